@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"runtime/debug"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -94,10 +95,10 @@ func (s *simulation) register(cmd *cobra.Command) {
 	f.StringArrayVar(&s.policies, "policies", nil, `file of limits, as "limits export" writes it, or a configuration file; may be repeated: a file of limits lies on a configuration file`)
 	f.BoolVar(&s.asConfigured, "as-configured", false, "keep the modes: what is in dry-run, or outside of the canary share, denies nothing")
 	f.StringArrayVar(&s.limits, "limit", nil, "limits to compare, such as 50/60s,100/60s, with the options of limits set; may be repeated")
-	f.StringArrayVar(&s.presets, "preset", nil, "limits of a provider to compare (limits presets); may be repeated")
+	f.StringArrayVar(&s.presets, "preset", nil, "limits of a provider to compare: "+strings.Join(presetNames(), ", ")+"; may be repeated")
 	f.StringVar(&s.target, "target", "", "find the lowest limit that leaves this share untouched, such as 99.9%")
 	f.StringVar(&s.of, "of", string(simulate.OfClients), "what --target is a share of: clients or requests")
-	f.StringVar(&s.write, "write", "", "with --target: write the limits that were found to this file, for limits apply and limits candidate set")
+	f.Var(&once{value: &s.write}, "write", "with --target: write the limits that were found to this file, for limits apply and limits candidate set")
 	f.DurationVar(&s.lifetime, "token-lifetime", time.Hour, "how long tokens live, where the log does not say")
 	f.IntVar(&s.maxKeys, "max-keys", ratelimit.DefaultMaxKeys, "bound on the users and clients that are counted at once, as rate_limit.max_keys of the server")
 	f.IntVar(&s.top, "top", 0, "how many clients to show; with -o json all up to 10,000 (default 20)")
@@ -108,7 +109,7 @@ func (s *simulation) register(cmd *cobra.Command) {
 	}
 	_ = cmd.MarkFlagFilename("policies", "yaml", "yml")
 	_ = cmd.MarkFlagFilename("write", "yaml", "yml")
-	f.StringVar(&s.report, "report", "", "write the answer as a page to this file, .html")
+	f.Var(&once{value: &s.report}, "report", "write the answer as a page to this file, .html")
 	_ = cmd.MarkFlagFilename("report", "html")
 	chartFlag(cmd, &s.chart)
 }
@@ -137,7 +138,7 @@ func (s *simulation) run(cmd *cobra.Command, logs []string) error {
 		return misspelt(cmd, logs, err)
 	}
 	defer reader.Close()
-	if err := s.writableFiles(); err != nil {
+	if err := errors.Join(s.outputsApart(logs), s.writableFiles()); err != nil {
 		return err
 	}
 	const garbage = 10 // percent of what lives: there is little of it
@@ -150,12 +151,22 @@ func (s *simulation) run(cmd *cobra.Command, logs []string) error {
 		return err
 	}
 	result.Lines = linesOf(reader)
-	s.warn(result)
-	if err == nil && result.Lines.Read == 0 {
-		err = noRequests(logs)
+	if err != nil { // it is strict, and stopped: what it had judged by then is no answer
+		s.warnFormats(&result.Lines)
+		return err
 	}
-	if wrong := s.finish(result); err == nil {
-		err = wrong
+	s.warnSame(logs)
+	if result.Under, result.Policies, err = s.files.judged(); err != nil {
+		return err
+	}
+	result.Notes = append(result.Notes, s.files.absent(result)...)
+	s.warn(result)
+	if result.Lines.Read > 0 {
+		return s.finish(result)
+	}
+	err = noRequests(logs, &result.Lines)
+	if s.output == outputJSON {
+		err = errors.Join(err, s.json(result))
 	}
 	return err
 }
@@ -172,21 +183,17 @@ func misspelt(cmd *cobra.Command, logs []string, err error) error {
 	return err
 }
 
-func noRequests(logs []string) error {
-	return fmt.Errorf("there is no token request in %s", strings.Join(logs, ", "))
-}
-
 // finish writes what came of it.
 func (s *simulation) finish(result *simulate.Result) error {
-	if result.Policy = s.files.text; len(result.Targets) > 0 {
+	if len(result.Targets) > 0 {
 		text, err := s.found(result)
 		if err != nil {
 			return err
 		}
-		result.Policy = string(text)
+		result.Found = string(text)
 	}
 	if s.write != "" {
-		if err := s.writePolicies(result.Policy); err != nil {
+		if err := s.writePolicies(result.Found); err != nil {
 			return err
 		}
 	}
@@ -248,11 +255,18 @@ func (s *simulation) goal(forms []simulate.Form) (g *simulate.Goal, errs fielder
 		if s.write != "" {
 			errs.Add("--write", "there is nothing to write without --target")
 		}
+		if of == simulate.OfRequests {
+			errs.Add("--of", "there is nothing to find without --target")
+		}
 		return nil, errs
 	}
 	percent, err := parsePercent(s.target)
-	if err != nil || !(percent > 0 && percent <= 100) {
+	switch {
+	case err != nil || !(percent > 0 && percent <= 100):
 		errs.Add("--target", "%q is not a share above 0%% and up to 100%%, such as 99.9%%", s.target)
+		return nil, errs
+	case percent <= 1 && !strings.HasSuffix(s.target, "%"):
+		errs.Add("--target", "is %s a percentage, or a part of 1? Write %s%% or %s%%", s.target, s.target, strconv.FormatFloat(100*percent, 'g', 10, 64))
 		return nil, errs
 	}
 	if len(forms) == 0 {
@@ -270,6 +284,12 @@ func (s *simulation) goal(forms []simulate.Form) (g *simulate.Goal, errs fielder
 
 // parseForms reads the values of --limit: limits as of "limits set", with commas between.
 func parseForms(values []string) (forms []simulate.Form, errs fielderr.Errors) {
+	for _, value := range values {
+		if slices.Contains(strings.Split(value, ","), "") {
+			errs.Add("--limit", "%q has a comma with nothing before or after it", value)
+			return nil, errs
+		}
+	}
 	for _, spec := range splitLimits(values) {
 		shown, wrong := parseLimit(spec)
 		errs = append(errs, wrong.Under("--limit "+spec)...)
@@ -323,17 +343,4 @@ func (s *simulation) open(logs []string) (*events.Reader, error) {
 		err = &usageError{err}
 	}
 	return r, err
-}
-
-// linesOf is what became of the lines.
-func linesOf(r *events.Reader) simulate.Lines {
-	from := r.Lines()
-	out := simulate.Lines{Read: from.Read, Unread: from.Unread, Skipped: from.Skipped, Reordered: from.Reordered}
-	for _, c := range from.Causes {
-		out.Causes = append(out.Causes, simulate.Cause{Field: c.Field, Cause: c.Problem, Lines: c.Lines, First: fmt.Sprintf("%s:%d", c.File, c.Line)})
-	}
-	for _, f := range r.Files() {
-		out.Files = append(out.Files, simulate.File{Name: f.Name, Format: string(f.Format)})
-	}
-	return out
 }

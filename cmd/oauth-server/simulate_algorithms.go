@@ -227,7 +227,7 @@ func (s *simulateAlgorithms) compareLogs(cmd *cobra.Command, logs []string, o al
 	lines := linesOf(readers[0])
 	replay.warn(&simulate.Result{Lines: lines})
 	if lines.Read == 0 {
-		return nil, noRequests(logs)
+		return nil, noRequests(logs, &lines)
 	}
 	return []comparison{{
 		Spec: workload.Spec{Traffic: "log", Requests: o.Limit.Requests}, Logs: logs, Lines: &lines,

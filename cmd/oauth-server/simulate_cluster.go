@@ -299,7 +299,7 @@ func (s *simulateCluster) progress(cfg *simcluster.Config) func(time.Duration) {
 	}
 	return func(at time.Duration) {
 		s.drawn = true
-		_, _ = fmt.Fprintf(s.errOut, "\r\x1b[K%d instances, %v: %.0f%%", cfg.Instances, cfg.Flush, 100*min(1, at.Seconds()/cfg.Duration.Seconds()))
+		_, _ = fmt.Fprintf(s.errOut, "\r\x1b[K%d instances, %v: %.0f %%", cfg.Instances, cfg.Flush, 100*min(1, at.Seconds()/cfg.Duration.Seconds()))
 	}
 }
 

@@ -22,9 +22,31 @@ var chartExtensions = []string{".svg", ".png"}
 
 // chartFlag adds --chart to a command of simulate.
 func chartFlag(cmd *cobra.Command, path *string) {
-	cmd.Flags().StringVar(path, "chart", "", "write charts of the answer to this file, .svg or .png")
+	cmd.Flags().Var(&once{value: path}, "chart", "write charts of the answer to this file, .svg or .png")
 	_ = cmd.MarkFlagFilename("chart", "svg", "png")
 }
+
+// once is the value of a flag that names one file. A second one is refused, as nothing would be written to the first.
+type once struct{ value *string }
+
+func (o *once) String() string {
+	if o.value == nil {
+		return ""
+	}
+	return *o.value
+}
+
+// Set implements [pflag.Value].
+func (o *once) Set(path string) error {
+	if *o.value != "" {
+		return fmt.Errorf("there is %s already, and one file is written", *o.value)
+	}
+	*o.value = path
+	return nil
+}
+
+// Type implements [pflag.Value].
+func (o *once) Type() string { return "string" }
 
 // chartWritable reports what is wrong with the value of --chart.
 func chartWritable(path string) error { return writable("chart", path, chartExtensions...) }
@@ -48,6 +70,33 @@ func writable(flag, path string, extensions ...string) error {
 		err = errors.Join(err, os.Remove(path))
 	}
 	return err
+}
+
+// outputsApart reports files that would be overwritten while they are read, or by each other.
+func (s *simulation) outputsApart(logs []string) error {
+	type named struct {
+		as   string
+		info os.FileInfo
+	}
+	var taken []named
+	for _, path := range slices.Concat(logs, s.policies) {
+		if info, err := os.Stat(path); err == nil {
+			taken = append(taken, named{"it is read", info})
+		}
+	}
+	for _, out := range []struct{ flag, path string }{{"--write", s.write}, {"--report", s.report}, {"--chart", s.chart}} {
+		info, err := os.Stat(out.path)
+		if err != nil {
+			continue // a new file
+		}
+		for _, other := range taken {
+			if os.SameFile(info, other.info) {
+				return usagef("%s: %s would be overwritten, and %s: name another file", out.flag, out.path, other.as)
+			}
+		}
+		taken = append(taken, named{"is that of " + out.flag, info})
+	}
+	return nil
 }
 
 // writableFiles reports which of the files of a replay cannot be written.

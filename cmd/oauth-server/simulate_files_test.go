@@ -57,13 +57,17 @@ func TestSimulateCharts(t *testing.T) {
 
 // TestSimulateFilesCannotBeWritten: it is said before the long work, and nothing is left behind.
 func TestSimulateFilesCannotBeWritten(t *testing.T) {
-	inTemp(t, map[string]string{"log.csv": burst(3, "shop", "ada")})
+	inTemp(t, map[string]string{"log.csv": burst(3, "shop", "ada"), "limits.yaml": "{}\n", "old.html": ""})
 	for _, tt := range []struct {
 		args   string
 		status int
 		want   string
 	}{
 		{"log.csv --report none/out.html", exitFailed, "--report: open none/out.html: no such file"},
+		{"log.csv --target 50% --write log.csv", exitUsage, "--write: log.csv would be overwritten, and it is read: name another file"},
+		{"log.csv --target 50% --write ./log.csv", exitUsage, "--write: ./log.csv would be overwritten"},
+		{"log.csv --policies limits.yaml --target 50% --write limits.yaml", exitUsage, "--write: limits.yaml would be overwritten"},
+		{"log.csv --target 50% --write old.html --report old.html", exitUsage, "--report: old.html would be overwritten, and is that of --write"},
 		{"log.csv --report log.csv", exitUsage, "--report: log.csv does not end with .html or .htm"},
 		{"log.csv --chart none/out.png", exitFailed, "--chart: open none/out.png: no such file"},
 		{"log.csv --chart out.gif", exitUsage, "--chart: out.gif does not end with .svg or .png"},
@@ -78,5 +82,8 @@ func TestSimulateFilesCannotBeWritten(t *testing.T) {
 	}
 	left, err := os.ReadDir(".")
 	check.OK(t, err)
-	check.Equal(t, "files", len(left), 1)
+	check.Equal(t, "files", len(left), 3)
+	log, err := os.ReadFile("log.csv")
+	check.OK(t, err)
+	check.Equal(t, "the log", string(log), burst(3, "shop", "ada"))
 }

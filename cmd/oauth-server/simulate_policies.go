@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"reflect"
+	"slices"
 	"strings"
 
 	"oauth-server/internal/adminapi"
@@ -19,8 +21,10 @@ import (
 type policyFiles struct {
 	config, limits string // names; empty: there is none
 	all            simulate.Policies
-	settings       json.RawMessage // of the file of limits; nil: it has none
-	text           string          // of the file of limits
+	rateLimit      map[string]any  // of the configuration file
+	file           *limitsFile     // of limits; nil: there is none
+	settings       json.RawMessage // of it; nil: it has none
+	text           string          // of it
 }
 
 // readPolicies reads the files of --policies. The error has all that is wrong with them, with the lines.
@@ -28,24 +32,28 @@ func (s *simulation) readPolicies() (simulate.Policies, error) {
 	f := policyFiles{all: simulate.Policies{
 		Settings: ratelimit.DefaultSettings(), Tiers: map[string]ratelimit.Policy{}, TierOf: map[string]string{},
 	}}
-	var limits *limitsFile
 	for _, path := range s.policies {
 		name, text, err := readFile(s.in, path)
 		if err != nil {
 			return f.all, err
 		}
-		sections, err := sectionsOf(name, text)
+		doc, errs := strict.ParseYAML(name, text)
+		isConfig := isConfiguration(doc)
 		switch {
-		case err != nil:
-			return f.all, err
-		case sections["rate_limit"] != nil && f.config != "", sections["rate_limit"] == nil && limits != nil:
-			return f.all, usagef("--policies: %s and %s are of the same kind: give one configuration file and one file of limits at most", name, f.config+f.limits)
-		case sections["rate_limit"] != nil:
+		case len(errs) > 0:
+			return f.all, errs
+		case isConfig && f.config != "", !isConfig && f.file != nil:
+			first := f.limits
+			if isConfig {
+				first = f.config
+			}
+			return f.all, usagef("--policies: %s and %s are of the same kind: give one configuration file and one file of limits at most", name, first)
+		case isConfig:
 			f.config = name
-			err = f.readConfig(sections["rate_limit"])
+			err = f.readConfig(doc)
 		default:
 			f.limits, f.text = name, string(text)
-			limits, err = parseLimitsFile(name, text)
+			f.file, err = parseLimitsFile(name, text)
 		}
 		if err != nil {
 			return f.all, err
@@ -55,16 +63,14 @@ func (s *simulation) readPolicies() (simulate.Policies, error) {
 	if f.all.Settings.Clients == nil {
 		f.all.Settings.Clients = map[string]ratelimit.Policy{}
 	}
-	if limits != nil { // over the configuration file, whichever is named first
-		if err := f.readLimits(limits); err != nil {
+	if f.file != nil { // over the configuration file, whichever is named first
+		if err := f.readLimits(f.file); err != nil {
 			return f.all, err
 		}
-		if n := count(limits, "candidates"); n > 0 {
+		if n := count(f.file, "candidates"); n > 0 {
 			s.note("%s: the candidates are not judged; try their limits with --limit.", f.limits)
 		}
-	}
-	if limits != nil {
-		f.settings = limits.values[clientcfg.SettingsTarget]
+		f.settings = f.file.values[clientcfg.SettingsTarget]
 	}
 	s.files = f
 	return f.all, nil
@@ -79,30 +85,43 @@ func count(f *limitsFile, section string) (n int) {
 	return n
 }
 
-// sectionsOf returns the fields of the document in a file.
-func sectionsOf(name string, text []byte) (map[string]*strict.Value, error) {
-	v, errs := strict.ParseYAML(name, text)
-	if len(errs) > 0 {
-		return nil, errs
-	}
+// isConfiguration reports whether a file is a configuration file and not one of limits, also one with a misspelt field.
+func isConfiguration(doc *strict.Value) bool {
 	var fields map[string]*strict.Value
-	if v != nil && v.IsObject() {
-		_ = v.Decode(&fields, nil) // what is wrong is found again
+	if doc == nil || !doc.IsObject() {
+		return false
 	}
-	return fields, nil
+	_ = doc.Decode(&fields, nil) // what is wrong is found again
+	var known []string
+	for _, f := range reflect.VisibleFields(reflect.TypeFor[config.Config]()) {
+		known = append(known, strict.Name(f))
+	}
+	near := false
+	for name := range fields {
+		if slices.Contains(known, name) {
+			return true
+		}
+		near = near || strict.Suggest(name, adminapi.Sections) == "" && strict.Suggest(name, known) != ""
+	}
+	return near
 }
 
-// readConfig reads the section rate_limit of a configuration file.
-func (f *policyFiles) readConfig(v *strict.Value) error {
-	limit, origins := config.Default().RateLimit, map[string]string{}
-	errs := v.Decode(&limit, origins)
-	f.all.Settings = limit.Settings
-	found := fielderr.Of(f.all.Settings.Validate())
+// readConfig reads a configuration file, of which the section rate_limit counts.
+func (f *policyFiles) readConfig(doc *strict.Value) error {
+	cfg, origins := config.Default(), map[string]string{}
+	errs := doc.Decode(cfg, origins)
+	f.all.Settings = cfg.RateLimit.Settings
+	found := fielderr.Of(f.all.Settings.Validate()).Under("rate_limit")
 	for i := range found {
 		found[i].Origin = originIn(found[i].Path, origins)
 	}
 	errs.AddUnreported(found)
-	return errs.Under("rate_limit").Err()
+	var values map[string]any
+	_ = doc.Decode(&values, nil) // likewise
+	if f.rateLimit, _ = values["rate_limit"].(map[string]any); f.rateLimit == nil {
+		f.rateLimit = map[string]any{}
+	}
+	return errs.Err()
 }
 
 // originIn is where a field stands in a file, or else the nearest field around it.

@@ -59,7 +59,7 @@ func barOf(done, of float64) string {
 	}
 	share := min(done/of, 1)
 	n := int(share * progressWidth)
-	return fmt.Sprintf("[%s%s] %3.0f%% ", strings.Repeat("=", n), strings.Repeat(" ", progressWidth-n), 100*share)
+	return fmt.Sprintf("[%s%s] %3.0f %% ", strings.Repeat("=", n), strings.Repeat(" ", progressWidth-n), 100*share)
 }
 
 // clear removes the line.

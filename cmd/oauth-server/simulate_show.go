@@ -7,9 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"oauth-server/internal/adminapi"
-	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/simulate"
+	"oauth-server/internal/simulate/report"
 )
 
 // shownClients is how many clients the table has, unless --top says so.
@@ -39,7 +38,7 @@ func (s *simulation) show(r *simulate.Result) error {
 		fmt.Fprintf(&text, "… and %d more %s\n", r.MoreClients, plural(r.MoreClients, "client"))
 	}
 	fmt.Fprintf(&text, "\nOf %d %s of %d %s, from %s to %s, %s under %s.\n",
-		r.Total.Requests, plural(int(min(r.Total.Requests, 2)), "request"), r.ClientCount, plural(r.ClientCount, "client"), dateTime(r.From), dateTime(r.To), refusedText(r), s.under())
+		r.Total.Requests, plural(int(min(r.Total.Requests, 2)), "request"), r.ClientCount, plural(r.ClientCount, "client"), dateTime(r.From), dateTime(r.To), refusedText(r), r.Under)
 	if _, err := fmt.Fprint(s.out, text.String()); err != nil {
 		return err
 	}
@@ -71,17 +70,6 @@ func refusedText(r *simulate.Result) string {
 		about(r.UsersHit, r.UsersEstimated), plural(users, "user"))
 }
 
-// under is what the requests were judged under, in a sentence.
-func (s *simulation) under() string {
-	switch files := s.files; {
-	case files.limits != "" && files.config != "":
-		return "the limits of " + printable(files.limits) + " and " + printable(files.config)
-	case files.limits != "" || files.config != "":
-		return "the limits of " + printable(files.limits+files.config)
-	}
-	return "the limits that are built in, " + showLimit(adminapi.ShowLimit(ratelimit.DefaultLimit()))
-}
-
 // column is a column of a table of counts, which is left out if it is empty.
 type column struct {
 	name  string
@@ -111,7 +99,7 @@ func (s *simulation) clientRows(r *simulate.Result) [][]string {
 	for _, c := range rare {
 		heading = append(heading, c.name)
 	}
-	rows := [][]string{append(heading, "REFUSED", "USERS HIT", "WORST MINUTE", "LONGEST BLOCKED", "LONGEST WAIT", "WASTED")}
+	rows := [][]string{append(heading, "REFUSED", "USERS HIT", "WORST MINUTE", "BLOCKED", "WAIT", "WASTED")}
 	for i := range r.Clients {
 		c := &r.Clients[i]
 		row := []string{c.ClientID, number(c.Requests), number(c.Admitted), s.alarming(number(c.Denied), c.Denied > 0)}
@@ -122,8 +110,21 @@ func (s *simulation) clientRows(r *simulate.Result) [][]string {
 		if m := c.WorstMinute; m != nil {
 			worst = fmt.Sprintf("%s: %d of %d", m.At.Format("2006-01-02T15:04Z"), m.Refused, m.Requests)
 		}
-		rows = append(rows, append(row, percent(c.RefusedShare), about(c.UsersHit, c.UsersEstimated), worst,
-			seconds(c.LongestBlocked), seconds(c.LongestWait), percent(c.WastedShare)))
+		rows = append(rows, append(row, report.Percent(c.RefusedShare), about(c.UsersHit, c.UsersEstimated), worst,
+			seconds(c.LongestBlocked), seconds(c.LongestWait), report.Percent(c.WastedShare)))
+	}
+	return withoutDashes(rows)
+}
+
+// withoutDashes leaves out the columns that have nothing but "-" below their heading.
+func withoutDashes(rows [][]string) [][]string {
+	for i := len(rows[0]) - 1; i >= 0; i-- {
+		if slices.ContainsFunc(rows[1:], func(row []string) bool { return row[i] != "-" }) {
+			continue
+		}
+		for j := range rows {
+			rows[j] = slices.Delete(rows[j], i, i+1)
+		}
 	}
 	return rows
 }
@@ -133,22 +134,6 @@ func about(n uint64, estimated bool) string {
 		return "~" + number(n)
 	}
 	return number(n)
-}
-
-// percent writes a share. One that is not 0 is not written as 0, and one that is not whole not as 100.
-func percent(share float64) string {
-	text := strconv.FormatFloat(100*share, 'f', 2, 64)
-	switch {
-	case share == 0 || share == 1:
-	case text == "0.00":
-		return "<0.01%"
-	case text == "100.00":
-		return ">99.99%"
-	}
-	if strings.Contains(text, ".") {
-		text = strings.TrimRight(strings.TrimRight(text, "0"), ".")
-	}
-	return text + "%"
 }
 
 // seconds writes a time for a table; - for none.
@@ -184,7 +169,7 @@ func (s *simulation) whatIfRows(all []simulate.WhatIf) [][]string {
 		for _, c := range rare {
 			row = append(row, number(c.count(&w.Counts)))
 		}
-		rows = append(rows, append(row, percent(w.RefusedShare)))
+		rows = append(rows, append(row, report.Percent(w.RefusedShare)))
 	}
 	return rows
 }
@@ -195,12 +180,12 @@ const shownOutstanding = 10
 func (s *simulation) showTarget(t *simulate.Target) error {
 	var text strings.Builder
 	fmt.Fprintf(&text, "\n%s is the lowest limit of its kind that leaves %s of the %s untouched: %s of %s.\n",
-		t.Limit, percent(t.Share), t.Of, number(t.Untouched), number(t.Count))
+		t.Limit, report.ExactPercent(t.Share), t.Of, number(t.Untouched), number(t.Count))
 	if len(t.Days) > 0 {
 		lowest := slices.IndexFunc(t.Days, func(d simulate.Day) bool { return d.Requests == t.Min })
-		fmt.Fprintf(&text, "Without any one of the %d days of the log it is %d to %d", len(t.Days), t.Min, t.Max)
+		fmt.Fprintf(&text, "Without any one of the %d days of the log it is %d", len(t.Days), t.Min)
 		if t.Min < t.Max {
-			fmt.Fprintf(&text, ": the lowest without %s", t.Days[lowest].Without)
+			fmt.Fprintf(&text, " to %d: the lowest without %s", t.Max, t.Days[lowest].Without)
 		}
 		text.WriteString(".\n")
 	}
@@ -223,32 +208,4 @@ func (s *simulation) showTarget(t *simulate.Target) error {
 		return err
 	}
 	return nil
-}
-
-// warn writes what a person should know to standard error.
-func (s *simulation) warn(r *simulate.Result) {
-	l := &r.Lines
-	if s.format == "auto" {
-		for _, f := range l.Files {
-			if f.Format == "" {
-				s.note("There is nothing to read in %s.", printable(f.Name)) // it is empty, or cut off
-				continue
-			}
-			s.note("%s is read as %s.", printable(f.Name), f.Format)
-		}
-	}
-	if l.Unread > 0 {
-		s.note("Of %d %s %d cannot be read:", l.Read+l.Unread+l.Skipped, plural(int(min(l.Read+l.Unread+l.Skipped, 2)), "line"), l.Unread)
-	}
-	const shown = 10
-	for i, c := range l.Causes {
-		if i == shown {
-			s.note("  … and %d more causes", len(l.Causes)-shown)
-			break
-		}
-		s.note("  %s: %s: %s (%d %s)", printable(c.First), printable(c.Field), printable(c.Cause), c.Lines, plural(int(min(c.Lines, 2)), "line"))
-	}
-	for _, n := range r.Notes {
-		s.note("%s.", n)
-	}
 }

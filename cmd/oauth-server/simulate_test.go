@@ -53,6 +53,7 @@ policies:
 `
 	inTemp(t, map[string]string{
 		"log.csv": burst(3, "shop", "ada"), "bad.yaml": bad, "empty.csv": "time,client\n", "void.csv": "", "none.csv.gz": "\x1f\x8b\x08",
+		"mode.yaml": "mode: enforce\nrate_limit: {}\n", "typo.yaml": "rate_limits: {}\n",
 		"config.yaml": "issuer: https://auth.example.com\nrate_limit:\n  default:\n    user: [ { requests: 10, window: 0s } ]\n",
 		"broken.csv":  "time,client\nyesterday,shop\n2026-11-16T09:00:00Z,shop\n",
 	})
@@ -80,7 +81,12 @@ policies:
 				`--of: "users" is neither`, `--preset: there is no preset "no"`, "--top: -1", "--max-keys: 0", "--token-lifetime: 1ms",
 			},
 		},
-		{"log.csv --write x.yaml", exitUsage, []string{"--write: there is nothing to write without --target"}},
+		{"log.csv --write x.yaml --of requests", exitUsage, []string{"--write: there is nothing to write without --target", "--of: there is nothing to find without --target"}},
+		{"log.csv --target 0.999", exitUsage, []string{"--target: is 0.999 a percentage, or a part of 1? Write 0.999% or 99.9%"}},
+		{"log.csv --limit 5/60s,", exitUsage, []string{`--limit: "5/60s," has a comma with nothing before or after it`}},
+		{"log.csv --chart a.svg --chart b.svg", exitUsage, []string{`"b.svg" for "--chart"`, "there is a.svg already"}},
+		{"log.csv --policies mode.yaml", exitUsage, []string{"mode: unknown field (mode.yaml:1)"}},
+		{"log.csv --policies typo.yaml", exitUsage, []string{"rate_limits: unknown field; did you mean rate_limit? (typo.yaml:1)"}},
 		{
 			"log.csv --policies bad.yaml", exitUsage,
 			[]string{
@@ -91,7 +97,7 @@ policies:
 		{"log.csv --policies config.yaml", exitUsage, []string{"rate_limit.default.user[0].window", "config.yaml:4"}},
 		{"log.csv --policies bad.yaml --policies bad.yaml", exitUsage, []string{"are of the same kind"}},
 		{"empty.csv", exitFailed, []string{"there is no token request in empty.csv"}},
-		{"none.csv.gz", exitFailed, []string{"There is nothing to read in none.csv.gz.", "Of 1 line 1 cannot be read:", "the archive is truncated"}},
+		{"none.csv.gz", exitFailed, []string{"There is nothing to read in none.csv.gz.", "Of 1 entry, 0 are token requests, 1 cannot be read (100 %):", "the archive is truncated"}},
 		{"broken.csv --strict", exitFailed, []string{"stopped at the first line that cannot be read", "broken.csv:2", "time"}},
 	} {
 		_, stderr, status := run(t, "", append([]string{"simulate"}, strings.Fields(tt.args)...)...)
@@ -152,7 +158,7 @@ func TestSimulateJSON(t *testing.T) {
 		}
 	}
 	check.Equal(t, "unread", fmt.Sprint(got["lines"].(map[string]any)["unread"]), "1") //nolint:forcetypeassert // likewise
-	has(t, stderr, "Of 3 lines 1 cannot be read:", "log.csv:3: ", "time")
+	has(t, stderr, "Of 3 entries, 1 is a token request, 1 is none and is skipped, 1 cannot be read (33.3 %):", "log.csv:3: ", "time")
 	text, _, _ := run(t, "", "simulate", "log.csv", "--format", "csv")
 	if strings.Contains(text, "\x1b") {
 		t.Errorf("a name steers the terminal: %q", text)
@@ -180,13 +186,6 @@ func TestSimulateTop(t *testing.T) {
 func TestSplitLimits(t *testing.T) {
 	got := splitLimits([]string{"5/1s,name=a/b,frames=2,10/60s,strict", "7/1h"})
 	check.Equal(t, "limits", got, []string{"5/1s,name=a/b,frames=2", "10/60s,strict", "7/1h"})
-}
-
-// TestPercent: a share that is not 0 is not shown as 0, nor one that is not whole as whole.
-func TestPercent(t *testing.T) {
-	for share, want := range map[float64]string{0: "0%", 1: "100%", 0.1: "10%", 0.0012: "0.12%", 1e-6: "<0.01%", 0.999999: ">99.99%", 0.999: "99.9%"} {
-		check.Equal(t, fmt.Sprint(share), percent(share), want)
-	}
 }
 
 // TestSimulateFinds: the file that is written is what limits apply and limits candidate set take, and under it the share is

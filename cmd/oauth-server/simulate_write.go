@@ -5,10 +5,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"strings"
 
 	"oauth-server/internal/adminapi"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/simulate"
+	"oauth-server/internal/simulate/report"
 	"oauth-server/internal/strict"
 )
 
@@ -48,10 +50,37 @@ func (s *simulation) found(r *simulate.Result) ([]byte, error) {
 	var out bytes.Buffer
 	t := &r.Targets[0]
 	fmt.Fprintf(&out, "# The lowest limits that leave %s of the %s untouched, of the requests from %s to %s.\n",
-		percent(t.Share), t.Of, dateTime(r.From), dateTime(r.To))
+		report.ExactPercent(t.Share), t.Of, dateTime(r.From), dateTime(r.To))
 	if s.files.settings == nil {
 		out.WriteString("# The other settings are those of the configuration file.\n")
 	}
-	err := strict.WriteYAML(&out, map[string]any{"settings": settings})
+	if err := strict.WriteYAML(&out, map[string]any{"settings": settings}); err != nil {
+		return nil, err
+	}
+	err := s.files.writeRest(&out)
 	return out.Bytes(), err
+}
+
+// writeRest writes what the file of limits has beside the settings.
+func (f *policyFiles) writeRest(out *bytes.Buffer) error {
+	if f.file == nil {
+		return nil
+	}
+	sections := map[string]map[string]json.RawMessage{}
+	for target, value := range f.file.values {
+		section, name, _ := strings.Cut(target, "/")
+		if sections[section] == nil {
+			sections[section] = map[string]json.RawMessage{}
+		}
+		sections[section][name] = value
+	}
+	for _, section := range adminapi.Sections[1:] { // the first are the settings
+		if sections[section] == nil {
+			continue
+		}
+		if err := strict.WriteYAML(out, map[string]any{section: sections[section]}); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -28,9 +28,18 @@ type Result struct {
 	Notes []string `json:"notes,omitempty"`
 	// Lines are how the log was read.
 	Lines Lines `json:"lines"`
-	// Policy is the file of limits under which the requests were judged, or the one that was found; empty: the
-	// limits that are built in.
-	Policy string `json:"policy,omitempty"`
+	// Under is what the requests were judged under, such as "the limits of limits.yaml", and Policies are the files of
+	// it.
+	Under    string       `json:"under,omitempty"`
+	Policies []PolicyFile `json:"policies,omitempty"`
+	// Found is the file of the limits that were found for Targets.
+	Found string `json:"found,omitempty"`
+}
+
+// PolicyFile is a file of limits, or the rate_limit of a configuration file.
+type PolicyFile struct {
+	Name string `json:"name"`
+	Text string `json:"text"`
 }
 
 // Counts are requests, by what became of them. Requests is the sum of Admitted, Denied, Delayed, Reused and Banned.
@@ -112,7 +121,7 @@ func (s Seconds) Duration() time.Duration { return time.Duration(float64(s) * fl
 // Series is how many requests there were, and how many of them were refused, in each part of the time. The parts
 // are of equal length, and as many as a chart can show: at most [MaxBuckets].
 type Series struct {
-	Start    time.Time `json:"start"` // of the first part, UTC
+	Start    time.Time `json:"start,omitzero"` // of the first part, UTC
 	Step     Seconds   `json:"step_seconds"`
 	Requests []uint64  `json:"requests"`
 	Refused  []uint64  `json:"refused"`

@@ -197,12 +197,22 @@ func (s *stats) finish() {
 func (s *stats) notes() []string {
 	all := s.warnings
 	if s.withoutSource > 0 {
-		all = append(all, fmt.Sprintf("%d requests have no address: limits by source did not count them", s.withoutSource))
+		all = append(all, counted(s.withoutSource, "request has no address: limits by source did not count it",
+			"requests have no address: limits by source did not count them"))
 	}
 	if s.withoutUser > 0 {
-		all = append(all, fmt.Sprintf("%d requests for a user do not say for whom: they were counted as those of the client itself", s.withoutUser))
+		all = append(all, counted(s.withoutUser, "request for a user does not say for whom: it was counted as one of the client itself",
+			"requests for a user do not say for whom: they were counted as those of the client itself"))
 	}
 	return all
+}
+
+// counted is a sentence about one or many.
+func counted(n uint64, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
 }
 
 func (c *client) counts() Counts {

@@ -182,8 +182,11 @@ func TestBrowserOnPaperAndPhones(t *testing.T) {
 	if *show != "" {
 		check.OK(t, os.WriteFile(filepath.Join(*show, "paper.pdf"), paper, 0o600))
 	}
-	_, err = chromedp.Call(ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Media: "print"})
+	_, err = chromedp.Call(ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
+		Media: "print", Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: "dark"}},
+	})
 	check.OK(t, err)
+	check.Equal(t, "colour scheme of paper", eval[string](t, ctx, `getComputedStyle(document.documentElement).colorScheme`), "light")
 	check.Equal(t, "charts that are printed", eval[int](t, ctx, `[...document.querySelectorAll(".wide")].filter((p) => p.checkVisibility()).length`), 4)
 	check.Equal(t, "tables of values that are printed", eval[int](t, ctx, `[...document.querySelectorAll("details, .narrow")].filter((p) => p.checkVisibility()).length`), 0)
 }

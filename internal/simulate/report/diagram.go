@@ -27,7 +27,7 @@ var (
 		{"var(--orange)", chart.Palette(1)},
 		{"var(--green)", chart.Palette(2)},
 		{"var(--purple)", chart.Palette(3)},
-		{"var(--sky)", chart.Palette(4)},
+		{"var(--grey)", chart.Palette(6)}, // not the sky blue: it is too near to blue
 		{"var(--brown)", chart.Palette(5)},
 	}
 	blue, orange, green = tints[0], tints[1], tints[2]

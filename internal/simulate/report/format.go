@@ -52,8 +52,8 @@ func about(n uint64, estimated bool) string {
 	return count(n)
 }
 
-// percent writes a share with two digits at least, and never says that a part is nothing or all if it is not.
-func percent(share float64) string {
+// Percent writes a share with two digits at least, and never says that a part is nothing or all if it is not.
+func Percent(share float64) string {
 	p := 100 * share
 	digits := 10.0 // after the point: a tenth
 	switch {
@@ -67,6 +67,12 @@ func percent(share float64) string {
 		digits = 100
 	}
 	return strconv.FormatFloat(math.Round(p*digits)/digits, 'f', -1, 64) + " %"
+}
+
+// ExactPercent writes a share that was asked for, with all its digits.
+func ExactPercent(share float64) string {
+	const digits = 1e9 // a share such as 0.999 is a little off
+	return strconv.FormatFloat(math.Round(100*share*digits)/digits, 'f', -1, 64) + " %"
 }
 
 // share is the part of a whole.

@@ -13,7 +13,14 @@ func TestPercent(t *testing.T) {
 		0: "0 %", 1: "100 %", 0.5: "50 %", 0.1234: "12.3 %", 0.01234: "1.23 %", 0.0004: "0.04 %", 0.0000123: "0.001 %", 1e-9: "< 0.001 %",
 		0.999: "99.9 %", 0.9994: "99.94 %", 0.99999: "99.999 %", 0.9999999: "> 99.999 %", 0.97: "97 %",
 	} {
-		check.Equal(t, "percent", percent(share), want)
+		check.Equal(t, "percent", Percent(share), want)
+	}
+}
+
+func TestExactPercent(t *testing.T) {
+	t.Parallel()
+	for share, want := range map[float64]string{0.999: "99.9 %", 0.0099: "0.99 %", 0.9912345: "99.12345 %", 1: "100 %", 0.29: "29 %"} {
+		check.Equal(t, "percent", ExactPercent(share), want)
 	}
 }
 

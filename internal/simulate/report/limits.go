@@ -71,9 +71,9 @@ type target struct {
 
 func targetOf(t *simulate.Target) (*target, error) {
 	v := &target{
-		Title: fmt.Sprintf("Lowest limit that leaves %s of %s untouched: %s", percent(t.Share), t.Of, printable(t.Limit)),
+		Title: fmt.Sprintf("Lowest limit that leaves %s of %s untouched: %s", ExactPercent(t.Share), t.Of, printable(t.Limit)),
 		Sentence: fmt.Sprintf("It leaves %s of %s %s untouched, %s.",
-			count(t.Untouched), count(t.Count), t.Of, percent(share(t.Untouched, t.Count))),
+			count(t.Untouched), count(t.Count), t.Of, Percent(share(t.Untouched, t.Count))),
 		Stability: stability(t),
 	}
 	if len(t.Outstanding) > 0 {
@@ -106,6 +106,8 @@ func stability(t *simulate.Target) string {
 	switch {
 	case len(t.Days) == 0:
 		return "The log has one day, so it does not say how stable the answer is: replay more days."
+	case t.Min == t.Max && t.Min != t.Requests:
+		return fmt.Sprintf("Whichever of the %d days is left out, the answer is %s.", len(t.Days), count(t.Min))
 	case t.Min == t.Max:
 		return fmt.Sprintf("It is stable: the answer is %s, whichever of the %d days is left out.", count(t.Min), len(t.Days))
 	}
@@ -121,7 +123,7 @@ func curveDiagram(t *simulate.Target) *diagram {
 	}
 	d := &diagram{reads: steps, chart: &chart.Chart{
 		Title:    fmt.Sprintf("Untouched %s by limit", t.Of),
-		Subtitle: fmt.Sprintf("the lowest limit that leaves %s untouched is %s", percent(t.Share), printable(t.Limit)),
+		Subtitle: fmt.Sprintf("the lowest limit that leaves %s untouched is %s", ExactPercent(t.Share), printable(t.Limit)),
 		X:        chart.Axis{Label: "limit, requests per " + per, Scale: chart.Log},
 		Y:        chart.Axis{Label: "% untouched", Max: 100},
 	}}
@@ -134,7 +136,7 @@ func curveDiagram(t *simulate.Target) *diagram {
 	d.tabulate("Limit", func(x float64) string { return strconv.FormatFloat(x, 'f', -1, 64) }, func(y float64) cell { return part(y / 100) })
 	first, last, found := untouched[0].X, untouched[len(untouched)-1].X, float64(t.Requests)
 	d.add(chart.Series{
-		Name: percent(t.Share) + " asked for", Dash: chart.Dashed,
+		Name: ExactPercent(t.Share) + " asked for", Dash: chart.Dashed,
 		Points: []chart.Point{{X: first, Y: 100 * t.Share}, {X: last, Y: 100 * t.Share}},
 	}, red)
 	d.add(chart.Series{

@@ -40,7 +40,8 @@ type view struct {
 	Lines    []figure
 	Files    *table
 	Causes   *table
-	Limits   string // the file of limits
+	Limits   []simulate.PolicyFile // that the requests were judged under
+	Found    string                // the file of limits that were found
 }
 
 // figure is a headline.
@@ -54,7 +55,10 @@ func Write(w io.Writer, r *simulate.Result) error {
 	v := view{
 		Policy: contentPolicy(), CSS: template.CSS(css), Script: template.JS(script), //nolint:gosec // G203: both are ours
 		Over: over(r), Sentence: sentence(r), Notes: r.Notes, Figures: headlines(r),
-		Clients: clients(r), Lines: lines(&r.Lines), Files: files(r.Lines.Files), Causes: causes(r.Lines.Causes), Limits: printableLines(r.Policy),
+		Clients: clients(r), Lines: lines(&r.Lines), Files: files(r.Lines.Files), Causes: causes(r.Lines.Causes), Found: printableLines(r.Found),
+	}
+	for _, f := range r.Policies {
+		v.Limits = append(v.Limits, simulate.PolicyFile{Name: printable(f.Name), Text: printableLines(f.Text)})
 	}
 	for _, d := range overTime(r) {
 		p, err := d.picture()

@@ -60,7 +60,8 @@ func sample() *simulate.Result {
 				{Field: "line", Cause: "the line is longer than 1 MiB: " + hostile, Lines: 1, First: "events.log.gz:77121"},
 			},
 		},
-		Policy: "rate_limit:\n  default:\n    user: [ { name: per-minute, requests: 100, window: 60s } ]\n  clients:\n    \"" + hostile + "\": { trusted: true }\n",
+		Under: "the limits of conf.yaml\u202e", Found: "settings: { note: found }\n",
+		Policies: []simulate.PolicyFile{{Name: "conf.yaml" + hostile, Text: "rate_limit:\n  default:\n    user: [ { name: per-minute, requests: 100, window: 60s } ]\n  clients:\n    \"" + hostile + "\": { trusted: true }\n"}},
 	}
 	for i, id := range []string{"batch-job", hostile, "integrator", "mobile-app", "partner-with-a-rather-long-client-id-0123456789abcdef", "shop", "web", "quiet"} {
 		part := uint64(8 - i)
@@ -144,7 +145,7 @@ func TestWhatThePageSays(t *testing.T) {
 	t.Parallel()
 	shown := words(t, written(t, sample()))
 	for _, want := range []string{
-		"22,033 of 523,451 requests would have been refused: 12 of 342 clients and ≈ 12,345 users are hit.",
+		"22,033 of 523,451 requests would have been refused under the limits of conf.yaml\\u202e: 12 of 342 clients and ≈ 12,345 users are hit.",
 		"Requests 523,451", "Refused 22,033 4.21 %", "Clients hit 12 of 342, 3.51 %", "Users hit ≈ 12,345", "Banned 100", "Delayed 2,000",
 		"Reused 1,107", "Failed 812", "Waste 12.2 %",
 		"The log does not say the user of 3,211 requests: they count for their client alone.",
@@ -156,6 +157,7 @@ func TestWhatThePageSays(t *testing.T) {
 		"quiet 12 12 0 0 0 0 0 0 % 0 — 0s 0s 12 %", "334 clients are left out here.",
 		"Token requests 524,263 87.2 % Skipped 77,120 no token requests Unread 41 0.007 % Put in order 17",
 		"events.log.1.gz keycloak", `"yesterday" is not a time time 40 events.log.gz:1201`,
+		"Limits that the requests were judged under conf.yaml", "Limits found settings: { note: found }",
 		"user: [ { name: per-minute, requests: 100, window: 60s } ]",
 	} {
 		if !strings.Contains(shown, want) {
@@ -180,6 +182,12 @@ func TestNothingHappened(t *testing.T) {
 			Series:  simulate.Series{Start: monday, Step: 1, Requests: []uint64{1}, Refused: []uint64{0}},
 			Clients: []simulate.Client{{ClientID: "shop", Counts: simulate.Counts{Requests: 1, Admitted: 1}}},
 		}, "None of 1 request of 1 client would have been refused."},
+		"another answer without any day": {
+			simulate.Result{Targets: []simulate.Target{{
+				Share: 0.9912345, Of: simulate.OfRequests, Limit: "45/60s", Requests: 45, Min: 44, Max: 44, Days: []simulate.Day{{Requests: 44}, {Requests: 44}},
+			}}},
+			"Lowest limit that leaves 99.12345 % of requests untouched: 45/60s It leaves 0 of 0 requests untouched, 0 %. Whichever of the 2 days is left out, the answer is 44.",
+		},
 		"an empty curve, one day": {
 			simulate.Result{Targets: []simulate.Target{{Share: 1, Of: simulate.OfRequests, Limit: "1/60s", Requests: 1}}},
 			"replay more days",

@@ -41,7 +41,7 @@ func number[N int | int64 | uint64](n N) cell {
 }
 
 func part(share float64) cell {
-	return cell{Text: percent(share), Sort: strconv.FormatFloat(share, 'g', -1, 64), Number: true}
+	return cell{Text: Percent(share), Sort: strconv.FormatFloat(share, 'g', -1, 64), Number: true}
 }
 
 func seconds(s simulate.Seconds) cell {
@@ -135,8 +135,8 @@ func causes(all []simulate.Cause) *table {
 	if len(all) == 0 {
 		return nil
 	}
-	t := &table{Caption: "Lines that could not be read, by cause", Columns: []column{
-		{Name: "Cause"}, {Name: "Field"}, {Name: "Lines", Number: true}, {Name: "First"},
+	t := &table{Caption: "Entries that could not be read, by cause", Columns: []column{
+		{Name: "Cause"}, {Name: "Field"}, {Name: "Entries", Number: true}, {Name: "First"},
 	}}
 	for _, c := range all {
 		t.Rows = append(t.Rows, row{Cells: []cell{text(c.Cause), text(c.Field), number(c.Lines), text(c.First)}})
