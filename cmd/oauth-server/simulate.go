@@ -185,7 +185,7 @@ func (s *simulation) finish(result *simulate.Result) error {
 		}
 		result.Policy = string(text)
 	}
-	if s.write != "" {
+	if s.write != "" && len(result.Targets) > 0 { // none was looked for if the temporary directory is full
 		if err := s.writePolicies(result.Policy); err != nil {
 			return err
 		}
