@@ -153,7 +153,7 @@ func TestSeriesOfAWrongTime(t *testing.T) {
 		for i := range int64(300) {
 			all = append(all, at(1_780_000_000_000+i*1000, 1))
 		}
-		s := ran(t, &requests{all: all}, Sliding, Options{Limit: Limit{Requests: 100, Window: time.Minute}, Series: true}).Result.Series
+		s := ran(t, &requests{all: all}, Sliding, Options{Limit: Limit{Requests: 100, Window: time.Minute}, Series: true}).Series
 		n := len(s.Requests)
 		check.Equal(t, "as many as there is room for", n > maxIntervals/2 && n <= maxIntervals, true)
 		check.Equal(t, "they cover the time", s.Seconds*float64(n) > 1_780_000_000, true)
