@@ -192,7 +192,7 @@ func (s *simulation) finish(result *simulate.Result) error {
 		}
 		result.Found = string(text)
 	}
-	if s.write != "" {
+	if s.write != "" && len(result.Targets) > 0 { // none was looked for if the temporary directory is full
 		if err := s.writePolicies(result.Found); err != nil {
 			return err
 		}

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -85,7 +84,7 @@ func newSimulateAlgorithms(c *cli) *cobra.Command {
 	f.UintSliceVar(&s.seeds, "seed", []uint{1}, "another seed makes other traffic of the same kind; or several")
 	f.DurationVar(&s.per, "per", time.Second, "interval that spikes are measured in")
 	f.StringSliceVar(&s.tables, "table", tableNames(), "tables to show")
-	f.BoolVar(&s.series, "series", false, "with -o json, the requests and tokens of each interval too")
+	f.BoolVar(&s.series, "series", false, "with -o json, the requests and tokens of each interval too; of more than 100,000, each two become one")
 	chartFlag(cmd, &s.chart)
 	_ = cmd.RegisterFlagCompletionFunc(trafficFlag, fixed(kindNames()...)) // these fail for flags that are not there
 	_ = cmd.RegisterFlagCompletionFunc("clients", fixed(behaviourNames()...))
@@ -157,7 +156,7 @@ func (s *simulateAlgorithms) run(cmd *cobra.Command, logs []string) error {
 	if len(logs) > 0 {
 		all, err = s.compareLogs(cmd, logs, options)
 	} else {
-		all, err = s.compareSpecs(specs, options)
+		all, err = s.compareSpecs(cmd, specs, options)
 	}
 	if err != nil {
 		return err
@@ -170,7 +169,7 @@ func (s *simulateAlgorithms) run(cmd *cobra.Command, logs []string) error {
 }
 
 // compareSpecs compares on traffic that is made up.
-func (s *simulateAlgorithms) compareSpecs(specs []workload.Spec, o algorithm.Options) (all []comparison, err error) {
+func (s *simulateAlgorithms) compareSpecs(cmd *cobra.Command, specs []workload.Spec, o algorithm.Options) (all []comparison, err error) {
 	for _, spec := range specs {
 		c := comparison{
 			Spec: spec, Window: ratelimit.FormatWindow(spec.Window), Duration: ratelimit.FormatWindow(spec.Duration.Round(time.Second)),
@@ -180,7 +179,7 @@ func (s *simulateAlgorithms) compareSpecs(specs []workload.Spec, o algorithm.Opt
 		o.Series = s.series || s.chart != "" && report.OverTime(len(specs), len(s.algorithms), spec.Duration, s.per)
 		bar := s.newComparing(spec.Duration)
 		o.Progress = bar.show
-		c.Algorithms, err = algorithm.Compare(s.algorithms, open, o)
+		c.Algorithms, err = algorithm.Compare(cmd.Context(), s.algorithms, open, o)
 		bar.clear()
 		if err != nil {
 			return nil, err
@@ -200,31 +199,25 @@ func (s *simulateAlgorithms) compareLogs(cmd *cobra.Command, logs []string, o al
 			return nil, usagef("--%s is of traffic that is made up: leave out it, or the log", flag)
 		}
 	}
-	var mu sync.Mutex
-	var readers []*events.Reader
-	defer func() {
-		for _, r := range readers {
-			r.Close()
-		}
-	}()
+	var first *events.Reader // that of the first algorithm: all read the same lines
 	replay := &simulation{cli: s.cli, logFlags: s.logFlags}
 	bar := s.newComparing(0)
 	o.Progress = bar.show
-	results, err := algorithm.Compare(s.algorithms, func() (traffic.Source, error) {
+	results, err := algorithm.Compare(cmd.Context(), s.algorithms, func() (traffic.Source, error) {
 		r, err := replay.open(logs)
 		if err != nil {
 			return nil, err
 		}
-		mu.Lock()
-		defer mu.Unlock()
-		readers = append(readers, r)
+		if first == nil { // it runs before the others
+			first = r
+		}
 		return r, nil
 	}, o)
 	bar.clear()
 	if err != nil {
 		return nil, err
 	}
-	lines := linesOf(readers[0])
+	lines := linesOf(first)
 	replay.warn(&simulate.Result{Lines: lines})
 	if lines.Read == 0 {
 		return nil, noRequests(logs, &lines)

@@ -1,6 +1,7 @@
 package simulate
 
 import (
+	"cmp"
 	"container/heap"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 type clock struct {
 	now    time.Time
 	timers timers
+	set    uint64 // timers until now
 	fired  func() // after each call of a timer
 }
 
@@ -52,6 +54,7 @@ func (c *clock) fire() {
 type timer struct {
 	clock *clock
 	at    time.Time
+	order uint64 // in which timers were set: those of one time fire in it
 	f     func()
 	index int // in the timers of the clock; -1: it is not running
 }
@@ -59,7 +62,8 @@ type timer struct {
 // Reset implements [turns.Timer].
 func (t *timer) Reset(d time.Duration) bool {
 	active := t.Stop()
-	t.at = t.clock.now.Add(max(d, 0))
+	t.clock.set++
+	t.at, t.order = t.clock.now.Add(max(d, 0)), t.clock.set
 	heap.Push(&t.clock.timers, t)
 	return active
 }
@@ -80,7 +84,9 @@ type timers []*timer
 func (h timers) Len() int { return len(h) }
 
 // Less implements [heap.Interface].
-func (h timers) Less(i, j int) bool { return h[i].at.Before(h[j].at) }
+func (h timers) Less(i, j int) bool {
+	return cmp.Or(h[i].at.Compare(h[j].at), cmp.Compare(h[i].order, h[j].order)) < 0
+}
 
 // Swap implements [heap.Interface].
 func (h timers) Swap(i, j int) {

@@ -7,7 +7,8 @@
 //
 // [Run] judges all requests under one set of policies. It can compare limits, and find the lowest one that leaves a
 // share of the clients or of the requests untouched. The log is read once: what is needed again is kept in a temporary
-// file. Memory is bounded, however long the log is.
+// file. Memory depends on how many clients have requests that did not fail, and on how many keys are counted at once, which
+// is bounded; not on how long the log is.
 //
 // The package reads no log, and writes nothing but that file.
 package simulate

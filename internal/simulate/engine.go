@@ -61,12 +61,12 @@ func (e *engine) take(r *traffic.Request) {
 	if e.swept.due(r.At, e.counters) {
 		e.sweep(r.At)
 	}
-	t := ticket{r: r, client: e.stats.arrive(r)}
 	if r.Failed {
-		t.client.failed++
+		e.stats.fail(r)
 		e.answer(r, traffic.Answer{})
 		return
 	}
+	t := ticket{r: r, client: e.stats.arrive(r)}
 	t.key, t.e = keyOf(r), e.applied(r)
 	if d, banned := e.bans.Decide(r.At, t.key, t.e); banned {
 		e.conclude(&t, &turns.Turn{Decision: d})
@@ -194,10 +194,12 @@ func (e *engine) sweep(now time.Time) {
 }
 
 // sweeps says when it is time to drop what is old: not often, but before that fills the memory, and only after as many
-// requests as there are keys, so that it costs little for each.
+// requests as the last sweep left keys, so that it costs little for each. (As many as there are keys now would be never, if
+// each request is of another one.)
 type sweeps struct {
 	requests int
 	next     time.Time
+	left     int // keys after the last sweep
 	most     int // keys before a sweep
 }
 
@@ -205,12 +207,16 @@ type sweeps struct {
 const sweepEvery = time.Minute
 
 func (s *sweeps) due(now time.Time, c *ratelimit.Counters) bool {
-	if s.requests++; s.requests&1023 != 0 || now.Before(s.next) {
+	const every = 1 << 10
+	if s.requests++; s.requests%every != 0 {
 		return false
 	}
 	keys := c.Len()
+	if s.requests == every {
+		s.left = keys
+	}
 	s.most = max(s.most, keys)
-	if s.requests < keys {
+	if s.requests < s.left || now.Before(s.next) {
 		return false
 	}
 	s.requests, s.next = 0, now.Add(sweepEvery)

@@ -20,8 +20,8 @@ func (e *engine) result(most int) *Result {
 	all := make([]*client, 0, len(s.clients))
 	for _, c := range s.clients {
 		all = append(all, c)
-		r.Total.add(c.counts())
 	}
+	r.Total = s.total()
 	r.Reach = s.reach()
 	slices.SortFunc(all, func(a, b *client) int {
 		return cmp.Or(cmp.Compare(b.refused(), a.refused()), cmp.Compare(b.requests, a.requests), cmp.Compare(a.id, b.id))

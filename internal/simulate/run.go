@@ -66,7 +66,8 @@ func (o Options) withDefaults() Options {
 }
 
 // Run judges the requests of a source. An error of the options is or wraps [fielderr.Errors]. If the source fails, what
-// it yielded until then is judged, and the error is returned beside the result.
+// it yielded until then is judged, and the error is returned beside the result. If the temporary file is full, there are no
+// trials and no targets in the result, and the error is returned beside it.
 func Run(ctx context.Context, source traffic.Source, options Options) (*Result, error) {
 	r := &run{Options: options.withDefaults(), ctx: ctx}
 	policies, err := r.check()
@@ -92,6 +93,7 @@ type run struct {
 	spill  *spill // what is read again; nil: nothing is
 	keys   int    // the most that were counted at once, and clients
 	failed error  // of the source
+	kept   error  // of the spill: it lacks requests, so nothing can be compared
 }
 
 // check compiles the policies, and reports what is wrong with any that are tried.
@@ -128,6 +130,9 @@ func (r *run) all(policies *ratelimit.Compiled, source traffic.Source) (*Result,
 	if err != nil {
 		return nil, err
 	}
+	if r.kept != nil {
+		return result, errors.Join(r.failed, fmt.Errorf("keep the requests in a temporary file, to compare limits: %w", r.kept))
+	}
 	if err := r.findTargets(result); err != nil {
 		return nil, err
 	}
@@ -143,17 +148,16 @@ func (r *run) judge(policies *ratelimit.Compiled, source traffic.Source) (*Resul
 	if err != nil {
 		return nil, err
 	}
-	var kept error
 	if err := r.pass("judge the requests", source, func(req *traffic.Request) {
-		if r.spill != nil && kept == nil {
-			kept = r.spill.add(req)
+		if r.spill != nil && r.kept == nil {
+			r.kept = r.spill.add(req)
 		}
 		e.take(req)
 	}); err != nil {
 		return nil, err
 	}
-	if kept != nil {
-		return nil, fmt.Errorf("keep the requests in a temporary file: %w", kept)
+	if r.spill != nil && r.kept == nil {
+		r.kept = r.spill.w.Flush()
 	}
 	r.failed = source.Err()
 	e.finish()
@@ -311,10 +315,7 @@ func (r *run) compareAtOnce(trials []Trial) (found []WhatIf, err error) {
 	}
 	for i, e := range engines {
 		e.finish()
-		w := WhatIf{Limit: trials[i].Name, Reach: e.stats.reach()}
-		for _, c := range e.stats.clients {
-			w.add(c.counts())
-		}
+		w := WhatIf{Limit: trials[i].Name, Reach: e.stats.reach(), Counts: e.stats.total()}
 		w.RefusedShare = w.Counts.RefusedShare()
 		found = append(found, w)
 	}

@@ -174,6 +174,18 @@ func TestOrderOfTheServer(t *testing.T) {
 	}
 }
 
+// TestLifetimeOfTheLog goes before that of the options.
+func TestLifetimeOfTheLog(t *testing.T) {
+	var s script
+	short := credentials("shop")
+	short.Lifetime = 10 * time.Second
+	s.add(0, 20*time.Second, 3, short)
+	check.Equal(t, "wasted", run(t, &s, simulate.Options{}).Total.Wasted, 0)
+	var other script
+	other.add(0, 20*time.Second, 3, credentials("shop"))
+	check.Equal(t, "wasted, of an hour", run(t, &other, simulate.Options{}).Total.Wasted, 2)
+}
+
 // fast is a limit per ten seconds whose frames are short.
 func fast(requests int64) ratelimit.Limit {
 	l := ratelimit.NewLimit("per-10s", requests, 10*time.Second)

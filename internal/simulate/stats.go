@@ -11,7 +11,7 @@ import (
 	"oauth-server/internal/simulate/traffic"
 )
 
-// stats is what becomes of the requests, by client, in bounded memory.
+// stats is what becomes of the requests, by client. Its memory grows with the clients alone.
 type stats struct {
 	clients     map[string]*client
 	trackable   int // of so many clients more a series is kept
@@ -20,6 +20,9 @@ type stats struct {
 	blocked     blocked
 	issued      *recent.Table // tokens
 	first, last time.Time
+
+	failing    int    // clients of which all requests failed until now
+	failedMore uint64 // requests of further ones
 
 	withoutSource, withoutUser uint64
 	warnings                   []string
@@ -58,6 +61,7 @@ const (
 	clientBuckets = 360
 	issuedSlots   = 1 << 20 // 8 MB
 	maxUsersHit   = 1 << 20
+	maxFailing    = 10_000 // clients of which all requests failed: a scan makes up any number of them
 )
 
 func newStats(o *Options) *stats {
@@ -75,23 +79,49 @@ func (s *stats) warn(text string) {
 	}
 }
 
-// arrive counts a request that comes.
-func (s *stats) arrive(r *traffic.Request) *client {
+// see notes the time of a request.
+func (s *stats) see(r *traffic.Request) {
 	if s.first.IsZero() {
 		s.first, s.issued = r.At, recent.New(r.At, issuedSlots)
 	}
 	s.last = r.At
-	c := s.clients[r.Client]
+}
+
+// client returns the client of that ID, which it makes if there is none.
+func (s *stats) client(id string) *client {
+	c := s.clients[id]
 	if c == nil {
-		c = &client{id: strings.Clone(r.Client)}
+		c = &client{id: strings.Clone(id)}
 		s.clients[c.id] = c
+	}
+	return c
+}
+
+// fail counts a request that failed. Anyone can send such ones, with any client ID.
+func (s *stats) fail(r *traffic.Request) {
+	s.see(r)
+	if s.clients[r.Client] == nil {
+		if s.failing == maxFailing {
+			s.failedMore++
+			return
+		}
+		s.failing++
+	}
+	s.client(r.Client).failed++
+}
+
+// arrive counts a request that comes.
+func (s *stats) arrive(r *traffic.Request) *client {
+	s.see(r)
+	c := s.client(r.Client)
+	if c.requests == 0 {
+		if c.failed > 0 {
+			s.failing--
+		}
 		if s.trackable > lateSeries {
 			s.trackable--
 			c.series = newSeries(clientBuckets)
 		}
-	}
-	if r.Failed {
-		return c
 	}
 	c.requests++
 	if at := r.At.Unix() / 60; at != c.minute {
@@ -204,6 +234,9 @@ func (s *stats) notes() []string {
 		all = append(all, counted(s.withoutUser, "request for a user does not say for whom: it was counted as one of the client itself",
 			"requests for a user do not say for whom: they were counted as those of the client itself"))
 	}
+	if s.failedMore > 0 {
+		all = append(all, fmt.Sprintf("%d failed requests are in the total only: more than %d clients sent none that did not fail", s.failedMore, maxFailing))
+	}
 	return all
 }
 
@@ -213,6 +246,15 @@ func counted(n uint64, one, many string) string {
 		return "1 " + one
 	}
 	return fmt.Sprintf("%d %s", n, many)
+}
+
+// total is over all clients.
+func (s *stats) total() Counts {
+	sum := Counts{Failed: s.failedMore}
+	for _, c := range s.clients {
+		sum.add(c.counts())
+	}
+	return sum
 }
 
 func (c *client) counts() Counts {

@@ -16,7 +16,10 @@ import (
 // Key is what requests are counted by.
 type Key struct {
 	ratelimit.Key
-	Number int // of the key, from 0, in the order in which keys first appear
+	// Number tells keys apart whose requests still matter: it is from 0, and that of a key which sent nothing for so
+	// long that all algorithms have forgotten it is given to another one.
+	Number int
+	hash   uint64
 }
 
 // Algorithm decides whether requests are admitted. It is not safe for concurrent use.

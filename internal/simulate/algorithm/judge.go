@@ -2,7 +2,6 @@ package algorithm
 
 import (
 	"math"
-	"time"
 
 	"oauth-server/internal/simulate/traffic"
 )
@@ -95,11 +94,11 @@ type counting struct {
 	errors                float64 // sum
 	counts, near, tooMany int64
 	highestWrongly        int64
-	wrong                 []bool // by key number: any decision
+	wrong                 map[uint64]struct{} // hashes of keys
 }
 
 func newCounting(e Estimator, l Limit) *counting {
-	return &counting{Estimator: e, limit: l.Requests, window: l.Window.Milliseconds()}
+	return &counting{Estimator: e, limit: l.Requests, window: l.Window.Milliseconds(), wrong: map[uint64]struct{}{}}
 }
 
 // count counts a request that stands for so many. Of estimate and count it is part.
@@ -111,9 +110,8 @@ func (c *counting) count(k Key, ms, weight int64) {
 	l.add(ms)
 	n := int64(l.len())
 	allowed, right := int64(math.Floor(estimate)) <= c.limit, n <= c.limit
-	if wrong := of(&c.wrong, k.Number); allowed != right && !*wrong {
-		*wrong = true
-		c.WrongKeys++
+	if allowed != right {
+		c.wrong[k.hash] = struct{}{}
 	}
 	switch {
 	case allowed && !right:
@@ -137,6 +135,7 @@ func (c *counting) count(k Key, ms, weight int64) {
 
 func (c *counting) result() *Counted {
 	r := c.Counted
+	r.WrongKeys = len(c.wrong)
 	if n := float64(c.requests); n > 0 {
 		r.RateError, r.MeanCount = c.errors/n, float64(c.counts)/n
 	}
@@ -151,44 +150,4 @@ func (c *counting) exactly(k Key, ms int64) int64 {
 	l := of(&c.logs, k.Number)
 	l.forget(ms - c.window)
 	return int64(l.len())
-}
-
-// series gathers values over time.
-type series struct {
-	Series
-	every, first, next int64 // numbers of intervals: the first, and the first of those that are not over
-}
-
-// advance completes the intervals that are over at a time. The count and its estimate are those of a key, at the end
-// of the interval.
-func (s *series) advance(ms int64, c *counting, k Key) {
-	now := ms / s.every
-	if s.next == 0 {
-		s.first, s.next = now, now
-	}
-	for ; s.next < now; s.next++ {
-		end := (s.next + 1) * s.every
-		_ = of(&s.Requests, int(s.next-s.first))
-		if c != nil {
-			s.Exact = append(s.Exact, c.exactly(k, end-1))
-			s.Estimate = append(s.Estimate, c.Estimate(k, end-1))
-		}
-	}
-}
-
-// add counts a request.
-func (s *series) add(ms int64, a traffic.Answer) {
-	*of(&s.Requests, int(ms/s.every-s.first))++
-	if !a.Refused() {
-		*of(&s.Tokens, int((ms+a.Wait.Milliseconds())/s.every-s.first))++
-	}
-}
-
-func (s *series) result() *Series {
-	r := s.Series
-	r.Seconds = (time.Duration(s.every) * time.Millisecond).Seconds()
-	if n := max(len(r.Requests), len(r.Tokens)); n > 0 { // both are as long
-		_, _ = of(&r.Requests, n-1), of(&r.Tokens, n-1)
-	}
-	return &r
 }

@@ -11,6 +11,7 @@ import (
 type own struct {
 	counters *ratelimit.Counters
 	limits   *ratelimit.Effective
+	left     int // requests until the counters are swept
 }
 
 func newOwn(l ratelimit.Limit) (*own, error) {
@@ -26,7 +27,7 @@ const maxKeys = 4_000_000
 
 // Admit implements [Algorithm].
 func (o *own) Admit(k Key, ms int64) traffic.Answer {
-	d := o.counters.Take(time.UnixMilli(ms), k.Key, o.limits, 1)
+	d := o.take(k, ms)
 	if d.Rejected() {
 		return traffic.Answer{Outcome: traffic.Denied, RetryAfter: d.RetryAfter}
 	}
@@ -42,4 +43,15 @@ func (o *own) Estimate(k Key, ms int64) float64 {
 }
 
 // Count implements [Estimator].
-func (o *own) Count(k Key, ms int64) { o.counters.Take(time.UnixMilli(ms), k.Key, o.limits, 1) }
+func (o *own) Count(k Key, ms int64) { o.take(k, ms) }
+
+// take takes a request, and drops the counters that have become empty after as many requests as there are counters, so
+// that it costs little for each.
+func (o *own) take(k Key, ms int64) ratelimit.Decision {
+	now := time.UnixMilli(ms)
+	if o.left--; o.left < 0 {
+		o.counters.Sweep(now)
+		o.left = max(o.counters.Len(), minSweep)
+	}
+	return o.counters.Take(now, k.Key, o.limits, 1)
+}

@@ -1,12 +1,12 @@
 package algorithm
 
 import (
+	"context"
 	"fmt"
 	"runtime"
 	"sync"
 	"time"
 
-	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/simulate/traffic"
 )
 
@@ -23,53 +23,102 @@ type Options struct {
 // progressEvery is after how many requests an algorithm tells how far it is.
 const progressEvery = 1 << 16
 
-// Compare runs the algorithms of these names, each on traffic of its own that open returns. Results are in the order of
-// the names.
-func Compare(names []string, open func() (traffic.Source, error), o Options) ([]Result, error) {
-	results, errs := make([]Result, len(names)), make([]error, len(names))
+// Compare runs the algorithms of these names, each on traffic of its own that open returns, and closes the traffic when its
+// algorithm ends, if it has a method Close. Results are in the order of the names. The first error stops all.
+//
+// The first algorithm runs alone: how many keys it has at once says how many of the others fit into memory together.
+func Compare(ctx context.Context, names []string, open func() (traffic.Source, error), o Options) ([]Result, error) {
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	results := make([]Result, len(names))
+	one := func(i int) (mostKeys int) {
+		r, err := runOn(ctx, open, names[i], o)
+		if err != nil {
+			stop(err)
+			return 0
+		}
+		results[i] = r.Result
+		return r.keys.most
+	}
+	if len(names) == 0 {
+		return results, nil
+	}
+	slots := make(chan struct{}, atOnce(one(0)))
 	var all sync.WaitGroup
-	slots := make(chan struct{}, runtime.GOMAXPROCS(0))
-	for i, name := range names {
+	for i := 1; i < len(names); i++ {
+		slots <- struct{}{}
 		all.Go(func() {
-			slots <- struct{}{}
 			defer func() { <-slots }()
-			src, err := open()
-			if err == nil {
-				results[i], err = Run(src, name, o)
-			}
-			errs[i] = err
+			one(i)
 		})
 	}
 	all.Wait()
-	for _, err := range errs {
-		if err != nil {
-			return nil, err
-		}
+	if err := context.Cause(ctx); err != nil {
+		return nil, err
 	}
 	return results, nil
 }
 
+// keysAtOnce bounds the keys of all algorithms that run at the same time, and with them the memory.
+const keysAtOnce = 500_000
+
+// atOnce is how many algorithms with so many keys run at the same time.
+func atOnce(keys int) int { return min(max(keysAtOnce/max(keys, 1), 1), runtime.GOMAXPROCS(0)) }
+
+// runOn opens the traffic, runs an algorithm on it and closes it.
+func runOn(ctx context.Context, open func() (traffic.Source, error), name string, o Options) (*run, error) {
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	src, err := open()
+	if err != nil {
+		return nil, err
+	}
+	if c, closes := src.(interface{ Close() }); closes {
+		defer c.Close()
+	}
+	return start(ctx, src, name, o)
+}
+
 // Run runs the algorithm of that name on traffic until it ends. Requests that failed for another reason than a limit
 // are left out, as the limiter leaves them out.
-func Run(src traffic.Source, name string, o Options) (Result, error) {
-	a, err := New(name, o.Limit)
+func Run(ctx context.Context, src traffic.Source, name string, o Options) (Result, error) {
+	r, err := start(ctx, src, name, o)
 	if err != nil {
 		return Result{}, err
 	}
+	return r.Result, nil
+}
+
+// start makes a run, and returns it when it has ended.
+func start(ctx context.Context, src traffic.Source, name string, o Options) (*run, error) {
+	a, err := New(name, o.Limit)
+	if err != nil {
+		return nil, err
+	}
 	e, err := NewEstimator(name, o.Limit)
 	if err != nil {
-		return Result{}, err
+		return nil, err
 	}
 	if o.Per == 0 {
 		o.Per = time.Second
 	}
-	r := run{algorithm: a, keys: keys{numbers: map[ratelimit.Key]int{}}, judge: newJudge(o), Result: Result{Algorithm: name}}
+	r := &run{algorithm: a, keys: newKeys(o.Limit), judge: newJudge(o), Result: Result{Algorithm: name}}
 	if e != nil {
 		r.counting = newCounting(e, o.Limit)
 	}
 	if o.Series {
-		r.series = &series{every: o.Per.Milliseconds()}
+		r.series = newSeries(o.Per)
 	}
+	if err := r.all(ctx, src, o.Progress); err != nil {
+		return nil, err
+	}
+	r.finish()
+	return r, src.Err()
+}
+
+// all decides on all requests.
+func (r *run) all(ctx context.Context, src traffic.Source, progress func(string, int64, time.Time)) error {
 	sampled, _ := src.(Sampled)
 	decided := int64(0)
 	var req traffic.Request
@@ -77,8 +126,8 @@ func Run(src traffic.Source, name string, o Options) (Result, error) {
 		if req.Failed {
 			continue
 		}
-		if len(r.keys.numbers) >= maxKeys {
-			return Result{}, fmt.Errorf("more than %d clients and users: that many are not compared", maxKeys)
+		if len(r.keys.seen) >= maxKeys {
+			return fmt.Errorf("more than %d clients and users: that many are not compared", maxKeys)
 		}
 		weight := int64(1)
 		if sampled != nil {
@@ -86,12 +135,17 @@ func Run(src traffic.Source, name string, o Options) (Result, error) {
 			r.Sampled = r.Sampled || weight > 1
 		}
 		src.Answer(&req, r.request(&req, weight))
-		if decided++; decided%progressEvery == 0 && o.Progress != nil {
-			o.Progress(name, decided, req.At)
+		if decided++; decided%progressEvery != 0 {
+			continue
+		}
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if progress != nil {
+			progress(r.Algorithm, decided, req.At)
 		}
 	}
-	r.finish()
-	return r.Result, src.Err()
+	return nil
 }
 
 // Sampled is traffic of which only a sample is made.
@@ -113,7 +167,8 @@ type run struct {
 
 // request decides on a request that stands for so many, and judges the decision.
 func (r *run) request(req *traffic.Request, weight int64) traffic.Answer {
-	ms, k := req.At.UnixMilli(), r.keys.of(req)
+	ms := req.At.UnixMilli()
+	k := r.keys.of(req, ms)
 	if r.Requests == 0 {
 		r.first = ms
 	}
@@ -134,7 +189,7 @@ func (r *run) request(req *traffic.Request, weight int64) traffic.Answer {
 
 // finish completes the result.
 func (r *run) finish() {
-	r.Keys = len(r.keys.numbers)
+	r.Keys = len(r.keys.seen)
 	r.Seconds = float64(r.last-r.first) / 1000
 	if r.counting != nil {
 		r.Counted = r.counting.result()
@@ -142,24 +197,4 @@ func (r *run) finish() {
 	if r.series != nil {
 		r.Series = r.series.result()
 	}
-}
-
-// keys numbers keys.
-type keys struct {
-	numbers map[ratelimit.Key]int
-	first   Key
-}
-
-func (ks *keys) of(r *traffic.Request) Key {
-	k := Key{Key: ratelimit.Key{ClientID: r.Client, Username: r.User}}
-	n, known := ks.numbers[k.Key]
-	if !known {
-		n = len(ks.numbers)
-		ks.numbers[k.Key] = n
-	}
-	k.Number = n
-	if n == 0 {
-		ks.first = k
-	}
-	return k
 }
