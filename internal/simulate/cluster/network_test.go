@@ -28,7 +28,7 @@ func TestOutage(t *testing.T) {
 		net := newNetwork(loop, noon, Network{
 			Latency: 10 * time.Millisecond, Down: []Outage{{From: 100 * time.Millisecond, To: 200 * time.Millisecond}},
 		})
-		p := &port{net: net, rand: rand.New(rand.NewPCG(1, 1))} //nolint:gosec // repeatable
+		p := &port{net: net, rand: rand.New(rand.NewPCG(1, 1))}
 		carriedOut, answered := false, false
 		loop.AfterFunc(tc.sent, func() {
 			p.send(t.Context(), func(context.Context) { carriedOut = true }, func() { answered = true })
@@ -51,7 +51,7 @@ func TestPlainConflict(t *testing.T) {
 	}
 	policy, err := cfg.policy(100)
 	check.OK(t, err)
-	net, r := newNetwork(loop, noon, cfg.Network), rand.New(rand.NewPCG(1, 1)) //nolint:gosec // repeatable
+	net, r := newNetwork(loop, noon, cfg.Network), rand.New(rand.NewPCG(1, 1))
 	instances, running := []*instance{newInstance(net, 1, cfg, r), newInstance(net, 2, cfg, r)}, loop.NewTasks()
 	for _, i := range instances {
 		i.plain.first = 0

@@ -55,7 +55,7 @@ func Run(ctx context.Context, cfg Config, src traffic.Source) (*Result, error) {
 		}
 		return nil, errNoRequests
 	}
-	c, err := start(&cfg, r.At)
+	c, err := start(&cfg, r.At) //nolint:contextcheck // what is simulated has contexts of its own
 	if err != nil {
 		return nil, err
 	}
@@ -74,7 +74,7 @@ func Run(ctx context.Context, cfg Config, src traffic.Source) (*Result, error) {
 	if err := src.Err(); err != nil {
 		return nil, err
 	}
-	return c.end(last)
+	return c.end(last) //nolint:contextcheck // as above
 }
 
 // start starts the instances of a cluster, so that they are all there when the requests begin.

@@ -45,7 +45,7 @@ func TestDepth(t *testing.T) {
 			seconds := secondsOf(t, r)
 			what := fmt.Sprintf("of %d files, behind %d", tc.files, behind)
 			check.Equal(t, what+": unread", r.Lines().Unread, late)
-			check.Equal(t, what+": read", len(seconds), behind+1-int(late)) //nolint:gosec // 0 or 1
+			check.Equal(t, what+": read", len(seconds), behind+1-int(late))
 			r.Close()
 		}
 	}
