@@ -107,7 +107,7 @@ func (s *simulateCluster) run(cmd *cobra.Command) error {
 		if err != nil {
 			return err
 		}
-		r, err := simcluster.Run(*cfg, src)
+		r, err := simcluster.Run(cmd.Context(), *cfg, src)
 		if err != nil {
 			return err
 		}

@@ -11,7 +11,8 @@ import (
 // the Go runtime.
 //
 // Code that is to run on any Scheduler waits in Tasks and Signals alone. It may lock a mutex, but
-// must not wait with it locked.
+// must not wait with it locked. A context may end for what asks it without its channel being closed: a
+// deadline of a simulation closes none, and so [context.AfterFunc] does nothing there.
 type Scheduler interface {
 	// Now returns the present time. Differences of it are elapsed time.
 	Now() time.Time

@@ -21,7 +21,8 @@
 // the counters need.
 //
 // Nothing waits but the loop, the calls of the store, heartbeats and Stop, and all of that takes time and
-// goroutines from [Config].Scheduler. So the syncer runs unchanged in simulated time.
+// goroutines from [Config].Scheduler. So the syncer runs unchanged in simulated time, but for the deadline
+// of Stop: see loop.go.
 //
 // Counters of strict limits have a queue and round trips of their own, with a deadline that does not
 // grow with the number of counters. A lost reply then keeps the keys of its round trip without

@@ -9,7 +9,9 @@ import (
 )
 
 // This file is what waits: for the time at which an exchange is due, and for the store. It takes its
-// goroutines, timers and deadlines from Config.Scheduler, and so does all else in this package.
+// goroutines, timers and deadlines from Config.Scheduler, and so does all else in this package, but for
+// one: that the context of Stop ends calls under way (Stop, within) is by context.AfterFunc. In simulated
+// time that does nothing: such calls last until their own deadlines.
 
 // maxCalls is how many exchanges of a queue may be under way at once. Another one begins only when
 // the latest has taken longer than overlap.

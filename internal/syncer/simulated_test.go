@@ -27,7 +27,7 @@ func TestSimulatedCluster(t *testing.T) {
 			tests := tc.run(t, 1)
 			begin := time.Unix(1_800_000_000, 0).Truncate(tc.window)
 			duration := time.Duration(tc.windows+1) * tc.window
-			command, err := cluster.Run(cluster.Config{
+			command, err := cluster.Run(t.Context(), cluster.Config{
 				Instances: tc.instances, Limit: ratelimit.NewLimit("limit", tc.limit, tc.window),
 				Flush: cluster.Flush{Every: time.Second, Plain: tc.plain}, Network: cluster.Network{Latency: 5 * time.Millisecond},
 				Balance: cluster.Random, Skew: tc.skew, Duration: duration, Seed: 2,

@@ -33,7 +33,7 @@ func config(change func(*cluster.Config)) cluster.Config {
 // run offers three users twice their limit.
 func run(t *testing.T, cfg cluster.Config) *cluster.Result {
 	t.Helper()
-	r, err := cluster.Run(cfg, &cluster.Poisson{Begin: noon, Duration: cfg.Duration, Rate: 30, Users: 3, Seed: cfg.Seed})
+	r, err := cluster.Run(t.Context(), cfg, &cluster.Poisson{Begin: noon, Duration: cfg.Duration, Rate: 30, Users: 3, Seed: cfg.Seed})
 	check.OK(t, err)
 	return r
 }
@@ -211,7 +211,7 @@ func (a *answers) Answer(r *traffic.Request, x traffic.Answer) {
 func TestAnswers(t *testing.T) {
 	t.Parallel()
 	src := &answers{Source: &cluster.Poisson{Begin: noon, Duration: time.Minute, Rate: 30, Users: 1}, outcomes: map[traffic.Outcome]int{}}
-	r, err := cluster.Run(config(nil), src)
+	r, err := cluster.Run(t.Context(), config(nil), src)
 	check.OK(t, err)
 	if src.wrong > 0 || int64(src.outcomes[traffic.Admitted]) != r.Admitted || int64(src.outcomes[traffic.Denied]) != r.Denied || r.Denied == 0 {
 		t.Errorf("%v, %d of them wrong; %+v", src.outcomes, src.wrong, r)
@@ -224,7 +224,7 @@ func TestAnswers(t *testing.T) {
 // TestInvalid: all that is wrong is named.
 func TestInvalid(t *testing.T) {
 	t.Parallel()
-	_, err := cluster.Run(cluster.Config{
+	_, err := cluster.Run(t.Context(), cluster.Config{
 		Instances: 1001, Balance: "fair", Network: cluster.Network{LoseReply: 1, Down: []cluster.Outage{{From: 2, To: 1}}},
 		Steps: []cluster.Step{{Instance: 1001}}, Limit: ratelimit.Limit{Strict: true},
 	}, nil)

@@ -2,7 +2,7 @@
 // and the syncer of the server itself, in simulated time, with a store in memory behind a network that
 // is slow, loses messages or is down, and with clocks that are wrong.
 //
-//	result, err := cluster.Run(cluster.Config{Instances: 10, Limit: limit, Flush: cluster.Flush{Every: time.Second}}, source)
+//	result, err := cluster.Run(ctx, cluster.Config{Instances: 10, Limit: limit, Flush: cluster.Flush{Every: time.Second}}, source)
 //
 // Every request goes to one of the instances, which decides at once. What the cluster has admitted is
 // compared with an exact log of it, and with one counter that has all requests: see [Over]. What it cost is

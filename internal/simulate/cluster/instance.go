@@ -124,8 +124,8 @@ func (i *instance) sleepUntil(ctx context.Context, at time.Time) bool {
 	return i.loop.NewSignal().Wait(ctx, at.Sub(i.loop.Now()))
 }
 
-// flush exchanges the keys, and those again whose counts were not written: another instance had written in
-// between, or the document was read for the first time.
+// flush exchanges the keys, and those again whose counts were not written: the document was read for the first
+// time, or another instance had written in between, which can also be after the first reading.
 func (p *plain) flush(ctx context.Context) {
 	p.forget()
 	var again []ratelimit.Key
@@ -135,9 +135,9 @@ func (p *plain) flush(ctx context.Context) {
 			again = append(again, k)
 		}
 	}
-	p.instance.port.conflicts = nil
 	p.exchange(ctx, slices.Clone(p.keys)) // requests add to them meanwhile
-	p.exchange(ctx, append(again, p.instance.port.conflicts...))
+	p.exchange(ctx, append(again, p.instance.port.takeConflicts()...))
+	p.exchange(ctx, p.instance.port.takeConflicts())
 }
 
 // forget drops the keys without a request within the last window.

@@ -91,7 +91,11 @@ func (p *port) send(ctx context.Context, carryOut func(context.Context), answere
 		}
 		carryOut(context.WithoutCancel(ctx))
 		if !p.lost(p.net.LoseReply) {
-			p.net.loop.AfterFunc(p.travel(), answered)
+			p.net.loop.AfterFunc(p.travel(), func() {
+				if !p.net.down() {
+					answered()
+				}
+			})
 		}
 	})
 }
@@ -198,6 +202,12 @@ func (p *port) noteConflict(it *syncer.Item, s syncer.Status) {
 	if s == syncer.Conflict && p.plain {
 		p.conflicts = append(p.conflicts, ratelimit.Key{ClientID: it.ID.ClientID, Username: it.ID.Username})
 	}
+}
+
+// takeConflicts returns the keys of a plain instance whose writes were conflicts, and forgets them.
+func (p *port) takeConflicts() (keys []ratelimit.Key) {
+	keys, p.conflicts = p.conflicts, nil
+	return keys
 }
 
 // Now implements [syncer.Store].

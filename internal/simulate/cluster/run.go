@@ -42,8 +42,9 @@ type cluster struct {
 }
 
 // Run sends the requests of the source to a cluster, and answers them. Requests that failed for other
-// reasons than a limit are left out. The first one must not be before [time.Unix](0, 0).
-func Run(cfg Config, src traffic.Source) (*Result, error) {
+// reasons than a limit are left out. The first one must not be before [time.Unix](0, 0). When ctx ends, Run
+// returns its error.
+func Run(ctx context.Context, cfg Config, src traffic.Source) (*Result, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("cluster: %w", err)
 	}
@@ -54,12 +55,16 @@ func Run(cfg Config, src traffic.Source) (*Result, error) {
 		}
 		return nil, errNoRequests
 	}
-	c, err := start(&cfg, r.At)
+	c, err := start(&cfg, r.At) //nolint:contextcheck // what is simulated has contexts of its own
 	if err != nil {
 		return nil, err
 	}
+	defer c.loop.Close()
 	last := r.At
 	for more := true; more; more = src.Next(&r) {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
 		last = r.At
 		c.runUntil(r.At)
 		if !r.Failed {
@@ -69,7 +74,7 @@ func Run(cfg Config, src traffic.Source) (*Result, error) {
 	if err := src.Err(); err != nil {
 		return nil, err
 	}
-	return c.end(last)
+	return c.end(last) //nolint:contextcheck // as above
 }
 
 // start starts the instances of a cluster, so that they are all there when the requests begin.

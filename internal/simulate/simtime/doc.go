@@ -5,6 +5,7 @@
 // passes as quickly as what is done in it, and is the same in every run.
 //
 //	loop := simtime.New(begin)
+//	defer loop.Close()
 //	loop.NewTasks().Go(func() { … waits in Tasks and Signals of the loop … })
 //	loop.RunUntil(begin.Add(time.Hour))
 //

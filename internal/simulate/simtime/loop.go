@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"context"
 	"iter"
+	"runtime"
 	"slices"
+	"sync"
 	"time"
 
 	"oauth-server/internal/background"
@@ -22,12 +24,22 @@ type Loop struct {
 	next    []*goroutine // empty, for those that can after them
 	waits   []*wait      // under contexts that may end
 	running *goroutine
+	all     []*goroutine // that have not ended
 }
 
 // goroutine is one of the loop, a coroutine.
 type goroutine struct {
-	resume func() (struct{}, bool) // runs it until it parks or ends
-	park   func(struct{}) bool
+	resume func() (struct{}, bool) // runs it until it waits or ends
+	yield  func(struct{}) bool
+	stop   func() // makes yield return false
+	index  int    // in Loop.all
+}
+
+// park waits until the goroutine is resumed, or ends it if the loop is closed.
+func (g *goroutine) park() {
+	if !g.yield(struct{}{}) {
+		runtime.Goexit() // a panic would be taken for an error
+	}
 }
 
 // wait is a goroutine that waits in a [background.Signal].
@@ -81,12 +93,38 @@ func (l *Loop) runReady() {
 
 // start starts a goroutine, which runs when the present one waits.
 func (l *Loop) start(f func()) {
-	g := &goroutine{}
-	g.resume, _ = iter.Pull(func(yield func(struct{}) bool) {
-		g.park = yield
+	g := &goroutine{index: len(l.all)}
+	g.resume, g.stop = iter.Pull(func(yield func(struct{}) bool) {
+		g.yield = yield
+		defer l.forget(g)
 		f()
 	})
-	l.ready = append(l.ready, g)
+	l.ready, l.all = append(l.ready, g), append(l.all, g)
+}
+
+// forget removes a goroutine that ends.
+func (l *Loop) forget(g *goroutine) {
+	last := l.all[len(l.all)-1]
+	l.all[g.index], last.index = last, g.index
+	l.all[len(l.all)-1] = nil
+	l.all = l.all[:len(l.all)-1]
+}
+
+// Close ends all goroutines where they wait, as [runtime.Goexit] would: of their code only deferred
+// functions still run, and those that wait end too. The loop is not used after it. A second Close does
+// nothing.
+func (l *Loop) Close() {
+	for len(l.all) > 0 {
+		g := l.all[len(l.all)-1]
+		l.running = g
+		var stopping sync.WaitGroup
+		stopping.Go(g.stop) // on a goroutine of its own, which ends with it
+		stopping.Wait()
+		if n := len(l.all); n > 0 && l.all[n-1] == g {
+			l.forget(g) // it had not begun
+		}
+	}
+	l.running, l.ready, l.waits, l.timers = nil, nil, nil, timers{}
 }
 
 // present returns the goroutine that is running.

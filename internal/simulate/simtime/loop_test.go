@@ -7,7 +7,10 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/goleak"
+
 	"oauth-server/internal/background"
+	"oauth-server/internal/check"
 	"oauth-server/internal/simulate/simtime"
 )
 
@@ -170,6 +173,55 @@ func TestPanic(t *testing.T) {
 		}
 	}()
 	l.RunUntil(noon.Add(time.Minute))
+}
+
+// TestClose: it ends goroutines wherever they wait, with their deferred functions, and is no error of theirs.
+func TestClose(t *testing.T) {
+	leaked := goleak.IgnoreCurrent()
+	l, j := begin()
+	loops := background.NewGroupOn(context.Background(), l, nil, func(string) { t.Error("a loop panicked") })
+	loops.Go("loop", func(ctx context.Context) error {
+		for loops.Sleep(ctx, time.Hour) {
+		}
+		return nil
+	})
+	all := l.NewTasks()
+	all.Go(func() {
+		defer j.add("closed")
+		defer sleep(l, time.Hour) // it ends too
+		defer all.Go(func() { j.add("new") })
+		sleep(l, time.Hour)
+		j.add("slept")
+	})
+	l.NewTasks().Go(func() { all.Wait(); j.add("waited") })
+	l.NewTasks().Go(func() { j.add("ended") })
+	l.RunUntil(noon.Add(time.Minute))
+	l.NewTasks().Go(func() { j.add("begun") })
+	l.Close()
+	l.Close()
+	l.RunUntil(noon.Add(24 * time.Hour))
+	j.is(t, "0s ended", "1m0s closed")
+	goleak.VerifyNone(t, leaked)
+}
+
+// TestCloseAfterPanic: it ends the others.
+func TestCloseAfterPanic(t *testing.T) {
+	leaked := goleak.IgnoreCurrent()
+	l, _ := begin()
+	for i := range 3 {
+		l.NewTasks().Go(func() {
+			for range 5 - i {
+				sleep(l, time.Second)
+			}
+			panic("boom")
+		})
+	}
+	func() {
+		defer func() { check.Equal(t, "panic", recover(), any("boom")) }()
+		defer l.Close()
+		l.RunUntil(noon.Add(time.Minute))
+	}()
+	goleak.VerifyNone(t, leaked)
 }
 
 // BenchmarkSleep is one wait of one of a thousand goroutines.

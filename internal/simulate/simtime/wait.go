@@ -72,7 +72,7 @@ func (t *tasks) Wait() {
 	t.loop.wakeEnded()
 	g := t.loop.present()
 	t.waiting = append(t.waiting, g)
-	g.park(struct{}{})
+	g.park()
 }
 
 // NewSignal implements [background.Scheduler].
@@ -111,7 +111,7 @@ func (s *signal) Wait(ctx context.Context, d time.Duration) bool {
 	w := &wait{ctx: ctx, wake: s.end}
 	l.watch(w)
 	timer := l.AfterFunc(d, s.end)
-	g.park(struct{}{})
+	g.park()
 	timer.Stop()
 	l.unwatch(w)
 	return ctx.Err() == nil
