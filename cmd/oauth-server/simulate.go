@@ -145,15 +145,15 @@ func (s *simulation) run(cmd *cobra.Command, logs []string) error {
 	defer debug.SetGCPercent(debug.SetGCPercent(garbage))
 	bar := s.newProgress(reader)
 	options.Progress = bar.show
-	result, err := simulate.Run(cmd.Context(), reader, options)
+	result, failed := simulate.Run(cmd.Context(), reader, options)
 	bar.clear()
 	if result == nil {
-		return err
+		return failed
 	}
 	result.Lines = linesOf(reader)
-	if err != nil { // it is strict, and stopped: what it had judged by then is no answer
+	if reader.Err() != nil { // it stopped in a log: what was judged by then is no answer
 		s.warnFormats(&result.Lines)
-		return err
+		return failed
 	}
 	s.warnSame(logs)
 	if result.Under, result.Policies, err = s.files.judged(); err != nil {
@@ -162,7 +162,7 @@ func (s *simulation) run(cmd *cobra.Command, logs []string) error {
 	result.Notes = append(result.Notes, s.files.absent(result)...)
 	s.warn(result)
 	if result.Lines.Read > 0 {
-		return s.finish(result)
+		return errors.Join(s.finish(result), failed)
 	}
 	err = noRequests(logs, &result.Lines)
 	if s.output == outputJSON {
@@ -192,7 +192,7 @@ func (s *simulation) finish(result *simulate.Result) error {
 		}
 		result.Found = string(text)
 	}
-	if s.write != "" && len(result.Targets) > 0 { // none was looked for if the temporary directory is full
+	if s.write != "" && len(result.Targets) > 0 { // otherwise none was found, and the error says why
 		if err := s.writePolicies(result.Found); err != nil {
 			return err
 		}
@@ -235,8 +235,8 @@ func (s *simulation) options() (o simulate.Options, err error) {
 	if s.lifetime < time.Second {
 		errs.Add("--token-lifetime", "%v is less than a second", s.lifetime)
 	}
-	if s.maxKeys < 1 {
-		errs.Add("--max-keys", "%d is less than 1", s.maxKeys)
+	if most := 1 << 30; s.maxKeys < 1 || s.maxKeys > most { // as rate_limit.max_keys
+		errs.Add("--max-keys", "%d is not from 1 to %d", s.maxKeys, most)
 	}
 	if s.top < 0 {
 		errs.Add("--top", "%d is less than 0", s.top)

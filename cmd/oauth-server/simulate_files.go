@@ -111,12 +111,36 @@ func (s *simulation) writeFiles(r *simulate.Result) error {
 		if err := report.Write(&page, r); err != nil {
 			return err
 		}
-		if err := os.WriteFile(s.report, page.Bytes(), fileMode); err != nil {
+		if err := replaceFile(s.report, page.Bytes()); err != nil {
 			return fmt.Errorf("--report: %w", err)
 		}
 	}
 	if s.chart != "" {
 		return report.WriteCharts(s.chart, r)
+	}
+	return nil
+}
+
+// replaceFile writes a file, or leaves the one that there is as it is. What is no regular file, such as a pipe or a
+// link, is written to as it is.
+func replaceFile(path string, content []byte) error {
+	if info, err := os.Lstat(path); err == nil && !info.Mode().IsRegular() {
+		return os.WriteFile(path, content, fileMode) //nolint:gosec // G304: of the caller
+	}
+	f, err := os.CreateTemp(filepath.Dir(path), ".oauth-server-*")
+	if errors.Is(err, fs.ErrPermission) { // in the directory; the file itself was found to be writable
+		return os.WriteFile(path, content, fileMode) //nolint:gosec // G304: of the caller
+	}
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(content)
+	err = errors.Join(err, f.Chmod(fileMode), f.Close())
+	if err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(f.Name()))
 	}
 	return nil
 }

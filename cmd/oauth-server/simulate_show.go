@@ -102,7 +102,7 @@ func (s *simulation) clientRows(r *simulate.Result) [][]string {
 	rows := [][]string{append(heading, "REFUSED", "USERS HIT", "WORST MINUTE", "BLOCKED", "WAIT", "WASTED")}
 	for i := range r.Clients {
 		c := &r.Clients[i]
-		row := []string{c.ClientID, number(c.Requests), number(c.Admitted), s.alarming(number(c.Denied), c.Denied > 0)}
+		row := []string{shortened(c.ClientID), number(c.Requests), number(c.Admitted), s.alarming(number(c.Denied), c.Denied > 0)}
 		for _, column := range rare {
 			row = append(row, number(column.count(&c.Counts)))
 		}
@@ -114,6 +114,16 @@ func (s *simulation) clientRows(r *simulate.Result) [][]string {
 			seconds(c.LongestBlocked), seconds(c.LongestWait), report.Percent(c.WastedShare)))
 	}
 	return withoutDashes(rows)
+}
+
+// shortened leaves out the middle of a name that would make a table too wide to read.
+func shortened(name string) string {
+	const most, tail = 60, 20
+	runes := []rune(name)
+	if len(runes) <= most {
+		return name
+	}
+	return string(runes[:most-tail-1]) + "…" + string(runes[len(runes)-tail:])
 }
 
 // withoutDashes leaves out the columns that have nothing but "-" below their heading.
@@ -198,7 +208,7 @@ func (s *simulation) showTarget(t *simulate.Target) error {
 	rows := [][]string{{"CLIENT", "NEEDS", "REQUESTS"}}
 	shown := t.Outstanding[:min(len(t.Outstanding), shownOutstanding)]
 	for _, c := range shown {
-		rows = append(rows, []string{c.ClientID, strconv.FormatInt(c.Needs, 10), number(c.Requests)})
+		rows = append(rows, []string{shortened(c.ClientID), strconv.FormatInt(c.Needs, 10), number(c.Requests)})
 	}
 	if err := s.table(rows...); err != nil {
 		return err

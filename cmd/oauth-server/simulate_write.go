@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"os"
 	"strings"
 
 	"oauth-server/internal/adminapi"
@@ -16,7 +15,7 @@ import (
 
 // writePolicies writes the limits that were found as a file of limits.
 func (s *simulation) writePolicies(text string) error {
-	if err := os.WriteFile(s.write, []byte(text), fileMode); err != nil {
+	if err := replaceFile(s.write, []byte(text)); err != nil {
 		return fmt.Errorf("--write: %w", err)
 	}
 	s.note("The limits are written to %s. Try them with: oauth-server limits candidate set -f %s", s.write, s.write)

@@ -67,7 +67,7 @@ func (o Options) withDefaults() Options {
 
 // Run judges the requests of a source. An error of the options is or wraps [fielderr.Errors]. If the source fails, what
 // it yielded until then is judged, and the error is returned beside the result. If the temporary file is full, there are no
-// trials and no targets in the result, and the error is returned beside it.
+// trials and no targets in the result, and the error is returned beside it; so is [ErrNoTarget].
 func Run(ctx context.Context, source traffic.Source, options Options) (*Result, error) {
 	r := &run{Options: options.withDefaults(), ctx: ctx}
 	policies, err := r.check()
@@ -86,13 +86,16 @@ func Run(ctx context.Context, source traffic.Source, options Options) (*Result, 
 	return result, err
 }
 
+// ErrNoTarget is the error if a limit is looked for that would deny nothing, however low it is.
+var ErrNoTarget = errors.New("there is no request to find a limit for: those in the log failed, have another grant, or are of clients that are trusted, off, or have limits of their own")
+
 // run is a call of Run.
 type run struct {
 	Options
 	ctx    context.Context
 	spill  *spill // what is read again; nil: nothing is
 	keys   int    // the most that were counted at once, and clients
-	failed error  // of the source
+	failed error  // of the source, or ErrNoTarget
 	kept   error  // of the spill: it lacks requests, so nothing can be compared
 }
 
@@ -212,6 +215,10 @@ func (r *run) findTargets(result *Result) error {
 	}
 	for _, form := range r.Goal.Limits {
 		t, err := r.find(form)
+		if errors.Is(err, ErrNoTarget) {
+			r.failed = errors.Join(r.failed, fmt.Errorf("%s: %w", form.Spec, err))
+			continue
+		}
 		if err != nil {
 			return err
 		}
@@ -228,6 +235,9 @@ func (r *run) find(form Form) (t Target, err error) {
 	_, per, _ := strings.Cut(form.Spec, "/")
 	if err := r.again("look for the lowest limit per "+per, p.add); err != nil {
 		return t, err
+	}
+	if len(p.clients) == 0 {
+		return t, ErrNoTarget
 	}
 	p.counters = nil // it has served
 	if r.Goal.Of == OfClients {

@@ -174,13 +174,9 @@ func (p *peaks) sorted(of func(*peak) uint32) []uint32 {
 	return all
 }
 
-// lowest is the lowest limit that is at least a share of the sorted peaks.
+// lowest is the lowest limit that is at least a share of the sorted peaks, of which there are some.
 func lowest(sorted []uint32, share float64) int64 {
-	need := atLeast(share, uint64(len(sorted)))
-	if need == 0 {
-		return 1
-	}
-	return int64(sorted[need-1])
+	return int64(sorted[max(atLeast(share, uint64(len(sorted))), 1)-1])
 }
 
 // atLeast is how many of n are at least a share. A share such as 0.999 is a little off what is meant: so is a product

@@ -2,6 +2,7 @@ package simulate_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"testing"
@@ -181,13 +182,22 @@ func TestTargetOfSome(t *testing.T) {
 		s.Clients = map[string]ratelimit.Policy{"own": {Client: perMinute(7)}, "trusted": {Trusted: true}}
 		s.Default.Total = shared("total", 1)
 	})
-	for grants, want := range map[ratelimit.Grants]int64{0: 5, ratelimit.GrantRefresh: 5, ratelimit.GrantCode: 1} {
+	find := func(grants ratelimit.Grants) (*simulate.Result, error) {
 		s.next = 0
 		l := ratelimit.DefaultLimit()
 		l.Grants = grants
-		o := simulate.Options{Policies: p, Goal: &simulate.Goal{Share: 1, Of: simulate.OfClients, Limits: []simulate.Form{{Spec: "100/60s", Limit: l}}}}
-		check.Equal(t, fmt.Sprint("requests with the grants ", grants.Names()), run(t, &s, o).Targets[0].Requests, want)
+		goal := &simulate.Goal{Share: 1, Of: simulate.OfClients, Limits: []simulate.Form{{Spec: "100/60s", Limit: l}}}
+		return simulate.Run(t.Context(), &s, simulate.Options{Policies: p, Goal: goal})
 	}
+	for grants, want := range map[ratelimit.Grants]int64{0: 5, ratelimit.GrantRefresh: 5} {
+		r, err := find(grants)
+		check.OK(t, err)
+		check.Equal(t, fmt.Sprint("requests with the grants ", grants.Names()), r.Targets[0].Requests, want)
+	}
+	r, err := find(ratelimit.GrantCode)
+	check.Equal(t, "it is ErrNoTarget", errors.Is(err, simulate.ErrNoTarget), true)
+	check.Equal(t, "targets of a grant that nobody has", len(r.Targets), 0)
+	check.Equal(t, "requests all the same", r.Total.Requests, 108)
 }
 
 // TestPeakAcrossMidnight: the peak of a day may begin on the day before, whose own peak is not forgotten for it.
