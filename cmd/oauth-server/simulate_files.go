@@ -61,7 +61,7 @@ func writable(flag, path string, extensions ...string) error {
 	}
 	_, err := os.Stat(path)
 	isNew := errors.Is(err, fs.ErrNotExist)
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE, fileMode) //nolint:gosec // G304: of the caller
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE, fileMode)
 	if err != nil {
 		return fmt.Errorf("--%s: %w", flag, err)
 	}
@@ -125,11 +125,11 @@ func (s *simulation) writeFiles(r *simulate.Result) error {
 // link, is written to as it is.
 func replaceFile(path string, content []byte) error {
 	if info, err := os.Lstat(path); err == nil && !info.Mode().IsRegular() {
-		return os.WriteFile(path, content, fileMode) //nolint:gosec // G304: of the caller
+		return os.WriteFile(path, content, fileMode)
 	}
 	f, err := os.CreateTemp(filepath.Dir(path), ".oauth-server-*")
 	if errors.Is(err, fs.ErrPermission) { // in the directory; the file itself was found to be writable
-		return os.WriteFile(path, content, fileMode) //nolint:gosec // G304: of the caller
+		return os.WriteFile(path, content, fileMode)
 	}
 	if err != nil {
 		return err

@@ -69,7 +69,8 @@ func TestTargetOfClients(t *testing.T) {
 			w := tried(t, all, form, requests)
 			return uint64(w.ClientCount - w.ClientsHit)
 		}
-		if found.Count == 0 { // all requests failed
+		if found.Count == 0 {
+			same(t, "requests that did not fail", tried(t, all, form, 1).Requests, 0)
 			return
 		}
 		enough := func(n uint64) bool { return float64(n) >= share*float64(found.Count)-1e-6 }
@@ -98,6 +99,10 @@ func TestTargetOfRequests(t *testing.T) {
 		all, form := drawTraffic(t), drawForm(t)
 		share := rapid.SampledFrom([]float64{0.3, 0.5, 0.9, 0.99, 1}).Draw(t, "share")
 		found := target(t, all, form, share, simulate.OfRequests)
+		if found.Count == 0 {
+			same(t, "requests that did not fail", tried(t, all, form, 1).Requests, 0)
+			return
+		}
 		w := tried(t, all, form, found.Requests)
 		same(t, "count", found.Count, w.Requests)
 		same(t, "untouched", found.Untouched, w.Requests-w.Denied)
@@ -119,23 +124,28 @@ func same(t *rapid.T, what string, got, want uint64) {
 	}
 }
 
-func replay(t *rapid.T, all []traffic.Request, o simulate.Options) *simulate.Result {
-	r, err := simulate.Run(context.Background(), &script{all: all}, o)
+// target finds a limit; the zero value if no request could be denied by one.
+func target(t *rapid.T, all []traffic.Request, form simulate.Form, share float64, of simulate.Of) simulate.Target {
+	goal := &simulate.Goal{Share: share, Of: of, Limits: []simulate.Form{form}}
+	r, err := simulate.Run(context.Background(), &script{all: all}, simulate.Options{Goal: goal})
+	if errors.Is(err, simulate.ErrNoTarget) {
+		return simulate.Target{}
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	return r
-}
-
-func target(t *rapid.T, all []traffic.Request, form simulate.Form, share float64, of simulate.Of) simulate.Target {
-	return replay(t, all, simulate.Options{Goal: &simulate.Goal{Share: share, Of: of, Limits: []simulate.Form{form}}}).Targets[0]
+	return r.Targets[0]
 }
 
 // tried replays the requests under the limit of the form with so many requests.
 func tried(t *rapid.T, all []traffic.Request, form simulate.Form, requests int64) simulate.WhatIf {
 	l := form.Limit
 	l.Requests = requests
-	return replay(t, all, simulate.Options{Trials: []simulate.Trial{simulate.TrialOf("tried", l)}}).WhatIf[0]
+	r, err := simulate.Run(context.Background(), &script{all: all}, simulate.Options{Trials: []simulate.Trial{simulate.TrialOf("tried", l)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r.WhatIf[0]
 }
 
 // TestLeaveOneDayOut: the peak of a day counts for the answers without the others only.
