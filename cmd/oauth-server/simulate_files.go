@@ -61,7 +61,7 @@ func writable(flag, path string, extensions ...string) error {
 	}
 	_, err := os.Stat(path)
 	isNew := errors.Is(err, fs.ErrNotExist)
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE, fileMode)
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE, fileMode) //nolint:gosec // G304: of the caller
 	if err != nil {
 		return fmt.Errorf("--%s: %w", flag, err)
 	}
