@@ -4,7 +4,7 @@ SHELL := /bin/bash
 BIN := $(CURDIR)/.bin
 GOLANGCI_LINT := $(shell sed -n 's/^GOLANGCI_LINT=//p' .ci/run)
 
-.PHONY: help build release demo test race lint fmt bench bench-compare bench-quick bench-cluster fuzz dashboards demo-load soak scale ci clean
+.PHONY: help build release demo test race lint fmt bench bench-compare bench-quick bench-cluster fuzz dashboards demo-load soak scale clusters accuracy ci clean
 
 help: ## Show this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -97,6 +97,12 @@ SCALE ?=
 OLD ?=
 scale: ## Measure what clients, policies and sign-ins cost; write docs/scale.md (SCALE=small writes nothing)
 	go -C tools run ./cmd/scale -parts '$(PARTS)' $(if $(filter small,$(SCALE)),-small) $(if $(OLD),-old '$(OLD)')
+
+clusters: ## Simulate clusters; write the tables of docs/simulate-clusters.md and docs/scale.md (10 minutes)
+	go -C tools run ./cmd/clusters
+
+accuracy: ## Compare the algorithms of rate limiting; write the tables and charts of docs/accuracy.md
+	go -C tools run ./cmd/accuracy
 
 ci: ## Run all that CI runs
 	.ci/run

@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -41,28 +42,37 @@ that are in force.
 
 func (l *limits) newCandidateSet() *cobra.Command {
 	var f limitFlags
-	var note string
+	var note, file string
 	cmd := &cobra.Command{
 		Use: "set [CLIENT]", Short: "Try limits beside the live ones", Args: takes("[CLIENT]"), ValidArgsFunction: l.completeClient,
-		Long: "Try limits beside the live ones. They replace a candidate that exists. Without CLIENT\nthey are tried as default limits.\n\n" + overCandidate + limitSyntax + "\n\n" + banSyntax,
+		Long: "Try limits beside the live ones. They replace a candidate that exists. Without CLIENT\nthey are tried as default limits.\n\n" +
+			"With --file they are those that a file of limits has for the client, or else for all\nclients; \"simulate --write\" writes such a file.\n\n" +
+			overCandidate + limitSyntax + "\n\n" + banSyntax,
 		Example: "  oauth-server limits candidate set shop --user 5/60s\n" +
-			"  oauth-server limits candidate set shop --user 5/60s --ban denials=20,for=5m",
+			"  oauth-server limits candidate set shop --user 5/60s --ban denials=20,for=5m\n" +
+			"  oauth-server limits candidate set --file found.yaml",
 	}
 	l.register(cmd, &f)
 	registerOverLimit(cmd)
 	registerWait(cmd)
 	registerBan(cmd)
+	cmd.Flags().StringVarP(&file, "file", "f", "", "in place of these: the limits of a file of limits; - for standard input")
+	_ = cmd.MarkFlagFilename("file", "yaml", "yml") // fails for a flag that is not there
 	cmd.Flags().StringVar(&note, "note", "", "note for other operators")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		doc := map[string]any{}
 		if err := f.parse(doc); err != nil {
 			return err
 		}
-		if len(doc) == 0 && f.preset == "" {
-			return usagef("limits candidate set: no limits to try: give --limit, --user, --client, --total, --source or --preset")
-		}
-		if err := cmp.Or(overLimitInto(cmd, doc), waitInto(cmd, doc), banInto(cmd, doc)); err != nil {
-			return err
+		switch {
+		case file != "" && (len(doc) > 0 || f.preset != ""):
+			return usagef("limits candidate set: --file contradicts the limits of other flags: leave one out")
+		case file != "":
+			if err := l.addFile(file, only(args), doc); err != nil {
+				return err
+			}
+		case len(doc) == 0 && f.preset == "":
+			return usagef("limits candidate set: no limits to try: give --limit, --user, --client, --total, --source, --preset or --file")
 		}
 		if err := l.addPreset(cmd.Context(), &f, doc); err != nil {
 			return err
@@ -74,6 +84,33 @@ func (l *limits) newCandidateSet() *cobra.Command {
 		})
 	}
 	return l.changes(cmd)
+}
+
+// addFile sets the lists of doc to those that a file of limits has for a client, or else for all clients.
+func (l *limits) addFile(path, client string, doc map[string]any) error {
+	name, text, err := readFile(l.in, path)
+	if err != nil {
+		return err
+	}
+	file, err := parseLimitsFile(name, text)
+	if err != nil {
+		return err
+	}
+	var of struct{ Default map[string]json.RawMessage }
+	if raw, there := file.values[clientcfg.PolicyTarget(client)]; client != "" && there {
+		err = json.Unmarshal(raw, &of.Default)
+	} else if raw, there := file.values[clientcfg.SettingsTarget]; there {
+		err = json.Unmarshal(raw, &of)
+	}
+	for _, list := range []string{"user", "client", "total", "source"} {
+		if raw := of.Default[list]; !isNull(raw) {
+			doc[list] = raw
+		}
+	}
+	if len(doc) == 0 && err == nil {
+		err = usagef("%s has no limits for the client, or for all clients", name)
+	}
+	return err
 }
 
 func (l *limits) newCandidateShow() *cobra.Command {

@@ -222,7 +222,7 @@ type plan struct {
 }
 
 func (l *limits) plan(ctx context.Context, f *fileFlags) (*plan, error) {
-	name, text, err := l.readFile(f.file)
+	name, text, err := readFile(l.in, f.file)
 	if err != nil {
 		return nil, err
 	}
@@ -261,9 +261,9 @@ func (p *plan) request(lasts string) adminclient.Change {
 }
 
 // readFile reads a file of limits, at most so many bytes of it.
-func (l *limits) readFile(path string) (name string, text []byte, err error) {
+func readFile(stdin io.Reader, path string) (name string, text []byte, err error) {
 	const most = 64 << 20
-	in := l.in
+	in := stdin
 	switch path {
 	case "":
 		return "", nil, usagef("-f FILE is missing; - is standard input")

@@ -24,7 +24,7 @@ func main() {
 	if len(os.Args) > 1 && os.Args[1] == "serve" {
 		c.catchHangups() // before anything else
 	}
-	c.terminal = term.IsTerminal(int(os.Stdout.Fd()))
+	c.terminal, c.errTerminal = term.IsTerminal(int(os.Stdout.Fd())), term.IsTerminal(int(os.Stderr.Fd()))
 	os.Exit(c.run(context.Background(), os.Args[1:]))
 }
 

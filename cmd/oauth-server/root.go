@@ -18,6 +18,7 @@ type cli struct {
 	environ     []string
 	output      string // -o
 	terminal    bool   // out is a terminal
+	errTerminal bool   // errOut is one
 	// hangups are the SIGHUPs of serve; see catchHangups.
 	hangups chan os.Signal
 	// pause waits between two views of --watch; nil waits.
@@ -57,7 +58,7 @@ func newRoot(c *cli) *cobra.Command {
 		}
 		return usagef("%w; see %s --help", err, cmd.CommandPath())
 	})
-	root.AddCommand(newServe(c), newClient(c), newUser(c), newKeys(c), newMigrate(c), newToken(c), newLimits(c), newBackup(c), newRestore(c), newHealth(c), newVersion(c))
+	root.AddCommand(newServe(c), newClient(c), newUser(c), newKeys(c), newMigrate(c), newToken(c), newLimits(c), newBackup(c), newRestore(c), newSimulate(c), newHealth(c), newVersion(c))
 	completions(c, root)
 	return root
 }

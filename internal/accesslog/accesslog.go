@@ -18,6 +18,7 @@ type Line struct {
 	Bytes    int64 // of the body that was sent
 	Started  time.Time
 	Remote   netip.Addr
+	Grant    string // grant_type of a token request, as it was sent
 	ClientID string // empty if unknown
 	Error    string // code of the error that was answered; empty if none
 	Probe    bool   // a health check: logged at debug level unless it fails
@@ -37,7 +38,7 @@ func (l *Line) Write(log *slog.Logger, r *http.Request) {
 	if !log.Enabled(ctx, level) {
 		return
 	}
-	attrs := append(make([]slog.Attr, 0, 12),
+	attrs := append(make([]slog.Attr, 0, 14),
 		slog.String("method", plain(r.Method)),
 		slog.String("path", Path(l.Route, r)),
 		slog.Int("status", l.Status),
@@ -45,6 +46,9 @@ func (l *Line) Write(log *slog.Logger, r *http.Request) {
 		slog.Float64("duration_ms", float64(time.Since(l.Started).Microseconds())/1000),
 		slog.String("remote", l.Remote.String()),
 	)
+	if l.Grant != "" {
+		attrs = append(attrs, slog.String("grant_type", plain(l.Grant)))
+	}
 	if l.ClientID != "" {
 		attrs = append(attrs, slog.String("client_id", l.ClientID))
 	}

@@ -33,8 +33,13 @@ func TestLine(t *testing.T) {
 		},
 		{
 			"all that can be known", "POST", "/token",
-			accesslog.Line{Route: "/token", Status: 400, Remote: remote, ClientID: "shop", Error: "invalid_grant"},
-			"level=INFO msg=request method=POST path=/token status=400 bytes=0 duration_ms=N remote=192.0.2.7 client_id=shop error=invalid_grant",
+			accesslog.Line{Route: "/token", Status: 400, Remote: remote, Grant: "password", ClientID: "shop", Error: "invalid_grant"},
+			"level=INFO msg=request method=POST path=/token status=400 bytes=0 duration_ms=N remote=192.0.2.7 grant_type=password client_id=shop error=invalid_grant",
+		},
+		{
+			"a grant that is none", "POST", "/token",
+			accesslog.Line{Route: "/token", Status: 400, Remote: remote, Grant: strings.Repeat("\n", 60)},
+			"level=INFO msg=request method=POST path=/token status=400 bytes=0 duration_ms=N remote=192.0.2.7 grant_type=" + strings.Repeat("?", 40) + "...",
 		},
 		{
 			"a failure", "GET", "/",
@@ -103,7 +108,8 @@ func TestDenialInTheLine(t *testing.T) {
 		d    accesslog.Denial
 		want string
 	}{
-		{"none", accesslog.Denial{Limit: "x", User: "ada"}, ""},
+		{"none", accesslog.Denial{Limit: "x"}, ""},
+		{"none, of a user", accesslog.Denial{Limit: "x", User: "a1b2", Hashed: true}, " user_hash=a1b2"},
 		{"a hash", accesslog.Denial{Outcome: "denied", Limit: "per-minute", User: "a1b2", Hashed: true}, " outcome=denied limit=per-minute user_hash=a1b2"},
 		{"a name", accesslog.Denial{Outcome: "denied", Limit: "per-minute", User: "ada"}, " outcome=denied limit=per-minute username=ada"},
 		{"a client", accesslog.Denial{Outcome: "would_deny", Limit: "per-minute", Skipped: 7}, " outcome=would_deny limit=per-minute skipped=7"},
@@ -112,7 +118,7 @@ func TestDenialInTheLine(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			r := accesslog.Identify(httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/token", http.NoBody), http.Header{}, false)
 			accesslog.NoteDenial(r.Context(), tt.d)
-			if got := accesslog.Denied(r.Context()); got != (tt.want != "") {
+			if got := accesslog.Denied(r.Context()); got != (tt.d.Outcome != "") {
 				t.Errorf("Denied is %v", got)
 			}
 			var log bytes.Buffer

@@ -5,7 +5,8 @@ import (
 	"log/slog"
 )
 
-// Denial says who was denied by which limit, or would have been; it stands in the line of the request.
+// Denial says who was denied by which limit, or would have been; it stands in the line of the request. Without an
+// outcome it only says whom the request is for.
 type Denial struct {
 	Outcome string // such as denied or would_deny; empty: there is no denial
 	Limit   string // name of the limit
@@ -39,13 +40,12 @@ func User(user string, hashed bool) slog.Attr {
 	return slog.String("username", user)
 }
 
-// attrs adds the attributes of the denial, if there is one.
+// attrs adds the attributes of the denial, and the user.
 func (d *Denial) attrs(to []slog.Attr) []slog.Attr {
-	if d.Outcome == "" {
-		return to
+	if d.Outcome != "" {
+		to = append(to, slog.String("outcome", d.Outcome))
 	}
-	to = append(to, slog.String("outcome", d.Outcome))
-	if d.Limit != "" {
+	if d.Outcome != "" && d.Limit != "" {
 		to = append(to, slog.String("limit", plain(d.Limit)))
 	}
 	if d.User != "" {

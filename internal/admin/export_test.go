@@ -1,6 +1,8 @@
 package admin
 
-import "regexp"
+import (
+	"regexp"
+)
 
 // What the tests look at.
 
@@ -16,11 +18,8 @@ func Routes(s *Server) map[string]string {
 	return out
 }
 
-// ReadPolicy and ShowPolicy are the two directions of a policy.
-var (
-	ReadPolicy = readPolicy
-	ShowPolicy = showPolicy
-)
+// ShowPolicy is a policy as operators read it.
+var ShowPolicy = showPolicy
 
 // ResourceOf returns the target of the resource that a target is.
 func ResourceOf(target string) (string, bool) {

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"oauth-server/internal/adminapi"
+
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/fielderr"
 	"oauth-server/internal/grants"
@@ -69,7 +71,7 @@ func (in *metadataInput) check() (errs fielderr.Errors) {
 func readMetadata(v *strict.Value, c *clientcfg.Client) error {
 	var in metadataInput
 	errs := v.Decode(&in, nil)
-	errs.AddUnreported(checkClientID(in.ClientID, c.ID))
+	errs.AddUnreported(adminapi.CheckClientID(in.ClientID, c.ID))
 	return in.apply(errs, c)
 }
 

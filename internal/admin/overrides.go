@@ -9,7 +9,6 @@ import (
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/fielderr"
 	"oauth-server/internal/grants"
-	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/strict"
 )
 
@@ -34,7 +33,7 @@ func (r overrideResource) with(_ *clientcfg.PolicySnapshot, v *strict.Value, _ t
 	if v == nil {
 		return one(clientcfg.ChangeOverride(r.clientID, r.username, nil))
 	}
-	o, err := r.read(v)
+	o, err := adminapi.ReadOverride(r.clientID, r.username, v)
 	if err != nil {
 		return nil, err
 	}
@@ -58,30 +57,6 @@ func (r overrideResource) absent() *problemError {
 
 func (r overrideResource) document(o clientcfg.Override) adminapi.Override {
 	return adminapi.Override{ClientID: r.clientID, Username: r.username, User: adminapi.ShowLimits(o.User), Note: o.Note}
-}
-
-func (r overrideResource) read(v *strict.Value) (clientcfg.Override, error) {
-	var in struct {
-		ClientID *string           `json:"client_id"`
-		Username *string           `json:"username"`
-		User     []ratelimit.Limit `json:"user"`
-		Note     string            `json:"note"`
-		Meta     strict.Skip       `json:"meta"`
-	}
-	errs := v.Decode(&in, nil)
-	errs.AddUnreported(checkClientID(in.ClientID, r.clientID))
-	if in.Username != nil && *in.Username != r.username {
-		errs.Add("username", "%q is not that of the address, %q", *in.Username, r.username)
-	}
-	errs.AddUnreported(checkNote(in.Note))
-	if len(in.User) == 0 {
-		var needed fielderr.Errors
-		needed.Add("user", "needs at least one limit; to give the user those of all others again, DELETE this")
-		errs.AddUnreported(needed)
-	}
-	limits := ratelimit.Policy{User: in.User}
-	errs.AddUnreported(fielderr.Of(limits.Validate()))
-	return clientcfg.Override{User: in.User, Note: in.Note}, errs.Err()
 }
 
 // onOverride accepts the clients that onPolicy accepts, and every name that a user can have: the user may

@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"oauth-server/internal/admin"
+	"oauth-server/internal/adminapi"
 	"oauth-server/internal/check"
 	"oauth-server/internal/strict"
 )
@@ -25,7 +26,7 @@ func FuzzPolicy(f *testing.F) {
 		if err != nil {
 			return
 		}
-		p, err := admin.ReadPolicy("shop", v)
+		p, err := adminapi.ReadPolicy("shop", v)
 		if err != nil {
 			return
 		}
@@ -33,7 +34,7 @@ func FuzzPolicy(f *testing.F) {
 		check.OK(t, err)
 		v, err = strict.ParseJSON(shown)
 		check.OK(t, err)
-		again, err := admin.ReadPolicy("shop", v)
+		again, err := adminapi.ReadPolicy("shop", v)
 		if err != nil {
 			t.Fatalf("%s was accepted, and then not: %v", shown, err)
 		}

@@ -49,14 +49,14 @@ func (settingsResource) state(p *clientcfg.PolicySnapshot) state {
 }
 
 func (settingsResource) base(p *clientcfg.PolicySnapshot) any {
-	return setByOperators(p.Set().Settings)
+	return adminapi.SetByOperators(p.Set().Settings)
 }
 
 func (settingsResource) with(_ *clientcfg.PolicySnapshot, v *strict.Value, _ time.Time) ([]clientcfg.Change, error) {
 	var o clientcfg.SettingsOverride
 	if v != nil {
 		var err error
-		if o, err = readSettings(v); err != nil {
+		if o, err = adminapi.ReadSettings(v); err != nil {
 			return nil, err
 		}
 	}
@@ -91,7 +91,7 @@ func (r policyResource) with(_ *clientcfg.PolicySnapshot, v *strict.Value, _ tim
 	if v == nil {
 		return one(clientcfg.ChangePolicy(r.clientID, nil))
 	}
-	own, err := readPolicy(r.clientID, v)
+	own, err := adminapi.ReadPolicy(r.clientID, v)
 	if err != nil {
 		return nil, err
 	}
@@ -145,7 +145,7 @@ func (r candidateResource) with(p *clientcfg.PolicySnapshot, v *strict.Value, no
 	if v == nil {
 		return one(clientcfg.ChangeCandidate(r.name, nil))
 	}
-	c, err := readCandidate(r.name, v)
+	c, err := adminapi.ReadCandidate(r.name, v)
 	if err != nil {
 		return nil, err
 	}

@@ -9,8 +9,6 @@ import (
 
 	"oauth-server/internal/adminapi"
 	"oauth-server/internal/clientcfg"
-	"oauth-server/internal/fielderr"
-	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/strict"
 )
 
@@ -47,7 +45,7 @@ func (r tierResource) with(_ *clientcfg.PolicySnapshot, v *strict.Value, _ time.
 	if v == nil {
 		return one(clientcfg.ChangeTier(r.name, nil))
 	}
-	t, err := readTier(r.name, v)
+	t, err := adminapi.ReadTier(r.name, v)
 	if err != nil {
 		return nil, err
 	}
@@ -77,54 +75,6 @@ func showTier(name string, t clientcfg.Tier) adminapi.Tier {
 		OverLimit: string(t.OverLimit), Ban: t.Ban, HideHeaders: t.HideHeaders, Note: t.Note,
 		Waits: adminapi.ShowWaits(t.MaxWait, t.MaxWaiting),
 	}
-}
-
-func readTier(name string, v *strict.Value) (t clientcfg.Tier, err error) {
-	var in struct {
-		Name        *string              `json:"name"`
-		Mode        *ratelimit.Mode      `json:"mode"`
-		User        []ratelimit.Limit    `json:"user"`
-		Client      []ratelimit.Limit    `json:"client"`
-		Total       []ratelimit.Limit    `json:"total"`
-		Source      []ratelimit.Limit    `json:"source"`
-		OverLimit   *ratelimit.OverLimit `json:"over_limit"`
-		MaxWait     *ratelimit.MaxWait   `json:"max_wait"`
-		MaxWaiting  *int                 `json:"max_waiting"`
-		Ban         *ratelimit.Ban       `json:"ban"`
-		HideHeaders bool                 `json:"hide_headers"`
-		Note        string               `json:"note"`
-		Clients     strict.Skip          `json:"clients"`
-		Meta        strict.Skip          `json:"meta"`
-	}
-	errs := v.Decode(&in, nil)
-	t = clientcfg.Tier{
-		User: in.User, Client: in.Client, Ban: in.Ban, Total: in.Total, Source: in.Source, HideHeaders: in.HideHeaders, Note: in.Note, MaxWait: in.MaxWait, MaxWaiting: in.MaxWaiting,
-	}
-	if in.Mode != nil {
-		t.Mode = *in.Mode
-	}
-	if in.OverLimit != nil {
-		t.OverLimit = *in.OverLimit
-	}
-	if in.Name != nil && *in.Name != name {
-		errs.Add("name", "%q is not that of the address, %q", *in.Name, name)
-	}
-	errs.AddUnreported(checkTierName("name", name))
-	errs.AddUnreported(checkMode(in.Mode))
-	errs.AddUnreported(checkNote(in.Note))
-	errs.AddUnreported(checkLists(t.User, t.Client, t.Total, t.Source))
-	errs.AddUnreported(checkOverLimit(in.OverLimit))
-	errs.AddUnreported(fielderr.Of(t.Policy().Validate()))
-	return t, errs.Err()
-}
-
-// checkTierName refuses what cannot be the name of a tier, an empty text for instance, which is not the same
-// as to name none.
-func checkTierName(field, name string) (errs fielderr.Errors) {
-	if err := clientcfg.ValidateTierName(name); err != nil {
-		errs.Add(field, "%v", err)
-	}
-	return errs
 }
 
 func (s *Server) onTier(f func(*call, resource) error) handler {

@@ -2,6 +2,7 @@
 // internal/admin writes them, internal/adminclient and the command line read them, and
 // openapi.json describes them.
 //
-// A client reads them with encoding/json, so that fields of a newer server do no harm.
-// The server reads what operators send more strictly, and elsewhere: see internal/admin.
+// A client reads them with encoding/json, so that fields of a newer server do no harm. What operators send is read more
+// strictly, by [ReadSettings], [ReadTier], [ReadPolicy], [ReadOverride] and [ReadCandidate]; a file of limits has the same
+// documents.
 package adminapi

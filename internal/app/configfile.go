@@ -144,7 +144,7 @@ func (c *configFile) use(ctx context.Context, text []byte) (fileStatus, error) {
 	if c.level != nil {
 		c.level.Set(levelOf(next.Log))
 	}
-	c.limiter.denials.names.Store(next.LogUsernames)
+	c.limiter.denials.follow(next)
 	c.inUse.Store(next)
 	now.restart = slices.DeleteFunc(config.Differences(c.started, next), isLive)
 	if len(changed) > 0 || now.refused != nil {
@@ -167,7 +167,7 @@ const errorCodeField = "rate_limit.error_code"
 
 // live are the fields that take effect while the server runs, and those below them.
 var live = []string{
-	"drain_delay", "shutdown_timeout", "log.level", "log_usernames",
+	"drain_delay", "shutdown_timeout", "log.level", "log_users", "log_usernames",
 	"rate_limit.mode", "rate_limit.instance_mode", "rate_limit.canary_percent", "rate_limit.default", "rate_limit.clients",
 	errorCodeField,
 }
@@ -176,7 +176,7 @@ var live = []string{
 func withLive(c, from *config.Config) *config.Config {
 	next := *c
 	next.DrainDelay, next.ShutdownTimeout, next.LogUsernames = from.DrainDelay, from.ShutdownTimeout, from.LogUsernames
-	next.Log.Level = from.Log.Level
+	next.Log.Level, next.LogUsers = from.Log.Level, from.LogUsers
 	next.RateLimit.Settings, next.RateLimit.ErrorCode = from.RateLimit.Settings, from.RateLimit.ErrorCode
 	return &next
 }

@@ -96,7 +96,7 @@ func TestChangedConfigurationFileIsUsed(t *testing.T) {
 	}
 	f.write("") // all defaults: valid, but it is being written
 	check.OK(t, f.look(1))
-	f.write("log: { level: warn }\nlog_usernames: true\ndrain_delay: 7s\nshutdown_timeout: 9s\n" +
+	f.write("log: { level: warn }\nlog_users: denied\nlog_usernames: true\ndrain_delay: 7s\nshutdown_timeout: 9s\n" +
 		"rate_limit: { error_code: slow_down, default: { user: [ { requests: 20 } ] }, clients: { shop: { trusted: true } } }\n")
 	check.OK(t, f.look(1))
 	check.Equal(t, "limit before the second look", f.limit(), int64(10))
@@ -105,6 +105,7 @@ func TestChangedConfigurationFileIsUsed(t *testing.T) {
 	check.Equal(t, "trusted", f.limiter.policies.Snapshot().For("shop").Trusted, true)
 	check.Equal(t, "level", f.opts.Level.Level(), slog.LevelWarn)
 	check.Equal(t, "usernames in the log", f.limiter.denials.names.Load(), true)
+	check.Equal(t, "all users in the log", f.limiter.denials.all.Load(), false)
 	check.Equal(t, "drain delay", f.config().DrainDelay.String(), "7s")
 	check.Equal(t, "shutdown timeout", f.config().ShutdownTimeout.String(), "9s")
 	check.Equal(t, "code of a 429", strings.Contains(f.page("/docs/rate-limits"), `"error":"slow_down"`), true)
@@ -116,7 +117,7 @@ func TestChangedConfigurationFileIsUsed(t *testing.T) {
 	check.OK(t, f.look(2))
 	check.Equal(t, "limit", f.limit(), int64(10))
 	check.Equal(t, "level", f.opts.Level.Level(), slog.LevelInfo)
-	line := `msg="configuration file read again" changed="[drain_delay shutdown_timeout log.level log_usernames rate_limit.error_code rate_limit.default.user rate_limit.clients]"`
+	line := `msg="configuration file read again" changed="[drain_delay shutdown_timeout log.level log_users log_usernames rate_limit.error_code rate_limit.default.user rate_limit.clients]"`
 	check.Equal(t, "lines in the log", strings.Count(f.log.String(), line), 1) // the first was above the level
 }
 
@@ -269,6 +270,7 @@ func TestLiveFieldsExist(t *testing.T) {
 func TestLiveFields(t *testing.T) {
 	started, inUse := config.Default(), config.Default()
 	inUse.DrainDelay, inUse.ShutdownTimeout, inUse.LogUsernames, inUse.Log.Level = 1, 2, true, "debug"
+	inUse.LogUsers = config.LogDeniedUsers
 	inUse.RateLimit.Mode, inUse.RateLimit.CanaryPercent, inUse.RateLimit.MaxKeys = "dry_run", 7, 8
 	inUse.RateLimit.ErrorCode = "slow_down"
 	inUse.Listen = "192.0.2.1:1"

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"oauth-server/internal/accesslog"
+	"oauth-server/internal/config"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/metrics"
 	"oauth-server/internal/ratelimit"
@@ -18,10 +19,11 @@ import (
 // many as there are requests. Denials, answers with the last token and requests that waited are logged all.
 const wouldBeLines = 10
 
-// denials notes who was over a limit, or would have been, for the access log.
+// denials notes who was over a limit, or would have been, for the access log, and whom other requests are for.
 type denials struct {
 	hash  func(username string) string
 	names atomic.Bool // log usernames, instead of hashes of them
+	all   atomic.Bool // log the users of all requests
 
 	mu      sync.Mutex
 	second  int64
@@ -38,10 +40,26 @@ func (f *foundation) userHash(username string) string {
 	return f.mac.Derive("username in a log", username)[:hashLength]
 }
 
-// note notes the decision, unless it admitted the request.
+// follow takes over what the configuration says of users in the log.
+func (d *denials) follow(cfg *config.Config) {
+	d.names.Store(cfg.LogUsernames)
+	d.all.Store(cfg.LogUsers == config.LogAllUsers)
+}
+
+// note notes the decision. Of one that admitted the request only the user is noted, if the configuration says so.
 func (d *denials) note(ctx context.Context, now time.Time, x *grants.Decided) {
+	out, denied := d.denial(now, x)
+	if x.Username != "" && (denied || d.all.Load()) {
+		out.User, out.Hashed = d.shown(x.Username)
+	}
+	accesslog.NoteDenial(ctx, out)
+}
+
+// denial returns what the line says of the decision, and whether that is a denial; of would-be ones, those that are
+// logged.
+func (d *denials) denial(now time.Time, x *grants.Decided) (out accesslog.Denial, denied bool) {
 	binding, _ := x.Decision.BindingLimit()
-	out := accesslog.Denial{Outcome: x.Decision.Outcome.String(), Limit: binding.Limit.Name}
+	out = accesslog.Denial{Outcome: x.Decision.Outcome.String(), Limit: binding.Limit.Name}
 	byCandidate := candidateOutcomes[x.Tried.Outcome]
 	inDryRun := slices.Contains([]ratelimit.Outcome{
 		ratelimit.WouldDeny, ratelimit.WouldReuse, ratelimit.WouldDelay, ratelimit.WouldBan,
@@ -49,20 +67,17 @@ func (d *denials) note(ctx context.Context, now time.Time, x *grants.Decided) {
 	switch {
 	case slices.Contains([]ratelimit.Outcome{ratelimit.Denied, ratelimit.Reused, ratelimit.Delayed, ratelimit.Banned}, x.Decision.Outcome):
 	case !inDryRun && byCandidate == "":
-		return
+		return accesslog.Denial{}, false
 	default:
 		if !inDryRun {
 			out.Outcome, out.Limit = byCandidate, x.Tried.Limit
 		}
 		var sampled bool
 		if out.Skipped, sampled = d.sample(now.Unix()); !sampled {
-			return
+			return accesslog.Denial{}, false
 		}
 	}
-	if x.Username != "" {
-		out.User, out.Hashed = d.shown(x.Username)
-	}
-	accesslog.NoteDenial(ctx, out)
+	return out, true
 }
 
 // candidateOutcomes are what a candidate would have done with a request that it would not have admitted at once.

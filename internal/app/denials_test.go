@@ -93,7 +93,7 @@ func TestDenialsNameTheUser(t *testing.T) {
 	for name, tt := range map[string]struct {
 		names bool
 		x     grants.Decided
-		want  string
+		want  string // with log_users: denied
 	}{
 		"hashed":     {false, grants.Decided{Username: "ada", Decision: denied}, "outcome=denied limit=per-hour user_hash=hash-of-ada"},
 		"in clear":   {true, grants.Decided{Username: "ada", Decision: denied}, "outcome=denied limit=per-hour username=ada"},
@@ -119,6 +119,13 @@ func TestDenialsNameTheUser(t *testing.T) {
 			if got := noted(t, d, time.Now(), tt.x); got != tt.want {
 				t.Errorf("noted %q, want %q", got, tt.want)
 			}
+			d.all.Store(true)
+			if tt.want == "" {
+				tt.want = "user_hash=hash-of-ada"
+			}
+			if got := noted(t, d, time.Now(), tt.x); got != tt.want {
+				t.Errorf("with all users it notes %q, want %q", got, tt.want)
+			}
 		})
 	}
 }
@@ -141,8 +148,12 @@ func TestWouldBeDenialsAreSampled(t *testing.T) {
 	if got := count(ratelimit.Enforce); got != 25 {
 		t.Errorf("%d of 25 denials are logged", got)
 	}
+	d.all.Store(true)
+	if got := noted(t, d, now, grants.Decided{Username: "ada", Decision: decision(t, ratelimit.DryRun)}); got != "user_hash=ADA" {
+		t.Errorf("one that is left out has %q", got)
+	}
 	next := noted(t, d, now.Add(time.Second), grants.Decided{Decision: decision(t, ratelimit.DryRun)})
-	if want := "outcome=would_deny limit=per-hour skipped=15"; next != want {
+	if want := "outcome=would_deny limit=per-hour skipped=16"; next != want {
 		t.Errorf("the next second logs %q, want %q", next, want)
 	}
 }

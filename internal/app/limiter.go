@@ -46,7 +46,7 @@ func newLimiter(ctx context.Context, f *foundation, opts Options) (l *limiter, e
 		activity: activity.New(activity.DefaultMaxClients, time.Now()),
 		denials:  &denials{hash: f.userHash},
 	}
-	l.denials.names.Store(f.cfg.LogUsernames)
+	l.denials.follow(f.cfg)
 	l.syncer = l.newSyncer() //nolint:contextcheck // the report is made for heartbeats, outside of any request
 	l.stats = &syncStats{read: l.syncer.Stats}
 	l.resets = admin.NewResets(l.counters, eraser{f.store, l.syncer}, f.log)

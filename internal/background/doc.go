@@ -5,6 +5,8 @@
 // waits of a repeated task are random, so that many instances do not work in step, and its failures
 // are logged when they begin, change and end, not each one between. All of them stop together.
 //
+// A [Scheduler] is where a Group takes time and goroutines from: the Go runtime, or a simulation.
+//
 // A loop is never ended by force: [Group.Wait] waits for one that ignores its context.
 //
 //	g := background.NewGroup(ctx, log, func(loop string) { panics.WithLabelValues(loop).Inc() })

@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"runtime/debug"
-	"sync"
 	"time"
 )
 
@@ -20,9 +19,10 @@ const (
 // Group runs loops until it is cancelled. Create it with [NewGroup]; its methods may be called from
 // any goroutine, Go and Repeat not after Wait.
 type Group struct {
+	on       Scheduler
 	log      *slog.Logger
 	panicked func(loop string)
-	running  sync.WaitGroup
+	running  Tasks
 
 	ctx    context.Context // of every loop; ends with Cancel
 	cancel context.CancelFunc
@@ -32,11 +32,16 @@ type Group struct {
 // [Group.Cancel]. Panics are logged, and the name of the loop is passed to panicked at each, which
 // may be nil and must be safe for concurrent use.
 func NewGroup(ctx context.Context, log *slog.Logger, panicked func(loop string)) *Group {
+	return NewGroupOn(ctx, RealTime, log, panicked)
+}
+
+// NewGroupOn is [NewGroup] with the time and goroutines of a scheduler.
+func NewGroupOn(ctx context.Context, on Scheduler, log *slog.Logger, panicked func(loop string)) *Group {
 	if panicked == nil {
 		panicked = func(string) {}
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	return &Group{log: log, panicked: panicked, ctx: ctx, cancel: cancel}
+	return &Group{on: on, log: log, panicked: panicked, running: on.NewTasks(), ctx: ctx, cancel: cancel}
 }
 
 // Go runs the loop in a goroutine until the group is cancelled. A loop that panics or returns
@@ -50,17 +55,17 @@ func (g *Group) Go(name string, loop func(context.Context) error) {
 func (g *Group) supervise(ctx context.Context, name string, loop func(context.Context) error) {
 	pause := FirstRestart
 	for {
-		began := time.Now()
+		began := g.on.Now()
 		err := g.Guard(ctx, name, loop)
 		if ctx.Err() != nil {
 			return
 		}
-		if time.Since(began) > LastRestart {
+		if g.on.Now().Sub(began) > LastRestart {
 			pause = FirstRestart // it worked for a while
 		}
 		g.log.LogAttrs(ctx, slog.LevelError, "background loop ended; restarting",
 			slog.String("loop", name), slog.Any("error", err), slog.String("after", pause.String()))
-		if !Sleep(ctx, pause+rand.N(pause/4)) { //nolint:gosec // G404: spreads load; nothing to guess
+		if !g.Sleep(ctx, pause+rand.N(pause/4)) { //nolint:gosec // G404: spreads load; nothing to guess
 			return
 		}
 		pause = min(2*pause, LastRestart)
@@ -114,3 +119,8 @@ func (g *Group) Cancel() { g.cancel() }
 // Wait returns when every loop has returned. It sets no bound of its own: a loop that ignores its
 // context keeps it waiting.
 func (g *Group) Wait() { g.running.Wait() }
+
+// Sleep is the function of the same name, by the scheduler of the group.
+func (g *Group) Sleep(ctx context.Context, d time.Duration) bool {
+	return g.on.NewSignal().Wait(ctx, d)
+}

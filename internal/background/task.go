@@ -44,13 +44,13 @@ func (g *Group) Repeat(t Task) {
 func (g *Group) repeat(ctx context.Context, t *Task) {
 	var failed, panicked failures
 	wait := t.Every
-	for now := t.First; now || Sleep(ctx, t.Jitter(wait)); now = false {
+	for now := t.First; now || g.Sleep(ctx, t.Jitter(wait)); now = false {
 		err := g.call(ctx, t.Name, t.Do)
 		row := &failed
 		if isPanic(err) {
 			row = &panicked
 		}
-		news := err != nil && row.add(err.Error())
+		news := err != nil && row.add(g.on.Now(), err.Error())
 		if news {
 			g.logPanic(ctx, t.Name, err)
 		}
@@ -84,15 +84,15 @@ type failures struct {
 }
 
 // add reports whether a failure is to be logged.
-func (f *failures) add(text string) bool {
+func (f *failures) add(now time.Time, text string) bool {
 	least := relogAfter
 	if text == f.logged {
 		least = remindAfter
 	}
-	if !f.at.IsZero() && time.Since(f.at) < least {
+	if !f.at.IsZero() && now.Sub(f.at) < least {
 		return false
 	}
-	*f = failures{text, time.Now()}
+	*f = failures{text, now}
 	return true
 }
 
@@ -109,7 +109,7 @@ func (s *Streak) Add(err error) (news bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err != nil {
-		return s.failed.add(err.Error())
+		return s.failed.add(time.Now(), err.Error())
 	}
 	news = s.failed != failures{}
 	s.failed = failures{}
@@ -120,16 +120,4 @@ func (s *Streak) Add(err error) (news bool) {
 // step. It is never longer than d.
 func Jitter(d time.Duration) time.Duration {
 	return d - rand.N(d/10+1) //nolint:gosec // G404: spreads load; nothing to guess
-}
-
-// Sleep waits for d and reports whether ctx has not ended before.
-func Sleep(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }

@@ -11,9 +11,9 @@ import (
 	"oauth-server/internal/ratelimit"
 )
 
-// Options make [Bans]. Store and Counters are required.
+// Options make [Bans]. Counters are required; Find and Lift need a Store too.
 type Options struct {
-	Store    Store
+	Store    Store               // nil: the bans are those of this process alone, as in dry-run
 	Counters *ratelimit.Counters // that denied requests are counted in
 	Clock    func() time.Time    // of the counters and bans: time.Now
 	// Policy returns what applies to a client now, by which Stats knows the bans that are enforced. Nil: all are.
@@ -101,10 +101,14 @@ func (b *Bans) Decide(now time.Time, k ratelimit.Key, e *ratelimit.Effective) (d
 // Denied counts a request that was denied by a limit, or would have been in dry-run, of a key that is not
 // banned. It bans the key if that was one too many.
 func (b *Bans) Denied(now time.Time, k ratelimit.Key, e *ratelimit.Effective) {
-	if ban, began := b.denied(now, k, e, b.scopeOf(e.Mode)); began && e.Mode == ratelimit.DryRun {
+	in := b.scopeOf(e.Mode)
+	if ban, began := b.denied(now, k, e, in); began && !b.stores(in) {
 		b.o.Began(ban, e.Mode)
 	}
 }
+
+// stores reports whether bans of the scope are stored.
+func (b *Bans) stores(in scope) bool { return in.table == &b.enforced && b.o.Store != nil }
 
 // denied returns the ban, if it begins with the request.
 func (b *Bans) denied(now time.Time, k ratelimit.Key, e *ratelimit.Effective, in scope) (ban Ban, began bool) {
@@ -138,7 +142,7 @@ func (b *Bans) begin(now time.Time, k ratelimit.Key, in scope, rule *ratelimit.B
 		return next, false
 	}
 	next = last.next(now, k, rule)
-	if in.table == &b.enforced {
+	if b.stores(in) {
 		b.waiting[at] = struct{}{}
 		select {
 		case b.wake <- struct{}{}:

@@ -7,6 +7,7 @@
 // later at most. Of two instances that ban at once, one stores its ban, and the other takes it over.
 //
 // In dry-run there are bans too, of each instance for itself, which are not stored and stop nobody.
+// Without a store those that are enforced are of this process alone, too.
 //
 // The package never does I/O for a request, and knows no user who was not proven: its callers see to that.
 //

@@ -199,6 +199,13 @@ func (b *Bans) follow(ctx context.Context) error {
 	asked, now := time.Now(), b.o.Clock()
 	since := Mark{b.mark, asked.Sub(b.markAt) > settles}
 	all := !now.Before(b.allAt)
+	if b.o.Store == nil {
+		if all {
+			b.forget(now)
+			b.allAt = now.Add(allEvery)
+		}
+		return nil
+	}
 	if all {
 		since = Mark{}
 	}

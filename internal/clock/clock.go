@@ -32,10 +32,11 @@ const (
 
 // Clock keeps process time. It is safe for concurrent use.
 type Clock struct {
-	wall func() time.Time
-	line atomic.Pointer[line] // nil while it is replaced
-	mu   sync.Mutex           // guards the fields below, and is held while line is replaced
-	last State
+	wall      func() time.Time
+	monotonic func() time.Time     // nil: time.Now
+	line      atomic.Pointer[line] // nil while it is replaced
+	mu        sync.Mutex           // guards the fields below, and is held while line is replaced
+	last      State
 	// hadStore is whether process time was ever set by the store. Before that it is the wall
 	// clock's, so the two do not count as two clocks.
 	hadStore bool
@@ -75,9 +76,30 @@ func New(wall func() time.Time) *Clock {
 	if wall == nil {
 		wall = time.Now
 	}
-	c := &Clock{wall: wall}
-	c.line.Store(&line{base: time.Now(), at: wall().Round(0)})
+	return NewOn(nil, wall)
+}
+
+// NewOn is [New] with another time than the monotonic one of this machine, for simulations.
+func NewOn(monotonic, wall func() time.Time) *Clock {
+	c := &Clock{wall: wall, monotonic: monotonic}
+	c.line.Store(&line{base: c.moment(), at: wall().Round(0)})
 	return c
+}
+
+// moment returns the present monotonic time.
+func (c *Clock) moment() time.Time {
+	if c.monotonic != nil {
+		return c.monotonic()
+	}
+	return time.Now()
+}
+
+// since returns the time that has elapsed since a moment.
+func (c *Clock) since(moment time.Time) time.Duration {
+	if c.monotonic != nil {
+		return c.monotonic().Sub(moment)
+	}
+	return time.Since(moment)
 }
 
 // Now returns process time. It never returns less than a call that had returned before.
@@ -88,7 +110,7 @@ func (c *Clock) Now() time.Time {
 			return c.nowAfterChange()
 		}
 		// A line is valid until it is replaced; the next one begins where it ends.
-		if now := l.after(time.Since(l.base)); c.line.Load() == l {
+		if now := l.after(c.since(l.base)); c.line.Load() == l {
 			return now
 		}
 	}
@@ -98,7 +120,7 @@ func (c *Clock) Now() time.Time {
 func (c *Clock) nowAfterChange() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.at(time.Now())
+	return c.at(c.moment())
 }
 
 // at returns process time at a moment that is not before the line began. c.mu must be held.
@@ -114,9 +136,9 @@ type Reading struct {
 	At    time.Time     // when it was taken, with a monotonic reading
 }
 
-// NewReading returns a reading of the store's clock that was called at began and has just answered.
-func NewReading(theirs, began time.Time) *Reading {
-	at := time.Now()
+// NewReading returns a reading of the store's clock that was called at began and has answered at the
+// moment at.
+func NewReading(theirs, began, at time.Time) *Reading {
 	half := at.Sub(began) / 2
 	return &Reading{Time: theirs.Add(half), Error: half, At: at}
 }
@@ -156,7 +178,7 @@ func (c *Clock) Begin(store *Reading, peers []time.Time) State {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if store != nil {
-		store = store.aged(time.Now())
+		store = store.aged(c.moment())
 		now := store.Time
 		if wall := c.wall().Round(0); !agree(wall, store.Time, store.Error) {
 			now = majority(append([]time.Time{store.Time, wall}, peers...))
@@ -178,7 +200,7 @@ func (c *Clock) follow(store *Reading, target time.Time, confirmed bool) {
 		c.measured = measure{}
 		return
 	}
-	store = store.aged(time.Now())
+	store = store.aged(c.moment())
 	now := c.at(store.At)
 	m := measure{base: store.At, process: now, ahead: store.Time.Sub(now), err: store.Error + resolution}
 	if !confirmed || m.ahead.Abs()+m.err < c.uncertainty() {
@@ -196,7 +218,7 @@ func (c *Clock) Watch() {
 }
 
 func (c *Clock) watch() {
-	p := pair{wall: c.wall().Round(0), monotonic: time.Now()}
+	p := pair{wall: c.wall().Round(0), monotonic: c.moment()}
 	if was := c.watched; !was.wall.IsZero() {
 		moved := (p.wall.Sub(was.wall) - p.monotonic.Sub(was.monotonic)).Abs()
 		c.measured.err = min(c.measured.err+min(moved, maxMoved), maxMoved)
@@ -219,7 +241,7 @@ func (c *Clock) uncertainty() time.Duration {
 	if m.base.IsZero() {
 		return Unknown
 	}
-	now := time.Now()
+	now := c.moment()
 	passed := now.Sub(m.base)
 	slewed := c.at(now).Sub(m.process) - passed
 	return (m.ahead - slewed).Abs() + m.err + passed/driftPart
@@ -237,7 +259,7 @@ func (c *Clock) Adjust(store *Reading, peers []time.Time) State {
 		c.setLine(0, 0)
 		return c.last
 	}
-	store = store.aged(time.Now())
+	store = store.aged(c.moment())
 	now := c.at(store.At)
 	st := c.compare(store)
 	target := c.target(now, store, st, peers)
@@ -294,13 +316,13 @@ func (c *Clock) State() State {
 // it.
 func (c *Clock) setLine(step time.Duration, rate float64) {
 	old := c.line.Swap(nil)
-	base := time.Now()
+	base := c.moment()
 	c.line.Store(&line{base: base, at: old.after(base.Sub(old.base)).Add(step), rate: rate})
 }
 
 // compare returns how the clocks compare now. store may be nil.
 func (c *Clock) compare(store *Reading) (st State) {
-	at := time.Now()
+	at := c.moment()
 	now := c.at(at)
 	st.Wall = c.wall().Round(0).Sub(now)
 	wall := st.Wall.Abs() <= Tolerance

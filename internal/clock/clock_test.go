@@ -249,7 +249,7 @@ func TestNeverBackwards(t *testing.T) {
 // whichever goroutine, while the line changes all the time.
 func TestReadersWhileItChanges(t *testing.T) {
 	c := clock.New(nil)
-	c.Begin(clock.NewReading(time.Now(), time.Now()), nil)
+	c.Begin(clock.NewReading(time.Now(), time.Now(), time.Now()), nil)
 	var newest atomic.Int64 // that a call has returned
 	var worst, stop atomic.Int64
 	var readers sync.WaitGroup
@@ -264,7 +264,7 @@ func TestReadersWhileItChanges(t *testing.T) {
 		})
 	}
 	for i := range 100_000 { // fast, slow, and as it is
-		c.Adjust(clock.NewReading(c.Now().Add(time.Duration(i%3-1)*900*time.Millisecond), time.Now()), nil)
+		c.Adjust(clock.NewReading(c.Now().Add(time.Duration(i%3-1)*900*time.Millisecond), time.Now(), time.Now()), nil)
 	}
 	stop.Store(1)
 	readers.Wait()

@@ -145,7 +145,7 @@ func TestNewReading(t *testing.T) {
 		time.Sleep(10 * time.Millisecond) //nolint:forbidigo // simulated
 		theirs := time.Now()
 		time.Sleep(30 * time.Millisecond) //nolint:forbidigo // simulated
-		r := clock.NewReading(theirs, began)
+		r := clock.NewReading(theirs, began, time.Now())
 		if !r.At.Equal(time.Now()) || r.Error != 20*time.Millisecond || !r.Time.Equal(theirs.Add(20*time.Millisecond)) {
 			t.Errorf("%+v", r)
 		}

@@ -37,7 +37,9 @@ type Config struct {
 	// ShutdownTimeout bounds the graceful stop after that.
 	ShutdownTimeout Duration `json:"shutdown_timeout"`
 	Log             Log      `json:"log"`
-	// LogUsernames logs the names of users who are denied in clear, instead of hashes of them.
+	// LogUsers is of which token requests the log says whom they are for: [LogAllUsers] or [LogDeniedUsers].
+	LogUsers string `json:"log_users"`
+	// LogUsernames logs users by their names in clear, instead of hashes of them.
 	LogUsernames bool    `json:"log_usernames,omitempty"`
 	Metrics      Metrics `json:"metrics"`
 	Tracing      Tracing `json:"tracing"`

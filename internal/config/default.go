@@ -24,6 +24,7 @@ func Default() *Config {
 		Listen:          "127.0.0.1:9096",
 		AdminListen:     DefaultAdminListen,
 		TrustedHeader:   xForwardedFor,
+		LogUsers:        LogAllUsers,
 		TrustedHops:     1,
 		DrainDelay:      Duration(5 * time.Second),
 		ShutdownTimeout: Duration(10 * time.Second),

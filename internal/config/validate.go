@@ -123,6 +123,12 @@ func (c *Config) checkIssuer(es *fielderr.Errors) {
 // The headers that TrustedHeader can be.
 const xForwardedFor, forwarded = "x-forwarded-for", "forwarded"
 
+// The values of LogUsers: all token requests that reached the limiter, or those over a limit.
+const (
+	LogAllUsers    = "all"
+	LogDeniedUsers = "denied"
+)
+
 // maxHops is far above any real chain of proxies.
 const maxHops = 100
 
@@ -138,6 +144,7 @@ func (c *Config) checkProxies(es *fielderr.Errors) {
 			"or set it to none if that is meant")
 	}
 	oneOf(es, "trusted_header", c.TrustedHeader, xForwardedFor, forwarded)
+	oneOf(es, "log_users", c.LogUsers, LogAllUsers, LogDeniedUsers)
 	if c.TrustedHops < 1 || c.TrustedHops > maxHops {
 		es.Add("trusted_hops", "must be from 1 to %d, not %d", maxHops, c.TrustedHops)
 	}

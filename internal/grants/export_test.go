@@ -93,7 +93,7 @@ func FillRecentTokens(tokens, times int) (missed, wrong int) {
 	for round := range times {
 		for i := range tokens {
 			x := &issuance{client: &clientcfg.Client{ID: strconv.Itoa(i)}}
-			switch found := r.renew(now, r.hash(x), time.Hour); {
+			switch found := r.Renew(now, r.hash(x), time.Hour); {
 			case found && round == 0:
 				wrong++
 			case !found && round == times-1 && round > 0:

@@ -22,12 +22,6 @@ const (
 	lastTokenOverhead = 256
 )
 
-// reusedUntil returns until when a token is handed out again: while a fifth of its life is left, and a
-// second, because libraries take an expires_in of 0 for a token that never expires.
-func reusedUntil(expires time.Time, life time.Duration) time.Time {
-	return expires.Add(-max(life/5, time.Second))
-}
-
 // lastTokens keeps, in memory, the token that was issued last for each credential, scope set and audience
 // of the clients with over_limit: reuse. It is safe for concurrent use.
 type lastTokens struct {

@@ -175,7 +175,7 @@ func (s *Service) lastToken(x *issuance, expires time.Time) lastToken {
 	expires = expires.Truncate(time.Second) // tokens carry times in seconds
 	return lastToken{
 		stamp: x.client.Stamp, version: x.client.Version,
-		expires: expires, until: reusedUntil(expires, s.opts.AccessTokenLifetime),
+		expires: expires, until: ratelimit.ReusedUntil(expires, s.opts.AccessTokenLifetime),
 	}
 }
 

@@ -6,11 +6,8 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
-	"os"
-	"os/exec"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/network"
@@ -18,47 +15,10 @@ import (
 	"golang.org/x/oauth2"
 
 	"oauth-server/internal/check"
+	"oauth-server/internal/check/browser"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/testworld"
 )
-
-// newBrowser starts a headless Chromium with a fresh profile and returns the context of its first
-// tab.
-func newBrowser(t *testing.T) context.Context {
-	t.Helper()
-	path := findChromium(t)
-	options := append(chromedp.DefaultExecAllocatorOptions[:],
-		chromedp.ExecPath(path),
-		chromedp.UserDataDir(t.TempDir()),
-		chromedp.NoSandbox, // Chromium refuses to run its sandbox as root, as CI does
-		chromedp.DisableGPU,
-		chromedp.Flag("disable-component-update", true),
-		chromedp.Flag("disable-quic", true),
-	)
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
-	t.Cleanup(cancel)
-	ctx, cancel = chromedp.NewExecAllocator(ctx, options...)
-	t.Cleanup(cancel)
-	ctx, cancel = chromedp.NewContext(ctx)
-	t.Cleanup(cancel)
-	check.OK(t, chromedp.Do(ctx, chromedp.Navigate("about:blank"))) // starts it
-	return ctx
-}
-
-// findChromium skips the test where there is no browser. CI has to have one.
-func findChromium(t *testing.T) string {
-	t.Helper()
-	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
-		if path, err := exec.LookPath(name); err == nil {
-			return path
-		}
-	}
-	if os.Getenv("CI") == "true" {
-		t.Fatal("no Chromium on this machine: apt-get install chromium")
-	}
-	t.Skip("no Chromium on this machine: the pages are not tried in a browser")
-	return ""
-}
 
 const phoneWidth, phoneHeight = 390, 844
 
@@ -158,7 +118,7 @@ func TestBrowserFromAuthorizeToToken(t *testing.T) {
 			srv := newWorld(t, testworld.Clients{"app": appClient(app.URL + "/cb?lang=en")})
 			config := oauthConfig(srv.URL, app.URL+"/cb?lang=en")
 			verifier := oauth2.GenerateVerifier()
-			ctx := newBrowser(t)
+			ctx := browser.New(t)
 			asPhone(t, ctx)
 			if !script {
 				withoutScript(t, ctx)
@@ -201,7 +161,7 @@ func TestBrowserFollowsWhereTheClientGoesOn(t *testing.T) {
 	last := newCallback(t, "")
 	app := newCallback(t, strings.Replace(last.URL, "127.0.0.1", "localhost", 1)+"/done")
 	srv := newWorld(t, testworld.Clients{"app": appClient(app.URL + "/cb")})
-	ctx := newBrowser(t)
+	ctx := browser.New(t)
 	check.OK(t, chromedp.Do(ctx,
 		chromedp.Navigate(oauthConfig(srv.URL, app.URL+"/cb").AuthCodeURL("s", oauth2.S256ChallengeOption(oauth2.GenerateVerifier()))),
 		signIn("alice", password), chromedp.WaitVisible(allowButton), chromedp.Click(allowButton), chromedp.WaitVisible(welcome),
@@ -216,7 +176,7 @@ func TestBrowserFollowsWhereTheClientGoesOn(t *testing.T) {
 func TestBrowserHandsOverToAnApp(t *testing.T) {
 	const redirect = "com.example.app:/cb"
 	srv := newWorld(t, testworld.Clients{"app": appClient(redirect)})
-	ctx := newBrowser(t)
+	ctx := browser.New(t)
 	check.OK(t, chromedp.Do(ctx,
 		chromedp.Navigate(oauthConfig(srv.URL, redirect).AuthCodeURL("s", oauth2.S256ChallengeOption(oauth2.GenerateVerifier()))),
 		signIn("alice", password), chromedp.WaitVisible(allowButton),
@@ -257,7 +217,7 @@ func TestBrowserRefusesForeignPages(t *testing.T) {
 		"another port": evil.URL, "another host": strings.Replace(evil.URL, "127.0.0.1", "localhost", 1),
 	} {
 		t.Run(name, func(t *testing.T) {
-			ctx := newBrowser(t)
+			ctx := browser.New(t)
 			for _, path := range []string{"/sign-in", "/sign-out", "/consent", "/consents/withdraw"} {
 				check.OK(t, chromedp.Do(ctx, chromedp.Navigate(site+path), chromedp.Click(submitButton), chromedp.WaitVisible(alertBox)))
 				text, err := chromedp.Run(ctx, chromedp.Text(alertBox))

@@ -90,7 +90,7 @@ func (s *Server) account(c *call) {
 func (s *Server) logAccess(c *call) {
 	line := accesslog.Line{
 		Route: c.Path(), Status: c.Response().Status, Bytes: c.Response().Size, Started: c.started, Remote: c.remote,
-		ClientID: c.clientID, Error: c.outcome, Busy: c.busy, Probe: c.Path() == "/healthz" || c.Path() == "/readyz",
+		Grant: c.grantType, ClientID: c.clientID, Error: c.outcome, Busy: c.busy, Probe: c.Path() == "/healthz" || c.Path() == "/readyz",
 	}
 	line.Write(s.log, c.Request())
 }

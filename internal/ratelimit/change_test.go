@@ -101,16 +101,6 @@ func TestMovedLimitIsNotFreed(t *testing.T) {
 	p.take(1, Denied)
 }
 
-// slept reports whether nothing has woken the syncer since the last call.
-func (p *player) slept() bool {
-	select {
-	case <-p.y.Wake():
-		return false
-	default:
-		return true
-	}
-}
-
 // TestChangedLimitsArePlannedAgain: what waits to be exchanged when the limits of a key change is planned again, also of
 // a limit that does not count the request which finds the key.
 func TestChangedLimitsArePlannedAgain(t *testing.T) {
@@ -136,11 +126,12 @@ func TestChangedLimitsArePlannedAgain(t *testing.T) {
 			p := play(t, refreshes, all)
 			tc.prepare(p)
 			p.y.Due(p.now, nil)
-			p.slept()
+			woken := false
+			p.c.queue.options.Wake = func() { woken = true }
 			p.under(tc.limits...)
 			p.eff = p.eff.ForRequest(GrantPassword, "")
 			p.take(1, Allowed)
-			if p.slept() {
+			if !woken {
 				t.Error("the syncer is not woken")
 			}
 			for _, plan := range p.y.Due(p.now, nil) {

@@ -3,6 +3,7 @@ package ratelimit
 import (
 	"math"
 	"math/bits"
+	"math/rand/v2"
 	"sync/atomic"
 	"time"
 )
@@ -89,7 +90,20 @@ func (s *shard) release() {
 }
 
 // NewCounters returns empty counters for at most maxKeys keys; below 1 stands for [DefaultMaxKeys].
-func NewCounters(maxKeys int) *Counters {
+func NewCounters(maxKeys int) *Counters { return newCounters(maxKeys, newHashKey()) }
+
+// NewRepeatable is [NewCounters] with a hash that depends on the seed alone, for simulations: the syncer
+// and evictions come upon keys in the same order in every run.
+func NewRepeatable(maxKeys int, seed uint64) *Counters {
+	r := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // repeatable
+	var key hashKey
+	for i := range key {
+		key[i] = r.Uint64()
+	}
+	return newCounters(maxKeys, key)
+}
+
+func newCounters(maxKeys int, key hashKey) *Counters {
 	if maxKeys < 1 {
 		maxKeys = DefaultMaxKeys
 	}
@@ -98,7 +112,7 @@ func NewCounters(maxKeys int) *Counters {
 		n *= 2
 	}
 	c := &Counters{shift: 64 - bits.Len(uint(n-1)), shards: make([]shard, 3*n)}
-	c.all.hashKey, c.all.maxKeys = newHashKey(), int64(maxKeys)
+	c.all.hashKey, c.all.maxKeys = key, int64(maxKeys)
 	c.all.outage.instances.Store(1)
 	c.all.leasing.trip.Store(minSpacing)
 	c.queue.init(len(c.shards))

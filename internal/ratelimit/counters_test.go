@@ -20,7 +20,7 @@ func TestExactUnderConcurrency(t *testing.T) {
 		{NewLimit("wide", 5000, time.Hour), NewLimit("narrow", 777, time.Minute)},
 	} {
 		c, k, eff := single(limits...)
-		y := attach(c)
+		attach(c)
 		want := limits[len(limits)-1].Requests
 		var admitted atomic.Int64
 		var takers, syncer sync.WaitGroup
@@ -33,7 +33,6 @@ func TestExactUnderConcurrency(t *testing.T) {
 				select {
 				case <-stop:
 					return
-				case <-y.Wake():
 				default:
 				}
 			}

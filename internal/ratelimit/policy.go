@@ -3,6 +3,7 @@ package ratelimit
 import (
 	"maps"
 	"slices"
+	"time"
 
 	"oauth-server/internal/fielderr"
 )
@@ -26,6 +27,12 @@ const (
 	OverLimitDeny  OverLimit = "deny"  // 429
 	OverLimitReuse OverLimit = "reuse" // the token that it got last for the same, while that lives long enough; otherwise 429
 )
+
+// ReusedUntil returns until when a token is handed out again under [OverLimitReuse]: while a fifth of its life is left,
+// and a second, because libraries take an expires_in of 0 for a token that never expires.
+func ReusedUntil(expires time.Time, life time.Duration) time.Time {
+	return expires.Add(-max(life/5, time.Second))
+}
 
 // Policy is the limits and settings of one client, or the default for all of them. Where a client's
 // policy leaves a list empty, the list of the default policy applies.

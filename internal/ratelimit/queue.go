@@ -9,13 +9,11 @@ import (
 type queue struct {
 	attached bool // a syncer exists
 	options  SyncOptions
-	final    atomic.Bool // no more reads: the process stops
-	signal   chan struct{}
+	final    atomic.Bool     // no more reads: the process stops
 	nonEmpty []atomic.Uint64 // a bit for each shard, set if its inbox is not empty
 }
 
 func (q *queue) init(shards int) {
-	q.signal = make(chan struct{}, 1)
 	q.nonEmpty = make([]atomic.Uint64, (shards+63)/64)
 }
 
@@ -27,11 +25,10 @@ func (q *queue) present(ms int64) int64 {
 	return max(ms, millis(q.options.Clock()))
 }
 
-// wake signals the syncer.
+// wake signals the syncer, if there is one.
 func (q *queue) wake() {
-	select {
-	case q.signal <- struct{}{}:
-	default: // it has been signalled
+	if q.options.Wake != nil {
+		q.options.Wake()
 	}
 }
 

@@ -18,6 +18,8 @@ type SyncOptions struct {
 	// Clock is read again under the lock of a key with a strict limit: the time that was passed in may be
 	// that of a frame that is over. Nil: it is not.
 	Clock func() time.Time
+	// Wake is called when a counter has become urgent, maybe under a lock: it must not block. Nil: nothing is.
+	Wake func()
 }
 
 // Sync attaches a syncer to the counters. It must be called before the first Take. Without it
@@ -53,9 +55,6 @@ func (y *Sync) SetFinal() {
 	y.c.queue.final.Store(true)
 	y.c.all.leasing.closing.Store(true)
 }
-
-// Wake returns a channel that receives when a counter has become urgent.
-func (y *Sync) Wake() <-chan struct{} { return y.c.queue.signal }
 
 // Ticket permits one [Sync.Begin] of a counter. Only the latest ticket of a counter is good, so a
 // counter that is planned again is not begun twice.

@@ -19,13 +19,21 @@ type player struct {
 	eff *Effective
 	now time.Time
 	seq int64
+
+	woken chan struct{}
 }
 
 // play returns counters with one request of a key, and its syncer.
 func play(t *testing.T, limits ...Limit) *player {
 	t.Helper()
 	c, k, eff := single(limits...)
-	p := &player{t: t, c: c, y: c.Sync(SyncOptions{Interval: time.Second, MaxBackoff: 5 * time.Second}), k: k, eff: eff, now: at(minute)}
+	p := &player{t: t, c: c, k: k, eff: eff, now: at(minute), woken: make(chan struct{}, 1)}
+	p.y = c.Sync(SyncOptions{Interval: time.Second, MaxBackoff: 5 * time.Second, Wake: func() {
+		select {
+		case p.woken <- struct{}{}:
+		default: // it is woken
+		}
+	}})
 	p.take(1, Allowed)
 	return p
 }
@@ -111,7 +119,7 @@ func TestFirstContact(t *testing.T) {
 			p := play(t, perMinute(tc.limit))
 			p.y.SetInstances(tc.instances)
 			select {
-			case <-p.y.Wake():
+			case <-p.woken:
 			default:
 				t.Fatal("the syncer is not woken")
 			}
@@ -140,7 +148,7 @@ func TestDue(t *testing.T) {
 	p.read(nil)
 	p.finish(p.begin(), Result{Status: Applied})
 	p.y.Due(p.now, nil)
-	<-p.y.Wake()
+	<-p.woken
 	for n := 1; n <= 8; n++ {
 		p.take(1, Allowed)
 		plans := p.y.Due(p.now, nil)
@@ -153,7 +161,7 @@ func TestDue(t *testing.T) {
 			if len(plans) != 1 || plans[0].Lazy || plans[0].In != 0 {
 				t.Errorf("the sixth request is planned as %+v", plans)
 			}
-			<-p.y.Wake()
+			<-p.woken
 		default:
 			if len(plans) != 0 {
 				t.Errorf("request %d is planned as %+v", n, plans)

@@ -4,13 +4,16 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"oauth-server/internal/background"
 )
 
-// calls are the exchanges under way.
+// calls are the exchanges of a queue that are under way.
 type calls struct {
-	mu      sync.Mutex
-	began   []time.Duration // of each, since the syncer was made
-	running sync.WaitGroup
+	running background.Tasks
+
+	mu    sync.Mutex
+	began []time.Duration // of each, since the syncer was made
 }
 
 // delay returns how long to wait before another call may begin; 0 if one may begin now.
@@ -25,19 +28,24 @@ func (c *calls) delay(now time.Duration) time.Duration {
 	return 0
 }
 
-// begin adds a call; the function that it returns removes it.
-func (c *calls) begin(now time.Duration) (end func()) {
+// begin makes a call, which has begun now, in a goroutine, and then calls ended.
+func (c *calls) begin(now time.Duration, call, ended func()) {
+	c.mu.Lock()
+	c.began = append(c.began, now)
+	c.mu.Unlock()
+	c.running.Go(func() {
+		defer ended()
+		defer c.end(now)
+		call()
+	})
+}
+
+// end removes a call that began then.
+func (c *calls) end(began time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.began = append(c.began, now)
-	c.running.Add(1)
-	return func() {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		i := slices.Index(c.began, now)
-		c.began = slices.Delete(c.began, i, i+1)
-		c.running.Done()
-	}
+	i := slices.Index(c.began, began)
+	c.began = slices.Delete(c.began, i, i+1)
 }
 
 // wait returns when no call is under way.

@@ -4,6 +4,7 @@ import (
 	"log/slog"
 	"time"
 
+	"oauth-server/internal/background"
 	"oauth-server/internal/clock"
 )
 
@@ -25,7 +26,11 @@ type Config struct {
 	Clock *clock.Clock
 	// Seed makes waits, etags and sequences repeatable, for simulations; 0 makes them random.
 	Seed uint64
-	Log  *slog.Logger
+	// NewID returns an ID that no process has had, of a-z and 0-9. Nil: 64 random bits.
+	NewID func() string
+	// Scheduler is where goroutines and time come from.
+	Scheduler background.Scheduler
+	Log       *slog.Logger
 	// Observer is called after every call of the store. Nil: none.
 	Observer Observer
 }
@@ -38,7 +43,7 @@ func DefaultConfig() Config {
 		Timeout:  3 * time.Second, TimeoutPerItem: 12 * time.Millisecond,
 		MaxBackoff: 5 * time.Second,
 		Beat:       3 * time.Second, SweepEvery: 30 * time.Second,
-		Clock: clock.New(nil), Log: slog.New(slog.DiscardHandler),
+		Clock: clock.New(nil), Scheduler: background.RealTime, Log: slog.New(slog.DiscardHandler),
 	}
 }
 

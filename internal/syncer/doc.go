@@ -14,10 +14,15 @@
 //
 // # One exchange
 //
-// An exchange is one round trip to the store for up to [MaxBatch] counters. exchange.go takes the
-// counters that are due from the queue (queue.go), begins a task for each, calls the store once for
-// all of them, and finishes each task, which returns when the counter is due next. [ratelimit.Sync]
-// decides what a task does. record.go turns what the store has read into what the counters need.
+// An exchange is one round trip to the store for up to [MaxBatch] counters. loop.go takes the counters
+// that are due from the queue (queue.go), has a task begun for each, calls the store once for all of
+// them, and has them completed. exchange.go begins and completes: each task returns when its counter is
+// due next. [ratelimit.Sync] decides what a task does. record.go turns what the store has read into what
+// the counters need.
+//
+// Nothing waits but the loop, the calls of the store, heartbeats and Stop, and all of that takes time and
+// goroutines from [Config].Scheduler. So the syncer runs unchanged in simulated time, but for the deadline
+// of Stop: see loop.go.
 //
 // Counters of strict limits have a queue and round trips of their own, with a deadline that does not
 // grow with the number of counters. A lost reply then keeps the keys of its round trip without

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"oauth-server/internal/background"
 	"oauth-server/internal/ratelimit"
 )
 
@@ -24,10 +25,12 @@ const (
 )
 
 // health records how the calls to the store go, each kind on its own, and which writes are
-// unconfirmed. Durations without another note are since began.
+// unconfirmed. Durations without another note are since the syncer was made.
 type health struct {
+	on      background.Scheduler
+	elapsed func() time.Duration
+
 	mu       sync.Mutex
-	began    time.Time
 	ops      map[Op]*opHealth
 	failed   time.Duration // when an exchange last failed, in part or as a whole, or was late; 0: never
 	inFlight map[*storeCall]bool
@@ -61,9 +64,9 @@ type storeCall struct {
 }
 
 // newHealth returns the health of a syncer that has made no call.
-func newHealth() *health {
+func newHealth(on background.Scheduler, elapsed func() time.Duration) *health {
 	h := &health{
-		began: time.Now(), ops: map[Op]*opHealth{}, inFlight: map[*storeCall]bool{},
+		on: on, elapsed: elapsed, ops: map[Op]*opHealth{}, inFlight: map[*storeCall]bool{},
 		pending: map[uint64]*unconfirmedWrite{}, unread: map[uint64]int{},
 	}
 	for _, op := range Ops() {
@@ -79,11 +82,11 @@ func (h *health) underWay(began time.Duration, writes bool, late func()) (end fu
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.inFlight[f] = true
-	timer := time.AfterFunc(h.late(), func() {
+	timer := h.on.AfterFunc(h.late(), func() {
 		h.mu.Lock()
 		defer h.mu.Unlock()
 		if h.inFlight[f] {
-			h.failed = time.Since(h.began)
+			h.failed = h.elapsed()
 			late()
 		}
 	})
@@ -116,7 +119,7 @@ func (h *health) recordCall(op Op, took time.Duration, err error) {
 		return
 	}
 	if !o.failing {
-		o.failing, o.since = true, time.Since(h.began)-took
+		o.failing, o.since = true, h.elapsed()-took
 	}
 	o.err = err
 }
@@ -125,7 +128,7 @@ func (h *health) recordCall(op Op, took time.Duration, err error) {
 func (h *health) exchangeFailed() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.failed = time.Since(h.began)
+	h.failed = h.elapsed()
 }
 
 // clearIfIdle forgets the failures of exchanges if nothing is left to retry, and reports whether it
@@ -133,7 +136,7 @@ func (h *health) exchangeFailed() {
 func (h *health) clearIfIdle(after time.Duration) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if len(h.inFlight) > 0 || len(h.pending) > 0 || h.failed != 0 && time.Since(h.began)-h.failed <= after {
+	if len(h.inFlight) > 0 || len(h.pending) > 0 || h.failed != 0 && h.elapsed()-h.failed <= after {
 		return false
 	}
 	*h.ops[OpWrite], *h.ops[OpRead] = opHealth{}, opHealth{}
@@ -165,7 +168,7 @@ func (h *health) ticketStale(t ratelimit.Ticket) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if d := h.pending[t.Counter()]; d != nil && d.ticket == t {
-		d.staleSince = time.Since(h.began)
+		d.staleSince = h.elapsed()
 	}
 	delete(h.unread, t.Counter())
 }
@@ -187,7 +190,7 @@ func (h *health) noteRead(t ratelimit.Ticket, was bool) (failed int) {
 func (h *health) dropStale() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	now := time.Since(h.began)
+	now := h.elapsed()
 	maps.DeleteFunc(h.pending, func(_ uint64, d *unconfirmedWrite) bool { return d.staleSince != 0 && now-d.staleSince > staleAfter })
 }
 
@@ -203,7 +206,7 @@ func (h *health) markConfirmed(t ratelimit.Ticket) {
 func (h *health) unconfirmedFor() time.Duration {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.oldest(time.Since(h.began))
+	return h.oldest(h.elapsed())
 }
 
 // oldest is unconfirmedFor with h.mu held.
@@ -223,7 +226,7 @@ func (h *health) oldest(now time.Duration) (age time.Duration) {
 func (h *health) degraded() (lasted time.Duration, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	now := time.Since(h.began)
+	now := h.elapsed()
 	if age := h.oldest(now); age >= degradedAfter {
 		lasted, err = age, errUnconfirmed
 	}

@@ -28,6 +28,7 @@ type identity struct {
 	mu       sync.Mutex
 	names    []name // the last is used now
 	seq      int64  // the highest that was issued
+	newID    func() string
 	random   func(bits int) int64
 	nonces   []string // of the latest heartbeats; see maxNonces
 	unstored int      // heartbeats since the last that is known to be stored
@@ -39,9 +40,9 @@ type name struct {
 	after int64
 }
 
-// newIdentity returns an identity with a new ID, whose sequences have bits of random.
-func newIdentity(random func(bits int) int64) *identity {
-	return &identity{names: []name{{id: newID()}}, random: random}
+// newIdentity returns an identity with an ID of newID, whose sequences have bits of random.
+func newIdentity(newID func() string, random func(bits int) int64) *identity {
+	return &identity{names: []name{{id: newID()}}, newID: newID, random: random}
 }
 
 // id returns the ID that is used now.
@@ -91,7 +92,7 @@ func (n *identity) replace(old string) (id string, renewed bool) {
 	if current := n.names[len(n.names)-1].id; current != old {
 		return current, false
 	}
-	n.names = append(n.names, name{id: newID(), after: n.seq})
+	n.names = append(n.names, name{id: n.newID(), after: n.seq})
 	n.nonces, n.unstored = nil, 0
 	return n.names[len(n.names)-1].id, true
 }
@@ -105,7 +106,7 @@ const maxNonces = 64
 func (n *identity) nonce() string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	nonce := newID()
+	nonce := n.newID()
 	n.nonces = append(n.nonces, nonce)
 	n.nonces = slices.Delete(n.nonces, 0, max(len(n.nonces)-2*maxNonces, 0))
 	n.unstored++

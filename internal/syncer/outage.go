@@ -19,8 +19,8 @@ type outage struct {
 	on     bool
 	lost   int           // failures in a row, see begin
 	failed time.Duration // when the latest of them was counted, since the syncer was made
-	began  time.Time
-	ended  time.Duration // since the syncer was made
+	began  time.Duration // since the syncer was made, and so is ended
+	ended  time.Duration
 }
 
 // recoverAfter is how long after an outage the counters that were not exchanged since are still
@@ -45,7 +45,7 @@ func (o *outage) begin(began, now time.Duration) {
 		o.sync.SetLost(true)
 	}
 	if !o.on {
-		o.on, o.began = true, time.Now()
+		o.on, o.began = true, now
 		o.log.Warn("outage: counts cannot be shared, limits are decided by their on_outage")
 	}
 }
@@ -58,7 +58,7 @@ func (o *outage) end(elapsed time.Duration, now time.Time) {
 	if o.on {
 		o.on, o.ended = false, elapsed
 		o.sync.Recovering(now)
-		o.log.Info("outage over: counts can be shared", "after", time.Since(o.began).Round(time.Millisecond))
+		o.log.Info("outage over: counts can be shared", "after", (elapsed - o.began).Round(time.Millisecond))
 	}
 }
 

@@ -6,11 +6,11 @@ import (
 	"oauth-server/internal/ratelimit"
 )
 
-// pace ticks when the lazy counters are collected: a few times per flush interval, and while there
-// are counters with a shorter wait, as often as that.
+// pace is when the lazy counters are collected: a few times per flush interval, and while there are
+// counters with a shorter wait, as often as that. Times are since the syncer was made.
 type pace struct {
-	*time.Ticker
 	usual, every time.Duration
+	next         time.Duration
 	last         time.Duration // when a counter was last found that could wait no longer than every
 }
 
@@ -22,10 +22,10 @@ const (
 	keepPace     = time.Second
 )
 
-// newPace returns a pace for a flush interval. The caller must stop it.
-func newPace(interval time.Duration) *pace {
+// newPace returns a pace for a flush interval.
+func newPace(interval, now time.Duration) *pace {
 	usual := min(max(interval/4, quickestPace), slowestPace)
-	return &pace{Ticker: time.NewTicker(usual), usual: usual, every: usual}
+	return &pace{usual: usual, every: usual, next: now + usual}
 }
 
 // adjust sets the pace by how long the counters that were just collected can wait.
@@ -42,7 +42,14 @@ func (p *pace) adjust(now time.Duration, plans []ratelimit.Plan) {
 		return
 	}
 	if every != p.every {
-		p.every = every
-		p.Reset(every)
+		p.every, p.next = every, now+every
 	}
+}
+
+// wait returns how long it is until counters must be collected again, which they have been now.
+func (p *pace) wait(now time.Duration) time.Duration {
+	if late := now - p.next; late >= 0 {
+		p.next += (late/p.every + 1) * p.every
+	}
+	return p.next - now
 }

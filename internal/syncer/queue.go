@@ -17,7 +17,7 @@ type dueQueue struct {
 	paused  time.Duration // nothing is due before this
 	batch   int           // most items of one call, at present
 	fails   int           // calls that failed in a row
-	wake    chan struct{} // receives when the loop must look again
+	wake    func()        // makes the loop look again
 }
 
 // entry is a counter that becomes due.
@@ -27,8 +27,8 @@ type entry struct {
 	readOnly bool
 }
 
-// newDueQueue returns an empty queue that wakes its loop through a channel of capacity 1.
-func newDueQueue(wake chan struct{}) *dueQueue { return &dueQueue{batch: MaxBatch, wake: wake} }
+// newDueQueue returns an empty queue that wakes its loop by a call of wake, which must not block.
+func newDueQueue(wake func()) *dueQueue { return &dueQueue{batch: MaxBatch, wake: wake} }
 
 // add adds an entry, and wakes the loop if it is the first to become due.
 func (q *dueQueue) add(it entry) {
@@ -37,15 +37,7 @@ func (q *dueQueue) add(it entry) {
 	first := q.entries[0] == it
 	q.mu.Unlock()
 	if first {
-		q.wakeLoop()
-	}
-}
-
-// wakeLoop makes the loop look at the queue again.
-func (q *dueQueue) wakeLoop() {
-	select {
-	case q.wake <- struct{}{}:
-	default: // it has been woken
+		q.wake()
 	}
 }
 

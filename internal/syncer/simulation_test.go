@@ -25,7 +25,10 @@ var (
 // Simulation -runs 10000
 func TestSimulation(t *testing.T) {
 	var waited atomic.Int64
-	seeds := []uint64{700, 825, 850, 900} // these have found something
+	var seeds []uint64
+	if !underRace {
+		seeds = []uint64{700, 825, 850, 900} // large clusters, which have found something
+	}
 	for i := range *simRuns {
 		seeds = append(seeds, *simSeed+uint64(i))
 	}

@@ -137,20 +137,20 @@ type limiter struct {
 }
 
 // allow reports whether at least every has passed since it last reported true.
-func (l *limiter) allow(every time.Duration) bool {
+func (l *limiter) allow(now time.Time, every time.Duration) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if !l.last.IsZero() && time.Since(l.last) < every {
+	if !l.last.IsZero() && now.Sub(l.last) < every {
 		return false
 	}
-	l.last = time.Now()
+	l.last = now
 	return true
 }
 
 // logLimited logs a problem with a counter's document, at most one a minute for all documents: the
 // totals count every one. It leaves out the name of the user.
 func (s *Syncer) logLimited(what string, id ratelimit.CounterID, err error) {
-	if s.documentLog.allow(documentLogEvery) {
+	if s.documentLog.allow(s.on.Now(), documentLogEvery) {
 		s.cfg.Log.Error("problem with a counter document", "problem", what, "client_id", id.ClientID, "limit", id.Limit, "error", err)
 	}
 }

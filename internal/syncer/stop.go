@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"oauth-server/internal/background"
 	"oauth-server/internal/ratelimit"
 )
 
@@ -42,7 +41,7 @@ func (s *Syncer) flushAll(ctx context.Context) {
 		if rest > longWait {
 			return // all that is left was refused
 		}
-		if !background.Sleep(ctx, rest) {
+		if !s.loops.Sleep(ctx, rest) {
 			return
 		}
 		if entries := s.queue.pop(s.elapsed()); len(entries) > 0 {

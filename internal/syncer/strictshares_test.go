@@ -11,7 +11,7 @@ import (
 // TestStrictShares: of a strict limit that all instances want more of than there is, each gets a share. Permits go to
 // whoever writes first, so an instance with a slower way to the store gets a smaller one, but not nothing.
 func TestStrictShares(t *testing.T) {
-	for _, tc := range []struct {
+	for _, tc := range sample(2, []struct {
 		name  string
 		limit int64
 		far   time.Duration // of the last instance, more than the 4 ms that the others need for a round trip
@@ -22,7 +22,7 @@ func TestStrictShares(t *testing.T) {
 		{"alike, a larger limit", 100, 0, 0.28, 0.28},
 		{"one further off", 10, 40 * time.Millisecond, 0.2, 0.2},
 		{"one further off, a larger limit", 100, 40 * time.Millisecond, 0.28, 0.04},
-	} {
+	}) {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r := newRand(1)

@@ -14,16 +14,17 @@ import (
 // Syncer exchanges the [ratelimit.Counters] of one process with a [Store].
 type Syncer struct {
 	cfg       Config
+	on        background.Scheduler
 	clock     *clock.Clock
 	counters  *ratelimit.Counters
 	sync      *ratelimit.Sync
 	store     Store
 	instances Instances
 
-	began     time.Time // when the syncer was made; due times count from here, on the monotonic clock
-	queue     *dueQueue // of plain counters
-	leases    *dueQueue // of counters of strict limits, for which requests wait
-	wake      chan struct{}
+	began     time.Time         // when the syncer was made; due times count from here, on the monotonic clock
+	queue     *dueQueue         // of plain counters
+	leases    *dueQueue         // of counters of strict limits, for which requests wait
+	wake      background.Signal // of the exchange loop
 	identity  *identity
 	random    *random
 	alive     atomic.Pointer[map[string]bool] // IDs of the live instances; nil: not known
@@ -48,14 +49,19 @@ func New(counters *ratelimit.Counters, store Store, instances Instances, cfg Con
 		cfg.Observer = noObserver{}
 	}
 	s := &Syncer{
-		cfg: cfg, clock: cfg.Clock, counters: counters, store: store, instances: instances,
-		sync:  counters.Sync(ratelimit.SyncOptions{Interval: cfg.Interval, MaxBackoff: cfg.MaxBackoff, Clock: cfg.Clock.Now}),
-		began: time.Now(), wake: make(chan struct{}, 1), health: newHealth(),
-		random: newRandom(cfg.Seed),
+		cfg: cfg, on: cfg.Scheduler, clock: cfg.Clock, counters: counters, store: store, instances: instances,
+		began: cfg.Scheduler.Now(), wake: cfg.Scheduler.NewSignal(), random: newRandom(cfg.Seed),
 	}
-	s.queue, s.leases = newDueQueue(s.wake), newDueQueue(s.wake)
-	s.loops = background.NewGroup(context.Background(), cfg.Log, func(string) { s.stats.panics.Add(1) })
-	s.identity = newIdentity(s.random.bits)
+	s.sync = counters.Sync(ratelimit.SyncOptions{
+		Interval: cfg.Interval, MaxBackoff: cfg.MaxBackoff, Clock: cfg.Clock.Now, Wake: s.wake.Set,
+	})
+	s.queue, s.leases = newDueQueue(s.wake.Set), newDueQueue(s.wake.Set)
+	s.health = newHealth(s.on, s.elapsed)
+	s.loops = background.NewGroupOn(context.Background(), s.on, cfg.Log, func(string) { s.stats.panics.Add(1) })
+	if cfg.NewID == nil {
+		cfg.NewID = newID
+	}
+	s.identity = newIdentity(cfg.NewID, s.random.bits)
 	s.outage.sync, s.outage.log = s.sync, cfg.Log
 	s.aborted, s.abort = context.WithCancel(context.Background())
 	return s
@@ -89,4 +95,4 @@ func (s *Syncer) repeat(name string, period time.Duration, step func(context.Con
 func (s *Syncer) sweep(context.Context) { s.counters.Sweep(s.clock.Now()) }
 
 // elapsed returns the time since the syncer was made.
-func (s *Syncer) elapsed() time.Duration { return time.Since(s.began) }
+func (s *Syncer) elapsed() time.Duration { return s.on.Now().Sub(s.began) }

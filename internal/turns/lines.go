@@ -18,6 +18,7 @@ const lookAgain = time.Second
 type Lines struct {
 	counters *ratelimit.Counters
 	clock    func() time.Time
+	after    func(d time.Duration, f func()) Timer
 
 	mu      sync.Mutex
 	lines   map[id]*line
@@ -28,7 +29,19 @@ type Lines struct {
 
 // New returns empty lines for keys of the counters, whose time clock is.
 func New(counters *ratelimit.Counters, clock func() time.Time) *Lines {
-	return &Lines{counters: counters, clock: clock, lines: map[id]*line{}, places: map[ratelimit.Key]int{}}
+	return NewOn(counters, clock, func(d time.Duration, f func()) Timer { return time.AfterFunc(d, f) })
+}
+
+// NewOn is [New] on timers of another time than that of this machine, such as a simulated one: after is to them what
+// [time.AfterFunc] is to those of package time.
+func NewOn(counters *ratelimit.Counters, clock func() time.Time, after func(d time.Duration, f func()) Timer) *Lines {
+	return &Lines{counters: counters, clock: clock, after: after, lines: map[id]*line{}, places: map[ratelimit.Key]int{}}
+}
+
+// Timer is what the lines need of a [time.Timer] that calls a function.
+type Timer interface {
+	Reset(d time.Duration) bool
+	Stop() bool
 }
 
 // id identifies a line: the key and the grants of the limit that its requests wait for, none if that counts all grants.
@@ -67,7 +80,7 @@ type line struct {
 	denied   ratelimit.Decision  // the latest on its first request
 	mode     ratelimit.Mode      // in which that was decided
 	forecast *ratelimit.Forecast // of who comes next, behind the list; nil: to be made
-	timer    *time.Timer
+	timer    Timer
 	fresh    bool // what other processes have counted was asked for since the latest denial
 	serving  bool // a goroutine decides on its first requests
 	again    bool // its first request is to be decided again, whatever the present decision on it is
@@ -80,7 +93,8 @@ type place struct {
 	came    time.Time
 	virtual bool // in dry-run: nobody waits for the decision
 	turn    Turn
-	decided chan struct{} // closed with turn
+	decided func()        // called when there is a turn, unless it is virtual
+	done    chan struct{} // closed by it, if the caller has none of its own
 }
 
 // Turn is what became of a request.
@@ -102,27 +116,44 @@ type Turn struct {
 //
 // A request whose context ends while it waits is denied, and leaves its turn to the next.
 func (l *Lines) Take(ctx context.Context, k ratelimit.Key, policy func() *ratelimit.Effective) Turn {
+	p, t := l.enter(ctx, k, policy, nil)
+	if p == nil {
+		return t
+	}
+	select {
+	case <-p.done:
+	case <-ctx.Done():
+	}
+	return l.end(ctx, p)
+}
+
+// Enter is [Lines.Take] without the wait, for callers that have many requests wait. It returns the turn of a request
+// that is decided at once; end is then nil. Otherwise it calls decided, once, when the request is; decided must not
+// block, nor use the lines. After that, or if the request is not to wait any longer, end returns the turn.
+func (l *Lines) Enter(ctx context.Context, k ratelimit.Key, policy func() *ratelimit.Effective, decided func()) (t Turn, end func(context.Context) Turn) {
+	p, t := l.enter(ctx, k, policy, decided)
+	if p == nil {
+		return t, nil
+	}
+	return t, func(ctx context.Context) Turn { return l.end(ctx, p) }
+}
+
+// enter returns the place of a request that waits, or the turn of one that is decided at once. decided is called when the
+// former is; nil: its place has a channel for that.
+func (l *Lines) enter(ctx context.Context, k ratelimit.Key, policy func() *ratelimit.Effective, decided func()) (*place, Turn) {
 	e := policy()
 	if !e.Waits(k) {
-		return l.decide(ctx, k, e)
+		return nil, l.decide(ctx, k, e)
 	}
 	var first ratelimit.Decision // on the request, if nobody waits
 	if !l.has(k, e) {
 		t := l.decide(ctx, k, e)
 		if !waits(&t.Decision) || t.RetryAfter > e.Wait.Longest {
-			return t
+			return nil, t
 		}
 		first = t.Decision
 	}
-	p, refused := l.join(k, e, policy, &first) //nolint:contextcheck // the line is served for all who wait in it
-	if p == nil {
-		return refused
-	}
-	select {
-	case <-p.decided:
-	case <-ctx.Done():
-	}
-	return l.end(ctx, p)
+	return l.join(k, e, policy, &first, decided) //nolint:contextcheck // the line is served for all who wait in it
 }
 
 // waits reports whether a request that was so decided waits for its turn. Nobody waits for a source or a total: their
@@ -146,7 +177,7 @@ func (l *Lines) has(k ratelimit.Key, e *ratelimit.Effective) bool {
 
 // join puts a request into the line of its key. If there is no place, or its turn comes too late, it returns the
 // denial; in dry-run the outcome, at once. first is the denial for which it joins, if there was no line.
-func (l *Lines) join(k ratelimit.Key, e *ratelimit.Effective, policy func() *ratelimit.Effective, first *ratelimit.Decision) (p *place, at Turn) {
+func (l *Lines) join(k ratelimit.Key, e *ratelimit.Effective, policy func() *ratelimit.Effective, first *ratelimit.Decision, decided func()) (p *place, at Turn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := l.clock()
@@ -169,14 +200,18 @@ func (l *Lines) join(k ratelimit.Key, e *ratelimit.Effective, policy func() *rat
 	if !l.fits(ln, e, turn.Sub(now)) {
 		return nil, Turn{Decision: ln.refusal(turn.Sub(now)), Held: l.closed, at: now}
 	}
-	p = &place{line: ln, policy: policy, came: now, virtual: e.Mode == ratelimit.DryRun, decided: make(chan struct{})}
+	p = &place{line: ln, policy: policy, came: now, virtual: e.Mode == ratelimit.DryRun, decided: decided}
+	if decided == nil {
+		p.done = make(chan struct{})
+		p.decided = func() { close(p.done) }
+	}
 	ln.forecast.Admit()
 	ln.list = append(ln.list, p)
 	l.waiting[p.kind()]++
 	l.places[k]++
 	if ln.timer == nil {
 		l.lines[ln.id] = ln
-		ln.timer = time.AfterFunc(l.until(ln, turn.Sub(now), e.Wait.Longest), func() { l.serve(ln) })
+		ln.timer = l.after(l.until(ln, turn.Sub(now), e.Wait.Longest), func() { l.serve(ln) })
 	}
 	if p.virtual {
 		d := ln.denied

@@ -144,5 +144,7 @@ func (l *Lines) settle(ln *line, i int, d ratelimit.Decision, by *Turn) {
 	if d.Outcome == ratelimit.Delayed {
 		ln.forecast = forecast // which has counted it
 	}
-	close(p.decided)
+	if !p.virtual {
+		p.decided()
+	}
 }

@@ -3,16 +3,14 @@ package main
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"image/color"
-	"os"
 	"regexp"
 	"slices"
 	"strings"
 	"time"
 
-	"oauth-server/tools/chart"
+	"oauth-server/internal/chart"
 	"oauth-server/tools/dashboards"
 	"oauth-server/tools/traffic"
 )
@@ -69,8 +67,11 @@ var variables = func() dashboards.Variables {
 // milliseconds is a duration in PromQL, which has no fractions.
 func milliseconds(d time.Duration) string { return fmt.Sprintf("%dms", d.Milliseconds()) }
 
-// step is the time between two points.
-const step = 500 * time.Millisecond
+// step is the time between two points, and longestGap that between two that are joined.
+const (
+	step       = 500 * time.Millisecond
+	longestGap = 3 * time.Second
+)
 
 // draw draws the picture from the results of the queries of its panels.
 func (p *prometheus) draw(ctx context.Context, pic picture, from, to time.Time) error {
@@ -82,17 +83,14 @@ func (p *prometheus) draw(ctx context.Context, pic picture, from, to time.Time) 
 		}
 		charts = append(charts, c)
 	}
-	f, err := os.Create(pic.file)
-	if err != nil {
-		return err
-	}
-	return errors.Join(chart.PNG(f, charts...), f.Close())
+	return chart.Write(pic.file, charts...)
 }
 
 func (p *prometheus) chart(ctx context.Context, v view, from, to time.Time) (*chart.Chart, error) {
 	c := &chart.Chart{
-		Title: v.title, Subtitle: v.subtitle, Unit: "requests/s",
-		From: from, To: to, Gap: 3 * time.Second,
+		Title: v.title, Subtitle: v.subtitle,
+		X: chart.Axis{Scale: chart.Time, Min: chart.Seconds(from), Max: chart.Seconds(to)},
+		Y: chart.Axis{Label: "requests/s"},
 	}
 	values := variables
 	values.Job, values.Client, values.Range = v.job, v.clients, to.Sub(from).Round(time.Second).String()
@@ -106,12 +104,15 @@ func (p *prometheus) chart(ctx context.Context, v view, from, to time.Time) (*ch
 		}
 		lines := linesOf(q.Legend, found)
 		for i := range lines {
-			lines[i].Dotted = lines[i].Dotted && !v.solid
-			if !lines[i].Limit {
+			if lines[i].Dash == chart.Dotted && v.solid {
+				lines[i].Dash = chart.Solid
+			}
+			if lines[i].Dash != chart.Dashed {
 				lines[i].Points = fromZero(lines[i].Points, from)
+				lines[i].Gap = longestGap.Seconds()
 			}
 		}
-		c.Lines = append(c.Lines, lines...)
+		c.Series = append(c.Series, lines...)
 	}
 	return c, nil
 }
@@ -122,8 +123,8 @@ func fromZero(points []chart.Point, from time.Time) []chart.Point {
 		return points
 	}
 	var before []chart.Point
-	for at := from; at.Before(points[0].At); at = at.Add(step) {
-		before = append(before, chart.Point{At: at})
+	for at := from; chart.Seconds(at) < points[0].X; at = at.Add(step) {
+		before = append(before, chart.At(at, 0))
 	}
 	return append(before, points...)
 }
@@ -134,30 +135,34 @@ func colorOf(client string) color.Color {
 	if i < 0 {
 		return nil
 	}
-	return chart.PaletteColor(i)
+	return chart.Palette(i)
 }
 
 // neverDenied matches the legends of clients that the dashboard draws dotted.
 var neverDenied = regexp.MustCompile(`\((trusted|dry_run|off)\)$`)
 
-// linesOf returns a line for each series, named by the legend, sorted by name.
-func linesOf(legend string, all []series) []chart.Line {
-	lines := make([]chart.Line, 0, len(all))
+// linesOf returns a line for each series, named by the legend, sorted by name. Limits are dashed, and clients that are
+// never denied are dotted.
+func linesOf(legend string, all []series) []chart.Series {
+	lines := make([]chart.Series, 0, len(all))
 	for _, s := range all {
 		name := legend
 		for label, value := range s.labels {
 			name = strings.ReplaceAll(name, "{{"+label+"}}", value)
 		}
-		line := chart.Line{
-			Name: name, Points: s.points, Color: colorOf(s.labels["client_id"]),
-			Limit: strings.Contains(name, "limit "), Dotted: neverDenied.MatchString(name),
+		line := chart.Series{Name: name, Points: s.points, Color: colorOf(s.labels["client_id"])}
+		switch {
+		case strings.Contains(name, "limit "):
+			line.Dash = chart.Dashed
+		case neverDenied.MatchString(name):
+			line.Dash = chart.Dotted
 		}
 		if strings.HasPrefix(name, "default limit") {
-			line.Color = chart.LimitColor
+			line.Color = chart.Red
 		}
 		lines = append(lines, line)
 	}
-	slices.SortFunc(lines, func(a, b chart.Line) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(lines, func(a, b chart.Series) int { return cmp.Compare(a.Name, b.Name) })
 	return lines
 }
 
@@ -194,6 +199,6 @@ var mayBeEmpty = map[string]bool{
 // hasNumber reports whether there is a value that is not NaN.
 func hasNumber(all []series) bool {
 	return slices.ContainsFunc(all, func(s series) bool {
-		return slices.ContainsFunc(s.points, func(p chart.Point) bool { return p.Value == p.Value })
+		return slices.ContainsFunc(s.points, func(p chart.Point) bool { return p.Y == p.Y })
 	})
 }

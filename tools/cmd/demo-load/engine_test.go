@@ -22,7 +22,7 @@ import (
 	"github.com/prometheus/prometheus/tsdb"
 	"go.yaml.in/yaml/v3"
 
-	"oauth-server/tools/chart"
+	"oauth-server/internal/chart"
 )
 
 // engine is the scraper, the storage, the rules and the queries of Prometheus 3 in this process, with
@@ -159,7 +159,7 @@ func (e *engine) now(ctx context.Context, expr string) ([]series, error) {
 	}
 	all := make([]series, 0, len(found))
 	for _, s := range found {
-		all = append(all, series{labels: s.Metric.Map(), points: []chart.Point{{At: at, Value: s.F}}})
+		all = append(all, series{labels: s.Metric.Map(), points: []chart.Point{chart.At(at, s.F)}})
 	}
 	return all, nil
 }

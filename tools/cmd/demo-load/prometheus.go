@@ -11,7 +11,7 @@ import (
 	"strconv"
 	"time"
 
-	"oauth-server/tools/chart"
+	"oauth-server/internal/chart"
 )
 
 // prometheus queries a running Prometheus.
@@ -52,7 +52,7 @@ func (s *sample) UnmarshalJSON(raw []byte) error {
 		return err
 	}
 	value, err := strconv.ParseFloat(text, 64)
-	s.Point = chart.Point{At: time.UnixMilli(int64(at * 1000)), Value: value}
+	s.Point = chart.Point{X: at, Y: value}
 	return err
 }
 
@@ -90,7 +90,7 @@ func (p *prometheus) get(ctx context.Context, path string, form url.Values) (_ [
 	for _, found := range r.Data.Result {
 		s := series{labels: found.Metric}
 		for _, v := range append(found.Values, found.Value) {
-			if !v.At.IsZero() {
+			if v.X != 0 {
 				s.points = append(s.points, v.Point)
 			}
 		}

@@ -7,8 +7,9 @@ import (
 	"io/fs"
 	"maps"
 	"os"
-	"path/filepath"
 	"strings"
+
+	"oauth-server/tools/page"
 )
 
 // The files that are written, below the root.
@@ -50,24 +51,7 @@ func (f *figures) write(file string) error {
 	if err != nil {
 		return err
 	}
-	return replaceFile(file, append(raw, '\n'))
-}
-
-// replaceFile writes a file that is whole at any time.
-func replaceFile(file string, content []byte) error {
-	next, err := os.CreateTemp(filepath.Dir(file), ".scale-*")
-	if err != nil {
-		return err
-	}
-	_, err = next.Write(content)
-	err = errors.Join(err, next.Chmod(0o644), next.Close())
-	if err == nil {
-		err = os.Rename(next.Name(), file)
-	}
-	if err != nil {
-		_ = os.Remove(next.Name())
-	}
-	return err
+	return page.Replace(file, append(raw, '\n'))
 }
 
 // replace takes the figures of one part from another.

@@ -21,6 +21,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"oauth-server/tools/page"
 )
 
 func main() {
@@ -149,7 +151,7 @@ func (w *world) run(ctx context.Context, p part) error {
 		fmt.Println(text)
 		return nil
 	}
-	return writeSection(filepath.Join(w.root, pageFile), p.name, text)
+	return page.Write(filepath.Join(w.root, pageFile), p.name, text)
 }
 
 // whereBefore says where the release before was measured, if that was in another run.

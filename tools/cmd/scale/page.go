@@ -3,33 +3,9 @@ package main
 import (
 	"fmt"
 	"math"
-	"os"
 	"strconv"
 	"strings"
 )
-
-// writeSection replaces what is between the markers of a section of a page.
-func writeSection(file, section, text string) error {
-	page, err := os.ReadFile(file) //nolint:gosec // G304: a page of the project
-	if err != nil {
-		return err
-	}
-	next, err := withSection(string(page), section, text)
-	if err != nil {
-		return fmt.Errorf("%s: %w", file, err)
-	}
-	return replaceFile(file, []byte(next))
-}
-
-func withSection(page, section, text string) (string, error) {
-	first, last := "<!-- begin "+section+" -->", "<!-- end "+section+" -->"
-	head, rest, began := strings.Cut(page, first)
-	_, tail, ended := strings.Cut(rest, last)
-	if !began || !ended {
-		return "", fmt.Errorf("there is no section between %q and %q", first, last)
-	}
-	return head + first + "\n\n" + strings.Trim(text, "\n") + "\n\n" + last + tail, nil
-}
 
 // column shows one value of each row.
 type column struct {

@@ -12,6 +12,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	bolt "go.etcd.io/bbolt" //nolint:depguard // makes the file that is read
 	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"oauth-server/tools/page"
 )
 
 func TestChosenParts(t *testing.T) {
@@ -37,32 +39,14 @@ func TestChosenParts(t *testing.T) {
 
 // The page has a section for each part, so that its tables can be written.
 func TestPageHasAllSections(t *testing.T) {
-	page, err := os.ReadFile("../../../" + pageFile)
+	text, err := os.ReadFile("../../../" + pageFile)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range names() {
-		if _, err := withSection(string(page), name, "text"); err != nil {
+		if _, err := page.With(string(text), name, "text"); err != nil {
 			t.Error(err)
 		}
-	}
-}
-
-func TestSectionIsReplaced(t *testing.T) {
-	const page = "before\n<!-- begin a -->\nold\n<!-- end a -->\nbetween\n<!-- begin b -->\nb\n<!-- end b -->\nafter\n"
-	got, err := withSection(page, "a", "\nnew\n\n")
-	if err != nil {
-		t.Fatal(err)
-	}
-	const want = "before\n<!-- begin a -->\n\nnew\n\n<!-- end a -->\nbetween\n<!-- begin b -->\nb\n<!-- end b -->\nafter\n"
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
-	}
-	if again, err := withSection(got, "a", "new"); err != nil || again != got {
-		t.Errorf("the second time it is %q, %v", again, err)
-	}
-	if _, err := withSection(page, "c", "new"); err == nil {
-		t.Error("a section that there is not was written")
 	}
 }
 

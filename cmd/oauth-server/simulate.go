@@ -1,0 +1,346 @@
+package main
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"runtime/debug"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"oauth-server/internal/fielderr"
+	"oauth-server/internal/preset"
+	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/simulate"
+	"oauth-server/internal/simulate/events"
+)
+
+// simulation is the command "simulate".
+type simulation struct {
+	*cli
+	logFlags
+	policies     []string
+	files        policyFiles // of policies
+	asConfigured bool
+	limits       []string
+	presets      []string
+	target, of   string
+	write        string
+	report       string
+	chart        string
+	lifetime     time.Duration
+	maxKeys, top int
+}
+
+// logFlags say how logs are read.
+type logFlags struct {
+	format, mapping, zone string
+	strict                bool
+}
+
+func newSimulate(c *cli) *cobra.Command {
+	s := &simulation{cli: c}
+	cmd := &cobra.Command{
+		Use: "simulate LOG...", Short: "Show who would be hit by limits, by replaying a log", Args: cobra.ArbitraryArgs,
+		Long: `Show who would be hit by limits: replay the token requests of a log, of this server or of
+another identity provider, through the code that decides in the server. Nothing is sent,
+and no server is needed.
+
+LOG is a file, also with gzip or zstd; - is standard input. Several files are merged by
+time. Requests that failed for another reason than a limit are reported, and not counted.
+
+Without --policies the limits are those that are built in. What is in dry-run, or outside
+of the canary share, is judged as if it was enforced; --as-configured leaves it as it is.
+What is off stays off. One instance is simulated, and requests come as in the log,
+whatever is answered to them.
+
+--limit and --preset compare limits, each in the place of those for all clients.
+--target finds the lowest limit that leaves a share of the clients, or of the requests,
+untouched: per window of --limit, or else per minute.`,
+		Example: `  oauth-server simulate access.log
+  oauth-server simulate keycloak.log.gz --limit 50/60s,100/60s,200/60s
+  oauth-server simulate events.json --policies limits.yaml -o json
+  oauth-server simulate auth0.json --target 99.9% --write found.yaml
+  oauth-server simulate access.log --report report.html --chart report.svg
+  oauth-server simulate requests.csv --format csv --map client=app,user=sub,time=at --preset okta`,
+		RunE: s.run,
+	}
+	s.register(cmd)
+	cmd.AddCommand(newSimulateAlgorithms(c), newSimulateCluster(c))
+	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { // LOG is no misspelt command
+		return usagef("%w; see %s --help", err, cmd.CommandPath())
+	})
+	return cmd
+}
+
+// register adds the flags.
+func (l *logFlags) register(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.StringVar(&l.format, "format", string(events.Auto), "format of the log: "+strings.Join(formatNames(), ", "))
+	f.StringVar(&l.mapping, "map", "", "for json, csv, common and combined: which field is what, such as client=.app,user=.sub,time=.at")
+	f.StringVar(&l.zone, "zone", "UTC", "time zone of times that name none, such as Europe/Berlin")
+	f.BoolVar(&l.strict, "strict", false, "stop at the first line that cannot be read")
+	_ = cmd.RegisterFlagCompletionFunc("format", fixed(formatNames()...)) // fails for a flag that is not there
+}
+
+func (s *simulation) register(cmd *cobra.Command) {
+	f := cmd.Flags()
+	s.logFlags.register(cmd)
+	f.StringArrayVar(&s.policies, "policies", nil, `file of limits, as "limits export" writes it, or a configuration file; may be repeated: a file of limits lies on a configuration file`)
+	f.BoolVar(&s.asConfigured, "as-configured", false, "keep the modes: what is in dry-run, or outside of the canary share, denies nothing")
+	f.StringArrayVar(&s.limits, "limit", nil, "limits to compare, such as 50/60s,100/60s, with the options of limits set; may be repeated")
+	f.StringArrayVar(&s.presets, "preset", nil, "limits of a provider to compare: "+strings.Join(presetNames(), ", ")+"; may be repeated")
+	f.StringVar(&s.target, "target", "", "find the lowest limit that leaves this share untouched, such as 99.9%")
+	f.StringVar(&s.of, "of", string(simulate.OfClients), "what --target is a share of: clients or requests")
+	f.Var(&once{value: &s.write}, "write", "with --target: write the limits that were found to this file, for limits apply and limits candidate set")
+	f.DurationVar(&s.lifetime, "token-lifetime", time.Hour, "how long tokens live, where the log does not say")
+	f.IntVar(&s.maxKeys, "max-keys", ratelimit.DefaultMaxKeys, "bound on the users and clients that are counted at once, as rate_limit.max_keys of the server")
+	f.IntVar(&s.top, "top", 0, "how many clients to show; with -o json all up to 10,000 (default 20)")
+	for name, complete := range map[string]completion{
+		"preset": fixed(presetNames()...), "of": fixed(string(simulate.OfClients), string(simulate.OfRequests)),
+	} {
+		_ = cmd.RegisterFlagCompletionFunc(name, complete) // fails for a flag that is not there
+	}
+	_ = cmd.MarkFlagFilename("policies", "yaml", "yml")
+	_ = cmd.MarkFlagFilename("write", "yaml", "yml")
+	f.Var(&once{value: &s.report}, "report", "write the answer as a page to this file, .html")
+	_ = cmd.MarkFlagFilename("report", "html")
+	chartFlag(cmd, &s.chart)
+}
+
+func formatNames() (names []string) {
+	for _, f := range events.Formats() {
+		names = append(names, string(f))
+	}
+	return names
+}
+
+func presetNames() (names []string) {
+	for _, p := range preset.All() {
+		names = append(names, p.Name)
+	}
+	return names
+}
+
+func (s *simulation) run(cmd *cobra.Command, logs []string) error {
+	options, err := s.options()
+	if err != nil {
+		return err
+	}
+	reader, err := s.open(logs)
+	if err != nil {
+		return misspelt(cmd, logs, err)
+	}
+	defer reader.Close()
+	if err := errors.Join(s.outputsApart(logs), s.writableFiles()); err != nil {
+		return err
+	}
+	const garbage = 10 // percent of what lives: there is little of it
+	defer debug.SetGCPercent(debug.SetGCPercent(garbage))
+	bar := s.newProgress(reader)
+	options.Progress = bar.show
+	result, failed := simulate.Run(cmd.Context(), reader, options)
+	bar.clear()
+	if result == nil {
+		return failed
+	}
+	result.Lines = linesOf(reader)
+	if reader.Err() != nil { // it stopped in a log: what was judged by then is no answer
+		s.warnFormats(&result.Lines)
+		return failed
+	}
+	s.warnSame(logs)
+	if result.Under, result.Policies, err = s.files.judged(); err != nil {
+		return err
+	}
+	result.Notes = append(result.Notes, s.files.absent(result)...)
+	s.warn(result)
+	if result.Lines.Read > 0 {
+		return errors.Join(s.finish(result), failed)
+	}
+	err = noRequests(logs, &result.Lines)
+	if s.output == outputJSON {
+		err = errors.Join(err, s.json(result))
+	}
+	return err
+}
+
+// misspelt adds the command that was meant to the error about a log that is not there.
+func misspelt(cmd *cobra.Command, logs []string, err error) error {
+	if len(logs) != 1 || !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	cmd.SuggestionsMinimumDistance = 2
+	if near := cmd.SuggestionsFor(logs[0]); len(near) > 0 {
+		return fmt.Errorf("%w; did you mean %s %s?", err, cmd.CommandPath(), near[0])
+	}
+	return err
+}
+
+// finish writes what came of it.
+func (s *simulation) finish(result *simulate.Result) error {
+	if len(result.Targets) > 0 {
+		text, err := s.found(result)
+		if err != nil {
+			return err
+		}
+		result.Found = string(text)
+	}
+	if s.write != "" && len(result.Targets) > 0 { // otherwise none was found, and the error says why
+		if err := s.writePolicies(result.Found); err != nil {
+			return err
+		}
+	}
+	wrong := s.writeFiles(result)
+	s.cut(result)
+	if s.output == outputJSON {
+		return errors.Join(wrong, s.json(result))
+	}
+	return errors.Join(wrong, s.show(result))
+}
+
+// options reads the flags. The error has all that is wrong with them, and with the files of policies.
+func (s *simulation) options() (o simulate.Options, err error) {
+	var errs fielderr.Errors
+	if o.Policies, err = s.readPolicies(); err != nil {
+		if errs = fielderr.Of(err); errs == nil {
+			return o, err
+		}
+	}
+	if !s.asConfigured {
+		o.Policies = o.Policies.Enforced()
+	}
+	forms, wrong := parseForms(s.limits)
+	errs = append(errs, wrong...)
+	for _, f := range forms {
+		o.Trials = append(o.Trials, simulate.TrialOf(f.Spec, f.Limit))
+	}
+	for _, name := range s.presets {
+		i := slices.Index(presetNames(), name)
+		if i < 0 {
+			errs.Add("--preset", "there is no preset %q; there are %s", name, strings.Join(presetNames(), ", "))
+			continue
+		}
+		p := preset.All()[i]
+		o.Trials = append(o.Trials, simulate.Trial{Name: p.Name, User: p.User, Client: p.Client, Total: p.Total})
+	}
+	o.Goal, wrong = s.goal(forms)
+	errs = append(errs, wrong...)
+	if s.lifetime < time.Second {
+		errs.Add("--token-lifetime", "%v is less than a second", s.lifetime)
+	}
+	if most := 1 << 30; s.maxKeys < 1 || s.maxKeys > most { // as rate_limit.max_keys
+		errs.Add("--max-keys", "%d is not from 1 to %d", s.maxKeys, most)
+	}
+	if s.top < 0 {
+		errs.Add("--top", "%d is less than 0", s.top)
+	}
+	o.TokenLifetime, o.MaxKeys = s.lifetime, s.maxKeys
+	return o, errs.Err()
+}
+
+// goal is what --target looks for; nil: nothing.
+func (s *simulation) goal(forms []simulate.Form) (g *simulate.Goal, errs fielderr.Errors) {
+	of := simulate.Of(s.of)
+	if of != simulate.OfClients && of != simulate.OfRequests {
+		errs.Add("--of", "%q is neither clients nor requests", s.of)
+	}
+	if s.target == "" {
+		if s.write != "" {
+			errs.Add("--write", "there is nothing to write without --target")
+		}
+		if of == simulate.OfRequests {
+			errs.Add("--of", "there is nothing to find without --target")
+		}
+		return nil, errs
+	}
+	percent, err := parsePercent(s.target)
+	switch {
+	case err != nil || !(percent > 0 && percent <= 100):
+		errs.Add("--target", "%q is not a share above 0%% and up to 100%%, such as 99.9%%", s.target)
+		return nil, errs
+	case percent <= 1 && !strings.HasSuffix(s.target, "%"):
+		errs.Add("--target", "is %s a percentage, or a part of 1? Write %s%% or %s%%", s.target, s.target, strconv.FormatFloat(100*percent, 'g', 10, 64))
+		return nil, errs
+	}
+	if len(forms) == 0 {
+		forms = []simulate.Form{{Spec: "100/60s", Limit: ratelimit.DefaultLimit()}}
+	}
+	g = &simulate.Goal{Share: percent / 100, Of: of}
+	for _, f := range forms { // one of each form
+		_, form, _ := strings.Cut(f.Spec, "/")
+		if !slices.ContainsFunc(g.Limits, func(o simulate.Form) bool { return strings.HasSuffix(o.Spec, "/"+form) }) {
+			g.Limits = append(g.Limits, f)
+		}
+	}
+	return g, errs
+}
+
+// parseForms reads the values of --limit: limits as of "limits set", with commas between.
+func parseForms(values []string) (forms []simulate.Form, errs fielderr.Errors) {
+	for _, value := range values {
+		if slices.Contains(strings.Split(value, ","), "") {
+			errs.Add("--limit", "%q has a comma with nothing before or after it", value)
+			return nil, errs
+		}
+	}
+	for _, spec := range splitLimits(values) {
+		shown, wrong := parseLimit(spec)
+		errs = append(errs, wrong.Under("--limit "+spec)...)
+		if len(wrong) > 0 {
+			continue
+		}
+		var l ratelimit.Limit
+		b, err := json.Marshal(shown)
+		if err = cmp.Or(err, json.Unmarshal(b, &l)); err != nil {
+			errs.Add("--limit "+spec, "%v", err)
+			continue
+		}
+		forms = append(forms, simulate.Form{Spec: spec, Limit: l})
+	}
+	return forms, errs
+}
+
+// splitLimits divides lists of limits: one begins with each REQUESTS/WINDOW.
+func splitLimits(values []string) (specs []string) {
+	for _, value := range values {
+		for i, part := range strings.Split(value, ",") {
+			head, _, _ := strings.Cut(part, "=")
+			if i == 0 || strings.Contains(head, "/") {
+				specs = append(specs, part)
+			} else {
+				specs[len(specs)-1] += "," + part
+			}
+		}
+	}
+	return specs
+}
+
+// open opens the logs.
+func (s *simulation) open(logs []string) (*events.Reader, error) {
+	if len(logs) == 0 {
+		return nil, usagef("simulate: LOG is missing; - is standard input")
+	}
+	mapping, err := events.ParseMapping(s.mapping)
+	if err != nil {
+		return nil, usagef("--map: %w", err)
+	}
+	zone, err := time.LoadLocation(s.zone)
+	if err != nil {
+		return nil, usagef("--zone: %q is no time zone, such as Europe/Berlin", s.zone)
+	}
+	if !slices.Contains(formatNames(), s.format) {
+		return nil, usagef("--format: %q is none of %s", s.format, strings.Join(formatNames(), ", "))
+	}
+	r, err := events.Open(logs, events.Options{Format: events.Format(s.format), Mapping: mapping, Zone: zone, Strict: s.strict, Stdin: s.in})
+	if wrong := (*events.MappingError)(nil); errors.As(err, &wrong) {
+		err = &usageError{err}
+	}
+	return r, err
+}

@@ -1,0 +1,146 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"oauth-server/internal/simulate"
+	"oauth-server/internal/simulate/report"
+)
+
+const fileMode = 0o644 // of results: there is nothing secret in them
+
+var chartExtensions = []string{".svg", ".png"}
+
+// chartFlag adds --chart to a command of simulate.
+func chartFlag(cmd *cobra.Command, path *string) {
+	cmd.Flags().Var(&once{value: path}, "chart", "write charts of the answer to this file, .svg or .png")
+	_ = cmd.MarkFlagFilename("chart", "svg", "png")
+}
+
+// once is the value of a flag that names one file. A second one is refused, as nothing would be written to the first.
+type once struct{ value *string }
+
+func (o *once) String() string {
+	if o.value == nil {
+		return ""
+	}
+	return *o.value
+}
+
+// Set implements [pflag.Value].
+func (o *once) Set(path string) error {
+	if *o.value != "" {
+		return fmt.Errorf("there is %s already, and one file is written", *o.value)
+	}
+	*o.value = path
+	return nil
+}
+
+// Type implements [pflag.Value].
+func (o *once) Type() string { return "string" }
+
+// chartWritable reports what is wrong with the value of --chart.
+func chartWritable(path string) error { return writable("chart", path, chartExtensions...) }
+
+// writable reports why the file of a flag cannot be written, before long work is done for it. No path is no file.
+func writable(flag, path string, extensions ...string) error {
+	if path == "" {
+		return nil
+	}
+	if len(extensions) > 0 && !slices.Contains(extensions, filepath.Ext(path)) {
+		return usagef("--%s: %s does not end with %s", flag, path, strings.Join(extensions, " or "))
+	}
+	_, err := os.Stat(path)
+	isNew := errors.Is(err, fs.ErrNotExist)
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE, fileMode) //nolint:gosec // G304: of the caller
+	if err != nil {
+		return fmt.Errorf("--%s: %w", flag, err)
+	}
+	err = f.Close()
+	if isNew {
+		err = errors.Join(err, os.Remove(path))
+	}
+	return err
+}
+
+// outputsApart reports files that would be overwritten while they are read, or by each other.
+func (s *simulation) outputsApart(logs []string) error {
+	type named struct {
+		as   string
+		info os.FileInfo
+	}
+	var taken []named
+	for _, path := range slices.Concat(logs, s.policies) {
+		if info, err := os.Stat(path); err == nil {
+			taken = append(taken, named{"it is read", info})
+		}
+	}
+	for _, out := range []struct{ flag, path string }{{"--write", s.write}, {"--report", s.report}, {"--chart", s.chart}} {
+		info, err := os.Stat(out.path)
+		if err != nil {
+			continue // a new file
+		}
+		for _, other := range taken {
+			if os.SameFile(info, other.info) {
+				return usagef("%s: %s would be overwritten, and %s: name another file", out.flag, out.path, other.as)
+			}
+		}
+		taken = append(taken, named{"is that of " + out.flag, info})
+	}
+	return nil
+}
+
+// writableFiles reports which of the files of a replay cannot be written.
+func (s *simulation) writableFiles() error {
+	return errors.Join(writable("write", s.write), writable("report", s.report, ".html", ".htm"), chartWritable(s.chart))
+}
+
+// writeFiles writes the report and the charts.
+func (s *simulation) writeFiles(r *simulate.Result) error {
+	if s.report != "" {
+		var page bytes.Buffer
+		if err := report.Write(&page, r); err != nil {
+			return err
+		}
+		if err := replaceFile(s.report, page.Bytes()); err != nil {
+			return fmt.Errorf("--report: %w", err)
+		}
+	}
+	if s.chart != "" {
+		return report.WriteCharts(s.chart, r)
+	}
+	return nil
+}
+
+// replaceFile writes a file, or leaves the one that there is as it is. What is no regular file, such as a pipe or a
+// link, is written to as it is.
+func replaceFile(path string, content []byte) error {
+	if info, err := os.Lstat(path); err == nil && !info.Mode().IsRegular() {
+		return os.WriteFile(path, content, fileMode)
+	}
+	f, err := os.CreateTemp(filepath.Dir(path), ".oauth-server-*")
+	if errors.Is(err, fs.ErrPermission) { // in the directory; the file itself was found to be writable
+		return os.WriteFile(path, content, fileMode)
+	}
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(content)
+	err = errors.Join(err, f.Chmod(fileMode), f.Close())
+	if err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(f.Name()))
+	}
+	return nil
+}

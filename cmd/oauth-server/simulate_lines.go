@@ -1,0 +1,120 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"oauth-server/internal/simulate"
+	"oauth-server/internal/simulate/events"
+	"oauth-server/internal/simulate/report"
+)
+
+// linesOf is what became of the lines.
+func linesOf(r *events.Reader) simulate.Lines {
+	from := r.Lines()
+	out := simulate.Lines{Read: from.Read, Unread: from.Unread, Skipped: from.Skipped, Reordered: from.Reordered}
+	for _, c := range from.Causes {
+		out.Causes = append(out.Causes, simulate.Cause{Field: c.Field, Cause: c.Problem, Lines: c.Lines, First: fmt.Sprintf("%s:%d", c.File, c.Line)})
+	}
+	for _, f := range r.Files() {
+		out.Files = append(out.Files, simulate.File{Name: f.Name, Format: string(f.Format)})
+	}
+	return out
+}
+
+// noRequests is the error about logs without a token request.
+func noRequests(logs []string, l *simulate.Lines) error {
+	none := "there is no token request in " + strings.Join(logs, ", ")
+	if l.Skipped == 0 || l.Unread > 0 {
+		return fmt.Errorf("%s", none)
+	}
+	return fmt.Errorf("%s: read as %s, all that is in it is something else; --format chooses another format", none, formatsOf(l))
+}
+
+// formatsOf names the formats of the logs, each once.
+func formatsOf(l *simulate.Lines) string {
+	var names []string
+	for _, f := range l.Files {
+		if f.Format != "" && !slices.Contains(names, f.Format) {
+			names = append(names, f.Format)
+		}
+	}
+	return strings.Join(names, " and ")
+}
+
+// warn writes what a person should know to standard error.
+func (s *simulation) warn(r *simulate.Result) {
+	l := &r.Lines
+	s.warnFormats(l)
+	s.warnLines(l)
+	for _, n := range r.Notes {
+		s.note("%s.", n)
+	}
+}
+
+// warnFormats says as what the logs were read.
+func (s *simulation) warnFormats(l *simulate.Lines) {
+	if s.format != string(events.Auto) {
+		return
+	}
+	for _, f := range l.Files {
+		if f.Format == "" {
+			s.note("There is nothing to read in %s.", printable(f.Name)) // it is empty, or cut off
+			continue
+		}
+		s.note("%s is read as %s.", printable(f.Name), f.Format)
+	}
+}
+
+// warnLines says how many entries were left out, and why those that could not be read. An entry is a line, or a value of a
+// JSON document.
+func (s *simulation) warnLines(l *simulate.Lines) {
+	all := l.Read + l.Skipped + l.Unread
+	if l.Read == all {
+		return
+	}
+	text := fmt.Sprintf("Of %d %s, %d %s", all, numberOf(all, "entry", "entries"), l.Read, numberOf(l.Read, "is a token request", "are token requests"))
+	if l.Skipped > 0 {
+		text += fmt.Sprintf(", %d %s none and %s skipped", l.Skipped, numberOf(l.Skipped, "is", "are"), numberOf(l.Skipped, "is", "are"))
+	}
+	if l.Unread == 0 {
+		s.note("%s.", text)
+		return
+	}
+	s.note("%s, %d cannot be read (%s):", text, l.Unread, report.Percent(float64(l.Unread)/float64(all)))
+	const shown = 10
+	for i, c := range l.Causes {
+		if i == shown {
+			s.note("  … and %d more %s", len(l.Causes)-shown, plural(len(l.Causes)-shown, "cause"))
+			break
+		}
+		s.note("  %s: %s: %s (%d %s)", printable(c.First), printable(c.Field), printable(c.Cause), c.Lines, numberOf(c.Lines, "entry", "entries"))
+	}
+}
+
+func numberOf(n uint64, one, many string) string {
+	if n == 1 {
+		return one
+	}
+	return many
+}
+
+// warnSame says which logs are the same file.
+func (s *simulation) warnSame(logs []string) {
+	var infos []os.FileInfo
+	for i, name := range logs {
+		info, err := os.Stat(name)
+		if err != nil {
+			info = nil // standard input, which is read once
+		}
+		for j, other := range infos {
+			if info != nil && other != nil && os.SameFile(info, other) {
+				s.note("%s and %s are the same file: its requests count twice.", printable(logs[j]), printable(logs[i]))
+				break
+			}
+		}
+		infos = append(infos, info)
+	}
+}

@@ -1,0 +1,191 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	"oauth-server/internal/adminapi"
+	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/config"
+	"oauth-server/internal/fielderr"
+	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/simulate"
+	"oauth-server/internal/strict"
+)
+
+// policyFiles are the files of --policies.
+type policyFiles struct {
+	config, limits string // names; empty: there is none
+	all            simulate.Policies
+	rateLimit      map[string]any  // of the configuration file
+	file           *limitsFile     // of limits; nil: there is none
+	settings       json.RawMessage // of it; nil: it has none
+	text           string          // of it
+}
+
+// readPolicies reads the files of --policies. The error has all that is wrong with them, with the lines.
+func (s *simulation) readPolicies() (simulate.Policies, error) {
+	f := policyFiles{all: simulate.Policies{
+		Settings: ratelimit.DefaultSettings(), Tiers: map[string]ratelimit.Policy{}, TierOf: map[string]string{},
+	}}
+	for _, path := range s.policies {
+		name, text, err := readFile(s.in, path)
+		if err != nil {
+			return f.all, err
+		}
+		doc, errs := strict.ParseYAML(name, text)
+		isConfig := isConfiguration(doc)
+		switch {
+		case len(errs) > 0:
+			return f.all, errs
+		case isConfig && f.config != "", !isConfig && f.file != nil:
+			first := f.limits
+			if isConfig {
+				first = f.config
+			}
+			return f.all, usagef("--policies: %s and %s are of the same kind: give one configuration file and one file of limits at most", name, first)
+		case isConfig:
+			f.config = name
+			err = f.readConfig(doc)
+		default:
+			f.limits, f.text = name, string(text)
+			f.file, err = parseLimitsFile(name, text)
+		}
+		if err != nil {
+			return f.all, err
+		}
+	}
+	f.all.Settings.Clients = maps.Clone(f.all.Settings.Clients)
+	if f.all.Settings.Clients == nil {
+		f.all.Settings.Clients = map[string]ratelimit.Policy{}
+	}
+	if f.file != nil { // over the configuration file, whichever is named first
+		if err := f.readLimits(f.file); err != nil {
+			return f.all, err
+		}
+		if n := count(f.file, "candidates"); n > 0 {
+			s.note("%s: the candidates are not judged; try their limits with --limit.", f.limits)
+		}
+		f.settings = f.file.values[clientcfg.SettingsTarget]
+	}
+	s.files = f
+	return f.all, nil
+}
+
+func count(f *limitsFile, section string) (n int) {
+	for target := range f.values {
+		if strings.HasPrefix(target, section+"/") {
+			n++
+		}
+	}
+	return n
+}
+
+// isConfiguration reports whether a file is a configuration file and not one of limits, also one with a misspelt field.
+func isConfiguration(doc *strict.Value) bool {
+	var fields map[string]*strict.Value
+	if doc == nil || !doc.IsObject() {
+		return false
+	}
+	_ = doc.Decode(&fields, nil) // what is wrong is found again
+	var known []string
+	for _, f := range reflect.VisibleFields(reflect.TypeFor[config.Config]()) {
+		known = append(known, strict.Name(f))
+	}
+	near := false
+	for name := range fields {
+		if slices.Contains(known, name) {
+			return true
+		}
+		near = near || strict.Suggest(name, adminapi.Sections) == "" && strict.Suggest(name, known) != ""
+	}
+	return near
+}
+
+// readConfig reads a configuration file, of which the section rate_limit counts.
+func (f *policyFiles) readConfig(doc *strict.Value) error {
+	cfg, origins := config.Default(), map[string]string{}
+	errs := doc.Decode(cfg, origins)
+	f.all.Settings = cfg.RateLimit.Settings
+	found := fielderr.Of(f.all.Settings.Validate()).Under("rate_limit")
+	for i := range found {
+		found[i].Origin = originIn(found[i].Path, origins)
+	}
+	errs.AddUnreported(found)
+	var values map[string]any
+	_ = doc.Decode(&values, nil) // likewise
+	if f.rateLimit, _ = values["rate_limit"].(map[string]any); f.rateLimit == nil {
+		f.rateLimit = map[string]any{}
+	}
+	return errs.Err()
+}
+
+// originIn is where a field stands in a file, or else the nearest field around it.
+func originIn(path string, origins map[string]string) string {
+	for ; path != ""; path = path[:max(0, strings.LastIndexAny(path, ".["))] {
+		if origin, known := origins[path]; known {
+			return origin
+		}
+	}
+	return ""
+}
+
+// readLimits reads a file of limits onto what there is, and judges it as the server does.
+func (f *policyFiles) readLimits(file *limitsFile) error {
+	var errs fielderr.Errors
+	for _, target := range file.targets() {
+		section, name, _ := strings.Cut(target, "/")
+		for _, e := range fielderr.Of(f.add(section, name, file.parsed[target])) {
+			if e.Origin == "" {
+				e = file.inside(target, e.Path, e.Message)
+			} else {
+				e = fielderr.Errors{e}.Under(file.paths[target])[0]
+			}
+			errs = append(errs, e)
+		}
+	}
+	for id, tier := range f.all.TierOf {
+		if _, there := f.all.Tiers[tier]; !there {
+			errs = append(errs, file.inside(clientcfg.PolicyTarget(id), "tier", fmt.Sprintf("there is no tier %q", tier)))
+		}
+	}
+	if len(errs) > 0 {
+		return errs
+	}
+	_, err := f.all.Compile() // what concerns several targets
+	return err
+}
+
+// add adds a target, which it reads as the admin API does.
+func (f *policyFiles) add(section, name string, v *strict.Value) error {
+	switch section {
+	case "settings":
+		o, err := adminapi.ReadSettings(v)
+		clients := f.all.Settings.Clients
+		f.all.Settings = o.Over(f.all.Settings)
+		f.all.Settings.Clients = clients
+		return err
+	case "tiers":
+		t, err := adminapi.ReadTier(name, v)
+		f.all.Tiers[name] = *t.Policy()
+		return err
+	case "policies":
+		p, err := adminapi.ReadPolicy(name, v)
+		if f.all.Settings.Clients[name] = p.Policy; p.Tier != "" {
+			f.all.TierOf[name] = p.Tier
+		}
+		return err
+	case "overrides":
+		id, user, _ := strings.Cut(name, " ")
+		o, err := adminapi.ReadOverride(id, user, v)
+		f.all.Overrides = append(f.all.Overrides, simulate.Override{ClientID: id, Username: user, User: o.User})
+		return err
+	default: // candidates: they are not simulated
+		_, err := adminapi.ReadCandidate(name, v)
+		return err
+	}
+}

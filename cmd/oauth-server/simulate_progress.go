@@ -1,0 +1,103 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"oauth-server/internal/simulate"
+	"oauth-server/internal/simulate/events"
+	"oauth-server/internal/simulate/workload"
+)
+
+// progress is a line on a terminal that says how far long work is.
+type progress struct {
+	*cli
+	reader *events.Reader
+	began  time.Time
+	next   time.Time // not before is it drawn again
+	drawn  bool
+	what   string
+	since  time.Time // of what
+}
+
+const (
+	progressAfter = time.Second // shorter work has no bar
+	progressEvery = 200 * time.Millisecond
+	progressWidth = 30
+)
+
+func (c *cli) newProgress(r *events.Reader) *progress {
+	now := time.Now()
+	return &progress{cli: c, reader: r, began: now, next: now.Add(progressAfter)}
+}
+
+// show draws the line anew, if it is time to.
+func (p *progress) show(at simulate.Progress) {
+	now := time.Now()
+	if at.What != p.what {
+		p.what, p.since = at.What, now
+	}
+	if !p.errTerminal || now.Before(p.next) {
+		return
+	}
+	p.next, p.drawn = now.Add(progressEvery), true
+	done, of := float64(at.Requests), float64(at.Of)
+	if at.Of == 0 {
+		read, total := p.reader.Progress()
+		done, of = float64(read), float64(total)
+	}
+	rate := float64(at.Requests) / max(now.Sub(p.since).Minutes(), 1e-3)
+	_, _ = fmt.Fprintf(p.errOut, "\r\x1b[K%s%s: %d requests, %.1f million a minute", barOf(done, of), at.What, at.Requests, rate/1e6)
+}
+
+// barOf draws a part of a whole; nothing if that is not known.
+func barOf(done, of float64) string {
+	if of <= 0 {
+		return ""
+	}
+	share := min(done/of, 1)
+	n := int(share * progressWidth)
+	return fmt.Sprintf("[%s%s] %3.0f %% ", strings.Repeat("=", n), strings.Repeat(" ", progressWidth-n), 100*share)
+}
+
+// clear removes the line.
+func (p *progress) clear() {
+	if p.drawn {
+		_, _ = fmt.Fprint(p.errOut, "\r\x1b[K")
+	}
+}
+
+// comparing is a line on a terminal that says how far algorithms are that are compared.
+type comparing struct {
+	*cli
+	of time.Duration // of simulated time; 0 is not known
+
+	mu    sync.Mutex
+	next  time.Time
+	drawn bool
+}
+
+func (c *cli) newComparing(of time.Duration) *comparing {
+	return &comparing{cli: c, of: of, next: time.Now().Add(progressAfter)}
+}
+
+// show draws the line anew, if it is time to.
+func (p *comparing) show(algorithm string, requests int64, at time.Time) {
+	now := time.Now()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.errTerminal || now.Before(p.next) {
+		return
+	}
+	p.next, p.drawn = now.Add(progressEvery), true
+	_, _ = fmt.Fprintf(p.errOut, "\r\x1b[K%s%s: %d requests", barOf(at.Sub(workload.Start).Seconds(), p.of.Seconds()), algorithm, requests)
+}
+
+// clear removes the line.
+func (p *comparing) clear() {
+	if p.drawn {
+		_, _ = fmt.Fprint(p.errOut, "\r\x1b[K")
+	}
+}

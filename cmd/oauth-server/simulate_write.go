@@ -1,0 +1,85 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"oauth-server/internal/adminapi"
+	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/simulate"
+	"oauth-server/internal/simulate/report"
+	"oauth-server/internal/strict"
+)
+
+// writePolicies writes the limits that were found as a file of limits.
+func (s *simulation) writePolicies(text string) error {
+	if err := replaceFile(s.write, []byte(text)); err != nil {
+		return fmt.Errorf("--write: %w", err)
+	}
+	s.note("The limits are written to %s. Try them with: oauth-server limits candidate set -f %s", s.write, s.write)
+	return nil
+}
+
+// found returns a file of limits with the settings of the file that was given, and the limits that were found in their
+// lists.
+func (s *simulation) found(r *simulate.Result) ([]byte, error) {
+	settings := map[string]any{}
+	if s.files.settings != nil {
+		if err := json.Unmarshal(s.files.settings, &settings); err != nil {
+			return nil, fmt.Errorf("read the settings of %s: %w", s.files.limits, err)
+		}
+	}
+	lists, _ := settings["default"].(map[string]any)
+	if lists == nil {
+		lists = map[string]any{}
+	}
+	var user, client []ratelimit.Limit
+	for i := range r.Targets {
+		t := simulate.TrialOf("", r.Targets[i].Found)
+		user, client = append(user, t.User...), append(client, t.Client...)
+	}
+	for name, list := range map[string][]ratelimit.Limit{"user": user, "client": client} {
+		if len(list) > 0 {
+			lists[name] = adminapi.ShowLimits(list)
+		}
+	}
+	settings["default"] = lists
+	var out bytes.Buffer
+	t := &r.Targets[0]
+	fmt.Fprintf(&out, "# The lowest limits that leave %s of the %s untouched, of the requests from %s to %s.\n",
+		report.ExactPercent(t.Share), t.Of, dateTime(r.From), dateTime(r.To))
+	if s.files.settings == nil {
+		out.WriteString("# The other settings are those of the configuration file.\n")
+	}
+	if err := strict.WriteYAML(&out, map[string]any{"settings": settings}); err != nil {
+		return nil, err
+	}
+	err := s.files.writeRest(&out)
+	return out.Bytes(), err
+}
+
+// writeRest writes what the file of limits has beside the settings.
+func (f *policyFiles) writeRest(out *bytes.Buffer) error {
+	if f.file == nil {
+		return nil
+	}
+	sections := map[string]map[string]json.RawMessage{}
+	for target, value := range f.file.values {
+		section, name, _ := strings.Cut(target, "/")
+		if sections[section] == nil {
+			sections[section] = map[string]json.RawMessage{}
+		}
+		sections[section][name] = value
+	}
+	for _, section := range adminapi.Sections[1:] { // the first are the settings
+		if sections[section] == nil {
+			continue
+		}
+		if err := strict.WriteYAML(out, map[string]any{section: sections[section]}); err != nil {
+			return err
+		}
+	}
+	return nil
+}

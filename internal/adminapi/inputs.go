@@ -1,0 +1,273 @@
+package adminapi
+
+import (
+	"slices"
+
+	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/fielderr"
+	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/strict"
+)
+
+// The documents that operators send, and that a file of limits has, are decoded here, strictly, into the types that are
+// stored. Fields that are only for reading are skipped, so that a document can be read, edited and sent back. An error is
+// or wraps [fielderr.Errors], with all that is wrong.
+
+// settingsInput is the settings as they are sent. An absent field is as in the configuration
+// file.
+type settingsInput struct {
+	Mode          *ratelimit.Mode `json:"mode,omitempty"`
+	CanaryPercent *float64        `json:"canary_percent,omitempty"`
+	Default       struct {
+		User        []ratelimit.Limit    `json:"user,omitempty"`
+		Client      []ratelimit.Limit    `json:"client,omitempty"`
+		Total       []ratelimit.Limit    `json:"total,omitempty"`
+		Source      []ratelimit.Limit    `json:"source,omitempty"`
+		OverLimit   *ratelimit.OverLimit `json:"over_limit,omitempty"`
+		MaxWait     *ratelimit.MaxWait   `json:"max_wait,omitempty"`
+		MaxWaiting  *int                 `json:"max_waiting,omitempty"`
+		Ban         *ratelimit.Ban       `json:"ban,omitempty"`
+		HideHeaders *bool                `json:"hide_headers,omitempty"`
+	} `json:"default,omitzero"`
+	Note string      `json:"note,omitempty"`
+	Meta strict.Skip `json:"meta,omitzero"`
+}
+
+// SetByOperators is the inverse of ReadSettings.
+func SetByOperators(o clientcfg.SettingsOverride) any {
+	var in settingsInput
+	in.Mode, in.CanaryPercent, in.Note = o.Mode, o.CanaryPercent, o.Note
+	in.Default.User, in.Default.Client, in.Default.HideHeaders = o.User, o.Client, o.HideHeaders
+	in.Default.Total, in.Default.Source = o.Total, o.Source
+	in.Default.OverLimit, in.Default.MaxWait, in.Default.MaxWaiting, in.Default.Ban = o.OverLimit, o.MaxWait, o.MaxWaiting, o.Ban
+	return in
+}
+
+// ReadSettings reads the settings for all clients.
+func ReadSettings(v *strict.Value) (clientcfg.SettingsOverride, error) {
+	var in settingsInput
+	errs := v.Decode(&in, nil)
+	o := clientcfg.SettingsOverride{
+		Mode: in.Mode, CanaryPercent: in.CanaryPercent, Note: in.Note,
+		User: in.Default.User, Client: in.Default.Client, Total: in.Default.Total, Source: in.Default.Source,
+		OverLimit: in.Default.OverLimit, Ban: in.Default.Ban, HideHeaders: in.Default.HideHeaders,
+		MaxWait: in.Default.MaxWait, MaxWaiting: in.Default.MaxWaiting,
+	}
+	judged := o.Over(ratelimit.DefaultSettings())
+	errs.AddUnreported(checkMode(in.Mode))
+	errs.AddUnreported(checkNote(in.Note))
+	errs.AddUnreported(checkLists(o.User, o.Client, o.Total, o.Source).Under("default"))
+	errs.AddUnreported(checkOverLimit(o.OverLimit).Under("default"))
+	errs.AddUnreported(checkWaiting(o.MaxWait, o.MaxWaiting).Under("default"))
+	errs.AddUnreported(fielderr.Of(judged.Validate()))
+	return o, errs.Err()
+}
+
+// ReadTier reads the tier of that name.
+func ReadTier(name string, v *strict.Value) (t clientcfg.Tier, err error) {
+	var in struct {
+		Name        *string              `json:"name"`
+		Mode        *ratelimit.Mode      `json:"mode"`
+		User        []ratelimit.Limit    `json:"user"`
+		Client      []ratelimit.Limit    `json:"client"`
+		Total       []ratelimit.Limit    `json:"total"`
+		Source      []ratelimit.Limit    `json:"source"`
+		OverLimit   *ratelimit.OverLimit `json:"over_limit"`
+		MaxWait     *ratelimit.MaxWait   `json:"max_wait"`
+		MaxWaiting  *int                 `json:"max_waiting"`
+		Ban         *ratelimit.Ban       `json:"ban"`
+		HideHeaders bool                 `json:"hide_headers"`
+		Note        string               `json:"note"`
+		Clients     strict.Skip          `json:"clients"`
+		Meta        strict.Skip          `json:"meta"`
+	}
+	errs := v.Decode(&in, nil)
+	t = clientcfg.Tier{
+		User: in.User, Client: in.Client, Ban: in.Ban, Total: in.Total, Source: in.Source, HideHeaders: in.HideHeaders, Note: in.Note, MaxWait: in.MaxWait, MaxWaiting: in.MaxWaiting,
+	}
+	if in.Mode != nil {
+		t.Mode = *in.Mode
+	}
+	if in.OverLimit != nil {
+		t.OverLimit = *in.OverLimit
+	}
+	if in.Name != nil && *in.Name != name {
+		errs.Add("name", "%q is not that of the address, %q", *in.Name, name)
+	}
+	errs.AddUnreported(checkTierName("name", name))
+	errs.AddUnreported(checkMode(in.Mode))
+	errs.AddUnreported(checkNote(in.Note))
+	errs.AddUnreported(checkLists(t.User, t.Client, t.Total, t.Source))
+	errs.AddUnreported(checkOverLimit(in.OverLimit))
+	errs.AddUnreported(fielderr.Of(t.Policy().Validate()))
+	return t, errs.Err()
+}
+
+// ReadPolicy reads the policy of a client.
+func ReadPolicy(clientID string, v *strict.Value) (p clientcfg.ClientPolicy, err error) {
+	var in struct {
+		ClientID    *string              `json:"client_id"`
+		Trusted     bool                 `json:"trusted"`
+		Tier        *string              `json:"tier"`
+		Mode        *ratelimit.Mode      `json:"mode"`
+		User        []ratelimit.Limit    `json:"user"`
+		Client      []ratelimit.Limit    `json:"client"`
+		Total       []ratelimit.Limit    `json:"total"`
+		Source      []ratelimit.Limit    `json:"source"`
+		OverLimit   *ratelimit.OverLimit `json:"over_limit"`
+		MaxWait     *ratelimit.MaxWait   `json:"max_wait"`
+		MaxWaiting  *int                 `json:"max_waiting"`
+		Ban         *ratelimit.Ban       `json:"ban"`
+		HideHeaders bool                 `json:"hide_headers"`
+		Note        string               `json:"note"`
+		Effective   strict.Skip          `json:"effective"`
+		Meta        strict.Skip          `json:"meta"`
+	}
+	errs := v.Decode(&in, nil)
+	p.Policy = ratelimit.Policy{
+		User: in.User, Client: in.Client, Total: in.Total, Source: in.Source, Trusted: in.Trusted, Ban: in.Ban, HideHeaders: in.HideHeaders, MaxWait: in.MaxWait, MaxWaiting: in.MaxWaiting,
+	}
+	if p.Note = in.Note; in.Mode != nil {
+		p.Mode = *in.Mode
+	}
+	if in.OverLimit != nil {
+		p.OverLimit = *in.OverLimit
+	}
+	if in.Tier != nil {
+		p.Tier = *in.Tier
+		errs.AddUnreported(checkTierName("tier", p.Tier))
+	}
+	errs.AddUnreported(CheckClientID(in.ClientID, clientID))
+	errs.AddUnreported(checkMode(in.Mode))
+	errs.AddUnreported(checkNote(in.Note))
+	errs.AddUnreported(checkLists(p.User, p.Client, p.Total, p.Source))
+	errs.AddUnreported(checkOverLimit(in.OverLimit))
+	errs.AddUnreported(fielderr.Of(p.Validate()))
+	return p, errs.Err()
+}
+
+// ReadOverride reads the limits of a user at a client.
+func ReadOverride(clientID, username string, v *strict.Value) (clientcfg.Override, error) {
+	var in struct {
+		ClientID *string           `json:"client_id"`
+		Username *string           `json:"username"`
+		User     []ratelimit.Limit `json:"user"`
+		Note     string            `json:"note"`
+		Meta     strict.Skip       `json:"meta"`
+	}
+	errs := v.Decode(&in, nil)
+	errs.AddUnreported(CheckClientID(in.ClientID, clientID))
+	if in.Username != nil && *in.Username != username {
+		errs.Add("username", "%q is not that of the address, %q", *in.Username, username)
+	}
+	errs.AddUnreported(checkNote(in.Note))
+	if len(in.User) == 0 {
+		var needed fielderr.Errors
+		needed.Add("user", "needs at least one limit; to give the user those of all others again, DELETE this")
+		errs.AddUnreported(needed)
+	}
+	limits := ratelimit.Policy{User: in.User}
+	errs.AddUnreported(fielderr.Of(limits.Validate()))
+	return clientcfg.Override{User: in.User, Note: in.Note}, errs.Err()
+}
+
+// ReadCandidate reads a candidate, for a client or, by the name of one for all, for the default limits.
+func ReadCandidate(name string, v *strict.Value) (c clientcfg.Candidate, err error) {
+	var in struct {
+		ClientID   *string              `json:"client_id"`
+		User       []ratelimit.Limit    `json:"user"`
+		Client     []ratelimit.Limit    `json:"client"`
+		Total      []ratelimit.Limit    `json:"total"`
+		Source     []ratelimit.Limit    `json:"source"`
+		OverLimit  *ratelimit.OverLimit `json:"over_limit"`
+		MaxWait    *ratelimit.MaxWait   `json:"max_wait"`
+		MaxWaiting *int                 `json:"max_waiting"`
+		Ban        *ratelimit.Ban       `json:"ban"`
+		Note       string               `json:"note"`
+		Since      strict.Skip          `json:"since"`
+		Activity   strict.Skip          `json:"activity"`
+		Meta       strict.Skip          `json:"meta"`
+	}
+	errs := v.Decode(&in, nil)
+	errs.AddUnreported(CheckClientID(in.ClientID, name))
+	errs.AddUnreported(checkNote(in.Note))
+	errs.AddUnreported(checkLists(in.User, in.Client, in.Total, in.Source))
+	if len(errs) == 0 && in.User == nil && in.Client == nil && in.Total == nil && in.Source == nil {
+		errs.Add("user", "a candidate needs limits under user, client, total or source; to try nothing but what becomes of requests over the limits, give those in force")
+	}
+	errs.AddUnreported(checkOverLimit(in.OverLimit))
+	c = clientcfg.Candidate{
+		User: in.User, Client: in.Client, Total: in.Total, Source: in.Source,
+		MaxWait: in.MaxWait, MaxWaiting: in.MaxWaiting, Ban: in.Ban, Note: in.Note,
+	}
+	if in.OverLimit != nil {
+		c.OverLimit = *in.OverLimit
+	}
+	policy := c.Policy()
+	errs.AddUnreported(fielderr.Of(policy.Validate()))
+	return c, errs.Err()
+}
+
+// CheckClientID accepts the client_id of the resource, which is sent with it, and none.
+func CheckClientID(id *string, want string) (errs fielderr.Errors) {
+	if id != nil && *id != want {
+		errs.Add("client_id", "%q is not that of the address, %q", *id, want)
+	}
+	return errs
+}
+
+// checkTierName refuses what cannot be the name of a tier, an empty text for instance, which is not the same
+// as to name none.
+func checkTierName(field, name string) (errs fielderr.Errors) {
+	if err := clientcfg.ValidateTierName(name); err != nil {
+		errs.Add(field, "%v", err)
+	}
+	return errs
+}
+
+// checkMode refuses an empty text, which ratelimit takes for no mode.
+func checkMode(m *ratelimit.Mode) (errs fielderr.Errors) {
+	modes := []ratelimit.Mode{ratelimit.Enforce, ratelimit.DryRun, ratelimit.Off}
+	if m != nil && !slices.Contains(modes, *m) {
+		errs.Add("mode", "%q is none of %q, %q, %q; leave it out, or set it to null, to have none of its own",
+			*m, modes[0], modes[1], modes[2])
+	}
+	return errs
+}
+
+// checkOverLimit refuses an empty text, which ratelimit takes for no choice.
+func checkOverLimit(o *ratelimit.OverLimit) (errs fielderr.Errors) {
+	if o != nil && *o == "" {
+		errs.Add("over_limit", "%q is none of %q, %q; leave it out, or set it to null, to have none of its own",
+			*o, ratelimit.OverLimitDeny, ratelimit.OverLimitReuse)
+	}
+	return errs
+}
+
+// checkWaiting refuses a max_waiting without the max_wait that it belongs to, which may be in the configuration file.
+func checkWaiting(longest *ratelimit.MaxWait, atOnce *int) (errs fielderr.Errors) {
+	if longest == nil && atOnce != nil {
+		errs.Add("max_waiting", "it belongs to a max_wait: set both")
+	}
+	return errs
+}
+
+// checkLists refuses empty lists, which ratelimit takes for absent ones.
+func checkLists(user, client, total, source []ratelimit.Limit) (errs fielderr.Errors) {
+	for _, l := range []struct {
+		name string
+		list []ratelimit.Limit
+	}{{"user", user}, {"client", client}, {"total", total}, {"source", source}} {
+		if l.list != nil && len(l.list) == 0 {
+			errs.Add(l.name, "needs at least one limit; leave it out, or set it to null, to have none of its own")
+		}
+	}
+	return errs
+}
+
+func checkNote(note string) (errs fielderr.Errors) {
+	if err := clientcfg.ValidateNote(note); err != nil {
+		errs.Add("note", "%v", err)
+	}
+	return errs
+}

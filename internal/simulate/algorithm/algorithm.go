@@ -1,0 +1,194 @@
+package algorithm
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"oauth-server/internal/fielderr"
+	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/simulate/traffic"
+)
+
+// Key is what requests are counted by.
+type Key struct {
+	ratelimit.Key
+	// Number tells keys apart whose requests still matter: it is from 0, and that of a key which sent nothing for so
+	// long that all algorithms have forgotten it is given to another one.
+	Number int
+	hash   uint64
+}
+
+// Algorithm decides whether requests are admitted. It is not safe for concurrent use.
+type Algorithm interface {
+	// Admit decides on one request of the key, and counts it if it is admitted. The time is in milliseconds since
+	// the epoch, and never before that of an earlier call.
+	Admit(k Key, ms int64) traffic.Answer
+}
+
+// Estimator counts all requests, and estimates how many of them are in the last window.
+type Estimator interface {
+	// Estimate returns the estimate for the key at a time, without a request at that time itself.
+	Estimate(k Key, ms int64) float64
+	// Count counts one request.
+	Count(k Key, ms int64)
+}
+
+// Limit is what an algorithm is to keep.
+type Limit struct {
+	Requests int64
+	Window   time.Duration // whole milliseconds
+	// Burst is how many requests the token bucket, the leaky buckets and GCRA admit at once; 0 stands for Requests.
+	Burst int64
+}
+
+// Validate returns every problem of the limit as [fielderr.Errors], or nil.
+func (l *Limit) Validate() error {
+	own := ratelimit.NewLimit("limit", l.Requests, l.Window)
+	errs := fielderr.Of(own.Validate())
+	if l.Burst < 0 || l.Burst > ratelimit.MaxRequests {
+		errs.Add("burst", "%d is not between 1 and %d", l.Burst, ratelimit.MaxRequests)
+	}
+	return errs.Err()
+}
+
+// burst returns Burst, or what it stands for.
+func (l *Limit) burst() int64 { return cmp.Or(l.Burst, l.Requests) }
+
+// The names of the algorithms. [SlidingFrames] makes the name of sliding with several frames.
+const (
+	Unlimited   = "unlimited" // admits every request: what comes without a limit
+	Exact       = "exact"     // the log of the last window
+	Fixed       = "fixed"
+	Weighted    = "weighted"
+	Sliding     = "sliding" // one frame in a window
+	Strict      = "strict"
+	TokenBucket = "token-bucket"
+	LeakyBucket = "leaky-bucket" // as a meter: denies what does not fit
+	LeakyQueue  = "leaky-queue"  // as a queue: delays, as nginx does
+	GCRA        = "gcra"         // the generic cell rate algorithm
+)
+
+// SlidingFrames returns the name of sliding with n frames in a window.
+func SlidingFrames(n int) string {
+	if n == 1 {
+		return Sliding
+	}
+	return Sliding + "-" + strconv.Itoa(n)
+}
+
+// Names returns the algorithms that are compared unless others are named. There are also SlidingFrames of any
+// number of frames.
+func Names() []string {
+	return []string{
+		Unlimited, Exact, Fixed, Weighted, Sliding, SlidingFrames(2), SlidingFrames(4), SlidingFrames(6), SlidingFrames(60), Strict,
+		TokenBucket, LeakyBucket, LeakyQueue, GCRA,
+	}
+}
+
+// Fitting returns those of Names whose frames divide the window of the limit, which must be valid.
+func Fitting(l Limit) []string {
+	return slices.DeleteFunc(Names(), func(name string) bool {
+		_, _, err := ownLimit(name, l)
+		return err != nil
+	})
+}
+
+// New returns the algorithm of that name. The error has all that is wrong with the limit.
+func New(name string, l Limit) (Algorithm, error) {
+	if err := l.Validate(); err != nil {
+		return nil, err
+	}
+	own, is, err := ownLimit(name, l)
+	switch {
+	case err != nil:
+		return nil, err
+	case is:
+		return newOwn(own)
+	}
+	switch name {
+	case Unlimited:
+		return unlimited{}, nil
+	case Exact:
+		return &exact{limit: l}, nil
+	case TokenBucket:
+		return &tokenBucket{limit: l}, nil
+	case LeakyBucket:
+		return &leakyBucket{limit: l}, nil
+	case LeakyQueue:
+		return &leakyBucket{limit: l, queue: true}, nil
+	default:
+		return &gcra{limit: l}, nil
+	}
+}
+
+// NewEstimator returns the estimate of the algorithm of that name; nil if it has none.
+func NewEstimator(name string, l Limit) (Estimator, error) {
+	if err := l.Validate(); err != nil {
+		return nil, err
+	}
+	own, is, err := ownLimit(name, l)
+	if err != nil || !is {
+		return nil, err
+	}
+	own.Requests = ratelimit.MaxRequests
+	return newOwn(own)
+}
+
+// ownLimit returns the limit of internal/ratelimit that an algorithm is, and whether it is one. The error is
+// about a name that there is not, or about the number of frames.
+func ownLimit(name string, l Limit) (own ratelimit.Limit, is bool, err error) {
+	own = ratelimit.NewLimit("limit", l.Requests, l.Window)
+	base, frames, several := strings.Cut(name, "-")
+	switch {
+	case name == Sliding:
+	case name == Fixed:
+		own.Algorithm = ratelimit.Fixed
+	case name == Weighted:
+		own.Algorithm = ratelimit.Weighted
+	case name == Strict:
+		own.MakeStrict()
+	case several && base == Sliding:
+		if own.Frames, err = strconv.Atoi(frames); err != nil {
+			return own, false, fmt.Errorf("algorithm %q: %q is not a number of frames", name, frames)
+		}
+		if err := own.Validate(); err != nil {
+			return own, false, fmt.Errorf("algorithm %q: %w", name, err)
+		}
+	case slices.Contains(Names(), name):
+		return own, false, nil
+	default:
+		return own, false, fmt.Errorf("there is no algorithm %q; there are %s, and sliding-N with any number of frames", name, strings.Join(Names(), ", "))
+	}
+	return own, true, nil
+}
+
+// unlimited is [Unlimited].
+type unlimited struct{}
+
+// Admit implements [Algorithm].
+func (unlimited) Admit(Key, int64) traffic.Answer { return traffic.Answer{Outcome: traffic.Admitted} }
+
+// denied is the answer to a request that would be admitted ms milliseconds later.
+func denied(ms int64) traffic.Answer {
+	return traffic.Answer{Outcome: traffic.Denied, RetryAfter: time.Duration(ms) * time.Millisecond}
+}
+
+// of returns the state of key number i, and makes those up to it.
+func of[T any](all *[]T, i int) *T {
+	if n := i + 1 - len(*all); n > 0 {
+		*all = append(*all, make([]T, n)...)
+	}
+	return &(*all)[i]
+}
+
+// ceil returns a/b, rounded up, of numbers that are not negative.
+func ceil(a, b int64) int64 {
+	if a%b > 0 {
+		return a/b + 1
+	}
+	return a / b
+}

@@ -1,0 +1,93 @@
+package algorithm
+
+import (
+	"time"
+
+	"oauth-server/internal/simulate/traffic"
+)
+
+// The buckets calculate in parts of a request: with N requests in a window of W milliseconds, a request is W parts, and
+// N parts flow in or out in each millisecond. So everything is whole numbers, below 2^62 for every valid limit.
+
+// tokenBucket admits a request if the bucket has a token for it. A bucket begins full, with Burst tokens.
+type tokenBucket struct {
+	limit   Limit
+	buckets []tokens
+}
+
+type tokens struct {
+	missing int64 // parts until the bucket is full
+	at      int64
+}
+
+// Admit implements [Algorithm].
+func (t *tokenBucket) Admit(k Key, ms int64) traffic.Answer {
+	b, window := of(&t.buckets, k.Number), t.limit.Window.Milliseconds()
+	held := t.limit.burst()*window - drained(b.missing, ms-b.at, t.limit.Requests)
+	if held < window {
+		return denied(ceil(window-held, t.limit.Requests))
+	}
+	b.missing, b.at = t.limit.burst()*window-(held-window), ms
+	return traffic.Answer{Outcome: traffic.Admitted}
+}
+
+// drained returns what is left of parts after ms milliseconds, in each of which n flow out.
+func drained(parts, ms, n int64) int64 {
+	if ms > parts/n {
+		return 0
+	}
+	return parts - ms*n
+}
+
+// leakyBucket pours each request into a bucket that holds Burst of them and leaks at the rate of the limit. What does not
+// fit is denied. As a queue, what fits waits until all before it has leaked, as with limit_req of nginx with a
+// burst of Burst-1 (https://nginx.org/en/docs/http/ngx_http_limit_req_module.html); as a meter it is admitted at once.
+type leakyBucket struct {
+	limit   Limit
+	queue   bool
+	buckets []level
+}
+
+type level struct{ parts, at int64 }
+
+// Admit implements [Algorithm].
+func (l *leakyBucket) Admit(k Key, ms int64) traffic.Answer {
+	b, window := of(&l.buckets, k.Number), l.limit.Window.Milliseconds()
+	parts := drained(b.parts, ms-b.at, l.limit.Requests)
+	if over := parts + window - l.limit.burst()*window; over > 0 {
+		return denied(ceil(over, l.limit.Requests))
+	}
+	b.parts, b.at = parts+window, ms
+	if wait := ceil(parts, l.limit.Requests); l.queue && wait > 0 {
+		return traffic.Answer{Outcome: traffic.Delayed, Wait: time.Duration(wait) * time.Millisecond}
+	}
+	return traffic.Answer{Outcome: traffic.Admitted}
+}
+
+// gcra is the generic cell rate algorithm (ITU-T I.371, virtual scheduling): it keeps the theoretical time at
+// which the next request would arrive if all came evenly, and admits one that is not too early by more than
+// what a burst may be. It admits what a token bucket of the same burst admits.
+type gcra struct {
+	limit Limit
+	cells []cell
+}
+
+type cell struct {
+	base int64 // of the times, in milliseconds
+	next int64 // the theoretical arrival time, in parts since base
+}
+
+// Admit implements [Algorithm].
+func (g *gcra) Admit(k Key, ms int64) traffic.Answer {
+	c, n, interval := of(&g.cells, k.Number), g.limit.Requests, g.limit.Window.Milliseconds()
+	if ms-c.base >= ceil(c.next, n) { // nothing is ahead of its time
+		c.base, c.next = ms, 0
+	}
+	now := (ms - c.base) * n
+	tolerance := (g.limit.burst() - 1) * interval
+	if early := c.next - now; early > tolerance {
+		return denied(ceil(early-tolerance, n))
+	}
+	c.next += interval
+	return traffic.Answer{Outcome: traffic.Admitted}
+}

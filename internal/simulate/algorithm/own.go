@@ -1,0 +1,57 @@
+package algorithm
+
+import (
+	"time"
+
+	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/simulate/traffic"
+)
+
+// own is an algorithm of internal/ratelimit, decided by that package on one instance.
+type own struct {
+	counters *ratelimit.Counters
+	limits   *ratelimit.Effective
+	left     int // requests until the counters are swept
+}
+
+func newOwn(l ratelimit.Limit) (*own, error) {
+	e, err := ratelimit.Enforced(l, l)
+	if err != nil {
+		return nil, err
+	}
+	return &own{counters: ratelimit.NewCounters(maxKeys), limits: e}, nil
+}
+
+// maxKeys is the most keys that are compared: with more, keys would share counters, and that is not what is compared.
+const maxKeys = 4_000_000
+
+// Admit implements [Algorithm].
+func (o *own) Admit(k Key, ms int64) traffic.Answer {
+	d := o.take(k, ms)
+	if d.Rejected() {
+		return traffic.Answer{Outcome: traffic.Denied, RetryAfter: d.RetryAfter}
+	}
+	return traffic.Answer{Outcome: traffic.Admitted}
+}
+
+// Estimate implements [Estimator].
+func (o *own) Estimate(k Key, ms int64) float64 {
+	for _, u := range o.counters.Usage(time.UnixMilli(ms), k.Key) {
+		return u.Estimate
+	}
+	return 0
+}
+
+// Count implements [Estimator].
+func (o *own) Count(k Key, ms int64) { o.take(k, ms) }
+
+// take takes a request, and drops the counters that have become empty after as many requests as there are counters, so
+// that it costs little for each.
+func (o *own) take(k Key, ms int64) ratelimit.Decision {
+	now := time.UnixMilli(ms)
+	if o.left--; o.left < 0 {
+		o.counters.Sweep(now)
+		o.left = max(o.counters.Len(), minSweep)
+	}
+	return o.counters.Take(now, k.Key, o.limits, 1)
+}

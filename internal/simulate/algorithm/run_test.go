@@ -1,0 +1,182 @@
+package algorithm_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"oauth-server/internal/check"
+	"oauth-server/internal/simulate/algorithm"
+	"oauth-server/internal/simulate/traffic"
+)
+
+// list is traffic of one client, at times in milliseconds.
+type list struct {
+	times   []int64
+	failed  map[int]bool
+	answers []traffic.Answer
+	err     error
+	next    int
+}
+
+func (l *list) Next(r *traffic.Request) bool {
+	if l.next >= len(l.times) {
+		return false
+	}
+	*r = traffic.Request{At: time.UnixMilli(l.times[l.next]), Client: "shop", Failed: l.failed[l.next]}
+	l.next++
+	return true
+}
+
+func (l *list) Answer(_ *traffic.Request, a traffic.Answer) { l.answers = append(l.answers, a) }
+func (l *list) Err() error                                  { return l.err }
+
+// times returns n times that begin at from, every milliseconds apart.
+func times(from, every int64, n int) (out []int64) {
+	for i := range int64(n) {
+		out = append(out, from+i*every)
+	}
+	return out
+}
+
+func result(t rapid.TB, src traffic.Source, name string, o algorithm.Options) algorithm.Result {
+	t.Helper()
+	r, err := algorithm.Run(context.Background(), src, name, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+var perMinute = algorithm.Options{Limit: algorithm.Limit{Requests: 100, Window: time.Minute}}
+
+// TestFalseAdmits: a hundred requests at the end of a minute and a hundred at the beginning of the next are two limits in a
+// tenth of a second, of which a fixed window sees nothing.
+func TestFalseAdmits(t *testing.T) {
+	t.Parallel()
+	at := append(times(59_900, 1, 100), times(60_000, 1, 100)...)
+	r := result(t, &list{times: at}, algorithm.Fixed, perMinute)
+	check.Equal(t, "admitted", r.Admitted, 200)
+	check.Equal(t, "false admits", r.FalseAdmits, 100)
+	check.Equal(t, "of them by more than 15", r.Far, 85)
+	check.Equal(t, "false denials", r.FalseDenials, 0)
+	check.Equal(t, "worst window", r.WorstWindow, 200)
+	check.Equal(t, "wrongly allowed", r.Counted.WronglyAllowed, 100)
+	check.Equal(t, "the highest count of them", r.Counted.LargestOver, 2.0)
+	check.Equal(t, "a spike", r.Spike, algorithm.Spike{Requests: 100, Tokens: 100})
+
+	r = result(t, &list{times: at}, algorithm.Exact, perMinute)
+	check.Equal(t, "exact", []int64{r.Admitted, r.FalseAdmits, r.FalseDenials, r.WorstWindow}, []int64{100, 0, 0, 100})
+	check.Equal(t, "exact is not compared with itself", r.Counted == nil, true)
+}
+
+// TestFalseDenials: of a hundred requests at the beginning of a minute, sliding believes half a minute after its end that
+// half are still inside the window.
+func TestFalseDenials(t *testing.T) {
+	t.Parallel()
+	at := append(times(60_000, 0, 100), times(150_000, 0, 80)...)
+	r := result(t, &list{times: at}, algorithm.Sliding, perMinute)
+	check.Equal(t, "denied", r.Denied, 30)
+	check.Equal(t, "false denials", r.FalseDenials, 30)
+	check.Equal(t, "of them by more than 15", r.Far, 30)
+	check.Equal(t, "wrong", r.WrongRatio(), 30.0/180)
+	check.Equal(t, "wrongly limited", r.Counted.WronglyLimited, 30)
+	check.Equal(t, "largest error", r.Counted.LargestError, 50.0)
+}
+
+// TestJudgement compares with a log that is searched from its beginning each time.
+func TestJudgement(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		l := drawLimit(t)
+		window := l.Window.Milliseconds()
+		at := drawTimes(t, l.Window)
+		for _, name := range algorithm.Fitting(l) {
+			src := &list{times: at}
+			got := result(t, src, name, algorithm.Options{Limit: l})
+			var admitted []int64
+			var want algorithm.Result
+			for i, a := range src.answers {
+				served := at[i] + a.Wait.Milliseconds()
+				switch {
+				case a.Refused() && within(admitted, at[i]-window, served+window*100) < l.Requests:
+					want.FalseDenials++
+				case a.Refused():
+				default:
+					admitted = append(admitted, served)
+					n := within(admitted, served-window, served)
+					want.WorstWindow = max(want.WorstWindow, n)
+					if n > l.Requests {
+						want.FalseAdmits++
+					}
+				}
+			}
+			if got.FalseAdmits != want.FalseAdmits || got.FalseDenials != want.FalseDenials || got.WorstWindow != want.WorstWindow {
+				t.Fatalf("%s: false admits %d, false denials %d, worst window %d; want %d, %d, %d", name,
+					got.FalseAdmits, got.FalseDenials, got.WorstWindow, want.FalseAdmits, want.FalseDenials, want.WorstWindow)
+			}
+		}
+	})
+}
+
+// TestSeries: the tokens of a queue are in the intervals in which they are issued.
+func TestSeries(t *testing.T) {
+	t.Parallel()
+	o := algorithm.Options{Limit: algorithm.Limit{Requests: 1, Window: time.Second, Burst: 3}, Series: true}
+	r := result(t, &list{times: []int64{5100, 5100, 5100, 5100, 7900}}, algorithm.LeakyQueue, o)
+	check.Equal(t, "series", r.Series, &algorithm.Series{Seconds: 1, Requests: []int64{4, 0, 1, 0}, Tokens: []int64{1, 1, 1, 1}})
+	check.Equal(t, "longest wait", r.LongestWait, 2.0)
+	check.Equal(t, "spike", r.Spike, algorithm.Spike{Requests: 4, Tokens: 1})
+
+	r = result(t, &list{times: []int64{60_000, 60_000, 91_000, 122_000}}, algorithm.Sliding, algorithm.Options{
+		Limit: algorithm.Limit{Requests: 10, Window: time.Minute}, Per: 30 * time.Second, Series: true,
+	})
+	check.Equal(t, "counts at the ends", r.Series.Exact, []int64{2, 3})
+	check.Equal(t, "estimates", r.Series.Estimate, []float64{2, 3})
+}
+
+// TestFailedAreLeftOut: requests that failed are no business of a limit, and an error of the source ends the run.
+func TestFailedAreLeftOut(t *testing.T) {
+	t.Parallel()
+	r := result(t, &list{times: times(0, 1, 10), failed: map[int]bool{3: true}}, algorithm.Exact, perMinute)
+	check.Equal(t, "requests", r.Requests, 9)
+	_, err := algorithm.Run(context.Background(), &list{err: errors.New("line 7 is cut off")}, algorithm.Exact, perMinute)
+	check.ErrorSays(t, err, "line 7 is cut off")
+}
+
+// TestCompare: results are in the order of the names, each on traffic of its own.
+func TestCompare(t *testing.T) {
+	t.Parallel()
+	open := func() (traffic.Source, error) { return &list{times: times(0, 10, 300)}, nil }
+	all, err := algorithm.Compare(t.Context(), algorithm.Names(), open, perMinute)
+	check.OK(t, err)
+	for i, r := range all {
+		check.Equal(t, "name", r.Algorithm, algorithm.Names()[i])
+		check.Equal(t, r.Algorithm+": requests", r.Requests, 300)
+	}
+	_, err = algorithm.Compare(t.Context(), []string{"exact", "none"}, open, perMinute)
+	check.ErrorSays(t, err, `there is no algorithm "none"`)
+	_, err = algorithm.Compare(t.Context(), []string{"exact"}, func() (traffic.Source, error) { return nil, errors.New("not opened") }, perMinute)
+	check.ErrorSays(t, err, "not opened")
+}
+
+// A client that waits for the minute mark, under a limit of a hundred a minute.
+func ExampleRun() {
+	for _, name := range []string{algorithm.Fixed, algorithm.Sliding, algorithm.SlidingFrames(60)} {
+		traffic := &list{times: append(times(59_900, 1, 100), times(60_000, 10, 6000)...)}
+		r, err := algorithm.Run(context.Background(), traffic, name, perMinute)
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		fmt.Printf("%s: %d of %d admitted, at most %d in a minute\n", name, r.Admitted, r.Requests, r.WorstWindow)
+	}
+	// Output:
+	// fixed: 200 of 6100 admitted, at most 200 in a minute
+	// sliding: 200 of 6100 admitted, at most 200 in a minute
+	// sliding-60: 199 of 6100 admitted, at most 189 in a minute
+}

@@ -1,0 +1,61 @@
+package simulate
+
+import "time"
+
+// blocked are the keys of which every request is refused, by their hash. So that there are not more and more of them, a
+// key that sends nothing for a while is not blocked any longer.
+type blocked map[uint64]stretch
+
+// stretch is a time in which every request of a key is refused.
+type stretch struct {
+	client       *client
+	since, until int64 // milliseconds since 1970; until one would have passed
+}
+
+// blockedPause ends a stretch: so long after the time at which a request would have passed, there was none.
+const blockedPause = time.Hour
+
+func (b blocked) refuse(c *client, key uint64, now time.Time, retryAfter time.Duration) {
+	ms := now.UnixMilli()
+	s, is := b[key]
+	if is && ms > s.until+blockedPause.Milliseconds() {
+		b.end(key, s, s.until)
+		is = false
+	}
+	if !is {
+		s = stretch{client: c, since: ms}
+		c.trouble.blocked++
+	}
+	s.until = ms + retryAfter.Milliseconds()
+	b[key] = s
+}
+
+// pass ends the stretch of a key, if it is blocked.
+func (b blocked) pass(key uint64, now time.Time) {
+	if s, is := b[key]; is {
+		b.end(key, s, min(s.until, now.UnixMilli()))
+	}
+}
+
+func (b blocked) end(key uint64, s stretch, at int64) {
+	x := s.client.trouble
+	x.longestBlocked = max(x.longestBlocked, time.Duration(at-s.since)*time.Millisecond)
+	x.blocked--
+	delete(b, key)
+}
+
+func (b blocked) sweep(now time.Time) {
+	before := now.Add(-blockedPause).UnixMilli()
+	for key, s := range b {
+		if s.until < before {
+			b.end(key, s, s.until)
+		}
+	}
+}
+
+// finish ends all stretches.
+func (b blocked) finish() {
+	for key, s := range b {
+		b.end(key, s, s.until)
+	}
+}

@@ -1,0 +1,93 @@
+//go:build !race
+
+package cluster_test
+
+import (
+	"testing"
+	"time"
+
+	"oauth-server/internal/simulate/cluster"
+)
+
+// Under the race detector these take minutes, and it has nothing to see: one goroutine of a cluster runs at a time. CI runs
+// the package without it too.
+
+// TestEveryCountArrives: whatever befalls the cluster, the store has in the end what was admitted. All that
+// expired had no way to the store for longer than its window.
+func TestEveryCountArrives(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]func(*cluster.Config){
+		"nothing":       nil,
+		"one instance":  func(c *cluster.Config) { c.Instances = 1 },
+		"lost messages": func(c *cluster.Config) { c.Network.LoseRequest, c.Network.LoseReply = 0.1, 0.1 },
+		"slow": func(c *cluster.Config) {
+			c.Network.Latency, c.Network.Jitter = 300*time.Millisecond, 500*time.Millisecond
+		},
+		"down": func(c *cluster.Config) {
+			c.Network.Down = []cluster.Outage{{From: 30 * time.Second, To: 70 * time.Second}}
+		},
+		"down at the end": func(c *cluster.Config) {
+			c.Network.Down = []cluster.Outage{{From: 3*time.Minute + 40*time.Second, To: time.Hour}}
+		},
+		"wrong clocks": func(c *cluster.Config) {
+			c.Skew = time.Minute
+			c.Steps = []cluster.Step{{At: time.Minute, Instance: 2, By: time.Hour}, {At: 2 * time.Minute, Instance: 0, By: -5 * time.Minute}}
+		},
+		"plain":               func(c *cluster.Config) { c.Flush.Plain = true },
+		"plain with all that": func(c *cluster.Config) { c.Flush.Plain, c.Network.LoseRequest, c.Network.LoseReply = true, 0.1, 0.1 },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for seed := range uint64(3) {
+				r := run(t, config(change))
+				if r.Unaccounted != 0 || r.Admitted < 3000 || r.Expired > 0 {
+					t.Errorf("seed %d: %d of %d admitted requests are not accounted for, %d expired", seed, r.Unaccounted, r.Admitted, r.Expired)
+				}
+			}
+		})
+	}
+}
+
+// TestOvershoot: what the syncer promises holds here too, and the comparison is not blind.
+func TestOvershoot(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		name        string
+		change      func(*cluster.Config)
+		least, most float64 // of the limit admitted in the mean of the windows
+		worst       float64
+		unfair      bool // requests are denied that one counter would admit
+	}{
+		{"one instance", func(c *cluster.Config) { c.Instances = 1 }, 0.99, 1, 1.01, false},
+		{"five instances", nil, 0.99, 1.02, 1.05, false},
+		{"skewed load", func(c *cluster.Config) { c.Balance = cluster.Skewed }, 0.99, 1.02, 1.05, false},
+		{"in turn", func(c *cluster.Config) { c.Balance = cluster.RoundRobin }, 0.99, 1.02, 1.05, false},
+		{"sticky", func(c *cluster.Config) { c.Balance = cluster.Sticky }, 0.99, 1, 1.01, false},
+		{"wrong clocks", func(c *cluster.Config) {
+			c.Skew = 5 * time.Minute
+			c.Steps = []cluster.Step{{At: time.Minute, Instance: 2, By: time.Hour}}
+		}, 0.99, 1.02, 1.05, false},
+		{"lost messages", func(c *cluster.Config) { c.Network.LoseRequest, c.Network.LoseReply = 0.02, 0.02 }, 0.99, 1.04, 1.10, false},
+		{"down for most of it", func(c *cluster.Config) {
+			c.Network.Down = []cluster.Outage{{From: 20 * time.Second, To: 4 * time.Minute}}
+		}, 0.90, 1.10, 1.2, true}, // each instance admits its share
+		{"plain, every second", func(c *cluster.Config) { c.Flush.Plain = true }, 1.01, 1.1, 1.2, false},
+		{"plain, every 10 s", func(c *cluster.Config) { c.Flush = cluster.Flush{Every: 10 * time.Second, Plain: true} }, 1.08, 2, 3, false},
+		{"plain, every second, wrong clocks", func(c *cluster.Config) { c.Flush.Plain, c.Skew = true, 5*time.Minute }, 1.5, 5, 6, false},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			r := run(t, config(tc.change))
+			w, o := r.Windows, r.Over
+			if w.Count != 9 || w.Mean < tc.least || w.Mean > tc.most || max(w.Worst, w.First) > tc.worst {
+				t.Errorf("%+v", w)
+			}
+			if o.Log < w.Worst || o.Estimate < min(1, tc.least) || o.FalseDenials > r.Denied/200 && !tc.unfair {
+				t.Errorf("%+v of %+v", o, w)
+			}
+			if by := float64(r.Admitted) / float64(r.AdmittedByOne); by < tc.least || by > tc.most+0.02 {
+				t.Errorf("%.3f of what one instance admits", by)
+			}
+		})
+	}
+}

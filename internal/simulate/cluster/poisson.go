@@ -1,0 +1,62 @@
+package cluster
+
+import (
+	"math/rand/v2"
+	"strconv"
+	"time"
+
+	"oauth-server/internal/simulate/traffic"
+)
+
+// Poisson makes requests up: independent users of one client, at random times. They ignore the answers.
+type Poisson struct {
+	Begin    time.Time
+	Duration time.Duration
+	Rate     float64 // requests per second, of all users
+	Users    int
+	// Zipf is the exponent by which some users have more requests than others; 0: all have as many.
+	Zipf float64
+	Seed uint64
+
+	rand  *rand.Rand
+	zipf  *rand.Zipf
+	names []string
+	at    time.Duration
+}
+
+// Next implements [traffic.Source].
+func (p *Poisson) Next(r *traffic.Request) bool {
+	if p.rand == nil {
+		p.init()
+	}
+	p.at += time.Duration(p.rand.ExpFloat64() / p.Rate * float64(time.Second))
+	if p.at > p.Duration {
+		return false
+	}
+	*r = traffic.Request{At: p.Begin.Add(p.at), Client: "client", User: p.names[p.user()], Grant: "refresh_token"}
+	return true
+}
+
+func (p *Poisson) init() {
+	p.rand = rand.New(rand.NewPCG(p.Seed, 2)) //nolint:gosec // repeatable
+	if p.Zipf > 0 {
+		p.zipf = rand.NewZipf(p.rand, p.Zipf, 1, uint64(p.Users-1)) //nolint:gosec // at least one
+	}
+	p.names = make([]string, p.Users)
+	for i := range p.names {
+		p.names[i] = "user-" + strconv.Itoa(i)
+	}
+}
+
+func (p *Poisson) user() int {
+	if p.zipf != nil {
+		return int(p.zipf.Uint64()) //nolint:gosec // less than Users
+	}
+	return p.rand.IntN(p.Users)
+}
+
+// Answer implements [traffic.Source].
+func (*Poisson) Answer(*traffic.Request, traffic.Answer) {}
+
+// Err implements [traffic.Source].
+func (*Poisson) Err() error { return nil }

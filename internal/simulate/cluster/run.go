@@ -1,0 +1,233 @@
+package cluster
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"hash/fnv"
+	"math/rand/v2"
+	"time"
+
+	"oauth-server/internal/background"
+	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/simulate/simtime"
+	"oauth-server/internal/simulate/traffic"
+)
+
+// Bounds of a run.
+const (
+	warmUp   = 30 * time.Second // the instances start so long before the first request
+	coolDown = 2 * time.Minute  // after the last one, before they stop
+	stopTime = time.Minute      // that they have to write what is left
+	points   = 120
+)
+
+// cluster is one that runs.
+type cluster struct {
+	cfg       *Config
+	loop      *simtime.Loop
+	net       *network
+	begin     time.Time // of the requests
+	instances []*instance
+	policy    *ratelimit.Effective
+	judge     *judge
+	rand      *rand.Rand
+	turn      int // of round robin
+	stop      context.CancelFunc
+	running   background.Tasks // plain instances
+
+	result Result
+	cost   Cost // until the last point
+	point  Point
+}
+
+// Run sends the requests of the source to a cluster, and answers them. Requests that failed for other
+// reasons than a limit are left out. The first one must not be before [time.Unix](0, 0). When ctx ends, Run
+// returns its error.
+func Run(ctx context.Context, cfg Config, src traffic.Source) (*Result, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, fmt.Errorf("cluster: %w", err)
+	}
+	var r traffic.Request
+	if !src.Next(&r) {
+		if err := src.Err(); err != nil {
+			return nil, err
+		}
+		return nil, errNoRequests
+	}
+	c, err := start(&cfg, r.At) //nolint:contextcheck // what is simulated has contexts of its own
+	if err != nil {
+		return nil, err
+	}
+	defer c.loop.Close()
+	last := r.At
+	for more := true; more; more = src.Next(&r) {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		last = r.At
+		c.runUntil(r.At)
+		if !r.Failed {
+			src.Answer(&r, c.request(&r))
+		}
+	}
+	if err := src.Err(); err != nil {
+		return nil, err
+	}
+	return c.end(last) //nolint:contextcheck // as above
+}
+
+// start starts the instances of a cluster, so that they are all there when the requests begin.
+func start(cfg *Config, begin time.Time) (*cluster, error) {
+	c := &cluster{
+		cfg: cfg, loop: simtime.New(begin.Add(-warmUp)), begin: begin,
+		rand: rand.New(rand.NewPCG(cfg.Seed, 0)), //nolint:gosec // repeatable
+	}
+	var err error
+	if c.policy, err = cfg.policy(cfg.Limit.Requests); err != nil {
+		return nil, err
+	}
+	if c.judge, err = newJudge(cfg, begin); err != nil {
+		return nil, err
+	}
+	c.net, c.running = newNetwork(c.loop, begin, cfg.Network), c.loop.NewTasks()
+	ctx, cancel := context.WithCancel(context.Background())
+	c.stop = cancel
+	starting := c.loop.NewTasks()
+	for number := range cfg.Instances {
+		i := newInstance(c.net, number+1, cfg, c.rand)
+		c.instances = append(c.instances, i)
+		starting.Go(func() { i.start(ctx, c.running) })
+	}
+	for _, s := range cfg.Steps {
+		c.loop.AfterFunc(warmUp+s.At, func() { c.instances[s.Instance].skew += s.By })
+	}
+	c.loop.RunUntil(begin)
+	for _, i := range c.instances {
+		i.seen.Cost.add(new(i.cost()), -1)
+	}
+	c.cost = c.costs()
+	c.result.Cost.add(&c.cost, -1)
+	return c, nil
+}
+
+// runUntil lets simulated time pass, with all points in between.
+func (c *cluster) runUntil(at time.Time) {
+	for {
+		every := max(c.cfg.Duration/points, time.Millisecond)
+		next := c.begin.Add(c.point.At + every)
+		if next.After(at) {
+			c.loop.RunUntil(at)
+			return
+		}
+		c.loop.RunUntil(next)
+		c.endPoint(c.point.At + every)
+	}
+}
+
+// request sends a request to one of the instances.
+func (c *cluster) request(r *traffic.Request) traffic.Answer {
+	k := ratelimit.Key{ClientID: r.Client, Username: r.User}
+	d := c.choose(cmp.Or(r.User, r.Client)).take(k, c.policy)
+	c.judge.request(r.At, k, !d.Rejected())
+	c.point.Requests++
+	if d.Rejected() {
+		return traffic.Answer{Outcome: traffic.Denied, RetryAfter: d.RetryAfter}
+	}
+	c.point.Admitted++
+	return traffic.Answer{Outcome: traffic.Admitted}
+}
+
+// choose returns the instance of the next request, which is for that user or, for itself, of that client.
+func (c *cluster) choose(user string) *instance {
+	n := len(c.instances)
+	switch b := c.cfg.Balance; {
+	case b == RoundRobin:
+		c.turn = (c.turn + 1) % n
+		return c.instances[c.turn]
+	case b == Sticky:
+		h := fnv.New32a()
+		_, _ = h.Write([]byte(user)) // never fails (hash.Hash)
+		return c.instances[int(h.Sum32())%n]
+	case b == Skewed && c.rand.IntN(2) == 0:
+		return c.instances[0]
+	default:
+		return c.instances[c.rand.IntN(n)]
+	}
+}
+
+// costs returns what all instances have asked of the store.
+func (c *cluster) costs() (sum Cost) {
+	for _, i := range c.instances {
+		sum.add(new(i.cost()), 1)
+	}
+	return sum
+}
+
+// endPoint ends a point, and begins the next one.
+func (c *cluster) endPoint(at time.Duration) {
+	now := c.costs()
+	p := &c.point
+	p.At, p.Seconds, p.Over = at, at.Seconds(), c.judge.endPoint()
+	p.Cost = now
+	p.Cost.add(&c.cost, -1)
+	c.cost = now
+	c.result.Points = append(c.result.Points, *p)
+	c.result.Requests += p.Requests
+	c.result.Admitted += p.Admitted
+	c.point = Point{At: at}
+	for _, i := range c.instances {
+		i.seen.Keys = max(i.seen.Keys, i.counters.Len())
+	}
+	if c.cfg.Progress != nil {
+		c.cfg.Progress(at)
+	}
+}
+
+// end stops the cluster and returns what it did.
+func (c *cluster) end(last time.Time) (*Result, error) {
+	c.endPoint(last.Sub(c.begin))
+	r := &c.result
+	r.Instances, r.Lasted, r.Seconds = len(c.instances), last.Sub(c.begin), last.Sub(c.begin).Seconds()
+	r.Denied, r.Keys = r.Requests-r.Admitted, len(c.judge.keys)
+	r.Windows = c.judge.end(later(last, c.begin.Add(c.cfg.Duration)))
+	r.Over, r.AdmittedByOne = c.judge.over, c.judge.oneAdmitted
+	r.Cost.add(&c.cost, 1)
+	for _, i := range c.instances {
+		i.seen.Cost.add(new(i.cost()), 1)
+		r.PerInstance = append(r.PerInstance, i.seen)
+	}
+	left := c.settle()
+	for _, i := range c.instances {
+		r.Expired += i.counters.Stats().Expired
+	}
+	// A count that has expired while it was being written may have been written all the same.
+	missing := r.Admitted - c.net.applied - left
+	r.Unaccounted = missing - min(max(missing, 0), r.Expired)
+	return r, nil
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// settle lets everything arrive and stops the instances. It returns what they could not write.
+func (c *cluster) settle() (left int64) {
+	c.net.over = true
+	c.loop.RunUntil(c.loop.Now().Add(coolDown))
+	c.stop()
+	stopping := c.loop.NewTasks()
+	for _, i := range c.instances {
+		stopping.Go(func() {
+			ctx, cancel := c.loop.WithTimeout(context.Background(), stopTime)
+			defer cancel()
+			l, _ := i.syncer.Stop(ctx)
+			left += l.Requests
+		})
+	}
+	c.loop.RunUntil(c.loop.Now().Add(2 * stopTime))
+	return left
+}

@@ -1,0 +1,224 @@
+package simulate
+
+import (
+	"context"
+	"time"
+
+	"oauth-server/internal/bans"
+	"oauth-server/internal/network"
+	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/simulate/traffic"
+	"oauth-server/internal/turns"
+)
+
+// engine decides on requests in the order of their times, as the grants of the server do: see Service.admit in package
+// grants.
+type engine struct {
+	ctx      context.Context // of the run
+	policies *ratelimit.Compiled
+	counters *ratelimit.Counters
+	bans     *bans.Bans
+	lines    *turns.Lines
+	clock    clock
+	last     lastTokens
+	lifetime time.Duration // of tokens, where a request does not say
+	stats    *stats
+	answer   func(*traffic.Request, traffic.Answer)
+	decided  []*waiting // whose turn has come, or does not come any more
+	swept    sweeps
+}
+
+// ticket is a request on its way through the engine.
+type ticket struct {
+	r      *traffic.Request
+	client *client
+	key    ratelimit.Key
+	e      *ratelimit.Effective
+}
+
+// waiting is a request that waits for its turn.
+type waiting struct {
+	ticket
+	request traffic.Request // of the ticket
+	end     func(context.Context) turns.Turn
+}
+
+func newEngine(ctx context.Context, policies *ratelimit.Compiled, o *Options, answer func(*traffic.Request, traffic.Answer)) (*engine, error) {
+	e := &engine{
+		ctx: ctx, policies: policies, counters: ratelimit.NewCounters(o.MaxKeys), last: lastTokens{}, lifetime: o.TokenLifetime,
+		stats: newStats(o), answer: answer,
+	}
+	e.clock.fired = e.settleDecided
+	var err error
+	e.bans, err = bans.New(ctx, bans.Options{Counters: e.counters, Clock: e.clock.Now})
+	e.lines = turns.NewOn(e.counters, e.clock.Now, e.clock.AfterFunc)
+	return e, err
+}
+
+// take decides on a request, unless it waits for its turn.
+func (e *engine) take(r *traffic.Request) {
+	e.clock.moveTo(r.At)
+	if e.swept.due(r.At, e.counters) {
+		e.sweep(r.At)
+	}
+	if r.Failed {
+		e.stats.fail(r)
+		e.answer(r, traffic.Answer{})
+		return
+	}
+	t := ticket{r: r, client: e.stats.arrive(r)}
+	t.key, t.e = keyOf(r), e.applied(r)
+	if d, banned := e.bans.Decide(r.At, t.key, t.e); banned {
+		e.conclude(&t, &turns.Turn{Decision: d})
+		return
+	}
+	if t.e.Waits(t.key) {
+		e.enter(&t)
+		return
+	}
+	turn := turns.Turn{Decision: e.counters.Take(r.At, t.key, t.e, 1)}
+	e.conclude(&t, &turn)
+}
+
+// finish decides on all requests that wait.
+func (e *engine) finish() {
+	e.clock.drain()
+	e.stats.finish()
+}
+
+// clientCredentials is the grant without a user.
+const clientCredentials = "client_credentials"
+
+// keyOf is the key that a request counts against.
+func keyOf(r *traffic.Request) ratelimit.Key {
+	if r.Grant == clientCredentials {
+		return ratelimit.Key{ClientID: r.Client}
+	}
+	return ratelimit.Key{ClientID: r.Client, Username: r.User}
+}
+
+// applied returns what applies to a request. One whose address is not known is counted by no source: in a log without
+// addresses all requests would have the same one.
+func (e *engine) applied(r *traffic.Request) *ratelimit.Effective {
+	effective := e.policies.For(r.Client)
+	var source string
+	if effective.Source != nil {
+		if r.Source.IsValid() {
+			source = network.Source(r.Source)
+		} else {
+			e.stats.withoutSource++
+		}
+	}
+	return effective.ForRequest(ratelimit.GrantOf(r.Grant), source)
+}
+
+// enter has a request wait for its turn if it is over the limit.
+func (e *engine) enter(t *ticket) {
+	w := &waiting{ticket: *t, request: *t.r}
+	w.r = &w.request
+	policy := func() *ratelimit.Effective { return w.e }
+	turn, end := e.lines.Enter(e.ctx, t.key, policy, func() { e.decided = append(e.decided, w) })
+	if w.end = end; end == nil {
+		e.conclude(t, &turn)
+	}
+}
+
+// settleDecided concludes the requests whose wait is over.
+func (e *engine) settleDecided() {
+	for len(e.decided) > 0 {
+		w := e.decided[0]
+		e.decided = e.decided[1:]
+		turn := w.end(e.ctx)
+		if d, banned := e.bans.Decide(e.clock.now, w.key, w.e); banned && d.Rejected() && turn.Waited > 0 {
+			if turn.Outcome == ratelimit.Delayed {
+				e.lines.GiveBack(w.key, &turn)
+			}
+			turn.Decision = d
+		}
+		e.conclude(&w.ticket, &turn)
+	}
+}
+
+// conclude completes a decision by what the limiter leaves to the grants, records it and answers.
+func (e *engine) conclude(t *ticket, turn *turns.Turn) {
+	d := &turn.Decision
+	reuses := t.r.Grant == clientCredentials && t.e.Reuses()
+	if reuses && d.Outcome == ratelimit.Denied && e.last.find(t.r, e.clock.now) {
+		d.Outcome, d.RetryAfter = ratelimit.Reused, 0
+	}
+	if t.r.Grant != passwordGrant && !turn.Held && d.ThroughLimit() {
+		e.bans.Denied(e.clock.now, t.key, t.e)
+	}
+	a := answerOf(turn)
+	e.stats.record(t, a, e.clock.now)
+	if a.Outcome == traffic.Admitted || a.Outcome == traffic.Delayed {
+		life := t.r.Lifetime
+		if life == 0 {
+			life = e.lifetime
+		}
+		e.stats.issue(t, e.clock.now, life)
+		if reuses {
+			e.last.keep(t.r, e.clock.now, life)
+		}
+	}
+	e.answer(t.r, a)
+}
+
+// passwordGrant is not counted towards a ban: see Service.countDenial in package grants.
+const passwordGrant = "password"
+
+// answerOf is what the client gets to know of a decision.
+func answerOf(turn *turns.Turn) traffic.Answer {
+	switch turn.Outcome {
+	case ratelimit.Denied:
+		return traffic.Answer{Outcome: traffic.Denied, RetryAfter: turn.RetryAfter}
+	case ratelimit.Banned:
+		return traffic.Answer{Outcome: traffic.Banned, RetryAfter: turn.RetryAfter}
+	case ratelimit.Reused:
+		return traffic.Answer{Outcome: traffic.Reused}
+	case ratelimit.Delayed:
+		return traffic.Answer{Outcome: traffic.Delayed, Wait: turn.Waited}
+	default: // in dry-run, a request passes
+		return traffic.Answer{Outcome: traffic.Admitted}
+	}
+}
+
+// sweep drops what no decision needs any more.
+func (e *engine) sweep(now time.Time) {
+	e.counters.Sweep(now)
+	if err := e.bans.Refresh(e.ctx); err != nil {
+		e.stats.warn(err.Error())
+	}
+	e.last.sweep(now)
+	e.stats.sweep(now)
+}
+
+// sweeps says when it is time to drop what is old: not often, but before that fills the memory, and only after as many
+// requests as the last sweep left keys, so that it costs little for each. (As many as there are keys now would be never, if
+// each request is of another one.)
+type sweeps struct {
+	requests int
+	next     time.Time
+	left     int // keys after the last sweep
+	most     int // keys before a sweep
+}
+
+// sweepEvery is the least time between two sweeps, in the time of the requests.
+const sweepEvery = time.Minute
+
+func (s *sweeps) due(now time.Time, c *ratelimit.Counters) bool {
+	const every = 1 << 10
+	if s.requests++; s.requests%every != 0 {
+		return false
+	}
+	keys := c.Len()
+	if s.requests == every {
+		s.left = keys
+	}
+	s.most = max(s.most, keys)
+	if s.requests < s.left || now.Before(s.next) {
+		return false
+	}
+	s.requests, s.next = 0, now.Add(sweepEvery)
+	return true
+}

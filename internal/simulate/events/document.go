@@ -1,0 +1,219 @@
+package events
+
+import (
+	"bytes"
+	"io"
+)
+
+// document splits a stream of JSON values that are not one in a line: the answers of APIs, which are arrays or objects
+// with an array in one member, as they are or indented; and objects with nothing between them.
+type document struct {
+	on bool
+	// wrapped is set behind the elements of an array that is a member, until that object ends.
+	wrapped, inArray bool
+	member           string // that has the array, if one has
+}
+
+// arrayNames are the members in which APIs return arrays: Microsoft Graph, Azure Monitor, and ours.
+var arrayNames = map[string]bool{"value": true, "records": true, "entries": true}
+
+// isDocument reports whether the stream, which begins with head, is to be split into values instead of lines.
+func isDocument(head []byte) bool {
+	i := space(head, 0)
+	if i == len(head) {
+		return false
+	}
+	if head[i] == '[' {
+		next := space(head, i+1)
+		return next == len(head) || head[next] == '{' || head[next] == ']'
+	}
+	if head[i] != '{' {
+		return false
+	}
+	if at, _ := wrapper(head[i:], 0); at > 0 {
+		return true
+	}
+	first, rest, more := bytes.Cut(head[i:], []byte{'\n'})
+	end := passOver(first, 0)
+	if end > 0 {
+		next := space(first, end)
+		return next < len(first) && first[next] == '{'
+	}
+	// A first line that is cut off, as the first of a log may be, is followed by others that begin an object.
+	next := space(rest, 0)
+	return more && (next == len(rest) || rest[next] != '{')
+}
+
+// wrapper returns where the array begins if the object at i has one in a member of [arrayNames]; 0 if it has
+// none, or if that is not seen yet. It also returns the name of the member.
+func wrapper(b []byte, i int) (at int, member string) {
+	for i = space(b, i+1); i < len(b) && b[i] == '"'; {
+		end, _ := text(b, i+1)
+		if end < 0 {
+			return 0, ""
+		}
+		key := b[i+1 : end]
+		if i = space(b, end+1); i == len(b) || b[i] != ':' {
+			return 0, ""
+		}
+		if i = space(b, i+1); i == len(b) {
+			return 0, ""
+		}
+		if b[i] == '[' && arrayNames[string(key)] {
+			if next := space(b, i+1); next < len(b) && b[next] == '{' {
+				return i, string(key)
+			}
+		}
+		if i = endOf(b, i); i < 0 {
+			return 0, ""
+		}
+		if i = space(b, i); i < len(b) && b[i] == ',' {
+			i = space(b, i+1)
+		}
+	}
+	return 0, ""
+}
+
+// endOf returns where the value at i ends, -1 if that is not seen.
+func endOf(b []byte, i int) int {
+	switch b[i] {
+	case '{', '[':
+		return passOver(b, i)
+	case '"':
+		end, _ := text(b, i+1)
+		if end < 0 {
+			return -1
+		}
+		return end + 1
+	}
+	n := bytes.IndexAny(b[i:], ",}] \t\r\n")
+	if n < 0 {
+		return -1
+	}
+	return i + n
+}
+
+// nextValue returns the next object of the document.
+func (in *input) nextValue() (record []byte, line uint64, p *problem, ok bool) {
+	if !in.seek() {
+		return in.last()
+	}
+	if in.buf[in.start] != '{' {
+		return in.junk()
+	}
+	for {
+		b := in.buf[in.start:in.end]
+		if !in.doc.inArray {
+			if at, member := wrapper(b, 0); at > 0 {
+				in.advance(at + 1)
+				in.doc.member = member
+				in.doc.wrapped, in.doc.inArray = true, true
+				return in.nextValue()
+			}
+		}
+		if end := passOver(b, 0); end > 0 && end <= longestLine {
+			line := in.line + 1
+			in.advance(end)
+			return b[:end], line, nil, true
+		}
+		if len(b) > longestLine {
+			return in.tooLong()
+		}
+		if !in.fill() {
+			return in.cut()
+		}
+	}
+}
+
+// seek goes to the next object, past what stands between two, and reports whether there is one. It stops at text
+// that is no JSON as well.
+func (in *input) seek() bool {
+	for {
+		for in.start < in.end {
+			switch c := in.buf[in.start]; {
+			case c == '{':
+				return true
+			case c == '[':
+				in.doc.inArray = true
+			case c == ']':
+				in.doc.inArray = false
+			case c == '}' && in.doc.wrapped:
+				in.doc.wrapped = false
+			case c == '\n':
+				in.line++
+			case c == ' ' || c == '\t' || c == '\r' || c == ',':
+			case in.doc.wrapped && !in.doc.inArray:
+				in.passMember()
+				continue
+			default:
+				return true
+			}
+			in.start++
+		}
+		if !in.fill() {
+			return false
+		}
+	}
+}
+
+// passMember passes over a part of the object around an array: a name, a colon or a value.
+func (in *input) passMember() {
+	for {
+		b := in.buf[in.start:in.end]
+		if b[0] == ':' {
+			in.advance(1)
+			return
+		}
+		if end := endOf(b, 0); end > 0 {
+			in.advance(end)
+			return
+		}
+		if len(b) > longestLine || !in.fill() {
+			in.advance(in.end - in.start)
+			return
+		}
+	}
+}
+
+// advance takes n bytes and counts the lines in them.
+func (in *input) advance(n int) {
+	in.line += uint64(bytes.Count(in.buf[in.start:in.start+n], []byte{'\n'})) //nolint:gosec // no negative count
+	in.start += n
+}
+
+// junk takes the rest of a line that is no JSON.
+func (in *input) junk() (record []byte, line uint64, p *problem, ok bool) {
+	line = in.line + 1
+	_, _, _, ok = in.nextLine()
+	return nil, line, errNoObject, ok
+}
+
+// tooLong takes a value that is too long, up to the next line that begins one.
+func (in *input) tooLong() (record []byte, line uint64, p *problem, ok bool) {
+	line = in.line + 1
+	for {
+		in.passLine()
+		in.line++
+		if in.start == in.end && !in.fill() {
+			break
+		}
+		for in.end-in.start < blockSize && in.fill() {
+		}
+		if b := in.buf[in.start:in.end]; space(b, 0) < len(b) && b[space(b, 0)] == '{' {
+			break
+		}
+	}
+	return nil, line, errLong, true
+}
+
+// cut takes a value that the stream does not have the end of.
+func (in *input) cut() (record []byte, line uint64, p *problem, ok bool) {
+	line = in.line + 1
+	if p = problemOf(in.err); p == nil {
+		p = errJSON
+	} else {
+		in.err = io.EOF
+	}
+	in.advance(in.end - in.start)
+	return nil, line, p, true
+}

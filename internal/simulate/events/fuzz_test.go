@@ -1,0 +1,193 @@
+package events
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"oauth-server/internal/simulate/traffic"
+)
+
+// fuzz reads anything as a log of the format. Whatever is in it, each line is counted once, each request that was read
+// is yielded, in order, with a client and a time.
+func fuzz(f *testing.F, format Format, mapping string, seeds ...string) {
+	f.Helper()
+	m, err := ParseMapping(mapping)
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, seed := range seeds {
+		text, err := os.ReadFile(filepath.Join("testdata", seed))
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(text)
+		for line := range bytes.Lines(text) {
+			f.Add(line)
+		}
+	}
+	f.Fuzz(func(t *testing.T, log []byte) {
+		r, err := Open([]string{"-"}, Options{Format: format, Mapping: m, Stdin: bytes.NewReader(log)})
+		if err != nil {
+			return // a table without the columns
+		}
+		defer r.Close()
+		document := len(r.waiting) == 1 && r.waiting[0].opened.in.doc.on
+		yielded, last := uint64(0), time.Time{}
+		var q traffic.Request
+		for r.Next(&q) {
+			if yielded++; q.Client == "" || q.At.Before(last) || q.At.Year() < firstYear || q.At.Year() > lastYear {
+				t.Fatalf("request %+v after one at %v", q, last)
+			}
+			last = q.At
+		}
+		l := r.Lines()
+		if yielded != l.Read {
+			t.Fatalf("%d requests are yielded and %d read", yielded, l.Read)
+		}
+		if lines := linesOf(log); !document && !isArchive(log) && l.Read+l.Unread+l.Skipped != lines {
+			t.Fatalf("%d lines are counted as %+v", lines, l)
+		}
+	})
+}
+
+// linesOf counts lines, of which the last may have no line break. There are none in what is blank as a whole.
+func linesOf(log []byte) uint64 {
+	log = bytes.TrimPrefix(log, []byte("\xef\xbb\xbf"))
+	n := bytes.Count(log, []byte{'\n'})
+	if len(log) > 0 && log[len(log)-1] != '\n' {
+		n++
+	}
+	return uint64(n)
+}
+
+func isArchive(log []byte) bool {
+	return bytes.HasPrefix(log, []byte{0x1f, 0x8b}) || bytes.HasPrefix(log, []byte{0x28, 0xb5, 0x2f, 0xfd})
+}
+
+func FuzzOAuthServer(f *testing.F) {
+	fuzz(f, OAuthServer, "", "oauth-server.log", "oauth-server.jsonl")
+}
+
+func FuzzKeycloak(f *testing.F) {
+	fuzz(f, Keycloak, "", "keycloak.log", "keycloak.jsonl", "keycloak-events.json")
+}
+func FuzzAuth0(f *testing.F)  { fuzz(f, Auth0, "", "auth0.jsonl") }
+func FuzzOkta(f *testing.F)   { fuzz(f, Okta, "", "okta.json") }
+func FuzzEntra(f *testing.F)  { fuzz(f, Entra, "", "entra.jsonl", "entra-graph.json") }
+func FuzzCommon(f *testing.F) { fuzz(f, Common, "", "combined.log") }
+func FuzzCombined(f *testing.F) {
+	fuzz(f, Combined, "client=query.client_id,user=agent", "combined.log")
+}
+func FuzzCSV(f *testing.F) { fuzz(f, CSV, "time=1,client=2,user=3,lifetime=4", "table.csv") }
+func FuzzJSON(f *testing.F) {
+	fuzz(f, JSON, ".event==token*,time=.ts,client=.oauth.client,source=.net[kind=peer].ip,user=.net[0].ip,lifetime=.ttl", "mapped.jsonl")
+}
+
+// FuzzDetect: what is recognised can be opened, and anything can be looked at.
+func FuzzDetect(f *testing.F) {
+	for _, name := range []string{"keycloak.log", "okta.json", "entra-graph.json", "table.csv", "combined.log", "mapped.jsonl"} {
+		text, err := os.ReadFile(filepath.Join("testdata", name))
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, log []byte) {
+		r, err := Open([]string{"-"}, Options{Stdin: bytes.NewReader(log)})
+		if err != nil {
+			return
+		}
+		defer r.Close()
+		if format := r.Files()[0].Format; format == Auto || format == "" && linesOf(bytes.TrimSpace(log)) > 0 && !isArchive(log) {
+			t.Fatalf("recognised as %q", format)
+		}
+	})
+}
+
+// FuzzScanner: what encoding/json writes is read as it was, and what it accepts is accepted.
+func FuzzScanner(f *testing.F) {
+	f.Add("a", `{"a":1}`, []byte(`{"x":[{"a":"}"}],"\u0061":null}`))
+	f.Add("tab\t\"", "\u2028 \\ \x00", []byte(`{"a":1e5,"b":{"c":[[]]}} `))
+	f.Fuzz(func(t *testing.T, key, text string, line []byte) {
+		key, text = strings.ToValidUTF8(key, "?"), strings.ToValidUTF8(text, "?")
+		if key == "" || strings.Contains(key, `"`) {
+			key += "k"
+		}
+		key = strings.ReplaceAll(key, `"`, "'")
+		doc, err := json.Marshal(map[string]any{"before": text, "in": map[string]any{key: text, "list": []any{1, text, map[string]string{"k": "w", "v": text}}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		l := newLayout()
+		for _, path := range []string{`.in."` + key + `"`, ".in.list[1]", ".in.list[k=w].v", ".before"} {
+			slot := l.slots
+			l.slots++
+			if err := l.add(slot, path); err != nil {
+				t.Fatal(err)
+			}
+		}
+		fs := newFields(l, &shared{strings: &stringTable{}})
+		if bad := fs.pick(doc); bad != nil {
+			t.Fatalf("%s: %v", doc, bad)
+		}
+		for slot := range l.slots {
+			if got := fs.string(slot); got != text && !shadowed(key, slot) {
+				t.Errorf("slot %d of %s is %q, want %q", slot, doc, got, text)
+			}
+		}
+		line = bytes.TrimSpace(line)
+		if len(line) > 0 && line[0] == '{' && json.Valid(line) {
+			if bad := fs.pick(line); bad != nil {
+				t.Errorf("%s: %v", line, bad)
+			}
+		}
+	})
+}
+
+// shadowed reports whether the key has the name of another member, so that the slots are not what they are for.
+func shadowed(key string, slot int) bool { return key == "list" && slot < 3 }
+
+// FuzzTime: what package time reads as RFC 3339 is read as the same.
+func FuzzTime(f *testing.F) {
+	for _, s := range []string{"2026-07-01T12:00:00.123456789+05:30", "2024-02-29 23:59:60Z", "1760129736.25", "10/Oct/2025:13:55:36 -0700", "2026-07-01 12:00:00,5"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		got, ok := parseTime([]byte(s), time.UTC)
+		if ok && (got.Year() < firstYear || got.Year() > lastYear) {
+			t.Errorf("%q is %v", s, got)
+		}
+		want, err := time.Parse(time.RFC3339Nano, s)
+		if err != nil || want.Year() <= firstYear || want.Year() >= lastYear || s != want.Format(time.RFC3339Nano) {
+			return
+		}
+		if _, offset := want.Zone(); offset > 18*3600 || offset < -18*3600 {
+			return
+		}
+		if !ok || !got.Equal(want) {
+			t.Errorf("%q is %v (%v), want %v", s, got, ok, want)
+		}
+	})
+}
+
+// FuzzMapping: a mapping that is accepted has only known keys, and compiles or says why not.
+func FuzzMapping(f *testing.F) {
+	f.Add("client=.a[x=y].b,time=.\"q.r\",.c==*d*")
+	f.Fuzz(func(t *testing.T, text string) {
+		m, err := ParseMapping(text)
+		if err != nil {
+			return
+		}
+		c := &shared{Options: Options{Mapping: m}, strings: &stringTable{}}
+		for _, format := range []Format{JSON, CSV, Common} {
+			if p, err := newParser(format, c, []byte("client,time,user\n")); (p == nil) == (err == nil) {
+				t.Errorf("%s: parser %v, error %v", format, p, err)
+			}
+		}
+	})
+}

@@ -1,0 +1,160 @@
+package events
+
+import (
+	"bytes"
+	"errors"
+	"io"
+)
+
+// The sizes of what is read at once, and of the longest line.
+const (
+	blockSize   = 256 << 10
+	longestLine = 1 << 20
+)
+
+// input splits a stream into records: lines, or the values of one JSON document. A record is valid until the next.
+type input struct {
+	from  io.Reader
+	buf   []byte
+	start int // of what is not split yet
+	end   int
+	err   error // why there is no more to read
+	line  uint64
+	doc   document
+	inner []byte // of a line that is wrapped
+}
+
+func newInput(from io.Reader) *input {
+	return &input{from: from, buf: make([]byte, blockSize)}
+}
+
+// fill reads more behind what is not split yet, and reports whether there was more. The buffer grows to the longest
+// line and a block; after that there is no room, which the caller has to see.
+func (in *input) fill() bool {
+	if in.err != nil {
+		return false
+	}
+	if in.start > 0 && in.end > in.start && in.end == len(in.buf) {
+		in.end = copy(in.buf, in.buf[in.start:in.end])
+		in.start = 0
+	} else if in.start == in.end {
+		in.start, in.end = 0, 0
+	}
+	if in.end == len(in.buf) {
+		in.buf = append(in.buf, make([]byte, len(in.buf))...)
+	}
+	for range 100 {
+		n, err := in.from.Read(in.buf[in.end:])
+		in.end += n
+		if err != nil {
+			in.err = err
+		}
+		if n > 0 || err != nil {
+			return n > 0
+		}
+	}
+	in.err = io.ErrNoProgress
+	return false
+}
+
+// head returns the beginning of the stream, as far as it fits in, and takes nothing of it.
+func (in *input) head() []byte {
+	for in.end-in.start < blockSize && in.fill() {
+	}
+	return in.buf[in.start:min(in.end, in.start+blockSize)]
+}
+
+// next returns the next record and the number of its first line.
+func (in *input) next() (record []byte, line uint64, p *problem, ok bool) {
+	if in.doc.on {
+		return in.nextValue()
+	}
+	record, line, p, ok = in.nextLine()
+	return in.unwrap(record), line, p, ok
+}
+
+// Docker's driver json-file wraps what a container writes: {"log":"…\n","stream":"stdout","time":"…"}.
+var (
+	dockerLog    = []byte(`{"log":"`)
+	dockerStream = []byte(`","stream":"std`)
+)
+
+// unwrap returns the line that a container wrote, if it is wrapped by Docker, or else the line itself.
+func (in *input) unwrap(line []byte) []byte {
+	if !bytes.HasPrefix(line, dockerLog) {
+		return line
+	}
+	end, _ := text(line, len(dockerLog))
+	if end < 0 || !bytes.HasPrefix(line[end:], dockerStream) {
+		return line
+	}
+	in.inner = unescape(in.inner[:0], line[len(dockerLog):end])
+	return bytes.TrimRight(in.inner, "\r\n")
+}
+
+func (in *input) nextLine() (record []byte, line uint64, p *problem, ok bool) {
+	seen := 0
+	for {
+		if i := bytes.IndexByte(in.buf[in.start+seen:in.end], '\n'); i >= 0 {
+			record = in.buf[in.start : in.start+seen+i]
+			in.start += seen + i + 1
+			in.line++
+			if len(record) > longestLine {
+				return nil, in.line, errLong, true
+			}
+			return bytes.TrimSuffix(record, []byte{'\r'}), in.line, nil, true
+		}
+		if seen = in.end - in.start; seen > longestLine {
+			in.line++
+			in.passLine()
+			return nil, in.line, errLong, true
+		}
+		if !in.fill() {
+			return in.last()
+		}
+	}
+}
+
+// passLine passes over the rest of a line that is too long.
+func (in *input) passLine() {
+	for {
+		if i := bytes.IndexByte(in.buf[in.start:in.end], '\n'); i >= 0 {
+			in.start += i + 1
+			return
+		}
+		in.start = in.end
+		if !in.fill() {
+			return
+		}
+	}
+}
+
+// last returns what stands behind the last line break, and then what ended the stream too early. These two are one:
+// half a line is not read.
+func (in *input) last() (record []byte, line uint64, p *problem, ok bool) {
+	rest := in.buf[in.start:in.end]
+	in.start = in.end
+	if p := problemOf(in.err); p != nil {
+		in.err = io.EOF
+		in.line++
+		return nil, in.line, p, true
+	}
+	if len(rest) == 0 {
+		return nil, 0, nil, false
+	}
+	in.line++
+	return bytes.TrimSuffix(rest, []byte{'\r'}), in.line, nil, true
+}
+
+// problemOf says what ended a stream; nil: its end.
+func problemOf(err error) *problem {
+	switch {
+	case err == nil || errors.Is(err, io.EOF):
+		return nil
+	case errors.Is(err, errFile):
+		return errReading
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return errTruncated
+	}
+	return errDamaged
+}

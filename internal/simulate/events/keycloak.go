@@ -1,0 +1,208 @@
+package events
+
+import (
+	"bytes"
+	"strings"
+
+	"oauth-server/internal/simulate/traffic"
+)
+
+// keycloak reads events of Keycloak: as the admin API has them and as exporters write them, and the lines of its log
+// that the jboss-logging listener writes, as text or JSON.
+type keycloak struct {
+	*fields
+	at, logged, kind, client, user, remote, failure int
+	grant, method, scope, life, logger, message     int
+}
+
+// What can be wrong with events of Keycloak.
+var (
+	errKeycloakTime     = &problem{"time", "is missing"}
+	errKeycloakTimeForm = &problem{"time", "is not a time with a date"}
+	errKeycloakClient   = &problem{"clientId", "is missing"}
+	errKeycloakPairs    = &problem{"line", "has an event whose fields cannot be told apart"}
+)
+
+// keycloakEvents is the category of the log that has the events.
+var keycloakEvents = []byte("[org.keycloak.events]")
+
+// keycloakGrants are the types of events that token requests have, and their grants where the event does not say.
+var keycloakGrants = map[string]string{ //nolint:gosec // G101: names
+	"CLIENT_LOGIN":                "client_credentials",
+	"CODE_TO_TOKEN":               "authorization_code",
+	"REFRESH_TOKEN":               "refresh_token",
+	"LOGIN":                       "", // of a browser, unless it has the grant password
+	"TOKEN_EXCHANGE":              tokenExchange,
+	"OAUTH2_DEVICE_CODE_TO_TOKEN": deviceCode,
+	"AUTHREQID_TO_TOKEN":          ciba,
+	"PERMISSION_TOKEN":            "urn:ietf:params:oauth:grant-type:uma-ticket",
+	"JWT_BEARER":                  "urn:ietf:params:oauth:grant-type:jwt-bearer",
+	"OAUTH2_EXTENSION_GRANT":      "extension",
+}
+
+func newKeycloak(c *shared) *keycloak {
+	l := newLayout()
+	k := &keycloak{
+		at: l.field(".time"), logged: l.field(".timestamp", `."@timestamp"`),
+		kind: l.field(".type"), client: l.field(".clientId"), user: l.field(".userId"), remote: l.field(".ipAddress"), failure: l.field(".error"),
+		grant: l.field(".details.grant_type", ".grant_type"), method: l.field(".details.auth_method", ".auth_method"),
+		scope: l.field(".details.scope", ".scope"), life: l.field(".details.access_token_expiration_time", ".access_token_expiration_time"),
+		logger: l.field(".loggerName", `."log.logger"`, ".log.logger"), message: l.field(".message"),
+	}
+	k.fields = newFields(l, c)
+	return k
+}
+
+func (k *keycloak) parse(line []byte, r *traffic.Request) *problem {
+	if bad := k.pick(line); bad != nil {
+		return bad
+	}
+	name, failed := strings.CutSuffix(string(k.text(k.kind)), "_ERROR")
+	grant, known := keycloakGrants[name]
+	if !known {
+		return skip
+	}
+	if k.has(k.grant) {
+		grant = k.string(k.grant)
+	} else if k.is(k.method, "oauth_credentials") {
+		grant = "password"
+	}
+	if name == "LOGIN" && grant != "password" {
+		return skip
+	}
+	if bad := k.time(r, errKeycloakTime, errKeycloakTimeForm, k.at, k.logged); bad != nil {
+		return bad
+	}
+	r.Client, r.Grant, r.Failed = nameOf(k.string(k.client)), grant, failed || k.has(k.failure) && !k.is(k.failure, "null")
+	if r.User = nameOf(k.string(k.user)); grant == "client_credentials" {
+		r.User = "" // the service account
+	}
+	r.Source, r.Scope, r.Lifetime = k.strings.addr(k.text(k.remote)), k.string(k.scope), k.seconds(k.life)
+	return clientOr(r, errKeycloakClient)
+}
+
+// nameOf is what the log means: it writes null for nothing.
+func nameOf(text string) string {
+	if text == "null" {
+		return ""
+	}
+	return text
+}
+
+// pick fills the slots.
+func (k *keycloak) pick(line []byte) *problem {
+	line = bytes.TrimSpace(line)
+	if len(line) == 0 {
+		return skip
+	}
+	category := bytes.Index(line, keycloakEvents)
+	if brace := bytes.IndexByte(line, '{'); brace >= 0 && (category < 0 || brace < category) {
+		if bad := k.line(line, k.root); bad != nil {
+			if brace > 0 { // a line of text from another part of the server
+				return skip
+			}
+			return bad
+		}
+		return k.pickMessage()
+	}
+	if category < 0 {
+		return skip
+	}
+	clear(k.values)
+	k.values[k.logged] = value{plain, stamp(line[:category])}
+	return k.pickPairs(line[category+len(keycloakEvents):])
+}
+
+// pickMessage fills the slots from the message of a log line in JSON, if it is that.
+func (k *keycloak) pickMessage() *problem {
+	if k.has(k.kind) || !k.has(k.message) {
+		return nil
+	}
+	if k.has(k.logger) && !k.is(k.logger, "org.keycloak.events") {
+		return skip
+	}
+	logged := k.values[k.logged]
+	message := append([]byte(nil), k.text(k.message)...)
+	clear(k.values)
+	k.values[k.logged] = logged
+	return k.pickPairs(message)
+}
+
+// stamp finds the time in what precedes the category: the last thing that looks like a date and what follows it up
+// to the level. What collects logs may have put a time of its own before it.
+func stamp(b []byte) []byte {
+	for i := len(b) - 19; i >= 0; i-- {
+		if b[i+4] != '-' || b[i+7] != '-' || b[i+13] != ':' || b[i+16] != ':' {
+			continue
+		}
+		end := i + 19
+		for end < len(b) && b[end] != ' ' {
+			end++
+		}
+		return b[i:end]
+	}
+	return b
+}
+
+// pickPairs fills the slots from the fields of an event: key="value", separated by commas; without quotes, or in
+// single ones where there is a space, in older releases. Before them stands the name of the thread.
+func (k *keycloak) pickPairs(b []byte) *problem {
+	at := bytes.Index(b, []byte("type="))
+	if at < 0 {
+		return skip
+	}
+	for b = b[at:]; len(b) > 0; {
+		eq := bytes.IndexByte(b, '=')
+		if eq <= 0 {
+			return errKeycloakPairs
+		}
+		n := k.detail(b[:eq])
+		v, end := pairValue(b[eq+1:])
+		if end < 0 {
+			return errKeycloakPairs
+		}
+		if n != nil && n.slot >= 0 {
+			k.values[n.slot] = v
+		}
+		for b = b[eq+1+end:]; len(b) > 0 && (b[0] == ',' || b[0] == ' '); b = b[1:] {
+		}
+	}
+	return nil
+}
+
+// detail returns the node of a field, of which the log has no levels. The time is that of the line.
+func (k *keycloak) detail(key []byte) *node {
+	if string(key) == "time" {
+		return nil
+	}
+	return k.root.find(key)
+}
+
+// pairValue reads a value and returns where it ends, -1 if it does not.
+func pairValue(b []byte) (v value, end int) {
+	if len(b) == 0 || b[0] != '"' && b[0] != '\'' {
+		if end = bytes.Index(b, []byte(", ")); end < 0 {
+			end = len(b)
+		}
+		return value{plain, bytes.TrimRight(b[:end], ", ")}, end
+	}
+	kind := plain
+	for end = 1; end < len(b); end++ {
+		switch b[end] {
+		case b[0]:
+			return value{kind, b[1:end]}, end + 1
+		case '\\':
+			kind = slashed
+			end++
+		}
+	}
+	return v, -1
+}
+
+// isKeycloak reports whether a line is of Keycloak.
+func isKeycloak(line []byte) bool {
+	if bytes.Contains(line, []byte("[org.keycloak.")) || bytes.Contains(line, []byte("[io.quarkus")) {
+		return true
+	}
+	return hasMembers(line, "type", "realmId") || hasMembers(line, "loggerName", "message") || hasMembers(line, "log.logger", "message")
+}

@@ -1,0 +1,193 @@
+package events
+
+import (
+	"bytes"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"oauth-server/internal/simulate/traffic"
+)
+
+// layout says where a format has its fields. Each field has a slot, which several places may fill.
+type layout struct {
+	root  *node
+	slots int
+}
+
+func newLayout() *layout { return &layout{root: newNode()} }
+
+// field gives a field a slot, and the paths at which it may be.
+func (l *layout) field(paths ...string) (slot int) {
+	slot = l.slots
+	l.slots++
+	for _, path := range paths {
+		if err := l.add(slot, path); err != nil {
+			panic(err) // the paths of the formats are constants
+		}
+	}
+	return slot
+}
+
+// add has the slot filled by what is at a path of a JSON document, such as .details.grant_type, .target[0].id,
+// .target[type=User].id or ."log.logger".
+func (l *layout) add(slot int, path string) error {
+	n, rest := l.root, path
+	for rest != "" {
+		var err error
+		if rest[0] == '[' {
+			n, rest, err = intoElement(n, rest)
+		} else {
+			n, rest, err = intoMember(n, rest)
+		}
+		if err != nil {
+			return fmt.Errorf("path %q: %w", path, err)
+		}
+	}
+	if n == l.root {
+		return fmt.Errorf("path %q: is empty", path)
+	}
+	n.slot = slot
+	return nil
+}
+
+// intoMember goes to a member, in quotes or not.
+func intoMember(n *node, path string) (*node, string, error) {
+	path = strings.TrimPrefix(path, ".")
+	if inner, isQuoted := strings.CutPrefix(path, `"`); isQuoted {
+		name, rest, closed := strings.Cut(inner, `"`)
+		if !closed || name == "" {
+			return nil, "", fmt.Errorf("a name in quotes is not closed")
+		}
+		return n.child(name), rest, nil
+	}
+	end := strings.IndexAny(path, ".[")
+	if end < 0 {
+		end = len(path)
+	}
+	if end == 0 {
+		return nil, "", fmt.Errorf("a name is empty")
+	}
+	return n.child(path[:end]), path[end:], nil
+}
+
+// intoElement goes to an element: [0], or [name=text].
+func intoElement(n *node, path string) (*node, string, error) {
+	inner, rest, closed := strings.Cut(path[1:], "]")
+	if !closed {
+		return nil, "", fmt.Errorf("a bracket is not closed")
+	}
+	if key, is, byMember := strings.Cut(inner, "="); byMember {
+		return n.element(-1, key, is), rest, nil
+	}
+	index, err := strconv.ParseUint(inner, 10, 16)
+	if err != nil {
+		return nil, "", fmt.Errorf("[%s] is neither a number nor name=text", inner)
+	}
+	return n.element(int(index), "", ""), rest, nil
+}
+
+// fields are the values of a line, by slot, and what reads them.
+type fields struct {
+	*scanner
+	*layout
+	strings *stringTable
+	zone    *time.Location
+	buf     []byte
+}
+
+func newFields(l *layout, c *shared) *fields {
+	return &fields{scanner: newScanner(l.slots), layout: l, strings: c.strings, zone: c.Zone}
+}
+
+// pick fills the slots from a line that is a JSON object. Nothing is in a blank line.
+func (f *fields) pick(line []byte) *problem {
+	if len(bytes.TrimSpace(line)) == 0 {
+		return skip
+	}
+	return f.line(line, f.root)
+}
+
+// text returns the text of a field as it is; it is valid until the next call.
+func (f *fields) text(slot int) []byte { return f.values[slot].bytes(&f.buf) }
+
+// string returns the text of a field; "" if it is not there.
+func (f *fields) string(slot int) string { return f.strings.of(f.text(slot)) }
+
+// first returns the text of the first field that is there.
+func (f *fields) first(slots ...int) string {
+	for _, slot := range slots {
+		if f.values[slot].present() {
+			return f.string(slot)
+		}
+	}
+	return ""
+}
+
+func (f *fields) has(slot int) bool             { return f.values[slot].present() }
+func (f *fields) is(slot int, text string) bool { return f.values[slot].is(text) }
+
+// time reads the time of the line from the first of the fields that is there.
+func (f *fields) time(r *traffic.Request, missing, invalid *problem, slots ...int) *problem {
+	for _, slot := range slots {
+		if !f.has(slot) {
+			continue
+		}
+		at, ok := parseTime(f.text(slot), f.zone)
+		if !ok {
+			return invalid
+		}
+		r.At = at
+		return nil
+	}
+	return missing
+}
+
+// seconds reads a number of seconds; 0 if there is none.
+func (f *fields) seconds(slot int) time.Duration {
+	n, err := strconv.ParseFloat(string(f.text(slot)), 64)
+	if err != nil || n < 0 || n > 1e9 {
+		return 0
+	}
+	return time.Duration(n * float64(time.Second))
+}
+
+// pairs fills the slots from key=value pairs, as slog writes them: separated by spaces, in quotes where needed.
+func (f *fields) pairs(b []byte) bool {
+	for b = bytes.TrimLeft(b, " "); len(b) > 0; b = bytes.TrimLeft(b, " ") {
+		eq := bytes.IndexByte(b, '=')
+		if eq <= 0 {
+			return false
+		}
+		n := f.root.find(b[:eq])
+		b = b[eq+1:]
+		v, end := pair(b)
+		if end < 0 {
+			return false
+		}
+		if n != nil && n.slot >= 0 {
+			f.values[n.slot] = v
+		}
+		b = b[end:]
+	}
+	return true
+}
+
+// pair reads a value and returns where it ends, -1 if it does not.
+func pair(b []byte) (v value, end int) {
+	if len(b) == 0 || b[0] != '"' {
+		if end = bytes.IndexByte(b, ' '); end < 0 {
+			end = len(b)
+		}
+		return value{plain, b[:end]}, end
+	}
+	end, esc := text(b, 1)
+	switch {
+	case end < 0:
+		return v, -1
+	case esc:
+		return value{quoted, b[1:end]}, end + 1
+	}
+	return value{plain, b[1:end]}, end + 1
+}

@@ -1,0 +1,236 @@
+package events
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"oauth-server/internal/simulate/traffic"
+)
+
+// Mapping says where a log has what a token request is made of: for JSON by paths, for tables by columns, for logs of
+// web servers by the parts of a line. The zero value stands for fields with the names of the keys.
+type Mapping struct {
+	fields map[string]string // by key
+	only   []condition
+}
+
+// MappingError is a mapping that is not complete, or does not fit the log or its format.
+type MappingError struct{ err error }
+
+// Error implements error.
+func (e *MappingError) Error() string { return e.err.Error() }
+
+// condition is what lines have to have in a field; others are skipped.
+type condition struct{ field, text string }
+
+// The keys of a mapping.
+const (
+	keyClient = iota
+	keyTime
+	keyUser
+	keyGrant
+	keyStatus
+	keySource
+	keyScope
+	keyLifetime
+	keyCount
+)
+
+var keyNames = [keyCount]string{"client", "time", "user", "grant", "status", "source", "scope", "lifetime"}
+
+// ParseMapping reads a mapping: pairs of a key and a field, separated by commas, such as
+// client=.app.id,time=.at,user=.sub. The keys are client and time, which are needed, and user, grant, status, source,
+// scope and lifetime. A part field==text keeps the lines that have the text in the field; * at its beginning or
+// end stands for any.
+func ParseMapping(text string) (m Mapping, err error) {
+	if text == "" {
+		return m, nil
+	}
+	m.fields = map[string]string{}
+	for part := range strings.SplitSeq(text, ",") {
+		part = strings.TrimSpace(part)
+		if field, want, is := strings.Cut(part, "=="); is {
+			if field == "" {
+				return Mapping{}, fmt.Errorf("%q has no field", part)
+			}
+			m.only = append(m.only, condition{field, want})
+			continue
+		}
+		key, field, _ := strings.Cut(part, "=")
+		switch {
+		case field == "":
+			return Mapping{}, fmt.Errorf("%q is not key=field or field==text", part)
+		case !slices.Contains(keyNames[:], key):
+			return Mapping{}, fmt.Errorf("unknown key %q: use %s", key, strings.Join(keyNames[:], ", "))
+		case m.fields[key] != "":
+			return Mapping{}, fmt.Errorf("the key %s is there twice", key)
+		}
+		m.fields[key] = field
+	}
+	return m, nil
+}
+
+func (m *Mapping) empty() bool { return len(m.fields)+len(m.only) == 0 }
+
+// orDefault fills in what the mapping does not say: for logs of web servers each key, for others all if it is empty.
+func (m *Mapping) orDefault(f Format) *Mapping {
+	out := &Mapping{fields: map[string]string{}, only: m.only}
+	switch {
+	case f == Common || f == Combined:
+		for key, field := range map[string]string{
+			"client": "user", "time": "time", "status": "status", "source": "host", "grant": "query.grant_type",
+		} {
+			out.fields[key] = field
+		}
+		if len(out.only) == 0 {
+			out.only = []condition{{"method", "POST"}, {"path", "*/token"}}
+		}
+	case len(m.fields) == 0:
+		for _, key := range keyNames {
+			out.fields[key] = key
+		}
+	}
+	for key, field := range m.fields {
+		out.fields[key] = field
+	}
+	return out
+}
+
+// mapped makes requests of lines by a mapping.
+type mapped struct {
+	*fields
+	slot    [keyCount]int // -1: not there
+	only    []wanted
+	missing [keyCount]*problem // of client and time
+	badTime *problem
+}
+
+// wanted is a condition on what is in a slot.
+type wanted struct {
+	slot                int
+	text                string
+	anyBefore, anyAfter bool
+}
+
+// newMapped compiles a mapping. The slots are given by place: it returns the slot of a field, or an error.
+func newMapped(m *Mapping, place func(field string) (slot int, err error)) (*mapped, error) {
+	out := &mapped{}
+	for key, name := range keyNames {
+		out.slot[key] = -1
+		field := m.fields[name]
+		if field == "" {
+			if key == keyClient || key == keyTime {
+				return nil, fmt.Errorf("mapping: %s is missing: add %s=FIELD", name, name)
+			}
+			continue
+		}
+		slot, err := place(field)
+		if err != nil {
+			return nil, fmt.Errorf("mapping: %s: %w", name, err)
+		}
+		out.slot[key] = slot
+		out.missing[key] = &problem{fieldOf(name, field), "is missing"}
+	}
+	out.badTime = &problem{fieldOf("time", m.fields["time"]), "is not a time"}
+	for _, c := range m.only {
+		slot, err := place(c.field)
+		if err != nil {
+			return nil, fmt.Errorf("mapping: %s==%s: %w", c.field, c.text, err)
+		}
+		w := wanted{slot: slot, text: c.text}
+		w.text, w.anyBefore = strings.CutPrefix(w.text, "*")
+		w.text, w.anyAfter = strings.CutSuffix(w.text, "*")
+		out.only = append(out.only, w)
+	}
+	return out, nil
+}
+
+// fieldOf names a field and what it is for, if its name does not say that.
+func fieldOf(key, field string) string {
+	if strings.TrimPrefix(field, ".") == key {
+		return field
+	}
+	return key + " (field " + field + ")"
+}
+
+// request makes a request of the values of a line.
+func (m *mapped) request(r *traffic.Request) *problem {
+	for i := range m.only {
+		if w := &m.only[i]; !w.matches(string(m.text(w.slot))) {
+			return skip
+		}
+	}
+	if bad := m.time(r, m.missing[keyTime], m.badTime, m.slot[keyTime]); bad != nil {
+		return bad
+	}
+	r.Client, r.Grant = m.key(keyClient), m.key(keyGrant)
+	if r.Grant != "client_credentials" {
+		r.User = m.key(keyUser)
+	}
+	r.Scope, r.Failed = m.key(keyScope), failed(m.key(keyStatus))
+	if slot := m.slot[keySource]; slot >= 0 {
+		r.Source = m.strings.addr(m.text(slot))
+	}
+	if slot := m.slot[keyLifetime]; slot >= 0 {
+		r.Lifetime = m.seconds(slot).Round(time.Second)
+	}
+	return clientOr(r, m.missing[keyClient])
+}
+
+func (m *mapped) key(key int) string {
+	if slot := m.slot[key]; slot >= 0 {
+		return m.string(slot)
+	}
+	return ""
+}
+
+func (w *wanted) matches(text string) bool {
+	switch {
+	case w.anyBefore && w.anyAfter:
+		return strings.Contains(text, w.text)
+	case w.anyBefore:
+		return strings.HasSuffix(text, w.text)
+	case w.anyAfter:
+		return strings.HasPrefix(text, w.text)
+	}
+	return text == w.text
+}
+
+// failed reports whether a status is that of a request that failed for another reason than a limit: an HTTP status
+// from 400 on but 429, or a word other than those of success.
+func failed(status string) bool {
+	if n, ok := digits([]byte(status)); ok {
+		return n >= 400 && n != 429 || n > 0 && n < 100
+	}
+	switch strings.ToLower(status) {
+	case "", "-", "ok", "success", "successful", "succeeded", "true", "allow", "allowed", "none", "null":
+		return false
+	}
+	return true
+}
+
+// newMappedJSON returns the parser of lines of JSON.
+func newMappedJSON(c *shared) (parser, error) {
+	l := newLayout()
+	m, err := newMapped(c.Mapping.orDefault(JSON), func(path string) (int, error) {
+		slot := l.slots
+		l.slots++
+		return slot, l.add(slot, path)
+	})
+	if err != nil {
+		return nil, err
+	}
+	m.fields = newFields(l, c)
+	return mappedJSON{m}, nil
+}
+
+type mappedJSON struct{ *mapped }
+
+func (m mappedJSON) parse(line []byte, r *traffic.Request) *problem {
+	if bad := m.pick(line); bad != nil {
+		return bad
+	}
+	return m.request(r)
+}

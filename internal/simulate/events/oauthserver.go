@@ -1,0 +1,106 @@
+package events
+
+import (
+	"bytes"
+
+	"oauth-server/internal/simulate/traffic"
+)
+
+// oauthServer reads the access log of this server, as text or JSON. Its other lines, and entries of the audit trail,
+// are no token requests.
+type oauthServer struct {
+	*fields
+	at, level, msg, method, path, status, duration, remote int
+	client, grant, hash, name, limit, outcome, action      int
+}
+
+// What can be wrong with lines of the access log.
+var (
+	errNotOurs     = &problem{"line", "is no line of this server's log"}
+	errOurTime     = &problem{"time", "is missing"}
+	errOurTimeForm = &problem{"time", "is not a time"}
+	errOurStatus   = &problem{"status", "is not a number"}
+	errOurClient   = &problem{"client_id", "is missing"}
+	errOurUser     = &problem{"user_hash", "is missing: log_users was not all, so the log does not tell users apart"}
+)
+
+func newOAuthServer(c *shared) *oauthServer {
+	l := newLayout()
+	p := &oauthServer{
+		at: l.field("time"), level: l.field("level"), msg: l.field("msg"), method: l.field("method"), path: l.field("path"),
+		status: l.field("status"), duration: l.field("duration_ms"), remote: l.field("remote"),
+		client: l.field("client_id"), grant: l.field("grant_type"), hash: l.field("user_hash"), name: l.field("username"),
+		limit: l.field("limit"), outcome: l.field("outcome"), action: l.field("action"),
+	}
+	p.fields = newFields(l, c)
+	return p
+}
+
+func (p *oauthServer) parse(line []byte, r *traffic.Request) *problem {
+	if bad := p.pick(line); bad != nil {
+		return bad
+	}
+	if !p.is(p.msg, "request") || !p.is(p.method, "POST") || !bytes.HasSuffix(p.values[p.path].raw, []byte("/token")) {
+		return skip
+	}
+	if bad := p.time(r, errOurTime, errOurTimeForm, p.at); bad != nil {
+		return bad
+	}
+	status, ok := digits(p.text(p.status))
+	if !ok {
+		return errOurStatus
+	}
+	// The line is written when the request is answered. It counts when it comes, above all if it has to wait.
+	r.At = r.At.Add(-p.seconds(p.duration) / 1000)
+	r.Client, r.Grant, r.Source = p.string(p.client), p.string(p.grant), p.strings.addr(p.text(p.remote))
+	r.User = p.first(p.name, p.hash)
+	r.Failed = status != 200 && (status != 429 || p.ofNoPolicy())
+	if !r.Failed && r.User == "" && r.Grant != "" && r.Grant != "client_credentials" {
+		return errOurUser
+	}
+	return clientOr(r, errOurClient)
+}
+
+// pick fills the slots.
+func (p *oauthServer) pick(line []byte) *problem {
+	line = bytes.TrimSpace(line)
+	if len(line) == 0 {
+		return skip
+	}
+	at := bytes.Index(line, []byte("time="))
+	if brace := bytes.IndexByte(line, '{'); at < 0 || brace >= 0 && brace < at {
+		switch bad := p.line(line, p.root); {
+		case bad == errNoObject:
+			return errNotOurs
+		case bad != nil:
+			return bad
+		case p.has(p.msg):
+			return nil
+		case p.has(p.action): // an entry of the audit trail
+			return skip
+		}
+		return errNotOurs
+	}
+	clear(p.values)
+	if !p.pairs(line[at:]) || !p.has(p.msg) {
+		return errNotOurs
+	}
+	return nil
+}
+
+// ofNoPolicy reports whether the request was denied before the limits of policies were asked.
+func (p *oauthServer) ofNoPolicy() bool {
+	switch string(p.text(p.limit)) {
+	case "failed_attempts", "failed_attempts.users", "failed_attempts.grants", "passwords.sign_ins_per_minute":
+		return true
+	}
+	return !p.has(p.outcome)
+}
+
+// isOAuthServer reports whether a line is of this server's log.
+func isOAuthServer(line []byte) bool {
+	if bytes.Contains(line, []byte("level=")) && bytes.Contains(line, []byte(" msg=")) {
+		return bytes.Contains(line, []byte("time="))
+	}
+	return hasMembers(line, "time", "level", "msg")
+}

@@ -1,0 +1,87 @@
+package events
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Format is the format of a log.
+type Format string
+
+// The formats.
+const (
+	Auto        Format = "auto" // recognised by the first lines of each file
+	OAuthServer Format = "oauth-server"
+	Keycloak    Format = "keycloak"
+	Auth0       Format = "auth0"
+	Okta        Format = "okta"
+	Entra       Format = "entra"
+	JSON        Format = "json" // by a [Mapping], as the three below
+	CSV         Format = "csv"
+	Common      Format = "common" // the Common Log Format of web servers
+	Combined    Format = "combined"
+)
+
+// Formats are all formats, for help texts and completion.
+func Formats() []Format {
+	return []Format{Auto, OAuthServer, Keycloak, Auth0, Okta, Entra, JSON, CSV, Common, Combined}
+}
+
+// mapped reports whether a [Mapping] says where the format has its fields.
+func (f Format) mapped() bool { return f == JSON || f == CSV || f == Common || f == Combined }
+
+// Options say how logs are read. The zero value recognises the format and takes times without a zone as UTC.
+type Options struct {
+	Format  Format // empty: [Auto]
+	Mapping Mapping
+	// Zone is that of times that name none; nil: UTC.
+	Zone *time.Location
+	// Strict ends the reading at the first line that cannot be read; see [Reader.Err].
+	Strict bool
+	// Stdin is read for the name "-".
+	Stdin io.Reader
+}
+
+func (o *Options) validate(names []string) error {
+	switch {
+	case len(names) == 0:
+		return fmt.Errorf("no log to read")
+	case count(names, "-") > 1:
+		return fmt.Errorf("the standard input can be read once only")
+	case count(names, "-") > 0 && o.Stdin == nil:
+		return fmt.Errorf("there is no standard input")
+	}
+	if o.Format == "" {
+		o.Format = Auto
+	}
+	if !slices.Contains(Formats(), o.Format) {
+		return fmt.Errorf("unknown format %q: use %s", o.Format, formatList())
+	}
+	if !o.Mapping.empty() && o.Format != Auto && !o.Format.mapped() {
+		return &MappingError{fmt.Errorf("the format %s has its fields in known places and takes no mapping", o.Format)}
+	}
+	if o.Zone == nil {
+		o.Zone = time.UTC
+	}
+	return nil
+}
+
+func count(names []string, name string) (n int) {
+	for _, s := range names {
+		if s == name {
+			n++
+		}
+	}
+	return n
+}
+
+func formatList() string {
+	names := make([]string, 0, len(Formats()))
+	for _, f := range Formats() {
+		names = append(names, string(f))
+	}
+	return strings.Join(names, ", ")
+}

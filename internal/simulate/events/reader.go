@@ -1,0 +1,234 @@
+package events
+
+import (
+	"container/heap"
+	"errors"
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"oauth-server/internal/simulate/traffic"
+)
+
+// Reader yields the token requests of logs in the order of their time. It implements [traffic.Source]. Only
+// [Reader.Progress] may be called while another method runs.
+type Reader struct {
+	shared  *shared
+	tally   tally
+	files   []File
+	read    atomic.Int64 // bytes
+	total   int64
+	unknown bool      // how many bytes there are in all
+	waiting []laterOn // the next one last
+	open    byTime
+	taken   bool // of the first of open
+	last    time.Time
+	err     error
+}
+
+// File is a log and its format, which is empty if nothing is in it.
+type File struct {
+	Name   string `json:"name"`
+	Format Format `json:"format"`
+}
+
+// laterOn is a file that is opened when its first request comes.
+type laterOn struct {
+	name   string
+	first  time.Time
+	opened *file // already, since it cannot be opened twice; nil: not
+}
+
+// Open opens logs; the name "-" is the standard input. It reads the first lines of each: its error says what cannot
+// be opened, is of no format that it knows, or has its newest requests first and too many of them to be put in order.
+// The caller closes the reader.
+//
+// A file is open only from its first request on, so that there can be many of them.
+func Open(names []string, o Options) (*Reader, error) {
+	if err := o.validate(names); err != nil {
+		return nil, err
+	}
+	r := &Reader{shared: &shared{
+		Options: o, strings: &stringTable{}, depth: min(max(heldInAll/len(names), shallow), deepest),
+	}}
+	for _, name := range names {
+		if err := r.add(name, len(names) == 1); err != nil {
+			r.Close()
+			return nil, err
+		}
+	}
+	slices.SortStableFunc(r.waiting, func(a, b laterOn) int { return b.first.Compare(a.first) })
+	return r, nil
+}
+
+// add opens a file, or finds out when it has to be opened.
+func (r *Reader) add(name string, alone bool) error {
+	n, regular, err := size(name)
+	if err != nil {
+		return err
+	}
+	r.total += n
+	r.unknown = r.unknown || !regular
+	if alone || !regular {
+		f, err := r.shared.open(name, &r.tally, &r.read)
+		if err != nil {
+			return err
+		}
+		r.files = append(r.files, File{name, f.format})
+		r.waiting = append(r.waiting, laterOn{name: name, opened: f}) // from now on the reader closes it
+		return r.first(f)
+	}
+	f, err := r.shared.open(name, &tally{}, new(atomic.Int64))
+	if err != nil {
+		return err
+	}
+	defer f.close()
+	r.files = append(r.files, File{name, f.format})
+	first, err := f.begins()
+	r.waiting = append(r.waiting, laterOn{name: name, first: first})
+	return err
+}
+
+// first reads the first requests of a file. What a strict reader cannot read ends the reading, and is not the error.
+func (r *Reader) first(f *file) error {
+	err := f.first(r.shared.Strict)
+	if line := (*LineError)(nil); errors.As(err, &line) {
+		r.fail(err)
+		return nil
+	}
+	return err
+}
+
+// Next implements [traffic.Source].
+func (r *Reader) Next(to *traffic.Request) bool {
+	for r.arrange() {
+		f := r.open[0]
+		h := f.take()
+		r.taken = true
+		if h.At.Before(r.last) { // its file was opened too late
+			r.tally.read--
+			r.fail(r.tally.unread(errLate, f.name, h.line))
+			continue
+		}
+		*to, r.last = h.Request, h.At
+		return true
+	}
+	return false
+}
+
+// arrange brings the file with the next request to the front, and reports whether there is one.
+func (r *Reader) arrange() bool {
+	if r.taken {
+		r.taken = false
+		if r.holds(r.open[0]) {
+			heap.Fix(&r.open, 0)
+		} else {
+			heap.Pop(&r.open)
+		}
+	}
+	for n := len(r.waiting); n > 0 && r.err == nil; n-- {
+		w := r.waiting[n-1]
+		if len(r.open) > 0 && w.first.After(r.open[0].at()) {
+			break
+		}
+		r.waiting = r.waiting[:n-1]
+		if f := r.start(w); f != nil && r.holds(f) {
+			heap.Push(&r.open, f)
+		}
+	}
+	return r.err == nil && len(r.open) > 0
+}
+
+// holds reports whether the file has another request. If not, it is closed.
+func (r *Reader) holds(f *file) bool {
+	err := f.fill(r.shared.Strict)
+	if err != nil {
+		r.fail(err)
+	}
+	if err != nil || f.head == len(f.held) {
+		f.close()
+		return false
+	}
+	return true
+}
+
+// start opens a file; nil: that failed.
+func (r *Reader) start(w laterOn) *file {
+	if w.opened != nil {
+		return w.opened
+	}
+	f, err := r.shared.open(w.name, &r.tally, &r.read)
+	if err != nil {
+		r.fail(r.tally.unread(errReading, w.name, 1))
+		return nil
+	}
+	if err := r.first(f); err != nil {
+		r.err = err
+	}
+	if r.err != nil {
+		f.close()
+		return nil
+	}
+	return f
+}
+
+// fail ends the reading if it is strict.
+func (r *Reader) fail(err error) {
+	if r.shared.Strict {
+		r.err = fmt.Errorf("stopped at the first line that cannot be read: %w", err)
+	}
+}
+
+// Answer implements [traffic.Source]. A log takes no notice.
+func (r *Reader) Answer(*traffic.Request, traffic.Answer) {}
+
+// Err implements [traffic.Source]. It wraps a *[LineError] if [Options].Strict is set: otherwise what cannot be read is
+// counted. Without it there is an error only if a file of several turns out to have its newest requests first.
+func (r *Reader) Err() error { return r.err }
+
+// Lines says what became of the lines that were read until now.
+func (r *Reader) Lines() Lines { return r.tally.lines() }
+
+// Files are the logs and their formats.
+func (r *Reader) Files() []File { return r.files }
+
+// Progress is how many bytes of the files were read, as they are stored, and how many there are; 0 if that is not
+// known. It may be called at any time.
+func (r *Reader) Progress() (read, total int64) {
+	if r.unknown {
+		return r.read.Load(), 0
+	}
+	return r.read.Load(), r.total
+}
+
+// Close closes the files. It may be called more than once.
+func (r *Reader) Close() {
+	for _, f := range r.open {
+		f.close()
+	}
+	for _, w := range r.waiting {
+		if w.opened != nil {
+			w.opened.close()
+		}
+	}
+	r.open, r.waiting, r.taken = nil, nil, false
+}
+
+// byTime is a heap of files by the time of their next request.
+type byTime []*file
+
+func (h byTime) Len() int           { return len(h) }
+func (h byTime) Less(i, j int) bool { return h[i].at().Before(h[j].at()) }
+func (h byTime) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
+
+// Push implements [heap.Interface].
+func (h *byTime) Push(f any) { *h = append(*h, f.(*file)) } //nolint:forcetypeassert // there is nothing else
+
+// Pop implements [heap.Interface].
+func (h *byTime) Pop() any {
+	n := len(*h)
+	f := (*h)[n-1]
+	*h = (*h)[:n-1]
+	return f
+}

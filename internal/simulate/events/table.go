@@ -1,0 +1,191 @@
+package events
+
+import (
+	"bytes"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"oauth-server/internal/simulate/traffic"
+)
+
+// table reads lines of columns (RFC 4180), separated by what separates most columns of the first line: a comma, a
+// semicolon, a tab or a bar. A cell cannot have line breaks.
+type table struct {
+	*mapped
+	separator byte
+	columns   [][]int // by column: the slots that it fills
+	needed    int     // as many columns as every line has to have
+	header    bool    // the first line is still to come
+	short     *problem
+	open      *problem
+}
+
+// newTable compiles the mapping for a table with that first line.
+func newTable(m *Mapping, first []byte) (*table, error) {
+	t := &table{
+		separator: separatorOf(first), header: !byNumber(m),
+		short: &problem{"line", "has fewer columns than are needed"}, open: &problem{"line", "has a quoted column that is not closed"},
+	}
+	names := t.cells(first)
+	slots := 0
+	optional := m.fields["client"] == "client" && m.fields["lifetime"] == "lifetime" // the default
+	compiled, err := newMapped(m, func(field string) (int, error) {
+		column, err := t.column(field, names)
+		switch {
+		case err != nil && optional && field != "client" && field != "time":
+			column = -1
+		case err != nil:
+			return 0, err
+		}
+		slot := slots
+		slots++
+		if column >= 0 {
+			for len(t.columns) <= column {
+				t.columns = append(t.columns, nil)
+			}
+			t.columns[column] = append(t.columns[column], slot)
+			t.needed = max(t.needed, column+1)
+		}
+		return slot, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	t.mapped = compiled
+	t.fields = &fields{scanner: newScanner(slots)}
+	return t, nil
+}
+
+// newMappedCSV returns the parser of a table; head is its beginning.
+func newMappedCSV(c *shared, head []byte) (parser, error) {
+	first, _, _, _ := newInput(bytes.NewReader(bytes.TrimLeft(head, "\r\n"))).next()
+	t, err := newTable(c.Mapping.orDefault(CSV), bytes.TrimSpace(first))
+	if err != nil {
+		return nil, err
+	}
+	t.strings, t.zone = c.strings, c.Zone
+	return t, nil
+}
+
+// byNumber reports whether the mapping names columns by their numbers. The table then has no line of names.
+func byNumber(m *Mapping) bool {
+	for _, field := range m.fields {
+		if _, err := strconv.ParseUint(field, 10, 16); err != nil {
+			return false
+		}
+	}
+	return true
+}
+
+// column returns the index of a column, which is named, or numbered from 1.
+func (t *table) column(field string, names []string) (int, error) {
+	if n, err := strconv.ParseUint(field, 10, 16); err == nil && n > 0 && !t.header {
+		return int(n) - 1, nil
+	}
+	for i, name := range names {
+		if name == strings.TrimPrefix(field, ".") || name == field {
+			return i, nil
+		}
+	}
+	return 0, fmt.Errorf("there is no column %q in the first line, which has %s", field, listed(names))
+}
+
+// listed names columns, if they are many only the first.
+func listed(names []string) string {
+	const most = 30
+	more := ""
+	if n := len(names) - most; n > 0 {
+		names, more = names[:most], fmt.Sprintf(" and %d more", n)
+	}
+	quoted := make([]string, len(names))
+	for i, name := range names {
+		quoted[i] = strconv.Quote(name)
+	}
+	return strings.Join(quoted, ", ") + more
+}
+
+// cells splits the line of names.
+func (t *table) cells(line []byte) (out []string) {
+	var buf []byte
+	for rest := line; ; {
+		v, end := cell(rest, t.separator)
+		if end < 0 {
+			return out
+		}
+		out = append(out, strings.TrimSpace(string(v.bytes(&buf))))
+		if end == len(rest) {
+			return out
+		}
+		rest = rest[end+1:]
+	}
+}
+
+func (t *table) parse(line []byte, r *traffic.Request) *problem {
+	if len(bytes.TrimSpace(line)) == 0 {
+		return skip
+	}
+	if t.header {
+		t.header = false
+		return skip
+	}
+	clear(t.values)
+	column := 0
+	for rest := line; column < len(t.columns); column++ {
+		v, end := cell(rest, t.separator)
+		if end < 0 {
+			return t.open
+		}
+		for _, slot := range t.columns[column] {
+			t.values[slot] = v
+		}
+		if end == len(rest) {
+			column++
+			break
+		}
+		rest = rest[end+1:]
+	}
+	if column < t.needed {
+		return t.short
+	}
+	return t.request(r)
+}
+
+// cell reads a cell and returns where its separator or the line's end is, -1 if it has none.
+func cell(b []byte, separator byte) (v value, end int) {
+	if len(b) == 0 || b[0] != '"' {
+		if end = bytes.IndexByte(b, separator); end < 0 {
+			end = len(b)
+		}
+		return value{plain, b[:end]}, end
+	}
+	kind := plain
+	for end = 1; end < len(b); end++ {
+		if b[end] != '"' {
+			continue
+		}
+		if end+1 == len(b) || b[end+1] == separator {
+			return value{kind, b[1:end]}, end + 1
+		}
+		if b[end+1] != '"' {
+			return v, -1
+		}
+		kind = doubled
+		end++
+	}
+	return v, -1
+}
+
+// separators are what can separate columns.
+const separators = ",;\t|"
+
+// separatorOf returns what separates the most columns.
+func separatorOf(line []byte) byte {
+	best, most := byte(','), 0
+	for _, c := range []byte(separators) {
+		if n := bytes.Count(line, []byte{c}); n > most {
+			best, most = c, n
+		}
+	}
+	return best
+}

@@ -1,0 +1,185 @@
+package events
+
+import (
+	"bytes"
+	"time"
+)
+
+// The years that a time can have: those in which nanoseconds since 1970 are an int64.
+const firstYear, lastYear = 1970, 2261
+
+// parseTime reads a time: RFC 3339, also with a space for the T, a comma for the point, and without a zone; the
+// time of the Common Log Format; or seconds, milliseconds, microseconds or nanoseconds since 1970.
+func parseTime(b []byte, zone *time.Location) (t time.Time, ok bool) {
+	b = bytes.TrimSpace(b)
+	switch {
+	case len(b) >= 19 && b[4] == '-':
+		t, ok = parseDateTime(b, zone)
+	case len(b) >= 20 && b[2] == '/':
+		t, ok = parseCommonTime(b, zone)
+	default:
+		t, ok = parseEpoch(b)
+	}
+	return t, ok && t.Year() >= firstYear && t.Year() <= lastYear
+}
+
+// parseDateTime reads 2006-01-02T15:04:05 with or without a fraction and a zone.
+func parseDateTime(b []byte, zone *time.Location) (time.Time, bool) {
+	year, ok1 := digits(b[0:4])
+	month, ok2 := digits(b[5:7])
+	day, ok3 := digits(b[8:10])
+	sec, ok4 := clock(b[11:19])
+	if !ok1 || !ok2 || !ok3 || !ok4 || b[7] != '-' || b[10] != 'T' && b[10] != ' ' && b[10] != 't' {
+		return time.Time{}, false
+	}
+	nanos, rest := fraction(b[19:])
+	return assemble(year, month, day, sec, nanos, rest, zone)
+}
+
+// parseCommonTime reads 02/Jan/2006:15:04:05 -0700.
+func parseCommonTime(b []byte, zone *time.Location) (time.Time, bool) {
+	day, ok1 := digits(b[0:2])
+	month, ok2 := monthOf(b[3:6])
+	year, ok3 := digits(b[7:11])
+	sec, ok4 := clock(b[12:20])
+	if !ok1 || !ok2 || !ok3 || !ok4 || b[6] != '/' || b[11] != ':' {
+		return time.Time{}, false
+	}
+	return assemble(year, month, day, sec, 0, b[20:], zone)
+}
+
+// assemble puts a time together. What follows the time of day in rest is its zone.
+func assemble(year, month, day, sec, nanos int, rest []byte, zone *time.Location) (time.Time, bool) {
+	if month < 1 || month > 12 || day < 1 || day > daysIn(year, month) {
+		return time.Time{}, false
+	}
+	offset, has, ok := zoneOf(bytes.TrimSpace(rest))
+	if !ok {
+		return time.Time{}, false
+	}
+	if !has && zone != time.UTC {
+		return time.Date(year, time.Month(month), day, 0, 0, sec, nanos, zone).UTC(), true
+	}
+	return time.Unix(daysSince1970(year, month, day)*86400+int64(sec-offset), int64(nanos)).UTC(), true
+}
+
+// zoneOf reads a zone and returns its offset in seconds: nothing, Z, UTC, +01, +0100 or +01:00.
+func zoneOf(b []byte) (offset int, has, ok bool) {
+	switch {
+	case len(b) == 0:
+		return 0, false, true
+	case string(b) == "Z" || string(b) == "z" || string(b) == "UTC" || string(b) == "GMT":
+		return 0, true, true
+	case len(b) < 3 || b[0] != '+' && b[0] != '-':
+		return 0, false, false
+	}
+	hours, ok := digits(b[1:3])
+	minutes, rest := 0, b[3:]
+	if len(rest) > 0 && rest[0] == ':' {
+		rest = rest[1:]
+	}
+	if ok && len(b) > 3 {
+		minutes, ok = digits(rest)
+		ok = ok && len(rest) == 2
+	}
+	if !ok || hours > 18 || minutes > 59 {
+		return 0, false, false
+	}
+	if offset = hours*3600 + minutes*60; b[0] == '-' {
+		offset = -offset
+	}
+	return offset, true, true
+}
+
+// fraction reads the fraction of a second, if there is one, and returns what follows it.
+func fraction(b []byte) (nanos int, rest []byte) {
+	if len(b) < 2 || b[0] != '.' && b[0] != ',' {
+		return 0, b
+	}
+	scale, i := 100_000_000, 1
+	for ; i < len(b) && b[i] >= '0' && b[i] <= '9'; i++ {
+		nanos += int(b[i]-'0') * scale
+		scale /= 10
+	}
+	return nanos, b[i:]
+}
+
+// clock reads 15:04:05 as seconds. A leap second is the one before it.
+func clock(b []byte) (sec int, ok bool) {
+	h, ok1 := digits(b[0:2])
+	m, ok2 := digits(b[3:5])
+	s, ok3 := digits(b[6:8])
+	ok = ok1 && ok2 && ok3 && b[2] == ':' && b[5] == ':' && h < 24 && m < 60 && s <= 60
+	return h*3600 + m*60 + min(s, 59), ok
+}
+
+// parseEpoch reads a number of seconds since 1970, or of the thousandth, millionth or billionth part of one, which
+// its size tells apart.
+func parseEpoch(b []byte) (time.Time, bool) {
+	whole, frac := b, []byte(nil)
+	if i := bytes.IndexByte(b, '.'); i >= 0 {
+		whole, frac = b[:i], b[i:]
+	}
+	if len(whole) == 0 || len(whole) > 18 && whole[0] > '8' || len(whole) > 19 {
+		return time.Time{}, false
+	}
+	n := int64(0)
+	for _, c := range whole {
+		if c < '0' || c > '9' {
+			return time.Time{}, false
+		}
+		n = n*10 + int64(c-'0')
+	}
+	switch {
+	case n < 1e11:
+		nanos, rest := fraction(frac)
+		return time.Unix(n, int64(nanos)).UTC(), len(rest) == 0
+	case n < 1e14:
+		return time.UnixMilli(n).UTC(), true
+	case n < 1e17:
+		return time.UnixMicro(n).UTC(), true
+	}
+	return time.Unix(0, n).UTC(), true
+}
+
+func digits(b []byte) (n int, ok bool) {
+	for _, c := range b {
+		if c < '0' || c > '9' {
+			return 0, false
+		}
+		n = n*10 + int(c-'0')
+	}
+	return n, len(b) > 0
+}
+
+func monthOf(b []byte) (month int, ok bool) {
+	for m := time.January; m <= time.December; m++ {
+		if m.String()[:3] == string(b) {
+			return int(m), true
+		}
+	}
+	return 0, false
+}
+
+func daysIn(year, month int) int {
+	switch month {
+	case 2:
+		if year%4 == 0 && (year%100 != 0 || year%400 == 0) {
+			return 29
+		}
+		return 28
+	case 4, 6, 9, 11:
+		return 30
+	}
+	return 31
+}
+
+// daysSince1970 counts the days from 1970-01-01. A year begins with March here, so that the day that a leap year
+// adds is its last.
+func daysSince1970(year, month, day int) int64 {
+	if month <= 2 {
+		year--
+		month += 12
+	}
+	return int64(365*year + year/4 - year/100 + year/400 + (153*(month-3)+2)/5 + day - 1 - 719468)
+}

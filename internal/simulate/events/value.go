@@ -1,0 +1,194 @@
+package events
+
+import (
+	"bytes"
+	"net/netip"
+	"strconv"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+// kind is how a value is written.
+type kind uint8
+
+const (
+	absent  kind = iota // also null
+	plain               // text as it is
+	escaped             // text with the escapes of a JSON string
+	quoted              // text with the escapes of a quoted Go string, as slog writes it
+	slashed             // text in which a backslash precedes a quote
+	doubled             // text in which quotes are doubled
+	number
+	truth     // true or false
+	composite // an object or an array
+)
+
+// value is a field of a line. It is valid until the next line.
+type value struct {
+	kind kind
+	raw  []byte // of text without its quotes
+}
+
+// present reports whether the field is there and not empty.
+func (v value) present() bool {
+	return v.kind != absent && v.kind != composite && len(v.raw) > 0
+}
+
+// bytes returns the text of the value. What has escapes is decoded into buf, which it may grow.
+func (v value) bytes(buf *[]byte) []byte {
+	switch v.kind {
+	case plain, number, truth:
+		return v.raw
+	case escaped:
+		*buf = unescape((*buf)[:0], v.raw)
+		return *buf
+	case slashed:
+		*buf = unslash((*buf)[:0], v.raw)
+		return *buf
+	case doubled:
+		*buf = append((*buf)[:0], bytes.ReplaceAll(v.raw, []byte(`""`), []byte(`"`))...)
+		return *buf
+	case quoted:
+		text, err := strconv.Unquote(`"` + string(v.raw) + `"`)
+		if err != nil {
+			return v.raw
+		}
+		*buf = append((*buf)[:0], text...)
+		return *buf
+	case absent, composite:
+	}
+	return nil
+}
+
+// is reports whether the value is the text, which has nothing to escape.
+func (v value) is(text string) bool { return string(v.raw) == text && v.kind != composite }
+
+// unslash removes the backslashes that precede quotes.
+func unslash(to, from []byte) []byte {
+	for i := 0; i < len(from); i++ {
+		if from[i] == '\\' && i+1 < len(from) && (from[i+1] == '"' || from[i+1] == '\'') {
+			i++
+		}
+		to = append(to, from[i])
+	}
+	return to
+}
+
+// unescape decodes the escapes of a JSON string (RFC 8259 7). What is no escape stays as it is.
+func unescape(to, from []byte) []byte {
+	for i := 0; i < len(from); i++ {
+		c := from[i]
+		if c != '\\' || i+1 == len(from) {
+			to = append(to, c)
+			continue
+		}
+		i++
+		switch c = from[i]; c {
+		case 'n':
+			to = append(to, '\n')
+		case 't':
+			to = append(to, '\t')
+		case 'r':
+			to = append(to, '\r')
+		case 'b':
+			to = append(to, '\b')
+		case 'f':
+			to = append(to, '\f')
+		case 'u':
+			r, n := codePoint(from[i+1:])
+			to = utf8.AppendRune(to, r)
+			i += n
+		default:
+			to = append(to, c)
+		}
+	}
+	return to
+}
+
+// codePoint decodes what follows \u, and returns how many bytes that was. A lone surrogate is U+FFFD.
+func codePoint(b []byte) (r rune, n int) {
+	first, ok := hex4(b)
+	if !ok {
+		return utf8.RuneError, 0
+	}
+	if !utf16.IsSurrogate(first) {
+		return first, 4
+	}
+	if len(b) >= 6 && b[4] == '\\' && b[5] == 'u' {
+		if second, ok := hex4(b[6:]); ok {
+			if r := utf16.DecodeRune(first, second); r != utf8.RuneError {
+				return r, 10
+			}
+		}
+	}
+	return utf8.RuneError, 4
+}
+
+func hex4(b []byte) (r rune, ok bool) {
+	if len(b) < 4 {
+		return 0, false
+	}
+	n, err := strconv.ParseInt(string(b[:4]), 16, 32)
+	return rune(n), err == nil && b[0] != '+' && b[0] != '-'
+}
+
+// slots is how many strings are kept.
+const slots = 1 << 16
+
+// strings keeps one copy of the strings that occur often: the ids of clients and users. It is a table of a fixed
+// size in which a new string takes the place of an old one, so that it stays small whatever is in a log.
+type stringTable struct {
+	seen  [slots]string
+	addrs [slots / 8]struct {
+		text string
+		addr netip.Addr
+	}
+}
+
+// of returns the bytes as a string.
+func (t *stringTable) of(b []byte) string {
+	if len(b) == 0 {
+		return ""
+	}
+	slot := &t.seen[hash(b)%slots]
+	if *slot == string(b) { // without a copy
+		return *slot
+	}
+	*slot = string(b)
+	return *slot
+}
+
+// addr returns the address in the bytes, with or without a port; zero if there is none.
+func (t *stringTable) addr(b []byte) netip.Addr {
+	if len(b) == 0 {
+		return netip.Addr{}
+	}
+	slot := &t.addrs[hash(b)%(slots/8)]
+	if slot.text == string(b) {
+		return slot.addr
+	}
+	slot.text = string(b)
+	slot.addr = parseAddr(slot.text)
+	return slot.addr
+}
+
+func parseAddr(text string) netip.Addr {
+	a, err := netip.ParseAddr(text)
+	if err != nil {
+		ap, err := netip.ParseAddrPort(text)
+		if err != nil {
+			return netip.Addr{}
+		}
+		a = ap.Addr()
+	}
+	return a.Unmap().WithZone("")
+}
+
+// hash is FNV-1a. Who writes a log can make strings collide; that costs copies and nothing else.
+func hash(b []byte) uint32 {
+	h := uint32(2166136261)
+	for _, c := range b {
+		h = (h ^ uint32(c)) * 16777619
+	}
+	return h ^ h>>15
+}

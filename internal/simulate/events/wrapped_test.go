@@ -1,0 +1,127 @@
+package events_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"oauth-server/internal/check"
+	"oauth-server/internal/simulate/events"
+)
+
+// logins are events of Keycloak, one in an element.
+func logins(n int) (out []string) {
+	for i := range n {
+		out = append(out, fmt.Sprintf(`{"time":%d,"type":"CLIENT_LOGIN","realmId":"r","clientId":"c%d"}`, 1_700_000_000_000+1000*i, i))
+	}
+	return out
+}
+
+// Records are found however an API or a shipper puts them together.
+func TestRecordsTogether(t *testing.T) {
+	t.Parallel()
+	all := logins(50)
+	for name, text := range map[string]string{
+		"one in a line":                 "{\"value\":[\n" + strings.Join(all, ",\n") + "\n]}\n",
+		"one in a line, after a member": "{\"@odata.context\":\"x\",\"records\":[\n" + strings.Join(all, ",\n") + "\n]}\n",
+		"all in one line":               `{"entries":[` + strings.Join(all, ",") + `]}`,
+		"two answers":                   "{\"value\":[\n" + strings.Join(all[:20], ",\n") + "\n]}\n{\"value\":[\n" + strings.Join(all[20:], ",\n") + "\n]}\n",
+		"nothing between them":          strings.Join(all, ""),
+		"a blank between them":          strings.Join(all, " ") + "\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, r := readAll(t, events.Options{Stdin: strings.NewReader(text)}, "-")
+			check.Equal(t, "lines", summary(r.Lines()), "50 read, 0 skipped, 0 unread")
+		})
+	}
+}
+
+// A first line that is cut off is one line, whatever follows.
+func TestFirstLineCutOff(t *testing.T) {
+	t.Parallel()
+	_, r := readAll(t, events.Options{Stdin: strings.NewReader(`{"a":"b` + "\n" + strings.Join(logins(3), "\n"))}, "-")
+	check.Equal(t, "lines", summary(r.Lines()), "3 read, 0 skipped, 1 unread: -:1: line: is not valid JSON")
+}
+
+// dockered are lines as Docker's driver json-file writes them.
+func dockered(tb testing.TB, lines ...string) string {
+	tb.Helper()
+	var out strings.Builder
+	for _, line := range lines {
+		inner, err := json.Marshal(line + "\n")
+		check.OK(tb, err)
+		_, _ = fmt.Fprintf(&out, `{"log":%s,"stream":"stdout","time":"2026-07-01T00:00:00.000000001Z"}`+"\n", inner)
+	}
+	return out.String()
+}
+
+// The log of a container is read as what the container wrote, in any format.
+func TestDocker(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		format events.Format
+		lines  []string
+		want   string
+	}{
+		"keycloak text": {events.Keycloak, []string{
+			`2026-01-02 11:02:00,000 INFO  [io.quarkus] (main) Keycloak started`,
+			`2026-01-02 11:02:01,575 DEBUG [org.keycloak.events] (executor-thread-1) type="REFRESH_TOKEN", realmId="0f2c", clientId="we\"b", userId="ü"`,
+		}, `2026-01-02T11:02:01.575Z "we\"b" ü refresh_token `},
+		"keycloak JSON": {events.Keycloak, logins(1), `2023-11-14T22:13:20Z "c0"  client_credentials `},
+		"csv":           {events.CSV, []string{"time,client", "1700000000,c"}, `2023-11-14T22:13:20Z "c"   `},
+		"combined": {
+			events.Combined,
+			[]string{`192.0.2.1 - billing [10/Oct/2025:13:55:36 -0700] "POST /oauth2/token HTTP/1.1" 200 912 "-" "Go-http-client/1.1"`},
+			`2025-10-10T20:55:36Z "billing"    192.0.2.1`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got, r := readAll(t, events.Options{Stdin: strings.NewReader(dockered(t, tt.lines...))}, "-")
+			check.Equal(t, "format", r.Files()[0].Format, tt.format)
+			check.Equal(t, "unread", r.Lines().Causes, nil)
+			check.Equal(t, "requests", got, []string{tt.want})
+		})
+	}
+}
+
+// A member called log is nothing special without Docker's others.
+func TestNotDocker(t *testing.T) {
+	t.Parallel()
+	got, _ := readAll(t, events.Options{Stdin: strings.NewReader(`{"log":"x","client":"c","time":1700000000}` + "\n")}, "-")
+	check.Equal(t, "requests", len(got), 1)
+}
+
+// What carries the logs of a provider to where they are kept wraps them, or writes names its own way.
+func TestWrappers(t *testing.T) {
+	t.Parallel()
+	const (
+		auth0 = `{"log_id":"1","data":{"date":"2026-08-05T19:19:43Z","type":"sertft","client_id":"spa","user_id":"ada","ip":"192.0.2.1","log_id":"1"}}`
+		okta  = `{"actor":{"id":"spa","type":"PublicClientApp"},"client":{"ipAddress":"192.0.2.1"},"eventType":"app.oauth2.token.grant.access_token","outcome":{"result":"SUCCESS"},` +
+			`"published":"2026-08-05T19:19:43Z","debugContext":{"debugData":{"grantType":"refresh_token"}},"target":[{"id":"ada","type":"User"}]}`
+		want = `2026-08-05T19:19:43Z "spa" ada refresh_token  192.0.2.1`
+	)
+	for name, tt := range map[string]struct {
+		format events.Format
+		line   string
+	}{
+		"Auth0 by Amazon EventBridge": {events.Auth0, `{"version":"0","id":"e","detail-type":"Auth0 log","source":"aws.partner/auth0.com/x","time":"2026-08-05T19:19:44Z","detail":` + auth0 + `}`},
+		"Auth0 by Azure Event Grid":   {events.Auth0, `{"id":"e","topic":"/t","subject":"auth0","eventType":"Auth0.Log","eventTime":"2026-08-05T19:19:44Z","data":` + auth0 + `,"dataVersion":"1.0"}`},
+		"Auth0 by Splunk":             {events.Auth0, `{"time":1785957583,"host":"h","source":"auth0","event":` + auth0 + `}`},
+		"Okta by Splunk":              {events.Okta, `{"time":1785957583,"host":"h","source":"okta","event":` + okta + `}`},
+		"Entra by PowerShell": {events.Entra, `{"AppId":"spa","CreatedDateTime":"2026-08-05T19:19:43Z","IPAddress":"192.0.2.1","IsInteractive":false,` +
+			`"Status":{"ErrorCode":0,"FailureReason":"Other."},"UserId":"ada","ServicePrincipalId":"","AdditionalProperties":{}}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got, r := readAll(t, events.Options{Stdin: strings.NewReader(tt.line)}, "-")
+			check.Equal(t, "format", r.Files()[0].Format, tt.format)
+			check.Equal(t, "requests", got, []string{want})
+		})
+	}
+	failed := `{"AppId":"spa","CreatedDateTime":"2026-08-05T19:19:43Z","Status":{"ErrorCode":50126},"UserId":"ada"}`
+	got, _ := readAll(t, events.Options{Stdin: strings.NewReader(failed)}, "-")
+	check.Equal(t, "a failure of Entra by PowerShell", got, []string{`2026-08-05T19:19:43Z "spa" ada authorization_code  failed`})
+}

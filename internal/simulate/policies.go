@@ -1,0 +1,121 @@
+package simulate
+
+import (
+	"maps"
+	"slices"
+
+	"oauth-server/internal/fielderr"
+	"oauth-server/internal/ratelimit"
+)
+
+// Policies are limits as operators set them.
+type Policies struct {
+	Settings  ratelimit.Settings          // with the policies of clients
+	Tiers     map[string]ratelimit.Policy // by name
+	TierOf    map[string]string           // by client; each has a policy
+	Overrides []Override
+}
+
+// Override is the limits of one user of a client.
+type Override struct {
+	ClientID, Username string
+	User               []ratelimit.Limit
+}
+
+// Compile prepares the policies for decisions. The error has every problem as [fielderr.Errors].
+func (p *Policies) Compile() (*ratelimit.Compiled, error) {
+	e := (&ratelimit.Compiled{}).Edit()
+	errs := fielderr.Of(e.SetCommon(p.Settings))
+	for _, name := range slices.Sorted(maps.Keys(p.Tiers)) {
+		t := p.Tiers[name]
+		errs = append(errs, fielderr.Of(e.SetTier(name, &t))...)
+	}
+	for _, id := range slices.Sorted(maps.Keys(p.Settings.Clients)) {
+		own := p.Settings.Clients[id]
+		errs = append(errs, fielderr.Of(e.SetPolicy(id, &own, p.TierOf[id]))...)
+	}
+	for i := range p.Overrides {
+		o := &p.Overrides[i]
+		errs = append(errs, fielderr.Of(e.SetOverride(o.ClientID, o.Username, o.User))...)
+	}
+	if err := errs.Err(); err != nil {
+		return nil, err
+	}
+	return e.Compiled(), nil
+}
+
+// Enforced returns the policies with every limit enforced that is in dry-run, or outside of the canary share. What is
+// off stays off.
+func (p Policies) Enforced() Policies {
+	enforced := func(m ratelimit.Mode) ratelimit.Mode {
+		if m == ratelimit.DryRun {
+			return ratelimit.Enforce
+		}
+		return m
+	}
+	s := p.Settings
+	s.Mode, s.Instance, s.CanaryPercent = enforced(s.Mode), enforced(s.Instance), 100
+	p.Settings = s
+	return p.each(func(own *ratelimit.Policy) { own.Mode = enforced(own.Mode) })
+}
+
+// each returns a copy in which change has changed every tier and every policy of a client.
+func (p Policies) each(change func(*ratelimit.Policy)) Policies {
+	for _, all := range []*map[string]ratelimit.Policy{&p.Settings.Clients, &p.Tiers} {
+		changed := make(map[string]ratelimit.Policy, len(*all))
+		for name, own := range *all {
+			change(&own)
+			changed[name] = own
+		}
+		*all = changed
+	}
+	return p
+}
+
+// With returns a copy whose lists for all clients are those of the trial, as far as it has them.
+func (p Policies) With(t *Trial) Policies {
+	d := &p.Settings.Default
+	for _, list := range []struct{ into, of *[]ratelimit.Limit }{{&d.User, &t.User}, {&d.Client, &t.Client}, {&d.Total, &t.Total}} {
+		if len(*list.of) > 0 {
+			*list.into = *list.of
+		}
+	}
+	return p
+}
+
+// alone returns a copy in which nothing denies a request but the limit, for users and for clients, and the lists of
+// clients that have lists of their own.
+func (p Policies) alone(l *ratelimit.Limit) Policies {
+	s := ratelimit.DefaultSettings()
+	s.Clients = p.Settings.Clients
+	one := TrialOf("", *l)
+	p.Settings, p.Overrides = s, nil
+	return p.With(&one).each(func(own *ratelimit.Policy) {
+		*own = ratelimit.Policy{User: own.User, Client: own.Client, Trusted: own.Trusted, Mode: own.Mode}
+	}).Enforced()
+}
+
+// Trial is limits that are tried as those of all clients.
+type Trial struct {
+	Name                string // as it is reported
+	User, Client, Total []ratelimit.Limit
+}
+
+// add adds the limits of another trial to the lists.
+func (t *Trial) add(o Trial) {
+	if t.Name != "" {
+		t.Name += " and "
+	}
+	t.Name += o.Name
+	t.User, t.Client = append(t.User, o.User...), append(t.Client, o.Client...)
+}
+
+// TrialOf returns the trial of one limit, for each user of a client, and for the client itself unless the limit is for
+// certain grants.
+func TrialOf(name string, l ratelimit.Limit) Trial {
+	t := Trial{Name: name, User: []ratelimit.Limit{l}}
+	if l.Grants == 0 {
+		t.Client = []ratelimit.Limit{l}
+	}
+	return t
+}

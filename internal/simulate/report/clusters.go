@@ -1,0 +1,90 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"oauth-server/internal/chart"
+	"oauth-server/internal/simulate/cluster"
+)
+
+// Cluster is what a cluster did.
+type Cluster struct {
+	Flush  string
+	Result *cluster.Result
+}
+
+// maxClusters is of how many clusters there are diagrams over time.
+const maxClusters = 6
+
+// WriteClusters writes charts of simulated clusters to a file as [WriteCharts] does: if there are few, overshoot and
+// commands over time, and if there are several numbers of instances, how overshoot and costs grow with it.
+func WriteClusters(path string, all []Cluster) error {
+	var charts []*chart.Chart
+	if len(all) <= maxClusters {
+		charts = clustersOverTime(all)
+	}
+	return chart.Write(path, append(charts, growth(all)...)...)
+}
+
+func clustersOverTime(all []Cluster) []*chart.Chart {
+	over := &chart.Chart{
+		Title: "Overshoot", Subtitle: "by one counter of all admitted requests, at most",
+		X: chart.Axis{Label: "minutes"}, Y: chart.Axis{Label: "% of the limit"},
+	}
+	commands := &chart.Chart{
+		Title: "Commands to the database", Subtitle: "of all instances",
+		X: chart.Axis{Label: "minutes"}, Y: chart.Axis{Label: "commands/s"},
+	}
+	for _, one := range all {
+		name := fmt.Sprintf("%d, %s", one.Result.Instances, one.Flush)
+		var percents, rates []chart.Point
+		begin := 0.0
+		for _, p := range one.Result.Points {
+			if p.Seconds > begin {
+				percents = append(percents, chart.Point{X: p.Seconds / 60, Y: 100 * max(0, p.Over.Estimate-1)})
+				rates = append(rates, chart.Point{X: p.Seconds / 60, Y: float64(p.Cost.Commands) / (p.Seconds - begin)})
+			}
+			begin = p.Seconds
+		}
+		over.Series = append(over.Series, chart.Series{Name: name, Points: percents})
+		commands.Series = append(commands.Series, chart.Series{Name: name, Points: rates})
+	}
+	return []*chart.Chart{over, commands}
+}
+
+// growth draws overshoot and costs over the number of instances, if there are several.
+func growth(all []Cluster) []*chart.Chart {
+	instances := chart.Axis{Label: "instances", Scale: chart.Log}
+	over := &chart.Chart{
+		Title: "Overshoot by instances", Subtitle: "in the worst window in which a key was offered its limit",
+		X: instances, Y: chart.Axis{Label: "% of the limit"},
+	}
+	byInstances(over, "", all, func(r *cluster.Result) float64 { return 100 * max(0, r.Windows.Worst-1, r.Windows.First-1) })
+	cost := &chart.Chart{Title: "Cost by instances", X: instances, Y: chart.Axis{Label: "per second", Scale: chart.Log}}
+	byInstances(cost, "commands, ", all, func(r *cluster.Result) float64 { return r.PerSecond(r.Cost.Commands) })
+	byInstances(cost, "commands of each, ", all, func(r *cluster.Result) float64 { return r.PerSecond(r.Cost.Commands) / float64(r.Instances) })
+	byInstances(cost, "KiB, ", all, func(r *cluster.Result) float64 { return r.PerSecond(r.Cost.Bytes) / 1024 })
+	if len(cost.Series[0].Points) < 2 {
+		return nil
+	}
+	return []*chart.Chart{over, cost}
+}
+
+// byInstances adds a value over the number of instances, a series for each flush.
+func byInstances(c *chart.Chart, what string, all []Cluster, value func(r *cluster.Result) float64) {
+	numbers := map[string]int{} // of series, by flush
+	for _, one := range all {
+		i, known := numbers[one.Flush]
+		if !known {
+			i = len(c.Series)
+			numbers[one.Flush] = i
+			c.Series = append(c.Series, chart.Series{Name: what + one.Flush, Dots: true})
+		}
+		c.Series[i].Points = append(c.Series[i].Points, chart.Point{X: float64(one.Result.Instances), Y: value(one.Result)})
+	}
+	for i := range c.Series {
+		slices.SortStableFunc(c.Series[i].Points, func(a, b chart.Point) int { return cmp.Compare(a.X, b.X) })
+	}
+}

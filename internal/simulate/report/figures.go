@@ -1,0 +1,74 @@
+package report
+
+import (
+	"fmt"
+
+	"oauth-server/internal/simulate"
+)
+
+// sentence is the result in one sentence.
+func sentence(r *simulate.Result) string {
+	switch {
+	case r.Total.Requests == 0:
+		return "There are no requests that a limit would count."
+	case r.Total.Refused() == 0:
+		return fmt.Sprintf("None of %s of %s would have been refused%s.",
+			counted(r.Total.Requests, "request", "requests"), counted(r.ClientCount, "client", "clients"), under(r))
+	}
+	return fmt.Sprintf("%s of %s would have been refused%s: %s of %s and %s are hit.",
+		count(r.Total.Refused()), counted(r.Total.Requests, "request", "requests"), under(r),
+		count(r.ClientsHit), counted(r.ClientCount, "client", "clients"),
+		about(r.UsersHit, r.UsersEstimated)+map[bool]string{true: " user", false: " users"}[r.UsersHit == 1])
+}
+
+// under is what the requests were judged under, in the sentence.
+func under(r *simulate.Result) string {
+	if r.Under == "" {
+		return ""
+	}
+	return " under " + printable(r.Under)
+}
+
+// headlines are the figures at the top. What never happened is left out, but for what everyone asks.
+func headlines(r *simulate.Result) []figure {
+	t := &r.Total
+	all := []figure{
+		{Name: "Requests", Value: count(t.Requests)},
+		{Name: "Refused", Value: count(t.Refused()), Note: Percent(t.RefusedShare()), Alarm: t.Refused() > 0},
+		{
+			Name: "Clients hit", Value: count(r.ClientsHit), Alarm: r.ClientsHit > 0,
+			Note: fmt.Sprintf("of %s, %s", count(r.ClientCount), Percent(share(uint64(r.ClientsHit), uint64(r.ClientCount)))), //nolint:gosec // G115: not negative
+		},
+		{Name: "Users hit", Value: about(r.UsersHit, r.UsersEstimated), Alarm: r.UsersHit > 0},
+	}
+	for _, f := range []struct {
+		name, note string
+		n          uint64
+	}{
+		{"Banned", "of the refused", t.Banned},
+		{"Delayed", "admitted at their turn", t.Delayed},
+		{"Reused", "got their last token again", t.Reused},
+		{"Failed", "for another reason; not counted", t.Failed},
+	} {
+		if f.n > 0 {
+			all = append(all, figure{Name: f.name, Value: count(f.n), Note: f.note})
+		}
+	}
+	return append(all, figure{
+		Name: "Waste", Value: Percent(t.WastedShare()), Note: "of new tokens: an equal one had half its life left",
+	})
+}
+
+// lines are the figures of how the log was read.
+func lines(l *simulate.Lines) []figure {
+	all := l.Read + l.Skipped + l.Unread
+	figures := []figure{
+		{Name: "Token requests", Value: count(l.Read), Note: Percent(share(l.Read, all))},
+		{Name: "Skipped", Value: count(l.Skipped), Note: "no token requests"},
+		{Name: "Unread", Value: count(l.Unread), Note: Percent(share(l.Unread, all)), Alarm: l.Unread > 0},
+	}
+	if l.Reordered > 0 {
+		figures = append(figures, figure{Name: "Put in order", Value: count(l.Reordered), Note: "stood before earlier ones"})
+	}
+	return figures
+}

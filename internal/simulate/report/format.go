@@ -1,0 +1,114 @@
+package report
+
+import (
+	"math"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+
+	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/simulate"
+)
+
+// printable writes characters that cannot be printed as in a string of Go: so a name is on one line, in one direction,
+// and two that differ look different.
+func printable(name string) string {
+	var b strings.Builder
+	for _, r := range name {
+		if unicode.IsPrint(r) {
+			b.WriteRune(r)
+			continue
+		}
+		quoted := strconv.QuoteRune(r)
+		b.WriteString(quoted[1 : len(quoted)-1])
+	}
+	return b.String()
+}
+
+// printableLines is printable, but keeps lines.
+func printableLines(text string) string {
+	lines := strings.Split(text, "\n")
+	for i := range lines {
+		lines[i] = printable(lines[i])
+	}
+	return strings.Join(lines, "\n")
+}
+
+// count writes a number with commas.
+func count[N int | int64 | uint64](n N) string {
+	digits := strconv.FormatInt(int64(n), 10)
+	for at := len(digits) - 3; at > 0 && digits[at-1] != '-'; at -= 3 {
+		digits = digits[:at] + "," + digits[at:]
+	}
+	return digits
+}
+
+// about writes a number that may be an estimate.
+func about(n uint64, estimated bool) string {
+	if estimated {
+		return "≈ " + count(n)
+	}
+	return count(n)
+}
+
+// Percent writes a share with two digits at least, and never says that a part is nothing or all if it is not.
+func Percent(share float64) string {
+	p := 100 * share
+	digits := 10.0 // after the point: a tenth
+	switch {
+	case p > 0 && p < 0.0005:
+		return "< 0.001 %"
+	case p >= 99.9995 && p < 100:
+		return "> 99.999 %"
+	case p < 0.1 || p > 99.9:
+		digits = 1000
+	case p < 10:
+		digits = 100
+	}
+	return strconv.FormatFloat(math.Round(p*digits)/digits, 'f', -1, 64) + " %"
+}
+
+// ExactPercent writes a share that was asked for, with all its digits.
+func ExactPercent(share float64) string {
+	const digits = 1e9 // a share such as 0.999 is a little off
+	return strconv.FormatFloat(math.Round(100*share*digits)/digits, 'f', -1, 64) + " %"
+}
+
+// share is the part of a whole.
+func share(part, whole uint64) float64 {
+	if whole == 0 {
+		return 0
+	}
+	return float64(part) / float64(whole)
+}
+
+// duration writes seconds as in a configuration: 1m30s. What is less than a second is not written as none.
+func duration(s simulate.Seconds) string {
+	d := s.Duration()
+	switch {
+	case d == 0:
+		return "0s"
+	case d < time.Second:
+		return d.Round(time.Millisecond).String()
+	}
+	return ratelimit.FormatWindow(d.Round(time.Second))
+}
+
+const minutes = "2 Jan 2006 15:04"
+
+// over says what time a result is over.
+func over(r *simulate.Result) string {
+	if r.From.IsZero() {
+		return "no requests"
+	}
+	return r.From.UTC().Format(minutes) + " to " + r.To.UTC().Format(minutes) + " UTC"
+}
+
+// counted is a number with its noun.
+func counted[N int | int64 | uint64](n N, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return count(n) + " " + many
+}

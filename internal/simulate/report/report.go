@@ -1,0 +1,114 @@
+package report
+
+import (
+	"bytes"
+	"crypto/sha256"
+	_ "embed" // the page's parts
+	"encoding/base64"
+	"fmt"
+	"html/template"
+	"io"
+
+	"oauth-server/internal/chart"
+	"oauth-server/internal/simulate"
+)
+
+var (
+	//go:embed report.html
+	page string
+	//go:embed report.css
+	css string
+	//go:embed report.js
+	script string
+
+	pageTemplate = template.Must(template.New("report").Funcs(template.FuncMap{"series": seriesNumbers}).Parse(page))
+)
+
+// view is what the page shows.
+type view struct {
+	Policy   template.HTML // of the page's content, in its head
+	CSS      template.CSS
+	Script   template.JS
+	Over     string
+	Sentence string
+	Notes    []string
+	Figures  []figure
+	Charts   []*picture
+	Clients  *table
+	WhatIf   *whatIf
+	Targets  []target
+	Lines    []figure
+	Files    *table
+	Causes   *table
+	Limits   []simulate.PolicyFile // that the requests were judged under
+	Found    string                // the file of limits that were found
+}
+
+// figure is a headline.
+type figure struct {
+	Name, Value, Note string
+	Alarm             bool
+}
+
+// Write writes the page of a result to w.
+func Write(w io.Writer, r *simulate.Result) error {
+	v := view{
+		Policy: contentPolicy(), CSS: template.CSS(css), Script: template.JS(script), //nolint:gosec // G203: both are ours
+		Over: over(r), Sentence: sentence(r), Notes: r.Notes, Figures: headlines(r),
+		Clients: clients(r), Lines: lines(&r.Lines), Files: files(r.Lines.Files), Causes: causes(r.Lines.Causes), Found: printableLines(r.Found),
+	}
+	for _, f := range r.Policies {
+		v.Limits = append(v.Limits, simulate.PolicyFile{Name: printable(f.Name), Text: printableLines(f.Text)})
+	}
+	for _, d := range overTime(r) {
+		p, err := d.picture()
+		if err != nil {
+			return err
+		}
+		v.Charts = append(v.Charts, p)
+	}
+	var err error
+	if v.WhatIf, err = whatIfOf(r.WhatIf); err != nil {
+		return err
+	}
+	for i := range r.Targets {
+		t, err := targetOf(&r.Targets[i])
+		if err != nil {
+			return err
+		}
+		v.Targets = append(v.Targets, *t)
+	}
+	var out bytes.Buffer
+	if err := pageTemplate.Execute(&out, v); err != nil {
+		return fmt.Errorf("write report: %w", err)
+	}
+	_, err = out.WriteTo(w)
+	return err
+}
+
+// WriteCharts writes the charts of a result to a file, one above the other, in the format of its extension: .png or
+// .svg. A result without requests has none: the error is [chart.ErrNothing].
+func WriteCharts(path string, r *simulate.Result) error {
+	var all []*chart.Chart
+	for _, d := range overTime(r) {
+		all = append(all, d.chart)
+	}
+	if len(r.WhatIf) > 0 {
+		all = append(all, whatIfChart(r.WhatIf))
+	}
+	for i := range r.Targets {
+		if len(r.Targets[i].Curve) > 0 {
+			all = append(all, curve(&r.Targets[i]))
+		}
+	}
+	return chart.Write(path, all...)
+}
+
+// contentPolicy lets the page run its own script and nothing else, and load nothing. Styles are inline, as gonum's SVG
+// has them on its elements; nothing that comes from a log gets into one.
+func contentPolicy() template.HTML {
+	sum := sha256.Sum256([]byte(script))
+	return template.HTML(fmt.Sprintf( //nolint:gosec // G203: made here
+		`<meta http-equiv="Content-Security-Policy" content="default-src 'none'; script-src 'sha256-%s'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'">`,
+		base64.StdEncoding.EncodeToString(sum[:])))
+}

@@ -1,0 +1,333 @@
+package simulate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"oauth-server/internal/fielderr"
+	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/simulate/traffic"
+)
+
+// Options say how requests are judged. The zero value judges them by the limits that are built in.
+type Options struct {
+	// Policies are the limits. Those of the zero value are [ratelimit.DefaultSettings].
+	Policies Policies
+	// TokenLifetime is how long tokens live, where a request does not say. 0: an hour, as in the server.
+	TokenLifetime time.Duration
+	// MaxKeys bounds the keys that are counted at once, as in the server; below 1: [ratelimit.DefaultMaxKeys].
+	MaxKeys int
+	// MaxClients bounds the clients in the result; below 1: 10,000.
+	MaxClients int
+	// Trials are limits that are compared.
+	Trials []Trial
+	// Goal is what limits are looked for; nil: none.
+	Goal *Goal
+	// Progress is called now and then by the goroutine of Run. Nil: not called.
+	Progress func(Progress)
+
+	brief bool // no series of single clients
+}
+
+// Progress is how far a replay is.
+type Progress struct {
+	// What is done now: a phrase such as "judge the requests".
+	What string
+	// Requests are those that were read in this pass, and Of how many there are; 0: it is not known yet.
+	Requests, Of uint64
+}
+
+const (
+	defaultLifetime   = time.Hour
+	defaultMaxClients = 10_000
+)
+
+func (o Options) withDefaults() Options {
+	if o.Policies.Settings.Default.User == nil && o.Policies.Settings.Default.Client == nil {
+		o.Policies.Settings = ratelimit.DefaultSettings()
+	}
+	if o.TokenLifetime == 0 {
+		o.TokenLifetime = defaultLifetime
+	}
+	if o.MaxKeys < 1 {
+		o.MaxKeys = ratelimit.DefaultMaxKeys
+	}
+	if o.MaxClients < 1 {
+		o.MaxClients = defaultMaxClients
+	}
+	if o.Progress == nil {
+		o.Progress = func(Progress) {}
+	}
+	return o
+}
+
+// Run judges the requests of a source. An error of the options is or wraps [fielderr.Errors]. If the source fails, what
+// it yielded until then is judged, and the error is returned beside the result. If the temporary file is full, there are no
+// trials and no targets in the result, and the error is returned beside it; so is [ErrNoTarget].
+func Run(ctx context.Context, source traffic.Source, options Options) (*Result, error) {
+	r := &run{Options: options.withDefaults(), ctx: ctx}
+	policies, err := r.check()
+	if err != nil {
+		return nil, err
+	}
+	if len(r.Trials) > 0 || r.Goal != nil {
+		if r.spill, err = newSpill(); err != nil {
+			return nil, err
+		}
+	}
+	result, err := r.all(policies, source)
+	if r.spill != nil {
+		err = errors.Join(err, r.spill.close())
+	}
+	return result, err
+}
+
+// ErrNoTarget is the error if a limit is looked for that would deny nothing, however low it is.
+var ErrNoTarget = errors.New("there is no request to find a limit for: those in the log failed, have another grant, or are of clients that are trusted, off, or have limits of their own")
+
+// run is a call of Run.
+type run struct {
+	Options
+	ctx    context.Context
+	spill  *spill // what is read again; nil: nothing is
+	keys   int    // the most that were counted at once, and clients
+	failed error  // of the source, or ErrNoTarget
+	kept   error  // of the spill: it lacks requests, so nothing can be compared
+}
+
+// check compiles the policies, and reports what is wrong with any that are tried.
+func (r *run) check() (*ratelimit.Compiled, error) {
+	policies, err := r.Policies.Compile()
+	if err != nil {
+		return nil, err
+	}
+	var errs fielderr.Errors
+	var together Trial
+	for i := range r.Trials {
+		tried := r.Policies.With(&r.Trials[i])
+		_, err := tried.Compile()
+		errs = append(errs, fielderr.Of(err).Under(r.Trials[i].Name)...)
+	}
+	if r.Goal != nil {
+		for i := range r.Goal.Limits {
+			one := r.Policies.alone(&r.Goal.Limits[i].Limit)
+			_, err := one.Compile()
+			errs = append(errs, fielderr.Of(err).Under(r.Goal.Limits[i].Spec)...)
+			together.add(TrialOf(r.Goal.Limits[i].Spec, r.Goal.Limits[i].Limit))
+		}
+		if len(errs) == 0 {
+			all := r.Policies.alone(&r.Goal.Limits[0].Limit).With(&together)
+			_, err := all.Compile()
+			errs = append(errs, fielderr.Of(err).Under(together.Name)...)
+		}
+	}
+	return policies, errs.Err()
+}
+
+func (r *run) all(policies *ratelimit.Compiled, source traffic.Source) (*Result, error) {
+	result, err := r.judge(policies, source)
+	if err != nil {
+		return nil, err
+	}
+	if r.kept != nil {
+		return result, errors.Join(r.failed, fmt.Errorf("keep the requests in a temporary file, to compare limits: %w", r.kept))
+	}
+	if err := r.findTargets(result); err != nil {
+		return nil, err
+	}
+	if err := r.compare(result); err != nil {
+		return nil, err
+	}
+	return result, r.failed
+}
+
+// judge judges the requests under the policies.
+func (r *run) judge(policies *ratelimit.Compiled, source traffic.Source) (*Result, error) {
+	e, err := newEngine(r.ctx, policies, &r.Options, source.Answer)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.pass("judge the requests", source, func(req *traffic.Request) {
+		if r.spill != nil && r.kept == nil {
+			r.kept = r.spill.add(req)
+		}
+		e.take(req)
+	}); err != nil {
+		return nil, err
+	}
+	if r.spill != nil && r.kept == nil {
+		r.kept = r.spill.w.Flush()
+	}
+	r.failed = source.Err()
+	e.finish()
+	r.keys = max(e.swept.most, e.counters.Len()) + len(e.stats.clients)
+	return e.result(r.MaxClients), nil
+}
+
+// pass calls do with each request of a source.
+func (r *run) pass(what string, source traffic.Source, do func(*traffic.Request)) error {
+	const every = 1 << 13
+	p := Progress{What: what}
+	if r.spill != nil {
+		if _, again := source.(*spilled); again {
+			p.Of = r.spill.count
+		}
+	}
+	var req traffic.Request
+	for source.Next(&req) {
+		do(&req)
+		if p.Requests++; p.Requests%every == 0 {
+			if err := r.ctx.Err(); err != nil {
+				return err
+			}
+			r.Progress(p)
+		}
+	}
+	return r.ctx.Err()
+}
+
+// again calls do with each request that was kept.
+func (r *run) again(what string, do func(*traffic.Request)) error {
+	source, err := r.spill.requests()
+	if err != nil {
+		return err
+	}
+	if err := r.pass(what, source, do); err != nil {
+		return err
+	}
+	return source.Err()
+}
+
+// keysAtOnce bounds the keys of all limits that are tried in one pass, and with them the memory.
+const keysAtOnce = 1_000_000
+
+// atOnce is how many limits are tried in one pass.
+func (r *run) atOnce() int { return min(max(keysAtOnce/max(r.keys, 1), 1), 8) }
+
+// findTargets finds the limits that are looked for, and has them compared with the others.
+func (r *run) findTargets(result *Result) error {
+	if r.Goal == nil {
+		return nil
+	}
+	for _, form := range r.Goal.Limits {
+		t, err := r.find(form)
+		if errors.Is(err, ErrNoTarget) {
+			r.failed = errors.Join(r.failed, fmt.Errorf("%s: %w", form.Spec, err))
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		result.Targets = append(result.Targets, t)
+	}
+	return nil
+}
+
+func (r *run) find(form Form) (t Target, err error) {
+	p, err := newPeaks(&r.Policies, form, r.MaxKeys)
+	if err != nil {
+		return t, err
+	}
+	_, per, _ := strings.Cut(form.Spec, "/")
+	if err := r.again("look for the lowest limit per "+per, p.add); err != nil {
+		return t, err
+	}
+	if len(p.clients) == 0 {
+		return t, ErrNoTarget
+	}
+	p.counters = nil // it has served
+	if r.Goal.Of == OfClients {
+		return p.target(r.Goal.Share), nil
+	}
+	s := newSearch(p, &r.Policies, r.Goal.Share, r.MaxKeys, r.atOnce())
+	for limits := s.next(); ; {
+		if len(limits) == 0 {
+			limits = []int64{p.highest()} // so that the requests are counted
+		}
+		what := fmt.Sprintf("try %d limits per %s from %d to %d", len(limits), per, limits[0], limits[len(limits)-1])
+		if err := s.try(limits, func(do func(*traffic.Request)) error { return r.again(what, do) }); err != nil {
+			return t, err
+		}
+		if limits = s.next(); len(limits) == 0 {
+			return s.target(), nil
+		}
+	}
+}
+
+// found are the limits that were found, one by one and all together.
+func found(targets []Target) (trials []Trial) {
+	var together Trial
+	for i := range targets {
+		t := TrialOf(targets[i].Limit, targets[i].Found)
+		trials = append(trials, t)
+		together.add(t)
+	}
+	if len(targets) > 1 {
+		trials = append(trials, together)
+	}
+	return trials
+}
+
+// compare judges the requests under each of the trials, and under the limits that were found, several in one pass.
+func (r *run) compare(result *Result) error {
+	trials := slices.Clone(r.Trials)
+	for _, t := range found(result.Targets) {
+		tried := r.Policies.With(&t)
+		if _, err := tried.Compile(); err != nil { // with a total that is lower, for example
+			result.Notes = append(result.Notes, fmt.Sprintf("%s cannot be set beside the other limits: %v", t.Name, err))
+			continue
+		}
+		trials = append(trials, t)
+	}
+	n := r.atOnce()
+	for first := 0; first < len(trials); first += n {
+		some := trials[first:min(first+n, len(trials))]
+		compared, err := r.compareAtOnce(some)
+		if err != nil {
+			return err
+		}
+		result.WhatIf = append(result.WhatIf, compared...)
+	}
+	for i := len(r.Trials); i < len(result.WhatIf); i++ {
+		result.WhatIf[i].Found = true
+	}
+	return nil
+}
+
+func (r *run) compareAtOnce(trials []Trial) (found []WhatIf, err error) {
+	brief := r.Options
+	brief.brief = true
+	engines := make([]*engine, len(trials))
+	for i := range trials {
+		tried := r.Policies.With(&trials[i])
+		compiled, err := tried.Compile()
+		if err != nil {
+			return nil, err
+		}
+		if engines[i], err = newEngine(r.ctx, compiled, &brief, (*spilled)(nil).Answer); err != nil {
+			return nil, err
+		}
+	}
+	what := fmt.Sprintf("compare %d limits", len(trials))
+	if len(trials) == 1 {
+		what = "try " + trials[0].Name
+	}
+	if err := r.again(what, func(req *traffic.Request) {
+		for _, e := range engines {
+			e.take(req)
+		}
+	}); err != nil {
+		return nil, err
+	}
+	for i, e := range engines {
+		e.finish()
+		w := WhatIf{Limit: trials[i].Name, Reach: e.stats.reach(), Counts: e.stats.total()}
+		w.RefusedShare = w.Counts.RefusedShare()
+		found = append(found, w)
+	}
+	return found, nil
+}

@@ -1,0 +1,246 @@
+package simulate_test
+
+import (
+	"fmt"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"oauth-server/internal/check"
+	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/simulate"
+	"oauth-server/internal/simulate/traffic"
+	"oauth-server/internal/testworld"
+)
+
+// script yields requests, and notes what became of them.
+type script struct {
+	all     []traffic.Request
+	next    int
+	answers []string
+	err     error
+}
+
+func (s *script) Next(r *traffic.Request) bool {
+	if s.next == len(s.all) {
+		return false
+	}
+	*r = s.all[s.next]
+	s.next++
+	return true
+}
+
+func (s *script) Answer(r *traffic.Request, a traffic.Answer) {
+	s.answers = append(s.answers, fmt.Sprintf("%v %s%s %v", r.At.Sub(testworld.Noon), r.Client, r.User, a.Outcome))
+}
+
+func (s *script) Err() error { return s.err }
+
+// add adds n requests, from at on, every so often.
+func (s *script) add(at, every time.Duration, n int, r traffic.Request) {
+	for i := range n {
+		r.At = testworld.Noon.Add(at + time.Duration(i)*every)
+		s.all = append(s.all, r)
+	}
+}
+
+func credentials(client string) traffic.Request {
+	return traffic.Request{Client: client, Grant: "client_credentials"}
+}
+
+func refresh(client, user string) traffic.Request {
+	return traffic.Request{Client: client, User: user, Grant: "refresh_token"}
+}
+
+func perMinute(requests int64) []ratelimit.Limit {
+	return []ratelimit.Limit{ratelimit.NewLimit("per-minute", requests, time.Minute)}
+}
+
+func shared(name string, requests int64) []ratelimit.Limit {
+	return []ratelimit.Limit{ratelimit.NewLimit(name, requests, time.Minute)}
+}
+
+// limited are policies with one limit for all.
+func limited(requests int64, edits ...func(*ratelimit.Settings)) simulate.Policies {
+	s := ratelimit.DefaultSettings()
+	s.Default.User, s.Default.Client = perMinute(requests), perMinute(requests)
+	for _, edit := range edits {
+		edit(&s)
+	}
+	return simulate.Policies{Settings: s}
+}
+
+func run(t *testing.T, source traffic.Source, o simulate.Options) *simulate.Result {
+	t.Helper()
+	r, err := simulate.Run(t.Context(), source, o)
+	check.OK(t, err)
+	return r
+}
+
+// TestClients: everything that is reported of a client.
+func TestClients(t *testing.T) {
+	var s script
+	s.add(0, 20*time.Second, 3, credentials("quiet"))
+	failed := credentials("quiet")
+	failed.Failed = true
+	s.add(time.Minute, time.Second, 5, failed)
+	s.add(2*time.Minute, time.Second, 5, refresh("shop", "ada"))
+	s.add(2*time.Minute+10*time.Second, time.Second, 4, refresh("shop", "bob"))
+	s.add(4*time.Minute, time.Minute, 2, refresh("shop", "ada"))
+	r := run(t, &s, simulate.Options{Policies: limited(3)})
+	check.Equal(t, "clients", r.Clients, []simulate.Client{
+		{
+			ClientID: "shop", Counts: simulate.Counts{Requests: 11, Admitted: 8, Denied: 3, Wasted: 6},
+			RefusedShare: 3.0 / 11, WastedShare: 0.75, UsersHit: 2,
+			WorstMinute: &simulate.Minute{At: testworld.Noon.Add(2 * time.Minute), Requests: 9, Refused: 3},
+			// Of ada from 12:02:03 on, until the three before begin to leave the window at 12:03:00.
+			LongestBlocked: 57.001, LongestWait: 57.001, Series: r.Clients[0].Series,
+		},
+		{
+			ClientID: "quiet", Counts: simulate.Counts{Requests: 3, Admitted: 3, Failed: 5, Wasted: 2},
+			WastedShare: 2.0 / 3, Series: r.Clients[1].Series,
+		},
+	})
+	check.Equal(t, "total", r.Total, simulate.Counts{Requests: 14, Admitted: 11, Denied: 3, Failed: 5, Wasted: 8})
+	check.Equal(t, "reach", r.Reach, simulate.Reach{ClientCount: 2, ClientsHit: 1, UsersHit: 2})
+	check.Equal(t, "from", r.From, testworld.Noon)
+	check.Equal(t, "to", r.To, testworld.Noon.Add(5*time.Minute))
+}
+
+// TestOrderOfTheServer: bans, totals, sources, reuse and turns.
+func TestOrderOfTheServer(t *testing.T) {
+	longest, one := ratelimit.MaxWait(10*time.Second), 1
+	address := netip.MustParseAddr("192.0.2.7")
+	from := func(r traffic.Request) traffic.Request {
+		r.Source = address
+		return r
+	}
+	for name, tt := range map[string]struct {
+		policy   ratelimit.Policy
+		requests func(s *script)
+		want     simulate.Counts
+	}{
+		"trusted": {ratelimit.Policy{Trusted: true}, func(s *script) { s.add(0, time.Second, 9, credentials("shop")) }, simulate.Counts{Admitted: 9}},
+		"dry-run": {ratelimit.Policy{Mode: ratelimit.DryRun}, func(s *script) { s.add(0, time.Second, 9, credentials("shop")) }, simulate.Counts{Admitted: 9}},
+		"banned": {
+			ratelimit.Policy{Ban: &ratelimit.Ban{Denials: 2, Within: time.Minute, For: time.Hour, Factor: 1, Max: time.Hour}},
+			func(s *script) {
+				s.add(0, time.Second, 9, credentials("shop"))
+				s.add(time.Hour, time.Second, 10, credentials("shop"))
+			},
+			simulate.Counts{Admitted: 6, Denied: 4, Banned: 9}, // the first 5 requests decide, and after the ban 5 more
+		},
+		"reused": {
+			ratelimit.Policy{OverLimit: ratelimit.OverLimitReuse},
+			func(s *script) {
+				s.add(0, time.Second, 5, credentials("shop"))
+				other := credentials("shop")
+				other.Scope = "b a"
+				s.add(10*time.Second, time.Second, 1, other)
+			},
+			simulate.Counts{Admitted: 3, Reused: 2, Denied: 1},
+		},
+		"total": {
+			ratelimit.Policy{Total: shared("total", 4)},
+			func(s *script) {
+				s.add(0, time.Second, 3, refresh("shop", "ada"))
+				s.add(10*time.Second, time.Second, 3, refresh("shop", "bob"))
+			},
+			simulate.Counts{Admitted: 4, Denied: 2},
+		},
+		"source": {
+			ratelimit.Policy{Source: shared("source", 2)},
+			func(s *script) {
+				s.add(0, time.Second, 3, from(refresh("shop", "ada")))
+				s.add(5*time.Second, time.Second, 2, refresh("shop", "bob")) // not known from where
+			},
+			simulate.Counts{Admitted: 4, Denied: 1},
+		},
+		"waits": {
+			ratelimit.Policy{MaxWait: &longest, MaxWaiting: &one, Client: []ratelimit.Limit{fast(2)}},
+			func(s *script) { s.add(0, 100*time.Millisecond, 4, credentials("shop")) },
+			simulate.Counts{Admitted: 2, Delayed: 1, Denied: 1},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s, p := script{}, limited(3, func(s *ratelimit.Settings) { s.Clients = map[string]ratelimit.Policy{"shop": tt.policy} })
+			tt.requests(&s)
+			got := run(t, &s, simulate.Options{Policies: p}).Total
+			got.Requests, got.Wasted = 0, 0
+			check.Equal(t, "counts", got, tt.want)
+		})
+	}
+}
+
+// TestLifetimeOfTheLog goes before that of the options.
+func TestLifetimeOfTheLog(t *testing.T) {
+	var s script
+	short := credentials("shop")
+	short.Lifetime = 10 * time.Second
+	s.add(0, 20*time.Second, 3, short)
+	check.Equal(t, "wasted", run(t, &s, simulate.Options{}).Total.Wasted, 0)
+	var other script
+	other.add(0, 20*time.Second, 3, credentials("shop"))
+	check.Equal(t, "wasted, of an hour", run(t, &other, simulate.Options{}).Total.Wasted, 2)
+}
+
+// fast is a limit per ten seconds whose frames are short.
+func fast(requests int64) ratelimit.Limit {
+	l := ratelimit.NewLimit("per-10s", requests, 10*time.Second)
+	l.Frames = 10
+	return l
+}
+
+// TestAnswers: they come in the order of the times at which they are sent.
+func TestAnswers(t *testing.T) {
+	longest := ratelimit.MaxWait(10 * time.Second)
+	p := limited(3, func(s *ratelimit.Settings) {
+		s.Default.Client, s.Default.User, s.Default.MaxWait = []ratelimit.Limit{fast(2)}, []ratelimit.Limit{fast(2)}, &longest
+	})
+	var s script
+	s.add(500*time.Millisecond, 0, 3, credentials("a"))
+	s.add(9*time.Second, time.Second, 4, credentials("b"))
+	run(t, &s, simulate.Options{Policies: p})
+	check.Equal(t, "answers", strings.Join(s.answers, ", "),
+		"500ms a 0, 500ms a 0, 9s b 0, 10s b 0, 500ms a 1, 11s b 1, 12s b 1")
+}
+
+// TestEnforced: what is in dry-run, or outside the canary share, is judged as if it was enforced; what is off is not.
+func TestEnforced(t *testing.T) {
+	p := limited(1, func(s *ratelimit.Settings) {
+		s.Mode, s.CanaryPercent = ratelimit.DryRun, 0
+		s.Clients = map[string]ratelimit.Policy{"dry": {Mode: ratelimit.DryRun}, "off": {Mode: ratelimit.Off}}
+	})
+	for name, tt := range map[string]struct {
+		p    simulate.Policies
+		want uint64
+	}{"as configured": {p, 0}, "enforced": {p.Enforced(), 2}} {
+		var s script
+		for _, id := range []string{"dry", "off", "other"} {
+			s.add(0, 0, 2, credentials(id))
+		}
+		check.Equal(t, name, run(t, &s, simulate.Options{Policies: tt.p}).Total.Denied, tt.want)
+	}
+	check.Equal(t, "mode of the copied policy", p.Settings.Clients["dry"].Mode, ratelimit.DryRun)
+}
+
+// TestNotes: what a log does not say, and what did not fit.
+func TestNotes(t *testing.T) {
+	var s script
+	s.add(0, time.Second, 3, refresh("shop", ""))
+	for i := range 200 {
+		s.add(0, 0, 1, credentials(fmt.Sprint("client ", i)))
+	}
+	s.all = s.all[3:]
+	s.add(time.Second, time.Second, 3, refresh("shop", ""))
+	p := limited(9, func(s *ratelimit.Settings) { s.Default.Source = shared("source", 100) })
+	got := run(t, &s, simulate.Options{Policies: p, MaxKeys: 64}).Notes
+	check.Equal(t, "notes", len(got), 3)
+	for i, want := range []string{"203 requests have no address", "3 requests for a user do not say for whom", "found no room for a counter"} {
+		if !strings.Contains(got[i], want) {
+			t.Errorf("note %d is %q, without %q", i, got[i], want)
+		}
+	}
+}

@@ -1,0 +1,137 @@
+package simulate
+
+import (
+	"maps"
+	"slices"
+
+	"oauth-server/internal/simulate/traffic"
+)
+
+// search finds the lowest limit for a share of the requests. How many requests a limit denies does not follow from the
+// peaks, as those that are denied are not counted, so it is tried: several limits in each pass, which divide what is left
+// between one that denies too many and one that does not. It takes for granted that a higher limit does not deny more.
+type search struct {
+	peaks    *peaks
+	policies *Policies
+	share    float64
+	maxKeys  int
+	requests map[day]uint64
+	denied   map[int64]map[day]uint64 // of the limits that were tried
+	atOnce   int                      // limits that are tried in a pass
+}
+
+func newSearch(p *peaks, policies *Policies, share float64, maxKeys, atOnce int) *search {
+	return &search{
+		peaks: p, policies: policies, share: share, maxKeys: maxKeys, atOnce: atOnce, requests: map[day]uint64{},
+		denied: map[int64]map[day]uint64{p.highest(): {}}, // as no request needs more
+	}
+}
+
+// noDay is left out where none is.
+const noDay day = -1 << 31
+
+// untouched is how many requests a limit that was tried does not deny, and how many there are, without a day.
+func (s *search) untouched(limit int64, without day) (left, all uint64) {
+	for d, n := range s.requests {
+		if d != without {
+			left, all = left+n-s.denied[limit][d], all+n
+		}
+	}
+	return left, all
+}
+
+// bounds are the highest limit that is known to deny too many requests without a day, 0 if there is none, and the lowest
+// that is known not to.
+func (s *search) bounds(without day) (low, high int64) {
+	high = s.peaks.highest()
+	for limit := range s.denied {
+		left, all := s.untouched(limit, without)
+		if left >= atLeast(s.share, all) {
+			high = min(high, limit)
+		}
+	}
+	for limit := range s.denied {
+		if left, all := s.untouched(limit, without); limit < high && left < atLeast(s.share, all) {
+			low = max(low, limit)
+		}
+	}
+	return low, high
+}
+
+// days are those that are left out, one by one, after none.
+func (s *search) days() []day {
+	all := []day{noDay}
+	if n := len(s.peaks.days); n > 1 && n <= maxDays {
+		all = append(all, slices.Sorted(maps.Keys(s.peaks.days))...)
+	}
+	return all
+}
+
+// next are the limits to be tried next; none if all answers are known.
+func (s *search) next() []int64 {
+	var open [][2]int64
+	for _, d := range s.days() {
+		if low, high := s.bounds(d); high-low > 1 {
+			open = append(open, [2]int64{low, high})
+		}
+	}
+	asked := map[int64]bool{}
+	for _, of := range open[:min(len(open), s.atOnce)] {
+		parts := int64(s.atOnce/min(len(open), s.atOnce)) + 1
+		for i := int64(1); i < parts; i++ {
+			if limit := of[0] + (of[1]-of[0])*i/parts; limit > of[0] {
+				asked[limit] = true
+			}
+		}
+		if mid := (of[0] + of[1]) / 2; len(asked) == 0 {
+			asked[mid] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(asked))
+}
+
+// try has the limits judge the requests of a source.
+func (s *search) try(limits []int64, each func(func(*traffic.Request)) error) error {
+	tried := make([]*alone, len(limits))
+	for i, limit := range limits {
+		form := s.peaks.form.with(limit)
+		a, err := newAlone(s.policies, &form.Limit, s.maxKeys)
+		if err != nil {
+			return err
+		}
+		tried[i], s.denied[limit] = a, map[day]uint64{}
+	}
+	clear(s.requests)
+	return each(func(r *traffic.Request) {
+		for i, a := range tried {
+			k, e, does := a.concerns(r)
+			if !does {
+				return
+			}
+			today := dayOf(r.At)
+			if i == 0 {
+				s.requests[today]++
+			}
+			if d := a.take(r.At, k, e); d.Rejected() {
+				s.denied[limits[i]][today]++
+			}
+		}
+	})
+}
+
+// target is the answer, once all limits that are asked for were tried.
+func (s *search) target() Target {
+	t := Target{Share: s.share, Of: OfRequests}
+	_, t.Requests = s.bounds(noDay)
+	t.Untouched, t.Count = s.untouched(t.Requests, noDay)
+	for _, limit := range slices.Sorted(maps.Keys(s.denied)) {
+		left, _ := s.untouched(limit, noDay)
+		t.Curve = append(t.Curve, Point{limit, left})
+	}
+	s.peaks.complete(&t)
+	for _, d := range s.days()[1:] {
+		_, requests := s.bounds(d)
+		t.addDay(d, requests)
+	}
+	return t
+}

@@ -1,0 +1,127 @@
+package workload
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"time"
+)
+
+// The kinds of traffic.
+const (
+	Poisson   = "poisson"
+	Pareto    = "pareto"
+	LogNormal = "lognormal"
+	Wander    = "wander"
+	Edge      = "edge"
+	Spikes    = "spikes"
+	Zipf      = "zipf"
+	Attack    = "attack"
+	Mix       = "mix"
+)
+
+// Kind is a kind of traffic.
+type Kind struct {
+	Name, About string
+
+	number, least int // of clients: usual, and the fewest
+	rate          float64
+	duration      time.Duration
+	calls         float64 // of each client on average, from which the usual duration follows; 0: duration is it
+	streams       func(s *Spec) []stream
+}
+
+// Kinds returns all kinds.
+func Kinds() []Kind {
+	return []Kind{
+		{Poisson, "calls at random times, independent of each other, at the rate for each client", 1, 1, 1, 24 * time.Hour, 0, poissonStreams},
+		{Pareto, "pauses between calls of a client from a Pareto distribution (shape 1.5): most are short, some very long", 1, 1, 1, 24 * time.Hour, 0, paretoStreams},
+		{LogNormal, "pauses from a log-normal distribution (sigma 1.5): bursts and pauses", 1, 1, 1, 24 * time.Hour, 0, logNormalStreams},
+		{Wander, "calls at random times at a rate that wanders about the given one within minutes", 1, 1, 1, time.Hour, 0, wanderStreams},
+		{Edge, "a client that makes the most of where frames begin: as many calls as the limit at the end of a window, a hundred a second through " +
+			"the next, then a pause; the rate does not matter", 1, 1, 1, time.Hour, 0, edgeStreams},
+		{Spikes, "calls at random times, and in the seconds after each full hour three times the limit of each client besides", 50, 1, 0.3, 6 * time.Hour, 0, spikeStreams},
+		{Zipf, "users of clients, of which few call often and many seldom (Zipf, exponent 1.1, both); the rate is that of the busiest user", 1000, 1, 2, time.Hour, 0, zipfStreams},
+		{Attack, "calls at random times, and in the middle third of the time one client more, at 50 times the limit", 50, 1, 0.5, time.Hour, 0, attackStreams},
+		{
+			Mix, "many sources, as a large proxy sees them: rates from a log-normal distribution (sigma 1), bursts and pauses, and one source in 27,000 " +
+				"at 3 to 10 times the limit; the rate is the mean of the others. Of those below half of the limit one in a hundred is simulated, and counted a hundred times",
+			270_000, 1000, 0.02, 0, mixCalls, mixStreams,
+		},
+	}
+}
+
+// mixCalls is a quarter of what Cloudflare counted, 400 million requests of 270,000 sources: a quarter of the time.
+const mixCalls = 100e6 / 270e3
+
+// each makes a stream for each client, from what makes the pauses of one: a random pause with a mean, in nanoseconds.
+func (s *Spec) each(pause func(r *rand.Rand, mean float64) float64) []stream {
+	mean := s.interval(s.Rate)
+	streams := make([]stream, s.Number)
+	for i := range streams {
+		streams[i] = paused(s.random(i), mean, clientName(i), pause)
+	}
+	return streams
+}
+
+// paused makes the stream of one client.
+func paused(r *rand.Rand, mean float64, client string, pause func(r *rand.Rand, mean float64) float64) stream {
+	next := func(at int64) int64 { return later(at, pause(r, mean)) }
+	return stream{at: next(0), next: next, who: itself(client)}
+}
+
+func clientName(i int) string { return fmt.Sprintf("client-%04d", i+1) }
+
+// later returns a time after another one, by a pause that may be very long.
+func later(at int64, pause float64) int64 {
+	if pause >= float64(never) {
+		return never
+	}
+	return min(at+int64(pause), never)
+}
+
+func exponential(r *rand.Rand, mean float64) float64 { return r.ExpFloat64() * mean }
+
+func poissonStreams(s *Spec) []stream { return s.each(exponential) }
+
+// paretoShape is that of pauses. Below 2 their variance is infinite, as was measured of pauses in the traffic of
+// networks (Paxson and Floyd, Wide-Area Traffic: The Failure of Poisson Modeling, 1995).
+const paretoShape = 1.5
+
+func paretoStreams(s *Spec) []stream {
+	return s.each(func(r *rand.Rand, mean float64) float64 {
+		shortest := mean * (paretoShape - 1) / paretoShape
+		return shortest / math.Pow(1-r.Float64(), 1/paretoShape)
+	})
+}
+
+// logNormalSigma is the standard deviation of the logarithm of pauses.
+const logNormalSigma = 1.5
+
+func logNormalStreams(s *Spec) []stream { return s.each(logNormal) }
+
+func logNormal(r *rand.Rand, mean float64) float64 {
+	return mean * math.Exp(logNormalSigma*r.NormFloat64()-logNormalSigma*logNormalSigma/2)
+}
+
+// What the rate of wandering calls is like: an Ornstein-Uhlenbeck process of its logarithm.
+const (
+	wanderSigma = 0.35
+	wanderTime  = 2 * time.Minute
+)
+
+func wanderStreams(s *Spec) []stream {
+	streams := make([]stream, s.Number)
+	for i := range streams {
+		r, mean := s.random(i), s.interval(s.Rate)
+		x := 0.0
+		next := func(at int64) int64 {
+			pause := r.ExpFloat64() * mean / math.Exp(x-wanderSigma*wanderSigma/2)
+			keep := math.Exp(-pause / float64(wanderTime))
+			x = x*keep + wanderSigma*math.Sqrt(1-keep*keep)*r.NormFloat64()
+			return later(at, pause)
+		}
+		streams[i] = stream{at: next(0), next: next, who: itself(clientName(i))}
+	}
+	return streams
+}

@@ -1,0 +1,90 @@
+package workload
+
+import (
+	"math/rand/v2"
+	"time"
+
+	"oauth-server/internal/simulate/traffic"
+)
+
+// never is the time of the next call of a stream that has ended.
+const never = int64(1) << 62
+
+// stream is calls in the order of their time, of one client or of several. Times are nanoseconds from Start.
+type stream struct {
+	at   int64
+	next func(at int64) int64                // the time of the call after that at a time, not before it
+	who  func() (client, user, grant string) // whose the call is
+	// weight is how many calls each stands for, where only a sample is made; 0 and 1: for itself.
+	weight int64
+}
+
+// merged is streams in the order of their calls. Of calls at one time, the stream that is first in the heap is first,
+// which is the same one in every run.
+type merged struct {
+	heap     []stream // the earliest first
+	end      int64
+	lifetime time.Duration
+	weight   int64 // of the last call
+}
+
+// merge merges streams until a time.
+func merge(streams []stream, duration, lifetime time.Duration) *merged {
+	m := &merged{heap: streams, end: int64(duration), lifetime: lifetime}
+	for i := len(streams)/2 - 1; i >= 0; i-- {
+		m.down(i)
+	}
+	return m
+}
+
+// Next implements [traffic.Source].
+func (m *merged) Next(r *traffic.Request) bool {
+	s := &m.heap[0]
+	at := s.at
+	if at >= m.end {
+		return false
+	}
+	*r = traffic.Request{At: Start.Add(time.Duration(at)), Lifetime: m.lifetime}
+	r.Client, r.User, r.Grant = s.who()
+	m.weight = max(s.weight, 1)
+	s.at = s.next(at)
+	m.down(0)
+	return true
+}
+
+// Weight returns how many requests the one that Next yielded last stands for.
+func (m *merged) Weight() int64 { return m.weight }
+
+// Answer implements [traffic.Source].
+func (m *merged) Answer(*traffic.Request, traffic.Answer) {}
+
+// Err implements [traffic.Source].
+func (m *merged) Err() error { return nil }
+
+// down moves a stream to where it belongs below its place in the heap.
+func (m *merged) down(i int) {
+	h := m.heap
+	for {
+		least := i
+		for child := 2*i + 1; child <= 2*i+2 && child < len(h); child++ {
+			if h[child].at < h[least].at {
+				least = child
+			}
+		}
+		if least == i {
+			return
+		}
+		h[i], h[least] = h[least], h[i]
+		i = least
+	}
+}
+
+// random returns the random numbers of a stream. Each has its own, so that a stream is the same whatever the others are.
+func (s *Spec) random(stream int) *rand.Rand {
+	return rand.New(rand.NewPCG(s.Seed, uint64(stream))) //nolint:gosec // G404: traffic is to be the same for a seed
+}
+
+// itself returns who calls in a stream of a client itself.
+func itself(client string) func() (string, string, string) {
+	return func() (string, string, string) { return client, "", "client_credentials" }
+}

@@ -1,0 +1,230 @@
+package workload_test
+
+import (
+	"math"
+	"slices"
+	"testing"
+	"time"
+
+	"oauth-server/internal/check"
+	"oauth-server/internal/simulate/traffic"
+	"oauth-server/internal/simulate/workload"
+)
+
+// source makes traffic, or ends the test.
+func source(t *testing.T, s workload.Spec) traffic.Source {
+	t.Helper()
+	src, err := workload.New(s)
+	check.OK(t, err)
+	return src
+}
+
+// all returns the requests of which every one is admitted.
+func all(t *testing.T, s workload.Spec) (out []traffic.Request) {
+	t.Helper()
+	src := source(t, s)
+	var r traffic.Request
+	for src.Next(&r) {
+		out = append(out, r)
+		src.Answer(&r, traffic.Answer{Outcome: traffic.Admitted})
+	}
+	check.OK(t, src.Err())
+	return out
+}
+
+// small is a short simulation of a kind.
+func small(kind string) workload.Spec {
+	s := workload.Spec{Traffic: kind, Duration: 2 * time.Hour, Seed: 7}
+	if kind == workload.Mix {
+		s.Number = 10_000
+	}
+	return s
+}
+
+// TestKinds: all kinds make requests in the order of their time until the end, the same ones for the same seed.
+func TestKinds(t *testing.T) {
+	t.Parallel()
+	for _, k := range workload.Kinds() {
+		t.Run(k.Name, func(t *testing.T) {
+			t.Parallel()
+			s := small(k.Name)
+			first := all(t, s)
+			check.Equal(t, "some requests", len(first) > 1000, true)
+			last := workload.Start
+			for _, r := range first {
+				if r.At.Before(last) || !r.At.Before(workload.Start.Add(s.Duration)) {
+					t.Fatalf("a request at %v, after one at %v", r.At, last)
+				}
+				last = r.At
+			}
+			check.Equal(t, "lifetime", first[0].Lifetime, time.Hour)
+			check.Equal(t, "the same seed", slices.Equal(all(t, s), first), true)
+			s.Seed = 8
+			check.Equal(t, "another seed", slices.Equal(all(t, s), first), k.Name == workload.Edge)
+		})
+	}
+}
+
+// pauses returns mean and variation coefficient of the pauses between requests.
+func pauses(all []traffic.Request) (mean, variation float64) {
+	var sum, squares float64
+	for i := range all[1:] {
+		p := all[i+1].At.Sub(all[i].At).Seconds()
+		sum, squares = sum+p, squares+p*p
+	}
+	n := float64(len(all) - 1)
+	mean = sum / n
+	return mean, math.Sqrt(squares/n-mean*mean) / mean
+}
+
+// about ends the test unless got is within a part of want.
+func about(t *testing.T, what string, got, want, part float64) {
+	t.Helper()
+	if math.Abs(got-want) > part*want {
+		t.Errorf("%s = %v, want about %v", what, got, want)
+	}
+}
+
+// TestRates: twice a limit of 30 a minute is a request a second, however the pauses are distributed. Those of Poisson
+// arrivals are as their mean; tails that are heavier vary more.
+func TestRates(t *testing.T) {
+	t.Parallel()
+	s := workload.Spec{Rate: 2, Requests: 30, Window: time.Minute, Duration: 30 * time.Hour, Seed: 1}
+	for kind, least := range map[string]float64{workload.Poisson: 0.98, workload.Pareto: 2, workload.LogNormal: 2, workload.Wander: 1.01} {
+		s.Traffic = kind
+		mean, variation := pauses(all(t, s))
+		about(t, kind+": pause", mean, 1, 0.1)
+		if variation < least || kind == workload.Poisson && variation > 1.02 {
+			t.Errorf("%s: the pauses vary by %v of their mean", kind, variation)
+		}
+	}
+}
+
+// TestEdge: as many requests as the limit in the last tenth of a second of a minute, then a hundred a second for a minute.
+func TestEdge(t *testing.T) {
+	t.Parallel()
+	in := map[int]int{} // by the tenth of a second
+	for _, r := range all(t, workload.Spec{Traffic: workload.Edge, Duration: 6 * time.Minute}) {
+		in[int(r.At.Sub(workload.Start)/(100*time.Millisecond))]++
+	}
+	check.Equal(t, "before the minute", in[598], 0)
+	check.Equal(t, "the end of the minute", in[599], 100)
+	check.Equal(t, "the next minute", in[600], 10)
+	check.Equal(t, "its end", in[1199], 10)
+	check.Equal(t, "the pause", in[1200], 0)
+	check.Equal(t, "the next round", in[1800+599], 100)
+}
+
+// TestSpikes: in the seconds after a full hour each client calls for three limits besides.
+func TestSpikes(t *testing.T) {
+	t.Parallel()
+	s := workload.Spec{Traffic: workload.Spikes, Number: 10, Requests: 20, Window: time.Minute, Rate: 0.3, Duration: 4 * time.Hour}
+	in := map[int]int{}
+	for _, r := range all(t, s) {
+		if since := r.At.Sub(workload.Start); since%time.Hour < 20*time.Second {
+			in[int(since/time.Hour)]++
+		}
+	}
+	check.Equal(t, "at the start", in[0] < 60, true)
+	for hour := 1; hour <= 3; hour++ {
+		about(t, "after a full hour", float64(in[hour]), 10*3*20+20, 0.04)
+	}
+}
+
+// TestZipf: the busiest user has the rate, and clients are by their rank.
+func TestZipf(t *testing.T) {
+	t.Parallel()
+	s := workload.Spec{Traffic: workload.Zipf, Number: 200, Requests: 60, Window: time.Minute, Rate: 2, Duration: time.Hour}
+	users, clients := map[[2]string]int{}, map[string]int{}
+	for _, r := range all(t, s) {
+		users[[2]string{r.Client, r.User}]++
+		clients[r.Client]++
+	}
+	about(t, "the busiest user", float64(users[[2]string{"client-0001", "user-001"}]), 7200, 0.05)
+	about(t, "rank 2 to 1", float64(clients["client-0002"])/float64(clients["client-0001"]), math.Pow(2, -1.1), 0.05)
+	about(t, "rank 10 to 1", float64(clients["client-0010"])/float64(clients["client-0001"]), math.Pow(10, -1.1), 0.1)
+}
+
+// TestAttack: one client has 50 limits in each window of the middle third, and the others what they always have.
+func TestAttack(t *testing.T) {
+	t.Parallel()
+	s := workload.Spec{Traffic: workload.Attack, Number: 5, Rate: 0.5, Duration: time.Hour}
+	of := map[string]int{}
+	for _, r := range all(t, s) {
+		of[r.Client]++
+		if since := r.At.Sub(workload.Start); r.Client == "attacker" && (since < 20*time.Minute || since >= 40*time.Minute) {
+			t.Fatalf("an attack at %v", r.At)
+		}
+	}
+	check.Equal(t, "clients", len(of), 6)
+	about(t, "the attacker", float64(of["attacker"]), 50*100*20, 0.02)
+	about(t, "another", float64(of["client-0003"]), 0.5*100*60, 0.06)
+}
+
+// TestMix: the requests that are made stand for those of all sources. All sources near the limit are there, and those
+// that are abusive.
+func TestMix(t *testing.T) {
+	t.Parallel()
+	s := workload.Spec{Traffic: workload.Mix, Requests: 600, Window: time.Minute, Number: 54_000, Rate: 0.023, Duration: 10 * time.Minute}
+	src := source(t, s).(interface {
+		traffic.Source
+		Weight() int64
+	})
+	in, sampled := map[string]float64{}, 0.0 // in limits
+	var r traffic.Request
+	for src.Next(&r) {
+		in[r.Client] += 1.0 / 6000
+		if src.Weight() > 1 {
+			check.Equal(t, "weight", src.Weight(), 100)
+			sampled += 100.0 / 6000
+		}
+	}
+	about(t, "the mean of those far below", sampled/54_000, 0.023, 0.1)
+	near, abusive := 0, 0
+	for _, limits := range in {
+		if limits > 2.5 {
+			abusive++
+		} else if limits > 0.6 {
+			near++
+		}
+	}
+	check.Equal(t, "abusive", abusive, 2)
+	check.Equal(t, "one in 10,000 has more than 0.6 limits", near > 0 && near < 20, true)
+}
+
+// TestMemory: a source needs none for each request.
+func TestMemory(t *testing.T) {
+	for _, kind := range []string{workload.Poisson, workload.Zipf, workload.Spikes, workload.Mix} {
+		s := small(kind)
+		s.Duration = 300 * 24 * time.Hour
+		src := source(t, s)
+		var r traffic.Request
+		if n := testing.AllocsPerRun(5000, func() { src.Next(&r) }); n > 0 {
+			t.Errorf("%s: %v allocations for each request", kind, n)
+		}
+	}
+}
+
+// TestBadSpecs: all that is wrong is said, with the field.
+func TestBadSpecs(t *testing.T) {
+	t.Parallel()
+	_, err := workload.New(workload.Spec{
+		Traffic: "poissonn", Clients: "rude", Requests: -1, Window: -time.Second, Rate: math.NaN(), Lifetime: -1,
+	})
+	for _, want := range []string{
+		`traffic: there is no kind "poissonn"; there are [poisson`, `clients: there is no behaviour "rude"; there are [ignore`,
+		"requests: -1 is not at least 1", "window: -1s is not at least a millisecond", "lifetime: -1ns is not at least a second",
+	} {
+		check.ErrorSays(t, err, want)
+	}
+	for want, s := range map[string]workload.Spec{
+		"rate: NaN is not above 0":                 {Rate: math.NaN()},
+		"rate: -1 is not above 0":                  {Rate: -1},
+		"number: 7 is not between 1000 and 100000": {Traffic: workload.Mix, Number: 7},
+		"number: -1 is not between 1 and 1000000":  {Number: -1},
+		"duration: 1ms is not between":             {Duration: time.Millisecond},
+	} {
+		_, err := workload.New(s)
+		check.ErrorSays(t, err, want)
+	}
+}

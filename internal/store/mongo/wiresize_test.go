@@ -1,0 +1,65 @@
+package mongo
+
+import (
+	"strconv"
+	"testing"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"oauth-server/internal/check"
+	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/simulate/cluster"
+	"oauth-server/internal/syncer"
+)
+
+// TestSimulatedSizes: what a simulated cluster takes for the size of writes and documents is what goes over the wire, but
+// for what the commands have around it.
+func TestSimulatedSizes(t *testing.T) {
+	t.Parallel()
+	near := func(what string, estimate int64, wire any) {
+		t.Helper()
+		b, err := bson.Marshal(wire)
+		check.OK(t, err)
+		if d := float64(estimate) / float64(len(b)); d < 0.93 || d > 1.07 {
+			t.Errorf("%s: %d bytes are taken for %d", what, estimate, len(b))
+		}
+	}
+	ids := []ratelimit.CounterID{{ClientID: "client", Username: "user-123456"}, {ClientID: "a-longer-client-id", Username: "someone@example.com", Limit: "per-second"}}
+	frames := []ratelimit.FrameCount{{Name: 1_800_000_000, Count: 3}, {Name: 1_800_000_060, Count: 1}}
+	for _, id := range ids {
+		for _, versioned := range []bool{true, false} {
+			for n := 1; n <= len(frames); n++ {
+				w := syncer.Write{
+					Versioned: versioned, Version: 5, Etag: 1 << 61, NewEtag: 1 << 60, Writer: "0123456789abcdef", Seq: 1 << 60, Frame: 60_000,
+					Delta: frames[:n], Expire: time.Unix(1_800_000_300, 0), Remove: ratelimit.Removal{Writers: []ratelimit.WriterSeq{{Writer: "0123456789abcdee", Seq: 1 << 59}}[:n%2]},
+				}
+				it := syncer.Item{ID: id, Write: &w}
+				near("write", cluster.WriteBytes(&it), bson.D{{Key: "q", Value: counterFilter(id, &w)}, {Key: "u", Value: counterUpdate(&w)}, {Key: "upsert", Value: true}})
+			}
+		}
+		for n := range len(frames) + 1 {
+			r := &syncer.Record{ID: id, Frames: frames[:n], Writers: map[string]int64{}}
+			writers, stored := bson.D{}, bson.D{}
+			for i := range 4 * n {
+				name := "0123456789abcde" + string(rune('a'+i))
+				r.Writers[name] = 1 << 60
+				writers = append(writers, bson.E{Key: name, Value: int64(1 << 60)})
+			}
+			for _, f := range r.Frames {
+				stored = append(stored, bson.E{Key: strconv.FormatInt(f.Name, 10), Value: f.Count})
+			}
+			asked := bson.D{{Key: "0", Value: counterID(id)}}
+			near("document", cluster.ReadBytes(&syncer.Item{ID: id, Read: true}, r), bson.D{
+				{Key: "_id", Value: counterID(id)},
+				{Key: "version", Value: int64(7)},
+				{Key: "etag", Value: int64(1 << 60)},
+				{Key: "frame", Value: int64(60_000)},
+				{Key: "writers", Value: writers},
+				{Key: "expire", Value: time.Now()},
+				{Key: counts, Value: stored},
+				{Key: "asked", Value: asked},
+			})
+		}
+	}
+}

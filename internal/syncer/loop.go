@@ -1,0 +1,175 @@
+package syncer
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"oauth-server/internal/ratelimit"
+)
+
+// This file is what waits: for the time at which an exchange is due, and for the store. It takes its
+// goroutines, timers and deadlines from Config.Scheduler, and so does all else in this package, but for
+// one: that the context of Stop ends calls under way (Stop, within) is by context.AfterFunc. In simulated
+// time that does nothing: such calls last until their own deadlines.
+
+// maxCalls is how many exchanges of a queue may be under way at once. Another one begins only when
+// the latest has taken longer than overlap.
+const (
+	maxCalls = 4
+	overlap  = 20 * time.Millisecond
+)
+
+// minWait keeps a loop from spinning while its next entry is due and cannot be taken.
+const minWait = time.Millisecond
+
+// exchangeLoop collects the counters that need an exchange, and exchanges them when they are due. It
+// returns nil when ctx ends.
+func (s *Syncer) exchangeLoop(ctx context.Context) error {
+	pace := newPace(s.cfg.Interval, s.elapsed())
+	calls, leases := &calls{running: s.on.NewTasks()}, &calls{running: s.on.NewTasks()}
+	defer calls.wait()
+	defer leases.wait()
+	var plans []ratelimit.Plan
+	for goesOn := true; goesOn; {
+		plans = s.sync.Due(s.clock.Now(), plans[:0])
+		for i := range plans {
+			s.schedule(plans[i], 0)
+		}
+		pace.adjust(s.elapsed(), plans)
+		rest := min(s.dispatch(ctx, s.queue, calls), s.dispatch(ctx, s.leases, leases))
+		goesOn = s.wake.Wait(ctx, min(rest, pace.wait(s.elapsed())))
+	}
+	return nil
+}
+
+// dispatch starts the exchanges of a queue that are due, as many as may be under way, and returns
+// after how long it must be called again at the latest.
+func (s *Syncer) dispatch(ctx context.Context, q *dueQueue, c *calls) time.Duration {
+	for {
+		due, some := q.nextDue()
+		if !some {
+			return time.Hour
+		}
+		if wait := due - s.elapsed(); wait > 0 {
+			return wait
+		}
+		if wait := c.delay(s.elapsed()); wait > 0 {
+			return wait
+		}
+		entries := q.pop(s.elapsed())
+		if len(entries) == 0 {
+			return minWait
+		}
+		c.begin(s.elapsed(), func() { s.guardedExchange(ctx, entries) }, q.wake)
+	}
+}
+
+// guardedExchange makes an exchange that must not end the process: its error or panic is counted,
+// and its counters are planned anew.
+func (s *Syncer) guardedExchange(ctx context.Context, entries []entry) {
+	_ = s.loops.Guard(ctx, "exchange", func(ctx context.Context) error { return s.exchange(ctx, entries) })
+}
+
+// Flush exchanges the counters of keys once and at once, and so writes their unflushed counts. They may
+// be [MaxBatch] counters in all. A conflict is no error: the key is written again later. It is for tests
+// and simulations that need one exchange at a time, without Start.
+func (s *Syncer) Flush(ctx context.Context, keys ...ratelimit.Key) error {
+	return s.exchange(ctx, s.entriesOf(keys, false))
+}
+
+// Refresh is [Syncer.Flush] without writes: it reads the documents at once.
+func (s *Syncer) Refresh(ctx context.Context, keys ...ratelimit.Key) error {
+	return s.exchange(ctx, s.entriesOf(keys, true))
+}
+
+// entriesOf returns queue entries for the counters of keys.
+func (s *Syncer) entriesOf(keys []ratelimit.Key, readOnly bool) (entries []entry) {
+	for _, k := range keys {
+		for _, p := range s.sync.Of(k) {
+			s.health.planned(p.Ticket)
+			entries = append(entries, entry{ticket: p.Ticket, readOnly: readOnly})
+		}
+	}
+	return entries
+}
+
+// exchange makes the round trips for the counters of the entries, one of them for strict limits if
+// there are any. Errors are counted and pause the queue.
+func (s *Syncer) exchange(ctx context.Context, entries []entry) error {
+	defer s.trips.begin()()
+	x, leases := s.begin(entries)
+	if len(x.tasks) == 0 {
+		return s.roundTrip(ctx, leases)
+	}
+	if len(leases.tasks) == 0 {
+		return s.roundTrip(ctx, x)
+	}
+	other := s.on.NewTasks()
+	defer other.Wait()
+	other.Go(func() {
+		_ = s.loops.Guard(ctx, "exchange", func(ctx context.Context) error { return s.roundTrip(ctx, leases) })
+	})
+	return s.roundTrip(ctx, x)
+}
+
+// roundTrip calls the store for the tasks of x and completes them. After a panic it completes them as
+// unknown, and panics again.
+func (s *Syncer) roundTrip(ctx context.Context, x *roundTrip) error {
+	if len(x.tasks) == 0 {
+		return nil
+	}
+	defer func() {
+		if v := recover(); v != nil {
+			s.completeAfterPanic(x)
+			panic(v)
+		}
+	}()
+	results, err := s.call(ctx, x)
+	s.complete(x, results, err)
+	return err
+}
+
+// call calls the store, with a deadline that grows with the number of items, but for strict limits,
+// and records the call. It returns one result per item. A loop that stops lets a call end by itself, so that its outcome
+// is known; only the deadline of Stop aborts it.
+func (s *Syncer) call(ctx context.Context, x *roundTrip) ([]Result, error) {
+	end := s.health.underWay(x.began, x.writes > 0, func() { s.outage.begin(x.began, s.elapsed()) })
+	defer end() // also after a panic
+	var results []Result
+	timeout := s.cfg.Timeout + time.Duration(len(x.items))*s.cfg.TimeoutPerItem
+	if x.lease { // a lost reply must not keep keys without permits for long
+		timeout = min(s.cfg.Timeout, s.health.lateAfter())
+	}
+	took, err := s.within(ctx, timeout, func(ctx context.Context) (err error) {
+		results, err = s.store.Exchange(ctx, x.items)
+		return err
+	})
+	end()
+	if len(results) != len(x.items) {
+		if err == nil {
+			err = fmt.Errorf("syncer: the store returned %d results for %d items", len(results), len(x.items))
+		}
+		results = make([]Result, len(x.items))
+		for i := range results {
+			results[i].Err = err
+		}
+	}
+	s.recordExchange(x, results, took, err)
+	return results, err
+}
+
+// withTimeout calls f with a deadline for n items, and returns how long it took and its error.
+func (s *Syncer) withTimeout(ctx context.Context, n int, f func(context.Context) error) (time.Duration, error) {
+	return s.within(ctx, s.cfg.Timeout+time.Duration(n)*s.cfg.TimeoutPerItem, f)
+}
+
+// within is withTimeout with another timeout.
+func (s *Syncer) within(ctx context.Context, timeout time.Duration, f func(context.Context) error) (time.Duration, error) {
+	ctx, cancel := s.on.WithTimeout(context.WithoutCancel(ctx), timeout)
+	defer cancel()
+	defer context.AfterFunc(s.aborted, cancel)() //nolint:contextcheck // ends with the process, not with the call
+	began := s.elapsed()
+	err := f(ctx)
+	return s.elapsed() - began, err
+}

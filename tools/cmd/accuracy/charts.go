@@ -1,0 +1,153 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"image/color"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"oauth-server/internal/chart"
+	"oauth-server/internal/simulate/algorithm"
+	"oauth-server/internal/simulate/workload"
+)
+
+// The charts, below the root.
+const (
+	loadChart    = "docs/pictures/accuracy-load.svg"
+	criteoChart  = "docs/pictures/accuracy-criteo.svg"
+	spikesChart  = "docs/pictures/accuracy-spikes.svg"
+	retriesChart = "docs/pictures/accuracy-retries.svg"
+)
+
+func (p *program) draw(ctx context.Context) error {
+	if err := p.drawLoads(); err != nil {
+		return fmt.Errorf("%s: %w", loadChart, err)
+	}
+	if err := p.drawCriteo(ctx); err != nil {
+		return fmt.Errorf("%s: %w", criteoChart, err)
+	}
+	return p.drawSpikes(ctx)
+}
+
+// bar is what the share of wrong decisions is to be, in percent.
+const bar = 0.01
+
+// drawLoads draws the share of wrong decisions by the load, from the tables.
+func (p *program) drawLoads() error {
+	c := chart.Chart{
+		Title: "Wrong decisions by the load", Subtitle: "Poisson traffic, all requests counted: the estimate is on the other side of the limit than the count",
+		X: chart.Axis{Label: "load, in limits", Min: 0.6, Max: 1.4}, Y: chart.Axis{Label: "% of requests", Scale: chart.Log, Min: 0.001, Max: 100},
+	}
+	for _, from := range []struct{ section, limit string }{{"load", "100"}, {"load-1000", "1000"}} {
+		for _, name := range []string{algorithm.Sliding, algorithm.SlidingFrames(2)} {
+			s := chart.Series{Name: name + ", " + from.limit + " a minute", Dots: true}
+			for _, load := range strings.Split(loads, ",") {
+				x, err := figure(load)
+				if err != nil {
+					return err
+				}
+				cell, err := p.printed[from.section].cell("WRONG", fmt.Sprintf("%.2fx", x), name)
+				if err != nil {
+					return err
+				}
+				y, err := figure(cell)
+				if err != nil {
+					return err
+				}
+				s.Points = append(s.Points, chart.Point{X: x, Y: y})
+			}
+			c.Series = append(c.Series, s)
+		}
+	}
+	c.Series = append(c.Series, chart.Series{Name: fmt.Sprintf("%v %%", bar), Points: []chart.Point{{X: 0.6, Y: bar}, {X: 1.4, Y: bar}}, Dash: chart.Dashed, Color: chart.Red})
+	return c.Write(filepath.Join(p.root, loadChart))
+}
+
+// compared is what the command prints with -o json.
+type compared struct {
+	Comparisons []struct {
+		Clients    string
+		Algorithms []algorithm.Result
+	}
+}
+
+// over returns a series over time, from the values of intervals: of counts at their start, of the state at their end.
+func over[T int64 | float64](values []T, seconds float64, state bool) (points []chart.Point) {
+	at := chart.Seconds(workload.Start)
+	if state {
+		at += seconds
+	}
+	for _, v := range values {
+		points = append(points, chart.Point{X: at, Y: float64(v)})
+		at += seconds
+	}
+	return points
+}
+
+// between returns the points of some minutes.
+func between(points []chart.Point, from, to time.Duration) (some []chart.Point) {
+	start := chart.Seconds(workload.Start)
+	for _, at := range points {
+		if at.X >= start+from.Seconds() && at.X <= start+to.Seconds() {
+			some = append(some, at)
+		}
+	}
+	return some
+}
+
+// drawCriteo draws estimates and the exact count, as in Criteo's article.
+func (p *program) drawCriteo(ctx context.Context) error {
+	var out compared
+	if err := p.json(ctx, algorithms+"--traffic wander --algorithm fixed,sliding,sliding-4 --series --duration 20m", &out); err != nil {
+		return err
+	}
+	titles := []string{"Fixed window of 60 s", "Sliding window: the present and the last window of 60 s", "Sliding window: five windows of 15 s"}
+	var charts []*chart.Chart
+	for i, r := range out.Comparisons[0].Algorithms {
+		exact := between(over(r.Series.Exact, r.Series.Seconds, true), 5*time.Minute, 15*time.Minute)
+		charts = append(charts, &chart.Chart{
+			Title: titles[i], X: chart.Axis{Scale: chart.Time}, Y: chart.Axis{Label: "requests in the last minute"}, Height: 170,
+			Series: []chart.Series{
+				{Name: "exact", Points: exact, Color: color.RGBA{0x9a, 0xa0, 0xa8, 0xff}},
+				{Name: "estimate", Points: between(over(r.Series.Estimate, r.Series.Seconds, true), 5*time.Minute, 15*time.Minute), Color: chart.Palette(1)},
+				{Name: "100", Points: []chart.Point{{X: exact[0].X, Y: 100}, {X: exact[len(exact)-1].X, Y: 100}}, Dash: chart.Dashed, Color: chart.Red},
+			},
+		})
+	}
+	return chart.Write(filepath.Join(p.root, criteoChart), charts...)
+}
+
+// drawSpikes draws the minutes after a full hour, without a limit and with one, by how clients react.
+func (p *program) drawSpikes(ctx context.Context) error {
+	var out compared
+	args := algorithms + spikesArgs + " --algorithm unlimited,sliding --clients ignore,retry-after,retry-after-jitter,backoff --series"
+	if err := p.json(ctx, args, &out); err != nil {
+		return err
+	}
+	before := &out.Comparisons[0].Algorithms[0]
+	tokens := []*chart.Chart{hour("Tokens without a limit", before.Series.Tokens, before, 0)}
+	var requests []*chart.Chart
+	for _, c := range out.Comparisons {
+		r, title := &c.Algorithms[1], "with 20 a minute, clients: "+c.Clients
+		if c.Clients == workload.Ignore || c.Clients == workload.RetryAfter {
+			tokens = append(tokens, hour("Tokens "+title, r.Series.Tokens, r, 0))
+		}
+		requests = append(requests, hour("Requests "+title, r.Series.Requests, r, 1))
+	}
+	if err := chart.Write(filepath.Join(p.root, spikesChart), tokens...); err != nil {
+		return err
+	}
+	return chart.Write(filepath.Join(p.root, retriesChart), requests...)
+}
+
+// hour draws counts of intervals in the minutes after a full hour.
+func hour(title string, values []int64, r *algorithm.Result, colour int) *chart.Chart {
+	return &chart.Chart{
+		Title: title, X: chart.Axis{Scale: chart.Time}, Y: chart.Axis{Label: "in ten seconds"}, Height: 110,
+		Series: []chart.Series{{
+			Points: between(over(values, r.Series.Seconds, false), 59*time.Minute, 66*time.Minute), Color: chart.Palette(colour), Step: true, Kind: chart.Area,
+		}},
+	}
+}

@@ -1,0 +1,54 @@
+// Package page writes the sections of pages in docs/ that programs make. A section is what is between two markers:
+//
+//	<!-- begin NAME -->
+//	<!-- end NAME -->
+package page
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// Write replaces a section of a page.
+func Write(file, section, text string) error {
+	page, err := os.ReadFile(file) //nolint:gosec // G304: a page of the project
+	if err != nil {
+		return err
+	}
+	next, err := With(string(page), section, text)
+	if err != nil {
+		return fmt.Errorf("%s: %w", file, err)
+	}
+	return Replace(file, []byte(next))
+}
+
+// With returns a page with another text in a section.
+func With(page, section, text string) (string, error) {
+	first, last := "<!-- begin "+section+" -->", "<!-- end "+section+" -->"
+	head, rest, began := strings.Cut(page, first)
+	_, tail, ended := strings.Cut(rest, last)
+	if !began || !ended {
+		return "", fmt.Errorf("there is no section between %q and %q", first, last)
+	}
+	return head + first + "\n\n" + strings.Trim(text, "\n") + "\n\n" + last + tail, nil
+}
+
+// Replace writes a file that is whole at any time.
+func Replace(file string, content []byte) error {
+	next, err := os.CreateTemp(filepath.Dir(file), ".page-*")
+	if err != nil {
+		return err
+	}
+	_, err = next.Write(content)
+	err = errors.Join(err, next.Chmod(0o644), next.Close())
+	if err == nil {
+		err = os.Rename(next.Name(), file)
+	}
+	if err != nil {
+		_ = os.Remove(next.Name())
+	}
+	return err
+}
