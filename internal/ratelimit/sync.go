@@ -69,9 +69,10 @@ func (t Ticket) Counter() uint64 { return uint64(t.shard)<<32 | uint64(t.num) }
 // Plan is when a counter is to be exchanged next.
 type Plan struct {
 	Ticket
-	In    time.Duration // not earlier
-	Lazy  bool          // may be a little later, to go together with others
-	Lease bool          // of a strict limit: requests may wait for it
+	In       time.Duration // not earlier
+	Lazy     bool          // writes what may be a little later, to go together with others
+	Watching bool          // only reads, and may be a little later too
+	Lease    bool          // of a strict limit: requests may wait for it
 }
 
 // Due appends to dst a plan for each counter that has become more urgent since the last call, and
@@ -98,15 +99,16 @@ func (y *Sync) plan(s *shard, num uint32, ms int64) (Plan, bool) {
 	if st == quiet {
 		return Plan{}, false
 	}
-	return y.planned(s, num, time.Duration(wait)*time.Millisecond, st == lazy), true
+	return y.planned(s, num, time.Duration(wait)*time.Millisecond, st), true
 }
 
 // planned returns a plan with a new ticket.
-func (y *Sync) planned(s *shard, num uint32, in time.Duration, lazy bool) Plan {
+func (y *Sync) planned(s *shard, num uint32, in time.Duration, st state) Plan {
 	c := s.coldOf(num)
 	c.ticket++
 	return Plan{
-		Ticket: Ticket{shard: s.number, num: num, number: c.ticket}, In: in, Lazy: lazy,
+		Ticket: Ticket{shard: s.number, num: num, number: c.ticket}, In: in,
+		Lazy: st == lazy, Watching: st == watching,
 		Lease: s.leased(num, s.ruleOf(num)) && !y.c.queue.final.Load(),
 	}
 }
@@ -121,7 +123,7 @@ func (y *Sync) Of(k Key) (plans []Plan) {
 	for _, num := range nums[:n] {
 		if s.hotOf(num).state != busy {
 			s.hotOf(num).state = urgent
-			plans = append(plans, y.planned(s, num, 0, false))
+			plans = append(plans, y.planned(s, num, 0, urgent))
 		}
 	}
 	return plans

@@ -14,21 +14,33 @@ import (
 // This file is the steps of an exchange: schedule, begin, complete. None of them waits; loop.go calls
 // them, and the store in between.
 
-// Due times of lazy counters are rounded up to a grid, so that they are exchanged together: a
-// fourth of a second, or an eighth of the wait if that is longer, and never more than the wait
-// itself.
+// Due times of lazy counters, and of those that are only watched, are rounded up to a grid, so that they are
+// exchanged together: a fourth of a second, and never more than the wait itself. For lazy ones it is an eighth of the
+// wait if that is longer.
 const (
-	lazyGrid  = 250 * time.Millisecond
+	usualGrid = 250 * time.Millisecond
 	lazyShare = 8
 	maxGrid   = 2 * time.Second
 )
 
+// grid returns the grid of a plan; 0 if it must not be later.
+func grid(p ratelimit.Plan) time.Duration {
+	own := max(p.In, time.Millisecond)
+	switch {
+	case p.Lazy:
+		return min(max(p.In/lazyShare/usualGrid*usualGrid, usualGrid), own, maxGrid)
+	case p.Watching:
+		return min(usualGrid, own)
+	default:
+		return 0
+	}
+}
+
 // schedule adds a plan to its queue, to be due not before the delay has passed.
 func (s *Syncer) schedule(p ratelimit.Plan, delay time.Duration) {
 	due := s.elapsed() + max(s.jitter(p.In), delay)
-	if p.Lazy {
-		grid := min(max(p.In/lazyShare/lazyGrid*lazyGrid, lazyGrid), max(p.In, time.Millisecond), maxGrid)
-		due = (due + grid - 1) / grid * grid
+	if g := grid(p); g > 0 {
+		due = (due + g - 1) / g * g
 	}
 	s.health.planned(p.Ticket)
 	q := s.queue
