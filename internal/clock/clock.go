@@ -67,7 +67,10 @@ type line struct {
 // after returns process time at an elapsed time after base. Slewing ends after slewTime: whatever
 // was to be corrected is by then, and is not passed if no further reading comes.
 func (l *line) after(elapsed time.Duration) time.Time {
-	return l.at.Add(elapsed + time.Duration(float64(min(elapsed, slewTime))*l.rate))
+	if l.rate != 0 {
+		elapsed += time.Duration(float64(min(elapsed, slewTime)) * l.rate)
+	}
+	return l.at.Add(elapsed)
 }
 
 // New returns a clock with the time of the wall clock, until [Clock.Begin] sets it. A nil wall
