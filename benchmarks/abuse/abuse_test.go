@@ -26,7 +26,7 @@ const (
 	elsewhere = "127.0.1.1" // the address of attackers that have no client
 	password  = "a quiet harbour at four in the morning"
 
-	overload   = 1.5 // times the requests that the server can answer
+	overload   = 1.2 // times the requests that the server can answer
 	overLimit  = 50  // times its limit that the greedy client sends
 	signIns    = 200 // per second
 	crowd      = 256 // connections of an attack
@@ -56,7 +56,7 @@ rate_limit:
 
 // BenchmarkAbuse reports what share of the good clients' requests is answered by a token within a second, and their
 // p99 from when each was due. They are one in a hundred requests of the greedy client and of wrong secrets, which come
-// at 1.5 times the rate that the server answers with tokens.
+// at 1.2 times the rate that the server answers with tokens.
 func BenchmarkAbuse(b *testing.B) {
 	free := start(b, off)
 	rate := capacity(b, free)

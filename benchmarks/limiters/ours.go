@@ -3,15 +3,17 @@ package limiters
 import (
 	"time"
 
+	"oauth-server/internal/clock"
 	"oauth-server/internal/ratelimit"
 )
 
-// ours is the limiter as it runs in a server: attached to a syncer, so that every request also queues its
-// counter. The syncer itself is another measurement's; Settle stands in for it.
+// ours is the limiter as it runs in a server: with its clock, and attached to a syncer, so that every request also
+// queues its counter. The syncer itself is another measurement's; Settle stands in for it.
 type ours struct {
 	counters *ratelimit.Counters
 	sync     *ratelimit.Sync
 	policy   *ratelimit.Effective
+	now      func() time.Time
 }
 
 func newOurs(l Limit, keys int) (Limiter, error) {
@@ -21,23 +23,23 @@ func newOurs(l Limit, keys int) (Limiter, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := ratelimit.NewCounters(keys)
+	c, now := ratelimit.NewCounters(keys), clock.New(nil).Now
 	return &ours{
-		counters: c, sync: c.Sync(ratelimit.SyncOptions{Interval: time.Second, MaxBackoff: 5 * time.Second, Clock: time.Now}),
-		policy: policies.For("client"),
+		counters: c, sync: c.Sync(ratelimit.SyncOptions{Interval: time.Second, MaxBackoff: 5 * time.Second, Clock: now}),
+		policy: policies.For("client"), now: now,
 	}, nil
 }
 
 // Allow implements [Limiter].
 func (o *ours) Allow(key string) bool {
 	k := ratelimit.Key{ClientID: key[:clientSize], Username: key[clientSize+1:]}
-	d := o.counters.Take(time.Now(), k, o.policy, 1)
+	d := o.counters.Take(o.now(), k, o.policy, 1)
 	return !d.Rejected()
 }
 
 // Settle plays a syncer whose writes are applied at once, to all that is due.
 func (o *ours) Settle() {
-	now, seq := time.Now(), int64(1)
+	now, seq := o.now(), int64(1)
 	for _, p := range o.sync.Due(now, nil) {
 		for {
 			task, ok := o.sync.Begin(now, p.Ticket, seq)

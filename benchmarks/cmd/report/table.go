@@ -39,14 +39,14 @@ func (r *results) table(rows []row) string {
 }
 
 func (r *results) line(w *row) (string, bool) {
-	ours, ok := r.median(w.ours, w.unit)
+	ours, ok := r.value(w.ours, w.unit)
 	if !ok {
 		return "", false
 	}
 	var shown []string
 	best, found := 0.0, false
 	for _, o := range w.others {
-		v, ok := r.median(o.name, w.unit)
+		v, ok := r.value(o.name, w.unit)
 		if !ok {
 			continue
 		}
@@ -66,11 +66,10 @@ func ratio(ours, best float64, found, more bool) string {
 	switch {
 	case !found:
 		return ""
-	case best == 0 || ours == 0:
-		if ours == best {
-			return "equal"
-		}
-		return "–"
+	case ours == best:
+		return "equal"
+	case best == 0:
+		return "**more**"
 	}
 	text := number(ours/best) + " ×"
 	if behind := ours > best; behind != more && ours != best {
