@@ -184,10 +184,12 @@ type collector struct {
 }
 
 func readCollector() collector {
-	samples := []metrics.Sample{{Name: "/sched/pauses/total/gc:seconds"}, {Name: "/cpu/classes/gc/total:cpu-seconds"}}
+	samples := []metrics.Sample{
+		{Name: "/sched/pauses/total/gc:seconds"}, {Name: "/cpu/classes/gc/total:cpu-seconds"}, {Name: "/cpu/classes/gc/mark/idle:cpu-seconds"},
+	}
 	metrics.Read(samples)
 	h := samples[0].Value.Float64Histogram()
-	return collector{*h, samples[1].Value.Float64()}
+	return collector{*h, samples[1].Value.Float64() - samples[2].Value.Float64()} // idle processors mark as well
 }
 
 // longestSince returns the upper bound of the longest pause after was.

@@ -35,9 +35,19 @@ func startRedis(tb testing.TB) (address string) {
 // caller after the other and of several at once, and each key has a limit of its own.
 func TestLimitersAdmitTheirLimit(t *testing.T) {
 	t.Parallel()
-	address := startRedis(t)
+	admitTheirLimit(t, limiters.InMemory())
+}
+
+// TestLimitersInRedisAdmitTheirLimit is the same with Redis.
+func TestLimitersInRedisAdmitTheirLimit(t *testing.T) {
+	t.Parallel()
+	admitTheirLimit(t, limiters.InRedis(startRedis(t)))
+}
+
+func admitTheirLimit(t *testing.T, all []limiters.Maker) {
+	t.Helper()
 	const limit = 100
-	for _, m := range append(limiters.InMemory(), limiters.InRedis(address)...) {
+	for _, m := range all {
 		t.Run(m.Name, func(t *testing.T) {
 			t.Parallel()
 			l, err := m.New(limiters.Limit{Requests: limit, Window: 10 * time.Hour}, 1000)

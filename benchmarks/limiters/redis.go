@@ -72,11 +72,10 @@ func sortedSet(c *redis.Client, l Limit) decide {
 // weighted admits by the count of the present window, and that of the one before in proportion to how much of it is
 // still within the last window's length.
 var weighted = redis.NewScript(`
-local previous = tonumber(redis.call('GET', KEYS[2]) or '0')
-local current = tonumber(redis.call('GET', KEYS[1]) or '0')
+local counts = redis.call('MGET', KEYS[1], KEYS[2])
+local current, previous = tonumber(counts[1] or '0'), tonumber(counts[2] or '0')
 if math.floor(current + previous * tonumber(ARGV[1])) + 1 > tonumber(ARGV[2]) then return 0 end
-redis.call('INCR', KEYS[1])
-redis.call('PEXPIRE', KEYS[1], ARGV[3])
+if redis.call('INCR', KEYS[1]) == 1 then redis.call('PEXPIRE', KEYS[1], ARGV[3]) end
 return 1`)
 
 // twoCounters is the sliding window over two counters, our formula, in one script.

@@ -9,6 +9,7 @@ package load
 import (
 	"context"
 	"errors"
+	"math"
 	"math/rand/v2"
 	"runtime"
 	"slices"
@@ -43,10 +44,15 @@ type Options struct {
 type Result struct {
 	// Took has the latency of each, sorted. Of one without an answer it is how long that was missing.
 	Took []time.Duration
+	// OK has the latency of each that was answered by 200, sorted.
+	OK []time.Duration
 	// Statuses counts answers by HTTP status; 0 is no answer within a second after the end.
 	Statuses map[int]int
 	// Rate is how many answers came in a second.
 	Rate float64
+	// Stalled is for how long this generator did not run, in pieces of at least a millisecond: others had its processor.
+	// Latencies have that in them.
+	Stalled time.Duration
 }
 
 // Percentile returns the latency that p per cent of the requests did not exceed.
@@ -54,7 +60,7 @@ func (r *Result) Percentile(p float64) time.Duration {
 	if len(r.Took) == 0 {
 		return 0
 	}
-	return r.Took[min(int(float64(len(r.Took))*p/100), len(r.Took)-1)]
+	return r.Took[max(int(math.Ceil(float64(len(r.Took))*p/100)), 1)-1]
 }
 
 // Succeeded returns the share of requests that were answered by 200 within that time.
@@ -62,13 +68,8 @@ func (r *Result) Succeeded(within time.Duration) float64 {
 	if len(r.Took) == 0 {
 		return 0
 	}
-	late := len(r.Took) - r.inTime(within)
-	return max(float64(r.Statuses[200]-late)/float64(len(r.Took)), 0)
-}
-
-func (r *Result) inTime(within time.Duration) int {
-	n, _ := slices.BinarySearch(r.Took, within+1)
-	return n
+	n, _ := slices.BinarySearch(r.OK, within+1)
+	return float64(n) / float64(len(r.Took))
 }
 
 // lastAnswers is how long answers are waited for at the end.
@@ -118,7 +119,9 @@ func run(ctx context.Context, o Options, streams []Stream) (results []Result, er
 		return nil, err
 	}
 	for _, s := range l.streams {
-		results = append(results, s.result(o.For))
+		r := s.result(o.For)
+		r.Stalled = l.stalled
+		results = append(results, r)
 	}
 	return results, nil
 }
@@ -134,13 +137,14 @@ type stream struct {
 	sent   int
 
 	answered int
-	took     []time.Duration
+	took, ok []time.Duration
 	statuses map[int]int
 }
 
 func (s *stream) result(d time.Duration) Result {
 	slices.Sort(s.took)
-	return Result{Took: s.took, Statuses: s.statuses, Rate: float64(s.answered) / d.Seconds()}
+	slices.Sort(s.ok)
+	return Result{Took: s.took, OK: s.ok, Statuses: s.statuses, Rate: float64(s.answered) / d.Seconds()}
 }
 
 // plan adds the requests that are due by now.

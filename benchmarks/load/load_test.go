@@ -72,4 +72,25 @@ func TestClosedConnections(t *testing.T) {
 	}
 }
 
+// TestSucceeded: what failed is not counted twice because it was late as well; and what a percentile is.
+func TestSucceeded(t *testing.T) {
+	t.Parallel()
+	r := load.Result{Statuses: map[int]int{200: 90, 0: 10}}
+	for n := range 100 {
+		r.Took = append(r.Took, time.Duration(n+1)*time.Millisecond)
+	}
+	r.OK = r.Took[:90]
+	if got := r.Succeeded(80 * time.Millisecond); got != 0.8 {
+		t.Errorf("%v succeeded in time, want 0.8", got)
+	}
+	if got := r.Succeeded(time.Second); got != 0.9 {
+		t.Errorf("%v succeeded, want 0.9", got)
+	}
+	for p, want := range map[float64]time.Duration{50: 50, 99: 99, 99.5: 100, 100: 100, 0: 1} {
+		if got := r.Percentile(p); got != want*time.Millisecond {
+			t.Errorf("the %v-th percentile of 1 to 100 ms is %s", p, got)
+		}
+	}
+}
+
 func addressOf(s *httptest.Server) string { return strings.TrimPrefix(s.URL, "http://") }

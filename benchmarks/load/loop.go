@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"net/netip"
 	"strconv"
 	"time"
@@ -21,6 +22,8 @@ type loop struct {
 
 	began    time.Time
 	from, to time.Duration // which requests count, by when they were due
+	last     time.Duration // when the latest round began
+	stalled  time.Duration // see Result
 }
 
 // conn is a connection with at most one request under way.
@@ -40,6 +43,7 @@ func (l *loop) run(ctx context.Context, warm, d time.Duration) error {
 	for {
 		now := time.Since(l.began)
 		sending := now < l.to
+		l.noteRound(now)
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
@@ -62,6 +66,15 @@ func (l *loop) run(ctx context.Context, warm, d time.Duration) error {
 	}
 	l.giveUp()
 	return nil
+}
+
+// noteRound notes when a round begins. One that begins so much later than the one before shows that this thread did not
+// run: a round takes microseconds.
+func (l *loop) noteRound(now time.Duration) {
+	if gap := now - l.last; gap > time.Millisecond && now >= l.from && now < l.to {
+		l.stalled += gap
+	}
+	l.last = now
 }
 
 // quiet reports whether no request waits or is under way.
@@ -97,6 +110,9 @@ func (l *loop) count(s *stream, due, now time.Duration, status int) {
 	if due >= l.from && due < l.to {
 		s.took = append(s.took, now-due)
 		s.statuses[status]++
+		if status == http.StatusOK {
+			s.ok = append(s.ok, now-due)
+		}
 	}
 }
 

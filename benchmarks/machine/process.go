@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"syscall"
 	"time"
@@ -44,13 +45,20 @@ func Start(ctx context.Context, core int, dir, address string, args ...string) (
 	}
 	p := &Process{cmd: exec.Command(args[0], args[1:]...), log: out.Name(), ended: make(chan struct{})} //nolint:gosec,noctx // G204: what a benchmark runs; Stop ends it
 	p.cmd.Stdout, p.cmd.Stderr = out, out
-	if err := p.cmd.Start(); err != nil {
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} // an interrupted benchmark leaves nothing behind
+	started := make(chan error)
+	go func() {
+		runtime.LockOSThread() // never unlocked: Pdeathsig is when this thread ends
+		err := p.cmd.Start()
+		started <- err
+		if err == nil {
+			p.how = errors.Join(p.cmd.Wait(), out.Close())
+			close(p.ended)
+		}
+	}()
+	if err := <-started; err != nil {
 		return nil, errors.Join(fmt.Errorf("start %s: %w", args[0], err), out.Close())
 	}
-	go func() {
-		p.how = errors.Join(p.cmd.Wait(), out.Close())
-		close(p.ended)
-	}()
 	if err := p.await(ctx, address); err != nil {
 		return nil, errors.Join(err, p.Stop())
 	}

@@ -29,7 +29,11 @@ func run(args []string) error {
 	if err != nil {
 		return err
 	}
-	next, err := withSection(string(page), parse(string(text)).table(rows()))
+	table, err := parse(string(text)).table(rows())
+	if err != nil {
+		return fmt.Errorf("%s is not complete: %w", args[0], err)
+	}
+	next, err := withSection(string(page), table)
 	if err != nil {
 		return fmt.Errorf("%s: %w", args[1], err)
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"strconv"
@@ -23,32 +24,33 @@ type other struct {
 	reference   bool // shown, and not one that ours competes with
 }
 
-// table returns the table in Markdown. A row whose benchmark has not run is left out.
-func (r *results) table(rows []row) string {
+// table returns the table in Markdown. A benchmark that has not run is an error: without a peer, ours looks better.
+func (r *results) table(rows []row) (string, error) {
 	var b strings.Builder
+	var missing []error
 	for _, line := range r.machine {
 		b.WriteString(line + "\n")
 	}
-	b.WriteString("\n| what | unit | ours | others | ours to the best of them |\n|---|---|---|---|---|\n")
+	b.WriteString("\n| what | unit | ours | others | ours ÷ the best of them |\n|---|---|---|---|---|\n")
 	for i := range rows {
-		if line, ok := r.line(&rows[i]); ok {
-			b.WriteString(line)
-		}
+		line, err := r.line(&rows[i])
+		missing = append(missing, err)
+		b.WriteString(line)
 	}
-	return b.String()
+	return b.String(), errors.Join(missing...)
 }
 
-func (r *results) line(w *row) (string, bool) {
+func (r *results) line(w *row) (string, error) {
 	ours, ok := r.value(w.ours, w.unit)
 	if !ok {
-		return "", false
+		return "", fmt.Errorf("there is no %s of %s", w.unit, w.ours)
 	}
 	var shown []string
 	best, found := 0.0, false
 	for _, o := range w.others {
 		v, ok := r.value(o.name, w.unit)
 		if !ok {
-			continue
+			return "", fmt.Errorf("there is no %s of %s", w.unit, o.name)
 		}
 		cell := o.label + " " + number(v)
 		if o.reference {
@@ -58,7 +60,7 @@ func (r *results) line(w *row) (string, bool) {
 		}
 		shown = append(shown, cell)
 	}
-	return fmt.Sprintf("| %s | %s | %s | %s | %s |\n", w.about, w.shown, number(ours), strings.Join(shown, ", "), ratio(ours, best, found, w.more)), true
+	return fmt.Sprintf("| %s | %s | %s | %s | %s |\n", w.about, w.shown, number(ours), strings.Join(shown, ", "), ratio(ours, best, found, w.more)), nil
 }
 
 // ratio shows how ours compares with the best other. Where that is ahead, it is in bold type.
