@@ -60,9 +60,8 @@ func checkContentType(h http.Header) error {
 }
 
 func readAll(r *http.Request, w http.ResponseWriter) (string, error) {
-	tooLong := invalidRequest("The body is longer than %d bytes.", maxBody)
 	if r.ContentLength > maxBody {
-		return "", tooLong
+		return "", tooLong()
 	}
 	if n := r.ContentLength; n >= 0 {
 		buf := make([]byte, n)
@@ -75,12 +74,14 @@ func readAll(r *http.Request, w http.ResponseWriter) (string, error) {
 	var limit *http.MaxBytesError
 	switch {
 	case errors.As(err, &limit):
-		return "", tooLong
+		return "", tooLong()
 	case err != nil:
 		return "", unreadable(err)
 	}
 	return string(buf), nil
 }
+
+func tooLong() error { return invalidRequest("The body is longer than %d bytes.", maxBody) }
 
 // unreadable is the answer to a body that ended early, came too slowly or was badly framed. That is
 // the sender's fault, so it is invalid_request.

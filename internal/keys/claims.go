@@ -1,6 +1,7 @@
 package keys
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -130,17 +131,23 @@ func numericDate(seconds int64) *jwt.NumericDate {
 // sign encodes and signs the claims. The header was encoded when the key was parsed, so a token costs
 // little more than its signature.
 func (k *key) sign(w wireClaims) (string, error) {
-	payload, err := json.Marshal(w)
+	payload, err := json.Marshal(&w)
 	if err != nil {
 		return "", fmt.Errorf("keys: encode claims: %w", err)
 	}
-	input := k.header + "." + b64(payload)
-	signature, err := k.method.Sign(input, k.signer)
+	encoding := base64.RawURLEncoding
+	token := make([]byte, 0, len(k.header)+2+encoding.EncodedLen(len(payload)+usualSignature))
+	token = append(append(token, k.header...), '.')
+	token = encoding.AppendEncode(token, payload)
+	signature, err := k.method.Sign(string(token), k.signer)
 	if err != nil {
 		return "", fmt.Errorf("keys: sign with %q: %w", k.record.ID, err)
 	}
-	return input + "." + b64(signature), nil
+	return string(encoding.AppendEncode(append(token, '.'), signature)), nil
 }
+
+// usualSignature is the bytes of a signature by ES256 or EdDSA.
+const usualSignature = 64
 
 // verify checks a token against the keys in byID. It checks no nbf: these tokens have none.
 func verify(token, issuer string, now time.Time, byID map[string]*key) (Claims, error) {
