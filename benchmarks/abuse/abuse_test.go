@@ -112,7 +112,7 @@ func (a *attack) measure(b *testing.B, s *servers.Server, rate float64) {
 	if a.stream != nil {
 		streams = append(streams, *a.stream)
 	}
-	const lasts = 6 * time.Second
+	const lasts = 5 * time.Second
 	results := send(b, s, time.Second, lasts, streams...)
 	r := results[0]
 	b.ReportMetric(100*r.Succeeded(inTime), "good-%")

@@ -116,7 +116,7 @@ func BenchmarkToken(b *testing.B) {
 			b.ResetTimer()
 			for b.Loop() {
 				stream.Rate = saturate(b, s, stream) / 2
-				const half = 4 * time.Second
+				const half = 3 * time.Second
 				r := send(b, s, stream, time.Second/4, half)
 				b.ReportMetric(100*r.Stalled.Seconds()/half.Seconds(), "stalled-%")
 				b.ReportMetric(float64(r.Percentile(50).Microseconds()), "p50-µs")
