@@ -69,7 +69,7 @@ func TestOvershoot(t *testing.T) {
 			c.Skew = 5 * time.Minute
 			c.Steps = []cluster.Step{{At: time.Minute, Instance: 2, By: time.Hour}}
 		}, 0.99, 1.02, 1.05, 0.005},
-		{"lost messages", func(c *cluster.Config) { c.Network.LoseRequest, c.Network.LoseReply = 0.02, 0.02 }, 0.99, 1.04, 1.10, 0.02},
+		{"lost messages", func(c *cluster.Config) { c.Network.LoseRequest, c.Network.LoseReply = 0.02, 0.02 }, 0.99, 1.04, 1.10, 0.006}, // of this seed; see TestLostMessagesDenyFew
 		{"down for most of it", func(c *cluster.Config) {
 			c.Network.Down = []cluster.Outage{{From: 20 * time.Second, To: 4 * time.Minute}}
 		}, 0.90, 1.10, 1.2, 1}, // each instance admits its share
@@ -91,6 +91,20 @@ func TestOvershoot(t *testing.T) {
 				t.Errorf("%.3f of what one instance admits", by)
 			}
 		})
+	}
+}
+
+// TestLostMessagesDenyFew: where one message in fifty is lost, at most one denied request in a hundred is one that one
+// counter would admit, over several seeds: for one of them it may be 0.5 to 1.4 %.
+func TestLostMessagesDenyFew(t *testing.T) {
+	t.Parallel()
+	var falsely, denied int64
+	for seed := range uint64(12) {
+		r := run(t, config(func(c *cluster.Config) { c.Network.LoseRequest, c.Network.LoseReply, c.Seed = 0.02, 0.02, seed+1 }))
+		falsely, denied = falsely+r.Over.FalseDenials, denied+r.Denied
+	}
+	if falsely*100 > denied {
+		t.Errorf("%d of %d denied requests would have been admitted by one counter", falsely, denied)
 	}
 }
 
