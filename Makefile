@@ -61,7 +61,7 @@ bench-cluster: ## Print how exactly many instances keep one limit (simulated tim
 	  | grep -v -e '^=== ' -e '^ *--- '
 	go test ./internal/syncer -run '^$$' -bench RequestPath -benchtime 1x
 
-bench: ## Measure decisions, tokens, abuse and sharing beside the peers; write docs/performance.md (13 minutes)
+bench: ## Measure decisions, tokens, abuse and sharing beside the peers; write docs/performance.md (15 minutes)
 	benchmarks/run
 
 bench-compare: ## Compare the last `make bench` with the committed one
