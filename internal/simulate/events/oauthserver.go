@@ -51,7 +51,9 @@ func (p *oauthServer) parse(line []byte, r *traffic.Request) *problem {
 		return errOurStatus
 	}
 	// The line is written when the request is answered. It counts when it comes, above all if it has to wait.
-	r.At = r.At.Add(-p.seconds(p.duration) / 1000)
+	if r.At = r.At.Add(-p.seconds(p.duration) / 1000); r.At.Year() < firstYear {
+		return errOurTimeForm
+	}
 	r.Client, r.Grant, r.Source = p.string(p.client), p.string(p.grant), p.strings.addr(p.text(p.remote))
 	r.User = p.first(p.name, p.hash)
 	r.Failed = status != 200 && (status != 429 || p.ofNoPolicy())
