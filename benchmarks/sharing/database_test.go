@@ -98,7 +98,7 @@ func (o *outcome) report(b *testing.B) {
 // cluster is the instances of a mix, which share one database.
 type cluster struct {
 	mix
-	wire      *wire
+	proxy     *proxy
 	instances []instance
 	exact     *decider
 }
@@ -106,9 +106,9 @@ type cluster struct {
 func (m mix) start(b *testing.B, kind string) *cluster {
 	b.Helper()
 	db := newDatabase(b)
-	c := &cluster{mix: m, wire: newWire(b, db.uri, collection), exact: newDecider(b, m.limit, m.window)}
+	c := &cluster{mix: m, proxy: newProxy(b, db.uri, collection), exact: newDecider(b, m.limit, m.window)}
 	for i := range m.instances {
-		store := db.open(b, c.wire.uri)
+		store := db.open(b, c.proxy.uri)
 		if kind == "ours" {
 			c.instances = append(c.instances, newOurs(b, store, m.limit, m.window))
 		} else {
@@ -139,15 +139,15 @@ func (c *cluster) run(length time.Duration) (o outcome) {
 	for _, i := range c.instances {
 		i.stop()
 	}
-	o.traffic = c.wire.counted()
+	o.traffic = c.proxy.counted()
 	return o
 }
 
 // incrementBytes returns the bytes of one increment that answers with the count, and of its reply.
 func incrementBytes(b *testing.B, db *database) int64 {
 	b.Helper()
-	w := newWire(b, db.uri, collection)
-	client, err := mongo.Connect(options.Client().ApplyURI(w.uri))
+	p := newProxy(b, db.uri, collection)
+	client, err := mongo.Connect(options.Client().ApplyURI(p.uri))
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -166,7 +166,7 @@ func incrementBytes(b *testing.B, db *database) int64 {
 			b.Fatal(err)
 		}
 	}
-	t := w.counted()
+	t := p.counted()
 	if t.commands != n || t.updates != n {
 		b.Fatalf("%d commands and %d updates of %d increments", t.commands, t.updates, n)
 	}

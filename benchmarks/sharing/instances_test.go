@@ -49,7 +49,7 @@ func (d *database) config(uri string) config.Store {
 	return config.Store{MongoDB: &config.MongoDB{URI: uri, Database: d.name}}
 }
 
-// open opens the database through the URI, which is that of a wire.
+// open opens the database through the URI, which is that of a proxy.
 func (d *database) open(tb testing.TB, uri string) app.Store {
 	tb.Helper()
 	store, err := app.OpenStore(tb.Context(), d.config(uri))

@@ -17,7 +17,7 @@ type atRest struct {
 	kind               string
 	clients, instances int
 	store              *store
-	wire               *wire // nil for the file
+	proxy              *proxy // nil for the file
 	running            []*instance
 }
 
@@ -68,10 +68,10 @@ func (a *atRest) begin(ctx context.Context, w *world, r *release) (err error) {
 	}
 	seen := *a.store
 	if a.kind == mongodb {
-		if a.wire, err = newWire(ctx, w.uri); err != nil {
+		if a.proxy, err = newProxy(ctx, w.uri); err != nil {
 			return err
 		}
-		seen.uri = a.wire.uri
+		seen.uri = a.proxy.uri
 	}
 	a.running, err = seen.serveAll(ctx, a.instances)
 	return err
@@ -82,8 +82,8 @@ func (a *atRest) end(ctx context.Context) error {
 		return nil
 	}
 	err := endAll(a.running)
-	if a.wire != nil {
-		err = errors.Join(err, a.wire.close())
+	if a.proxy != nil {
+		err = errors.Join(err, a.proxy.close())
 	}
 	return errors.Join(err, a.store.drop(ctx))
 }
@@ -125,7 +125,7 @@ func (a *atRest) asked() (map[string]float64, error) {
 		all[commitsRow], all[writtenRow] = float64(n), disk/1024
 		return all, errors.Join(err, failed)
 	}
-	counts, received := a.wire.counts()
+	counts, received := a.proxy.counts()
 	for command, n := range counts {
 		all[command] = float64(n)
 		all[commandsRow] += float64(n)

@@ -13,6 +13,7 @@ import (
 	bolt "go.etcd.io/bbolt" //nolint:depguard // makes the file that is read
 	"go.mongodb.org/mongo-driver/v2/bson"
 
+	"oauth-server/internal/store/mongo/wire"
 	"oauth-server/tools/page"
 )
 
@@ -184,46 +185,48 @@ func TestCommits(t *testing.T) {
 	}
 }
 
-// message returns a command as it is on the wire.
-func message(t *testing.T, opcode uint32, command any) []byte {
+func message(t *testing.T, command bson.D) wire.Message {
 	t.Helper()
-	doc, err := bson.Marshal(command)
+	m, err := wire.New(command, 1, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := make([]byte, headerSize+4+1)
-	m = append(m, doc...)
-	binary.LittleEndian.PutUint32(m, uint32(len(m)))
-	binary.LittleEndian.PutUint32(m[12:], opcode)
 	return m
 }
 
 func TestCommandOf(t *testing.T) {
-	for want, m := range map[string][]byte{
-		"find clients": message(t, 2013, bson.D{{Key: "find", Value: "clients"}, {Key: "filter", Value: bson.D{}}}),
-		"getMore":      message(t, 2013, bson.D{{Key: "getMore", Value: int64(1)}, {Key: "collection", Value: "x"}}),
-		driver:         message(t, 2004, bson.D{{Key: "isMaster", Value: 1}}),
-		"ping":         message(t, 2013, bson.D{{Key: "ping", Value: 1}}),
+	oldGreeting := message(t, bson.D{{Key: "isMaster", Value: 1}})
+	binary.LittleEndian.PutUint32(oldGreeting[12:], 2004)
+	for want, m := range map[string]wire.Message{
+		"find clients": message(t, bson.D{{Key: "find", Value: "clients"}, {Key: "filter", Value: bson.D{}}}),
+		"getMore":      message(t, bson.D{{Key: "getMore", Value: int64(1)}, {Key: "collection", Value: "x"}}),
+		driver:         oldGreeting,
+		"ping":         message(t, bson.D{{Key: "ping", Value: 1}}),
 	} {
 		if got := commandOf(m); got != want {
 			t.Errorf("command %q, want %q", got, want)
 		}
 	}
+	for _, name := range []string{"isMaster", "ismaster", "hello"} {
+		if got := commandOf(message(t, bson.D{{Key: name, Value: 1}})); got != driver {
+			t.Errorf("the command of the greeting %s is %q", name, got)
+		}
+	}
 }
 
-// What passes the wire arrives as it was, and is counted.
-func TestWireCounts(t *testing.T) {
+// What passes the proxy arrives as it was, and is counted.
+func TestProxyCounts(t *testing.T) {
 	server, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = server.Close() }()
-	w, err := newWire(t.Context(), "mongodb://"+server.Addr().String())
+	p, err := newProxy(t.Context(), "mongodb://"+server.Addr().String())
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = w.close() }()
-	client, err := net.Dial("tcp", strings.TrimPrefix(w.uri, "mongodb://"))
+	defer func() { _ = p.close() }()
+	client, err := net.Dial("tcp", strings.TrimPrefix(p.uri, "mongodb://"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -233,23 +236,23 @@ func TestWireCounts(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = upstream.Close() }()
-	question := message(t, 2013, bson.D{{Key: "find", Value: "clients"}})
-	reply := message(t, 2013, bson.D{{Key: "ok", Value: 1}})
+	question := message(t, bson.D{{Key: "find", Value: "clients"}})
+	reply := message(t, bson.D{{Key: "ok", Value: 1}})
 	for range 2 {
 		for _, step := range []struct {
 			from, to net.Conn
-			m        []byte
+			m        wire.Message
 		}{{client, upstream, question}, {upstream, client, reply}} {
 			if _, err := step.from.Write(step.m); err != nil {
 				t.Fatal(err)
 			}
-			got, err := readMessage(step.to)
+			got, err := wire.Read(step.to)
 			if err != nil || string(got) != string(step.m) {
 				t.Fatalf("got %q, %v", got, err)
 			}
 		}
 	}
-	counts, received := w.counts()
+	counts, received := p.counts()
 	if diff := cmp.Diff(map[string]int{"find clients": 2}, counts); diff != "" || received != int64(2*len(reply)) {
 		t.Errorf("%d bytes of answers; commands:\n%s", received, diff)
 	}

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"oauth-server/internal/store/mongo/wire"
 )
 
 // Fault is what the proxy does with one request.
@@ -36,7 +38,7 @@ type Proxy struct {
 	observe func(command bson.Raw, err error)
 	down    bool
 	clients map[net.Conn]bool
-	delayed []message
+	delayed []wire.Message
 
 	alteration Alteration // under mu, like the others
 }
@@ -123,7 +125,7 @@ func (p *Proxy) Deliver() (int, error) {
 	return len(delayed), errors.Join(errs...)
 }
 
-func (p *Proxy) deliver(m message) error {
+func (p *Proxy) deliver(m wire.Message) error {
 	server, err := p.dial()
 	if err != nil {
 		return err
@@ -182,7 +184,7 @@ func (p *Proxy) serve(client net.Conn) {
 
 // relay relays one request and its reply. It returns false if the connection is to close.
 func (p *Proxy) relay(client, server net.Conn) (open bool) {
-	request, err := readMessage(client)
+	request, err := wire.Read(client)
 	if err != nil {
 		return false
 	}
@@ -199,12 +201,12 @@ func (p *Proxy) relay(client, server net.Conn) (open bool) {
 }
 
 // fault returns the fault of a request, and keeps a request that is delayed.
-func (p *Proxy) fault(request message) Fault {
+func (p *Proxy) fault(request wire.Message) Fault {
 	p.mu.Lock()
 	observe := p.observe
 	p.mu.Unlock()
 	if observe != nil {
-		if command, err := request.document(); command != nil || err != nil {
+		if command, err := document(request); command != nil || err != nil {
 			observe(command, err)
 		}
 	}
@@ -213,7 +215,7 @@ func (p *Proxy) fault(request message) Fault {
 	if p.decide == nil {
 		return Pass
 	}
-	fault := p.decide(request.command())
+	fault := p.decide(commandName(request))
 	if fault == Delay {
 		p.delayed = append(p.delayed, request)
 	}
