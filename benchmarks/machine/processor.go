@@ -5,48 +5,28 @@ package machine
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
 	"time"
+
+	"oauth-server/internal/proctime"
 )
 
 // errProc is returned for a text that is not what Linux has there.
 var errProc = errors.New("unexpected text in /proc")
 
-// Processor returns the processor time that a process has used: that of its threads, in nanoseconds, because
-// /proc/PID/stat counts in hundredths of a second. The processes measured here do not end threads.
-func Processor(pid int) (sum time.Duration, err error) {
-	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", pid))
-	if err != nil || len(threads) == 0 {
-		return 0, fmt.Errorf("%w: no threads of %d", errProc, pid)
-	}
-	for _, thread := range threads {
-		text, err := os.ReadFile(thread) //nolint:gosec // G304: below /proc
-		if errors.Is(err, fs.ErrNotExist) {
-			continue
-		}
-		if err != nil {
-			return 0, err
-		}
-		ran, _, _ := strings.Cut(string(text), " ")
-		ns, err := strconv.ParseInt(ran, 10, 64)
-		if err != nil {
-			return 0, fmt.Errorf("%w: %q", errProc, text)
-		}
-		sum += time.Duration(ns)
-	}
-	return sum, nil
-}
-
 // Reader reads the processor time that a process has used by now.
 type Reader func() (time.Duration, error)
 
 // Threads returns the reader of a process that ends no thread. It counts in nanoseconds.
-func Threads(pid int) Reader { return func() (time.Duration, error) { return Processor(pid) } }
+func Threads(pid int) Reader {
+	return func() (time.Duration, error) {
+		times, err := proctime.Of(pid)
+		return times.Ran, err
+	}
+}
 
 // Whole returns the reader of a process that may end threads. It counts in hundredths of a second.
 func Whole(pid int) Reader {

@@ -169,7 +169,7 @@ func saturateOnce(b *testing.B, s *servers.Server, stream load.Stream) (c cost) 
 
 func processor(b *testing.B, s *servers.Server) time.Duration {
 	b.Helper()
-	used, err := machine.Processor(s.PID())
+	used, err := machine.Threads(s.PID())()
 	if err != nil {
 		b.Fatal(err)
 	}

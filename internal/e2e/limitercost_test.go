@@ -1,17 +1,13 @@
 package e2e
 
 import (
-	"fmt"
 	"math"
-	"os"
-	"path/filepath"
 	"slices"
-	"strconv"
-	"strings"
 	"testing"
 	"time"
 
 	"oauth-server/internal/check"
+	"oauth-server/internal/proctime"
 )
 
 // BenchmarkTokenLimiter is what the limiter costs of the processor time of a token
@@ -75,23 +71,10 @@ func median(values []float64) float64 {
 	return values[len(values)/2]
 }
 
-// processorTime is what all threads of the process have used, by the scheduler of
-// Linux.
-func (s *server) processorTime() (sum time.Duration) {
+// processorTime is what all threads of the process have used.
+func (s *server) processorTime() time.Duration {
 	s.tb.Helper()
-	files, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", s.cmd.Process.Pid))
-	check.OK(s.tb, err)
-	if len(files) == 0 {
-		s.tb.Fatal("no schedstat of the process: this benchmark needs Linux")
-	}
-	for _, file := range files {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			continue // the thread has ended
-		}
-		ns, err := strconv.ParseInt(strings.Fields(string(text))[0], 10, 64)
-		check.OK(s.tb, err)
-		sum += time.Duration(ns)
-	}
-	return sum
+	used, err := proctime.Of(s.cmd.Process.Pid)
+	check.OK(s.tb, err, "this benchmark needs Linux")
+	return used.Ran
 }

@@ -14,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	"oauth-server/internal/proctime"
 	"oauth-server/tools/process"
 )
 
@@ -115,11 +116,11 @@ func endAll(all []*instance) error {
 // processorOfAll is the processor time of all instances, in seconds.
 func processorOfAll(all []*instance) (sum float64, err error) {
 	for _, i := range all {
-		used, err := processor(i.PID())
+		used, err := proctime.Of(i.PID())
 		if err != nil {
 			return 0, err
 		}
-		sum += used
+		sum += used.Ran.Seconds()
 	}
 	return sum, nil
 }

@@ -4,9 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
-	"path/filepath"
 	"runtime"
 	"strconv"
 	"strings"
@@ -56,42 +54,6 @@ func residentOf(status string) resident {
 	return resident{
 		kib(field(status, "VmHWM")), kib(field(status, "VmRSS")), kib(field(status, "RssAnon")), kib(field(status, "RssFile")),
 	}
-}
-
-var errProc = errors.New("unexpected text in /proc")
-
-// processor returns the processor time that a process has used, in seconds: that of its threads, because
-// the one of the process is in hundredths. A Go program does not end its threads.
-func processor(pid int) (sum float64, err error) {
-	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", pid))
-	if err != nil || len(threads) == 0 {
-		return 0, fmt.Errorf("%w: no threads of %d", errProc, pid)
-	}
-	for _, thread := range threads {
-		text, err := os.ReadFile(thread) //nolint:gosec // G304: below /proc
-		if errors.Is(err, fs.ErrNotExist) {
-			continue
-		}
-		if err != nil {
-			return 0, err
-		}
-		ran, err := ranOf(string(text))
-		if err != nil {
-			return 0, err
-		}
-		sum += ran
-	}
-	return sum, nil
-}
-
-// ranOf reads the first field, nanoseconds.
-func ranOf(schedstat string) (float64, error) {
-	fields := strings.Fields(schedstat)
-	if len(fields) != 3 {
-		return 0, errProc
-	}
-	n, err := strconv.ParseInt(fields[0], 10, 64)
-	return float64(n) / 1e9, err
 }
 
 // The fields of /proc/PID/io.

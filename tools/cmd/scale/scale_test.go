@@ -152,12 +152,6 @@ func TestProc(t *testing.T) {
 	if want := (resident{300, 200, 120, 80}); got != want {
 		t.Errorf("resident memory %v, want %v", got, want)
 	}
-	if v, err := ranOf("1500000000 17 42\n"); err != nil || v != 1.5 {
-		t.Errorf("processor time %v, %v", v, err)
-	}
-	if _, err := ranOf("15\n"); err == nil {
-		t.Error("a line of another form was read")
-	}
 }
 
 // The number of the last transaction is read from a file that is open.

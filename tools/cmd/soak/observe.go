@@ -13,7 +13,6 @@ import (
 	"strconv"
 	"strings"
 	"sync/atomic"
-	"syscall"
 	"time"
 )
 
@@ -165,42 +164,6 @@ func processTicks(line string) (float64, error) {
 		return 0, errProc
 	}
 	return ticks(fields[11], fields[12])
-}
-
-// waitedSeconds returns how long the threads of a process could have run and had no processor.
-func waitedSeconds(pid int) (sum float64, err error) {
-	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", pid))
-	if err != nil {
-		return 0, err
-	}
-	for _, thread := range threads {
-		raw, err := os.ReadFile(thread) //nolint:gosec // G304: below /proc
-		if errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ESRCH) {
-			continue // the thread has ended
-		}
-		if err != nil {
-			return 0, err
-		}
-		waited, err := waitedTicks(string(raw))
-		if err != nil {
-			return 0, err
-		}
-		sum += waited
-	}
-	return sum, nil
-}
-
-// waitedTicks returns the second of the three fields of schedstat, nanoseconds, in seconds.
-func waitedTicks(line string) (float64, error) {
-	fields := strings.Fields(line)
-	if len(fields) != 3 {
-		return 0, errProc
-	}
-	ns, err := strconv.ParseUint(fields[1], 10, 64)
-	if err != nil {
-		return 0, errProc
-	}
-	return time.Duration(ns).Seconds(), nil //nolint:gosec // G115: 292 years
 }
 
 // machineSeconds returns the processor time that all of the machine has used.

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"oauth-server/internal/proctime"
 	"oauth-server/tools/traffic"
 )
 
@@ -166,9 +167,11 @@ func readUsage(server, attackers int) (u usage, err error) {
 			return u, err
 		}
 	}
-	if u.waited, err = waitedSeconds(server); err != nil {
+	threads, err := proctime.Of(server)
+	if err != nil {
 		return u, err
 	}
+	u.waited = threads.Waited.Seconds()
 	u.machine, err = machineSeconds()
 	return u, err
 }

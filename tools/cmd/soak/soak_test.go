@@ -145,18 +145,12 @@ func TestReadingOfProc(t *testing.T) {
 	if err != nil || got != 7 {
 		t.Errorf("machine: %g s, error %v, want 7 s", got, err)
 	}
-	if got, err = waitedTicks("5 3000000000 7\n"); err != nil || got != 3 {
-		t.Errorf("waited: %g s, error %v, want 3 s", got, err)
-	}
 	for _, line := range []string{"", "12 (x) S 1", "cpu x 2", "cpu 1 2 3 4 5 6 7 x"} {
 		if _, err := processTicks(line); err == nil {
 			t.Errorf("process %q: no error", line)
 		}
 		if _, err := machineTicks(line); err == nil {
 			t.Errorf("machine %q: no error", line)
-		}
-		if _, err := waitedTicks(line); err == nil {
-			t.Errorf("waited %q: no error", line)
 		}
 	}
 }
