@@ -53,9 +53,7 @@ func (l *limits) newCandidateSet() *cobra.Command {
 			"  oauth-server limits candidate set --file found.yaml",
 	}
 	l.register(cmd, &f)
-	registerOverLimit(cmd)
-	registerWait(cmd)
-	registerBan(cmd)
+	registerOver(cmd)
 	cmd.Flags().StringVarP(&file, "file", "f", "", "in place of these: the limits of a file of limits; - for standard input")
 	_ = cmd.MarkFlagFilename("file", "yaml", "yml") // fails for a flag that is not there
 	cmd.Flags().StringVar(&note, "note", "", "note for other operators")
@@ -73,6 +71,9 @@ func (l *limits) newCandidateSet() *cobra.Command {
 			}
 		case len(doc) == 0 && f.preset == "":
 			return usagef("limits candidate set: no limits to try: give --limit, --user, --client, --total, --source, --preset or --file")
+		}
+		if err := overInto(cmd, doc); err != nil {
+			return err
 		}
 		if err := l.addPreset(cmd.Context(), &f, doc); err != nil {
 			return err

@@ -34,6 +34,18 @@ func (l *limits) register(cmd *cobra.Command, f *limitFlags) {
 	_ = cmd.RegisterFlagCompletionFunc("preset", l.completePreset) // fails for a flag that is not there
 }
 
+// registerOver registers the flags for what becomes of requests over the limit.
+func registerOver(cmd *cobra.Command) {
+	registerOverLimit(cmd)
+	registerWait(cmd)
+	registerBan(cmd)
+}
+
+// overInto sets the fields of doc for which these flags are given.
+func overInto(cmd *cobra.Command, doc map[string]any) error {
+	return cmp.Or(overLimitInto(cmd, doc), waitInto(cmd, doc), banInto(cmd, doc))
+}
+
 // overLimitFlag sets what a client gets over its limit, one of overLimits.
 const overLimitFlag = "over-limit"
 
@@ -252,9 +264,7 @@ on, until "limits unset CLIENT".
 		ValidArgsFunction: l.completeClient,
 	}
 	l.register(cmd, &f)
-	registerOverLimit(cmd)
-	registerWait(cmd)
-	registerBan(cmd)
+	registerOver(cmd)
 	of.register(cmd)
 	cmd.Flags().StringVar(&of.tier, "tier", "", "tier of the client: limits tier list")
 	_ = cmd.RegisterFlagCompletionFunc("tier", l.completeTierName) // fails for a flag that is not there
@@ -263,7 +273,7 @@ on, until "limits unset CLIENT".
 	selectorFlag(cmd.Flags(), &of.labels)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		doc, patch := map[string]any{}, map[string]any{}
-		if err := cmp.Or(f.parse(doc), overLimitInto(cmd, doc), waitInto(cmd, doc), banInto(cmd, doc)); err != nil {
+		if err := cmp.Or(f.parse(doc), overInto(cmd, doc)); err != nil {
 			return err
 		}
 		if cmd.Flags().Changed("hide-headers") {

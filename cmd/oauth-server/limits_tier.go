@@ -133,15 +133,13 @@ func (l *limits) newTierSet() *cobra.Command {
   oauth-server limits tier set partners --preset okta`,
 	}
 	l.register(cmd, &f)
-	registerOverLimit(cmd)
-	registerWait(cmd)
-	registerBan(cmd)
+	registerOver(cmd)
 	cmd.Flags().StringVar(&mode, "mode", "", "mode of its clients: enforce, dry_run or off")
 	cmd.Flags().StringVar(&note, "note", "", "note for other operators")
 	cmd.Flags().BoolVar(&hide, "hide-headers", false, "leave the RateLimit headers and violated-policies out of answers")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		patch := map[string]any{}
-		if err := cmp.Or(f.parse(patch), overLimitInto(cmd, patch), waitInto(cmd, patch), banInto(cmd, patch)); err != nil {
+		if err := cmp.Or(f.parse(patch), overInto(cmd, patch)); err != nil {
 			return err
 		}
 		for name, v := range map[string]any{"mode": mode, "note": note} {
