@@ -16,13 +16,11 @@ import (
 
 // Due times of lazy counters, and of those that are only watched, are rounded up to a grid, so that they are
 // exchanged together: a fourth of a second, and never more than the wait itself. For lazy ones it is an eighth of the
-// wait if that is longer. Watched ones with a short wait are hot keys about to reach their limits: few, and exact only
-// if they are on time.
+// wait if that is longer.
 const (
 	usualGrid = 250 * time.Millisecond
 	lazyShare = 8
 	maxGrid   = 2 * time.Second
-	shortWait = 100 * time.Millisecond
 )
 
 // grid returns the grid of a plan; 0 if it must not be later.
@@ -31,7 +29,7 @@ func grid(p ratelimit.Plan) time.Duration {
 	switch {
 	case p.Lazy:
 		return min(max(p.In/lazyShare/usualGrid*usualGrid, usualGrid), own, maxGrid)
-	case p.Watching && p.In > shortWait:
+	case p.Watching:
 		return min(usualGrid, own)
 	default:
 		return 0
