@@ -95,7 +95,7 @@ func TestOvershoot(t *testing.T) {
 }
 
 // TestLostMessagesDenyFew: where one message in fifty is lost, about one denied request in a hundred is one that one
-// counter would admit: 1.08 % over 60 seeds, with a standard deviation of 0.35 % of one seed. Of these twelve it is
+// counter would admit: 1.03 % over 60 seeds, with a standard deviation of 0.34 % of one seed. Of these twelve it is
 // within three standard deviations of their mean.
 func TestLostMessagesDenyFew(t *testing.T) {
 	t.Parallel()
