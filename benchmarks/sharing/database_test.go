@@ -108,7 +108,7 @@ func (m mix) start(b *testing.B, kind string) *cluster {
 	db := newDatabase(b)
 	c := &cluster{mix: m, proxy: newProxy(b, db.uri, collection), exact: newDecider(b, m.limit, m.window)}
 	for i := range m.instances {
-		store := db.open(b, c.proxy.uri)
+		store := db.open(b, c.proxy.URI)
 		if kind == "ours" {
 			c.instances = append(c.instances, newOurs(b, store, m.limit, m.window))
 		} else {
@@ -147,7 +147,7 @@ func (c *cluster) run(length time.Duration) (o outcome) {
 func incrementBytes(b *testing.B, db *database) int64 {
 	b.Helper()
 	p := newProxy(b, db.uri, collection)
-	client, err := mongo.Connect(options.Client().ApplyURI(p.uri))
+	client, err := mongo.Connect(options.Client().ApplyURI(p.URI))
 	if err != nil {
 		b.Fatal(err)
 	}

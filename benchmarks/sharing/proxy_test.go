@@ -1,8 +1,8 @@
 package sharing_test
 
 import (
+	"context"
 	"net"
-	"net/url"
 	"sync"
 	"testing"
 
@@ -22,9 +22,8 @@ func (t *traffic) add(o traffic) {
 
 // proxy stands between the driver and the database, and counts. Bytes are those of commands and of their replies.
 type proxy struct {
-	uri        string
+	*wire.Listener
 	collection string
-	upstream   string
 
 	mu     sync.Mutex
 	so     traffic
@@ -34,17 +33,11 @@ type proxy struct {
 
 func newProxy(tb testing.TB, uri, collection string) *proxy {
 	tb.Helper()
-	u, err := url.Parse(uri)
+	listener, err := wire.Listen(tb.Context(), uri)
 	if err != nil {
 		tb.Fatal(err)
 	}
-	listener, err := new(net.ListenConfig).Listen(tb.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		tb.Fatal(err)
-	}
-	p := &proxy{collection: collection, upstream: u.Host, conns: map[net.Conn]bool{}}
-	u.Host = listener.Addr().String()
-	p.uri = u.String()
+	p := &proxy{Listener: listener, collection: collection, conns: map[net.Conn]bool{}}
 	var relays sync.WaitGroup
 	relays.Go(func() {
 		for {
@@ -90,7 +83,7 @@ func (p *proxy) register(c net.Conn) bool {
 // serve relays one request after the other, and the reply to each.
 func (p *proxy) serve(client net.Conn) {
 	defer func() { _ = client.Close() }()
-	server, err := net.Dial("tcp", p.upstream)
+	server, err := p.Dial(context.Background())
 	if err != nil {
 		return
 	}

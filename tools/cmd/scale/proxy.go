@@ -4,8 +4,6 @@ import (
 	"context"
 	"io"
 	"maps"
-	"net"
-	"net/url"
 	"sync"
 
 	"oauth-server/internal/store/mongo/wire"
@@ -13,9 +11,7 @@ import (
 
 // proxy relays the messages between servers and MongoDB, and counts them.
 type proxy struct {
-	uri      string // of MongoDB, as seen through it
-	upstream string
-	listener net.Listener
+	*wire.Listener
 
 	mu       sync.Mutex
 	commands map[string]int // by name and collection
@@ -23,22 +19,14 @@ type proxy struct {
 }
 
 func newProxy(ctx context.Context, uri string) (*proxy, error) {
-	u, err := url.Parse(uri)
+	l, err := wire.Listen(ctx, uri)
 	if err != nil {
 		return nil, err
 	}
-	l, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
-	if err != nil {
-		return nil, err
-	}
-	p := &proxy{upstream: u.Host, listener: l, commands: map[string]int{}}
-	u.Host = l.Addr().String()
-	p.uri = u.String()
-	go p.accept()
+	p := &proxy{Listener: l, commands: map[string]int{}}
+	go p.accept(ctx)
 	return p, nil
 }
-
-func (p *proxy) close() error { return p.listener.Close() }
 
 // counts returns the commands so far, by name and collection, and the bytes of the answers.
 func (p *proxy) counts() (map[string]int, int64) {
@@ -47,13 +35,13 @@ func (p *proxy) counts() (map[string]int, int64) {
 	return maps.Clone(p.commands), p.received
 }
 
-func (p *proxy) accept() {
+func (p *proxy) accept(ctx context.Context) {
 	for {
-		client, err := p.listener.Accept()
+		client, err := p.Accept()
 		if err != nil {
 			return
 		}
-		server, err := net.Dial("tcp", p.upstream) //nolint:noctx // ends with the connection of the client
+		server, err := p.Dial(ctx) // it ends with the connection of the client
 		if err != nil {
 			_ = client.Close()
 			continue

@@ -71,7 +71,7 @@ func (a *atRest) begin(ctx context.Context, w *world, r *release) (err error) {
 		if a.proxy, err = newProxy(ctx, w.uri); err != nil {
 			return err
 		}
-		seen.uri = a.proxy.uri
+		seen.uri = a.proxy.URI
 	}
 	a.running, err = seen.serveAll(ctx, a.instances)
 	return err
@@ -83,7 +83,7 @@ func (a *atRest) end(ctx context.Context) error {
 	}
 	err := endAll(a.running)
 	if a.proxy != nil {
-		err = errors.Join(err, a.proxy.close())
+		err = errors.Join(err, a.proxy.Close())
 	}
 	return errors.Join(err, a.store.drop(ctx))
 }

@@ -219,8 +219,8 @@ func TestProxyCounts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = p.close() }()
-	client, err := net.Dial("tcp", strings.TrimPrefix(p.uri, "mongodb://"))
+	defer func() { _ = p.Close() }()
+	client, err := net.Dial("tcp", strings.TrimPrefix(p.URI, "mongodb://"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"net"
-	"net/url"
 	"sync"
 	"testing"
 
@@ -30,8 +29,7 @@ const (
 type Proxy struct {
 	URI string // of the server, as seen through the proxy
 
-	upstream string
-	listener net.Listener
+	listener *wire.Listener
 
 	mu      sync.Mutex
 	decide  func(command string) Fault
@@ -46,17 +44,11 @@ type Proxy struct {
 // NewProxy starts a proxy to the server of that URI. It ends with the test.
 func NewProxy(t *testing.T, uri string) *Proxy {
 	t.Helper()
-	u, err := url.Parse(uri)
+	listener, err := wire.Listen(t.Context(), uri)
 	if err != nil {
 		t.Fatal(err)
 	}
-	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := &Proxy{upstream: u.Host, listener: listener, clients: map[net.Conn]bool{}}
-	u.Host = listener.Addr().String()
-	p.URI = u.String()
+	p := &Proxy{URI: listener.URI, listener: listener, clients: map[net.Conn]bool{}}
 	go p.accept()
 	t.Cleanup(func() {
 		_ = listener.Close()
@@ -126,17 +118,13 @@ func (p *Proxy) Deliver() (int, error) {
 }
 
 func (p *Proxy) deliver(m wire.Message) error {
-	server, err := p.dial()
+	server, err := p.listener.Dial(context.Background())
 	if err != nil {
 		return err
 	}
 	defer func() { _ = server.Close() }()
 	_, err = roundTrip(server, m)
 	return err
-}
-
-func (p *Proxy) dial() (net.Conn, error) {
-	return new(net.Dialer).DialContext(context.Background(), "tcp", p.upstream)
 }
 
 func (p *Proxy) accept() {
@@ -172,7 +160,7 @@ func (p *Proxy) serve(client net.Conn) {
 		p.mu.Unlock()
 		_ = client.Close()
 	}()
-	server, err := p.dial()
+	server, err := p.listener.Dial(context.Background())
 	if err != nil {
 		return
 	}
