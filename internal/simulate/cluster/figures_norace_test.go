@@ -95,16 +95,15 @@ func TestOvershoot(t *testing.T) {
 }
 
 // TestLostMessagesDenyFew: where one message in fifty is lost, about one denied request in a hundred is one that one
-// counter would admit: 1.03 % over 60 seeds, with a standard deviation of 0.34 % of one seed. Of these twelve it is
-// within three standard deviations of their mean.
+// counter would admit: 1.03 % over these seeds, with a standard deviation of 0.34 % of one and so of 0.04 % of all.
 func TestLostMessagesDenyFew(t *testing.T) {
 	t.Parallel()
 	var falsely, denied int64
-	for seed := range uint64(12) {
+	for seed := range uint64(60) {
 		r := run(t, config(func(c *cluster.Config) { c.Network.LoseRequest, c.Network.LoseReply, c.Seed = 0.02, 0.02, seed+1 }))
 		falsely, denied = falsely+r.Over.FalseDenials, denied+r.Denied
 	}
-	if falsely*1000 > 14*denied {
+	if falsely*1000 > 12*denied {
 		t.Errorf("%d of %d denied requests would have been admitted by one counter", falsely, denied)
 	}
 }
