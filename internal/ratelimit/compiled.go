@@ -68,7 +68,8 @@ type Effective struct {
 	Trusted     bool
 	OverLimit   OverLimit // never empty
 	Wait        Wait
-	Ban         *BanRule // nil: none; see Bans
+	Ban         *BanRule    // nil: none; see Bans
+	Criticality Criticality // CriticalityUnset: nobody sets one, and it depends on the request
 	HideHeaders bool
 	Tier        string // whose values apply where the client has none of its own; empty: there is none
 
@@ -121,7 +122,7 @@ func (e *CompiledEdit) SetCommon(s Settings) error {
 	if e.all != nil {
 		c.tiers = e.all.tiers
 	}
-	base := Effective{User: c.user, Client: c.client, Total: c.total, Source: c.source, OverLimit: c.overLimit("", ""), Wait: wait(&s.Default), Ban: c.ban.inForce(), HideHeaders: s.Default.HideHeaders}
+	base := Effective{User: c.user, Client: c.client, Total: c.total, Source: c.source, OverLimit: c.overLimit("", ""), Wait: wait(&s.Default), Ban: c.ban.inForce(), Criticality: s.Default.Criticality, HideHeaders: s.Default.HideHeaders}
 	c.inside, c.outside = base.with(s.mode(Unset, true)), base.with(s.mode(Unset, false))
 	e.all = c
 	return nil
@@ -267,7 +268,8 @@ func (o *own) merge(c *common, clientID string) *merged {
 		Source:  cmp.Or(o.source, t.source, c.source),
 		Trusted: o.Trusted, OverLimit: c.overLimit(o.OverLimit, t.OverLimit),
 		Wait: wait(&o.Policy, &t.Policy, &c.Default), HideHeaders: o.HideHeaders || t.HideHeaders || c.Default.HideHeaders,
-		Ban: cmp.Or(o.ban, t.ban, c.ban).inForce(), Tier: t.name, overrides: o.overrides,
+		Ban: cmp.Or(o.ban, t.ban, c.ban).inForce(), Criticality: cmp.Or(o.Criticality, t.Criticality, c.Default.Criticality),
+		Tier: t.name, overrides: o.overrides,
 	}
 	m := &merged{under: c}
 	mode := cmp.Or(o.Mode, t.Mode)

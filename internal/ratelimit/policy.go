@@ -59,6 +59,9 @@ type Policy struct {
 	MaxWaiting *int     `json:"max_waiting,omitempty"`
 	// Ban is what becomes of who goes on after being denied. Nil: that of the tier, or else of all clients.
 	Ban *Ban `json:"ban,omitempty"`
+	// Criticality says how soon requests are refused while the server is overloaded. CriticalityUnset: that of the
+	// tier, or else of all clients. Trusted clients and those in the mode Off may have one.
+	Criticality Criticality `json:"criticality,omitempty"`
 	// HideHeaders leaves the RateLimit fields and the names of the limits out of responses.
 	HideHeaders bool `json:"hide_headers,omitempty"`
 }
@@ -83,6 +86,9 @@ func (p *Policy) validate() fielderr.Errors {
 		es.Add("over_limit", "%q is none of %q, %q", p.OverLimit, OverLimitDeny, OverLimitReuse)
 	case p.Trusted && p.OverLimit == OverLimitReuse:
 		es.Add("over_limit", "a trusted client is never over a limit: leave out %q, or do not trust the client", OverLimitReuse)
+	}
+	if !p.Criticality.valid() {
+		es.Add("criticality", "%v", noCriticality(p.Criticality.String()))
 	}
 	return append(append(es, p.validateWait()...), p.validateBan().Under("ban")...)
 }

@@ -71,7 +71,7 @@ func TestSettingsProblems(t *testing.T) {
 	s.Default.Client, s.Default.Trusted, s.Default.Mode = nil, true, Off
 	twice := []Limit{DefaultLimit(), NewLimit("x", 0, time.Minute), DefaultLimit()}
 	s.Clients = map[string]Policy{
-		"shop": {User: twice, Mode: "no", OverLimit: "wait"},
+		"shop": {User: twice, Mode: "no", OverLimit: "wait", Criticality: 9},
 		"web":  {Trusted: true, OverLimit: OverLimitReuse},
 		"cron": {Trusted: true, OverLimit: OverLimitDeny},
 		"app":  {Client: make([]Limit, MaxLimits+1)},
@@ -89,7 +89,7 @@ func TestSettingsProblems(t *testing.T) {
 		"rate_limit.default.user[0].window", "rate_limit.default.client", "rate_limit.default.trusted", "rate_limit.default.mode",
 		"rate_limit.clients.app.client",
 		"rate_limit.clients.shop.user[1].requests", "rate_limit.clients.shop.user[2].name", "rate_limit.clients.shop.mode",
-		"rate_limit.clients.shop.over_limit", "rate_limit.clients.web.over_limit",
+		"rate_limit.clients.shop.over_limit", "rate_limit.clients.shop.criticality", "rate_limit.clients.web.over_limit",
 	}
 	if diff := cmp.Diff(want, paths); diff != "" {
 		t.Fatalf("paths of the problems (- wanted, + got):\n%s", diff)

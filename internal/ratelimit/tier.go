@@ -50,7 +50,7 @@ func (e *CompiledEdit) SetTier(name string, p *Policy) error {
 // something else, or the tier is not there.
 func (e *CompiledEdit) bare(g *given) *own {
 	if !g.policy || g.tier == "" || g.overrides != nil || g.lists != (lists{}) ||
-		g.Trusted || g.HideHeaders || g.Mode != Unset || g.OverLimit != "" || g.MaxWait != nil || g.Ban != nil {
+		g.Trusted || g.HideHeaders || g.Mode != Unset || g.OverLimit != "" || g.MaxWait != nil || g.Ban != nil || g.Criticality != CriticalityUnset {
 		return nil
 	}
 	var t *tier
