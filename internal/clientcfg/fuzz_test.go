@@ -44,7 +44,7 @@ func FuzzRedirectURI(f *testing.F) {
 func FuzzStoredValue(f *testing.F) {
 	for _, seed := range []string{
 		`{}`, `{"mode":"off","changed":12}`, `{"trusted":true,"note":"x"}`, `{"user":[{"name":"a","requests":1,"window":"1s"}],"hide_headers":null}`,
-		`{"unknown":1}`, `[`, `{"note":"a","note":"b"}`, `null`,
+		`{"criticality":"critical_plus"}`, `{"unknown":1}`, `[`, `{"note":"a","note":"b"}`, `null`,
 	} {
 		f.Add([]byte(seed))
 	}

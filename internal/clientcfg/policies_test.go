@@ -33,7 +33,7 @@ func compile(t *testing.T, set clientcfg.PolicySet) *clientcfg.PolicySnapshot {
 }
 
 func TestPolicySetLiesOnTopOfTheFile(t *testing.T) {
-	mode, canary, hide, over := ratelimit.DryRun, 5.0, true, ratelimit.OverLimitReuse
+	mode, canary, hide, over, critical := ratelimit.DryRun, 5.0, true, ratelimit.OverLimitReuse, ratelimit.Critical
 	wait, waiting := ratelimit.MaxWait(time.Second), 5
 	tests := []struct {
 		name string
@@ -43,9 +43,10 @@ func TestPolicySetLiesOnTopOfTheFile(t *testing.T) {
 		{"nothing changed", clientcfg.PolicySet{}, func(*ratelimit.Settings) {}},
 		{
 			"each setting by itself",
-			clientcfg.PolicySet{Settings: clientcfg.SettingsOverride{Mode: &mode, CanaryPercent: &canary, HideHeaders: &hide, OverLimit: &over}},
+			clientcfg.PolicySet{Settings: clientcfg.SettingsOverride{Mode: &mode, CanaryPercent: &canary, HideHeaders: &hide, OverLimit: &over, Criticality: &critical}},
 			func(s *ratelimit.Settings) {
 				s.Mode, s.CanaryPercent, s.Default.HideHeaders, s.Default.OverLimit = mode, canary, true, over
+				s.Default.Criticality = critical
 			},
 		},
 		{
@@ -116,10 +117,10 @@ func TestSettingsNameWhatWasChanged(t *testing.T) {
 	if names := (&clientcfg.SettingsOverride{}).Names(); names != nil {
 		t.Errorf("of nothing: %v", names)
 	}
-	canary, hide, over := 5.0, true, ratelimit.OverLimitDeny
+	canary, hide, over, critical := 5.0, true, ratelimit.OverLimitDeny, ratelimit.Sheddable
 	wait, waiting := ratelimit.MaxWait(0), 5
-	o := clientcfg.SettingsOverride{CanaryPercent: &canary, User: limits(1), HideHeaders: &hide, OverLimit: &over, MaxWait: &wait, MaxWaiting: &waiting}
-	want := []string{"canary_percent", "default.user", "default.over_limit", "default.max_wait", "default.max_waiting", "default.hide_headers"}
+	o := clientcfg.SettingsOverride{CanaryPercent: &canary, User: limits(1), HideHeaders: &hide, OverLimit: &over, MaxWait: &wait, MaxWaiting: &waiting, Criticality: &critical}
+	want := []string{"canary_percent", "default.user", "default.over_limit", "default.max_wait", "default.max_waiting", "default.criticality", "default.hide_headers"}
 	if diff := cmp.Diff(want, o.Names()); diff != "" {
 		t.Error(diff)
 	}

@@ -159,7 +159,7 @@ func TestTheLongestPolicy(t *testing.T) {
 		}
 	}
 	policy := clientcfg.ClientPolicy{
-		Policy: ratelimit.Policy{User: user, Client: longest, Total: shared[0], Source: shared[1], Mode: ratelimit.Enforce, HideHeaders: true},
+		Policy: ratelimit.Policy{User: user, Client: longest, Total: shared[0], Source: shared[1], Mode: ratelimit.Enforce, Criticality: ratelimit.SheddablePlus, HideHeaders: true},
 		Note:   strings.Repeat("<", clientcfg.MaxNoteLength),
 	}
 	_, err := after(t, did(t)(clientcfg.ChangePolicy("shop", &policy)))

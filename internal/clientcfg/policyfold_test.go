@@ -26,6 +26,7 @@ func drawChange(t *rapid.T) (clientcfg.Change, error) {
 		return nil
 	}
 	mode := rapid.SampledFrom([]ratelimit.Mode{ratelimit.Unset, ratelimit.Off, ratelimit.DryRun, ratelimit.Enforce})
+	critical := rapid.SampledFrom([]ratelimit.Criticality{ratelimit.CriticalityUnset, ratelimit.CriticalityUnset, ratelimit.Sheddable, ratelimit.CriticalPlus})
 	id := rapid.SampledFrom(everyClient[:6]).Draw(t, "client")
 	remove := rapid.IntRange(0, 3).Draw(t, "remove") == 0
 	tiers := []string{"gold", "silver", "bronze"}
@@ -37,6 +38,9 @@ func drawChange(t *rapid.T) (clientcfg.Change, error) {
 		}
 		canary, hide := rapid.Float64Range(0, 110).Draw(t, "canary"), rapid.Bool().Draw(t, "hide")
 		o.CanaryPercent, o.HideHeaders = &canary, &hide
+		if c := critical.Draw(t, "criticality of all"); c != ratelimit.CriticalityUnset {
+			o.Criticality = &c
+		}
 		return clientcfg.ChangeSettings(o)
 	case 1, 2, 3:
 		if rapid.IntRange(0, 2).Draw(t, "for all") == 0 {
@@ -45,7 +49,7 @@ func drawChange(t *rapid.T) (clientcfg.Change, error) {
 		if remove {
 			return clientcfg.ChangeCandidate(id, nil)
 		}
-		return clientcfg.ChangeCandidate(id, &clientcfg.Candidate{User: list("tried user"), Client: list("tried client")})
+		return clientcfg.ChangeCandidate(id, &clientcfg.Candidate{User: list("tried user"), Client: list("tried client"), Criticality: critical.Draw(t, "tried criticality")})
 	case 4:
 		return clientcfg.ResetCounters(id, nil)
 	case 5, 6:
@@ -53,7 +57,7 @@ func drawChange(t *rapid.T) (clientcfg.Change, error) {
 		if remove {
 			return clientcfg.ChangeTier(name, nil)
 		}
-		return clientcfg.ChangeTier(name, &clientcfg.Tier{User: list("tier user"), Client: list("tier client"), Mode: mode.Draw(t, "tier mode")})
+		return clientcfg.ChangeTier(name, &clientcfg.Tier{User: list("tier user"), Client: list("tier client"), Mode: mode.Draw(t, "tier mode"), Criticality: critical.Draw(t, "tier criticality")})
 	case 7, 8:
 		username := rapid.SampledFrom([]string{"ada", "bob"}).Draw(t, "username")
 		if remove {
@@ -75,8 +79,9 @@ func drawChange(t *rapid.T) (clientcfg.Change, error) {
 	name := rapid.SampledFrom([]string{"", "", "gold", "silver"}).Draw(t, "tier of the policy")
 	return clientcfg.ChangePolicy(id, &clientcfg.ClientPolicy{Tier: name, Note: strconv.Itoa(rapid.Int().Draw(t, "note")), Policy: ratelimit.Policy{
 		User: list("user"), Client: list("client"), Trusted: rapid.Bool().Draw(t, "trusted"), Mode: mode.Draw(t, "mode"), HideHeaders: rapid.Bool().Draw(t, "hide"),
-		OverLimit: rapid.SampledFrom([]ratelimit.OverLimit{"", "", ratelimit.OverLimitDeny, ratelimit.OverLimitReuse}).Draw(t, "over limit"),
-		MaxWait:   rapid.SampledFrom([]*ratelimit.MaxWait{nil, nil, new(ratelimit.MaxWait(0)), new(ratelimit.MaxWait(time.Second))}).Draw(t, "max wait"),
+		OverLimit:   rapid.SampledFrom([]ratelimit.OverLimit{"", "", ratelimit.OverLimitDeny, ratelimit.OverLimitReuse}).Draw(t, "over limit"),
+		Criticality: critical.Draw(t, "criticality"),
+		MaxWait:     rapid.SampledFrom([]*ratelimit.MaxWait{nil, nil, new(ratelimit.MaxWait(0)), new(ratelimit.MaxWait(time.Second))}).Draw(t, "max wait"),
 	}})
 }
 
@@ -107,7 +112,7 @@ func picture(p *clientcfg.PolicySnapshot) (lines []string) {
 
 // effective is what applies to a client, as a text.
 func effective(e *ratelimit.Effective) string {
-	text := fmt.Sprintf("%s %v %s %v %v %q of %d overrides, client %v", e.Mode, e.Trusted, e.OverLimit, e.Wait, e.HideHeaders, e.Tier, e.Overridden(), e.Client.All())
+	text := fmt.Sprintf("%s %v %s %q %v %v %q of %d overrides, client %v", e.Mode, e.Trusted, e.OverLimit, e.Criticality, e.Wait, e.HideHeaders, e.Tier, e.Overridden(), e.Client.All())
 	for _, username := range []string{"ada", "bob", "eve"} {
 		text += fmt.Sprintf(", %s %v", username, e.For(ratelimit.Key{Username: username}).All())
 	}

@@ -43,19 +43,20 @@ type PolicySet struct {
 // SettingsOverride is what operators changed of the settings for all clients. A nil field
 // is as in the configuration file.
 type SettingsOverride struct {
-	Mode          *ratelimit.Mode      `json:"mode,omitempty"`
-	CanaryPercent *float64             `json:"canary_percent,omitempty"`
-	User          []ratelimit.Limit    `json:"user,omitempty"`
-	Client        []ratelimit.Limit    `json:"client,omitempty"`
-	Total         []ratelimit.Limit    `json:"total,omitempty"`
-	Source        []ratelimit.Limit    `json:"source,omitempty"`
-	OverLimit     *ratelimit.OverLimit `json:"over_limit,omitempty"`
-	MaxWait       *ratelimit.MaxWait   `json:"max_wait,omitempty"` // MaxWaiting goes with it
-	MaxWaiting    *int                 `json:"max_waiting,omitempty"`
-	Ban           *ratelimit.Ban       `json:"ban,omitempty"`
-	HideHeaders   *bool                `json:"hide_headers,omitempty"`
-	Note          string               `json:"note,omitempty"`
-	Changed       int64                `json:"changed,omitempty"` // version of the last change; not in an entry, which has it already
+	Mode          *ratelimit.Mode        `json:"mode,omitempty"`
+	CanaryPercent *float64               `json:"canary_percent,omitempty"`
+	User          []ratelimit.Limit      `json:"user,omitempty"`
+	Client        []ratelimit.Limit      `json:"client,omitempty"`
+	Total         []ratelimit.Limit      `json:"total,omitempty"`
+	Source        []ratelimit.Limit      `json:"source,omitempty"`
+	OverLimit     *ratelimit.OverLimit   `json:"over_limit,omitempty"`
+	MaxWait       *ratelimit.MaxWait     `json:"max_wait,omitempty"` // MaxWaiting goes with it
+	MaxWaiting    *int                   `json:"max_waiting,omitempty"`
+	Ban           *ratelimit.Ban         `json:"ban,omitempty"`
+	Criticality   *ratelimit.Criticality `json:"criticality,omitempty"`
+	HideHeaders   *bool                  `json:"hide_headers,omitempty"`
+	Note          string                 `json:"note,omitempty"`
+	Changed       int64                  `json:"changed,omitempty"` // version of the last change; not in an entry, which has it already
 }
 
 // ClientPolicy replaces the file's policy of one client.
@@ -78,9 +79,11 @@ type Candidate struct {
 	MaxWait    *ratelimit.MaxWait  `json:"max_wait,omitempty"` // MaxWaiting goes with it
 	MaxWaiting *int                `json:"max_waiting,omitempty"`
 	Ban        *ratelimit.Ban      `json:"ban,omitempty"`
-	Note       string              `json:"note,omitempty"`
-	Since      time.Time           `json:"since"`
-	Changed    int64               `json:"changed,omitempty"` // as above
+	// Criticality is not tried: it comes into force with the limits, when the candidate becomes live.
+	Criticality ratelimit.Criticality `json:"criticality,omitempty"`
+	Note        string                `json:"note,omitempty"`
+	Since       time.Time             `json:"since"`
+	Changed     int64                 `json:"changed,omitempty"` // as above
 }
 
 // Policy is what is tried.
@@ -154,6 +157,9 @@ func (o *SettingsOverride) Over(base ratelimit.Settings) ratelimit.Settings {
 	if o.Ban != nil {
 		out.Default.Ban = o.Ban
 	}
+	if o.Criticality != nil {
+		out.Default.Criticality = *o.Criticality
+	}
 	if o.HideHeaders != nil {
 		out.Default.HideHeaders = *o.HideHeaders
 	}
@@ -177,6 +183,7 @@ func (o *SettingsOverride) Names() (names []string) {
 		{"default.max_wait", o.MaxWait != nil},
 		{"default.max_waiting", o.MaxWaiting != nil},
 		{"default.ban", o.Ban != nil},
+		{"default.criticality", o.Criticality != nil},
 		{"default.hide_headers", o.HideHeaders != nil},
 	} {
 		if f.set {

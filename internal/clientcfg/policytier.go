@@ -26,24 +26,26 @@ const (
 // Tier is a named policy that the policies of clients refer to, so that it is changed in one place. What
 // it leaves open comes from the settings for all clients.
 type Tier struct {
-	User        []ratelimit.Limit   `json:"user,omitempty"`
-	Client      []ratelimit.Limit   `json:"client,omitempty"`
-	Total       []ratelimit.Limit   `json:"total,omitempty"`
-	Source      []ratelimit.Limit   `json:"source,omitempty"`
-	Mode        ratelimit.Mode      `json:"mode,omitempty"`
-	OverLimit   ratelimit.OverLimit `json:"over_limit,omitempty"`
-	MaxWait     *ratelimit.MaxWait  `json:"max_wait,omitempty"`
-	MaxWaiting  *int                `json:"max_waiting,omitempty"`
-	Ban         *ratelimit.Ban      `json:"ban,omitempty"`
-	HideHeaders bool                `json:"hide_headers,omitempty"`
-	Note        string              `json:"note,omitempty"`
-	Changed     int64               `json:"changed,omitempty"` // as in SettingsOverride
+	User        []ratelimit.Limit     `json:"user,omitempty"`
+	Client      []ratelimit.Limit     `json:"client,omitempty"`
+	Total       []ratelimit.Limit     `json:"total,omitempty"`
+	Source      []ratelimit.Limit     `json:"source,omitempty"`
+	Mode        ratelimit.Mode        `json:"mode,omitempty"`
+	OverLimit   ratelimit.OverLimit   `json:"over_limit,omitempty"`
+	MaxWait     *ratelimit.MaxWait    `json:"max_wait,omitempty"`
+	MaxWaiting  *int                  `json:"max_waiting,omitempty"`
+	Ban         *ratelimit.Ban        `json:"ban,omitempty"`
+	Criticality ratelimit.Criticality `json:"criticality,omitempty"`
+	HideHeaders bool                  `json:"hide_headers,omitempty"`
+	Note        string                `json:"note,omitempty"`
+	Changed     int64                 `json:"changed,omitempty"` // as in SettingsOverride
 }
 
 // Policy is the tier as a policy.
 func (t *Tier) Policy() *ratelimit.Policy {
 	return &ratelimit.Policy{
-		User: t.User, Client: t.Client, Total: t.Total, Source: t.Source, Mode: t.Mode, OverLimit: t.OverLimit, MaxWait: t.MaxWait, MaxWaiting: t.MaxWaiting, Ban: t.Ban, HideHeaders: t.HideHeaders,
+		User: t.User, Client: t.Client, Total: t.Total, Source: t.Source, Mode: t.Mode, OverLimit: t.OverLimit, MaxWait: t.MaxWait, MaxWaiting: t.MaxWaiting, Ban: t.Ban,
+		Criticality: t.Criticality, HideHeaders: t.HideHeaders,
 	}
 }
 

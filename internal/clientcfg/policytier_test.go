@@ -41,6 +41,7 @@ func TestTiersAreChecked(t *testing.T) {
 		{"with a number that may wait and no wait", []clientcfg.Change{stored("tiers/gold", `{"max_waiting":3}`)}, "tiers.gold.max_waiting", 0},
 		{"with a wait that is none", []clientcfg.Change{stored("tiers/gold", `{"max_wait":"soon"}`)}, "cannot be read", 0},
 		{"with an over_limit that is none", []clientcfg.Change{stored("tiers/gold", `{"over_limit":"wait"}`)}, "tiers.gold.over_limit", 0},
+		{"with a criticality that is none", []clientcfg.Change{stored("tiers/gold", `{"criticality":"high"}`)}, `criticality: "high" is none of`, 0},
 		{"with a field of a newer release", []clientcfg.Change{stored("tiers/gold", `{"trusted":true}`)}, "cannot be read", 0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
