@@ -16,7 +16,7 @@ import (
 // survives being shown and sent back.
 func FuzzPolicy(f *testing.F) {
 	for _, seed := range []string{
-		`{}`, tenAMinute, `{"mode":"off","trusted":true,"hide_headers":true,"note":"x","client":[{"name":"a","frames":6}]}`,
+		`{}`, tenAMinute, `{"criticality":"sheddable_plus","trusted":true}`, `{"mode":"off","trusted":true,"hide_headers":true,"note":"x","client":[{"name":"a","frames":6}]}`,
 		`{"user":[{"requests":1e3,"window":"1.5s","algorithm":"fixed","soft_ratio":0.5}]}`, `{"a":1,"a":2}`, `[[[`, `{"user":[{"window":"-1s"}]}`,
 	} {
 		f.Add([]byte(seed))

@@ -75,8 +75,8 @@ func invalidField(field, format string, args ...any) *problemError {
 // last.
 var fieldOrder = []string{
 	"client_id", "username", "name", "trusted", "tier", "mode", "canary_percent",
-	"default.user", "default.client", "default.total", "default.source", "default.over_limit", "default.max_wait", "default.max_waiting", "default.ban", "default.hide_headers", "default",
-	"user", "client", "total", "source", "over_limit", "max_wait", "max_waiting", "ban", "hide_headers", "note",
+	"default.user", "default.client", "default.total", "default.source", "default.over_limit", "default.max_wait", "default.max_waiting", "default.ban", "default.criticality", "default.hide_headers", "default",
+	"user", "client", "total", "source", "over_limit", "max_wait", "max_waiting", "ban", "criticality", "hide_headers", "note",
 }
 
 func inOrder(errs fielderr.Errors) fielderr.Errors {

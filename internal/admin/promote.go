@@ -61,11 +61,15 @@ func promoted(p *clientcfg.PolicySnapshot, name string) ([]clientcfg.Change, err
 		if cand.OverLimit != "" {
 			o.OverLimit = &cand.OverLimit
 		}
+		if cand.Criticality != ratelimit.CriticalityUnset {
+			o.Criticality = &cand.Criticality
+		}
 		live, err = clientcfg.ChangeSettings(*o)
 	} else {
 		own, _ := p.Policy(name)
 		promote(&own.User, &own.Client, &own.Total, &own.Source, &own.MaxWait, &own.MaxWaiting, &own.Ban)
 		own.OverLimit, own.Trusted = cmp.Or(cand.OverLimit, own.OverLimit), false
+		own.Criticality = cmp.Or(cand.Criticality, own.Criticality)
 		live, err = clientcfg.ChangePolicy(name, &own)
 	}
 	gone, goneErr := clientcfg.ChangeCandidate(name, nil)

@@ -72,7 +72,7 @@ func (r tierResource) absent() *problemError {
 func showTier(name string, t clientcfg.Tier) adminapi.Tier {
 	return adminapi.Tier{
 		Name: name, Mode: string(t.Mode), User: adminapi.ShowLimits(t.User), Client: adminapi.ShowLimits(t.Client), Total: adminapi.ShowLimits(t.Total), Source: adminapi.ShowLimits(t.Source),
-		OverLimit: string(t.OverLimit), Ban: t.Ban, HideHeaders: t.HideHeaders, Note: t.Note,
+		OverLimit: string(t.OverLimit), Ban: t.Ban, Criticality: t.Criticality.String(), HideHeaders: t.HideHeaders, Note: t.Note,
 		Waits: adminapi.ShowWaits(t.MaxWait, t.MaxWaiting),
 	}
 }

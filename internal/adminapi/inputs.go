@@ -2,6 +2,7 @@ package adminapi
 
 import (
 	"slices"
+	"strings"
 
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/fielderr"
@@ -19,15 +20,16 @@ type settingsInput struct {
 	Mode          *ratelimit.Mode `json:"mode,omitempty"`
 	CanaryPercent *float64        `json:"canary_percent,omitempty"`
 	Default       struct {
-		User        []ratelimit.Limit    `json:"user,omitempty"`
-		Client      []ratelimit.Limit    `json:"client,omitempty"`
-		Total       []ratelimit.Limit    `json:"total,omitempty"`
-		Source      []ratelimit.Limit    `json:"source,omitempty"`
-		OverLimit   *ratelimit.OverLimit `json:"over_limit,omitempty"`
-		MaxWait     *ratelimit.MaxWait   `json:"max_wait,omitempty"`
-		MaxWaiting  *int                 `json:"max_waiting,omitempty"`
-		Ban         *ratelimit.Ban       `json:"ban,omitempty"`
-		HideHeaders *bool                `json:"hide_headers,omitempty"`
+		User        []ratelimit.Limit      `json:"user,omitempty"`
+		Client      []ratelimit.Limit      `json:"client,omitempty"`
+		Total       []ratelimit.Limit      `json:"total,omitempty"`
+		Source      []ratelimit.Limit      `json:"source,omitempty"`
+		OverLimit   *ratelimit.OverLimit   `json:"over_limit,omitempty"`
+		MaxWait     *ratelimit.MaxWait     `json:"max_wait,omitempty"`
+		MaxWaiting  *int                   `json:"max_waiting,omitempty"`
+		Ban         *ratelimit.Ban         `json:"ban,omitempty"`
+		Criticality *ratelimit.Criticality `json:"criticality,omitempty"`
+		HideHeaders *bool                  `json:"hide_headers,omitempty"`
 	} `json:"default,omitzero"`
 	Note string      `json:"note,omitempty"`
 	Meta strict.Skip `json:"meta,omitzero"`
@@ -40,6 +42,7 @@ func SetByOperators(o clientcfg.SettingsOverride) any {
 	in.Default.User, in.Default.Client, in.Default.HideHeaders = o.User, o.Client, o.HideHeaders
 	in.Default.Total, in.Default.Source = o.Total, o.Source
 	in.Default.OverLimit, in.Default.MaxWait, in.Default.MaxWaiting, in.Default.Ban = o.OverLimit, o.MaxWait, o.MaxWaiting, o.Ban
+	in.Default.Criticality = o.Criticality
 	return in
 }
 
@@ -51,13 +54,14 @@ func ReadSettings(v *strict.Value) (clientcfg.SettingsOverride, error) {
 		Mode: in.Mode, CanaryPercent: in.CanaryPercent, Note: in.Note,
 		User: in.Default.User, Client: in.Default.Client, Total: in.Default.Total, Source: in.Default.Source,
 		OverLimit: in.Default.OverLimit, Ban: in.Default.Ban, HideHeaders: in.Default.HideHeaders,
-		MaxWait: in.Default.MaxWait, MaxWaiting: in.Default.MaxWaiting,
+		MaxWait: in.Default.MaxWait, MaxWaiting: in.Default.MaxWaiting, Criticality: in.Default.Criticality,
 	}
 	judged := o.Over(ratelimit.DefaultSettings())
 	errs.AddUnreported(checkMode(in.Mode))
 	errs.AddUnreported(checkNote(in.Note))
 	errs.AddUnreported(checkLists(o.User, o.Client, o.Total, o.Source).Under("default"))
 	errs.AddUnreported(checkOverLimit(o.OverLimit).Under("default"))
+	errs.AddUnreported(checkCriticality(o.Criticality).Under("default"))
 	errs.AddUnreported(checkWaiting(o.MaxWait, o.MaxWaiting).Under("default"))
 	errs.AddUnreported(fielderr.Of(judged.Validate()))
 	return o, errs.Err()
@@ -66,20 +70,21 @@ func ReadSettings(v *strict.Value) (clientcfg.SettingsOverride, error) {
 // ReadTier reads the tier of that name.
 func ReadTier(name string, v *strict.Value) (t clientcfg.Tier, err error) {
 	var in struct {
-		Name        *string              `json:"name"`
-		Mode        *ratelimit.Mode      `json:"mode"`
-		User        []ratelimit.Limit    `json:"user"`
-		Client      []ratelimit.Limit    `json:"client"`
-		Total       []ratelimit.Limit    `json:"total"`
-		Source      []ratelimit.Limit    `json:"source"`
-		OverLimit   *ratelimit.OverLimit `json:"over_limit"`
-		MaxWait     *ratelimit.MaxWait   `json:"max_wait"`
-		MaxWaiting  *int                 `json:"max_waiting"`
-		Ban         *ratelimit.Ban       `json:"ban"`
-		HideHeaders bool                 `json:"hide_headers"`
-		Note        string               `json:"note"`
-		Clients     strict.Skip          `json:"clients"`
-		Meta        strict.Skip          `json:"meta"`
+		Name        *string                `json:"name"`
+		Mode        *ratelimit.Mode        `json:"mode"`
+		User        []ratelimit.Limit      `json:"user"`
+		Client      []ratelimit.Limit      `json:"client"`
+		Total       []ratelimit.Limit      `json:"total"`
+		Source      []ratelimit.Limit      `json:"source"`
+		OverLimit   *ratelimit.OverLimit   `json:"over_limit"`
+		MaxWait     *ratelimit.MaxWait     `json:"max_wait"`
+		MaxWaiting  *int                   `json:"max_waiting"`
+		Ban         *ratelimit.Ban         `json:"ban"`
+		Criticality *ratelimit.Criticality `json:"criticality"`
+		HideHeaders bool                   `json:"hide_headers"`
+		Note        string                 `json:"note"`
+		Clients     strict.Skip            `json:"clients"`
+		Meta        strict.Skip            `json:"meta"`
 	}
 	errs := v.Decode(&in, nil)
 	t = clientcfg.Tier{
@@ -91,6 +96,9 @@ func ReadTier(name string, v *strict.Value) (t clientcfg.Tier, err error) {
 	if in.OverLimit != nil {
 		t.OverLimit = *in.OverLimit
 	}
+	if in.Criticality != nil {
+		t.Criticality = *in.Criticality
+	}
 	if in.Name != nil && *in.Name != name {
 		errs.Add("name", "%q is not that of the address, %q", *in.Name, name)
 	}
@@ -99,6 +107,7 @@ func ReadTier(name string, v *strict.Value) (t clientcfg.Tier, err error) {
 	errs.AddUnreported(checkNote(in.Note))
 	errs.AddUnreported(checkLists(t.User, t.Client, t.Total, t.Source))
 	errs.AddUnreported(checkOverLimit(in.OverLimit))
+	errs.AddUnreported(checkCriticality(in.Criticality))
 	errs.AddUnreported(fielderr.Of(t.Policy().Validate()))
 	return t, errs.Err()
 }
@@ -106,22 +115,23 @@ func ReadTier(name string, v *strict.Value) (t clientcfg.Tier, err error) {
 // ReadPolicy reads the policy of a client.
 func ReadPolicy(clientID string, v *strict.Value) (p clientcfg.ClientPolicy, err error) {
 	var in struct {
-		ClientID    *string              `json:"client_id"`
-		Trusted     bool                 `json:"trusted"`
-		Tier        *string              `json:"tier"`
-		Mode        *ratelimit.Mode      `json:"mode"`
-		User        []ratelimit.Limit    `json:"user"`
-		Client      []ratelimit.Limit    `json:"client"`
-		Total       []ratelimit.Limit    `json:"total"`
-		Source      []ratelimit.Limit    `json:"source"`
-		OverLimit   *ratelimit.OverLimit `json:"over_limit"`
-		MaxWait     *ratelimit.MaxWait   `json:"max_wait"`
-		MaxWaiting  *int                 `json:"max_waiting"`
-		Ban         *ratelimit.Ban       `json:"ban"`
-		HideHeaders bool                 `json:"hide_headers"`
-		Note        string               `json:"note"`
-		Effective   strict.Skip          `json:"effective"`
-		Meta        strict.Skip          `json:"meta"`
+		ClientID    *string                `json:"client_id"`
+		Trusted     bool                   `json:"trusted"`
+		Tier        *string                `json:"tier"`
+		Mode        *ratelimit.Mode        `json:"mode"`
+		User        []ratelimit.Limit      `json:"user"`
+		Client      []ratelimit.Limit      `json:"client"`
+		Total       []ratelimit.Limit      `json:"total"`
+		Source      []ratelimit.Limit      `json:"source"`
+		OverLimit   *ratelimit.OverLimit   `json:"over_limit"`
+		MaxWait     *ratelimit.MaxWait     `json:"max_wait"`
+		MaxWaiting  *int                   `json:"max_waiting"`
+		Ban         *ratelimit.Ban         `json:"ban"`
+		Criticality *ratelimit.Criticality `json:"criticality"`
+		HideHeaders bool                   `json:"hide_headers"`
+		Note        string                 `json:"note"`
+		Effective   strict.Skip            `json:"effective"`
+		Meta        strict.Skip            `json:"meta"`
 	}
 	errs := v.Decode(&in, nil)
 	p.Policy = ratelimit.Policy{
@@ -133,6 +143,9 @@ func ReadPolicy(clientID string, v *strict.Value) (p clientcfg.ClientPolicy, err
 	if in.OverLimit != nil {
 		p.OverLimit = *in.OverLimit
 	}
+	if in.Criticality != nil {
+		p.Criticality = *in.Criticality
+	}
 	if in.Tier != nil {
 		p.Tier = *in.Tier
 		errs.AddUnreported(checkTierName("tier", p.Tier))
@@ -142,6 +155,7 @@ func ReadPolicy(clientID string, v *strict.Value) (p clientcfg.ClientPolicy, err
 	errs.AddUnreported(checkNote(in.Note))
 	errs.AddUnreported(checkLists(p.User, p.Client, p.Total, p.Source))
 	errs.AddUnreported(checkOverLimit(in.OverLimit))
+	errs.AddUnreported(checkCriticality(in.Criticality))
 	errs.AddUnreported(fielderr.Of(p.Validate()))
 	return p, errs.Err()
 }
@@ -174,19 +188,20 @@ func ReadOverride(clientID, username string, v *strict.Value) (clientcfg.Overrid
 // ReadCandidate reads a candidate, for a client or, by the name of one for all, for the default limits.
 func ReadCandidate(name string, v *strict.Value) (c clientcfg.Candidate, err error) {
 	var in struct {
-		ClientID   *string              `json:"client_id"`
-		User       []ratelimit.Limit    `json:"user"`
-		Client     []ratelimit.Limit    `json:"client"`
-		Total      []ratelimit.Limit    `json:"total"`
-		Source     []ratelimit.Limit    `json:"source"`
-		OverLimit  *ratelimit.OverLimit `json:"over_limit"`
-		MaxWait    *ratelimit.MaxWait   `json:"max_wait"`
-		MaxWaiting *int                 `json:"max_waiting"`
-		Ban        *ratelimit.Ban       `json:"ban"`
-		Note       string               `json:"note"`
-		Since      strict.Skip          `json:"since"`
-		Activity   strict.Skip          `json:"activity"`
-		Meta       strict.Skip          `json:"meta"`
+		ClientID    *string                `json:"client_id"`
+		User        []ratelimit.Limit      `json:"user"`
+		Client      []ratelimit.Limit      `json:"client"`
+		Total       []ratelimit.Limit      `json:"total"`
+		Source      []ratelimit.Limit      `json:"source"`
+		OverLimit   *ratelimit.OverLimit   `json:"over_limit"`
+		MaxWait     *ratelimit.MaxWait     `json:"max_wait"`
+		MaxWaiting  *int                   `json:"max_waiting"`
+		Ban         *ratelimit.Ban         `json:"ban"`
+		Criticality *ratelimit.Criticality `json:"criticality"`
+		Note        string                 `json:"note"`
+		Since       strict.Skip            `json:"since"`
+		Activity    strict.Skip            `json:"activity"`
+		Meta        strict.Skip            `json:"meta"`
 	}
 	errs := v.Decode(&in, nil)
 	errs.AddUnreported(CheckClientID(in.ClientID, name))
@@ -196,12 +211,16 @@ func ReadCandidate(name string, v *strict.Value) (c clientcfg.Candidate, err err
 		errs.Add("user", "a candidate needs limits under user, client, total or source; to try nothing but what becomes of requests over the limits, give those in force")
 	}
 	errs.AddUnreported(checkOverLimit(in.OverLimit))
+	errs.AddUnreported(checkCriticality(in.Criticality))
 	c = clientcfg.Candidate{
 		User: in.User, Client: in.Client, Total: in.Total, Source: in.Source,
 		MaxWait: in.MaxWait, MaxWaiting: in.MaxWaiting, Ban: in.Ban, Note: in.Note,
 	}
 	if in.OverLimit != nil {
 		c.OverLimit = *in.OverLimit
+	}
+	if in.Criticality != nil {
+		c.Criticality = *in.Criticality
 	}
 	policy := c.Policy()
 	errs.AddUnreported(fielderr.Of(policy.Validate()))
@@ -240,6 +259,15 @@ func checkOverLimit(o *ratelimit.OverLimit) (errs fielderr.Errors) {
 	if o != nil && *o == "" {
 		errs.Add("over_limit", "%q is none of %q, %q; leave it out, or set it to null, to have none of its own",
 			*o, ratelimit.OverLimitDeny, ratelimit.OverLimitReuse)
+	}
+	return errs
+}
+
+// checkCriticality refuses an empty text, likewise. All others were refused while they were decoded.
+func checkCriticality(c *ratelimit.Criticality) (errs fielderr.Errors) {
+	if c != nil && *c == ratelimit.CriticalityUnset {
+		errs.Add("criticality", `"" is none of "%s"; leave it out, or set it to null, to have none of its own`,
+			strings.Join(ratelimit.CriticalityNames(), `", "`))
 	}
 	return errs
 }

@@ -82,6 +82,7 @@ type Default struct {
 	OverLimit string  `json:"over_limit"`       // deny or reuse: of client_credentials
 	Waits
 	Ban         *ratelimit.Ban `json:"ban,omitempty"`
+	Criticality string         `json:"criticality,omitempty"` // absent: it depends on the request
 	HideHeaders bool           `json:"hide_headers"`
 }
 
@@ -112,6 +113,7 @@ type Policy struct {
 	OverLimit string  `json:"over_limit,omitempty"`
 	Waits
 	Ban         *ratelimit.Ban `json:"ban,omitempty"`
+	Criticality string         `json:"criticality,omitempty"`
 	HideHeaders bool           `json:"hide_headers"`
 	Note        string         `json:"note,omitempty"`
 }
@@ -137,7 +139,8 @@ type Effective struct {
 	Source    []Limit `json:"source,omitempty"`
 	OverLimit string  `json:"over_limit"`
 	Waits
-	Ban         *ratelimit.Ban `json:"ban,omitempty"` // absent: nobody is banned
+	Ban         *ratelimit.Ban `json:"ban,omitempty"`         // absent: nobody is banned
+	Criticality string         `json:"criticality,omitempty"` // absent: nobody set one, and it depends on the request
 	HideHeaders bool           `json:"hide_headers"`
 	Tier        string         `json:"tier,omitempty"`      // of the client
 	Overrides   int            `json:"overrides,omitempty"` // users with limits of their own
@@ -151,7 +154,7 @@ func ShowEffective(e *ratelimit.Effective) Effective {
 	}
 	return Effective{
 		Mode: string(e.Mode), Trusted: e.Trusted, User: ShowLimits(e.User.All()), Client: ShowLimits(e.Client.All()), Total: ShowLimits(e.Total.All()), Source: ShowLimits(e.Source.All()),
-		OverLimit: string(e.OverLimit), Waits: effectiveWaits(e.Wait), Ban: ban, HideHeaders: e.HideHeaders, Tier: e.Tier, Overrides: e.Overridden(),
+		OverLimit: string(e.OverLimit), Waits: effectiveWaits(e.Wait), Ban: ban, Criticality: e.Criticality.String(), HideHeaders: e.HideHeaders, Tier: e.Tier, Overrides: e.Overridden(),
 	}
 }
 
@@ -165,8 +168,10 @@ type Candidate struct {
 	// OverLimit, Waits and Ban are as above; where they are absent, those in force are tried.
 	OverLimit string `json:"over_limit,omitempty"`
 	Waits
-	Ban  *ratelimit.Ban `json:"ban,omitempty"`
-	Note string         `json:"note,omitempty"`
+	Ban *ratelimit.Ban `json:"ban,omitempty"`
+	// Criticality is not tried: it comes into force when the candidate is made live. Absent: the one in force stays.
+	Criticality string `json:"criticality,omitempty"`
+	Note        string `json:"note,omitempty"`
 }
 
 // CandidateView is a candidate with what was decided while it was tried.

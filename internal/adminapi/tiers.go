@@ -18,6 +18,7 @@ type Tier struct {
 	OverLimit string  `json:"over_limit,omitempty"`
 	Waits
 	Ban         *ratelimit.Ban `json:"ban,omitempty"`
+	Criticality string         `json:"criticality,omitempty"`
 	HideHeaders bool           `json:"hide_headers"`
 	Note        string         `json:"note,omitempty"`
 }
