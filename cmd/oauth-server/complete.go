@@ -17,13 +17,14 @@ type completion = func(cmd *cobra.Command, args []string, typed string) ([]strin
 // of the flag, and the commands for clients and users the names of those that a running server has.
 func completions(c *cli, root *cobra.Command) {
 	byFlag := map[string]completion{
-		"output":      fixed(outputText, outputJSON),
-		"grant":       fixed(grantNames()...),
-		"field":       completeFields,
-		"sort":        fixed(listOrders...),
-		"mode":        fixed("enforce", "dry_run", "off"),
-		overLimitFlag: fixed(overLimits...),
-		banFlag:       fixed(banValues()...),
+		"output":        fixed(outputText, outputJSON),
+		"grant":         fixed(grantNames()...),
+		"field":         completeFields,
+		"sort":          fixed(listOrders...),
+		"mode":          fixed("enforce", "dry_run", "off"),
+		overLimitFlag:   fixed(overLimits...),
+		criticalityFlag: fixed(criticalities...),
+		banFlag:         fixed(banValues()...),
 
 		"label":        c.completeLabel,
 		"remove-label": c.completeLabelName,

@@ -36,7 +36,8 @@ func candidateOf(args []string) (name, shown string) {
 // overCandidate says what becomes of requests over limits that are tried.
 const overCandidate = `With --over-limit, --max-wait and --ban it is also tried what becomes of requests over
 these limits; without, that is as it is in force. To try nothing else, give the limits
-that are in force.
+that are in force. --criticality is not tried: it comes into force when the candidate is
+promoted.
 
 `
 
@@ -54,6 +55,7 @@ func (l *limits) newCandidateSet() *cobra.Command {
 	}
 	l.register(cmd, &f)
 	registerOver(cmd)
+	registerCriticality(cmd)
 	cmd.Flags().StringVarP(&file, "file", "f", "", "in place of these: the limits of a file of limits; - for standard input")
 	_ = cmd.MarkFlagFilename("file", "yaml", "yml") // fails for a flag that is not there
 	cmd.Flags().StringVar(&note, "note", "", "note for other operators")
@@ -72,7 +74,7 @@ func (l *limits) newCandidateSet() *cobra.Command {
 		case len(doc) == 0 && f.preset == "":
 			return usagef("limits candidate set: no limits to try: give --limit, --user, --client, --total, --source, --preset or --file")
 		}
-		if err := overInto(cmd, doc); err != nil {
+		if err := cmp.Or(overInto(cmd, doc), criticalityInto(cmd, doc)); err != nil {
 			return err
 		}
 		if err := l.addPreset(cmd.Context(), &f, doc); err != nil {
@@ -147,6 +149,9 @@ func (l *limits) candidateTable(c adminapi.CandidateView) error {
 	}
 	if c.Ban != nil {
 		rows = append(rows, []string{"ban", showBan(c.Ban)})
+	}
+	if c.Criticality != "" {
+		rows = append(rows, []string{"criticality", c.Criticality + ", when it is promoted"})
 	}
 	rows = append(rows, []string{"note", c.Note})
 	rows = append(l.untilRow(c.Meta.Until, rows...), [][]string{

@@ -45,7 +45,7 @@ func (f *policyFlags) checkForUser(cmd *cobra.Command, args []string, others ...
 
 // checkOverride refuses what cannot be set of one user.
 func (f *policyFlags) checkOverride(cmd *cobra.Command, args []string, nothing bool) error {
-	err := f.checkForUser(cmd, args, "client", "total", "source", "limit", "requests", "window", "preset", overLimitFlag, maxWaitFlag, maxWaitingFlag, banFlag, "hide-headers", "tier", "label")
+	err := f.checkForUser(cmd, args, "client", "total", "source", "limit", "requests", "window", "preset", overLimitFlag, maxWaitFlag, maxWaitingFlag, banFlag, criticalityFlag, "hide-headers", "tier", "label")
 	if err == nil && nothing {
 		return usagef("limits set: nothing to set: give --user or --note with --%s", forUser)
 	}

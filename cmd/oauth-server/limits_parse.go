@@ -219,7 +219,7 @@ func members(raw json.RawMessage) (out []jsonField, ok bool) {
 
 // documentFields are the fields of all sections in the order in which a file has them; unknown ones
 // follow.
-var documentFields = []string{"tier", "trusted", "mode", "canary_percent", "default", "user", "client", "total", "source", "over_limit", "max_wait", "max_waiting", "ban", "hide_headers", "note"}
+var documentFields = []string{"tier", "trusted", "mode", "canary_percent", "default", "user", "client", "total", "source", "over_limit", "max_wait", "max_waiting", "ban", "criticality", "hide_headers", "note"}
 
 // nameFields are those that say of what a document is, as the file does by its place.
 var nameFields = map[string][]string{

@@ -178,6 +178,7 @@ func (l *limits) settingsTable(s adminapi.SettingsView) error {
 	}...)
 	rows = append(append(rows, waitRow(s.Default.Waits, from("default.max_wait"))...),
 		[]string{"ban", showBan(s.Default.Ban), from("default.ban")},
+		[]string{"criticality", orNone(s.Default.Criticality), from("default.criticality")},
 		[]string{"hide headers", yesNo(s.Default.HideHeaders), from("default.hide_headers")},
 		[]string{"note", s.Note, ""})
 	return l.table(l.untilRow(s.Meta.Until, rows...)...)
@@ -222,6 +223,7 @@ func (l *limits) policyTable(ctx context.Context, p adminapi.PolicyView) error {
 	rows = withShared(p.Effective.Total, from(p.Total != nil, tier.Total != nil), p.Effective.Source, from(p.Source != nil, tier.Source != nil), rows...)
 	rows = append(append(rows, waitRow(waitsOf(p.Effective.Waits, p.Waits, tier.Waits), from(p.MaxWait != "", tier.MaxWait != ""))...),
 		[]string{"ban", showBan(p.Effective.Ban), from(p.Ban != nil, tier.Ban != nil)},
+		[]string{"criticality", orNone(p.Effective.Criticality), from(p.Criticality != "", tier.Criticality != "")},
 		[]string{"hide headers", yesNo(p.Effective.HideHeaders), from(p.HideHeaders, tier.HideHeaders)})
 	rows = append(append(rows, users...), []string{"note", p.Note, ""})
 	return l.table(l.untilRow(p.Meta.Until, rows...)...)
@@ -260,11 +262,13 @@ on, until "limits unset CLIENT".
   oauth-server limits set batch --over-limit reuse
   oauth-server limits set shop --max-wait 2s --max-waiting 20
   oauth-server limits set shop --ban denials=20,within=60s,for=5m,factor=2,max=24h
+  oauth-server limits set batch --criticality sheddable
   oauth-server limits set partner --preset okta`,
 		ValidArgsFunction: l.completeClient,
 	}
 	l.register(cmd, &f)
 	registerOver(cmd)
+	registerCriticality(cmd)
 	of.register(cmd)
 	cmd.Flags().StringVar(&of.tier, "tier", "", "tier of the client: limits tier list")
 	_ = cmd.RegisterFlagCompletionFunc("tier", l.completeTierName) // fails for a flag that is not there
@@ -273,7 +277,7 @@ on, until "limits unset CLIENT".
 	selectorFlag(cmd.Flags(), &of.labels)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		doc, patch := map[string]any{}, map[string]any{}
-		if err := cmp.Or(f.parse(doc), overInto(cmd, doc)); err != nil {
+		if err := cmp.Or(f.parse(doc), overInto(cmd, doc), criticalityInto(cmd, doc)); err != nil {
 			return err
 		}
 		if cmd.Flags().Changed("hide-headers") {
@@ -302,7 +306,7 @@ func (f *policyFlags) checkSet(cmd *cobra.Command, args []string, nothing bool) 
 	case cmd.Flags().Changed(forUser):
 		return f.checkOverride(cmd, args, nothing)
 	case nothing:
-		return usagef("limits set: nothing to set: give --limit, --user, --client, --total, --source, --preset, --tier, --over-limit, --max-wait, --ban, --hide-headers or --note")
+		return usagef("limits set: nothing to set: give --limit, --user, --client, --total, --source, --preset, --tier, --over-limit, --max-wait, --ban, --criticality, --hide-headers or --note")
 	case len(f.labels) > 0:
 		return checkLabelled(cmd, args, f.labels)
 	case len(args) == 0 && cmd.Flags().Changed("tier"):

@@ -108,6 +108,7 @@ func (l *limits) tierTable(t adminapi.TierView) error {
 	}...)
 	rows = append(append(rows, waitRow(t.Waits, "tier")...),
 		[]string{"ban", showBan(t.Ban), from(t.Ban != nil)},
+		[]string{"criticality", orNone(t.Criticality), from(t.Criticality != "")},
 		[]string{"hide headers", yesNo(t.HideHeaders), from(t.HideHeaders)},
 		[]string{"clients", strconv.Itoa(t.Clients), ""},
 		[]string{"note", t.Note, ""})
@@ -134,12 +135,13 @@ func (l *limits) newTierSet() *cobra.Command {
 	}
 	l.register(cmd, &f)
 	registerOver(cmd)
+	registerCriticality(cmd)
 	cmd.Flags().StringVar(&mode, "mode", "", "mode of its clients: enforce, dry_run or off")
 	cmd.Flags().StringVar(&note, "note", "", "note for other operators")
 	cmd.Flags().BoolVar(&hide, "hide-headers", false, "leave the RateLimit headers and violated-policies out of answers")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		patch := map[string]any{}
-		if err := cmp.Or(f.parse(patch), overInto(cmd, patch)); err != nil {
+		if err := cmp.Or(f.parse(patch), overInto(cmd, patch), criticalityInto(cmd, patch)); err != nil {
 			return err
 		}
 		for name, v := range map[string]any{"mode": mode, "note": note} {
@@ -151,7 +153,7 @@ func (l *limits) newTierSet() *cobra.Command {
 			patch["hide_headers"] = hide
 		}
 		if len(patch) == 0 && f.preset == "" {
-			return usagef("limits tier set: nothing to set: give --limit, --user, --client, --total, --source, --preset, --mode, --over-limit, --max-wait, --ban, --hide-headers or --note")
+			return usagef("limits tier set: nothing to set: give --limit, --user, --client, --total, --source, --preset, --mode, --over-limit, --max-wait, --ban, --criticality, --hide-headers or --note")
 		}
 		if err := l.addPreset(cmd.Context(), &f, patch); err != nil {
 			return err

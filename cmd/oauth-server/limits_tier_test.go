@@ -22,6 +22,7 @@ user limits 20/60s tier
 client limits - all clients
 over limit reuse tier
 ban denials=5,within=1m,for=5m,factor=2,max=24h,forget=24h tier
+criticality sheddable tier
 hide headers no all clients
 clients 2
 note
@@ -33,6 +34,7 @@ user limits 20/60s tier gold
 client limits 3/1s changed here
 over limit reuse tier gold
 ban denials=5,within=1m,for=5m,factor=2,max=24h,forget=24h tier gold
+criticality sheddable tier gold
 hide headers no all clients
 user ada 1/60s changed here noisy
 user bob 500/60s changed here
@@ -72,6 +74,14 @@ func TestTierCommandLine(t *testing.T) {
 		{"limits set shop --over-limit wait", `--over-limit: "wait" is none of deny, reuse`},
 		{"limits tier set gold --over-limit wait", `--over-limit: "wait" is none of deny, reuse`},
 		{"limits candidate set shop --over-limit reuse", "no limits to try"},
+		{"limits set shop --for-user ada --criticality critical", "--criticality is about the client"},
+		{"limits set shop --criticality high", `--criticality: "high" is none of critical_plus, critical, sheddable_plus, sheddable`},
+		{"limits set shop --criticality=", "--criticality is empty"},
+		{"limits set --criticality Critical", `--criticality: "Critical" is none of critical_plus`},
+		{"limits tier set gold --criticality high", `--criticality: "high" is none of critical_plus`},
+		{"limits candidate set shop --limit 5/60s --criticality high", `--criticality: "high" is none of critical_plus`},
+		{"limits candidate set shop --criticality critical", "no limits to try"},
+		{"limits set shop", "--criticality"},
 		{"limits set shop --for-user ada --tier gold", "--tier is about the client"},
 		{"limits unset --for-user ada", "--for-user needs a CLIENT"},
 		{"limits unset shop --for-user ada --field user", "--field is about the client"},

@@ -9,7 +9,7 @@ import (
 )
 
 // unsettable are the values of --field.
-var unsettable = []string{"user", "client", "total", "source", "tier", "mode", "trusted", overLimitFlag, maxWaitFlag, maxWaitingFlag, banFlag, "hide-headers", "note"}
+var unsettable = []string{"user", "client", "total", "source", "tier", "mode", "trusted", overLimitFlag, maxWaitFlag, maxWaitingFlag, banFlag, criticalityFlag, "hide-headers", "note"}
 
 func (l *limits) newUnset() *cobra.Command {
 	var fields []string

@@ -86,7 +86,7 @@ func delayedRows(c *activity.Counts) [][]string {
 }
 
 // ofDefault are those of unsettable that the settings have below default.
-var ofDefault = []string{"user", "client", "total", "source", overLimitFlag, maxWaitFlag, maxWaitingFlag, banFlag, "hide-headers"}
+var ofDefault = []string{"user", "client", "total", "source", overLimitFlag, maxWaitFlag, maxWaitingFlag, banFlag, criticalityFlag, "hide-headers"}
 
 // takeBack removes a field, and what belongs to it.
 func takeBack(patch map[string]any, field string) {

@@ -49,7 +49,7 @@ policies:
     tier: silver
     client:
       - { requests: 5, window: 1 }
-  batch: { trusted: true, over_limit: reuse, colour: red }
+  batch: { trusted: true, over_limit: reuse, criticality: high, colour: red }
 `
 	inTemp(t, map[string]string{
 		"log.csv": burst(3, "shop", "ada"), "bad.yaml": bad, "empty.csv": "time,client\n", "void.csv": "", "none.csv.gz": "\x1f\x8b\x08",
@@ -93,6 +93,7 @@ policies:
 			[]string{
 				"settings.default.user[0].requests: 0 is not between", "bad.yaml:4", "policies.shop.client[0].window", "bad.yaml:9",
 				`policies.shop.tier: there is no tier "silver"`, "bad.yaml:7", "policies.batch.colour: unknown field", "policies.batch.over_limit: a trusted client",
+				`policies.batch.criticality: "high" is none of "critical_plus", "critical", "sheddable_plus", "sheddable" (bad.yaml:10)`,
 			},
 		},
 		{"log.csv --policies config.yaml", exitUsage, []string{"rate_limit.default.user[0].window", "config.yaml:4"}},
@@ -196,7 +197,7 @@ func TestSimulateFinds(t *testing.T) {
 	dir := t.TempDir()
 	log, limits, found := filepath.Join(dir, "log.csv"), filepath.Join(dir, "limits.yaml"), filepath.Join(dir, "found.yaml")
 	check.OK(t, os.WriteFile(log, []byte(burst(37, "shop", "ada", "")+strings.Join(strings.SplitAfter(burst(60, "batch", ""), "\n")[1:], "")), 0o600))
-	check.OK(t, os.WriteFile(limits, []byte("settings: { mode: dry_run, default: { hide_headers: true }, note: before }\n"), 0o600))
+	check.OK(t, os.WriteFile(limits, []byte("settings: { mode: dry_run, default: { hide_headers: true, criticality: critical }, note: before }\ntiers: { gold: { criticality: sheddable } }\n"), 0o600))
 	_, stderr, status := run(t, "", "simulate", log, "--policies", limits, "--target", "50%", "--limit", "10/60s,10/1h", "--write", found)
 	check.Equal(t, "status", status, exitOK)
 	has(t, stderr, "The limits are written to "+found)

@@ -1,0 +1,34 @@
+package main
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"oauth-server/internal/ratelimit"
+)
+
+// criticalityFlag sets which requests are refused first while the server is overloaded, one of criticalities.
+const criticalityFlag = "criticality"
+
+var criticalities = ratelimit.CriticalityNames()
+
+func registerCriticality(cmd *cobra.Command) {
+	cmd.Flags().String(criticalityFlag, "", "when its requests are refused while the server is overloaded, from last to first: "+
+		strings.Join(criticalities, ", ")+" (default by the kind of request)")
+}
+
+// criticalityInto sets the field criticality of doc, if the flag is given.
+func criticalityInto(cmd *cobra.Command, doc map[string]any) error {
+	flag := cmd.Flags().Lookup(criticalityFlag)
+	if !flag.Changed {
+		return nil
+	}
+	value := flag.Value.String()
+	if !slices.Contains(criticalities, value) {
+		return usagef("--%s: %q is none of %s", criticalityFlag, value, strings.Join(criticalities, ", "))
+	}
+	doc["criticality"] = value
+	return nil
+}
