@@ -94,10 +94,11 @@ func TestLoadCompleteFile(t *testing.T) {
 		{"proxies", []string{got.TrustedProxies[0].String(), got.TrustedProxies[1].String()}, []string{"10.0.0.0/8", "2001:db8::1/128"}},
 		{"canary", got.RateLimit.CanaryPercent, 12.5},
 		{"error code", got.RateLimit.ErrorCode, "slow_down"},
-		{"trusted", got.RateLimit.Clients["mobile-app"], ratelimit.Policy{Trusted: true, Ban: &ratelimit.Ban{Off: true}}},
+		{"criticality of all", got.RateLimit.Default.Criticality, ratelimit.SheddablePlus},
+		{"trusted", got.RateLimit.Clients["mobile-app"], ratelimit.Policy{Trusted: true, Ban: &ratelimit.Ban{Off: true}, Criticality: ratelimit.CriticalPlus}},
 		{
 			"a client with dots", got.RateLimit.Clients["shop.example.com"],
-			ratelimit.Policy{Mode: "enforce", OverLimit: "reuse", MaxWait: new(ratelimit.MaxWait(0)), Ban: &ban, HideHeaders: true, User: []ratelimit.Limit{ten, second}},
+			ratelimit.Policy{Mode: "enforce", OverLimit: "reuse", MaxWait: new(ratelimit.MaxWait(0)), Ban: &ban, Criticality: ratelimit.Sheddable, HideHeaders: true, User: []ratelimit.Limit{ten, second}},
 		},
 		{"strict", got.RateLimit.Clients["payments"], ratelimit.Policy{Client: []ratelimit.Limit{contract}}},
 		{
