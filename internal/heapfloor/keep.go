@@ -136,7 +136,7 @@ func (k *Keeper) Raise() {
 	case !often:
 	case k.lower != nil:
 		k.lower.Reset(burstFor)
-	case runtime.GOMAXPROCS(0) > k.few:
+	case min(runtime.GOMAXPROCS(0), runtime.NumCPU()) > k.few: // serve may have raised it
 	default:
 		k.lower = time.AfterFunc(burstFor, k.lowered)
 		k.follow()

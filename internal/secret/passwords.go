@@ -42,7 +42,7 @@ type PasswordOptions struct {
 const maxDefaultConcurrency = 8
 
 func defaultConcurrency(memory int64) int {
-	n := min(maxDefaultConcurrency, runtime.GOMAXPROCS(0)/2)
+	n := min(maxDefaultConcurrency, runtime.GOMAXPROCS(0)/2, max(1, runtime.NumCPU()/2)) // serve may raise GOMAXPROCS by one
 	if memory > 0 {
 		n = int(min(int64(n), memory/4/(int64(defaultParams.memory)<<10)))
 	}
