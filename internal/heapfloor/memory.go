@@ -21,7 +21,7 @@ func memoryOf(root fs.FS) (least int64, from string) {
 		}
 	}
 	consider(machineMemory(root), "machine")
-	for _, file := range cgroupFiles(root) {
+	for _, file := range ControlGroupFiles(root, "memory", []string{"memory.max", "memory.high"}, []string{"memory.limit_in_bytes"}) {
 		if text, err := fs.ReadFile(root, file); err == nil {
 			n, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
 			if err == nil { // "max" otherwise
@@ -50,9 +50,10 @@ func machineMemory(root fs.FS) int64 {
 	return 0
 }
 
-// cgroupFiles returns the files that may limit the memory of this process: those of its control group
-// and of all above it. Inside a container its group usually is the root of what is mounted.
-func cgroupFiles(root fs.FS) (files []string) {
+// ControlGroupFiles returns the paths of files that may limit this process, of the names v2 or v1 by the version: those
+// of its control group for a resource, such as memory, and of all above it. Inside a container its group usually is
+// the root of what is mounted. root is the file system of the machine.
+func ControlGroupFiles(root fs.FS, resource string, v2, v1 []string) (files []string) {
 	text, err := fs.ReadFile(root, "proc/self/cgroup")
 	if err != nil {
 		return nil
@@ -64,9 +65,9 @@ func cgroupFiles(root fs.FS) (files []string) {
 		}
 		switch {
 		case parts[0] == "0" && parts[1] == "": // version 2
-			files = append(files, upwards("sys/fs/cgroup", parts[2], "memory.max", "memory.high")...)
-		case strings.Contains(","+parts[1]+",", ",memory,"): // version 1
-			files = append(files, upwards("sys/fs/cgroup/memory", parts[2], "memory.limit_in_bytes")...)
+			files = append(files, upwards("sys/fs/cgroup", parts[2], v2...)...)
+		case strings.Contains(","+parts[1]+",", ","+resource+","): // version 1
+			files = append(files, upwards("sys/fs/cgroup/"+resource, parts[2], v1...)...)
 		}
 	}
 	return files

@@ -33,8 +33,21 @@ type PasswordOptions struct {
 	Queue int
 	// MaxWait is the longest that an attempt waits for its turn. Zero means three seconds.
 	MaxWait time.Duration
-	// Hashing, if not nil, is called before each hash, which leaves 19 MiB of garbage.
+	// Separate, if not nil, computes tasks outside of this process. One that it fails to compute, or whose
+	// result does not fit, is computed here. It is called at most Concurrency times at once.
+	Separate func(Task) (result []byte, err error)
+	// Hashing, if not nil, is called before each hash in this process, which leaves 19 MiB of garbage.
 	Hashing func()
+	// Hashed, if not nil, is called after each hash, with whether Separate computed it.
+	Hashed func(separately bool)
+}
+
+// AtOnce returns how many hashes may be computed at once: Concurrency, or what its zero means.
+func (o PasswordOptions) AtOnce() int {
+	if o.Concurrency > 0 {
+		return o.Concurrency
+	}
+	return defaultConcurrency(o.Memory)
 }
 
 // maxDefaultConcurrency keeps the default small on large machines: 8 hashes at once check 400
@@ -54,8 +67,10 @@ func defaultConcurrency(memory int64) int {
 // token requests. No name and no source delays the others for long, and an attempt that would
 // wait for longer than MaxWait is refused with *[BusyError]. It is safe for concurrent use.
 type Passwords struct {
-	turns   *turns
-	hashing func() // may be nil
+	turns    *turns
+	separate func(Task) ([]byte, error) // may be nil, as the next two
+	hashing  func()
+	hashed   func(separately bool)
 	// key computes the argon2id key. It allocates the memory anew each time: argon2.IDKey takes none.
 	key func(password, salt []byte, passes, memory uint32, lanes uint8, n uint32) []byte
 	// big holds a token while a hash is computed that takes more memory than ours: an imported one. There
@@ -65,11 +80,11 @@ type Passwords struct {
 
 // NewPasswords makes Passwords.
 func NewPasswords(opts PasswordOptions) *Passwords {
-	if opts.Concurrency <= 0 {
-		opts.Concurrency = defaultConcurrency(opts.Memory)
+	t := newTurns(opts.AtOnce(), cmp.Or(opts.Queue, 1000), cmp.Or(opts.MaxWait, 3*time.Second))
+	return &Passwords{
+		turns: t, separate: opts.Separate, hashing: opts.Hashing, hashed: opts.Hashed,
+		key: argon2.IDKey, big: make(chan struct{}, 1),
 	}
-	t := newTurns(opts.Concurrency, cmp.Or(opts.Queue, 1000), cmp.Or(opts.MaxWait, 3*time.Second))
-	return &Passwords{turns: t, hashing: opts.Hashing, key: argon2.IDKey, big: make(chan struct{}, 1)}
 }
 
 // Concurrency returns how many hashes may be computed at once.
@@ -126,9 +141,8 @@ func (p *Passwords) VerifyAttempt(ctx context.Context, hash string, a Attempt) (
 		return false, nil
 	}
 	if foreign.matches != nil {
-		ok := false
-		err := p.inTurn(ctx, a, 0, func() { ok = foreign.matches(a.Password) })
-		return ok && err == nil, err
+		result, err := p.inTurn(ctx, a, Task{Password: a.Password, Foreign: hash})
+		return err == nil && subtle.ConstantTimeCompare(result, resultOf(true)) == 1, err
 	}
 	key, err := p.derive(ctx, a, h.params, h.salt, len(h.key))
 	if err != nil {
@@ -150,38 +164,57 @@ func (p *Passwords) RejectAttempt(ctx context.Context, a Attempt) error {
 
 // derive waits for its turn and computes the argon2id key.
 func (p *Passwords) derive(ctx context.Context, a Attempt, ap argonParams, salt []byte, n int) (key []byte, err error) {
-	err = p.inTurn(ctx, a, ap.memory, func() {
-		key = p.key([]byte(a.Password), salt, ap.passes, ap.memory, ap.lanes, uint32(n)) //nolint:gosec // G115: n is at most maxKey
+	return p.inTurn(ctx, a, Task{
+		Password: a.Password, Salt: salt, Memory: ap.memory, Passes: ap.passes, Lanes: ap.lanes, Length: n,
 	})
-	return key, err
 }
 
-// inTurn waits for its turn and computes something that takes so much memory, in KiB.
-func (p *Passwords) inTurn(ctx context.Context, a Attempt, memory uint32, compute func()) error {
+// inTurn waits for its turn and computes the task.
+func (p *Passwords) inTurn(ctx context.Context, a Attempt, task Task) ([]byte, error) {
 	turn, err := p.turns.acquire(ctx, &a)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	var took time.Duration
 	defer func() { p.turns.release(turn, took) }()
 	if a.Still != nil {
 		if err := a.Still(); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	began := time.Now()
-	if memory > defaultParams.memory {
+	if task.Memory > defaultParams.memory {
 		select {
 		case p.big <- struct{}{}:
 			defer func() { <-p.big }()
 		case <-ctx.Done():
-			return fmt.Errorf("secret: wait for memory: %w", ctx.Err())
+			return nil, fmt.Errorf("secret: wait for memory: %w", ctx.Err())
 		}
 	}
-	if p.hashing != nil {
-		p.hashing()
-	}
-	compute()
+	result := p.compute(task)
 	took = time.Since(began)
-	return nil
+	return result, nil
+}
+
+// compute computes the task elsewhere if that is possible, else here. It goes on to its end when the caller
+// hangs up, so that an attempt is counted like any other.
+func (p *Passwords) compute(task Task) []byte {
+	var result []byte
+	separately := false
+	if p.separate != nil {
+		r, err := p.separate(task) // which reports its errors itself
+		if separately = err == nil && task.Fits(r); separately {
+			result = r
+		}
+	}
+	if !separately {
+		if p.hashing != nil {
+			p.hashing()
+		}
+		result = task.do(p.key)
+	}
+	if p.hashed != nil {
+		p.hashed(separately)
+	}
+	return result
 }

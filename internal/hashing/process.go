@@ -1,0 +1,141 @@
+package hashing
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+	"time"
+
+	"oauth-server/internal/secret"
+)
+
+// startWithin is how long a child may take to say that it is ready.
+const startWithin = 5 * time.Second
+
+// errResult is returned for what a child answers that is no result of its task.
+var errResult = errors.New("hashing: the child answered what is no result")
+
+// child is a process that computes tasks.
+type child struct {
+	cmd    *exec.Cmd
+	in     *os.File      // what it reads
+	out    *os.File      // what it writes
+	buf    []byte        // of its answers
+	ended  chan struct{} // closed when it has ended
+	why    error         // read after ended
+	expiry *time.Timer   // while it has no task
+}
+
+// launch starts a child.
+func launch(program string, environ []string) (*child, error) {
+	theirIn, in, err := os.Pipe()
+	if err != nil {
+		return nil, fmt.Errorf("hashing: start a child: %w", err)
+	}
+	defer func() { _ = theirIn.Close() }()
+	out, theirOut, err := os.Pipe()
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("hashing: start a child: %w", err), in.Close())
+	}
+	defer func() { _ = theirOut.Close() }()
+	cmd := exec.CommandContext(context.Background(), program, Argument)
+	cmd.Stdin, cmd.Stdout, cmd.SysProcAttr = theirIn, theirOut, attributes()
+	cmd.Env = append(environment(), environ...)
+	cmd.Args[0] = "oauth-server"
+	if err := cmd.Start(); err != nil {
+		return nil, errors.Join(fmt.Errorf("hashing: start a child: %w", err), in.Close(), out.Close())
+	}
+	return &child{cmd: cmd, in: in, out: out, buf: make([]byte, maxFrame), ended: make(chan struct{})}, nil
+}
+
+// reap waits for the end of the child and closes its pipes.
+func (c *child) reap() {
+	c.why = fmt.Errorf("hashing: the child has ended: %w", cmpErr(c.cmd.Wait(), errors.New("exit status 0")))
+	close(c.ended)
+	_, _ = c.in.Close(), c.out.Close()
+}
+
+func cmpErr(err, otherwise error) error {
+	if err != nil {
+		return err
+	}
+	return otherwise
+}
+
+// greet waits until the child is ready. The error may be what the child says.
+func (c *child) greet() error {
+	said, err := c.answer(startWithin)
+	switch {
+	case err != nil:
+		return fmt.Errorf("hashing: start a child: %w", err)
+	case string(said) != ready:
+		return errors.New("hashing: start a child: it answered " + strconv.QuoteToASCII(string(said[:min(len(said), 200)])))
+	default:
+		return nil
+	}
+}
+
+// ask has the child compute a task. After an error the child must not be asked again.
+func (c *child) ask(task secret.Task, patience time.Duration) ([]byte, error) {
+	request := appendTask(make([]byte, 0, frameHeader+taskHeader+len(task.Salt)+len(task.Foreign)+len(task.Password)), task)
+	_, err := c.in.Write(request) // a pipe has room for all of it
+	clear(request)
+	if err != nil {
+		return nil, c.cause(err)
+	}
+	result, err := c.answer(patience)
+	if err != nil {
+		return nil, err
+	}
+	if !task.Fits(result) {
+		return nil, errResult
+	}
+	return append([]byte(nil), result...), nil
+}
+
+// answer reads a frame of the child, which is valid until the next one.
+func (c *child) answer(within time.Duration) ([]byte, error) {
+	if err := c.out.SetReadDeadline(time.Now().Add(within)); err != nil {
+		return nil, c.cause(err)
+	}
+	body, err := readFrame(c.out, c.buf)
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		return nil, fmt.Errorf("hashing: no answer of the child within %s", within)
+	}
+	if err != nil {
+		return nil, c.cause(err)
+	}
+	return body, nil
+}
+
+// cause is why the child has ended, if an error is because of that.
+func (c *child) cause(err error) error {
+	if errors.Is(err, errFrame) {
+		return err
+	}
+	c.kill() // it may have closed its pipes only
+	<-c.ended
+	return c.err()
+}
+
+// runs reports whether the child has not ended.
+func (c *child) runs() bool {
+	select {
+	case <-c.ended:
+		return false
+	default:
+		return true
+	}
+}
+
+// err is why the child has ended, after it has.
+func (c *child) err() error {
+	<-c.ended
+	return c.why
+}
+
+// kill ends the child at once: it has nothing to finish.
+func (c *child) kill() { _ = c.cmd.Process.Kill() }
