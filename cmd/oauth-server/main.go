@@ -10,6 +10,7 @@ import (
 	"golang.org/x/term"
 
 	"oauth-server/internal/fielderr"
+	"oauth-server/internal/hashing"
 )
 
 // Exit statuses.
@@ -20,6 +21,9 @@ const (
 )
 
 func main() {
+	if hashing.IsChild(os.Args) { // before anything else
+		os.Exit(hashing.Child())
+	}
 	c := &cli{in: os.Stdin, out: os.Stdout, errOut: os.Stderr, environ: os.Environ()}
 	if len(os.Args) > 1 && os.Args[1] == "serve" {
 		c.catchHangups() // before anything else

@@ -110,6 +110,7 @@ func (c *cli) runServer(ctx context.Context, cfg *config.Config, opts app.Option
 	opts.Logger = app.NewLeveledLogger(cfg.Log, opts.Level, c.errOut)
 	raiseProcs(ctx, cfg, os.LookupEnv, opts.Logger)
 	opts.Memory, _ = heapfloor.Memory(os.DirFS("/"))
+	defer hashSeparately(ctx, cfg, &opts)()
 	floor := heapfloor.Choose(os.LookupEnv, os.DirFS("/"))
 	opts.Logger.LogAttrs(ctx, slog.LevelDebug, "heap floor chosen, below which no garbage is collected", slog.Any("heap", floor))
 	keeper := floor.Keep()

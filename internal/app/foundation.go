@@ -90,7 +90,8 @@ func newFoundation(ctx context.Context, cfg *config.Config, opts Options, undo *
 		return nil, err
 	}
 	f.passwords = secret.NewPasswords(secret.PasswordOptions{
-		Concurrency: cfg.Passwords.Concurrency, Memory: opts.Memory, Hashing: opts.Hashing,
+		Concurrency: cfg.Passwords.Concurrency, Memory: opts.Memory,
+		Separate: opts.Separate, Hashing: opts.Hashing, Hashed: f.telemetry.PasswordHashed,
 	})
 	return f, nil
 }

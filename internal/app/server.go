@@ -11,6 +11,7 @@ import (
 	"oauth-server/internal/background"
 	"oauth-server/internal/config"
 	"oauth-server/internal/grants"
+	"oauth-server/internal/secret"
 )
 
 // Options are what a [Server] needs beside its configuration.
@@ -21,7 +22,10 @@ type Options struct {
 	Prepare func(context.Context, Store) error
 	// Memory is how many bytes the process may use; 0 if that is not known.
 	Memory int64
-	// Hashing, if not nil, is called before each password is hashed.
+	// Separate, if not nil, computes the expensive part of hashing a password in another process. What it
+	// fails to compute is computed in this one.
+	Separate func(secret.Task) ([]byte, error)
+	// Hashing, if not nil, is called before each password is hashed in this process.
 	Hashing func()
 	// Listening, if not nil, is called once the server answers.
 	Listening func(*Server)

@@ -145,10 +145,19 @@ type Passwords struct {
 	// Concurrency is how many are checked at once, with 19 MiB each. Zero: half of the
 	// processors, at most 8, and at most what a quarter of the memory is enough for.
 	Concurrency int `json:"concurrency,omitempty"`
+	// Processes is where they are hashed: in processes of the lowest priority where the system has
+	// these ("auto"), or in the server ("off").
+	Processes string `json:"processes"`
 	// SignInsPerMinute is how many right passwords of one username are taken from one
 	// address (an IPv6 address counts as its /64).
 	SignInsPerMinute int64 `json:"sign_ins_per_minute"`
 }
+
+// The values of [Passwords].Processes.
+const (
+	ProcessesAuto = "auto"
+	ProcessesOff  = "off"
+)
 
 // Sync is how the counts of the limiter are shared through the store.
 type Sync struct {

@@ -42,7 +42,7 @@ func Default() *Config {
 			KeyRotation:   Duration(90 * 24 * time.Hour),
 		},
 		Sessions:  Sessions{TTL: Duration(12 * time.Hour), PerUser: 20},
-		Passwords: Passwords{SignInsPerMinute: 120},
+		Passwords: Passwords{Processes: ProcessesAuto, SignInsPerMinute: 120},
 		FailedAttempts: FailedAttempts{
 			Window:  Duration(time.Minute),
 			Clients: FailureQuota{PerAddress: 300, PerName: 60},

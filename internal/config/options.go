@@ -107,6 +107,7 @@ var options = []Option{
 	{"sessions-ttl", "sessions.ttl", "how long a browser stays signed in"},
 	{"sessions-per-user", "sessions.per_user", "browsers that one user is signed in with at most; one more signs the oldest out"},
 	{"passwords-concurrency", "passwords.concurrency", "passwords checked at once, with 19 MiB each; derived from processors and memory if empty"},
+	{"passwords-processes", "passwords.processes", "hash in processes of the lowest priority where that helps: auto; or never: off"},
 	{"passwords-sign-ins-per-minute", "passwords.sign_ins_per_minute", "right passwords for one username from one address"},
 	{"failed-attempts-window", "failed_attempts.window", "window of the six other limits on failed attempts"},
 	{"failed-attempts-clients-per-address", "failed_attempts.clients.per_address", "wrong client secrets from one address"},

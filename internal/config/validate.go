@@ -53,6 +53,7 @@ func (c *Config) check() (es fielderr.Errors) {
 	if n := c.Passwords.Concurrency; n < 0 || n > maxPasswordConcurrency {
 		es.Add("passwords.concurrency", "must be from 0 to %d, not %d", maxPasswordConcurrency, n)
 	}
+	oneOf(&es, "passwords.processes", c.Passwords.Processes, ProcessesAuto, ProcessesOff)
 	atLeastOne(&es, "passwords.sign_ins_per_minute", c.Passwords.SignInsPerMinute)
 	c.FailedAttempts.check(&es)
 	c.Inspection.check(&es)

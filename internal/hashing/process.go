@@ -90,6 +90,7 @@ func (c *child) ask(task secret.Task, patience time.Duration) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	defer clear(result)
 	if !task.Fits(result) {
 		return nil, errResult
 	}

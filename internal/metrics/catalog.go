@@ -158,6 +158,11 @@ var (
 		"oauth_http_requests_in_flight", Gauge, nil,
 		"Requests being answered.",
 	}
+	hashesInfo = Info{
+		"oauth_password_hashes_total", Counter,
+		[]string{"place"},
+		"Passwords hashed. Place: process (one of the lowest priority) or server, where these are not used or one failed.",
+	}
 	dbCallsInfo = Info{
 		"oauth_http_request_db_calls", Histogram,
 		[]string{"route"},
@@ -328,7 +333,7 @@ func Sections() []Section {
 			defaultLimitInfo, defaultWindowInfo, trustedInfo, modeInfo,
 			countersInfo, countersMaxInfo, evictionsInfo, overflowInfo, labelledInfo,
 		}},
-		{"Requests and tokens", []Info{tokensInfo, requestsInfo, inFlightInfo, dbCallsInfo}},
+		{"Requests and tokens", []Info{tokensInfo, requestsInfo, inFlightInfo, dbCallsInfo, hashesInfo}},
 		{"Store", []Info{storeInfo, storeErrorsInfo}},
 		{"Sharing counts between instances", []Info{
 			gAgeInfo, lateInfo, unconfirmedInfo, degradedInfo, dirtyInfo, dueInfo, instancesInfo,

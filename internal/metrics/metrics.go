@@ -46,6 +46,7 @@ type Metrics struct {
 	store      *prometheus.HistogramVec
 	storeFails *prometheus.CounterVec
 	panics     *prometheus.CounterVec
+	hashes     *prometheus.CounterVec
 
 	commands     *prometheus.CounterVec
 	commandFails *prometheus.CounterVec
@@ -78,6 +79,7 @@ func New(reg prometheus.Registerer, o Options) (*Metrics, error) {
 		store:      b.histogramVec(storeInfo, latencyBuckets, true),
 		storeFails: b.counterVec(storeErrorsInfo),
 		panics:     b.counterVec(panicsInfo),
+		hashes:     b.counterVec(hashesInfo),
 
 		commands:     b.counterVec(commandsInfo),
 		commandFails: b.counterVec(commandFailsInfo),
@@ -92,6 +94,8 @@ func New(reg prometheus.Registerer, o Options) (*Metrics, error) {
 		return nil, fmt.Errorf("metrics: %w", b.err)
 	}
 	m.delays.WithLabelValues() // from 0 on
+	m.hashes.WithLabelValues(inProcess)
+	m.hashes.WithLabelValues(inServer)
 	m.pull.watch("limits", m.emitLimits)
 	m.pull.watch("build", func(emit emit) {
 		emit(buildInfo, 1, o.Build.Version, o.Build.Revision, o.Build.GoVersion)
@@ -109,4 +113,19 @@ func Handler(g prometheus.Gatherer) http.Handler {
 // Panic counts a panic in the background loop of that name.
 func (m *Metrics) Panic(loop string) {
 	m.panics.WithLabelValues(m.loops.value(loop)).Inc()
+}
+
+// Where passwords are hashed, in oauth_password_hashes_total.
+const (
+	inProcess = "process"
+	inServer  = "server"
+)
+
+// PasswordHashed counts a password that was hashed, in a process of its own or in this one.
+func (m *Metrics) PasswordHashed(separately bool) {
+	place := inServer
+	if separately {
+		place = inProcess
+	}
+	m.hashes.WithLabelValues(place).Inc()
 }

@@ -43,6 +43,7 @@ func exercise(m *metrics.Metrics) {
 	m.WatchClock(func() (wall, store time.Duration) { return time.Hour, -20 * time.Millisecond })
 	m.WatchWaiting(func() int { return 3 })
 	m.Delay(time.Second)
+	m.PasswordHashed(true)
 	m.WatchUnregisteredClients(func() int { return 1 })
 	m.WatchUnreadableClients(func() int { return 2 })
 	m.WatchOverdueEnds(func() int { return 1 })

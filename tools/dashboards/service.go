@@ -35,6 +35,8 @@ func tokenCharts() []Panel {
 			query(`sum by (route, code) (rate(oauth_http_request_duration_seconds_count{$i}[$__rate_interval]))`, "{{route}} {{code}}")),
 		lines("Requests under way", "Requests being answered at the moment of the scrape.", "short",
 			query(`sum by (instance) (oauth_http_requests_in_flight{$i})`, "{{instance}}")),
+		lines("Passwords hashed", "Where: in a process of the lowest priority, or in the server.", "ops",
+			query(`sum by (place) (rate(oauth_password_hashes_total{$i}[$__rate_interval]))`, "{{place}}")).stacked(),
 	}
 }
 

@@ -56,7 +56,7 @@ func TestServiceIsHardened(t *testing.T) {
 	} {
 		check.Equal(t, name, values[name], []string{want})
 	}
-	check.Equal(t, "system calls", values["SystemCallFilter"], []string{"@system-service", "~@privileged @resources"})
+	check.Equal(t, "system calls", values["SystemCallFilter"], []string{"@system-service", "~@privileged @resources", "setpriority"})
 	if user := values["User"]; len(user) != 1 || !strings.Contains(read(t, "deploy/systemd/oauth-server.sysusers"), "\nu "+user[0]+" ") {
 		t.Errorf("it runs as %q, whom sysusers does not make", user)
 	}

@@ -1,0 +1,56 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"math"
+	"os"
+	"runtime"
+	"runtime/debug"
+
+	"oauth-server/internal/app"
+	"oauth-server/internal/config"
+	"oauth-server/internal/hashing"
+	"oauth-server/internal/secret"
+)
+
+// hashSeparately has passwords hashed in processes of the lowest priority, if the configuration and the system
+// allow it. Otherwise it logs why not. closeAll ends these processes.
+func hashSeparately(ctx context.Context, cfg *config.Config, opts *app.Options) (closeAll func()) {
+	pool, err := openPool(cfg, opts.Logger)
+	if err != nil {
+		opts.Logger.LogAttrs(ctx, slog.LevelInfo, "passwords are hashed in the server", slog.Any("reason", err))
+		return func() {}
+	}
+	opts.Logger.LogAttrs(ctx, slog.LevelDebug, "passwords are hashed in processes of the lowest priority")
+	opts.Separate = pool.Compute
+	atOnce := secret.PasswordOptions{Concurrency: cfg.Passwords.Concurrency, Memory: opts.Memory}.AtOnce()
+	restore := shareMemory(int64(atOnce) * hashing.Memory)
+	return func() {
+		pool.Close()
+		restore()
+	}
+}
+
+// openPool returns why there is no pool.
+func openPool(cfg *config.Config, log *slog.Logger) (*hashing.Pool, error) {
+	if cfg.Passwords.Processes == config.ProcessesOff {
+		return nil, fmt.Errorf("passwords.processes is %s", config.ProcessesOff)
+	}
+	if n := hashing.Quota(os.DirFS("/"), runtime.NumCPU()); n > 0 {
+		return nil, fmt.Errorf("a quota of %.3g processors, which stops all processes alike", n)
+	}
+	return hashing.Open(hashing.Options{Logger: log})
+}
+
+// shareMemory lowers a memory limit from the environment (GOMEMLIMIT) by what other processes use of it, by half at
+// most. It is that of the control group, less a reserve, and they are in that group.
+func shareMemory(others int64) (restore func()) {
+	limit := debug.SetMemoryLimit(-1)
+	if limit == math.MaxInt64 {
+		return func() {}
+	}
+	debug.SetMemoryLimit(limit - min(others, limit/2))
+	return func() { debug.SetMemoryLimit(limit) }
+}
