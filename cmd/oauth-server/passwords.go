@@ -18,7 +18,7 @@ import (
 // hashSeparately has passwords hashed in processes of the lowest priority, if the configuration and the system
 // allow it. Otherwise it logs why not. closeAll ends these processes.
 func hashSeparately(ctx context.Context, cfg *config.Config, opts *app.Options) (closeAll func()) {
-	pool, err := openPool(cfg, opts.Logger)
+	pool, err := openPool(cfg, opts.Logger) //nolint:contextcheck // the processes end with the pool
 	if err != nil {
 		opts.Logger.LogAttrs(ctx, slog.LevelInfo, "passwords are hashed in the server", slog.Any("reason", err))
 		return func() {}

@@ -88,8 +88,8 @@ func own(password string) secret.Task {
 	return secret.Task{Password: password, Salt: []byte("0123456789abcdef"), Memory: 19 * 1024, Passes: 2, Lanes: 1, Length: 32}
 }
 
-// slow takes a second or so.
-var slow = secret.Task{Password: "x", Foreign: "$pbkdf2-sha512$i=2000000$c2FsdHNhbHRzYWx0$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"}
+// slow takes longer than our own.
+var slow = secret.Task{Password: "x", Foreign: "$pbkdf2-sha512$i=300000$c2FsdHNhbHRzYWx0$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"}
 
 // pids are the children that have not ended.
 func (p *Pool) pids() (pids []int) {

@@ -13,7 +13,7 @@ import (
 )
 
 // Memory is about what a child takes of its own, in bytes: 19 MiB for a hash, and what the Go runtime needs.
-const Memory = 28 << 20
+const Memory = 24 << 20
 
 // Options configure a [Pool]. The zero value is usable.
 type Options struct {
@@ -21,7 +21,7 @@ type Options struct {
 	// Idle is how long a child without a task is kept. Zero means a minute.
 	Idle time.Duration
 	// Patience is how long a hash of our own may take, and ten times as long one of another program. Zero means
-	// two seconds, which is less than a sign-in waits for its turn.
+	// a second: what is not computed by then gets too little of the processors.
 	Patience time.Duration
 
 	program string   // in tests: another than this one
@@ -50,7 +50,7 @@ func Open(opts Options) (*Pool, error) {
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
 	}
-	opts.Idle, opts.Patience = cmp.Or(opts.Idle, time.Minute), cmp.Or(opts.Patience, 2*time.Second)
+	opts.Idle, opts.Patience = cmp.Or(opts.Idle, time.Minute), cmp.Or(opts.Patience, time.Second)
 	if opts.program = cmp.Or(opts.program, program); opts.program == "" {
 		return nil, errors.New("only Linux lowers the priority of a process as is needed")
 	}
