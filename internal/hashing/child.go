@@ -42,7 +42,7 @@ func compute(in io.Reader, out io.Writer) error {
 	}
 	for buf := make([]byte, maxFrame); ; {
 		body, err := readFrame(in, buf)
-		if errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+		if errors.Is(err, io.EOF) {
 			return nil
 		}
 		if err != nil {

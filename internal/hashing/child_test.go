@@ -108,7 +108,7 @@ func TestChildEndsWithTheServer(t *testing.T) {
 }
 
 func TestChildRefusesWhatIsNoTask(t *testing.T) {
-	for name, input := range map[string]string{"text": "hello, world\n", "short": "\x00\x00\x00\x01x", "cut": "\x00\x00\x00\x20x", "half a length": "\x00\x00"} {
+	for name, input := range map[string]string{"text": "hello, world\n", "short": "\x00\x00\x00\x01x", "cut": "\x00\x00\x00\x20x", "a length only": "\x00\x00\x00\x20", "half a length": "\x00\x00"} {
 		t.Run(name, func(t *testing.T) {
 			cmd := exec.CommandContext(t.Context(), program, Argument)
 			cmd.Stdin = strings.NewReader(input)

@@ -179,8 +179,14 @@ func (p *Pool) start() (*child, error) {
 	return c, nil
 }
 
-// failed counts a failure, and logs it unless another was within a minute.
+// failed counts a failure, and logs it unless another was within a minute, or the pool is closed.
 func (p *Pool) failed(err error) {
+	p.mu.Lock()
+	closed := p.closed
+	p.mu.Unlock()
+	if closed {
+		return
+	}
 	if n := p.failing.add(time.Now()); n > 0 {
 		p.opts.Logger.LogAttrs(context.Background(), slog.LevelWarn, "process for passwords failed; hashing in the server meanwhile",
 			slog.Any("error", err), slog.Int("failures", n))

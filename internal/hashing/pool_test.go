@@ -224,7 +224,8 @@ func TestIdleChildrenEnd(t *testing.T) {
 }
 
 func TestClosedPool(t *testing.T) {
-	p := open(t)
+	var log check.Buffer
+	p := open(t, func(o *Options) { o.Logger = slog.New(slog.NewTextHandler(&log, nil)) })
 	check.OK(t, syscall.Kill(p.pids()[0], syscall.SIGSTOP)) // so that it does not answer first
 	computed := make(chan error)
 	go func() { _, err := p.Compute(own("x")); computed <- err }()
@@ -238,6 +239,7 @@ func TestClosedPool(t *testing.T) {
 	if err == nil {
 		t.Error("it computes on")
 	}
+	check.Equal(t, "the log", log.String(), "") // nothing has failed
 }
 
 func TestTasksOutOfBoundsReachNoChild(t *testing.T) {

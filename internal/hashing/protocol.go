@@ -42,7 +42,11 @@ func readFrame(r io.Reader, buf []byte) ([]byte, error) {
 	if n == 0 || n > maxFrame {
 		return nil, errFrame
 	}
-	if _, err := io.ReadFull(r, buf[:n]); err != nil {
+	_, err := io.ReadFull(r, buf[:n])
+	if errors.Is(err, io.EOF) {
+		err = io.ErrUnexpectedEOF
+	}
+	if err != nil {
 		return nil, fmt.Errorf("hashing: read a frame: %w", err)
 	}
 	return buf[:n], nil
