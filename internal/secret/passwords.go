@@ -47,15 +47,15 @@ func (o PasswordOptions) AtOnce() int {
 	if o.Concurrency > 0 {
 		return o.Concurrency
 	}
-	return defaultConcurrency(o.Memory)
+	return defaultConcurrency(min(runtime.GOMAXPROCS(0), runtime.NumCPU()), o.Memory) // serve may have one place more
 }
 
 // maxDefaultConcurrency keeps the default small on large machines: 8 hashes at once check 400
 // passwords a second.
 const maxDefaultConcurrency = 8
 
-func defaultConcurrency(memory int64) int {
-	n := min(maxDefaultConcurrency, runtime.GOMAXPROCS(0)/2, max(1, runtime.NumCPU()/2)) // serve may raise GOMAXPROCS by one
+func defaultConcurrency(processors int, memory int64) int {
+	n := min(maxDefaultConcurrency, processors/2)
 	if memory > 0 {
 		n = int(min(int64(n), memory/4/(int64(defaultParams.memory)<<10)))
 	}

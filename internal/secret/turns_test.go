@@ -309,11 +309,18 @@ func TestDefaultConcurrency(t *testing.T) {
 		{4, 256 * mib, 2},
 	} {
 		t.Run(fmt.Sprintf("%d processors, %d MiB", tt.procs, tt.memory/mib), func(t *testing.T) {
-			defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(tt.procs))
-			if got := NewPasswords(PasswordOptions{Memory: tt.memory}).Concurrency(); got != tt.want {
+			if got := defaultConcurrency(tt.procs, tt.memory); got != tt.want {
 				t.Errorf("%d at once, want %d", got, tt.want)
 			}
 		})
+	}
+	for _, more := range []int{0, 64} { // places for goroutines are no processors
+		old := runtime.GOMAXPROCS(runtime.NumCPU() + more)
+		got := NewPasswords(PasswordOptions{Memory: 1 << 40}).Concurrency()
+		runtime.GOMAXPROCS(old)
+		if want := defaultConcurrency(runtime.NumCPU(), 1<<40); got != want {
+			t.Errorf("%d at once with %d places more, want %d", got, more, want)
+		}
 	}
 	if got := NewPasswords(PasswordOptions{Concurrency: 20, Memory: mib}).Concurrency(); got != 20 {
 		t.Errorf("%d at once, want the configured 20", got)
