@@ -13,8 +13,8 @@ const (
 	ClientCredentials
 	Password // the grant
 	Introspection
-	Page   // of people: authorization, consent
-	SignIn // the form with the password
+	Page    // of people: authorization, consent
+	SignIn  // the form with the password
 	Classes = iota
 )
 
