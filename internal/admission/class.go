@@ -5,42 +5,48 @@ import "oauth-server/internal/ratelimit"
 // Class is a kind of request, as metrics and costs tell them apart.
 type Class uint8
 
-// The classes, in the order in which requests of equal criticality are refused, from last to first.
+// The classes.
 const (
 	Refresh Class = iota
 	Code
 	Revocation
 	ClientCredentials
-	Password // the grant
 	Introspection
-	Page    // of people: authorization, consent
-	SignIn  // the form with the password
-	Classes = iota
+	Password // the grant
+	Page     // of people: authorization, consent
+	SignIn   // the form with the password
+	Classes  = iota
 )
 
-var classNames = [Classes]string{
-	Refresh: "refresh_token", Code: "authorization_code", Revocation: "revocation", ClientCredentials: "client_credentials",
-	Password: "password", Introspection: "introspection", Page: "page", SignIn: "sign_in",
+// tiers is how many classes of one criticality are told apart by the rank.
+const tiers = 4
+
+var classes = [Classes]struct {
+	name        string
+	criticality ratelimit.Criticality // where no policy sets one
+	tier        int                   // among requests of equal criticality; the lowest is refused first
+}{
+	Refresh:           {"refresh_token", ratelimit.CriticalPlus, 3},
+	Code:              {"authorization_code", ratelimit.CriticalPlus, 3},
+	Revocation:        {"revocation", ratelimit.Critical, 3},
+	ClientCredentials: {"client_credentials", ratelimit.SheddablePlus, 2},
+	Introspection:     {"introspection", ratelimit.Sheddable, 1},
+	Password:          {"password", ratelimit.SheddablePlus, 0},
+	Page:              {"page", ratelimit.Sheddable, 0},
+	SignIn:            {"sign_in", ratelimit.Sheddable, 0},
 }
 
 // String is the name, as in metrics: of a grant, its grant_type.
-func (c Class) String() string { return classNames[c] }
+func (c Class) String() string { return classes[c].name }
 
-// classCriticality is the criticality of a class where no policy sets one.
-var classCriticality = [Classes]ratelimit.Criticality{
-	Refresh: ratelimit.CriticalPlus, Code: ratelimit.CriticalPlus, Revocation: ratelimit.Critical,
-	ClientCredentials: ratelimit.SheddablePlus, Password: ratelimit.SheddablePlus,
-	Introspection: ratelimit.Sheddable, Page: ratelimit.Sheddable, SignIn: ratelimit.Sheddable,
-}
-
-// Criticality returns the criticality of a request: that of the policy if it sets one; otherwise at least critical
-// for a trusted client, and that of the class.
-func (c Class) Criticality(set ratelimit.Criticality, trusted bool) ratelimit.Criticality {
+// criticality returns the criticality of a request: that of the policy if it sets one; otherwise that of the class,
+// and of a trusted client at least critical.
+func (c Class) criticality(set ratelimit.Criticality, trusted bool) ratelimit.Criticality {
 	switch {
 	case set != ratelimit.CriticalityUnset:
 		return set
 	case trusted:
-		return max(classCriticality[c], ratelimit.Critical)
+		return max(classes[c].criticality, ratelimit.Critical)
 	}
-	return classCriticality[c]
+	return classes[c].criticality
 }

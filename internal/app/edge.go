@@ -13,6 +13,7 @@ import (
 	"oauth-server/internal/admin"
 	"oauth-server/internal/adminapi"
 	"oauth-server/internal/adminlocal"
+	"oauth-server/internal/admission"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/config"
 	"oauth-server/internal/grants"
@@ -48,7 +49,7 @@ func newEdge(f *foundation, l *limiter) (e *edge, err error) {
 		return nil, err
 	}
 	e.http = newHTTPServer(e.drainer.around(f.telemetry.around(handler)), f.log)
-	e.http.ConnState = e.drainer.track
+	e.http.ConnState, e.http.ConnContext = e.drainer.track, admission.WithConn
 	if f.cert != nil {
 		e.http.TLSConfig = f.cert.config()
 	}
@@ -101,6 +102,7 @@ func newService(f *foundation, l *limiter) (*grants.Service, error) {
 		Observe:              l.decided,
 		Issued:               l.issued,
 		SecretUsed:           f.uses.Used,
+		Gate:                 f.gate,
 	})
 }
 
@@ -124,6 +126,7 @@ func (e *edge) newHandler(service *grants.Service, file *configFile) (http.Handl
 		Authorizations: service,
 		Sessions:       service,
 		Inspector:      service,
+		Gate:           service,
 		Keys:           f.keys,
 		Ready:          e.ready.report,
 		Answered:       f.telemetry.answered,

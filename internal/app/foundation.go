@@ -11,6 +11,7 @@ import (
 	"syscall"
 
 	"oauth-server/internal/adminlocal"
+	"oauth-server/internal/admission"
 	"oauth-server/internal/background"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/clock"
@@ -41,6 +42,7 @@ type foundation struct {
 	clients   *clientcfg.Source
 	passwords *secret.Passwords
 	uses      *clientcfg.Uses // of clients' secrets
+	gate      *admission.Gate
 }
 
 // newFoundation opens everything, in the order of its fields. What has to be closed is pushed on
@@ -62,6 +64,7 @@ func newFoundation(ctx context.Context, cfg *config.Config, opts Options, undo *
 	undo.push("the store", func(context.Context) error { return f.store.Close() })
 	f.backups = newBackups(cfg, f.store, opts.Prepare != nil)
 	f.observeFolds()
+	f.gate = admission.New(admission.DefaultSettings(), nil)
 	f.watched = watched.New(f.store, f.telemetry)
 	f.loops = background.NewGroup(context.WithoutCancel(ctx), f.log, f.telemetry.Panic)
 	undo.push("background loops", f.stopLoops)

@@ -235,6 +235,7 @@ func (s *Server) startLoops() {
 		loops.Repeat(task)
 	}
 	loops.Go("policy changes", func(ctx context.Context) error { return s.limiter.policies.Watch(ctx, s.base.log) })
+	loops.Go("admission", s.base.gate.Run)
 	loops.Go("resets", s.limiter.resets.Run)
 	loops.Go("new bans", s.limiter.bans.Run)
 	file := s.limiter.file

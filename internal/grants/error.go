@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"oauth-server/internal/admission"
 	"oauth-server/internal/secret"
 )
 
@@ -72,6 +73,16 @@ func tooBusy(cause *secret.BusyError) *Error {
 	return &Error{
 		Code:        TemporarilyUnavailable,
 		Description: "Too many people are signing in at the moment; retry after " + inSeconds(cause.RetryAfter) + ".",
+		Cause:       cause,
+		RetryAfter:  cause.RetryAfter,
+	}
+}
+
+// overloaded is the answer to a request that was refused because the server is overloaded.
+func overloaded(cause *admission.ShedError) *Error {
+	return &Error{
+		Code:        TemporarilyUnavailable,
+		Description: "The server is overloaded at the moment; retry after " + inSeconds(cause.RetryAfter) + ".",
 		Cause:       cause,
 		RetryAfter:  cause.RetryAfter,
 	}

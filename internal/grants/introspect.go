@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"oauth-server/internal/admission"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/keys"
 	"oauth-server/internal/secret"
@@ -40,6 +41,11 @@ func (s *Service) Introspect(ctx context.Context, q TokenQuery) (Introspection, 
 	if q.Token == "" {
 		return Introspection{}, fail(InvalidRequest, "The parameter token is missing.")
 	}
+	ctx, err = s.enter(ctx, client, admission.Introspection)
+	if err != nil {
+		return Introspection{}, err
+	}
+	defer s.LeaveGate()
 	if looksSigned(q.Token) {
 		return s.introspectAccessToken(ctx, client, q.Token)
 	}

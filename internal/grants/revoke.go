@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"oauth-server/internal/admission"
 	"oauth-server/internal/ratelimit"
 )
 
@@ -75,6 +76,11 @@ func (s *Service) Revoke(ctx context.Context, q TokenQuery) error {
 	if q.Token == "" {
 		return fail(InvalidRequest, "The parameter token is missing.")
 	}
+	ctx, err = s.enter(ctx, client, admission.Revocation)
+	if err != nil {
+		return err
+	}
+	defer s.LeaveGate()
 	if looksSigned(q.Token) {
 		return s.revokeAccessToken(ctx, client.ID, q.Token)
 	}

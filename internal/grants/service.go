@@ -97,6 +97,9 @@ type Options struct {
 	// context of the request. It must not block. Nil disables it.
 	Observe func(context.Context, Decided)
 
+	// Gate refuses requests while the server is overloaded. Nil: none is refused for that.
+	Gate Gate
+
 	// Issued is called with every access token that was issued, and with none that is handed out again.
 	// It must not block. Nil disables it.
 	Issued func(Issued)
@@ -151,6 +154,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Clock == nil {
 		o.Clock = o.Now
+	}
+	if o.Gate == nil {
+		o.Gate = open{}
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)

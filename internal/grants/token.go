@@ -23,6 +23,11 @@ func (s *Service) Token(ctx context.Context, req TokenRequest) (TokenResponse, e
 	if err != nil {
 		return TokenResponse{}, err
 	}
+	ctx, err = s.enter(ctx, client, classOfGrant[grant])
+	if err != nil {
+		return TokenResponse{}, err
+	}
+	defer s.LeaveGate()
 	x, err := s.look(ctx, client, grant, req)
 	if err != nil {
 		return TokenResponse{}, err

@@ -10,6 +10,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"oauth-server/internal/admission"
 	"oauth-server/internal/network"
 	"oauth-server/internal/secret"
 )
@@ -125,6 +126,11 @@ func (s *Service) verifyPassword(ctx context.Context, user *User, exists bool, a
 // SignIn checks a password and starts a session; if the user has too many, the oldest end. It returns
 // the value for the cookie, which is stored by its digest only. Errors: [ErrSignIn], *[Error], *[LimitedError].
 func (s *Service) SignIn(ctx context.Context, in SignIn) (cookieValue string, session Session, err error) {
+	ctx, err = s.EnterGate(ctx, &admission.Request{Class: admission.SignIn})
+	if err != nil {
+		return "", Session{}, err
+	}
+	defer s.LeaveGate()
 	now := s.opts.Now() // before the check, which may take long: a session is from before a revocation meanwhile
 	user, err := s.checkPassword(ctx, typed(in.Username), in.Password, in.Remote)
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"oauth-server/internal/accesslog"
+	"oauth-server/internal/admission"
 )
 
 var (
@@ -103,4 +104,21 @@ func (s *Server) routeOf(c *call) string {
 		return "/"
 	}
 	return route
+}
+
+// page has the handler called only for requests that the server has time for. Those of pages are refused first while
+// it is overloaded.
+func (s *Server) page(next handler) handler {
+	if s.o.Gate == nil {
+		return next
+	}
+	return func(c *call) error {
+		ctx, err := s.o.Gate.EnterGate(c.ctx(), &admission.Request{Class: admission.Page})
+		if err != nil {
+			return err
+		}
+		defer s.o.Gate.LeaveGate()
+		c.SetRequest(c.Request().WithContext(ctx))
+		return next(c)
+	}
 }

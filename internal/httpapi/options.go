@@ -28,6 +28,8 @@ type Options struct {
 	Inspector      Inspector
 	Keys           Keys
 
+	// Gate decides whether there is time for the pages of people. Nil: there always is.
+	Gate Gate
 	// Ready returns the state of the server for /readyz. Nil: always ready.
 	Ready func(context.Context) Readiness
 	// Answered is called after every request, with the context of the request. It must not block.

@@ -3,6 +3,7 @@ package httpapi
 import (
 	"context"
 
+	"oauth-server/internal/admission"
 	"oauth-server/internal/grants"
 )
 
@@ -54,4 +55,11 @@ type Inspector interface {
 	Introspect(ctx context.Context, q grants.TokenQuery) (grants.Introspection, error)
 	// Revoke makes a token worthless (RFC 7009); an unknown one is no error.
 	Revoke(ctx context.Context, q grants.TokenQuery) error
+}
+
+// Gate refuses requests while the server is overloaded.
+type Gate interface {
+	// EnterGate returns the context for the work on a request, which LeaveGate ends; or the error to answer.
+	EnterGate(ctx context.Context, r *admission.Request) (context.Context, error)
+	LeaveGate()
 }
