@@ -151,6 +151,7 @@ func (s *Server) start(ctx context.Context, failed chan<- error) {
 	s.undo.push("serving operators", s.edge.serveOperators(ctx, failed))
 	s.undo.push("the admin address beside the data file", s.edge.announce(ctx))
 	s.startLoops()
+	s.base.loops.Go("admission", s.base.gate.Run) // apart: it measures real time, which tests of the others simulate
 	s.undo.push("sharing the counts", s.limiter.share(ctx, s.edge.admin.Report))
 	s.undo.push("bans that are not stored", s.limiter.storeBans)
 	s.undo.push("serving", s.edge.serve(failed))
@@ -235,7 +236,6 @@ func (s *Server) startLoops() {
 		loops.Repeat(task)
 	}
 	loops.Go("policy changes", func(ctx context.Context) error { return s.limiter.policies.Watch(ctx, s.base.log) })
-	loops.Go("admission", s.base.gate.Run)
 	loops.Go("resets", s.limiter.resets.Run)
 	loops.Go("new bans", s.limiter.bans.Run)
 	file := s.limiter.file
