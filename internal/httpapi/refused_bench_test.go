@@ -1,0 +1,56 @@
+package httpapi_test
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"oauth-server/internal/admission"
+	"oauth-server/internal/grants"
+	"oauth-server/internal/httpapi"
+)
+
+// refusing is the gate of a server that is overloaded.
+type refusing struct{}
+
+func (refusing) Admit(context.Context, *admission.Request) (admission.Rank, error) {
+	return 0, &admission.ShedError{RetryAfter: 2 * time.Second, Short: admission.Processor}
+}
+func (refusing) Leave() {}
+
+// written is an answer that is thrown away.
+type written struct {
+	header http.Header
+	status int
+}
+
+func (w *written) Header() http.Header         { return w.header }
+func (w *written) WriteHeader(status int)      { w.status = status }
+func (w *written) Write(b []byte) (int, error) { return len(b), nil }
+
+// BenchmarkHandler is the processor time of a request without that of the HTTP server and the network: one that is
+// refused because the server is overloaded, and one that gets a token.
+func BenchmarkHandler(b *testing.B) {
+	for name, tt := range map[string]struct {
+		gate   grants.Gate
+		status int
+	}{"refused": {refusing{}, http.StatusServiceUnavailable}, "issued": {nil, http.StatusOK}} {
+		b.Run(name, func(b *testing.B) {
+			srv := newTokenServer(b, func(o *grants.Options, _ *httpapi.Options) { o.Gate = tt.gate })
+			b.ReportAllocs()
+			for b.Loop() {
+				r := httptest.NewRequest(http.MethodPost, "/token", strings.NewReader("grant_type=client_credentials&scope=orders%3Aread+orders%3Awrite"))
+				r.Header.Set("Content-Type", formType)
+				r.SetBasicAuth("daemon", secretOf)
+				w := &written{header: http.Header{}}
+				srv.Config.Handler.ServeHTTP(w, r)
+				if w.status != tt.status {
+					b.Fatalf("status %d", w.status)
+				}
+			}
+		})
+	}
+}
