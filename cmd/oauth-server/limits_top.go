@@ -19,7 +19,7 @@ import (
 
 func (l *limits) newTop() *cobra.Command {
 	var limit int
-	var waste bool
+	var waste, shed bool
 	cmd := &cobra.Command{
 		Use: "top [CLIENT]", Short: "Show the busiest clients, those nearest to a limit, and who was denied", Args: takes("[CLIENT]"),
 		Long: `Show the busiest clients, the users nearest to a limit and the users who were
@@ -31,21 +31,31 @@ followed: at least so many of their requests were denied.
 With --waste it shows the clients that waste tokens: those who get a new one while
 an equal one, for the same credential, user and scopes, has more than half of its
 life left. Each instance compares with the tokens that it has issued itself, so
-there may be more.`,
+there may be more.
+
+With --shed it shows the clients of whom requests were refused because the server was
+overloaded, or with overload.mode dry_run would have been.`,
 		Example: `  oauth-server limits top
   oauth-server limits top --waste
+  oauth-server limits top --shed --watch
   oauth-server limits top shop --watch`,
 		ValidArgsFunction: l.completeClient,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			query := topQuery(args, limit)
-			if waste {
+			switch {
+			case waste:
 				query.Set("sort", "wasted")
 				return show(cmd.Context(), l, "/top", query, l.wasteTable)
+			case shed:
+				query.Set("sort", "shed")
+				return show(cmd.Context(), l, "/top", query, l.shedTable)
 			}
 			return show(cmd.Context(), l, "/top", query, l.topTable)
 		},
 	}
 	cmd.Flags().BoolVar(&waste, "waste", false, "show the clients that get tokens while they have equal ones")
+	cmd.Flags().BoolVar(&shed, "shed", false, "show the clients of whom requests were refused while the server was overloaded")
+	cmd.MarkFlagsMutuallyExclusive("waste", "shed")
 	cmd.Flags().IntVar(&limit, "limit", 20, "how many of each to show, at most 100")
 	return l.watched(cmd)
 }
@@ -63,14 +73,21 @@ func (l *limits) topTable(top adminapi.Top) error {
 	if waits {
 		rows[0] = append(rows[0], "DELAYED", "WOULD DELAY")
 	}
+	overloaded := anyShed(top.Talkers)
+	if overloaded {
+		rows[0] = append(rows[0], shedHeading...)
+	}
 	for _, c := range top.Talkers {
 		row := []string{
-			c.ClientID, number(c.Total()), number(c.Allowed + c.Trusted + c.Off),
+			c.ClientID, number(c.Total() + c.Shed), number(c.Allowed + c.Trusted + c.Off),
 			l.alarming(number(c.Denied+c.Banned), c.Denied+c.Banned > 0), l.notable(number(c.WouldDeny+c.WouldBan), c.WouldDeny+c.WouldBan > 0),
 		}
 		row = append(row, l.reused(&c.Counts)...)
 		if waits {
 			row = append(row, l.notable(number(c.Delayed), c.Delayed > 0), l.notable(number(c.WouldDelay), c.WouldDelay > 0))
+		}
+		if overloaded {
+			row = append(row, l.shed(&c.Counts)...)
 		}
 		rows = append(rows, row)
 	}

@@ -23,6 +23,7 @@ type Line struct {
 	Error    string // code of the error that was answered; empty if none
 	Probe    bool   // a health check: logged at debug level unless it fails
 	Busy     bool   // turned away, with the time to try again
+	Shed     string // what an overloaded server, which refused the request, had not enough of; empty: it did not
 }
 
 // Write writes the line, at error level if the server failed. It names the route, never the query,
@@ -38,7 +39,7 @@ func (l *Line) Write(log *slog.Logger, r *http.Request) {
 	if !log.Enabled(ctx, level) {
 		return
 	}
-	attrs := append(make([]slog.Attr, 0, 14),
+	attrs := append(make([]slog.Attr, 0, 15),
 		slog.String("method", plain(r.Method)),
 		slog.String("path", Path(l.Route, r)),
 		slog.Int("status", l.Status),
@@ -54,6 +55,9 @@ func (l *Line) Write(log *slog.Logger, r *http.Request) {
 	}
 	if l.Error != "" {
 		attrs = append(attrs, slog.String("error", l.Error))
+	}
+	if l.Shed != "" {
+		attrs = append(attrs, slog.String("shed", l.Shed))
 	}
 	if req := of(ctx); req != nil {
 		attrs = req.denial.attrs(attrs)

@@ -89,16 +89,12 @@ func index(number int64) int64 { return ((number % int64(slots)) + int64(slots))
 // Record counts one request. If there is no room for its client it is not counted, and
 // reports are marked as incomplete.
 func (r *Recorder) Record(now time.Time, o Observation) {
-	s := &r.shards[maphash.String(r.seed, o.ClientID)%shards]
-	n := number(now)
+	s, n := r.shard(o.ClientID), number(now)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	c := s.clients[o.ClientID]
+	c := s.client(o.ClientID, n)
 	if c == nil {
-		if c = s.admit(o.ClientID, n); c == nil {
-			s.dropped = n
-			return
-		}
+		return
 	}
 	if o.Tried != ratelimit.Passed && !o.TriedSince.Equal(c.triedSince) {
 		c.forgetTrial(o.TriedSince)
@@ -107,6 +103,25 @@ func (r *Recorder) Record(now time.Time, o Observation) {
 	s.recordDenied(c, n, &o)
 	if o.Decision.Counted() {
 		c.kind(o.Kind).record(now, n, o.Decision)
+	}
+}
+
+// Shed counts one request that was refused because the server is overloaded, or in dry-run would have been, with the
+// same room for clients as [Recorder.Record]. A request without a client is not counted.
+func (r *Recorder) Shed(now time.Time, clientID string, dryRun bool) {
+	if clientID == "" {
+		return
+	}
+	s, n := r.shard(clientID), number(now)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c := s.client(clientID, n)
+	switch {
+	case c == nil:
+	case dryRun:
+		c.at(n).WouldShed++
+	default:
+		c.at(n).Shed++
 	}
 }
 
@@ -119,16 +134,12 @@ type Issuance struct {
 
 // RecordIssued counts one token, with the same room for clients as [Recorder.Record].
 func (r *Recorder) RecordIssued(now time.Time, i Issuance) {
-	s := &r.shards[maphash.String(r.seed, i.ClientID)%shards]
-	n := number(now)
+	s, n := r.shard(i.ClientID), number(now)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	c := s.clients[i.ClientID]
+	c := s.client(i.ClientID, n)
 	if c == nil {
-		if c = s.admit(i.ClientID, n); c == nil {
-			s.dropped = n
-			return
-		}
+		return
 	}
 	at := c.at(n)
 	at.Issued++
@@ -138,6 +149,22 @@ func (r *Recorder) RecordIssued(now time.Time, i Issuance) {
 			at.EarlyRefreshes++
 		}
 	}
+}
+
+// shard returns the shard that the client is in.
+func (r *Recorder) shard(clientID string) *shard {
+	return &r.shards[maphash.String(r.seed, clientID)%shards]
+}
+
+// client returns the client of that ID, also one that is new. If there is no room it notes that, and returns nil.
+func (s *shard) client(id string, now int64) *client {
+	c := s.clients[id]
+	if c == nil {
+		if c = s.admit(id, now); c == nil {
+			s.dropped = now
+		}
+	}
+	return c
 }
 
 // admit adds a client and returns nil if there is no room. Clients without a request in

@@ -32,6 +32,10 @@ type Counts struct {
 	Trusted  uint64 `json:"trusted"`
 	Off      uint64 `json:"off"`
 	CandidateCounts
+	// Shed requests were refused because the server was overloaded, before anything else was decided; in dry-run,
+	// WouldShed ones would have been, and are counted above too. Both include requests to introspect and to revoke.
+	Shed      uint64 `json:"shed"`
+	WouldShed uint64 `json:"would_shed"`
 	// Issued tokens do not include those that were handed out again. Wasted ones were issued while an equal
 	// one had more than half of its life left, EarlyRefreshes of them in exchange for a refresh token.
 	Issued         uint64 `json:"issued"`
@@ -49,7 +53,7 @@ type CandidateCounts struct {
 	CandidateWouldBan   uint64 `json:"candidate_would_ban"`
 }
 
-// Total is the number of requests.
+// Total is the number of requests that the limiter decided; Shed ones are none of them.
 func (c Counts) Total() uint64 {
 	return c.Allowed + c.Denied + c.WouldDeny + c.Reused + c.WouldReuse + c.Delayed + c.WouldDelay + c.Banned + c.WouldBan + c.Trusted + c.Off
 }
@@ -72,11 +76,16 @@ func (c Counts) Plus(o Counts) Counts {
 	c.CandidateWouldReuse += o.CandidateWouldReuse
 	c.CandidateWouldDelay += o.CandidateWouldDelay
 	c.CandidateWouldBan += o.CandidateWouldBan
+	c.Shed += o.Shed
+	c.WouldShed += o.WouldShed
 	c.Issued += o.Issued
 	c.Wasted += o.Wasted
 	c.EarlyRefreshes += o.EarlyRefreshes
 	return c
 }
+
+// seen reports whether there was a request.
+func (c Counts) seen() bool { return c.Total()+c.Shed+c.WouldShed > 0 }
 
 // ClientReport is one client.
 type ClientReport struct {
@@ -100,8 +109,8 @@ func (c ClientReport) Kind(k Kind) (KindReport, bool) {
 // Report is the decisions from Since on.
 type Report struct {
 	Since time.Time `json:"since"`
-	// Clients, those with most requests denied, or that would have been, first. If not all are listed, some of
-	// those with most wasted tokens are.
+	// Clients, those with most requests denied or shed, or that would have been, first. If not all are listed,
+	// some of those with most wasted tokens are.
 	Clients []ClientReport `json:"clients"`
 	// Total is the number of clients with requests, including those that are not listed.
 	Total int `json:"total"`
@@ -120,7 +129,7 @@ func (r *Recorder) Report(now time.Time, limit int) Report {
 		s := &r.shards[i]
 		s.mu.Lock()
 		for id, c := range s.clients {
-			if cr := c.report(id, n); cr.Total() > 0 {
+			if cr := c.report(id, n); cr.seen() {
 				out.Clients = append(out.Clients, cr)
 				out.Denied = c.denied(out.Denied, id, n)
 			}
@@ -165,12 +174,17 @@ func (c *client) report(id string, now int64) ClientReport {
 	return cr
 }
 
-// order sorts the clients by denials, then by requests, and keeps the first limit; of these, some may be
+// refusals is what the clients of a report are ordered by first.
+func (c Counts) refusals() uint64 {
+	return c.Denied + c.WouldDeny + c.CandidateWouldDeny + c.Shed + c.WouldShed
+}
+
+// order sorts the clients by refusals, then by requests, and keeps the first limit; of these, some may be
 // those who waste most.
 func (r *Report) order(limit int) {
 	slices.SortFunc(r.Clients, func(a, b ClientReport) int {
 		return cmp.Or(
-			cmp.Compare(b.Denied+b.WouldDeny+b.CandidateWouldDeny, a.Denied+a.WouldDeny+a.CandidateWouldDeny),
+			cmp.Compare(b.refusals(), a.refusals()),
 			cmp.Compare(b.Total(), a.Total()), cmp.Compare(a.ClientID, b.ClientID))
 	})
 	if len(r.Clients) > limit {

@@ -15,9 +15,17 @@ import (
 const (
 	byRequests = "requests"
 	byWasted   = "wasted"
+	byShed     = "shed"
 )
 
-// top answers with the clients that send most requests, or waste most tokens, the users who are denied most and the keys
+// ranks are what talkers are ordered by.
+var ranks = map[string]func(activity.ClientReport) uint64{
+	byRequests: func(r activity.ClientReport) uint64 { return r.Total() + r.Shed },
+	byWasted:   func(r activity.ClientReport) uint64 { return r.Wasted },
+	byShed:     func(r activity.ClientReport) uint64 { return r.Shed + r.WouldShed },
+}
+
+// top answers with the clients that send most requests, waste most tokens or are shed most, the users who are denied most and the keys
 // nearest their limits, on all instances; of one client if that is asked for.
 func (s *Server) top(c *call) error {
 	if err := c.parameters("limit", "client_id", "sort"); err != nil {
@@ -28,8 +36,8 @@ func (s *Server) top(c *call) error {
 		return err
 	}
 	order := cmp.Or(c.query.Get("sort"), byRequests)
-	if order != byRequests && order != byWasted {
-		return invalidField("sort", "%q is none of %q, %q", order, byRequests, byWasted)
+	if ranks[order] == nil {
+		return invalidField("sort", "%q is none of %q, %q, %q", order, byRequests, byWasted, byShed)
 	}
 	ctx, id := c.Request().Context(), c.query.Get("client_id")
 	if c.query.Has("client_id") {
@@ -54,18 +62,15 @@ func (s *Server) top(c *call) error {
 	return c.answer(out)
 }
 
-// talkers returns the first clients in that order, or the one of that ID. By wasted tokens, those without any
-// are left out.
+// talkers returns the first clients in that order, or the one of that ID. Those without any wasted tokens
+// or shed requests, if these are the order, are left out.
 func talkers(clients []activity.ClientReport, id, order string, limit int) []adminapi.ClientCounts {
-	out, rank := []adminapi.ClientCounts{}, activity.ClientReport.Total
-	if order == byWasted {
-		rank = func(r activity.ClientReport) uint64 { return r.Wasted }
-	}
+	out, rank := []adminapi.ClientCounts{}, ranks[order]
 	slices.SortFunc(clients, func(a, b activity.ClientReport) int {
 		return cmp.Or(cmp.Compare(rank(b), rank(a)), cmp.Compare(a.ClientID, b.ClientID))
 	})
 	for _, r := range clients {
-		if id == "" && len(out) < limit && (order == byRequests || r.Wasted > 0) || id == r.ClientID {
+		if id == "" && len(out) < limit && (order == byRequests || rank(r) > 0) || id == r.ClientID {
 			out = append(out, adminapi.ClientCounts{ClientID: r.ClientID, Counts: r.Counts})
 		}
 	}

@@ -66,6 +66,30 @@ func TestDeniedUsersOfAllInstances(t *testing.T) {
 	a.send(request{method: http.MethodGet, path: "/top?client_id=", token: reader}).is(http.StatusNotFound)
 }
 
+// TestTopByShed: of whom most requests were refused while overloaded, on all instances.
+func TestTopByShed(t *testing.T) {
+	store := openStore(t)
+	a, b := newInstance(t, "i-1", store, file()), newInstance(t, "i-2", store, file())
+	for i := range 4 {
+		a.recorder.Shed(a.clock.Now(), "shop", i == 0)
+		b.recorder.Shed(b.clock.Now(), "shop", false)
+		b.recorder.Shed(b.clock.Now(), "app", true)
+	}
+	a.ask("ops", "", 5)
+	b.publish()
+	of := func(query string) (out []string) {
+		var top adminapi.Top
+		a.get("/top" + query).into(&top)
+		for _, c := range top.Talkers {
+			out = append(out, fmt.Sprint(c.ClientID, " ", c.Total(), " ", c.Shed, " ", c.WouldShed))
+		}
+		return out
+	}
+	check.Equal(t, "by shed requests", of("?sort=shed"), []string{"shop 0 7 1", "app 0 0 4"})
+	check.Equal(t, "of one client", of("?client_id=shop"), []string{"shop 0 7 1"})
+	check.Equal(t, "by requests", of(""), []string{"shop 0 7 1", "ops 5 0 0", "app 0 0 4"})
+}
+
 // TestTopByWaste: the clients that waste most tokens, on all instances.
 func TestTopByWaste(t *testing.T) {
 	store := openStore(t)

@@ -1,8 +1,10 @@
 package admission
 
 import (
+	"slices"
 	"time"
 
+	"oauth-server/internal/fielderr"
 	"oauth-server/internal/ratelimit"
 )
 
@@ -19,4 +21,28 @@ type Settings struct {
 // DefaultSettings are those where nothing is configured.
 func DefaultSettings() Settings {
 	return Settings{Mode: ratelimit.Enforce, Target: 10 * time.Millisecond, MaxInFlight: 10_000}
+}
+
+// What the settings can be. A wait below a millisecond is that of an idle machine; after a second, callers give up.
+const (
+	minTarget      = time.Millisecond
+	maxTarget      = time.Second
+	minMaxInFlight = 10
+	maxMaxInFlight = 1_000_000
+)
+
+// Validate returns every problem of the settings as [fielderr.Errors], by the names of the fields in the
+// configuration, or nil.
+func (s Settings) Validate() error {
+	var es fielderr.Errors
+	if !slices.Contains([]ratelimit.Mode{ratelimit.Enforce, ratelimit.DryRun, ratelimit.Off}, s.Mode) {
+		es.Add("mode", "%q is none of %q, %q, %q", s.Mode, ratelimit.Enforce, ratelimit.DryRun, ratelimit.Off)
+	}
+	if s.Target < minTarget || s.Target > maxTarget {
+		es.Add("target", "must be from %s to %s, not %s", minTarget, maxTarget, s.Target)
+	}
+	if s.MaxInFlight < minMaxInFlight || s.MaxInFlight > maxMaxInFlight {
+		es.Add("max_in_flight", "must be from %d to %d, not %d", minMaxInFlight, maxMaxInFlight, s.MaxInFlight)
+	}
+	return es.Err()
 }

@@ -32,6 +32,7 @@ type configFile struct {
 	log      *slog.Logger
 	level    *slog.LevelVar // nil: it stays as it is
 	limiter  *limiter
+	overload func(config.Overload) // uses a changed one
 	statusOf atomic.Pointer[fileStatus]
 
 	mu   sync.Mutex // one look at a time
@@ -47,7 +48,7 @@ type fileStatus struct {
 }
 
 func newConfigFile(l *limiter, opts Options) *configFile {
-	c := &configFile{started: l.base.cfg, log: l.base.log, level: opts.Level, limiter: l}
+	c := &configFile{started: l.base.cfg, log: l.base.log, level: opts.Level, limiter: l, overload: l.base.overload.set}
 	if opts.Sources != nil {
 		c.sources = *opts.Sources
 		c.sources.File = regular(opts.Sources.Path())
@@ -145,6 +146,9 @@ func (c *configFile) use(ctx context.Context, text []byte) (fileStatus, error) {
 		c.level.Set(levelOf(next.Log))
 	}
 	c.limiter.denials.follow(next)
+	if slices.ContainsFunc(changed, isOfOverload) {
+		c.overload(next.Overload)
+	}
 	c.inUse.Store(next)
 	now.restart = slices.DeleteFunc(config.Differences(c.started, next), isLive)
 	if len(changed) > 0 || now.refused != nil {
@@ -165,11 +169,14 @@ var errEmptied = errors.New("the configuration file is empty; one that sets noth
 // errorCodeField is the one live field below rate_limit that is not about limits.
 const errorCodeField = "rate_limit.error_code"
 
+// overloadField has the settings of overload control below it, all of which are live.
+const overloadField = "overload"
+
 // live are the fields that take effect while the server runs, and those below them.
 var live = []string{
 	"drain_delay", "shutdown_timeout", "log.level", "log_users", "log_usernames",
 	"rate_limit.mode", "rate_limit.instance_mode", "rate_limit.canary_percent", "rate_limit.default", "rate_limit.clients",
-	errorCodeField,
+	errorCodeField, overloadField,
 }
 
 // withLive is a configuration with the live fields of another one.
@@ -177,6 +184,7 @@ func withLive(c, from *config.Config) *config.Config {
 	next := *c
 	next.DrainDelay, next.ShutdownTimeout, next.LogUsernames = from.DrainDelay, from.ShutdownTimeout, from.LogUsernames
 	next.Log.Level, next.LogUsers = from.Log.Level, from.LogUsers
+	next.Overload = from.Overload
 	next.RateLimit.Settings, next.RateLimit.ErrorCode = from.RateLimit.Settings, from.RateLimit.ErrorCode
 	return &next
 }
@@ -188,6 +196,8 @@ func isLive(path string) bool {
 func isOfLimits(path string) bool {
 	return isLive(path) && strings.HasPrefix(path, "rate_limit.") && path != errorCodeField
 }
+
+func isOfOverload(path string) bool { return strings.HasPrefix(path, overloadField+".") }
 
 // limitedCode is the OAuth error code of a 429.
 func (c *configFile) limitedCode() grants.ErrorCode {

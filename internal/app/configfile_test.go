@@ -96,7 +96,7 @@ func TestChangedConfigurationFileIsUsed(t *testing.T) {
 	}
 	f.write("") // all defaults: valid, but it is being written
 	check.OK(t, f.look(1))
-	f.write("log: { level: warn }\nlog_users: denied\nlog_usernames: true\ndrain_delay: 7s\nshutdown_timeout: 9s\n" +
+	f.write("log: { level: warn }\nlog_users: denied\nlog_usernames: true\ndrain_delay: 7s\nshutdown_timeout: 9s\noverload: { mode: dry_run, target: 25ms, max_store_calls: 64 }\n" +
 		"rate_limit: { error_code: slow_down, default: { user: [ { requests: 20 } ] }, clients: { shop: { trusted: true } } }\n")
 	check.OK(t, f.look(1))
 	check.Equal(t, "limit before the second look", f.limit(), int64(10))
@@ -112,12 +112,14 @@ func TestChangedConfigurationFileIsUsed(t *testing.T) {
 	check.Equal(t, "/readyz", f.ready(), "")
 	f.shows("oauth_config_reload_failed 0")
 	f.shows("oauth_config_restart_needed 0")
+	f.shows(`oauth_overload_mode{mode="dry_run"} 1`)
 
 	f.write(tenPerMinute) // what was taken out has its default again
 	check.OK(t, f.look(2))
 	check.Equal(t, "limit", f.limit(), int64(10))
 	check.Equal(t, "level", f.opts.Level.Level(), slog.LevelInfo)
-	line := `msg="configuration file read again" changed="[drain_delay shutdown_timeout log.level log_users log_usernames rate_limit.error_code rate_limit.default.user rate_limit.clients]"`
+	f.shows(`oauth_overload_mode{mode="enforce"} 1`)
+	line := `msg="configuration file read again" changed="[drain_delay shutdown_timeout log.level log_users log_usernames rate_limit.error_code rate_limit.default.user rate_limit.clients overload.mode overload.target overload.max_store_calls]"`
 	check.Equal(t, "lines in the log", strings.Count(f.log.String(), line), 1) // the first was above the level
 }
 

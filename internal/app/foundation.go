@@ -43,6 +43,7 @@ type foundation struct {
 	passwords *secret.Passwords
 	uses      *clientcfg.Uses // of clients' secrets
 	gate      *admission.Gate
+	overload  *overload
 }
 
 // newFoundation opens everything, in the order of its fields. What has to be closed is pushed on
@@ -64,7 +65,9 @@ func newFoundation(ctx context.Context, cfg *config.Config, opts Options, undo *
 	undo.push("the store", func(context.Context) error { return f.store.Close() })
 	f.backups = newBackups(cfg, f.store, opts.Prepare != nil)
 	f.observeFolds()
-	f.gate = admission.New(admission.DefaultSettings(), nil)
+	f.overload = &overload{}
+	f.gate = admission.New(cfg.Overload.Gate(), f.overload.observe)
+	f.overload.setGate = f.gate.Set
 	f.watched = watched.New(f.store, f.telemetry)
 	f.loops = background.NewGroup(context.WithoutCancel(ctx), f.log, f.telemetry.Panic)
 	undo.push("background loops", f.stopLoops)

@@ -47,6 +47,7 @@ func newLimiter(ctx context.Context, f *foundation, opts Options) (l *limiter, e
 		denials:  &denials{hash: f.userHash},
 	}
 	l.denials.follow(f.cfg)
+	f.overload.activity = l.activity
 	l.syncer = l.newSyncer() //nolint:contextcheck // the report is made for heartbeats, outside of any request
 	l.stats = &syncStats{read: l.syncer.Stats}
 	l.resets = admin.NewResets(l.counters, eraser{f.store, l.syncer}, f.log)

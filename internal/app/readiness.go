@@ -28,12 +28,13 @@ type readiness struct {
 
 	unregistered *unregistered
 	file         *configFile
+	gate         *shedWatch
 }
 
 // report returns the answer of /readyz. It does no I/O: it uses what the background loops have
 // found, so probes cost next to nothing and an outage does not make them hang. While the store is
 // away, client_credentials tokens are issued and limits are decided, so the server is degraded, not
-// down: the status code stays 200.
+// down: the status code stays 200. An overloaded server is ready, see [uselessAfter].
 func (r *readiness) report(context.Context) httpapi.Readiness {
 	policies, sync := r.policies.Status(), r.sync.get()
 	c := condition{
@@ -46,6 +47,7 @@ func (r *readiness) report(context.Context) httpapi.Readiness {
 		unreadable:   r.clients.Directory().Unreadable(),
 		unregistered: r.unregistered.list(),
 		file:         r.file.status(),
+		shedding:     r.gate.look(time.Now()),
 	}
 	if silent := time.Since(r.clients.CheckedAt()); silent > staleAfter {
 		c.silent = silent
@@ -68,10 +70,11 @@ type condition struct {
 	unreadable   map[string]error // clients that are not served, by ID
 	unregistered []string         // clients that the configuration has a policy for, ordered
 	file         fileStatus
+	shedding     shedding
 }
 
-// readiness returns the answer: ready if nothing is wrong but single clients and the configuration file. The texts are public:
-// they name no hosts, and hold no errors.
+// readiness returns the answer: ready if nothing is wrong but single clients and the configuration file, and
+// while requests are shed. The texts are public: they name no hosts, and hold no errors.
 func (c *condition) readiness() httpapi.Readiness {
 	if c.stopping {
 		return httpapi.Readiness{Status: httpapi.Down, Checks: map[string]string{"server": "stopping"}}
@@ -95,6 +98,12 @@ func (c *condition) readiness() httpapi.Readiness {
 	status := httpapi.Degraded
 	if len(checks) == 0 {
 		status = httpapi.Ready
+	}
+	if text := c.shedding.describe(); text != "" {
+		checks["overload"] = text
+	}
+	if c.shedding.down {
+		status = httpapi.Down
 	}
 	if len(c.unreadable) > 0 {
 		checks["clients"] = describeUnreadable(c.unreadable)

@@ -10,6 +10,7 @@ import (
 
 	"oauth-server/internal/clock"
 	"oauth-server/internal/httpapi"
+	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/syncer"
 )
 
@@ -76,6 +77,37 @@ func TestReadiness(t *testing.T) {
 			"no two clocks agree",
 			condition{clock: clock.State{Wall: -2 * time.Second, Store: time.Minute, Alone: clock.AllClocks}},
 			degraded(map[string]string{"clock": "no two agree: that of this machine is 2s behind process time, that of the store 1m0s ahead of it"}),
+		},
+		{
+			"requests are shed",
+			condition{shedding: shedding{lasted: 12 * time.Second, upTo: ratelimit.SheddablePlus}},
+			httpapi.Readiness{Status: httpapi.Ready, Checks: map[string]string{
+				"overload": "refusing the least critical requests for 12s, up to sheddable_plus",
+			}},
+		},
+		{
+			"requests were shed a moment ago",
+			condition{shedding: shedding{lasted: 12 * time.Second}},
+			httpapi.Readiness{Status: httpapi.Ready, Checks: map[string]string{"overload": "refusing the least critical requests for 12s"}},
+		},
+		{
+			"the store is silent, and requests are shed",
+			condition{silent: time.Minute, shedding: shedding{lasted: time.Second, upTo: ratelimit.Sheddable}},
+			degraded(map[string]string{"store": "not answering for 1m0s", "overload": "refusing the least critical requests for 1s, up to sheddable"}),
+		},
+		{
+			"nearly all is shed, and the store is silent",
+			condition{silent: time.Minute, shedding: shedding{lasted: 12 * time.Second, upTo: ratelimit.CriticalPlus, down: true}},
+			httpapi.Readiness{Status: httpapi.Down, Checks: map[string]string{
+				"store": "not answering for 1m0s", "overload": "refusing nearly all requests, the most critical too; overloaded for 12s",
+			}},
+		},
+		{
+			"nearly all was shed",
+			condition{shedding: shedding{down: true}},
+			httpapi.Readiness{Status: httpapi.Down, Checks: map[string]string{
+				"overload": "refused nearly all requests, the most critical too, until a moment ago",
+			}},
 		},
 		{
 			"everything",

@@ -114,11 +114,14 @@ func (t *telemetry) answered(ctx context.Context, a httpapi.Answer) {
 	}
 }
 
-// tokenError returns the error code of the answer, and for a rate limit one of its own: on the wire it
-// is what operators choose, by default the code of a failure of the server.
+// tokenError returns the error code of the answer, and for a rate limit or an overload one of its own: on the
+// wire the one is what operators choose, by default the code of a failure of the server, and the other is that code.
 func tokenError(a httpapi.Answer) string {
-	if a.Status == http.StatusTooManyRequests {
+	switch {
+	case a.Status == http.StatusTooManyRequests:
 		return metrics.RateLimited
+	case a.Shed != "":
+		return metrics.Overloaded
 	}
 	return a.Error
 }
@@ -211,6 +214,7 @@ func (t *telemetry) watch(l *limiter) {
 			Evictions: st.Evicted, Overflows: st.Overflowed, Expired: st.Expired,
 		}
 	})
+	t.WatchOverload(l.base.gate.Stats)
 	t.WatchBans(func() metrics.Bans { return metrics.Bans(l.bans.Stats()) })
 	t.WatchSync(func() metrics.Sync { return shownSync(l.stats.get()) })
 	t.WatchClock(func() (wall, store time.Duration) {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"oauth-server/internal/admission"
 	"oauth-server/internal/check"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/config"
@@ -199,6 +200,7 @@ func TestTokenErrors(t *testing.T) {
 		"rate limit":    {httpapi.Answer{Status: 429, Error: "temporarily_unavailable"}, metrics.RateLimited},
 		"another code":  {httpapi.Answer{Status: 429, Error: "slow_down"}, metrics.RateLimited},
 		"not available": {httpapi.Answer{Status: 503, Error: "temporarily_unavailable"}, "temporarily_unavailable"},
+		"overload":      {httpapi.Answer{Status: 503, Error: "temporarily_unavailable", Shed: admission.Processor}, metrics.Overloaded},
 	}
 	for name, tt := range tests {
 		if got := tokenError(tt.answer); got != tt.want {

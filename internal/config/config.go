@@ -58,6 +58,7 @@ type Config struct {
 	// Scopes describes what a scope allows, for the consent page.
 	Scopes    map[string]string `json:"scopes,omitempty"`
 	RateLimit RateLimit         `json:"rate_limit"`
+	Overload  Overload          `json:"overload"`
 }
 
 // TLS is the certificate chain and the private key, PEM files that are read again when

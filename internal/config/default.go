@@ -56,6 +56,7 @@ func Default() *Config {
 		Sync:       Sync{Interval: Duration(time.Second)},
 		Audit:      Audit{Keep: Duration(400 * 24 * time.Hour)},
 		RateLimit:  RateLimit{Settings: ratelimit.DefaultSettings(), MaxKeys: ratelimit.DefaultMaxKeys, ErrorCode: ErrorCodes[0]},
+		Overload:   defaultOverload(),
 	}
 }
 

@@ -128,6 +128,10 @@ var options = []Option{
 	{"rate-limit-max-keys", "rate_limit.max_keys", "counters kept in memory"},
 	{"rate-limit-canary-percent", "rate_limit.canary_percent", "share of clients that enforce applies to"},
 	{"rate-limit-error-code", "rate_limit.error_code", "OAuth error code of a 429: " + strings.Join(ErrorCodes, ", ")},
+	{"overload-mode", "overload.mode", "refuse the least critical requests while overloaded: enforce, dry_run or off"},
+	{"overload-target", "overload.target", "how long work may wait for the processor before something is refused"},
+	{"overload-max-in-flight", "overload.max_in_flight", "requests that are worked on at once, at most"},
+	{"overload-max-store-calls", "overload.max_store_calls", "calls to the store at once, at most"},
 }
 
 func optionByName(name string) (Option, bool) {

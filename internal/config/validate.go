@@ -60,6 +60,7 @@ func (c *Config) check() (es fielderr.Errors) {
 	between(&es, "audit.keep", c.Audit.Keep, 24*time.Hour, 100*365*24*time.Hour)
 	between(&es, "sync.interval", c.Sync.Interval, 10*time.Millisecond, time.Minute)
 	c.RateLimit.check(&es)
+	c.Overload.check(&es)
 	return es
 }
 

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/labstack/echo/v4"
+
+	"oauth-server/internal/admission"
 )
 
 // call is one request on its way through the server: echo's context and what is found out about the
@@ -14,10 +16,11 @@ type call struct {
 	echo.Context
 	remote    netip.Addr // forwarded addresses resolved; zero if unknown
 	started   time.Time
-	clientID  string // as presented; for the log
-	grantType string // as asked for, of token requests
-	outcome   string // OAuth error code; for the log
-	busy      bool   // answered by when to try again
+	clientID  string             // as presented; for the log
+	grantType string             // as asked for, of token requests
+	outcome   string             // OAuth error code; for the log
+	busy      bool               // answered by when to try again
+	shed      admission.Resource // that an overloaded server had not enough of; empty: it did not refuse the request
 }
 
 // ctx returns the context of the request. It carries the request id; see accesslog.RequestID.

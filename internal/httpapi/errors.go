@@ -13,6 +13,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"oauth-server/internal/accesslog"
+	"oauth-server/internal/admission"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/ratelimit"
 )
@@ -108,11 +109,11 @@ func answerToOurs(err error) answer {
 // fail is the one place where a failure is answered: as JSON to clients, as a page to people.
 func (s *Server) fail(c *call, err error) {
 	a := s.answerTo(err)
-	c.outcome, c.busy = string(a.body.Code), a.retry > 0
+	c.outcome, c.busy, c.shed = string(a.body.Code), a.retry > 0, shedBy(err)
 	if a.limited != nil && !accesslog.Denied(c.ctx()) { // by a limit that is no policy's
 		accesslog.NoteDenial(c.ctx(), accesslog.Denial{Outcome: ratelimit.Denied.String(), Limit: a.limited.Limit})
 	}
-	if a.status >= http.StatusInternalServerError {
+	if a.status >= http.StatusInternalServerError && c.shed == "" { // of those there are many, and the access log has them
 		s.log.LogAttrs(c.ctx(), accesslog.LevelOfFailure(c.ctx(), c.busy), "request failed", slog.String("path", c.Path()), slog.Any("error", err))
 	}
 	if c.Response().Committed {
@@ -123,6 +124,16 @@ func (s *Server) fail(c *call, err error) {
 		return
 	}
 	s.failJSON(c, a)
+}
+
+// shedBy returns what there was not enough of if the error is that of a request that an overloaded server refused;
+// empty if it is another one.
+func shedBy(err error) admission.Resource {
+	var shed *admission.ShedError
+	if errors.As(err, &shed) {
+		return shed.Short
+	}
+	return ""
 }
 
 // failJSON writes an OAuth error. A 401 names the scheme to authenticate with (RFC 6749 5.2); no

@@ -84,16 +84,20 @@ func (s *Server) account(c *call) {
 	}
 	s.o.Answered(c.ctx(), Answer{
 		Route: s.routeOf(c), Method: c.Request().Method, Status: c.Response().Status,
-		GrantType: c.grantType, Error: c.outcome, Duration: time.Since(c.started),
+		GrantType: c.grantType, Error: c.outcome, Shed: c.shed, Duration: time.Since(c.started),
 	})
 }
 
 func (s *Server) logAccess(c *call) {
 	line := accesslog.Line{
 		Route: c.Path(), Status: c.Response().Status, Bytes: c.Response().Size, Started: c.started, Remote: c.remote,
-		Grant: c.grantType, ClientID: c.clientID, Error: c.outcome, Busy: c.busy, Probe: c.Path() == "/healthz" || c.Path() == "/readyz",
+		Grant: c.grantType, ClientID: c.clientID, Error: c.outcome, Busy: c.busy, Shed: string(c.shed), Probe: c.Path() == "/healthz" || c.Path() == "/readyz",
 	}
-	line.Write(s.log, c.Request())
+	if line.Shed == "" {
+		line.Write(s.log, c.Request())
+	} else {
+		s.shedLines.Write(&line, c.Request())
+	}
 }
 
 // routeOf returns the path as registered, without the issuer's own path; empty if there is nothing

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"oauth-server/internal/admission"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/grants"
 )
@@ -64,7 +65,10 @@ type Answer struct {
 	Status    int
 	GrantType string // as asked for, of token requests
 	Error     string // OAuth error code, if any
-	Duration  time.Duration
+	// Shed is what there was not enough of for the request, which was refused because the server is overloaded.
+	// Empty: it was not.
+	Shed     admission.Resource
+	Duration time.Duration
 }
 
 // Keys publishes the signing keys. [keys.Ring] is one.

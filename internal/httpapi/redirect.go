@@ -22,7 +22,7 @@ func (s *Server) redirectToClient(c *call, uri, state string, response url.Value
 
 // redirectError sends an error of the authorization request to the client (RFC 6749 4.1.2.1).
 func (s *Server) redirectError(c *call, uri, state string, e *grants.Error) error {
-	c.outcome = string(e.Code)
+	c.outcome, c.shed = string(e.Code), shedBy(e)
 	response := url.Values{"error": {string(e.Code)}}
 	if e.Description != "" {
 		response.Set("error_description", describe(e.Description))

@@ -15,10 +15,12 @@ import (
 // Server answers HTTP requests. It is an [http.Handler], safe for concurrent use, and needs no
 // closing.
 type Server struct {
-	o     Options
-	log   *slog.Logger
-	echo  *echo.Echo
-	pages pageSet
+	o   Options
+	log *slog.Logger
+	// shedLines takes the lines of requests that are refused while the server is overloaded.
+	shedLines *accesslog.ShedLog
+	echo      *echo.Echo
+	pages     pageSet
 	// base is the issuer's path without a trailing slash, mostly empty; url is the issuer without
 	// one, with which the addresses of the endpoints begin.
 	base, url string
@@ -48,6 +50,7 @@ func New(o Options) (*Server, error) {
 		https: issuer.Scheme == "https", cookie: "oauth_session",
 		guard: http.NewCrossOriginProtection(), machine: map[string]bool{}, shared: map[string]bool{},
 	}
+	s.shedLines = accesslog.NewShedLog(s.log)
 	if s.https {
 		s.cookie = "__Host-oauth_session"
 	}

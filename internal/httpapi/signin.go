@@ -59,7 +59,7 @@ func (s *Server) signInAgain(c *call, q *params, page *signInPage, cause error) 
 	case errors.As(cause, &failed) && failed.RetryAfter > 0:
 		status, outcome, page.Alert = http.StatusServiceUnavailable, failed.Code, failed.Description
 		setRetryAfter(c.Response().Header(), failed.RetryAfter)
-		c.busy = true
+		c.busy, c.shed = true, shedBy(cause)
 	case errors.Is(cause, grants.ErrUsername):
 		page.Alert = "The user name and the password do not match. No new user can have this user name: it is too long, or holds a space, a symbol or another character that user names cannot have. Try again."
 	case !errors.Is(cause, grants.ErrSignIn):

@@ -59,7 +59,7 @@ func codeLabel(code int) string {
 const RateLimited = "rate_limited"
 
 var tokenErrors = [...]string{
-	"none", RateLimited, "invalid_request", "invalid_client", "invalid_grant", "unauthorized_client",
+	"none", RateLimited, Overloaded, "invalid_request", "invalid_client", "invalid_grant", "unauthorized_client",
 	"unsupported_grant_type", "invalid_scope", "temporarily_unavailable", "server_error", Other,
 }
 

@@ -42,6 +42,8 @@ func exercise(m *metrics.Metrics) {
 	m.WatchSync(func() metrics.Sync { return metrics.Sync{GAge: time.Second, Waiting: 2, Due: 1} })
 	m.WatchClock(func() (wall, store time.Duration) { return time.Hour, -20 * time.Millisecond })
 	m.WatchWaiting(func() int { return 3 })
+	m.WatchOverload(overload)
+	m.WatchStoreLane(storeLane)
 	m.Delay(time.Second)
 	m.PasswordHashed(true)
 	m.WatchUnregisteredClients(func() int { return 1 })
@@ -328,10 +330,12 @@ func TestTokenOutcomes(t *testing.T) {
 	m, reg := newMetrics(t, metrics.Options{})
 	m.Token("password", "")
 	m.Token("refresh_token", metrics.RateLimited)
+	m.Token("client_credentials", metrics.Overloaded)
 	m.Token("no-such-grant", "unsupported_grant_type")
 	page := scrape(t, reg)
 	shows(t, page, `oauth_token_responses_total{error="none",grant_type="password"} 1`)
 	shows(t, page, `oauth_token_responses_total{error="rate_limited",grant_type="refresh_token"} 1`)
+	shows(t, page, `oauth_token_responses_total{error="overloaded",grant_type="client_credentials"} 1`)
 	shows(t, page, `oauth_token_responses_total{error="unsupported_grant_type",grant_type="other"} 1`)
 }
 

@@ -25,6 +25,8 @@ var pulled = []Info{
 	countersInfo, countersMaxInfo, evictionsInfo, overflowInfo, expiredInfo,
 	gAgeInfo, lateInfo, unconfirmedInfo, degradedInfo, outageInfo, dirtyInfo, dueInfo, instancesInfo,
 	writesInfo, foreignInfo, driftInfo, clonesInfo, syncPanicsInfo, clockOffsetInfo,
+	overloadRequestsInfo, overloadModeInfo, overloadWaitInfo, overloadRefusedInfo, overloadUpToInfo, overloadUselessInfo, overloadInFlightInfo,
+	laneLimitInfo, laneInFlightInfo, laneWaitingInfo, laneRequestsInfo,
 	configRevisionInfo, configAgeInfo, unreadableInfo, unregisteredInfo, overdueEndsInfo, fileRefusedInfo, fileRestartInfo, fileLimitsInfo, buildInfo,
 }
 

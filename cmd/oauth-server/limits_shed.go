@@ -1,0 +1,36 @@
+package main
+
+import (
+	"slices"
+
+	"oauth-server/internal/activity"
+	"oauth-server/internal/adminapi"
+)
+
+// shedHeading is above what shed returns.
+var shedHeading = []string{"SHED", "WOULD SHED"}
+
+// shed is how many requests of a client were refused while the server was overloaded, or would have been.
+func (l *limits) shed(c *activity.Counts) []string {
+	return []string{l.alarming(number(c.Shed), c.Shed > 0), l.notable(number(c.WouldShed), c.WouldShed > 0)}
+}
+
+// anyShed reports whether any request was shed, or would have been. Tables have columns for it only then.
+func anyShed(clients []adminapi.ClientCounts) bool {
+	return slices.ContainsFunc(clients, func(c adminapi.ClientCounts) bool { return c.Shed+c.WouldShed > 0 })
+}
+
+// shedTable shows the clients of whom requests were shed, beside those that the limiter decided.
+func (l *limits) shedTable(top adminapi.Top) error {
+	rows := [][]string{append([]string{"CLIENT", "DECIDED BY LIMITS"}, shedHeading...)}
+	for i := range top.Talkers {
+		c := &top.Talkers[i]
+		rows = append(rows, append([]string{c.ClientID, number(c.Total())}, l.shed(&c.Counts)...))
+	}
+	if len(rows) == 1 {
+		l.note("No request of a client was refused because the server was overloaded.")
+	} else if err := l.table(rows...); err != nil {
+		return err
+	}
+	return l.period(top.Since)
+}

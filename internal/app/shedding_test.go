@@ -1,0 +1,64 @@
+package app
+
+import (
+	"testing"
+	"time"
+
+	"oauth-server/internal/admission"
+	"oauth-server/internal/check"
+	"oauth-server/internal/httpapi"
+	"oauth-server/internal/ratelimit"
+)
+
+// An overloaded server is ready while it sheds, down only when nearly all is refused for a while, and back only when that
+// has been over for a while.
+func TestReadinessWhileOverloaded(t *testing.T) {
+	const s = time.Second
+	began := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	for _, tt := range []struct {
+		name string
+		mode ratelimit.Mode
+		// useless is whether nearly all is refused, from each second on; down is from which on it is down or not.
+		useless, down map[int]bool
+	}{
+		{"a burst", ratelimit.Enforce, map[int]bool{5: true, 14: false}, nil},
+		{"bursts", ratelimit.Enforce, map[int]bool{5: true, 14: false, 15: true, 24: false, 25: true, 34: false}, nil},
+		{"for long", ratelimit.Enforce, map[int]bool{5: true, 45: false}, map[int]bool{14: true, 54: false}},
+		{"again at once", ratelimit.Enforce, map[int]bool{5: true, 16: false, 18: true, 20: false}, map[int]bool{14: true, 29: false}},
+		{"again and again", ratelimit.Enforce, map[int]bool{5: true, 16: false, 25: true, 27: false, 36: true, 38: false}, map[int]bool{14: true, 47: false}},
+		{"in dry-run", ratelimit.DryRun, map[int]bool{5: true}, nil},
+		{"off", ratelimit.Off, map[int]bool{5: true}, nil},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			st := admission.Stats{Mode: tt.mode}
+			w := shedWatch{stats: func() admission.Stats { return st }}
+			useless, down := false, false
+			for i := range 60 {
+				if now, changes := tt.useless[i]; changes {
+					useless, st.Useless = now, 0
+				}
+				if useless {
+					st.Useless += s
+				}
+				if now, changes := tt.down[i]; changes {
+					down = now
+				}
+				c := condition{shedding: w.look(began.Add(time.Duration(i) * s))}
+				if got := c.readiness().Status == httpapi.Down; got != down {
+					t.Errorf("after %d s down is %v, want %v", i, got, down)
+				}
+			}
+		})
+	}
+}
+
+// A server that is down stops being so when operators switch overload control off.
+func TestReadinessAfterOverloadControlIsSwitchedOff(t *testing.T) {
+	st := admission.Stats{Mode: ratelimit.Enforce, Useless: time.Minute, Overloaded: time.Minute, UpTo: ratelimit.CriticalPlus}
+	w, now := shedWatch{stats: func() admission.Stats { return st }}, time.Now()
+	check.Equal(t, "before", w.look(now).down, true)
+	st.Mode = ratelimit.Off
+	check.Equal(t, "switched off", w.look(now), shedding{})
+	st.Mode, st.Useless = ratelimit.Enforce, time.Second
+	check.Equal(t, "switched on", w.look(now).down, false)
+}

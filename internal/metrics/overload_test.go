@@ -1,0 +1,53 @@
+package metrics_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"oauth-server/internal/admission"
+	"oauth-server/internal/check"
+	"oauth-server/internal/metrics"
+	"oauth-server/internal/ratelimit"
+)
+
+func overload() admission.Stats {
+	st := admission.Stats{
+		Mode: ratelimit.DryRun, Wait: 25 * time.Millisecond, Refused: 0.25, UpTo: ratelimit.SheddablePlus,
+		Useless: 1500 * time.Millisecond, InFlight: 7,
+	}
+	st.Requests[admission.ClientCredentials][admission.Shed] = 3
+	st.Requests[admission.SignIn][admission.WouldShed] = 4
+	return st
+}
+
+func storeLane() metrics.StoreLane {
+	return metrics.StoreLane{Limit: 16, InFlight: 15, Waiting: 3, Requests: [admission.Outcomes]uint64{admission.Admitted: 9, admission.Abandoned: 1}}
+}
+
+func TestOverload(t *testing.T) {
+	m, reg := newMetrics(t, metrics.Options{})
+	m.WatchOverload(overload)
+	m.WatchStoreLane(storeLane)
+	page := scrape(t, reg)
+	for _, line := range []string{
+		`oauth_overload_requests_total{class="client_credentials",outcome="shed"} 3`,
+		`oauth_overload_requests_total{class="sign_in",outcome="would_shed"} 4`,
+		`oauth_overload_requests_total{class="refresh_token",outcome="admitted"} 0`,
+		`oauth_overload_mode{mode="dry_run"} 1`,
+		`oauth_overload_mode{mode="enforce"} 0`,
+		`oauth_overload_wait_seconds 0.025`,
+		`oauth_overload_refused_ratio 0.25`,
+		`oauth_overload_refused_criticality 2`,
+		`oauth_overload_useless_seconds 1.5`,
+		`oauth_overload_in_flight 7`,
+		`oauth_store_lane_limit 16`,
+		`oauth_store_lane_in_flight 15`,
+		`oauth_store_lane_waiting 3`,
+		`oauth_store_lane_requests_total{outcome="admitted"} 9`,
+		`oauth_store_lane_requests_total{outcome="abandoned"} 1`,
+	} {
+		shows(t, page, line+"\n")
+	}
+	check.Equal(t, "series of requests", strings.Count(page, "\noauth_overload_requests_total{"), admission.Classes*admission.Outcomes)
+}
