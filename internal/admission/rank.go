@@ -29,8 +29,14 @@ func WithRank(ctx context.Context, r Rank) context.Context {
 
 // RankOf returns the rank of the request; the highest for work of the server's own, which has none.
 func RankOf(ctx context.Context) Rank {
-	if r, ok := ctx.Value(rankKey{}).(Rank); ok {
+	if r, ok := Ranked(ctx); ok {
 		return r
 	}
 	return Ranks - 1
+}
+
+// Ranked returns the rank of the request, and whether there is one.
+func Ranked(ctx context.Context) (Rank, bool) {
+	r, ok := ctx.Value(rankKey{}).(Rank)
+	return r, ok
 }

@@ -1,0 +1,46 @@
+package lane
+
+import (
+	"sync/atomic"
+
+	"github.com/failsafe-go/failsafe-go/adaptivelimiter"
+)
+
+// limiter gives permits, and never waits.
+type limiter interface {
+	TryAcquirePermit() (adaptivelimiter.Permit, bool)
+	Limit() int
+	Inflight() int
+}
+
+// newAdaptive returns a limiter whose limit begins at most and follows the latency. It does not follow the number of
+// calls at once: after a quiet night the limit is as high as before.
+func newAdaptive(least, most int) limiter {
+	return adaptivelimiter.NewBuilder[any]().
+		WithLimits(uint(least), uint(most), uint(most)). //nolint:gosec // G115: positive
+		WithMaxLimitFunc(func(int) float64 { return float64(most) }).
+		Build()
+}
+
+// fixed is a limiter whose limit is always the same, and a permit of it.
+type fixed struct {
+	limit    int64
+	inFlight atomic.Int64
+}
+
+func (f *fixed) TryAcquirePermit() (adaptivelimiter.Permit, bool) {
+	if f.inFlight.Add(1) > f.limit {
+		f.inFlight.Add(-1)
+		return nil, false
+	}
+	return f, true
+}
+
+func (f *fixed) Limit() int    { return int(f.limit) }
+func (f *fixed) Inflight() int { return int(f.inFlight.Load()) }
+
+// Record implements [adaptivelimiter.Permit].
+func (f *fixed) Record() { f.inFlight.Add(-1) }
+
+// Drop implements [adaptivelimiter.Permit].
+func (f *fixed) Drop() { f.inFlight.Add(-1) }
