@@ -212,12 +212,10 @@ func (p Pass) Leave(measured bool) {
 	}
 	l := p.lane
 	if p.ghost != nil {
-		if p.permit = l.unqueue(p.ghost); p.permit == nil {
-			return
-		}
+		p.permit = l.finish(p.ghost)
 	}
 	switch {
-	case p.permit == nil: // the mode was changed while it waited
+	case p.permit == nil: // of a ghost, or the mode was changed while the call waited
 		return
 	case measured:
 		p.permit.Record()
@@ -229,20 +227,18 @@ func (p Pass) Leave(measured bool) {
 	l.advance()
 }
 
-// unqueue ends the wait that a call would have had, and returns the permit that it would have got meanwhile.
-func (l *Lane) unqueue(ghost *waiter) adaptivelimiter.Permit {
+// finish ends a call that would have waited, and returns the permit that it would have got meanwhile. Without one, it
+// waits on, because it would not have begun yet.
+func (l *Lane) finish(ghost *waiter) adaptivelimiter.Permit {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.queue.remove(ghost) && l.late(ghost) {
-		_ = l.refuse(true)
-	}
+	ghost.done = true
 	return ghost.permit
 }
 
 func (l *Lane) late(w *waiter) bool { return time.Since(w.joined) >= l.maxAge(w) }
 
-// advance gives the free permits to those whose turn it is. Nobody's turn is that of a call whose caller has gone,
-// or, in dry-run, that would have been refused.
+// advance gives the free permits to those whose turn it is.
 func (l *Lane) advance() {
 	for l.queue.n > 0 {
 		permit, ok := l.limiter.TryAcquirePermit()
@@ -254,12 +250,17 @@ func (l *Lane) advance() {
 			permit.Drop()
 			return
 		}
+		if w.done {
+			permit.Drop()
+			continue
+		}
 		w.permit = permit
 		w.turn <- nil
 	}
 }
 
-// next takes the first out of the queue that still wants its turn; nil if there is none.
+// next takes the first out of the queue whose caller has not gone and, in dry-run, that would not have been refused
+// before. nil: there is none.
 func (l *Lane) next() *waiter {
 	for w := l.queue.first(); w != nil; w = l.queue.first() {
 		l.queue.remove(w)

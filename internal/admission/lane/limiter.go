@@ -13,11 +13,17 @@ type limiter interface {
 	Inflight() int
 }
 
+// baselineWindows is how many windows, each of a second or of two calls, the latency is compared with. With the
+// default of the library, 10, a limit of 40 falls to 30 only when calls take 40 times as long, and is back within a
+// minute although they still do; with 60 it falls to 14, and is back after some minutes.
+const baselineWindows = 60
+
 // newAdaptive returns a limiter whose limit begins at most and follows the latency. It does not follow the number of
 // calls at once: after a quiet night the limit is as high as before.
 func newAdaptive(least, most int) limiter {
 	return adaptivelimiter.NewBuilder[any]().
 		WithLimits(uint(least), uint(most), uint(most)). //nolint:gosec // G115: positive
+		WithBaselineWindow(baselineWindows).
 		WithMaxLimitFunc(func(int) float64 { return float64(most) }).
 		Build()
 }

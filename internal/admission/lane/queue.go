@@ -19,7 +19,8 @@ type waiter struct {
 	joined  time.Time
 	turn    chan error // receives nil when the call may go on, or why it never may
 	permit  adaptivelimiter.Permit
-	ghost   bool // in dry-run: the call is under way
+	ghost   bool // in dry-run: the call does not wait
+	done    bool // the call of a ghost has ended
 	in      *list.List
 	element *list.Element // nil: not in the queue
 }
@@ -77,7 +78,7 @@ func (q *queue) last() *waiter {
 	return nil
 }
 
-// all returns the waiters in no order.
+// all returns the waiters in no order. Each may be removed meanwhile.
 func (q *queue) all() iter.Seq[*waiter] {
 	return func(yield func(*waiter) bool) {
 		for i := -1; i < len(q.ranks); i++ {
@@ -85,7 +86,9 @@ func (q *queue) all() iter.Seq[*waiter] {
 			if i >= 0 {
 				l = &q.ranks[i]
 			}
-			for e := l.Front(); e != nil; e = e.Next() {
+			var next *list.Element
+			for e := l.Front(); e != nil; e = next {
+				next = e.Next()
 				if !yield(e.Value.(*waiter)) {
 					return
 				}

@@ -48,6 +48,12 @@ func (l *Lane) Stats() Stats {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := time.Now()
+	for w := range l.queue.all() {
+		if w.ghost && l.late(w) {
+			l.queue.remove(w)
+			_ = l.refuse(true)
+		}
+	}
 	s := l.counts
 	s.Mode, s.Limit, s.InFlight, s.Queued = l.mode, l.limiter.Limit(), l.limiter.Inflight(), l.queue.n
 	s.Refusing = l.refusals.since(now)
