@@ -53,8 +53,8 @@ func WithRank(ctx context.Context, r Rank) context.Context {
 	return context.WithValue(ctx, rankKey{}, r)
 }
 
-// RankOf returns the rank of the request; ok is not set for work of the server's own, which has none.
-func RankOf(ctx context.Context) (r Rank, ok bool) {
-	r, ok = ctx.Value(rankKey{}).(Rank)
+// Ranked returns the rank of the request, and whether there is one.
+func Ranked(ctx context.Context) (Rank, bool) {
+	r, ok := ctx.Value(rankKey{}).(Rank)
 	return r, ok
 }

@@ -75,7 +75,7 @@ func newService(f *foundation, l *limiter) (*grants.Service, error) {
 	return grants.New(grants.Options{
 		Issuer:               f.issuer,
 		Clients:              f.clients,
-		Store:                f.watched,
+		Store:                f.bounded,
 		Signer:               f.keys,
 		Passwords:            f.passwords,
 		Logger:               f.log,

@@ -11,6 +11,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"oauth-server/internal/admission/lane"
 	"oauth-server/internal/config"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/httpapi"
@@ -88,11 +89,12 @@ func thisBuild() metrics.Build {
 	return b
 }
 
-// around counts the requests in flight and the store operations of each, and traces a sample.
+// around counts the requests in flight and the store operations of each, and traces a sample. The operations wait in
+// the lane.
 func (t *telemetry) around(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		defer t.Enter()()
-		ctx, _ := metrics.CountCalls(r.Context())
+		ctx, _ := metrics.CountCalls(lane.NewRequest(r.Context()))
 		r, span := t.tracer.Request(r.WithContext(ctx))
 		defer span.End()
 		next.ServeHTTP(w, r)

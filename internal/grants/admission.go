@@ -2,7 +2,6 @@ package grants
 
 import (
 	"context"
-	"errors"
 
 	"oauth-server/internal/admission"
 	"oauth-server/internal/clientcfg"
@@ -10,7 +9,7 @@ import (
 
 // Gate refuses requests while the server is overloaded. [admission.Gate] is one.
 type Gate interface {
-	// Admit returns the rank of a request that is to be worked on, which Leave ends. Its error is the answer.
+	// Admit returns the rank of a request that is to be worked on, which Leave ends. Its error is *[admission.ShedError].
 	Admit(ctx context.Context, r *admission.Request) (admission.Rank, error)
 	Leave()
 }
@@ -42,12 +41,11 @@ func (s *Service) enter(ctx context.Context, client *clientcfg.Client, class adm
 // EnterGate is enter for requests of which the client is not known: those of people. LeaveGate ends what it admits.
 func (s *Service) EnterGate(ctx context.Context, r *admission.Request) (context.Context, error) {
 	rank, err := s.opts.Gate.Admit(ctx, r)
-	var shed *admission.ShedError
 	switch {
-	case errors.As(err, &shed):
-		return ctx, overloaded(shed)
-	case err != nil || r.Class == admission.ClientCredentials: // which needs no store
-		return ctx, err
+	case err != nil:
+		return ctx, Overloaded(err)
+	case r.Class == admission.ClientCredentials: // which needs no store
+		return ctx, nil
 	}
 	return admission.WithRank(ctx, rank), nil
 }

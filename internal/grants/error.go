@@ -1,6 +1,7 @@
 package grants
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -61,10 +62,28 @@ func fail(code ErrorCode, description string) *Error {
 
 // storeFailed is the answer to an internal error: try again. The client gets no cause.
 func storeFailed(doing string, cause error) *Error {
+	cause = fmt.Errorf("%s: %w", doing, cause)
+	if busy := Overloaded(cause); busy != nil {
+		return busy
+	}
 	return &Error{
 		Code:        TemporarilyUnavailable,
 		Description: "The server cannot answer this at the moment. Try again.",
-		Cause:       fmt.Errorf("%s: %w", doing, cause),
+		Cause:       cause,
+	}
+}
+
+// Overloaded returns the answer to a request that was refused because the server is overloaded; nil for other errors.
+func Overloaded(err error) *Error {
+	var shed *admission.ShedError
+	if !errors.As(err, &shed) {
+		return nil
+	}
+	return &Error{
+		Code:        TemporarilyUnavailable,
+		Description: "The server is overloaded; retry after " + inSeconds(shed.RetryAfter) + ".",
+		Cause:       err,
+		RetryAfter:  shed.RetryAfter,
 	}
 }
 
@@ -73,16 +92,6 @@ func tooBusy(cause *secret.BusyError) *Error {
 	return &Error{
 		Code:        TemporarilyUnavailable,
 		Description: "Too many people are signing in at the moment; retry after " + inSeconds(cause.RetryAfter) + ".",
-		Cause:       cause,
-		RetryAfter:  cause.RetryAfter,
-	}
-}
-
-// overloaded is the answer to a request that was refused because the server is overloaded.
-func overloaded(cause *admission.ShedError) *Error {
-	return &Error{
-		Code:        TemporarilyUnavailable,
-		Description: "The server is overloaded at the moment; retry after " + inSeconds(cause.RetryAfter) + ".",
 		Cause:       cause,
 		RetryAfter:  cause.RetryAfter,
 	}

@@ -3,6 +3,7 @@ package httpapi_test
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"net/url"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"oauth-server/internal/admission"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/httpapi"
 )
@@ -66,5 +68,43 @@ func TestBusyToken(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s\n%s", diff, res.Body)
+	}
+}
+
+// TestOverloaded: the answer is the same whether the gate has refused the request or the lane before the store.
+func TestOverloaded(t *testing.T) {
+	shed := &admission.ShedError{RetryAfter: 4 * time.Second, Short: admission.Store}
+	for name, err := range map[string]error{
+		"bare": shed, "wrapped": fmt.Errorf("read user: %w", shed),
+		"of grants": grants.Overloaded(fmt.Errorf("read user: %w", shed)),
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFake()
+			f.failToken, f.failSignIn = err, err
+			var log bytes.Buffer
+			s := newServer(t, f, func(o *httpapi.Options) { o.Logger = slog.New(slog.NewTextHandler(&log, nil)) })
+			res := request{path: "/token", body: form("grant_type", "refresh_token", "client_id", "shop", "client_secret", secretOf)}.send(t, s)
+			want := seenBusy{http.StatusServiceUnavailable, "4", "application/json", false, true}
+			got := seenBusy{
+				res.StatusCode, res.Header.Get("Retry-After"), res.Header.Get("Content-Type"), false,
+				res.Body == `{"error":"temporarily_unavailable","error_description":"The server is overloaded; retry after 4 seconds.",`+
+					`"type":"https://iana.org/assignments/http-problem-types#temporary-reduced-capacity"}`,
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("token (-want +got):\n%s\n%s", diff, res.Body)
+			}
+			page := post(t, s, "/sign-in", "", url.Values{"username": {"alice"}, "password": {"x"}, "authorization": {authorization().Encode()}})
+			want = seenBusy{http.StatusServiceUnavailable, "4", "text/html; charset=utf-8", true, true}
+			got = seenBusy{
+				page.StatusCode, page.Header.Get("Retry-After"), page.Header.Get("Content-Type"),
+				strings.Contains(page.Body, `value="alice"`), strings.Contains(page.Body, "retry after 4 seconds"),
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("sign-in (-want +got):\n%s", diff)
+			}
+			if text := log.String(); strings.Contains(text, "level=ERROR") {
+				t.Errorf("errors were logged that no operator can mend:\n%s", text)
+			}
+		})
 	}
 }

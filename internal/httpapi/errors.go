@@ -27,7 +27,8 @@ var (
 	headerChallenge = []string{`Basic realm="oauth-server", charset="UTF-8"`}
 )
 
-// oauthError is the body of RFC 6749 5.2. That of a 429 for a quota has two members more, for a ban one.
+// oauthError is the body of RFC 6749 5.2. That of a 429 for a quota has two members more; for a ban, and of a 503 of
+// an overloaded server, one.
 type oauthError struct {
 	Code        grants.ErrorCode `json:"error"`
 	Description string           `json:"error_description,omitempty"`
@@ -44,6 +45,9 @@ const quotaExceeded = "https://iana.org/assignments/http-problem-types#quota-exc
 // abnormalUsage is that of a request of who is banned.
 const abnormalUsage = "https://iana.org/assignments/http-problem-types#abnormal-usage-detected"
 
+// reducedCapacity is that of a request that was refused because the server is overloaded.
+const reducedCapacity = "https://iana.org/assignments/http-problem-types#temporary-reduced-capacity"
+
 // answer is a failure as it goes out.
 type answer struct {
 	status  int
@@ -53,8 +57,13 @@ type answer struct {
 }
 
 // answerTo turns any error into its answer. Only a [grants.Error] and a [grants.LimitedError] carry
-// text for the client; the cause of any other error is for the log.
+// text for the client; the cause of any other error is for the log. An overloaded server is answered for in the same
+// way wherever the request was refused.
 func (s *Server) answerTo(err error) answer {
+	if busy := grants.Overloaded(err); busy != nil {
+		body := oauthError{Code: busy.Code, Description: describe(busy.Description), Type: reducedCapacity}
+		return answer{statusOf(busy.Code), body, nil, busy.RetryAfter}
+	}
 	var known *grants.Error
 	var limited *grants.LimitedError
 	switch {

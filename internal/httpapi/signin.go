@@ -50,6 +50,9 @@ func (s *Server) signIn(c *call) error {
 func (s *Server) signInAgain(c *call, q *params, page *signInPage, cause error) error {
 	page.Alert = "The user name and the password do not match. Try again."
 	status, outcome := http.StatusForbidden, grants.AccessDenied
+	if busy := grants.Overloaded(cause); busy != nil {
+		cause = busy
+	}
 	var limited *grants.LimitedError
 	var failed *grants.Error
 	switch {

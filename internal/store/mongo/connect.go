@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"net"
 	"strings"
 	"time"
@@ -61,8 +62,19 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 		abandon(context.WithoutCancel(ctx), client)
 		return nil, fmt.Errorf("mongo: open %s: %w", hosts(settings), classify(err))
 	}
-	return newStore(client, o.Database), nil
+	s := newStore(client, o.Database)
+	if n := settings.MaxPoolSize; n != nil && *n > 0 && *n <= math.MaxInt32 {
+		s.connections = int(*n)
+	}
+	return s, nil
 }
+
+// driverConnections is how many connections to a server the driver opens at most if the URI does not say.
+const driverConnections = 100
+
+// Connections returns how many connections the driver opens at most, and so how many calls are with the database at
+// once. 0 in the URI, which is no maximum, counts as the default.
+func (s *Store) Connections() int { return s.connections }
 
 // abandon closes a client whose first ping failed. It does so in the background, because closing
 // waits for the connections that are being tried, whatever its context says. Its error is dropped:

@@ -21,6 +21,8 @@ type Store struct {
 	db      *mongo.Database
 	timeout time.Duration // of one operation
 
+	connections int // at most
+
 	clients, users, signingKeys   *mongo.Collection
 	grants, sessions, revocations *mongo.Collection
 	agreements, bans              *mongo.Collection
@@ -41,7 +43,7 @@ var ErrClosed = errors.New("the store is closed")
 func newStore(client *mongo.Client, database string) *Store {
 	db := client.Database(database)
 	return &Store{
-		client: client, db: db, timeout: operationTimeout,
+		client: client, db: db, timeout: operationTimeout, connections: driverConnections,
 		clients: db.Collection("clients"), users: db.Collection("users"), signingKeys: db.Collection("keys"),
 		grants: db.Collection("grants"), sessions: db.Collection("sessions"), revocations: db.Collection("revocations"),
 		agreements: db.Collection("agreements"), bans: db.Collection("bans"),

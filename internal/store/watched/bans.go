@@ -20,7 +20,7 @@ func NewBans(b bans.Store, o Observer) *Bans { return &Bans{backend: b, observer
 func (s *Bans) Ban(ctx context.Context, k ratelimit.Key) (bans.Ban, error) {
 	ctx, end := s.observer.Begin(ctx, "read_ban")
 	b, err := s.backend.Ban(ctx, k)
-	end(failed(err))
+	end(Failed(err))
 	return b, err
 }
 
@@ -28,7 +28,7 @@ func (s *Bans) Ban(ctx context.Context, k ratelimit.Key) (bans.Ban, error) {
 func (s *Bans) PutBan(ctx context.Context, b bans.Ban, seen int64) error {
 	ctx, end := s.observer.Begin(ctx, "store_ban")
 	err := s.backend.PutBan(ctx, b, seen)
-	end(failed(err))
+	end(Failed(err))
 	return err
 }
 
@@ -36,6 +36,6 @@ func (s *Bans) PutBan(ctx context.Context, b bans.Ban, seen int64) error {
 func (s *Bans) Bans(ctx context.Context, since bans.Mark) ([]bans.Ban, int64, error) {
 	ctx, end := s.observer.Begin(ctx, "read_bans")
 	list, next, err := s.backend.Bans(ctx, since)
-	end(failed(err))
+	end(Failed(err))
 	return list, next, err
 }

@@ -21,13 +21,13 @@ func NewCounters(b syncer.Store, o Observer) *Counters {
 // Exchange implements syncer.Store.
 func (c *Counters) Exchange(ctx context.Context, items []syncer.Item) (_ []syncer.Result, err error) {
 	ctx, end := c.observer.Begin(ctx, "exchange_counters")
-	defer func() { end(failed(err)) }()
+	defer func() { end(Failed(err)) }()
 	return c.backend.Exchange(ctx, items)
 }
 
 // Now implements syncer.Store.
 func (c *Counters) Now(ctx context.Context) (_ time.Time, err error) {
 	ctx, end := c.observer.Begin(ctx, "read_clock")
-	defer func() { end(failed(err)) }()
+	defer func() { end(Failed(err)) }()
 	return c.backend.Now(ctx)
 }

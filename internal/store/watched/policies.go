@@ -20,21 +20,21 @@ func NewPolicies(b clientcfg.PolicyStore, o Observer) *Policies {
 // PolicyState implements clientcfg.PolicyStore.
 func (p *Policies) PolicyState(ctx context.Context) (_ clientcfg.PolicyState, err error) {
 	ctx, end := p.observer.Begin(ctx, "read_policies")
-	defer func() { end(failed(err)) }()
+	defer func() { end(Failed(err)) }()
 	return p.backend.PolicyState(ctx)
 }
 
 // PolicyEntries implements clientcfg.PolicyStore.
 func (p *Policies) PolicyEntries(ctx context.Context, from int64) (_ []clientcfg.PolicyEntry, err error) {
 	ctx, end := p.observer.Begin(ctx, "read_policy_entries")
-	defer func() { end(failed(err)) }()
+	defer func() { end(Failed(err)) }()
 	return p.backend.PolicyEntries(ctx, from)
 }
 
 // PolicyVersion implements clientcfg.PolicyStore.
 func (p *Policies) PolicyVersion(ctx context.Context) (_ clientcfg.PolicyVersion, err error) {
 	ctx, end := p.observer.Begin(ctx, "read_policy_version")
-	defer func() { end(failed(err)) }()
+	defer func() { end(Failed(err)) }()
 	return p.backend.PolicyVersion(ctx)
 }
 
@@ -50,6 +50,6 @@ func (p *Policies) WatchPolicies(ctx context.Context, changed func()) error {
 // AppendPolicyEntry implements clientcfg.PolicyStore.
 func (p *Policies) AppendPolicyEntry(ctx context.Context, entry clientcfg.PolicyEntry) (err error) {
 	ctx, end := p.observer.Begin(ctx, "change_policies")
-	defer func() { end(failed(err)) }()
+	defer func() { end(Failed(err)) }()
 	return p.backend.AppendPolicyEntry(ctx, entry)
 }

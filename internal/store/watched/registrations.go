@@ -10,76 +10,76 @@ import (
 // Clients implements clientcfg.Store.
 func (s *Store) Clients(ctx context.Context, each func(clientcfg.Record)) (_ clientcfg.Mark, err error) {
 	ctx, end := s.observer.Begin(ctx, "read_clients")
-	defer func() { end(failed(err)) }()
+	defer func() { end(Failed(err)) }()
 	return s.backend.Clients(ctx, each)
 }
 
 // ClientsMark implements clientcfg.Store.
 func (s *Store) ClientsMark(ctx context.Context) (_ clientcfg.Mark, err error) {
 	ctx, end := s.observer.Begin(ctx, "read_clients_mark")
-	defer func() { end(failed(err)) }()
+	defer func() { end(Failed(err)) }()
 	return s.backend.ClientsMark(ctx)
 }
 
 // ClientChanges implements clientcfg.Store.
 func (s *Store) ClientChanges(ctx context.Context, since clientcfg.Mark, each func(clientcfg.Record)) (_ clientcfg.Mark, err error) {
 	ctx, end := s.observer.Begin(ctx, "read_client_changes")
-	defer func() { end(failed(err)) }()
+	defer func() { end(Failed(err)) }()
 	return s.backend.ClientChanges(ctx, since, each)
 }
 
 // ClientsSum implements clientcfg.Store.
 func (s *Store) ClientsSum(ctx context.Context) (_ clientcfg.Sum, err error) {
 	ctx, end := s.observer.Begin(ctx, "read_clients_sum")
-	defer func() { end(failed(err)) }()
+	defer func() { end(Failed(err)) }()
 	return s.backend.ClientsSum(ctx)
 }
 
 // Client implements clientcfg.Store.
 func (s *Store) Client(ctx context.Context, id string) (_ clientcfg.Client, err error) {
 	ctx, end := s.observer.Begin(ctx, "read_client")
-	defer func() { end(failed(err)) }()
+	defer func() { end(Failed(err)) }()
 	return s.backend.Client(ctx, id)
 }
 
 // Keys implements keys.Store.
 func (s *Store) Keys(ctx context.Context) (_ []keys.Record, err error) {
 	ctx, end := s.observer.Begin(ctx, "read_keys")
-	defer func() { end(failed(err)) }()
+	defer func() { end(Failed(err)) }()
 	return s.backend.Keys(ctx)
 }
 
 // AddKey implements keys.Store.
 func (s *Store) AddKey(ctx context.Context, k keys.Record) (err error) {
 	ctx, end := s.observer.Begin(ctx, "add_key")
-	defer func() { end(failed(err)) }()
+	defer func() { end(Failed(err)) }()
 	return s.backend.AddKey(ctx, k)
 }
 
 // ReplaceKey implements keys.Store.
 func (s *Store) ReplaceKey(ctx context.Context, id string, before, after []byte) (err error) {
 	ctx, end := s.observer.Begin(ctx, "replace_key")
-	defer func() { end(failed(err)) }()
+	defer func() { end(Failed(err)) }()
 	return s.backend.ReplaceKey(ctx, id, before, after)
 }
 
 // DeleteKey implements keys.Store.
 func (s *Store) DeleteKey(ctx context.Context, id string) (err error) {
 	ctx, end := s.observer.Begin(ctx, "delete_key")
-	defer func() { end(failed(err)) }()
+	defer func() { end(Failed(err)) }()
 	return s.backend.DeleteKey(ctx, id)
 }
 
 // Shared implements keys.SharedStore.
 func (s *Store) Shared(ctx context.Context, name string) (_ []byte, err error) {
 	ctx, end := s.observer.Begin(ctx, "read_shared_secret")
-	defer func() { end(failed(err)) }()
+	defer func() { end(Failed(err)) }()
 	return s.backend.Shared(ctx, name)
 }
 
 // PutShared implements keys.SharedStore.
 func (s *Store) PutShared(ctx context.Context, name string, before, after []byte) (err error) {
 	ctx, end := s.observer.Begin(ctx, "put_shared_secret")
-	defer func() { end(failed(err)) }()
+	defer func() { end(Failed(err)) }()
 	return s.backend.PutShared(ctx, name, before, after)
 }

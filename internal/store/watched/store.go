@@ -39,7 +39,8 @@ var answers = []error{
 	context.Canceled, // the caller cancelled
 }
 
-func failed(err error) bool {
+// Failed reports whether an error of a store is a failure of it, and not an answer or a caller that has gone.
+func Failed(err error) bool {
 	if err == nil {
 		return false
 	}

@@ -1,0 +1,275 @@
+package lane
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/failsafe-go/failsafe-go/adaptivelimiter"
+
+	"oauth-server/internal/admission"
+	"oauth-server/internal/ratelimit"
+)
+
+// Options configure a lane.
+type Options struct {
+	// Max is the hard maximum of calls at once.
+	Max int
+	// Min is the least that the limit falls to when the latency rises. 0: the limit is always Max.
+	Min int
+	// Queue bounds the calls that wait. 0: four times Max.
+	Queue int
+	// MaxAge is how long a call waits at most; one of a request that was let in before, patience times as long. 0:
+	// half a second.
+	MaxAge time.Duration
+	Mode   ratelimit.Mode
+}
+
+// patience is how much longer calls of requests wait that were let in before.
+const patience = 10
+
+// Lane is a lane before a store. It is safe for concurrent use.
+type Lane struct {
+	opts    Options
+	limiter limiter
+
+	mu       sync.Mutex
+	mode     ratelimit.Mode
+	queue    queue
+	refusals refusals
+	counts   Stats // only those since the start
+}
+
+// New returns a lane.
+func New(o Options) *Lane {
+	if o.Queue == 0 {
+		o.Queue = 4 * o.Max
+	}
+	if o.MaxAge == 0 {
+		o.MaxAge = time.Second / 2
+	}
+	l := &Lane{opts: o, mode: o.Mode, limiter: &fixed{limit: int64(o.Max)}}
+	if o.Min > 0 {
+		l.limiter = newAdaptive(o.Min, o.Max)
+	}
+	return l
+}
+
+// Set changes the mode. Calls that wait go on.
+func (l *Lane) Set(mode ratelimit.Mode) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if mode == l.mode {
+		return
+	}
+	l.mode = mode
+	for w := l.queue.first(); w != nil; w = l.queue.first() {
+		l.queue.remove(w)
+		w.turn <- nil
+	}
+}
+
+// Pass is the permission for one call, which must end with Leave.
+type Pass struct {
+	lane   *Lane
+	permit adaptivelimiter.Permit
+	ghost  *waiter // in dry-run: of a call that would have waited
+}
+
+// Enter returns when a call may go on. Without a rank in ctx, that is at once: work of the server's own is neither
+// queued nor refused. Errors: *[admission.ShedError], that of ctx.
+func (l *Lane) Enter(ctx context.Context) (Pass, error) {
+	rank, ranked := admission.Ranked(ctx)
+	if !ranked {
+		return Pass{}, nil
+	}
+	if err := ctx.Err(); err != nil {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.counts.Abandoned++
+		return Pass{}, gone(err)
+	}
+	r := requestOf(ctx)
+	pass, w, err := l.join(ctx, rank, r)
+	if w != nil {
+		pass, err = l.wait(ctx, w)
+	}
+	if err == nil {
+		r.started.Store(true)
+	}
+	return pass, err
+}
+
+func gone(err error) error { return fmt.Errorf("admission: wait for the store: %w", err) }
+
+// join returns a pass if the call may go on, or the waiter that it has to wait as.
+func (l *Lane) join(ctx context.Context, rank admission.Rank, r *request) (Pass, *waiter, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.mode == ratelimit.Off {
+		return Pass{}, nil, nil
+	}
+	if l.queue.n == 0 {
+		if permit, ok := l.limiter.TryAcquirePermit(); ok {
+			return Pass{lane: l, permit: permit}, nil, nil
+		}
+	}
+	w := &waiter{
+		ctx: ctx, rank: rank, started: r.started.Load(), joined: time.Now(),
+		turn: make(chan error, 1), ghost: l.mode == ratelimit.DryRun,
+	}
+	l.queue.add(w)
+	l.counts.Waited++
+	if l.queue.n > l.opts.Queue {
+		l.evict(w)
+	}
+	if w.ghost {
+		return Pass{lane: l, ghost: w}, nil, nil
+	}
+	return Pass{}, w, nil
+}
+
+// evict refuses the last in the queue; without one, the newcomer.
+func (l *Lane) evict(newcomer *waiter) {
+	last := l.queue.last()
+	if last == nil {
+		last = newcomer
+	}
+	l.queue.remove(last)
+	last.turn <- l.refuse(last.ghost)
+}
+
+// refuse counts a refusal, and returns its error.
+func (l *Lane) refuse(ghost bool) error {
+	if ghost {
+		l.counts.WouldRefuse++
+	} else {
+		l.counts.Refused++
+	}
+	return &admission.ShedError{RetryAfter: admission.RetryAfter(l.refusals.add(time.Now())), Short: admission.Store}
+}
+
+// maxAge is how long a call waits at most.
+func (l *Lane) maxAge(w *waiter) time.Duration {
+	if w.started {
+		return patience * l.opts.MaxAge
+	}
+	return l.opts.MaxAge
+}
+
+// wait waits for the turn of a call.
+func (l *Lane) wait(ctx context.Context, w *waiter) (Pass, error) {
+	old := time.NewTimer(l.maxAge(w))
+	defer old.Stop()
+	select {
+	case err := <-w.turn:
+		if err != nil || ctx.Err() == nil {
+			return Pass{lane: l, permit: w.permit}, err
+		}
+		w.turn <- nil // settle gives it to others
+	case <-ctx.Done():
+	case <-old.C:
+	}
+	return l.settle(ctx, w)
+}
+
+// settle ends the wait of a call that is too old or whose caller has gone, unless it has had its turn meanwhile.
+func (l *Lane) settle(ctx context.Context, w *waiter) (Pass, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	waits := l.queue.remove(w)
+	switch {
+	case ctx.Err() != nil:
+		l.counts.Abandoned++
+		if !waits {
+			l.giveBack(w)
+		}
+		return Pass{}, gone(ctx.Err())
+	case waits:
+		return Pass{}, l.refuse(false)
+	}
+	err := <-w.turn
+	return Pass{lane: l, permit: w.permit}, err
+}
+
+// giveBack gives the permit of a call to others, if it has got one.
+func (l *Lane) giveBack(w *waiter) {
+	select {
+	case err := <-w.turn:
+		if err == nil && w.permit != nil {
+			w.permit.Drop()
+			l.advance()
+		}
+	default: // next has passed it over
+	}
+}
+
+// Leave ends a call. measured is whether the time since Enter is that of an answer of the store.
+func (p Pass) Leave(measured bool) {
+	if p.lane == nil {
+		return
+	}
+	l := p.lane
+	if p.ghost != nil {
+		p.permit = l.finish(p.ghost)
+	}
+	switch {
+	case p.permit == nil: // of a ghost, or the mode was changed while the call waited
+		return
+	case measured:
+		p.permit.Record()
+	default:
+		p.permit.Drop()
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.advance()
+}
+
+// finish ends a call that would have waited, and returns the permit that it would have got meanwhile. Without one, it
+// waits on, because it would not have begun yet.
+func (l *Lane) finish(ghost *waiter) adaptivelimiter.Permit {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	ghost.done = true
+	return ghost.permit
+}
+
+func (l *Lane) late(w *waiter) bool { return time.Since(w.joined) >= l.maxAge(w) }
+
+// advance gives the free permits to those whose turn it is.
+func (l *Lane) advance() {
+	for l.queue.n > 0 {
+		permit, ok := l.limiter.TryAcquirePermit()
+		if !ok {
+			return
+		}
+		w := l.next()
+		if w == nil {
+			permit.Drop()
+			return
+		}
+		if w.done {
+			permit.Drop()
+			continue
+		}
+		w.permit = permit
+		w.turn <- nil
+	}
+}
+
+// next takes the first out of the queue whose caller has not gone and, in dry-run, that would not have been refused
+// before. nil: there is none.
+func (l *Lane) next() *waiter {
+	for w := l.queue.first(); w != nil; w = l.queue.first() {
+		l.queue.remove(w)
+		switch {
+		case w.ghost && l.late(w):
+			_ = l.refuse(true)
+		case w.ghost || w.ctx.Err() == nil:
+			return w
+		}
+	}
+	return nil
+}

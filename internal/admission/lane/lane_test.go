@@ -1,0 +1,365 @@
+package lane_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
+
+	"oauth-server/internal/admission"
+	"oauth-server/internal/admission/lane"
+	"oauth-server/internal/check"
+	"oauth-server/internal/ratelimit"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// ranked is the context of a request of that rank.
+func ranked(t *testing.T, r admission.Rank) context.Context {
+	t.Helper()
+	return admission.WithRank(lane.NewRequest(t.Context()), r)
+}
+
+// world is a lane and what became of the calls that entered it, in that order.
+type world struct {
+	*lane.Lane
+	t  *testing.T
+	mu sync.Mutex
+	in []string
+}
+
+// full returns a lane of one call at once, and what ends that call.
+func full(t *testing.T, o lane.Options) (w *world, end func()) {
+	t.Helper()
+	o.Max = 1
+	w = &world{Lane: lane.New(o), t: t}
+	pass, err := w.Enter(ranked(t, 0))
+	check.OK(t, err)
+	return w, func() { pass.Leave(true) }
+}
+
+// call enters in the background and leaves at once. It returns when the call waits, or is done.
+func (w *world) call(ctx context.Context, name string) {
+	go func() {
+		pass, err := w.Enter(ctx)
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		var shed *admission.ShedError
+		switch {
+		case errors.As(err, &shed):
+			name += " refused"
+		case errors.Is(err, context.Canceled):
+			name += " gone"
+		case err != nil:
+			name += " " + err.Error()
+		}
+		w.in = append(w.in, name)
+		pass.Leave(true)
+	}()
+	synctest.Wait()
+}
+
+func (w *world) want(names ...string) {
+	w.t.Helper()
+	synctest.Wait()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if diff := cmp.Diff(names, w.in); diff != "" {
+		w.t.Errorf("calls (-want +got):\n%s", diff)
+	}
+}
+
+func TestOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, end := full(t, lane.Options{Mode: ratelimit.Enforce, Queue: 10})
+		w.call(ranked(t, 5), "first of 5")
+		w.call(ranked(t, 9), "9")
+		w.call(ranked(t, 3), "3")
+		w.call(ranked(t, 5), "second of 5")
+		w.call(ranked(t, admission.Ranks-1), "highest")
+		w.want()
+		end()
+		w.want("highest", "9", "second of 5", "first of 5", "3")
+	})
+}
+
+// TestStartedFirst: the next calls of requests that were let in once are first, in their order, whatever the ranks,
+// and are not refused when others are.
+func TestStartedFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, end := full(t, lane.Options{Mode: ratelimit.Enforce})
+		a, b := ranked(t, 1), ranked(t, 2)
+		w.call(a, "a")
+		w.call(b, "b")
+		end()
+		w.want("b", "a")
+		pass, err := w.Enter(ranked(t, 0))
+		check.OK(t, err)
+		w.call(a, "a again")
+		w.call(ranked(t, 100), "new")
+		w.call(b, "b again")
+		time.Sleep(time.Second) //nolint:forbidigo // simulated time
+		w.want("b", "a", "new refused")
+		pass.Leave(true)
+		w.want("b", "a", "new refused", "a again", "b again")
+	})
+}
+
+func TestAge(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, end := full(t, lane.Options{Mode: ratelimit.Enforce, MaxAge: 300 * time.Millisecond})
+		defer end()
+		began := time.Now()
+		var first time.Duration
+		for range 200 {
+			_, err := w.Enter(ranked(t, 7))
+			var shed *admission.ShedError
+			if !errors.As(err, &shed) || shed.Short != admission.Store {
+				t.Fatalf("Enter() = %v, want a refusal for want of the store", err)
+			}
+			if first == 0 {
+				first = shed.RetryAfter
+				check.Equal(t, "waited", time.Since(began), 300*time.Millisecond)
+			}
+			if refusing := w.Stats().Refusing; refusing > 40*time.Second && shed.RetryAfter < 10*time.Second {
+				t.Errorf("after %v: retry after %v", refusing, shed.RetryAfter)
+			}
+		}
+		if first > 2*time.Second {
+			t.Errorf("the first was to retry after %v, want at most 2s", first)
+		}
+		time.Sleep(3 * time.Second) //nolint:forbidigo // simulated time
+		s := w.Stats()
+		check.Equal(t, "refused", s.Refused, uint64(200))
+		check.Equal(t, "refusing", s.Refusing, 0)
+	})
+}
+
+// TestQueueFull: the lowest rank is refused, and of that the one that has waited longest.
+func TestQueueFull(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, end := full(t, lane.Options{Mode: ratelimit.Enforce, Queue: 3})
+		for i, r := range []admission.Rank{5, 4, 4} {
+			w.call(ranked(t, r), fmt.Sprintf("%d of %d", i, r))
+		}
+		w.call(ranked(t, 3), "lowest")
+		w.want("lowest refused")
+		w.call(ranked(t, 4), "newest of 4")
+		w.want("lowest refused", "1 of 4 refused")
+		w.call(ranked(t, 6), "6")
+		w.want("lowest refused", "1 of 4 refused", "2 of 4 refused")
+		check.Equal(t, "queued", w.Stats().Queued, 3)
+		end()
+		w.want("lowest refused", "1 of 4 refused", "2 of 4 refused", "6", "0 of 5", "newest of 4")
+	})
+}
+
+func TestCallersWhoHaveGone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, end := full(t, lane.Options{Mode: ratelimit.Enforce})
+		gone, leave := context.WithCancel(ranked(t, 9))
+		w.call(gone, "9")
+		w.call(ranked(t, 5), "5")
+		w.call(gone, "9")
+		leave()
+		w.want("9 gone", "9 gone")
+		end()
+		w.want("9 gone", "9 gone", "5")
+		w.call(gone, "late")
+		w.want("9 gone", "9 gone", "5", "late gone")
+		s := w.Stats()
+		check.Equal(t, "abandoned", s.Abandoned, uint64(3))
+		check.Equal(t, "in flight", s.InFlight, 0)
+	})
+}
+
+// TestGoneAtItsTurn: the turn of a caller that goes at the same moment is another's.
+func TestGoneAtItsTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for range 50 {
+			w, end := full(t, lane.Options{Mode: ratelimit.Enforce})
+			gone, leave := context.WithCancel(ranked(t, 9))
+			w.call(gone, "9")
+			w.call(ranked(t, 5), "5")
+			end() // 9 has its turn, and has not run since
+			leave()
+			synctest.Wait()
+			s := w.Stats()
+			if s.InFlight+s.Queued > 0 || !slices.Contains(w.in, "5") {
+				t.Fatalf("calls %q, then %+v", w.in, s)
+			}
+		}
+	})
+}
+
+func TestOwnWorkNeverWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, end := full(t, lane.Options{Mode: ratelimit.Enforce, Queue: 1})
+		w.call(ranked(t, admission.Ranks-1), "request")
+		w.call(t.Context(), "own")
+		w.want("own")
+		end()
+		w.want("own", "request")
+	})
+}
+
+func TestOff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, end := full(t, lane.Options{Mode: ratelimit.Enforce})
+		w.call(ranked(t, 5), "waits")
+		w.want()
+		w.Set(ratelimit.Off)
+		w.want("waits")
+		w.call(ranked(t, 5), "at once")
+		w.want("waits", "at once")
+		end()
+		w.Set(ratelimit.Enforce)
+		check.Equal(t, "in flight", w.Stats().InFlight, 0)
+		_, end = full(t, lane.Options{Mode: ratelimit.Enforce})
+		end()
+	})
+}
+
+// TestDryRun: what would have been refused is the same as what is, and nothing waits.
+func TestDryRun(t *testing.T) {
+	refused := func(mode ratelimit.Mode) (n uint64, longest time.Duration) {
+		synctest.Test(t, func(t *testing.T) {
+			l := lane.New(lane.Options{Max: 4, Queue: 8, Mode: mode})
+			var calls sync.WaitGroup
+			var mu sync.Mutex
+			for i := range 200 {
+				calls.Go(func() {
+					time.Sleep(time.Duration(i) * 20 * time.Millisecond) //nolint:forbidigo // simulated time
+					began := time.Now()
+					pass, err := l.Enter(ranked(t, 5))
+					mu.Lock()
+					longest = max(longest, time.Since(began))
+					mu.Unlock()
+					if err == nil && i < 100 {
+						time.Sleep(2 * time.Second) //nolint:forbidigo // simulated time: the store is slow
+					}
+					pass.Leave(true)
+				})
+			}
+			calls.Wait()
+			s := l.Stats()
+			check.Equal(t, "in flight", s.InFlight, 0)
+			if mode == ratelimit.DryRun {
+				check.Equal(t, "refused", s.Refused, uint64(0))
+				n = s.WouldRefuse
+			} else {
+				check.Equal(t, "would refuse", s.WouldRefuse, uint64(0))
+				n = s.Refused
+			}
+		})
+		return n, longest
+	}
+	really, _ := refused(ratelimit.Enforce)
+	would, longest := refused(ratelimit.DryRun)
+	t.Logf("%d refused, %d in dry-run", really, would)
+	if really < 80 || would < really*8/10 || would > really*12/10 {
+		t.Errorf("%d would have been refused, and %d were", would, really)
+	}
+	check.Equal(t, "longest wait in dry-run", longest, 0)
+}
+
+// TestLongestWait is what operators see of the queue.
+func TestLongestWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, end := full(t, lane.Options{Mode: ratelimit.Enforce})
+		w.call(ranked(t, 5), "5")
+		time.Sleep(200 * time.Millisecond) //nolint:forbidigo // simulated time
+		w.call(ranked(t, 4), "4")
+		want := lane.Stats{Mode: ratelimit.Enforce, Limit: 1, InFlight: 1, Queued: 2, Longest: 200 * time.Millisecond, Waited: 2}
+		if diff := cmp.Diff(want, w.Stats()); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+		end()
+		w.want("5", "4")
+	})
+}
+
+// TestNeverMoreThanMax runs many calls whose callers go at any time, while the mode changes between those that bound.
+func TestNeverMoreThanMax(t *testing.T) {
+	for name, least := range map[string]int{"fixed": 0, "adaptive": 2} {
+		t.Run(name, func(t *testing.T) {
+			const most = 8
+			l := lane.New(lane.Options{Max: most, Min: least, MaxAge: time.Millisecond, Mode: ratelimit.Enforce})
+			var now, peak atomic.Int64
+			var calls sync.WaitGroup
+			for i := range 100 {
+				calls.Go(func() {
+					for j := range 100 {
+						ctx, cancel := context.WithTimeout(ranked(t, admission.Rank((i+j)%admission.Ranks)), time.Duration(j)*20*time.Microsecond)
+						if pass, err := l.Enter(ctx); err == nil {
+							n := now.Add(1)
+							for p := peak.Load(); n > p && !peak.CompareAndSwap(p, n); p = peak.Load() {
+							}
+							<-time.After(50 * time.Microsecond)
+							now.Add(-1)
+							pass.Leave(j%3 > 0)
+						}
+						cancel()
+					}
+				})
+			}
+			calls.Wait()
+			s := l.Stats()
+			t.Logf("at most %d at once; %+v", peak.Load(), s)
+			if peak.Load() > most || s.InFlight != 0 || s.Queued != 0 {
+				t.Errorf("at most %d at once, want %d; afterwards %d in flight and %d queued", peak.Load(), most, s.InFlight, s.Queued)
+			}
+		})
+	}
+}
+
+// TestLimitFollowsLatency: it falls when the store becomes slow, and is between the bounds however long that lasts,
+// although the baseline follows it; it is at the maximum again some time after the store is quick.
+func TestLimitFollowsLatency(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const least, most = 5, 40
+		l := lane.New(lane.Options{Max: most, Min: least, Mode: ratelimit.Enforce})
+		run := func(takes, lasts time.Duration) (low, high int) {
+			var calls sync.WaitGroup
+			low = most
+			until := time.Now().Add(lasts)
+			for range 2 * most {
+				calls.Go(func() {
+					for time.Now().Before(until) {
+						if pass, err := l.Enter(ranked(t, 5)); err == nil {
+							time.Sleep(takes) //nolint:forbidigo // simulated time
+							pass.Leave(true)
+						}
+					}
+				})
+			}
+			for time.Now().Before(until) {
+				time.Sleep(time.Second) //nolint:forbidigo // simulated time
+				low, high = min(low, l.Stats().Limit), max(high, l.Stats().Limit)
+			}
+			calls.Wait()
+			return low, high
+		}
+		for _, step := range []struct {
+			takes, lasts time.Duration
+		}{{5 * time.Millisecond, time.Minute}, {200 * time.Millisecond, time.Minute}, {200 * time.Millisecond, 10 * time.Minute}, {5 * time.Millisecond, 2 * time.Minute}} {
+			low, high := run(step.takes, step.lasts)
+			t.Logf("%v at %v: limit %d to %d, then %d", step.lasts, step.takes, low, high, l.Stats().Limit)
+			if low < least || high > most {
+				t.Errorf("limit from %d to %d, want it between %d and %d", low, high, least, most)
+			}
+			if step.lasts == time.Minute && step.takes > 100*time.Millisecond && low > most/2 {
+				t.Errorf("the limit was never below %d while calls took 40 times as long", low)
+			}
+		}
+		check.Equal(t, "limit in the end", l.Stats().Limit, most)
+	})
+}

@@ -1,0 +1,98 @@
+package lane
+
+import (
+	"container/list"
+	"context"
+	"iter"
+	"time"
+
+	"github.com/failsafe-go/failsafe-go/adaptivelimiter"
+
+	"oauth-server/internal/admission"
+)
+
+// waiter is a call that waits for a pass.
+type waiter struct {
+	ctx     context.Context //nolint:containedctx // whether the caller has gone, when it is the turn of the call
+	rank    admission.Rank
+	started bool // the request was let in before
+	joined  time.Time
+	turn    chan error // receives nil when the call may go on, or why it never may
+	permit  adaptivelimiter.Permit
+	ghost   bool // in dry-run: the call does not wait
+	done    bool // the call of a ghost has ended
+	in      *list.List
+	element *list.Element // nil: not in the queue
+}
+
+// queue orders waiters: those of requests that were let in before, first come first served; then by rank, and within
+// a rank the newest first. Under overload the newest is the one whose caller still waits.
+type queue struct {
+	started list.List
+	ranks   [admission.Ranks]list.List
+	n       int
+}
+
+func (q *queue) add(w *waiter) {
+	if w.started {
+		w.in = &q.started
+		w.element = w.in.PushBack(w)
+	} else {
+		w.in = &q.ranks[w.rank]
+		w.element = w.in.PushFront(w)
+	}
+	q.n++
+}
+
+// remove takes a waiter out, and reports whether it was in.
+func (q *queue) remove(w *waiter) bool {
+	if w.element == nil {
+		return false
+	}
+	w.in.Remove(w.element)
+	w.element = nil
+	q.n--
+	return true
+}
+
+// first returns whose turn is next; nil if none waits.
+func (q *queue) first() *waiter {
+	if e := q.started.Front(); e != nil {
+		return e.Value.(*waiter)
+	}
+	for i := len(q.ranks) - 1; i >= 0; i-- {
+		if e := q.ranks[i].Front(); e != nil {
+			return e.Value.(*waiter)
+		}
+	}
+	return nil
+}
+
+// last returns the one to refuse if one has to be; nil if all were let in before.
+func (q *queue) last() *waiter {
+	for i := range q.ranks {
+		if e := q.ranks[i].Back(); e != nil {
+			return e.Value.(*waiter)
+		}
+	}
+	return nil
+}
+
+// all returns the waiters in no order. Each may be removed meanwhile.
+func (q *queue) all() iter.Seq[*waiter] {
+	return func(yield func(*waiter) bool) {
+		for i := -1; i < len(q.ranks); i++ {
+			l := &q.started
+			if i >= 0 {
+				l = &q.ranks[i]
+			}
+			var next *list.Element
+			for e := l.Front(); e != nil; e = next {
+				next = e.Next()
+				if !yield(e.Value.(*waiter)) {
+					return
+				}
+			}
+		}
+	}
+}

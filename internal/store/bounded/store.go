@@ -1,0 +1,44 @@
+package bounded
+
+import (
+	"context"
+	"errors"
+
+	"oauth-server/internal/admission/lane"
+	"oauth-server/internal/grants"
+	"oauth-server/internal/store/watched"
+)
+
+// Store is a [grants.Store] behind a lane. Every method returns, besides the errors of that, those of [lane.Lane.Enter].
+type Store struct {
+	backend grants.Store
+	lane    *lane.Lane
+}
+
+var _ grants.Store = (*Store)(nil)
+
+// New returns the backend behind the lane.
+func New(b grants.Store, l *lane.Lane) *Store { return &Store{backend: b, lane: l} }
+
+func (s *Store) do(ctx context.Context, call func() error) error {
+	_, err := read(ctx, s.lane, func() (struct{}, error) { return struct{}{}, call() })
+	return err
+}
+
+func read[T any](ctx context.Context, l *lane.Lane, call func() (T, error)) (result T, err error) {
+	pass, err := l.Enter(ctx)
+	if err != nil {
+		return result, err
+	}
+	measured := false // a call that panics is not
+	defer func() { pass.Leave(measured) }()
+	result, err = call()
+	measured = answered(err)
+	return result, err
+}
+
+// answered reports whether a call has shown how long the store takes: it has answered, or taken too long. A refused
+// connection takes no time and does not show that the store is quick, nor does a caller that has gone.
+func answered(err error) bool {
+	return errors.Is(err, context.DeadlineExceeded) || !watched.Failed(err) && !errors.Is(err, context.Canceled)
+}
