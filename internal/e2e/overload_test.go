@@ -1,0 +1,118 @@
+package e2e
+
+import (
+	"net/http"
+	"net/url"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+
+	"oauth-server/internal/check"
+	"oauth-server/internal/testworld"
+)
+
+// crowded is a server that works on ten requests at once, and the address of its operators. Seven of these can be of
+// the least critical, eight client_credentials, nine critical.
+func crowded(t *testing.T, mode string) (s *server, admin string) {
+	admin = testworld.FreeAddress(t)
+	s = start(t, "admin_listen: "+admin+`
+overload: { mode: `+strconv.Quote(mode)+`, target: 1s, max_in_flight: 10 }
+rate_limit:
+  default:
+    client: [ { name: few, requests: 8, window: 9s, frames: 60 }, { name: many, requests: 1000, window: 60s } ]
+    max_wait: 10s
+`)
+	return s, admin
+}
+
+// fill has eight requests wait for their turn, so that they are in flight. It returns when all of them are.
+func (s *server) fill(admin string) <-chan error {
+	s.tb.Helper()
+	first := s.asked(8) // which is the limit
+	for range 8 {
+		check.OK(s.tb, <-first)
+	}
+	answers := s.asked(8)
+	check.Eventually(s.tb, "all wait", func() bool {
+		return strings.Contains(metricsOf(s.tb, admin), "\noauth_overload_in_flight 8\n")
+	})
+	return answers
+}
+
+func metricsOf(tb testing.TB, admin string) string {
+	tb.Helper()
+	req, err := http.NewRequestWithContext(tb.Context(), http.MethodGet, "http://"+admin+"/metrics", http.NoBody)
+	check.OK(tb, err)
+	return send(tb, newHTTPClient(tb), req).body
+}
+
+var forClient = url.Values{"grant_type": {"client_credentials"}}
+
+// TestCrowdedServer refuses the least critical requests with the time to try again, and works on the others.
+func TestCrowdedServer(t *testing.T) {
+	s, admin := crowded(t, "enforce")
+	token := s.signIn(with(t), s.config("web")).RefreshToken
+	waiting := s.fill(admin)
+
+	refused := s.post("/token", "shop", forClient)
+	requireOAuthError(t, refused, http.StatusServiceUnavailable, "temporarily_unavailable")
+	check.Equal(t, "type", refused.object(t)["type"], any("https://iana.org/assignments/http-problem-types#temporary-reduced-capacity"))
+	after, err := strconv.Atoi(refused.header.Get("Retry-After"))
+	check.OK(t, err)
+	if after < 1 || after > 30 {
+		t.Errorf("Retry-After: %d", after)
+	}
+	requireOAuthError(t, s.post("/introspect", "shop", url.Values{"token": {"x"}}), http.StatusServiceUnavailable, "temporarily_unavailable")
+	page := s.get("/authorize?client_id=web&response_type=code")
+	page.requireStatus(t, http.StatusServiceUnavailable)
+	if !strings.Contains(page.body, "<html") || page.header.Get("Retry-After") == "" {
+		t.Errorf("a person sees %v %s", page.header, page.body)
+	}
+
+	s.post("/token", "web", refreshForm(token)).requireStatus(t, http.StatusOK)
+	for _, path := range []string{"/.well-known/oauth-authorization-server", "/.well-known/jwks.json", "/healthz", "/readyz"} {
+		s.get(path).requireStatus(t, http.StatusOK)
+	}
+	for _, line := range []string{
+		`oauth_overload_requests_total{class="client_credentials",outcome="shed"} 1`,
+		`oauth_overload_requests_total{class="introspection",outcome="shed"} 1`,
+		`oauth_overload_requests_total{class="page",outcome="shed"} 1`,
+		`oauth_overload_requests_total{class="refresh_token",outcome="admitted"} 1`,
+	} {
+		if !strings.Contains(metricsOf(t, admin), line+"\n") {
+			t.Errorf("the metrics lack %s", line)
+		}
+	}
+	check.Equal(t, "exit status", s.stop(), 0)
+	for range 8 {
+		<-waiting
+	}
+}
+
+// TestCrowdedServerInDryRun refuses nothing and counts what it would have refused; off does not count either. Both
+// are changed while the server runs.
+func TestCrowdedServerInDryRun(t *testing.T) {
+	s, admin := crowded(t, "dry_run")
+	waiting := s.fill(admin)
+	const would = `oauth_overload_requests_total{class="introspection",outcome="would_shed"} `
+	ask := func() { s.post("/introspect", "shop", url.Values{"token": {"x"}}).requireStatus(t, http.StatusOK) }
+	ask()
+	if !strings.Contains(metricsOf(t, admin), would+"1\n") {
+		t.Error("the metrics do not have what would have been refused")
+	}
+	text, err := os.ReadFile(s.file)
+	check.OK(t, err)
+	s.configure(strings.Replace(string(text), "dry_run", "off", 1))
+	check.Eventually(t, "the mode of the file", func() bool {
+		return strings.Contains(metricsOf(t, admin), `oauth_overload_mode{mode="off"} 1`)
+	})
+	ask()
+	if !strings.Contains(metricsOf(t, admin), would+"1\n") {
+		t.Error("what would have been refused is counted in the mode off")
+	}
+	check.Equal(t, "exit status", s.stop(), 0)
+	for range 8 {
+		<-waiting
+	}
+}
