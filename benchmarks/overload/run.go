@@ -1,0 +1,137 @@
+package overload
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"runtime/debug"
+	"time"
+
+	"oauth-server/benchmarks/openloop"
+)
+
+// patience is how long after a request was due its caller hangs up.
+const patience = time.Second
+
+// connections is how many requests are under way at most.
+const connections = 8192
+
+// addresses are those that requests come from, so that sign-ins are of many people.
+func addresses() (all []string) {
+	for n := range 200 {
+		all = append(all, fmt.Sprintf("127.0.1.%d", n+1))
+	}
+	return all
+}
+
+// load is a load of a mix.
+type load struct {
+	mix    Mix
+	phases []openloop.Phase
+	closed int
+	seed   uint64
+}
+
+// sent is what came of a load.
+type sent struct {
+	*openloop.Result
+	usage           []usage
+	metrics, before map[string]float64
+}
+
+// send sends a load and samples what the server uses meanwhile.
+func (w *world) send(l load) (*sent, error) {
+	runtime.GC()
+	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // the generator has its processor for itself
+	ctx, cancel := context.WithCancel(w.tb.Context())
+	defer cancel()
+	s := &sent{}
+	var err error
+	if s.before, err = w.server.Metrics(ctx); err != nil {
+		return nil, err
+	}
+	sampled := make(chan []usage)
+	go func() { sampled <- sample(ctx, w.server.PID()) }()
+	source := newMixed(w, l.mix, l.seed)
+	o := openloop.Options{
+		Address: w.server.Address, Core: w.core, Phases: l.phases, Closed: l.closed, Patience: patience,
+		Connections: connections, From: addresses(), Seed: l.seed,
+	}
+	if l.closed > 0 {
+		o.Patience, o.Connections = 0, l.closed
+	}
+	s.Result, err = openloop.Run(ctx, o, source)
+	cancel()
+	s.usage = <-sampled
+	if err != nil {
+		return nil, err
+	}
+	if source.lacked != nil {
+		return nil, source.lacked
+	}
+	s.metrics, err = w.server.Metrics(w.tb.Context())
+	return s, err
+}
+
+// hashed returns how many passwords were hashed in that place: server or process.
+func (s *sent) hashed(place string) float64 {
+	name := fmt.Sprintf("oauth_password_hashes_total{place=%q}", place)
+	return s.metrics[name] - s.before[name]
+}
+
+// settle waits until the server has nothing left to do.
+func (w *world) settle() {
+	const tick = time.Second / 5
+	for range 50 {
+		before, err := use(w.server.PID())
+		if err != nil {
+			return
+		}
+		<-time.After(tick)
+		after, err := use(w.server.PID())
+		if err != nil || after.processor()-before.processor() < tick/20 {
+			return
+		}
+	}
+}
+
+// cost measures what a request of a class takes, alone and without a pause.
+func (w *world) cost(c Class, lasts time.Duration) (Cost, error) {
+	w.settle()
+	const atOnce = 4 // of one processor: some wait, and hashes are never waited for
+	s, err := w.send(load{mix: only(c), phases: []openloop.Phase{{For: lasts}}, closed: atOnce, seed: 1})
+	if err != nil {
+		return Cost{}, fmt.Errorf("cost of %s: %w", c, err)
+	}
+	if c == Denied { // the first ones are not
+		s.Records = s.Records[min(len(s.Records), 10*greedyLimit):]
+	}
+	f := figure(s.Result, 0, lasts, c)
+	if f.Due == 0 || f.OK < f.Due*99/100 {
+		return Cost{}, fmt.Errorf("cost of %s: %+v", c, f)
+	}
+	server, children, seconds := between(s.usage, s.Began, s.Began.Add(lasts))
+	n := float64(len(s.Records)) * seconds / lasts.Seconds()
+	return Cost{Class: c.String(), Server: server.Seconds() * 1e6 / n, Hashing: children.Seconds() * 1e6 / n, N: len(s.Records)}, nil
+}
+
+// capacity returns how many requests of a mix are answered in a second while some are always under way.
+func (w *world) capacity(m Mix, lasts time.Duration) (float64, error) {
+	w.settle()
+	const atOnce = 16
+	s, err := w.send(load{mix: m, phases: []openloop.Phase{{For: lasts}}, closed: atOnce, seed: 2})
+	if err != nil {
+		return 0, err
+	}
+	n := 0
+	for _, r := range s.Records {
+		switch {
+		case r.Status == openloop.HungUp: // under way at the end
+		case r.Status != Class(r.Class).wanted():
+			return 0, fmt.Errorf("capacity: %s is answered by %d", Class(r.Class), r.Status)
+		case r.Done < lasts:
+			n++
+		}
+	}
+	return float64(n) / lasts.Seconds(), nil
+}
