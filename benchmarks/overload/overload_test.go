@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -17,6 +18,8 @@ var (
 	controls = flag.String("controls", "off,enforce", "modes of the control to measure")
 	results  = flag.String("results", "", "file to write the results to, as JSON")
 	series   = flag.String("series", "mix,greedy,tokens", "series to measure")
+	loads    = flag.String("loads", "", "loads of the mix, times the capacity, in place of what they are otherwise")
+	capacity = flag.Float64("capacity", 0, "capacity of the mix, in place of measuring costs and capacities")
 	lasts    = flag.Duration("lasts", 0, "how long each load lasts, in place of what it is otherwise")
 )
 
@@ -30,6 +33,17 @@ func BenchmarkOverload(b *testing.B) {
 	s := overload.Full()
 	s.Controls = strings.Split(*controls, ",")
 	s.Logf = func(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) }
+	s.Capacities = [2]float64{*capacity, 30 * *capacity}
+	if *loads != "" {
+		s.Loads = nil
+		for _, text := range strings.Split(*loads, ",") {
+			load, err := strconv.ParseFloat(text, 64)
+			if err != nil {
+				b.Fatal(err)
+			}
+			s.Loads = append(s.Loads, load)
+		}
+	}
 	if !strings.Contains(*series, "mix") {
 		s.Loads = s.Loads[:1]
 	}

@@ -46,7 +46,10 @@ type Row struct {
 	Useful float64
 	// ServerShare and HashingShare are the shares of the processor.
 	ServerShare, HashingShare float64
-	InServer, InChildren      float64 // passwords hashed
+	// Waited is for how long threads of the server waited for the processor, together, as a share of the time. Others is the
+	// share of the processor that other programs had, Stolen that of the hypervisor: both should be near 0.
+	Waited, Others, Stolen float64
+	InServer, InChildren   float64 // passwords hashed
 	// Memory is resident, in bytes: before, most, and at the end.
 	MemoryBefore, MemoryPeak, MemoryAfter int64
 	Stalled                               float64 // share of the time in which the generator did not run

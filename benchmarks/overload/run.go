@@ -110,9 +110,9 @@ func (w *world) cost(c Class, lasts time.Duration) (Cost, error) {
 	if f.Due == 0 || f.OK < f.Due*99/100 {
 		return Cost{}, fmt.Errorf("cost of %s: %+v", c, f)
 	}
-	server, children, seconds := between(s.usage, s.Began, s.Began.Add(lasts))
-	n := float64(len(s.Records)) * seconds / lasts.Seconds()
-	return Cost{Class: c.String(), Server: server.Seconds() * 1e6 / n, Hashing: children.Seconds() * 1e6 / n, N: len(s.Records)}, nil
+	used := between(s.usage, s.Began, s.Began.Add(lasts))
+	micros := 1e6 / (float64(len(s.Records)) / lasts.Seconds())
+	return Cost{Class: c.String(), Server: used.server * micros, Hashing: used.children * micros, N: len(s.Records)}, nil
 }
 
 // capacity returns how many requests of a mix are answered in a second while some are always under way.

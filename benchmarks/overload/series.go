@@ -12,18 +12,20 @@ import (
 
 // Settings are what is measured, and for how long.
 type Settings struct {
-	Controls  []string // modes of the control to measure: off, enforce, dry_run; what the server does not know is left out
-	Costs     time.Duration
-	Capacity  time.Duration
-	Warm      time.Duration // before each load, at half capacity
-	Lasts     time.Duration // each load
-	After     time.Duration // after the greatest load, at half capacity
-	Loads     []float64     // times the capacity of the mix
-	Tokens    []float64     // times the capacity of tokens
-	Greedy    []float64     // times the capacity of the mix, with and without the client over its limit
-	Families  int           // refresh tokens
-	Logf      func(format string, args ...any)
-	maxTokens float64 // a second, at most, for the smoke test
+	Controls []string // modes of the control to measure: off, enforce, dry_run; what the server does not know is left out
+	Costs    time.Duration
+	Capacity time.Duration
+	Warm     time.Duration // before each load, at half capacity
+	Lasts    time.Duration // each load
+	After    time.Duration // after the greatest load, at half capacity
+	Loads    []float64     // times the capacity of the mix
+	Tokens   []float64     // times the capacity of tokens
+	Greedy   []float64     // times the capacity of the mix, with and without the client over its limit
+	Families int           // refresh tokens
+	// Capacities, if not 0, are those of the mix and of tokens; costs and capacities are not measured then.
+	Capacities [2]float64
+	Logf       func(format string, args ...any)
+	maxTokens  float64 // a second, at most, for the smoke test
 }
 
 // Full is what `make bench-overload` measures.
@@ -90,6 +92,10 @@ func (m *measurement) off() string {
 // basics measures costs and capacities, without control.
 func (m *measurement) basics() error {
 	w, r := m.world, m.report
+	if m.Capacities[0] > 0 {
+		r.Capacity, r.TokenCapacity = m.Capacities[0], m.Capacities[1]
+		return nil
+	}
 	seconds := (m.Costs + 2*m.Capacity).Seconds()
 	if err := w.serve(m.off(), int(6000*seconds), m.Families); err != nil {
 		return err
@@ -216,9 +222,8 @@ func (m *measurement) fill(r *Row, s *sent) {
 	r.Tokens = figure(s.Result, from, to, Refresh, Code)
 	r.All = figure(s.Result, from, to, Refresh, Code, Client, SignIn)
 	start, end := s.Began.Add(from), s.Began.Add(to)
-	if server, children, seconds := between(s.usage, start, end); seconds > 0 {
-		r.ServerShare, r.HashingShare = server.Seconds()/seconds, children.Seconds()/seconds
-	}
+	used := between(s.usage, start, end)
+	r.ServerShare, r.HashingShare, r.Waited, r.Others, r.Stolen = used.server, used.children, used.waited, used.others, used.stolen
 	r.InServer, r.InChildren = s.hashed("server"), s.hashed("process")
 	if n := len(s.usage); n > 0 {
 		r.MemoryBefore, r.MemoryAfter = s.usage[0].memory, s.usage[n-1].memory
@@ -271,6 +276,6 @@ func (r *Row) line() string {
 	}
 	const mega = 1 << 20
 	return text + fmt.Sprintf("\n    goodput %.0f/s, useful %.0f %%, server %.0f %%, hashing %.0f %%, hashed in the server %.0f, in children %.0f, "+
-		"memory %d, %d, %d MiB, stalled %.1f %%, connections %d", r.Goodput, 100*r.Useful, 100*r.ServerShare, 100*r.HashingShare, r.InServer, r.InChildren,
-		r.MemoryBefore/mega, r.MemoryPeak/mega, r.MemoryAfter/mega, 100*r.Stalled, r.Connections)
+		"waited %.0f %%, others %.0f %%, stolen %.1f %%, memory %d, %d, %d MiB, stalled %.1f %%, connections %d", r.Goodput, 100*r.Useful, 100*r.ServerShare, 100*r.HashingShare, r.InServer, r.InChildren,
+		100*r.Waited, 100*r.Others, 100*r.Stolen, r.MemoryBefore/mega, r.MemoryPeak/mega, r.MemoryAfter/mega, 100*r.Stalled, r.Connections)
 }

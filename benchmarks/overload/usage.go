@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"oauth-server/benchmarks/machine"
 	"oauth-server/internal/proctime"
 )
 
@@ -19,7 +20,10 @@ type usage struct {
 	server   time.Duration // processor time
 	children time.Duration // of those that run now
 	ended    time.Duration // of those that have ended, in hundredths of a second
+	waited   time.Duration // of threads of the server that could run and had no processor
 	memory   int64         // bytes resident, of all of them
+	busy     time.Duration // of the processor of the server, for anything, in hundredths of a second
+	stolen   time.Duration // of it, by the hypervisor, likewise
 }
 
 func (u usage) processor() time.Duration { return u.server + u.children + u.ended }
@@ -31,7 +35,10 @@ func use(pid int) (u usage, err error) {
 	if err != nil {
 		return u, err
 	}
-	u.server = times.Ran
+	u.server, u.waited = times.Ran, times.Waited
+	if u.busy, u.stolen, err = processor(machine.ServerCore); err != nil {
+		return u, err
+	}
 	if u.ended, err = endedChildren(pid); err != nil {
 		return u, err
 	}
@@ -47,6 +54,36 @@ func use(pid int) (u usage, err error) {
 	}
 	return u, nil
 }
+
+// processor returns for how long a processor was not idle, and for how long the machine below had it.
+func processor(core int) (busy, stolen time.Duration, err error) {
+	text, err := os.ReadFile("/proc/stat")
+	if err != nil {
+		return 0, 0, err
+	}
+	_, rest, found := strings.Cut(string(text), fmt.Sprintf("\ncpu%d ", core))
+	line, _, _ := strings.Cut(rest, "\n")
+	const idle, wait, steal = 3, 4, 7
+	for i, field := range strings.Fields(line) {
+		n, err := strconv.ParseInt(field, 10, 64)
+		if err != nil {
+			return 0, 0, err
+		}
+		switch {
+		case i == steal:
+			stolen = time.Duration(n) * hundredth
+		case i < steal && i != idle && i != wait:
+			busy += time.Duration(n) * hundredth
+		}
+	}
+	if !found {
+		err = fmt.Errorf("there is no processor %d in /proc/stat", core)
+	}
+	return busy, stolen, err
+}
+
+// hundredth is the unit of times in /proc/stat and /proc/PID/stat.
+const hundredth = 10 * time.Millisecond
 
 // children returns the children of a process.
 func children(pid int) (all []int) {
@@ -76,7 +113,7 @@ func endedChildren(pid int) (time.Duration, error) {
 	}
 	u, err := strconv.ParseInt(fields[user], 10, 64)
 	s, also := strconv.ParseInt(fields[system], 10, 64)
-	return time.Duration(u+s) * 10 * time.Millisecond, errors.Join(err, also)
+	return time.Duration(u+s) * hundredth, errors.Join(err, also)
 }
 
 func resident(pid int) int64 {
@@ -105,8 +142,16 @@ func sample(ctx context.Context, pid int) (all []usage) {
 	}
 }
 
+// shares are of a time, as parts of one processor.
+type shares struct {
+	server, children float64
+	waited           float64 // threads of the server, together
+	others, stolen   float64 // of the processor of the server: what else ran, and what the hypervisor took
+	seconds          float64 // between the samples; 0: there are none
+}
+
 // between returns what was used from one time to another, by the samples next to them.
-func between(all []usage, from, to time.Time) (server, children time.Duration, seconds float64) {
+func between(all []usage, from, to time.Time) (s shares) {
 	var first, last *usage
 	for i := range all {
 		if first == nil && !all[i].at.Before(from) {
@@ -117,10 +162,15 @@ func between(all []usage, from, to time.Time) (server, children time.Duration, s
 		}
 	}
 	if first == nil || last == nil || !last.at.After(first.at) {
-		return 0, 0, 0
+		return shares{}
 	}
-	server = last.server - first.server
-	return server, last.processor() - first.processor() - server, last.at.Sub(first.at).Seconds()
+	s.seconds = last.at.Sub(first.at).Seconds()
+	s.server = (last.server - first.server).Seconds() / s.seconds
+	s.children = (last.processor()-first.processor()).Seconds()/s.seconds - s.server
+	s.waited = (last.waited - first.waited).Seconds() / s.seconds
+	s.stolen = (last.stolen - first.stolen).Seconds() / s.seconds
+	s.others = max(0, (last.busy-first.busy).Seconds()/s.seconds-s.server-s.children)
+	return s
 }
 
 // peak returns the most memory from one time to another.
