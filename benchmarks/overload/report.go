@@ -2,11 +2,10 @@ package overload
 
 // Report is what a run found.
 type Report struct {
-	Machine  string
-	Date     string
-	Revision string
-	Took     string
-	Costs    []Cost
+	Machine string
+	Date    string
+	Took    string
+	Costs   []Cost
 	// Capacity is how many requests the server answers in a second while there is always a next one: of the mix, and of
 	// tokens without sign-ins.
 	Capacity, TokenCapacity float64
