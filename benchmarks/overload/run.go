@@ -117,10 +117,13 @@ func (w *world) cost(c Class, lasts time.Duration) (Cost, error) {
 	if err != nil {
 		return Cost{}, fmt.Errorf("cost of %s: %w", c, err)
 	}
-	if c == Denied { // the first ones are not
-		s.Records = s.Records[min(len(s.Records), 10*greedyLimit):]
-	}
 	for _, r := range s.Records {
+		if c == Denied && r.Status == Greedy.wanted() {
+			continue // until it is over its limit
+		}
+		if r.Status == 503 && Class(r.Class) == SignIn {
+			continue // another program has the processor
+		}
 		if r.Status != c.wanted() && r.Status != openloop.HungUp { // those under way at the end
 			return Cost{}, fmt.Errorf("cost of %s: an answer is %d", c, r.Status)
 		}
@@ -166,6 +169,7 @@ func (w *world) capacity(m Mix, lasts time.Duration) (float64, error) {
 	for _, r := range s.Records {
 		switch {
 		case r.Status == openloop.HungUp: // under way at the end
+		case r.Status == 503 && Class(r.Class) == SignIn: // it would wait too long for its turn
 		case r.Status != Class(r.Class).wanted():
 			return 0, fmt.Errorf("capacity: %s is answered by %d", Class(r.Class), r.Status)
 		case r.Done < lasts:
