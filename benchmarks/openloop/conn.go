@@ -36,8 +36,8 @@ func (l *loop) open() error {
 	}
 	c.connected = err == nil
 	l.idle = append(l.idle, c)
-	return unix.EpollCtl(l.epoll, unix.EPOLL_CTL_ADD, fd, &unix.EpollEvent{ //nolint:gosec // G115: below
-		Events: unix.EPOLLIN | unix.EPOLLOUT | unix.EPOLLET, Fd: int32(fd),
+	return unix.EpollCtl(l.epoll, unix.EPOLL_CTL_ADD, fd, &unix.EpollEvent{
+		Events: unix.EPOLLIN | unix.EPOLLOUT | unix.EPOLLET, Fd: int32(fd), //nolint:gosec // G115: a descriptor
 	})
 }
 

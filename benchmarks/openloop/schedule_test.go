@@ -71,10 +71,8 @@ func TestQueue(t *testing.T) {
 		}
 	}
 	for ; q.len() > 0; next++ {
-		if first, got := q.first(), 0; first != next {
-			t.Fatalf("first is %d, want %d", first, next)
-		} else if got = q.pop(); got != next {
-			t.Fatalf("got %d, want %d", got, next)
+		if first, got := q.first(), q.pop(); first != next || got != next {
+			t.Fatalf("got %d and then %d, want %d", first, got, next)
 		}
 	}
 	if next != 1000 {

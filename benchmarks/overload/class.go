@@ -16,7 +16,7 @@ const (
 	Classes = iota
 )
 
-var classNames = [Classes]string{
+var classNames = [Classes]string{ //nolint:gosec // G101: names of grants, no credentials
 	Refresh: "refresh_token", Code: "authorization_code", Client: "client_credentials", SignIn: "sign-in", Greedy: "over its limit",
 	WrongSecret: "wrong client secret", WrongPassword: "sign-in, wrong password", Denied: "denied by a limit (429)",
 }

@@ -111,7 +111,7 @@ func TestMix(t *testing.T) {
 	if sum != 400 {
 		t.Errorf("%v requests a second", sum)
 	}
-	m := &mixed{mix: mix, random: rand.New(rand.NewPCG(1, 1))} //nolint:gosec // G404: random classes
+	m := &mixed{mix: mix, random: rand.New(rand.NewPCG(1, 1))}
 	const n = 100_000
 	var counts [Classes]int
 	for range n {

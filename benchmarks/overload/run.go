@@ -83,7 +83,7 @@ func (s *sent) hashed(place string) float64 {
 // settle waits until the server has nothing left to do, and no other program either, but not for long; in a test hardly.
 func (w *world) settle() {
 	const tick, quiet = time.Second / 2, 0.1
-	times := 40
+	times := 40 // 20 s
 	if w.core == machine.AnyCore {
 		times = 1
 	}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/url"
 	"os"
-	"path/filepath"
 	"sync"
 	"testing"
 	"time"
@@ -74,7 +73,7 @@ type grant struct {
 // inMemory returns a directory in memory, so that no disk is measured.
 func inMemory(tb testing.TB) string {
 	tb.Helper()
-	dir, err := os.MkdirTemp("/dev/shm", "overload-*")
+	dir, err := os.MkdirTemp("/dev/shm", "overload-*") //nolint:usetesting // tb.TempDir is on a disk
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -192,13 +191,4 @@ func (w *world) redeem(n int) error {
 		return errors.Join(err, fmt.Errorf("%d of %d codes were redeemed; %s", len(w.families), n, s.failure))
 	}
 	return nil
-}
-
-// dataBytes returns the size of the data file.
-func (w *world) dataBytes() int64 {
-	info, err := os.Stat(filepath.Clean(w.store.File))
-	if err != nil {
-		return 0
-	}
-	return info.Size()
 }
