@@ -4,7 +4,7 @@ SHELL := /bin/bash
 BIN := $(CURDIR)/.bin
 GOLANGCI_LINT := $(shell sed -n 's/^GOLANGCI_LINT=//p' .ci/run)
 
-.PHONY: help build release demo test race lint fmt bench bench-compare bench-quick bench-cluster fuzz dashboards demo-load soak scale clusters accuracy ci clean
+.PHONY: help build release demo test race lint fmt bench bench-compare bench-overload bench-quick bench-cluster fuzz dashboards demo-load soak scale clusters accuracy ci clean
 
 help: ## Show this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -68,6 +68,10 @@ bench-compare: ## Compare the last `make bench` with the committed one
 	@git rev-parse -q --verify HEAD >/dev/null
 	@! git diff --quiet HEAD -- benchmarks/results/bench.txt || { echo 'benchmarks/results/bench.txt is the committed one: run make bench first' >&2; exit 1; }
 	go -C benchmarks tool benchstat committed=<(git show HEAD:benchmarks/results/bench.txt) now=results/bench.txt
+
+OVERLOAD ?=
+bench-overload: ## Measure an overloaded server; write docs/overload.md (8 minutes; OVERLOAD='-controls off -loads 0.5,12' for a part)
+	benchmarks/run-overload $(OVERLOAD)
 
 bench-quick: ## Run every benchmark of the server's packages, each for a tenth of a second (5 minutes)
 	go test -run '^$$' -bench . -benchtime 100ms -benchmem ./...

@@ -155,8 +155,8 @@ func (l *loop) read(c *conn) error {
 		return l.renew(c)
 	}
 	c.answer = c.buffer[:len(c.answer)+n]
-	status, last, complete, err := parse(c.answer)
-	if err != nil || !complete {
+	status, last, _, err := Parse(c.answer)
+	if err != nil || status == 0 {
 		return err
 	}
 	l.count(c.stream, c.due, time.Since(l.began), status)
@@ -176,25 +176,29 @@ var (
 	errAnswer = errors.New("not an answer that the load generator can read")
 )
 
-// parse returns the status of an HTTP/1.1 answer, whether it is the last one of its connection, and whether all of it
-// is there.
-func parse(answer []byte) (status int, last, complete bool, err error) {
+// Parse returns the status of an HTTP/1.1 answer, whether it is the last one of its connection, and its body. The status is
+// 0 until all of the answer is there.
+func Parse(answer []byte) (status int, last bool, body []byte, err error) {
 	end := bytes.Index(answer, endOfHeader)
 	if end < 0 {
-		return 0, false, false, nil
+		return 0, false, nil, nil
 	}
 	header := answer[:end+2]
 	_, rest, found := bytes.Cut(header, sizeField)
 	if !found || len(header) < len("HTTP/1.1 200") {
-		return 0, false, false, fmt.Errorf("%w: %q", errAnswer, header)
+		return 0, false, nil, fmt.Errorf("%w: %q", errAnswer, header)
 	}
 	digits, _, _ := bytes.Cut(rest, endOfHeader[:2])
 	size, err := strconv.Atoi(string(digits))
 	if err != nil {
-		return 0, false, false, fmt.Errorf("%w: %q", errAnswer, header)
+		return 0, false, nil, fmt.Errorf("%w: %q", errAnswer, header)
 	}
 	status, err = strconv.Atoi(string(header[9:12]))
-	return status, bytes.Contains(header, closeField), len(answer) >= end+len(endOfHeader)+size, err
+	body = answer[end+len(endOfHeader):]
+	if err != nil || len(body) < size {
+		return 0, false, nil, err
+	}
+	return status, bytes.Contains(header, closeField), body[:size], nil
 }
 
 // connect opens a connection of the stream.

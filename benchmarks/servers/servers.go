@@ -101,34 +101,70 @@ func Peer(tb testing.TB, name string) *Server {
 type Registration struct {
 	Name     string
 	Grants   []string
-	Password string // of a user, who has no grants
+	Flags    []string // more of `client create`
+	Password string   // of a user, who has no grants
+}
+
+// Store is an embedded store of ours.
+type Store struct {
+	File    string
+	Secrets map[string]string // by client
+	binary  string
+}
+
+// NewStore makes a store in the directory, with those who are registered.
+func NewStore(tb testing.TB, dir string, all ...Registration) *Store {
+	tb.Helper()
+	b := builtFor(tb)
+	s := &Store{File: filepath.Join(dir, "oauth-server.db"), Secrets: map[string]string{}, binary: b.ours}
+	for _, r := range all {
+		if err := b.register(tb.Context(), s, r); err != nil {
+			tb.Fatal(err)
+		}
+	}
+	return s
+}
+
+// Knows reports whether our server accepts the configuration.
+func (s *Store) Knows(tb testing.TB, config string) bool {
+	tb.Helper()
+	_, err := output(tb.Context(), "", s.binary, "serve", "--check-config", "--config="+configFile(tb, config),
+		"--issuer=http://127.0.0.1", "--data="+s.File)
+	return err == nil
+}
+
+// Serve starts our server on the store.
+func (s *Store) Serve(tb testing.TB, config string) *Server {
+	tb.Helper()
+	admin := address(tb)
+	server := &Server{Address: address(tb), Secrets: s.Secrets, metrics: "http://" + admin + "/metrics"}
+	return server.start(tb, s.binary, "serve", "--config="+configFile(tb, config), "--listen="+server.Address,
+		"--admin-listen="+admin, "--issuer=http://"+server.Address, "--drain-delay=0s", "--data="+s.File)
+}
+
+func configFile(tb testing.TB, config string) string {
+	tb.Helper()
+	file := filepath.Join(tb.TempDir(), "oauth-server.yaml")
+	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
+		tb.Fatal(err)
+	}
+	return file
 }
 
 // Ours starts our server on an embedded store, with the configuration and with those who are registered.
 func Ours(tb testing.TB, config string, all ...Registration) *Server {
 	tb.Helper()
-	b, dir := builtFor(tb), tb.TempDir()
-	data, file := "--data="+filepath.Join(dir, "oauth-server.db"), filepath.Join(dir, "oauth-server.yaml")
-	s := &Server{Address: address(tb), Secrets: map[string]string{}}
-	err := os.WriteFile(file, []byte(config), 0o600)
-	for _, r := range all {
-		err = errors.Join(err, b.register(tb.Context(), s, r, data))
-	}
-	if err != nil {
-		tb.Fatal(err)
-	}
-	admin := address(tb)
-	s.metrics = "http://" + admin + "/metrics"
-	return s.start(tb, b.ours, "serve", "--config="+file, "--listen="+s.Address, "--admin-listen="+admin,
-		"--issuer=http://"+s.Address, "--drain-delay=0s", data)
+	return NewStore(tb, tb.TempDir(), all...).Serve(tb, config)
 }
 
-func (b *binaries) register(ctx context.Context, s *Server, r Registration, data string) error {
+func (b *binaries) register(ctx context.Context, s *Store, r Registration) error {
+	data := "--data=" + s.File
 	if r.Password != "" {
 		_, err := output(ctx, r.Password+"\n", b.ours, "user", "create", r.Name, "--password-stdin", data)
 		return err
 	}
 	args := []string{b.ours, "client", "create", r.Name, "--create", "--scope=read", "--scope=write", "--output=json", data}
+	args = append(args, r.Flags...)
 	for _, grant := range r.Grants {
 		args = append(args, "--grant="+grant)
 	}
@@ -180,24 +216,34 @@ func (s *Server) Request(client, secret, form string) []byte {
 
 // Allocated returns the number of objects and of bytes that the process has allocated.
 func (s *Server) Allocated(ctx context.Context) (objects, bytes float64, err error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.metrics, http.NoBody)
+	found, err := s.Metrics(ctx)
 	if err != nil {
 		return 0, 0, err
-	}
-	res, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return 0, 0, err
-	}
-	defer func() { _ = res.Body.Close() }()
-	found := map[string]float64{}
-	for lines := bufio.NewScanner(res.Body); lines.Scan(); {
-		if name, value, ok := strings.Cut(lines.Text(), " "); ok {
-			found[name], _ = strconv.ParseFloat(value, 64)
-		}
 	}
 	objects, bytes = found["go_memstats_mallocs_total"], found["go_memstats_alloc_bytes_total"]
 	if objects == 0 || bytes == 0 {
 		return 0, 0, fmt.Errorf("%s has no allocations", s.metrics)
 	}
 	return objects, bytes, nil
+}
+
+// Metrics returns the values of /metrics by their names, with the labels.
+func (s *Server) Metrics(ctx context.Context) (map[string]float64, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.metrics, http.NoBody)
+	if err != nil {
+		return nil, err
+	}
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = res.Body.Close() }()
+	found := map[string]float64{}
+	lines := bufio.NewScanner(res.Body)
+	for lines.Scan() {
+		if i := strings.LastIndexByte(lines.Text(), ' '); i >= 0 {
+			found[lines.Text()[:i]], _ = strconv.ParseFloat(lines.Text()[i+1:], 64)
+		}
+	}
+	return found, lines.Err()
 }

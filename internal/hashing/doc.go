@@ -31,4 +31,8 @@
 // [Pool.Compute] returns an error and ends the child if that dies, answers what does not fit, or takes too
 // long: the lowest priority gets little of a machine whose processors are all busy. The caller then computes the
 // hash itself. The next call starts another child; after failures in a row, only after a pause.
+//
+// Where it is the server itself that keeps the processors busy, the error is [secret.ErrStarved], and the caller
+// computes nothing: an overloaded server would take even longer for everything else. The child goes on, and until it
+// has a result, all tasks are refused at once.
 package hashing

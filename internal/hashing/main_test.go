@@ -63,6 +63,10 @@ func badChild(mode string) {
 		_, _ = os.Stdout.Write([]byte{0, 0, 0, 32, 1, 2, 3})
 		_ = os.Stdout.Close()
 	case "silent":
+	case "slow": // it answers the first task late
+		<-time.After(200 * time.Millisecond)
+		say(string(make([]byte, 32)))
+		_ = compute(os.Stdin, io.Discard)
 	default:
 		panic("unknown mode " + mode)
 	}

@@ -6,7 +6,9 @@ import (
 	"errors"
 	"log/slog"
 	"os"
+	"runtime"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"oauth-server/internal/secret"
@@ -24,6 +26,8 @@ type Options struct {
 	// a second: what is not computed by then gets too little of the processors.
 	Patience time.Duration
 
+	// starved, in tests, says whether the child got too little of the processors because of this process.
+	starved func() bool
 	program string   // in tests: another than this one
 	environ []string // in tests: added to the environment of the children
 }
@@ -33,6 +37,7 @@ type Options struct {
 type Pool struct {
 	opts    Options
 	failing failures
+	late    atomic.Int32 // children that compute what has been refused
 
 	mu      sync.Mutex
 	closed  bool
@@ -65,10 +70,14 @@ func Open(opts Options) (*Pool, error) {
 }
 
 // Compute computes a task in a child. It does not end early when a caller hangs up, so a result is never taken for
-// that of another task. Errors: none that the caller can do more about than computing the task itself.
+// that of another task. The error is [secret.ErrStarved] while this process uses the processors, so that the lowest
+// priority gets too little of them. About any other the caller can do no more than computing the task itself.
 func (p *Pool) Compute(task secret.Task) ([]byte, error) {
 	if err := task.Check(); err != nil {
 		return nil, err
+	}
+	if p.late.Load() > 0 {
+		return nil, secret.ErrStarved
 	}
 	c, err := p.take()
 	if err != nil {
@@ -78,7 +87,12 @@ func (p *Pool) Compute(task secret.Task) ([]byte, error) {
 	if !task.Own() {
 		patience *= 10
 	}
+	before := measureShares(c.cmd.Process.Pid)
 	result, err := c.ask(task, patience)
+	if errors.Is(err, errLate) && p.starved(before) {
+		p.finish(c, task, 10*patience)
+		return nil, secret.ErrStarved
+	}
 	if err != nil {
 		c.kill()
 		p.failed(err)
@@ -87,6 +101,38 @@ func (p *Pool) Compute(task secret.Task) ([]byte, error) {
 	p.failing.over()
 	p.put(c)
 	return result, nil
+}
+
+// starved reports whether a child got too little of the processors because of this process, since before.
+func (p *Pool) starved(before shares) bool {
+	if p.opts.starved != nil {
+		return p.opts.starved()
+	}
+	return measureShares(before.pid).starvedSince(before, runtime.NumCPU())
+}
+
+// finish lets a child go on with a task whose caller was refused. To kill it would waste what it has computed, and
+// the start of another one is not of the lowest priority. Nothing else is computed until it has ended: it would
+// take as long.
+func (p *Pool) finish(c *child, task secret.Task, patience time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return // which has killed it
+	}
+	p.endings.Add(1)
+	p.late.Add(1)
+	go func() {
+		defer p.endings.Done()
+		defer p.late.Add(-1)
+		if result, err := c.result(task, patience); err != nil {
+			c.kill()
+			p.failed(err)
+		} else {
+			clear(result)
+			p.put(c)
+		}
+	}()
 }
 
 // take returns a child without a task, or starts one.

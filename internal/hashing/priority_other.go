@@ -5,6 +5,7 @@ package hashing
 import (
 	"errors"
 	"syscall"
+	"time"
 )
 
 // program is empty where no children can be started.
@@ -13,3 +14,5 @@ const program = ""
 func attributes() *syscall.SysProcAttr { return nil }
 
 func prepare() error { return errors.New("only on Linux") }
+
+func processorTime() (used time.Duration, known bool) { return 0, false }

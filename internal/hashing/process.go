@@ -15,6 +15,9 @@ import (
 // startWithin is how long a child may take to say that it is ready.
 const startWithin = 5 * time.Second
 
+// errLate is wrapped by the error of a child that has not answered in time.
+var errLate = errors.New("hashing: no answer of the child")
+
 // errResult is returned for what a child answers that is no result of its task.
 var errResult = errors.New("hashing: the child answered what is no result")
 
@@ -86,6 +89,11 @@ func (c *child) ask(task secret.Task, patience time.Duration) ([]byte, error) {
 	if err != nil {
 		return nil, c.cause(err)
 	}
+	return c.result(task, patience)
+}
+
+// result waits for the result of a task that the child has.
+func (c *child) result(task secret.Task, patience time.Duration) ([]byte, error) {
 	result, err := c.answer(patience)
 	if err != nil {
 		return nil, err
@@ -104,7 +112,7 @@ func (c *child) answer(within time.Duration) ([]byte, error) {
 	}
 	body, err := readFrame(c.out, c.buf)
 	if errors.Is(err, os.ErrDeadlineExceeded) {
-		return nil, fmt.Errorf("hashing: no answer of the child within %s", within)
+		return nil, fmt.Errorf("%w within %s", errLate, within)
 	}
 	if err != nil {
 		return nil, c.cause(err)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/subtle"
+	"errors"
 	"fmt"
 	"runtime"
 	"time"
@@ -18,6 +19,10 @@ const MaxPasswordLength = 1024
 
 // ErrPasswordLength is returned by Hash only.
 var ErrPasswordLength = fmt.Errorf("secret: a password needs 1 to %d bytes", MaxPasswordLength)
+
+// ErrStarved is the error of [PasswordOptions].Separate for a task that was not computed in time because this process
+// uses the processors. To compute it here would take even more of them.
+var ErrStarved = errors.New("secret: the server leaves too little of the processors for passwords")
 
 // PasswordOptions configure [Passwords]. The zero value is usable.
 type PasswordOptions struct {
@@ -34,7 +39,8 @@ type PasswordOptions struct {
 	// MaxWait is the longest that an attempt waits for its turn. Zero means three seconds.
 	MaxWait time.Duration
 	// Separate, if not nil, computes tasks outside of this process. One that it fails to compute, or whose
-	// result does not fit, is computed here. It is called at most Concurrency times at once.
+	// result does not fit, is computed here, unless the error is [ErrStarved]: that attempt is refused with
+	// *[BusyError]. It is called at most Concurrency times at once.
 	Separate func(Task) (result []byte, err error)
 	// Hashing, if not nil, is called before each hash in this process, which leaves 19 MiB of garbage.
 	Hashing func()
@@ -191,18 +197,23 @@ func (p *Passwords) inTurn(ctx context.Context, a Attempt, task Task) ([]byte, e
 			return nil, fmt.Errorf("secret: wait for memory: %w", ctx.Err())
 		}
 	}
-	result := p.compute(task)
+	result, ok := p.compute(task)
+	if !ok {
+		return nil, p.turns.refusal(turn)
+	}
 	took = time.Since(began)
 	return result, nil
 }
 
 // compute computes the task elsewhere if that is possible, else here. It goes on to its end when the caller
-// hangs up, so that an attempt is counted like any other.
-func (p *Passwords) compute(task Task) []byte {
-	var result []byte
+// hangs up, so that an attempt is counted like any other. ok is false if it is to be computed nowhere.
+func (p *Passwords) compute(task Task) (result []byte, ok bool) {
 	separately := false
 	if p.separate != nil {
 		r, err := p.separate(task) // which reports its errors itself
+		if errors.Is(err, ErrStarved) {
+			return nil, false
+		}
 		if separately = err == nil && task.Fits(r); separately {
 			result = r
 		}
@@ -216,5 +227,5 @@ func (p *Passwords) compute(task Task) []byte {
 	if p.hashed != nil {
 		p.hashed(separately)
 	}
-	return result
+	return result, true
 }

@@ -3,9 +3,11 @@ package secret
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"maps"
 	"strings"
 	"testing"
+	"time"
 )
 
 // TestSeparate: what is not computed elsewhere, or does not fit, is computed here, so an answer is never wrong.
@@ -73,5 +75,40 @@ func TestTaskCheck(t *testing.T) {
 				t.Error(err)
 			}
 		})
+	}
+}
+
+// TestStarved: what is not computed elsewhere because this process uses the processors is not computed here, and the next attempt
+// has its turn.
+func TestStarved(t *testing.T) {
+	t.Parallel()
+	starved := true
+	p := NewPasswords(PasswordOptions{
+		Concurrency: 1, MaxWait: 2 * time.Second,
+		Separate: func(task Task) ([]byte, error) {
+			if starved {
+				return nil, fmt.Errorf("child 7: %w", ErrStarved)
+			}
+			return task.Do(), nil
+		},
+		Hashing: func() { t.Error("it was hashed in this process") },
+		Hashed: func(bool) {
+			if starved {
+				t.Error("it was counted as hashed")
+			}
+		},
+	})
+	_, err := p.Hash(t.Context(), "correct horse")
+	var busy *BusyError
+	if !errors.As(err, &busy) || busy.RetryAfter != 2*time.Second {
+		t.Errorf("error %v, want a BusyError that says 2s", err)
+	}
+	starved = false
+	hash, err := p.Hash(t.Context(), "correct horse")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if ok, err := p.Verify(t.Context(), hash, "correct horse"); !ok || err != nil {
+		t.Errorf("the right password: %v, %v", ok, err)
 	}
 }

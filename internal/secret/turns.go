@@ -197,6 +197,13 @@ func (t *turns) busy(w *waiter) *BusyError {
 	return &BusyError{RetryAfter: seconds * time.Second}
 }
 
+// refusal returns the error of an attempt that had its turn and was not hashed.
+func (t *turns) refusal(w *waiter) *BusyError {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.busy(w)
+}
+
 // leave withdraws an attempt, and returns the error of one that has waited long enough.
 func (t *turns) leave(w *waiter) error {
 	t.mu.Lock()

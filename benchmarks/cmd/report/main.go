@@ -7,7 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strings"
+
+	"oauth-server/benchmarks/page"
 )
 
 func main() {
@@ -25,28 +26,9 @@ func run(args []string) error {
 	if err != nil {
 		return err
 	}
-	page, err := os.ReadFile(args[1]) //nolint:gosec // G703: see above
-	if err != nil {
-		return err
-	}
 	table, err := parse(string(text)).table(rows())
 	if err != nil {
 		return fmt.Errorf("%s is not complete: %w", args[0], err)
 	}
-	next, err := withSection(string(page), table)
-	if err != nil {
-		return fmt.Errorf("%s: %w", args[1], err)
-	}
-	return os.WriteFile(args[1], []byte(next), 0o644) //nolint:gosec // G306: a page of the project
-}
-
-// withSection replaces what is between the markers of a page.
-func withSection(page, text string) (string, error) {
-	const first, last = "<!-- begin results -->", "<!-- end results -->"
-	head, rest, began := strings.Cut(page, first)
-	_, tail, ended := strings.Cut(rest, last)
-	if !began || !ended {
-		return "", fmt.Errorf("there is no section between %q and %q", first, last)
-	}
-	return head + first + "\n\n" + strings.Trim(text, "\n") + "\n\n" + last + tail, nil
+	return page.Write(args[1], "results", table)
 }

@@ -3,6 +3,8 @@ package main
 import (
 	"strings"
 	"testing"
+
+	"oauth-server/benchmarks/page"
 )
 
 const output = `# machine: 2 processors
@@ -42,7 +44,7 @@ func TestTable(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	page, err := withSection("# Page\n<!-- begin results -->\nold\n<!-- end results -->\nend\n", table)
+	next, err := page.With("# Page\n<!-- begin results -->\nold\n<!-- end results -->\nend\n", "results", table)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,12 +56,12 @@ func TestTable(t *testing.T) {
 		"| p50 | µs | 3 | fosite 0.5 | **6 ×** |\n",
 		"<!-- end results -->\nend\n",
 	} {
-		if !strings.Contains(page, want) {
+		if !strings.Contains(next, want) {
 			t.Errorf("the page lacks %q", want)
 		}
 	}
-	if strings.Contains(page, "old") || strings.Count(page, "\n| ") != 5 {
-		t.Errorf("page:\n%s", page)
+	if strings.Contains(next, "old") || strings.Count(next, "\n| ") != 5 {
+		t.Errorf("page:\n%s", next)
 	}
 }
 

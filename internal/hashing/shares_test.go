@@ -1,0 +1,100 @@
+package hashing
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"oauth-server/internal/check"
+	"oauth-server/internal/secret"
+)
+
+func TestStarvedSince(t *testing.T) {
+	t.Parallel()
+	start := time.Now()
+	at := func(after, waited, used time.Duration) shares {
+		return shares{at: start.Add(after), waited: waited, used: used, known: true}
+	}
+	before := at(0, 5*time.Second, 70*time.Second)
+	unknown := at(0, 5*time.Second, 70*time.Second)
+	unknown.known = false
+	for name, tc := range map[string]struct {
+		before, now shares
+		processors  int
+		want        bool
+	}{
+		"the server uses it all":           {before, at(time.Second, 6*time.Second, 71*time.Second), 1, true},
+		"half of it, for half of the time": {before, at(time.Second, 5500*time.Millisecond, 70500*time.Millisecond), 1, true},
+		"another program uses it":          {before, at(time.Second, 6*time.Second, 70400*time.Millisecond), 1, false},
+		"the child hangs":                  {before, at(time.Second, 5*time.Second, 71*time.Second), 1, false},
+		"the child computes for ever":      {before, at(time.Second, 5100*time.Millisecond, 70900*time.Millisecond), 1, false},
+		"one of four processors":           {before, at(time.Second, 6*time.Second, 71*time.Second), 4, false},
+		"all of four processors":           {before, at(time.Second, 6*time.Second, 74*time.Second), 4, true},
+		"not known before":                 {unknown, at(time.Second, 6*time.Second, 71*time.Second), 1, false},
+		"not known now":                    {before, unknown, 1, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			check.Equal(t, "starved", tc.now.starvedSince(tc.before, tc.processors), tc.want)
+		})
+	}
+}
+
+// TestSharesOfAChild: what the system says of a child that runs is used.
+func TestSharesOfAChild(t *testing.T) {
+	p := open(t)
+	before := measureShares(p.pids()[0])
+	_, err := p.Compute(slow)
+	check.OK(t, err)
+	after := measureShares(p.pids()[0])
+	if !before.known || !after.known || after.used < before.used || after.waited < before.waited {
+		t.Errorf("before %+v, after %+v", before, after)
+	}
+	if measureShares(0).known {
+		t.Error("the shares of no process are known")
+	}
+}
+
+// TestStarvedChild is used again when it has answered.
+func TestStarvedChild(t *testing.T) {
+	p := open(t, failing("slow"), func(o *Options) {
+		o.Patience = 50 * time.Millisecond
+		o.starved = func() bool { return true }
+	})
+	before := p.pids()
+	_, err := p.Compute(own("x"))
+	check.Equal(t, "starved", errors.Is(err, secret.ErrStarved), true)
+	check.Eventually(t, "the child has answered", func() bool { return p.late.Load() == 0 && p.idleChildren() == 1 })
+	check.Equal(t, "children", p.pids(), before)
+}
+
+// TestStarvedChildThatNeverAnswers is ended, and another one computes the next task.
+func TestStarvedChildThatNeverAnswers(t *testing.T) {
+	p := open(t, failing("silent"), func(o *Options) {
+		o.Patience = time.Millisecond
+		o.starved = func() bool { return true }
+	})
+	first := p.idle[0]
+	_, err := p.Compute(own("x"))
+	check.Equal(t, "starved", errors.Is(err, secret.ErrStarved), true)
+	<-first.ended
+	check.Eventually(t, "no child is late", func() bool { return p.late.Load() == 0 })
+}
+
+// TestCloseWithALateChild: what is asked until a late child has answered is refused, and no other child is started. Closing
+// ends it.
+func TestCloseWithALateChild(t *testing.T) {
+	p := open(t, failing("silent"), func(o *Options) {
+		o.Patience = time.Second
+		o.starved = func() bool { return true }
+	})
+	before := p.pids()
+	for _, password := range []string{"x", "y"} {
+		_, err := p.Compute(own(password))
+		check.Equal(t, "starved", errors.Is(err, secret.ErrStarved), true)
+	}
+	check.Equal(t, "children", p.pids(), before)
+	p.Close()
+	check.Equal(t, "late", p.late.Load(), int32(0))
+	check.Equal(t, "children", len(p.pids()), 0)
+}
