@@ -41,21 +41,21 @@ func TestShedLog(t *testing.T) {
 			check.Equal(t, "summaries "+when, summaries, wantSummaries)
 		}
 		flood(t, s, 10)
-		time.Sleep(1500 * time.Millisecond)
+		time.Sleep(1500 * time.Millisecond) //nolint:forbidigo // simulated
 		expect("of as many as are written", 10, 0)
 		flood(t, s, 500)
-		time.Sleep(900 * time.Millisecond)
+		time.Sleep(900 * time.Millisecond) //nolint:forbidigo // simulated
 		flood(t, s, 500)
 		expect("within the second", 20, 0)
-		time.Sleep(time.Second)
+		time.Sleep(time.Second) //nolint:forbidigo // simulated
 		expect("after it", 20, 1)
 		check.Equal(t, "summary", strings.Contains(log.String(), "count=1000 skipped=990\n"), true)
 		for range 5 {
 			flood(t, s, 11)
-			time.Sleep(1001 * time.Millisecond)
+			time.Sleep(1001 * time.Millisecond) //nolint:forbidigo // simulated
 		}
 		expect("of five seconds", 70, 6)
-		time.Sleep(time.Hour)
+		time.Sleep(time.Hour) //nolint:forbidigo // simulated
 		expect("of an hour of rest", 70, 6)
 		line, _, _ := strings.Cut(log.String(), "\n")
 		check.Equal(t, "line", strings.HasSuffix(line, " client_id=shop error=temporarily_unavailable shed=processor"), true)
@@ -69,7 +69,7 @@ func TestShedLogAtWarn(t *testing.T) {
 		var log check.Buffer
 		s := accesslog.NewShedLog(slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn})))
 		flood(t, s, 100)
-		time.Sleep(2 * time.Second)
+		time.Sleep(2 * time.Second) //nolint:forbidigo // simulated
 		synctest.Wait()
 		check.Equal(t, "log", log.String(), "")
 	})
@@ -83,7 +83,7 @@ func TestShedLogAtOnce(t *testing.T) {
 		for range 20 {
 			go flood(t, s, 50)
 		}
-		time.Sleep(2 * time.Second)
+		time.Sleep(2 * time.Second) //nolint:forbidigo // simulated
 		synctest.Wait()
 		check.Equal(t, "lines", strings.Count(log.String(), "msg=request "), 10)
 		check.Equal(t, "summary", strings.Contains(log.String(), "count=1000 skipped=990\n"), true)

@@ -64,7 +64,7 @@ func TestShedFloodIsNotLogged(t *testing.T) {
 		for range 500 {
 			request{path: "/token", body: form("grant_type", "password", "client_id", "shop", "client_secret", secretOf)}.send(t, s)
 		}
-		time.Sleep(2 * time.Second)
+		time.Sleep(2 * time.Second) //nolint:forbidigo // simulated
 		synctest.Wait()
 		check.Equal(t, "answered", answered, 500)
 		check.Equal(t, "lines", strings.Count(log.String(), "\n"), 11)

@@ -5,6 +5,57 @@ import (
 	"oauth-server/internal/ratelimit"
 )
 
+// Overload control: the gate before the requests, and the lane before the store.
+var (
+	overloadRequestsInfo = Info{
+		"oauth_overload_requests_total", Counter,
+		[]string{"class", "outcome"},
+		"Requests at the gate. Class: the grant_type of a token request, revocation, introspection, page or sign_in. Outcomes: admitted, shed (refused with 503), would_shed (dry-run), abandoned (while something is refused, by a caller that has hung up).",
+	}
+	overloadModeInfo = Info{
+		"oauth_overload_mode", Gauge,
+		[]string{"mode"},
+		"1 for the mode of overload control: enforce, dry_run or off.",
+	}
+	overloadWaitInfo = Info{
+		"oauth_overload_wait_seconds", Gauge, nil,
+		"How long work waits for the processor, bursts left out: what overload.target is compared with.",
+	}
+	overloadRefusedInfo = Info{
+		"oauth_overload_refused_ratio", Gauge, nil,
+		"Share of requests that are refused at the moment because work waits; in dry-run, that would be.",
+	}
+	overloadUpToInfo = Info{
+		"oauth_overload_refused_criticality", Gauge, nil,
+		"Highest criticality of which some requests are refused, or in dry-run would be: 0 none, 1 sheddable, 2 sheddable_plus, 3 critical, 4 critical_plus.",
+	}
+	overloadUselessInfo = Info{
+		"oauth_overload_useless_seconds", Gauge, nil,
+		"How long nearly all requests have been refused, the most critical ones included; 0 if they are not.",
+	}
+	overloadInFlightInfo = Info{
+		"oauth_overload_in_flight", Gauge, nil,
+		"Requests that were admitted and are being worked on.",
+	}
+	laneLimitInfo = Info{
+		"oauth_store_lane_limit", Gauge, nil,
+		"Calls of requests to the store at once, as many as it gains from now; at most overload.max_store_calls.",
+	}
+	laneInFlightInfo = Info{
+		"oauth_store_lane_in_flight", Gauge, nil,
+		"Calls of requests that the store is working on.",
+	}
+	laneWaitingInfo = Info{
+		"oauth_store_lane_waiting", Gauge, nil,
+		"Calls of requests that wait for a place.",
+	}
+	laneRequestsInfo = Info{
+		"oauth_store_lane_requests_total", Counter,
+		[]string{"outcome"},
+		"Calls of requests to the store. Outcomes: admitted, shed (refused with 503), would_shed (dry-run), abandoned (the caller hung up while it waited).",
+	}
+)
+
 // Overloaded is the error, in oauth_token_responses_total, of a token request that was refused because the server is
 // overloaded.
 const Overloaded = "overloaded"

@@ -4,7 +4,7 @@ func service() Dashboard {
 	return dashboard("oauth-service", "OAuth: Service",
 		"Tokens, errors, latency, the store and the process.",
 		nil,
-		concat(serviceNumbers(), tokenCharts(), latencyCharts(), storeCharts(), processCharts())...)
+		concat(serviceNumbers(), tokenCharts(), latencyCharts(), overloadCharts(), storeCharts(), processCharts())...)
 }
 
 func serviceNumbers() []Panel {
@@ -12,8 +12,8 @@ func serviceNumbers() []Panel {
 		row("At a glance"),
 		number("Tokens", "Token requests answered with a token.", "reqps",
 			`sum(rate(oauth_token_responses_total{$i,error="none"}[$__rate_interval]))`),
-		number("Errors", "Share of token requests that failed for another reason than a rate limit.", "percentunit",
-			`sum(rate(oauth_token_responses_total{$i,error!~"none|rate_limited"}[$__rate_interval])) / sum(rate(oauth_token_responses_total{$i}[$__rate_interval]))`).warn(0.05, 0.2),
+		number("Errors", "Share of token requests that failed for another reason than a rate limit or an overload.", "percentunit",
+			`sum(rate(oauth_token_responses_total{$i,error!~"none|rate_limited|overloaded"}[$__rate_interval])) / sum(rate(oauth_token_responses_total{$i}[$__rate_interval]))`).warn(0.05, 0.2),
 		number("Server errors", "Requests answered with a 5xx status.", "reqps",
 			`sum(rate(oauth_http_request_duration_seconds_count{$i,code=~"5.."}[$__rate_interval])) or vector(0)`).warn(0.001, 1),
 		number("Slow tokens", "One token request in a hundred takes longer (p99).", "s",
@@ -29,7 +29,7 @@ func tokenCharts() []Panel {
 		row("Tokens"),
 		lines("Tokens by grant", "Token requests answered with a token.", "reqps",
 			query(`sum by (grant_type) (rate(oauth_token_responses_total{$i,error="none"}[$__rate_interval]))`, "{{grant_type}}")).stacked(),
-		lines("Token errors", "Token requests answered with an error; rate_limited is 429.", "reqps",
+		lines("Token errors", "Token requests answered with an error; rate_limited is 429, overloaded a 503 while the server is overloaded.", "reqps",
 			query(`sum by (error) (rate(oauth_token_responses_total{$i,error!="none"}[$__rate_interval]))`, "{{error}}")),
 		lines("Requests by route and status", "All HTTP requests.", "reqps",
 			query(`sum by (route, code) (rate(oauth_http_request_duration_seconds_count{$i}[$__rate_interval]))`, "{{route}} {{code}}")),
@@ -54,6 +54,31 @@ func latencyCharts() []Panel {
 		quantiles,
 		lines("Slow requests by route", "One request in a hundred takes longer (p99).", "s",
 			query(`histogram_quantile(0.99, sum by (le, route) (rate(oauth_http_request_duration_seconds_bucket{$i}[$__rate_interval])))`, "{{route}}")),
+	}
+}
+
+func overloadCharts() []Panel {
+	return []Panel{
+		row("Overload"),
+		lines("Requests refused by class", "Refused with 503 because an instance is overloaded, the least critical first. Would be: in dry-run. Usually 0.", "reqps",
+			query(`sum by (class) (rate(oauth_overload_requests_total{$i,outcome="shed"}[$__rate_interval]))`, "{{class}}"),
+			query(`sum by (class) (rate(oauth_overload_requests_total{$i,outcome="would_shed"}[$__rate_interval]))`, "{{class}} would be"),
+			query(`sum(rate(oauth_overload_requests_total{$i,outcome="abandoned"}[$__rate_interval]))`, "callers that hung up")).sized(8, 8),
+		lines("Wait for the processor", "How long work waits, compared with overload.target (10 ms unless set).", "s",
+			query(`max by (instance) (oauth_overload_wait_seconds{$i})`, "{{instance}}")).sized(8, 8),
+		lines("Share refused", "Of all requests, because work waits; in dry-run, that would be. Nearly everything: 1 while the most critical requests are refused too, so that the instance is of no use.", "percentunit",
+			query(`max by (instance) (oauth_overload_refused_ratio{$i})`, "{{instance}}"),
+			query(`max by (instance) (oauth_overload_useless_seconds{$i} > bool 0)`, "{{instance}} nearly everything")).sized(8, 8),
+		lines("Refused up to", "Highest criticality of which requests are refused: 1 sheddable, 2 sheddable_plus, 3 critical, 4 critical_plus. Modes: instances that refuse, and those in dry-run.", "none",
+			query(`max by (instance) (oauth_overload_refused_criticality{$i})`, "{{instance}}"),
+			query(`sum by (mode) (oauth_overload_mode{$i,mode!="off"})`, "instances in {{mode}}")).sized(8, 8),
+		lines("Work under way", "Requests that were admitted, and calls of the store in progress, waiting for a place, and at most.", "short",
+			query(`sum by (instance) (oauth_overload_in_flight{$i})`, "{{instance}} requests"),
+			query(`sum by (instance) (oauth_store_lane_in_flight{$i})`, "{{instance}} store calls"),
+			query(`sum by (instance) (oauth_store_lane_waiting{$i})`, "{{instance}} store calls waiting"),
+			query(`sum by (instance) (oauth_store_lane_limit{$i})`, "{{instance}} store calls at most")).sized(8, 8),
+		lines("Store calls refused", "What came of calls of requests to the store that were not admitted: shed with 503, in dry-run would_shed, or abandoned by their caller. Usually 0.", "ops",
+			query(`sum by (outcome) (rate(oauth_store_lane_requests_total{$i,outcome!="admitted"}[$__rate_interval]))`, "{{outcome}}")).sized(8, 8),
 	}
 }
 
