@@ -152,7 +152,7 @@ func (s *sharing) end(processes int64) {
 }
 
 // wait lets time pass.
-func wait(t *testing.T, d time.Duration) {
+func wait(t testing.TB, d time.Duration) {
 	t.Helper()
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -24,7 +24,7 @@ import (
 
 // cluster is servers that share one MongoDB database.
 type cluster struct {
-	t        *testing.T
+	t        testing.TB
 	uri      string // of the MongoDB server
 	database string
 	config   string            // file
@@ -48,7 +48,7 @@ type member struct {
 }
 
 // newCluster returns a cluster without members, whose database has these clients.
-func newCluster(t *testing.T, config string, clients ...string) *cluster {
+func newCluster(t testing.TB, config string, clients ...string) *cluster {
 	t.Helper()
 	uri, name := mongotest.Database(t)
 	c := &cluster{t: t, uri: uri, database: name, secrets: map[string]string{}, db: mongotest.Connect(t, uri).Database(name)}
@@ -109,7 +109,7 @@ func (c *cluster) add() *member {
 
 // polled is the URI of a single server that is looked after by questions: the
 // proxy passes on one reply per request.
-func polled(t *testing.T, uri string) string {
+func polled(t testing.TB, uri string) string {
 	t.Helper()
 	u, err := url.Parse(uri)
 	check.OK(t, err)

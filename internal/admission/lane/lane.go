@@ -18,7 +18,7 @@ type Options struct {
 	Max int
 	// Min is the least that the limit falls to when the latency rises. 0: the limit is always Max.
 	Min int
-	// Queue bounds the calls that wait. 0: four times Max.
+	// Queue bounds the calls that wait, and so their memory. 0: a thousand.
 	Queue int
 	// MaxAge is how long a call waits at most; one of a request that was let in before, patience times as long. 0:
 	// half a second.
@@ -44,7 +44,7 @@ type Lane struct {
 // New returns a lane.
 func New(o Options) *Lane {
 	if o.Queue == 0 {
-		o.Queue = 4 * o.Max
+		o.Queue = 1000
 	}
 	if o.MaxAge == 0 {
 		o.MaxAge = time.Second / 2

@@ -42,7 +42,7 @@ type Proxy struct {
 }
 
 // NewProxy starts a proxy to the server of that URI. It ends with the test.
-func NewProxy(t *testing.T, uri string) *Proxy {
+func NewProxy(t testing.TB, uri string) *Proxy {
 	t.Helper()
 	listener, err := wire.Listen(t.Context(), uri)
 	if err != nil {
