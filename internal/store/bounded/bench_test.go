@@ -15,6 +15,8 @@ import (
 	"oauth-server/internal/secret"
 	"oauth-server/internal/store/bounded"
 	"oauth-server/internal/store/embedded"
+	"oauth-server/internal/store/mongo"
+	"oauth-server/internal/store/mongo/mongotest"
 )
 
 // The benchmark compares writes to a data file without a lane, behind one of as many calls as a commit takes, and
@@ -42,6 +44,30 @@ func BenchmarkEmbedded(b *testing.B) {
 				}
 				b.ResetTimer()
 				writeCodes(b, s, writers)
+				b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "writes/s")
+			})
+		}
+	}
+}
+
+// BenchmarkMongoDB compares writes to the server of MONGODB_TEST_URI in the same way, with the default connections.
+func BenchmarkMongoDB(b *testing.B) {
+	uri, database := mongotest.Database(b)
+	store, err := mongo.Open(b.Context(), mongo.Options{URI: uri, Database: database})
+	check.OK(b, err)
+	defer func() { check.OK(b, store.Close()) }()
+	_, err = store.Migrate(b.Context())
+	check.OK(b, err)
+	for _, writers := range []int{1, 64} {
+		for _, with := range []struct {
+			name  string
+			store grants.Store
+		}{
+			{"none", store},
+			{"adaptive", bounded.New(store, lane.New(lane.Options{Max: 80, Min: 20, Mode: ratelimit.Enforce}))},
+		} {
+			b.Run(fmt.Sprintf("writers=%d/lane=%s", writers, with.name), func(b *testing.B) {
+				writeCodes(b, with.store, writers)
 				b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "writes/s")
 			})
 		}
