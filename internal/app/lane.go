@@ -18,5 +18,5 @@ func laneOptions(s Store, mode ratelimit.Mode) lane.Options {
 		return lane.Options{Max: fileCalls, Mode: mode}
 	}
 	most := max(pool.Connections()*4/5, 1)
-	return lane.Options{Max: most, Min: max(most/8, 1), Mode: mode}
+	return lane.Options{Max: most, Min: max(most/4, 1), Mode: mode}
 }

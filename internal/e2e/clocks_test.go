@@ -152,13 +152,13 @@ func (s *sharing) end(processes int64) {
 }
 
 // wait lets time pass.
-func wait(t *testing.T, d time.Duration) {
-	t.Helper()
+func wait(tb testing.TB, d time.Duration) {
+	tb.Helper()
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
-	case <-t.Context().Done():
+	case <-tb.Context().Done():
 	}
 }
 

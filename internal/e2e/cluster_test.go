@@ -24,7 +24,7 @@ import (
 
 // cluster is servers that share one MongoDB database.
 type cluster struct {
-	t        *testing.T
+	t        testing.TB
 	uri      string // of the MongoDB server
 	database string
 	config   string            // file
@@ -48,22 +48,22 @@ type member struct {
 }
 
 // newCluster returns a cluster without members, whose database has these clients.
-func newCluster(t *testing.T, config string, clients ...string) *cluster {
-	t.Helper()
-	uri, name := mongotest.Database(t)
-	c := &cluster{t: t, uri: uri, database: name, secrets: map[string]string{}, db: mongotest.Connect(t, uri).Database(name)}
-	c.config = filepath.Join(t.TempDir(), "config.yaml")
-	check.OK(t, os.WriteFile(c.config, []byte(config), 0o600))
-	c.http = newHTTPClient(t)
+func newCluster(tb testing.TB, config string, clients ...string) *cluster {
+	tb.Helper()
+	uri, name := mongotest.Database(tb)
+	c := &cluster{t: tb, uri: uri, database: name, secrets: map[string]string{}, db: mongotest.Connect(tb, uri).Database(name)}
+	c.config = filepath.Join(tb.TempDir(), "config.yaml")
+	check.OK(tb, os.WriteFile(c.config, []byte(config), 0o600))
+	c.http = newHTTPClient(tb)
 	flags := []string{"--mongodb-uri", uri, "--mongodb-database", name}
-	if _, err := command(t.Context(), "", append([]string{"migrate", "up"}, flags...)...); err != nil {
-		t.Fatal(err)
+	if _, err := command(tb.Context(), "", append([]string{"migrate", "up"}, flags...)...); err != nil {
+		tb.Fatal(err)
 	}
 	var creating sync.WaitGroup
 	var mu sync.Mutex
 	for _, id := range clients {
 		creating.Go(func() {
-			out, err := command(t.Context(), "", append([]string{"client", "create", id, "--grant", "client_credentials", "-o", "json"}, flags...)...)
+			out, err := command(tb.Context(), "", append([]string{"client", "create", id, "--grant", "client_credentials", "-o", "json"}, flags...)...)
 			var made struct {
 				Secret string `json:"client_secret"`
 			}
@@ -71,15 +71,15 @@ func newCluster(t *testing.T, config string, clients ...string) *cluster {
 				err = json.Unmarshal(out, &made)
 			}
 			if err != nil {
-				t.Error(err)
+				tb.Error(err)
 			}
 			mu.Lock()
 			defer mu.Unlock()
 			c.secrets[id] = made.Secret
 		})
 	}
-	if creating.Wait(); t.Failed() {
-		t.FailNow()
+	if creating.Wait(); tb.Failed() {
+		tb.FailNow()
 	}
 	return c
 }
@@ -109,10 +109,10 @@ func (c *cluster) add() *member {
 
 // polled is the URI of a single server that is looked after by questions: the
 // proxy passes on one reply per request.
-func polled(t *testing.T, uri string) string {
-	t.Helper()
+func polled(tb testing.TB, uri string) string {
+	tb.Helper()
 	u, err := url.Parse(uri)
-	check.OK(t, err)
+	check.OK(tb, err)
 	q := u.Query()
 	q.Set("directConnection", "true")
 	q.Set("serverMonitoringMode", "poll")

@@ -1,7 +1,7 @@
 // Package lane bounds how many calls of requests are at the store at once, so that a slow or absent store delays only
 // the requests that need it, and those for a short time.
 //
-//	l := lane.New(lane.Options{Max: 80, Min: 10, Mode: ratelimit.Enforce})
+//	l := lane.New(lane.Options{Max: 80, Min: 20, Mode: ratelimit.Enforce})
 //	ctx = lane.NewRequest(ctx) // once for each request
 //	pass, err := l.Enter(ctx)  // before each call
 //	if err != nil {

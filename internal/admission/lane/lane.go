@@ -18,12 +18,13 @@ type Options struct {
 	Max int
 	// Min is the least that the limit falls to when the latency rises. 0: the limit is always Max.
 	Min int
-	// Queue bounds the calls that wait. 0: four times Max.
+	// Queue bounds the calls that wait, and so their memory. 0: a thousand.
 	Queue int
 	// MaxAge is how long a call waits at most; one of a request that was let in before, patience times as long. 0:
 	// half a second.
 	MaxAge time.Duration
-	Mode   ratelimit.Mode
+	// Mode is enforce if it is empty. In dry-run nothing waits or is refused, but what would be is counted.
+	Mode ratelimit.Mode
 }
 
 // patience is how much longer calls of requests wait that were let in before.
@@ -44,10 +45,13 @@ type Lane struct {
 // New returns a lane.
 func New(o Options) *Lane {
 	if o.Queue == 0 {
-		o.Queue = 4 * o.Max
+		o.Queue = 1000
 	}
 	if o.MaxAge == 0 {
 		o.MaxAge = time.Second / 2
+	}
+	if o.Mode == "" {
+		o.Mode = ratelimit.Enforce
 	}
 	l := &Lane{opts: o, mode: o.Mode, limiter: &fixed{limit: int64(o.Max)}}
 	if o.Min > 0 {
@@ -84,12 +88,6 @@ func (l *Lane) Enter(ctx context.Context) (Pass, error) {
 	if !ranked {
 		return Pass{}, nil
 	}
-	if err := ctx.Err(); err != nil {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		l.counts.Abandoned++
-		return Pass{}, gone(err)
-	}
 	r := requestOf(ctx)
 	pass, w, err := l.join(ctx, rank, r)
 	if w != nil {
@@ -109,6 +107,10 @@ func (l *Lane) join(ctx context.Context, rank admission.Rank, r *request) (Pass,
 	defer l.mu.Unlock()
 	if l.mode == ratelimit.Off {
 		return Pass{}, nil, nil
+	}
+	if err := ctx.Err(); err != nil && l.mode == ratelimit.Enforce {
+		l.counts.Abandoned++
+		return Pass{}, nil, gone(err)
 	}
 	if l.queue.n == 0 {
 		if permit, ok := l.limiter.TryAcquirePermit(); ok {

@@ -211,66 +211,6 @@ func TestOwnWorkNeverWaits(t *testing.T) {
 	})
 }
 
-func TestOff(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w, end := full(t, lane.Options{Mode: ratelimit.Enforce})
-		w.call(ranked(t, 5), "waits")
-		w.want()
-		w.Set(ratelimit.Off)
-		w.want("waits")
-		w.call(ranked(t, 5), "at once")
-		w.want("waits", "at once")
-		end()
-		w.Set(ratelimit.Enforce)
-		check.Equal(t, "in flight", w.Stats().InFlight, 0)
-		_, end = full(t, lane.Options{Mode: ratelimit.Enforce})
-		end()
-	})
-}
-
-// TestDryRun: what would have been refused is the same as what is, and nothing waits.
-func TestDryRun(t *testing.T) {
-	refused := func(mode ratelimit.Mode) (n uint64, longest time.Duration) {
-		synctest.Test(t, func(t *testing.T) {
-			l := lane.New(lane.Options{Max: 4, Queue: 8, Mode: mode})
-			var calls sync.WaitGroup
-			var mu sync.Mutex
-			for i := range 200 {
-				calls.Go(func() {
-					time.Sleep(time.Duration(i) * 20 * time.Millisecond) //nolint:forbidigo // simulated time
-					began := time.Now()
-					pass, err := l.Enter(ranked(t, 5))
-					mu.Lock()
-					longest = max(longest, time.Since(began))
-					mu.Unlock()
-					if err == nil && i < 100 {
-						time.Sleep(2 * time.Second) //nolint:forbidigo // simulated time: the store is slow
-					}
-					pass.Leave(true)
-				})
-			}
-			calls.Wait()
-			s := l.Stats()
-			check.Equal(t, "in flight", s.InFlight, 0)
-			if mode == ratelimit.DryRun {
-				check.Equal(t, "refused", s.Refused, uint64(0))
-				n = s.WouldRefuse
-			} else {
-				check.Equal(t, "would refuse", s.WouldRefuse, uint64(0))
-				n = s.Refused
-			}
-		})
-		return n, longest
-	}
-	really, _ := refused(ratelimit.Enforce)
-	would, longest := refused(ratelimit.DryRun)
-	t.Logf("%d refused, %d in dry-run", really, would)
-	if really < 80 || would < really*8/10 || would > really*12/10 {
-		t.Errorf("%d would have been refused, and %d were", would, really)
-	}
-	check.Equal(t, "longest wait in dry-run", longest, 0)
-}
-
 // TestLongestWait is what operators see of the queue.
 func TestLongestWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -287,7 +227,7 @@ func TestLongestWait(t *testing.T) {
 	})
 }
 
-// TestNeverMoreThanMax runs many calls whose callers go at any time, while the mode changes between those that bound.
+// TestNeverMoreThanMax runs many calls whose callers go at any time.
 func TestNeverMoreThanMax(t *testing.T) {
 	for name, least := range map[string]int{"fixed": 0, "adaptive": 2} {
 		t.Run(name, func(t *testing.T) {
@@ -350,7 +290,7 @@ func TestLimitFollowsLatency(t *testing.T) {
 		}
 		for _, step := range []struct {
 			takes, lasts time.Duration
-		}{{5 * time.Millisecond, time.Minute}, {200 * time.Millisecond, time.Minute}, {200 * time.Millisecond, 10 * time.Minute}, {5 * time.Millisecond, 2 * time.Minute}} {
+		}{{20 * time.Millisecond, time.Minute}, {800 * time.Millisecond, time.Minute}, {800 * time.Millisecond, 10 * time.Minute}, {20 * time.Millisecond, 2 * time.Minute}} {
 			low, high := run(step.takes, step.lasts)
 			t.Logf("%v at %v: limit %d to %d, then %d", step.lasts, step.takes, low, high, l.Stats().Limit)
 			if low < least || high > most {

@@ -22,7 +22,7 @@ const baselineWindows = 60
 // calls at once: after a quiet night the limit is as high as before.
 func newAdaptive(least, most int) limiter {
 	return adaptivelimiter.NewBuilder[any]().
-		WithLimits(uint(least), uint(most), uint(most)). //nolint:gosec // G115: positive
+		WithLimits(uint(least), uint(most), uint(most)).
 		WithBaselineWindow(baselineWindows).
 		WithMaxLimitFunc(func(int) float64 { return float64(most) }).
 		Build()
@@ -34,6 +34,7 @@ type fixed struct {
 	inFlight atomic.Int64
 }
 
+// TryAcquirePermit implements limiter.
 func (f *fixed) TryAcquirePermit() (adaptivelimiter.Permit, bool) {
 	if f.inFlight.Add(1) > f.limit {
 		f.inFlight.Add(-1)
@@ -42,7 +43,10 @@ func (f *fixed) TryAcquirePermit() (adaptivelimiter.Permit, bool) {
 	return f, true
 }
 
-func (f *fixed) Limit() int    { return int(f.limit) }
+// Limit implements limiter.
+func (f *fixed) Limit() int { return int(f.limit) }
+
+// Inflight implements limiter.
 func (f *fixed) Inflight() int { return int(f.inFlight.Load()) }
 
 // Record implements [adaptivelimiter.Permit].

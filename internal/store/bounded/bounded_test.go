@@ -57,7 +57,7 @@ func TestEveryMethodWaits(t *testing.T) {
 }
 
 // call calls a method with zero values, and returns its error.
-func call(method reflect.Value, ctx context.Context) (err error, panicked bool) { //nolint:revive // in the order of their use
+func call(method reflect.Value, ctx context.Context) (err error, panicked bool) {
 	args := make([]reflect.Value, method.Type().NumIn())
 	for a := range args {
 		args[a] = reflect.Zero(method.Type().In(a))

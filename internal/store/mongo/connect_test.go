@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"pgregory.net/rapid"
 
+	"oauth-server/internal/check"
 	"oauth-server/internal/store/mongo/mongotest"
 )
 
@@ -136,5 +138,22 @@ func TestNoSecretInErrors(t *testing.T) {
 	})
 	if refused == 0 {
 		t.Error("nothing was ever refused: the test is blind")
+	}
+}
+
+// TestConnections: as many as the URI allows, or the driver by default.
+func TestConnections(t *testing.T) {
+	uri, database := mongotest.Database(t)
+	for option, want := range map[string]int{"": 100, "maxPoolSize=7": 7, "maxPoolSize=0": 100} {
+		u, err := url.Parse(uri)
+		check.OK(t, err)
+		u.Path = "/"
+		if option != "" {
+			u.RawQuery = strings.TrimPrefix(u.RawQuery+"&"+option, "&")
+		}
+		s, err := Open(t.Context(), Options{URI: u.String(), Database: database})
+		check.OK(t, err)
+		check.Equal(t, "connections with "+option, s.Connections(), want)
+		check.OK(t, s.Close())
 	}
 }

@@ -42,15 +42,15 @@ type Proxy struct {
 }
 
 // NewProxy starts a proxy to the server of that URI. It ends with the test.
-func NewProxy(t *testing.T, uri string) *Proxy {
-	t.Helper()
-	listener, err := wire.Listen(t.Context(), uri)
+func NewProxy(tb testing.TB, uri string) *Proxy {
+	tb.Helper()
+	listener, err := wire.Listen(tb.Context(), uri)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	p := &Proxy{URI: listener.URI, listener: listener, clients: map[net.Conn]bool{}}
 	go p.accept()
-	t.Cleanup(func() {
+	tb.Cleanup(func() {
 		_ = listener.Close()
 		p.Break()
 	})
