@@ -45,7 +45,9 @@ func Start(ctx context.Context, core int, dir, address string, args ...string) (
 	}
 	p := &Process{cmd: exec.Command(args[0], args[1:]...), log: out.Name(), ended: make(chan struct{})} //nolint:gosec,noctx // G204: what a benchmark runs; Stop ends it
 	p.cmd.Stdout, p.cmd.Stderr = out, out
-	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} // an interrupted benchmark leaves nothing behind
+	// An interrupted benchmark leaves nothing behind. A session of its own is for Linux's autogroup: what one session gets of a
+	// processor depends on what it does on the others, and the load generator never pauses on its own.
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setsid: true}
 	started := make(chan error)
 	go func() {
 		runtime.LockOSThread() // never unlocked: Pdeathsig is when this thread ends

@@ -22,6 +22,7 @@ var (
 	loads    = flag.String("loads", "", "loads of the mix, times the capacity, in place of what they are otherwise")
 	capacity = flag.Float64("capacity", 0, "capacity of the mix, in place of measuring costs and capacities")
 	attempts = flag.Int("attempts", 0, "how often a load is measured at most, if other programs ran meanwhile, in place of what it is otherwise")
+	quiet    = flag.Duration("quiet", 0, "how long the end of other programs is waited for before each load, at most, in place of what it is otherwise")
 	lasts    = flag.Duration("lasts", 0, "how long each load lasts, in place of what it is otherwise")
 )
 
@@ -57,6 +58,9 @@ func BenchmarkOverload(b *testing.B) {
 	}
 	if !strings.Contains(*series, "tokens") {
 		s.Tokens = nil
+	}
+	if *quiet > 0 {
+		s.Quiet = *quiet
 	}
 	if *lasts > 0 {
 		s.Lasts = *lasts

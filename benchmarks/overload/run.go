@@ -80,14 +80,10 @@ func (s *sent) hashed(place string) float64 {
 	return s.metrics[name] - s.before[name]
 }
 
-// settle waits until the server has nothing left to do, and no other program either, but not for long; in a test hardly.
+// settle waits until the server has nothing left to do, and no other program either, but for no longer than w.quiet.
 func (w *world) settle() {
 	const tick, quiet = time.Second / 2, 0.1
-	times := 40 // 20 s
-	if w.core == machine.AnyCore {
-		times = 1
-	}
-	for range times {
+	for began := time.Now(); time.Since(began) < w.quiet; {
 		before, err := busy()
 		<-time.After(tick)
 		after, also := busy()

@@ -26,6 +26,7 @@ type Settings struct {
 	Greedy   []float64     // times the capacity of the mix, with and without the client over its limit
 	Families int           // refresh tokens
 	Attempts int           // how often a load is measured at most, if other programs ran meanwhile
+	Quiet    time.Duration // how long the end of other programs is waited for before each load, at most
 	// Capacities, if not 0, are those of the mix and of tokens; costs and capacities are not measured then.
 	Capacities [2]float64
 	Logf       func(format string, args ...any)
@@ -38,7 +39,7 @@ func Full() Settings {
 		Controls: []string{"off", "enforce"}, Costs: 2 * time.Second, Capacity: 4 * time.Second,
 		Warm: time.Second, Lasts: 6 * time.Second, After: 5 * time.Second,
 		Loads: []float64{0.5, 1, 2, 4, 8, 12}, Tokens: []float64{0.5, 1, 1.5, 2, 3}, Greedy: []float64{0.5, 12},
-		Families: 6000, Attempts: 2,
+		Families: 6000, Attempts: 2, Quiet: 20 * time.Second,
 	}
 }
 
@@ -47,7 +48,7 @@ func Short() Settings {
 	const short = 500 * time.Millisecond
 	return Settings{
 		Controls: []string{"off", "enforce"}, Costs: short, Capacity: time.Second, Warm: short / 5, Lasts: short, After: short,
-		Loads: []float64{0.5, 2}, Tokens: []float64{0.5}, Greedy: []float64{0.5}, Families: 500, Attempts: 1, maxTokens: 1000,
+		Loads: []float64{0.5, 2}, Tokens: []float64{0.5}, Greedy: []float64{0.5}, Families: 500, Attempts: 1, Quiet: time.Second / 2, maxTokens: 1000,
 	}
 }
 
@@ -62,6 +63,7 @@ func Measure(tb testing.TB, s Settings) (*Report, error) {
 	}
 	m := &measurement{Settings: s, world: newWorld(tb), report: &Report{}}
 	defer m.world.stop()
+	m.world.quiet = s.Quiet
 	began := time.Now()
 	if err := m.basics(); err != nil {
 		return nil, err

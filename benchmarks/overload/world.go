@@ -58,7 +58,8 @@ type world struct {
 	tb     testing.TB
 	store  *servers.Store
 	server *servers.Server
-	core   int // of the generator
+	core   int           // of the generator
+	quiet  time.Duration // how long other programs are waited for at most
 
 	codes    []grant  // not redeemed yet
 	families []*grant // of refresh tokens
