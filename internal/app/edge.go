@@ -38,7 +38,7 @@ type edge struct {
 func newEdge(f *foundation, l *limiter) (e *edge, err error) {
 	e = &edge{
 		base: f, drainer: &connDrainer{delay: idleDelay},
-		ready: &readiness{clients: f.clients, policies: l.policies, sync: l.stats, unregistered: l.unregistered, file: l.file, gate: &shedWatch{stats: f.gate.Stats}},
+		ready: &readiness{clients: f.clients, policies: l.policies, sync: l.stats, unregistered: l.unregistered, file: l.file, gate: &shedWatch{stats: f.overload.gate.Stats}},
 	}
 	if e.service, err = newService(f, l); err != nil {
 		return nil, err
@@ -102,7 +102,7 @@ func newService(f *foundation, l *limiter) (*grants.Service, error) {
 		Observe:              l.decided,
 		Issued:               l.issued,
 		SecretUsed:           f.uses.Used,
-		Gate:                 f.gate,
+		Gate:                 f.overload.gate,
 	})
 }
 

@@ -11,14 +11,11 @@ import (
 	"syscall"
 
 	"oauth-server/internal/adminlocal"
-	"oauth-server/internal/admission"
-	"oauth-server/internal/admission/lane"
 	"oauth-server/internal/background"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/clock"
 	"oauth-server/internal/config"
 	"oauth-server/internal/keys"
-	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/secret"
 	"oauth-server/internal/store/bounded"
 	"oauth-server/internal/store/watched"
@@ -35,7 +32,6 @@ type foundation struct {
 	issuer    string
 	store     Store
 	watched   *watched.Store // the same store; every operation is counted and traced
-	lane      *lane.Lane     // before the calls of requests
 	bounded   *bounded.Store // the same as watched; calls of requests wait in the lane
 	backups   *backups       // of the data file; nil: the store is none
 	loops     *background.Group
@@ -47,7 +43,6 @@ type foundation struct {
 	clients   *clientcfg.Source
 	passwords *secret.Passwords
 	uses      *clientcfg.Uses // of clients' secrets
-	gate      *admission.Gate
 	overload  *overload
 }
 
@@ -70,12 +65,9 @@ func newFoundation(ctx context.Context, cfg *config.Config, opts Options, undo *
 	undo.push("the store", func(context.Context) error { return f.store.Close() })
 	f.backups = newBackups(cfg, f.store, opts.Prepare != nil)
 	f.observeFolds()
-	f.overload = &overload{}
-	f.gate = admission.New(cfg.Overload.Gate(), f.overload.observe)
-	f.overload.setGate = f.gate.Set
 	f.watched = watched.New(f.store, f.telemetry)
-	f.lane = lane.New(laneOptions(f.store, ratelimit.Enforce))
-	f.bounded = bounded.New(f.watched, f.lane)
+	f.overload = newOverload(cfg.Overload, f.store)
+	f.bounded = bounded.New(f.watched, f.overload.lane)
 	f.loops = background.NewGroup(context.WithoutCancel(ctx), f.log, f.telemetry.Panic)
 	undo.push("background loops", f.stopLoops)
 	undo.push("the verification of the database", f.verifyStore(ctx))

@@ -154,7 +154,7 @@ func (l *limiter) decided(ctx context.Context, d grants.Decided) {
 	l.base.telemetry.decided(ctx, d)
 	l.denials.note(ctx, time.Now(), &d)
 	if d.Decision.Counted() || d.Decision.Rejected() {
-		l.base.gate.Used(d.ClientID, d.Decision.Usage())
+		l.base.overload.gate.Used(d.ClientID, d.Decision.Usage())
 	}
 	kind := activity.User
 	if d.Grant == clientcfg.ClientCredentials {

@@ -6,28 +6,45 @@ import (
 
 	"oauth-server/internal/activity"
 	"oauth-server/internal/admission"
+	"oauth-server/internal/admission/lane"
 	"oauth-server/internal/config"
+	"oauth-server/internal/metrics"
 )
 
 // overload connects what refuses requests while the server is overloaded with the configuration and with what
 // operators see. Its fields are set before the first request.
 type overload struct {
-	setGate  func(admission.Settings)
-	setLane  func(maxStoreCalls int) // nil: there is no lane before the store
+	gate     *admission.Gate
+	lane     *lane.Lane // before the store
 	activity *activity.Recorder
+}
+
+func newOverload(c config.Overload, s Store) *overload {
+	o := &overload{lane: lane.New(laneOptions(s, c.Mode))}
+	o.gate = admission.New(c.Gate(), o.observe)
+	return o
 }
 
 // set uses a changed configuration.
 func (o *overload) set(c config.Overload) {
-	o.setGate(c.Gate())
-	if o.setLane != nil {
-		o.setLane(c.MaxStoreCalls)
-	}
+	o.gate.Set(c.Gate())
+	o.lane.Set(c.Mode)
 }
 
 // observe records a request that was not simply admitted. It implements [admission.Observer].
 func (o *overload) observe(_ context.Context, r *admission.Request, outcome admission.Outcome) {
 	if outcome == admission.Shed || outcome == admission.WouldShed {
 		o.activity.Shed(time.Now(), r.ClientID, outcome == admission.WouldShed)
+	}
+}
+
+// laneMetrics is the state of the lane for metrics.
+func (o *overload) laneMetrics() metrics.StoreLane {
+	st := o.lane.Stats()
+	return metrics.StoreLane{
+		Limit: st.Limit, InFlight: st.InFlight, Waiting: st.Queued,
+		Requests: [admission.Outcomes]uint64{
+			admission.Admitted: st.Admitted, admission.Shed: st.Refused, admission.WouldShed: st.WouldRefuse, admission.Abandoned: st.Abandoned,
+		},
 	}
 }

@@ -8,37 +8,22 @@ import (
 	"oauth-server/internal/activity"
 	"oauth-server/internal/admission"
 	"oauth-server/internal/check"
-	"oauth-server/internal/config"
 	"oauth-server/internal/ratelimit"
 )
 
-// A changed section overload reaches the gate and the lane, and an unchanged one does not.
+// A changed section overload reaches the gate and the lane, and one that is refused does not.
 func TestOverloadSettingsFollowTheFile(t *testing.T) {
 	f := newFollowed(t, filepath.Join(t.TempDir(), "x.yaml"), tenPerMinute+"overload: { mode: dry_run, max_in_flight: 50 }\n")
-	check.Equal(t, "mode at the start", f.base.gate.Stats().Mode, ratelimit.DryRun)
-	var gate []admission.Settings
-	var lane []int
-	f.base.overload.setGate = func(s admission.Settings) { gate = append(gate, s) }
-	f.base.overload.setLane = func(n int) { lane = append(lane, n) }
-	f.write(tenPerMinute + "overload: { mode: dry_run, max_in_flight: 50 }\nlog_users: denied\n")
+	check.Equal(t, "mode at the start", f.base.overload.gate.Stats().Mode, ratelimit.DryRun)
+	check.Equal(t, "mode of the lane", f.base.overload.lane.Stats().Mode, ratelimit.DryRun)
+	f.write(tenPerMinute + "overload: { mode: off, target: 20ms, max_in_flight: 90 }\n")
 	check.OK(t, f.look(2))
-	check.Equal(t, "after another change", len(gate), 0)
-	f.write(tenPerMinute + "overload: { mode: off, target: 20ms, max_store_calls: 9 }\n")
-	check.OK(t, f.look(2))
-	check.Equal(t, "gate", gate, []admission.Settings{{Mode: ratelimit.Off, Target: 20 * time.Millisecond, MaxInFlight: 10_000}})
-	check.Equal(t, "lane", lane, []int{9})
-	check.Equal(t, "for the next server in the process", f.next().Overload.MaxStoreCalls, 9)
+	check.Equal(t, "mode", f.base.overload.gate.Stats().Mode, ratelimit.Off)
+	check.Equal(t, "mode of the lane", f.base.overload.lane.Stats().Mode, ratelimit.Off)
+	check.Equal(t, "for the next server in the process", f.next().Overload.MaxInFlight, 90)
 	f.write(tenPerMinute + "overload: { mode: on }\n")
 	check.ErrorSays(t, f.look(2), "overload.mode")
-	check.Equal(t, "after a file that is refused", len(gate), 1)
-}
-
-// Without a lane the gate alone is set.
-func TestOverloadWithoutALane(t *testing.T) {
-	var got admission.Settings
-	o := overload{setGate: func(s admission.Settings) { got = s }}
-	o.set(config.Default().Overload)
-	check.Equal(t, "settings", got, admission.DefaultSettings())
+	check.Equal(t, "mode after a file that is refused", f.base.overload.gate.Stats().Mode, ratelimit.Off)
 }
 
 // Operators see who was shed, and not who hung up.

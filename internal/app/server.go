@@ -151,7 +151,7 @@ func (s *Server) start(ctx context.Context, failed chan<- error) {
 	s.undo.push("serving operators", s.edge.serveOperators(ctx, failed))
 	s.undo.push("the admin address beside the data file", s.edge.announce(ctx))
 	s.startLoops()
-	s.base.loops.Go("admission", s.base.gate.Run) // apart: it measures real time, which tests of the others simulate
+	s.base.loops.Go("admission", s.base.overload.gate.Run) // apart: it measures real time, which tests of the others simulate
 	s.undo.push("sharing the counts", s.limiter.share(ctx, s.edge.admin.Report))
 	s.undo.push("bans that are not stored", s.limiter.storeBans)
 	s.undo.push("serving", s.edge.serve(failed))

@@ -216,7 +216,8 @@ func (t *telemetry) watch(l *limiter) {
 			Evictions: st.Evicted, Overflows: st.Overflowed, Expired: st.Expired,
 		}
 	})
-	t.WatchOverload(l.base.gate.Stats)
+	t.WatchOverload(l.base.overload.gate.Stats)
+	t.WatchStoreLane(l.base.overload.laneMetrics)
 	t.WatchBans(func() metrics.Bans { return metrics.Bans(l.bans.Stats()) })
 	t.WatchSync(func() metrics.Sync { return shownSync(l.stats.get()) })
 	t.WatchClock(func() (wall, store time.Duration) {

@@ -105,7 +105,7 @@ func TestLoadCompleteFile(t *testing.T) {
 			"grants and a source", got.RateLimit.Clients["by-address"],
 			ratelimit.Policy{User: []ratelimit.Limit{renewals}, Source: []ratelimit.Limit{ratelimit.NewLimit("per-address", 200, time.Minute)}},
 		},
-		{"overload", got.Overload, Overload{Mode: ratelimit.DryRun, Target: Duration(25 * time.Millisecond), MaxInFlight: 2000, MaxStoreCalls: 64}},
+		{"overload", got.Overload, Overload{Mode: ratelimit.DryRun, Target: Duration(25 * time.Millisecond), MaxInFlight: 2000}},
 		{"alias", got.RateLimit.Clients["like-everybody"], ratelimit.Policy{User: []ratelimit.Limit{minute}}},
 	}
 	for _, c := range checks {

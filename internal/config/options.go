@@ -131,7 +131,6 @@ var options = []Option{
 	{"overload-mode", "overload.mode", "refuse the least critical requests while overloaded: enforce, dry_run or off"},
 	{"overload-target", "overload.target", "how long work may wait for the processor before something is refused"},
 	{"overload-max-in-flight", "overload.max_in_flight", "requests that are worked on at once, at most"},
-	{"overload-max-store-calls", "overload.max_store_calls", "calls to the store at once, at most"},
 }
 
 func optionByName(name string) (Option, bool) {

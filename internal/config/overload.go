@@ -14,21 +14,11 @@ type Overload struct {
 	Target Duration `json:"target"`
 	// MaxInFlight is how many requests are worked on at once, at most.
 	MaxInFlight int `json:"max_in_flight"`
-	// MaxStoreCalls is how many calls to the store there are at once, at most. Fewer are let through while
-	// the store is slow.
-	MaxStoreCalls int `json:"max_store_calls"`
 }
-
-// The values of MaxStoreCalls. The default is above what a store gains from: each call has a processor or a
-// connection of the database's to itself.
-const (
-	defaultMaxStoreCalls = 256
-	mostMaxStoreCalls    = 10_000
-)
 
 func defaultOverload() Overload {
 	d := admission.DefaultSettings()
-	return Overload{Mode: d.Mode, Target: Duration(d.Target), MaxInFlight: d.MaxInFlight, MaxStoreCalls: defaultMaxStoreCalls}
+	return Overload{Mode: d.Mode, Target: Duration(d.Target), MaxInFlight: d.MaxInFlight}
 }
 
 // Gate returns the settings of the gate before the requests.
@@ -38,7 +28,4 @@ func (o Overload) Gate() admission.Settings {
 
 func (o Overload) check(es *fielderr.Errors) {
 	*es = append(*es, fielderr.Of(o.Gate().Validate()).Under("overload")...)
-	if n := o.MaxStoreCalls; n < 1 || n > mostMaxStoreCalls {
-		es.Add("overload.max_store_calls", "must be from 1 to %d, not %d", mostMaxStoreCalls, n)
-	}
 }

@@ -39,7 +39,7 @@ var (
 	}
 	laneLimitInfo = Info{
 		"oauth_store_lane_limit", Gauge, nil,
-		"Calls of requests to the store at once, as many as it gains from now; at most overload.max_store_calls.",
+		"Calls of requests to the store at once, as many as it gains from now; at most as the connections allow.",
 	}
 	laneInFlightInfo = Info{
 		"oauth_store_lane_in_flight", Gauge, nil,

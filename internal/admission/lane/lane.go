@@ -114,6 +114,7 @@ func (l *Lane) join(ctx context.Context, rank admission.Rank, r *request) (Pass,
 	}
 	if l.queue.n == 0 {
 		if permit, ok := l.limiter.TryAcquirePermit(); ok {
+			l.counts.Admitted++
 			return Pass{lane: l, permit: permit}, nil, nil
 		}
 	}
@@ -257,6 +258,7 @@ func (l *Lane) advance() {
 			continue
 		}
 		w.permit = permit
+		l.counts.Admitted++
 		w.turn <- nil
 	}
 }

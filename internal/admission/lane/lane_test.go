@@ -218,7 +218,7 @@ func TestLongestWait(t *testing.T) {
 		w.call(ranked(t, 5), "5")
 		time.Sleep(200 * time.Millisecond) //nolint:forbidigo // simulated time
 		w.call(ranked(t, 4), "4")
-		want := lane.Stats{Mode: ratelimit.Enforce, Limit: 1, InFlight: 1, Queued: 2, Longest: 200 * time.Millisecond, Waited: 2}
+		want := lane.Stats{Mode: ratelimit.Enforce, Limit: 1, InFlight: 1, Queued: 2, Longest: 200 * time.Millisecond, Admitted: 1, Waited: 2}
 		if diff := cmp.Diff(want, w.Stats()); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
 		}

@@ -16,8 +16,8 @@ type Stats struct {
 	Longest time.Duration
 	// Refusing is for how long calls have been refused, or in dry-run would have been; 0 if none is.
 	Refusing time.Duration
-	// Calls since the start. Those that went on at once are not counted.
-	Waited, Refused, WouldRefuse, Abandoned uint64
+	// Calls since the start: those that were let in, of which some waited, and the others.
+	Admitted, Waited, Refused, WouldRefuse, Abandoned uint64
 }
 
 // calm is how long nothing must be refused for a lane not to be refusing any more.
