@@ -275,6 +275,7 @@ func TestLiveFields(t *testing.T) {
 	inUse.LogUsers = config.LogDeniedUsers
 	inUse.RateLimit.Mode, inUse.RateLimit.CanaryPercent, inUse.RateLimit.MaxKeys = "dry_run", 7, 8
 	inUse.RateLimit.ErrorCode = "slow_down"
+	inUse.Overload = config.Overload{Mode: "off", Target: 1, MaxInFlight: 2}
 	inUse.Listen = "192.0.2.1:1"
 	next := withLive(started, inUse)
 	check.Equal(t, "not taken over", config.Differences(next, inUse), []string{"listen", "rate_limit.max_keys"})
