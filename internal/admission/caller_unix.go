@@ -11,7 +11,7 @@ import (
 func hungUp(rc syscall.RawConn) (gone bool) {
 	err := rc.Control(func(fd uintptr) {
 		var next [1]byte
-		n, _, err := syscall.Recvfrom(int(fd), next[:], syscall.MSG_PEEK|syscall.MSG_DONTWAIT) //nolint:gosec // G115: a file descriptor
+		n, _, err := syscall.Recvfrom(int(fd), next[:], syscall.MSG_PEEK|syscall.MSG_DONTWAIT)
 		gone = err == nil && n == 0 || errors.Is(err, syscall.ECONNRESET)
 	})
 	return gone || err != nil

@@ -11,6 +11,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"oauth-server/internal/check"
 	"oauth-server/internal/ratelimit"
 )
 
@@ -147,7 +148,7 @@ func TestCallersWhoHaveGone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close()
+	t.Cleanup(func() { check.OK(t, l.Close()) })
 	client, err := new(net.Dialer).DialContext(t.Context(), "tcp", l.Addr().String())
 	if err != nil {
 		t.Fatal(err)
@@ -156,7 +157,7 @@ func TestCallersWhoHaveGone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer server.Close()
+	t.Cleanup(func() { check.OK(t, server.Close()) })
 	ctx := WithConn(t.Context(), server)
 	if callerGone(ctx) {
 		t.Error("a caller who is there is taken to have gone")

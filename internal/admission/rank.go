@@ -27,7 +27,7 @@ func rankOf(c ratelimit.Criticality, class Class, standing int) Rank {
 
 // criticality is the criticality that the rank belongs to.
 func (r Rank) criticality() ratelimit.Criticality {
-	return ratelimit.Sheddable + ratelimit.Criticality(r/perCriticality)
+	return ratelimit.Sheddable + ratelimit.Criticality(r/perCriticality) //nolint:gosec // G115: below 4
 }
 
 // From this share of its limit on, a client is near its limit.

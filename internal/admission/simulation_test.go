@@ -121,7 +121,7 @@ func (p *processor) answer(a arrival, start time.Duration) time.Duration {
 
 func newProcessor(refusal time.Duration, streams ...*stream) *processor {
 	return &processor{
-		gate: New(DefaultSettings(), nil), dice: rand.New(rand.NewPCG(1, 2)), began: time.Now(), //nolint:gosec // G404: repeatable
+		gate: New(DefaultSettings(), nil), dice: rand.New(rand.NewPCG(1, 2)), began: time.Now(),
 		refusal: refusal, patience: time.Second, streams: streams, probe: -1,
 	}
 }

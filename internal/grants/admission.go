@@ -17,9 +17,12 @@ type Gate interface {
 // open is the gate where there is none.
 type open struct{}
 
+// Admit implements [Gate].
 func (open) Admit(context.Context, *admission.Request) (admission.Rank, error) {
 	return admission.Ranks - 1, nil
 }
+
+// Leave implements [Gate].
 func (open) Leave() {}
 
 var classOfGrant = map[clientcfg.Grant]admission.Class{
