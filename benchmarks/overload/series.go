@@ -92,7 +92,8 @@ func machineName() string {
 	}
 	release, _ := os.ReadFile("/proc/sys/kernel/osrelease")
 	version, _, _ := strings.Cut(strings.TrimSpace(string(release)), "-")
-	return fmt.Sprintf("%d × %s, Linux %s, %s", runtime.NumCPU(), model, version, runtime.Version())
+	processors := strings.Count(string(text), "model name\t: ") // also those that this process may not use
+	return fmt.Sprintf("%d × %s, Linux %s, %s", processors, model, version, runtime.Version())
 }
 
 // measurement is one under way.
