@@ -1,6 +1,7 @@
 package overload
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -224,5 +225,34 @@ func TestText(t *testing.T) {
 		if !strings.Contains(text, want) {
 			t.Errorf("the text lacks %q:\n%s", want, text)
 		}
+	}
+}
+
+// TestBest: an attempt that was not disturbed ends it; else the least disturbed one counts.
+func TestBest(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		others []float64
+		want   int
+		asked  int
+	}{
+		"the first is quiet":  {[]float64{0.01, 0, 0}, 0, 1},
+		"the second is quiet": {[]float64{0.3, 0.04, 0}, 1, 2},
+		"none is":             {[]float64{0.3, 0.1, 0.2}, 1, 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			asked := 0
+			got, err := best(3, func() (int, float64, error) {
+				asked++
+				return asked - 1, tc.others[asked-1], nil
+			})
+			if got != tc.want || asked != tc.asked || err != nil {
+				t.Errorf("%d after %d attempts, %v, want %d after %d", got, asked, err, tc.want, tc.asked)
+			}
+		})
+	}
+	if _, err := best(3, func() (int, float64, error) { return 0, 0, errors.New("no server") }); err == nil {
+		t.Error("the error is lost")
 	}
 }

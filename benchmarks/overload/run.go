@@ -74,6 +74,16 @@ func (w *world) send(l load) (*sent, error) {
 	return s, err
 }
 
+// stalled returns the share of a time in which the generator did not run.
+func (s *sent) stalled(from, to time.Duration) (share float64) {
+	for _, g := range s.Gaps {
+		if g.From >= from && g.From < to {
+			share += (g.To - g.From).Seconds() / (to - from).Seconds()
+		}
+	}
+	return share
+}
+
 // hashed returns how many passwords were hashed in that place: server or process.
 func (s *sent) hashed(place string) float64 {
 	name := fmt.Sprintf("oauth_password_hashes_total{place=%q}", place)
@@ -105,13 +115,13 @@ func busy() (sum time.Duration, err error) {
 	return sum, nil
 }
 
-// cost measures what a request of a class takes, alone and without a pause.
-func (w *world) cost(c Class, lasts time.Duration) (Cost, error) {
+// cost measures what a request of a class takes, alone and without a pause. others is the share that other programs had.
+func (w *world) cost(c Class, lasts time.Duration) (_ Cost, others float64, err error) {
 	w.settle()
 	const atOnce = 4 // of one processor: some wait, and hashes are never waited for
 	s, err := w.send(load{mix: only(c), phases: []openloop.Phase{{For: lasts}}, closed: atOnce, seed: 1})
 	if err != nil {
-		return Cost{}, fmt.Errorf("cost of %s: %w", c, err)
+		return Cost{}, 0, fmt.Errorf("cost of %s: %w", c, err)
 	}
 	for _, r := range s.Records {
 		if c == Denied && r.Status == Greedy.wanted() {
@@ -121,15 +131,15 @@ func (w *world) cost(c Class, lasts time.Duration) (Cost, error) {
 			continue // another program has the processor
 		}
 		if r.Status != c.wanted() && r.Status != openloop.HungUp { // those under way at the end
-			return Cost{}, fmt.Errorf("cost of %s: an answer is %d", c, r.Status)
+			return Cost{}, 0, fmt.Errorf("cost of %s: an answer is %d", c, r.Status)
 		}
 	}
 	if len(s.Records) == 0 {
-		return Cost{}, fmt.Errorf("cost of %s: no answers", c)
+		return Cost{}, 0, fmt.Errorf("cost of %s: no answers", c)
 	}
 	used := between(s.usage, s.Began, s.Began.Add(lasts))
 	micros := 1e6 / (float64(len(s.Records)) / lasts.Seconds())
-	return Cost{Class: c.String(), Server: used.server * micros, Hashing: used.children * micros, N: len(s.Records)}, nil
+	return Cost{Class: c.String(), Server: used.server * micros, Hashing: used.children * micros, N: len(s.Records)}, used.others + s.stalled(0, lasts), nil
 }
 
 // refusedCost measures what the server takes for a request that it refuses: sign-ins without a pause, of which nearly all are. All
@@ -153,13 +163,14 @@ func (w *world) refusedCost(control string, lasts time.Duration) (c Cost, ok boo
 	return c, refused > len(s.Records)*9/10, nil
 }
 
-// capacity returns how many requests of a mix are answered in a second while some are always under way.
-func (w *world) capacity(m Mix, lasts time.Duration) (float64, error) {
+// capacity returns how many requests of a mix are answered in a second while some are always under way. others is as
+// for costs.
+func (w *world) capacity(m Mix, lasts time.Duration) (rate, others float64, err error) {
 	w.settle()
 	const atOnce = 16
 	s, err := w.send(load{mix: m, phases: []openloop.Phase{{For: lasts}}, closed: atOnce, seed: 2})
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
 	n := 0
 	for _, r := range s.Records {
@@ -167,10 +178,11 @@ func (w *world) capacity(m Mix, lasts time.Duration) (float64, error) {
 		case r.Status == openloop.HungUp: // under way at the end
 		case r.Status == 503 && Class(r.Class) == SignIn: // it would wait too long for its turn
 		case r.Status != Class(r.Class).wanted():
-			return 0, fmt.Errorf("capacity: %s is answered by %d", Class(r.Class), r.Status)
+			return 0, 0, fmt.Errorf("capacity: %s is answered by %d", Class(r.Class), r.Status)
 		case r.Done < lasts:
 			n++
 		}
 	}
-	return float64(n) / lasts.Seconds(), nil
+	used := between(s.usage, s.Began, s.Began.Add(lasts))
+	return float64(n) / lasts.Seconds(), used.others + s.stalled(0, lasts), nil
 }

@@ -92,7 +92,8 @@ func machineName() string {
 	}
 	release, _ := os.ReadFile("/proc/sys/kernel/osrelease")
 	version, _, _ := strings.Cut(strings.TrimSpace(string(release)), "-")
-	return fmt.Sprintf("%d × %s, Linux %s, %s", runtime.NumCPU(), model, version, runtime.Version())
+	processors := strings.Count(string(text), "model name\t: ") // also those that this process may not use
+	return fmt.Sprintf("%d × %s, Linux %s, %s", processors, model, version, runtime.Version())
 }
 
 // measurement is one under way.
@@ -118,12 +119,12 @@ func (m *measurement) basics() error {
 		r.Capacity, r.TokenCapacity = m.Capacities[0], m.Capacities[1]
 		return nil
 	}
-	seconds := (m.Costs + 2*m.Capacity).Seconds()
-	if err := w.serve(m.off(), int(6000*seconds), m.Families); err != nil {
+	seconds := (m.Costs + 2*m.Capacity).Seconds() * float64(m.Attempts)
+	if err := w.serve(m.off(), int(5000*seconds), m.Families); err != nil {
 		return err
 	}
 	for _, c := range []Class{Refresh, Code, Client, SignIn, WrongPassword, WrongSecret, Denied} {
-		cost, err := w.cost(c, m.Costs)
+		cost, err := best(m.Attempts, func() (Cost, float64, error) { return w.cost(c, m.Costs) })
 		if err != nil {
 			return err
 		}
@@ -131,10 +132,13 @@ func (m *measurement) basics() error {
 		r.Costs = append(r.Costs, cost)
 	}
 	var err error
-	if r.Capacity, err = w.capacity(everything, m.Capacity); err != nil {
+	of := func(mix Mix) func() (float64, float64, error) {
+		return func() (float64, float64, error) { return w.capacity(mix, m.Capacity) }
+	}
+	if r.Capacity, err = best(m.Attempts, of(everything)); err != nil {
 		return err
 	}
-	if r.TokenCapacity, err = w.capacity(tokensOnly, m.Capacity); err != nil {
+	if r.TokenCapacity, err = best(m.Attempts, of(tokensOnly)); err != nil {
 		return err
 	}
 	if m.maxTokens > 0 {
@@ -207,30 +211,49 @@ func (m *measurement) under(control string) error {
 // disturbed is the share of the time that others may have of either processor.
 const disturbed = 0.05
 
-// row measures a load, and what follows it. If others used the processors meanwhile, it is measured again, and the attempt counts in
-// which they used least.
-func (m *measurement) row(r Row, after time.Duration) error {
-	var best Row
-	var bestSent *sent
-	for range m.Attempts {
-		row, s, err := m.attempt(r, after)
+// best measures something, and again while others use the processors meanwhile: the second result is which share of them they had. It
+// returns what was measured when that was least.
+func best[T any](attempts int, measure func() (T, float64, error)) (found T, err error) {
+	least := math.Inf(1)
+	for range attempts {
+		v, others, err := measure()
 		if err != nil {
-			return fmt.Errorf("%s at %.1f times the capacity: %w", r.Series, r.Load, err)
+			return found, err
 		}
-		m.Logf("%s", row.line())
-		if bestSent == nil || row.Others+row.Stalled < best.Others+best.Stalled {
-			best, bestSent = row, s
+		if others < least {
+			found, least = v, others
 		}
-		if best.Others < disturbed && best.Stalled < disturbed {
+		if least < disturbed {
 			break
 		}
 	}
-	m.report.Rows = append(m.report.Rows, best)
-	if best.Series == MixSeries && best.Load == slices.Min(m.Loads) {
-		m.half = best.Tokens
+	return found, nil
+}
+
+// measured is a row, and all that came of its load.
+type measured struct {
+	Row
+	sent *sent
+}
+
+// row measures a load, and what follows it.
+func (m *measurement) row(r Row, after time.Duration) error {
+	found, err := best(m.Attempts, func() (measured, float64, error) {
+		row, s, err := m.attempt(r, after)
+		if err == nil {
+			m.Logf("%s", row.line())
+		}
+		return measured{row, s}, row.Others + row.Stalled, err
+	})
+	if err != nil {
+		return fmt.Errorf("%s at %.1f times the capacity: %w", r.Series, r.Load, err)
+	}
+	m.report.Rows = append(m.report.Rows, found.Row)
+	if r.Series == MixSeries && r.Load == slices.Min(m.Loads) {
+		m.half = found.Tokens
 	}
 	if after > 0 {
-		m.recover(&best, bestSent, after)
+		m.recover(&found.Row, found.sent, after)
 	}
 	return nil
 }
@@ -286,11 +309,7 @@ func (m *measurement) fill(r *Row, s *sent) {
 		r.MemoryBefore, r.MemoryAfter = s.usage[0].memory, s.usage[n-1].memory
 	}
 	r.MemoryPeak = peak(s.usage, s.Began, s.Began.Add(time.Hour))
-	for _, g := range s.Gaps {
-		if g.From >= from && g.From < to {
-			r.Stalled += (g.To - g.From).Seconds() / r.Seconds
-		}
-	}
+	r.Stalled = s.stalled(from, to)
 	r.Connections = s.Opened
 }
 
