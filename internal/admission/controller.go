@@ -55,5 +55,5 @@ func (c *controller) follow(rate float64, overloaded bool) {
 // targetFactor is by how much longer requests may wait before those of a criticality are refused. What is most
 // critical is refused only where nothing else is left to refuse: a short burst must not cost a person a sign-in.
 var targetFactor = [...]float64{
-	ratelimit.Sheddable: 1, ratelimit.SheddablePlus: 1.5, ratelimit.Critical: 2.5, ratelimit.CriticalPlus: 5,
+	ratelimit.Sheddable: 1, ratelimit.SheddablePlus: 1.5, ratelimit.Critical: 2, ratelimit.CriticalPlus: 3,
 }

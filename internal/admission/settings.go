@@ -20,7 +20,7 @@ type Settings struct {
 
 // DefaultSettings are those where nothing is configured.
 func DefaultSettings() Settings {
-	return Settings{Mode: ratelimit.Enforce, Target: 10 * time.Millisecond, MaxInFlight: 10_000}
+	return Settings{Mode: ratelimit.Enforce, Target: 5 * time.Millisecond, MaxInFlight: 10_000}
 }
 
 // What the settings can be. A wait below a millisecond is that of an idle machine; after a second, callers give up.

@@ -163,9 +163,9 @@ func TestOverloadedProcessor(t *testing.T) {
 	}{
 		{load: 0.5, refresh: 1, credentials: 1, introspection: 1, most: 1, wait: 5 * time.Millisecond},
 		{load: 0.9, refresh: 1, credentials: 1, introspection: 0.99, most: 1, wait: 12 * time.Millisecond},
-		{load: 1.2, refresh: 0.999, credentials: 0.6, most: 0.2, wait: 80 * time.Millisecond},
-		{load: 1.5, refresh: 0.999, credentials: 0.1, most: 0.01, wait: 80 * time.Millisecond},
-		{load: 2, refresh: 0.55, most: 0.01, wait: 160 * time.Millisecond},
+		{load: 1.2, refresh: 0.999, credentials: 0.6, most: 0.2, wait: 70 * time.Millisecond},
+		{load: 1.5, refresh: 0.998, credentials: 0.08, most: 0.01, wait: 60 * time.Millisecond},
+		{load: 2, refresh: 0.55, most: 0.01, wait: 80 * time.Millisecond},
 	} {
 		t.Run(fmt.Sprint(tt.load), func(t *testing.T) {
 			refresh, credentials, introspection := mix(tt.load)
@@ -181,7 +181,7 @@ func TestOverloadedProcessor(t *testing.T) {
 			if got := introspection.success(); got > tt.most {
 				t.Errorf("%.4f of the least critical requests succeed, want at most %.4f", got, tt.most)
 			}
-			if busy := p.busy.Seconds() / 20; tt.load > 1 && busy < 0.99 {
+			if busy := p.busy.Seconds() / 20; tt.load > 1 && busy < 0.98 {
 				t.Errorf("the processor is used %.3f of the time", busy)
 			}
 		})
@@ -225,7 +225,7 @@ func TestBursts(t *testing.T) {
 	hash := &stream{class: Password, perSecond: 5, cost: 37 * time.Millisecond}
 	p := newProcessor(100*time.Microsecond, refresh, credentials, introspection, hash)
 	p.run(0, 30*time.Second)
-	if refresh.shed > 0 || credentials.shed > credentials.sent/20 {
+	if refresh.shed > 0 || credentials.shed > credentials.sent/15 {
 		t.Errorf("refused: %d refreshes of %d, %d of %d client_credentials", refresh.shed, refresh.sent, credentials.shed, credentials.sent)
 	}
 }
