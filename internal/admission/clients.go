@@ -7,19 +7,24 @@ import (
 	"time"
 )
 
-// clients knows what each client sent lately, and how near its limit it was. It is for clients that are registered,
-// so their number is bounded; those that are silent are forgotten.
+// clients knows what each client sent lately, and how near its limit it was; of clients that everyone can send requests
+// as, what was sent from each source. Those that are silent are forgotten.
 type clients struct {
-	of     sync.Map // client ID -> *client
+	of     sync.Map // name -> *client
 	active atomic.Int64
+	others client // all for which there is no room
 	sent   window // by all of them
 }
+
+// mostClients bounds the memory: a hundred bytes each.
+const mostClients = 1 << 16
 
 // client is what is known of one client. Its fields are changed without a lock, so figures may be off by those of a
 // request at the turn of a period.
 type client struct {
 	sent  window
 	usage atomic.Uint64 // float64: mean share of the limit that its decisions had used, the latest weighing most
+	asked atomic.Bool   // there was a decision in this period
 }
 
 // window counts over a minute that slides: the current period, and what of the one before is still in the window.
@@ -37,17 +42,20 @@ func (w *window) estimate(elapsed float64) float64 {
 	return float64(w.now.Load()) + (1-elapsed)*float64(w.before.Load())
 }
 
-// count counts a request of the client.
-func (t *clients) count(id string) *client {
-	c := t.find(id)
-	c.sent.now.Add(1)
-	t.sent.now.Add(1)
-	return c
+// sender is what a request counts for.
+func (r *Request) sender() string {
+	if r.Source == "" {
+		return r.ClientID
+	}
+	return r.ClientID + "\x00" + r.Source
 }
 
 func (t *clients) find(id string) *client {
 	if c, ok := t.of.Load(id); ok {
 		return c.(*client)
+	}
+	if t.active.Load() >= mostClients {
+		return &t.others
 	}
 	c, known := t.of.LoadOrStore(id, new(client))
 	if !known {
@@ -62,23 +70,37 @@ const usageWeight = 1.0 / 16
 // used takes the share of its limit that the client has used, by a decision of the limiter.
 func (t *clients) used(id string, usage float64) {
 	c := t.find(id)
+	c.asked.Store(true)
 	before := math.Float64frombits(c.usage.Load())
 	c.usage.Store(math.Float64bits(before + usageWeight*(min(usage, 1)-before))) // a decision lost in a race changes little
 }
 
-// standing is that of a request of the client.
-func (t *clients) standing(c *client, elapsed float64) int {
+// standing counts a request, and returns its standing.
+func (t *clients) standing(r *Request, elapsed float64) int {
+	c := t.find(r.sender())
+	c.sent.now.Add(1)
+	t.sent.now.Add(1)
 	average := t.sent.estimate(elapsed) / float64(max(1, t.active.Load()))
-	return standing(math.Float64frombits(c.usage.Load()), c.sent.estimate(elapsed)/max(1, average))
+	share := c.sent.estimate(elapsed) / max(1, average)
+	if r.Source != "" {
+		c = t.find(r.ClientID) // whose limits they are
+	}
+	return standing(math.Float64frombits(c.usage.Load()), share)
 }
 
-// turn begins a period. Clients that sent nothing in the last one are forgotten.
+// turn begins a period. Clients that sent nothing in the last one are forgotten. Of those of which the limiter has
+// decided nothing, as all their requests were refused here, the usage fades.
 func (t *clients) turn() {
 	t.sent.turn()
+	t.others.sent.turn()
 	t.of.Range(func(id, v any) bool {
-		if c := v.(*client); c.sent.turn() {
+		c := v.(*client)
+		asked := c.asked.Swap(false)
+		if c.sent.turn() && !asked {
 			t.of.Delete(id)
 			t.active.Add(-1)
+		} else if !asked {
+			c.usage.Store(math.Float64bits(math.Float64frombits(c.usage.Load()) / 2))
 		}
 		return true
 	})

@@ -29,15 +29,20 @@ const (
 	established = 0.1
 )
 
-// step takes the wait after the time dt, the target and the rate of requests. It returns the share to refuse, up to most.
+// step takes the wait after the time dt, the target and the rate of requests. It returns the share to refuse, which
+// does not rise above most.
 func (c *controller) step(wait, target, dt time.Duration, rate, most float64) float64 {
 	relative := float64(wait)/float64(target) - 1
 	before := float64(c.last)/float64(target) - 1
+	refused := c.refused
 	c.last = wait
 	c.follow(rate, relative > 0 && c.refused > established)
 	gain := max(leastGain, 1-c.refused)
 	change := errorGain*dt.Seconds()*min(relative, mostError) + changeGain*(min(relative, mostError)-min(before, mostError))
-	c.refused = max(0, min(most, c.refused+gain*change))
+	c.refused = max(0, min(1, c.refused+gain*change))
+	if c.refused > refused {
+		c.refused = max(refused, min(c.refused, most))
+	}
 	return c.refused
 }
 

@@ -21,6 +21,9 @@ const (
 	rateMemory = 300 * time.Millisecond // of the rate of all together
 )
 
+// wholly is the share of a rank from which on all of it is taken, so that no rounding reaches into the next one.
+const wholly = 0.9999
+
 // fold adds what has arrived in the time dt.
 func (d *demand) fold(dt time.Duration) {
 	keep := math.Exp(-dt.Seconds() / memory.Seconds())
@@ -44,31 +47,61 @@ func (d *demand) level(share float64) level {
 	if share <= 0 || total < 1 {
 		return 0
 	}
+	end := 0 // of the ranks that are refused whole
 	for i, n := range d.recent {
-		if left < n {
+		switch {
+		case n == 0:
+		case left < n*wholly:
 			return levelOf(i, left/n)
+		default:
+			left -= n
+			end = i + 1
 		}
-		left -= n
+		if left < n*(1-wholly) {
+			return levelOf(end, 0)
+		}
 	}
 	return levelOf(Ranks, 0)
 }
 
-// refused is the share of the requests of a criticality that the level refuses; 0 if there are none.
-func (d *demand) refused(l level, c ratelimit.Criticality) float64 {
-	var all, refused float64
+// few is how many requests of the last second are none.
+const few = 0.05
+
+// refusable is the share of requests that may be refused at a wait: those of criticalities whose own target is below.
+func (d *demand) refusable(wait, target time.Duration) float64 {
+	var all, below float64
 	for i, n := range d.recent {
-		if Rank(i).criticality() != c {
-			continue
-		}
 		all += n
-		if below := (float64(l) - float64(i)*levelUnit) / levelUnit; below > 0 {
-			refused += n * min(1, below)
+		if float64(wait) > targetFactor[Rank(i).criticality()]*float64(target) { //nolint:gosec // G115: below Ranks
+			below += n
 		}
 	}
-	if all < 1 {
-		return 0
+	return below / max(all, few)
+}
+
+// lowest is the lowest criticality of which there are requests.
+func (d *demand) lowest() ratelimit.Criticality {
+	for i, n := range d.recent {
+		if n > few {
+			return Rank(i).criticality() //nolint:gosec // G115: below Ranks
+		}
 	}
-	return refused / all
+	return ratelimit.Sheddable
+}
+
+// ofHighest is the share of the requests of the highest criticality that the level refuses; 0 if there are no requests.
+func (d *demand) ofHighest(l level) float64 {
+	var all, refused float64
+	for i := Ranks - 1; i >= 0; i-- {
+		if all > few && i%perCriticality == perCriticality-1 {
+			break // the next lower criticality
+		}
+		all += d.recent[i]
+		if below := float64(l)/levelUnit - float64(i); below > 0 {
+			refused += d.recent[i] * min(1, below)
+		}
+	}
+	return refused / max(all, few)
 }
 
 // level is a rank in its upper bits: all requests of lower ranks are refused, and of the rank itself the share in

@@ -13,6 +13,7 @@ import (
 // Request is what a [Gate] decides about.
 type Request struct {
 	ClientID    string // empty if it is not known
+	Source      string // where it comes from, of a client that everyone can send requests as
 	Class       Class
 	Criticality ratelimit.Criticality // set by the policy of the client, or unset
 	Trusted     bool
@@ -26,6 +27,7 @@ type Observer func(ctx context.Context, r *Request, o Outcome)
 type Gate struct {
 	settings atomic.Pointer[Settings]
 	observe  Observer
+	started  time.Time // what times count from, so that no wall clock matters
 	demand   demand
 	clients  clients
 
@@ -34,12 +36,16 @@ type Gate struct {
 	waits              standingWait
 	began              time.Time // of the period of clients
 	overload, helpless episode
+	mode               ratelimit.Mode // at the last beat
+	busy               func(time.Duration) bool
 
 	refused  atomic.Uint64 // float64: share of requests
 	level    atomic.Uint32 // what is refused, or in dry-run would be
 	elapsed  atomic.Uint64 // float64: share of the period of clients that is over
-	since    atomic.Int64  // when the overload began, Unix nanoseconds; 0: there is none
+	since    atomic.Int64  // when the overload began, by uptime; 0: there is none
 	useless  atomic.Int64  // the same, of the most critical requests
+	crowded  atomic.Uint32 // highest rank + 1 for which there was no room since the last beat; 0: there was
+	upTo     atomic.Uint32 // criticality of which some are refused
 	wait     atomic.Int64
 	inFlight atomic.Int64
 	results  [Classes][Outcomes]atomic.Uint64
@@ -47,7 +53,8 @@ type Gate struct {
 
 // New makes a gate, which admits everything until Run is called. observe may be nil.
 func New(s Settings, observe Observer) *Gate {
-	g := &Gate{observe: observe, began: time.Now()}
+	now := time.Now()
+	g := &Gate{observe: observe, started: now, began: now, busy: new(processorUse).busy}
 	g.settings.Store(&s)
 	return g
 }
@@ -66,12 +73,16 @@ func (g *Gate) Admit(ctx context.Context, r *Request) (Rank, error) {
 	rank := g.rank(r)
 	g.demand.arrived[rank].Add(1)
 	inFlight := g.inFlight.Add(1)
-	l := level(g.level.Load())
-	if l > 0 && callerGone(ctx) {
+	l, enforced := level(g.level.Load()), s.Mode == ratelimit.Enforce
+	if l > 0 && enforced && callerGone(ctx) {
 		return 0, g.refuse(ctx, r, Abandoned)
 	}
-	if l.refuses(rank, rand.Uint32()%levelUnit) || inFlight > room(s.MaxInFlight, rank) { //nolint:gosec // G404: spreads load
-		if s.Mode == ratelimit.Enforce {
+	full := inFlight > room(s.MaxInFlight, rank)
+	if full {
+		g.noRoom(rank)
+	}
+	if full || l.refuses(rank, rand.Uint32()%levelUnit) { //nolint:gosec // G404: spreads load
+		if enforced {
 			return 0, g.refuse(ctx, r, Shed)
 		}
 		g.count(ctx, r, WouldShed)
@@ -90,7 +101,7 @@ func (g *Gate) Used(clientID string, usage float64) { g.clients.used(clientID, u
 func (g *Gate) rank(r *Request) Rank {
 	at := unknown
 	if r.ClientID != "" {
-		at = g.clients.standing(g.clients.count(r.ClientID), math.Float64frombits(g.elapsed.Load()))
+		at = g.clients.standing(r, math.Float64frombits(g.elapsed.Load()))
 	}
 	return rankOf(r.Class.criticality(r.Criticality, r.Trusted), r.Class, at)
 }
@@ -102,14 +113,22 @@ func room(most int, r Rank) int64 {
 	return int64(most * tenths / 10)
 }
 
+// noRoom notes that a request of the rank had no room.
+func (g *Gate) noRoom(r Rank) {
+	for {
+		before := g.crowded.Load()
+		if uint32(r) < before || g.crowded.CompareAndSwap(before, uint32(r)+1) {
+			return
+		}
+	}
+}
+
+func (g *Gate) uptime() time.Duration { return time.Since(g.started) }
+
 func (g *Gate) refuse(ctx context.Context, r *Request, o Outcome) error {
 	g.inFlight.Add(-1)
 	g.count(ctx, r, o)
-	var lasted time.Duration
-	if since := g.since.Load(); since != 0 {
-		lasted = time.Duration(time.Now().UnixNano() - since)
-	}
-	return &ShedError{RetryAfter: RetryAfter(lasted), Short: Processor}
+	return &ShedError{RetryAfter: RetryAfter(g.lasted(&g.since)), Short: Processor}
 }
 
 func (g *Gate) count(ctx context.Context, r *Request, o Outcome) {

@@ -6,6 +6,7 @@ import (
 	"net"
 	"runtime"
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 
@@ -169,14 +170,10 @@ func TestCallersWhoHaveGone(t *testing.T) {
 		t.Error("a caller who has sent more is taken to have gone")
 	}
 	var seen []Outcome
-	g := full(ratelimit.DryRun, &seen)
+	g := full(ratelimit.Enforce, &seen)
 	g.level.Store(1)
 	if _, err := g.Admit(ctx, &Request{Class: Refresh}); err != nil || seen != nil {
 		t.Errorf("admit a caller who is there: %v, observed %v", err, seen)
-	}
-	read := make([]byte, 4)
-	if _, err := server.Read(read); err != nil {
-		t.Fatal(err)
 	}
 	if err := client.Close(); err != nil {
 		t.Fatal(err)
@@ -191,6 +188,10 @@ func TestCallersWhoHaveGone(t *testing.T) {
 	g.level.Store(0)
 	if _, err := g.Admit(ctx, &Request{Class: Refresh}); err != nil {
 		t.Errorf("without an overload nobody is asked: %v", err)
+	}
+	dry := full(ratelimit.DryRun, &seen)
+	if _, err := dry.Admit(ctx, &Request{Class: Refresh}); err != nil {
+		t.Errorf("in dry-run: %v", err)
 	}
 }
 
@@ -239,8 +240,8 @@ func TestRunEnds(t *testing.T) {
 
 func TestRetryAfterGrows(t *testing.T) {
 	for lasted, want := range map[time.Duration][2]time.Duration{
-		0: {time.Second, 2 * time.Second}, 20 * time.Second: {5 * time.Second, 10 * time.Second},
-		time.Hour: {15 * time.Second, 30 * time.Second},
+		0: {time.Second, 3 * time.Second}, 20 * time.Second: {5 * time.Second, 15 * time.Second},
+		time.Hour: {10 * time.Second, 30 * time.Second},
 	} {
 		seen := map[time.Duration]bool{}
 		for range 200 {
@@ -258,29 +259,199 @@ func TestRetryAfterGrows(t *testing.T) {
 
 func TestEpisode(t *testing.T) {
 	var e episode
-	at := func(s int) time.Time { return time.Unix(int64(s), 0) }
+	at := func(s int) time.Duration { return time.Duration(s) * time.Second }
 	for i, tt := range []struct {
 		at    int
 		holds bool
 		want  int
 	}{{1, false, 0}, {2, true, 2}, {3, false, 2}, {6, true, 2}, {10, false, 2}, {11, false, 0}, {12, true, 12}} {
-		if got := e.follow(at(tt.at), tt.holds, 5*time.Second); got != int64(tt.want)*int64(time.Second) {
-			t.Errorf("step %d: began at %v, want %d s", i, time.Duration(got), tt.want)
+		if got := e.follow(at(tt.at), tt.holds, 5*time.Second); got != at(tt.want) {
+			t.Errorf("step %d: began at %v, want %d s", i, got, tt.want)
 		}
 	}
 }
 
-// TestClientsAreForgotten keeps the table to those that are active.
+// TestClientsAreForgotten keeps the table to those that are active, and to its room.
 func TestClientsAreForgotten(t *testing.T) {
 	var c clients
-	c.count("once")
+	once, often := &Request{ClientID: "once"}, &Request{ClientID: "often"}
+	c.standing(once, 0)
 	c.used("once", 1)
-	c.count("often")
+	c.standing(often, 0)
 	c.turn()
-	c.count("often")
+	c.standing(often, 0)
 	c.turn()
 	if _, ok := c.of.Load("once"); ok || c.active.Load() != 1 {
 		t.Errorf("%d clients are known, the silent one among them: %v", c.active.Load(), ok)
+	}
+	for i := range mostClients + 10 {
+		c.standing(&Request{ClientID: "app", Source: strconv.Itoa(i)}, 0)
+	}
+	if n := c.active.Load(); n != mostClients {
+		t.Errorf("%d clients are kept, want %d", n, mostClients)
+	}
+}
+
+// TestUsageFades: a client all of whose requests are refused here is not near its limit for ever.
+func TestUsageFades(t *testing.T) {
+	var c clients
+	r := &Request{ClientID: "shop"}
+	for range 100 {
+		c.used("shop", 1)
+	}
+	c.turn() // with decisions
+	if got := c.standing(r, 0); got >= 4 {
+		t.Errorf("near its limit: standing %d", got)
+	}
+	c.turn()
+	if got := c.standing(r, 0); got < 4 {
+		t.Errorf("a period without a decision later: standing %d", got)
+	}
+}
+
+// TestStandingBySource: of a client that everyone can send requests as, who sends most is refused first.
+func TestStandingBySource(t *testing.T) {
+	var c clients
+	for range 1000 {
+		c.standing(&Request{ClientID: "app", Source: "flood"}, 0)
+	}
+	flood, other := c.standing(&Request{ClientID: "app", Source: "flood"}, 0), c.standing(&Request{ClientID: "app", Source: "home"}, 0)
+	if flood >= other {
+		t.Errorf("standing %d of the flood, %d of another source", flood, other)
+	}
+}
+
+// beats runs the control at a constant wait, with so many requests of a class a beat.
+func (g *Gate) beats(n int, wait time.Duration, arriving map[Class]int) {
+	for range n {
+		for class, count := range arriving {
+			for range count {
+				if _, err := g.Admit(context.Background(), &Request{ClientID: "c", Class: class}); err == nil {
+					g.Leave()
+				}
+			}
+		}
+		g.beat(time.Now(), beat, wait)
+	}
+}
+
+func always(time.Duration) bool { return true }
+
+// TestRefreshesAlone are not refused before the wait for them is reached, whatever else there is not to refuse.
+func TestRefreshesAlone(t *testing.T) {
+	g := New(DefaultSettings(), nil)
+	g.busy = always
+	refreshes := map[Class]int{Refresh: 20}
+	g.beats(400, 14*time.Millisecond, refreshes)
+	if st := g.Stats(); st.Refused > 0 || st.UpTo != ratelimit.CriticalityUnset {
+		t.Errorf("below their target: %+v", st)
+	}
+	g.beats(400, 30*time.Millisecond, refreshes)
+	if st := g.Stats(); st.Refused < 0.5 || st.UpTo != ratelimit.CriticalPlus {
+		t.Errorf("above it for ten seconds: %+v", st)
+	}
+}
+
+// TestUseless: when nearly all of the highest criticality that there is is refused, there is no use in more requests.
+func TestUseless(t *testing.T) {
+	for class, wait := range map[Class]time.Duration{Refresh: time.Second, ClientCredentials: time.Second} {
+		g := New(DefaultSettings(), nil)
+		g.busy = always
+		g.beats(1000, wait, map[Class]int{class: 2, Introspection: 2})
+		if st := g.Stats(); st.Useless == 0 || st.Overloaded == 0 {
+			t.Errorf("%v: %+v", class, st)
+		}
+		g.beats(1000, 0, map[Class]int{class: 2})
+		if st := g.Stats(); st.UpTo != ratelimit.CriticalityUnset || st.Refused != 0 {
+			t.Errorf("%v, after the overload: %+v", class, st)
+		}
+	}
+	g := New(DefaultSettings(), nil)
+	g.busy = always
+	g.beats(100, 12*time.Millisecond, map[Class]int{Refresh: 2, Introspection: 20})
+	if st := g.Stats(); st.Useless > 0 || st.UpTo != ratelimit.Sheddable {
+		t.Errorf("while refreshes are answered: %+v", st)
+	}
+}
+
+// TestOthersUseTheProcessor: a wait that is not for the work of this process refuses nothing.
+func TestOthersUseTheProcessor(t *testing.T) {
+	g := New(DefaultSettings(), nil)
+	g.busy = func(time.Duration) bool { return false }
+	g.beats(1000, time.Second, map[Class]int{ClientCredentials: 1})
+	if st := g.Stats(); st.Refused > 0 || st.Wait != time.Second {
+		t.Errorf("%+v", st)
+	}
+}
+
+func TestProcessorUse(t *testing.T) {
+	var u processorUse
+	used := time.Duration(0)
+	run := func(beats int, processors float64) float64 {
+		var mean float64
+		for range beats {
+			used += time.Duration(processors * float64(beat))
+			mean = u.take(used, beat)
+		}
+		return mean
+	}
+	if got := run(80, 1.5); got < 1.49 || got > 1.5 {
+		t.Errorf("one and a half processors for two seconds: %.3f", got)
+	}
+	if got := run(1, 0); got < 1.3 {
+		t.Errorf("after one idle beat: %.3f", got)
+	}
+	if got := run(80, 0.1); got > 0.11 {
+		t.Errorf("a tenth for two seconds: %.3f", got)
+	}
+}
+
+// TestProcessorTime grows with work.
+func TestProcessorTime(t *testing.T) {
+	before, known := processorTime()
+	if !known {
+		t.Skip("not known on this system") // not on Linux, where CI runs
+	}
+	for now := before; now == before; now, _ = processorTime() {
+	}
+}
+
+// TestNoRoomIsAnOverload: operators see it, and the time to try again grows.
+func TestNoRoomIsAnOverload(t *testing.T) {
+	s := DefaultSettings()
+	s.MaxInFlight = 10
+	g := New(s, nil)
+	for range 7 {
+		if _, err := g.Admit(t.Context(), &Request{Class: Introspection}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := g.Admit(t.Context(), &Request{Class: Introspection}); err == nil {
+		t.Fatal("there is room for an eighth")
+	}
+	g.beat(time.Now(), beat, 0)
+	if st := g.Stats(); st.UpTo != ratelimit.Sheddable || st.Overloaded == 0 {
+		t.Errorf("%+v", st)
+	}
+	if l := g.level.Load(); l != 0 {
+		t.Errorf("what has room is refused, too: level %d", l)
+	}
+}
+
+// TestModesForgetEachOther: what dry-run would have refused is not refused when the mode becomes enforce.
+func TestModesForgetEachOther(t *testing.T) {
+	s := DefaultSettings()
+	s.Mode = ratelimit.DryRun
+	g := New(s, nil)
+	g.busy = always
+	g.beats(1000, time.Second, map[Class]int{ClientCredentials: 2})
+	if st := g.Stats(); st.Refused < 0.4 || st.Refused > mostInDryRun {
+		t.Errorf("in dry-run: %+v", st)
+	}
+	g.Set(DefaultSettings())
+	g.beats(1, 0, nil)
+	if st := g.Stats(); st.Refused > 0 || st.Overloaded > 0 {
+		t.Errorf("after the change: %+v", st)
 	}
 }
 

@@ -27,12 +27,12 @@ func (g *Gate) Run(ctx context.Context) error {
 		return err
 	}
 	defer p.close()
+	defer g.level.Store(0) // what is not measured any more must not be refused for ever
 	beats := time.NewTicker(beat)
 	defer beats.Stop()
 	for last := time.Now(); ; {
 		select {
 		case <-ctx.Done():
-			g.level.Store(0)
 			return nil
 		case <-beats.C:
 		}
@@ -58,51 +58,61 @@ func (g *Gate) beat(now time.Time, dt, measured time.Duration) {
 		g.began = now
 	}
 	g.elapsed.Store(math.Float64bits(now.Sub(g.began).Seconds() / period.Seconds()))
-	if s.Mode == ratelimit.Off {
-		g.control = controller{last: wait}
-		g.refused.Store(0)
-		g.set(now, 0)
-		return
+	if s.Mode != g.mode { // what was learned in the other mode is of no use
+		g.mode, g.control, g.overload, g.helpless = s.Mode, controller{last: wait}, episode{}, episode{}
 	}
-	most := 1.0
-	if s.Mode == ratelimit.DryRun {
-		most = mostInDryRun
+	share := 0.0
+	if s.Mode != ratelimit.Off {
+		share = g.share(s, wait, dt)
 	}
-	at := g.demand.level(g.control.refused).upTo()
-	target := time.Duration(targetFactor[max(at, ratelimit.Sheddable)] * float64(s.Target))
-	share := g.control.step(wait, target, dt, g.demand.rate, most)
 	g.refused.Store(math.Float64bits(share))
 	g.set(now, g.demand.level(share))
+}
+
+// share returns the share of requests to refuse at a wait.
+func (g *Gate) share(s *Settings, wait, dt time.Duration) float64 {
+	if !g.busy(dt) {
+		wait = 0 // it is not the work of this process that the others wait for: refusing would not help
+	}
+	most := g.demand.refusable(wait, s.Target)
+	if s.Mode == ratelimit.DryRun {
+		most = min(most, mostInDryRun)
+	}
+	at := max(g.demand.level(g.control.refused).upTo(), g.demand.lowest())
+	target := time.Duration(targetFactor[at] * float64(s.Target))
+	return g.control.step(wait, target, dt, g.demand.rate, most)
 }
 
 // set sets what is refused, and since when.
 func (g *Gate) set(now time.Time, l level) {
 	g.level.Store(uint32(l))
-	g.since.Store(g.overload.follow(now, l > 0, forgetAfter))
-	g.useless.Store(g.helpless.follow(now, g.demand.refused(l, ratelimit.CriticalPlus) > nearlyAll, 0))
+	shown := l
+	if r := g.crowded.Swap(0); r > 0 {
+		shown = max(l, levelOf(int(r), 0))
+	}
+	g.upTo.Store(uint32(shown.upTo())) //nolint:gosec // G115: a few values
+	at := now.Sub(g.started)
+	g.since.Store(int64(g.overload.follow(at, shown > 0, forgetAfter)))
+	g.useless.Store(int64(g.helpless.follow(at, g.demand.ofHighest(l) > nearlyAll, time.Second)))
 }
 
 // nearlyAll is the share of the most critical requests from which on refusing does no good any more.
 const nearlyAll = 0.9
 
 // episode is the time for which a condition has held. It ends once the condition has not held for a while.
-type episode struct{ began, held time.Time }
+type episode struct{ began, held time.Duration } // by uptime; 0: there is none
 
-// follow takes whether the condition holds now. It returns when the episode began in Unix nanoseconds, 0 if there
-// is none.
-func (e *episode) follow(now time.Time, holds bool, forget time.Duration) int64 {
+// follow takes whether the condition holds now. It returns when the episode began, 0 if there is none.
+func (e *episode) follow(now time.Duration, holds bool, forget time.Duration) time.Duration {
 	switch {
-	case holds && e.began.IsZero():
-		e.began, e.held = now, now
+	case holds && e.began == 0:
+		e.began, e.held = max(1, now), now
 	case holds:
 		e.held = now
-	case now.Sub(e.held) >= forget:
+	case now-e.held >= forget:
 		*e = episode{}
 	}
-	if e.began.IsZero() {
-		return 0
-	}
-	return e.began.UnixNano()
+	return e.began
 }
 
 // standingWait is the shortest of the last waits: what is left when bursts have passed (as in CoDel, RFC 8289
@@ -120,10 +130,10 @@ func (w *standingWait) add(d time.Duration) time.Duration {
 
 // Stats returns the state of the gate.
 func (g *Gate) Stats() Stats {
-	now, l := time.Now(), level(g.level.Load())
 	st := Stats{
 		Mode: g.settings.Load().Mode, Wait: time.Duration(g.wait.Load()), Refused: math.Float64frombits(g.refused.Load()),
-		UpTo: l.upTo(), Overloaded: sinceNanos(now, &g.since), Useless: sinceNanos(now, &g.useless), InFlight: int(g.inFlight.Load()),
+		UpTo:       ratelimit.Criticality(g.upTo.Load()), //nolint:gosec // G115: set from one
+		Overloaded: g.lasted(&g.since), Useless: g.lasted(&g.useless), InFlight: int(g.inFlight.Load()),
 	}
 	for c := range g.results {
 		for o := range g.results[c] {
@@ -133,9 +143,10 @@ func (g *Gate) Stats() Stats {
 	return st
 }
 
-func sinceNanos(now time.Time, at *atomic.Int64) time.Duration {
-	if n := at.Load(); n != 0 {
-		return max(1, now.Sub(time.Unix(0, n)))
+// lasted is for how long what began then has lasted; 0 if nothing has.
+func (g *Gate) lasted(began *atomic.Int64) time.Duration {
+	if at := began.Load(); at != 0 {
+		return max(1, g.uptime()-time.Duration(at))
 	}
 	return 0
 }

@@ -36,10 +36,10 @@ const (
 )
 
 // RetryAfter returns when a refused caller is asked to come again, in whole seconds: a quarter of the time for which
-// the overload has lasted, and up to twice that by chance, so that those refused together do not return
+// the overload has lasted, and up to three times that by chance, so that those refused together do not return
 // together. It is at least a second and at most half a minute.
 func RetryAfter(overloaded time.Duration) time.Duration {
-	base := min(max(overloaded/4, shortestRetry), longestRetry/2)
-	wait := base + time.Duration(rand.Int64N(int64(base)+1)) //nolint:gosec // G404: spreads load, protects nothing
+	base := min(max(overloaded/4, shortestRetry), longestRetry/3)
+	wait := base + time.Duration(rand.Int64N(2*int64(base)+1)) //nolint:gosec // G404: spreads load, protects nothing
 	return wait.Round(time.Second)
 }

@@ -2,9 +2,13 @@ package grants
 
 import (
 	"context"
+	"net/netip"
+	"slices"
 
 	"oauth-server/internal/admission"
 	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/network"
+	"oauth-server/internal/ratelimit"
 )
 
 // Gate refuses requests while the server is overloaded. [admission.Gate] is one.
@@ -30,13 +34,39 @@ var classOfGrant = map[clientcfg.Grant]admission.Class{
 	clientcfg.ClientCredentials: admission.ClientCredentials, clientcfg.Password: admission.Password,
 }
 
+// refusedAnyway reports whether a token request is refused without any work that costs: it lacks what it needs, what it
+// presents was not issued by this server, or too much of that has come from there. Such requests need no gate, and must
+// not pass for what the gate admits last: a public client proves nothing.
+func (s *Service) refusedAnyway(client *clientcfg.Client, grant clientcfg.Grant, req *TokenRequest) bool {
+	known := true
+	switch grant {
+	case clientcfg.ClientCredentials:
+		return false
+	case clientcfg.Password:
+		return req.Username == "" || req.Password == ""
+	case clientcfg.AuthorizationCode:
+		known = isSecret(req.Code)
+	case clientcfg.RefreshToken:
+		if _, known = s.unseal(req.RefreshToken); !known {
+			known = isSecret(req.RefreshToken) // of an earlier release
+		}
+	}
+	return !known || s.invalidGrants.wait(s.opts.Clock(), grantKeys(client, req.Remote)) > 0
+}
+
 // enter asks the gate about a request of a client, before any work that costs. The context that it returns carries
 // the rank, for calls of the store. The caller calls LeaveGate if there is no error. Errors: *[Error].
-func (s *Service) enter(ctx context.Context, client *clientcfg.Client, class admission.Class) (context.Context, error) {
+func (s *Service) enter(ctx context.Context, client *clientcfg.Client, class admission.Class, remote netip.Addr) (context.Context, error) {
 	r := admission.Request{ClientID: client.ID, Class: class}
+	if client.Public { // everyone can send requests as one
+		r.Source = network.Source(remote)
+	}
 	if s.opts.Policies != nil {
 		effective := s.opts.Policies().For(client.ID)
 		r.Criticality, r.Trusted = effective.Criticality, effective.Trusted
+	}
+	if r.Criticality == ratelimit.CriticalityUnset && slices.Contains(client.Audience, clientcfg.AdminAudience) {
+		r.Criticality = ratelimit.CriticalPlus // operators have to see what happens
 	}
 	return s.EnterGate(ctx, &r)
 }

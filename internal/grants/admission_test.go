@@ -2,6 +2,9 @@ package grants_test
 
 import (
 	"context"
+	"errors"
+	"net/netip"
+	"strings"
 	"testing"
 	"time"
 
@@ -10,7 +13,9 @@ import (
 	"oauth-server/internal/admission"
 	"oauth-server/internal/check"
 	"oauth-server/internal/grants"
+	"oauth-server/internal/network"
 	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/secret"
 )
 
 // doorkeeper is a gate that notes whom it was asked about, and refuses them while it is shut.
@@ -73,6 +78,95 @@ func TestOverloadedGrants(t *testing.T) {
 	w.mustToken("shop", requests[1])
 	w.mustToken("shop", clientCredentials)
 	check.Equal(t, "requests inside in the end", gate.inside, 0)
+}
+
+// TestNothingStaysInside, whatever becomes of a request that was admitted.
+func TestNothingStaysInside(t *testing.T) {
+	w, gate, _ := overloadedWorld(t)
+	tokens := w.tokens("shop")
+	query := grants.TokenQuery{Credentials: w.credentials("shop"), Token: tokens.AccessToken}
+	for name, send := range map[string]func() error{
+		"introspection": func() error { _, err := w.service.Introspect(t.Context(), query); return err },
+		"sign-in": func() error {
+			_, _, err := w.service.SignIn(t.Context(), grants.SignIn{Username: "alice", Password: password})
+			return err
+		},
+		"wrong sign-in": func() error {
+			if _, _, err := w.service.SignIn(t.Context(), grants.SignIn{Username: "alice", Password: "wrong"}); err == nil {
+				return errors.New("a wrong password is accepted")
+			}
+			return nil
+		},
+		"client_credentials": func() error { _, err := w.token("shop", clientCredentials); return err },
+	} {
+		asked := len(gate.asked)
+		check.OK(t, send(), name)
+		check.Equal(t, name+": asked", len(gate.asked)-asked, 1)
+		check.Equal(t, name+": inside", gate.inside, 0)
+	}
+	check.OK(t, w.service.Revoke(t.Context(), query))
+	check.Equal(t, "revocation: inside", gate.inside, 0)
+}
+
+// TestGarbageIsNotCritical: what this server has not issued is refused without the gate, whoever sends it. Of a client that
+// proves nothing the gate learns where the request comes from.
+func TestGarbageIsNotCritical(t *testing.T) {
+	w, gate, _ := overloadedWorld(t)
+	gate.shut = true
+	for name, req := range map[string]grants.TokenRequest{
+		"garbage": refreshing("garbage"), "none": refreshing(""), "another MAC": refreshing(strings.Repeat("A", 59)),
+		"no code": {GrantType: "authorization_code"}, "garbage for a code": {GrantType: "authorization_code", Code: "garbage"},
+		"no password": {GrantType: "password", Username: "alice"},
+	} {
+		for _, client := range []string{"shop", "app"} {
+			if client == "app" && req.GrantType == "password" {
+				continue // it may not
+			}
+			_, err := w.token(client, req)
+			if code := as[*grants.Error](t, err).Code; code != grants.InvalidGrant && code != grants.InvalidRequest {
+				t.Errorf("%s of %s: %v", name, client, err)
+			}
+		}
+	}
+	check.Equal(t, "asked", len(gate.asked), 0)
+	remote := netip.MustParseAddr("192.0.2.7")
+	_, err := w.token("app", grants.TokenRequest{GrantType: "authorization_code", Code: secret.New(), Remote: remote})
+	check.Equal(t, "a code that may be one", as[*grants.Error](t, err).RetryAfter, 7*time.Second)
+	check.Equal(t, "asked about", gate.asked, []admission.Request{{ClientID: "app", Class: admission.Code, Source: network.Source(remote)}})
+}
+
+// TestTooMuchGarbageIsNotCritical: an address that has sent too much of it is answered without the gate.
+func TestTooMuchGarbageIsNotCritical(t *testing.T) {
+	w, gate, _ := overloadedWorld(t)
+	w.reopen(func(o *grants.Options) {
+		o.InvalidGrants.PerAddress, o.InvalidGrants.PerName = ratelimit.NewLimit("a", 1, time.Minute), ratelimit.NewLimit("b", 1, time.Minute)
+	})
+	req := refreshing(secret.New())
+	req.Remote = netip.MustParseAddr("192.0.2.7")
+	for range 2 {
+		if _, err := w.token("app", req); err == nil {
+			t.Fatal("garbage is accepted")
+		}
+	}
+	gate.shut, gate.asked = true, nil
+	_, err := w.token("app", req)
+	as[*grants.LimitedError](t, err)
+	check.Equal(t, "asked", len(gate.asked), 0)
+}
+
+// TestOverloadSpendsNoQueries: a refused introspection does not count against the limit of the client.
+func TestOverloadSpendsNoQueries(t *testing.T) {
+	w, gate, _ := overloadedWorld(t)
+	w.reopen(func(o *grants.Options) { o.Introspections = ratelimit.NewLimit("few", 1, time.Minute) })
+	query := grants.TokenQuery{Credentials: w.credentials("shop"), Token: "x"}
+	gate.shut = true
+	for range 3 {
+		_, err := w.service.Introspect(t.Context(), query)
+		check.Equal(t, "refused", as[*grants.Error](t, err).RetryAfter, 7*time.Second)
+	}
+	gate.shut = false
+	_, err := w.service.Introspect(t.Context(), query)
+	check.OK(t, err)
 }
 
 // TestGateIsAskedAboutProvenClients, with what their policy says, and about no others.

@@ -35,17 +35,17 @@ func (s *Service) Introspect(ctx context.Context, q TokenQuery) (Introspection, 
 	if client.Public {
 		return Introspection{}, fail(InvalidClient, "A public client cannot introspect tokens.")
 	}
-	if err := s.meteredQuery(s.introspections, client, q.Remote); err != nil {
-		return Introspection{}, err
-	}
 	if q.Token == "" {
 		return Introspection{}, fail(InvalidRequest, "The parameter token is missing.")
 	}
-	ctx, err = s.enter(ctx, client, admission.Introspection)
+	ctx, err = s.enter(ctx, client, admission.Introspection, q.Remote)
 	if err != nil {
 		return Introspection{}, err
 	}
 	defer s.LeaveGate()
+	if err := s.meteredQuery(s.introspections, client, q.Remote); err != nil {
+		return Introspection{}, err
+	}
 	if looksSigned(q.Token) {
 		return s.introspectAccessToken(ctx, client, q.Token)
 	}

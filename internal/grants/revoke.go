@@ -70,17 +70,17 @@ func (s *Service) Revoke(ctx context.Context, q TokenQuery) error {
 	if err != nil {
 		return err
 	}
-	if err := s.meteredQuery(s.revocations, client, q.Remote); err != nil {
-		return err
-	}
 	if q.Token == "" {
 		return fail(InvalidRequest, "The parameter token is missing.")
 	}
-	ctx, err = s.enter(ctx, client, admission.Revocation)
+	ctx, err = s.enter(ctx, client, admission.Revocation, q.Remote)
 	if err != nil {
 		return err
 	}
 	defer s.LeaveGate()
+	if err := s.meteredQuery(s.revocations, client, q.Remote); err != nil {
+		return err
+	}
 	if looksSigned(q.Token) {
 		return s.revokeAccessToken(ctx, client.ID, q.Token)
 	}

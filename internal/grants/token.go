@@ -23,11 +23,12 @@ func (s *Service) Token(ctx context.Context, req TokenRequest) (TokenResponse, e
 	if err != nil {
 		return TokenResponse{}, err
 	}
-	ctx, err = s.enter(ctx, client, classOfGrant[grant])
-	if err != nil {
-		return TokenResponse{}, err
+	if !s.refusedAnyway(client, grant, &req) {
+		if ctx, err = s.enter(ctx, client, classOfGrant[grant], req.Remote); err != nil {
+			return TokenResponse{}, err
+		}
+		defer s.LeaveGate()
 	}
-	defer s.LeaveGate()
 	x, err := s.look(ctx, client, grant, req)
 	if err != nil {
 		return TokenResponse{}, err

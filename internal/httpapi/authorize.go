@@ -27,6 +27,10 @@ func (s *Server) authorize(c *call) error {
 	if c.Request().Method == http.MethodHead {
 		prompt.Silent, prompt.Consent = false, true // HEAD must issue no code
 	}
+	if err := s.enter(c); err != nil { // not before it is known whether the client wants a page
+		return s.silently(c, prompt, err)
+	}
+	defer s.leave()
 	session, err := s.session(c)
 	if err != nil && !errors.Is(err, errSignedOut) {
 		return s.silently(c, prompt, err)
@@ -62,8 +66,12 @@ func (s *Server) silently(c *call, p *grants.Prompt, err error) error {
 	if !p.Silent {
 		return err
 	}
-	s.log.LogAttrs(c.ctx(), slog.LevelError, "silent authorization failed", slog.String("client_id", c.clientID), slog.Any("error", err))
-	return s.redirectError(c, p.RedirectURI, p.State, &grants.Error{Code: grants.TemporarilyUnavailable, Description: "The server cannot answer this at the moment. Try again."})
+	if shedBy(err) == "" { // of those there are many, and the access log has them
+		s.log.LogAttrs(c.ctx(), slog.LevelError, "silent authorization failed", slog.String("client_id", c.clientID), slog.Any("error", err))
+	}
+	return s.redirectError(c, p.RedirectURI, p.State, &grants.Error{
+		Code: grants.TemporarilyUnavailable, Description: "The server cannot answer this at the moment. Try again.", Cause: err,
+	})
 }
 
 // authorizeByPost is POST /authorize, which RFC 6749 3.1 allows. It redirects to the same address
@@ -216,7 +224,9 @@ func (s *Server) approve(c *call, a *answered) error {
 	case errors.As(err, &limited):
 		return limited
 	}
-	s.log.LogAttrs(c.ctx(), slog.LevelError, "approval failed", slog.String("client_id", c.clientID), slog.Any("error", err))
+	if shedBy(err) == "" {
+		s.log.LogAttrs(c.ctx(), slog.LevelError, "approval failed", slog.String("client_id", c.clientID), slog.Any("error", err))
+	}
 	known := &grants.Error{Code: grants.ServerError, Description: "The authorization could not be recorded."}
 	errors.As(err, &known)
 	return s.redirectError(c, p.RedirectURI, p.State, known)

@@ -113,16 +113,29 @@ func (s *Server) routeOf(c *call) string {
 // page has the handler called only for requests that the server has time for. Those of pages are refused first while
 // it is overloaded.
 func (s *Server) page(next handler) handler {
-	if s.o.Gate == nil {
-		return next
-	}
 	return func(c *call) error {
-		ctx, err := s.o.Gate.EnterGate(c.ctx(), &admission.Request{Class: admission.Page})
-		if err != nil {
+		if err := s.enter(c); err != nil {
 			return err
 		}
-		defer s.o.Gate.LeaveGate()
-		c.SetRequest(c.Request().WithContext(ctx))
+		defer s.leave()
 		return next(c)
+	}
+}
+
+// enter asks the gate about a page. Without an error, leave ends the work on it.
+func (s *Server) enter(c *call) error {
+	if s.o.Gate == nil {
+		return nil
+	}
+	ctx, err := s.o.Gate.EnterGate(c.ctx(), &admission.Request{Class: admission.Page})
+	if err == nil {
+		c.SetRequest(c.Request().WithContext(ctx))
+	}
+	return err
+}
+
+func (s *Server) leave() {
+	if s.o.Gate != nil {
+		s.o.Gate.LeaveGate()
 	}
 }

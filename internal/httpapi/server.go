@@ -93,8 +93,8 @@ func (s *Server) routeUnder(base string) {
 	s.machineRoute(s.get, base+"/.well-known/oauth-authorization-server", s.serveMetadata, true)
 	s.machineRoute(s.get, base+"/.well-known/jwks.json", s.serveJWKS, true)
 
-	s.get(base+"/", s.index)
-	s.get(base+"/authorize", s.page(s.authorize))
+	s.get(base+"/", s.page(s.index))
+	s.get(base+"/authorize", s.authorize)
 	s.post(base+"/authorize", s.page(s.authorizeByPost))
 	s.get(base+"/sign-in", s.signInForm)
 	s.post(base+"/sign-in", s.sameOrigin(s.signIn))

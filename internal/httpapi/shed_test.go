@@ -19,7 +19,7 @@ import (
 // shed is the error for a request that was refused because the server is overloaded.
 func shed(short admission.Resource) *grants.Error {
 	return &grants.Error{
-		Code: grants.TemporarilyUnavailable, Description: "The server is overloaded at the moment; retry after 2 seconds.",
+		Code: grants.TemporarilyUnavailable, Description: "The server is overloaded; retry after 2 seconds.",
 		Cause: &admission.ShedError{RetryAfter: 2 * time.Second, Short: short}, RetryAfter: 2 * time.Second,
 	}
 }

@@ -1,8 +1,0 @@
-//go:build !unix
-
-package admission
-
-import "syscall"
-
-// hungUp is not known here: requests of callers that have gone are answered.
-func hungUp(syscall.RawConn) bool { return false }

@@ -1,0 +1,26 @@
+package admission
+
+import (
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// hungUp reports whether the peer has closed the connection, whatever it has sent before that is still unread. One that
+// has closed its side only counts as gone, as for net/http.
+func hungUp(rc syscall.RawConn) (gone bool) {
+	err := rc.Control(func(fd uintptr) {
+		fds := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLRDHUP}} //nolint:gosec // G115: a file descriptor
+		_, err := unix.Poll(fds, 0)
+		gone = err == nil && fds[0].Revents != 0
+	})
+	return gone || err != nil
+}
+
+// processorTime returns the processor time of this process, without its children.
+func processorTime() (used time.Duration, known bool) {
+	var u unix.Rusage
+	err := unix.Getrusage(unix.RUSAGE_SELF, &u)
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano()), err == nil
+}
