@@ -72,7 +72,7 @@ func (d *demand) refusable(wait, target time.Duration) float64 {
 	var all, below float64
 	for i, n := range d.recent {
 		all += n
-		if float64(wait) > targetFactor[Rank(i).criticality()]*float64(target) { //nolint:gosec // G115: below Ranks
+		if float64(wait) > targetFactor[Rank(i).criticality()]*float64(target) {
 			below += n
 		}
 	}
@@ -83,7 +83,7 @@ func (d *demand) refusable(wait, target time.Duration) float64 {
 func (d *demand) lowest() ratelimit.Criticality {
 	for i, n := range d.recent {
 		if n > few {
-			return Rank(i).criticality() //nolint:gosec // G115: below Ranks
+			return Rank(i).criticality()
 		}
 	}
 	return ratelimit.Sheddable

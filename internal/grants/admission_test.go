@@ -150,7 +150,7 @@ func TestTooMuchGarbageIsNotCritical(t *testing.T) {
 	}
 	gate.shut, gate.asked = true, nil
 	_, err := w.token("app", req)
-	as[*grants.LimitedError](t, err)
+	check.Equal(t, "limit", as[*grants.LimitedError](t, err).QuotaExceeded, false)
 	check.Equal(t, "asked", len(gate.asked), 0)
 }
 

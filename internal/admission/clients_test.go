@@ -1,0 +1,56 @@
+package admission
+
+import (
+	"strconv"
+	"testing"
+)
+
+// TestClientsAreForgotten keeps the table to those that are active, and to its room.
+func TestClientsAreForgotten(t *testing.T) {
+	var c clients
+	once, often := &Request{ClientID: "once"}, &Request{ClientID: "often"}
+	c.standing(once, 0)
+	c.used("once", 1)
+	c.standing(often, 0)
+	c.turn()
+	c.standing(often, 0)
+	c.turn()
+	if _, ok := c.of.Load("once"); ok || c.active.Load() != 1 {
+		t.Errorf("%d clients are known, the silent one among them: %v", c.active.Load(), ok)
+	}
+	for i := range mostClients + 10 {
+		c.standing(&Request{ClientID: "app", Source: strconv.Itoa(i)}, 0)
+	}
+	if n := c.active.Load(); n != mostClients {
+		t.Errorf("%d clients are kept, want %d", n, mostClients)
+	}
+}
+
+// TestUsageFades: a client all of whose requests are refused here is not near its limit for ever.
+func TestUsageFades(t *testing.T) {
+	var c clients
+	r := &Request{ClientID: "shop"}
+	for range 100 {
+		c.used("shop", 1)
+	}
+	c.turn() // with decisions
+	if got := c.standing(r, 0); got >= 4 {
+		t.Errorf("near its limit: standing %d", got)
+	}
+	c.turn()
+	if got := c.standing(r, 0); got < 4 {
+		t.Errorf("a period without a decision later: standing %d", got)
+	}
+}
+
+// TestStandingBySource: of a client that everyone can send requests as, who sends most is refused first.
+func TestStandingBySource(t *testing.T) {
+	var c clients
+	for range 1000 {
+		c.standing(&Request{ClientID: "app", Source: "flood"}, 0)
+	}
+	flood, other := c.standing(&Request{ClientID: "app", Source: "flood"}, 0), c.standing(&Request{ClientID: "app", Source: "home"}, 0)
+	if flood >= other {
+		t.Errorf("standing %d of the flood, %d of another source", flood, other)
+	}
+}

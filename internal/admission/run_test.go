@@ -1,0 +1,143 @@
+package admission
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"oauth-server/internal/ratelimit"
+)
+
+// beats runs the control at a constant wait, with so many requests of a class a beat.
+func (g *Gate) beats(n int, wait time.Duration, arriving map[Class]int) {
+	for range n {
+		for class, count := range arriving {
+			for range count {
+				if _, err := g.Admit(context.Background(), &Request{ClientID: "c", Class: class}); err == nil {
+					g.Leave()
+				}
+			}
+		}
+		g.beat(time.Now(), beat, wait)
+	}
+}
+
+func always(time.Duration) bool { return true }
+
+// TestRefreshesAlone are not refused before the wait for them is reached, whatever else there is not to refuse.
+func TestRefreshesAlone(t *testing.T) {
+	g := New(DefaultSettings(), nil)
+	g.busy = always
+	refreshes := map[Class]int{Refresh: 20}
+	g.beats(400, 14*time.Millisecond, refreshes)
+	if st := g.Stats(); st.Refused > 0 || st.UpTo != ratelimit.CriticalityUnset {
+		t.Errorf("below their target: %+v", st)
+	}
+	g.beats(400, 30*time.Millisecond, refreshes)
+	if st := g.Stats(); st.Refused < 0.5 || st.UpTo != ratelimit.CriticalPlus {
+		t.Errorf("above it for ten seconds: %+v", st)
+	}
+}
+
+// TestUseless: when nearly all of the highest criticality that there is is refused, there is no use in more requests.
+func TestUseless(t *testing.T) {
+	for class, wait := range map[Class]time.Duration{Refresh: time.Second, ClientCredentials: time.Second} {
+		g := New(DefaultSettings(), nil)
+		g.busy = always
+		g.beats(1000, wait, map[Class]int{class: 2, Introspection: 2})
+		if st := g.Stats(); st.Useless == 0 || st.Overloaded == 0 {
+			t.Errorf("%v: %+v", class, st)
+		}
+		g.beats(1000, 0, map[Class]int{class: 2})
+		if st := g.Stats(); st.UpTo != ratelimit.CriticalityUnset || st.Refused != 0 {
+			t.Errorf("%v, after the overload: %+v", class, st)
+		}
+	}
+	g := New(DefaultSettings(), nil)
+	g.busy = always
+	g.beats(100, 12*time.Millisecond, map[Class]int{Refresh: 2, Introspection: 20})
+	if st := g.Stats(); st.Useless > 0 || st.UpTo != ratelimit.Sheddable {
+		t.Errorf("while refreshes are answered: %+v", st)
+	}
+}
+
+// TestOthersUseTheProcessor: a wait that is not for the work of this process refuses nothing.
+func TestOthersUseTheProcessor(t *testing.T) {
+	g := New(DefaultSettings(), nil)
+	g.busy = func(time.Duration) bool { return false }
+	g.beats(1000, time.Second, map[Class]int{ClientCredentials: 1})
+	if st := g.Stats(); st.Refused > 0 || st.Wait != time.Second {
+		t.Errorf("%+v", st)
+	}
+}
+
+func TestProcessorUse(t *testing.T) {
+	var u processorUse
+	used := time.Duration(0)
+	run := func(beats int, processors float64) float64 {
+		var mean float64
+		for range beats {
+			used += time.Duration(processors * float64(beat))
+			mean = u.take(used, beat)
+		}
+		return mean
+	}
+	if got := run(80, 1.5); got < 1.49 || got > 1.5 {
+		t.Errorf("one and a half processors for two seconds: %.3f", got)
+	}
+	if got := run(1, 0); got < 1.3 {
+		t.Errorf("after one idle beat: %.3f", got)
+	}
+	if got := run(80, 0.1); got > 0.11 {
+		t.Errorf("a tenth for two seconds: %.3f", got)
+	}
+}
+
+// TestProcessorTime grows with work.
+func TestProcessorTime(t *testing.T) {
+	before, known := processorTime()
+	if !known {
+		t.Skip("not known on this system") // not on Linux, where CI runs
+	}
+	for now := before; now == before; now, _ = processorTime() {
+	}
+}
+
+// TestNoRoomIsAnOverload: operators see it, and the time to try again grows.
+func TestNoRoomIsAnOverload(t *testing.T) {
+	s := DefaultSettings()
+	s.MaxInFlight = 10
+	g := New(s, nil)
+	for range 7 {
+		if _, err := g.Admit(t.Context(), &Request{Class: Introspection}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := g.Admit(t.Context(), &Request{Class: Introspection}); err == nil {
+		t.Fatal("there is room for an eighth")
+	}
+	g.beat(time.Now(), beat, 0)
+	if st := g.Stats(); st.UpTo != ratelimit.Sheddable || st.Overloaded == 0 {
+		t.Errorf("%+v", st)
+	}
+	if l := g.level.Load(); l != 0 {
+		t.Errorf("what has room is refused, too: level %d", l)
+	}
+}
+
+// TestModesForgetEachOther: what dry-run would have refused is not refused when the mode becomes enforce.
+func TestModesForgetEachOther(t *testing.T) {
+	s := DefaultSettings()
+	s.Mode = ratelimit.DryRun
+	g := New(s, nil)
+	g.busy = always
+	g.beats(1000, time.Second, map[Class]int{ClientCredentials: 2})
+	if st := g.Stats(); st.Refused < 0.4 || st.Refused > mostInDryRun {
+		t.Errorf("in dry-run: %+v", st)
+	}
+	g.Set(DefaultSettings())
+	g.beats(1, 0, nil)
+	if st := g.Stats(); st.Refused > 0 || st.Overloaded > 0 {
+		t.Errorf("after the change: %+v", st)
+	}
+}
