@@ -11,8 +11,7 @@
 //
 // A pass is for one call, not for a request: it is never held while a password waits or is hashed, and who holds one
 // never waits for a second, so nothing can deadlock. Calls of requests that have been let in before are first, and
-// are not refused for their age as soon as others, because their work would be lost. As they have to wait once a call
-// at most, no more than twice the limit of requests are under way.
+// are not refused for their age as soon as others, because their work would be lost.
 //
 // The limit follows the measured latency, between a minimum and a hard maximum: the baseline that latency is compared
 // with follows a lasting change, so without the maximum a store that stays slow would get ever more calls at once.
