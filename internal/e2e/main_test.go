@@ -41,15 +41,8 @@ var (
 
 func TestMain(m *testing.M) { os.Exit(run(m)) }
 
-// patientTarget keeps servers from refusing requests because the tests overload the machine. What is tested of an overload
-// does not depend on waits.
-const patientTarget = "1s"
-
 func run(m *testing.M) int {
 	dir, err := os.MkdirTemp("", "e2e-*")
-	if err == nil {
-		err = os.Setenv("OAUTH_OVERLOAD_TARGET", patientTarget)
-	}
 	if err == nil {
 		defer func() { _ = os.RemoveAll(dir) }()
 		err = prepare(context.Background(), dir)

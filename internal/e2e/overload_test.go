@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"golang.org/x/oauth2"
+
 	"oauth-server/internal/check"
 	"oauth-server/internal/testworld"
 )
@@ -74,7 +76,7 @@ func TestCrowdedServer(t *testing.T) {
 		t.Errorf("Retry-After: %d", after)
 	}
 	requireOAuthError(t, s.post("/introspect", "shop", url.Values{"token": {"x"}}), http.StatusServiceUnavailable, "temporarily_unavailable")
-	page := s.get("/authorize?client_id=web&response_type=code")
+	page := s.get(strings.TrimPrefix(s.config("web").AuthCodeURL("x", oauth2.S256ChallengeOption(oauth2.GenerateVerifier())), s.Issuer))
 	page.requireStatus(t, http.StatusServiceUnavailable)
 	if !strings.Contains(page.body, "<html") || page.header.Get("Retry-After") == "" {
 		t.Errorf("a person sees %v %s", page.header, page.body)

@@ -27,7 +27,8 @@ type dependent struct {
 	tokens []string
 }
 
-const dependentConfig = unlimited + "passwords: { sign_ins_per_minute: 1000000 }\ntokens: { refresh_grace: 10m }\n"
+const dependentConfig = unlimited + "passwords: { sign_ins_per_minute: 1000000 }\ntokens: { refresh_grace: 10m }\n" +
+	"overload: { target: 1s }\n" // so that only the lane before the store refuses
 
 // newDependent starts a server that has so many connections to its database, and n refresh tokens.
 func newDependent(tb testing.TB, config, connections string, n int) *dependent {
