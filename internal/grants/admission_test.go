@@ -108,7 +108,7 @@ func TestNothingStaysInside(t *testing.T) {
 	check.Equal(t, "revocation: inside", gate.inside, 0)
 }
 
-// TestGarbageIsNotCritical: what this server has not issued is refused without the gate, whoever sends it. Of a client that
+// TestGarbageIsNotCritical: what this server has not issued is refused without the gate, for every client. Of a client that
 // proves nothing the gate learns where the request comes from.
 func TestGarbageIsNotCritical(t *testing.T) {
 	w, gate, _ := overloadedWorld(t)

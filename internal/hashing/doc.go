@@ -33,6 +33,6 @@
 // hash itself. The next call starts another child; after failures in a row, only after a pause.
 //
 // Where it is the server itself that keeps the processors busy, the error is [secret.ErrStarved], and the caller
-// computes nothing: an overloaded server would take even longer for everything else. The child goes on, and until it
+// computes nothing: an overloaded server would take even longer for everything else. The child finishes its task, and until it
 // has a result, all tasks are refused at once.
 package hashing
