@@ -8,7 +8,6 @@ import (
 	"os"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"oauth-server/internal/proctime"
@@ -45,11 +44,4 @@ func Whole(pid int) Reader {
 		s, also := strconv.ParseInt(fields[system], 10, 64)
 		return time.Duration(u+s) * 10 * time.Millisecond, errors.Join(err, also)
 	}
-}
-
-// Self returns the processor time of this process.
-func Self() (time.Duration, error) {
-	var u syscall.Rusage
-	err := syscall.Getrusage(syscall.RUSAGE_SELF, &u)
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano()), err
 }
