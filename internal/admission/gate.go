@@ -74,7 +74,7 @@ func (g *Gate) Admit(ctx context.Context, r *Request) (Rank, error) {
 	g.demand.arrived[rank].Add(1)
 	inFlight := g.inFlight.Add(1)
 	l, enforced := level(g.level.Load()), s.Mode == ratelimit.Enforce
-	if l > 0 && enforced && callerGone(ctx) {
+	if l > 0 && enforced && CallerGone(ctx) {
 		return 0, g.refuse(ctx, r, Abandoned)
 	}
 	full := inFlight > room(s.MaxInFlight, rank)
