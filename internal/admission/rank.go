@@ -53,8 +53,8 @@ func WithRank(ctx context.Context, r Rank) context.Context {
 	return context.WithValue(ctx, rankKey{}, r)
 }
 
-// Ranked returns the rank of the request, and whether there is one.
-func Ranked(ctx context.Context) (Rank, bool) {
-	r, ok := ctx.Value(rankKey{}).(Rank)
-	return r, ok
+// RankFrom returns the rank that the context carries: the lowest if none was set.
+func RankFrom(ctx context.Context) Rank {
+	r, _ := ctx.Value(rankKey{}).(Rank)
+	return r
 }

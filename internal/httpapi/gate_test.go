@@ -38,8 +38,7 @@ type gated struct {
 }
 
 func (g *gated) Session(ctx context.Context, cookie string) (grants.Session, error) {
-	rank, _ := admission.Ranked(ctx)
-	g.looked, g.within = true, g.gate.inside == 1 && rank == 7
+	g.looked, g.within = true, g.gate.inside == 1 && admission.RankFrom(ctx) == 7
 	if g.panicking {
 		panic("boom")
 	}

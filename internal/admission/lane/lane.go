@@ -81,15 +81,14 @@ type Pass struct {
 	ghost  *waiter // in dry-run: of a call that would have waited
 }
 
-// Enter returns when a call may go on. Without a rank in ctx, that is at once: work of the server's own is neither
-// queued nor refused. Errors: *[admission.ShedError], that of ctx.
+// Enter returns when a call may go on. If ctx is not that of a request, of [NewRequest], that is at once: work of the
+// server's own is neither queued nor refused. Errors: *[admission.ShedError], that of ctx.
 func (l *Lane) Enter(ctx context.Context) (Pass, error) {
-	rank, ranked := admission.Ranked(ctx)
-	if !ranked {
+	r := requestOf(ctx)
+	if r == nil {
 		return Pass{}, nil
 	}
-	r := requestOf(ctx)
-	pass, w, err := l.join(ctx, rank, r)
+	pass, w, err := l.join(ctx, r)
 	if w != nil {
 		pass, err = l.wait(ctx, w)
 	}
@@ -102,7 +101,7 @@ func (l *Lane) Enter(ctx context.Context) (Pass, error) {
 func gone(err error) error { return fmt.Errorf("admission: wait for the store: %w", err) }
 
 // join returns a pass if the call may go on, or the waiter that it has to wait as.
-func (l *Lane) join(ctx context.Context, rank admission.Rank, r *request) (Pass, *waiter, error) {
+func (l *Lane) join(ctx context.Context, r *request) (Pass, *waiter, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.mode == ratelimit.Off {
@@ -119,7 +118,7 @@ func (l *Lane) join(ctx context.Context, rank admission.Rank, r *request) (Pass,
 		}
 	}
 	w := &waiter{
-		ctx: ctx, rank: rank, started: r.started.Load(), joined: time.Now(),
+		ctx: ctx, rank: admission.RankFrom(ctx), started: r.started.Load(), joined: time.Now(),
 		turn: make(chan error, 1), ghost: l.mode == ratelimit.DryRun,
 	}
 	l.queue.add(w)
