@@ -39,7 +39,7 @@ func TestOrder(t *testing.T) {
 	if !slices.IsSorted(order) || len(slices.Compact(slices.Clone(order))) != len(order) {
 		t.Errorf("not in order: %v", order)
 	}
-	if got := ranked(Refresh, ratelimit.Sheddable, true, unknown).criticality(); got != ratelimit.Sheddable {
+	if got := ranked(Refresh, ratelimit.Sheddable, true, unknown).Criticality(); got != ratelimit.Sheddable {
 		t.Errorf("a policy that says sheddable makes a refresh %v", got)
 	}
 }

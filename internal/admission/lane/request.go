@@ -6,7 +6,10 @@ import (
 )
 
 // request is what the calls of a request share.
-type request struct{ started atomic.Bool }
+type request struct {
+	started atomic.Bool // a call was let in
+	refused atomic.Bool // a call was refused, or in dry-run would have been
+}
 
 type requestKey struct{}
 
