@@ -17,6 +17,8 @@ type Request struct {
 	Class       Class
 	Criticality ratelimit.Criticality // set by the policy of the client, or unset
 	Trusted     bool
+
+	WouldShed bool // set by the gate, in dry-run: the request was admitted and would have been refused
 }
 
 // Observer is called with every request that a gate did not simply admit: it must not block.
@@ -49,7 +51,7 @@ type Gate struct {
 	wait     atomic.Int64
 	inFlight atomic.Int64
 	results  [Classes][Outcomes]atomic.Uint64
-	starved  [Classes]atomic.Int64 // requests that are still counted as admitted
+	starved  [Classes][Outcomes]atomic.Int64 // requests that are still counted as admitted, or as would_shed
 }
 
 // New makes a gate, which admits everything until Run is called. observe may be nil.
@@ -86,10 +88,14 @@ func (g *Gate) Admit(ctx context.Context, r *Request) (Rank, error) {
 		if enforced {
 			return 0, g.refuse(ctx, r, Shed)
 		}
-		g.count(ctx, r, WouldShed)
+		r.WouldShed = true
+		if !g.balances(r.Class, WouldShed) {
+			g.results[r.Class][WouldShed].Add(1)
+		}
+		g.tell(ctx, r, WouldShed)
 		return rank, nil
 	}
-	if !g.balances(r.Class) {
+	if !g.balances(r.Class, Admitted) {
 		g.results[r.Class][Admitted].Add(1)
 	}
 	return rank, nil
@@ -102,18 +108,23 @@ func (g *Gate) Starved(ctx context.Context) error {
 		rank := RankFrom(ctx)
 		g.noRoom(rank)
 		if g.settings.Load().Mode != ratelimit.Off { // then it was counted as admitted
-			g.starved[r.Class].Add(1)
+			counted := Admitted
+			if r.WouldShed {
+				counted = WouldShed
+			}
+			g.starved[r.Class][counted].Add(1)
 		}
 		g.count(ctx, r, Shed)
 	}
 	return g.shed()
 }
 
-// balances reports whether the admission of a request is not to be counted, because one of the same class was counted
+// balances reports whether an outcome is not to be counted, because that of a request of the same class was counted
 // that was starved later. What is counted never falls, and each request has one outcome.
-func (g *Gate) balances(c Class) bool {
-	for n := g.starved[c].Load(); n > 0; n = g.starved[c].Load() {
-		if g.starved[c].CompareAndSwap(n, n-1) {
+func (g *Gate) balances(c Class, o Outcome) bool {
+	starved := &g.starved[c][o]
+	for n := starved.Load(); n > 0; n = starved.Load() {
+		if starved.CompareAndSwap(n, n-1) {
 			return true
 		}
 	}
@@ -165,6 +176,10 @@ func (g *Gate) shed() *ShedError {
 
 func (g *Gate) count(ctx context.Context, r *Request, o Outcome) {
 	g.results[r.Class][o].Add(1)
+	g.tell(ctx, r, o)
+}
+
+func (g *Gate) tell(ctx context.Context, r *Request, o Outcome) {
 	if g.observe != nil {
 		g.observe(ctx, r, o)
 	}

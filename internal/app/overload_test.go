@@ -46,6 +46,22 @@ func TestRefusedBeforeTheStoreIsRecorded(t *testing.T) {
 	check.Equal(t, "calls of sheddable requests that were refused", o.laneMetrics().Requests[0][admission.Shed], uint64(2))
 }
 
+// In dry-run, a request that the gate and the lane would have refused is recorded once.
+func TestRecordedOnceInDryRun(t *testing.T) {
+	c := config.Default().Overload
+	c.Mode, c.MaxInFlight = ratelimit.DryRun, 10
+	o := newOverload(c, pooled{connections: 1})
+	o.activity = activity.New(0, time.Now())
+	const more = 4 // than have room: seven introspections have
+	for range 7 + more {
+		r := admission.Request{ClientID: "shop", Class: admission.Introspection}
+		rank, err := o.gate.Admit(t.Context(), &r)
+		check.OK(t, err)
+		o.refused(admission.WithRequest(t.Context(), &r, rank), true)
+	}
+	check.Equal(t, "would have been refused", o.activity.Report(time.Now(), 10).Clients[0].WouldShed, uint64(7+more))
+}
+
 // Operators see who was shed, and not who hung up.
 func TestShedRequestsAreRecorded(t *testing.T) {
 	o := overload{activity: activity.New(0, time.Now())}
