@@ -259,12 +259,12 @@ func (l *Lane) advance() {
 			permit.Drop()
 			return
 		}
+		l.calls.add(w.rank, admission.Admitted)
 		if w.done {
 			permit.Drop()
 			continue
 		}
 		w.permit = permit
-		l.calls.add(w.rank, admission.Admitted)
 		w.turn <- nil
 	}
 }

@@ -40,6 +40,20 @@ func TestOff(t *testing.T) {
 	})
 }
 
+// TestDryRunCountsCallsThatEndEarly: a call that would have waited and has ended before its turn is admitted then.
+func TestDryRunCountsCallsThatEndEarly(t *testing.T) {
+	l := lane.New(lane.Options{Max: 1, Mode: ratelimit.DryRun})
+	first, err := l.Enter(ranked(t, 5))
+	check.OK(t, err)
+	early, err := l.Enter(ranked(t, 5))
+	check.OK(t, err)
+	early.Leave(true)
+	first.Leave(true)
+	s := l.Stats()
+	check.Equal(t, "admitted", s.Calls.Of(admission.Admitted), uint64(2))
+	check.Equal(t, "in flight", s.InFlight, 0)
+}
+
 // TestDryRun: what would have been refused is the same as what is, and nothing waits.
 func TestDryRun(t *testing.T) {
 	refused := func(mode ratelimit.Mode) (n uint64, longest time.Duration) {
