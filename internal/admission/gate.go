@@ -77,7 +77,8 @@ func (g *Gate) Admit(ctx context.Context, r *Request) (Rank, error) {
 	g.demand.arrived[rank].Add(1)
 	inFlight := g.inFlight.Add(1)
 	l, enforced := level(g.level.Load()), s.Mode == ratelimit.Enforce
-	if l > 0 && enforced && CallerGone(ctx) {
+	late := l > 0 || time.Duration(g.wait.Load()) > s.Target // also where other programs use the processors
+	if late && enforced && CallerGone(ctx) {
 		return 0, g.refuse(ctx, r, Abandoned)
 	}
 	full := inFlight > room(s.MaxInFlight, rank)

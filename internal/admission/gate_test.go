@@ -188,6 +188,10 @@ func TestCallersWhoHaveGone(t *testing.T) {
 	if _, err := g.Admit(ctx, &Request{Class: Refresh}); err != nil {
 		t.Errorf("without an overload nobody is asked: %v", err)
 	}
+	g.wait.Store(int64(DefaultSettings().Target) + 1) // other programs use the processors
+	if _, err := g.Admit(ctx, &Request{Class: Refresh}); err == nil || !slices.Equal(seen, []Outcome{Abandoned, Abandoned}) {
+		t.Errorf("a caller who has gone while work waits: %v, observed %v", err, seen)
+	}
 	dry := full(ratelimit.DryRun, &seen)
 	if _, err := dry.Admit(ctx, &Request{Class: Refresh}); err != nil {
 		t.Errorf("in dry-run: %v", err)

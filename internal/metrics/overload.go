@@ -10,7 +10,7 @@ var (
 	overloadRequestsInfo = Info{
 		"oauth_overload_requests_total", Counter,
 		[]string{"class", "outcome"},
-		"Requests at the gate. Class: the grant_type of a token request, revocation, introspection, page or sign_in. Outcomes: admitted, shed (refused with 503; a sign-in or password grant also later, if the server leaves no processor for its password), would_shed (dry-run), abandoned (while something is refused, by a caller that has hung up).",
+		"Requests at the gate. Class: the grant_type of a token request, revocation, introspection, page or sign_in. Outcomes: admitted, shed (refused with 503; a sign-in or password grant also later, if the server leaves no processor for its password), would_shed (dry-run), abandoned (while something is refused or work waits longer than overload.target, by a caller that has hung up).",
 	}
 	overloadModeInfo = Info{
 		"oauth_overload_mode", Gauge,
