@@ -40,6 +40,8 @@ type Gate struct {
 	overload, helpless episode
 	mode               ratelimit.Mode // at the last beat
 	busy               func(time.Duration) bool
+	gone               atomic.Uint64 // callers who had hung up when they were let in, since the last beat
+	lost               float64       // of these a second, lately
 
 	refused  atomic.Uint64 // float64: share of requests
 	level    atomic.Uint32 // what is refused, or in dry-run would be
@@ -78,8 +80,11 @@ func (g *Gate) Admit(ctx context.Context, r *Request) (Rank, error) {
 	inFlight := g.inFlight.Add(1)
 	l, enforced := level(g.level.Load()), s.Mode == ratelimit.Enforce
 	late := l > 0 || time.Duration(g.wait.Load()) > s.Target // also where other programs use the processors
-	if late && enforced && CallerGone(ctx) {
-		return 0, g.refuse(ctx, r, Abandoned)
+	if late && CallerGone(ctx) {
+		g.gone.Add(1)
+		if enforced {
+			return 0, g.refuse(ctx, r, Abandoned)
+		}
 	}
 	full := inFlight > room(s.MaxInFlight, rank)
 	if full {

@@ -76,8 +76,9 @@ func (g *Gate) beat(now time.Time, dt, measured time.Duration) {
 
 // share returns the share of requests to refuse at a wait.
 func (g *Gate) share(s *Settings, wait, dt time.Duration) float64 {
-	if !g.busy(dt) {
-		wait = 0 // it is not the work of this process that the others wait for: refusing would not help
+	losing := g.losing(dt)
+	if !g.busy(dt) && !losing {
+		wait = 0 // it is other programs that requests wait for, and they are answered all the same
 	}
 	most := g.demand.refusable(wait, s.Target)
 	if s.Mode == ratelimit.DryRun {
@@ -86,6 +87,20 @@ func (g *Gate) share(s *Settings, wait, dt time.Duration) float64 {
 	at := max(g.demand.level(g.control.refused).upTo(), g.demand.lowest())
 	target := time.Duration(targetFactor[at] * float64(s.Target))
 	return g.control.step(wait, target, dt, g.demand.rate, most)
+}
+
+// Of so many callers, and of such a part of all, that hang up before it is their turn, the requests of a process that uses
+// little are more than the part of the processors that other programs, or a quota, leave it.
+const (
+	leastLost = 5.0 // a second
+	lostShare = 0.05
+)
+
+// losing reports whether more and more requests wait until their callers hang up.
+func (g *Gate) losing(dt time.Duration) bool {
+	keep := math.Exp(-dt.Seconds() / memory.Seconds())
+	g.lost = keep*g.lost + (1-keep)*float64(g.gone.Swap(0))/dt.Seconds()
+	return g.lost >= max(leastLost, lostShare*g.demand.rate)
 }
 
 // set sets what is refused, and since when.

@@ -71,6 +71,29 @@ func TestOthersUseTheProcessor(t *testing.T) {
 	}
 }
 
+// TestCallersGiveUp: beside other programs, what is more than this process can answer is refused once callers hang up
+// before it is their turn, and nothing is refused any more when they do not.
+func TestCallersGiveUp(t *testing.T) {
+	g := New(DefaultSettings(), nil)
+	g.busy = func(time.Duration) bool { return false }
+	beats := func(n int, gone uint64) float64 {
+		for range n {
+			g.gone.Add(gone)
+			g.beats(1, 50*time.Millisecond, map[Class]int{ClientCredentials: 10})
+		}
+		return g.Stats().Refused
+	}
+	if refused := beats(400, 0); refused > 0 {
+		t.Errorf("refused %.3f while nobody hangs up", refused)
+	}
+	if refused := beats(400, 5); refused < 0.5 {
+		t.Errorf("refused %.3f while half of the callers hang up", refused)
+	}
+	if refused := beats(2000, 0); refused > 0 {
+		t.Errorf("refused %.3f when nobody hangs up any more", refused)
+	}
+}
+
 func TestProcessorUse(t *testing.T) {
 	var u processorUse
 	used := time.Duration(0)

@@ -14,7 +14,8 @@ type processorUse struct {
 }
 
 // leastUse is the share of its processors that a process uses whose requests wait for itself. With less, it is other
-// programs that they wait for, and to refuse requests would not help. Child processes that hash passwords are others.
+// programs that they wait for, and to refuse requests would not help, unless there are more than it can answer with what
+// these leave it (see [Gate.losing]). Child processes that hash passwords are others.
 const leastUse = 0.5
 
 // busy reports whether the process has used so much lately, dt after the last call. Where that cannot be measured it has.
