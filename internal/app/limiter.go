@@ -15,6 +15,7 @@ import (
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/config"
 	"oauth-server/internal/grants"
+	"oauth-server/internal/judgement"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/store/watched"
 	"oauth-server/internal/syncer"
@@ -150,7 +151,7 @@ func (l *limiter) logOverrides(ctx context.Context) {
 }
 
 // decided records a decision of the limiter. It implements grants.Options.Observe.
-func (l *limiter) decided(ctx context.Context, d grants.Decided) {
+func (l *limiter) decided(ctx context.Context, d judgement.Decided) {
 	l.base.telemetry.decided(ctx, d)
 	l.denials.note(ctx, time.Now(), &d)
 	if d.Decision.Counted() || d.Decision.Rejected() {

@@ -13,6 +13,7 @@ import (
 	"oauth-server/internal/admission"
 	"oauth-server/internal/check"
 	"oauth-server/internal/grants"
+	"oauth-server/internal/judgement"
 	"oauth-server/internal/network"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/secret"
@@ -36,7 +37,7 @@ func (d *doorkeeper) Admit(_ context.Context, r *admission.Request) (admission.R
 
 func (d *doorkeeper) Leave() { d.inside-- }
 
-func overloadedWorld(t *testing.T, edits ...func(*ratelimit.Settings)) (*world, *doorkeeper, *[]grants.Decided) {
+func overloadedWorld(t *testing.T, edits ...func(*ratelimit.Settings)) (*world, *doorkeeper, *[]judgement.Decided) {
 	t.Helper()
 	w, seen := limitedWorld(t, edits...)
 	gate := &doorkeeper{}
