@@ -33,6 +33,9 @@ type Request struct {
 	// verified. Its denial counts towards no ban, and the name of a user without counts is passed to no observer: people
 	// type passwords into the field for the name.
 	Unproven bool
+	// Unknown is set if the request has a user and it is not known who that is: Key has no Username. Only what counts a
+	// client over all its users, and its source, counts the request then.
+	Unknown bool
 	// Reuse is what over_limit: reuse does with the request; nil: nothing.
 	Reuse Reuse
 }
@@ -126,6 +129,9 @@ func (r *Request) under(policies *clientcfg.PolicySnapshot) *ratelimit.Effective
 
 // of returns what applies to the request under limits of the client, which may be those of a candidate.
 func (r *Request) of(e *ratelimit.Effective) *ratelimit.Effective {
+	if r.Unknown {
+		e = e.Only(false, true, true)
+	}
 	var source string
 	if e.Source != nil {
 		source = network.Source(r.Remote)
