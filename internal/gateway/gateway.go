@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"oauth-server/internal/gateway/subject"
@@ -58,11 +59,16 @@ type Gateway struct {
 	paths []pattern
 	held  *held
 	proxy *httputil.ReverseProxy
+
+	reader  *subject.Reader
+	defects atomic.Int64
 }
 
 // New makes a Gateway. Its error joins everything that is wrong with the options.
 func New(o Options) (*Gateway, error) {
 	paths, err := patterns(o.TokenPaths)
+	reader, bad := subject.NewReader(o.Claim)
+	err = errors.Join(err, bad)
 	if o.Upstream == nil || o.Judge == nil || o.ClientAddr == nil {
 		err = errors.Join(err, errors.New("gateway: an upstream, a judge and the address of clients are needed"))
 	}
@@ -71,7 +77,7 @@ func New(o Options) (*Gateway, error) {
 	}
 	o.OnError = cmp.Or(o.OnError, Allow)
 	if o.Subjects == nil {
-		o.Subjects = subject.NewMemory(0)
+		o.Subjects = subject.NewMemory(subject.Options{})
 	}
 	if o.Transport == nil {
 		o.Transport = NewTransport()
@@ -88,7 +94,7 @@ func New(o Options) (*Gateway, error) {
 	if o.Answered == nil {
 		o.Answered = func(Result) {}
 	}
-	g := &Gateway{o: o, paths: paths, held: newHeld()}
+	g := &Gateway{o: o, paths: paths, held: newHeld(), reader: reader}
 	g.proxy = &httputil.ReverseProxy{
 		Rewrite: g.rewrite, Transport: o.Transport, FlushInterval: -1, // streams are passed on as they come
 		ModifyResponse: settle, ErrorHandler: g.unreachable,

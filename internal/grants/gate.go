@@ -17,7 +17,7 @@ func (s *Service) admit(ctx context.Context, x *issuance, req TokenRequest) (Rat
 		return RateLimit{}, nil
 	}
 	turn := s.limiter.Admit(ctx, s.judged(x))
-	fields, err := limited(x, &turn.Decision)
+	fields, err := Limited(x.quota(), &turn.Decision)
 	if err != nil || turn.Waited == 0 {
 		return fields, err
 	}
@@ -34,7 +34,7 @@ func (s *Service) deniedAlready(ctx context.Context, x *issuance) error {
 	if !denied {
 		return nil
 	}
-	_, err := limited(x, &d)
+	_, err := Limited(x.quota(), &d)
 	return err
 }
 
@@ -55,31 +55,30 @@ func (x *issuance) quota() ratelimit.Key {
 	return ratelimit.Key{ClientID: x.client.ID, Username: x.auth.Username}
 }
 
-// limited turns a decision into the fields of the answer, or into its error.
-func limited(x *issuance, d *ratelimit.Decision) (fields RateLimit, err error) {
+// Limited turns a decision on a request of the key into the RateLimit fields of its answer, or into *[LimitedError].
+func Limited(k ratelimit.Key, d *ratelimit.Decision) (fields RateLimit, err error) {
 	fields.Policy, fields.Limit = d.Headers()
 	wait := time.Duration(d.RetryAfterSeconds()) * time.Second
 	switch {
 	case d.Outcome == ratelimit.Banned:
-		return RateLimit{}, &LimitedError{RetryAfter: wait, Limit: banLimit, Banned: true, reason: bannedFor(x)}
+		return RateLimit{}, &LimitedError{RetryAfter: wait, Limit: banLimit, Banned: true, reason: bannedFor(k)}
 	case d.Rejected():
 		st, _ := d.BindingLimit()
 		return RateLimit{}, &LimitedError{
 			RetryAfter: wait, RateLimit: fields,
-			Limit: st.Limit.Name, QuotaExceeded: d.Exceeded(), Violated: d.Violated(), reason: overQuota(x, d),
+			Limit: st.Limit.Name, QuotaExceeded: d.Exceeded(), Violated: d.Violated(), reason: overQuota(k, d),
 		}
 	}
 	return fields, nil
 }
 
-func overQuota(x *issuance, d *ratelimit.Decision) string {
+func overQuota(k ratelimit.Key, d *ratelimit.Decision) string {
 	switch {
 	case d.OverTotal():
 		return "Token rate limit exceeded for this client and all its users together"
 	case d.OverShared():
 		return "Token rate limit exceeded for this client from this address"
-	}
-	if x.auth.Username == "" {
+	case k.Username == "":
 		return "Token rate limit exceeded for this client"
 	}
 	return "Token rate limit exceeded for this client and user"
@@ -89,8 +88,8 @@ func overQuota(x *issuance, d *ratelimit.Decision) string {
 const banLimit = "ban"
 
 // bannedFor is the reason of a ban, for the client.
-func bannedFor(x *issuance) string {
-	if x.auth.Username == "" {
+func bannedFor(k ratelimit.Key) string {
+	if k.Username == "" {
 		return "This client is banned for a time, because it repeatedly exceeded its token rate limit"
 	}
 	return "This client and user are banned for a time, because they repeatedly exceeded their token rate limit"

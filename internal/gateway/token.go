@@ -1,0 +1,240 @@
+package gateway
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/netip"
+	"runtime/debug"
+	"time"
+
+	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/gateway/subject"
+	"oauth-server/internal/gateway/tokenrequest"
+	"oauth-server/internal/grants"
+	"oauth-server/internal/httpapi"
+	"oauth-server/internal/judgement"
+	"oauth-server/internal/ratelimit"
+)
+
+// MaxBody is the longest token request in bytes.
+const MaxBody = 64 << 10
+
+// bodyTimeout is how long a token request may take to come in.
+const bodyTimeout = 15 * time.Second
+
+// exchange is one token request on its way to the upstream and back.
+type exchange struct {
+	g       *Gateway
+	said    tokenrequest.Request
+	user    string // whom it was reserved for; empty: not known, or there is none
+	remote  netip.Addr
+	from    holder
+	held    bool                   // it is among those under way
+	turn    *judgement.Reservation // nil: it was not judged
+	settled bool
+	result  Result
+}
+
+type exchangeKey struct{}
+
+// token judges a token request and sends it on.
+func (g *Gateway) token(w http.ResponseWriter, r *http.Request) {
+	x := &exchange{g: g}
+	defer x.end()
+	body, err := readBody(w, r)
+	if err == nil {
+		x.said, err = tokenrequest.Read(r.Header, r.URL.RawQuery, body)
+	}
+	if err != nil {
+		x.result.Outcome = Refused
+		g.refuse(w, r, err)
+		return
+	}
+	x.result.ClientID, x.result.Grant = x.said.ClientID, x.said.Grant
+	x.remote, _ = g.o.ClientAddr(r)
+	if err := g.guarded(r.Context(), func() error { return x.reserve(r.Context()) }); err != nil {
+		x.result.Outcome = g.limit(w, r, err)
+		return
+	}
+	r = r.WithContext(context.WithValue(r.Context(), exchangeKey{}, x))
+	r.Body, r.ContentLength, r.TransferEncoding = io.NopCloser(bytes.NewReader(body)), int64(len(body)), nil
+	g.proxy.ServeHTTP(w, r)
+}
+
+// errTooLarge is the error of a request beyond MaxBody.
+var errTooLarge = errors.New("gateway: the request is too large")
+
+func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+	late := http.NewResponseController(w)
+	_ = late.SetReadDeadline(time.Now().Add(bodyTimeout)) // a connection that has none is one of a test
+	if r.ContentLength > MaxBody {
+		return nil, errTooLarge
+	}
+	body, err := io.ReadAll(io.LimitReader(r.Body, MaxBody+1))
+	switch {
+	case err != nil:
+		return nil, &tokenrequest.Error{Description: "The body of the request did not come in."}
+	case len(body) > MaxBody:
+		return nil, errTooLarge
+	}
+	_ = late.SetReadDeadline(time.Time{})
+	return body, nil
+}
+
+// reserve asks the judge. Its error is *[grants.LimitedError].
+func (x *exchange) reserve(ctx context.Context) error {
+	if x.said.ClientID == "" { // the upstream is going to say so
+		return nil
+	}
+	g, now := x.g, x.g.o.Now()
+	from, ok := g.held.take(now, x.said.ClientID, x.remote)
+	if !ok {
+		return errUnderWay
+	}
+	x.from, x.held = from, true
+	r := x.request(now)
+	turn := g.o.Judge.Reserve(ctx, r)
+	x.turn, x.user = &turn, r.Key.Username
+	if turn.Rejected() {
+		x.settled = true
+		_, err := grants.Limited(r.Key, &turn.Decision)
+		return err
+	}
+	return nil
+}
+
+// request returns what is judged: the best that is known of the request.
+func (x *exchange) request(now time.Time) judgement.Request {
+	r := judgement.Request{
+		Key: ratelimit.Key{ClientID: x.said.ClientID}, Grant: clientcfg.Grant(x.said.Grant), Remote: x.remote,
+	}
+	digest, hasUser := x.leads()
+	if !hasUser {
+		return r
+	}
+	user, known := x.g.o.Subjects.Get(now, digest, x.said.ClientID)
+	if !known && x.said.Username != "" {
+		user, known = x.said.Username, true
+	}
+	r.Key.Username, r.Unknown = user, !known
+	return r
+}
+
+// leads returns under what the user of the request is remembered, zero if under nothing, and whether it has one: every
+// grant may, but for client_credentials.
+func (x *exchange) leads() (digest subject.Digest, hasUser bool) {
+	switch {
+	case x.said.Grant == string(clientcfg.ClientCredentials):
+		return digest, false
+	case x.said.Username != "":
+		return subject.DigestOf("user " + x.said.Username), true // no refresh token has a space
+	}
+	return subject.Digest(x.said.RefreshToken), true
+}
+
+// settle is called with the answer of the upstream. It counts the request if it got a token.
+func settle(answer *http.Response) error {
+	x, judged := answer.Request.Context().Value(exchangeKey{}).(*exchange)
+	if !judged {
+		return nil
+	}
+	x.result.Status, x.result.Outcome = answer.StatusCode, Passed
+	if answer.StatusCode != http.StatusOK || x.turn == nil {
+		return nil
+	}
+	body, err := readAnswer(answer)
+	if err != nil {
+		return err
+	}
+	return x.g.guarded(answer.Request.Context(), func() error {
+		x.count(answer, body)
+		return nil
+	})
+}
+
+// readAnswer reads the answer and puts it back. It returns nil if the answer is nothing that can be understood: too large,
+// compressed, or no JSON.
+func readAnswer(answer *http.Response) ([]byte, error) {
+	if answer.ContentLength > subject.MaxAnswer || answer.Header.Get("Content-Encoding") != "" {
+		return nil, nil
+	}
+	body, err := io.ReadAll(io.LimitReader(answer.Body, subject.MaxAnswer+1))
+	if err != nil {
+		return nil, fmt.Errorf("read the answer: %w", err)
+	}
+	rest := answer.Body
+	answer.Body = struct {
+		io.Reader
+		io.Closer
+	}{io.MultiReader(bytes.NewReader(body), rest), rest}
+	if len(body) > subject.MaxAnswer {
+		return nil, nil
+	}
+	return body, nil
+}
+
+// count settles a request that got a token, on the user that the answer proves, and remembers who that is.
+func (x *exchange) count(answer *http.Response, body []byte) {
+	g, now := x.g, x.g.o.Now()
+	claims := g.reader.Read(body)
+	digest, hasUser := x.leads()
+	user := ""
+	if hasUser {
+		user = claims.Subject
+		if x.result.Reason = claims.Reason; user == "" && digest == subject.Digest(x.said.RefreshToken) {
+			user = x.user // of a refresh token that was followed here
+		}
+	}
+	x.settled = true
+	d, late := g.o.Judge.Settle(answer.Request.Context(), x.turn, user)
+	x.result.Late, x.result.Known = late, !hasUser || user != ""
+	if user != "" {
+		g.o.Subjects.Put(now, claims.Refresh, x.said.ClientID, user, claims.Expires(now))
+		if x.said.Username != "" {
+			g.o.Subjects.Put(now, digest, x.said.ClientID, user, time.Time{})
+		}
+	}
+	if fields, err := grants.Limited(ratelimit.Key{}, &d); err == nil {
+		httpapi.SetRateLimit(answer.Header, fields)
+	}
+}
+
+// end gives back what was reserved, if the request got no token.
+func (x *exchange) end() {
+	if x.turn != nil && !x.settled {
+		_ = x.g.guarded(context.Background(), func() error { // it has its answer already
+			x.g.o.Judge.Cancel(x.turn)
+			return nil
+		})
+	}
+	if x.held {
+		x.g.held.release(x.g.o.Now(), x.from, x.turn != nil && x.settled && x.result.Outcome == Passed)
+	}
+	x.g.o.Answered(x.result)
+}
+
+// errNotJudged is the error of a request that the gateway failed to judge.
+var errNotJudged = errors.New("gateway: the request could not be judged")
+
+// guarded calls a part of the judgement. A defect in it, which would end the request, lets it pass, or denies it if
+// OnError says so; the log has it in either case.
+func (g *Gateway) guarded(ctx context.Context, judge func() error) (err error) {
+	defer func() {
+		defect := recover()
+		if defect == nil {
+			return
+		}
+		g.o.Logger.LogAttrs(ctx, slog.LevelError, "a request could not be judged: this is a defect of the gateway",
+			slog.String("on_error", string(g.o.OnError)), slog.Any("panic", defect), slog.String("stack", string(debug.Stack())))
+		g.defects.Add(1)
+		if err = nil; g.o.OnError == Deny {
+			err = errNotJudged
+		}
+	}()
+	return judge()
+}
