@@ -1,0 +1,62 @@
+package main
+
+import (
+	"context"
+	"os/signal"
+
+	"github.com/spf13/cobra"
+
+	"oauth-server/internal/app"
+	"oauth-server/internal/config"
+)
+
+// gatewayFlags are the flags of gateway.
+type gatewayFlags struct {
+	check bool
+	*settings
+}
+
+func newGateway(c *cli) *cobra.Command {
+	f := &gatewayFlags{}
+	cmd := &cobra.Command{
+		Use:   "gateway",
+		Short: "Put the limits before the token endpoint of another server",
+		Long: `Run a gateway before another OAuth server until SIGTERM or SIGINT: requests to its token endpoint
+are limited per client and user, all others pass unchanged. No client has to be registered.
+
+Limits, dry-run, metrics and the commands of operators are those of oauth-server serve.`,
+		Example: `  oauth-server gateway --upstream https://idp.example --token-path '/realms/*/protocol/openid-connect/token'
+  oauth-server gateway --upstream http://127.0.0.1:8080 --token-path /oauth2/token --rate-limit-mode dry_run`,
+		Args: takes(),
+	}
+	cmd.Flags().BoolVar(&f.check, "check-config", false, "validate the configuration and exit")
+	f.settings = addSettings(cmd, isOfGateway)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return c.gateway(cmd.Context(), f) }
+	return cmd
+}
+
+// isOfGateway reports whether the gateway has the option: not those of what it leaves to the upstream.
+func isOfGateway(o config.Option) bool {
+	return true
+}
+
+func (c *cli) gateway(ctx context.Context, f *gatewayFlags) error {
+	c.catchHangups()
+	ctx, cancel := untilSignal(ctx)
+	defer cancel()
+	sources := f.sources(c.environ)
+	cfg, err := config.Load(sources)
+	if err == nil && cfg.Gateway.Upstream == "" {
+		err = usagef("--upstream is missing: the URL of the server whose token endpoint is to be limited")
+	}
+	switch {
+	case f.check:
+		return c.showCheck(err)
+	case err != nil:
+		return err
+	}
+	if sources.Path() == "" && c.terminal { // as in serve
+		signal.Stop(c.hangups)
+	}
+	return c.runServer(ctx, cfg, app.Options{Sources: &sources, Reread: c.hangups})
+}

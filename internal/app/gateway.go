@@ -1,0 +1,50 @@
+package app
+
+import (
+	"net/http"
+	"net/url"
+	"time"
+
+	"oauth-server/internal/gateway"
+	"oauth-server/internal/gateway/subject"
+	"oauth-server/internal/httpapi"
+	"oauth-server/internal/judgement"
+)
+
+// becomeGateway has clients served the upstream instead of the endpoints of this server.
+func (e *edge) becomeGateway(l *limiter) error {
+	f := e.base
+	set := &f.cfg.Gateway
+	upstream, err := url.Parse(set.Upstream)
+	if err != nil {
+		return err // which config.Validate has said
+	}
+	e.judge = judgement.New(judgement.Options{
+		Counters: l.counters, Policies: l.policies.Snapshot, Clock: f.clock.Now, Bans: l.bans, Observe: l.decided,
+	})
+	f.telemetry.WatchWaiting(e.judge.Waiting)
+	addresses := &httpapi.Addresses{
+		TrustedProxies: f.cfg.TrustedProxies.Ranges(), TrustedHeader: http.CanonicalHeaderKey(f.cfg.TrustedHeader),
+		TrustedHops: f.cfg.TrustedHops, Logger: f.log,
+	}
+	g, err := gateway.New(gateway.Options{
+		Upstream: upstream, TokenPaths: set.TokenPath, Judge: e.judge, Claim: set.SubjectClaim,
+		Subjects: subject.NewMemory(subject.Options{MaxEntries: set.MaxSubjects}),
+		OnError:  gateway.OnError(set.OnError), ClientAddr: addresses.Of, LimitedCode: l.file.limitedCode, Logger: f.log,
+	})
+	if err != nil {
+		return err
+	}
+	// What passes may be a stream, and take as long as it likes; the gateway bounds the time of a token request itself.
+	e.http.Handler = e.drainer.around(f.telemetry.around(g))
+	e.http.ReadTimeout, e.http.WriteTimeout, e.http.ReadHeaderTimeout = 0, 0, 10*time.Second
+	return nil
+}
+
+// stopWaiting denies all requests that wait for their turn.
+func (e *edge) stopWaiting() {
+	e.service.StopWaiting()
+	if e.judge != nil {
+		e.judge.StopWaiting()
+	}
+}
