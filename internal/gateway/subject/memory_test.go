@@ -91,7 +91,7 @@ func walk(t *testing.T, rng *rand.Rand, limit int) {
 			got, ok := memory.Get(now, digest(key), client)
 			m.check(t, now, key, client, got, ok, limit)
 		}
-		if step%100 == 0 {
+		if step%500 == 0 {
 			check.OK(t, memory.Check())
 		}
 	}
