@@ -2,11 +2,15 @@ package subject
 
 import (
 	"fmt"
+	"reflect"
 	"unsafe"
 )
 
 // EntrySize is the size of a record, which the doc comment of Memory relies on.
 const EntrySize = unsafe.Sizeof(entry{})
+
+// Records are the types of which there may be millions.
+var Records = []reflect.Type{reflect.TypeFor[entry](), reflect.TypeFor[block]()}
 
 // MaxDepth is how deeply JSON may be nested.
 const MaxDepth = maxDepth

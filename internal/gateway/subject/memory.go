@@ -30,8 +30,9 @@ const (
 // one shard may be full when all together have room for a few thousandths more. What has expired is
 // found when it is asked for, and little by little with every Put.
 //
-// A full Memory needs 88 to 93 bytes for a token whose subject has up to 39 bytes, and 64 more for each 60
-// bytes that the subject is longer. It never shrinks. It may be used by many goroutines at once.
+// A full Memory of the default size needs 90 bytes for a token whose subject has up to 39 bytes, and 64
+// more for each 60 bytes that the subject is longer. It never shrinks. It may be used by many goroutines
+// at once.
 type Memory struct {
 	seed     maphash.Seed
 	lifetime time.Duration

@@ -91,7 +91,7 @@ func walk(t *testing.T, rng *rand.Rand, limit int) {
 			got, ok := memory.Get(now, digest(key), client)
 			m.check(t, now, key, client, got, ok, limit)
 		}
-		if step%100 == 0 {
+		if step%500 == 0 {
 			check.OK(t, memory.Check())
 		}
 	}
@@ -213,6 +213,29 @@ func TestConcurrently(t *testing.T) {
 	group.Wait()
 	check.OK(t, memory.Check())
 	check.Equal(t, "Len", memory.Len(), 8)
+}
+
+// TestContention: goroutines put, find and delete the same few tokens in a memory that is always full.
+// Whatever is found belongs to the token.
+func TestContention(t *testing.T) {
+	memory := subject.NewMemory(subject.Options{MaxEntries: 50})
+	var group sync.WaitGroup
+	for worker := range uint64(8) {
+		group.Go(func() {
+			rng := rand.New(rand.NewPCG(worker, 1))
+			for range 5000 {
+				key, now := rng.Uint64N(100), noon.Add(time.Duration(rng.IntN(10))*time.Second)
+				want := strings.Repeat(uuid(key), 1+int(key%7))
+				memory.Put(now, digest(key), "app", want, now.Add(5*time.Second))
+				if got, ok := memory.Get(now, digest(key), "app"); ok && got != want {
+					t.Errorf("token %d: %q", key, got)
+				}
+				memory.Delete(digest(rng.Uint64N(100)))
+			}
+		})
+	}
+	group.Wait()
+	check.OK(t, memory.Check())
 }
 
 // TestBytes: with a million tokens, each with its own UUID, by the memory's own count, and no more than
