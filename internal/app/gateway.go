@@ -9,6 +9,7 @@ import (
 	"oauth-server/internal/gateway/subject"
 	"oauth-server/internal/httpapi"
 	"oauth-server/internal/judgement"
+	"oauth-server/internal/metrics"
 )
 
 // becomeGateway has clients served the upstream instead of the endpoints of this server.
@@ -35,10 +36,24 @@ func (e *edge) becomeGateway(l *limiter) error {
 	if err != nil {
 		return err
 	}
+	f.telemetry.WatchGateway(func() metrics.Gateway { return gatewayMetrics(g.Stats()) })
 	// What passes may be a stream, and take as long as it likes; the gateway bounds the time of a token request itself.
 	e.http.Handler = e.drainer.around(f.telemetry.around(g))
 	e.http.ReadTimeout, e.http.WriteTimeout, e.http.ReadHeaderTimeout = 0, 0, 10*time.Second
 	return nil
+}
+
+func gatewayMetrics(s gateway.Stats) metrics.Gateway {
+	m := metrics.Gateway{
+		Requests: map[string]uint64{}, Unknown: map[string]uint64{}, Late: s.Late, Defects: s.Defects, UnderWay: s.UnderWay, Subjects: s.Subjects,
+	}
+	for o, n := range s.Requests {
+		m.Requests[gateway.Outcome(o).String()] = n
+	}
+	for reason, n := range s.Unknown {
+		m.Unknown[reason.String()] = n
+	}
+	return m
 }
 
 // stopWaiting denies all requests that wait for their turn.

@@ -65,7 +65,7 @@ func newLimiter(ctx context.Context, f *foundation, opts Options) (l *limiter, e
 	if l.bans, err = newBans(ctx, l); err != nil {
 		return nil, err
 	}
-	l.unregistered = &unregistered{clients: f.clients, policies: l.policies, log: f.log}
+	l.unregistered = &unregistered{clients: f.clients, policies: l.policies, log: f.log, gateway: f.isGateway()}
 	l.logOverrides(ctx)
 	l.warnOfShortCodes(ctx, f.cfg)
 	l.lockOuts = &lockOuts{clients: f.clients, policies: l.policies, log: f.log}

@@ -7,88 +7,69 @@ import (
 	"net"
 	"net/http"
 
-	"oauth-server/internal/gateway/subject"
 	"oauth-server/internal/gateway/tokenrequest"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/httpapi"
 )
 
-// Outcome is what became of a token request at the gateway.
-type Outcome string
-
-// The values of Outcome.
-const (
-	Passed      Outcome = "passed"      // it reached the upstream, which answered
-	Denied      Outcome = "denied"      // over a limit
-	Refused     Outcome = "refused"     // the upstream could have read it differently
-	Unreachable Outcome = "unreachable" // the upstream did not answer
-	Gone        Outcome = "gone"        // the client has hung up
-	Unjudged    Outcome = "unjudged"    // the gateway failed to judge it, and denied it
-)
-
-// Result is what became of a token request, for metrics and the log.
-type Result struct {
-	ClientID string // as the request says; not proven
-	Grant    string // likewise
-	Outcome  Outcome
-	Status   int // of the upstream; 0: it did not answer
-	// Known is set if it got a token, and whose that is was known, or it has no user.
-	Known  bool
-	Reason subject.Reason // why not
-	// Late is set if the user had no room left, which the answer showed only.
-	Late bool
-}
-
 // errUnderWay is the error of a request beyond the bounds of held.
 var errUnderWay = errors.New("gateway: too many requests of the client are under way")
 
 // limit answers a request that the judge has denied.
-func (g *Gateway) limit(w http.ResponseWriter, r *http.Request, err error) Outcome {
+func (x *exchange) limit(w http.ResponseWriter, r *http.Request, err error) {
 	var limited *grants.LimitedError
-	outcome := Denied
+	code := x.g.o.LimitedCode()
 	switch {
 	case errors.As(err, &limited):
-		err = httpapi.WriteLimited(w, limited, g.o.LimitedCode())
+		x.note(Denied, code)
+		x.g.wrote(r.Context(), httpapi.WriteLimited(w, limited, code))
 	case errors.Is(err, errUnderWay):
 		w.Header().Set("Retry-After", "1")
-		err = httpapi.WriteError(w, http.StatusTooManyRequests, g.o.LimitedCode(), "Too many token requests of this client are under way from this address; retry after 1 second.")
+		x.fail(w, r, Denied, http.StatusTooManyRequests, code,
+			"Too many token requests of this client are under way from this address; retry after 1 second.")
 	default:
-		outcome = Unjudged
-		err = httpapi.WriteError(w, http.StatusServiceUnavailable, grants.TemporarilyUnavailable, "The gateway cannot judge requests; try again later.")
+		x.fail(w, r, Unjudged, http.StatusServiceUnavailable, grants.TemporarilyUnavailable, "The gateway cannot judge requests; try again later.")
 	}
-	g.wrote(r.Context(), err)
-	return outcome
 }
 
 // refuse answers a request that is not sent to the upstream, because that could read it differently.
-func (g *Gateway) refuse(w http.ResponseWriter, r *http.Request, err error) {
+func (x *exchange) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	var refused *tokenrequest.Error
 	if errors.As(err, &refused) {
-		g.wrote(r.Context(), httpapi.WriteError(w, http.StatusBadRequest, grants.InvalidRequest, refused.Description))
+		x.fail(w, r, Refused, http.StatusBadRequest, grants.InvalidRequest, refused.Description)
 		return
 	}
 	w.Header().Set("Connection", "close") // the rest of it is not read
-	g.wrote(r.Context(), httpapi.WriteError(w, http.StatusRequestEntityTooLarge, grants.InvalidRequest, "The request is longer than 64 KiB."))
+	x.fail(w, r, Refused, http.StatusRequestEntityTooLarge, grants.InvalidRequest, "The request is longer than 64 KiB.")
+}
+
+// fail answers a token request with an error of the gateway.
+func (x *exchange) fail(w http.ResponseWriter, r *http.Request, o Outcome, status int, code grants.ErrorCode, description string) {
+	x.note(o, code)
+	x.g.wrote(r.Context(), httpapi.WriteError(w, status, code, description))
+}
+
+// note notes what the gateway itself has answered.
+func (x *exchange) note(o Outcome, code grants.ErrorCode) {
+	x.result.outcome, x.result.code = o, string(code)
 }
 
 // unreachable answers for an upstream that does not.
 func (g *Gateway) unreachable(w http.ResponseWriter, r *http.Request, err error) {
 	outcome, status, description := Unreachable, http.StatusBadGateway, "The authorization server cannot be reached; try again later."
+	level := slog.LevelWarn
 	var slow net.Error
 	switch {
 	case r.Context().Err() != nil:
-		outcome = Gone
+		outcome, level = Gone, slog.LevelDebug // nobody reads the answer
 	case errors.As(err, &slow) && slow.Timeout():
 		status, description = http.StatusGatewayTimeout, "The authorization server takes too long; try again later."
 	}
-	if x, judged := r.Context().Value(exchangeKey{}).(*exchange); judged {
-		x.result.Outcome, x.result.Status = outcome, 0
-	}
-	level := slog.LevelWarn
-	if outcome == Gone {
-		level = slog.LevelDebug // nobody reads the answer
-	}
 	g.o.Logger.LogAttrs(r.Context(), level, "upstream does not answer", slog.String("path", r.URL.Path), slog.Any("error", err))
+	if x, judged := r.Context().Value(exchangeKey{}).(*exchange); judged {
+		x.fail(w, r, outcome, status, grants.TemporarilyUnavailable, description)
+		return
+	}
 	g.wrote(r.Context(), httpapi.WriteError(w, status, grants.TemporarilyUnavailable, description))
 }
 

@@ -9,10 +9,10 @@ import (
 	"net/netip"
 	"net/url"
 	"slices"
-	"strings"
 	"sync/atomic"
 	"time"
 
+	"oauth-server/internal/accesslog"
 	"oauth-server/internal/gateway/subject"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/judgement"
@@ -49,8 +49,6 @@ type Options struct {
 	LimitedCode func() grants.ErrorCode
 	Now         func() time.Time // time.Now; of what expires
 	Logger      *slog.Logger     // discards
-	// Answered is called with what became of each token request. It must not block. Nil disables it.
-	Answered func(Result)
 }
 
 // Gateway judges token requests and passes everything on. It is safe for concurrent use.
@@ -60,8 +58,8 @@ type Gateway struct {
 	held  *held
 	proxy *httputil.ReverseProxy
 
-	reader  *subject.Reader
-	defects atomic.Int64
+	reader *subject.Reader
+	counts counts
 }
 
 // New makes a Gateway. Its error joins everything that is wrong with the options.
@@ -91,10 +89,8 @@ func New(o Options) (*Gateway, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	if o.Answered == nil {
-		o.Answered = func(Result) {}
-	}
-	g := &Gateway{o: o, paths: paths, held: newHeld(), reader: reader}
+	o.Logger = slog.New(accesslog.WithRequestID(o.Logger.Handler()))
+	g := &Gateway{o: o, paths: paths, held: newHeld(), reader: reader, counts: counts{unknown: make([]atomic.Uint64, len(subject.Reasons())+1)}}
 	g.proxy = &httputil.ReverseProxy{
 		Rewrite: g.rewrite, Transport: o.Transport, FlushInterval: -1, // streams are passed on as they come
 		ModifyResponse: settle, ErrorHandler: g.unreachable,
@@ -112,14 +108,13 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	g.proxy.ServeHTTP(w, r)
 }
 
-// isToken reports whether the upstream may take the request for one of tokens. A GET without parameters of a token
-// request is none, nor is the preflight request of a browser.
+// isToken reports whether the upstream may take the request for one of tokens. A GET without anything is none, nor is the preflight request of a browser.
 func (g *Gateway) isToken(r *http.Request) bool {
 	if r.Method == http.MethodOptions || !slices.ContainsFunc(g.paths, func(p pattern) bool { return p.match(r.URL.Path) }) {
 		return false
 	}
 	read := r.Method == http.MethodGet || r.Method == http.MethodHead
-	return !read || r.ContentLength != 0 || strings.Contains(r.URL.RawQuery, "grant_type")
+	return !read || r.ContentLength != 0 || r.URL.RawQuery != ""
 }
 
 // rewrite makes a request one to the upstream, which learns of the gateway's client by the X-Forwarded fields.

@@ -24,9 +24,9 @@ import (
 
 // world is a gateway before an upstream, which answers as the test says.
 type world struct {
-	t       *testing.T
-	url     string
-	results chan gateway.Result
+	t   *testing.T
+	url string
+	*gateway.Gateway
 
 	mu     sync.Mutex
 	answer http.HandlerFunc // of the upstream
@@ -48,7 +48,7 @@ const tokenPath = "/realms/x/protocol/openid-connect/token"
 // newWorld admits so many requests a minute of each user and of each client.
 func newWorld(t *testing.T, limit int64, edits ...func(*gateway.Options)) *world {
 	t.Helper()
-	w := &world{t: t, results: make(chan gateway.Result, 100)}
+	w := &world{t: t}
 	up := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
 		check.OK(t, err)
@@ -72,7 +72,6 @@ func newWorld(t *testing.T, limit int64, edits ...func(*gateway.Options)) *world
 			Policies: func() *clientcfg.PolicySnapshot { return policies },
 		}),
 		ClientAddr: func(*http.Request) (netip.Addr, bool) { return netip.MustParseAddr("192.0.2.1"), false },
-		Answered:   func(r gateway.Result) { w.results <- r },
 	}
 	for _, edit := range edits {
 		edit(&o)
@@ -81,7 +80,7 @@ func newWorld(t *testing.T, limit int64, edits ...func(*gateway.Options)) *world
 	check.OK(t, err)
 	front := httptest.NewServer(g)
 	t.Cleanup(front.Close)
-	w.url = front.URL
+	w.url, w.Gateway = front.URL, g
 	return w
 }
 

@@ -52,6 +52,18 @@ func (h *held) take(now time.Time, client string, remote netip.Addr) (from holde
 	return from, true
 }
 
+// len is how many requests are under way.
+func (h *held) len() (n int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for k, c := range h.count {
+		if k.source == "" {
+			n += c
+		}
+	}
+	return n
+}
+
 // release ends a request. proven says that it has got a token.
 func (h *held) release(now time.Time, from holder, proven bool) {
 	h.mu.Lock()

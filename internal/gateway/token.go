@@ -8,10 +8,10 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
-	"net/netip"
 	"runtime/debug"
 	"time"
 
+	"oauth-server/internal/accesslog"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/gateway/subject"
 	"oauth-server/internal/gateway/tokenrequest"
@@ -32,33 +32,40 @@ type exchange struct {
 	g       *Gateway
 	said    tokenrequest.Request
 	user    string // whom it was reserved for; empty: not known, or there is none
-	remote  netip.Addr
 	from    holder
 	held    bool                   // it is among those under way
 	turn    *judgement.Reservation // nil: it was not judged
 	settled bool
-	result  Result
+	result  result
+	header  http.Header // of the answer of the gateway
 }
 
 type exchangeKey struct{}
 
 // token judges a token request and sends it on.
 func (g *Gateway) token(w http.ResponseWriter, r *http.Request) {
-	x := &exchange{g: g}
-	defer x.end()
+	out := &observed{ResponseWriter: w}
+	x := &exchange{g: g, header: w.Header(), result: result{started: time.Now()}}
+	var proxied bool
+	x.result.remote, proxied = g.o.ClientAddr(r)
+	r = accesslog.Identify(r, x.header, proxied)
+	defer func() { x.end(out, r) }()
+	x.pass(out, r)
+}
+
+// pass reads, reserves and forwards.
+func (x *exchange) pass(w http.ResponseWriter, r *http.Request) {
+	g := x.g
 	body, err := readBody(w, r)
 	if err == nil {
 		x.said, err = tokenrequest.Read(r.Header, r.URL.RawQuery, body)
 	}
 	if err != nil {
-		x.result.Outcome = Refused
-		g.refuse(w, r, err)
+		x.refuse(w, r, err)
 		return
 	}
-	x.result.ClientID, x.result.Grant = x.said.ClientID, x.said.Grant
-	x.remote, _ = g.o.ClientAddr(r)
 	if err := g.guarded(r.Context(), func() error { return x.reserve(r.Context()) }); err != nil {
-		x.result.Outcome = g.limit(w, r, err)
+		x.limit(w, r, err)
 		return
 	}
 	r = r.WithContext(context.WithValue(r.Context(), exchangeKey{}, x))
@@ -92,7 +99,7 @@ func (x *exchange) reserve(ctx context.Context) error {
 		return nil
 	}
 	g, now := x.g, x.g.o.Now()
-	from, ok := g.held.take(now, x.said.ClientID, x.remote)
+	from, ok := g.held.take(now, x.said.ClientID, x.result.remote)
 	if !ok {
 		return errUnderWay
 	}
@@ -111,7 +118,7 @@ func (x *exchange) reserve(ctx context.Context) error {
 // request returns what is judged: the best that is known of the request.
 func (x *exchange) request(now time.Time) judgement.Request {
 	r := judgement.Request{
-		Key: ratelimit.Key{ClientID: x.said.ClientID}, Grant: clientcfg.Grant(x.said.Grant), Remote: x.remote,
+		Key: ratelimit.Key{ClientID: x.said.ClientID}, Grant: clientcfg.Grant(x.said.Grant), Remote: x.result.remote,
 	}
 	digest, hasUser := x.leads()
 	if !hasUser {
@@ -143,18 +150,26 @@ func settle(answer *http.Response) error {
 	if !judged {
 		return nil
 	}
-	x.result.Status, x.result.Outcome = answer.StatusCode, Passed
-	if answer.StatusCode != http.StatusOK || x.turn == nil {
+	if _, own := answer.Header["X-Request-Id"]; own {
+		x.header.Del("X-Request-Id")
+	}
+	x.result.outcome = Failed
+	if answer.StatusCode != http.StatusOK {
+		return nil
+	}
+	x.result.outcome = Issued
+	if x.turn == nil {
 		return nil
 	}
 	body, err := readAnswer(answer)
 	if err != nil {
 		return err
 	}
-	return x.g.guarded(answer.Request.Context(), func() error {
+	_ = x.g.guarded(answer.Request.Context(), func() error { // the token is issued, whatever fails here
 		x.count(answer, body)
 		return nil
 	})
+	return nil
 }
 
 // readAnswer reads the answer and puts it back. It returns nil if the answer is nothing that can be understood: too large,
@@ -186,13 +201,18 @@ func (x *exchange) count(answer *http.Response, body []byte) {
 	user := ""
 	if hasUser {
 		user = claims.Subject
-		if x.result.Reason = claims.Reason; user == "" && digest == subject.Digest(x.said.RefreshToken) {
+		if user == "" && digest == subject.Digest(x.said.RefreshToken) {
 			user = x.user // of a refresh token that was followed here
+		}
+		if user == "" {
+			g.counts.unknown[claims.Reason].Add(1)
 		}
 	}
 	x.settled = true
 	d, late := g.o.Judge.Settle(answer.Request.Context(), x.turn, user)
-	x.result.Late, x.result.Known = late, !hasUser || user != ""
+	if late {
+		g.counts.late.Add(1)
+	}
 	if user != "" {
 		g.o.Subjects.Put(now, claims.Refresh, x.said.ClientID, user, claims.Expires(now))
 		if x.said.Username != "" {
@@ -204,8 +224,8 @@ func (x *exchange) count(answer *http.Response, body []byte) {
 	}
 }
 
-// end gives back what was reserved, if the request got no token.
-func (x *exchange) end() {
+// end gives back what was reserved, if the request got no token, counts it, and writes its line.
+func (x *exchange) end(w *observed, r *http.Request) {
 	if x.turn != nil && !x.settled {
 		_ = x.g.guarded(context.Background(), func() error { // it has its answer already
 			x.g.o.Judge.Cancel(x.turn)
@@ -213,9 +233,10 @@ func (x *exchange) end() {
 		})
 	}
 	if x.held {
-		x.g.held.release(x.g.o.Now(), x.from, x.turn != nil && x.settled && x.result.Outcome == Passed)
+		x.g.held.release(x.g.o.Now(), x.from, x.settled && x.result.outcome == Issued)
 	}
-	x.g.o.Answered(x.result)
+	x.g.counts.requests[x.result.outcome].Add(1)
+	x.log(w, r)
 }
 
 // errNotJudged is the error of a request that the gateway failed to judge.
@@ -231,7 +252,7 @@ func (g *Gateway) guarded(ctx context.Context, judge func() error) (err error) {
 		}
 		g.o.Logger.LogAttrs(ctx, slog.LevelError, "a request could not be judged: this is a defect of the gateway",
 			slog.String("on_error", string(g.o.OnError)), slog.Any("panic", defect), slog.String("stack", string(debug.Stack())))
-		g.defects.Add(1)
+		g.counts.defects.Add(1)
 		if err = nil; g.o.OnError == Deny {
 			err = errNotJudged
 		}
