@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"log/slog"
 	"net/http"
@@ -27,9 +28,11 @@ const (
 	Deny  OnError = "deny"  // it is answered with 503
 )
 
-// Options configure a [Gateway]. Upstream, TokenPaths, Judge and ClientAddr are required.
+// Options configure a [Gateway] and [NewMiddleware]. Judge and ClientAddr are required, and for a Gateway Upstream and
+// TokenPaths.
 type Options struct {
-	// Upstream is the URL of the server behind the gateway: a scheme and a host, without a path.
+	// Upstream is the URL of the server behind the gateway: a scheme and a host, without a path. NewMiddleware ignores
+	// it, TokenPaths and Transport.
 	Upstream *url.URL
 	// TokenPaths are the paths of token endpoints. A segment * stands for any one.
 	TokenPaths []string
@@ -49,26 +52,67 @@ type Options struct {
 	LimitedCode func() grants.ErrorCode
 	Now         func() time.Time // time.Now; of what expires
 	Logger      *slog.Logger     // discards
+	// Answered is called with what became of each token request, when it has its answer. It must not block. Nil disables
+	// it.
+	Answered func(context.Context, Result)
 }
 
 // Gateway judges token requests and passes everything on. It is safe for concurrent use.
 type Gateway struct {
 	o     Options
-	paths []pattern
+	paths []pattern // of token endpoints
 	held  *held
-	proxy *httputil.ReverseProxy
+	next  http.Handler // answers what passes
+	// inside is set for a middleware: all paths are of token endpoints, and the server that it is part of names and logs
+	// requests as it likes.
+	inside bool
 
 	reader *subject.Reader
-	counts counts
+	counts *counts
 }
 
-// New makes a Gateway. Its error joins everything that is wrong with the options.
+// New makes a Gateway before o.Upstream. Its error joins everything that is wrong with the options.
 func New(o Options) (*Gateway, error) {
 	paths, err := patterns(o.TokenPaths)
-	reader, bad := subject.NewReader(o.Claim)
-	err = errors.Join(err, bad)
-	if o.Upstream == nil || o.Judge == nil || o.ClientAddr == nil {
-		err = errors.Join(err, errors.New("gateway: an upstream, a judge and the address of clients are needed"))
+	if o.Upstream == nil {
+		err = errors.Join(err, errors.New("gateway: an upstream is needed"))
+	}
+	g, bad := newGateway(o)
+	if err = errors.Join(err, bad); err != nil {
+		return nil, err
+	}
+	if o.Transport == nil {
+		o.Transport = NewTransport()
+	}
+	g.o.Logger = slog.New(accesslog.WithRequestID(g.o.Logger.Handler()))
+	g.paths = paths
+	g.next = &httputil.ReverseProxy{
+		Rewrite: g.rewrite, Transport: o.Transport, FlushInterval: -1, // streams are passed on as they come
+		ModifyResponse: receive, ErrorHandler: g.unreachable,
+		ErrorLog: slog.NewLogLogger(g.o.Logger.Handler(), slog.LevelDebug),
+	}
+	return g, nil
+}
+
+// NewMiddleware returns what judges the requests to token endpoints of this process in the same way: every path that it
+// is put before is one. All of them share what they count. Its error joins everything that is wrong with the options.
+func NewMiddleware(o Options) (func(next http.Handler) http.Handler, error) {
+	g, err := newGateway(o)
+	if err != nil {
+		return nil, err
+	}
+	return func(next http.Handler) http.Handler {
+		before := *g
+		before.next, before.inside = next, true
+		return &before
+	}, nil
+}
+
+// newGateway makes a Gateway that lacks what is behind it.
+func newGateway(o Options) (*Gateway, error) {
+	reader, err := subject.NewReader(o.Claim)
+	if o.Judge == nil || o.ClientAddr == nil {
+		err = errors.Join(err, errors.New("gateway: a judge and the address of clients are needed"))
 	}
 	if err != nil {
 		return nil, err
@@ -76,9 +120,6 @@ func New(o Options) (*Gateway, error) {
 	o.OnError = cmp.Or(o.OnError, Allow)
 	if o.Subjects == nil {
 		o.Subjects = subject.NewMemory(subject.Options{})
-	}
-	if o.Transport == nil {
-		o.Transport = NewTransport()
 	}
 	if o.LimitedCode == nil {
 		o.LimitedCode = func() grants.ErrorCode { return grants.TemporarilyUnavailable }
@@ -89,14 +130,10 @@ func New(o Options) (*Gateway, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	o.Logger = slog.New(accesslog.WithRequestID(o.Logger.Handler()))
-	g := &Gateway{o: o, paths: paths, held: newHeld(), reader: reader, counts: counts{unknown: make([]atomic.Uint64, len(subject.Reasons())+1)}}
-	g.proxy = &httputil.ReverseProxy{
-		Rewrite: g.rewrite, Transport: o.Transport, FlushInterval: -1, // streams are passed on as they come
-		ModifyResponse: settle, ErrorHandler: g.unreachable,
-		ErrorLog: slog.NewLogLogger(o.Logger.Handler(), slog.LevelDebug),
+	if o.Answered == nil {
+		o.Answered = func(context.Context, Result) {}
 	}
-	return g, nil
+	return &Gateway{o: o, held: newHeld(), reader: reader, counts: &counts{unknown: make([]atomic.Uint64, len(subject.Reasons())+1)}}, nil
 }
 
 // ServeHTTP implements [http.Handler].
@@ -105,12 +142,13 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		g.token(w, r)
 		return
 	}
-	g.proxy.ServeHTTP(w, r)
+	g.next.ServeHTTP(w, r)
 }
 
-// isToken reports whether the upstream may take the request for one of tokens. A GET without anything is none, nor is the preflight request of a browser.
+// isToken reports whether the upstream may take the request for one of tokens. A GET without anything is none, nor is the
+// preflight request of a browser.
 func (g *Gateway) isToken(r *http.Request) bool {
-	if r.Method == http.MethodOptions || !slices.ContainsFunc(g.paths, func(p pattern) bool { return p.match(r.URL.Path) }) {
+	if r.Method == http.MethodOptions || !g.inside && !slices.ContainsFunc(g.paths, func(p pattern) bool { return p.match(r.URL.Path) }) {
 		return false
 	}
 	read := r.Method == http.MethodGet || r.Method == http.MethodHead

@@ -195,6 +195,54 @@ func TestUsernamesLeadToTheirSubject(t *testing.T) {
 	w.wantStatus("password over the limit", "grant_type=password&username=ada&password=p", 429)
 }
 
+// TestSpacesBeforeNames: a space in front makes no other user of one, nor a key of something else.
+func TestSpacesBeforeNames(t *testing.T) {
+	w := newWorld(t, 1)
+	w.upstream(issues("", ""))
+	w.wantStatus("password", "grant_type=password&username=++total&password=p", 200)
+	w.wantStatus("password", "grant_type=password&username=+total&password=p", 429)
+	w.wantStatus("password", "grant_type=password&username=total&password=p", 429)
+	w.wantStatus("no name", "grant_type=password&username=+&password=p", 200)
+}
+
+// TestTruncated: an answer that breaks off is one of no token, and the client gets nothing of it.
+func TestTruncated(t *testing.T) {
+	w := newWorld(t, 1)
+	w.upstream(func(rw http.ResponseWriter, r *http.Request) {
+		rw.Header().Set("Content-Length", "1000")
+		issues("shop", "")(rw, r)
+	})
+	w.wantStatus("truncated", "grant_type=client_credentials", 502)
+	w.upstream(issues("shop", ""))
+	w.wantStatus("again", "grant_type=client_credentials", 200)
+	stats := w.Stats().Requests
+	check.Equal(t, "unreachable, issued", []uint64{stats[gateway.Unreachable], stats[gateway.Issued]}, []uint64{1, 1})
+}
+
+// TestDryRunHoldsNobody: not even one who has too many requests under way.
+func TestDryRunHoldsNobody(t *testing.T) {
+	settings := ratelimit.DefaultSettings()
+	settings.Mode = ratelimit.DryRun
+	policies := testworld.Policies(t, settings, clientcfg.PolicySet{})
+	w := newWorld(t, 1, func(o *gateway.Options) {
+		o.Judge.Policies = func() *clientcfg.PolicySnapshot { return policies }
+	})
+	under, end, done := make(chan struct{}), make(chan struct{}), make(chan int)
+	w.upstream(func(rw http.ResponseWriter, r *http.Request) {
+		under <- struct{}{}
+		<-end
+		fails(rw, r)
+	})
+	for range 5 {
+		go func() { done <- w.token("grant_type=client_credentials").StatusCode }()
+		<-under
+	}
+	close(end)
+	for range 5 {
+		check.Equal(t, "status", <-done, 401)
+	}
+}
+
 // TestOtherPathsPassUnchanged: also what looks odd.
 func TestOtherPathsPassUnchanged(t *testing.T) {
 	w := newWorld(t, 1)

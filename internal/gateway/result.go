@@ -8,6 +8,7 @@ import (
 
 	"oauth-server/internal/accesslog"
 	"oauth-server/internal/gateway/subject"
+	"oauth-server/internal/ratelimit"
 )
 
 // Outcome is what became of a token request at the gateway.
@@ -73,6 +74,28 @@ type result struct {
 	code    string // the OAuth error of an answer of the gateway
 	started time.Time
 	remote  netip.Addr
+	// user is whom the request counts against, or would have; empty: not known, or there is none.
+	user     string
+	decision ratelimit.Decision // zero: the limits were not asked
+	late     bool               // its user had no room left, which the answer showed only
+}
+
+// Result is what became of one token request, for [Options].Answered.
+type Result struct {
+	ClientID, Grant string // as the request says; proven only by a token
+	Username        string // whom it counts against, or would have; empty: not known, or there is none
+	Outcome         Outcome
+	Status          int                // of the answer; 0: there is none
+	Decision        ratelimit.Decision // zero: the limits were not asked
+	Late            bool               // its user had no room left, which the answer showed only
+}
+
+// summary returns what became of the request, which was answered with that status.
+func (x *exchange) summary(status int) Result {
+	return Result{
+		ClientID: x.said.ClientID, Grant: x.said.Grant, Username: x.result.user,
+		Outcome: x.result.outcome, Status: status, Decision: x.result.decision, Late: x.result.late,
+	}
 }
 
 // observed is a writer that knows what was answered.

@@ -2,13 +2,14 @@ package gateway
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
 	"runtime/debug"
+	"strings"
 	"time"
 
 	"oauth-server/internal/accesslog"
@@ -32,6 +33,7 @@ type exchange struct {
 	g       *Gateway
 	said    tokenrequest.Request
 	user    string // whom it was reserved for; empty: not known, or there is none
+	named   string // whom it is for, as SetUser says
 	from    holder
 	held    bool                   // it is among those under way
 	turn    *judgement.Reservation // nil: it was not judged
@@ -48,7 +50,9 @@ func (g *Gateway) token(w http.ResponseWriter, r *http.Request) {
 	x := &exchange{g: g, header: w.Header(), result: result{started: time.Now()}}
 	var proxied bool
 	x.result.remote, proxied = g.o.ClientAddr(r)
-	r = accesslog.Identify(r, x.header, proxied)
+	if !g.inside {
+		r = accesslog.Identify(r, x.header, proxied)
+	}
 	defer func() { x.end(out, r) }()
 	x.pass(out, r)
 }
@@ -58,7 +62,11 @@ func (x *exchange) pass(w http.ResponseWriter, r *http.Request) {
 	g := x.g
 	body, err := readBody(w, r)
 	if err == nil {
-		x.said, err = tokenrequest.Read(r.Header, r.URL.RawQuery, body)
+		form := body
+		if g.inside && len(body) == 0 { // somebody may have read it before
+			form = []byte(r.PostForm.Encode())
+		}
+		x.said, err = tokenrequest.Read(r.Header, r.URL.RawQuery, form)
 	}
 	if err != nil {
 		x.refuse(w, r, err)
@@ -70,7 +78,10 @@ func (x *exchange) pass(w http.ResponseWriter, r *http.Request) {
 	}
 	r = r.WithContext(context.WithValue(r.Context(), exchangeKey{}, x))
 	r.Body, r.ContentLength, r.TransferEncoding = io.NopCloser(bytes.NewReader(body)), int64(len(body)), nil
-	g.proxy.ServeHTTP(w, r)
+	x.result.outcome = Failed // until it has a token
+	a := &answer{ResponseWriter: w, x: x, ctx: r.Context()}
+	g.next.ServeHTTP(a, r)
+	a.finish()
 }
 
 // errTooLarge is the error of a request beyond MaxBody.
@@ -99,20 +110,26 @@ func (x *exchange) reserve(ctx context.Context) error {
 		return nil
 	}
 	g, now := x.g, x.g.o.Now()
-	from, ok := g.held.take(now, x.said.ClientID, x.result.remote)
-	if !ok {
+	x.from, x.held = g.held.take(now, x.said.ClientID, x.result.remote)
+	if !x.held && g.enforces(x.said.ClientID) {
 		return errUnderWay
 	}
-	x.from, x.held = from, true
 	r := x.request(now)
 	turn := g.o.Judge.Reserve(ctx, r)
 	x.turn, x.user = &turn, r.Key.Username
+	x.result.user, x.result.decision = x.user, turn.Decision
 	if turn.Rejected() {
 		x.settled = true
 		_, err := grants.Limited(r.Key, &turn.Decision)
 		return err
 	}
 	return nil
+}
+
+// enforces reports whether requests of the client may be denied at all.
+func (g *Gateway) enforces(clientID string) bool {
+	e := g.o.Judge.Policies().For(clientID)
+	return e.Mode == ratelimit.Enforce && !e.Trusted
 }
 
 // request returns what is judged: the best that is known of the request.
@@ -125,8 +142,9 @@ func (x *exchange) request(now time.Time) judgement.Request {
 		return r
 	}
 	user, known := x.g.o.Subjects.Get(now, digest, x.said.ClientID)
-	if !known && x.said.Username != "" {
-		user, known = x.said.Username, true
+	if !known {
+		user = strings.TrimLeft(x.said.Username, " ") // a space begins keys of what is no user
+		known = user != ""
 	}
 	r.Key.Username, r.Unknown = user, !known
 	return r
@@ -144,63 +162,23 @@ func (x *exchange) leads() (digest subject.Digest, hasUser bool) {
 	return subject.Digest(x.said.RefreshToken), true
 }
 
-// settle is called with the answer of the upstream. It counts the request if it got a token.
-func settle(answer *http.Response) error {
-	x, judged := answer.Request.Context().Value(exchangeKey{}).(*exchange)
-	if !judged {
-		return nil
+// SetUser says whom a token is for, in place of what the answer shows: while the request of that context is answered, by
+// what answers it. It ignores what cannot be the name of a user.
+func SetUser(ctx context.Context, user string) {
+	if x, judged := ctx.Value(exchangeKey{}).(*exchange); judged && subject.Fit(user) {
+		x.named = user
 	}
-	if _, own := answer.Header["X-Request-Id"]; own {
-		x.header.Del("X-Request-Id")
-	}
-	x.result.outcome = Failed
-	if answer.StatusCode != http.StatusOK {
-		return nil
-	}
-	x.result.outcome = Issued
-	if x.turn == nil {
-		return nil
-	}
-	body, err := readAnswer(answer)
-	if err != nil {
-		return err
-	}
-	_ = x.g.guarded(answer.Request.Context(), func() error { // the token is issued, whatever fails here
-		x.count(answer, body)
-		return nil
-	})
-	return nil
 }
 
-// readAnswer reads the answer and puts it back. It returns nil if the answer is nothing that can be understood: too large,
-// compressed, or no JSON.
-func readAnswer(answer *http.Response) ([]byte, error) {
-	if answer.ContentLength > subject.MaxAnswer || answer.Header.Get("Content-Encoding") != "" {
-		return nil, nil
-	}
-	body, err := io.ReadAll(io.LimitReader(answer.Body, subject.MaxAnswer+1))
-	if err != nil {
-		return nil, fmt.Errorf("read the answer: %w", err)
-	}
-	rest := answer.Body
-	answer.Body = struct {
-		io.Reader
-		io.Closer
-	}{io.MultiReader(bytes.NewReader(body), rest), rest}
-	if len(body) > subject.MaxAnswer {
-		return nil, nil
-	}
-	return body, nil
-}
-
-// count settles a request that got a token, on the user that the answer proves, and remembers who that is.
-func (x *exchange) count(answer *http.Response, body []byte) {
+// count settles a request that got a token, on the user that the answer proves, and remembers who that is. The body is
+// nil if it cannot be read; the fields of the limits are added to the header.
+func (x *exchange) count(ctx context.Context, header http.Header, body []byte) {
 	g, now := x.g, x.g.o.Now()
 	claims := g.reader.Read(body)
 	digest, hasUser := x.leads()
 	user := ""
 	if hasUser {
-		user = claims.Subject
+		user = cmp.Or(x.named, claims.Subject)
 		if user == "" && digest == subject.Digest(x.said.RefreshToken) {
 			user = x.user // of a refresh token that was followed here
 		}
@@ -209,10 +187,11 @@ func (x *exchange) count(answer *http.Response, body []byte) {
 		}
 	}
 	x.settled = true
-	d, late := g.o.Judge.Settle(answer.Request.Context(), x.turn, user)
+	d, late := g.o.Judge.Settle(ctx, x.turn, user)
 	if late {
 		g.counts.late.Add(1)
 	}
+	x.result.user, x.result.decision, x.result.late = cmp.Or(user, x.user), d, late
 	if user != "" {
 		g.o.Subjects.Put(now, claims.Refresh, x.said.ClientID, user, claims.Expires(now))
 		if x.said.Username != "" {
@@ -220,13 +199,16 @@ func (x *exchange) count(answer *http.Response, body []byte) {
 		}
 	}
 	if fields, err := grants.Limited(ratelimit.Key{}, &d); err == nil {
-		httpapi.SetRateLimit(answer.Header, fields)
+		httpapi.SetRateLimit(header, fields)
 	}
 }
 
 // end gives back what was reserved, if the request got no token, counts it, and writes its line.
 func (x *exchange) end(w *observed, r *http.Request) {
 	if x.turn != nil && !x.settled {
+		if x.result.outcome == Issued { // its answer broke off before the client had anything of it
+			x.result.outcome = Failed
+		}
 		_ = x.g.guarded(context.Background(), func() error { // it has its answer already
 			x.g.o.Judge.Cancel(x.turn)
 			return nil
@@ -236,7 +218,10 @@ func (x *exchange) end(w *observed, r *http.Request) {
 		x.g.held.release(x.g.o.Now(), x.from, x.settled && x.result.outcome == Issued)
 	}
 	x.g.counts.requests[x.result.outcome].Add(1)
-	x.log(w, r)
+	if !x.g.inside {
+		x.log(w, r)
+	}
+	x.g.o.Answered(r.Context(), x.summary(w.status))
 }
 
 // errNotJudged is the error of a request that the gateway failed to judge.

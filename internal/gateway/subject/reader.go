@@ -172,6 +172,9 @@ func isInteger(raw []byte) bool {
 // maxSubject is the length in bytes of the longest subject.
 const maxSubject = 255
 
+// Fit reports whether a name can be that of a user: one that [Reader.Read] returns.
+func Fit(name string) bool { return fit([]byte(name)) }
+
 // fit reports whether a name can be that of a user, see [Reader.Read].
 func fit(name []byte) bool {
 	if len(name) == 0 || len(name) > maxSubject || name[0] == ' ' {
