@@ -41,7 +41,7 @@ type edge struct {
 func newEdge(f *foundation, l *limiter) (e *edge, err error) {
 	e = &edge{
 		base: f, drainer: &connDrainer{delay: idleDelay},
-		ready: &readiness{clients: f.clients, policies: l.policies, sync: l.stats, unregistered: l.unregistered, file: l.file, gate: &shedWatch{stats: f.overload.gate.Stats}},
+		ready: &readiness{clients: f.clients, policies: l.policies, sync: l.stats, unregistered: l.unregistered, file: l.file, gate: &shedWatch{stats: f.overload.gate.Stats}, lane: f.overload.lane},
 	}
 	if e.service, err = newService(f, l); err != nil {
 		return nil, err
