@@ -64,7 +64,7 @@ func (x *exchange) pass(w http.ResponseWriter, r *http.Request) {
 		x.refuse(w, r, err)
 		return
 	}
-	if err := g.guarded(r.Context(), func() error { return x.reserve(r.Context()) }); err != nil {
+	if err := g.guarded(r.Context(), x.reserve); err != nil {
 		x.limit(w, r, err)
 		return
 	}
@@ -165,8 +165,8 @@ func settle(answer *http.Response) error {
 	if err != nil {
 		return err
 	}
-	_ = x.g.guarded(answer.Request.Context(), func() error { // the token is issued, whatever fails here
-		x.count(answer, body)
+	_ = x.g.guarded(answer.Request.Context(), func(ctx context.Context) error { // the token is issued, whatever fails here
+		x.count(ctx, answer.Header, body)
 		return nil
 	})
 	return nil
@@ -194,7 +194,7 @@ func readAnswer(answer *http.Response) ([]byte, error) {
 }
 
 // count settles a request that got a token, on the user that the answer proves, and remembers who that is.
-func (x *exchange) count(answer *http.Response, body []byte) {
+func (x *exchange) count(ctx context.Context, header http.Header, body []byte) {
 	g, now := x.g, x.g.o.Now()
 	claims := g.reader.Read(body)
 	digest, hasUser := x.leads()
@@ -209,7 +209,7 @@ func (x *exchange) count(answer *http.Response, body []byte) {
 		}
 	}
 	x.settled = true
-	d, late := g.o.Judge.Settle(answer.Request.Context(), x.turn, user)
+	d, late := g.o.Judge.Settle(ctx, x.turn, user)
 	if late {
 		g.counts.late.Add(1)
 	}
@@ -220,14 +220,14 @@ func (x *exchange) count(answer *http.Response, body []byte) {
 		}
 	}
 	if fields, err := grants.Limited(ratelimit.Key{}, &d); err == nil {
-		httpapi.SetRateLimit(answer.Header, fields)
+		httpapi.SetRateLimit(header, fields)
 	}
 }
 
 // end gives back what was reserved, if the request got no token, counts it, and writes its line.
 func (x *exchange) end(w *observed, r *http.Request) {
 	if x.turn != nil && !x.settled {
-		_ = x.g.guarded(context.Background(), func() error { // it has its answer already
+		_ = x.g.guarded(r.Context(), func(context.Context) error { // it has its answer already
 			x.g.o.Judge.Cancel(x.turn)
 			return nil
 		})
@@ -244,7 +244,7 @@ var errNotJudged = errors.New("gateway: the request could not be judged")
 
 // guarded calls a part of the judgement. A defect in it, which would end the request, lets it pass, or denies it if
 // OnError says so; the log has it in either case.
-func (g *Gateway) guarded(ctx context.Context, judge func() error) (err error) {
+func (g *Gateway) guarded(ctx context.Context, judge func(context.Context) error) (err error) {
 	defer func() {
 		defect := recover()
 		if defect == nil {
@@ -257,5 +257,5 @@ func (g *Gateway) guarded(ctx context.Context, judge func() error) (err error) {
 			err = errNotJudged
 		}
 	}()
-	return judge()
+	return judge(ctx)
 }
