@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 
 	"oauth-server/internal/check"
@@ -32,46 +31,37 @@ func tokenUpstream(t *testing.T) string {
 	return s.URL
 }
 
-// ask sends a form, or a GET if there is none, and returns the status and the body.
-func ask(t *testing.T, address string, form url.Values) (int, string) {
-	t.Helper()
-	get := func() (*http.Response, error) { return http.Get(address) }
-	if form != nil {
-		get = func() (*http.Response, error) { return http.PostForm(address, form) }
-	}
-	res, err := get()
-	check.OK(t, err)
-	defer func() { _ = res.Body.Close() }()
-	text, err := io.ReadAll(res.Body)
-	check.OK(t, err)
-	return res.StatusCode, string(text)
-}
-
-// TestGateway: limits of clients that nobody has registered, everything else as it is, and a clean stop.
+// TestGateway: limits of clients that nobody has registered, by the configuration and by operators; everything else as
+// it is; and a clean stop.
 func TestGateway(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "gateway.yaml")
+	data, file := storeFile(t), filepath.Join(t.TempDir(), "gateway.yaml")
 	check.OK(t, os.WriteFile(file, []byte(`gateway:
   upstream: `+tokenUpstream(t)+`
   token_path: [ /oauth2/token ]
 rate_limit:
   clients: { shop: { client: [ { name: tight, requests: 2, window: 1h } ] } }
 `), 0o600))
-	p := launch(t, "gateway", "--config", file, "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--data", storeFile(t))
-	at := "http://" + p.listening(t)
-	form := url.Values{"grant_type": {"client_credentials"}, "client_id": {"shop"}}
-	for i, want := range []int{200, 200, 429} {
-		status, body := ask(t, at+"/oauth2/token", form)
-		check.Equal(t, "status", status, want)
-		check.Equal(t, "ours", strings.Contains(body, "quota-exceeded"), i == 2)
+	var ops credentials
+	runJSON(t, &ops, "", "client", "create", "ops", "--admin", "--data", data)
+	o := launchOperated(t, "gateway", "--config", file, "--data", data)
+	token := askToken(t, o.operators, ops)
+	runJSON(t, &map[string]any{}, "", "limits", "set", "https://app.example/", "--client", "1/1h", "--yes", "--server", o.operators, "--token", token)
+	for id, most := range map[string]int{"shop": 2, "https://app.example/": 1} {
+		for i := range most + 1 {
+			status, body := postForm(t, o.clients+"/oauth2/token", credentials{ClientID: url.QueryEscape(id), ClientSecret: "x"}, url.Values{"grant_type": {"client_credentials"}})
+			if over := i == most; over != (status == http.StatusTooManyRequests) || over != strings.Contains(body, "quota-exceeded") {
+				t.Errorf("request %d of %s: status %d: %s", i+1, id, status, body)
+			}
+		}
 	}
-	form.Set("client_id", "other")
-	status, _ := ask(t, at+"/oauth2/token", form)
-	check.Equal(t, "status of another client", status, 200)
-	_, body := ask(t, at+"/healthz", nil)
-	check.Equal(t, "another path", body, "upstream /healthz")
-	check.OK(t, p.Process.Signal(syscall.SIGTERM))
-	check.Equal(t, "exit status", p.status(t), exitOK)
-	if log := p.log.String(); strings.Contains(log, "not registered") {
+	for path, want := range map[string]string{"/healthz": "upstream /healthz", "/token": "upstream /token"} {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, o.clients+path, nil)
+		check.OK(t, err)
+		_, body := send(t, req)
+		check.Equal(t, path, body, want)
+	}
+	o.stop(t)
+	if log := o.log.String(); strings.Contains(log, "not registered") {
 		t.Errorf("the log says that clients are not registered:\n%s", log)
 	}
 }

@@ -165,6 +165,8 @@ func newAdmin(f *foundation, l *limiter, service *grants.Service, local *adminlo
 	o := admin.Options{
 		LocalToken: token,
 
+		ClientsElsewhere: f.isGateway(),
+
 		Issuer:    f.issuer,
 		Instance:  l.syncer.ID,
 		Version:   thisBuild().Version,
