@@ -8,7 +8,6 @@ import (
 	"os"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"oauth-server/internal/proctime"
@@ -28,28 +27,36 @@ func Threads(pid int) Reader {
 	}
 }
 
+// Hundredth is the unit of times in /proc/stat and /proc/PID/stat.
+const Hundredth = 10 * time.Millisecond
+
+// Where the processor time is in /proc/PID/stat after the name of the program: user time, followed by system time.
+const (
+	ownTimes   = 11
+	endedTimes = 13 // of children that have ended and were waited for
+)
+
 // Whole returns the reader of a process that may end threads. It counts in hundredths of a second.
 func Whole(pid int) Reader {
-	return func() (time.Duration, error) {
-		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-		if err != nil {
-			return 0, err
-		}
-		_, rest, _ := strings.Cut(string(text), ") ") // the name of the program is in parentheses
-		const user, system = 11, 12
-		fields := strings.Fields(rest)
-		if len(fields) <= system {
-			return 0, fmt.Errorf("%w: %q", errProc, text)
-		}
-		u, err := strconv.ParseInt(fields[user], 10, 64)
-		s, also := strconv.ParseInt(fields[system], 10, 64)
-		return time.Duration(u+s) * 10 * time.Millisecond, errors.Join(err, also)
-	}
+	return func() (time.Duration, error) { return stat(pid, ownTimes) }
 }
 
-// Self returns the processor time of this process.
-func Self() (time.Duration, error) {
-	var u syscall.Rusage
-	err := syscall.Getrusage(syscall.RUSAGE_SELF, &u)
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano()), err
+// EndedChildren returns the processor time of the children of a process that have ended and were waited for. It counts
+// in hundredths of a second.
+func EndedChildren(pid int) (time.Duration, error) { return stat(pid, endedTimes) }
+
+// stat returns the sum of the times in that field of /proc/PID/stat and the next.
+func stat(pid, field int) (time.Duration, error) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return 0, err
+	}
+	_, rest, _ := strings.Cut(string(text), ") ") // the name of the program is in parentheses
+	fields := strings.Fields(rest)
+	if len(fields) <= field+1 {
+		return 0, fmt.Errorf("%w: %q", errProc, text)
+	}
+	user, err := strconv.ParseInt(fields[field], 10, 64)
+	system, also := strconv.ParseInt(fields[field+1], 10, 64)
+	return time.Duration(user+system) * Hundredth, errors.Join(err, also)
 }

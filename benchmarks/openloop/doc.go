@@ -11,5 +11,6 @@
 //	}, source)
 //
 // One thread, on a processor of its own, polls all connections and never sleeps. When something else has that processor,
-// requests are sent late and answers are read late. Both are in the [Result], so that they can be told from what the server did.
+// requests are sent late and answers are read late. The [Result] shows both, so a delay of the generator does not look like
+// one of the server.
 package openloop

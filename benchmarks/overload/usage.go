@@ -2,7 +2,6 @@ package overload
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -39,7 +38,7 @@ func use(pid int) (u usage, err error) {
 	if u.busy, u.stolen, err = processor(machine.ServerCore); err != nil {
 		return u, err
 	}
-	if u.ended, err = endedChildren(pid); err != nil {
+	if u.ended, err = machine.EndedChildren(pid); err != nil {
 		return u, err
 	}
 	all := []int{pid}
@@ -71,9 +70,9 @@ func processor(core int) (busy, stolen time.Duration, err error) {
 		}
 		switch {
 		case i == steal:
-			stolen = time.Duration(n) * hundredth
+			stolen = time.Duration(n) * machine.Hundredth
 		case i < steal && i != idle && i != wait:
-			busy += time.Duration(n) * hundredth
+			busy += time.Duration(n) * machine.Hundredth
 		}
 	}
 	if !found {
@@ -81,9 +80,6 @@ func processor(core int) (busy, stolen time.Duration, err error) {
 	}
 	return busy, stolen, err
 }
-
-// hundredth is the unit of times in /proc/stat and /proc/PID/stat.
-const hundredth = 10 * time.Millisecond
 
 // children returns the children of a process.
 func children(pid int) (all []int) {
@@ -97,23 +93,6 @@ func children(pid int) (all []int) {
 		}
 	}
 	return all
-}
-
-// endedChildren returns the processor time of the children that have ended and were waited for.
-func endedChildren(pid int) (time.Duration, error) {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return 0, err
-	}
-	_, rest, _ := strings.Cut(string(text), ") ")
-	const user, system = 13, 14
-	fields := strings.Fields(rest)
-	if len(fields) <= system {
-		return 0, fmt.Errorf("unexpected text in /proc/%d/stat: %q", pid, text)
-	}
-	u, err := strconv.ParseInt(fields[user], 10, 64)
-	s, also := strconv.ParseInt(fields[system], 10, 64)
-	return time.Duration(u+s) * hundredth, errors.Join(err, also)
 }
 
 func resident(pid int) int64 {

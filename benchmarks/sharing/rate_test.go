@@ -15,6 +15,7 @@ import (
 	"oauth-server/benchmarks/machine"
 	"oauth-server/internal/app"
 	"oauth-server/internal/config"
+	"oauth-server/internal/proctime"
 	"oauth-server/internal/ratelimit"
 )
 
@@ -139,7 +140,7 @@ func spend(b *testing.B, store machine.Reader, decide func(n int) bool) cost {
 
 func used(b *testing.B, store machine.Reader) (client, stored time.Duration) {
 	b.Helper()
-	client, err := machine.Self()
+	client, err := proctime.Self()
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -30,14 +30,9 @@ Limits, dry-run, metrics and the commands of operators are those of oauth-server
 		Args: takes(),
 	}
 	cmd.Flags().BoolVar(&f.check, "check-config", false, "validate the configuration and exit")
-	f.settings = addSettings(cmd, isOfGateway)
+	f.settings = addSettings(cmd, func(config.Option) bool { return true })
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return c.gateway(cmd.Context(), f) }
 	return cmd
-}
-
-// isOfGateway reports whether the gateway has the option: not those of what it leaves to the upstream.
-func isOfGateway(o config.Option) bool {
-	return true
 }
 
 func (c *cli) gateway(ctx context.Context, f *gatewayFlags) error {

@@ -81,6 +81,9 @@ func (c *cli) serve(ctx context.Context, f *serveFlags) error {
 		return c.serveDemo(ctx, sources)
 	}
 	cfg, err := config.Load(sources)
+	if err == nil && cfg.Gateway.Upstream != "" {
+		err = usagef("gateway.upstream is set: this is the configuration of a gateway; run oauth-server gateway, or leave it out")
+	}
 	switch {
 	case f.check:
 		return c.showCheck(err)

@@ -23,9 +23,10 @@ func WithConn(ctx context.Context, c net.Conn) context.Context {
 	return ctx
 }
 
-// callerGone reports whether the caller has hung up. The context of a request ends then too, but only once a
-// goroutine has read the end of the connection, for which an overloaded server has no time before the answer.
-func callerGone(ctx context.Context) bool {
+// CallerGone reports whether the caller of a request has hung up, by the context of the request. That ends then too,
+// but only once a goroutine has read the end of the connection, for which an overloaded server has no time before the
+// answer. Without [WithConn], and on other systems than Linux, that is all there is to go by.
+func CallerGone(ctx context.Context) bool {
 	if ctx.Err() != nil {
 		return true
 	}

@@ -72,7 +72,7 @@ func (d *demand) refusable(wait, target time.Duration) float64 {
 	var all, below float64
 	for i, n := range d.recent {
 		all += n
-		if float64(wait) > targetFactor[Rank(i).criticality()]*float64(target) {
+		if float64(wait) > targetFactor[Rank(i).Criticality()]*float64(target) {
 			below += n
 		}
 	}
@@ -83,7 +83,7 @@ func (d *demand) refusable(wait, target time.Duration) float64 {
 func (d *demand) lowest() ratelimit.Criticality {
 	for i, n := range d.recent {
 		if n > few {
-			return Rank(i).criticality()
+			return Rank(i).Criticality()
 		}
 	}
 	return ratelimit.Sheddable
@@ -124,5 +124,5 @@ func (l level) upTo() ratelimit.Criticality {
 	if l == 0 {
 		return ratelimit.CriticalityUnset
 	}
-	return Rank((l - 1) / levelUnit).criticality() //nolint:gosec // G115: at most Ranks-1
+	return Rank((l - 1) / levelUnit).Criticality() //nolint:gosec // G115: at most Ranks-1
 }

@@ -49,6 +49,7 @@ type Gate struct {
 	wait     atomic.Int64
 	inFlight atomic.Int64
 	results  [Classes][Outcomes]atomic.Uint64
+	starved  [Classes]atomic.Int64 // requests that are still counted as admitted
 }
 
 // New makes a gate, which admits everything until Run is called. observe may be nil.
@@ -74,7 +75,7 @@ func (g *Gate) Admit(ctx context.Context, r *Request) (Rank, error) {
 	g.demand.arrived[rank].Add(1)
 	inFlight := g.inFlight.Add(1)
 	l, enforced := level(g.level.Load()), s.Mode == ratelimit.Enforce
-	if l > 0 && enforced && callerGone(ctx) {
+	if l > 0 && enforced && CallerGone(ctx) {
 		return 0, g.refuse(ctx, r, Abandoned)
 	}
 	full := inFlight > room(s.MaxInFlight, rank)
@@ -88,8 +89,35 @@ func (g *Gate) Admit(ctx context.Context, r *Request) (Rank, error) {
 		g.count(ctx, r, WouldShed)
 		return rank, nil
 	}
-	g.results[r.Class][Admitted].Add(1)
+	if !g.balances(r.Class) {
+		g.results[r.Class][Admitted].Add(1)
+	}
 	return rank, nil
+}
+
+// Starved counts a request that was admitted, and that ctx carries, as refused for want of the processor: none is left
+// for its password, in every mode. It returns *[ShedError].
+func (g *Gate) Starved(ctx context.Context) error {
+	if r := Requested(ctx); r != nil {
+		rank := RankFrom(ctx)
+		g.noRoom(rank)
+		if g.settings.Load().Mode != ratelimit.Off { // then it was counted as admitted
+			g.starved[r.Class].Add(1)
+		}
+		g.count(ctx, r, Shed)
+	}
+	return g.shed()
+}
+
+// balances reports whether the admission of a request is not to be counted, because one of the same class was counted
+// that was starved later. What is counted never falls, and each request has one outcome.
+func (g *Gate) balances(c Class) bool {
+	for n := g.starved[c].Load(); n > 0; n = g.starved[c].Load() {
+		if g.starved[c].CompareAndSwap(n, n-1) {
+			return true
+		}
+	}
+	return false
 }
 
 // Leave ends a request that was admitted.
@@ -109,11 +137,11 @@ func (g *Gate) rank(r *Request) Rank {
 // room is how many requests may be worked on for one of the rank to be admitted: the last tenth of the maximum is
 // for the most critical, the one before for the next, and so on.
 func room(most int, r Rank) int64 {
-	tenths := 10 - int(ratelimit.CriticalPlus-r.criticality())
+	tenths := 10 - int(ratelimit.CriticalPlus-r.Criticality())
 	return int64(most * tenths / 10)
 }
 
-// noRoom notes that a request of the rank had no room.
+// noRoom notes that a request of the rank had no room, or no processor.
 func (g *Gate) noRoom(r Rank) {
 	for {
 		before := g.crowded.Load()
@@ -128,6 +156,10 @@ func (g *Gate) uptime() time.Duration { return time.Since(g.started) }
 func (g *Gate) refuse(ctx context.Context, r *Request, o Outcome) error {
 	g.inFlight.Add(-1)
 	g.count(ctx, r, o)
+	return g.shed()
+}
+
+func (g *Gate) shed() *ShedError {
 	return &ShedError{RetryAfter: RetryAfter(g.lasted(&g.since)), Short: Processor}
 }
 

@@ -39,7 +39,7 @@ func TestOrder(t *testing.T) {
 	if !slices.IsSorted(order) || len(slices.Compact(slices.Clone(order))) != len(order) {
 		t.Errorf("not in order: %v", order)
 	}
-	if got := ranked(Refresh, ratelimit.Sheddable, true, unknown).criticality(); got != ratelimit.Sheddable {
+	if got := ranked(Refresh, ratelimit.Sheddable, true, unknown).Criticality(); got != ratelimit.Sheddable {
 		t.Errorf("a policy that says sheddable makes a refresh %v", got)
 	}
 }
@@ -159,13 +159,13 @@ func TestCallersWhoHaveGone(t *testing.T) {
 	}
 	t.Cleanup(func() { check.OK(t, server.Close()) })
 	ctx := WithConn(t.Context(), server)
-	if callerGone(ctx) {
+	if CallerGone(ctx) {
 		t.Error("a caller who is there is taken to have gone")
 	}
 	if _, err := client.Write([]byte("more")); err != nil {
 		t.Fatal(err)
 	}
-	if callerGone(ctx) {
+	if CallerGone(ctx) {
 		t.Error("a caller who has sent more is taken to have gone")
 	}
 	var seen []Outcome
@@ -177,7 +177,7 @@ func TestCallersWhoHaveGone(t *testing.T) {
 	if err := client.Close(); err != nil {
 		t.Fatal(err)
 	}
-	for !callerGone(ctx) { // until the end of the connection has arrived
+	for !CallerGone(ctx) { // until the end of the connection has arrived
 		runtime.Gosched()
 	}
 	g.level.Store(1)

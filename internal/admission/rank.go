@@ -11,10 +11,11 @@ import (
 // then by the tier of the class, then by the standing of the client.
 type Rank uint8
 
-// Ranks is how many ranks there are.
+// Ranks is how many ranks there are, and Criticalities how many criticalities they have.
 const (
 	Ranks          = 4 * perCriticality
 	perCriticality = tiers * standings
+	Criticalities  = Ranks / perCriticality
 	standings      = 16
 )
 
@@ -25,8 +26,8 @@ func rankOf(c ratelimit.Criticality, class Class, standing int) Rank {
 	return Rank(int(c-ratelimit.Sheddable)*perCriticality + classes[class].tier*standings + standing) //nolint:gosec // G115: below Ranks
 }
 
-// criticality is the criticality that the rank belongs to.
-func (r Rank) criticality() ratelimit.Criticality {
+// Criticality is the criticality that the rank belongs to.
+func (r Rank) Criticality() ratelimit.Criticality {
 	return ratelimit.Sheddable + ratelimit.Criticality(r/perCriticality) //nolint:gosec // G115: below 4
 }
 
@@ -48,13 +49,28 @@ func standing(usage, share float64) int {
 
 type rankKey struct{}
 
-// WithRank returns a context that carries the rank of its request.
-func WithRank(ctx context.Context, r Rank) context.Context {
-	return context.WithValue(ctx, rankKey{}, r)
+// ranking is a request and its rank. There is no request where the gate has not been asked.
+type ranking struct {
+	request *Request
+	rank    Rank
 }
 
-// Ranked returns the rank of the request, and whether there is one.
-func Ranked(ctx context.Context) (Rank, bool) {
-	r, ok := ctx.Value(rankKey{}).(Rank)
-	return r, ok
+// WithRank returns a context that carries the rank of its request.
+func WithRank(ctx context.Context, rank Rank) context.Context { return WithRequest(ctx, nil, rank) }
+
+// WithRequest returns a context that carries a request that was admitted, and its rank.
+func WithRequest(ctx context.Context, r *Request, rank Rank) context.Context {
+	return context.WithValue(ctx, rankKey{}, ranking{r, rank})
+}
+
+// RankFrom returns the rank that the context carries: the lowest if none was set.
+func RankFrom(ctx context.Context) Rank {
+	v, _ := ctx.Value(rankKey{}).(ranking)
+	return v.rank
+}
+
+// Requested returns the request that was admitted; nil if the context carries none.
+func Requested(ctx context.Context) *Request {
+	v, _ := ctx.Value(rankKey{}).(ranking)
+	return v.request
 }

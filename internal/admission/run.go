@@ -27,6 +27,11 @@ func (g *Gate) Run(ctx context.Context) error {
 		return err
 	}
 	defer p.close()
+	return g.run(ctx, p.measure)
+}
+
+// run is Run with the waits that measure returns.
+func (g *Gate) run(ctx context.Context, measure func() (time.Duration, error)) error {
 	defer g.level.Store(0) // what is not measured any more must not be refused for ever
 	beats := time.NewTicker(beat)
 	defer beats.Stop()
@@ -36,7 +41,7 @@ func (g *Gate) Run(ctx context.Context) error {
 			return nil
 		case <-beats.C:
 		}
-		wait, err := p.measure()
+		wait, err := measure()
 		if err != nil {
 			return err
 		}

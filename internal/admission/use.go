@@ -3,6 +3,8 @@ package admission
 import (
 	"runtime"
 	"time"
+
+	"oauth-server/internal/proctime"
 )
 
 // processorUse measures whether this process uses the processors.
@@ -17,8 +19,8 @@ const leastUse = 0.5
 
 // busy reports whether the process has used so much lately, dt after the last call. Where that cannot be measured it has.
 func (u *processorUse) busy(dt time.Duration) bool {
-	used, known := processorTime()
-	return !known || u.take(used, dt) >= leastUse*float64(min(runtime.GOMAXPROCS(0), runtime.NumCPU())) // serve may have one place more
+	used, err := proctime.Self()
+	return err != nil || u.take(used, dt) >= leastUse*float64(min(runtime.GOMAXPROCS(0), runtime.NumCPU())) // serve may have one place more
 }
 
 // take takes the processor time that was used until now, dt after the last call, and returns the mean.

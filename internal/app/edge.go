@@ -41,7 +41,7 @@ type edge struct {
 func newEdge(f *foundation, l *limiter) (e *edge, err error) {
 	e = &edge{
 		base: f, drainer: &connDrainer{delay: idleDelay},
-		ready: &readiness{clients: f.clients, policies: l.policies, sync: l.stats, unregistered: l.unregistered, file: l.file, gate: &shedWatch{stats: f.overload.gate.Stats}},
+		ready: &readiness{clients: f.clients, policies: l.policies, sync: l.stats, unregistered: l.unregistered, file: l.file, gate: &shedWatch{stats: f.overload.gate.Stats}, lane: f.overload.lane},
 	}
 	if e.service, err = newService(f, l); err != nil {
 		return nil, err
@@ -164,6 +164,8 @@ func newAdmin(f *foundation, l *limiter, service *grants.Service, local *adminlo
 	}
 	o := admin.Options{
 		LocalToken: token,
+
+		ClientsElsewhere: f.isGateway(),
 
 		Issuer:    f.issuer,
 		Instance:  l.syncer.ID,

@@ -2,14 +2,15 @@ package app
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
-	"oauth-server/internal/admission"
 	"oauth-server/internal/admission/lane"
+	"oauth-server/internal/check"
 	"oauth-server/internal/config"
 	"oauth-server/internal/ratelimit"
 )
@@ -43,21 +44,18 @@ func TestLaneOptions(t *testing.T) {
 	}
 }
 
-// TestRequestsHaveARank: so their calls wait in the lane, even if nothing else gives them one.
-func TestRequestsHaveARank(t *testing.T) {
+// TestRequestsGoThroughTheLane: their calls wait there, even if no gate has given them a rank, and those of the server's
+// own work do not. Of who has gone, the lane refuses the former.
+func TestRequestsGoThroughTheLane(t *testing.T) {
 	tel, err := newTelemetry(t.Context(), config.Default())
-	if err != nil {
-		t.Fatal(err)
-	}
-	seen := false
-	handler := tel.around(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		rank, ranked := admission.Ranked(r.Context())
-		if seen = true; !ranked || rank != 0 {
-			t.Errorf("rank %d, %v, want the lowest", rank, ranked)
-		}
-	}))
-	handler.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", http.NoBody))
-	if _, ranked := admission.Ranked(context.Background()); ranked || !seen {
-		t.Errorf("work of the server's own has a rank: %v; the handler was called: %v", ranked, seen)
-	}
+	check.OK(t, err)
+	l := lane.New(lane.Options{Max: 1, Mode: ratelimit.Enforce})
+	gone, leave := context.WithCancel(t.Context())
+	leave()
+	var entered error
+	handler := tel.around(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { _, entered = l.Enter(r.Context()) }))
+	handler.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(gone, http.MethodGet, "/", http.NoBody))
+	check.Equal(t, "a request is kept from the store", errors.Is(entered, context.Canceled), true)
+	_, err = l.Enter(gone)
+	check.OK(t, err)
 }

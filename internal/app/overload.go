@@ -20,7 +20,10 @@ type overload struct {
 }
 
 func newOverload(c config.Overload, s Store) *overload {
-	o := &overload{lane: lane.New(laneOptions(s, c.Mode))}
+	o := &overload{}
+	before := laneOptions(s, c.Mode)
+	before.Refused = o.refused
+	o.lane = lane.New(before)
 	o.gate = admission.New(c.Gate(), o.observe)
 	return o
 }
@@ -38,13 +41,17 @@ func (o *overload) observe(_ context.Context, r *admission.Request, outcome admi
 	}
 }
 
+// refused records a request of which a call was refused before the store, or in dry-run would have been.
+func (o *overload) refused(ctx context.Context, dryRun bool) {
+	if r := admission.Requested(ctx); r != nil {
+		o.activity.Shed(time.Now(), r.ClientID, dryRun)
+	}
+}
+
 // laneMetrics is the state of the lane for metrics.
 func (o *overload) laneMetrics() metrics.StoreLane {
 	st := o.lane.Stats()
 	return metrics.StoreLane{
-		Limit: st.Limit, InFlight: st.InFlight, Waiting: st.Queued,
-		Requests: [admission.Outcomes]uint64{
-			admission.Admitted: st.Admitted, admission.Shed: st.Refused, admission.WouldShed: st.WouldRefuse, admission.Abandoned: st.Abandoned,
-		},
+		Limit: st.Limit, InFlight: st.InFlight, Waiting: st.Queued, Requests: st.Calls,
 	}
 }

@@ -1,13 +1,16 @@
 package app
 
 import (
+	"errors"
 	"path/filepath"
 	"testing"
 	"time"
 
 	"oauth-server/internal/activity"
 	"oauth-server/internal/admission"
+	"oauth-server/internal/admission/lane"
 	"oauth-server/internal/check"
+	"oauth-server/internal/config"
 	"oauth-server/internal/ratelimit"
 )
 
@@ -24,6 +27,23 @@ func TestOverloadSettingsFollowTheFile(t *testing.T) {
 	f.write(tenPerMinute + "overload: { mode: on }\n")
 	check.ErrorSays(t, f.look(2), "overload.mode")
 	check.Equal(t, "mode after a file that is refused", f.base.overload.gate.Stats().Mode, ratelimit.Off)
+}
+
+// Operators see of whom requests were refused before the store, beside those that the gate refused.
+func TestRefusedBeforeTheStoreIsRecorded(t *testing.T) {
+	o := newOverload(config.Default().Overload, pooled{connections: 1})
+	o.activity = activity.New(0, time.Now())
+	ctx := admission.WithRequest(lane.NewRequest(t.Context()), &admission.Request{ClientID: "shop"}, 1)
+	_, err := o.lane.Enter(ctx)
+	check.OK(t, err)
+	_, err = o.lane.Enter(admission.WithRequest(lane.NewRequest(t.Context()), &admission.Request{ClientID: "shop"}, 1))
+	check.Equal(t, "refused", errors.As(err, new(*admission.ShedError)), true)
+	_, err = o.lane.Enter(lane.NewRequest(t.Context())) // of nobody that is known
+	check.Equal(t, "refused", errors.As(err, new(*admission.ShedError)), true)
+	report := o.activity.Report(time.Now(), 10)
+	check.Equal(t, "clients", len(report.Clients), 1)
+	check.Equal(t, "shed", report.Clients[0].Shed, uint64(1))
+	check.Equal(t, "calls of sheddable requests that were refused", o.laneMetrics().Requests[0][admission.Shed], uint64(2))
 }
 
 // Operators see who was shed, and not who hung up.

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"oauth-server/internal/admission/lane"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/clock"
 	"oauth-server/internal/httpapi"
@@ -29,6 +30,7 @@ type readiness struct {
 	unregistered *unregistered
 	file         *configFile
 	gate         *shedWatch
+	lane         *lane.Lane
 }
 
 // report returns the answer of /readyz. It does no I/O: it uses what the background loops have
@@ -37,6 +39,7 @@ type readiness struct {
 // down: the status code stays 200. An overloaded server is ready, see [uselessAfter].
 func (r *readiness) report(context.Context) httpapi.Readiness {
 	policies, sync := r.policies.Status(), r.sync.get()
+	calls := r.lane.Stats()
 	c := condition{
 		stopping: r.stopping.Load(),
 		refused:  policies.Refused(),
@@ -48,6 +51,7 @@ func (r *readiness) report(context.Context) httpapi.Readiness {
 		unregistered: r.unregistered.list(),
 		file:         r.file.status(),
 		shedding:     r.gate.look(time.Now()),
+		beforeStore:  beforeStore(&calls),
 	}
 	if silent := time.Since(r.clients.CheckedAt()); silent > staleAfter {
 		c.silent = silent
@@ -71,6 +75,7 @@ type condition struct {
 	unregistered []string         // clients that the configuration has a policy for, ordered
 	file         fileStatus
 	shedding     shedding
+	beforeStore  string // what is refused there; empty: nothing
 }
 
 // readiness returns the answer: ready if nothing is wrong but single clients and the configuration file, and
@@ -101,6 +106,9 @@ func (c *condition) readiness() httpapi.Readiness {
 	}
 	if text := c.shedding.describe(); text != "" {
 		checks["overload"] = text
+	}
+	if c.beforeStore != "" {
+		checks["overload_store"] = c.beforeStore
 	}
 	if c.shedding.down {
 		status = httpapi.Down

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"oauth-server/internal/admission"
+	"oauth-server/internal/admission/lane"
 	"oauth-server/internal/ratelimit"
 )
 
@@ -38,6 +39,15 @@ func (s *shedding) describe() string {
 		return "refusing the least critical requests for " + inSeconds(s.lasted)
 	}
 	return "refusing the least critical requests for " + inSeconds(s.lasted) + ", up to " + s.upTo.String()
+}
+
+// beforeStore returns the line of /readyz about calls that are refused before the store; empty if none is. Most of what
+// needs no store is answered, and the most critical calls come first, so the instance stays ready.
+func beforeStore(st *lane.Stats) string {
+	if st.Mode != ratelimit.Enforce || st.Refusing == 0 || st.UpTo == ratelimit.CriticalityUnset {
+		return ""
+	}
+	return "refusing requests that wait too long for the store for " + inSeconds(st.Refusing) + ", up to " + st.UpTo.String()
 }
 
 // shedWatch judges the state of the gate whenever it is asked, and so as often as a balancer asks.

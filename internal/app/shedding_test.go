@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"oauth-server/internal/admission"
+	"oauth-server/internal/admission/lane"
 	"oauth-server/internal/check"
 	"oauth-server/internal/httpapi"
 	"oauth-server/internal/ratelimit"
@@ -50,6 +51,20 @@ func TestReadinessWhileOverloaded(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Calls that are refused before the store leave the status as it is, and are told with what else is wrong.
+func TestReadinessWhileCallsAreRefusedBeforeTheStore(t *testing.T) {
+	st := lane.Stats{Mode: ratelimit.Enforce, Refusing: 12 * time.Second, UpTo: ratelimit.SheddablePlus}
+	c := condition{beforeStore: beforeStore(&st)}
+	check.Equal(t, "while it refuses", c.readiness(), httpapi.Readiness{Status: httpapi.Ready, Checks: map[string]string{
+		"overload_store": "refusing requests that wait too long for the store for 12s, up to sheddable_plus",
+	}})
+	c.silent = time.Minute
+	check.Equal(t, "status while the store is away", c.readiness().Status, httpapi.Degraded)
+	st.Mode = ratelimit.DryRun
+	check.Equal(t, "in dry-run", beforeStore(&st), "")
+	check.Equal(t, "while nothing is refused", beforeStore(&lane.Stats{Mode: ratelimit.Enforce}), "")
 }
 
 // A server that is down stops being so when operators switch overload control off.

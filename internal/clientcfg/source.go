@@ -10,6 +10,8 @@ import (
 	"slices"
 	"sync/atomic"
 	"time"
+
+	"oauth-server/internal/admission"
 )
 
 // The sum over all clients is compared every five minutes on average: it is for changes by earlier
@@ -77,7 +79,8 @@ func (s *Source) Refresh(ctx context.Context) error {
 // Renew reads what has changed unless the directory was the newest at most so long ago; 0: before the call.
 // Callers that wait for each other share one read. A process that was stopped, or cut off from the store, learns
 // in this way what it has missed before it judges by it. It is for requests: it never reads all clients, and
-// returns an error where that is needed.
+// returns an error where that is needed. One caller at a time reads, so these reads need no lane before the
+// store; who waits too long for another one is refused as by a lane, with an error that is *[admission.ShedError].
 func (s *Source) Renew(ctx context.Context, atMost time.Duration) error {
 	since := time.Now().Round(0).Add(-atMost)
 	if s.renewed(since) {
@@ -86,6 +89,9 @@ func (s *Source) Renew(ctx context.Context, atMost time.Duration) error {
 	waiting, cancel := context.WithTimeout(ctx, mostWait)
 	defer cancel()
 	if err := s.take(waiting); err != nil {
+		if ctx.Err() == nil {
+			err = fmt.Errorf("%w: %w", err, s.shed())
+		}
 		return err
 	}
 	defer s.release()
@@ -94,6 +100,12 @@ func (s *Source) Renew(ctx context.Context, atMost time.Duration) error {
 	}
 	_, err := s.follow(ctx, s.current.Load())
 	return err
+}
+
+// shed returns the error of a caller that has waited too long: it is to come again the later, the longer nothing
+// could be read.
+func (s *Source) shed() error {
+	return &admission.ShedError{RetryAfter: admission.RetryAfter(time.Since(s.CheckedAt())), Short: admission.Store}
 }
 
 // renewed reports whether a read that began after that time has found the directory to be the newest.

@@ -178,7 +178,7 @@ func (g *Gateway) rewrite(p *httputil.ProxyRequest) {
 
 // NewTransport returns a transport for an upstream: it changes nothing of what it carries and repeats nothing.
 func NewTransport() *http.Transport {
-	t := http.DefaultTransport.(*http.Transport).Clone() //nolint:forcetypeassert,errcheck // net/http sets it
+	t := http.DefaultTransport.(*http.Transport).Clone() //nolint:forcetypeassert // net/http sets it
 	t.Proxy = nil                                        // the upstream is what was configured
 	t.DisableCompression = true
 	t.MaxIdleConns, t.MaxIdleConnsPerHost = 0, 1024

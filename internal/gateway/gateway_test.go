@@ -108,13 +108,20 @@ func fails(w http.ResponseWriter, _ *http.Request) {
 	_, _ = io.WriteString(w, `{"error":"invalid_client"}`)
 }
 
+// answer is what the gateway answers.
+type answer struct {
+	status int
+	header http.Header
+	body   string
+}
+
 // token sends a token request of the client shop.
-func (w *world) token(form string) *http.Response {
+func (w *world) token(form string) answer {
 	w.t.Helper()
 	return w.send(http.MethodPost, tokenPath, "client_id=shop&client_secret=s&"+form)
 }
 
-func (w *world) send(method, path, body string) *http.Response {
+func (w *world) send(method, path, body string) answer {
 	w.t.Helper()
 	req, err := http.NewRequestWithContext(w.t.Context(), method, w.url+path, strings.NewReader(body))
 	check.OK(w.t, err)
@@ -124,13 +131,12 @@ func (w *world) send(method, path, body string) *http.Response {
 	text, err := io.ReadAll(resp.Body)
 	check.OK(w.t, err)
 	check.OK(w.t, resp.Body.Close())
-	resp.Body = io.NopCloser(strings.NewReader(string(text)))
-	return resp
+	return answer{resp.StatusCode, resp.Header, string(text)}
 }
 
 func (w *world) wantStatus(what, form string, want int) {
 	w.t.Helper()
-	check.Equal(w.t, what, w.token(form).StatusCode, want)
+	check.Equal(w.t, what, w.token(form).status, want)
 }
 
 func (w *world) wantCame(want int) {
@@ -146,15 +152,13 @@ func TestDenied(t *testing.T) {
 	w.upstream(issues("shop", ""))
 	for i := range 2 {
 		resp := w.token("grant_type=client_credentials")
-		check.Equal(t, "status", resp.StatusCode, 200)
-		check.Equal(t, "RateLimit", resp.Header.Get("RateLimit"), fmt.Sprintf(`"user";r=%d;t=61`, 1-i))
+		check.Equal(t, "status", resp.status, 200)
+		check.Equal(t, "RateLimit", resp.header.Get("RateLimit"), fmt.Sprintf(`"user";r=%d;t=61`, 1-i))
 	}
 	resp := w.token("grant_type=client_credentials")
-	check.Equal(t, "status", resp.StatusCode, 429)
-	check.Equal(t, "Retry-After is set", resp.Header.Get("Retry-After") != "", true)
-	text, err := io.ReadAll(resp.Body)
-	check.OK(t, err)
-	check.Equal(t, "error", strings.Contains(string(text), `"temporarily_unavailable"`), true)
+	check.Equal(t, "status", resp.status, 429)
+	check.Equal(t, "Retry-After is set", resp.header.Get("Retry-After") != "", true)
+	check.Equal(t, "error", strings.Contains(resp.body, `"temporarily_unavailable"`), true)
 	w.wantCame(2)
 }
 
@@ -234,7 +238,7 @@ func TestDryRunHoldsNobody(t *testing.T) {
 		fails(rw, r)
 	})
 	for range 5 {
-		go func() { done <- w.token("grant_type=client_credentials").StatusCode }()
+		go func() { done <- w.token("grant_type=client_credentials").status }()
 		<-under
 	}
 	close(end)
@@ -252,8 +256,8 @@ func TestOtherPathsPassUnchanged(t *testing.T) {
 	})
 	for range 3 {
 		resp := w.send(http.MethodPut, "/a%2Fb//c?x=%zz&y;z", "client_id=shop&grant_type=client_credentials")
-		check.Equal(t, "status", resp.StatusCode, 418)
-		check.Equal(t, "seen", resp.Header.Get("Seen"), "127.0.0.1 http")
+		check.Equal(t, "status", resp.status, 418)
+		check.Equal(t, "seen", resp.header.Get("Seen"), "127.0.0.1 http")
 	}
 	check.Equal(t, "came", w.came[0], "PUT /a%2Fb//c?x=%zz&y;z client_id=shop&grant_type=client_credentials")
 }
@@ -264,8 +268,8 @@ func TestUnreachable(t *testing.T) {
 	w.upstream(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })
 	for range 3 {
 		resp := w.token("grant_type=client_credentials")
-		check.Equal(t, "status", resp.StatusCode, 502)
-		check.Equal(t, "type", resp.Header.Get("Content-Type"), "application/json")
+		check.Equal(t, "status", resp.status, 502)
+		check.Equal(t, "type", resp.header.Get("Content-Type"), "application/json")
 	}
 	w.wantCame(3) // none was repeated
 	w.upstream(issues("shop", ""))
@@ -277,10 +281,10 @@ func TestRefused(t *testing.T) {
 	w := newWorld(t, 1)
 	w.upstream(issues("shop", ""))
 	w.wantStatus("repeated", "client_id=other&grant_type=client_credentials", 400)
-	check.Equal(t, "too large", w.token("grant_type=client_credentials&x="+strings.Repeat("x", gateway.MaxBody)).StatusCode, 413)
-	check.Equal(t, "query", w.send(http.MethodGet, tokenPath+"?grant_type=client_credentials&client_id=shop", "").StatusCode, 400)
+	check.Equal(t, "too large", w.token("grant_type=client_credentials&x="+strings.Repeat("x", gateway.MaxBody)).status, 413)
+	check.Equal(t, "query", w.send(http.MethodGet, tokenPath+"?grant_type=client_credentials&client_id=shop", "").status, 400)
 	for _, path := range []string{"/REALMS/x/protocol/openid-connect/token/", "//realms/x/./protocol;a=b/openid-connect/%74oken"} {
-		check.Equal(t, path, w.send(http.MethodPost, path, "client_id=a&client_id=b").StatusCode, 400)
+		check.Equal(t, path, w.send(http.MethodPost, path, "client_id=a&client_id=b").status, 400)
 	}
 	w.wantCame(0)
 }
@@ -296,7 +300,7 @@ func TestStrangersHoldLittle(t *testing.T) {
 	})
 	done := make(chan int)
 	for range 2 {
-		go func() { done <- w.token("grant_type=client_credentials").StatusCode }()
+		go func() { done <- w.token("grant_type=client_credentials").status }()
 		<-under
 	}
 	w.wantStatus("a third one", "grant_type=client_credentials", 429)

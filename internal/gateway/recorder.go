@@ -101,8 +101,8 @@ func (a *answer) release(body []byte) error {
 // settle counts the request.
 func (a *answer) settle(body []byte) {
 	a.held = false
-	_ = a.x.g.guarded(a.ctx, func() error { // the token is issued, whatever fails here
-		a.x.count(a.ctx, a.Header(), body)
+	_ = a.x.g.guarded(a.ctx, func(ctx context.Context) error { // the token is issued, whatever fails here
+		a.x.count(ctx, a.Header(), body)
 		return nil
 	})
 }

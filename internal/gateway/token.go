@@ -72,7 +72,7 @@ func (x *exchange) pass(w http.ResponseWriter, r *http.Request) {
 		x.refuse(w, r, err)
 		return
 	}
-	if err := g.guarded(r.Context(), func() error { return x.reserve(r.Context()) }); err != nil {
+	if err := g.guarded(r.Context(), x.reserve); err != nil {
 		x.limit(w, r, err)
 		return
 	}
@@ -209,7 +209,7 @@ func (x *exchange) end(w *observed, r *http.Request) {
 		if x.result.outcome == Issued { // its answer broke off before the client had anything of it
 			x.result.outcome = Failed
 		}
-		_ = x.g.guarded(context.Background(), func() error { // it has its answer already
+		_ = x.g.guarded(r.Context(), func(context.Context) error { // it has its answer already
 			x.g.o.Judge.Cancel(x.turn)
 			return nil
 		})
@@ -229,7 +229,7 @@ var errNotJudged = errors.New("gateway: the request could not be judged")
 
 // guarded calls a part of the judgement. A defect in it, which would end the request, lets it pass, or denies it if
 // OnError says so; the log has it in either case.
-func (g *Gateway) guarded(ctx context.Context, judge func() error) (err error) {
+func (g *Gateway) guarded(ctx context.Context, judge func(context.Context) error) (err error) {
 	defer func() {
 		defect := recover()
 		if defect == nil {
@@ -242,5 +242,5 @@ func (g *Gateway) guarded(ctx context.Context, judge func() error) (err error) {
 			err = errNotJudged
 		}
 	}()
-	return judge()
+	return judge(ctx)
 }

@@ -16,6 +16,10 @@ type Gate interface {
 	// Admit returns the rank of a request that is to be worked on, which Leave ends. Its error is *[admission.ShedError].
 	Admit(ctx context.Context, r *admission.Request) (admission.Rank, error)
 	Leave()
+	// Starved counts a request that was admitted, of which ctx is that of the work on it, as refused after all: the
+	// server leaves too little of the processors for its password. It returns *[admission.ShedError]. Leave ends the
+	// request as any other.
+	Starved(ctx context.Context) error
 }
 
 // open is the gate where there is none.
@@ -28,6 +32,11 @@ func (open) Admit(context.Context, *admission.Request) (admission.Rank, error) {
 
 // Leave implements [Gate].
 func (open) Leave() {}
+
+// Starved implements [Gate].
+func (open) Starved(context.Context) error {
+	return &admission.ShedError{RetryAfter: admission.RetryAfter(0), Short: admission.Processor}
+}
 
 var classOfGrant = map[clientcfg.Grant]admission.Class{
 	clientcfg.RefreshToken: admission.Refresh, clientcfg.AuthorizationCode: admission.Code,
@@ -55,7 +64,7 @@ func (s *Service) refusedAnyway(client *clientcfg.Client, grant clientcfg.Grant,
 }
 
 // enter asks the gate about a request of a client, before any work that costs. The context that it returns carries
-// the rank, for calls of the store. The caller calls LeaveGate if there is no error. Errors: *[Error].
+// the request and its rank, for calls of the store. The caller calls LeaveGate if there is no error. Errors: *[Error].
 func (s *Service) enter(ctx context.Context, client *clientcfg.Client, class admission.Class, remote netip.Addr) (context.Context, error) {
 	r := admission.Request{ClientID: client.ID, Class: class}
 	if client.Public { // everyone can send requests as one
@@ -80,7 +89,7 @@ func (s *Service) EnterGate(ctx context.Context, r *admission.Request) (context.
 	case r.Class == admission.ClientCredentials: // which needs no store
 		return ctx, nil
 	}
-	return admission.WithRank(ctx, rank), nil
+	return admission.WithRequest(ctx, r, rank), nil
 }
 
 // LeaveGate ends a request that was admitted.

@@ -37,6 +37,10 @@ func (d *doorkeeper) Admit(_ context.Context, r *admission.Request) (admission.R
 
 func (d *doorkeeper) Leave() { d.inside-- }
 
+func (d *doorkeeper) Starved(context.Context) error {
+	return &admission.ShedError{RetryAfter: 7 * time.Second, Short: admission.Processor}
+}
+
 func overloadedWorld(t *testing.T, edits ...func(*ratelimit.Settings)) (*world, *doorkeeper, *[]judgement.Decided) {
 	t.Helper()
 	w, seen := limitedWorld(t, edits...)

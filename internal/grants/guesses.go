@@ -84,6 +84,7 @@ type guess struct {
 	from     string        // the key of the address in the record of the user; after of
 	day, row ratelimit.Key // row: after of
 	known    bool
+	slowing  bool // the attempt was one of those that are slowed down, when that was last asked
 }
 
 func (g *guesses) guess(name string, remote netip.Addr) *guess {
@@ -125,20 +126,21 @@ func (u *User) knows(at, now time.Time) bool {
 	return now.Sub(at) < knownFor && !at.Before(since(u.CreatedAt, u.NotBefore))
 }
 
-// slowed returns the answer to an attempt beyond the slow-down, nil if it may wait for its turn. It uses
-// up nothing: an attempt that has to wait may never be made.
+// slowed returns the answer to an attempt beyond the slow-down, nil if it may wait for its turn, or has it and may be
+// made. It uses up nothing: nothing may come of an attempt that has to wait, or of one that is to be hashed.
 func (a *guess) slowed() error {
-	if !a.slows() {
+	if a.slowing = a.slows(); !a.slowing {
 		return nil
 	}
 	d, _ := a.counters.Denies(a.clock(), a.slowKey(), a.slow)
 	return tooMany(d.RetryAfter, userAttemptsLimit, tooManyOfName)
 }
 
-// begin is slowed for an attempt that is made at once, and uses up its part of the slow-down. The counters
-// of several instances would all admit one when a frame begins, so the store decides between them.
-func (a *guess) begin(ctx context.Context) error {
-	if !a.slows() {
+// made uses up the part of the slow-down of an attempt whose password was hashed. Its error is the answer, whether or
+// not the password was right. Several attempts may have been hashed at once, and the counters of several instances
+// would all admit one when a frame begins, so the store decides between them.
+func (a *guess) made(ctx context.Context) error {
+	if !a.slowing {
 		return nil
 	}
 	if d := a.counters.Take(a.clock(), a.slowKey(), a.slow, 1); d.Rejected() {

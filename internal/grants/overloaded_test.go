@@ -7,6 +7,7 @@ import (
 	"oauth-server/internal/admission"
 	"oauth-server/internal/check"
 	"oauth-server/internal/grants"
+	"oauth-server/internal/secret"
 )
 
 // TestOverloadedStore: a refusal at any operation of any flow is answered with when to try again, and costs nothing.
@@ -24,4 +25,16 @@ func TestOverloadedStore(t *testing.T) {
 	if as[*admission.ShedError](t, err) != shed {
 		t.Error("the refusal is not the cause")
 	}
+}
+
+// TestOverloadedReadOfClients: the same goes for who waits in vain to have the newest clients.
+func TestOverloadedReadOfClients(t *testing.T) {
+	w := newWorld(t)
+	issued := w.tokens("shop")
+	shed := &admission.ShedError{RetryAfter: 7 * time.Second, Short: admission.Store}
+	w.reopen(func(o *grants.Options) { o.Clients = stopped{w.clients, w.clients, shed} })
+	_, err := w.service.Introspect(t.Context(), grants.TokenQuery{Credentials: w.credentials("shop"), Token: issued.AccessToken})
+	check.Equal(t, "RetryAfter of an introspection", as[*grants.Error](t, err).RetryAfter, shed.RetryAfter)
+	_, err = w.token("shop", refreshing(secret.New()))
+	check.Equal(t, "RetryAfter of a refresh", as[*grants.Error](t, err).RetryAfter, shed.RetryAfter)
 }

@@ -55,8 +55,8 @@ func ValidatePassword(name, password string) error {
 
 // checkPassword returns the user if the password is right. It takes the same time whether or
 // not there is such a user. After too many attempts nothing is hashed; this is checked again when a
-// waiting attempt has its turn, because those before it may have been counted meanwhile. Errors:
-// [ErrSignIn], *[Error], *[LimitedError].
+// waiting attempt has its turn, because those before it may have been counted meanwhile. An attempt whose
+// password was not hashed counts nowhere. Errors: [ErrSignIn], *[Error], *[LimitedError].
 func (s *Service) checkPassword(ctx context.Context, name typedName, password string, remote netip.Addr) (User, error) {
 	key := name.key()
 	g := s.guesses.guess(key, remote)
@@ -75,22 +75,14 @@ func (s *Service) checkPassword(ctx context.Context, name typedName, password st
 	}
 	ok, err := s.verifyPassword(ctx, &user, exists, secret.Attempt{
 		Name: key, Source: network.Source(remote), Networks: network.Around(remote), Known: g.known, Password: password,
-		Still: func() error {
-			if err := allowed(); err != nil {
-				return err
-			}
-			return g.begin(ctx)
-		},
+		Still: func() error { return cmp.Or(allowed(), g.slowed()) },
 	})
-	var limited *LimitedError
-	var busy *secret.BusyError
+	if err == nil {
+		err = g.made(ctx)
+	}
 	switch {
-	case errors.As(err, &limited):
-		return User{}, limited
-	case errors.As(err, &busy):
-		return User{}, tooBusy(busy)
 	case err != nil:
-		return User{}, storeFailed("check password", err)
+		return User{}, s.notChecked(ctx, err)
 	case !ok:
 		return User{}, cmp.Or(s.signIns.count(s.opts.Clock(), remote, key), g.failed(), name.wrong())
 	}
@@ -98,6 +90,21 @@ func (s *Service) checkPassword(ctx context.Context, name typedName, password st
 	s.remember(ctx, &user, g)
 	s.renewHash(ctx, &user, password)
 	return user, nil
+}
+
+// notChecked returns the answer to an attempt whose password was not compared, or of which that must not be said.
+func (s *Service) notChecked(ctx context.Context, err error) error {
+	var limited *LimitedError
+	var busy *secret.BusyError
+	switch {
+	case errors.As(err, &limited):
+		return limited
+	case errors.As(err, &busy) && busy.Starved:
+		return Overloaded(s.opts.Gate.Starved(ctx))
+	case errors.As(err, &busy):
+		return tooBusy(busy)
+	}
+	return storeFailed("check password", err)
 }
 
 // renewHash replaces a password hash that was imported by one of ours, unless the password was changed

@@ -34,5 +34,6 @@
 //
 // Where it is the server itself that keeps the processors busy, the error is [secret.ErrStarved], and the caller
 // computes nothing: an overloaded server would take even longer for everything else. The child finishes its task, and until it
-// has a result, all tasks are refused at once.
+// has a result, all tasks are refused at once. If it has none a second after the server has left it the processors, it
+// is ended, so no task of another program, which may take long, has all others refused for long.
 package hashing

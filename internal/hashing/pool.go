@@ -90,7 +90,7 @@ func (p *Pool) Compute(task secret.Task) ([]byte, error) {
 	before := measureShares(c.cmd.Process.Pid)
 	result, err := c.ask(task, patience)
 	if errors.Is(err, errLate) && p.starved(before) {
-		p.finish(c, task, 10*patience)
+		p.finish(c, task, patience)
 		return nil, secret.ErrStarved
 	}
 	if err != nil {
@@ -111,9 +111,9 @@ func (p *Pool) starved(before shares) bool {
 	return measureShares(before.pid).starvedSince(before, runtime.NumCPU())
 }
 
-// finish lets a child go on with a task whose caller was refused. To kill it would waste what it has computed, and
-// the start of another one is not of the lowest priority. Nothing else is computed until it has ended: it would
-// take as long.
+// finish lets a child go on with a task whose caller was refused, for as long as this process keeps it from the
+// processors, and at most ten times as long as it had. To kill it would waste what it has computed, and the start of
+// another one is not of the lowest priority. Nothing else is computed until it has ended: it would take as long.
 func (p *Pool) finish(c *child, task secret.Task, patience time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -125,7 +125,7 @@ func (p *Pool) finish(c *child, task secret.Task, patience time.Duration) {
 	go func() {
 		defer p.endings.Done()
 		defer p.late.Add(-1)
-		if result, err := c.result(task, patience); err != nil {
+		if result, err := p.lateResult(c, task, time.Now().Add(10*patience)); err != nil {
 			c.kill()
 			p.failed(err)
 		} else {
@@ -133,6 +133,18 @@ func (p *Pool) finish(c *child, task secret.Task, patience time.Duration) {
 			p.put(c)
 		}
 	}()
+}
+
+// lateResult waits for the result of a child that was starved. One that has not answered although this process has left
+// it the processors for [Options].Patience is not waited for any longer, since everybody else is refused meanwhile.
+func (p *Pool) lateResult(c *child, task secret.Task, end time.Time) ([]byte, error) {
+	for {
+		before := measureShares(c.cmd.Process.Pid)
+		result, err := c.result(task, p.opts.Patience)
+		if !errors.Is(err, errLate) || !p.starved(before) || !time.Now().Before(end) {
+			return result, err
+		}
+	}
 }
 
 // take returns a child without a task, or starts one.

@@ -6,7 +6,6 @@ import (
 	"os"
 	"strconv"
 	"syscall"
-	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -58,11 +57,4 @@ func lower() error {
 		}
 	}
 	return errors.New("it does not stay")
-}
-
-// processorTime returns the processor time of this process, without its children.
-func processorTime() (used time.Duration, known bool) {
-	var u unix.Rusage
-	err := unix.Getrusage(unix.RUSAGE_SELF, &u)
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano()), err == nil
 }

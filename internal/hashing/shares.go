@@ -17,8 +17,8 @@ type shares struct {
 
 func measureShares(pid int) shares {
 	child, err := proctime.Of(pid)
-	used, known := processorTime()
-	return shares{pid: pid, at: time.Now(), waited: child.Waited, used: used, known: known && err == nil}
+	used, selfErr := proctime.Self()
+	return shares{pid: pid, at: time.Now(), waited: child.Waited, used: used, known: err == nil && selfErr == nil}
 }
 
 // starvedSince reports whether the child could have run for most of the time and was not given a processor, and this

@@ -2,6 +2,7 @@ package hashing
 
 import (
 	"errors"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -79,6 +80,27 @@ func TestStarvedChildThatNeverAnswers(t *testing.T) {
 	check.Equal(t, "starved", errors.Is(err, secret.ErrStarved), true)
 	<-first.ended
 	check.Eventually(t, "no child is late", func() bool { return p.late.Load() == 0 })
+}
+
+// TestLateChildWithProcessors: one that is not starved any more and still has no result is ended, and others are
+// computed again, long before it would have to have a result of another program's hash.
+func TestLateChildWithProcessors(t *testing.T) {
+	var starved atomic.Bool
+	starved.Store(true)
+	p := open(t, failing("silent"), func(o *Options) {
+		o.Patience = 100 * time.Millisecond
+		o.starved = starved.Load
+	})
+	late := p.idle[0]
+	_, err := p.Compute(slow) // has 1 s, and 10 s more while it is starved
+	check.Equal(t, "starved", errors.Is(err, secret.ErrStarved), true)
+	began := time.Now()
+	starved.Store(false)
+	<-late.ended
+	check.Eventually(t, "no child is late", func() bool { return p.late.Load() == 0 })
+	if took := time.Since(began); took > 5*time.Second {
+		t.Errorf("all others were refused for %v", took)
+	}
 }
 
 // TestCloseWithALateChild: what is asked until a late child has answered is refused, and no other child is started. Closing

@@ -38,7 +38,7 @@ func (s *Server) around(next echo.HandlerFunc) echo.HandlerFunc {
 
 func (s *Server) begin(ec echo.Context) *call {
 	r := ec.Request()
-	c := &call{Context: ec, started: time.Now(), }
+	c := &call{Context: ec, started: time.Now()}
 	h := ec.Response().Header()
 	var trusted bool
 	c.remote, trusted = s.addresses.Of(r)

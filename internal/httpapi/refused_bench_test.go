@@ -21,6 +21,8 @@ func (refusing) Admit(context.Context, *admission.Request) (admission.Rank, erro
 }
 func (refusing) Leave() {}
 
+func (r refusing) Starved(ctx context.Context) error { _, err := r.Admit(ctx, nil); return err }
+
 // written is an answer that is thrown away.
 type written struct {
 	header http.Header

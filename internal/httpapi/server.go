@@ -79,7 +79,7 @@ func (s *Server) route() {
 	s.routeUnder("")
 	if s.base != "" {
 		s.routeUnder(s.base)
-		s.get(s.base, s.index)
+		s.get(s.base, s.page(s.index))
 		s.machineRoute(s.get, "/.well-known/oauth-authorization-server"+s.base, s.serveMetadata, true)
 	}
 	s.machineRoute(s.get, "/healthz", s.healthz, false)

@@ -10,7 +10,7 @@ var (
 	overloadRequestsInfo = Info{
 		"oauth_overload_requests_total", Counter,
 		[]string{"class", "outcome"},
-		"Requests at the gate. Class: the grant_type of a token request, revocation, introspection, page or sign_in. Outcomes: admitted, shed (refused with 503), would_shed (dry-run), abandoned (while something is refused, by a caller that has hung up).",
+		"Requests at the gate. Class: the grant_type of a token request, revocation, introspection, page or sign_in. Outcomes: admitted, shed (refused with 503; a sign-in or password grant also later, if the server leaves no processor for its password), would_shed (dry-run), abandoned (while something is refused, by a caller that has hung up).",
 	}
 	overloadModeInfo = Info{
 		"oauth_overload_mode", Gauge,
@@ -51,8 +51,8 @@ var (
 	}
 	laneRequestsInfo = Info{
 		"oauth_store_lane_requests_total", Counter,
-		[]string{"outcome"},
-		"Calls of requests to the store. Outcomes: admitted, shed (refused with 503), would_shed (dry-run), abandoned (the caller hung up while it waited).",
+		[]string{"criticality", "outcome"},
+		"Calls of requests to the store. Criticality: sheddable, sheddable_plus, critical or critical_plus; sheddable too before the gate was asked. Outcomes: admitted, shed (refused with 503), would_shed (dry-run), abandoned (the caller hung up while it waited).",
 	}
 )
 
@@ -83,7 +83,8 @@ type StoreLane struct {
 	Limit    int // of calls at once
 	InFlight int
 	Waiting  int
-	Requests [admission.Outcomes]uint64 // since the start
+	// Requests are calls since the start, by criticality, from sheddable on, and outcome.
+	Requests [admission.Criticalities][admission.Outcomes]uint64
 }
 
 // WatchStoreLane exports what read returns at each scrape.
@@ -93,7 +94,9 @@ func (m *Metrics) WatchStoreLane(read func() StoreLane) {
 		emit(laneLimitInfo, float64(now.Limit))
 		emit(laneInFlightInfo, float64(now.InFlight))
 		emit(laneWaitingInfo, float64(now.Waiting))
-		emitOutcomes(emit, laneRequestsInfo, now.Requests)
+		for i, counts := range now.Requests {
+			emitOutcomes(emit, laneRequestsInfo, counts, (ratelimit.Sheddable + ratelimit.Criticality(i)).String())
+		}
 	})
 }
 

@@ -22,7 +22,10 @@ func overload() admission.Stats {
 }
 
 func storeLane() metrics.StoreLane {
-	return metrics.StoreLane{Limit: 16, InFlight: 15, Waiting: 3, Requests: [admission.Outcomes]uint64{admission.Admitted: 9, admission.Abandoned: 1}}
+	st := metrics.StoreLane{Limit: 16, InFlight: 15, Waiting: 3}
+	st.Requests[0] = [admission.Outcomes]uint64{admission.Shed: 9, admission.Abandoned: 1}
+	st.Requests[admission.Criticalities-1][admission.Admitted] = 8
+	return st
 }
 
 func TestOverload(t *testing.T) {
@@ -44,10 +47,13 @@ func TestOverload(t *testing.T) {
 		`oauth_store_lane_limit 16`,
 		`oauth_store_lane_in_flight 15`,
 		`oauth_store_lane_waiting 3`,
-		`oauth_store_lane_requests_total{outcome="admitted"} 9`,
-		`oauth_store_lane_requests_total{outcome="abandoned"} 1`,
+		`oauth_store_lane_requests_total{criticality="sheddable",outcome="shed"} 9`,
+		`oauth_store_lane_requests_total{criticality="sheddable",outcome="abandoned"} 1`,
+		`oauth_store_lane_requests_total{criticality="critical_plus",outcome="admitted"} 8`,
+		`oauth_store_lane_requests_total{criticality="sheddable_plus",outcome="would_shed"} 0`,
 	} {
 		shows(t, page, line+"\n")
 	}
+	check.Equal(t, "series of calls", strings.Count(page, "\noauth_store_lane_requests_total{"), admission.Criticalities*admission.Outcomes)
 	check.Equal(t, "series of requests", strings.Count(page, "\noauth_overload_requests_total{"), admission.Classes*admission.Outcomes)
 }

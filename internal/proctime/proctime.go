@@ -1,6 +1,6 @@
 // Package proctime reads how long the threads of a process have run, and have waited for a processor.
-// Both are in nanoseconds, where /proc/PID/stat counts in hundredths of a second. It needs Linux: elsewhere [Of]
-// returns an error.
+// Both are in nanoseconds, where /proc/PID/stat counts in hundredths of a second. It needs Linux: elsewhere [Of] and
+// [Self] return an error.
 package proctime
 
 import (

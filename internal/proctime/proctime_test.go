@@ -1,6 +1,7 @@
 package proctime
 
 import (
+	"errors"
 	"io/fs"
 	"math"
 	"os"
@@ -24,6 +25,19 @@ func TestOfThisProcess(t *testing.T) {
 	}
 	_, err = Of(math.MaxInt32) // above the highest ID that Linux gives
 	check.ErrorSays(t, err, "read processor time of process 2147483647")
+}
+
+// TestSelf grows with work.
+func TestSelf(t *testing.T) {
+	t.Parallel()
+	before, err := Self()
+	if errors.Is(err, errors.ErrUnsupported) && runtime.GOOS != "linux" {
+		t.Skip("the processor time of this process is read on Linux only")
+	}
+	check.OK(t, err)
+	for now := before; now == before; now, err = Self() {
+		check.OK(t, err)
+	}
 }
 
 // failing is a /proc in which reading of one file fails.

@@ -40,7 +40,7 @@ type PasswordOptions struct {
 	MaxWait time.Duration
 	// Separate, if not nil, computes tasks outside of this process. One that it fails to compute, or whose
 	// result does not fit, is computed here, unless the error is [ErrStarved]: that attempt is refused with
-	// *[BusyError]. It is called at most Concurrency times at once.
+	// *[BusyError] that says so. It is called at most Concurrency times at once.
 	Separate func(Task) (result []byte, err error)
 	// Hashing, if not nil, is called before each hash in this process, which leaves 19 MiB of garbage.
 	Hashing func()
@@ -106,7 +106,7 @@ type Attempt struct {
 	// and has signed in from Source before.
 	Known bool
 	// Still, if it is not nil, is called when the attempt has its turn. Its error ends the attempt
-	// before anything is hashed.
+	// before anything is hashed. It must use up nothing: the attempt may be refused after it, see [ErrStarved].
 	Still func() error
 }
 
@@ -199,7 +199,7 @@ func (p *Passwords) inTurn(ctx context.Context, a Attempt, task Task) ([]byte, e
 	}
 	result, ok := p.compute(task)
 	if !ok {
-		return nil, p.turns.refusal(turn)
+		return nil, p.turns.starved(turn)
 	}
 	took = time.Since(began)
 	return result, nil

@@ -100,8 +100,8 @@ func TestStarved(t *testing.T) {
 	})
 	_, err := p.Hash(t.Context(), "correct horse")
 	var busy *BusyError
-	if !errors.As(err, &busy) || busy.RetryAfter != 2*time.Second {
-		t.Errorf("error %v, want a BusyError that says 2s", err)
+	if !errors.As(err, &busy) || busy.RetryAfter != 2*time.Second || !busy.Starved {
+		t.Errorf("error %v, want a BusyError that says starved and 2s", err)
 	}
 	starved = false
 	hash, err := p.Hash(t.Context(), "correct horse")

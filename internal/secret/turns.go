@@ -21,10 +21,15 @@ type BusyError struct {
 	// RetryAfter is when a turn is expected to be free: whole seconds, at least
 	// [PasswordOptions].MaxWait.
 	RetryAfter time.Duration
+	// Starved is whether the attempt had its turn and was not hashed because of [ErrStarved].
+	Starved bool
 }
 
 // Error implements error.
 func (e *BusyError) Error() string {
+	if e.Starved {
+		return fmt.Sprintf("%v; retry after %s", ErrStarved, e.RetryAfter)
+	}
 	return fmt.Sprintf("secret: too many passwords are being checked; retry after %s", e.RetryAfter)
 }
 
@@ -197,11 +202,13 @@ func (t *turns) busy(w *waiter) *BusyError {
 	return &BusyError{RetryAfter: seconds * time.Second}
 }
 
-// refusal returns the error of an attempt that had its turn and was not hashed.
-func (t *turns) refusal(w *waiter) *BusyError {
+// starved returns the error of an attempt that had its turn and was not hashed.
+func (t *turns) starved(w *waiter) *BusyError {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.busy(w)
+	err := t.busy(w)
+	err.Starved = true
+	return err
 }
 
 // leave withdraws an attempt, and returns the error of one that has waited long enough.

@@ -32,7 +32,7 @@ func takeTurn(t *testing.T, p *Passwords) (giveBack func()) {
 func wantBusy(t *testing.T, err error, after time.Duration) {
 	t.Helper()
 	var busy *BusyError
-	if !errors.As(err, &busy) || busy.RetryAfter != after {
+	if !errors.As(err, &busy) || busy.Starved || busy.RetryAfter != after {
 		t.Errorf("error %v, want a BusyError that says %s", err, after)
 	}
 }

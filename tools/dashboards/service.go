@@ -78,7 +78,7 @@ func overloadCharts() []Panel {
 			query(`sum by (instance) (oauth_store_lane_waiting{$i})`, "{{instance}} store calls waiting"),
 			query(`sum by (instance) (oauth_store_lane_limit{$i})`, "{{instance}} store calls at most")).sized(8, 8),
 		lines("Store calls refused", "What came of calls of requests to the store that were not admitted: shed with 503, in dry-run would_shed, or abandoned by their caller. Usually 0.", "ops",
-			query(`sum by (outcome) (rate(oauth_store_lane_requests_total{$i,outcome!="admitted"}[$__rate_interval]))`, "{{outcome}}")).sized(8, 8),
+			query(`sum by (criticality, outcome) (rate(oauth_store_lane_requests_total{$i,outcome!="admitted"}[$__rate_interval]))`, "{{criticality}} {{outcome}}")).sized(8, 8),
 	}
 }
 

@@ -25,6 +25,9 @@ type Options struct {
 	MaxAge time.Duration
 	// Mode is enforce if it is empty. In dry-run nothing waits or is refused, but what would be is counted.
 	Mode ratelimit.Mode
+	// Refused, if not nil, is called with the context of each request of which a call was refused, or in dry-run would
+	// have been: once. It must neither block nor call the lane.
+	Refused func(ctx context.Context, dryRun bool)
 }
 
 // patience is how much longer calls of requests wait that were let in before.
@@ -39,7 +42,7 @@ type Lane struct {
 	mode     ratelimit.Mode
 	queue    queue
 	refusals refusals
-	counts   Stats // only those since the start
+	calls    Calls
 }
 
 // New returns a lane.
@@ -81,15 +84,14 @@ type Pass struct {
 	ghost  *waiter // in dry-run: of a call that would have waited
 }
 
-// Enter returns when a call may go on. Without a rank in ctx, that is at once: work of the server's own is neither
-// queued nor refused. Errors: *[admission.ShedError], that of ctx.
+// Enter returns when a call may go on. If ctx is not that of a request, of [NewRequest], that is at once: work of the
+// server's own is neither queued nor refused. Errors: *[admission.ShedError], that of ctx.
 func (l *Lane) Enter(ctx context.Context) (Pass, error) {
-	rank, ranked := admission.Ranked(ctx)
-	if !ranked {
+	r := requestOf(ctx)
+	if r == nil {
 		return Pass{}, nil
 	}
-	r := requestOf(ctx)
-	pass, w, err := l.join(ctx, rank, r)
+	pass, w, err := l.join(ctx, r)
 	if w != nil {
 		pass, err = l.wait(ctx, w)
 	}
@@ -102,28 +104,28 @@ func (l *Lane) Enter(ctx context.Context) (Pass, error) {
 func gone(err error) error { return fmt.Errorf("admission: wait for the store: %w", err) }
 
 // join returns a pass if the call may go on, or the waiter that it has to wait as.
-func (l *Lane) join(ctx context.Context, rank admission.Rank, r *request) (Pass, *waiter, error) {
+func (l *Lane) join(ctx context.Context, r *request) (Pass, *waiter, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.mode == ratelimit.Off {
 		return Pass{}, nil, nil
 	}
+	rank := admission.RankFrom(ctx)
 	if err := ctx.Err(); err != nil && l.mode == ratelimit.Enforce {
-		l.counts.Abandoned++
+		l.calls.add(rank, admission.Abandoned)
 		return Pass{}, nil, gone(err)
 	}
 	if l.queue.n == 0 {
 		if permit, ok := l.limiter.TryAcquirePermit(); ok {
-			l.counts.Admitted++
+			l.calls.add(rank, admission.Admitted)
 			return Pass{lane: l, permit: permit}, nil, nil
 		}
 	}
 	w := &waiter{
-		ctx: ctx, rank: rank, started: r.started.Load(), joined: time.Now(),
+		ctx: ctx, request: r, rank: rank, started: r.started.Load(), joined: time.Now(),
 		turn: make(chan error, 1), ghost: l.mode == ratelimit.DryRun,
 	}
 	l.queue.add(w)
-	l.counts.Waited++
 	if l.queue.n > l.opts.Queue {
 		l.evict(w)
 	}
@@ -140,17 +142,21 @@ func (l *Lane) evict(newcomer *waiter) {
 		last = newcomer
 	}
 	l.queue.remove(last)
-	last.turn <- l.refuse(last.ghost)
+	last.turn <- l.refuse(last)
 }
 
 // refuse counts a refusal, and returns its error.
-func (l *Lane) refuse(ghost bool) error {
-	if ghost {
-		l.counts.WouldRefuse++
-	} else {
-		l.counts.Refused++
+func (l *Lane) refuse(w *waiter) error {
+	outcome := admission.Shed
+	if w.ghost {
+		outcome = admission.WouldShed
 	}
-	return &admission.ShedError{RetryAfter: admission.RetryAfter(l.refusals.add(time.Now())), Short: admission.Store}
+	l.calls.add(w.rank, outcome)
+	if l.opts.Refused != nil && w.request.refused.CompareAndSwap(false, true) {
+		l.opts.Refused(w.ctx, w.ghost)
+	}
+	lasted := l.refusals.add(time.Now(), w.rank.Criticality())
+	return &admission.ShedError{RetryAfter: admission.RetryAfter(lasted), Short: admission.Store}
 }
 
 // maxAge is how long a call waits at most.
@@ -184,13 +190,13 @@ func (l *Lane) settle(ctx context.Context, w *waiter) (Pass, error) {
 	waits := l.queue.remove(w)
 	switch {
 	case ctx.Err() != nil:
-		l.counts.Abandoned++
+		l.calls.add(w.rank, admission.Abandoned)
 		if !waits {
 			l.giveBack(w)
 		}
 		return Pass{}, gone(ctx.Err())
 	case waits:
-		return Pass{}, l.refuse(false)
+		return Pass{}, l.refuse(w)
 	}
 	err := <-w.turn
 	return Pass{lane: l, permit: w.permit}, err
@@ -258,7 +264,7 @@ func (l *Lane) advance() {
 			continue
 		}
 		w.permit = permit
-		l.counts.Admitted++
+		l.calls.add(w.rank, admission.Admitted)
 		w.turn <- nil
 	}
 }
@@ -270,7 +276,7 @@ func (l *Lane) next() *waiter {
 		l.queue.remove(w)
 		switch {
 		case w.ghost && l.late(w):
-			_ = l.refuse(true)
+			_ = l.refuse(w)
 		case w.ghost || w.ctx.Err() == nil:
 			return w
 		}

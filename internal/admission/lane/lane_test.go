@@ -138,7 +138,7 @@ func TestAge(t *testing.T) {
 		}
 		time.Sleep(3 * time.Second) //nolint:forbidigo // simulated time
 		s := w.Stats()
-		check.Equal(t, "refused", s.Refused, uint64(200))
+		check.Equal(t, "refused", s.Calls.Of(admission.Shed), uint64(200))
 		check.Equal(t, "refusing", s.Refusing, 0)
 	})
 }
@@ -176,7 +176,7 @@ func TestCallersWhoHaveGone(t *testing.T) {
 		w.call(gone, "late")
 		w.want("9 gone", "9 gone", "5", "late gone")
 		s := w.Stats()
-		check.Equal(t, "abandoned", s.Abandoned, uint64(3))
+		check.Equal(t, "abandoned", s.Calls.Of(admission.Abandoned), uint64(3))
 		check.Equal(t, "in flight", s.InFlight, 0)
 	})
 }
@@ -208,22 +208,6 @@ func TestOwnWorkNeverWaits(t *testing.T) {
 		w.want("own")
 		end()
 		w.want("own", "request")
-	})
-}
-
-// TestLongestWait is what operators see of the queue.
-func TestLongestWait(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w, end := full(t, lane.Options{Mode: ratelimit.Enforce})
-		w.call(ranked(t, 5), "5")
-		time.Sleep(200 * time.Millisecond) //nolint:forbidigo // simulated time
-		w.call(ranked(t, 4), "4")
-		want := lane.Stats{Mode: ratelimit.Enforce, Limit: 1, InFlight: 1, Queued: 2, Longest: 200 * time.Millisecond, Admitted: 1, Waited: 2}
-		if diff := cmp.Diff(want, w.Stats()); diff != "" {
-			t.Errorf("(-want +got):\n%s", diff)
-		}
-		end()
-		w.want("5", "4")
 	})
 }
 

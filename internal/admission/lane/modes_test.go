@@ -65,11 +65,11 @@ func TestDryRun(t *testing.T) {
 			s := l.Stats()
 			check.Equal(t, "in flight", s.InFlight, 0)
 			if mode == ratelimit.DryRun {
-				check.Equal(t, "refused", s.Refused, uint64(0))
-				n = s.WouldRefuse
+				check.Equal(t, "refused", s.Calls.Of(admission.Shed), uint64(0))
+				n = s.Calls.Of(admission.WouldShed)
 			} else {
-				check.Equal(t, "would refuse", s.WouldRefuse, uint64(0))
-				n = s.Refused
+				check.Equal(t, "would refuse", s.Calls.Of(admission.WouldShed), uint64(0))
+				n = s.Calls.Of(admission.Shed)
 			}
 		})
 		return n, longest

@@ -13,7 +13,8 @@ import (
 
 // waiter is a call that waits for a pass.
 type waiter struct {
-	ctx     context.Context //nolint:containedctx // whether the caller has gone, when it is the turn of the call
+	ctx     context.Context //nolint:containedctx // of the request: whether the caller has gone, when it is the turn of the call; who is refused
+	request *request
 	rank    admission.Rank
 	started bool // the request was let in before
 	joined  time.Time

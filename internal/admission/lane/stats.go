@@ -3,6 +3,7 @@ package lane
 import (
 	"time"
 
+	"oauth-server/internal/admission"
 	"oauth-server/internal/ratelimit"
 )
 
@@ -12,27 +13,54 @@ type Stats struct {
 	Limit    int // calls at once, at the moment
 	InFlight int // calls that hold a pass; in dry-run, that would
 	Queued   int
-	// Longest is how long the call waits that has waited longest.
-	Longest time.Duration
 	// Refusing is for how long calls have been refused, or in dry-run would have been; 0 if none is.
 	Refusing time.Duration
-	// Calls since the start: those that were let in, of which some waited, and the others.
-	Admitted, Waited, Refused, WouldRefuse, Abandoned uint64
+	// UpTo is the highest criticality of those that were refused in the last two seconds; none if none was.
+	UpTo  ratelimit.Criticality
+	Calls Calls // since the start
+}
+
+// Calls are numbers of calls by criticality, from sheddable on, and outcome.
+type Calls [admission.Criticalities][admission.Outcomes]uint64
+
+func (c *Calls) add(r admission.Rank, o admission.Outcome) {
+	c[r.Criticality()-ratelimit.Sheddable][o]++
+}
+
+// Of returns how many calls had an outcome.
+func (c *Calls) Of(o admission.Outcome) (n uint64) {
+	for i := range c {
+		n += c[i][o]
+	}
+	return n
 }
 
 // calm is how long nothing must be refused for a lane not to be refusing any more.
 const calm = 2 * time.Second
 
 // refusals is when calls were refused.
-type refusals struct{ first, last time.Time }
+type refusals struct {
+	first, last time.Time
+	of          [admission.Criticalities]time.Time // the last of each criticality, from sheddable on
+}
 
 // add notes a refusal, and returns for how long calls have been refused.
-func (r *refusals) add(now time.Time) time.Duration {
+func (r *refusals) add(now time.Time, c ratelimit.Criticality) time.Duration {
 	if r.since(now) == 0 {
 		r.first = now
 	}
-	r.last = now
+	r.last, r.of[c-ratelimit.Sheddable] = now, now
 	return now.Sub(r.first)
+}
+
+// upTo returns the highest criticality of which calls are refused; none if none is.
+func (r *refusals) upTo(now time.Time) ratelimit.Criticality {
+	for c := ratelimit.CriticalPlus; c >= ratelimit.Sheddable; c-- {
+		if at := r.of[c-ratelimit.Sheddable]; !at.IsZero() && now.Sub(at) <= calm {
+			return c
+		}
+	}
+	return ratelimit.CriticalityUnset
 }
 
 // since returns for how long calls have been refused; 0 if none is.
@@ -51,14 +79,11 @@ func (l *Lane) Stats() Stats {
 	for w := range l.queue.all() {
 		if w.ghost && l.late(w) {
 			l.queue.remove(w)
-			_ = l.refuse(true)
+			_ = l.refuse(w)
 		}
 	}
-	s := l.counts
-	s.Mode, s.Limit, s.InFlight, s.Queued = l.mode, l.limiter.Limit(), l.limiter.Inflight(), l.queue.n
-	s.Refusing = l.refusals.since(now)
-	for w := range l.queue.all() {
-		s.Longest = max(s.Longest, now.Sub(w.joined))
+	return Stats{
+		Mode: l.mode, Limit: l.limiter.Limit(), InFlight: l.limiter.Inflight(), Queued: l.queue.n,
+		Refusing: l.refusals.since(now), UpTo: l.refusals.upTo(now), Calls: l.calls,
 	}
-	return s
 }

@@ -52,7 +52,8 @@ func TestEveryMethodWaits(t *testing.T) {
 			}
 			pass.Leave(true)
 		}
-		check.Equal(t, "refused", l.Stats().Refused, uint64(contract.NumMethod()))
+		refused := l.Stats().Calls
+		check.Equal(t, "refused", refused.Of(admission.Shed), uint64(contract.NumMethod()))
 	})
 }
 

@@ -2,7 +2,6 @@ package admission
 
 import (
 	"syscall"
-	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -16,11 +15,4 @@ func hungUp(rc syscall.RawConn) (gone bool) {
 		gone = err == nil && fds[0].Revents != 0
 	})
 	return gone || err != nil
-}
-
-// processorTime returns the processor time of this process, without its children.
-func processorTime() (used time.Duration, known bool) {
-	var u unix.Rusage
-	err := unix.Getrusage(unix.RUSAGE_SELF, &u)
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano()), err == nil
 }

@@ -2,13 +2,7 @@
 
 package admission
 
-import (
-	"syscall"
-	"time"
-)
+import "syscall"
 
 // hungUp is not known here: requests of callers that have gone are answered.
 func hungUp(syscall.RawConn) bool { return false }
-
-// processorTime is not known here.
-func processorTime() (used time.Duration, known bool) { return 0, false }

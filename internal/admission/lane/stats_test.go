@@ -1,0 +1,80 @@
+package lane_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"oauth-server/internal/admission"
+	"oauth-server/internal/admission/lane"
+	"oauth-server/internal/check"
+	"oauth-server/internal/ratelimit"
+)
+
+// ofCriticality is the lowest rank of a criticality.
+func ofCriticality(c ratelimit.Criticality) admission.Rank {
+	return admission.Rank(c-ratelimit.Sheddable) * (admission.Ranks / admission.Criticalities)
+}
+
+// TestCallsByCriticality is what operators see of the lane: what became of calls, and what is refused at the moment.
+func TestCallsByCriticality(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, end := full(t, lane.Options{Mode: ratelimit.Enforce})
+		defer end()
+		check.Equal(t, "refused up to, before", w.Stats().UpTo, ratelimit.CriticalityUnset)
+		w.call(ranked(t, ofCriticality(ratelimit.Critical)), "critical")
+		time.Sleep(1500 * time.Millisecond) //nolint:forbidigo // simulated time
+		w.call(ranked(t, ofCriticality(ratelimit.SheddablePlus)), "sheddable_plus")
+		w.call(ranked(t, ofCriticality(ratelimit.SheddablePlus)), "sheddable_plus")
+		time.Sleep(500 * time.Millisecond) //nolint:forbidigo // simulated time
+		synctest.Wait()
+		want := lane.Stats{Mode: ratelimit.Enforce, Limit: 1, InFlight: 1, Refusing: 1500 * time.Millisecond, UpTo: ratelimit.Critical}
+		want.Calls[0][admission.Admitted] = 1
+		want.Calls[1][admission.Shed] = 2
+		want.Calls[2][admission.Shed] = 1
+		if diff := cmp.Diff(want, w.Stats()); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+		time.Sleep(time.Second) //nolint:forbidigo // simulated time
+		check.Equal(t, "refused up to", w.Stats().UpTo, ratelimit.SheddablePlus)
+		time.Sleep(2 * time.Second) //nolint:forbidigo // simulated time
+		check.Equal(t, "refused up to, afterwards", w.Stats().UpTo, ratelimit.CriticalityUnset)
+	})
+}
+
+// TestWhoWasRefused: each request once, however many of its calls were refused, with what its context says of it.
+func TestWhoWasRefused(t *testing.T) {
+	for mode, dryRun := range map[ratelimit.Mode]bool{ratelimit.Enforce: false, ratelimit.DryRun: true} {
+		synctest.Test(t, func(t *testing.T) {
+			seen := map[string]int{}
+			w, end := full(t, lane.Options{Mode: mode, Refused: func(ctx context.Context, dryRun bool) {
+				seen[fmt.Sprint(admission.Requested(ctx).ClientID, " ", dryRun)]++
+			}})
+			request := func(client string) context.Context {
+				return admission.WithRequest(lane.NewRequest(t.Context()), &admission.Request{ClientID: client}, 3)
+			}
+			shop := request("shop")
+			for _, ctx := range []context.Context{shop, shop, request("shop"), request("app")} {
+				go func() {
+					pass, err := w.Enter(ctx)
+					if err == nil {
+						time.Sleep(time.Second) //nolint:forbidigo // simulated time
+					}
+					pass.Leave(true)
+				}()
+			}
+			time.Sleep(2 * time.Second) //nolint:forbidigo // simulated time
+			w.Stats()                   // in dry-run, what has waited for too long is noticed
+			end()
+			synctest.Wait()
+			want := map[string]int{fmt.Sprint("shop ", dryRun): 2, fmt.Sprint("app ", dryRun): 1}
+			if diff := cmp.Diff(want, seen); diff != "" {
+				t.Errorf("%v (-want +got):\n%s", mode, diff)
+			}
+		})
+	}
+}

@@ -1,0 +1,79 @@
+package app
+
+import (
+	"context"
+	"net/http"
+	"path/filepath"
+	"runtime"
+	"testing"
+	"time"
+
+	"oauth-server/internal/admission"
+	"oauth-server/internal/check"
+	"oauth-server/internal/judgement"
+	"oauth-server/internal/ratelimit"
+)
+
+// TestGateSeesCallersGo: connections of clients are in the contexts of their requests, where the gate looks whether
+// the caller is still there when net/http has not noticed yet.
+func TestGateSeesCallersGo(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("a connection that was closed is noticed on Linux only")
+	}
+	f := newFollowed(t, filepath.Join(t.TempDir(), "x.yaml"), tenPerMinute)
+	there, gone := make(chan bool, 1), make(chan bool, 1)
+	leave := make(chan struct{})
+	f.edge.http.Handler = http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		ctx := context.WithoutCancel(r.Context()) // the connection alone
+		there <- !admission.CallerGone(ctx)
+		close(leave)
+		deadline := time.Now().Add(10 * time.Second)
+		for !admission.CallerGone(ctx) && time.Now().Before(deadline) {
+			runtime.Gosched()
+		}
+		gone <- admission.CallerGone(ctx)
+	})
+	failed := make(chan error, 1)
+	stop := f.edge.serve(failed)
+	ctx, hangUp := context.WithCancel(t.Context())
+	defer hangUp()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+f.base.listener.Addr().String()+"/", http.NoBody)
+	check.OK(t, err)
+	client := newClient(t, nil)
+	go func() {
+		<-leave
+		hangUp()
+	}()
+	if res, err := client.Do(req); err == nil {
+		check.OK(t, res.Body.Close())
+		t.Error("the request was answered")
+	}
+	check.Equal(t, "there before", <-there, true)
+	check.Equal(t, "gone afterwards", <-gone, true)
+	check.OK(t, stop(t.Context()))
+}
+
+// TestGateKnowsWhoIsNearItsLimit: the gate learns from decisions of the limiter how much of its limit a client has used.
+// Those that count against no limit change nothing.
+func TestGateKnowsWhoIsNearItsLimit(t *testing.T) {
+	f := newFollowed(t, filepath.Join(t.TempDir(), "x.yaml"), tenPerMinute)
+	decide := func(id string, d ratelimit.Decision) {
+		for range 100 {
+			f.limiter.decided(t.Context(), judgement.Decided{ClientID: id, Decision: d})
+		}
+	}
+	denied := decision(t, ratelimit.Enforce)
+	decide("near", denied)
+	decide("trusted since", denied)
+	decide("trusted since", ratelimit.Decision{Outcome: ratelimit.Trusted})
+	rank := func(id string) admission.Rank {
+		r, err := f.base.overload.gate.Admit(t.Context(), &admission.Request{ClientID: id, Class: admission.Refresh})
+		check.OK(t, err)
+		f.base.overload.gate.Leave()
+		return r
+	}
+	near, trusted, silent := rank("near"), rank("trusted since"), rank("silent")
+	if near >= silent || trusted != near {
+		t.Errorf("rank %d near its limit, %d near it and trusted since, %d where nothing was decided", near, trusted, silent)
+	}
+}

@@ -1,0 +1,74 @@
+package grants_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+
+	"oauth-server/internal/admission"
+	"oauth-server/internal/check"
+	"oauth-server/internal/grants"
+	"oauth-server/internal/secret"
+)
+
+// starvedWorld is a world whose passwords are not hashed while the server leaves no processor for them, and who is
+// refused for that reason.
+func starvedWorld(t *testing.T, edits ...func(*grants.Options)) (w *world, starved *bool, shed *[]admission.Request, gate *admission.Gate) {
+	t.Helper()
+	starved, shed = new(bool), new([]admission.Request)
+	gate = admission.New(admission.DefaultSettings(), func(_ context.Context, r *admission.Request, o admission.Outcome) {
+		check.Equal(t, "outcome", o, admission.Shed)
+		*shed = append(*shed, *r)
+	})
+	passwords := secret.NewPasswords(secret.PasswordOptions{Separate: func(task secret.Task) ([]byte, error) {
+		if *starved {
+			return nil, secret.ErrStarved
+		}
+		return task.Do(), nil
+	}})
+	w = newWorld(t, append(edits, func(o *grants.Options) { o.Passwords, o.Gate = passwords, gate })...)
+	return w, starved, shed, gate
+}
+
+// TestStarvedAttemptUsesUpNothing: an attempt that is slowed down and whose password is not hashed leaves the one in 30
+// seconds to the next, on all instances.
+func TestStarvedAttemptUsesUpNothing(t *testing.T) {
+	w, starved, _, _ := starvedWorld(t, daily(1000, 10))
+	w.wrong("alice", 0, 10)
+	*starved = true
+	for i := range 3 {
+		err := w.signIn(number(100+i), "alice", password)
+		check.Equal(t, "for want of", as[*admission.ShedError](t, err).Short, admission.Processor)
+	}
+	*starved = false
+	w.reopen() // as another instance
+	w.wrong("alice", 200, 10)
+	wantErr(t, w.signIn(number(300), "alice", "wrong"), grants.ErrSignIn)
+	wantWait(t, w.signIn(number(301), "alice", "wrong"), rowOver)
+}
+
+// TestStarvedAttemptIsShed, of a person and of a client, once each.
+func TestStarvedAttemptIsShed(t *testing.T) {
+	w, starved, shed, gate := starvedWorld(t)
+	*starved = true
+	refused := as[*grants.Error](t, w.signIn(here, "alice", password))
+	check.Equal(t, "code", refused.Code, grants.TemporarilyUnavailable)
+	check.Equal(t, "to retry", refused.RetryAfter > 0, true)
+	_, err := w.token("shop", grants.TokenRequest{GrantType: "password", Username: "alice", Password: password})
+	check.Equal(t, "for want of", as[*admission.ShedError](t, err).Short, admission.Processor)
+	check.Equal(t, "shed", *shed, []admission.Request{{Class: admission.SignIn}, {ClientID: "shop", Class: admission.Password}})
+	check.Equal(t, "in flight in the end", gate.Stats().InFlight, 0)
+}
+
+// TestLongLineShedsNobody: who is refused because too many sign in is busy as ever.
+func TestLongLineShedsNobody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, _, shed, _ := starvedWorld(t)
+		passwords := secret.NewPasswords(secret.PasswordOptions{Concurrency: 1})
+		w.reopen(func(o *grants.Options) { o.Passwords = passwords })
+		defer takeOnlyTurn(t, passwords)()
+		busy := as[*secret.BusyError](t, w.signIn(here, "alice", password))
+		check.Equal(t, "starved", busy.Starved, false)
+		check.Equal(t, "shed", len(*shed), 0)
+	})
+}

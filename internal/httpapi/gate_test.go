@@ -1,0 +1,87 @@
+package httpapi_test
+
+import (
+	"context"
+	"net/http"
+	"testing"
+
+	"oauth-server/internal/admission"
+	"oauth-server/internal/check"
+	"oauth-server/internal/grants"
+	"oauth-server/internal/httpapi"
+)
+
+// doorkeeper is a gate that counts whom it has let in.
+type doorkeeper struct {
+	shut          bool
+	asked, inside int
+}
+
+func (d *doorkeeper) EnterGate(ctx context.Context, r *admission.Request) (context.Context, error) {
+	d.asked++
+	if d.shut || r.Class != admission.Page {
+		return ctx, shed(admission.Processor)
+	}
+	d.inside++
+	return admission.WithRank(ctx, 7), nil
+}
+
+func (d *doorkeeper) LeaveGate() { d.inside-- }
+
+// gated is a domain that notes whether a page looks its session up between entering and leaving.
+type gated struct {
+	*fake
+	gate      *doorkeeper
+	panicking bool
+	looked    bool
+	within    bool // with the rank that the gate has given
+}
+
+func (g *gated) Session(ctx context.Context, cookie string) (grants.Session, error) {
+	g.looked, g.within = true, g.gate.inside == 1 && admission.RankFrom(ctx) == 7
+	if g.panicking {
+		panic("boom")
+	}
+	return g.fake.Session(ctx, cookie)
+}
+
+// TestPagesLeaveTheGate: each page is asked about once, and is over for the gate when it has been answered, whatever the
+// answer is. What the gate refuses does no work.
+func TestPagesLeaveTheGate(t *testing.T) {
+	authorize := "/authorize?" + authorization().Encode()
+	for name, tt := range map[string]struct {
+		request
+		anonymous bool // the page looks no session up
+	}{
+		"index":                    {request: request{method: http.MethodGet, path: "/id/"}},
+		"index, without the slash": {request: request{method: http.MethodGet, path: "/id"}},
+		"authorization":            {request: request{method: http.MethodGet, path: "/id" + authorize}},
+		"authorization by POST":    {request: request{path: "/id/authorize", body: authorization().Encode()}, anonymous: true},
+		"consent":                  {request: request{path: "/id/consent", body: form("authorization", authorization().Encode(), "decision", "allow")}},
+		"consents":                 {request: request{method: http.MethodGet, path: "/id/consents"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := &gated{fake: newFake(), gate: &doorkeeper{}}
+			s := newServer(t, g.fake, func(o *httpapi.Options) {
+				o.Issuer, o.Sessions, o.Gate = "http://id.example/id", g, g.gate
+			})
+			tt.header = http.Header{"Cookie": {g.signedIn("alice")}}
+			tt.send(t, s)
+			check.Equal(t, "asked", g.gate.asked, 1)
+			check.Equal(t, "works inside", g.within, !tt.anonymous)
+			check.Equal(t, "inside afterwards", g.gate.inside, 0)
+
+			g.panicking, g.looked = true, false
+			tt.send(t, s)
+			check.Equal(t, "panics", g.looked, !tt.anonymous)
+			check.Equal(t, "inside after a panic", g.gate.inside, 0)
+
+			g.gate.shut, g.looked = true, false
+			res := tt.send(t, s)
+			check.Equal(t, "status when it is refused", res.StatusCode, http.StatusServiceUnavailable)
+			check.Equal(t, "Retry-After", res.Header.Get("Retry-After"), "2")
+			check.Equal(t, "works in spite of that", g.looked, false)
+			check.Equal(t, "inside after a refusal", g.gate.inside, 0)
+		})
+	}
+}

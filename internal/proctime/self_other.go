@@ -1,0 +1,14 @@
+//go:build !linux
+
+package proctime
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Self returns [errors.ErrUnsupported] on this system.
+func Self() (time.Duration, error) {
+	return 0, fmt.Errorf("read own processor time: %w", errors.ErrUnsupported)
+}
