@@ -14,12 +14,12 @@ import (
 
 // Limit admits a number of requests in any window of that length. The window slides.
 type Limit struct {
-	// Requests is how many are admitted, 1 to 1,000,000,000 or fewer.
+	// Requests is how many are admitted, from 1 to 1,000,000,000.
 	Requests int64
-	// Window is whole milliseconds, up to 31 days or fewer.
+	// Window is whole milliseconds, up to 31 days.
 	Window time.Duration
-	// Name is what the RateLimit fields and events call the limit: letters, digits, '-', '_' and '.', unique within
-	// its list. Empty: "per-" and the window, such as per-1m.
+	// Name is what the RateLimit fields and events call the limit: letters, digits, '-', '_' and '.', unique among those
+	// that can apply to one request. Empty: "per-" and the window, such as per-1m, and total-per-1m in Total.
 	Name string
 }
 
@@ -87,12 +87,13 @@ func (o *Options) settings() (ratelimit.Settings, error) {
 }
 
 func (p *Policy) policy() ratelimit.Policy {
-	return ratelimit.Policy{User: limits(p.User), Client: limits(p.Client), Total: limits(p.Total)}
+	return ratelimit.Policy{User: limits("per-", p.User), Client: limits("per-", p.Client), Total: limits("total-per-", p.Total)}
 }
 
-func limits(given []Limit) (all []ratelimit.Limit) {
+// limits returns those given. One without a name is called by its window, after the prefix.
+func limits(prefix string, given []Limit) (all []ratelimit.Limit) {
 	for _, l := range given {
-		name := cmp.Or(l.Name, "per-"+ratelimit.FormatWindow(l.Window))
+		name := cmp.Or(l.Name, prefix+ratelimit.FormatWindow(l.Window))
 		limit := ratelimit.NewLimit(name, l.Requests, l.Window)
 		limit.OnOutage = ratelimit.Memory // nobody else counts
 		all = append(all, limit)

@@ -183,7 +183,7 @@ func TestPolicies(t *testing.T) {
 	w := newWorld(t, tokenlimit.Options{
 		Default: tokenlimit.Policy{Client: perHour(1)},
 		Clients: map[string]tokenlimit.Policy{
-			"shop":  {Client: []tokenlimit.Limit{{Requests: 2, Window: time.Hour, Name: "shop"}}, Total: perHour(2)},
+			"shop":  {User: perHour(2), Client: perHour(2), Total: perHour(2)},
 			"tried": {DryRun: true},
 			"free":  {Unlimited: true},
 		},
@@ -196,7 +196,8 @@ func TestPolicies(t *testing.T) {
 		}
 		check.Equal(t, id+" over the limit", w.last().OverLimit, id != "free")
 	}
-	w.want("grant_type=authorization_code&code=c", 429) // by the total
+	w.want("grant_type=authorization_code&code=c", 429)
+	check.Equal(t, "limit", w.last().Limit, "total-per-1h")
 }
 
 func TestDryRunDeniesNothing(t *testing.T) {

@@ -22,11 +22,13 @@ func newGateway(c *cli) *cobra.Command {
 		Use:   "gateway",
 		Short: "Put the limits before the token endpoint of another server",
 		Long: `Run a gateway before another OAuth server until SIGTERM or SIGINT: requests to its token endpoint
-are limited per client and user, all others pass unchanged. No client has to be registered.
+are limited per client and user, all others pass unchanged. No client has to be registered. With --judge
+it is no proxy, but answers nginx, Traefik or APISIX at /judge whether a token request may pass.
 
 Limits, dry-run, metrics and the commands of operators are those of oauth-server serve.`,
 		Example: `  oauth-server gateway --upstream https://idp.example --token-path '/realms/*/protocol/openid-connect/token'
-  oauth-server gateway --upstream http://127.0.0.1:8080 --token-path /oauth2/token --rate-limit-mode dry_run`,
+  oauth-server gateway --upstream http://127.0.0.1:8080 --token-path /oauth2/token --rate-limit-mode dry_run
+  oauth-server gateway --judge --listen 127.0.0.1:9096`,
 		Args: takes(),
 	}
 	cmd.Flags().BoolVar(&f.check, "check-config", false, "validate the configuration and exit")
@@ -41,8 +43,8 @@ func (c *cli) gateway(ctx context.Context, f *gatewayFlags) error {
 	defer cancel()
 	sources := f.sources(c.environ)
 	cfg, err := config.Load(sources)
-	if err == nil && cfg.Gateway.Upstream == "" {
-		err = usagef("--upstream is missing: the URL of the server whose token endpoint is to be limited")
+	if err == nil && !cfg.Gateway.Enabled() {
+		err = usagef("--upstream is missing: the URL of the server whose token endpoint is to be limited; or --judge, before another proxy")
 	}
 	switch {
 	case f.check:

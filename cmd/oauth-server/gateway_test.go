@@ -76,10 +76,12 @@ func TestGatewayOptions(t *testing.T) {
 		"a path":                {[]string{"gateway", "--upstream", "https://idp.example/auth", "--token-path", "/token"}, "a scheme and a host only"},
 		"http elsewhere":        {[]string{"gateway", "--upstream", "http://192.0.2.1", "--token-path", "/token"}, "must be https"},
 		"a pattern in a name":   {[]string{"gateway", "--upstream", "https://idp.example", "--token-path", "token"}, "begins with /"},
+		"a public judge":        {[]string{"gateway", "--judge", "--listen", "0.0.0.0:0"}, "use up the limits of others"},
+		"a judge and upstream":  {[]string{"gateway", "--judge", "--upstream", "https://idp.example", "--token-path", "/token"}, "cannot be set with upstream"},
 		"the option of gateway": {[]string{"serve", "--upstream", "https://idp.example"}, "unknown flag"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := launch(t, append(tc.args, "--data", storeFile(t), "--listen", "127.0.0.1:0")...)
+			p := launch(t, append([]string{tc.args[0], "--data", storeFile(t), "--listen", "127.0.0.1:0"}, tc.args[1:]...)...)
 			if status := p.status(t); status == exitOK || !strings.Contains(p.log.String(), tc.want) {
 				t.Errorf("status %d, want the error %q:\n%s", status, tc.want, p.log.String())
 			}

@@ -81,8 +81,8 @@ func (c *cli) serve(ctx context.Context, f *serveFlags) error {
 		return c.serveDemo(ctx, sources)
 	}
 	cfg, err := config.Load(sources)
-	if err == nil && cfg.Gateway.Upstream != "" {
-		err = usagef("gateway.upstream is set: this is the configuration of a gateway; run oauth-server gateway, or leave it out")
+	if err == nil && cfg.Gateway.Enabled() {
+		err = usagef("gateway.upstream or gateway.judge is set: this is the configuration of a gateway; run oauth-server gateway, or leave it out")
 	}
 	switch {
 	case f.check:

@@ -183,7 +183,7 @@ func IssuerFor(cfg *config.Config, addr net.Addr) string {
 }
 
 // isGateway reports whether clients are served the upstream of the gateway, and not the endpoints of this server.
-func (f *foundation) isGateway() bool { return f.cfg.Gateway.Upstream != "" }
+func (f *foundation) isGateway() bool { return f.cfg.Gateway.Enabled() }
 
 // adminURL is the URL that operators are served on, by its address; empty if none.
 func (f *foundation) adminURL() string {

@@ -12,14 +12,9 @@ import (
 	"oauth-server/internal/metrics"
 )
 
-// becomeGateway has clients served the upstream instead of the endpoints of this server.
+// becomeGateway has clients served the upstream, or other proxies the judgement, instead of the endpoints of this server.
 func (e *edge) becomeGateway(l *limiter) error {
 	f := e.base
-	set := &f.cfg.Gateway
-	upstream, err := url.Parse(set.Upstream)
-	if err != nil {
-		return err // which config.Validate has said
-	}
 	e.judge = judgement.New(judgement.Options{
 		Counters: l.counters, Policies: l.policies.Snapshot, Clock: f.clock.Now, Bans: l.bans, Observe: l.decided,
 	})
@@ -28,11 +23,27 @@ func (e *edge) becomeGateway(l *limiter) error {
 		TrustedProxies: f.cfg.TrustedProxies.Ranges(), TrustedHeader: http.CanonicalHeaderKey(f.cfg.TrustedHeader),
 		TrustedHops: f.cfg.TrustedHops, Logger: f.log,
 	}
-	g, err := gateway.New(gateway.Options{
-		Upstream: upstream, TokenPaths: set.TokenPath, Judge: e.judge, Claim: set.SubjectClaim,
+	set := &f.cfg.Gateway
+	o := gateway.Options{
+		TokenPaths: set.TokenPath, Judge: e.judge, Claim: set.SubjectClaim,
 		Subjects: subject.NewMemory(subject.Options{MaxEntries: set.MaxSubjects}),
 		OnError:  gateway.OnError(set.OnError), ClientAddr: addresses.Of, LimitedCode: l.file.limitedCode, Logger: f.log,
-	})
+	}
+	if set.Judge {
+		h, err := gateway.NewJudge(o)
+		e.http.Handler = e.drainer.around(f.telemetry.around(h))
+		return err
+	}
+	return e.passOn(o)
+}
+
+// passOn has clients served the upstream.
+func (e *edge) passOn(o gateway.Options) (err error) {
+	f := e.base
+	if o.Upstream, err = url.Parse(f.cfg.Gateway.Upstream); err != nil {
+		return err // which config.Validate has said
+	}
+	g, err := gateway.New(o)
 	if err != nil {
 		return err
 	}

@@ -10,7 +10,7 @@ import (
 
 // Gateway puts the limits before the token endpoint of another server, for the command gateway.
 type Gateway struct {
-	// Upstream is the URL of that server, without a path. Empty: this is no gateway.
+	// Upstream is the URL of that server, without a path.
 	Upstream string `json:"upstream,omitempty"`
 	// TokenPath are the paths of its token endpoints. A segment * stands for any one.
 	TokenPath []string `json:"token_path,omitempty"`
@@ -22,7 +22,14 @@ type Gateway struct {
 	OnError string `json:"on_error"`
 	// MaxSubjects is how many refresh tokens and usernames are known by their user, at most.
 	MaxSubjects int `json:"max_subjects"`
+	// Judge has this server answer the questions of another proxy, in place of being one: there is no Upstream then.
+	Judge bool `json:"judge,omitempty"`
+	// InsecureJudge allows questions from other machines. Whoever can ask can use up the limits of others.
+	InsecureJudge bool `json:"insecure_judge,omitempty"`
 }
+
+// Enabled reports whether this is a gateway, or what judges for one.
+func (g *Gateway) Enabled() bool { return g.Upstream != "" || g.Judge }
 
 func defaultGateway() Gateway {
 	return Gateway{SubjectClaim: "sub", OnError: "allow", MaxSubjects: 1_000_000}
@@ -38,6 +45,9 @@ func (g *Gateway) check(es *fielderr.Errors) {
 	}
 	if g.SubjectClaim == "" {
 		es.Add("gateway.subject_claim", "is empty; the name of a claim is needed, such as sub or preferred_username")
+	}
+	if g.Judge && g.Upstream != "" {
+		es.Add("gateway.judge", "cannot be set with upstream: either this server passes token requests on, or another proxy does")
 	}
 	if g.Upstream == "" {
 		return
