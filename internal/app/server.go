@@ -274,6 +274,9 @@ func (s *Server) AdminAddr() string {
 // AdminURL is the URL that operators are served on, by its address; empty if none.
 func (s *Server) AdminURL() string { return s.base.adminURL() }
 
+// Address is the host and port that clients are served on.
+func (s *Server) Address() string { return s.base.listener.Addr().String() }
+
 // Issuer is the public URL of the server.
 func (s *Server) Issuer() string { return s.base.issuer }
 
