@@ -27,8 +27,8 @@
 // A request whose user shows only with the answer, such as that of an authorization code, is decided beforehand by
 // [Policy].Total alone. A request that names no client passes.
 //
-// While it is checked, a client is not proven. So of each client two requests at once may be under way from an address
-// that has got no token for it in the last hour, and 256 from others; what is beyond is answered with 429.
+// While it is checked, a client is not proven. So of each client 256 requests at once may be under way from one address,
+// and two after five in a row that got no token; what is beyond is answered with 429.
 //
 // Counts are in memory, of a million users and clients at most, and of this process. For counts that several processes
 // share, put the command oauth-server gateway before them. The package starts no goroutine, does no I/O and logs no

@@ -202,7 +202,12 @@ func TestPolicies(t *testing.T) {
 
 func TestDryRunDeniesNothing(t *testing.T) {
 	w := newWorld(t, tokenlimit.Options{Default: tokenlimit.Policy{Client: perHour(1), DryRun: true}})
-	const most = 5 // more than a stranger may have under way
+	w.endpoint = fails
+	for range 5 {
+		w.want(credentials, 401)
+	}
+	w.endpoint = opaque
+	const most = 5 // more than who guesses may have under way
 	under, end, done := make(chan struct{}), make(chan struct{}), make(chan int)
 	h := w.limits.Handler(http.HandlerFunc(func(rw http.ResponseWriter, _ *http.Request) {
 		under <- struct{}{}
@@ -269,7 +274,7 @@ func TestParsedFormsAreJudged(t *testing.T) {
 	}
 }
 
-// TestAddresses: a stranger at one address keeps nobody from another.
+// TestAddresses: who guesses at one address keeps nobody from another.
 func TestAddresses(t *testing.T) {
 	w := newWorld(t, tokenlimit.Options{ClientAddr: func(r *http.Request) netip.Addr {
 		return netip.MustParseAddr(r.Header.Get("X-Real-Ip"))
@@ -279,16 +284,20 @@ func TestAddresses(t *testing.T) {
 		under <- struct{}{}
 		<-end
 	}))
-	ask := func(from string) int {
+	ask := func(h http.Handler, from string) int {
 		r := httptest.NewRequest(http.MethodPost, "/", strings.NewReader("client_id=shop&"+credentials))
 		r.Header.Set("X-Real-Ip", from)
 		return w.serve(h, r).Code
 	}
+	guess := w.limits.Handler(http.HandlerFunc(fails))
+	for range 5 {
+		check.Equal(t, "status", ask(guess, "192.0.2.1"), 401)
+	}
 	for _, from := range []string{"192.0.2.1", "192.0.2.1", "192.0.2.2"} {
-		go func() { done <- ask(from) }()
+		go func() { done <- ask(h, from) }()
 		<-under
 	}
-	check.Equal(t, "a third one of the first address", ask("192.0.2.1"), 429)
+	check.Equal(t, "a third one of the first address", ask(h, "192.0.2.1"), 429)
 	for range 3 {
 		end <- struct{}{}
 		check.Equal(t, "status", <-done, 200)

@@ -2,11 +2,14 @@ package main
 
 import (
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -97,4 +100,50 @@ func TestServeIsNoGateway(t *testing.T) {
 	if err == nil || !strings.Contains(string(out), "run oauth-server gateway") {
 		t.Errorf("%v: %s", err, out)
 	}
+}
+
+// TestGatewayDemo: every printed line works when it is pasted into a shell.
+func TestGatewayDemo(t *testing.T) {
+	for _, tool := range []string{"curl", "sed", "sh"} {
+		if _, err := exec.LookPath(tool); err != nil {
+			t.Skipf("the printed lines need %s: %v", tool, err)
+		}
+	}
+	p := launch(t, "gateway", "--demo", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0")
+	p.listening(t)
+	check.Eventually(t, "all lines are printed", func() bool { return strings.Contains(p.stdout.String(), "limits list") })
+	path := programOnPath(t)
+	shows := map[string]func(out string) bool{
+		"client_credentials": func(out string) bool { return strings.Contains(out, "access_token") },
+		"wrong secrets":      func(out string) bool { return strings.TrimSpace(out) == strings.TrimSpace(strings.Repeat("401 ", 12)) },
+		"rate limit": func(out string) bool {
+			return strings.Count(out, "200 OK RateLimit: ") == 10 && strings.Count(out, "429 Too Many Requests") == 2 && strings.Contains(out, "Retry-After: ")
+		},
+		"password":        func(out string) bool { return strings.Contains(out, "refresh_token") },
+		"everything else": func(out string) bool { return strings.Contains(out, "token_endpoint") },
+		"limits":          func(out string) bool { return strings.Contains(out, "demo-busy") },
+	}
+	title := ""
+	for line := range strings.Lines(p.stdout.String()) {
+		line = strings.TrimSpace(line)
+		if line == "" || strings.HasPrefix(line, "#") {
+			title, _, _ = strings.Cut(strings.TrimPrefix(line, "# "), ":")
+			continue
+		}
+		for what, shown := range shows {
+			if !strings.HasPrefix(title, what) {
+				continue
+			}
+			delete(shows, what)
+			cmd := exec.CommandContext(t.Context(), "sh", "-c", line)
+			cmd.Env = append(os.Environ(), "PATH="+path+":"+os.Getenv("PATH"), beProgram+"=1")
+			if out, err := cmd.CombinedOutput(); err != nil || !shown(string(out)) {
+				t.Errorf("%s\n%s\n%v: %s", title, line, err, out)
+			}
+		}
+	}
+	if len(shows) > 0 {
+		t.Errorf("no line shows %v", slices.Collect(maps.Keys(shows)))
+	}
+	p.stop(t)
 }

@@ -198,7 +198,7 @@ func (s *Server) listClients(c *call) error {
 		counts[r.ClientID] = r.Counts
 	}
 	out := adminapi.Clients{Since: recent.Since, Clients: []adminapi.Client{}}
-	for cl := range d.After(c.query.Get("after")) {
+	for cl := range s.listed(c.query.Get("after"), d, p, counts) {
 		if !filter.Matches(cl) {
 			continue
 		}
@@ -209,7 +209,9 @@ func (s *Server) listClients(c *call) error {
 		out.Clients = append(out.Clients, showClient(cl, p, counts[cl.ID]))
 	}
 	if out.Next == "" {
-		out.Unregistered = p.UnregisteredInFile(d)
+		if !s.o.ClientsElsewhere {
+			out.Unregistered = p.UnregisteredInFile(d)
+		}
 		out.Unreadable = registry.UnreadableOf(d, filter.Prefix)
 	}
 	return c.answer(out)
@@ -231,10 +233,14 @@ func (c *call) filter() (registry.Filter, error) {
 }
 
 func showClient(cl *clientcfg.Client, p *clientcfg.PolicySnapshot, counts activity.Counts) adminapi.Client {
-	return adminapi.Client{
-		Metadata: cl.Metadata(), IssuedAt: cl.CreatedAt.Unix(), Public: cl.Public, Admin: cl.IsOperator(),
+	out := adminapi.Client{
+		Metadata: cl.Metadata(), Public: cl.Public, Admin: cl.IsOperator(),
 		Applied: applied(p, cl.ID), Activity: counts,
 	}
+	if !cl.CreatedAt.IsZero() { // it is not known of one that is registered elsewhere
+		out.IssuedAt = cl.CreatedAt.Unix()
+	}
+	return out
 }
 
 // applied is what applies to a client, whether it is registered or not.

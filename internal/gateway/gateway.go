@@ -81,13 +81,13 @@ func New(o Options) (*Gateway, error) {
 	if err = errors.Join(err, bad); err != nil {
 		return nil, err
 	}
-	if o.Transport == nil {
-		o.Transport = NewTransport()
+	if g.o.Transport == nil {
+		g.o.Transport = NewTransport()
 	}
 	g.o.Logger = slog.New(accesslog.WithRequestID(g.o.Logger.Handler()))
 	g.paths = paths
 	g.next = &httputil.ReverseProxy{
-		Rewrite: g.rewrite, Transport: o.Transport, FlushInterval: -1, // streams are passed on as they come
+		Rewrite: g.rewrite, Transport: g.o.Transport, FlushInterval: -1, // streams are passed on as they come
 		ModifyResponse: receive, ErrorHandler: g.unreachable,
 		ErrorLog: slog.NewLogLogger(g.o.Logger.Handler(), slog.LevelDebug),
 	}

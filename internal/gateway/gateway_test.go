@@ -86,9 +86,10 @@ func newWorld(t *testing.T, limit int64, edits ...func(*gateway.Options)) *world
 
 // jwt is a token for that user, whose signature is none.
 func jwt(sub string) string {
-	enc := base64.RawURLEncoding.EncodeToString
-	return enc([]byte(`{"alg":"ES256"}`)) + "." + enc(fmt.Appendf(nil, `{"sub":%q}`, sub)) + "." + enc([]byte("signature"))
+	return jwtPart(`{"alg":"ES256"}`) + "." + jwtPart(fmt.Sprintf(`{"sub":%q}`, sub)) + "." + jwtPart("signature")
 }
+
+func jwtPart(s string) string { return base64.RawURLEncoding.EncodeToString([]byte(s)) }
 
 // issues has the upstream answer with tokens of that user.
 func issues(sub, refresh string) http.HandlerFunc {
@@ -231,6 +232,10 @@ func TestDryRunHoldsNobody(t *testing.T) {
 	w := newWorld(t, 1, func(o *gateway.Options) {
 		o.Judge.Policies = func() *clientcfg.PolicySnapshot { return policies }
 	})
+	w.upstream(fails)
+	for range 5 {
+		w.wantStatus("a guess", "grant_type=client_credentials", 401)
+	}
 	under, end, done := make(chan struct{}), make(chan struct{}), make(chan int)
 	w.upstream(func(rw http.ResponseWriter, r *http.Request) {
 		under <- struct{}{}
@@ -289,9 +294,13 @@ func TestRefused(t *testing.T) {
 	w.wantCame(0)
 }
 
-// TestStrangersHoldLittle: who has no token yet has few requests under way, and others are not concerned.
+// TestStrangersHoldLittle: who gets no tokens has few requests under way, until one gets a token.
 func TestStrangersHoldLittle(t *testing.T) {
 	w := newWorld(t, 100)
+	w.upstream(fails)
+	for range 5 {
+		w.wantStatus("wrong secret", "grant_type=client_credentials", 401)
+	}
 	under, end := make(chan struct{}), make(chan struct{})
 	w.upstream(func(rw http.ResponseWriter, r *http.Request) {
 		under <- struct{}{}
@@ -307,6 +316,21 @@ func TestStrangersHoldLittle(t *testing.T) {
 	close(end)
 	for range 2 {
 		check.Equal(t, "status", <-done, 401)
+	}
+	w.upstream(issues("shop", ""))
+	w.wantStatus("a right secret", "grant_type=client_credentials", 200)
+	var all sync.WaitGroup
+	all.Add(3)
+	w.upstream(func(rw http.ResponseWriter, r *http.Request) {
+		all.Done()
+		all.Wait()
+		issues("shop", "")(rw, r)
+	})
+	for range 3 {
+		go func() { done <- w.token("grant_type=client_credentials").status }()
+	}
+	for range 3 {
+		check.Equal(t, "status of three at once", <-done, 200)
 	}
 }
 

@@ -16,7 +16,6 @@ import (
 	"oauth-server/internal/gateway/subject"
 	"oauth-server/internal/gateway/tokenrequest"
 	"oauth-server/internal/grants"
-	"oauth-server/internal/httpapi"
 	"oauth-server/internal/judgement"
 	"oauth-server/internal/ratelimit"
 )
@@ -56,11 +55,11 @@ type question struct {
 
 func (g *Gateway) answerQuestion(w http.ResponseWriter, r *http.Request) {
 	out := &observed{ResponseWriter: w}
-	x := &exchange{g: g, header: w.Header(), result: result{started: time.Now()}}
+	x := &exchange{g: g, out: out, result: result{started: time.Now()}}
 	var proxied bool
 	x.result.remote, proxied = g.o.ClientAddr(r)
-	r = accesslog.Identify(r, x.header, proxied)
-	defer func() { x.log(out, r) }()
+	r = accesslog.Identify(r, w.Header(), proxied)
+	defer func() { x.log(r) }()
 	asked, err := x.question(out, r)
 	if err != nil {
 		x.refuse(out, r, err)
@@ -79,9 +78,7 @@ func (g *Gateway) answerQuestion(w http.ResponseWriter, r *http.Request) {
 func (x *exchange) admit(ctx context.Context, asked judgement.Request) error {
 	turn := x.g.o.Judge.Admit(ctx, asked)
 	fields, err := grants.Limited(asked.Key, &turn.Decision)
-	if err == nil {
-		httpapi.SetRateLimit(x.header, fields)
-	}
+	x.out.fields = fields
 	return err
 }
 

@@ -32,7 +32,7 @@ func (a *answer) WriteHeader(status int) {
 		a.ResponseWriter.WriteHeader(status) // an interim one, or one too many, which is logged there
 		return
 	}
-	a.status = status
+	a.status, a.x.result.status = status, status
 	if status == http.StatusOK {
 		a.x.result.outcome = Issued
 		a.held = a.x.turn != nil
@@ -102,7 +102,7 @@ func (a *answer) release(body []byte) error {
 func (a *answer) settle(body []byte) {
 	a.held = false
 	_ = a.x.g.guarded(a.ctx, func(ctx context.Context) error { // the token is issued, whatever fails here
-		a.x.count(ctx, a.Header(), body)
+		a.x.count(ctx, body)
 		return nil
 	})
 }
@@ -115,7 +115,7 @@ func receive(r *http.Response) error {
 		return nil
 	}
 	if _, own := r.Header["X-Request-Id"]; own {
-		x.header.Del("X-Request-Id")
+		x.out.Header().Del("X-Request-Id")
 	}
 	if r.StatusCode != http.StatusOK {
 		return nil

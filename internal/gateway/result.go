@@ -8,6 +8,8 @@ import (
 
 	"oauth-server/internal/accesslog"
 	"oauth-server/internal/gateway/subject"
+	"oauth-server/internal/grants"
+	"oauth-server/internal/httpapi"
 	"oauth-server/internal/ratelimit"
 )
 
@@ -71,6 +73,7 @@ func (g *Gateway) Stats() Stats {
 // result is what became of one token request.
 type result struct {
 	outcome Outcome
+	status  int    // of the upstream; 0: none yet
 	code    string // the OAuth error of an answer of the gateway
 	started time.Time
 	remote  netip.Addr
@@ -90,11 +93,11 @@ type Result struct {
 	Late            bool               // its user had no room left, which the answer showed only
 }
 
-// summary returns what became of the request, which was answered with that status.
-func (x *exchange) summary(status int) Result {
+// summary returns what became of the request.
+func (x *exchange) summary() Result {
 	return Result{
 		ClientID: x.said.ClientID, Grant: x.said.Grant, Username: x.result.user,
-		Outcome: x.result.outcome, Status: status, Decision: x.result.decision, Late: x.result.late,
+		Outcome: x.result.outcome, Status: x.out.status, Decision: x.result.decision, Late: x.result.late,
 	}
 }
 
@@ -103,12 +106,16 @@ type observed struct {
 	http.ResponseWriter
 	status int
 	bytes  int64
+	fields grants.RateLimit // to be added, with their capitals, which no proxy keeps
 }
 
 // WriteHeader implements [http.ResponseWriter].
 func (o *observed) WriteHeader(status int) {
 	if o.status < http.StatusOK { // none yet, or an interim one
 		o.status = status
+	}
+	if status >= http.StatusOK {
+		httpapi.SetRateLimit(o.Header(), o.fields)
 	}
 	o.ResponseWriter.WriteHeader(status)
 }
@@ -127,9 +134,9 @@ func (o *observed) Write(b []byte) (int, error) {
 func (o *observed) Unwrap() http.ResponseWriter { return o.ResponseWriter }
 
 // log writes the line of a token request. Its client and its grant are as it says, and may be anybody's.
-func (x *exchange) log(w *observed, r *http.Request) {
+func (x *exchange) log(r *http.Request) {
 	line := accesslog.Line{
-		Status: w.status, Bytes: w.bytes, Started: x.result.started, Remote: x.result.remote,
+		Status: x.out.status, Bytes: x.out.bytes, Started: x.result.started, Remote: x.result.remote,
 		Grant: x.said.Grant, ClientID: x.said.ClientID, Error: x.result.code,
 	}
 	line.Write(x.g.o.Logger, r)

@@ -17,7 +17,6 @@ import (
 	"oauth-server/internal/gateway/subject"
 	"oauth-server/internal/gateway/tokenrequest"
 	"oauth-server/internal/grants"
-	"oauth-server/internal/httpapi"
 	"oauth-server/internal/judgement"
 	"oauth-server/internal/ratelimit"
 )
@@ -39,22 +38,21 @@ type exchange struct {
 	turn    *judgement.Reservation // nil: it was not judged
 	settled bool
 	result  result
-	header  http.Header // of the answer of the gateway
+	out     *observed
 }
 
 type exchangeKey struct{}
 
 // token judges a token request and sends it on.
 func (g *Gateway) token(w http.ResponseWriter, r *http.Request) {
-	out := &observed{ResponseWriter: w}
-	x := &exchange{g: g, header: w.Header(), result: result{started: time.Now()}}
+	x := &exchange{g: g, out: &observed{ResponseWriter: w}, result: result{started: time.Now()}}
 	var proxied bool
 	x.result.remote, proxied = g.o.ClientAddr(r)
 	if !g.inside {
-		r = accesslog.Identify(r, x.header, proxied)
+		r = accesslog.Identify(r, w.Header(), proxied)
 	}
-	defer func() { x.end(out, r) }()
-	x.pass(out, r)
+	defer func() { x.end(r) }()
+	x.pass(x.out, r)
 }
 
 // pass reads, reserves and forwards.
@@ -171,8 +169,8 @@ func SetUser(ctx context.Context, user string) {
 }
 
 // count settles a request that got a token, on the user that the answer proves, and remembers who that is. The body is
-// nil if it cannot be read; the fields of the limits are added to the header.
-func (x *exchange) count(ctx context.Context, header http.Header, body []byte) {
+// nil if it cannot be read.
+func (x *exchange) count(ctx context.Context, body []byte) {
 	g, now := x.g, x.g.o.Now()
 	claims := g.reader.Read(body)
 	digest, hasUser := x.leads()
@@ -199,12 +197,12 @@ func (x *exchange) count(ctx context.Context, header http.Header, body []byte) {
 		}
 	}
 	if fields, err := grants.Limited(ratelimit.Key{}, &d); err == nil {
-		httpapi.SetRateLimit(header, fields)
+		x.out.fields = fields
 	}
 }
 
 // end gives back what was reserved, if the request got no token, counts it, and writes its line.
-func (x *exchange) end(w *observed, r *http.Request) {
+func (x *exchange) end(r *http.Request) {
 	if x.turn != nil && !x.settled {
 		if x.result.outcome == Issued { // its answer broke off before the client had anything of it
 			x.result.outcome = Failed
@@ -215,13 +213,18 @@ func (x *exchange) end(w *observed, r *http.Request) {
 		})
 	}
 	if x.held {
-		x.g.held.release(x.g.o.Now(), x.from, x.settled && x.result.outcome == Issued)
+		x.g.held.release(x.g.o.Now(), x.from, x.result.outcome == Issued, x.refused())
 	}
 	x.g.counts.requests[x.result.outcome].Add(1)
 	if !x.g.inside {
-		x.log(w, r)
+		x.log(r)
 	}
-	x.g.o.Answered(r.Context(), x.summary(w.status))
+	x.g.o.Answered(r.Context(), x.summary())
+}
+
+// refused reports whether the upstream answered that it gives no token.
+func (x *exchange) refused() bool {
+	return x.result.outcome == Failed && x.result.status != 0 && x.result.status < http.StatusInternalServerError
 }
 
 // errNotJudged is the error of a request that the gateway failed to judge.
