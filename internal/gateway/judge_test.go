@@ -85,6 +85,7 @@ func TestJudge(t *testing.T) {
 			{basic: "shop", query: "?grant_type=client_credentials", want: 200},
 			{basic: "shop", query: "?grant_type=client_credentials", want: 429},
 			{basic: "other", method: http.MethodGet, query: "?grant_type=client_credentials", want: 200},
+			{method: http.MethodGet, body: "client_id=other&grant_type=client_credentials", want: 429},
 		},
 		"the body says the grant": {
 			{basic: "shop", query: "?grant_type=client_credentials", body: "grant_type=password&username=ada", want: 200},
