@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net/http"
 	"runtime/debug"
+	"strings"
 	"time"
 
 	"oauth-server/internal/accesslog"
@@ -126,7 +127,9 @@ func (x *exchange) request(now time.Time) judgement.Request {
 	}
 	user, known := x.g.o.Subjects.Get(now, digest, x.said.ClientID)
 	if !known && x.said.Username != "" {
-		user, known = x.said.Username, true
+		if user, known = x.g.o.Subjects.Get(now, x.anyCase(), x.said.ClientID); !known {
+			user, known = x.said.Username, true
+		}
 	}
 	r.Key.Username, r.Unknown = user, !known
 	return r
@@ -142,6 +145,12 @@ func (x *exchange) leads() (digest subject.Digest, hasUser bool) {
 		return subject.DigestOf("user " + x.said.Username), true // no refresh token has a space
 	}
 	return subject.Digest(x.said.RefreshToken), true
+}
+
+// anyCase returns under what a username is remembered whatever the case of its letters, which many servers ignore: the
+// user would have one more request over the limit for each spelling. A spelling that has led to a user leads there first.
+func (x *exchange) anyCase() subject.Digest {
+	return subject.DigestOf("user in any case " + strings.ToLower(x.said.Username))
 }
 
 // settle is called with the answer of the upstream. It counts the request if it got a token.
@@ -217,6 +226,7 @@ func (x *exchange) count(ctx context.Context, header http.Header, body []byte) {
 		g.o.Subjects.Put(now, claims.Refresh, x.said.ClientID, user, claims.Expires(now))
 		if x.said.Username != "" {
 			g.o.Subjects.Put(now, digest, x.said.ClientID, user, time.Time{})
+			g.o.Subjects.Put(now, x.anyCase(), x.said.ClientID, user, time.Time{})
 		}
 	}
 	if fields, err := grants.Limited(ratelimit.Key{}, &d); err == nil {
