@@ -12,7 +12,7 @@ import (
 
 // gatewayFlags are the flags of gateway.
 type gatewayFlags struct {
-	check bool
+	check, demo bool
 	*settings
 }
 
@@ -25,11 +25,13 @@ func newGateway(c *cli) *cobra.Command {
 are limited per client and user, all others pass unchanged. No client has to be registered.
 
 Limits, dry-run, metrics and the commands of operators are those of oauth-server serve.`,
-		Example: `  oauth-server gateway --upstream https://idp.example --token-path '/realms/*/protocol/openid-connect/token'
+		Example: `  oauth-server gateway --demo
+  oauth-server gateway --upstream https://idp.example --token-path '/realms/*/protocol/openid-connect/token'
   oauth-server gateway --upstream http://127.0.0.1:8080 --token-path /oauth2/token --rate-limit-mode dry_run`,
 		Args: takes(),
 	}
 	cmd.Flags().BoolVar(&f.check, "check-config", false, "validate the configuration and exit")
+	cmd.Flags().BoolVar(&f.demo, "demo", false, "run before a small server of its own, on temporary stores, and print commands to paste")
 	f.settings = addSettings(cmd, func(config.Option) bool { return true })
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return c.gateway(cmd.Context(), f) }
 	return cmd
@@ -40,6 +42,10 @@ func (c *cli) gateway(ctx context.Context, f *gatewayFlags) error {
 	ctx, cancel := untilSignal(ctx)
 	defer cancel()
 	sources := f.sources(c.environ)
+	if f.demo && !f.check {
+		signal.Stop(c.hangups)
+		return c.gatewayDemo(ctx, sources)
+	}
 	cfg, err := config.Load(sources)
 	if err == nil && cfg.Gateway.Upstream == "" {
 		err = usagef("--upstream is missing: the URL of the server whose token endpoint is to be limited")

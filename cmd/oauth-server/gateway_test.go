@@ -2,13 +2,15 @@ package main
 
 import (
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
-	"syscall"
 	"testing"
 
 	"oauth-server/internal/check"
@@ -32,46 +34,37 @@ func tokenUpstream(t *testing.T) string {
 	return s.URL
 }
 
-// ask sends a form, or a GET if there is none, and returns the status and the body.
-func ask(t *testing.T, address string, form url.Values) (int, string) {
-	t.Helper()
-	get := func() (*http.Response, error) { return http.Get(address) }
-	if form != nil {
-		get = func() (*http.Response, error) { return http.PostForm(address, form) }
-	}
-	res, err := get()
-	check.OK(t, err)
-	defer func() { _ = res.Body.Close() }()
-	text, err := io.ReadAll(res.Body)
-	check.OK(t, err)
-	return res.StatusCode, string(text)
-}
-
-// TestGateway: limits of clients that nobody has registered, everything else as it is, and a clean stop.
+// TestGateway: limits of clients that nobody has registered, by the configuration and by operators; everything else as
+// it is; and a clean stop.
 func TestGateway(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "gateway.yaml")
+	data, file := storeFile(t), filepath.Join(t.TempDir(), "gateway.yaml")
 	check.OK(t, os.WriteFile(file, []byte(`gateway:
   upstream: `+tokenUpstream(t)+`
   token_path: [ /oauth2/token ]
 rate_limit:
   clients: { shop: { client: [ { name: tight, requests: 2, window: 1h } ] } }
 `), 0o600))
-	p := launch(t, "gateway", "--config", file, "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--data", storeFile(t))
-	at := "http://" + p.listening(t)
-	form := url.Values{"grant_type": {"client_credentials"}, "client_id": {"shop"}}
-	for i, want := range []int{200, 200, 429} {
-		status, body := ask(t, at+"/oauth2/token", form)
-		check.Equal(t, "status", status, want)
-		check.Equal(t, "ours", strings.Contains(body, "quota-exceeded"), i == 2)
+	var ops credentials
+	runJSON(t, &ops, "", "client", "create", "ops", "--admin", "--data", data)
+	o := launchOperated(t, "gateway", "--config", file, "--data", data)
+	token := askToken(t, o.operators, ops)
+	runJSON(t, &map[string]any{}, "", "limits", "set", "https://app.example/", "--client", "1/1h", "--yes", "--server", o.operators, "--token", token)
+	for id, most := range map[string]int{"shop": 2, "https://app.example/": 1} {
+		for i := range most + 1 {
+			status, body := postForm(t, o.clients+"/oauth2/token", credentials{ClientID: url.QueryEscape(id), ClientSecret: "x"}, url.Values{"grant_type": {"client_credentials"}})
+			if over := i == most; over != (status == http.StatusTooManyRequests) || over != strings.Contains(body, "quota-exceeded") {
+				t.Errorf("request %d of %s: status %d: %s", i+1, id, status, body)
+			}
+		}
 	}
-	form.Set("client_id", "other")
-	status, _ := ask(t, at+"/oauth2/token", form)
-	check.Equal(t, "status of another client", status, 200)
-	_, body := ask(t, at+"/healthz", nil)
-	check.Equal(t, "another path", body, "upstream /healthz")
-	check.OK(t, p.Process.Signal(syscall.SIGTERM))
-	check.Equal(t, "exit status", p.status(t), exitOK)
-	if log := p.log.String(); strings.Contains(log, "not registered") {
+	for path, want := range map[string]string{"/healthz": "upstream /healthz", "/token": "upstream /token"} {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, o.clients+path, nil)
+		check.OK(t, err)
+		_, body := send(t, req)
+		check.Equal(t, path, body, want)
+	}
+	o.stop(t)
+	if log := o.log.String(); strings.Contains(log, "not registered") {
 		t.Errorf("the log says that clients are not registered:\n%s", log)
 	}
 }
@@ -105,4 +98,50 @@ func TestServeIsNoGateway(t *testing.T) {
 	if err == nil || !strings.Contains(string(out), "run oauth-server gateway") {
 		t.Errorf("%v: %s", err, out)
 	}
+}
+
+// TestGatewayDemo: every printed line works when it is pasted into a shell.
+func TestGatewayDemo(t *testing.T) {
+	for _, tool := range []string{"curl", "sed", "sh"} {
+		if _, err := exec.LookPath(tool); err != nil {
+			t.Skipf("the printed lines need %s: %v", tool, err)
+		}
+	}
+	p := launch(t, "gateway", "--demo", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0")
+	p.listening(t)
+	check.Eventually(t, "all lines are printed", func() bool { return strings.Contains(p.stdout.String(), "limits list") })
+	path := programOnPath(t)
+	shows := map[string]func(out string) bool{
+		"client_credentials": func(out string) bool { return strings.Contains(out, "access_token") },
+		"wrong secrets":      func(out string) bool { return strings.TrimSpace(out) == strings.TrimSpace(strings.Repeat("401 ", 12)) },
+		"rate limit": func(out string) bool {
+			return strings.Count(out, "200 OK RateLimit: ") == 10 && strings.Count(out, "429 Too Many Requests") == 2 && strings.Contains(out, "Retry-After: ")
+		},
+		"password":        func(out string) bool { return strings.Contains(out, "refresh_token") },
+		"everything else": func(out string) bool { return strings.Contains(out, "token_endpoint") },
+		"limits":          func(out string) bool { return strings.Contains(out, "demo-busy") },
+	}
+	title := ""
+	for line := range strings.Lines(p.stdout.String()) {
+		line = strings.TrimSpace(line)
+		if line == "" || strings.HasPrefix(line, "#") {
+			title, _, _ = strings.Cut(strings.TrimPrefix(line, "# "), ":")
+			continue
+		}
+		for what, shown := range shows {
+			if !strings.HasPrefix(title, what) {
+				continue
+			}
+			delete(shows, what)
+			cmd := exec.CommandContext(t.Context(), "sh", "-c", line)
+			cmd.Env = append(os.Environ(), "PATH="+path+":"+os.Getenv("PATH"), beProgram+"=1")
+			if out, err := cmd.CombinedOutput(); err != nil || !shown(string(out)) {
+				t.Errorf("%s\n%s\n%v: %s", title, line, err, out)
+			}
+		}
+	}
+	if len(shows) > 0 {
+		t.Errorf("no line shows %v", slices.Collect(maps.Keys(shows)))
+	}
+	p.stop(t)
 }

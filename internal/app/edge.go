@@ -16,6 +16,7 @@ import (
 	"oauth-server/internal/admission"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/config"
+	"oauth-server/internal/gateway"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/httpapi"
 	"oauth-server/internal/judgement"
@@ -32,6 +33,7 @@ type edge struct {
 	admin   *admin.Server
 	service *grants.Service
 	own     http.Handler       // the endpoints of this server: for clients, or for operators only where this is a gateway
+	gateway *gateway.Gateway   // nil: this is none
 	judge   *judgement.Judge   // of the gateway; nil: this is none
 	ops     *http.Server       // for operators
 	local   *adminlocal.Access // for the commands on this machine; nil: there is none
@@ -164,6 +166,8 @@ func newAdmin(f *foundation, l *limiter, service *grants.Service, local *adminlo
 	}
 	o := admin.Options{
 		LocalToken: token,
+
+		ClientsElsewhere: f.isGateway(),
 
 		Issuer:    f.issuer,
 		Instance:  l.syncer.ID,

@@ -37,6 +37,7 @@ func (e *edge) becomeGateway(l *limiter) error {
 		return err
 	}
 	f.telemetry.WatchGateway(func() metrics.Gateway { return gatewayMetrics(g.Stats()) })
+	e.gateway = g
 	// What passes may be a stream, and take as long as it likes; the gateway bounds the time of a token request itself.
 	e.http.Handler = e.drainer.around(f.telemetry.around(g))
 	e.http.ReadTimeout, e.http.WriteTimeout, e.http.ReadHeaderTimeout = 0, 0, 10*time.Second

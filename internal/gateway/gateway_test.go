@@ -86,9 +86,10 @@ func newWorld(t *testing.T, limit int64, edits ...func(*gateway.Options)) *world
 
 // jwt is a token for that user, whose signature is none.
 func jwt(sub string) string {
-	enc := base64.RawURLEncoding.EncodeToString
-	return enc([]byte(`{"alg":"ES256"}`)) + "." + enc(fmt.Appendf(nil, `{"sub":%q}`, sub)) + "." + enc([]byte("signature"))
+	return jwtPart(`{"alg":"ES256"}`) + "." + jwtPart(fmt.Sprintf(`{"sub":%q}`, sub)) + "." + jwtPart("signature")
 }
+
+func jwtPart(s string) string { return base64.RawURLEncoding.EncodeToString([]byte(s)) }
 
 // issues has the upstream answer with tokens of that user.
 func issues(sub, refresh string) http.HandlerFunc {

@@ -8,6 +8,8 @@ import (
 
 	"oauth-server/internal/accesslog"
 	"oauth-server/internal/gateway/subject"
+	"oauth-server/internal/grants"
+	"oauth-server/internal/httpapi"
 )
 
 // Outcome is what became of a token request at the gateway.
@@ -80,12 +82,16 @@ type observed struct {
 	http.ResponseWriter
 	status int
 	bytes  int64
+	fields grants.RateLimit // to be added, with their capitals, which no proxy keeps
 }
 
 // WriteHeader implements [http.ResponseWriter].
 func (o *observed) WriteHeader(status int) {
 	if o.status < http.StatusOK { // none yet, or an interim one
 		o.status = status
+	}
+	if status >= http.StatusOK {
+		httpapi.SetRateLimit(o.Header(), o.fields)
 	}
 	o.ResponseWriter.WriteHeader(status)
 }
@@ -104,9 +110,9 @@ func (o *observed) Write(b []byte) (int, error) {
 func (o *observed) Unwrap() http.ResponseWriter { return o.ResponseWriter }
 
 // log writes the line of a token request. Its client and its grant are as it says, and may be anybody's.
-func (x *exchange) log(w *observed, r *http.Request) {
+func (x *exchange) log(r *http.Request) {
 	line := accesslog.Line{
-		Status: w.status, Bytes: w.bytes, Started: x.result.started, Remote: x.result.remote,
+		Status: x.out.status, Bytes: x.out.bytes, Started: x.result.started, Remote: x.result.remote,
 		Grant: x.said.Grant, ClientID: x.said.ClientID, Error: x.result.code,
 	}
 	line.Write(x.g.o.Logger, r)

@@ -17,7 +17,6 @@ import (
 	"oauth-server/internal/gateway/subject"
 	"oauth-server/internal/gateway/tokenrequest"
 	"oauth-server/internal/grants"
-	"oauth-server/internal/httpapi"
 	"oauth-server/internal/judgement"
 	"oauth-server/internal/ratelimit"
 )
@@ -38,20 +37,19 @@ type exchange struct {
 	turn    *judgement.Reservation // nil: it was not judged
 	settled bool
 	result  result
-	header  http.Header // of the answer of the gateway
+	out     *observed
 }
 
 type exchangeKey struct{}
 
 // token judges a token request and sends it on.
 func (g *Gateway) token(w http.ResponseWriter, r *http.Request) {
-	out := &observed{ResponseWriter: w}
-	x := &exchange{g: g, header: w.Header(), result: result{started: time.Now()}}
+	x := &exchange{g: g, out: &observed{ResponseWriter: w}, result: result{started: time.Now()}}
 	var proxied bool
 	x.result.remote, proxied = g.o.ClientAddr(r)
-	r = accesslog.Identify(r, x.header, proxied)
-	defer func() { x.end(out, r) }()
-	x.pass(out, r)
+	r = accesslog.Identify(r, w.Header(), proxied)
+	defer func() { x.end(r) }()
+	x.pass(x.out, r)
 }
 
 // pass reads, reserves and forwards.
@@ -160,7 +158,7 @@ func settle(answer *http.Response) error {
 		return nil
 	}
 	if _, own := answer.Header["X-Request-Id"]; own {
-		x.header.Del("X-Request-Id")
+		x.out.Header().Del("X-Request-Id")
 	}
 	x.result.outcome = Failed
 	if answer.StatusCode != http.StatusOK {
@@ -175,7 +173,7 @@ func settle(answer *http.Response) error {
 		return err
 	}
 	_ = x.g.guarded(answer.Request.Context(), func(ctx context.Context) error { // the token is issued, whatever fails here
-		x.count(ctx, answer.Header, body)
+		x.count(ctx, body)
 		return nil
 	})
 	return nil
@@ -203,7 +201,7 @@ func readAnswer(answer *http.Response) ([]byte, error) {
 }
 
 // count settles a request that got a token, on the user that the answer proves, and remembers who that is.
-func (x *exchange) count(ctx context.Context, header http.Header, body []byte) {
+func (x *exchange) count(ctx context.Context, body []byte) {
 	g, now := x.g, x.g.o.Now()
 	claims := g.reader.Read(body)
 	digest, hasUser := x.leads()
@@ -230,12 +228,12 @@ func (x *exchange) count(ctx context.Context, header http.Header, body []byte) {
 		}
 	}
 	if fields, err := grants.Limited(ratelimit.Key{}, &d); err == nil {
-		httpapi.SetRateLimit(header, fields)
+		x.out.fields = fields
 	}
 }
 
 // end gives back what was reserved, if the request got no token, counts it, and writes its line.
-func (x *exchange) end(w *observed, r *http.Request) {
+func (x *exchange) end(r *http.Request) {
 	if x.turn != nil && !x.settled {
 		_ = x.g.guarded(r.Context(), func(context.Context) error { // it has its answer already
 			x.g.o.Judge.Cancel(x.turn)
@@ -246,7 +244,7 @@ func (x *exchange) end(w *observed, r *http.Request) {
 		x.g.held.release(x.g.o.Now(), x.from, x.settled && x.result.outcome == Issued)
 	}
 	x.g.counts.requests[x.result.outcome].Add(1)
-	x.log(w, r)
+	x.log(r)
 }
 
 // errNotJudged is the error of a request that the gateway failed to judge.
