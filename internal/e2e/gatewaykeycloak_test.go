@@ -35,6 +35,7 @@ var keycloakLimits = fmt.Sprintf(`rate_limit:
     client: [ { name: daily, requests: %[1]d, window: 24h } ]
     user: [ { name: daily, requests: %[1]d, window: 24h } ]
   clients:
+    reader: { total: [ { name: daily-total, requests: 3, window: 24h } ] }
     patient: { client: [ { name: brief, requests: 2, window: 3s, frames: 30 } ] }
 `, fewADay)
 
@@ -66,13 +67,14 @@ func startGateway(t *testing.T, r *realm, config string, args ...string) *before
 // TestGatewayBeforeKeycloak: a real Keycloak behind the gateway, used by the libraries that clients use.
 func TestGatewayBeforeKeycloak(t *testing.T) {
 	t.Parallel()
-	clients := []string{"every-grant", "looping", "patient", "rotating", "guessed", "onlooker"} // limits and events are theirs
+	clients := []string{"every-grant", "looping", "patient", "rotating", "guessed", "reader", "onlooker"} // limits and events are theirs
 	g := startGateway(t, newRealm(t, clients...), keycloakLimits)
 	t.Run("every grant", g.everyGrant)
 	t.Run("a loop is stopped", g.aLoopIsStopped)
 	t.Run("Retry-After is right", g.retryAfterIsRight)
 	t.Run("rotation is followed", g.rotationIsFollowed)
 	t.Run("guesses spend nothing", g.guessesSpendNothing)
+	t.Run("permissions are of the token's client", g.permissionsAreOfTheTokensClient)
 	t.Run("other paths pass", g.otherPathsPass)
 	check.Equal(t, "exit status", g.stop(), 0)
 }
@@ -289,6 +291,28 @@ func (g *beforeKeycloak) guessesSpendNothing(t *testing.T) {
 	g.realm.wantEvents(t, id, map[string]int{
 		"CLIENT_LOGIN": fewADay, "LOGIN": fewADay, "CLIENT_LOGIN_ERROR": guesses, "LOGIN_ERROR": 2 * guesses,
 	})
+}
+
+// permissionsAreOfTheTokensClient: Keycloak issues tokens for another token (UMA 2.0), and looks at no client_id.
+func (g *beforeKeycloak) permissionsAreOfTheTokensClient(t *testing.T) {
+	const id = "reader"
+	token, err := g.config(id).PasswordCredentialsToken(with(t), user, password)
+	check.OK(t, err)
+	ask := func(more ...string) reply {
+		form := url.Values{"grant_type": {"urn:ietf:params:oauth:grant-type:uma-ticket"}, "audience": {id}, "client_id": more}
+		req := g.request(t, http.MethodPost, g.Issuer, g.realm.path(""), form.Encode())
+		req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		token.SetAuthHeader(req)
+		return send(t, newHTTPClient(t), req)
+	}
+	for range 2 {
+		got := ask()
+		check.Equal(t, "status: "+got.body, got.status, http.StatusOK)
+		check.Equal(t, "status under the name of another client", ask("onlooker").status, http.StatusBadRequest)
+	}
+	requireLimited(t, ask())
+	g.realm.wantEvents(t, id, map[string]int{"LOGIN": 1, "PERMISSION_TOKEN": 2})
+	g.realm.wantEvents(t, "onlooker", map[string]int{})
 }
 
 // otherPathsPass: what is no token request is answered as Keycloak answers it.

@@ -59,6 +59,8 @@ func (r *realm) representation(clients []string) any {
 		apps = append(apps, object{
 			"clientId": id, "secret": keycloakSecret, "publicClient": false, "redirectUris": []string{loopbackURI},
 			"serviceAccountsEnabled": true, "directAccessGrantsEnabled": true, "standardFlowEnabled": true,
+			"authorizationServicesEnabled": true, // everybody has permission to its one resource
+			"authorizationSettings":        object{"policyEnforcementMode": "PERMISSIVE", "resources": []object{{"name": "shelf"}}},
 		})
 	}
 	for _, name := range []string{user, secondUser} {
@@ -101,8 +103,8 @@ func (r *realm) call(ctx context.Context, tb testing.TB, method, path string, bo
 
 // Keycloak's events of a token request: one that got a token, and one that did not.
 var (
-	issuing = []string{"CLIENT_LOGIN", "LOGIN", "CODE_TO_TOKEN", "REFRESH_TOKEN"}
-	failing = []string{"CLIENT_LOGIN_ERROR", "LOGIN_ERROR", "CODE_TO_TOKEN_ERROR", "REFRESH_TOKEN_ERROR"}
+	issuing = []string{"CLIENT_LOGIN", "LOGIN", "CODE_TO_TOKEN", "REFRESH_TOKEN", "PERMISSION_TOKEN"}
+	failing = []string{"CLIENT_LOGIN_ERROR", "LOGIN_ERROR", "CODE_TO_TOKEN_ERROR", "REFRESH_TOKEN_ERROR", "PERMISSION_TOKEN_ERROR"}
 )
 
 // event is what Keycloak records of a request.
