@@ -33,11 +33,7 @@ func (g *Gateway) Check(ctx context.Context) error {
 func (g *Gateway) check(ctx context.Context) {
 	within, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
-	log := func(level slog.Level, msg string, attrs ...slog.Attr) {
-		if ctx.Err() == nil { // otherwise it is the stop that failed it
-			g.o.Logger.LogAttrs(ctx, level, msg, append(attrs, slog.Any("token_path", g.o.TokenPaths))...)
-		}
-	}
+	paths := slog.Any("token_path", g.o.TokenPaths)
 	var failed error
 	for _, at := range metadataPaths {
 		endpoint, err := g.tokenEndpoint(within, at)
@@ -46,12 +42,14 @@ func (g *Gateway) check(ctx context.Context) {
 			continue
 		}
 		if !slices.ContainsFunc(g.paths, func(p pattern) bool { return p.match(endpoint.Path) }) {
-			log(slog.LevelWarn, "token_path does not match the token endpoint that the upstream names: its requests pass without a limit",
-				slog.String("token_endpoint", endpoint.String()))
+			g.o.Logger.LogAttrs(ctx, slog.LevelWarn, "token_path does not match the token endpoint that the upstream names: its requests pass without a limit",
+				paths, slog.String("token_endpoint", endpoint.String()))
 		}
 		return
 	}
-	log(slog.LevelInfo, "token_path was not checked: the upstream has no metadata at its root", slog.Any("error", failed))
+	if ctx.Err() == nil { // otherwise it is the stop that failed it
+		g.o.Logger.LogAttrs(ctx, slog.LevelInfo, "token_path was not checked: the upstream has no metadata at its root", paths, slog.Any("error", failed))
+	}
 }
 
 // tokenEndpoint reads the metadata at a path of the upstream.

@@ -258,9 +258,13 @@ func TestRefused(t *testing.T) {
 	w.wantCame(0)
 }
 
-// TestStrangersHoldLittle: who has no token yet has few requests under way, and others are not concerned.
+// TestStrangersHoldLittle: who gets no tokens has few requests under way, until one gets a token.
 func TestStrangersHoldLittle(t *testing.T) {
 	w := newWorld(t, 100)
+	w.upstream(fails)
+	for range 5 {
+		w.wantStatus("wrong secret", "grant_type=client_credentials", 401)
+	}
 	under, end := make(chan struct{}), make(chan struct{})
 	w.upstream(func(rw http.ResponseWriter, r *http.Request) {
 		under <- struct{}{}
@@ -276,6 +280,21 @@ func TestStrangersHoldLittle(t *testing.T) {
 	close(end)
 	for range 2 {
 		check.Equal(t, "status", <-done, 401)
+	}
+	w.upstream(issues("shop", ""))
+	w.wantStatus("a right secret", "grant_type=client_credentials", 200)
+	var all sync.WaitGroup
+	all.Add(3)
+	w.upstream(func(rw http.ResponseWriter, r *http.Request) {
+		all.Done()
+		all.Wait()
+		issues("shop", "")(rw, r)
+	})
+	for range 3 {
+		go func() { done <- w.token("grant_type=client_credentials").status }()
+	}
+	for range 3 {
+		check.Equal(t, "status of three at once", <-done, 200)
 	}
 }
 

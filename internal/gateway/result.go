@@ -72,6 +72,7 @@ func (g *Gateway) Stats() Stats {
 // result is what became of one token request.
 type result struct {
 	outcome Outcome
+	status  int    // of the upstream
 	code    string // the OAuth error of an answer of the gateway
 	started time.Time
 	remote  netip.Addr

@@ -160,7 +160,7 @@ func settle(answer *http.Response) error {
 	if _, own := answer.Header["X-Request-Id"]; own {
 		x.out.Header().Del("X-Request-Id")
 	}
-	x.result.outcome = Failed
+	x.result.outcome, x.result.status = Failed, answer.StatusCode
 	if answer.StatusCode != http.StatusOK {
 		return nil
 	}
@@ -241,7 +241,7 @@ func (x *exchange) end(r *http.Request) {
 		})
 	}
 	if x.held {
-		x.g.held.release(x.g.o.Now(), x.from, x.settled && x.result.outcome == Issued)
+		x.g.held.release(x.g.o.Now(), x.from, x.result.outcome == Issued, x.result.outcome == Failed && x.result.status < http.StatusInternalServerError)
 	}
 	x.g.counts.requests[x.result.outcome].Add(1)
 	x.log(r)
