@@ -252,6 +252,22 @@ func TestDryRunHoldsNobody(t *testing.T) {
 	}
 }
 
+// TestUsernamesInAnyCase: another spelling of a username gives no quota. Where the upstream knows both, each counts.
+func TestUsernamesInAnyCase(t *testing.T) {
+	w := newWorld(t, 2)
+	w.upstream(issues("0b5c", ""))
+	w.wantStatus("password", "grant_type=password&username=ada&password=p", 200)
+	w.upstream(issues("77f0", ""))
+	w.wantStatus("another user", "grant_type=password&username=Ada&password=p", 200)
+	w.upstream(issues("0b5c", ""))
+	w.wantStatus("the first one again", "grant_type=password&username=ada&password=p", 200)
+	for _, name := range []string{"ada", "ADA", "aDA"} {
+		w.wantStatus(name, "grant_type=password&username="+name+"&password=p", 429)
+	}
+	w.upstream(issues("77f0", ""))
+	w.wantStatus("the other again", "grant_type=password&username=Ada&password=p", 200)
+}
+
 // TestOtherPathsPassUnchanged: also what looks odd.
 func TestOtherPathsPassUnchanged(t *testing.T) {
 	w := newWorld(t, 1)

@@ -140,6 +140,9 @@ func (x *exchange) request(now time.Time) judgement.Request {
 		return r
 	}
 	user, known := x.g.o.Subjects.Get(now, digest, x.said.ClientID)
+	if !known && x.said.Username != "" {
+		user, known = x.g.o.Subjects.Get(now, x.anyCase(), x.said.ClientID)
+	}
 	if !known {
 		user = strings.TrimLeft(x.said.Username, " ") // a space begins keys of what is no user
 		known = user != ""
@@ -158,6 +161,12 @@ func (x *exchange) leads() (digest subject.Digest, hasUser bool) {
 		return subject.DigestOf("user " + x.said.Username), true // no refresh token has a space
 	}
 	return subject.Digest(x.said.RefreshToken), true
+}
+
+// anyCase returns under what a username is remembered whatever the case of its letters, which many servers ignore: the
+// user would have one more request over the limit for each spelling. A spelling that has led to a user leads there first.
+func (x *exchange) anyCase() subject.Digest {
+	return subject.DigestOf("user in any case " + strings.ToLower(x.said.Username))
 }
 
 // SetUser says whom a token is for, in place of what the answer shows: while the request of that context is answered, by
@@ -194,6 +203,7 @@ func (x *exchange) count(ctx context.Context, body []byte) {
 		g.o.Subjects.Put(now, claims.Refresh, x.said.ClientID, user, claims.Expires(now))
 		if x.said.Username != "" {
 			g.o.Subjects.Put(now, digest, x.said.ClientID, user, time.Time{})
+			g.o.Subjects.Put(now, x.anyCase(), x.said.ClientID, user, time.Time{})
 		}
 	}
 	if fields, err := grants.Limited(ratelimit.Key{}, &d); err == nil {

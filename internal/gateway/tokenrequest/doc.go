@@ -9,7 +9,9 @@
 //	client_id                                Basic (RFC 6749 2.3.1),    sources that differ
 //	                                         body, sub of a JWT
 //	Authorization                            Basic; another scheme      several fields, malformed Basic
-//	                                         names no client
+//	                                         names no client, but for
+//	                                         azp of the bearer token
+//	                                         of the grant uma-ticket
 //	client_assertion (RFC 7523)              sub, unverified            no type, no JWT with a sub
 //	Content-Type                             form, JSON; utf-8          others, other charsets and parameters
 //	Content-Encoding                         identity                   others

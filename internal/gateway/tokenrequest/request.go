@@ -65,7 +65,7 @@ func Read(header http.Header, query string, body []byte) (Request, error) {
 	return r, nil
 }
 
-// clientID returns the client that the header, the body and the assertion agree on.
+// clientID returns the client that the header, the body, the assertion and the bearer token agree on.
 func clientID(header http.Header, p *params) (string, error) {
 	var space [256]byte
 	basic, err := basicClientID(header, space[:])
@@ -76,8 +76,12 @@ func clientID(header http.Header, p *params) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	bearer, err := bearerClientID(header, p)
+	if err != nil {
+		return "", err
+	}
 	id := ""
-	for _, source := range [...][]byte{p.values[client], basic, asserted} {
+	for _, source := range [...][]byte{p.values[client], basic, asserted, bearer} {
 		switch {
 		case len(source) == 0:
 		case id == "":
