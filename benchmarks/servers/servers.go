@@ -97,6 +97,15 @@ func Peer(tb testing.TB, name string) *Server {
 	return s.start(tb, builtFor(tb).peer, name, s.Address, Client, s.Secrets[Client])
 }
 
+// Gateway starts a gateway of ours before a peer.
+func Gateway(tb testing.TB, upstream *Server, config string) *Server {
+	tb.Helper()
+	admin, b := address(tb), builtFor(tb)
+	s := &Server{Address: address(tb), Secrets: upstream.Secrets, metrics: "http://" + admin + "/metrics"}
+	return s.start(tb, b.ours, "gateway", "--config="+configFile(tb, config), "--listen="+s.Address, "--admin-listen="+admin,
+		"--upstream=http://"+upstream.Address, "--token-path=/token", "--drain-delay=0s", "--data="+filepath.Join(tb.TempDir(), "gateway.db"))
+}
+
 // Registration is a client or a user of ours.
 type Registration struct {
 	Name     string

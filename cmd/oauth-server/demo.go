@@ -56,6 +56,11 @@ func (c *cli) showDemo(d *app.Demo, issuer, admin, dir string) error {
 # Client %s with secret %s; public client %s.
 # Sign in as %s with the password %s.
 `, issuer, d.ClientID, d.ClientSecret, d.PublicClientID, d.Username, d.Password)
+	return errors.Join(err, c.showLines(lines))
+}
+
+// showLines writes commands to paste.
+func (c *cli) showLines(lines []app.DemoLine) (err error) {
 	for _, l := range lines {
 		if _, failed := fmt.Fprintf(c.out, "\n# %s\n%s\n", l.Title, l.Command); failed != nil {
 			err = errors.Join(err, failed)

@@ -45,7 +45,7 @@ out is not used, and logged.`,
 	cmd.Flags().BoolVar(&f.check, "check-config", false, "validate the configuration and exit")
 	cmd.Flags().BoolVar(&f.print, "print-config", false, "print the effective configuration, as --config reads it, and exit")
 	cmd.Flags().BoolVar(&f.demo, "demo", false, "run on a temporary store with demo clients and a demo user, and print commands to paste")
-	f.settings = addSettings(cmd, func(config.Option) bool { return true })
+	f.settings = addSettings(cmd, func(o config.Option) bool { return !o.IsGateway() })
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return c.serve(cmd.Context(), f) }
 	return cmd
 }
@@ -81,6 +81,9 @@ func (c *cli) serve(ctx context.Context, f *serveFlags) error {
 		return c.serveDemo(ctx, sources)
 	}
 	cfg, err := config.Load(sources)
+	if err == nil && cfg.Gateway.Enabled() {
+		err = usagef("gateway.upstream or gateway.judge is set: this is the configuration of a gateway; run oauth-server gateway, or leave it out")
+	}
 	switch {
 	case f.check:
 		return c.showCheck(err)

@@ -59,7 +59,7 @@ func (s *Server) onCandidate(f func(*call, resource) error) handler {
 // registered returns an error if the client does not exist. A client that is not in memory
 // may have been created a moment ago, so the store is read first.
 func (s *Server) registered(ctx context.Context, id string) error {
-	if _, ok := s.o.Clients.Directory().Client(id); ok {
+	if _, ok := s.o.Clients.Directory().Client(id); ok || s.o.ClientsElsewhere {
 		return nil
 	}
 	if err := s.o.Clients.Renew(ctx, 0); err != nil {
@@ -71,6 +71,14 @@ func (s *Server) registered(ctx context.Context, id string) error {
 	return nil
 }
 
+// missing returns which of the clients are not registered where they should be.
+func (s *Server) missing(c *call, names []string) []string {
+	if s.o.ClientsElsewhere {
+		return nil
+	}
+	return s.clients(c).Missing(names)
+}
+
 // listPolicies answers with the policies of the API and of the configuration file, a page at a time.
 func (s *Server) listPolicies(c *call) error {
 	p := s.policies(c)
@@ -80,7 +88,7 @@ func (s *Server) listPolicies(c *call) error {
 	}
 	out := adminapi.Policies{
 		Version: p.Version(), LeftOut: p.LeftOut(), Policies: make([]adminapi.PolicyView, len(names)), Next: next,
-		Unregistered: s.clients(c).Missing(names),
+		Unregistered: s.missing(c, names),
 	}
 	for i, id := range names {
 		out.Policies[i] = policyResource{id}.show(p)
@@ -97,7 +105,7 @@ func (s *Server) listCandidates(c *call) error {
 	}
 	out := adminapi.Candidates{
 		Version: p.Version(), LeftOut: p.LeftOut(), Candidates: make([]adminapi.CandidateView, len(names)), Next: next,
-		Unregistered: slices.DeleteFunc(s.clients(c).Missing(names), func(name string) bool { return name == clientcfg.GlobalCandidate }),
+		Unregistered: slices.DeleteFunc(s.missing(c, names), func(name string) bool { return name == clientcfg.GlobalCandidate }),
 	}
 	for i, name := range names {
 		out.Candidates[i] = candidateResource{name}.show(c.Request().Context(), s, p)
@@ -109,7 +117,11 @@ func (s *Server) listCandidates(c *call) error {
 // time. The clients are read last, so that one which was registered before its limits were set is not listed.
 func (s *Server) listUnregistered(c *call) error {
 	p := s.policies(c)
-	names, next, err := c.page(p.Unregistered(s.clients(c)))
+	unregistered := p.Unregistered(s.clients(c))
+	if s.o.ClientsElsewhere {
+		unregistered = func(func(string) bool) {}
+	}
+	names, next, err := c.page(unregistered)
 	if err != nil {
 		return err
 	}
@@ -186,7 +198,7 @@ func (s *Server) listClients(c *call) error {
 		counts[r.ClientID] = r.Counts
 	}
 	out := adminapi.Clients{Since: recent.Since, Clients: []adminapi.Client{}}
-	for cl := range d.After(c.query.Get("after")) {
+	for cl := range s.listed(c.query.Get("after"), d, p, counts) {
 		if !filter.Matches(cl) {
 			continue
 		}
@@ -197,7 +209,9 @@ func (s *Server) listClients(c *call) error {
 		out.Clients = append(out.Clients, showClient(cl, p, counts[cl.ID]))
 	}
 	if out.Next == "" {
-		out.Unregistered = p.UnregisteredInFile(d)
+		if !s.o.ClientsElsewhere {
+			out.Unregistered = p.UnregisteredInFile(d)
+		}
 		out.Unreadable = registry.UnreadableOf(d, filter.Prefix)
 	}
 	return c.answer(out)
@@ -219,10 +233,14 @@ func (c *call) filter() (registry.Filter, error) {
 }
 
 func showClient(cl *clientcfg.Client, p *clientcfg.PolicySnapshot, counts activity.Counts) adminapi.Client {
-	return adminapi.Client{
-		Metadata: cl.Metadata(), IssuedAt: cl.CreatedAt.Unix(), Public: cl.Public, Admin: cl.IsOperator(),
+	out := adminapi.Client{
+		Metadata: cl.Metadata(), Public: cl.Public, Admin: cl.IsOperator(),
 		Applied: applied(p, cl.ID), Activity: counts,
 	}
+	if !cl.CreatedAt.IsZero() { // it is not known of one that is registered elsewhere
+		out.IssuedAt = cl.CreatedAt.Unix()
+	}
+	return out
 }
 
 // applied is what applies to a client, whether it is registered or not.

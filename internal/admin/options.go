@@ -87,6 +87,10 @@ type Options struct {
 	Activity  *activity.Recorder
 	Bans      *bans.Bans
 
+	// ClientsElsewhere is set if the clients that are limited are registered with another server: limits can then be set
+	// for any, and none is missing.
+	ClientsElsewhere bool
+
 	// Stored are the shared counters, including keys that only other processes serve. Nil:
 	// there are none.
 	Stored StoredCounters

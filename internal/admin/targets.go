@@ -123,6 +123,9 @@ func isUnset(r resource, p *clientcfg.PolicySnapshot) bool {
 // areRegistered returns, as errors of the fields, which resources are about clients that do not exist.
 // One that has been set already is accepted.
 func (s *Server) areRegistered(ctx context.Context, resources map[string]resource) (errs fielderr.Errors, err error) {
+	if s.o.ClientsElsewhere {
+		return nil, nil
+	}
 	p, unknown := s.o.Policies.Snapshot(), map[string]string{}
 	for field, r := range resources {
 		if id := clientOf(r); id != "" && isUnset(r, p) && !s.o.Clients.Directory().Has(id) {

@@ -85,13 +85,19 @@ func NewDemo(ctx context.Context, store Store, now time.Time) (*Demo, error) {
 	if err != nil {
 		return nil, err
 	}
-	operator := clientcfg.Client{ID: d.AdminClientID, Name: "Demo operator"}
-	clientcfg.MakeOperator(&operator)
-	if _, d.AdminSecret, err = CreateClient(ctx, store, operator, now); err != nil {
+	if d.AdminSecret, err = NewDemoOperator(ctx, store, d.AdminClientID, now); err != nil {
 		return nil, err
 	}
 	_, err = CreateUser(ctx, store, d.Username, d.Password, clientcfg.NoAccess, now)
 	return d, err
+}
+
+// NewDemoOperator makes a client for operators, and returns its secret.
+func NewDemoOperator(ctx context.Context, store Store, id string, now time.Time) (secret string, err error) {
+	operator := clientcfg.Client{ID: id, Name: "Demo operator"}
+	clientcfg.MakeOperator(&operator)
+	_, secret, err = CreateClient(ctx, store, operator, now)
+	return secret, err
 }
 
 // DemoLine is a command to paste, and what it shows.
@@ -132,12 +138,35 @@ func (d *Demo) Lines(issuer, admin, dir string) []DemoLine {
 			"oauth-server token --issuer %s --client-id %s --client-secret='%s' --grant client_credentials --cache '%s/machine.json'",
 			issuer, d.ClientID, d.ClientSecret, dir)},
 	}
-	if admin != "" {
-		lines = append(lines, DemoLine{"limits: who asks, what applies to them, what was denied (oauth-server limits --help changes it)", fmt.Sprintf(
-			"oauth-server limits list --all --server %s --issuer %s --client-id %s --client-secret='%s' --cache '%s/admin.json'",
-			admin, issuer, d.AdminClientID, d.AdminSecret, dir)})
+	return append(lines, d.operatorLines(admin, issuer, dir)...)
+}
+
+// operatorLines returns the command for operators; none if they are not served.
+func (d *Demo) operatorLines(admin, issuer, dir string) []DemoLine {
+	if admin == "" {
+		return nil
 	}
-	return lines
+	return []DemoLine{{"limits: who asks, what applies to them, what was denied (oauth-server limits --help changes it)", fmt.Sprintf(
+		"oauth-server limits list --all --server %s --issuer %s --client-id %s --client-secret='%s' --cache '%s/admin.json'",
+		admin, issuer, d.AdminClientID, d.AdminSecret, dir)}}
+}
+
+// GatewayLines returns commands that show a gateway before the server of this demo, as Lines does for the server.
+func (d *Demo) GatewayLines(gateway, admin, dir string) []DemoLine {
+	as := fmt.Sprintf("curl -s -w '\\n' -u '%s:%s'", d.ClientID, d.ClientSecret)
+	password := fmt.Sprintf("%s -d grant_type=password -d username=%s -d password=%s -d scope=%s %s/token",
+		as, d.Username, d.Password, demoScope, gateway)
+	lines := []DemoLine{
+		{"client_credentials: a token of the server behind the gateway", fmt.Sprintf("%s -d grant_type=client_credentials %s/token", as, gateway)},
+		{"wrong secrets, twelve of them: the server refuses them, and they spend nobody's quota", fmt.Sprintf(
+			"for i in 1 2 3 4 5 6 7 8 9 10 11 12; do curl -s -o /dev/null -w '%%{http_code} ' -u '%s:wrong' -d grant_type=client_credentials %s/token; done; echo",
+			d.BusyClientID, gateway)},
+		{"rate limit: ten a minute, then 429, of which the server sees nothing", d.loopLine(gateway)},
+		{"password, and the refresh token that comes of it: the gateway knows whose it is", password +
+			` | sed -n 's/.*"refresh_token": *"\([^"]*\)".*/refresh_token=\1/p' | ` + as + " -d grant_type=refresh_token -d @- " + gateway + "/token"},
+		{"everything else passes unchanged", fmt.Sprintf("curl -s -w '\\n' %s/.well-known/oauth-authorization-server", gateway)},
+	}
+	return append(lines, d.operatorLines(admin, admin, dir)...)
 }
 
 // codeLine returns a command that does what a browser and a native app do together: sign in, read

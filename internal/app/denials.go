@@ -10,7 +10,7 @@ import (
 
 	"oauth-server/internal/accesslog"
 	"oauth-server/internal/config"
-	"oauth-server/internal/grants"
+	"oauth-server/internal/judgement"
 	"oauth-server/internal/metrics"
 	"oauth-server/internal/ratelimit"
 )
@@ -47,7 +47,7 @@ func (d *denials) follow(cfg *config.Config) {
 }
 
 // note notes the decision. Of one that admitted the request only the user is noted, if the configuration says so.
-func (d *denials) note(ctx context.Context, now time.Time, x *grants.Decided) {
+func (d *denials) note(ctx context.Context, now time.Time, x *judgement.Decided) {
 	out, denied := d.denial(now, x)
 	if x.Username != "" && (denied || d.all.Load()) {
 		out.User, out.Hashed = d.shown(x.Username)
@@ -57,7 +57,7 @@ func (d *denials) note(ctx context.Context, now time.Time, x *grants.Decided) {
 
 // denial returns what the line says of the decision, and whether that is a denial; of would-be ones, those that are
 // logged.
-func (d *denials) denial(now time.Time, x *grants.Decided) (out accesslog.Denial, denied bool) {
+func (d *denials) denial(now time.Time, x *judgement.Decided) (out accesslog.Denial, denied bool) {
 	binding, _ := x.Decision.BindingLimit()
 	out = accesslog.Denial{Outcome: x.Decision.Outcome.String(), Limit: binding.Limit.Name}
 	byCandidate := candidateOutcomes[x.Tried.Outcome]

@@ -12,6 +12,7 @@ import (
 	"oauth-server/internal/check"
 	"oauth-server/internal/config"
 	"oauth-server/internal/grants"
+	"oauth-server/internal/judgement"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/secret"
 )
@@ -73,7 +74,7 @@ func decision(t *testing.T, mode ratelimit.Mode) ratelimit.Decision {
 }
 
 // noted returns what the line of a request says of the decision.
-func noted(t *testing.T, d *denials, now time.Time, x grants.Decided) string {
+func noted(t *testing.T, d *denials, now time.Time, x judgement.Decided) string {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "/token", http.NoBody)
 	if err != nil {
@@ -92,26 +93,26 @@ func TestDenialsNameTheUser(t *testing.T) {
 	denied, would, allowed := decision(t, ratelimit.Enforce), decision(t, ratelimit.DryRun), ratelimit.Decision{Outcome: ratelimit.Allowed}
 	for name, tt := range map[string]struct {
 		names bool
-		x     grants.Decided
+		x     judgement.Decided
 		want  string // with log_users: denied
 	}{
-		"hashed":     {false, grants.Decided{Username: "ada", Decision: denied}, "outcome=denied limit=per-hour user_hash=hash-of-ada"},
-		"in clear":   {true, grants.Decided{Username: "ada", Decision: denied}, "outcome=denied limit=per-hour username=ada"},
-		"no user":    {false, grants.Decided{Decision: denied}, "outcome=denied limit=per-hour"},
-		"would deny": {false, grants.Decided{Username: "ada", Decision: would}, "outcome=would_deny limit=per-hour user_hash=hash-of-ada"},
+		"hashed":     {false, judgement.Decided{Username: "ada", Decision: denied}, "outcome=denied limit=per-hour user_hash=hash-of-ada"},
+		"in clear":   {true, judgement.Decided{Username: "ada", Decision: denied}, "outcome=denied limit=per-hour username=ada"},
+		"no user":    {false, judgement.Decided{Decision: denied}, "outcome=denied limit=per-hour"},
+		"would deny": {false, judgement.Decided{Username: "ada", Decision: would}, "outcome=would_deny limit=per-hour user_hash=hash-of-ada"},
 		"candidate": {
 			false,
-			grants.Decided{Username: "ada", Decision: allowed, Tried: grants.Tried{Outcome: ratelimit.WouldDeny, Limit: "tried"}},
+			judgement.Decided{Username: "ada", Decision: allowed, Tried: judgement.Tried{Outcome: ratelimit.WouldDeny, Limit: "tried"}},
 			"outcome=candidate_would_deny limit=tried user_hash=hash-of-ada",
 		},
 		"candidate reuses": {
 			false,
-			grants.Decided{Decision: allowed, Tried: grants.Tried{Outcome: ratelimit.WouldReuse, Limit: "tried"}},
+			judgement.Decided{Decision: allowed, Tried: judgement.Tried{Outcome: ratelimit.WouldReuse, Limit: "tried"}},
 			"outcome=candidate_would_reuse limit=tried",
 		},
-		"candidate bans": {false, grants.Decided{Decision: allowed, Tried: grants.Tried{Outcome: ratelimit.WouldBan}}, "outcome=candidate_would_ban"},
-		"denied by both": {false, grants.Decided{Decision: denied, Tried: grants.Tried{Outcome: ratelimit.WouldDeny, Limit: "tried"}}, "outcome=denied limit=per-hour"},
-		"allowed":        {false, grants.Decided{Username: "ada", Decision: allowed}, ""},
+		"candidate bans": {false, judgement.Decided{Decision: allowed, Tried: judgement.Tried{Outcome: ratelimit.WouldBan}}, "outcome=candidate_would_ban"},
+		"denied by both": {false, judgement.Decided{Decision: denied, Tried: judgement.Tried{Outcome: ratelimit.WouldDeny, Limit: "tried"}}, "outcome=denied limit=per-hour"},
+		"allowed":        {false, judgement.Decided{Username: "ada", Decision: allowed}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := &denials{hash: hash}
@@ -134,7 +135,7 @@ func TestDenialsNameTheUser(t *testing.T) {
 func TestWouldBeDenialsAreSampled(t *testing.T) {
 	d, now := &denials{hash: strings.ToUpper}, time.Unix(1_000_000, 0)
 	count := func(mode ratelimit.Mode) (lines int) {
-		x := grants.Decided{Username: "ada", Decision: decision(t, mode)}
+		x := judgement.Decided{Username: "ada", Decision: decision(t, mode)}
 		for range 25 {
 			if noted(t, d, now, x) != "" {
 				lines++
@@ -149,10 +150,10 @@ func TestWouldBeDenialsAreSampled(t *testing.T) {
 		t.Errorf("%d of 25 denials are logged", got)
 	}
 	d.all.Store(true)
-	if got := noted(t, d, now, grants.Decided{Username: "ada", Decision: decision(t, ratelimit.DryRun)}); got != "user_hash=ADA" {
+	if got := noted(t, d, now, judgement.Decided{Username: "ada", Decision: decision(t, ratelimit.DryRun)}); got != "user_hash=ADA" {
 		t.Errorf("one that is left out has %q", got)
 	}
-	next := noted(t, d, now.Add(time.Second), grants.Decided{Decision: decision(t, ratelimit.DryRun)})
+	next := noted(t, d, now.Add(time.Second), judgement.Decided{Decision: decision(t, ratelimit.DryRun)})
 	if want := "outcome=would_deny limit=per-hour skipped=16"; next != want {
 		t.Errorf("the next second logs %q, want %q", next, want)
 	}
@@ -169,7 +170,7 @@ func TestDenialsOfUsersGoToTheLogAndToOperators(t *testing.T) {
 			t.Fatal(err)
 		}
 		req = accesslog.Identify(req, http.Header{}, false)
-		r.limiter.decided(req.Context(), grants.Decided{ClientID: "shop", Username: "ada", Grant: "password", Decision: decision(t, ratelimit.Enforce)})
+		r.limiter.decided(req.Context(), judgement.Decided{ClientID: "shop", Username: "ada", Grant: "password", Decision: decision(t, ratelimit.Enforce)})
 		var log bytes.Buffer
 		(&accesslog.Line{Route: "/token", Started: time.Now()}).Write(NewLogger(config.Log{}, &log), req)
 		want := " user_hash=" + r.base.userHash("ada") + "\n"

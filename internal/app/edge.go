@@ -16,8 +16,10 @@ import (
 	"oauth-server/internal/admission"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/config"
+	"oauth-server/internal/gateway"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/httpapi"
+	"oauth-server/internal/judgement"
 	"oauth-server/internal/metrics"
 	"oauth-server/internal/ratelimit"
 )
@@ -30,6 +32,9 @@ type edge struct {
 	drainer *connDrainer // of its connections
 	admin   *admin.Server
 	service *grants.Service
+	own     http.Handler       // the endpoints of this server: for clients, or for operators only where this is a gateway
+	gateway *gateway.Gateway   // nil: this is none
+	judge   *judgement.Judge   // of the gateway; nil: this is none
 	ops     *http.Server       // for operators
 	local   *adminlocal.Access // for the commands on this machine; nil: there is none
 }
@@ -44,11 +49,15 @@ func newEdge(f *foundation, l *limiter) (e *edge, err error) {
 		return nil, err
 	}
 	f.telemetry.WatchWaiting(e.service.Waiting)
-	handler, err := e.newHandler(e.service, l.file)
-	if err != nil {
+	if e.own, err = e.newHandler(e.service, l.file); err != nil {
 		return nil, err
 	}
-	e.http = newHTTPServer(e.drainer.around(f.telemetry.around(handler)), f.log)
+	e.http = newHTTPServer(e.drainer.around(f.telemetry.around(e.own)), f.log)
+	if f.isGateway() {
+		if err := e.becomeGateway(l); err != nil {
+			return nil, err
+		}
+	}
 	e.http.ConnState, e.http.ConnContext = e.drainer.track, admission.WithConn
 	if f.cert != nil {
 		e.http.TLSConfig = f.cert.config()
@@ -158,6 +167,8 @@ func newAdmin(f *foundation, l *limiter, service *grants.Service, local *adminlo
 	o := admin.Options{
 		LocalToken: token,
 
+		ClientsElsewhere: f.isGateway(),
+
 		Issuer:    f.issuer,
 		Instance:  l.syncer.ID,
 		Version:   thisBuild().Version,
@@ -210,6 +221,9 @@ func (e *edge) operatorHandler() http.Handler {
 		}
 		e.writeStatus(w, r, http.StatusOK, map[string]string{"status": "ok"})
 	})
+	if e.judge != nil { // operators get their tokens here
+		mux.Handle("/", e.own)
+	}
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) {
 		ready, status := e.ready.report(r.Context()), http.StatusOK
 		if ready.Status == httpapi.Down {
@@ -298,7 +312,7 @@ func (e *edge) serve(failed chan<- error) (stop func(context.Context) error) {
 func (e *edge) retire() {
 	e.ready.stopping.Store(true)
 	e.drainer.draining.Store(true)
-	e.service.StopWaiting()
+	e.stopWaiting()
 }
 
 // drain takes no new connections, so that clients turn to another instance, and waits for the
@@ -308,7 +322,7 @@ func (e *edge) drain(ctx context.Context) error {
 	ctx, cancel := withShare(ctx, 3.0/4)
 	defer cancel()
 	e.drainer.draining.Store(true)
-	e.service.StopWaiting()
+	e.stopWaiting()
 	failed := closeListener(e.base.listener)
 	e.drainer.wait(ctx)
 	e.drainer.closeUnused()

@@ -59,6 +59,11 @@ func newFoundation(ctx context.Context, cfg *config.Config, opts Options, undo *
 		return nil, err
 	}
 	f.issuer = IssuerFor(cfg, f.listener.Addr())
+	if f.isGateway() && cfg.Issuer == "" {
+		if f.issuer = f.adminURL(); f.issuer == "" { // nobody can ask it for tokens
+			f.issuer = "http://127.0.0.1"
+		}
+	}
 	if f.store, err = migrateAndOpenStore(ctx, cfg, f.log); err != nil {
 		return nil, err
 	}
@@ -176,6 +181,9 @@ func IssuerFor(cfg *config.Config, addr net.Addr) string {
 	}
 	return scheme + net.JoinHostPort(host, port)
 }
+
+// isGateway reports whether clients are served the upstream of the gateway, and not the endpoints of this server.
+func (f *foundation) isGateway() bool { return f.cfg.Gateway.Enabled() }
 
 // adminURL is the URL that operators are served on, by its address; empty if none.
 func (f *foundation) adminURL() string {

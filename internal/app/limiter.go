@@ -15,6 +15,7 @@ import (
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/config"
 	"oauth-server/internal/grants"
+	"oauth-server/internal/judgement"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/store/watched"
 	"oauth-server/internal/syncer"
@@ -64,7 +65,7 @@ func newLimiter(ctx context.Context, f *foundation, opts Options) (l *limiter, e
 	if l.bans, err = newBans(ctx, l); err != nil {
 		return nil, err
 	}
-	l.unregistered = &unregistered{clients: f.clients, policies: l.policies, log: f.log}
+	l.unregistered = &unregistered{clients: f.clients, policies: l.policies, log: f.log, gateway: f.isGateway()}
 	l.logOverrides(ctx)
 	l.warnOfShortCodes(ctx, f.cfg)
 	l.lockOuts = &lockOuts{clients: f.clients, policies: l.policies, log: f.log}
@@ -150,7 +151,7 @@ func (l *limiter) logOverrides(ctx context.Context) {
 }
 
 // decided records a decision of the limiter. It implements grants.Options.Observe.
-func (l *limiter) decided(ctx context.Context, d grants.Decided) {
+func (l *limiter) decided(ctx context.Context, d judgement.Decided) {
 	l.base.telemetry.decided(ctx, d)
 	l.denials.note(ctx, time.Now(), &d)
 	if d.Decision.Counted() || d.Decision.Rejected() {

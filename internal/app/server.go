@@ -152,6 +152,9 @@ func (s *Server) start(ctx context.Context, failed chan<- error) {
 	s.undo.push("the admin address beside the data file", s.edge.announce(ctx))
 	s.startLoops()
 	s.base.loops.Go("admission", s.base.overload.gate.Run) // apart: it measures real time, which tests of the others simulate
+	if g := s.edge.gateway; g != nil {
+		s.base.loops.Go("the token paths of the upstream", g.Check)
+	}
 	s.undo.push("sharing the counts", s.limiter.share(ctx, s.edge.admin.Report))
 	s.undo.push("bans that are not stored", s.limiter.storeBans)
 	s.undo.push("serving", s.edge.serve(failed))
@@ -273,6 +276,9 @@ func (s *Server) AdminAddr() string {
 
 // AdminURL is the URL that operators are served on, by its address; empty if none.
 func (s *Server) AdminURL() string { return s.base.adminURL() }
+
+// Address is the host and port that clients are served on.
+func (s *Server) Address() string { return s.base.listener.Addr().String() }
 
 // Issuer is the public URL of the server.
 func (s *Server) Issuer() string { return s.base.issuer }

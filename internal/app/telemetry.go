@@ -13,8 +13,8 @@ import (
 
 	"oauth-server/internal/admission/lane"
 	"oauth-server/internal/config"
-	"oauth-server/internal/grants"
 	"oauth-server/internal/httpapi"
+	"oauth-server/internal/judgement"
 	"oauth-server/internal/metrics"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/syncer"
@@ -144,7 +144,7 @@ func (t *telemetry) Call(op syncer.Op, items int, took time.Duration, err error)
 }
 
 // decided counts a decision of the limiter, and adds it to the trace of the request.
-func (t *telemetry) decided(ctx context.Context, d grants.Decided) {
+func (t *telemetry) decided(ctx context.Context, d judgement.Decided) {
 	grant := string(d.Grant)
 	if tracing.Recording(ctx) {
 		binding, _ := d.Decision.BindingLimit()

@@ -17,8 +17,8 @@ import (
 	"oauth-server/internal/check"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/config"
-	"oauth-server/internal/grants"
 	"oauth-server/internal/httpapi"
+	"oauth-server/internal/judgement"
 	"oauth-server/internal/metrics"
 	"oauth-server/internal/ratelimit"
 )
@@ -89,7 +89,7 @@ func TestSoftWarningsAreOfWhatIsLetThrough(t *testing.T) {
 	for _, outcome := range []ratelimit.Outcome{
 		ratelimit.Allowed, ratelimit.Denied, ratelimit.Reused, ratelimit.WouldDeny, ratelimit.WouldReuse,
 	} {
-		d := grants.Decided{ClientID: "shop", Grant: clientcfg.ClientCredentials, Decision: decision(t, ratelimit.Enforce)}
+		d := judgement.Decided{ClientID: "shop", Grant: clientcfg.ClientCredentials, Decision: decision(t, ratelimit.Enforce)}
 		d.Decision.Outcome = outcome
 		telemetry.decided(t.Context(), d)
 	}
@@ -257,7 +257,7 @@ func BenchmarkTelemetry(b *testing.B) {
 	}
 	decision := ratelimit.NewCounters(10).Take(time.Now(), ratelimit.Key{ClientID: "shop"}, policies.For("shop"), 1)
 	handler := t.around(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		t.decided(r.Context(), grants.Decided{ClientID: "shop", Grant: "client_credentials", Decision: decision})
+		t.decided(r.Context(), judgement.Decided{ClientID: "shop", Grant: "client_credentials", Decision: decision})
 		t.answered(r.Context(), httpapi.Answer{Route: "/token", Method: "POST", Status: 200, GrantType: "client_credentials", Duration: time.Millisecond})
 	}))
 	r := httptest.NewRequestWithContext(b.Context(), http.MethodPost, "/token", http.NoBody)

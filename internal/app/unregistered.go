@@ -16,6 +16,7 @@ type unregistered struct {
 	clients  *clientcfg.Source
 	policies *clientcfg.PolicySource
 	log      *slog.Logger
+	gateway  bool // its clients are registered elsewhere: there are none to find
 
 	mu       sync.Mutex
 	of       *clientcfg.Directory // and of the policies below, for which ids was made
@@ -33,6 +34,9 @@ func (u *unregistered) list() []string {
 }
 
 func (u *unregistered) current() []string {
+	if u.gateway {
+		return nil
+	}
 	if of, with := u.clients.Directory(), u.policies.Snapshot(); of != u.of || with != u.with {
 		u.of, u.with, u.ids = of, with, with.UnregisteredInFile(of)
 	}

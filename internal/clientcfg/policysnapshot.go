@@ -70,6 +70,11 @@ func snapshotOf(base ratelimit.Settings, state *PolicyState) (*PolicySnapshot, e
 	return d.finish()
 }
 
+// FixedPolicies returns the snapshot of settings that no operator changes. An error is or wraps [fielderr.Errors].
+func FixedPolicies(settings ratelimit.Settings) (*PolicySnapshot, error) {
+	return snapshotOf(settings, &PolicyState{})
+}
+
 // Apply returns the snapshot after the next entry. It costs what the entry changes, unless that is the
 // settings for all clients. An error is or wraps [fielderr.Errors] or [ErrUnreadable], or is that of
 // [PolicyState.Fold].

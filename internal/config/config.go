@@ -59,6 +59,7 @@ type Config struct {
 	Scopes    map[string]string `json:"scopes,omitempty"`
 	RateLimit RateLimit         `json:"rate_limit"`
 	Overload  Overload          `json:"overload"`
+	Gateway   Gateway           `json:"gateway"`
 }
 
 // TLS is the certificate chain and the private key, PEM files that are read again when

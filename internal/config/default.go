@@ -57,6 +57,7 @@ func Default() *Config {
 		Audit:      Audit{Keep: Duration(400 * 24 * time.Hour)},
 		RateLimit:  RateLimit{Settings: ratelimit.DefaultSettings(), MaxKeys: ratelimit.DefaultMaxKeys, ErrorCode: ErrorCodes[0]},
 		Overload:   defaultOverload(),
+		Gateway:    defaultGateway(),
 	}
 }
 

@@ -25,6 +25,10 @@ func (o Option) Env() string {
 // has these options.
 func (o Option) IsStore() bool { return strings.HasPrefix(o.Path, "store.") }
 
+// IsGateway reports whether the option is about the server behind the gateway. Only the command gateway has these
+// options.
+func (o Option) IsGateway() bool { return strings.HasPrefix(o.Path, "gateway.") }
+
 // IsKeys reports whether the option is about the signing keys. Commands that write keys have these
 // options.
 func (o Option) IsKeys() bool { return strings.HasPrefix(o.Path, "keys.") }
@@ -131,6 +135,14 @@ var options = []Option{
 	{"overload-mode", "overload.mode", "refuse the least critical requests while overloaded: enforce, dry_run or off"},
 	{"overload-target", "overload.target", "how long work may wait for the processor before something is refused"},
 	{"overload-max-in-flight", "overload.max_in_flight", "requests that are worked on at once, at most"},
+	{"upstream", "gateway.upstream", "URL of the authorization server behind the gateway, without a path"},
+	{"token-path", "gateway.token_path", "path of its token endpoint, repeatable; a segment * stands for any one"},
+	{"insecure-upstream", "gateway.insecure_upstream", "allow an http upstream on another machine"},
+	{"subject-claim", "gateway.subject_claim", "claim that names the user in the upstream's tokens"},
+	{"on-error", "gateway.on_error", "what becomes of a request that the gateway itself fails to judge: allow or deny"},
+	{"max-subjects", "gateway.max_subjects", "refresh tokens and usernames that are known by their user, at most"},
+	{"judge", "gateway.judge", "answer the questions of another proxy at /judge, instead of being one before --upstream"},
+	{"insecure-judge", "gateway.insecure_judge", "allow questions from other machines"},
 }
 
 func optionByName(name string) (Option, bool) {

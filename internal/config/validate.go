@@ -61,6 +61,10 @@ func (c *Config) check() (es fielderr.Errors) {
 	between(&es, "sync.interval", c.Sync.Interval, 10*time.Millisecond, time.Minute)
 	c.RateLimit.check(&es)
 	c.Overload.check(&es)
+	c.Gateway.check(&es)
+	if c.Gateway.Judge && !c.LoopbackListen() && !c.Gateway.InsecureJudge {
+		es.Add("gateway.judge", "needs listen to be a loopback address, beside the proxy that asks: whoever can ask can use up the limits of others; insecure_judge allows another one on a network that nobody else can reach")
+	}
 	return es
 }
 
@@ -101,6 +105,9 @@ func isLoopback(address string) bool {
 // checkIssuer follows RFC 8414 section 2: https, no query, no fragment. Plain HTTP is
 // allowed on loopback only, where no network can be tapped.
 func (c *Config) checkIssuer(es *fielderr.Errors) {
+	if c.Issuer == "" && c.Gateway.Enabled() { // its own tokens are for operators only, whom it serves apart
+		return
+	}
 	if c.Issuer == "" {
 		if _, _, err := net.SplitHostPort(c.Listen); err == nil && !c.LoopbackListen() {
 			es.Add("issuer", "is required when listen is not a loopback address: the public https URL of this server")

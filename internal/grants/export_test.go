@@ -12,7 +12,9 @@ import (
 func (s *Service) SetRefreshTokenLifetime(d time.Duration) { s.opts.RefreshTokenLifetime = d }
 
 // SetPolicies changes the policies of a service that answers no request meanwhile.
-func (s *Service) SetPolicies(p func() *clientcfg.PolicySnapshot) { s.opts.Policies = p }
+func (s *Service) SetPolicies(p func() *clientcfg.PolicySnapshot) {
+	s.opts.Policies, s.limiter.Policies = p, p
+}
 
 // SetMeterKeys empties the meters of a service and gives each room for so many keys.
 func (s *Service) SetMeterKeys(n int) {

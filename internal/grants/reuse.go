@@ -70,9 +70,16 @@ func (t *underWay) other(r *reuse, last int64) *reuse {
 	return nil
 }
 
-// beginReuse begins the part of over_limit: reuse in the request, if the client has it. The caller
-// calls endTurn whatever becomes of the request.
-func (s *Service) beginReuse(x *issuance, e *ratelimit.Effective) {
+// reusing is over_limit: reuse for one request. It implements [judgement.Reuse].
+type reusing struct {
+	*Service
+	x *issuance
+}
+
+// Begin begins the part of over_limit: reuse in the request, if the client has it. The caller calls endTurn whatever
+// becomes of the request.
+func (s reusing) Begin(e *ratelimit.Effective) {
+	x := s.x
 	if x.grant != clientcfg.ClientCredentials || !e.Reuses() {
 		return
 	}
@@ -89,10 +96,10 @@ func (x *issuance) endTurn() {
 	}
 }
 
-// reuseInstead changes the outcome of a request that is over the limit if there is a token to be handed
-// out again, or would be in dry-run.
-func (s *Service) reuseInstead(ctx context.Context, x *issuance, d *ratelimit.Decision) {
-	r := x.reuse
+// Instead changes the outcome of a request that is over the limit if there is a token to be handed out again, or would
+// be in dry-run.
+func (s reusing) Instead(ctx context.Context, d *ratelimit.Decision) {
+	x, r := s.x, s.x.reuse
 	if r == nil {
 		return
 	}
@@ -179,10 +186,11 @@ func (s *Service) lastToken(x *issuance, expires time.Time) lastToken {
 	}
 }
 
-// candidateReuses reports whether the client would have got its last token again under the limits that are
+// Tried reports whether the client would have got its last token again under the limits that are
 // tried out, which deny the request. Where they admit it, it notes that a token is issued: at once, because
 // the limits in force may deny the request, and keep adds which one. The mode does not matter.
-func (s *Service) candidateReuses(x *issuance, e *ratelimit.Effective, trial *clientcfg.Trial, denies bool) bool {
+func (s reusing) Tried(e *ratelimit.Effective, trial *clientcfg.Trial, denies bool) bool {
+	x := s.x
 	if x.grant != clientcfg.ClientCredentials || e.OverLimit != ratelimit.OverLimitReuse {
 		return false
 	}

@@ -10,6 +10,7 @@ import (
 	"oauth-server/internal/check"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/grants"
+	"oauth-server/internal/judgement"
 	"oauth-server/internal/keys"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/secret"
@@ -17,7 +18,7 @@ import (
 )
 
 // reuseWorld admits 2 tokens an hour per client, which gets its last one again above that.
-func reuseWorld(t *testing.T, edits ...func(*ratelimit.Settings)) (*world, *[]grants.Decided) {
+func reuseWorld(t *testing.T, edits ...func(*ratelimit.Settings)) (*world, *[]judgement.Decided) {
 	t.Helper()
 	return limitedWorld(t, append([]func(*ratelimit.Settings){func(s *ratelimit.Settings) {
 		s.Default.OverLimit = ratelimit.OverLimitReuse

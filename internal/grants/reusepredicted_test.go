@@ -8,7 +8,7 @@ import (
 
 	"oauth-server/internal/check"
 	"oauth-server/internal/clientcfg"
-	"oauth-server/internal/grants"
+	"oauth-server/internal/judgement"
 	"oauth-server/internal/ratelimit"
 )
 
@@ -54,7 +54,7 @@ func TestReuseUnderACandidate(t *testing.T) {
 
 // TestReusePredictsRevocations: dry-run and a candidate do not count on a token that was revoked.
 func TestReusePredictsRevocations(t *testing.T) {
-	outcomes := func(mode ratelimit.Mode) (out []grants.Decided) {
+	outcomes := func(mode ratelimit.Mode) (out []judgement.Decided) {
 		settings := ratelimit.DefaultSettings()
 		settings.Mode, settings.Default.OverLimit = mode, ratelimit.OverLimitReuse
 		settings.Default.Client = []ratelimit.Limit{ratelimit.NewLimit("per-hour", 2, time.Hour)}

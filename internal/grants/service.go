@@ -11,10 +11,10 @@ import (
 	"oauth-server/internal/bans"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/grants/issuer"
+	"oauth-server/internal/judgement"
 	"oauth-server/internal/keys"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/secret"
-	"oauth-server/internal/turns"
 )
 
 // Clients looks clients up in memory. [clientcfg.Source] is one.
@@ -95,7 +95,7 @@ type Options struct {
 	Bans     *bans.Bans                       // nil: nobody is banned, whatever the policies say
 	// Observe is called with every decision of the limiter, before the answer is made, with the
 	// context of the request. It must not block. Nil disables it.
-	Observe func(context.Context, Decided)
+	Observe func(context.Context, judgement.Decided)
 
 	// Gate refuses requests while the server is overloaded. Nil: none is refused for that.
 	Gate Gate
@@ -223,9 +223,9 @@ type Service struct {
 	replayLines                 *meter // one a minute for each family
 	consents                    *meter // by session
 
-	turns  *turns.Lines // of requests over the limit; nil: nothing is limited
-	last   *reuseTables
-	recent *recentTokens
+	limiter *judgement.Judge // nil: nothing is limited
+	last    *reuseTables
+	recent  *recentTokens
 }
 
 // New makes a Service. Its error joins everything that is wrong with the options.
@@ -236,7 +236,9 @@ func New(opts Options) (*Service, error) {
 	}
 	s := &Service{opts: opts, store: opts.Store, issuer: issuer.New(opts.Signer), last: newReuseTables(opts.Now()), recent: newRecentTokens(opts.Now())}
 	if opts.Counters != nil {
-		s.turns = turns.New(opts.Counters, opts.Clock)
+		s.limiter = judgement.New(judgement.Options{
+			Counters: opts.Counters, Policies: opts.Policies, Clock: opts.Clock, Bans: opts.Bans, Observe: opts.Observe,
+		})
 	}
 	var err error
 	if s.clientFailures, err = newFailures(opts.ClientFailures); err != nil {

@@ -14,7 +14,7 @@ func (s *Service) lookAgain(ctx context.Context, x *issuance, req TokenRequest, 
 	quota := x.quota()
 	err := s.renew(ctx, x, req)
 	if err != nil && t.Outcome == ratelimit.Delayed { // nothing else was counted for this request
-		s.turns.GiveBack(quota, t)
+		s.limiter.GiveBack(quota, t)
 	}
 	return err
 }
@@ -57,15 +57,15 @@ func (s *Service) renewPassword(ctx context.Context, client *clientcfg.Client, x
 
 // StopWaiting denies all requests that wait for their turn, and has none wait from now on.
 func (s *Service) StopWaiting() {
-	if s.turns != nil {
-		s.turns.Close()
+	if s.limiter != nil {
+		s.limiter.StopWaiting()
 	}
 }
 
 // Waiting is how many requests wait for their turn.
 func (s *Service) Waiting() int {
-	if s.turns == nil {
+	if s.limiter == nil {
 		return 0
 	}
-	return s.turns.Waiting()
+	return s.limiter.Waiting()
 }

@@ -10,13 +10,14 @@ import (
 	"oauth-server/internal/check"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/grants"
+	"oauth-server/internal/judgement"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/secret"
 )
 
 // waitWorld runs a test of a service that admits 2 tokens per second, and on which one request of a key may wait for a
 // second. The frames are short, so the first two tokens of the test delay the next one by 901 ms.
-func waitWorld(t *testing.T, set clientcfg.PolicySet, test func(w *world, seen *[]grants.Decided)) {
+func waitWorld(t *testing.T, set clientcfg.PolicySet, test func(w *world, seen *[]judgement.Decided)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		settings, wait := ratelimit.DefaultSettings(), ratelimit.MaxWait(time.Second)
@@ -71,7 +72,7 @@ func TestWaitForATurn(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			waitWorld(t, clientcfg.PolicySet{}, func(w *world, seen *[]grants.Decided) {
+			waitWorld(t, clientcfg.PolicySet{}, func(w *world, seen *[]judgement.Decided) {
 				t := w.tb
 				req := request(w)
 				*seen = nil
@@ -120,7 +121,7 @@ func TestWhatEndsWhileItWaits(t *testing.T) {
 		}, grants.InvalidScope},
 	} {
 		t.Run(name, func(t *testing.T) {
-			waitWorld(t, clientcfg.PolicySet{}, func(w *world, _ *[]grants.Decided) {
+			waitWorld(t, clientcfg.PolicySet{}, func(w *world, _ *[]judgement.Decided) {
 				t := w.tb
 				req := tt.request(w)
 				w.mustToken("shop", ofAlice())
@@ -140,7 +141,7 @@ func TestWhatEndsWhileItWaits(t *testing.T) {
 
 // TestWaitingHoldsNoPlaceForHashing: who waits has been proven, and others sign in meanwhile.
 func TestWaitingHoldsNoPlaceForHashing(t *testing.T) {
-	waitWorld(t, clientcfg.PolicySet{}, func(w *world, _ *[]grants.Decided) {
+	waitWorld(t, clientcfg.PolicySet{}, func(w *world, _ *[]judgement.Decided) {
 		t := w.tb
 		f := &failing{}
 		w.reopen(func(o *grants.Options) {
@@ -166,7 +167,7 @@ func TestWaitingHoldsNoPlaceForHashing(t *testing.T) {
 
 // TestStopWaiting: all are denied at once, with the time at which it would be their turn.
 func TestStopWaiting(t *testing.T) {
-	waitWorld(t, clientcfg.PolicySet{}, func(w *world, seen *[]grants.Decided) {
+	waitWorld(t, clientcfg.PolicySet{}, func(w *world, seen *[]judgement.Decided) {
 		t := w.tb
 		w.mustToken("shop", clientCredentials)
 		w.mustToken("shop", clientCredentials)
@@ -185,7 +186,7 @@ func TestCandidateDelays(t *testing.T) {
 	set := clientcfg.PolicySet{}.WithCandidate("shop", &clientcfg.Candidate{
 		Client: []ratelimit.Limit{ratelimit.NewLimit("few", 1, time.Second)}, Since: start,
 	})
-	waitWorld(t, set, func(w *world, seen *[]grants.Decided) {
+	waitWorld(t, set, func(w *world, seen *[]judgement.Decided) {
 		t := w.tb
 		w.mustToken("shop", clientCredentials)
 		w.mustToken("shop", clientCredentials)
@@ -201,7 +202,7 @@ func TestCandidateDelays(t *testing.T) {
 
 // TestWhoHangsUp: the request is denied, and leaves its place.
 func TestWhoHangsUp(t *testing.T) {
-	waitWorld(t, clientcfg.PolicySet{}, func(w *world, _ *[]grants.Decided) {
+	waitWorld(t, clientcfg.PolicySet{}, func(w *world, _ *[]judgement.Decided) {
 		t := w.tb
 		w.mustToken("shop", clientCredentials)
 		w.mustToken("shop", clientCredentials)

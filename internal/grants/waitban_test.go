@@ -9,6 +9,7 @@ import (
 	"oauth-server/internal/check"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/grants"
+	"oauth-server/internal/judgement"
 	"oauth-server/internal/ratelimit"
 )
 
@@ -18,7 +19,7 @@ func waitBanWorld(t *testing.T, test func(w *world, keeper *bans.Bans)) {
 	b := ratelimit.DefaultBan()
 	b.Denials = 1
 	set := clientcfg.PolicySet{}.WithPolicy("shop", &clientcfg.ClientPolicy{Policy: ratelimit.Policy{Ban: &b}})
-	waitWorld(t, set, func(w *world, _ *[]grants.Decided) {
+	waitWorld(t, set, func(w *world, _ *[]judgement.Decided) {
 		keeper, err := bans.New(w.tb.Context(), bans.Options{Store: w.store, Counters: w.opts.Counters, Clock: time.Now})
 		check.OK(w.tb, err)
 		w.reopen(func(o *grants.Options) { o.Bans = keeper })
@@ -92,7 +93,7 @@ func TestBanBeginsAtTheDenial(t *testing.T) {
 			w.clock.Advance(time.Millisecond) // with each look
 			return w.clock.Now()
 		}
-		o.Observe = func(context.Context, grants.Decided) { denied = w.clock.Now() }
+		o.Observe = func(context.Context, judgement.Decided) { denied = w.clock.Now() }
 	})
 	_ = w.spend("shop", func() grants.TokenRequest { return clientCredentials })
 	for _, ban := range keeper.All(ratelimit.Enforce).All() {

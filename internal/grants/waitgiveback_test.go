@@ -8,6 +8,7 @@ import (
 	"oauth-server/internal/check"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/grants"
+	"oauth-server/internal/judgement"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/testworld"
 )
@@ -15,7 +16,7 @@ import (
 // TestWhoPassedUncountedGivesNothingBack: a client that is trusted while its request waits passes without being counted.
 // If the user is revoked too, there is no turn to give back: it would be that of another request.
 func TestWhoPassedUncountedGivesNothingBack(t *testing.T) {
-	waitWorld(t, clientcfg.PolicySet{}, func(w *world, seen *[]grants.Decided) {
+	waitWorld(t, clientcfg.PolicySet{}, func(w *world, seen *[]judgement.Decided) {
 		t := w.tb
 		settings := ratelimit.DefaultSettings()
 		settings.Clients = map[string]ratelimit.Policy{"shop": {Trusted: true}}

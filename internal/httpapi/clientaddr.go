@@ -1,12 +1,16 @@
 package httpapi
 
 import (
+	"context"
 	"iter"
 	"log/slog"
 	"net/http"
 	"net/netip"
 	"slices"
 	"strings"
+	"sync"
+
+	"oauth-server/internal/accesslog"
 )
 
 // The headers in which proxies name the client, for [Options].TrustedHeader.
@@ -18,9 +22,28 @@ const (
 // canonical makes ::ffff:192.0.2.1 and 192.0.2.1 one address.
 func canonical(a netip.Addr) netip.Addr { return a.Unmap().WithZone("") }
 
-func (s *Server) trusts(a netip.Addr) bool {
-	for _, p := range s.o.TrustedProxies {
-		if p.Contains(a) {
+// Addresses finds out which address a request comes from.
+type Addresses struct {
+	TrustedProxies []netip.Prefix // [Options].TrustedProxies
+	TrustedHeader  string         // [Options].TrustedHeader
+	TrustedHops    int            // [Options].TrustedHops
+	Logger         *slog.Logger
+
+	fewHops sync.Once
+}
+
+// Of returns the address that sent the request, and whether its peer is a trusted proxy.
+func (a *Addresses) Of(r *http.Request) (client netip.Addr, proxied bool) {
+	peer := accesslog.Peer(r)
+	if !a.trusts(peer) {
+		return peer, false
+	}
+	return a.clientAddr(r.Context(), peer, r.Header), true
+}
+
+func (a *Addresses) trusts(at netip.Addr) bool {
+	for _, p := range a.TrustedProxies {
+		if p.Contains(at) {
 			return true
 		}
 	}
@@ -33,19 +56,19 @@ func (s *Server) trusts(a netip.Addr) bool {
 // first address that is not trusted, or the last that may be read, is the client; it may have made
 // up everything before. An entry that is not an address ends the search. Of the two headers only
 // the trusted one is read: most proxies pass the other on as the client sent it.
-func (s *Server) clientAddr(c *call, peer netip.Addr, h http.Header) netip.Addr {
-	client, left := peer, s.o.TrustedHops
-	for _, line := range slices.Backward(h[s.o.TrustedHeader]) {
-		for hop := range s.hops(line) {
+func (a *Addresses) clientAddr(ctx context.Context, peer netip.Addr, h http.Header) netip.Addr {
+	client, left := peer, a.TrustedHops
+	for _, line := range slices.Backward(h[a.TrustedHeader]) {
+		for hop := range a.hops(line) {
 			if !hop.IsValid() {
 				return client
 			}
 			client = hop
-			if left--; !s.trusts(client) {
+			if left--; !a.trusts(client) {
 				return client
 			}
 			if left == 0 {
-				s.warnOfHops(c, client)
+				a.warnOfHops(ctx, client)
 				return client
 			}
 		}
@@ -55,18 +78,18 @@ func (s *Server) clientAddr(c *call, peer netip.Addr, h http.Header) netip.Addr 
 
 // warnOfHops logs, once, that the search for the client ended at a proxy. All clients of that proxy
 // then count as one.
-func (s *Server) warnOfHops(c *call, at netip.Addr) {
-	s.fewHops.Do(func() {
-		s.log.LogAttrs(c.ctx(), slog.LevelWarn,
+func (a *Addresses) warnOfHops(ctx context.Context, at netip.Addr) {
+	a.fewHops.Do(func() {
+		a.Logger.LogAttrs(ctx, slog.LevelWarn,
 			"client address is one of trusted_proxies; if requests pass several proxies, raise trusted_hops",
-			slog.String("address", at.String()), slog.Int("trusted_hops", s.o.TrustedHops))
+			slog.String("address", at.String()), slog.Int("trusted_hops", a.TrustedHops))
 	})
 }
 
 // hops returns the addresses in a line of the trusted header, from its end. Zero stands for what is
 // not an address.
-func (s *Server) hops(line string) iter.Seq[netip.Addr] {
-	if s.o.TrustedHeader == Forwarded {
+func (a *Addresses) hops(line string) iter.Seq[netip.Addr] {
+	if a.TrustedHeader == Forwarded {
 		return forwarded(line)
 	}
 	return xForwardedFor(line)

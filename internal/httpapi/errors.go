@@ -68,20 +68,23 @@ func (s *Server) answerTo(err error) answer {
 	var limited *grants.LimitedError
 	switch {
 	case errors.As(err, &limited):
-		body := oauthError{
-			Code: s.o.LimitedCode(), Description: describe(limited.Description()), URI: s.url + rateLimitsPath, Violated: limited.Violated,
-		}
-		switch {
-		case limited.QuotaExceeded:
-			body.Type = quotaExceeded
-		case limited.Banned:
-			body.Type = abnormalUsage
-		}
-		return answer{http.StatusTooManyRequests, body, limited, 0}
+		return answerToLimited(limited, s.o.LimitedCode(), s.url+rateLimitsPath)
 	case errors.As(err, &known):
 		return answer{statusOf(known.Code), oauthError{Code: known.Code, Description: describe(known.Description)}, nil, known.RetryAfter}
 	}
 	return answerToOurs(err)
+}
+
+// answerToLimited is the answer to a request over a limit, with that error code and error_uri.
+func answerToLimited(limited *grants.LimitedError, code grants.ErrorCode, uri string) answer {
+	body := oauthError{Code: code, Description: describe(limited.Description()), URI: uri, Violated: limited.Violated}
+	switch {
+	case limited.QuotaExceeded:
+		body.Type = quotaExceeded
+	case limited.Banned:
+		body.Type = abnormalUsage
+	}
+	return answer{http.StatusTooManyRequests, body, limited, 0}
 }
 
 // statusOf returns the HTTP status that goes with an error code (RFC 6749 5.2): 400 for all but a

@@ -38,12 +38,11 @@ func (s *Server) around(next echo.HandlerFunc) echo.HandlerFunc {
 
 func (s *Server) begin(ec echo.Context) *call {
 	r := ec.Request()
-	c := &call{Context: ec, started: time.Now(), remote: accesslog.Peer(r)}
-	h, trusted := ec.Response().Header(), s.trusts(c.remote)
+	c := &call{Context: ec, started: time.Now()}
+	h := ec.Response().Header()
+	var trusted bool
+	c.remote, trusted = s.addresses.Of(r)
 	c.SetRequest(accesslog.Identify(r, h, trusted))
-	if trusted {
-		c.remote = s.clientAddr(c, c.remote, r.Header)
-	}
 	h["X-Content-Type-Options"] = headerNosniff
 	if s.https {
 		h["Strict-Transport-Security"] = headerHSTS

@@ -5,7 +5,6 @@ import (
 	"log/slog"
 	"net/http"
 	"strings"
-	"sync"
 
 	"github.com/labstack/echo/v4"
 
@@ -31,7 +30,7 @@ type Server struct {
 	// machine holds the paths that always answer in JSON; shared holds those of them that scripts
 	// of any web site may call.
 	machine, shared map[string]bool
-	fewHops         sync.Once
+	addresses       *Addresses
 }
 
 // New builds a server. Its error joins everything that is wrong with the options.
@@ -51,6 +50,7 @@ func New(o Options) (*Server, error) {
 		guard: http.NewCrossOriginProtection(), machine: map[string]bool{}, shared: map[string]bool{},
 	}
 	s.shedLines = accesslog.NewShedLog(s.log)
+	s.addresses = &Addresses{TrustedProxies: o.TrustedProxies, TrustedHeader: o.TrustedHeader, TrustedHops: o.TrustedHops, Logger: s.log}
 	if s.https {
 		s.cookie = "__Host-oauth_session"
 	}

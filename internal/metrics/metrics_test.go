@@ -44,6 +44,9 @@ func exercise(m *metrics.Metrics) {
 	m.WatchWaiting(func() int { return 3 })
 	m.WatchOverload(overload)
 	m.WatchStoreLane(storeLane)
+	m.WatchGateway(func() metrics.Gateway {
+		return metrics.Gateway{Requests: map[string]uint64{"issued": 5}, Unknown: map[string]uint64{"no_jwt": 1}, Late: 2, UnderWay: 3, Subjects: 4}
+	})
 	m.Delay(time.Second)
 	m.PasswordHashed(true)
 	m.WatchUnregisteredClients(func() int { return 1 })

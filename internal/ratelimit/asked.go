@@ -42,3 +42,11 @@ func (e *Effective) Only(own, total, source bool) *Effective {
 	}
 	return &some
 }
+
+// Own returns what of e counts a request against its own key only, that of the user or of the client itself, with
+// the overrides.
+func (e *Effective) Own() *Effective {
+	own := *e
+	own.Total, own.Source, own.source = nil, nil, ""
+	return &own
+}

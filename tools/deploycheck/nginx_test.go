@@ -28,7 +28,7 @@ import (
 // it listens, of 127.0.0.1 and ::1. In the file only addresses and directories are replaced.
 func startNginx(t *testing.T, servers ...string) (ipv4, ipv6 string) {
 	t.Helper()
-	ipv4, ipv6, dir := testworld.FreeAddress(t), testworld.FreeAddressOf(t, "::1"), t.TempDir()
+	ipv4, ipv6 = testworld.FreeAddress(t), testworld.FreeAddressOf(t, "::1")
 	text := read(t, "deploy/nginx/nginx.conf")
 	replace := func(old, by string) {
 		t.Helper()
@@ -41,11 +41,18 @@ func startNginx(t *testing.T, servers ...string) (ipv4, ipv6 string) {
 		replace(name+":9096", servers[i%len(servers)])
 	}
 	replace("listen 8080;", "listen "+ipv4+"; listen "+ipv6+";")
-	temporary := "http {\n"
+	runNginx(t, text, ipv6)
+	return ipv4, ipv6
+}
+
+// runNginx runs nginx with that configuration, which listens on the address among others, until the test ends.
+func runNginx(t *testing.T, text, address string) {
+	t.Helper()
+	dir, temporary := t.TempDir(), "http {\n"
 	for _, kind := range []string{"client_body", "proxy", "fastcgi", "uwsgi", "scgi"} {
 		temporary += kind + "_temp_path " + filepath.Join(dir, kind) + ";\n"
 	}
-	replace("http {\n", temporary)
+	text = strings.Replace(text, "http {\n", temporary, 1)
 	file := filepath.Join(dir, "nginx.conf")
 	check.OK(t, os.WriteFile(file, []byte(text), 0o600))
 
@@ -62,10 +69,9 @@ func startNginx(t *testing.T, servers ...string) (ipv4, ipv6 string) {
 		}
 	})
 	check.Eventually(t, "nginx listens", func() bool {
-		conn, err := net.Dial("tcp", ipv6)
+		conn, err := net.Dial("tcp", address)
 		return err == nil && conn.Close() == nil
 	})
-	return ipv4, ipv6
 }
 
 // findNginx skips the test where there is no nginx. CI has to have one.

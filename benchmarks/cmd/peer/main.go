@@ -25,7 +25,7 @@ type peer struct {
 	key                *ecdsa.PrivateKey
 }
 
-var peers = map[string]func(p *peer) (http.HandlerFunc, error){"bare": bare, "fosite": fositeServer, "go-oauth2": goOAuth2}
+var peers = map[string]func(p *peer) (http.HandlerFunc, error){"bare": bare, "fixed": fixed, "fosite": fositeServer, "go-oauth2": goOAuth2}
 
 func main() {
 	if err := serve(os.Args[1:]); err != nil {

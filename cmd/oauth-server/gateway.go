@@ -1,0 +1,65 @@
+package main
+
+import (
+	"context"
+	"os/signal"
+
+	"github.com/spf13/cobra"
+
+	"oauth-server/internal/app"
+	"oauth-server/internal/config"
+)
+
+// gatewayFlags are the flags of gateway.
+type gatewayFlags struct {
+	check, demo bool
+	*settings
+}
+
+func newGateway(c *cli) *cobra.Command {
+	f := &gatewayFlags{}
+	cmd := &cobra.Command{
+		Use:   "gateway",
+		Short: "Put the limits before the token endpoint of another server",
+		Long: `Run a gateway before another OAuth server until SIGTERM or SIGINT: requests to its token endpoint
+are limited per client and user, all others pass unchanged. No client has to be registered. With --judge
+it is no proxy, but answers nginx, Traefik or APISIX at /judge whether a token request may pass.
+
+Limits, dry-run, metrics and the commands of operators are those of oauth-server serve.`,
+		Example: `  oauth-server gateway --demo
+  oauth-server gateway --upstream https://idp.example --token-path '/realms/*/protocol/openid-connect/token'
+  oauth-server gateway --upstream http://127.0.0.1:8080 --token-path /oauth2/token --rate-limit-mode dry_run
+  oauth-server gateway --judge --listen 127.0.0.1:9096`,
+		Args: takes(),
+	}
+	cmd.Flags().BoolVar(&f.check, "check-config", false, "validate the configuration and exit")
+	cmd.Flags().BoolVar(&f.demo, "demo", false, "run before a small server of its own, on temporary stores, and print commands to paste")
+	f.settings = addSettings(cmd, func(config.Option) bool { return true })
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return c.gateway(cmd.Context(), f) }
+	return cmd
+}
+
+func (c *cli) gateway(ctx context.Context, f *gatewayFlags) error {
+	c.catchHangups()
+	ctx, cancel := untilSignal(ctx)
+	defer cancel()
+	sources := f.sources(c.environ)
+	if f.demo && !f.check {
+		signal.Stop(c.hangups)
+		return c.gatewayDemo(ctx, sources)
+	}
+	cfg, err := config.Load(sources)
+	if err == nil && !cfg.Gateway.Enabled() {
+		err = usagef("--upstream is missing: the URL of the server whose token endpoint is to be limited; or --judge, before another proxy")
+	}
+	switch {
+	case f.check:
+		return c.showCheck(err)
+	case err != nil:
+		return err
+	}
+	if sources.Path() == "" && c.terminal { // as in serve
+		signal.Stop(c.hangups)
+	}
+	return c.runServer(ctx, cfg, app.Options{Sources: &sources, Reread: c.hangups})
+}

@@ -1,0 +1,99 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"oauth-server/internal/app"
+	"oauth-server/internal/config"
+	"oauth-server/internal/ratelimit"
+)
+
+// gatewayDemo runs a gateway before a small server of its own, both on temporary stores, until ctx ends, and removes
+// them.
+func (c *cli) gatewayDemo(ctx context.Context, sources config.Sources) (err error) {
+	dir, err := os.MkdirTemp("", "oauth-gateway-demo-")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	ctx, cancel := context.WithCancel(ctx)
+	up := &demoUpstream{ended: make(chan error, 1)}
+	defer func() {
+		cancel()
+		err = errors.Join(err, <-up.ended)
+	}()
+	if err := up.start(ctx, filepath.Join(dir, "upstream.db")); err != nil {
+		return err
+	}
+	path := filepath.Join(dir, "gateway.db")
+	sources.Base = app.DemoConfig(path)
+	sources.Base.Gateway.Upstream, sources.Base.Gateway.TokenPath = up.address, []string{"/token"}
+	cfg, err := config.Load(sources)
+	if err != nil {
+		return err
+	}
+	if e := cfg.Store.Embedded; e == nil || e.Path != path || cfg.Gateway.Upstream != up.address {
+		return usagef("--demo has an upstream and a temporary store of its own: leave out --upstream, --data, --mongodb-uri and the store of the configuration")
+	}
+	return c.runServer(ctx, cfg, app.Options{
+		Prepare: func(ctx context.Context, store app.Store) (err error) {
+			up.demo.AdminSecret, err = app.NewDemoOperator(ctx, store, up.demo.AdminClientID, time.Now())
+			return err
+		},
+		Listening: func(s *app.Server) {
+			if err := c.showGatewayDemo(up.demo, "http://"+s.Address(), s.AdminURL(), dir); err != nil {
+				c.note("oauth-server: show the demo: %v", err)
+			}
+		},
+	})
+}
+
+// demoUpstream is a server without limits.
+type demoUpstream struct {
+	demo    *app.Demo
+	address string
+	ended   chan error
+}
+
+// start returns when it answers. It ends with ctx.
+func (u *demoUpstream) start(ctx context.Context, path string) error {
+	cfg := app.DemoConfig(path)
+	cfg.Listen, cfg.AdminListen, cfg.RateLimit.Mode = "127.0.0.1:0", "", ratelimit.Off
+	listening := make(chan string, 1)
+	go func() {
+		u.ended <- app.Serve(ctx, cfg, app.Options{
+			Prepare: func(ctx context.Context, store app.Store) (err error) {
+				u.demo, err = app.NewDemo(ctx, store, time.Now())
+				return err
+			},
+			Listening: func(s *app.Server) { listening <- s.Issuer() },
+		})
+	}()
+	select {
+	case u.address = <-listening:
+		return nil
+	case err := <-u.ended:
+		u.ended <- nil
+		return errors.Join(errors.New("the upstream of the demo has ended"), err)
+	}
+}
+
+func (c *cli) showGatewayDemo(d *app.Demo, gateway, admin, dir string) error {
+	lines := d.GatewayLines(gateway, admin, dir)
+	if c.output == outputJSON {
+		return c.json(struct {
+			Gateway string `json:"gateway"`
+			*app.Demo
+			Lines []app.DemoLine `json:"lines"`
+		}{gateway, d, lines})
+	}
+	_, err := fmt.Fprintf(c.out, `# A gateway at %s before a server that knows nothing of it, which end with Ctrl-C and leave nothing behind.
+# Client %s with secret %s; user %s with the password %s. The gateway has none of them.
+`, gateway, d.ClientID, d.ClientSecret, d.Username, d.Password)
+	return errors.Join(err, c.showLines(lines))
+}

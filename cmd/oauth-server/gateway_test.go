@@ -1,0 +1,149 @@
+package main
+
+import (
+	"io"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"oauth-server/internal/check"
+)
+
+// tokenUpstream is a server whose token endpoint gives everybody a token, and everything else is its path.
+func tokenUpstream(t *testing.T) string {
+	t.Helper()
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST /oauth2/token", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_, err := io.WriteString(w, `{"access_token":"opaque","token_type":"Bearer","expires_in":60}`)
+		check.OK(t, err)
+	})
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		_, err := io.WriteString(w, "upstream "+r.URL.Path)
+		check.OK(t, err)
+	})
+	s := httptest.NewServer(mux)
+	t.Cleanup(s.Close)
+	return s.URL
+}
+
+// TestGateway: limits of clients that nobody has registered, by the configuration and by operators; everything else as
+// it is; and a clean stop.
+func TestGateway(t *testing.T) {
+	data, file := storeFile(t), filepath.Join(t.TempDir(), "gateway.yaml")
+	check.OK(t, os.WriteFile(file, []byte(`gateway:
+  upstream: `+tokenUpstream(t)+`
+  token_path: [ /oauth2/token ]
+rate_limit:
+  clients: { shop: { client: [ { name: tight, requests: 2, window: 1h } ] } }
+`), 0o600))
+	var ops credentials
+	runJSON(t, &ops, "", "client", "create", "ops", "--admin", "--data", data)
+	o := launchOperated(t, "gateway", "--config", file, "--data", data)
+	token := askToken(t, o.operators, ops)
+	runJSON(t, &map[string]any{}, "", "limits", "set", "https://app.example/", "--client", "1/1h", "--yes", "--server", o.operators, "--token", token)
+	for id, most := range map[string]int{"shop": 2, "https://app.example/": 1} {
+		for i := range most + 1 {
+			status, body := postForm(t, o.clients+"/oauth2/token", credentials{ClientID: url.QueryEscape(id), ClientSecret: "x"}, url.Values{"grant_type": {"client_credentials"}})
+			if over := i == most; over != (status == http.StatusTooManyRequests) || over != strings.Contains(body, "quota-exceeded") {
+				t.Errorf("request %d of %s: status %d: %s", i+1, id, status, body)
+			}
+		}
+	}
+	for path, want := range map[string]string{"/healthz": "upstream /healthz", "/token": "upstream /token"} {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, o.clients+path, nil)
+		check.OK(t, err)
+		_, body := send(t, req)
+		check.Equal(t, path, body, want)
+	}
+	o.stop(t)
+	if log := o.log.String(); strings.Contains(log, "not registered") {
+		t.Errorf("the log says that clients are not registered:\n%s", log)
+	}
+}
+
+func TestGatewayOptions(t *testing.T) {
+	for name, tc := range map[string]struct {
+		args []string
+		want string
+	}{
+		"no upstream":           {[]string{"gateway"}, "--upstream is missing"},
+		"no token path":         {[]string{"gateway", "--upstream", "https://idp.example"}, "gateway.token_path"},
+		"a path":                {[]string{"gateway", "--upstream", "https://idp.example/auth", "--token-path", "/token"}, "a scheme and a host only"},
+		"http elsewhere":        {[]string{"gateway", "--upstream", "http://192.0.2.1", "--token-path", "/token"}, "must be https"},
+		"a pattern in a name":   {[]string{"gateway", "--upstream", "https://idp.example", "--token-path", "token"}, "begins with /"},
+		"a public judge":        {[]string{"gateway", "--judge", "--listen", "0.0.0.0:0"}, "use up the limits of others"},
+		"a judge and upstream":  {[]string{"gateway", "--judge", "--upstream", "https://idp.example", "--token-path", "/token"}, "cannot be set with upstream"},
+		"the option of gateway": {[]string{"serve", "--upstream", "https://idp.example"}, "unknown flag"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := launch(t, append([]string{tc.args[0], "--data", storeFile(t), "--listen", "127.0.0.1:0"}, tc.args[1:]...)...)
+			if status := p.status(t); status == exitOK || !strings.Contains(p.log.String(), tc.want) {
+				t.Errorf("status %d, want the error %q:\n%s", status, tc.want, p.log.String())
+			}
+		})
+	}
+}
+
+// TestServeIsNoGateway: the configuration of a gateway does not become a server by mistake, nor the other way round.
+func TestServeIsNoGateway(t *testing.T) {
+	cmd := command(t, "serve", "--data", storeFile(t), "--listen", "127.0.0.1:0")
+	cmd.Env = append(cmd.Env, "OAUTH_UPSTREAM=https://idp.example", "OAUTH_TOKEN_PATH=/token")
+	out, err := cmd.CombinedOutput()
+	if err == nil || !strings.Contains(string(out), "run oauth-server gateway") {
+		t.Errorf("%v: %s", err, out)
+	}
+}
+
+// TestGatewayDemo: every printed line works when it is pasted into a shell.
+func TestGatewayDemo(t *testing.T) {
+	for _, tool := range []string{"curl", "sed", "sh"} {
+		if _, err := exec.LookPath(tool); err != nil {
+			t.Skipf("the printed lines need %s: %v", tool, err)
+		}
+	}
+	p := launch(t, "gateway", "--demo", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0")
+	p.listening(t)
+	check.Eventually(t, "all lines are printed", func() bool { return strings.Contains(p.stdout.String(), "limits list") })
+	path := programOnPath(t)
+	shows := map[string]func(out string) bool{
+		"client_credentials": func(out string) bool { return strings.Contains(out, "access_token") },
+		"wrong secrets":      func(out string) bool { return strings.TrimSpace(out) == strings.TrimSpace(strings.Repeat("401 ", 12)) },
+		"rate limit": func(out string) bool {
+			return strings.Count(out, "200 OK RateLimit: ") == 10 && strings.Count(out, "429 Too Many Requests") == 2 && strings.Contains(out, "Retry-After: ")
+		},
+		"password":        func(out string) bool { return strings.Contains(out, "refresh_token") },
+		"everything else": func(out string) bool { return strings.Contains(out, "token_endpoint") },
+		"limits":          func(out string) bool { return strings.Contains(out, "demo-busy") },
+	}
+	title := ""
+	for line := range strings.Lines(p.stdout.String()) {
+		line = strings.TrimSpace(line)
+		if line == "" || strings.HasPrefix(line, "#") {
+			title, _, _ = strings.Cut(strings.TrimPrefix(line, "# "), ":")
+			continue
+		}
+		for what, shown := range shows {
+			if !strings.HasPrefix(title, what) {
+				continue
+			}
+			delete(shows, what)
+			cmd := exec.CommandContext(t.Context(), "sh", "-c", line)
+			cmd.Env = append(os.Environ(), "PATH="+path+":"+os.Getenv("PATH"), beProgram+"=1")
+			if out, err := cmd.CombinedOutput(); err != nil || !shown(string(out)) {
+				t.Errorf("%s\n%s\n%v: %s", title, line, err, out)
+			}
+		}
+	}
+	if len(shows) > 0 {
+		t.Errorf("no line shows %v", slices.Collect(maps.Keys(shows)))
+	}
+	p.stop(t)
+}

@@ -1,0 +1,67 @@
+package config
+
+import (
+	"net/url"
+	"slices"
+
+	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/fielderr"
+)
+
+// Gateway puts the limits before the token endpoint of another server, for the command gateway.
+type Gateway struct {
+	// Upstream is the URL of that server, without a path.
+	Upstream string `json:"upstream,omitempty"`
+	// TokenPath are the paths of its token endpoints. A segment * stands for any one.
+	TokenPath []string `json:"token_path,omitempty"`
+	// InsecureUpstream allows an http Upstream on another machine.
+	InsecureUpstream bool `json:"insecure_upstream,omitempty"`
+	// SubjectClaim names the user in the tokens of the upstream.
+	SubjectClaim string `json:"subject_claim"`
+	// OnError is what becomes of a request that the gateway itself fails to judge: allow or deny.
+	OnError string `json:"on_error"`
+	// MaxSubjects is how many refresh tokens and usernames are known by their user, at most.
+	MaxSubjects int `json:"max_subjects"`
+	// Judge has this server answer the questions of another proxy, in place of being one: there is no Upstream then.
+	Judge bool `json:"judge,omitempty"`
+	// InsecureJudge allows questions from other machines. Whoever can ask can use up the limits of others.
+	InsecureJudge bool `json:"insecure_judge,omitempty"`
+}
+
+// Enabled reports whether this is a gateway, or what judges for one.
+func (g *Gateway) Enabled() bool { return g.Upstream != "" || g.Judge }
+
+func defaultGateway() Gateway {
+	return Gateway{SubjectClaim: "sub", OnError: "allow", MaxSubjects: 1_000_000}
+}
+
+// maxSubjects is what some 9 GB have room for.
+const maxSubjects = 100_000_000
+
+func (g *Gateway) check(es *fielderr.Errors) {
+	oneOf(es, "gateway.on_error", g.OnError, "allow", "deny")
+	if n := g.MaxSubjects; n < 1000 || n > maxSubjects {
+		es.Add("gateway.max_subjects", "must be from 1000 to %d, not %d", maxSubjects, n)
+	}
+	if g.SubjectClaim == "" {
+		es.Add("gateway.subject_claim", "is empty; the name of a claim is needed, such as sub or preferred_username")
+	}
+	if g.Judge && g.Upstream != "" {
+		es.Add("gateway.judge", "cannot be set with upstream: either this server passes token requests on, or another proxy does")
+	}
+	if g.Upstream == "" {
+		return
+	}
+	u, err := url.Parse(g.Upstream)
+	switch {
+	case err != nil || !slices.Contains([]string{"http", "https"}, u.Scheme) || u.Hostname() == "":
+		es.Add("gateway.upstream", "%q is not a URL such as https://idp.example.com", g.Upstream)
+	case u.User != nil || u.Path != "" && u.Path != "/" || u.RawQuery != "" || u.Fragment != "":
+		es.Add("gateway.upstream", "must be a scheme and a host only: the paths of requests are passed on as they come, and token_path names the token endpoint")
+	case u.Scheme == "http" && !clientcfg.IsLoopback(u.Hostname()) && !g.InsecureUpstream:
+		es.Add("gateway.upstream", "must be https, because secrets and tokens are sent there; insecure_upstream allows http on a network that nobody else can reach")
+	}
+	if len(g.TokenPath) == 0 {
+		es.Add("gateway.token_path", "is required: the path of the upstream's token endpoint, such as /oauth2/token or /realms/*/protocol/openid-connect/token")
+	}
+}

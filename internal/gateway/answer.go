@@ -1,0 +1,81 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"net/http"
+
+	"oauth-server/internal/gateway/tokenrequest"
+	"oauth-server/internal/grants"
+	"oauth-server/internal/httpapi"
+)
+
+// errUnderWay is the error of a request beyond the bounds of held.
+var errUnderWay = errors.New("gateway: too many requests of the client are under way")
+
+// limit answers a request that the judge has denied.
+func (x *exchange) limit(w http.ResponseWriter, r *http.Request, err error) {
+	var limited *grants.LimitedError
+	code := x.g.o.LimitedCode()
+	switch {
+	case errors.As(err, &limited):
+		x.note(Denied, code)
+		x.g.wrote(r.Context(), httpapi.WriteLimited(w, limited, code))
+	case errors.Is(err, errUnderWay):
+		w.Header().Set("Retry-After", "1")
+		x.fail(w, r, Denied, http.StatusTooManyRequests, code,
+			"Too many token requests of this client are under way from this address; retry after 1 second.")
+	default:
+		x.fail(w, r, Unjudged, http.StatusServiceUnavailable, grants.TemporarilyUnavailable, "The gateway cannot judge requests; try again later.")
+	}
+}
+
+// refuse answers a request that is not sent to the upstream, because that could read it differently.
+func (x *exchange) refuse(w http.ResponseWriter, r *http.Request, err error) {
+	var refused *tokenrequest.Error
+	if errors.As(err, &refused) {
+		x.fail(w, r, Refused, http.StatusBadRequest, grants.InvalidRequest, refused.Description)
+		return
+	}
+	w.Header().Set("Connection", "close") // the rest of it is not read
+	x.fail(w, r, Refused, http.StatusRequestEntityTooLarge, grants.InvalidRequest, "The request is longer than 64 KiB.")
+}
+
+// fail answers a token request with an error of the gateway.
+func (x *exchange) fail(w http.ResponseWriter, r *http.Request, o Outcome, status int, code grants.ErrorCode, description string) {
+	x.note(o, code)
+	x.g.wrote(r.Context(), httpapi.WriteError(w, status, code, description))
+}
+
+// note notes what the gateway itself has answered.
+func (x *exchange) note(o Outcome, code grants.ErrorCode) {
+	x.result.outcome, x.result.code = o, string(code)
+}
+
+// unreachable answers for an upstream that does not.
+func (g *Gateway) unreachable(w http.ResponseWriter, r *http.Request, err error) {
+	outcome, status, description := Unreachable, http.StatusBadGateway, "The authorization server cannot be reached; try again later."
+	level := slog.LevelWarn
+	var slow net.Error
+	switch {
+	case r.Context().Err() != nil:
+		outcome, level = Gone, slog.LevelDebug // nobody reads the answer
+	case errors.As(err, &slow) && slow.Timeout():
+		status, description = http.StatusGatewayTimeout, "The authorization server takes too long; try again later."
+	}
+	g.o.Logger.LogAttrs(r.Context(), level, "upstream does not answer", slog.String("path", r.URL.Path), slog.Any("error", err))
+	if x, judged := r.Context().Value(exchangeKey{}).(*exchange); judged {
+		x.fail(w, r, outcome, status, grants.TemporarilyUnavailable, description)
+		return
+	}
+	g.wrote(r.Context(), httpapi.WriteError(w, status, grants.TemporarilyUnavailable, description))
+}
+
+// wrote logs that an answer could not be written.
+func (g *Gateway) wrote(ctx context.Context, err error) {
+	if err != nil {
+		g.o.Logger.LogAttrs(ctx, slog.LevelDebug, "answer not written; the client has disconnected", slog.Any("error", err))
+	}
+}

@@ -1,0 +1,179 @@
+package gateway_test
+
+import (
+	"bufio"
+	"compress/gzip"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"oauth-server/internal/check"
+	"oauth-server/internal/gateway"
+)
+
+// TestAnswersPassUnchanged: whatever the gateway makes of them.
+func TestAnswersPassUnchanged(t *testing.T) {
+	huge := `{"access_token":"` + strings.Repeat("x", 2<<20) + `"}`
+	for name, body := range map[string]string{
+		"opaque": `{"access_token":"opaque", "token_type":"Bearer"}`, "no JSON": "access_token=x", "huge": huge, "empty": "",
+		"an id_token that is no JWT":  `{"access_token":"a","id_token":"x.y"}`,
+		"a claim that is there twice": `{"access_token":"` + strings.Replace(jwt("ada"), jwtPart(`{"sub":"ada"}`), jwtPart(`{"sub":"ada","sub":"bob"}`), 1) + `"}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, 1)
+			w.upstream(func(rw http.ResponseWriter, _ *http.Request) {
+				rw.Header().Set("X-Of-The-Upstream", "kept")
+				rw.Header().Set("Content-Type", "application/json;charset=UTF-8")
+				_, _ = io.WriteString(rw, body)
+			})
+			got := w.token("grant_type=client_credentials")
+			check.Equal(t, "status", got.status, 200)
+			check.Equal(t, "body", got.body == body, true)
+			check.Equal(t, "header", got.header.Get("X-Of-The-Upstream"), "kept")
+			check.Equal(t, "Content-Type", got.header.Get("Content-Type"), "application/json;charset=UTF-8")
+			check.Equal(t, "RateLimit-Policy", got.header.Get("RateLimit-Policy"), `"user";q=1;w=60`)
+			w.wantStatus("it counts", "grant_type=client_credentials", 429)
+		})
+	}
+}
+
+// TestCompressedAnswers: the upstream is not asked for any; one that comes all the same passes.
+func TestCompressedAnswers(t *testing.T) {
+	w := newWorld(t, 1)
+	w.upstream(func(rw http.ResponseWriter, r *http.Request) {
+		rw.Header().Set("Content-Type", "application/json")
+		rw.Header().Set("Content-Encoding", "gzip")
+		rw.Header().Set("Asked", r.Header.Get("Accept-Encoding"))
+		z := gzip.NewWriter(rw)
+		_, _ = io.WriteString(z, `{"access_token":"`+jwt("ada")+`"}`)
+		_ = z.Close()
+	})
+	got := w.token("grant_type=authorization_code&code=c") // whose body net/http uncompresses
+	check.Equal(t, "status", got.status, 200)
+	check.Equal(t, "asked", got.header.Get("Asked"), "")
+	check.Equal(t, "body", strings.Contains(got.body, "access_token"), true)
+	unknown := uint64(0)
+	for _, n := range w.Stats().Unknown {
+		unknown += n
+	}
+	check.Equal(t, "tokens of nobody", unknown, 1)
+}
+
+// TestOwnRateLimitFields: those of the upstream are kept.
+func TestOwnRateLimitFields(t *testing.T) {
+	w := newWorld(t, 5)
+	w.upstream(func(rw http.ResponseWriter, r *http.Request) {
+		rw.Header().Set("RateLimit", `"theirs";r=1`)
+		issues("shop", "")(rw, r)
+	})
+	got := w.token("grant_type=client_credentials")
+	check.Equal(t, "RateLimit", strings.Join(got.header.Values("RateLimit"), ","), `"theirs";r=1`)
+	check.Equal(t, "RateLimit-Policy", got.header.Get("RateLimit-Policy"), "")
+}
+
+// TestSlowUpstream: 504, and nothing counts.
+func TestSlowUpstream(t *testing.T) {
+	end := make(chan struct{})
+	w := newWorld(t, 1, func(o *gateway.Options) {
+		transport := gateway.NewTransport()
+		transport.ResponseHeaderTimeout = 10 * time.Millisecond
+		o.Transport = transport
+	})
+	w.upstream(func(_ http.ResponseWriter, r *http.Request) {
+		select {
+		case <-end:
+		case <-r.Context().Done():
+		}
+	})
+	got := w.token("grant_type=client_credentials")
+	close(end)
+	check.Equal(t, "status", got.status, 504)
+	check.Equal(t, "error", strings.Contains(got.body, "temporarily_unavailable"), true)
+	w.upstream(issues("shop", ""))
+	w.wantStatus("again", "grant_type=client_credentials", 200)
+}
+
+// TestHungUp: the request of a client that hangs up ends at the upstream, and does not count.
+func TestHungUp(t *testing.T) {
+	w := newWorld(t, 1)
+	came, ended := make(chan struct{}), make(chan struct{})
+	w.upstream(func(_ http.ResponseWriter, r *http.Request) {
+		close(came)
+		<-r.Context().Done()
+		close(ended)
+	})
+	ctx, hangUp := context.WithCancel(t.Context())
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, w.url+tokenPath, strings.NewReader("client_id=shop&grant_type=client_credentials"))
+	check.OK(t, err)
+	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	go func() {
+		<-came
+		hangUp()
+	}()
+	res, err := http.DefaultClient.Do(req)
+	if err == nil {
+		_ = res.Body.Close()
+		t.Fatal("it was answered")
+	}
+	<-ended
+	check.Eventually(t, "it is counted as gone", func() bool { return w.Stats().Requests[gateway.Gone] == 1 })
+	w.upstream(issues("shop", ""))
+	w.wantStatus("again", "grant_type=client_credentials", 200)
+}
+
+// TestFraming: a request that could be read as two never reaches the upstream as it came.
+func TestFraming(t *testing.T) {
+	const form = "client_id=shop&grant_type=client_credentials"
+	for name, tc := range map[string]struct {
+		fields string
+		body   string
+		status string
+		bodies string // that the upstream got
+	}{
+		"two lengths":           {fmt.Sprintf("Content-Length: %d\r\nContent-Length: 1\r\n", len(form)), form, "400", ""},
+		"the same length twice": {fmt.Sprintf("Content-Length: %d\r\nContent-Length: %[1]d\r\n", len(form)), form, "200", form},
+		"chunked and a length":  {"Transfer-Encoding: chunked\r\nContent-Length: 4\r\n", fmt.Sprintf("%x\r\n%s\r\n0\r\n\r\n", len(form), form), "200", form},
+		"another coding":        {"Transfer-Encoding: gzip, chunked\r\n", "0\r\n\r\n", "501", ""},
+		"a length below zero":   {"Content-Length: -1\r\n", form, "400", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, 5)
+			w.upstream(issues("shop", ""))
+			conn, err := net.Dial("tcp", strings.TrimPrefix(w.url, "http://"))
+			check.OK(t, err)
+			defer func() { _ = conn.Close() }()
+			_, err = fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Type: application/x-www-form-urlencoded\r\n%s\r\n%s", tokenPath, tc.fields, tc.body)
+			check.OK(t, err)
+			line, err := bufio.NewReader(conn).ReadString('\n')
+			check.OK(t, err)
+			check.Equal(t, "status", strings.Fields(line)[1], tc.status)
+			var bodies []string
+			for _, came := range w.came {
+				bodies = append(bodies, strings.SplitN(came, " ", 3)[2])
+			}
+			check.Equal(t, "bodies at the upstream", strings.Join(bodies, "|"), tc.bodies)
+		})
+	}
+}
+
+// TestJSONBodies: some upstreams take them.
+func TestJSONBodies(t *testing.T) {
+	w := newWorld(t, 1)
+	w.upstream(issues("ada", ""))
+	body := `{"grant_type":"password", "client_id":"shop", "username":"ada", "password":"p"}`
+	for _, want := range []int{200, 429} {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, w.url+tokenPath, strings.NewReader(body))
+		check.OK(t, err)
+		req.Header.Set("Content-Type", "application/json")
+		res, err := http.DefaultClient.Do(req)
+		check.OK(t, err)
+		check.OK(t, res.Body.Close())
+		check.Equal(t, "status", res.StatusCode, want)
+	}
+	check.Equal(t, "at the upstream", strings.Join(w.came, "|"), "POST "+tokenPath+" "+body)
+}

@@ -1,0 +1,79 @@
+package gateway
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"slices"
+	"time"
+)
+
+// metadataPaths are where an upstream says where its token endpoint is (OpenID Connect Discovery 1.0 section 4; RFC 8414
+// section 3). Servers with several issuers have them under a path of each, which nobody knows here.
+var metadataPaths = []string{"/.well-known/openid-configuration", "/.well-known/oauth-authorization-server"}
+
+const (
+	checkTimeout = 10 * time.Second
+	maxMetadata  = 1 << 20
+)
+
+// Check asks the upstream once whether the token paths are those of its token endpoint, logs what it finds, and returns at
+// the end of ctx: a path that matches nothing would have every token request pass.
+func (g *Gateway) Check(ctx context.Context) error {
+	g.check(ctx)
+	<-ctx.Done()
+	return nil
+}
+
+func (g *Gateway) check(ctx context.Context) {
+	within, cancel := context.WithTimeout(ctx, checkTimeout)
+	defer cancel()
+	paths := slog.Any("token_path", g.o.TokenPaths)
+	var failed error
+	for _, at := range metadataPaths {
+		endpoint, err := g.tokenEndpoint(within, at)
+		if err != nil {
+			failed = errors.Join(failed, err)
+			continue
+		}
+		if !slices.ContainsFunc(g.paths, func(p pattern) bool { return p.match(endpoint.Path) }) {
+			g.o.Logger.LogAttrs(ctx, slog.LevelWarn, "token_path does not match the token endpoint that the upstream names: its requests pass without a limit",
+				paths, slog.String("token_endpoint", endpoint.String()))
+		}
+		return
+	}
+	if ctx.Err() == nil { // otherwise it is the stop that failed it
+		g.o.Logger.LogAttrs(ctx, slog.LevelInfo, "token_path was not checked: the upstream has no metadata at its root", paths, slog.Any("error", failed))
+	}
+}
+
+// tokenEndpoint reads the metadata at a path of the upstream.
+func (g *Gateway) tokenEndpoint(ctx context.Context, at string) (*url.URL, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, g.o.Upstream.JoinPath(at).String(), nil)
+	if err != nil {
+		return nil, err
+	}
+	res, err := g.o.Transport.RoundTrip(req)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = res.Body.Close() }() // it was read
+	if res.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("%s: %s", at, res.Status)
+	}
+	var metadata struct {
+		TokenEndpoint string `json:"token_endpoint"`
+	}
+	if err := json.NewDecoder(io.LimitReader(res.Body, maxMetadata)).Decode(&metadata); err != nil {
+		return nil, fmt.Errorf("%s: %w", at, err)
+	}
+	if metadata.TokenEndpoint == "" {
+		return nil, fmt.Errorf("%s names no token_endpoint", at)
+	}
+	return url.Parse(metadata.TokenEndpoint)
+}

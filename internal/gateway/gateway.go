@@ -1,0 +1,188 @@
+package gateway
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"net/http/httputil"
+	"net/netip"
+	"net/url"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"oauth-server/internal/accesslog"
+	"oauth-server/internal/gateway/subject"
+	"oauth-server/internal/grants"
+	"oauth-server/internal/judgement"
+)
+
+// OnError is what becomes of a request when the gateway itself fails to judge it.
+type OnError string
+
+// The values of OnError.
+const (
+	Allow OnError = "allow" // it passes, which is logged and counted
+	Deny  OnError = "deny"  // it is answered with 503
+)
+
+// Options configure a [Gateway] and [NewMiddleware]. Judge and ClientAddr are required, and for a Gateway Upstream and
+// TokenPaths.
+type Options struct {
+	// Upstream is the URL of the server behind the gateway: a scheme and a host, without a path. NewMiddleware ignores
+	// it, TokenPaths and Transport.
+	Upstream *url.URL
+	// TokenPaths are the paths of token endpoints. A segment * stands for any one.
+	TokenPaths []string
+	Judge      *judgement.Judge
+	// Subjects leads from refresh tokens, and from the usernames of password grants, to users. Nil: a new one.
+	Subjects *subject.Memory
+	// Claim names the user in tokens. Empty: sub.
+	Claim string
+	// OnError is Allow if it is empty.
+	OnError OnError
+	// Transport sends requests to the upstream. It must not repeat any. Nil: [NewTransport].
+	Transport http.RoundTripper
+	// ClientAddr returns the address that a request comes from, and whether its peer is a proxy whose X-Forwarded
+	// fields are believed.
+	ClientAddr func(*http.Request) (addr netip.Addr, proxied bool)
+	// LimitedCode is the OAuth error code of a 429. Nil: temporarily_unavailable.
+	LimitedCode func() grants.ErrorCode
+	Now         func() time.Time // time.Now; of what expires
+	Logger      *slog.Logger     // discards
+	// Answered is called with what became of each token request, when it has its answer. It must not block. Nil disables
+	// it.
+	Answered func(context.Context, Result)
+}
+
+// Gateway judges token requests and passes everything on. It is safe for concurrent use.
+type Gateway struct {
+	o     Options
+	paths []pattern // of token endpoints
+	held  *held
+	next  http.Handler // answers what passes
+	// inside is set for a middleware: all paths are of token endpoints, and the server that it is part of names and logs
+	// requests as it likes.
+	inside bool
+
+	reader *subject.Reader
+	counts *counts
+}
+
+// New makes a Gateway before o.Upstream. Its error joins everything that is wrong with the options.
+func New(o Options) (*Gateway, error) {
+	paths, err := patterns(o.TokenPaths)
+	if o.Upstream == nil {
+		err = errors.Join(err, errors.New("gateway: an upstream is needed"))
+	}
+	g, bad := newGateway(o)
+	if err = errors.Join(err, bad); err != nil {
+		return nil, err
+	}
+	if g.o.Transport == nil {
+		g.o.Transport = NewTransport()
+	}
+	g.o.Logger = slog.New(accesslog.WithRequestID(g.o.Logger.Handler()))
+	g.paths = paths
+	g.next = &httputil.ReverseProxy{
+		Rewrite: g.rewrite, Transport: g.o.Transport, FlushInterval: -1, // streams are passed on as they come
+		ModifyResponse: receive, ErrorHandler: g.unreachable,
+		ErrorLog: slog.NewLogLogger(g.o.Logger.Handler(), slog.LevelDebug),
+	}
+	return g, nil
+}
+
+// NewMiddleware returns what judges the requests to token endpoints of this process in the same way: every path that it
+// is put before is one. All of them share what they count. Its error joins everything that is wrong with the options.
+func NewMiddleware(o Options) (func(next http.Handler) http.Handler, error) {
+	g, err := newGateway(o)
+	if err != nil {
+		return nil, err
+	}
+	return func(next http.Handler) http.Handler {
+		before := *g
+		before.next, before.inside = next, true
+		return &before
+	}, nil
+}
+
+// newGateway makes a Gateway that lacks what is behind it.
+func newGateway(o Options) (*Gateway, error) {
+	reader, err := subject.NewReader(o.Claim)
+	if o.Judge == nil || o.ClientAddr == nil {
+		err = errors.Join(err, errors.New("gateway: a judge and the address of clients are needed"))
+	}
+	if err != nil {
+		return nil, err
+	}
+	o.OnError = cmp.Or(o.OnError, Allow)
+	if o.Subjects == nil {
+		o.Subjects = subject.NewMemory(subject.Options{})
+	}
+	if o.LimitedCode == nil {
+		o.LimitedCode = func() grants.ErrorCode { return grants.TemporarilyUnavailable }
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Answered == nil {
+		o.Answered = func(context.Context, Result) {}
+	}
+	return &Gateway{o: o, held: newHeld(), reader: reader, counts: &counts{unknown: make([]atomic.Uint64, len(subject.Reasons())+1)}}, nil
+}
+
+// ServeHTTP implements [http.Handler].
+func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if g.isToken(r) {
+		g.token(w, r)
+		return
+	}
+	g.next.ServeHTTP(w, r)
+}
+
+// isToken reports whether the upstream may take the request for one of tokens. A GET without anything is none, nor is the
+// preflight request of a browser.
+func (g *Gateway) isToken(r *http.Request) bool {
+	if r.Method == http.MethodOptions || !g.inside && !slices.ContainsFunc(g.paths, func(p pattern) bool { return p.match(r.URL.Path) }) {
+		return false
+	}
+	read := r.Method == http.MethodGet || r.Method == http.MethodHead
+	return !read || r.ContentLength != 0 || r.URL.RawQuery != ""
+}
+
+// rewrite makes a request one to the upstream, which learns of the gateway's client by the X-Forwarded fields.
+func (g *Gateway) rewrite(p *httputil.ProxyRequest) {
+	p.SetURL(g.o.Upstream)
+	p.Out.URL.RawQuery = p.In.URL.RawQuery // also what does not parse
+	_, proxied := g.o.ClientAddr(p.In)
+	if proxied {
+		p.Out.Header["X-Forwarded-For"] = p.In.Header["X-Forwarded-For"]
+	}
+	p.SetXForwarded()
+	if proxied {
+		for _, name := range []string{"X-Forwarded-Host", "X-Forwarded-Proto", "X-Forwarded-Port"} {
+			if said, ok := p.In.Header[name]; ok {
+				p.Out.Header[name] = said
+			}
+		}
+	}
+	if _, judged := p.In.Context().Value(exchangeKey{}).(*exchange); judged {
+		p.Out.Header.Del("Accept-Encoding") // the answer is read
+	}
+}
+
+// NewTransport returns a transport for an upstream: it changes nothing of what it carries and repeats nothing.
+func NewTransport() *http.Transport {
+	t := http.DefaultTransport.(*http.Transport).Clone() //nolint:forcetypeassert // net/http sets it
+	t.Proxy = nil                                        // the upstream is what was configured
+	t.DisableCompression = true
+	t.MaxIdleConns, t.MaxIdleConnsPerHost = 0, 1024
+	t.ResponseHeaderTimeout = 30 * time.Second
+	t.ForceAttemptHTTP2 = false
+	return t
+}

@@ -1,0 +1,169 @@
+package gateway_test
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"oauth-server/internal/check"
+	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/gateway"
+	"oauth-server/internal/judgement"
+	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/testworld"
+)
+
+// newJudge admits one request an hour of each user and of each client, three of a client in all, and two from one
+// address.
+func newJudge(t *testing.T, edits ...func(*gateway.Options)) http.Handler {
+	t.Helper()
+	limit := func(name string, n int64) []ratelimit.Limit {
+		return []ratelimit.Limit{ratelimit.NewLimit(name, n, time.Hour)}
+	}
+	settings := ratelimit.DefaultSettings()
+	settings.Default = ratelimit.Policy{User: limit("own", 1), Client: limit("own", 1), Total: limit("total", 3), Source: limit("source", 2)}
+	policies := testworld.Policies(t, settings, clientcfg.PolicySet{})
+	o := gateway.Options{
+		Judge: judgement.New(judgement.Options{
+			Counters: ratelimit.NewCounters(0), Clock: func() time.Time { return noon },
+			Policies: func() *clientcfg.PolicySnapshot { return policies },
+		}),
+		ClientAddr: func(r *http.Request) (netip.Addr, bool) {
+			a, _ := netip.ParseAddr(r.Header.Get("X-Forwarded-For"))
+			return a, true
+		},
+	}
+	for _, edit := range edits {
+		edit(&o)
+	}
+	h, err := gateway.NewJudge(o)
+	check.OK(t, err)
+	return h
+}
+
+// asked is a question and its answer.
+type asked struct {
+	method, query, from, kind, body string // POST, none, 192.0.2.1, a form
+	basic                           string // client_id
+	want                            int
+}
+
+func (q *asked) send(h http.Handler) *httptest.ResponseRecorder {
+	method, from, kind := q.method, q.from, q.kind
+	if method == "" {
+		method = http.MethodPost
+	}
+	if from == "" {
+		from = "192.0.2.1"
+	}
+	if kind == "" {
+		kind = "application/x-www-form-urlencoded"
+	}
+	r := httptest.NewRequest(method, gateway.JudgePath+q.query, strings.NewReader(q.body))
+	r.Header.Set("Content-Type", kind)
+	r.Header.Set("X-Forwarded-For", from)
+	if q.basic != "" {
+		r.SetBasicAuth(q.basic, "secret")
+	}
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	return w
+}
+
+func TestJudge(t *testing.T) {
+	const inJSON = "application/json"
+	for name, all := range map[string][]asked{
+		"a client": {
+			{body: "client_id=shop&grant_type=client_credentials", want: 200},
+			{body: "client_id=shop&grant_type=client_credentials", want: 429},
+			{basic: "other", body: "grant_type=client_credentials", want: 200},
+		},
+		"without a body": {
+			{basic: "shop", query: "?grant_type=client_credentials", want: 200},
+			{basic: "shop", query: "?grant_type=client_credentials", want: 429},
+			{basic: "other", method: http.MethodGet, query: "?grant_type=client_credentials", want: 200},
+			{method: http.MethodGet, body: "client_id=other&grant_type=client_credentials", want: 429},
+		},
+		"the body says the grant": {
+			{basic: "shop", query: "?grant_type=client_credentials", body: "grant_type=password&username=ada", want: 200},
+			{basic: "shop", query: "?grant_type=client_credentials", want: 200},
+		},
+		"a user": {
+			{body: "client_id=shop&grant_type=password&username=ada", want: 200},
+			{body: "client_id=shop&grant_type=password&username=ada", want: 429},
+			{body: "client_id=shop&grant_type=password&username=bob", want: 200},
+		},
+		"nobody's, by the source and the total": {
+			{body: "client_id=shop&grant_type=refresh_token&refresh_token=r", want: 200},
+			{body: "client_id=shop&grant_type=refresh_token&refresh_token=r", want: 200},
+			{body: "client_id=shop&grant_type=refresh_token&refresh_token=r", want: 429},
+			{body: "client_id=shop&grant_type=refresh_token&refresh_token=r", from: "192.0.2.2", want: 200},
+			{body: "client_id=shop&grant_type=refresh_token&refresh_token=r", from: "192.0.2.3", want: 429},
+		},
+		"JSON": {
+			{kind: inJSON, body: `{"client_id":"shop","user":"ada","grant_type":"refresh_token"}`, want: 200},
+			{kind: inJSON, body: `{"client_id":"shop","user":"ada","grant_type":"authorization_code"}`, want: 429},
+			{kind: inJSON + "; charset=utf-8", body: `{"client_id":"shop","user":"x","grant_type":"client_credentials"}`, want: 200},
+			{kind: inJSON, body: `{"client_id":"shop","grant_type":"client_credentials"}`, want: 429},
+		},
+		"the address in JSON": {
+			{kind: inJSON, body: `{"client_id":"shop","address":"192.0.2.9"}`, want: 200},
+			{kind: inJSON, body: `{"client_id":"shop","address":"::ffff:192.0.2.9"}`, want: 200},
+			{kind: inJSON, body: `{"client_id":"shop","address":"192.0.2.9"}`, want: 429},
+			{kind: inJSON, body: `{"client_id":"shop"}`, want: 200},
+		},
+		"no client": {
+			{body: "grant_type=client_credentials", want: 200},
+			{body: "grant_type=client_credentials", want: 200},
+		},
+		"not to be understood": {
+			{basic: "shop", body: "client_id=other", want: 400},
+			{kind: inJSON, body: `{"client_id":"shop"`, want: 400},
+			{kind: inJSON, body: `{"client_id":"shop"}{}`, want: 400},
+			{kind: inJSON, body: `{"client_id":"shop"}]`, want: 400},
+			{kind: inJSON, body: `{"client_id":"shop","client_secret":"s"}`, want: 400},
+			{kind: inJSON, body: `{"user":"ada"}`, want: 400},
+			{kind: inJSON, body: `{"client_id":"shop","user":" total"}`, want: 400},
+			{kind: inJSON, body: `{"client_id":"shop","address":"here"}`, want: 400},
+			{body: "client_id=shop&x=" + strings.Repeat("x", gateway.MaxBody), want: 413},
+			{method: http.MethodPut, body: "client_id=shop", want: 405},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newJudge(t)
+			for i, q := range all {
+				if got := q.send(h); got.Code != q.want {
+					t.Errorf("question %d: status %d, want %d: %s", i+1, got.Code, q.want, got.Body)
+				}
+			}
+		})
+	}
+}
+
+// TestJudgeAnswers: 200 and 429 have the fields of the limits.
+func TestJudgeAnswers(t *testing.T) {
+	h, q, names := newJudge(t), asked{body: "client_id=shop&grant_type=client_credentials"}, ratelimit.Fields()
+	passed := q.send(h)
+	check.Equal(t, "status", passed.Code, 200)
+	check.Equal(t, "fields", len(passed.Header()[names.Limit])+len(passed.Header()[names.Policy]), 2)
+	check.Equal(t, "body", passed.Body.Len(), 0)
+	denied := q.send(h)
+	check.Equal(t, "status", denied.Code, 429)
+	check.Equal(t, "fields", len(denied.Header()[names.Limit])+len(denied.Header()[names.Policy]), 2)
+	check.Equal(t, "Retry-After is set", denied.Header().Get("Retry-After") != "", true)
+	check.Equal(t, "body", strings.Contains(denied.Body.String(), `"error":"temporarily_unavailable"`), true)
+}
+
+// TestJudgeDefects: as at the gateway.
+func TestJudgeDefects(t *testing.T) {
+	for on, want := range map[gateway.OnError]int{gateway.Allow: 200, gateway.Deny: 503} {
+		h := newJudge(t, func(o *gateway.Options) {
+			o.OnError = on
+			o.Judge.Policies = func() *clientcfg.PolicySnapshot { panic("a defect") }
+		})
+		check.Equal(t, string(on), (&asked{body: "client_id=shop"}).send(h).Code, want)
+	}
+}

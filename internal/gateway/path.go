@@ -1,0 +1,59 @@
+package gateway
+
+import (
+	"errors"
+	"fmt"
+	"path"
+	"strings"
+)
+
+// pattern is the path of a token endpoint, by segments, of which * is any one.
+type pattern []string
+
+func patterns(paths []string) (all []pattern, err error) {
+	if len(paths) == 0 {
+		return nil, errors.New("gateway: a token path is needed, such as /oauth2/token")
+	}
+	for _, p := range paths {
+		if !strings.HasPrefix(p, "/") || strings.ContainsAny(p, "?#;") || path.Clean(p) != p {
+			err = errors.Join(err, fmt.Errorf("gateway: token path %q: want a clean path that begins with /, such as /realms/*/protocol/openid-connect/token", p))
+			continue
+		}
+		all = append(all, strings.Split(normal(p), "/"))
+	}
+	return all, err
+}
+
+// match reports whether an upstream may take the path, which is decoded, for that of the pattern. Servers differ in what
+// they make of letter case, of empty and dot segments, and of parameters within segments, so none of these count: a path
+// that an upstream takes for another one is judged for nothing, which costs little.
+func (p pattern) match(path string) bool {
+	for i, want := range p {
+		var segment string
+		segment, path, _ = strings.Cut(normalFrom(i, path), "/")
+		if want != "*" && segment != want || want == "*" && segment == "" {
+			return false
+		}
+	}
+	return path == ""
+}
+
+// normalFrom is normal before the first segment is read; the rest is normal already.
+func normalFrom(segment int, path string) string {
+	if segment > 0 {
+		return path
+	}
+	return normal(path)
+}
+
+// normal returns a path in the form that is compared.
+func normal(p string) string {
+	if strings.ContainsRune(p, ';') {
+		segments := strings.Split(p, "/")
+		for i, s := range segments {
+			segments[i], _, _ = strings.Cut(s, ";")
+		}
+		p = strings.Join(segments, "/")
+	}
+	return strings.ToLower(path.Clean("/" + strings.ReplaceAll(p, `\`, "/")))
+}

@@ -1,0 +1,133 @@
+package gateway
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+
+	"oauth-server/internal/gateway/subject"
+)
+
+// answer is the answer to a token request on its way to the client. One with a token is held back until it is read and
+// the request settled, because that adds fields to its header. All others pass as they come, and so does what of it is
+// too large to be read.
+type answer struct {
+	http.ResponseWriter
+	x      *exchange
+	ctx    context.Context // of the request
+	status int             // 0: none yet
+	held   bool            // the status and the body are not written yet
+	body   bytes.Buffer
+}
+
+// Unwrap is for [http.ResponseController].
+func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
+
+// WriteHeader implements [http.ResponseWriter].
+func (a *answer) WriteHeader(status int) {
+	if a.status != 0 || status < http.StatusOK && status != http.StatusSwitchingProtocols {
+		a.ResponseWriter.WriteHeader(status) // an interim one, or one too many, which is logged there
+		return
+	}
+	a.status, a.x.result.status = status, status
+	if status == http.StatusOK {
+		a.x.result.outcome = Issued
+		a.held = a.x.turn != nil
+	}
+	if a.held && !a.readable() {
+		a.settle(nil)
+	}
+	if !a.held {
+		a.ResponseWriter.WriteHeader(status)
+	}
+}
+
+// readable reports whether a [subject.Reader] can read the body, as far as the header says.
+func (a *answer) readable() bool {
+	size, err := strconv.ParseInt(a.Header().Get("Content-Length"), 10, 64)
+	return (err != nil || size <= subject.MaxAnswer) && a.Header().Get("Content-Encoding") == ""
+}
+
+// Write implements [http.ResponseWriter].
+func (a *answer) Write(b []byte) (int, error) {
+	if a.status == 0 {
+		a.WriteHeader(http.StatusOK)
+	}
+	if a.held && a.body.Len()+len(b) <= subject.MaxAnswer {
+		return a.body.Write(b)
+	}
+	if err := a.release(nil); err != nil {
+		return 0, err
+	}
+	return a.ResponseWriter.Write(b)
+}
+
+// Flush implements [http.Flusher].
+func (a *answer) Flush() { _ = a.FlushError() }
+
+// FlushError is what [http.ResponseController] calls. What is held back stays so.
+func (a *answer) FlushError() error {
+	if a.status == 0 {
+		a.WriteHeader(http.StatusOK)
+	}
+	if a.held {
+		return nil
+	}
+	return http.NewResponseController(a.ResponseWriter).Flush()
+}
+
+// finish ends an answer that is written.
+func (a *answer) finish() {
+	if a.status == 0 {
+		a.WriteHeader(http.StatusOK)
+	}
+	a.x.g.wrote(a.ctx, a.release(a.body.Bytes()))
+}
+
+// release settles a request whose answer is held back, by that body, and writes the answer.
+func (a *answer) release(body []byte) error {
+	if !a.held {
+		return nil
+	}
+	a.settle(body)
+	a.ResponseWriter.WriteHeader(a.status)
+	_, err := a.ResponseWriter.Write(a.body.Bytes())
+	return err
+}
+
+// settle counts the request.
+func (a *answer) settle(body []byte) {
+	a.held = false
+	_ = a.x.g.guarded(a.ctx, func(ctx context.Context) error { // the token is issued, whatever fails here
+		a.x.count(ctx, body)
+		return nil
+	})
+}
+
+// receive is called with the answer of the upstream. One with a token is read as far as it is going to be looked at, so
+// that one that breaks off fails before the client has anything of it.
+func receive(r *http.Response) error {
+	x, judged := r.Request.Context().Value(exchangeKey{}).(*exchange)
+	if !judged {
+		return nil
+	}
+	if _, own := r.Header["X-Request-Id"]; own {
+		x.out.Header().Del("X-Request-Id")
+	}
+	if r.StatusCode != http.StatusOK {
+		return nil
+	}
+	body, err := io.ReadAll(io.LimitReader(r.Body, subject.MaxAnswer+1))
+	if err != nil {
+		return fmt.Errorf("read the answer: %w", err)
+	}
+	rest := r.Body
+	r.Body = struct {
+		io.Reader
+		io.Closer
+	}{io.MultiReader(bytes.NewReader(body), rest), rest}
+	return nil
+}

@@ -1,0 +1,90 @@
+package subject_test
+
+import (
+	"runtime"
+	"testing"
+	"time"
+
+	"oauth-server/internal/gateway/subject"
+)
+
+// full returns a memory with a million tokens, and how much the heap grew by it.
+func full(b *testing.B) (*subject.Memory, float64) {
+	b.Helper()
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	memory := subject.NewMemory(subject.Options{})
+	for key := range uint64(subject.DefaultMaxEntries) {
+		memory.Put(noon, digest(key), "app", uuid(key), time.Time{})
+	}
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+	return memory, float64(after.HeapAlloc) - float64(before.HeapAlloc)
+}
+
+func BenchmarkMemoryPutFull(b *testing.B) {
+	memory, heap := full(b)
+	name, key := uuid(1), uint64(1<<32)
+	b.ReportAllocs()
+	for b.Loop() {
+		key++
+		memory.Put(noon, digest(key), "app", name, time.Time{})
+	}
+	b.ReportMetric(heap/float64(memory.Len()), "heap-bytes/entry")
+	b.ReportMetric(float64(memory.Bytes())/float64(memory.Len()), "bytes/entry")
+}
+
+func BenchmarkMemoryGet(b *testing.B) {
+	memory, _ := full(b)
+	key := uint64(0)
+	b.ReportAllocs()
+	for b.Loop() {
+		key = (key + 7919) % subject.DefaultMaxEntries
+		memory.Get(noon, digest(key), "app")
+	}
+}
+
+// BenchmarkMemoryParallel is a Get, a Put and a Delete: one request.
+func BenchmarkMemoryParallel(b *testing.B) {
+	memory, _ := full(b)
+	name := uuid(1)
+	b.ReportAllocs()
+	b.ResetTimer()
+	b.RunParallel(func(pb *testing.PB) {
+		for key := uint64(0); pb.Next(); key++ {
+			d := digest(key)
+			memory.Get(noon, d, "app")
+			memory.Put(noon, digest(key+1<<40), "app", name, time.Time{})
+			memory.Delete(d)
+		}
+	})
+}
+
+// BenchmarkGCWithFullMemory is a whole garbage collection beside a million tokens.
+func BenchmarkGCWithFullMemory(b *testing.B) {
+	memory, _ := full(b)
+	for b.Loop() {
+		runtime.GC()
+	}
+	runtime.KeepAlive(memory)
+}
+
+func BenchmarkRead(b *testing.B) {
+	reader, err := subject.NewReader("")
+	if err != nil {
+		b.Fatal(err)
+	}
+	for name, answer := range map[string]string{"keycloak": keycloakAnswer(), "hydra": hydraAnswer()} {
+		b.Run(name, func(b *testing.B) {
+			body := []byte(answer)
+			b.SetBytes(int64(len(body)))
+			b.ReportAllocs()
+			for b.Loop() {
+				if reader.Read(body).Subject == "" {
+					b.Fatal("not known")
+				}
+			}
+		})
+	}
+}

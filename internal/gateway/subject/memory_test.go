@@ -1,0 +1,267 @@
+package subject_test
+
+import (
+	"encoding/binary"
+	"encoding/hex"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"oauth-server/internal/check"
+	"oauth-server/internal/gateway/subject"
+)
+
+var noon = time.Date(2026, 11, 24, 12, 0, 0, 0, time.UTC)
+
+// digest returns one that is spread as that of a token, without the cost of a hash.
+func digest(n uint64) (d subject.Digest) {
+	rng := rand.NewPCG(n, 7)
+	binary.LittleEndian.PutUint64(d[:], rng.Uint64())
+	binary.LittleEndian.PutUint64(d[8:], rng.Uint64())
+	return d
+}
+
+// uuid returns a subject of 36 bytes.
+func uuid(n uint64) string {
+	return "6e9a1f02-77c1-4b3e-8a55-" + hex.EncodeToString(binary.BigEndian.AppendUint64(nil, n)[2:])
+}
+
+// remembered is what a model of the memory has of a token.
+type remembered struct {
+	client, subject string
+	expires         time.Time
+	put             int // how many Puts of other tokens there were before; see model.puts
+}
+
+// model is the simplest memory: a map without a bound.
+type model struct {
+	entries map[uint64]remembered
+	puts    int
+}
+
+// check compares an answer of the memory of so many entries with the model. A token may have been
+// forgotten only after as many later Puts.
+func (m *model) check(t *testing.T, now time.Time, key uint64, client, got string, ok bool, limit int) {
+	t.Helper()
+	e, there := m.entries[key]
+	switch want := there && e.client == client && now.Before(e.expires); {
+	case ok && (!want || got != e.subject):
+		t.Fatalf("token %d of %s at %v: got %q, the model has %+v", key, client, now, got, e)
+	case !ok && want && m.puts-e.put < limit:
+		t.Fatalf("token %d was forgotten after %d later ones of %d", key, m.puts-e.put, limit)
+	}
+}
+
+// TestAgainstAMap does the same at random to a memory and to a map: with room for all, and with too
+// little.
+func TestAgainstAMap(t *testing.T) {
+	for _, limit := range []int{1, 7, 100, 5000} {
+		for seed := range uint64(4) {
+			t.Run(fmt.Sprintf("%d entries, seed %d", limit, seed), func(t *testing.T) {
+				walk(t, rand.New(rand.NewPCG(seed, uint64(limit))), limit)
+			})
+		}
+	}
+}
+
+func walk(t *testing.T, rng *rand.Rand, limit int) {
+	t.Helper()
+	memory := subject.NewMemory(subject.Options{MaxEntries: limit, MaxLifetime: time.Hour})
+	m, now := model{entries: map[uint64]remembered{}}, noon
+	for step := range 20_000 {
+		key, client := rng.Uint64N(500), fmt.Sprintf("client-%d", rng.IntN(3))
+		now = now.Add(time.Duration(rng.IntN(3)) * time.Second)
+		switch rng.IntN(8) {
+		case 0, 1, 2:
+			lives := time.Duration(rng.IntN(7200)) * time.Second
+			e := remembered{client, strings.Repeat("ü", 1+rng.IntN(127)), now.Add(min(lives, time.Hour)), m.puts + 1}
+			memory.Put(now, digest(key), client, e.subject, now.Add(lives))
+			if m.puts++; lives == 0 {
+				delete(m.entries, key)
+				break
+			}
+			m.entries[key] = e
+		case 3:
+			memory.Delete(digest(key))
+			delete(m.entries, key)
+		default:
+			got, ok := memory.Get(now, digest(key), client)
+			m.check(t, now, key, client, got, ok, limit)
+		}
+		if step%500 == 0 {
+			check.OK(t, memory.Check())
+		}
+	}
+	check.OK(t, memory.Check())
+	if memory.Len() > limit {
+		t.Errorf("%d entries of %d", memory.Len(), limit)
+	}
+}
+
+// TestTheOldestMakesRoom: exactly, in a memory that is not divided.
+func TestTheOldestMakesRoom(t *testing.T) {
+	memory := subject.NewMemory(subject.Options{MaxEntries: 3})
+	for key := range uint64(3) {
+		memory.Put(noon, digest(key), "app", uuid(key), time.Time{})
+	}
+	memory.Put(noon, digest(0), "app", uuid(0), time.Time{}) // again: now the newest
+	memory.Put(noon, digest(3), "app", uuid(3), time.Time{})
+	for key, want := range []bool{true, false, true, true} {
+		got, ok := memory.Get(noon, digest(uint64(key)), "app")
+		check.Equal(t, fmt.Sprintf("token %d is there", key), ok, want)
+		if ok {
+			check.Equal(t, "its subject", got, uuid(uint64(key)))
+		}
+	}
+}
+
+// TestExpiredPlacesAreUsedAgain: a long-lived token stays although a hundred times as many short-lived
+// ones were put as there is room for.
+func TestExpiredPlacesAreUsedAgain(t *testing.T) {
+	memory := subject.NewMemory(subject.Options{MaxEntries: 1000})
+	memory.Put(noon, digest(0), "app", "long", noon.Add(24*time.Hour))
+	now, size := noon, 0
+	for key := uint64(1); key < 100_000; key++ {
+		if key%100 == 0 {
+			now = now.Add(time.Second)
+		}
+		memory.Put(now, digest(key), "app", uuid(key), now.Add(5*time.Second))
+		if key == 10_000 {
+			size = memory.Bytes()
+		}
+	}
+	got, ok := memory.Get(now, digest(0), "app")
+	check.Equal(t, "the long-lived is there", ok, true)
+	check.Equal(t, "its subject", got, "long")
+	check.Equal(t, "bytes", memory.Bytes(), size)
+	check.OK(t, memory.Check())
+}
+
+// TestLifetimes: to the second, and at most the longest.
+func TestLifetimes(t *testing.T) {
+	for name, c := range map[string]struct {
+		expires time.Time
+		want    time.Duration // 0: it is not remembered
+	}{
+		"as given":  {noon.Add(time.Minute), time.Minute},
+		"not given": {time.Time{}, time.Hour},
+		"too long":  {noon.Add(1000 * time.Hour), time.Hour},
+		"expired":   {noon, 0},
+		"long ago":  {time.Unix(-1, 0), 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			memory := subject.NewMemory(subject.Options{MaxLifetime: time.Hour})
+			memory.Put(noon, digest(1), "app", "before", time.Time{})
+			memory.Put(noon, digest(1), "app", "u", c.expires)
+			_, ok := memory.Get(noon, digest(1), "app")
+			check.Equal(t, "it is there at once", ok, c.want > 0)
+			_, ok = memory.Get(noon.Add(c.want-time.Second), digest(1), "app")
+			check.Equal(t, "it is there a second before", ok, c.want > 0)
+			_, ok = memory.Get(noon.Add(c.want), digest(1), "app")
+			check.Equal(t, "it is there at the end", ok, false)
+			check.Equal(t, "Len", memory.Len(), 0)
+		})
+	}
+}
+
+// TestAnotherClient finds nothing, and takes nothing away.
+func TestAnotherClient(t *testing.T) {
+	memory := subject.NewMemory(subject.Options{})
+	memory.Put(noon, digest(1), "app", "u", time.Time{})
+	got, ok := memory.Get(noon, digest(1), "other")
+	check.Equal(t, "another client's subject", got, "")
+	check.Equal(t, "another client finds it", ok, false)
+	_, ok = memory.Get(noon, digest(1), "app")
+	check.Equal(t, "its own client finds it", ok, true)
+}
+
+// TestWhatIsNotRemembered: the zero digest, and subjects that no answer proves.
+func TestWhatIsNotRemembered(t *testing.T) {
+	memory := subject.NewMemory(subject.Options{})
+	memory.Put(noon, subject.Digest{}, "app", "u", time.Time{})
+	for _, name := range []string{"", " total", " source 192.0.2.1", "a\n", "\xff", strings.Repeat("a", 256)} {
+		memory.Put(noon, digest(1), "app", "u", time.Time{})
+		memory.Put(noon, digest(1), "app", name, time.Time{})
+		_, ok := memory.Get(noon, digest(1), "app")
+		check.Equal(t, fmt.Sprintf("%q is remembered", name), ok, false)
+	}
+	check.Equal(t, "Len", memory.Len(), 0)
+}
+
+// TestConcurrently: what one goroutine puts it finds, whatever the others do; run with -race.
+func TestConcurrently(t *testing.T) {
+	memory := subject.NewMemory(subject.Options{MaxEntries: 100_000})
+	var group sync.WaitGroup
+	for worker := range uint64(8) {
+		group.Go(func() {
+			client := fmt.Sprint("client-", worker)
+			for i := range uint64(2000) {
+				old, key := digest(worker<<32|i), digest(worker<<32|(i+1))
+				memory.Put(noon, key, client, uuid(i), time.Time{})
+				memory.Delete(old)
+				if got, ok := memory.Get(noon, key, client); !ok || got != uuid(i) {
+					t.Errorf("%s: got %q, %v", client, got, ok)
+				}
+				memory.Get(noon, digest((worker+1)%8<<32|i), client)
+			}
+			_ = memory.Len() + memory.Bytes()
+		})
+	}
+	group.Wait()
+	check.OK(t, memory.Check())
+	check.Equal(t, "Len", memory.Len(), 8)
+}
+
+// TestContention: goroutines put, find and delete the same few tokens in a memory that is always full.
+// Whatever is found belongs to the token.
+func TestContention(t *testing.T) {
+	memory := subject.NewMemory(subject.Options{MaxEntries: 50})
+	var group sync.WaitGroup
+	for worker := range uint64(8) {
+		group.Go(func() {
+			rng := rand.New(rand.NewPCG(worker, 1))
+			for range 5000 {
+				key, now := rng.Uint64N(100), noon.Add(time.Duration(rng.IntN(10))*time.Second)
+				want := strings.Repeat(uuid(key), 1+int(key%7))
+				memory.Put(now, digest(key), "app", want, now.Add(5*time.Second))
+				if got, ok := memory.Get(now, digest(key), "app"); ok && got != want {
+					t.Errorf("token %d: %q", key, got)
+				}
+				memory.Delete(digest(rng.Uint64N(100)))
+			}
+		})
+	}
+	group.Wait()
+	check.OK(t, memory.Check())
+}
+
+// TestBytes: with a million tokens, each with its own UUID, by the memory's own count, and no more than
+// the limit however many there are.
+func TestBytes(t *testing.T) {
+	memory := subject.NewMemory(subject.Options{})
+	for key := range uint64(subject.DefaultMaxEntries + 50_000) {
+		memory.Put(noon, digest(key), "app", uuid(key), time.Time{})
+	}
+	n := memory.Len()
+	if n > subject.DefaultMaxEntries || n < subject.DefaultMaxEntries*999/1000 {
+		t.Errorf("%d entries", n)
+	}
+	each := float64(memory.Bytes()) / float64(n)
+	t.Logf("%.1f bytes per entry, %d of them the record", each, subject.EntrySize)
+	if each > 120 || memory.Bytes() > 100<<20 {
+		t.Errorf("%.1f bytes per entry, %d MiB", each, memory.Bytes()>>20)
+	}
+}
+
+// TestAllocations: a Put reuses what there is, and a Get allocates the subject only.
+func TestAllocations(t *testing.T) {
+	memory := subject.NewMemory(subject.Options{MaxEntries: 1000})
+	d, name := digest(1), uuid(1)
+	check.Equal(t, "allocations of a Put", testing.AllocsPerRun(100, func() {
+		memory.Put(noon, d, "app", name, time.Time{})
+	}), 0)
+	check.Equal(t, "allocations of a Get", testing.AllocsPerRun(100, func() { memory.Get(noon, d, "app") }), 1)
+}

@@ -1,0 +1,274 @@
+package subject
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/json"
+)
+
+// maxDepth bounds the nesting of JSON, and with it the stack. Claims are rarely deeper than four.
+const maxDepth = 64
+
+// A span is where a value stands. The zero span is that of none.
+type span struct{ from, to int }
+
+// in returns the raw text of the value, nil if there is none.
+func (p span) in(b []byte) []byte {
+	if p == (span{}) {
+		return nil
+	}
+	return b[p.from:p.to]
+}
+
+// find looks names up in the one JSON object (RFC 8259) that b has to be, and sets values to where theirs
+// stand: spans, as a stored slice would move the buffers of callers to the heap. It reports whether one
+// of the names occurs twice, and whether b is such an object. Nothing is built for other members.
+func find(b []byte, names []string, values []span) (twice, ok bool) {
+	s := scanner{b: b}
+	s.space()
+	if !s.skip('{') {
+		return false, false
+	}
+	s.space()
+	if s.skip('}') {
+		return false, s.ends()
+	}
+	for {
+		name, value, ok := s.member(1)
+		if !ok {
+			return false, false
+		}
+		if i := indexOf(names, name); i >= 0 {
+			twice = twice || values[i] != span{}
+			values[i] = value
+		}
+		if s.space(); s.skip('}') {
+			return twice, s.ends()
+		}
+		if !s.skip(',') {
+			return false, false
+		}
+		s.space()
+	}
+}
+
+// indexOf returns which of the names the raw text of a string is, -1 if none.
+func indexOf(names []string, raw []byte) int {
+	name, _ := text(raw)
+	for i := range names {
+		if string(name) == names[i] {
+			return i
+		}
+	}
+	return -1
+}
+
+// text returns what the raw text of a JSON value says, and whether it is a string. As in encoding/json
+// an escape that is half of a surrogate pair becomes U+FFFD.
+func text(raw []byte) ([]byte, bool) {
+	if len(raw) == 0 || raw[0] != '"' {
+		return nil, false
+	}
+	inner := raw[1 : len(raw)-1]
+	if bytes.IndexByte(inner, '\\') < 0 {
+		return inner, true
+	}
+	var s string
+	// Escapes are rare. The copy is what escapes to the heap, rather than the buffer of every caller.
+	if json.Unmarshal(bytes.Clone(raw), &s) != nil {
+		return nil, false
+	}
+	return []byte(s), true
+}
+
+// absent reports whether there is no value; null is none.
+func absent(raw []byte) bool { return raw == nil || string(raw) == "null" }
+
+// A scanner moves over JSON and checks it.
+type scanner struct {
+	b  []byte
+	at int
+}
+
+// space moves over white space.
+func (s *scanner) space() {
+	for s.at < len(s.b) {
+		switch s.b[s.at] {
+		case ' ', '\t', '\r', '\n':
+			s.at++
+		default:
+			return
+		}
+	}
+}
+
+// skip moves over c, and reports whether it is there.
+func (s *scanner) skip(c byte) bool {
+	if s.at < len(s.b) && s.b[s.at] == c {
+		s.at++
+		return true
+	}
+	return false
+}
+
+// ends reports whether nothing but white space follows.
+func (s *scanner) ends() bool {
+	s.space()
+	return s.at == len(s.b)
+}
+
+// member moves over a name and its value, and returns the raw text of the name.
+func (s *scanner) member(depth int) (name []byte, value span, ok bool) {
+	began := s.at
+	if !s.skip('"') || !s.stringEnd() {
+		return nil, span{}, false
+	}
+	name = s.b[began:s.at]
+	if s.space(); !s.skip(':') {
+		return nil, span{}, false
+	}
+	s.space()
+	began = s.at
+	ok = s.value(depth)
+	return name, span{began, s.at}, ok
+}
+
+// value moves over a value that is inside of so many others.
+func (s *scanner) value(depth int) bool {
+	if s.at == len(s.b) || depth > maxDepth {
+		return false
+	}
+	switch c := s.b[s.at]; c {
+	case '"':
+		s.at++
+		return s.stringEnd()
+	case '{', '[':
+		s.at++
+		return s.content(c, depth+1)
+	case 't':
+		return s.word("true")
+	case 'f':
+		return s.word("false")
+	case 'n':
+		return s.word("null")
+	default:
+		return s.number()
+	}
+}
+
+// content moves over what follows the opening bracket of an object or an array.
+func (s *scanner) content(opened byte, depth int) bool {
+	closes := opened + 2 // true of both kinds in ASCII
+	if s.space(); s.skip(closes) {
+		return true
+	}
+	for {
+		var ok bool
+		if opened == '{' {
+			_, _, ok = s.member(depth)
+		} else {
+			ok = s.value(depth)
+		}
+		if !ok {
+			return false
+		}
+		if s.space(); s.skip(closes) {
+			return true
+		}
+		if !s.skip(',') {
+			return false
+		}
+		s.space()
+	}
+}
+
+func (s *scanner) word(w string) bool {
+	if !bytes.HasPrefix(s.b[s.at:], []byte(w)) {
+		return false
+	}
+	s.at += len(w)
+	return true
+}
+
+// stringEnd moves over what follows the opening quotation mark of a string.
+func (s *scanner) stringEnd() bool {
+	for i := s.at + plain(s.b[s.at:]); i < len(s.b); i++ {
+		switch c := s.b[i]; {
+		case c == '"':
+			s.at = i + 1
+			return true
+		case c < ' ':
+			return false
+		case c == '\\':
+			n := escape(s.b[i:])
+			if n == 0 {
+				return false
+			}
+			i += n - 1
+		}
+	}
+	return false
+}
+
+// plain returns how many bytes at the start of b at least are neither a quotation mark nor a backslash
+// nor a control character, eight at a time: nearly all of an answer is in long tokens.
+func plain(b []byte) int {
+	const each, top = 0x0101010101010101, 0x8080808080808080
+	n := 0
+	for ; n+8 <= len(b); n += 8 {
+		w := binary.LittleEndian.Uint64(b[n:])
+		quote, backslash := w^each*'"', w^each*'\\'
+		// The top bit of a byte of x-each that is not set in x: x was 0, or a lower byte borrowed.
+		if ((quote-each)&^quote|(backslash-each)&^backslash|(w-each*' ')&^w)&top != 0 {
+			break
+		}
+	}
+	return n
+}
+
+// escape returns the length of the escape at the start of b, 0 if it is none.
+func escape(b []byte) int {
+	if len(b) < 2 {
+		return 0
+	}
+	switch b[1] {
+	case '"', '\\', '/', 'b', 'f', 'n', 'r', 't':
+		return 2
+	case 'u':
+		if len(b) >= 6 && isHex(b[2]) && isHex(b[3]) && isHex(b[4]) && isHex(b[5]) {
+			return 6
+		}
+	}
+	return 0
+}
+
+func isHex(c byte) bool { return isDigit(c) || 'a' <= c|0x20 && c|0x20 <= 'f' }
+
+func isDigit(c byte) bool { return '0' <= c && c <= '9' }
+
+// number moves over a number.
+func (s *scanner) number() bool {
+	s.skip('-')
+	if !s.skip('0') && !s.digits() {
+		return false
+	}
+	if s.skip('.') && !s.digits() {
+		return false
+	}
+	if s.skip('e') || s.skip('E') {
+		if !s.skip('+') {
+			s.skip('-')
+		}
+		return s.digits()
+	}
+	return true
+}
+
+// digits moves over digits, and reports whether there is one.
+func (s *scanner) digits() bool {
+	began := s.at
+	for s.at < len(s.b) && isDigit(s.b[s.at]) {
+		s.at++
+	}
+	return s.at > began
+}

@@ -1,0 +1,46 @@
+package subject
+
+// chunk is the number of records that are allocated together. Further ones follow when they are full,
+// so records are never copied. With 256, both kinds of chunk fill a size class of the allocator.
+const chunk = 256
+
+// A slab holds records of a type without pointers, numbered from 1 on. Freed ones are kept by the user
+// of the slab, as a list through the records themselves.
+type slab[T any] struct {
+	chunks []*[chunk]T
+	used   uint32 // numbers that were given out
+}
+
+// at returns a record, until it is given out again.
+func (s *slab[T]) at(num uint32) *T { return &s.chunks[(num-1)/chunk][(num-1)%chunk] }
+
+// extend returns the number of a record that was never used before.
+func (s *slab[T]) extend() uint32 {
+	if int(s.used) == len(s.chunks)*chunk {
+		s.chunks = append(s.chunks, new([chunk]T))
+	}
+	s.used++
+	return s.used
+}
+
+// An entry is a refresh token and whose it is.
+type entry struct {
+	digest  [16]byte     // the first half of the token's SHA-256
+	client  [2]uint32    // hash of the client id
+	expires uint32       // seconds since the epoch
+	chain   uint32       // the next entry of the bucket, or the next free one
+	older   uint32       // the entry that was put before this one; 0: none
+	newer   uint32       // the entry that was put after this one; 0: none
+	rest    uint32       // first block of what inline has no room for; 0: none
+	size    uint8        // of the subject in bytes; 0: the entry is free
+	inline  [inline]byte // the subject, or its beginning
+}
+
+// inline bytes of a subject are in the entry itself: a UUID of 36 characters, and up to a multiple of 4.
+const inline = 39
+
+// A block holds what follows of a longer subject.
+type block struct {
+	next uint32 // the next block of the subject, or the next free one; 0: none
+	data [60]byte
+}

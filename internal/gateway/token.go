@@ -1,0 +1,259 @@
+package gateway
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"oauth-server/internal/accesslog"
+	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/gateway/subject"
+	"oauth-server/internal/gateway/tokenrequest"
+	"oauth-server/internal/grants"
+	"oauth-server/internal/judgement"
+	"oauth-server/internal/ratelimit"
+)
+
+// MaxBody is the longest token request in bytes.
+const MaxBody = 64 << 10
+
+// bodyTimeout is how long a token request may take to come in.
+const bodyTimeout = 15 * time.Second
+
+// exchange is one token request on its way to the upstream and back.
+type exchange struct {
+	g       *Gateway
+	said    tokenrequest.Request
+	user    string // whom it was reserved for; empty: not known, or there is none
+	named   string // whom it is for, as SetUser says
+	from    holder
+	held    bool                   // it is among those under way
+	turn    *judgement.Reservation // nil: it was not judged
+	settled bool
+	result  result
+	out     *observed
+}
+
+type exchangeKey struct{}
+
+// token judges a token request and sends it on.
+func (g *Gateway) token(w http.ResponseWriter, r *http.Request) {
+	x := &exchange{g: g, out: &observed{ResponseWriter: w}, result: result{started: time.Now()}}
+	var proxied bool
+	x.result.remote, proxied = g.o.ClientAddr(r)
+	if !g.inside {
+		r = accesslog.Identify(r, w.Header(), proxied)
+	}
+	defer func() { x.end(r) }()
+	x.pass(x.out, r)
+}
+
+// pass reads, reserves and forwards.
+func (x *exchange) pass(w http.ResponseWriter, r *http.Request) {
+	g := x.g
+	body, err := readBody(w, r)
+	if err == nil {
+		form := body
+		if g.inside && len(body) == 0 { // somebody may have read it before
+			form = []byte(r.PostForm.Encode())
+		}
+		x.said, err = tokenrequest.Read(r.Header, r.URL.RawQuery, form)
+	}
+	if err != nil {
+		x.refuse(w, r, err)
+		return
+	}
+	if err := g.guarded(r.Context(), x.reserve); err != nil {
+		x.limit(w, r, err)
+		return
+	}
+	r = r.WithContext(context.WithValue(r.Context(), exchangeKey{}, x))
+	r.Body, r.ContentLength, r.TransferEncoding = io.NopCloser(bytes.NewReader(body)), int64(len(body)), nil
+	x.result.outcome = Failed // until it has a token
+	a := &answer{ResponseWriter: w, x: x, ctx: r.Context()}
+	g.next.ServeHTTP(a, r)
+	a.finish()
+}
+
+// errTooLarge is the error of a request beyond MaxBody.
+var errTooLarge = errors.New("gateway: the request is too large")
+
+func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+	late := http.NewResponseController(w)
+	_ = late.SetReadDeadline(time.Now().Add(bodyTimeout)) // a connection that has none is one of a test
+	if r.ContentLength > MaxBody {
+		return nil, errTooLarge
+	}
+	body, err := io.ReadAll(io.LimitReader(r.Body, MaxBody+1))
+	switch {
+	case err != nil:
+		return nil, &tokenrequest.Error{Description: "The body of the request did not come in."}
+	case len(body) > MaxBody:
+		return nil, errTooLarge
+	}
+	_ = late.SetReadDeadline(time.Time{})
+	return body, nil
+}
+
+// reserve asks the judge. Its error is *[grants.LimitedError].
+func (x *exchange) reserve(ctx context.Context) error {
+	if x.said.ClientID == "" { // the upstream is going to say so
+		return nil
+	}
+	g, now := x.g, x.g.o.Now()
+	x.from, x.held = g.held.take(now, x.said.ClientID, x.result.remote)
+	if !x.held && g.enforces(x.said.ClientID) {
+		return errUnderWay
+	}
+	r := x.request(now)
+	turn := g.o.Judge.Reserve(ctx, r)
+	x.turn, x.user = &turn, r.Key.Username
+	x.result.user, x.result.decision = x.user, turn.Decision
+	if turn.Rejected() {
+		x.settled = true
+		_, err := grants.Limited(r.Key, &turn.Decision)
+		return err
+	}
+	return nil
+}
+
+// enforces reports whether requests of the client may be denied at all.
+func (g *Gateway) enforces(clientID string) bool {
+	e := g.o.Judge.Policies().For(clientID)
+	return e.Mode == ratelimit.Enforce && !e.Trusted
+}
+
+// request returns what is judged: the best that is known of the request.
+func (x *exchange) request(now time.Time) judgement.Request {
+	r := judgement.Request{
+		Key: ratelimit.Key{ClientID: x.said.ClientID}, Grant: clientcfg.Grant(x.said.Grant), Remote: x.result.remote,
+	}
+	digest, hasUser := x.leads()
+	if !hasUser {
+		return r
+	}
+	user, known := x.g.o.Subjects.Get(now, digest, x.said.ClientID)
+	if !known && x.said.Username != "" {
+		user, known = x.g.o.Subjects.Get(now, x.anyCase(), x.said.ClientID)
+	}
+	if !known {
+		user = strings.TrimLeft(x.said.Username, " ") // a space begins keys of what is no user
+		known = user != ""
+	}
+	r.Key.Username, r.Unknown = user, !known
+	return r
+}
+
+// leads returns under what the user of the request is remembered, zero if under nothing, and whether it has one: every
+// grant may, but for client_credentials.
+func (x *exchange) leads() (digest subject.Digest, hasUser bool) {
+	switch {
+	case x.said.Grant == string(clientcfg.ClientCredentials):
+		return digest, false
+	case x.said.Username != "":
+		return subject.DigestOf("user " + x.said.Username), true // no refresh token has a space
+	}
+	return subject.Digest(x.said.RefreshToken), true
+}
+
+// anyCase returns under what a username is remembered whatever the case of its letters, which many servers ignore: the
+// user would have one more request over the limit for each spelling. A spelling that has led to a user leads there first.
+func (x *exchange) anyCase() subject.Digest {
+	return subject.DigestOf("user in any case " + strings.ToLower(x.said.Username))
+}
+
+// SetUser says whom a token is for, in place of what the answer shows: while the request of that context is answered, by
+// what answers it. It ignores what cannot be the name of a user.
+func SetUser(ctx context.Context, user string) {
+	if x, judged := ctx.Value(exchangeKey{}).(*exchange); judged && subject.Fit(user) {
+		x.named = user
+	}
+}
+
+// count settles a request that got a token, on the user that the answer proves, and remembers who that is. The body is
+// nil if it cannot be read.
+func (x *exchange) count(ctx context.Context, body []byte) {
+	g, now := x.g, x.g.o.Now()
+	claims := g.reader.Read(body)
+	digest, hasUser := x.leads()
+	user := ""
+	if hasUser {
+		user = cmp.Or(x.named, claims.Subject)
+		if user == "" && digest == subject.Digest(x.said.RefreshToken) {
+			user = x.user // of a refresh token that was followed here
+		}
+		if user == "" {
+			g.counts.unknown[claims.Reason].Add(1)
+		}
+	}
+	x.settled = true
+	d, late := g.o.Judge.Settle(ctx, x.turn, user)
+	if late {
+		g.counts.late.Add(1)
+	}
+	x.result.user, x.result.decision, x.result.late = cmp.Or(user, x.user), d, late
+	if user != "" {
+		g.o.Subjects.Put(now, claims.Refresh, x.said.ClientID, user, claims.Expires(now))
+		if x.said.Username != "" {
+			g.o.Subjects.Put(now, digest, x.said.ClientID, user, time.Time{})
+			g.o.Subjects.Put(now, x.anyCase(), x.said.ClientID, user, time.Time{})
+		}
+	}
+	if fields, err := grants.Limited(ratelimit.Key{}, &d); err == nil {
+		x.out.fields = fields
+	}
+}
+
+// end gives back what was reserved, if the request got no token, counts it, and writes its line.
+func (x *exchange) end(r *http.Request) {
+	if x.turn != nil && !x.settled {
+		if x.result.outcome == Issued { // its answer broke off before the client had anything of it
+			x.result.outcome = Failed
+		}
+		_ = x.g.guarded(r.Context(), func(context.Context) error { // it has its answer already
+			x.g.o.Judge.Cancel(x.turn)
+			return nil
+		})
+	}
+	if x.held {
+		x.g.held.release(x.g.o.Now(), x.from, x.result.outcome == Issued, x.refused())
+	}
+	x.g.counts.requests[x.result.outcome].Add(1)
+	if !x.g.inside {
+		x.log(r)
+	}
+	x.g.o.Answered(r.Context(), x.summary())
+}
+
+// refused reports whether the upstream answered that it gives no token.
+func (x *exchange) refused() bool {
+	return x.result.outcome == Failed && x.result.status != 0 && x.result.status < http.StatusInternalServerError
+}
+
+// errNotJudged is the error of a request that the gateway failed to judge.
+var errNotJudged = errors.New("gateway: the request could not be judged")
+
+// guarded calls a part of the judgement. A defect in it, which would end the request, lets it pass, or denies it if
+// OnError says so; the log has it in either case.
+func (g *Gateway) guarded(ctx context.Context, judge func(context.Context) error) (err error) {
+	defer func() {
+		defect := recover()
+		if defect == nil {
+			return
+		}
+		g.o.Logger.LogAttrs(ctx, slog.LevelError, "a request could not be judged: this is a defect of the gateway",
+			slog.String("on_error", string(g.o.OnError)), slog.Any("panic", defect), slog.String("stack", string(debug.Stack())))
+		g.counts.defects.Add(1)
+		if err = nil; g.o.OnError == Deny {
+			err = errNotJudged
+		}
+	}()
+	return judge(ctx)
+}

@@ -1,0 +1,39 @@
+// Package tokenrequest reads who asks for a token: the client, the grant and the user that a request
+// to somebody else's token endpoint names. The gateway judges by what is read here and forwards the
+// request as it came, so whatever the server behind it could read differently is an [*Error].
+//
+// The judged parameters are client_id, client_secret, grant_type, username, refresh_token, code,
+// client_assertion and client_assertion_type.
+//
+//	what                                     read                       refused
+//	client_id                                Basic (RFC 6749 2.3.1),    sources that differ
+//	                                         body, sub of a JWT
+//	Authorization                            Basic; another scheme      several fields, malformed Basic
+//	                                         names no client, but for
+//	                                         azp of the bearer token
+//	                                         of the grant uma-ticket
+//	client_assertion (RFC 7523)              sub, unverified            no type, no JWT with a sub
+//	Content-Type                             form, JSON; utf-8          others, other charsets and parameters
+//	Content-Encoding                         identity                   others
+//	judged parameter                         once, in the body          repeated, in the query
+//	other parameter (RFC 8707, RFC 8693)     ignored, also repeated     repeated in JSON
+//	name that some server takes for a        -                          client.id, client id, client_id[],
+//	judged one                                                          Client_ID, behind ";"
+//	percent-encoding                         valid                      invalid, anywhere
+//	judged value                             text; empty counts as      invalid UTF-8, control characters,
+//	                                         omitted (RFC 6749 3.2)     spaces around it (username excepted)
+//	client_id, grant_type, username          up to 255 bytes            longer
+//	number of parameters                     up to 1000, in JSON 64     more
+//
+// Multipart forms are refused although PHP, servlet containers and Ory's fosite (ParseMultipartForm) read
+// them: OAuth has no use for them, and their parsers differ much. So is text/plain, and a body without a
+// type, which some servers take for JSON and others for a form.
+//
+// The package does no I/O, verifies nothing, and keeps of secrets their SHA-256 only. Names are as
+// sent: the case of letters and the forms of Unicode are left to the caller.
+//
+//	r, err := tokenrequest.Read(req.Header, req.URL.RawQuery, body)
+//	var refused *tokenrequest.Error
+//	if errors.As(err, &refused) { … } // 400, invalid_request, refused.Description
+//	r.ClientID // "s6BhdRkqt3"
+package tokenrequest

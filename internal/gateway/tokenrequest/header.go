@@ -1,0 +1,120 @@
+package tokenrequest
+
+import (
+	"encoding/base64"
+	"mime"
+	"net/http"
+	"strings"
+)
+
+const (
+	formType = "application/x-www-form-urlencoded"
+	jsonType = "application/json"
+)
+
+// maxBasic bounds the credentials of HTTP Basic in bytes, in base64.
+const maxBasic = 8 << 10
+
+// readBody reads the judged parameters of the body, as its header says it is written.
+func (p *params) readBody(header http.Header, body []byte) error {
+	for _, encoding := range header["Content-Encoding"] {
+		if encoding != "" && !strings.EqualFold(encoding, "identity") {
+			return refuse("The body must not be compressed.")
+		}
+	}
+	kind, err := mediaType(header["Content-Type"])
+	switch {
+	case err != nil:
+		return err
+	case kind == formType:
+		return p.readForm(body)
+	case kind == jsonType:
+		return p.readJSON(body)
+	case kind == "" && len(body) == 0:
+		return nil
+	}
+	return refuse("The content type must be " + formType + " or " + jsonType + ".")
+}
+
+// mediaType returns the content type without its parameters, empty if there is none.
+func mediaType(fields []string) (string, error) {
+	switch {
+	case len(fields) == 0:
+		return "", nil
+	case len(fields) > 1:
+		return "", refuse("There is more than one Content-Type.")
+	case fields[0] == "" || fields[0] == formType || fields[0] == jsonType:
+		return fields[0], nil
+	}
+	kind, attributes, err := mime.ParseMediaType(fields[0])
+	if err != nil {
+		return "", refuse("The Content-Type is malformed.")
+	}
+	if kind != formType && kind != jsonType {
+		return "", refuse("The content type must be " + formType + " or " + jsonType + ".")
+	}
+	for attribute, value := range attributes {
+		if attribute != "charset" || !strings.EqualFold(value, "utf-8") && !strings.EqualFold(value, "utf8") {
+			return "", refuse("The Content-Type may have the parameter charset=utf-8, and no other.")
+		}
+	}
+	return kind, nil
+}
+
+// basicClientID returns the client that an Authorization field names, empty if none does: a part of
+// space if it fits. The secret is not looked at, because many clients do not encode it as RFC 6749
+// 2.3.1 asks.
+func basicClientID(header http.Header, space []byte) ([]byte, error) {
+	fields := header["Authorization"]
+	switch {
+	case len(fields) == 0:
+		return nil, nil
+	case len(fields) > 1:
+		return nil, refuse("There is more than one Authorization header.")
+	}
+	encoded, ok := basicCredentials(fields[0])
+	if !ok {
+		return nil, nil
+	}
+	id, ok := decodeBasic(encoded, space)
+	if !ok || len(id) == 0 {
+		return nil, refuse("The Authorization header is not well-formed HTTP Basic.")
+	}
+	return id, checkValue(client, id)
+}
+
+// basicCredentials returns what follows the scheme Basic. Some servers look only at how the field
+// begins, so everything that begins with Basic is of that scheme; [decodeBasic] refuses what then is
+// not well-formed.
+func basicCredentials(field string) (encoded string, ok bool) {
+	const scheme = "Basic"
+	field = strings.TrimLeft(field, " \t")
+	if len(field) < len(scheme) || !strings.EqualFold(field[:len(scheme)], scheme) {
+		return "", false
+	}
+	rest := field[len(scheme):]
+	if !strings.HasPrefix(rest, " ") {
+		return "", true
+	}
+	return rest[1:], true
+}
+
+// decodeBasic reads base64(form(id) ":" form(secret)).
+func decodeBasic(encoded string, space []byte) (id []byte, ok bool) {
+	if len(encoded) > maxBasic {
+		return nil, false
+	}
+	if n := base64.StdEncoding.DecodedLen(len(encoded)); n > len(space) {
+		space = make([]byte, n)
+	}
+	n, err := base64.StdEncoding.Decode(space, []byte(encoded))
+	if err != nil {
+		return nil, false
+	}
+	id, secret := cut(space[:n], ':')
+	if secret == nil || !isEscaped(id) {
+		return nil, false
+	}
+	id, _ = unescaped(id, space[n:n])
+	return id, true
+}

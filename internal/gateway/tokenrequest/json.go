@@ -1,0 +1,117 @@
+package tokenrequest
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+	"unicode/utf8"
+)
+
+// maxFields bounds the fields of a JSON object.
+const maxFields = 64
+
+// readJSON reads a JSON object. No OAuth document defines it for requests, but several servers take it.
+func (p *params) readJSON(body []byte) error {
+	return eachField("The body", body, func(text string, value []byte) error {
+		n, err := findName([]byte(text))
+		if err != nil || n == unjudged {
+			return err
+		}
+		decoded, ok := jsonText(value)
+		if !ok {
+			return refuse("The parameter " + nameTexts[n] + " is not a JSON string.")
+		}
+		return p.set(n, decoded)
+	})
+}
+
+// eachField calls each for every field of a JSON object, with the value as it was sent; what is the object
+// in words. Names that differ in the case of letters only are the same name to encoding/json and to
+// .NET, so two of them are an error.
+func eachField(what string, object []byte, each func(name string, value []byte) error) error {
+	if !utf8.Valid(object) || !json.Valid(object) {
+		return refuse(what + " is not valid JSON.")
+	}
+	rest := skipSpace(object)
+	if rest[0] != '{' {
+		return refuse(what + " is not a JSON object.")
+	}
+	var seen []string
+	for rest = skipSpace(rest[1:]); rest[0] != '}'; {
+		var rawName, value []byte
+		rawName, rest = cutValue(rest)
+		rest = skipSpace(skipSpace(rest)[1:]) // the colon
+		value, rest = cutValue(rest)
+		if rest = skipSpace(rest); rest[0] == ',' {
+			rest = skipSpace(rest[1:])
+		}
+		text, ok := jsonText(rawName)
+		if !ok || len(text) > maxName {
+			return refuse(what + " has a name that is not text, or longer than 255 bytes.")
+		}
+		for _, other := range seen {
+			if strings.EqualFold(other, string(text)) {
+				return refuse(what + " has the same name twice.")
+			}
+		}
+		if len(seen) == maxFields {
+			return refuse(what + " has more than 64 names.")
+		}
+		seen = append(seen, string(text))
+		if err := each(seen[len(seen)-1], value); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// cutValue returns the value that valid JSON begins with, and what follows.
+func cutValue(b []byte) (value, rest []byte) {
+	depth := 0
+	for i := 0; i < len(b); i++ {
+		switch c := b[i]; {
+		case c == '"':
+			i = endOfString(b, i)
+			if depth == 0 {
+				return b[:i+1], b[i+1:]
+			}
+		case c == '{' || c == '[':
+			depth++
+		case depth == 0 && (c <= ' ' || c == ',' || c == '}' || c == ']'): // after a number or a word
+			return b[:i], b[i:]
+		case c == '}' || c == ']':
+			if depth--; depth == 0 {
+				return b[:i+1], b[i+1:]
+			}
+		}
+	}
+	return b, nil
+}
+
+// endOfString returns the index of the quote that closes the one at i.
+func endOfString(b []byte, i int) int {
+	for i++; b[i] != '"'; i++ {
+		if b[i] == '\\' {
+			i++
+		}
+	}
+	return i
+}
+
+// jsonText returns the text of a JSON string. False: it is no string, or an escape in it is half of a
+// surrogate pair, in whose place each server has something else.
+func jsonText(value []byte) (text []byte, ok bool) {
+	if value[0] != '"' {
+		return nil, false
+	}
+	if bytes.IndexByte(value, '\\') < 0 {
+		return value[1 : len(value)-1], true
+	}
+	var s string
+	if err := json.Unmarshal(value, &s); err != nil || strings.ContainsRune(s, utf8.RuneError) {
+		return nil, false
+	}
+	return []byte(s), true
+}
+
+func skipSpace(b []byte) []byte { return bytes.TrimLeft(b, " \t\r\n") }

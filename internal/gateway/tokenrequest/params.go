@@ -1,0 +1,72 @@
+package tokenrequest
+
+import (
+	"bytes"
+	"unicode"
+	"unicode/utf8"
+)
+
+// params are the judged parameters of one body, decoded.
+type params struct {
+	values [names][]byte // parts of the body or of space; empty: omitted
+	given  [names]bool   // also without a value
+	space  []byte        // for values that are not in the body as they are
+}
+
+// set notes a value. One that was given before is an error, also if it had none: servers differ in
+// which of two they take.
+func (p *params) set(n name, value []byte) error {
+	if p.given[n] {
+		return refuse("The parameter " + nameTexts[n] + " is repeated.")
+	}
+	p.given[n] = true
+	p.values[n] = value
+	return nil
+}
+
+// check tests the values. The secret is not looked at.
+func (p *params) check() error {
+	for n, value := range p.values {
+		if len(value) == 0 || name(n) == clientSecret {
+			continue
+		}
+		if err := checkValue(name(n), value); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkValue tests one value. Some servers ignore spaces around what they compare, and fosite reads
+// grant_type as a list.
+func checkValue(n name, value []byte) error {
+	bounded := n == client || n == grantType || n == username
+	switch {
+	case bounded && len(value) > maxName:
+		return refuse("The parameter " + nameTexts[n] + " is longer than 255 bytes.")
+	case !isText(value):
+		return refuse("The parameter " + nameTexts[n] + " is not UTF-8 text, or holds control characters.")
+	case n == grantType && bytes.IndexByte(value, ' ') >= 0, n != username && isPadded(value):
+		return refuse("The parameter " + nameTexts[n] + " holds a space where none may be.")
+	}
+	return nil
+}
+
+// isText reports whether b is UTF-8 without control characters.
+func isText(b []byte) bool {
+	for i, c := range b {
+		if c >= utf8.RuneSelf {
+			return utf8.Valid(b[i:]) && bytes.IndexFunc(b[i:], unicode.IsControl) < 0
+		}
+		if c < ' ' || c == 0x7f {
+			return false
+		}
+	}
+	return true
+}
+
+func isPadded(b []byte) bool {
+	first, _ := utf8.DecodeRune(b)
+	last, _ := utf8.DecodeLastRune(b)
+	return unicode.IsSpace(first) || unicode.IsSpace(last)
+}

@@ -1,0 +1,49 @@
+package httpapi
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+
+	"oauth-server/internal/grants"
+)
+
+// This file answers for a token endpoint that is not ours: that of the server behind the gateway.
+
+// WriteLimited writes the answer to a request over a limit, as the token endpoint of this server does, with that error
+// code. It has no error_uri: the paths of the other server are its own.
+func WriteLimited(w http.ResponseWriter, limited *grants.LimitedError, code grants.ErrorCode) error {
+	a := answerToLimited(limited, code, "")
+	a.setRetry(w.Header())
+	return a.write(w)
+}
+
+// WriteError writes an OAuth error (RFC 6749 5.2) with that status.
+func WriteError(w http.ResponseWriter, status int, code grants.ErrorCode, description string) error {
+	a := answer{status: status, body: oauthError{Code: code, Description: describe(description)}}
+	return a.write(w)
+}
+
+// SetRateLimit adds the RateLimit fields to an answer, unless it has any.
+func SetRateLimit(h http.Header, r grants.RateLimit) {
+	if _, limit := h["Ratelimit"]; limit {
+		return
+	}
+	if _, policy := h["Ratelimit-Policy"]; policy {
+		return
+	}
+	setRateLimit(h, r)
+}
+
+// write writes the status and the body.
+func (a *answer) write(w http.ResponseWriter) error {
+	body, err := json.Marshal(a.body)
+	if err != nil {
+		panic(fmt.Sprintf("httpapi: an error body of strings does not encode: %v", err))
+	}
+	h := w.Header()
+	h["Content-Type"], h["Cache-Control"], h["Pragma"] = headerJSON, headerNoStore, headerNoCache
+	w.WriteHeader(a.status)
+	_, err = w.Write(body)
+	return err
+}

@@ -1,0 +1,163 @@
+package judgement_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"oauth-server/internal/check"
+	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/judgement"
+	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/testworld"
+)
+
+// judge admits one request a minute of each user. It notes the user and the outcome of each decision.
+func judge(t *testing.T) (*judgement.Judge, *[]string) {
+	t.Helper()
+	settings := ratelimit.DefaultSettings()
+	settings.Default.User = []ratelimit.Limit{ratelimit.NewLimit("per-minute", 1, time.Minute)}
+	return judgeBy(t, settings)
+}
+
+func judgeBy(t *testing.T, settings ratelimit.Settings) (*judgement.Judge, *[]string) {
+	t.Helper()
+	policies := testworld.Policies(t, settings, clientcfg.PolicySet{})
+	seen := &[]string{}
+	return judgement.New(judgement.Options{
+		Counters: ratelimit.NewCounters(0),
+		Policies: func() *clientcfg.PolicySnapshot { return policies },
+		Clock:    func() time.Time { return time.Date(2026, 11, 24, 12, 0, 0, 0, time.UTC) },
+		Observe: func(_ context.Context, d judgement.Decided) {
+			*seen = append(*seen, d.Username+" "+d.Decision.Outcome.String())
+		},
+	}), seen
+}
+
+// wantRejected asks for a token.
+func wantRejected(t *testing.T, what string, j *judgement.Judge, r judgement.Request, want bool) {
+	t.Helper()
+	turn := j.Admit(t.Context(), r)
+	check.Equal(t, what, turn.Rejected(), want)
+}
+
+func wantSeen(t *testing.T, seen *[]string, want ...string) {
+	t.Helper()
+	if diff := cmp.Diff(want, *seen, cmpopts.EquateEmpty()); diff != "" {
+		t.Errorf("decisions (-want +got):\n%s", diff)
+	}
+}
+
+// TestGiveBack: a request that got nothing does not count.
+func TestGiveBack(t *testing.T) {
+	j, seen := judge(t)
+	ada := judgement.Request{Key: ratelimit.Key{ClientID: "shop", Username: "ada"}, Grant: clientcfg.RefreshToken}
+	first := j.Admit(t.Context(), ada)
+	j.Admit(t.Context(), ada)
+	j.GiveBack(ada.Key, &first)
+	j.Admit(t.Context(), ada)
+	wantSeen(t, seen, "ada allowed", "ada denied", "ada allowed")
+}
+
+// TestUnprovenNames: what may be a password in the field for the name is passed to nobody, but the name of a user who
+// has counts is.
+func TestUnprovenNames(t *testing.T) {
+	j, seen := judge(t)
+	ada := judgement.Request{Key: ratelimit.Key{ClientID: "shop", Username: "ada"}, Grant: clientcfg.Password, Unproven: true}
+	_, denied := j.Denied(t.Context(), ada)
+	check.Equal(t, "denied", denied, false)
+	j.Admit(t.Context(), ada)
+	_, denied = j.Denied(t.Context(), ada)
+	check.Equal(t, "denied at its limit", denied, true)
+	j.StopWaiting()
+	wantSeen(t, seen, "ada allowed", "ada denied")
+}
+
+// unknown is a request of a user who is not known.
+func unknown() judgement.Request {
+	return judgement.Request{Key: ratelimit.Key{ClientID: "shop"}, Grant: clientcfg.AuthorizationCode, Unknown: true}
+}
+
+// TestSettle: a request counts against whom its token is for.
+func TestSettle(t *testing.T) {
+	ada := judgement.Request{Key: ratelimit.Key{ClientID: "shop", Username: "ada"}, Grant: clientcfg.RefreshToken}
+	t.Run("a user who was not known", func(t *testing.T) {
+		j, seen := judge(t)
+		v := j.Reserve(t.Context(), unknown())
+		_, late := j.Settle(t.Context(), &v, "ada")
+		check.Equal(t, "late", late, false)
+		wantRejected(t, "rejected", j, ada, true)
+		wantSeen(t, seen, "ada allowed", "ada denied")
+	})
+	t.Run("another one than was expected", func(t *testing.T) {
+		j, seen := judge(t)
+		v := j.Reserve(t.Context(), ada)
+		j.Settle(t.Context(), &v, "bob")
+		wantRejected(t, "ada rejected", j, ada, false)
+		bob := ada
+		bob.Key.Username = "bob"
+		wantRejected(t, "bob rejected", j, bob, true)
+		wantSeen(t, seen, "bob allowed", "ada allowed", "bob denied")
+	})
+	t.Run("a user without room", func(t *testing.T) {
+		j, seen := judge(t)
+		j.Admit(t.Context(), ada)
+		v := j.Reserve(t.Context(), unknown())
+		d, late := j.Settle(t.Context(), &v, "ada")
+		check.Equal(t, "late", late, true)
+		check.Equal(t, "rejected", d.Rejected(), false)
+		wantSeen(t, seen, "ada allowed", "ada allowed")
+	})
+}
+
+// TestCancel: what a stranger sends spends nobody's quota, and nobody is told of it.
+func TestCancel(t *testing.T) {
+	ada := judgement.Request{Key: ratelimit.Key{ClientID: "shop", Username: "ada"}, Grant: clientcfg.Password}
+	j, seen := judge(t)
+	for range 10 {
+		v := j.Reserve(t.Context(), ada)
+		check.Equal(t, "rejected", v.Rejected(), false)
+		j.Cancel(&v)
+	}
+	wantSeen(t, seen)
+	v := j.Reserve(t.Context(), ada)
+	second := j.Reserve(t.Context(), ada)
+	check.Equal(t, "rejected while one is under way", second.Rejected(), true)
+	j.Settle(t.Context(), &v, "ada")
+	wantSeen(t, seen, "ada denied", "ada allowed")
+}
+
+// TestReservedTotal: the total counts a request whose user is not known, once.
+func TestReservedTotal(t *testing.T) {
+	settings := ratelimit.DefaultSettings()
+	settings.Default.User = []ratelimit.Limit{ratelimit.NewLimit("user", 1, time.Minute)}
+	settings.Default.Client = settings.Default.User
+	settings.Default.Total = []ratelimit.Limit{ratelimit.NewLimit("total", 2, time.Minute)}
+	j, _ := judgeBy(t, settings)
+	for _, user := range []string{"ada", "bob"} {
+		v := j.Reserve(t.Context(), unknown())
+		check.Equal(t, user+" rejected", v.Rejected(), false)
+		_, late := j.Settle(t.Context(), &v, user)
+		check.Equal(t, user+" late", late, false)
+	}
+	v := j.Reserve(t.Context(), unknown())
+	check.Equal(t, "rejected over the total", v.Rejected(), true)
+}
+
+// TestSettleInDryRun: the counts, and so the predictions, are those of enforcing.
+func TestSettleInDryRun(t *testing.T) {
+	settings := ratelimit.DefaultSettings()
+	settings.Mode = ratelimit.DryRun
+	settings.Default.User = []ratelimit.Limit{ratelimit.NewLimit("user", 1, time.Minute)}
+	settings.Default.Client = settings.Default.User
+	settings.Default.Total = []ratelimit.Limit{ratelimit.NewLimit("total", 2, time.Minute)}
+	j, seen := judgeBy(t, settings)
+	for range 3 {
+		v := j.Reserve(t.Context(), unknown())
+		j.Settle(t.Context(), &v, "ada")
+	}
+	wantSeen(t, seen, "ada allowed", "ada allowed", "ada would_deny")
+}

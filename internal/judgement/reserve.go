@@ -1,0 +1,98 @@
+package judgement
+
+import (
+	"context"
+	"time"
+
+	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/turns"
+)
+
+// Reservation is the turn of a request of which nobody knows yet whether it gets a token, and perhaps whose it is.
+type Reservation struct {
+	turns.Turn
+	request Request
+}
+
+// Reserve is [Judge.Admit] for a request that somebody else is going to prove. One that is not rejected counts until
+// [Judge.Settle] or [Judge.Cancel], of which the caller calls one, once. Observers, and limits that are tried out, see it
+// with Settle, so that what a stranger sends under the name of a client is in nobody's figures.
+func (j *Judge) Reserve(ctx context.Context, r Request) Reservation {
+	r.Unproven = true
+	now, effective := j.Clock(), r.under(j.Policies())
+	v := Reservation{request: r}
+	d, banned := ratelimit.Decision{}, false
+	if !r.Unknown {
+		d, banned = j.banned(now, &r, effective)
+	}
+	if banned {
+		v.Decision = d
+	} else {
+		v.Turn = j.lines.Take(ctx, r.Key, func() *ratelimit.Effective { return r.under(j.Policies()) })
+		j.bannedMeanwhile(&r, &v.Turn)
+	}
+	if v.Rejected() {
+		j.conclude(ctx, now, &v, v.Decision)
+	}
+	return v
+}
+
+// Cancel ends the reservation of a request that got nothing: it does not count.
+func (j *Judge) Cancel(v *Reservation) {
+	if v.Outcome == ratelimit.Allowed || v.Outcome == ratelimit.Delayed {
+		j.GiveBack(v.request.Key, &v.Turn)
+	}
+}
+
+// Settle ends the reservation of a request that got a token for that user, or for one who is not known if username is
+// empty. The request then counts against the user it is of, whomever it was reserved for. It returns the decision that
+// the RateLimit fields are to show. late is set if the user had no room left, which shows only now: the token cannot be
+// taken back, so the request counts for the client over all users, and not for that one.
+func (j *Judge) Settle(ctx context.Context, v *Reservation, username string) (d ratelimit.Decision, late bool) {
+	now, d := j.Clock(), v.Decision
+	proven := v.request
+	proven.Unproven, proven.Unknown = false, false
+	if username != "" {
+		proven.Key.Username = username
+	}
+	if proven.Key != v.request.Key && v.counted() {
+		d, late = j.settleOn(now, v, &proven)
+	}
+	v.request = proven
+	j.conclude(ctx, now, v, d)
+	return d, late
+}
+
+// counted reports whether the reservation is in the counts, or will be at its turn.
+func (v *Reservation) counted() bool {
+	return v.Outcome == ratelimit.Allowed || v.Outcome == ratelimit.Delayed || v.Outcome == ratelimit.WouldDelay
+}
+
+// settleOn has a reservation count against the user it is of.
+func (j *Judge) settleOn(now time.Time, v *Reservation, proven *Request) (d ratelimit.Decision, late bool) {
+	whole := proven.under(j.Policies())
+	rejected := func() bool { return d.Rejected() || d.Outcome == ratelimit.WouldDeny }
+	if v.request.Unknown {
+		d = j.Counters.Take(now, proven.Key, whole.Own(), 1)
+		late = rejected()
+	} else {
+		j.Cancel(v)
+		d = j.Counters.Take(now, proven.Key, whole, 1)
+		if late = rejected(); late {
+			shared := *proven
+			shared.Unknown = true
+			j.Counters.Take(now, shared.Key, shared.under(j.Policies()), 1)
+		}
+	}
+	if late { // it has passed all the same
+		d.Outcome, d.RetryAfter = ratelimit.Allowed, 0
+	}
+	return d, late
+}
+
+// conclude passes the decision on a reservation to the observer.
+func (j *Judge) conclude(ctx context.Context, now time.Time, v *Reservation, d ratelimit.Decision) {
+	j.observe(ctx, now, &v.request, &Decided{
+		Decision: d, Waited: v.Waited, Leased: v.Leased, Tried: j.tryCandidate(ctx, now, j.Policies(), &v.request),
+	})
+}

@@ -1,0 +1,36 @@
+// Package tokenlimit puts rate limits before the token endpoint (RFC 6749 section 3.2) of an OAuth 2.0 authorization
+// server that is written in Go, in its process. Requests are counted per client and user, which a reverse proxy that
+// limits by address or by header cannot do: it does not see whose refresh token it passes on.
+//
+//	limits, err := tokenlimit.New(tokenlimit.Options{
+//		Default: tokenlimit.Policy{
+//			User:   []tokenlimit.Limit{{Requests: 10, Window: time.Minute}},
+//			Client: []tokenlimit.Limit{{Requests: 60, Window: time.Minute}},
+//		},
+//	})
+//	…
+//	mux.Handle("POST /oauth2/token", limits.Handler(tokenEndpoint))
+//
+// What happens to a token request:
+//
+//  1. The client is read from HTTP Basic, from client_id in the body (a form or JSON), or from the sub of a
+//     client_assertion; the user from the username of a password grant, or by the refresh token, if that was issued
+//     through the same Limiter. A request that two servers could read differently, such as one with two client_id, is
+//     answered with 400 invalid_request, and one beyond 64 KiB with 413.
+//  2. One request is reserved. Over the limit, the answer is 429 with Retry-After, RateLimit and RateLimit-Policy
+//     (draft-ietf-httpapi-ratelimit-headers), and the endpoint is not called: no code and no refresh token is used up.
+//  3. The endpoint is called, with the body as it came.
+//  4. If it answers 200 the request counts, and the RateLimit fields are added. It counts against the user whom the
+//     answer names: by [SetUser], or else by the claim of an id_token or of an access token that is a JWT. Any other
+//     answer does not count, so wrong secrets and guessed tokens spend nobody's quota.
+//
+// A request whose user shows only with the answer, such as that of an authorization code, is decided beforehand by
+// [Policy].Total alone. A request that names no client passes.
+//
+// While it is checked, a client is not proven. So of each client 256 requests at once may be under way from one address,
+// and two after five in a row that got no token; what is beyond is answered with 429.
+//
+// Counts are in memory, of a million users and clients at most, and of this process. For counts that several processes
+// share, put the command oauth-server gateway before them. The package starts no goroutine, does no I/O and logs no
+// secret, and a defect in it lets requests pass, which is logged.
+package tokenlimit

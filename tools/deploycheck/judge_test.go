@@ -1,0 +1,104 @@
+package deploycheck
+
+import (
+	"context"
+	"encoding/base64"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"oauth-server/internal/check"
+	"oauth-server/internal/testworld"
+)
+
+// nginxThatAsks runs nginx with the configuration of docs/gateway.md, in which only the addresses are replaced.
+func nginxThatAsks(t *testing.T, judge, idp string) (address string) {
+	t.Helper()
+	_, rest, found := strings.Cut(read(t, "docs/gateway.md"), "```nginx\n")
+	text, _, ended := strings.Cut(rest, "```\n")
+	check.Equal(t, "docs/gateway.md has a configuration of nginx", found && ended, true)
+	address = testworld.FreeAddress(t)
+	for old, by := range map[string]string{"server 127.0.0.1:9096;": "server " + judge + ";", "server 127.0.0.1:8081;": "server " + idp + ";", "listen 8080;": "listen " + address + ";"} {
+		check.Equal(t, old, strings.Count(text, old), 1)
+		text = strings.Replace(text, old, by, 1)
+	}
+	runNginx(t, "events {}\nhttp {\n"+text+"}\n", address)
+	return address
+}
+
+// startJudge runs oauth-server gateway --judge, with two requests an hour for every client.
+func startJudge(t *testing.T) (address string, stop func()) {
+	t.Helper()
+	dir := t.TempDir()
+	address = testworld.FreeAddress(t)
+	file := filepath.Join(dir, "judge.yaml")
+	check.OK(t, os.WriteFile(file, []byte("rate_limit: { default: { client: [ { name: tight, requests: 2, window: 1h } ] } }\n"), 0o600))
+	server := exec.CommandContext(context.WithoutCancel(t.Context()), builtServer(t), "gateway", "--judge", "--listen="+address, "--admin-listen=",
+		"--trusted-proxies=127.0.0.1", "--config="+file, "--data="+filepath.Join(dir, "oauth.db"))
+	log := &lineLog{}
+	server.Stderr = log
+	check.OK(t, server.Start())
+	stop = func() {
+		_ = server.Process.Kill()
+		_ = server.Wait()
+	}
+	t.Cleanup(stop)
+	check.Eventually(t, "the judge listens", func() bool {
+		conn, err := net.Dial("tcp", address)
+		return err == nil && conn.Close() == nil
+	})
+	return address, stop
+}
+
+func basic(id string) http.Header {
+	return http.Header{"Authorization": {"Basic " + base64.StdEncoding.EncodeToString([]byte(id+":secret"))}}
+}
+
+// TestNginxAsksTheJudge is the example of docs/gateway.md.
+func TestNginxAsksTheJudge(t *testing.T) {
+	findNginx(t) // before the server is built
+	var came atomic.Int32
+	idp := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		came.Add(1)
+		body, err := io.ReadAll(r.Body)
+		check.OK(t, err)
+		if string(body) != "grant_type=client_credentials" {
+			t.Errorf("the body at the token endpoint is %q", body)
+		}
+		w.WriteHeader(http.StatusInternalServerError) // which nginx does not take for one of the judge
+	}))
+	t.Cleanup(idp.Close)
+	judge, stop := startJudge(t)
+	to := "http://" + nginxThatAsks(t, judge, idp.Listener.Addr().String()) + "/oauth2/token"
+	client, form := clientAt(t, "127.0.0.1"), url.Values{"grant_type": {"client_credentials"}}
+	for i, want := range []int{500, 500, 429, 429} {
+		status, h := send(t, client, http.MethodPost, to, basic("shop"), form)
+		check.Equal(t, "status", status, want)
+		if want == http.StatusTooManyRequests {
+			check.Equal(t, "RateLimit-Policy", h.Get("RateLimit-Policy"), `"tight";q=2;w=3600`)
+			check.Equal(t, "Retry-After is set", h.Get("Retry-After") != "", true)
+			check.Equal(t, "type", h.Get("Content-Type"), "application/json")
+		}
+		check.Equal(t, "requests at the token endpoint", int(came.Load()), min(i+1, 2))
+	}
+	status, _ := send(t, client, http.MethodPost, to, basic("other"), form)
+	check.Equal(t, "another client", status, 500)
+	status, _ = send(t, client, http.MethodPost, to, http.Header{}, url.Values{"client_id": {"shop"}})
+	check.Equal(t, "without Basic", status, 401)
+	status, _ = send(t, client, http.MethodPost, to, basic("%zz"), form)
+	check.Equal(t, "a client that can be read in two ways", status, 400)
+	status, _ = send(t, client, http.MethodPost, strings.Replace(to, "/oauth2/token", "/judge", 1), basic("shop"), nil)
+	check.Equal(t, "from outside", status, 404)
+	stop()
+	status, _ = send(t, client, http.MethodPost, to, basic("shop"), form)
+	check.Equal(t, "without a judge", status, 500)
+	check.Equal(t, "requests at the token endpoint", int(came.Load()), 4)
+}
