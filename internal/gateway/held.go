@@ -71,9 +71,15 @@ func (h *held) len() (n int) {
 	return n
 }
 
-// release ends a request. Of those that the upstream refused, those in a row are remembered; of others with neither a
-// token nor a refusal, nothing is.
-func (h *held) release(now time.Time, from holder, issued, refused bool) {
+// proven is called when a client from a source has got a token, before it has the answer: its next requests are not doubted.
+func (h *held) proven(from holder) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.failing, from)
+}
+
+// release ends a request. Those in a row that the upstream refused are remembered.
+func (h *held) release(now time.Time, from holder, refused bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, k := range []holder{from, {client: from.client}} {
@@ -81,20 +87,18 @@ func (h *held) release(now time.Time, from holder, issued, refused bool) {
 			delete(h.count, k)
 		}
 	}
-	switch {
-	case issued:
-		delete(h.failing, from)
-	case refused:
-		f, known := h.failing[from]
-		if !known && len(h.failing) >= maxDoubted {
-			for k := range h.failing { // any one
-				delete(h.failing, k)
-				break
-			}
-		}
-		if now.After(f.until) {
-			f.inRow = 0
-		}
-		h.failing[from] = failing{f.inRow + 1, now.Add(doubtedFor)}
+	if !refused {
+		return
 	}
+	f, known := h.failing[from]
+	if !known && len(h.failing) >= maxDoubted {
+		for k := range h.failing { // any one
+			delete(h.failing, k)
+			break
+		}
+	}
+	if now.After(f.until) {
+		f.inRow = 0
+	}
+	h.failing[from] = failing{f.inRow + 1, now.Add(doubtedFor)}
 }

@@ -194,6 +194,7 @@ func (x *exchange) count(ctx context.Context, body []byte) {
 		}
 	}
 	x.settled = true
+	g.held.proven(x.from)
 	d, late := g.o.Judge.Settle(ctx, x.turn, user)
 	if late {
 		g.counts.late.Add(1)
@@ -223,7 +224,7 @@ func (x *exchange) end(r *http.Request) {
 		})
 	}
 	if x.held {
-		x.g.held.release(x.g.o.Now(), x.from, x.result.outcome == Issued, x.refused())
+		x.g.held.release(x.g.o.Now(), x.from, x.refused())
 	}
 	x.g.counts.requests[x.result.outcome].Add(1)
 	if !x.g.inside {
