@@ -44,7 +44,7 @@ func (o *overload) observe(_ context.Context, r *admission.Request, outcome admi
 // refused records a request of which a call was refused before the store, or in dry-run would have been, unless the gate
 // has done so.
 func (o *overload) refused(ctx context.Context, dryRun bool) {
-	if r := admission.Requested(ctx); r != nil && !(dryRun && r.WouldShed) {
+	if r := admission.Requested(ctx); r != nil && (!dryRun || !r.WouldShed) {
 		o.activity.Shed(time.Now(), r.ClientID, dryRun)
 	}
 }
