@@ -4,7 +4,7 @@ func service() Dashboard {
 	return dashboard("oauth-service", "OAuth: Service",
 		"Tokens, errors, latency, the store and the process.",
 		nil,
-		concat(serviceNumbers(), tokenCharts(), latencyCharts(), overloadCharts(), storeCharts(), processCharts())...)
+		concat(serviceNumbers(), tokenCharts(), latencyCharts(), overloadCharts(), gatewayCharts(), storeCharts(), processCharts())...)
 }
 
 func serviceNumbers() []Panel {
@@ -64,7 +64,7 @@ func overloadCharts() []Panel {
 			query(`sum by (class) (rate(oauth_overload_requests_total{$i,outcome="shed"}[$__rate_interval]))`, "{{class}}"),
 			query(`sum by (class) (rate(oauth_overload_requests_total{$i,outcome="would_shed"}[$__rate_interval]))`, "{{class}} would be"),
 			query(`sum(rate(oauth_overload_requests_total{$i,outcome="abandoned"}[$__rate_interval]))`, "callers that hung up")).sized(8, 8),
-		lines("Wait for the processor", "How long work waits, compared with overload.target (10 ms unless set).", "s",
+		lines("Wait for the processor", "How long work waits, compared with overload.target (5 ms unless set).", "s",
 			query(`max by (instance) (oauth_overload_wait_seconds{$i})`, "{{instance}}")).sized(8, 8),
 		lines("Share refused", "Of all requests, because work waits; in dry-run, that would be. Nearly everything: 1 while the most critical requests are refused too, so that the instance is of no use.", "percentunit",
 			query(`max by (instance) (oauth_overload_refused_ratio{$i})`, "{{instance}}"),
@@ -79,6 +79,21 @@ func overloadCharts() []Panel {
 			query(`sum by (instance) (oauth_store_lane_limit{$i})`, "{{instance}} store calls at most")).sized(8, 8),
 		lines("Store calls refused", "What came of calls of requests to the store that were not admitted: shed with 503, in dry-run would_shed, or abandoned by their caller. Usually 0.", "ops",
 			query(`sum by (criticality, outcome) (rate(oauth_store_lane_requests_total{$i,outcome!="admitted"}[$__rate_interval]))`, "{{criticality}} {{outcome}}")).sized(8, 8),
+	}
+}
+
+func gatewayCharts() []Panel {
+	return []Panel{
+		row("Gateway"),
+		lines("Token requests by outcome", "What became of token requests at the gateway before another server. Empty where there is none.", "reqps",
+			query(`sum by (outcome) (rate(oauth_gateway_requests_total{$i}[$__rate_interval]))`, "{{outcome}}")).sized(8, 8),
+		lines("Tokens of nobody", "Tokens that count for no user, because the answer does not show whose they are, by why; and of users over their limit, which the answer showed. Defects: requests that could not be judged.", "reqps",
+			query(`sum by (reason) (rate(oauth_gateway_unknown_users_total{$i}[$__rate_interval]))`, "{{reason}}"),
+			query(`sum(rate(oauth_gateway_late_total{$i}[$__rate_interval]))`, "over their limit"),
+			query(`sum(rate(oauth_gateway_defects_total{$i}[$__rate_interval]))`, "defects")).sized(8, 8),
+		lines("At the upstream", "Token requests that it has not answered, and the refresh tokens and usernames whose user is known.", "short",
+			query(`sum by (instance) (oauth_gateway_under_way{$i})`, "{{instance}} requests"),
+			query(`sum by (instance) (oauth_gateway_subjects{$i})`, "{{instance}} known")).sized(8, 8),
 	}
 }
 
