@@ -192,8 +192,10 @@ func startBehind(t *testing.T, binary string, trusted ...string) *behind {
 	if out, err := user.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	args := []string{"serve", "--listen=" + listen, "--admin-listen=", "--data=" + data, "--log-format=json", "--issuer=https://auth.example.com",
-		"--overload-mode=off", "--passwords-processes=off"} // other tests may have the processors
+	args := []string{
+		"serve", "--listen=" + listen, "--admin-listen=", "--data=" + data, "--log-format=json", "--issuer=https://auth.example.com",
+		"--overload-mode=off", "--passwords-processes=off",
+	} // other tests may have the processors
 	server := exec.CommandContext(context.WithoutCancel(t.Context()), binary, append(args, trusted...)...)
 	b := &behind{log: &lineLog{}}
 	server.Stderr = b.log
