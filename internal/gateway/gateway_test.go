@@ -210,6 +210,15 @@ func TestSpacesBeforeNames(t *testing.T) {
 	w.wantStatus("no name", "grant_type=password&username=+&password=p", 200)
 }
 
+// TestSpacesInClients: such a client shares no key with what the server counts for itself, nor has it limits.
+func TestSpacesInClients(t *testing.T) {
+	w := newWorld(t, 1)
+	w.upstream(issues("", ""))
+	for range 3 {
+		check.Equal(t, "status", w.send(http.MethodPost, tokenPath, "client_id=internal+x&grant_type=client_credentials").status, 200)
+	}
+}
+
 // TestTruncated: an answer that breaks off is one of no token, and the client gets nothing of it.
 func TestTruncated(t *testing.T) {
 	w := newWorld(t, 1)

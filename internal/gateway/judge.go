@@ -65,7 +65,7 @@ func (g *Gateway) answerQuestion(w http.ResponseWriter, r *http.Request) {
 		x.refuse(out, r, err)
 		return
 	}
-	if asked.Key.ClientID != "" { // otherwise the token endpoint is going to say so
+	if limitable(asked.Key.ClientID) {
 		if err := g.guarded(r.Context(), func(ctx context.Context) error { return x.admit(ctx, asked) }); err != nil {
 			x.limit(out, r, err)
 			return
