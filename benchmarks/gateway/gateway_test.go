@@ -72,9 +72,9 @@ func BenchmarkGateway(b *testing.B) {
 			asked, watched := s.start(b)
 			send(b, asked, 32, 0, time.Second) // warm; and what a tight limit admits
 			for b.Loop() {
-				began := processor(b, watched)
+				began := watched.Processor(b)
 				r := send(b, asked, 32, 0, 3*time.Second)
-				used := processor(b, watched) - began
+				used := watched.Processor(b) - began
 				at := send(b, asked, 32, rate, 3*time.Second)
 				if r.Statuses[s.want] != len(r.Took) || at.Statuses[s.want] != len(at.Took) {
 					b.Fatalf("answers by status: %v, %v, want %d", r.Statuses, at.Statuses, s.want)
@@ -103,13 +103,4 @@ func send(tb testing.TB, s *servers.Server, connections int, rate float64, d tim
 		tb.Fatal(err)
 	}
 	return results[0]
-}
-
-func processor(b *testing.B, s *servers.Server) time.Duration {
-	b.Helper()
-	used, err := machine.Threads(s.PID())()
-	if err != nil {
-		b.Fatal(err)
-	}
-	return used
 }

@@ -17,6 +17,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"oauth-server/benchmarks/machine"
 )
@@ -221,6 +222,16 @@ func (s *Server) Request(client, secret, form string) []byte {
 	return fmt.Appendf(nil, "POST /token HTTP/1.1\r\nHost: %s\r\nAuthorization: Basic %s\r\n"+
 		"Content-Type: application/x-www-form-urlencoded\r\nContent-Length: %d\r\n\r\n%s",
 		s.Address, base64.StdEncoding.EncodeToString([]byte(client+":"+secret)), len(form), form)
+}
+
+// Processor returns the processor time that the server has used.
+func (s *Server) Processor(tb testing.TB) time.Duration {
+	tb.Helper()
+	used, err := machine.Threads(s.PID())()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return used
 }
 
 // Allocated returns the number of objects and of bytes that the process has allocated.

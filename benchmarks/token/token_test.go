@@ -156,24 +156,15 @@ func saturateOnce(b *testing.B, s *servers.Server, stream load.Stream) (c cost) 
 	b.Helper()
 	objects, bytes := allocated(b, s)
 	asking, askingBytes := allocated(b, s)
-	began := processor(b, s)
+	began := s.Processor(b)
 	r := send(b, s, stream, 0, time.Second)
-	used := processor(b, s) - began
+	used := s.Processor(b) - began
 	objectsThen, bytesThen := allocated(b, s)
 	n := float64(len(r.Took))
 	return cost{
 		rate: r.Rate, processor: float64(used.Nanoseconds()) / 1000 / n,
 		objects: (objectsThen - asking - (asking - objects)) / n, bytes: (bytesThen - askingBytes - (askingBytes - bytes)) / n,
 	}
-}
-
-func processor(b *testing.B, s *servers.Server) time.Duration {
-	b.Helper()
-	used, err := machine.Threads(s.PID())()
-	if err != nil {
-		b.Fatal(err)
-	}
-	return used
 }
 
 func allocated(b *testing.B, s *servers.Server) (objects, bytes float64) {
