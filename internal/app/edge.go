@@ -52,7 +52,7 @@ func newEdge(f *foundation, l *limiter) (e *edge, err error) {
 	if e.own, err = e.newHandler(e.service, l.file); err != nil {
 		return nil, err
 	}
-	e.http = newHTTPServer(e.drainer.around(f.telemetry.around(e.own)), f.log)
+	e.http = newHTTPServer(e.around(e.own), f.log)
 	if f.isGateway() {
 		if err := e.becomeGateway(l); err != nil {
 			return nil, err
@@ -77,6 +77,11 @@ func newEdge(f *foundation, l *limiter) (e *edge, err error) {
 		e.ops.TLSConfig = f.adminCert.config()
 	}
 	return e, nil
+}
+
+// around is what every request of a client passes before its handler.
+func (e *edge) around(h http.Handler) http.Handler {
+	return e.drainer.around(e.base.telemetry.around(h))
 }
 
 // newService makes the grants: who gets a token.

@@ -31,7 +31,7 @@ func (e *edge) becomeGateway(l *limiter) error {
 	}
 	if set.Judge {
 		h, err := gateway.NewJudge(o)
-		e.http.Handler = e.drainer.around(f.telemetry.around(h))
+		e.http.Handler = e.around(h)
 		return err
 	}
 	return e.passOn(o)
@@ -50,7 +50,7 @@ func (e *edge) passOn(o gateway.Options) (err error) {
 	f.telemetry.WatchGateway(func() metrics.Gateway { return gatewayMetrics(g.Stats()) })
 	e.gateway = g
 	// What passes may be a stream, and take as long as it likes; the gateway bounds the time of a token request itself.
-	e.http.Handler = e.drainer.around(f.telemetry.around(g))
+	e.http.Handler = e.around(g)
 	e.http.ReadTimeout, e.http.WriteTimeout, e.http.ReadHeaderTimeout = 0, 0, 10*time.Second
 	return nil
 }

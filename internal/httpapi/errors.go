@@ -155,11 +155,16 @@ func (s *Server) failJSON(c *call, a answer) {
 		c.Response().Header()["Www-Authenticate"] = headerChallenge
 	}
 	a.setRetry(c.Response().Header())
+	writeJSON(c, a.status, a.encoded())
+}
+
+// encoded is the body in JSON.
+func (a *answer) encoded() []byte {
 	body, err := json.Marshal(a.body)
 	if err != nil {
 		panic(fmt.Sprintf("httpapi: an error body of strings does not encode: %v", err))
 	}
-	writeJSON(c, a.status, body)
+	return body
 }
 
 // setRetry sets Retry-After (RFC 9110 10.2.3), if it is known, and the RateLimit fields.
@@ -194,12 +199,17 @@ func setRateLimit(h http.Header, r grants.RateLimit) {
 
 // writeJSON writes an answer that must not be cached (RFC 6749 5.1).
 func writeJSON(c *call, status int, body []byte) {
-	h := c.Response().Header()
+	beginJSON(c.Response(), status)
+	c.write(body)
+}
+
+// beginJSON writes the status and the header of such an answer.
+func beginJSON(w http.ResponseWriter, status int) {
+	h := w.Header()
 	h["Content-Type"] = headerJSON
 	h["Cache-Control"] = headerNoStore
 	h["Pragma"] = headerNoCache
-	c.Response().WriteHeader(status)
-	c.write(body)
+	w.WriteHeader(status)
 }
 
 func invalidRequest(format string, args ...any) *grants.Error {

@@ -1,8 +1,6 @@
 package httpapi
 
 import (
-	"encoding/json"
-	"fmt"
 	"net/http"
 
 	"oauth-server/internal/grants"
@@ -37,13 +35,7 @@ func SetRateLimit(h http.Header, r grants.RateLimit) {
 
 // write writes the status and the body.
 func (a *answer) write(w http.ResponseWriter) error {
-	body, err := json.Marshal(a.body)
-	if err != nil {
-		panic(fmt.Sprintf("httpapi: an error body of strings does not encode: %v", err))
-	}
-	h := w.Header()
-	h["Content-Type"], h["Cache-Control"], h["Pragma"] = headerJSON, headerNoStore, headerNoCache
-	w.WriteHeader(a.status)
-	_, err = w.Write(body)
+	beginJSON(w, a.status)
+	_, err := w.Write(a.encoded())
 	return err
 }
