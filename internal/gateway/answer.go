@@ -16,7 +16,7 @@ import (
 var errUnderWay = errors.New("gateway: too many requests of the client are under way")
 
 // limit answers a request that the judge has denied.
-func (x *exchange) limit(w http.ResponseWriter, r *http.Request, err error) {
+func (x *tokenCall) limit(w http.ResponseWriter, r *http.Request, err error) {
 	var limited *grants.LimitedError
 	code := x.g.o.LimitedCode()
 	switch {
@@ -33,7 +33,7 @@ func (x *exchange) limit(w http.ResponseWriter, r *http.Request, err error) {
 }
 
 // refuse answers a request that is not sent to the upstream, because that could read it differently.
-func (x *exchange) refuse(w http.ResponseWriter, r *http.Request, err error) {
+func (x *tokenCall) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	var refused *tokenrequest.Error
 	if errors.As(err, &refused) {
 		x.fail(w, r, Refused, http.StatusBadRequest, grants.InvalidRequest, refused.Description)
@@ -44,13 +44,13 @@ func (x *exchange) refuse(w http.ResponseWriter, r *http.Request, err error) {
 }
 
 // fail answers a token request with an error of the gateway.
-func (x *exchange) fail(w http.ResponseWriter, r *http.Request, o Outcome, status int, code grants.ErrorCode, description string) {
+func (x *tokenCall) fail(w http.ResponseWriter, r *http.Request, o Outcome, status int, code grants.ErrorCode, description string) {
 	x.note(o, code)
 	x.g.wrote(r.Context(), httpapi.WriteError(w, status, code, description))
 }
 
 // note notes what the gateway itself has answered.
-func (x *exchange) note(o Outcome, code grants.ErrorCode) {
+func (x *tokenCall) note(o Outcome, code grants.ErrorCode) {
 	x.result.outcome, x.result.code = o, string(code)
 }
 
@@ -61,12 +61,12 @@ func (g *Gateway) unreachable(w http.ResponseWriter, r *http.Request, err error)
 	var slow net.Error
 	switch {
 	case r.Context().Err() != nil:
-		outcome, level = Gone, slog.LevelDebug // nobody reads the answer
+		outcome, level = Gone, slog.LevelDebug // the client does not read the answer
 	case errors.As(err, &slow) && slow.Timeout():
 		status, description = http.StatusGatewayTimeout, "The authorization server takes too long; try again later."
 	}
 	g.o.Logger.LogAttrs(r.Context(), level, "upstream does not answer", slog.String("path", r.URL.Path), slog.Any("error", err))
-	if x, judged := r.Context().Value(exchangeKey{}).(*exchange); judged {
+	if x, judged := r.Context().Value(tokenCallKey{}).(*tokenCall); judged {
 		x.fail(w, r, outcome, status, grants.TemporarilyUnavailable, description)
 		return
 	}

@@ -14,7 +14,7 @@ import (
 )
 
 // metadataPaths are where an upstream says where its token endpoint is (OpenID Connect Discovery 1.0 section 4; RFC 8414
-// section 3). Servers with several issuers have them under a path of each, which nobody knows here.
+// section 3). Servers with several issuers have them under a path of each issuer, which is not configured here.
 var metadataPaths = []string{"/.well-known/openid-configuration", "/.well-known/oauth-authorization-server"}
 
 const (

@@ -9,9 +9,9 @@
 //     upstream, so nothing that it presents is used up;
 //  3. forward, byte for byte, and never twice;
 //  4. settle: a token counts against the user that the answer proves. On any other answer the reservation is given back.
-//     So wrong secrets and guessed tokens spend nobody's quota.
+//     So wrong secrets and guessed tokens use up no quota.
 //
-// What a stranger may hold meanwhile is bounded: so many requests of a client from one source at once, and so many of
+// What a caller that is not proven may hold meanwhile is bounded: so many requests of a client from one source at once, and so many of
 // the client in all.
 //
 // [NewMiddleware] does the same before a token endpoint of this process; package tokenlimit is its public face. [NewJudge]

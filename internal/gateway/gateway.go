@@ -171,7 +171,7 @@ func (g *Gateway) rewrite(p *httputil.ProxyRequest) {
 			}
 		}
 	}
-	if _, judged := p.In.Context().Value(exchangeKey{}).(*exchange); judged {
+	if _, judged := p.In.Context().Value(tokenCallKey{}).(*tokenCall); judged {
 		p.Out.Header.Del("Accept-Encoding") // the answer is read
 	}
 }

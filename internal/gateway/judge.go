@@ -9,9 +9,7 @@ import (
 	"mime"
 	"net/http"
 	"net/netip"
-	"time"
 
-	"oauth-server/internal/accesslog"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/gateway/subject"
 	"oauth-server/internal/gateway/tokenrequest"
@@ -24,8 +22,8 @@ import (
 const JudgePath = "/judge"
 
 // NewJudge returns what other proxies ask before they forward a token request: 200 lets it pass, 429 is the answer to it.
-// It sees no answer of a token endpoint, so a request that may pass counts at once, whatever comes of it. Whoever can ask
-// it can so use up the limits of others; it must not be public. Of the options, those about an upstream and Subjects are
+// It sees no answer of a token endpoint, so a request that may pass counts at once, whatever comes of it. Every caller of
+// it can use up the limits of any client; it must not be public. Of the options, those about an upstream and Subjects are
 // ignored.
 //
 // It is asked by POST or GET, with a question in JSON, as in [question], or with the token request itself: its
@@ -54,28 +52,24 @@ type question struct {
 }
 
 func (g *Gateway) answerQuestion(w http.ResponseWriter, r *http.Request) {
-	out := &observed{ResponseWriter: w}
-	x := &exchange{g: g, out: out, result: result{started: time.Now()}}
-	var proxied bool
-	x.result.remote, proxied = g.o.ClientAddr(r)
-	r = accesslog.Identify(r, w.Header(), proxied)
+	x, r := g.begin(w, r)
 	defer func() { x.log(r) }()
-	asked, err := x.question(out, r)
+	asked, err := x.question(x.out, r)
 	if err != nil {
-		x.refuse(out, r, err)
+		x.refuse(x.out, r, err)
 		return
 	}
 	if limitable(asked.Key.ClientID) {
 		if err := g.guarded(r.Context(), func(ctx context.Context) error { return x.admit(ctx, asked) }); err != nil {
-			x.limit(out, r, err)
+			x.limit(x.out, r, err)
 			return
 		}
 	}
-	out.WriteHeader(http.StatusOK)
+	x.out.WriteHeader(http.StatusOK)
 }
 
 // admit counts the request. Its error is *[grants.LimitedError].
-func (x *exchange) admit(ctx context.Context, asked judgement.Request) error {
+func (x *tokenCall) admit(ctx context.Context, asked judgement.Request) error {
 	turn := x.g.o.Judge.Admit(ctx, asked)
 	fields, err := grants.Limited(asked.Key, &turn.Decision)
 	x.out.fields = fields
@@ -83,7 +77,7 @@ func (x *exchange) admit(ctx context.Context, asked judgement.Request) error {
 }
 
 // question reads what is asked.
-func (x *exchange) question(w http.ResponseWriter, r *http.Request) (judgement.Request, error) {
+func (x *tokenCall) question(w http.ResponseWriter, r *http.Request) (judgement.Request, error) {
 	body, err := readBody(w, r)
 	if err != nil {
 		return judgement.Request{}, err
@@ -102,7 +96,7 @@ func (x *exchange) question(w http.ResponseWriter, r *http.Request) (judgement.R
 	return asked, nil
 }
 
-func (x *exchange) questionInJSON(body []byte) (judgement.Request, error) {
+func (x *tokenCall) questionInJSON(body []byte) (judgement.Request, error) {
 	var q question
 	d := json.NewDecoder(bytes.NewReader(body))
 	d.DisallowUnknownFields()

@@ -16,7 +16,7 @@ import (
 // too large to be read.
 type answer struct {
 	http.ResponseWriter
-	x      *exchange
+	x      *tokenCall
 	ctx    context.Context // of the request
 	status int             // 0: none yet
 	held   bool            // the status and the body are not written yet
@@ -110,7 +110,7 @@ func (a *answer) settle(body []byte) {
 // receive is called with the answer of the upstream. One with a token is read as far as it is going to be looked at, so
 // that one that breaks off fails before the client has anything of it.
 func receive(r *http.Response) error {
-	x, judged := r.Request.Context().Value(exchangeKey{}).(*exchange)
+	x, judged := r.Request.Context().Value(tokenCallKey{}).(*tokenCall)
 	if !judged {
 		return nil
 	}

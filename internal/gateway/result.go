@@ -94,7 +94,7 @@ type Result struct {
 }
 
 // summary returns what became of the request.
-func (x *exchange) summary() Result {
+func (x *tokenCall) summary() Result {
 	return Result{
 		ClientID: x.said.ClientID, Grant: x.said.Grant, Username: x.result.user,
 		Outcome: x.result.outcome, Status: x.out.status, Decision: x.result.decision, Late: x.result.late,
@@ -134,7 +134,7 @@ func (o *observed) Write(b []byte) (int, error) {
 func (o *observed) Unwrap() http.ResponseWriter { return o.ResponseWriter }
 
 // log writes the line of a token request. Its client and its grant are as it says, and may be anybody's.
-func (x *exchange) log(r *http.Request) {
+func (x *tokenCall) log(r *http.Request) {
 	line := accesslog.Line{
 		Status: x.out.status, Bytes: x.out.bytes, Started: x.result.started, Remote: x.result.remote,
 		Grant: x.said.Grant, ClientID: x.said.ClientID, Error: x.result.code,

@@ -27,8 +27,8 @@ const MaxBody = 64 << 10
 // bodyTimeout is how long a token request may take to come in.
 const bodyTimeout = 15 * time.Second
 
-// exchange is one token request on its way to the upstream and back.
-type exchange struct {
+// tokenCall is one token request on its way to the upstream and back.
+type tokenCall struct {
 	g       *Gateway
 	said    tokenrequest.Request
 	user    string // whom it was reserved for; empty: not known, or there is none
@@ -41,27 +41,33 @@ type exchange struct {
 	out     *observed
 }
 
-type exchangeKey struct{}
+type tokenCallKey struct{}
 
 // token judges a token request and sends it on.
 func (g *Gateway) token(w http.ResponseWriter, r *http.Request) {
-	x := &exchange{g: g, out: &observed{ResponseWriter: w}, result: result{started: time.Now()}}
+	x, r := g.begin(w, r)
+	defer func() { x.end(r) }()
+	x.pass(x.out, r)
+}
+
+// begin returns a new tokenCall, and the request with an id for the log.
+func (g *Gateway) begin(w http.ResponseWriter, r *http.Request) (*tokenCall, *http.Request) {
+	x := &tokenCall{g: g, out: &observed{ResponseWriter: w}, result: result{started: time.Now()}}
 	var proxied bool
 	x.result.remote, proxied = g.o.ClientAddr(r)
 	if !g.inside {
 		r = accesslog.Identify(r, w.Header(), proxied)
 	}
-	defer func() { x.end(r) }()
-	x.pass(x.out, r)
+	return x, r
 }
 
 // pass reads, reserves and forwards.
-func (x *exchange) pass(w http.ResponseWriter, r *http.Request) {
+func (x *tokenCall) pass(w http.ResponseWriter, r *http.Request) {
 	g := x.g
 	body, err := readBody(w, r)
 	if err == nil {
 		form := body
-		if g.inside && len(body) == 0 { // somebody may have read it before
+		if g.inside && len(body) == 0 { // an earlier handler may have parsed it
 			form = []byte(r.PostForm.Encode())
 		}
 		x.said, err = tokenrequest.Read(r.Header, r.URL.RawQuery, form)
@@ -74,7 +80,7 @@ func (x *exchange) pass(w http.ResponseWriter, r *http.Request) {
 		x.limit(w, r, err)
 		return
 	}
-	r = r.WithContext(context.WithValue(r.Context(), exchangeKey{}, x))
+	r = r.WithContext(context.WithValue(r.Context(), tokenCallKey{}, x))
 	r.Body, r.ContentLength, r.TransferEncoding = io.NopCloser(bytes.NewReader(body)), int64(len(body)), nil
 	x.result.outcome = Failed // until it has a token
 	a := &answer{ResponseWriter: w, x: x, ctx: r.Context()}
@@ -103,7 +109,7 @@ func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 }
 
 // reserve asks the judge. Its error is *[grants.LimitedError].
-func (x *exchange) reserve(ctx context.Context) error {
+func (x *tokenCall) reserve(ctx context.Context) error {
 	if !limitable(x.said.ClientID) {
 		return nil
 	}
@@ -136,7 +142,7 @@ func (g *Gateway) enforces(clientID string) bool {
 }
 
 // request returns what is judged: the best that is known of the request.
-func (x *exchange) request(now time.Time) judgement.Request {
+func (x *tokenCall) request(now time.Time) judgement.Request {
 	r := judgement.Request{
 		Key: ratelimit.Key{ClientID: x.said.ClientID}, Grant: clientcfg.Grant(x.said.Grant), Remote: x.result.remote,
 	}
@@ -158,7 +164,7 @@ func (x *exchange) request(now time.Time) judgement.Request {
 
 // leads returns under what the user of the request is remembered, zero if under nothing, and whether it has one: every
 // grant may, but for client_credentials.
-func (x *exchange) leads() (digest subject.Digest, hasUser bool) {
+func (x *tokenCall) leads() (digest subject.Digest, hasUser bool) {
 	switch {
 	case x.said.Grant == string(clientcfg.ClientCredentials):
 		return digest, false
@@ -170,21 +176,21 @@ func (x *exchange) leads() (digest subject.Digest, hasUser bool) {
 
 // anyCase returns under what a username is remembered whatever the case of its letters, which many servers ignore: the
 // user would have one more request over the limit for each spelling. A spelling that has led to a user leads there first.
-func (x *exchange) anyCase() subject.Digest {
+func (x *tokenCall) anyCase() subject.Digest {
 	return subject.DigestOf("user in any case " + strings.ToLower(x.said.Username))
 }
 
 // SetUser says whom a token is for, in place of what the answer shows: while the request of that context is answered, by
 // what answers it. It ignores what cannot be the name of a user.
 func SetUser(ctx context.Context, user string) {
-	if x, judged := ctx.Value(exchangeKey{}).(*exchange); judged && subject.Fit(user) {
+	if x, judged := ctx.Value(tokenCallKey{}).(*tokenCall); judged && subject.Fit(user) {
 		x.named = user
 	}
 }
 
 // count settles a request that got a token, on the user that the answer proves, and remembers who that is. The body is
 // nil if it cannot be read.
-func (x *exchange) count(ctx context.Context, body []byte) {
+func (x *tokenCall) count(ctx context.Context, body []byte) {
 	g, now := x.g, x.g.o.Now()
 	claims := g.reader.Read(body)
 	digest, hasUser := x.leads()
@@ -218,7 +224,7 @@ func (x *exchange) count(ctx context.Context, body []byte) {
 }
 
 // end gives back what was reserved, if the request got no token, counts it, and writes its line.
-func (x *exchange) end(r *http.Request) {
+func (x *tokenCall) end(r *http.Request) {
 	if x.turn != nil && !x.settled {
 		if x.result.outcome == Issued { // its answer broke off before the client had anything of it
 			x.result.outcome = Failed
@@ -239,7 +245,7 @@ func (x *exchange) end(r *http.Request) {
 }
 
 // refused reports whether the upstream answered that it gives no token.
-func (x *exchange) refused() bool {
+func (x *tokenCall) refused() bool {
 	return x.result.outcome == Failed && x.result.status != 0 && x.result.status < http.StatusInternalServerError
 }
 
