@@ -22,7 +22,7 @@
 //  3. The endpoint is called, with the body as it came.
 //  4. If it answers 200 the request counts, and the RateLimit fields are added. It counts against the user whom the
 //     answer names: by [SetUser], or else by the claim of an id_token or of an access token that is a JWT. Any other
-//     answer does not count, so wrong secrets and guessed tokens spend nobody's quota.
+//     answer does not count, so wrong secrets and guessed tokens use up no quota.
 //
 // A request whose user shows only with the answer, such as that of an authorization code, is decided beforehand by
 // [Policy].Total alone. A request that names no client passes.

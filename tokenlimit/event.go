@@ -23,7 +23,7 @@ type Event struct {
 	// ClientID and GrantType are as the request says. Only a token proves them.
 	ClientID, GrantType string
 	// User is whom the request counts against, or would have. It is empty if that is not known, and for
-	// client_credentials. Only a token proves it: before, it may be what somebody typed into the field for it.
+	// client_credentials. Only a token proves it: before, it may be any text that was typed into its field.
 	User    string
 	Outcome Outcome
 	// Status is that of the answer, 0 if there was none.

@@ -95,7 +95,7 @@ func limits(prefix string, given []Limit) (all []ratelimit.Limit) {
 	for _, l := range given {
 		name := cmp.Or(l.Name, prefix+ratelimit.FormatWindow(l.Window))
 		limit := ratelimit.NewLimit(name, l.Requests, l.Window)
-		limit.OnOutage = ratelimit.Memory // nobody else counts
+		limit.OnOutage = ratelimit.Memory // counts are not shared
 		all = append(all, limit)
 	}
 	return all

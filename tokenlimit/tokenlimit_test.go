@@ -259,7 +259,7 @@ func TestLargeAnswersAreStreamed(t *testing.T) {
 	w.want(credentials, 429)
 }
 
-// TestParsedFormsAreJudged: somebody before the limits has read the body.
+// TestParsedFormsAreJudged: a handler before the limits has parsed the body.
 func TestParsedFormsAreJudged(t *testing.T) {
 	w := newWorld(t, tokenlimit.Options{Default: tokenlimit.Policy{Client: perHour(1)}})
 	h := w.limits.Handler(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
@@ -274,7 +274,7 @@ func TestParsedFormsAreJudged(t *testing.T) {
 	}
 }
 
-// TestAddresses: who guesses at one address keeps nobody from another.
+// TestAddresses: failed guesses from one address do not limit another address.
 func TestAddresses(t *testing.T) {
 	w := newWorld(t, tokenlimit.Options{ClientAddr: func(r *http.Request) netip.Addr {
 		return netip.MustParseAddr(r.Header.Get("X-Real-Ip"))

@@ -34,7 +34,7 @@ func tokenUpstream(t *testing.T) string {
 	return s.URL
 }
 
-// TestGateway: limits of clients that nobody has registered, by the configuration and by operators; everything else as
+// TestGateway: limits of clients that are not registered, set in the configuration and by operators; everything else as
 // it is; and a clean stop.
 func TestGateway(t *testing.T) {
 	data, file := storeFile(t), filepath.Join(t.TempDir(), "gateway.yaml")

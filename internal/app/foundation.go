@@ -60,7 +60,7 @@ func newFoundation(ctx context.Context, cfg *config.Config, opts Options, undo *
 	}
 	f.issuer = IssuerFor(cfg, f.listener.Addr())
 	if f.isGateway() && cfg.Issuer == "" {
-		if f.issuer = f.adminURL(); f.issuer == "" { // nobody can ask it for tokens
+		if f.issuer = f.adminURL(); f.issuer == "" { // without an admin address no operator needs tokens
 			f.issuer = "http://127.0.0.1"
 		}
 	}

@@ -24,7 +24,7 @@ type Gateway struct {
 	MaxSubjects int `json:"max_subjects"`
 	// Judge has this server answer the questions of another proxy, in place of being one: there is no Upstream then.
 	Judge bool `json:"judge,omitempty"`
-	// InsecureJudge allows questions from other machines. Whoever can ask can use up the limits of others.
+	// InsecureJudge allows questions from other machines. Every caller of /judge can use up the limits of any client.
 	InsecureJudge bool `json:"insecure_judge,omitempty"`
 }
 

@@ -56,7 +56,7 @@ type Options struct {
 	Counters *ratelimit.Counters
 	Policies func() *clientcfg.PolicySnapshot // the current ones, without I/O
 	Clock    func() time.Time                 // of all counts; see oauth-server/internal/clock
-	Bans     *bans.Bans                       // nil: nobody is banned, whatever the policies say
+	Bans     *bans.Bans                       // nil: bans of policies have no effect
 	// Observe is called with every decision, before the answer is made, with the context of the request. It must not
 	// block. Nil disables it.
 	Observe func(context.Context, Decided)

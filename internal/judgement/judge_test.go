@@ -62,8 +62,8 @@ func TestGiveBack(t *testing.T) {
 	wantSeen(t, seen, "ada allowed", "ada denied", "ada allowed")
 }
 
-// TestUnprovenNames: what may be a password in the field for the name is passed to nobody, but the name of a user who
-// has counts is.
+// TestUnprovenNames: a name that may be a password in the wrong field is not passed to the observer; the name of a user with
+// counts is.
 func TestUnprovenNames(t *testing.T) {
 	j, seen := judge(t)
 	ada := judgement.Request{Key: ratelimit.Key{ClientID: "shop", Username: "ada"}, Grant: clientcfg.Password, Unproven: true}
@@ -113,7 +113,7 @@ func TestSettle(t *testing.T) {
 	})
 }
 
-// TestCancel: what a stranger sends spends nobody's quota, and nobody is told of it.
+// TestCancel: a cancelled reservation uses up no quota and is not observed.
 func TestCancel(t *testing.T) {
 	ada := judgement.Request{Key: ratelimit.Key{ClientID: "shop", Username: "ada"}, Grant: clientcfg.Password}
 	j, seen := judge(t)

@@ -8,15 +8,15 @@ import (
 	"oauth-server/internal/turns"
 )
 
-// Reservation is the turn of a request of which nobody knows yet whether it gets a token, and perhaps whose it is.
+// Reservation is the turn of a request before it is known whether it gets a token, and for which user.
 type Reservation struct {
 	turns.Turn
 	request Request
 }
 
-// Reserve is [Judge.Admit] for a request that somebody else is going to prove. One that is not rejected counts until
+// Reserve is [Judge.Admit] for a request whose client and user are proven later, by the answer of another server. One that is not rejected counts until
 // [Judge.Settle] or [Judge.Cancel], of which the caller calls one, once. Observers, and limits that are tried out, see it
-// with Settle, so that what a stranger sends under the name of a client is in nobody's figures.
+// with Settle, so that requests without valid credentials are in no figures.
 func (j *Judge) Reserve(ctx context.Context, r Request) Reservation {
 	r.Unproven = true
 	now, effective := j.Clock(), r.under(j.Policies())

@@ -1,5 +1,5 @@
 // Package tokenrequest reads who asks for a token: the client, the grant and the user that a request
-// to somebody else's token endpoint names. The gateway judges by what is read here and forwards the
+// to the token endpoint of another server names. The gateway judges by what is read here and forwards the
 // request as it came, so whatever the server behind it could read differently is an [*Error].
 //
 // The judged parameters are client_id, client_secret, grant_type, username, refresh_token, code,
