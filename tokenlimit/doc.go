@@ -28,7 +28,8 @@
 // [Policy].Total alone. A request that names no client passes.
 //
 // While it is checked, a client is not proven. So of each client 256 requests at once may be under way from one address,
-// and two after five in a row that got no token; what is beyond is answered with 429.
+// and two after five in a row that got no token, until one gets a token or for ten minutes; what is beyond is answered
+// with 429.
 //
 // Counts are in memory, of a million users and clients at most, and of this process. For counts that several processes
 // share, put the command oauth-server gateway before them. The package starts no goroutine, does no I/O and logs no

@@ -60,7 +60,7 @@ const rateOver = 10*time.Second + scrapeEvery
 // variables are the values of the dashboards' variables.
 var variables = func() dashboards.Variables {
 	v := dashboards.Everything
-	v.Job, v.Over, v.RateInterval = limitedJob, milliseconds(rateOver), milliseconds(rateOver)
+	v.Job, v.Over, v.RateInterval = limitedJob+"|"+gatewayJob, milliseconds(rateOver), milliseconds(rateOver)
 	return v
 }()
 

@@ -34,11 +34,12 @@ var errNoPrometheus = errors.New("prometheus is not installed (Debian: apt-get i
 const scrapeEvery = 250 * time.Millisecond
 
 // demo is a running demonstration: servers that limit, and one that does not, for comparison. Both
-// get the same traffic.
+// get the same traffic. A gateway before the one that does not limit gets little traffic of its own.
 type demo struct {
 	prometheus *prometheus
 	limited    *group
 	unlimited  *group
+	gateway    *group
 	binary     string
 	processes  []*process.Process
 	scale      float64
@@ -59,12 +60,15 @@ func start(ctx context.Context, o options) (_ *demo, err error) {
 	if err := process.Execute(ctx, o.root, "go", "build", "-o", d.binary, "./cmd/oauth-server"); err != nil {
 		return nil, err
 	}
-	d.limited = &group{job: limitedJob, database: o.database}
-	d.unlimited = &group{job: unlimitedJob, database: o.comparison}
+	d.limited = &group{job: limitedJob, database: o.database, clients: traffic.DemoClients()}
+	d.unlimited = &group{job: unlimitedJob, database: o.comparison, clients: append(traffic.DemoClients(), behindGateway())}
 	if err := d.startGroup(ctx, o, d.limited, o.servers); err != nil {
 		return nil, err
 	}
 	if err := d.startGroup(ctx, o, d.unlimited, 1, "--rate-limit-instance-mode=dry_run"); err != nil {
+		return nil, err
+	}
+	if err := d.startGateway(ctx, o); err != nil {
 		return nil, err
 	}
 	return d, d.startPrometheus(ctx, o)
@@ -77,6 +81,8 @@ scrape_configs:
     static_configs: [ { targets: [%[4]s] } ]
   - job_name: %[5]s
     static_configs: [ { targets: [%[6]s] } ]
+  - job_name: %[7]s
+    static_configs: [ { targets: [%[8]s] } ]
 `
 
 func (d *demo) startPrometheus(ctx context.Context, o options) error {
@@ -86,7 +92,7 @@ func (d *demo) startPrometheus(ctx context.Context, o options) error {
 	}
 	file := filepath.Join(o.dir, "prometheus.yml")
 	text := fmt.Sprintf(prometheusConfig, scrapeEvery, rules,
-		d.limited.job, quoted(d.limited.admins), d.unlimited.job, quoted(d.unlimited.admins))
+		d.limited.job, quoted(d.limited.admins), d.unlimited.job, quoted(d.unlimited.admins), d.gateway.job, quoted(d.gateway.admins))
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		return err
 	}
@@ -106,15 +112,18 @@ func (d *demo) startPrometheus(ctx context.Context, o options) error {
 
 func quoted(addresses []string) string { return `"` + strings.Join(addresses, `", "`) + `"` }
 
-// load sends the demo traffic until ctx ends, the same to both groups, and returns what the servers
-// that limit answered.
+// load sends the demo traffic until ctx ends, the same to both groups, and a little to the gateway. It returns what
+// the servers that limit answered.
 func (d *demo) load(ctx context.Context, progress func(time.Duration, traffic.Summary)) traffic.Summary {
 	o := traffic.Options{Clients: traffic.DemoClients(), Scale: d.scale, Seed: uint64(time.Now().UnixNano())}
-	var comparison sync.WaitGroup
-	defer comparison.Wait()
+	var others sync.WaitGroup
+	defer others.Wait()
 	same := o
 	same.Targets, same.Credentials = d.unlimited.targets, d.unlimited.credentials
-	comparison.Go(func() { traffic.Run(ctx, same) })
+	others.Go(func() { traffic.Run(ctx, same) })
+	through := o
+	through.Clients, through.Targets, through.Credentials = d.gateway.clients, d.gateway.targets, d.unlimited.credentials
+	others.Go(func() { traffic.Run(ctx, through) })
 	o.Targets, o.Credentials, o.Progress = d.limited.targets, d.limited.credentials, progress
 	return traffic.Run(ctx, o)
 }

@@ -42,14 +42,15 @@ func TestDashboardsAndRulesUnderLoad(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	native := startEngine(t, d.limited.admins, func(global, job map[string]any) {
+	scraped := slices.Concat(d.limited.admins, d.gateway.admins)
+	native := startEngine(t, scraped, func(global, job map[string]any) {
 		global["scrape_native_histograms"] = true
 		delete(job, "always_scrape_classic_histograms")
 	})
 	watchers := map[string]querier{
 		"as installed": d.prometheus,
-		"3":            startEngine(t, d.limited.admins, func(_, _ map[string]any) {}),
-		"3 with native histograms": startEngine(t, d.limited.admins, func(global, _ map[string]any) {
+		"3":            startEngine(t, scraped, func(_, _ map[string]any) {}),
+		"3 with native histograms": startEngine(t, scraped, func(global, _ map[string]any) {
 			global["scrape_native_histograms"] = true
 		}),
 	}

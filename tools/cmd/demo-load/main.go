@@ -1,8 +1,8 @@
 // Command demo-load runs the demonstration without Docker: it starts servers on
-// one MongoDB, one that denies nothing for comparison, and a Prometheus that
-// scrapes them, sends the traffic of tools/traffic for a while, draws charts from
-// what Prometheus recorded, and lists the dashboard panels without data. `make
-// demo-load` runs it:
+// one MongoDB, one that denies nothing for comparison, a gateway before that one, and
+// a Prometheus that scrapes them, sends the traffic of tools/traffic for a while, draws
+// charts from what Prometheus recorded, and lists the dashboard panels without data.
+// `make demo-load` runs it:
 //
 //	go -C tools run ./cmd/demo-load [-for 90s] [-pictures DIRECTORY]
 //
@@ -70,7 +70,7 @@ func run(ctx context.Context, length time.Duration, servers int, pictures string
 		return err
 	}
 	defer func() { err = errors.Join(err, d.stop()) }()
-	fmt.Printf("%d servers, and one that denies nothing, run for %v; Prometheus is at %s\n", servers, length, d.prometheus.url)
+	fmt.Printf("%d servers, one that denies nothing and a gateway run for %v; Prometheus is at %s\n", servers, length, d.prometheus.url)
 	began := time.Now()
 	loadCtx, cancel := context.WithTimeout(ctx, length)
 	defer cancel()
