@@ -188,7 +188,7 @@ var (
 var (
 	gAgeInfo = Info{
 		"oauth_sync_g_age_seconds", Gauge, nil,
-		"Age of the oldest g among the active keys: how long ago the database was last asked.",
+		"Longest time, recently, for which requests of a key were decided on the same g: since the database was last asked, or since the first request after a pause.",
 	}
 	lateInfo = Info{
 		"oauth_sync_late_seconds", Gauge, nil,

@@ -38,7 +38,8 @@ func grid(p ratelimit.Plan) time.Duration {
 
 // schedule adds a plan to its queue, to be due not before the delay has passed.
 func (s *Syncer) schedule(p ratelimit.Plan, delay time.Duration) {
-	due := s.elapsed() + max(s.jitter(p.In), delay)
+	now := s.elapsed()
+	due := now + max(s.jitter(p.In), delay)
 	if g := grid(p); g > 0 {
 		due = (due + g - 1) / g * g
 	}
@@ -47,7 +48,7 @@ func (s *Syncer) schedule(p ratelimit.Plan, delay time.Duration) {
 	if p.Lease {
 		q = s.leases
 	}
-	q.add(entry{due: due, ticket: p.Ticket})
+	q.add(entry{due: due, planned: now, ticket: p.Ticket})
 }
 
 // roundTrip is an exchange under way.
@@ -74,7 +75,8 @@ func (s *Syncer) begin(entries []entry) (x, leases *roundTrip) {
 			s.health.ticketStale(it.ticket)
 			continue
 		}
-		s.stats.age.note(x.began, task.Age)
+		// Of a key that had no requests for a while nothing was decided until its exchange was planned.
+		s.stats.age.note(x.began, min(task.Age, x.began-it.planned))
 		if task.Lease {
 			leases.tasks = append(leases.tasks, task)
 		} else {

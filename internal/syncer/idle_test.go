@@ -70,6 +70,23 @@ func TestFailuresOfThePast(t *testing.T) {
 	}
 }
 
+// TestAgeOfIdleKeys: a key that comes back after a pause has old counts, but nothing was decided on them.
+func TestAgeOfIdleKeys(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := alone(t, &wrapped{}, nil)
+		policy := policyOf(t, perDay)
+		for range 3 {
+			m.take(keyOf(0), policy, 1)
+			pass(10 * time.Minute)
+			m.take(keyOf(0), policy, 1)
+			pass(15 * time.Second)
+			if age := m.syncer.Stats().Age; age < 5*time.Second || age > 12*time.Second {
+				t.Errorf("10 minutes without a request, then one: the age is %v, not that of counts that are written lazily", age)
+			}
+		}
+	})
+}
+
 // TestIdleOutage: an instance without requests notices by its heartbeats that the store is away,
 // decides the first request by on_outage, and logs both edges once.
 func TestIdleOutage(t *testing.T) {

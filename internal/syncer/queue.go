@@ -23,6 +23,7 @@ type dueQueue struct {
 // entry is a counter that becomes due.
 type entry struct {
 	due      time.Duration // since the syncer was made
+	planned  time.Duration // since the syncer was made: when it began to wait
 	ticket   ratelimit.Ticket
 	readOnly bool
 }

@@ -21,10 +21,11 @@ type Stats struct {
 	Clones  int64 // times that another process was found to use the ID of this one
 	Panics  int64
 
-	Waiting     int           // entries in the queues, including stale tickets
-	Due         int           // of those, the ones that are due
-	Late        time.Duration // how long the first of them has been due
-	Age         time.Duration // highest age of known counts of an active key, recently
+	Waiting int           // entries in the queues, including stale tickets
+	Due     int           // of those, the ones that are due
+	Late    time.Duration // how long the first of them has been due
+	// Age is the longest time, recently, for which requests of a key were decided without the store being asked.
+	Age         time.Duration
 	Unconfirmed time.Duration // age of the oldest unconfirmed write
 	Instances   int           // alive, this one included; 0: not known
 	Stalled     bool          // limits are decided by their OnOutage

@@ -35,7 +35,7 @@ func syncNumbers() []Panel {
 func staleness() []Panel {
 	return []Panel{
 		row("How current the counts are"),
-		lines("How old the shared counts are", "When the database was last asked for the count of a key in use, the longest ago. Up to ten seconds far below a limit, and less near it.", "s",
+		lines("How old the shared counts are", "How long requests of a key were decided without asking the database for its count, at most. Up to ten seconds far below a limit, and less near it.", "s",
 			query(`max by (instance) (oauth_sync_g_age_seconds{$i})`, "{{instance}}")).warn(12, 15),
 		lines("Counts that wait too long", "How long the first key that is due has been waiting to be exchanged with the database.", "s",
 			query(`max by (instance) (oauth_sync_late_seconds{$i})`, "{{instance}}")).warn(5, 15),
