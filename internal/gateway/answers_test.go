@@ -80,9 +80,7 @@ func TestOwnRateLimitFields(t *testing.T) {
 func TestSlowUpstream(t *testing.T) {
 	end := make(chan struct{})
 	w := newWorld(t, 1, func(o *gateway.Options) {
-		transport := gateway.NewTransport()
-		transport.ResponseHeaderTimeout = 10 * time.Millisecond
-		o.Transport = transport
+		o.AnswerWithin = 10 * time.Millisecond
 	})
 	w.upstream(func(_ http.ResponseWriter, r *http.Request) {
 		select {

@@ -58,7 +58,7 @@ func (g *Gateway) tokenEndpoint(ctx context.Context, at string) (*url.URL, error
 	if err != nil {
 		return nil, err
 	}
-	res, err := g.o.Transport.RoundTrip(req)
+	res, err := g.tokens.RoundTrip(req)
 	if err != nil {
 		return nil, err
 	}

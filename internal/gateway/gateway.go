@@ -15,6 +15,7 @@ import (
 
 	"oauth-server/internal/accesslog"
 	"oauth-server/internal/gateway/subject"
+	"oauth-server/internal/gateway/upstream"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/judgement"
 )
@@ -32,7 +33,7 @@ const (
 // TokenPaths.
 type Options struct {
 	// Upstream is the URL of the server behind the gateway: a scheme and a host, without a path. NewMiddleware ignores
-	// it, TokenPaths and Transport.
+	// it, TokenPaths and AnswerWithin.
 	Upstream *url.URL
 	// TokenPaths are the paths of token endpoints. A segment * stands for any one.
 	TokenPaths []string
@@ -43,8 +44,8 @@ type Options struct {
 	Claim string
 	// OnError is Allow if it is empty.
 	OnError OnError
-	// Transport sends requests to the upstream. It must not repeat any. Nil: [NewTransport].
-	Transport http.RoundTripper
+	// AnswerWithin is how long the upstream may take for the answer to a token request. 0: 30 seconds.
+	AnswerWithin time.Duration
 	// ClientAddr returns the address that a request comes from, and whether its peer is a proxy whose X-Forwarded
 	// fields are believed.
 	ClientAddr func(*http.Request) (addr netip.Addr, proxied bool)
@@ -59,10 +60,11 @@ type Options struct {
 
 // Gateway judges token requests and passes everything on. It is safe for concurrent use.
 type Gateway struct {
-	o     Options
-	paths []pattern // of token endpoints
-	held  *held
-	next  http.Handler // answers what passes
+	o      Options
+	paths  []pattern // of token endpoints
+	held   *held
+	next   http.Handler      // answers what passes
+	tokens http.RoundTripper // sends token requests to the upstream; nil for a middleware
 	// inside is set for a middleware: all paths are of token endpoints, and the server that it is part of names and logs
 	// requests as it likes.
 	inside bool
@@ -81,15 +83,13 @@ func New(o Options) (*Gateway, error) {
 	if err = errors.Join(err, bad); err != nil {
 		return nil, err
 	}
-	if g.o.Transport == nil {
-		g.o.Transport = NewTransport()
-	}
 	g.o.Logger = slog.New(accesslog.WithRequestID(g.o.Logger.Handler()))
 	g.paths = paths
+	g.tokens = upstream.New(o.Upstream, upstream.Options{AnswerWithin: o.AnswerWithin})
 	g.next = &httputil.ReverseProxy{
-		Rewrite: g.rewrite, Transport: g.o.Transport, FlushInterval: -1, // streams are passed on as they come
-		ModifyResponse: receive, ErrorHandler: g.unreachable,
-		ErrorLog: slog.NewLogLogger(g.o.Logger.Handler(), slog.LevelDebug),
+		Rewrite: g.rewrite, Transport: newTransport(), FlushInterval: -1, // streams are passed on as they come
+		ErrorHandler: g.unreachable,
+		ErrorLog:     slog.NewLogLogger(g.o.Logger.Handler(), slog.LevelDebug),
 	}
 	return g, nil
 }
@@ -176,8 +176,8 @@ func (g *Gateway) rewrite(p *httputil.ProxyRequest) {
 	}
 }
 
-// NewTransport returns a transport for an upstream: it changes nothing of what it carries and repeats nothing.
-func NewTransport() *http.Transport {
+// newTransport returns what carries all but token requests: it changes nothing of what it carries.
+func newTransport() *http.Transport {
 	t := http.DefaultTransport.(*http.Transport).Clone() //nolint:forcetypeassert // net/http sets it
 	t.Proxy = nil                                        // the upstream is what was configured
 	t.DisableCompression = true

@@ -3,15 +3,13 @@ package gateway
 import (
 	"bytes"
 	"context"
-	"fmt"
-	"io"
 	"net/http"
 	"strconv"
 
 	"oauth-server/internal/gateway/subject"
 )
 
-// answer is the answer to a token request on its way to the client. One with a token is held back until it is read and
+// answer is the answer of a handler in this process to a token request, on its way to the client. One with a token is held back until it is read and
 // the request settled, because that adds fields to its header. All others pass as they come, and so does what of it is
 // too large to be read.
 type answer struct {
@@ -38,7 +36,8 @@ func (a *answer) WriteHeader(status int) {
 		a.held = a.x.turn != nil
 	}
 	if a.held && !a.readable() {
-		a.settle(nil)
+		a.held = false
+		a.x.settle(a.ctx, nil)
 	}
 	if !a.held {
 		a.ResponseWriter.WriteHeader(status)
@@ -92,42 +91,9 @@ func (a *answer) release(body []byte) error {
 	if !a.held {
 		return nil
 	}
-	a.settle(body)
+	a.held = false
+	a.x.settle(a.ctx, body)
 	a.ResponseWriter.WriteHeader(a.status)
 	_, err := a.ResponseWriter.Write(a.body.Bytes())
 	return err
-}
-
-// settle counts the request.
-func (a *answer) settle(body []byte) {
-	a.held = false
-	_ = a.x.g.guarded(a.ctx, func(ctx context.Context) error { // the token is issued, whatever fails here
-		a.x.count(ctx, body)
-		return nil
-	})
-}
-
-// receive is called with the answer of the upstream. One with a token is read as far as it is going to be looked at, so
-// that one that breaks off fails before the client has anything of it.
-func receive(r *http.Response) error {
-	x, judged := r.Request.Context().Value(tokenCallKey{}).(*tokenCall)
-	if !judged {
-		return nil
-	}
-	if _, own := r.Header["X-Request-Id"]; own {
-		x.out.Header().Del("X-Request-Id")
-	}
-	if r.StatusCode != http.StatusOK {
-		return nil
-	}
-	body, err := io.ReadAll(io.LimitReader(r.Body, subject.MaxAnswer+1))
-	if err != nil {
-		return fmt.Errorf("read the answer: %w", err)
-	}
-	rest := r.Body
-	r.Body = struct {
-		io.Reader
-		io.Closer
-	}{io.MultiReader(bytes.NewReader(body), rest), rest}
-	return nil
 }

@@ -15,6 +15,7 @@
 //	client_assertion (RFC 7523)              sub, unverified            no type, no JWT with a sub
 //	Content-Type                             form, JSON; utf-8          others, other charsets and parameters
 //	Content-Encoding                         identity                   others
+//	Connection                               ignored                    naming one of those three
 //	judged parameter                         once, in the body          repeated, in the query
 //	other parameter (RFC 8707, RFC 8693)     ignored, also repeated     repeated in JSON
 //	name that some server takes for a        -                          client.id, client id, client_id[],

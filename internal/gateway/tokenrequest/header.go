@@ -15,6 +15,20 @@ const (
 // maxBasic bounds the credentials of HTTP Basic in bytes, in base64.
 const maxBasic = 8 << 10
 
+// checkConnection refuses a request whose Connection field has a proxy remove what is judged before the next server
+// reads the request (RFC 9110 section 7.6.1).
+func checkConnection(header http.Header) error {
+	for _, field := range header["Connection"] {
+		for name := range strings.SplitSeq(field, ",") {
+			switch http.CanonicalHeaderKey(strings.Trim(name, " \t")) {
+			case "Authorization", "Content-Type", "Content-Encoding":
+				return refuse("The Connection header names a field that is not of the connection.")
+			}
+		}
+	}
+	return nil
+}
+
 // readBody reads the judged parameters of the body, as its header says it is written.
 func (p *params) readBody(header http.Header, body []byte) error {
 	for _, encoding := range header["Content-Encoding"] {

@@ -139,6 +139,8 @@ func TestRefusesHeader(t *testing.T) {
 		"another charset":              {header("Content-Type", formType+"; charset=iso-8859-1"), "charset=utf-8"},
 		"UTF-16":                       {header("Content-Type", formType+"; charset=utf-16"), "charset=utf-8"},
 		"charset twice":                {header("Content-Type", formType+"; charset=utf-8; charset=utf-7"), "malformed"},
+		"a proxy drops the type":       {form("Connection", "close, content-TYPE"), "The Connection header names"},
+		"a proxy drops the client":     {form("Connection", "close", "Connection", "\tauthorization"), "The Connection header names"},
 		"another attribute":            {header("Content-Type", formType+"; boundary=a"), "charset=utf-8"},
 	} {
 		t.Run(name, func(t *testing.T) { wantRefused(t, c.header, "", "client_id=a", c.why) })

@@ -42,6 +42,9 @@ func Read(header http.Header, query string, body []byte) (Request, error) {
 			return Request{}, err
 		}
 	}
+	if err := checkConnection(header); err != nil {
+		return Request{}, err
+	}
 	var p params
 	if err := p.readBody(header, body); err != nil {
 		return Request{}, err

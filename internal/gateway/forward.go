@@ -1,0 +1,112 @@
+package gateway
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"net/http/httputil"
+	"net/textproto"
+	"strings"
+
+	"oauth-server/internal/gateway/subject"
+)
+
+// forward sends a token request to the upstream and its answer to the client. The answer is read, as far as it is going to
+// be looked at, before the client has anything of it: so that one that breaks off is none, and a request that got a token
+// is settled first, which adds fields to the header. It is what [httputil.ReverseProxy] does, for a request and an answer that
+// are in memory.
+func (x *tokenCall) forward(w http.ResponseWriter, r *http.Request, body []byte) {
+	res, err := x.g.tokens.RoundTrip(x.g.outgoing(r, body))
+	if err != nil {
+		x.g.unreachable(w, r, err)
+		return
+	}
+	defer func() { _ = res.Body.Close() }() // it was read, or the client is told
+	read, err := receive(res)
+	if err != nil {
+		x.g.unreachable(w, r, err)
+		return
+	}
+	header := w.Header()
+	if _, own := res.Header["X-Request-Id"]; own {
+		header.Del("X-Request-Id")
+	}
+	removeHopByHop(res.Header)
+	maps.Copy(header, res.Header)
+	x.result.status = res.StatusCode
+	if res.StatusCode == http.StatusOK {
+		x.result.outcome = Issued
+		said := read
+		if res.Header.Get("Content-Encoding") != "" {
+			said = nil
+		}
+		x.settle(r.Context(), said)
+	}
+	w.WriteHeader(res.StatusCode)
+	_, err = w.Write(read)
+	if err == nil && len(read) > subject.MaxAnswer {
+		_, err = io.Copy(w, res.Body)
+	}
+	if err != nil {
+		x.g.wrote(r.Context(), err)
+		panic(http.ErrAbortHandler) // what the client has is not the whole answer
+	}
+}
+
+// receive reads the body of an answer, up to one byte more than is looked at.
+func receive(res *http.Response) ([]byte, error) {
+	var read bytes.Buffer
+	if res.ContentLength > 0 {
+		read.Grow(int(min(res.ContentLength, subject.MaxAnswer)) + bytes.MinRead)
+	}
+	if _, err := read.ReadFrom(io.LimitReader(res.Body, subject.MaxAnswer+1)); err != nil {
+		return nil, fmt.Errorf("read the answer: %w", err)
+	}
+	return read.Bytes(), nil
+}
+
+// outgoing returns the request as it is sent.
+func (g *Gateway) outgoing(r *http.Request, body []byte) *http.Request {
+	out := r.Clone(r.Context())
+	out.Body, out.ContentLength, out.TransferEncoding = io.NopCloser(bytes.NewReader(body)), int64(len(body)), nil
+	out.Close, out.RequestURI, out.Trailer = false, "", nil
+	removeHopByHop(out.Header)
+	for _, name := range []string{"Expect", "Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto"} {
+		delete(out.Header, name) // the body has come; the others are set anew
+	}
+	if _, named := out.Header["User-Agent"]; !named {
+		out.Header["User-Agent"] = []string{""} // which sends none
+	}
+	g.rewrite(&httputil.ProxyRequest{In: r, Out: out})
+	return out
+}
+
+// removeHopByHop removes the fields that are meant for the next hop (RFC 9110 section 7.6.1), those that Connection names
+// and those that are always.
+func removeHopByHop(h http.Header) {
+	for _, field := range h["Connection"] {
+		for name := range strings.SplitSeq(field, ",") {
+			delete(h, http.CanonicalHeaderKey(textproto.TrimString(name)))
+		}
+	}
+	for _, name := range []string{
+		"Connection", "Proxy-Connection", "Keep-Alive", "Proxy-Authenticate", "Proxy-Authorization", "Te", "Trailer",
+		"Transfer-Encoding", "Upgrade",
+	} {
+		delete(h, name)
+	}
+}
+
+// settle counts a request that got a token, by the body of the answer as far as it was read.
+func (x *tokenCall) settle(ctx context.Context, read []byte) {
+	if x.turn == nil {
+		return
+	}
+	_ = x.g.guarded(ctx, func(ctx context.Context) error { // the token is issued, whatever fails here
+		x.count(ctx, read)
+		return nil
+	})
+}

@@ -1,0 +1,73 @@
+package gateway_test
+
+import (
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"oauth-server/internal/check"
+	"oauth-server/internal/gateway"
+)
+
+// TestFieldsOfTheHop: what is meant for the next hop ends there, in both directions; everything else arrives, and what a
+// client says of the way that it came is not believed.
+func TestFieldsOfTheHop(t *testing.T) {
+	w := newWorld(t, 1)
+	var got http.Header
+	var host string
+	w.upstream(func(rw http.ResponseWriter, r *http.Request) {
+		got, host = r.Header, r.Host
+		for name, value := range map[string]string{
+			"Connection": "X-Hop", "X-Hop": "1", "Keep-Alive": "timeout=5", "Proxy-Authenticate": "Basic", "Set-Cookie": "a=b", "X-End": "2",
+		} {
+			rw.Header().Set(name, value)
+		}
+		issues("shop", "")(rw, r)
+	})
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, w.url+tokenPath+"?tenant=a",
+		strings.NewReader("client_id=shop&grant_type=client_credentials"))
+	check.OK(t, err)
+	for name, value := range map[string]string{
+		"Content-Type": "application/x-www-form-urlencoded", "Connection": "X-Own", "X-Own": "1", "Te": "trailers", "Upgrade": "h2c",
+		"Proxy-Authorization": "Basic YTpi", "Expect": "100-continue", "Forwarded": "for=198.51.100.7", "X-Forwarded-For": "198.51.100.7",
+		"X-Forwarded-Host": "evil.example", "X-Forwarded-Proto": "https", "Dpop": "proof", "User-Agent": "",
+		"Accept-Encoding": "gzip",
+	} {
+		req.Header.Set(name, value)
+	}
+	res, err := http.DefaultClient.Do(req)
+	check.OK(t, err)
+	check.OK(t, res.Body.Close())
+	check.Equal(t, "status", res.StatusCode, 200)
+	for name, want := range map[string]string{
+		"Content-Type": "application/x-www-form-urlencoded", "Dpop": "proof", "X-Forwarded-For": "127.0.0.1", "X-Forwarded-Proto": "http",
+		"X-Forwarded-Host": strings.TrimPrefix(w.url, "http://"), "X-Own": "", "Te": "", "Upgrade": "", "Proxy-Authorization": "",
+		"Expect": "", "Forwarded": "", "User-Agent": "", "Accept-Encoding": "", "Connection": "",
+	} {
+		check.Equal(t, "at the upstream "+name, strings.Join(got.Values(name), "|"), want)
+	}
+	check.Equal(t, "Host is the upstream's", host != "" && host != req.Host, true)
+	for name, want := range map[string]string{"X-Hop": "", "Keep-Alive": "", "Proxy-Authenticate": "", "Set-Cookie": "a=b", "X-End": "2"} {
+		check.Equal(t, "at the client "+name, res.Header.Get(name), want)
+	}
+}
+
+// TestBrokenAfterTheStart: of an answer that is too large to be held back, the client sees that it broke off.
+func TestBrokenAfterTheStart(t *testing.T) {
+	w := newWorld(t, 1)
+	w.upstream(func(rw http.ResponseWriter, _ *http.Request) {
+		rw.Header().Set("Content-Length", "4000000")
+		_, _ = io.WriteString(rw, `{"access_token":"`+strings.Repeat("x", 2<<20))
+	})
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, w.url+tokenPath, strings.NewReader("client_id=shop&grant_type=client_credentials"))
+	check.OK(t, err)
+	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	res, err := http.DefaultClient.Do(req)
+	check.OK(t, err)
+	check.Equal(t, "status", res.StatusCode, 200)
+	_, err = io.Copy(io.Discard, res.Body)
+	check.ErrorSays(t, err, "EOF")
+	check.OK(t, res.Body.Close())
+	check.Eventually(t, "it is settled once", func() bool { return w.Stats().Requests[gateway.Issued] == 1 && w.Stats().UnderWay == 0 })
+}

@@ -1,0 +1,112 @@
+package upstream
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"net"
+	"net/http"
+	"syscall"
+	"time"
+)
+
+// maxHeader is the size of the largest header of an answer.
+const maxHeader = 1 << 20
+
+// maxInterim is how many interim answers may come before the one that counts.
+const maxInterim = 5
+
+// conn is a connection to the upstream. One request uses it at a time.
+type conn struct {
+	net.Conn
+	raw   syscall.RawConn // of the socket; nil: it has none
+	in    *bufio.Reader   // reads from conn, see Read
+	out   *bufio.Writer
+	left  int64       // bytes that may be read
+	since time.Time   // when it became idle
+	stop  func() bool // ends the watch over the context of the request
+}
+
+// newConn makes a conn of a connection, and of the one beneath its TLS.
+func newConn(secured, plain net.Conn) *conn {
+	c := &conn{Conn: secured, out: bufio.NewWriter(secured)}
+	c.in = bufio.NewReader(c)
+	if s, ok := plain.(syscall.Conn); ok {
+		if raw, err := s.SyscallConn(); err == nil {
+			c.raw = raw
+		}
+	}
+	return c
+}
+
+var errHeader = errors.New("upstream: the header of the answer is too large")
+
+// Read implements [io.Reader], for in.
+func (c *conn) Read(b []byte) (int, error) {
+	if c.left <= 0 {
+		return 0, errHeader
+	}
+	n, err := c.Conn.Read(b[:min(int64(len(b)), c.left)])
+	c.left -= int64(n)
+	return n, err
+}
+
+// interrupt ends what is under way.
+func (c *conn) interrupt() { _ = c.SetDeadline(time.Unix(1, 0)) } // a closed connection has ended
+
+// ask writes a request and reads the answer, but not its body.
+func (c *conn) ask(req *http.Request) (*http.Response, error) {
+	if err := req.Write(c.out); err != nil {
+		return nil, fmt.Errorf("upstream: write request: %w", err)
+	}
+	written := c.out.Flush()
+	c.left = maxHeader
+	for range maxInterim + 1 {
+		res, err := http.ReadResponse(c.in, req)
+		switch {
+		case err != nil && written != nil:
+			return nil, fmt.Errorf("upstream: write request: %w", written)
+		case err != nil:
+			return nil, fmt.Errorf("upstream: read answer: %w", err)
+		case res.StatusCode == http.StatusSwitchingProtocols:
+			return nil, errors.New("upstream: the answer changes the protocol")
+		case res.StatusCode >= http.StatusOK:
+			c.left = math.MaxInt64
+			res.Close = res.Close || written != nil // it was answered before it was read, as something too large is
+			return res, nil
+		}
+	}
+	return nil, errors.New("upstream: too many interim answers")
+}
+
+// body is the body of an answer, and gives its connection back at its end.
+type body struct {
+	io.ReadCloser
+	pool *Pool
+	conn *conn // nil: given back
+	keep bool
+}
+
+// Read implements [io.Reader].
+func (b *body) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if err != nil {
+		b.done(b.keep && errors.Is(err, io.EOF))
+	}
+	return n, err
+}
+
+// Close implements [io.Closer]. A connection whose answer was not read to the end is of no more use.
+func (b *body) Close() error {
+	b.done(false)
+	return nil
+}
+
+func (b *body) done(keep bool) {
+	if b.conn != nil {
+		b.pool.done(b.conn, keep)
+		b.conn = nil
+	}
+}

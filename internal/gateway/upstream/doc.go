@@ -1,0 +1,11 @@
+// Package upstream sends token requests to the server behind a gateway, over HTTP/1.1 connections that it keeps (RFC 9112).
+//
+// The goroutine that has a request writes it, and reads the answer itself. The Transport of net/http passes each request and
+// each answer between goroutines of the connection instead, in whose place it can do much that a gateway has no use for: that took
+// more of the processor than everything else about a request.
+//
+//   - A request is written once and never repeated, whatever becomes of it. A kept connection that the upstream has closed meanwhile
+//     is noticed before a request is written to it, but for the moment in which both happen at once.
+//   - It ends with its context, and its answer must have come in within a time, the body included.
+//   - There is no redirect, no proxy, no compression, no cookie, no HTTP/2; interim answers (1xx) are left out.
+package upstream

@@ -1,0 +1,184 @@
+package upstream
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"net"
+	"net/http"
+	"net/url"
+	"sync"
+	"time"
+)
+
+// Options configure a [Pool].
+type Options struct {
+	// AnswerWithin is how long the upstream may take for an answer, with its body. 0: 30 seconds.
+	AnswerWithin time.Duration
+	// IdleFor is how long a connection is kept without a request. 0: 90 seconds.
+	IdleFor time.Duration
+	// TLS is for an upstream with https. Nil: that of the system.
+	TLS *tls.Config
+}
+
+const (
+	defaultAnswerWithin = 30 * time.Second
+	defaultIdleFor      = 90 * time.Second
+	dialWithin          = 10 * time.Second
+	maxIdle             = 1024 // connections that are kept without a request
+)
+
+// Pool is the connections to one upstream. It is an [http.RoundTripper] for requests whose body is in memory, and safe for
+// concurrent use.
+type Pool struct {
+	address string      // host:port
+	tls     *tls.Config // nil: plain text
+	within  time.Duration
+	idleFor time.Duration
+
+	mu   sync.Mutex
+	idle []*conn     // the one that was used last at the end
+	reap *time.Timer // closes those that have been idle for long; nil: there are none
+}
+
+// New makes a pool of connections to the host of an http or https URL.
+func New(u *url.URL, o Options) *Pool {
+	p := &Pool{within: cmp.Or(o.AnswerWithin, defaultAnswerWithin), idleFor: cmp.Or(o.IdleFor, defaultIdleFor)}
+	port := "80"
+	if u.Scheme == "https" {
+		port = "443"
+		p.tls = &tls.Config{MinVersion: tls.VersionTLS12}
+		if o.TLS != nil {
+			p.tls = o.TLS.Clone()
+		}
+		p.tls.NextProtos = []string{"http/1.1"}
+		p.tls.ServerName = cmp.Or(p.tls.ServerName, u.Hostname())
+		if p.tls.ClientSessionCache == nil {
+			p.tls.ClientSessionCache = tls.NewLRUClientSessionCache(0)
+		}
+	}
+	p.address = net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), port))
+	return p
+}
+
+// RoundTrip implements [http.RoundTripper]. The request goes to the pool's upstream, whatever its URL says.
+func (p *Pool) RoundTrip(req *http.Request) (*http.Response, error) {
+	if req.Body != nil {
+		defer func() { _ = req.Body.Close() }() // it is in memory
+	}
+	ctx := req.Context()
+	c, err := p.take(ctx)
+	if err != nil {
+		return nil, err
+	}
+	c.stop = context.AfterFunc(ctx, c.interrupt)
+	res, err := c.ask(req)
+	if err != nil {
+		c.stop()
+		_ = c.Close()
+		return nil, cmp.Or(context.Cause(ctx), err)
+	}
+	if res.Body == http.NoBody {
+		p.done(c, !res.Close)
+	} else {
+		res.Body = &body{ReadCloser: res.Body, pool: p, conn: c, keep: !res.Close}
+	}
+	return res, nil
+}
+
+// take returns a connection with its deadline set.
+func (p *Pool) take(ctx context.Context) (*conn, error) {
+	for deadline := time.Now().Add(p.within); ; {
+		p.mu.Lock()
+		last := len(p.idle) - 1
+		if last < 0 {
+			p.mu.Unlock()
+			return p.dial(ctx, deadline)
+		}
+		c := p.idle[last]
+		p.idle[last], p.idle = nil, p.idle[:last]
+		p.mu.Unlock()
+		if err := c.SetDeadline(deadline); err == nil && c.alive() {
+			return c, nil
+		}
+		_ = c.Close()
+	}
+}
+
+func (p *Pool) dial(ctx context.Context, deadline time.Time) (*conn, error) {
+	d := net.Dialer{Timeout: dialWithin}
+	plain, err := d.DialContext(ctx, "tcp", p.address)
+	if err != nil {
+		return nil, err
+	}
+	secured := plain
+	if p.tls != nil {
+		t := tls.Client(plain, p.tls)
+		shaking, cancel := context.WithTimeout(ctx, dialWithin)
+		defer cancel()
+		if err := t.HandshakeContext(shaking); err != nil {
+			_ = plain.Close()
+			return nil, err
+		}
+		secured = t
+	}
+	c := newConn(secured, plain)
+	return c, c.SetDeadline(deadline)
+}
+
+// done is called when the answer of a connection has been read, or never will be.
+func (p *Pool) done(c *conn, keep bool) {
+	if uninterrupted := c.stop(); !uninterrupted || !keep || c.in.Buffered() > 0 || !p.put(c) {
+		_ = c.Close()
+	}
+}
+
+// put keeps a connection, and reports false if there are enough.
+func (p *Pool) put(c *conn) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.idle) >= maxIdle {
+		return false
+	}
+	c.since = time.Now()
+	p.idle = append(p.idle, c)
+	if p.reap == nil {
+		p.reap = time.AfterFunc(p.idleFor, p.closeIdle)
+	}
+	return true
+}
+
+// closeIdle closes the connections that have been idle for too long.
+func (p *Pool) closeIdle() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	n := 0
+	for n < len(p.idle) && time.Since(p.idle[n].since) >= p.idleFor {
+		n++
+	}
+	p.close(n)
+	if p.reap = nil; len(p.idle) > 0 {
+		p.reap = time.AfterFunc(p.idleFor-time.Since(p.idle[0].since), p.closeIdle)
+	}
+}
+
+// CloseIdleConnections closes the connections that no request uses.
+func (p *Pool) CloseIdleConnections() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.close(len(p.idle))
+	if p.reap != nil {
+		p.reap.Stop()
+		p.reap = nil
+	}
+}
+
+// close closes the n connections that have been idle longest. The pool is locked.
+func (p *Pool) close(n int) {
+	for _, c := range p.idle[:n] {
+		_ = c.Close() // nothing is lost with it
+	}
+	rest := copy(p.idle, p.idle[n:])
+	clear(p.idle[rest:])
+	p.idle = p.idle[:rest]
+}
