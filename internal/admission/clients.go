@@ -80,6 +80,11 @@ func (t *clients) standing(r *Request, elapsed float64) int {
 	c := t.find(r.sender())
 	c.sent.now.Add(1)
 	t.sent.now.Add(1)
+	return t.look(r, c, elapsed)
+}
+
+// look returns the standing of a request of a sender without counting it.
+func (t *clients) look(r *Request, c *client, elapsed float64) int {
 	average := t.sent.estimate(elapsed) / float64(max(1, t.active.Load()))
 	share := c.sent.estimate(elapsed) / max(1, average)
 	if r.Source != "" {

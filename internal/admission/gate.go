@@ -107,6 +107,24 @@ func (g *Gate) Admit(ctx context.Context, r *Request) (Rank, error) {
 	return rank, nil
 }
 
+// Refusing reports whether requests are refused at the moment.
+func (g *Gate) Refusing() bool { return g.level.Load() > 0 && g.settings.Load().Mode == ratelimit.Enforce }
+
+// RefuseEarly refuses a request, of a known client, as Admit would, if that is sure to. Nil: it is to be asked.
+func (g *Gate) RefuseEarly(r *Request) *ShedError {
+	l := level(g.level.Load())
+	elapsed := math.Float64frombits(g.elapsed.Load())
+	standing := g.clients.look(r, g.clients.find(r.sender()), elapsed)
+	rank := rankOf(r.Class.criticality(r.Criticality, r.Trusted), r.Class, standing)
+	if !g.Refusing() || !l.refuses(rank, levelUnit-1) {
+		return nil
+	}
+	g.clients.standing(r, elapsed)
+	g.demand.arrived[rank].Add(1)
+	g.count(context.Background(), r, Shed)
+	return g.shed()
+}
+
 // Starved counts a request that was admitted, and that ctx carries, as refused for want of the processor: none is left
 // for its password, in every mode. It returns *[ShedError].
 func (g *Gate) Starved(ctx context.Context) error {

@@ -58,7 +58,7 @@ func newEdge(f *foundation, l *limiter) (e *edge, err error) {
 			return nil, err
 		}
 	}
-	e.http.ConnState, e.http.ConnContext = e.drainer.track, admission.WithConn
+	e.http.ConnState, e.http.ConnContext = e.track, admission.WithConn
 	if f.cert != nil {
 		e.http.TLSConfig = f.cert.config()
 	}
@@ -305,7 +305,7 @@ func (e *edge) serve(failed chan<- error) (stop func(context.Context) error) {
 		if e.base.cert != nil {
 			serve = func(l net.Listener) error { return e.http.ServeTLS(l, "", "") }
 		}
-		if err := serve(e.base.listener); !errors.Is(err, http.ErrServerClosed) && !e.drainer.draining.Load() {
+		if err := serve(e.watched(e.base.listener)); !errors.Is(err, http.ErrServerClosed) && !e.drainer.draining.Load() {
 			failed <- err
 		}
 	}()

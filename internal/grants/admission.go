@@ -47,25 +47,58 @@ var classOfGrant = map[clientcfg.Grant]admission.Class{
 // presents was not issued by this server, or too much of that has come from there. Such requests need no gate, and must
 // not pass for what the gate admits last: a public client proves nothing.
 func (s *Service) refusedAnyway(client *clientcfg.Client, grant clientcfg.Grant, req *TokenRequest) bool {
-	known := true
-	switch grant {
-	case clientcfg.ClientCredentials:
+	switch {
+	case grant == clientcfg.ClientCredentials:
 		return false
-	case clientcfg.Password:
-		return req.Username == "" || req.Password == ""
-	case clientcfg.AuthorizationCode:
-		known = isSecret(req.Code)
-	case clientcfg.RefreshToken:
-		if _, known = s.unseal(req.RefreshToken); !known {
-			known = isSecret(req.RefreshToken) // of an earlier release
-		}
+	case !s.presents(grant, req):
+		return true
+	case grant == clientcfg.Password:
+		return false
 	}
-	return !known || s.invalidGrants.wait(s.opts.Clock(), grantKeys(client, req.Remote)) > 0
+	return s.invalidGrants.wait(s.opts.Clock(), grantKeys(client, req.Remote)) > 0
+}
+
+// presents reports whether a token request has what its grant needs, and a code or a refresh token is one of this server.
+func (s *Service) presents(grant clientcfg.Grant, req *TokenRequest) bool {
+	switch grant {
+	case clientcfg.Password:
+		return req.Username != "" && req.Password != ""
+	case clientcfg.AuthorizationCode:
+		return isSecret(req.Code)
+	case clientcfg.RefreshToken:
+		_, sealed := s.unseal(req.RefreshToken)
+		return sealed || isSecret(req.RefreshToken) // of an earlier release
+	}
+	return true
+}
+
+// Foresee returns what Token would ask the gate about a token request, for what sees the request before it has been
+// read as one. ok is false if Token would refuse it for another reason, and of public clients, which prove nothing. It
+// counts nothing, neither failures nor the use of a secret.
+func (s *Service) Foresee(req *TokenRequest) (r admission.Request, ok bool) {
+	client, known := s.opts.Clients.Client(req.Credentials.ClientID)
+	if !known || client.Public {
+		return r, false
+	}
+	grant, err := allowedGrant(client, req.GrantType)
+	if err != nil || !s.presents(grant, req) {
+		return r, false
+	}
+	if _, proven := proves(client, req.Credentials.Secret, s.opts.Now()); !proven {
+		return r, false
+	}
+	return s.admissionRequest(client, classOfGrant[grant], netip.Addr{}), true
 }
 
 // enter asks the gate about a request of a client, before any work that costs. The context that it returns carries
 // the request and its rank, for calls of the store. The caller calls LeaveGate if there is no error. Errors: *[Error].
 func (s *Service) enter(ctx context.Context, client *clientcfg.Client, class admission.Class, remote netip.Addr) (context.Context, error) {
+	r := s.admissionRequest(client, class, remote)
+	return s.EnterGate(ctx, &r)
+}
+
+// admissionRequest is what the gate decides about. The address is that of a request of a public client.
+func (s *Service) admissionRequest(client *clientcfg.Client, class admission.Class, remote netip.Addr) admission.Request {
 	r := admission.Request{ClientID: client.ID, Class: class}
 	if client.Public { // everyone can send requests as one
 		r.Source = network.Source(remote)
@@ -77,7 +110,7 @@ func (s *Service) enter(ctx context.Context, client *clientcfg.Client, class adm
 	if r.Criticality == ratelimit.CriticalityUnset && slices.Contains(client.Audience, clientcfg.AdminAudience) {
 		r.Criticality = ratelimit.CriticalPlus // operators have to see what happens
 	}
-	return s.EnterGate(ctx, &r)
+	return r
 }
 
 // EnterGate is enter for requests of which the client is not known: those of people. LeaveGate ends what it admits.

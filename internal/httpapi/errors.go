@@ -75,6 +75,13 @@ func (s *Server) answerTo(err error) answer {
 	return answerToOurs(err)
 }
 
+// OverloadedBody is the body of the answer to a request that was refused because the server is overloaded, in JSON.
+func OverloadedBody(shed *admission.ShedError) []byte {
+	busy := grants.Overloaded(shed)
+	a := answer{body: oauthError{Code: busy.Code, Description: describe(busy.Description), Type: reducedCapacity}}
+	return a.encoded()
+}
+
 // answerToLimited is the answer to a request over a limit, with that error code and error_uri.
 func answerToLimited(limited *grants.LimitedError, code grants.ErrorCode, uri string) answer {
 	body := oauthError{Code: code, Description: describe(limited.Description()), URI: uri, Violated: limited.Violated}

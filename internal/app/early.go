@@ -1,0 +1,60 @@
+package app
+
+import (
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"oauth-server/internal/admission"
+	"oauth-server/internal/grants"
+	"oauth-server/internal/httpapi"
+	"oauth-server/internal/httpapi/early"
+)
+
+// earlyGate has token requests refused before they are read.
+type earlyGate struct {
+	gate    *admission.Gate
+	service *grants.Service
+	drainer *connDrainer
+}
+
+// Refusing implements [early.Gate]. A stopping server answers each request as the last on its connection.
+func (e *earlyGate) Refusing() bool { return e.gate.Refusing() && !e.drainer.draining.Load() }
+
+// Refuse implements [early.Gate].
+func (e *earlyGate) Refuse(r *early.Request) (time.Duration, bool) {
+	asked, ok := e.service.Foresee(&grants.TokenRequest{
+		Credentials: grants.Credentials{ClientID: r.ClientID, Secret: r.Secret},
+		GrantType:   r.Grant, RefreshToken: r.RefreshToken, Code: r.Code,
+	})
+	if !ok {
+		return 0, false
+	}
+	shed := e.gate.RefuseEarly(&asked)
+	if shed == nil {
+		return 0, false
+	}
+	return shed.RetryAfter, true
+}
+
+// watched returns the listener for clients, which refuses token requests of this server's own endpoint early.
+func (e *edge) watched(l net.Listener) net.Listener {
+	issuer, err := url.Parse(e.base.issuer)
+	if err != nil || e.base.isGateway() { // the issuer has been checked
+		return l
+	}
+	return early.New(l, early.Options{
+		Path: strings.TrimRight(issuer.EscapedPath(), "/") + "/token", Gate: &earlyGate{e.base.overload.gate, e.service, e.drainer}, IdleTimeout: e.http.IdleTimeout,
+		Body: func(after time.Duration) []byte {
+			return httpapi.OverloadedBody(&admission.ShedError{RetryAfter: after, Short: admission.Processor})
+		},
+	})
+}
+
+// track is the [http.Server.ConnState] of the server for clients.
+func (e *edge) track(c net.Conn, state http.ConnState) {
+	e.drainer.track(c, state)
+	early.Track(c, state)
+}

@@ -1,0 +1,183 @@
+package early
+
+import (
+	"bufio"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"oauth-server/internal/check"
+)
+
+// gate refuses requests of shop while on is set.
+type gate struct {
+	on     atomic.Bool
+	looked atomic.Int64 // beginnings of requests
+	asked  atomic.Int64
+}
+
+func (g *gate) Refusing() bool {
+	g.looked.Add(1)
+	return g.on.Load()
+}
+
+func (g *gate) Refuse(r *Request) (time.Duration, bool) {
+	g.asked.Add(1)
+	return 7 * time.Second, r.ClientID == "shop"
+}
+
+// world is a server that answers 200 to what comes to its handler.
+type world struct {
+	gate
+	t       *testing.T
+	handled atomic.Int64
+	idle    atomic.Int64  // how often the connection became idle
+	ok      int64         // answers of the handler
+	hold    chan struct{} // the handler waits for it, unless it is nil
+	conn    net.Conn
+	in      *bufio.Reader
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	w := &world{t: t}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	check.OK(t, err)
+	s := &http.Server{
+		ReadHeaderTimeout: time.Minute,
+		ConnState: func(c net.Conn, state http.ConnState) {
+			Track(c, state)
+			if state == http.StateIdle {
+				w.idle.Add(1)
+			}
+		},
+		Handler: http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+			_, _ = io.Copy(io.Discard, r.Body)
+			w.handled.Add(1)
+			if w.hold != nil {
+				<-w.hold
+			}
+		}),
+	}
+	ended := make(chan error, 1)
+	go func() {
+		ended <- s.Serve(New(l, Options{
+			Path: path, Gate: &w.gate, IdleTimeout: time.Minute, Body: func(time.Duration) []byte { return []byte(`{"error":"busy"}`) },
+		}))
+	}()
+	w.conn, err = net.Dial("tcp", l.Addr().String())
+	check.OK(t, err)
+	w.in = bufio.NewReader(w.conn)
+	t.Cleanup(func() {
+		check.OK(t, w.conn.Close())
+		check.OK(t, s.Close())
+		if err := <-ended; !errors.Is(err, http.ErrServerClosed) {
+			t.Error(err)
+		}
+	})
+	return w
+}
+
+func (w *world) write(text string) {
+	w.t.Helper()
+	_, err := io.WriteString(w.conn, text)
+	check.OK(w.t, err)
+}
+
+func (w *world) want(status int) *http.Response {
+	w.t.Helper()
+	res, err := http.ReadResponse(w.in, nil)
+	check.OK(w.t, err)
+	body, err := io.ReadAll(res.Body)
+	check.OK(w.t, err)
+	check.Equal(w.t, "status", res.StatusCode, status)
+	if status == http.StatusOK { // a request that came before that would be one that comes during another
+		w.ok++
+		check.Eventually(w.t, "the connection is idle", func() bool { return w.idle.Load() >= w.ok })
+	} else {
+		check.Equal(w.t, "body", string(body), `{"error":"busy"}`)
+	}
+	return res
+}
+
+// TestRefused: on one connection, between requests that are handled.
+func TestRefused(t *testing.T) {
+	w := newWorld(t)
+	w.write(message(basic, grant))
+	w.want(200)
+	check.Equal(t, "asked while nothing is refused", w.asked.Load(), 0)
+	for range 2 {
+		w.on.Store(true)
+		for range 3 {
+			w.write(message(basic, grant))
+			res := w.want(503)
+			check.Equal(t, "Retry-After", res.Header.Get("Retry-After"), "7")
+			check.Equal(t, "Cache-Control", res.Header.Get("Cache-Control"), "no-store")
+			_, err := http.ParseTime(res.Header.Get("Date"))
+			check.OK(t, err)
+		}
+		w.write(message("", "client_id=other&client_secret=a&"+grant))
+		w.want(200)
+		w.write(message(basic+"Accept: a\r\n", "x=y"))
+		w.want(200)
+		w.on.Store(false)
+		w.write(message(basic, grant))
+		w.want(200)
+	}
+	check.Equal(t, "handled", w.handled.Load(), 7)
+	check.Equal(t, "asked", w.asked.Load(), 8)
+}
+
+// TestFirstOnItsConnection: also the first request of a connection is refused.
+func TestFirstOnItsConnection(t *testing.T) {
+	w := newWorld(t)
+	w.on.Store(true)
+	w.write(message(basic, grant))
+	w.want(503)
+	check.Equal(t, "handled", w.handled.Load(), 0)
+}
+
+// TestInPieces: what does not come whole, or not alone, is handled; nothing of it is lost or read twice.
+func TestInPieces(t *testing.T) {
+	for name, pieces := range map[string][]string{
+		"two at once":         {message(basic, grant) + message(basic, grant)},
+		"a half of it":        {message(basic, grant)[:40], message(basic, grant)[40:] + message(basic, grant)},
+		"without its body":    {strings.TrimSuffix(message(basic, grant), grant), grant + message(basic, grant)},
+		"its first character": {"P", message(basic, grant)[1:] + message(basic, grant)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.on.Store(true)
+			for i, piece := range pieces {
+				if i > 0 { // what came is read
+					check.Eventually(t, "the piece before is taken", func() bool { return w.looked.Load() == 1 })
+				}
+				w.write(piece)
+			}
+			w.want(200)
+			w.want(200)
+			check.Equal(t, "asked", w.asked.Load(), 0)
+		})
+	}
+}
+
+// TestDuringAnother: of a request that comes while another is handled, net/http has the first byte already.
+func TestDuringAnother(t *testing.T) {
+	w := newWorld(t)
+	w.hold = make(chan struct{})
+	w.write(message(basic, grant))
+	check.Eventually(t, "it is handled", func() bool { return w.handled.Load() == 1 })
+	w.on.Store(true)
+	w.write("X" + message(basic, grant)) // one of the method XPOST
+	close(w.hold)
+	w.want(200)
+	w.want(200)
+	check.Equal(t, "asked", w.asked.Load(), 0)
+	w.write(message(basic, grant))
+	w.want(503)
+}
