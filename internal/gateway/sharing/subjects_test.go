@@ -214,7 +214,7 @@ func TestReadsUnderWay(t *testing.T) {
 		store.become(false, nil)
 		wantFound(t, s, time.Now(), token(1), "shop", "")
 		check.Equal(t, "skipped", s.Stats().Skipped, 11)
-		time.Sleep(sharing.FailurePause)
+		time.Sleep(sharing.FailurePause) //nolint:forbidigo // simulated
 		wantFound(t, s, time.Now(), token(1), "shop", "")
 		check.Equal(t, "unknown", s.Stats().Unknown, 1)
 		check.Equal(t, "log lines", strings.Count(log.String(), "\n"), 2) // that it fails, and that it works again
@@ -269,25 +269,25 @@ func TestWrittenBehind(t *testing.T) {
 		}
 		put := func(n int) { s.Put(time.Now(), token(n), "shop", "ada", time.Time{}) }
 		put(1)
-		time.Sleep(sharing.FlushEvery)
+		time.Sleep(sharing.FlushEvery) //nolint:forbidigo // simulated
 		synctest.Wait()
 		check.Equal(t, "stored in time", stored(1), true)
 
 		store.become(false, errAway)
 		for n := 2; n < 10; n++ {
 			put(n)
-			time.Sleep(time.Second)
+			time.Sleep(time.Second) //nolint:forbidigo // simulated
 		}
 		check.Equal(t, "waiting", s.Stats().Waiting, 8)
 		store.become(false, nil)
-		time.Sleep(sharing.RetryAfter)
+		time.Sleep(sharing.RetryAfter) //nolint:forbidigo // simulated
 		synctest.Wait()
 		check.Equal(t, "the first of the outage is stored", stored(2), true)
 		check.Equal(t, "the last of the outage is stored", stored(9), true)
 
 		store.become(true, nil) // calls under way at the stop
 		put(10)
-		time.Sleep(sharing.FlushEvery)
+		time.Sleep(sharing.FlushEvery) //nolint:forbidigo // simulated
 		loops.Cancel()
 		loops.Wait()
 		store.become(false, nil)

@@ -22,7 +22,7 @@ func testSubjects(t *testing.T, target Target) {
 // subjectEntry is the entry of a number, which is far ahead: MongoDB removes what has expired.
 func subjectEntry(n int, user string) sharing.Entry {
 	e := sharing.Entry{Subject: user, Expires: banTime.Add(time.Duration(n) * time.Millisecond)}
-	binary.BigEndian.PutUint64(e.Key[3:], uint64(n)) //nolint:gosec // not negative
+	binary.BigEndian.PutUint64(e.Key[3:], uint64(n))
 	return e
 }
 
