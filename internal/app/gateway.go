@@ -48,7 +48,9 @@ func (e *edge) passOn(o gateway.Options) (err error) {
 		return err // which config.Validate has said
 	}
 	if f.cfg.Gateway.ShareSubjects {
-		e.shared = sharing.New(sharing.Options{Store: watched.NewSubjects(f.store, f.telemetry), Memory: o.Subjects, Logger: f.log})
+		e.shared = sharing.New(sharing.Options{
+			Store: watched.NewSubjects(f.store, f.telemetry), Memory: o.Subjects, Logger: f.log,
+		})
 		o.Shared = e.shared
 	}
 	g, err := gateway.New(o)
@@ -93,7 +95,8 @@ func (e *edge) storeSubjects(ctx context.Context) error {
 	defer cancel()
 	if err := e.shared.Flush(ctx); err != nil {
 		e.base.log.LogAttrs(context.WithoutCancel(ctx), slog.LevelWarn,
-			"users of refresh tokens not stored at the stop; these tokens count as nobody's at their next use", slog.Any("error", err))
+			"users of refresh tokens not stored at the stop; these tokens count as nobody's at their next use",
+			slog.Any("error", err))
 	}
 	return nil
 }

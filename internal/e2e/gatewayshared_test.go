@@ -61,7 +61,10 @@ func fakeUpstream(t *testing.T) string {
 }
 
 // twoOfAUser lets each user have two tokens.
-const twoOfAUser = `rate_limit: { default: { user: [ { name: daily, requests: 2, window: 24h } ], client: [ { name: many, requests: 1000, window: 24h } ] } }
+const twoOfAUser = `rate_limit:
+  default:
+    user: [ { name: daily, requests: 2, window: 24h } ]
+    client: [ { name: many, requests: 1000, window: 24h } ]
 `
 
 // wantToken sends a token request of the client shop to a gateway.

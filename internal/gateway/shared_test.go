@@ -136,7 +136,9 @@ func TestRotatedTokens(t *testing.T) {
 // TestTokensOfBefore: the user of a refresh token that was never seen shows with its first answer, and is known from then
 // on, also where the upstream does not rotate: at this instance, and at others.
 func TestTokensOfBefore(t *testing.T) {
-	for name, answered := range map[string]string{"not rotated": "", "the same again": "old", "rotated, and accepted again": "new"} {
+	for name, answered := range map[string]string{
+		"not rotated": "", "the same again": "old", "rotated, and accepted again": "new",
+	} {
 		t.Run(name, func(t *testing.T) {
 			i := newInstances(t, 1)
 			one := i.start()

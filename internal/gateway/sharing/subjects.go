@@ -76,7 +76,9 @@ func (s *Subjects) Stats() Stats {
 // Find asks the store whose a refresh token of the client is that the memory does not have, and puts what it finds there.
 // The source is the address that asks, or its network. It does not ask if [maxReads] are under way, if the source has
 // asked for [maxFruitless] that were not there in the last minute, or for a second after the store has failed.
-func (s *Subjects) Find(ctx context.Context, now time.Time, token subject.Digest, clientID, source string) (user string, known bool) {
+func (s *Subjects) Find(
+	ctx context.Context, now time.Time, token subject.Digest, clientID, source string,
+) (user string, known bool) {
 	if s == nil || token.IsZero() {
 		return "", false
 	}

@@ -197,7 +197,8 @@ func TestSourcesAreBounded(t *testing.T) {
 	check.Equal(t, "reads", store.reads, sharing.MaxSources)
 }
 
-// TestReadsUnderWay: so many, and the rest is nobody's at once; a slow store is one that fails, and is left alone for a second.
+// TestReadsUnderWay: so many, and the rest is nobody's at once. A slow store is one that fails, and is left alone for a
+// second.
 func TestReadsUnderWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &fakeStore{hangs: true}
@@ -369,7 +370,8 @@ func TestConcurrently(t *testing.T) {
 		group.Go(func() {
 			for n := range 200 {
 				one.Put(noon, token(worker*1000+n), "shop", "ada", time.Time{})
-				if got, known := other.Find(t.Context(), noon, token(worker*1000+n/2), "shop", fmt.Sprint(worker, n)); known && got != "ada" {
+				got, known := other.Find(t.Context(), noon, token(worker*1000+n/2), "shop", fmt.Sprint(worker, n))
+				if known && got != "ada" {
 					t.Errorf("found %q", got)
 				}
 				if err := one.Flush(t.Context()); err != nil {

@@ -45,7 +45,8 @@ func subjectsKept(t *testing.T, b Backend) {
 	noSubject(t, b, subjectEntry(1, "").Key)
 	succeed(t, "put nothing", b.PutSubjects(ctx, nil))
 	list := []sharing.Entry{
-		subjectEntry(0, "ada"), subjectEntry(1, "älice"), subjectEntry(2, strings.Repeat("x", 255)), subjectEntry(3, "{\"$gt\": 1}"),
+		subjectEntry(0, "ada"), subjectEntry(1, "älice"), subjectEntry(2, strings.Repeat("x", 255)),
+		subjectEntry(3, "{\"$gt\": 1}"),
 	}
 	succeed(t, "put", b.PutSubjects(ctx, list))
 	for _, e := range list {
