@@ -22,6 +22,8 @@ type Gateway struct {
 	OnError string `json:"on_error"`
 	// MaxSubjects is how many refresh tokens and usernames are known by their user, at most.
 	MaxSubjects int `json:"max_subjects"`
+	// ShareSubjects has the store keep the users of refresh tokens, for other instances and the next start.
+	ShareSubjects bool `json:"share_subjects"`
 	// Judge has this server answer the questions of another proxy, in place of being one: there is no Upstream then.
 	Judge bool `json:"judge,omitempty"`
 	// InsecureJudge allows questions from other machines. Every caller of /judge can use up the limits of any client.
@@ -32,7 +34,7 @@ type Gateway struct {
 func (g *Gateway) Enabled() bool { return g.Upstream != "" || g.Judge }
 
 func defaultGateway() Gateway {
-	return Gateway{SubjectClaim: "sub", OnError: "allow", MaxSubjects: 1_000_000}
+	return Gateway{SubjectClaim: "sub", OnError: "allow", MaxSubjects: 1_000_000, ShareSubjects: true}
 }
 
 // maxSubjects is what some 9 GB have room for.

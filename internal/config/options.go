@@ -141,6 +141,7 @@ var options = []Option{
 	{"subject-claim", "gateway.subject_claim", "claim that names the user in the upstream's tokens"},
 	{"on-error", "gateway.on_error", "what becomes of a request that the gateway itself fails to judge: allow or deny"},
 	{"max-subjects", "gateway.max_subjects", "refresh tokens and usernames that are known by their user, at most"},
+	{"share-subjects", "gateway.share_subjects", "keep the users of refresh tokens in the store, for other instances and the next start"},
 	{"judge", "gateway.judge", "answer the questions of another proxy at /judge, instead of being one before --upstream"},
 	{"insecure-judge", "gateway.insecure_judge", "allow questions from other machines"},
 }

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"oauth-server/internal/accesslog"
+	"oauth-server/internal/gateway/sharing"
 	"oauth-server/internal/gateway/subject"
 	"oauth-server/internal/gateway/upstream"
 	"oauth-server/internal/grants"
@@ -40,6 +41,8 @@ type Options struct {
 	Judge      *judgement.Judge
 	// Subjects leads from refresh tokens, and from the usernames of password grants, to users. Nil: a new one.
 	Subjects *subject.Memory
+	// Shared has what the memory does not have of refresh tokens; its memory is Subjects. Nil: nothing.
+	Shared *sharing.Subjects
 	// Claim names the user in tokens. Empty: sub.
 	Claim string
 	// OnError is Allow if it is empty.

@@ -122,7 +122,7 @@ func (x *tokenCall) reserve(ctx context.Context) error {
 	if !x.held && g.enforces(x.said.ClientID) {
 		return errUnderWay
 	}
-	r := x.request(now)
+	r := x.request(ctx, now)
 	turn := g.o.Judge.Reserve(ctx, r)
 	x.turn, x.user = &turn, r.Key.Username
 	x.result.user, x.result.decision = x.user, turn.Decision
@@ -146,7 +146,7 @@ func (g *Gateway) enforces(clientID string) bool {
 }
 
 // request returns what is judged: the best that is known of the request.
-func (x *tokenCall) request(now time.Time) judgement.Request {
+func (x *tokenCall) request(ctx context.Context, now time.Time) judgement.Request {
 	r := judgement.Request{
 		Key: ratelimit.Key{ClientID: x.said.ClientID}, Grant: clientcfg.Grant(x.said.Grant), Remote: x.result.remote,
 	}
@@ -157,6 +157,9 @@ func (x *tokenCall) request(now time.Time) judgement.Request {
 	user, known := x.g.o.Subjects.Get(now, digest, x.said.ClientID)
 	if !known && x.said.Username != "" {
 		user, known = x.g.o.Subjects.Get(now, x.anyCase(), x.said.ClientID)
+	}
+	if !known && x.said.Username == "" {
+		user, known = x.g.o.Shared.Find(ctx, now, digest, x.said.ClientID, x.from.source)
 	}
 	if !known {
 		user = strings.TrimLeft(x.said.Username, " ") // a space begins keys of what is no user
@@ -216,11 +219,7 @@ func (x *tokenCall) count(ctx context.Context, body []byte) {
 	}
 	x.result.user, x.result.decision, x.result.late = cmp.Or(user, x.user), d, late
 	if user != "" {
-		g.o.Subjects.Put(now, claims.Refresh, x.said.ClientID, user, claims.Expires(now))
-		if x.said.Username != "" {
-			g.o.Subjects.Put(now, digest, x.said.ClientID, user, time.Time{})
-			g.o.Subjects.Put(now, x.anyCase(), x.said.ClientID, user, time.Time{})
-		}
+		x.remember(now, &claims, user)
 	}
 	if fields, err := grants.Limited(ratelimit.Key{}, &d); err == nil {
 		x.out.fields = fields
