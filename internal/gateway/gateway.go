@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"oauth-server/internal/accesslog"
+	"oauth-server/internal/gateway/introspection"
 	"oauth-server/internal/gateway/subject"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/judgement"
@@ -41,6 +42,9 @@ type Options struct {
 	Subjects *subject.Memory
 	// Claim names the user in tokens. Empty: sub.
 	Claim string
+	// Introspection is where the users of answers that show none are asked for, over Transport. Nil: nowhere. NewMiddleware
+	// and NewJudge ignore it.
+	Introspection *introspection.Endpoint
 	// OnError is Allow if it is empty.
 	OnError OnError
 	// Transport sends requests to the upstream. It must not repeat any. Nil: [NewTransport].
@@ -69,6 +73,7 @@ type Gateway struct {
 
 	reader *subject.Reader
 	counts *counts
+	asking *introspections // nil: no users are asked for
 }
 
 // New makes a Gateway before o.Upstream. Its error joins everything that is wrong with the options.
@@ -86,6 +91,11 @@ func New(o Options) (*Gateway, error) {
 	}
 	g.o.Logger = slog.New(accesslog.WithRequestID(g.o.Logger.Handler()))
 	g.paths = paths
+	if o.Introspection != nil {
+		if g.asking, err = newIntrospections(*o.Introspection, g.o.Transport, g.reader); err != nil {
+			return nil, err
+		}
+	}
 	g.next = &httputil.ReverseProxy{
 		Rewrite: g.rewrite, Transport: g.o.Transport, FlushInterval: -1, // streams are passed on as they come
 		ModifyResponse: receive, ErrorHandler: g.unreachable,
