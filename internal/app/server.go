@@ -157,6 +157,9 @@ func (s *Server) start(ctx context.Context, failed chan<- error) {
 	}
 	s.undo.push("sharing the counts", s.limiter.share(ctx, s.edge.admin.Report))
 	s.undo.push("bans that are not stored", s.limiter.storeBans)
+	if s.edge.gateway != nil {
+		s.undo.push("users who are asked for", s.edge.stopGateway)
+	}
 	s.undo.push("serving", s.edge.serve(failed))
 }
 
