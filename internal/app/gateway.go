@@ -7,7 +7,9 @@ import (
 	"net/url"
 	"time"
 
+	"oauth-server/internal/config"
 	"oauth-server/internal/gateway"
+	"oauth-server/internal/gateway/introspection"
 	"oauth-server/internal/gateway/sharing"
 	"oauth-server/internal/gateway/subject"
 	"oauth-server/internal/httpapi"
@@ -53,6 +55,9 @@ func (e *edge) passOn(o gateway.Options) (err error) {
 		})
 		o.Shared = e.shared
 	}
+	if o.Introspection, err = introspectionEndpoint(f.cfg.Gateway.Introspection); err != nil {
+		return err
+	}
 	g, err := gateway.New(o)
 	if err != nil {
 		return err
@@ -63,6 +68,26 @@ func (e *edge) passOn(o gateway.Options) (err error) {
 	e.http.Handler = e.around(g)
 	e.http.ReadTimeout, e.http.WriteTimeout, e.http.ReadHeaderTimeout = 0, 0, 10*time.Second
 	return nil
+}
+
+// introspectionEndpoint is where a gateway asks for users; nil if it asks nobody.
+func introspectionEndpoint(set config.Introspection) (*introspection.Endpoint, error) {
+	if set.URL == "" {
+		return nil, nil //nolint:nilnil // there is none
+	}
+	u, err := url.Parse(set.URL)
+	if err != nil {
+		return nil, err // which config.Validate has said
+	}
+	secret, err := set.Secret()
+	return &introspection.Endpoint{URL: u, ClientID: set.ClientID, ClientSecret: secret}, err
+}
+
+// stopGateway waits, within its share of the time, for the users who are asked for: their counts are to be written.
+func (e *edge) stopGateway(ctx context.Context) error {
+	ctx, cancel := withShare(ctx, 1.0/4)
+	defer cancel()
+	return e.gateway.Stop(ctx)
 }
 
 func gatewayMetrics(s gateway.Stats, shared *sharing.Subjects) metrics.Gateway {

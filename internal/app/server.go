@@ -161,6 +161,9 @@ func (s *Server) start(ctx context.Context, failed chan<- error) {
 	if s.edge.shared != nil {
 		s.undo.push("users of refresh tokens that are not stored", s.edge.storeSubjects)
 	}
+	if s.edge.gateway != nil {
+		s.undo.push("users who are asked for", s.edge.stopGateway)
+	}
 	s.undo.push("serving", s.edge.serve(failed))
 }
 

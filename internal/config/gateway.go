@@ -2,7 +2,6 @@ package config
 
 import (
 	"net/url"
-	"slices"
 
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/fielderr"
@@ -18,6 +17,8 @@ type Gateway struct {
 	InsecureUpstream bool `json:"insecure_upstream,omitempty"`
 	// SubjectClaim names the user in the tokens of the upstream.
 	SubjectClaim string `json:"subject_claim"`
+	// Introspection is where the users of opaque tokens are asked for.
+	Introspection Introspection `json:"introspection,omitzero"`
 	// OnError is what becomes of a request that the gateway itself fails to judge: allow or deny.
 	OnError string `json:"on_error"`
 	// MaxSubjects is how many refresh tokens and usernames are known by their user, at most.
@@ -51,12 +52,16 @@ func (g *Gateway) check(es *fielderr.Errors) {
 	if g.Judge && g.Upstream != "" {
 		es.Add("gateway.judge", "cannot be set with upstream: either this server passes token requests on, or another proxy does")
 	}
+	g.Introspection.check(es, g.InsecureUpstream)
 	if g.Upstream == "" {
+		if g.Introspection.URL != "" {
+			es.Add("gateway.introspection.url", "needs upstream: only what passes tokens on can ask for their users")
+		}
 		return
 	}
 	u, err := url.Parse(g.Upstream)
 	switch {
-	case err != nil || !slices.Contains([]string{"http", "https"}, u.Scheme) || u.Hostname() == "":
+	case !isWeb(u, err):
 		es.Add("gateway.upstream", "%q is not a URL such as https://idp.example.com", g.Upstream)
 	case u.User != nil || u.Path != "" && u.Path != "/" || u.RawQuery != "" || u.Fragment != "":
 		es.Add("gateway.upstream", "must be a scheme and a host only: the paths of requests are passed on as they come, and token_path names the token endpoint")

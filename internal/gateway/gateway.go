@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"oauth-server/internal/accesslog"
+	"oauth-server/internal/gateway/introspection"
 	"oauth-server/internal/gateway/sharing"
 	"oauth-server/internal/gateway/subject"
 	"oauth-server/internal/gateway/upstream"
@@ -45,6 +46,9 @@ type Options struct {
 	Shared *sharing.Subjects
 	// Claim names the user in tokens. Empty: sub.
 	Claim string
+	// Introspection is where the users of answers that show none are asked for. Nil: nowhere. NewMiddleware and NewJudge
+	// ignore it.
+	Introspection *introspection.Endpoint
 	// OnError is Allow if it is empty.
 	OnError OnError
 	// AnswerWithin is how long the upstream may take for the answer to a token request. 0: 30 seconds.
@@ -74,6 +78,7 @@ type Gateway struct {
 
 	reader *subject.Reader
 	counts *counts
+	asking *introspections // nil: no users are asked for
 }
 
 // New makes a Gateway before o.Upstream. Its error joins everything that is wrong with the options.
@@ -89,6 +94,11 @@ func New(o Options) (*Gateway, error) {
 	g.o.Logger = slog.New(accesslog.WithRequestID(g.o.Logger.Handler()))
 	g.paths = paths
 	g.tokens = upstream.New(o.Upstream, upstream.Options{AnswerWithin: o.AnswerWithin})
+	if o.Introspection != nil {
+		if g.asking, err = newIntrospections(*o.Introspection, g.reader); err != nil {
+			return nil, err
+		}
+	}
 	g.next = &httputil.ReverseProxy{
 		Rewrite: g.rewrite, Transport: newTransport(), FlushInterval: -1, // streams are passed on as they come
 		ErrorHandler: g.unreachable,

@@ -12,28 +12,29 @@ import (
 const rotatedKept = time.Hour
 
 // remember keeps what leads to the user of a token that was issued: the username, the new refresh token, and the one that
-// was used.
-func (x *tokenCall) remember(now time.Time, claims *subject.Claims, user string) {
-	if digest, _ := x.leads(); x.said.Username != "" {
-		x.g.o.Subjects.Put(now, digest, x.said.ClientID, user, time.Time{})
-		x.g.o.Subjects.Put(now, x.anyCase(), x.said.ClientID, user, time.Time{})
+// was used. A username that was recalled itself keeps its age: otherwise no answer would ever be compared with it again.
+func (i *issued) remember(user string) {
+	known, shared, client, now := i.g.o.Subjects, i.g.o.Shared, i.said.ClientID, i.g.o.Now()
+	if i.said.Username != "" && !i.recalled {
+		exactly, _ := leads(&i.said)
+		known.Put(now, exactly, client, user, time.Time{})
+		known.Put(now, anyCase(i.said.Username), client, user, time.Time{})
 	}
-	expires, used := claims.Expires(now), subject.Digest(x.said.RefreshToken)
-	if !claims.Refresh.IsZero() {
-		x.g.o.Subjects.Put(now, claims.Refresh, x.said.ClientID, user, expires)
-		x.g.o.Shared.Put(now, claims.Refresh, x.said.ClientID, user, expires)
+	expires, fresh, used := i.claims.Expires(now), i.claims.Refresh, subject.Digest(i.said.RefreshToken)
+	if !fresh.IsZero() {
+		known.Put(now, fresh, client, user, expires)
+		shared.Put(now, fresh, client, user, expires)
 	}
-	if used.IsZero() || used == claims.Refresh {
+	if used.IsZero() || used == fresh {
 		return
 	}
-	followed := x.user != ""
-	if !followed { // of before this was known; servers that do not rotate get it again and again
-		x.g.o.Subjects.Put(now, used, x.said.ClientID, user, expires)
+	if !i.followed { // of before this was known; servers that do not rotate get it again and again
+		known.Put(now, used, client, user, expires)
 	}
-	switch rotated := !claims.Refresh.IsZero(); {
-	case rotated && (claims.Lifetime == 0 || claims.Lifetime > rotatedKept):
-		x.g.o.Shared.Put(now, used, x.said.ClientID, user, now.Add(rotatedKept))
-	case !followed:
-		x.g.o.Shared.Put(now, used, x.said.ClientID, user, expires)
+	switch lifetime := i.claims.Lifetime; {
+	case !fresh.IsZero() && (lifetime == 0 || lifetime > rotatedKept):
+		shared.Put(now, used, client, user, now.Add(rotatedKept))
+	case !i.followed:
+		shared.Put(now, used, client, user, expires)
 	}
 }

@@ -10,7 +10,7 @@ var (
 	gatewayUnknownInfo = Info{
 		"oauth_gateway_unknown_users_total", Counter,
 		[]string{"reason"},
-		"Tokens that count for no user, because the upstream's answer did not show whose they are, by why.",
+		"Tokens that count for no user, because neither the upstream's answer nor its introspection shows whose they are, by why.",
 	}
 	gatewayLateInfo = Info{
 		"oauth_gateway_late_total", Counter, nil,
