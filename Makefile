@@ -4,7 +4,7 @@ SHELL := /bin/bash
 BIN := $(CURDIR)/.bin
 GOLANGCI_LINT := $(shell sed -n 's/^GOLANGCI_LINT=//p' .ci/run)
 
-.PHONY: help build release demo test race lint fmt bench bench-compare bench-overload bench-quick bench-cluster fuzz dashboards demo-load soak scale clusters accuracy ci clean
+.PHONY: help build release demo test race lint fmt bench bench-compare bench-overload bench-quick bench-cluster fuzz dashboards demo-load gateway-demo soak scale clusters accuracy ci clean
 
 help: ## Show this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -93,6 +93,13 @@ demo-load: ## Run servers and Prometheus under load for LOAD (90s); draw charts 
 	  trap '.ci/mongo-test-server stop' EXIT; \
 	fi; \
 	go -C tools run ./cmd/demo-load -for $(LOAD) -pictures "$(abspath $(PICTURES))"
+
+gateway-demo: ## Send the same load to a Keycloak without and with a gateway; draw docs/pictures/gateway-keycloak.svg
+	@set -e; if [ -z "$${KEYCLOAK_TEST_URL:-}" ]; then \
+	  KEYCLOAK_TEST_URL=$$(.ci/keycloak-test-server); export KEYCLOAK_TEST_URL; \
+	  trap '.ci/keycloak-test-server stop' EXIT; \
+	fi; \
+	go -C tools run ./cmd/gateway-demo
 
 SOAK ?= 10m
 soak: ## Attack a server for SOAK (10m) beside good clients; fail if these suffer

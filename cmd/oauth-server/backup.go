@@ -312,6 +312,7 @@ func counted(records map[string]int) string {
 		{"sessions", "browser sessions"},
 		{"codes", "codes"},
 		{"agreements", "consents"},
+		{"subjects", "users of refresh tokens"},
 		{"revocations", "revocations"},
 		{"counters", "counters"},
 		{"audit", "changes of limits"},

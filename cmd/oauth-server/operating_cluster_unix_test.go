@@ -28,6 +28,7 @@ type pageCluster struct {
 	t        *testing.T
 	dir      string            // in which the shell runs
 	at       map[string]string // addresses, by the port that the page shows
+	issuer   string            // of the tokens of operators
 	places   *strings.Replacer // puts them into the page
 	between  *proxy            // in front of the database
 	database *mongo.Database
@@ -62,6 +63,7 @@ func newPageCluster(t *testing.T) *pageCluster {
 		}
 	}
 	c.places = strings.NewReplacer(append(replaced, "127.0.0.1:27017", c.between.address, "database: oauth", "database: "+name)...)
+	c.issuer = "http://" + c.at["9096"]
 	c.load = newLoad(t, "http://"+c.at["9096"])
 	return c
 }

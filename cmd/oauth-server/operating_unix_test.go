@@ -42,15 +42,21 @@ func TestOperatingDoc(t *testing.T) {
 	check.OK(t, err)
 	c := newPageCluster(t)
 	page := c.places.Replace(string(text))
-	steps := c.stepsOf(page)
-	<-awayFromTheFrameEnd()
+	<-awayFromTheFrameEnd(time.Minute)
+	c.runPage(page, notRun)
+}
+
+// runPage runs the commands of the page and compares what they print with what it shows.
+func (c *pageCluster) runPage(page string, notRun int) {
+	c.t.Helper()
+	steps := c.stepsOf(page, notRun)
 	outputs := c.runSteps(steps)
 	for i, s := range steps {
 		if i >= len(outputs) {
-			t.Fatalf("the shell ended before: %s%s", s.command, s.does)
+			c.t.Fatalf("the shell ended before: %s%s", s.command, s.does)
 		}
 		if !matches(s.want, outputs[i]) {
-			t.Errorf("$ %s\nprinted:\n%s\nthe page shows:\n%s", s.command, strings.Join(outputs[i], "\n"), strings.Join(s.want, "\n"))
+			c.t.Errorf("$ %s\nprinted:\n%s\nthe page shows:\n%s", s.command, strings.Join(outputs[i], "\n"), strings.Join(s.want, "\n"))
 		}
 	}
 }
@@ -63,7 +69,7 @@ var fileName = regexp.MustCompile(`^# ([a-z.-]+\.yaml)\n`)
 
 // stepsOf takes the commands out of the page, and writes the files that it shows. A command that stood in
 // a block of another kind would not be run, so there must be none.
-func (c *pageCluster) stepsOf(page string) (steps []step) {
+func (c *pageCluster) stepsOf(page string, notRun int) (steps []step) {
 	c.t.Helper()
 	skipped := 0
 	for _, m := range parts.FindAllStringSubmatch(page, -1) {
@@ -99,11 +105,11 @@ func commandsOf(block string) (steps []step) {
 	return steps
 }
 
-// awayFromTheFrameEnd is ready once the minute in which the page's requests are
+// awayFromTheFrameEnd is ready once the frame in which the page's requests are
 // counted has enough left of it, so that its figures come out whole.
-func awayFromTheFrameEnd() <-chan time.Time {
+func awayFromTheFrameEnd(frame time.Duration) <-chan time.Time {
 	const needed = 20 * time.Second
-	left := time.Until(time.Now().Truncate(time.Minute).Add(time.Minute))
+	left := time.Until(time.Now().Truncate(frame).Add(frame))
 	if left >= needed {
 		return time.After(0)
 	}
@@ -163,7 +169,7 @@ func (c *pageCluster) shell(script string) (resume *os.File, printed *bufio.Scan
 	bash.Dir = c.dir
 	bash.Env = append(os.Environ(), beProgram+"=1", "OAUTH_DRAIN_DELAY=1500ms", "OAUTH_SYNC_INTERVAL=200ms",
 		"PATH="+programOnPath(c.t)+":"+os.Getenv("PATH"), "XDG_CACHE_HOME="+c.dir, "HOME="+c.dir,
-		limitsAt+"=http://"+c.at["9097"], "OAUTH_ISSUER=http://"+c.at["9096"])
+		limitsAt+"=http://"+c.at["9097"], "OAUTH_ISSUER="+c.issuer)
 	output, out, err := os.Pipe()
 	check.OK(c.t, err)
 	in, resume, err := os.Pipe()

@@ -39,6 +39,12 @@ func RequestID(ctx context.Context) string {
 	return ""
 }
 
+// Detach returns a context for work that outlives the request that ctx belongs to: it ends with life, and has of the request
+// the id only. What such work notes is in no line.
+func Detach(ctx, life context.Context) context.Context {
+	return context.WithValue(life, requestKey{}, &request{id: RequestID(ctx)})
+}
+
 func requestID(h http.Header, trusted bool) string {
 	if trusted {
 		if id := h.Get("X-Request-Id"); saneRequestID(id) {

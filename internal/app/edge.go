@@ -17,6 +17,7 @@ import (
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/config"
 	"oauth-server/internal/gateway"
+	"oauth-server/internal/gateway/sharing"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/httpapi"
 	"oauth-server/internal/judgement"
@@ -34,6 +35,7 @@ type edge struct {
 	service *grants.Service
 	own     http.Handler       // the endpoints of this server: for clients, or for operators only where this is a gateway
 	gateway *gateway.Gateway   // nil: this is none
+	shared  *sharing.Subjects  // of the gateway; nil: it shares nothing
 	judge   *judgement.Judge   // of the gateway; nil: this is none
 	ops     *http.Server       // for operators
 	local   *adminlocal.Access // for the commands on this machine; nil: there is none

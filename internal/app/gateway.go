@@ -1,15 +1,21 @@
 package app
 
 import (
+	"context"
+	"log/slog"
 	"net/http"
 	"net/url"
 	"time"
 
+	"oauth-server/internal/config"
 	"oauth-server/internal/gateway"
+	"oauth-server/internal/gateway/introspection"
+	"oauth-server/internal/gateway/sharing"
 	"oauth-server/internal/gateway/subject"
 	"oauth-server/internal/httpapi"
 	"oauth-server/internal/judgement"
 	"oauth-server/internal/metrics"
+	"oauth-server/internal/store/watched"
 )
 
 // becomeGateway has clients served the upstream, or other proxies the judgement, instead of the endpoints of this server.
@@ -43,11 +49,20 @@ func (e *edge) passOn(o gateway.Options) (err error) {
 	if o.Upstream, err = url.Parse(f.cfg.Gateway.Upstream); err != nil {
 		return err // which config.Validate has said
 	}
+	if f.cfg.Gateway.ShareSubjects {
+		e.shared = sharing.New(sharing.Options{
+			Store: watched.NewSubjects(f.store, f.telemetry), Memory: o.Subjects, Logger: f.log,
+		})
+		o.Shared = e.shared
+	}
+	if o.Introspection, err = introspectionEndpoint(f.cfg.Gateway.Introspection); err != nil {
+		return err
+	}
 	g, err := gateway.New(o)
 	if err != nil {
 		return err
 	}
-	f.telemetry.WatchGateway(func() metrics.Gateway { return gatewayMetrics(g.Stats()) })
+	f.telemetry.WatchGateway(func() metrics.Gateway { return gatewayMetrics(g.Stats(), e.shared) })
 	e.gateway = g
 	// What passes may be a stream, and take as long as it likes; the gateway bounds the time of a token request itself.
 	e.http.Handler = e.around(g)
@@ -55,9 +70,32 @@ func (e *edge) passOn(o gateway.Options) (err error) {
 	return nil
 }
 
-func gatewayMetrics(s gateway.Stats) metrics.Gateway {
+// introspectionEndpoint is where a gateway asks for users; nil if it asks nobody.
+func introspectionEndpoint(set config.Introspection) (*introspection.Endpoint, error) {
+	if set.URL == "" {
+		return nil, nil //nolint:nilnil // there is none
+	}
+	u, err := url.Parse(set.URL)
+	if err != nil {
+		return nil, err // which config.Validate has said
+	}
+	secret, err := set.Secret()
+	return &introspection.Endpoint{URL: u, ClientID: set.ClientID, ClientSecret: secret}, err
+}
+
+// stopGateway waits, within its share of the time, for the users who are asked for: their counts are to be written.
+func (e *edge) stopGateway(ctx context.Context) error {
+	ctx, cancel := withShare(ctx, 1.0/4)
+	defer cancel()
+	return e.gateway.Stop(ctx)
+}
+
+func gatewayMetrics(s gateway.Stats, shared *sharing.Subjects) metrics.Gateway {
 	m := metrics.Gateway{
 		Requests: map[string]uint64{}, Unknown: map[string]uint64{}, Late: s.Late, Defects: s.Defects, UnderWay: s.UnderWay, Subjects: s.Subjects,
+	}
+	if shared != nil {
+		m.Shared = sharedMetrics(shared.Stats())
 	}
 	for o, n := range s.Requests {
 		m.Requests[gateway.Outcome(o).String()] = n
@@ -66,6 +104,26 @@ func gatewayMetrics(s gateway.Stats) metrics.Gateway {
 		m.Unknown[reason.String()] = n
 	}
 	return m
+}
+
+func sharedMetrics(s sharing.Stats) *metrics.GatewayShared {
+	return &metrics.GatewayShared{
+		Reads:   map[string]uint64{"found": s.Found, "unknown": s.Unknown, "failed": s.Failed, "skipped": s.Skipped},
+		Writes:  map[string]uint64{"stored": s.Stored, "dropped": s.Dropped, "given_up": s.GivenUp},
+		Waiting: s.Waiting,
+	}
+}
+
+// storeSubjects stores what the gateway has learned in the last moment, at the stop.
+func (e *edge) storeSubjects(ctx context.Context) error {
+	ctx, cancel := withShare(ctx, 1.0/4)
+	defer cancel()
+	if err := e.shared.Flush(ctx); err != nil {
+		e.base.log.LogAttrs(context.WithoutCancel(ctx), slog.LevelWarn,
+			"users of refresh tokens not stored at the stop; these tokens count as nobody's at their next use",
+			slog.Any("error", err))
+	}
+	return nil
 }
 
 // stopWaiting denies all requests that wait for their turn.

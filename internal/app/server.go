@@ -10,6 +10,7 @@ import (
 
 	"oauth-server/internal/background"
 	"oauth-server/internal/config"
+	"oauth-server/internal/gateway/sharing"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/secret"
 )
@@ -157,6 +158,12 @@ func (s *Server) start(ctx context.Context, failed chan<- error) {
 	}
 	s.undo.push("sharing the counts", s.limiter.share(ctx, s.edge.admin.Report))
 	s.undo.push("bans that are not stored", s.limiter.storeBans)
+	if s.edge.shared != nil {
+		s.undo.push("users of refresh tokens that are not stored", s.edge.storeSubjects)
+	}
+	if s.edge.gateway != nil {
+		s.undo.push("users who are asked for", s.edge.stopGateway)
+	}
 	s.undo.push("serving", s.edge.serve(failed))
 }
 
@@ -219,6 +226,12 @@ func (s *Server) tasks() []background.Task {
 		tasks = append(tasks, background.Task{
 			Name: "sweep", Every: time.Minute, Do: sweep(sweeper, f.clock.Now, f.log),
 			Failed: "sweep failed; expired entries stay",
+		})
+	}
+	if shared := s.edge.shared; shared != nil {
+		tasks = append(tasks, background.Task{
+			Name: "users of refresh tokens", Every: sharing.FlushEvery, Retry: sharing.RetryAfter, Do: shared.Flush,
+			Failed: "users of refresh tokens not stored; trying again",
 		})
 	}
 	for name, cert := range map[string]*certificate{"certificate": f.cert, "admin certificate": f.adminCert} {

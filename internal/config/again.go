@@ -45,6 +45,7 @@ func (c *Config) checkRegular() (es fielderr.Errors) {
 		{"admin_client_ca", c.AdminClientCA},
 		{"keys.secret_file", c.Keys.SecretFile},
 		{"keys.second_secret_file", c.Keys.SecondSecretFile},
+		{"gateway.introspection.client_secret_file", c.Gateway.Introspection.ClientSecretFile},
 	} {
 		if info, err := os.Stat(f[1]); err == nil && !info.Mode().IsRegular() {
 			es.Add(f[0], "%v", errIrregular(f[1]))

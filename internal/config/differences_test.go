@@ -56,6 +56,9 @@ func TestDifferencesLookAtEveryOption(t *testing.T) {
 		if value == "" {
 			value = "other"
 		}
+		if o.Default() == value { // of one that is on
+			value = "false"
+		}
 		base := config.Default()
 		if o.Path == "store.mongodb.database" || o.Path == "store.mongodb.uri" || o.Path == "store.mongodb.uri_file" {
 			base.Store = config.Store{MongoDB: &config.MongoDB{}}

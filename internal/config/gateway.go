@@ -2,7 +2,6 @@ package config
 
 import (
 	"net/url"
-	"slices"
 
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/fielderr"
@@ -18,10 +17,14 @@ type Gateway struct {
 	InsecureUpstream bool `json:"insecure_upstream,omitempty"`
 	// SubjectClaim names the user in the tokens of the upstream.
 	SubjectClaim string `json:"subject_claim"`
+	// Introspection is where the users of opaque tokens are asked for.
+	Introspection Introspection `json:"introspection,omitzero"`
 	// OnError is what becomes of a request that the gateway itself fails to judge: allow or deny.
 	OnError string `json:"on_error"`
 	// MaxSubjects is how many refresh tokens and usernames are known by their user, at most.
 	MaxSubjects int `json:"max_subjects"`
+	// ShareSubjects has the store keep the users of refresh tokens, for other instances and the next start.
+	ShareSubjects bool `json:"share_subjects"`
 	// Judge has this server answer the questions of another proxy, in place of being one: there is no Upstream then.
 	Judge bool `json:"judge,omitempty"`
 	// InsecureJudge allows questions from other machines. Every caller of /judge can use up the limits of any client.
@@ -32,7 +35,7 @@ type Gateway struct {
 func (g *Gateway) Enabled() bool { return g.Upstream != "" || g.Judge }
 
 func defaultGateway() Gateway {
-	return Gateway{SubjectClaim: "sub", OnError: "allow", MaxSubjects: 1_000_000}
+	return Gateway{SubjectClaim: "sub", OnError: "allow", MaxSubjects: 1_000_000, ShareSubjects: true}
 }
 
 // maxSubjects is what some 9 GB have room for.
@@ -49,12 +52,16 @@ func (g *Gateway) check(es *fielderr.Errors) {
 	if g.Judge && g.Upstream != "" {
 		es.Add("gateway.judge", "cannot be set with upstream: either this server passes token requests on, or another proxy does")
 	}
+	g.Introspection.check(es, g.InsecureUpstream)
 	if g.Upstream == "" {
+		if g.Introspection.URL != "" {
+			es.Add("gateway.introspection.url", "needs upstream: only what passes tokens on can ask for their users")
+		}
 		return
 	}
 	u, err := url.Parse(g.Upstream)
 	switch {
-	case err != nil || !slices.Contains([]string{"http", "https"}, u.Scheme) || u.Hostname() == "":
+	case !isWeb(u, err):
 		es.Add("gateway.upstream", "%q is not a URL such as https://idp.example.com", g.Upstream)
 	case u.User != nil || u.Path != "" && u.Path != "/" || u.RawQuery != "" || u.Fragment != "":
 		es.Add("gateway.upstream", "must be a scheme and a host only: the paths of requests are passed on as they come, and token_path names the token endpoint")

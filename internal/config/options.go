@@ -139,8 +139,13 @@ var options = []Option{
 	{"token-path", "gateway.token_path", "path of its token endpoint, repeatable; a segment * stands for any one"},
 	{"insecure-upstream", "gateway.insecure_upstream", "allow an http upstream on another machine"},
 	{"subject-claim", "gateway.subject_claim", "claim that names the user in the upstream's tokens"},
+	{"introspection-url", "gateway.introspection.url", "URL at which users of opaque tokens are asked for (RFC 7662); empty for none"},
+	{"introspection-client-id", "gateway.introspection.client_id", "client_id of the gateway there; empty for no credentials"},
+	{"introspection-client-secret", "gateway.introspection.client_secret", "its secret"},
+	{"introspection-client-secret-file", "gateway.introspection.client_secret_file", "file with that secret, instead of its value"},
 	{"on-error", "gateway.on_error", "what becomes of a request that the gateway itself fails to judge: allow or deny"},
 	{"max-subjects", "gateway.max_subjects", "refresh tokens and usernames that are known by their user, at most"},
+	{"share-subjects", "gateway.share_subjects", "keep the users of refresh tokens in the store, for other instances and the next start"},
 	{"judge", "gateway.judge", "answer the questions of another proxy at /judge, instead of being one before --upstream"},
 	{"insecure-judge", "gateway.insecure_judge", "allow questions from other machines"},
 }

@@ -33,8 +33,8 @@ func RedactURI(uri string) string {
 }
 
 // WriteYAML writes the configuration in a form that can be read again. A password in the
-// MongoDB URI and the secrets of the signing keys are replaced by [Redacted], with a comment on
-// where to give them instead.
+// MongoDB URI, the secrets of the signing keys and that of the introspection are replaced by
+// [Redacted], with a comment on where to give them instead.
 func (c *Config) WriteYAML(w io.Writer) error {
 	shown := c.redacted()
 	var text bytes.Buffer
@@ -43,6 +43,9 @@ func (c *Config) WriteYAML(w io.Writer) error {
 	}
 	if shown.Keys != c.Keys {
 		text.WriteString("# The secrets of keys are not shown: set OAUTH_KEYS_SECRET and OAUTH_KEYS_SECOND_SECRET to override them.\n")
+	}
+	if shown.Gateway.Introspection != c.Gateway.Introspection {
+		text.WriteString("# The secret of gateway.introspection is not shown: set OAUTH_INTROSPECTION_CLIENT_SECRET to override it.\n")
 	}
 	if err := strict.WriteYAML(&text, shown); err != nil {
 		return err
@@ -66,6 +69,7 @@ func (c *Config) WriteJSON(w io.Writer) error {
 func (c *Config) redacted() Config {
 	shown := *c
 	shown.Keys = c.Keys.redacted()
+	shown.Gateway.Introspection = c.Gateway.Introspection.redacted()
 	switch m := c.Store.MongoDB; {
 	case m == nil:
 	case m.URIFile != "":

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -18,7 +17,6 @@ import (
 
 	"oauth-server/internal/check"
 	"oauth-server/internal/store/mongo/mongotest"
-	"oauth-server/internal/testworld"
 )
 
 // beforeKeycloak is a gateway before a realm.
@@ -42,26 +40,7 @@ var keycloakLimits = fmt.Sprintf(`rate_limit:
 // startGateway runs a gateway before the realm, on a store of its own unless the arguments name another.
 func startGateway(t *testing.T, r *realm, config string, args ...string) *beforeKeycloak {
 	t.Helper()
-	dir, address := t.TempDir(), testworld.FreeAddress(t)
-	s := &server{tb: t, Issuer: "http://" + address, file: filepath.Join(dir, "config.yaml")}
-	s.configure(config)
-	if len(args) == 0 {
-		args = []string{"--data", filepath.Join(dir, "store.db")}
-	}
-	s.args = append([]string{
-		"gateway", "--config", s.file, "--listen", address, "--admin-listen", "127.0.0.1:0",
-		"--upstream", r.base, "--token-path", "/realms/*/protocol/openid-connect/token",
-	}, args...)
-	t.Cleanup(func() {
-		if t.Failed() && s.logs != nil {
-			t.Logf("end of the log of the gateway:\n%s", s.logs.tail(30))
-		}
-		if s.cmd != nil {
-			s.kill()
-		}
-	})
-	s.up()
-	return &beforeKeycloak{server: s, realm: r}
+	return &beforeKeycloak{server: gatewayBefore(t, r.base, "/realms/*/protocol/openid-connect/token", config, args...), realm: r}
 }
 
 // TestGatewayBeforeKeycloak: a real Keycloak behind the gateway, used by the libraries that clients use.

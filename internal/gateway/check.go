@@ -22,10 +22,11 @@ const (
 	maxMetadata  = 1 << 20
 )
 
-// Check asks the upstream once whether the token paths are those of its token endpoint, logs what it finds, and returns at
-// the end of ctx: a path that matches nothing would have every token request pass.
+// Check asks the upstream once whether the token paths are those of its token endpoint, and whether it introspects, logs
+// what it finds, and returns at the end of ctx: a path that matches nothing would have every token request pass.
 func (g *Gateway) Check(ctx context.Context) error {
 	g.check(ctx)
+	g.checkIntrospection(ctx)
 	<-ctx.Done()
 	return nil
 }

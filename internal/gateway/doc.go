@@ -9,7 +9,8 @@
 //     upstream, so nothing that it presents is used up;
 //  3. forward, byte for byte, and never twice;
 //  4. settle: a token counts against the user that the answer proves. On any other answer the reservation is given back.
-//     So wrong secrets and guessed tokens use up no quota.
+//     So wrong secrets and guessed tokens use up no quota. Of an opaque token, whose answer shows no user, the upstream is
+//     asked for the user (package introspection), after the client has its answer.
 //
 // What a caller that is not proven may hold meanwhile is bounded: so many requests of a client from one source at once, and so many of
 // the client in all.

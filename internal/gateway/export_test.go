@@ -1,6 +1,30 @@
 package gateway
 
-import "context"
+import (
+	"context"
+	"net/http"
+	"net/url"
+
+	"oauth-server/internal/gateway/introspection"
+)
 
 // CheckNow is Check without the wait for the end.
-func (g *Gateway) CheckNow(ctx context.Context) { g.check(ctx) }
+func (g *Gateway) CheckNow(ctx context.Context) {
+	g.check(ctx)
+	g.checkIntrospection(ctx)
+}
+
+// MostIntrospections is how many questions there are at most, under way and waiting; IntrospectedAtOnce those under way.
+const (
+	MostIntrospections = introspectedAtOnce + introspectionsWaiting
+	IntrospectedAtOnce = introspectedAtOnce
+)
+
+// IntrospectOver has users asked for over a transport.
+func (g *Gateway) IntrospectOver(t http.RoundTripper) {
+	client, err := introspection.New(introspection.Endpoint{URL: &url.URL{Scheme: "http", Host: "127.0.0.1"}}, t, g.reader)
+	if err != nil {
+		panic(err)
+	}
+	g.asking.client = client
+}

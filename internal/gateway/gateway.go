@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"oauth-server/internal/accesslog"
+	"oauth-server/internal/gateway/introspection"
+	"oauth-server/internal/gateway/sharing"
 	"oauth-server/internal/gateway/subject"
 	"oauth-server/internal/gateway/upstream"
 	"oauth-server/internal/grants"
@@ -40,8 +42,13 @@ type Options struct {
 	Judge      *judgement.Judge
 	// Subjects leads from refresh tokens, and from the usernames of password grants, to users. Nil: a new one.
 	Subjects *subject.Memory
+	// Shared has what the memory does not have of refresh tokens; its memory is Subjects. Nil: nothing.
+	Shared *sharing.Subjects
 	// Claim names the user in tokens. Empty: sub.
 	Claim string
+	// Introspection is where the users of answers that show none are asked for. Nil: nowhere. NewMiddleware and NewJudge
+	// ignore it.
+	Introspection *introspection.Endpoint
 	// OnError is Allow if it is empty.
 	OnError OnError
 	// AnswerWithin is how long the upstream may take for the answer to a token request. 0: 30 seconds.
@@ -71,6 +78,7 @@ type Gateway struct {
 
 	reader *subject.Reader
 	counts *counts
+	asking *introspections // nil: no users are asked for
 }
 
 // New makes a Gateway before o.Upstream. Its error joins everything that is wrong with the options.
@@ -86,6 +94,11 @@ func New(o Options) (*Gateway, error) {
 	g.o.Logger = slog.New(accesslog.WithRequestID(g.o.Logger.Handler()))
 	g.paths = paths
 	g.tokens = upstream.New(o.Upstream, upstream.Options{AnswerWithin: o.AnswerWithin})
+	if o.Introspection != nil {
+		if g.asking, err = newIntrospections(*o.Introspection, g.reader); err != nil {
+			return nil, err
+		}
+	}
 	g.next = &httputil.ReverseProxy{
 		Rewrite: g.rewrite, Transport: newTransport(), FlushInterval: -1, // streams are passed on as they come
 		ErrorHandler: g.unreachable,

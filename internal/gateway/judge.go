@@ -23,13 +23,14 @@ const JudgePath = "/judge"
 
 // NewJudge returns what other proxies ask before they forward a token request: 200 lets it pass, 429 is the answer to it.
 // It sees no answer of a token endpoint, so a request that may pass counts at once, whatever comes of it. Every caller of
-// it can use up the limits of any client; it must not be public. Of the options, those about an upstream and Subjects are
-// ignored.
+// it can use up the limits of any client; it must not be public. Of the options, those about an upstream, Subjects and Shared
+// are ignored.
 //
 // It is asked by POST or GET, with a question in JSON, as in [question], or with the token request itself: its
 // Authorization, Content-Type and body, as far as the proxy has them. In the second case grant_type may be in the query,
 // which the proxy writes, for a proxy that passes on no body.
 func NewJudge(o Options) (http.Handler, error) {
+	o.Shared = nil
 	g, err := newGateway(o)
 	if err != nil {
 		return nil, err
@@ -91,7 +92,7 @@ func (x *tokenCall) question(w http.ResponseWriter, r *http.Request) (judgement.
 	if x.said.Grant == "" {
 		x.said.Grant = r.URL.Query().Get("grant_type")
 	}
-	asked := x.request(x.g.o.Now())
+	asked := x.request(r.Context(), x.g.o.Now())
 	asked.Unproven = true
 	return asked, nil
 }

@@ -32,6 +32,7 @@ type tokenCall struct {
 	g       *Gateway
 	said    tokenrequest.Request
 	user    string // whom it was reserved for; empty: not known, or there is none
+	led     bool   // the username or refresh token as it was sent has led to that user
 	named   string // whom it is for, as SetUser says
 	from    holder
 	held    bool                   // it is among those under way
@@ -122,7 +123,7 @@ func (x *tokenCall) reserve(ctx context.Context) error {
 	if !x.held && g.enforces(x.said.ClientID) {
 		return errUnderWay
 	}
-	r := x.request(now)
+	r := x.request(ctx, now)
 	turn := g.o.Judge.Reserve(ctx, r)
 	x.turn, x.user = &turn, r.Key.Username
 	x.result.user, x.result.decision = x.user, turn.Decision
@@ -146,17 +147,21 @@ func (g *Gateway) enforces(clientID string) bool {
 }
 
 // request returns what is judged: the best that is known of the request.
-func (x *tokenCall) request(now time.Time) judgement.Request {
+func (x *tokenCall) request(ctx context.Context, now time.Time) judgement.Request {
 	r := judgement.Request{
 		Key: ratelimit.Key{ClientID: x.said.ClientID}, Grant: clientcfg.Grant(x.said.Grant), Remote: x.result.remote,
 	}
-	digest, hasUser := x.leads()
+	digest, hasUser := leads(&x.said)
 	if !hasUser {
 		return r
 	}
 	user, known := x.g.o.Subjects.Get(now, digest, x.said.ClientID)
+	if !known && x.said.Username == "" {
+		user, known = x.g.o.Shared.Find(ctx, now, digest, x.said.ClientID, x.from.source)
+	}
+	x.led = known
 	if !known && x.said.Username != "" {
-		user, known = x.g.o.Subjects.Get(now, x.anyCase(), x.said.ClientID)
+		user, known = x.g.o.Subjects.Get(now, anyCase(x.said.Username), x.said.ClientID)
 	}
 	if !known {
 		user = strings.TrimLeft(x.said.Username, " ") // a space begins keys of what is no user
@@ -166,22 +171,22 @@ func (x *tokenCall) request(now time.Time) judgement.Request {
 	return r
 }
 
-// leads returns under what the user of the request is remembered, zero if under nothing, and whether it has one: every
-// grant may, but for client_credentials.
-func (x *tokenCall) leads() (digest subject.Digest, hasUser bool) {
+// leads returns under what the user of a request is remembered, zero if under nothing, and whether it has one: every grant
+// may, but for client_credentials.
+func leads(said *tokenrequest.Request) (digest subject.Digest, hasUser bool) {
 	switch {
-	case x.said.Grant == string(clientcfg.ClientCredentials):
+	case said.Grant == string(clientcfg.ClientCredentials):
 		return digest, false
-	case x.said.Username != "":
-		return subject.DigestOf("user " + x.said.Username), true // no refresh token has a space
+	case said.Username != "":
+		return subject.DigestOf("user " + said.Username), true // no refresh token has a space
 	}
-	return subject.Digest(x.said.RefreshToken), true
+	return subject.Digest(said.RefreshToken), true
 }
 
 // anyCase returns under what a username is remembered whatever the case of its letters, which many servers ignore: the
 // user would have one more request over the limit for each spelling. A spelling that has led to a user leads there first.
-func (x *tokenCall) anyCase() subject.Digest {
-	return subject.DigestOf("user in any case " + strings.ToLower(x.said.Username))
+func anyCase(username string) subject.Digest {
+	return subject.DigestOf("user in any case " + strings.ToLower(username))
 }
 
 // SetUser says whom a token is for, in place of what the answer shows: while the request of that context is answered, by
@@ -192,39 +197,36 @@ func SetUser(ctx context.Context, user string) {
 	}
 }
 
-// count settles a request that got a token, on the user that the answer proves, and remembers who that is. The body is
-// nil if it cannot be read.
+// count settles a request that got a token, on the user that the answer proves, and remembers who that is. If the
+// introspection endpoint is asked for the user, the request is settled later, and the answer says what was reserved. The
+// body is nil if it cannot be read.
 func (x *tokenCall) count(ctx context.Context, body []byte) {
-	g, now := x.g, x.g.o.Now()
-	claims := g.reader.Read(body)
-	digest, hasUser := x.leads()
-	user := ""
-	if hasUser {
-		user = cmp.Or(x.named, claims.Subject)
-		if user == "" && digest == subject.Digest(x.said.RefreshToken) {
-			user = x.user // of a refresh token that was followed here
-		}
-		if user == "" {
-			g.counts.unknown[claims.Reason].Add(1)
-		}
-	}
+	g := x.g
+	i := &issued{g: g, said: x.said, turn: x.turn, claims: g.reader.Read(body), followed: x.user != ""}
+	user := x.proven(i)
 	x.settled = true
 	g.held.proven(x.from)
-	d, late := g.o.Judge.Settle(ctx, x.turn, user)
-	if late {
-		g.counts.late.Add(1)
+	d := x.turn.Decision
+	if user != "" || !g.introspect(ctx, i, body) {
+		d, x.result.late = i.settle(ctx, user)
 	}
-	x.result.user, x.result.decision, x.result.late = cmp.Or(user, x.user), d, late
-	if user != "" {
-		g.o.Subjects.Put(now, claims.Refresh, x.said.ClientID, user, claims.Expires(now))
-		if x.said.Username != "" {
-			g.o.Subjects.Put(now, digest, x.said.ClientID, user, time.Time{})
-			g.o.Subjects.Put(now, x.anyCase(), x.said.ClientID, user, time.Time{})
-		}
-	}
+	x.result.user, x.result.decision = cmp.Or(user, x.user), d
 	if fields, err := grants.Limited(ratelimit.Key{}, &d); err == nil {
 		x.out.fields = fields
 	}
+}
+
+// proven returns the user that the answer shows, or whom a request that got a token leads to; empty if that is not known, or
+// there is none.
+func (x *tokenCall) proven(i *issued) string {
+	if _, i.hasUser = leads(&x.said); !i.hasUser {
+		return ""
+	}
+	user := cmp.Or(x.named, i.claims.Subject)
+	if user == "" && x.led {
+		user, i.recalled = x.user, true
+	}
+	return user
 }
 
 // end gives back what was reserved, if the request got no token, counts it, and writes its line.

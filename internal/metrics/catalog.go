@@ -338,7 +338,10 @@ func Sections() []Section {
 			overloadRequestsInfo, overloadModeInfo, overloadWaitInfo, overloadRefusedInfo, overloadUpToInfo, overloadUselessInfo, overloadInFlightInfo,
 			laneLimitInfo, laneInFlightInfo, laneWaitingInfo, laneRequestsInfo,
 		}},
-		{"Gateway", []Info{gatewayRequestsInfo, gatewayUnknownInfo, gatewayLateInfo, gatewayDefectsInfo, gatewayUnderWayInfo, gatewaySubjectsInfo}},
+		{"Gateway", []Info{
+			gatewayRequestsInfo, gatewayUnknownInfo, gatewayLateInfo, gatewayDefectsInfo, gatewayUnderWayInfo, gatewaySubjectsInfo,
+			gatewayReadsInfo, gatewayWritesInfo, gatewayWritesWaitingInfo,
+		}},
 		{"Store", []Info{storeInfo, storeErrorsInfo}},
 		{"Sharing counts between instances", []Info{
 			gAgeInfo, lateInfo, unconfirmedInfo, degradedInfo, dirtyInfo, dueInfo, instancesInfo,

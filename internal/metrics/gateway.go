@@ -10,7 +10,7 @@ var (
 	gatewayUnknownInfo = Info{
 		"oauth_gateway_unknown_users_total", Counter,
 		[]string{"reason"},
-		"Tokens that count for no user, because the upstream's answer did not show whose they are, by why.",
+		"Tokens that count for no user, because neither the upstream's answer nor its introspection shows whose they are, by why.",
 	}
 	gatewayLateInfo = Info{
 		"oauth_gateway_late_total", Counter, nil,
@@ -28,6 +28,20 @@ var (
 		"oauth_gateway_subjects", Gauge, nil,
 		"Refresh tokens and usernames of which the gateway knows the user.",
 	}
+	gatewayReadsInfo = Info{
+		"oauth_gateway_subject_reads_total", Counter,
+		[]string{"outcome"},
+		"Refresh tokens that the gateway did not have in memory. Outcomes: found (their user was in the store), unknown (it was not), failed (the store failed, or took longer than 100 ms), skipped (the store was not asked: too many reads were under way, too many of that address found nothing, or it had just failed).",
+	}
+	gatewayWritesInfo = Info{
+		"oauth_gateway_subject_writes_total", Counter,
+		[]string{"outcome"},
+		"Users of refresh tokens for the store. Outcomes: stored, dropped (too many waited), given_up (the store failed for five minutes).",
+	}
+	gatewayWritesWaitingInfo = Info{
+		"oauth_gateway_subject_writes_waiting", Gauge, nil,
+		"Users of refresh tokens that are not stored yet.",
+	}
 )
 
 // Gateway is the state of the gateway.
@@ -38,6 +52,14 @@ type Gateway struct {
 	Defects  uint64
 	UnderWay int
 	Subjects int
+	// Shared is how users are shared through the store. Nil: they are not.
+	Shared *GatewayShared
+}
+
+// GatewayShared is how the users of refresh tokens are shared.
+type GatewayShared struct {
+	Reads, Writes map[string]uint64 // by outcome
+	Waiting       int               // writes
 }
 
 // WatchGateway exports what read returns at each scrape.
@@ -54,5 +76,15 @@ func (m *Metrics) WatchGateway(read func() Gateway) {
 		emit(gatewayDefectsInfo, float64(now.Defects))
 		emit(gatewayUnderWayInfo, float64(now.UnderWay))
 		emit(gatewaySubjectsInfo, float64(now.Subjects))
+		if now.Shared == nil {
+			return
+		}
+		for outcome, n := range now.Shared.Reads {
+			emit(gatewayReadsInfo, float64(n), outcome)
+		}
+		for outcome, n := range now.Shared.Writes {
+			emit(gatewayWritesInfo, float64(n), outcome)
+		}
+		emit(gatewayWritesWaitingInfo, float64(now.Shared.Waiting))
 	})
 }

@@ -28,6 +28,7 @@ var pulled = []Info{
 	overloadRequestsInfo, overloadModeInfo, overloadWaitInfo, overloadRefusedInfo, overloadUpToInfo, overloadUselessInfo, overloadInFlightInfo,
 	laneLimitInfo, laneInFlightInfo, laneWaitingInfo, laneRequestsInfo,
 	gatewayRequestsInfo, gatewayUnknownInfo, gatewayLateInfo, gatewayDefectsInfo, gatewayUnderWayInfo, gatewaySubjectsInfo,
+	gatewayReadsInfo, gatewayWritesInfo, gatewayWritesWaitingInfo,
 	configRevisionInfo, configAgeInfo, unreadableInfo, unregisteredInfo, overdueEndsInfo, fileRefusedInfo, fileRestartInfo, fileLimitsInfo, buildInfo,
 }
 

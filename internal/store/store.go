@@ -9,6 +9,7 @@ import (
 
 	"oauth-server/internal/bans"
 	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/gateway/sharing"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/keys"
 	"oauth-server/internal/syncer"
@@ -27,6 +28,7 @@ type Store interface {
 	grants.UserRegistry
 	grants.SignIns
 	bans.Store
+	sharing.Store
 
 	// The consumer of the next two is internal/admin, which no store may import.
 

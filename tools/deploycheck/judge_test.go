@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/base64"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -25,22 +26,32 @@ func nginxThatAsks(t *testing.T, judge, idp string) (address string) {
 	_, rest, found := strings.Cut(read(t, "docs/gateway.md"), "```nginx\n")
 	text, _, ended := strings.Cut(rest, "```\n")
 	check.Equal(t, "docs/gateway.md has a configuration of nginx", found && ended, true)
+	return runNginxThatAsks(t, "events {}\nhttp {\n"+text+"}\n", judge, idp, nil)
+}
+
+// runNginxThatAsks runs nginx with that configuration, in which the addresses and what else is given are replaced.
+func runNginxThatAsks(t *testing.T, text, judge, idp string, more map[string]string) (address string) {
+	t.Helper()
 	address = testworld.FreeAddress(t)
-	for old, by := range map[string]string{"server 127.0.0.1:9096;": "server " + judge + ";", "server 127.0.0.1:8081;": "server " + idp + ";", "listen 8080;": "listen " + address + ";"} {
+	replaced := map[string]string{
+		"server 127.0.0.1:9096;": "server " + judge + ";", "server 127.0.0.1:8081;": "server " + idp + ";", "listen 8080;": "listen " + address + ";",
+	}
+	maps.Copy(replaced, more)
+	for old, by := range replaced {
 		check.Equal(t, old, strings.Count(text, old), 1)
 		text = strings.Replace(text, old, by, 1)
 	}
-	runNginx(t, "events {}\nhttp {\n"+text+"}\n", address)
+	runNginx(t, text, address)
 	return address
 }
 
-// startJudge runs oauth-server gateway --judge, with two requests an hour for every client.
+// startJudge runs oauth-server gateway --judge, with two requests an hour for every client and user.
 func startJudge(t *testing.T) (address string, stop func()) {
 	t.Helper()
 	dir := t.TempDir()
 	address = testworld.FreeAddress(t)
 	file := filepath.Join(dir, "judge.yaml")
-	check.OK(t, os.WriteFile(file, []byte("rate_limit: { default: { client: [ { name: tight, requests: 2, window: 1h } ] } }\n"), 0o600))
+	check.OK(t, os.WriteFile(file, []byte(limitsOfTheJudge), 0o600))
 	server := exec.CommandContext(context.WithoutCancel(t.Context()), builtServer(t), "gateway", "--judge", "--listen="+address, "--admin-listen=",
 		"--trusted-proxies=127.0.0.1", "--config="+file, "--data="+filepath.Join(dir, "oauth.db"))
 	log := &lineLog{}
@@ -57,6 +68,12 @@ func startJudge(t *testing.T) (address string, stop func()) {
 	})
 	return address, stop
 }
+
+const limitsOfTheJudge = `rate_limit:
+  default:
+    client: [ { name: tight, requests: 2, window: 1h } ]
+    user: [ { name: personal, requests: 2, window: 1h } ]
+`
 
 func basic(id string) http.Header {
 	return http.Header{"Authorization": {"Basic " + base64.StdEncoding.EncodeToString([]byte(id+":secret"))}}

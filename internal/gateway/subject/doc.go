@@ -3,14 +3,15 @@
 // code does not name its user, so a gateway can count it on that user only afterwards.
 //
 //   - A [Reader] reads a successful answer: the user, from the id_token or from an access token that is
-//     a JWT (RFC 7519), and the digest and the lifetime of the new refresh token.
+//     a JWT (RFC 7519), and the digest and the lifetime of the new refresh token. It also reads what an
+//     introspection endpoint (RFC 7662) says of an access token that is none.
 //   - A [Memory] leads from the digest of a refresh token to the user. It is bounded in entries and
 //     holds no pointers that the garbage collector would have to follow.
 //
 // The package does no I/O, reads no clock, and never verifies a signature: an answer is what the
 // upstream sent over the gateway's own connection, so whoever could forge a token in it could as well
 // send another answer. It must therefore never be given a token that a client sent. A token appears in
-// no result: refresh tokens only as digests, problems only as a [Reason].
+// no result but that of [AccessToken]: refresh tokens only as digests, problems only as a [Reason].
 //
 // An example, a session of one user with rotation of refresh tokens (RFC 9700 section 4.14):
 //

@@ -133,12 +133,18 @@ func (r *Reader) claimOf(raw []byte) (string, Reason) {
 	}
 	var at [1]span
 	twice, ok := find(payload, r.claim[:], at[:])
-	value := at[0].in(payload)
 	switch {
 	case !ok:
 		return "", NoJWT
 	case twice:
 		return "", AmbiguousClaim
+	}
+	return userOf(at[0].in(payload))
+}
+
+// userOf returns the user that the raw text of a claim names, or why it names none.
+func userOf(value []byte) (string, Reason) {
+	switch {
 	case absent(value):
 		return "", NoClaim
 	case isInteger(value) && fit(value):

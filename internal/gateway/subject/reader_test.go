@@ -186,7 +186,7 @@ func TestReasons(t *testing.T) {
 		}
 		seen[r.String()] = true
 	}
-	check.Equal(t, "reasons", len(seen), 10)
+	check.Equal(t, "reasons", len(seen), 13)
 	check.Equal(t, "another", subject.Reason(200).String(), "unknown")
 }
 

@@ -25,13 +25,19 @@ const (
 	ClaimType
 	// UnfitSubject means that the claim cannot be the name of a user, see [Reader.Read].
 	UnfitSubject
+	// IntrospectionFailed means that the introspection endpoint did not answer, or not as RFC 7662 says.
+	IntrospectionFailed
+	// IntrospectionInactive means that it knows no such token.
+	IntrospectionInactive
+	// IntrospectionBusy means that it was not asked, because too many questions wait.
+	IntrospectionBusy
 
 	reasons // how many there are
 )
 
 var reasonNames = [reasons]string{
 	"known", "malformed_answer", "ambiguous_answer", "no_jwt", "bad_id_token", "no_claim", "ambiguous_claim", "claim_type",
-	"unfit_subject",
+	"unfit_subject", "introspection_failed", "introspection_inactive", "introspection_busy",
 }
 
 // String returns the reason as a label: lower case, with underscores.

@@ -2,6 +2,8 @@ package upstream
 
 import (
 	"bufio"
+	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -84,6 +86,7 @@ func (c *conn) ask(req *http.Request) (*http.Response, error) {
 // body is the body of an answer, and gives its connection back at its end.
 type body struct {
 	io.ReadCloser
+	ctx  context.Context // of the request
 	pool *Pool
 	conn *conn // nil: given back
 	keep bool
@@ -92,8 +95,13 @@ type body struct {
 // Read implements [io.Reader].
 func (b *body) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
-	if err != nil {
-		b.done(b.keep && errors.Is(err, io.EOF))
+	if err == nil {
+		return n, nil
+	}
+	whole := errors.Is(err, io.EOF)
+	b.done(b.keep && whole)
+	if !whole {
+		err = cmp.Or(context.Cause(b.ctx), err)
 	}
 	return n, err
 }

@@ -81,7 +81,7 @@ func (p *Pool) RoundTrip(req *http.Request) (*http.Response, error) {
 	if res.Body == http.NoBody {
 		p.done(c, !res.Close)
 	} else {
-		res.Body = &body{ReadCloser: res.Body, pool: p, conn: c, keep: !res.Close}
+		res.Body = &body{ReadCloser: res.Body, ctx: ctx, pool: p, conn: c, keep: !res.Close}
 	}
 	return res, nil
 }

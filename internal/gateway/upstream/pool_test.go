@@ -198,7 +198,7 @@ func TestTheContextEndsIt(t *testing.T) {
 				cancel()
 			}()
 			_, _, err := ask(ctx, t, p, s.url)
-			if err == nil || ctx.Err() == nil {
+			if !errors.Is(err, context.Canceled) {
 				t.Fatalf("it ended with %v", err)
 			}
 			check.Equal(t, "idle connections", p.Idle(), 0)

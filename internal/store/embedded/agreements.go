@@ -158,57 +158,8 @@ func (w *writeTx) eraseAgreements(username string) error {
 	return err
 }
 
-// agreementsPerSweep is how many agreements one sweep reads at most: with a sweep each minute that is
-// 983,040 an hour. They are void when they have expired, so it does not matter when they go.
-const agreementsPerSweep = 16 * counterStep
-
 // sweepAgreements removes agreements that expired before now. Using one moves its end, so there is no
-// index of that: each sweep reads some, from where the one before ended, in bounded steps as for counters.
+// index of that.
 func (s *Store) sweepAgreements(ctx context.Context, now time.Time) (removed int, err error) {
-	s.sweeping.Lock()
-	defer s.sweeping.Unlock()
-	for read := 0; read < agreementsPerSweep && err == nil; read += counterStep {
-		var due [][]byte
-		next := s.sweptTo
-		err = s.view(ctx, func(tx *bolt.Tx) error {
-			due, next = nil, nil
-			if b := tx.Bucket(agreements); b != nil {
-				due, next = expired(b, s.sweptTo, now)
-			}
-			return nil
-		})
-		if err == nil && len(due) > 0 {
-			var n int
-			n, err = s.removeAgreements(ctx, due, now)
-			removed += n
-		}
-		if err == nil {
-			s.sweptTo = next
-		}
-		if next == nil {
-			break
-		}
-	}
-	return removed, err
-}
-
-func (s *Store) removeAgreements(ctx context.Context, due [][]byte, now time.Time) (removed int, err error) {
-	err = s.writes.do(ctx, func(w *writeTx) error {
-		removed = 0 // a change may run more than once
-		for _, key := range due {
-			value := w.tx.Bucket(agreements).Get(key)
-			if value == nil || !expiryOf(value).Before(now) {
-				continue // it was used in the meantime
-			}
-			if err := w.deleteAgreement(key); err != nil {
-				return err
-			}
-			removed++
-		}
-		return nil
-	})
-	if err != nil {
-		return 0, err
-	}
-	return removed, nil
+	return s.sweepInParts(ctx, agreements, &s.sweptTo, now)
 }

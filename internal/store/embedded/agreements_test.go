@@ -41,7 +41,7 @@ func TestAgreementsAreSweptInParts(t *testing.T) {
 	const beyond = 700
 	s, now := mustOpen(t, filepath.Join(t.TempDir(), "data.db")), time.Now()
 	s.db.NoSync = true
-	putAgreements(t, s, agreementsPerSweep+beyond, agreementsPerSweep-1, now)
+	putAgreements(t, s, partPerSweep+beyond, partPerSweep-1, now)
 	sweep := func(want int) {
 		t.Helper()
 		n, err := s.Sweep(t.Context(), now)

@@ -25,8 +25,9 @@ type Store struct {
 	instances syncer.Roster
 	changed   changeLog // of clients
 
-	sweeping sync.Mutex // held while agreements are swept; guards the field below
-	sweptTo  []byte     // the key of the agreement with which the next sweep begins; nil: the first
+	sweeping        sync.Mutex // held while a sweep reads in parts; guards the fields below
+	sweptTo         []byte     // the key of the agreement with which the next sweep begins; nil: the first
+	subjectsSweptTo []byte     // the same of the users of refresh tokens
 }
 
 var _ interface {

@@ -13,6 +13,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo"
 
 	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/gateway/sharing"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/keys"
 	"oauth-server/internal/ratelimit"
@@ -85,7 +86,7 @@ func exercise(ctx context.Context, s *Store) error {
 		s.CreateUser(ctx, grants.User{Name: "alice"}), s.CreateSession(ctx, grants.Session{Digest: token, ExpiresAt: end}, 20),
 		s.CreateCode(ctx, grants.Code{Digest: code, ExpiresAt: end}), s.RedeemCode(ctx, code, nil), s.CreateFamily(ctx, grants.Family{Digest: token, Generation: 1, ExpiresAt: end}),
 		s.RotateFamily(ctx, grants.Family{Digest: token, Generation: 2, ExpiresAt: end}),
-		s.Revoke(ctx, "family", time.Now()), s.AddKey(ctx, keys.Record{ID: "k", PrivateKey: []byte{1}}),
+		s.PutSubjects(ctx, []sharing.Entry{{Subject: "ada", Expires: end}}), s.Revoke(ctx, "family", time.Now()), s.AddKey(ctx, keys.Record{ID: "k", PrivateKey: []byte{1}}),
 		s.ReplaceKey(ctx, "k", []byte{1}, []byte{2}),
 		s.PutShared(ctx, "s", nil, []byte("a")), s.PutShared(ctx, "s", []byte("a"), []byte("b")),
 		change(ctx, s, 1), change(ctx, s, 2))
@@ -102,6 +103,7 @@ func exercise(ctx context.Context, s *Store) error {
 	if _, none := s.EarlierToken(ctx, token); !errors.Is(none, grants.ErrNotFound) {
 		err = errors.Join(err, none)
 	}
+	_, owner := s.Subject(ctx, sharing.Key{})
 	_, revoked := s.Revoked(ctx, "family")
 	_, signing := s.Keys(ctx)
 	_, set := s.PolicyState(ctx)
@@ -115,6 +117,6 @@ func exercise(ctx context.Context, s *Store) error {
 	if conflict := change(ctx, s, 1); !errors.Is(conflict, clientcfg.ErrPolicyConflict) { // it looks into the trail
 		err = errors.Join(err, conflict)
 	}
-	return errors.Join(err, clients, one, user, users, session, found, revoked, signing, shared, set, entries, version, trail, swept,
+	return errors.Join(err, clients, one, user, users, session, found, owner, revoked, signing, shared, set, entries, version, trail, swept,
 		s.DeleteUser(ctx, "alice"), s.DeleteSession(ctx, token), s.DeleteKey(ctx, "k"))
 }

@@ -7,6 +7,7 @@ import (
 
 	"oauth-server/internal/bans"
 	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/gateway/sharing"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/keys"
 	"oauth-server/internal/syncer"
@@ -77,6 +78,9 @@ func cancelled(ctx context.Context, b Backend) map[string]error {
 	errs["DeleteAgreement"] = b.DeleteAgreement(ctx, &there)
 	_, errs["Ban"] = b.Ban(ctx, ban("new", "new", 1).Key)
 	_, _, errs["Bans"] = b.Bans(ctx, bans.Mark{})
+	errs["PutSubjects"] = b.PutSubjects(ctx, []sharing.Entry{subjectEntry(1, "new")})
+	errs["PutSubjects of nothing"] = b.PutSubjects(ctx, nil)
+	_, errs["Subject"] = b.Subject(ctx, subjectEntry(1, "").Key)
 	_, errs["Revoked"] = b.Revoked(ctx, "new")
 	_, errs["User"] = b.User(ctx, "there")
 	_, errs["Users"] = b.Users(ctx)
@@ -119,5 +123,6 @@ func checkUntouched(t *testing.T, b Backend) {
 	equal(t, "agreements", []grants.Agreement{agreement("there", "there")}, agreementsOf(t, b, "there"))
 	equal(t, "new agreements", []grants.Agreement(nil), agreementsOf(t, b, "new"))
 	equal(t, "bans", []bans.Ban(nil), bansOf(t, b))
+	noSubject(t, b, subjectEntry(1, "").Key)
 	equal(t, "instances", "", ids(reports(t, b, time.Hour)))
 }

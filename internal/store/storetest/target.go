@@ -62,6 +62,7 @@ func Run(t *testing.T, target Target) {
 		{"Families", testFamilies},
 		{"Agreements", testAgreements},
 		{"Bans", testBans},
+		{"Subjects", testSubjects},
 		{"Claims", testClaims},
 		{"Earlier", testEarlier},
 		{"Revocations", testRevocations},

@@ -6,6 +6,7 @@ import (
 
 	"oauth-server/internal/bans"
 	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/gateway/sharing"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/keys"
 	"oauth-server/internal/store"
@@ -35,6 +36,7 @@ var answers = []error{
 	clientcfg.ErrMarkLost, clientcfg.ErrNoSum,
 	keys.ErrExists, keys.ErrConflict, keys.ErrSharedChanged,
 	bans.ErrNotFound, bans.ErrChanged,
+	sharing.ErrNotFound,
 	syncer.ErrNoClock,
 	context.Canceled, // the caller cancelled
 }

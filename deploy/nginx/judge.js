@@ -1,0 +1,53 @@
+// Asks oauth-server gateway --judge about a token request: njs 0.7 or newer, used by judge.conf.
+
+// judge answers a token request that may not pass, and sends every other on to @idp. njs calls it when nginx has read the
+// whole body.
+async function judge(r) {
+    if (r.method === 'OPTIONS') { // of CORS
+        r.internalRedirect('@idp');
+        return;
+    }
+    // The judge reads neither of these, while some servers do: the query they add to the body (RFC 6749, 3.2), and a body
+    // in JSON would be a question of nginx itself, in which a client could name the user and the address of others.
+    if (r.variables.args) {
+        refuse(r, 'Parameters belong in the body, not in the query.');
+        return;
+    }
+    if (!/^(application\/x-www-form-urlencoded\s*(;.*)?)?$/i.test(r.variables.content_type || '')) {
+        refuse(r, 'The content type must be application/x-www-form-urlencoded.');
+        return;
+    }
+
+    // Without the option body the subrequest has that of the request, wherever nginx has put it. Its method would be GET.
+    const answer = await r.subrequest('/judge', { method: 'POST' });
+    switch (answer.status) {
+    case 200:
+        r.variables.judge_limits = answer.headersOut['RateLimit'] || '';
+        r.variables.judge_policies = answer.headersOut['RateLimit-Policy'] || '';
+        r.internalRedirect('@idp');
+        return;
+    case 502: // nginx says so, when the judge is away
+    case 504:
+        r.error(`the judge does not answer (${answer.status}): the token request passes uncounted`);
+        r.internalRedirect('@idp');
+        return;
+    }
+    ['Retry-After', 'RateLimit', 'RateLimit-Policy'].forEach(name => {
+        if (answer.headersOut[name]) {
+            r.headersOut[name] = answer.headersOut[name];
+        }
+    });
+    reply(r, answer.status, answer.responseText);
+}
+
+function refuse(r, description) {
+    reply(r, 400, JSON.stringify({ error: 'invalid_request', error_description: description }));
+}
+
+function reply(r, status, body) {
+    r.headersOut['Content-Type'] = 'application/json';
+    r.headersOut['Cache-Control'] = 'no-store';
+    r.return(status, body);
+}
+
+export default { judge };

@@ -1,0 +1,27 @@
+package accesslog_test
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"oauth-server/internal/accesslog"
+	"oauth-server/internal/check"
+)
+
+// TestDetach: what outlives a request has its id, ends when it is told to, and notes nothing in the request's line.
+func TestDetach(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	r := httptest.NewRequestWithContext(ctx, http.MethodPost, "/token", nil)
+	r = accesslog.Identify(r, http.Header{}, false)
+	life, end := context.WithCancel(t.Context())
+	detached := accesslog.Detach(r.Context(), life)
+	accesslog.NoteDenial(detached, accesslog.Denial{Outcome: "denied"})
+	check.Equal(t, "id", accesslog.RequestID(detached), accesslog.RequestID(r.Context()))
+	check.Equal(t, "noted", accesslog.Denied(r.Context()), false)
+	cancel()
+	check.OK(t, detached.Err())
+	end()
+	check.ErrorSays(t, detached.Err(), "canceled")
+}

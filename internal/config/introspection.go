@@ -1,0 +1,87 @@
+package config
+
+import (
+	"net/url"
+	"slices"
+	"strings"
+
+	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/fielderr"
+)
+
+// Introspection is the endpoint (RFC 7662) at which a gateway asks for the users of tokens that show none. The secret is
+// given by its value or in a file, not both.
+type Introspection struct {
+	// URL is that of the endpoint. Empty: nobody is asked.
+	URL string `json:"url,omitempty"`
+	// ClientID authenticates the gateway there. Without it, no credentials are sent.
+	ClientID         string `json:"client_id,omitempty"`
+	ClientSecret     string `json:"client_secret,omitempty"`
+	ClientSecretFile string `json:"client_secret_file,omitempty"`
+}
+
+// Secret returns the secret, of which a line end at the end of the file is no part. The error is [fielderr.Errors].
+func (i Introspection) Secret() (string, error) {
+	var es fielderr.Errors
+	secret := i.secret(&es)
+	return secret, es.Err()
+}
+
+func (i Introspection) secret(es *fielderr.Errors) string {
+	const path = "gateway.introspection.client_secret"
+	switch {
+	case i.ClientSecret != "" && i.ClientSecretFile != "":
+		es.Add(path, "and client_secret_file exclude each other")
+	case i.ClientSecret == Redacted:
+		es.Add(path, "is not the secret, but what is shown instead of it")
+	case i.ClientSecretFile != "":
+		text, err := readBounded(i.ClientSecretFile, maxSecretFile)
+		secret := strings.TrimRight(string(text), "\r\n")
+		if err != nil {
+			es.Add(path+"_file", "%s", err)
+		} else if secret == "" {
+			es.Add(path+"_file", "%s holds no secret", i.ClientSecretFile)
+		}
+		return secret
+	}
+	return i.ClientSecret
+}
+
+func (i Introspection) check(es *fielderr.Errors, insecure bool) {
+	if i == (Introspection{}) {
+		return
+	}
+	const path = "gateway.introspection"
+	u, err := url.Parse(i.URL)
+	switch {
+	case i.URL == "":
+		es.Add(path+".url", "is missing: the URL of the introspection endpoint, such as https://idp.example.com/oauth2/introspect")
+	case !isWeb(u, err):
+		es.Add(path+".url", "%q is not a URL such as https://idp.example.com/oauth2/introspect", i.URL)
+	case u.User != nil || u.Fragment != "":
+		es.Add(path+".url", "must have no user information and no fragment; client_id and client_secret are its credentials")
+	case u.Scheme == "http" && !clientcfg.IsLoopback(u.Hostname()) && !insecure:
+		es.Add(path+".url", "must be https, because secrets and tokens are sent there; insecure_upstream allows http on a network that nobody else can reach")
+	}
+	secret := i.ClientSecret != "" || i.ClientSecretFile != ""
+	switch {
+	case i.ClientID != "" && !secret:
+		es.Add(path+".client_secret", "or client_secret_file is required with client_id")
+	case i.ClientID == "" && secret:
+		es.Add(path+".client_id", "is required with client_secret")
+	}
+	i.secret(es)
+}
+
+// redacted returns a copy without the secret.
+func (i Introspection) redacted() Introspection {
+	if i.ClientSecret != "" {
+		i.ClientSecret = Redacted
+	}
+	return i
+}
+
+// isWeb reports whether a URL, which parsed with that error, is one of a web server.
+func isWeb(u *url.URL, err error) bool {
+	return err == nil && slices.Contains([]string{"http", "https"}, u.Scheme) && u.Hostname() != ""
+}

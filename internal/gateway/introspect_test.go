@@ -1,0 +1,360 @@
+package gateway_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"oauth-server/internal/check"
+	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/gateway"
+	"oauth-server/internal/gateway/introspection"
+	"oauth-server/internal/gateway/subject"
+	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/testworld"
+)
+
+// introspecting has users asked for at the upstream.
+func introspecting(o *gateway.Options) {
+	o.Introspection = &introspection.Endpoint{
+		URL: o.Upstream.JoinPath("/introspect"), ClientID: "gateway", ClientSecret: "s", Timeout: time.Minute,
+	}
+}
+
+const (
+	opaque     = "opaque-access-token"
+	codeGrant  = "grant_type=authorization_code&code=c"
+	userOf     = `{"active":true,"sub":"ada","client_id":"shop"}`
+	introspect = "POST /introspect token=" + opaque + "&token_type_hint=access_token"
+)
+
+// issuesOpaque answers with tokens that show no user, and as introspect where the user of one is asked for.
+func issuesOpaque(refresh string, introspect http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		if r.URL.Path == "/introspect" {
+			introspect(w, r)
+			return
+		}
+		_, _ = fmt.Fprintf(w, `{"access_token":%q,"token_type":"Bearer","expires_in":300,"refresh_token":%q}`, opaque, refresh)
+	}
+}
+
+func says(body string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, body) }
+}
+
+// wantAsked checks how often a user was asked for.
+func (w *world) wantAsked(want int) {
+	w.t.Helper()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	asked := 0
+	for _, came := range w.came {
+		if strings.HasPrefix(came, "POST /introspect") {
+			asked++
+		}
+	}
+	check.Equal(w.t, "users asked for", asked, want)
+}
+
+func (w *world) wantUnknown(reason subject.Reason, want uint64) {
+	w.t.Helper()
+	check.Eventually(w.t, reason.String(), func() bool { return w.Stats().Unknown[reason] == want })
+}
+
+// TestIntrospection: the client has its answer before the user is asked for; then the token counts for the user, and its
+// refresh token leads there.
+func TestIntrospection(t *testing.T) {
+	w := newWorld(t, 1, introspecting)
+	answered := make(chan struct{})
+	w.upstream(issuesOpaque("r1", func(rw http.ResponseWriter, r *http.Request) {
+		id, secret, _ := r.BasicAuth()
+		check.Equal(t, "credentials", id+" "+secret, "gateway s")
+		<-answered
+		_, _ = io.WriteString(rw, userOf)
+	}))
+	got := w.token(codeGrant)
+	check.Equal(t, "status", got.status, 200)
+	check.Equal(t, "RateLimit-Policy, of nobody", got.header.Get("RateLimit-Policy"), "")
+	check.Equal(t, "known", w.Stats().Subjects, 0)
+	close(answered)
+	check.Eventually(t, "the refresh token is known", func() bool { return w.Stats().Subjects == 1 })
+	w.wantStatus("refresh", "grant_type=refresh_token&refresh_token=r1", 429)
+	w.wantCame(2)
+	check.Equal(t, "asked", w.came[1], introspect)
+	check.Equal(t, "tokens of nobody", w.Stats().Unknown[subject.NoJWT], 0)
+}
+
+// TestIntrospectedTooLate: the token of a user without room is issued all the same, and counted as late.
+func TestIntrospectedTooLate(t *testing.T) {
+	w := newWorld(t, 1, introspecting)
+	w.upstream(issuesOpaque("r1", says(userOf)))
+	for range 2 {
+		w.wantStatus("code", codeGrant, 200)
+	}
+	check.Eventually(t, "late", func() bool { return w.Stats().Late == 1 })
+}
+
+// TestNotIntrospected: where the user is known, or there is none, or nothing counts, nobody is asked.
+func TestNotIntrospected(t *testing.T) {
+	t.Run("a client of its own", func(t *testing.T) {
+		w := newWorld(t, 1, introspecting)
+		w.upstream(issuesOpaque("", says(`{"active":true,"sub":"shop"}`)))
+		w.wantStatus("first", "grant_type=client_credentials", 200)
+		w.wantStatus("second", "grant_type=client_credentials", 429)
+		check.OK(t, w.Stop(t.Context()))
+		w.wantAsked(0)
+	})
+	t.Run("a JWT", func(t *testing.T) {
+		w := newWorld(t, 1, introspecting)
+		w.upstream(issues("ada", ""))
+		w.wantStatus("first", codeGrant, 200)
+		check.OK(t, w.Stop(t.Context()))
+		w.wantAsked(0)
+	})
+	t.Run("no token that could be asked for", func(t *testing.T) {
+		w := newWorld(t, 1, introspecting)
+		for _, body := range []string{`{}`, `{"access_token":5}`, `<html>`, `{"access_token":"` + strings.Repeat("x", subject.MaxToken+1) + `"}`} {
+			w.upstream(says(body))
+			w.wantStatus(body[:2], codeGrant, 200)
+		}
+		check.OK(t, w.Stop(t.Context()))
+		w.wantAsked(0)
+		check.Equal(t, "no_jwt", w.Stats().Unknown[subject.NoJWT], 3)
+	})
+	t.Run("limits are off", func(t *testing.T) {
+		settings := ratelimit.DefaultSettings()
+		settings.Mode = ratelimit.Off
+		policies := testworld.Policies(t, settings, clientcfg.PolicySet{})
+		w := newWorld(t, 1, introspecting, func(o *gateway.Options) {
+			o.Judge.Policies = func() *clientcfg.PolicySnapshot { return policies }
+		})
+		w.upstream(issuesOpaque("", says(userOf)))
+		w.wantStatus("first", codeGrant, 200)
+		check.OK(t, w.Stop(t.Context()))
+		w.wantAsked(0)
+	})
+	t.Run("no token at all", func(t *testing.T) {
+		w := newWorld(t, 1, introspecting)
+		w.upstream(fails)
+		w.wantStatus("refused", codeGrant, 401)
+		check.OK(t, w.Stop(t.Context()))
+		w.wantAsked(0)
+	})
+}
+
+// TestIntrospectedOnce: what has led to a user does so again, without a question; another spelling is asked for.
+func TestIntrospectedOnce(t *testing.T) {
+	w := newWorld(t, 9, introspecting)
+	w.upstream(issuesOpaque("r1", says(userOf)))
+	known := func(n int) {
+		t.Helper()
+		check.Eventually(t, "known", func() bool { return w.Stats().Subjects == n })
+	}
+	w.wantStatus("password", "grant_type=password&username=Ada&password=p", 200)
+	known(3) // its name, the name in any case, and r1
+	w.upstream(issuesOpaque("r2", says(userOf)))
+	w.wantStatus("password again", "grant_type=password&username=Ada&password=p", 200)
+	known(4)
+	w.wantStatus("refresh", "grant_type=refresh_token&refresh_token=r2", 200)
+	w.wantAsked(1)
+	w.wantStatus("another spelling", "grant_type=password&username=ada&password=p", 200)
+	known(5)
+	w.wantAsked(2)
+	check.Equal(t, "unknown", w.Stats().Unknown[subject.NoJWT], 0)
+	for n := 4; n < 9; n++ {
+		w.wantStatus("up to the limit", "grant_type=refresh_token&refresh_token=r1", 200)
+	}
+	w.wantStatus("all of it is one user's", "grant_type=refresh_token&refresh_token=r1", 429)
+}
+
+// TestIntrospectionFails: the client has its token, which counts for nobody; the log says why, at most once a minute, and
+// never has the token.
+func TestIntrospectionFails(t *testing.T) {
+	status := func(code int) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(code)
+			_, _ = io.WriteString(w, userOf)
+		}
+	}
+	for name, tc := range map[string]struct {
+		endpoint http.HandlerFunc
+		reason   subject.Reason
+		logged   string // empty: nothing
+	}{
+		"inactive":   {says(`{"active":false}`), subject.IntrospectionInactive, ""},
+		"no sub":     {says(`{"active":true}`), subject.NoClaim, ""},
+		"sub twice":  {says(`{"active":true,"sub":"a","sub":"b"}`), subject.AmbiguousClaim, ""},
+		"unfit":      {says(`{"active":true,"sub":" total"}`), subject.UnfitSubject, ""},
+		"no JSON":    {says(opaque), subject.IntrospectionFailed, "not that of an introspection endpoint"},
+		"huge":       {says(userOf + strings.Repeat(" ", introspection.MaxAnswer)), subject.IntrospectionFailed, "longer than"},
+		"401":        {status(401), subject.IntrospectionFailed, "the client_secret is wrong"},
+		"404":        {status(404), subject.IntrospectionFailed, "not that of an introspection endpoint"},
+		"no answer":  {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, subject.IntrospectionFailed, "EOF"},
+		"no end":     {slow, subject.IntrospectionFailed, "deadline exceeded"},
+		"a redirect": {status(307), subject.IntrospectionFailed, "redirects are not followed"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var log check.Buffer
+			now := noon
+			w := newWorld(t, 1, introspecting, func(o *gateway.Options) {
+				if name == "no end" {
+					o.Introspection.Timeout = 10 * time.Millisecond
+				}
+				o.Logger, o.Now = slog.New(slog.NewTextHandler(&log, nil)), func() time.Time { return now }
+			})
+			w.upstream(issuesOpaque("r1", tc.endpoint))
+			for i, after := range []time.Duration{0, 59 * time.Second, 61 * time.Second} {
+				now = noon.Add(after)
+				w.wantStatus("code", codeGrant, 200)
+				w.wantUnknown(tc.reason, uint64(i+1))
+			}
+			w.wantAsked(3) // none was repeated
+			lines := strings.Count(log.String(), "introspection failed; tokens count for no user")
+			if tc.logged == "" {
+				check.Equal(t, "lines", lines, 0)
+			} else if lines != 2 || !strings.Contains(log.String(), tc.logged) || !strings.Contains(log.String(), "failed=2") {
+				t.Errorf("want two lines about %q, the second of two failures:\n%s", tc.logged, log.String())
+			}
+			if strings.Contains(log.String(), opaque) {
+				t.Errorf("the token is in the log:\n%s", log.String())
+			}
+		})
+	}
+}
+
+// slow begins to answer and never ends.
+func slow(w http.ResponseWriter, r *http.Request) {
+	_, _ = io.WriteString(w, `{"active":true`)
+	_ = http.NewResponseController(w).Flush()
+	<-r.Context().Done()
+}
+
+// TestManyIntrospections: those beyond the bound are not asked for, and keep no client waiting.
+func TestManyIntrospections(t *testing.T) {
+	w := newWorld(t, 1, introspecting)
+	end, under := make(chan struct{}), make(chan struct{}, gateway.MostIntrospections)
+	w.upstream(issuesOpaque("", func(rw http.ResponseWriter, _ *http.Request) {
+		under <- struct{}{}
+		<-end
+		_, _ = io.WriteString(rw, userOf)
+	}))
+	for range gateway.MostIntrospections {
+		w.wantStatus("code", codeGrant, 200)
+	}
+	check.Eventually(t, "as many as may be under way at once", func() bool { return len(under) == gateway.IntrospectedAtOnce })
+	check.Equal(t, "busy", w.Stats().Unknown[subject.IntrospectionBusy], 0)
+	w.wantStatus("one more", codeGrant, 200)
+	check.Equal(t, "busy", w.Stats().Unknown[subject.IntrospectionBusy], 1)
+	close(end)
+	check.OK(t, w.Stop(t.Context()))
+	w.wantAsked(gateway.MostIntrospections)
+	check.Equal(t, "late, all but the first", w.Stats().Late, gateway.MostIntrospections-1)
+}
+
+// TestStop waits for the users who are asked for, and gives them up when its time is over.
+func TestStop(t *testing.T) {
+	for name, inTime := range map[string]bool{"in time": true, "too late": false} {
+		t.Run(name, func(t *testing.T) {
+			var log check.Buffer
+			w := newWorld(t, 1, introspecting, func(o *gateway.Options) { o.Logger = slog.New(slog.NewTextHandler(&log, nil)) })
+			under, end := make(chan struct{}), make(chan struct{})
+			w.upstream(issuesOpaque("r1", func(rw http.ResponseWriter, r *http.Request) {
+				close(under)
+				select {
+				case <-end:
+				case <-r.Context().Done():
+				}
+				_, _ = io.WriteString(rw, userOf)
+			}))
+			w.wantStatus("code", codeGrant, 200)
+			<-under
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			stopped := make(chan error)
+			go func() { stopped <- w.Stop(ctx) }()
+			if inTime {
+				close(end)
+			} else {
+				cancel()
+			}
+			check.OK(t, <-stopped)
+			check.Equal(t, "known", w.Stats().Subjects == 1, inTime)
+			check.Equal(t, "failed", w.Stats().Unknown[subject.IntrospectionFailed] == 0, inTime)
+			if strings.Contains(log.String(), "introspection failed") {
+				t.Errorf("the stop is logged as a failure:\n%s", log.String())
+			}
+			w.wantStatus("after it", codeGrant, 200)
+			check.Equal(t, "busy", w.Stats().Unknown[subject.IntrospectionBusy], 1)
+		})
+	}
+}
+
+// TestIntrospectionOfTheGone: a client that hangs up before its answer has got no token, and nobody is asked for.
+func TestIntrospectionOfTheGone(t *testing.T) {
+	w := newWorld(t, 1, introspecting)
+	came := make(chan struct{})
+	w.upstream(func(rw http.ResponseWriter, r *http.Request) {
+		close(came)
+		<-r.Context().Done()
+		issuesOpaque("", says(userOf))(rw, r)
+	})
+	ctx, hangUp := context.WithCancel(t.Context())
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, w.url+tokenPath, strings.NewReader("client_id=shop&"+codeGrant))
+	check.OK(t, err)
+	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	go func() {
+		<-came
+		hangUp()
+	}()
+	if res, err := http.DefaultClient.Do(req); err == nil {
+		_ = res.Body.Close()
+		t.Fatal("it was answered")
+	}
+	check.Eventually(t, "it is counted as gone", func() bool { return w.Stats().Requests[gateway.Gone] == 1 })
+	check.OK(t, w.Stop(t.Context()))
+	w.wantAsked(0)
+}
+
+// TestIntrospectionIsChecked: a wrong URL or secret is said at the start, by a token that does not exist.
+func TestIntrospectionIsChecked(t *testing.T) {
+	for status, want := range map[int]string{200: "", 401: "the client_secret is wrong", 404: "not that of an introspection endpoint"} {
+		var log check.Buffer
+		w := newWorld(t, 1, introspecting, func(o *gateway.Options) {
+			o.Logger = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))
+		})
+		w.upstream(func(rw http.ResponseWriter, _ *http.Request) {
+			rw.WriteHeader(status)
+			_, _ = io.WriteString(rw, `{"active":false}`)
+		})
+		w.CheckNow(t.Context())
+		w.wantAsked(1)
+		if got := log.String(); !strings.Contains(got, want) || (got != "") != (want != "") {
+			t.Errorf("%d: logged %q, want %q", status, got, want)
+		}
+	}
+}
+
+// TestIntrospectionDefect: the token of a request that cannot be settled is issued all the same.
+func TestIntrospectionDefect(t *testing.T) {
+	var log check.Buffer
+	w := newWorld(t, 1, introspecting, func(o *gateway.Options) { o.Logger = slog.New(slog.NewTextHandler(&log, nil)) })
+	w.IntrospectOver(roundTripper(func(*http.Request) (*http.Response, error) { panic("a defect") }))
+	w.upstream(issuesOpaque("", says(userOf)))
+	w.wantStatus("code", codeGrant, 200)
+	check.Eventually(t, "counted", func() bool { return w.Stats().Defects == 1 })
+	check.OK(t, w.Stop(t.Context()))
+	if strings.Contains(log.String(), opaque) {
+		t.Errorf("the token is in the log:\n%s", log.String())
+	}
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }

@@ -1,0 +1,123 @@
+package introspection
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"oauth-server/internal/gateway/subject"
+)
+
+// MaxAnswer is the length in bytes of the longest answer that is read.
+const MaxAnswer = 64 << 10
+
+// DefaultTimeout is how long an answer may take.
+const DefaultTimeout = time.Second
+
+// Endpoint is an introspection endpoint, and how a caller authenticates there.
+type Endpoint struct {
+	URL *url.URL
+	// ClientID and ClientSecret are sent as HTTP Basic (RFC 6749 section 2.3.1). Without ClientID nothing is: some servers
+	// have the endpoint on an address of administrators instead.
+	ClientID, ClientSecret string
+	// Timeout is how long an answer may take. 0: DefaultTimeout.
+	Timeout time.Duration
+}
+
+// Client asks one endpoint. It is safe for concurrent use.
+type Client struct {
+	url, authorization string
+	timeout            time.Duration
+	transport          http.RoundTripper
+	reader             *subject.Reader
+}
+
+// New makes a Client that sends by the transport, which must repeat nothing, and finds the user by the reader.
+func New(e Endpoint, transport http.RoundTripper, reader *subject.Reader) (*Client, error) {
+	if e.URL == nil || transport == nil || reader == nil {
+		return nil, errors.New("introspection: a URL, a transport and a reader are needed")
+	}
+	c := &Client{url: e.URL.String(), timeout: e.Timeout, transport: transport, reader: reader}
+	if c.timeout == 0 {
+		c.timeout = DefaultTimeout
+	}
+	if e.ClientID != "" {
+		credentials := url.QueryEscape(e.ClientID) + ":" + url.QueryEscape(e.ClientSecret)
+		c.authorization = "Basic " + base64.StdEncoding.EncodeToString([]byte(credentials))
+	}
+	return c, nil
+}
+
+// StatusError is the error of an answer with another status than 200.
+type StatusError struct{ Status int }
+
+// Error implements error.
+func (e *StatusError) Error() string {
+	text := fmt.Sprintf("introspection: status %d", e.Status)
+	switch {
+	case e.Status == http.StatusUnauthorized || e.Status == http.StatusForbidden:
+		text += ": the client_id or the client_secret is wrong, or the client may not introspect"
+	case e.Status == http.StatusNotFound || e.Status == http.StatusMethodNotAllowed:
+		text += ": the URL is not that of an introspection endpoint"
+	case e.Status >= 300 && e.Status < 400:
+		text += ": redirects are not followed"
+	}
+	return text
+}
+
+// The errors of answers that are not as RFC 7662 section 2.2 says.
+var (
+	errTooLarge = fmt.Errorf("introspection: the answer is longer than %d bytes", MaxAnswer)
+	errNoAnswer = errors.New("introspection: the answer is not that of an introspection endpoint")
+)
+
+// User returns the user of an access token, or why none is known. The error is that of a
+// [subject.IntrospectionFailed], and nil for every other reason.
+func (c *Client) User(ctx context.Context, accessToken string) (user string, reason subject.Reason, err error) {
+	ctx, cancel := context.WithTimeout(ctx, c.timeout)
+	defer cancel()
+	body, err := c.ask(ctx, accessToken)
+	if err != nil {
+		return "", subject.IntrospectionFailed, err
+	}
+	if user, reason = c.reader.ReadIntrospection(body); reason == subject.IntrospectionFailed {
+		err = errNoAnswer
+	}
+	return user, reason, err
+}
+
+// ask returns the body of an answer with the status 200.
+func (c *Client) ask(ctx context.Context, accessToken string) ([]byte, error) {
+	form := url.Values{"token": {accessToken}, "token_type_hint": {"access_token"}}.Encode()
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.url, strings.NewReader(form))
+	if err != nil {
+		return nil, fmt.Errorf("introspection: %w", err)
+	}
+	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	req.Header.Set("Accept", "application/json")
+	if c.authorization != "" {
+		req.Header.Set("Authorization", c.authorization)
+	}
+	res, err := c.transport.RoundTrip(req)
+	if err != nil {
+		return nil, fmt.Errorf("introspection: %w", err)
+	}
+	defer func() { _ = res.Body.Close() }() // it was read, or is given up
+	if res.StatusCode != http.StatusOK {
+		return nil, &StatusError{res.StatusCode}
+	}
+	body, err := io.ReadAll(io.LimitReader(res.Body, MaxAnswer+1))
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("introspection: read the answer: %w", err)
+	case len(body) > MaxAnswer:
+		return nil, errTooLarge
+	}
+	return body, nil
+}

@@ -1,0 +1,179 @@
+package gateway_test
+
+import (
+	"fmt"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"oauth-server/internal/check"
+	"oauth-server/internal/gateway"
+	"oauth-server/internal/gateway/sharing"
+	"oauth-server/internal/gateway/subject"
+	"oauth-server/internal/judgement"
+	"oauth-server/internal/store/embedded"
+)
+
+// instances are gateways that share their counts and what leads to users.
+type instances struct {
+	t      *testing.T
+	limit  int64
+	store  *embedded.Store
+	judge  *judgement.Judge
+	now    time.Time
+	shared []*sharing.Subjects
+}
+
+func newInstances(t *testing.T, limit int64) *instances {
+	t.Helper()
+	store, err := embedded.Open(filepath.Join(t.TempDir(), "data.db"), embedded.Options{})
+	check.OK(t, err)
+	t.Cleanup(func() { check.OK(t, store.Close()) })
+	return &instances{t: t, limit: limit, store: store, now: noon}
+}
+
+// start starts another one, which knows nothing by itself.
+func (i *instances) start() *world {
+	i.t.Helper()
+	return newWorld(i.t, i.limit, func(o *gateway.Options) {
+		if i.judge == nil {
+			i.judge = o.Judge
+		}
+		memory := subject.NewMemory(subject.Options{})
+		s := sharing.New(sharing.Options{Store: i.store, Memory: memory})
+		i.shared = append(i.shared, s)
+		o.Judge, o.Subjects, o.Shared, o.Now = i.judge, memory, s, func() time.Time { return i.now }
+	})
+}
+
+// flush stores what waits.
+func (i *instances) flush() {
+	i.t.Helper()
+	for _, s := range i.shared {
+		check.OK(i.t, s.Flush(i.t.Context()))
+	}
+}
+
+// reads is what was asked of the store.
+func (i *instances) reads() (n uint64) {
+	for _, s := range i.shared {
+		st := s.Stats()
+		n += st.Found + st.Unknown
+	}
+	return n
+}
+
+// TestAnotherInstanceKnowsTheUser: at the first use of a refresh token there, with one read. So it denies who is over the
+// limit, and the token is not used up.
+func TestAnotherInstanceKnowsTheUser(t *testing.T) {
+	i := newInstances(t, 3)
+	one, other := i.start(), i.start()
+	one.upstream(issues("ada", "r1"))
+	one.wantStatus("code", "grant_type=authorization_code&code=c", 200)
+	i.flush()
+	check.Equal(t, "reads for a code", i.reads(), 0)
+
+	other.upstream(issues("ada", "r2"))
+	other.wantStatus("refresh at the other", "grant_type=refresh_token&refresh_token=r1", 200)
+	check.Equal(t, "reads", i.reads(), 1)
+	i.flush()
+	one.upstream(issues("ada", "r3"))
+	one.wantStatus("refresh at the first", "grant_type=refresh_token&refresh_token=r2", 200)
+	i.flush()
+	other.wantStatus("over the limit", "grant_type=refresh_token&refresh_token=r3", 429)
+	reads := i.reads()
+	other.wantStatus("again", "grant_type=refresh_token&refresh_token=r3", 429)
+	check.Equal(t, "reads of what is in memory", i.reads(), reads)
+	i.start().wantStatus("after a restart", "grant_type=refresh_token&refresh_token=r3", 429)
+	other.wantCame(1)
+	check.Equal(t, "late", one.Stats().Late+other.Stats().Late, 0)
+}
+
+// TestAnotherClientsToken finds nothing.
+func TestAnotherClientsToken(t *testing.T) {
+	i := newInstances(t, 1)
+	one := i.start()
+	one.upstream(issues("ada", "r1"))
+	one.wantStatus("code", "grant_type=authorization_code&code=c", 200)
+	i.flush()
+	other := i.start()
+	other.upstream(fails)
+	const form = "client_id=stranger&client_secret=s&grant_type=refresh_token&refresh_token=r1"
+	check.Equal(t, "status", other.send("POST", tokenPath, form).status, 401)
+	check.Equal(t, "unknown", i.shared[1].Stats().Unknown, 1)
+}
+
+// TestRotatedTokens: the one that was used leads to its user for an hour at other instances, as an answer may be lost; the
+// new one for as long as it is good.
+func TestRotatedTokens(t *testing.T) {
+	for name, c := range map[string]struct {
+		after            time.Duration
+		wantOld, wantNew int
+	}{
+		"within the hour": {time.Hour - time.Second, 429, 429},
+		"after it":        {time.Hour, 200, 429},
+		"after a month":   {subject.DefaultMaxLifetime, 200, 200},
+	} {
+		t.Run(name, func(t *testing.T) {
+			i := newInstances(t, 2)
+			one := i.start()
+			one.upstream(issues("ada", "r1"))
+			one.wantStatus("code", "grant_type=authorization_code&code=c", 200)
+			one.upstream(issues("ada", "r2"))
+			one.wantStatus("refresh", "grant_type=refresh_token&refresh_token=r1", 200)
+			i.flush()
+			i.now = noon.Add(c.after) // the counts stay
+			other := i.start()
+			other.upstream(issues("ada", ""))
+			other.wantStatus("the new one", "grant_type=refresh_token&refresh_token=r2", c.wantNew)
+			other = i.start()
+			other.upstream(issues("ada", ""))
+			other.wantStatus("the old one", "grant_type=refresh_token&refresh_token=r1", c.wantOld)
+		})
+	}
+}
+
+// TestTokensOfBefore: the user of a refresh token that was never seen shows with its first answer, and is known from then
+// on, also where the upstream does not rotate: at this instance, and at others.
+func TestTokensOfBefore(t *testing.T) {
+	for name, answered := range map[string]string{
+		"not rotated": "", "the same again": "old", "rotated, and accepted again": "new",
+	} {
+		t.Run(name, func(t *testing.T) {
+			i := newInstances(t, 1)
+			one := i.start()
+			one.upstream(issues("ada", answered))
+			one.wantStatus("the first use", "grant_type=refresh_token&refresh_token=old", 200)
+			one.wantStatus("the second use", "grant_type=refresh_token&refresh_token=old", 429)
+			i.flush()
+			i.start().wantStatus("at another", "grant_type=refresh_token&refresh_token=old", 429)
+			check.Equal(t, "late", one.Stats().Late, 0)
+		})
+	}
+}
+
+// TestGuessedTokens: what a stranger guesses costs no more reads than the bound, and nothing is stored of it.
+func TestGuessedTokens(t *testing.T) {
+	i := newInstances(t, 1000)
+	w := i.start()
+	w.upstream(fails)
+	for n := range 100 {
+		w.wantStatus("a guess", fmt.Sprintf("grant_type=refresh_token&refresh_token=guess-%d", n), 401)
+	}
+	st := i.shared[0].Stats()
+	check.Equal(t, "reads", st.Unknown, 60)
+	check.Equal(t, "skipped", st.Skipped, 40)
+	check.Equal(t, "waiting", st.Waiting, 0)
+}
+
+// TestStoreAway: requests are judged as if nothing was shared.
+func TestStoreAway(t *testing.T) {
+	i := newInstances(t, 2)
+	w := i.start()
+	check.OK(t, i.store.Close())
+	w.upstream(issues("ada", "r1"))
+	w.wantStatus("a refresh token of before", "grant_type=refresh_token&refresh_token=r0", 200)
+	w.wantStatus("refresh", "grant_type=refresh_token&refresh_token=r1", 200)
+	w.wantStatus("over the limit", "grant_type=refresh_token&refresh_token=r1", 429)
+	check.Equal(t, "failed", i.shared[0].Stats().Failed, 1)
+}

@@ -1,0 +1,385 @@
+package sharing_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"oauth-server/internal/background"
+	"oauth-server/internal/check"
+	"oauth-server/internal/gateway/sharing"
+	"oauth-server/internal/gateway/subject"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// fakeStore keeps entries in memory, and fails as the test says.
+type fakeStore struct {
+	mu      sync.Mutex
+	entries map[sharing.Key]sharing.Entry
+	reads   int
+	batches []int // sizes of what was stored at once
+	hangs   bool  // calls end with their context
+	err     error
+}
+
+func (f *fakeStore) call(ctx context.Context) error {
+	f.mu.Lock()
+	hangs, err := f.hangs, f.err
+	f.mu.Unlock()
+	if hangs {
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	return err
+}
+
+func (f *fakeStore) Subject(ctx context.Context, k sharing.Key) (sharing.Entry, error) {
+	err := f.call(ctx)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.reads++
+	e, ok := f.entries[k]
+	switch {
+	case err != nil:
+		return sharing.Entry{}, err
+	case !ok:
+		return e, sharing.ErrNotFound
+	}
+	return e, nil
+}
+
+func (f *fakeStore) PutSubjects(ctx context.Context, entries []sharing.Entry) error {
+	err := f.call(ctx)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	if f.entries == nil {
+		f.entries = map[sharing.Key]sharing.Entry{}
+	}
+	f.batches = append(f.batches, len(entries))
+	for _, e := range entries {
+		f.entries[e.Key] = e
+	}
+	return nil
+}
+
+func (f *fakeStore) become(hangs bool, err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.hangs, f.err = hangs, err
+}
+
+var (
+	noon    = time.Date(2026, 11, 24, 12, 0, 0, 0, time.UTC)
+	errAway = errors.New("away")
+)
+
+const address = "192.0.2.1"
+
+func token(n int) subject.Digest { return subject.DigestOf(fmt.Sprint("token ", n)) }
+
+// instance is one that shares through the store, with a memory of its own.
+func instance(store sharing.Store, edits ...func(*sharing.Options)) (*sharing.Subjects, *subject.Memory) {
+	memory := subject.NewMemory(subject.Options{})
+	o := sharing.Options{Store: store, Memory: memory}
+	for _, edit := range edits {
+		edit(&o)
+	}
+	return sharing.New(o), memory
+}
+
+func wantFound(t *testing.T, s *sharing.Subjects, now time.Time, d subject.Digest, clientID, want string) {
+	t.Helper()
+	got, known := s.Find(t.Context(), now, d, clientID, address)
+	check.Equal(t, "user", got, want)
+	check.Equal(t, "it is known", known, want != "")
+}
+
+func wantError(t *testing.T, what string, got, want error) {
+	t.Helper()
+	check.Equal(t, fmt.Sprintf("%s fails with %v, as it does with %v", what, want, got), errors.Is(got, want), true)
+}
+
+// TestAnotherInstanceFinds: by the same client, until it expires, and once: then the memory has it.
+func TestAnotherInstanceFinds(t *testing.T) {
+	store := &fakeStore{}
+	one, _ := instance(store)
+	other, memory := instance(store)
+	one.Put(noon, token(1), "shop", "ada", noon.Add(time.Hour))
+	one.Put(noon, token(2), "shop", "bob", time.Time{})
+	one.Put(noon, token(3), "shop", "eve", noon.Add(1000*24*time.Hour))
+	wantFound(t, other, noon, token(1), "shop", "") // not stored yet
+	check.OK(t, one.Flush(t.Context()))
+	wantFound(t, other, noon, token(1), "shop", "ada")
+	wantFound(t, other, noon, token(1), "shopping", "")
+	wantFound(t, other, noon, token(9), "shop", "")
+	wantFound(t, other, noon.Add(time.Hour), token(1), "shop", "")
+	for _, n := range []int{2, 3} { // for the longest lifetime
+		check.Equal(t, "expires", store.entries[sharing.KeyOf(token(n), "shop")].Expires, noon.Add(subject.DefaultMaxLifetime))
+	}
+	got, known := memory.Get(noon.Add(time.Hour-time.Second), token(1), "shop")
+	check.Equal(t, "user in memory", got, "ada")
+	check.Equal(t, "it is in memory", known, true)
+	_, known = memory.Get(noon.Add(time.Hour), token(1), "shop")
+	check.Equal(t, "it is in memory when it has expired", known, false)
+	check.Equal(t, "stats", other.Stats(), sharing.Stats{Found: 1, Unknown: 4})
+	check.Equal(t, "stats", one.Stats(), sharing.Stats{Stored: 3})
+}
+
+// TestWhatIsNotShared: what no answer proves, and with a nil value nothing.
+func TestWhatIsNotShared(t *testing.T) {
+	store := &fakeStore{}
+	s, _ := instance(store)
+	s.Put(noon, subject.Digest{}, "shop", "ada", time.Time{})
+	s.Put(noon, token(1), "shop", "", time.Time{})
+	s.Put(noon, token(1), "shop", " total", time.Time{})
+	check.Equal(t, "waiting", s.Stats().Waiting, 0)
+	wantFound(t, s, noon, subject.Digest{}, "shop", "")
+	check.Equal(t, "reads", store.reads, 0)
+	var none *sharing.Subjects
+	none.Put(noon, token(1), "shop", "ada", time.Time{})
+	wantFound(t, none, noon, token(1), "shop", "")
+	check.Equal(t, "stats", none.Stats(), sharing.Stats{})
+}
+
+// TestNothingOfATokenIsStored: neither the token nor its digest, by which a stolen token could be recognised elsewhere.
+func TestNothingOfATokenIsStored(t *testing.T) {
+	d := token(1)
+	key := sharing.KeyOf(d, "shop")
+	check.Equal(t, "the key is of the digest", bytes.Contains(d[:], key[:8]), false)
+	check.Equal(t, "the key of another client", key == sharing.KeyOf(d, "shop2"), false)
+	check.Equal(t, "the key again", key, sharing.KeyOf(d, "shop"))
+	check.Equal(t, "the digest is as it was", d, token(1))
+}
+
+// TestGuessesAreBounded: by source, in each minute, whatever client they name. What is there does not count.
+func TestGuessesAreBounded(t *testing.T) {
+	store := &fakeStore{}
+	s, _ := instance(store)
+	s.Put(noon, token(0), "shop", "ada", time.Time{})
+	check.OK(t, s.Flush(t.Context()))
+	for range 3 * sharing.MaxFruitless {
+		wantFound(t, s, noon, token(0), "shop", "ada")
+	}
+	store.reads = 0
+	for n := range 2 * sharing.MaxFruitless {
+		wantFound(t, s, noon, token(1+n), fmt.Sprint("client ", n), "")
+	}
+	check.Equal(t, "reads for one source", store.reads, sharing.MaxFruitless)
+	wantFound(t, s, noon, token(0), "shop", "") // its memory is not asked here
+	check.Equal(t, "skipped", s.Stats().Skipped, sharing.MaxFruitless+1)
+	got, _ := s.Find(t.Context(), noon, token(0), "shop", "192.0.2.2")
+	check.Equal(t, "user for another source", got, "ada")
+	wantFound(t, s, noon.Add(time.Minute), token(0), "shop", "ada")
+	wantFound(t, s, noon, token(0), "shop", "ada") // the clock was set back
+}
+
+// TestSourcesAreBounded: there is no more memory for them.
+func TestSourcesAreBounded(t *testing.T) {
+	store := &fakeStore{}
+	s, _ := instance(store)
+	for n := range sharing.MaxSources + 100 {
+		s.Find(t.Context(), noon, token(n), "shop", fmt.Sprint("source ", n))
+	}
+	check.Equal(t, "reads", store.reads, sharing.MaxSources)
+}
+
+// TestReadsUnderWay: so many, and the rest is nobody's at once. A slow store is one that fails, and is left alone for a
+// second.
+func TestReadsUnderWay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &fakeStore{hangs: true}
+		var log bytes.Buffer
+		s, _ := instance(store, func(o *sharing.Options) { o.Logger = slog.New(slog.NewTextHandler(&log, nil)) })
+		began := time.Now()
+		var group sync.WaitGroup
+		for n := range sharing.MaxReads + 10 {
+			group.Go(func() { s.Find(t.Context(), time.Now(), token(n), "shop", fmt.Sprint("source ", n)) })
+		}
+		group.Wait()
+		check.Equal(t, "it took", time.Since(began), sharing.ReadTimeout)
+		check.Equal(t, "stats", s.Stats(), sharing.Stats{Failed: sharing.MaxReads, Skipped: 10})
+		store.become(false, nil)
+		wantFound(t, s, time.Now(), token(1), "shop", "")
+		check.Equal(t, "skipped", s.Stats().Skipped, 11)
+		time.Sleep(sharing.FailurePause) //nolint:forbidigo // simulated
+		wantFound(t, s, time.Now(), token(1), "shop", "")
+		check.Equal(t, "unknown", s.Stats().Unknown, 1)
+		check.Equal(t, "log lines", strings.Count(log.String(), "\n"), 2) // that it fails, and that it works again
+	})
+}
+
+// TestHangingUp says nothing about the store, and is counted as a guess.
+func TestHangingUp(t *testing.T) {
+	store := &fakeStore{hangs: true}
+	s, _ := instance(store)
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	for n := range sharing.MaxFruitless {
+		s.Find(gone, noon, token(n), "shop", address)
+	}
+	check.Equal(t, "stats", s.Stats(), sharing.Stats{Skipped: sharing.MaxFruitless})
+	store.become(false, nil)
+	wantFound(t, s, noon, token(1), "shop", "")
+	check.Equal(t, "reads of this source", store.reads, sharing.MaxFruitless)
+	s.Find(t.Context(), noon, token(1), "shop", "192.0.2.2")
+	check.Equal(t, "unknown", s.Stats().Unknown, 1)
+}
+
+// TestBatches: at most so many at once, each key once, with what was put last.
+func TestBatches(t *testing.T) {
+	store := &fakeStore{}
+	s, _ := instance(store)
+	for n := range 2*sharing.MaxBatch + 5 {
+		s.Put(noon, token(n), "shop", "ada", time.Time{})
+	}
+	for _, user := range []string{"bob", "eve"} {
+		s.Put(noon, token(2*sharing.MaxBatch), "shop", user, time.Time{})
+	}
+	check.OK(t, s.Flush(t.Context()))
+	check.OK(t, s.Flush(t.Context()))
+	check.Equal(t, "batches", slices.Equal(store.batches, []int{sharing.MaxBatch, sharing.MaxBatch, 5}), true)
+	check.Equal(t, "stored last", store.entries[sharing.KeyOf(token(2*sharing.MaxBatch), "shop")].Subject, "eve")
+}
+
+// TestWrittenBehind: soon after it was put, also what waited while the store was away; at the stop without delay.
+func TestWrittenBehind(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &fakeStore{}
+		s, _ := instance(store)
+		loops := background.NewGroup(t.Context(), slog.New(slog.DiscardHandler), nil)
+		loops.Repeat(background.Task{Name: "subjects", Every: sharing.FlushEvery, Retry: sharing.RetryAfter, Do: s.Flush})
+		stored := func(n int) bool {
+			store.mu.Lock()
+			defer store.mu.Unlock()
+			_, ok := store.entries[sharing.KeyOf(token(n), "shop")]
+			return ok
+		}
+		put := func(n int) { s.Put(time.Now(), token(n), "shop", "ada", time.Time{}) }
+		put(1)
+		time.Sleep(sharing.FlushEvery) //nolint:forbidigo // simulated
+		synctest.Wait()
+		check.Equal(t, "stored in time", stored(1), true)
+
+		store.become(false, errAway)
+		for n := 2; n < 10; n++ {
+			put(n)
+			time.Sleep(time.Second) //nolint:forbidigo // simulated
+		}
+		check.Equal(t, "waiting", s.Stats().Waiting, 8)
+		store.become(false, nil)
+		time.Sleep(sharing.RetryAfter) //nolint:forbidigo // simulated
+		synctest.Wait()
+		check.Equal(t, "the first of the outage is stored", stored(2), true)
+		check.Equal(t, "the last of the outage is stored", stored(9), true)
+
+		store.become(true, nil) // calls under way at the stop
+		put(10)
+		time.Sleep(sharing.FlushEvery) //nolint:forbidigo // simulated
+		loops.Cancel()
+		loops.Wait()
+		store.become(false, nil)
+		check.OK(t, s.Flush(t.Context()))
+		check.Equal(t, "stored at the stop", stored(10), true)
+		check.Equal(t, "stats", s.Stats(), sharing.Stats{Stored: 10})
+	})
+}
+
+// TestFlushesTakeTurns: one that waits for another ends with its context.
+func TestFlushesTakeTurns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &fakeStore{hangs: true}
+		s, _ := instance(store)
+		s.Put(time.Now(), token(1), "shop", "ada", time.Time{})
+		var first error
+		var group sync.WaitGroup
+		group.Go(func() { first = s.Flush(t.Context()) })
+		synctest.Wait()
+		within, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		began := time.Now()
+		wantError(t, "the second", s.Flush(within), context.DeadlineExceeded)
+		check.Equal(t, "the second took", time.Since(began), time.Second)
+		group.Wait()
+		wantError(t, "the first", first, context.DeadlineExceeded)
+		check.Equal(t, "waiting", s.Stats().Waiting, 1)
+	})
+}
+
+// TestTheOldestMakesRoom while the store is away, and nothing waits for it.
+func TestTheOldestMakesRoom(t *testing.T) {
+	store := &fakeStore{err: errAway}
+	s, _ := instance(store, func(o *sharing.Options) { o.MaxWaiting = 3 })
+	for n := range 3 {
+		s.Put(noon, token(n), "shop", "ada", time.Time{})
+	}
+	wantError(t, "flush", s.Flush(t.Context()), errAway)
+	for n := range 2 {
+		s.Put(noon, token(3+n), "shop", "ada", time.Time{})
+	}
+	check.Equal(t, "stats", s.Stats(), sharing.Stats{Waiting: 3, Dropped: 2})
+	store.become(false, nil)
+	check.OK(t, s.Flush(t.Context()))
+	for n := range 5 {
+		_, ok := store.entries[sharing.KeyOf(token(n), "shop")]
+		check.Equal(t, fmt.Sprintf("token %d is stored", n), ok, n >= 2)
+	}
+}
+
+// TestGivenUp: what the store refuses always does not hold up what comes after it. A stop is no refusal.
+func TestGivenUp(t *testing.T) {
+	store := &fakeStore{err: errAway}
+	s, _ := instance(store)
+	for n := range sharing.MaxBatch + 1 {
+		s.Put(noon, token(n), "shop", "ada", time.Time{})
+	}
+	stopped, cancel := context.WithCancel(t.Context())
+	cancel()
+	for range sharing.MaxAttempts {
+		check.Equal(t, "it fails", s.Flush(stopped) != nil, true)
+	}
+	for range sharing.MaxAttempts {
+		wantError(t, "flush", s.Flush(t.Context()), errAway)
+	}
+	check.Equal(t, "stats", s.Stats(), sharing.Stats{Waiting: 1, GivenUp: sharing.MaxBatch})
+	store.become(false, nil)
+	check.OK(t, s.Flush(t.Context()))
+	check.Equal(t, "stats", s.Stats(), sharing.Stats{Stored: 1, GivenUp: sharing.MaxBatch})
+}
+
+// TestConcurrently: instances put, find and flush side by side; run with -race.
+func TestConcurrently(t *testing.T) {
+	store := &fakeStore{}
+	one, _ := instance(store)
+	other, _ := instance(store)
+	var group sync.WaitGroup
+	for worker := range 8 {
+		group.Go(func() {
+			for n := range 200 {
+				one.Put(noon, token(worker*1000+n), "shop", "ada", time.Time{})
+				got, known := other.Find(t.Context(), noon, token(worker*1000+n/2), "shop", fmt.Sprint(worker, n))
+				if known && got != "ada" {
+					t.Errorf("found %q", got)
+				}
+				if err := one.Flush(t.Context()); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	group.Wait()
+	check.Equal(t, "stats", one.Stats(), sharing.Stats{Stored: 1600})
+}
