@@ -15,7 +15,10 @@ import (
 
 // earlyGate has token requests refused before they are read.
 type earlyGate struct {
-	gate    *admission.Gate
+	gate interface {
+		Refusing() bool
+		RefuseEarly(r *admission.Request) *admission.ShedError
+	}
 	service *grants.Service
 	drainer *connDrainer
 }
@@ -41,16 +44,24 @@ func (e *earlyGate) Refuse(r *early.Request) (time.Duration, bool) {
 
 // watched returns the listener for clients, which refuses token requests of this server's own endpoint early.
 func (e *edge) watched(l net.Listener) net.Listener {
-	issuer, err := url.Parse(e.base.issuer)
-	if err != nil || e.base.isGateway() { // the issuer has been checked
+	if e.base.isGateway() {
 		return l
 	}
 	return early.New(l, early.Options{
-		Path: strings.TrimRight(issuer.EscapedPath(), "/") + "/token", Gate: &earlyGate{e.base.overload.gate, e.service, e.drainer}, IdleTimeout: e.http.IdleTimeout,
+		Path: e.tokenPath(), Gate: &earlyGate{e.base.overload.gate, e.service, e.drainer}, IdleTimeout: e.http.IdleTimeout,
 		Body: func(after time.Duration) []byte {
 			return httpapi.OverloadedBody(&admission.ShedError{RetryAfter: after, Short: admission.Processor})
 		},
 	})
+}
+
+// tokenPath is the path of the token endpoint.
+func (e *edge) tokenPath() string {
+	u, err := url.Parse(e.base.issuer)
+	if err != nil {
+		return "" // no issuer of a server that runs
+	}
+	return strings.TrimRight(u.EscapedPath(), "/") + "/token"
 }
 
 // track is the [http.Server.ConnState] of the server for clients.

@@ -1,0 +1,72 @@
+package app
+
+import (
+	"io"
+	"net/http"
+	"testing"
+	"time"
+
+	"oauth-server/internal/admission"
+	"oauth-server/internal/check"
+	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/httpapi/early"
+	"oauth-server/internal/ratelimit"
+)
+
+// full is a gate that refuses everything, and keeps what it was asked about last.
+type full struct{ asked *admission.Request }
+
+func (*full) Refusing() bool { return true }
+
+func (f *full) RefuseEarly(r *admission.Request) *admission.ShedError {
+	f.asked = r
+	return &admission.ShedError{RetryAfter: 3 * time.Second, Short: admission.Processor}
+}
+
+// TestRefusedEarly: who proves to be a client is refused by what its policy says; everything that would be refused for
+// another reason is left to the endpoint.
+func TestRefusedEarly(t *testing.T) {
+	r := start(t, limited(t, nil), io.Discard)
+	_, _, err := CreateClient(t.Context(), r.base.store, clientcfg.Client{ID: "app", Public: true, Grants: []clientcfg.Grant{clientcfg.RefreshToken}}, time.Now())
+	check.OK(t, err)
+	check.OK(t, r.base.clients.Refresh(t.Context()))
+	own := early.Request{ClientID: "shop", Secret: r.secret, Grant: "client_credentials"}
+	for name, tc := range map[string]struct {
+		edit    func(r *early.Request)
+		refused bool
+	}{
+		"proven":           {func(*early.Request) {}, true},
+		"a wrong secret":   {func(r *early.Request) { r.Secret += "x" }, false},
+		"no secret":        {func(r *early.Request) { r.Secret = "" }, false},
+		"unknown":          {func(r *early.Request) { r.ClientID = "nobody" }, false},
+		"public":           {func(r *early.Request) { r.ClientID, r.Secret, r.Grant = "app", "", "refresh_token" }, false},
+		"an unknown grant": {func(r *early.Request) { r.Grant = "x" }, false},
+		"a grant not its":  {func(r *early.Request) { r.Grant, r.Code = "authorization_code", "x" }, false},
+		"not our token":    {func(r *early.Request) { r.Grant, r.RefreshToken = "refresh_token", "x" }, false},
+		"password, unread": {func(r *early.Request) { r.Grant = "password" }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			gate := &full{}
+			asked := own
+			tc.edit(&asked)
+			after, refused := (&earlyGate{gate: gate, service: r.edge.service}).Refuse(&asked)
+			check.Equal(t, "refused", refused, tc.refused)
+			check.Equal(t, "the gate is asked", gate.asked != nil, tc.refused)
+			if refused {
+				check.Equal(t, "Retry-After", after, 3*time.Second)
+				check.Equal(t, "request", *gate.asked, admission.Request{ClientID: "shop", Class: admission.ClientCredentials, Criticality: ratelimit.CriticalityUnset})
+			}
+		})
+	}
+}
+
+// TestEarlyListener: the server's own listener looks at requests, and answers as the endpoint would.
+func TestEarlyListener(t *testing.T) {
+	r := start(t, limited(t, nil), io.Discard)
+	check.Equal(t, "path", r.edge.tokenPath(), "/token")
+	client := newClient(t, nil)
+	check.Equal(t, "status while nothing is refused", r.token(t, client).status, http.StatusOK)
+	r.edge.drainer.draining.Store(true)
+	check.Equal(t, "a stopping server refuses nothing early", (&earlyGate{gate: &full{}, drainer: r.edge.drainer}).Refusing(), false)
+	client.CloseIdleConnections()
+}
