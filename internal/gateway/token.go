@@ -212,7 +212,8 @@ func (x *tokenCall) count(ctx context.Context, body []byte) {
 	}
 	x.result.user, x.result.decision, x.result.late = cmp.Or(user, x.user), d, late
 	if user != "" {
-		g.o.Subjects.Put(now, claims.Refresh, x.said.ClientID, user, claims.Expires(now))
+		refresh := cmp.Or(claims.Refresh, subject.Digest(x.said.RefreshToken)) // without a new one, the old one stays (RFC 6749 6)
+		g.o.Subjects.Put(now, refresh, x.said.ClientID, user, claims.Expires(now))
 		if x.said.Username != "" {
 			g.o.Subjects.Put(now, digest, x.said.ClientID, user, time.Time{})
 			g.o.Subjects.Put(now, x.anyCase(), x.said.ClientID, user, time.Time{})
