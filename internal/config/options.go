@@ -143,6 +143,7 @@ var options = []Option{
 	{"max-subjects", "gateway.max_subjects", "refresh tokens and usernames that are known by their user, at most"},
 	{"judge", "gateway.judge", "answer the questions of another proxy at /judge, instead of being one before --upstream"},
 	{"insecure-judge", "gateway.insecure_judge", "allow questions from other machines"},
+	{"envoy-listen", "gateway.envoy_listen", "address for Envoy's questions over gRPC, with --judge; empty: none"},
 }
 
 func optionByName(name string) (Option, bool) {
