@@ -13,6 +13,14 @@ import (
 	"strings"
 	"testing"
 
+	descriptorv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/common/ratelimit/v3"
+	authv3 "github.com/envoyproxy/go-control-plane/envoy/service/auth/v3"
+	ratelimitv3 "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
+
 	"oauth-server/internal/check"
 )
 
@@ -81,6 +89,11 @@ func TestGatewayOptions(t *testing.T) {
 		"a pattern in a name":   {[]string{"gateway", "--upstream", "https://idp.example", "--token-path", "token"}, "begins with /"},
 		"a public judge":        {[]string{"gateway", "--judge", "--listen", "0.0.0.0:0"}, "use up the limits of others"},
 		"a judge and upstream":  {[]string{"gateway", "--judge", "--upstream", "https://idp.example", "--token-path", "/token"}, "cannot be set with upstream"},
+		"a public Envoy":        {[]string{"gateway", "--judge", "--envoy-listen", "0.0.0.0:0"}, "use up the limits of others"},
+		"Envoy and upstream":    {[]string{"gateway", "--envoy-listen", "127.0.0.1:0", "--upstream", "https://idp.example", "--token-path", "/token"}, "needs judge"},
+		"Envoy alone":           {[]string{"gateway", "--envoy-listen", "127.0.0.1:0"}, "needs judge"},
+		"no address for Envoy":  {[]string{"gateway", "--judge", "--envoy-listen", "here"}, "gateway.envoy_listen"},
+		"a path of a judge":     {[]string{"gateway", "--judge", "--token-path", "token"}, "begins with /"},
 		"the option of gateway": {[]string{"serve", "--upstream", "https://idp.example"}, "unknown flag"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -146,4 +159,49 @@ func TestGatewayDemo(t *testing.T) {
 		t.Errorf("no line shows %v", slices.Collect(maps.Keys(shows)))
 	}
 	p.stop(t)
+}
+
+// TestGatewayForEnvoy: both protocols and /judge share the limits, the address in use is said, and a stop ends cleanly.
+func TestGatewayForEnvoy(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "judge.yaml")
+	check.OK(t, os.WriteFile(file, []byte("rate_limit: { default: { client: [ { name: tight, requests: 3, window: 1h } ] } }\n"), 0o600))
+	o := launchOperated(t, "gateway", "--judge", "--envoy-listen", "127.0.0.1:0", "--config", file, "--data", storeFile(t))
+	_, rest, _ := strings.Cut(o.log.String(), "envoy_address=")
+	address := strings.Fields(rest)[0]
+	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	check.OK(t, err)
+	t.Cleanup(func() { check.OK(t, conn.Close()) })
+	healthy, err := healthv1.NewHealthClient(conn).Check(t.Context(), &healthv1.HealthCheckRequest{Service: "envoy.service.auth.v3.Authorization"})
+	check.OK(t, err)
+	check.Equal(t, "health", healthy.GetStatus(), healthv1.HealthCheckResponse_SERVING)
+
+	const form = "grant_type=client_credentials&client_id=shop"
+	authorize := func() codes.Code {
+		out, err := authv3.NewAuthorizationClient(conn).Check(t.Context(), &authv3.CheckRequest{Attributes: &authv3.AttributeContext{
+			Request: &authv3.AttributeContext_Request{Http: &authv3.AttributeContext_HttpRequest{
+				Method: http.MethodPost, Path: "/oauth2/token", RawBody: []byte(form),
+				Headers: map[string]string{"content-type": "application/x-www-form-urlencoded"},
+			}},
+		}})
+		check.OK(t, err)
+		return codes.Code(out.GetStatus().GetCode())
+	}
+	check.Equal(t, "external authorization", authorize(), codes.OK)
+	limited, err := ratelimitv3.NewRateLimitServiceClient(conn).ShouldRateLimit(t.Context(), &ratelimitv3.RateLimitRequest{
+		Domain: "token", Descriptors: []*descriptorv3.RateLimitDescriptor{{Entries: []*descriptorv3.RateLimitDescriptor_Entry{
+			{Key: "client_id", Value: "shop"}, {Key: "grant_type", Value: "client_credentials"},
+		}}},
+	})
+	check.OK(t, err)
+	check.Equal(t, "rate limit service", limited.GetOverallCode(), ratelimitv3.RateLimitResponse_OK)
+	status, _ := postForm(t, o.clients+"/judge", credentials{ClientID: "shop"}, url.Values{"grant_type": {"client_credentials"}})
+	check.Equal(t, "/judge", status, http.StatusOK)
+	check.Equal(t, "over the limit", authorize(), codes.PermissionDenied)
+	has(t, page(t, o.operators+"/metrics"), `oauth_gateway_requests_total{outcome="passed"} 3`, `oauth_gateway_requests_total{outcome="denied"} 1`)
+
+	second := launch(t, "gateway", "--judge", "--listen", "127.0.0.1:0", "--envoy-listen", address, "--data", storeFile(t))
+	if status := second.status(t); status == exitOK || !strings.Contains(second.log.String(), "--envoy-listen: ") || !strings.Contains(second.log.String(), "choose another address") {
+		t.Errorf("status %d with an address in use:\n%s", status, second.log.String())
+	}
+	o.stop(t)
 }

@@ -17,6 +17,7 @@ import (
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/config"
 	"oauth-server/internal/gateway"
+	"oauth-server/internal/gateway/envoy"
 	"oauth-server/internal/gateway/sharing"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/httpapi"
@@ -37,6 +38,7 @@ type edge struct {
 	gateway *gateway.Gateway   // nil: this is none
 	shared  *sharing.Subjects  // of the gateway; nil: it shares nothing
 	judge   *judgement.Judge   // of the gateway; nil: this is none
+	envoy   *envoy.Server      // nil: Envoy asks nothing
 	ops     *http.Server       // for operators
 	local   *adminlocal.Access // for the commands on this machine; nil: there is none
 }
@@ -319,6 +321,9 @@ func (e *edge) serve(failed chan<- error) (stop func(context.Context) error) {
 func (e *edge) retire() {
 	e.ready.stopping.Store(true)
 	e.drainer.draining.Store(true)
+	if e.envoy != nil {
+		e.envoy.Retire()
+	}
 	e.stopWaiting()
 }
 

@@ -29,6 +29,7 @@ type foundation struct {
 	telemetry *telemetry
 	listener  net.Listener // for clients
 	operators net.Listener // nil: operators are not served
+	envoy     net.Listener // for Envoy's questions; nil: it asks none
 	issuer    string
 	store     Store
 	watched   *watched.Store // the same store; every operation is counted and traced
@@ -55,7 +56,7 @@ func newFoundation(ctx context.Context, cfg *config.Config, opts Options, undo *
 		return nil, err
 	}
 	undo.push("tracing", f.telemetry.tracer.Shutdown)
-	if f.listener, f.operators, err = listen(ctx, cfg, undo); err != nil {
+	if err := f.listen(ctx, undo); err != nil {
 		return nil, err
 	}
 	f.issuer = IssuerFor(cfg, f.listener.Addr())
@@ -135,10 +136,13 @@ func (f *foundation) loadCertificates() (err error) {
 	return err
 }
 
-// listen binds the addresses for clients and operators. operators is nil if there is no address, or
+// listen binds the addresses for clients, operators and Envoy. operators is nil if there is no address, or
 // if it is the default one and in use: that must not keep a second server on a machine from starting.
-func listen(ctx context.Context, cfg *config.Config, undo *teardown) (clients, operators net.Listener, err error) {
+func (f *foundation) listen(ctx context.Context, undo *teardown) (err error) {
 	bind := func(name, flag, address string) (net.Listener, error) {
+		if address == "" {
+			return nil, nil
+		}
 		l, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
 		if err != nil {
 			return nil, fmt.Errorf("--%s: %w; choose another address with --%[1]s, or in the configuration file", flag, err)
@@ -146,14 +150,15 @@ func listen(ctx context.Context, cfg *config.Config, undo *teardown) (clients, o
 		undo.push(name, func(context.Context) error { return closeListener(l) })
 		return l, nil
 	}
-	if clients, err = bind("listening", "listen", cfg.Listen); err != nil || cfg.AdminListen == "" {
-		return clients, nil, err
+	if f.listener, err = bind("listening", "listen", f.cfg.Listen); err != nil {
+		return err
 	}
-	operators, err = bind("listening for operators", "admin-listen", cfg.AdminListen)
-	if errors.Is(err, syscall.EADDRINUSE) && cfg.AdminListen == config.DefaultAdminListen {
-		err = nil // serveOperators logs it
+	f.operators, err = bind("listening for operators", "admin-listen", f.cfg.AdminListen)
+	if err != nil && (!errors.Is(err, syscall.EADDRINUSE) || f.cfg.AdminListen != config.DefaultAdminListen) { // serveOperators logs it
+		return err
 	}
-	return clients, operators, err
+	f.envoy, err = bind("listening for Envoy", "envoy-listen", f.cfg.Gateway.EnvoyListen)
+	return err
 }
 
 // closeListener closes a listener that its server may have closed already.

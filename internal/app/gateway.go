@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"crypto/tls"
 	"log/slog"
 	"net/http"
 	"net/url"
@@ -9,6 +10,7 @@ import (
 
 	"oauth-server/internal/config"
 	"oauth-server/internal/gateway"
+	"oauth-server/internal/gateway/envoy"
 	"oauth-server/internal/gateway/introspection"
 	"oauth-server/internal/gateway/sharing"
 	"oauth-server/internal/gateway/subject"
@@ -36,11 +38,50 @@ func (e *edge) becomeGateway(l *limiter) error {
 		OnError:  gateway.OnError(set.OnError), ClientAddr: addresses.Of, LimitedCode: l.file.limitedCode, Logger: f.log,
 	}
 	if set.Judge {
-		h, err := gateway.NewJudge(o)
-		e.http.Handler = e.around(h)
-		return err
+		return e.answerProxies(o)
 	}
 	return e.passOn(o)
+}
+
+// answerProxies has other proxies served the judgement.
+func (e *edge) answerProxies(o gateway.Options) error {
+	f := e.base
+	j, err := gateway.NewJudge(o)
+	if err != nil {
+		return err
+	}
+	f.telemetry.WatchGateway(func() metrics.Gateway { return gatewayMetrics(j.Stats(), nil) })
+	e.http.Handler = e.around(j)
+	if f.envoy == nil {
+		return nil
+	}
+	var config *tls.Config
+	if f.cert != nil {
+		config = f.cert.config()
+	}
+	e.envoy = envoy.NewServer(j, config)
+	return nil
+}
+
+// serveEnvoy answers Envoy in the background. Without an address for it, it does nothing, and stop is nil.
+func (e *edge) serveEnvoy(failed chan<- error) (stop func(context.Context) error) {
+	if e.envoy == nil {
+		return nil
+	}
+	go func() {
+		if err := e.envoy.Serve(e.base.envoy); err != nil {
+			failed <- err
+		}
+	}()
+	return func(ctx context.Context) error {
+		ctx, cancel := withShare(ctx, 3.0/4)
+		defer cancel()
+		e.stopWaiting()
+		if err := e.envoy.Shutdown(ctx); err != nil {
+			e.base.log.LogAttrs(context.WithoutCancel(ctx), slog.LevelWarn, "cutting off questions of Envoy that would not end")
+		}
+		return nil
+	}
 }
 
 // passOn has clients served the upstream.

@@ -86,7 +86,7 @@ var ErrTerminated = errors.New("terminated")
 // be restored, for [Serve].
 func (s *Server) Run(ctx context.Context) error {
 	log, live := s.opts.Logger, context.WithoutCancel(ctx) // live ends with the teardown, not before
-	failed := make(chan error, 2)
+	failed := make(chan error, 3)
 	s.start(live, failed)
 	s.base.awaitVerification(ctx)
 	log.LogAttrs(ctx, slog.LevelInfo, "listening", s.describe()...)
@@ -165,6 +165,7 @@ func (s *Server) start(ctx context.Context, failed chan<- error) {
 		s.undo.push("users who are asked for", s.edge.stopGateway)
 	}
 	s.undo.push("serving", s.edge.serve(failed))
+	s.undo.push("serving Envoy", s.edge.serveEnvoy(failed))
 }
 
 // Close gives up a server that was made and never run.
@@ -305,6 +306,9 @@ func (s *Server) describe() []slog.Attr {
 	}
 	if admin := s.AdminAddr(); admin != "" {
 		attrs = append(attrs, slog.String("admin_address", admin))
+	}
+	if l := s.base.envoy; l != nil {
+		attrs = append(attrs, slog.String("envoy_address", l.Addr().String()))
 	}
 	return attrs
 }

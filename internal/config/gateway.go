@@ -29,6 +29,8 @@ type Gateway struct {
 	Judge bool `json:"judge,omitempty"`
 	// InsecureJudge allows questions from other machines. Every caller of /judge can use up the limits of any client.
 	InsecureJudge bool `json:"insecure_judge,omitempty"`
+	// EnvoyListen is where Envoy asks the judge, over gRPC. Empty: nowhere.
+	EnvoyListen string `json:"envoy_listen,omitempty"`
 }
 
 // Enabled reports whether this is a gateway, or what judges for one.
@@ -53,6 +55,7 @@ func (g *Gateway) check(es *fielderr.Errors) {
 		es.Add("gateway.judge", "cannot be set with upstream: either this server passes token requests on, or another proxy does")
 	}
 	g.Introspection.check(es, g.InsecureUpstream)
+	g.checkEnvoy(es)
 	if g.Upstream == "" {
 		if g.Introspection.URL != "" {
 			es.Add("gateway.introspection.url", "needs upstream: only what passes tokens on can ask for their users")
@@ -70,5 +73,18 @@ func (g *Gateway) check(es *fielderr.Errors) {
 	}
 	if len(g.TokenPath) == 0 {
 		es.Add("gateway.token_path", "is required: the path of the upstream's token endpoint, such as /oauth2/token or /realms/*/protocol/openid-connect/token")
+	}
+}
+
+func (g *Gateway) checkEnvoy(es *fielderr.Errors) {
+	if g.EnvoyListen == "" {
+		return
+	}
+	checkHostPort(es, "gateway.envoy_listen", g.EnvoyListen)
+	if !g.Judge {
+		es.Add("gateway.envoy_listen", "needs judge: Envoy forwards the requests, and this server only answers whether they may pass")
+	}
+	if !isLoopback(g.EnvoyListen) && !g.InsecureJudge {
+		es.Add("gateway.envoy_listen", "must be a loopback address, beside the Envoy that asks: whoever can ask can use up the limits of others; insecure_judge allows another one on a network that nobody else can reach")
 	}
 }

@@ -148,6 +148,7 @@ var options = []Option{
 	{"share-subjects", "gateway.share_subjects", "keep the users of refresh tokens in the store, for other instances and the next start"},
 	{"judge", "gateway.judge", "answer the questions of another proxy at /judge, instead of being one before --upstream"},
 	{"insecure-judge", "gateway.insecure_judge", "allow questions from other machines"},
+	{"envoy-listen", "gateway.envoy_listen", "address for Envoy's questions over gRPC, with --judge; empty: none"},
 }
 
 func optionByName(name string) (Option, bool) {

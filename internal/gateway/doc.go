@@ -15,8 +15,9 @@
 // What a caller that is not proven may hold meanwhile is bounded: so many requests of a client from one source at once, and so many of
 // the client in all.
 //
-// [NewMiddleware] does the same before a token endpoint of this process; package tokenlimit is its public face. [NewJudge]
-// answers other proxies whether a request may pass, and counts it at once, since it does not see what comes of it.
+// [NewMiddleware] does the same before a token endpoint of this process; package tokenlimit is its public face. A [Judge]
+// answers other proxies whether a request may pass, and counts it at once, since it does not see what comes of it; package
+// envoy asks it for Envoy.
 //
 // A defect in the judgement never takes the upstream's clients down, unless [Options].OnError says so.
 package gateway

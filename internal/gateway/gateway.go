@@ -161,7 +161,7 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // isToken reports whether the upstream may take the request for one of tokens. A GET without anything is none, nor is the
 // preflight request of a browser.
 func (g *Gateway) isToken(r *http.Request) bool {
-	if r.Method == http.MethodOptions || !g.inside && !slices.ContainsFunc(g.paths, func(p pattern) bool { return p.match(r.URL.Path) }) {
+	if r.Method == http.MethodOptions || len(g.paths) > 0 && !slices.ContainsFunc(g.paths, func(p pattern) bool { return p.match(r.URL.Path) }) {
 		return false
 	}
 	read := r.Method == http.MethodGet || r.Method == http.MethodHead

@@ -191,6 +191,18 @@ func TestRefreshTokensLeadToTheirUser(t *testing.T) {
 	w.wantCame(5)
 }
 
+// TestRefreshTokensThatStay: without a new one in the answer, the one that was sent leads to the user whom it shows (RFC
+// 6749 6), also if this gateway did not see it issued.
+func TestRefreshTokensThatStay(t *testing.T) {
+	w := newWorld(t, 2)
+	w.upstream(issues("ada", ""))
+	for range 2 {
+		w.wantStatus("refresh", "grant_type=refresh_token&refresh_token=of-before", 200)
+	}
+	w.wantStatus("over the limit", "grant_type=refresh_token&refresh_token=of-before", 429)
+	w.wantCame(2)
+}
+
 // TestUsernamesLeadToTheirSubject: a password grant counts with the other grants of its user, whatever the name.
 func TestUsernamesLeadToTheirSubject(t *testing.T) {
 	w := newWorld(t, 2)

@@ -10,36 +10,60 @@ import (
 	"net/http"
 	"net/netip"
 
-	"oauth-server/internal/clientcfg"
-	"oauth-server/internal/gateway/subject"
 	"oauth-server/internal/gateway/tokenrequest"
-	"oauth-server/internal/grants"
-	"oauth-server/internal/judgement"
-	"oauth-server/internal/ratelimit"
 )
 
-// JudgePath is where [NewJudge] is asked.
+// JudgePath is where a [Judge] is asked over HTTP.
 const JudgePath = "/judge"
 
-// NewJudge returns what other proxies ask before they forward a token request: 200 lets it pass, 429 is the answer to it.
-// It sees no answer of a token endpoint, so a request that may pass counts at once, whatever comes of it. Every caller of
-// it can use up the limits of any client; it must not be public. Of the options, those about an upstream, Subjects and Shared
-// are ignored.
+// Judge answers what other proxies ask before they forward a token request. It sees no answer of a token endpoint, so a
+// request that may pass counts at once, whatever comes of it. Every caller of it can use up the limits of any client; it
+// must not be public. It is safe for concurrent use.
 //
-// It is asked by POST or GET, with a question in JSON, as in [question], or with the token request itself: its
-// Authorization, Content-Type and body, as far as the proxy has them. In the second case grant_type may be in the query,
-// which the proxy writes, for a proxy that passes on no body.
-func NewJudge(o Options) (http.Handler, error) {
+// Over HTTP, see [Judge.ServeHTTP], 200 lets the request pass, and 429 is the answer to it. Package envoy has it speak the
+// protocols of Envoy, with [Judge.Ask].
+type Judge struct {
+	g   *Gateway
+	mux *http.ServeMux
+}
+
+// NewJudge makes a Judge. Of the options, those about an upstream, Subjects and Shared are ignored; TokenPaths may be empty, see
+// [Judge.IsToken]. Its error joins everything that is wrong with the options.
+func NewJudge(o Options) (*Judge, error) {
 	o.Shared = nil
 	g, err := newGateway(o)
 	if err != nil {
 		return nil, err
 	}
-	mux := http.NewServeMux()
-	for _, method := range []string{http.MethodPost, http.MethodGet} {
-		mux.HandleFunc(method+" "+JudgePath, g.answerQuestion)
+	if len(o.TokenPaths) > 0 {
+		if g.paths, err = patterns(o.TokenPaths); err != nil {
+			return nil, err
+		}
 	}
-	return mux, nil
+	j := &Judge{g: g, mux: http.NewServeMux()}
+	for _, method := range []string{http.MethodPost, http.MethodGet} {
+		j.mux.HandleFunc(method+" "+JudgePath, j.answer)
+	}
+	return j, nil
+}
+
+// Stats returns what the judge has done.
+func (j *Judge) Stats() Stats { return j.g.Stats() }
+
+// ServeHTTP answers at [JudgePath]. It is asked by POST or GET, with a question in JSON, as in [question], or with the token
+// request itself: its Authorization, Content-Type and body, as far as the proxy has them. In the second case grant_type
+// may be in the query, which the proxy writes, for a proxy that passes on no body.
+func (j *Judge) ServeHTTP(w http.ResponseWriter, r *http.Request) { j.mux.ServeHTTP(w, r) }
+
+func (j *Judge) answer(w http.ResponseWriter, r *http.Request) {
+	x, r := j.g.begin(w, r)
+	x.answer(r, func() ([]Question, error) {
+		q, err := readQuestion(x.out, r)
+		if !q.Remote.IsValid() {
+			q.Remote = x.result.remote
+		}
+		return []Question{q}, err
+	})
 }
 
 // question is one in JSON.
@@ -52,79 +76,79 @@ type question struct {
 	Address string `json:"address"`
 }
 
-func (g *Gateway) answerQuestion(w http.ResponseWriter, r *http.Request) {
-	x, r := g.begin(w, r)
-	defer func() { x.log(r) }()
-	asked, err := x.question(x.out, r)
-	if err != nil {
-		x.refuse(x.out, r, err)
-		return
-	}
-	if limitable(asked.Key.ClientID) {
-		if err := g.guarded(r.Context(), func(ctx context.Context) error { return x.admit(ctx, asked) }); err != nil {
-			x.limit(x.out, r, err)
-			return
-		}
-	}
-	x.out.WriteHeader(http.StatusOK)
-}
-
-// admit counts the request. Its error is *[grants.LimitedError].
-func (x *tokenCall) admit(ctx context.Context, asked judgement.Request) error {
-	turn := x.g.o.Judge.Admit(ctx, asked)
-	fields, err := grants.Limited(asked.Key, &turn.Decision)
-	x.out.fields = fields
-	return err
-}
-
-// question reads what is asked.
-func (x *tokenCall) question(w http.ResponseWriter, r *http.Request) (judgement.Request, error) {
+// readQuestion reads what is asked at JudgePath.
+func readQuestion(w http.ResponseWriter, r *http.Request) (Question, error) {
 	body, err := readBody(w, r)
 	if err != nil {
-		return judgement.Request{}, err
+		return Question{}, err
 	}
 	if kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type")); kind == "application/json" {
-		return x.questionInJSON(body)
+		return questionInJSON(body)
 	}
-	if x.said, err = tokenrequest.Read(r.Header, "", body); err != nil {
-		return judgement.Request{}, err
+	q, err := ReadQuestion(r.Header, "", body)
+	if err == nil && q.Grant == "" {
+		q.Grant = r.URL.Query().Get("grant_type")
 	}
-	if x.said.Grant == "" {
-		x.said.Grant = r.URL.Query().Get("grant_type")
-	}
-	asked := x.request(r.Context(), x.g.o.Now())
-	asked.Unproven = true
-	return asked, nil
+	return q, err
 }
 
-func (x *tokenCall) questionInJSON(body []byte) (judgement.Request, error) {
-	var q question
+func questionInJSON(body []byte) (Question, error) {
+	var in question
 	d := json.NewDecoder(bytes.NewReader(body))
 	d.DisallowUnknownFields()
-	err := d.Decode(&q)
+	err := d.Decode(&in)
 	if _, end := d.Token(); err != nil || !errors.Is(end, io.EOF) {
-		return judgement.Request{}, &tokenrequest.Error{Description: "The question must be one JSON object of client_id, user, grant_type and address, all of them text."}
+		return Question{}, &tokenrequest.Error{Description: "The question must be one JSON object of client_id, user, grant_type and address, all of them text."}
 	}
-	switch {
-	case !subject.Fit(q.ClientID):
-		return judgement.Request{}, &tokenrequest.Error{Description: "client_id must be 1 to 255 bytes of text."}
-	case q.User != "" && !subject.Fit(q.User):
-		return judgement.Request{}, &tokenrequest.Error{Description: "user must be up to 255 bytes of text, and not begin with a space."}
-	}
-	if q.Address != "" {
-		address, err := netip.ParseAddr(q.Address)
-		if err != nil {
-			return judgement.Request{}, &tokenrequest.Error{Description: "address must be an IP address."}
+	q := Question{ClientID: in.ClientID, User: in.User, Grant: in.Grant, Hits: 1}
+	if in.Address != "" {
+		if q.Remote, err = ParseAddress(in.Address); err != nil {
+			return Question{}, err
 		}
-		x.result.remote = address.Unmap().WithZone("")
 	}
-	x.said.ClientID, x.said.Grant = q.ClientID, q.Grant
-	itself := q.Grant == string(clientcfg.ClientCredentials)
-	if itself {
-		q.User = ""
+	return q, q.Check()
+}
+
+// ParseAddress reads the address that a request comes from. Its error is a [tokenrequest.Error].
+func ParseAddress(text string) (netip.Addr, error) {
+	address, err := netip.ParseAddr(text)
+	if err != nil {
+		return netip.Addr{}, &tokenrequest.Error{Description: "address must be an IP address."}
 	}
-	return judgement.Request{
-		Key: ratelimit.Key{ClientID: q.ClientID, Username: q.User}, Grant: clientcfg.Grant(q.Grant),
-		Remote: x.result.remote, Unproven: true, Unknown: q.User == "" && !itself,
-	}, nil
+	return address.Unmap().WithZone(""), nil
+}
+
+// answer answers what read returns, and ends the call. Whatever read fails on with a panic is a defect of the judgement.
+// It returns the questions, unless they could not be read. If there are none, the request is not one of tokens: it passes,
+// and is neither counted nor logged.
+func (x *tokenCall) answer(r *http.Request, read func() ([]Question, error)) (asked []Question) {
+	var unreadable error
+	err := x.g.guarded(r.Context(), func(ctx context.Context) (err error) {
+		if asked, unreadable = read(); unreadable == nil && len(asked) > 0 {
+			err = x.admit(ctx, asked)
+		}
+		return err
+	})
+	if err == nil && unreadable == nil && len(asked) == 0 {
+		x.out.WriteHeader(http.StatusOK)
+		return nil
+	}
+	defer func() { x.judged(r) }()
+	switch {
+	case unreadable != nil:
+		x.refuse(x.out, r, unreadable)
+		return nil
+	case err != nil:
+		x.limit(x.out, r, err)
+	default:
+		x.result.outcome = Passed
+		x.out.WriteHeader(http.StatusOK)
+	}
+	return asked
+}
+
+// judged counts a request whose answer is all that the judge sees of it, and writes its line.
+func (x *tokenCall) judged(r *http.Request) {
+	x.g.counts.requests[x.result.outcome].Add(1)
+	x.log(r)
 }

@@ -25,12 +25,13 @@ const (
 	Unreachable                // the upstream did not answer
 	Gone                       // the client has hung up
 	Unjudged                   // the gateway failed to judge it, and denied it
+	Passed                     // a Judge let it pass, which sees no more of it
 
 	// Outcomes is how many there are.
 	Outcomes = iota
 )
 
-var outcomeNames = [Outcomes]string{"issued", "failed", "denied", "refused", "unreachable", "gone", "unjudged"}
+var outcomeNames = [Outcomes]string{"issued", "failed", "denied", "refused", "unreachable", "gone", "unjudged", "passed"}
 
 func (o Outcome) String() string { return outcomeNames[o] }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/gateway/sharing"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/secret"
 )
@@ -63,6 +64,8 @@ func FuzzDecode(f *testing.F) {
 		survives(t, value, func(b []byte) (grants.EarlierToken, error) { return decodeToken(digest, b) }, nil)
 		survives(t, value, func(b []byte) (grants.Session, error) { return decodeSession(digest, b) },
 			func(s grants.Session) ([]byte, error) { return encodeSession(&s), nil })
+		survives(t, value, func(b []byte) (sharing.Entry, error) { return decodeSubject(sharing.Key{}, b) },
+			func(e sharing.Entry) ([]byte, error) { return encodeSubject(&e), nil })
 		survives(t, value, decodeCounter, func(c *counter) ([]byte, error) { return encodeCounter(c), nil })
 		survives(t, value, func(b []byte) (clientcfg.Client, error) { return decodeClient([]byte("shop"), b) },
 			func(c clientcfg.Client) ([]byte, error) {

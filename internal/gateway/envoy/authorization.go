@@ -1,0 +1,144 @@
+package envoy
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	authv3 "github.com/envoyproxy/go-control-plane/envoy/service/auth/v3"
+	typev3 "github.com/envoyproxy/go-control-plane/envoy/type/v3"
+	rpcstatus "google.golang.org/genproto/googleapis/rpc/status"
+	"google.golang.org/grpc/codes"
+
+	"oauth-server/internal/gateway"
+)
+
+// partialBody is the field in which Envoy says whether it has left out a part of the body. It sets it whenever it buffers
+// the body.
+const partialBody = "X-Envoy-Auth-Partial-Body"
+
+// authorization is the external authorization.
+type authorization struct {
+	authv3.UnimplementedAuthorizationServer
+	judge *gateway.Judge
+}
+
+// Check implements [authv3.AuthorizationServer].
+func (s *authorization) Check(ctx context.Context, in *authv3.CheckRequest) (*authv3.CheckResponse, error) {
+	asked := in.GetAttributes().GetRequest().GetHttp()
+	path, _, _ := strings.Cut(asked.GetPath(), "?")
+	call := callOf(ctx, asked.GetMethod(), path, asked.GetId())
+	answer := s.judge.Ask(call, func() ([]gateway.Question, error) { return s.question(in) })
+	if answer.Status == http.StatusOK {
+		return &authv3.CheckResponse{
+			Status: &rpcstatus.Status{Code: int32(codes.OK)},
+			HttpResponse: &authv3.CheckResponse_OkResponse{OkResponse: &authv3.OkHttpResponse{
+				ResponseHeadersToAdd: options(answer.Header, corev3.HeaderValueOption_ADD_IF_ABSENT), // unless the upstream sends its own
+			}},
+		}, nil
+	}
+	return &authv3.CheckResponse{
+		Status: &rpcstatus.Status{Code: int32(codes.PermissionDenied)},
+		HttpResponse: &authv3.CheckResponse_DeniedResponse{DeniedResponse: &authv3.DeniedHttpResponse{
+			Status:  &typev3.HttpStatus{Code: typev3.StatusCode(answer.Status)}, //nolint:gosec // three digits
+			Headers: options(answer.Header, corev3.HeaderValueOption_OVERWRITE_IF_EXISTS_OR_ADD), Body: string(answer.Body),
+		}},
+	}, nil
+}
+
+// options are fields for an answer.
+func options(h http.Header, how corev3.HeaderValueOption_HeaderAppendAction) (all []*corev3.HeaderValueOption) {
+	for name, values := range h {
+		for _, value := range values {
+			all = append(all, &corev3.HeaderValueOption{
+				Header: &corev3.HeaderValue{Key: name, Value: value}, AppendAction: how,
+			})
+		}
+	}
+	return all
+}
+
+// question reads the token request; none if it is no request of tokens.
+func (s *authorization) question(in *authv3.CheckRequest) ([]gateway.Question, error) {
+	asked := in.GetAttributes().GetRequest().GetHttp()
+	target, err := url.ParseRequestURI(asked.GetPath())
+	if err != nil {
+		return nil, refuse("The path of the request is malformed.")
+	}
+	header := headerOf(asked)
+	body, err := bodyOf(asked, header)
+	r := &http.Request{Method: asked.GetMethod(), URL: target, ContentLength: int64(len(body))}
+	if err != nil {
+		r.ContentLength = -1
+	}
+	if !s.judge.IsToken(r) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	q, err := gateway.ReadQuestion(header, target.RawQuery, body)
+	q.Remote = addressOf(in.GetAttributes().GetSource().GetAddress())
+	return []gateway.Question{q}, err
+}
+
+// headerOf is the header of the request, from the form that Envoy sends. In that of encode_raw_headers, a field that is
+// there twice stays so. In the other one the values are joined by commas; no Authorization of a token request has one, so a
+// comma in it stands for two of them, which are refused.
+func headerOf(asked *authv3.AttributeContext_HttpRequest) http.Header {
+	h := http.Header{}
+	for _, field := range asked.GetHeaderMap().GetHeaders() {
+		value := field.GetValue()
+		if raw := field.GetRawValue(); len(raw) > 0 {
+			value = string(raw)
+		}
+		h.Add(field.GetKey(), value)
+	}
+	for name, value := range asked.GetHeaders() {
+		if http.CanonicalHeaderKey(name) != "Authorization" {
+			h.Add(name, value)
+			continue
+		}
+		for part := range strings.SplitSeq(value, ",") {
+			h.Add(name, part)
+		}
+	}
+	return h
+}
+
+// bodyOf is the body of the request. It must be the whole one, as it is: a part of it, or one in which something was
+// replaced, would be read differently by the upstream.
+func bodyOf(asked *authv3.AttributeContext_HttpRequest, h http.Header) ([]byte, error) {
+	body := asked.GetRawBody()
+	if text := asked.GetBody(); text != "" {
+		if len(body) > 0 || strings.Contains(text, "!") { // which Envoy puts in place of what is not UTF-8
+			return nil, refuse("The proxy may have changed the body; it needs pack_as_bytes.")
+		}
+		body = []byte(text)
+	}
+	for _, partial := range h[partialBody] {
+		if partial != "false" {
+			return nil, gateway.ErrTooLarge
+		}
+	}
+	switch {
+	case len(body) > gateway.MaxBody:
+		return nil, gateway.ErrTooLarge
+	case !isWhole(h["Content-Length"], len(body)):
+		return nil, refuse("The proxy did not pass on the whole body; it needs with_request_body.")
+	}
+	return body, nil
+}
+
+// isWhole reports whether every length that the request says is that of its body.
+func isWhole(said []string, length int) bool {
+	for _, text := range said {
+		if n, err := strconv.Atoi(text); err != nil || n != length {
+			return false
+		}
+	}
+	return true
+}

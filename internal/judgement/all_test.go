@@ -1,0 +1,43 @@
+package judgement_test
+
+import (
+	"testing"
+	"time"
+
+	"oauth-server/internal/check"
+	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/judgement"
+	"oauth-server/internal/ratelimit"
+)
+
+// hits is a request of a user for as many.
+func hits(user string, n int) judgement.Weighted {
+	return judgement.Weighted{Request: judgement.Request{Key: ratelimit.Key{ClientID: "shop", Username: user}, Grant: clientcfg.RefreshToken}, Hits: n}
+}
+
+// TestAdmitAll: requests pass together or not at all, and what was reserved for those that had room is given back.
+func TestAdmitAll(t *testing.T) {
+	settings := ratelimit.DefaultSettings()
+	settings.Default.User = []ratelimit.Limit{ratelimit.NewLimit("per-minute", 3, time.Minute)}
+	settings.Default.Client = []ratelimit.Limit{ratelimit.NewLimit("per-minute", 3, time.Minute)}
+	settings.Default.Total = []ratelimit.Limit{ratelimit.NewLimit("all", 5, time.Minute)}
+	j, seen := judgeBy(t, settings)
+	for i, step := range []struct {
+		asked []judgement.Weighted
+		want  []bool // rejected
+	}{
+		{[]judgement.Weighted{hits("ada", 2), hits("bob", 1)}, []bool{false, false}},
+		{[]judgement.Weighted{hits("bob", 1), hits("ada", 2)}, []bool{false, true}}, // ada has room for one
+		{[]judgement.Weighted{hits("ada", 0)}, []bool{false}},
+		{[]judgement.Weighted{hits("ada", 1), hits("bob", 1)}, []bool{false, false}},
+		{[]judgement.Weighted{hits("bob", 0), hits("cy", 1)}, []bool{true, true}}, // five in all
+	} {
+		for k, d := range j.AdmitAll(t.Context(), step.asked) {
+			if d.Rejected() != step.want[k] {
+				t.Errorf("step %d, request %d: %v", i+1, k+1, d.Outcome)
+			}
+		}
+	}
+	wantSeen(t, seen, "ada allowed", "ada allowed", "bob allowed", "ada denied", "ada allowed", "bob allowed", "bob denied", " denied")
+	check.Equal(t, "nothing asked", len(j.AdmitAll(t.Context(), nil)), 0)
+}
