@@ -108,7 +108,9 @@ func (g *Gate) Admit(ctx context.Context, r *Request) (Rank, error) {
 }
 
 // Refusing reports whether requests are refused at the moment.
-func (g *Gate) Refusing() bool { return g.level.Load() > 0 && g.settings.Load().Mode == ratelimit.Enforce }
+func (g *Gate) Refusing() bool {
+	return g.level.Load() > 0 && g.settings.Load().Mode == ratelimit.Enforce
+}
 
 // RefuseEarly refuses a request, of a known client, as Admit would, if that is sure to. Nil: it is to be asked.
 func (g *Gate) RefuseEarly(r *Request) *ShedError {

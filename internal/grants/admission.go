@@ -68,6 +68,7 @@ func (s *Service) presents(grant clientcfg.Grant, req *TokenRequest) bool {
 	case clientcfg.RefreshToken:
 		_, sealed := s.unseal(req.RefreshToken)
 		return sealed || isSecret(req.RefreshToken) // of an earlier release
+	case clientcfg.ClientCredentials:
 	}
 	return true
 }

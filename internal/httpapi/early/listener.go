@@ -121,7 +121,7 @@ func (c *conn) refuse(after time.Duration) error {
 	if err := c.SetWriteDeadline(now.Add(writeTimeout)); err != nil {
 		return err
 	}
-	if _, err := c.Conn.Write(answer); err != nil {
+	if _, err := c.Write(answer); err != nil {
 		return err
 	}
 	return c.SetReadDeadline(now.Add(c.o.IdleTimeout)) // as after any answer

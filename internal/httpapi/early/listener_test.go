@@ -56,7 +56,7 @@ func newWorld(t *testing.T) *world {
 				w.idle.Add(1)
 			}
 		},
-		Handler: http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		Handler: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 			_, _ = io.Copy(io.Discard, r.Body)
 			w.handled.Add(1)
 			if w.hold != nil {
@@ -89,12 +89,13 @@ func (w *world) write(text string) {
 	check.OK(w.t, err)
 }
 
-func (w *world) want(status int) *http.Response {
+func (w *world) want(status int) http.Header {
 	w.t.Helper()
 	res, err := http.ReadResponse(w.in, nil)
 	check.OK(w.t, err)
 	body, err := io.ReadAll(res.Body)
 	check.OK(w.t, err)
+	check.OK(w.t, res.Body.Close())
 	check.Equal(w.t, "status", res.StatusCode, status)
 	if status == http.StatusOK { // a request that came before that would be one that comes during another
 		w.ok++
@@ -102,7 +103,7 @@ func (w *world) want(status int) *http.Response {
 	} else {
 		check.Equal(w.t, "body", string(body), `{"error":"busy"}`)
 	}
-	return res
+	return res.Header
 }
 
 // TestRefused: on one connection, between requests that are handled.
@@ -115,10 +116,10 @@ func TestRefused(t *testing.T) {
 		w.on.Store(true)
 		for range 3 {
 			w.write(message(basic, grant))
-			res := w.want(503)
-			check.Equal(t, "Retry-After", res.Header.Get("Retry-After"), "7")
-			check.Equal(t, "Cache-Control", res.Header.Get("Cache-Control"), "no-store")
-			_, err := http.ParseTime(res.Header.Get("Date"))
+			header := w.want(503)
+			check.Equal(t, "Retry-After", header.Get("Retry-After"), "7")
+			check.Equal(t, "Cache-Control", header.Get("Cache-Control"), "no-store")
+			_, err := http.ParseTime(header.Get("Date"))
 			check.OK(t, err)
 		}
 		w.write(message("", "client_id=other&client_secret=a&"+grant))
