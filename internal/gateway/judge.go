@@ -119,7 +119,7 @@ func ParseAddress(text string) (netip.Addr, error) {
 }
 
 // answer answers what read returns, and ends the call. Whatever read fails on with a panic is a defect of the judgement.
-// It returns the questions, unless they could not be read. If there are none, the request is not one of tokens: it passes,
+// It returns the questions, unless they could not be read; of these, read returns what it has, for the log. If there are none, the request is not one of tokens: it passes,
 // and is neither counted nor logged.
 func (x *tokenCall) answer(r *http.Request, read func() ([]Question, error)) (asked []Question) {
 	var unreadable error
@@ -136,6 +136,7 @@ func (x *tokenCall) answer(r *http.Request, read func() ([]Question, error)) (as
 	defer func() { x.judged(r) }()
 	switch {
 	case unreadable != nil:
+		x.noteQuestion(asked)
 		x.refuse(x.out, r, unreadable)
 		return nil
 	case err != nil:
