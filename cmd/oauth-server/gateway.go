@@ -23,13 +23,14 @@ func newGateway(c *cli) *cobra.Command {
 		Short: "Put the limits before the token endpoint of another server",
 		Long: `Run a gateway before another OAuth server until SIGTERM or SIGINT: requests to its token endpoint
 are limited per client and user, all others pass unchanged. No client has to be registered. With --judge
-it is no proxy, but answers nginx, Traefik or APISIX at /judge whether a token request may pass.
+it is no proxy, but answers nginx, Traefik or APISIX at /judge whether a token request may pass, and
+Envoy at --envoy-listen.
 
 Limits, dry-run, metrics and the commands of operators are those of oauth-server serve.`,
 		Example: `  oauth-server gateway --demo
   oauth-server gateway --upstream https://idp.example --token-path '/realms/*/protocol/openid-connect/token'
   oauth-server gateway --upstream http://127.0.0.1:8080 --token-path /oauth2/token --rate-limit-mode dry_run
-  oauth-server gateway --judge --listen 127.0.0.1:9096`,
+  oauth-server gateway --judge --listen 127.0.0.1:9096 --envoy-listen 127.0.0.1:9098`,
 		Args: takes(),
 	}
 	cmd.Flags().BoolVar(&f.check, "check-config", false, "validate the configuration and exit")

@@ -10,7 +10,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"oauth-server/internal/check"
 	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/config"
 	"oauth-server/internal/ratelimit"
 )
 
@@ -54,6 +56,35 @@ func TestTasks(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("tasks() (-want +got):\n%s", diff)
+	}
+}
+
+// TestTasksOfAGateway: what it learns is stored, unless it shares nothing.
+func TestTasksOfAGateway(t *testing.T) {
+	for name, c := range map[string]struct {
+		edit func(*config.Gateway)
+		want bool
+	}{
+		"shares by default": {func(*config.Gateway) {}, true},
+		"switched off":      {func(g *config.Gateway) { g.ShareSubjects = false }, false},
+		"judges for others": {func(g *config.Gateway) { g.Upstream, g.Judge = "", true }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cfg := testConfig(t)
+			cfg.Gateway.Upstream, cfg.Gateway.TokenPath = "http://127.0.0.1:1", []string{"/token"}
+			c.edit(&cfg.Gateway)
+			s, err := New(t.Context(), cfg, Options{})
+			check.OK(t, err)
+			t.Cleanup(func() { _ = s.Close() })
+			found := false
+			for _, task := range s.tasks() {
+				if task.Name == "users of refresh tokens" {
+					found = true
+					check.Equal(t, "how often", []time.Duration{task.Every, task.Retry}, []time.Duration{250 * time.Millisecond, 5 * time.Second})
+				}
+			}
+			check.Equal(t, "there is the task", found, c.want)
+		})
 	}
 }
 

@@ -54,23 +54,31 @@ func (x *tokenCall) note(o Outcome, code grants.ErrorCode) {
 	x.result.outcome, x.result.code = o, string(code)
 }
 
-// unreachable answers for an upstream that does not.
+// unreachable answers a token request for an upstream that does not.
+func (x *tokenCall) unreachable(w http.ResponseWriter, r *http.Request, err error) {
+	o, status, description := x.g.whyUnreachable(r, err)
+	x.fail(w, r, o, status, grants.TemporarilyUnavailable, description)
+}
+
+// unreachable answers any other request for it.
 func (g *Gateway) unreachable(w http.ResponseWriter, r *http.Request, err error) {
-	outcome, status, description := Unreachable, http.StatusBadGateway, "The authorization server cannot be reached; try again later."
+	_, status, description := g.whyUnreachable(r, err)
+	g.wrote(r.Context(), httpapi.WriteError(w, status, grants.TemporarilyUnavailable, description))
+}
+
+// whyUnreachable logs why the upstream does not answer, and returns what to say of it.
+func (g *Gateway) whyUnreachable(r *http.Request, err error) (o Outcome, status int, description string) {
+	o, status, description = Unreachable, http.StatusBadGateway, "The authorization server cannot be reached; try again later."
 	level := slog.LevelWarn
 	var slow net.Error
 	switch {
 	case r.Context().Err() != nil:
-		outcome, level = Gone, slog.LevelDebug // the client does not read the answer
+		o, level = Gone, slog.LevelDebug // the client does not read the answer
 	case errors.As(err, &slow) && slow.Timeout():
 		status, description = http.StatusGatewayTimeout, "The authorization server takes too long; try again later."
 	}
 	g.o.Logger.LogAttrs(r.Context(), level, "upstream does not answer", slog.String("path", r.URL.Path), slog.Any("error", err))
-	if x, judged := r.Context().Value(tokenCallKey{}).(*tokenCall); judged {
-		x.fail(w, r, outcome, status, grants.TemporarilyUnavailable, description)
-		return
-	}
-	g.wrote(r.Context(), httpapi.WriteError(w, status, grants.TemporarilyUnavailable, description))
+	return o, status, description
 }
 
 // wrote logs that an answer could not be written.

@@ -21,13 +21,13 @@ import (
 func (x *tokenCall) forward(w http.ResponseWriter, r *http.Request, body []byte) {
 	res, err := x.g.tokens.RoundTrip(x.g.outgoing(r, body))
 	if err != nil {
-		x.g.unreachable(w, r, err)
+		x.unreachable(w, r, err)
 		return
 	}
 	defer func() { _ = res.Body.Close() }() // it was read, or the client is told
 	read, err := receive(res)
 	if err != nil {
-		x.g.unreachable(w, r, err)
+		x.unreachable(w, r, err)
 		return
 	}
 	header := w.Header()
@@ -74,8 +74,8 @@ func (g *Gateway) outgoing(r *http.Request, body []byte) *http.Request {
 	out.Body, out.ContentLength, out.TransferEncoding = io.NopCloser(bytes.NewReader(body)), int64(len(body)), nil
 	out.Close, out.RequestURI, out.Trailer = false, "", nil
 	removeHopByHop(out.Header)
-	for _, name := range []string{"Expect", "Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto"} {
-		delete(out.Header, name) // the body has come; the others are set anew
+	for _, name := range []string{"Accept-Encoding", "Expect", "Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto"} {
+		delete(out.Header, name) // the answer is read, the body has come, and the others are set anew
 	}
 	if _, named := out.Header["User-Agent"]; !named {
 		out.Header["User-Agent"] = []string{""} // which sends none

@@ -184,9 +184,6 @@ func (g *Gateway) rewrite(p *httputil.ProxyRequest) {
 			}
 		}
 	}
-	if _, judged := p.In.Context().Value(tokenCallKey{}).(*tokenCall); judged {
-		p.Out.Header.Del("Accept-Encoding") // the answer is read
-	}
 }
 
 // newTransport returns what carries all but token requests: it changes nothing of what it carries.

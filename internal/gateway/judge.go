@@ -6,15 +6,18 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
-	"mime"
 	"net/http"
 	"net/netip"
 
 	"oauth-server/internal/gateway/tokenrequest"
 )
 
-// JudgePath is where a [Judge] is asked over HTTP.
-const JudgePath = "/judge"
+// JudgePath is where a [Judge] is asked over HTTP with a token request, and QuestionPath with a question in JSON. They are
+// apart because a proxy passes on types and bodies as clients send them, and a question may name the user and the address.
+const (
+	JudgePath    = "/judge"
+	QuestionPath = JudgePath + "/question"
+)
 
 // Judge answers what other proxies ask before they forward a token request. It sees no answer of a token endpoint, so a
 // request that may pass counts at once, whatever comes of it. Every caller of it can use up the limits of any client; it
@@ -42,28 +45,36 @@ func NewJudge(o Options) (*Judge, error) {
 	}
 	j := &Judge{g: g, mux: http.NewServeMux()}
 	for _, method := range []string{http.MethodPost, http.MethodGet} {
-		j.mux.HandleFunc(method+" "+JudgePath, j.answer)
+		j.mux.HandleFunc(method+" "+JudgePath, j.answer(readRequest))
 	}
+	j.mux.HandleFunc(http.MethodPost+" "+QuestionPath, j.answer(readQuestion))
 	return j, nil
 }
 
 // Stats returns what the judge has done.
 func (j *Judge) Stats() Stats { return j.g.Stats() }
 
-// ServeHTTP answers at [JudgePath]. It is asked by POST or GET, with a question in JSON, as in [question], or with the token
-// request itself: its Authorization, Content-Type and body, as far as the proxy has them. In the second case grant_type
-// may be in the query, which the proxy writes, for a proxy that passes on no body.
+// ServeHTTP answers at [JudgePath], by POST or GET, for the token request itself: its Authorization, Content-Type and body, as
+// far as the proxy has them; grant_type may be in the query, which the proxy writes, for a proxy that passes on no body.
+// At [QuestionPath] it is asked by POST with a question in JSON, as in [question].
 func (j *Judge) ServeHTTP(w http.ResponseWriter, r *http.Request) { j.mux.ServeHTTP(w, r) }
 
-func (j *Judge) answer(w http.ResponseWriter, r *http.Request) {
-	x, r := j.g.begin(w, r)
-	x.answer(r, func() ([]Question, error) {
-		q, err := readQuestion(x.out, r)
-		if !q.Remote.IsValid() {
-			q.Remote = x.result.remote
-		}
-		return []Question{q}, err
-	})
+// answer is the handler of questions that read reads from a request and its body.
+func (j *Judge) answer(read func(*http.Request, []byte) (Question, error)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		x, r := j.g.begin(w, r)
+		x.answer(r, func() ([]Question, error) {
+			body, err := readBody(x.out, r)
+			if err != nil {
+				return nil, err
+			}
+			q, err := read(r, body)
+			if !q.Remote.IsValid() {
+				q.Remote = x.result.remote
+			}
+			return []Question{q}, err
+		})
+	}
 }
 
 // question is one in JSON.
@@ -76,15 +87,8 @@ type question struct {
 	Address string `json:"address"`
 }
 
-// readQuestion reads what is asked at JudgePath.
-func readQuestion(w http.ResponseWriter, r *http.Request) (Question, error) {
-	body, err := readBody(w, r)
-	if err != nil {
-		return Question{}, err
-	}
-	if kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type")); kind == "application/json" {
-		return questionInJSON(body)
-	}
+// readRequest reads the question of a token request.
+func readRequest(r *http.Request, body []byte) (Question, error) {
 	q, err := ReadQuestion(r.Header, "", body)
 	if err == nil && q.Grant == "" {
 		q.Grant = r.URL.Query().Get("grant_type")
@@ -92,7 +96,8 @@ func readQuestion(w http.ResponseWriter, r *http.Request) (Question, error) {
 	return q, err
 }
 
-func questionInJSON(body []byte) (Question, error) {
+// readQuestion reads a question in JSON.
+func readQuestion(_ *http.Request, body []byte) (Question, error) {
 	var in question
 	d := json.NewDecoder(bytes.NewReader(body))
 	d.DisallowUnknownFields()
@@ -119,7 +124,7 @@ func ParseAddress(text string) (netip.Addr, error) {
 }
 
 // answer answers what read returns, and ends the call. Whatever read fails on with a panic is a defect of the judgement.
-// It returns the questions, unless they could not be read. If there are none, the request is not one of tokens: it passes,
+// It returns the questions, unless they could not be read; of these, read returns what it has, for the log. If there are none, the request is not one of tokens: it passes,
 // and is neither counted nor logged.
 func (x *tokenCall) answer(r *http.Request, read func() ([]Question, error)) (asked []Question) {
 	var unreadable error
@@ -136,6 +141,7 @@ func (x *tokenCall) answer(r *http.Request, read func() ([]Question, error)) (as
 	defer func() { x.judged(r) }()
 	switch {
 	case unreadable != nil:
+		x.noteQuestion(asked)
 		x.refuse(x.out, r, unreadable)
 		return nil
 	case err != nil:

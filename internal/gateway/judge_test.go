@@ -1,6 +1,7 @@
 package gateway_test
 
 import (
+	"cmp"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
@@ -46,9 +47,9 @@ func newJudge(t *testing.T, edits ...func(*gateway.Options)) http.Handler {
 
 // asked is a question and its answer.
 type asked struct {
-	method, query, from, kind, body string // POST, none, 192.0.2.1, a form
-	basic                           string // client_id
-	want                            int
+	method, path, query, from, kind, body string // POST, JudgePath, none, 192.0.2.1, a form
+	basic                                 string // client_id
+	want                                  int
 }
 
 func (q *asked) send(h http.Handler) *httptest.ResponseRecorder {
@@ -62,7 +63,7 @@ func (q *asked) send(h http.Handler) *httptest.ResponseRecorder {
 	if kind == "" {
 		kind = "application/x-www-form-urlencoded"
 	}
-	r := httptest.NewRequest(method, gateway.JudgePath+q.query, strings.NewReader(q.body))
+	r := httptest.NewRequest(method, cmp.Or(q.path, gateway.JudgePath)+q.query, strings.NewReader(q.body))
 	r.Header.Set("Content-Type", kind)
 	r.Header.Set("X-Forwarded-For", from)
 	if q.basic != "" {
@@ -74,7 +75,7 @@ func (q *asked) send(h http.Handler) *httptest.ResponseRecorder {
 }
 
 func TestJudge(t *testing.T) {
-	const inJSON = "application/json"
+	const inJSON, atQuestion = "application/json", gateway.QuestionPath
 	for name, all := range map[string][]asked{
 		"a client": {
 			{body: "client_id=shop&grant_type=client_credentials", want: 200},
@@ -104,16 +105,23 @@ func TestJudge(t *testing.T) {
 			{body: "client_id=shop&grant_type=refresh_token&refresh_token=r", from: "192.0.2.3", want: 429},
 		},
 		"JSON": {
-			{kind: inJSON, body: `{"client_id":"shop","user":"ada","grant_type":"refresh_token"}`, want: 200},
-			{kind: inJSON, body: `{"client_id":"shop","user":"ada","grant_type":"authorization_code"}`, want: 429},
-			{kind: inJSON + "; charset=utf-8", body: `{"client_id":"shop","user":"x","grant_type":"client_credentials"}`, want: 200},
-			{kind: inJSON, body: `{"client_id":"shop","grant_type":"client_credentials"}`, want: 429},
+			{path: atQuestion, kind: inJSON, body: `{"client_id":"shop","user":"ada","grant_type":"refresh_token"}`, want: 200},
+			{path: atQuestion, kind: inJSON, body: `{"client_id":"shop","user":"ada","grant_type":"authorization_code"}`, want: 429},
+			{path: atQuestion, kind: inJSON + "; charset=utf-8", body: `{"client_id":"shop","user":"x","grant_type":"client_credentials"}`, want: 200},
+			{path: atQuestion, kind: inJSON, body: `{"client_id":"shop","grant_type":"client_credentials"}`, want: 429},
 		},
 		"the address in JSON": {
-			{kind: inJSON, body: `{"client_id":"shop","address":"192.0.2.9"}`, want: 200},
-			{kind: inJSON, body: `{"client_id":"shop","address":"::ffff:192.0.2.9"}`, want: 200},
-			{kind: inJSON, body: `{"client_id":"shop","address":"192.0.2.9"}`, want: 429},
-			{kind: inJSON, body: `{"client_id":"shop"}`, want: 200},
+			{path: atQuestion, kind: inJSON, body: `{"client_id":"shop","address":"192.0.2.9"}`, want: 200},
+			{path: atQuestion, kind: inJSON, body: `{"client_id":"shop","address":"::ffff:192.0.2.9"}`, want: 200},
+			{path: atQuestion, kind: inJSON, body: `{"client_id":"shop","address":"192.0.2.9"}`, want: 429},
+			{path: atQuestion, kind: inJSON, body: `{"client_id":"shop"}`, want: 200},
+		},
+		"a token request in JSON names no user or address of others": {
+			{kind: inJSON, body: `{"client_id":"shop","user":"ada","address":"192.0.2.9","grant_type":"refresh_token","refresh_token":"r"}`, want: 200},
+			{path: atQuestion, kind: inJSON, body: `{"client_id":"shop","user":"ada","grant_type":"refresh_token"}`, want: 200},
+			{path: atQuestion, kind: inJSON, body: `{"client_id":"shop","address":"192.0.2.9"}`, want: 200},
+			{kind: inJSON, body: `{"client_id":"other","username":"ada","grant_type":"password"}`, want: 200},
+			{body: "client_id=other&username=ada&grant_type=password", want: 429},
 		},
 		"no client": {
 			{body: "grant_type=client_credentials", want: 200},
@@ -121,13 +129,13 @@ func TestJudge(t *testing.T) {
 		},
 		"not to be understood": {
 			{basic: "shop", body: "client_id=other", want: 400},
-			{kind: inJSON, body: `{"client_id":"shop"`, want: 400},
-			{kind: inJSON, body: `{"client_id":"shop"}{}`, want: 400},
-			{kind: inJSON, body: `{"client_id":"shop"}]`, want: 400},
-			{kind: inJSON, body: `{"client_id":"shop","client_secret":"s"}`, want: 400},
-			{kind: inJSON, body: `{"user":"ada"}`, want: 400},
-			{kind: inJSON, body: `{"client_id":"shop","user":" total"}`, want: 400},
-			{kind: inJSON, body: `{"client_id":"shop","address":"here"}`, want: 400},
+			{path: atQuestion, kind: inJSON, body: `{"client_id":"shop"`, want: 400},
+			{path: atQuestion, kind: inJSON, body: `{"client_id":"shop"}{}`, want: 400},
+			{path: atQuestion, kind: inJSON, body: `{"client_id":"shop"}]`, want: 400},
+			{path: atQuestion, kind: inJSON, body: `{"client_id":"shop","client_secret":"s"}`, want: 400},
+			{path: atQuestion, kind: inJSON, body: `{"user":"ada"}`, want: 400},
+			{path: atQuestion, kind: inJSON, body: `{"client_id":"shop","user":" total"}`, want: 400},
+			{path: atQuestion, kind: inJSON, body: `{"client_id":"shop","address":"here"}`, want: 400},
 			{body: "client_id=shop&x=" + strings.Repeat("x", gateway.MaxBody), want: 413},
 			{method: http.MethodPut, body: "client_id=shop", want: 405},
 		},

@@ -152,10 +152,10 @@ func (x *tokenCall) admit(ctx context.Context, asked []Question) error {
 	return err
 }
 
-// noteQuestion notes for the log what the request says: the first question that names a client.
+// noteQuestion notes for the log what the request says: the first question that names a client, or else the first.
 func (x *tokenCall) noteQuestion(asked []Question) {
-	if i := slices.IndexFunc(asked, func(q Question) bool { return q.ClientID != "" }); i >= 0 {
-		q := &asked[i]
+	if len(asked) > 0 {
+		q := &asked[max(0, slices.IndexFunc(asked, func(q Question) bool { return q.ClientID != "" }))]
 		x.said.ClientID, x.said.Grant, x.result.remote = q.ClientID, q.Grant, q.Remote
 	}
 }

@@ -2,7 +2,11 @@ package gateway_test
 
 import (
 	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -136,20 +140,75 @@ func TestRotatedTokens(t *testing.T) {
 // TestTokensOfBefore: the user of a refresh token that was never seen shows with its first answer, and is known from then
 // on, also where the upstream does not rotate: at this instance, and at others.
 func TestTokensOfBefore(t *testing.T) {
-	for name, answered := range map[string]string{
-		"not rotated": "", "the same again": "old", "rotated, and accepted again": "new",
+	for name, c := range map[string]struct {
+		answered string
+		kept     time.Duration
+	}{
+		"not rotated":                 {"", subject.DefaultMaxLifetime},
+		"the same again":              {"old", subject.DefaultMaxLifetime},
+		"rotated, and accepted again": {"new", time.Hour},
 	} {
 		t.Run(name, func(t *testing.T) {
 			i := newInstances(t, 1)
 			one := i.start()
-			one.upstream(issues("ada", answered))
+			one.upstream(issues("ada", c.answered))
 			one.wantStatus("the first use", "grant_type=refresh_token&refresh_token=old", 200)
 			one.wantStatus("the second use", "grant_type=refresh_token&refresh_token=old", 429)
 			i.flush()
+			i.now = noon.Add(c.kept - time.Second)
 			i.start().wantStatus("at another", "grant_type=refresh_token&refresh_token=old", 429)
 			check.Equal(t, "late", one.Stats().Late, 0)
+			i.now = noon.Add(c.kept)
+			other := i.start()
+			other.upstream(fails)
+			other.wantStatus("when it is not kept any longer", "grant_type=refresh_token&refresh_token=old", 401)
 		})
 	}
+}
+
+// TestShortLives: where the answer says that its refresh token ends within the hour, the one that was used has the end that
+// it was stored with, and is not stored again.
+func TestShortLives(t *testing.T) {
+	for lifetime, want := range map[int]uint64{1800: 2, 3600: 2, 3601: 3} {
+		t.Run(fmt.Sprint(lifetime), func(t *testing.T) {
+			i := newInstances(t, 3)
+			w := i.start()
+			answer := func(refresh string) http.HandlerFunc {
+				return func(rw http.ResponseWriter, _ *http.Request) {
+					_, _ = fmt.Fprintf(rw, `{"access_token":%q,"refresh_token":%q,"refresh_expires_in":%d}`, jwt("ada"), refresh, lifetime)
+				}
+			}
+			w.upstream(answer("r1"))
+			w.wantStatus("code", "grant_type=authorization_code&code=c", 200)
+			w.upstream(answer("r2"))
+			w.wantStatus("refresh", "grant_type=refresh_token&refresh_token=r1", 200)
+			i.flush()
+			check.Equal(t, "stored", i.shared[0].Stats().Stored, want)
+			e, err := i.store.Subject(t.Context(), sharing.KeyOf(subject.DigestOf("r2"), "shop"))
+			check.OK(t, err)
+			check.Equal(t, "expires", e.Expires, noon.Add(time.Duration(lifetime)*time.Second))
+		})
+	}
+}
+
+// TestWhatAsksNothing: usernames are not stored, and the judge of other proxies follows no tokens.
+func TestWhatAsksNothing(t *testing.T) {
+	i := newInstances(t, 1000)
+	w := i.start()
+	w.upstream(issues("0b5c", ""))
+	w.wantStatus("password", "grant_type=password&username=ada&password=p", 200)
+	h, err := gateway.NewJudge(gateway.Options{
+		Judge: i.judge, Shared: i.shared[0], ClientAddr: func(*http.Request) (a netip.Addr, _ bool) { return a, false },
+	})
+	check.OK(t, err)
+	asked := httptest.NewRequestWithContext(t.Context(), http.MethodPost, gateway.JudgePath,
+		strings.NewReader("client_id=shop&grant_type=refresh_token&refresh_token=r1"))
+	asked.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	answered := httptest.NewRecorder()
+	h.ServeHTTP(answered, asked)
+	check.Equal(t, "status", answered.Code, 200)
+	i.flush()
+	check.Equal(t, "stats", i.shared[0].Stats(), sharing.Stats{})
 }
 
 // TestGuessedTokens: what a stranger guesses costs no more reads than the bound, and nothing is stored of it.

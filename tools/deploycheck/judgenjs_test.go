@@ -1,6 +1,8 @@
 package deploycheck
 
 import (
+	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -8,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"oauth-server/internal/check"
@@ -43,7 +46,9 @@ func startTokenEndpoint(t *testing.T) *tokenEndpoint {
 	e := &tokenEndpoint{}
 	e.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
-		check.OK(t, err)
+		if err != nil {
+			t.Errorf("read the body at the token endpoint: %v", err)
+		}
 		e.mu.Lock()
 		defer e.mu.Unlock()
 		e.got = append(e.got, arrival{
@@ -53,8 +58,7 @@ func startTokenEndpoint(t *testing.T) *tokenEndpoint {
 		if strings.Contains(string(body), "bad") {
 			w.WriteHeader(http.StatusUnauthorized)
 		}
-		_, err = io.WriteString(w, `{"access_token":"a token"}`)
-		check.OK(t, err)
+		_, _ = io.WriteString(w, `{"access_token":"a token"}`) // if it breaks off, nginx says so
 	}))
 	t.Cleanup(e.Close)
 	return e
@@ -104,15 +108,24 @@ type answered struct {
 // ask sends a request and returns the answer.
 func (n *throughNJS) ask(method, path string, header http.Header, body io.Reader) answered {
 	n.t.Helper()
-	req, err := http.NewRequestWithContext(n.t.Context(), method, n.url+path, body)
+	got, err := n.do(method, path, header, body)
 	check.OK(n.t, err)
+	return got
+}
+
+func (n *throughNJS) do(method, path string, header http.Header, body io.Reader) (got answered, err error) {
+	req, err := http.NewRequestWithContext(n.t.Context(), method, n.url+path, body)
+	if err != nil {
+		return answered{}, err
+	}
 	req.Header = header
 	res, err := n.client.Do(req)
-	check.OK(n.t, err)
+	if err != nil {
+		return answered{}, err
+	}
+	defer func() { err = errors.Join(err, res.Body.Close()) }()
 	text, err := io.ReadAll(res.Body)
-	check.OK(n.t, err)
-	check.OK(n.t, res.Body.Close())
-	return answered{res.StatusCode, res.Header, string(text)}
+	return answered{res.StatusCode, res.Header, string(text)}, err
 }
 
 // token sends a token request.
@@ -185,6 +198,7 @@ func TestNJSAsksTheJudge(t *testing.T) {
 	t.Run("sizes", n.sizes)
 	t.Run("refused", n.refused)
 	t.Run("paths", n.paths)
+	t.Run("many at once", n.manyAtOnce)
 	t.Run("without a judge", n.withoutJudge)
 }
 
@@ -266,6 +280,36 @@ func (n *throughNJS) paths(t *testing.T) {
 	check.Equal(t, "preflight", n.idp.take()[0].method, "OPTIONS")
 	got := n.ask("POST", "/judge", header, strings.NewReader(form))
 	check.Equal(t, "the judge, from outside", got.status, http.StatusNotFound)
+}
+
+// manyAtOnce: requests under way at the same time do not get each other's answers.
+func (n *throughNJS) manyAtOnce(t *testing.T) {
+	n = n.in(t)
+	const clients, requests = 40, 5
+	var counted [clients]atomic.Int32
+	var all sync.WaitGroup
+	for i := range clients * requests {
+		all.Go(func() {
+			form := fmt.Sprintf("grant_type=client_credentials&client_id=at-once-%d", i%clients)
+			got, err := n.do(http.MethodPost, "/oauth2/token", http.Header{"Content-Type": {formType}}, strings.NewReader(form))
+			switch {
+			case err != nil:
+				t.Error(err)
+			case got.status == http.StatusOK:
+				counted[i%clients].Add(1)
+			}
+		})
+	}
+	all.Wait()
+	arrived := map[string]int32{}
+	for _, a := range n.idp.take() {
+		arrived[a.body]++
+	}
+	for i := range clients {
+		form := fmt.Sprintf("grant_type=client_credentials&client_id=at-once-%d", i)
+		check.Equal(t, "tokens of "+form, counted[i].Load(), 2)
+		check.Equal(t, "arrived of "+form, arrived[form], 2)
+	}
 }
 
 // withoutJudge: while the judge is away, requests pass.

@@ -64,9 +64,10 @@ func options(h http.Header, how corev3.HeaderValueOption_HeaderAppendAction) (al
 // question reads the token request; none if it is no request of tokens.
 func (s *authorization) question(in *authv3.CheckRequest) ([]gateway.Question, error) {
 	asked := in.GetAttributes().GetRequest().GetHttp()
+	from := gateway.Question{Remote: addressOf(in.GetAttributes().GetSource().GetAddress())}
 	target, err := url.ParseRequestURI(asked.GetPath())
 	if err != nil {
-		return nil, refuse("The path of the request is malformed.")
+		return []gateway.Question{from}, refuse("The path of the request is malformed.")
 	}
 	header := headerOf(asked)
 	body, err := bodyOf(asked, header)
@@ -78,33 +79,36 @@ func (s *authorization) question(in *authv3.CheckRequest) ([]gateway.Question, e
 		return nil, nil
 	}
 	if err != nil {
-		return nil, err
+		return []gateway.Question{from}, err
 	}
 	q, err := gateway.ReadQuestion(header, target.RawQuery, body)
-	q.Remote = addressOf(in.GetAttributes().GetSource().GetAddress())
+	q.Remote = from.Remote
 	return []gateway.Question{q}, err
 }
 
-// headerOf is the header of the request, from the form that Envoy sends. In that of encode_raw_headers, a field that is
-// there twice stays so. In the other one the values are joined by commas; no Authorization of a token request has one, so a
-// comma in it stands for two of them, which are refused.
+// headerOf is the header of the request, from the form that Envoy sends: that of encode_raw_headers, or the other one, where
+// the values of a field that is there twice are joined by commas. Envoy itself joins those of Authorization. That of a token
+// request has no comma, so one in it stands for two of them, which are refused.
 func headerOf(asked *authv3.AttributeContext_HttpRequest) http.Header {
 	h := http.Header{}
+	add := func(name, value string) {
+		if http.CanonicalHeaderKey(name) != "Authorization" {
+			h.Add(name, value)
+			return
+		}
+		for part := range strings.SplitSeq(value, ",") {
+			h.Add(name, part)
+		}
+	}
 	for _, field := range asked.GetHeaderMap().GetHeaders() {
 		value := field.GetValue()
 		if raw := field.GetRawValue(); len(raw) > 0 {
 			value = string(raw)
 		}
-		h.Add(field.GetKey(), value)
+		add(field.GetKey(), value)
 	}
 	for name, value := range asked.GetHeaders() {
-		if http.CanonicalHeaderKey(name) != "Authorization" {
-			h.Add(name, value)
-			continue
-		}
-		for part := range strings.SplitSeq(value, ",") {
-			h.Add(name, part)
-		}
+		add(name, value)
 	}
 	return h
 }

@@ -63,19 +63,19 @@ func newJudge(tb testing.TB, edits ...func(*gateway.Options)) *gateway.Judge {
 	return j
 }
 
-func newWorld(t *testing.T, edits ...func(*gateway.Options)) *world {
-	t.Helper()
-	w := &world{judge: newJudge(t, edits...)}
+func newWorld(tb testing.TB, edits ...func(*gateway.Options)) *world {
+	tb.Helper()
+	w := &world{judge: newJudge(tb, edits...)}
 	w.server = envoy.NewServer(w.judge, nil)
 	pipe, ended := bufconn.Listen(1<<20), make(chan error, 1)
 	go func() { ended <- w.server.Serve(pipe) }()
 	conn, err := grpc.NewClient("passthrough:///judge", grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return pipe.DialContext(ctx) }))
-	check.OK(t, err)
-	t.Cleanup(func() {
-		check.OK(t, conn.Close())
-		check.OK(t, w.server.Shutdown(context.Background()))
-		check.OK(t, <-ended)
+	check.OK(tb, err)
+	tb.Cleanup(func() {
+		check.OK(tb, conn.Close())
+		check.OK(tb, w.server.Shutdown(context.Background()))
+		check.OK(tb, <-ended)
 	})
 	w.limits, w.auth, w.health = ratelimitv3.NewRateLimitServiceClient(conn), authv3.NewAuthorizationClient(conn), healthv1.NewHealthClient(conn)
 	return w
@@ -176,4 +176,12 @@ func hide(t *testing.T, o *gateway.Options) {
 	settings.Default = ratelimit.Policy{User: limitsOf("own", 2), Client: limitsOf("own", 2), HideHeaders: true}
 	policies := testworld.Policies(t, settings, clientcfg.PolicySet{})
 	o.Judge.Policies = func() *clientcfg.PolicySnapshot { return policies }
+}
+
+// TestPanics: what panics outside of the judgement ends its call and counts as a defect.
+func TestPanics(t *testing.T) {
+	j := newJudge(t)
+	_, err := envoy.Recovering(j)(t.Context(), nil, nil, func(context.Context, any) (any, error) { panic("a defect") })
+	check.Equal(t, "code", status.Code(err), codes.Internal)
+	check.Equal(t, "defects", j.Stats().Defects, 1)
 }

@@ -183,7 +183,11 @@ func TestGuessesAreBounded(t *testing.T) {
 	check.Equal(t, "skipped", s.Stats().Skipped, sharing.MaxFruitless+1)
 	got, _ := s.Find(t.Context(), noon, token(0), "shop", "192.0.2.2")
 	check.Equal(t, "user for another source", got, "ada")
-	wantFound(t, s, noon.Add(time.Minute), token(0), "shop", "ada")
+	for n := range sharing.MaxFruitless {
+		wantFound(t, s, noon.Add(time.Minute), token(0), "shop", "ada")
+		wantFound(t, s, noon.Add(time.Minute), token(1+n), "shop", "")
+	}
+	wantFound(t, s, noon.Add(time.Minute), token(0), "shop", "")
 	wantFound(t, s, noon, token(0), "shop", "ada") // the clock was set back
 }
 
@@ -352,6 +356,7 @@ func TestGivenUp(t *testing.T) {
 		check.Equal(t, "it fails", s.Flush(stopped) != nil, true)
 	}
 	for range sharing.MaxAttempts {
+		check.Equal(t, "given up", s.Stats().GivenUp, 0)
 		wantError(t, "flush", s.Flush(t.Context()), errAway)
 	}
 	check.Equal(t, "stats", s.Stats(), sharing.Stats{Waiting: 1, GivenUp: sharing.MaxBatch})

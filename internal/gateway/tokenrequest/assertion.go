@@ -6,11 +6,19 @@ import (
 	"strings"
 )
 
-// jwtBearer is the client_assertion_type whose assertion is a JWT (RFC 7523 2.2).
-const jwtBearer = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer" //nolint:gosec // G101: a name
+// The client_assertion_types whose assertion is a JWT: RFC 7523 2.2, and that of
+// draft-ietf-oauth-spiffe-client-auth, which Keycloak knows.
+const (
+	jwtBearer = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer" //nolint:gosec // G101: a name
+	jwtSPIFFE = "urn:ietf:params:oauth:client-assertion-type:jwt-spiffe" //nolint:gosec // G101: a name
+)
 
 // assertedClientID returns the sub of the client assertion, which is the client_id (RFC 7523 3); empty
 // if there is no assertion or one of another type. The server behind the gateway verifies it.
+//
+// An assertion whose issuer is not its subject is none of the client's own: servers that refuse it lose
+// nothing by it, and those that trust other issuers with their clients (workload identity) have names of
+// that issuer in it. Then it is the client only if client_id does not say which that is.
 func assertedClientID(p *params) ([]byte, error) {
 	token, kind := p.values[assertion], p.values[assertionType]
 	switch {
@@ -18,19 +26,21 @@ func assertedClientID(p *params) ([]byte, error) {
 		return nil, nil
 	case len(kind) == 0:
 		return nil, refuse("There is a client_assertion without a client_assertion_type.")
-	case string(kind) != jwtBearer:
+	case string(kind) != jwtBearer && string(kind) != jwtSPIFFE:
 		return nil, nil
 	}
 	payload, ok := jwtPayload(token)
 	if !ok {
 		return nil, refuse("The client_assertion is not a signed JWT.")
 	}
-	id, err := subject(payload)
+	issuer, id, err := parties(payload)
 	switch {
 	case err != nil:
 		return nil, err
 	case len(id) == 0:
 		return nil, refuse("The client_assertion has no claim sub.")
+	case len(issuer) > 0 && !bytes.Equal(issuer, id) && len(p.values[client]) > 0:
+		return nil, nil
 	}
 	return id, checkValue(client, id)
 }
@@ -47,17 +57,21 @@ func jwtPayload(token []byte) (payload []byte, ok bool) {
 	return payload, err == nil
 }
 
-// subject returns the sub of the claims, empty if there is none.
-func subject(claims []byte) (sub []byte, err error) {
+// parties returns the iss and the sub of the claims, empty if there is none.
+func parties(claims []byte) (issuer, sub []byte, err error) {
 	err = eachField("The client_assertion", claims, func(claim string, value []byte) error {
-		if !strings.EqualFold(claim, "sub") {
+		at, name := &sub, "sub"
+		if strings.EqualFold(claim, "iss") {
+			at, name = &issuer, "iss"
+		}
+		if !strings.EqualFold(claim, name) {
 			return nil
 		}
 		var ok bool
-		if sub, ok = jsonText(value); !ok || claim != "sub" {
-			return refuse("The claim sub of the client_assertion is not a string, or its name is not in lower case.")
+		if *at, ok = jsonText(value); !ok || claim != name {
+			return refuse("The claim " + name + " of the client_assertion is not a string, or its name is not in lower case.")
 		}
 		return nil
 	})
-	return sub, err
+	return issuer, sub, err
 }

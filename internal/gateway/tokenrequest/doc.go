@@ -12,7 +12,9 @@
 //	                                         names no client, but for
 //	                                         azp of the bearer token
 //	                                         of the grant uma-ticket
-//	client_assertion (RFC 7523)              sub, unverified            no type, no JWT with a sub
+//	client_assertion (RFC 7523)              sub, unverified; beside a  no type, no JWT with a sub
+//	                                         client_id only if it is
+//	                                         its own issuer
 //	Content-Type                             form, JSON; utf-8          others, other charsets and parameters
 //	Content-Encoding                         identity                   others
 //	Connection                               ignored                    naming one of those three

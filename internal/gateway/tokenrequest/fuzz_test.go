@@ -132,12 +132,15 @@ func expected(t *testing.T, h http.Header, value func(name string) string) (r to
 		check.OK(t, err)
 		sources = append(sources, id)
 	}
-	if value("client_assertion") != "" && value("client_assertion_type") == "urn:ietf:params:oauth:client-assertion-type:jwt-bearer" {
+	const bearer, spiffe = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer", "urn:ietf:params:oauth:client-assertion-type:jwt-spiffe"
+	if kind := value("client_assertion_type"); value("client_assertion") != "" && (kind == bearer || kind == spiffe) {
 		payload, err := base64.RawURLEncoding.DecodeString(strings.Split(value("client_assertion"), ".")[1])
 		check.OK(t, err)
-		var claims struct{ Sub string }
+		var claims struct{ Iss, Sub string }
 		check.OK(t, json.Unmarshal(payload, &claims))
-		sources = append(sources, claims.Sub)
+		if claims.Iss == "" || claims.Iss == claims.Sub || value("client_id") == "" {
+			sources = append(sources, claims.Sub)
+		}
 	}
 	sources = slices.DeleteFunc(sources, func(id string) bool { return id == "" })
 	if sources = slices.Compact(sources); len(sources) > 1 {

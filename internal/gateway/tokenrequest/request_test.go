@@ -111,6 +111,18 @@ func TestReadForm(t *testing.T) {
 			form("Authorization", exampleBasic), "client_id=s6BhdRkqt3&" + jwtBearer + "&" + jwt(`{"sub":"s6BhdRkqt3"}`),
 			tokenrequest.Request{ClientID: id},
 		},
+		"assertion of another issuer, and client_id": {
+			form(), "client_id=a&" + jwtBearer + "&" + jwt(`{"iss":"https://cluster.example","sub":"system:serviceaccount:ns:app"}`),
+			tokenrequest.Request{ClientID: "a"},
+		},
+		"assertion of another issuer alone": {
+			form(), jwtBearer + "&" + jwt(`{"iss":"https://cluster.example","sub":"system:serviceaccount:ns:app"}`),
+			tokenrequest.Request{ClientID: "system:serviceaccount:ns:app"},
+		},
+		"SPIFFE": {
+			form(), strings.Replace(jwtBearer, "jwt-bearer", "jwt-spiffe", 1) + "&" + jwt(`{"sub":"spiffe://example.org/app"}`),
+			tokenrequest.Request{ClientID: "spiffe://example.org/app"},
+		},
 		"SAML assertion":                {form(), "client_assertion_type=urn:ietf:params:oauth:client-assertion-type:saml2-bearer&client_assertion=PHNhbWxw", tokenrequest.Request{}},
 		"assertion type only":           {form(), jwtBearer, tokenrequest.Request{}},
 		"nobody":                        {form(), "grant_type=password", tokenrequest.Request{Grant: "password"}},

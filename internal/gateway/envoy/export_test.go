@@ -1,0 +1,17 @@
+package envoy
+
+import (
+	authv3 "github.com/envoyproxy/go-control-plane/envoy/service/auth/v3"
+	ratelimitv3 "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
+	"google.golang.org/grpc"
+
+	"oauth-server/internal/gateway"
+)
+
+// Services are both without a server.
+func Services(j *gateway.Judge) (authv3.AuthorizationServer, ratelimitv3.RateLimitServiceServer) {
+	return &authorization{judge: j}, &rateLimits{judge: j}
+}
+
+// Recovering is the interceptor.
+func Recovering(j *gateway.Judge) grpc.UnaryServerInterceptor { return recovering(j) }
