@@ -35,7 +35,7 @@ var (
 	}
 	overloadInFlightInfo = Info{
 		"oauth_overload_in_flight", Gauge, nil,
-		"Requests that were admitted and are being worked on.",
+		"Requests that were admitted and are being worked on, without those that are at the store or wait for it.",
 	}
 	laneLimitInfo = Info{
 		"oauth_store_lane_limit", Gauge, nil,

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"oauth-server/internal/admission"
 	"oauth-server/internal/admission/lane"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/store/watched"
@@ -26,6 +27,7 @@ func (s *Store) do(ctx context.Context, call func() error) error {
 }
 
 func read[T any](ctx context.Context, l *lane.Lane, call func() (T, error)) (result T, err error) {
+	defer admission.Pause(ctx).Resume()
 	pass, err := l.Enter(ctx)
 	if err != nil {
 		return result, err
