@@ -234,6 +234,23 @@ func (s *Server) Processor(tb testing.TB) time.Duration {
 	return used
 }
 
+// Memory returns how many bytes of memory the server has, without files that it has mapped.
+func (s *Server) Memory(tb testing.TB) int64 {
+	tb.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.PID()))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	for line := range strings.Lines(string(text)) {
+		var kib int64
+		if n, _ := fmt.Sscanf(line, "RssAnon: %d kB", &kib); n == 1 {
+			return kib << 10
+		}
+	}
+	tb.Fatal("/proc/PID/status has no RssAnon")
+	return 0
+}
+
 // Allocated returns the number of objects and of bytes that the process has allocated.
 func (s *Server) Allocated(ctx context.Context) (objects, bytes float64, err error) {
 	found, err := s.Metrics(ctx)
