@@ -60,7 +60,7 @@ func TestLongAfterTheFirst(t *testing.T) {
 		s := &http.Server{
 			ReadTimeout: readTimeout, ReadHeaderTimeout: headerTimeout, WriteTimeout: time.Minute, IdleTimeout: 2 * time.Minute,
 			ConnState: Track,
-			Handler: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { body, failed = io.ReadAll(r.Body) }),
+			Handler:   http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { body, failed = io.ReadAll(r.Body) }),
 		}
 		l := one{make(chan net.Conn, 1)}
 		client, server := net.Pipe()
