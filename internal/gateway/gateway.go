@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/http/httputil"
 	"net/netip"
@@ -184,6 +185,11 @@ func (g *Gateway) rewrite(p *httputil.ProxyRequest) {
 	}
 	p.Out.URL.RawQuery = p.In.URL.RawQuery // also what does not parse
 	_, proxied := g.o.ClientAddr(p.In)
+	if !proxied { // servers believe these, too, if they believe the gateway
+		maps.DeleteFunc(p.Out.Header, func(name string, _ []string) bool {
+			return name == "X-Real-Ip" || strings.HasPrefix(name, "X-Forwarded-")
+		})
+	}
 	if proxied {
 		p.Out.Header["X-Forwarded-For"] = p.In.Header["X-Forwarded-For"]
 	}
