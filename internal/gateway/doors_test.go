@@ -11,7 +11,8 @@ import (
 	"oauth-server/internal/check"
 )
 
-// TestNoOtherProtocol: a connection that became one of HTTP/2 would reach the token endpoint past the gateway. WebSockets pass.
+// TestNoOtherProtocol: a connection that became one of HTTP/2 would reach the token endpoint past the gateway.
+// WebSockets pass.
 func TestNoOtherProtocol(t *testing.T) {
 	for protocol, want := range map[string]int{
 		"h2c": http.StatusOK, "H2C": http.StatusOK, "h2c, websocket": http.StatusOK, "TLS/1.2": http.StatusOK,

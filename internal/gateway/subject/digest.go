@@ -16,8 +16,9 @@ func NameDigest(text string) Digest { return sha256.Sum256([]byte(text)) }
 //
 // Many servers decode the token before they look for it, and take several writings for one: the last character of base64 has
 // bits without a meaning (RFC 4648 section 3.5), in a JWT those of its signature; its alphabets are taken for one another,
-// and its padding may be there; hexadecimal digits have two cases; Ory Hydra does without its prefix. All writings of a token have the same digest: otherwise who knows the
-// token has one more that leads to no user with each of them. Two tokens that are chosen by chance never have.
+// and its padding may be there; hexadecimal digits have two cases; Ory Hydra does without its prefix. All writings
+// of a token have the same digest: otherwise who knows the token has one more that leads to no user with each of them. Two
+// tokens that are chosen by chance never have.
 func DigestOf(token string) Digest { return digestOf([]byte(token)) }
 
 // prefix begins refresh tokens of Ory Hydra, or does not.

@@ -33,7 +33,8 @@ func (g *gathering) Write(b []byte) (int, error) {
 
 func (g *gathering) flush() { _, _ = g.Conn.Write(g.kept); g.kept, g.on = nil, false }
 
-// TestMoreThanAnAnswerOverTLS: what came with an answer and is behind it, in the buffers of TLS, is no answer to the next request.
+// TestMoreThanAnAnswerOverTLS: what came with an answer and is behind it, in the buffers of TLS, is no answer to
+// the next request.
 func TestMoreThanAnAnswerOverTLS(t *testing.T) {
 	certified := httptest.NewTLSServer(nil) // for its certificate
 	t.Cleanup(certified.Close)
