@@ -48,7 +48,8 @@ func (e *edge) watched(l net.Listener) net.Listener {
 		return l
 	}
 	return early.New(l, early.Options{
-		Path: e.tokenPath(), Gate: &earlyGate{e.base.overload.gate, e.service, e.drainer}, IdleTimeout: e.http.IdleTimeout,
+		Path: e.tokenPath(), Gate: &earlyGate{e.base.overload.gate, e.service, e.drainer},
+		IdleTimeout: e.http.IdleTimeout, HeaderTimeout: e.http.ReadHeaderTimeout,
 		Body: func(after time.Duration) []byte {
 			return httpapi.OverloadedBody(&admission.ShedError{RetryAfter: after, Short: admission.Processor})
 		},

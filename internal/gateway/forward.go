@@ -37,7 +37,7 @@ func (x *tokenCall) forward(w http.ResponseWriter, r *http.Request, body []byte)
 	removeHopByHop(res.Header)
 	maps.Copy(header, res.Header)
 	x.result.status = res.StatusCode
-	if res.StatusCode == http.StatusOK {
+	if success(res.StatusCode) {
 		x.result.outcome = Issued
 		said := read
 		if res.Header.Get("Content-Encoding") != "" {
@@ -100,8 +100,18 @@ func removeHopByHop(h http.Header) {
 	}
 }
 
-// settle counts a request that got a token, by the body of the answer as far as it was read.
+// success reports whether an answer of that status may have a token. RFC 6749 section 5.1 wants 200; frameworks have other
+// ones for a POST.
+func success(status int) bool { return status/100 == 2 }
+
+// settle counts a request that got a token, by the body of the answer as far as it was read; nil: it cannot be. One
+// whose answer says that it got none is left to end.
 func (x *tokenCall) settle(ctx context.Context, read []byte) {
+	readable := read != nil && len(read) <= subject.MaxAnswer
+	if has, failed := subject.HasToken(read); readable && !has && (failed || x.result.status != http.StatusOK) {
+		x.result.outcome = Failed
+		return
+	}
 	if x.turn == nil {
 		return
 	}

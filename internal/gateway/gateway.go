@@ -5,11 +5,13 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/http/httputil"
 	"net/netip"
 	"net/url"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -161,18 +163,33 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // isToken reports whether the upstream may take the request for one of tokens. A GET without anything is none, nor is the
 // preflight request of a browser.
 func (g *Gateway) isToken(r *http.Request) bool {
-	if r.Method == http.MethodOptions || len(g.paths) > 0 && !slices.ContainsFunc(g.paths, func(p pattern) bool { return p.match(r.URL.Path) }) {
+	if r.Method == http.MethodOptions || len(g.paths) > 0 && !g.isTokenPath(r.URL.Path) {
 		return false
 	}
 	read := r.Method == http.MethodGet || r.Method == http.MethodHead
 	return !read || r.ContentLength != 0 || r.URL.RawQuery != ""
 }
 
+// isTokenPath reports whether an upstream may take the path for that of a token endpoint.
+func (g *Gateway) isTokenPath(path string) bool {
+	behind, hasAuthority := behindAuthority(path)
+	return slices.ContainsFunc(g.paths, func(p pattern) bool { return p.match(path) || hasAuthority && p.match(behind) })
+}
+
 // rewrite makes a request one to the upstream, which learns of the gateway's client by the X-Forwarded fields.
 func (g *Gateway) rewrite(p *httputil.ProxyRequest) {
 	p.SetURL(g.o.Upstream)
+	if !strings.EqualFold(p.Out.Header.Get("Upgrade"), "websocket") { // with h2c, requests of tokens would go past the gateway
+		delete(p.Out.Header, "Upgrade")
+		delete(p.Out.Header, "Connection")
+	}
 	p.Out.URL.RawQuery = p.In.URL.RawQuery // also what does not parse
 	_, proxied := g.o.ClientAddr(p.In)
+	if !proxied { // servers believe these, too, if they believe the gateway
+		maps.DeleteFunc(p.Out.Header, func(name string, _ []string) bool {
+			return name == "X-Real-Ip" || strings.HasPrefix(name, "X-Forwarded-")
+		})
+	}
 	if proxied {
 		p.Out.Header["X-Forwarded-For"] = p.In.Header["X-Forwarded-For"]
 	}

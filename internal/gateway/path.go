@@ -38,6 +38,17 @@ func (p pattern) match(path string) bool {
 	return path == ""
 }
 
+// behindAuthority returns what is left of a path for an upstream that reads it as a reference to a URL, where a host stands
+// behind two slashes (RFC 3986 section 4.2), or more (the URL Standard of WHATWG).
+func behindAuthority(path string) (rest string, found bool) {
+	path = strings.ReplaceAll(path, `\`, "/")
+	if !strings.HasPrefix(path, "//") {
+		return "", false
+	}
+	_, rest, found = strings.Cut(strings.TrimLeft(path, "/"), "/")
+	return rest, found
+}
+
 // normalFrom is normal before the first segment is read; the rest is normal already.
 func normalFrom(segment int, path string) string {
 	if segment > 0 {

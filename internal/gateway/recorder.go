@@ -31,7 +31,7 @@ func (a *answer) WriteHeader(status int) {
 		return
 	}
 	a.status, a.x.result.status = status, status
-	if status == http.StatusOK {
+	if success(status) {
 		a.x.result.outcome = Issued
 		a.held = a.x.turn != nil
 	}

@@ -178,7 +178,7 @@ func leads(said *tokenrequest.Request) (digest subject.Digest, hasUser bool) {
 	case said.Grant == string(clientcfg.ClientCredentials):
 		return digest, false
 	case said.Username != "":
-		return subject.DigestOf("user " + said.Username), true // no refresh token has a space
+		return subject.NameDigest("user " + said.Username), true // no refresh token has a space
 	}
 	return subject.Digest(said.RefreshToken), true
 }
@@ -186,7 +186,7 @@ func leads(said *tokenrequest.Request) (digest subject.Digest, hasUser bool) {
 // anyCase returns under what a username is remembered whatever the case of its letters, which many servers ignore: the
 // user would have one more request over the limit for each spelling. A spelling that has led to a user leads there first.
 func anyCase(username string) subject.Digest {
-	return subject.DigestOf("user in any case " + strings.ToLower(username))
+	return subject.NameDigest("user in any case " + strings.ToLower(username))
 }
 
 // SetUser says whom a token is for, in place of what the answer shows: while the request of that context is answered, by

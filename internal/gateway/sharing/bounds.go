@@ -59,7 +59,14 @@ func (b *bounds) end(now time.Time, source string, how ending) {
 	if how == failed {
 		b.paused = now.Add(failurePause)
 	}
-	if n := b.asked[source]; n > 0 && (how == found || how == failed) {
-		b.asked[source] = n - 1 // and not less: what began in the minute before is not in it
+	if how != found && how != failed {
+		return
+	}
+	switch n := b.asked[source]; n {
+	case 0: // what began in the minute before is not in it
+	case 1:
+		delete(b.asked, source) // which gives its place to another source
+	default:
+		b.asked[source] = n - 1
 	}
 }

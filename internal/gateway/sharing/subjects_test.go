@@ -191,10 +191,16 @@ func TestGuessesAreBounded(t *testing.T) {
 	wantFound(t, s, noon, token(0), "shop", "ada") // the clock was set back
 }
 
-// TestSourcesAreBounded: there is no more memory for them.
+// TestSourcesAreBounded: there is no more memory for them. Those whose tokens are there need none.
 func TestSourcesAreBounded(t *testing.T) {
 	store := &fakeStore{}
 	s, _ := instance(store)
+	s.Put(noon, token(-1), "shop", "ada", time.Time{})
+	check.OK(t, s.Flush(t.Context()))
+	for n := range sharing.MaxSources {
+		s.Find(t.Context(), noon, token(-1), "shop", fmt.Sprint("known ", n))
+	}
+	store.reads = 0
 	for n := range sharing.MaxSources + 100 {
 		s.Find(t.Context(), noon, token(n), "shop", fmt.Sprint("source ", n))
 	}

@@ -19,6 +19,18 @@ func AccessToken(body []byte) string {
 	return string(token)
 }
 
+// HasToken reports whether an answer has an access token, or else says that there is an error (RFC 6749 section 5.2): some
+// servers have the status 200 for both. Both are false of what is no JSON object.
+func HasToken(body []byte) (has, failed bool) {
+	names, values := [...]string{"access_token", "error"}, [2]span{}
+	if len(body) > MaxAnswer {
+		return false, false
+	}
+	_, ok := find(body, names[:], values[:])
+	has = ok && !absent(values[0].in(body))
+	return has, ok && !has && !absent(values[1].in(body))
+}
+
 // ReadIntrospection returns the user whom the answer of an introspection endpoint (RFC 7662 section 2.2)
 // names in the claim, or why it names none: IntrospectionFailed if it is no such answer,
 // IntrospectionInactive if the token is not active, otherwise a reason of the claim. Of the answer nothing

@@ -1,7 +1,6 @@
 package subject
 
 import (
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"strconv"
@@ -91,7 +90,7 @@ func (r *Reader) Read(body []byte) Claims {
 	var c Claims
 	c.Subject, c.Reason = r.subject(values[idToken].in(body), values[accessToken].in(body))
 	if token, ok := text(values[refreshToken].in(body)); ok && visible(token) {
-		c.Refresh = sha256.Sum256(token)
+		c.Refresh = digestOf(token)
 		if c.Lifetime = lifetime(values[refreshExpires].in(body)); c.Lifetime == 0 {
 			c.Lifetime = lifetime(values[refreshTokenExpires].in(body))
 		}

@@ -16,6 +16,7 @@
 //	                                         client_id only if it is
 //	                                         its own issuer
 //	Content-Type                             form, JSON; utf-8          others, other charsets and parameters
+//	body of a form                           as a form                  JSON
 //	Content-Encoding                         identity                   others
 //	Connection                               ignored                    naming one of those three
 //	judged parameter                         once, in the body          repeated, in the query

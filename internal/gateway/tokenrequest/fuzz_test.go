@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"oauth-server/internal/check"
+	"oauth-server/internal/gateway/subject"
 	"oauth-server/internal/gateway/tokenrequest"
 	"oauth-server/internal/secret"
 )
@@ -151,7 +152,9 @@ func expected(t *testing.T, h http.Header, value func(name string) string) (r to
 	case "password":
 		r.Username = value("username")
 	case "refresh_token":
-		r.RefreshToken = digest(value("refresh_token"))
+		if token := value("refresh_token"); token != "" {
+			r.RefreshToken = secret.Digest(subject.DigestOf(token))
+		}
 	case "authorization_code":
 		r.Code = digest(value("code"))
 	}

@@ -36,6 +36,7 @@ func TestRefusesForm(t *testing.T) {
 		"no-break space":                  {"%C2%A0username=a", "taken for username"},
 		"name with a line break":          {"\nclient_id=a", "name of a parameter is not UTF-8"},
 		"name of no text":                 {"client_id%ff=a", "name of a parameter is not UTF-8"},
+		"JSON in a form's place":          {` {"client_id":"a","grant_type":"client_credentials"}`, "The body is JSON"},
 		"byte order mark":                 {"\ufeffclient_id=a", "byte order mark"},
 		"semicolon in a value":            {"client_id=a;b", "semicolon"},
 		"semicolon before client_id":      {"scope=a;client_id=b", "semicolon"},

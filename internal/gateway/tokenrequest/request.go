@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"net/http"
 
+	"oauth-server/internal/gateway/subject"
 	"oauth-server/internal/secret"
 )
 
@@ -17,7 +18,7 @@ type Request struct {
 	Grant    string // grant_type as sent; empty: none
 	Username string // of a password grant, as sent; empty: none
 
-	RefreshToken secret.Digest // of a refresh_token grant; zero: none
+	RefreshToken secret.Digest // of a refresh_token grant, as of subject.DigestOf; zero: none
 	Code         secret.Digest // of an authorization_code grant; zero: none
 }
 
@@ -61,7 +62,7 @@ func Read(header http.Header, query string, body []byte) (Request, error) {
 	case "password":
 		r.Username = string(p.values[username])
 	case "refresh_token":
-		r.RefreshToken = digest(p.values[refreshToken])
+		r.RefreshToken = refreshDigest(p.values[refreshToken])
 	case "authorization_code":
 		r.Code = digest(p.values[code])
 	}
@@ -109,6 +110,14 @@ func grantText(grant []byte) string {
 		return "authorization_code"
 	}
 	return string(grant)
+}
+
+// refreshDigest returns the digest of a refresh token, whichever of its writings it is in.
+func refreshDigest(value []byte) secret.Digest {
+	if len(value) == 0 {
+		return secret.Digest{}
+	}
+	return secret.Digest(subject.DigestOf(string(value)))
 }
 
 func digest(value []byte) secret.Digest {

@@ -4,12 +4,14 @@ import (
 	"bufio"
 	"cmp"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
 	"math"
 	"net"
 	"net/http"
+	"os"
 	"syscall"
 	"time"
 )
@@ -53,6 +55,18 @@ func (c *conn) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b[:min(int64(len(b)), c.left)])
 	c.left -= int64(n)
 	return n, err
+}
+
+// quiet reports whether TLS has nothing more of an idle connection in its buffers, where alive does not see it, and sets the
+// deadline anew.
+func (c *conn) quiet(deadline time.Time) bool {
+	if _, secured := c.Conn.(*tls.Conn); !secured {
+		return true
+	}
+	c.interrupt() // what comes from the socket is no concern of this
+	c.left = 1
+	_, err := c.in.Peek(1)
+	return errors.Is(err, os.ErrDeadlineExceeded) && c.SetDeadline(deadline) == nil
 }
 
 // interrupt ends what is under way.

@@ -98,7 +98,7 @@ func (p *Pool) take(ctx context.Context) (*conn, error) {
 		c := p.idle[last]
 		p.idle[last], p.idle = nil, p.idle[:last]
 		p.mu.Unlock()
-		if err := c.SetDeadline(deadline); err == nil && c.alive() {
+		if err := c.SetDeadline(deadline); err == nil && c.alive() && c.quiet(deadline) {
 			return c, nil
 		}
 		_ = c.Close()

@@ -24,8 +24,8 @@ type Options struct {
 	Gate Gate
 	// Body is the body of the answer for a time to come again, JSON.
 	Body func(retryAfter time.Duration) []byte
-	// IdleTimeout is that of the server.
-	IdleTimeout time.Duration
+	// IdleTimeout and HeaderTimeout, its ReadHeaderTimeout, are those of the server.
+	IdleTimeout, HeaderTimeout time.Duration
 }
 
 // Listener is a listener whose connections look at the requests that come.
@@ -43,23 +43,45 @@ func (l *Listener) Accept() (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	looked := &conn{Conn: c, o: &l.o}
-	looked.begins.Store(true)
-	return looked, nil
+	return &conn{Conn: c, o: &l.o}, nil
 }
 
 // Track takes the state of a connection from [http.Server].ConnState.
 func Track(c net.Conn, state http.ConnState) {
 	if looked, ok := c.(*conn); ok && state == http.StateIdle {
-		looked.begins.Store(!looked.ahead.Swap(false))
+		looked.stage.Store(ended)
 	}
 }
+
+// The stages between two requests on a connection. When one has ended, net/http sets the deadline for an idle connection and
+// reads; but if something is in its buffer already, it reads only after it has set the next deadline.
+const (
+	within  int32 = iota // a request, or its beginning is in the buffer
+	ended                // the deadline is not set
+	between              // it is
+)
 
 type conn struct {
 	net.Conn
 	o      *Options
-	begins atomic.Bool // what is read next begins a request
-	ahead  atomic.Bool // the first byte of the next request has been read: net/http does that to see callers hang up
+	stage  atomic.Int32
+	buffer int          // the size of the buffer of net/http, which is how much the first read asks for; 0: there was none
+	lag    atomic.Int64 // how long after net/http began to wait for its first request that came; 0: nothing to make up for
+}
+
+// begins reports whether what a read of so many bytes returns begins a request: nothing that has been read is waiting in the
+// buffer, which would leave less room, as would the byte that net/http reads to see callers hang up.
+func (c *conn) begins(room int) bool { return c.stage.Load() == between && room == c.buffer }
+
+// SetReadDeadline implements [net.Conn].
+func (c *conn) SetReadDeadline(t time.Time) error {
+	if !c.stage.CompareAndSwap(between, within) {
+		c.stage.CompareAndSwap(ended, between)
+	}
+	if lag := c.lag.Swap(0); lag > 0 && !t.IsZero() {
+		t = t.Add(time.Duration(lag))
+	}
+	return c.Conn.SetReadDeadline(t)
 }
 
 // SyscallConn implements [syscall.Conn].
@@ -83,32 +105,67 @@ const writeTimeout = 5 * time.Second
 
 // Read implements [net.Conn].
 func (c *conn) Read(b []byte) (int, error) {
+	if c.buffer == 0 {
+		c.buffer = len(b)
+		return c.first(b)
+	}
+	begins := c.begins(len(b))
 	for {
 		n, err := c.Conn.Read(b)
-		if n == 0 || !c.begins.Load() {
-			if n == 1 && len(b) == 1 {
-				c.ahead.Store(true)
-			}
+		if !begins || n == 0 || err != nil {
 			return n, err
 		}
-		if err != nil || !c.o.Gate.Refusing() {
-			c.begins.Store(false)
-			return n, err
-		}
-		r, ok := parse(b[:n], c.o.Path)
-		if !ok {
-			c.begins.Store(false)
-			return n, nil
-		}
-		after, refused := c.o.Gate.Refuse(&r)
-		if !refused {
-			c.begins.Store(false)
-			return n, nil
-		}
-		if err := c.refuse(after); err != nil {
+		switch refused, err := c.look(b[:n]); {
+		case err != nil:
 			return 0, err
+		case !refused:
+			return n, nil
 		}
 	}
+}
+
+// first is the first Read. Requests that are refused then come within what net/http takes for the wait for one, and its
+// deadlines for that are counted from the beginning of the wait.
+func (c *conn) first(b []byte) (int, error) {
+	begun, after := time.Now(), false
+	for {
+		n, err := c.Conn.Read(b)
+		if n == 0 || err != nil {
+			return n, err
+		}
+		refused, err := c.look(b[:n])
+		switch {
+		case err != nil:
+			return 0, err
+		case refused:
+			after = true
+			continue
+		case !after:
+			return n, nil
+		}
+		now := time.Now()
+		c.lag.Store(int64(now.Sub(begun)))
+		if c.o.HeaderTimeout == 0 {
+			return n, nil
+		}
+		return n, c.Conn.SetReadDeadline(now.Add(c.o.HeaderTimeout))
+	}
+}
+
+// look refuses the request that b begins, if it is to be refused early.
+func (c *conn) look(b []byte) (refused bool, err error) {
+	if !c.o.Gate.Refusing() {
+		return false, nil
+	}
+	r, ok := parse(b, c.o.Path)
+	if !ok {
+		return false, nil
+	}
+	after, refused := c.o.Gate.Refuse(&r)
+	if !refused {
+		return false, nil
+	}
+	return true, c.refuse(after)
 }
 
 // refuse answers a request.
@@ -124,5 +181,8 @@ func (c *conn) refuse(after time.Duration) error {
 	if _, err := c.Write(answer); err != nil {
 		return err
 	}
-	return c.SetReadDeadline(now.Add(c.o.IdleTimeout)) // as after any answer
+	if err := c.SetWriteDeadline(time.Time{}); err != nil {
+		return err
+	}
+	return c.Conn.SetReadDeadline(now.Add(c.o.IdleTimeout)) // as after any answer
 }

@@ -1,0 +1,59 @@
+package gateway_test
+
+import (
+	"bufio"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+
+	"oauth-server/internal/check"
+)
+
+// TestNoOtherProtocol: a connection that became one of HTTP/2 would reach the token endpoint past the gateway.
+// WebSockets pass.
+func TestNoOtherProtocol(t *testing.T) {
+	for protocol, want := range map[string]int{
+		"h2c": http.StatusOK, "H2C": http.StatusOK, "h2c, websocket": http.StatusOK, "TLS/1.2": http.StatusOK,
+		"websocket": http.StatusSwitchingProtocols, "WebSocket": http.StatusSwitchingProtocols,
+	} {
+		t.Run(protocol, func(t *testing.T) {
+			w := newWorld(t, 1)
+			w.upstream(func(rw http.ResponseWriter, r *http.Request) {
+				asked := r.Header.Get("Upgrade")
+				if asked == "" {
+					return
+				}
+				rw.Header().Set("Connection", "Upgrade")
+				rw.Header().Set("Upgrade", asked)
+				rw.WriteHeader(http.StatusSwitchingProtocols)
+				c, _, err := http.NewResponseController(rw).Hijack()
+				if err == nil {
+					_ = c.Close()
+				}
+			})
+			c, err := net.Dial("tcp", strings.TrimPrefix(w.url, "http://"))
+			check.OK(t, err)
+			_, err = io.WriteString(c, "GET / HTTP/1.1\r\nHost: x\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: "+protocol+
+				"\r\nHTTP2-Settings: AAMAAABkAAQAAP__\r\n\r\n")
+			check.OK(t, err)
+			res, err := http.ReadResponse(bufio.NewReader(c), nil)
+			check.OK(t, err)
+			check.OK(t, res.Body.Close())
+			check.Equal(t, "status", res.StatusCode, want)
+			check.OK(t, c.Close())
+		})
+	}
+}
+
+// TestPathsWithAnAuthority: servers that read the target as a URL take what follows two slashes for a host.
+func TestPathsWithAnAuthority(t *testing.T) {
+	for _, before := range []string{"//x", `/\x`, "///x", "//x:80", "//user@x"} {
+		w := newWorld(t, 1)
+		w.upstream(issues("ada", ""))
+		const form = "client_id=shop&grant_type=client_credentials"
+		check.Equal(t, before, w.send(http.MethodPost, before+tokenPath, form).status, 200)
+		check.Equal(t, before+" again", w.send(http.MethodPost, before+tokenPath, form).status, 429)
+	}
+}
