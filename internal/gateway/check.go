@@ -11,6 +11,8 @@ import (
 	"net/url"
 	"slices"
 	"time"
+
+	"oauth-server/internal/gateway/tokenpath"
 )
 
 // metadataPaths are where an upstream says where its token endpoint is (OpenID Connect Discovery 1.0 section 4; RFC 8414
@@ -42,7 +44,7 @@ func (g *Gateway) check(ctx context.Context) {
 			failed = errors.Join(failed, err)
 			continue
 		}
-		if !slices.ContainsFunc(g.paths, func(p pattern) bool { return p.match(endpoint.Path) }) {
+		if !slices.ContainsFunc(g.paths, func(p tokenpath.Pattern) bool { return p.Match(endpoint.Path) }) {
 			g.o.Logger.LogAttrs(ctx, slog.LevelWarn, "token_path does not match the token endpoint that the upstream names: its requests pass without a limit",
 				paths, slog.String("token_endpoint", endpoint.String()))
 		}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"net/http/httputil"
@@ -17,6 +18,7 @@ import (
 	"oauth-server/internal/gateway/introspection"
 	"oauth-server/internal/gateway/sharing"
 	"oauth-server/internal/gateway/subject"
+	"oauth-server/internal/gateway/tokenpath"
 	"oauth-server/internal/gateway/upstream"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/judgement"
@@ -68,7 +70,7 @@ type Options struct {
 // Gateway judges token requests and passes everything on. It is safe for concurrent use.
 type Gateway struct {
 	o      Options
-	paths  []pattern // of token endpoints
+	paths  []tokenpath.Pattern // of token endpoints
 	held   *held
 	next   http.Handler      // answers what passes
 	tokens http.RoundTripper // sends token requests to the upstream; nil for a middleware
@@ -79,6 +81,21 @@ type Gateway struct {
 	reader *subject.Reader
 	counts *counts
 	asking *introspections // nil: no users are asked for
+}
+
+// patterns returns the paths parsed, or an error that joins all of those that are malformed.
+func patterns(paths []string) (all []tokenpath.Pattern, err error) {
+	if len(paths) == 0 {
+		return nil, errors.New("gateway: a token path is needed, such as /oauth2/token")
+	}
+	for _, p := range paths {
+		parsed, bad := tokenpath.Parse(p)
+		if bad != nil {
+			err = errors.Join(err, fmt.Errorf("gateway: token path %q: %w", p, bad))
+		}
+		all = append(all, parsed)
+	}
+	return all, err
 }
 
 // New makes a Gateway before o.Upstream. Its error joins everything that is wrong with the options.
@@ -161,7 +178,7 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // isToken reports whether the upstream may take the request for one of tokens. A GET without anything is none, nor is the
 // preflight request of a browser.
 func (g *Gateway) isToken(r *http.Request) bool {
-	if r.Method == http.MethodOptions || len(g.paths) > 0 && !slices.ContainsFunc(g.paths, func(p pattern) bool { return p.match(r.URL.Path) }) {
+	if r.Method == http.MethodOptions || len(g.paths) > 0 && !slices.ContainsFunc(g.paths, func(p tokenpath.Pattern) bool { return p.Match(r.URL.Path) }) {
 		return false
 	}
 	read := r.Method == http.MethodGet || r.Method == http.MethodHead
