@@ -74,6 +74,8 @@ type Gateway struct {
 	held   *held
 	next   http.Handler      // answers what passes
 	tokens http.RoundTripper // sends token requests to the upstream; nil for a middleware
+	// checkAgain is the time between the questions of Check to an upstream that does not answer.
+	checkAgain time.Duration
 	// inside is set for a middleware: all paths are of token endpoints, and the server that it is part of names and logs
 	// requests as it likes.
 	inside bool
@@ -109,7 +111,7 @@ func New(o Options) (*Gateway, error) {
 		return nil, err
 	}
 	g.o.Logger = slog.New(accesslog.WithRequestID(g.o.Logger.Handler()))
-	g.paths = paths
+	g.paths, g.checkAgain = paths, checkAgainAfter
 	g.tokens = upstream.New(o.Upstream, upstream.Options{AnswerWithin: o.AnswerWithin})
 	if o.Introspection != nil {
 		if g.asking, err = newIntrospections(*o.Introspection, g.reader); err != nil {
