@@ -21,7 +21,7 @@ var (
 	errOurTimeForm = &problem{"time", "is not a time"}
 	errOurStatus   = &problem{"status", "is not a number"}
 	errOurClient   = &problem{"client_id", "is missing"}
-	errOurUser     = &problem{"user_hash", "is missing: log_users was not all, so the log does not tell users apart"}
+	errOurUser     = &problem{"user_hash", "is missing: log_users was not all, or a gateway learned of the user after the answer or never"}
 )
 
 func newOAuthServer(c *shared) *oauthServer {
