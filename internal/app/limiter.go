@@ -121,8 +121,11 @@ func (l *limiter) share(ctx context.Context, report func() []byte) (stop func(co
 }
 
 // warnOfShortCodes logs limits that can make a client wait for longer than its authorization code
-// lives: a denied code would be lost.
+// lives: a denied code would be lost. The codes of a gateway are its upstream's.
 func (l *limiter) warnOfShortCodes(ctx context.Context, cfg *config.Config) {
+	if l.base.isGateway() {
+		return
+	}
 	settings, life := cfg.RateLimit.Settings, l.base.cfg.Tokens.CodeTTL.Std()
 	policies := map[string]ratelimit.Policy{"": settings.Default}
 	maps.Copy(policies, settings.Clients)

@@ -196,6 +196,9 @@ func TestCodesThatExpireBeforeTheLimitLetsThemPassAreWarnedOf(t *testing.T) {
 			hourly[0].Window = time.Hour
 			c.RateLimit.Clients = map[string]ratelimit.Policy{"shop": {User: hourly, Trusted: true}}
 		}, nil},
+		"a judge, which issues no codes": {func(c *config.Config) {
+			c.Tokens.CodeTTL, c.Gateway.Judge = config.Duration(time.Minute), true
+		}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var log bytes.Buffer

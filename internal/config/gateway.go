@@ -1,10 +1,12 @@
 package config
 
 import (
+	"fmt"
 	"net/url"
 
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/fielderr"
+	"oauth-server/internal/gateway/tokenpath"
 )
 
 // Gateway puts the limits before the token endpoint of another server, for the command gateway.
@@ -53,6 +55,11 @@ func (g *Gateway) check(es *fielderr.Errors) {
 	}
 	if g.Judge && g.Upstream != "" {
 		es.Add("gateway.judge", "cannot be set with upstream: either this server passes token requests on, or another proxy does")
+	}
+	for i, p := range g.TokenPath {
+		if _, err := tokenpath.Parse(p); err != nil {
+			es.Add(fmt.Sprintf("gateway.token_path[%d]", i), "%q: %v", p, err)
+		}
 	}
 	g.Introspection.check(es, g.InsecureUpstream)
 	g.checkEnvoy(es)

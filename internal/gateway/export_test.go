@@ -8,8 +8,9 @@ import (
 	"oauth-server/internal/gateway/introspection"
 )
 
-// CheckNow is Check without the wait for the end.
+// CheckNow is Check without the wait for the end, and with none for an upstream that does not answer.
 func (g *Gateway) CheckNow(ctx context.Context) {
+	g.checkAgain = 0
 	g.check(ctx)
 	g.checkIntrospection(ctx)
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"maps"
 	"net/http"
@@ -19,6 +20,7 @@ import (
 	"oauth-server/internal/gateway/introspection"
 	"oauth-server/internal/gateway/sharing"
 	"oauth-server/internal/gateway/subject"
+	"oauth-server/internal/gateway/tokenpath"
 	"oauth-server/internal/gateway/upstream"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/judgement"
@@ -70,10 +72,12 @@ type Options struct {
 // Gateway judges token requests and passes everything on. It is safe for concurrent use.
 type Gateway struct {
 	o      Options
-	paths  []pattern // of token endpoints
+	paths  []tokenpath.Pattern // of token endpoints
 	held   *held
 	next   http.Handler      // answers what passes
 	tokens http.RoundTripper // sends token requests to the upstream; nil for a middleware
+	// checkAgain is the time between the questions of Check to an upstream that does not answer.
+	checkAgain time.Duration
 	// inside is set for a middleware: all paths are of token endpoints, and the server that it is part of names and logs
 	// requests as it likes.
 	inside bool
@@ -81,6 +85,21 @@ type Gateway struct {
 	reader *subject.Reader
 	counts *counts
 	asking *introspections // nil: no users are asked for
+}
+
+// patterns returns the paths parsed, or an error that joins all of those that are malformed.
+func patterns(paths []string) (all []tokenpath.Pattern, err error) {
+	if len(paths) == 0 {
+		return nil, errors.New("gateway: a token path is needed, such as /oauth2/token")
+	}
+	for _, p := range paths {
+		parsed, bad := tokenpath.Parse(p)
+		if bad != nil {
+			err = errors.Join(err, fmt.Errorf("gateway: token path %q: %w", p, bad))
+		}
+		all = append(all, parsed)
+	}
+	return all, err
 }
 
 // New makes a Gateway before o.Upstream. Its error joins everything that is wrong with the options.
@@ -94,7 +113,7 @@ func New(o Options) (*Gateway, error) {
 		return nil, err
 	}
 	g.o.Logger = slog.New(accesslog.WithRequestID(g.o.Logger.Handler()))
-	g.paths = paths
+	g.paths, g.checkAgain = paths, checkAgainAfter
 	g.tokens = upstream.New(o.Upstream, upstream.Options{AnswerWithin: o.AnswerWithin})
 	if o.Introspection != nil {
 		if g.asking, err = newIntrospections(*o.Introspection, g.reader); err != nil {
@@ -172,8 +191,7 @@ func (g *Gateway) isToken(r *http.Request) bool {
 
 // isTokenPath reports whether an upstream may take the path for that of a token endpoint.
 func (g *Gateway) isTokenPath(path string) bool {
-	behind, hasAuthority := behindAuthority(path)
-	return slices.ContainsFunc(g.paths, func(p pattern) bool { return p.match(path) || hasAuthority && p.match(behind) })
+	return slices.ContainsFunc(g.paths, func(p tokenpath.Pattern) bool { return p.Match(path) })
 }
 
 // rewrite makes a request one to the upstream, which learns of the gateway's client by the X-Forwarded fields.

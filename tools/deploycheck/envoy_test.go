@@ -147,6 +147,10 @@ func (e *envoyBefore) wantLimited(t *testing.T, header http.Header, form url.Val
 	}
 	status, _ := e.post(t, "/oauth2%2ftoken", header, form)
 	check.Equal(t, "an escaped slash", status, 400)
+	for path, want := range map[string]int{"/x/..;/oauth2/token": 429, "/oauth2/.;/token": 429, "/;a=b/oauth2/token": 400} { // to Tomcat the same
+		status, _ := e.post(t, path, header, form)
+		check.Equal(t, path, status, want)
+	}
 	status, _ = e.post(t, "/other", http.Header{}, url.Values{"client_id": {"a", "b"}})
 	check.Equal(t, "another path", status, 200)
 }

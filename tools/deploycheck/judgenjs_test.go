@@ -272,7 +272,11 @@ func (n *throughNJS) paths(t *testing.T) {
 	} {
 		n.wantLimited(n.ask("POST", path, header, strings.NewReader(form)), `"tight";q=2;w=3600`)
 	}
-	for _, path := range []string{"/oauth2/tokens?x=y", "/oauth2/introspect", "/"} {
+	for _, path := range []string{"/x/..;/oauth2/token", "/;a=b/oauth2/token", "/oauth2/.;/token", `/oauth2/%5ctoken`} {
+		check.Equal(t, path, n.ask("POST", path, header, strings.NewReader(form)).status, http.StatusBadRequest)
+		check.Equal(t, path, len(n.idp.take()), 0)
+	}
+	for _, path := range []string{"/oauth2/tokens?x=y", "/;jsessionid=a", "/oauth2/introspect", "/"} {
 		check.Equal(t, path, n.ask("POST", path, header, strings.NewReader(form)).status, http.StatusOK)
 		check.Equal(t, path, n.idp.take(), []arrival{{"POST", path, form, "", formType, "127.0.0.1"}})
 	}

@@ -54,8 +54,9 @@ func parse(t *testing.T, file string) *example {
 		x.filters[f.GetName()] = valid(t, f.GetTypedConfig())
 	}
 	routes := x.manager.GetRouteConfig().GetVirtualHosts()[0].GetRoutes()
-	check.Equal(t, "routes", len(routes), 2)
-	x.token, x.others = routes[0], routes[1]
+	check.Equal(t, "routes", len(routes), 3)
+	check.Equal(t, "answer in between", routes[1].GetDirectResponse().GetStatus(), uint32(400))
+	x.token, x.others = routes[0], routes[2]
 	for _, r := range routes {
 		for name, override := range r.GetTypedPerFilterConfig() {
 			valid(t, override)

@@ -21,7 +21,7 @@ var (
 	errOurTimeForm = &problem{"time", "is not a time"}
 	errOurStatus   = &problem{"status", "is not a number"}
 	errOurClient   = &problem{"client_id", "is missing"}
-	errOurUser     = &problem{"user_hash", "is missing: log_users was not all, so the log does not tell users apart"}
+	errOurUser     = &problem{"user_hash", "is missing: log_users was not all, or a gateway learned of the user after the answer or never"}
 )
 
 func newOAuthServer(c *shared) *oauthServer {
@@ -40,7 +40,7 @@ func (p *oauthServer) parse(line []byte, r *traffic.Request) *problem {
 	if bad := p.pick(line); bad != nil {
 		return bad
 	}
-	if !p.is(p.msg, "request") || !p.is(p.method, "POST") || !bytes.HasSuffix(p.values[p.path].raw, []byte("/token")) {
+	if !p.is(p.msg, "request") || !p.is(p.method, "POST") || !p.ofTokens() {
 		return skip
 	}
 	if bad := p.time(r, errOurTime, errOurTimeForm, p.at); bad != nil {
@@ -88,6 +88,12 @@ func (p *oauthServer) pick(line []byte) *problem {
 		return errNotOurs
 	}
 	return nil
+}
+
+// ofTokens reports whether a request is one for a token. Paths of token endpoints behind a gateway are any, and those of its
+// judge are others again, but only token requests have a grant.
+func (p *oauthServer) ofTokens() bool {
+	return p.has(p.grant) || bytes.HasSuffix(p.values[p.path].raw, []byte("/token"))
 }
 
 // ofNoPolicy reports whether the request was denied before the limits of policies were asked.

@@ -1,33 +1,43 @@
-package gateway
+package tokenpath
 
 import (
 	"errors"
-	"fmt"
 	"path"
 	"strings"
 )
 
-// pattern is the path of a token endpoint, by segments, of which * is any one.
-type pattern []string
+// Pattern is the path of a token endpoint, by segments, of which * is any one.
+type Pattern []string
 
-func patterns(paths []string) (all []pattern, err error) {
-	if len(paths) == 0 {
-		return nil, errors.New("gateway: a token path is needed, such as /oauth2/token")
+// ErrMalformed is a path that no request could have, or that would be compared otherwise than it reads.
+var ErrMalformed = errors.New("want a clean path that begins with /, of which * can stand for a whole segment, such as /realms/*/protocol/openid-connect/token")
+
+// Parse returns the pattern that a path in a configuration is, or [ErrMalformed].
+func Parse(p string) (Pattern, error) {
+	if !strings.HasPrefix(p, "/") || strings.ContainsAny(p, "?#;%\\") || path.Clean(p) != p {
+		return nil, ErrMalformed
 	}
-	for _, p := range paths {
-		if !strings.HasPrefix(p, "/") || strings.ContainsAny(p, "?#;") || path.Clean(p) != p {
-			err = errors.Join(err, fmt.Errorf("gateway: token path %q: want a clean path that begins with /, such as /realms/*/protocol/openid-connect/token", p))
-			continue
+	segments := strings.Split(normal(p), "/")
+	for _, s := range segments {
+		if s != "*" && strings.ContainsRune(s, '*') {
+			return nil, ErrMalformed
 		}
-		all = append(all, strings.Split(normal(p), "/"))
 	}
-	return all, err
+	return segments, nil
 }
 
-// match reports whether an upstream may take the path, which is decoded, for that of the pattern. Servers differ in what
+// Match reports whether an upstream may take the path, which is decoded, for that of the pattern. Servers differ in what
 // they make of letter case, of empty and dot segments, and of parameters within segments, so none of these count: a path
 // that an upstream takes for another one is judged for nothing, which costs little.
-func (p pattern) match(path string) bool {
+func (p Pattern) Match(path string) bool {
+	if p.match(path) {
+		return true
+	}
+	behind, found := behindAuthority(path)
+	return found && p.match(behind)
+}
+
+func (p Pattern) match(path string) bool {
 	for i, want := range p {
 		var segment string
 		segment, path, _ = strings.Cut(normalFrom(i, path), "/")
