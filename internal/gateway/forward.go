@@ -45,6 +45,7 @@ func (x *tokenCall) forward(w http.ResponseWriter, r *http.Request, body []byte)
 		}
 		x.settle(r.Context(), said)
 	}
+	x.letGo(r.Context())
 	w.WriteHeader(res.StatusCode)
 	_, err = w.Write(read)
 	if err == nil && len(read) > subject.MaxAnswer {

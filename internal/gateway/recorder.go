@@ -40,6 +40,7 @@ func (a *answer) WriteHeader(status int) {
 		a.x.settle(a.ctx, nil)
 	}
 	if !a.held {
+		a.x.letGo(a.ctx)
 		a.ResponseWriter.WriteHeader(status)
 	}
 }
@@ -93,6 +94,7 @@ func (a *answer) release(body []byte) error {
 	}
 	a.held = false
 	a.x.settle(a.ctx, body)
+	a.x.letGo(a.ctx)
 	a.ResponseWriter.WriteHeader(a.status)
 	_, err := a.ResponseWriter.Write(a.body.Bytes())
 	return err

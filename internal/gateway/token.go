@@ -37,7 +37,7 @@ type tokenCall struct {
 	from    holder
 	held    bool                   // it is among those under way
 	turn    *judgement.Reservation // nil: it was not judged
-	settled bool
+	settled bool                   // or given back
 	result  result
 	out     *observed
 }
@@ -229,20 +229,29 @@ func (x *tokenCall) proven(i *issued) string {
 	return user
 }
 
-// end gives back what was reserved, if the request got no token, counts it, and writes its line.
-func (x *tokenCall) end(r *http.Request) {
+// letGo ends what the request holds: its place among those under way, and what was reserved, unless that is settled. It is
+// called before the answer is written, so that a client that does not read its answer holds nothing, and one that does can
+// ask again. Calls after the first do nothing.
+func (x *tokenCall) letGo(ctx context.Context) {
 	if x.turn != nil && !x.settled {
-		if x.result.outcome == Issued { // its answer broke off before the client had anything of it
-			x.result.outcome = Failed
-		}
-		_ = x.g.guarded(r.Context(), func(context.Context) error { // it has its answer already
+		x.settled = true
+		_ = x.g.guarded(ctx, func(context.Context) error { // it gets its answer, whatever fails here
 			x.g.o.Judge.Cancel(x.turn)
 			return nil
 		})
 	}
 	if x.held {
+		x.held = false
 		x.g.held.release(x.g.o.Now(), x.from, x.refused())
 	}
+}
+
+// end lets go of what is still held, counts the request, and writes its line.
+func (x *tokenCall) end(r *http.Request) {
+	if x.turn != nil && !x.settled && x.result.outcome == Issued {
+		x.result.outcome = Failed // its answer broke off before the client had anything of it
+	}
+	x.letGo(r.Context())
 	x.g.counts.requests[x.result.outcome].Add(1)
 	if !x.g.inside {
 		x.log(r)

@@ -1,0 +1,48 @@
+package gateway_test
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"oauth-server/internal/check"
+)
+
+// stuck is a client that does not read its answer until it is told to.
+type stuck struct {
+	http.ResponseWriter
+	writes, read chan struct{}
+}
+
+func (s stuck) Write(b []byte) (int, error) {
+	close(s.writes)
+	<-s.read
+	return s.ResponseWriter.Write(b)
+}
+
+// TestSlowReaderHoldsNothing: what a request without a token held is free when the upstream has answered, and not when
+// the client has read the answer.
+func TestSlowReaderHoldsNothing(t *testing.T) {
+	w := newWorld(t, 1)
+	w.upstream(fails)
+	request := func() *http.Request {
+		r := httptest.NewRequest(http.MethodPost, tokenPath, strings.NewReader("client_id=shop&grant_type=client_credentials"))
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		return r
+	}
+	slow, done := stuck{httptest.NewRecorder(), make(chan struct{}), make(chan struct{})}, make(chan struct{})
+	go func() {
+		defer close(done)
+		w.ServeHTTP(slow, request())
+	}()
+	<-slow.writes
+	check.Equal(t, "under way", w.Stats().UnderWay, 0)
+	w.upstream(issues("shop", ""))
+	rec := httptest.NewRecorder()
+	w.ServeHTTP(rec, request())
+	check.Equal(t, "status of the next request", rec.Code, 200)
+	close(slow.read)
+	<-done
+	check.Equal(t, "under way", w.Stats().UnderWay, 0)
+}
