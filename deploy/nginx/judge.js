@@ -7,8 +7,8 @@ async function judge(r) {
         r.internalRedirect('@idp');
         return;
     }
-    // The judge reads neither of these, while some servers do: the query they add to the body (RFC 6749, 3.2), and a body
-    // in JSON would be a question of nginx itself, in which a client could name the user and the address of others.
+    // The judge does not see the query, which some servers add to the body (RFC 6749, 3.2). A token request is a form, and
+    // what is none is refused here, as most token endpoints do.
     if (r.variables.args) {
         refuse(r, 'Parameters belong in the body, not in the query.');
         return;
