@@ -2,7 +2,9 @@ package gateway
 
 import (
 	"context"
+	"crypto/x509"
 	"net/http"
+	"net/http/httputil"
 	"net/url"
 
 	"oauth-server/internal/gateway/introspection"
@@ -28,4 +30,10 @@ func (g *Gateway) IntrospectOver(t http.RoundTripper) {
 		panic(err)
 	}
 	g.asking.client = client
+}
+
+// Trust has all but token requests trust certificates of the upstream.
+func (g *Gateway) Trust(roots *x509.CertPool) {
+	proxy := g.next.(*httputil.ReverseProxy)                          //nolint:forcetypeassert // of New
+	proxy.Transport.(*http.Transport).TLSClientConfig.RootCAs = roots //nolint:forcetypeassert // of newTransport
 }

@@ -3,6 +3,7 @@ package gateway
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -229,5 +230,6 @@ func newTransport() *http.Transport {
 	t.MaxIdleConns, t.MaxIdleConnsPerHost = 0, 1024
 	t.ResponseHeaderTimeout = 30 * time.Second
 	t.ForceAttemptHTTP2 = false
+	t.TLSClientConfig = &tls.Config{MinVersion: tls.VersionTLS12} // Clone has set one that offers HTTP/2
 	return t
 }
