@@ -274,6 +274,29 @@ func TestParsedFormsAreJudged(t *testing.T) {
 	}
 }
 
+// deadlined notes that the deadline of its connection was set.
+type deadlined struct {
+	*httptest.ResponseRecorder
+	set bool
+}
+
+func (d *deadlined) SetReadDeadline(time.Time) error {
+	d.set = true
+	return nil
+}
+
+// TestDeadlinesAreTheServers: those that its ReadTimeout has set stay.
+func TestDeadlinesAreTheServers(t *testing.T) {
+	w := newWorld(t, tokenlimit.Options{})
+	w.endpoint = opaque
+	r := httptest.NewRequest(http.MethodPost, "/token", strings.NewReader("client_id=shop&"+credentials))
+	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	d := &deadlined{ResponseRecorder: httptest.NewRecorder()}
+	w.limits.Handler(w).ServeHTTP(d, r)
+	check.Equal(t, "status", d.Code, 200)
+	check.Equal(t, "a read deadline is set", d.set, false)
+}
+
 // TestAddresses: failed guesses from one address do not limit another address.
 func TestAddresses(t *testing.T) {
 	w := newWorld(t, tokenlimit.Options{ClientAddr: func(r *http.Request) netip.Addr {

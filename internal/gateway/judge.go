@@ -64,7 +64,7 @@ func (j *Judge) answer(read func(*http.Request, []byte) (Question, error)) http.
 	return func(w http.ResponseWriter, r *http.Request) {
 		x, r := j.g.begin(w, r)
 		x.answer(r, func() ([]Question, error) {
-			body, err := readBody(x.out, r)
+			body, err := x.readBody(x.out, r)
 			if err != nil {
 				return nil, err
 			}
