@@ -12,8 +12,8 @@
 //     So wrong secrets and guessed tokens use up no quota. Of an opaque token, whose answer shows no user, the upstream is
 //     asked for the user (package introspection), after the client has its answer.
 //
-// What a caller that is not proven may hold meanwhile is bounded: so many requests of a client from one source at once, and so many of
-// the client in all.
+// What a caller that is not proven may hold meanwhile is bounded: so many requests of a client from one source at once, and
+// so many of the client in all.
 //
 // [NewMiddleware] does the same before a token endpoint of this process; package tokenlimit is its public face. A [Judge]
 // answers other proxies whether a request may pass, and counts it at once, since it does not see what comes of it; package

@@ -21,7 +21,7 @@ const (
 	doubtedAfter = 5
 	// doubtedFor is how long after the last one they are remembered.
 	doubtedFor = 10 * time.Minute
-	// maxDoubted bounds the memory for them, to some 20 MB.
+	// maxDoubted bounds the memory for them, to 36 MB with the longest names.
 	maxDoubted = 100_000
 )
 

@@ -30,8 +30,8 @@ type Judge struct {
 	mux *http.ServeMux
 }
 
-// NewJudge makes a Judge. Of the options, those about an upstream, Subjects and Shared are ignored; TokenPaths may be empty, see
-// [Judge.IsToken]. Its error joins everything that is wrong with the options.
+// NewJudge makes a Judge. Of the options, those about an upstream, Subjects and Shared are ignored; TokenPaths may be
+// empty, see [Judge.IsToken]. Its error joins everything that is wrong with the options.
 func NewJudge(o Options) (*Judge, error) {
 	o.Shared = nil
 	g, err := newGateway(o)
@@ -124,8 +124,8 @@ func ParseAddress(text string) (netip.Addr, error) {
 }
 
 // answer answers what read returns, and ends the call. Whatever read fails on with a panic is a defect of the judgement.
-// It returns the questions, unless they could not be read; of these, read returns what it has, for the log. If there are none, the request is not one of tokens: it passes,
-// and is neither counted nor logged.
+// It returns the questions, unless they could not be read; of these, read returns what it has, for the log. If there are
+// none, the request is not one of tokens: it passes, and is neither counted nor logged.
 func (x *tokenCall) answer(r *http.Request, read func() ([]Question, error)) (asked []Question) {
 	var unreadable error
 	err := x.g.guarded(r.Context(), func(ctx context.Context) (err error) {

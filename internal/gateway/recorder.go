@@ -9,9 +9,9 @@ import (
 	"oauth-server/internal/gateway/subject"
 )
 
-// answer is the answer of a handler in this process to a token request, on its way to the client. One with a token is held back until it is read and
-// the request settled, because that adds fields to its header. All others pass as they come, and so does what of it is
-// too large to be read.
+// answer is the answer of a handler in this process to a token request, on its way to the client. One with a token is held
+// back until it is read and the request settled, because that adds fields to its header. All others pass as they come, and
+// so does one that is too large to be read.
 type answer struct {
 	http.ResponseWriter
 	x      *tokenCall

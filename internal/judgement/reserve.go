@@ -14,9 +14,9 @@ type Reservation struct {
 	request Request
 }
 
-// Reserve is [Judge.Admit] for a request whose client and user are proven later, by the answer of another server. One that is not rejected counts until
-// [Judge.Settle] or [Judge.Cancel], of which the caller calls one, once. Observers, and limits that are tried out, see it
-// with Settle, so that requests without valid credentials are in no figures.
+// Reserve is [Judge.Admit] for a request whose client and user are proven later, by the answer of another server. One that
+// is not rejected counts until [Judge.Settle] or [Judge.Cancel], of which the caller calls one, once. Observers, and limits
+// that are tried out, see it with Settle, so that requests without valid credentials are in no figures.
 func (j *Judge) Reserve(ctx context.Context, r Request) Reservation {
 	r.Unproven = true
 	now, effective := j.Clock(), r.under(j.Policies())
