@@ -1,11 +1,15 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
+	"net"
+	"net/netip"
 	"net/url"
 
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/fielderr"
+	"oauth-server/internal/gateway/subject"
 	"oauth-server/internal/gateway/tokenpath"
 )
 
@@ -45,13 +49,14 @@ func defaultGateway() Gateway {
 // maxSubjects is what some 9 GB have room for.
 const maxSubjects = 100_000_000
 
-func (g *Gateway) check(es *fielderr.Errors) {
+// check checks the settings of a gateway that listens there.
+func (g *Gateway) check(es *fielderr.Errors, listen string) {
 	oneOf(es, "gateway.on_error", g.OnError, "allow", "deny")
 	if n := g.MaxSubjects; n < 1000 || n > maxSubjects {
 		es.Add("gateway.max_subjects", "must be from 1000 to %d, not %d", maxSubjects, n)
 	}
-	if g.SubjectClaim == "" {
-		es.Add("gateway.subject_claim", "is empty; the name of a claim is needed, such as sub or preferred_username")
+	if !subject.Fit(g.SubjectClaim) {
+		es.Add("gateway.subject_claim", "%q cannot be the name of a claim; one such as sub or preferred_username is needed", g.SubjectClaim)
 	}
 	if g.Judge && g.Upstream != "" {
 		es.Add("gateway.judge", "cannot be set with upstream: either this server passes token requests on, or another proxy does")
@@ -75,12 +80,30 @@ func (g *Gateway) check(es *fielderr.Errors) {
 		es.Add("gateway.upstream", "%q is not a URL such as https://idp.example.com", g.Upstream)
 	case u.User != nil || u.Path != "" && u.Path != "/" || u.RawQuery != "" || u.Fragment != "":
 		es.Add("gateway.upstream", "must be a scheme and a host only: the paths of requests are passed on as they come, and token_path names the token endpoint")
+	case listensAt(listen, u):
+		es.Add("gateway.upstream", "is this gateway itself, which listens on %s", listen)
 	case u.Scheme == "http" && !clientcfg.IsLoopback(u.Hostname()) && !g.InsecureUpstream:
 		es.Add("gateway.upstream", "must be https, because secrets and tokens are sent there; insecure_upstream allows http on a network that nobody else can reach")
 	}
 	if len(g.TokenPath) == 0 {
 		es.Add("gateway.token_path", "is required: the path of the upstream's token endpoint, such as /oauth2/token or /realms/*/protocol/openid-connect/token")
 	}
+}
+
+// listensAt reports whether what listens on an address of this machine is what a URL leads to, as far as both are numbers: every
+// request would go round until there are no more connections.
+func listensAt(listen string, u *url.URL) bool {
+	host, port, err := net.SplitHostPort(listen)
+	ports := map[string]string{"http": "80", "https": "443"}
+	if err != nil || port == "0" || cmp.Or(u.Port(), ports[u.Scheme]) != port {
+		return false
+	}
+	return host == u.Hostname() || clientcfg.IsLoopback(u.Hostname()) && (host == "" || clientcfg.IsLoopback(host) || isUnspecified(host))
+}
+
+func isUnspecified(host string) bool {
+	a, err := netip.ParseAddr(host)
+	return err == nil && a.IsUnspecified()
 }
 
 func (g *Gateway) checkEnvoy(es *fielderr.Errors) {

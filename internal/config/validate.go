@@ -61,7 +61,7 @@ func (c *Config) check() (es fielderr.Errors) {
 	between(&es, "sync.interval", c.Sync.Interval, 10*time.Millisecond, time.Minute)
 	c.RateLimit.check(&es)
 	c.Overload.check(&es)
-	c.Gateway.check(&es)
+	c.Gateway.check(&es, c.Listen)
 	if c.Gateway.Judge && !c.LoopbackListen() && !c.Gateway.InsecureJudge {
 		es.Add("gateway.judge", "needs listen to be a loopback address, beside the proxy that asks: whoever can ask can use up the limits of others; insecure_judge allows another one on a network that nobody else can reach")
 	}

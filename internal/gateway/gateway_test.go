@@ -222,12 +222,17 @@ func TestSpacesBeforeNames(t *testing.T) {
 	w.wantStatus("no name", "grant_type=password&username=+&password=p", 200)
 }
 
-// TestSpacesInClients: such a client shares no key with what the server counts for itself, nor has it limits.
+// TestSpacesInClients: such a client shares no key with what the server counts for itself, and has limits: those of the name
+// that an upstream sees which does not decode it.
 func TestSpacesInClients(t *testing.T) {
 	w := newWorld(t, 1)
 	w.upstream(issues("", ""))
-	for range 3 {
-		check.Equal(t, "status", w.send(http.MethodPost, tokenPath, "client_id=internal+x&grant_type=client_credentials").status, 200)
+	for i, id := range []string{"internal+x", "internal%20x", "internal%2Bx"} {
+		want := http.StatusTooManyRequests
+		if i == 0 {
+			want = http.StatusOK
+		}
+		check.Equal(t, id, w.send(http.MethodPost, tokenPath, "client_id="+id+"&grant_type=client_credentials").status, want)
 	}
 }
 
@@ -282,7 +287,7 @@ func TestUsernamesInAnyCase(t *testing.T) {
 	w.wantStatus("another user", "grant_type=password&username=Ada&password=p", 200)
 	w.upstream(issues("0b5c", ""))
 	w.wantStatus("the first one again", "grant_type=password&username=ada&password=p", 200)
-	for _, name := range []string{"ada", "ADA", "aDA"} {
+	for _, name := range []string{"ada", "ADA", "aDA", "ada+", "%C2%A0ada"} {
 		w.wantStatus(name, "grant_type=password&username="+name+"&password=p", 429)
 	}
 	w.upstream(issues("77f0", ""))

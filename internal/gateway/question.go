@@ -56,7 +56,7 @@ func (q *Question) Check() error {
 // request returns what is judged.
 func (q *Question) request() judgement.Request {
 	r := judgement.Request{
-		Key: ratelimit.Key{ClientID: q.ClientID}, Grant: clientcfg.Grant(q.Grant), Remote: q.Remote, Unproven: true,
+		Key: ratelimit.Key{ClientID: counted(q.ClientID)}, Grant: clientcfg.Grant(q.Grant), Remote: q.Remote, Unproven: true,
 	}
 	if r.Grant != clientcfg.ClientCredentials {
 		r.Key.Username, r.Unknown = q.User, q.User == ""
@@ -130,7 +130,7 @@ func (x *tokenCall) admit(ctx context.Context, asked []Question) error {
 	var all []judgement.Weighted
 	var at []int // of each in asked
 	for i := range asked {
-		if q := &asked[i]; limitable(q.ClientID) {
+		if q := &asked[i]; q.ClientID != "" {
 			all, at = append(all, judgement.Weighted{Request: q.request(), Hits: q.Hits}), append(at, i)
 		}
 	}

@@ -72,6 +72,7 @@ func (x *tokenCall) pass(w http.ResponseWriter, r *http.Request) {
 			form = []byte(r.PostForm.Encode())
 		}
 		x.said, err = tokenrequest.Read(r.Header, r.URL.RawQuery, form)
+		x.said.ClientID = counted(x.said.ClientID)
 	}
 	if err != nil {
 		x.refuse(w, r, err)
@@ -120,7 +121,7 @@ func (x *tokenCall) readBody(w http.ResponseWriter, r *http.Request) ([]byte, er
 
 // reserve asks the judge. Its error is *[grants.LimitedError].
 func (x *tokenCall) reserve(ctx context.Context) error {
-	if !limitable(x.said.ClientID) {
+	if x.said.ClientID == "" { // the upstream is going to say so
 		return nil
 	}
 	g, now := x.g, x.g.o.Now()
@@ -140,10 +141,10 @@ func (x *tokenCall) reserve(ctx context.Context) error {
 	return nil
 }
 
-// limitable reports whether there can be limits for the client. Of a request without one, the upstream is going to say so.
-// Keys of counts that are no client's have a space in its place, which is allowed in a client_id (RFC 6749 appendix A.1) and
-// hardly used: such a client passes.
-func limitable(clientID string) bool { return clientID != "" && !strings.Contains(clientID, " ") }
+// counted returns the client whose limits a client_id is under. Keys of counts that are no client's have a space in its place,
+// so one in a client_id, which is allowed (RFC 6749 appendix A.1), counts as +. That is the name, too, for upstreams that do not
+// decode HTTP Basic.
+func counted(clientID string) string { return strings.ReplaceAll(clientID, " ", "+") }
 
 // enforces reports whether requests of the client may be denied at all.
 func (g *Gateway) enforces(clientID string) bool {
@@ -188,10 +189,11 @@ func leads(said *tokenrequest.Request) (digest subject.Digest, hasUser bool) {
 	return subject.Digest(said.RefreshToken), true
 }
 
-// anyCase returns under what a username is remembered whatever the case of its letters, which many servers ignore: the
+// anyCase returns under what a username is remembered whatever the case of its letters and the space around it, which many
+// servers ignore: the
 // user would have one more request over the limit for each spelling. A spelling that has led to a user leads there first.
 func anyCase(username string) subject.Digest {
-	return subject.NameDigest("user in any case " + strings.ToLower(username))
+	return subject.NameDigest("user in any case " + strings.ToLower(strings.TrimSpace(username)))
 }
 
 // SetUser says whom a token is for, in place of what the answer shows: while the request of that context is answered, by

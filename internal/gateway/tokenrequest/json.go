@@ -3,6 +3,7 @@ package tokenrequest
 import (
 	"bytes"
 	"encoding/json"
+	"net/url"
 	"strings"
 	"unicode/utf8"
 )
@@ -12,6 +13,9 @@ const maxFields = 64
 
 // readJSON reads a JSON object. No OAuth document defines it for requests, but several servers take it.
 func (p *params) readJSON(body []byte) error {
+	if holdsForm(body) {
+		return refuse("The body is JSON with a form in it.")
+	}
 	return eachField("The body", body, func(text string, value []byte) error {
 		n, err := findName([]byte(text))
 		if err != nil || n == unjudged {
@@ -23,6 +27,29 @@ func (p *params) readJSON(body []byte) error {
 		}
 		return p.set(n, decoded)
 	})
+}
+
+// holdsForm reports whether a server that takes every body for a form would find in it who asks, or for which grant. Others
+// of the judged parameters may be in the query of a redirect_uri.
+func holdsForm(body []byte) bool {
+	_, rest, more := bytes.Cut(body, []byte("&"))
+	for more {
+		var pair []byte
+		pair, rest, more = bytes.Cut(rest, []byte("&"))
+		name, _, isPair := bytes.Cut(pair, []byte("="))
+		if !isPair {
+			continue
+		}
+		text, err := url.QueryUnescape(string(name))
+		if err != nil {
+			continue // which no server takes for one of them
+		}
+		switch n, err := findName([]byte(text)); {
+		case err != nil, n == client, n == grantType, n == assertion:
+			return true
+		}
+	}
+	return false
 }
 
 // eachField calls each for every field of a JSON object, with the value as it was sent; what is the object

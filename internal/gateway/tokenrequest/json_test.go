@@ -17,8 +17,9 @@ func TestReadJSON(t *testing.T) {
 		"{\r\n\t\"client_id\" : \"a\" ,\n \"x\" : { \"client_id\" : [ \"}\\\"\", {} ] } }":           {ClientID: "a"},
 		`{"n":-1.5e3,"t":true,"f":false,"z":null,"client\u005fid":"\u0061\"\/\ud83d\ude00"}`:         {ClientID: "a\"/😀"},
 		`{"grant_type":"refresh_token","refresh_token":"r%2B+","client_secret":"s"}`:                 {Grant: "refresh_token", RefreshToken: secret.Digest(subject.DigestOf("r%2B+"))},
-		`{"client_id":""}`:                    {},
-		"\r\n" + `{"client_id":"a"}` + "\t\n": {ClientID: "a"},
+		`{"client_id":""}`: {},
+		`{"client_id":"a","redirect_uri":"https://app.example/?a&b=%zz&code=c","x":"a&b"}`: {ClientID: "a"},
+		"\r\n" + `{"client_id":"a"}` + "\t\n":                                              {ClientID: "a"},
 	} {
 		t.Run(body, func(t *testing.T) {
 			got, err := tokenrequest.Read(header("Content-Type", "application/json; charset=utf-8"), "", []byte(body))
@@ -40,6 +41,10 @@ func TestRefusesJSON(t *testing.T) {
 		`[{"client_id":"a"}]`:                    "not a JSON object",
 		`"client_id"`:                            "not a JSON object",
 		`1`:                                      "not a JSON object",
+		`{"a":"&client_id=shop&grant_type=x&"}`:  "a form in it",
+		`{"a":"&client%5fid=shop&"}`:             "a form in it",
+		`{"a":"&client_assertion=x"}`:            "a form in it",
+		`{"a":"&Client_ID=x"}`:                   "a form in it",
 		`{"client_id":"a","client_id":"a"}`:      "same name twice",
 		`{"client_id":"a","client\u005fid":"a"}`: "same name twice",
 		`{"x":1,"X":2}`:                          "same name twice",
