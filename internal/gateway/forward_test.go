@@ -1,7 +1,9 @@
 package gateway_test
 
 import (
+	"bufio"
 	"io"
+	"net"
 	"net/http"
 	"strings"
 	"testing"
@@ -71,4 +73,22 @@ func TestBrokenAfterTheStart(t *testing.T) {
 	check.ErrorSays(t, err, "EOF")
 	check.OK(t, res.Body.Close())
 	check.Eventually(t, "it is settled once", func() bool { return w.Stats().Requests[gateway.Issued] == 1 && w.Stats().UnderWay == 0 })
+}
+
+// TestMethodsOfOtherProtocols: what would make a tunnel, or begin HTTP/2, ends at the gateway.
+func TestMethodsOfOtherProtocols(t *testing.T) {
+	w := newWorld(t, 1)
+	w.upstream(fails)
+	for _, line := range []string{"CONNECT idp.example:443", "PRI *"} {
+		conn, err := net.Dial("tcp", strings.TrimPrefix(w.url, "http://"))
+		check.OK(t, err)
+		_, err = io.WriteString(conn, line+" HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+		check.OK(t, err)
+		res, err := http.ReadResponse(bufio.NewReader(conn), nil)
+		check.OK(t, err)
+		check.OK(t, res.Body.Close())
+		check.Equal(t, line, res.StatusCode, http.StatusMethodNotAllowed)
+		check.OK(t, conn.Close())
+	}
+	w.wantCame(0)
 }

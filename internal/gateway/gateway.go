@@ -24,6 +24,7 @@ import (
 	"oauth-server/internal/gateway/tokenpath"
 	"oauth-server/internal/gateway/upstream"
 	"oauth-server/internal/grants"
+	"oauth-server/internal/httpapi"
 	"oauth-server/internal/judgement"
 )
 
@@ -173,11 +174,14 @@ func newGateway(o Options) (*Gateway, error) {
 
 // ServeHTTP implements [http.Handler].
 func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if g.isToken(r) {
+	switch {
+	case g.isToken(r):
 		g.token(w, r)
-		return
+	case !g.inside && (r.Method == http.MethodConnect || r.Method == "PRI"): // of tunnels, and of HTTP/2
+		g.wrote(r.Context(), httpapi.WriteError(w, http.StatusMethodNotAllowed, grants.InvalidRequest, "The gateway does not take that method."))
+	default:
+		g.next.ServeHTTP(w, r)
 	}
-	g.next.ServeHTTP(w, r)
 }
 
 // isToken reports whether the upstream may take the request for one of tokens. A GET without anything is none, nor is the

@@ -90,7 +90,7 @@ func (c *conn) ask(req *http.Request) (*http.Response, error) {
 			return nil, errors.New("upstream: the answer changes the protocol")
 		case res.StatusCode >= http.StatusOK:
 			c.left = math.MaxInt64
-			res.Close = res.Close || written != nil // it was answered before it was read, as something too large is
+			res.Close = res.Close || written != nil // what follows of the request may be lost
 			return res, nil
 		}
 	}

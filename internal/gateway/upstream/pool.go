@@ -105,25 +105,28 @@ func (p *Pool) take(ctx context.Context) (*conn, error) {
 	}
 }
 
-func (p *Pool) dial(ctx context.Context, deadline time.Time) (*conn, error) {
-	d := net.Dialer{Timeout: dialWithin}
-	plain, err := d.DialContext(ctx, "tcp", p.address)
+func (p *Pool) dial(ctx context.Context, answered time.Time) (*conn, error) {
+	deadline := answered
+	if soon := time.Now().Add(dialWithin); soon.Before(deadline) {
+		deadline = soon
+	}
+	dialing, cancel := context.WithDeadline(ctx, deadline)
+	defer cancel()
+	plain, err := new(net.Dialer).DialContext(dialing, "tcp", p.address)
 	if err != nil {
 		return nil, err
 	}
 	secured := plain
 	if p.tls != nil {
 		t := tls.Client(plain, p.tls)
-		shaking, cancel := context.WithTimeout(ctx, dialWithin)
-		defer cancel()
-		if err := t.HandshakeContext(shaking); err != nil {
+		if err := t.HandshakeContext(dialing); err != nil {
 			_ = plain.Close()
 			return nil, err
 		}
 		secured = t
 	}
 	c := newConn(secured, plain)
-	return c, c.SetDeadline(deadline)
+	return c, c.SetDeadline(answered)
 }
 
 // done is called when the answer of a connection has been read, or never will be.
