@@ -28,8 +28,9 @@ func heavyFile(t *testing.T, client string) (path string) {
 	return path
 }
 
-// awaitFile waits for a file of that prefix beside the data file, or for the end of a process.
-func awaitFile(t *testing.T, data, prefix string, ended <-chan error) {
+// awaitFile waits for a file of that prefix beside the data file, or for the end of the process that makes it: on a busy
+// machine that may come and go between two looks.
+func awaitFile(t *testing.T, data, prefix string, ended chan error) {
 	t.Helper()
 	deadline := time.After(time.Minute)
 	for {
@@ -41,6 +42,7 @@ func awaitFile(t *testing.T, data, prefix string, ended <-chan error) {
 		select {
 		case err := <-ended:
 			t.Logf("it ended first: %v", err)
+			ended <- err // for who asks for its status
 			return
 		case <-deadline:
 			t.Fatalf("there is no file %s beside the data file", prefix)
@@ -83,7 +85,7 @@ func TestRestoreKilledServer(t *testing.T) {
 		data := heavyFile(t, "old")
 		server := serveAt(t, data)
 		restore := launch(t, on(data, "restore "+backup+" --yes --wait 1s")...)
-		awaitFile(t, data, moment, server.done)
+		awaitFile(t, data, moment, restore.done)
 		check.OK(t, server.Process.Kill())
 		for range server.lines { // until it is gone
 		}

@@ -19,9 +19,6 @@ type Request struct {
 	Trusted     bool
 
 	WouldShed bool // set by the gate, in dry-run: the request was admitted and would have been refused
-
-	gate   *Gate // that asked whether to admit it, for Pause
-	paused int32 // how often it is at the moment; atomic, and a plain number so that a request can be copied before it is admitted
 }
 
 // Observer is called with every request that a gate did not simply admit: it must not block.
@@ -81,7 +78,6 @@ func (g *Gate) Admit(ctx context.Context, r *Request) (Rank, error) {
 	rank := g.rank(r)
 	g.demand.arrived[rank].Add(1)
 	inFlight := g.inFlight.Add(1)
-	r.gate = g
 	l, enforced := level(g.level.Load()), s.Mode == ratelimit.Enforce
 	late := l > 0 || time.Duration(g.wait.Load()) > s.Target // also where other programs use the processors
 	if late && CallerGone(ctx) {

@@ -1,6 +1,7 @@
 package admission
 
 import (
+	"context"
 	"errors"
 	"testing"
 
@@ -12,21 +13,23 @@ func TestPaused(t *testing.T) {
 	s := DefaultSettings()
 	s.MaxInFlight = minMaxInFlight
 	g := New(s, nil)
-	refreshes := make([]*Request, 0, minMaxInFlight)
+	waiting := make([]context.Context, 0, 2*minMaxInFlight)
 	for range minMaxInFlight {
 		r := Request{ClientID: "shop", Class: Refresh}
 		rank, err := g.Admit(t.Context(), &r)
 		check.OK(t, err)
 		ctx := WithRequest(t.Context(), &r, rank)
-		refreshes = append(refreshes, Pause(ctx), Pause(ctx))
+		g.Pause(ctx)
+		g.Pause(ctx)
+		waiting = append(waiting, ctx, ctx)
 	}
 	check.Equal(t, "in flight while all of them wait", g.Stats().InFlight, 0)
 	one := Request{ClientID: "shop", Class: ClientCredentials}
 	_, err := g.Admit(t.Context(), &one)
 	check.OK(t, err)
 	g.Leave()
-	for i, w := range refreshes {
-		w.Resume()
+	for i, ctx := range waiting {
+		g.Resume(ctx)
 		check.Equal(t, "in flight", g.Stats().InFlight, (i+1)/2)
 	}
 	_, err = g.Admit(t.Context(), &one)
@@ -35,6 +38,11 @@ func TestPaused(t *testing.T) {
 
 // TestPauseOfNothing: work of the server's own has no room to give.
 func TestPauseOfNothing(t *testing.T) {
-	Pause(t.Context()).Resume()
-	Pause(WithRequest(t.Context(), &Request{}, 1)).Resume()
+	g := New(DefaultSettings(), nil)
+	for _, ctx := range []context.Context{t.Context(), WithRank(t.Context(), 1)} {
+		g.Pause(ctx)
+		g.Resume(ctx)
+		g.Pause(ctx)
+		check.Equal(t, "in flight", g.Stats().InFlight, 0)
+	}
 }

@@ -3,6 +3,7 @@ package admission
 import (
 	"context"
 	"math"
+	"sync/atomic"
 
 	"oauth-server/internal/ratelimit"
 )
@@ -53,6 +54,7 @@ type rankKey struct{}
 type ranking struct {
 	request *Request
 	rank    Rank
+	paused  atomic.Int32 // how often it is at the moment, see Gate.Pause
 }
 
 // WithRank returns a context that carries the rank of its request.
@@ -60,17 +62,26 @@ func WithRank(ctx context.Context, rank Rank) context.Context { return WithReque
 
 // WithRequest returns a context that carries a request that was admitted, and its rank.
 func WithRequest(ctx context.Context, r *Request, rank Rank) context.Context {
-	return context.WithValue(ctx, rankKey{}, ranking{r, rank})
+	return context.WithValue(ctx, rankKey{}, &ranking{request: r, rank: rank})
 }
 
 // RankFrom returns the rank that the context carries: the lowest if none was set.
 func RankFrom(ctx context.Context) Rank {
-	v, _ := ctx.Value(rankKey{}).(ranking)
-	return v.rank
+	if v := rankingFrom(ctx); v != nil {
+		return v.rank
+	}
+	return 0
 }
 
 // Requested returns the request that was admitted; nil if the context carries none.
 func Requested(ctx context.Context) *Request {
-	v, _ := ctx.Value(rankKey{}).(ranking)
-	return v.request
+	if v := rankingFrom(ctx); v != nil {
+		return v.request
+	}
+	return nil
+}
+
+func rankingFrom(ctx context.Context) *ranking {
+	v, _ := ctx.Value(rankKey{}).(*ranking)
+	return v
 }

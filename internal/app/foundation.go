@@ -73,7 +73,7 @@ func newFoundation(ctx context.Context, cfg *config.Config, opts Options, undo *
 	f.observeFolds()
 	f.watched = watched.New(f.store, f.telemetry)
 	f.overload = newOverload(cfg.Overload, f.store)
-	f.bounded = bounded.New(f.watched, f.overload.lane)
+	f.bounded = bounded.New(f.watched, f.overload.lane, f.overload.gate)
 	f.loops = background.NewGroup(context.WithoutCancel(ctx), f.log, f.telemetry.Panic)
 	undo.push("background loops", f.stopLoops)
 	undo.push("the verification of the database", f.verifyStore(ctx))

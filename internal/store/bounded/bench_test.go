@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"oauth-server/internal/admission"
 	"oauth-server/internal/admission/lane"
 	"oauth-server/internal/check"
 	"oauth-server/internal/grants"
@@ -40,7 +41,7 @@ func BenchmarkEmbedded(b *testing.B) {
 				defer func() { check.OK(b, store.Close()) }()
 				var s grants.Store = store
 				if with.lane != nil {
-					s = bounded.New(store, with.lane)
+					s = bounded.New(store, with.lane, admission.New(admission.DefaultSettings(), nil))
 				}
 				b.ResetTimer()
 				writeCodes(b, s, writers)
@@ -64,7 +65,7 @@ func BenchmarkMongoDB(b *testing.B) {
 			store grants.Store
 		}{
 			{"none", store},
-			{"adaptive", bounded.New(store, lane.New(lane.Options{Max: 80, Min: 20, Mode: ratelimit.Enforce}))},
+			{"adaptive", bounded.New(store, lane.New(lane.Options{Max: 80, Min: 20, Mode: ratelimit.Enforce}), admission.New(admission.DefaultSettings(), nil))},
 		} {
 			b.Run(fmt.Sprintf("writers=%d/lane=%s", writers, with.name), func(b *testing.B) {
 				writeCodes(b, with.store, writers)

@@ -35,7 +35,7 @@ func newLane() *lane.Lane {
 func TestEveryMethodWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLane()
-		s := reflect.ValueOf(bounded.New(struct{ grants.Store }{}, l))
+		s := reflect.ValueOf(bounded.New(struct{ grants.Store }{}, l, admission.New(admission.DefaultSettings(), nil)))
 		contract := reflect.TypeFor[grants.Store]()
 		for i := range contract.NumMethod() {
 			name := contract.Method(i).Name
@@ -82,7 +82,7 @@ func call(method reflect.Value, ctx context.Context) (err error, panicked bool) 
 func TestResultsArePassedOn(t *testing.T) {
 	for _, want := range []error{nil, grants.ErrNotFound} {
 		b := &backend{user: func() (grants.User, error) { return grants.User{Name: "alice"}, want }}
-		user, err := bounded.New(b, newLane()).User(lane.NewRequest(t.Context()), "alice")
+		user, err := bounded.New(b, newLane(), admission.New(admission.DefaultSettings(), nil)).User(lane.NewRequest(t.Context()), "alice")
 		if err != want || user.Name != "alice" { //nolint:errorlint // the very error
 			t.Errorf("User() = %q, %v, want alice, %v", user.Name, err, want)
 		}
@@ -104,7 +104,7 @@ func TestRefusalIsNoFailureOfTheStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var counted failures
 		l := newLane()
-		s := bounded.New(watched.New(nil, &counted), l)
+		s := bounded.New(watched.New(nil, &counted), l, admission.New(admission.DefaultSettings(), nil))
 		_, err := l.Enter(lane.NewRequest(t.Context()))
 		check.OK(t, err)
 		if _, err := s.User(lane.NewRequest(t.Context()), "alice"); err == nil {
@@ -136,7 +136,7 @@ func TestFailuresDoNotLookQuick(t *testing.T) {
 				s := bounded.New(&backend{user: func() (grants.User, error) {
 					time.Sleep(took) //nolint:forbidigo // simulated time
 					return grants.User{}, result
-				}}, l)
+				}}, l, admission.New(admission.DefaultSettings(), nil))
 				lookup := func(n int) {
 					for range n {
 						_, _ = s.User(lane.NewRequest(t.Context()), "alice")

@@ -16,7 +16,7 @@ func (s *Store) CreateCode(ctx context.Context, c grants.Code) error {
 
 // Code implements grants.Codes.
 func (s *Store) Code(ctx context.Context, d secret.Digest) (grants.Code, error) {
-	return read(ctx, s.lane, func() (grants.Code, error) { return s.backend.Code(ctx, d) })
+	return read(ctx, s, func() (grants.Code, error) { return s.backend.Code(ctx, d) })
 }
 
 // RedeemCode implements grants.Codes.
@@ -31,7 +31,7 @@ func (s *Store) CreateFamily(ctx context.Context, f grants.Family) error {
 
 // Family implements grants.Families.
 func (s *Store) Family(ctx context.Context, d secret.Digest) (grants.Family, error) {
-	return read(ctx, s.lane, func() (grants.Family, error) { return s.backend.Family(ctx, d) })
+	return read(ctx, s, func() (grants.Family, error) { return s.backend.Family(ctx, d) })
 }
 
 // RotateFamily implements grants.Families.
@@ -41,7 +41,7 @@ func (s *Store) RotateFamily(ctx context.Context, next grants.Family) error {
 
 // EarlierToken implements grants.EarlierTokens.
 func (s *Store) EarlierToken(ctx context.Context, d secret.Digest) (grants.EarlierToken, error) {
-	return read(ctx, s.lane, func() (grants.EarlierToken, error) { return s.backend.EarlierToken(ctx, d) })
+	return read(ctx, s, func() (grants.EarlierToken, error) { return s.backend.EarlierToken(ctx, d) })
 }
 
 // AdoptToken implements grants.EarlierTokens.
@@ -61,17 +61,17 @@ func (s *Store) RecordOnce(ctx context.Context, name string, until time.Time) er
 
 // Revoked implements grants.Revocations.
 func (s *Store) Revoked(ctx context.Context, names ...string) (bool, error) {
-	return read(ctx, s.lane, func() (bool, error) { return s.backend.Revoked(ctx, names...) })
+	return read(ctx, s, func() (bool, error) { return s.backend.Revoked(ctx, names...) })
 }
 
 // Client implements clientcfg.ClientReader.
 func (s *Store) Client(ctx context.Context, id string) (clientcfg.Client, error) {
-	return read(ctx, s.lane, func() (clientcfg.Client, error) { return s.backend.Client(ctx, id) })
+	return read(ctx, s, func() (clientcfg.Client, error) { return s.backend.Client(ctx, id) })
 }
 
 // User implements grants.Users.
 func (s *Store) User(ctx context.Context, name string) (grants.User, error) {
-	return read(ctx, s.lane, func() (grants.User, error) { return s.backend.User(ctx, name) })
+	return read(ctx, s, func() (grants.User, error) { return s.backend.User(ctx, name) })
 }
 
 // ChangeUser implements grants.Users.
@@ -86,7 +86,7 @@ func (s *Store) CreateSession(ctx context.Context, v grants.Session, most int) e
 
 // Session implements grants.Sessions.
 func (s *Store) Session(ctx context.Context, d secret.Digest) (grants.Session, error) {
-	return read(ctx, s.lane, func() (grants.Session, error) { return s.backend.Session(ctx, d) })
+	return read(ctx, s, func() (grants.Session, error) { return s.backend.Session(ctx, d) })
 }
 
 // DeleteSession implements grants.Sessions.
@@ -96,12 +96,12 @@ func (s *Store) DeleteSession(ctx context.Context, d secret.Digest) error {
 
 // Agreement implements grants.Agreements.
 func (s *Store) Agreement(ctx context.Context, username, clientID string) (grants.Agreement, error) {
-	return read(ctx, s.lane, func() (grants.Agreement, error) { return s.backend.Agreement(ctx, username, clientID) })
+	return read(ctx, s, func() (grants.Agreement, error) { return s.backend.Agreement(ctx, username, clientID) })
 }
 
 // AgreementsOf implements grants.Agreements.
 func (s *Store) AgreementsOf(ctx context.Context, username string) ([]grants.Agreement, error) {
-	return read(ctx, s.lane, func() ([]grants.Agreement, error) { return s.backend.AgreementsOf(ctx, username) })
+	return read(ctx, s, func() ([]grants.Agreement, error) { return s.backend.AgreementsOf(ctx, username) })
 }
 
 // PutAgreement implements grants.Agreements.

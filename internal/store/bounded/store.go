@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 
-	"oauth-server/internal/admission"
 	"oauth-server/internal/admission/lane"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/store/watched"
@@ -14,21 +13,29 @@ import (
 type Store struct {
 	backend grants.Store
 	lane    *lane.Lane
+	gate    Gate
+}
+
+// Gate takes requests that are at the store, or wait for it, out of those that are worked on. [admission.Gate] is one.
+type Gate interface {
+	Pause(ctx context.Context)
+	Resume(ctx context.Context)
 }
 
 var _ grants.Store = (*Store)(nil)
 
 // New returns the backend behind the lane.
-func New(b grants.Store, l *lane.Lane) *Store { return &Store{backend: b, lane: l} }
+func New(b grants.Store, l *lane.Lane, g Gate) *Store { return &Store{backend: b, lane: l, gate: g} }
 
 func (s *Store) do(ctx context.Context, call func() error) error {
-	_, err := read(ctx, s.lane, func() (struct{}, error) { return struct{}{}, call() })
+	_, err := read(ctx, s, func() (struct{}, error) { return struct{}{}, call() })
 	return err
 }
 
-func read[T any](ctx context.Context, l *lane.Lane, call func() (T, error)) (result T, err error) {
-	defer admission.Pause(ctx).Resume()
-	pass, err := l.Enter(ctx)
+func read[T any](ctx context.Context, s *Store, call func() (T, error)) (result T, err error) {
+	s.gate.Pause(ctx)
+	defer s.gate.Resume(ctx)
+	pass, err := s.lane.Enter(ctx)
 	if err != nil {
 		return result, err
 	}
