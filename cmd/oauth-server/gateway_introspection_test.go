@@ -88,7 +88,7 @@ func TestGatewayIntrospects(t *testing.T) {
 	}
 }
 
-// TestGatewayIntrospectsWithAWrongSecret: it is said at the start; clients get their tokens, which count for nobody.
+// TestGatewayIntrospectsWithAWrongSecret: the start logs a warning; clients get their tokens, which count for no user.
 func TestGatewayIntrospectsWithAWrongSecret(t *testing.T) {
 	x := newIntrospectedGateway(t)
 	check.OK(t, os.WriteFile(x.secretFile, []byte("s3cret-and-wrong"), 0o600))

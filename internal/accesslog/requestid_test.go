@@ -10,7 +10,7 @@ import (
 	"oauth-server/internal/check"
 )
 
-// TestDetach: what outlives a request has its id, ends when it is told to, and notes nothing in the request's line.
+// TestDetach: a detached context has the id of its request, ends with the given context, and notes nothing in the request's line.
 func TestDetach(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	r := httptest.NewRequestWithContext(ctx, http.MethodPost, "/token", nil)

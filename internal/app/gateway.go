@@ -111,7 +111,7 @@ func (e *edge) passOn(o gateway.Options) (err error) {
 	return nil
 }
 
-// introspectionEndpoint is where a gateway asks for users; nil if it asks nobody.
+// introspectionEndpoint returns the configured endpoint; nil if none is configured.
 func introspectionEndpoint(set config.Introspection) (*introspection.Endpoint, error) {
 	if set.URL == "" {
 		return nil, nil //nolint:nilnil // there is none

@@ -12,7 +12,7 @@ import (
 // Introspection is the endpoint (RFC 7662) at which a gateway asks for the users of tokens that show none. The secret is
 // given by its value or in a file, not both.
 type Introspection struct {
-	// URL is that of the endpoint. Empty: nobody is asked.
+	// URL is that of the endpoint. Empty disables introspection.
 	URL string `json:"url,omitempty"`
 	// ClientID authenticates the gateway there. Without it, no credentials are sent.
 	ClientID         string `json:"client_id,omitempty"`

@@ -24,7 +24,7 @@ func (x *tokenCall) forward(w http.ResponseWriter, r *http.Request, body []byte)
 		x.unreachable(w, r, err)
 		return
 	}
-	defer func() { _ = res.Body.Close() }() // it was read, or the client is told
+	defer func() { _ = res.Body.Close() }() // an error of reading it was handled
 	read, err := receive(res)
 	if err != nil {
 		x.unreachable(w, r, err)

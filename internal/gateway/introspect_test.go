@@ -101,7 +101,7 @@ func TestIntrospectedTooLate(t *testing.T) {
 	check.Eventually(t, "late", func() bool { return w.Stats().Late == 1 })
 }
 
-// TestNotIntrospected: where the user is known, or there is none, or nothing counts, nobody is asked.
+// TestNotIntrospected: no request to the endpoint if the user is known, or there is none, or nothing counts.
 func TestNotIntrospected(t *testing.T) {
 	t.Run("a client of its own", func(t *testing.T) {
 		w := newWorld(t, 1, introspecting)
@@ -174,7 +174,7 @@ func TestIntrospectedOnce(t *testing.T) {
 	w.wantStatus("all of it is one user's", "grant_type=refresh_token&refresh_token=r1", 429)
 }
 
-// TestIntrospectionFails: the client has its token, which counts for nobody; the log says why, at most once a minute, and
+// TestIntrospectionFails: the client has its token, which counts for no user; the reason is logged, at most once a minute, and
 // never has the token.
 func TestIntrospectionFails(t *testing.T) {
 	status := func(code int) http.HandlerFunc {
@@ -296,7 +296,7 @@ func TestStop(t *testing.T) {
 	}
 }
 
-// TestIntrospectionOfTheGone: a client that hangs up before its answer has got no token, and nobody is asked for.
+// TestIntrospectionOfTheGone: a client that hangs up before its answer has no token to introspect.
 func TestIntrospectionOfTheGone(t *testing.T) {
 	w := newWorld(t, 1, introspecting)
 	came := make(chan struct{})

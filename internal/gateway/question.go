@@ -75,9 +75,6 @@ type Answer struct {
 	Asked []Question
 }
 
-// ErrTooLarge is the error of a request beyond [MaxBody].
-var ErrTooLarge = errTooLarge
-
 // IsToken reports whether a request, as the client sent it, may be one of tokens by its method and its path, like at a
 // gateway. Without TokenPaths, every path is one of a token endpoint.
 func (j *Judge) IsToken(r *http.Request) bool { return j.g.isToken(r) }

@@ -134,7 +134,7 @@ func (o *observed) Write(b []byte) (int, error) {
 // Unwrap is for [http.ResponseController].
 func (o *observed) Unwrap() http.ResponseWriter { return o.ResponseWriter }
 
-// log writes the line of a token request. Its client and its grant are as it says, and may be anybody's.
+// log writes the line of a token request. Its client and its grant are as sent, not verified.
 func (x *tokenCall) log(r *http.Request) {
 	line := accesslog.Line{
 		Status: x.out.status, Bytes: x.out.bytes, Started: x.result.started, Remote: x.result.remote,

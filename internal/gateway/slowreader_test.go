@@ -9,7 +9,7 @@ import (
 	"oauth-server/internal/check"
 )
 
-// stuck is a client that does not read its answer until it is told to.
+// stuck is a client that does not read its answer until a channel is closed.
 type stuck struct {
 	http.ResponseWriter
 	writes, read chan struct{}

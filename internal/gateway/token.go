@@ -94,8 +94,8 @@ func (x *tokenCall) pass(w http.ResponseWriter, r *http.Request) {
 	a.finish()
 }
 
-// errTooLarge is the error of a request beyond MaxBody.
-var errTooLarge = errors.New("gateway: the request is too large")
+// ErrTooLarge is the error of a request beyond [MaxBody].
+var ErrTooLarge = errors.New("gateway: the request is too large")
 
 // readBody reads the body of a request. In a server of others, it is for that to say how long it may take.
 func (x *tokenCall) readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
@@ -104,14 +104,14 @@ func (x *tokenCall) readBody(w http.ResponseWriter, r *http.Request) ([]byte, er
 		_ = late.SetReadDeadline(time.Now().Add(bodyTimeout)) // a connection that has none is one of a test
 	}
 	if r.ContentLength > MaxBody {
-		return nil, errTooLarge
+		return nil, ErrTooLarge
 	}
 	body, err := io.ReadAll(io.LimitReader(r.Body, MaxBody+1))
 	switch {
 	case err != nil:
 		return nil, &tokenrequest.Error{Description: "The body of the request did not come in."}
 	case len(body) > MaxBody:
-		return nil, errTooLarge
+		return nil, ErrTooLarge
 	}
 	if !x.g.inside {
 		_ = late.SetReadDeadline(time.Time{})

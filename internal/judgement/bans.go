@@ -32,7 +32,7 @@ func (j *Judge) bannedMeanwhile(r *Request, t *turns.Turn) {
 	t.Decision = d
 }
 
-// countDenial counts a request that a limit denied towards a ban, also in dry-run. One that may be anybody's is left
+// countDenial counts a request that a limit denied towards a ban, also in dry-run. One whose client or user is not proven is left
 // out, and what was to wait for its turn: the stop of this process denies all that do.
 func (j *Judge) countDenial(r *Request, e *ratelimit.Effective, t *turns.Turn) {
 	// The clock is read again, because the request may have waited for permits.

@@ -29,7 +29,7 @@ type Request struct {
 	Key    ratelimit.Key // Username empty for client_credentials
 	Grant  clientcfg.Grant
 	Remote netip.Addr // where it comes from
-	// Unproven is set if a denied request may be anybody's, because it is denied before its password, or its client, is
+	// Unproven is set if a denied request proves nothing, because it is denied before its password, or its client, is
 	// verified. Its denial counts towards no ban, and the name of a user without counts is passed to no observer: people
 	// type passwords into the field for the name.
 	Unproven bool

@@ -66,7 +66,7 @@ func TestAwaitWithoutAnswer(t *testing.T) {
 // the same moment.
 func TestAwaitCancelled(t *testing.T) {
 	for _, decided := range []bool{false, true} {
-		for gone := Allowed; gone == Allowed; { // as long as one that was decided goes on before it is cancelled
+		for gone := Allowed; gone == Allowed; { // repeated while the request returns before it is cancelled
 			synctest.Test(t, func(t *testing.T) { gone = cancelled(t, decided) })
 			if !decided {
 				check.Equal(t, "outcome", gone, Denied)

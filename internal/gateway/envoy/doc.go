@@ -6,7 +6,7 @@
 //     gateway.
 //
 // Envoy forwards the request in both cases and shows nothing of its answer, so a request that may pass counts at once. It
-// decides also what happens while nobody answers here: failure_mode_deny, or failure_mode_allow.
+// decides also what happens while this service does not answer: failure_mode_deny, or failure_mode_allow.
 //
 // A descriptor, and what becomes of it:
 //

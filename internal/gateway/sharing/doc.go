@@ -5,7 +5,7 @@
 //   - [Subjects.Put] never waits: entries wait in a bounded queue, which [Subjects.Flush] writes in batches.
 //   - [Subjects.Find] is the only read. It waits [ReadTimeout] at most, and what it asks of the store is bounded: in
 //     all, and by the reads of one source that find nothing, so that guessed tokens cost the store little. Without an
-//     answer the token is nobody's, as if it had never been seen.
+//     answer the user is unknown, as of a token that was never seen.
 //
 // A refresh token is stored as a hash of it and its client, see [KeyOf]: another client finds nothing, and no token can
 // be read from the store. The user is stored as it is.

@@ -207,7 +207,7 @@ func TestSourcesAreBounded(t *testing.T) {
 	check.Equal(t, "reads", store.reads, sharing.MaxSources)
 }
 
-// TestReadsUnderWay: so many, and the rest is nobody's at once. A slow store is one that fails, and is left alone for a
+// TestReadsUnderWay: so many, and the users of the rest are unknown at once. A slow store is one that fails, and is left alone for a
 // second.
 func TestReadsUnderWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

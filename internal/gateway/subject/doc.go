@@ -9,7 +9,7 @@
 //     holds no pointers that the garbage collector would have to follow.
 //
 // The package does no I/O, reads no clock, and never verifies a signature: an answer is what the
-// upstream sent over the gateway's own connection, so whoever could forge a token in it could as well
+// upstream sent over the gateway's own connection, so an attacker who could forge a token in it could as well
 // send another answer. It must therefore never be given a token that a client sent. A token appears in
 // no result but that of [AccessToken]: refresh tokens only as digests, problems only as a [Reason].
 //

@@ -223,7 +223,7 @@ func TestAnswersInTime(t *testing.T) {
 	}
 }
 
-// TestUnreadBodies: a connection with an answer on it that nobody wants is closed.
+// TestUnreadBodies: a connection with an unread answer is closed.
 func TestUnreadBodies(t *testing.T) {
 	s := serve(t, always(fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s", 1<<16, bytes.Repeat([]byte("x"), 1<<16))))
 	p := upstream.New(s.url, upstream.Options{})
@@ -237,7 +237,7 @@ func TestUnreadBodies(t *testing.T) {
 	check.Eventually(t, "it is closed", func() bool { return s.closed.Load() == 1 })
 }
 
-// TestIdleConnectionsEnd: those that nobody uses are closed after a time, without another request.
+// TestIdleConnectionsEnd: unused connections are closed after IdleFor, without another request.
 func TestIdleConnectionsEnd(t *testing.T) {
 	s := serve(t, always(ok))
 	p := upstream.New(s.url, upstream.Options{IdleFor: time.Millisecond})

@@ -98,7 +98,7 @@ func FuzzParse(f *testing.F) {
 		in := bufio.NewReader(bytes.NewReader(b))
 		r, err := http.ReadRequest(in)
 		if err != nil {
-			return // which nobody gets a token for
+			return // net/http refuses it
 		}
 		if r.Method != http.MethodPost || r.URL.Path != path || r.Close {
 			t.Fatalf("%s %s, close %t", r.Method, r.URL, r.Close)

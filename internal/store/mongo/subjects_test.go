@@ -84,7 +84,7 @@ func TestSubjectsInOneBulk(t *testing.T) {
 	}
 }
 
-// TestUnreadableSubjects are failures, and nobody's.
+// TestUnreadableSubjects: they count as failures, and the user is unknown.
 func TestUnreadableSubjects(t *testing.T) {
 	t.Parallel()
 	uri, database, _ := strings.Cut(location(t), " ")

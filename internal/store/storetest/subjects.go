@@ -108,7 +108,7 @@ func subjectsSwept(t *testing.T, b Backend) {
 	at.Expires, late.Expires = Epoch, Epoch.Add(time.Hour)
 	succeed(t, "put", b.PutSubjects(t.Context(), []sharing.Entry{at, late}))
 	sweep(t, b, Epoch, 0)
-	readSubject(t, b, at) // whoever reads it has the clock
+	readSubject(t, b, at) // the caller compares the expiry
 	sweep(t, b, Epoch.Add(time.Millisecond), 1)
 	noSubject(t, b, at.Key)
 	readSubject(t, b, late)
