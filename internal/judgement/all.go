@@ -18,18 +18,23 @@ type Weighted struct {
 func (j *Judge) AdmitAll(ctx context.Context, all []Weighted) []ratelimit.Decision {
 	decisions := make([]ratelimit.Decision, len(all))
 	var counted []Reservation
+	defer func() { // also if a defect has ended the rest
+		for i := range counted {
+			j.Cancel(&counted[i])
+		}
+	}()
 	rejected := false
 	for i := range all {
 		decisions[i] = j.reserveHits(ctx, &all[i], &counted)
 		rejected = rejected || decisions[i].Rejected()
 	}
-	for i := range counted {
-		v := &counted[i]
-		if rejected {
-			j.Cancel(v)
-		} else {
-			j.conclude(ctx, j.Clock(), v, v.Decision)
-		}
+	if rejected {
+		return decisions
+	}
+	passed := counted
+	counted = nil
+	for i := range passed {
+		j.conclude(ctx, j.Clock(), &passed[i], passed[i].Decision)
 	}
 	return decisions
 }
