@@ -26,9 +26,7 @@ func (j *Judge) bannedMeanwhile(r *Request, t *turns.Turn) {
 	if !banned || !d.Rejected() {
 		return
 	}
-	if t.Outcome == ratelimit.Delayed {
-		j.GiveBack(r.Key, t)
-	}
+	j.GiveBack(r.Key, t)
 	t.Decision = d
 }
 

@@ -113,7 +113,7 @@ func (j *Judge) Denied(ctx context.Context, r Request) (d ratelimit.Decision, de
 	return d, denied
 }
 
-// GiveBack gives the turn of a request that was admitted, and got nothing for it, to the next.
+// GiveBack gives the turn of a request that got nothing for it to the next, as [turns.Lines.GiveBack] does.
 func (j *Judge) GiveBack(k ratelimit.Key, t *turns.Turn) { j.lines.GiveBack(k, t) }
 
 // StopWaiting denies all requests that wait for their turn, and has none wait from now on.

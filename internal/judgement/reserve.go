@@ -38,11 +38,7 @@ func (j *Judge) Reserve(ctx context.Context, r Request) Reservation {
 }
 
 // Cancel ends the reservation of a request that got nothing: it does not count.
-func (j *Judge) Cancel(v *Reservation) {
-	if v.Outcome == ratelimit.Allowed || v.Outcome == ratelimit.Delayed {
-		j.GiveBack(v.request.Key, &v.Turn)
-	}
-}
+func (j *Judge) Cancel(v *Reservation) { j.GiveBack(v.request.Key, &v.Turn) }
 
 // Settle ends the reservation of a request that got a token for that user, or for one who is not known if username is
 // empty. The request then counts against the user it is of, whomever it was reserved for. It returns the decision that
@@ -68,24 +64,23 @@ func (v *Reservation) counted() bool {
 	return v.Outcome == ratelimit.Allowed || v.Outcome == ratelimit.Delayed || v.Outcome == ratelimit.WouldDelay
 }
 
-// settleOn has a reservation count against the user it is of.
+// settleOn has a reservation count against the user it is of. What it counts for the client over all users, and for its
+// source, stays where it is: given back and taken again, it could meanwhile be taken by another request.
 func (j *Judge) settleOn(now time.Time, v *Reservation, proven *Request) (d ratelimit.Decision, late bool) {
 	whole := proven.under(j.Policies())
-	rejected := func() bool { return d.Rejected() || d.Outcome == ratelimit.WouldDeny }
-	if v.request.Unknown {
-		d = j.Counters.Take(now, proven.Key, whole.Own(), 1)
-		late = rejected()
-	} else {
+	if v.Outcome == ratelimit.WouldDelay { // nothing is reserved yet
 		j.Cancel(v)
 		d = j.Counters.Take(now, proven.Key, whole, 1)
-		if late = rejected(); late {
-			shared := *proven
-			shared.Unknown = true
-			j.Counters.Take(now, shared.Key, shared.under(j.Policies()), 1)
+	} else {
+		d = j.Counters.Take(now, proven.Key, whole.Own(), 1).WithShared(&v.Decision)
+		if !v.request.Unknown {
+			own := v.Own()
+			j.GiveBack(v.request.Key, &own)
 		}
 	}
-	if late { // it has passed all the same
-		d.Outcome, d.RetryAfter = ratelimit.Allowed, 0
+	late = d.Rejected() || d.Outcome == ratelimit.WouldDeny
+	if late || d.Outcome == ratelimit.Allowed { // it has passed as it was reserved
+		d.Outcome, d.RetryAfter = v.Outcome, 0
 	}
 	return d, late
 }

@@ -27,12 +27,12 @@ func (e *Effective) tellsGrants() bool { return e.User != nil && e.User.grants |
 func (e *Effective) Grant() Grants { return e.grant }
 
 // Only returns what of e counts a request against some of its lists only: that of the user or of the client itself,
-// the total, and that of the source. It has no overrides.
+// the total, and that of the source. It has no overrides. Nothing waits for a turn of what is not its own.
 func (e *Effective) Only(own, total, source bool) *Effective {
 	some := *e
 	some.overrides = nil
 	if !own {
-		some.User, some.Client = nil, nil
+		some.User, some.Client, some.Wait = nil, nil, Wait{}
 	}
 	if !total {
 		some.Total = nil

@@ -172,6 +172,30 @@ func (d Decision) WithoutSource() Decision {
 	return d
 }
 
+// WithShared returns the decision of a key by its own limits with those that it shares with the key of another decision,
+// its source and the total of its client, as they stood after that.
+func (d Decision) WithShared(of *Decision) Decision {
+	own, before, shared := d.limits.len(), of.limits.len(), of.source.len()+of.total.len()
+	if shared == 0 || d.Outcome == Passed || d.Outcome == Trusted {
+		return d
+	}
+	if d.limits == nil {
+		d.limits = noLimits
+	}
+	copy(d.status[own:own+shared], of.status[before:])
+	d.source, d.total, d.Soft = of.source, of.total, d.Soft || of.Soft
+	if d.Outcome != Allowed {
+		return d
+	}
+	d.Binding = d.firstApplied()
+	for i := range d.count() {
+		if d.applies(i) && d.tighter(i) {
+			d.Binding = i
+		}
+	}
+	return d
+}
+
 // Usage returns the share of the binding limit that is used, 0 to 1.
 func (d *Decision) Usage() float64 {
 	st, ok := d.BindingLimit()

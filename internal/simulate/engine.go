@@ -130,9 +130,7 @@ func (e *engine) settleDecided() {
 		e.decided = e.decided[1:]
 		turn := w.end(e.ctx)
 		if d, banned := e.bans.Decide(e.clock.now, w.key, w.e); banned && d.Rejected() && turn.Waited > 0 {
-			if turn.Outcome == ratelimit.Delayed {
-				e.lines.GiveBack(w.key, &turn)
-			}
+			e.lines.GiveBack(w.key, &turn)
 			turn.Decision = d
 		}
 		e.conclude(&w.ticket, &turn)

@@ -107,6 +107,16 @@ type Turn struct {
 	Held  bool
 	at    time.Time            // when it was decided
 	under *ratelimit.Effective // under which it was
+	place *place               // that counts it at its turn, in dry-run; nil: there is none
+}
+
+// Own is what of the turn counts against the key itself, as opposed to its source and the total of its client. It is to be
+// given back by itself if another key takes its place.
+func (t Turn) Own() Turn {
+	if t.under != nil {
+		t.under = t.under.Own()
+	}
+	return t
 }
 
 // Take decides on one request of the key as [ratelimit.Counters.Await] does. Over the limit it waits for its turn,
@@ -216,7 +226,7 @@ func (l *Lines) join(k ratelimit.Key, e *ratelimit.Effective, policy func() *rat
 	if p.virtual {
 		d := ln.denied
 		d.Outcome, d.RetryAfter = ratelimit.WouldDelay, 0
-		return nil, Turn{Decision: d, at: now}
+		return nil, Turn{Decision: d, at: now, place: p}
 	}
 	return p, Turn{}
 }
@@ -321,11 +331,21 @@ func (l *Lines) Denies(k ratelimit.Key, e *ratelimit.Effective) (d ratelimit.Dec
 	return ln.refusal(wait), !l.fits(ln, e, wait)
 }
 
-// GiveBack gives the turn of a request that was admitted, and got nothing for it, to the next.
+// GiveBack gives the turn of a request that got nothing for it to the next: what was counted, or in dry-run its place in
+// the line. A request that was not counted has nothing to give back.
 func (l *Lines) GiveBack(k ratelimit.Key, t *Turn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.refund(k, t)
+	if p := t.place; p != nil {
+		if i := slices.Index(p.line.list, p); i >= 0 {
+			l.drop(p.line, i)
+			return
+		}
+		t = &p.turn
+	}
+	if t.Outcome == ratelimit.Allowed || t.Outcome == ratelimit.Delayed {
+		l.refund(k, t)
+	}
 }
 
 // refund gives back what was counted, under the policy that counted it: another one may count it elsewhere.
