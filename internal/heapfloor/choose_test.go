@@ -131,7 +131,7 @@ func TestPercentFor(t *testing.T) {
 		{"far above", 1024 * mib, 10 * mib, 100, 2058},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			got := percentFor(floor, tt.live, tt.roots)
+			got := (&Keeper{above: usual}).percentFor(floor, tt.live, tt.roots)
 			goal := max(tt.live+(tt.live+tt.roots)*int64(got)/100, int64(got)*goMinimum/100)
 			if got != tt.want || goal/mib != tt.goal {
 				t.Errorf("GOGC=%d, which makes the goal %d MiB; want %d and %d MiB", got, goal/mib, tt.want, tt.goal)

@@ -15,7 +15,7 @@
 //
 // After each collection GOGC is set to what makes the floor the next goal. For live
 // objects of 10 MiB and a floor of 64 MiB that is 540: they may grow by 54 MiB. From
-// 32 MiB on it is 100.
+// 32 MiB on it is 100, or what [Choice.KeepAbove] was called with.
 //
 // A GOGC that is right for 10 MiB is wrong for 60, which the next collection may find:
 // the heap would be allowed to grow to 384 MiB until GOGC is set anew, which takes a while

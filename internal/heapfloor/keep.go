@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// usual is the GOGC of a heap above the floor.
+// usual is the GOGC of a process without a floor, and of a heap above it unless [Choice.KeepAbove] says another.
 const usual = 100
 
 // What makes the floor a raised one: so many calls of [Keeper.Raise] in so long a time. It is lowered
@@ -24,8 +24,12 @@ const (
 
 // Keep lets the heap grow to the floor before a collection is due, until [Keeper.Stop] is called. Call
 // it once per process: it changes GOGC and the memory limit.
-func (c Choice) Keep() *Keeper {
-	k := newKeeper(c)
+func (c Choice) Keep() *Keeper { return c.KeepAbove(usual) }
+
+// KeepAbove is [Choice.Keep] with another GOGC than 100 for a heap above the floor. Less is for a process whose large
+// objects have no pointers, so that a collection costs little however many there are.
+func (c Choice) KeepAbove(gogc int) *Keeper {
+	k := newKeeper(c, gogc)
 	k.collected()
 	return k
 }
@@ -34,6 +38,7 @@ func (c Choice) Keep() *Keeper {
 type Keeper struct {
 	Choice
 	before settings
+	above  int // GOGC above the floor
 	few    int
 
 	mu      sync.Mutex
@@ -63,8 +68,8 @@ const (
 	free    // of the heap
 )
 
-func newKeeper(c Choice) *Keeper {
-	k := &Keeper{Choice: c, few: few, stopped: c.Floor == 0, samples: []metrics.Sample{
+func newKeeper(c Choice, above int) *Keeper {
+	k := &Keeper{Choice: c, above: above, few: few, stopped: c.Floor == 0, samples: []metrics.Sample{
 		liveHeap: {Name: "/gc/heap/live:bytes"},
 		stacks:   {Name: "/gc/scan/stack:bytes"},
 		globals:  {Name: "/gc/scan/globals:bytes"},
@@ -110,8 +115,8 @@ func (k *Keeper) follow() {
 		floor = k.Raised
 	}
 	metrics.Read(k.samples)
-	want := settings{percent: percentFor(floor, k.value(liveHeap), k.value(stacks)+k.value(globals)), limit: k.before.limit}
-	if want.percent > usual {
+	want := settings{percent: k.percentFor(floor, k.value(liveHeap), k.value(stacks)+k.value(globals)), limit: k.before.limit}
+	if want.percent > k.above {
 		want.limit = min(want.limit, k.guard(floor))
 	}
 	k.set(want)
@@ -216,13 +221,12 @@ func (k *Keeper) Stop() {
 	}
 }
 
-// percentFor returns the GOGC with which the heap grows to the floor, but at least to
-// twice what is live. The next goal is live + (live + roots) * GOGC / 100, or 4 MiB *
-// GOGC / 100 if that is more.
-func percentFor(floor, live, roots int64) int {
+// percentFor returns the GOGC with which the heap grows to the floor, but at least that above it. The next goal is
+// live + (live + roots) * GOGC / 100, or 4 MiB * GOGC / 100 if that is more.
+func (k *Keeper) percentFor(floor, live, roots int64) int {
 	most := floor * usual / goMinimum
 	if live+roots <= 0 {
 		return int(most)
 	}
-	return int(min(max((floor-live)*100/(live+roots), usual), most))
+	return int(min(max((floor-live)*100/(live+roots), int64(k.above)), most))
 }

@@ -95,16 +95,19 @@ func TestGoal(t *testing.T) {
 	for _, tt := range []struct {
 		name        string
 		held, floor int // MiB
+		above       int
 		from, to    int // of the goal
 	}{
-		{"hardly anything", 1, 64, 62, 70},
-		{"a little", 16, 64, 62, 70},
-		{"half of the floor", 31, 64, 62, 70},
-		{"above the floor", 48, 16, 96, 106},
+		{"hardly anything", 1, 64, 100, 62, 70},
+		{"a little", 16, 64, 100, 62, 70},
+		{"half of the floor", 31, 64, 100, 62, 70},
+		{"half of the floor, with less above", 31, 64, 50, 62, 70},
+		{"above the floor", 48, 16, 100, 96, 106},
+		{"above the floor, with less", 48, 16, 50, 72, 82},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			hold(t, tt.held)
-			k := newKeeper(Choice{Floor: int64(tt.floor) * mib})
+			k := newKeeper(Choice{Floor: int64(tt.floor) * mib}, tt.above)
 			defer k.Stop()
 			runtime.GC()
 			k.adjust()
@@ -138,7 +141,7 @@ func TestLargeHeapIsCollectedAsEver(t *testing.T) {
 func TestSuddenGrowthIsBounded(t *testing.T) {
 	unset(t)
 	const floor = 32 * mib
-	k := newKeeper(Choice{Floor: floor})
+	k := newKeeper(Choice{Floor: floor}, usual)
 	defer k.Stop()
 	held = nil
 	debug.FreeOSMemory() // what the heap has already may be used
@@ -183,7 +186,7 @@ func TestMemoryLimitIsNotRaised(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			debug.SetMemoryLimit(tt.limit)
 			defer debug.SetMemoryLimit(math.MaxInt64)
-			k := newKeeper(Choice{Floor: 64 * mib})
+			k := newKeeper(Choice{Floor: 64 * mib}, usual)
 			k.adjust()
 			if s := knobs(); s.limit > tt.limit || (s.limit == tt.limit) != tt.holds {
 				t.Errorf("the limit is %d MiB, that of the environment %d", s.limit/mib, tt.limit/mib)

@@ -32,7 +32,7 @@ func raising(t *testing.T) *Keeper {
 	before := runtime.GOMAXPROCS(runtime.NumCPU())
 	t.Cleanup(func() { runtime.GOMAXPROCS(before) })
 	hold(t, 4)
-	k := newKeeper(Choice{Floor: 32 * mib, Raised: 128 * mib})
+	k := newKeeper(Choice{Floor: 32 * mib, Raised: 128 * mib}, usual)
 	k.few = runtime.NumCPU() + 1 // whatever the machine of the test has
 	t.Cleanup(k.Stop)
 	runtime.GC()
