@@ -17,7 +17,7 @@ import (
 type Gateway struct {
 	// Upstream is the URL of that server, without a path.
 	Upstream string `json:"upstream,omitempty"`
-	// TokenPath are the paths of its token endpoints. A segment * stands for any one.
+	// TokenPath are the paths of its token endpoints. A segment * stands for any one, a first segment ** for any number.
 	TokenPath []string `json:"token_path,omitempty"`
 	// InsecureUpstream allows an http Upstream on another machine.
 	InsecureUpstream bool `json:"insecure_upstream,omitempty"`

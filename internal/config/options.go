@@ -136,7 +136,7 @@ var options = []Option{
 	{"overload-target", "overload.target", "how long work may wait for the processor before something is refused"},
 	{"overload-max-in-flight", "overload.max_in_flight", "requests that are worked on at once, at most"},
 	{"upstream", "gateway.upstream", "URL of the authorization server behind the gateway, without a path"},
-	{"token-path", "gateway.token_path", "path of its token endpoint, repeatable; a segment * stands for any one"},
+	{"token-path", "gateway.token_path", "path of its token endpoint, repeatable; a segment * stands for any one, a first segment ** for any number"},
 	{"insecure-upstream", "gateway.insecure_upstream", "allow an http upstream on another machine"},
 	{"subject-claim", "gateway.subject_claim", "claim that names the user in the upstream's tokens"},
 	{"introspection-url", "gateway.introspection.url", "URL at which users of opaque tokens are asked for (RFC 7662); empty for none"},

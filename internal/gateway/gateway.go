@@ -43,7 +43,8 @@ type Options struct {
 	// Upstream is the URL of the server behind the gateway: a scheme and a host, without a path. NewMiddleware ignores
 	// it, TokenPaths and AnswerWithin.
 	Upstream *url.URL
-	// TokenPaths are the paths of token endpoints. A segment * stands for any one.
+	// TokenPaths are the paths of token endpoints. A segment * stands for any one, a first segment ** for any
+	// number.
 	TokenPaths []string
 	Judge      *judgement.Judge
 	// Subjects leads from refresh tokens, and from the usernames of password grants, to users. Nil: a new one.

@@ -3,4 +3,8 @@
 //
 //	p, err := tokenpath.Parse("/realms/*/protocol/openid-connect/token")
 //	p.Match("/Realms/a/protocol//openid-connect/token;x") // true
+//
+//	p, err = tokenpath.Parse("/**/oauth2/token")
+//	p.Match("/oauth2/token")           // true
+//	p.Match("/tenants/a/oauth2/token") // true
 package tokenpath

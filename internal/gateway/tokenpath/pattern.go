@@ -3,14 +3,16 @@ package tokenpath
 import (
 	"errors"
 	"path"
+	"slices"
 	"strings"
 )
 
-// Pattern is the path of a token endpoint, by segments, of which * is any one.
+// Pattern is the path of a token endpoint, by segments, of which * is any one. A first segment ** is any number of them, also
+// none, for servers that take whatever stands before the endpoint for the name of an issuer.
 type Pattern []string
 
 // ErrMalformed is a path that no request could have, or that would be compared otherwise than it reads.
-var ErrMalformed = errors.New("want a clean path that begins with /, of which * can stand for a whole segment, such as /realms/*/protocol/openid-connect/token")
+var ErrMalformed = errors.New("want a clean path that begins with /, of which * can stand for a whole segment, such as /realms/*/protocol/openid-connect/token, and ** at its start for any number of them")
 
 // Parse returns the pattern that a path in a configuration is, or [ErrMalformed].
 func Parse(p string) (Pattern, error) {
@@ -18,8 +20,9 @@ func Parse(p string) (Pattern, error) {
 		return nil, ErrMalformed
 	}
 	segments := strings.Split(normal(p), "/")
-	for _, s := range segments {
-		if s != "*" && strings.ContainsRune(s, '*') {
+	for i, s := range segments {
+		leads := s == "**" && i == 1 && len(segments) > 2 // alone it would be every path
+		if s != "*" && !leads && strings.ContainsRune(s, '*') {
 			return nil, ErrMalformed
 		}
 	}
@@ -38,14 +41,19 @@ func (p Pattern) Match(path string) bool {
 }
 
 func (p Pattern) match(path string) bool {
-	for i, want := range p {
-		var segment string
-		segment, path, _ = strings.Cut(normalFrom(i, path), "/")
+	rest := normal(path)
+	for _, want := range slices.Backward(p) {
+		if want == "**" {
+			return true
+		}
+		slash := strings.LastIndexByte(rest, '/')
+		segment := rest[slash+1:]
 		if want != "*" && segment != want || want == "*" && segment == "" {
 			return false
 		}
+		rest = rest[:max(slash, 0)]
 	}
-	return path == ""
+	return true // the first segment, before the slash that both begin with, is empty
 }
 
 // behindAuthority returns what is left of a path for an upstream that reads it as a reference to a URL, where a host stands
@@ -57,14 +65,6 @@ func behindAuthority(path string) (rest string, found bool) {
 	}
 	_, rest, found = strings.Cut(strings.TrimLeft(path, "/"), "/")
 	return rest, found
-}
-
-// normalFrom is normal before the first segment is read; the rest is normal already.
-func normalFrom(segment int, path string) string {
-	if segment > 0 {
-		return path
-	}
-	return normal(path)
 }
 
 // normal returns a path in the form that is compared.

@@ -8,7 +8,8 @@ import (
 func TestParseRefuses(t *testing.T) {
 	for _, p := range []string{
 		"", "token", "*", "/token/", "/a//token", "/a/../token", "/token?x", "/token#x", "/token;x", `/a\token`, "/%74oken",
-		"/realm*/token", "/**/token", "/*x", // these would match no path but one with a *
+		"/realm*/token", "/a/**/token", "/***/token", "/*x", // these would match no path but one with a *
+		"/**", // and this one every path
 	} {
 		if got, err := Parse(p); !errors.Is(err, ErrMalformed) {
 			t.Errorf("Parse(%q) = %q, %v, want ErrMalformed", p, got, err)
@@ -33,6 +34,16 @@ func TestMatch(t *testing.T) {
 		{"/*/token", "/a/token", true},
 		{"/*/token", "/token", false},
 		{"/*/token", "/a/b/token", false},
+		{"/a/token", "/token", false},
+		{"/**/o/token", "/o/token", true},
+		{"/**/o/token", "/a/O/token/", true},
+		{"/**/o/token", "/a/b/o/token;x", true},
+		{"/**/o/token", "//host/a/o/token", true},
+		{"/**/o/token", "/token", false},
+		{"/**/o/token", "/o/token/x", false},
+		{"/**/o/token", "/xo/token", false},
+		{"/**/*/token", "/a/b/token", true},
+		{"/**/*/token", "/token", false},
 	} {
 		p, err := Parse(tc.pattern)
 		if err != nil {
