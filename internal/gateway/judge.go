@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"net/netip"
+	"strings"
 
 	"oauth-server/internal/gateway/tokenrequest"
 )
@@ -87,9 +88,11 @@ type question struct {
 	Address string `json:"address"`
 }
 
-// readRequest reads the question of a token request.
+// readRequest reads the question of a token request, whose URL proxies such as Traefik write into X-Forwarded-Uri. Of that the
+// query is looked at, which can have the request refused and nothing else: the field may be the client's own.
 func readRequest(r *http.Request, body []byte) (Question, error) {
-	q, err := ReadQuestion(r.Header, "", body)
+	_, query, _ := strings.Cut(r.Header.Get("X-Forwarded-Uri"), "?")
+	q, err := ReadQuestion(r.Header, query, body)
 	if err == nil && q.Grant == "" {
 		q.Grant = r.URL.Query().Get("grant_type")
 	}

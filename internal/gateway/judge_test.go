@@ -48,7 +48,7 @@ func newJudge(t *testing.T, edits ...func(*gateway.Options)) http.Handler {
 // asked is a question and its answer.
 type asked struct {
 	method, path, query, from, kind, body string // POST, JudgePath, none, 192.0.2.1, a form
-	basic                                 string // client_id
+	basic, uri                            string // client_id; the URL of the token request, as proxies write it
 	want                                  int
 }
 
@@ -66,6 +66,7 @@ func (q *asked) send(h http.Handler) *httptest.ResponseRecorder {
 	r := httptest.NewRequest(method, cmp.Or(q.path, gateway.JudgePath)+q.query, strings.NewReader(q.body))
 	r.Header.Set("Content-Type", kind)
 	r.Header.Set("X-Forwarded-For", from)
+	r.Header.Set("X-Forwarded-Uri", q.uri)
 	if q.basic != "" {
 		r.SetBasicAuth(q.basic, "secret")
 	}
@@ -87,6 +88,12 @@ func TestJudge(t *testing.T) {
 			{basic: "shop", query: "?grant_type=client_credentials", want: 429},
 			{basic: "other", method: http.MethodGet, query: "?grant_type=client_credentials", want: 200},
 			{method: http.MethodGet, body: "client_id=other&grant_type=client_credentials", want: 429},
+		},
+		"the query of the token request": {
+			{basic: "shop", body: "grant_type=client_credentials", uri: "/token?client_id=other", want: 400},
+			{basic: "shop", body: "grant_type=client_credentials", uri: "/token?grant_type=password", want: 400},
+			{basic: "shop", body: "grant_type=client_credentials", uri: "/token?scope=read", want: 200},
+			{basic: "shop", query: "?grant_type=client_credentials", uri: "/token?", want: 429},
 		},
 		"the body says the grant": {
 			{basic: "shop", query: "?grant_type=client_credentials", body: "grant_type=password&username=ada", want: 200},
