@@ -21,6 +21,7 @@ type Line struct {
 	Grant    string // grant_type of a token request, as it was sent
 	ClientID string // empty if unknown
 	Error    string // code of the error that was answered; empty if none
+	NoUser   bool   // the request is for a user, and it is not known for whom
 	Probe    bool   // a health check: logged at debug level unless it fails
 	Busy     bool   // turned away, with the time to try again
 	Shed     string // what an overloaded server, which refused the request, had not enough of; empty: it did not
@@ -39,7 +40,7 @@ func (l *Line) Write(log *slog.Logger, r *http.Request) {
 	if !log.Enabled(ctx, level) {
 		return
 	}
-	attrs := append(make([]slog.Attr, 0, 15),
+	attrs := append(make([]slog.Attr, 0, 16),
 		slog.String("method", plain(r.Method)),
 		slog.String("path", Path(l.Route, r)),
 		slog.Int("status", l.Status),
@@ -58,6 +59,9 @@ func (l *Line) Write(log *slog.Logger, r *http.Request) {
 	}
 	if l.Shed != "" {
 		attrs = append(attrs, slog.String("shed", l.Shed))
+	}
+	if l.NoUser {
+		attrs = append(attrs, slog.String("user", "unknown"))
 	}
 	if req := of(ctx); req != nil {
 		attrs = req.denial.attrs(attrs)

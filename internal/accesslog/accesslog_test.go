@@ -37,6 +37,11 @@ func TestLine(t *testing.T) {
 			"level=INFO msg=request method=POST path=/token status=400 bytes=0 duration_ms=N remote=192.0.2.7 grant_type=password client_id=shop error=invalid_grant",
 		},
 		{
+			"a user who is not known", "POST", "/token",
+			accesslog.Line{Route: "/token", Status: 200, Remote: remote, Grant: "refresh_token", ClientID: "shop", NoUser: true},
+			"level=INFO msg=request method=POST path=/token status=200 bytes=0 duration_ms=N remote=192.0.2.7 grant_type=refresh_token client_id=shop user=unknown",
+		},
+		{
 			"a grant that is none", "POST", "/token",
 			accesslog.Line{Route: "/token", Status: 400, Remote: remote, Grant: strings.Repeat("\n", 60)},
 			"level=INFO msg=request method=POST path=/token status=400 bytes=0 duration_ms=N remote=192.0.2.7 grant_type=" + strings.Repeat("?", 40) + "...",

@@ -143,7 +143,7 @@ func (x *tokenCall) admit(ctx context.Context, asked []Question) error {
 			shown = i
 		}
 	}
-	x.result.user, x.result.decision = all[shown].Key.Username, decisions[shown]
+	x.result.user, x.result.noUser, x.result.decision = all[shown].Key.Username, all[shown].Unknown, decisions[shown]
 	fields, err := grants.Limited(all[shown].Key, &decisions[shown])
 	x.out.fields = fields
 	return err

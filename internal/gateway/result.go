@@ -80,6 +80,7 @@ type result struct {
 	remote  netip.Addr
 	// user is whom the request counts against, or would have; empty: not known, or there is none.
 	user     string
+	noUser   bool               // it is for a user, and was judged without knowing for whom
 	decision ratelimit.Decision // zero: the limits were not asked
 	late     bool               // its user had no room left, which the answer showed only
 }
@@ -139,6 +140,7 @@ func (x *tokenCall) log(r *http.Request) {
 	line := accesslog.Line{
 		Status: x.out.status, Bytes: x.out.bytes, Started: x.result.started, Remote: x.result.remote,
 		Grant: x.said.Grant, ClientID: x.said.ClientID, Error: x.result.code,
+		NoUser: x.result.noUser,
 	}
 	line.Write(x.g.o.Logger, r)
 }

@@ -132,7 +132,7 @@ func (x *tokenCall) reserve(ctx context.Context) error {
 	r := x.request(ctx, now)
 	turn := g.o.Judge.Reserve(ctx, r)
 	x.turn, x.user = &turn, r.Key.Username
-	x.result.user, x.result.decision = x.user, turn.Decision
+	x.result.user, x.result.noUser, x.result.decision = x.user, r.Unknown, turn.Decision
 	if turn.Rejected() {
 		x.settled = true
 		_, err := grants.Limited(r.Key, &turn.Decision)
@@ -218,6 +218,7 @@ func (x *tokenCall) count(ctx context.Context, body []byte) {
 		d, x.result.late = i.settle(ctx, user)
 	}
 	x.result.user, x.result.decision = cmp.Or(user, x.user), d
+	x.result.noUser = x.result.noUser && user == ""
 	if fields, err := grants.Limited(ratelimit.Key{}, &d); err == nil {
 		x.out.fields = fields
 	}

@@ -36,7 +36,7 @@ func newAlone(p *Policies, l *ratelimit.Limit, maxKeys int) (*alone, error) {
 
 // concerns reports whether the limit counts a request, and returns its key and what applies to it.
 func (a *alone) concerns(r *traffic.Request) (k ratelimit.Key, e *ratelimit.Effective, does bool) {
-	if r.Failed {
+	if r.Failed || r.Unknown {
 		return k, nil, false
 	}
 	grant := ratelimit.GrantOf(r.Grant)

@@ -68,7 +68,7 @@ func (e *engine) take(r *traffic.Request) {
 	}
 	t := ticket{r: r, client: e.stats.arrive(r)}
 	t.key, t.e = keyOf(r), e.applied(r)
-	if d, banned := e.bans.Decide(r.At, t.key, t.e); banned {
+	if d, banned := e.banned(&t); banned {
 		e.conclude(&t, &turns.Turn{Decision: d})
 		return
 	}
@@ -78,6 +78,14 @@ func (e *engine) take(r *traffic.Request) {
 	}
 	turn := turns.Turn{Decision: e.counters.Take(r.At, t.key, t.e, 1)}
 	e.conclude(&t, &turn)
+}
+
+// banned returns the decision on a request of who is banned. A user who is not known is not.
+func (e *engine) banned(t *ticket) (ratelimit.Decision, bool) {
+	if t.r.Unknown {
+		return ratelimit.Decision{}, false
+	}
+	return e.bans.Decide(e.clock.now, t.key, t.e)
 }
 
 // finish decides on all requests that wait.
@@ -97,10 +105,13 @@ func keyOf(r *traffic.Request) ratelimit.Key {
 	return ratelimit.Key{ClientID: r.Client, Username: r.User}
 }
 
-// applied returns what applies to a request. One whose address is not known is counted by no source: in a log without
-// addresses all requests would have the same one.
+// applied returns what applies to a request, as at a gateway if its user is not known. One whose address is not known is
+// counted by no source: in a log without addresses all requests would have the same one.
 func (e *engine) applied(r *traffic.Request) *ratelimit.Effective {
 	effective := e.policies.For(r.Client)
+	if r.Unknown {
+		effective = effective.Only(false, true, true)
+	}
 	var source string
 	if effective.Source != nil {
 		if r.Source.IsValid() {
@@ -129,7 +140,7 @@ func (e *engine) settleDecided() {
 		w := e.decided[0]
 		e.decided = e.decided[1:]
 		turn := w.end(e.ctx)
-		if d, banned := e.bans.Decide(e.clock.now, w.key, w.e); banned && d.Rejected() && turn.Waited > 0 {
+		if d, banned := e.banned(&w.ticket); banned && d.Rejected() && turn.Waited > 0 {
 			e.lines.GiveBack(w.key, &turn)
 			turn.Decision = d
 		}
@@ -144,7 +155,7 @@ func (e *engine) conclude(t *ticket, turn *turns.Turn) {
 	if reuses && d.Outcome == ratelimit.Denied && e.last.find(t.r, e.clock.now) {
 		d.Outcome, d.RetryAfter = ratelimit.Reused, 0
 	}
-	if t.r.Grant != passwordGrant && !turn.Held && d.ThroughLimit() {
+	if t.r.Grant != passwordGrant && !t.r.Unknown && !turn.Held && d.ThroughLimit() {
 		e.bans.Denied(e.clock.now, t.key, t.e)
 	}
 	a := answerOf(turn)

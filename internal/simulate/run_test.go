@@ -157,6 +157,20 @@ func TestOrderOfTheServer(t *testing.T) {
 			},
 			simulate.Counts{Admitted: 4, Denied: 1},
 		},
+		"users who are not known": {
+			ratelimit.Policy{
+				Total: shared("total", 8), Source: shared("source", 5),
+				Ban: &ratelimit.Ban{Denials: 1, Within: time.Minute, For: time.Hour, Factor: 1, Max: time.Hour},
+			},
+			func(s *script) {
+				unknown := refresh("shop", "")
+				unknown.Unknown = true
+				s.add(0, time.Second, 6, from(unknown))
+				s.add(10*time.Second, time.Second, 3, credentials("shop")) // whose limit of three, and ban, is its own
+				s.add(20*time.Second, time.Second, 1, unknown)
+			},
+			simulate.Counts{Admitted: 8, Denied: 2},
+		},
 		"waits": {
 			ratelimit.Policy{MaxWait: &longest, MaxWaiting: &one, Client: []ratelimit.Limit{fast(2)}},
 			func(s *script) { s.add(0, 100*time.Millisecond, 4, credentials("shop")) },
@@ -184,6 +198,18 @@ func TestLifetimeOfTheLog(t *testing.T) {
 	var other script
 	other.add(0, 20*time.Second, 3, credentials("shop"))
 	check.Equal(t, "wasted, of an hour", run(t, &other, simulate.Options{}).Total.Wasted, 2)
+}
+
+// TestUsersWhoAreNotKnown: of whom no token is known to equal another one, and for whom no limit is looked for.
+func TestUsersWhoAreNotKnown(t *testing.T) {
+	var s script
+	unknown := refresh("shop", "")
+	unknown.Unknown = true
+	s.add(0, time.Second, 9, unknown)
+	s.add(20*time.Second, time.Second, 2, refresh("shop", "ada"))
+	r := run(t, &s, simulate.Options{Goal: &simulate.Goal{Share: 1, Of: simulate.OfClients, Limits: []simulate.Form{{Spec: "1/60s", Limit: perMinute(1)[0]}}}})
+	check.Equal(t, "wasted", r.Total.Wasted, 1)
+	check.Equal(t, "the lowest limit", r.Targets[0].Requests, 2)
 }
 
 // fast is a limit per ten seconds whose frames are short.
@@ -235,10 +261,13 @@ func TestNotes(t *testing.T) {
 	}
 	s.all = s.all[3:]
 	s.add(time.Second, time.Second, 3, refresh("shop", ""))
+	unknown := refresh("shop", "")
+	unknown.Unknown = true
+	s.add(5*time.Second, time.Second, 2, unknown)
 	p := limited(9, func(s *ratelimit.Settings) { s.Default.Source = shared("source", 100) })
 	got := run(t, &s, simulate.Options{Policies: p, MaxKeys: 64}).Notes
-	check.Equal(t, "notes", len(got), 3)
-	for i, want := range []string{"203 requests have no address", "3 requests for a user do not say for whom", "found no room for a counter"} {
+	check.Equal(t, "notes", len(got), 4)
+	for i, want := range []string{"205 requests have no address", "3 requests for a user do not say for whom", "2 requests are for users whom the gateway did not know", "found no room for a counter"} {
 		if !strings.Contains(got[i], want) {
 			t.Errorf("note %d is %q, without %q", i, got[i], want)
 		}

@@ -34,6 +34,7 @@ const (
 	hasScope
 	hasLifetime
 	hasFailed
+	hasUnknown
 )
 
 const spillBuffer = 1 << 18
@@ -87,6 +88,7 @@ func (s *spill) add(r *traffic.Request) error {
 		s.buf = binary.AppendVarint(s.buf, int64(r.Lifetime))
 	}
 	set(r.Failed, hasFailed)
+	set(r.Unknown, hasUnknown)
 	s.count++
 	_, err := s.w.Write(s.buf)
 	return err
@@ -135,7 +137,7 @@ func (s *spilled) Next(r *traffic.Request) bool {
 	s.last += int64(s.number()) //nolint:gosec // modulo is meant
 	flags, err := s.r.ReadByte()
 	s.fail(err)
-	*r = traffic.Request{At: time.UnixMicro(s.last), Client: s.name(), Failed: flags&hasFailed != 0}
+	*r = traffic.Request{At: time.UnixMicro(s.last), Client: s.name(), Failed: flags&hasFailed != 0, Unknown: flags&hasUnknown != 0}
 	if flags&hasUser != 0 {
 		r.User = s.name()
 	}

@@ -28,7 +28,7 @@ func TestSpill(t *testing.T) {
 		case 3:
 			r.Scope, r.Lifetime = "read write", -time.Hour
 		case 4:
-			r.Source = netip.MustParseAddr("192.0.2.7")
+			r.Source, r.Unknown = netip.MustParseAddr("192.0.2.7"), true
 		}
 		want = append(want, r)
 		check.OK(t, s.add(&r))

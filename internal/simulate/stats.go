@@ -24,8 +24,8 @@ type stats struct {
 	failing    int    // clients of which all requests failed until now
 	failedMore uint64 // requests of further ones
 
-	withoutSource, withoutUser uint64
-	warnings                   []string
+	withoutSource, withoutUser, unknown uint64
+	warnings                            []string
 }
 
 // client is what became of the requests of one client. There may be many, so what most have not is in trouble.
@@ -134,7 +134,9 @@ func (s *stats) arrive(r *traffic.Request) *client {
 	if c.trouble != nil && c.trouble.worst.at == c.minute {
 		c.trouble.worst.requests = c.inMinute
 	}
-	if r.User == "" && r.Grant != "" && r.Grant != clientCredentials {
+	if r.Unknown {
+		s.unknown++
+	} else if r.User == "" && r.Grant != "" && r.Grant != clientCredentials {
 		s.withoutUser++
 	}
 	return c
@@ -201,8 +203,11 @@ func (s *stats) keyHash(t *ticket) uint64 {
 	return recent.Mix(t.client.trouble.hash, maphash.String(seed, t.key.Username))
 }
 
-// issue notes that a token is issued.
+// issue notes that a token is issued. Of users who are not known, it is not known which tokens are equal.
 func (s *stats) issue(t *ticket, now time.Time, life time.Duration) {
+	if t.r.Unknown {
+		return
+	}
 	h := recent.Mix(maphash.String(seed, t.r.Client), maphash.String(seed, t.key.Username))
 	if t.r.Scope != "" {
 		h = recent.Mix(h, scopesOf(t.r.Scope))
@@ -233,6 +238,10 @@ func (s *stats) notes() []string {
 	if s.withoutUser > 0 {
 		all = append(all, counted(s.withoutUser, "request for a user does not say for whom: it was counted as one of the client itself",
 			"requests for a user do not say for whom: they were counted as those of the client itself"))
+	}
+	if s.unknown > 0 {
+		all = append(all, counted(s.unknown, "request is for a user whom the gateway did not know: only limits of its client over all users, and by source, counted it",
+			"requests are for users whom the gateway did not know: only limits of their clients over all users, and by source, counted them"))
 	}
 	if s.failedMore > 0 {
 		all = append(all, fmt.Sprintf("%d failed requests are in the total only: more than %d clients sent none that did not fail", s.failedMore, maxFailing))

@@ -27,6 +27,9 @@ func show(r *traffic.Request) string {
 	if r.Lifetime > 0 {
 		parts = append(parts, r.Lifetime.String())
 	}
+	if r.Unknown {
+		parts = append(parts, "user unknown")
+	}
 	if r.Failed {
 		parts = append(parts, "failed")
 	}

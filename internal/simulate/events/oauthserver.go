@@ -11,7 +11,8 @@ import (
 type oauthServer struct {
 	*fields
 	at, level, msg, method, path, status, duration, remote int
-	client, grant, hash, name, limit, outcome, action      int
+	client, grant, hash, name, user                        int
+	limit, outcome, action                                 int
 }
 
 // What can be wrong with lines of the access log.
@@ -21,7 +22,7 @@ var (
 	errOurTimeForm = &problem{"time", "is not a time"}
 	errOurStatus   = &problem{"status", "is not a number"}
 	errOurClient   = &problem{"client_id", "is missing"}
-	errOurUser     = &problem{"user_hash", "is missing: log_users was not all, or a gateway learned of the user after the answer or never"}
+	errOurUser     = &problem{"user_hash", "is missing: log_users was not all"}
 )
 
 func newOAuthServer(c *shared) *oauthServer {
@@ -30,7 +31,7 @@ func newOAuthServer(c *shared) *oauthServer {
 		at: l.field("time"), level: l.field("level"), msg: l.field("msg"), method: l.field("method"), path: l.field("path"),
 		status: l.field("status"), duration: l.field("duration_ms"), remote: l.field("remote"),
 		client: l.field("client_id"), grant: l.field("grant_type"), hash: l.field("user_hash"), name: l.field("username"),
-		limit: l.field("limit"), outcome: l.field("outcome"), action: l.field("action"),
+		user: l.field("user"), limit: l.field("limit"), outcome: l.field("outcome"), action: l.field("action"),
 	}
 	p.fields = newFields(l, c)
 	return p
@@ -40,7 +41,7 @@ func (p *oauthServer) parse(line []byte, r *traffic.Request) *problem {
 	if bad := p.pick(line); bad != nil {
 		return bad
 	}
-	if !p.is(p.msg, "request") || !p.is(p.method, "POST") || !p.ofTokens() {
+	if !p.is(p.msg, "request") || !p.ofTokens() {
 		return skip
 	}
 	if bad := p.time(r, errOurTime, errOurTimeForm, p.at); bad != nil {
@@ -57,7 +58,8 @@ func (p *oauthServer) parse(line []byte, r *traffic.Request) *problem {
 	r.Client, r.Grant, r.Source = p.string(p.client), p.string(p.grant), p.strings.addr(p.text(p.remote))
 	r.User = p.first(p.name, p.hash)
 	r.Failed = status != 200 && (status != 429 || p.ofNoPolicy())
-	if !r.Failed && r.User == "" && r.Grant != "" && r.Grant != "client_credentials" {
+	r.Unknown = r.User == "" && p.is(p.user, "unknown")
+	if !r.Failed && r.User == "" && !r.Unknown && r.Grant != "" && r.Grant != "client_credentials" {
 		return errOurUser
 	}
 	return clientOr(r, errOurClient)
@@ -91,9 +93,10 @@ func (p *oauthServer) pick(line []byte) *problem {
 }
 
 // ofTokens reports whether a request is one for a token. Paths of token endpoints behind a gateway are any, and those of its
-// judge are others again, but only token requests have a grant.
+// judge are others again, which is also asked by GET and not always for which grant; but only token requests have a grant, or
+// a user who is not known.
 func (p *oauthServer) ofTokens() bool {
-	return p.has(p.grant) || bytes.HasSuffix(p.values[p.path].raw, []byte("/token"))
+	return p.has(p.grant) || p.has(p.user) || p.is(p.method, "POST") && bytes.HasSuffix(p.values[p.path].raw, []byte("/token"))
 }
 
 // ofNoPolicy reports whether the request was denied before the limits of policies were asked.

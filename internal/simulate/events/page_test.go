@@ -57,7 +57,11 @@ func asTable(t *testing.T, o events.Options, format events.Format) string {
 		if q.Failed {
 			failed = "\tfailed"
 		}
-		_, _ = fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s%s\n", q.At.Format("2006-01-02T15:04:05.999Z07:00"), q.Client, q.User, q.Grant, q.Source, failed)
+		user := q.User
+		if q.Unknown {
+			user = "(unknown)"
+		}
+		_, _ = fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s%s\n", q.At.Format("2006-01-02T15:04:05.999Z07:00"), q.Client, user, q.Grant, q.Source, failed)
 	}
 	check.OK(t, w.Flush())
 	l := r.Lines()

@@ -13,6 +13,9 @@ type Request struct {
 	Client string
 	// User is whom the token is for. It is empty for client_credentials, and where a log does not say.
 	User string
+	// Unknown is set if the token is for a user and a gateway did not know for whom when it judged the request: only what
+	// counts a client over all its users, and its source, counts it.
+	Unknown bool
 	// Grant is the grant_type; empty where a log does not say.
 	Grant string
 	// Source is the address that sent it; the zero address where a log does not say.
