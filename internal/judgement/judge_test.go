@@ -25,14 +25,21 @@ func judge(t *testing.T) (*judgement.Judge, *[]string) {
 
 func judgeBy(t *testing.T, settings ratelimit.Settings) (*judgement.Judge, *[]string) {
 	t.Helper()
-	policies := testworld.Policies(t, settings, clientcfg.PolicySet{})
+	return judgeUnder(testworld.Policies(t, settings, clientcfg.PolicySet{}))
+}
+
+func judgeUnder(policies *clientcfg.PolicySnapshot) (*judgement.Judge, *[]string) {
 	seen := &[]string{}
 	return judgement.New(judgement.Options{
 		Counters: ratelimit.NewCounters(0),
 		Policies: func() *clientcfg.PolicySnapshot { return policies },
 		Clock:    func() time.Time { return time.Date(2026, 11, 24, 12, 0, 0, 0, time.UTC) },
 		Observe: func(_ context.Context, d judgement.Decided) {
-			*seen = append(*seen, d.Username+" "+d.Decision.Outcome.String())
+			said := d.Username + " " + d.Decision.Outcome.String()
+			if !d.Tried.Since.IsZero() {
+				said += ", tried " + d.Tried.Outcome.String()
+			}
+			*seen = append(*seen, said)
 		},
 	}), seen
 }
@@ -160,4 +167,27 @@ func TestSettleInDryRun(t *testing.T) {
 		j.Settle(t.Context(), &v, "ada")
 	}
 	wantSeen(t, seen, "ada allowed", "ada allowed", "ada would_deny")
+}
+
+// TestCandidateOfUnknownUsers: limits of the client itself, which are tried, do not count requests of users who stay unknown.
+func TestCandidateOfUnknownUsers(t *testing.T) {
+	one := []ratelimit.Limit{ratelimit.NewLimit("one", 1, time.Minute)}
+	for name, tt := range map[string]struct {
+		tried clientcfg.Candidate
+		want  string
+	}{
+		"of the client itself": {clientcfg.Candidate{Client: one}, " allowed, tried allowed"},
+		"the total":            {clientcfg.Candidate{Total: one}, " allowed, tried would_deny"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tt.tried.Since = time.Date(2026, 11, 24, 11, 0, 0, 0, time.UTC)
+			set := clientcfg.PolicySet{}.WithCandidate("shop", &tt.tried)
+			j, seen := judgeUnder(testworld.Policies(t, ratelimit.DefaultSettings(), set))
+			for range 2 {
+				v := j.Reserve(t.Context(), unknown())
+				j.Settle(t.Context(), &v, "")
+			}
+			check.Equal(t, "the second request", (*seen)[1], tt.want)
+		})
+	}
 }

@@ -47,7 +47,7 @@ func (j *Judge) Cancel(v *Reservation) { j.GiveBack(v.request.Key, &v.Turn) }
 func (j *Judge) Settle(ctx context.Context, v *Reservation, username string) (d ratelimit.Decision, late bool) {
 	now, d := j.Clock(), v.Decision
 	proven := v.request
-	proven.Unproven, proven.Unknown = false, false
+	proven.Unproven, proven.Unknown = false, proven.Unknown && username == ""
 	if username != "" {
 		proven.Key.Username = username
 	}
