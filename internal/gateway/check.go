@@ -9,15 +9,36 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
+	"path"
 	"slices"
+	"strings"
 	"time"
-
-	"oauth-server/internal/gateway/tokenpath"
 )
 
-// metadataPaths are where an upstream says where its token endpoint is (OpenID Connect Discovery 1.0 section 4; RFC 8414
-// section 3). Servers with several issuers have them under a path of each issuer, which is not configured here.
-var metadataPaths = []string{"/.well-known/openid-configuration", "/.well-known/oauth-authorization-server"}
+// The documents in which a server says where its token endpoint is.
+const (
+	oidcMetadata  = "/.well-known/openid-configuration"
+	oauthMetadata = "/.well-known/oauth-authorization-server"
+)
+
+// metadataPaths returns where the upstream may have metadata: at its root, and for an issuer whose path is the beginning of a
+// token path, behind that (OpenID Connect Discovery 1.0 section 4) or before it (RFC 8414 section 3). Servers do either with
+// both documents. Which issuers there are where a path has a segment * is not known.
+func metadataPaths(tokenPaths []string) []string {
+	all := []string{oidcMetadata, oauthMetadata}
+	for _, p := range tokenPaths {
+		for issuer, _, _ := strings.Cut(path.Dir(p), "/*"); len(issuer) > 1; issuer = path.Dir(issuer) {
+			all = append(all, issuer+oidcMetadata, oauthMetadata+issuer, issuer+oauthMetadata, oidcMetadata+issuer)
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// isMetadata reports whether a path may be that of metadata.
+func isMetadata(path string) bool {
+	return strings.Contains(path, oidcMetadata) || strings.Contains(path, oauthMetadata)
+}
 
 const (
 	checkTimeout    = 10 * time.Second
@@ -30,55 +51,86 @@ var errAway = errors.New("no answer")
 
 // Check asks the upstream whether the token paths are those of its token endpoint, and whether it introspects, logs
 // what it finds, and returns at the end of ctx: a path that matches nothing would have every token request pass. An upstream
-// that does not answer is asked again until it does, since it often starts together with the gateway, and more slowly.
+// that does not answer is asked again until it does, since it often starts together with the gateway, and more slowly. If its
+// metadata is not found, the first that a client asks for is compared.
 func (g *Gateway) Check(ctx context.Context) error {
-	g.check(ctx)
+	checked := g.check(ctx)
 	g.checkIntrospection(ctx)
+	if !checked {
+		g.checkDiscovered(ctx)
+	}
 	<-ctx.Done()
 	return nil
 }
 
-func (g *Gateway) check(ctx context.Context) {
-	paths := slog.Any("token_path", g.o.TokenPaths)
+// check reports whether there was metadata.
+func (g *Gateway) check(ctx context.Context) bool {
 	for said := false; ; said = true {
-		answered, err := g.checkOnce(ctx, paths)
+		found, err := g.checkOnce(ctx)
 		switch {
-		case ctx.Err() != nil || answered && err == nil: // in the first case it may be the stop that failed it
-			return
-		case answered:
-			g.o.Logger.LogAttrs(ctx, slog.LevelInfo, "token_path was not checked: the upstream has no metadata at its root", paths, slog.Any("error", err))
-			return
+		case ctx.Err() != nil || found: // in the first case it may be the stop that failed it
+			return found
+		case !errors.Is(err, errAway):
+			g.o.Logger.LogAttrs(ctx, slog.LevelInfo, "token_path is not checked yet: the metadata of the upstream is not where it is looked for, and is compared when a client asks for it",
+				g.pathsAttr(), slog.Any("error", err))
+			return false
 		case !said:
-			g.o.Logger.LogAttrs(ctx, slog.LevelWarn, "token_path is not checked yet: the upstream does not answer, and is asked until it does", paths, slog.Any("error", err))
+			g.o.Logger.LogAttrs(ctx, slog.LevelWarn, "token_path is not checked yet: the upstream does not answer, and is asked until it does", g.pathsAttr(), slog.Any("error", err))
 		}
 		select {
 		case <-ctx.Done():
-			return
+			return false
 		case <-time.After(g.checkAgain):
 		}
 	}
 }
 
-// checkOnce compares the paths with that of the metadata. Its error says why there is none; answered reports whether there
-// was an answer at all.
-func (g *Gateway) checkOnce(ctx context.Context, paths slog.Attr) (answered bool, err error) {
+// checkOnce compares the paths with those of all metadata that there is. If there is none, its error says why the first
+// document that was answered with anything is none, or is errAway.
+func (g *Gateway) checkOnce(ctx context.Context) (found bool, err error) {
 	within, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
-	for _, at := range metadataPaths {
+	endpoints := map[string]bool{}
+	for _, at := range metadataPaths(g.o.TokenPaths) {
 		endpoint, bad := g.tokenEndpoint(within, at)
-		answered = answered || !errors.Is(bad, errAway)
-		if bad != nil {
-			err = errors.Join(err, bad)
-			continue
+		if bad != nil && (err == nil || errors.Is(err, errAway)) {
+			err = bad
 		}
-		if !slices.ContainsFunc(g.paths, func(p tokenpath.Pattern) bool { return p.Match(endpoint.Path) }) {
-			g.o.Logger.LogAttrs(ctx, slog.LevelWarn, "token_path does not match the token endpoint that the upstream names: its requests pass without a limit",
-				paths, slog.String("token_endpoint", endpoint.String()))
+		if bad == nil && !endpoints[endpoint.String()] {
+			endpoints[endpoint.String()] = true
+			g.compare(ctx, endpoint)
 		}
-		return true, nil
 	}
-	return answered, err
+	return len(endpoints) > 0, err
 }
+
+// checkDiscovered compares the paths with the first metadata that a client asks for.
+func (g *Gateway) checkDiscovered(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case at := <-g.discovered:
+			within, cancel := context.WithTimeout(ctx, checkTimeout)
+			endpoint, err := g.tokenEndpoint(within, at)
+			cancel()
+			if err == nil {
+				g.compare(ctx, endpoint)
+				return
+			}
+		}
+	}
+}
+
+// compare warns of a token endpoint that no token path matches.
+func (g *Gateway) compare(ctx context.Context, endpoint *url.URL) {
+	if !g.isTokenPath(endpoint.Path) {
+		g.o.Logger.LogAttrs(ctx, slog.LevelWarn, "token_path does not match the token endpoint that the upstream names: its requests pass without a limit",
+			g.pathsAttr(), slog.String("token_endpoint", endpoint.String()))
+	}
+}
+
+func (g *Gateway) pathsAttr() slog.Attr { return slog.Any("token_path", g.o.TokenPaths) }
 
 // tokenEndpoint reads the metadata at a path of the upstream.
 func (g *Gateway) tokenEndpoint(ctx context.Context, at string) (*url.URL, error) {

@@ -19,9 +19,9 @@ func TestCheck(t *testing.T) {
 	for name, tc := range map[string]struct{ metadata, want string }{
 		"its path":      {`{"token_endpoint":"https://idp.example/realms/a/protocol/openid-connect/token"}`, ""},
 		"another path":  {`{"token_endpoint":"https://idp.example/oauth2/token"}`, "level=WARN msg=\"token_path does not match"},
-		"no metadata":   {"", "token_path was not checked"},
-		"no JSON":       {"<html>", "token_path was not checked"},
-		"no such field": {"{}", "token_path was not checked"},
+		"no metadata":   {"", "level=INFO msg=\"token_path is not checked yet"},
+		"no JSON":       {"<html>", "level=INFO msg=\"token_path is not checked yet"},
+		"no such field": {"{}", "level=INFO msg=\"token_path is not checked yet"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var log check.Buffer
@@ -36,6 +36,53 @@ func TestCheck(t *testing.T) {
 			if got := log.String(); !strings.Contains(got, tc.want) || tc.want == "" && got != "" {
 				t.Errorf("logged %q, want %q", got, tc.want)
 			}
+		})
+	}
+}
+
+// TestCheckOfIssuers: metadata under a path that begins a token path is found, in both forms; that of a segment * is compared
+// when a client asks for it.
+func TestCheckOfIssuers(t *testing.T) {
+	const fixed, any = "/realms/shop/protocol/openid-connect/token", "/realms/*/protocol/openid-connect/token"
+	const oidc, oauth = "/.well-known/openid-configuration", "/.well-known/oauth-authorization-server"
+	for name, tc := range map[string]struct {
+		path, at string
+		asked    bool // for its metadata by a client
+		warned   bool
+	}{
+		"behind the issuer":              {fixed, "/realms/shop" + oidc, false, true},
+		"before the issuer":              {fixed, oauth + "/realms/shop", false, true},
+		"the first segments":             {fixed, "/realms" + oauth, false, true},
+		"of another issuer":              {fixed, "/realms/x" + oidc, false, false},
+		"before a segment *":             {any, oidc + "/realms", false, true},
+		"of any issuer":                  {any, "/realms/shop" + oidc, false, false},
+		"of any issuer, and it is asked": {any, "/realms/shop" + oidc, true, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var log check.Buffer
+			w := newWorld(t, 1, func(o *gateway.Options) {
+				o.Logger, o.TokenPaths = slog.New(slog.NewTextHandler(&log, nil)), []string{tc.path}
+			})
+			w.upstream(func(rw http.ResponseWriter, r *http.Request) {
+				if r.URL.Path != tc.at {
+					rw.WriteHeader(http.StatusNotFound)
+					return
+				}
+				_, _ = fmt.Fprint(rw, `{"token_endpoint":"https://idp.example/oauth2/token"}`)
+			})
+			ctx, cancel := context.WithCancel(t.Context())
+			ended := make(chan error, 1)
+			go func() { ended <- w.Check(ctx) }()
+			check.Eventually(t, "there is a line", func() bool {
+				if tc.asked {
+					w.send(http.MethodGet, "/nothing"+oidc, "")
+					w.send(http.MethodGet, tc.at, "")
+				}
+				return strings.Contains(log.String(), "token_path does not match") || !tc.warned && strings.Contains(log.String(), "token_path is not checked yet")
+			})
+			cancel()
+			check.OK(t, <-ended)
+			check.Equal(t, "warnings: "+log.String(), strings.Count(log.String(), "level=WARN") > 0, tc.warned)
 		})
 	}
 }

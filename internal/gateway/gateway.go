@@ -81,6 +81,8 @@ type Gateway struct {
 	tokens http.RoundTripper // sends token requests to the upstream; nil for a middleware
 	// checkAgain is the time between the questions of Check to an upstream that does not answer.
 	checkAgain time.Duration
+	// discovered takes the path of metadata that a client asks for, while Check waits for one.
+	discovered chan string
 	// inside is set for a middleware: all paths are of token endpoints, and the server that it is part of names and logs
 	// requests as it likes.
 	inside bool
@@ -116,7 +118,7 @@ func New(o Options) (*Gateway, error) {
 		return nil, err
 	}
 	g.o.Logger = slog.New(accesslog.WithRequestID(g.o.Logger.Handler()))
-	g.paths, g.checkAgain = paths, checkAgainAfter
+	g.paths, g.checkAgain, g.discovered = paths, checkAgainAfter, make(chan string)
 	g.tokens = upstream.New(o.Upstream, upstream.Options{AnswerWithin: o.AnswerWithin})
 	if o.Introspection != nil {
 		if g.asking, err = newIntrospections(*o.Introspection, g.reader); err != nil {
@@ -181,6 +183,12 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case !g.inside && (r.Method == http.MethodConnect || r.Method == "PRI"): // of tunnels, and of HTTP/2
 		g.wrote(r.Context(), httpapi.WriteError(w, http.StatusMethodNotAllowed, grants.InvalidRequest, "The gateway does not take that method."))
 	default:
+		if isMetadata(r.URL.Path) {
+			select {
+			case g.discovered <- r.URL.Path:
+			default: // it is checked
+			}
+		}
 		g.next.ServeHTTP(w, r)
 	}
 }
