@@ -45,7 +45,11 @@ func (c *cli) gateway(ctx context.Context, f *gatewayFlags) error {
 	ctx, cancel := untilSignal(ctx)
 	defer cancel()
 	sources := f.sources(c.environ)
-	if f.demo && !f.check {
+	switch {
+	case f.demo && f.check:
+		_, err := gatewayDemoConfig(sources, "gateway.db", "http://127.0.0.1")
+		return c.showCheck(err)
+	case f.demo:
 		signal.Stop(c.hangups)
 		return c.gatewayDemo(ctx, sources)
 	}

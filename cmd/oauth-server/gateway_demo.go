@@ -30,15 +30,9 @@ func (c *cli) gatewayDemo(ctx context.Context, sources config.Sources) (err erro
 	if err := up.start(ctx, filepath.Join(dir, "upstream.db")); err != nil {
 		return err
 	}
-	path := filepath.Join(dir, "gateway.db")
-	sources.Base = app.DemoConfig(path)
-	sources.Base.Gateway.Upstream, sources.Base.Gateway.TokenPath = up.address, []string{"/token"}
-	cfg, err := config.Load(sources)
+	cfg, err := gatewayDemoConfig(sources, filepath.Join(dir, "gateway.db"), up.address)
 	if err != nil {
 		return err
-	}
-	if e := cfg.Store.Embedded; e == nil || e.Path != path || cfg.Gateway.Upstream != up.address {
-		return usagef("--demo has an upstream and a temporary store of its own: leave out --upstream, --data, --mongodb-uri and the store of the configuration")
 	}
 	return c.runServer(ctx, cfg, app.Options{
 		Prepare: func(ctx context.Context, store app.Store) (err error) {
@@ -51,6 +45,20 @@ func (c *cli) gatewayDemo(ctx context.Context, sources config.Sources) (err erro
 			}
 		},
 	})
+}
+
+// gatewayDemoConfig is the configuration of a gateway on a temporary store before that upstream, with what is given besides.
+func gatewayDemoConfig(sources config.Sources, store, upstream string) (*config.Config, error) {
+	sources.Base = app.DemoConfig(store)
+	sources.Base.Gateway.Upstream, sources.Base.Gateway.TokenPath = upstream, []string{"/token"}
+	cfg, err := config.Load(sources)
+	if err != nil {
+		return nil, err
+	}
+	if e := cfg.Store.Embedded; e == nil || e.Path != store || cfg.Gateway.Upstream != upstream {
+		return nil, usagef("--demo has an upstream and a temporary store of its own: leave out --upstream, --data, --mongodb-uri and the store of the configuration")
+	}
+	return cfg, nil
 }
 
 // demoUpstream is a server without limits.

@@ -82,19 +82,28 @@ func TestGatewayOptions(t *testing.T) {
 		args []string
 		want string
 	}{
-		"no upstream":           {[]string{"gateway"}, "--upstream is missing"},
-		"no token path":         {[]string{"gateway", "--upstream", "https://idp.example"}, "gateway.token_path"},
-		"a path":                {[]string{"gateway", "--upstream", "https://idp.example/auth", "--token-path", "/token"}, "a scheme and a host only"},
-		"http elsewhere":        {[]string{"gateway", "--upstream", "http://192.0.2.1", "--token-path", "/token"}, "must be https"},
-		"a pattern in a name":   {[]string{"gateway", "--upstream", "https://idp.example", "--token-path", "token"}, "begins with /"},
-		"a public judge":        {[]string{"gateway", "--judge", "--listen", "0.0.0.0:0"}, "use up the limits of others"},
-		"a judge and upstream":  {[]string{"gateway", "--judge", "--upstream", "https://idp.example", "--token-path", "/token"}, "cannot be set with upstream"},
-		"a public Envoy":        {[]string{"gateway", "--judge", "--envoy-listen", "0.0.0.0:0"}, "use up the limits of others"},
-		"Envoy and upstream":    {[]string{"gateway", "--envoy-listen", "127.0.0.1:0", "--upstream", "https://idp.example", "--token-path", "/token"}, "needs judge"},
-		"Envoy alone":           {[]string{"gateway", "--envoy-listen", "127.0.0.1:0"}, "needs judge"},
-		"no address for Envoy":  {[]string{"gateway", "--judge", "--envoy-listen", "here"}, "gateway.envoy_listen"},
-		"a path of a judge":     {[]string{"gateway", "--judge", "--token-path", "token"}, "begins with /"},
-		"the option of gateway": {[]string{"serve", "--upstream", "https://idp.example"}, "unknown flag"},
+		"no upstream":             {[]string{"gateway"}, "--upstream is missing"},
+		"no token path":           {[]string{"gateway", "--upstream", "https://idp.example"}, "gateway.token_path"},
+		"a path":                  {[]string{"gateway", "--upstream", "https://idp.example/auth", "--token-path", "/token"}, "a scheme and a host only"},
+		"http elsewhere":          {[]string{"gateway", "--upstream", "http://192.0.2.1", "--token-path", "/token"}, "must be https"},
+		"a pattern in a name":     {[]string{"gateway", "--upstream", "https://idp.example", "--token-path", "token"}, "begins with /"},
+		"a public judge":          {[]string{"gateway", "--judge", "--listen", "0.0.0.0:0"}, "use up the limits of others"},
+		"a judge and upstream":    {[]string{"gateway", "--judge", "--upstream", "https://idp.example", "--token-path", "/token"}, "cannot be set with upstream"},
+		"a public Envoy":          {[]string{"gateway", "--judge", "--envoy-listen", "0.0.0.0:0"}, "use up the limits of others"},
+		"Envoy and upstream":      {[]string{"gateway", "--envoy-listen", "127.0.0.1:0", "--upstream", "https://idp.example", "--token-path", "/token"}, "needs judge"},
+		"Envoy alone":             {[]string{"gateway", "--envoy-listen", "127.0.0.1:0"}, "needs judge"},
+		"no address for Envoy":    {[]string{"gateway", "--judge", "--envoy-listen", "here"}, "gateway.envoy_listen"},
+		"a path of a judge":       {[]string{"gateway", "--judge", "--token-path", "token"}, "begins with /"},
+		"a port that is none":     {[]string{"gateway", "--upstream", "https://idp.example:99999", "--token-path", "/token"}, "is not a URL such as"},
+		"a judge's upstream":      {[]string{"gateway", "--judge", "--insecure-upstream"}, "gateway.insecure_upstream: has no effect with judge"},
+		"a judge's claim":         {[]string{"gateway", "--judge", "--subject-claim", "name"}, "gateway.subject_claim: has no effect with judge"},
+		"a judge's memory":        {[]string{"gateway", "--judge", "--max-subjects", "5000"}, "gateway.max_subjects: has no effect with judge"},
+		"a judge's shared memory": {[]string{"gateway", "--judge", "--share-subjects=false"}, "gateway.share_subjects: has no effect with judge"},
+		"a judge's token path":    {[]string{"gateway", "--judge", "--token-path", "/token"}, "gateway.token_path: has no effect with judge but for envoy_listen"},
+		"questions of no judge":   {[]string{"gateway", "--upstream", "https://idp.example", "--token-path", "/token", "--insecure-judge"}, "gateway.insecure_judge: has no effect without judge"},
+		"a demo with a judge":     {[]string{"gateway", "--demo", "--judge", "--check-config"}, "cannot be set with upstream"},
+		"a demo with a store":     {[]string{"gateway", "--demo", "--check-config"}, "temporary store of its own"},
+		"the option of gateway":   {[]string{"serve", "--upstream", "https://idp.example"}, "unknown flag"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := launch(t, append([]string{tc.args[0], "--data", storeFile(t), "--listen", "127.0.0.1:0"}, tc.args[1:]...)...)
@@ -103,6 +112,13 @@ func TestGatewayOptions(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestGatewayDemoChecked: what --demo adds is part of the configuration that is checked.
+func TestGatewayDemoChecked(t *testing.T) {
+	stdout, stderr, status := run(t, "", "gateway", "--demo", "--check-config")
+	check.Equal(t, "status: "+stderr, status, exitOK)
+	check.Equal(t, "output", stdout, "ok\n")
 }
 
 // TestServeIsNoGateway: the configuration of a gateway does not become a server by mistake, nor the other way round.

@@ -61,6 +61,7 @@ func (g *Gateway) check(es *fielderr.Errors, listen string) {
 	if g.Judge && g.Upstream != "" {
 		es.Add("gateway.judge", "cannot be set with upstream: either this server passes token requests on, or another proxy does")
 	}
+	g.checkIgnored(es)
 	for i, p := range g.TokenPath {
 		if _, err := tokenpath.Parse(p); err != nil {
 			es.Add(fmt.Sprintf("gateway.token_path[%d]", i), "%q: %v", p, err)
@@ -87,6 +88,33 @@ func (g *Gateway) check(es *fielderr.Errors, listen string) {
 	}
 	if len(g.TokenPath) == 0 {
 		es.Add("gateway.token_path", "is required: the path of the upstream's token endpoint, such as /oauth2/token or /realms/*/protocol/openid-connect/token")
+	}
+}
+
+// checkIgnored reports what is set and would have no effect.
+func (g *Gateway) checkIgnored(es *fielderr.Errors) {
+	if !g.Judge {
+		if g.InsecureJudge {
+			es.Add("gateway.insecure_judge", "has no effect without judge")
+		}
+		return
+	}
+	usual := defaultGateway()
+	for _, set := range []struct {
+		name string
+		is   bool
+	}{
+		{"insecure_upstream", g.InsecureUpstream},
+		{"subject_claim", g.SubjectClaim != usual.SubjectClaim},
+		{"max_subjects", g.MaxSubjects != usual.MaxSubjects},
+		{"share_subjects", g.ShareSubjects != usual.ShareSubjects},
+	} {
+		if set.is {
+			es.Add("gateway."+set.name, "has no effect with judge: it sees no answer of the token endpoint")
+		}
+	}
+	if len(g.TokenPath) > 0 && g.EnvoyListen == "" {
+		es.Add("gateway.token_path", "has no effect with judge but for envoy_listen: the proxy that asks /judge knows which requests are of tokens")
 	}
 }
 

@@ -1,8 +1,10 @@
 package config
 
 import (
+	"cmp"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 
 	"oauth-server/internal/clientcfg"
@@ -83,5 +85,11 @@ func (i Introspection) redacted() Introspection {
 
 // isWeb reports whether a URL, which parsed with that error, is one of a web server.
 func isWeb(u *url.URL, err error) bool {
-	return err == nil && slices.Contains([]string{"http", "https"}, u.Scheme) && u.Hostname() != ""
+	return err == nil && slices.Contains([]string{"http", "https"}, u.Scheme) && u.Hostname() != "" && isPort(cmp.Or(u.Port(), "80"))
+}
+
+// isPort reports whether a server can be reached at that port.
+func isPort(text string) bool {
+	n, err := strconv.ParseUint(text, 10, 16)
+	return err == nil && n > 0
 }

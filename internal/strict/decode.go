@@ -215,7 +215,11 @@ func (d *decoder) fields(v *Value, path string, each func(f field, at string, ag
 
 func (d *decoder) list(v *Value, into reflect.Value, path string) {
 	if v.kind != list {
-		d.fail(v, path, "must be a list, not %s", v)
+		hint := ""
+		if v.kind == text && into.Type().Elem().Kind() == reflect.String {
+			hint = fmt.Sprintf("; write [ %s ]", v)
+		}
+		d.fail(v, path, "must be a list, not %s%s", v, hint)
 		return
 	}
 	out := reflect.MakeSlice(into.Type(), 0, min(len(v.items), 1024))

@@ -168,6 +168,7 @@ func TestDecodeReportsEverything(t *testing.T) {
 		{`{"at": "noon"}`, `at: parsing time "noon"`, `at: parsing time "noon"`},
 		{`{"maybe": []}`, "maybe: must be text, not a list", "maybe: must be text, not a list (f:1)"},
 		{`{"list": {}}`, "list: must be a list, not an object", "list: must be a list, not a mapping (f:1)"},
+		{`{"list": "a"}`, `list: must be a list, not "a"; write [ "a" ]`, `list: must be a list, not "a"; write [ "a" ] (f:1)`},
 		{`{"list": [1, null]}`, "list[0]: must be text, not 1\nlist[1]: must be text, not null", "list[0]: must be text, not 1; write it in quotes (f:1)\nlist[1]: must be text, not empty (f:1)"},
 		{`{"either": "some"}`, "either: must be a list or all", "either: must be a list or all (f:1)"},
 		{`{"either": 5}`, "either: must be a list, not 5", `either: must be a list, not 5 (f:1)`},
