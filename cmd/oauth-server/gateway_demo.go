@@ -27,7 +27,7 @@ func (c *cli) gatewayDemo(ctx context.Context, sources config.Sources) (err erro
 		cancel()
 		err = errors.Join(err, <-up.ended)
 	}()
-	if err := up.start(ctx, filepath.Join(dir, "upstream.db")); err != nil {
+	if err := up.start(ctx, filepath.Join(dir, "upstream.db")); err != nil || ctx.Err() != nil {
 		return err
 	}
 	cfg, err := gatewayDemoConfig(sources, filepath.Join(dir, "gateway.db"), up.address)
@@ -68,7 +68,7 @@ type demoUpstream struct {
 	ended   chan error
 }
 
-// start returns when it answers. It ends with ctx.
+// start returns when it answers, or ctx has ended, with which it ends.
 func (u *demoUpstream) start(ctx context.Context, path string) error {
 	cfg := app.DemoConfig(path)
 	cfg.Listen, cfg.AdminListen, cfg.RateLimit.Mode = "127.0.0.1:0", "", ratelimit.Off
@@ -87,7 +87,10 @@ func (u *demoUpstream) start(ctx context.Context, path string) error {
 		return nil
 	case err := <-u.ended:
 		u.ended <- nil
-		return errors.Join(errors.New("the upstream of the demo has ended"), err)
+		if ctx.Err() == nil {
+			err = errors.Join(errors.New("the upstream of the demo has ended"), err)
+		}
+		return err
 	}
 }
 

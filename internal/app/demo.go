@@ -164,7 +164,7 @@ func (d *Demo) GatewayLines(gateway, admin, dir string) []DemoLine {
 		{"rate limit: ten a minute, then 429, of which the server sees nothing", d.loopLine(gateway)},
 		{"password, and the refresh token that comes of it: the gateway knows whose it is", password +
 			` | sed -n 's/.*"refresh_token": *"\([^"]*\)".*/refresh_token=\1/p' | ` + as + " -d grant_type=refresh_token -d @- " + gateway + "/token"},
-		{"everything else passes unchanged", fmt.Sprintf("curl -s -w '\\n' %s/.well-known/oauth-authorization-server", gateway)},
+		{"everything else passes unchanged: also this metadata, so its token_endpoint is past the gateway until the server's issuer is the gateway's address", fmt.Sprintf("curl -s -w '\\n' %s/.well-known/oauth-authorization-server", gateway)},
 	}
 	return append(lines, d.operatorLines(admin, admin, dir)...)
 }
