@@ -72,12 +72,14 @@ func (c *conn) quiet(deadline time.Time) bool {
 // interrupt ends what is under way.
 func (c *conn) interrupt() { _ = c.SetDeadline(time.Unix(1, 0)) } // a closed connection has ended
 
-// ask writes a request and reads the answer, but not its body.
+// ask writes a request and reads the answer, but not its body. An upstream may answer, with 413 for instance, and close the
+// connection before it has read the request: so the answer is read also if that could not be written.
 func (c *conn) ask(req *http.Request) (*http.Response, error) {
-	if err := req.Write(c.out); err != nil {
-		return nil, fmt.Errorf("upstream: write request: %w", err)
+	unfit := req.Write(c.out)
+	written := c.out.Flush() // with the error of the connection, if it was in Write
+	if unfit != nil && written == nil {
+		return nil, fmt.Errorf("upstream: write request: %w", unfit)
 	}
-	written := c.out.Flush()
 	c.left = maxHeader
 	for range maxInterim + 1 {
 		res, err := http.ReadResponse(c.in, req)
