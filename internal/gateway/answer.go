@@ -12,7 +12,7 @@ import (
 	"oauth-server/internal/httpapi"
 )
 
-// errUnderWay is the error of a request beyond the bounds of held.
+// errUnderWay is the error of a request beyond the bounds of underWay.
 var errUnderWay = errors.New("gateway: too many requests of the client are under way")
 
 // limit answers a request that the judge has denied.

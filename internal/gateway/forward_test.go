@@ -56,7 +56,7 @@ func TestFieldsOfTheHop(t *testing.T) {
 	}
 }
 
-// TestBrokenAfterTheStart: of an answer that is too large to be held back, the client sees that it broke off.
+// TestBrokenAfterTheStart: of an answer that is too large to be read, the client sees that it broke off.
 func TestBrokenAfterTheStart(t *testing.T) {
 	w := newWorld(t, 1)
 	w.upstream(func(rw http.ResponseWriter, _ *http.Request) {

@@ -74,11 +74,11 @@ type Options struct {
 
 // Gateway judges token requests and passes everything on. It is safe for concurrent use.
 type Gateway struct {
-	o      Options
-	paths  []tokenpath.Pattern // of token endpoints
-	held   *held
-	next   http.Handler      // answers what passes
-	tokens http.RoundTripper // sends token requests to the upstream; nil for a middleware
+	o        Options
+	paths    []tokenpath.Pattern // of token endpoints
+	underWay *underWay
+	next     http.Handler      // answers what passes
+	tokens   http.RoundTripper // sends token requests to the upstream; nil for a middleware
 	// checkAgain is the time between the questions of Check to an upstream that does not answer.
 	checkAgain time.Duration
 	// discovered takes the path of metadata that a client asks for, while Check waits for one.
@@ -172,7 +172,7 @@ func newGateway(o Options) (*Gateway, error) {
 	if o.Answered == nil {
 		o.Answered = func(context.Context, Result) {}
 	}
-	return &Gateway{o: o, held: newHeld(), reader: reader, counts: &counts{unknown: make([]atomic.Uint64, len(subject.Reasons())+1)}}, nil
+	return &Gateway{o: o, underWay: newUnderWay(), reader: reader, counts: &counts{unknown: make([]atomic.Uint64, len(subject.Reasons())+1)}}, nil
 }
 
 // ServeHTTP implements [http.Handler].

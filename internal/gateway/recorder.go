@@ -9,16 +9,16 @@ import (
 	"oauth-server/internal/gateway/subject"
 )
 
-// answer is the answer of a handler in this process to a token request, on its way to the client. One with a token is held
-// back until it is read and the request settled, because that adds fields to its header. All others pass as they come, and
+// answer is the answer of a handler in this process to a token request, on its way to the client. One with a token is
+// withheld until it is read and the request settled, because that adds fields to its header. All others pass as they come, and
 // so does one that is too large to be read.
 type answer struct {
 	http.ResponseWriter
-	x      *tokenCall
-	ctx    context.Context // of the request
-	status int             // 0: none yet
-	held   bool            // the status and the body are not written yet
-	body   bytes.Buffer
+	x        *tokenCall
+	ctx      context.Context // of the request
+	status   int             // 0: none yet
+	withheld bool            // the status and the body are not written yet
+	body     bytes.Buffer
 }
 
 // Unwrap is for [http.ResponseController].
@@ -33,13 +33,13 @@ func (a *answer) WriteHeader(status int) {
 	a.status, a.x.result.status = status, status
 	if success(status) {
 		a.x.result.outcome = Issued
-		a.held = a.x.turn != nil
+		a.withheld = a.x.turn != nil
 	}
-	if a.held && !a.readable() {
-		a.held = false
+	if a.withheld && !a.readable() {
+		a.withheld = false
 		a.x.settle(a.ctx, nil)
 	}
-	if !a.held {
+	if !a.withheld {
 		a.x.letGo(a.ctx)
 		a.ResponseWriter.WriteHeader(status)
 	}
@@ -56,7 +56,7 @@ func (a *answer) Write(b []byte) (int, error) {
 	if a.status == 0 {
 		a.WriteHeader(http.StatusOK)
 	}
-	if a.held && a.body.Len()+len(b) <= subject.MaxAnswer {
+	if a.withheld && a.body.Len()+len(b) <= subject.MaxAnswer {
 		return a.body.Write(b)
 	}
 	if err := a.release(nil); err != nil {
@@ -68,12 +68,12 @@ func (a *answer) Write(b []byte) (int, error) {
 // Flush implements [http.Flusher].
 func (a *answer) Flush() { _ = a.FlushError() }
 
-// FlushError is what [http.ResponseController] calls. What is held back stays so.
+// FlushError is what [http.ResponseController] calls. What is withheld stays so.
 func (a *answer) FlushError() error {
 	if a.status == 0 {
 		a.WriteHeader(http.StatusOK)
 	}
-	if a.held {
+	if a.withheld {
 		return nil
 	}
 	return http.NewResponseController(a.ResponseWriter).Flush()
@@ -87,12 +87,12 @@ func (a *answer) finish() {
 	a.x.g.wrote(a.ctx, a.release(a.body.Bytes()))
 }
 
-// release settles a request whose answer is held back, by that body, and writes the answer.
+// release settles a request whose answer is withheld, by that body, and writes the answer.
 func (a *answer) release(body []byte) error {
-	if !a.held {
+	if !a.withheld {
 		return nil
 	}
-	a.held = false
+	a.withheld = false
 	a.x.settle(a.ctx, body)
 	a.x.letGo(a.ctx)
 	a.ResponseWriter.WriteHeader(a.status)

@@ -60,7 +60,7 @@ type counts struct {
 func (g *Gateway) Stats() Stats {
 	s := Stats{
 		Unknown: map[subject.Reason]uint64{}, Late: g.counts.late.Load(), Defects: g.counts.defects.Load(),
-		UnderWay: g.held.len(), Subjects: g.o.Subjects.Len(),
+		UnderWay: g.underWay.len(), Subjects: g.o.Subjects.Len(),
 	}
 	for o := range s.Requests {
 		s.Requests[o] = g.counts.requests[o].Load()

@@ -21,9 +21,9 @@ func (s stuck) Write(b []byte) (int, error) {
 	return s.ResponseWriter.Write(b)
 }
 
-// TestSlowReaderHoldsNothing: what a request without a token held is free when the upstream has answered, and not when
+// TestSlowReaderTakesNoRoom: what a request without a token has reserved is free when the upstream has answered, and not when
 // the client has read the answer.
-func TestSlowReaderHoldsNothing(t *testing.T) {
+func TestSlowReaderTakesNoRoom(t *testing.T) {
 	w := newWorld(t, 1)
 	w.upstream(fails)
 	request := func() *http.Request {

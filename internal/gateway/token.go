@@ -29,17 +29,17 @@ const bodyTimeout = 15 * time.Second
 
 // tokenCall is one token request on its way to the upstream and back.
 type tokenCall struct {
-	g       *Gateway
-	said    tokenrequest.Request
-	user    string // whom it was reserved for; empty: not known, or there is none
-	led     bool   // the username or refresh token as it was sent has led to that user
-	named   string // whom it is for, as SetUser says
-	from    holder
-	held    bool                   // it is among those under way
-	turn    *judgement.Reservation // nil: it was not judged
-	settled bool                   // or given back
-	result  result
-	out     *observed
+	g        *Gateway
+	said     tokenrequest.Request
+	user     string // whom it was reserved for; empty: not known, or there is none
+	led      bool   // the username or refresh token as it was sent has led to that user
+	named    string // whom it is for, as SetUser says
+	from     origin
+	underWay bool                   // it is among those under way
+	turn     *judgement.Reservation // nil: it was not judged
+	settled  bool                   // or given back
+	result   result
+	out      *observed
 }
 
 type tokenCallKey struct{}
@@ -125,8 +125,8 @@ func (x *tokenCall) reserve(ctx context.Context) error {
 		return nil
 	}
 	g, now := x.g, x.g.o.Now()
-	x.from, x.held = g.held.take(now, x.said.ClientID, x.result.remote)
-	if !x.held && g.enforces(x.said.ClientID) {
+	x.from, x.underWay = g.underWay.take(now, x.said.ClientID, x.result.remote)
+	if !x.underWay && g.enforces(x.said.ClientID) {
 		return errUnderWay
 	}
 	r := x.request(ctx, now)
@@ -212,7 +212,7 @@ func (x *tokenCall) count(ctx context.Context, body []byte) {
 	i := &issued{g: g, said: x.said, turn: x.turn, claims: g.reader.Read(body), followed: x.user != ""}
 	user := x.proven(i)
 	x.settled = true
-	g.held.proven(x.from)
+	g.underWay.proven(x.from)
 	d := x.turn.Decision
 	if user != "" || !g.introspect(ctx, i, body) {
 		d, x.result.late = i.settle(ctx, user)
@@ -237,9 +237,9 @@ func (x *tokenCall) proven(i *issued) string {
 	return user
 }
 
-// letGo ends what the request holds: its place among those under way, and what was reserved, unless that is settled. It is
-// called before the answer is written, so that a client that does not read its answer holds nothing, and one that does can
-// ask again. Calls after the first do nothing.
+// letGo takes the request from those under way, and gives back what was reserved, unless that is settled. It is called before
+// the answer is written, so that a client that does not read its answer takes no room, and one that does can ask again. Calls
+// after the first do nothing.
 func (x *tokenCall) letGo(ctx context.Context) {
 	if x.turn != nil && !x.settled {
 		x.settled = true
@@ -248,13 +248,13 @@ func (x *tokenCall) letGo(ctx context.Context) {
 			return nil
 		})
 	}
-	if x.held {
-		x.held = false
-		x.g.held.release(x.g.o.Now(), x.from, x.refused())
+	if x.underWay {
+		x.underWay = false
+		x.g.underWay.release(x.g.o.Now(), x.from, x.refused())
 	}
 }
 
-// end lets go of what is still held, counts the request, and writes its line.
+// end calls letGo if that was not called, counts the request, and writes its line.
 func (x *tokenCall) end(r *http.Request) {
 	if x.turn != nil && !x.settled && x.result.outcome == Issued {
 		x.result.outcome = Failed // its answer broke off before the client had anything of it
