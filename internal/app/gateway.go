@@ -105,7 +105,8 @@ func (e *edge) passOn(o gateway.Options) (err error) {
 	}
 	f.telemetry.WatchGateway(func() metrics.Gateway { return gatewayMetrics(g.Stats(), e.shared) })
 	e.gateway = g
-	// What passes may be a stream, and take as long as it likes; the gateway bounds the time of a token request itself.
+	// What passes may be a stream, and take as long as it likes; the gateway itself bounds the time of a token request, and of
+	// each write to a client.
 	e.http.Handler = e.around(g)
 	e.http.ReadTimeout, e.http.WriteTimeout, e.http.ReadHeaderTimeout = 0, 0, 10*time.Second
 	return nil

@@ -61,10 +61,14 @@ func (x *tokenCall) unreachable(w http.ResponseWriter, r *http.Request, err erro
 	x.fail(w, r, o, status, grants.TemporarilyUnavailable, description)
 }
 
-// unreachable answers any other request for it.
-func (g *Gateway) unreachable(w http.ResponseWriter, r *http.Request, err error) {
-	_, status, description := g.whyUnreachable(r, err)
-	g.wrote(r.Context(), httpapi.WriteError(w, status, grants.TemporarilyUnavailable, description))
+// unreachable answers any other request for it, and writes its line.
+func (g *Gateway) unreachable(w http.ResponseWriter, _ *http.Request, err error) {
+	d := w.(*downstream) //nolint:forcetypeassert // see ServeHTTP
+	x, r := g.begin(d, d.request)
+	x.result.started = d.started
+	o, status, description := g.whyUnreachable(r, err)
+	x.fail(x.out, r, o, status, grants.TemporarilyUnavailable, description)
+	x.log(r)
 }
 
 // whyUnreachable logs why the upstream does not answer, and returns what to say of it.

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httputil"
 	"net/url"
+	"time"
 
 	"oauth-server/internal/gateway/introspection"
 )
@@ -37,3 +38,6 @@ func (g *Gateway) Trust(roots *x509.CertPool) {
 	proxy := g.next.(*httputil.ReverseProxy)                          //nolint:forcetypeassert // of New
 	proxy.Transport.(*http.Transport).TLSClientConfig.RootCAs = roots //nolint:forcetypeassert // of newTransport
 }
+
+// WriteWithin sets how long a client may take to read what is written at once.
+func (g *Gateway) WriteWithin(d time.Duration) { g.writeWithin = d }

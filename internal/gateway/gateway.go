@@ -81,6 +81,8 @@ type Gateway struct {
 	tokens   http.RoundTripper // sends token requests to the upstream; nil for a middleware
 	// checkAgain is the time between the questions of Check to an upstream that does not answer.
 	checkAgain time.Duration
+	// writeWithin is how long a client may take to read what is written at once.
+	writeWithin time.Duration
 	// discovered takes the path of metadata that a client asks for, while Check waits for one.
 	discovered chan string
 	// inside is set for a middleware: all paths are of token endpoints, and the server that it is part of names and logs
@@ -118,7 +120,7 @@ func New(o Options) (*Gateway, error) {
 		return nil, err
 	}
 	g.o.Logger = slog.New(accesslog.WithRequestID(g.o.Logger.Handler()))
-	g.paths, g.checkAgain, g.discovered = paths, checkAgainAfter, make(chan string)
+	g.paths, g.checkAgain, g.writeWithin, g.discovered = paths, checkAgainAfter, writeTimeout, make(chan string)
 	g.tokens = upstream.New(o.Upstream, upstream.Options{AnswerWithin: o.AnswerWithin})
 	if o.Introspection != nil {
 		if g.asking, err = newIntrospections(*o.Introspection, g.reader); err != nil {
@@ -177,6 +179,11 @@ func newGateway(o Options) (*Gateway, error) {
 
 // ServeHTTP implements [http.Handler].
 func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if !g.inside {
+		d := g.newDownstream(w, r)
+		defer d.end()
+		w = d
+	}
 	switch {
 	case g.isToken(r):
 		g.token(w, r)
