@@ -27,7 +27,6 @@
 //	user, ok := memory.Get(now, used, "app")          // "u1", true: the request is counted on u1
 //	claims = reader.Read(answer)                      // Reason NoJWT, Refresh: the digest of r2
 //	memory.Put(now, claims.Refresh, "app", user, claims.Expires(now))
-//	if !claims.Refresh.IsZero() && claims.Refresh != used { // it was rotated
-//		memory.Delete(used)
-//	}
+//
+// Used tokens stay: servers accept them again for some time, or for as long as they live, if the answer has no new one.
 package subject

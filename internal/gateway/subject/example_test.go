@@ -21,13 +21,11 @@ func Example() {
 	fmt.Println(signedIn.Subject, signedIn.Reason)
 	memory.Put(now, signedIn.Refresh, "app", signedIn.Subject, signedIn.Expires(now))
 
-	used := subject.DigestOf("r1")
-	user, ok := memory.Get(now, used, "app")
+	user, ok := memory.Get(now, subject.DigestOf("r1"), "app")
 	fmt.Println(user, ok)
 	refreshed := reader.Read([]byte(`{"access_token":"opaque","refresh_token":"r2"}`))
 	fmt.Println(refreshed.Reason)
 	memory.Put(now, refreshed.Refresh, "app", user, refreshed.Expires(now))
-	memory.Delete(used)
 
 	fmt.Println(memory.Get(now, subject.DigestOf("r2"), "app"))
 	fmt.Println(memory.Get(now, subject.DigestOf("r2"), "another"))

@@ -107,17 +107,6 @@ func (m *Memory) Get(now time.Time, digest Digest, clientID string) (subject str
 	return s.subject(e), true
 }
 
-// Delete forgets a refresh token, whichever client's it is.
-func (m *Memory) Delete(digest Digest) {
-	key := short(digest)
-	s := m.shard(&key)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if num := s.find(&key); num != 0 {
-		s.remove(num)
-	}
-}
-
 // Len returns how many refresh tokens are remembered. Some may have expired and not been found yet.
 func (m *Memory) Len() int {
 	n := 0
