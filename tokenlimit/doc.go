@@ -20,12 +20,14 @@
 //  2. One request is reserved. Over the limit, the answer is 429 with Retry-After, RateLimit and RateLimit-Policy
 //     (draft-ietf-httpapi-ratelimit-headers), and the endpoint is not called: no code and no refresh token is used up.
 //  3. The endpoint is called, with the body as it came.
-//  4. If it answers 200 the request counts, and the RateLimit fields are added. It counts against the user whom the
-//     answer names: by [SetUser], or else by the claim of an id_token or of an access token that is a JWT. Any other
-//     answer does not count, so wrong secrets and guessed tokens use up no quota.
+//  4. If it answers 200 without an error in place of access_token, or another 2xx with an access_token, the request counts,
+//     and the RateLimit fields are added. It counts against the user whom the answer names: by [SetUser], or else by the
+//     claim of an id_token or of an access token that is a JWT. Any other answer does not count, so wrong secrets and guessed
+//     tokens use up no quota.
 //
 // A request whose user shows only with the answer, such as that of an authorization code, is decided beforehand by
-// [Policy].Total alone. A request that names no client passes.
+// [Policy].Total alone. Its token is issued then, so it passes also if its user has no room left ([Event].Late). A request that
+// names no client passes.
 //
 // While it is checked, a client is not proven. So of each client 256 requests at once may be under way from one address,
 // and two after five in a row that got no token, until one gets a token or for ten minutes; what is beyond is answered

@@ -12,7 +12,7 @@ type Outcome string
 
 // The values of Outcome.
 const (
-	Issued  Outcome = "issued"  // the endpoint answered 200: it got a token
+	Issued  Outcome = "issued"  // the endpoint answered with a token
 	Failed  Outcome = "failed"  // the endpoint answered something else, or panicked: not counted
 	Denied  Outcome = "denied"  // 429; the endpoint was not called
 	Refused Outcome = "refused" // 400 or 413, because it is ambiguous or too large; the endpoint was not called

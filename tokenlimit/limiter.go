@@ -60,7 +60,7 @@ func New(o Options) (*Limiter, error) {
 // can be read, and should go before what reads the body, which may have parsed it as a form all the same. How long a body
 // may take to come is for the [http.Server] to say, with its ReadTimeout.
 //
-// An answer of next with the status 200 is held back until next returns, up to 1 MiB; a larger one, and any other, is
+// An answer of next with a status of 2xx is held back until next returns, up to 1 MiB; a larger one, and any other, is
 // written through. Endpoints that are handlers of one Limiter share their counts.
 func (l *Limiter) Handler(next http.Handler) http.Handler { return l.before(next) }
 

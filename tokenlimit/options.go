@@ -12,7 +12,10 @@ import (
 	"oauth-server/internal/ratelimit"
 )
 
-// Limit admits a number of requests in any window of that length. The window slides.
+// Limit admits a number of requests in a window that slides, which is estimated from two counts, of the present and of the
+// previous one of consecutive windows: as if the requests of the previous one had been spread evenly over it. After a burst at
+// its end, a window can so have up to twice as many. Requests whose user shows only with the answer may come on top: see the
+// package.
 type Limit struct {
 	// Requests is how many are admitted, from 1 to 1,000,000,000.
 	Requests int64
