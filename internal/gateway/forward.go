@@ -75,9 +75,8 @@ func (g *Gateway) outgoing(r *http.Request, body []byte) *http.Request {
 	out.Body, out.ContentLength, out.TransferEncoding = io.NopCloser(bytes.NewReader(body)), int64(len(body)), nil
 	out.Close, out.RequestURI, out.Trailer = false, "", nil
 	removeHopByHop(out.Header)
-	for _, name := range []string{"Accept-Encoding", "Expect", "Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto"} {
-		delete(out.Header, name) // the answer is read, the body has come, and the others are set anew
-	}
+	delete(out.Header, "Accept-Encoding") // the answer is read
+	delete(out.Header, "Expect")          // the body has come
 	if _, named := out.Header["User-Agent"]; !named {
 		out.Header["User-Agent"] = []string{""} // which sends none
 	}

@@ -223,6 +223,7 @@ func (g *Gateway) rewrite(p *httputil.ProxyRequest) {
 		delete(p.Out.Header, "Connection")
 	}
 	p.Out.URL.RawQuery = p.In.URL.RawQuery // also what does not parse
+	delete(p.Out.Header, "Forwarded")
 	_, proxied := g.o.ClientAddr(p.In)
 	if !proxied { // servers believe these, too, if they believe the gateway
 		maps.DeleteFunc(p.Out.Header, func(name string, _ []string) bool {
