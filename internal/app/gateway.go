@@ -162,7 +162,7 @@ func (e *edge) storeSubjects(ctx context.Context) error {
 	defer cancel()
 	if err := e.shared.Flush(ctx); err != nil {
 		e.base.log.LogAttrs(context.WithoutCancel(ctx), slog.LevelWarn,
-			"users of refresh tokens not stored at the stop; these tokens count as nobody's at their next use",
+			"users of refresh tokens not stored at the stop; these tokens count for no user at their next use",
 			slog.Any("error", err))
 	}
 	return nil

@@ -61,7 +61,7 @@ func TestCompressedAnswers(t *testing.T) {
 	for _, n := range w.Stats().Unknown {
 		unknown += n
 	}
-	check.Equal(t, "tokens of nobody", unknown, 1)
+	check.Equal(t, "tokens of no user", unknown, 1)
 }
 
 // TestOwnRateLimitFields: those of the upstream are kept.

@@ -81,14 +81,14 @@ func TestIntrospection(t *testing.T) {
 	}))
 	got := w.token(codeGrant)
 	check.Equal(t, "status", got.status, 200)
-	check.Equal(t, "RateLimit-Policy, of nobody", got.header.Get("RateLimit-Policy"), "")
+	check.Equal(t, "RateLimit-Policy, of no user", got.header.Get("RateLimit-Policy"), "")
 	check.Equal(t, "known", w.Stats().Subjects, 0)
 	close(answered)
 	check.Eventually(t, "the refresh token is known", func() bool { return w.Stats().Subjects == 1 })
 	w.wantStatus("refresh", "grant_type=refresh_token&refresh_token=r1", 429)
 	w.wantCame(2)
 	check.Equal(t, "asked", w.came[1], introspect)
-	check.Equal(t, "tokens of nobody", w.Stats().Unknown[subject.NoJWT], 0)
+	check.Equal(t, "tokens of no user", w.Stats().Unknown[subject.NoJWT], 0)
 }
 
 // TestIntrospectedTooLate: the token of a user without room is issued all the same, and counted as late.

@@ -104,7 +104,7 @@ func TestJudge(t *testing.T) {
 			{body: "client_id=shop&grant_type=password&username=ada", want: 429},
 			{body: "client_id=shop&grant_type=password&username=bob", want: 200},
 		},
-		"nobody's, by the source and the total": {
+		"users who are not known, by the source and the total": {
 			{body: "client_id=shop&grant_type=refresh_token&refresh_token=r", want: 200},
 			{body: "client_id=shop&grant_type=refresh_token&refresh_token=r", want: 200},
 			{body: "client_id=shop&grant_type=refresh_token&refresh_token=r", want: 429},

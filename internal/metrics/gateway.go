@@ -31,7 +31,7 @@ var (
 	gatewayReadsInfo = Info{
 		"oauth_gateway_subject_reads_total", Counter,
 		[]string{"outcome"},
-		"Refresh tokens that the gateway did not have in memory. Outcomes: found (their user was in the store), unknown (it was not), failed (the store failed, or took longer than 100 ms), skipped (the store was not asked: too many reads were under way, too many of that address found nothing, or it had just failed).",
+		"Refresh tokens that the gateway did not have in memory. Outcomes: found (their user was in the store), unknown (it was not), failed (the store failed, or took longer than 100 ms), skipped (the store was not asked: too many reads were under way, too many of that address found nothing, too many addresses had asked, or it had just failed).",
 	}
 	gatewayWritesInfo = Info{
 		"oauth_gateway_subject_writes_total", Counter,

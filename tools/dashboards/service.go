@@ -87,7 +87,7 @@ func gatewayCharts() []Panel {
 		row("Gateway"),
 		lines("Token requests by outcome", "What became of token requests at the gateway before another server. Empty where there is none.", "reqps",
 			query(`sum by (outcome) (rate(oauth_gateway_requests_total{$i}[$__rate_interval]))`, "{{outcome}}")).sized(8, 8),
-		lines("Tokens of nobody", "Tokens that count for no user, because the answer does not show whose they are, by why; and of users over their limit, which the answer showed. Defects: requests that could not be judged.", "reqps",
+		lines("Tokens of no user", "Tokens that count for no user, because the answer does not show whose they are, by why; and of users over their limit, which the answer showed. Defects: requests that could not be judged.", "reqps",
 			query(`sum by (reason) (rate(oauth_gateway_unknown_users_total{$i}[$__rate_interval]))`, "{{reason}}"),
 			query(`sum(rate(oauth_gateway_late_total{$i}[$__rate_interval]))`, "over their limit"),
 			query(`sum(rate(oauth_gateway_defects_total{$i}[$__rate_interval]))`, "defects")).sized(8, 8),

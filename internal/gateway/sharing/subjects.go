@@ -116,7 +116,7 @@ func (s *Subjects) report(ctx context.Context, err error) {
 	switch news := s.reads.Add(err); {
 	case !news:
 	case err != nil:
-		s.log.LogAttrs(ctx, slog.LevelWarn, "users of refresh tokens not read from the store; such requests count as nobody's",
+		s.log.LogAttrs(ctx, slog.LevelWarn, "users of refresh tokens not read from the store; such requests count for no user",
 			slog.Any("error", err))
 	default:
 		s.log.LogAttrs(ctx, slog.LevelInfo, "users of refresh tokens are read from the store again")
