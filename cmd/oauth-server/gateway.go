@@ -26,7 +26,8 @@ are limited per client and user, all others pass unchanged. No client has to be 
 it is no proxy, but answers nginx, Traefik or APISIX at /judge whether a token request may pass, and
 Envoy at --envoy-listen.
 
-Limits, dry-run, metrics and the commands of operators are those of oauth-server serve.`,
+Limits, dry-run, metrics and the commands of operators are those of oauth-server serve. So are its flags
+for tokens and sign-ins, which are not listed here: at a gateway they are of operators alone.`,
 		Example: `  oauth-server gateway --demo
   oauth-server gateway --upstream https://idp.example --token-path '/realms/*/protocol/openid-connect/token'
   oauth-server gateway --upstream http://127.0.0.1:8080 --token-path /oauth2/token --rate-limit-mode dry_run
@@ -36,6 +37,11 @@ Limits, dry-run, metrics and the commands of operators are those of oauth-server
 	cmd.Flags().BoolVar(&f.check, "check-config", false, "validate the configuration and exit")
 	cmd.Flags().BoolVar(&f.demo, "demo", false, "run before a small server of its own, on temporary stores, and print commands to paste")
 	f.settings = addSettings(cmd, func(config.Option) bool { return true })
+	for _, o := range config.Options() {
+		if o.IsOwn() {
+			cmd.Flags().Lookup(o.Name).Hidden = true
+		}
+	}
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return c.gateway(cmd.Context(), f) }
 	return cmd
 }

@@ -116,6 +116,17 @@ func TestGatewayOptions(t *testing.T) {
 	}
 }
 
+// TestGatewayHelp: what matters to operators alone is taken and not listed.
+func TestGatewayHelp(t *testing.T) {
+	help, _, _ := run(t, "", "gateway", "--help")
+	has(t, help, "--upstream", "--rate-limit-mode", "--data ")
+	for _, flag := range []string{"--sessions-ttl", "--passwords-concurrency", "--tokens-code-ttl", "--failed-attempts-window"} {
+		check.Equal(t, flag+" is listed", strings.Contains(help, flag), false)
+	}
+	_, stderr, status := run(t, "", "gateway", "--demo", "--check-config", "--sessions-ttl", "1h")
+	check.Equal(t, "status: "+stderr, status, exitOK)
+}
+
 // TestGatewayDemoChecked: what --demo adds is part of the configuration that is checked.
 func TestGatewayDemoChecked(t *testing.T) {
 	stdout, stderr, status := run(t, "", "gateway", "--demo", "--check-config")

@@ -29,6 +29,14 @@ func (o Option) IsStore() bool { return strings.HasPrefix(o.Path, "store.") }
 // options.
 func (o Option) IsGateway() bool { return strings.HasPrefix(o.Path, "gateway.") }
 
+// IsOwn reports whether the option is about tokens and sign-ins of this server itself. At a gateway only operators get these,
+// on the admin address.
+func (o Option) IsOwn() bool {
+	return slices.ContainsFunc([]string{"tokens.", "sessions.", "passwords.", "failed_attempts.", "inspection."}, func(section string) bool {
+		return strings.HasPrefix(o.Path, section)
+	})
+}
+
 // IsKeys reports whether the option is about the signing keys. Commands that write keys have these
 // options.
 func (o Option) IsKeys() bool { return strings.HasPrefix(o.Path, "keys.") }
