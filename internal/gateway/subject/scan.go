@@ -20,33 +20,50 @@ func (p span) in(b []byte) []byte {
 	return b[p.from:p.to]
 }
 
-// find looks names up in the one JSON object (RFC 8259) that b has to be, and sets values to where theirs
-// stand: spans, as a stored slice would move the buffers of callers to the heap. It reports whether one
+// find looks names up in the one JSON object that b has to be, and sets values to where theirs stand. It reports whether one
 // of the names occurs twice, and whether b is such an object. Nothing is built for other members.
 func find(b []byte, names []string, values []span) (twice, ok bool) {
+	ok = object(b, func(name, value span) bool {
+		if i := indexOf(names, name.in(b)); i >= 0 {
+			twice = twice || values[i] != span{}
+			values[i] = value
+		}
+		return true
+	})
+	return twice, ok
+}
+
+// Members calls each with the raw text of the name and of the value of every member of the one JSON object that b has to be,
+// until it returns false. It reports whether b is such an object as far as it was read, without a value inside of more than 64.
+func Members(b []byte, each func(name, value []byte) bool) bool {
+	return object(b, func(name, value span) bool { return each(name.in(b), value.in(b)) })
+}
+
+// object calls each for every member of the one JSON object (RFC 8259) that b has to be, until it returns false, and reports
+// whether b is such an object as far as it was read. It has spans, as slices would move the buffers of callers to the heap.
+func object(b []byte, each func(name, value span) bool) bool {
 	s := scanner{b: b}
 	s.space()
 	if !s.skip('{') {
-		return false, false
+		return false
 	}
 	s.space()
 	if s.skip('}') {
-		return false, s.ends()
+		return s.ends()
 	}
 	for {
 		name, value, ok := s.member(1)
 		if !ok {
-			return false, false
+			return false
 		}
-		if i := indexOf(names, name); i >= 0 {
-			twice = twice || values[i] != span{}
-			values[i] = value
+		if !each(name, value) {
+			return true
 		}
 		if s.space(); s.skip('}') {
-			return twice, s.ends()
+			return s.ends()
 		}
 		if !s.skip(',') {
-			return false, false
+			return false
 		}
 		s.space()
 	}
@@ -117,15 +134,15 @@ func (s *scanner) ends() bool {
 	return s.at == len(s.b)
 }
 
-// member moves over a name and its value, and returns the raw text of the name.
-func (s *scanner) member(depth int) (name []byte, value span, ok bool) {
+// member moves over a name and its value.
+func (s *scanner) member(depth int) (name, value span, ok bool) {
 	began := s.at
 	if !s.skip('"') || !s.stringEnd() {
-		return nil, span{}, false
+		return span{}, span{}, false
 	}
-	name = s.b[began:s.at]
+	name = span{began, s.at}
 	if s.space(); !s.skip(':') {
-		return nil, span{}, false
+		return span{}, span{}, false
 	}
 	s.space()
 	began = s.at

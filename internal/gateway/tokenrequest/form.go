@@ -21,7 +21,7 @@ func (p *params) readForm(body []byte) error {
 	if bytes.HasPrefix(body, []byte("\ufeff")) {
 		return refuse("The body begins with a byte order mark.")
 	}
-	if bytes.HasPrefix(skipSpace(body), []byte("{")) { // servers that decode JSON seldom look at the type
+	if bytes.HasPrefix(bytes.TrimLeft(body, " \t\r\n"), []byte("{")) { // servers that decode JSON seldom look at the type
 		return refuse("The body is JSON, and its type says that it is a form.")
 	}
 	return eachParam(body, func(n name, value []byte) error {

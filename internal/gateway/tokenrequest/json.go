@@ -4,8 +4,11 @@ import (
 	"bytes"
 	"encoding/json"
 	"net/url"
+	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"oauth-server/internal/gateway/subject"
 )
 
 // maxFields bounds the fields of a JSON object.
@@ -55,74 +58,27 @@ func holdsForm(body []byte) bool {
 // eachField calls each for every field of a JSON object, with the value as it was sent; what is the object
 // in words. Names that differ in the case of letters only are the same name to encoding/json and to
 // .NET, so two of them are an error.
-func eachField(what string, object []byte, each func(name string, value []byte) error) error {
-	if !utf8.Valid(object) || !json.Valid(object) {
-		return refuse(what + " is not valid JSON.")
-	}
-	rest := skipSpace(object)
-	if rest[0] != '{' {
-		return refuse(what + " is not a JSON object.")
-	}
+func eachField(what string, object []byte, each func(name string, value []byte) error) (err error) {
 	var seen []string
-	for rest = skipSpace(rest[1:]); rest[0] != '}'; {
-		var rawName, value []byte
-		rawName, rest = cutValue(rest)
-		rest = skipSpace(skipSpace(rest)[1:]) // the colon
-		value, rest = cutValue(rest)
-		if rest = skipSpace(rest); rest[0] == ',' {
-			rest = skipSpace(rest[1:])
+	isObject := subject.Members(object, func(rawName, value []byte) bool {
+		name, ok := jsonText(rawName)
+		switch {
+		case !ok || len(name) > maxName:
+			err = refuse(what + " has a name that is not text, or longer than 255 bytes.")
+		case slices.ContainsFunc(seen, func(other string) bool { return strings.EqualFold(other, string(name)) }):
+			err = refuse(what + " has the same name twice.")
+		case len(seen) == maxFields:
+			err = refuse(what + " has more than 64 names.")
+		default:
+			seen = append(seen, string(name))
+			err = each(seen[len(seen)-1], value)
 		}
-		text, ok := jsonText(rawName)
-		if !ok || len(text) > maxName {
-			return refuse(what + " has a name that is not text, or longer than 255 bytes.")
-		}
-		for _, other := range seen {
-			if strings.EqualFold(other, string(text)) {
-				return refuse(what + " has the same name twice.")
-			}
-		}
-		if len(seen) == maxFields {
-			return refuse(what + " has more than 64 names.")
-		}
-		seen = append(seen, string(text))
-		if err := each(seen[len(seen)-1], value); err != nil {
-			return err
-		}
+		return err == nil
+	})
+	if !isObject || !utf8.Valid(object) {
+		return refuse(what + " is not a valid JSON object.")
 	}
-	return nil
-}
-
-// cutValue returns the value that valid JSON begins with, and what follows.
-func cutValue(b []byte) (value, rest []byte) {
-	depth := 0
-	for i := 0; i < len(b); i++ {
-		switch c := b[i]; {
-		case c == '"':
-			i = endOfString(b, i)
-			if depth == 0 {
-				return b[:i+1], b[i+1:]
-			}
-		case c == '{' || c == '[':
-			depth++
-		case depth == 0 && (c <= ' ' || c == ',' || c == '}' || c == ']'): // after a number or a word
-			return b[:i], b[i:]
-		case c == '}' || c == ']':
-			if depth--; depth == 0 {
-				return b[:i+1], b[i+1:]
-			}
-		}
-	}
-	return b, nil
-}
-
-// endOfString returns the index of the quote that closes the one at i.
-func endOfString(b []byte, i int) int {
-	for i++; b[i] != '"'; i++ {
-		if b[i] == '\\' {
-			i++
-		}
-	}
-	return i
+	return err
 }
 
 // jsonText returns the text of a JSON string. False: it is no string, or an escape in it is half of a
@@ -140,5 +96,3 @@ func jsonText(value []byte) (text []byte, ok bool) {
 	}
 	return []byte(s), true
 }
-
-func skipSpace(b []byte) []byte { return bytes.TrimLeft(b, " \t\r\n") }

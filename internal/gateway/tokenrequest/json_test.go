@@ -32,15 +32,15 @@ func TestReadJSON(t *testing.T) {
 func TestRefusesJSON(t *testing.T) {
 	long := strings.Repeat("x", 256)
 	for body, why := range map[string]string{
-		``:                                       "not valid JSON",
-		`{"client_id":"a"`:                       "not valid JSON",
-		`{"client_id":"a"} {}`:                   "not valid JSON",
-		"\ufeff{}":                               "not valid JSON",
-		"{\"client_id\":\"\xff\"}":               "not valid JSON",
-		"{\"client_id\":\"a\nb\"}":               "not valid JSON",
-		`[{"client_id":"a"}]`:                    "not a JSON object",
-		`"client_id"`:                            "not a JSON object",
-		`1`:                                      "not a JSON object",
+		``:                                       "not a valid JSON object",
+		`{"client_id":"a"`:                       "not a valid JSON object",
+		`{"client_id":"a"} {}`:                   "not a valid JSON object",
+		"\ufeff{}":                               "not a valid JSON object",
+		"{\"client_id\":\"\xff\"}":               "not a valid JSON object",
+		"{\"client_id\":\"a\nb\"}":               "not a valid JSON object",
+		`[{"client_id":"a"}]`:                    "not a valid JSON object",
+		`"client_id"`:                            "not a valid JSON object",
+		`1`:                                      "not a valid JSON object",
 		`{"a":"&client_id=shop&grant_type=x&"}`:  "a form in it",
 		`{"a":"&client%5fid=shop&"}`:             "a form in it",
 		`{"a":"&client_assertion=x"}`:            "a form in it",
@@ -62,9 +62,10 @@ func TestRefusesJSON(t *testing.T) {
 		`{"client_id\u0000":"a"}`:                "name of a parameter is not UTF-8",
 		`{"username":"a\u0000"}`:                 "username is not UTF-8",
 		`{"username":"` + long + `"}`:            "longer than 255",
-		strings.Repeat("[", 20_000):              "not valid JSON",
-		`{` + manyNames(65) + `}`:                "more than 64 names",
-		`{"client_assertion":"\ud8"}`:            "not valid JSON",
+		strings.Repeat("[", 20_000):              "not a valid JSON object",
+		`{"x":` + strings.Repeat("[", 65) + strings.Repeat("]", 65) + `}`: "not a valid JSON object",
+		`{` + manyNames(65) + `}`:     "more than 64 names",
+		`{"client_assertion":"\ud8"}`: "not a valid JSON object",
 	} {
 		t.Run(body[:min(len(body), 50)], func(t *testing.T) {
 			wantRefused(t, header("Content-Type", "application/json"), "", body, why)

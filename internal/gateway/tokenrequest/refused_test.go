@@ -67,7 +67,7 @@ func TestRefusesForm(t *testing.T) {
 		"assertion of one part":           {jwtBearer + "&client_assertion=abc", "not a signed JWT"},
 		"encrypted assertion":             {jwtBearer + "&client_assertion=a.b.c.d.e", "not a signed JWT"},
 		"assertion that is not base64":    {jwtBearer + "&client_assertion=a.b*.c", "not a signed JWT"},
-		"assertion that is no JSON":       {jwtBearer + "&" + jwt("a"), "client_assertion is not valid JSON"},
+		"assertion that is no JSON":       {jwtBearer + "&" + jwt("a"), "client_assertion is not a valid JSON object"},
 		"assertion without sub":           {jwtBearer + "&" + jwt(`{"iss":"a"}`), "no claim sub"},
 		"assertion with an empty sub":     {jwtBearer + "&" + jwt(`{"sub":""}`), "no claim sub"},
 		"assertion whose sub is a list":   {jwtBearer + "&" + jwt(`{"sub":["a"]}`), "not a string"},
