@@ -25,23 +25,26 @@ type ShedLog struct {
 // NewShedLog makes a log.
 func NewShedLog(log *slog.Logger) *ShedLog { return &ShedLog{log: log} }
 
-// Write writes the line of a request that was refused, or counts it. What was counted in a second is logged at its
-// end, in the background.
+// Write writes the line of a request that was refused, or counts it.
 func (s *ShedLog) Write(l *Line, r *http.Request) {
-	if s.log.Enabled(r.Context(), slog.LevelInfo) && s.admit() {
+	if s.Next(r.Context()) {
 		l.Write(s.log, r)
 	}
 }
 
-// admit reports whether a line is written. The first one begins a second.
-func (s *ShedLog) admit() bool {
+// Next reports whether the next request that was refused is to have a line, which the caller writes; otherwise it counts
+// the request. What was counted in a second is logged at its end, in the background.
+func (s *ShedLog) Next(ctx context.Context) bool {
+	if !s.log.Enabled(ctx, slog.LevelInfo) {
+		return false
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.logged == shedLinesPerSecond {
 		s.skipped++
 		return false
 	}
-	if s.logged == 0 {
+	if s.logged == 0 { // the first one begins a second
 		time.AfterFunc(time.Second, s.endSecond)
 	}
 	s.logged++

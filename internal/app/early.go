@@ -47,13 +47,20 @@ func (e *edge) watched(l net.Listener) net.Listener {
 	if e.base.isGateway() {
 		return l
 	}
-	return early.New(l, early.Options{
-		Path: e.tokenPath(), Gate: &earlyGate{e.base.overload.gate, e.service, e.drainer},
+	return early.New(l, e.earlyOptions(&earlyGate{e.base.overload.gate, e.service, e.drainer}))
+}
+
+// earlyOptions are those of the listener for clients. What the gate refuses is in the log and in metrics as if net/http had
+// read it.
+func (e *edge) earlyOptions(gate early.Gate) early.Options {
+	return early.Options{
+		Path: e.tokenPath(), Gate: gate,
 		IdleTimeout: e.http.IdleTimeout, HeaderTimeout: e.http.ReadHeaderTimeout,
 		Body: func(after time.Duration) []byte {
 			return httpapi.OverloadedBody(&admission.ShedError{RetryAfter: after, Short: admission.Processor})
 		},
-	})
+		Refused: e.own.RefusedEarly,
+	}
 }
 
 // tokenPath is the path of the token endpoint.

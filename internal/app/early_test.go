@@ -1,8 +1,11 @@
 package app
 
 import (
+	"errors"
 	"io"
+	"net"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -68,5 +71,42 @@ func TestEarlyListener(t *testing.T) {
 	check.Equal(t, "status while nothing is refused", r.token(t, client).status, http.StatusOK)
 	r.edge.drainer.draining.Store(true)
 	check.Equal(t, "a stopping server refuses nothing early", (&earlyGate{gate: &full{}, drainer: r.edge.drainer}).Refusing(), false)
+	client.CloseIdleConnections()
+}
+
+// TestRefusedEarlyIsSeen: what the listener refuses is in the log and in the metrics of requests, beside what net/http has read.
+func TestRefusedEarlyIsSeen(t *testing.T) {
+	var log check.Buffer
+	r := start(t, withOperators(t), &log)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	check.OK(t, err)
+	s := &http.Server{
+		Handler: http.NotFoundHandler(), ConnState: early.Track, ReadHeaderTimeout: time.Minute,
+	}
+	ended := make(chan error, 1)
+	gate := &earlyGate{gate: &full{}, service: r.edge.service, drainer: r.edge.drainer}
+	go func() { ended <- s.Serve(early.New(l, r.edge.earlyOptions(gate))) }()
+	client := newClient(t, nil)
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+l.Addr().String()+"/token", strings.NewReader("grant_type=client_credentials"))
+	check.OK(t, err)
+	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	req.SetBasicAuth("shop", r.secret)
+	res, err := client.Do(req)
+	check.OK(t, err)
+	check.OK(t, res.Body.Close())
+	check.Equal(t, "status", res.StatusCode, http.StatusServiceUnavailable)
+	client.CloseIdleConnections()
+	check.OK(t, s.Close())
+	if err := <-ended; !errors.Is(err, http.ErrServerClosed) {
+		t.Error(err)
+	}
+	_, page := get(t, client, "http://"+r.AdminAddr()+"/metrics")
+	for _, want := range []string{
+		`oauth_token_responses_total{error="overloaded",grant_type="client_credentials"} 1`,
+		`oauth_http_request_duration_seconds_count{code="503",method="POST",route="/token"} 1`,
+	} {
+		check.Equal(t, want, strings.Contains(page, want+"\n"), true)
+	}
+	check.Equal(t, "in the log", strings.Contains(log.String(), "path=/token status=503 ") && strings.Contains(log.String(), "client_id=shop error=temporarily_unavailable shed=processor"), true)
 	client.CloseIdleConnections()
 }

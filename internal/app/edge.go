@@ -34,7 +34,7 @@ type edge struct {
 	drainer *connDrainer // of its connections
 	admin   *admin.Server
 	service *grants.Service
-	own     http.Handler       // the endpoints of this server: for clients, or for operators only where this is a gateway
+	own     *httpapi.Server    // the endpoints of this server: for clients, or for operators only where this is a gateway
 	gateway *gateway.Gateway   // nil: this is none
 	shared  *sharing.Subjects  // of the gateway; nil: it shares nothing
 	judge   *judgement.Judge   // of the gateway; nil: this is none
@@ -136,7 +136,7 @@ func guessLimits(q config.SignInQuota) grants.GuessLimits {
 }
 
 // newHandler makes what clients are served.
-func (e *edge) newHandler(service *grants.Service, file *configFile) (http.Handler, error) {
+func (e *edge) newHandler(service *grants.Service, file *configFile) (*httpapi.Server, error) {
 	f := e.base
 	return httpapi.New(httpapi.Options{
 		Issuer:         f.issuer,

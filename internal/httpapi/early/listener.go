@@ -24,8 +24,19 @@ type Options struct {
 	Gate Gate
 	// Body is the body of the answer for a time to come again, JSON.
 	Body func(retryAfter time.Duration) []byte
+	// Refused is called for each request that is refused, before its answer is written. It must not block. Nil disables it.
+	Refused func(*Refusal)
 	// IdleTimeout and HeaderTimeout, its ReadHeaderTimeout, are those of the server.
 	IdleTimeout, HeaderTimeout time.Duration
+}
+
+// Refusal is a request that was refused.
+type Refusal struct {
+	Request  Request
+	Raw      []byte   // the whole request; valid until [Options].Refused returns
+	Remote   net.Addr // of the peer
+	Received time.Time
+	Sent     int // bytes of the body of the answer
 }
 
 // Listener is a listener whose connections look at the requests that come.
@@ -161,17 +172,21 @@ func (c *conn) look(b []byte) (refused bool, err error) {
 	if !ok {
 		return false, nil
 	}
+	received := time.Now()
 	after, refused := c.o.Gate.Refuse(&r)
 	if !refused {
 		return false, nil
 	}
-	return true, c.refuse(after)
+	body := c.o.Body(after)
+	if c.o.Refused != nil {
+		c.o.Refused(&Refusal{Request: r, Raw: b, Remote: c.RemoteAddr(), Received: received, Sent: len(body)})
+	}
+	return true, c.refuse(after, body)
 }
 
 // refuse answers a request.
-func (c *conn) refuse(after time.Duration) error {
+func (c *conn) refuse(after time.Duration, body []byte) error {
 	now := time.Now()
-	body := c.o.Body(after)
 	answer := fmt.Appendf(make([]byte, 0, 512), "HTTP/1.1 503 Service Unavailable\r\n"+
 		"Content-Type: application/json\r\nCache-Control: no-store\r\nPragma: no-cache\r\nRetry-After: %d\r\nDate: %s\r\nContent-Length: %d\r\n\r\n%s",
 		int(after.Seconds()), now.UTC().Format(http.TimeFormat), len(body), body)

@@ -2,6 +2,7 @@ package early
 
 import (
 	"bufio"
+	"bytes"
 	"errors"
 	"io"
 	"net"
@@ -38,6 +39,7 @@ type world struct {
 	handled atomic.Int64
 	idle    atomic.Int64  // how often the connection became idle
 	ok      int64         // answers of the handler
+	refused chan Refusal  // what [Options].Refused was called with; the bytes are copies
 	hold    chan struct{} // the handler waits for it, unless it is nil
 	conn    net.Conn
 	in      *bufio.Reader
@@ -45,7 +47,7 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	w := &world{t: t}
+	w := &world{t: t, refused: make(chan Refusal, 100)}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	check.OK(t, err)
 	s := &http.Server{
@@ -68,6 +70,10 @@ func newWorld(t *testing.T) *world {
 	go func() {
 		ended <- s.Serve(New(l, Options{
 			Path: path, Gate: &w.gate, IdleTimeout: time.Minute, Body: func(time.Duration) []byte { return []byte(`{"error":"busy"}`) },
+			Refused: func(f *Refusal) {
+				f.Raw = bytes.Clone(f.Raw)
+				w.refused <- *f
+			},
 		}))
 	}()
 	w.conn, err = net.Dial("tcp", l.Addr().String())
@@ -141,6 +147,30 @@ func TestFirstOnItsConnection(t *testing.T) {
 	w.write(message(basic, grant))
 	w.want(503)
 	check.Equal(t, "handled", w.handled.Load(), 0)
+}
+
+// TestRefusedIsCalled once for each answer, and for nothing else.
+func TestRefusedIsCalled(t *testing.T) {
+	w := newWorld(t)
+	w.write(message(basic, grant))
+	w.want(200)
+	w.on.Store(true)
+	before := time.Now()
+	for range 2 {
+		w.write(message(basic, grant))
+		w.want(503)
+		f := <-w.refused
+		check.Equal(t, "request", f.Request, Request{ClientID: "shop", Secret: "secret", Grant: "client_credentials"})
+		check.Equal(t, "bytes", string(f.Raw), message(basic, grant))
+		check.Equal(t, "peer", f.Remote.String(), w.conn.LocalAddr().String())
+		check.Equal(t, "sent", f.Sent, len(`{"error":"busy"}`))
+		if f.Received.Before(before) || time.Since(f.Received) < 0 {
+			t.Errorf("received at %v", f.Received)
+		}
+	}
+	w.write(message("", "client_id=other&client_secret=a&"+grant))
+	w.want(200)
+	check.Equal(t, "calls besides", len(w.refused), 0)
 }
 
 // TestInPieces: what does not come whole, or not alone, is handled; nothing of it is lost or read twice.
