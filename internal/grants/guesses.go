@@ -138,12 +138,14 @@ func (a *guess) slowed() error {
 
 // made uses up the part of the slow-down of an attempt whose password was hashed. Its error is the answer, whether or
 // not the password was right. Several attempts may have been hashed at once, and the counters of several instances
-// would all admit one when a frame begins, so the store decides between them.
+// would all admit one when a frame begins, so the store decides between them. If it cannot, the attempt has used up
+// nothing: its answer says nothing about the password.
 func (a *guess) made(ctx context.Context) error {
 	if !a.slowing {
 		return nil
 	}
-	if d := a.counters.Take(a.clock(), a.slowKey(), a.slow, 1); d.Rejected() {
+	taken := a.clock()
+	if d := a.counters.Take(taken, a.slowKey(), a.slow, 1); d.Rejected() {
 		return tooMany(d.RetryAfter, userAttemptsLimit, tooManyOfName)
 	}
 	begun := a.now().Truncate(a.frame)
@@ -153,6 +155,7 @@ func (a *guess) made(ctx context.Context) error {
 	case errors.Is(err, ErrExists):
 		return tooMany(end.Sub(a.now()), userAttemptsLimit, tooManyOfName)
 	case err != nil:
+		a.counters.Refund(a.clock(), taken, a.slowKey(), a.slow, 1)
 		return storeFailed("record an attempt to sign in", err)
 	}
 	return nil

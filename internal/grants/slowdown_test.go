@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"oauth-server/internal/admission"
 	"oauth-server/internal/check"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/secret"
@@ -77,4 +78,29 @@ func TestSlowDownOfAllInstances(t *testing.T) {
 	f.operation, f.err = "RecordOnce", errDown
 	err := w.signIn(number(2000), "alice", password)
 	check.Equal(t, "code when the store is away", as[*grants.Error](t, err).Code, grants.TemporarilyUnavailable)
+}
+
+// TestUnrecordedAttemptUsesUpNothing: an attempt that is slowed down and that the store does not record, because the lane
+// before it refuses the call or the store is away, is answered with 503, whether the password was right or not, and
+// leaves the one in 30 seconds to the next.
+func TestUnrecordedAttemptUsesUpNothing(t *testing.T) {
+	for name, cause := range map[string]error{
+		"refused": &admission.ShedError{RetryAfter: 7 * time.Second, Short: admission.Store},
+		"away":    errDown,
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, f := failingWorld(t, daily(1000, 10))
+			w.wrong("alice", 0, 10)
+			f.operation, f.err = "RecordOnce", cause
+			for i, typed := range []string{password, "wrong"} {
+				refused := as[*grants.Error](t, w.signIn(number(100+i), "alice", typed))
+				check.Equal(t, "code", refused.Code, grants.TemporarilyUnavailable)
+				check.Equal(t, "cause", errors.Is(refused, cause), true)
+			}
+			check.Equal(t, "attempts that were to be recorded", f.hits, 2)
+			f.operation = ""
+			wantErr(t, w.signIn(number(200), "alice", "wrong"), grants.ErrSignIn)
+			wantWait(t, w.signIn(number(201), "alice", "wrong"), rowOver)
+		})
+	}
 }
