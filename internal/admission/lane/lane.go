@@ -190,9 +190,8 @@ func (l *Lane) settle(ctx context.Context, w *waiter) (Pass, error) {
 	waits := l.queue.remove(w)
 	switch {
 	case ctx.Err() != nil:
-		l.calls.add(w.rank, admission.Abandoned)
-		if !waits {
-			l.giveBack(w)
+		if waits || !l.giveBack(w) {
+			l.calls.add(w.rank, admission.Abandoned)
 		}
 		return Pass{}, gone(ctx.Err())
 	case waits:
@@ -202,15 +201,18 @@ func (l *Lane) settle(ctx context.Context, w *waiter) (Pass, error) {
 	return Pass{lane: l, permit: w.permit}, err
 }
 
-// giveBack gives the permit of a call to others, if it has got one.
-func (l *Lane) giveBack(w *waiter) {
+// giveBack gives the permit of a call to others, if it has got one. It reports whether the call had its turn or was refused,
+// and so was counted.
+func (l *Lane) giveBack(w *waiter) (counted bool) {
 	select {
 	case err := <-w.turn:
 		if err == nil && w.permit != nil {
 			w.permit.Drop()
 			l.advance()
 		}
+		return true
 	default: // next has passed it over
+		return false
 	}
 }
 

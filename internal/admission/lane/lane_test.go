@@ -113,6 +113,25 @@ func TestStartedFirst(t *testing.T) {
 	})
 }
 
+// TestAgeOfStarted: of a request that was let in before, a call that waits is refused after ten times as long.
+func TestAgeOfStarted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, end := full(t, lane.Options{Mode: ratelimit.Enforce})
+		started := ranked(t, 1)
+		w.call(started, "first")
+		end()
+		w.want("first")
+		pass, err := w.Enter(ranked(t, 0)) // of a store that does not answer
+		check.OK(t, err)
+		began := time.Now()
+		_, err = w.Enter(started)
+		var shed *admission.ShedError
+		check.Equal(t, "refused for want of the store", errors.As(err, &shed) && shed.Short == admission.Store, true)
+		check.Equal(t, "waited", time.Since(began), 5*time.Second)
+		pass.Leave(true)
+	})
+}
+
 func TestAge(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, end := full(t, lane.Options{Mode: ratelimit.Enforce, MaxAge: 300 * time.Millisecond})
@@ -196,6 +215,7 @@ func TestGoneAtItsTurn(t *testing.T) {
 			if s.InFlight+s.Queued > 0 || !slices.Contains(w.in, "5") {
 				t.Fatalf("calls %q, then %+v", w.in, s)
 			}
+			check.Equal(t, "outcomes of three calls", s.Calls.Of(admission.Admitted)+s.Calls.Of(admission.Abandoned)+s.Calls.Of(admission.Shed), uint64(3))
 		}
 	})
 }
