@@ -29,7 +29,7 @@ func TestRefuseEarly(t *testing.T) {
 			var told []Outcome
 			g := New(s, func(_ context.Context, _ *Request, o Outcome) { told = append(told, o) })
 			g.level.Store(uint32(tc.level))
-			shed := g.RefuseEarly(&Request{ClientID: "shop", Class: ClientCredentials})
+			shed := g.RefuseEarly(t.Context(), &Request{ClientID: "shop", Class: ClientCredentials})
 			check.Equal(t, "refused", shed != nil, tc.want == 1)
 			check.Equal(t, "told", len(told), int(tc.want))
 			var arrived uint64

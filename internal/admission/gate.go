@@ -113,7 +113,7 @@ func (g *Gate) Refusing() bool {
 }
 
 // RefuseEarly refuses a request, of a known client, as Admit would, if that is sure to. Nil: it is to be asked.
-func (g *Gate) RefuseEarly(r *Request) *ShedError {
+func (g *Gate) RefuseEarly(ctx context.Context, r *Request) *ShedError {
 	l := level(g.level.Load())
 	elapsed := math.Float64frombits(g.elapsed.Load())
 	standing := g.clients.look(r, g.clients.find(r.sender()), elapsed)
@@ -123,7 +123,12 @@ func (g *Gate) RefuseEarly(r *Request) *ShedError {
 	}
 	g.clients.standing(r, elapsed)
 	g.demand.arrived[rank].Add(1)
-	g.count(context.Background(), r, Shed)
+	if CallerGone(ctx) {
+		g.gone.Add(1)
+		g.count(ctx, r, Abandoned)
+	} else {
+		g.count(ctx, r, Shed)
+	}
 	return g.shed()
 }
 

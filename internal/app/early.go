@@ -1,6 +1,7 @@
 package app
 
 import (
+	"context"
 	"net"
 	"net/http"
 	"net/url"
@@ -17,7 +18,7 @@ import (
 type earlyGate struct {
 	gate interface {
 		Refusing() bool
-		RefuseEarly(r *admission.Request) *admission.ShedError
+		RefuseEarly(ctx context.Context, r *admission.Request) *admission.ShedError
 	}
 	service *grants.Service
 	drainer *connDrainer
@@ -27,7 +28,7 @@ type earlyGate struct {
 func (e *earlyGate) Refusing() bool { return e.gate.Refusing() && !e.drainer.draining.Load() }
 
 // Refuse implements [early.Gate].
-func (e *earlyGate) Refuse(r *early.Request) (time.Duration, bool) {
+func (e *earlyGate) Refuse(c net.Conn, r *early.Request) (time.Duration, bool) {
 	asked, ok := e.service.Foresee(&grants.TokenRequest{
 		Credentials: grants.Credentials{ClientID: r.ClientID, Secret: r.Secret},
 		GrantType:   r.Grant, RefreshToken: r.RefreshToken, Code: r.Code,
@@ -35,7 +36,7 @@ func (e *earlyGate) Refuse(r *early.Request) (time.Duration, bool) {
 	if !ok {
 		return 0, false
 	}
-	shed := e.gate.RefuseEarly(&asked)
+	shed := e.gate.RefuseEarly(admission.WithConn(context.Background(), c), &asked)
 	if shed == nil {
 		return 0, false
 	}

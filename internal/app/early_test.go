@@ -1,10 +1,12 @@
 package app
 
 import (
+	"context"
 	"errors"
 	"io"
 	"net"
 	"net/http"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -17,12 +19,15 @@ import (
 )
 
 // full is a gate that refuses everything, and keeps what it was asked about last.
-type full struct{ asked *admission.Request }
+type full struct {
+	asked *admission.Request
+	of    context.Context //nolint:containedctx // which the test looks at
+}
 
 func (*full) Refusing() bool { return true }
 
-func (f *full) RefuseEarly(r *admission.Request) *admission.ShedError {
-	f.asked = r
+func (f *full) RefuseEarly(ctx context.Context, r *admission.Request) *admission.ShedError {
+	f.of, f.asked = ctx, r
 	return &admission.ShedError{RetryAfter: 3 * time.Second, Short: admission.Processor}
 }
 
@@ -52,7 +57,7 @@ func TestRefusedEarly(t *testing.T) {
 			gate := &full{}
 			asked := own
 			tc.edit(&asked)
-			after, refused := (&earlyGate{gate: gate, service: r.edge.service}).Refuse(&asked)
+			after, refused := (&earlyGate{gate: gate, service: r.edge.service}).Refuse(nil, &asked)
 			check.Equal(t, "refused", refused, tc.refused)
 			check.Equal(t, "the gate is asked", gate.asked != nil, tc.refused)
 			if refused {
@@ -84,7 +89,8 @@ func TestRefusedEarlyIsSeen(t *testing.T) {
 		Handler: http.NotFoundHandler(), ConnState: early.Track, ReadHeaderTimeout: time.Minute,
 	}
 	ended := make(chan error, 1)
-	gate := &earlyGate{gate: &full{}, service: r.edge.service, drainer: r.edge.drainer}
+	refusing := &full{}
+	gate := &earlyGate{gate: refusing, service: r.edge.service, drainer: r.edge.drainer}
 	go func() { ended <- s.Serve(early.New(l, r.edge.earlyOptions(gate))) }()
 	client := newClient(t, nil)
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+l.Addr().String()+"/token", strings.NewReader("grant_type=client_credentials"))
@@ -93,9 +99,15 @@ func TestRefusedEarlyIsSeen(t *testing.T) {
 	req.SetBasicAuth("shop", r.secret)
 	res, err := client.Do(req)
 	check.OK(t, err)
+	_, err = io.Copy(io.Discard, res.Body) // so that the connection stays
+	check.OK(t, err)
 	check.OK(t, res.Body.Close())
 	check.Equal(t, "status", res.StatusCode, http.StatusServiceUnavailable)
+	check.Equal(t, "the caller has gone", admission.CallerGone(refusing.of), false)
 	client.CloseIdleConnections()
+	if runtime.GOOS == "linux" {
+		check.Eventually(t, "the gate sees that the caller has gone", func() bool { return admission.CallerGone(refusing.of) })
+	}
 	check.OK(t, s.Close())
 	if err := <-ended; !errors.Is(err, http.ErrServerClosed) {
 		t.Error(err)

@@ -2,8 +2,13 @@ package lane_test
 
 import (
 	"context"
+	"io"
 	"net"
+	"net/http"
+	"net/http/httptest"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"oauth-server/internal/admission"
 	"oauth-server/internal/admission/lane"
@@ -37,4 +42,40 @@ func TestWorkThatMustGoOn(t *testing.T) {
 	check.OK(t, <-done)
 	check.OK(t, server.Close())
 	check.OK(t, listener.Close())
+}
+
+// TestHungUpInTheLane: a request whose caller closes the connection while it waits leaves the lane without a call, and others
+// take its turn.
+func TestHungUpInTheLane(t *testing.T) {
+	l := lane.New(lane.Options{Max: 1, MaxAge: time.Minute})
+	held, err := l.Enter(ranked(t, 0))
+	check.OK(t, err)
+	var called atomic.Int64
+	s := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		pass, err := l.Enter(lane.NewRequest(r.Context()))
+		if err != nil {
+			return
+		}
+		called.Add(1)
+		pass.Leave(true)
+	}))
+	defer s.Close()
+	waiting := func() net.Conn {
+		before := l.Stats().Queued
+		c, err := new(net.Dialer).DialContext(t.Context(), "tcp", s.Listener.Addr().String())
+		check.OK(t, err)
+		_, err = io.WriteString(c, "GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+		check.OK(t, err)
+		check.Eventually(t, "it waits", func() bool { return l.Stats().Queued == before+1 })
+		return c
+	}
+	stays, goes := waiting(), waiting()
+	check.OK(t, goes.Close())
+	check.Eventually(t, "it has left", func() bool { return l.Stats().Queued == 1 })
+	held.Leave(true)
+	check.Eventually(t, "the other has been called", func() bool { return called.Load() == 1 && l.Stats().InFlight == 0 })
+	st := l.Stats()
+	check.Equal(t, "abandoned", st.Calls.Of(admission.Abandoned), uint64(1))
+	check.Equal(t, "admitted", st.Calls.Of(admission.Admitted), uint64(2))
+	check.OK(t, stays.Close())
 }

@@ -13,9 +13,9 @@ import (
 type Gate interface {
 	// Refusing reports whether requests are refused at the moment. It is asked at every read.
 	Refusing() bool
-	// Refuse reports whether a request is refused for certain, and when its caller is asked to come again. A
-	// request that is not refused comes to the gate again.
-	Refuse(r *Request) (retryAfter time.Duration, refused bool)
+	// Refuse reports whether a request that came on a connection is refused for certain, and when its caller is asked to
+	// come again. A request that is not refused comes to the gate again.
+	Refuse(c net.Conn, r *Request) (retryAfter time.Duration, refused bool)
 }
 
 // Options configure a [Listener].
@@ -173,7 +173,7 @@ func (c *conn) look(b []byte) (refused bool, err error) {
 		return false, nil
 	}
 	received := time.Now()
-	after, refused := c.o.Gate.Refuse(&r)
+	after, refused := c.o.Gate.Refuse(c, &r)
 	if !refused {
 		return false, nil
 	}

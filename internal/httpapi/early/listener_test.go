@@ -27,7 +27,7 @@ func (g *gate) Refusing() bool {
 	return g.on.Load()
 }
 
-func (g *gate) Refuse(r *Request) (time.Duration, bool) {
+func (g *gate) Refuse(_ net.Conn, r *Request) (time.Duration, bool) {
 	g.asked.Add(1)
 	return 7 * time.Second, r.ClientID == "shop"
 }
