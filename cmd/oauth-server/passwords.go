@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
-	"os"
-	"runtime"
 	"runtime/debug"
 
 	"oauth-server/internal/app"
@@ -18,7 +16,7 @@ import (
 // hashSeparately has passwords hashed in processes of the lowest priority, if the configuration and the system
 // allow it. Otherwise it logs why not. closeAll ends these processes.
 func hashSeparately(ctx context.Context, cfg *config.Config, opts *app.Options) (closeAll func()) {
-	pool, err := openPool(cfg, opts.Logger) //nolint:contextcheck // the processes end with the pool
+	pool, err := openPool(cfg, opts.Quota, opts.Logger) //nolint:contextcheck // the processes end with the pool
 	if err != nil {
 		opts.Logger.LogAttrs(ctx, slog.LevelInfo, "passwords are hashed in the server", slog.Any("reason", err))
 		return func() {}
@@ -34,12 +32,12 @@ func hashSeparately(ctx context.Context, cfg *config.Config, opts *app.Options) 
 }
 
 // openPool returns why there is no pool.
-func openPool(cfg *config.Config, log *slog.Logger) (*hashing.Pool, error) {
+func openPool(cfg *config.Config, quota float64, log *slog.Logger) (*hashing.Pool, error) {
 	if cfg.Passwords.Processes == config.ProcessesOff {
 		return nil, fmt.Errorf("passwords.processes is %s", config.ProcessesOff)
 	}
-	if n := hashing.Quota(os.DirFS("/"), runtime.NumCPU()); n > 0 {
-		return nil, fmt.Errorf("a quota of %.3g processors, which stops all processes alike", n)
+	if quota > 0 {
+		return nil, fmt.Errorf("a quota of %.3g processors, which stops all processes alike", quota)
 	}
 	return hashing.Open(hashing.Options{Logger: log})
 }

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"runtime"
 	"strconv"
 	"syscall"
 
@@ -14,6 +15,7 @@ import (
 	"oauth-server/internal/app"
 	"oauth-server/internal/config"
 	"oauth-server/internal/fielderr"
+	"oauth-server/internal/hashing"
 	"oauth-server/internal/heapfloor"
 )
 
@@ -113,6 +115,7 @@ func (c *cli) runServer(ctx context.Context, cfg *config.Config, opts app.Option
 	opts.Logger = app.NewLeveledLogger(cfg.Log, opts.Level, c.errOut)
 	raiseProcs(ctx, cfg, os.LookupEnv, opts.Logger)
 	opts.Memory, _ = heapfloor.Memory(os.DirFS("/"))
+	opts.Quota = hashing.Quota(os.DirFS("/"), runtime.NumCPU())
 	defer hashSeparately(ctx, cfg, &opts)()
 	floor := heapfloor.Choose(os.LookupEnv, os.DirFS("/"))
 	opts.Logger.LogAttrs(ctx, slog.LevelDebug, "heap floor chosen, below which no garbage is collected", slog.Any("heap", floor))

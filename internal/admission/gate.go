@@ -64,6 +64,10 @@ func New(s Settings, observe Observer) *Gate {
 	return g
 }
 
+// SetQuota takes how many processors a quota of processor time leaves the process, 0 if there is none: what uses half of
+// its quota waits for itself, however many processors there are. It is called before Run.
+func (g *Gate) SetQuota(processors float64) { g.busy = (&processorUse{quota: processors}).busy }
+
 // Set changes the settings.
 func (g *Gate) Set(s Settings) { g.settings.Store(&s) }
 

@@ -2,9 +2,11 @@ package admission
 
 import (
 	"context"
+	"runtime"
 	"testing"
 	"time"
 
+	"oauth-server/internal/check"
 	"oauth-server/internal/ratelimit"
 )
 
@@ -113,6 +115,40 @@ func TestProcessorUse(t *testing.T) {
 	}
 	if got := run(80, 0.1); got > 0.11 {
 		t.Errorf("a tenth for two seconds: %.3f", got)
+	}
+}
+
+// TestProcessorsOfProcess: those that a process can use are the least of what limits it.
+func TestProcessorsOfProcess(t *testing.T) {
+	for name, tt := range map[string]struct {
+		places, there int
+		quota, want   float64
+	}{
+		"all":                          {4, 4, 0, 4},
+		"one place more":               {5, 4, 0, 4},
+		"few places":                   {2, 4, 0, 2},
+		"half a processor, of four":    {2, 4, 0.5, 0.5}, // Go makes at least two places
+		"half a processor, of one":     {2, 1, 0.5, 0.5},
+		"a quota of more than places":  {2, 4, 3, 2},
+		"one and a half, rounded to 2": {3, 2, 1.5, 1.5},
+	} {
+		t.Run(name, func(t *testing.T) {
+			check.Equal(t, "processors", (&processorUse{quota: tt.quota}).processors(tt.places, tt.there), tt.want)
+		})
+	}
+}
+
+// TestQuotaIsUsedUp: a process that uses its quota of a tenth of a processor is busy, although it uses hardly any.
+func TestQuotaIsUsedUp(t *testing.T) {
+	for _, quota := range []float64{0, 1e-9} {
+		g := New(DefaultSettings(), nil)
+		if quota > 0 {
+			g.SetQuota(quota)
+		}
+		for began := time.Now(); time.Since(began) < 2*time.Millisecond; { // a little use of the processor
+			runtime.Gosched()
+		}
+		check.Equal(t, "busy", g.busy(time.Hour), quota > 0)
 	}
 }
 

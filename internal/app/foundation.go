@@ -73,6 +73,7 @@ func newFoundation(ctx context.Context, cfg *config.Config, opts Options, undo *
 	f.observeFolds()
 	f.watched = watched.New(f.store, f.telemetry)
 	f.overload = newOverload(cfg.Overload, f.store)
+	f.overload.gate.SetQuota(opts.Quota)
 	f.bounded = bounded.New(f.watched, f.overload.lane, f.overload.gate)
 	f.loops = background.NewGroup(context.WithoutCancel(ctx), f.log, f.telemetry.Panic)
 	undo.push("background loops", f.stopLoops)

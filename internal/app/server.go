@@ -23,6 +23,8 @@ type Options struct {
 	Prepare func(context.Context, Store) error
 	// Memory is how many bytes the process may use; 0 if that is not known.
 	Memory int64
+	// Quota is how many processors a quota of processor time leaves the process; 0 if there is none.
+	Quota float64
 	// Separate, if not nil, computes the expensive part of hashing a password in another process. What it
 	// fails to compute is computed in this one.
 	Separate func(secret.Task) ([]byte, error)
