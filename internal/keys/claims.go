@@ -136,14 +136,19 @@ func (k *key) sign(w wireClaims) (string, error) {
 		return "", fmt.Errorf("keys: encode claims: %w", err)
 	}
 	encoding := base64.RawURLEncoding
-	token := make([]byte, 0, len(k.header)+2+encoding.EncodedLen(len(payload)+usualSignature))
-	token = append(append(token, k.header...), '.')
-	token = encoding.AppendEncode(token, payload)
-	signature, err := k.method.Sign(string(token), k.signer)
+	var space [512]byte
+	var token strings.Builder // whose text is not copied to be signed, or returned
+	token.Grow(len(k.header) + 2 + encoding.EncodedLen(len(payload)) + encoding.EncodedLen(usualSignature))
+	token.WriteString(k.header)
+	token.WriteByte('.')
+	token.Write(encoding.AppendEncode(space[:0], payload))
+	signature, err := k.method.Sign(token.String(), k.signer)
 	if err != nil {
 		return "", fmt.Errorf("keys: sign with %q: %w", k.record.ID, err)
 	}
-	return string(encoding.AppendEncode(append(token, '.'), signature)), nil
+	token.WriteByte('.')
+	token.Write(encoding.AppendEncode(space[:0], signature))
+	return token.String(), nil
 }
 
 // usualSignature is the bytes of a signature by ES256 or EdDSA.

@@ -8,7 +8,9 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"hash"
 	"log/slog"
+	"sync"
 )
 
 // ErrSharedChanged is returned by [SharedStore.PutShared] when the secret is not as the caller has
@@ -41,7 +43,16 @@ func macRecord(stored []byte) Record {
 
 // MAC derives secrets from other secrets with a key that all instances share: without the key, what
 // is derived cannot be computed from what it is derived from. It is safe for concurrent use.
-type MAC struct{ key []byte }
+type MAC struct {
+	key  []byte
+	idle sync.Pool // of *keyed: to make one takes longer, and leaves more garbage, than to use it
+}
+
+// keyed is an HMAC with the key in it, and the space for a sum.
+type keyed struct {
+	hash.Hash
+	sum [sha256.Size]byte
+}
 
 // OpenMAC reads the key, and makes it if there is none. One that is not encrypted with the current
 // secret is encrypted with it. One that no secret decrypts is replaced with a warning: the secret was
@@ -97,7 +108,12 @@ func checkMAC(plain []byte) error {
 // Derive returns 43 characters of base64url: HMAC-SHA-256 of the purpose and the secret. Secrets
 // derived for different purposes have nothing to do with each other.
 func (m *MAC) Derive(purpose, secret string) string {
-	h := hmac.New(sha256.New, m.key)
+	h, ok := m.idle.Get().(*keyed)
+	if !ok {
+		h = &keyed{Hash: hmac.New(sha256.New, m.key)}
+	}
+	defer m.idle.Put(h)
+	h.Reset()
 	_, _ = h.Write([]byte(purpose + "\x00" + secret)) // a hash never fails to write
-	return b64(h.Sum(nil))
+	return b64(h.Sum(h.sum[:0]))
 }

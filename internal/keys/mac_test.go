@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/base64"
 	"log/slog"
+	"strings"
 	"sync"
 	"testing"
 
@@ -135,5 +136,35 @@ func TestOpenMACRefuses(t *testing.T) {
 			_, err := openTestMAC(t, &sharedStore{secrets: map[string][]byte{macName: []byte(stored)}})
 			check.ErrorSays(t, err, `shared secret "mac"`)
 		})
+	}
+}
+
+// TestDeriveAtOnce: what is derived on many goroutines at once does not mix.
+func TestDeriveAtOnce(t *testing.T) {
+	m, err := openTestMAC(t, &sharedStore{secrets: map[string][]byte{}})
+	check.OK(t, err)
+	want := map[string]string{}
+	for i := range 50 {
+		text := strings.Repeat("x", i)
+		want[text] = m.Derive("a", text)
+	}
+	var all sync.WaitGroup
+	for text, derived := range want {
+		all.Go(func() {
+			for range 100 {
+				if got := m.Derive("a", text); got != derived {
+					t.Errorf("derived %s from %q, want %s", got, text, derived)
+				}
+			}
+		})
+	}
+	all.Wait()
+}
+
+func BenchmarkDerive(b *testing.B) {
+	m := &MAC{key: make([]byte, macLength)}
+	b.ReportAllocs()
+	for b.Loop() {
+		m.Derive("a purpose", "a token of 43 characters, or a little more")
 	}
 }
