@@ -203,7 +203,8 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // isToken reports whether the upstream may take the request for one of tokens. A GET without anything is none, nor is the
 // preflight request of a browser.
 func (g *Gateway) isToken(r *http.Request) bool {
-	if r.Method == http.MethodOptions || len(g.paths) > 0 && !g.isTokenPath(r.URL.Path) {
+	// An opaque target, such as a:b://c/token, is sent as b://c/token, in which servers look for a path of their own.
+	if r.Method == http.MethodOptions || len(g.paths) > 0 && r.URL.Opaque == "" && !g.isTokenPath(r.URL.Path) {
 		return false
 	}
 	read := r.Method == http.MethodGet || r.Method == http.MethodHead

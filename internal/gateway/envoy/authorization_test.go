@@ -143,12 +143,14 @@ func TestSourceOfAuthorization(t *testing.T) {
 func TestTokenPaths(t *testing.T) {
 	w := newWorld(t, func(o *gateway.Options) { o.TokenPaths = []string{"/realms/*/token"} })
 	ambiguous := "client_id=shop&client_id=other"
-	for path, want := range map[string]int{"/realms/a/token": 400, "/Realms/a/token;x?y=z": 400, "/realms/a/userinfo": 200, "/": 200} {
+	for path, want := range map[string]int{
+		"/realms/a/token": 400, "/Realms/a/token;x?y=z": 400, "x:http://h/realms/a/token": 400, "/realms/a/userinfo": 200, "/": 200,
+	} {
 		check.Equal(t, path, w.check(t, post(ambiguous, at("POST", path))).status, want)
 	}
 	part := with("x-envoy-auth-partial-body", "true")
 	check.Equal(t, "an upload", w.check(t, post("x", at("POST", "/upload"), part)).status, 200)
-	check.Equal(t, "requests", w.judge.Stats().Requests, [gateway.Outcomes]uint64{gateway.Refused: 2})
+	check.Equal(t, "requests", w.judge.Stats().Requests, [gateway.Outcomes]uint64{gateway.Refused: 3})
 }
 
 // TestAuthorizationAnswer: both answers have the fields of the limits, and a denial is the answer for the client.
