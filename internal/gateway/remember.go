@@ -18,7 +18,7 @@ func (i *issued) remember(user string) {
 	if i.said.Username != "" && !i.recalled {
 		exactly, _ := leads(&i.said)
 		known.Put(now, exactly, client, user, time.Time{})
-		known.Put(now, anyCase(i.said.Username), client, user, time.Time{})
+		known.Put(now, anyCase(&i.said), client, user, time.Time{})
 	}
 	expires, fresh, used := i.claims.Expires(now), i.claims.Refresh, subject.Digest(i.said.RefreshToken)
 	if !fresh.IsZero() {

@@ -167,7 +167,7 @@ func (x *tokenCall) request(ctx context.Context, now time.Time) judgement.Reques
 	}
 	x.led = known
 	if !known && x.said.Username != "" {
-		user, known = x.g.o.Subjects.Get(now, anyCase(x.said.Username), x.said.ClientID)
+		user, known = x.g.o.Subjects.Get(now, anyCase(&x.said), x.said.ClientID)
 	}
 	if !known {
 		user = strings.TrimLeft(x.said.Username, " ") // a space begins keys of what is no user
@@ -184,16 +184,17 @@ func leads(said *tokenrequest.Request) (digest subject.Digest, hasUser bool) {
 	case said.Grant == string(clientcfg.ClientCredentials):
 		return digest, false
 	case said.Username != "":
-		return subject.NameDigest("user " + said.Username), true // no refresh token has a space
+		// No refresh token has a space, nor does a client that was counted. A memory has one entry of a digest, so that of a
+		// username has its client in it.
+		return subject.NameDigest("user " + said.ClientID + " " + said.Username), true
 	}
 	return subject.Digest(said.RefreshToken), true
 }
 
 // anyCase returns under what a username is remembered whatever the case of its letters and the space around it, which many
-// servers ignore: the
-// user would have one more request over the limit for each spelling. A spelling that has led to a user leads there first.
-func anyCase(username string) subject.Digest {
-	return subject.NameDigest("user in any case " + strings.ToLower(strings.TrimSpace(username)))
+// servers ignore: the user would have one more request over the limit for each spelling. A spelling that has led to a user leads there first.
+func anyCase(said *tokenrequest.Request) subject.Digest {
+	return subject.NameDigest("user in any case " + said.ClientID + " " + strings.ToLower(strings.TrimSpace(said.Username)))
 }
 
 // SetUser says whom a token is for, in place of what the answer shows: while the request of that context is answered, by
