@@ -57,6 +57,7 @@ func (x *tokenCall) note(o Outcome, code grants.ErrorCode) {
 // unreachable answers a token request for an upstream that does not.
 func (x *tokenCall) unreachable(w http.ResponseWriter, r *http.Request, err error) {
 	o, status, description := x.g.whyUnreachable(r, err)
+	x.result.outcome = o
 	x.letGo(r.Context())
 	x.fail(w, r, o, status, grants.TemporarilyUnavailable, description)
 }

@@ -251,7 +251,7 @@ func (x *tokenCall) letGo(ctx context.Context) {
 	}
 	if x.underWay {
 		x.underWay = false
-		x.g.underWay.release(x.g.o.Now(), x.from, x.refused())
+		x.g.underWay.release(x.g.o.Now(), x.from, x.doubtful())
 	}
 }
 
@@ -268,9 +268,11 @@ func (x *tokenCall) end(r *http.Request) {
 	x.g.o.Answered(r.Context(), x.summary())
 }
 
-// refused reports whether the upstream answered that it gives no token.
-func (x *tokenCall) refused() bool {
-	return x.result.outcome == Failed && x.result.status != 0 && x.result.status < http.StatusInternalServerError
+// doubtful reports whether the upstream answered that it gives no token, or the client did not wait for its answer: who
+// guesses could hang up each time before it is refused.
+func (x *tokenCall) doubtful() bool {
+	refused := x.result.outcome == Failed && x.result.status != 0 && x.result.status < http.StatusInternalServerError
+	return refused || x.result.outcome == Gone
 }
 
 // errNotJudged is the error of a request that the gateway failed to judge.

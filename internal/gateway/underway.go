@@ -81,8 +81,8 @@ func (u *underWay) proven(from origin) {
 	delete(u.failing, from)
 }
 
-// release ends a request. Those in a row that the upstream refused are remembered.
-func (u *underWay) release(now time.Time, from origin, refused bool) {
+// release ends a request. Those in a row that are doubtful are remembered.
+func (u *underWay) release(now time.Time, from origin, doubtful bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	for _, k := range []origin{from, {client: from.client}} {
@@ -90,7 +90,7 @@ func (u *underWay) release(now time.Time, from origin, refused bool) {
 			delete(u.count, k)
 		}
 	}
-	if !refused {
+	if !doubtful {
 		return
 	}
 	f, known := u.failing[from]
