@@ -117,6 +117,10 @@ func TestOtherAnswersDoNotCount(t *testing.T) {
 	for range 10 {
 		w.want(credentials, 401)
 	}
+	w.endpoint = func(rw http.ResponseWriter, _ *http.Request) { rw.WriteHeader(http.StatusNoContent) }
+	w.want(credentials, 204)
+	w.endpoint = func(http.ResponseWriter, *http.Request) {} // as of one whose client has hung up
+	w.want(credentials, 200)
 	check.Equal(t, "outcome", w.last().Outcome, tokenlimit.Failed)
 	w.endpoint = opaque
 	w.want(credentials, 200)

@@ -20,7 +20,7 @@ import (
 func TestAnswersPassUnchanged(t *testing.T) {
 	huge := `{"access_token":"` + strings.Repeat("x", 2<<20) + `"}`
 	for name, body := range map[string]string{
-		"opaque": `{"access_token":"opaque", "token_type":"Bearer"}`, "no JSON": "access_token=x", "huge": huge, "empty": "",
+		"opaque": `{"access_token":"opaque", "token_type":"Bearer"}`, "no JSON": "access_token=x", "huge": huge,
 		"an id_token that is no JWT":  `{"access_token":"a","id_token":"x.y"}`,
 		"a claim that is there twice": `{"access_token":"` + strings.Replace(jwt("ada"), jwtPart(`{"sub":"ada"}`), jwtPart(`{"sub":"ada","sub":"bob"}`), 1) + `"}`,
 	} {

@@ -108,7 +108,8 @@ func success(status int) bool { return status/100 == 2 }
 // whose answer says that it got none is left to end.
 func (x *tokenCall) settle(ctx context.Context, read []byte) {
 	readable := read != nil && len(read) <= subject.MaxAnswer
-	if has, failed := subject.HasToken(read); readable && !has && (failed || x.result.status != http.StatusOK) {
+	has, failed := subject.HasToken(read)
+	if none := failed || len(read) == 0 || x.result.status != http.StatusOK; readable && !has && none {
 		x.result.outcome = Failed
 		return
 	}

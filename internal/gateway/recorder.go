@@ -84,7 +84,11 @@ func (a *answer) finish() {
 	if a.status == 0 {
 		a.WriteHeader(http.StatusOK)
 	}
-	a.x.g.wrote(a.ctx, a.release(a.body.Bytes()))
+	body := a.body.Bytes()
+	if body == nil { // nothing was written, which is known
+		body = []byte{}
+	}
+	a.x.g.wrote(a.ctx, a.release(body))
 }
 
 // release settles a request whose answer is withheld, by that body, and writes the answer.

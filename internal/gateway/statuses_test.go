@@ -20,6 +20,8 @@ func TestOtherStatuses(t *testing.T) {
 		"an error with 200": {200, `{"error":"incorrect_client_credentials","error_description":"x"}`, gateway.Failed},
 		"both":              {200, `{"error":"","access_token":"a"}`, gateway.Issued},
 		"no JSON":           {200, `access_token=a`, gateway.Issued},
+		"nothing":           {200, ``, gateway.Failed},
+		"no content":        {204, ``, gateway.Failed},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, 1)
