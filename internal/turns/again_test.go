@@ -35,3 +35,19 @@ func TestModeOfALine(t *testing.T) {
 		pass(3 * time.Second)
 	})
 }
+
+// TestGiveBackOfANewcomer: also one that was decided because the mode of its line is another one is given back.
+func TestGiveBackOfANewcomer(t *testing.T) {
+	inWorld(t, 2, 3*time.Second, 4, func(w *world) {
+		w.change(func(s *ratelimit.Settings) { s.Mode = ratelimit.DryRun })
+		w.askAll(3)
+		w.change(func(s *ratelimit.Settings) { s.Mode = ratelimit.Enforce })
+		w.ahead.Store(int64(2 * time.Second)) // the timer of the line is late
+		newcomers := w.askAll(2)
+		check.Equal(t, "outcomes", texts(newcomers), []string{"allowed 0s", "allowed 0s"})
+		w.lines.GiveBack(shop, &newcomers[0].Turn)
+		check.Equal(t, "one more", w.ask(shop, 5).Outcome, ratelimit.Allowed)
+		w.ahead.Store(0)
+		pass(3 * time.Second)
+	})
+}

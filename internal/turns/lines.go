@@ -202,7 +202,7 @@ func (l *Lines) join(k ratelimit.Key, e *ratelimit.Effective, policy func() *rat
 	if ln.mode != e.Mode { // the line has gone since, or the denial is of another mode
 		d := l.counters.Take(now, k, e, 1)
 		if !waits(&d) {
-			return nil, Turn{Decision: d, at: now}
+			return nil, Turn{Decision: d, at: now, under: e}
 		}
 		ln.denied, ln.mode = d, e.Mode
 	}
