@@ -22,6 +22,10 @@ type downstream struct {
 
 func (g *Gateway) newDownstream(w http.ResponseWriter, r *http.Request) *downstream {
 	d := &downstream{w, http.NewResponseController(w), g.writeWithin, r, time.Now()}
+	if r.ProtoMajor == 1 && r.Header["Expect"] != nil { // whose interim answer the server writes when the body is first read
+		d.setDeadline(d.started.Add(d.within))
+		return d
+	}
 	d.setDeadline(time.Time{}) // without that of the last write of the request before
 	return d
 }

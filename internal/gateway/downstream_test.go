@@ -65,6 +65,29 @@ func TestEachWriteIsBounded(t *testing.T) {
 	}
 }
 
+// TestContinueIsBounded: the interim answer that the server writes as the body is read.
+func TestContinueIsBounded(t *testing.T) {
+	w := newWorld(t, 1)
+	w.upstream(fails)
+	out := &deadlines{ResponseRecorder: httptest.NewRecorder()}
+	r := httptest.NewRequest(http.MethodPost, tokenPath, &noting{strings.NewReader("client_id=shop&grant_type=client_credentials"), out})
+	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	r.Header.Set("Expect", "100-continue")
+	w.ServeHTTP(out, r)
+	check.Equal(t, "at first", out.noted[:2], []string{"deadline", "read"})
+}
+
+// noting notes reads of a body among what is written.
+type noting struct {
+	io.Reader
+	out *deadlines
+}
+
+func (n *noting) Read(b []byte) (int, error) {
+	n.out.noted = append(n.out.noted, "read")
+	return n.Reader.Read(b)
+}
+
 // TestStalledReader: a client that does not read is cut off, and with it the upstream's answer.
 func TestStalledReader(t *testing.T) {
 	w := newWorld(t, 1)
