@@ -52,7 +52,7 @@ func (j *Judge) Settle(ctx context.Context, v *Reservation, username string) (d 
 		proven.Key.Username = username
 	}
 	if proven.Key != v.request.Key && v.counted() {
-		d, late = j.settleOn(now, v, &proven)
+		d, late = j.settleOn(ctx, now, v, &proven)
 	}
 	v.request = proven
 	j.conclude(ctx, now, v, d)
@@ -65,17 +65,19 @@ func (v *Reservation) counted() bool {
 }
 
 // settleOn has a reservation count against the user it is of. What it counts for the client over all users, and for its
-// source, stays where it is: given back and taken again, it could meanwhile be taken by another request.
-func (j *Judge) settleOn(now time.Time, v *Reservation, proven *Request) (d ratelimit.Decision, late bool) {
+// source, stays where it is: given back and taken again, it could meanwhile be taken by another request. Under a strict
+// limit it may wait for permits, as Reserve does, also for a client that has gone: the token is issued.
+func (j *Judge) settleOn(ctx context.Context, now time.Time, v *Reservation, proven *Request) (d ratelimit.Decision, late bool) {
 	whole := proven.under(j.Policies())
 	if v.Outcome == ratelimit.WouldDelay { // nothing is reserved yet
 		j.Cancel(v)
 		d = j.Counters.Take(now, proven.Key, whole, 1)
 	} else {
-		d = j.Counters.Take(now, proven.Key, whole.Own(), 1).WithShared(&v.Decision)
+		own, _ := j.Counters.Await(context.WithoutCancel(ctx), now, proven.Key, whole.Own(), 1)
+		d = own.WithShared(&v.Decision)
 		if !v.request.Unknown {
-			own := v.Own()
-			j.GiveBack(v.request.Key, &own)
+			reserved := v.Own()
+			j.GiveBack(v.request.Key, &reserved)
 		}
 	}
 	late = d.Rejected() || d.Outcome == ratelimit.WouldDeny
