@@ -124,7 +124,7 @@ func (g *Gateway) checkDiscovered(ctx context.Context) {
 
 // compare warns of a token endpoint that no token path matches.
 func (g *Gateway) compare(ctx context.Context, endpoint *url.URL) {
-	if !g.isTokenPath(endpoint.Path) {
+	if !g.isTokenPath(endpoint) {
 		g.o.Logger.LogAttrs(ctx, slog.LevelWarn, "token_path does not match the token endpoint that the upstream names: its requests pass without a limit",
 			g.pathsAttr(), slog.String("token_endpoint", endpoint.String()))
 	}

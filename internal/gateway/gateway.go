@@ -204,16 +204,16 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // preflight request of a browser.
 func (g *Gateway) isToken(r *http.Request) bool {
 	// An opaque target, such as a:b://c/token, is sent as b://c/token, in which servers look for a path of their own.
-	if r.Method == http.MethodOptions || len(g.paths) > 0 && r.URL.Opaque == "" && !g.isTokenPath(r.URL.Path) {
+	if r.Method == http.MethodOptions || len(g.paths) > 0 && r.URL.Opaque == "" && !g.isTokenPath(r.URL) {
 		return false
 	}
 	read := r.Method == http.MethodGet || r.Method == http.MethodHead
 	return !read || r.ContentLength != 0 || r.URL.RawQuery != ""
 }
 
-// isTokenPath reports whether an upstream may take the path for that of a token endpoint.
-func (g *Gateway) isTokenPath(path string) bool {
-	return slices.ContainsFunc(g.paths, func(p tokenpath.Pattern) bool { return p.Match(path) })
+// isTokenPath reports whether an upstream may take the path of a URL for that of a token endpoint.
+func (g *Gateway) isTokenPath(u *url.URL) bool {
+	return slices.ContainsFunc(g.paths, func(p tokenpath.Pattern) bool { return p.MatchURL(u) })
 }
 
 // rewrite makes a request one to the upstream, which learns of the gateway's client by the X-Forwarded fields.

@@ -330,7 +330,9 @@ func TestRefused(t *testing.T) {
 	w.wantStatus("repeated", "client_id=other&grant_type=client_credentials", 400)
 	check.Equal(t, "too large", w.token("grant_type=client_credentials&x="+strings.Repeat("x", gateway.MaxBody)).status, 413)
 	check.Equal(t, "query", w.send(http.MethodGet, tokenPath+"?grant_type=client_credentials&client_id=shop", "").status, 400)
-	for _, path := range []string{"/REALMS/x/protocol/openid-connect/token/", "//realms/x/./protocol;a=b/openid-connect/%74oken"} {
+	for _, path := range []string{
+		"/REALMS/x/protocol/openid-connect/token/", "//realms/x/./protocol;a=b/openid-connect/%74oken", "/realms/x;a%2fb/protocol/openid-connect/token",
+	} {
 		check.Equal(t, path, w.send(http.MethodPost, path, "client_id=a&client_id=b").status, 400)
 	}
 	w.wantCame(0)

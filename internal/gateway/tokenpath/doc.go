@@ -1,5 +1,5 @@
 // Package tokenpath compares paths of requests with that of a token endpoint as lenient servers read them, so that another
-// spelling does not lead past the limits. It reads no query, and no path that is still encoded.
+// spelling does not lead past the limits. It reads no query.
 //
 //	p, err := tokenpath.Parse("/realms/*/protocol/openid-connect/token")
 //	p.Match("/Realms/a/protocol//openid-connect/token;x") // true

@@ -2,6 +2,7 @@ package tokenpath
 
 import (
 	"errors"
+	"net/url"
 	"path"
 	"slices"
 	"strings"
@@ -29,11 +30,23 @@ func Parse(p string) (Pattern, error) {
 	return segments, nil
 }
 
+// MatchURL is [Pattern.Match] for the path of a URL. Some servers decode a path before they cut off parameters, and to some,
+// such as Keycloak, an encoded slash belongs to the parameter that it is in.
+func (p Pattern) MatchURL(u *url.URL) bool {
+	if p.Match(u.Path) {
+		return true
+	}
+	cut, err := url.PathUnescape(withoutParameters(u.RawPath))
+	return err == nil && u.RawPath != "" && p.Match(cut)
+}
+
 // Match reports whether an upstream may take the path, which is decoded, for that of the pattern. Servers differ in what
 // they make of letter case, of empty and dot segments, and of parameters within segments, so none of these count: a path
-// that an upstream takes for another one is judged for nothing, which costs little.
+// that an upstream takes for another one is judged for nothing, which costs little. What a segment .. leads to depends on
+// whether it is resolved before parameters are cut off and slashes are merged, so such a path may be any. Clients resolve
+// it themselves.
 func (p Pattern) Match(path string) bool {
-	if p.match(path) {
+	if climbs(path) || p.match(path) {
 		return true
 	}
 	behind, found := behindAuthority(path)
@@ -67,14 +80,28 @@ func behindAuthority(path string) (rest string, found bool) {
 	return rest, found
 }
 
+// climbs reports whether a path has a segment "..".
+func climbs(p string) bool {
+	if !strings.Contains(p, "..") {
+		return false
+	}
+	p = strings.ReplaceAll(withoutParameters(p), `\`, "/")
+	return slices.Contains(strings.Split(p, "/"), "..")
+}
+
 // normal returns a path in the form that is compared.
 func normal(p string) string {
-	if strings.ContainsRune(p, ';') {
-		segments := strings.Split(p, "/")
-		for i, s := range segments {
-			segments[i], _, _ = strings.Cut(s, ";")
-		}
-		p = strings.Join(segments, "/")
+	return strings.ToLower(path.Clean("/" + strings.ReplaceAll(withoutParameters(p), `\`, "/")))
+}
+
+// withoutParameters returns a path without what follows a semicolon in each of its segments.
+func withoutParameters(p string) string {
+	if !strings.ContainsRune(p, ';') {
+		return p
 	}
-	return strings.ToLower(path.Clean("/" + strings.ReplaceAll(p, `\`, "/")))
+	segments := strings.Split(p, "/")
+	for i, s := range segments {
+		segments[i], _, _ = strings.Cut(s, ";")
+	}
+	return strings.Join(segments, "/")
 }

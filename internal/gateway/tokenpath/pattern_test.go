@@ -2,6 +2,7 @@ package tokenpath
 
 import (
 	"errors"
+	"net/url"
 	"testing"
 )
 
@@ -27,6 +28,10 @@ func TestMatch(t *testing.T) {
 		{"/token", "/x/..;a=b/token", true},
 		{"/token", `/x\..\token;a`, true},
 		{"/token", "//./token", true},
+		{"/a/token", "/a//../token", true},
+		{"/token", "/token/..;/..", true},
+		{"/token", "/token/x..", false},
+		{"/token", "/..x/token;../y", false},
 		{"/token", "/tokens", false},
 		{"/token", "/token/x", false},
 		{"/token", "/", false},
@@ -51,6 +56,37 @@ func TestMatch(t *testing.T) {
 		}
 		if got := p.Match(tc.path); got != tc.want {
 			t.Errorf("%s: Match(%q) = %v", tc.pattern, tc.path, got)
+		}
+	}
+}
+
+// TestMatchURL: what is encoded may be read before parameters are cut off, or after it.
+func TestMatchURL(t *testing.T) {
+	for target, want := range map[string]bool{
+		"/realms/a/token":                  true,
+		"/realms/a%2ftoken":                true,
+		"/realms/a;x%2fy/token":            true,
+		"/realms/a;x%2F..%2Fy/token":       true,
+		"/realms/a/token;x%2fy":            true,
+		"/realms;%2f/%61/%74oken":          true,
+		"/realms%2fa;x%2fy/token":          true,
+		"//h;%2f/realms/a/token":           true,
+		"/realms/a/%2e/token%3bx":          true,
+		"/realms/a/userinfo;x%2ftoken":     false,
+		"/realms/a/token/x":                false,
+		"/realms/a/userinfo%3bx%2fy/":      false,
+		"/realms/a%2fb/userinfo;x%2ftoken": false,
+	} {
+		u, err := url.ParseRequestURI(target)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := Parse("/realms/*/token")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := p.MatchURL(u); got != want {
+			t.Errorf("MatchURL(%q) = %v", target, got)
 		}
 	}
 }
