@@ -114,6 +114,7 @@ func TestNginxAsksTheJudge(t *testing.T) {
 	check.Equal(t, "a client that can be read in two ways", status, 400)
 	for path, want := range map[string]int{
 		"/OAuth2/Token": 429, "/oauth2/token/": 429, "/oauth2;x/token;y": 429, "//oauth2/./token": 429, "/x/..;/oauth2/token": 400,
+		"/oauth2;x%2fy/token": 400, "/oauth2//../token": 400, "/oauth2//%2e./token": 400,
 	} {
 		status, _ = send(t, client, http.MethodPost, strings.Replace(to, "/oauth2/token", path, 1), basic("shop"), form)
 		check.Equal(t, "over the limit at "+path, status, want)

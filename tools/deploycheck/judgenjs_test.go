@@ -272,7 +272,9 @@ func (n *throughNJS) paths(t *testing.T) {
 	} {
 		n.wantLimited(n.ask("POST", path, header, strings.NewReader(form)), `"tight";q=2;w=3600`)
 	}
-	for _, path := range []string{"/x/..;/oauth2/token", "/;a=b/oauth2/token", "/oauth2/.;/token", `/oauth2/%5ctoken`} {
+	for _, path := range []string{
+		"/x/..;/oauth2/token", "/;a=b/oauth2/token", "/oauth2/.;/token", `/oauth2/%5ctoken`, "/oauth2;x%2fy/token", "/oauth2//../token",
+	} {
 		check.Equal(t, path, n.ask("POST", path, header, strings.NewReader(form)).status, http.StatusBadRequest)
 		check.Equal(t, path, len(n.idp.take()), 0)
 	}
