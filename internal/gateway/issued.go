@@ -35,5 +35,8 @@ func (i *issued) settle(ctx context.Context, user string) (d ratelimit.Decision,
 	if user != "" {
 		i.remember(user)
 	}
+	if late { // or the next refresh, at another instance, would be of a user who is not known, too
+		g.o.Shared.FlushNow(context.WithoutCancel(ctx))
+	}
 	return d, late
 }

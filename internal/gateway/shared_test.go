@@ -93,6 +93,17 @@ func TestAnotherInstanceKnowsTheUser(t *testing.T) {
 	check.Equal(t, "late", one.Stats().Late+other.Stats().Late, 0)
 }
 
+// TestEachRefreshAtAnotherInstance: before the token that it uses is stored, but for the one that is over the limit.
+func TestEachRefreshAtAnotherInstance(t *testing.T) {
+	i := newInstances(t, 2)
+	all := []*world{i.start(), i.start()}
+	for n, want := range []int{200, 200, 200, 429, 429, 429} {
+		all[n%2].upstream(issues("ada", fmt.Sprint("r", n+1)))
+		all[n%2].wantStatus(fmt.Sprint("refresh ", n), fmt.Sprint("grant_type=refresh_token&refresh_token=r", min(n, 3)), want)
+	}
+	check.Equal(t, "late", all[0].Stats().Late+all[1].Stats().Late, 1)
+}
+
 // TestAnotherClientsToken finds nothing.
 func TestAnotherClientsToken(t *testing.T) {
 	i := newInstances(t, 1)

@@ -77,6 +77,29 @@ func (s *Subjects) Flush(ctx context.Context) error {
 		return ctx.Err()
 	}
 	defer func() { <-s.flushing }()
+	return s.flush(ctx)
+}
+
+// FlushNow is [Subjects.Flush] for an answer that waits for it: for [ReadTimeout] at most, and not while the store fails.
+func (s *Subjects) FlushNow(ctx context.Context) {
+	if s == nil {
+		return
+	}
+	within, cancel := context.WithTimeout(ctx, ReadTimeout)
+	defer cancel()
+	select {
+	case s.flushing <- struct{}{}:
+	case <-within.Done():
+		return
+	}
+	defer func() { <-s.flushing }()
+	if s.failures == 0 {
+		_ = s.flush(within) // the rest waits for the next Flush
+	}
+}
+
+// flush is Flush for the one that stores.
+func (s *Subjects) flush(ctx context.Context) error {
 	for batch := s.queue.take(); len(batch) > 0; batch = s.queue.take() {
 		if err := s.put(ctx, batch); err != nil {
 			return fmt.Errorf("store users of refresh tokens: %w", err)
