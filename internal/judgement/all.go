@@ -43,8 +43,10 @@ func (j *Judge) AdmitAll(ctx context.Context, all []Weighted) []ratelimit.Decisi
 func (j *Judge) reserveHits(ctx context.Context, r *Weighted, counted *[]Reservation) (d ratelimit.Decision) {
 	if r.Hits == 0 {
 		r.Unproven = true
-		d, _ = j.Denied(ctx, r.Request)
-		return d
+		if denial, denied := j.Denied(ctx, r.Request); denied {
+			return denial
+		}
+		return d // also if it would wait for its turn
 	}
 	for range r.Hits {
 		v := j.Reserve(ctx, r.Request)

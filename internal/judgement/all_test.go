@@ -41,3 +41,16 @@ func TestAdmitAll(t *testing.T) {
 	wantSeen(t, seen, "ada allowed", "ada allowed", "bob allowed", "ada denied", "ada allowed", "bob allowed", "bob denied", " denied")
 	check.Equal(t, "nothing asked", len(j.AdmitAll(t.Context(), nil)), 0)
 }
+
+// TestAskedOverTheLimit: a request that would wait for its turn is not said to be denied, and one without a place is.
+func TestAskedOverTheLimit(t *testing.T) {
+	settings, longest := ratelimit.DefaultSettings(), ratelimit.MaxWait(10*time.Second)
+	settings.Default.MaxWait = &longest
+	settings.Default.User = []ratelimit.Limit{ratelimit.NewLimit("one", 1, time.Second), ratelimit.NewLimit("per-minute", 100, time.Minute)}
+	j, seen := judgeBy(t, settings)
+	check.Equal(t, "has room", j.AdmitAll(t.Context(), []judgement.Weighted{hits("ada", 1)})[0].Rejected(), false)
+	check.Equal(t, "would wait", j.AdmitAll(t.Context(), []judgement.Weighted{hits("ada", 0)})[0].Rejected(), false)
+	j.StopWaiting()
+	check.Equal(t, "has no place", j.AdmitAll(t.Context(), []judgement.Weighted{hits("ada", 0)})[0].Rejected(), true)
+	wantSeen(t, seen, "ada allowed", "ada denied")
+}
