@@ -60,3 +60,13 @@ func TestFortyMeasurementsASecond(t *testing.T) {
 		})
 	}
 }
+
+// TestNoTimeBetweenBeats: after two beats at the same time of a coarse clock, the share follows the wait as before.
+func TestNoTimeBetweenBeats(t *testing.T) {
+	g := New(DefaultSettings(), nil)
+	g.busy = always
+	g.beat(time.Now(), 0, 0)
+	g.beats(400, time.Second, map[Class]int{Refresh: 20})
+	g.beats(400, 0, map[Class]int{Refresh: 20})
+	check.Equal(t, "refused after an overload", g.Stats().Refused, 0.0)
+}

@@ -54,7 +54,7 @@ func (g *Gate) run(ctx context.Context, measure func() (time.Duration, error)) e
 // beat takes a measured wait, after the time dt, and sets what is refused.
 func (g *Gate) beat(now time.Time, dt, measured time.Duration) {
 	s := g.settings.Load()
-	dt = min(dt, 10*beat) // after a pause of the process
+	dt = max(1, min(dt, 10*beat)) // after a pause of the process; a coarse clock may show none between two beats
 	wait := g.waits.add(measured)
 	g.wait.Store(int64(wait))
 	g.demand.fold(dt)
