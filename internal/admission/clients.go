@@ -16,7 +16,7 @@ type clients struct {
 	sent   window // by all of them
 }
 
-// mostClients bounds the memory: a hundred bytes each.
+// mostClients bounds the memory: about 200 bytes each.
 const mostClients = 1 << 16
 
 // client is what is known of one client. Its fields are changed without a lock, so figures may be off by those of a

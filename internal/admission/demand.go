@@ -64,7 +64,7 @@ func (d *demand) level(share float64) level {
 	return levelOf(Ranks, 0)
 }
 
-// few is how many requests of the last second are none.
+// few is the decayed number of requests up to which there are none of a kind: one that came three seconds ago.
 const few = 0.05
 
 // refusable is the share of requests that may be refused at a wait: those of criticalities whose own target is below.
@@ -89,7 +89,8 @@ func (d *demand) lowest() ratelimit.Criticality {
 	return ratelimit.Sheddable
 }
 
-// ofHighest is the share of the requests of the highest criticality that the level refuses; 0 if there are no requests.
+// ofHighest is the share that the level refuses of the requests of the highest criticality that there are requests of; 0
+// if there are none.
 func (d *demand) ofHighest(l level) float64 {
 	var all, refused float64
 	for i := Ranks - 1; i >= 0; i-- {

@@ -102,7 +102,7 @@ func (g *Gate) Admit(ctx context.Context, r *Request) (Rank, error) {
 		if !g.balances(r.Class, WouldShed) {
 			g.results[r.Class][WouldShed].Add(1)
 		}
-		g.tell(ctx, r, WouldShed)
+		g.report(ctx, r, WouldShed)
 		return rank, nil
 	}
 	if !g.balances(r.Class, Admitted) {
@@ -211,10 +211,10 @@ func (g *Gate) shed() *ShedError {
 
 func (g *Gate) count(ctx context.Context, r *Request, o Outcome) {
 	g.results[r.Class][o].Add(1)
-	g.tell(ctx, r, o)
+	g.report(ctx, r, o)
 }
 
-func (g *Gate) tell(ctx context.Context, r *Request, o Outcome) {
+func (g *Gate) report(ctx context.Context, r *Request, o Outcome) {
 	if g.observe != nil {
 		g.observe(ctx, r, o)
 	}

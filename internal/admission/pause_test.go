@@ -39,7 +39,7 @@ func TestPaused(t *testing.T) {
 // TestPauseOfNothing: work of the server's own has no room to give.
 func TestPauseOfNothing(t *testing.T) {
 	g := New(DefaultSettings(), nil)
-	for _, ctx := range []context.Context{t.Context(), WithRank(t.Context(), 1)} {
+	for _, ctx := range []context.Context{t.Context(), WithRequest(t.Context(), nil, 1)} {
 		g.Pause(ctx)
 		g.Resume(ctx)
 		g.Pause(ctx)

@@ -11,11 +11,10 @@ import (
 // read. A goroutine that waits for a socket is served in the same order. The latencies that Go's scheduler reports do
 // not show this wait, since they begin when the scheduler has learned that there is something to read.
 type probe struct {
-	r, w *os.File
-	sent atomic.Int64 // nanoseconds since began; 0: nothing is under way
-	wait atomic.Int64 // of the last byte
-	// began is what sent counts from; less than zero is never sent.
-	began time.Time
+	r, w  *os.File
+	sent  atomic.Int64 // nanoseconds since began; 0: nothing is under way
+	wait  atomic.Int64 // of the last byte
+	began time.Time    // what sent counts from: before the first byte, whose sent is not 0 so
 	ended chan struct{}
 }
 

@@ -50,17 +50,14 @@ func standing(usage, share float64) int {
 
 type rankKey struct{}
 
-// ranking is a request and its rank. There is no request where the gate has not been asked.
+// ranking is a request and its rank. The request is nil where only the rank is known.
 type ranking struct {
 	request *Request
 	rank    Rank
 	paused  atomic.Int32 // how often it is at the moment, see Gate.Pause
 }
 
-// WithRank returns a context that carries the rank of its request.
-func WithRank(ctx context.Context, rank Rank) context.Context { return WithRequest(ctx, nil, rank) }
-
-// WithRequest returns a context that carries a request that was admitted, and its rank.
+// WithRequest returns a context that carries a request that was admitted, and its rank; r is nil if only that is known.
 func WithRequest(ctx context.Context, r *Request, rank Rank) context.Context {
 	return context.WithValue(ctx, rankKey{}, &ranking{request: r, rank: rank})
 }

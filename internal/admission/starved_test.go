@@ -62,7 +62,7 @@ func TestStarved(t *testing.T) {
 // TestStarvedWithoutAdmission is a request that the gate was not asked about: it is refused, and counts nowhere.
 func TestStarvedWithoutAdmission(t *testing.T) {
 	g := New(DefaultSettings(), func(context.Context, *Request, Outcome) { t.Error("observed") })
-	if err := g.Starved(WithRank(t.Context(), 3)); !errors.As(err, new(*ShedError)) {
+	if err := g.Starved(WithRequest(t.Context(), nil, 3)); !errors.As(err, new(*ShedError)) {
 		t.Error(err)
 	}
 	if g.Stats().Requests != New(DefaultSettings(), nil).Stats().Requests {

@@ -74,8 +74,8 @@ func (s *Service) presents(grant clientcfg.Grant, req *TokenRequest) bool {
 }
 
 // Foresee returns what Token would ask the gate about a token request, for what sees the request before it has been
-// read as one. ok is false if Token would refuse it for another reason, and of public clients, which prove nothing. It
-// counts nothing, neither failures nor the use of a secret.
+// read as one. ok is false if Token would refuse it for another reason, but for too many failures, which are counted by the
+// address; and of public clients, which prove nothing. It counts nothing, neither failures nor the use of a secret.
 func (s *Service) Foresee(req *TokenRequest) (r admission.Request, ok bool) {
 	client, known := s.opts.Clients.Client(req.Credentials.ClientID)
 	if !known || client.Public {

@@ -23,7 +23,7 @@ func (d *doorkeeper) EnterGate(ctx context.Context, r *admission.Request) (conte
 		return ctx, shed(admission.Processor)
 	}
 	d.inside++
-	return admission.WithRank(ctx, 7), nil
+	return admission.WithRequest(ctx, nil, 7), nil
 }
 
 func (d *doorkeeper) LeaveGate() { d.inside-- }

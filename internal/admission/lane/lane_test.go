@@ -25,7 +25,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // ranked is the context of a request of that rank.
 func ranked(t *testing.T, r admission.Rank) context.Context {
 	t.Helper()
-	return admission.WithRank(lane.NewRequest(t.Context()), r)
+	return admission.WithRequest(lane.NewRequest(t.Context()), nil, r)
 }
 
 // world is a lane and what became of the calls that entered it, in that order.
