@@ -188,7 +188,7 @@ func (c *conn) look(b []byte) (refused bool, err error) {
 func (c *conn) refuse(after time.Duration, body []byte) error {
 	now := time.Now()
 	answer := fmt.Appendf(make([]byte, 0, 512), "HTTP/1.1 503 Service Unavailable\r\n"+
-		"Content-Type: application/json\r\nCache-Control: no-store\r\nPragma: no-cache\r\nRetry-After: %d\r\nDate: %s\r\nContent-Length: %d\r\n\r\n%s",
+		"Content-Type: application/json\r\nX-Content-Type-Options: nosniff\r\nCache-Control: no-store\r\nPragma: no-cache\r\nRetry-After: %d\r\nDate: %s\r\nContent-Length: %d\r\n\r\n%s",
 		int(after.Seconds()), now.UTC().Format(http.TimeFormat), len(body), body)
 	if err := c.SetWriteDeadline(now.Add(writeTimeout)); err != nil {
 		return err

@@ -124,6 +124,7 @@ func TestRefused(t *testing.T) {
 			w.write(message(basic, grant))
 			header := w.want(503)
 			check.Equal(t, "Retry-After", header.Get("Retry-After"), "7")
+			check.Equal(t, "X-Content-Type-Options", header.Get("X-Content-Type-Options"), "nosniff")
 			check.Equal(t, "Cache-Control", header.Get("Cache-Control"), "no-store")
 			_, err := http.ParseTime(header.Get("Date"))
 			check.OK(t, err)
