@@ -93,20 +93,25 @@ func (t *clients) look(r *Request, c *client, elapsed float64) int {
 	return standing(math.Float64frombits(c.usage.Load()), share)
 }
 
-// turn begins a period. Clients that sent nothing in the last one are forgotten. Of those of which the limiter has
-// decided nothing, as all their requests were refused here, the usage fades.
+// turn begins a period. Clients that sent nothing in the last one are forgotten.
 func (t *clients) turn() {
 	t.sent.turn()
-	t.others.sent.turn()
+	t.others.turn()
 	t.of.Range(func(id, v any) bool {
-		c := v.(*client)
-		asked := c.asked.Swap(false)
-		if c.sent.turn() && !asked {
+		if silent := v.(*client).turn(); silent {
 			t.of.Delete(id)
 			t.active.Add(-1)
-		} else if !asked {
-			c.usage.Store(math.Float64bits(math.Float64frombits(c.usage.Load()) / 2))
 		}
 		return true
 	})
+}
+
+// turn begins a period of a client, and reports whether it was silent in the last one. If the limiter has decided nothing,
+// as all its requests were refused here, the usage fades.
+func (c *client) turn() (silent bool) {
+	asked := c.asked.Swap(false)
+	if !asked {
+		c.usage.Store(math.Float64bits(math.Float64frombits(c.usage.Load()) / 2))
+	}
+	return c.sent.turn() && !asked
 }

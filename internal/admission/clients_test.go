@@ -26,20 +26,26 @@ func TestClientsAreForgotten(t *testing.T) {
 	}
 }
 
-// TestUsageFades: a client all of whose requests are refused here is not near its limit for ever.
+// TestUsageFades: a client all of whose requests are refused here is not near its limit for ever, nor are those for which
+// there is no room.
 func TestUsageFades(t *testing.T) {
-	var c clients
-	r := &Request{ClientID: "shop"}
-	for range 100 {
-		c.used("shop", 1)
-	}
-	c.turn() // with decisions
-	if got := c.standing(r, 0); got >= 4 {
-		t.Errorf("near its limit: standing %d", got)
-	}
-	c.turn()
-	if got := c.standing(r, 0); got < 4 {
-		t.Errorf("a period without a decision later: standing %d", got)
+	for name, known := range map[string]int64{"a client": 0, "one without room": mostClients} {
+		t.Run(name, func(t *testing.T) {
+			var c clients
+			c.active.Store(known)
+			r := &Request{ClientID: "shop"}
+			for range 100 {
+				c.used("shop", 1)
+			}
+			c.turn() // with decisions
+			if got := c.standing(r, 0); got >= 4 {
+				t.Errorf("near its limit: standing %d", got)
+			}
+			c.turn()
+			if got := c.standing(r, 0); got < 4 {
+				t.Errorf("a period without a decision later: standing %d", got)
+			}
+		})
 	}
 }
 
