@@ -15,7 +15,10 @@
 //	client_assertion (RFC 7523)              sub, unverified; beside a  no type, no JWT with a sub
 //	                                         client_id only if it is
 //	                                         its own issuer
-//	Content-Type                             form, JSON; utf-8          others, other charsets and parameters
+//	Content-Type                             form, JSON; utf-8; of a    others, other charsets and parameters
+//	                                         form also iso-8859-1 and
+//	                                         us-ascii, if the judged
+//	                                         values are ASCII
 //	body of a form                           as a form                  JSON
 //	Content-Encoding                         identity                   others
 //	Connection                               ignored                    naming one of those three

@@ -36,7 +36,8 @@ func (p *params) readBody(header http.Header, body []byte) error {
 			return refuse("The body must not be compressed.")
 		}
 	}
-	kind, err := mediaType(header["Content-Type"])
+	kind, onlyASCII, err := mediaType(header["Content-Type"])
+	p.onlyASCII = onlyASCII
 	switch {
 	case err != nil:
 		return err
@@ -50,29 +51,34 @@ func (p *params) readBody(header http.Header, body []byte) error {
 	return refuse("The content type must be " + formType + " or " + jsonType + ".")
 }
 
-// mediaType returns the content type without its parameters, empty if there is none.
-func mediaType(fields []string) (string, error) {
+// mediaType returns the content type without its parameters, empty if there is none, and whether its charset is
+// that of UTF-8 for ASCII alone.
+func mediaType(fields []string) (kind string, onlyASCII bool, err error) {
 	switch {
 	case len(fields) == 0:
-		return "", nil
+		return "", false, nil
 	case len(fields) > 1:
-		return "", refuse("There is more than one Content-Type.")
+		return "", false, refuse("There is more than one Content-Type.")
 	case fields[0] == "" || fields[0] == formType || fields[0] == jsonType:
-		return fields[0], nil
+		return fields[0], false, nil
 	}
 	kind, attributes, err := mime.ParseMediaType(fields[0])
 	if err != nil {
-		return "", refuse("The Content-Type is malformed.")
+		return "", false, refuse("The Content-Type is malformed.")
 	}
 	if kind != formType && kind != jsonType {
-		return "", refuse("The content type must be " + formType + " or " + jsonType + ".")
+		return "", false, refuse("The content type must be " + formType + " or " + jsonType + ".")
 	}
 	for attribute, value := range attributes {
-		if attribute != "charset" || !strings.EqualFold(value, "utf-8") && !strings.EqualFold(value, "utf8") {
-			return "", refuse("The Content-Type may have the parameter charset=utf-8, and no other.")
+		switch charset := strings.ToLower(value); {
+		case attribute == "charset" && (charset == "utf-8" || charset == "utf8"):
+		case attribute == "charset" && kind == formType && (charset == "iso-8859-1" || charset == "us-ascii"):
+			onlyASCII = true // Apache HttpClient says iso-8859-1 unless it is given another one
+		default:
+			return "", false, refuse("The Content-Type may have the parameter charset=utf-8, that of a form also iso-8859-1, and no other.")
 		}
 	}
-	return kind, nil
+	return kind, onlyASCII, nil
 }
 
 // basicClientID returns the client that an Authorization field names, empty if none does: a part of

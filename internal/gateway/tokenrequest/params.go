@@ -11,6 +11,8 @@ type params struct {
 	values [names][]byte // parts of the body or of space; empty: omitted
 	given  [names]bool   // also without a value
 	space  []byte        // for values that are not in the body as they are
+
+	onlyASCII bool // other values would not be UTF-8
 }
 
 // set notes a value. One that was given before is an error, also if it had none: servers differ in
@@ -29,6 +31,9 @@ func (p *params) check() error {
 	for n, value := range p.values {
 		if len(value) == 0 || name(n) == clientSecret {
 			continue
+		}
+		if p.onlyASCII && bytes.IndexFunc(value, func(r rune) bool { return r >= utf8.RuneSelf }) >= 0 {
+			return refuse("The parameter " + nameTexts[n] + " is not ASCII, and the charset of the body is not UTF-8.")
 		}
 		if err := checkValue(name(n), value); err != nil {
 			return err

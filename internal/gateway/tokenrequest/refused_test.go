@@ -141,7 +141,8 @@ func TestRefusesHeader(t *testing.T) {
 		"JSON of some kind":            {header("Content-Type", "application/vnd.api+json"), "content type must be"},
 		"two content types":            {header("Content-Type", formType, "Content-Type", "application/json"), "more than one Content-Type"},
 		"two content types in one":     {header("Content-Type", formType+", application/json"), "malformed"},
-		"another charset":              {header("Content-Type", formType+"; charset=iso-8859-1"), "charset=utf-8"},
+		"another charset":              {header("Content-Type", formType+"; charset=iso-8859-2"), "charset=utf-8"},
+		"another charset of JSON":      {header("Content-Type", "application/json; charset=iso-8859-1"), "charset=utf-8"},
 		"UTF-16":                       {header("Content-Type", formType+"; charset=utf-16"), "charset=utf-8"},
 		"charset twice":                {header("Content-Type", formType+"; charset=utf-8; charset=utf-7"), "malformed"},
 		"a proxy drops the type":       {form("Connection", "close, content-TYPE"), "The Connection header names"},
@@ -149,5 +150,20 @@ func TestRefusesHeader(t *testing.T) {
 		"another attribute":            {header("Content-Type", formType+"; boundary=a"), "charset=utf-8"},
 	} {
 		t.Run(name, func(t *testing.T) { wantRefused(t, c.header, "", "client_id=a", c.why) })
+	}
+}
+
+// What is not ASCII stands for other characters in ISO-8859-1.
+func TestRefusesOtherThanASCII(t *testing.T) {
+	for body, why := range map[string]string{
+		"grant_type=password&username=%c3%bc":   "username is not ASCII",
+		"grant_type=password&username=j%fcrgen": "username is not ASCII",
+		"client_id=\u00fc":                      "client_id is not ASCII",
+		"client_id=a&client_id%ff=b":            "name of a parameter is not UTF-8",
+		"client_id=a&%a0username=b":             "name of a parameter is not UTF-8",
+	} {
+		t.Run(body, func(t *testing.T) {
+			wantRefused(t, header("Content-Type", formType+"; charset=ISO-8859-1"), "", body, why)
+		})
 	}
 }

@@ -139,6 +139,8 @@ func TestReadForm(t *testing.T) {
 		"spaces around a username":      {form(), "grant_type=password&username=+j+", tokenrequest.Request{Grant: "password", Username: " j "}},
 		"username of no password grant": {form(), "grant_type=client_credentials&username=j&code=c&refresh_token=r", tokenrequest.Request{Grant: "client_credentials"}},
 		"charset":                       {header("Content-Type", formType+`;charset="UTF-8"`), "client_id=a", tokenrequest.Request{ClientID: "a"}},
+		"charset of ASCII":              {header("Content-Type", formType+"; charset=ISO-8859-1"), "client_id=a&client_secret=%fc&password=%fc", tokenrequest.Request{ClientID: "a"}},
+		"ASCII":                         {header("Content-Type", formType+"; charset=us-ascii"), "client_id=a", tokenrequest.Request{ClientID: "a"}},
 		"type in capitals":              {header("Content-Type", "Application/X-WWW-Form-URLEncoded; charset=utf8"), "client_id=a", tokenrequest.Request{ClientID: "a"}},
 		"identity":                      {form("Content-Encoding", "Identity"), "client_id=a", tokenrequest.Request{ClientID: "a"}},
 		"names that only resemble":      {form(), "client=x&id=y&code_verifier=z&client_id_issued_at=1&user%2Fname=q&Scope=s&resource[]=r&codes[]=1", tokenrequest.Request{}},
