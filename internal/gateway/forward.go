@@ -73,6 +73,9 @@ func receive(res *http.Response) ([]byte, error) {
 func (g *Gateway) outgoing(r *http.Request, body []byte) *http.Request {
 	out := r.Clone(r.Context())
 	out.Body, out.ContentLength, out.TransferEncoding = io.NopCloser(bytes.NewReader(body)), int64(len(body)), nil
+	if len(body) == 0 {
+		out.Body = http.NoBody // of another one net/http does not know that it is empty, and sends it chunked
+	}
 	out.Close, out.RequestURI, out.Trailer = false, "", nil
 	removeHopByHop(out.Header)
 	delete(out.Header, "Accept-Encoding") // the answer is read

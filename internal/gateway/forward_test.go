@@ -56,6 +56,22 @@ func TestFieldsOfTheHop(t *testing.T) {
 	}
 }
 
+// TestNoBody: a request without a body has none at the upstream, and says so.
+func TestNoBody(t *testing.T) {
+	w := newWorld(t, 1)
+	var length string
+	w.upstream(func(rw http.ResponseWriter, r *http.Request) {
+		length = strings.Join(append(r.TransferEncoding, r.Header["Content-Length"]...), ", ")
+		issues("shop", "")(rw, r)
+	})
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, w.url+tokenPath, http.NoBody)
+	check.OK(t, err)
+	res, err := http.DefaultClient.Do(req)
+	check.OK(t, err)
+	check.OK(t, res.Body.Close())
+	check.Equal(t, "length of the body", length, "0")
+}
+
 // TestBrokenAfterTheStart: of an answer that is too large to be read, the client sees that it broke off.
 func TestBrokenAfterTheStart(t *testing.T) {
 	w := newWorld(t, 1)
