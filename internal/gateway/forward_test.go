@@ -33,7 +33,7 @@ func TestFieldsOfTheHop(t *testing.T) {
 	for name, value := range map[string]string{
 		"Content-Type": "application/x-www-form-urlencoded", "Connection": "X-Own", "X-Own": "1", "Te": "trailers", "Upgrade": "h2c",
 		"Proxy-Authorization": "Basic YTpi", "Expect": "100-continue", "Forwarded": "for=198.51.100.7", "X-Forwarded-For": "198.51.100.7",
-		"X-Forwarded-Port": "666", "X-Forwarded-Prefix": "/evil", "X-Real-Ip": "198.51.100.7",
+		"X-Forwarded-Port": "666", "X-Forwarded-Prefix": "/evil", "X-Real-Ip": "198.51.100.7", "X_Forwarded_For": "198.51.100.7",
 		"X-Forwarded-Host": "evil.example", "X-Forwarded-Proto": "https", "Dpop": "proof", "User-Agent": "",
 		"Accept-Encoding": "gzip",
 	} {
@@ -46,7 +46,7 @@ func TestFieldsOfTheHop(t *testing.T) {
 	for name, want := range map[string]string{
 		"Content-Type": "application/x-www-form-urlencoded", "Dpop": "proof", "X-Forwarded-For": "127.0.0.1", "X-Forwarded-Proto": "http",
 		"X-Forwarded-Host": strings.TrimPrefix(w.url, "http://"), "X-Own": "", "Te": "", "Upgrade": "", "Proxy-Authorization": "",
-		"X-Forwarded-Port": "", "X-Forwarded-Prefix": "", "X-Real-Ip": "", "Expect": "", "Forwarded": "", "User-Agent": "", "Accept-Encoding": "", "Connection": "",
+		"X-Forwarded-Port": "", "X-Forwarded-Prefix": "", "X-Real-Ip": "", "X_Forwarded_For": "", "Expect": "", "Forwarded": "", "User-Agent": "", "Accept-Encoding": "", "Connection": "",
 	} {
 		check.Equal(t, "at the upstream "+name, strings.Join(got.Values(name), "|"), want)
 	}

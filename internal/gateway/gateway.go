@@ -227,9 +227,7 @@ func (g *Gateway) rewrite(p *httputil.ProxyRequest) {
 	delete(p.Out.Header, "Forwarded")
 	_, proxied := g.o.ClientAddr(p.In)
 	if !proxied { // servers believe these, too, if they believe the gateway
-		maps.DeleteFunc(p.Out.Header, func(name string, _ []string) bool {
-			return name == "X-Real-Ip" || strings.HasPrefix(name, "X-Forwarded-")
-		})
+		maps.DeleteFunc(p.Out.Header, func(name string, _ []string) bool { return saysOrigin(name) })
 	}
 	if proxied {
 		p.Out.Header["X-Forwarded-For"] = p.In.Header["X-Forwarded-For"]
@@ -242,6 +240,14 @@ func (g *Gateway) rewrite(p *httputil.ProxyRequest) {
 			}
 		}
 	}
+}
+
+// saysOrigin reports whether a field of that name says where a request comes from. To servers that read requests as CGI does
+// (RFC 3875), an underscore is a dash.
+func saysOrigin(name string) bool {
+	const forwarded = "X-Forwarded-"
+	name = strings.ReplaceAll(name, "_", "-")
+	return strings.EqualFold(name, "X-Real-Ip") || len(name) > len(forwarded) && strings.EqualFold(name[:len(forwarded)], forwarded)
 }
 
 // newTransport returns what carries all but token requests: it changes nothing of what it carries.
