@@ -67,6 +67,11 @@ rate_limit:
 			}
 		}
 	}
+	var registered []struct {
+		ID string `json:"client_id"`
+	}
+	runJSON(t, &registered, "", "client", "list", "--server", o.operators, "--token", token)
+	check.Equal(t, "clients of its own, without those that it has seen", len(registered), 1)
 	for path, want := range map[string]string{"/healthz": "upstream /healthz", "/token": "upstream /token"} {
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, o.clients+path, nil)
 		check.OK(t, err)

@@ -18,9 +18,9 @@ import (
 // answers are what [readAPI] answers, by path.
 var answers = map[string]string{
 	"/clients": `{"since":"2026-03-01T11:50:00Z","clients":[
-		{"client_id":"app","client_name":"The Shop","source":"none","activity":{"allowed":9}},
-		{"client_id":"report","labels":{"team":"payments","tier":"1"},"source":"none","activity":{"allowed":5,"denied":2}},
-		{"client_id":"shop","labels":{"team":"payments"},"source":"api","effective":{"tier":"gold","overrides":3},"activity":{"allowed":20,"would_deny":1}}]}`,
+		{"client_id":"app","client_id_issued_at":1,"client_name":"The Shop","source":"none","activity":{"allowed":9}},
+		{"client_id":"report","client_id_issued_at":1,"labels":{"team":"payments","tier":"1"},"source":"none","activity":{"allowed":5,"denied":2}},
+		{"client_id":"shop","client_id_issued_at":1,"labels":{"team":"payments"},"source":"api","effective":{"tier":"gold","overrides":3},"activity":{"allowed":20,"would_deny":1}}]}`,
 	"/unregistered": `{"version":3,"unregistered":[{"client_id":"gone","source":"file","candidate":false,"effective":{"mode":"enforce","trusted":true}}]}`,
 	"/top": `{"since":"2026-03-01T11:50:00Z","talkers":[{"client_id":"shop","allowed":20,"denied":5,"reused":3,"would_reuse":1,"issued":40,"wasted":30,"early_refreshes":2}],
 		"near_limit":[{"client_id":"report","username":"ada","limit":{"requests":5,"window":"60s"},"usage":1,"free_at":"2026-03-01T13:00:30+01:00"},

@@ -57,10 +57,11 @@ type Clients struct {
 	Unreadable []registry.Unreadable `json:"unreadable,omitempty"`
 }
 
-// Client is a registered client with what applies to it and what was decided about it.
+// Client is a registered client with what applies to it and what was decided about it. At a gateway it may also be one of the
+// server behind that, of which only the ID is known.
 type Client struct {
 	clientcfg.Metadata
-	IssuedAt int64 `json:"client_id_issued_at"` // seconds since 1970
+	IssuedAt int64 `json:"client_id_issued_at"` // seconds since 1970; 0: it is not registered here
 	Public   bool  `json:"public"`
 	Admin    bool  `json:"admin"` // it may change limits
 	Applied

@@ -143,6 +143,9 @@ func (r *Registry) Clients(ctx context.Context, filter registry.Filter) (l regis
 			return l, err
 		}
 		for i := range page.Clients {
+			if page.Clients[i].IssuedAt == 0 { // registered with the server behind a gateway
+				continue
+			}
 			c := clientcfg.Client{CreatedAt: time.Unix(page.Clients[i].IssuedAt, 0).UTC()}
 			_ = page.Clients[i].Apply(&c)
 			l.Clients = append(l.Clients, c)
