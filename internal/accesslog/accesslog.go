@@ -79,17 +79,18 @@ func LevelOfFailure(ctx context.Context, busy bool) slog.Level {
 	return slog.LevelError
 }
 
-// Path is the route as registered. Of an unknown path it is only the beginning.
+// Path is the route as registered. Of an unknown path, as are all of the upstream of a gateway, it is only the beginning.
 func Path(route string, r *http.Request) string {
 	if route != "" {
 		return route
 	}
-	return plain(r.URL.Path)
+	return shortened(r.URL.Path, 128)
 }
 
-// plain shortens text from a request and replaces the characters that are unfit for a log.
-func plain(s string) string {
-	const most = 40
+func plain(s string) string { return shortened(s, 40) }
+
+// shortened returns at most so many bytes of text from a request, without the characters that are unfit for a log.
+func shortened(s string, most int) string {
 	if len(s) > most {
 		s = s[:most] + "..."
 	}

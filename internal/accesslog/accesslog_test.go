@@ -20,7 +20,7 @@ import (
 
 func TestLine(t *testing.T) {
 	remote := netip.MustParseAddr("192.0.2.7")
-	long := "/" + strings.Repeat("x", 60)
+	long := "/" + strings.Repeat("x", 160)
 	for _, tt := range []struct {
 		name, method, target string
 		line                 accesslog.Line
@@ -54,7 +54,12 @@ func TestLine(t *testing.T) {
 		{
 			"an unknown path", "GET", long + "?code=hush",
 			accesslog.Line{Status: 404, Remote: remote},
-			"level=INFO msg=request method=GET path=" + long[:40] + "... status=404 bytes=0 duration_ms=N remote=192.0.2.7",
+			"level=INFO msg=request method=GET path=" + long[:128] + "... status=404 bytes=0 duration_ms=N remote=192.0.2.7",
+		},
+		{
+			"the token path of Keycloak", "POST", "/realms/customers/protocol/openid-connect/token",
+			accesslog.Line{Status: 200, Remote: remote},
+			"level=INFO msg=request method=POST path=/realms/customers/protocol/openid-connect/token status=200 bytes=0 duration_ms=N remote=192.0.2.7",
 		},
 		{
 			"unfit characters", "GET", "/%0alevel=ERROR",
