@@ -12,7 +12,7 @@ import (
 
 // gatewayFlags are the flags of gateway.
 type gatewayFlags struct {
-	check, demo bool
+	check, print, demo bool
 	*settings
 }
 
@@ -35,6 +35,7 @@ for tokens and sign-ins, which are not listed here: at a gateway they are of ope
 		Args: takes(),
 	}
 	cmd.Flags().BoolVar(&f.check, "check-config", false, "validate the configuration and exit")
+	cmd.Flags().BoolVar(&f.print, "print-config", false, "print the effective configuration, as --config reads it, and exit")
 	cmd.Flags().BoolVar(&f.demo, "demo", false, "run before a small server of its own, on temporary stores, and print commands to paste")
 	f.settings = addSettings(cmd, func(config.Option) bool { return true })
 	for _, o := range config.Options() {
@@ -55,7 +56,7 @@ func (c *cli) gateway(ctx context.Context, f *gatewayFlags) error {
 	case f.demo && f.check:
 		_, err := gatewayDemoConfig(sources, "gateway.db", "http://127.0.0.1")
 		return c.showCheck(err)
-	case f.demo:
+	case f.demo && !f.print:
 		signal.Stop(c.hangups)
 		return c.gatewayDemo(ctx, sources)
 	}
@@ -68,6 +69,8 @@ func (c *cli) gateway(ctx context.Context, f *gatewayFlags) error {
 		return c.showCheck(err)
 	case err != nil:
 		return err
+	case f.print:
+		return c.showConfig(cfg)
 	}
 	if sources.Path() == "" && c.terminal { // as in serve
 		signal.Stop(c.hangups)

@@ -121,6 +121,19 @@ func TestGatewayOptions(t *testing.T) {
 	}
 }
 
+// TestGatewayPrintsItsConfiguration: it can be read again, and has no secret in it.
+func TestGatewayPrintsItsConfiguration(t *testing.T) {
+	out, _, status := run(t, "", "gateway", "--print-config", "--upstream", "https://idp.example", "--token-path", "/oauth2/token",
+		"--introspection-url", "https://idp.example/introspect", "--introspection-client-id", "gateway", "--introspection-client-secret", "hush")
+	check.Equal(t, "status", status, exitOK)
+	has(t, out, "upstream: https://idp.example", "/oauth2/token")
+	check.Equal(t, "the secret is printed", strings.Contains(out, "hush"), false)
+	file := filepath.Join(t.TempDir(), "gateway.yaml")
+	check.OK(t, os.WriteFile(file, []byte(out), 0o600))
+	out, _, _ = run(t, "", "gateway", "--check-config", "--config", file, "--introspection-client-secret", "hush")
+	check.Equal(t, "checked", out, "ok\n")
+}
+
 // TestGatewayHelp: what matters to operators alone is taken and not listed.
 func TestGatewayHelp(t *testing.T) {
 	help, _, _ := run(t, "", "gateway", "--help")
