@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/base64"
 	"strconv"
+	"strings"
 )
 
 // Request is what a token request says.
@@ -14,7 +15,8 @@ type Request struct {
 }
 
 // parse reads a token request that is complete and plain: HTTP/1.1 to the path, with a form as its body, and nothing
-// twice, escaped where it is looked at, or between the lines. ok is false for everything else, whether or not it is well-formed.
+// twice, escaped where it is looked at, or between the lines. ok is false for everything else, whether or not it is
+// well-formed, and for all that net/http refuses: it closes the connection then, since a proxy may read it otherwise.
 func parse(b []byte, path string) (r Request, ok bool) {
 	line, rest, found := bytes.Cut(b, crlf)
 	if !found || !isRequestLine(line, path) {
@@ -25,7 +27,7 @@ func parse(b []byte, path string) (r Request, ok bool) {
 		return r, false
 	}
 	h, ok := readHeader(head)
-	if !ok || h.length != len(body) || !h.form {
+	if !ok || h.length != len(body) || !h.form || !h.host {
 		return r, false
 	}
 	f, ok := readForm(body)
@@ -59,6 +61,7 @@ func isRequestLine(line []byte, path string) bool {
 type header struct {
 	length int // of the body; -1: not said
 	form   bool
+	host   bool
 	basic  []byte // in base64; nil: none
 }
 
@@ -68,28 +71,54 @@ func readHeader(head []byte) (h header, ok bool) {
 		var line []byte
 		line, head, _ = bytes.Cut(head, crlf)
 		name, value, found := bytes.Cut(line, []byte(":"))
-		if !found || bytes.IndexByte(line, '\n') >= 0 || !isToken(name) {
-			return h, false
-		}
-		if !h.take(name, bytes.Trim(value, " \t")) {
+		if !found || !isToken(name) || !isText(value) || !h.take(name, bytes.Trim(value, " \t")) {
 			return h, false
 		}
 	}
 	return h, true
 }
 
-// isToken reports whether it is the name of a field, by its first character: one after a space belongs to the line before.
-func isToken(name []byte) bool { return len(name) > 0 && name[0] > ' ' && name[len(name)-1] > ' ' }
+// isToken reports whether it can be the name of a field (RFC 9110 section 5.1).
+func isToken(name []byte) bool { return len(name) > 0 && only(name, "!#$%&'*+-.^_`|~") }
+
+// isHost reports whether it is a plain name or address, with or without a port.
+func isHost(value []byte) bool { return len(value) > 0 && only(value, "-.:[]_") }
+
+// only reports whether there is nothing but letters, digits and the other characters.
+func only(b []byte, others string) bool {
+	for _, c := range b {
+		letter, digit := 'a' <= c|' ' && c|' ' <= 'z', '0' <= c && c <= '9'
+		if !letter && !digit && strings.IndexByte(others, c) < 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// isText reports whether there is no control character but tabs.
+func isText(value []byte) bool {
+	for _, c := range value {
+		if c < ' ' && c != '\t' || c == 0x7f {
+			return false
+		}
+	}
+	return true
+}
 
 // take takes a field, and reports false if net/http, or what comes after, has to see it.
 func (h *header) take(name, value []byte) bool {
 	switch {
 	case is(name, "content-length"):
-		n, err := strconv.Atoi(string(value))
-		if err != nil || n < 0 || h.length >= 0 || len(value) > 0 && value[0] == '+' {
+		n, err := strconv.ParseUint(string(value), 10, 31)
+		if err != nil || h.length >= 0 {
 			return false
 		}
-		h.length = n
+		h.length = int(n)
+	case is(name, "host"):
+		if h.host || !isHost(value) {
+			return false
+		}
+		h.host = true
 	case is(name, "content-type"):
 		if h.form || !is(value, "application/x-www-form-urlencoded") {
 			return false

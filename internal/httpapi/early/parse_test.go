@@ -60,6 +60,14 @@ func TestParse(t *testing.T) {
 		"a folded field":       {message(basic+"X: a\r\n Authorization: Basic b\r\n", grant), Request{}},
 		"a space in a name":    {message(basic+"X : a\r\n", grant), Request{}},
 		"a bare line feed":     {message(basic+"X: a\nY: b\r\n", grant), Request{}},
+		"a carriage return":    {message(basic+"X: a\rY: b\r\n", grant), Request{}},
+		"no text":              {message(basic+"X: a\x00\r\n", grant), Request{}},
+		"no name of a field":   {message(basic+"Transfer-Encoding\x80: chunked\r\n", grant), Request{}},
+		"two hosts":            {message(basic+"Host: y\r\n", grant), Request{}},
+		"no host":              {strings.Replace(message(basic, grant), "Host: x\r\n", "", 1), Request{}},
+		"not a host":           {strings.Replace(message(basic, grant), "Host: x", "Host: x y", 1), Request{}},
+		"a host with a port":   {strings.Replace(message(basic, grant), "Host: x", "Host: [2001:db8::1]:80", 1), shop},
+		"a length with a sign": {strings.Replace(message(basic, grant), "Length: ", "Length: +", 1), Request{}},
 		"no colon":             {message(basic+"X\r\n", grant), Request{}},
 		"JSON":                 {strings.Replace(message(basic, grant), "x-www-form-urlencoded", "json", 1), Request{}},
 		"a charset":            {strings.Replace(message(basic, grant), "urlencoded", "urlencoded; charset=utf-8", 1), Request{}},
@@ -97,8 +105,8 @@ func FuzzParse(f *testing.F) {
 		}
 		in := bufio.NewReader(bytes.NewReader(b))
 		r, err := http.ReadRequest(in)
-		if err != nil {
-			return // net/http refuses it
+		if err != nil || r.Host == "" {
+			t.Fatalf("net/http refuses it: %v", err)
 		}
 		if r.Method != http.MethodPost || r.URL.Path != path || r.Close {
 			t.Fatalf("%s %s, close %t", r.Method, r.URL, r.Close)
