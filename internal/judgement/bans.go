@@ -7,10 +7,10 @@ import (
 	"oauth-server/internal/turns"
 )
 
-// banned returns the decision on a request of who is banned, or would be in dry-run; false: it is not. Nothing
-// is counted then, except by a candidate.
+// banned returns the decision on a request of who is banned, or would be in dry-run; false: it is not, or it is not known
+// who that is. Nothing is counted of one that is, except by a candidate.
 func (j *Judge) banned(now time.Time, r *Request, e *ratelimit.Effective) (ratelimit.Decision, bool) {
-	if j.Bans == nil {
+	if j.Bans == nil || r.Unknown {
 		return ratelimit.Decision{}, false
 	}
 	return j.Bans.Decide(now, r.Key, e)

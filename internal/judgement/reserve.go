@@ -21,11 +21,7 @@ func (j *Judge) Reserve(ctx context.Context, r Request) Reservation {
 	r.Unproven = true
 	now, effective := j.Clock(), r.under(j.Policies())
 	v := Reservation{request: r}
-	d, banned := ratelimit.Decision{}, false
-	if !r.Unknown {
-		d, banned = j.banned(now, &r, effective)
-	}
-	if banned {
+	if d, banned := j.banned(now, &r, effective); banned {
 		v.Decision = d
 	} else {
 		v.Turn = j.lines.Take(ctx, r.Key, func() *ratelimit.Effective { return r.under(j.Policies()) })
@@ -87,9 +83,12 @@ func (j *Judge) settleOn(ctx context.Context, now time.Time, v *Reservation, pro
 	return d, late
 }
 
-// conclude passes the decision on a reservation to the observer.
+// conclude passes the decision on a reservation to the observer. Under limits that are tried out, as under those in force,
+// it counts towards no ban: its client was not proven when it was decided.
 func (j *Judge) conclude(ctx context.Context, now time.Time, v *Reservation, d ratelimit.Decision) {
+	decided := v.request
+	decided.Unproven = true
 	j.observe(ctx, now, &v.request, &Decided{
-		Decision: d, Waited: v.Waited, Leased: v.Leased, Tried: j.tryCandidate(ctx, now, j.Policies(), &v.request),
+		Decision: d, Waited: v.Waited, Leased: v.Leased, Tried: j.tryCandidate(ctx, now, j.Policies(), &decided),
 	})
 }

@@ -1,0 +1,54 @@
+package judgement_test
+
+import (
+	"testing"
+	"time"
+
+	"oauth-server/internal/bans"
+	"oauth-server/internal/check"
+	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/judgement"
+	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/testworld"
+)
+
+// withBans has the judge ban those whom its policies ban.
+func withBans(t *testing.T, j *judgement.Judge) {
+	t.Helper()
+	var err error
+	j.Bans, err = bans.New(t.Context(), bans.Options{Counters: j.Counters, Clock: j.Clock, Began: func(bans.Ban, ratelimit.Mode) {}})
+	check.OK(t, err)
+}
+
+// TestCandidateOfReservations: no denial of a reservation counts towards a ban, under a candidate neither.
+func TestCandidateOfReservations(t *testing.T) {
+	ban := ratelimit.DefaultBan()
+	ban.Denials = 1
+	set := clientcfg.PolicySet{}.WithCandidate("shop", &clientcfg.Candidate{
+		User: []ratelimit.Limit{ratelimit.NewLimit("one", 1, time.Minute)}, Ban: &ban, Since: time.Date(2026, 11, 24, 11, 0, 0, 0, time.UTC),
+	})
+	j, seen := judgeUnder(testworld.Policies(t, ratelimit.DefaultSettings(), set))
+	withBans(t, j)
+	for range 3 {
+		v := j.Reserve(t.Context(), judgement.Request{Key: ratelimit.Key{ClientID: "shop", Username: "ada"}, Grant: clientcfg.RefreshToken})
+		j.Settle(t.Context(), &v, "ada")
+	}
+	wantSeen(t, seen, "ada allowed, tried allowed", "ada allowed, tried would_deny", "ada allowed, tried would_deny")
+}
+
+// TestUnknownUsersAreNotTheClient: a ban of the client itself is none of its users who are not known.
+func TestUnknownUsersAreNotTheClient(t *testing.T) {
+	settings, ban := ratelimit.DefaultSettings(), ratelimit.DefaultBan()
+	ban.Denials = 1
+	settings.Default.Client, settings.Default.Ban = []ratelimit.Limit{ratelimit.NewLimit("one", 1, time.Minute)}, &ban
+	j, _ := judgeBy(t, settings)
+	withBans(t, j)
+	itself := judgement.Request{Key: ratelimit.Key{ClientID: "shop"}, Grant: clientcfg.ClientCredentials}
+	j.Admit(t.Context(), itself)
+	wantRejected(t, "the client over its limit", j, itself, true)
+	_, denied := j.Denied(t.Context(), itself)
+	check.Equal(t, "the client would be denied", denied, true)
+	_, denied = j.Denied(t.Context(), unknown())
+	check.Equal(t, "a user would be denied", denied, false)
+	check.Equal(t, "a user is denied", j.AdmitAll(t.Context(), []judgement.Weighted{{Request: unknown(), Hits: 1}})[0].Rejected(), false)
+}
