@@ -43,10 +43,13 @@ func (j *Judge) AdmitAll(ctx context.Context, all []Weighted) []ratelimit.Decisi
 func (j *Judge) reserveHits(ctx context.Context, r *Weighted, counted *[]Reservation) (d ratelimit.Decision) {
 	if r.Hits == 0 {
 		r.Unproven = true
-		if denial, denied := j.Denied(ctx, r.Request); denied {
-			return denial
+		now := j.Clock()
+		denial, denied := j.denies(now, j.Policies(), &r.Request)
+		if !denied { // also if it would wait for its turn
+			return d
 		}
-		return d // also if it would wait for its turn
+		j.observe(ctx, now, &r.Request, &Decided{Decision: denial}) // a candidate counts it as little as the limits do
+		return denial
 	}
 	for range r.Hits {
 		v := j.Reserve(ctx, r.Request)

@@ -8,6 +8,7 @@ import (
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/judgement"
 	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/testworld"
 )
 
 // hits is a request of a user for as many.
@@ -53,4 +54,18 @@ func TestAskedOverTheLimit(t *testing.T) {
 	j.StopWaiting()
 	check.Equal(t, "has no place", j.AdmitAll(t.Context(), []judgement.Weighted{hits("ada", 0)})[0].Rejected(), true)
 	wantSeen(t, seen, "ada allowed", "ada denied")
+}
+
+// TestAskingIsNotTried: a question, which counts as none, is none for a candidate either.
+func TestAskingIsNotTried(t *testing.T) {
+	settings := ratelimit.DefaultSettings()
+	settings.Default.User = []ratelimit.Limit{ratelimit.NewLimit("per-minute", 1, time.Minute)}
+	set := clientcfg.PolicySet{}.WithCandidate("shop", &clientcfg.Candidate{
+		User: []ratelimit.Limit{ratelimit.NewLimit("two", 2, time.Minute)}, Since: time.Date(2026, 11, 24, 11, 0, 0, 0, time.UTC),
+	})
+	j, seen := judgeUnder(testworld.Policies(t, settings, set))
+	for _, n := range []int{1, 0, 0, 1} {
+		j.AdmitAll(t.Context(), []judgement.Weighted{hits("ada", n)})
+	}
+	wantSeen(t, seen, "ada allowed, tried allowed", "ada denied", "ada denied", "ada denied, tried allowed")
 }

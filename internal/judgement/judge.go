@@ -103,12 +103,17 @@ func (j *Judge) Admit(ctx context.Context, r Request) turns.Turn {
 // request as it counts every other one that was denied.
 func (j *Judge) Denied(ctx context.Context, r Request) (d ratelimit.Decision, denied bool) {
 	now, policies := j.Clock(), j.Policies()
-	effective := r.under(policies)
-	if d, denied = j.banned(now, &r, effective); !denied || !d.Rejected() {
-		d, denied = j.lines.Denies(r.Key, effective)
-	}
-	if denied {
+	if d, denied = j.denies(now, policies, &r); denied {
 		j.observe(ctx, now, &r, &Decided{Decision: d, Tried: j.tryCandidate(ctx, now, policies, &r)})
+	}
+	return d, denied
+}
+
+// denies returns the decision on a request that Admit would deny at once.
+func (j *Judge) denies(now time.Time, policies *clientcfg.PolicySnapshot, r *Request) (d ratelimit.Decision, denied bool) {
+	effective := r.under(policies)
+	if d, denied = j.banned(now, r, effective); !denied || !d.Rejected() {
+		d, denied = j.lines.Denies(r.Key, effective)
 	}
 	return d, denied
 }
