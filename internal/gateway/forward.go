@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"mime"
 	"net/http"
 	"net/http/httputil"
 	"net/textproto"
@@ -107,12 +108,19 @@ func removeHopByHop(h http.Header) {
 // ones for a POST.
 func success(status int) bool { return status/100 == 2 }
 
+// isPage reports whether an answer is a page for people, such as that of a server under maintenance.
+func isPage(h http.Header) bool {
+	media, _, _ := mime.ParseMediaType(h.Get("Content-Type")) // what is malformed is no page
+	return media == "text/html"
+}
+
 // settle counts a request that got a token, by the body of the answer as far as it was read; nil: it cannot be. One
 // whose answer says that it got none is left to end.
 func (x *tokenCall) settle(ctx context.Context, read []byte) {
 	readable := read != nil && len(read) <= subject.MaxAnswer
 	has, failed := subject.HasToken(read)
-	if none := failed || len(read) == 0 || x.result.status != http.StatusOK; readable && !has && none {
+	none := failed || len(read) == 0 || x.result.status != http.StatusOK || isPage(x.out.Header())
+	if readable && !has && none {
 		x.result.outcome = Failed
 		return
 	}

@@ -21,6 +21,7 @@ func TestOtherStatuses(t *testing.T) {
 		"both":              {200, `{"error":"","access_token":"a"}`, gateway.Issued},
 		"no JSON":           {200, `access_token=a`, gateway.Issued},
 		"nothing":           {200, ``, gateway.Failed},
+		"a page":            {200, `<!DOCTYPE html><p>We are back at noon.`, gateway.Failed},
 		"no content":        {204, ``, gateway.Failed},
 	} {
 		t.Run(name, func(t *testing.T) {
