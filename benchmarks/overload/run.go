@@ -127,7 +127,7 @@ func (w *world) cost(c Class, lasts time.Duration) (_ Cost, others float64, err 
 		if c == Denied && r.Status == Greedy.wanted() {
 			continue // until it is over its limit
 		}
-		if r.Status == 503 && Class(r.Class) == SignIn {
+		if r.Status == 503 && (c == SignIn || c == WrongPassword) {
 			continue // another program has the processor
 		}
 		if r.Status != c.wanted() && r.Status != openloop.HungUp { // those under way at the end
