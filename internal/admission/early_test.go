@@ -44,3 +44,27 @@ func TestRefuseEarly(t *testing.T) {
 		})
 	}
 }
+
+// TestRefusingTokens: token requests are looked at early only while some of them are refused.
+func TestRefusingTokens(t *testing.T) {
+	tokens := int(rankOf(ratelimit.SheddablePlus, Password, 0))
+	for name, tc := range map[string]struct {
+		mode  ratelimit.Mode
+		level level
+		want  bool
+	}{
+		"nothing is refused":          {ratelimit.Enforce, 0, false},
+		"all sign-ins, and no tokens": {ratelimit.Enforce, levelOf(tokens, 0), false},
+		"a part of the first tokens":  {ratelimit.Enforce, levelOf(tokens, 0.01), true},
+		"all":                         {ratelimit.Enforce, levelOf(Ranks, 0), true},
+		"dry-run":                     {ratelimit.DryRun, levelOf(Ranks, 0), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := DefaultSettings()
+			s.Mode = tc.mode
+			g := New(s, nil)
+			g.level.Store(uint32(tc.level))
+			check.Equal(t, "refusing tokens", g.RefusingTokens(), tc.want)
+		})
+	}
+}

@@ -111,9 +111,11 @@ func (g *Gate) Admit(ctx context.Context, r *Request) (Rank, error) {
 	return rank, nil
 }
 
-// Refusing reports whether requests are refused at the moment.
-func (g *Gate) Refusing() bool {
-	return g.level.Load() > 0 && g.settings.Load().Mode == ratelimit.Enforce
+// RefusingTokens reports whether token requests are refused at the moment, at least those whose criticality nobody has set.
+// While only what is less critical is refused, as sign-ins are, it is of no use to look at token requests early.
+func (g *Gate) RefusingTokens() bool {
+	return level(g.level.Load()) > levelOf(int(ratelimit.SheddablePlus-ratelimit.Sheddable)*perCriticality, 0) &&
+		g.settings.Load().Mode == ratelimit.Enforce
 }
 
 // RefuseEarly refuses a request, of a known client, as Admit would, if that is sure to. Nil: it is to be asked.
@@ -122,7 +124,7 @@ func (g *Gate) RefuseEarly(ctx context.Context, r *Request) *ShedError {
 	elapsed := math.Float64frombits(g.elapsed.Load())
 	standing := g.clients.look(r, g.clients.find(r.sender()), elapsed)
 	rank := rankOf(r.Class.criticality(r.Criticality, r.Trusted), r.Class, standing)
-	if !g.Refusing() || !l.refuses(rank, levelUnit-1) {
+	if g.settings.Load().Mode != ratelimit.Enforce || !l.refuses(rank, levelUnit-1) {
 		return nil
 	}
 	g.clients.standing(r, elapsed)

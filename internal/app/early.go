@@ -17,7 +17,7 @@ import (
 // earlyGate has token requests refused before they are read.
 type earlyGate struct {
 	gate interface {
-		Refusing() bool
+		RefusingTokens() bool
 		RefuseEarly(ctx context.Context, r *admission.Request) *admission.ShedError
 	}
 	service *grants.Service
@@ -25,7 +25,7 @@ type earlyGate struct {
 }
 
 // Refusing implements [early.Gate]. A stopping server answers each request as the last on its connection.
-func (e *earlyGate) Refusing() bool { return e.gate.Refusing() && !e.drainer.draining.Load() }
+func (e *earlyGate) Refusing() bool { return e.gate.RefusingTokens() && !e.drainer.draining.Load() }
 
 // Refuse implements [early.Gate].
 func (e *earlyGate) Refuse(c net.Conn, r *early.Request) (time.Duration, bool) {

@@ -24,7 +24,7 @@ type full struct {
 	of    context.Context //nolint:containedctx // which the test looks at
 }
 
-func (*full) Refusing() bool { return true }
+func (*full) RefusingTokens() bool { return true }
 
 func (f *full) RefuseEarly(ctx context.Context, r *admission.Request) *admission.ShedError {
 	f.of, f.asked = ctx, r

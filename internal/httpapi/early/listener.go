@@ -11,7 +11,7 @@ import (
 
 // Gate decides about requests. Its methods must be safe for concurrent use.
 type Gate interface {
-	// Refusing reports whether requests are refused at the moment. It is asked at every read.
+	// Refusing reports whether token requests are refused at the moment. It is asked at every read.
 	Refusing() bool
 	// Refuse reports whether a request that came on a connection is refused for certain, and when its caller is asked to
 	// come again. A request that is not refused comes to the gate again.
