@@ -75,7 +75,7 @@ func (g *Gateway) outgoing(r *http.Request, body []byte) *http.Request {
 	out := r.Clone(r.Context())
 	out.Body, out.ContentLength, out.TransferEncoding = io.NopCloser(bytes.NewReader(body)), int64(len(body)), nil
 	if len(body) == 0 {
-		out.Body = http.NoBody // of another one net/http does not know that it is empty, and sends it chunked
+		out.Body = http.NoBody // the only empty body that net/http does not send as chunked
 	}
 	out.Close, out.RequestURI, out.Trailer = false, "", nil
 	removeHopByHop(out.Header)
@@ -119,8 +119,7 @@ func isPage(h http.Header) bool {
 func (x *tokenCall) settle(ctx context.Context, read []byte) {
 	readable := read != nil && len(read) <= subject.MaxAnswer
 	has, failed := subject.HasToken(read)
-	none := failed || len(read) == 0 || x.result.status != http.StatusOK || isPage(x.out.Header())
-	if readable && !has && none {
+	if readable && !has && (failed || len(read) == 0 || x.result.status != http.StatusOK || isPage(x.out.Header())) {
 		x.result.outcome = Failed
 		return
 	}
