@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"oauth-server/internal/clientcfg"
-	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/turns"
 )
 
@@ -13,7 +12,7 @@ import (
 func (s *Service) lookAgain(ctx context.Context, x *issuance, req TokenRequest, t *turns.Turn) error {
 	quota := x.quota()
 	err := s.renew(ctx, x, req)
-	if err != nil && t.Outcome == ratelimit.Delayed { // nothing else was counted for this request
+	if err != nil {
 		s.limiter.GiveBack(quota, t)
 	}
 	return err
