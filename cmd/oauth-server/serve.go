@@ -119,19 +119,19 @@ func (c *cli) runServer(ctx context.Context, cfg *config.Config, opts app.Option
 	defer hashSeparately(ctx, cfg, &opts)()
 	floor := heapfloor.Choose(os.LookupEnv, os.DirFS("/"))
 	opts.Logger.LogAttrs(ctx, slog.LevelDebug, "heap floor chosen, below which no garbage is collected", slog.Any("heap", floor))
-	keeper := floor.KeepAbove(gogcAbove(cfg))
+	keeper := keepHeap(floor, cfg)
 	defer keeper.Stop()
 	opts.Hashing = keeper.Raise
 	return app.Serve(ctx, cfg, opts)
 }
 
-// gogcAbove is the GOGC of the process above the heap floor. What is large in a gateway, the users that refresh tokens lead
-// to and the counters, has no pointers, so collecting it more often saves memory and costs little.
-func gogcAbove(cfg *config.Config) int {
+// keepHeap lets the heap grow to the floor. What is large in a gateway above it, the users that refresh tokens lead to and the
+// counters, has no pointers, so collecting it more often saves memory and costs little.
+func keepHeap(floor heapfloor.Choice, cfg *config.Config) *heapfloor.Keeper {
 	if cfg.Gateway.Enabled() {
-		return 50
+		return floor.KeepAbove(50)
 	}
-	return 100
+	return floor.Keep()
 }
 
 // untilSignal returns a context that the first SIGTERM or SIGINT ends, SIGTERM with the cause

@@ -111,7 +111,7 @@ func (g *Gate) Admit(ctx context.Context, r *Request) (Rank, error) {
 	return rank, nil
 }
 
-// RefusingTokens reports whether token requests are refused at the moment, at least those whose criticality nobody has set.
+// RefusingTokens reports whether token requests of clients without a criticality of their own are refused at the moment.
 // While only what is less critical is refused, as sign-ins are, it is of no use to look at token requests early.
 func (g *Gate) RefusingTokens() bool {
 	return level(g.level.Load()) > levelOf(int(ratelimit.SheddablePlus-ratelimit.Sheddable)*perCriticality, 0) &&
