@@ -3,7 +3,6 @@ package admission
 import (
 	"context"
 	"errors"
-	"net"
 	"runtime"
 	"slices"
 	"testing"
@@ -144,20 +143,7 @@ func TestMostInFlight(t *testing.T) {
 
 // TestCallersWhoHaveGone are not worked on while the server is overloaded, and are no matter otherwise.
 func TestCallersWhoHaveGone(t *testing.T) {
-	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { check.OK(t, l.Close()) })
-	client, err := new(net.Dialer).DialContext(t.Context(), "tcp", l.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	server, err := l.Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { check.OK(t, server.Close()) })
+	client, server := check.Connected(t)
 	ctx := WithConn(t.Context(), server)
 	if CallerGone(ctx) {
 		t.Error("a caller who is there is taken to have gone")

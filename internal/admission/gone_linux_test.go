@@ -69,12 +69,7 @@ func TestHungUpBeforeItIsRead(t *testing.T) {
 // TestHungUpRefusedEarly: a caller who has gone counts as one, also if its request would be refused before it is read. Beside
 // other programs it is by these that a server knows of an overload.
 func TestHungUpRefusedEarly(t *testing.T) {
-	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	check.OK(t, err)
-	client, err := new(net.Dialer).DialContext(t.Context(), "tcp", l.Addr().String())
-	check.OK(t, err)
-	server, err := l.Accept()
-	check.OK(t, err)
+	client, server := check.Connected(t)
 	var seen []Outcome
 	g := New(DefaultSettings(), func(_ context.Context, _ *Request, o Outcome) { seen = append(seen, o) })
 	g.level.Store(uint32(levelOf(Ranks, 0)))
@@ -86,6 +81,4 @@ func TestHungUpRefusedEarly(t *testing.T) {
 	check.Equal(t, "refused", g.RefuseEarly(ctx, &r) != nil, true)
 	check.Equal(t, "outcomes", seen, []Outcome{Shed, Abandoned})
 	check.Equal(t, "gone since the last beat", g.gone.Load(), uint64(1))
-	check.OK(t, server.Close())
-	check.OK(t, l.Close())
 }

@@ -1,9 +1,7 @@
 package httpapi_test
 
 import (
-	"context"
 	"fmt"
-	"log/slog"
 	"net"
 	"strings"
 	"testing"
@@ -39,21 +37,17 @@ func TestRefusedEarly(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				var log check.Buffer
-				var answers []httpapi.Answer
-				s := newServer(t, newFake(), func(o *httpapi.Options) {
+				s, log, answers := reporting(t, newFake(), func(o *httpapi.Options) {
 					if name == "through a proxy" {
 						trusting("192.0.2.0/24")(o)
 					}
 					o.Issuer = "https://as.example/oauth"
-					o.Logger = slog.New(slog.NewTextHandler(&log, nil))
-					o.Answered = func(_ context.Context, a httpapi.Answer) { answers = append(answers, a) }
 				})
 				s.RefusedEarly(refusedEarly(tt.fields))
 				if got := log.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, "level=INFO msg=request method=POST ") || !strings.Contains(got, tt.line) || strings.Contains(got, secretOf) {
 					t.Errorf("log %q, want %q and no secret", got, tt.line)
 				}
-				check.Equal(t, "answers", answers, []httpapi.Answer{{
+				check.Equal(t, "answers", *answers, []httpapi.Answer{{
 					Route: "/token", Method: "POST", Status: 503, GrantType: "client_credentials", Error: string(grants.TemporarilyUnavailable), Shed: admission.Processor,
 				}})
 			})
@@ -66,12 +60,7 @@ func TestRefusedEarlyFloodIsNotLogged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake()
 		f.failToken = shed(admission.Processor)
-		var log check.Buffer
-		answered := 0
-		s := newServer(t, f, func(o *httpapi.Options) {
-			o.Logger = slog.New(slog.NewTextHandler(&log, nil))
-			o.Answered = func(context.Context, httpapi.Answer) { answered++ }
-		})
+		s, log, answers := reporting(t, f, nil)
 		for range 50 {
 			request{path: "/token", body: form("grant_type", "client_credentials", "client_id", "shop", "client_secret", secretOf)}.send(t, s)
 			s.RefusedEarly(refusedEarly(""))
@@ -80,6 +69,6 @@ func TestRefusedEarlyFloodIsNotLogged(t *testing.T) {
 		synctest.Wait()
 		check.Equal(t, "lines", strings.Count(log.String(), "msg=request "), 10)
 		check.Equal(t, "the number of all", strings.Contains(log.String(), "count=100 skipped=90\n"), true)
-		check.Equal(t, "answered", answered, 100)
+		check.Equal(t, "answered", len(*answers), 100)
 	})
 }

@@ -24,23 +24,31 @@ func shed(short admission.Resource) *grants.Error {
 	}
 }
 
+// reporting returns a server with what it logs, and the answers that it passes to Answered.
+func reporting(t *testing.T, f *fake, edit func(*httpapi.Options)) (s *httpapi.Server, log *check.Buffer, answers *[]httpapi.Answer) {
+	t.Helper()
+	log, answers = &check.Buffer{}, &[]httpapi.Answer{}
+	return newServer(t, f, func(o *httpapi.Options) {
+		o.Logger = slog.New(slog.NewTextHandler(log, nil))
+		o.Answered = func(_ context.Context, a httpapi.Answer) { *answers = append(*answers, a) }
+		if edit != nil {
+			edit(o)
+		}
+	}), log, answers
+}
+
 // A request that is refused while overloaded has one line in the log, which says so, and is told apart for metrics.
 func TestShedRequestIsLoggedAsSuch(t *testing.T) {
 	f := newFake()
 	f.failToken, f.failSignIn = shed(admission.Store), shed(admission.Processor)
-	var log check.Buffer
-	var answers []httpapi.Answer
-	s := newServer(t, f, func(o *httpapi.Options) {
-		o.Logger = slog.New(slog.NewTextHandler(&log, nil))
-		o.Answered = func(_ context.Context, a httpapi.Answer) { answers = append(answers, a) }
-	})
+	s, log, answers := reporting(t, f, nil)
 	res := request{path: "/token", body: form("grant_type", "password", "client_id", "shop", "client_secret", secretOf)}.send(t, s)
 	check.Equal(t, "status", res.StatusCode, http.StatusServiceUnavailable)
 	check.Equal(t, "Retry-After", res.Header.Get("Retry-After"), "2")
 	post(t, s, "/sign-in", "", url.Values{"username": {"alice"}, "password": {"x"}})
-	check.Equal(t, "answers", len(answers), 2)
-	check.Equal(t, "of the token request", answers[0].Shed, admission.Store)
-	check.Equal(t, "of the sign-in", answers[1].Shed, admission.Processor)
+	check.Equal(t, "answers", len(*answers), 2)
+	check.Equal(t, "of the token request", (*answers)[0].Shed, admission.Store)
+	check.Equal(t, "of the sign-in", (*answers)[1].Shed, admission.Processor)
 	lines := strings.Split(strings.TrimSpace(log.String()), "\n")
 	check.Equal(t, "lines", len(lines), 2)
 	for i, end := range []string{"client_id=shop error=temporarily_unavailable shed=store", "error=temporarily_unavailable shed=processor"} {
@@ -55,18 +63,13 @@ func TestShedFloodIsNotLogged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake()
 		f.failToken = shed(admission.Processor)
-		var log check.Buffer
-		answered := 0
-		s := newServer(t, f, func(o *httpapi.Options) {
-			o.Logger = slog.New(slog.NewTextHandler(&log, nil))
-			o.Answered = func(context.Context, httpapi.Answer) { answered++ }
-		})
+		s, log, answers := reporting(t, f, nil)
 		for range 500 {
 			request{path: "/token", body: form("grant_type", "password", "client_id", "shop", "client_secret", secretOf)}.send(t, s)
 		}
 		time.Sleep(2 * time.Second) //nolint:forbidigo // simulated
 		synctest.Wait()
-		check.Equal(t, "answered", answered, 500)
+		check.Equal(t, "answered", len(*answers), 500)
 		check.Equal(t, "lines", strings.Count(log.String(), "\n"), 11)
 		check.Equal(t, "summary", strings.Contains(log.String(), `msg="requests refused while overloaded" count=500 skipped=490`), true)
 	})
