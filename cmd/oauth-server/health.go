@@ -1,15 +1,24 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"net"
 	"net/http"
+	"net/netip"
+	"os"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"oauth-server/internal/config"
 )
 
 // maxHealthBody bounds what is read of an answer, which is one line.
@@ -18,35 +27,149 @@ const maxHealthBody = 4 << 10
 // errUnhealthy means that the server answered with another status than 200.
 var errUnhealthy = errors.New("the server is not healthy")
 
+// healthCheck is the command health.
+type healthCheck struct {
+	*cli
+	*settings
+	files tlsFiles
+}
+
 // newHealth makes the command for health checks in images without curl.
 func newHealth(c *cli) *cobra.Command {
 	var url string
 	var patience time.Duration
-	var files tlsFiles
+	h := &healthCheck{cli: c}
 	cmd := &cobra.Command{
 		Use:   "health",
-		Short: "Check the health of a running server",
-		Long: `Check the health of a running server. The exit status is 0 if it answers with 200,
+		Short: "Check the health of a running server or gateway",
+		Long: `Check the health of a running server or gateway. The exit status is 0 if it answers with 200,
 otherwise 1.
+
+Without --url, /healthz of the admin address is asked, which is taken from the configuration: the same
+file, environment and flags as those of serve and gateway. In a container where serve or gateway is
+process 1, the flags of that process count. A server without an admin address is asked at --listen.
+A gateway without one cannot be checked: it passes every request on to its upstream.
 
 /healthz answers while the process runs, /readyz while it should receive requests.`,
 		Example: `  oauth-server health
+  oauth-server health --config gateway.yaml
   oauth-server health --url http://127.0.0.1:9097/readyz`,
 		Args: takes(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, cancel := context.WithTimeout(cmd.Context(), patience)
 			defer cancel()
-			transport, _, err := files.transports(c)
+			transport, _, err := h.files.transports(c)
 			if err != nil {
 				return err
 			}
-			return c.health(ctx, &http.Client{Transport: transport}, url)
+			if url != "" {
+				return c.health(ctx, &http.Client{Transport: transport}, url)
+			}
+			own, err := h.url()
+			if err != nil {
+				return err
+			}
+			err = c.health(ctx, &http.Client{Transport: toThisMachine(transport)}, own)
+			if down := (*net.OpError)(nil); errors.As(err, &down) {
+				err = fmt.Errorf("%w; if the server listens elsewhere, give health the same --config, --listen and --admin-listen", err)
+			}
+			return err
 		},
 	}
-	files.add(cmd.Flags())
-	cmd.Flags().StringVar(&url, "url", defaultIssuer+"/healthz", "address to check")
+	h.files.add(cmd.Flags())
+	cmd.Flags().StringVar(&url, "url", "", "address to check (default /healthz of the configured server)")
 	cmd.Flags().DurationVar(&patience, "timeout", 3*time.Second, "time limit for the answer")
+	h.settings = addSettings(cmd, func(config.Option) bool { return true })
+	for _, o := range config.Options() { // all are accepted, so that the flags of the server can be pasted
+		cmd.Flags().Lookup(o.Name).Hidden = !slices.Contains([]string{"listen", "admin-listen"}, o.Name)
+	}
 	return cmd
+}
+
+// url returns where the configured server says that it is healthy.
+func (h *healthCheck) url() (string, error) {
+	from := h.settings
+	if len(from.sources(nil).Flags) == 0 && from.file == "" {
+		from = cmp.Or(h.running(), from)
+	}
+	cfg, err := config.LoadAddresses(from.sources(h.environ))
+	if err != nil {
+		return "", err
+	}
+	gateway := cfg.Gateway.Enabled() || from.cmd.Name() == "gateway"
+	locked := cfg.AdminClientCA != "" && cmp.Or(h.files.cert, h.variable("OAUTH_CERT_FILE")) == ""
+	address, encrypted := cfg.AdminListen, cfg.OperatorTLS().Enabled()
+	switch {
+	case gateway && address == "":
+		return "", usagef("admin_listen is empty, and a gateway answers /healthz there only, since it passes all other requests on: set admin_listen, or name what to check with --url")
+	case gateway && locked:
+		return "", usagef("admin_client_ca is set: give --cert-file and --key-file, the client certificate for the admin address")
+	case !gateway && (address == "" || locked || isSecond(cfg)):
+		address, encrypted = cfg.Listen, cfg.TLS.Enabled()
+	}
+	scheme := "http://"
+	if encrypted {
+		scheme = "https://"
+	}
+	return scheme + reachable(address) + "/healthz", nil
+}
+
+// isSecond reports whether a server may lack the default admin address, because another one on this machine has it.
+func isSecond(cfg *config.Config) bool {
+	usual := config.Default()
+	_, port, _ := net.SplitHostPort(cfg.Listen)
+	_, usualPort, _ := net.SplitHostPort(usual.Listen)
+	return cfg.AdminListen == usual.AdminListen && port != usualPort
+}
+
+// reachable returns the address at which this machine reaches a listener.
+func reachable(listen string) string {
+	host, port, _ := net.SplitHostPort(listen) // which was checked
+	if ip, err := netip.ParseAddr(host); host == "" || err == nil && ip == netip.IPv4Unspecified() {
+		host = "127.0.0.1"
+	} else if err == nil && ip == netip.IPv6Unspecified() {
+		host = "::1"
+	}
+	return net.JoinHostPort(host, port)
+}
+
+// running returns the flags of the server that is process 1, as in a container; nil: it is another program.
+func (h *healthCheck) running() *settings {
+	if h.root == nil {
+		return nil
+	}
+	line, err := fs.ReadFile(h.root, "proc/1/cmdline")
+	if err != nil || !sameFile(h.root, "proc/1/exe", "proc/self/exe") {
+		return nil
+	}
+	args := strings.Split(strings.TrimSuffix(string(line), "\x00"), "\x00")
+	cmd, rest, err := newRoot(&cli{}).Find(args[1:])
+	if err != nil || cmd.Name() != "serve" && cmd.Name() != "gateway" || cmd.ParseFlags(rest) != nil {
+		return nil
+	}
+	file, _ := cmd.Flags().GetString("config")
+	return &settings{file: file, cmd: cmd}
+}
+
+func sameFile(root fs.FS, a, b string) bool {
+	first, err := fs.Stat(root, a)
+	if err != nil {
+		return false
+	}
+	second, err := fs.Stat(root, b)
+	return err == nil && os.SameFile(first, second)
+}
+
+// toThisMachine returns the transport for an address that this machine listens on. The certificate there is for the names
+// that clients use, so it is not verified; what is sent is no secret.
+func toThisMachine(transport http.RoundTripper) http.RoundTripper {
+	t := transport.(*http.Transport).Clone() //nolint:forcetypeassert // see transports
+	t.Proxy = nil
+	if t.TLSClientConfig == nil {
+		t.TLSClientConfig = &tls.Config{MinVersion: tls.VersionTLS12}
+	}
+	t.TLSClientConfig.InsecureSkipVerify = true
+	return t
 }
 
 func (c *cli) health(ctx context.Context, client *http.Client, url string) error {

@@ -24,7 +24,7 @@ func main() {
 	if hashing.IsChild(os.Args) { // before anything else
 		os.Exit(hashing.Child())
 	}
-	c := &cli{in: os.Stdin, out: os.Stdout, errOut: os.Stderr, environ: os.Environ()}
+	c := &cli{in: os.Stdin, out: os.Stdout, errOut: os.Stderr, environ: os.Environ(), root: os.DirFS("/")}
 	if len(os.Args) > 1 && os.Args[1] == "serve" {
 		c.catchHangups() // before anything else
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"io"
+	"io/fs"
 	"os"
 	"slices"
 	"strings"
@@ -16,6 +17,7 @@ type cli struct {
 	in          io.Reader
 	out, errOut io.Writer
 	environ     []string
+	root        fs.FS  // of the machine; nil: not looked at
 	output      string // -o
 	terminal    bool   // out is a terminal
 	errTerminal bool   // errOut is one

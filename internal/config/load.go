@@ -28,22 +28,38 @@ type Sources struct {
 
 // Load reads all sources onto the base and validates the result. Its error is
 // [fielderr.Errors].
-func Load(s Sources) (*Config, error) { return load(s, (*Config).check) }
+func Load(s Sources) (*Config, error) {
+	return load(s, func(c *Config) fielderr.Errors { return append(c.Store.MongoDB.readURI(), c.check()...) })
+}
 
 // LoadStore is [Load] for a command that uses only the store: it does not validate the
 // other settings.
 func LoadStore(s Sources) (*Config, error) {
-	return load(s, func(c *Config) fielderr.Errors { return c.Store.check() })
+	return load(s, (*Config).readStore)
+}
+
+// LoadAddresses is [Load] for a command that asks a running server: it validates only where that
+// listens, and reads no secret.
+func LoadAddresses(s Sources) (*Config, error) {
+	return load(s, func(c *Config) (es fielderr.Errors) {
+		c.checkListen(&es)
+		return es
+	})
 }
 
 // LoadKeys is [LoadStore] for a command that uses the signing keys as well.
 func LoadKeys(s Sources) (*Config, error) {
 	return load(s, func(c *Config) fielderr.Errors {
-		es := c.Store.check()
+		es := c.readStore()
 		c.Keys.check(&es)
 		c.Tokens.check(&es)
 		return es
 	})
+}
+
+// readStore reads the URI of the store from its file and validates the store.
+func (c *Config) readStore() fielderr.Errors {
+	return append(c.Store.MongoDB.readURI(), c.Store.check()...)
 }
 
 func load(s Sources, check func(*Config) fielderr.Errors) (*Config, error) {
@@ -74,7 +90,7 @@ func load(s Sources, check func(*Config) fielderr.Errors) (*Config, error) {
 		found = cfg.checkRegular()
 	}
 	if found == nil {
-		found = append(cfg.Store.MongoDB.readURI(), check(cfg)...)
+		found = check(cfg)
 	}
 	for i := range found {
 		found[i].Origin = originOf(found[i].Path, origins)

@@ -28,20 +28,27 @@ func TestBinaryRunsInAnEmptyRoot(t *testing.T) {
 	}
 	empty := emptyRoot(t)
 	build(t, filepath.Join(empty, "oauth-server"))
-	listen := testworld.FreeAddress(t)
-	server := inRoot(t, empty, "/oauth-server", "serve", "--listen="+listen, "--drain-delay=0s")
-	var log bytes.Buffer
-	server.Stderr = &log
-	check.OK(t, server.Start())
-	defer func() { _ = server.Process.Kill() }()
-
-	check.Eventually(t, `health prints {"status":"ok"}`, func() bool {
-		out, err := inRoot(t, empty, "/oauth-server", "health", "--url=http://"+listen+"/healthz").CombinedOutput()
-		return err == nil && strings.TrimSpace(string(out)) == `{"status":"ok"}`
-	})
-	check.OK(t, server.Process.Signal(syscall.SIGTERM))
-	if err := server.Wait(); err != nil {
-		t.Errorf("serve ended with %v:\n%s", err, &log)
+	for name, args := range map[string][]string{
+		"server":  {"serve"},
+		"gateway": {"gateway", "--upstream=http://127.0.0.1:1", "--token-path=/token"},
+		"judge":   {"gateway", "--judge"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			settings := append(args[1:], "--listen="+testworld.FreeAddress(t), "--admin-listen="+testworld.FreeAddress(t))
+			server := inRoot(t, empty, append([]string{"/oauth-server", args[0], "--drain-delay=0s"}, settings...)...)
+			var log bytes.Buffer
+			server.Stderr = &log
+			check.OK(t, server.Start())
+			defer func() { _ = server.Process.Kill() }()
+			check.Eventually(t, `health prints {"status":"ok"}`, func() bool {
+				out, err := inRoot(t, empty, append([]string{"/oauth-server", "health"}, settings...)...).CombinedOutput()
+				return err == nil && strings.TrimSpace(string(out)) == `{"status":"ok"}`
+			})
+			check.OK(t, server.Process.Signal(syscall.SIGTERM))
+			if err := server.Wait(); err != nil {
+				t.Errorf("%s ended with %v:\n%s", args[0], err, &log)
+			}
+		})
 	}
 }
 
