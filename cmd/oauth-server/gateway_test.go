@@ -252,7 +252,8 @@ func TestGatewayForEnvoy(t *testing.T) {
 	status, _ := postForm(t, o.clients+"/judge", credentials{ClientID: "shop"}, url.Values{"grant_type": {"client_credentials"}})
 	check.Equal(t, "/judge", status, http.StatusOK)
 	check.Equal(t, "over the limit", authorize(), codes.PermissionDenied)
-	has(t, page(t, o.operators+"/metrics"), `oauth_gateway_requests_total{outcome="passed"} 3`, `oauth_gateway_requests_total{outcome="denied"} 1`)
+	has(t, page(t, o.operators+"/metrics"), `oauth_gateway_requests_total{outcome="passed"} 3`, `oauth_gateway_requests_total{outcome="denied"} 1`,
+		`oauth_gateway_request_duration_seconds_count{outcome="passed"} 3`, `oauth_gateway_request_duration_seconds_count{outcome="denied"} 1`)
 
 	second := launch(t, "gateway", "--judge", "--listen", "127.0.0.1:0", "--envoy-listen", address, "--data", storeFile(t))
 	if status := second.status(t); status == exitOK || !strings.Contains(second.log.String(), "--envoy-listen: ") || !strings.Contains(second.log.String(), "choose another address") {

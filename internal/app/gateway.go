@@ -36,6 +36,10 @@ func (e *edge) becomeGateway(l *limiter) error {
 		TokenPaths: set.TokenPath, Judge: e.judge, Claim: set.SubjectClaim,
 		Subjects: subject.NewMemory(subject.Options{MaxEntries: set.MaxSubjects}),
 		OnError:  gateway.OnError(set.OnError), ClientAddr: addresses.Of, LimitedCode: l.file.limitedCode, Logger: f.log,
+		Answered: func(_ context.Context, r gateway.Result) { f.telemetry.GatewayAnswered(r.Outcome.String(), r.Took) },
+		Exchanged: func(x gateway.Exchange) {
+			f.telemetry.GatewayExchanged(x.Token, x.Status, x.Missing, x.Took)
+		},
 	}
 	if set.Judge {
 		return e.answerProxies(o)
@@ -104,6 +108,7 @@ func (e *edge) passOn(o gateway.Options) (err error) {
 		return err
 	}
 	f.telemetry.WatchGateway(func() metrics.Gateway { return gatewayMetrics(g.Stats(), e.shared) })
+	f.telemetry.ExpectUpstream()
 	e.gateway = g
 	// What passes may be a stream, and take as long as it likes; the gateway itself bounds the time of a token request, and of
 	// each write to a client.

@@ -35,8 +35,8 @@ func (g *Gateway) IntrospectOver(t http.RoundTripper) {
 
 // Trust has all but token requests trust certificates of the upstream.
 func (g *Gateway) Trust(roots *x509.CertPool) {
-	proxy := g.next.(*httputil.ReverseProxy)                          //nolint:forcetypeassert // of New
-	proxy.Transport.(*http.Transport).TLSClientConfig.RootCAs = roots //nolint:forcetypeassert // of newTransport
+	proxy := g.next.(*httputil.ReverseProxy)                                               //nolint:forcetypeassert // of New
+	proxy.Transport.(timed).RoundTripper.(*http.Transport).TLSClientConfig.RootCAs = roots //nolint:forcetypeassert // of newTransport
 }
 
 // WriteWithin sets how long a client may take to read what is written at once.

@@ -11,6 +11,7 @@ import (
 	"net/http/httputil"
 	"net/textproto"
 	"strings"
+	"time"
 
 	"oauth-server/internal/gateway/subject"
 )
@@ -20,13 +21,16 @@ import (
 // is settled first, which adds fields to the header. It is what [httputil.ReverseProxy] does, for a request and an answer that
 // are in memory.
 func (x *tokenCall) forward(w http.ResponseWriter, r *http.Request, body []byte) {
+	began := time.Now()
 	res, err := x.g.tokens.RoundTrip(x.g.outgoing(r, body))
 	if err != nil {
+		x.g.exchanged(r.Context(), true, began, 0, err)
 		x.unreachable(w, r, err)
 		return
 	}
 	defer func() { _ = res.Body.Close() }() // an error of reading it was handled
 	read, err := receive(res)
+	x.g.exchanged(r.Context(), true, began, res.StatusCode, err)
 	if err != nil {
 		x.unreachable(w, r, err)
 		return

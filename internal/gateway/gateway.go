@@ -70,6 +70,9 @@ type Options struct {
 	// Answered is called with what became of each token request, when it has its answer. It must not block. Nil disables
 	// it.
 	Answered func(context.Context, Result)
+	// Exchanged is called after each request to the upstream, with or without an answer. It must not block. Nil disables it.
+	// NewMiddleware and NewJudge ignore it.
+	Exchanged func(Exchange)
 }
 
 // Gateway judges token requests and passes everything on. It is safe for concurrent use.
@@ -128,7 +131,7 @@ func New(o Options) (*Gateway, error) {
 		}
 	}
 	g.next = &httputil.ReverseProxy{
-		Rewrite: g.rewrite, Transport: newTransport(), FlushInterval: -1, // streams are passed on as they come
+		Rewrite: g.rewrite, Transport: timed{newTransport(), g}, FlushInterval: -1, // streams are passed on as they come
 		ErrorHandler: g.unreachable,
 		ErrorLog:     slog.NewLogLogger(g.o.Logger.Handler(), slog.LevelDebug),
 	}
@@ -173,6 +176,9 @@ func newGateway(o Options) (*Gateway, error) {
 	}
 	if o.Answered == nil {
 		o.Answered = func(context.Context, Result) {}
+	}
+	if o.Exchanged == nil {
+		o.Exchanged = func(Exchange) {}
 	}
 	return &Gateway{o: o, underWay: newUnderWay(), reader: reader, counts: &counts{unknown: make([]atomic.Uint64, len(subject.Reasons())+1)}}, nil
 }

@@ -160,4 +160,5 @@ func (x *tokenCall) answer(r *http.Request, read func() ([]Question, error)) (as
 func (x *tokenCall) judged(r *http.Request) {
 	x.g.counts.requests[x.result.outcome].Add(1)
 	x.log(r)
+	x.g.o.Answered(r.Context(), x.summary())
 }

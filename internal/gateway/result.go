@@ -93,6 +93,7 @@ type Result struct {
 	Status          int                // of the answer; 0: there is none
 	Decision        ratelimit.Decision // zero: the limits were not asked
 	Late            bool               // its user had no room left, which the answer showed only
+	Took            time.Duration      // from its header to the end of the answer
 }
 
 // summary returns what became of the request.
@@ -100,6 +101,7 @@ func (x *tokenCall) summary() Result {
 	return Result{
 		ClientID: x.said.ClientID, Grant: x.said.Grant, Username: x.result.user,
 		Outcome: x.result.outcome, Status: x.out.status, Decision: x.result.decision, Late: x.result.late,
+		Took: time.Since(x.result.started),
 	}
 }
 

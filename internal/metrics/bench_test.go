@@ -39,6 +39,15 @@ func BenchmarkRequest(b *testing.B) {
 	}
 }
 
+func BenchmarkGatewayRequest(b *testing.B) {
+	m, _ := newMetrics(b, metrics.Options{})
+	b.ReportAllocs()
+	for b.Loop() {
+		m.GatewayExchanged(true, 200, "", time.Millisecond)
+		m.GatewayAnswered("issued", 2*time.Millisecond)
+	}
+}
+
 // A scrape of an instance on which 200 clients use two grants each, and that many have a policy.
 func BenchmarkScrape(b *testing.B) {
 	for _, n := range []int{2, 10_000} {

@@ -339,7 +339,7 @@ func Sections() []Section {
 			laneLimitInfo, laneInFlightInfo, laneWaitingInfo, laneRequestsInfo,
 		}},
 		{"Gateway", []Info{
-			gatewayRequestsInfo, gatewayUnknownInfo, gatewayLateInfo, gatewayDefectsInfo, gatewayUnderWayInfo, gatewaySubjectsInfo,
+			gatewayRequestsInfo, gatewayDurationInfo, gatewayUpstreamInfo, gatewayUnknownInfo, gatewayLateInfo, gatewayDefectsInfo, gatewayUnderWayInfo, gatewaySubjectsInfo,
 			gatewayReadsInfo, gatewayWritesInfo, gatewayWritesWaitingInfo,
 		}},
 		{"Store", []Info{storeInfo, storeErrorsInfo}},

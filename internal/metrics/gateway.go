@@ -1,5 +1,7 @@
 package metrics
 
+import "time"
+
 // The gateway before another server's token endpoint.
 var (
 	gatewayRequestsInfo = Info{
@@ -43,6 +45,45 @@ var (
 		"Users of refresh tokens that are not stored yet.",
 	}
 )
+
+// The series of these are bounded by the outcomes, and by the statuses of one upstream. They have no client_id: a histogram
+// for each client would be more series than everything else together.
+var (
+	gatewayDurationInfo = Info{
+		"oauth_gateway_request_duration_seconds", Histogram,
+		[]string{"outcome"},
+		"Time from the headers of a token request at the gateway to the end of its answer, with that of the upstream; at the judge, of a question. Outcomes as in oauth_gateway_requests_total. Native and classic buckets.",
+	}
+	gatewayUpstreamInfo = Info{
+		"oauth_gateway_upstream_duration_seconds", Histogram,
+		[]string{"request", "code"},
+		"Time that the upstream took for an answer. Request: token (to the end of the answer) or other (to its headers). Code: the status, or none (it cannot be reached, or closed the connection), timeout (30 seconds), gone (the client hung up before). Native and classic buckets.",
+	}
+)
+
+// GatewayAnswered observes how long the gateway took for a token request with that outcome.
+func (m *Metrics) GatewayAnswered(outcome string, took time.Duration) {
+	m.gateway.WithLabelValues(outcome).Observe(took.Seconds())
+}
+
+// ExpectUpstream exports that no token request had no answer yet: the first of them is to raise a rate.
+func (m *Metrics) ExpectUpstream() {
+	m.upstream.WithLabelValues("token", "none")
+	m.upstream.WithLabelValues("token", "timeout")
+}
+
+// GatewayExchanged observes how long the upstream took for an answer with that status. If there is none, the status is 0
+// and missing says why.
+func (m *Metrics) GatewayExchanged(token bool, status int, missing string, took time.Duration) {
+	request, code := "other", missing
+	if token {
+		request = "token"
+	}
+	if missing == "" {
+		code = codeLabel(status)
+	}
+	m.upstream.WithLabelValues(request, code).Observe(took.Seconds())
+}
 
 // Gateway is the state of the gateway.
 type Gateway struct {

@@ -43,6 +43,8 @@ type Metrics struct {
 	inFlight   prometheus.Gauge
 	dbCalls    *prometheus.HistogramVec
 	tokens     *prometheus.CounterVec
+	gateway    *prometheus.HistogramVec
+	upstream   *prometheus.HistogramVec
 	store      *prometheus.HistogramVec
 	storeFails *prometheus.CounterVec
 	panics     *prometheus.CounterVec
@@ -76,6 +78,8 @@ func New(reg prometheus.Registerer, o Options) (*Metrics, error) {
 		inFlight:   b.gauge(inFlightInfo),
 		dbCalls:    b.histogramVec(dbCallsInfo, callBuckets, false),
 		tokens:     b.counterVec(tokensInfo),
+		gateway:    b.histogramVec(gatewayDurationInfo, latencyBuckets, true),
+		upstream:   b.histogramVec(gatewayUpstreamInfo, latencyBuckets, true),
 		store:      b.histogramVec(storeInfo, latencyBuckets, true),
 		storeFails: b.counterVec(storeErrorsInfo),
 		panics:     b.counterVec(panicsInfo),

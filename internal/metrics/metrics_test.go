@@ -50,6 +50,8 @@ func exercise(m *metrics.Metrics) {
 			Shared: &metrics.GatewayShared{Reads: map[string]uint64{"found": 6}, Writes: map[string]uint64{"stored": 7}, Waiting: 8},
 		}
 	})
+	m.GatewayAnswered("issued", time.Millisecond)
+	m.GatewayExchanged(true, 200, "", time.Millisecond)
 	m.Delay(time.Second)
 	m.PasswordHashed(true)
 	m.WatchUnregisteredClients(func() int { return 1 })
@@ -231,6 +233,7 @@ func TestSeriesAreBounded(t *testing.T) {
 		m.Token(name, name)
 		m.Request(metrics.Request{Route: name, Method: name, Code: i})
 		storeCall(context.Background(), m, name, true)
+		m.GatewayExchanged(i%2 == 0, i, "", time.Second)
 		m.Panic(name)
 		m.SyncCall(name, 1, 0, true)
 	}
@@ -241,18 +244,19 @@ func TestSeriesAreBounded(t *testing.T) {
 		series[f.GetName()] = len(f.GetMetric())
 	}
 	for name, bound := range map[string]int{
-		"oauth_ratelimit_usage_ratio":            most + 1,
-		"oauth_ratelimit_decisions_total":        (most + 1) * 5 * 6,
-		"oauth_ratelimit_outage_decisions_total": (most + 1) * 3,
-		"oauth_tokens_wasted_total":              (most + 1) * 5,
-		"oauth_ratelimit_limit":                  most * 2,
-		"oauth_ratelimit_mode":                   most,
-		"oauth_ratelimit_trusted":                most,
-		"oauth_metrics_labelled_clients":         1,
-		"oauth_token_responses_total":            5 * 11,
-		"oauth_store_errors_total":               65,
-		"oauth_loop_panics_total":                65,
-		"oauth_sync_commands_total":              5,
+		"oauth_ratelimit_usage_ratio":             most + 1,
+		"oauth_ratelimit_decisions_total":         (most + 1) * 5 * 6,
+		"oauth_ratelimit_outage_decisions_total":  (most + 1) * 3,
+		"oauth_tokens_wasted_total":               (most + 1) * 5,
+		"oauth_ratelimit_limit":                   most * 2,
+		"oauth_ratelimit_mode":                    most,
+		"oauth_ratelimit_trusted":                 most,
+		"oauth_metrics_labelled_clients":          1,
+		"oauth_token_responses_total":             5 * 11,
+		"oauth_gateway_upstream_duration_seconds": 2 * 501,
+		"oauth_store_errors_total":                65,
+		"oauth_loop_panics_total":                 65,
+		"oauth_sync_commands_total":               5,
 	} {
 		if series[name] > bound {
 			t.Errorf("%s has %d series, more than %d", name, series[name], bound)

@@ -10,14 +10,14 @@ func service() Dashboard {
 func serviceNumbers() []Panel {
 	return []Panel{
 		row("At a glance"),
-		number("Tokens", "Token requests answered with a token.", "reqps",
-			`sum(rate(oauth_token_responses_total{$i,error="none"}[$__rate_interval]))`),
-		number("Errors", "Share of token requests that failed for another reason than a rate limit or an overload.", "percentunit",
-			`sum(rate(oauth_token_responses_total{$i,error!~"none|rate_limited|overloaded"}[$__rate_interval])) / sum(rate(oauth_token_responses_total{$i}[$__rate_interval]))`).warn(0.05, 0.2),
+		number("Tokens", "Token requests answered with a token, by the server or through a gateway.", "reqps",
+			`sum(rate(oauth_token_responses_total{$i,error="none"}[$__rate_interval]) or rate(oauth_gateway_requests_total{$i,outcome=~"issued|passed"}[$__rate_interval]))`),
+		number("Errors", "Share of token requests that failed for another reason than a rate limit, an overload, or a client that hung up.", "percentunit",
+			`sum(rate(oauth_token_responses_total{$i,error!~"none|rate_limited|overloaded"}[$__rate_interval]) or rate(oauth_gateway_requests_total{$i,outcome!~"issued|passed|denied|gone"}[$__rate_interval])) / sum(rate(oauth_token_responses_total{$i}[$__rate_interval]) or rate(oauth_gateway_requests_total{$i}[$__rate_interval]))`).warn(0.05, 0.2),
 		number("Server errors", "Requests answered with a 5xx status.", "reqps",
 			`sum(rate(oauth_http_request_duration_seconds_count{$i,code=~"5.."}[$__rate_interval])) or vector(0)`).warn(0.001, 1),
-		number("Slow tokens", "One token request in a hundred takes longer (p99). Without what is answered with 503, which takes no time.", "s",
-			`histogram_quantile(0.99, sum by (le) (rate(oauth_http_request_duration_seconds_bucket{$i,route="/token",code!="503"}[$__rate_interval])))`).warn(0.1, 0.5),
+		number("Slow tokens", "One token request in a hundred takes longer (p99). Without what is answered with 503, which takes no time; at a gateway, with the time of its upstream.", "s",
+			`histogram_quantile(0.99, sum by (le) (rate(oauth_http_request_duration_seconds_bucket{$i,route="/token",code!="503"}[$__rate_interval]) or rate(oauth_gateway_request_duration_seconds_bucket{$i,outcome=~"issued|failed|passed"}[$__rate_interval])))`).warn(0.1, 0.5),
 		number("Instances", "Instances that Prometheus scrapes.", "none", `count(oauth_build_info{$i})`),
 		number("Loops restarted", "Panics of background loops in the time range shown; each loop was restarted.", "none",
 			`sum(increase(oauth_loop_panics_total{$i}[$__range])) or vector(0)`).warn(0.001, 1),
@@ -83,10 +83,20 @@ func overloadCharts() []Panel {
 }
 
 func gatewayCharts() []Panel {
+	answered := `sum by (le) (rate(oauth_gateway_request_duration_seconds_bucket{$i,outcome=~"issued|failed|passed"}[$__rate_interval]))`
+	upstream := `sum by (le) (rate(oauth_gateway_upstream_duration_seconds_bucket{$i,request="token",code!="none"}[$__rate_interval]))`
 	return []Panel{
 		row("Gateway"),
 		lines("Token requests by outcome", "What became of token requests at the gateway before another server. Empty where there is none.", "reqps",
 			query(`sum by (outcome) (rate(oauth_gateway_requests_total{$i}[$__rate_interval]))`, "{{outcome}}")).sized(8, 8),
+		lines("Latency of token requests", "Time from the request's headers to the end of the answer, and the part of it that the upstream took.", "s",
+			query(`histogram_quantile(0.5, `+answered+`)`, "p50"),
+			query(`histogram_quantile(0.99, `+answered+`)`, "p99"),
+			query(`histogram_quantile(0.5, `+upstream+`)`, "p50 of the upstream"),
+			query(`histogram_quantile(0.99, `+upstream+`)`, "p99 of the upstream")).sized(8, 8),
+		lines("Answers of the upstream", "By status. None: it cannot be reached. Timeout: it takes over 30 seconds. Gone: the client hung up before the answer. Other requests than those of tokens are on one line for each outcome that needs attention.", "reqps",
+			query(`sum by (code) (rate(oauth_gateway_upstream_duration_seconds_count{$i,request="token"}[$__rate_interval]))`, "token {{code}}"),
+			query(`sum by (code) (rate(oauth_gateway_upstream_duration_seconds_count{$i,request="other",code=~"5..|none|timeout"}[$__rate_interval]))`, "other {{code}}")).sized(8, 8),
 		lines("Tokens of no user", "Tokens that count for no user, because the answer does not show whose they are, by why; and of users over their limit, which the answer showed. Defects: requests that could not be judged.", "reqps",
 			query(`sum by (reason) (rate(oauth_gateway_unknown_users_total{$i}[$__rate_interval]))`, "{{reason}}"),
 			query(`sum(rate(oauth_gateway_late_total{$i}[$__rate_interval]))`, "over their limit"),
