@@ -135,11 +135,13 @@ type Tokens struct {
 	KeyRotation Duration `json:"key_rotation"`
 }
 
-// Sessions is how long a browser stays signed in, and how many of one user.
+// Sessions is how long a browser stays signed in, how many of one user, and how many codes each gets.
 type Sessions struct {
 	TTL Duration `json:"ttl"`
 	// PerUser is how many sessions a user has at most; one more ends the oldest.
 	PerUser int `json:"per_user"`
+	// Codes is how many authorization codes a session gets within the lifetime of a code.
+	Codes int64 `json:"codes"`
 }
 
 // Passwords bounds the work of checking passwords, which is expensive on purpose.

@@ -118,6 +118,7 @@ var options = []Option{
 	{"keys-second-secret-file", "keys.second_secret_file", "file with that secret, instead of its value"},
 	{"sessions-ttl", "sessions.ttl", "how long a browser stays signed in"},
 	{"sessions-per-user", "sessions.per_user", "browsers that one user is signed in with at most; one more signs the oldest out"},
+	{"sessions-codes", "sessions.codes", "authorization codes of one session within tokens.code_ttl, in each process"},
 	{"passwords-concurrency", "passwords.concurrency", "passwords checked at once, with 19 MiB each; derived from processors and memory if empty"},
 	{"passwords-processes", "passwords.processes", "hash in processes of the lowest priority where that helps: auto; or never: off"},
 	{"passwords-sign-ins-per-minute", "passwords.sign_ins_per_minute", "right passwords for one username from one address"},

@@ -50,6 +50,7 @@ func (c *Config) check() (es fielderr.Errors) {
 	if n := c.Sessions.PerUser; n < 1 || n > maxSessionsPerUser {
 		es.Add("sessions.per_user", "must be from 1 to %d, not %d", maxSessionsPerUser, n)
 	}
+	atLeastOne(&es, "sessions.codes", c.Sessions.Codes)
 	if n := c.Passwords.Concurrency; n < 0 || n > maxPasswordConcurrency {
 		es.Add("passwords.concurrency", "must be from 0 to %d, not %d", maxPasswordConcurrency, n)
 	}

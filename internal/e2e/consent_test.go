@@ -84,7 +84,7 @@ func repeated(form url.Values, n int) (forms []url.Values) {
 
 // TestConsentPageGivesOneCode answers one page 200 times at once, and then again.
 func TestConsentPageGivesOneCode(t *testing.T) {
-	s := start(t, unlimited)
+	s := start(t, unlimited+tenCodes)
 	b, c, verifier := newBrowser(t), s.config("native"), oauth2.GenerateVerifier()
 	page := consentPage(b, c, verifier)
 	codes, statuses := consents(t, b.client.Jar, []string{s.Issuer}, repeated(page, 200))
@@ -95,6 +95,9 @@ func TestConsentPageGivesOneCode(t *testing.T) {
 		check.OK(t, err)
 	}
 }
+
+// tenCodes is a limit of codes that tests reach.
+const tenCodes = "sessions: { codes: 10 }\n"
 
 // requireBounded checks that of 200 answers to one page so many were accepted and all others refused: the
 // first that come at once are limited as codes, the others as answers.
@@ -131,7 +134,7 @@ func TestDoubleClickOnConsent(t *testing.T) {
 
 // TestCodesOfASessionAreLimited opens a page for each code.
 func TestCodesOfASessionAreLimited(t *testing.T) {
-	s := start(t, unlimited)
+	s := start(t, unlimited+tenCodes)
 	b, c := newBrowser(t), s.config("native")
 	var pages []url.Values
 	for range 30 {
@@ -145,7 +148,7 @@ func TestCodesOfASessionAreLimited(t *testing.T) {
 
 // TestConsentPageGivesOneCodeOnTwoInstances sends one page to both at once.
 func TestConsentPageGivesOneCodeOnTwoInstances(t *testing.T) {
-	cluster := newCluster(t, unlimited)
+	cluster := newCluster(t, unlimited+tenCodes)
 	flags := []string{"--mongodb-uri", cluster.uri, "--mongodb-database", cluster.database}
 	for _, args := range [][]string{
 		append([]string{"client", "create", "native"}, clientArgs["native"]...), {"user", "create", user, "--password-stdin"},

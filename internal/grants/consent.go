@@ -30,13 +30,9 @@ var (
 // page never gives a second one.
 const pageLifetime = 10 * time.Minute
 
-// What a session gets within the lifetime of a code: authorization codes, and answers to consent pages,
-// those that were answered before included. Answers at once to a page whose code is not stored yet count
-// as a code each.
-const (
-	codesPerSession   = 10
-	answersPerSession = 10 * codesPerSession
-)
+// answersPerCode is how many consent pages a session may answer for each of [Options].CodesPerSession, those that
+// were answered before included. Answers at once to a page whose code is not stored yet count as a code each.
+const answersPerCode = 10
 
 // Consent is what a user answered: one showing of the consent page, in one session, for one
 // authorization request.
@@ -52,7 +48,7 @@ const pageNameSize = 8 + 16
 // NewConsentPage returns what a consent page carries. It ties the page to the session and to the
 // request, and makes it different from every other showing. The key is the cookie, so only the
 // browser that has it can make such a page. That browser can make any number: it could as well ask
-// for them, and [codesPerSession] bounds what they are good for.
+// for them, and [Options].CodesPerSession bounds what they are good for.
 func NewConsentPage(now time.Time, cookie, request string) string {
 	name := make([]byte, pageNameSize)
 	binary.BigEndian.PutUint64(name, uint64(now.UnixMilli()))

@@ -21,7 +21,7 @@ func (w *world) asked(id string) *grants.Prompt {
 
 // TestConsentPageGivesOneCode answers one page many times, one after the other and at once.
 func TestConsentPageGivesOneCode(t *testing.T) {
-	w := newWorld(t)
+	w := newWorld(t, tenCodes)
 	session, page := w.session(), consentAt(w.clock.Now(), "the request")
 	prompt := w.asked("shop")
 	codes := map[string]int{}
@@ -143,9 +143,24 @@ func TestConsentPagesThatDoNotCount(t *testing.T) {
 	check.Equal(t, "genuine writings of one page", same, 1)
 }
 
+// tenCodes is a limit that tests reach.
+func tenCodes(o *grants.Options) { o.CodesPerSession = 10 }
+
+// TestCodesOfARestoredBrowser: a browser that restores many tabs gets a code for each.
+func TestCodesOfARestoredBrowser(t *testing.T) {
+	w := newWorld(t)
+	session, prompt := w.session(), w.asked("shop")
+	for range 120 {
+		_, err := w.approve(prompt, session)
+		check.OK(t, err)
+	}
+	_, err := w.approve(prompt, session)
+	wantLimited(t, err)
+}
+
 // TestCodesOfASessionAreLimited opens a new page for each.
 func TestCodesOfASessionAreLimited(t *testing.T) {
-	w := newWorld(t)
+	w := newWorld(t, tenCodes)
 	session, prompt := w.session(), w.asked("shop")
 	for range 10 {
 		_, err := w.approve(prompt, session)
@@ -177,7 +192,7 @@ func wantLimited(t *testing.T, err error) {
 // TestAnsweredPagesAreNotCodes: a page that is answered again does not count as another code, and gets
 // what it got before also when the session has all its codes. The number of its answers is bounded.
 func TestAnsweredPagesAreNotCodes(t *testing.T) {
-	w := newWorld(t)
+	w := newWorld(t, tenCodes)
 	session, prompt, page := w.session(), w.asked("shop"), consentAt(w.clock.Now(), "the request")
 	answer := func() (string, error) { return w.service.Approve(t.Context(), prompt, session, page) }
 	first, err := answer()

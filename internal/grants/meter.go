@@ -57,7 +57,7 @@ const (
 	grantAttemptsLimit  = "failed_attempts.grants"
 	signInsLimit        = "passwords.sign_ins_per_minute"
 	inspectionLimit     = "inspection"
-	authorizationsLimit = "authorizations" // not configurable
+	authorizationsLimit = "sessions.codes"
 )
 
 // tooMany returns the error of a request that has to wait for the limit, nil if it need not. It rounds

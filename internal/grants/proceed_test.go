@@ -211,7 +211,7 @@ func TestInteractionThatIsRefused(t *testing.T) {
 // TestCodesWithoutPagesAreLimited as those with pages are: a client that sends the browser back at once,
 // again and again, is stopped.
 func TestCodesWithoutPagesAreLimited(t *testing.T) {
-	w := newWorld(t)
+	w := newWorld(t, tenCodes)
 	w.changeClient("shop", func(c *clientcfg.Client) { c.FirstParty = true })
 	session, p := w.session(), w.prompted("shop")
 	for range 10 {

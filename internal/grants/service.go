@@ -79,6 +79,9 @@ type Options struct {
 	RefreshMaxAge        time.Duration // 90 days: the end of every refresh token, counted from the sign-in
 	SessionLifetime      time.Duration // 12h
 	SessionsPerUser      int           // 20; one more ends the oldest
+	// CodesPerSession is how many codes a session gets within the lifetime of a code: 120. It may answer ten
+	// times as many consent pages, those that were answered before included.
+	CodesPerSession int64
 
 	// RefreshGrace is how long a refresh token that was used is answered with the same successor
 	// again, if that has not been used. 0: never.
@@ -135,6 +138,7 @@ func (o Options) withDefaults() Options {
 	o.RefreshMaxAge = cmp.Or(o.RefreshMaxAge, 90*24*time.Hour)
 	o.SessionLifetime = cmp.Or(o.SessionLifetime, 12*time.Hour)
 	o.SessionsPerUser = cmp.Or(o.SessionsPerUser, 20)
+	o.CodesPerSession = cmp.Or(o.CodesPerSession, 120)
 	defaultFailures(&o.ClientFailures, 300, 60)
 	defaultFailures(&o.SignInFailures, 100, 20)
 	defaultFailures(&o.InvalidGrants, 6000, 3000)
@@ -267,8 +271,8 @@ func (s *Service) addMeters() (err error) {
 	if s.revocations, err = newMeter(o.Revocations, o.Revocations); err != nil {
 		return fmt.Errorf("grants: limit of revocations: %w", err)
 	}
-	codes := ratelimit.NewLimit("codes-per-session", codesPerSession, o.CodeLifetime)
-	answers := ratelimit.NewLimit("answers-per-session", answersPerSession, o.CodeLifetime)
+	codes := ratelimit.NewLimit("codes-per-session", o.CodesPerSession, o.CodeLifetime)
+	answers := ratelimit.NewLimit("answers-per-session", min(answersPerCode*o.CodesPerSession, ratelimit.MaxRequests), o.CodeLifetime)
 	if s.consents, err = newMeter(answers, codes); err != nil {
 		return fmt.Errorf("grants: limit of codes: %w", err)
 	}
