@@ -49,8 +49,9 @@ func (l *limits) perform(ctx context.Context, ch change) error {
 		return fmt.Errorf("read the answer: %w", err)
 	}
 	l.noteEnd(&rehearsal)
+	l.warn(&rehearsal.Effect)
 	if l.check {
-		return l.answer(raw, rehearsal.Effect.Summary)
+		return l.answer(raw, printable(rehearsal.Effect.Summary))
 	}
 	if err := l.agree(&rehearsal.Effect); err != nil {
 		return err
@@ -124,11 +125,18 @@ func (l *limits) send(ctx context.Context, api *adminclient.Client, req admincli
 	return overtaken(err)
 }
 
+// warn says which clients may be misspelt.
+func (l *limits) warn(effect *adminapi.Effect) {
+	for _, w := range effect.Warnings {
+		l.note("warning: %s", printable(w))
+	}
+}
+
 // agree shows which clients a change that widens enforcement would have denied, and asks for
 // confirmation. It also shows a change that leaves requests of some grants without a limit. It returns nil if there is nothing to confirm.
 func (l *limits) agree(effect *adminapi.Effect) error {
 	if effect.Widens || len(effect.Unlimited) > 0 {
-		l.note("%s", effect.Summary)
+		l.note("%s", printable(effect.Summary))
 	}
 	if !effect.Widens || l.yes {
 		return nil

@@ -20,9 +20,11 @@ import (
 // enforcement, and makes it.
 func (l *limits) performMany(ctx context.Context, req adminclient.Change, done string) error {
 	raw, planned, err := l.rehearseMany(ctx, req)
-	switch {
-	case err != nil:
+	if err != nil {
 		return err
+	}
+	l.warn(planned.Effect)
+	switch {
 	case l.output == outputJSON && (l.check || len(planned.Changes) == 0):
 		return l.json(raw)
 	case len(planned.Changes) == 0:
@@ -32,7 +34,7 @@ func (l *limits) performMany(ctx context.Context, req adminclient.Change, done s
 		return err
 	}
 	if l.check {
-		return l.answer(raw, "\n"+planned.Effect.Summary)
+		return l.answer(raw, "\n"+printable(planned.Effect.Summary))
 	}
 	if err := l.agree(planned.Effect); err != nil {
 		return err

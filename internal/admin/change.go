@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"math"
 	"net/http"
 	"time"
 
@@ -96,20 +97,50 @@ func (ch *change) allowed(p *clientcfg.PolicySnapshot) error {
 	return err
 }
 
-// concerned yields the registered clients whose limits in force the changes may change.
-func (s *Server) concerned(changes []clientcfg.Change) iter.Seq[*clientcfg.Client] {
+// concerned yields the clients that the change may concern and that can send requests: the registered ones, or if
+// clients are registered elsewhere, any that something is set for. Some come twice.
+func (s *Server) concerned(ch *change, after *clientcfg.PolicySnapshot) iter.Seq[string] {
 	directory := s.o.Clients.Directory()
-	ids, all := s.o.Policies.Snapshot().Concerned(changes)
-	if all {
-		return directory.All()
-	}
-	return func(yield func(*clientcfg.Client) bool) {
+	ids, all := ch.before.Concerned(ch.made)
+	return func(yield func(string) bool) {
 		for _, id := range ids {
-			if c, ok := directory.Client(id); ok && !yield(c) {
+			if (s.o.ClientsElsewhere || directory.Has(id)) && !yield(id) {
 				return
 			}
 		}
+		if !all {
+			return
+		}
+		for c := range directory.All() {
+			if !yield(c.ID) {
+				return
+			}
+		}
+		for _, p := range []*clientcfg.PolicySnapshot{ch.before, after} {
+			if !s.o.ClientsElsewhere {
+				return
+			}
+			for id := range p.Unregistered(directory) {
+				if !yield(id) {
+					return
+				}
+			}
+		}
 	}
+}
+
+// effect returns whom the change would have hit, judged by all clients that this instance has recorded, and of the others
+// those in their reports.
+func (s *Server) effect(ctx context.Context, ch *change, after *clientcfg.PolicySnapshot) adminapi.Effect {
+	now := s.o.Now()
+	all := s.reports(ctx)
+	own := s.o.Activity.Report(now, math.MaxInt)
+	own.Incomplete = own.Incomplete || all[0].Activity.Incomplete
+	all[0].Activity = own
+	recent := merged(all)
+	e := effectOf(ch.before, after, s.concerned(ch, after), s.o.ClientsElsewhere, recent, now)
+	e.Warnings = s.unseen(ch, recent)
+	return e
 }
 
 // entry returns the audit entry of the change.
@@ -297,8 +328,7 @@ func (s *Server) rehearse(c *call, ch *change) error {
 	if err != nil {
 		return s.explained(c, ch, err)
 	}
-	recent := s.activity(c.Request().Context())
-	out := adminapi.Rehearsal{Valid: true, Until: ch.until, Effect: effectOf(ch.before, after, s.concerned(ch.made), recent, s.o.Now())}
+	out := adminapi.Rehearsal{Valid: true, Until: ch.until, Effect: s.effect(c.Request().Context(), ch, after)}
 	if end, temporary := ch.before.End(ch.changes.target()); temporary {
 		out.WasUntil = end.Until
 	}

@@ -315,7 +315,7 @@ func (s *Server) answerMany(c *call, ch *change, after *clientcfg.PolicySnapshot
 	}
 	if only {
 		out.Version = ch.before.Version()
-		effect := effectOf(ch.before, after, s.concerned(ch.made), s.activity(c.Request().Context()), s.o.Now())
+		effect := s.effect(c.Request().Context(), ch, after)
 		out.Effect = &effect
 		return c.answer(out)
 	}

@@ -20,41 +20,81 @@ type effect struct {
 	// normally and outage are set if it widens enforcement while counts are shared, and
 	// during an outage.
 	normally, outage bool
+	lost             ratelimit.Grants // see unlimited
 }
 
-// effectOf compares two snapshots by the decisions of the last ten minutes. They differ for the
-// concerned clients at most.
-func effectOf(before, after *clientcfg.PolicySnapshot, concerned iter.Seq[*clientcfg.Client], r activity.Report, now time.Time) adminapi.Effect {
+// effectOf compares two snapshots by the decisions of the last ten minutes. They differ at most for the concerned clients
+// and those that were active; if clients are registered elsewhere, also for names that nobody has used yet.
+func effectOf(before, after *clientcfg.PolicySnapshot, concerned iter.Seq[string], elsewhere bool, r activity.Report, now time.Time) adminapi.Effect {
 	var e effect
 	e.Since, e.Clients, e.Incomplete = r.Since, r.Total, r.Incomplete
 	e.Hit, e.Unknown = []adminapi.Hit{}, []adminapi.Unknown{}
-	var lost ratelimit.Grants
-	for c := range concerned {
-		was, will := before.For(c.ID), after.For(c.ID)
-		e.normally = e.normally || widens(was, will)
-		e.outage = e.outage || widensOnOutage(was, will)
-		lost |= unlimited(was, will)
+	for id := range concerned {
+		e.compare(before.For(id), after.For(id))
 	}
-	e.Widens = e.normally || e.outage
+	if elsewhere {
+		for _, share := range []float64{0, before.Settings().CanaryPercent, after.Settings().CanaryPercent} {
+			e.compare(before.ForUnknown(share), after.ForUnknown(share))
+		}
+	}
+	dryRun := e // if the limits that stay in dry-run were enforced
 	for _, c := range r.Clients {
-		v := judge(c, before, after)
-		if v.since.After(e.Since) {
-			e.Since = v.since
-		}
-		switch {
-		case v.requests > 0:
-			e.Hit = append(e.Hit, adminapi.Hit{ClientID: c.ClientID, Requests: v.requests, AtLeast: v.atLeast})
-		case v.why != "":
-			e.Unknown = append(e.Unknown, adminapi.Unknown{ClientID: c.ClientID, Why: v.why})
+		was, will := before.For(c.ClientID), after.For(c.ClientID)
+		trial, _ := before.Trial(c.ClientID)
+		e.compare(was, will)
+		e.add(c.ClientID, judge(c, was, will, trial))
+		if watched(was) && watched(will) && otherLimits(was, will) {
+			enforced := *will
+			enforced.Mode = ratelimit.Enforce
+			dryRun.normally = true
+			dryRun.add(c.ClientID, judge(c, was, &enforced, trial))
 		}
 	}
-	slices.SortStableFunc(e.Hit, func(a, b adminapi.Hit) int { return cmp.Compare(b.Requests, a.Requests) })
-	e.Unlimited = lost.Names()
-	e.Summary = e.summarize(now) + unlimitedText(e.Unlimited)
+	byRequests := func(a, b adminapi.Hit) int { return cmp.Compare(b.Requests, a.Requests) }
+	slices.SortStableFunc(e.Hit, byRequests)
+	slices.SortStableFunc(dryRun.Hit, byRequests)
+	e.Widens = e.normally || e.outage
+	e.Unlimited = e.lost.Names()
+	e.Summary = e.summarize(now)
+	if !e.Widens && dryRun.normally {
+		e.Summary += " " + dryRun.figures("enforcing its limits would have denied", now)
+	}
+	e.Summary += unlimitedText(e.Unlimited)
+	e.HitTotal, e.UnknownTotal = len(e.Hit), len(e.Unknown)
+	e.Hit, e.Unknown = e.Hit[:min(len(e.Hit), maxListed)], e.Unknown[:min(len(e.Unknown), maxListed)]
 	return e.Effect
 }
 
+// add adds the verdict on one client.
+func (e *effect) add(clientID string, v verdict) {
+	if v.since.After(e.Since) {
+		e.Since = v.since
+	}
+	switch {
+	case v.requests > 0:
+		e.Hit = append(e.Hit, adminapi.Hit{ClientID: clientID, Requests: v.requests, AtLeast: v.atLeast})
+	case v.why != "":
+		e.Unknown = append(e.Unknown, adminapi.Unknown{ClientID: clientID, Why: v.why})
+	}
+}
+
+// compare notes what becomes of one client.
+func (e *effect) compare(was, will *ratelimit.Effective) {
+	e.normally = e.normally || widens(was, will)
+	e.outage = e.outage || widensOnOutage(was, will)
+	e.lost |= unlimited(was, will)
+}
+
 func enforced(e *ratelimit.Effective) bool { return e.Mode == ratelimit.Enforce && !e.Trusted }
+
+// watched reports whether denials are recorded and not enforced.
+func watched(e *ratelimit.Effective) bool { return e.Mode == ratelimit.DryRun && !e.Trusted }
+
+// otherLimits reports whether a client has other limits than before, for all its users.
+func otherLimits(was, will *ratelimit.Effective) bool {
+	differ := func(was, will *ratelimit.Limits) bool { return !equalLimits(was, will) }
+	return anyList(was, will, differ) || was.OverLimit != will.OverLimit || was.Wait != will.Wait
+}
 
 // widens reports whether more can be denied than before.
 func widens(was, will *ratelimit.Effective) bool {
@@ -167,15 +207,14 @@ type verdict struct {
 // ofUsersUnknown is why it is not known whom limits of some users' own would have hit.
 const ofUsersUnknown = "what each user has requested is not kept; look at limits counters"
 
-func judge(c activity.ClientReport, before, after *clientcfg.PolicySnapshot) verdict {
-	was, will := before.For(c.ClientID), after.For(c.ClientID)
-	trial, isTried := before.Trial(c.ClientID)
+// judge compares what applies to a client. trial is the candidate that was tried on it; zero: none was.
+func judge(c activity.ClientReport, was, will *ratelimit.Effective, trial clientcfg.Trial) verdict {
 	switch {
 	case !widens(was, will):
 		return verdict{}
 	case !widensForAll(was, will):
 		return verdict{why: ofUsersUnknown}
-	case isTried && trial.Since.Equal(c.TriedSince) && isWhatWasTried(trial, was, will):
+	case trial.Effective != nil && trial.Since.Equal(c.TriedSince) && isWhatWasTried(trial, was, will):
 		return verdict{requests: c.CandidateWouldDeny + c.CandidateWouldBan, since: c.TriedSince}
 	case was.Trusted:
 		return verdict{why: "it is trusted, so nothing of it was counted; try a candidate first"}
@@ -310,84 +349,4 @@ func (v verdict) and(o verdict) verdict {
 		sum.since = o.since
 	}
 	return sum
-}
-
-// named is how many clients the summary names at most.
-const named = 10
-
-// summarize says in sentences what the change does.
-func (e *effect) summarize(now time.Time) string {
-	switch {
-	case !e.Widens:
-		return "This change denies no request that would pass without it."
-	case !e.normally:
-		return "This change denies more requests while the store takes no counts, and only then."
-	}
-	var b strings.Builder
-	denied, atLeast, clients := fmt.Sprintf("requests of %d", len(e.Hit)), "", "clients"
-	if len(e.Hit) == 0 {
-		denied = "no request"
-	}
-	if e.Incomplete {
-		atLeast = "at least "
-	}
-	if e.Clients == 1 {
-		clients = "client"
-	}
-	fmt.Fprintf(&b, "In the last 10 minutes, this change would have denied %s of %s%d active %s",
-		denied, atLeast, e.Clients, clients)
-	list(&b, ": ", e.Hit, hitText)
-	b.WriteString(".")
-	if n := len(e.Unknown); n > 0 {
-		fmt.Fprintf(&b, " It is unknown for %d", n)
-		list(&b, ": ", e.Unknown, unknownText)
-		b.WriteString(".")
-	}
-	// The oldest half minute is always forgotten in part.
-	if age := now.Sub(e.Since); age < activity.Window-time.Minute {
-		fmt.Fprintf(&b, " The figures are complete for the last %s only.", duration(age))
-	}
-	if e.outage {
-		b.WriteString(" While the store takes no counts, this change denies more requests.")
-	}
-	return b.String()
-}
-
-// list appends the first few items.
-func list[T any](b *strings.Builder, intro string, items []T, text func(T) string) {
-	for i, item := range items[:min(named, len(items))] {
-		if i > 0 {
-			intro = ", "
-		}
-		b.WriteString(intro + text(item))
-	}
-	if more := len(items) - named; more > 0 {
-		fmt.Fprintf(b, " and %d more", more)
-	}
-}
-
-// hitText is the client and how many of its requests would have been denied.
-func hitText(h adminapi.Hit) string {
-	switch {
-	case h.AtLeast:
-		return fmt.Sprintf("%s (at least %d)", h.ClientID, h.Requests)
-	case h.Requests == 1:
-		return h.ClientID + " (1 request)"
-	}
-	return fmt.Sprintf("%s (%d requests)", h.ClientID, h.Requests)
-}
-
-// unknownText is the client and the reason.
-func unknownText(u adminapi.Unknown) string { return u.ClientID + " (" + u.Why + ")" }
-
-// duration writes a time in words: 2 minutes.
-func duration(d time.Duration) string {
-	n, unit := int(d.Round(time.Minute)/time.Minute), "minute"
-	if d < time.Minute {
-		n, unit = max(int(d/time.Second), 1), "second"
-	}
-	if n == 1 {
-		return "1 " + unit
-	}
-	return fmt.Sprintf("%d %ss", n, unit)
 }

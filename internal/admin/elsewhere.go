@@ -1,12 +1,15 @@
 package admin
 
 import (
+	"cmp"
+	"fmt"
 	"iter"
 	"maps"
 	"slices"
 
 	"oauth-server/internal/activity"
 	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/strict"
 )
 
 // This file is for clients that are registered with another server: see Options.ClientsElsewhere.
@@ -38,4 +41,39 @@ func (s *Server) listed(after string, d *clientcfg.Directory, p *clientcfg.Polic
 			}
 		}
 	}
+}
+
+// unseen returns a warning for each client that the change sets something for, although nothing was set for it before,
+// it is not registered, and no request of it is recorded: it may be misspelt.
+func (s *Server) unseen(ch *change, recent activity.Report) (warnings []string) {
+	if !s.o.ClientsElsewhere {
+		return nil
+	}
+	directory, known, of := s.o.Clients.Directory(), map[string]bool{}, map[string]bool{}
+	for i := range ch.made {
+		if r, is := resourceOf(ch.made[i].Target); is && !ch.made[i].IsNull() {
+			if id := clientOf(r); id != "" && !directory.Has(id) {
+				of[id] = true
+			}
+		}
+	}
+	if len(of) == 0 {
+		return nil
+	}
+	for id := range ch.before.Unregistered(directory) {
+		known[id] = true
+	}
+	for _, c := range recent.Clients {
+		known[c.ClientID] = true
+	}
+	maps.DeleteFunc(of, func(id string, _ bool) bool { return known[id] })
+	all := slices.Sorted(maps.Keys(known))
+	for _, id := range slices.Sorted(maps.Keys(of)) {
+		if len(warnings) == named {
+			return append(warnings, fmt.Sprintf("The same is true of %d more clients.", len(of)-named))
+		}
+		text := fmt.Sprintf("No request of the client %q is recorded in the last 10 minutes, and nothing was set for it before", id)
+		warnings = append(warnings, text+cmp.Or(strict.Suggest(id, all), "."))
+	}
+	return warnings
 }

@@ -237,15 +237,19 @@ type Effect struct {
 	// Clients is how many clients sent requests in the last ten minutes.
 	Clients int `json:"clients"`
 	// Hit are the clients of which something would have been denied, those with the
-	// most first.
-	Hit []Hit `json:"hit"`
-	// Unknown are clients that sent requests of which nothing is known.
-	Unknown []Unknown `json:"unknown"`
+	// most first: at most 1000 of HitTotal.
+	Hit      []Hit `json:"hit"`
+	HitTotal int   `json:"hit_total"`
+	// Unknown are clients that sent requests of which nothing is known: at most 1000 of UnknownTotal.
+	Unknown      []Unknown `json:"unknown"`
+	UnknownTotal int       `json:"unknown_total"`
 	// Incomplete is set if there were more clients than are counted.
 	Incomplete bool `json:"incomplete"`
 	// Unlimited are grants of which requests were limited by user and are not any more.
 	Unlimited []string `json:"unlimited,omitempty"`
-	Summary   string   `json:"summary"` // all of it in one sentence
+	// Warnings are sentences about clients that may be misspelt.
+	Warnings []string `json:"warnings,omitempty"`
+	Summary  string   `json:"summary"` // all of it in one sentence, but for the warnings
 }
 
 // Hit is a client of which requests would have been denied.

@@ -124,6 +124,12 @@ func (p *PolicySnapshot) value(target string) (json.RawMessage, error) {
 // For returns what applies to the client, at the cost of a map lookup.
 func (p *PolicySnapshot) For(clientID string) *ratelimit.Effective { return p.live.For(clientID) }
 
+// ForUnknown is For with a client of which nothing is known but that its name is at that place of the canary share,
+// in percent.
+func (p *PolicySnapshot) ForUnknown(place float64) *ratelimit.Effective {
+	return p.live.ForUnknown(place)
+}
+
 // Trial returns the candidate that the client's requests are tried against; false if there
 // is none. The candidate for the default limits is tried on the clients that the default
 // limits apply to: not on trusted ones, nor on those with limits of their own or of a tier. It is not for

@@ -219,6 +219,15 @@ func (p *Compiled) For(clientID string) *Effective {
 	return p.all.outside
 }
 
+// ForUnknown returns what applies to a client with nothing of its own whose name is at that place of the canary
+// share, in percent.
+func (p *Compiled) ForUnknown(place float64) *Effective {
+	if place < p.all.CanaryPercent {
+		return p.all.inside
+	}
+	return p.all.outside
+}
+
 // Clients yields the clients that have a policy of their own, in no order.
 func (p *Compiled) Clients() iter.Seq[string] {
 	return func(yield func(string) bool) {

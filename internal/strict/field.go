@@ -153,12 +153,12 @@ func fieldNamed(v reflect.Value, name string) (reflect.Value, bool) {
 	return v.FieldByIndex(index), true
 }
 
-// Suggest returns "; did you mean x?" for the nearest of the known names, which are in
-// lower case; empty if none is near.
+// Suggest returns "; did you mean x?" for the nearest of the known names, whatever their case; empty if none
+// is near.
 func Suggest(name string, known []string) string {
 	best, least := "", 3
 	for _, k := range known {
-		if n := distance(strings.ToLower(name), k); n < least && n < len(k) {
+		if n := distance(strings.ToLower(name), strings.ToLower(k)); n < least && n < len(k) {
 			best, least = k, n
 		}
 	}

@@ -1,0 +1,224 @@
+package admin_test
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"oauth-server/internal/admin"
+	"oauth-server/internal/check"
+	"oauth-server/internal/ratelimit"
+)
+
+func registeredElsewhere(o *admin.Options) { o.ClientsElsewhere = true }
+
+// newGateway is an instance whose clients are registered elsewhere, in dry-run with 5 requests a minute, except for the
+// client in-force.
+func newGateway(t *testing.T) *instance {
+	t.Helper()
+	return newGatewayOn(t, "i-1", openStore(t))
+}
+
+func newGatewayOn(t *testing.T, name string, store *shared) *instance {
+	t.Helper()
+	base := file()
+	base.Mode, base.Default.Client = ratelimit.DryRun, perMinute(5)
+	base.Default.User = perMinute(5)
+	base.Clients["in-force"] = ratelimit.Policy{Mode: ratelimit.Enforce, Client: perMinute(100)}
+	return newInstance(t, name, store, base, registeredElsewhere)
+}
+
+// TestEffectOnClientsElsewhere: each kind of change that enforces more shows the clients that it hits, although none of
+// them is registered.
+func TestEffectOnClientsElsewhere(t *testing.T) {
+	const batch, forced = "batch (15 requests)", "in-force (at least 1)"
+	for _, tt := range []struct{ name, method, path, body, want string }{
+		{"dry-run off", "PATCH", "/settings", `{"mode":"enforce"}`, batch},
+		{"dry-run off for a while", "PATCH", "/settings?for=1h", `{"mode":"enforce"}`, batch},
+		{"dry-run off for a client", "PATCH", "/policies/batch", `{"mode":"enforce"}`, batch},
+		{"a lower limit", "PUT", "/policies/in-force", `{"mode":"enforce","client":[{"requests":10}]}`, forced},
+		{"trust off", "PATCH", "/policies/trusted", `{"trusted":false,"mode":"enforce"}`, "trusted (it is trusted"},
+		{"another tier", "PATCH", "/policies/in-tier", `{"tier":"bronze"}`, "in-tier (at least 1)"},
+		{"the limits of a tier", "PATCH", "/tiers/gold", `{"client":[{"requests":10}]}`, "in-tier (at least 1)"},
+		{"a candidate", "POST", "/candidates/in-force/promote", "", "in-force (12 requests)"},
+		{"limits of a user", "PUT", "/policies/in-force/users/ada", `{"user":[{"requests":1}]}`, "in-force (what each user"},
+		{"fewer for all", "PATCH", "/settings", `{"mode":"enforce","default":{"client":[{"requests":3}]}}`, "batch (at least 1)"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			w := newGateway(t)
+			w.put("/tiers/gold", `{"mode":"enforce","client":[{"requests":100}]}`).is(http.StatusOK)
+			w.put("/tiers/bronze", `{"mode":"enforce","client":[{"requests":3}]}`).is(http.StatusOK)
+			w.put("/policies/in-tier", `{"tier":"gold"}`).is(http.StatusOK)
+			w.put("/policies/trusted", `{"trusted":true}`).is(http.StatusOK)
+			w.put("/candidates/in-force", `{"client":[{"requests":8}]}`).is(http.StatusOK)
+			for _, id := range []string{"batch", "in-force", "in-tier", "trusted"} {
+				w.ask(id, "", 20)
+			}
+			w.ask("in-force", "ada", 2)
+			path, query, _ := strings.Cut(tt.path, "?")
+			a := w.change(tt.method, path+"?validate=true&"+query, tt.body).is(http.StatusOK)
+			equal(t, "widens", a.at("effect", "widens"), any(true))
+			if summary := a.at("effect", "summary").(string); !strings.Contains(summary, tt.want) {
+				t.Errorf("%q does not say %q", summary, tt.want)
+			}
+		})
+	}
+}
+
+// TestEffectOfManyChangesElsewhere: apply, undo, and a change that removes what trusts a client.
+func TestEffectOfManyChangesElsewhere(t *testing.T) {
+	w := newGateway(t)
+	w.put("/policies/trusted", `{"trusted":true,"mode":"enforce"}`).is(http.StatusOK)
+	w.patch("/policies/night", `{"mode":"enforce"}`).is(http.StatusOK)
+	w.patch("/policies/night", `{"mode":"dry_run"}`).is(http.StatusOK)
+	w.ask("batch", "", 20)
+	w.ask("night", "", 20)
+	w.ask("trusted", "", 20)
+	for name, a := range map[string]answer{
+		"batch (15 requests)": w.changes("?validate=true", `{"changes":[{"target":"settings","value":{"mode":"enforce"}}]}`),
+		"night (15 requests)": w.undo("3/undo?validate=true"),
+		"trusted (it":         w.changes("?validate=true", `{"changes":[{"target":"policies/trusted","value":null},{"target":"settings","value":{"mode":"enforce"}}]}`),
+	} {
+		equal(t, name+": widens", a.is(http.StatusOK).at("effect", "widens"), any(true))
+		if summary := a.at("effect", "summary").(string); !strings.Contains(summary, name) {
+			t.Errorf("%q does not say %q", summary, name)
+		}
+	}
+}
+
+// TestEnforcingWithoutActivity: where clients are registered elsewhere, any name may come, so a change widens also if
+// none has come yet.
+func TestEnforcingWithoutActivity(t *testing.T) {
+	for _, tt := range []struct {
+		name, before, change string
+		widens               bool
+	}{
+		{"dry-run off", `{}`, `{"mode":"enforce"}`, true},
+		{"dry-run off for no share", `{}`, `{"mode":"enforce","canary_percent":0}`, false},
+		{"a share in dry-run", `{}`, `{"canary_percent":5}`, false},
+		{"a larger share", `{"mode":"enforce","canary_percent":5}`, `{"canary_percent":5.01}`, true},
+		{"the same share", `{"mode":"enforce","canary_percent":5}`, `{"canary_percent":5,"note":"x"}`, false},
+		{"a smaller share", `{"mode":"enforce","canary_percent":5}`, `{"canary_percent":4}`, false},
+		{"a smaller share with lower limits", `{"mode":"enforce","canary_percent":5}`, `{"canary_percent":4,"default":{"client":[{"requests":1}]}}`, true},
+		{"lower limits", `{"mode":"enforce"}`, `{"default":{"client":[{"requests":1}]}}`, true},
+		{"higher limits", `{"mode":"enforce"}`, `{"default":{"client":[{"requests":9}]}}`, false},
+		{"lower limits in dry-run", `{}`, `{"default":{"client":[{"requests":1}]}}`, false},
+		{"dry-run on", `{"mode":"enforce"}`, `{"mode":"dry_run"}`, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			w := newGateway(t)
+			w.patch("/settings", tt.before).is(http.StatusOK)
+			a := w.change("PATCH", "/settings?validate=true", tt.change).is(http.StatusOK)
+			equal(t, "widens", a.at("effect", "widens"), any(tt.widens))
+			want := notWidened
+			if tt.widens {
+				want = wouldDeny + "no request of 0 active clients." + young
+			}
+			equal(t, "summary", a.at("effect", "summary"), any(want))
+		})
+	}
+	w := newGateway(t)
+	equal(t, "a client's own", w.summary("PUT", "/policies/new", `{"mode":"enforce"}`), wouldDeny+"no request of 0 active clients."+young)
+}
+
+// TestEffectInDryRun: limits that stay in dry-run deny nothing, and it is said what they would.
+func TestEffectInDryRun(t *testing.T) {
+	w := newGateway(t)
+	w.ask("batch", "", 20)
+	w.ask("shop", "", 3)
+	const then = notWidened + " In the last 10 minutes, enforcing its limits would have denied "
+	for _, tt := range []struct{ name, method, path, body, want string }{
+		{"those that it has, of its own", "PUT", "/policies/batch", `{"client":[{"name":"own","requests":5}]}`, then + "requests of 1 of 2 active clients: batch (at least 1)."},
+		{"higher", "PUT", "/policies/batch", `{"client":[{"requests":500}]}`, then + "no request of 2 active clients. It is unknown for 1: batch (no counter shows 500 requests in 60s; try a candidate first)."},
+		{"lower for all", "PATCH", "/settings", `{"default":{"client":[{"requests":2}]}}`, then + "requests of 2 of 2 active clients: batch (at least 1), shop (at least 1)."},
+		{"of another", "PUT", "/policies/app", `{"client":[{"requests":2}]}`, ""},
+		{"nothing", "PATCH", "/policies/batch", `{"note":"x"}`, ""},
+		{"off", "PATCH", "/policies/batch", `{"mode":"off"}`, ""},
+	} {
+		want := tt.want + young
+		if tt.want == "" {
+			want = notWidened
+		}
+		equal(t, tt.name, w.summary(tt.method, tt.path, tt.body), want)
+	}
+}
+
+// TestEffectOfManyNames: a flood of names leaves the preview short, with the client that is hit most first.
+func TestEffectOfManyNames(t *testing.T) {
+	w := newGateway(t)
+	const names = 2000
+	for i := range names {
+		w.ask(fmt.Sprintf("name-%04d", i), "", 6)
+	}
+	w.ask("batch", "", 20)
+	a := w.change("PATCH", "/settings?validate=true", `{"mode":"enforce"}`).is(http.StatusOK)
+	equal(t, "hit", a.at("effect", "hit_total"), any(float64(names+1)))
+	hit := a.at("effect", "hit").([]any)
+	equal(t, "listed", len(hit), 1000)
+	equal(t, "first", a.at("effect", "hit", 0, "client_id"), any("batch"))
+	summary := a.at("effect", "summary").(string)
+	if !strings.HasPrefix(summary, wouldDeny+"requests of 2001 of 2001 active clients: batch (15 requests), name-") || !strings.Contains(summary, " and 1991 more.") || len(summary) > 500 {
+		t.Error(summary)
+	}
+}
+
+// TestEffectCountsInstancesElsewhere: also what another instance of the gateway has seen.
+func TestEffectCountsInstancesElsewhere(t *testing.T) {
+	a := newGateway(t)
+	b := newGatewayOn(t, "i-2", a.store)
+	b.ask("batch", "", 7)
+	b.publish()
+	a.ask("batch", "", 8)
+	a.ask("shop", "", 6)
+	equal(t, "both", a.summary("PATCH", "/settings", `{"mode":"enforce"}`), wouldDeny+"requests of 2 of 2 active clients: batch (5 requests), shop (1 request)."+young)
+}
+
+// TestEffectOnADeletedClient: what it has sent is judged as long as it is recorded.
+func TestEffectOnADeletedClient(t *testing.T) {
+	w := newWorld(t)
+	w.patch("/settings", `{"mode":"dry_run","default":{"client":[{"requests":5}]}}`).is(http.StatusOK)
+	w.put("/policies/shop", `{"note":"x"}`).is(http.StatusOK)
+	w.ask("shop", "", 20)
+	for _, id := range []string{"shop", "app", odd} {
+		check.OK(t, w.store.DeleteClient(t.Context(), id))
+	}
+	check.OK(t, w.clients.Renew(t.Context(), 0))
+	want := wouldDeny + "requests of 1 of 1 active client: shop (15 requests)." + young
+	equal(t, "all", w.summary("PATCH", "/settings", `{"mode":"enforce"}`), want)
+	equal(t, "its own", w.summary("PATCH", "/policies/shop", `{"mode":"enforce"}`), want)
+}
+
+// TestMisspeltClientElsewhere: a name of which nothing is known gets a warning, and the nearest one that is known.
+func TestMisspeltClientElsewhere(t *testing.T) {
+	w := newGateway(t)
+	w.put("/policies/nightly", `{"note":"x"}`).is(http.StatusOK)
+	w.put("/policies/partner/users/ada", `{"user":[{"requests":1}]}`).is(http.StatusOK)
+	w.ask("batch", "", 1)
+	w.ask("Billing", "", 1)
+	const nothing = ` is recorded in the last 10 minutes, and nothing was set for it before`
+	for _, tt := range []struct{ name, method, path, body, want string }{
+		{"near one with requests", "PUT", "/policies/btach", `{"trusted":true}`, `[No request of the client "btach"` + nothing + `; did you mean batch?]`},
+		{"in other case", "PATCH", "/policies/billing", `{"mode":"enforce"}`, `[No request of the client "billing"` + nothing + `; did you mean Billing?]`},
+		{"near one with a policy", "PUT", "/policies/nightli", `{}`, `[No request of the client "nightli"` + nothing + `; did you mean nightly?]`},
+		{"near none, its candidate", "PUT", "/candidates/other", `{"client":[{}]}`, `[No request of the client "other"` + nothing + `.]`},
+		{"of a user", "PUT", "/policies/partnr/users/ada", `{"user":[{}]}`, `[No request of the client "partnr"` + nothing + `; did you mean partner?]`},
+		{"with requests", "PUT", "/policies/batch", `{"trusted":true}`, "<nil>"},
+		{"with a policy", "PATCH", "/policies/nightly", `{"note":"y"}`, "<nil>"},
+		{"with limits of a user", "PUT", "/policies/partner", `{"note":"y"}`, "<nil>"},
+		{"registered here", "PUT", "/policies/ops", `{"trusted":true}`, "<nil>"},
+		{"of all", "PATCH", "/settings", `{"note":"y"}`, "<nil>"},
+	} {
+		equal(t, tt.name, fmt.Sprint(w.change(tt.method, tt.path+"?validate=true", tt.body).is(http.StatusOK).at("effect", "warnings")), tt.want)
+	}
+	var many []string
+	for i := range 25 {
+		many = append(many, fmt.Sprintf(`{"target":"policies/new-%02d","value":{"trusted":true}}`, i))
+	}
+	warnings := w.changes("?validate=true", `{"changes":[`+strings.Join(many, ",")+`]}`).is(http.StatusOK).at("effect", "warnings").([]any)
+	equal(t, "of many", len(warnings), 11)
+	equal(t, "the rest", warnings[10], any("The same is true of 15 more clients."))
+	w.clock.Advance(11 * time.Minute)
+	equal(t, "long ago", len(w.change("PUT", "/policies/batch?validate=true", `{}`).is(http.StatusOK).at("effect", "warnings").([]any)), 1)
+}
