@@ -24,6 +24,7 @@ type file struct {
 	in     *input
 	parser parser
 	tally  *tally
+	clock  clock
 	close  func()
 
 	// held are requests that wait for earlier ones to turn up behind them, in order, from head on. At most depth wait.
@@ -51,11 +52,12 @@ const (
 	heldInAll = 64 << 10
 )
 
-// shared is what the files of one reader share.
+// shared is what the files of one reader share; but for the clock, of which each has its own.
 type shared struct {
 	Options
 	strings *stringTable
 	depth   int
+	clock   *clock
 }
 
 // open opens a log and finds out its format. Lines are counted in t, and bytes in n.
@@ -83,6 +85,9 @@ func (c *shared) open(name string, t *tally, n *atomic.Int64) (*file, error) {
 
 // begin looks at the first lines.
 func (f *file) begin(c *shared, from io.Reader) error {
+	mine := *c
+	f.clock.zone, mine.clock = c.Zone, &f.clock
+	c = &mine
 	f.in = newInput(from)
 	head := f.in.head()
 	if space(head, 0) == len(head) {
@@ -146,7 +151,7 @@ func (f *file) at() time.Time { return f.held[f.head].At }
 // take removes the next request, which is valid until the next call of fill.
 func (f *file) take() *heldRequest {
 	h := &f.held[f.head]
-	f.last = h.At
+	f.last, f.clock.doubt = h.At, 0
 	f.head++
 	return h
 }
@@ -177,6 +182,7 @@ func (f *file) readLine() error {
 	h := heldRequest{line: line}
 	if p == nil {
 		p = f.parser.parse(record, &h.Request)
+		f.shift()
 	}
 	switch {
 	case p == nil && h.At.Before(f.last):
@@ -193,6 +199,18 @@ func (f *file) readLine() error {
 	h.nth = f.nth
 	f.hold(&h)
 	return nil
+}
+
+// shift moves what is held to the second of two repeated hours, once that is known.
+func (f *file) shift() {
+	if f.clock.shift == 0 {
+		return
+	}
+	by := time.Duration(f.clock.shift) * time.Second
+	for i := range f.held {
+		f.held[i].At = f.held[i].At.Add(by)
+	}
+	f.newest, f.clock.shift = f.newest.Add(by), 0
 }
 
 // hold puts the request in its place; of several at the same time, behind the others.

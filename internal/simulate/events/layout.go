@@ -93,12 +93,12 @@ type fields struct {
 	*scanner
 	*layout
 	strings *stringTable
-	zone    *time.Location
+	clock   *clock
 	buf     []byte
 }
 
 func newFields(l *layout, c *shared) *fields {
-	return &fields{scanner: newScanner(l.slots), layout: l, strings: c.strings, zone: c.Zone}
+	return &fields{scanner: newScanner(l.slots), layout: l, strings: c.strings, clock: c.clock}
 }
 
 // pick fills the slots from a line that is a JSON object. Nothing is in a blank line.
@@ -134,8 +134,11 @@ func (f *fields) time(r *traffic.Request, missing, invalid *problem, slots ...in
 		if !f.has(slot) {
 			continue
 		}
-		at, ok := parseTime(f.text(slot), f.zone)
-		if !ok {
+		at, ok := f.clock.time(f.text(slot))
+		switch {
+		case f.clock.missing:
+			return &problem{invalid.field, "does not exist in the zone, which puts its clock forward then: see --zone"}
+		case !ok:
 			return invalid
 		}
 		r.At = at

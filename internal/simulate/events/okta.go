@@ -67,7 +67,7 @@ func (o *okta) parse(line []byte, r *traffic.Request) *problem {
 	}
 	r.Source = o.strings.addr(o.text(o.remote))
 	r.Scope = strings.ReplaceAll(o.string(o.granted), ", ", " ")
-	if end, ok := parseTime(o.text(o.expires), o.zone); ok && end.After(r.At) {
+	if end, ok := parseTime(o.text(o.expires), o.clock.zone); ok && end.After(r.At) {
 		r.Lifetime = end.Sub(r.At).Round(time.Second)
 	}
 	return clientOr(r, errOktaClient)

@@ -24,6 +24,7 @@ type Reader struct {
 	open    byTime
 	taken   bool // of the first of open
 	last    time.Time
+	ended   time.Time // when the file ended that ended last
 	err     error
 }
 
@@ -37,7 +38,8 @@ type File struct {
 type laterOn struct {
 	name   string
 	first  time.Time
-	opened *file // already, since it cannot be opened twice; nil: not
+	doubt  time.Duration // first may be this much later: its lines do not leave a repeated hour; negative: it is
+	opened *file         // already, since it cannot be opened twice; nil: not
 }
 
 // Open opens logs; the name "-" is the standard input. It reads the first lines of each: its error says what cannot
@@ -58,8 +60,12 @@ func Open(names []string, o Options) (*Reader, error) {
 			return nil, err
 		}
 	}
-	slices.SortStableFunc(r.waiting, func(a, b laterOn) int { return b.first.Compare(a.first) })
+	r.sortWaiting()
 	return r, nil
+}
+
+func (r *Reader) sortWaiting() {
+	slices.SortStableFunc(r.waiting, func(a, b laterOn) int { return b.first.Compare(a.first) })
 }
 
 // add opens a file, or finds out when it has to be opened.
@@ -86,7 +92,7 @@ func (r *Reader) add(name string, alone bool) error {
 	defer f.close()
 	r.files = append(r.files, File{name, f.format})
 	first, err := f.begins()
-	r.waiting = append(r.waiting, laterOn{name: name, first: first})
+	r.waiting = append(r.waiting, laterOn{name: name, first: first, doubt: time.Duration(f.clock.doubt) * time.Second})
 	return err
 }
 
@@ -132,12 +138,32 @@ func (r *Reader) arrange() bool {
 		if len(r.open) > 0 && w.first.After(r.open[0].at()) {
 			break
 		}
+		if r.isLater(&w) {
+			r.waiting[n-1] = w
+			r.sortWaiting()
+			n++
+			continue
+		}
 		r.waiting = r.waiting[:n-1]
 		if f := r.start(w); f != nil && r.holds(f) {
 			heap.Push(&r.open, f)
 		}
 	}
 	return r.err == nil && len(r.open) > 0
+}
+
+// isLater decides on a file that is in a repeated hour from its first line to its last: it goes on where another one has
+// just ended, and is of the second hour if others fill the first. It reports whether it was moved to that.
+func (r *Reader) isLater(w *laterOn) bool {
+	if w.doubt <= 0 {
+		return false
+	}
+	if len(r.open) == 0 || w.first.Sub(r.ended) < time.Minute {
+		r.ended = time.Time{} // only one file goes on there
+		return false
+	}
+	w.first, w.doubt = w.first.Add(w.doubt), -w.doubt
+	return true
 }
 
 // holds reports whether the file has another request. If not, it is closed.
@@ -147,6 +173,7 @@ func (r *Reader) holds(f *file) bool {
 		r.fail(err)
 	}
 	if err != nil || f.head == len(f.held) {
+		r.ended = f.last
 		f.close()
 		return false
 	}
@@ -162,6 +189,9 @@ func (r *Reader) start(w laterOn) *file {
 	if err != nil {
 		r.fail(r.tally.unread(errReading, w.name, 1))
 		return nil
+	}
+	if w.doubt < 0 {
+		f.clock.seen, f.clock.last = true, w.first.Unix()
 	}
 	if err := r.first(f); err != nil {
 		r.err = err

@@ -64,7 +64,7 @@ func newMappedCSV(c *shared, head []byte) (parser, error) {
 	if err != nil {
 		return nil, err
 	}
-	t.strings, t.zone = c.strings, c.Zone
+	t.strings, t.clock = c.strings, c.clock
 	return t, nil
 }
 

@@ -2,6 +2,8 @@ package events
 
 import (
 	"bytes"
+	"math"
+	"strconv"
 	"time"
 )
 
@@ -9,58 +11,57 @@ import (
 const firstYear, lastYear = 1970, 2261
 
 // parseTime reads a time: RFC 3339, also with a space for the T, a comma for the point, and without a zone; the
-// time of the Common Log Format; or seconds, milliseconds, microseconds or nanoseconds since 1970.
+// time of the Common Log Format; or seconds, milliseconds, microseconds or nanoseconds since 1970. Of the two instants of a
+// local time in a repeated hour it takes the first.
 func parseTime(b []byte, zone *time.Location) (t time.Time, ok bool) {
+	return (&clock{zone: zone}).time(b)
+}
+
+// parseStamp reads a time as seconds since 1970 and nanoseconds. The seconds of a local time are as if it were UTC.
+func parseStamp(b []byte) (sec int64, nanos int, local, ok bool) {
 	b = bytes.TrimSpace(b)
 	switch {
 	case len(b) >= 19 && b[4] == '-':
-		t, ok = parseDateTime(b, zone)
+		return parseDateTime(b)
 	case len(b) >= 20 && b[2] == '/':
-		t, ok = parseCommonTime(b, zone)
-	default:
-		t, ok = parseEpoch(b)
+		return parseCommonTime(b)
 	}
-	return t, ok && t.Year() >= firstYear && t.Year() <= lastYear
+	sec, nanos, ok = parseEpoch(b)
+	return sec, nanos, false, ok
 }
 
 // parseDateTime reads 2006-01-02T15:04:05 with or without a fraction and a zone.
-func parseDateTime(b []byte, zone *time.Location) (time.Time, bool) {
+func parseDateTime(b []byte) (at int64, nanos int, local, ok bool) {
 	year, ok1 := digits(b[0:4])
 	month, ok2 := digits(b[5:7])
 	day, ok3 := digits(b[8:10])
-	sec, ok4 := clock(b[11:19])
+	sec, ok4 := timeOfDay(b[11:19])
 	if !ok1 || !ok2 || !ok3 || !ok4 || b[7] != '-' || b[10] != 'T' && b[10] != ' ' && b[10] != 't' {
-		return time.Time{}, false
+		return 0, 0, false, false
 	}
-	nanos, rest := fraction(b[19:])
-	return assemble(year, month, day, sec, nanos, rest, zone)
+	return assemble(year, month, day, sec, b[19:])
 }
 
-// parseCommonTime reads 02/Jan/2006:15:04:05 -0700.
-func parseCommonTime(b []byte, zone *time.Location) (time.Time, bool) {
+// parseCommonTime reads 02/Jan/2006:15:04:05 -0700, also with a fraction.
+func parseCommonTime(b []byte) (at int64, nanos int, local, ok bool) {
 	day, ok1 := digits(b[0:2])
 	month, ok2 := monthOf(b[3:6])
 	year, ok3 := digits(b[7:11])
-	sec, ok4 := clock(b[12:20])
+	sec, ok4 := timeOfDay(b[12:20])
 	if !ok1 || !ok2 || !ok3 || !ok4 || b[6] != '/' || b[11] != ':' {
-		return time.Time{}, false
+		return 0, 0, false, false
 	}
-	return assemble(year, month, day, sec, 0, b[20:], zone)
+	return assemble(year, month, day, sec, b[20:])
 }
 
-// assemble puts a time together. What follows the time of day in rest is its zone.
-func assemble(year, month, day, sec, nanos int, rest []byte, zone *time.Location) (time.Time, bool) {
+// assemble puts a time together. What follows the time of day in rest is its fraction and its zone.
+func assemble(year, month, day, sec int, rest []byte) (at int64, nanos int, local, ok bool) {
 	if month < 1 || month > 12 || day < 1 || day > daysIn(year, month) {
-		return time.Time{}, false
+		return 0, 0, false, false
 	}
+	nanos, rest = fraction(rest)
 	offset, has, ok := zoneOf(bytes.TrimSpace(rest))
-	if !ok {
-		return time.Time{}, false
-	}
-	if !has && zone != time.UTC {
-		return time.Date(year, time.Month(month), day, 0, 0, sec, nanos, zone).UTC(), true
-	}
-	return time.Unix(daysSince1970(year, month, day)*86400+int64(sec-offset), int64(nanos)).UTC(), true
+	return daysSince1970(year, month, day)*86400 + int64(sec-offset), nanos, !has, ok
 }
 
 // zoneOf reads a zone and returns its offset in seconds: nothing, Z, UTC, +01, +0100 or +01:00.
@@ -104,8 +105,8 @@ func fraction(b []byte) (nanos int, rest []byte) {
 	return nanos, b[i:]
 }
 
-// clock reads 15:04:05 as seconds. A leap second is the one before it.
-func clock(b []byte) (sec int, ok bool) {
+// timeOfDay reads 15:04:05 as seconds. A leap second is the one before it.
+func timeOfDay(b []byte) (sec int, ok bool) {
 	h, ok1 := digits(b[0:2])
 	m, ok2 := digits(b[3:5])
 	s, ok3 := digits(b[6:8])
@@ -115,31 +116,56 @@ func clock(b []byte) (sec int, ok bool) {
 
 // parseEpoch reads a number of seconds since 1970, or of the thousandth, millionth or billionth part of one, which
 // its size tells apart.
-func parseEpoch(b []byte) (time.Time, bool) {
+func parseEpoch(b []byte) (sec int64, nanos int, ok bool) {
 	whole, frac := b, []byte(nil)
 	if i := bytes.IndexByte(b, '.'); i >= 0 {
 		whole, frac = b[:i], b[i:]
 	}
+	if bytes.ContainsAny(b, "eE") {
+		return parseExponent(b)
+	}
 	if len(whole) == 0 || len(whole) > 18 && whole[0] > '8' || len(whole) > 19 {
-		return time.Time{}, false
+		return 0, 0, false
 	}
 	n := int64(0)
 	for _, c := range whole {
 		if c < '0' || c > '9' {
-			return time.Time{}, false
+			return 0, 0, false
 		}
 		n = n*10 + int64(c-'0')
 	}
+	nanos, rest := fraction(frac)
+	sec, rem := sinceEpoch(n)
+	if n >= 1e11 {
+		nanos = rem
+	}
+	return sec, nanos, len(rest) == 0
+}
+
+// parseExponent reads such a number with an exponent, to the precision of a float.
+func parseExponent(b []byte) (sec int64, nanos int, ok bool) {
+	f, err := strconv.ParseFloat(string(b), 64)
+	if err != nil || !(f >= 0 && f < 1<<63) || bytes.ContainsAny(b, "xX_") {
+		return 0, 0, false
+	}
+	whole, frac := math.Modf(f)
+	if sec, nanos = sinceEpoch(int64(whole)); whole < 1e11 {
+		nanos = int(frac * 1e9)
+	}
+	return sec, nanos, true
+}
+
+// sinceEpoch takes a number since 1970 apart, by its size.
+func sinceEpoch(n int64) (sec int64, nanos int) {
 	switch {
 	case n < 1e11:
-		nanos, rest := fraction(frac)
-		return time.Unix(n, int64(nanos)).UTC(), len(rest) == 0
+		return n, 0
 	case n < 1e14:
-		return time.UnixMilli(n).UTC(), true
+		return n / 1e3, int(n%1e3) * 1e6
 	case n < 1e17:
-		return time.UnixMicro(n).UTC(), true
+		return n / 1e6, int(n%1e6) * 1e3
 	}
-	return time.Unix(0, n).UTC(), true
+	return n / 1e9, int(n % 1e9)
 }
 
 func digits(b []byte) (n int, ok bool) {

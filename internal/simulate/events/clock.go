@@ -1,0 +1,94 @@
+package events
+
+import (
+	"math"
+	"time"
+)
+
+// clock turns the times of one log into instants. A local time of the hour that the end of summer time repeats has two.
+// The order of the lines tells them apart: the log goes on, but for lines that are slightly out of order.
+type clock struct {
+	zone             *time.Location
+	offset, from, to int64 // the offset of the zone for instants in [from, to); seconds
+	seen             bool
+	last             int64 // the instant of the last line; set if seen
+	// doubt is set while all lines are in a repeated hour: held requests are this much later if the log leaves that hour
+	// without having repeated it. Then shift says so.
+	doubt, shift int64
+	missing      bool // the last local time does not exist
+}
+
+// disorder is how far behind the last line a line of the first of two repeated hours may be.
+const disorder = 5 * 60
+
+// time reads a time, see [parseTime].
+func (c *clock) time(b []byte) (time.Time, bool) {
+	c.missing = false
+	sec, nanos, local, ok := parseStamp(b)
+	if !ok {
+		return time.Time{}, false
+	}
+	early, late := sec, sec
+	if local {
+		if early, late, ok = c.instants(sec); !ok {
+			c.missing = true
+			return time.Time{}, false
+		}
+	}
+	t := time.Unix(c.choose(early, late), int64(nanos)).UTC()
+	return t, t.Year() >= firstYear && t.Year() <= lastYear
+}
+
+// choose returns the instant of a line that has one, or two.
+func (c *clock) choose(early, late int64) int64 {
+	at := early
+	switch {
+	case early == late:
+		if c.seen && early > c.last {
+			c.shift = c.doubt
+		}
+		c.doubt = 0
+	case !c.seen:
+		c.doubt = late - early
+	case early < c.last-disorder:
+		at, c.doubt = late, 0
+	}
+	c.seen, c.last = true, at
+	return at
+}
+
+// instants returns the instants of a local time, given as if it were UTC: one, two, or none.
+func (c *clock) instants(local int64) (early, late int64, ok bool) {
+	if c.zone == time.UTC {
+		return local, local, true
+	}
+	if at := local - c.offset; c.from <= at && at < c.to {
+		return at, at, true
+	}
+	t := time.Unix(local, 0).UTC()
+	t = time.Date(t.Year(), t.Month(), t.Day(), t.Hour(), t.Minute(), t.Second(), 0, c.zone)
+	_, offset := t.Zone()
+	at, start, end := t.Unix(), int64(math.MinInt64), int64(math.MaxInt64)
+	early, late, ok = at, at, at+int64(offset) == local
+	from, to := t.ZoneBounds()
+	if !from.IsZero() {
+		start = from.Unix()
+		if _, before := from.Add(-time.Second).Zone(); local-int64(before) < start {
+			early = local - int64(before)
+		}
+	}
+	if !to.IsZero() {
+		end = to.Unix()
+		if _, after := to.Zone(); local-int64(after) >= end {
+			late = local - int64(after)
+		}
+	}
+	const day = 86400 // no zone shifts its clock further
+	if c.offset, c.from, c.to = int64(offset), start, end; !from.IsZero() {
+		c.from += day
+	}
+	if !to.IsZero() {
+		c.to -= day
+	}
+	return early, late, ok
+}
