@@ -58,7 +58,8 @@ func (e *entra) parse(line []byte, r *traffic.Request) *problem {
 	}
 	r.Source = e.strings.addr([]byte(e.first(e.remote, e.caller)))
 	code := e.first(e.code, e.result)
-	r.Failed = code != "" && code != "0" && !strings.EqualFold(code, "success")
+	n, isNumber := whole([]byte(code))
+	r.Failed = code != "" && (n != 0 || !isNumber) && !strings.EqualFold(code, "success")
 	return clientOr(r, errEntraClient)
 }
 

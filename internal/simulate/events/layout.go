@@ -150,7 +150,7 @@ func (f *fields) time(r *traffic.Request, missing, invalid *problem, slots ...in
 // seconds reads a number of seconds; 0 if there is none.
 func (f *fields) seconds(slot int) time.Duration {
 	n, err := strconv.ParseFloat(string(f.text(slot)), 64)
-	if err != nil || n < 0 || n > 1e9 {
+	if err != nil || !(n >= 0 && n <= 1e9) { // it can be no number
 		return 0
 	}
 	return time.Duration(n * float64(time.Second))

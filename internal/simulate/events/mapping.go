@@ -199,13 +199,19 @@ func (w *wanted) matches(text string) bool {
 }
 
 // failed reports whether a status is that of a request that failed for another reason than a limit: an HTTP status
-// from 400 on but 429, or a word other than those of success.
+// from 400 on but 429, also with its reason, or a word other than those of success.
 func failed(status string) bool {
-	if n, ok := digits([]byte(status)); ok {
+	status = strings.TrimSpace(status)
+	code := status
+	if strings.HasPrefix(status, "HTTP/") {
+		_, code, _ = strings.Cut(status, " ")
+	}
+	code, _, _ = strings.Cut(code, " ")
+	if n, ok := whole([]byte(code)); ok {
 		return n >= 400 && n != 429 || n > 0 && n < 100
 	}
 	switch strings.ToLower(status) {
-	case "", "-", "ok", "success", "successful", "succeeded", "true", "allow", "allowed", "none", "null":
+	case "", "-", "ok", "success", "successful", "succeeded", "true", "allow", "allowed", "none", "null", "nan":
 		return false
 	}
 	return true

@@ -47,7 +47,7 @@ func (p *oauthServer) parse(line []byte, r *traffic.Request) *problem {
 	if bad := p.time(r, errOurTime, errOurTimeForm, p.at); bad != nil {
 		return bad
 	}
-	status, ok := digits(p.text(p.status))
+	status, ok := whole(p.text(p.status))
 	if !ok {
 		return errOurStatus
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"math"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -175,7 +176,22 @@ func digits(b []byte) (n int, ok bool) {
 		}
 		n = n*10 + int(c-'0')
 	}
-	return n, len(b) > 0
+	return n, len(b) > 0 && len(b) < 19
+}
+
+// whole reads a whole number, also as programs write it that have floats only: 200.0, 200,0 or 2e2.
+func whole(b []byte) (n int, ok bool) {
+	if n, ok = digits(b); ok {
+		return n, true
+	}
+	if len(b) == 0 || b[0] < '0' || b[0] > '9' || bytes.ContainsAny(b, "xX_") {
+		return 0, false
+	}
+	f, err := strconv.ParseFloat(strings.Replace(string(b), ",", ".", 1), 64)
+	if err != nil || f != math.Trunc(f) || f >= 1<<53 {
+		return 0, false
+	}
+	return int(f), true
 }
 
 func monthOf(b []byte) (month int, ok bool) {

@@ -37,8 +37,10 @@ func (v value) present() bool {
 // bytes returns the text of the value. What has escapes is decoded into buf, which it may grow.
 func (v value) bytes(buf *[]byte) []byte {
 	switch v.kind {
-	case plain, number, truth:
+	case plain, truth:
 		return v.raw
+	case number:
+		return v.number(buf)
 	case escaped:
 		*buf = unescape((*buf)[:0], v.raw)
 		return *buf
@@ -58,6 +60,20 @@ func (v value) bytes(buf *[]byte) []byte {
 	case absent, composite:
 	}
 	return nil
+}
+
+// number returns a number as it is, but a whole one without the fraction or the exponent of a float: the id 4622.0 is
+// the id 4622.
+func (v value) number(buf *[]byte) []byte {
+	if !bytes.ContainsAny(v.raw, ".eE") {
+		return v.raw
+	}
+	n, ok := whole(v.raw)
+	if !ok {
+		return v.raw
+	}
+	*buf = strconv.AppendInt((*buf)[:0], int64(n), 10)
+	return *buf
 }
 
 // is reports whether the value is the text, which has nothing to escape.
