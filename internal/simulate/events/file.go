@@ -112,6 +112,7 @@ func (f *file) begin(c *shared, from io.Reader) error {
 		return err
 	}
 	f.parser, f.in.doc.on = p, document && f.format.documents()
+	f.in.table, _ = p.(*table)
 	return nil
 }
 

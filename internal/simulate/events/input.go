@@ -21,7 +21,10 @@ type input struct {
 	err   error // why there is no more to read
 	line  uint64
 	doc   document
-	inner []byte // of a line that is wrapped
+	table *table // whose cells can have line breaks; nil: it is none
+	// joined counts the lines that belong to a record that begins above them.
+	joined uint64
+	inner  []byte // of a line that is wrapped
 }
 
 func newInput(from io.Reader) *input {
@@ -102,6 +105,10 @@ func (in *input) nextLine() (record []byte, line uint64, p *problem, ok bool) {
 			if len(record) > longestLine {
 				return nil, in.line, errLong, true
 			}
+			if in.table != nil && bytes.IndexByte(record, '"') >= 0 {
+				record, line = in.joinCells(len(record))
+				return record, line, nil, true
+			}
 			return bytes.TrimSuffix(record, []byte{'\r'}), in.line, nil, true
 		}
 		if seen = in.end - in.start; seen > longestLine {
@@ -111,6 +118,58 @@ func (in *input) nextLine() (record []byte, line uint64, p *problem, ok bool) {
 		}
 		if !in.fill() {
 			return in.last()
+		}
+	}
+}
+
+// joinCells takes the lines behind the one of n bytes that was taken, if a cell of it ends in one of them (RFC 4180 2.6).
+// It is taken alone if no cell ends that way, or if the table has another number of columns: then it is broken.
+func (in *input) joinCells(n int) (record []byte, line uint64) {
+	line = in.line
+	in.start -= n + 1
+	cells, open, ok := in.table.scan(in.buf[in.start:in.start+n], false)
+	end, below := n, uint64(0)
+	for from := n + 1; open && ok && (cells < in.table.width || in.table.width == 0); from = end + 1 {
+		if end = in.lineEnd(from); end < 0 {
+			break
+		}
+		var more int
+		more, open, ok = in.table.scan(in.buf[in.start+from:in.start+end], true)
+		cells += more
+		below++
+	}
+	if open || !ok || in.table.width > 0 && cells != in.table.width {
+		end, below = n, 0
+	}
+	record = in.buf[in.start : in.start+end]
+	in.start = min(in.start+end+1, in.end)
+	in.line += below
+	in.joined += below
+	return bytes.TrimSuffix(record, []byte{'\r'}), line
+}
+
+// lineEnd returns where the line ends that begins n bytes behind what was taken; -1 if there is none, or if a record that ends
+// there is too long.
+func (in *input) lineEnd(n int) int {
+	for seen := n; ; {
+		if in.start+seen > in.end { // the last line had no line break
+			return -1
+		}
+		if i := bytes.IndexByte(in.buf[in.start+seen:in.end], '\n'); i >= 0 {
+			seen += i
+			if seen > longestLine {
+				return -1
+			}
+			return seen
+		}
+		switch seen = in.end - in.start; {
+		case seen > longestLine:
+			return -1
+		case in.fill():
+		case seen == n || problemOf(in.err) != nil:
+			return -1
+		default:
+			return seen
 		}
 	}
 }

@@ -6,7 +6,7 @@ import (
 )
 
 // Lines says what became of the lines of all files. Every line is in one of the first three counts; in a file that
-// is one JSON document, a line is a value of it.
+// is one JSON document, a line is a value of it, and what belongs together but was split into lines is one.
 type Lines struct {
 	Read    uint64 `json:"read"`    // as a token request
 	Unread  uint64 `json:"unread"`  // cannot be read, or stands too far from its place in time

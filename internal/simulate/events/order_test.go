@@ -307,3 +307,12 @@ func TestParseMappingRefuses(t *testing.T) {
 		check.ErrorSays(t, err, says)
 	}
 }
+
+// clientsOf reads a log and returns its clients.
+func clientsOf(r *events.Reader) (out []string) {
+	var q traffic.Request
+	for r.Next(&q) {
+		out = append(out, q.Client)
+	}
+	return out
+}

@@ -10,10 +10,11 @@ import (
 )
 
 // table reads lines of columns (RFC 4180), separated by what separates most columns of the first line: a comma, a
-// semicolon, a tab or a bar. A cell cannot have line breaks.
+// semicolon, a tab or a bar.
 type table struct {
 	*mapped
 	separator byte
+	width     int     // how many columns the first line has
 	columns   [][]int // by column: the slots that it fills
 	needed    int     // as many columns as every line has to have
 	header    bool    // the first line is still to come
@@ -28,6 +29,7 @@ func newTable(m *Mapping, first []byte) (*table, error) {
 		short: &problem{"line", "has fewer columns than are needed"}, open: &problem{"line", "has a quoted column that is not closed"},
 	}
 	names := t.cells(first)
+	t.width = len(names)
 	slots := 0
 	optional := m.fields["client"] == "client" && m.fields["lifetime"] == "lifetime" // the default
 	compiled, err := newMapped(m, func(field string) (int, error) {
@@ -59,7 +61,10 @@ func newTable(m *Mapping, first []byte) (*table, error) {
 
 // newMappedCSV returns the parser of a table; head is its beginning.
 func newMappedCSV(c *shared, head []byte) (parser, error) {
-	first, _, _, _ := newInput(bytes.NewReader(bytes.TrimLeft(head, "\r\n"))).next()
+	in := newInput(bytes.NewReader(bytes.TrimLeft(head, "\r\n")))
+	line, _, _ := bytes.Cut(in.head(), []byte{'\n'})
+	in.table = &table{separator: separatorOf(line)}
+	first, _, _, _ := in.next()
 	t, err := newTable(c.Mapping.orDefault(CSV), bytes.TrimSpace(first))
 	if err != nil {
 		return nil, err
@@ -149,6 +154,41 @@ func (t *table) parse(line []byte, r *traffic.Request) *problem {
 		return t.short
 	}
 	return t.request(r)
+}
+
+// scan counts the cells that end in a line. It reports whether the last one is open, so that the next line begins inside of it, and
+// whether the quotes are in order.
+func (t *table) scan(b []byte, inside bool) (cells int, open, ok bool) {
+	for {
+		if !inside {
+			if len(b) == 0 || b[0] != '"' {
+				i := bytes.IndexByte(b, t.separator)
+				if i < 0 {
+					return cells + 1, false, true
+				}
+				b = b[i+1:]
+				cells++
+				continue
+			}
+			b = b[1:]
+		}
+		i := bytes.IndexByte(b, '"')
+		if i < 0 {
+			return cells, true, true
+		}
+		switch b = b[i+1:]; {
+		case len(b) == 0 || string(b) == "\r":
+			return cells + 1, false, true
+		case b[0] == t.separator:
+			cells++
+			inside = false
+		case b[0] == '"':
+			inside = true
+		default:
+			return cells, false, false
+		}
+		b = b[1:]
+	}
 }
 
 // cell reads a cell and returns where its separator or the line's end is, -1 if it has none.
