@@ -2,8 +2,10 @@ package events
 
 import (
 	"bytes"
+	"encoding/hex"
 	"net/netip"
 	"strconv"
+	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
 )
@@ -17,6 +19,7 @@ const (
 	escaped             // text with the escapes of a JSON string
 	quoted              // text with the escapes of a quoted Go string, as slog writes it
 	slashed             // text in which a backslash precedes a quote
+	logged              // text with the escapes of Apache and nginx
 	doubled             // text in which quotes are doubled
 	number
 	truth     // true or false
@@ -46,6 +49,12 @@ func (v value) bytes(buf *[]byte) []byte {
 		return *buf
 	case slashed:
 		*buf = unslash((*buf)[:0], v.raw)
+		return *buf
+	case logged:
+		if bytes.IndexByte(v.raw, '\\') < 0 {
+			return v.raw
+		}
+		*buf = unescapeLogged((*buf)[:0], v.raw)
 		return *buf
 	case doubled:
 		*buf = append((*buf)[:0], bytes.ReplaceAll(v.raw, []byte(`""`), []byte(`"`))...)
@@ -86,6 +95,29 @@ func unslash(to, from []byte) []byte {
 			i++
 		}
 		to = append(to, from[i])
+	}
+	return to
+}
+
+// unescapeLogged decodes what web servers escape: \" and \\, \n and the like, and \x22. What is no escape stays as it is.
+func unescapeLogged(to, from []byte) []byte {
+	const letters, means = `"'\nrtbvf`, "\"'\\\n\r\t\b\v\f"
+	for i := 0; i < len(from); i++ {
+		if from[i] != '\\' || i+1 == len(from) {
+			to = append(to, from[i])
+			continue
+		}
+		if at := strings.IndexByte(letters, from[i+1]); at >= 0 {
+			to = append(to, means[at])
+			i++
+			continue
+		}
+		if n, err := hex.DecodeString(string(from[min(i+2, len(from)):min(i+4, len(from))])); err == nil && len(n) == 1 && from[i+1] == 'x' {
+			to = append(to, n[0])
+			i += 3
+			continue
+		}
+		to = append(to, '\\')
 	}
 	return to
 }
@@ -174,7 +206,7 @@ func (t *stringTable) of(b []byte) string {
 	return *slot
 }
 
-// addr returns the address in the bytes, with or without a port; zero if there is none.
+// addr returns the address in the bytes, with or without a port, the first of a list; zero if there is none.
 func (t *stringTable) addr(b []byte) netip.Addr {
 	if len(b) == 0 {
 		return netip.Addr{}
@@ -189,6 +221,11 @@ func (t *stringTable) addr(b []byte) netip.Addr {
 }
 
 func parseAddr(text string) netip.Addr {
+	text, _, _ = strings.Cut(text, ",")
+	text = strings.TrimSpace(text)
+	if inner, ok := strings.CutPrefix(text, "["); ok && strings.HasSuffix(inner, "]") {
+		text = inner[:len(inner)-1]
+	}
 	a, err := netip.ParseAddr(text)
 	if err != nil {
 		ap, err := netip.ParseAddrPort(text)

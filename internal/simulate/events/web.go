@@ -12,6 +12,7 @@ import (
 // webLine are the parts of a line in the Common Log Format, and in the Combined one.
 type webLine struct {
 	host, ident, user, time, method, path, query, protocol, status, bytes, referer, agent []byte
+	shifted                                                                               bool // the user cannot be told apart
 }
 
 // webFields are the names of the parts.
@@ -24,20 +25,14 @@ var webFields = map[string]func(*webLine) []byte{
 	"agent": func(l *webLine) []byte { return l.agent },
 }
 
+// errWebShifted is what is wrong with a line without a client that may have one.
+var errWebShifted = &problem{"user", "cannot be told apart from other columns before the time"}
+
 // split takes a line apart: host ident user [time] "request" status bytes, and then maybe "referer" "agent" and more.
 func (l *webLine) split(b []byte) bool {
 	*l = webLine{}
-	before, b, ok := bytes.Cut(b, []byte(" ["))
-	if !ok {
-		return false
-	}
-	if l.host, before, ok = bytes.Cut(before, []byte{' '}); !ok {
-		return false
-	}
-	if l.ident, l.user, ok = bytes.Cut(before, []byte{' '}); !ok {
-		return false
-	}
-	if l.time, b, ok = bytes.Cut(b, []byte(`] "`)); !ok {
+	before, b, ok := l.cutTime(b)
+	if !ok || !l.who(before) {
 		return false
 	}
 	end, _ := text(b, 0)
@@ -54,6 +49,107 @@ func (l *webLine) split(b []byte) bool {
 	l.referer, b = inQuotes(b)
 	l.agent, _ = inQuotes(bytes.TrimPrefix(b, []byte{' '}))
 	return true
+}
+
+// cutTime cuts a line at its time in brackets, which the request in quotes follows. What precedes it can have brackets too.
+func (l *webLine) cutTime(b []byte) (before, after []byte, ok bool) {
+	for from := 0; ; {
+		i := bytes.Index(b[from:], []byte(" ["))
+		if i < 0 {
+			return nil, nil, false
+		}
+		from += i + 2
+		end := bytes.IndexByte(b[from:], ']')
+		if end >= 19 && bytes.HasPrefix(b[from+end:], []byte(`] "`)) {
+			l.time = b[from : from+end]
+			return b[:from-2], b[from+end+3:], true
+		}
+	}
+}
+
+// who finds the host, the ident and the user in what precedes the time. Formats have more columns there: the name of the
+// virtual host, several addresses, or what a program that moves lines about puts before them. The user follows the ident, which
+// follows the addresses. A list of addresses, as X-Forwarded-For has it, is one column. A user can have spaces.
+func (l *webLine) who(b []byte) bool {
+	var room [16]column
+	columns, first := room[:0], -1
+	for at := 0; at < len(b); {
+		if b[at] == ' ' {
+			at++
+			continue
+		}
+		c := columnAt(b, at)
+		if at += len(c.raw); c.address && first < 0 {
+			first = len(columns)
+		}
+		columns = append(columns, c)
+	}
+	host := max(first, 0)
+	ident := host + 1
+	for ; len(columns) > ident+2; ident++ {
+		c, next := &columns[ident], &columns[ident+1]
+		if !c.address && !next.isDash() && (!c.isDash() || !next.address) {
+			break
+		}
+	}
+	if len(columns) < ident+2 {
+		return false
+	}
+	if first < 0 {
+		host = ident - 1 // behind the virtual host
+	}
+	user := columns[ident+1:]
+	l.host, l.ident, l.user = columns[host].text(), columns[ident].text(), user[0].text()
+	if len(user) > 1 {
+		l.user = b[user[0].at:]
+	}
+	l.shifted = ident > 1 && !columns[ident].isDash()
+	for i := 0; len(user) > 1 && i < len(user); i++ {
+		l.shifted = l.shifted || user[i].address || user[i].isDash()
+	}
+	if l.shifted {
+		l.user = nil
+	}
+	return true
+}
+
+// column is one of those before the time.
+type column struct {
+	raw     []byte
+	at      int
+	address bool // or a list of them
+}
+
+func (c *column) isDash() bool { return string(c.raw) == "-" }
+
+// text returns the column without quotes.
+func (c *column) text() []byte {
+	if inner, rest := inQuotes(c.raw); inner != nil && len(rest) == 0 {
+		return inner
+	}
+	return c.raw
+}
+
+// columnAt returns the column at a place: up to a space, but what is in quotes, or follows a comma, belongs to it.
+func columnAt(b []byte, at int) column {
+	end := at
+	for ; end < len(b) && (b[end] != ' ' || b[end-1] == ','); end++ {
+		switch b[end] {
+		case '\\':
+			end++
+		case '"':
+			if n, _ := text(b, end+1); n > 0 {
+				end = n
+			}
+		}
+	}
+	c := column{raw: bytes.TrimRight(b[at:min(end, len(b))], " "), at: at}
+	switch text := c.text(); {
+	case len(text) == 0:
+	case text[0] == '[' || text[0] == ':' || text[0] >= '0' && text[0] <= '9' || text[0]|' ' >= 'a' && text[0]|' ' <= 'f':
+		c.address = bytes.ContainsAny(text, ".:") && parseAddr(string(text)).IsValid()
+	}
+	return c
 }
 
 // request takes the line of the request apart: POST /path?query HTTP/1.1.
@@ -127,11 +223,15 @@ func (w *web) parse(line []byte, r *traffic.Request) *problem {
 			continue
 		}
 		raw := p.part(&w.line)
-		if w.values[slot] = (value{slashed, raw}); string(raw) == "-" {
+		if w.values[slot] = (value{logged, raw}); string(raw) == "-" {
 			w.values[slot] = value{}
 		}
 	}
-	return w.request(r)
+	bad := w.request(r)
+	if bad != nil && bad == w.missing[keyClient] && w.line.shifted {
+		return errWebShifted
+	}
+	return bad
 }
 
 // parameter returns a parameter of a query, decoded.
