@@ -60,6 +60,9 @@ func New(o Options) (*Limiter, error) {
 // can be read, and should go before what reads the body, which may have parsed it as a form all the same. How long a body
 // may take to come is for the [http.Server] to say, with its ReadTimeout.
 //
+// The context of a request does not end for next when the client hangs up, so that a token which is made meanwhile counts. It
+// ends at its deadline, if it has one.
+//
 // An answer of next with a status of 2xx is held back until next returns, up to 1 MiB; a larger one, and any other, is
 // written through. Endpoints that are handlers of one Limiter share their counts.
 func (l *Limiter) Handler(next http.Handler) http.Handler { return l.before(next) }

@@ -22,6 +22,7 @@ type Line struct {
 	ClientID string // empty if unknown
 	Error    string // code of the error that was answered; empty if none
 	NoUser   bool   // the request is for a user, and it is not known for whom
+	Gone     bool   // the client hung up before it had an answer
 	Probe    bool   // a health check: logged at debug level unless it fails
 	Busy     bool   // turned away, with the time to try again
 	Shed     string // what an overloaded server, which refused the request, had not enough of; empty: it did not
@@ -62,6 +63,9 @@ func (l *Line) Write(log *slog.Logger, r *http.Request) {
 	}
 	if l.NoUser {
 		attrs = append(attrs, slog.String("user", "unknown"))
+	}
+	if l.Gone {
+		attrs = append(attrs, slog.Bool("gone", true))
 	}
 	if req := of(ctx); req != nil {
 		attrs = req.denial.attrs(attrs)

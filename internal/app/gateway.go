@@ -130,7 +130,8 @@ func introspectionEndpoint(set config.Introspection) (*introspection.Endpoint, e
 	return &introspection.Endpoint{URL: u, ClientID: set.ClientID, ClientSecret: secret}, err
 }
 
-// stopGateway waits, within its share of the time, for the users who are asked for: their counts are to be written.
+// stopGateway waits, within its share of the time, for requests without their clients and the users who are asked for, whose
+// counts are to be written.
 func (e *edge) stopGateway(ctx context.Context) error {
 	ctx, cancel := withShare(ctx, 1.0/4)
 	defer cancel()

@@ -3,7 +3,6 @@ package gateway_test
 import (
 	"bufio"
 	"compress/gzip"
-	"context"
 	"fmt"
 	"io"
 	"net"
@@ -92,34 +91,6 @@ func TestSlowUpstream(t *testing.T) {
 	close(end)
 	check.Equal(t, "status", got.status, 504)
 	check.Equal(t, "error", strings.Contains(got.body, "temporarily_unavailable"), true)
-	w.upstream(issues("shop", ""))
-	w.wantStatus("again", "grant_type=client_credentials", 200)
-}
-
-// TestHungUp: the request of a client that hangs up ends at the upstream, and does not count.
-func TestHungUp(t *testing.T) {
-	w := newWorld(t, 1)
-	came, ended := make(chan struct{}), make(chan struct{})
-	w.upstream(func(_ http.ResponseWriter, r *http.Request) {
-		close(came)
-		<-r.Context().Done()
-		close(ended)
-	})
-	ctx, hangUp := context.WithCancel(t.Context())
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, w.url+tokenPath, strings.NewReader("client_id=shop&grant_type=client_credentials"))
-	check.OK(t, err)
-	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-	go func() {
-		<-came
-		hangUp()
-	}()
-	res, err := http.DefaultClient.Do(req)
-	if err == nil {
-		_ = res.Body.Close()
-		t.Fatal("it was answered")
-	}
-	<-ended
-	check.Eventually(t, "it is counted as gone", func() bool { return w.Stats().Requests[gateway.Gone] == 1 })
 	w.upstream(issues("shop", ""))
 	w.wantStatus("again", "grant_type=client_credentials", 200)
 }

@@ -37,7 +37,7 @@ func (g *Gateway) exchanged(ctx context.Context, token bool, began time.Time, st
 func missing(ctx context.Context, err error) string {
 	var slow net.Error
 	switch {
-	case ctx.Err() != nil:
+	case ctx.Err() != nil || errors.Is(err, context.Canceled):
 		return HungUp
 	case errors.As(err, &slow) && slow.Timeout():
 		return Timeout

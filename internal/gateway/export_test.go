@@ -39,5 +39,8 @@ func (g *Gateway) Trust(roots *x509.CertPool) {
 	proxy.Transport.(timed).RoundTripper.(*http.Transport).TLSClientConfig.RootCAs = roots //nolint:forcetypeassert // of newTransport
 }
 
+// ManyGone has as many requests go on without their clients as may.
+func (g *Gateway) ManyGone() { g.gone.Add(mostGone) }
+
 // WriteWithin sets how long a client may take to read what is written at once.
 func (g *Gateway) WriteWithin(d time.Duration) { g.writeWithin = d }

@@ -3,6 +3,7 @@ package gateway
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -22,15 +23,17 @@ import (
 // are in memory.
 func (x *tokenCall) forward(w http.ResponseWriter, r *http.Request, body []byte) {
 	began := time.Now()
-	res, err := x.g.tokens.RoundTrip(x.g.outgoing(r, body))
+	lasting, end := x.lasting(r.Context())
+	defer end()
+	res, err := x.g.tokens.Send(lasting, x.g.outgoing(r, body))
 	if err != nil {
-		x.g.exchanged(r.Context(), true, began, 0, err)
+		x.g.exchanged(lasting, true, began, 0, err)
 		x.unreachable(w, r, err)
 		return
 	}
 	defer func() { _ = res.Body.Close() }() // an error of reading it was handled
 	read, err := receive(res)
-	x.g.exchanged(r.Context(), true, began, res.StatusCode, err)
+	x.g.exchanged(lasting, true, began, res.StatusCode, err)
 	if err != nil {
 		x.unreachable(w, r, err)
 		return
@@ -51,6 +54,9 @@ func (x *tokenCall) forward(w http.ResponseWriter, r *http.Request, body []byte)
 		x.settle(r.Context(), said)
 	}
 	x.letGo(r.Context())
+	if r.Context().Err() != nil {
+		x.result.outcome = Gone // though a token counts
+	}
 	w.WriteHeader(res.StatusCode)
 	_, err = w.Write(read)
 	if err == nil && len(read) > subject.MaxAnswer {
@@ -59,6 +65,30 @@ func (x *tokenCall) forward(w http.ResponseWriter, r *http.Request, body []byte)
 	if err != nil {
 		x.g.wrote(r.Context(), err)
 		panic(http.ErrAbortHandler) // what the client has is not the whole answer
+	}
+}
+
+// mostGone is how many requests go on at once after their clients have hung up, each with a body of up to [MaxBody].
+const mostGone = 1024
+
+// lasting returns a context for what answers a request that is under way. It does not end when the client hangs up: the token
+// that is made meanwhile counts. It ends with ctx for any other reason, and beyond mostGone. The caller calls end.
+func (x *tokenCall) lasting(ctx context.Context) (lasting context.Context, end func()) {
+	if !x.underWay {
+		return ctx, func() {}
+	}
+	lasting, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() {
+		cause := context.Cause(ctx)
+		if x.g.gone.Add(1) > mostGone || !errors.Is(cause, context.Canceled) {
+			cancel(cause)
+		}
+	})
+	return lasting, func() {
+		if !stop() {
+			x.g.gone.Add(-1)
+		}
+		cancel(nil)
 	}
 }
 

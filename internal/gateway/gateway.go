@@ -80,8 +80,9 @@ type Gateway struct {
 	o        Options
 	paths    []tokenpath.Pattern // of token endpoints
 	underWay *underWay
-	next     http.Handler      // answers what passes
-	tokens   http.RoundTripper // sends token requests to the upstream; nil for a middleware
+	gone     *atomic.Int64  // requests whose clients have hung up, see lasting
+	next     http.Handler   // answers what passes
+	tokens   *upstream.Pool // sends token requests to the upstream; nil for a middleware
 	// checkAgain is the time between the questions of Check to an upstream that does not answer.
 	checkAgain time.Duration
 	// writeWithin is how long a client may take to read what is written at once.
@@ -180,7 +181,7 @@ func newGateway(o Options) (*Gateway, error) {
 	if o.Exchanged == nil {
 		o.Exchanged = func(Exchange) {}
 	}
-	return &Gateway{o: o, underWay: newUnderWay(), reader: reader, counts: &counts{unknown: make([]atomic.Uint64, len(subject.Reasons())+1)}}, nil
+	return &Gateway{o: o, underWay: newUnderWay(), gone: new(atomic.Int64), reader: reader, counts: &counts{unknown: make([]atomic.Uint64, len(subject.Reasons())+1)}}, nil
 }
 
 // ServeHTTP implements [http.Handler].

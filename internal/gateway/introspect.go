@@ -131,9 +131,18 @@ func (q *introspections) failures(now time.Time, err error) (n int) {
 	return n
 }
 
-// Stop has no more users asked for and waits for those that are, to have their requests counted. At the end of ctx it gives
-// them up: their requests count for no user. It returns nil.
+// Stop waits for the token requests that are under way, also those whose clients have hung up, and for the users who are
+// asked for, to have all of them counted. It has no more users asked for. At the end of ctx it gives them up: requests that
+// wait for a user count for none. It returns nil.
 func (g *Gateway) Stop(ctx context.Context) error {
+	look := time.NewTicker(5 * time.Millisecond)
+	defer look.Stop()
+	for g.underWay.len() > 0 && ctx.Err() == nil {
+		select {
+		case <-look.C:
+		case <-ctx.Done():
+		}
+	}
 	q := g.asking
 	if q == nil {
 		return nil

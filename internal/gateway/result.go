@@ -23,7 +23,7 @@ const (
 	Denied                     // over a limit
 	Refused                    // the upstream could have read it differently
 	Unreachable                // the upstream did not answer
-	Gone                       // the client has hung up
+	Gone                       // the client has hung up; a token that the upstream made counts all the same
 	Unjudged                   // the gateway failed to judge it, and denied it
 	Passed                     // a Judge let it pass, which sees no more of it
 
@@ -142,7 +142,7 @@ func (x *tokenCall) log(r *http.Request) {
 	line := accesslog.Line{
 		Status: x.out.status, Bytes: x.out.bytes, Started: x.result.started, Remote: x.result.remote,
 		Grant: x.said.Grant, ClientID: x.said.ClientID, Error: x.result.code,
-		NoUser: x.result.noUser,
+		NoUser: x.result.noUser, Gone: r.Context().Err() != nil,
 	}
 	line.Write(x.g.o.Logger, r)
 }

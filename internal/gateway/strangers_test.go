@@ -12,10 +12,11 @@ import (
 // TestStrangersWhoHangUp: who never waits to be refused has few requests under way, too.
 func TestStrangersWhoHangUp(t *testing.T) {
 	w := newWorld(t, 100)
-	under := make(chan struct{})
-	w.upstream(func(_ http.ResponseWriter, r *http.Request) {
+	under, refuse := make(chan struct{}), make(chan struct{})
+	w.upstream(func(rw http.ResponseWriter, r *http.Request) {
 		under <- struct{}{}
-		<-r.Context().Done()
+		<-refuse
+		fails(rw, r)
 	})
 	ask := func(ctx context.Context) {
 		req, err := http.NewRequestWithContext(ctx, http.MethodPost, w.url+tokenPath, strings.NewReader("client_id=shop&grant_type=client_credentials"))
@@ -32,6 +33,9 @@ func TestStrangersWhoHangUp(t *testing.T) {
 		<-under
 	}
 	hangUp()
+	for range 5 {
+		refuse <- struct{}{}
+	}
 	check.Eventually(t, "none is under way", func() bool { return w.Stats().UnderWay == 0 })
 	second, hangUp := context.WithCancel(t.Context())
 	for range 2 {
@@ -41,5 +45,6 @@ func TestStrangersWhoHangUp(t *testing.T) {
 	w.upstream(fails)
 	w.wantStatus("a third one", "grant_type=client_credentials", 429)
 	hangUp()
+	close(refuse)
 	check.Eventually(t, "all have ended", func() bool { return w.Stats().UnderWay == 0 })
 }

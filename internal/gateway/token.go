@@ -82,12 +82,18 @@ func (x *tokenCall) pass(w http.ResponseWriter, r *http.Request) {
 		x.limit(w, r, err)
 		return
 	}
+	if err := r.Context().Err(); err != nil {
+		x.unreachable(w, r, err)
+		return
+	}
 	x.result.outcome = Failed // until it has a token
 	if !g.inside {
 		x.forward(w, r, body)
 		return
 	}
-	r = r.WithContext(context.WithValue(r.Context(), tokenCallKey{}, x))
+	lasting, end := x.lasting(r.Context())
+	defer end()
+	r = r.WithContext(context.WithValue(lasting, tokenCallKey{}, x))
 	r.Body, r.ContentLength, r.TransferEncoding = io.NopCloser(bytes.NewReader(body)), int64(len(body)), nil
 	a := &answer{ResponseWriter: w, x: x, ctx: r.Context()}
 	g.next.ServeHTTP(a, r)

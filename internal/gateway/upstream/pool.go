@@ -63,13 +63,25 @@ func New(u *url.URL, o Options) *Pool {
 
 // RoundTrip implements [http.RoundTripper]. The request goes to the pool's upstream, whatever its URL says.
 func (p *Pool) RoundTrip(req *http.Request) (*http.Response, error) {
+	return p.Send(req.Context(), req)
+}
+
+// Send is RoundTrip for a request that may outlive its client. The context of the request stops it only before it is written, ctx
+// only after that.
+func (p *Pool) Send(ctx context.Context, req *http.Request) (*http.Response, error) {
 	if req.Body != nil {
 		defer func() { _ = req.Body.Close() }() // it is in memory
 	}
-	ctx := req.Context()
-	c, err := p.take(ctx)
+	client := req.Context()
+	c, err := p.take(client) //nolint:contextcheck // until it is written
 	if err != nil {
 		return nil, err
+	}
+	if client.Err() != nil {
+		if !p.put(c) {
+			_ = c.Close()
+		}
+		return nil, context.Cause(client) //nolint:contextcheck // as above
 	}
 	c.stop = context.AfterFunc(ctx, c.interrupt)
 	res, err := c.ask(req)

@@ -206,6 +206,34 @@ func TestTheContextEndsIt(t *testing.T) {
 	}
 }
 
+// TestSend: a request whose client has gone is not written, and its connection is kept; one that is written goes on.
+func TestSend(t *testing.T) {
+	client, hangUp := context.WithCancel(t.Context())
+	s := serve(t, func(n int64) answer {
+		if n == 2 {
+			hangUp()
+		}
+		return answer{ok, keeps}
+	})
+	p := upstream.New(s.url, upstream.Options{})
+	defer p.CloseIdleConnections()
+	for range 2 {
+		req, err := http.NewRequestWithContext(client, http.MethodPost, s.url.String(), strings.NewReader("a=b"))
+		check.OK(t, err)
+		res, err := p.Send(t.Context(), req)
+		check.OK(t, err)
+		_, err = io.Copy(io.Discard, res.Body)
+		check.OK(t, err)
+		check.OK(t, res.Body.Close())
+	}
+	req, err := http.NewRequestWithContext(client, http.MethodPost, s.url.String(), strings.NewReader("a=b"))
+	check.OK(t, err)
+	_, err = p.Send(t.Context(), req) //nolint:bodyclose // there is none
+	check.Equal(t, "the third one was stopped", errors.Is(err, context.Canceled), true)
+	check.Equal(t, "requests", s.requests.Load(), 2)
+	check.Equal(t, "idle connections", p.Idle(), 1)
+}
+
 // TestAnswersInTime: the body, too, must come in time.
 func TestAnswersInTime(t *testing.T) {
 	for name, sent := range map[string]string{"nothing": "", "a part of the header": "HTTP/1.1 200", "a part of the body": ok[:len(ok)-1]} {

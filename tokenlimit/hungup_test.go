@@ -1,0 +1,49 @@
+package tokenlimit_test
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"oauth-server/internal/check"
+	"oauth-server/tokenlimit"
+)
+
+// TestHungUp: an endpoint goes on if the client hangs up, and the token it makes counts. It ends with its time all the same, and
+// is not called for a client that has gone before.
+func TestHungUp(t *testing.T) {
+	w := newWorld(t, tokenlimit.Options{Default: tokenlimit.Policy{Client: perHour(2)}})
+	post := func(ctx context.Context) {
+		w.serve(w.limits.Handler(w), httptest.NewRequestWithContext(ctx, http.MethodPost, "/token", strings.NewReader("client_id=shop&grant_type=client_credentials")))
+	}
+	for range 2 {
+		ctx, hangUp := context.WithCancel(t.Context())
+		w.endpoint = func(rw http.ResponseWriter, r *http.Request) {
+			hangUp()
+			check.OK(t, r.Context().Err())
+			opaque(rw, r)
+		}
+		post(ctx)
+		check.Equal(t, "outcome", w.last().Outcome, tokenlimit.Issued)
+	}
+	w.endpoint = opaque
+	w.want("grant_type=client_credentials", 429)
+
+	w = newWorld(t, tokenlimit.Options{Default: tokenlimit.Policy{Client: perHour(1)}})
+	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+	defer cancel()
+	w.endpoint = func(rw http.ResponseWriter, r *http.Request) {
+		<-r.Context().Done()
+		http.Error(rw, "late", http.StatusServiceUnavailable)
+	}
+	post(ctx)
+	check.Equal(t, "outcome", w.last().Outcome, tokenlimit.Failed)
+	called := len(w.bodies)
+	post(ctx)
+	check.Equal(t, "calls", len(w.bodies), called)
+	w.endpoint = opaque
+	w.want("grant_type=client_credentials", 200)
+}
