@@ -35,7 +35,7 @@ func (e *edge) becomeGateway(l *limiter) error {
 	o := gateway.Options{
 		TokenPaths: set.TokenPath, Judge: e.judge, Claim: set.SubjectClaim,
 		Subjects: subject.NewMemory(subject.Options{MaxEntries: set.MaxSubjects}),
-		OnError:  gateway.OnError(set.OnError), ClientAddr: addresses.Of, LimitedCode: l.file.limitedCode, Logger: f.log,
+		OnError:  gateway.OnError(set.OnError), ClientAddr: addresses.Of, ClientHost: addresses.Host, LimitedCode: l.file.limitedCode, Logger: f.log,
 		Answered: func(_ context.Context, r gateway.Result) { f.telemetry.GatewayAnswered(r.Outcome.String(), r.Took) },
 		Exchanged: func(x gateway.Exchange) {
 			f.telemetry.GatewayExchanged(x.Token, x.Status, x.Missing, x.Took)
@@ -92,6 +92,11 @@ func (e *edge) serveEnvoy(failed chan<- error) (stop func(context.Context) error
 func (e *edge) passOn(o gateway.Options) (err error) {
 	f := e.base
 	if o.Upstream, err = url.Parse(f.cfg.Gateway.Upstream); err != nil {
+		return err // which config.Validate has said
+	}
+	if public := f.cfg.Gateway.PublicURL; public == "" {
+		f.log.Info("public_url is not set: every host is served, and the upstream sees its own host only")
+	} else if o.PublicURL, err = url.Parse(public); err != nil {
 		return err // which config.Validate has said
 	}
 	if f.cfg.Gateway.ShareSubjects {

@@ -6,6 +6,8 @@ import (
 	"net"
 	"net/netip"
 	"net/url"
+	"strings"
+	"unicode"
 
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/fielderr"
@@ -17,6 +19,8 @@ import (
 type Gateway struct {
 	// Upstream is the URL of that server, without a path.
 	Upstream string `json:"upstream,omitempty"`
+	// PublicURL is the origin at which clients reach the gateway: the only one that the upstream sees, and that is served.
+	PublicURL string `json:"public_url,omitempty"`
 	// TokenPath are the paths of its token endpoints. A segment * stands for any one, a first segment ** for any number.
 	TokenPath []string `json:"token_path,omitempty"`
 	// InsecureUpstream allows an http Upstream on another machine.
@@ -73,8 +77,12 @@ func (g *Gateway) check(es *fielderr.Errors, listen string) {
 		if g.Introspection.URL != "" {
 			es.Add("gateway.introspection.url", "needs upstream: only what passes tokens on can ask for their users")
 		}
+		if g.PublicURL != "" {
+			es.Add("gateway.public_url", "needs upstream: who passes requests on writes their host")
+		}
 		return
 	}
+	g.checkPublicURL(es)
 	u, err := url.Parse(g.Upstream)
 	switch {
 	case !isWeb(u, err):
@@ -88,6 +96,19 @@ func (g *Gateway) check(es *fielderr.Errors, listen string) {
 	}
 	if len(g.TokenPath) == 0 {
 		es.Add("gateway.token_path", "is required: the path of the upstream's token endpoint, such as /oauth2/token or /realms/*/protocol/openid-connect/token")
+	}
+}
+
+func (g *Gateway) checkPublicURL(es *fielderr.Errors) {
+	if g.PublicURL == "" {
+		return
+	}
+	u, err := url.Parse(g.PublicURL)
+	switch {
+	case !isWeb(u, err) || strings.ContainsFunc(u.Host, func(c rune) bool { return c > unicode.MaxASCII }):
+		es.Add("gateway.public_url", "%q is not a URL such as https://auth.example.com, in ASCII (xn-- for other letters)", g.PublicURL)
+	case u.User != nil || u.Path != "" && u.Path != "/" || strings.ContainsAny(g.PublicURL, "?#"):
+		es.Add("gateway.public_url", "must be a scheme and a host only")
 	}
 }
 

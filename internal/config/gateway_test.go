@@ -42,3 +42,27 @@ func TestSubjectClaimRefused(t *testing.T) {
 		}
 	}
 }
+
+// TestPublicURL: an origin, which has an effect only where requests are passed on.
+func TestPublicURL(t *testing.T) {
+	const gateway = "OAUTH_UPSTREAM=https://idp.example OAUTH_TOKEN_PATH=/token"
+	const notURL, notOrigin = "is not a URL such as https://auth.example.com", "gateway.public_url: must be a scheme and a host only"
+	for value, want := range map[string]string{
+		"https://auth.example.com": "", "https://auth.example.com/": "", "http://[::1]:9096": "", "http://auth.example.com:8080": "",
+		"auth.example.com": notURL, "//auth.example.com": notURL, "ftp://auth.example.com": notURL, "https://:443": notURL, "https://a:0": notURL,
+		"https://a:65536": notURL, "https://bücher.example": notURL, "https:auth.example.com": notURL,
+		"https://ada@auth.example.com": notOrigin, "https://auth.example.com/auth": notOrigin, "https://auth.example.com?": notOrigin,
+		"https://auth.example.com#": notOrigin,
+	} {
+		_, err := Load(Sources{Environ: append(strings.Fields(gateway), "OAUTH_PUBLIC_URL="+value)})
+		if (err != nil) != (want != "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: Load() = %v, want %q", value, err, want)
+		}
+	}
+	for _, environ := range []string{"OAUTH_JUDGE=true", "OAUTH_ISSUER=https://auth.example.com"} {
+		_, err := Load(Sources{Environ: []string{environ, "OAUTH_PUBLIC_URL=https://auth.example.com"}})
+		if err == nil || !strings.Contains(err.Error(), "gateway.public_url: needs upstream") {
+			t.Errorf("%s: Load() = %v", environ, err)
+		}
+	}
+}

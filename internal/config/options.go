@@ -145,6 +145,7 @@ var options = []Option{
 	{"overload-target", "overload.target", "how long work may wait for the processor before something is refused"},
 	{"overload-max-in-flight", "overload.max_in_flight", "requests that are worked on at once, at most"},
 	{"upstream", "gateway.upstream", "URL of the authorization server behind the gateway, without a path"},
+	{"public-url", "gateway.public_url", "URL at which clients reach the gateway, without a path; the upstream sees no other host"},
 	{"token-path", "gateway.token_path", "path of its token endpoint, repeatable; a segment * stands for any one, a first segment ** for any number"},
 	{"insecure-upstream", "gateway.insecure_upstream", "allow an http upstream on another machine"},
 	{"subject-claim", "gateway.subject_claim", "claim that names the user in the upstream's tokens"},

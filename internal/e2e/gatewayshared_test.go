@@ -29,7 +29,7 @@ func gatewayBefore(t *testing.T, upstream, tokenPath, config string, args ...str
 	}
 	s.args = append([]string{
 		"gateway", "--config", s.file, "--listen", address, "--admin-listen", "127.0.0.1:0",
-		"--upstream", upstream, "--token-path", tokenPath,
+		"--upstream", upstream, "--token-path", tokenPath, "--public-url", s.Issuer,
 	}, args...)
 	t.Cleanup(func() {
 		if t.Failed() && s.logs != nil {

@@ -8,6 +8,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"path"
 	"slices"
@@ -138,6 +139,7 @@ func (g *Gateway) tokenEndpoint(ctx context.Context, at string) (*url.URL, error
 	if err != nil {
 		return nil, err
 	}
+	g.setOrigin(req, netip.Addr{}, false)
 	res, err := g.tokens.RoundTrip(req)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", errAway, err)

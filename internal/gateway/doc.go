@@ -7,7 +7,8 @@
 //     refresh token leads to (package subject). Of a code, or a refresh token that was never seen, the user is not
 //     known, and what counts the client over all its users decides. A denied request gets 429 and never reaches the
 //     upstream, so nothing that it presents is used up;
-//  3. forward, byte for byte, and never twice;
+//  3. forward the body byte for byte, and never twice. The host and where the request comes from are what the gateway says
+//     ([Options].PublicURL, [Options].ClientAddr), whatever the client sent;
 //  4. settle: a token counts against the user that the answer proves. On any other answer the reservation is given back.
 //     So wrong secrets and guessed tokens use up no quota. Of an opaque token, whose answer shows no user, the upstream is
 //     asked for the user (package introspection), after the client has its answer.

@@ -44,3 +44,9 @@ func (g *Gateway) ManyGone() { g.gone.Add(mostGone) }
 
 // WriteWithin sets how long a client may take to read what is written at once.
 func (g *Gateway) WriteWithin(d time.Duration) { g.writeWithin = d }
+
+// Serves reports whether a gateway at that URL serves a host.
+func Serves(public *url.URL, host string) bool {
+	o := newPublicOrigin(public)
+	return o.plain(host) == o.host
+}

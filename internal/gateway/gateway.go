@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	"net/http"
 	"net/http/httputil"
 	"net/netip"
@@ -24,7 +23,6 @@ import (
 	"oauth-server/internal/gateway/tokenpath"
 	"oauth-server/internal/gateway/upstream"
 	"oauth-server/internal/grants"
-	"oauth-server/internal/httpapi"
 	"oauth-server/internal/judgement"
 )
 
@@ -60,9 +58,14 @@ type Options struct {
 	OnError OnError
 	// AnswerWithin is how long the upstream may take for the answer to a token request. 0: 30 seconds.
 	AnswerWithin time.Duration
-	// ClientAddr returns the address that a request comes from, and whether its peer is a proxy whose X-Forwarded
-	// fields are believed.
+	// PublicURL is the origin at which clients reach the gateway: a scheme and a host. The upstream sees it as Host and in the
+	// forwarded fields, and requests for another host are answered with 421. Nil: every host is served, and the upstream sees
+	// its own. NewMiddleware and NewJudge ignore it.
+	PublicURL *url.URL
+	// ClientAddr returns the address that a request comes from, and whether its peer is a trusted proxy.
 	ClientAddr func(*http.Request) (addr netip.Addr, proxied bool)
+	// ClientHost returns the host that a client sent a request to. Nil: Host.
+	ClientHost func(*http.Request) string
 	// LimitedCode is the OAuth error code of a 429. Nil: temporarily_unavailable.
 	LimitedCode func() grants.ErrorCode
 	Now         func() time.Time // time.Now; of what expires
@@ -79,6 +82,7 @@ type Options struct {
 type Gateway struct {
 	o        Options
 	paths    []tokenpath.Pattern // of token endpoints
+	public   *publicOrigin       // nil: not known
 	underWay *underWay
 	gone     *atomic.Int64  // requests whose clients have hung up, see lasting
 	next     http.Handler   // answers what passes
@@ -125,6 +129,7 @@ func New(o Options) (*Gateway, error) {
 	}
 	g.o.Logger = slog.New(accesslog.WithRequestID(g.o.Logger.Handler()))
 	g.paths, g.checkAgain, g.writeWithin, g.discovered = paths, checkAgainAfter, writeTimeout, make(chan string)
+	g.public = newPublicOrigin(o.PublicURL)
 	g.tokens = upstream.New(o.Upstream, upstream.Options{AnswerWithin: o.AnswerWithin})
 	if o.Introspection != nil {
 		if g.asking, err = newIntrospections(*o.Introspection, g.reader); err != nil {
@@ -166,6 +171,9 @@ func newGateway(o Options) (*Gateway, error) {
 	if o.Subjects == nil {
 		o.Subjects = subject.NewMemory(subject.Options{})
 	}
+	if o.ClientHost == nil {
+		o.ClientHost = func(r *http.Request) string { return r.Host }
+	}
 	if o.LimitedCode == nil {
 		o.LimitedCode = func() grants.ErrorCode { return grants.TemporarilyUnavailable }
 	}
@@ -192,10 +200,14 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w = d
 	}
 	switch {
+	case !g.inside && !g.serves(r):
+		g.reject(w, r, http.StatusMisdirectedRequest, "The gateway does not serve that host.")
+	case !g.inside && r.URL.Opaque != "": // what follows the scheme would be sent as a target with a host of its own
+		g.reject(w, r, http.StatusBadRequest, "The target of the request is neither a path nor a URL with a host.")
 	case g.isToken(r):
 		g.token(w, r)
 	case !g.inside && (r.Method == http.MethodConnect || r.Method == "PRI"): // of tunnels, and of HTTP/2
-		g.wrote(r.Context(), httpapi.WriteError(w, http.StatusMethodNotAllowed, grants.InvalidRequest, "The gateway does not take that method."))
+		g.reject(w, r, http.StatusMethodNotAllowed, "The gateway does not take that method.")
 	default:
 		if isMetadata(r.URL.Path) {
 			select {
@@ -204,6 +216,17 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			}
 		}
 		g.next.ServeHTTP(w, r)
+	}
+}
+
+// reject answers a request that the gateway passes on to nobody.
+func (g *Gateway) reject(w http.ResponseWriter, r *http.Request, status int, description string) {
+	x, r := g.begin(w, r)
+	x.fail(x.out, r, Refused, status, grants.InvalidRequest, description)
+	if g.isToken(r) {
+		x.end(r)
+	} else {
+		x.log(r)
 	}
 }
 
@@ -223,7 +246,7 @@ func (g *Gateway) isTokenPath(u *url.URL) bool {
 	return slices.ContainsFunc(g.paths, func(p tokenpath.Pattern) bool { return p.MatchURL(u) })
 }
 
-// rewrite makes a request one to the upstream, which learns of the gateway's client by the X-Forwarded fields.
+// rewrite makes a request one to the upstream.
 func (g *Gateway) rewrite(p *httputil.ProxyRequest) {
 	p.SetURL(g.o.Upstream)
 	if !strings.EqualFold(p.Out.Header.Get("Upgrade"), "websocket") { // with h2c, requests of tokens would go past the gateway
@@ -231,30 +254,8 @@ func (g *Gateway) rewrite(p *httputil.ProxyRequest) {
 		delete(p.Out.Header, "Connection")
 	}
 	p.Out.URL.RawQuery = p.In.URL.RawQuery // also what does not parse
-	delete(p.Out.Header, "Forwarded")
-	_, proxied := g.o.ClientAddr(p.In)
-	if !proxied { // servers believe these, too, if they believe the gateway
-		maps.DeleteFunc(p.Out.Header, func(name string, _ []string) bool { return saysOrigin(name) })
-	}
-	if proxied {
-		p.Out.Header["X-Forwarded-For"] = p.In.Header["X-Forwarded-For"]
-	}
-	p.SetXForwarded()
-	if proxied {
-		for _, name := range []string{"X-Forwarded-Host", "X-Forwarded-Proto", "X-Forwarded-Port"} {
-			if said, ok := p.In.Header[name]; ok {
-				p.Out.Header[name] = said
-			}
-		}
-	}
-}
-
-// saysOrigin reports whether a field of that name says where a request comes from. To servers that read requests as CGI does
-// (RFC 3875), an underscore is a dash.
-func saysOrigin(name string) bool {
-	const forwarded = "X-Forwarded-"
-	name = strings.ReplaceAll(name, "_", "-")
-	return strings.EqualFold(name, "X-Real-Ip") || len(name) > len(forwarded) && strings.EqualFold(name[:len(forwarded)], forwarded)
+	client, proxied := g.o.ClientAddr(p.In)
+	g.setOrigin(p.Out, client, proxied)
 }
 
 // newTransport returns what carries all but token requests: it changes nothing of what it carries.

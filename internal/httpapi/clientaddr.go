@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"context"
 	"iter"
 	"log/slog"
@@ -38,7 +39,23 @@ func (a *Addresses) Of(r *http.Request) (client netip.Addr, proxied bool) {
 	if !a.trusts(peer) {
 		return peer, false
 	}
-	return a.clientAddr(r.Context(), peer, r.Header), true
+	client, _, _ = a.clientAddr(r.Context(), peer, r.Header)
+	return client, true
+}
+
+// Host returns the host that the client sent the request to: as the trusted proxy nearest to the
+// client names it, in X-Forwarded-Host or as host in Forwarded, or otherwise that of the request.
+func (a *Addresses) Host(r *http.Request) string {
+	peer := accesslog.Peer(r)
+	if !a.trusts(peer) {
+		return r.Host
+	}
+	_, read, host := a.clientAddr(r.Context(), peer, r.Header)
+	if hosts := r.Header["X-Forwarded-Host"]; len(hosts) > 0 && a.TrustedHeader != Forwarded {
+		all := strings.Split(strings.Join(hosts, ","), ",")
+		host = strings.Trim(all[max(0, len(all)-max(1, read))], blanks)
+	}
+	return cmp.Or(host, r.Host)
 }
 
 func (a *Addresses) trusts(at netip.Addr) bool {
@@ -55,25 +72,28 @@ func (a *Addresses) trusts(at netip.Addr) bool {
 // before it was written by that proxy and can be believed, up to TrustedHops entries in all. The
 // first address that is not trusted, or the last that may be read, is the client; it may have made
 // up everything before. An entry that is not an address ends the search. Of the two headers only
-// the trusted one is read: most proxies pass the other on as the client sent it.
-func (a *Addresses) clientAddr(ctx context.Context, peer netip.Addr, h http.Header) netip.Addr {
-	client, left := peer, a.TrustedHops
+// the trusted one is read: most proxies pass the other on as the client sent it. It also returns how
+// many entries it has read, each of which a trusted proxy wrote, and the host in the last that has one.
+func (a *Addresses) clientAddr(ctx context.Context, peer netip.Addr, h http.Header) (client netip.Addr, read int, host string) {
+	client = peer
 	for _, line := range slices.Backward(h[a.TrustedHeader]) {
 		for hop := range a.hops(line) {
-			if !hop.IsValid() {
-				return client
+			read++
+			host = cmp.Or(hop.host, host)
+			if !hop.node.IsValid() {
+				return client, read, host
 			}
-			client = hop
-			if left--; !a.trusts(client) {
-				return client
+			client = hop.node
+			if !a.trusts(client) {
+				return client, read, host
 			}
-			if left == 0 {
+			if read == a.TrustedHops {
 				a.warnOfHops(ctx, client)
-				return client
+				return client, read, host
 			}
 		}
 	}
-	return client
+	return client, read, host
 }
 
 // warnOfHops logs, once, that the search for the client ended at a proxy. All clients of that proxy
@@ -86,20 +106,19 @@ func (a *Addresses) warnOfHops(ctx context.Context, at netip.Addr) {
 	})
 }
 
-// hops returns the addresses in a line of the trusted header, from its end. Zero stands for what is
-// not an address.
-func (a *Addresses) hops(line string) iter.Seq[netip.Addr] {
+// hops returns the entries in a line of the trusted header, from its end.
+func (a *Addresses) hops(line string) iter.Seq[element] {
 	if a.TrustedHeader == Forwarded {
 		return forwarded(line)
 	}
 	return xForwardedFor(line)
 }
 
-func xForwardedFor(line string) iter.Seq[netip.Addr] {
-	return func(yield func(netip.Addr) bool) {
+func xForwardedFor(line string) iter.Seq[element] {
+	return func(yield func(element) bool) {
 		for {
 			comma := strings.LastIndexByte(line, ',')
-			if !yield(parseNode(strings.Trim(line[comma+1:], blanks))) || comma < 0 {
+			if !yield(element{node: parseNode(strings.Trim(line[comma+1:], blanks))}) || comma < 0 {
 				return
 			}
 			line = line[:comma]

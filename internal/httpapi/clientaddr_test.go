@@ -224,3 +224,57 @@ func FuzzClientAddress(f *testing.F) {
 		}
 	})
 }
+
+// TestClientHost: it is the host that the trusted proxy nearest to the client names, in the header that is trusted.
+func TestClientHost(t *testing.T) {
+	type header = http.Header
+	const own, stranger = "gateway.internal", "198.51.100.7:1"
+	for name, tt := range map[string]struct {
+		peer, trusted string
+		hops          int
+		header        header
+		want          string
+	}{
+		"a stranger":             {stranger, httpapi.XForwardedFor, 1, header{"X-Forwarded-Host": {"evil.example"}}, own},
+		"a stranger, Forwarded":  {stranger, httpapi.Forwarded, 1, header{"Forwarded": {"host=evil.example"}}, own},
+		"nothing said":           {"", httpapi.XForwardedFor, 1, header{"X-Forwarded-For": {"203.0.113.9"}}, own},
+		"a proxy":                {"", httpapi.XForwardedFor, 1, header{"X-Forwarded-For": {"203.0.113.9"}, "X-Forwarded-Host": {"auth.example"}}, "auth.example"},
+		"a proxy, only its host": {"", httpapi.XForwardedFor, 1, header{"X-Forwarded-Host": {"auth.example:8443"}}, "auth.example:8443"},
+		"appended":               {"", httpapi.XForwardedFor, 1, header{"X-Forwarded-Host": {"evil.example, auth.example"}}, "auth.example"},
+		"appended in a line":     {"", httpapi.XForwardedFor, 1, header{"X-Forwarded-Host": {"evil.example", "auth.example"}}, "auth.example"},
+		"two proxies": {
+			"", httpapi.XForwardedFor, 2,
+			header{"X-Forwarded-For": {"203.0.113.9, 10.0.0.2"}, "X-Forwarded-Host": {"evil.example, auth.example, inner.example"}},
+			"auth.example",
+		},
+		"two proxies, one trusted": {
+			"", httpapi.XForwardedFor, 1,
+			header{"X-Forwarded-For": {"203.0.113.9, 10.0.0.2"}, "X-Forwarded-Host": {"evil.example, auth.example"}},
+			"auth.example",
+		},
+		"two proxies, one host": {
+			"", httpapi.XForwardedFor, 2, header{"X-Forwarded-For": {"203.0.113.9, 10.0.0.2"}, "X-Forwarded-Host": {"auth.example"}}, "auth.example",
+		},
+		"the other header": {
+			"", httpapi.Forwarded, 1, header{"Forwarded": {"for=203.0.113.9"}, "X-Forwarded-Host": {"evil.example"}}, own,
+		},
+		"the other header, Forwarded": {
+			"", httpapi.XForwardedFor, 1, header{"X-Forwarded-For": {"203.0.113.9"}, "Forwarded": {"for=1.2.3.4;host=evil.example"}}, own,
+		},
+		"Forwarded":             {"", httpapi.Forwarded, 1, header{"Forwarded": {`for=203.0.113.9;Host="auth.example:8443";proto=https`}}, "auth.example:8443"},
+		"Forwarded, appended":   {"", httpapi.Forwarded, 1, header{"Forwarded": {`host=evil.example, host=auth.example;for=203.0.113.9`}}, "auth.example"},
+		"Forwarded, unknown":    {"", httpapi.Forwarded, 1, header{"Forwarded": {`host=evil.example, host=auth.example;for=unknown`}}, "auth.example"},
+		"Forwarded, no host":    {"", httpapi.Forwarded, 1, header{"Forwarded": {`host=evil.example, for=203.0.113.9`}}, own},
+		"Forwarded, malformed":  {"", httpapi.Forwarded, 1, header{"Forwarded": {`host=evil.example;x=", host=auth.example`}}, own},
+		"Forwarded, two":        {"", httpapi.Forwarded, 2, header{"Forwarded": {`host=evil.example, for=203.0.113.9;host=auth.example, for=10.0.0.2;host=inner`}}, "auth.example"},
+		"Forwarded, two, inner": {"", httpapi.Forwarded, 2, header{"Forwarded": {`host=evil.example, for=203.0.113.9, for=10.0.0.2;host=auth.example`}}, "auth.example"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := &httpapi.Addresses{
+				TrustedProxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}, TrustedHeader: tt.trusted, TrustedHops: tt.hops,
+				Logger: slog.New(slog.DiscardHandler),
+			}
+			check.Equal(t, "host", a.Host(&http.Request{Host: own, RemoteAddr: cmp.Or(tt.peer, "10.0.0.1:1"), Header: tt.header}), tt.want)
+		})
+	}
+}

@@ -7,55 +7,64 @@ import (
 	"strings"
 )
 
-// forwarded returns the addresses in a line of the Forwarded header, from its end. Zero stands for
-// what is not an address, and for a malformed line.
-func forwarded(line string) iter.Seq[netip.Addr] {
-	nodes, ok := parseForwarded(line)
+// element is what one proxy wrote of a request that came to it: the client, zero if that is not an
+// address, and the host, empty if it is not said.
+type element struct {
+	node netip.Addr
+	host string
+}
+
+// forwarded returns the elements of a line of the Forwarded header, from its end: a zero one for a
+// malformed line.
+func forwarded(line string) iter.Seq[element] {
+	elements, ok := parseForwarded(line)
 	if !ok {
-		nodes = []netip.Addr{{}}
+		elements = []element{{}}
 	}
-	return func(yield func(netip.Addr) bool) {
-		for _, node := range slices.Backward(nodes) {
-			if !yield(node) {
+	return func(yield func(element) bool) {
+		for _, e := range slices.Backward(elements) {
+			if !yield(e) {
 				return
 			}
 		}
 	}
 }
 
-// parseForwarded reads a line of the Forwarded header (RFC 7239 4). It returns the address that the
-// parameter for of each element names, zero where there is none. It reports false if any part is
+// parseForwarded reads a line of the Forwarded header (RFC 7239 4). It reports false if any part is
 // malformed: a quote that a client leaves open would swallow what a proxy appends to the line.
-func parseForwarded(line string) (nodes []netip.Addr, ok bool) {
+func parseForwarded(line string) (elements []element, ok bool) {
 	for {
-		node, rest, ok := forwardedElement(line)
+		e, rest, ok := forwardedElement(line)
 		if !ok {
 			return nil, false
 		}
-		nodes = append(nodes, node)
+		elements = append(elements, e)
 		if rest == "" {
-			return nodes, true
+			return elements, true
 		}
 		line = rest[1:] // after the comma
 	}
 }
 
 // forwardedElement reads what one proxy wrote, up to a comma or the end.
-func forwardedElement(s string) (node netip.Addr, rest string, ok bool) {
+func forwardedElement(s string) (e element, rest string, ok bool) {
 	seen := false
 	for {
 		name, value, rest, ok := forwardedPair(s)
 		if !ok {
-			return node, "", false
+			return e, "", false
 		}
-		if strings.EqualFold(name, "for") {
+		switch strings.ToLower(name) {
+		case "for":
 			if seen {
-				return node, "", false
+				return e, "", false
 			}
-			node, seen = parseNode(value), true
+			e.node, seen = parseNode(value), true
+		case "host":
+			e.host = value
 		}
 		if rest == "" || rest[0] == ',' {
-			return node, rest, true
+			return e, rest, true
 		}
 		s = rest[1:] // after the semicolon
 	}

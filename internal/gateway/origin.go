@@ -1,0 +1,120 @@
+package gateway
+
+import (
+	"maps"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+)
+
+// publicOrigin is the one origin that the upstream sees, from [Options].PublicURL.
+type publicOrigin struct{ scheme, host, port string } // the host has its port, unless that is the default
+
+var defaultPorts = map[string]string{"http": "80", "https": "443"}
+
+// newPublicOrigin returns nil for nil.
+func newPublicOrigin(u *url.URL) *publicOrigin {
+	if u == nil {
+		return nil
+	}
+	o := &publicOrigin{scheme: u.Scheme, port: u.Port()}
+	if o.port == "" {
+		o.port = defaultPorts[u.Scheme]
+	}
+	o.host = o.plain(u.Host)
+	return o
+}
+
+// plain returns a host in the form of publicOrigin.host, without the case of letters and the dot at the end of a name.
+func (o *publicOrigin) plain(host string) string {
+	name, port := host, ""
+	if colon := strings.LastIndexByte(host, ':'); colon > strings.LastIndexByte(host, ']') {
+		name, port = host[:colon], host[colon+1:]
+	}
+	name = strings.ToLower(strings.TrimSuffix(name, "."))
+	if port == "" || port == defaultPorts[o.scheme] {
+		return name
+	}
+	return name + ":" + port
+}
+
+// serves reports whether a client asked for the public host (RFC 9110 section 7.4). Without a PublicURL every host is served.
+func (g *Gateway) serves(r *http.Request) bool {
+	return g.public == nil || g.public.plain(g.o.ClientHost(r)) == g.public.host
+}
+
+// setOrigin writes the host of a request to the upstream and the fields about where it comes from, in place of those that
+// the client or a proxy sent. The client is zero if it is not known, or there is none.
+func (g *Gateway) setOrigin(out *http.Request, client netip.Addr, proxied bool) {
+	maps.DeleteFunc(out.Header, func(name string, _ []string) bool { return aboutOrigin(name, proxied) })
+	if client.IsValid() {
+		address := []string{client.String()}
+		out.Header["X-Forwarded-For"], out.Header["X-Real-Ip"] = address, address
+	}
+	out.Host = "" // that of the URL: the upstream's
+	if p := g.public; p != nil {
+		out.Host = p.host
+		out.Header["X-Forwarded-Host"] = []string{p.host}
+		out.Header["X-Forwarded-Proto"] = []string{p.scheme}
+		out.Header["X-Forwarded-Port"] = []string{p.port}
+		out.Header["Forwarded"] = []string{forwarded(client, p)}
+	}
+}
+
+// forwarded is the field of RFC 7239.
+func forwarded(client netip.Addr, p *publicOrigin) string {
+	node := "unknown"
+	switch {
+	case client.Is4():
+		node = client.String()
+	case client.Is6():
+		node = `"[` + client.String() + `]"`
+	}
+	return "for=" + node + `;host="` + p.host + `";proto=` + p.scheme
+}
+
+// The fields about the origin of a request that some identity provider, framework or server believes, in the form of
+// plainField. A * stands for any end.
+var (
+	// originFields say where a request comes from, and which host, path and scheme it is for.
+	originFields = strings.Fields(`forwarded* x-forwarded* x-original-* x-rewrite-* x-real-* x-host* x-http-host* x-server-name
+		x-scheme x-url-scheme x-proto x-https x-ssl front-end-https x-arr-ssl cf-visitor fastly-ssl x-script-name script-name x-base-url
+		client-ip x-client-ip x-client-host true-client-ip x-true-client-ip x-cluster-client-ip x-proxyuser-ip proxy-client-ip
+		wl-proxy-* -ws* x-remote-ip x-remote-addr remote-addr x-originating-ip cf-connecting-* cf-pseudo-* do-connecting-ip
+		fastly-client-* fly-client-ip fly-forwarded-* incap-client-ip x-azure-clientip x-azure-socketip x-appengine-user-ip
+		x-nf-client-connection-ip x-vercel-forwarded-* x-vercel-proxied-* x-envoy-external-address x-envoy-original-* proxy`)
+	// identityFields say who sent it. A proxy that ends TLS may know, for instance from a certificate (RFC 9440).
+	identityFields = strings.Fields(`remote-user x-remote-user x-webauth-user x-auth-request-* iv-user iv-groups iv-creds sm-user
+		oam-remote-user client-cert* ssl-client-* x-ssl-client-* ssl-cert* x-client-cert* x-tls-client-* tls-client-* x-arr-clientcert
+		x-amzn-mtls-*`)
+)
+
+// aboutOrigin reports whether a field of a request to the gateway does not get to the upstream. A trusted proxy may say who
+// the client is, and nothing else: the gateway writes the rest.
+func aboutOrigin(name string, proxied bool) bool {
+	name = plainField(name)
+	return isAny(name, originFields) || !proxied && isAny(name, identityFields)
+}
+
+func isAny(name string, fields []string) bool {
+	return slices.ContainsFunc(fields, func(f string) bool {
+		begin, open := strings.CutSuffix(f, "*")
+		return name == f || open && strings.HasPrefix(name, begin)
+	})
+}
+
+// plainField returns the name of a field as servers compare it that read requests as CGI does (RFC 3875): to them, an underscore
+// and, for some, every other character that is no letter or digit is a dash.
+func plainField(name string) string {
+	return strings.Map(func(c rune) rune {
+		switch {
+		case 'A' <= c && c <= 'Z':
+			return c + 'a' - 'A'
+		case 'a' <= c && c <= 'z', '0' <= c && c <= '9':
+			return c
+		}
+		return '-'
+	}, name)
+}
