@@ -57,6 +57,7 @@ rate_limit:
 	var ops credentials
 	runJSON(t, &ops, "", "client", "create", "ops", "--admin", "--data", data)
 	o := launchOperated(t, "gateway", "--config", file, "--data", data)
+	o.awaitLog(t, `msg="limiting token requests" upstream=http://127.0.0.1:`)
 	token := askToken(t, o.operators, ops)
 	runJSON(t, &map[string]any{}, "", "limits", "set", "https://app.example/", "--client", "1/1h", "--yes", "--server", o.operators, "--token", token)
 	for id, most := range map[string]int{"shop": 2, "https://app.example/": 1} {

@@ -1,11 +1,14 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
 
 	"oauth-server/internal/config"
@@ -17,6 +20,7 @@ import (
 	"oauth-server/internal/httpapi"
 	"oauth-server/internal/judgement"
 	"oauth-server/internal/metrics"
+	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/store/watched"
 )
 
@@ -185,4 +189,46 @@ func (e *edge) stopWaiting() {
 	if e.judge != nil {
 		e.judge.StopWaiting()
 	}
+}
+
+// maxDescribed bounds the text of one attribute in bytes.
+const maxDescribed = 400
+
+// describeGateway returns what is logged about a gateway when it answers: what is behind it, and the limits in force.
+func describeGateway(set *config.Gateway, in ratelimit.Settings) (attrs []slog.Attr) {
+	if set.Judge {
+		attrs = append(attrs, slog.Bool("judge", true))
+	} else {
+		attrs = append(attrs, slog.String("upstream", set.Upstream))
+	}
+	if len(set.TokenPath) > 0 {
+		attrs = append(attrs, slog.String("token_path", shorten(set.TokenPath)))
+	}
+	mode := cmp.Or(in.Instance, in.Mode, ratelimit.Enforce)
+	attrs = append(attrs, slog.String("mode", string(mode)))
+	if mode == ratelimit.Enforce && in.Instance == ratelimit.Unset {
+		attrs = append(attrs, slog.Float64("canary_percent", in.CanaryPercent))
+	}
+	for _, list := range []struct {
+		kind   string
+		limits []ratelimit.Limit
+	}{{"user", in.Default.User}, {"client", in.Default.Client}, {"total", in.Default.Total}, {"source", in.Default.Source}} {
+		specs := make([]string, len(list.limits))
+		for i, l := range list.limits {
+			specs[i] = fmt.Sprintf("%s:%d/%s", l.Name, l.Requests, config.Duration(l.Window))
+		}
+		if len(specs) > 0 {
+			attrs = append(attrs, slog.String(list.kind+"_limits", shorten(specs)))
+		}
+	}
+	return attrs
+}
+
+// shorten joins words, as many as fit.
+func shorten(words []string) string {
+	text := strings.Join(words, " ")
+	if len(text) > maxDescribed {
+		text = strings.ToValidUTF8(text[:maxDescribed], "") + "…"
+	}
+	return text
 }

@@ -92,6 +92,9 @@ func (s *Server) Run(ctx context.Context) error {
 	s.start(live, failed)
 	s.base.awaitVerification(ctx)
 	log.LogAttrs(ctx, slog.LevelInfo, "listening", s.describe()...)
+	if s.base.isGateway() {
+		log.LogAttrs(ctx, slog.LevelInfo, "limiting token requests", describeGateway(&s.cfg.Gateway, s.limiter.policies.Snapshot().Settings())...)
+	}
 	if s.opts.Listening != nil {
 		s.opts.Listening(s)
 	}

@@ -44,12 +44,7 @@ func exercise(m *metrics.Metrics) {
 	m.WatchWaiting(func() int { return 3 })
 	m.WatchOverload(overload)
 	m.WatchStoreLane(storeLane)
-	m.WatchGateway(func() metrics.Gateway {
-		return metrics.Gateway{
-			Requests: map[string]uint64{"issued": 5}, Unknown: map[string]uint64{"no_jwt": 1}, Late: 2, UnderWay: 3, Subjects: 4,
-			Shared: &metrics.GatewayShared{Reads: map[string]uint64{"found": 6}, Writes: map[string]uint64{"stored": 7}, Waiting: 8},
-		}
-	})
+	m.WatchGateway(gateway)
 	m.GatewayAnswered("issued", time.Millisecond)
 	m.GatewayExchanged(true, 200, "", time.Millisecond)
 	m.Delay(time.Second)

@@ -29,3 +29,10 @@ func TestGrantsAndSources(t *testing.T) {
 		shows(t, page, line+"\n")
 	}
 }
+
+func gateway() metrics.Gateway {
+	return metrics.Gateway{
+		Requests: map[string]uint64{"issued": 5}, Unknown: map[string]uint64{"no_jwt": 1}, Late: 2, UnderWay: 3, Subjects: 4,
+		Shared: &metrics.GatewayShared{Reads: map[string]uint64{"found": 6}, Writes: map[string]uint64{"stored": 7}, Waiting: 8},
+	}
+}
