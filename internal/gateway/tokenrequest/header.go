@@ -113,21 +113,24 @@ func basicCredentials(field string) (encoded string, ok bool) {
 		return "", false
 	}
 	rest := field[len(scheme):]
-	if !strings.HasPrefix(rest, " ") {
+	encoded = strings.TrimLeft(rest, " \t") // RFC 9110 section 11.4 allows several spaces
+	if encoded == rest {
 		return "", true
 	}
-	return rest[1:], true
+	return encoded, true
 }
 
-// decodeBasic reads base64(form(id) ":" form(secret)).
+// decodeBasic reads base64(form(id) ":" form(secret)). Padding may be missing: some servers need none, and no other one reads
+// another client.
 func decodeBasic(encoded string, space []byte) (id []byte, ok bool) {
 	if len(encoded) > maxBasic {
 		return nil, false
 	}
-	if n := base64.StdEncoding.DecodedLen(len(encoded)); n > len(space) {
+	encoded = strings.TrimRight(encoded, "=")
+	if n := base64.RawStdEncoding.DecodedLen(len(encoded)); n > len(space) {
 		space = make([]byte, n)
 	}
-	n, err := base64.StdEncoding.Decode(space, []byte(encoded))
+	n, err := base64.RawStdEncoding.Decode(space, []byte(encoded))
 	if err != nil {
 		return nil, false
 	}
