@@ -94,8 +94,10 @@ func TestUnreadableClientOfADatabase(t *testing.T) {
 		}
 	}
 	restarted := r.instances[0]
-	if body := page(t, restarted.clients+"/readyz"); !strings.Contains(body, `"status":"ready"`) || !strings.Contains(body, `\"bad\"`) {
-		t.Errorf("/readyz says %s", body)
+	for address, want := range map[string]string{restarted.operators: `cannot be read: \"bad\"`, restarted.clients: "1 not served"} {
+		if body := page(t, address+"/readyz"); !strings.Contains(body, `"status":"ready"`) || !strings.Contains(body, want) {
+			t.Errorf("/readyz says %s, want %s", body, want)
+		}
 	}
 	if body := page(t, restarted.operators+"/metrics"); !strings.Contains(body, "\noauth_clients_unreadable 1\n") {
 		t.Error("the metric does not count it")
@@ -125,8 +127,10 @@ func TestUnreadableClientOfAFile(t *testing.T) {
 	bad(t, []string{"--data", data}, `unknown grant type "of_tomorrow"`)
 	server := launchOperated(t, "serve", "--data", data)
 	askToken(t, server.clients, shop)
-	if body := page(t, server.clients+"/readyz"); !strings.Contains(body, `"status":"ready"`) || !strings.Contains(body, `\"bad\"`) {
-		t.Errorf("/readyz says %s", body)
+	for address, want := range map[string]string{server.operators: `cannot be read: \"bad\"`, server.clients: "1 not served"} {
+		if body := page(t, address+"/readyz"); !strings.Contains(body, `"status":"ready"`) || !strings.Contains(body, want) {
+			t.Errorf("/readyz says %s, want %s", body, want)
+		}
 	}
 	server.stop(t)
 	runJSON(t, &map[string]any{}, "", "client", "delete", "bad", "--data", data)

@@ -82,7 +82,7 @@ func (f *followed) page(path string) string {
 // ready is what /readyz says of the file, with the status ready.
 func (f *followed) ready() string {
 	f.t.Helper()
-	ready := f.edge.ready.report(f.t.Context())
+	ready := f.edge.ready.report(true)
 	check.Equal(f.t, "status", ready.Status, httpapi.Ready)
 	return ready.Checks["configuration_file"]
 }

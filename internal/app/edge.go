@@ -147,7 +147,7 @@ func (e *edge) newHandler(service *grants.Service, file *configFile) (*httpapi.S
 		Inspector:      service,
 		Gate:           service,
 		Keys:           f.keys,
-		Ready:          e.ready.report,
+		Ready:          func(context.Context) httpapi.Readiness { return e.ready.report(false) },
 		Answered:       f.telemetry.answered,
 		Logger:         f.log,
 		TrustedProxies: f.cfg.TrustedProxies.Ranges(),
@@ -235,7 +235,7 @@ func (e *edge) operatorHandler() http.Handler {
 		mux.Handle("/", e.own)
 	}
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) {
-		ready, status := e.ready.report(r.Context()), http.StatusOK
+		ready, status := e.ready.report(true), http.StatusOK
 		if ready.Status == httpapi.Down {
 			status = http.StatusServiceUnavailable
 		}

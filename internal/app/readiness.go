@@ -1,7 +1,6 @@
 package app
 
 import (
-	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -33,11 +32,11 @@ type readiness struct {
 	lane         *lane.Lane
 }
 
-// report returns the answer of /readyz. It does no I/O: it uses what the background loops have
+// report returns the answer of /readyz, which names clients only for operators. It does no I/O: it uses what the background loops have
 // found, so probes cost next to nothing and an outage does not make them hang. While the store is
 // away, client_credentials tokens are issued and limits are decided, so the server is degraded, not
 // down: the status code stays 200. An overloaded server is ready, see [uselessAfter].
-func (r *readiness) report(context.Context) httpapi.Readiness {
+func (r *readiness) report(forOperators bool) httpapi.Readiness {
 	policies, sync := r.policies.Status(), r.sync.get()
 	calls := r.lane.Stats()
 	c := condition{
@@ -59,7 +58,7 @@ func (r *readiness) report(context.Context) httpapi.Readiness {
 	if policies.Err != nil && !c.refused {
 		c.silent = max(c.silent, time.Since(policies.CheckedAt))
 	}
-	return c.readiness()
+	return c.readiness(forOperators)
 }
 
 // condition is all that /readyz reports.
@@ -79,8 +78,8 @@ type condition struct {
 }
 
 // readiness returns the answer: ready if nothing is wrong but single clients and the configuration file, and
-// while requests are shed. The texts are public: they name no hosts, and hold no errors.
-func (c *condition) readiness() httpapi.Readiness {
+// while requests are shed. The texts name no hosts, and hold no errors; clients are named for operators only.
+func (c *condition) readiness(forOperators bool) httpapi.Readiness {
 	if c.stopping {
 		return httpapi.Readiness{Status: httpapi.Down, Checks: map[string]string{"server": "stopping"}}
 	}
@@ -114,10 +113,18 @@ func (c *condition) readiness() httpapi.Readiness {
 		status = httpapi.Down
 	}
 	if len(c.unreadable) > 0 {
-		checks["clients"] = describeUnreadable(c.unreadable)
+		checks["clients"] = strconv.Itoa(len(c.unreadable)) + " not served, because they cannot be read; the others are"
+		if forOperators {
+			checks["clients"] = describeUnreadable(c.unreadable)
+		}
 	}
 	if len(c.unregistered) > 0 {
-		checks["configuration"] = "has a policy for clients that are not registered: " + nameSome(c.unregistered)
+		checks["configuration"] = "has a policy for clients that are not registered: "
+		if forOperators {
+			checks["configuration"] += nameSome(c.unregistered)
+		} else {
+			checks["configuration"] += strconv.Itoa(len(c.unregistered))
+		}
 	}
 	switch {
 	case c.file.refused != nil:

@@ -120,10 +120,22 @@ func TestReadiness(t *testing.T) {
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			if diff := cmp.Diff(tt.want, tt.c.readiness()); diff != "" {
+			if diff := cmp.Diff(tt.want, tt.c.readiness(true)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// TestReadinessForThePublic: how many clients something is wrong with, and not which.
+func TestReadinessForThePublic(t *testing.T) {
+	c := condition{unreadable: map[string]error{"shop": errors.New("x")}, unregistered: []string{"partner", "bank"}}
+	want := httpapi.Readiness{Status: httpapi.Ready, Checks: map[string]string{
+		"clients":       "1 not served, because they cannot be read; the others are",
+		"configuration": "has a policy for clients that are not registered: 2",
+	}}
+	if diff := cmp.Diff(want, c.readiness(false)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 
@@ -135,7 +147,7 @@ func TestReadinessOfTheSyncer(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = s.Close() })
-	if got := s.edge.ready.report(t.Context()); got.Status != httpapi.Ready {
+	if got := s.edge.ready.report(true); got.Status != httpapi.Ready {
 		t.Errorf("at first: %+v", got)
 	}
 	s.limiter.stats.at = time.Time{}
@@ -150,7 +162,7 @@ func TestReadinessOfTheSyncer(t *testing.T) {
 		"outage": "limits are decided by their on_outage",
 		"clock":  "that of this machine is alone, 1m0s behind process time: tokens go by it, and counts do not",
 	}}
-	if diff := cmp.Diff(want, s.edge.ready.report(t.Context())); diff != "" {
+	if diff := cmp.Diff(want, s.edge.ready.report(true)); diff != "" {
 		t.Errorf("/readyz (-want +got):\n%s", diff)
 	}
 	st := s.limiter.syncState()

@@ -45,7 +45,7 @@ func TestReadinessWhileOverloaded(t *testing.T) {
 					down = now
 				}
 				c := condition{shedding: w.look(began.Add(time.Duration(i) * s))}
-				if got := c.readiness().Status == httpapi.Down; got != down {
+				if got := c.readiness(true).Status == httpapi.Down; got != down {
 					t.Errorf("after %d s down is %v, want %v", i, got, down)
 				}
 			}
@@ -57,11 +57,11 @@ func TestReadinessWhileOverloaded(t *testing.T) {
 func TestReadinessWhileCallsAreRefusedBeforeTheStore(t *testing.T) {
 	st := lane.Stats{Mode: ratelimit.Enforce, Refusing: 12 * time.Second, UpTo: ratelimit.SheddablePlus}
 	c := condition{beforeStore: beforeStore(&st)}
-	check.Equal(t, "while it refuses", c.readiness(), httpapi.Readiness{Status: httpapi.Ready, Checks: map[string]string{
+	check.Equal(t, "while it refuses", c.readiness(true), httpapi.Readiness{Status: httpapi.Ready, Checks: map[string]string{
 		"overload_store": "refusing requests that wait too long for the store for 12s, up to sheddable_plus",
 	}})
 	c.silent = time.Minute
-	check.Equal(t, "status while the store is away", c.readiness().Status, httpapi.Degraded)
+	check.Equal(t, "status while the store is away", c.readiness(true).Status, httpapi.Degraded)
 	st.Mode = ratelimit.DryRun
 	check.Equal(t, "in dry-run", beforeStore(&st), "")
 	check.Equal(t, "while nothing is refused", beforeStore(&lane.Stats{Mode: ratelimit.Enforce}), "")

@@ -19,7 +19,7 @@ const (
 
 // Readiness is the body of /readyz. Checks names what is wrong, by part of the server, and is empty
 // if nothing is; a ready server may have some that concern single clients. It is public, so it names no
-// hosts.
+// hosts and no clients.
 type Readiness struct {
 	Status Status            `json:"status"`
 	Checks map[string]string `json:"checks,omitempty"`
