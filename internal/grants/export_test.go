@@ -18,7 +18,7 @@ func (s *Service) SetPolicies(p func() *clientcfg.PolicySnapshot) {
 
 // SetMeterKeys empties the meters of a service and gives each room for so many keys.
 func (s *Service) SetMeterKeys(n int) {
-	for _, m := range []*meter{s.clientFailures.meter, s.signIns.meter, s.signIns.successes, s.invalidGrants} {
+	for _, m := range []*meter{s.clientFailures.meter, s.signIns.meter, s.signIns.successes, s.invalidGrants, s.revocations} {
 		m.counters = ratelimit.NewCounters(n)
 	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"oauth-server/internal/network"
 	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/recent"
 )
 
 // FailureLimits bound how many authentications may fail. Only failures count, and only against the
@@ -26,13 +27,13 @@ type failures struct {
 	sites *meter
 }
 
-func newFailures(l FailureLimits) (f failures, err error) {
-	if f.meter, err = newMeter(l.PerName, l.PerAddress); err != nil {
+func newFailures(proven *recent.Table, l FailureLimits) (f failures, err error) {
+	if f.meter, err = newMeter(proven, l.PerName, l.PerAddress); err != nil {
 		return f, err
 	}
 	site := l.PerAddress
 	site.Requests = min(siteFactor*site.Requests, ratelimit.MaxRequests)
-	f.sites, err = newMeter(site, site)
+	f.sites, err = newMeter(proven, site, site)
 	return f, err
 }
 
@@ -77,11 +78,11 @@ type signIns struct {
 	successes *meter
 }
 
-func newSignIns(failed FailureLimits, succeeded ratelimit.Limit) (s signIns, err error) {
-	if s.failures, err = newFailures(failed); err != nil {
+func newSignIns(proven *recent.Table, failed FailureLimits, succeeded ratelimit.Limit) (s signIns, err error) {
+	if s.failures, err = newFailures(proven, failed); err != nil {
 		return s, fmt.Errorf("wrong passwords: %w", err)
 	}
-	if s.successes, err = newMeter(succeeded, succeeded); err != nil {
+	if s.successes, err = newMeter(proven, succeeded, succeeded); err != nil {
 		return s, fmt.Errorf("right passwords: %w", err)
 	}
 	return s, nil
@@ -103,5 +104,7 @@ func (s signIns) allowed(now time.Time, remote netip.Addr, name string) error {
 
 // succeeded counts a success.
 func (s signIns) succeeded(now time.Time, remote netip.Addr, name string) {
+	s.sites.prove(now, siteKeys(remote))
+	s.prove(now, failureKeys(remote, name))
 	s.successes.take(now, successKeys(remote, name))
 }

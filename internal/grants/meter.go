@@ -3,36 +3,65 @@ package grants
 import (
 	"cmp"
 	"errors"
+	"hash/maphash"
 	"net/netip"
 	"time"
 
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/network"
 	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/recent"
 )
 
 // maxMeterKeys bounds the memory of one [meter] to about 16 MB.
 const maxMeterKeys = 1 << 16
 
+// provenFor is how long a key is known as proven.
+const provenFor = 24 * time.Hour
+
 // meter counts by key, in memory and for this instance alone. A key with a Username has the first of
-// its limits, another one the second. They are enforced, whatever the mode of the limiter is.
+// its limits, another one the second. They are enforced, whatever the mode of the limiter is. While there is no
+// room for more keys, proven ones are counted in a room of their own: a flood of names limits no one who has
+// authenticated.
 type meter struct {
 	counters *ratelimit.Counters
 	limits   *ratelimit.Effective
+
+	reserved *ratelimit.Counters // for proven keys
+	proven   *recent.Table       // of all meters
+	seed     maphash.Seed        // of the keys of this one
 }
 
-func newMeter(named, whole ratelimit.Limit) (*meter, error) {
+func newMeter(proven *recent.Table, named, whole ratelimit.Limit) (*meter, error) {
 	limits, err := ratelimit.Enforced(named, whole)
 	if err != nil {
 		return nil, err
 	}
-	return &meter{counters: ratelimit.NewCounters(maxMeterKeys), limits: limits}, nil
+	return &meter{
+		counters: ratelimit.NewCounters(maxMeterKeys), limits: limits,
+		reserved: ratelimit.NewCounters(maxMeterKeys), proven: proven, seed: maphash.MakeSeed(),
+	}, nil
+}
+
+// prove notes that who has the keys has authenticated.
+func (m *meter) prove(now time.Time, keys []ratelimit.Key) {
+	for _, k := range keys {
+		m.proven.Renew(now, maphash.Comparable(m.seed, k), provenFor)
+	}
+}
+
+// room returns where a key is counted.
+func (m *meter) room(now time.Time, k ratelimit.Key) *ratelimit.Counters {
+	if st := m.counters.Stats(); st.Keys >= st.MaxKeys && m.proven.Done(now, maphash.Comparable(m.seed, k), provenFor) {
+		return m.reserved
+	}
+	return m.counters
 }
 
 // wait returns how long the keys have to wait, 0 if they need not. It counts nothing.
 func (m *meter) wait(now time.Time, keys []ratelimit.Key) (wait time.Duration) {
 	for _, k := range keys {
-		if d, denies := m.counters.Denies(now, k, m.limits); denies {
+		if d, denies := m.room(now, k).Denies(now, k, m.limits); denies {
 			wait = max(wait, d.RetryAfter)
 		}
 	}
@@ -43,7 +72,7 @@ func (m *meter) wait(now time.Time, keys []ratelimit.Key) (wait time.Duration) {
 // one has to wait, 0 if there is none.
 func (m *meter) take(now time.Time, keys []ratelimit.Key) time.Duration {
 	for _, k := range keys {
-		if d := m.counters.Take(now, k, m.limits, 1); d.Rejected() {
+		if d := m.room(now, k).Take(now, k, m.limits, 1); d.Rejected() {
 			return d.RetryAfter
 		}
 	}
@@ -72,11 +101,13 @@ func tooMany(wait time.Duration, limit, reason string) error {
 // grantKeys are what an invalid code or refresh token counts against: its source address, and the
 // client from there. A client with a secret is proven, so that it has nothing to do with the failures
 // of others at its address.
-func grantKeys(client *clientcfg.Client, remote netip.Addr) []ratelimit.Key {
+func (s *Service) grantKeys(client *clientcfg.Client, remote netip.Addr) []ratelimit.Key {
 	from := network.Source(remote)
 	ofClient := ratelimit.Key{ClientID: from, Username: client.ID}
 	if !client.Public {
-		return []ratelimit.Key{ofClient}
+		keys := []ratelimit.Key{ofClient}
+		s.invalidGrants.prove(s.opts.Clock(), keys)
+		return keys
 	}
 	return []ratelimit.Key{{ClientID: from}, ofClient}
 }
@@ -85,11 +116,14 @@ func grantKeys(client *clientcfg.Client, remote netip.Addr) []ratelimit.Key {
 // invalid: then nothing is read, so that the limit holds for right ones too.
 func (s *Service) metered(client *clientcfg.Client, remote netip.Addr, look func() error) error {
 	const reason = "Too many invalid codes and refresh tokens from this address"
-	keys := grantKeys(client, remote)
+	keys := s.grantKeys(client, remote)
 	if err := tooMany(s.invalidGrants.wait(s.opts.Clock(), keys), grantAttemptsLimit, reason); err != nil {
 		return err
 	}
 	err := look()
+	if err == nil {
+		s.invalidGrants.prove(s.opts.Clock(), keys)
+	}
 	var failed *Error
 	if errors.As(err, &failed) && failed.Code == InvalidGrant {
 		return cmp.Or(tooMany(s.invalidGrants.take(s.opts.Clock(), keys), grantAttemptsLimit, reason), err)
@@ -100,9 +134,11 @@ func (s *Service) metered(client *clientcfg.Client, remote netip.Addr, look func
 // meteredQuery counts a request of the client to an endpoint. Everyone can send requests as a public
 // client, so that those count against its source address too.
 func (s *Service) meteredQuery(m *meter, client *clientcfg.Client, remote netip.Addr) error {
-	k := ratelimit.Key{ClientID: client.ID}
+	keys := []ratelimit.Key{{ClientID: client.ID}}
 	if client.Public {
-		k.Username = network.Source(remote)
+		keys[0].Username = network.Source(remote)
+	} else {
+		m.prove(s.opts.Clock(), keys)
 	}
-	return tooMany(m.take(s.opts.Clock(), []ratelimit.Key{k}), inspectionLimit, "Too many requests of this client to this endpoint")
+	return tooMany(m.take(s.opts.Clock(), keys), inspectionLimit, "Too many requests of this client to this endpoint")
 }

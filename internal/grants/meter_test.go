@@ -190,3 +190,34 @@ func TestFullMeters(t *testing.T) {
 	check.OK(t, w.present(here, "app", good))
 	check.OK(t, w.signIn(here, "bob", password))
 }
+
+// TestProvenInFullMeters: a flood of names and addresses limits no one who has authenticated: a client with its secret, an
+// address where a client without one has got a token, and a user from where the password was right. Their own failures do.
+func TestProvenInFullMeters(t *testing.T) {
+	w := newWorld(t, few, strict, func(o *grants.Options) { o.Revocations = grants.QueryLimit(1) })
+	revoke := func(id string, from netip.Addr) error {
+		return w.service.Revoke(t.Context(), grants.TokenQuery{Credentials: w.credentials(id), Remote: from, Token: "x"})
+	}
+	w.service.SetMeterKeys(1)
+	check.OK(t, w.present(here, "app", refreshing(w.tokens("app").RefreshToken)))
+	check.OK(t, w.signIn(here, "bob", password))
+	address := func(i int) netip.Addr { return netip.AddrFrom4([4]byte{203, 0, byte(i >> 8), byte(i)}) }
+	for i := range 300 { // far more than shared counters admit
+		_ = w.present(address(i), "app", refreshing("x"))
+		_ = w.signIn(address(i), "alice", "x")
+		for range 4 {
+			_ = revoke("app", address(i))
+		}
+	}
+	wantLimited(t, w.present(elsewhere, "app", refreshing("x")))
+	wantLimited(t, revoke("app", elsewhere))
+	check.OK(t, w.present(elsewhere, "shop", refreshing(w.tokens("shop").RefreshToken)))
+	check.OK(t, revoke("shop", elsewhere))
+	check.OK(t, w.present(here, "app", refreshing(w.tokens("app").RefreshToken)))
+	check.OK(t, w.signIn(here, "bob", password))
+
+	for range 3 {
+		wantCode(t, grants.InvalidGrant, w.present(here, "app", refreshing("x")))
+	}
+	wantLimited(t, w.present(here, "app", refreshing(w.tokens("app").RefreshToken)))
+}

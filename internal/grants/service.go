@@ -14,6 +14,7 @@ import (
 	"oauth-server/internal/judgement"
 	"oauth-server/internal/keys"
 	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/recent"
 	"oauth-server/internal/secret"
 )
 
@@ -86,7 +87,7 @@ type Options struct {
 	// RefreshGrace is how long a refresh token that was used is answered with the same successor
 	// again, if that has not been used. 0: never.
 	RefreshGrace time.Duration
-	// Deriver authenticates refresh tokens, and derives what usernames and addresses are stored as
+	// Deriver authenticates codes and refresh tokens, and derives what usernames and addresses are stored as
 	// when passwords are wrong.
 	Deriver Deriver
 
@@ -244,40 +245,41 @@ func New(opts Options) (*Service, error) {
 			Counters: opts.Counters, Policies: opts.Policies, Clock: opts.Clock, Bans: opts.Bans, Observe: opts.Observe,
 		})
 	}
+	proven := recent.New(opts.Clock(), recent.DefaultSlots)
 	var err error
-	if s.clientFailures, err = newFailures(opts.ClientFailures); err != nil {
+	if s.clientFailures, err = newFailures(proven, opts.ClientFailures); err != nil {
 		return nil, fmt.Errorf("grants: limits of failed client authentications: %w", err)
 	}
-	if s.signIns, err = newSignIns(opts.SignInFailures, opts.SignIns); err != nil {
+	if s.signIns, err = newSignIns(proven, opts.SignInFailures, opts.SignIns); err != nil {
 		return nil, fmt.Errorf("grants: limits of %w", err)
 	}
 	if s.guesses, err = newGuesses(&opts); err != nil {
 		return nil, fmt.Errorf("grants: limits of guesses: %w", err)
 	}
-	if err := s.addMeters(); err != nil {
+	if err := s.addMeters(proven); err != nil {
 		return nil, err
 	}
 	return s, nil
 }
 
-func (s *Service) addMeters() (err error) {
+func (s *Service) addMeters(proven *recent.Table) (err error) {
 	o := &s.opts
-	if s.invalidGrants, err = newMeter(o.InvalidGrants.PerName, o.InvalidGrants.PerAddress); err != nil {
+	if s.invalidGrants, err = newMeter(proven, o.InvalidGrants.PerName, o.InvalidGrants.PerAddress); err != nil {
 		return fmt.Errorf("grants: limits of invalid codes and refresh tokens: %w", err)
 	}
-	if s.introspections, err = newMeter(o.Introspections, o.Introspections); err != nil {
+	if s.introspections, err = newMeter(proven, o.Introspections, o.Introspections); err != nil {
 		return fmt.Errorf("grants: limit of introspections: %w", err)
 	}
-	if s.revocations, err = newMeter(o.Revocations, o.Revocations); err != nil {
+	if s.revocations, err = newMeter(proven, o.Revocations, o.Revocations); err != nil {
 		return fmt.Errorf("grants: limit of revocations: %w", err)
 	}
 	codes := ratelimit.NewLimit("codes-per-session", o.CodesPerSession, o.CodeLifetime)
 	answers := ratelimit.NewLimit("answers-per-session", min(answersPerCode*o.CodesPerSession, ratelimit.MaxRequests), o.CodeLifetime)
-	if s.consents, err = newMeter(answers, codes); err != nil {
+	if s.consents, err = newMeter(proven, answers, codes); err != nil {
 		return fmt.Errorf("grants: limit of codes: %w", err)
 	}
 	line := ratelimit.NewLimit("lines", 1, time.Minute)
 	line.Frames = ratelimit.MaxFrames // with one, the next line could come with the next frame
-	s.replayLines, err = newMeter(line, line)
+	s.replayLines, err = newMeter(proven, line, line)
 	return err
 }

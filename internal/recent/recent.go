@@ -41,17 +41,13 @@ func Mix(h, next uint64) uint64 {
 
 // Renew notes that what has the hash is done now, and reports whether it was less than that long ago.
 func (t *Table) Renew(now time.Time, hash uint64, ago time.Duration) bool {
-	const times = 1<<32 - 1 // the lower half of a slot
-	ticks := (uint64(max(now.Sub(t.began)/tick, 0)) + 1) & times
-	hash = Mix(hash, 0)
-	first := hash % (uint64(len(t.slots)) / ways) * ways
-	entry := hash&^times | ticks
-	set, oldest, least := t.slots[first:first+ways], 0, uint64(times)
+	set, entry := t.find(now, hash)
+	oldest, least := 0, uint64(times)
 	for i := range set {
 		old := set[i].Load()
-		if old&^times == hash&^times && old != 0 {
+		if same(old, entry) {
 			set[i].Store(entry)
-			return time.Duration(max(ticks, old&times)-old&times)*tick < ago
+			return between(old, entry) < ago
 		}
 		if old&times < least {
 			oldest, least = i, old&times
@@ -59,4 +55,32 @@ func (t *Table) Renew(now time.Time, hash uint64, ago time.Duration) bool {
 	}
 	set[oldest].Store(entry)
 	return false
+}
+
+// Done reports whether what has the hash was done less than that long ago. It notes nothing.
+func (t *Table) Done(now time.Time, hash uint64, ago time.Duration) bool {
+	set, entry := t.find(now, hash)
+	for i := range set {
+		if old := set[i].Load(); same(old, entry) {
+			return between(old, entry) < ago
+		}
+	}
+	return false
+}
+
+const times = 1<<32 - 1 // the lower half of a slot
+
+// find returns the slots for a hash, and its entry at now.
+func (t *Table) find(now time.Time, hash uint64) (set []atomic.Uint64, entry uint64) {
+	hash = Mix(hash, 0)
+	first := hash % (uint64(len(t.slots)) / ways) * ways
+	return t.slots[first : first+ways], hash&^times | (uint64(max(now.Sub(t.began)/tick, 0))+1)&times
+}
+
+// same reports whether two slots are of the same hash.
+func same(old, entry uint64) bool { return old != 0 && old&^times == entry&^times }
+
+// between is the time from one slot to another.
+func between(old, entry uint64) time.Duration {
+	return time.Duration(max(entry&times, old&times)-old&times) * tick
 }

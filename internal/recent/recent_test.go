@@ -25,6 +25,7 @@ func TestRenew(t *testing.T) {
 		{110 * time.Second, 1, true},
 		{130 * time.Second, 2, false},
 	} {
+		check.Equal(t, step.after.String()+", before", table.Done(noon.Add(step.after), step.hash, time.Minute), step.want)
 		check.Equal(t, step.after.String(), table.Renew(noon.Add(step.after), step.hash, time.Minute), step.want)
 	}
 }
