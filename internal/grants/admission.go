@@ -64,7 +64,7 @@ func (s *Service) presents(grant clientcfg.Grant, req *TokenRequest) bool {
 	case clientcfg.Password:
 		return req.Username != "" && req.Password != ""
 	case clientcfg.AuthorizationCode:
-		return isSecret(req.Code)
+		return s.isCode(req.Code)
 	case clientcfg.RefreshToken:
 		_, sealed := s.unseal(req.RefreshToken)
 		return sealed || isSecret(req.RefreshToken) // of an earlier release

@@ -117,9 +117,11 @@ func TestNothingStaysInside(t *testing.T) {
 // proves nothing the gate learns where the request comes from.
 func TestGarbageIsNotCritical(t *testing.T) {
 	w, gate, _ := overloadedWorld(t)
-	gate.shut = true
+	code := w.code("app")
+	gate.asked, gate.shut = nil, true
 	for name, req := range map[string]grants.TokenRequest{
-		"garbage": refreshing("garbage"), "none": refreshing(""), "another MAC": refreshing(strings.Repeat("A", 59)),
+		"a guessed code": {GrantType: "authorization_code", Code: secret.New()},
+		"garbage":        refreshing("garbage"), "none": refreshing(""), "another MAC": refreshing(strings.Repeat("A", 59)),
 		"no code": {GrantType: "authorization_code"}, "garbage for a code": {GrantType: "authorization_code", Code: "garbage"},
 		"no password": {GrantType: "password", Username: "alice"},
 	} {
@@ -135,8 +137,8 @@ func TestGarbageIsNotCritical(t *testing.T) {
 	}
 	check.Equal(t, "asked", len(gate.asked), 0)
 	remote := netip.MustParseAddr("192.0.2.7")
-	_, err := w.token("app", grants.TokenRequest{GrantType: "authorization_code", Code: secret.New(), Remote: remote})
-	check.Equal(t, "a code that may be one", as[*grants.Error](t, err).RetryAfter, 7*time.Second)
+	_, err := w.token("app", grants.TokenRequest{GrantType: "authorization_code", Code: code, Remote: remote})
+	check.Equal(t, "a code", as[*grants.Error](t, err).RetryAfter, 7*time.Second)
 	check.Equal(t, "asked about", gate.asked, []admission.Request{{ClientID: "app", Class: admission.Code, Source: network.Source(remote)}})
 }
 

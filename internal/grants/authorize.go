@@ -67,10 +67,11 @@ func (s *Service) Approve(ctx context.Context, p *Prompt, session Session, conse
 	if !registered(p.Client, p.RedirectURI) {
 		return "", fail(InvalidGrant, "The redirect_uri is not registered for this client.")
 	}
-	code, opened, err := consent.code(now)
+	random, opened, err := consent.code(now)
 	if err != nil {
 		return "", err
 	}
+	code = s.sealCode(random)
 	digest := secret.DigestOf(code)
 	if err := s.countConsent(session.Digest, answersOf); err != nil {
 		return "", err

@@ -72,18 +72,18 @@ func (c *Consent) Genuine() bool {
 	return ok
 }
 
-// code returns the authorization code of the page, the same each time, so that the store recognises
-// the second use. Without the cookie it is as random as [secret.New].
-func (c *Consent) code(now time.Time) (code string, opened time.Time, err error) {
+// code returns what the authorization code of the page is made of, the same each time, so that the store recognises
+// the second use. Without the cookie it is random.
+func (c *Consent) code(now time.Time) (random []byte, opened time.Time, err error) {
 	name, ok := c.name()
 	if !ok {
-		return "", opened, ErrConsentPage
+		return nil, opened, ErrConsentPage
 	}
 	opened = time.UnixMilli(int64(binary.BigEndian.Uint64(name))) //nolint:gosec // G115: undoes NewConsentPage
 	if now.Sub(opened).Abs() >= pageLifetime {
-		return "", opened, ErrConsentPage
+		return nil, opened, ErrConsentPage
 	}
-	return base64.RawURLEncoding.EncodeToString(consentMAC(c.Cookie, "authorization code", name, c.Request)), opened, nil
+	return consentMAC(c.Cookie, "authorization code", name, c.Request)[:codeRandom], opened, nil
 }
 
 // FormToken returns what a form carries that only a page of the session can have made: for one action, on

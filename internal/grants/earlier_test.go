@@ -137,25 +137,6 @@ func TestEarlierTokenOfAnotherClient(t *testing.T) {
 	}
 }
 
-// TestEarlierCodes: one that was not redeemed begins a family, and a second time is a replay, whichever release has
-// redeemed it first.
-func TestEarlierCodes(t *testing.T) {
-	w, _ := earlierWorld(t)
-	redeem := func(name string) (grants.TokenResponse, error) {
-		return w.token("shop", grants.TokenRequest{GrantType: "authorization_code", Code: earlierText(name), RedirectURI: callback})
-	}
-	first, err := redeem("open code")
-	check.OK(t, err)
-	w.wantActive(true, first.RefreshToken)
-	_, err = redeem("open code")
-	check.ErrorSays(t, err, "used before")
-	w.wantActive(false, first.RefreshToken)
-	w.wantActive(true, earlierText("bought token"))
-	_, err = redeem("bought")
-	check.ErrorSays(t, err, "used before")
-	w.wantActive(false, earlierText("bought token"))
-}
-
 func TestEarlierTokensAreRevoked(t *testing.T) {
 	for _, text := range []string{earlierText("rotated"), earlierSuccessor(earlierText("rotated"))} {
 		w, _ := earlierWorld(t)

@@ -2,6 +2,7 @@ package grants_test
 
 import (
 	"bytes"
+	"encoding/base64"
 	"log/slog"
 	"net/netip"
 	"strings"
@@ -114,6 +115,31 @@ func TestInvalidGrantsAreLimited(t *testing.T) {
 	check.OK(t, w.present(elsewhere, "app", good))
 	w.clock.Advance(wait)
 	check.OK(t, w.present(here, "app", refreshing(w.tokens("app").RefreshToken)))
+}
+
+// TestGuessedCodesAreNotLookedUp: a code that no instance has issued costs no call of the store, whoever presents it.
+func TestGuessedCodesAreNotLookedUp(t *testing.T) {
+	w, f := failingWorld(t)
+	issued := w.code("shop")
+	raw, err := base64.RawURLEncoding.DecodeString(issued)
+	check.OK(t, err)
+	check.Equal(t, "bytes of a code", len(raw), 32)
+	guesses := []string{secret.New(), issued + "A", issued[:42], issued[:42] + "=", strings.Repeat("A", 43), strings.Repeat("A", 58), ""}
+	for i := range raw {
+		raw[i]++
+		guesses = append(guesses, base64.RawURLEncoding.EncodeToString(raw))
+		raw[i]--
+	}
+	operations := f.count()
+	for _, guess := range guesses {
+		for _, id := range []string{"shop", "app"} {
+			if err := w.present(here, id, w.redemption(id, guess)); guess != "" {
+				wantCode(t, grants.InvalidGrant, err)
+			}
+		}
+	}
+	check.Equal(t, "operations", operations, map[string]int{})
+	check.OK(t, w.present(here, "shop", w.redemption("shop", issued)))
 }
 
 // TestInvalidGrantsOfOthers: failures of public clients, which everyone can cause, do not hinder a

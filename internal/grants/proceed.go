@@ -2,6 +2,7 @@ package grants
 
 import (
 	"context"
+	"crypto/rand"
 	"net/url"
 	"slices"
 	"strconv"
@@ -135,7 +136,9 @@ func (s *Service) codeWithoutPage(ctx context.Context, p *Prompt, session *Sessi
 	if err != nil {
 		return "", err
 	}
-	code := secret.New()
+	var random [codeRandom]byte
+	_, _ = rand.Read(random[:]) // crypto/rand.Read never fails
+	code := s.sealCode(random[:])
 	record := s.newCode(p, session, &agreement, now)
 	record.Digest, record.ExpiresAt = secret.DigestOf(code), now.Add(s.opts.CodeLifetime)
 	if err := s.store.CreateCode(ctx, record); err != nil {

@@ -47,6 +47,25 @@ func isSecret(text string) bool {
 	return err == nil && len(text) == secretText && len(raw) == secretLength
 }
 
+// An authorization code is 43 characters of base64url: 20 random bytes, and 12 bytes of HMAC-SHA-256 over them, made
+// with the key of refresh tokens for another purpose. It can be the secret of a family.
+const (
+	codeRandom = 20
+	codeMAC    = "authorization code"
+)
+
+// sealCode returns the code of 20 random bytes.
+func (s *Service) sealCode(random []byte) string {
+	mac, _ := encoding.DecodeString(s.opts.Deriver.Derive(codeMAC, string(random))) // Derive returns base64url
+	return encoding.EncodeToString(append(random[:codeRandom:codeRandom], mac[:secretLength-codeRandom]...))
+}
+
+// isCode reports whether an instance has issued the code.
+func (s *Service) isCode(text string) bool {
+	raw, err := encoding.DecodeString(text)
+	return err == nil && len(raw) == secretLength && subtle.ConstantTimeCompare([]byte(s.sealCode(raw[:codeRandom])), []byte(text)) == 1
+}
+
 // seal returns the token as a client gets it.
 func (s *Service) seal(t refreshToken) string {
 	raw, _ := encoding.DecodeString(t.secret) // isSecret has been asked

@@ -129,7 +129,7 @@ func (s *Service) lookCode(ctx context.Context, x *issuance, req TokenRequest) e
 	if req.Code == "" {
 		return fail(InvalidRequest, "The parameter code is missing.")
 	}
-	if !isSecret(req.Code) {
+	if !s.isCode(req.Code) {
 		return errUnknownCode()
 	}
 	code, err := s.store.Code(ctx, secret.DigestOf(req.Code))
