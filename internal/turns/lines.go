@@ -1,8 +1,10 @@
 package turns
 
 import (
+	"cmp"
 	"context"
 	"iter"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -21,9 +23,8 @@ type Lines struct {
 	after    func(d time.Duration, f func()) Timer
 
 	mu      sync.Mutex
-	lines   map[id]*line
-	places  map[ratelimit.Key]int // requests in all lines of a key
-	waiting [2]int                // requests in all lines: those that are held, and those that would be, in dry-run
+	lines   map[ratelimit.Key][]*line // by grants, in descending order
+	waiting [2]int                    // requests in all lines: those that are held, and those that would be, in dry-run
 	closed  bool
 }
 
@@ -35,7 +36,7 @@ func New(counters *ratelimit.Counters, clock func() time.Time) *Lines {
 // NewOn is [New] on timers of another time than that of this machine, such as a simulated one: after is to them what
 // [time.AfterFunc] is to those of package time.
 func NewOn(counters *ratelimit.Counters, clock func() time.Time, after func(d time.Duration, f func()) Timer) *Lines {
-	return &Lines{counters: counters, clock: clock, after: after, lines: map[id]*line{}, places: map[ratelimit.Key]int{}}
+	return &Lines{counters: counters, clock: clock, after: after, lines: map[ratelimit.Key][]*line{}}
 }
 
 // Timer is what the lines need of a [time.Timer] that calls a function.
@@ -54,11 +55,8 @@ type id struct {
 // standing returns the lines that a request of the key stands in or behind: those for a limit that counts it.
 func (l *Lines) standing(k ratelimit.Key, e *ratelimit.Effective) iter.Seq[*line] {
 	return func(yield func(*line) bool) {
-		if l.places[k] == 0 { // nearly always
-			return
-		}
-		for g := ratelimit.EveryGrant; ; g-- {
-			if ln := l.lines[id{k, g}]; ln != nil && g.Count(e.Grant()) && !yield(ln) || g == 0 {
+		for _, ln := range l.lines[k] {
+			if ln.grants.Count(e.Grant()) && !yield(ln) {
 				return
 			}
 		}
@@ -218,9 +216,10 @@ func (l *Lines) join(k ratelimit.Key, e *ratelimit.Effective, policy func() *rat
 	ln.forecast.Admit()
 	ln.list = append(ln.list, p)
 	l.waiting[p.kind()]++
-	l.places[k]++
 	if ln.timer == nil {
-		l.lines[ln.id] = ln
+		all := l.lines[k]
+		at, _ := slices.BinarySearchFunc(all, ln, func(a, b *line) int { return cmp.Compare(b.grants, a.grants) })
+		l.lines[k] = slices.Insert(all, at, ln)
 		ln.timer = l.after(l.until(ln, turn.Sub(now), e.Wait.Longest), func() { l.serve(ln) })
 	}
 	if p.virtual {
@@ -264,7 +263,11 @@ func (l *Lines) fits(ln *line, e *ratelimit.Effective, wait time.Duration) bool 
 	if e.Mode == ratelimit.DryRun {
 		kind = 1
 	}
-	return !l.closed && wait <= e.Wait.Longest && l.places[ln.key] < e.Wait.AtOnce && l.waiting[kind] < ratelimit.MaxWaiting
+	places := 0
+	for _, other := range l.lines[ln.key] {
+		places += len(other.list)
+	}
+	return !l.closed && wait <= e.Wait.Longest && places < e.Wait.AtOnce && l.waiting[kind] < ratelimit.MaxWaiting
 }
 
 // kind is the index of a place in Lines.waiting.
@@ -302,13 +305,13 @@ func (l *Lines) end(ctx context.Context, p *place) Turn {
 // drop removes a request from a line. Those behind it move up; the time of the first one stays the same.
 func (l *Lines) drop(ln *line, i int) {
 	l.waiting[ln.list[i].kind()]--
-	if l.places[ln.key]--; l.places[ln.key] == 0 {
-		delete(l.places, ln.key)
-	}
 	ln.list = slices.Delete(ln.list, i, i+1)
 	ln.forecast = nil
-	if len(ln.list) == 0 && l.lines[ln.id] == ln {
-		delete(l.lines, ln.id)
+	all := l.lines[ln.key]
+	if at := slices.Index(all, ln); len(ln.list) == 0 && at >= 0 {
+		if l.lines[ln.key] = slices.Delete(all, at, at+1); len(all) == 1 {
+			delete(l.lines, ln.key)
+		}
 		ln.timer.Stop()
 	}
 }
@@ -369,7 +372,7 @@ func (l *Lines) Close() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.closed = true
-	for _, ln := range l.lines {
+	for _, ln := range slices.Concat(slices.Collect(maps.Values(l.lines))...) {
 		now := l.clock()
 		f := l.counters.Forecast(now, ln.key, ln.list[0].policy())
 		for len(ln.list) > 0 {

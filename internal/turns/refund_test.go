@@ -24,7 +24,7 @@ func TestRefundWhileTheFirstIsDecided(t *testing.T) {
 		second := make(chan Turn, 1)
 		go func() { second <- l.Take(t.Context(), k, policy) }()
 		synctest.Wait()
-		ln := l.lines[id{key: k}]
+		ln := l.lines[k][0]
 		first := l.begin(ln)
 		e, denied := l.decideFirst(ln, first)
 		l.GiveBack(k, &admitted)
