@@ -77,7 +77,8 @@ const limitSyntax = `A limit is REQUESTS/WINDOW, such as 10/60s, with options af
   on_outage=share|memory|deny      how to decide while the store is away (default share)
   strict                           never more in any window, on all instances; needs the store, and makes requests wait
   lease_wait=DURATION              of a strict limit: the longest wait of a request (default 50ms)
-  grants=GRANT+GRANT               of --user: count requests of authorization_code, refresh_token or password only (default all)
+  grants=GRANT+GRANT               of --user: count requests of authorization_code, refresh_token, password or, at a gateway, such as
+                                   urn:ietf:params:oauth:grant-type:device_code only (default all)
 
 A preset gives its limits, as they are now: a later release with other figures changes
 nothing that is set.`

@@ -62,7 +62,7 @@ func setOption(l *adminapi.Limit, option string, errs *fielderr.Errors) {
 	if l.Strict = l.Strict || option == "strict"; option == "strict" {
 		return
 	}
-	if ratelimit.GrantOf(option) != 0 {
+	if slices.Contains(ratelimit.GrantNames(), option) {
 		errs.Add("grants", "write several with + between them: grants=...+%s", option)
 		return
 	}

@@ -8,32 +8,48 @@ import (
 	"oauth-server/internal/fielderr"
 )
 
-// Grants is a set of the grants that have a user, a bit for each. A limit with an empty set counts all of them.
-type Grants uint8
+// Grants is a set of grants that have a user, a bit for each. A limit with an empty set counts all of them.
+type Grants uint16
 
-// The grants, as in the grant_type parameter.
+// The grants that a limit can be for, as in the grant_type parameter.
 const (
 	GrantCode     Grants = 1 << iota // authorization_code
 	GrantRefresh                     // refresh_token
 	GrantPassword                    // password
+	GrantDevice                      // urn:ietf:params:oauth:grant-type:device_code, RFC 8628
+	GrantExchange                    // urn:ietf:params:oauth:grant-type:token-exchange, RFC 8693
+	GrantJWT                         // urn:ietf:params:oauth:grant-type:jwt-bearer, RFC 7523
+	GrantCIBA                        // urn:openid:params:grant-type:ciba
+	GrantUMA                         // urn:ietf:params:oauth:grant-type:uma-ticket
+	grantOther                       // any other: only limits for all grants count it
 
-	// AllGrants is the set of all of them.
+	// AllGrants is the set of those that this server has. The others are for gateways.
 	AllGrants = GrantCode | GrantRefresh | GrantPassword
 )
 
-var grantNames = [...]string{"authorization_code", "refresh_token", "password"}
+var grantNames = [...]string{
+	"authorization_code", "refresh_token", "password",
+	"urn:ietf:params:oauth:grant-type:device_code", "urn:ietf:params:oauth:grant-type:token-exchange",
+	"urn:ietf:params:oauth:grant-type:jwt-bearer", "urn:openid:params:grant-type:ciba",
+	"urn:ietf:params:oauth:grant-type:uma-ticket",
+}
 
 // GrantNames returns the names of all grants that a limit can be for.
 func GrantNames() []string { return grantNames[:] }
 
-// GrantOf returns the set of one grant, by its name; an empty set for a grant without a user.
+// GrantOf returns the set of the grant of a request, by its name. It is empty if the name is, so that the grant is not
+// known, and for client_credentials, which has no user.
 func GrantOf(name string) Grants {
+	switch name {
+	case "", "client_credentials":
+		return 0
+	}
 	for i, n := range grantNames {
 		if n == name {
 			return 1 << i
 		}
 	}
-	return 0
+	return grantOther
 }
 
 // ParseGrants returns the set of these grants. A name that no grant with a user has, one that is there twice,
@@ -48,7 +64,7 @@ func ParseGrants(names []string) (g Grants, err error) {
 		switch {
 		case name == "client_credentials":
 			es.Add(path, "%q has no user, and only limits of the list user have it: the limits for it are those of the list client, without grants", name)
-		case one == 0:
+		case one == 0, one == grantOther:
 			es.Add(path, "%.40q is none of %s", name, strings.Join(grantNames[:], ", "))
 		case g&one != 0:
 			es.Add(path, "%q is there twice", name)
@@ -67,9 +83,6 @@ func (g Grants) Names() (names []string) {
 	}
 	return names
 }
-
-// EveryGrant is the set of all grants.
-const EveryGrant Grants = 1<<len(grantNames) - 1
 
 // Count reports whether a limit for the grants of the set counts a request of the grant; 0: it is not known, and every
 // limit counts it.

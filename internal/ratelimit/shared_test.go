@@ -21,7 +21,9 @@ func TestParseGrants(t *testing.T) {
 		"refresh_token,refresh_token":  `error: [1]: "refresh_token" is there twice`,
 		"refresh_token,Refresh_Token":  `error: [1]: "Refresh_Token" is none of`,
 		"refresh_token, refresh_token": `error: [1]: " refresh_token" is none of`,
-		"x,password,x,password":        "error: [0]: \"x\" is none of authorization_code, refresh_token, password\n[2]: \"x\" is none of authorization_code, refresh_token, password\n[3]: \"password\" is there twice",
+		"password,password,x":          "error: [1]: \"password\" is there twice\n[2]: \"x\" is none of authorization_code, refresh_token, password",
+		"urn:openid:params:grant-type:ciba,urn:ietf:params:oauth:grant-type:token-exchange": "urn:ietf:params:oauth:grant-type:token-exchange,urn:openid:params:grant-type:ciba",
+		"token-exchange": `error: [0]: "token-exchange" is none of`,
 	} {
 		var names []string
 		if text != "" {

@@ -64,7 +64,27 @@ func TestGrants(t *testing.T) {
 	check.Equal(t, "a request of no known grant", strings.Join(d.Violated(), " "), "refreshes")
 	check.Equal(t, "when a code passes", c.Forecast(at(epoch), ann, code).Next(), at(epoch))
 	check.Equal(t, "when a refresh passes", c.Forecast(at(epoch), ann, refresh).Next(), at(epoch).Add(c.Take(at(epoch), ann, refresh, 1).RetryAfter))
+	check.Equal(t, "when an exchange passes", c.Forecast(at(epoch), ann, e.ForRequest(GrantOf("urn:x:exchange"), "")).Next(), at(epoch))
 	check.Equal(t, "what tells no grants apart stays the same", appliedBy(t, DefaultSettings().Default).ForRequest(GrantCode, "").Grant(), Grants(0))
+}
+
+// TestGrantOf: only a grant that is not known, or has no user, is that of every limit.
+func TestGrantOf(t *testing.T) {
+	for name, want := range map[string]struct{ refreshes, exchanges, all bool }{
+		"":                   {true, true, true},
+		"client_credentials": {true, true, true},
+		"refresh_token":      {true, false, true},
+		"authorization_code": {false, false, true},
+		"urn:ietf:params:oauth:grant-type:token-exchange": {false, true, true},
+		"urn:ietf:params:oauth:grant-type:device_code":    {false, false, true},
+		"urn:openid:params:grant-type:ciba":               {false, false, true},
+		"urn:x":                                           {false, false, true},
+		"-":                                               {false, false, true},
+	} {
+		of := GrantOf(name)
+		got := []bool{GrantRefresh.Count(of), GrantExchange.Count(of), Grants(0).Count(of)}
+		check.Equal(t, name, got, []bool{want.refreshes, want.exchanges, want.all})
+	}
 }
 
 // TestNoLimitForTheGrant: a request that no limit counts passes, and adds no key.

@@ -111,6 +111,8 @@ func TestClients(t *testing.T) {
 // TestOrderOfTheServer: bans, totals, sources, reuse and turns.
 func TestOrderOfTheServer(t *testing.T) {
 	longest, one := ratelimit.MaxWait(10*time.Second), 1
+	refreshes := ratelimit.NewLimit("refreshes", 1, time.Hour)
+	refreshes.Grants = ratelimit.GrantRefresh
 	address := netip.MustParseAddr("192.0.2.7")
 	from := func(r traffic.Request) traffic.Request {
 		r.Source = address
@@ -123,6 +125,13 @@ func TestOrderOfTheServer(t *testing.T) {
 	}{
 		"trusted": {ratelimit.Policy{Trusted: true}, func(s *script) { s.add(0, time.Second, 9, credentials("shop")) }, simulate.Counts{Admitted: 9}},
 		"dry-run": {ratelimit.Policy{Mode: ratelimit.DryRun}, func(s *script) { s.add(0, time.Second, 9, credentials("shop")) }, simulate.Counts{Admitted: 9}},
+		"for another grant": {
+			ratelimit.Policy{User: []ratelimit.Limit{refreshes}},
+			func(s *script) {
+				s.add(0, time.Second, 9, traffic.Request{Client: "shop", User: "ada", Grant: "urn:ietf:params:oauth:grant-type:device_code"})
+			},
+			simulate.Counts{Admitted: 9},
+		},
 		"banned": {
 			ratelimit.Policy{Ban: &ratelimit.Ban{Denials: 2, Within: time.Minute, For: time.Hour, Factor: 1, Max: time.Hour}},
 			func(s *script) {

@@ -51,10 +51,26 @@ func checkValue(n name, value []byte) error {
 		return refuse("The parameter " + nameTexts[n] + " is longer than 255 bytes.")
 	case !isText(value):
 		return refuse("The parameter " + nameTexts[n] + " is not UTF-8 text, or holds control characters.")
+	case n == grantType && isGrantInUpperCase(value):
+		return refuse("The parameter grant_type has letters in upper case.")
 	case n == grantType && bytes.IndexByte(value, ' ') >= 0, n != username && isPadded(value):
 		return refuse("The parameter " + nameTexts[n] + " holds a space where none may be.")
 	}
 	return nil
+}
+
+// isGrantInUpperCase reports whether a grant is a known one but for the case of letters, which older versions of fosite
+// ignore. Those of others may have any.
+func isGrantInUpperCase(grant []byte) bool {
+	lower := bytes.ToLower(grant)
+	if bytes.Equal(lower, grant) {
+		return false
+	}
+	switch string(lower) {
+	case "client_credentials", "password", "refresh_token", "authorization_code":
+		return true
+	}
+	return bytes.HasPrefix(lower, []byte("urn:ietf:")) || bytes.HasPrefix(lower, []byte("urn:openid:"))
 }
 
 // isText reports whether b is UTF-8 without control characters.

@@ -1,0 +1,90 @@
+package gateway_test
+
+import (
+	"net/http"
+	"testing"
+	"time"
+
+	"oauth-server/internal/check"
+	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/gateway"
+	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/testworld"
+)
+
+// onlyFor has one request a minute of each user admitted for these grants, and no other limit.
+func onlyFor(t *testing.T, grants ratelimit.Grants) func(*gateway.Options) {
+	t.Helper()
+	limit := ratelimit.NewLimit("some", 1, time.Minute)
+	limit.Grants = grants
+	settings := ratelimit.DefaultSettings()
+	settings.Default.User = []ratelimit.Limit{limit}
+	policies := testworld.Policies(t, settings, clientcfg.PolicySet{})
+	return func(o *gateway.Options) { o.Judge.Policies = func() *clientcfg.PolicySnapshot { return policies } }
+}
+
+const exchange = "grant_type=urn:ietf:params:oauth:grant-type:token-exchange&subject_token=s"
+
+// TestLimitsForSomeGrants: they count and deny requests of these grants only, among all that there are.
+func TestLimitsForSomeGrants(t *testing.T) {
+	const device = "grant_type=urn:ietf:params:oauth:grant-type:device_code&device_code=d"
+	for name, tc := range map[string]struct {
+		of   ratelimit.Grants
+		form []string
+		want []int
+	}{
+		"refreshes": {
+			ratelimit.GrantRefresh,
+			[]string{device, exchange, "grant_type=urn:x&y=z", "grant_type=refresh_token&refresh_token=r1", "grant_type=refresh_token&refresh_token=r1", exchange},
+			[]int{200, 200, 200, 200, 429, 200},
+		},
+		"passwords": {
+			ratelimit.GrantPassword,
+			[]string{device, "grant_type=password&username=ada&password=p", "grant_type=password&username=ada&password=p", device},
+			[]int{200, 200, 429, 200},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, 1, onlyFor(t, tc.of))
+			w.upstream(issues("ada", "r1"))
+			w.wantStatus("code", codeGrant, 200)
+			for i, form := range tc.form {
+				w.wantStatus(form, form, tc.want[i])
+			}
+		})
+	}
+}
+
+// TestAJudgeTellsGrantsApart: also those that a limit can be for at a gateway only.
+func TestAJudgeTellsGrantsApart(t *testing.T) {
+	const ask = `{"client_id":"shop","user":"ada","grant_type":"`
+	h := newJudge(t, onlyFor(t, ratelimit.GrantExchange))
+	for i, want := range []asked{
+		{body: ask + `urn:ietf:params:oauth:grant-type:device_code"}`, want: 200},
+		{body: ask + `urn:x"}`, want: 200},
+		{body: ask + `urn:ietf:params:oauth:grant-type:token-exchange"}`, want: 200},
+		{body: ask + `urn:ietf:params:oauth:grant-type:token-exchange"}`, want: 429},
+		{body: ask + `refresh_token"}`, want: 200},
+		{body: `{"client_id":"shop","user":"ada"}`, want: 429},
+	} {
+		want.path, want.kind = gateway.QuestionPath, "application/json"
+		if got := want.send(h).Code; got != want.want {
+			t.Errorf("question %d: %d, want %d", i+1, got, want.want)
+		}
+	}
+}
+
+// TestGrantsInAnotherCase: some servers ignore it, so no limit for a grant may be avoided by it.
+func TestGrantsInAnotherCase(t *testing.T) {
+	w := newWorld(t, 1)
+	w.upstream(issues("ada", "r1"))
+	for form, want := range map[string]int{
+		"grant_type=Refresh_Token&refresh_token=r1":                        http.StatusBadRequest,
+		"grant_type=PASSWORD&username=ada&password=p":                      http.StatusBadRequest,
+		"grant_type=urn:IETF:params:oauth:grant-type:device_code&x=y":      http.StatusBadRequest,
+		"grant_type=ExternalLogin&x=y":                                     http.StatusOK,
+		"grant_type=http%3A%2F%2Fauth0.com%2Foauth%2Fgrant-type%2FMfa&x=y": http.StatusOK,
+	} {
+		check.Equal(t, form, w.token(form).status, want)
+	}
+}
