@@ -25,6 +25,10 @@
 //     claim of an id_token or of an access token that is a JWT. Any other answer does not count, so wrong secrets and guessed
 //     tokens use up no quota.
 //
+// Scripts of every site may read the answers of the package itself (CORS), unless an outer handler has set
+// Access-Control-Allow-Origin. Those of the endpoint stay as they are, but for the RateLimit fields, which are exposed where
+// the endpoint lets a script read its answer.
+//
 // A request whose user shows only with the answer, such as that of an authorization code, is decided beforehand by
 // [Policy].Total alone. Its token is issued then, so it passes also if its user has no room left ([Event].Late). A request that
 // names no client passes.

@@ -22,7 +22,7 @@ func (x *tokenCall) limit(w http.ResponseWriter, r *http.Request, err error) {
 	switch {
 	case errors.As(err, &limited):
 		x.note(Denied, code)
-		x.g.wrote(r.Context(), httpapi.WriteLimited(w, limited, code))
+		x.g.wrote(r.Context(), httpapi.WriteLimited(w, r.Header.Get("Origin"), limited, code))
 	case errors.Is(err, errUnderWay):
 		w.Header().Set("Retry-After", "1")
 		x.fail(w, r, Denied, http.StatusTooManyRequests, code,
@@ -46,7 +46,7 @@ func (x *tokenCall) refuse(w http.ResponseWriter, r *http.Request, err error) {
 // fail answers a token request with an error of the gateway.
 func (x *tokenCall) fail(w http.ResponseWriter, r *http.Request, o Outcome, status int, code grants.ErrorCode, description string) {
 	x.note(o, code)
-	x.g.wrote(r.Context(), httpapi.WriteError(w, status, code, description))
+	x.g.wrote(r.Context(), httpapi.WriteError(w, r.Header.Get("Origin"), status, code, description))
 }
 
 // note notes what the gateway itself has answered.

@@ -68,7 +68,8 @@ func (q *Question) request() judgement.Request {
 type Answer struct {
 	// Status is 200 if the request may pass. Otherwise it is that of the answer to it, as are Header and Body.
 	Status int
-	// Header has the RateLimit fields in any case, with their capitals, unless they are hidden.
+	// Header has the RateLimit fields in any case, with their capitals, unless they are hidden, and lets scripts of other sites
+	// read them.
 	Header http.Header
 	Body   []byte
 	// Asked are the questions with the decisions on them. It is nil if they could not be read.
@@ -81,7 +82,8 @@ func (j *Judge) IsToken(r *http.Request) bool { return j.g.isToken(r) }
 
 // Ask answers the questions that read returns, all of them about one request: if one is over a limit, none of them
 // counts. read returns a [tokenrequest.Error] or [ErrTooLarge] for what is refused. A panic in it is a defect of the
-// judgement, which OnError decides on. r is logged: the method, the path, and the id in its X-Request-Id.
+// judgement, which OnError decides on. r is logged: the method, the path, and the id in its X-Request-Id. Scripts of its
+// Origin, or of any if it has none, may read the answer.
 func (j *Judge) Ask(r *http.Request, read func() ([]Question, error)) Answer {
 	w := &kept{header: http.Header{}}
 	x := &tokenCall{g: j.g, out: &observed{ResponseWriter: w}, result: result{started: time.Now()}}
@@ -110,13 +112,21 @@ func (k *kept) WriteHeader(int) {}
 // Write implements [http.ResponseWriter].
 func (k *kept) Write(b []byte) (int, error) { return k.body.Write(b) }
 
+const exposeHeaders = "Access-Control-Expose-Headers"
+
 // answer returns the fields that are the client's: none about the connection, and no id, which its proxy gives.
 func (k *kept) answer() http.Header {
 	names, fields := ratelimit.Fields(), http.Header{}
-	for _, name := range []string{"Content-Type", "Cache-Control", "Retry-After", names.Limit, names.Policy} {
+	for _, name := range []string{
+		"Content-Type", "Cache-Control", "Retry-After", names.Limit, names.Policy, "Access-Control-Allow-Origin",
+		"Access-Control-Allow-Credentials", exposeHeaders, "Vary",
+	} {
 		if values := k.header[name]; values != nil {
 			fields[name] = values
 		}
+	}
+	if fields[names.Limit] != nil && fields[exposeHeaders] == nil { // for a script that may read the answer of the token endpoint
+		fields[exposeHeaders] = []string{names.Limit + ", " + names.Policy}
 	}
 	return fields
 }

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"oauth-server/internal/admission"
 	"oauth-server/internal/check"
 	"oauth-server/internal/httpapi"
 )
@@ -182,9 +183,44 @@ func TestCrossOriginScripts(t *testing.T) {
 			}
 			wantHeader(t, res.Header, "Access-Control-Allow-Credentials", "")
 		}
+		vary := ""
+		if allowed {
+			vary = "Origin"
+		}
+		wantHeader(t, request{method: "GET", path: path}.send(t, s).Header, "Vary", vary) // or a browser keeps it for a script
 	}
 	res := request{path: "/token", body: "", header: http.Header{"Origin": preflight["Origin"]}}.send(t, s)
 	holds(t, res.Header.Get("Access-Control-Expose-Headers"), "Retry-After")
+}
+
+// TestScriptsReadErrors: also those before the handler, and of an overloaded server.
+func TestScriptsReadErrors(t *testing.T) {
+	f := newFake()
+	f.failToken = shed(admission.Processor)
+	s := newServer(t, f, nil)
+	origin := func(more http.Header) http.Header {
+		more["Origin"] = []string{"https://spa.example"}
+		return more
+	}
+	credentials := form("grant_type", "client_credentials", "client_id", "shop", "client_secret", secretOf)
+	for name, tc := range map[string]struct {
+		request request
+		want    int
+	}{
+		"overloaded":     {request{path: "/token", body: credentials, header: origin(http.Header{})}, 503},
+		"too long":       {request{path: "/token", body: strings.Repeat("x", 65<<10), header: origin(http.Header{})}, 400},
+		"chunked":        {request{path: "/token", body: strings.Repeat("x", 65<<10), chunked: true, header: origin(http.Header{})}, 400},
+		"another type":   {request{path: "/revoke", body: "{}", header: origin(http.Header{"Content-Type": {"application/json"}})}, 400},
+		"another method": {request{path: "/token", method: "PUT", header: origin(http.Header{})}, 405},
+		"no client":      {request{path: "/token", body: "grant_type=client_credentials", header: origin(http.Header{})}, 401},
+	} {
+		t.Run(name, func(t *testing.T) {
+			res := tc.request.send(t, s)
+			wantStatus(t, res, tc.want)
+			wantHeader(t, res.Header, "Access-Control-Allow-Origin", "*")
+			holds(t, res.Header.Get("Access-Control-Expose-Headers"), "Retry-After")
+		})
+	}
 }
 
 func TestAssetsAreKept(t *testing.T) {

@@ -30,8 +30,11 @@ type authorization struct {
 func (s *authorization) Check(ctx context.Context, in *authv3.CheckRequest) (*authv3.CheckResponse, error) {
 	asked := in.GetAttributes().GetRequest().GetHttp()
 	path, _, _ := strings.Cut(asked.GetPath(), "?")
-	call := callOf(ctx, asked.GetMethod(), path, asked.GetId())
-	answer := s.judge.Ask(call, func() ([]gateway.Question, error) { return s.question(in) })
+	call, header := callOf(ctx, asked.GetMethod(), path, asked.GetId()), headerOf(asked)
+	if origin := header.Get("Origin"); origin != "" {
+		call.Header.Set("Origin", origin)
+	}
+	answer := s.judge.Ask(call, func() ([]gateway.Question, error) { return s.question(in, header) })
 	if answer.Status == http.StatusOK {
 		return &authv3.CheckResponse{
 			Status: &rpcstatus.Status{Code: int32(codes.OK)},
@@ -49,9 +52,13 @@ func (s *authorization) Check(ctx context.Context, in *authv3.CheckRequest) (*au
 	}, nil
 }
 
-// options are fields for an answer.
+// options are fields for an answer. Lists are added to.
 func options(h http.Header, how corev3.HeaderValueOption_HeaderAppendAction) (all []*corev3.HeaderValueOption) {
 	for name, values := range h {
+		how := how
+		if name == "Access-Control-Expose-Headers" || name == "Vary" {
+			how = corev3.HeaderValueOption_APPEND_IF_EXISTS_OR_ADD
+		}
 		for _, value := range values {
 			all = append(all, &corev3.HeaderValueOption{
 				Header: &corev3.HeaderValue{Key: name, Value: value}, AppendAction: how,
@@ -62,14 +69,13 @@ func options(h http.Header, how corev3.HeaderValueOption_HeaderAppendAction) (al
 }
 
 // question reads the token request; none if it is no request of tokens.
-func (s *authorization) question(in *authv3.CheckRequest) ([]gateway.Question, error) {
+func (s *authorization) question(in *authv3.CheckRequest, header http.Header) ([]gateway.Question, error) {
 	asked := in.GetAttributes().GetRequest().GetHttp()
 	from := gateway.Question{Remote: addressOf(in.GetAttributes().GetSource().GetAddress())}
 	target, err := url.ParseRequestURI(asked.GetPath())
 	if err != nil {
 		return []gateway.Question{from}, refuse("The path of the request is malformed.")
 	}
-	header := headerOf(asked)
 	body, err := bodyOf(asked, header)
 	r := &http.Request{Method: asked.GetMethod(), URL: target, ContentLength: int64(len(body))}
 	if err != nil {

@@ -157,7 +157,8 @@ func TestTokenPaths(t *testing.T) {
 func TestAuthorizationAnswer(t *testing.T) {
 	w, in, names := newWorld(t), post("client_id=shop&grant_type=client_credentials"), ratelimit.Fields()
 	passed := w.check(t, in)
-	check.Equal(t, "fields", len(passed.fields), 2)
+	check.Equal(t, "fields", len(passed.fields), 3)
+	check.Equal(t, "for scripts", passed.fields["Access-Control-Expose-Headers"], names.Limit+", "+names.Policy)
 	check.Equal(t, "RateLimit is set", passed.fields[names.Limit] != "" && passed.fields[names.Policy] != "", true)
 	w.check(t, in)
 	denied := w.check(t, in)
@@ -165,6 +166,14 @@ func TestAuthorizationAnswer(t *testing.T) {
 	check.Equal(t, "cache", denied.fields["Cache-Control"], "no-store")
 	check.Equal(t, "Retry-After is set", denied.fields["Retry-After"] != "", true)
 	check.Equal(t, "RateLimit is set", denied.fields[names.Limit] != "" && denied.fields[names.Policy] != "", true)
-	check.Equal(t, "number of fields", len(denied.fields), 5)
+	check.Equal(t, "number of fields", len(denied.fields), 8)
+	check.Equal(t, "scripts of", denied.fields["Access-Control-Allow-Origin"], "*")
+	for _, from := range []func(*httpRequest){with("origin", "https://app.example"), raw("origin", "https://app.example")} {
+		denied = w.check(t, post("client_id=shop&grant_type=client_credentials", from))
+		check.Equal(t, "scripts of", denied.fields["Access-Control-Allow-Origin"], "https://app.example")
+		check.Equal(t, "with cookies", denied.fields["Access-Control-Allow-Credentials"], "true")
+		check.Equal(t, "Vary", denied.fields["Vary"], "Origin")
+		check.Equal(t, "Retry-After is exposed", strings.HasPrefix(denied.fields["Access-Control-Expose-Headers"], "Retry-After, "), true)
+	}
 	check.Equal(t, "body", strings.Contains(denied.body, `"error":"temporarily_unavailable"`), true)
 }

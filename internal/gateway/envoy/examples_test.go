@@ -137,7 +137,7 @@ func TestExampleOfAuthorization(t *testing.T) {
 	for _, p := range filter.GetAllowedHeaders().GetPatterns() {
 		fields = append(fields, p.GetExact())
 	}
-	check.Equal(t, "fields", fields, []string{"authorization", "content-type", "content-encoding", "content-length"})
+	check.Equal(t, "fields", fields, []string{"authorization", "content-type", "content-encoding", "content-length", "origin"})
 	override := &extauthzv3.ExtAuthzPerRoute{}
 	unpack(t, x.others.GetTypedPerFilterConfig()["envoy.filters.http.ext_authz"], override)
 	check.Equal(t, "off", override.GetDisabled(), true)

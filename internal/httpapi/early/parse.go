@@ -132,7 +132,7 @@ func (h *header) take(name, value []byte) bool {
 		h.basic = value[len(scheme):]
 	case is(name, "connection"):
 		return is(value, "keep-alive")
-	case is(name, "transfer-encoding"), is(name, "expect"), is(name, "upgrade"), is(name, "trailer"), is(name, "content-encoding"):
+	case is(name, "origin"), is(name, "transfer-encoding"), is(name, "expect"), is(name, "upgrade"), is(name, "trailer"), is(name, "content-encoding"):
 		return false
 	}
 	return true

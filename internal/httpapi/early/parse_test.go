@@ -53,6 +53,7 @@ func TestParse(t *testing.T) {
 		"escaped basic":        {message("Authorization: Basic c2glNmZwOnNlY3JldA==\r\n", grant), Request{}},
 		"two authorizations":   {message(basic+basic, grant), Request{}},
 		"bearer":               {message("Authorization: Bearer a\r\n", creds+grant), Request{}},
+		"from a script":        {message(basic+"Origin: https://app.example\r\n", grant), Request{}}, // whose answer has fields for it
 		"expects to continue":  {message(basic+"Expect: 100-continue\r\n", grant), Request{}},
 		"closes":               {message(basic+"Connection: close\r\n", grant), Request{}},
 		"chunked":              {message(basic+"Transfer-Encoding: chunked\r\n", grant), Request{}},
