@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 
@@ -59,7 +60,7 @@ func (f *addressFlag) Set(s string) error {
 // add adds the flags; server is what is said about the address.
 func (l *apiFlags) add(flags *pflag.FlagSet, server string) {
 	flags.Var((*addressFlag)(&l.server), "server", server)
-	flags.StringVar(&l.issuer, "issuer", "", "issuer of the token (default the one that the server names)")
+	flags.StringVar(&l.issuer, "issuer", "", "issuer of the token, which gets the secret (default the admin address itself)")
 	l.tls.add(flags)
 	flags.StringVar(&l.clientID, "client-id", "", "ID of the admin client")
 	flags.StringVar(&l.secret, "client-secret", "", "secret of the admin client")
@@ -95,6 +96,9 @@ func (l *apiFlags) connect() (*adminclient.Client, error) {
 	}
 	if l.local != nil {
 		calls.Transport = l.local.Transport(calls.Transport)
+	}
+	if l.issuer == "" || l.issuer == strings.TrimRight(l.server, "/") { // with the certificate that the server may ask for
+		l.tokens.Transport = calls.Transport
 	}
 	l.api = &adminclient.Client{Server: l.server, HTTP: calls, Issuer: l.issuer, Token: l.bearer, Aged: l.aged}
 	return l.api, nil
@@ -149,7 +153,12 @@ func (l *apiFlags) bearer(ctx context.Context, issuer string, fresh bool) (strin
 		r.CacheDir = ""
 		result, err = client.Token(ctx, r)
 	}
-	if err != nil {
+	switch {
+	case err == nil:
+	case l.issuer == "" && errors.Is(err, tokenclient.ErrNoIssuer):
+		return "", fmt.Errorf("%s is not the admin address of a server that issues tokens: %w; if yours come from another address, give it with --issuer or OAUTH_ISSUER",
+			issuer, err)
+	default:
 		return "", fmt.Errorf("get a token from %s: %w", issuer, err)
 	}
 	l.kept = &result.Token

@@ -30,8 +30,9 @@ change ends by itself: what it changed is as before then, unless it was changed 
 
 The commands authenticate as an admin client, which
 "oauth-server client create ops --admin" creates. Give its ID by --client-id, and
-its secret in OAUTH_CLIENT_SECRET or by --client-secret-stdin. The token is cached
-like that of "oauth-server token". A person gives the access token of a sign-in by
+its secret in OAUTH_CLIENT_SECRET or by --client-secret-stdin. The secret is sent to
+the admin address, or to the issuer that --issuer gives, and nowhere else. The token
+is cached like that of "oauth-server token". A person gives the access token of a sign-in by
 "oauth-server token --grant authorization_code" in OAUTH_TOKEN instead.
 OAUTH_SERVER, OAUTH_ISSUER, OAUTH_CLIENT_ID and OAUTH_TOKEN replace their flags, and
 so do OAUTH_CA_FILE, OAUTH_CERT_FILE and OAUTH_KEY_FILE.

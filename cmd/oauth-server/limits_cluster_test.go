@@ -153,3 +153,20 @@ func TestResetReachesEveryInstance(t *testing.T) {
 		check.Eventually(t, "the limit still holds", func() bool { return c.status(t, o) == http.StatusTooManyRequests })
 	}
 }
+
+// TestOperatorsOfSeveralInstances: the commands reach each instance by its admin address alone, although all of them name an
+// issuer that is a proxy elsewhere.
+func TestOperatorsOfSeveralInstances(t *testing.T) {
+	db := database(t)
+	serve := append([]string{"serve", "--issuer", "https://auth.example", "--trusted-proxies", "192.0.2.10", "--migrate"}, db...)
+	instances := []operated{launchOperated(t, serve...), launchOperated(t, serve...)}
+	var ops credentials
+	runJSON(t, &ops, "", append([]string{"client", "create", "ops", "--admin"}, db...)...)
+	for _, o := range instances {
+		check.Eventually(t, "the client is known", func() bool {
+			status, _ := postForm(t, o.operators+"/token", ops, url.Values{"grant_type": {"client_credentials"}})
+			return status == http.StatusOK
+		})
+		operatorsWork(t, o, ops)
+	}
+}

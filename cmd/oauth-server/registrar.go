@@ -217,9 +217,6 @@ func (l *apiFlags) holder(ctx context.Context, dataFile string, held error) (*ad
 	if err != nil {
 		return nil, err
 	}
-	if l.issuer == "" && l.token == access.Token() {
-		api.Issuer = access.URL // no token is requested
-	}
 	if err := l.prove(ctx, api, &access); err != nil {
 		return nil, fmt.Errorf("%w (%w)", held, err)
 	}

@@ -50,8 +50,8 @@ func selfSigned(t *testing.T, hosts ...string) (cert, key string) {
 	return cert, key
 }
 
-// The limits commands reach an admin address that has HTTPS and asks for a client certificate, and get
-// their token from the same server by HTTPS, without that certificate.
+// The limits commands reach an admin address that has HTTPS and asks for a client certificate, and get their token
+// there, or from an issuer that is given, without that certificate.
 func TestLimitsOverTLSWithAClientCertificate(t *testing.T) {
 	cert, key := selfSigned(t)
 	ownCert, ownKey := selfSigned(t)
@@ -74,6 +74,12 @@ func TestLimitsOverTLSWithAClientCertificate(t *testing.T) {
 	}
 	if text, status := limits([]string{"OAUTH_CA_FILE=" + cert, "OAUTH_CERT_FILE=" + ownCert, "OAUTH_KEY_FILE=" + ownKey}); status != exitOK {
 		t.Errorf("by the environment: status %d: %s", status, text)
+	}
+	issuer := "https://" + strings.TrimPrefix(server.clients, "http://")
+	for _, given := range []string{issuer, address} {
+		if text, status := limits(nil, append(own, "--issuer", given)...); status != exitOK {
+			t.Errorf("with the issuer %s: status %d: %s", given, status, text)
+		}
 	}
 	// In TLS 1.3 the client has finished when the server refuses its certificate, so the message varies.
 	for name, tc := range map[string]struct {

@@ -2,6 +2,7 @@ package adminclient
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -28,7 +29,8 @@ type Client struct {
 	// Token returns a bearer token of that issuer. It must be a new one if fresh is set:
 	// the server has refused the one before.
 	Token func(ctx context.Context, issuer string, fresh bool) (string, error)
-	// Issuer is the URL of the server that issues tokens. Empty: the one that Server names.
+	// Issuer is the URL of the server that issues tokens. Empty: Server itself. No answer names another one: a secret
+	// is sent there.
 	Issuer string
 	Header http.Header // of every request; may be nil
 	// Aged is called with the age of an answer that may not show the newest state. Nil: not called.
@@ -102,10 +104,7 @@ func (c *Client) call(ctx context.Context, method, path string, query url.Values
 	if err := CheckServer(c.Server); err != nil {
 		return "", err
 	}
-	if err := c.findIssuer(ctx); err != nil {
-		return "", err
-	}
-	token, err := c.Token(ctx, c.Issuer, false)
+	token, err := c.Token(ctx, c.issuer(), false)
 	if err != nil {
 		return "", err
 	}
@@ -133,11 +132,11 @@ func (c *Client) call(ctx context.Context, method, path string, query url.Values
 func (c *Client) renew(ctx context.Context, refused string) (string, error) {
 	c.renewing.Lock()
 	defer c.renewing.Unlock()
-	token, err := c.Token(ctx, c.Issuer, false)
+	token, err := c.Token(ctx, c.issuer(), false)
 	if err != nil || token != refused {
 		return token, err
 	}
-	return c.Token(ctx, c.Issuer, true)
+	return c.Token(ctx, c.issuer(), true)
 }
 
 func (c *Client) noteAge(res *http.Response) {
@@ -147,30 +146,18 @@ func (c *Client) noteAge(res *http.Response) {
 	}
 }
 
-// findIssuer gets the issuer from the server's answer to a request without a token.
-func (c *Client) findIssuer(ctx context.Context) error {
-	if c.Issuer != "" {
-		return nil
-	}
-	res, err := c.send(ctx, http.MethodGet, "/settings", nil, nil, nil, "")
-	if err != nil {
-		return err
-	}
-	defer func() { _ = res.Body.Close() }()
-	_, rest, found := strings.Cut(res.Header.Get("WWW-Authenticate"), `issuer="`)
-	issuer, _, closed := strings.Cut(rest, `"`)
-	if res.StatusCode != http.StatusUnauthorized || !found || !closed {
-		return fmt.Errorf("%w: %s answers %s", ErrNoAPI, c.Server, res.Status)
-	}
-	c.Issuer = issuer
-	return nil
+// base is Server without the path of the API, which may have been pasted with it.
+func (c *Client) base() string {
+	return strings.TrimSuffix(strings.TrimRight(c.Server, "/"), adminapi.Prefix)
 }
+
+func (c *Client) issuer() string { return cmp.Or(c.Issuer, c.base()) }
 
 // ErrNoAPI is returned if the address answers, but not with this API.
 var ErrNoAPI = errors.New("that is not the admin address of a server")
 
 func (c *Client) send(ctx context.Context, method, path string, query url.Values, header http.Header, body []byte, token string) (*http.Response, error) {
-	address := strings.TrimSuffix(strings.TrimRight(c.Server, "/"), adminapi.Prefix) + adminapi.Prefix + path
+	address := c.base() + adminapi.Prefix + path
 	if len(query) > 0 {
 		address += "?" + query.Encode()
 	}

@@ -14,10 +14,7 @@ func (c *Client) Stream(ctx context.Context, path string, query url.Values, w io
 	if err := CheckServer(c.Server); err != nil {
 		return 0, err
 	}
-	if err := c.findIssuer(ctx); err != nil {
-		return 0, err
-	}
-	token, err := c.Token(ctx, c.Issuer, false)
+	token, err := c.Token(ctx, c.issuer(), false)
 	if err != nil {
 		return 0, err
 	}

@@ -219,8 +219,8 @@ func (l *limiter) syncState() adminapi.SyncState {
 	}
 }
 
-// operatorHandler serves the admin API, which requires a token, and metrics and health, which
-// do not: they hold no secrets.
+// operatorHandler serves the admin API, which requires a token, the token endpoint for that, and metrics and health,
+// which hold no secrets.
 func (e *edge) operatorHandler() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle(adminapi.Prefix+"/", e.admin)
@@ -231,8 +231,12 @@ func (e *edge) operatorHandler() http.Handler {
 		}
 		e.writeStatus(w, r, http.StatusOK, map[string]string{"status": "ok"})
 	})
-	if e.judge != nil { // operators get their tokens here
-		mux.Handle("/", e.own)
+	tokens := e.own.Operators()
+	if e.judge != nil { // only here operators can sign in
+		mux.Handle("/", tokens)
+	} else {
+		mux.Handle("POST /token", tokens)
+		mux.Handle("GET /.well-known/oauth-authorization-server", tokens)
 	}
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) {
 		ready, status := e.ready.report(true), http.StatusOK

@@ -9,6 +9,9 @@ import (
 	"oauth-server/internal/grants"
 )
 
+// metadataPath is where the metadata are (RFC 8414 3).
+const metadataPath = "/.well-known/oauth-authorization-server"
+
 // metadata is the document of RFC 8414 2.
 type metadata struct {
 	Issuer                        string              `json:"issuer"`
@@ -54,7 +57,7 @@ func (s *Server) encodeMetadata() ([]byte, error) {
 	return doc, nil
 }
 
-// serveMetadata is GET /.well-known/oauth-authorization-server.
+// serveMetadata is GET of metadataPath.
 func (s *Server) serveMetadata(c *call) error {
 	writePublic(c, s.metadata)
 	return nil

@@ -80,7 +80,7 @@ func (s *Server) route() {
 	if s.base != "" {
 		s.routeUnder(s.base)
 		s.get(s.base, s.page(s.index))
-		s.machineRoute(s.get, "/.well-known/oauth-authorization-server"+s.base, s.serveMetadata, true)
+		s.machineRoute(s.get, metadataPath+s.base, s.serveMetadata, true)
 	}
 	s.machineRoute(s.get, "/healthz", s.healthz, false)
 	s.machineRoute(s.get, "/readyz", s.readyz, false)
@@ -90,7 +90,7 @@ func (s *Server) routeUnder(base string) {
 	s.machineRoute(s.post, base+"/token", s.token, true)
 	s.machineRoute(s.post, base+"/introspect", s.introspect, false)
 	s.machineRoute(s.post, base+"/revoke", s.revoke, true)
-	s.machineRoute(s.get, base+"/.well-known/oauth-authorization-server", s.serveMetadata, true)
+	s.machineRoute(s.get, base+metadataPath, s.serveMetadata, true)
 	s.machineRoute(s.get, base+"/.well-known/jwks.json", s.serveJWKS, true)
 
 	s.get(base+"/", s.page(s.index))

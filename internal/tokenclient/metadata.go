@@ -48,8 +48,12 @@ func NewHTTPClient() *http.Client {
 	}
 }
 
-// Discover fetches the metadata of the issuer and checks it: the issuer in it must be identical to
-// the requested one (RFC 8414 section 3.3), and every endpoint must be https or a loopback address.
+// ErrNoIssuer is wrapped by the error about an address that answers, but not as the issuer.
+var ErrNoIssuer = errors.New("it does not answer as that issuer")
+
+// Discover fetches the metadata of the issuer and checks it: the issuer in it must be identical to the requested one (RFC 8414
+// section 3.3), and every endpoint must be https. An issuer on a loopback address without TLS proves nothing, so its endpoints
+// must have the same address. The error wraps [ErrNoIssuer] if anything answers.
 func Discover(ctx context.Context, client *http.Client, issuer string) (*Metadata, error) {
 	address, err := MetadataURL(issuer)
 	if err != nil {
@@ -61,10 +65,10 @@ func Discover(ctx context.Context, client *http.Client, issuer string) (*Metadat
 	}
 	var m Metadata
 	if err := json.Unmarshal(body, &m); err != nil {
-		return nil, fmt.Errorf("the metadata at %s is no JSON object: %w", address, err)
+		return nil, fmt.Errorf("%w: the metadata at %s is no JSON object: %w", ErrNoIssuer, address, err)
 	}
 	if err := m.check(issuer); err != nil {
-		return nil, fmt.Errorf("the metadata at %s cannot be trusted: %w", address, err)
+		return nil, fmt.Errorf("%w: the metadata at %s cannot be trusted: %w", ErrNoIssuer, address, err)
 	}
 	return &m, nil
 }
@@ -101,8 +105,20 @@ func (m *Metadata) check(issuer string) error {
 		if err := checkAddress(address); err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
+		if of, at := origin(issuer), origin(address); of != at && (strings.HasPrefix(of, "http:") || strings.HasPrefix(at, "http:")) {
+			return fmt.Errorf("%s: %q is not on the address of the issuer, and without TLS on both it must be", name, address)
+		}
 	}
 	return nil
+}
+
+// origin is the scheme and the host of a URL that was checked, in lower case.
+func origin(checked string) string {
+	u, err := url.Parse(checked)
+	if err != nil {
+		return ""
+	}
+	return strings.ToLower(u.Scheme + "://" + u.Host)
 }
 
 // authStyle returns how the client authenticates. It is decided before the first request, because
@@ -145,17 +161,17 @@ func get(ctx context.Context, client *http.Client, address string) (body []byte,
 	}
 	defer func() { err = errors.Join(err, res.Body.Close()) }()
 	if res.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("GET %s answered %s", address, res.Status)
+		return nil, fmt.Errorf("%w: GET %s answered %s", ErrNoIssuer, address, res.Status)
 	}
 	if kind, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type")); kind != "application/json" {
-		return nil, fmt.Errorf("GET %s answered with content type %q, not application/json", address, kind)
+		return nil, fmt.Errorf("%w: GET %s answered with content type %q, not application/json", ErrNoIssuer, address, kind)
 	}
 	body, err = io.ReadAll(io.LimitReader(res.Body, maxMetadataSize+1))
 	if err != nil {
 		return nil, err
 	}
 	if len(body) > maxMetadataSize {
-		return nil, fmt.Errorf("GET %s answered more than %d bytes", address, maxMetadataSize)
+		return nil, fmt.Errorf("%w: GET %s answered more than %d bytes", ErrNoIssuer, address, maxMetadataSize)
 	}
 	return body, nil
 }

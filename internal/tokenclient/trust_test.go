@@ -2,6 +2,9 @@ package tokenclient_test
 
 import (
 	"encoding/json"
+	"errors"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -75,6 +78,9 @@ func TestMetadataThatCannotBeTrusted(t *testing.T) {
 		"token over http":       {"token_endpoint", "http://as.example/token", "token_endpoint"},
 		"authorize over http":   {"authorization_endpoint", "http://as.example/a", "authorization_endpoint"},
 		"keys over http":        {"jwks_uri", "http://as.example/jwks", "jwks_uri"},
+		"token elsewhere":       {"token_endpoint", "https://evil.example/token", "token_endpoint: "},
+		"on another port":       {"token_endpoint", "http://127.0.0.1:1/token", "token_endpoint: "},
+		"authorize elsewhere":   {"authorization_endpoint", "https://evil.example/a", "authorization_endpoint: "},
 		"a field of wrong type": {"token_endpoint", 7, "no JSON object"},
 	}
 	for name, tc := range cases {
@@ -87,6 +93,29 @@ func TestMetadataThatCannotBeTrusted(t *testing.T) {
 			failsWith(t, newClient(t, f), request(f, clientcfg.ClientCredentials), tc.want)
 			check.Equal(t, "grants asked for", f.grants(), []string{}) // the secret was sent nowhere
 		})
+	}
+}
+
+// TestMetadataOverTLS: an issuer that proves who it is may have endpoints elsewhere, with TLS.
+func TestMetadataOverTLS(t *testing.T) {
+	for endpoint, want := range map[string]string{
+		"https://tokens.example/token": "",
+		"http://127.0.0.1/token":       "not on the address of the issuer",
+	} {
+		mux := http.NewServeMux()
+		server := httptest.NewTLSServer(mux)
+		t.Cleanup(server.Close)
+		mux.HandleFunc("/.well-known/oauth-authorization-server", func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			check.OK(t, json.NewEncoder(w).Encode(map[string]string{"issuer": server.URL, "token_endpoint": endpoint}))
+		})
+		_, err := tokenclient.Discover(t.Context(), server.Client(), server.URL)
+		if want == "" {
+			check.OK(t, err)
+			continue
+		}
+		check.ErrorSays(t, err, want)
+		check.Equal(t, "it is of the issuer", errors.Is(err, tokenclient.ErrNoIssuer), true)
 	}
 }
 
