@@ -69,14 +69,12 @@ func (a *archive) begin() error {
 	switch {
 	case bytes.HasPrefix(magic, []byte{0x1f, 0x8b}):
 		z, err := gzip.NewReader(a.from)
-		if errors.Is(err, io.EOF) {
-			err = io.ErrUnexpectedEOF
-		}
 		if err != nil {
-			return err
+			return endedEarly(err)
 		}
-		a.plain = z
-	case bytes.Equal(magic, []byte{0x28, 0xb5, 0x2f, 0xfd}):
+		z.Multistream(false)
+		a.plain = &members{z, a.from}
+	case isZstandard(magic):
 		z, err := zstd.NewReader(a.from, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(widestWindow))
 		if err != nil {
 			return err
@@ -84,12 +82,50 @@ func (a *archive) begin() error {
 		a.plain, a.close = z, z.Close
 	default:
 		a.plain = a.from
-		if bytes.HasPrefix(magic, []byte{0xef, 0xbb, 0xbf}) { // the byte order mark of UTF-8
-			_, err = a.from.Discard(3)
-			return err
-		}
 	}
 	return nil
+}
+
+// isZstandard reports whether a file begins with a frame of zstd, or one to be skipped (RFC 8878 3.1.2), as parallel
+// compressors and formats that can be read from any place write it.
+func isZstandard(magic []byte) bool {
+	return len(magic) == 4 && (bytes.Equal(magic, []byte{0x28, 0xb5, 0x2f, 0xfd}) || magic[0]&0xf0 == 0x50 && bytes.Equal(magic[1:], []byte{0x2a, 0x4d, 0x18}))
+}
+
+// members reads all members of a gzip file. Zeros behind one are padding, as gzip takes them for.
+type members struct {
+	*gzip.Reader
+	from *bufio.Reader
+}
+
+// Read implements [io.Reader].
+func (m *members) Read(p []byte) (int, error) {
+	n, err := m.Reader.Read(p)
+	if !errors.Is(err, io.EOF) {
+		return n, err
+	}
+	for {
+		next, err := m.from.ReadByte()
+		switch {
+		case err != nil:
+			return n, err
+		case next == 0:
+			continue
+		}
+		if err = m.from.UnreadByte(); err == nil {
+			err = endedEarly(m.Reset(m.from))
+		}
+		m.Multistream(false)
+		return n, err
+	}
+}
+
+// endedEarly is the error of the header of an archive: there is one, so its end is not that of the file.
+func endedEarly(err error) error {
+	if errors.Is(err, io.EOF) {
+		return io.ErrUnexpectedEOF
+	}
+	return err
 }
 
 // size returns the size of a file, and whether it is one that can be read twice.

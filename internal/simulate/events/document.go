@@ -141,7 +141,7 @@ func (in *input) seek() bool {
 				in.doc.wrapped = false
 			case c == '\n':
 				in.line++
-			case c == ' ' || c == '\t' || c == '\r' || c == ',':
+			case c == ' ' || c == '\t' || c == '\r' || c == ',' || bytes.IndexByte(bom, c) >= 0:
 			case in.doc.wrapped && !in.doc.inArray:
 				in.passMember()
 				continue

@@ -1,6 +1,7 @@
 package events
 
 import (
+	"bytes"
 	"cmp"
 	"fmt"
 	"io"
@@ -89,6 +90,9 @@ func (f *file) begin(c *shared, from io.Reader) error {
 	f.clock.zone, mine.clock = c.Zone, &f.clock
 	c = &mine
 	f.in = newInput(from)
+	if head := f.in.head(); bytes.HasPrefix(head, bom) {
+		f.in.start += len(bom)
+	}
 	head := f.in.head()
 	if space(head, 0) == len(head) {
 		f.parser = blank{}

@@ -67,7 +67,7 @@ func linesOf(log []byte) uint64 {
 }
 
 func isArchive(log []byte) bool {
-	return bytes.HasPrefix(log, []byte{0x1f, 0x8b}) || bytes.HasPrefix(log, []byte{0x28, 0xb5, 0x2f, 0xfd})
+	return bytes.HasPrefix(log, []byte{0x1f, 0x8b}) || isZstandard(log[:min(4, len(log))])
 }
 
 func FuzzOAuthServer(f *testing.F) {

@@ -12,6 +12,9 @@ const (
 	longestLine = 1 << 20
 )
 
+// bom is the byte order mark of UTF-8.
+var bom = []byte("\xef\xbb\xbf")
+
 // input splits a stream into records: lines, or the values of one JSON document. A record is valid until the next.
 type input struct {
 	from  io.Reader
@@ -73,7 +76,7 @@ func (in *input) next() (record []byte, line uint64, p *problem, ok bool) {
 		return in.nextValue()
 	}
 	record, line, p, ok = in.nextLine()
-	return in.unwrap(record), line, p, ok
+	return in.unwrap(bytes.TrimPrefix(record, bom)), line, p, ok // files that were put together have one in the middle
 }
 
 // Docker's driver json-file wraps what a container writes: {"log":"…\n","stream":"stdout","time":"…"}.

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -138,6 +139,8 @@ func TestArchives(t *testing.T) {
 	}
 	text := csvOf(seconds...)
 	gz, zst := zipped(t, text), zstandard(t, text)
+	marked, empty := "\xef\xbb\xbf"+text, []byte("\x5a\x2a\x4d\x18\x03\x00\x00\x00abc") // a frame to be skipped
+	zeros := make([]byte, 100_000)
 	damaged := bytes.Clone(gz)
 	damaged[len(damaged)-3] ^= 1
 	for name, tt := range map[string]struct {
@@ -145,15 +148,28 @@ func TestArchives(t *testing.T) {
 		whole  bool
 		unread string
 	}{
-		"gzip":               {gz, true, ""},
-		"zstd":               {zst, true, ""},
-		"two in one":         {append(bytes.Clone(gz), zipped(t, "3000,c\n")...), false, ""},
-		"byte order mark":    {append([]byte("\xef\xbb\xbf"), text...), true, ""},
-		"carriage returns":   {[]byte(strings.ReplaceAll(text, "\n", "\r\n")), true, ""},
-		"no last line break": {[]byte(strings.TrimSpace(text)), true, ""},
-		"truncated gzip":     {gz[:len(gz)/2], false, "file: ends before its end: the archive is truncated"},
-		"truncated zstd":     {zst[:len(zst)-5], false, "file: ends before its end: the archive is truncated"},
-		"damaged gzip":       {damaged, false, "file: cannot be decompressed further: the archive is damaged"},
+		"gzip":                {gz, true, ""},
+		"zstd":                {zst, true, ""},
+		"two in one":          {append(bytes.Clone(gz), zipped(t, "3000,c\n")...), false, ""},
+		"a mark in gzip":      {zipped(t, marked), true, ""},
+		"a mark in zstd":      {zstandard(t, marked), true, ""},
+		"marks in the middle": {slices.Concat(zipped(t, marked), zipped(t, "\xef\xbb\xbf3000,c\n")), false, ""},
+		"zeros behind gzip":   {slices.Concat(gz, zeros), true, ""},
+		"zeros between":       {slices.Concat(gz, zeros, zipped(t, "3000,c\n"), zeros), false, ""},
+		"frame before zstd":   {slices.Concat(empty, empty, zst), true, ""},
+		"frame behind zstd":   {slices.Concat(zst, empty), true, ""},
+		"frames between":      {slices.Concat(empty, zst, empty, zstandard(t, "3000,c\n"), empty), false, ""},
+		"zeros behind zstd":   {slices.Concat(zst, zeros), true, "file: cannot be decompressed further: the archive is damaged"},
+		"text behind gzip":    {slices.Concat(gz, []byte("text, of which there is no archive")), true, "file: cannot be decompressed further: the archive is damaged"},
+		"half a gzip header":  {slices.Concat(gz, gz[:5]), true, "file: ends before its end: the archive is truncated"},
+		"half a frame":        {slices.Concat(zst, empty[:6]), true, "file: ends before its end: the archive is truncated"},
+		"half a zstd header":  {slices.Concat(zst, zst[:3]), true, "file: ends before its end: the archive is truncated"},
+		"byte order mark":     {append([]byte("\xef\xbb\xbf"), text...), true, ""},
+		"carriage returns":    {[]byte(strings.ReplaceAll(text, "\n", "\r\n")), true, ""},
+		"no last line break":  {[]byte(strings.TrimSpace(text)), true, ""},
+		"truncated gzip":      {gz[:len(gz)/2], false, "file: ends before its end: the archive is truncated"},
+		"truncated zstd":      {zst[:len(zst)-5], false, "file: ends before its end: the archive is truncated"},
+		"damaged gzip":        {damaged, false, "file: cannot be decompressed further: the archive is damaged"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
