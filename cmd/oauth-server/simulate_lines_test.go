@@ -17,7 +17,7 @@ const (
 func TestSimulateLines(t *testing.T) {
 	inTemp(t, map[string]string{
 		"some.json": keycloakLogin + keycloakOther + keycloakLogin, "none.json": keycloakOther + keycloakOther, "all.json": keycloakLogin,
-		"bad.json": keycloakLogin + "{\n",
+		"bad.json": keycloakLogin + "{\n", "other.json": `{"date":"2026-11-16T09:00:00Z","type":"s","log_id":"1"}`,
 	})
 	for args, want := range map[string]string{
 		"some.json": "some.json is read as keycloak.\nOf 3 entries, 2 are token requests, 1 is none and is skipped.\n",
@@ -25,7 +25,8 @@ func TestSimulateLines(t *testing.T) {
 		"bad.json":  "Of 2 entries, 1 is a token request, 1 cannot be read (50 %):\n  bad.json:2: ",
 		"none.json": "Of 2 entries, 0 are token requests, 2 are none and are skipped.\n" +
 			"oauth-server: there is no token request in none.json: read as keycloak, all that is in it is something else; --format chooses another format",
-		"all.json --format auth0":    "Of 1 entry, 0 are token requests, 1 is none and is skipped.\noauth-server: there is no token request in all.json: read as auth0,",
+		"other.json --format auth0":  "Of 1 entry, 0 are token requests, 1 is none and is skipped.\noauth-server: there is no token request in other.json: read as auth0,",
+		"all.json --format auth0":    "Of 1 entry, 0 are token requests, 1 cannot be read (100 %):\n  all.json:1: line: is no entry of a tenant log",
 		"all.json ./all.json":        "all.json and ./all.json are the same file: its requests count twice.\n",
 		"all.json some.json -o text": "Of 4 entries, 3 are token requests, 1 is none and is skipped.\n",
 	} {

@@ -15,7 +15,7 @@ type auth0 struct {
 
 // What can be wrong with entries of a tenant log.
 var (
-	errAuth0Type     = &problem{"type", "is missing"}
+	errAuth0Type     = &problem{wholeLine, "is no entry of a tenant log: it has no type or no date"}
 	errAuth0Time     = &problem{"date", "is missing"}
 	errAuth0TimeForm = &problem{"date", "is not a time"}
 	errAuth0Client   = &problem{"client_id", "is missing"}
@@ -71,11 +71,12 @@ func (a *auth0) parse(line []byte, r *traffic.Request) *problem {
 	if bad := a.pick(line); bad != nil {
 		return bad
 	}
-	if !a.has(a.kind) {
-		return errAuth0Type
-	}
 	x, known := auth0Exchanges[string(a.text(a.kind))]
-	if !known {
+	switch {
+	case known:
+	case !a.has(a.kind) || !a.has(a.at): // others have types, too
+		return errAuth0Type
+	default:
 		return skip
 	}
 	if bad := a.time(r, errAuth0Time, errAuth0TimeForm, a.at); bad != nil {

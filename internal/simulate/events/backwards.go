@@ -29,6 +29,8 @@ func (f *file) newestFirst() bool {
 func (f *file) backwards() error {
 	how := "tac FILE"
 	switch member := f.in.doc.member; {
+	case member == "data.result" || member == "streams" || member == "values":
+		how = "jq -sc '[.. | objects | .values // empty | .[]] | sort[]' FILE"
 	case member != "":
 		how = "jq -sc 'map(." + member + "[]) | reverse[]' FILE"
 	case f.in.doc.on:

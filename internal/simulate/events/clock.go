@@ -15,7 +15,8 @@ type clock struct {
 	// doubt is set while all lines are in a repeated hour: held requests are this much later if the log leaves that hour
 	// without having repeated it. Then shift says so.
 	doubt, shift int64
-	missing      bool // the last local time does not exist
+	missing      bool   // the last local time does not exist
+	stamp        []byte // when the line was collected; empty: that is not known
 }
 
 // disorder is how far behind the last line a line of the first of two repeated hours may be.

@@ -25,11 +25,16 @@ func detect(head []byte, isDocument bool, m *Mapping) Format {
 		if line = bytes.TrimSpace(line); p != nil || len(line) == 0 {
 			continue
 		}
-		if f := detectLine(line, m); f != "" {
-			return f
-		}
 		if first == nil {
 			first = append(first, line...)
+		}
+		for range 1 + deepestWrapper {
+			if f := detectLine(line, m); f != "" {
+				return f
+			}
+			if line, ok = in.wrap.unwrap(line); !ok || len(line) == 0 {
+				break
+			}
 		}
 	}
 	if first != nil {
@@ -81,7 +86,7 @@ func detectLine(line []byte, m *Mapping) Format {
 		return Combined
 	case l.split(line):
 		return Common
-	case line[0] == '{' && (!m.empty() || hasMembers(line, "client", "time")):
+	case line[0] == '{' && !m.empty() || hasMembers(line, "client", "time"):
 		return JSON
 	}
 	return ""

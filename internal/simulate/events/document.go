@@ -8,14 +8,37 @@ import (
 // document splits a stream of JSON values that are not one in a line: the answers of APIs, which are arrays or objects
 // with an array in one member, as they are or indented; and objects with nothing between them.
 type document struct {
-	on bool
-	// wrapped is set behind the elements of an array that is a member, until that object ends.
-	wrapped, inArray bool
-	member           string // that has the array, if one has
+	on     bool
+	in     []byte // the objects and arrays around the next value: { and [
+	member string // that has the array, if one has
 }
 
-// arrayNames are the members in which APIs return arrays: Microsoft Graph, Azure Monitor, and ours.
-var arrayNames = map[string]bool{"value": true, "records": true, "entries": true}
+// arrayNames are the members in which APIs return arrays, and how their elements begin: of Microsoft Graph, Azure Monitor, ours,
+// CloudWatch and Loki.
+var arrayNames = map[string]byte{"value": '{', "records": '{', "entries": '{', "logEvents": '{', "streams": '{', "values": '['}
+
+// nestedNames are those that are members of a member: of Loki, the event hooks of Okta, and Elasticsearch.
+var nestedNames = map[string]map[string]byte{"data": {"result": '{', "events": '{'}, "hits": {"hits": '{'}}
+
+// lokiNames are those in the elements of an array of Loki.
+var lokiNames = map[string]byte{"values": '['}
+
+// deepestDocument is how many objects and arrays around a value are followed.
+const deepestDocument = 64
+
+// innermost is what the next value stands in: { or [, 0 for nothing.
+func (d *document) innermost() byte {
+	if len(d.in) == 0 {
+		return 0
+	}
+	return d.in[len(d.in)-1]
+}
+
+func (d *document) enter(c byte) {
+	if len(d.in) < deepestDocument {
+		d.in = append(d.in, c)
+	}
+}
 
 // isDocument reports whether the stream, which begins with head, is to be split into values instead of lines.
 func isDocument(head []byte) bool {
@@ -30,7 +53,7 @@ func isDocument(head []byte) bool {
 	if head[i] != '{' {
 		return false
 	}
-	if at, _ := wrapper(head[i:], 0); at > 0 {
+	if at, _, _ := arrayIn(head[i:], 0, arrayNames, nestedNames); at > 0 {
 		return true
 	}
 	first, rest, more := bytes.Cut(head[i:], []byte{'\n'})
@@ -44,34 +67,39 @@ func isDocument(head []byte) bool {
 	return more && (next == len(rest) || rest[next] != '{')
 }
 
-// wrapper returns where the array begins if the object at i has one in a member of [arrayNames]; 0 if it has
-// none, or if that is not seen yet. It also returns the name of the member.
-func wrapper(b []byte, i int) (at int, member string) {
+// arrayIn returns where the array begins if the object at i has one in a member with such a name; 0 if it has none, or if that is
+// not seen yet. It also returns how many objects deep that is, and the names of the members, separated by points.
+func arrayIn(b []byte, i int, names map[string]byte, nested map[string]map[string]byte) (at, depth int, member string) {
 	for i = space(b, i+1); i < len(b) && b[i] == '"'; {
 		end, _ := text(b, i+1)
 		if end < 0 {
-			return 0, ""
+			return 0, 0, ""
 		}
 		key := b[i+1 : end]
 		if i = space(b, end+1); i == len(b) || b[i] != ':' {
-			return 0, ""
+			return 0, 0, ""
 		}
 		if i = space(b, i+1); i == len(b) {
-			return 0, ""
+			return 0, 0, ""
 		}
-		if b[i] == '[' && arrayNames[string(key)] {
-			if next := space(b, i+1); next < len(b) && b[next] == '{' {
-				return i, string(key)
+		if first := names[string(key)]; b[i] == '[' && first != 0 {
+			if next := space(b, i+1); next < len(b) && b[next] == first {
+				return i, 1, string(key)
+			}
+		}
+		if inner := nested[string(key)]; b[i] == '{' && inner != nil {
+			if at, depth, member = arrayIn(b, i, inner, nil); at > 0 {
+				return at, depth + 1, string(key) + "." + member
 			}
 		}
 		if i = endOf(b, i); i < 0 {
-			return 0, ""
+			return 0, 0, ""
 		}
 		if i = space(b, i); i < len(b) && b[i] == ',' {
 			i = space(b, i+1)
 		}
 	}
-	return 0, ""
+	return 0, 0, ""
 }
 
 // endOf returns where the value at i ends, -1 if that is not seen.
@@ -93,21 +121,32 @@ func endOf(b []byte, i int) int {
 	return i + n
 }
 
-// nextValue returns the next object of the document.
+// nextValue returns the next object of the document, or the next array of texts.
 func (in *input) nextValue() (record []byte, line uint64, p *problem, ok bool) {
 	if !in.seek() {
 		return in.last()
 	}
-	if in.buf[in.start] != '{' {
+	if c := in.buf[in.start]; c != '{' && c != '[' {
 		return in.junk()
+	}
+	names, nested := arrayNames, nestedNames
+	if in.doc.innermost() != 0 {
+		if names, nested = nil, nil; in.doc.member == "data.result" || in.doc.member == "streams" {
+			names = lokiNames
+		}
 	}
 	for {
 		b := in.buf[in.start:in.end]
-		if !in.doc.inArray {
-			if at, member := wrapper(b, 0); at > 0 {
+		if b[0] == '{' && names != nil {
+			if at, depth, member := arrayIn(b, 0, names, nested); at > 0 {
 				in.advance(at + 1)
-				in.doc.member = member
-				in.doc.wrapped, in.doc.inArray = true, true
+				for range depth {
+					in.doc.enter('{')
+				}
+				in.doc.enter('[')
+				if in.doc.member == "" || member != "values" { // of an element
+					in.doc.member = member
+				}
 				return in.nextValue()
 			}
 		}
@@ -125,32 +164,43 @@ func (in *input) nextValue() (record []byte, line uint64, p *problem, ok bool) {
 	}
 }
 
-// seek goes to the next object, past what stands between two, and reports whether there is one. It stops at text
+// seek goes to the next value, past what stands between two, and reports whether there is one. It stops at text
 // that is no JSON as well.
 func (in *input) seek() bool {
 	for {
 		for in.start < in.end {
-			switch c := in.buf[in.start]; {
-			case c == '{':
-				return true
-			case c == '[':
-				in.doc.inArray = true
-			case c == ']':
-				in.doc.inArray = false
-			case c == '}' && in.doc.wrapped:
-				in.doc.wrapped = false
+			c, around := in.buf[in.start], in.doc.innermost()
+			switch {
 			case c == '\n':
 				in.line++
 			case c == ' ' || c == '\t' || c == '\r' || c == ',' || bytes.IndexByte(bom, c) >= 0:
-			case in.doc.wrapped && !in.doc.inArray:
+			case c == '}' && around == '{' || c == ']' && around == '[':
+				in.doc.in = in.doc.in[:len(in.doc.in)-1]
+			case around == '{':
 				in.passMember()
 				continue
+			case c == '[' && !in.isTexts():
+				in.doc.enter('[')
+			case c == ']':
 			default:
 				return true
 			}
 			in.start++
 		}
 		if !in.fill() {
+			return false
+		}
+	}
+}
+
+// isTexts reports whether the next value is an array that begins with text, or a number.
+func (in *input) isTexts() bool {
+	for {
+		b := in.buf[in.start:in.end]
+		if next := space(b, 1); next < len(b) {
+			return b[next] == '"' || b[next] >= '0' && b[next] <= '9'
+		}
+		if len(b) > longestLine || !in.fill() {
 			return false
 		}
 	}

@@ -19,7 +19,7 @@ var (
 	errEntraTime     = &problem{"createdDateTime", "is missing"}
 	errEntraTimeForm = &problem{"createdDateTime", "is not a time"}
 	errEntraClient   = &problem{"appId", "is missing"}
-	errEntraNoSignIn = &problem{"line", "is no sign-in: it has neither appId nor category"}
+	errEntraNoSignIn = &problem{wholeLine, "is no sign-in: it has neither appId nor category"}
 )
 
 func newEntra(c *shared) *entra {

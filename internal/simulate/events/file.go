@@ -121,7 +121,7 @@ func (f *file) begin(c *shared, from io.Reader) error {
 }
 
 // documents reports whether logs of the format can be one JSON document.
-func (f Format) documents() bool { return f != CSV && f != Common && f != Combined }
+func (f Format) documents() bool { return f != CSV }
 
 // blank is the parser of files in which nothing is.
 type blank struct{}
@@ -186,7 +186,7 @@ func (f *file) readLine() error {
 	}
 	h := heldRequest{line: line}
 	if p == nil {
-		p = f.parser.parse(record, &h.Request)
+		p = f.parse(record, &h.Request)
 		f.shift()
 	}
 	switch {
@@ -204,6 +204,27 @@ func (f *file) readLine() error {
 	h.nth = f.nth
 	f.hold(&h)
 	return nil
+}
+
+// parse reads a line, or what it is wrapped around if it is not of the format.
+func (f *file) parse(line []byte, r *traffic.Request) *problem {
+	f.clock.stamp = f.in.wrap.stamp
+	p := f.parser.parse(line, r)
+	for n := 0; n < deepestWrapper && f.isForeign(p); n++ {
+		inner, ok := f.in.wrap.unwrap(line)
+		if !ok {
+			return p
+		}
+		*r, f.clock.stamp = traffic.Request{}, f.in.wrap.stamp
+		line, p = inner, f.parser.parse(inner, r)
+	}
+	return p
+}
+
+// isForeign reports whether a line is not of the format, as far as the problem with it says.
+func (f *file) isForeign(p *problem) bool {
+	m, ok := f.parser.(mappedJSON)
+	return p != nil && (p.field == wholeLine || ok && p == m.missing[keyClient])
 }
 
 // shift moves what is held to the second of two repeated hours, once that is known.

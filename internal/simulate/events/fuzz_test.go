@@ -133,7 +133,7 @@ func FuzzScanner(f *testing.F) {
 		for _, path := range []string{`.in."` + key + `"`, ".in.list[1]", ".in.list[k=w].v", ".before"} {
 			slot := l.slots
 			l.slots++
-			if err := l.add(slot, path); err != nil {
+			if _, err := l.add(slot, path); err != nil {
 				t.Fatal(err)
 			}
 		}

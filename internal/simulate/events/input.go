@@ -27,11 +27,11 @@ type input struct {
 	table *table // whose cells can have line breaks; nil: it is none
 	// joined counts the lines that belong to a record that begins above them.
 	joined uint64
-	inner  []byte // of a line that is wrapped
+	wrap   *wrapper
 }
 
 func newInput(from io.Reader) *input {
-	return &input{from: from, buf: make([]byte, blockSize)}
+	return &input{from: from, buf: make([]byte, blockSize), wrap: newWrapper()}
 }
 
 // fill reads more behind what is not split yet, and reports whether there was more. The buffer grows to the longest
@@ -72,30 +72,40 @@ func (in *input) head() []byte {
 
 // next returns the next record and the number of its first line.
 func (in *input) next() (record []byte, line uint64, p *problem, ok bool) {
+	in.wrap.stamp = in.wrap.stamp[:0]
+	next := in.nextLine
 	if in.doc.on {
-		return in.nextValue()
+		next = in.nextValue
 	}
-	record, line, p, ok = in.nextLine()
-	return in.unwrap(bytes.TrimPrefix(record, bom)), line, p, ok // files that were put together have one in the middle
+	record, line, p, ok = next()
+	record = bytes.TrimPrefix(record, bom) // files that were put together have one in the middle
+	record, goesOn := in.wrap.container(record)
+	if goesOn {
+		record, p = in.joinPieces(record)
+	}
+	return record, line, p, ok
 }
 
-// Docker's driver json-file wraps what a container writes: {"log":"…\n","stream":"stdout","time":"…"}.
-var (
-	dockerLog    = []byte(`{"log":"`)
-	dockerStream = []byte(`","stream":"std`)
-)
-
-// unwrap returns the line that a container wrote, if it is wrapped by Docker, or else the line itself.
-func (in *input) unwrap(line []byte) []byte {
-	if !bytes.HasPrefix(line, dockerLog) {
-		return line
+// joinPieces returns the line of which the first piece was taken.
+func (in *input) joinPieces(first []byte) ([]byte, *problem) {
+	w := in.wrap
+	w.pieces = append(w.pieces[:0], first...)
+	for goesOn := true; goesOn; {
+		record, _, p, ok := in.nextLine()
+		if !ok {
+			break
+		}
+		if in.joined++; p != nil {
+			return nil, p
+		}
+		if record, goesOn = w.container(record); len(w.pieces) <= longestLine {
+			w.pieces = append(w.pieces, record...)
+		}
 	}
-	end, _ := text(line, len(dockerLog))
-	if end < 0 || !bytes.HasPrefix(line[end:], dockerStream) {
-		return line
+	if len(w.pieces) > longestLine {
+		return nil, errLong
 	}
-	in.inner = unescape(in.inner[:0], line[len(dockerLog):end])
-	return bytes.TrimRight(in.inner, "\r\n")
+	return w.pieces, nil
 }
 
 func (in *input) nextLine() (record []byte, line uint64, p *problem, ok bool) {

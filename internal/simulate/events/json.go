@@ -5,6 +5,7 @@ import "bytes"
 // node is a place in JSON documents, below which fields are wanted.
 type node struct {
 	slot  int // where the value goes; -1: nowhere
+	rank  int // among the places that fill the slot: the greatest one that is there does
 	named []member
 	elems []element
 }
@@ -64,18 +65,31 @@ func (n *node) find(key []byte) *node {
 // end. Of a member that is there twice it takes the last, but null counts as if the member was not there.
 type scanner struct {
 	values []value
+	ranks  []int    // by slot: that of the place of the value
 	sub    *scanner // for selectors
 	buf    []byte
 }
 
 func newScanner(slots int) *scanner {
-	return &scanner{values: make([]value, slots), sub: &scanner{values: make([]value, 1)}}
+	return &scanner{values: make([]value, slots), ranks: make([]int, slots), sub: &scanner{values: make([]value, 1), ranks: make([]int, 1)}}
+}
+
+func (s *scanner) clear() {
+	clear(s.values)
+	clear(s.ranks)
+}
+
+// set fills the slot of a node.
+func (s *scanner) set(n *node, v value) {
+	if n != nil && n.slot >= 0 && n.rank >= s.ranks[n.slot] {
+		s.values[n.slot], s.ranks[n.slot] = v, n.rank
+	}
 }
 
 // line picks the fields out of the object in a line. Text before it is passed over: what moves logs about puts a time
 // there.
 func (s *scanner) line(b []byte, root *node) *problem {
-	clear(s.values)
+	s.clear()
 	i := bytes.IndexByte(b, '{')
 	if i < 0 {
 		return errNoObject
@@ -132,13 +146,11 @@ func (s *scanner) value(b []byte, i int, n *node) int {
 		if end < 0 {
 			return -1
 		}
-		if n != nil && n.slot >= 0 {
-			v := value{plain, b[i+1 : end]}
-			if esc {
-				v.kind = escaped
-			}
-			s.values[n.slot] = v
+		v := value{plain, b[i+1 : end]}
+		if esc {
+			v.kind = escaped
 		}
+		s.set(n, v)
 		return end + 1
 	case c == '{' && n != nil && n.named != nil:
 		return s.object(b, i, n)
@@ -146,8 +158,8 @@ func (s *scanner) value(b []byte, i int, n *node) int {
 		return s.array(b, i, n)
 	case c == '{' || c == '[':
 		end := passOver(b, i)
-		if end > 0 && n != nil && n.slot >= 0 {
-			s.values[n.slot] = value{composite, b[i:end]}
+		if end > 0 {
+			s.set(n, value{composite, b[i:end]})
 		}
 		return end
 	}
@@ -169,9 +181,7 @@ func (s *scanner) literal(b []byte, i int, n *node) int {
 	case raw == "" || raw[0] != '-' && (raw[0] < '0' || raw[0] > '9'):
 		return -1
 	}
-	if n != nil && n.slot >= 0 {
-		s.values[n.slot] = value{k, b[i:end]}
-	}
+	s.set(n, value{k, b[i:end]})
 	return end
 }
 
@@ -205,7 +215,7 @@ func (s *scanner) element(b []byte, i, end, at int, n *node) {
 	for j := range n.elems {
 		e := &n.elems[j]
 		if e.index < 0 && b[i] == '{' && read != e.key {
-			clear(s.sub.values)
+			s.sub.clear()
 			s.sub.object(b[i:end], 0, e.selector)
 			read = e.key
 		}

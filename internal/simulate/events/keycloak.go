@@ -11,8 +11,8 @@ import (
 // that the jboss-logging listener writes, as text or JSON.
 type keycloak struct {
 	*fields
-	at, logged, kind, client, user, remote, failure int
-	grant, method, scope, life, logger, message     int
+	at, logged, kind, client, user, remote, failure        int
+	grant, method, scope, life, logger, message, operation int
 }
 
 // What can be wrong with events of Keycloak.
@@ -20,7 +20,8 @@ var (
 	errKeycloakTime     = &problem{"time", "is missing"}
 	errKeycloakTimeForm = &problem{"time", "is not a time with a date"}
 	errKeycloakClient   = &problem{"clientId", "is missing"}
-	errKeycloakPairs    = &problem{"line", "has an event whose fields cannot be told apart"}
+	errKeycloakLine     = &problem{wholeLine, "is neither an event nor a line of Keycloak's log"}
+	errKeycloakPairs    = &problem{wholeLine, "has an event whose fields cannot be told apart"}
 )
 
 // keycloakEvents is the category of the log that has the events.
@@ -43,11 +44,12 @@ var keycloakGrants = map[string]string{ //nolint:gosec // G101: names
 func newKeycloak(c *shared) *keycloak {
 	l := newLayout()
 	k := &keycloak{
-		at: l.field(".time"), logged: l.field(".timestamp", `."@timestamp"`),
+		at: l.field(".time"), logged: l.field(`."@timestamp"`, ".timestamp"),
 		kind: l.field(".type"), client: l.field(".clientId"), user: l.field(".userId"), remote: l.field(".ipAddress"), failure: l.field(".error"),
-		grant: l.field(".details.grant_type", ".grant_type"), method: l.field(".details.auth_method", ".auth_method"),
-		scope: l.field(".details.scope", ".scope"), life: l.field(".details.access_token_expiration_time", ".access_token_expiration_time"),
+		grant: l.field(".grant_type", ".details.grant_type"), method: l.field(".auth_method", ".details.auth_method"),
+		scope: l.field(".scope", ".details.scope"), life: l.field(".access_token_expiration_time", ".details.access_token_expiration_time"),
 		logger: l.field(".loggerName", `."log.logger"`, ".log.logger"), message: l.field(".message"),
+		operation: l.field(".operationType"),
 	}
 	k.fields = newFields(l, c)
 	return k
@@ -59,7 +61,11 @@ func (k *keycloak) parse(line []byte, r *traffic.Request) *problem {
 	}
 	name, failed := strings.CutSuffix(string(k.text(k.kind)), "_ERROR")
 	grant, known := keycloakGrants[name]
-	if !known {
+	switch {
+	case known:
+	case k.has(k.kind) && !isType(k.text(k.kind)):
+		return errKeycloakPairs
+	default:
 		return skip
 	}
 	if k.has(k.grant) {
@@ -95,34 +101,56 @@ func (k *keycloak) pick(line []byte) *problem {
 	if len(line) == 0 {
 		return skip
 	}
-	category := bytes.Index(line, keycloakEvents)
+	category, event := bytes.Index(line, keycloakEvents), len(keycloakEvents)
 	if brace := bytes.IndexByte(line, '{'); brace >= 0 && (category < 0 || brace < category) {
-		if bad := k.line(line, k.root); bad != nil {
-			if brace > 0 { // a line of text from another part of the server
-				return skip
-			}
+		switch bad := k.line(line, k.root); {
+		case bad == nil:
+			return k.pickMessage()
+		case brace == 0 || category < 0 && bytes.Contains(line[brace:], []byte("realmId")):
 			return bad
 		}
-		return k.pickMessage()
+	}
+	if category < 0 && isEvent(line) { // in a format of the log that leaves the category out
+		category, event = bytes.Index(line, keycloakType), 0
 	}
 	if category < 0 {
-		return skip
+		return skip // of another part of the server
 	}
 	clear(k.values)
-	k.values[k.logged] = value{plain, stamp(line[:category])}
-	return k.pickPairs(line[category+len(keycloakEvents):])
+	if at, ok := stamp(line[:category]); ok || len(k.clock.stamp) == 0 {
+		k.values[k.logged] = value{plain, at}
+	}
+	return k.pickPairs(line[category+event:])
+}
+
+// keycloakType is how the fields of an event begin.
+var keycloakType = []byte("type=")
+
+// isEvent reports whether a text has the fields of an event.
+func isEvent(b []byte) bool {
+	return bytes.Contains(b, keycloakType) && bytes.Contains(b, []byte("realmId=")) && bytes.Contains(b, []byte("clientId="))
+}
+
+// isType reports whether a text is the type of an event, known or not.
+func isType(b []byte) bool {
+	return len(b) > 0 && len(bytes.Trim(b, "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_")) == 0
 }
 
 // pickMessage fills the slots from the message of a log line in JSON, if it is that.
 func (k *keycloak) pickMessage() *problem {
-	if k.has(k.kind) || !k.has(k.message) {
+	switch {
+	case isType(k.text(k.kind)) || k.has(k.operation): // an event, or one of an administrator
 		return nil
-	}
-	if k.has(k.logger) && !k.is(k.logger, "org.keycloak.events") {
+	case !k.has(k.message):
+		return errKeycloakLine
+	case k.has(k.logger) && !k.is(k.logger, "org.keycloak.events"):
 		return skip
 	}
-	logged := k.values[k.logged]
 	message := append([]byte(nil), k.text(k.message)...)
+	if !bytes.HasPrefix(message, keycloakType) && (!k.has(k.logger) || message[0] == '{' || bytes.Contains(message, keycloakEvents)) {
+		return errKeycloakLine // a line of its own, with its own time
+	}
+	logged := k.values[k.logged]
 	clear(k.values)
 	k.values[k.logged] = logged
 	return k.pickPairs(message)
@@ -130,7 +158,7 @@ func (k *keycloak) pickMessage() *problem {
 
 // stamp finds the time in what precedes the category: the last thing that looks like a date and what follows it up
 // to the level. What collects logs may have put a time of its own before it.
-func stamp(b []byte) []byte {
+func stamp(b []byte) (at []byte, ok bool) {
 	for i := len(b) - 19; i >= 0; i-- {
 		if b[i+4] != '-' || b[i+7] != '-' || b[i+13] != ':' || b[i+16] != ':' {
 			continue
@@ -139,15 +167,15 @@ func stamp(b []byte) []byte {
 		for end < len(b) && b[end] != ' ' {
 			end++
 		}
-		return b[i:end]
+		return b[i:end], true
 	}
-	return b
+	return b, false
 }
 
 // pickPairs fills the slots from the fields of an event: key="value", separated by commas; without quotes, or in
 // single ones where there is a space, in older releases. Before them stands the name of the thread.
 func (k *keycloak) pickPairs(b []byte) *problem {
-	at := bytes.Index(b, []byte("type="))
+	at := bytes.Index(b, keycloakType)
 	if at < 0 {
 		return skip
 	}

@@ -18,21 +18,24 @@ type layout struct {
 
 func newLayout() *layout { return &layout{root: newNode()} }
 
-// field gives a field a slot, and the paths at which it may be.
+// field gives a field a slot, and the paths at which it may be. If it is at several, the last of them counts: what collects
+// logs adds members of its own around those of the event.
 func (l *layout) field(paths ...string) (slot int) {
 	slot = l.slots
 	l.slots++
-	for _, path := range paths {
-		if err := l.add(slot, path); err != nil {
+	for rank, path := range paths {
+		n, err := l.add(slot, path)
+		if err != nil {
 			panic(err) // the paths of the formats are constants
 		}
+		n.rank = rank
 	}
 	return slot
 }
 
 // add has the slot filled by what is at a path of a JSON document, such as .details.grant_type, .target[0].id,
 // .target[type=User].id or ."log.logger".
-func (l *layout) add(slot int, path string) error {
+func (l *layout) add(slot int, path string) (*node, error) {
 	n, rest := l.root, path
 	for rest != "" {
 		var err error
@@ -42,14 +45,14 @@ func (l *layout) add(slot int, path string) error {
 			n, rest, err = intoMember(n, rest)
 		}
 		if err != nil {
-			return fmt.Errorf("path %q: %w", path, err)
+			return nil, fmt.Errorf("path %q: %w", path, err)
 		}
 	}
 	if n == l.root {
-		return fmt.Errorf("path %q: is empty", path)
+		return nil, fmt.Errorf("path %q: is empty", path)
 	}
 	n.slot = slot
-	return nil
+	return n, nil
 }
 
 // intoMember goes to a member, in quotes or not.
@@ -128,7 +131,7 @@ func (f *fields) first(slots ...int) string {
 func (f *fields) has(slot int) bool             { return f.values[slot].present() }
 func (f *fields) is(slot int, text string) bool { return f.values[slot].is(text) }
 
-// time reads the time of the line from the first of the fields that is there.
+// time reads the time of the line from the first of the fields that is there, or else takes when the line was collected.
 func (f *fields) time(r *traffic.Request, missing, invalid *problem, slots ...int) *problem {
 	for _, slot := range slots {
 		if !f.has(slot) {
@@ -141,6 +144,10 @@ func (f *fields) time(r *traffic.Request, missing, invalid *problem, slots ...in
 		case !ok:
 			return invalid
 		}
+		r.At = at
+		return nil
+	}
+	if at, ok := f.clock.time(f.clock.stamp); ok {
 		r.At = at
 		return nil
 	}

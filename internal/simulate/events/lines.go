@@ -39,14 +39,17 @@ func (e *LineError) Error() string { return e.String() }
 // problem is what is wrong with a line. Problems are constants, so that there are few causes.
 type problem struct{ field, text string }
 
+// wholeLine is the field of problems with lines that are not of the format at all. They may be wrapped.
+const wholeLine = "line"
+
 // skip is no problem: the line is about something else.
 var skip = &problem{"", "no token request"}
 
 // Problems that any format can have.
 var (
-	errLong      = &problem{"line", "is longer than 1 MiB"}
-	errNoObject  = &problem{"line", "is not a JSON object"}
-	errJSON      = &problem{"line", "is not valid JSON"}
+	errLong      = &problem{wholeLine, "is longer than 1 MiB"}
+	errNoObject  = &problem{wholeLine, "is not a JSON object"}
+	errJSON      = &problem{wholeLine, "is not valid JSON"}
 	errTruncated = &problem{"file", "ends before its end: the archive is truncated"}
 	errDamaged   = &problem{"file", "cannot be decompressed further: the archive is damaged"}
 	errReading   = &problem{"file", "cannot be read further"}

@@ -162,6 +162,9 @@ func (m *mapped) request(r *traffic.Request) *problem {
 			return skip
 		}
 	}
+	if !m.has(m.slot[keyTime]) {
+		return m.missing[keyTime]
+	}
 	if bad := m.time(r, m.missing[keyTime], m.badTime, m.slot[keyTime]); bad != nil {
 		return bad
 	}
@@ -223,7 +226,8 @@ func newMappedJSON(c *shared) (parser, error) {
 	m, err := newMapped(c.Mapping.orDefault(JSON), func(path string) (int, error) {
 		slot := l.slots
 		l.slots++
-		return slot, l.add(slot, path)
+		_, err := l.add(slot, path)
+		return slot, err
 	})
 	if err != nil {
 		return nil, err
@@ -234,9 +238,14 @@ func newMappedJSON(c *shared) (parser, error) {
 
 type mappedJSON struct{ *mapped }
 
+var errNoFields = &problem{wholeLine, "has none of the fields that are wanted"}
+
 func (m mappedJSON) parse(line []byte, r *traffic.Request) *problem {
 	if bad := m.pick(line); bad != nil {
 		return bad
+	}
+	if !slices.ContainsFunc(m.values, value.present) {
+		return errNoFields
 	}
 	return m.request(r)
 }

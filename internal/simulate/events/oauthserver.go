@@ -17,7 +17,7 @@ type oauthServer struct {
 
 // What can be wrong with lines of the access log.
 var (
-	errNotOurs     = &problem{"line", "is no line of this server's log"}
+	errNotOurs     = &problem{wholeLine, "is no line of this server's log"}
 	errOurTime     = &problem{"time", "is missing"}
 	errOurTimeForm = &problem{"time", "is not a time"}
 	errOurStatus   = &problem{"status", "is not a number"}
@@ -28,7 +28,7 @@ var (
 func newOAuthServer(c *shared) *oauthServer {
 	l := newLayout()
 	p := &oauthServer{
-		at: l.field("time"), level: l.field("level"), msg: l.field("msg"), method: l.field("method"), path: l.field("path"),
+		at: l.field(`."@timestamp"`, "time"), level: l.field("level"), msg: l.field("msg"), method: l.field("method"), path: l.field("path"),
 		status: l.field("status"), duration: l.field("duration_ms"), remote: l.field("remote"),
 		client: l.field("client_id"), grant: l.field("grant_type"), hash: l.field("user_hash"), name: l.field("username"),
 		user: l.field("user"), limit: l.field("limit"), outcome: l.field("outcome"), action: l.field("action"),
@@ -74,6 +74,8 @@ func (p *oauthServer) pick(line []byte) *problem {
 	at := bytes.Index(line, []byte("time="))
 	if brace := bytes.IndexByte(line, '{'); at < 0 || brace >= 0 && brace < at {
 		switch bad := p.line(line, p.root); {
+		case bad != nil && brace > 0 && at > 0: // names of what it is of, as those of a stream of Loki
+			return p.pickPairs(line[at:])
 		case bad == errNoObject:
 			return errNotOurs
 		case bad != nil:
@@ -85,8 +87,12 @@ func (p *oauthServer) pick(line []byte) *problem {
 		}
 		return errNotOurs
 	}
+	return p.pickPairs(line[at:])
+}
+
+func (p *oauthServer) pickPairs(line []byte) *problem {
 	clear(p.values)
-	if !p.pairs(line[at:]) || !p.has(p.msg) {
+	if !p.pairs(line) || !p.has(p.msg) {
 		return errNotOurs
 	}
 	return nil
@@ -113,5 +119,5 @@ func isOAuthServer(line []byte) bool {
 	if bytes.Contains(line, []byte("level=")) && bytes.Contains(line, []byte(" msg=")) {
 		return bytes.Contains(line, []byte("time="))
 	}
-	return hasMembers(line, "time", "level", "msg")
+	return hasMembers(line, "time", "level", "msg") || hasMembers(line, "level", "msg", "duration_ms") // the time of which is around it
 }

@@ -16,7 +16,7 @@ type okta struct {
 
 // What can be wrong with events of the System Log.
 var (
-	errOktaType     = &problem{"eventType", "is missing"}
+	errOktaType     = &problem{wholeLine, "is no event of the System Log: it has no eventType"}
 	errOktaTime     = &problem{"published", "is missing"}
 	errOktaTimeForm = &problem{"published", "is not a time"}
 	errOktaClient   = &problem{"actor", "is not a client, and client.id is missing"}

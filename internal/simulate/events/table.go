@@ -26,7 +26,7 @@ type table struct {
 func newTable(m *Mapping, first []byte) (*table, error) {
 	t := &table{
 		separator: separatorOf(first), header: !byNumber(m),
-		short: &problem{"line", "has fewer columns than are needed"}, open: &problem{"line", "has a quoted column that is not closed"},
+		short: &problem{wholeLine, "has fewer columns than are needed"}, open: &problem{wholeLine, "has a quoted column that is not closed"},
 	}
 	names := t.cells(first)
 	t.width = len(names)

@@ -189,7 +189,7 @@ type webPart struct {
 }
 
 func newWeb(c *shared, f Format) (parser, error) {
-	w := &web{broken: &problem{"line", "is not in the " + string(f) + " log format"}}
+	w := &web{broken: &problem{wholeLine, "is not in the " + string(f) + " log format"}}
 	m, err := newMapped(c.Mapping.orDefault(f), func(field string) (int, error) {
 		part := webPart{part: webFields[field]}
 		name, isParameter := strings.CutPrefix(field, "query.")

@@ -1,0 +1,314 @@
+package events_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"oauth-server/internal/check"
+	"oauth-server/internal/simulate/events"
+)
+
+// quote is a text in JSON.
+func quote(text string) string {
+	var out strings.Builder
+	e := json.NewEncoder(&out)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(text); err != nil {
+		panic(err) // of a text there is none
+	}
+	return strings.TrimSpace(out.String())
+}
+
+// collectors are what a program's line becomes where it is collected, with a time that is not that of the event.
+var collectors = map[string]func(line string) string{
+	"none": func(line string) string { return line },
+	"Docker": func(line string) string {
+		return `{"log":` + quote(line+"\n") + `,"stream":"stdout","time":"2030-01-01T00:00:00.5Z"}`
+	},
+	"a container runtime": func(line string) string { return `2030-01-01T00:00:00.123456789Z stdout F ` + line },
+	"Filebeat": func(line string) string {
+		return `{"@timestamp":"2030-01-01T00:00:00Z","type":"log","message":` + quote(line) + `,"log":{"offset":7,"file":{"path":"/x"}},"agent":{"type":"filebeat"}}`
+	},
+	"Filebeat, of Docker": func(line string) string {
+		return `{"@timestamp":"2030-01-01T00:00:00Z","message":` + quote(`{"log":`+quote(line+"\n")+`,"stream":"stderr","time":"2030-01-01T00:00:00Z"}`) + `}`
+	},
+	"Elastic, as answered": func(line string) string {
+		return `{"_index":"x","_id":"1","_source":{"@timestamp":"2030-01-01T00:00:00Z","message":` + quote(line) + `}}`
+	},
+	"Fluent Bit": func(line string) string {
+		return `{"date":1893456000.5,"log":` + quote(line) + `,"kubernetes":{"pod_name":"kc-0"}}`
+	},
+	"Fluentd": func(line string) string {
+		return "2030-01-01T00:00:00+00:00\tkube.kc\t" + `{"stream":"stdout","log":` + quote(line+"\n") + `}`
+	},
+	"Fluentd, forwarded": func(line string) string { return `[1893456000,{"log":` + quote(line) + `}]` },
+	"Vector": func(line string) string {
+		return `{"file":"/x","host":"h","message":` + quote(line) + `,"source_type":"file","timestamp":"2030-01-01T00:00:00Z"}`
+	},
+	"Logstash": func(line string) string {
+		return `{"@version":"1","@timestamp":"2030-01-01T00:00:00Z","event":{"original":"x"},"message":` + quote(line) + `}`
+	},
+	"Google Cloud": func(line string) string {
+		return `{"insertId":"i","receiveTimestamp":"2030-01-01T00:00:01Z","resource":{"type":"k8s_container","labels":{}},"severity":"INFO","textPayload":` + quote(line+"\n") + `,"timestamp":"2030-01-01T00:00:00Z"}`
+	},
+	"Google Cloud, parsed": func(line string) string {
+		return `{"insertId":"i","jsonPayload":{"message":` + quote(line) + `},"timestamp":"2030-01-01T00:00:00Z"}`
+	},
+	"journald": func(line string) string {
+		return `{"__REALTIME_TIMESTAMP":"1893456000000000","_HOSTNAME":"h","PRIORITY":"6","MESSAGE":` + quote(line) + `}`
+	},
+	"journald, as bytes": func(line string) string {
+		return `{"MESSAGE":[` + strings.Trim(strings.ReplaceAll(fmt.Sprintf("%d", []byte(line)), " ", ","), "[]") + `],"__REALTIME_TIMESTAMP":"1893456000000000"}`
+	},
+	"journald, as text": func(line string) string { return "2030-01-01T00:00:00+0000 host kc.sh[7]: " + line },
+	"logcli, as JSON": func(line string) string {
+		return `{"labels":{"app":"kc"},"line":` + quote(line) + `,"timestamp":"2030-01-01T00:00:00Z"}`
+	},
+	"logcli, as text":     func(line string) string { return `2030-01-01T00:00:00Z {app="kc", pod="kc-0"} ` + line },
+	"Loki, a pair":        func(line string) string { return `["1893456000000000000",` + quote(line) + `]` },
+	"Loki, with metadata": func(line string) string { return `["1893456000000000000",` + quote(line) + `,{"level":"debug"}]` },
+	"Splunk": func(line string) string {
+		return `{"time":1893456000,"host":"h","source":"x","event":` + quote(line) + `}`
+	},
+	"Splunk, exported": func(line string) string {
+		return `{"preview":false,"result":{"_raw":` + quote(line) + `,"_time":"2030-01-01T00:00:00Z"}}`
+	},
+	"CloudWatch": func(line string) string { return `{"id":"3","timestamp":1893456000000,"message":` + quote(line) + `}` },
+	"CloudWatch Insights": func(line string) string {
+		return `{"@timestamp":"2030-01-01 00:00:00.000","@message":` + quote(line) + `}`
+	},
+	"OpenTelemetry": func(line string) string {
+		return `{"timeUnixNano":"1893456000000000000","body":{"stringValue":` + quote(line) + `}}`
+	},
+	"Azure": func(line string) string {
+		return `{"TimeGenerated":"2030-01-01T00:00:00Z","LogMessage":` + quote(line) + `,"ContainerName":"kc"}`
+	},
+}
+
+// TestCollected: however a line was collected, it is read as what wrote it did, at its own time.
+func TestCollected(t *testing.T) {
+	t.Parallel()
+	for format, tt := range map[string]struct {
+		line, want string
+		format     events.Format
+	}{
+		"keycloak": {
+			`2026-03-02 09:00:00,000 DEBUG [org.keycloak.events] (executor-thread-1) type="REFRESH_TOKEN", realmId="r", clientId="a \"b\" {c}", userId="ü", ipAddress="192.0.2.1", grant_type="refresh_token"`,
+			`2026-03-02T09:00:00Z "a \"b\" {c}" ü refresh_token  192.0.2.1`, events.Keycloak,
+		},
+		"keycloak JSON": {
+			`{"timestamp":"2026-03-02T10:00:00+01:00","loggerName":"org.keycloak.events","level":"DEBUG","message":"type=\"REFRESH_TOKEN\", realmId=\"r\", clientId=\"a\", userId=\"null\"","mdc":{}}`,
+			`2026-03-02T09:00:00Z "a"  refresh_token `, events.Keycloak,
+		},
+		"keycloak ECS": {
+			`{"@timestamp":"2026-03-02T09:00:00Z","log.logger":"org.keycloak.events","message":"type=\"REFRESH_TOKEN\", realmId=\"r\", clientId=\"a\"","ecs.version":"1.2.0"}`,
+			`2026-03-02T09:00:00Z "a"  refresh_token `, events.Keycloak,
+		},
+		"keycloak event": {
+			`{"time":1772442000000,"type":"REFRESH_TOKEN","realmId":"r","clientId":"a","details":{"grant_type":"refresh_token"}}`,
+			`2026-03-02T09:00:00Z "a"  refresh_token `, events.Keycloak,
+		},
+		"this server": {
+			`time=2026-03-02T09:00:00Z level=INFO msg=request method=POST path=/token status=200 duration_ms=0 remote=192.0.2.1 grant_type=refresh_token client_id="a \"b" user_hash=x`,
+			`2026-03-02T09:00:00Z "a \"b" x refresh_token  192.0.2.1`, events.OAuthServer,
+		},
+		"this server, plain": {
+			`time=2026-03-02T09:00:00Z level=INFO msg=request method=POST path=/token status=200 duration_ms=0 grant_type=refresh_token client_id=a user_hash=x`,
+			`2026-03-02T09:00:00Z "a" x refresh_token `, events.OAuthServer,
+		},
+		"this server, JSON": {
+			`{"time":"2026-03-02T09:00:00Z","level":"INFO","msg":"request","method":"POST","path":"/token","status":200,"duration_ms":0,"client_id":"a","grant_type":"client_credentials"}`,
+			`2026-03-02T09:00:00Z "a"  client_credentials `, events.OAuthServer,
+		},
+		"auth0": {
+			`{"log_id":"1","data":{"date":"2026-03-02T09:00:00Z","type":"sertft","client_id":"a","user_id":"u","log_id":"1"}}`,
+			`2026-03-02T09:00:00Z "a" u refresh_token `, events.Auth0,
+		},
+		"entra": {
+			`{"time":"2026-03-02T09:30:00Z","category":"NonInteractiveUserSignInLogs","properties":{"createdDateTime":"2026-03-02T09:00:00Z","userId":"u","appId":"a"}}`,
+			`2026-03-02T09:00:00Z "a" u refresh_token `, events.Entra,
+		},
+		"combined": {
+			`192.0.2.1 - a [02/Mar/2026:09:00:00 +0000] "POST /token HTTP/1.1" 200 9 "-" "curl {x}"`,
+			`2026-03-02T09:00:00Z "a"    192.0.2.1`, events.Combined,
+		},
+		"json": {`{"time":"2026-03-02T09:00:00Z","client":"a"}`, `2026-03-02T09:00:00Z "a"   `, events.JSON},
+	} {
+		for name, collect := range collectors {
+			if name == "logcli, as text" && tt.line[0] == '{' {
+				continue // which object is the line cannot be told
+			}
+			t.Run(format+" by "+name, func(t *testing.T) {
+				t.Parallel()
+				line := collect(tt.line)
+				for text, n := range map[string]int{line: 1, line + "\n" + line + "\n": 2, "[" + line + ",\n" + line + "]": 2} {
+					if text[0] == '[' && line[0] != '{' {
+						continue
+					}
+					got, r := readAll(t, events.Options{Stdin: strings.NewReader(text)}, "-")
+					check.Equal(t, "format", r.Files()[0].Format, tt.format)
+					check.Equal(t, "causes", r.Lines().Causes, nil)
+					check.Equal(t, "requests", len(got), n)
+					check.Equal(t, "request", got[0], tt.want)
+				}
+			})
+		}
+	}
+}
+
+// What a collector did to a line besides is undone as well, or said.
+func TestCollectedOtherwise(t *testing.T) {
+	t.Parallel()
+	const pairs = `type=\"CLIENT_LOGIN\", realmId=\"r\", clientId=\"a\", grant_type=\"client_credentials\"`
+	keycloak := func(at, client string) string {
+		return at + ` DEBUG [org.keycloak.events] (executor-thread-1) type="CLIENT_LOGIN", realmId="r", clientId="` + client + `"`
+	}
+	pair := func(at int, client string) string {
+		return fmt.Sprintf(`["%d000000000",%s]`, 1893456000+at, quote(keycloak(fmt.Sprintf("2026-03-02 09:00:%02d,000", at), client)))
+	}
+	request := func(at, client string) string { return fmt.Sprintf("%s %q  client_credentials ", at, client) }
+	const nine, collected, noon = "2026-03-02T09:00:00Z", "2030-01-01T00:00:00Z", "2026-03-02T12:00:00Z"
+	for name, tt := range map[string]struct {
+		format events.Format
+		text   string
+		want   []string
+		lines  string
+	}{
+		"time taken out, Google Cloud": {
+			events.Keycloak, `{"jsonPayload":{"loggerName":"org.keycloak.events","message":"` + pairs + `"},"timestamp":"` + noon + `","receiveTimestamp":"` + collected + `"}`,
+			[]string{request(noon, "a")},
+			"1 read, 0 skipped, 0 unread",
+		},
+		"time taken out, of this server": {
+			events.OAuthServer, `{"jsonPayload":{"level":"INFO","msg":"request","method":"POST","path":"/token","status":200.0,"duration_ms":0.0,"client_id":"a","grant_type":"client_credentials"},"timestamp":"` + noon + `"}`,
+			[]string{request(noon, "a")},
+			"1 read, 0 skipped, 0 unread",
+		},
+		"time taken out, of a container": {
+			events.Keycloak, noon + ` stdout F [org.keycloak.events] type="CLIENT_LOGIN", realmId="r", clientId="a"`,
+			[]string{request(noon, "a")},
+			"1 read, 0 skipped, 0 unread",
+		},
+		"no date, of a container": {
+			events.Keycloak, noon + ` stdout F ` + keycloak("12:00:00,500", "a"), []string{request(noon, "a")}, "1 read, 0 skipped, 0 unread",
+		},
+		"merged by Fluent Bit": {
+			events.Keycloak, `{"@timestamp":"` + collected + `","date":1893456000.0,"timestamp":"` + nine + `","loggerName":"org.keycloak.events","message":"` + pairs + `","time":"` + collected + `"}` +
+				"\n" + `{"timestamp":"` + nine + `","loggerName":"org.keycloak.events","message":"` + pairs + `","@timestamp":"` + collected + `"}`,
+			[]string{request(nine, "a"), request(nine, "a")},
+			"2 read, 0 skipped, 0 unread",
+		},
+		"merged by Fluent Bit, of Auth0": {
+			events.Auth0, `{"log_id":"1","data":{"date":"` + nine + `","type":"seccft","client_id":"a"},"type":"x","date":1893456000.5}`,
+			[]string{request(nine, "a")},
+			"1 read, 0 skipped, 0 unread",
+		},
+		"no category in the format": {
+			events.Keycloak, keycloak("2026-03-02 09:00:00,000", "a") + "\n" + `2026-03-02 09:00:00,000 DEBUG (x) type="CLIENT_LOGIN", realmId="r", clientId="b"`,
+			[]string{request(nine, "a"), request(nine, "b")},
+			"2 read, 0 skipped, 0 unread",
+		},
+		"pieces of a container runtime": {
+			events.Keycloak, noon + " stdout P " + keycloak("2026-03-02 09:00:00,000", "a")[:60] + "\n" + noon + " stdout P " + keycloak("2026-03-02 09:00:00,000", "a")[60:80] +
+				"\n" + noon + " stdout F " + keycloak("2026-03-02 09:00:00,000", "a")[80:] + "\n" + noon + " stdout F " + keycloak("2026-03-02 09:00:01,000", "b"),
+			[]string{request(nine, "a"), request("2026-03-02T09:00:01Z", "b")},
+			"2 read, 0 skipped, 0 unread",
+		},
+		"pieces that are too long": {
+			events.Keycloak, keycloak("2026-03-02 09:00:00,000", "a") + strings.Repeat("\n"+noon+" stdout P "+strings.Repeat("x", 16<<10), 100) + "\n" + noon + " stdout F x\n" + noon + " stdout P x",
+			[]string{request(nine, "a")},
+			"1 read, 1 skipped, 1 unread: -:2: line: is longer than 1 MiB",
+		},
+		"pieces of Docker": {
+			events.Keycloak, `{"log":"` + strings.Repeat("x", 16<<10) + `","stream":"stdout","time":"` + noon + `"}` + "\n" + `{"log":` + quote(keycloak("2026-03-02 09:00:00,000", "a")+"\n") + `,"stream":"stdout"}`,
+			[]string{request(nine, "a")},
+			"1 read, 0 skipped, 0 unread",
+		},
+		"an answer of Loki": {
+			events.Keycloak, `{"status":"success","data":{"resultType":"streams","result":[{"stream":{"app":"kc"},"values":[` + pair(0, "a") + "," + pair(2, "b") + "]},\n" +
+				`{"stream":{"values":"x"},"values":[` + pair(1, "c") + `]}],"stats":{"summary":{"bytes":[1,2]}}}}`,
+			[]string{request(nine, "a"), request("2026-03-02T09:00:01Z", "c"), request("2026-03-02T09:00:02Z", "b")},
+			"3 read, 0 skipped, 0 unread",
+		},
+		"two answers of Loki, indented": {
+			events.Keycloak, strings.Repeat("{\n  \"data\": {\n    \"result\": [\n      {\n \"stream\": {},\n \"values\": [\n [\n\"1\",\n"+quote(keycloak("2026-03-02 09:00:00,000", "a"))+"\n]\n]\n}\n]\n}\n}\n", 2),
+			[]string{request(nine, "a"), request(nine, "a")},
+			"2 read, 0 skipped, 0 unread",
+		},
+		"streams of Loki": {
+			events.Keycloak, `{"stream":{},"values":[` + pair(0, "a") + `]}` + "\n" + `{"stream":{},"values":[` + pair(1, "b") + `]}`,
+			[]string{request(nine, "a"), request("2026-03-02T09:00:01Z", "b")},
+			"2 read, 0 skipped, 0 unread",
+		},
+		"what Loki is sent": {
+			events.Keycloak, `{"streams":[{"stream":{},"values":[` + pair(0, "a") + `]}]}`, []string{request(nine, "a")}, "1 read, 0 skipped, 0 unread",
+		},
+		"an answer of CloudWatch": {
+			events.Keycloak, `{"logGroup":"g","logEvents":[{"id":"1","timestamp":1893456000000,"message":` + quote(keycloak("2026-03-02 09:00:00,000", "a")) + `}]}`,
+			[]string{request(nine, "a")},
+			"1 read, 0 skipped, 0 unread",
+		},
+		"an event hook of Okta": {
+			events.Okta, `{"eventType":"com.okta.event_hook","data":{"events":[{"eventType":"app.oauth2.token.grant.access_token","published":"` + nine +
+				`","actor":{"id":"a","type":"PublicClientApp"},"outcome":{"result":"SUCCESS"},"debugContext":{"debugData":{"grantType":"client_credentials"}}}]}}`,
+			[]string{request(nine, "a")},
+			"1 read, 0 skipped, 0 unread",
+		},
+		"an answer of Elasticsearch": {
+			events.Keycloak, `{"took":3,"hits":{"total":{"value":1},"hits":[{"_id":"1","_source":{"message":` + quote(keycloak("2026-03-02 09:00:00,000", "a")) + `}}]}}`,
+			[]string{request(nine, "a")},
+			"1 read, 0 skipped, 0 unread",
+		},
+		"other lines of Keycloak": {
+			events.Keycloak, `2026-03-02 09:00:00,000 INFO  [io.quarkus] (main) started` + "\n\tat org.keycloak.events.EventBuilder.send(EventBuilder.java:1)\n" +
+				`{"log":"Listening on {x}","date":1}` + "\n" + `{"MESSAGE":"","__REALTIME_TIMESTAMP":"1"}` + "\n" + `{"timestamp":"x","loggerName":"io.quarkus","message":"{}"}` + "\n" +
+				`{"type":"UPDATE_EMAIL","realmId":"r"}` + "\n" + `{"operationType":"UPDATE","resourceType":"CLIENT"}` + "\n",
+			nil, "0 read, 7 skipped, 0 unread",
+		},
+		"lines that are not understood": {
+			events.Keycloak, keycloak("2026-03-02 09:00:00,000", "a") + "\n" + `{"a":{"b":` + quote(keycloak("2026-03-02 09:00:00,000", "b")) + `}}` + "\n" + `{"type":"access.LOGIN","realmId":"r"}` + "\n" +
+				`[0] kube: [[1, {}], {"log"=>` + quote(keycloak("2026-03-02 09:00:00,000", "c")) + `}]` + "\n" + `x {"type":"REFRESH_TOKEN","realmId":"r","cli`,
+			[]string{request(nine, "a")},
+			"1 read, 0 skipped, 4 unread: -:2: line: is neither an event nor a line of Keycloak's log; " +
+				"-:4: line: has an event whose fields cannot be told apart; -:5: line: is not valid JSON",
+		},
+		"too many wrappers": {
+			events.Keycloak, keycloak("2026-03-02 09:00:00,000", "a") + "\n" + wrap(wrap(wrap(wrap(keycloak("2026-03-02 09:00:00,000", "b"))))) + "\n" +
+				wrap(wrap(wrap(wrap(wrap(keycloak("2026-03-02 09:00:00,000", "c")))))),
+			[]string{request(nine, "a"), request(nine, "b")},
+			"2 read, 0 skipped, 1 unread: -:3: line: is neither an event nor a line of Keycloak's log",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got, r := readAll(t, events.Options{Stdin: strings.NewReader(tt.text)}, "-")
+			check.Equal(t, "format", r.Files()[0].Format, tt.format)
+			check.Equal(t, "requests", got, tt.want)
+			check.Equal(t, "lines", summary(r.Lines()), tt.lines)
+		})
+	}
+}
+
+func wrap(line string) string { return `{"message":` + quote(line) + `}` }
+
+// A mapping is of what a program wrote, if it is not of what was put around that.
+func TestCollectedByMapping(t *testing.T) {
+	t.Parallel()
+	inner := `{"what":"issued","at":"2026-03-02T09:00:00Z","app":{"id":"a"}}`
+	for name, collect := range collectors {
+		if name == "logcli, as text" {
+			continue
+		}
+		got, r := readAll(t, events.Options{
+			Mapping: mapping(t, ".what==issued,time=.at,client=.app.id"), Stdin: strings.NewReader(collect(inner) + "\n" + collect(strings.Replace(inner, "issued", "revoked", 1))),
+		}, "-")
+		check.Equal(t, name, got, []string{`2026-03-02T09:00:00Z "a"   `})
+		check.Equal(t, name, summary(r.Lines()), "1 read, 1 skipped, 0 unread")
+	}
+	got, _ := readAll(t, events.Options{
+		Mapping: mapping(t, "time=.@timestamp,client=.log.app"), Stdin: strings.NewReader(`{"@timestamp":"2026-03-02T09:00:00Z","message":"x","log":{"app":"a"}}`),
+	}, "-")
+	check.Equal(t, "of what is around", got, []string{`2026-03-02T09:00:00Z "a"   `})
+}

@@ -1,0 +1,147 @@
+package events
+
+import (
+	"bytes"
+	"slices"
+	"strconv"
+)
+
+// wrapper takes what a program wrote out of what collects logs put around it.
+type wrapper struct {
+	*scanner
+	layout  *layout
+	inner   [2][]byte // by turns, since one can be in the other
+	pieces  []byte
+	stamp   []byte // when the line was collected, for lines without a time; empty: it does not say
+	decoded []byte
+}
+
+// wrappedIn are the members that have what was wrapped, as text or as an object: of Docker, Fluent Bit and Fluentd, of Filebeat,
+// Logstash and Vector, journald, Google Cloud, Loki, Splunk, OpenTelemetry, Elasticsearch, CloudWatch and Azure.
+var wrappedIn = []string{
+	".log", ".message", ".MESSAGE", ".textPayload", ".line", "._raw", ".event", ".body", ".stringValue", `."@message"`, ".LogMessage", ".LogEntry",
+	"[1]", ".jsonPayload", ".log_processed", "._source", ".result",
+}
+
+// collectedAt are the members that say when; the last one that is there counts.
+var collectedAt = []string{
+	".TimeGenerated", "._time", ".ts", ".__REALTIME_TIMESTAMP", ".date", ".time", `."@timestamp"`, ".timestamp", "[0]",
+}
+
+// deepestWrapper is how many wrappers there can be around each other.
+const deepestWrapper = 4
+
+func newWrapper() *wrapper {
+	w := &wrapper{layout: newLayout()}
+	for _, path := range wrappedIn {
+		w.layout.field(path)
+	}
+	w.layout.field(collectedAt...)
+	w.scanner = newScanner(w.layout.slots)
+	return w
+}
+
+// unwrap returns what the object in a line is around, or the array that has a time and a line, and takes the time from it.
+func (w *wrapper) unwrap(line []byte) (inner []byte, ok bool) {
+	line = bytes.TrimSpace(line)
+	from := bytes.IndexByte(line, '{')
+	if len(line) > 0 && line[0] == '[' {
+		from = 0
+	}
+	if from < 0 {
+		return nil, false
+	}
+	w.clear()
+	if w.value(line, from, w.layout.root) != len(line) {
+		return nil, false
+	}
+	inner, ok = w.pick(w.values[:len(wrappedIn)])
+	if at := w.values[len(wrappedIn)]; ok && at.present() {
+		w.stamp = append(w.stamp[:0], at.bytes(&w.decoded)...)
+	}
+	return inner, ok
+}
+
+// pick returns the first of the values that is text, or else the first that is an object, or text in bytes.
+func (w *wrapper) pick(values []value) (inner []byte, ok bool) {
+	w.inner[0], w.inner[1] = w.inner[1], w.inner[0]
+	for _, v := range values {
+		switch {
+		case v.kind == plain || v.kind == escaped:
+			text := v.bytes(&w.inner[0])
+			if text = bytes.TrimRight(text, "\r\n"); len(text) > 0 {
+				return text, true
+			}
+			ok = true // unless there is other text, the line is blank
+		case v.kind == composite && v.raw[0] == '[':
+			if w.inner[0] = bytesOf(w.inner[0][:0], v.raw); len(w.inner[0]) > 0 {
+				return w.inner[0], true
+			}
+		}
+	}
+	if i := slices.IndexFunc(values, func(v value) bool { return v.kind == composite && v.raw[0] == '{' }); i >= 0 {
+		return values[i].raw, true
+	}
+	return nil, ok
+}
+
+// bytesOf decodes an array of bytes, as which journald writes what is no text to it; empty if it has anything else.
+func bytesOf(to, array []byte) []byte {
+	for b := array[1 : len(array)-1]; len(b) > 0; {
+		var one []byte
+		one, b, _ = bytes.Cut(b, []byte{','})
+		n, err := strconv.ParseUint(string(bytes.TrimSpace(one)), 10, 8)
+		if err != nil {
+			return to[:0]
+		}
+		to = append(to, byte(n))
+	}
+	return bytes.TrimRight(to, "\r\n")
+}
+
+// Docker's driver json-file wraps what a container writes: {"log":"…\n","stream":"stdout","time":"…"}. Other runtimes put the
+// time, the stream and a tag before it.
+var (
+	dockerLog    = []byte(`{"log":"`)
+	dockerStream = []byte(`","stream":"std`)
+	dockerTime   = []byte(`"time":"`)
+)
+
+// dockerPiece is how much of a line is in one of Docker's, of which it then has several.
+const dockerPiece = 16 << 10
+
+// container returns what a container wrote, if a runtime wrapped the line, or else the line itself; and whether the next line
+// goes on with it. It also unwraps what is unmistakable otherwise: an array of a time and a line, as Loki has it.
+func (w *wrapper) container(line []byte) (inner []byte, goesOn bool) {
+	switch {
+	case bytes.HasPrefix(line, dockerLog):
+		return w.docker(line)
+	case bytes.HasPrefix(line, []byte(`["`)):
+		if inner, ok := w.unwrap(line); ok {
+			return inner, false
+		}
+	case len(line) > 20 && line[4] == '-' && line[10] == 'T':
+		at, rest, _ := bytes.Cut(line, []byte{' '})
+		stream, rest, _ := bytes.Cut(rest, []byte{' '})
+		tag, rest, ok := bytes.Cut(rest, []byte{' '})
+		if ok && (string(stream) == "stdout" || string(stream) == "stderr") && len(tag) > 0 && (tag[0] == 'F' || tag[0] == 'P') {
+			w.stamp = append(w.stamp[:0], at...)
+			return rest, tag[0] == 'P'
+		}
+	}
+	return line, false
+}
+
+func (w *wrapper) docker(line []byte) (inner []byte, goesOn bool) {
+	end, _ := text(line, len(dockerLog))
+	if end < 0 || !bytes.HasPrefix(line[end:], dockerStream) {
+		return line, false
+	}
+	if _, at, ok := bytes.Cut(line[end:], dockerTime); ok {
+		at, _, _ = bytes.Cut(at, []byte{'"'})
+		w.stamp = append(w.stamp[:0], at...)
+	}
+	w.inner[0] = unescape(w.inner[0][:0], line[len(dockerLog):end])
+	inner = w.inner[0]
+	return bytes.TrimRight(inner, "\r\n"), len(inner) >= dockerPiece && inner[len(inner)-1] != '\n'
+}
