@@ -32,7 +32,7 @@ async function judge(r) {
         r.internalRedirect('@idp');
         return;
     }
-    ['Retry-After', 'RateLimit', 'RateLimit-Policy'].forEach(name => {
+    ['Retry-After', 'RateLimit', 'RateLimit-Policy'].concat(shared).forEach(name => {
         if (answer.headersOut[name]) {
             r.headersOut[name] = answer.headersOut[name];
         }
@@ -40,7 +40,15 @@ async function judge(r) {
     reply(r, answer.status, answer.responseText);
 }
 
+// shared are the fields with which a script of another site may read an answer.
+const shared = ['Access-Control-Allow-Origin', 'Access-Control-Allow-Credentials', 'Access-Control-Expose-Headers', 'Vary'];
+
 function refuse(r, description) {
+    r.headersOut['Vary'] = 'Origin';
+    r.headersOut['Access-Control-Allow-Origin'] = r.headersIn['Origin'] || '*';
+    if (r.headersIn['Origin']) {
+        r.headersOut['Access-Control-Allow-Credentials'] = 'true';
+    }
     reply(r, 400, JSON.stringify({ error: 'invalid_request', error_description: description }));
 }
 

@@ -43,6 +43,7 @@ type envoyBefore struct {
 	client *http.Client
 	came   atomic.Int32 // requests at the token endpoint
 	body   atomic.Value // of the last one
+	last   atomic.Pointer[http.Request]
 	judge  *exec.Cmd
 }
 
@@ -54,6 +55,7 @@ func newEnvoyBefore(t *testing.T, file string) *envoyBefore {
 		body, err := io.ReadAll(r.Body)
 		check.OK(t, err)
 		e.body.Store(string(body))
+		e.last.Store(r)
 		e.came.Add(1)
 	}))
 	t.Cleanup(idp.Close)
@@ -127,17 +129,28 @@ func (e *envoyBefore) post(t *testing.T, path string, header http.Header, form u
 }
 
 // wantLimited asks until the client is over its limit, and looks at the answer.
-func (e *envoyBefore) wantLimited(t *testing.T, header http.Header, form url.Values) {
+func (e *envoyBefore) wantLimited(t *testing.T, header http.Header, form url.Values, scripts string) {
 	t.Helper()
+	const evil, site = "evil.example", "https://app.example"
+	header = header.Clone()
+	header["Origin"] = []string{site}
+	for _, name := range []string{
+		"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Forwarded-Port", "X-Forwarded-Prefix", "X-Forwarded-Server",
+		"X-Real-Ip", "X-Original-Url", "X-Rewrite-Url", "X_Forwarded_Host",
+	} {
+		header[name] = []string{evil}
+	}
 	for i, want := range []int{200, 200, 429} {
 		status, h := e.post(t, "/oauth2/token", header, form)
 		check.Equal(t, "status", status, want)
 		check.Equal(t, "RateLimit-Policy", h.Get("RateLimit-Policy"), `"tight";q=2;w=3600`)
 		check.Equal(t, "RateLimit is set", h.Get("RateLimit") != "", true)
+		check.Equal(t, "RateLimit is exposed", strings.Contains(h.Get("Access-Control-Expose-Headers"), "RateLimit, RateLimit-Policy"), true)
 		if want == http.StatusTooManyRequests {
 			check.Equal(t, "Retry-After is set", h.Get("Retry-After") != "", true)
 			check.Equal(t, "type", h["Content-Type"], []string{"application/json"})
 			check.Equal(t, "cache", h.Get("Cache-Control"), "no-store")
+			check.Equal(t, "scripts may read it", h["Access-Control-Allow-Origin"], []string{scripts})
 		}
 		check.Equal(t, "requests at the token endpoint", int(e.came.Load()), min(i+1, 2))
 	}
@@ -151,8 +164,18 @@ func (e *envoyBefore) wantLimited(t *testing.T, header http.Header, form url.Val
 		status, _ := e.post(t, path, header, form)
 		check.Equal(t, path, status, want)
 	}
-	status, _ = e.post(t, "/other", http.Header{}, url.Values{"client_id": {"a", "b"}})
+	status, _ = e.post(t, "/other", header, url.Values{"client_id": {"a", "b"}})
 	check.Equal(t, "another path", status, 200)
+	last := e.last.Load()
+	check.Equal(t, "Host", last.Host, "auth.example.com")
+	for name, want := range map[string]string{
+		"X-Forwarded-Host": "auth.example.com", "X-Forwarded-Proto": "http", "X-Forwarded-For": "127.0.0.1", "X-Real-Ip": "127.0.0.1",
+	} {
+		check.Equal(t, name, last.Header[name], []string{want})
+	}
+	for name, values := range last.Header {
+		check.Equal(t, name+" is forged", strings.Contains(strings.Join(values, ""), evil), false)
+	}
 }
 
 // wantOpen stops the judge: requests pass then.
@@ -167,7 +190,7 @@ func (e *envoyBefore) wantOpen(t *testing.T, header http.Header, form url.Values
 func TestEnvoyAuthorizes(t *testing.T) {
 	e := newEnvoyBefore(t, "ext_authz.yaml")
 	form := url.Values{"grant_type": {"client_credentials"}, "client_id": {"shop"}, "client_secret": {"!ü%"}}
-	e.wantLimited(t, http.Header{}, form)
+	e.wantLimited(t, http.Header{}, form, "https://app.example")
 	status, _ := e.post(t, "/oauth2/token", basic("basic"), url.Values{"grant_type": {"client_credentials"}})
 	check.Equal(t, "by Basic", status, 200)
 	before := e.came.Load()
@@ -197,7 +220,7 @@ func TestEnvoyAuthorizes(t *testing.T) {
 func TestEnvoyLimits(t *testing.T) {
 	e := newEnvoyBefore(t, "ratelimit.yaml")
 	form := url.Values{"grant_type": {"client_credentials"}}
-	e.wantLimited(t, basic("shop"), form)
+	e.wantLimited(t, basic("shop"), form, "*")
 	for id, want := range map[string]int{"shop+%26%2b": 200, "a much longer name of a client": 200, "%73hop": 429, "": 401} {
 		status, _ := e.post(t, "/oauth2/token", basic(id), form)
 		check.Equal(t, id, status, want)

@@ -90,19 +90,27 @@ func TestNginxAsksTheJudge(t *testing.T) {
 		if string(body) != "grant_type=client_credentials" {
 			t.Errorf("the body at the token endpoint is %q", body)
 		}
+		if r.Host != "auth.example.com" || r.Header.Get("X-Forwarded-For") != "127.0.0.1" {
+			t.Errorf("at the token endpoint: Host %s, %v", r.Host, r.Header)
+		}
 		w.WriteHeader(http.StatusInternalServerError) // which nginx does not take for one of the judge
 	}))
 	t.Cleanup(idp.Close)
 	judge, stop := startJudge(t)
 	to := "http://" + nginxThatAsks(t, judge, idp.Listener.Addr().String()) + "/oauth2/token"
 	client, form := clientAt(t, "127.0.0.1"), url.Values{"grant_type": {"client_credentials"}}
+	script := basic("shop")
+	script.Set("Origin", "https://app.example")
+	script.Set("X-Forwarded-For", "203.0.113.9")
 	for i, want := range []int{500, 500, 429, 429} {
-		status, h := send(t, client, http.MethodPost, to, basic("shop"), form)
+		status, h := send(t, client, http.MethodPost, to, script, form)
 		check.Equal(t, "status", status, want)
 		if want == http.StatusTooManyRequests {
 			check.Equal(t, "RateLimit-Policy", h.Get("RateLimit-Policy"), `"tight";q=2;w=3600`)
 			check.Equal(t, "Retry-After is set", h.Get("Retry-After") != "", true)
 			check.Equal(t, "type", h.Get("Content-Type"), "application/json")
+			check.Equal(t, "scripts of", h["Access-Control-Allow-Origin"], []string{"https://app.example"})
+			check.Equal(t, "Retry-After is exposed", strings.HasPrefix(h.Get("Access-Control-Expose-Headers"), "Retry-After, "), true)
 		}
 		check.Equal(t, "requests at the token endpoint", int(came.Load()), min(i+1, 2))
 	}

@@ -31,11 +31,13 @@ func findNJS(t *testing.T) string {
 	return ""
 }
 
-// tokenEndpoint is one that keeps what it gets, and answers with a token, or 401 if the body has bad in it.
+// tokenEndpoint is one that keeps what it gets, and answers with a token, with 401 if the body has bad in it, or not if it has
+// breaks in it.
 type tokenEndpoint struct {
 	*httptest.Server
-	mu  sync.Mutex
-	got []arrival
+	mu   sync.Mutex
+	got  []arrival
+	last *http.Request
 }
 
 // arrival is a request as it arrived.
@@ -51,10 +53,14 @@ func startTokenEndpoint(t *testing.T) *tokenEndpoint {
 		}
 		e.mu.Lock()
 		defer e.mu.Unlock()
+		e.last = r
 		e.got = append(e.got, arrival{
 			r.Method, r.RequestURI, string(body),
 			r.Header.Get("Authorization"), strings.Join(r.Header["Content-Type"], "|"), r.Header.Get("X-Forwarded-For"),
 		})
+		if strings.Contains(string(body), "breaks") {
+			panic(http.ErrAbortHandler)
+		}
 		if strings.Contains(string(body), "bad") {
 			w.WriteHeader(http.StatusUnauthorized)
 		}
@@ -199,6 +205,8 @@ func TestNJSAsksTheJudge(t *testing.T) {
 	t.Run("refused", n.refused)
 	t.Run("paths", n.paths)
 	t.Run("many at once", n.manyAtOnce)
+	t.Run("origin", n.origin)
+	t.Run("scripts", n.scripts)
 	t.Run("without a judge", n.withoutJudge)
 }
 
@@ -316,6 +324,65 @@ func (n *throughNJS) manyAtOnce(t *testing.T) {
 		check.Equal(t, "tokens of "+form, counted[i].Load(), 2)
 		check.Equal(t, "arrived of "+form, arrived[form], 2)
 	}
+}
+
+// origin: the host and where a request comes from are what nginx says.
+func (n *throughNJS) origin(t *testing.T) {
+	n = n.in(t)
+	const evil = "evil.example"
+	forged := http.Header{"Content-Type": {formType}}
+	for _, name := range []string{
+		"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Forwarded-Port", "X-Forwarded-Prefix", "X-Forwarded-Server",
+		"X-Real-Ip", "X-Original-Url", "X-Rewrite-Url", "X_Forwarded_Host", "X.Forwarded.Host",
+	} {
+		forged[name] = []string{evil}
+	}
+	for _, path := range []string{"/oauth2/token", "/login"} {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, n.url+path, strings.NewReader("grant_type=client_credentials&client_id=origin"))
+		check.OK(t, err)
+		req.Host, req.Header = evil, forged
+		res, err := n.client.Do(req)
+		check.OK(t, err)
+		check.OK(t, res.Body.Close())
+		check.Equal(t, path, res.StatusCode, http.StatusOK)
+		n.idp.take() // which locks
+		check.Equal(t, path+": Host", n.idp.last.Host, "auth.example.com")
+		for name, want := range map[string]string{
+			"X-Forwarded-Host": "auth.example.com", "X-Forwarded-Proto": "http", "X-Forwarded-For": "127.0.0.1", "X-Real-Ip": "127.0.0.1",
+		} {
+			check.Equal(t, path+": "+name, n.idp.last.Header[name], []string{want})
+		}
+		for name, values := range n.idp.last.Header {
+			check.Equal(t, path+": "+name+" is forged", strings.Contains(strings.Join(values, ""), evil), false)
+		}
+	}
+}
+
+// scripts: those of other sites may read what does not come from the token endpoint.
+func (n *throughNJS) scripts(t *testing.T) {
+	n = n.in(t)
+	const site = "https://app.example"
+	header := http.Header{"Content-Type": {formType}, "Origin": {site}}
+	readable := func(what, path, form string, want int) http.Header {
+		t.Helper()
+		got := n.ask(http.MethodPost, path, header, strings.NewReader(form))
+		check.Equal(t, what+": "+got.body, got.status, want)
+		check.Equal(t, what, got.header["Access-Control-Allow-Origin"], []string{site})
+		check.Equal(t, what, got.header["Access-Control-Allow-Credentials"], []string{"true"})
+		check.Equal(t, what, got.header["Vary"], []string{"Origin"})
+		return got.header
+	}
+	const form, path = "grant_type=client_credentials&client_id=script", "/oauth2/token"
+	for range 2 {
+		got := n.ask(http.MethodPost, path, header, strings.NewReader(form))
+		check.Equal(t, "exposed with a token", got.header["Access-Control-Expose-Headers"], []string{"RateLimit, RateLimit-Policy"})
+	}
+	limited := readable("over the limit", path, form, 429)
+	check.Equal(t, "Retry-After is exposed", strings.HasPrefix(limited.Get("Access-Control-Expose-Headers"), "Retry-After, "), true)
+	readable("ambiguous", path, form+"&client_id=other", 400)
+	readable("a query", path+"?x=y", form, 400)
+	readable("too long", path, strings.Repeat("x", 65<<10), 413)
+	readable("unreachable", path, "grant_type=client_credentials&client_id=breaks", 502)
 }
 
 // withoutJudge: while the judge is away, requests pass.
