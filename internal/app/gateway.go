@@ -199,7 +199,7 @@ func describeGateway(set *config.Gateway, in ratelimit.Settings) (attrs []slog.A
 	if set.Judge {
 		attrs = append(attrs, slog.Bool("judge", true))
 	} else {
-		attrs = append(attrs, slog.String("upstream", set.Upstream))
+		attrs = append(attrs, slog.String("upstream", set.Upstream), slog.String("public_url", set.PublicURL))
 	}
 	if len(set.TokenPath) > 0 {
 		attrs = append(attrs, slog.String("token_path", shorten(set.TokenPath)))

@@ -27,24 +27,24 @@ func TestDescribeGateway(t *testing.T) {
 		want string
 	}{
 		"enforced": {
-			config.Gateway{Upstream: upstream, TokenPath: []string{"/oauth2/token", "/token"}},
+			config.Gateway{Upstream: upstream, PublicURL: "https://login.example", TokenPath: []string{"/oauth2/token", "/token"}},
 			ratelimit.Settings{CanaryPercent: 100, Default: ratelimit.Policy{User: tight, Client: tight[:1]}},
-			`upstream=https://idp.example token_path=/oauth2/token /token mode=enforce canary_percent=100 user_limits=per-minute:10/1m per-second:2/1s client_limits=per-minute:10/1m`,
+			`upstream=https://idp.example public_url=https://login.example token_path=/oauth2/token /token mode=enforce canary_percent=100 user_limits=per-minute:10/1m per-second:2/1s client_limits=per-minute:10/1m`,
 		},
 		"canary": {
 			config.Gateway{Upstream: upstream},
 			ratelimit.Settings{Mode: ratelimit.Enforce, CanaryPercent: 5},
-			`upstream=https://idp.example mode=enforce canary_percent=5`,
+			`upstream=https://idp.example public_url= mode=enforce canary_percent=5`,
 		},
 		"dry-run": {
 			config.Gateway{Upstream: upstream},
 			ratelimit.Settings{Mode: ratelimit.DryRun, CanaryPercent: 5},
-			`upstream=https://idp.example mode=dry_run`,
+			`upstream=https://idp.example public_url= mode=dry_run`,
 		},
 		"of this instance": {
 			config.Gateway{Upstream: upstream},
 			ratelimit.Settings{Mode: ratelimit.DryRun, Instance: ratelimit.Enforce, CanaryPercent: 5},
-			`upstream=https://idp.example mode=enforce`,
+			`upstream=https://idp.example public_url= mode=enforce`,
 		},
 		"judge": {
 			config.Gateway{Judge: true},
@@ -54,7 +54,7 @@ func TestDescribeGateway(t *testing.T) {
 		"many paths": {
 			config.Gateway{Upstream: upstream, TokenPath: many},
 			ratelimit.Settings{Mode: ratelimit.Off},
-			`upstream=https://idp.example token_path=` + strings.Join(many, " ")[:maxDescribed] + `… mode=off`,
+			`upstream=https://idp.example public_url= token_path=` + strings.Join(many, " ")[:maxDescribed] + `… mode=off`,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -78,6 +78,21 @@ podDisruptionBudget: { enabled: false }
 networkPolicy: { enabled: false }
 topologySpread: { zones: false, nodes: false }
 `,
+	"gateway": `
+config:
+  gateway: { upstream: "https://keycloak.keycloak.svc:8443", token_path: ["/realms/*/protocol/openid-connect/token"], public_url: "https://login.example.com/" }
+  trusted_proxies: [10.8.3.0/28]
+ingress: { enabled: true }
+firstOperator: { enabled: true }
+podMonitor: { enabled: true }
+networkPolicy: { upstreamTo: [{ namespaceSelector: { matchLabels: { kubernetes.io/metadata.name: keycloak } } }] }
+`,
+	"gateway in the cluster": `
+config:
+  gateway: { upstream: "http://hydra.hydra.svc", insecure_upstream: true, token_path: [/oauth2/token], public_url: "https://login.example.com" }
+  trusted_proxies: none
+networkPolicy: { upstreamPort: 4444 }
+`,
 	"an operator's own secret": `
 config: { issuer: "https://auth.example.com", trusted_proxies: none }
 firstOperator: { enabled: true, existingSecret: oauth-keys }
@@ -150,6 +165,9 @@ func TestChartMakesWhatIsSwitchedOn(t *testing.T) {
 			"ConfigMap", "Deployment", "HorizontalPodAutoscaler", "Ingress", "Job", "NetworkPolicy", "PodDisruptionBudget", "PodMonitor",
 			"PrometheusRule", "PrometheusRule", "Secret", "Service",
 		},
+		"gateway": {
+			"ConfigMap", "Deployment", "Ingress", "Job", "NetworkPolicy", "PodDisruptionBudget", "PodMonitor", "Secret", "Service",
+		},
 		"an operator's own secret": {"ConfigMap", "Deployment", "Job", "NetworkPolicy", "PodDisruptionBudget", "Service"},
 	} {
 		var got []string
@@ -178,18 +196,25 @@ func TestChartNeedsNoNewerKubernetesThanItStates(t *testing.T) {
 func TestChartRefusesValues(t *testing.T) {
 	const good = "config: { issuer: 'https://auth.example.com', trusted_proxies: none }\n"
 	for values, refusal := range map[string]string{
-		"{}": "config.issuer is required",
-		"config: { issuer: 'https://auth.example.com' }":                    "config.trusted_proxies is required",
-		"config: { issuer: 'https://auth.example.com', trusted_proxies: a}": "trusted_proxies",
-		"config: { listen: '0.0.0.0:80' }":                                  "listen",
-		good + "replica: 3":                                                 "replica",
-		good + "replicas: -1":                                               "replicas",
-		good + "resources: { limits: { memory: 1.5Gi } }":                   "memory",
-		good + "resources: { limits: { memory: null } }":                    "memory",
-		good + "image: { digest: abc }":                                     "digest",
-		good + "firstOperator: { access: all }":                             "access",
-		good + "mongodb: { existingSecret: '' }":                            "existingSecret",
-		good + "service: { port: 0 }":                                       "port",
+		"{}":                        "config.issuer is required",
+		"config: { gateway: null }": "config.issuer is required",
+		"config: { gateway: { upstream: 'https://idp.example' } }":                                                                               "token_path is required",
+		"config: { gateway: { upstream: 'https://idp.example', token_path: [/token] } }":                                                         "public_url is required",
+		"config: { gateway: { upstream: 'https://idp.example', token_path: [/token], public_url: 'https://login.example' } }":                    "trusted_proxies is required",
+		"config: { gateway: { upstream: 'https://idp.example/path' } }":                                                                          "upstream",
+		"config: { gateway: { upstream: 'https://idp.example', token_path: [token], public_url: 'https://login.example' } }":                     "token_path",
+		"config: { gateway: { upstream: 'https://idp.example', token_path: [/token], public_url: login.example }, trusted_proxies: [10.0.0.1] }": "public_url",
+		"config: { issuer: 'https://auth.example.com' }":                                                                                         "config.trusted_proxies is required",
+		"config: { issuer: 'https://auth.example.com', trusted_proxies: a}":                                                                      "trusted_proxies",
+		"config: { listen: '0.0.0.0:80' }":                                                                                                       "listen",
+		good + "replica: 3":                                                                                                                      "replica",
+		good + "replicas: -1":                                                                                                                    "replicas",
+		good + "resources: { limits: { memory: 1.5Gi } }":                                                                                        "memory",
+		good + "resources: { limits: { memory: null } }":                                                                                         "memory",
+		good + "image: { digest: abc }":                                                                                                          "digest",
+		good + "firstOperator: { access: all }":                                                                                                  "access",
+		good + "mongodb: { existingSecret: '' }":                                                                                                 "existingSecret",
+		good + "service: { port: 0 }":                                                                                                            "port",
 	} {
 		if _, err := render(t, values); err == nil || !strings.Contains(err.Error(), refusal) {
 			t.Errorf("%s: %v, want something about %s", values, err, refusal)
@@ -243,6 +268,14 @@ func TestChartIngressServesTheIssuer(t *testing.T) {
 		check.Equal(t, "backend", p.Backend.Service.Name+":"+p.Backend.Service.Port.Name, one[core.Service](t, all).Name+":http")
 	}
 	check.Equal(t, "paths", paths, []string{"/oauth", "/.well-known/oauth-authorization-server/oauth"})
+}
+
+// The Ingress of a gateway serves its public URL, whatever the path.
+func TestChartIngressServesTheGateway(t *testing.T) {
+	rules := one[networking.Ingress](t, charted(t, chartValues["gateway"])).Spec.Rules
+	check.Equal(t, "host", rules[0].Host, "login.example.com")
+	check.Equal(t, "paths", len(rules[0].HTTP.Paths), 1)
+	check.Equal(t, "path", rules[0].HTTP.Paths[0].Path, "/")
 }
 
 // The rules of the PrometheusRules are those that are shipped for Prometheus: the chart has the same files.

@@ -1,10 +1,12 @@
 package deploycheck
 
 import (
+	"net"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/compose-spec/compose-go/v2/cli"
@@ -27,13 +29,13 @@ func project(t *testing.T) *types.Project {
 
 func TestComposeFileLoads(t *testing.T) {
 	p := project(t)
-	for _, name := range []string{"mongo", "migrate", "prepare", "oauth-1", "oauth-2", "oauth-3", "lb", "traffic", "prometheus", "grafana"} {
+	for _, name := range []string{"mongo", "migrate", "prepare", "oauth-1", "oauth-2", "oauth-3", "lb", "traffic", "gateway", "prometheus", "grafana"} {
 		if _, ok := p.Services[name]; !ok {
 			t.Errorf("no service %s", name)
 		}
 	}
-	if profiles := p.Services["traffic"].Profiles; len(profiles) != 1 || profiles[0] != "traffic" {
-		t.Errorf("traffic has the profiles %v, want traffic only", profiles)
+	for _, name := range []string{"traffic", "gateway"} {
+		check.Equal(t, "profiles of "+name, p.Services[name].Profiles, []string{name})
 	}
 }
 
@@ -93,6 +95,28 @@ func TestComposeDatabaseHasItsOwnNetwork(t *testing.T) {
 	}
 	if mongo := p.Services["mongo"]; len(mongo.Networks) != 1 || len(mongo.Ports) > 0 {
 		t.Errorf("mongo is on %v and publishes %v", mongo.Networks, mongo.Ports)
+	}
+}
+
+// TestComposeGatewayIsValid: the gateway of the profile starts, and is known to Prometheus by its name.
+func TestComposeGatewayIsValid(t *testing.T) {
+	s := project(t).Services["gateway"]
+	check.Equal(t, "command", s.Command[0], "gateway")
+	var flags []config.FlagValue
+	for _, arg := range s.Command[1:] {
+		name, value, _ := strings.Cut(strings.TrimPrefix(arg, "--"), "=")
+		if value == "" {
+			value = "true"
+		}
+		flags = append(flags, config.FlagValue{Name: name, Value: value})
+	}
+	cfg, err := config.Load(config.Sources{Flags: flags, Environ: []string{"OAUTH_LISTEN=0.0.0.0:9096"}})
+	check.OK(t, err)
+	check.Equal(t, "public URL", cfg.Gateway.PublicURL, "http://localhost:"+s.Ports[0].Published)
+	_, port, err := net.SplitHostPort(cfg.AdminListen)
+	check.OK(t, err)
+	if !strings.Contains(read(t, "deploy/prometheus/prometheus.yml"), "names: ["+s.Name+"], type: A, port: "+port) {
+		t.Errorf("Prometheus does not look for %s:%s", s.Name, port)
 	}
 }
 

@@ -24,7 +24,7 @@ import (
 // everyWay returns what a cluster is given: by kustomize, and by the chart with each set of values.
 func everyWay(t *testing.T) map[string]objects {
 	t.Helper()
-	ways := map[string]objects{"kustomize": kustomized(t)}
+	ways := map[string]objects{"kustomize": kustomized(t, manifests), "kustomize, gateway": kustomized(t, gatewayManifests)}
 	for name, values := range chartValues {
 		ways["chart, "+name] = charted(t, values)
 	}
@@ -132,6 +132,16 @@ func TestServersAreProbedAndSpread(t *testing.T) {
 			if c.LivenessProbe == nil || c.ReadinessProbe == nil || c.StartupProbe == nil {
 				t.Fatal("a probe is missing")
 			}
+			cfg, err := loadText(t, withProxies(configuration(t, all)))
+			check.OK(t, err)
+			command, port := "serve", "http"
+			if cfg.Gateway.Enabled() {
+				command, port = "gateway", "admin" // on the other one, /healthz is the upstream's
+			}
+			check.Equal(t, "command", c.Args[0], command)
+			for _, p := range []*core.Probe{c.StartupProbe, c.LivenessProbe, c.ReadinessProbe} {
+				check.Equal(t, "probed port", p.HTTPGet.Port.StrVal, port)
+			}
 			if c.LivenessProbe.HTTPGet.Path != "/healthz" || c.ReadinessProbe.HTTPGet.Path != "/readyz" {
 				t.Error("a failing database would restart every pod, or requests would go to one that is down")
 			}
@@ -166,7 +176,14 @@ func TestGracePeriodIsLongEnough(t *testing.T) {
 	}
 }
 
-// A pod sends to DNS, MongoDB and, if it is configured, the collector of traces.
+// upstreamPorts are the ports that the upstreams of the tested gateways listen on.
+var upstreamPorts = map[string]string{
+	"https://keycloak.keycloak.svc:8443": "8443",
+	"http://hydra.hydra.svc":             "4444",
+	"https://idp.example.com":            "443",
+}
+
+// A pod sends to DNS, MongoDB and, if they are configured, the upstream and the collector of traces.
 func TestEgressIsToWhatIsConfigured(t *testing.T) {
 	for way, all := range everyWay(t) {
 		t.Run(way, func(t *testing.T) {
@@ -177,6 +194,9 @@ func TestEgressIsToWhatIsConfigured(t *testing.T) {
 				u, err := url.Parse(endpoint)
 				check.OK(t, err)
 				want = append(want, u.Port()+"/TCP")
+			}
+			if upstream := cfg.Gateway.Upstream; upstream != "" {
+				want = append(want, upstreamPorts[upstream]+"/TCP")
 			}
 			for _, p := range every[networking.NetworkPolicy](all) {
 				checkEgress(t, &p.Spec, want)

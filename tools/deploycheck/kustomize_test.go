@@ -15,12 +15,15 @@ import (
 	"oauth-server/internal/check"
 )
 
-const manifests = "deploy/kubernetes"
+const (
+	manifests        = "deploy/kubernetes"
+	gatewayManifests = "deploy/kubernetes-gateway"
+)
 
-// kustomized returns what `kubectl apply -k deploy/kubernetes` applies.
-func kustomized(t *testing.T) objects {
+// kustomized returns what `kubectl apply -k` of a directory applies.
+func kustomized(t *testing.T, dir string) objects {
 	t.Helper()
-	built, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), filepath.Join(root, manifests))
+	built, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), filepath.Join(root, dir))
 	check.OK(t, err)
 	text, err := built.AsYaml()
 	check.OK(t, err)
@@ -57,7 +60,7 @@ func TestKustomizationSetsAFullVersion(t *testing.T) {
 	if len(images) != 1 || !fullVersion.MatchString(images[0].NewName+":"+images[0].NewTag) {
 		t.Fatalf("the images are %+v", images)
 	}
-	for name, pod := range templates(kustomized(t)) {
+	for name, pod := range templates(kustomized(t, manifests)) {
 		for _, c := range append(pod.Spec.InitContainers, pod.Spec.Containers...) {
 			check.Equal(t, "image of "+name, c.Image, images[0].NewName+":"+images[0].NewTag)
 		}
@@ -66,7 +69,7 @@ func TestKustomizationSetsAFullVersion(t *testing.T) {
 
 // A changed configuration has another name, and so replaces the pods.
 func TestKustomizationNamesTheConfigurationByItsContent(t *testing.T) {
-	if name := one[core.ConfigMap](t, kustomized(t)).Name; !strings.HasPrefix(name, "oauth-server-") {
+	if name := one[core.ConfigMap](t, kustomized(t, manifests)).Name; !strings.HasPrefix(name, "oauth-server-") {
 		t.Errorf("the ConfigMap is %s, without a hash", name)
 	}
 }
@@ -75,15 +78,20 @@ func TestKustomizationNamesTheConfigurationByItsContent(t *testing.T) {
 // knows. No default stands in for them, since every pod in a range too wide could pretend to be any
 // client.
 func TestKustomizedConfigurationIsValid(t *testing.T) {
-	text := configuration(t, kustomized(t))
-	_, err := loadText(t, text)
-	check.ErrorSays(t, err, "trusted_proxies: is required")
-	if problems := strings.Count(err.Error(), "\n") + 1; problems != 1 {
-		t.Errorf("%d problems: %v", problems, err)
+	for _, dir := range []string{manifests, gatewayManifests} {
+		text := configuration(t, kustomized(t, dir))
+		if dir == manifests { // a gateway starts without, and counts by the address of the ingress
+			_, err := loadText(t, text)
+			check.ErrorSays(t, err, "trusted_proxies: is required")
+			if problems := strings.Count(err.Error(), "\n") + 1; problems != 1 {
+				t.Errorf("%d problems: %v", problems, err)
+			}
+		}
+		edited, err := loadText(t, withProxies(text))
+		check.OK(t, err)
+		check.Equal(t, "trusted ranges", len(edited.TrustedProxies.Ranges()), 1)
+		check.Equal(t, "a gateway", edited.Gateway.Enabled(), dir == gatewayManifests)
 	}
-	edited, err := loadText(t, withProxies(text))
-	check.OK(t, err)
-	check.Equal(t, "trusted ranges", len(edited.TrustedProxies.Ranges()), 1)
 }
 
 // withProxies returns the configuration as an operator has edited it.

@@ -5,6 +5,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -32,10 +33,16 @@ func service(t *testing.T) map[string][]string {
 	return values
 }
 
-// environment returns what the example of an environment file sets, and what it shows as a comment.
-func environment(t *testing.T) (set, shown []string) {
+// environmentFiles are the examples, by the command that the unit runs with them.
+var environmentFiles = map[string]string{
+	"serve":   "deploy/systemd/oauth-server.env",
+	"gateway": "deploy/systemd/oauth-gateway.env",
+}
+
+// environment returns what an example of an environment file sets, and what it shows as a comment.
+func environment(t *testing.T, file string) (set, shown []string) {
 	t.Helper()
-	for _, m := range regexp.MustCompile(`(?m)^(#?)([A-Z_]+=.*)$`).FindAllStringSubmatch(read(t, "deploy/systemd/oauth-server.env"), -1) {
+	for _, m := range regexp.MustCompile(`(?m)^(#?)([A-Z_]+=.*)$`).FindAllStringSubmatch(read(t, file), -1) {
 		if m[1] == "" {
 			set = append(set, m[2])
 		} else {
@@ -62,34 +69,46 @@ func TestServiceIsHardened(t *testing.T) {
 	}
 }
 
-// The server accepts the example, keeps its data where it may write, and has the time to stop.
+// The command accepts its example, keeps its data where it may write, and has the time to stop.
 func TestServiceEnvironmentIsValid(t *testing.T) {
-	set, shown := environment(t)
-	cfg, err := config.Load(config.Sources{Environ: set})
-	check.OK(t, err)
-	values := service(t)
-	check.Equal(t, "directory of the store", filepath.Dir(cfg.Store.Embedded.Path), "/var/lib/"+values["StateDirectory"][0])
-
-	cfg, err = config.Load(config.Sources{Environ: append(set, "OAUTH_DRAIN_DELAY=5s")})
-	check.OK(t, err)
-	given, err := time.ParseDuration(values["TimeoutStopSec"][0] + "s")
-	check.OK(t, err)
-	if needed := cfg.DrainDelay.Std() + cfg.ShutdownTimeout.Std(); given < needed+5*time.Second {
-		t.Errorf("TimeoutStopSec is %s, and drain_delay and shutdown_timeout are %s", given, needed)
-	}
 	known := map[string]bool{"OAUTH_CONFIG": true}
 	for _, o := range config.Options() {
 		known[o.Env()] = true
 	}
-	for _, s := range shown {
-		if name, _, _ := strings.Cut(s, "="); !known[name] {
-			t.Errorf("the server does not read %s", name)
+	for command, file := range environmentFiles {
+		set, shown := environment(t, file)
+		cfg, err := config.Load(config.Sources{Environ: set})
+		check.OK(t, err, file)
+		values := service(t)
+		check.Equal(t, "directory of the store", filepath.Dir(cfg.Store.Embedded.Path), "/var/lib/"+values["StateDirectory"][0])
+		check.Equal(t, "a gateway", cfg.Gateway.Enabled(), command == "gateway")
+		runs := command
+		if i := slices.IndexFunc(set, func(s string) bool { return strings.HasPrefix(s, "COMMAND=") }); i >= 0 {
+			check.Equal(t, "command", set[i], "COMMAND="+command)
+		} else {
+			runs = strings.TrimPrefix(values["Environment"][0], "COMMAND=")
 		}
+		check.Equal(t, "command of "+file, runs, command)
+
+		cfg, err = config.Load(config.Sources{Environ: append(set, "OAUTH_DRAIN_DELAY=5s")})
+		check.OK(t, err)
+		given, err := time.ParseDuration(values["TimeoutStopSec"][0] + "s")
+		check.OK(t, err)
+		if needed := cfg.DrainDelay.Std() + cfg.ShutdownTimeout.Std(); given < needed+5*time.Second {
+			t.Errorf("TimeoutStopSec is %s, and drain_delay and shutdown_timeout are %s", given, needed)
+		}
+		for _, s := range shown {
+			if name, _, _ := strings.Cut(s, "="); !known[name] {
+				t.Errorf("the server does not read %s", name)
+			}
+		}
+		checkGoLimit(t, file, set)
 	}
 }
 
-func TestServiceCollectsGarbageInTime(t *testing.T) {
-	set, _ := environment(t)
+// checkGoLimit checks that garbage is collected before the kernel kills the process.
+func checkGoLimit(t *testing.T, file string, set []string) {
+	t.Helper()
 	for _, s := range set {
 		value, is := strings.CutPrefix(s, "GOMEMLIMIT=")
 		if !is {
@@ -100,11 +119,11 @@ func TestServiceCollectsGarbageInTime(t *testing.T) {
 		most, err := resource.ParseQuantity(service(t)["MemoryMax"][0] + "i")
 		check.OK(t, err)
 		if share := 100 * goLimit.Value() / most.Value(); share < 80 || share >= 90 {
-			t.Errorf("GOMEMLIMIT is %d %% of MemoryMax", share)
+			t.Errorf("%s: GOMEMLIMIT is %d %% of MemoryMax", file, share)
 		}
 		return
 	}
-	t.Error("there is no GOMEMLIMIT")
+	t.Errorf("%s has no GOMEMLIMIT", file)
 }
 
 // systemd reads the unit without a warning, which it gives for an option that it does not have.

@@ -45,9 +45,25 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{ .Values.firstOperator.existingSecret | default (printf "%s-operator" (include "oauth-server.name" .)) }}
 {{- end -}}
 
+{{- /* The command of the pods: that of the configuration. */ -}}
+{{- define "oauth-server.command" -}}
+{{- $gateway := .Values.config.gateway | default dict -}}
+{{- if or $gateway.upstream $gateway.judge }}gateway{{ else }}serve{{ end -}}
+{{- end -}}
+
+{{- /* The URL at which clients reach the pods. */ -}}
+{{- define "oauth-server.url" -}}
+{{- if eq (include "oauth-server.command" .) "gateway" }}{{ .Values.config.gateway.public_url }}{{ else }}{{ .Values.config.issuer }}{{ end -}}
+{{- end -}}
+
 {{- /* The configuration file: what the values give, and what must agree with the rest of the chart. */ -}}
 {{- define "oauth-server.config" -}}
+{{- if eq (include "oauth-server.command" .) "serve" -}}
 {{- $_ := required "config.issuer is required: the public https URL of the server" .Values.config.issuer -}}
+{{- else if .Values.config.gateway.upstream -}}
+{{- $_ := required "config.gateway.token_path is required: the paths of the upstream's token endpoint" (.Values.config.gateway.token_path | default list | first) -}}
+{{- $_ := required "config.gateway.public_url is required: the URL at which clients reach the gateway" .Values.config.gateway.public_url -}}
+{{- end -}}
 {{- if not .Values.config.trusted_proxies -}}
 {{- fail "config.trusted_proxies is required: the addresses that your ingress connects from, and nothing more; or none" -}}
 {{- end -}}

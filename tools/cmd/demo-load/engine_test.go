@@ -13,6 +13,7 @@ import (
 	client "github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/prometheus/config"
 	"github.com/prometheus/prometheus/discovery"
+	_ "github.com/prometheus/prometheus/discovery/dns" // of the profile gateway
 	"github.com/prometheus/prometheus/discovery/targetgroup"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql"
@@ -100,6 +101,7 @@ func shipped(t *testing.T, admins []string, change func(global, job map[string]a
 		t.Fatal(err)
 	}
 	doc.Global["scrape_interval"], doc.Global["evaluation_interval"] = engineEvery.String(), engineEvery.String()
+	delete(doc.Jobs[0], "dns_sd_configs")
 	doc.Jobs[0]["static_configs"] = []any{map[string]any{"targets": admins}}
 	change(doc.Global, doc.Jobs[0])
 	if raw, err = yaml.Marshal(doc); err != nil {
