@@ -101,13 +101,14 @@ func gatewayCharts() []Panel {
 			query(`sum by (reason) (rate(oauth_gateway_unknown_users_total{$i}[$__rate_interval]))`, "{{reason}}"),
 			query(`sum(rate(oauth_gateway_late_total{$i}[$__rate_interval]))`, "over their limit"),
 			query(`sum(rate(oauth_gateway_defects_total{$i}[$__rate_interval]))`, "defects")).sized(8, 8),
-		lines("At the upstream", "Token requests that it has not answered, and the refresh tokens and usernames whose user is known.", "short",
-			query(`sum by (instance) (oauth_gateway_under_way{$i})`, "{{instance}} requests"),
-			query(`sum by (instance) (oauth_gateway_subjects{$i})`, "{{instance}} known")).sized(8, 8),
+		lines("At the upstream", "Token requests that it has not answered.", "short",
+			query(`sum by (instance) (oauth_gateway_under_way{$i})`, "{{instance}}")).sized(8, 8),
+		lines("Known users", "Refresh tokens and usernames that lead to a user, and those of them that wait to be stored: usually 0.", "short",
+			query(`sum by (instance) (oauth_gateway_subjects{$i})`, "{{instance}} known"),
+			query(`sum by (instance) (oauth_gateway_subject_writes_waiting{$i})`, "{{instance}} waiting")).sized(8, 8),
 		lines("Users of refresh tokens in the store", "Refresh tokens that the gateway did not have in memory: those of which the store had the user, or not, and those of which it was not asked or failed. Writes that were lost: usually 0.", "ops",
 			query(`sum by (outcome) (rate(oauth_gateway_subject_reads_total{$i}[$__rate_interval]))`, "{{outcome}}"),
-			query(`sum by (outcome) (rate(oauth_gateway_subject_writes_total{$i}[$__rate_interval]))`, "writes {{outcome}}"),
-			query(`sum by (instance) (oauth_gateway_subject_writes_waiting{$i})`, "{{instance}} waiting")).sized(8, 8),
+			query(`sum by (outcome) (rate(oauth_gateway_subject_writes_total{$i}[$__rate_interval]))`, "writes {{outcome}}")).sized(8, 8),
 	}
 }
 

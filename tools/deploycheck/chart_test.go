@@ -270,14 +270,6 @@ func TestChartIngressServesTheIssuer(t *testing.T) {
 	check.Equal(t, "paths", paths, []string{"/oauth", "/.well-known/oauth-authorization-server/oauth"})
 }
 
-// The Ingress of a gateway serves its public URL, whatever the path.
-func TestChartIngressServesTheGateway(t *testing.T) {
-	rules := one[networking.Ingress](t, charted(t, chartValues["gateway"])).Spec.Rules
-	check.Equal(t, "host", rules[0].Host, "login.example.com")
-	check.Equal(t, "paths", len(rules[0].HTTP.Paths), 1)
-	check.Equal(t, "path", rules[0].HTTP.Paths[0].Path, "/")
-}
-
 // The rules of the PrometheusRules are those that are shipped for Prometheus: the chart has the same files.
 func TestChartHasTheShippedRules(t *testing.T) {
 	var want, got []monitoring.RuleGroup

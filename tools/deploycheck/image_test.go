@@ -34,7 +34,7 @@ func TestBinaryRunsInAnEmptyRoot(t *testing.T) {
 		"judge":   {"gateway", "--judge"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			settings := append(args[1:], "--listen="+testworld.FreeAddress(t), "--admin-listen="+testworld.FreeAddress(t))
+			settings := slices.Concat(args[1:], []string{"--listen=" + testworld.FreeAddress(t), "--admin-listen=" + testworld.FreeAddress(t)})
 			server := inRoot(t, empty, append([]string{"/oauth-server", args[0], "--drain-delay=0s"}, settings...)...)
 			var log bytes.Buffer
 			server.Stderr = &log
