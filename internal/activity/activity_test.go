@@ -219,6 +219,21 @@ func TestFiguresOutliveAChangeOfOnOutage(t *testing.T) {
 	}
 }
 
+// TestRecorderKeepsWhatIsUsed: a client is recorded although many names came before it and come between its requests.
+func TestRecorderKeepsWhatIsUsed(t *testing.T) {
+	w := newWorld(t, settings(ratelimit.Enforce, 100))
+	w.recorder = activity.New(640, noon)
+	for i := range 20_000 {
+		w.ask(noon, "name"+strconv.Itoa(i), "", 1)
+		if i > 5000 && i%100 == 0 {
+			w.ask(noon, "late", "", 1)
+		}
+	}
+	if r := w.recorder.Report(noon, 1); r.Clients[0].ClientID != "late" || r.Clients[0].Allowed < 90 {
+		t.Errorf("%+v is the busiest", r.Clients[0])
+	}
+}
+
 func TestRecorderIsBounded(t *testing.T) {
 	const room = 3200
 	w := newWorld(t, settings(ratelimit.Enforce, 100))

@@ -3,6 +3,7 @@ package activity
 import (
 	"hash/maphash"
 	"maps"
+	"math"
 	"sync"
 	"time"
 
@@ -46,7 +47,7 @@ type shard struct {
 	max     int
 	users   int   // of all clients
 	swept   int64 // number of the last slot in which users were removed
-	dropped int64 // number of the last slot in which a client found no room
+	dropped int64 // number of the last slot in which a client was forgotten for want of room
 	_       [64]byte
 }
 
@@ -86,16 +87,13 @@ func live(number, now int64) bool { return number > now-int64(slots) && number <
 // index is the place of a slot in its ring.
 func index(number int64) int64 { return ((number % int64(slots)) + int64(slots)) % int64(slots) }
 
-// Record counts one request. If there is no room for its client it is not counted, and
-// reports are marked as incomplete.
+// Record counts one request. If there is no room for its client, one with few requests is forgotten, and reports are
+// marked as incomplete.
 func (r *Recorder) Record(now time.Time, o Observation) {
 	s, n := r.shard(o.ClientID), number(now)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c := s.client(o.ClientID, n)
-	if c == nil {
-		return
-	}
 	if o.Tried != ratelimit.Passed && !o.TriedSince.Equal(c.triedSince) {
 		c.forgetTrial(o.TriedSince)
 	}
@@ -116,11 +114,9 @@ func (r *Recorder) Shed(now time.Time, clientID string, dryRun bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c := s.client(clientID, n)
-	switch {
-	case c == nil:
-	case dryRun:
+	if dryRun {
 		c.at(n).WouldShed++
-	default:
+	} else {
 		c.at(n).Shed++
 	}
 }
@@ -138,9 +134,6 @@ func (r *Recorder) RecordIssued(now time.Time, i Issuance) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c := s.client(i.ClientID, n)
-	if c == nil {
-		return
-	}
 	at := c.at(n)
 	at.Issued++
 	if i.Wasted {
@@ -156,19 +149,17 @@ func (r *Recorder) shard(clientID string) *shard {
 	return &r.shards[maphash.String(r.seed, clientID)%shards]
 }
 
-// client returns the client of that ID, also one that is new. If there is no room it notes that, and returns nil.
+// client returns the client of that ID, also one that is new.
 func (s *shard) client(id string, now int64) *client {
 	c := s.clients[id]
 	if c == nil {
-		if c = s.admit(id, now); c == nil {
-			s.dropped = now
-		}
+		c = s.admit(id, now)
 	}
 	return c
 }
 
-// admit adds a client and returns nil if there is no room. Clients without a request in
-// the window are removed first.
+// admit adds a client. If there is no room, clients without a request in the window are removed first, and otherwise one
+// with few requests: at a gateway anybody can send names, and these must not keep out those that are used.
 func (s *shard) admit(id string, now int64) *client {
 	if len(s.clients) >= s.max {
 		maps.DeleteFunc(s.clients, func(_ string, c *client) bool {
@@ -179,12 +170,44 @@ func (s *shard) admit(id string, now int64) *client {
 			return gone
 		})
 	}
-	if len(s.clients) >= s.max {
-		return nil
-	}
 	c := &client{}
+	if len(s.clients) >= s.max {
+		c = s.evict(now)
+	}
 	s.clients[id] = c
 	return c
+}
+
+// sampled is how many clients are compared to find one with few requests.
+const sampled = 8
+
+// evict removes the client with the fewest requests of some, and returns its memory, emptied.
+func (s *shard) evict(now int64) *client {
+	var least string
+	fewest, left := uint64(math.MaxUint64), sampled
+	for id, c := range s.clients { // in random order
+		if n := c.requests(now); n < fewest {
+			least, fewest = id, n
+		}
+		if left--; left == 0 {
+			break
+		}
+	}
+	c := s.clients[least]
+	s.users -= len(c.users)
+	delete(s.clients, least)
+	s.dropped, *c = now, client{}
+	return c
+}
+
+// requests is how many there were in the window.
+func (c *client) requests(now int64) (n uint64) {
+	for i := range c.slots {
+		if live(c.slots[i].number, now) {
+			n += c.slots[i].Total() + c.slots[i].Shed
+		}
+	}
+	return n
 }
 
 func (c *client) seen(now int64) bool {

@@ -114,7 +114,7 @@ type Report struct {
 	Clients []ClientReport `json:"clients"`
 	// Total is the number of clients with requests, including those that are not listed.
 	Total int `json:"total"`
-	// Incomplete is set if there were more clients, which are not counted.
+	// Incomplete is set if there were more clients than there is room for.
 	Incomplete bool `json:"incomplete,omitempty"`
 	// Denied are users with requests denied, or that would have been, those with most first: at most
 	// some of each client, and MaxDenied.

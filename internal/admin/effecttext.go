@@ -69,19 +69,30 @@ func list[T any](b *strings.Builder, intro string, items []T, text func(T) strin
 	}
 }
 
+// longestName is how much of a client_id the summary shows: a gateway reads names of up to 255 bytes from anybody.
+const longestName = 64
+
+// short cuts a client_id for the summary.
+func short(clientID string) string {
+	if len(clientID) <= longestName {
+		return clientID
+	}
+	return strings.ToValidUTF8(clientID[:longestName], "") + "…"
+}
+
 // hitText is the client and how many of its requests would have been denied.
 func hitText(h adminapi.Hit) string {
 	switch {
 	case h.AtLeast:
-		return fmt.Sprintf("%s (at least %d)", h.ClientID, h.Requests)
+		return fmt.Sprintf("%s (at least %d)", short(h.ClientID), h.Requests)
 	case h.Requests == 1:
-		return h.ClientID + " (1 request)"
+		return short(h.ClientID) + " (1 request)"
 	}
-	return fmt.Sprintf("%s (%d requests)", h.ClientID, h.Requests)
+	return fmt.Sprintf("%s (%d requests)", short(h.ClientID), h.Requests)
 }
 
 // unknownText is the client and the reason.
-func unknownText(u adminapi.Unknown) string { return u.ClientID + " (" + u.Why + ")" }
+func unknownText(u adminapi.Unknown) string { return short(u.ClientID) + " (" + u.Why + ")" }
 
 // duration writes a time in words: 2 minutes.
 func duration(d time.Duration) string {

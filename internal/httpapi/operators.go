@@ -12,16 +12,17 @@ import (
 // Operators returns the handler for an address that only operators know, which serves everything that s does. Two things
 // differ there. The metadata name the address that was asked, unless that is the issuer's: a command that was given
 // nothing but that address sends its secret to no other one. And the sender of a request is its peer, whatever a forwarded
-// header says, so that nobody who reaches the address has more guesses at a secret than elsewhere.
+// header says, so that nobody who reaches the address has more guesses at a secret than elsewhere. Web pages of other
+// origins are refused: the address is often one that only the browser's machine reaches.
 func (s *Server) Operators() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("/", s)
 	mux.HandleFunc("GET "+metadataPath, s.serveMetadataHere)
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	return s.guard.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		r.Header.Del(XForwardedFor)
 		r.Header.Del(Forwarded)
 		mux.ServeHTTP(w, r)
-	})
+	}))
 }
 
 // serveMetadataHere serves metadata whose issuer is the address that was asked.

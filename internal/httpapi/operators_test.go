@@ -53,6 +53,25 @@ func TestMetadataForOperators(t *testing.T) {
 	}
 }
 
+// TestForeignPagesForOperators: no page of another origin gets an answer, not even a refusal that it can read.
+func TestForeignPagesForOperators(t *testing.T) {
+	s := newServer(t, newFake(), func(o *httpapi.Options) { o.Issuer = "https://auth.example" })
+	for origin, want := range map[string]int{
+		"": 400, "http://admin.example": 400, "https://auth.example": 400, "https://evil.example": 403, "null": 403, "http://admin.example:81": 403,
+	} {
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "http://admin.example/token", http.NoBody)
+		if origin != "" {
+			r.Header.Set("Origin", origin)
+		}
+		w := httptest.NewRecorder()
+		s.Operators().ServeHTTP(w, r)
+		check.Equal(t, origin, w.Code, want)
+		if want == http.StatusForbidden {
+			check.Equal(t, "CORS", w.Header().Get("Access-Control-Allow-Origin"), "")
+		}
+	}
+}
+
 // TestForwardedHeadersForOperators: none is believed, so nobody has more addresses there than one.
 func TestForwardedHeadersForOperators(t *testing.T) {
 	for _, header := range []string{httpapi.XForwardedFor, httpapi.Forwarded} {

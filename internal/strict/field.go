@@ -158,6 +158,9 @@ func fieldNamed(v reflect.Value, name string) (reflect.Value, bool) {
 func Suggest(name string, known []string) string {
 	best, least := "", 3
 	for _, k := range known {
+		if max(len(k)-len(name), len(name)-len(k)) >= least { // at least that far away
+			continue
+		}
 		if n := distance(strings.ToLower(name), strings.ToLower(k)); n < least && n < len(k) {
 			best, least = k, n
 		}
