@@ -67,7 +67,7 @@ func (s *Service) presents(grant clientcfg.Grant, req *TokenRequest) bool {
 		return s.isCode(req.Code)
 	case clientcfg.RefreshToken:
 		_, sealed := s.unseal(req.RefreshToken)
-		return sealed || isSecret(req.RefreshToken) // of an earlier release
+		return sealed
 	case clientcfg.ClientCredentials:
 	}
 	return true

@@ -20,8 +20,6 @@ type failing struct {
 	begun        func(operation string)
 	looked       func()    // called after a refresh token was read
 	revokedUntil time.Time // of the last revocation
-	// earlierClaim has tokens as an instance of an earlier release has changed them.
-	earlierClaim map[secret.Digest]grants.EarlierToken
 }
 
 // failingWorld is a world whose store is a failing one.
@@ -113,29 +111,6 @@ func (f *failing) RotateFamily(ctx context.Context, next grants.Family) error {
 		return err
 	}
 	return f.Store.RotateFamily(ctx, next)
-}
-
-func (f *failing) EarlierToken(ctx context.Context, d secret.Digest) (grants.EarlierToken, error) {
-	if err := f.check("EarlierToken"); err != nil {
-		return grants.EarlierToken{}, err
-	}
-	if f.looked != nil {
-		defer f.looked()
-	}
-	if token, ok := f.earlierClaim[d]; ok {
-		return token, nil
-	}
-	return f.Store.EarlierToken(ctx, d)
-}
-
-func (f *failing) AdoptToken(ctx context.Context, d secret.Digest, first grants.Family) error {
-	if err := f.check("AdoptToken"); err != nil {
-		return err
-	}
-	if _, ok := f.earlierClaim[d]; ok {
-		return grants.ErrClaimed
-	}
-	return f.Store.AdoptToken(ctx, d, first)
 }
 
 func (f *failing) Revoke(ctx context.Context, name string, until time.Time) error {

@@ -77,8 +77,6 @@ func (s *Service) claim(ctx context.Context, x *issuance) error {
 		return nil
 	case x.code != nil:
 		return s.store.RedeemCode(ctx, x.code.Digest, x.next)
-	case x.refresh != nil && x.refresh.earlier:
-		return s.store.AdoptToken(ctx, x.next.Digest, *x.next)
 	case x.refresh != nil:
 		return s.store.RotateFamily(ctx, *x.next)
 	case x.next != nil:

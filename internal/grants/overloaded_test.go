@@ -7,7 +7,6 @@ import (
 	"oauth-server/internal/admission"
 	"oauth-server/internal/check"
 	"oauth-server/internal/grants"
-	"oauth-server/internal/secret"
 )
 
 // TestOverloadedStore: a refusal at any operation of any flow is answered with when to try again, and costs nothing.
@@ -35,6 +34,6 @@ func TestOverloadedReadOfClients(t *testing.T) {
 	w.reopen(func(o *grants.Options) { o.Clients = stopped{w.clients, w.clients, shed} })
 	_, err := w.service.Introspect(t.Context(), grants.TokenQuery{Credentials: w.credentials("shop"), Token: issued.AccessToken})
 	check.Equal(t, "RetryAfter of an introspection", as[*grants.Error](t, err).RetryAfter, shed.RetryAfter)
-	_, err = w.token("shop", refreshing(secret.New()))
+	_, err = w.token("shop", refreshing(newWorld(t).tokens("shop").RefreshToken))
 	check.Equal(t, "RetryAfter of a refresh", as[*grants.Error](t, err).RetryAfter, shed.RetryAfter)
 }

@@ -61,15 +61,6 @@ type Agreement struct {
 	Version     int64 // +1 with every change
 }
 
-// EarlierToken is a refresh token that an earlier release has issued, as stored: by its digest only.
-type EarlierToken struct {
-	Authorization
-	Digest    secret.Digest
-	IssuedAt  time.Time
-	ExpiresAt time.Time
-	Claimed   bool
-}
-
 // User is a person who can sign in.
 type User struct {
 	Name         string

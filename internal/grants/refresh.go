@@ -14,31 +14,20 @@ type presented struct {
 	text   string
 	token  refreshToken
 	family Family
-	// earlier is set if an earlier release has issued the token and it was not used yet: it has no
-	// family of its own. successor is its successor, if that release has rotated it.
-	earlier   bool
-	successor string
 }
 
 // find returns a refresh token that this server has issued, with its family. ErrNotFound: it has
 // not, or the family has expired.
 func (s *Service) find(ctx context.Context, text string) (*presented, error) {
-	var p *presented
-	var err error
 	token, ok := s.unseal(text)
-	switch {
-	case ok:
-		p = &presented{text: text, token: token}
-		p.family, err = s.store.Family(ctx, token.digest())
-	case isSecret(text):
-		p, err = s.findEarlier(ctx, text)
-	default:
+	if !ok {
 		return nil, ErrNotFound
 	}
+	family, err := s.store.Family(ctx, token.digest())
 	if errors.Is(err, ErrNotFound) {
 		err = s.reallyNotFound(ctx)
 	}
-	return p, err
+	return &presented{text: text, token: token, family: family}, err
 }
 
 // reallyNotFound returns ErrNotFound, unless the store has lost its data: a client throws away a token that is
@@ -168,9 +157,7 @@ func (s *Service) claimedMeanwhile(ctx context.Context, x *issuance) error {
 // one.
 func (s *Service) prepareNext(x *issuance) {
 	if x.repeated {
-		if x.token = x.refresh.successor; x.token == "" {
-			x.token = s.seal(x.refresh.token.next())
-		}
+		x.token = s.seal(x.refresh.token.next())
 		return
 	}
 	token := refreshToken{secret: x.begins}

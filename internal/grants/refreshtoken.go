@@ -31,7 +31,7 @@ var encoding = base64.RawURLEncoding.Strict()
 
 // refreshToken is what a refresh token says.
 type refreshToken struct {
-	secret     string // of the family: a code, a refresh token of an earlier release or random; 43 characters
+	secret     string // of the family: a code or random; 43 characters
 	generation uint32 // 1 in the first of the family; what the family began with is 0
 }
 

@@ -53,7 +53,6 @@ type Store interface {
 	Codes
 	Families
 	Agreements
-	EarlierTokens
 	Revocations
 	clientcfg.ClientReader
 	Users

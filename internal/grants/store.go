@@ -68,15 +68,6 @@ type Agreements interface {
 	DeleteAgreement(ctx context.Context, a *Agreement) error
 }
 
-// EarlierTokens keeps the refresh tokens of earlier releases until they expire. No more are added.
-type EarlierTokens interface {
-	// EarlierToken reads, and claims nothing; claimed ones too. ErrNotFound.
-	EarlierToken(ctx context.Context, d secret.Digest) (EarlierToken, error)
-	// AdoptToken claims the token and stores the family that begins with it, with the same guarantees as
-	// RedeemCode, also beside instances of earlier releases. ErrNotFound, ErrClaimed.
-	AdoptToken(ctx context.Context, d secret.Digest, first Family) error
-}
-
 // Revocations keeps what was revoked before it expired, token families and single access tokens, by
 // name, and the names of what was done once. A revocation is a tombstone that is consulted at every use, so nothing that races with it
 // can escape it.
@@ -146,7 +137,7 @@ type Sessions interface {
 // Sweeper removes what has expired. A backend whose server does so by itself (TTL indexes) MUST NOT
 // implement it: the clock of one instance must not delete what others still count on.
 type Sweeper interface {
-	// Sweep removes codes, families, agreements, earlier tokens, sessions and revocations that expired
+	// Sweep removes codes, families, agreements, sessions and revocations that expired
 	// before now, in bounded steps, and returns how many.
 	Sweep(ctx context.Context, now time.Time) (int, error)
 }

@@ -32,7 +32,7 @@ func (s *Service) wasted(x *issuance) bool {
 	half := s.opts.AccessTokenLifetime / 2
 	if x.refresh != nil {
 		f := &x.refresh.family
-		return !x.refresh.earlier && sameSet(x.scopes, f.Scopes) && x.now.Sub(f.IssuedAt) < half
+		return sameSet(x.scopes, f.Scopes) && x.now.Sub(f.IssuedAt) < half
 	}
 	return s.recent.Renew(x.now, s.recent.hash(x), half)
 }

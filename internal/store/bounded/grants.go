@@ -39,16 +39,6 @@ func (s *Store) RotateFamily(ctx context.Context, next grants.Family) error {
 	return s.do(ctx, func() error { return s.backend.RotateFamily(ctx, next) })
 }
 
-// EarlierToken implements grants.EarlierTokens.
-func (s *Store) EarlierToken(ctx context.Context, d secret.Digest) (grants.EarlierToken, error) {
-	return read(ctx, s, func() (grants.EarlierToken, error) { return s.backend.EarlierToken(ctx, d) })
-}
-
-// AdoptToken implements grants.EarlierTokens.
-func (s *Store) AdoptToken(ctx context.Context, d secret.Digest, first grants.Family) error {
-	return s.do(ctx, func() error { return s.backend.AdoptToken(ctx, d, first) })
-}
-
 // Revoke implements grants.Revocations.
 func (s *Store) Revoke(ctx context.Context, name string, until time.Time) error {
 	return s.do(ctx, func() error { return s.backend.Revoke(ctx, name, until) })

@@ -2,12 +2,9 @@ package embedded
 
 import (
 	"encoding/binary"
-	"encoding/json"
 	"fmt"
-	"time"
 
 	"oauth-server/internal/clientcfg"
-	"oauth-server/internal/secret"
 )
 
 // A client is stored as
@@ -16,9 +13,7 @@ import (
 //	uvarint    flags, see below
 //
 // and the fields that follow, as in the records of codec.go. Those behind a flag are there if it is set.
-// A record of another version, or with another flag, is one of a newer release and cannot be read. One
-// that begins with '{' is JSON, as releases until format 3 have written it: it is read for ever, and
-// becomes one of these when the client changes, or its secret is used.
+// A record of another version, or with another flag, is one of a newer release and cannot be read.
 const clientVersion = 1
 
 const (
@@ -85,8 +80,6 @@ func encodeClient(c *clientcfg.Client, version int64) []byte {
 // decodeClient reads a record. Errors: [clientcfg.ErrUnreadableClient].
 func decodeClient(id, value []byte) (c clientcfg.Client, err error) {
 	switch {
-	case len(value) > 0 && value[0] == '{':
-		c, err = decodeClientJSON(value)
 	case len(value) > 0 && value[0] != clientVersion:
 		err = fmt.Errorf("a newer release wrote it, as version %d", value[0])
 	default:
@@ -142,40 +135,4 @@ func (d *decoder) grants() []clientcfg.Grant {
 		list[i] = clientcfg.Grant(name)
 	}
 	return list
-}
-
-// clientJSON is a client as releases until format 3 have stored it.
-type clientJSON struct {
-	Name           string            `json:"name"`
-	SecretDigest   secret.Digest     `json:"secret_sha256"`
-	SecretUsed     time.Time         `json:"secret_used_at"`
-	Former         formerJSON        `json:"former_secret"`
-	Public         bool              `json:"public"`
-	Grants         []clientcfg.Grant `json:"grants"`
-	RedirectURIs   []string          `json:"redirect_uris"`
-	Scopes         []string          `json:"scopes"`
-	Audience       []string          `json:"audience"`
-	WithoutPKCE    bool              `json:"without_pkce"`
-	ResourceServer bool              `json:"resource_server"`
-	CreatedAt      time.Time         `json:"created_at"`
-	NotBefore      time.Time         `json:"not_before"`
-	Stamp          secret.Stamp      `json:"stamp"`
-	Version        int64             `json:"version"`
-}
-
-type formerJSON struct {
-	Digest secret.Digest `json:"sha256"`
-	Until  time.Time     `json:"valid_until"`
-	Used   time.Time     `json:"used_at"`
-}
-
-func decodeClientJSON(value []byte) (clientcfg.Client, error) {
-	var r clientJSON
-	err := json.Unmarshal(value, &r)
-	return clientcfg.Client{
-		Name: r.Name, SecretDigest: r.SecretDigest, SecretUsed: r.SecretUsed,
-		Former: clientcfg.FormerSecret(r.Former), Public: r.Public, Grants: r.Grants,
-		RedirectURIs: r.RedirectURIs, Scopes: r.Scopes, Audience: r.Audience, WithoutPKCE: r.WithoutPKCE,
-		ResourceServer: r.ResourceServer, CreatedAt: r.CreatedAt, NotBefore: r.NotBefore, Stamp: r.Stamp, Version: r.Version,
-	}, err
 }

@@ -170,9 +170,10 @@ func TestCopyIsBounded(t *testing.T) {
 	}
 }
 
-// TestCopyFile: of a file that is not open, as it is, also of an earlier format; not of one that is open.
+// TestCopyFile: of a file that is not open, as it is, not of one that is open.
 func TestCopyFile(t *testing.T) {
-	path := fileOfFormat1(t)
+	path := filepath.Join(t.TempDir(), "data.db")
+	check.OK(t, os.WriteFile(path, written(t), 0o600))
 	before, err := os.ReadFile(path)
 	check.OK(t, err)
 	f, err := os.Create(filepath.Join(t.TempDir(), "copy.db"))
@@ -183,7 +184,7 @@ func TestCopyFile(t *testing.T) {
 	check.Equal(t, "the file is unchanged", bytes.Equal(before, after), true)
 	sum, err := Inspect(t.Context(), f.Name())
 	check.OK(t, err)
-	check.Equal(t, "format", sum.Format, uint64(journaled))
+	check.Equal(t, "format", sum.Format, uint64(format))
 	mustOpen(t, path)
 	if err := CopyFile(t.Context(), path, io.Discard); !errors.Is(err, ErrLocked) {
 		t.Errorf("while it is open: %v", err)
@@ -252,18 +253,10 @@ func TestInspectCountsWhatIsNotServed(t *testing.T) {
 	check.Equal(t, "unreadable", sum.Unreadable, map[string]int{"clients": 1, "users": 1})
 }
 
-// TestInspectEarlierPolicies: of a file of a format that has the version and the policies in one value.
-func TestInspectEarlierPolicies(t *testing.T) {
-	path, _ := fileWithPolicies(t)
-	sum, err := Inspect(t.Context(), path)
-	check.OK(t, err)
-	check.Equal(t, "version", sum.Policies, int64(8))
-}
-
 // TestInspectFindsDamage: bytes are changed all over a file. It ends with an error or with a summary, and
 // does not take the process down. The file is always the same, as in TestDamagedFile.
 func TestInspectFindsDamage(t *testing.T) {
-	good := unpack(t, "format2.db.gz")
+	good := unpack(t, "codes.db.gz")
 	noticed, unread := 0, 0
 	for seed := range uint64(60) {
 		r := rand.New(rand.NewPCG(seed, 2))

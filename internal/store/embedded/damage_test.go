@@ -1,12 +1,16 @@
 package embedded
 
 import (
+	"compress/gzip"
 	"errors"
+	"io"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"testing"
 	"time"
+
+	"oauth-server/internal/check"
 
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/grants"
@@ -18,7 +22,7 @@ import (
 // same, with 200 codes in it: bbolt writes pages in an order of its own, and follows one damaged file
 // in 12,000 until memory ends (ADR 0017).
 func TestDamagedFile(t *testing.T) {
-	good := unpack(t, "format2.db.gz")
+	good := unpack(t, "codes.db.gz")
 	noticed := 0
 	for seed := range uint64(20) {
 		r := rand.New(rand.NewPCG(seed, 1))
@@ -64,4 +68,16 @@ func useAll(t *testing.T, path string) error {
 	errs = append(errs, err)
 	_, err = s.Sweep(ctx, time.Now())
 	return errors.Join(append(errs, err, s.Close())...)
+}
+
+// unpack returns the content of a compressed file in testdata.
+func unpack(tb testing.TB, name string) []byte {
+	tb.Helper()
+	packed, err := os.Open(filepath.Join("testdata", name))
+	check.OK(tb, err)
+	z, err := gzip.NewReader(packed)
+	check.OK(tb, err)
+	content, err := io.ReadAll(z)
+	check.OK(tb, errors.Join(err, packed.Close()))
+	return content
 }

@@ -25,14 +25,6 @@ var target = storetest.Target{
 	Open: func(_ context.Context, location string) (storetest.Backend, error) {
 		return Open(location, Options{})
 	},
-	Earlier: func(t *testing.T) (storetest.Backend, time.Time) {
-		t.Helper()
-		path := filepath.Join(t.TempDir(), "earlier.db")
-		if err := os.WriteFile(path, unpack(t, "earlier.db.gz"), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		return mustOpen(t, path), time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
-	},
 	Put: putRecord,
 	PutInstance: func(_ *testing.T, b storetest.SyncBackend, i syncer.Instance) {
 		b.(*Store).instances.Put(i)

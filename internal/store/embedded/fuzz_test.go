@@ -61,7 +61,6 @@ func FuzzDecode(f *testing.F) {
 			func(c grants.Code) ([]byte, error) { return encodeCode(&c), nil })
 		survives(t, value, func(b []byte) (grants.Family, error) { return decodeFamily(digest, b) },
 			func(f grants.Family) ([]byte, error) { return encodeFamily(&f), nil })
-		survives(t, value, func(b []byte) (grants.EarlierToken, error) { return decodeToken(digest, b) }, nil)
 		survives(t, value, func(b []byte) (grants.Session, error) { return decodeSession(digest, b) },
 			func(s grants.Session) ([]byte, error) { return encodeSession(&s), nil })
 		survives(t, value, func(b []byte) (sharing.Entry, error) { return decodeSubject(sharing.Key{}, b) },
@@ -69,9 +68,6 @@ func FuzzDecode(f *testing.F) {
 		survives(t, value, decodeCounter, func(c *counter) ([]byte, error) { return encodeCounter(c), nil })
 		survives(t, value, func(b []byte) (clientcfg.Client, error) { return decodeClient([]byte("shop"), b) },
 			func(c clientcfg.Client) ([]byte, error) {
-				if value[0] == '{' {
-					return nil, errors.New("JSON, which has lists of nothing and nanoseconds")
-				}
 				return encodeClient(&c, c.Version), nil
 			})
 		// The JSON records; encoding/json reads back what it writes.
@@ -85,24 +81,15 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// FuzzKeys: the keys of the expiry index and the entries of an old journal hold what they are read
-// as, byte for byte.
+// FuzzKeys: the keys of the expiry index hold what they are read as, byte for byte.
 func FuzzKeys(f *testing.F) {
 	p := place{kind: codes, digest: secret.DigestOf("x")}
 	f.Add(expiryKey(p, time.Now()))
-	f.Add(append([]byte{byte(codes)}, p.digest[:]...))
 	f.Add([]byte{0xff})
 	f.Fuzz(func(t *testing.T, key []byte) {
 		if p, err := parseExpiryKey(key); err == nil {
 			if written := append(append(bytes.Clone(key[:8]), byte(p.kind)), p.digest[:]...); !bytes.Equal(key, written) {
 				t.Errorf("the key %x is read as %+v", key, p)
-			}
-		} else if !errors.Is(err, ErrCorrupt) && !errors.Is(err, clientcfg.ErrUnreadableClient) {
-			t.Errorf("untyped error %v", err)
-		}
-		if p, value, err := parseEntry(key); err == nil {
-			if written := append(append([]byte{byte(p.kind)}, p.digest[:]...), value...); !bytes.Equal(key, written) {
-				t.Errorf("the entry %x is read as %+v, %x", key, p, value)
 			}
 		} else if !errors.Is(err, ErrCorrupt) && !errors.Is(err, clientcfg.ErrUnreadableClient) {
 			t.Errorf("untyped error %v", err)

@@ -36,14 +36,6 @@ func decodeCode(digest secret.Digest, value []byte) (grants.Code, error) {
 	return c, d.finish()
 }
 
-// decodeToken reads a refresh token as earlier releases have written it.
-func decodeToken(digest secret.Digest, value []byte) (grants.EarlierToken, error) {
-	d, flags, expires := open(value)
-	t := grants.EarlierToken{Digest: digest, ExpiresAt: expires, Claimed: flags&flagClaimed != 0, IssuedAt: d.time()}
-	t.Authorization = d.authorization()
-	return t, d.finish()
-}
-
 func encodeSession(s *grants.Session) []byte {
 	b := header(0, s.ExpiresAt)
 	b = appendTime(b, s.CreatedAt)

@@ -33,23 +33,6 @@ func (s *Store) RedeemCode(ctx context.Context, d secret.Digest, first *grants.F
 	return s.claim(ctx, place{codes, d}, first)
 }
 
-// EarlierToken implements [grants.EarlierTokens].
-func (s *Store) EarlierToken(ctx context.Context, d secret.Digest) (t grants.EarlierToken, err error) {
-	err = s.find(ctx, place{refreshTokens, d}, func(value []byte) (err error) {
-		if value == nil {
-			return grants.ErrNotFound
-		}
-		t, err = decodeToken(d, value)
-		return err
-	})
-	return t, err
-}
-
-// AdoptToken implements [grants.EarlierTokens].
-func (s *Store) AdoptToken(ctx context.Context, d secret.Digest, first grants.Family) error {
-	return s.claim(ctx, place{refreshTokens, d}, &first)
-}
-
 // claim marks the record as claimed and stores the family that begins with it, if any, in one
 // transaction. It checks everything before it writes.
 func (s *Store) claim(ctx context.Context, p place, first *grants.Family) error {

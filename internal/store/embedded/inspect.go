@@ -111,11 +111,7 @@ func (sum *Summary) walk(ctx context.Context, tx *bolt.Tx) error {
 	if err != nil {
 		return err
 	}
-	version := get(tx, settings, policiesKey)
-	if sum.Format < verbose && len(version) > 8 { // all policies are behind it
-		version = version[:8]
-	}
-	if sum.Policies, err = policyVersion(version); err != nil {
+	if sum.Policies, err = policyVersion(get(tx, settings, policiesKey)); err != nil {
 		return err
 	}
 	if b := tx.Bucket(eventsBucket); b != nil {

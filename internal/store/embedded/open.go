@@ -197,11 +197,6 @@ func prepare(db *bolt.DB, path string) (err error) {
 		return err
 	case found == blank:
 		return errors.Join(db.Update(layOut), SyncDirectory(filepath.Dir(path)))
-	case found < format:
-		if err := keepCopy(db, path, found); err != nil {
-			return fmt.Errorf("keep a copy before the file is converted: %w", err)
-		}
-		return db.Update(func(tx *bolt.Tx) error { return convert(tx, found) })
 	}
 	return nil
 }

@@ -184,31 +184,3 @@ func (w *writeTx) fold(e *clientcfg.PolicyEntry) error {
 	}
 	return nil
 }
-
-// splitPolicies makes a file of format 2, which has all policies in one value behind their version, one
-// of this format. The trail stays as it is.
-func splitPolicies(tx *bolt.Tx) error {
-	w := &writeTx{tx: tx}
-	value := bytes.Clone(w.get(settings, policiesKey))
-	if value == nil {
-		return nil
-	}
-	if len(value) < 8 {
-		return fmt.Errorf("%w: %d bytes", clientcfg.ErrUnreadable, len(value))
-	}
-	state, err := clientcfg.SplitPolicySet(value[8:])
-	if err != nil {
-		return err
-	}
-	if !bytes.Equal(versionKey(state.Version), value[:8]) {
-		return fmt.Errorf("%w: version %d is marked as %x", clientcfg.ErrUnreadable, state.Version, value[:8])
-	}
-	targets, err := tx.CreateBucketIfNotExists(policiesBucket)
-	if err != nil {
-		return fmt.Errorf("embedded: make the policies: %w", err)
-	}
-	for target, v := range state.Targets {
-		err = errors.Join(err, targets.Put([]byte(target), append(versionKey(v.Version), v.Value...)))
-	}
-	return errors.Join(err, w.put(settings, policiesKey, value[:8]))
-}

@@ -77,7 +77,7 @@ func again(f *os.File) func(name string, flag int, mode fs.FileMode) (*os.File, 
 // PreparedPrefix begins the names of the files that [Prepare] makes.
 func PreparedPrefix(dataFile string) string { return filepath.Base(dataFile) + ".restore-" }
 
-// apply converts the copy to the format of this release and changes it, in one transaction.
+// apply changes the copy, in one transaction.
 func (r *Restoration) apply(f *os.File) (err error) {
 	db, err := openFile(f.Name(), Options{LockTimeout: DefaultLockTimeout, open: again(f)}, false)
 	if err != nil {
@@ -86,11 +86,7 @@ func (r *Restoration) apply(f *os.File) (err error) {
 	defer func() { err = errors.Join(err, db.Close()) }()
 	defer guardFile(&err)()
 	return db.Update(func(tx *bolt.Tx) error {
-		found, err := checkFormat(tx)
-		if err == nil && found < format {
-			err = convert(tx, found)
-		}
-		if err != nil {
+		if _, err := checkFormat(tx); err != nil {
 			return err
 		}
 		w := &writeTx{tx: tx}

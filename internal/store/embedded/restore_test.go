@@ -106,20 +106,6 @@ func TestPrepare(t *testing.T) {
 	}
 }
 
-// TestPrepareConverts: a backup of an earlier release becomes a file of this one.
-func TestPrepareConverts(t *testing.T) {
-	r := restored
-	r.KeepSignIns = true
-	dir := t.TempDir()
-	prepared, err := Prepare(t.Context(), fileOfFormat1(t), filepath.Join(dir, "data.db"), r)
-	check.OK(t, err)
-	s := mustOpen(t, prepared)
-	check.Equal(t, "contents", contents1(t, s), wanted1())
-	left, err := os.ReadDir(dir)
-	check.OK(t, err)
-	check.Equal(t, "files", len(left), 1)
-}
-
 // TestPrepareLeavesNothing: of a backup that cannot be used.
 func TestPrepareLeavesNothing(t *testing.T) {
 	dir := t.TempDir()

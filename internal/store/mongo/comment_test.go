@@ -100,9 +100,6 @@ func exercise(ctx context.Context, s *Store) error {
 	_, users := s.Users(ctx)
 	_, session := s.Session(ctx, token)
 	_, found := s.Family(ctx, token)
-	if _, none := s.EarlierToken(ctx, token); !errors.Is(none, grants.ErrNotFound) {
-		err = errors.Join(err, none)
-	}
 	_, owner := s.Subject(ctx, sharing.Key{})
 	_, revoked := s.Revoked(ctx, "family")
 	_, signing := s.Keys(ctx)

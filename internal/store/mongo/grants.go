@@ -39,27 +39,6 @@ func (s *Store) RedeemCode(ctx context.Context, d secret.Digest, first *grants.F
 	return s.do(ctx, "redeem code", func(ctx context.Context) error { return s.claim(ctx, kindCode, d, first) })
 }
 
-// EarlierToken implements [grants.EarlierTokens].
-func (s *Store) EarlierToken(ctx context.Context, d secret.Digest) (t grants.EarlierToken, err error) {
-	err = s.do(ctx, "read earlier refresh token", func(ctx context.Context) error {
-		doc, claim, err := s.look(ctx, kindToken, d)
-		if err != nil {
-			return err
-		}
-		t = grants.EarlierToken{
-			Authorization: doc.authorization(), Digest: d,
-			IssuedAt: doc.IssuedAt, ExpiresAt: doc.ExpiresAt, Claimed: claim != nil,
-		}
-		return nil
-	})
-	return t, err
-}
-
-// AdoptToken implements [grants.EarlierTokens].
-func (s *Store) AdoptToken(ctx context.Context, d secret.Digest, first grants.Family) error {
-	return s.do(ctx, "adopt refresh token", func(ctx context.Context) error { return s.claim(ctx, kindToken, d, &first) })
-}
-
 // look finds the document of a digest and its claim, if there is one, in one round trip.
 func (s *Store) look(ctx context.Context, kind string, d secret.Digest) (doc, claim *grantDoc, err error) {
 	docs, err := findAll[grantDoc](ctx, s.grants, bson.D{{Key: "$or", Value: bson.A{

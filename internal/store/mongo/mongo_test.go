@@ -3,7 +3,6 @@ package mongo
 import (
 	"context"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -30,7 +29,6 @@ var target = storetest.Target{
 		}
 		return ttlStore{s}, nil
 	},
-	Earlier: earlier,
 	Put: func(t *testing.T, b storetest.SyncBackend, r syncer.Record, expire time.Time) {
 		t.Helper()
 		putDocument(t, b.(ttlStore).Store, recordDocument(&r, expire))
@@ -106,27 +104,6 @@ func location(t *testing.T) string {
 		t.Fatal(err)
 	}
 	return uri + " " + database
-}
-
-// earlier opens a store with the documents that an earlier release has written.
-func earlier(t *testing.T) (storetest.Backend, time.Time) {
-	t.Helper()
-	uri, database, _ := strings.Cut(location(t), " ")
-	s := openAt(t, uri, database)
-	content, err := os.ReadFile(filepath.Join("testdata", "earlier.jsonl"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for line := range strings.Lines(string(content)) {
-		var doc bson.D
-		if err := bson.UnmarshalExtJSON([]byte(line), true, &doc); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := s.grants.InsertOne(t.Context(), doc); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return ttlStore{s}, time.Date(2100, time.March, 1, 12, 0, 0, 0, time.UTC)
 }
 
 // recordDocument is the document that reads as the record. Without frame and pruned it is as

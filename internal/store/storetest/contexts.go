@@ -52,7 +52,6 @@ func cancelled(ctx context.Context, b Backend) map[string]error {
 		"RedeemCode":    b.RedeemCode(ctx, theCode, &first),
 		"CreateFamily":  b.CreateFamily(ctx, family("new")),
 		"RotateFamily":  b.RotateFamily(ctx, later(theFamily, 2)),
-		"AdoptToken":    b.AdoptToken(ctx, theCode, first),
 		"Revoke":        b.Revoke(ctx, "new", Epoch),
 		"RecordOnce":    b.RecordOnce(ctx, "new", Epoch),
 		"CreateUser":    b.CreateUser(ctx, user("new")),
@@ -71,7 +70,6 @@ func cancelled(ctx context.Context, b Backend) map[string]error {
 	_, errs["Shared"] = b.Shared(ctx, "new")
 	_, errs["Code"] = b.Code(ctx, theCode)
 	_, errs["Family"] = b.Family(ctx, theFamily.Digest)
-	_, errs["EarlierToken"] = b.EarlierToken(ctx, theCode)
 	_, errs["Agreement"] = b.Agreement(ctx, "there", "there")
 	_, errs["AgreementsOf"] = b.AgreementsOf(ctx, "there")
 	there := agreement("there", "there")

@@ -35,10 +35,7 @@ func createFamily(t *testing.T, b Backend) {
 	notFindable(t, b, "never begun")
 	_, err := b.Code(ctx, family("full").Digest)
 	failWith(t, "look for a family among the codes", grants.ErrNotFound, err)
-	_, err = b.EarlierToken(ctx, family("full").Digest)
-	failWith(t, "look for a family among the earlier tokens", grants.ErrNotFound, err)
 	failWith(t, "redeem a family as a code", grants.ErrNotFound, b.RedeemCode(ctx, family("full").Digest, nil))
-	failWith(t, "adopt a family", grants.ErrNotFound, b.AdoptToken(ctx, family("full").Digest, family("full")))
 }
 
 // readFamily checks that the family is stored as wanted.

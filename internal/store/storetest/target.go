@@ -25,9 +25,6 @@ type Target struct {
 	// Open opens the data at a location. Once a backend is closed, or its process has ended, the same
 	// location can be opened again.
 	Open func(ctx context.Context, location string) (Backend, error)
-	// Earlier opens data that an earlier release has written, and returns when its codes and tokens were
-	// issued. They are named as in [EarlierText].
-	Earlier func(t *testing.T) (b Backend, issued time.Time)
 	// Put is that of [SyncTarget], for a backend that Open returned.
 	Put func(t *testing.T, b SyncBackend, r syncer.Record, expire time.Time)
 	// PutInstance is that of [SyncTarget], too.
@@ -64,7 +61,6 @@ func Run(t *testing.T, target Target) {
 		{"Bans", testBans},
 		{"Subjects", testSubjects},
 		{"Claims", testClaims},
-		{"Earlier", testEarlier},
 		{"Revocations", testRevocations},
 		{"Users", testUsers},
 		{"Sessions", testSessions},

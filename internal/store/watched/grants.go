@@ -50,20 +50,6 @@ func (s *Store) RotateFamily(ctx context.Context, next grants.Family) (err error
 	return s.backend.RotateFamily(ctx, next)
 }
 
-// EarlierToken implements grants.EarlierTokens.
-func (s *Store) EarlierToken(ctx context.Context, d secret.Digest) (_ grants.EarlierToken, err error) {
-	ctx, end := s.observer.Begin(ctx, "read_earlier_token")
-	defer func() { end(Failed(err)) }()
-	return s.backend.EarlierToken(ctx, d)
-}
-
-// AdoptToken implements grants.EarlierTokens.
-func (s *Store) AdoptToken(ctx context.Context, d secret.Digest, first grants.Family) (err error) {
-	ctx, end := s.observer.Begin(ctx, "adopt_token")
-	defer func() { end(Failed(err)) }()
-	return s.backend.AdoptToken(ctx, d, first)
-}
-
 // Revoke implements grants.Revocations.
 func (s *Store) Revoke(ctx context.Context, name string, until time.Time) (err error) {
 	ctx, end := s.observer.Begin(ctx, "revoke")
