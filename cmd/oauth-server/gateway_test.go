@@ -39,7 +39,16 @@ func tokenUpstream(t *testing.T) string {
 		_, err := io.WriteString(w, "upstream "+r.URL.Path)
 		check.OK(t, err)
 	})
-	s := httptest.NewServer(mux)
+	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.RequestURI != "*" { // which a mux refuses
+			mux.ServeHTTP(w, r)
+			return
+		}
+		_, err := io.WriteString(w, "upstream *")
+		check.OK(t, err)
+	}))
+	s.Config.DisableGeneralOptionsHandler = true
+	s.Start()
 	t.Cleanup(s.Close)
 	return s.URL
 }
@@ -79,6 +88,11 @@ rate_limit:
 		_, body := send(t, req)
 		check.Equal(t, path, body, want)
 	}
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodOptions, o.clients, nil)
+	check.OK(t, err)
+	req.URL.Opaque = "*"
+	_, body := send(t, req)
+	check.Equal(t, "OPTIONS *", body, "upstream *")
 	o.stop(t)
 	if log := o.log.String(); strings.Contains(log, "not registered") {
 		t.Errorf("the log says that clients are not registered:\n%s", log)

@@ -122,6 +122,7 @@ func (e *edge) passOn(o gateway.Options) (err error) {
 	// What passes may be a stream, and take as long as it likes; the gateway itself bounds the time of a token request, and of
 	// each write to a client.
 	e.http.Handler = e.around(g)
+	e.http.DisableGeneralOptionsHandler = true // OPTIONS * is for the upstream, too
 	e.http.ReadTimeout, e.http.WriteTimeout, e.http.ReadHeaderTimeout = 0, 0, 10*time.Second
 	return nil
 }

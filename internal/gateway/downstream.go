@@ -45,8 +45,13 @@ func (d *downstream) end() { d.setDeadline(time.Now().Add(d.within)) }
 
 // WriteHeader implements [http.ResponseWriter].
 func (d *downstream) WriteHeader(status int) {
-	if status < http.StatusOK { // an interim answer, which is written at once
+	switch header := d.Header(); {
+	case status < http.StatusOK && !d.request.ProtoAtLeast(1, 1): // which knows no interim answers
+		return
+	case status < http.StatusOK: // an interim answer, which is written at once
 		defer d.bounded()()
+	case header["Content-Type"] == nil:
+		header["Content-Type"] = nil // or net/http guesses one
 	}
 	d.ResponseWriter.WriteHeader(status)
 }

@@ -9,6 +9,7 @@ import (
 	"maps"
 	"mime"
 	"net/http"
+	"net/http/httptrace"
 	"net/http/httputil"
 	"net/textproto"
 	"strings"
@@ -25,7 +26,7 @@ func (x *tokenCall) forward(w http.ResponseWriter, r *http.Request, body []byte)
 	began := time.Now()
 	lasting, end := x.lasting(r.Context())
 	defer end()
-	res, err := x.g.tokens.Send(lasting, x.g.outgoing(r, body))
+	res, err := x.g.tokens.Send(lasting, x.g.outgoing(r, body, w))
 	if err != nil {
 		x.g.exchanged(lasting, true, began, 0, err)
 		x.unreachable(w, r, err)
@@ -44,6 +45,7 @@ func (x *tokenCall) forward(w http.ResponseWriter, r *http.Request, body []byte)
 	}
 	removeHopByHop(res.Header)
 	maps.Copy(header, res.Header)
+	announce(header, res.Trailer)
 	x.result.status = res.StatusCode
 	if success(res.StatusCode) {
 		x.result.outcome = Issued
@@ -65,6 +67,9 @@ func (x *tokenCall) forward(w http.ResponseWriter, r *http.Request, body []byte)
 	if err != nil {
 		x.g.wrote(r.Context(), err)
 		panic(http.ErrAbortHandler) // what the client has is not the whole answer
+	}
+	for name, values := range res.Trailer {
+		header[http.TrailerPrefix+name] = values
 	}
 }
 
@@ -104,10 +109,19 @@ func receive(res *http.Response) ([]byte, error) {
 	return read.Bytes(), nil
 }
 
-// outgoing returns the request as it is sent.
-func (g *Gateway) outgoing(r *http.Request, body []byte) *http.Request {
-	out := r.Clone(r.Context())
-	out.Body, out.ContentLength, out.TransferEncoding = io.NopCloser(bytes.NewReader(body)), int64(len(body)), nil
+// outgoing returns the request as it is sent. Interim answers to it go to w; a 100 does not, since the body has come.
+func (g *Gateway) outgoing(r *http.Request, body []byte, w http.ResponseWriter) *http.Request {
+	out := r.Clone(httptrace.WithClientTrace(r.Context(), &httptrace.ClientTrace{
+		Got1xxResponse: func(status int, fields textproto.MIMEHeader) error {
+			if status != http.StatusContinue && r.Context().Err() == nil {
+				interim(w, status, http.Header(fields))
+			}
+			return nil
+		},
+	}))
+	out.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
+	out.Body, _ = out.GetBody()
+	out.ContentLength, out.TransferEncoding = int64(len(body)), nil
 	if len(body) == 0 {
 		out.Body = http.NoBody // the only empty body that net/http does not send as chunked
 	}

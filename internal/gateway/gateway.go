@@ -254,6 +254,8 @@ func (g *Gateway) rewrite(p *httputil.ProxyRequest) {
 		delete(p.Out.Header, "Connection")
 	}
 	p.Out.URL.RawQuery = p.In.URL.RawQuery // also what does not parse
+	keepTarget(p.Out.URL, p.In)
+	keepTrailer(p.Out, p.In)
 	client, proxied := g.o.ClientAddr(p.In)
 	g.setOrigin(p.Out, client, proxied)
 }

@@ -11,6 +11,8 @@ import (
 	"math"
 	"net"
 	"net/http"
+	"net/http/httptrace"
+	"net/textproto"
 	"os"
 	"syscall"
 	"time"
@@ -88,12 +90,19 @@ func (c *conn) ask(req *http.Request) (*http.Response, error) {
 			return nil, fmt.Errorf("upstream: write request: %w", written)
 		case err != nil:
 			return nil, fmt.Errorf("upstream: read answer: %w", err)
+		case res.StatusCode < http.StatusContinue:
+			return nil, fmt.Errorf("upstream: read answer: malformed status %q", res.Status)
 		case res.StatusCode == http.StatusSwitchingProtocols:
 			return nil, errors.New("upstream: the answer changes the protocol")
 		case res.StatusCode >= http.StatusOK:
 			c.left = math.MaxInt64
 			res.Close = res.Close || written != nil // what follows of the request may be lost
 			return res, nil
+		}
+		if trace := httptrace.ContextClientTrace(req.Context()); trace != nil && trace.Got1xxResponse != nil {
+			if err := trace.Got1xxResponse(res.StatusCode, textproto.MIMEHeader(res.Header)); err != nil {
+				return nil, err
+			}
 		}
 	}
 	return nil, errors.New("upstream: too many interim answers")

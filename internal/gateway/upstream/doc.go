@@ -6,6 +6,7 @@
 //
 //   - A request is written once and never repeated, whatever becomes of it. A kept connection that the upstream has closed meanwhile
 //     is noticed before a request is written to it, but for the moment in which both happen at once.
-//   - It ends with its context, or outlives it once it is written ([Pool.Send]), and its answer must have come in within a time, the body included.
-//   - There is no redirect, no proxy, no compression, no cookie, no HTTP/2; interim answers (1xx) are left out.
+//   - It ends with its context, or outlives it once it is written ([Pool.Send]), and its answer must have come in within a time,
+//     the body included.
+//   - There is no redirect, no proxy, no compression, no cookie, no HTTP/2. Interim answers (1xx) are for the request's httptrace.
 package upstream

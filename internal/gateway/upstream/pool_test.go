@@ -158,6 +158,7 @@ func TestNothingIsRepeated(t *testing.T) {
 		"no HTTP":            {"220 smtp\r\n\r\n", "malformed"},
 		"broken body":        {"HTTP/1.1 200 OK\r\nContent-Length: 20\r\n\r\nok", "EOF"},
 		"another protocol":   {"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n", "protocol"},
+		"no status":          {"HTTP/1.1 099 x\r\n\r\n", "malformed status"},
 		"interim for ever":   {strings.Repeat("HTTP/1.1 102 Processing\r\n\r\n", 6) + ok, "interim"},
 		"an endless header":  {"HTTP/1.1 200 OK\r\nX: " + strings.Repeat("x", 2<<20) + "\r\n\r\n", "too large"},
 		"two lengths":        {"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\nok", "Content-Length"},
