@@ -38,6 +38,8 @@ type Request struct {
 	Unknown bool
 	// Reuse is what over_limit: reuse does with the request; nil: nothing.
 	Reuse Reuse
+	// By is what a request for Reserve proves itself by; nil: it is counted whatever that is.
+	By *Credentials
 }
 
 // Reuse hands out the last token of a client again instead of denying a request.
@@ -65,12 +67,15 @@ type Options struct {
 // Judge decides on token requests. It is safe for concurrent use.
 type Judge struct {
 	Options
-	lines *turns.Lines // of requests over the limit
+	lines    *turns.Lines // of requests over the limit
+	unproven unproven
 }
 
 // New makes a Judge.
 func New(o Options) *Judge {
-	return &Judge{Options: o, lines: turns.New(o.Counters, o.Clock)}
+	j := &Judge{Options: o, lines: turns.New(o.Counters, o.Clock)}
+	j.unproven.closed = make(chan struct{})
+	return j
 }
 
 // Admit asks for one token. The clock is read now, because it may have taken long to know the request. Under a strict
@@ -122,10 +127,17 @@ func (j *Judge) denies(now time.Time, policies *clientcfg.PolicySnapshot, r *Req
 func (j *Judge) GiveBack(k ratelimit.Key, t *turns.Turn) { j.lines.GiveBack(k, t) }
 
 // StopWaiting denies all requests that wait for their turn, and has none wait from now on.
-func (j *Judge) StopWaiting() { j.lines.Close() }
+func (j *Judge) StopWaiting() {
+	j.unproven.close()
+	j.lines.Close()
+}
 
 // Waiting is how many requests wait for their turn.
-func (j *Judge) Waiting() int { return j.lines.Waiting() }
+func (j *Judge) Waiting() int {
+	j.unproven.mu.Lock()
+	defer j.unproven.mu.Unlock()
+	return j.lines.Waiting() + j.unproven.wait
+}
 
 // under returns what applies to the request.
 func (r *Request) under(policies *clientcfg.PolicySnapshot) *ratelimit.Effective {

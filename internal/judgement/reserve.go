@@ -11,43 +11,77 @@ import (
 // Reservation is the turn of a request before it is known whether it gets a token, and for which user.
 type Reservation struct {
 	turns.Turn
-	request Request
+	request  Request
+	unproven bool    // it is not in the counts yet
+	held     []level // the keys that it is held for
+	crowded  bool
+	late     bool // its token was issued, and there was no room left
 }
 
+// Crowded reports whether the request must be answered with 429 because others with the same credentials, which are not
+// proven, could take all of the room. There is no decision then, and nothing to settle.
+func (v *Reservation) Crowded() bool { return v.crowded }
+
 // Reserve is [Judge.Admit] for a request whose client and user are proven later, by the answer of another server. One that
-// is not rejected counts until [Judge.Settle] or [Judge.Cancel], of which the caller calls one, once. Observers, and limits
+// is not rejected counts until [Judge.Settle], [Judge.Cancel] or [Judge.Refuse], of which the caller calls one, once; with
+// [Credentials] that are not proven, it counts for them alone. Observers, and limits
 // that are tried out, see it with Settle, so that requests without valid credentials are in no figures.
 func (j *Judge) Reserve(ctx context.Context, r Request) Reservation {
 	r.Unproven = true
-	now, effective := j.Clock(), r.under(j.Policies())
-	v := Reservation{request: r}
-	if d, banned := j.banned(now, &r, effective); banned {
-		v.Decision = d
-	} else {
-		v.Turn = j.lines.Take(ctx, r.Key, func() *ratelimit.Effective { return r.under(j.Policies()) })
-		j.bannedMeanwhile(&r, &v.Turn)
-	}
+	now, v := j.Clock(), Reservation{request: r}
+	j.reserve(ctx, now, &v)
 	if v.Rejected() {
 		j.conclude(ctx, now, &v, v.Decision)
 	}
 	return v
 }
 
+// reserve is Reserve for a request that came then.
+func (j *Judge) reserve(ctx context.Context, came time.Time, v *Reservation) {
+	r := &v.request
+	for now := came; ; now = j.Clock() {
+		e := r.under(j.Policies())
+		if d, banned := j.banned(now, r, e); banned {
+			v.Decision = d
+			return
+		}
+		if !j.hold(now, v, e) {
+			v.Turn = j.lines.Take(ctx, r.Key, func() *ratelimit.Effective { return r.under(j.Policies()) })
+			j.bannedMeanwhile(r, &v.Turn)
+			return
+		}
+		v.Waited = now.Sub(came)
+		if v.unproven || !j.unproven.pause(ctx, v, e) {
+			return
+		}
+	}
+}
+
 // Cancel ends the reservation of a request that got nothing: it does not count.
-func (j *Judge) Cancel(v *Reservation) { j.GiveBack(v.request.Key, &v.Turn) }
+func (j *Judge) Cancel(v *Reservation) {
+	if v.unproven || v.late {
+		j.unproven.release(v)
+		return
+	}
+	j.GiveBack(v.request.Key, &v.Turn)
+}
 
 // Settle ends the reservation of a request that got a token for that user, or for one who is not known if username is
 // empty. The request then counts against the user it is of, whomever it was reserved for. It returns the decision that
 // the RateLimit fields are to show. late is set if the user had no room left, which shows only now: the token cannot be
 // taken back, so the request counts for the client over all users, and not for that one.
 func (j *Judge) Settle(ctx context.Context, v *Reservation, username string) (d ratelimit.Decision, late bool) {
+	j.Prove(ctx, v)
 	now, d := j.Clock(), v.Decision
 	proven := v.request
 	proven.Unproven, proven.Unknown = false, proven.Unknown && username == ""
 	if username != "" {
 		proven.Key.Username = username
 	}
-	if proven.Key != v.request.Key && v.counted() {
+	if v.late {
+		late = true // for what it shares with others it counts, as far as that has room
+		j.Counters.Take(now, proven.Key, proven.under(j.Policies()).Only(false, true, true), 1)
+	} else if proven.Key != v.request.Key && v.counted() {
 		d, late = j.settleOn(ctx, now, v, &proven)
 	}
 	v.request = proven

@@ -1,6 +1,9 @@
 package ratelimit
 
-import "time"
+import (
+	"math"
+	"time"
+)
 
 // Denies reports whether [Counters.Take] would deny one more request of the key, and if so returns
 // the decision of Take. It counts nothing and adds no key, so it may be called before credentials
@@ -97,4 +100,43 @@ func (o *side) refund(q *queue, ms, at, n int64) bool {
 		q.wake()
 	}
 	return done
+}
+
+// Room returns how many more requests of the key would pass: under its own limits, under those of its source, and under
+// the total; [math.MaxInt64] where no limit counts them. Permits of a strict limit that an exchange can bring are room. It
+// counts nothing, but adds the key as [Counters.Take] does.
+func (c *Counters) Room(now time.Time, k Key, e *Effective) (own, source, total int64) {
+	ms, bounded := millis(now), k.bounded()
+	ls, _ := e.of(bounded)
+	q := c.requestOf(bounded, k.ClientID, ls, e)
+	return q.own.room(&c.queue, ms, q.ls, q.grant), q.shared[0].room(&c.queue, ms, q.lists[0], 0), q.shared[1].room(&c.queue, ms, q.lists[1], 0)
+}
+
+// room is how many more requests of the grant the limits of a key admit; ls is nil if there are none.
+func (p *place) room(queue *queue, ms int64, ls *Limits, grant Grants) int64 {
+	least := int64(math.MaxInt64)
+	if ls == nil {
+		return least
+	}
+	s := p.shard
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	o := side{s, s.enter(queue, p.key, p.hash, ls, ms), ls, ls.skip(grant)}
+	if o.first == 0 {
+		return 0
+	}
+	for num, r := range o.applied() {
+		var f frames
+		var d Decision
+		s.view(&f, num, r, ms, &d)
+		room := max(r.Requests-f.used, 0)
+		switch {
+		case f.instances == 0:
+			room = 0
+		case f.instances > 1 && f.lease == nil:
+			room = (room + f.instances - 1) / f.instances
+		}
+		least = min(least, room)
+	}
+	return least
 }

@@ -1,6 +1,7 @@
 package ratelimit
 
 import (
+	"math"
 	"strconv"
 	"testing"
 	"time"
@@ -102,4 +103,33 @@ func TestDeniesChangesNothing(t *testing.T) {
 	}
 	mustEqual(t, "Stats", before, c.Stats())
 	mustEqual(t, "overflow counters", 0, len(c.shards[0].shared))
+}
+
+// TestRoom: as many pass as it says, of each of the keys that count a request.
+func TestRoom(t *testing.T) {
+	p, err := Compile(Settings{Mode: Enforce, Default: Policy{
+		User: []Limit{NewLimit("narrow", 3, time.Minute), NewLimit("wide", 5, time.Hour)}, Client: []Limit{NewLimit("narrow", 3, time.Minute)},
+		Source: []Limit{NewLimit("per-address", 10, time.Minute)}, Total: []Limit{NewLimit("all", 20, time.Minute)},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, now := NewCounters(0), at(epoch)
+	room := func(user string, e *Effective) [3]int64 {
+		own, source, total := c.Room(now, Key{"shop", user}, e)
+		return [3]int64{own, source, total}
+	}
+	whole, none := p.For("shop"), int64(math.MaxInt64)
+	mustEqual(t, "at first", [3]int64{3, none, 20}, room("ada", whole))
+	asked := whole.ForRequest(0, "192.0.2.1")
+	mustEqual(t, "from an address", [3]int64{3, 10, 20}, room("ada", asked))
+	for n := int64(3); n > 0; n-- {
+		mustEqual(t, "of a user", [3]int64{n, 7 + n, 17 + n}, room("ada", asked))
+		c.Take(now, Key{"shop", "ada"}, asked, 1)
+	}
+	mustEqual(t, "used up", [3]int64{0, 7, 17}, room("ada", asked))
+	mustEqual(t, "of the client itself", [3]int64{3, 7, 17}, room("", asked))
+	mustEqual(t, "of nobody who is known", [3]int64{none, none, 17}, room("", whole.Only(false, true, false)))
+	now = now.Add(2 * time.Minute)
+	mustEqual(t, "the other limit", [3]int64{2, 10, 20}, room("ada", asked))
 }

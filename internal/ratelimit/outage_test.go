@@ -38,6 +38,8 @@ func TestOnOutage(t *testing.T) {
 			y.Finish(at(minute), &task, Result{Read: true, Document: &Document{Version: 1, Frame: 60_000, Frames: frame(60_000, tc.known)}})
 			y.Stalled()
 			now := at(minute + 500) // a few spacings later
+			own, _, _ := c.Room(now, k, eff)
+			mustEqual(t, "Room", own, tc.admits)
 			if n := admittedNow(c, now, k, eff); n != tc.admits {
 				t.Errorf("admits %d, want %d", n, tc.admits)
 			}

@@ -151,11 +151,11 @@ func (l *Lines) Enter(ctx context.Context, k ratelimit.Key, policy func() *ratel
 func (l *Lines) enter(ctx context.Context, k ratelimit.Key, policy func() *ratelimit.Effective, decided func()) (*place, Turn) {
 	e := policy()
 	if !e.Waits(k) {
-		return nil, l.decide(ctx, k, e)
+		return nil, l.Decide(ctx, k, e)
 	}
 	var first ratelimit.Decision // on the request, if nobody waits
 	if !l.has(k, e) {
-		t := l.decide(ctx, k, e)
+		t := l.Decide(ctx, k, e)
 		if !waits(&t.Decision) || t.RetryAfter > e.Wait.Longest {
 			return nil, t
 		}
@@ -169,8 +169,8 @@ func (l *Lines) enter(ctx context.Context, k ratelimit.Key, policy func() *ratel
 // there.
 func waits(d *ratelimit.Decision) bool { return d.Over() && !d.OverShared() }
 
-// decide decides on one request without a line.
-func (l *Lines) decide(ctx context.Context, k ratelimit.Key, e *ratelimit.Effective) Turn {
+// Decide is [Lines.Take] for a request that does not wait for its turn.
+func (l *Lines) Decide(ctx context.Context, k ratelimit.Key, e *ratelimit.Effective) Turn {
 	now := l.clock()
 	d, waited := l.counters.Await(ctx, now, k, e, 1)
 	return Turn{Decision: d, Leased: waited, at: now.Add(waited), under: e}

@@ -51,7 +51,7 @@ func (l *Lines) decideFirst(ln *line, p *place) (*ratelimit.Effective, Turn) {
 	e := p.policy()
 	ctx, cancel := context.WithTimeout(context.Background(), min(p.came.Add(e.Wait.Longest).Sub(l.clock()), lookAgain))
 	defer cancel()
-	return e, l.decide(ctx, ln.key, e)
+	return e, l.Decide(ctx, ln.key, e)
 }
 
 // lacksPermits reports whether a request was denied for nothing but what the store would have to bring. If it waits

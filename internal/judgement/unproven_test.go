@@ -1,0 +1,352 @@
+package judgement_test
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"oauth-server/internal/check"
+	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/judgement"
+	"oauth-server/internal/ratelimit"
+)
+
+// id is what stands for a secret in tests.
+func id(text string) (i judgement.ID) {
+	copy(i[:], text)
+	return i
+}
+
+// by is a request with credentials.
+func by(r judgement.Request, c judgement.Credentials) judgement.Request {
+	r.By = &c
+	return r
+}
+
+// secretly is a request with that secret of the client.
+func secretly(secret string) judgement.Request {
+	return by(judgement.Request{Key: ratelimit.Key{ClientID: "shop"}, Grant: clientcfg.ClientCredentials}, judgement.Credentials{Client: id(secret)})
+}
+
+// from is a request of a client without a secret.
+func from(addr string) judgement.Request {
+	r := judgement.Request{Key: ratelimit.Key{ClientID: "shop"}, Grant: clientcfg.ClientCredentials, Remote: netip.MustParseAddr(addr)}
+	return by(r, judgement.Credentials{Client: id(addr), Network: judgement.NetworkOf(r.Remote)})
+}
+
+// code is a request of a user who is not known.
+func code(secret string) judgement.Request {
+	return by(unknown(), judgement.Credentials{Client: id(secret)})
+}
+
+// signIn is a password grant.
+func signIn(user, password string) judgement.Request {
+	r := refresh(user)
+	r.Grant = clientcfg.Password
+	return by(r, judgement.Credentials{Client: id("right"), User: id(user + password)})
+}
+
+// outcome is that of a reservation.
+func outcome(v *judgement.Reservation) string {
+	if v.Crowded() {
+		return "crowded"
+	}
+	return v.Outcome.String()
+}
+
+// asks reserves so many requests and returns the reservations of those that pass.
+func asks(t *testing.T, j *judgement.Judge, r judgement.Request, n int) (passed []*judgement.Reservation) {
+	t.Helper()
+	for range n {
+		if v := j.Reserve(t.Context(), r); !v.Rejected() && !v.Crowded() {
+			passed = append(passed, &v)
+		}
+	}
+	return passed
+}
+
+func settleAll(t *testing.T, j *judgement.Judge, all []*judgement.Reservation, user string) (late int) {
+	t.Helper()
+	for _, v := range all {
+		if _, isLate := j.Settle(t.Context(), v, user); isLate {
+			late++
+		}
+	}
+	return late
+}
+
+// prove has the credentials of a request get a token.
+func prove(t *testing.T, j *judgement.Judge, r judgement.Request) {
+	t.Helper()
+	check.Equal(t, "late", settleAll(t, j, asks(t, j, r, 1), r.Key.Username), 0)
+}
+
+// TestStrangersTakeNoRoom: whatever requests without the right credentials hold, those with them pass, up to the limit, whether
+// they have got a token before or not.
+func TestStrangersTakeNoRoom(t *testing.T) {
+	const limit = 5
+	for name, tt := range map[string]struct {
+		settings        ratelimit.Settings
+		stranger, right func(i int) judgement.Request
+	}{
+		"a wrong secret": {
+			limited(limit, 100, 100), func(int) judgement.Request { return secretly("wrong") }, func(int) judgement.Request { return secretly("right") },
+		},
+		"many wrong secrets": {
+			limited(limit, 100, 100), func(i int) judgement.Request { return secretly(fmt.Sprint("wrong", i)) }, func(int) judgement.Request { return secretly("right") },
+		},
+		"the total and the source": {
+			limited(limit, limit, limit), func(i int) judgement.Request { return code(fmt.Sprint("wrong", i)) }, func(int) judgement.Request { return code("right") },
+		},
+		"the name of a user": {
+			limited(limit, 10_000, 10_000), func(i int) judgement.Request { return signIn("ada", fmt.Sprint("wrong", i)) }, func(int) judgement.Request { return signIn("ada", "right") },
+		},
+		"no secret, one IPv6 site": {
+			limited(limit, 10_000, 100), func(i int) judgement.Request { return from(fmt.Sprintf("2001:db8:1:%x::1", i)) }, func(int) judgement.Request { return from("192.0.2.1") },
+		},
+		"no secret, a few addresses": {
+			limited(limit, 10_000, 100), func(i int) judgement.Request { return from(fmt.Sprintf("198.51.100.%d", i%(limit-1))) }, func(int) judgement.Request { return from("192.0.2.1") },
+		},
+	} {
+		for what, before := range map[string]bool{"new": false, "proven": true} {
+			t.Run(name+", "+what, func(t *testing.T) {
+				j, _ := judgeBy(t, tt.settings)
+				want := limit
+				if before {
+					prove(t, j, tt.right(0))
+					want--
+				}
+				for i := range 300 {
+					asks(t, j, tt.stranger(i), 1)
+				}
+				if tt.right(0).By.Network != "" && !before {
+					want = 1 // the rest is held for others
+				}
+				passed := asks(t, j, tt.right(0), 3*limit)
+				check.Equal(t, "passed", len(passed) >= want, true)
+				check.Equal(t, "late", settleAll(t, j, passed, tt.right(0).Key.Username), 0)
+			})
+		}
+	}
+}
+
+// TestOneSecretGetsNoMore: requests with one secret that are under way at once get as many tokens as the limit says, also while
+// the first of them prove it.
+func TestOneSecretGetsNoMore(t *testing.T) {
+	const limit = 20
+	for name, r := range map[string]judgement.Request{"a client": secretly("right"), "a user": signIn("ada", "right")} {
+		t.Run(name, func(t *testing.T) {
+			j, _ := judgeBy(t, limited(limit, 10_000, 10_000))
+			j.Observe = nil
+			var issued, late atomic.Int64
+			var all sync.WaitGroup
+			for range 8 {
+				all.Go(func() {
+					for range 200 {
+						v := j.Reserve(t.Context(), r)
+						if v.Rejected() || v.Crowded() {
+							continue
+						}
+						issued.Add(1)
+						if _, isLate := j.Settle(t.Context(), &v, r.Key.Username); isLate {
+							late.Add(1)
+						}
+					}
+				})
+			}
+			all.Wait()
+			check.Equal(t, "issued", issued.Load(), limit)
+			check.Equal(t, "late", late.Load(), 0)
+		})
+	}
+}
+
+// TestManyNetworksGetLittleMore: the bound that [judgement.Credentials] states for a client without a secret, with the worst order
+// of requests, and with proven credentials that take all of the room meanwhile.
+func TestManyNetworksGetLittleMore(t *testing.T) {
+	const limit, networks = 60, 12
+	j, _ := judgeBy(t, limited(limit, 10_000, 10_000))
+	j.Observe = nil
+	right := secretly("right")
+	held := asks(t, j, right, limit)
+	check.Equal(t, "held for the secret", len(held), limit)
+	settleAll(t, j, held[:1], "")
+	for _, v := range held[1:] {
+		j.Cancel(v)
+	}
+	const room = limit - 1
+	var issued []*judgement.Reservation
+	most := 0
+	for i := range networks {
+		for range 3 { // addresses of one network share its part
+			issued = append(issued, asks(t, j, from(fmt.Sprintf("2001:db8:%x:%x::1", i, len(issued)%7)), limit)...)
+		}
+		most += room / (i + 1)
+		check.Equal(t, "not more", len(issued) <= most, true)
+	}
+	check.Equal(t, "the bound is reached", len(issued) > 2*limit, true)
+	settleAll(t, j, asks(t, j, right, 2*limit), "")
+	check.Equal(t, "late", settleAll(t, j, issued, ""), len(issued))
+	for _, r := range []judgement.Request{right, from("192.0.2.1"), secretly("other")} {
+		check.Equal(t, "afterwards", len(asks(t, j, r, 1)), 0)
+	}
+}
+
+// TestUnprovenAgain: credentials prove nothing after five answers in a row without a token. What gets no answer says nothing.
+func TestUnprovenAgain(t *testing.T) {
+	j, _ := judgeBy(t, limited(100, 100, 100))
+	right := secretly("right")
+	check.Equal(t, "before", j.Proven(right.By), false)
+	prove(t, j, right)
+	for range 2 {
+		for range 4 {
+			j.Refuse(asks(t, j, right, 1)[0])
+		}
+		for range 10 {
+			j.Cancel(asks(t, j, right, 1)[0])
+		}
+		check.Equal(t, "after four", j.Proven(right.By), true)
+		prove(t, j, right)
+	}
+	for range 5 {
+		j.Refuse(asks(t, j, right, 1)[0])
+	}
+	check.Equal(t, "after five", j.Proven(right.By), false)
+	at := from("192.0.2.1")
+	prove(t, j, at)
+	check.Equal(t, "an address", j.Proven(at.By), false)
+}
+
+// TestHeldRequests: what comes of a request that was held.
+func TestHeldRequests(t *testing.T) {
+	usage := func(j *judgement.Judge, user string) (n int64) {
+		for _, u := range j.Counters.Usage(j.Clock(), ratelimit.Key{ClientID: "shop", Username: user}) {
+			n += u.Unflushed
+		}
+		return n
+	}
+	j, seen := judgeBy(t, limited(3, 100, 100))
+	v := j.Reserve(t.Context(), secretly("right"))
+	check.Equal(t, "counted while it is held", usage(j, ""), 0)
+	j.Cancel(&v)
+	prove(t, j, secretly("right"))
+	check.Equal(t, "counted", []int64{usage(j, ""), usage(j, ratelimit.TotalUser)}, []int64{1, 1})
+	crowd := asks(t, j, secretly("other"), 3)
+	check.Equal(t, "of another secret", len(crowd), 2)
+	third := j.Reserve(t.Context(), secretly("other"))
+	check.Equal(t, "the third", outcome(&third), "crowded")
+	settleAll(t, j, asks(t, j, secretly("right"), 5), "")
+	check.Equal(t, "late", settleAll(t, j, crowd, ""), 2)
+	check.Equal(t, "counted for the total", usage(j, ratelimit.TotalUser), 5)
+	over := j.Reserve(t.Context(), secretly("other"))
+	check.Equal(t, "over the limit", outcome(&over), "denied")
+	wantSeen(t, seen, " allowed", " denied", " denied", " denied", " allowed", " allowed", " allowed", " allowed", " denied")
+}
+
+// TestHeldNotEnforced: in dry-run nobody is crowded, and observers see who would have been denied; trusted clients are not held.
+func TestHeldNotEnforced(t *testing.T) {
+	settings := limited(2, 100, 100)
+	settings.Mode = ratelimit.DryRun
+	j, seen := judgeBy(t, settings)
+	settleAll(t, j, asks(t, j, secretly("right"), 4), "")
+	wantSeen(t, seen, " allowed", " allowed", " would_deny", " would_deny")
+	settings.Mode = ratelimit.Enforce
+	settings.Clients = map[string]ratelimit.Policy{"shop": {Trusted: true}}
+	j, _ = judgeBy(t, settings)
+	check.Equal(t, "trusted", len(asks(t, j, secretly("right"), 50)), 50)
+}
+
+// TestProvenAreKept: however many secrets do not get a token, and however many others do, one in use stays proven.
+func TestProvenAreKept(t *testing.T) {
+	j, _ := judgeBy(t, limited(1_000_000, 1_000_000, 1_000_000))
+	j.Observe = nil
+	right := secretly("right")
+	prove(t, j, right)
+	for i := range 300_000 {
+		stranger := secretly(fmt.Sprint("s", i))
+		v := j.Reserve(t.Context(), stranger)
+		if i%2 == 0 {
+			j.Refuse(&v)
+		} else {
+			j.Settle(t.Context(), &v, "")
+		}
+		if i%40_000 == 0 {
+			check.Equal(t, "proven", j.Proven(right.By), true)
+		}
+	}
+	check.Equal(t, "proven", j.Proven(right.By), true)
+}
+
+// TestUnprovenWait: requests that are not proven wait for those with the same credentials, and for room, but in no line: they
+// take nobody's turn.
+func TestUnprovenWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		<-time.After(5 * time.Second)
+		j, _ := waiting(t, ratelimit.Enforce)
+		ask := func(r judgement.Request) <-chan *judgement.Reservation {
+			done := make(chan *judgement.Reservation, 1)
+			go func() {
+				v := j.Reserve(t.Context(), r)
+				done <- &v
+			}()
+			synctest.Wait()
+			return done
+		}
+		first := <-ask(secretly("right"))
+		check.Equal(t, "the first", outcome(first), "allowed")
+		second := ask(secretly("right"))
+		strangers := []<-chan *judgement.Reservation{ask(secretly("wrong")), ask(secretly("wrong"))}
+		check.Equal(t, "waiting", j.Waiting(), 2)
+		j.Settle(t.Context(), first, "")
+		v := <-second
+		check.Equal(t, "the second", outcome(v), "delayed")
+		check.Equal(t, "a stranger, at once", outcome(<-strangers[0]), "allowed")
+		j.Settle(t.Context(), v, "")
+		over, proven := ask(secretly("wrong too")), ask(secretly("right"))
+		j.StopWaiting()
+		for _, stopped := range []<-chan *judgement.Reservation{strangers[1], over, proven} {
+			v := <-stopped
+			check.Equal(t, "at the stop", v.Rejected() || v.Crowded(), true)
+		}
+		check.Equal(t, "waiting at the end", j.Waiting(), 0)
+		j.StopWaiting()
+	})
+}
+
+// TestUnprovenPlaces: no more of them wait for a key than its policy says, and none beyond its max_wait or its caller's patience.
+func TestUnprovenPlaces(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		j, _ := waiting(t, ratelimit.Enforce)
+		places := j.Policies().For("shop").Wait.AtOnce
+		first := j.Reserve(t.Context(), secretly("right"))
+		ctx, hangUp := context.WithCancel(t.Context())
+		began, all := time.Now(), make(chan *judgement.Reservation)
+		for i := range places + 3 {
+			go func() {
+				caller := t.Context()
+				if i == 0 {
+					caller = ctx
+				}
+				v := j.Reserve(caller, secretly("right"))
+				all <- &v
+			}()
+			synctest.Wait()
+		}
+		for range 3 {
+			check.Equal(t, "without a place", outcome(<-all), "crowded")
+		}
+		hangUp()
+		check.Equal(t, "hung up", outcome(<-all), "crowded")
+		check.Equal(t, "since", time.Since(began), 0)
+		for range places - 1 {
+			check.Equal(t, "too late", outcome(<-all), "crowded")
+		}
+		check.Equal(t, "within max_wait", time.Since(began) <= 10*time.Second, true)
+		j.Cancel(&first)
+	})
+}
