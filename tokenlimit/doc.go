@@ -33,9 +33,10 @@
 // [Policy].Total alone. Its token is issued then, so it passes also if its user has no room left ([Event].Late). A request that
 // names no client passes.
 //
-// While it is checked, a client is not proven. So of each client 256 requests at once may be under way from one address,
-// and two after five in a row that got no token, until one gets a token or for ten minutes; what is beyond is answered
-// with 429.
+// While it is checked, a client is not proven. Requests with credentials that have got no token yet take no room from others:
+// each is decided with those under way with the same client secret, for a password grant with the same password, or without a
+// secret from the same address. Of a client 256 of them may be under way from one address, and two after five answers in a row
+// that may be those to a wrong secret, until one gets a token or for ten minutes; what is beyond is answered with 429.
 //
 // Counts are in memory, of a million users and clients at most, and of this process. For counts that several processes
 // share, put the command oauth-server gateway before them. The package starts no goroutine, does no I/O and logs no

@@ -28,7 +28,8 @@ type Event struct {
 	Outcome Outcome
 	// Status is that of the answer, 0 if there was none.
 	Status int
-	// OverLimit is set if a limit had no room, in dry-run too.
+	// OverLimit is set if a limit had no room, in dry-run too. It is not if the request was denied because too many that prove
+	// nothing yet are under way.
 	OverLimit bool
 	// Late is set if the user had no room, and only the answer showed who it is: the token was issued all the same.
 	Late bool
@@ -39,7 +40,9 @@ type Event struct {
 	RetryAfter time.Duration
 }
 
-var outcomes = map[gateway.Outcome]Outcome{gateway.Issued: Issued, gateway.Denied: Denied, gateway.Refused: Refused}
+var outcomes = map[gateway.Outcome]Outcome{
+	gateway.Issued: Issued, gateway.Denied: Denied, gateway.Crowded: Denied, gateway.Refused: Refused,
+}
 
 func eventOf(r *gateway.Result) Event {
 	e := Event{

@@ -7,13 +7,18 @@ import (
 	"net"
 	"net/http"
 
+	"oauth-server/internal/accesslog"
 	"oauth-server/internal/gateway/tokenrequest"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/httpapi"
+	"oauth-server/internal/ratelimit"
 )
 
-// errUnderWay is the error of a request beyond the bounds of underWay.
+// errUnderWay is the error of a request beyond the bounds of underWay, and of one that the judge finds crowded.
 var errUnderWay = errors.New("gateway: too many requests of the client are under way")
+
+// underWayLimit is the name of these bounds in the log.
+const underWayLimit = "under_way"
 
 // limit answers a request that the judge has denied.
 func (x *tokenCall) limit(w http.ResponseWriter, r *http.Request, err error) {
@@ -25,8 +30,9 @@ func (x *tokenCall) limit(w http.ResponseWriter, r *http.Request, err error) {
 		x.g.wrote(r.Context(), httpapi.WriteLimited(w, r.Header.Get("Origin"), limited, code))
 	case errors.Is(err, errUnderWay):
 		w.Header().Set("Retry-After", "1")
-		x.fail(w, r, Denied, http.StatusTooManyRequests, code,
-			"Too many token requests of this client are under way from this address; retry after 1 second.")
+		accesslog.NoteDenial(r.Context(), accesslog.Denial{Outcome: ratelimit.Denied.String(), Limit: underWayLimit})
+		x.fail(w, r, Crowded, http.StatusTooManyRequests, code,
+			"Too many token requests of this client wait for the authorization server, which has not accepted its credentials yet; retry after 1 second.")
 	default:
 		x.fail(w, r, Unjudged, http.StatusServiceUnavailable, grants.TemporarilyUnavailable, "The gateway cannot judge requests; try again later.")
 	}

@@ -55,6 +55,7 @@ func (x *tokenCall) forward(w http.ResponseWriter, r *http.Request, body []byte)
 		}
 		x.settle(r.Context(), said)
 	}
+	x.refusal(read)
 	x.letGo(r.Context())
 	if r.Context().Err() != nil {
 		x.result.outcome = Gone // though a token counts
@@ -79,7 +80,7 @@ const mostGone = 1024
 // lasting returns a context for what answers a request that is under way. It does not end when the client hangs up: the token
 // that is made meanwhile counts. It ends with ctx for any other reason, and beyond mostGone. The caller calls end.
 func (x *tokenCall) lasting(ctx context.Context) (lasting context.Context, end func()) {
-	if !x.underWay {
+	if !x.from.taken {
 		return ctx, func() {}
 	}
 	lasting, cancel := context.WithCancelCause(context.WithoutCancel(ctx))

@@ -3,6 +3,7 @@ package gateway
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -98,6 +99,7 @@ type Gateway struct {
 	inside bool
 
 	reader *subject.Reader
+	key    [32]byte // of what clients show
 	counts *counts
 	asking *introspections // nil: no users are asked for
 }
@@ -189,7 +191,9 @@ func newGateway(o Options) (*Gateway, error) {
 	if o.Exchanged == nil {
 		o.Exchanged = func(Exchange) {}
 	}
-	return &Gateway{o: o, underWay: newUnderWay(), gone: new(atomic.Int64), reader: reader, counts: &counts{unknown: make([]atomic.Uint64, len(subject.Reasons())+1)}}, nil
+	g := &Gateway{o: o, underWay: newUnderWay(), gone: new(atomic.Int64), reader: reader, counts: &counts{unknown: make([]atomic.Uint64, len(subject.Reasons())+1)}}
+	_, _ = rand.Read(g.key[:]) // which never fails
+	return g, nil
 }
 
 // ServeHTTP implements [http.Handler].

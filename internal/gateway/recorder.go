@@ -39,10 +39,13 @@ func (a *answer) WriteHeader(status int) {
 		a.withheld = false
 		a.x.settle(a.ctx, nil)
 	}
-	if !a.withheld {
-		a.x.letGo(a.ctx)
-		a.ResponseWriter.WriteHeader(status)
+	if a.withheld {
+		return
 	}
+	if success(status) { // otherwise the body says why
+		a.x.letGo(a.ctx)
+	}
+	a.ResponseWriter.WriteHeader(status)
 }
 
 // readable reports whether a [subject.Reader] can read the body, as far as the header says.
@@ -61,6 +64,10 @@ func (a *answer) Write(b []byte) (int, error) {
 	}
 	if err := a.release(nil); err != nil {
 		return 0, err
+	}
+	if !success(a.status) && a.x.result.refusal == "" {
+		a.x.refusal(b)
+		a.x.letGo(a.ctx)
 	}
 	return a.ResponseWriter.Write(b)
 }
@@ -98,6 +105,7 @@ func (a *answer) release(body []byte) error {
 	}
 	a.withheld = false
 	a.x.settle(a.ctx, body)
+	a.x.refusal(body)
 	a.x.letGo(a.ctx)
 	a.ResponseWriter.WriteHeader(a.status)
 	_, err := a.ResponseWriter.Write(a.body.Bytes())

@@ -21,6 +21,7 @@ const (
 	Issued      Outcome = iota // the upstream answered with a token
 	Failed                     // the upstream answered with something else
 	Denied                     // over a limit
+	Crowded                    // too many of the client that is not proven are under way
 	Refused                    // the upstream could have read it differently
 	Unreachable                // the upstream did not answer
 	Gone                       // the client has hung up; a token that the upstream made counts all the same
@@ -31,7 +32,7 @@ const (
 	Outcomes = iota
 )
 
-var outcomeNames = [Outcomes]string{"issued", "failed", "denied", "refused", "unreachable", "gone", "unjudged", "passed"}
+var outcomeNames = [Outcomes]string{"issued", "failed", "denied", "crowded", "refused", "unreachable", "gone", "unjudged", "passed"}
 
 func (o Outcome) String() string { return outcomeNames[o] }
 
@@ -76,6 +77,7 @@ type result struct {
 	outcome Outcome
 	status  int    // of the upstream; 0: none yet
 	code    string // the OAuth error of an answer of the gateway
+	refusal string // that of an answer of the upstream without a token
 	started time.Time
 	remote  netip.Addr
 	// user is whom the request counts against, or would have; empty: not known, or there is none.

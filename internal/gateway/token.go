@@ -29,17 +29,17 @@ const bodyTimeout = 15 * time.Second
 
 // tokenCall is one token request on its way to the upstream and back.
 type tokenCall struct {
-	g        *Gateway
-	said     tokenrequest.Request
-	user     string // whom it was reserved for; empty: not known, or there is none
-	led      bool   // the username or refresh token as it was sent has led to that user
-	named    string // whom it is for, as SetUser says
-	from     origin
-	underWay bool                   // it is among those under way
-	turn     *judgement.Reservation // nil: it was not judged
-	settled  bool                   // or given back
-	result   result
-	out      *observed
+	g       *Gateway
+	said    tokenrequest.Request
+	by      *judgement.Credentials // nil: no client is named
+	user    string                 // whom it was reserved for; empty: not known, or there is none
+	led     bool                   // the username or refresh token as it was sent has led to that user
+	named   string                 // whom it is for, as SetUser says
+	from    place
+	turn    *judgement.Reservation // nil: it was not judged
+	settled bool                   // or given back
+	result  result
+	out     *observed
 }
 
 type tokenCallKey struct{}
@@ -71,8 +71,10 @@ func (x *tokenCall) pass(w http.ResponseWriter, r *http.Request) {
 		if g.inside && len(body) == 0 { // an earlier handler may have parsed it
 			form = []byte(r.PostForm.Encode())
 		}
-		x.said, err = tokenrequest.Read(r.Header, r.URL.RawQuery, form)
+		var shown tokenrequest.Credentials
+		x.said, shown, err = tokenrequest.ReadAll(r.Header, r.URL.RawQuery, form)
 		x.said.ClientID = counted(x.said.ClientID)
+		x.by = g.credentials(&x.said, &shown, x.result.remote)
 	}
 	if err != nil {
 		x.refuse(w, r, err)
@@ -131,12 +133,15 @@ func (x *tokenCall) reserve(ctx context.Context) error {
 		return nil
 	}
 	g, now := x.g, x.g.o.Now()
-	x.from, x.underWay = g.underWay.take(now, x.said.ClientID, x.result.remote)
-	if !x.underWay && g.enforces(x.said.ClientID) {
+	x.from = g.underWay.take(now, x.said.ClientID, x.result.remote, g.o.Judge.Proven(x.by))
+	if !x.from.taken && g.enforces(x.said.ClientID) {
 		return errUnderWay
 	}
 	r := x.request(ctx, now)
 	turn := g.o.Judge.Reserve(ctx, r)
+	if turn.Crowded() {
+		return errUnderWay
+	}
 	x.turn, x.user = &turn, r.Key.Username
 	x.result.user, x.result.noUser, x.result.decision = x.user, r.Unknown, turn.Decision
 	if turn.Rejected() {
@@ -161,7 +166,7 @@ func (g *Gateway) enforces(clientID string) bool {
 // request returns what is judged: the best that is known of the request.
 func (x *tokenCall) request(ctx context.Context, now time.Time) judgement.Request {
 	r := judgement.Request{
-		Key: ratelimit.Key{ClientID: x.said.ClientID}, Grant: clientcfg.Grant(x.said.Grant), Remote: x.result.remote,
+		Key: ratelimit.Key{ClientID: x.said.ClientID}, Grant: clientcfg.Grant(x.said.Grant), Remote: x.result.remote, By: x.by,
 	}
 	digest, hasUser := leads(&x.said)
 	if !hasUser {
@@ -219,7 +224,8 @@ func (x *tokenCall) count(ctx context.Context, body []byte) {
 	i := &issued{g: g, said: x.said, turn: x.turn, claims: g.reader.Read(body), followed: x.user != ""}
 	user := x.proven(i)
 	x.settled = true
-	g.underWay.proven(x.from)
+	g.underWay.proven(&x.from)
+	g.o.Judge.Prove(ctx, x.turn)
 	d := x.turn.Decision
 	if user != "" || !g.introspect(ctx, i, body) {
 		d, x.result.late = i.settle(ctx, user)
@@ -251,13 +257,16 @@ func (x *tokenCall) letGo(ctx context.Context) {
 	if x.turn != nil && !x.settled {
 		x.settled = true
 		_ = x.g.guarded(ctx, func(context.Context) error { // it gets its answer, whatever fails here
-			x.g.o.Judge.Cancel(x.turn)
+			if x.answered() {
+				x.g.o.Judge.Refuse(x.turn)
+			} else {
+				x.g.o.Judge.Cancel(x.turn)
+			}
 			return nil
 		})
 	}
-	if x.underWay {
-		x.underWay = false
-		x.g.underWay.release(x.g.o.Now(), x.from, x.doubtful())
+	if x.from.taken {
+		x.g.underWay.release(x.g.o.Now(), &x.from, x.answered() && (x.result.outcome == Gone || guessed(x.result.status, x.result.refusal)))
 	}
 }
 
@@ -274,9 +283,9 @@ func (x *tokenCall) end(r *http.Request) {
 	x.g.o.Answered(r.Context(), x.summary())
 }
 
-// doubtful reports whether the upstream answered that it gives no token, or the client did not wait for its answer: who
+// answered reports whether the upstream answered that it gives no token, or the client did not wait for its answer: who
 // guesses could hang up each time before it is refused.
-func (x *tokenCall) doubtful() bool {
+func (x *tokenCall) answered() bool {
 	refused := x.result.outcome == Failed && x.result.status != 0 && x.result.status < http.StatusInternalServerError
 	return refused || x.result.outcome == Gone
 }

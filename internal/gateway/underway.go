@@ -8,16 +8,16 @@ import (
 	"oauth-server/internal/network"
 )
 
-// How many requests may be under way at the upstream at once, so that a stranger who names a client holds little of its
-// quota: of a client from one source address, after so many of them in a row got no token, and of a client in all.
+// How many requests of a client from one source address may be under way at the upstream at once, if their secret has got no
+// token yet: so a stranger who names a client guesses slowly. They take nothing from others, see [judgement.Credentials].
 const (
 	mostPerSource = 256
-	mostDoubted   = 2
-	mostPerClient = 4096
+	mostPerSite   = 10 * mostPerSource // of an IPv6 /48, which one customer can have alone
+	mostDoubted   = 2                  // after so many of them in a row that may have been guesses
 )
 
 const (
-	// doubtedAfter is how many requests of a client from one source may fail in a row.
+	// doubtedAfter is how many requests of a client from one source may be guesses, in a row.
 	doubtedAfter = 5
 	// doubtedFor is how long after the last one they are remembered.
 	doubtedFor = 10 * time.Minute
@@ -25,17 +25,26 @@ const (
 	maxDoubted = 100_000
 )
 
-// underWay counts requests that are under way, by client, and by client and source.
+// underWay counts requests that are under way, and those of them that are bounded by client and source.
 type underWay struct {
 	mu      sync.Mutex
+	all     int
 	count   map[origin]int
 	failing map[origin]failing
 }
 
-// origin is a client, and where its requests come from; an empty source is of all sources.
+// origin is a client, and the source or the site that its requests come from.
 type origin struct{ client, source string }
 
-// failing is what is remembered of a client from one source that got no token.
+// place is that of a request among those under way.
+type place struct {
+	origin
+	site  string // of IPv6 addresses
+	taken bool
+	free  bool // of a proven secret: it is not bounded, and no guess
+}
+
+// failing is what is remembered of a client from one source that guessed.
 type failing struct {
 	inRow int
 	until time.Time
@@ -45,55 +54,69 @@ func newUnderWay() *underWay {
 	return &underWay{count: map[origin]int{}, failing: map[origin]failing{}}
 }
 
-// take counts a request, and reports false if there are too many. Every request that is counted needs a release.
-func (u *underWay) take(now time.Time, client string, remote netip.Addr) (from origin, ok bool) {
-	from = origin{client, network.Source(remote)}
+// take counts a request, unless there are too many. A place that is taken needs a release.
+func (u *underWay) take(now time.Time, client string, remote netip.Addr, free bool) place {
+	p := place{origin: origin{client, network.Source(remote)}, site: network.Site(remote), free: free, taken: true}
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	most := mostPerSource
-	if f := u.failing[from]; f.inRow >= doubtedAfter && now.Before(f.until) {
-		most = mostDoubted
-	}
-	if u.count[from] >= most || u.count[origin{client: client}] >= mostPerClient {
-		return from, false
-	}
-	u.count[from]++
-	u.count[origin{client: client}]++
-	return from, true
-}
-
-// len is how many requests are under way.
-func (u *underWay) len() (n int) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	for k, c := range u.count {
-		if k.source == "" {
-			n += c
+	if !free {
+		most := mostPerSource
+		if f := u.failing[p.origin]; f.inRow >= doubtedAfter && now.Before(f.until) {
+			most = mostDoubted
 		}
+		if u.count[p.origin] >= most || p.site != "" && u.count[origin{client, p.site}] >= mostPerSite {
+			p.taken = false
+			return p
+		}
+		u.add(&p, 1)
 	}
-	return n
+	u.all++
+	return p
 }
 
-// proven is called when a client from a source has got a token, before it has the answer: its next requests are not doubted.
-func (u *underWay) proven(from origin) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	delete(u.failing, from)
-}
-
-// release ends a request. Those in a row that are doubtful are remembered.
-func (u *underWay) release(now time.Time, from origin, doubtful bool) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	for _, k := range []origin{from, {client: from.client}} {
-		if u.count[k]--; u.count[k] == 0 {
+func (u *underWay) add(p *place, n int) {
+	for _, source := range []string{p.source, p.site} {
+		if source == "" {
+			continue
+		}
+		k := origin{p.client, source}
+		if u.count[k] += n; u.count[k] == 0 {
 			delete(u.count, k)
 		}
 	}
-	if !doubtful {
+}
+
+// len is how many requests are under way.
+func (u *underWay) len() int {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.all
+}
+
+// proven is called when a client from a source has got a token, before it has the answer: its next requests are not doubted.
+func (u *underWay) proven(p *place) {
+	if p.free {
+		return // others may guess at the same address
+	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	delete(u.failing, p.origin)
+}
+
+// release ends a request. Those in a row that may have been guesses are remembered.
+func (u *underWay) release(now time.Time, p *place, guess bool) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	p.taken = false
+	u.all--
+	if p.free {
 		return
 	}
-	f, known := u.failing[from]
+	u.add(p, -1)
+	if !guess {
+		return
+	}
+	f, known := u.failing[p.origin]
 	if !known && len(u.failing) >= maxDoubted {
 		for k := range u.failing { // any one
 			delete(u.failing, k)
@@ -103,5 +126,5 @@ func (u *underWay) release(now time.Time, from origin, doubtful bool) {
 	if now.After(f.until) {
 		f.inRow = 0
 	}
-	u.failing[from] = failing{f.inRow + 1, now.Add(doubtedFor)}
+	u.failing[p.origin] = failing{f.inRow + 1, now.Add(doubtedFor)}
 }

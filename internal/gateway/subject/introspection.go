@@ -31,6 +31,19 @@ func HasToken(body []byte) (has, failed bool) {
 	return has, ok && !has && !absent(values[1].in(body))
 }
 
+// ErrorCode returns the error of an answer without a token (RFC 6749 section 5.2); empty if it has none.
+func ErrorCode(body []byte) string {
+	names, values := [...]string{"error"}, [1]span{}
+	if len(body) > MaxAnswer {
+		return ""
+	}
+	if _, ok := find(body, names[:], values[:]); !ok {
+		return ""
+	}
+	code, _ := text(values[0].in(body))
+	return string(code)
+}
+
 // ReadIntrospection returns the user whom the answer of an introspection endpoint (RFC 7662 section 2.2)
 // names in the claim, or why it names none: IntrospectionFailed if it is no such answer,
 // IntrospectionInactive if the token is not active, otherwise a reason of the claim. Of the answer nothing

@@ -35,7 +35,7 @@ func FuzzReadForm(f *testing.F) {
 	f.Add("client_id=a", "", "Basic \tYTo")
 	f.Fuzz(func(t *testing.T, body, query, authorization string) {
 		h := form("Authorization", authorization)
-		got, err := tokenrequest.Read(h, query, []byte(body))
+		got, _, err := tokenrequest.ReadAll(h, query, []byte(body))
 		if err != nil {
 			wantError(t, err)
 			return

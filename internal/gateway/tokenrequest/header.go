@@ -96,7 +96,7 @@ func basicClientID(header http.Header, space []byte) ([]byte, error) {
 	if !ok {
 		return nil, nil
 	}
-	id, ok := decodeBasic(encoded, space)
+	id, _, ok := decodeBasic(encoded, space)
 	if !ok || len(id) == 0 {
 		return nil, refuse("The Authorization header is not well-formed HTTP Basic.")
 	}
@@ -120,11 +120,11 @@ func basicCredentials(field string) (encoded string, ok bool) {
 	return encoded, true
 }
 
-// decodeBasic reads base64(form(id) ":" form(secret)). Padding may be missing: some servers need none, and no other one reads
-// another client.
-func decodeBasic(encoded string, space []byte) (id []byte, ok bool) {
+// decodeBasic reads base64(form(id) ":" form(secret)), and returns the secret as it was sent. Padding may be missing: some
+// servers need none, and no other one reads another client.
+func decodeBasic(encoded string, space []byte) (id, secret []byte, ok bool) {
 	if len(encoded) > maxBasic {
-		return nil, false
+		return nil, nil, false
 	}
 	encoded = strings.TrimRight(encoded, "=")
 	if n := base64.RawStdEncoding.DecodedLen(len(encoded)); n > len(space) {
@@ -132,12 +132,12 @@ func decodeBasic(encoded string, space []byte) (id []byte, ok bool) {
 	}
 	n, err := base64.RawStdEncoding.Decode(space, []byte(encoded))
 	if err != nil {
-		return nil, false
+		return nil, nil, false
 	}
-	id, secret := cut(space[:n], ':')
+	id, secret = cut(space[:n], ':')
 	if secret == nil || !isEscaped(id) {
-		return nil, false
+		return nil, nil, false
 	}
 	id, _ = unescaped(id, space[n:n])
-	return id, true
+	return id, secret, true
 }

@@ -38,24 +38,30 @@ func refuse(description string) error { return &Error{description} }
 //
 // Read keeps nothing of body, so the caller may use it again.
 func Read(header http.Header, query string, body []byte) (Request, error) {
+	r, _, err := ReadAll(header, query, body)
+	return r, err
+}
+
+// ReadAll is [Read] that also returns by what the request proves itself.
+func ReadAll(header http.Header, query string, body []byte) (Request, Credentials, error) {
 	if query != "" {
 		if err := checkQuery([]byte(query)); err != nil {
-			return Request{}, err
+			return Request{}, Credentials{}, err
 		}
 	}
 	if err := checkConnection(header); err != nil {
-		return Request{}, err
+		return Request{}, Credentials{}, err
 	}
 	var p params
 	if err := p.readBody(header, body); err != nil {
-		return Request{}, err
+		return Request{}, Credentials{}, err
 	}
 	if err := p.check(); err != nil {
-		return Request{}, err
+		return Request{}, Credentials{}, err
 	}
 	id, err := clientID(header, &p)
 	if err != nil {
-		return Request{}, err
+		return Request{}, Credentials{}, err
 	}
 	r := Request{ClientID: id, Grant: grantText(p.values[grantType])}
 	switch r.Grant {
@@ -66,7 +72,7 @@ func Read(header http.Header, query string, body []byte) (Request, error) {
 	case "authorization_code":
 		r.Code = digest(p.values[code])
 	}
-	return r, nil
+	return r, p.credentials(header, body), nil
 }
 
 // clientID returns the client that the header, the body, the assertion and the bearer token agree on.

@@ -1,0 +1,48 @@
+package tokenlimit_test
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"testing"
+
+	"oauth-server/internal/check"
+	"oauth-server/tokenlimit"
+)
+
+// TestStrangersLockOutNobody: requests with wrong secrets take no room, and those that are refused for another reason are no
+// guesses. Both are denied when too many of them are under way.
+func TestStrangersLockOutNobody(t *testing.T) {
+	w := newWorld(t, tokenlimit.Options{Default: tokenlimit.Policy{Client: perHour(5)}})
+	w.endpoint = func(rw http.ResponseWriter, _ *http.Request) {
+		rw.WriteHeader(http.StatusBadRequest)
+		_, _ = io.WriteString(rw, `{"error":"invalid_grant"}`)
+	}
+	for range 6 {
+		w.want("grant_type=refresh_token&refresh_token=gone", 400)
+	}
+	var nest func(n int)
+	w.endpoint = func(rw http.ResponseWriter, _ *http.Request) {
+		if n := len(w.bodies) - 6; n < 5 { // while all before this one are under way
+			nest(n)
+		}
+		rw.WriteHeader(http.StatusUnauthorized)
+		_, _ = io.WriteString(rw, `{"error":"invalid_client"}`)
+	}
+	nest = func(n int) { w.want(fmt.Sprint("grant_type=client_credentials&client_secret=wrong&n=", n), 401) }
+	over := w.endpoint
+	w.endpoint = func(rw http.ResponseWriter, r *http.Request) {
+		if len(w.bodies) == 6+5 {
+			w.want("grant_type=client_credentials&client_secret=wrong", 429)
+			check.Equal(t, "outcome", w.last().Outcome, tokenlimit.Denied)
+			under := w.endpoint
+			w.endpoint = opaque
+			for _, want := range []int{200, 200, 200, 200, 200, 429} {
+				w.want("grant_type=client_credentials&client_secret=right", want)
+			}
+			w.endpoint = under
+		}
+		over(rw, r)
+	}
+	nest(0)
+}
