@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"bytes"
 	"errors"
 	"io"
 	"mime"
@@ -9,6 +10,9 @@ import (
 
 // maxBody is the most that a request body may hold, in bytes.
 const maxBody = 64 << 10
+
+// usualBody is what nearly every body fits in, in bytes.
+const usualBody = 1 << 10
 
 const formType = "application/x-www-form-urlencoded"
 
@@ -63,14 +67,12 @@ func readAll(r *http.Request, w http.ResponseWriter) (string, error) {
 	if r.ContentLength > maxBody {
 		return "", tooLong()
 	}
-	if n := r.ContentLength; n >= 0 {
-		buf := make([]byte, n)
-		if _, err := io.ReadFull(r.Body, buf); err != nil {
-			return "", unreadable(err)
-		}
-		return string(buf), nil
+	// The length is a claim, so the buffer grows with what comes.
+	buf := bytes.NewBuffer(make([]byte, 0, min(max(r.ContentLength, 0), usualBody)+bytes.MinRead))
+	_, err := buf.ReadFrom(http.MaxBytesReader(w, r.Body, maxBody))
+	if err == nil && r.ContentLength > int64(buf.Len()) {
+		err = io.ErrUnexpectedEOF
 	}
-	buf, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 	var limit *http.MaxBytesError
 	switch {
 	case errors.As(err, &limit):
@@ -78,7 +80,7 @@ func readAll(r *http.Request, w http.ResponseWriter) (string, error) {
 	case err != nil:
 		return "", unreadable(err)
 	}
-	return string(buf), nil
+	return buf.String(), nil
 }
 
 func tooLong() error { return invalidRequest("The body is longer than %d bytes.", maxBody) }
