@@ -15,6 +15,7 @@ import (
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/status"
+	"google.golang.org/grpc/tap"
 
 	"oauth-server/internal/gateway"
 )
@@ -27,6 +28,10 @@ const (
 	maxHeader = 16 << 10
 	// maxStreams bounds the calls under way on one connection, of which Envoy has one for each of its threads.
 	maxStreams = 1024
+	// window bounds what a connection has sent and is not read yet. A call may need more, and gets it as it is read.
+	window = 64 << 10
+	// callTimeout is how long a call may take: to come in, and to wait for its turn.
+	callTimeout = 30 * time.Second
 	// handshakeTimeout is how long a connection may take to begin.
 	handshakeTimeout = 5 * time.Second
 )
@@ -41,6 +46,7 @@ type Server struct {
 func NewServer(judge *gateway.Judge, config *tls.Config) *Server {
 	o := []grpc.ServerOption{
 		grpc.MaxRecvMsgSize(maxMessage), grpc.MaxHeaderListSize(maxHeader), grpc.MaxConcurrentStreams(maxStreams),
+		grpc.InitialWindowSize(window), grpc.InitialConnWindowSize(4 * window), grpc.InTapHandle(timed),
 		grpc.ConnectionTimeout(handshakeTimeout),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 10 * time.Second, PermitWithoutStream: true}),
 		grpc.KeepaliveParams(keepalive.ServerParameters{MaxConnectionIdle: 15 * time.Minute, Time: time.Minute, Timeout: 20 * time.Second}),
@@ -80,6 +86,16 @@ func (s *Server) Shutdown(ctx context.Context) error {
 		s.grpc.Stop() // GracefulStop ends with the last handler, whose context has ended now
 		return ctx.Err()
 	}
+}
+
+// timed bounds the time of a call from its beginning, before its message has come in. A watch of the health is no such call.
+func timed(ctx context.Context, info *tap.Info) (context.Context, error) {
+	if info.FullMethodName == healthv1.Health_Watch_FullMethodName {
+		return ctx, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	context.AfterFunc(ctx, cancel) // it ends with that of the call
+	return ctx, nil
 }
 
 // recovering has a panic outside of [gateway.Judge.Ask] end the call, and not the process. Envoy's failure mode then says
