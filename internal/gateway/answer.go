@@ -73,6 +73,12 @@ func (g *Gateway) unreachable(w http.ResponseWriter, _ *http.Request, err error)
 	d := w.(*downstream) //nolint:forcetypeassert // see ServeHTTP
 	x, r := g.begin(d, d.request)
 	x.result.started = d.started
+	if d.upload != nil && d.upload.late.Load() {
+		d.Header().Set("Connection", "close") // the rest of it is not read
+		x.fail(x.out, r, Refused, http.StatusRequestTimeout, grants.InvalidRequest, "The body of the request comes in too slowly.")
+		x.log(r)
+		return
+	}
 	o, status, description := g.whyUnreachable(r, err)
 	x.fail(x.out, r, o, status, grants.TemporarilyUnavailable, description)
 	x.log(r)

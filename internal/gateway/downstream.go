@@ -18,10 +18,12 @@ type downstream struct {
 	within  time.Duration
 	request *http.Request // as it came
 	started time.Time
+	upload  *upload // nil: the request has no body
 }
 
 func (g *Gateway) newDownstream(w http.ResponseWriter, r *http.Request) *downstream {
-	d := &downstream{w, http.NewResponseController(w), g.writeWithin, r, time.Now()}
+	d := &downstream{ResponseWriter: w, control: http.NewResponseController(w), within: g.writeWithin, request: r, started: time.Now()}
+	d.upload = g.newUpload(d.control, r)
 	if r.ProtoMajor == 1 && r.Header["Expect"] != nil { // whose interim answer the server writes when the body is first read
 		d.setDeadline(d.started.Add(d.within))
 		return d

@@ -45,6 +45,14 @@ func (g *Gateway) ManyGone() { g.gone.Add(mostGone) }
 // WriteWithin sets how long a client may take to read what is written at once.
 func (g *Gateway) WriteWithin(d time.Duration) { g.writeWithin = d }
 
+// UploadGrace sets how long a body that is passed on may be waited for.
+func (g *Gateway) UploadGrace(d time.Duration) { g.uploadGrace = d }
+
+// Patience is how long to wait for the next bytes of a body.
+func Patience(received int64, waited time.Duration) time.Duration {
+	return patience(uploadGrace, received, waited)
+}
+
 // Serves reports whether a gateway at that URL serves a host.
 func Serves(public *url.URL, host string) bool {
 	o := newPublicOrigin(public)

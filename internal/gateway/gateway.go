@@ -92,6 +92,8 @@ type Gateway struct {
 	checkAgain time.Duration
 	// writeWithin is how long a client may take to read what is written at once.
 	writeWithin time.Duration
+	// uploadGrace is how long the body of a request that is no one of tokens may be waited for, see [patience].
+	uploadGrace time.Duration
 	// discovered takes the path of metadata that a client asks for, while Check waits for one.
 	discovered chan string
 	// inside is set for a middleware: all paths are of token endpoints, and the server that it is part of names and logs
@@ -130,7 +132,7 @@ func New(o Options) (*Gateway, error) {
 		return nil, err
 	}
 	g.o.Logger = slog.New(accesslog.WithRequestID(g.o.Logger.Handler()))
-	g.paths, g.checkAgain, g.writeWithin, g.discovered = paths, checkAgainAfter, writeTimeout, make(chan string)
+	g.paths, g.checkAgain, g.writeWithin, g.uploadGrace, g.discovered = paths, checkAgainAfter, writeTimeout, uploadGrace, make(chan string)
 	g.public = newPublicOrigin(o.PublicURL)
 	g.tokens = upstream.New(o.Upstream, upstream.Options{AnswerWithin: o.AnswerWithin})
 	if o.Introspection != nil {
@@ -198,10 +200,11 @@ func newGateway(o Options) (*Gateway, error) {
 
 // ServeHTTP implements [http.Handler].
 func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	var body *upload
 	if !g.inside {
 		d := g.newDownstream(w, r)
 		defer d.end()
-		w = d
+		w, body = d, d.upload
 	}
 	switch {
 	case !g.inside && !g.serves(r):
@@ -218,6 +221,10 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			case g.discovered <- r.URL.Path:
 			default: // it is checked
 			}
+		}
+		if body != nil {
+			r = r.WithContext(r.Context()) // the server keeps the one that it made
+			r.Body = body
 		}
 		g.next.ServeHTTP(w, r)
 	}
