@@ -30,6 +30,14 @@ func newHTTPServer(handler http.Handler, log *slog.Logger) *http.Server {
 		WriteTimeout:      30 * time.Second,
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    32 << 10,
+		HTTP2: &http.HTTP2Config{
+			MaxConcurrentStreams: 100,      // the least that RFC 9113 recommends
+			MaxReadFrameSize:     16 << 10, // which each connection allocates when a frame begins
+			// What is received and not read yet. A whole form is half of it.
+			MaxReceiveBufferPerConnection: 128 << 10,
+			MaxReceiveBufferPerStream:     128 << 10,
+			WriteByteTimeout:              time.Minute, // for a peer that does not read
+		},
 		// Errors of clients below HTTP, such as bad handshakes, need no attention here.
 		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}

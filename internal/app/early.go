@@ -43,8 +43,9 @@ func (e *earlyGate) Refuse(c net.Conn, r *early.Request) (time.Duration, bool) {
 	return shed.RetryAfter, true
 }
 
-// watched returns the listener for clients, which refuses token requests of this server's own endpoint early.
+// watched returns the listener for clients, which bounds connections and refuses token requests of this server's own endpoint early.
 func (e *edge) watched(l net.Listener) net.Listener {
+	l = e.base.bounds.clients.listener(l)
 	if e.base.isGateway() {
 		return l
 	}
@@ -76,5 +77,6 @@ func (e *edge) tokenPath() string {
 // track is the [http.Server.ConnState] of the server for clients.
 func (e *edge) track(c net.Conn, state http.ConnState) {
 	e.drainer.track(c, state)
+	trackSilence(c, state)
 	early.Track(c, state)
 }

@@ -62,7 +62,8 @@ func newEdge(f *foundation, l *limiter) (e *edge, err error) {
 			return nil, err
 		}
 	}
-	e.http.ConnState, e.http.ConnContext = e.track, admission.WithConn
+	e.http.ConnState = e.track
+	e.http.ConnContext = func(ctx context.Context, c net.Conn) context.Context { return withHeld(admission.WithConn(ctx, c), c) }
 	if f.cert != nil {
 		e.http.TLSConfig = f.cert.config()
 	}
@@ -70,7 +71,8 @@ func newEdge(f *foundation, l *limiter) (e *edge, err error) {
 	if e.admin, err = newAdmin(f, l, e.service, e.local); err != nil {
 		return nil, err
 	}
-	e.ops = newHTTPServer(e.operatorHandler(), f.log)
+	e.ops = newHTTPServer(f.bounds.operators.around(e.operatorHandler()), f.log)
+	e.ops.ConnState, e.ops.ConnContext = trackSilence, withHeld
 	e.ops.WriteTimeout = slowestScrape
 	if f.adminCert != nil {
 		if e.local != nil {
@@ -85,7 +87,7 @@ func newEdge(f *foundation, l *limiter) (e *edge, err error) {
 
 // around is what every request of a client passes before its handler.
 func (e *edge) around(h http.Handler) http.Handler {
-	return e.drainer.around(e.base.telemetry.around(h))
+	return e.drainer.around(e.base.bounds.clients.around(e.base.telemetry.around(h)))
 }
 
 // newService makes the grants: who gets a token.
@@ -281,7 +283,7 @@ func (e *edge) serveOperators(ctx context.Context, failed chan<- error) (stop fu
 			slog.String("address", e.base.operators.Addr().String()))
 	}
 	go func() {
-		if err := serve(e.base.operators); !errors.Is(err, http.ErrServerClosed) {
+		if err := serve(e.base.bounds.operators.listener(e.base.operators)); !errors.Is(err, http.ErrServerClosed) {
 			failed <- err
 		}
 	}()

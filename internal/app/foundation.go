@@ -45,6 +45,7 @@ type foundation struct {
 	passwords *secret.Passwords
 	uses      *clientcfg.Uses // of clients' secrets
 	overload  *overload
+	bounds    *bounds // of connections
 }
 
 // newFoundation opens everything, in the order of its fields. What has to be closed is pushed on
@@ -69,6 +70,8 @@ func newFoundation(ctx context.Context, cfg *config.Config, opts Options, undo *
 		return nil, err
 	}
 	undo.push("the store", func(context.Context) error { return f.store.Close() })
+	f.bounds = newBounds(cfg, openFiles(), opts.Memory, poolSize(f.store), f.log)
+	f.telemetry.WatchConnections(f.bounds.metrics)
 	f.backups = newBackups(cfg, f.store, opts.Prepare != nil)
 	f.observeFolds()
 	f.watched = watched.New(f.store, f.telemetry)

@@ -13,10 +13,18 @@ const fileCalls = 1024
 // connections, so that what is shared between instances gets through whatever requests do. A file has no limit that
 // follows the latency: that grows with the number of writes that share a commit, and so does the throughput.
 func laneOptions(s Store, mode ratelimit.Mode) lane.Options {
-	pool, ok := s.(interface{ Connections() int })
-	if !ok {
+	pool := poolSize(s)
+	if pool == 0 {
 		return lane.Options{Max: fileCalls, Mode: mode}
 	}
-	most := max(pool.Connections()*4/5, 1)
+	most := max(pool*4/5, 1)
 	return lane.Options{Max: most, Min: max(most/4, 1), Mode: mode}
+}
+
+// poolSize is how many connections a store opens at most; 0: it is a file.
+func poolSize(s Store) int {
+	if pool, ok := s.(interface{ Connections() int }); ok {
+		return pool.Connections()
+	}
+	return 0
 }

@@ -348,7 +348,7 @@ func Sections() []Section {
 			commandsInfo, commandFailsInfo, bulkSizeInfo, bulkDurationInfo, writesInfo,
 			expiredInfo, foreignInfo, driftInfo, clonesInfo, syncPanicsInfo, leftoverInfo, clockOffsetInfo,
 		}},
-		{"Process and configuration", []Info{configRevisionInfo, configAgeInfo, unreadableInfo, unregisteredInfo, overdueEndsInfo, fileRefusedInfo, fileRestartInfo, fileLimitsInfo, panicsInfo, buildInfo}},
+		{"Process and configuration", []Info{configRevisionInfo, configAgeInfo, unreadableInfo, unregisteredInfo, overdueEndsInfo, fileRefusedInfo, fileRestartInfo, fileLimitsInfo, connectionsInfo, connectionsMaxInfo, streamsInfo, connectionsExcessInfo, panicsInfo, buildInfo}},
 	}
 }
 

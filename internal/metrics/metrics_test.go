@@ -65,6 +65,7 @@ func exercise(m *metrics.Metrics) {
 	m.Token("client_credentials", "")
 	storeCall(context.Background(), m, "load", true)
 	m.SyncCall(metrics.CommandWrite, 10, time.Millisecond, false)
+	m.WatchConnections(func() []metrics.Connections { return []metrics.Connections{{Listener: "clients", Open: 1, Most: 2}} })
 	m.Panic("syncer")
 }
 

@@ -30,6 +30,7 @@ var pulled = []Info{
 	gatewayRequestsInfo, gatewayUnknownInfo, gatewayLateInfo, gatewayDefectsInfo, gatewayUnderWayInfo, gatewaySubjectsInfo,
 	gatewayReadsInfo, gatewayWritesInfo, gatewayWritesWaitingInfo,
 	configRevisionInfo, configAgeInfo, unreadableInfo, unregisteredInfo, overdueEndsInfo, fileRefusedInfo, fileRestartInfo, fileLimitsInfo, buildInfo,
+	connectionsInfo, connectionsMaxInfo, streamsInfo, connectionsExcessInfo,
 }
 
 func newPullCollector() *pullCollector {

@@ -95,6 +95,9 @@ func (c *conn) SetReadDeadline(t time.Time) error {
 	return c.Conn.SetReadDeadline(t)
 }
 
+// NetConn returns the connection beneath, as that of [crypto/tls.Conn] does.
+func (c *conn) NetConn() net.Conn { return c.Conn }
+
 // SyscallConn implements [syscall.Conn].
 func (c *conn) SyscallConn() (syscall.RawConn, error) {
 	if s, ok := c.Conn.(syscall.Conn); ok {

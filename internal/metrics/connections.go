@@ -1,0 +1,49 @@
+package metrics
+
+// Connections to the listeners.
+var (
+	connectionsInfo = Info{
+		"oauth_connections", Gauge,
+		[]string{"listener"},
+		"Connections that are open. Listener: clients, operators or envoy.",
+	}
+	connectionsMaxInfo = Info{
+		"oauth_connections_max", Gauge,
+		[]string{"listener"},
+		"Connections that may be open, by the files and the memory that the process may use. One source may have a quarter of them, of operators and Envoy half.",
+	}
+	streamsInfo = Info{
+		"oauth_connections_streams", Gauge,
+		[]string{"listener"},
+		"Requests of HTTP/2 that are under way; as many as connections may be.",
+	}
+	connectionsExcessInfo = Info{
+		"oauth_connections_excess_total", Counter,
+		[]string{"listener", "outcome"},
+		"Connections, and requests of HTTP/2, beyond that. Outcomes: source (one was refused: its source has too many), total (it was refused: there are too many), silent (another one, without a request or waiting for its body, was ended to make room).",
+	}
+)
+
+// Connections is the state of a listener.
+type Connections struct {
+	Listener             string
+	Open, Requests, Most int
+	Refusals
+}
+
+// Refusals counts what was beyond the bound of a listener.
+type Refusals struct{ Source, Total, Silent uint64 }
+
+// WatchConnections exports what read returns at each scrape.
+func (m *Metrics) WatchConnections(read func() []Connections) {
+	m.pull.watch("connections", func(emit emit) {
+		for _, c := range read() {
+			emit(connectionsInfo, float64(c.Open), c.Listener)
+			emit(streamsInfo, float64(c.Requests), c.Listener)
+			emit(connectionsMaxInfo, float64(c.Most), c.Listener)
+			emit(connectionsExcessInfo, float64(c.Source), c.Listener, "source")
+			emit(connectionsExcessInfo, float64(c.Total), c.Listener, "total")
+			emit(connectionsExcessInfo, float64(c.Silent), c.Listener, "silent")
+		}
+	})
+}
