@@ -65,6 +65,7 @@ func TestUpStops(t *testing.T) {
 		{"no TTL indexes", mongotest.Refuses("createIndexes", 115, "CommandNotSupported", "no TTL"), "0001_ratelimits: commands[1]"},
 		{"no indexes", mongotest.Refuses("createIndexes", 59, "CommandNotFound", "no"), "0001_ratelimits: commands[1]"},
 		{"a TTL index that cannot be", mongotest.Refuses("createIndexes", 67, "CannotCreateIndex", "no"), "0001_ratelimits: commands[1]"},
+		{"an index that cannot be built", mongotest.Refuses("createIndexes", 11000, "DuplicateKey", "Index build failed: E11000 duplicate key"), "0001_ratelimits: commands[1]"},
 		{"no collections", mongotest.Refuses("create", 115, "CommandNotSupported", "no"), "0001_ratelimits: commands[0]"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

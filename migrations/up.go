@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -15,11 +17,39 @@ import (
 const collection = "migrations"
 
 // Server error codes, https://www.mongodb.com/docs/manual/reference/error-codes/
-const (
-	namespaceExists     = 48
-	writeConflict       = 112
-	conflictingOpUnderW = 117
-)
+const namespaceExists = 48
+
+// passing are the errors of a server on which another operation is in the way and ends by itself. Servers on top of
+// PostgreSQL report its deadlocks and conflicts as internal errors, by their text only. An index build that failed does not
+// pass: its documents have to be mended.
+var passing = struct {
+	codes []int
+	texts []string
+}{
+	codes: []int{
+		24,    // LockTimeout
+		46,    // LockBusy
+		112,   // WriteConflict
+		117,   // ConflictingOperationInProgress
+		12586, // BackgroundOperationInProgressForDatabase
+		12587, // BackgroundOperationInProgressForNamespace
+		40333, // IndexBuildAlreadyInProgress
+	},
+	texts: []string{"deadlock", "could not serialize access", "index build in progress", "index build is in progress", "index build already in progress"},
+}
+
+// passes reports whether the error is one of a server that may be asked again.
+func passes(err error) bool {
+	var server mongo.ServerError
+	if !errors.As(err, &server) {
+		return false
+	}
+	if slices.ContainsFunc(passing.codes, server.HasErrorCode) {
+		return true
+	}
+	text := strings.ToLower(err.Error())
+	return slices.ContainsFunc(passing.texts, func(t string) bool { return strings.Contains(text, t) })
+}
 
 // Report has what [Up] did.
 type Report struct {
@@ -66,17 +96,29 @@ func apply(ctx context.Context, db *mongo.Database, m Migration) (lacking []lack
 	return lacking, record(ctx, db, m)
 }
 
-// runCommand runs a command or a step. It repeats a command while it fails because another process runs the same.
+// retryFor is how long a command is repeated. Building an index on a large collection takes minutes.
+const retryFor = 10 * time.Minute
+
+// runCommand runs a command or a step.
 func runCommand(ctx context.Context, db *mongo.Database, c Command) error {
-	if c.Step != "" {
-		return steps[c.Step](ctx, db)
-	}
-	for pause := 50 * time.Millisecond; ; pause = min(2*pause, time.Second) {
+	return again(ctx, func() error {
+		if c.Step != "" {
+			return steps[c.Step](ctx, db)
+		}
 		err := db.RunCommand(ctx, c.Run).Err()
-		if err == nil || c.Run[0].Key == "create" && hasCode(err, namespaceExists) {
+		if c.Run[0].Key == "create" && hasCode(err, namespaceExists) {
 			return nil
 		}
-		if !hasCode(err, writeConflict) && !hasCode(err, conflictingOpUnderW) {
+		return err
+	})
+}
+
+// again repeats what may run twice while it fails because of another operation, at most for [retryFor].
+func again(ctx context.Context, do func() error) error {
+	begun := time.Now()
+	for pause := 50 * time.Millisecond; ; pause = min(2*pause, time.Second) {
+		err := do()
+		if err == nil || !passes(err) || time.Since(begun) > retryFor {
 			return err
 		}
 		timer := time.NewTimer(pause)
@@ -96,13 +138,15 @@ func hasCode(err error, code int) bool {
 
 // record records the migration. Another process may have recorded it before.
 func record(ctx context.Context, db *mongo.Database, m Migration) error {
-	_, err := db.Collection(collection).InsertOne(ctx, entry{
-		Number: m.Number, Name: m.Name, Checksum: m.Checksum, AppliedAt: time.Now(),
+	return again(ctx, func() error {
+		_, err := db.Collection(collection).InsertOne(ctx, entry{
+			Number: m.Number, Name: m.Name, Checksum: m.Checksum, AppliedAt: time.Now(),
+		})
+		if mongo.IsDuplicateKeyError(err) {
+			return nil
+		}
+		return err
 	})
-	if mongo.IsDuplicateKeyError(err) {
-		return nil
-	}
-	return err
 }
 
 // entry is the document of an applied migration.

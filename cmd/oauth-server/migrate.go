@@ -48,7 +48,8 @@ func newMigrateUp(c *cli) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "up", Short: "Apply the migrations that are missing", Args: takes(),
 		Long: `Apply the migrations that are missing, in their order. It is safe to run this in
-several places at once, and again after it was interrupted.`,
+several places at once, and again after it was interrupted. A command that a deadlock or
+a running index build is in the way of is repeated for up to ten minutes.`,
 		Example: `  oauth-server migrate up --dry-run --mongodb-uri mongodb://localhost
   oauth-server migrate up --mongodb-uri mongodb://localhost`,
 	}

@@ -58,7 +58,7 @@ func start(tb testing.TB, config string) *server {
 	address := testworld.FreeAddress(tb)
 	s := &server{tb: tb, Issuer: "http://" + address, file: file, quiet: strings.Contains(config, quiet)}
 	s.configure(config)
-	s.args = []string{"serve", "--config", file, "--listen", address, "--issuer", s.Issuer, "--data", store}
+	s.args = []string{"serve", "--config", file, "--listen", address, "--admin-listen", "127.0.0.1:0", "--issuer", s.Issuer, "--data", store}
 	s.up()
 	tb.Cleanup(func() {
 		if s.cmd != nil {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -47,6 +48,13 @@ func TestVerifyFinds(t *testing.T) {
 		{"sequences compare as doubles", updates(asDoubles), []int{checkFallback, checkRemoval}},
 		{"a deleted range has no end", requests("delete", deleteWithoutEnd), []int{checkRange}},
 		{"it is a secondary", mongotest.Alteration{Answer: secondary}, []int{checkPrimary}},
+		{"upserts by _id are refused once it is there", mongotest.Alteration{Answer: refuseSecondUpsert()}, []int{checkUpsertByID}},
+		{"upserts by _id insert nothing", updates(func(u bson.D) bson.D {
+			if len(mongotest.Get[bson.D](u, "q")) == 1 {
+				return mongotest.With(u, "upsert", false)
+			}
+			return u
+		}), []int{checkUpsertByID}},
 		{"TTL indexes are refused", mongotest.Refuses("createIndexes", 67, "CannotCreateIndex", "no TTL"), nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -168,6 +176,30 @@ func unacknowledges(code int) mongotest.Alteration {
 		}
 		return append(reply, bson.E{Key: "writeConcernError", Value: fields(field("code", code), field("errmsg", "not replicated"))})
 	}}
+}
+
+// refuseSecondUpsert answers all upserts by an _id alone but the first of each with E11000.
+func refuseSecondUpsert() func(bson.D) bson.D {
+	var mu sync.Mutex
+	seen := map[string]bool{}
+	return func(c bson.D) bson.D {
+		if c[0].Key != "update" {
+			return nil
+		}
+		update := mongotest.Get[bson.A](c, "updates")[0].(bson.D)
+		q := mongotest.Get[bson.D](update, "q")
+		if len(q) != 1 || !mongotest.Get[bool](update, "upsert") {
+			return nil
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		if id := fmt.Sprint(q); !seen[id] {
+			seen[id] = true
+			return nil
+		}
+		taken := fields(field("index", 0), field("code", 11000), field("errmsg", "E11000 duplicate key error"))
+		return fields(field("n", 0), field("nModified", 0), field("writeErrors", bson.A{taken}), field("ok", 1.0))
+	}
 }
 
 func wantsMajority(c bson.D) bool {

@@ -86,7 +86,7 @@ func lateFailures() []lateFailure {
 		{
 			name: "the server goes away", err: "verify",
 			want: map[int]CheckStatus{
-				checkWhole: CheckUnchecked, checkFindAndModify: CheckUnchecked, checkTTL: CheckUnchecked,
+				checkWhole: CheckUnchecked, checkUpsertByID: CheckUnchecked, checkFindAndModify: CheckUnchecked, checkTTL: CheckUnchecked,
 				checkValidators: CheckUnchecked, checkChangeStreams: CheckUnchecked,
 			},
 			server: func(_ *testing.T, p *mongotest.Proxy) mongotest.Alteration {

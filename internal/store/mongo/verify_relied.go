@@ -22,6 +22,7 @@ const (
 	checkChangeStreams
 	checkServerTime
 	checkRoundTrip
+	checkUpsertByID
 )
 
 // shortForm are the checks that a server runs when it starts.
@@ -112,5 +113,9 @@ var relied = []Check{
 	{
 		Number: checkRoundTrip, Name: "round trip",
 		Follows: "the round trip is not known",
+	},
+	{
+		Number: checkUpsertByID, Exact: true, Name: "upserts by _id alone",
+		Follows: "revocations are lost, so that tokens stay good, and a gateway forgets whose refresh tokens are",
 	},
 }

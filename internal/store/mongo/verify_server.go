@@ -24,7 +24,7 @@ func (v *verifier) all(ctx context.Context, o VerifyOptions) error {
 	if err := v.counters(ctx); err != nil {
 		return err
 	}
-	for _, step := range []func(context.Context) error{v.whole, v.findAndModify, v.changeStreams, v.ttlIndex, v.validators} {
+	for _, step := range []func(context.Context) error{v.whole, v.upsertByID, v.findAndModify, v.changeStreams, v.ttlIndex, v.validators} {
 		if err := v.run(ctx, step); err != nil {
 			return err
 		}

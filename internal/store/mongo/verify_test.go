@@ -163,7 +163,7 @@ func TestVerifyHangsUp(t *testing.T) {
 		{"findAndModify", []int{checkFindAndModify}},
 		{"update", []int{
 			checkUnordered, checkOrdered, checkVersioned, checkFallback, checkRemoval, checkIDOrder, checkMax,
-			checkOneUpdate, checkInc, checkRange, checkWhole, checkReadConcern,
+			checkOneUpdate, checkInc, checkRange, checkWhole, checkReadConcern, checkUpsertByID,
 		}},
 	} {
 		t.Run(tt.command, func(t *testing.T) {

@@ -2,6 +2,7 @@ package mongotest
 
 import (
 	"net"
+	"slices"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
@@ -41,7 +42,7 @@ func (p *Proxy) forward(server net.Conn, request wire.Message) (wire.Message, er
 	id := request.ID()
 	if a.Answer != nil {
 		if answer := a.Answer(command); answer != nil {
-			return wire.New(answer, 0, id)
+			return wire.New(withWireVersion(command, answer), 0, id)
 		}
 	}
 	if a.Request != nil {
@@ -58,6 +59,16 @@ func (p *Proxy) forward(server net.Conn, request wire.Message) (wire.Message, er
 		return nil, err
 	}
 	return wire.New(a.Reply(command, doc), 0, id)
+}
+
+// withWireVersion returns the answer to a greeting with what the driver requires in one, unless it has that: by the answer to
+// hello, which it sends as well where a server offers it, it would take the server for one that is too old.
+func withWireVersion(command, answer bson.D) bson.D {
+	greeting := slices.Contains([]string{"hello", "isMaster", "ismaster"}, command[0].Key)
+	if !greeting || slices.ContainsFunc(answer, func(e bson.E) bool { return e.Key == "maxWireVersion" }) {
+		return answer
+	}
+	return append(slices.Clone(answer), bson.E{Key: "minWireVersion", Value: 0}, bson.E{Key: "maxWireVersion", Value: 21})
 }
 
 func roundTrip(server net.Conn, request wire.Message) (reply wire.Message, err error) {

@@ -35,3 +35,16 @@ func TestDocument(t *testing.T) {
 		t.Errorf("a greeting of the old form is %v, %v", raw, err)
 	}
 }
+
+// TestGreetingsHaveAWireVersion: the driver takes a server whose greeting lacks it for one that is too old.
+func TestGreetingsHaveAWireVersion(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"hello", "isMaster", "ismaster"} {
+		answer := withWireVersion(bson.D{{Key: name, Value: 1}}, bson.D{{Key: "ok", Value: 1.0}})
+		check.Equal(t, name, Get[int](answer, "maxWireVersion"), 21)
+	}
+	own := bson.D{{Key: "maxWireVersion", Value: 8}}
+	check.Equal(t, "its own", withWireVersion(bson.D{{Key: "hello", Value: 1}}, own), own)
+	ping := bson.D{{Key: "ok", Value: 1.0}}
+	check.Equal(t, "no greeting", withWireVersion(bson.D{{Key: "ping", Value: 1}}, ping), ping)
+}
