@@ -22,7 +22,7 @@ type givenSecret struct {
 }
 
 func (g *givenSecret) add(flags *pflag.FlagSet) {
-	flags.StringVar(&g.file, "secret-file", "", "file with the secret of the client, made elsewhere (openssl rand -base64 32); if the client has it already, nothing is changed")
+	flags.StringVar(&g.file, "secret-file", "", "file with the secret of the client, made elsewhere (openssl rand -hex 32); if the client has it already, nothing is changed")
 }
 
 // apply reads the file and gives the secret to the client.

@@ -85,7 +85,7 @@ func (s *Service) Foresee(req *TokenRequest) (r admission.Request, ok bool) {
 	if err != nil || !s.presents(grant, req) {
 		return r, false
 	}
-	if _, proven := proves(client, req.Credentials.Secret, s.opts.Now()); !proven {
+	if _, proven := proves(client, &req.Credentials, s.opts.Now()); !proven {
 		return r, false
 	}
 	return s.admissionRequest(client, classOfGrant[grant], netip.Addr{}), true

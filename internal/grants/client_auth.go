@@ -1,6 +1,7 @@
 package grants
 
 import (
+	"cmp"
 	"net/netip"
 	"time"
 
@@ -21,7 +22,7 @@ func (s *Service) authenticate(c Credentials, remote netip.Addr) (*clientcfg.Cli
 		client = &clientcfg.Client{} // which nothing proves to be; it takes as long as for one that exists
 	}
 	now := s.opts.Now()
-	used, proven := proves(client, c.Secret, now)
+	used, proven := proves(client, &c, now)
 	if !proven || !client.Public && c.Method == AuthNone {
 		return nil, secret.Digest{}, s.failedClient(c.ClientID, remote)
 	}
@@ -38,19 +39,21 @@ func (s *Service) failedClient(id string, remote netip.Addr) error {
 	return fail(InvalidClient, "Client authentication failed.")
 }
 
-// proves reports whether the secret is one of the client's, and which, in constant time: it is compared
-// with both, also if there is no former one. A public client has none: presenting one is a mistake that
+// proves reports whether the secret is one of the client's, and which, in constant time: both spellings are compared
+// with both secrets, also if there is no other one. A public client has none: presenting one is a mistake that
 // must not pass unnoticed. An empty secret counts as none, whichever way it was sent (RFC 6749 2.3.1):
 // some libraries put it into a Basic header.
-func proves(client *clientcfg.Client, presented string, now time.Time) (used secret.Digest, ok bool) {
+func proves(client *clientcfg.Client, c *Credentials, now time.Time) (used secret.Digest, ok bool) {
 	if client.Public {
-		return secret.Digest{}, presented == ""
+		return secret.Digest{}, c.Secret == ""
 	}
-	current, former := client.SecretDigest.Matches(presented), client.Former.Digest.Matches(presented)
+	raw := cmp.Or(c.RawSecret, c.Secret)
+	current, former := client.SecretDigest.Matches(c.Secret), client.Former.Digest.Matches(c.Secret)
+	rawCurrent, rawFormer := client.SecretDigest.Matches(raw), client.Former.Digest.Matches(raw)
 	switch {
-	case current:
+	case current || rawCurrent:
 		return client.SecretDigest, true
-	case former && now.Before(client.Former.Until):
+	case (former || rawFormer) && now.Before(client.Former.Until):
 		return client.Former.Digest, true
 	}
 	return secret.Digest{}, false

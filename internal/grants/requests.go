@@ -22,6 +22,9 @@ type Credentials struct {
 	Method   AuthMethod
 	ClientID string
 	Secret   string
+	// RawSecret is the secret as it was before form decoding, if that makes a difference: many clients send it in HTTP
+	// Basic without the encoding of RFC 6749 2.3.1. Either of the two proves the client.
+	RawSecret string
 }
 
 // TokenRequest is a parsed request to the token endpoint. An absent parameter is empty: RFC 6749

@@ -46,3 +46,32 @@ func TestTwoSecrets(t *testing.T) {
 		{"shop", secret.DigestOf(secretOf("shop")), start.Add(time.Hour)},
 	})
 }
+
+// TestRawSecret: a client that does not form-encode its secret in HTTP Basic is accepted, with either of its secrets; one that sends
+// neither spelling of one has failed once.
+func TestRawSecret(t *testing.T) {
+	var uses []secret.Digest
+	w := newWorld(t, func(o *grants.Options) {
+		o.SecretUsed = func(_ string, d secret.Digest, _ time.Time) { uses = append(uses, d) }
+	})
+	current, former, decoded := secret.DigestOf("a+b%41"), secret.DigestOf("c+d"), secret.DigestOf("e f")
+	w.clients["shop"].SecretDigest = current
+	w.clients["shop"].Former = clientcfg.FormerSecret{Digest: former, Until: start.Add(time.Hour)}
+	ask := func(text, raw string) error {
+		_, err := w.service.Token(t.Context(), grants.TokenRequest{
+			GrantType: "client_credentials", Credentials: grants.Credentials{Method: grants.AuthBasic, ClientID: "shop", Secret: text, RawSecret: raw},
+		})
+		return err
+	}
+	check.OK(t, ask("a bA", "a+b%41"))
+	check.OK(t, ask("a+b%41", "a%2Bb%2541"))
+	check.OK(t, ask("c d", "c+d"))
+	for _, wrong := range []string{"", "a+b%42", "a bA"} {
+		wantCode(t, grants.InvalidClient, ask("a bA", wrong))
+	}
+	w.clients["shop"].SecretDigest = decoded
+	check.OK(t, ask("e f", "e+f"))
+	w.clock.Advance(time.Hour)
+	wantCode(t, grants.InvalidClient, ask("c d", "c+d"))
+	check.Equal(t, "uses", uses, []secret.Digest{current, current, former, decoded})
+}

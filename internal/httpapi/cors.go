@@ -2,6 +2,8 @@ package httpapi
 
 import (
 	"net/http"
+	"slices"
+	"strings"
 
 	"oauth-server/internal/ratelimit"
 )
@@ -38,6 +40,43 @@ func allowOrigin(h http.Header, origin string) {
 	h.Add(exposeHeadersField, exposed)
 }
 
+// allowedHeaders returns the fields that scripts of other sites may send: those of OAuth, and of what they want to send those that
+// browsers do not add themselves but monitoring and HTTP libraries do. Others, such as forwarded addresses, could stand for somebody
+// else where the browser is trusted.
+func allowedHeaders(wanted []string) string {
+	allowed := "Authorization, Content-Type"
+	for _, list := range wanted {
+		for name := range strings.SplitSeq(list, ",") {
+			if name = strings.ToLower(strings.Trim(name, " \t")); isAllowedHeader(name) && len(allowed) < 1024 {
+				allowed += ", " + name
+			}
+		}
+	}
+	return allowed
+}
+
+// harmlessHeaders and harmlessPrefixes are of W3C Trace Context and Baggage, Zipkin, Jaeger, Sentry, Datadog, New Relic, Elastic,
+// Instana, Azure, AWS and Google Cloud, and of HTTP libraries.
+var (
+	harmlessHeaders = map[string]bool{
+		"traceparent": true, "tracestate": true, "baggage": true, "b3": true, "uber-trace-id": true, "sentry-trace": true, "newrelic": true,
+		"elastic-apm-traceparent": true, "x-cloud-trace-context": true, "x-amzn-trace-id": true, "request-id": true, "request-context": true,
+		"correlation-id": true, "trace-id": true, "accept": true, "accept-language": true, "cache-control": true, "pragma": true,
+		"x-requested-with": true,
+	}
+	harmlessPrefixes = []string{"x-b3-", "x-datadog-", "x-instana-", "x-ot-span-", "ot-tracer-", "uberctx-", "x-request-", "x-correlation-", "x-trace-"}
+)
+
+func isAllowedHeader(name string) bool {
+	return harmlessHeaders[name] || len(name) <= 64 && isTokenText(name) &&
+		slices.ContainsFunc(harmlessPrefixes, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
+}
+
+// isTokenText reports whether a text has only letters, digits and hyphens, so that it is safe in a list.
+func isTokenText(s string) bool {
+	return strings.Trim(s, "abcdefghijklmnopqrstuvwxyz0123456789-") == ""
+}
+
 // preflight lets scripts of any web site call the endpoints that apps in a browser need
 // (draft-ietf-oauth-browser-based-apps). None of them reads cookies, so such a script can do
 // nothing there that its author could not do from elsewhere. If the request is a CORS preflight, it
@@ -58,7 +97,8 @@ func (s *Server) preflight(c *call) (answered bool) {
 		return false
 	}
 	h.Set("Access-Control-Allow-Methods", "GET, HEAD, POST")
-	h.Set("Access-Control-Allow-Headers", "Authorization, Content-Type")
+	h.Add("Vary", "Access-Control-Request-Headers")
+	h.Set("Access-Control-Allow-Headers", allowedHeaders(r.Header["Access-Control-Request-Headers"]))
 	h.Set("Access-Control-Max-Age", "7200")
 	c.Response().WriteHeader(http.StatusNoContent)
 	return true

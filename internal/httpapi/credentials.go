@@ -14,6 +14,9 @@ import (
 // credentials.
 func readCredentials(h http.Header, p *params) (grants.Credentials, error) {
 	headers := h["Authorization"]
+	if len(headers) == 1 && namesNobody(headers[0]) {
+		headers = nil
+	}
 	assertion := p.has("client_assertion") || p.has("client_assertion_type")
 	switch {
 	case len(headers) > 1:
@@ -32,6 +35,13 @@ func readCredentials(h http.Header, p *params) (grants.Credentials, error) {
 	return grants.Credentials{Method: grants.AuthNone, ClientID: p.get("client_id")}, nil
 }
 
+// namesNobody reports whether a header is HTTP Basic with neither a user nor a password, as some libraries send it for a client
+// that authenticates in the body.
+func namesNobody(header string) bool {
+	scheme, rest, _ := strings.Cut(header, " ")
+	return strings.EqualFold(scheme, "Basic") && strings.Trim(rest, " =") == "Og" // a colon
+}
+
 func ways(used ...bool) (n int) {
 	for _, u := range used {
 		if u {
@@ -44,33 +54,46 @@ func ways(used ...bool) (n int) {
 // basicCredentials reads an Authorization header. An empty secret counts as none, as in the body:
 // golang.org/x/oauth2 sends a public client's credentials so.
 func basicCredentials(header, bodyClientID string) (grants.Credentials, error) {
-	id, secret, ok := parseBasic(header)
+	c, ok := parseBasic(header)
 	if !ok {
 		return grants.Credentials{}, invalidClient("The Authorization header is not well-formed HTTP Basic.")
 	}
-	if bodyClientID != "" && bodyClientID != id {
+	if bodyClientID != "" && bodyClientID != c.ClientID {
 		return grants.Credentials{}, invalidRequest("The parameter client_id differs from the one in the Authorization header.")
 	}
-	if secret == "" {
-		return grants.Credentials{Method: grants.AuthNone, ClientID: id}, nil
-	}
-	return grants.Credentials{Method: grants.AuthBasic, ClientID: id, Secret: secret}, nil
+	return c, nil
 }
 
 // parseBasic decodes "Basic base64(form(id):form(secret))". The inner form encoding is that of RFC
-// 6749 2.3.1, which net/http's BasicAuth does not decode.
-func parseBasic(header string) (id, secret string, ok bool) {
+// 6749 2.3.1, which net/http's BasicAuth does not decode. Clients that leave it out, such as curl, are understood as well: the
+// secret is kept in both spellings, and what cannot be decoded is as it was sent. An id that can be is not kept as it was sent:
+// a gateway would count its client as another one.
+func parseBasic(header string) (c grants.Credentials, ok bool) {
 	scheme, rest, _ := strings.Cut(header, " ")
 	if !strings.EqualFold(scheme, "Basic") || len(rest) > 4096 {
-		return "", "", false
+		return c, false
 	}
 	raw, err := base64.StdEncoding.DecodeString(strings.TrimLeft(rest, " "))
-	if err != nil {
-		return "", "", false
+	if err != nil || !isText(string(raw)) {
+		return c, false
 	}
-	rawID, rawSecret, found := strings.Cut(string(raw), ":")
-	id, idOK := decodeComponent(rawID)
-	secret, secretOK := decodeComponent(rawSecret)
-	sane := len(id) <= maxLength("client_id") && len(secret) <= maxLength("client_secret")
-	return id, secret, found && idOK && secretOK && id != "" && sane
+	id, secret, found := strings.Cut(string(raw), ":")
+	c = grants.Credentials{Method: grants.AuthBasic, ClientID: decodedOr(id), Secret: decodedOr(secret)}
+	switch secret {
+	case "":
+		c.Method = grants.AuthNone
+	case c.Secret:
+	default:
+		c.RawSecret = secret
+	}
+	sane := len(c.ClientID) <= maxLength("client_id") && len(c.Secret) <= maxLength("client_secret")
+	return c, found && c.ClientID != "" && sane
+}
+
+// decodedOr undoes form encoding, if it is that of text, or else returns the text itself.
+func decodedOr(s string) string {
+	if decoded, ok := decodeComponent(s); ok {
+		return decoded
+	}
+	return s
 }

@@ -4,8 +4,8 @@ import (
 	"bytes"
 	"errors"
 	"io"
-	"mime"
 	"net/http"
+	"strings"
 )
 
 // maxBody is the most that a request body may hold, in bytes.
@@ -43,20 +43,15 @@ func readBody(c *call) (params, error) {
 	return p, p.once()
 }
 
-// checkContentType accepts the form type alone. A charset parameter has no meaning for it, but many
-// clients send one.
+// checkContentType accepts the form type alone. Parameters have no meaning for it, but many clients send a charset, and some
+// others.
 func checkContentType(h http.Header) error {
 	if enc := h.Get("Content-Encoding"); enc != "" && enc != "identity" {
 		return invalidRequest("The body must not be compressed.")
 	}
-	types := h["Content-Type"]
-	if len(types) == 1 && types[0] == formType {
-		return nil
-	}
-	if len(types) == 1 {
-		kind, attributes, err := mime.ParseMediaType(types[0])
-		delete(attributes, "charset")
-		if err == nil && kind == formType && len(attributes) == 0 {
+	if types := h["Content-Type"]; len(types) == 1 {
+		kind, _, _ := strings.Cut(types[0], ";")
+		if strings.EqualFold(strings.Trim(kind, " \t"), formType) {
 			return nil
 		}
 	}

@@ -193,6 +193,35 @@ func TestCrossOriginScripts(t *testing.T) {
 	holds(t, res.Header.Get("Access-Control-Expose-Headers"), "Retry-After")
 }
 
+// TestPreflightHeaders: a page may send what tracing and HTTP libraries add to its requests, and nothing that stands for somebody
+// else.
+func TestPreflightHeaders(t *testing.T) {
+	s := newServer(t, newFake(), nil)
+	for wanted, also := range map[string]string{
+		"":                                "",
+		"authorization,content-type":      "",
+		"traceparent, tracestate,baggage": ", traceparent, tracestate, baggage",
+		"B3,X-B3-TraceId , x-b3-spanid,sentry-trace":   ", b3, x-b3-traceid, x-b3-spanid, sentry-trace",
+		"x-request-id,x-datadog-trace-id":              ", x-request-id, x-datadog-trace-id",
+		"x-forwarded-for,forwarded,x-real-ip,cookie,*": "",
+		"x-b3-a b,x-b3-ä,x-request-":                   ", x-request-",
+		strings.Repeat("traceparent,", 500):            "",
+	} {
+		res := request{method: "OPTIONS", path: "/token", header: http.Header{
+			"Origin": {"https://spa.example"}, "Access-Control-Request-Method": {"POST"}, "Access-Control-Request-Headers": {wanted},
+		}}.send(t, s)
+		wantStatus(t, res, http.StatusNoContent)
+		got := res.Header.Get("Access-Control-Allow-Headers")
+		holds(t, got, "Authorization, Content-Type")
+		if len(wanted) > 1000 {
+			check.Equal(t, "is bounded", len(got) < 1100, true)
+		} else {
+			check.Equal(t, wanted, got, "Authorization, Content-Type"+also)
+		}
+		check.Equal(t, "vary", res.Header["Vary"], []string{"Origin", "Access-Control-Request-Headers"})
+	}
+}
+
 // TestScriptsReadErrors: also those before the handler, and of an overloaded server.
 func TestScriptsReadErrors(t *testing.T) {
 	f := newFake()

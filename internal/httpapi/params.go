@@ -22,7 +22,7 @@ type param struct{ name, value string }
 // parseParams decodes application/x-www-form-urlencoded. It is stricter than net/url: every name
 // and value must be valid UTF-8 without NUL. A parameter without a value counts as omitted (RFC
 // 6749 3.1 and 3.2). Of a repeated one only the first value is kept, and the name is noted for the
-// caller to judge.
+// caller to judge; those that may be repeated are kept as they are.
 func parseParams(raw string) (params, error) {
 	p := params{pairs: make([]param, 0, 8)}
 	for raw != "" {
@@ -54,7 +54,7 @@ func (p *params) add(rawName, rawValue string) error {
 	if limit := maxLength(name); len(value) > limit {
 		return invalidRequest("The parameter %s is longer than %d bytes.", name, limit)
 	}
-	if p.has(name) {
+	if p.has(name) && name != "resource" && name != "audience" { // RFC 8707 2 and RFC 8693 2.1 allow several
 		p.repeated = append(p.repeated, name)
 		return nil
 	}
@@ -70,8 +70,11 @@ func decodeComponent(s string) (string, bool) {
 			return "", false
 		}
 	}
-	return s, utf8.ValidString(s) && strings.IndexByte(s, 0) < 0
+	return s, isText(s)
 }
+
+// isText reports whether it is UTF-8 without NUL.
+func isText(s string) bool { return utf8.ValidString(s) && strings.IndexByte(s, 0) < 0 }
 
 func (p *params) twice(name string) bool { return slices.Contains(p.repeated, name) }
 

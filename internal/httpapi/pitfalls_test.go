@@ -35,7 +35,7 @@ func TestPitfall10_CredentialsAndParameters(t *testing.T) {
 			header: http.Header{"Authorization": basic("sh%6Fp", "s%33cret")},
 		}.send(t, newServer(t, f, nil))
 		wantStatus(t, res, http.StatusOK)
-		check.Equal(t, "credentials", f.token.Credentials, grants.Credentials{Method: grants.AuthBasic, ClientID: "shop", Secret: "s3cret"})
+		check.Equal(t, "credentials", f.token.Credentials, grants.Credentials{Method: grants.AuthBasic, ClientID: "shop", Secret: "s3cret", RawSecret: "s%33cret"})
 	})
 	t.Run("parameters in the query do not count", func(t *testing.T) {
 		good := form("grant_type", "client_credentials", "client_id", "shop", "client_secret", secretOf)

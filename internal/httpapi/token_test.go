@@ -42,7 +42,43 @@ func TestTokenReading(t *testing.T) {
 		},
 		"Basic form-encoded": {
 			request{header: http.Header{"Authorization": basic("my%2Dshop", "a%3Ab+c%2B%C3%BC")}},
-			grants.Credentials{Method: grants.AuthBasic, ClientID: "my-shop", Secret: "a:b c+ü"},
+			grants.Credentials{Method: grants.AuthBasic, ClientID: "my-shop", Secret: "a:b c+ü", RawSecret: "a%3Ab+c%2B%C3%BC"},
+		},
+		"Basic not form-encoded": {
+			request{header: http.Header{"Authorization": basic("shop", "a+b/c=")}},
+			grants.Credentials{Method: grants.AuthBasic, ClientID: "shop", Secret: "a b/c=", RawSecret: "a+b/c="},
+		},
+		"Basic with a percent sign": {
+			request{header: http.Header{"Authorization": basic("shop", "100%zz+")}},
+			grants.Credentials{Method: grants.AuthBasic, ClientID: "shop", Secret: "100%zz+"},
+		},
+		"Basic that decodes to no text": {
+			request{header: http.Header{"Authorization": basic("shop", "a%ff%00")}},
+			grants.Credentials{Method: grants.AuthBasic, ClientID: "shop", Secret: "a%ff%00"},
+		},
+		"Basic id with a percent sign": {
+			request{header: http.Header{"Authorization": basic("100%", "x")}},
+			grants.Credentials{Method: grants.AuthBasic, ClientID: "100%", Secret: "x"},
+		},
+		"Basic id with a plus sign": {
+			request{header: http.Header{"Authorization": basic("a+b", "x")}},
+			grants.Credentials{Method: grants.AuthBasic, ClientID: "a b", Secret: "x"},
+		},
+		"Basic of nobody": {
+			request{body: "&client_id=shop&client_secret=x", header: http.Header{"Authorization": basic("", "")}},
+			grants.Credentials{Method: grants.AuthPost, ClientID: "shop", Secret: "x"},
+		},
+		"Basic of nobody, and a public client": {
+			request{body: "&client_id=app", header: http.Header{"Authorization": {"basic  Og"}}},
+			grants.Credentials{Method: grants.AuthNone, ClientID: "app"},
+		},
+		"several resources": {
+			request{body: "&client_id=app&resource=a&resource=b&audience=c&audience=c"},
+			grants.Credentials{Method: grants.AuthNone, ClientID: "app"},
+		},
+		"attributes of the type": {
+			request{body: "&client_id=app", header: http.Header{"Content-Type": {`application/x-www-form-urlencoded ; charset=UTF-8; foo=bar; x="y`}}},
+			grants.Credentials{Method: grants.AuthNone, ClientID: "app"},
 		},
 		"Basic with colons": {
 			request{header: http.Header{"Authorization": basic("shop", "a:b")}},

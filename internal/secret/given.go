@@ -5,11 +5,11 @@ import (
 	"fmt"
 )
 
-// What a secret that was made elsewhere must have at least. `openssl rand -base64 32` gives 44
-// characters; of as many random ones, fewer than sixteen different are all but impossible.
+// What a secret that was made elsewhere must have at least. `openssl rand -hex 32` gives 64
+// characters, of which fewer than ten different ones are all but impossible.
 const (
 	givenLength    = Bits / 6
-	givenDifferent = 16
+	givenDifferent = 10
 )
 
 // Given returns the digest of a client secret that was made elsewhere. Such a secret is hashed as
@@ -18,7 +18,7 @@ const (
 // know a secret that a person has chosen.
 func Given(text string) (Digest, error) {
 	if len(text) < givenLength {
-		return Digest{}, fmt.Errorf("it has %d characters, and must have at least %d, made at random: openssl rand -base64 32", len(text), givenLength)
+		return Digest{}, fmt.Errorf("it has %d characters, and must have at least %d, made at random: openssl rand -hex 32", len(text), givenLength)
 	}
 	seen := map[rune]bool{}
 	for _, r := range text {
@@ -28,7 +28,7 @@ func Given(text string) (Digest, error) {
 		seen[r] = true
 	}
 	if len(seen) < givenDifferent {
-		return Digest{}, fmt.Errorf("it has only %d different characters, so it is not random: openssl rand -base64 32", len(seen))
+		return Digest{}, fmt.Errorf("it has only %d different characters, so it is not random: openssl rand -hex 32", len(seen))
 	}
 	return DigestOf(text), nil
 }

@@ -12,7 +12,8 @@ func TestGivenSecrets(t *testing.T) {
 	for name, tt := range map[string]struct{ text, refusal string }{
 		"one of ours":          {good, ""},
 		"openssl rand -base64": {"q83vEjRWeJCrze8SNFZ4kKvN7xI0VniQq83vEjRWeJA=", ""},
-		"hexadecimal":          {"0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef", ""},
+		"openssl rand -hex":    {"0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef", ""},
+		"a digit of it unused": {strings.Repeat("0123456789abcde7", 4), ""},
 		"empty":                {"", "0 characters"},
 		"short":                {good[:41], "41 characters"},
 		"a password":           {"correct horse battery staple", "28 characters"},

@@ -74,8 +74,8 @@ func mediaType(fields []string) (kind string, onlyASCII bool, err error) {
 		case attribute == "charset" && (charset == "utf-8" || charset == "utf8"):
 		case attribute == "charset" && kind == formType && (charset == "iso-8859-1" || charset == "us-ascii"):
 			onlyASCII = true // Apache HttpClient says iso-8859-1 unless it is given another one
-		default:
-			return "", false, refuse("The Content-Type may have the parameter charset=utf-8, that of a form also iso-8859-1, and no other.")
+		case attribute == "charset" || strings.Contains(attribute+charset, "charset"): // which a server may look for anywhere
+			return "", false, refuse("The Content-Type may have the parameter charset=utf-8, that of a form also iso-8859-1, and no other charset.")
 		}
 	}
 	return kind, onlyASCII, nil
@@ -94,6 +94,9 @@ func basicClientID(header http.Header, space []byte) ([]byte, error) {
 	}
 	encoded, ok := basicCredentials(fields[0])
 	if !ok {
+		return nil, nil
+	}
+	if strings.TrimRight(encoded, "=") == "Og" { // a colon, so neither a user nor a password: the client is in the body, if it is anywhere
 		return nil, nil
 	}
 	id, _, ok := decodeBasic(encoded, space)

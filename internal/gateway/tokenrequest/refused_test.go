@@ -148,7 +148,8 @@ func TestRefusesHeader(t *testing.T) {
 		"charset twice":                 {header("Content-Type", formType+"; charset=utf-8; charset=utf-7"), "malformed"},
 		"a proxy drops the type":        {form("Connection", "close, content-TYPE"), "The Connection header names"},
 		"a proxy drops the client":      {form("Connection", "close", "Connection", "\tauthorization"), "The Connection header names"},
-		"another attribute":             {header("Content-Type", formType+"; boundary=a"), "charset=utf-8"},
+		"a charset in an attribute":     {header("Content-Type", formType+`; x="a; charset=utf-16"`), "charset=utf-8"},
+		"a charset by its name alone":   {header("Content-Type", formType+"; xcharset=utf-16"), "charset=utf-8"},
 	} {
 		t.Run(name, func(t *testing.T) { wantRefused(t, c.header, "", "client_id=a", c.why) })
 	}
