@@ -130,7 +130,7 @@ func (s *Server) concerned(ch *change, after *clientcfg.PolicySnapshot) iter.Seq
 }
 
 // effect returns whom the change would have hit, judged by all clients that this instance has recorded, and of the others
-// those in their reports.
+// those in their reports. A change that enforces more only once temporary ones have ended is judged by how it is then.
 func (s *Server) effect(ctx context.Context, ch *change, after *clientcfg.PolicySnapshot) adminapi.Effect {
 	now := s.o.Now()
 	all := s.reports(ctx)
@@ -139,6 +139,13 @@ func (s *Server) effect(ctx context.Context, ch *change, after *clientcfg.Policy
 	all[0].Activity = own
 	recent := merged(all)
 	e := effectOf(ch.before, after, s.concerned(ch, after), s.o.ClientsElsewhere, recent, now)
+	if !e.Widens && ch.before.Set().Ends.Len()+after.Set().Ends.Len() > 0 {
+		later := effectOf(ch.before.Lasting(), after.Lasting(), s.concerned(ch, after), s.o.ClientsElsewhere, recent, now)
+		if later.Widens {
+			later.Summary = "When what is temporary ends, this change denies more requests. " + later.Summary
+			e = later
+		}
+	}
 	e.Warnings = s.unseen(ch, recent)
 	return e
 }

@@ -9,6 +9,7 @@ import (
 
 	"oauth-server/internal/admin"
 	"oauth-server/internal/check"
+	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/ratelimit"
 )
 
@@ -142,6 +143,35 @@ func TestEffectInDryRun(t *testing.T) {
 			want = notWidened
 		}
 		equal(t, tt.name, w.summary(tt.method, tt.path, tt.body), want)
+	}
+}
+
+// TestEffectAtTheEndOfAnother: a change that enforces more only when a temporary one ends is shown before, too.
+func TestEffectAtTheEndOfAnother(t *testing.T) {
+	const later = "When what is temporary ends, this change denies more requests. " + wouldDeny
+	for _, tt := range []struct{ name, before, path, change, want string }{
+		{"a lower limit in a short dry-run", `{"mode":"dry_run"}`, "/policies/batch", `{"client":[{"requests":10}]}`, later + "requests of 1 of 2 active clients: batch (at least 1)." + young},
+		{"and for all, which makes the dry-run last", `{"mode":"dry_run"}`, "/settings", `{"default":{"client":[{"requests":10}]}}`, ""},
+		{"a higher limit", `{"mode":"dry_run"}`, "/policies/batch", `{"client":[{"requests":99}]}`, ""},
+		{"dry-run for longer", `{"mode":"dry_run"}`, "/settings?for=2h", `{"mode":"dry_run"}`, notWidened},
+		{"that lasts", `{"mode":"dry_run"}`, "/settings", `{"mode":"dry_run"}`, notWidened},
+		{"a short enforcing that lasts", `{"default":{"client":[{"requests":10}]}}`, "/settings", `{"default":{"client":[{"requests":10}]}}`, later + "requests of 2 of 2 active clients: batch (10 requests), shop (10 requests)." + young},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			w := newWorld(t)
+			w.patch("/settings", `{"default":{"client":[{"requests":50}]}}`).is(http.StatusOK)
+			w.patch("/settings?for=1h", tt.before).is(http.StatusOK)
+			w.ask("batch", "", 20)
+			w.ask("shop", "", 20)
+			check.OK(t, w.store.CreateClient(t.Context(), confidential("batch", func(*clientcfg.Client) {})))
+			path, query, _ := strings.Cut(tt.path, "?")
+			a := w.change("PATCH", path+"?validate=true&"+query, tt.change).is(http.StatusOK)
+			summary := a.at("effect", "summary").(string)
+			equal(t, "widens", a.at("effect", "widens"), any(strings.HasPrefix(tt.want, later)))
+			if tt.want != "" && summary != tt.want {
+				t.Errorf("got %s\nwant %s", summary, tt.want)
+			}
+		})
 	}
 }
 
