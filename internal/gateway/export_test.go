@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"oauth-server/internal/gateway/introspection"
+	"oauth-server/internal/gateway/upstream"
 )
 
 // CheckNow is Check without the wait for the end, and with none for an upstream that does not answer.
@@ -35,8 +36,8 @@ func (g *Gateway) IntrospectOver(t http.RoundTripper) {
 
 // Trust has all but token requests trust certificates of the upstream.
 func (g *Gateway) Trust(roots *x509.CertPool) {
-	proxy := g.next.(*httputil.ReverseProxy)                                               //nolint:forcetypeassert // of New
-	proxy.Transport.(timed).RoundTripper.(*http.Transport).TLSClientConfig.RootCAs = roots //nolint:forcetypeassert // of newTransport
+	proxy := g.next.(*httputil.ReverseProxy)                                                 //nolint:forcetypeassert // of New
+	proxy.Transport.(timed).RoundTripper.(upstream.Resender).TLSClientConfig.RootCAs = roots //nolint:forcetypeassert // of New
 }
 
 // ManyGone has as many requests go on without their clients as may.

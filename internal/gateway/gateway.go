@@ -141,7 +141,7 @@ func New(o Options) (*Gateway, error) {
 		}
 	}
 	g.next = &httputil.ReverseProxy{
-		Rewrite: g.rewrite, Transport: timed{newTransport(), g}, FlushInterval: -1, // streams are passed on as they come
+		Rewrite: g.rewrite, Transport: timed{upstream.NewResender(newTransport()), g}, FlushInterval: -1, // streams are passed on as they come
 		ErrorHandler: g.unreachable,
 		ErrorLog:     slog.NewLogLogger(g.o.Logger.Handler(), slog.LevelDebug),
 	}

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -86,7 +87,7 @@ func keepTrailer(out, in *http.Request) {
 // Read implements [io.Reader].
 func (t trailed) Read(b []byte) (int, error) {
 	n, err := t.ReadCloser.Read(b)
-	if err == io.EOF { //nolint:errorlint // as io.Reader says
+	if errors.Is(err, io.EOF) {
 		for name := range t.out {
 			t.out[name] = t.in[name]
 		}

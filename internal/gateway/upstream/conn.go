@@ -14,7 +14,6 @@ import (
 	"net/http/httptrace"
 	"net/textproto"
 	"os"
-	"syscall"
 	"time"
 )
 
@@ -26,9 +25,9 @@ const maxInterim = 5
 
 // conn is a connection to the upstream. One request uses it at a time.
 type conn struct {
-	net.Conn
-	raw   syscall.RawConn // of the socket; nil: it has none
-	in    *bufio.Reader   // reads from conn, see Read
+	*socket
+	used  bool          // by a request before
+	in    *bufio.Reader // reads from conn, see Read
 	out   *bufio.Writer
 	left  int64       // bytes that may be read
 	since time.Time   // when it became idle
@@ -37,13 +36,8 @@ type conn struct {
 
 // newConn makes a conn of a connection, and of the one beneath its TLS.
 func newConn(secured, plain net.Conn) *conn {
-	c := &conn{Conn: secured, out: bufio.NewWriter(secured)}
-	c.in = bufio.NewReader(c)
-	if s, ok := plain.(syscall.Conn); ok {
-		if raw, err := s.SyscallConn(); err == nil {
-			c.raw = raw
-		}
-	}
+	c := &conn{socket: newSocket(secured, plain)}
+	c.in, c.out = bufio.NewReader(c), bufio.NewWriter(c.socket)
 	return c
 }
 
@@ -54,7 +48,7 @@ func (c *conn) Read(b []byte) (int, error) {
 	if c.left <= 0 {
 		return 0, errHeader
 	}
-	n, err := c.Conn.Read(b[:min(int64(len(b)), c.left)])
+	n, err := c.socket.Read(b[:min(int64(len(b)), c.left)])
 	c.left -= int64(n)
 	return n, err
 }
@@ -77,6 +71,9 @@ func (c *conn) interrupt() { _ = c.SetDeadline(time.Unix(1, 0)) } // a closed co
 // ask writes a request and reads the answer, but not its body. An upstream may answer, with 413 for instance, and close the
 // connection before it has read the request: so the answer is read also if that could not be written.
 func (c *conn) ask(req *http.Request) (*http.Response, error) {
+	if c.used {
+		c.begin()
+	}
 	unfit := req.Write(c.out)
 	written := c.out.Flush() // with the error of the connection, if it was in Write
 	if unfit != nil && written == nil {

@@ -4,9 +4,12 @@
 // each answer between goroutines of the connection instead, in whose place it can do much that a gateway has no use for: that took
 // more of the processor than everything else about a request.
 //
-//   - A request is written once and never repeated, whatever becomes of it. A kept connection that the upstream has closed meanwhile
-//     is noticed before a request is written to it, but for the moment in which both happen at once.
+//   - A request that the upstream may have got something of is never repeated. A kept connection that the upstream has closed meanwhile
+//     is noticed before a request is written to it, or else by that nothing of it was acknowledged (Linux only): it goes out on
+//     another one then.
 //   - It ends with its context, or outlives it once it is written ([Pool.Send]), and its answer must have come in within a time,
 //     the body included.
 //   - There is no redirect, no proxy, no compression, no cookie, no HTTP/2. Interim answers (1xx) are for the request's httptrace.
+//
+// Everything but token requests goes through a [Resender], which is the Transport of net/http with the same rule.
 package upstream

@@ -72,17 +72,33 @@ func (p *Pool) Send(ctx context.Context, req *http.Request) (*http.Response, err
 	if req.Body != nil {
 		defer func() { _ = req.Body.Close() }() // it is in memory
 	}
-	client := req.Context()
-	c, err := p.take(client) //nolint:contextcheck // until it is written
-	if err != nil {
-		return nil, err
-	}
-	if client.Err() != nil {
-		if !p.put(c) {
-			_ = c.Close()
+	for client := req.Context(); ; {
+		c, err := p.take(client) //nolint:contextcheck // until it is written
+		if err != nil {
+			return nil, err
 		}
-		return nil, context.Cause(client) //nolint:contextcheck // as above
+		if client.Err() != nil {
+			if !p.put(c) {
+				_ = c.Close()
+			}
+			return nil, context.Cause(client) //nolint:contextcheck // as above
+		}
+		res, err := p.exchange(ctx, c, req)
+		if err == nil || !c.used || !c.untouched() || ctx.Err() != nil || req.GetBody == nil && req.Body != nil {
+			return res, err
+		}
+		if req.GetBody != nil {
+			again := *req
+			if again.Body, err = req.GetBody(); err != nil {
+				return nil, err
+			}
+			req = &again
+		}
 	}
+}
+
+// exchange sends a request over a connection, which is closed if that fails.
+func (p *Pool) exchange(ctx context.Context, c *conn, req *http.Request) (*http.Response, error) {
 	c.stop = context.AfterFunc(ctx, c.interrupt)
 	res, err := c.ask(req)
 	if err != nil {
@@ -155,7 +171,7 @@ func (p *Pool) put(c *conn) bool {
 	if len(p.idle) >= maxIdle {
 		return false
 	}
-	c.since = time.Now()
+	c.since, c.used = time.Now(), true
 	p.idle = append(p.idle, c)
 	if p.reap == nil {
 		p.reap = time.AfterFunc(p.idleFor, p.closeIdle)

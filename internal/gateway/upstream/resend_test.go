@@ -1,0 +1,178 @@
+package upstream_test
+
+import (
+	"bufio"
+	"crypto/tls"
+	"crypto/x509"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httptrace"
+	"net/url"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"oauth-server/internal/check"
+	"oauth-server/internal/gateway/upstream"
+)
+
+// closing is an upstream that answers the first request of each connection, and then does something with the first connection.
+type closing struct {
+	url      *url.URL
+	act      func(net.Conn) // the TCP connection
+	now, did chan struct{}
+	requests atomic.Int64
+	begun    atomic.Int64 // connections
+}
+
+func newClosing(t *testing.T, config *tls.Config, act func(net.Conn)) *closing {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	check.OK(t, err)
+	t.Cleanup(func() { check.OK(t, l.Close()) })
+	c := &closing{url: &url.URL{Scheme: "http", Host: l.Addr().String()}, act: act, now: make(chan struct{}), did: make(chan struct{})}
+	if config != nil {
+		c.url.Scheme = "https"
+	}
+	go func() {
+		for {
+			plain, err := l.Accept()
+			if err != nil {
+				return
+			}
+			conn := plain
+			if config != nil {
+				conn = tls.Server(plain, config)
+			}
+			go c.serve(plain, conn, c.begun.Add(1) == 1)
+		}
+	}()
+	return c
+}
+
+func (c *closing) serve(plain, conn net.Conn, first bool) {
+	in := bufio.NewReader(conn)
+	for {
+		req, err := http.ReadRequest(in)
+		if err != nil {
+			break
+		}
+		_, _ = io.Copy(io.Discard, req.Body)
+		c.requests.Add(1)
+		_, _ = io.WriteString(conn, ok)
+		if first {
+			<-c.now
+			c.act(plain)
+			close(c.did)
+			first = false
+		}
+	}
+	_ = conn.Close()
+}
+
+// post sends a request with a body. If so is not nil, it acts after a connection is chosen, and before anything is written to it.
+func post(t *testing.T, transport http.RoundTripper, to *url.URL, so *closing) (status int, err error) {
+	t.Helper()
+	ctx := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{WroteHeaders: func() { // to the buffer
+		if so != nil {
+			so.now <- struct{}{}
+			<-so.did
+			so = nil
+		}
+	}})
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, to.String()+"/token", strings.NewReader("a=b"))
+	check.OK(t, err)
+	if _, proxied := transport.(upstream.Resender); proxied {
+		req.GetBody = nil // a proxy has none
+	}
+	res, err := transport.RoundTrip(req)
+	if err != nil {
+		return 0, err
+	}
+	_, err = io.Copy(io.Discard, res.Body)
+	check.OK(t, err)
+	check.OK(t, res.Body.Close())
+	return res.StatusCode, nil
+}
+
+// TestClosedMeanwhile: a request goes out on another connection if the upstream closes the kept one before it has got anything of it, and
+// on no other one if it may have.
+func TestClosedMeanwhile(t *testing.T) {
+	certified := httptest.NewTLSServer(nil) // for its certificate
+	t.Cleanup(certified.Close)
+	roots := x509.NewCertPool()
+	roots.AddCert(certified.Certificate())
+	trusting := &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}
+	serving := &tls.Config{Certificates: certified.TLS.Certificates, MinVersion: tls.VersionTLS12}
+	closes := func(c net.Conn) { _ = c.Close() }
+	resets := func(c net.Conn) {
+		_ = c.(*net.TCPConn).SetLinger(0) //nolint:forcetypeassert // of a TCP listener
+		_ = c.Close()
+	}
+	halfCloses := func(c net.Conn) { _ = c.(*net.TCPConn).CloseWrite() } //nolint:forcetypeassert // as above
+	for name, tc := range map[string]struct {
+		act       func(net.Conn)
+		config    *tls.Config
+		transport bool // of net/http
+		again     bool
+	}{
+		"closed":                    {closes, nil, false, true},
+		"reset":                     {resets, nil, false, true},
+		"closed at one end":         {halfCloses, nil, false, false},
+		"TLS, closed":               {closes, serving, false, true},
+		"TLS, reset":                {resets, serving, false, true},
+		"TLS, closed at one end":    {halfCloses, serving, false, false},
+		"net/http, closed":          {closes, nil, true, true},
+		"net/http, reset":           {resets, nil, true, true},
+		"net/http with TLS, closed": {closes, serving, true, true},
+		"net/http with TLS, reset":  {resets, serving, true, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newClosing(t, tc.config, tc.act)
+			var transport http.RoundTripper
+			if tc.transport {
+				own := &http.Transport{DialContext: new(net.Dialer).DialContext, TLSClientConfig: trusting}
+				transport = upstream.NewResender(own)
+				defer own.CloseIdleConnections()
+			} else {
+				pool := upstream.New(s.url, upstream.Options{TLS: trusting})
+				transport = pool
+				defer pool.CloseIdleConnections()
+			}
+			_, err := post(t, transport, s.url, nil)
+			check.OK(t, err)
+			status, err := post(t, transport, s.url, s)
+			if tc.again {
+				check.OK(t, err)
+				check.Equal(t, "status", status, http.StatusOK)
+			} else if err == nil {
+				t.Error("it was sent again, though the upstream may have read it")
+			}
+			if tc.again {
+				check.Equal(t, "connections", s.begun.Load(), 2)
+				check.Equal(t, "requests", s.requests.Load(), 2)
+			} else {
+				check.Equal(t, "connections", s.begun.Load(), 1)
+			}
+		})
+	}
+}
+
+// TestHalfRead: a request of which the upstream has read something is not sent again.
+func TestHalfRead(t *testing.T) {
+	s := newClosing(t, nil, func(c net.Conn) {
+		_, _ = c.Read(make([]byte, 1))
+		_ = c.Close()
+	})
+	go func() { s.now <- struct{}{} }()
+	pool := upstream.New(s.url, upstream.Options{})
+	defer pool.CloseIdleConnections()
+	_, err := post(t, pool, s.url, nil)
+	check.OK(t, err)
+	if _, err = post(t, pool, s.url, nil); err == nil {
+		t.Error("it was sent again")
+	}
+	check.Equal(t, "connections", s.begun.Load(), 1)
+}

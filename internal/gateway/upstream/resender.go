@@ -1,0 +1,91 @@
+package upstream
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptrace"
+)
+
+// maxResent is the longest body of a request that is sent again.
+const maxResent = 64 << 10
+
+// Resender is a Transport that sends a request again if the upstream has closed a kept connection before it got anything of it.
+// The Transport itself does so for some requests without a body only. NewResender makes one.
+type Resender struct{ *http.Transport }
+
+// NewResender has the transport dial so that it can tell.
+func NewResender(t *http.Transport) Resender {
+	dial := t.DialContext
+	t.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
+		plain, err := dial(ctx, network, address)
+		if err != nil {
+			return nil, err
+		}
+		return newSocket(plain, plain), nil
+	}
+	t.DialTLSContext = func(ctx context.Context, network, address string) (net.Conn, error) {
+		plain, err := dial(ctx, network, address)
+		if err != nil {
+			return nil, err
+		}
+		config := t.TLSClientConfig.Clone()
+		if config.ServerName == "" {
+			config.ServerName, _, _ = net.SplitHostPort(address) // which the transport makes
+		}
+		secured := tls.Client(plain, config)
+		ctx, cancel := context.WithTimeout(ctx, dialWithin)
+		defer cancel()
+		if err := secured.HandshakeContext(ctx); err != nil {
+			_ = plain.Close()
+			return nil, err
+		}
+		return newSocket(secured, plain), nil
+	}
+	return Resender{t}
+}
+
+// RoundTrip implements [http.RoundTripper].
+func (t Resender) RoundTrip(req *http.Request) (*http.Response, error) {
+	var used *socket
+	ctx := httptrace.WithClientTrace(req.Context(), &httptrace.ClientTrace{GotConn: func(c httptrace.GotConnInfo) {
+		if used, _ = c.Conn.(*socket); used != nil && c.Reused {
+			used.begin()
+		} else {
+			used = nil // no connection of the upstream's to close for being idle
+		}
+	}})
+	req = req.WithContext(ctx)
+	if err := inMemory(req); err != nil {
+		return nil, err
+	}
+	for {
+		res, err := t.Transport.RoundTrip(req)
+		if err == nil || used == nil || ctx.Err() != nil || req.Body != nil && req.GetBody == nil || !used.untouched() {
+			return res, err
+		}
+		if req = req.WithContext(ctx); req.GetBody == nil {
+			continue
+		}
+		if req.Body, err = req.GetBody(); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// inMemory reads a short body, unless its client waits for the upstream to want it. It is written together with the header then.
+func inMemory(req *http.Request) error {
+	if req.Body == nil || req.ContentLength <= 0 || req.ContentLength > maxResent || req.Header["Expect"] != nil {
+		return nil
+	}
+	var body bytes.Buffer
+	if _, err := body.ReadFrom(req.Body); err != nil {
+		return err
+	}
+	req.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body.Bytes())), nil }
+	req.Body, _ = req.GetBody()
+	return nil
+}
