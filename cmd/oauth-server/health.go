@@ -160,8 +160,8 @@ func sameFile(root fs.FS, a, b string) bool {
 	return err == nil && os.SameFile(first, second)
 }
 
-// toThisMachine returns the transport for an address that this machine listens on. The certificate there is for the names
-// that clients use, so it is not verified; what is sent is no secret.
+// toThisMachine returns the transport for an address on this machine. It does not verify the certificate, which has the names
+// that clients use: a health check sends no secret.
 func toThisMachine(transport http.RoundTripper) http.RoundTripper {
 	t := transport.(*http.Transport).Clone() //nolint:forcetypeassert // see transports
 	t.Proxy = nil

@@ -195,7 +195,7 @@ func (e *edge) stopWaiting() {
 // maxDescribed bounds the text of one attribute in bytes.
 const maxDescribed = 400
 
-// describeGateway returns what is logged about a gateway when it answers: what is behind it, and the limits in force.
+// describeGateway returns the attributes of a gateway's start in the log: its upstream, and the limits in force.
 func describeGateway(set *config.Gateway, in ratelimit.Settings) (attrs []slog.Attr) {
 	if set.Judge {
 		attrs = append(attrs, slog.Bool("judge", true))

@@ -45,7 +45,7 @@ func missing(ctx context.Context, err error) string {
 	return NoAnswer
 }
 
-// timed is a transport whose exchanges are reported. Their time ends with the header of the answer: a stream may go on for ever.
+// timed reports the exchanges of a transport. The time ends with the header of the answer: a stream may never end.
 type timed struct {
 	http.RoundTripper
 	g *Gateway

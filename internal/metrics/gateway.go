@@ -52,7 +52,7 @@ var (
 	gatewayDurationInfo = Info{
 		"oauth_gateway_request_duration_seconds", Histogram,
 		[]string{"outcome"},
-		"Time from the headers of a token request at the gateway to the end of its answer, with that of the upstream; at the judge, of a question. Outcomes as in oauth_gateway_requests_total. Native and classic buckets.",
+		"Time from the headers of a token request at the gateway to the end of its answer, the upstream included; at the judge, of a question. Outcomes as in oauth_gateway_requests_total. Native and classic buckets.",
 	}
 	gatewayUpstreamInfo = Info{
 		"oauth_gateway_upstream_duration_seconds", Histogram,
@@ -72,8 +72,8 @@ func (m *Metrics) ExpectUpstream() {
 	m.upstream.WithLabelValues("token", "timeout")
 }
 
-// GatewayExchanged observes how long the upstream took for an answer with that status. If there is none, the status is 0
-// and missing says why.
+// GatewayExchanged observes how long the upstream took for an answer with that status. Without an answer the status
+// is 0 and missing says why.
 func (m *Metrics) GatewayExchanged(token bool, status int, missing string, took time.Duration) {
 	request, code := "other", missing
 	if token {

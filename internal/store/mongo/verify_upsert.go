@@ -9,7 +9,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 )
 
-// upsertByID sends upserts whose filter is the _id alone: several writers update one document at once, as revocations are
+// upsertByID sends upserts that filter by _id alone: several writers update one document at once, as revocations are
 // stored, and a bulk replaces one, as users of refresh tokens are. MongoDB repeats such an upsert itself when another one has
 // inserted meanwhile. A server that answers E11000 instead has to find the document when it is repeated.
 func (v *verifier) upsertByID(ctx context.Context) error {
