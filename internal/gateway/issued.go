@@ -20,6 +20,8 @@ type issued struct {
 	followed bool
 	// recalled is set if the answer shows no user, and its user is the one whom the request led to.
 	recalled bool
+	// byName is the user of a password grant by its username, where nothing else says who that is. It counts already.
+	byName string
 }
 
 // settle counts the request against the user, or against none if that is empty, and remembers what leads to the user. It
@@ -31,6 +33,9 @@ func (i *issued) settle(ctx context.Context, user string) (d ratelimit.Decision,
 	}
 	if d, late = g.o.Judge.Settle(ctx, i.turn, user); late {
 		g.counts.late.Add(1)
+	}
+	if user == "" && i.byName != "" {
+		user, i.recalled = i.byName, g.asking != nil // the endpoint is asked again for the next token of the username
 	}
 	if user != "" {
 		i.remember(user)

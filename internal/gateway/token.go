@@ -247,6 +247,9 @@ func (x *tokenCall) proven(i *issued) string {
 	if user == "" && x.led {
 		user, i.recalled = x.user, true
 	}
+	if user == "" && x.said.Username != "" {
+		i.byName = x.user
+	}
 	return user
 }
 

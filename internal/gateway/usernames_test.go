@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"oauth-server/internal/check"
+	"oauth-server/internal/gateway"
+	"oauth-server/internal/gateway/subject"
 )
 
 // TestUsernamesAtTwoClients: a username that is used at another client, too, leads to its user at both.
@@ -18,4 +20,42 @@ func TestUsernamesAtTwoClients(t *testing.T) {
 			check.Equal(t, fmt.Sprint(client, i), got, want)
 		}
 	}
+}
+
+// TestOpaqueTokensOfPasswords: where no answer shows a user, the username is the user, also of the refresh tokens that its
+// password got.
+func TestOpaqueTokensOfPasswords(t *testing.T) {
+	const password, refresh = "grant_type=password&password=p&username=", "grant_type=refresh_token&refresh_token="
+	for name, edit := range map[string]func(*gateway.Options){
+		"by name": func(*gateway.Options) {}, "introspection fails": introspecting,
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, 3, edit)
+			for i, form := range []string{password + "ada", refresh + "r0", refresh + "r1"} {
+				w.upstream(issuesOpaque(fmt.Sprint("r", i), fails))
+				w.wantStatus(form, form, 200)
+				check.Eventually(t, "the refresh token is known", func() bool { return w.Stats().Subjects > i })
+			}
+			for _, form := range []string{refresh + "r2", refresh + "r0", password + "ada"} {
+				w.wantStatus(form, form, 429)
+			}
+			w.upstream(issuesOpaque("b", fails))
+			w.wantStatus("another user", password+"bob", 200)
+		})
+	}
+	t.Run("in another case", func(t *testing.T) {
+		w := newWorld(t, 1)
+		w.upstream(issuesOpaque("", nil))
+		w.wantStatus("ada", password+"ada", 200)
+		w.wantStatus("Ada", password+"Ada", 429)
+	})
+	t.Run("until the endpoint says who that is", func(t *testing.T) {
+		w := newWorld(t, 2, introspecting)
+		w.upstream(issuesOpaque("r0", fails))
+		w.wantStatus("it fails", password+"ada", 200)
+		w.wantUnknown(subject.IntrospectionFailed, 1)
+		w.upstream(issuesOpaque("r1", says(userOf)))
+		w.wantStatus("it answers", password+"ada", 200)
+		w.wantAsked(2)
+	})
 }

@@ -12,7 +12,7 @@ var (
 	gatewayUnknownInfo = Info{
 		"oauth_gateway_unknown_users_total", Counter,
 		[]string{"reason"},
-		"Tokens that count for no user, because neither the upstream's answer nor its introspection shows whose they are, by why.",
+		"Tokens whose user neither the upstream's answer nor its introspection shows, by why. They count for no user, or for the username of a password grant.",
 	}
 	gatewayLateInfo = Info{
 		"oauth_gateway_late_total", Counter, nil,
