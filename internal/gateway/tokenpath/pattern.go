@@ -40,6 +40,67 @@ func (p Pattern) MatchURL(u *url.URL) bool {
 	return err == nil && u.RawPath != "" && p.Match(cut)
 }
 
+// NearURL reports whether an upstream may lead the path of a URL, or what its query says in place of one, to the token
+// endpoint although it is another path. Routers do so with
+//
+//   - what follows behind the path: /token/x, /token.json, /token%20 (PATH_INFO of RFC 3875, formats, prefixes);
+//   - a script in it: /index.php/oauth/token, /oauth/token.php/x;
+//   - an encoding that is decoded twice, and a path in the query: /index.php?r=oauth/token.
+//
+// Other endpoints may have such paths, too: it is for the parameters of the request to say whether it asks for a token.
+func (p Pattern) NearURL(u *url.URL) bool {
+	if p.near(u.Path) {
+		return true
+	}
+	for _, path := range []string{withoutParameters(u.RawPath), u.Path} {
+		if decoded, err := url.PathUnescape(path); err == nil && decoded != u.Path && p.near(decoded) {
+			return true
+		}
+	}
+	for pair := range strings.SplitSeq(u.RawQuery, "&") {
+		name, value, _ := strings.Cut(pair, "=")
+		for _, path := range []string{value, name + "/" + value} {
+			if decoded, err := url.QueryUnescape(path); err == nil && path != "" && p.near(decoded) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// near reports whether the segments of the pattern begin those of the path, with nothing between them but scripts, which
+// have a dot in their names.
+func (p Pattern) near(path string) bool {
+	if behind, found := behindAuthority(path); found && p.near("/"+behind) {
+		return true
+	}
+	want, anywhere := p[1:], p[1] == "**"
+	if anywhere {
+		want = want[1:]
+	}
+	if want[0] == "" { // every path is beneath /
+		return false
+	}
+	found := make([]bool, len(want)+1) // by how many are found so far
+	found[0] = true
+	for segment := range strings.SplitSeq(normal(path)[1:], "/") {
+		for n := len(want); n >= 0; n-- {
+			found[n] = found[n] && (n == len(want) || anywhere && n == 0 || strings.Contains(segment, ".")) ||
+				n > 0 && found[n-1] && begins(segment, want[n-1])
+		}
+	}
+	return found[len(want)]
+}
+
+// begins reports whether a segment is the wanted one, or that with something behind it which begins with no letter or digit.
+func begins(segment, want string) bool {
+	if want == "*" {
+		return segment != ""
+	}
+	behind, does := strings.CutPrefix(segment, want)
+	return does && (behind == "" || !strings.ContainsRune("abcdefghijklmnopqrstuvwxyz0123456789_-", rune(behind[0])))
+}
+
 // Match reports whether an upstream may take the path, which is decoded, for that of the pattern. Servers differ in what
 // they make of letter case, of empty and dot segments, and of parameters within segments, so none of these count: a path
 // that an upstream takes for another one is judged for nothing, which costs little. What a segment .. leads to depends on
@@ -91,7 +152,8 @@ func climbs(p string) bool {
 
 // normal returns a path in the form that is compared.
 func normal(p string) string {
-	return strings.ToLower(path.Clean("/" + strings.ReplaceAll(withoutParameters(p), `\`, "/")))
+	p = path.Clean("/" + strings.ReplaceAll(withoutParameters(p), `\`, "/"))
+	return strings.ToLower(strings.ToUpper(p)) // ſ is S, and the Kelvin sign K
 }
 
 // withoutParameters returns a path without what follows a semicolon in each of its segments.

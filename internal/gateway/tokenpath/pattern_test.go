@@ -29,6 +29,7 @@ func TestMatch(t *testing.T) {
 		{"/token", `/x\..\token;a`, true},
 		{"/token", "//./token", true},
 		{"/a/token", "/a//../token", true},
+		{"/issue", "/iſſue", true},
 		{"/token", "/token/..;/..", true},
 		{"/token", "/token/x..", false},
 		{"/token", "/..x/token;../y", false},
@@ -87,6 +88,48 @@ func TestMatchURL(t *testing.T) {
 		}
 		if got := p.MatchURL(u); got != want {
 			t.Errorf("MatchURL(%q) = %v", target, got)
+		}
+	}
+}
+
+// TestNearURL: what routers lead to the token endpoint besides its path.
+func TestNearURL(t *testing.T) {
+	for _, tc := range []struct {
+		pattern string
+		near    []string
+		far     []string
+	}{
+		{
+			"/oauth/token",
+			[]string{
+				"/oauth/token/x", "/oauth/token/introspect", "/oauth/token.json", "/OAuth/Token.JSON", "/oauth/token%2ejson", "/oauth/token.php/x/y",
+				"/oauth/token%20", "/oauth/token%00", "/oauth/token%0a", "/oauth/token.", "/oauth/token~", "/oauth/token%3fx", "/oauth/token%2fx",
+				"/oauth/token;a/x", "/oauth//token//x", "/oauth.php/token", "/oauth%252ftoken%252fx", "/oauth/%2574oken", "/oauth/token::$DATA",
+				"/index.php/oauth/token", "/app_dev.php/oauth/token/x", "/a.b/index.php/oauth/token", "/oauth/index.php/token", "//host/index.php/oauth/token",
+				"/index.php?r=oauth/token", "/?q=oauth%2Ftoken", "/?a=b&route=/oauth/token/", "/index.php?/oauth/token", "/?oauth=token",
+			},
+			[]string{
+				"/oauth/tokens", "/oauth/token-x", "/oauth/token_info", "/oauth/revoke", "/oauth", "/", "/x/oauth/token/y", "/oauthx/token/x",
+				"/oauth/x/token", "/?r=oauth/tokens", "/index.php?r=x/oauth/token", "/oauth?token", "/%zz?q=%zz",
+			},
+		},
+		{"/realms/*/token", []string{"/realms/a/token/introspect", "/realms/a.b/token.x", "/x.y/realms/a/token"}, []string{"/realms/token/x", "/realms/a/b/token/x"}},
+		{"/*/token", []string{"/index.php/a/token", "/a/token/x", "/a.b/token.x"}, []string{"/token/x"}},
+		{"/**/o/token", []string{"/a/o/token/x", "/o/token.json", "/a/index.php/o/token"}, []string{"/o/a/token", "/token/x"}},
+		{"/", nil, []string{"/x", "/x?a=b"}},
+	} {
+		p, err := Parse(tc.pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, target := range append(tc.near, tc.far...) {
+			u, err := url.ParseRequestURI(target)
+			if err != nil {
+				continue // no request has it
+			}
+			if got, want := p.NearURL(u) || p.MatchURL(u), i < len(tc.near); got != want {
+				t.Errorf("%s: %q is near: %v", tc.pattern, target, got)
+			}
 		}
 	}
 }
