@@ -56,7 +56,7 @@ func New(o Options) (*Limiter, error) {
 }
 
 // Handler returns next with the limits before it. Next is a token endpoint: every request is judged but for those of
-// OPTIONS, and of GET and HEAD without a query and a body. It goes before what compresses answers, so that those of next
+// GET, HEAD and OPTIONS without a query and a body. It goes before what compresses answers, so that those of next
 // can be read, and should go before what reads the body, which may have parsed it as a form all the same. How long a body
 // may take to come is for the [http.Server] to say, with its ReadTimeout.
 //

@@ -3,7 +3,8 @@
 // judge answers a token request that may not pass, and sends every other on to @idp. njs calls it when nginx has read the
 // whole body.
 async function judge(r) {
-    if (r.method === 'OPTIONS') { // of CORS
+    // A preflight of CORS has no parameters. Some servers take them with any method.
+    if (['GET', 'HEAD', 'OPTIONS'].includes(r.method) && !r.variables.args && !r.requestText) {
         r.internalRedirect('@idp');
         return;
     }
@@ -43,6 +44,29 @@ async function judge(r) {
 // shared are the fields with which a script of another site may read an answer.
 const shared = ['Access-Control-Allow-Origin', 'Access-Control-Allow-Credentials', 'Access-Control-Expose-Headers', 'Vary'];
 
+// near judges a request with a path that some servers lead to the token endpoint, if it may ask for a token. Others, such as
+// those to an endpoint beneath it, pass.
+async function near(r) {
+    const kind = r.variables.content_type || '';
+    const unreadable = r.requestText && (r.headersIn['Content-Encoding'] ||
+        /charset[\s*="']*(?!(utf-?8|us-ascii|iso-8859-|windows-125)|[\s*="'])/i.test(kind));
+    if (unreadable || grantType.test((r.variables.args || '') + '&' + (r.requestText || ''))) {
+        await judge(r);
+        return;
+    }
+    r.internalRedirect('@idp');
+}
+
+// grantType finds the name of the parameter as some server reads it: in any case of letters, percent-encoded, escaped as in
+// JSON, with what PHP makes an underscore, or in UTF-16.
+const grantType = new RegExp('grant_type'.split('').map(spelled).join('') + '(?![a-z0-9_-])', 'i');
+
+function spelled(c) {
+    const chars = c === '_' ? '_ .+['.split('') : [c, c.toUpperCase()];
+    const codes = chars.filter(x => x !== '+').map(x => x.charCodeAt(0).toString(16)).join('|');
+    return `\\0*(?:[\\\\]?[${chars.join('')}]|%(?:${codes})|[\\\\]u00(?:${codes}))`;
+}
+
 function refuse(r, description) {
     r.headersOut['Vary'] = 'Origin';
     r.headersOut['Access-Control-Allow-Origin'] = r.headersIn['Origin'] || '*';
@@ -58,4 +82,4 @@ function reply(r, status, body) {
     r.return(status, body);
 }
 
-export default { judge };
+export default { judge, near };

@@ -79,6 +79,11 @@ func (g *Gateway) unreachable(w http.ResponseWriter, _ *http.Request, err error)
 		x.log(r)
 		return
 	}
+	if errors.Is(err, ErrTooLarge) { // see asksNear
+		x.refuse(x.out, r, err)
+		x.log(r)
+		return
+	}
 	o, status, description := g.whyUnreachable(r, err)
 	x.fail(x.out, r, o, status, grants.TemporarilyUnavailable, description)
 	x.log(r)

@@ -211,7 +211,7 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		g.reject(w, r, http.StatusMisdirectedRequest, "The gateway does not serve that host.")
 	case !g.inside && r.URL.Opaque != "": // what follows the scheme would be sent as a target with a host of its own
 		g.reject(w, r, http.StatusBadRequest, "The target of the request is neither a path nor a URL with a host.")
-	case g.isToken(r):
+	case g.isToken(r), g.asksNear(w, r):
 		g.token(w, r)
 	case !g.inside && (r.Method == http.MethodConnect || r.Method == "PRI"): // of tunnels, and of HTTP/2
 		g.reject(w, r, http.StatusMethodNotAllowed, "The gateway does not take that method.")
@@ -223,6 +223,7 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			}
 		}
 		if body != nil {
+			body.ReadCloser = r.Body       // which asksNear may have read a part of
 			r = r.WithContext(r.Context()) // the server keeps the one that it made
 			r.Body = body
 		}
@@ -241,15 +242,18 @@ func (g *Gateway) reject(w http.ResponseWriter, r *http.Request, status int, des
 	}
 }
 
-// isToken reports whether the upstream may take the request for one of tokens. A GET without anything is none, nor is the
-// preflight request of a browser.
+// isToken reports whether the upstream may take the request for one of tokens by its path. A request without parameters is
+// none, such as the preflight of a browser; some servers take parameters from the query, and with any method.
 func (g *Gateway) isToken(r *http.Request) bool {
 	// An opaque target, such as a:b://c/token, is sent as b://c/token, in which servers look for a path of their own.
-	if r.Method == http.MethodOptions || len(g.paths) > 0 && r.URL.Opaque == "" && !g.isTokenPath(r.URL) {
+	if len(g.paths) > 0 && r.URL.Opaque == "" && !g.isTokenPath(r.URL) {
 		return false
 	}
-	read := r.Method == http.MethodGet || r.Method == http.MethodHead
-	return !read || r.ContentLength != 0 || r.URL.RawQuery != ""
+	switch r.Method {
+	case http.MethodGet, http.MethodHead, http.MethodOptions:
+		return r.ContentLength != 0 || r.URL.RawQuery != ""
+	}
+	return true
 }
 
 // isTokenPath reports whether an upstream may take the path of a URL for that of a token endpoint.

@@ -76,9 +76,13 @@ type Answer struct {
 	Asked []Question
 }
 
-// IsToken reports whether a request, as the client sent it, may be one of tokens by its method and its path, like at a
-// gateway. Without TokenPaths, every path is one of a token endpoint.
-func (j *Judge) IsToken(r *http.Request) bool { return j.g.isToken(r) }
+// IsToken reports whether a request, as the client sent it, may be one of tokens, like at a gateway: by its method and its
+// path, and near the path of a token endpoint by its query and body, which is nil if it is not known. Without TokenPaths,
+// every path is one of a token endpoint.
+func (j *Judge) IsToken(r *http.Request, body []byte) bool {
+	unknown := body == nil && r.ContentLength != 0
+	return j.g.isToken(r) || j.g.isNear(r) && (unknown || tokenrequest.MayAsk(r.Header, r.URL.RawQuery, body))
+}
 
 // Ask answers the questions that read returns, all of them about one request: if one is over a limit, none of them
 // counts. read returns a [tokenrequest.Error] or [ErrTooLarge] for what is refused. A panic in it is a defect of the

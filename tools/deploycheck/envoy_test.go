@@ -83,7 +83,7 @@ func (e *envoyBefore) startJudge(t *testing.T, address string) {
 	file := filepath.Join(dir, "judge.yaml")
 	check.OK(t, os.WriteFile(file, []byte("rate_limit: { default: { client: [ { name: tight, requests: 2, window: 1h } ] } }\n"), 0o600))
 	e.judge = exec.CommandContext(context.WithoutCancel(t.Context()), builtServer(t), "gateway", "--judge", "--listen=127.0.0.1:0",
-		"--envoy-listen="+address, "--admin-listen=", "--config="+file, "--data="+filepath.Join(dir, "oauth.db"))
+		"--envoy-listen="+address, "--token-path=/oauth2/token", "--admin-listen=", "--config="+file, "--data="+filepath.Join(dir, "oauth.db"))
 	log := &lineLog{}
 	e.judge.Stderr = log
 	check.OK(t, e.judge.Start())
@@ -154,7 +154,10 @@ func (e *envoyBefore) wantLimited(t *testing.T, header http.Header, form url.Val
 		}
 		check.Equal(t, "requests at the token endpoint", int(e.came.Load()), min(i+1, 2))
 	}
-	for _, path := range []string{"/OAuth2/Token", "/oauth2;a=b/token;c", "/oauth2//./token/", "/oauth2/%74oken"} {
+	for _, path := range []string{
+		"/OAuth2/Token", "/oauth2;a=b/token;c", "/oauth2//./token/", "/oauth2/%74oken",
+		"/oauth2/token/x", "/oauth2/token.json", "/oauth2/token%20", "/index.php/oauth2/token/x",
+	} {
 		status, _ := e.post(t, path, header, form)
 		check.Equal(t, path, status, 429)
 	}
@@ -193,6 +196,16 @@ func TestEnvoyAuthorizes(t *testing.T) {
 	e.wantLimited(t, http.Header{}, form, "https://app.example")
 	status, _ := e.post(t, "/oauth2/token", basic("basic"), url.Values{"grant_type": {"client_credentials"}})
 	check.Equal(t, "by Basic", status, 200)
+	for path, form := range map[string]url.Values{
+		"/oauth2/token/introspect": {"token": {"t"}, "client_id": {"shop"}}, "/oauth2/token.png": {"a": {"b"}},
+	} {
+		status, _ = e.post(t, path, basic("shop"), form)
+		check.Equal(t, path, status, 200)
+	}
+	status, _ = send(t, e.client, http.MethodOptions, e.url+"/oauth2/token", http.Header{}, form)
+	check.Equal(t, "OPTIONS with a body", status, 429)
+	status, _ = send(t, e.client, http.MethodOptions, e.url+"/oauth2/token?grant_type=client_credentials", http.Header{}, nil)
+	check.Equal(t, "OPTIONS with a query", status, 400)
 	before := e.came.Load()
 	for name, tc := range map[string]struct {
 		path   string

@@ -290,6 +290,31 @@ func (n *throughNJS) paths(t *testing.T) {
 		check.Equal(t, path, n.ask("POST", path, header, strings.NewReader(form)).status, http.StatusOK)
 		check.Equal(t, path, n.idp.take(), []arrival{{"POST", path, form, "", formType, "127.0.0.1"}})
 	}
+	for _, path := range []string{
+		"/oauth2/token/x", "/oauth2/token.json", "/OAuth2/Token.PHP/x", "/oauth2/token%20", "/oauth2/token%0ax", "/index.php/oauth2/token", "/oauth2.php/token;a/x",
+	} {
+		n.wantLimited(n.ask("POST", path, header, strings.NewReader(form)), `"tight";q=2;w=3600`)
+		n.wantLimited(n.ask("POST", path, header, strings.NewReader("client_id=shop&grant_type=client_credentials")), `"tight";q=2;w=3600`)
+		n.wantLimited(n.ask("OPTIONS", path, header, strings.NewReader(form)), `"tight";q=2;w=3600`)
+	}
+	for name, body := range map[string]string{
+		"an encoded name": "client_id=shop&%67rant%5ftype=client_credentials", "JSON": `{"client_id":"shop","gr\u0061nt_type":"x"}`,
+		"as PHP reads it": "client_id=shop&grant.type=x",
+	} {
+		got := n.ask("POST", "/oauth2/token/x", http.Header{"Content-Type": {"text/plain"}}, strings.NewReader(body))
+		check.Equal(t, name, got.status, http.StatusBadRequest)
+	}
+	for kind, body := range map[string]string{"text/plain; charset=ibm037": "%87=x", "a/b; charset=utf-8; charset=utf-16": "x"} {
+		got := n.ask("POST", "/oauth2/token/x", http.Header{"Content-Type": {kind}}, strings.NewReader(body))
+		check.Equal(t, kind, got.status, http.StatusBadRequest)
+	}
+	n.idp.take()
+	for kind, body := range map[string]string{formType: "token=t&client_id=shop&client_secret=s", "application/json; charset=utf-8": `{"grant_types":["password"]}`, "image/png": "\x00\xff%zz"} {
+		check.Equal(t, kind, n.ask("POST", "/oauth2/token/introspect", http.Header{"Content-Type": {kind}}, strings.NewReader(body)).status, http.StatusOK)
+		check.Equal(t, kind, n.idp.take(), []arrival{{"POST", "/oauth2/token/introspect", body, "", kind, "127.0.0.1"}})
+	}
+	n.wantLimited(n.ask("OPTIONS", "/oauth2/token", header, strings.NewReader(form)), `"tight";q=2;w=3600`)
+	check.Equal(t, "OPTIONS with a query", n.ask("OPTIONS", "/oauth2/token?"+form, header, nil).status, http.StatusBadRequest)
 	check.Equal(t, "preflight", n.ask("OPTIONS", "/oauth2/token", http.Header{}, nil).status, http.StatusOK)
 	check.Equal(t, "preflight", n.idp.take()[0].method, "OPTIONS")
 	got := n.ask("POST", "/judge", header, strings.NewReader(form))

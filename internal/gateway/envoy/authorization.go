@@ -77,11 +77,11 @@ func (s *authorization) question(in *authv3.CheckRequest, header http.Header) ([
 		return []gateway.Question{from}, refuse("The path of the request is malformed.")
 	}
 	body, err := bodyOf(asked, header)
-	r := &http.Request{Method: asked.GetMethod(), URL: target, ContentLength: int64(len(body))}
+	r := &http.Request{Method: asked.GetMethod(), URL: target, Header: header, ContentLength: int64(len(body))}
 	if err != nil {
 		r.ContentLength = -1
 	}
-	if !s.judge.IsToken(r) {
+	if !s.judge.IsToken(r, body) {
 		return nil, nil
 	}
 	if err != nil {

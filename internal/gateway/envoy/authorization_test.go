@@ -101,6 +101,7 @@ func TestAuthorization(t *testing.T) {
 		"a user":              {{post("client_id=shop&grant_type=password&username=ada"), 200}, {post("client_id=shop&grant_type=password&username=+ada"), 200}, {post("client_id=shop&grant_type=password&username=ada"), 429}, {post("client_id=shop&grant_type=password&username=bob"), 200}},
 		"whom nobody knows":   {{post("client_id=shop&grant_type=refresh_token&refresh_token=r"), 200}, {post("client_id=shop&grant_type=refresh_token&refresh_token=r"), 200}, {post("client_id=shop&grant_type=refresh_token&refresh_token=r"), 200}, {post("client_id=shop&grant_type=refresh_token&refresh_token=r"), 429}},
 		"no client":           {{post("grant_type=client_credentials"), 200}, {post("", at("GET", "/oauth2/token")), 200}, {post("", at("OPTIONS", "/oauth2/token")), 200}},
+		"by another method":   {{post(form, at("OPTIONS", "/oauth2/token")), 200}, {post(form, at("TRACE", "/oauth2/token")), 200}, {post(form, at("OPTIONS", "/oauth2/token")), 429}, {post("", at("OPTIONS", "/oauth2/token?"+form)), 400}},
 		"two lengths":         {{post(form, with("content-length", "44")), 200}, {post(form, raw("content-length", "44", "content-length", "45")), 400}},
 		"without the body":    {{post("", with("content-length", "44"), with("authorization", basic("shop"))), 400}},
 		"a part of the body":  {{post(form, with("x-envoy-auth-partial-body", "true")), 413}, {post(form, raw("x-envoy-auth-partial-body", "true")), 413}},
@@ -148,9 +149,17 @@ func TestTokenPaths(t *testing.T) {
 	} {
 		check.Equal(t, path, w.check(t, post(ambiguous, at("POST", path))).status, want)
 	}
+	for path, want := range map[string]int{
+		"/realms/a/token/x": 400, "/realms/a/token.json": 400, "/index.php/realms/a/token": 400, "/realms/a/token/introspect": 400,
+	} {
+		check.Equal(t, path, w.check(t, post("grant_type=x&"+ambiguous, at("POST", path))).status, want)
+		check.Equal(t, path+" without a grant", w.check(t, post("token=t&"+ambiguous, at("POST", path))).status, 200)
+		check.Equal(t, path+" by OPTIONS", w.check(t, post("grant_type=x&"+ambiguous, at("OPTIONS", path))).status, want)
+	}
 	part := with("x-envoy-auth-partial-body", "true")
+	check.Equal(t, "the beginning of a body near a token endpoint", w.check(t, post("x", at("POST", "/realms/a/token/x"), part)).status, 413)
 	check.Equal(t, "an upload", w.check(t, post("x", at("POST", "/upload"), part)).status, 200)
-	check.Equal(t, "requests", w.judge.Stats().Requests, [gateway.Outcomes]uint64{gateway.Refused: 3})
+	check.Equal(t, "requests", w.judge.Stats().Requests, [gateway.Outcomes]uint64{gateway.Refused: 12})
 }
 
 // TestAuthorizationAnswer: both answers have the fields of the limits, and a denial is the answer for the client.

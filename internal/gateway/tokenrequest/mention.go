@@ -1,0 +1,130 @@
+package tokenrequest
+
+import (
+	"bytes"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+)
+
+// MayAsk reports whether a server may find the parameter grant_type in a request: in its query, or in the body, of whatever
+// type that is. It errs on the side of true: of a body that is compressed, or in a charset that does not begin with ASCII,
+// it knows nothing.
+func MayAsk(header http.Header, query string, body []byte) bool {
+	if mentions([]byte(query)) {
+		return true
+	}
+	return len(body) > 0 && (isUnreadable(header) || mentions(body))
+}
+
+// isUnreadable reports whether [mentions] cannot tell what a server would read in the body.
+func isUnreadable(header http.Header) bool {
+	for _, encoding := range header["Content-Encoding"] {
+		if encoding != "" && !strings.EqualFold(encoding, "identity") {
+			return true
+		}
+	}
+	for _, field := range header["Content-Type"] {
+		for {
+			_, after, found := strings.Cut(strings.ToLower(field), "charset")
+			if !found {
+				break
+			}
+			field = after
+			charset := strings.Trim(after, "=\"*' \t")
+			if !strings.HasPrefix(charset, "utf-8") && !strings.HasPrefix(charset, "utf8") && !strings.HasPrefix(charset, "us-ascii") &&
+				!strings.HasPrefix(charset, "iso-8859-") && !strings.HasPrefix(charset, "windows-125") {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// mentions reports whether text has grant_type in it, as some server reads the name of a parameter: in any case of
+// letters, percent-encoded, escaped as in JSON or a quoted string, with what PHP makes an underscore, or in UTF-16.
+func mentions(text []byte) bool {
+	for i, c := range text {
+		switch c {
+		case 'g', 'G', '%', '\\':
+			if isMention(text[i:]) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func isMention(text []byte) bool {
+	for _, want := range []byte("grant_type") {
+		var c byte
+		if c, text = character(text); c != want {
+			return false
+		}
+	}
+	if len(text) == 0 { // it has no value, or more is to come
+		return false
+	}
+	c := text[0] | 0x20
+	return (c < 'a' || c > 'z') && (c < '0' || c > '9') && text[0] != '_' && text[0] != '-' // such as grant_types
+}
+
+// character returns the first character of a text, decoded and in lower case, and the rest; 0: there is none.
+func character(text []byte) (c byte, rest []byte) {
+	for len(text) > 0 && text[0] == 0 {
+		text = text[1:]
+	}
+	if len(text) == 0 {
+		return 0, nil
+	}
+	c, rest = text[0], text[1:]
+	digits := 0 // that stand for it, behind what says so
+	switch {
+	case c == '%':
+		digits = 2
+	case c == '\\' && len(rest) > 0 && rest[0] == 'u':
+		digits, rest = 4, rest[1:]
+	case c == '\\' && len(rest) > 0:
+		c, rest = rest[0], rest[1:]
+	}
+	if digits > 0 && len(rest) >= digits {
+		c = hexDigit(rest[digits-2])<<4 | hexDigit(rest[digits-1])
+		rest = rest[digits:]
+	}
+	switch c = folded(rune(c)); c {
+	case ' ', '+', '.', '[':
+		c = '_'
+	}
+	return c, rest
+}
+
+// longestMention bounds what [Watch] keeps of what was read: more than any spelling has but for padding with NUL.
+const longestMention = 128
+
+// Watch returns a reader of the rest of a body whose beginning mentions no grant_type. It fails with err in place of reading
+// one.
+func Watch(begin []byte, rest io.Reader, err error) io.Reader {
+	w := &watch{rest: rest, err: err}
+	w.keep(begin)
+	return w
+}
+
+type watch struct {
+	rest io.Reader
+	err  error
+	last []byte // that was read
+}
+
+func (w *watch) keep(read []byte) { w.last = bytes.Clone(read[max(0, len(read)-longestMention):]) }
+
+// Read implements [io.Reader].
+func (w *watch) Read(p []byte) (int, error) {
+	n, err := w.rest.Read(p)
+	read := slices.Concat(w.last, p[:n])
+	if mentions(read) {
+		return 0, w.err
+	}
+	w.keep(read)
+	return n, err //nolint:wrapcheck // io.EOF
+}
