@@ -47,7 +47,7 @@ type shard struct {
 	max     int
 	users   int   // of all clients
 	swept   int64 // number of the last slot in which users were removed
-	dropped int64 // number of the last slot in which a client was forgotten for want of room
+	dropped int64 // number of the last slot that removed a client to make room
 	_       [64]byte
 }
 

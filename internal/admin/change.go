@@ -129,8 +129,8 @@ func (s *Server) concerned(ch *change, after *clientcfg.PolicySnapshot) iter.Seq
 	}
 }
 
-// effect returns whom the change would have hit, judged by all clients that this instance has recorded, and of the others
-// those in their reports. A change that enforces more only once temporary ones have ended is judged by how it is then.
+// effect returns the clients that the change would have hit. It judges all clients that this instance has recorded, and
+// the reported ones of other instances. If the change enforces more only when temporary changes end, it judges that state.
 func (s *Server) effect(ctx context.Context, ch *change, after *clientcfg.PolicySnapshot) adminapi.Effect {
 	now := s.o.Now()
 	all := s.reports(ctx)

@@ -24,7 +24,7 @@ type effect struct {
 }
 
 // effectOf compares two snapshots by the decisions of the last ten minutes. They differ at most for the concerned clients
-// and those that were active; if clients are registered elsewhere, also for names that nobody has used yet.
+// and those that were active; if clients are registered elsewhere, also for names not seen yet.
 func effectOf(before, after *clientcfg.PolicySnapshot, concerned iter.Seq[string], elsewhere bool, r activity.Report, now time.Time) adminapi.Effect {
 	var e effect
 	e.Since, e.Clients, e.Incomplete = r.Since, r.Total, r.Incomplete

@@ -27,7 +27,7 @@ func (e *effect) summarize(now time.Time) string {
 	return text
 }
 
-// figures says whom the change would have hit; what begins with what does that.
+// figures returns the sentences about the clients that are hit. what is their subject and verb.
 func (e *effect) figures(what string, now time.Time) string {
 	var b strings.Builder
 	denied, atLeast, clients := fmt.Sprintf("requests of %d", len(e.Hit)), "", "clients"

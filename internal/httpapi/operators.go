@@ -9,11 +9,11 @@ import (
 	"oauth-server/internal/grants"
 )
 
-// Operators returns the handler for an address that only operators know, which serves everything that s does. Two things
-// differ there. The metadata name the address that was asked, unless that is the issuer's: a command that was given
-// nothing but that address sends its secret to no other one. And the sender of a request is its peer, whatever a forwarded
-// header says, so that nobody who reaches the address has more guesses at a secret than elsewhere. Web pages of other
-// origins are refused: the address is often one that only the browser's machine reaches.
+// Operators returns the handler for the admin address. It serves everything that s serves, with three differences.
+// The metadata name the requested address as the issuer, unless Host is the issuer's: a command that knows only the admin
+// address needs no other address. Forwarded headers are ignored, so a client there cannot choose the address that its
+// failures count for. Requests by web pages of other origins are refused with 403, because often only the browser's own
+// machine can reach the address.
 func (s *Server) Operators() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("/", s)
@@ -25,7 +25,7 @@ func (s *Server) Operators() http.Handler {
 	}))
 }
 
-// serveMetadataHere serves metadata whose issuer is the address that was asked.
+// serveMetadataHere serves metadata (RFC 8414) with the requested address as the issuer.
 func (s *Server) serveMetadataHere(w http.ResponseWriter, r *http.Request) {
 	here := url.URL{Scheme: "http", Host: r.Host}
 	if r.TLS != nil {
