@@ -58,7 +58,11 @@ func start(tb testing.TB, config string) *server {
 	address := testworld.FreeAddress(tb)
 	s := &server{tb: tb, Issuer: "http://" + address, file: file, quiet: strings.Contains(config, quiet)}
 	s.configure(config)
-	s.args = []string{"serve", "--config", file, "--listen", address, "--admin-listen", "127.0.0.1:0", "--issuer", s.Issuer, "--data", store}
+	s.args = []string{"serve", "--config", file, "--listen", address}
+	if !strings.Contains(config, "admin_listen:") { // something else may have the default one
+		s.args = append(s.args, "--admin-listen", "127.0.0.1:0")
+	}
+	s.args = append(s.args, "--issuer", s.Issuer, "--data", store)
 	s.up()
 	tb.Cleanup(func() {
 		if s.cmd != nil {
