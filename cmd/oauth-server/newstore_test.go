@@ -46,6 +46,27 @@ func TestNewStoreIsConfirmed(t *testing.T) {
 	}
 }
 
+// TestEmptyStoreStaysEmpty: a data file that was cut to nothing is not laid out, and shown as one without clients, by a command that
+// was not told to make one.
+func TestEmptyStoreStaysEmpty(t *testing.T) {
+	empty := filepath.Join(t.TempDir(), "empty.db")
+	check.OK(t, os.WriteFile(empty, nil, 0o600))
+	for _, line := range []string{
+		"client list", "client show shop", "client create shop", "client delete shop", "client rotate-secret shop", "user list", "user show ada", "keys list",
+		"keys rotate", "backup " + empty + ".backup",
+	} {
+		out, stderr, status := run(t, "", append(strings.Fields(line), "--data", empty)...)
+		if status != exitFailed || out != "" || !strings.Contains(stderr, "it is empty") {
+			t.Errorf("%s: status %d: %s%s", line, status, out, stderr)
+		}
+	}
+	info, err := os.Stat(empty)
+	check.OK(t, err)
+	check.Equal(t, "size", info.Size(), 0)
+	_, stderr, status := run(t, "", "client", "create", "shop", "--create", "--data", empty)
+	check.Equal(t, stderr, status, exitOK)
+}
+
 func TestCommandsNameTheirStore(t *testing.T) {
 	data := storeFile(t)
 	for _, line := range []string{

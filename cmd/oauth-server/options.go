@@ -79,10 +79,10 @@ func withExisting(ctx context.Context, cfg *config.Config, do func(app.Store) er
 			return fmt.Errorf("there is no data file %s: name it with --data, or create it with serve or a create command", e.Path)
 		}
 	}
-	return withOpen(ctx, cfg, do)
+	return withOpen(ctx, cfg, app.OpenExisting, do)
 }
 
-// isNew reports whether opening the store would make a data file. A database is made by migrate only.
+// isNew reports whether there is no data file. A database is made by migrate only.
 func isNew(cfg *config.Config) bool {
 	if cfg.Store.Embedded == nil {
 		return false
@@ -99,7 +99,11 @@ func (c *cli) withNew(ctx context.Context, cfg *config.Config, confirmed bool, d
 			return err
 		}
 	}
-	return withOpen(ctx, cfg, do)
+	open := app.OpenStore
+	if !isNew(cfg) && !confirmed {
+		open = app.OpenExisting
+	}
+	return withOpen(ctx, cfg, open, do)
 }
 
 // confirmNew asks whether to make a data file.
@@ -112,8 +116,8 @@ func (c *cli) confirmNew(store string) error {
 	return err
 }
 
-func withOpen(ctx context.Context, cfg *config.Config, do func(app.Store) error) (err error) {
-	store, err := app.OpenStore(ctx, cfg.Store)
+func withOpen(ctx context.Context, cfg *config.Config, open func(context.Context, config.Store) (app.Store, error), do func(app.Store) error) (err error) {
+	store, err := open(ctx, cfg.Store)
 	if err != nil {
 		return err
 	}

@@ -25,8 +25,17 @@ var ErrStoreHeld = embedded.ErrLocked
 // not answer and one whose layout is not that of this release (*[UnmigratedError]) are errors within
 // three seconds, with what to do.
 func OpenStore(ctx context.Context, cfg config.Store) (Store, error) {
+	return openStore(ctx, cfg, embedded.Options{})
+}
+
+// OpenExisting is [OpenStore], but makes no data file: one that is not there, or has nothing in it, is an error.
+func OpenExisting(ctx context.Context, cfg config.Store) (Store, error) {
+	return openStore(ctx, cfg, embedded.Options{Existing: true})
+}
+
+func openStore(ctx context.Context, cfg config.Store, file embedded.Options) (Store, error) {
 	if cfg.MongoDB == nil {
-		return embedded.Open(cfg.Embedded.Path, embedded.Options{})
+		return embedded.Open(cfg.Embedded.Path, file)
 	}
 	db, err := openMongoDB(ctx, cfg)
 	if err != nil {

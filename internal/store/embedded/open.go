@@ -18,7 +18,7 @@ import (
 // anew, for which all readers would have to wait.
 const initialMmapSize = 64 << 20
 
-// Open opens the file, and creates it with mode 0600 if it does not exist. It takes the permissions of
+// Open opens the file, and creates it with mode 0600 if it does not exist, unless it has to. It takes the permissions of
 // all other users away, because the file holds the signing keys, and leaves those of its owner as they
 // are. Errors are those of this package, or of the operating system, with the path.
 func Open(path string, opts Options) (s *Store, err error) {
@@ -57,17 +57,22 @@ func Open(path string, opts Options) (s *Store, err error) {
 func inspect(path string, opts Options) (err error) {
 	info, err := os.Stat(path)
 	switch {
-	case errors.Is(err, fs.ErrNotExist):
+	case errors.Is(err, fs.ErrNotExist) && !opts.Existing:
 		return nil
 	case err != nil:
 		return err
 	case !info.Mode().IsRegular():
 		return fmt.Errorf("%w: it is no regular file", ErrForeign)
+	case info.Size() == 0 && opts.Existing:
+		return fmt.Errorf("%w: it is empty", ErrForeign)
 	case info.Size() == 0: // made by mktemp, or by a process that is about to lay it out
 		return nil
 	}
 	return readFile(path, opts, func(tx *bolt.Tx, _ *os.File) error {
-		_, err := checkFormat(tx)
+		found, err := checkFormat(tx)
+		if err == nil && found == blank && opts.Existing {
+			return fmt.Errorf("%w: there is nothing in it", ErrForeign)
+		}
 		return err
 	})
 }

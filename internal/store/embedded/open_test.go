@@ -345,3 +345,43 @@ func change(t *testing.T, path string, fn func(tx *bolt.Tx) error) {
 		t.Fatal(err)
 	}
 }
+
+// TestOpenExisting: nothing is made of a file that is not there, or in which nothing is.
+func TestOpenExisting(t *testing.T) {
+	for name, prepare := range map[string]func(path string) error{
+		"none":        func(string) error { return nil },
+		"empty":       func(path string) error { return os.WriteFile(path, nil, 0o600) },
+		"blank":       blankFile,
+		"a data file": func(path string) error { return os.WriteFile(path, written(t), 0o600) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "data.db")
+			if err := prepare(path); err != nil {
+				t.Fatal(err)
+			}
+			before, _ := os.ReadFile(path)
+			s, err := Open(path, Options{Existing: true})
+			if name == "a data file" {
+				if err := errors.Join(err, s.Close()); err != nil {
+					t.Fatal(err)
+				}
+				return
+			}
+			if !errors.Is(err, ErrForeign) && !errors.Is(err, fs.ErrNotExist) {
+				t.Errorf("the error is %v", err)
+			}
+			if after, _ := os.ReadFile(path); !bytes.Equal(before, after) {
+				t.Error("the file was changed")
+			}
+		})
+	}
+}
+
+// blankFile makes a file of bbolt with nothing in it.
+func blankFile(path string) error {
+	db, err := bolt.Open(path, 0o600, nil)
+	if err != nil {
+		return err
+	}
+	return db.Close()
+}

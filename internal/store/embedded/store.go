@@ -42,6 +42,9 @@ type Options struct {
 	LockTimeout time.Duration
 	// MaxSize bounds the file, in bytes; writes beyond it fail and change nothing. 0 means no bound.
 	MaxSize int
+	// Existing has Open refuse a file in which there is nothing, in place of laying it out: [ErrForeign]. One that is not there is
+	// an error of the operating system.
+	Existing bool
 	// open opens the file; nil: by its name.
 	open func(name string, flag int, mode fs.FileMode) (*os.File, error)
 }
