@@ -119,7 +119,7 @@ func TestOperatorsGetTokensOnTheAdminAddress(t *testing.T) {
 // operatorsWork runs a command with nothing but the admin address of a server and a secret.
 func operatorsWork(t *testing.T, server operated, ops credentials) {
 	t.Helper()
-	environ := []string{"OAUTH_SERVER=" + server.operators, "OAUTH_CLIENT_ID=" + ops.ClientID, "OAUTH_CLIENT_SECRET=" + ops.ClientSecret}
+	environ := []string{"OAUTH_SERVER=" + server.operators, "OAUTH_CLIENT_ID=" + ops.ClientID, "OAUTH_CLIENT_SECRET=" + ops.ClientSecret + "\r\n"}
 	if stdout, stderr, status := runWith(t, environ, "", "limits", "list", "--all", "--no-cache"); status != exitOK || !strings.Contains(stdout, ops.ClientID) {
 		t.Errorf("status %d: %s%s", status, stdout, stderr)
 	}

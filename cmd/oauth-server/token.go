@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/config"
 	"oauth-server/internal/tokenclient"
 )
 
@@ -225,7 +226,7 @@ func (f *tokenFlags) explain(err error) error {
 func (c *cli) variable(name string) string {
 	for _, kv := range c.environ {
 		if value, ok := strings.CutPrefix(kv, name+"="); ok {
-			return value
+			return config.Value(value)
 		}
 	}
 	return ""

@@ -27,7 +27,11 @@ var elsewhere = []string{
 	"OAUTH_CA_FILE", "OAUTH_CERT_FILE", "OAUTH_KEY_FILE",
 }
 
-// environment returns the settings in environ. An empty variable counts as absent, because
+// Value returns the value of a variable, without line breaks at its end: secrets that were made with echo have one, and no
+// setting can.
+func Value(variable string) string { return strings.TrimRight(variable, "\r\n") }
+
+// environment returns the settings in environ, see [Value]. An empty variable counts as absent, because
 // many tools cannot leave one out. An unknown one with [EnvPrefix] is a problem: it is
 // most likely misspelt.
 func environment(environ []string) (settings []setting, file string, problems fielderr.Errors) {
@@ -36,7 +40,7 @@ func environment(environ []string) (settings []setting, file string, problems fi
 		known = append(known, o.Env())
 	}
 	for _, kv := range environ {
-		name, value, _ := strings.Cut(kv, "=")
+		name, value, _ := strings.Cut(Value(kv), "=")
 		if !strings.HasPrefix(name, EnvPrefix) || value == "" {
 			continue
 		}

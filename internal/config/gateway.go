@@ -86,7 +86,7 @@ func (g *Gateway) check(es *fielderr.Errors, listen string) {
 	u, err := url.Parse(g.Upstream)
 	switch {
 	case !isWeb(u, err):
-		es.Add("gateway.upstream", "%q is not a URL such as https://idp.example.com", g.Upstream)
+		es.Add("gateway.upstream", "%q is not a URL such as https://idp.example.com", RedactURI(g.Upstream))
 	case u.User != nil || u.Path != "" && u.Path != "/" || u.RawQuery != "" || u.Fragment != "":
 		es.Add("gateway.upstream", "must be a scheme and a host only: the paths of requests are passed on as they come, and token_path names the token endpoint")
 	case listensAt(listen, u):
@@ -106,7 +106,7 @@ func (g *Gateway) checkPublicURL(es *fielderr.Errors) {
 	u, err := url.Parse(g.PublicURL)
 	switch {
 	case !isWeb(u, err) || strings.ContainsFunc(u.Host, func(c rune) bool { return c > unicode.MaxASCII }):
-		es.Add("gateway.public_url", "%q is not a URL such as https://auth.example.com, in ASCII (xn-- for other letters)", g.PublicURL)
+		es.Add("gateway.public_url", "%q is not a URL such as https://auth.example.com, in ASCII (xn-- for other letters)", RedactURI(g.PublicURL))
 	case u.User != nil || u.Path != "" && u.Path != "/" || strings.ContainsAny(g.PublicURL, "?#"):
 		es.Add("gateway.public_url", "must be a scheme and a host only")
 	}

@@ -59,7 +59,7 @@ func (i Introspection) check(es *fielderr.Errors, insecure bool) {
 	case i.URL == "":
 		es.Add(path+".url", "is missing: the URL of the introspection endpoint, such as https://idp.example.com/oauth2/introspect")
 	case !isWeb(u, err):
-		es.Add(path+".url", "%q is not a URL such as https://idp.example.com/oauth2/introspect", i.URL)
+		es.Add(path+".url", "%q is not a URL such as https://idp.example.com/oauth2/introspect", RedactURI(i.URL))
 	case u.User != nil || u.Fragment != "":
 		es.Add(path+".url", "must have no user information and no fragment; client_id and client_secret are its credentials")
 	case u.Scheme == "http" && !clientcfg.IsLoopback(u.Hostname()) && !insecure:

@@ -346,3 +346,30 @@ func TestEveryPlainFieldHasItsOption(t *testing.T) {
 	}
 	walk(reflect.TypeFor[Config](), "")
 }
+
+// A variable that was set from a secret made with echo ends with a line break, which is no part of its value.
+func TestLineBreakBehindAVariable(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "oauth.yaml")
+	if err := os.WriteFile(file, []byte("log: { level: warn }\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var plain, broken []string
+	for _, kv := range []string{
+		"OAUTH_CONFIG=" + file, "OAUTH_LISTEN=127.0.0.1:2", "OAUTH_ISSUER=https://id.example", "OAUTH_MONGODB_URI=mongodb://h/?replicaSet=rs0",
+		"OAUTH_KEYS_SECRET=" + oneSecret, "OAUTH_TRUSTED_PROXIES=10.0.0.0/8,192.0.2.1", "OAUTH_SHUTDOWN_TIMEOUT=7s",
+	} {
+		plain, broken = append(plain, kv), append(broken, kv+"\r\n")
+	}
+	want, err := Load(Sources{Environ: plain})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := Load(Sources{Environ: append(broken, "OAUTH_LOG_FORMAT=\n")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, got, cmp.Comparer(func(a, b Prefix) bool { return a == b })); diff != "" {
+		t.Errorf("with line breaks (-without +with):\n%s", diff)
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"io"
+	"net/url"
 	"regexp"
 	"strings"
 
@@ -13,23 +14,74 @@ import (
 // Redacted replaces a password.
 const Redacted = "REDACTED"
 
-// secretOptions are the options of a connection string that hold a secret.
-var secretOptions = regexp.MustCompile(`(?i)(tlsCertificateKeyFilePassword=|AWS_SESSION_TOKEN:)[^&,]*`)
-
-// RedactURI replaces the secrets in a connection string. The string need not be well
+// RedactURI replaces the secrets in a connection string, or in the URL of another server. The string need not be well
 // formed: one whose password contains @ or / is what ends up in an error message.
 func RedactURI(uri string) string {
-	uri = secretOptions.ReplaceAllString(uri, "${1}"+Redacted)
+	uri = redactOptions(uri)
 	scheme, rest, ok := strings.Cut(uri, "://")
 	if !ok {
 		return uri
 	}
 	end := strings.LastIndex(rest, "@")
 	user, _, hasPassword := strings.Cut(rest[:max(0, end)], ":")
-	if !hasPassword {
+	switch isWeb := strings.HasPrefix(strings.ToLower(scheme), "http"); {
+	case end >= 0 && isWeb: // a user can be a token
+		return scheme + "://" + Redacted + rest[end:]
+	case !hasPassword:
 		return uri
 	}
 	return scheme + "://" + user + ":" + Redacted + rest[end:]
+}
+
+// uriOption is an option of a connection string: the driver takes either separator.
+var uriOption = regexp.MustCompile(`([?&;])([^?&;=]*)=([^&;]*)`)
+
+// secretName is what is in the names of options that have a secret, without regard to the case of letters.
+var secretName = regexp.MustCompile(`(?i)passw|secret|token|credential|signature|api[-_]?key|access[-_]?key|^(key|sig|auth|authorization)$`)
+
+// redactOptions replaces the values of options that have a secret, however their names are written: the driver decodes both.
+func redactOptions(uri string) string {
+	return uriOption.ReplaceAllStringFunc(uri, func(option string) string {
+		part := uriOption.FindStringSubmatch(option)
+		name := decoded(part[2])
+		switch {
+		case strings.EqualFold(name, "authMechanismProperties"):
+			return part[1] + part[2] + "=" + redactProperties(part[3])
+		case secretName.MatchString(name) && part[3] != "":
+			return part[1] + part[2] + "=" + Redacted
+		}
+		return option
+	})
+}
+
+// redactProperties replaces the secrets in a list of name:value, such as AWS_SESSION_TOKEN. The list is returned as it is if
+// there are none.
+func redactProperties(list string) string {
+	found := false
+	out := strings.Split(decoded(list), ",")
+	for i, property := range out {
+		name, _, ok := strings.Cut(property, ":")
+		switch {
+		case !ok && found: // more of a secret with a comma in it
+			out[i] = Redacted
+		case secretName.MatchString(name) && !strings.EqualFold(name, "TOKEN_RESOURCE"):
+			out[i], found = name+":"+Redacted, true
+		default:
+			out[i] = url.QueryEscape(property)
+		}
+	}
+	if !found {
+		return list
+	}
+	return strings.Join(out, ",")
+}
+
+// decoded undoes the encoding of a query; what is not encoded as it should be stays as it is.
+func decoded(text string) string {
+	if out, err := url.QueryUnescape(text); err == nil {
+		return out
+	}
+	return text
 }
 
 // WriteYAML writes the configuration in a form that can be read again. A password in the
@@ -41,10 +93,13 @@ func (c *Config) WriteYAML(w io.Writer) error {
 	if m := shown.Store.MongoDB; m != nil && m.URI != c.Store.MongoDB.URI && m.URIFile == "" {
 		text.WriteString("# The password of store.mongodb.uri is not shown: set OAUTH_MONGODB_URI to override it.\n")
 	}
+	if shown.urls() != c.urls() {
+		text.WriteString("# The credentials in URLs are not shown.\n")
+	}
 	if shown.Keys != c.Keys {
 		text.WriteString("# The secrets of keys are not shown: set OAUTH_KEYS_SECRET and OAUTH_KEYS_SECOND_SECRET to override them.\n")
 	}
-	if shown.Gateway.Introspection != c.Gateway.Introspection {
+	if shown.Gateway.Introspection.ClientSecret != c.Gateway.Introspection.ClientSecret {
 		text.WriteString("# The secret of gateway.introspection is not shown: set OAUTH_INTROSPECTION_CLIENT_SECRET to override it.\n")
 	}
 	if err := strict.WriteYAML(&text, shown); err != nil {
@@ -70,6 +125,9 @@ func (c *Config) redacted() Config {
 	shown := *c
 	shown.Keys = c.Keys.redacted()
 	shown.Gateway.Introspection = c.Gateway.Introspection.redacted()
+	for _, u := range []*string{&shown.Issuer, &shown.Tracing.Endpoint, &shown.Gateway.Upstream, &shown.Gateway.PublicURL, &shown.Gateway.Introspection.URL} {
+		*u = RedactURI(*u)
+	}
 	switch m := c.Store.MongoDB; {
 	case m == nil:
 	case m.URIFile != "":
@@ -78,4 +136,9 @@ func (c *Config) redacted() Config {
 		shown.Store.MongoDB = &MongoDB{URI: RedactURI(m.URI), Database: m.Database}
 	}
 	return shown
+}
+
+// urls are those of other servers, and the own ones.
+func (c *Config) urls() [5]string {
+	return [...]string{c.Issuer, c.Tracing.Endpoint, c.Gateway.Upstream, c.Gateway.PublicURL, c.Gateway.Introspection.URL}
 }

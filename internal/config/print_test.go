@@ -1,6 +1,7 @@
 package config
 
 import (
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -59,18 +60,53 @@ func TestPrintedConfigurationHidesThePassword(t *testing.T) {
 
 func TestRedactURI(t *testing.T) {
 	tests := map[string]string{
-		"mongodb://localhost:27017/x?w=majority":            "mongodb://localhost:27017/x?w=majority",
-		"mongodb://me@localhost":                            "mongodb://me@localhost",
-		"mongodb://me:pw@h":                                 "mongodb://me:REDACTED@h",
-		"mongodb+srv://me:pw@h/db":                          "mongodb+srv://me:REDACTED@h/db",
-		"mongodb://me:p/w:@x@h:1/db":                        "mongodb://me:REDACTED@h:1/db",
-		"mongodb://me:p?w@h":                                "mongodb://me:REDACTED@h",
-		"mongodb://h/?tlsCertificateKeyFilePassword=pw&w=1": "mongodb://h/?tlsCertificateKeyFilePassword=REDACTED&w=1",
+		"mongodb://localhost:27017/x?w=majority":                                         "mongodb://localhost:27017/x?w=majority",
+		"mongodb://me@localhost":                                                         "mongodb://me@localhost",
+		"mongodb://me:pw@h":                                                              "mongodb://me:REDACTED@h",
+		"mongodb+srv://me:pw@h/db":                                                       "mongodb+srv://me:REDACTED@h/db",
+		"mongodb://me:p/w:@x@h:1/db":                                                     "mongodb://me:REDACTED@h:1/db",
+		"mongodb://me:p?w@h":                                                             "mongodb://me:REDACTED@h",
+		"mongodb://h/?tlsCertificateKeyFilePassword=pw&w=1":                              "mongodb://h/?tlsCertificateKeyFilePassword=REDACTED&w=1",
+		"mongodb://h/?sslClientCertificateKeyPassword=pw;w=1":                            "mongodb://h/?sslClientCertificateKeyPassword=REDACTED;w=1",
+		"mongodb://h/?TLSCERTIFICATEKEYFILEPASSWORD=pw":                                  "mongodb://h/?TLSCERTIFICATEKEYFILEPASSWORD=REDACTED",
+		"mongodb://h/?w=1&tlsCertificateKeyFile%50ass%77ord=p%26w":                       "mongodb://h/?w=1&tlsCertificateKeyFile%50ass%77ord=REDACTED",
+		"mongodb://h/?tlsCertificateKeyFile=/k.pem&appName=a":                            "mongodb://h/?tlsCertificateKeyFile=/k.pem&appName=a",
+		"mongodb://h/?proxyPassword=pw":                                                  "mongodb://h/?proxyPassword=REDACTED",
+		"mongodb://h?authMechanismProperties=AWS_SESSION_TOKEN:pw":                       "mongodb://h?authMechanismProperties=AWS_SESSION_TOKEN:REDACTED",
+		"mongodb://h?authMechanismPropertie%73=aws_session_token%3Ap":                    "mongodb://h?authMechanismPropertie%73=aws_session_token:REDACTED",
+		"mongodb://h?authMechanismProperties=A:b%2CAWS_SESSION_TOKEN:p,w&w=1":            "mongodb://h?authMechanismProperties=A%3Ab,AWS_SESSION_TOKEN:REDACTED,REDACTED&w=1",
+		"mongodb://h?authMechanismProperties=ENVIRONMENT:azure,TOKEN_RESOURCE:api%3A//x": "mongodb://h?authMechanismProperties=ENVIRONMENT:azure,TOKEN_RESOURCE:api%3A//x",
+		"https://collector.example:4318/v1/traces":                                       "https://collector.example:4318/v1/traces",
+		"https://me:pw@collector.example/":                                               "https://REDACTED@collector.example/",
+		"HTTPS://token@collector.example/":                                               "HTTPS://REDACTED@collector.example/",
+		"https://collector.example/?api_key=pw&dc=eu&sig=x":                              "https://collector.example/?api_key=REDACTED&dc=eu&sig=REDACTED",
 		"nonsense": "nonsense",
 	}
 	for in, want := range tests {
 		if got := RedactURI(in); got != want {
 			t.Errorf("RedactURI(%q) = %q, want %q", in, got, want)
+		}
+	}
+}
+
+// No credentials of any URL are printed, nor named by an error.
+func TestPrintedURLsHaveNoCredentials(t *testing.T) {
+	cfg := Default()
+	for _, u := range []*string{&cfg.Issuer, &cfg.Tracing.Endpoint, &cfg.Gateway.Upstream, &cfg.Gateway.PublicURL, &cfg.Gateway.Introspection.URL} {
+		*u = "https://me:hunter2@h.example/?access_token=hunter2"
+	}
+	for _, write := range []func(io.Writer) error{cfg.WriteYAML, cfg.WriteJSON} {
+		var out strings.Builder
+		if err := write(&out); err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(out.String(), "hunter2") || strings.Count(out.String(), "https://REDACTED@h.example/?access_token=REDACTED") != 5 {
+			t.Error(out.String())
+		}
+	}
+	for _, environ := range []string{"OAUTH_TRACING_ENDPOINT=ftp://me:hunter2@h", "OAUTH_GATEWAY_UPSTREAM=htt://me:hunter2@h", "OAUTH_ISSUER=htt://me:hunter2@h"} {
+		if _, err := Load(Sources{Environ: []string{environ}}); err == nil || strings.Contains(err.Error(), "hunter2") {
+			t.Errorf("%s: %v", environ, err)
 		}
 	}
 }

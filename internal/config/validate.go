@@ -210,7 +210,7 @@ func (c *Config) checkOperators(es *fielderr.Errors) {
 func (t Tracing) check(es *fielderr.Errors) {
 	u, err := url.Parse(t.Endpoint)
 	if t.Endpoint != "" && (err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https") {
-		es.Add("tracing.endpoint", "%q is not a URL such as http://127.0.0.1:4318", t.Endpoint)
+		es.Add("tracing.endpoint", "%q is not a URL such as http://127.0.0.1:4318", RedactURI(t.Endpoint))
 	}
 	if !(t.SampleRatio >= 0 && t.SampleRatio <= 1) { // also catches NaN
 		es.Add("tracing.sample_ratio", "must be from 0 to 1, not %v", t.SampleRatio)
