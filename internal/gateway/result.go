@@ -22,7 +22,7 @@ const (
 	Failed                     // the upstream answered with something else
 	Denied                     // over a limit
 	Crowded                    // too many of the client that is not proven are under way
-	Refused                    // the upstream could have read it differently
+	Refused                    // it is for another host, or the upstream could have read it differently
 	Unreachable                // the upstream did not answer
 	Gone                       // the client has hung up; a token that the upstream made counts all the same
 	Unjudged                   // the gateway failed to judge it, and denied it

@@ -7,7 +7,7 @@ var (
 	gatewayRequestsInfo = Info{
 		"oauth_gateway_requests_total", Counter,
 		[]string{"outcome"},
-		"Token requests at the gateway. Outcomes: issued and failed (the upstream answered with a token, or with something else), denied (over a limit), crowded (429, because too many requests with credentials that have got no token yet are under way), refused (the upstream could have read it differently), unreachable (the upstream did not answer), gone (the client hung up; a token that the upstream made all the same counts towards the limits), unjudged (a defect, with on_error: deny), passed (the judge of another proxy let it pass, and sees no more of it).",
+		"Token requests at the gateway. Outcomes: issued and failed (the upstream answered with a token, or with something else), denied (over a limit), crowded (429, because too many requests with credentials that have got no token yet are under way), refused (for another host, or the upstream could have read it differently), unreachable (the upstream did not answer), gone (the client hung up; a token that the upstream made all the same counts towards the limits), unjudged (a defect, with on_error: deny), passed (the judge of another proxy let it pass, and sees no more of it).",
 	}
 	gatewayUnknownInfo = Info{
 		"oauth_gateway_unknown_users_total", Counter,
