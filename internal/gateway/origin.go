@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
-	"slices"
 	"strings"
 )
 
@@ -76,45 +75,71 @@ func forwarded(client netip.Addr, p *publicOrigin) string {
 }
 
 // The fields about the origin of a request that some identity provider, framework or server believes, in the form of
-// plainField. A * stands for any end.
+// appendPlain. A * stands for any end.
 var (
 	// originFields say where a request comes from, and which host, path and scheme it is for.
-	originFields = strings.Fields(`forwarded* x-forwarded* x-original-* x-rewrite-* x-real-* x-host* x-http-host* x-server-name
+	originFields = newFieldSet(`forwarded* x-forwarded* x-original-* x-rewrite-* x-real-* x-host* x-http-host* x-server-name
 		x-scheme x-url-scheme x-proto x-https x-ssl front-end-https x-arr-ssl cf-visitor fastly-ssl x-script-name script-name x-base-url
 		client-ip x-client-ip x-client-host true-client-ip x-true-client-ip x-cluster-client-ip x-proxyuser-ip proxy-client-ip
 		wl-proxy-* -ws* x-remote-ip x-remote-addr remote-addr x-originating-ip cf-connecting-* cf-pseudo-* do-connecting-ip
 		fastly-client-* fly-client-ip fly-forwarded-* incap-client-ip x-azure-clientip x-azure-socketip x-appengine-user-ip
 		x-nf-client-connection-ip x-vercel-forwarded-* x-vercel-proxied-* x-envoy-external-address x-envoy-original-* proxy`)
 	// identityFields say who sent it. A proxy that ends TLS may know, for instance from a certificate (RFC 9440).
-	identityFields = strings.Fields(`remote-user x-remote-user x-webauth-user x-auth-request-* iv-user iv-groups iv-creds sm-user
+	identityFields = newFieldSet(`remote-user x-remote-user x-webauth-user x-auth-request-* iv-user iv-groups iv-creds sm-user
 		oam-remote-user client-cert* ssl-client-* x-ssl-client-* ssl-cert* x-client-cert* x-tls-client-* tls-client-* x-arr-clientcert
 		x-amzn-mtls-*`)
 )
 
+// fieldSet is a set of names, and of the beginnings of names, by their first letter.
+type fieldSet struct {
+	exact  map[string]bool
+	begins map[byte][]string
+}
+
+func newFieldSet(names string) fieldSet {
+	set := fieldSet{map[string]bool{}, map[byte][]string{}}
+	for name := range strings.FieldsSeq(names) {
+		if begin, open := strings.CutSuffix(name, "*"); open {
+			set.begins[begin[0]] = append(set.begins[begin[0]], begin)
+		} else {
+			set.exact[name] = true
+		}
+	}
+	return set
+}
+
+func (s *fieldSet) has(name []byte) bool {
+	if len(name) == 0 {
+		return false
+	}
+	for _, begin := range s.begins[name[0]] {
+		if len(name) >= len(begin) && string(name[:len(begin)]) == begin {
+			return true
+		}
+	}
+	return s.exact[string(name)]
+}
+
 // aboutOrigin reports whether a field of a request to the gateway does not get to the upstream. A trusted proxy may say who
 // the client is, and nothing else: the gateway writes the rest.
 func aboutOrigin(name string, proxied bool) bool {
-	name = plainField(name)
-	return isAny(name, originFields) || !proxied && isAny(name, identityFields)
+	var space [64]byte // most names need no memory
+	plain := appendPlain(space[:0], name)
+	return originFields.has(plain) || !proxied && identityFields.has(plain)
 }
 
-func isAny(name string, fields []string) bool {
-	return slices.ContainsFunc(fields, func(f string) bool {
-		begin, open := strings.CutSuffix(f, "*")
-		return name == f || open && strings.HasPrefix(name, begin)
-	})
-}
-
-// plainField returns the name of a field as servers compare it that read requests as CGI does (RFC 3875): to them, an underscore
+// appendPlain appends the name of a field as servers compare it that read requests as CGI does (RFC 3875): to them, an underscore
 // and, for some, every other character that is no letter or digit is a dash.
-func plainField(name string) string {
-	return strings.Map(func(c rune) rune {
+func appendPlain(to []byte, name string) []byte {
+	for _, c := range []byte(name) {
 		switch {
 		case 'A' <= c && c <= 'Z':
-			return c + 'a' - 'A'
+			c += 'a' - 'A'
 		case 'a' <= c && c <= 'z', '0' <= c && c <= '9':
-			return c
+		default:
+			c = '-'
 		}
-		return '-'
-	}, name)
+		to = append(to, c)
+	}
+	return to
 }

@@ -278,3 +278,27 @@ func TestClientHost(t *testing.T) {
 		})
 	}
 }
+
+// FuzzClientHost: whatever a client sends, the host is the one that the proxy appended, or that of the request where a client's
+// open quote hides it.
+func FuzzClientHost(f *testing.F) {
+	for _, s := range []string{"", "evil.example", "evil.example, ", "host=evil.example", `host="evil.example`, `for=1.2.3.4;x="`, `host="\`, ",,", "for=10.0.0.9;host=evil.example", `a="",host=1`} {
+		f.Add(s)
+	}
+	const own, public = "gateway.internal", "auth.example"
+	f.Fuzz(func(t *testing.T, sent string) {
+		for trusted, tc := range map[string]struct{ field, appended string }{
+			httpapi.XForwardedFor: {"X-Forwarded-Host", public}, httpapi.Forwarded: {"Forwarded", "for=203.0.113.9;host=" + public},
+		} {
+			a := &httpapi.Addresses{TrustedProxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}, TrustedHeader: trusted, TrustedHops: 1}
+			host := func(peer string, lines ...string) string {
+				return a.Host(&http.Request{Host: own, RemoteAddr: peer, Header: http.Header{tc.field: lines}})
+			}
+			check.Equal(t, trusted+" in a line of its own", host("10.0.0.1:1", sent, tc.appended), public)
+			if got := host("10.0.0.1:1", sent+", "+tc.appended); got != public && (trusted == httpapi.XForwardedFor || got != own) {
+				t.Errorf("%s: host is %s after %q in one line", trusted, got, sent)
+			}
+			check.Equal(t, trusted+" from a stranger", host("198.51.100.7:1", sent), own)
+		}
+	})
+}
