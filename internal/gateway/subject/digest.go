@@ -4,9 +4,10 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"strings"
+	"unicode/utf8"
 )
 
-// Digest stands for a refresh token: the SHA-256 of one of its writings. The zero Digest stands for none.
+// Digest stands for a refresh token: the SHA-256 of what all of its writings have in common. The zero Digest stands for none.
 type Digest [sha256.Size]byte
 
 // NameDigest returns the digest of what is no refresh token.
@@ -14,66 +15,143 @@ func NameDigest(text string) Digest { return sha256.Sum256([]byte(text)) }
 
 // DigestOf returns the digest of a refresh token as it stands in a request, after form decoding.
 //
-// Many servers decode the token before they look for it, and take several writings for one: the last character of base64 has
-// bits without a meaning (RFC 4648 section 3.5), in a JWT those of its signature; its alphabets are taken for one another,
-// and its padding may be there; hexadecimal digits have two cases; Ory Hydra does without its prefix. All writings
-// of a token have the same digest: otherwise who knows the token has one more that leads to no user with each of them. Two
-// tokens that are chosen by chance never have.
+// Many servers decode the token before they look for it, and take several writings for one. All writings of a token have the
+// same digest: otherwise who knows the token has one more that leads to no user with each of them.
+//
+//   - Of a JWT (RFC 7515, RFC 7516) it is that of all but what authenticates it, which servers verify as it is written: of a
+//     signed one the header and the payload, so the signature may be written in any way, and be followed by anything;
+//     of an encrypted one all but the tag, each part compared as below.
+//   - Of any other token it is that of its letters and digits, in lower case: decoders of base64 (RFC 4648) take its two
+//     alphabets for one another, do without padding and skip what is none of their characters; hexadecimal digits have two
+//     cases; UUIDs are written with and without dashes and braces. Unused bits of base64 (section 3.5) and percent-encoding do
+//     not count, nor the prefix of Ory Hydra.
+//
+// Two tokens of one user may have the same digest, which leads to the right user. Two users would share a digest only if their
+// tokens differ in nothing but case and punctuation: never if tokens are chosen by chance, since letters and digits alone
+// have more than five of the six bits of each character. Short tokens, which may be numbers with separators, keep their
+// punctuation. JWTs of two users differ in their claims.
 func DigestOf(token string) Digest { return digestOf([]byte(token)) }
 
-// prefix begins refresh tokens of Ory Hydra, or does not.
-const prefix = "ory_rt_"
+// prefixes begin refresh tokens of Ory Hydra, and UUIDs as some libraries read them, or do not.
+var prefixes = []string{"ory_rt_", "urn:uuid:"}
+
+// shortest is the length of the shortest token or part that is taken for chosen by chance: 128 bits in base64. Shorter ones may be
+// numbers, of which the last character, or the place of a dot, is all that differs.
+const shortest = 22
 
 func digestOf(token []byte) Digest {
 	var space [2048]byte
-	written := append(space[:0], bytes.TrimPrefix(token, []byte(prefix))...)
-	for rest := written; len(rest) > 0; {
-		part, n := rest, len(rest)
-		if at := bytes.IndexByte(rest, '.'); at >= 0 {
-			part, n = rest[:at], at+1
-		}
-		unify(part)
-		rest = rest[n:]
+	token = unescape(append(space[:0], token...))
+	token = bytes.TrimFunc(token, func(r rune) bool { return r >= utf8.RuneSelf || !isBase64(byte(r)) }) //nolint:gosec // ASCII; the rest are such as quotes
+	signed, encrypted := jwtForm(token)
+	if signed > 0 {
+		return sha256.Sum256(token[:signed])
 	}
-	kept := written[:0]
-	for _, c := range written {
-		if c != '=' {
-			kept = append(kept, c)
+	for _, prefix := range prefixes {
+		token = bytes.TrimPrefix(token, []byte(prefix))
+	}
+	count := 0 // of letters and digits
+	for _, c := range token {
+		if isAlphanumeric(c) {
+			count++
+		}
+	}
+	kept, rest := token[:0], token
+	for i, more := 0, true; more && (i < 4 || !encrypted); i++ {
+		var part []byte
+		part, rest, more = bytes.Cut(rest, []byte("."))
+		kept = appendUnified(kept, part, encrypted, count >= shortest)
+		if more && count < shortest {
+			kept = append(kept, '.')
 		}
 	}
 	return sha256.Sum256(kept)
 }
 
-// shortest is the length of the shortest part whose last character is looked at: 128 bits in base64. Shorter ones may be
-// numbers, of which the last character is the only one that differs.
-const shortest = 22
+// jwtForm returns how much of a token is the header and the payload of a signed JWT, 0 if it is none, and whether it is an
+// encrypted one, which the header says.
+func jwtForm(token []byte) (signed int, encrypted bool) {
+	first, rest, found := bytes.Cut(token, []byte("."))
+	payload, _, _ := bytes.Cut(rest, []byte("."))
+	var space [256]byte
+	header, ok := decode(space[:0], first)
+	if !found || !ok {
+		return 0, false
+	}
+	names, values := [...]string{"enc"}, [1]span{}
+	if _, isObject := find(header, names[:], values[:]); !isObject {
+		return 0, false
+	}
+	if encrypted = !absent(values[0].in(header)); encrypted || len(payload) == 0 {
+		return 0, encrypted
+	}
+	return len(first) + 1 + len(payload), false
+}
+
+// unescape decodes percent-encoding in place, as a server does that decodes a token once more.
+func unescape(text []byte) []byte {
+	out := text[:0]
+	for i := 0; i < len(text); i++ {
+		c := text[i]
+		if c == '%' && i+2 < len(text) && isHex(text[i+1]) && isHex(text[i+2]) {
+			c = hexValue(text[i+1])<<4 | hexValue(text[i+2])
+			i += 2
+		}
+		out = append(out, c)
+	}
+	return out
+}
+
+// hexValue returns the value of a hexadecimal digit.
+func hexValue(c byte) byte {
+	if isDigit(c) {
+		return c - '0'
+	}
+	return c | 0x20 - 'a' + 10
+}
 
 const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 
-// unify makes one writing of all of a part of a token, in place.
-func unify(part []byte) {
-	part = bytes.TrimRight(part, "=")
-	hex := true
-	for i, c := range part {
+func isAlphanumeric(c byte) bool { return isDigit(c) || 'a' <= c|0x20 && c|0x20 <= 'z' }
+
+func isBase64(c byte) bool { return isAlphanumeric(c) || strings.IndexByte("-_+/", c) >= 0 }
+
+// appendUnified appends to dst what the writings of a part of a token have in common. dst may be what lies before the part.
+func appendUnified(dst, part []byte, encrypted, long bool) []byte {
+	if before, _, found := bytes.Cut(part, []byte("=")); found && (encrypted || len(before) >= shortest) {
+		part = before // decoders may end there
+	}
+	n, last, hex := 0, byte(0), true // characters of base64, and the last of them
+	for _, c := range part {
+		if c == '=' || long && !isBase64(c) {
+			continue
+		}
 		switch c {
 		case '+':
-			part[i] = '-'
+			c = '-'
 		case '/':
-			part[i] = '_'
+			c = '_'
 		}
-		hex = hex && isHex(c)
-	}
-	if unused := [4]int{2: 4, 3: 2}[len(part)%4]; unused > 0 && len(part) >= shortest && !hex {
-		last := &part[len(part)-1]
-		if value := strings.IndexByte(alphabet, *last); value >= 0 {
-			*last = alphabet[value>>unused<<unused]
+		n, last, hex = n+1, c, hex && (isHex(c) || c == '-')
+		if isAlphanumeric(c) || !long {
+			dst = append(dst, lower(c))
 		}
 	}
-	for i, c := range part {
-		if 'A' <= c && c <= 'Z' {
-			part[i] = c + 'a' - 'A'
-		}
+	unused, value := [4]int{2: 4, 3: 2}[n%4], strings.IndexByte(alphabet, last)
+	if unused == 0 || n < shortest || hex || value < 0 {
+		return dst
 	}
+	if isAlphanumeric(last) || !long {
+		dst = dst[:len(dst)-1]
+	}
+	return append(dst, lower(alphabet[value>>unused<<unused]))
+}
+
+func lower(c byte) byte {
+	if 'A' <= c && c <= 'Z' {
+		c += 'a' - 'A'
+	}
+	return c
 }
 
 // IsZero reports whether the digest stands for no token.

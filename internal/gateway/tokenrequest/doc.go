@@ -29,6 +29,8 @@
 //	percent-encoding                         valid                      invalid, anywhere
 //	judged value                             text; empty counts as      invalid UTF-8, control characters,
 //	                                         omitted (RFC 6749 3.2)     spaces around it (username excepted)
+//	judged value but for client_id, username ASCII (RFC 6749, VSCHAR)   other characters
+//	grant_type                               as sent                    a known one but for upper case
 //	client_id, grant_type, username          up to 255 bytes            longer
 //	number of parameters                     up to 1000, in JSON 64     more
 //

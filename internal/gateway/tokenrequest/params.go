@@ -51,6 +51,8 @@ func checkValue(n name, value []byte) error {
 		return refuse("The parameter " + nameTexts[n] + " is longer than 255 bytes.")
 	case !isText(value):
 		return refuse("The parameter " + nameTexts[n] + " is not UTF-8 text, or holds control characters.")
+	case n != client && n != username && bytes.IndexFunc(value, func(r rune) bool { return r < ' ' || r > '~' }) >= 0:
+		return refuse("The parameter " + nameTexts[n] + " holds characters that none may have (RFC 6749 appendix A).")
 	case n == grantType && isGrantInUpperCase(value):
 		return refuse("The parameter grant_type has letters in upper case.")
 	case n == grantType && bytes.IndexByte(value, ' ') >= 0, n != username && isPadded(value):
