@@ -35,6 +35,12 @@ func tokenCharts() []Panel {
 			query(`sum by (route, code) (rate(oauth_http_request_duration_seconds_count{$i}[$__rate_interval]))`, "{{route}} {{code}}")),
 		lines("Requests under way", "Requests being answered at the moment of the scrape.", "short",
 			query(`sum by (instance) (oauth_http_requests_in_flight{$i})`, "{{instance}}")),
+		lines("Connections", "Open connections and requests of HTTP/2 by listener, and how many connections may be open.", "short",
+			query(`sum by (instance, listener) (oauth_connections{$i})`, "{{instance}} {{listener}}"),
+			query(`sum by (instance, listener) (oauth_connections_streams{$i})`, "{{instance}} {{listener}} HTTP/2 requests"),
+			query(`max by (instance, listener) (oauth_connections_max{$i})`, "{{instance}} {{listener}} at most")),
+		lines("Connections refused", "Connections and requests of HTTP/2 beyond that, and why. Usually 0.", "ops",
+			query(`sum by (listener, outcome) (rate(oauth_connections_excess_total{$i}[$__rate_interval]))`, "{{listener}} {{outcome}}")),
 		lines("Passwords hashed", "Where: in a process of the lowest priority, or in the server.", "ops",
 			query(`sum by (place) (rate(oauth_password_hashes_total{$i}[$__rate_interval]))`, "{{place}}")).stacked(),
 	}
