@@ -82,6 +82,12 @@ var collectors = map[string]func(line string) string{
 	"OpenTelemetry": func(line string) string {
 		return `{"timeUnixNano":"1893456000000000000","body":{"stringValue":` + quote(line) + `}}`
 	},
+	"Graylog": func(line string) string {
+		return `{"version":"1.1","host":"h","short_message":` + quote(line) + `,"timestamp":1893456000.5,"level":6}`
+	},
+	"Datadog": func(line string) string {
+		return `{"id":"x","content":{"timestamp":"2030-01-01T00:00:00Z","message":` + quote(line) + `}}`
+	},
 	"Azure": func(line string) string {
 		return `{"TimeGenerated":"2030-01-01T00:00:00Z","LogMessage":` + quote(line) + `,"ContainerName":"kc"}`
 	},
@@ -311,4 +317,10 @@ func TestCollectedByMapping(t *testing.T) {
 		Mapping: mapping(t, "time=.@timestamp,client=.log.app"), Stdin: strings.NewReader(`{"@timestamp":"2026-03-02T09:00:00Z","message":"x","log":{"app":"a"}}`),
 	}, "-")
 	check.Equal(t, "of what is around", got, []string{`2026-03-02T09:00:00Z "a"   `})
+	got, r := readAll(t, events.Options{
+		Mapping: mapping(t, "client=query.client_id"),
+		Stdin:   strings.NewReader(collectors["Filebeat"](`192.0.2.1 - - [02/Mar/2026:09:00:00 +0000] "POST /token?client_id=a HTTP/1.1" 200 9 "-" "x"`)),
+	}, "-")
+	check.Equal(t, "format", r.Files()[0].Format, events.Combined)
+	check.Equal(t, "of a web server", got, []string{`2026-03-02T09:00:00Z "a"    192.0.2.1`})
 }

@@ -29,6 +29,9 @@ func detect(head []byte, isDocument bool, m *Mapping) Format {
 			first = append(first, line...)
 		}
 		for range 1 + deepestWrapper {
+			if inner, ok := in.wrap.unwrap(line); ok && !m.empty() && (&webLine{}).split(inner) {
+				line = inner // or it would be taken for what the mapping is of
+			}
 			if f := detectLine(line, m); f != "" {
 				return f
 			}

@@ -17,10 +17,10 @@ type wrapper struct {
 }
 
 // wrappedIn are the members that have what was wrapped, as text or as an object: of Docker, Fluent Bit and Fluentd, of Filebeat,
-// Logstash and Vector, journald, Google Cloud, Loki, Splunk, OpenTelemetry, Elasticsearch, CloudWatch and Azure.
+// Logstash and Vector, journald, Google Cloud, Loki, Splunk, OpenTelemetry, Elasticsearch, CloudWatch, Azure, Graylog and Datadog.
 var wrappedIn = []string{
 	".log", ".message", ".MESSAGE", ".textPayload", ".line", "._raw", ".event", ".body", ".stringValue", `."@message"`, ".LogMessage", ".LogEntry",
-	"[1]", ".jsonPayload", ".log_processed", "._source", ".result",
+	".full_message", ".short_message", ".msg", "[1]", ".jsonPayload", ".log_processed", ".json", "._source", ".result", ".content", ".attributes",
 }
 
 // collectedAt are the members that say when; the last one that is there counts.
