@@ -18,7 +18,6 @@ import (
 // into the store.
 const (
 	secretLength = 32
-	secretText   = 43 // characters
 	bodyLength   = secretLength + 4
 	bodyText     = bodyLength / 3 * 4 // characters; no bits are left over
 	tokenText    = bodyText + 24
@@ -41,12 +40,6 @@ func (t refreshToken) digest() secret.Digest { return secret.DigestOf(t.secret) 
 // next returns the one that replaces t.
 func (t refreshToken) next() refreshToken { return refreshToken{t.secret, t.generation + 1} }
 
-// isSecret reports whether a text can be the secret of a family.
-func isSecret(text string) bool {
-	raw, err := encoding.DecodeString(text)
-	return err == nil && len(text) == secretText && len(raw) == secretLength
-}
-
 // An authorization code is 43 characters of base64url: 20 random bytes, and 12 bytes of HMAC-SHA-256 over them, made
 // with the key of refresh tokens for another purpose. It can be the secret of a family.
 const (
@@ -68,7 +61,7 @@ func (s *Service) isCode(text string) bool {
 
 // seal returns the token as a client gets it.
 func (s *Service) seal(t refreshToken) string {
-	raw, _ := encoding.DecodeString(t.secret) // isSecret has been asked
+	raw, _ := encoding.DecodeString(t.secret) // it is a code, or random
 	body := encoding.EncodeToString(binary.BigEndian.AppendUint32(raw[:secretLength:secretLength], t.generation))
 	return body + s.tokenMAC(body)
 }
