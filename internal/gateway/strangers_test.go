@@ -48,3 +48,52 @@ func TestStrangersWhoHangUp(t *testing.T) {
 	close(refuse)
 	check.Eventually(t, "all have ended", func() bool { return w.Stats().UnderWay == 0 })
 }
+
+// TestGuessesOfForeignPages: those that a page has the browsers at an address send do not count as guesses of others there.
+func TestGuessesOfForeignPages(t *testing.T) {
+	w := newWorld(t, 100)
+	guesses := func(rw http.ResponseWriter, _ *http.Request) {
+		rw.Header().Set("Content-Type", "application/json")
+		rw.WriteHeader(http.StatusUnauthorized)
+		_, _ = rw.Write([]byte(`{"error":"invalid_client"}`))
+	}
+	ask := func(header, value string) int {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, w.url+tokenPath, strings.NewReader("client_id=shop&grant_type=client_credentials"))
+		check.OK(t, err)
+		req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		req.Header.Set(header, value)
+		res, err := http.DefaultClient.Do(req)
+		if err != nil {
+			return 0
+		}
+		_ = res.Body.Close()
+		return res.StatusCode
+	}
+	w.upstream(guesses)
+	for range 10 {
+		check.Equal(t, "a guess", ask("Sec-Fetch-Site", "cross-site"), 401)
+		check.Equal(t, "a guess", ask("Origin", "https://evil.example"), 401)
+	}
+	under, answer := make(chan struct{}), make(chan struct{})
+	w.upstream(func(rw http.ResponseWriter, r *http.Request) {
+		under <- struct{}{}
+		<-answer
+		guesses(rw, r)
+	})
+	done := make(chan int)
+	begin := func(header, value string) {
+		go func() { done <- ask(header, value) }()
+		<-under
+	}
+	for range 2 {
+		begin("Origin", "null")
+	}
+	check.Equal(t, "one more of a page", ask("Origin", "null"), 429)
+	for range 4 {
+		begin("Sec-Fetch-Site", "none")
+	}
+	close(answer)
+	for range 6 {
+		check.Equal(t, "under way", <-done, 401)
+	}
+}

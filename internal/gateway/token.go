@@ -35,6 +35,7 @@ type tokenCall struct {
 	user    string                 // whom it was reserved for; empty: not known, or there is none
 	led     bool                   // the username or refresh token as it was sent has led to that user
 	named   string                 // whom it is for, as SetUser says
+	page    bool                   // a page of another site had a browser send it
 	from    place
 	turn    *judgement.Reservation // nil: it was not judged
 	settled bool                   // or given back
@@ -65,6 +66,7 @@ func (g *Gateway) begin(w http.ResponseWriter, r *http.Request) (*tokenCall, *ht
 // pass reads, reserves and forwards.
 func (x *tokenCall) pass(w http.ResponseWriter, r *http.Request) {
 	g := x.g
+	x.page = new(http.CrossOriginProtection).Check(r) != nil
 	body, err := x.readBody(w, r)
 	if err == nil {
 		form := body
@@ -133,7 +135,7 @@ func (x *tokenCall) reserve(ctx context.Context) error {
 		return nil
 	}
 	g, now := x.g, x.g.o.Now()
-	x.from = g.underWay.take(now, x.said.ClientID, x.result.remote, g.o.Judge.Proven(x.by))
+	x.from = g.underWay.take(now, x.said.ClientID, x.result.remote, x.page, g.o.Judge.Proven(x.by))
 	if !x.from.taken && g.enforces(x.said.ClientID) {
 		return errUnderWay
 	}

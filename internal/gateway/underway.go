@@ -54,9 +54,13 @@ func newUnderWay() *underWay {
 	return &underWay{count: map[origin]int{}, failing: map[origin]failing{}}
 }
 
-// take counts a request, unless there are too many. A place that is taken needs a release.
-func (u *underWay) take(now time.Time, client string, remote netip.Addr, free bool) place {
+// take counts a request, unless there are too many. A place that is taken needs a release. What pages of other sites have a
+// browser send is counted apart: an app at the same address is not doubted for it.
+func (u *underWay) take(now time.Time, client string, remote netip.Addr, page, free bool) place {
 	p := place{origin: origin{client, network.Source(remote)}, site: network.Site(remote), free: free, taken: true}
+	if page {
+		p.source += " pages"
+	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if !free {

@@ -55,7 +55,7 @@ func (s *Service) refusedAnyway(client *clientcfg.Client, grant clientcfg.Grant,
 	case grant == clientcfg.Password:
 		return false
 	}
-	return s.invalidGrants.wait(s.opts.Clock(), s.grantKeys(client, req.Remote)) > 0
+	return s.invalidGrants.wait(s.opts.Clock(), s.grantKeys(client, req.place(client))) > 0
 }
 
 // presents reports whether a token request has what its grant needs, and a code or a refresh token is one of this server.

@@ -24,7 +24,7 @@ func (s *Service) authenticate(c Credentials, remote netip.Addr) (*clientcfg.Cli
 	now := s.opts.Now()
 	used, proven := proves(client, &c, now)
 	if !proven || !client.Public && c.Method == AuthNone {
-		return nil, secret.Digest{}, s.failedClient(c.ClientID, remote)
+		return nil, secret.Digest{}, s.failedClient(c.ClientID, place{remote, c.Page.foreign(client)})
 	}
 	if !used.IsZero() && s.opts.SecretUsed != nil {
 		s.opts.SecretUsed(client.ID, used, now)
@@ -32,8 +32,8 @@ func (s *Service) authenticate(c Credentials, remote netip.Addr) (*clientcfg.Cli
 	return client, used, nil
 }
 
-func (s *Service) failedClient(id string, remote netip.Addr) error {
-	if err := s.clientFailures.count(s.opts.Clock(), remote, id); err != nil {
+func (s *Service) failedClient(id string, at place) error {
+	if err := s.clientFailures.count(s.opts.Clock(), at, id); err != nil {
 		return err
 	}
 	return fail(InvalidClient, "Client authentication failed.")

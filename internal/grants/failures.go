@@ -37,9 +37,26 @@ func newFailures(proven *recent.Table, l FailureLimits) (f failures, err error) 
 	return f, err
 }
 
+// place is where a request comes from. What foreign pages have the browsers there send is a place of its own, so that they
+// lock out none of the others there.
+type place struct {
+	addr netip.Addr
+	page bool // see [Page.foreign]
+}
+
+// of returns the name of the place within a network; empty: none.
+func (p place) of(network string) string {
+	if p.page && network != "" {
+		return network + " pages"
+	}
+	return network
+}
+
+func (p place) source() string { return p.of(network.Source(p.addr)) }
+
 // siteKeys are the IPv6 /48 of an attempt.
-func siteKeys(remote netip.Addr) []ratelimit.Key {
-	if site := network.Site(remote); site != "" {
+func siteKeys(at place) []ratelimit.Key {
+	if site := at.of(network.Site(at.addr)); site != "" {
 		return []ratelimit.Key{{ClientID: site}}
 	}
 	return nil
@@ -47,24 +64,24 @@ func siteKeys(remote netip.Addr) []ratelimit.Key {
 
 // failureKeys are what an attempt counts against: first the address, then the address with the name.
 // So an address over its limit counts under no further names, and cannot fill the memory with them.
-func failureKeys(remote netip.Addr, name string) []ratelimit.Key {
-	from := network.Source(remote)
+func failureKeys(at place, name string) []ratelimit.Key {
+	from := at.source()
 	return []ratelimit.Key{{ClientID: from}, {ClientID: from, Username: name}}
 }
 
 // blocked returns the answer to an attempt that is pointless, nil if it may be made now. It counts
 // nothing.
-func (f failures) blocked(now time.Time, remote netip.Addr, name string) error {
-	return tooManyFailures(max(f.sites.wait(now, siteKeys(remote)), f.wait(now, failureKeys(remote, name))))
+func (f failures) blocked(now time.Time, at place, name string) error {
+	return tooManyFailures(max(f.sites.wait(now, siteKeys(at)), f.wait(now, failureKeys(at, name))))
 }
 
 // count counts a failure, and returns its answer if there were too many already. A site over its limit
 // counts under no further addresses.
-func (f failures) count(now time.Time, remote netip.Addr, name string) error {
-	if wait := f.sites.take(now, siteKeys(remote)); wait > 0 {
+func (f failures) count(now time.Time, at place, name string) error {
+	if wait := f.sites.take(now, siteKeys(at)); wait > 0 {
 		return tooManyFailures(wait)
 	}
-	return tooManyFailures(f.take(now, failureKeys(remote, name)))
+	return tooManyFailures(f.take(now, failureKeys(at, name)))
 }
 
 func tooManyFailures(wait time.Duration) error {
@@ -96,7 +113,7 @@ func successKeys(remote netip.Addr, name string) []ratelimit.Key {
 // allowed returns the answer to an attempt that would be pointless or one too many, nil if it may be
 // made now. It counts nothing.
 func (s signIns) allowed(now time.Time, remote netip.Addr, name string) error {
-	if err := s.blocked(now, remote, name); err != nil {
+	if err := s.blocked(now, place{addr: remote}, name); err != nil {
 		return err
 	}
 	return tooMany(s.successes.wait(now, successKeys(remote, name)), signInsLimit, "Too many sign-ins with this username from this address")
@@ -104,7 +121,7 @@ func (s signIns) allowed(now time.Time, remote netip.Addr, name string) error {
 
 // succeeded counts a success.
 func (s signIns) succeeded(now time.Time, remote netip.Addr, name string) {
-	s.sites.prove(now, siteKeys(remote))
-	s.prove(now, failureKeys(remote, name))
+	s.sites.prove(now, siteKeys(place{addr: remote}))
+	s.prove(now, failureKeys(place{addr: remote}, name))
 	s.successes.take(now, successKeys(remote, name))
 }

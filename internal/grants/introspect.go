@@ -43,7 +43,7 @@ func (s *Service) Introspect(ctx context.Context, q TokenQuery) (Introspection, 
 		return Introspection{}, err
 	}
 	defer s.LeaveGate()
-	if err := s.meteredQuery(s.introspections, client, q.Remote); err != nil {
+	if err := s.meteredQuery(s.introspections, client, &q); err != nil {
 		return Introspection{}, err
 	}
 	if looksSigned(q.Token) {

@@ -4,11 +4,9 @@ import (
 	"cmp"
 	"errors"
 	"hash/maphash"
-	"net/netip"
 	"time"
 
 	"oauth-server/internal/clientcfg"
-	"oauth-server/internal/network"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/recent"
 )
@@ -101,8 +99,8 @@ func tooMany(wait time.Duration, limit, reason string) error {
 // grantKeys are what an invalid code or refresh token counts against: its source address, and the
 // client from there. A client with a secret is proven, so that it has nothing to do with the failures
 // of others at its address.
-func (s *Service) grantKeys(client *clientcfg.Client, remote netip.Addr) []ratelimit.Key {
-	from := network.Source(remote)
+func (s *Service) grantKeys(client *clientcfg.Client, at place) []ratelimit.Key {
+	from := at.source()
 	ofClient := ratelimit.Key{ClientID: from, Username: client.ID}
 	if !client.Public {
 		keys := []ratelimit.Key{ofClient}
@@ -114,9 +112,9 @@ func (s *Service) grantKeys(client *clientcfg.Client, remote netip.Addr) []ratel
 
 // metered runs look, which reads a code or a refresh token from the store, unless too many were
 // invalid: then nothing is read, so that the limit holds for right ones too.
-func (s *Service) metered(client *clientcfg.Client, remote netip.Addr, look func() error) error {
+func (s *Service) metered(client *clientcfg.Client, at place, look func() error) error {
 	const reason = "Too many invalid codes and refresh tokens from this address"
-	keys := s.grantKeys(client, remote)
+	keys := s.grantKeys(client, at)
 	if err := tooMany(s.invalidGrants.wait(s.opts.Clock(), keys), grantAttemptsLimit, reason); err != nil {
 		return err
 	}
@@ -133,10 +131,10 @@ func (s *Service) metered(client *clientcfg.Client, remote netip.Addr, look func
 
 // meteredQuery counts a request of the client to an endpoint. Everyone can send requests as a public
 // client, so that those count against its source address too.
-func (s *Service) meteredQuery(m *meter, client *clientcfg.Client, remote netip.Addr) error {
+func (s *Service) meteredQuery(m *meter, client *clientcfg.Client, q *TokenQuery) error {
 	keys := []ratelimit.Key{{ClientID: client.ID}}
 	if client.Public {
-		keys[0].Username = network.Source(remote)
+		keys[0].Username = place{q.Remote, q.Credentials.Page.foreign(client)}.source()
 	} else {
 		m.prove(s.opts.Clock(), keys)
 	}

@@ -2,6 +2,8 @@ package grants
 
 import (
 	"net/netip"
+	"net/url"
+	"slices"
 	"time"
 
 	"oauth-server/internal/clientcfg"
@@ -25,6 +27,23 @@ type Credentials struct {
 	// RawSecret is the secret as it was before form decoding, if that makes a difference: many clients send it in HTTP
 	// Basic without the encoding of RFC 6749 2.3.1. Either of the two proves the client.
 	RawSecret string
+	// Page is the web page that a browser sent the request for, if it is none of this server.
+	Page Page
+}
+
+// Page is a web page of another origin. A browser sends requests for every page that its user opens, so they prove
+// nothing about the user.
+type Page struct {
+	Origin   string // RFC 6454; "null" if the browser does not say; empty: there is no such page
+	SameSite bool   // of the same registrable domain as this server, as the browser says (Sec-Fetch-Site)
+}
+
+// foreign reports whether there is a page, and it is none of the client's: of the origin of a redirect URI.
+func (p Page) foreign(client *clientcfg.Client) bool {
+	return p.Origin != "" && !slices.ContainsFunc(client.RedirectURIs, func(registered string) bool {
+		u, err := url.Parse(registered)
+		return err == nil && redirectMatches(u.Scheme+"://"+u.Host, p.Origin)
+	})
 }
 
 // TokenRequest is a parsed request to the token endpoint. An absent parameter is empty: RFC 6749
@@ -40,6 +59,11 @@ type TokenRequest struct {
 	RefreshToken string
 	Username     string
 	Password     string
+}
+
+// place is where the request of a client comes from.
+func (r *TokenRequest) place(client *clientcfg.Client) place {
+	return place{r.Remote, r.Credentials.Page.foreign(client)}
 }
 
 // TokenResponse is what a client gets (RFC 6749 5.1).

@@ -78,7 +78,7 @@ func (s *Service) Revoke(ctx context.Context, q TokenQuery) error {
 		return err
 	}
 	defer s.LeaveGate()
-	if err := s.meteredQuery(s.revocations, client, q.Remote); err != nil {
+	if err := s.meteredQuery(s.revocations, client, &q); err != nil {
 		return err
 	}
 	if looksSigned(q.Token) {

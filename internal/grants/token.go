@@ -23,6 +23,9 @@ func (s *Service) Token(ctx context.Context, req TokenRequest) (TokenResponse, e
 	if err != nil {
 		return TokenResponse{}, err
 	}
+	if page := req.Credentials.Page; grant == clientcfg.Password && !page.SameSite && page.foreign(client) {
+		return TokenResponse{}, fail(UnauthorizedClient, "A web page of another site cannot use the password grant, unless a redirect_uri of the client is of its origin.")
+	}
 	if !s.refusedAnyway(client, grant, &req) {
 		if ctx, err = s.enter(ctx, client, classOfGrant[grant], req.Remote); err != nil {
 			return TokenResponse{}, err
@@ -74,9 +77,9 @@ func (s *Service) look(ctx context.Context, client *clientcfg.Client, grant clie
 	case clientcfg.ClientCredentials:
 		err = s.lookClientCredentials(x, req)
 	case clientcfg.AuthorizationCode:
-		err = s.metered(client, req.Remote, func() error { return s.lookCode(ctx, x, req) })
+		err = s.metered(client, req.place(client), func() error { return s.lookCode(ctx, x, req) })
 	case clientcfg.RefreshToken:
-		err = s.metered(client, req.Remote, func() error { return s.lookRefreshToken(ctx, x, req) })
+		err = s.metered(client, req.place(client), func() error { return s.lookRefreshToken(ctx, x, req) })
 	case clientcfg.Password:
 		err = s.lookPassword(ctx, x, req)
 	}

@@ -84,7 +84,7 @@ func (s *Service) checkPassword(ctx context.Context, name typedName, password st
 	case err != nil:
 		return User{}, s.notChecked(ctx, err)
 	case !ok:
-		return User{}, cmp.Or(s.signIns.count(s.opts.Clock(), remote, key), g.failed(), name.wrong())
+		return User{}, cmp.Or(s.signIns.count(s.opts.Clock(), place{addr: remote}, key), g.failed(), name.wrong())
 	}
 	s.signIns.succeeded(s.opts.Clock(), remote, key)
 	s.remember(ctx, &user, g)

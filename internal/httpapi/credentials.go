@@ -1,12 +1,22 @@
 package httpapi
 
 import (
+	"cmp"
 	"encoding/base64"
 	"net/http"
 	"strings"
 
 	"oauth-server/internal/grants"
 )
+
+// pageOf returns the page of another origin that a browser sent a request for; the zero Page if there is none, or it is no
+// browser.
+func (s *Server) pageOf(r *http.Request) grants.Page {
+	if s.guard.Check(r) == nil {
+		return grants.Page{}
+	}
+	return grants.Page{Origin: cmp.Or(r.Header.Get("Origin"), "null"), SameSite: r.Header.Get("Sec-Fetch-Site") == "same-site"}
+}
 
 // readCredentials returns how the client authenticates (RFC 6749 2.3): with Basic, with
 // client_secret in the body, or, being public, not at all. More than one way at once is

@@ -12,7 +12,7 @@ import (
 
 // introspect is POST /introspect (RFC 7662).
 func (s *Server) introspect(c *call) error {
-	query, err := readTokenQuery(c)
+	query, err := s.readTokenQuery(c)
 	if err != nil {
 		return err
 	}
@@ -31,7 +31,7 @@ func (s *Server) introspect(c *call) error {
 // revoke is POST /revoke (RFC 7009). A token that was never valid is answered like one that is no
 // longer valid: with an empty 200.
 func (s *Server) revoke(c *call) error {
-	query, err := readTokenQuery(c)
+	query, err := s.readTokenQuery(c)
 	if err != nil {
 		return err
 	}
@@ -46,7 +46,7 @@ func (s *Server) revoke(c *call) error {
 }
 
 // readTokenQuery reads what introspection and revocation have in common.
-func readTokenQuery(c *call) (grants.TokenQuery, error) {
+func (s *Server) readTokenQuery(c *call) (grants.TokenQuery, error) {
 	p, err := readForm(c)
 	if err != nil {
 		return grants.TokenQuery{}, err
@@ -58,7 +58,7 @@ func readTokenQuery(c *call) (grants.TokenQuery, error) {
 	if err != nil {
 		return grants.TokenQuery{}, err
 	}
-	c.clientID = credentials.ClientID
+	c.clientID, credentials.Page = credentials.ClientID, s.pageOf(c.Request())
 	return grants.TokenQuery{
 		Credentials: credentials, Remote: c.remote, Token: p.get("token"), Hint: p.get("token_type_hint"),
 	}, nil

@@ -24,7 +24,7 @@ func (s *Server) token(c *call) error {
 	if err != nil {
 		return err
 	}
-	c.clientID = credentials.ClientID
+	c.clientID, credentials.Page = credentials.ClientID, s.pageOf(c.Request())
 	answer, err := s.o.Tokens.Token(c.ctx(), grants.TokenRequest{
 		Credentials:  credentials,
 		Remote:       c.remote,
