@@ -2,6 +2,7 @@ package upstream_test
 
 import (
 	"bufio"
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"io"
@@ -21,6 +22,7 @@ import (
 // closing is an upstream that answers the first request of each connection, and then does something with the first connection.
 type closing struct {
 	url      *url.URL
+	noticed  chan struct{}  // the client has closed its end, too; nil: that is not waited for
 	act      func(net.Conn) // the TCP connection
 	now, did chan struct{}
 	requests atomic.Int64
@@ -79,6 +81,9 @@ func post(t *testing.T, transport http.RoundTripper, to *url.URL, so *closing) (
 		if so != nil {
 			so.now <- struct{}{}
 			<-so.did
+			if so.noticed != nil {
+				<-so.noticed
+			}
 			so = nil
 		}
 	}})
@@ -95,6 +100,20 @@ func post(t *testing.T, transport http.RoundTripper, to *url.URL, so *closing) (
 	check.OK(t, err)
 	check.OK(t, res.Body.Close())
 	return res.StatusCode, nil
+}
+
+// noticing tells when it is closed.
+type noticing struct {
+	net.Conn
+	closed chan<- struct{}
+}
+
+func (n noticing) Close() error {
+	select {
+	case n.closed <- struct{}{}:
+	default:
+	}
+	return n.Conn.Close()
 }
 
 // TestClosedMeanwhile: a request goes out on another connection if the upstream closes the kept one before it has got anything of it, and
@@ -133,7 +152,11 @@ func TestClosedMeanwhile(t *testing.T) {
 			s := newClosing(t, tc.config, tc.act)
 			var transport http.RoundTripper
 			if tc.transport {
-				own := &http.Transport{DialContext: new(net.Dialer).DialContext, TLSClientConfig: trusting}
+				s.noticed = make(chan struct{}, 2)
+				own := &http.Transport{TLSClientConfig: trusting, DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+					c, err := new(net.Dialer).DialContext(ctx, network, address)
+					return noticing{c, s.noticed}, err
+				}}
 				transport = upstream.NewResender(own)
 				defer own.CloseIdleConnections()
 			} else {

@@ -59,33 +59,35 @@ func (t Resender) RoundTrip(req *http.Request) (*http.Response, error) {
 		}
 	}})
 	req = req.WithContext(ctx)
-	if err := inMemory(req); err != nil {
-		return nil, err
+	var body *rewound
+	if req.Body != nil && req.ContentLength > 0 && req.ContentLength <= maxResent {
+		body = &rewound{rest: req.Body}
+		req.Body = body
 	}
 	for {
 		res, err := t.Transport.RoundTrip(req)
-		if err == nil || used == nil || ctx.Err() != nil || req.Body != nil && req.GetBody == nil || !used.untouched() {
+		if err == nil || used == nil || ctx.Err() != nil || req.Body != nil && body == nil || !used.untouched() {
 			return res, err
 		}
-		if req = req.WithContext(ctx); req.GetBody == nil {
-			continue
-		}
-		if req.Body, err = req.GetBody(); err != nil {
-			return nil, err
+		if req = req.WithContext(ctx); body != nil {
+			body = &rewound{rest: io.MultiReader(bytes.NewReader(body.read.Bytes()), body.rest)}
+			req.Body = body
 		}
 	}
 }
 
-// inMemory reads a short body, unless its client waits for the upstream to want it. It is written together with the header then.
-func inMemory(req *http.Request) error {
-	if req.Body == nil || req.ContentLength <= 0 || req.ContentLength > maxResent || req.Header["Expect"] != nil {
-		return nil
-	}
-	var body bytes.Buffer
-	if _, err := body.ReadFrom(req.Body); err != nil {
-		return err
-	}
-	req.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body.Bytes())), nil }
-	req.Body, _ = req.GetBody()
-	return nil
+// rewound is a body that can be read again from its start. The server that it came to closes it.
+type rewound struct {
+	rest io.Reader
+	read bytes.Buffer
 }
+
+// Read implements [io.Reader].
+func (r *rewound) Read(b []byte) (int, error) {
+	n, err := r.rest.Read(b)
+	r.read.Write(b[:n])
+	return n, err
+}
+
+// Close implements [io.Closer].
+func (r *rewound) Close() error { return nil }
