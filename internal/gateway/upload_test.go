@@ -78,10 +78,10 @@ func TestBodyThatDoesNotCome(t *testing.T) {
 				if reads && !status || !reads && answer == nil {
 					t.Errorf("answer %q", answer)
 				}
-				if reads && name != "a refused method" {
-					if err := <-ended; err == nil {
-						t.Error("the upstream has read it all")
-					}
+				select { // a request may have been cut off before it was sent
+				case err := <-ended:
+					check.Equal(t, "the upstream has read it all", err == nil, false)
+				default: // it ends before the server of the test does
 				}
 			})
 		}
