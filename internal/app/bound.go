@@ -23,7 +23,7 @@ import (
 
 const (
 	// operatorConnections are kept free for operators, scrapers and health checks.
-	operatorConnections = 64
+	operatorConnections = 128
 	// envoyConnections has room for the threads of many Envoys, each of which has one connection.
 	envoyConnections = 1024
 	// ownFiles is how many files the process has open besides connections.
