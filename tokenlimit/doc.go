@@ -34,8 +34,8 @@
 // names no client passes.
 //
 // While it is checked, a client is not proven. Requests with credentials that have got no token yet take no room from others:
-// each is decided with those under way with the same client secret, for a password grant with the same password, or without a
-// secret from the same address. Of a client 256 of them may be under way from one address, and two after five answers in a row
+// each is decided with those under way with the same client secret, once the endpoint has refused one, and for a password grant
+// with the same password; otherwise with those of its network, and some of each other one. Of a client 256 of them may be under way from one address, and two after five answers in a row
 // that may be those to a wrong secret, until one gets a token or for ten minutes; what is beyond is answered with 429.
 //
 // Counts are in memory, of a million users and clients at most, and of this process. For counts that several processes

@@ -31,7 +31,7 @@ type Event struct {
 	// OverLimit is set if a limit had no room, in dry-run too. It is not if the request was denied because too many that prove
 	// nothing yet are under way.
 	OverLimit bool
-	// Late is set if the user had no room, and only the answer showed who it is: the token was issued all the same.
+	// Late is set if the limit had no room, which showed only with the answer: the token was issued all the same.
 	Late bool
 	// Limit is the name of the limit that decided, or that has the smallest share left; empty if none applied. Remaining
 	// is how many requests it has room for, and RetryAfter when it has some again, if it had none.

@@ -21,9 +21,14 @@ func TestStrangersLockOutNobody(t *testing.T) {
 	for range 6 {
 		w.want("grant_type=refresh_token&refresh_token=gone", 400)
 	}
+	w.endpoint = func(rw http.ResponseWriter, _ *http.Request) {
+		rw.WriteHeader(http.StatusUnauthorized)
+		_, _ = io.WriteString(rw, `{"error":"invalid_client"}`)
+	}
+	w.want("grant_type=client_credentials&client_secret=wrong", 401)
 	var nest func(n int)
 	w.endpoint = func(rw http.ResponseWriter, _ *http.Request) {
-		if n := len(w.bodies) - 6; n < 5 { // while all before this one are under way
+		if n := len(w.bodies) - 7; n < 5 { // while all before this one are under way
 			nest(n)
 		}
 		rw.WriteHeader(http.StatusUnauthorized)
@@ -32,7 +37,7 @@ func TestStrangersLockOutNobody(t *testing.T) {
 	nest = func(n int) { w.want(fmt.Sprint("grant_type=client_credentials&client_secret=wrong&n=", n), 401) }
 	over := w.endpoint
 	w.endpoint = func(rw http.ResponseWriter, r *http.Request) {
-		if len(w.bodies) == 6+5 {
+		if len(w.bodies) == 7+5 {
 			w.want("grant_type=client_credentials&client_secret=wrong", 429)
 			check.Equal(t, "outcome", w.last().Outcome, tokenlimit.Denied)
 			under := w.endpoint

@@ -11,11 +11,11 @@ import (
 
 // credentials returns what a request is held by until its client and its user are proven.
 func (g *Gateway) credentials(said *tokenrequest.Request, shown *tokenrequest.Credentials, remote netip.Addr) *judgement.Credentials {
-	by := &judgement.Credentials{}
-	if shown.Secret.IsZero() {
-		by.Client, by.Network = g.id("address", said.ClientID, network.Source(remote), nil), judgement.NetworkOf(remote)
-	} else {
+	by := &judgement.Credentials{Secret: !shown.Secret.IsZero(), Network: judgement.NetworkOf(remote)}
+	if by.Secret {
 		by.Client = g.id("secret", said.ClientID, "", shown.Secret[:])
+	} else {
+		by.Client = g.id("address", said.ClientID, network.Source(remote), nil)
 	}
 	if said.Username != "" {
 		by.User = g.id("password", said.ClientID, said.Username, shown.Password[:])

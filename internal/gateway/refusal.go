@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"net/http"
+	"strings"
 
 	"oauth-server/internal/gateway/subject"
 )
@@ -42,6 +43,14 @@ func guessed(status int, code string) bool {
 // refusal notes the error in an answer without a token.
 func (x *tokenCall) refusal(body []byte) {
 	if x.result.outcome == Failed {
-		x.result.refusal = subject.ErrorCode(body)
+		code, description := subject.Refusal(body)
+		x.result.refusal, x.result.wrongSecret = code, wrongSecret(code, description)
 	}
+}
+
+// wrongSecret reports whether a server says that the secret of a client is wrong. Of a public client, whose secret it may ignore,
+// it never does. unauthorized_client is for a grant that a client is not to use (RFC 6749 section 5.2), and in Keycloak for both.
+func wrongSecret(code, description string) bool {
+	return code == "invalid_client" ||
+		code == "unauthorized_client" && (strings.Contains(description, "Invalid client credentials") || strings.Contains(description, "Invalid client secret"))
 }

@@ -78,8 +78,10 @@ type result struct {
 	status  int    // of the upstream; 0: none yet
 	code    string // the OAuth error of an answer of the gateway
 	refusal string // that of an answer of the upstream without a token
-	started time.Time
-	remote  netip.Addr
+	// wrongSecret is set if that says that the secret of the client is wrong.
+	wrongSecret bool
+	started     time.Time
+	remote      netip.Addr
 	// user is whom the request counts against, or would have; empty: not known, or there is none.
 	user     string
 	noUser   bool               // it is for a user, and was judged without knowing for whom

@@ -263,7 +263,7 @@ func (x *tokenCall) letGo(ctx context.Context) {
 		x.settled = true
 		_ = x.g.guarded(ctx, func(context.Context) error { // it gets its answer, whatever fails here
 			if x.answered() {
-				x.g.o.Judge.Refuse(x.turn)
+				x.g.o.Judge.Refuse(x.turn, x.result.wrongSecret)
 			} else {
 				x.g.o.Judge.Cancel(x.turn)
 			}

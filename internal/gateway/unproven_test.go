@@ -65,6 +65,8 @@ func TestStrangersLockOutNobody(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, limit, addressed)
+			w.upstream(fails)
+			w.of("203.0.113.1", strings.ReplaceAll(tt.stranger, "%d", "")) // so the upstream checks secrets
 			arrived, end := w.slowly()
 			var all sync.WaitGroup
 			under := 0
@@ -132,6 +134,23 @@ func TestOneSecretGetsNoMoreAtOnce(t *testing.T) {
 	}
 }
 
+// TestInventedSecrets: at a server that ignores the secrets of public clients, each of them gets no tokens of its own.
+func TestInventedSecrets(t *testing.T) {
+	const limit = 5
+	w := newWorld(t, limit)
+	w.upstream(issues("ada", ""))
+	var all sync.WaitGroup
+	for i := range 8 {
+		all.Go(func() {
+			for n := range 10 {
+				w.send(http.MethodPost, tokenPath, fmt.Sprintf("client_id=spa&client_secret=%d-%d&grant_type=password&username=ada&password=p", i, n))
+			}
+		})
+	}
+	all.Wait()
+	check.Equal(t, "no more than is held, and as much again", w.Stats().Requests[gateway.Issued] <= 2*limit, true)
+}
+
 // refuses has the upstream answer so.
 func refuses(status int, body string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
@@ -183,8 +202,10 @@ func TestGuesses(t *testing.T) {
 				go func() { done <- w.token("grant_type=client_credentials").status }()
 				<-arrived
 			}
-			go func() { // arrives only if it is not denied
-				for range arrived {
+			go func() { // it arrives only if it is not denied
+				select {
+				case <-arrived:
+				case <-t.Context().Done():
 				}
 			}()
 			third := make(chan answer, 1)

@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	// maxProven bounds the memory for credentials that got a token, to some 8 MB.
-	maxProven = 100_000
+	// maxLately bounds the memory for credentials that got a token, to some 8 MB.
+	maxLately = 100_000
 	// unprovenAfter is how many answers in a row without a token it takes until credentials prove nothing.
 	unprovenAfter = 5
 )
@@ -23,21 +23,23 @@ type ID [16]byte
 
 // Credentials are what a request shows that [Judge.Reserve] decides on, before another server has verified it.
 //
-// Anyone can name a client. So a request with credentials that have not got a token yet takes no room from others: it is
-// held beside the counts until it is settled, and decided with those that are held for the same credentials. Many requests
-// with one secret get no more tokens than one after the other, and a wrong secret keeps only itself from passing.
+// Anyone can name a client. So a request with credentials that have not got a token yet takes no room from those that have: it is
+// held beside the counts until it is settled.
+//
+// It is decided with the others that are held for the client: all of its own network, and of each other one at most one more
+// than that. So few networks cannot keep out all others. Requests that are held for n networks get at most
+// 1 + 1/2 + … + 1/n times the room that there was, and as many as that room may pass meanwhile with proven credentials.
+//
+// A secret that the other server checks tells more than an address. Once it has refused one of the client, requests with a secret
+// are decided with those of the same secret alone, and so are password grants, with those of the same password, where they count
+// for the user: many at once get no more tokens than one after the other, and a wrong secret keeps only itself from passing.
 //
 // Credentials that got a token are proven, until [unprovenAfter] answers in a row had none: they reserve in the counts.
-//
-// A client without a secret is known by its address alone. Its requests from addresses that are not proven are decided with
-// those that are held for other networks too, of each of them at most one more than of its own: so few networks cannot keep
-// out all others. Requests that are held for n networks get at most 1 + 1/2 + … + 1/n times the room that there was, and as
-// many as that room may pass meanwhile with proven credentials.
 type Credentials struct {
-	Client ID // of the secret of the client; without one, of the client and the source of its address
-	User   ID // of the user's password; zero: there is none, or it is not needed
-	// Network is where a client without a secret comes from, see [NetworkOf]; empty: it has one.
-	Network string
+	Client  ID     // of the secret of the client; without one, of the client and the source of its address
+	Secret  bool   // Client is of a secret
+	User    ID     // of the user's password; zero: there is none, or it is not needed
+	Network string // where it comes from, see [NetworkOf]
 }
 
 // NetworkOf returns the network of an address, the largest that one customer usually has: an IPv4 address or an IPv6 /48.
@@ -55,10 +57,15 @@ type unproven struct {
 	// waiting are the requests that wait to be held, by key, and in all.
 	waiting map[ratelimit.Key]int
 	wait    int
-	closed  chan struct{} // none waits any more
-	// young and old have the answers in a row without a token of proven credentials. Only a token adds any. When young is
-	// full, old is forgotten: what was not used since young was empty.
-	young, old map[ID]int
+	closed  chan struct{}  // none waits any more
+	proven  lately[ID]     // with the answers in a row without a token. Only a token adds any.
+	checked lately[string] // clients whose secrets the other server checks
+}
+
+// lately has what was used last, some 100,000 at most.
+type lately[K comparable] struct {
+	// young is full after maxLately/2. Then old is forgotten, which is what was not used since young was empty.
+	young, old map[K]int
 }
 
 // held counts the requests that are held for one key.
@@ -71,20 +78,23 @@ type held struct {
 type level struct {
 	key     ratelimit.Key
 	id      ID
-	network string
+	network string // empty: those of other credentials do not matter
 }
 
 // levels returns the keys of a request: its own, its source and the total.
-func (r *Request) levels(e *ratelimit.Effective) (all [3]level) {
-	by := r.By
-	all[0] = level{r.Key, by.Client, by.Network}
+func (u *unproven) levels(r *Request, e *ratelimit.Effective) (all [3]level) {
+	by, from := r.By, r.By.Network
+	if by.Secret && u.checked.known(r.Key.ClientID) {
+		from = ""
+	}
+	all[0] = level{r.Key, by.Client, from}
 	if by.User != (ID{}) {
 		all[0] = level{key: r.Key, id: by.User}
 	}
 	if e.Source != nil {
-		all[1] = level{r.Key.Source(network.Source(r.Remote)), by.Client, by.Network}
+		all[1] = level{r.Key.Source(network.Source(r.Remote)), by.Client, from}
 	}
-	all[2] = level{r.Key.Total(), by.Client, by.Network}
+	all[2] = level{r.Key.Total(), by.Client, from}
 	return all
 }
 
@@ -98,7 +108,7 @@ func (j *Judge) hold(now time.Time, v *Reservation, e *ratelimit.Effective) bool
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	v.Decision, v.crowded = ratelimit.Decision{}, false
-	all, proven := r.levels(e), u.proves(r.By)
+	all, proven := u.levels(r, e), u.proves(r.By)
 	if proven && !u.holds(&all) { // nearly always
 		return false
 	}
@@ -243,27 +253,26 @@ func (u *unproven) release(v *Reservation) {
 
 // proves reports whether credentials are proven, all of them.
 func (u *unproven) proves(by *Credentials) bool {
-	return u.known(by.Client) && (by.User == ID{} || u.known(by.User))
+	return u.proven.known(by.Client) && (by.User == ID{} || u.proven.known(by.User))
 }
 
-// known reports whether an ID is proven, which is then young.
-func (u *unproven) known(id ID) bool {
-	if _, known := u.young[id]; known {
+// known reports whether something is there, which is then young.
+func (l *lately[K]) known(k K) bool {
+	if _, known := l.young[k]; known {
 		return true
 	}
-	failed, known := u.old[id]
+	n, known := l.old[k]
 	if known {
-		u.set(id, failed)
+		l.set(k, n)
 	}
 	return known
 }
 
-// set notes how many answers in a row had no token for proven credentials.
-func (u *unproven) set(id ID, failed int) {
-	if _, known := u.young[id]; !known && len(u.young) >= maxProven/2 || u.young == nil {
-		u.old, u.young = u.young, map[ID]int{}
+func (l *lately[K]) set(k K, n int) {
+	if _, known := l.young[k]; !known && len(l.young) >= maxLately/2 || l.young == nil {
+		l.old, l.young = l.young, map[K]int{}
 	}
-	u.young[id] = failed
+	l.young[k] = n
 }
 
 // Proven reports whether the secret of a client has got a token. An address proves nothing here: it may be shared.
@@ -271,7 +280,7 @@ func (j *Judge) Proven(by *Credentials) bool {
 	u := &j.unproven
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	return by.Network == "" && u.known(by.Client)
+	return by.Secret && u.proven.known(by.Client)
 }
 
 // Prove notes that a request is getting a token, so that its credentials are proven, and counts it if it was held: others may
@@ -294,32 +303,37 @@ func (j *Judge) Prove(ctx context.Context, v *Reservation) {
 	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	u.set(r.By.Client, 0)
+	u.proven.set(r.By.Client, 0)
 	if r.By.User != (ID{}) {
-		u.set(r.By.User, 0)
+		u.proven.set(r.By.User, 0)
 	}
 }
 
-// Refuse is [Judge.Cancel] for a request that was answered without a token.
-func (j *Judge) Refuse(v *Reservation) {
+// Refuse is [Judge.Cancel] for a request that was answered without a token. wrongSecret is set if that says that the secret of
+// the client is wrong.
+func (j *Judge) Refuse(v *Reservation, wrongSecret bool) {
 	if v.request.By != nil {
-		j.unproven.fail(v.request.By)
+		j.unproven.refuse(&v.request, wrongSecret)
 	}
 	j.Cancel(v)
 }
 
-func (u *unproven) fail(by *Credentials) {
+func (u *unproven) refuse(r *Request, wrongSecret bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	for _, id := range []ID{by.Client, by.User} {
-		if !u.known(id) {
+	if wrongSecret && r.By.Secret {
+		u.checked.set(r.Key.ClientID, 0)
+	}
+	p := &u.proven
+	for _, id := range []ID{r.By.Client, r.By.User} {
+		if !p.known(id) {
 			continue
 		}
-		if failed := u.young[id] + 1; failed < unprovenAfter {
-			u.young[id] = failed
+		if failed := p.young[id] + 1; failed < unprovenAfter {
+			p.young[id] = failed
 		} else {
-			delete(u.young, id)
-			delete(u.old, id)
+			delete(p.young, id)
+			delete(p.old, id)
 		}
 	}
 }

@@ -30,7 +30,7 @@ func by(r judgement.Request, c judgement.Credentials) judgement.Request {
 
 // secretly is a request with that secret of the client.
 func secretly(secret string) judgement.Request {
-	return by(judgement.Request{Key: ratelimit.Key{ClientID: "shop"}, Grant: clientcfg.ClientCredentials}, judgement.Credentials{Client: id(secret)})
+	return by(judgement.Request{Key: ratelimit.Key{ClientID: "shop"}, Grant: clientcfg.ClientCredentials}, judgement.Credentials{Client: id(secret), Secret: true, Network: "192.0.2.1"})
 }
 
 // from is a request of a client without a secret.
@@ -41,14 +41,14 @@ func from(addr string) judgement.Request {
 
 // code is a request of a user who is not known.
 func code(secret string) judgement.Request {
-	return by(unknown(), judgement.Credentials{Client: id(secret)})
+	return by(unknown(), judgement.Credentials{Client: id(secret), Secret: true, Network: "192.0.2.1"})
 }
 
 // signIn is a password grant.
 func signIn(user, password string) judgement.Request {
 	r := refresh(user)
 	r.Grant = clientcfg.Password
-	return by(r, judgement.Credentials{Client: id("right"), User: id(user + password)})
+	return by(r, judgement.Credentials{Client: id("right"), Secret: true, Network: "192.0.2.1", User: id(user + password)})
 }
 
 // outcome is that of a reservation.
@@ -86,6 +86,29 @@ func prove(t *testing.T, j *judgement.Judge, r judgement.Request) {
 	check.Equal(t, "late", settleAll(t, j, asks(t, j, r, 1), r.Key.Username), 0)
 }
 
+// checked has the secrets of the client be checked.
+func checked(t *testing.T, j *judgement.Judge) {
+	t.Helper()
+	j.Refuse(asks(t, j, secretly("refused"), 1)[0], true)
+}
+
+// TestSecretsThatNobodyChecks: a server may ignore the secret of a public client. Inventing some is of no use.
+func TestSecretsThatNobodyChecks(t *testing.T) {
+	const limit = 5
+	j, _ := judgeBy(t, limited(limit, 100, 100))
+	j.Observe = nil
+	issued := 0
+	for i := range 100 {
+		r := refresh("ada")
+		passed := asks(t, j, by(r, judgement.Credentials{Client: id(fmt.Sprint("invented", i)), Secret: true, Network: "192.0.2.1"}), 1)
+		issued += len(passed)
+		if i%10 == 9 { // it gets its token while others are held
+			settleAll(t, j, passed, "ada")
+		}
+	}
+	check.Equal(t, "issued", issued, limit)
+}
+
 // TestStrangersTakeNoRoom: whatever requests without the right credentials hold, those with them pass, up to the limit, whether
 // they have got a token before or not.
 func TestStrangersTakeNoRoom(t *testing.T) {
@@ -117,6 +140,7 @@ func TestStrangersTakeNoRoom(t *testing.T) {
 			t.Run(name+", "+what, func(t *testing.T) {
 				j, _ := judgeBy(t, tt.settings)
 				want := limit
+				checked(t, j)
 				if before {
 					prove(t, j, tt.right(0))
 					want--
@@ -124,7 +148,7 @@ func TestStrangersTakeNoRoom(t *testing.T) {
 				for i := range 300 {
 					asks(t, j, tt.stranger(i), 1)
 				}
-				if tt.right(0).By.Network != "" && !before {
+				if !tt.right(0).By.Secret && !before {
 					want = 1 // the rest is held for others
 				}
 				passed := asks(t, j, tt.right(0), 3*limit)
@@ -205,7 +229,7 @@ func TestUnprovenAgain(t *testing.T) {
 	prove(t, j, right)
 	for range 2 {
 		for range 4 {
-			j.Refuse(asks(t, j, right, 1)[0])
+			j.Refuse(asks(t, j, right, 1)[0], false)
 		}
 		for range 10 {
 			j.Cancel(asks(t, j, right, 1)[0])
@@ -214,7 +238,7 @@ func TestUnprovenAgain(t *testing.T) {
 		prove(t, j, right)
 	}
 	for range 5 {
-		j.Refuse(asks(t, j, right, 1)[0])
+		j.Refuse(asks(t, j, right, 1)[0], false)
 	}
 	check.Equal(t, "after five", j.Proven(right.By), false)
 	at := from("192.0.2.1")
@@ -236,6 +260,7 @@ func TestHeldRequests(t *testing.T) {
 	j.Cancel(&v)
 	prove(t, j, secretly("right"))
 	check.Equal(t, "counted", []int64{usage(j, ""), usage(j, ratelimit.TotalUser)}, []int64{1, 1})
+	checked(t, j)
 	crowd := asks(t, j, secretly("other"), 3)
 	check.Equal(t, "of another secret", len(crowd), 2)
 	third := j.Reserve(t.Context(), secretly("other"))
@@ -271,7 +296,7 @@ func TestProvenAreKept(t *testing.T) {
 		stranger := secretly(fmt.Sprint("s", i))
 		v := j.Reserve(t.Context(), stranger)
 		if i%2 == 0 {
-			j.Refuse(&v)
+			j.Refuse(&v, true)
 		} else {
 			j.Settle(t.Context(), &v, "")
 		}
@@ -288,6 +313,8 @@ func TestUnprovenWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		<-time.After(5 * time.Second)
 		j, _ := waiting(t, ratelimit.Enforce)
+		j.Observe = nil
+		checked(t, j)
 		ask := func(r judgement.Request) <-chan *judgement.Reservation {
 			done := make(chan *judgement.Reservation, 1)
 			go func() {
@@ -322,6 +349,7 @@ func TestUnprovenWait(t *testing.T) {
 func TestUnprovenPlaces(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j, _ := waiting(t, ratelimit.Enforce)
+		j.Observe = nil
 		places := j.Policies().For("shop").Wait.AtOnce
 		first := j.Reserve(t.Context(), secretly("right"))
 		ctx, hangUp := context.WithCancel(t.Context())

@@ -16,7 +16,7 @@ var (
 	}
 	gatewayLateInfo = Info{
 		"oauth_gateway_late_total", Counter, nil,
-		"Tokens of users over their limit, which only the answer showed: they count against the total of the client.",
+		"Tokens that were issued over a limit: of users whom only the answer showed, or with credentials that had got no token before. They count against the total of the client.",
 	}
 	gatewayDefectsInfo = Info{
 		"oauth_gateway_defects_total", Counter, nil,

@@ -31,17 +31,18 @@ func HasToken(body []byte) (has, failed bool) {
 	return has, ok && !has && !absent(values[1].in(body))
 }
 
-// ErrorCode returns the error of an answer without a token (RFC 6749 section 5.2); empty if it has none.
-func ErrorCode(body []byte) string {
-	names, values := [...]string{"error"}, [1]span{}
+// Refusal returns the error of an answer without a token, and its description (RFC 6749 section 5.2); empty if it has none.
+func Refusal(body []byte) (code, description string) {
+	names, values := [...]string{"error", "error_description"}, [2]span{}
 	if len(body) > MaxAnswer {
-		return ""
+		return "", ""
 	}
 	if _, ok := find(body, names[:], values[:]); !ok {
-		return ""
+		return "", ""
 	}
-	code, _ := text(values[0].in(body))
-	return string(code)
+	first, _ := text(values[0].in(body))
+	second, _ := text(values[1].in(body))
+	return string(first), string(second)
 }
 
 // ReadIntrospection returns the user whom the answer of an introspection endpoint (RFC 7662 section 2.2)

@@ -10,7 +10,7 @@ import (
 // Credentials are the secrets of a request. All writings of a secret that a server may take for one have one digest, and so
 // may others: a digest groups requests, and proves nothing.
 type Credentials struct {
-	Secret   secret.Digest // of the client; zero: there is none, or there are two
+	Secret   secret.Digest // of the client; zero: there is none, or more than one, or an assertion
 	Password secret.Digest // of a password grant; zero: there is none
 }
 
@@ -20,6 +20,7 @@ func (p *params) credentials(header http.Header, body []byte) (c Credentials) {
 	encoded, _ := basicCredentials(header.Get("Authorization"))
 	_, basic, _ := decodeBasic(encoded, space[:])
 	switch body := p.values[clientSecret]; {
+	case len(p.values[assertion]) > 0: // which of them counts differs
 	case len(basic) == 0:
 		c.Secret = alike(body)
 	case len(body) == 0:
