@@ -22,7 +22,7 @@
 //	edge.go         what answers: the token endpoint, the admin API, and their HTTP servers
 //	teardown.go     stops in reverse and in bounded time what the others have started
 //
-// Then, in any order: connections.go (how connections end, and TLS), store.go (backend, migrations,
-// verification), telemetry.go (logs, metrics, traces), readiness.go (/readyz), accounts.go and
-// demo.go (clients and users).
+// Then, in any order: connections.go (how connections end, and TLS), bound.go (how many there are),
+// store.go (backend, migrations, verification), telemetry.go (logs, metrics, traces), readiness.go
+// (/readyz), accounts.go and demo.go (clients and users).
 package app
