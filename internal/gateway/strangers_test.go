@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 
 	"oauth-server/internal/check"
@@ -27,24 +28,27 @@ func TestStrangersWhoHangUp(t *testing.T) {
 			t.Error("it was answered")
 		}
 	}
+	var gone sync.WaitGroup
 	first, hangUp := context.WithCancel(t.Context())
 	for range 5 {
-		go ask(first)
+		gone.Go(func() { ask(first) })
 		<-under
 	}
 	hangUp()
+	gone.Wait()
 	for range 5 {
 		refuse <- struct{}{}
 	}
 	check.Eventually(t, "none is under way", func() bool { return w.Stats().UnderWay == 0 })
 	second, hangUp := context.WithCancel(t.Context())
 	for range 2 {
-		go ask(second)
+		gone.Go(func() { ask(second) })
 		<-under
 	}
 	w.upstream(fails)
 	w.wantStatus("a third one", "grant_type=client_credentials", 429)
 	hangUp()
+	gone.Wait()
 	close(refuse)
 	check.Eventually(t, "all have ended", func() bool { return w.Stats().UnderWay == 0 })
 }
