@@ -22,7 +22,8 @@ import (
 )
 
 const (
-	// operatorConnections are kept free for operators, scrapers and health checks.
+	// operatorConnections are kept free for operators, scrapers and health checks; fewer if they were over a quarter of the
+	// files.
 	operatorConnections = 128
 	// envoyConnections has room for the threads of many Envoys, each of which has one connection.
 	envoyConnections = 1024
@@ -47,11 +48,12 @@ type bounds struct{ clients, operators, envoy *bound }
 // newBounds divides the files that the process may open, and the memory that it may use, 0 if either is not known. store
 // is how many connections that opens.
 func newBounds(cfg *config.Config, files, memory int64, store int, log *slog.Logger) *bounds {
-	left := int64(mostConnections)
+	left, operators := int64(mostConnections), operatorConnections
 	if files > 0 {
-		left = files - ownFiles - operatorConnections - int64(store)
+		operators = int(min(operatorConnections, max(files/4, leastConnections)))
+		left = files - ownFiles - int64(operators) - int64(store)
 	}
-	b := &bounds{operators: &bound{name: "operators", most: operatorConnections, perSource: operatorConnections / 2, log: log}}
+	b := &bounds{operators: &bound{name: "operators", most: operators, perSource: operators / 2, log: log}}
 	if cfg.Gateway.EnvoyListen != "" {
 		most := max(min(envoyConnections, left/2), leastConnections)
 		b.envoy, left = &bound{name: "envoy", most: int(most), perSource: int(most / 2), log: log}, left-most

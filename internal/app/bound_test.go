@@ -30,18 +30,21 @@ func TestBounds(t *testing.T) {
 		files, memory int64
 		store         int
 		clients, here int
+		operators     int
 		envoy         int
 	}{
-		"nothing is known":       {config.Gateway{}, 0, 0, 0, 65536, 16384, 0},
-		"few files":              {config.Gateway{}, 512, 0, 0, 320, 80, 0},
-		"the usual files":        {config.Gateway{}, 1024, 8 << 30, 100, 732, 183, 0},
-		"many files, 1 GiB":      {config.Gateway{}, 65536, 1 << 30, 100, 8192, 2048, 0},
-		"many files, 128 MiB":    {config.Gateway{}, 65536, 128 << 20, 0, 1024, 256, 0},
-		"hardly any":             {config.Gateway{}, 64, 1 << 20, 100, 16, 4, 0},
-		"a gateway":              {gateway, 65536, 0, 0, 16336, 4084, 0},
-		"a gateway of few files": {gateway, 1024, 0, 0, 208, 52, 0},
-		"a judge":                {judge, 65536, 0, 0, 64320, 16080, 1024},
-		"a judge of few files":   {judge, 1024, 0, 0, 416, 104, 416},
+		"nothing is known":       {config.Gateway{}, 0, 0, 0, 65536, 16384, 128, 0},
+		"few files":              {config.Gateway{}, 512, 0, 0, 320, 80, 128, 0},
+		"fewer files":            {config.Gateway{}, 256, 0, 0, 128, 32, 64, 0},
+		"128 files":              {config.Gateway{}, 128, 0, 0, 32, 8, 32, 0},
+		"the usual files":        {config.Gateway{}, 1024, 8 << 30, 100, 732, 183, 128, 0},
+		"many files, 1 GiB":      {config.Gateway{}, 65536, 1 << 30, 100, 8192, 2048, 128, 0},
+		"many files, 128 MiB":    {config.Gateway{}, 65536, 128 << 20, 0, 1024, 256, 128, 0},
+		"hardly any":             {config.Gateway{}, 64, 1 << 20, 100, 16, 4, 16, 0},
+		"a gateway":              {gateway, 65536, 0, 0, 16336, 4084, 128, 0},
+		"a gateway of few files": {gateway, 1024, 0, 0, 208, 52, 128, 0},
+		"a judge":                {judge, 65536, 0, 0, 64320, 16080, 128, 1024},
+		"a judge of few files":   {judge, 1024, 0, 0, 416, 104, 128, 416},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cfg := config.Default()
@@ -49,7 +52,8 @@ func TestBounds(t *testing.T) {
 			b := newBounds(cfg, tc.files, tc.memory, tc.store, nil)
 			check.Equal(t, "clients", b.clients.most, tc.clients)
 			check.Equal(t, "of a source", b.clients.perSource, tc.here)
-			check.Equal(t, "operators", b.operators.most, 128)
+			check.Equal(t, "operators", b.operators.most, tc.operators)
+			check.Equal(t, "operators of a source", b.operators.perSource, tc.operators/2)
 			check.Equal(t, "Envoy is bounded", b.envoy != nil, tc.envoy > 0)
 			if b.envoy != nil {
 				check.Equal(t, "Envoy", b.envoy.most, tc.envoy)
