@@ -17,8 +17,9 @@ import (
 	"oauth-server/internal/username"
 )
 
-// importAtOnce is how many lines are stored at once.
-const importAtOnce = 32
+// importAtOnce is how many lines are stored at once: fewer than the connections that one source may have to the admin
+// address of a server that may open few files.
+const importAtOnce = 24
 
 // importing is the import of clients or users from JSON lines.
 type importing struct {

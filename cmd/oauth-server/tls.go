@@ -26,14 +26,13 @@ func (f *tlsFiles) add(flags *pflag.FlagSet) {
 func (f *tlsFiles) transports(c *cli) (presenting, plain http.RoundTripper, err error) {
 	ca := cmp.Or(f.ca, c.variable("OAUTH_CA_FILE"))
 	cert, key := cmp.Or(f.cert, c.variable("OAUTH_CERT_FILE")), cmp.Or(f.key, c.variable("OAUTH_KEY_FILE"))
-	plain = http.DefaultTransport
 	trust := &tls.Config{MinVersion: tls.VersionTLS12}
 	if ca != "" {
 		if trust.RootCAs, err = rootsWith(ca); err != nil {
 			return nil, nil, usagef("--ca-file: %w", err)
 		}
-		plain = withTLS(trust)
 	}
+	plain = withTLS(trust)
 	if cert == "" && key == "" {
 		return plain, plain, nil
 	}
@@ -66,5 +65,6 @@ func rootsWith(file string) (*x509.CertPool, error) {
 func withTLS(cfg *tls.Config) http.RoundTripper {
 	transport := http.DefaultTransport.(*http.Transport).Clone() //nolint:forcetypeassert // nothing replaces it
 	transport.TLSClientConfig = cfg
+	transport.MaxIdleConnsPerHost = importAtOnce // or an import would open a connection for nearly each line
 	return transport
 }

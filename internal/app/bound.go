@@ -22,8 +22,8 @@ import (
 )
 
 const (
-	// operatorConnections are kept free for operators, scrapers and health checks; fewer if they were over a quarter of the
-	// files.
+	// operatorConnections are kept free for operators, scrapers and health checks; at most half of the files. One source has
+	// half of them, which has to be more than an import uses.
 	operatorConnections = 128
 	// envoyConnections has room for the threads of many Envoys, each of which has one connection.
 	envoyConnections = 1024
@@ -50,7 +50,7 @@ type bounds struct{ clients, operators, envoy *bound }
 func newBounds(cfg *config.Config, files, memory int64, store int, log *slog.Logger) *bounds {
 	left, operators := int64(mostConnections), operatorConnections
 	if files > 0 {
-		operators = int(min(operatorConnections, max(files/4, leastConnections)))
+		operators = int(min(operatorConnections, max(files/2, leastConnections)))
 		left = files - ownFiles - int64(operators) - int64(store)
 	}
 	b := &bounds{operators: &bound{name: "operators", most: operators, perSource: operators / 2, log: log}}
