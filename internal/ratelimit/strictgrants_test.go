@@ -12,33 +12,30 @@ import (
 // TestStrictGrants: a strict limit for refreshes has nobody else wait for its permits, and who waits for them counts
 // against the source when it gets them.
 func TestStrictGrants(t *testing.T) {
-	p := leaseFrom(t, forGrants(strictly(10, time.Minute), GrantRefresh))
-	p.eff = &Effective{User: p.eff.User, Client: p.eff.Client, Source: newLimits([]Limit{NewLimit("per-address", 2, time.Minute)}), Mode: Enforce}
-	code, refresh := p.eff.ForRequest(GrantCode, ""), p.eff.ForRequest(GrantRefresh, "192.0.2.1")
-	d, waited := p.c.Await(context.Background(), p.now, p.k, code, 1)
-	check.Equal(t, "a code", d.Outcome, Allowed)
-	check.Equal(t, "waited", waited, 0)
+	synctest.Test(t, func(t *testing.T) {
+		p := leaseFrom(t, forGrants(strictly(10, time.Minute), GrantRefresh))
+		p.eff = &Effective{User: p.eff.User, Client: p.eff.Client, Source: newLimits([]Limit{NewLimit("per-address", 2, time.Minute)}), Mode: Enforce}
+		code, refresh := p.eff.ForRequest(GrantCode, ""), p.eff.ForRequest(GrantRefresh, "192.0.2.1")
+		d, waited := p.c.Await(context.Background(), p.now, p.k, code, 1)
+		check.Equal(t, "a code", d.Outcome, Allowed)
+		check.Equal(t, "waited", waited, 0)
 
-	outcomes := make(chan Outcome)
-	for range 3 {
-		go func() {
-			d, _ := p.c.Await(context.Background(), p.now, p.k, refresh, 1)
-			outcomes <- d.Outcome
-		}()
-	}
-	s, h := p.c.lookup(p.k)
-	for waiting := 0; waiting < 3; {
-		s.mu.Lock()
-		waiting = s.waitingFor(s.find(h))
-		s.mu.Unlock()
-	}
-	p.exchange()
-	counts := map[Outcome]int{}
-	for range 3 {
-		counts[<-outcomes]++
-	}
-	check.Equal(t, "outcomes", counts, map[Outcome]int{Allowed: 2, Denied: 1})
-	check.Equal(t, "source", counted(p.c, p.now, p.k.Source("192.0.2.1")), int64(2))
+		outcomes := make(chan Outcome)
+		for range 3 {
+			go func() {
+				d, _ := p.c.Await(context.Background(), p.now, p.k, refresh, 1)
+				outcomes <- d.Outcome
+			}()
+		}
+		synctest.Wait()
+		p.exchange()
+		counts := map[Outcome]int{}
+		for range 3 {
+			counts[<-outcomes]++
+		}
+		check.Equal(t, "outcomes", counts, map[Outcome]int{Allowed: 2, Denied: 1})
+		check.Equal(t, "source", counted(p.c, p.now, p.k.Source("192.0.2.1")), int64(2))
+	})
 }
 
 // codesAndRefreshes is a process with a strict limit for each of two grants.

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"pgregory.net/rapid"
@@ -230,26 +231,23 @@ func TestTotalOfAStrictList(t *testing.T) {
 	check.Equal(t, "over the total", d.OverTotal(), true)
 	check.Equal(t, "for want of permits", d.Outage, false)
 
-	q := leaseFrom(t, strictly(10, time.Minute))
-	q.eff = &Effective{User: q.eff.User, Client: q.eff.Client, Total: newLimits([]Limit{NewLimit("all", 2, time.Minute)}), Mode: Enforce}
-	outcomes := make(chan Outcome)
-	for range 3 {
-		go func() {
-			d, _ := q.c.Await(context.Background(), q.now, q.k, q.eff, 1)
-			outcomes <- d.Outcome
-		}()
-	}
-	s, h := q.c.lookup(q.k)
-	for waiting := 0; waiting < 3; {
-		s.mu.Lock()
-		waiting = s.waitingFor(s.find(h))
-		s.mu.Unlock()
-	}
-	q.exchange()
-	got := []Outcome{<-outcomes, <-outcomes, <-outcomes}
-	slices.Sort(got)
-	check.Equal(t, "outcomes", slices.Equal(got, []Outcome{Allowed, Allowed, Denied}), true)
-	check.Equal(t, "total", counted(q.c, q.now, q.k.Total()), int64(2))
+	synctest.Test(t, func(t *testing.T) {
+		q := leaseFrom(t, strictly(10, time.Minute))
+		q.eff = &Effective{User: q.eff.User, Client: q.eff.Client, Total: newLimits([]Limit{NewLimit("all", 2, time.Minute)}), Mode: Enforce}
+		outcomes := make(chan Outcome)
+		for range 3 {
+			go func() {
+				d, _ := q.c.Await(context.Background(), q.now, q.k, q.eff, 1)
+				outcomes <- d.Outcome
+			}()
+		}
+		synctest.Wait()
+		q.exchange()
+		got := []Outcome{<-outcomes, <-outcomes, <-outcomes}
+		slices.Sort(got)
+		check.Equal(t, "outcomes", slices.Equal(got, []Outcome{Allowed, Allowed, Denied}), true)
+		check.Equal(t, "total", counted(q.c, q.now, q.k.Total()), int64(2))
+	})
 }
 
 // TestTotalInPlacesOfOthers: the total is that of the policy, or else of the tier, or else of all clients, and an
