@@ -6,6 +6,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"oauth-server/internal/check"
@@ -32,18 +33,20 @@ func TestHungUp(t *testing.T) {
 	w.endpoint = opaque
 	w.want("grant_type=client_credentials", 429)
 
-	w = newWorld(t, tokenlimit.Options{Default: tokenlimit.Policy{Client: perHour(1)}})
-	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
-	defer cancel()
-	w.endpoint = func(rw http.ResponseWriter, r *http.Request) {
-		<-r.Context().Done()
-		http.Error(rw, "late", http.StatusServiceUnavailable)
-	}
-	post(ctx)
-	check.Equal(t, "outcome", w.last().Outcome, tokenlimit.Failed)
-	called := len(w.bodies)
-	post(ctx)
-	check.Equal(t, "calls", len(w.bodies), called)
-	w.endpoint = opaque
-	w.want("grant_type=client_credentials", 200)
+	synctest.Test(t, func(t *testing.T) {
+		w = newWorld(t, tokenlimit.Options{Default: tokenlimit.Policy{Client: perHour(1)}})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		defer cancel()
+		w.endpoint = func(rw http.ResponseWriter, r *http.Request) {
+			<-r.Context().Done()
+			http.Error(rw, "late", http.StatusServiceUnavailable)
+		}
+		post(ctx)
+		check.Equal(t, "outcome", w.last().Outcome, tokenlimit.Failed)
+		check.Equal(t, "calls", len(w.bodies), 1)
+		post(ctx)
+		check.Equal(t, "calls", len(w.bodies), 1)
+		w.endpoint = opaque
+		w.want("grant_type=client_credentials", 200)
+	})
 }
