@@ -41,7 +41,6 @@ func TestExchanges(t *testing.T) {
 			var got []gateway.Exchange
 			answered := make(chan gateway.Result, 1)
 			w := newWorld(t, 1, func(o *gateway.Options) {
-				o.AnswerWithin = time.Second
 				if tc.want.Missing == gateway.Timeout {
 					o.AnswerWithin = 10 * time.Millisecond
 				}

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -22,7 +23,7 @@ import (
 // introspecting has users asked for at the upstream.
 func introspecting(o *gateway.Options) {
 	o.Introspection = &introspection.Endpoint{
-		URL: o.Upstream.JoinPath("/introspect"), ClientID: "gateway", ClientSecret: "s", Timeout: time.Minute,
+		URL: o.Upstream.JoinPath("/introspect"), ClientID: "gateway", ClientSecret: "s", Timeout: time.Hour,
 	}
 }
 
@@ -49,18 +50,21 @@ func says(body string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, body) }
 }
 
-// wantAsked checks how often a user was asked for.
-func (w *world) wantAsked(want int) {
-	w.t.Helper()
+// asked is how often a user was asked for.
+func (w *world) asked() (asked int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	asked := 0
 	for _, came := range w.came {
 		if strings.HasPrefix(came, "POST /introspect") {
 			asked++
 		}
 	}
-	check.Equal(w.t, "users asked for", asked, want)
+	return asked
+}
+
+func (w *world) wantAsked(want int) {
+	w.t.Helper()
+	check.Equal(w.t, "users asked for", w.asked(), want)
 }
 
 func (w *world) wantUnknown(reason subject.Reason, want uint64) {
@@ -215,7 +219,9 @@ func TestIntrospectionFails(t *testing.T) {
 				w.wantStatus("code", codeGrant, 200)
 				w.wantUnknown(tc.reason, uint64(i+1))
 			}
-			w.wantAsked(3) // none was repeated
+			if name != "no end" || w.asked() > 3 { // whose time may be over before it is asked
+				w.wantAsked(3) // none was repeated
+			}
 			lines := strings.Count(log.String(), "introspection failed; tokens count for no user")
 			if tc.logged == "" {
 				check.Equal(t, "lines", lines, 0)
@@ -239,10 +245,12 @@ func slow(w http.ResponseWriter, r *http.Request) {
 // TestManyIntrospections: those beyond the bound are not asked for, and keep no client waiting.
 func TestManyIntrospections(t *testing.T) {
 	w := newWorld(t, 1, introspecting)
-	end, under := make(chan struct{}), make(chan struct{}, gateway.MostIntrospections)
+	over, under := make(chan struct{}), make(chan struct{}, gateway.MostIntrospections)
+	end := sync.OnceFunc(func() { close(over) })
+	t.Cleanup(end)
 	w.upstream(issuesOpaque("", func(rw http.ResponseWriter, _ *http.Request) {
 		under <- struct{}{}
-		<-end
+		<-over
 		_, _ = io.WriteString(rw, userOf)
 	}))
 	for range gateway.MostIntrospections {
@@ -252,7 +260,7 @@ func TestManyIntrospections(t *testing.T) {
 	check.Equal(t, "busy", w.Stats().Unknown[subject.IntrospectionBusy], 0)
 	w.wantStatus("one more", codeGrant, 200)
 	check.Equal(t, "busy", w.Stats().Unknown[subject.IntrospectionBusy], 1)
-	close(end)
+	end()
 	check.OK(t, w.Stop(t.Context()))
 	w.wantAsked(gateway.MostIntrospections)
 	check.Equal(t, "late, all but the first", w.Stats().Late, gateway.MostIntrospections-1)

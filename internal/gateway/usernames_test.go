@@ -56,6 +56,7 @@ func TestOpaqueTokensOfPasswords(t *testing.T) {
 		w.wantUnknown(subject.IntrospectionFailed, 1)
 		w.upstream(issuesOpaque("r1", says(userOf)))
 		w.wantStatus("it answers", password+"ada", 200)
+		check.OK(t, w.Stop(t.Context()))
 		w.wantAsked(2)
 	})
 }
