@@ -37,7 +37,7 @@ func RedactURI(uri string) string {
 var uriOption = regexp.MustCompile(`([?&;])([^?&;=]*)=([^&;]*)`)
 
 // secretName is what is in the names of options that have a secret, without regard to the case of letters.
-var secretName = regexp.MustCompile(`(?i)passw|secret|token|credential|signature|api[-_]?key|access[-_]?key|^(key|sig|auth|authorization)$`)
+var secretName = regexp.MustCompile(`(?i)passw|secret|token|credential|signature|bearer|jwt|licen[cs]e|api[-_]?key|access[-_]?key|^(key|sig|sas|auth|authorization|code|pass|pwd|session)$`)
 
 // redactOptions replaces the values of options that have a secret, however their names are written: the driver decodes both.
 func redactOptions(uri string) string {

@@ -60,26 +60,27 @@ func TestPrintedConfigurationHidesThePassword(t *testing.T) {
 
 func TestRedactURI(t *testing.T) {
 	tests := map[string]string{
-		"mongodb://localhost:27017/x?w=majority":                                         "mongodb://localhost:27017/x?w=majority",
-		"mongodb://me@localhost":                                                         "mongodb://me@localhost",
-		"mongodb://me:pw@h":                                                              "mongodb://me:REDACTED@h",
-		"mongodb+srv://me:pw@h/db":                                                       "mongodb+srv://me:REDACTED@h/db",
-		"mongodb://me:p/w:@x@h:1/db":                                                     "mongodb://me:REDACTED@h:1/db",
-		"mongodb://me:p?w@h":                                                             "mongodb://me:REDACTED@h",
-		"mongodb://h/?tlsCertificateKeyFilePassword=pw&w=1":                              "mongodb://h/?tlsCertificateKeyFilePassword=REDACTED&w=1",
-		"mongodb://h/?sslClientCertificateKeyPassword=pw;w=1":                            "mongodb://h/?sslClientCertificateKeyPassword=REDACTED;w=1",
-		"mongodb://h/?TLSCERTIFICATEKEYFILEPASSWORD=pw":                                  "mongodb://h/?TLSCERTIFICATEKEYFILEPASSWORD=REDACTED",
-		"mongodb://h/?w=1&tlsCertificateKeyFile%50ass%77ord=p%26w":                       "mongodb://h/?w=1&tlsCertificateKeyFile%50ass%77ord=REDACTED",
-		"mongodb://h/?tlsCertificateKeyFile=/k.pem&appName=a":                            "mongodb://h/?tlsCertificateKeyFile=/k.pem&appName=a",
-		"mongodb://h/?proxyPassword=pw":                                                  "mongodb://h/?proxyPassword=REDACTED",
-		"mongodb://h?authMechanismProperties=AWS_SESSION_TOKEN:pw":                       "mongodb://h?authMechanismProperties=AWS_SESSION_TOKEN:REDACTED",
-		"mongodb://h?authMechanismPropertie%73=aws_session_token%3Ap":                    "mongodb://h?authMechanismPropertie%73=aws_session_token:REDACTED",
-		"mongodb://h?authMechanismProperties=A:b%2CAWS_SESSION_TOKEN:p,w&w=1":            "mongodb://h?authMechanismProperties=A%3Ab,AWS_SESSION_TOKEN:REDACTED,REDACTED&w=1",
-		"mongodb://h?authMechanismProperties=ENVIRONMENT:azure,TOKEN_RESOURCE:api%3A//x": "mongodb://h?authMechanismProperties=ENVIRONMENT:azure,TOKEN_RESOURCE:api%3A//x",
-		"https://collector.example:4318/v1/traces":                                       "https://collector.example:4318/v1/traces",
-		"https://me:pw@collector.example/":                                               "https://REDACTED@collector.example/",
-		"HTTPS://token@collector.example/":                                               "HTTPS://REDACTED@collector.example/",
-		"https://collector.example/?api_key=pw&dc=eu&sig=x":                              "https://collector.example/?api_key=REDACTED&dc=eu&sig=REDACTED",
+		"mongodb://localhost:27017/x?w=majority":                                                      "mongodb://localhost:27017/x?w=majority",
+		"mongodb://me@localhost":                                                                      "mongodb://me@localhost",
+		"mongodb://me:pw@h":                                                                           "mongodb://me:REDACTED@h",
+		"mongodb+srv://me:pw@h/db":                                                                    "mongodb+srv://me:REDACTED@h/db",
+		"mongodb://me:p/w:@x@h:1/db":                                                                  "mongodb://me:REDACTED@h:1/db",
+		"mongodb://me:p?w@h":                                                                          "mongodb://me:REDACTED@h",
+		"mongodb://h/?tlsCertificateKeyFilePassword=pw&w=1":                                           "mongodb://h/?tlsCertificateKeyFilePassword=REDACTED&w=1",
+		"mongodb://h/?sslClientCertificateKeyPassword=pw;w=1":                                         "mongodb://h/?sslClientCertificateKeyPassword=REDACTED;w=1",
+		"mongodb://h/?TLSCERTIFICATEKEYFILEPASSWORD=pw":                                               "mongodb://h/?TLSCERTIFICATEKEYFILEPASSWORD=REDACTED",
+		"mongodb://h/?w=1&tlsCertificateKeyFile%50ass%77ord=p%26w":                                    "mongodb://h/?w=1&tlsCertificateKeyFile%50ass%77ord=REDACTED",
+		"mongodb://h/?tlsCertificateKeyFile=/k.pem&appName=a":                                         "mongodb://h/?tlsCertificateKeyFile=/k.pem&appName=a",
+		"mongodb://h/?proxyPassword=pw":                                                               "mongodb://h/?proxyPassword=REDACTED",
+		"mongodb://h?authMechanismProperties=AWS_SESSION_TOKEN:pw":                                    "mongodb://h?authMechanismProperties=AWS_SESSION_TOKEN:REDACTED",
+		"mongodb://h?authMechanismPropertie%73=aws_session_token%3Ap":                                 "mongodb://h?authMechanismPropertie%73=aws_session_token:REDACTED",
+		"mongodb://h?authMechanismProperties=A:b%2CAWS_SESSION_TOKEN:p,w&w=1":                         "mongodb://h?authMechanismProperties=A%3Ab,AWS_SESSION_TOKEN:REDACTED,REDACTED&w=1",
+		"mongodb://h?authMechanismProperties=ENVIRONMENT:azure,TOKEN_RESOURCE:api%3A//x":              "mongodb://h?authMechanismProperties=ENVIRONMENT:azure,TOKEN_RESOURCE:api%3A//x",
+		"https://collector.example:4318/v1/traces":                                                    "https://collector.example:4318/v1/traces",
+		"https://me:pw@collector.example/":                                                            "https://REDACTED@collector.example/",
+		"HTTPS://token@collector.example/":                                                            "HTTPS://REDACTED@collector.example/",
+		"https://collector.example/?api_key=pw&dc=eu&sig=x":                                           "https://collector.example/?api_key=REDACTED&dc=eu&sig=REDACTED",
+		"https://collector.example/?pwd=a&pass=b&code=c&sas=d&jwt=e&bearer=f&license-key=g&session=h": "https://collector.example/?pwd=REDACTED&pass=REDACTED&code=REDACTED&sas=REDACTED&jwt=REDACTED&bearer=REDACTED&license-key=REDACTED&session=REDACTED",
 		"nonsense": "nonsense",
 	}
 	for in, want := range tests {
@@ -104,9 +105,23 @@ func TestPrintedURLsHaveNoCredentials(t *testing.T) {
 			t.Error(out.String())
 		}
 	}
-	for _, environ := range []string{"OAUTH_TRACING_ENDPOINT=ftp://me:hunter2@h", "OAUTH_GATEWAY_UPSTREAM=htt://me:hunter2@h", "OAUTH_ISSUER=htt://me:hunter2@h"} {
+	for _, environ := range []string{"OAUTH_TRACING_ENDPOINT=ftp://me:hunter2@h", "OAUTH_GATEWAY_UPSTREAM=htt://me:hunter2@h", "OAUTH_ISSUER=htt://me:hunter2@h", "OAUTH_ISSUER=https://me:hunter2/x@h", "OAUTH_ISSUER=https://me:%zzhunter2@h"} {
 		if _, err := Load(Sources{Environ: []string{environ}}); err == nil || strings.Contains(err.Error(), "hunter2") {
 			t.Errorf("%s: %v", environ, err)
+		}
+	}
+}
+
+// A secret of digits is no text in YAML.
+func TestErrorsHaveNoSecretOfDigits(t *testing.T) {
+	for _, file := range []string{"keys: { secret: 12345678 }", "keys: { second_secret: 12345678.5 }", "gateway: { introspection: { client_secret: 12345678 } }"} {
+		path := filepath.Join(t.TempDir(), "c.yaml")
+		if err := os.WriteFile(path, []byte(file), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		_, err := Load(Sources{File: path})
+		if err == nil || strings.Contains(err.Error(), "12345678") || !strings.Contains(err.Error(), "must be text, not a number or the like; write it in quotes") {
+			t.Errorf("%s: %v", file, err)
 		}
 	}
 }

@@ -118,7 +118,7 @@ func (c *Config) checkIssuer(es *fielderr.Errors) {
 	u, err := url.Parse(c.Issuer)
 	switch {
 	case err != nil || u.Host == "" || u.Opaque != "":
-		es.Add("issuer", "%q is not a URL such as https://auth.example.com", c.Issuer)
+		es.Add("issuer", "%q is not a URL such as https://auth.example.com", RedactURI(c.Issuer))
 	case u.User != nil || u.RawQuery != "" || u.ForceQuery || strings.Contains(c.Issuer, "#"):
 		es.Add("issuer", "must have no user information, query or fragment (RFC 8414 section 2)")
 	case strings.HasSuffix(u.Path, "/"):

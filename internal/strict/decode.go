@@ -262,7 +262,11 @@ func (d *decoder) scalar(v *Value, into reflect.Value, path string) {
 	want, ok := fits(v.kind, into)
 	switch {
 	case !ok && want == wantText && !v.format.isJSON && v.isScalar():
-		d.fail(v, path, "must be %s, not %s; write it in quotes", want, v)
+		shown := v.String()
+		if strings.HasSuffix(path, "secret") {
+			shown = "a number or the like" // messages end up in logs
+		}
+		d.fail(v, path, "must be %s, not %s; write it in quotes", want, shown)
 	case !ok:
 		d.fail(v, path, "must be %s, not %s", want, v)
 	default:
