@@ -2,6 +2,7 @@ package overload
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"net/url"
@@ -13,6 +14,7 @@ import (
 	"oauth-server/benchmarks/machine"
 	"oauth-server/benchmarks/servers"
 	"oauth-server/internal/grants"
+	"oauth-server/internal/keys"
 	"oauth-server/internal/secret"
 	"oauth-server/internal/store/embedded"
 )
@@ -28,6 +30,13 @@ const (
 	codeTTL     = 10 * time.Minute
 	spare       = 100 // codes that are under way when there are enough refresh tokens
 )
+
+// random returns the random bytes of a code.
+func random() []byte {
+	b := make([]byte, 20)
+	_, _ = rand.Read(b) // which never fails
+	return b
+}
 
 func shop(n int) string { return fmt.Sprintf("shop-%d", n%clients) }
 func web(n int) string  { return fmt.Sprintf("web-%d", n%clients) }
@@ -136,6 +145,10 @@ func (w *world) makeCodes(n int) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
+	mac, err := keys.OpenMAC(ctx, store, keys.Secrets{}, nil)
+	if err != nil {
+		return err
+	}
 	w.codes = make([]grant, n)
 	const writers = 64 // they share the commits of the store
 	errs := make([]error, writers)
@@ -144,7 +157,7 @@ func (w *world) makeCodes(n int) (err error) {
 	for first := range writers {
 		wg.Go(func() {
 			for i := first; i < n && errs[first] == nil; i += writers {
-				w.codes[i] = grant{web(i), secret.New()}
+				w.codes[i] = grant{web(i), grants.SealCode(mac, random())}
 				errs[first] = store.CreateCode(ctx, grants.Code{
 					Authorization: grants.Authorization{
 						ClientID: w.codes[i].client, Username: user(i), Scopes: []string{"read"}, Family: secret.ID(), AuthTime: now,

@@ -3,6 +3,7 @@ package e2e
 import (
 	"bufio"
 	"context"
+	"crypto/rand"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
@@ -19,6 +20,7 @@ import (
 
 	"oauth-server/internal/check"
 	"oauth-server/internal/grants"
+	"oauth-server/internal/keys"
 	"oauth-server/internal/secret"
 	"oauth-server/internal/store/embedded"
 )
@@ -140,13 +142,17 @@ func codeForms(b *testing.B, s *server, n int) []string {
 	check.Equal(b, "exit status", s.stop(), 0)
 	store, err := embedded.Open(s.data(), embedded.Options{})
 	check.OK(b, err)
+	mac, err := keys.OpenMAC(b.Context(), store, keys.Secrets{}, nil)
+	check.OK(b, err)
 	forms, now := make([]string, n), time.Now()
 	var wg sync.WaitGroup
 	const writers = 64 // they share the commits of the store
 	for first := range writers {
 		wg.Go(func() {
 			for i := first; i < n; i += writers {
-				code, verifier := secret.New(), oauth2.GenerateVerifier()
+				random := make([]byte, 20)
+				_, _ = rand.Read(random) // which never fails
+				code, verifier := grants.SealCode(mac, random), oauth2.GenerateVerifier()
 				err := store.CreateCode(b.Context(), grants.Code{
 					Authorization: grants.Authorization{ClientID: "web", Username: user, Scopes: []string{"read"}, Family: secret.ID(), AuthTime: now},
 					Digest:        secret.DigestOf(code), RedirectURI: loopbackURI, Challenge: oauth2.S256ChallengeFromVerifier(verifier),

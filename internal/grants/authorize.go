@@ -71,7 +71,7 @@ func (s *Service) Approve(ctx context.Context, p *Prompt, session Session, conse
 	if err != nil {
 		return "", err
 	}
-	code = s.sealCode(random)
+	code = SealCode(s.opts.Deriver, random)
 	digest := secret.DigestOf(code)
 	if err := s.countConsent(session.Digest, answersOf); err != nil {
 		return "", err

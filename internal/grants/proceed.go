@@ -138,7 +138,7 @@ func (s *Service) codeWithoutPage(ctx context.Context, p *Prompt, session *Sessi
 	}
 	var random [codeRandom]byte
 	_, _ = rand.Read(random[:]) // crypto/rand.Read never fails
-	code := s.sealCode(random[:])
+	code := SealCode(s.opts.Deriver, random[:])
 	record := s.newCode(p, session, &agreement, now)
 	record.Digest, record.ExpiresAt = secret.DigestOf(code), now.Add(s.opts.CodeLifetime)
 	if err := s.store.CreateCode(ctx, record); err != nil {

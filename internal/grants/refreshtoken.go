@@ -47,16 +47,17 @@ const (
 	codeMAC    = "authorization code"
 )
 
-// sealCode returns the code of 20 random bytes.
-func (s *Service) sealCode(random []byte) string {
-	mac, _ := encoding.DecodeString(s.opts.Deriver.Derive(codeMAC, string(random))) // Derive returns base64url
+// SealCode returns the authorization code of 20 random bytes. A [Service] refuses codes that were sealed by another
+// Deriver than its own. It is exported for programs that put codes into a store themselves, such as benchmarks.
+func SealCode(d Deriver, random []byte) string {
+	mac, _ := encoding.DecodeString(d.Derive(codeMAC, string(random))) // Derive returns base64url
 	return encoding.EncodeToString(append(random[:codeRandom:codeRandom], mac[:secretLength-codeRandom]...))
 }
 
 // isCode reports whether an instance has issued the code.
 func (s *Service) isCode(text string) bool {
 	raw, err := encoding.DecodeString(text)
-	return err == nil && len(raw) == secretLength && subtle.ConstantTimeCompare([]byte(s.sealCode(raw[:codeRandom])), []byte(text)) == 1
+	return err == nil && len(raw) == secretLength && subtle.ConstantTimeCompare([]byte(SealCode(s.opts.Deriver, raw[:codeRandom])), []byte(text)) == 1
 }
 
 // seal returns the token as a client gets it.
