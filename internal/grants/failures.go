@@ -106,22 +106,22 @@ func newSignIns(proven *recent.Table, failed FailureLimits, succeeded ratelimit.
 }
 
 // successKeys are what a right password counts against.
-func successKeys(remote netip.Addr, name string) []ratelimit.Key {
-	return []ratelimit.Key{{ClientID: network.Source(remote), Username: name}}
+func successKeys(at place, name string) []ratelimit.Key {
+	return []ratelimit.Key{{ClientID: at.source(), Username: name}}
 }
 
 // allowed returns the answer to an attempt that would be pointless or one too many, nil if it may be
 // made now. It counts nothing.
-func (s signIns) allowed(now time.Time, remote netip.Addr, name string) error {
-	if err := s.blocked(now, place{addr: remote}, name); err != nil {
+func (s signIns) allowed(now time.Time, at place, name string) error {
+	if err := s.blocked(now, at, name); err != nil {
 		return err
 	}
-	return tooMany(s.successes.wait(now, successKeys(remote, name)), signInsLimit, "Too many sign-ins with this username from this address")
+	return tooMany(s.successes.wait(now, successKeys(at, name)), signInsLimit, "Too many sign-ins with this username from this address")
 }
 
 // succeeded counts a success.
-func (s signIns) succeeded(now time.Time, remote netip.Addr, name string) {
-	s.sites.prove(now, siteKeys(place{addr: remote}))
-	s.prove(now, failureKeys(place{addr: remote}, name))
-	s.successes.take(now, successKeys(remote, name))
+func (s signIns) succeeded(now time.Time, at place, name string) {
+	s.sites.prove(now, siteKeys(at))
+	s.prove(now, failureKeys(at, name))
+	s.successes.take(now, successKeys(at, name))
 }

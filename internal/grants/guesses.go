@@ -5,12 +5,10 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"net/netip"
 	"slices"
 	"strconv"
 	"time"
 
-	"oauth-server/internal/network"
 	"oauth-server/internal/ratelimit"
 )
 
@@ -87,8 +85,8 @@ type guess struct {
 	slowing  bool // the attempt was one of those that are slowed down, when that was last asked
 }
 
-func (g *guesses) guess(name string, remote netip.Addr) *guess {
-	text := network.Source(remote) + "\x00" + name
+func (g *guesses) guess(name string, at place) *guess {
+	text := at.source() + "\x00" + name
 	return &guess{guesses: g, name: name, place: text, day: g.key(dayKeys, text)}
 }
 

@@ -115,7 +115,7 @@ func (s *Service) lookPassword(ctx context.Context, x *issuance, req TokenReques
 	if err := s.deniedAlready(ctx, x); err != nil {
 		return err
 	}
-	user, err := s.checkPassword(ctx, name, req.Password, req.Remote)
+	user, err := s.checkPassword(ctx, name, req.Password, req.place(x.client))
 	switch {
 	case errors.Is(err, ErrUsername):
 		return fail(InvalidGrant, "The username or the password is wrong. No new user can have this username: it is too long, or holds a space, a symbol or another character that usernames cannot have.")

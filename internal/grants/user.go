@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/netip"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -57,10 +56,10 @@ func ValidatePassword(name, password string) error {
 // not there is such a user. After too many attempts nothing is hashed; this is checked again when a
 // waiting attempt has its turn, because those before it may have been counted meanwhile. An attempt whose
 // password was not hashed counts nowhere. Errors: [ErrSignIn], *[Error], *[LimitedError].
-func (s *Service) checkPassword(ctx context.Context, name typedName, password string, remote netip.Addr) (User, error) {
+func (s *Service) checkPassword(ctx context.Context, name typedName, password string, at place) (User, error) {
 	key := name.key()
-	g := s.guesses.guess(key, remote)
-	allowed := func() error { return cmp.Or(s.signIns.allowed(s.opts.Clock(), remote, key), g.blocked()) }
+	g := s.guesses.guess(key, at)
+	allowed := func() error { return cmp.Or(s.signIns.allowed(s.opts.Clock(), at, key), g.blocked()) }
 	if err := allowed(); err != nil {
 		return User{}, err
 	}
@@ -74,7 +73,7 @@ func (s *Service) checkPassword(ctx context.Context, name typedName, password st
 		return User{}, err
 	}
 	ok, err := s.verifyPassword(ctx, &user, exists, secret.Attempt{
-		Name: key, Source: network.Source(remote), Networks: network.Around(remote), Known: g.known, Password: password,
+		Name: key, Source: at.source(), Networks: network.Around(at.addr), Known: g.known, Password: password,
 		Still: func() error { return cmp.Or(allowed(), g.slowed()) },
 	})
 	if err == nil {
@@ -84,9 +83,9 @@ func (s *Service) checkPassword(ctx context.Context, name typedName, password st
 	case err != nil:
 		return User{}, s.notChecked(ctx, err)
 	case !ok:
-		return User{}, cmp.Or(s.signIns.count(s.opts.Clock(), place{addr: remote}, key), g.failed(), name.wrong())
+		return User{}, cmp.Or(s.signIns.count(s.opts.Clock(), at, key), g.failed(), name.wrong())
 	}
-	s.signIns.succeeded(s.opts.Clock(), remote, key)
+	s.signIns.succeeded(s.opts.Clock(), at, key)
 	s.remember(ctx, &user, g)
 	s.renewHash(ctx, &user, password)
 	return user, nil
@@ -139,7 +138,7 @@ func (s *Service) SignIn(ctx context.Context, in SignIn) (cookieValue string, se
 	}
 	defer s.LeaveGate()
 	now := s.opts.Now() // before the check, which may take long: a session is from before a revocation meanwhile
-	user, err := s.checkPassword(ctx, typed(in.Username), in.Password, in.Remote)
+	user, err := s.checkPassword(ctx, typed(in.Username), in.Password, place{addr: in.Remote})
 	if err != nil {
 		return "", Session{}, err
 	}

@@ -91,6 +91,7 @@ func TestForeignPagesLockOutNobody(t *testing.T) {
 		"the app itself":          {"/token", wrongCode, "https://app.example", "cross-site", 400, 429, 429},
 		"revocations":             {"/revoke", revocation, evil, "cross-site", 200, 429, 200},
 		"passwords":               {"/token", wrongPassword, evil, "cross-site", 400, 400, 400},
+		"passwords, of a sibling": {"/token", wrongPassword, evil, "same-site", 400, 429, 400},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newWorld(t, testworld.Clients{"daemon": daemon(), "spa": spa(), "legacy": legacy()}, few)
