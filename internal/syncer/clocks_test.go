@@ -151,6 +151,23 @@ func TestNewcomerAsksTheOthers(t *testing.T) {
 	}
 }
 
+// TestSlowNewcomerAsksTheOthers: their times are from before it has read the store's clock, slowly, and go on meanwhile.
+func TestSlowNewcomerAsksTheOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tr := newTrial(t, 3, 60, 20)
+		p := newPort(tr.net, 7)
+		p.far = 200 * time.Millisecond
+		tr.net.lie(&member{port: p}, 5*time.Minute)
+		m := startMember(t, p, 7, 0, nil)
+		if ahead := time.Until(m.now()); ahead.Abs() > 100*time.Millisecond {
+			t.Errorf("it begins %v ahead", ahead)
+		}
+		if st := m.syncer.Stats().Clock; st.Alone != clock.Store {
+			t.Errorf("the clocks compare as %+v", st)
+		}
+	})
+}
+
 // TestOneWrongTime: an instance whose time is wrong, because its wall clock and the store's agree
 // on it, admits at most one limit more in a window, and takes no count of the others away.
 func TestOneWrongTime(t *testing.T) {

@@ -133,6 +133,7 @@ func (s *Syncer) storeHeartbeat(ctx context.Context) []Instance {
 		s.countOthers(ctx)
 		return nil
 	}
+	s.beaten.Store(int64(began+s.elapsed()) / 2)
 	s.outage.beaten()
 	s.endIdleOutage()
 	if s.identity.stored(previous) {
@@ -175,9 +176,10 @@ func (s *Syncer) setAlive(alive []Instance, n int) {
 }
 
 // peerTimes returns the process times of the other instances now: those in their heartbeats, plus
-// what has passed since by the store's clock.
+// what has passed since, by the store's clock and, since the latest heartbeat of this instance, by
+// monotonic time.
 func (s *Syncer) peerTimes(alive []Instance) (times []time.Time) {
-	now := s.ownBeat(alive)
+	now := s.ownBeat(alive).Add(s.elapsed() - time.Duration(s.beaten.Load()))
 	for _, i := range alive {
 		if !s.identity.own(i.ID) && !i.Time.IsZero() {
 			times = append(times, i.Time.Add(now.Sub(i.Beaten)))

@@ -28,6 +28,7 @@ type Syncer struct {
 	identity  *identity
 	random    *random
 	alive     atomic.Pointer[map[string]bool] // IDs of the live instances; nil: not known
+	beaten    atomic.Int64                    // when the latest heartbeat was stored, by elapsed, to half of the round trip
 	stats     counts
 	health    *health
 	outage    outage
