@@ -220,9 +220,11 @@ func (p *Pool) start() (*child, error) {
 	p.all[c] = struct{}{}
 	closed := p.closed
 	p.mu.Unlock()
+	greeted := make(chan struct{})
+	defer close(greeted)
 	go func() {
 		defer p.endings.Done()
-		c.reap()
+		c.reap(greeted)
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		delete(p.all, c)

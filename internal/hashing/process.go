@@ -54,10 +54,12 @@ func launch(program string, environ []string) (*child, error) {
 	return &child{cmd: cmd, in: in, out: out, buf: make([]byte, maxFrame), ended: make(chan struct{})}, nil
 }
 
-// reap waits for the end of the child and closes its pipes.
-func (c *child) reap() {
+// reap waits for the end of the child and closes its pipes, once its greeting was read: a child that cannot work says why,
+// and ends.
+func (c *child) reap(greeted <-chan struct{}) {
 	c.why = fmt.Errorf("hashing: the child has ended: %w", cmpErr(c.cmd.Wait(), errors.New("exit status 0")))
 	close(c.ended)
+	<-greeted
 	_, _ = c.in.Close(), c.out.Close()
 }
 
