@@ -222,6 +222,28 @@ func TestCollectedOtherwise(t *testing.T) {
 			[]string{request(nine, "a"), request("2026-03-02T09:00:01Z", "b")},
 			"2 read, 0 skipped, 0 unread",
 		},
+		"pieces of two streams": {
+			events.Keycloak, noon + " stdout P " + keycloak("2026-03-02 09:00:00,000", "a")[:60] + "\n" + noon + " stderr F " + keycloak("2026-03-02 09:00:01,000", "b") +
+				"\n" + noon + " stdout F " + keycloak("2026-03-02 09:00:00,000", "a")[60:],
+			[]string{request(nine, "a"), request("2026-03-02T09:00:01Z", "b")},
+			"2 read, 0 skipped, 0 unread",
+		},
+		"pieces of two streams of Docker": {
+			events.Keycloak, `{"log":` + quote(strings.Repeat("x", 16<<10)+keycloak(" 2026-03-02 09:00:00,000", "a")[:60]) + `,"stream":"stdout"}` + "\n" +
+				`{"log":` + quote(keycloak("2026-03-02 09:00:01,000", "b")+"\n") + `,"stream":"stderr"}` + "\n" +
+				`{"log":` + quote(keycloak(" 2026-03-02 09:00:00,000", "a")[60:]+"\n") + `,"stream":"stdout"}`,
+			[]string{request(nine, "a"), request("2026-03-02T09:00:01Z", "b")},
+			"2 read, 0 skipped, 0 unread",
+		},
+		"a pair with text of this server": {
+			events.OAuthServer, `[1893456000.5, {"log":"time=` + nine + ` level=INFO msg=request method=POST path=/token status=200 grant_type=client_credentials client_id=a"}]`,
+			[]string{request(nine, "a")},
+			"1 read, 0 skipped, 0 unread",
+		},
+		"a pair that is cut off": {
+			events.OAuthServer, `x {"log":"time=` + nine + ` level=INFO msg=request method=POST path=/token status=200 grant_type=client_credentials client_id=a`,
+			nil, "0 read, 0 skipped, 1 unread: -:1: line: is not valid JSON",
+		},
 		"pieces that are too long": {
 			events.Keycloak, keycloak("2026-03-02 09:00:00,000", "a") + strings.Repeat("\n"+noon+" stdout P "+strings.Repeat("x", 16<<10), 100) + "\n" + noon + " stdout F x\n" + noon + " stdout P x",
 			[]string{request(nine, "a")},
@@ -256,6 +278,11 @@ func TestCollectedOtherwise(t *testing.T) {
 			[]string{request(nine, "a")},
 			"1 read, 0 skipped, 0 unread",
 		},
+		"an answer of CloudWatch to a search": {
+			events.Keycloak, "{\n  \"events\": [\n" + `{"logStreamName":"s","timestamp":1893456000000,"message":` + quote(keycloak("2026-03-02 09:00:00,000", "a")) + "}\n],\n" + `"nextToken":"x"}`,
+			[]string{request(nine, "a")},
+			"1 read, 0 skipped, 0 unread",
+		},
 		"an event hook of Okta": {
 			events.Okta, `{"eventType":"com.okta.event_hook","data":{"events":[{"eventType":"app.oauth2.token.grant.access_token","published":"` + nine +
 				`","actor":{"id":"a","type":"PublicClientApp"},"outcome":{"result":"SUCCESS"},"debugContext":{"debugData":{"grantType":"client_credentials"}}}]}}`,
@@ -272,6 +299,11 @@ func TestCollectedOtherwise(t *testing.T) {
 				`{"log":"Listening on {x}","date":1}` + "\n" + `{"MESSAGE":"","__REALTIME_TIMESTAMP":"1"}` + "\n" + `{"timestamp":"x","loggerName":"io.quarkus","message":"{}"}` + "\n" +
 				`{"type":"UPDATE_EMAIL","realmId":"r"}` + "\n" + `{"operationType":"UPDATE","resourceType":"CLIENT"}` + "\n",
 			nil, "0 read, 7 skipped, 0 unread",
+		},
+		"bytes that are no text": {
+			events.Keycloak, keycloak("2026-03-02 09:00:00,000", "a") + "\n\x1f\x8b\x08\xff\n\x00\x00\n\x1b[33mWARN\x1b[39m\n",
+			[]string{request(nine, "a")},
+			"1 read, 1 skipped, 2 unread: -:2: line: is neither an event nor a line of Keycloak's log",
 		},
 		"lines that are not understood": {
 			events.Keycloak, keycloak("2026-03-02 09:00:00,000", "a") + "\n" + `{"a":{"b":` + quote(keycloak("2026-03-02 09:00:00,000", "b")) + `}}` + "\n" + `{"type":"access.LOGIN","realmId":"r"}` + "\n" +

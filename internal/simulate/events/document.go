@@ -15,7 +15,7 @@ type document struct {
 
 // arrayNames are the members in which APIs return arrays, and how their elements begin: of Microsoft Graph, Azure Monitor, ours,
 // CloudWatch and Loki.
-var arrayNames = map[string]byte{"value": '{', "records": '{', "entries": '{', "logEvents": '{', "streams": '{', "values": '['}
+var arrayNames = map[string]byte{"value": '{', "records": '{', "entries": '{', "logEvents": '{', "events": '{', "streams": '{', "values": '['}
 
 // nestedNames are those that are members of a member: of Loki, the event hooks of Okta, and Elasticsearch.
 var nestedNames = map[string]map[string]byte{"data": {"result": '{', "events": '{'}, "hits": {"hits": '{'}}

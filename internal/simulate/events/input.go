@@ -27,6 +27,7 @@ type input struct {
 	table *table // whose cells can have line breaks; nil: it is none
 	// joined counts the lines that belong to a record that begins above them.
 	joined uint64
+	pieces [streams]pieces
 	wrap   *wrapper
 }
 
@@ -72,40 +73,61 @@ func (in *input) head() []byte {
 
 // next returns the next record and the number of its first line.
 func (in *input) next() (record []byte, line uint64, p *problem, ok bool) {
-	in.wrap.stamp = in.wrap.stamp[:0]
 	next := in.nextLine
 	if in.doc.on {
 		next = in.nextValue
 	}
-	record, line, p, ok = next()
-	record = bytes.TrimPrefix(record, bom) // files that were put together have one in the middle
-	record, goesOn := in.wrap.container(record)
-	if goesOn {
-		record, p = in.joinPieces(record)
+	for {
+		in.wrap.stamp = in.wrap.stamp[:0]
+		if record, line, p, ok = next(); !ok {
+			return in.unfinished()
+		}
+		record = bytes.TrimPrefix(record, bom) // files that were put together have one in the middle
+		record, stream, goesOn := in.wrap.container(record)
+		if stream == noStream || !goesOn && in.pieces[stream].line == 0 {
+			return record, line, p, true
+		}
+		if line, p = in.join(&in.pieces[stream], record, line); !goesOn {
+			record = in.pieces[stream].text
+			in.pieces[stream].line = 0
+			return record, line, p, true
+		}
 	}
-	return record, line, p, ok
 }
 
-// joinPieces returns the line of which the first piece was taken.
-func (in *input) joinPieces(first []byte) ([]byte, *problem) {
-	w := in.wrap
-	w.pieces = append(w.pieces[:0], first...)
-	for goesOn := true; goesOn; {
-		record, _, p, ok := in.nextLine()
-		if !ok {
-			break
-		}
-		if in.joined++; p != nil {
-			return nil, p
-		}
-		if record, goesOn = w.container(record); len(w.pieces) <= longestLine {
-			w.pieces = append(w.pieces, record...)
+// pieces are those of a line that a container runtime wrote one after the other, between lines of the other stream.
+type pieces struct {
+	text []byte
+	line uint64 // of the first; 0: there is none
+}
+
+// join puts a piece behind the others, and returns the line of the first.
+func (in *input) join(all *pieces, record []byte, line uint64) (first uint64, p *problem) {
+	if all.line == 0 {
+		all.text, all.line = all.text[:0], line
+	} else {
+		in.joined++
+	}
+	if len(all.text) <= longestLine {
+		all.text = append(all.text, record...)
+	}
+	if len(all.text) > longestLine {
+		p = errLong
+	}
+	return all.line, p
+}
+
+// unfinished returns a line whose last piece the log does not have.
+func (in *input) unfinished() (record []byte, line uint64, p *problem, ok bool) {
+	for stream := range in.pieces {
+		if all := &in.pieces[stream]; all.line > 0 {
+			if line, all.line = all.line, 0; len(all.text) > longestLine {
+				return nil, line, errLong, true
+			}
+			return all.text, line, nil, true
 		}
 	}
-	if len(w.pieces) > longestLine {
-		return nil, errLong
-	}
-	return w.pieces, nil
+	return nil, 0, nil, false
 }
 
 func (in *input) nextLine() (record []byte, line uint64, p *problem, ok bool) {

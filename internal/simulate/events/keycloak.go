@@ -3,6 +3,7 @@ package events
 import (
 	"bytes"
 	"strings"
+	"unicode/utf8"
 
 	"oauth-server/internal/simulate/traffic"
 )
@@ -113,7 +114,10 @@ func (k *keycloak) pick(line []byte) *problem {
 	if category < 0 && isEvent(line) { // in a format of the log that leaves the category out
 		category, event = bytes.Index(line, keycloakType), 0
 	}
-	if category < 0 {
+	switch {
+	case category < 0 && !utf8.Valid(line) || bytes.IndexByte(line, 0) >= 0:
+		return errKeycloakLine
+	case category < 0:
 		return skip // of another part of the server
 	}
 	clear(k.values)

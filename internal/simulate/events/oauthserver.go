@@ -74,7 +74,8 @@ func (p *oauthServer) pick(line []byte) *problem {
 	at := bytes.Index(line, []byte("time="))
 	if brace := bytes.IndexByte(line, '{'); at < 0 || brace >= 0 && brace < at {
 		switch bad := p.line(line, p.root); {
-		case bad != nil && brace > 0 && at > 0: // names of what it is of, as those of a stream of Loki
+		case bad != nil && brace > 0 && at > 0 && bytes.LastIndexByte(line[:at], '}') > bytes.LastIndexByte(line[:at], '{'):
+			// Before it stand names of what it is of, as those of a stream of Loki.
 			return p.pickPairs(line[at:])
 		case bad == errNoObject:
 			return errNotOurs

@@ -11,8 +11,7 @@ type wrapper struct {
 	*scanner
 	layout  *layout
 	inner   [2][]byte // by turns, since one can be in the other
-	pieces  []byte
-	stamp   []byte // when the line was collected, for lines without a time; empty: it does not say
+	stamp   []byte    // when the line was collected, for lines without a time; empty: it does not say
 	decoded []byte
 }
 
@@ -110,32 +109,48 @@ var (
 // dockerPiece is how much of a line is in one of Docker's, of which it then has several.
 const dockerPiece = 16 << 10
 
+// The streams of a container, whose lines a runtime mixes.
+const (
+	noStream = iota - 1 // the line is not of a container
+	stdout
+	stderr
+	streams
+)
+
 // container returns what a container wrote, if a runtime wrapped the line, or else the line itself; and whether the next line
-// goes on with it. It also unwraps what is unmistakable otherwise: an array of a time and a line, as Loki has it.
-func (w *wrapper) container(line []byte) (inner []byte, goesOn bool) {
+// of the same stream goes on with it. It also unwraps what is unmistakable otherwise: an array of a time and a line, as Loki has it.
+func (w *wrapper) container(line []byte) (inner []byte, stream int, goesOn bool) {
 	switch {
 	case bytes.HasPrefix(line, dockerLog):
 		return w.docker(line)
 	case bytes.HasPrefix(line, []byte(`["`)):
 		if inner, ok := w.unwrap(line); ok {
-			return inner, false
+			return inner, noStream, false
 		}
 	case len(line) > 20 && line[4] == '-' && line[10] == 'T':
 		at, rest, _ := bytes.Cut(line, []byte{' '})
-		stream, rest, _ := bytes.Cut(rest, []byte{' '})
+		name, rest, _ := bytes.Cut(rest, []byte{' '})
 		tag, rest, ok := bytes.Cut(rest, []byte{' '})
-		if ok && (string(stream) == "stdout" || string(stream) == "stderr") && len(tag) > 0 && (tag[0] == 'F' || tag[0] == 'P') {
+		if ok && (string(name) == "stdout" || string(name) == "stderr") && len(tag) > 0 && (tag[0] == 'F' || tag[0] == 'P') {
 			w.stamp = append(w.stamp[:0], at...)
-			return rest, tag[0] == 'P'
+			return rest, streamOf(name[len("std"):]), tag[0] == 'P'
 		}
 	}
-	return line, false
+	return line, noStream, false
 }
 
-func (w *wrapper) docker(line []byte) (inner []byte, goesOn bool) {
+// streamOf returns the stream with a name that goes on like that behind std.
+func streamOf(name []byte) int {
+	if bytes.HasPrefix(name, []byte("err")) {
+		return stderr
+	}
+	return stdout
+}
+
+func (w *wrapper) docker(line []byte) (inner []byte, stream int, goesOn bool) {
 	end, _ := text(line, len(dockerLog))
 	if end < 0 || !bytes.HasPrefix(line[end:], dockerStream) {
-		return line, false
+		return line, noStream, false
 	}
 	if _, at, ok := bytes.Cut(line[end:], dockerTime); ok {
 		at, _, _ = bytes.Cut(at, []byte{'"'})
@@ -143,5 +158,6 @@ func (w *wrapper) docker(line []byte) (inner []byte, goesOn bool) {
 	}
 	w.inner[0] = unescape(w.inner[0][:0], line[len(dockerLog):end])
 	inner = w.inner[0]
-	return bytes.TrimRight(inner, "\r\n"), len(inner) >= dockerPiece && inner[len(inner)-1] != '\n'
+	stream = streamOf(line[end+len(dockerStream):])
+	return bytes.TrimRight(inner, "\r\n"), stream, len(inner) >= dockerPiece && inner[len(inner)-1] != '\n'
 }
