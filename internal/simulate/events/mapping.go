@@ -204,13 +204,12 @@ func (w *wanted) matches(text string) bool {
 // failed reports whether a status is that of a request that failed for another reason than a limit: an HTTP status
 // from 400 on but 429, also with its reason, or a word other than those of success.
 func failed(status string) bool {
-	status = strings.TrimSpace(status)
+	status = strings.Trim(status, " \"'+")
 	code := status
 	if strings.HasPrefix(status, "HTTP/") {
 		_, code, _ = strings.Cut(status, " ")
 	}
-	code, _, _ = strings.Cut(code, " ")
-	if n, ok := whole([]byte(code)); ok {
+	if n, ok := statusCode(code); ok {
 		return n >= 400 && n != 429 || n > 0 && n < 100
 	}
 	switch strings.ToLower(status) {
@@ -218,6 +217,19 @@ func failed(status string) bool {
 		return false
 	}
 	return true
+}
+
+// statusCode reads a number, also with text behind it as in 200 OK and 200-OK, or a class of numbers, such as 2xx.
+func statusCode(text string) (n int, ok bool) {
+	if len(text) == 3 && strings.EqualFold(text[1:], "xx") {
+		n, ok = digits([]byte(text[:1]))
+		return n * 100, ok
+	}
+	code, _, _ := strings.Cut(text, " ")
+	if n, ok = whole([]byte(code)); ok || len(code) < 4 || !strings.ContainsAny(code[3:4], "-:;,./_(") {
+		return n, ok
+	}
+	return digits([]byte(code[:3]))
 }
 
 // newMappedJSON returns the parser of lines of JSON.
