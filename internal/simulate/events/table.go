@@ -161,6 +161,7 @@ func (t *table) parse(line []byte, r *traffic.Request) *problem {
 func (t *table) scan(b []byte, inside bool) (cells int, open, ok bool) {
 	for {
 		if !inside {
+			b = b[beforeQuote(b):]
 			if len(b) == 0 || b[0] != '"' {
 				i := bytes.IndexByte(b, t.separator)
 				if i < 0 {
@@ -193,6 +194,11 @@ func (t *table) scan(b []byte, inside bool) (cells int, open, ok bool) {
 
 // cell reads a cell and returns where its separator or the line's end is, -1 if it has none.
 func cell(b []byte, separator byte) (v value, end int) {
+	if n := beforeQuote(b); n > 0 {
+		if v, end = cell(b[n:], separator); end >= 0 {
+			return v, n + end
+		}
+	}
 	if len(b) == 0 || b[0] != '"' {
 		if end = bytes.IndexByte(b, separator); end < 0 {
 			end = len(b)
@@ -214,6 +220,17 @@ func cell(b []byte, separator byte) (v value, end int) {
 		end++
 	}
 	return v, -1
+}
+
+// beforeQuote returns how many spaces precede the quote that a cell begins with; 0 if it begins otherwise.
+func beforeQuote(b []byte) (n int) {
+	if len(b) == 0 || b[0] != ' ' {
+		return 0
+	}
+	if n = len(b) - len(bytes.TrimLeft(b, " ")); n < len(b) && b[n] == '"' {
+		return n
+	}
+	return 0
 }
 
 // separators are what can separate columns.
