@@ -51,6 +51,9 @@ func (l *webLine) split(b []byte) bool {
 	return true
 }
 
+// longestTime is how long a time in brackets is, at most.
+const longestTime = 64
+
 // cutTime cuts a line at its time in brackets, which the request in quotes follows. What precedes it can have brackets too.
 func (l *webLine) cutTime(b []byte) (before, after []byte, ok bool) {
 	for from := 0; ; {
@@ -59,7 +62,7 @@ func (l *webLine) cutTime(b []byte) (before, after []byte, ok bool) {
 			return nil, nil, false
 		}
 		from += i + 2
-		end := bytes.IndexByte(b[from:], ']')
+		end := bytes.IndexByte(b[from:min(from+longestTime, len(b))], ']')
 		if end >= 19 && bytes.HasPrefix(b[from+end:], []byte(`] "`)) {
 			l.time = b[from : from+end]
 			return b[:from-2], b[from+end+3:], true

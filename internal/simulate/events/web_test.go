@@ -87,3 +87,12 @@ func TestWebColumns(t *testing.T) {
 		})
 	}
 }
+
+// Brackets that are never closed do not have the rest of a line searched again for each of them.
+func TestStrayBracketsAreCheap(t *testing.T) {
+	t.Parallel()
+	const request = `192.0.2.1 - c [10/Oct/2025:20:55:36 +0000] "POST /token HTTP/1.1" 200 9` + "\n"
+	r := openText(t, request+strings.Repeat(strings.Repeat(` [`, 400_000)+"]\n", 20), events.Options{})
+	check.Equal(t, "clients", clientsOf(r), []string{"c"})
+	check.Equal(t, "lines", summary(r.Lines()), "1 read, 0 skipped, 20 unread: -:2: line: is not in the common log format")
+}
