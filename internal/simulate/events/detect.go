@@ -168,7 +168,10 @@ func clientOr(r *traffic.Request, missing *problem) *problem {
 
 // foreign returns what is wrong with a file whose first bytes say that it has to be converted.
 func foreign(name string, head []byte) error {
-	first, _, _ := bytes.Cut(head, []byte{'\n'})
+	first, _, more := bytes.Cut(head, []byte{'\n'})
+	if text := bytes.TrimSpace(first); !more && bytes.IndexByte(text, '\r') > 0 && text[0] != '{' && text[0] != '[' {
+		return fmt.Errorf(`%s has lines that end with a carriage return alone, which is not read: tr '\r' '\n' < FILE | oauth-server simulate -`, name)
+	}
 	for _, k := range []struct{ magic, what, how string }{
 		{"\xff\xfe", "is UTF-16", "iconv -f UTF-16 -t UTF-8"},
 		{"\xfe\xff", "is UTF-16", "iconv -f UTF-16 -t UTF-8"},

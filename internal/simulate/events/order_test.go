@@ -292,6 +292,7 @@ func TestOpenRefuses(t *testing.T) {
 		"no file":           {[]string{dir + "/none"}, events.Options{}, "no such file"},
 		"a directory":       {[]string{dir}, events.Options{}, "is a directory"},
 		"unknown content":   {[]string{unknown}, events.Options{}, "unknown is a zip archive, which is not read: unzip -p FILE | oauth-server simulate -"},
+		"carriage returns":  {[]string{"-"}, events.Options{Stdin: strings.NewReader("time,client\r1700000000,a\r")}, `end with a carriage return alone, which is not read: tr '\r' '\n' < FILE |`},
 		"the second file":   {[]string{"testdata/okta.json", unknown}, events.Options{}, "zip archive"},
 		"an unknown name":   {[]string{unknown}, events.Options{Format: "ldap"}, `unknown format "ldap": use auto, oauth-server`},
 		"stdin twice":       {[]string{"-", "-"}, events.Options{Stdin: strings.NewReader("")}, "once only"},
