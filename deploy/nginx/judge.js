@@ -58,13 +58,14 @@ async function near(r) {
 }
 
 // grantType finds the name of the parameter as some server reads it: in any case of letters, percent-encoded, escaped as in
-// JSON, with what PHP makes an underscore, or in UTF-16.
-const grantType = new RegExp('grant_type'.split('').map(spelled).join('') + '(?![a-z0-9_-])', 'i');
+// JSON, with what PHP makes an underscore, or in UTF-16. It also finds what hides the name of a part of a multipart body: pieces
+// (RFC 2231) and encoded words (RFC 2047).
+const grantType = new RegExp('grant_type'.split('').map(spelled).join('') + '(?![a-z0-9_-])|\\bname\\*[0-9]|=\\?[^?\\s]+\\?[bq]\\?', 'i');
 
 function spelled(c) {
     const chars = c === '_' ? '_ .+['.split('') : [c, c.toUpperCase()];
     const codes = chars.filter(x => x !== '+').map(x => x.charCodeAt(0).toString(16)).join('|');
-    return `\\0*(?:[\\\\]?[${chars.join('')}]|%(?:${codes})|[\\\\]u00(?:${codes}))`;
+    return `\\0*(?:[\\\\]?[${chars.join('')}]|%(?:${codes})|[\\\\%]u00(?:${codes}))`;
 }
 
 function refuse(r, description) {

@@ -299,7 +299,8 @@ func (n *throughNJS) paths(t *testing.T) {
 	}
 	for name, body := range map[string]string{
 		"an encoded name": "client_id=shop&%67rant%5ftype=client_credentials", "JSON": `{"client_id":"shop","gr\u0061nt_type":"x"}`,
-		"as PHP reads it": "client_id=shop&grant.type=x",
+		"as PHP reads it": "client_id=shop&grant.type=x", "as ASP.NET reads it": "client_id=shop&grant%u005Ftype=x",
+		"a name in pieces": `form-data; name*0="grant_"; name*1="type"`, "an encoded word": `form-data; name="=?utf-8?Q?grant=5Ftype?="`,
 	} {
 		got := n.ask("POST", "/oauth2/token/x", http.Header{"Content-Type": {"text/plain"}}, strings.NewReader(body))
 		check.Equal(t, name, got.status, http.StatusBadRequest)

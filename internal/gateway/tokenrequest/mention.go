@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"io"
 	"net/http"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -43,7 +44,8 @@ func isUnreadable(header http.Header) bool {
 }
 
 // mentions reports whether text has grant_type in it, as some server reads the name of a parameter: in any case of
-// letters, percent-encoded, escaped as in JSON or a quoted string, with what PHP makes an underscore, or in UTF-16.
+// letters, percent-encoded, escaped as in JSON or a quoted string, with what PHP makes an underscore, or in UTF-16. The name
+// of a part of a multipart body may be any if it is an encoded word, or in pieces.
 func mentions(text []byte) bool {
 	for i, c := range text {
 		switch c {
@@ -53,8 +55,12 @@ func mentions(text []byte) bool {
 			}
 		}
 	}
-	return false
+	return hiddenName.Match(text)
 }
+
+// hiddenName matches the name of a part in pieces (RFC 2231 section 3), which Go and Python put together, and an encoded word
+// (RFC 2047), which Java decodes.
+var hiddenName = regexp.MustCompile(`(?i)\bname\*[0-9]|=\?[^?\s]+\?[bq]\?`)
 
 func isMention(text []byte) bool {
 	for _, want := range []byte("grant_type") {
@@ -81,10 +87,10 @@ func character(text []byte) (c byte, rest []byte) {
 	c, rest = text[0], text[1:]
 	digits := 0 // that stand for it, behind what says so
 	switch {
+	case (c == '\\' || c == '%') && len(rest) > 0 && rest[0] == 'u': // as in JSON, and as ASP.NET decodes forms
+		digits, rest = 4, rest[1:]
 	case c == '%':
 		digits = 2
-	case c == '\\' && len(rest) > 0 && rest[0] == 'u':
-		digits, rest = 4, rest[1:]
 	case c == '\\' && len(rest) > 0:
 		c, rest = rest[0], rest[1:]
 	}
