@@ -39,6 +39,10 @@ func TestOtherWritingsOfARefreshToken(t *testing.T) {
 		"a UUID without dashes":              {"123e4567-e89b-42d3-a456-426614174000", "123E4567E89B42D3A456426614174000"},
 		"a UUID in braces":                   {"123e4567-e89b-42d3-a456-426614174000", "%7B123e4567-e89b-42d3-a456-426614174000%7D"},
 		"a UUID as a URN":                    {"123e4567-e89b-42d3-a456-426614174000", "urn:uuid:123e4567-e89b-42d3-a456-426614174000"},
+		"a UUID as a URN in upper case":      {"123e4567-e89b-42d3-a456-426614174000", "URN:Uuid:123e4567-e89b-42d3-a456-426614174000"},
+		"a UUID with half of the prefix":     {"123e4567-e89b-42d3-a456-426614174000", "urn:{123e4567-e89b-42d3-a456-426614174000}"},
+		"a UUID with the prefix twice":       {"123e4567-e89b-42d3-a456-426614174000", "urn:urn:uuid:uuid:123e4567-e89b-42d3-a456-426614174000"},
+		"a UUID between other characters":    {"123e4567-e89b-42d3-a456-426614174000", "x123e4567-e89b-42d3-a456-426614174000y"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, 1)

@@ -24,7 +24,7 @@ func NameDigest(text string) Digest { return sha256.Sum256([]byte(text)) }
 //   - Of any other token it is that of its letters and digits, in lower case: decoders of base64 (RFC 4648) take its two
 //     alphabets for one another, do without padding and skip what is none of their characters; hexadecimal digits have two
 //     cases; UUIDs are written with and without dashes and braces. Unused bits of base64 (section 3.5) and percent-encoding do
-//     not count, nor the prefix of Ory Hydra.
+//     not count, nor the prefixes of Ory Hydra and of UUIDs.
 //
 // Two tokens of one user may have the same digest, which leads to the right user. Two users would share a digest only if their
 // tokens differ in nothing but case and punctuation: never if tokens are chosen by chance, since letters and digits alone
@@ -32,8 +32,9 @@ func NameDigest(text string) Digest { return sha256.Sum256([]byte(text)) }
 // punctuation. JWTs of two users differ in their claims.
 func DigestOf(token string) Digest { return digestOf([]byte(token)) }
 
-// prefixes begin refresh tokens of Ory Hydra, and UUIDs as some libraries read them, or do not.
-var prefixes = []string{"ory_rt_", "urn:uuid:"}
+// prefixes begin refresh tokens of Ory Hydra, and UUIDs as some libraries read them: in either case, and Python's as often as
+// they stand there, or not at all.
+var prefixes = [][]byte{[]byte("ory_rt_"), []byte("urn:"), []byte("uuid:")}
 
 // shortest is the length of the shortest token or part that is taken for chosen by chance: 128 bits in base64. Shorter ones may be
 // numbers, of which the last character, or the place of a dot, is all that differs.
@@ -47,8 +48,13 @@ func digestOf(token []byte) Digest {
 	if signed > 0 {
 		return sha256.Sum256(token[:signed])
 	}
-	for _, prefix := range prefixes {
-		token = bytes.TrimPrefix(token, []byte(prefix))
+	for i := 0; i < len(prefixes); i++ {
+		if n := len(prefixes[i]); len(token) > n && bytes.EqualFold(token[:n], prefixes[i]) {
+			token, i = token[n:], -1
+		}
+	}
+	if len(token) == 38 && token[9] == '-' && token[14] == '-' && token[19] == '-' && token[24] == '-' {
+		token = token[1:37] // a UUID between any two characters, which Go's most common package takes for braces
 	}
 	count := 0 // of letters and digits
 	for _, c := range token {
