@@ -42,6 +42,7 @@ func TestOtherWritingsOfARefreshToken(t *testing.T) {
 		"a UUID as a URN in upper case":      {"123e4567-e89b-42d3-a456-426614174000", "URN:Uuid:123e4567-e89b-42d3-a456-426614174000"},
 		"a UUID with half of the prefix":     {"123e4567-e89b-42d3-a456-426614174000", "urn:{123e4567-e89b-42d3-a456-426614174000}"},
 		"a UUID with the prefix twice":       {"123e4567-e89b-42d3-a456-426614174000", "urn:urn:uuid:uuid:123e4567-e89b-42d3-a456-426614174000"},
+		"a UUID with the prefix inside":      {"123e4567-e89b-42d3-a456-426614174000", "123e4uuid:urn:567-e89b-42d3-a456-426614174000urn:"},
 		"a UUID between other characters":    {"123e4567-e89b-42d3-a456-426614174000", "x123e4567-e89b-42d3-a456-426614174000y"},
 	} {
 		t.Run(name, func(t *testing.T) {

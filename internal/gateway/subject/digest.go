@@ -32,8 +32,7 @@ func NameDigest(text string) Digest { return sha256.Sum256([]byte(text)) }
 // punctuation. JWTs of two users differ in their claims.
 func DigestOf(token string) Digest { return digestOf([]byte(token)) }
 
-// prefixes begin refresh tokens of Ory Hydra, and UUIDs as some libraries read them: in either case, and Python's as often as
-// they stand there, or not at all.
+// prefixes begin refresh tokens of Ory Hydra, and UUIDs as some libraries read them: in either case, repeated, or not at all.
 var prefixes = [][]byte{[]byte("ory_rt_"), []byte("urn:"), []byte("uuid:")}
 
 // shortest is the length of the shortest token or part that is taken for chosen by chance: 128 bits in base64. Shorter ones may be
@@ -43,6 +42,9 @@ const shortest = 22
 func digestOf(token []byte) Digest {
 	var space [2048]byte
 	token = unescape(append(space[:0], token...))
+	if len(token) > 32 && bytes.IndexByte(token, ':') >= 0 { // Python's uuid takes these away wherever they stand
+		token = bytes.ReplaceAll(bytes.ReplaceAll(token, prefixes[1], nil), prefixes[2], nil)
+	}
 	token = bytes.TrimFunc(token, func(r rune) bool { return r >= utf8.RuneSelf || !isBase64(byte(r)) }) //nolint:gosec // ASCII; the rest are such as quotes
 	signed, encrypted := jwtForm(token)
 	if signed > 0 {
