@@ -156,7 +156,7 @@ func (e *envoyBefore) wantLimited(t *testing.T, header http.Header, form url.Val
 	}
 	for _, path := range []string{
 		"/OAuth2/Token", "/oauth2;a=b/token;c", "/oauth2//./token/", "/oauth2/%74oken",
-		"/oauth2/token/x", "/oauth2/token.json", "/oauth2/token%20", "/index.php/oauth2/token/x",
+		"/oauth2/token/x", "/oauth2/token.json", "/oauth2/token%20", "/index.php/oauth2/token/x", "/web/index.php/oauth2/token/x",
 	} {
 		status, _ := e.post(t, path, header, form)
 		check.Equal(t, path, status, 429)

@@ -121,7 +121,7 @@ func TestNginxAsksTheJudge(t *testing.T) {
 	status, _ = send(t, client, http.MethodPost, to, basic("%zz"), form)
 	check.Equal(t, "a client that can be read in two ways", status, 400)
 	for path, want := range map[string]int{
-		"/oauth2/token/x": 429, "/oauth2/token.json": 429, "/oauth2/token%20": 429, "/index.php/oauth2/token": 429,
+		"/oauth2/token/x": 429, "/oauth2/token.json": 429, "/oauth2/token%20": 429, "/index.php/oauth2/token": 429, "/web/index.php/oauth2/token": 429,
 		"/OAuth2/Token": 429, "/oauth2/token/": 429, "/oauth2;x/token;y": 429, "//oauth2/./token": 429, "/x/..;/oauth2/token": 400,
 		"/oauth2;x%2fy/token": 400, "/oauth2//../token": 400, "/oauth2//%2e./token": 400,
 	} {

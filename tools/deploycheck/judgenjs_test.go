@@ -291,7 +291,7 @@ func (n *throughNJS) paths(t *testing.T) {
 		check.Equal(t, path, n.idp.take(), []arrival{{"POST", path, form, "", formType, "127.0.0.1"}})
 	}
 	for _, path := range []string{
-		"/oauth2/token/x", "/oauth2/token.json", "/OAuth2/Token.PHP/x", "/oauth2/token%20", "/oauth2/token%0ax", "/index.php/oauth2/token", "/oauth2.php/token;a/x",
+		"/oauth2/token/x", "/oauth2/token.json", "/OAuth2/Token.PHP/x", "/oauth2/token%20", "/oauth2/token%0ax", "/index.php/oauth2/token", "/web/index.php/oauth2/token", "/oauth2.php/token;a/x",
 	} {
 		n.wantLimited(n.ask("POST", path, header, strings.NewReader(form)), `"tight";q=2;w=3600`)
 		n.wantLimited(n.ask("POST", path, header, strings.NewReader("client_id=shop&grant_type=client_credentials")), `"tight";q=2;w=3600`)

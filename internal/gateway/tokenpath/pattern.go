@@ -68,8 +68,8 @@ func (p Pattern) NearURL(u *url.URL) bool {
 	return false
 }
 
-// near reports whether the segments of the pattern begin those of the path, with nothing between them but scripts, which
-// have a dot in their names.
+// near reports whether the segments of the pattern are in the path, from its begin or behind a script, which has a dot in its
+// name and may be in a folder. Between them there is nothing but scripts.
 func (p Pattern) near(path string) bool {
 	if behind, found := behindAuthority(path); found && p.near("/"+behind) {
 		return true
@@ -84,10 +84,11 @@ func (p Pattern) near(path string) bool {
 	found := make([]bool, len(want)+1) // by how many are found so far
 	found[0] = true
 	for segment := range strings.SplitSeq(normal(path)[1:], "/") {
-		for n := len(want); n >= 0; n-- {
-			found[n] = found[n] && (n == len(want) || anywhere && n == 0 || strings.Contains(segment, ".")) ||
-				n > 0 && found[n-1] && begins(segment, want[n-1])
+		script := strings.Contains(segment, ".")
+		for n := len(want); n > 0; n-- {
+			found[n] = found[n] && (n == len(want) || script) || found[n-1] && begins(segment, want[n-1])
 		}
+		found[0] = anywhere || script
 	}
 	return found[len(want)]
 }
