@@ -47,9 +47,9 @@ func proves(client *clientcfg.Client, c *Credentials, now time.Time) (used secre
 	if client.Public {
 		return secret.Digest{}, c.Secret == ""
 	}
-	raw := cmp.Or(c.RawSecret, c.Secret)
-	current, former := client.SecretDigest.Matches(c.Secret), client.Former.Digest.Matches(c.Secret)
-	rawCurrent, rawFormer := client.SecretDigest.Matches(raw), client.Former.Digest.Matches(raw)
+	decoded, raw := secret.DigestOf(c.Secret), secret.DigestOf(cmp.Or(c.RawSecret, c.Secret))
+	current, former := client.SecretDigest.MatchesDigest(decoded), client.Former.Digest.MatchesDigest(decoded)
+	rawCurrent, rawFormer := client.SecretDigest.MatchesDigest(raw), client.Former.Digest.MatchesDigest(raw)
 	switch {
 	case current || rawCurrent:
 		return client.SecretDigest, true

@@ -40,8 +40,12 @@ func DigestOf(secret string) Digest { return sha256.Sum256([]byte(secret)) }
 
 // Matches reports whether presented hashes to d, in constant time. The zero Digest matches nothing.
 func (d Digest) Matches(presented string) bool {
-	p := DigestOf(presented)
-	return subtle.ConstantTimeCompare(d[:], p[:]) == 1 && !d.IsZero()
+	return d.MatchesDigest(DigestOf(presented))
+}
+
+// MatchesDigest is Matches for something of which the digest is at hand. The zero Digest matches none.
+func (d Digest) MatchesDigest(presented Digest) bool {
+	return subtle.ConstantTimeCompare(d[:], presented[:]) == 1 && !d.IsZero()
 }
 
 // IsZero reports whether d was never set.

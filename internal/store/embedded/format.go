@@ -34,7 +34,10 @@ func checkFormat(tx *bolt.Tx) (found uint64, err error) {
 		return 0, fmt.Errorf("%w: it carries no format version", ErrForeign)
 	}
 	found = binary.BigEndian.Uint64(value)
-	if found != format {
+	switch {
+	case found < format:
+		return 0, fmt.Errorf("%w: a development version wrote it, in format %d", ErrForeign, found)
+	case found > format:
 		return 0, fmt.Errorf("%w (format %d, this release knows %d)", ErrNewerFormat, found, format)
 	}
 	for _, name := range buckets {

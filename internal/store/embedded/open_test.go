@@ -212,6 +212,9 @@ func TestOpenRefusesContent(t *testing.T) {
 		{"a newer format", func(tx *bolt.Tx) error {
 			return tx.Bucket(buckets[settings]).Put(formatKey, binary.BigEndian.AppendUint64(nil, format+1))
 		}, ErrNewerFormat},
+		{"a format of a development version", func(tx *bolt.Tx) error {
+			return tx.Bucket(buckets[settings]).Put(formatKey, binary.BigEndian.AppendUint64(nil, format-1))
+		}, ErrForeign},
 		{"no format", func(tx *bolt.Tx) error { return tx.Bucket(buckets[settings]).Delete(formatKey) }, ErrForeign},
 		{"another program's", func(tx *bolt.Tx) error { return tx.DeleteBucket(buckets[settings]) }, ErrForeign},
 		{"a bucket gone", func(tx *bolt.Tx) error { return tx.DeleteBucket(buckets[users]) }, ErrCorrupt},
