@@ -26,7 +26,7 @@ import (
 	"oauth-server/internal/keys"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/secret"
-	"oauth-server/internal/store"
+	"oauth-server/internal/store/legacy"
 	"oauth-server/internal/syncer/memstore"
 	"oauth-server/internal/testworld"
 )
@@ -65,7 +65,7 @@ func (u users) User(ctx context.Context, name string) (grants.User, error) {
 
 // shared is the store of several processes. Its clock is not theirs.
 type shared struct {
-	store.Store
+	legacy.Store
 	clock      *testworld.Clock
 	heartbeats *memstore.Store
 	reports    admin.Reports // heartbeats, unless a test has others
@@ -111,7 +111,7 @@ func openStore(t *testing.T) *shared {
 }
 
 // sharedOn fills an empty store.
-func sharedOn(t *testing.T, store store.Store) *shared {
+func sharedOn(t *testing.T, store legacy.Store) *shared {
 	t.Helper()
 	for _, c := range []clientcfg.Client{
 		confidential("ops", clientcfg.MakeOperator),

@@ -9,14 +9,14 @@ import (
 	"time"
 
 	"oauth-server/internal/config"
-	"oauth-server/internal/store"
+	"oauth-server/internal/store/legacy"
 	"oauth-server/internal/store/embedded"
 	"oauth-server/internal/store/mongo"
 	"oauth-server/migrations"
 )
 
 // Store is what [OpenStore] opens.
-type Store = store.Store
+type Store = legacy.Store
 
 // ErrStoreHeld is returned by [OpenStore] for a data file that another process has open.
 var ErrStoreHeld = embedded.ErrLocked

@@ -1,62 +1,173 @@
-// Package store lists what the server needs of a backend: the interfaces of all its consumers, each
-// declared beside the code that calls it. The backends, what wraps them and the suite that checks them
-// are in the folders below. It contains no code.
+// Package store is the ground floor of the data: records in tables, and one numbered trail of the
+// changes that operators make. Two backends implement it, internal/store/bolt in a local file and
+// internal/store/mongo in MongoDB, and internal/store/storetest checks both.
+//
+// A domain package declares its tables, and keeps a repository of a few methods on a [Collection]. The
+// store never looks into a record, except that its value is a JSON object: MongoDB stores that as a
+// document that operators can read and query.
+//
+// Almost every change is one [Backend.Put] in the state that was read:
+//
+//	state, family, err := families.Get(ctx, key)
+//	family.Generation++
+//	_, err = families.Put(ctx, key, family, state) // ErrConflict: another writer was faster
 package store
 
 import (
 	"context"
+	"errors"
+	"io"
 	"time"
-
-	"oauth-server/internal/bans"
-	"oauth-server/internal/clientcfg"
-	"oauth-server/internal/gateway/sharing"
-	"oauth-server/internal/grants"
-	"oauth-server/internal/keys"
-	"oauth-server/internal/syncer"
 )
 
-// Store is a backend. The embedded file and MongoDB implement it, and internal/store/storetest checks
-// all of it.
-type Store interface {
-	Serving
-	Shared
-	clientcfg.Registry
-	clientcfg.SecretUses
-	clientcfg.PolicyStore
-	clientcfg.AuditLog
-	clientcfg.EventLog
-	grants.UserRegistry
-	grants.SignIns
-	bans.Store
-	sharing.Store
+// Errors of a [Backend] that are answers. Any other error is a failure of the store.
+var (
+	// ErrConflict: the record, or the trail, is not in the state that the write depends on.
+	ErrConflict = errors.New("store: changed meanwhile")
+	// ErrNotFound: there is no such record.
+	ErrNotFound = errors.New("store: not found")
+	// ErrUnreadable: the stored record was edited by hand, damaged, or written by a newer version.
+	ErrUnreadable = errors.New("store: the stored record cannot be read")
+	// ErrMarkLost: the trail does not lead from the mark to now, because it was trimmed or replaced.
+	ErrMarkLost = errors.New("store: the trail does not continue the mark")
+)
 
-	// The consumer of the next two is internal/admin, which no store may import.
+// Table is a set of records with unique keys. A domain package declares it once, as a variable.
+type Table struct {
+	Name string // a-z, 0-9 and _; the name of the MongoDB collection and of the bolt bucket
+	// ByOwner: List finds the records of an owner without reading the others. A bolt file has an index
+	// then, which costs a write. Without it, a bolt file reads the whole table.
+	ByOwner bool
+	// Volatile records need not survive a restart of a single process: heartbeats. A bolt file keeps
+	// them in memory.
+	Volatile bool
+}
 
-	// CountersOf returns at most limit counters of a client, in any order: all of them, or those of one
-	// username if it is not nil.
-	CountersOf(ctx context.Context, clientID string, username *string, limit int) ([]syncer.Record, error)
-	// EraseCounters removes the counters of a client: all of them, or those of one username if it is
-	// not nil.
-	EraseCounters(ctx context.Context, clientID string, username *string) error
+// Record is one row of a table.
+type Record struct {
+	Key   string // not empty; at most MaxKey bytes of UTF-8
+	Value []byte // a JSON object, at most MaxValue bytes
+	Owner string // whom the record belongs to, such as a username; empty: nobody
+	// Expires is from when the record is useless, to the millisecond; zero: never. The backend removes it
+	// some time later and never hides it earlier: the caller has the clock.
+	Expires time.Time
+	// Version counts the writes of the record from 1. A record of the trail has the number of the entry
+	// that wrote it. PutAll stores the version that it is given.
+	Version int64
+	// Nonce is random for every write. It tells a record from its successor of the same version after a
+	// deletion or a restored backup.
+	Nonce int64
+	// Changed is when the record was written, by the clock of the store, to the millisecond.
+	Changed time.Time
+	// Err is why the stored record cannot be read, an ErrUnreadable; nil if it can. Such a record has its
+	// Key, and nothing else that can be relied on.
+	Err error
+}
 
+// Bounds of a record. A write that exceeds them fails.
+const (
+	MaxKey   = 1024
+	MaxValue = 8 << 20
+)
+
+// Seen is the state of a record that a write depends on. The zero value: there is no such record.
+type Seen struct{ Version, Nonce int64 }
+
+// Seen returns the state of a record that was read.
+func (r *Record) Seen() Seen { return Seen{r.Version, r.Nonce} }
+
+// Query selects the records of a table, ordered by key. Zero fields select everything. At most one of
+// Prefix, Owner and ChangedSince is set.
+type Query struct {
+	Prefix string // of the key
+	Owner  string
+	After  string // only greater keys
+	Limit  int    // at most so many; 0: all
+	// ChangedSince selects what was written at that time or later, by the clock of the store. The backend
+	// adds an overlap for writes that become visible out of order, so records may come again.
+	ChangedSince time.Time
+}
+
+// Write is one record that an entry of the trail changes.
+type Write struct {
+	Table  Table
+	Record Record // Version, Nonce and Changed are set by the store
+	Delete bool   // removes the record of that key; only Key is used
+}
+
+// Ref names a record that an entry of the trail has changed.
+type Ref struct{ Table, Key string }
+
+// Entry is one change in the trail. It stays when its records change again.
+type Entry struct {
+	Number int64     // entries count up from 1 without a gap
+	Nonce  int64     // random, set by Append; identifies the entry
+	At     time.Time // when the caller made it, to the millisecond
+	Value  []byte    // a JSON object for the reader of the trail; MUST NOT hold secrets
+	Refs   []Ref     // the records that it changed, set by Append
+	Err    error     // why the stored entry cannot be read, an ErrUnreadable; nil if it can
+}
+
+// Mark is a position in the trail: the last entry that was read. The zero value is before the first.
+type Mark struct{ Number, Nonce int64 }
+
+// Mark returns the position after the entry.
+func (e *Entry) Mark() Mark { return Mark{e.Number, e.Nonce} }
+
+// Backend stores tables and the trail. It is safe for concurrent use. A write is durable when it returns
+// nil. When a context ends during a write, the write may or may not take place.
+//
+// A table is written either by Put, PutAll and Delete, or by Append, never by both.
+type Backend interface {
+	// Get calls each with the records of those keys that exist, in any order, until it fails. It returns
+	// the error of each.
+	Get(ctx context.Context, t Table, each func(Record) error, keys ...string) error
+	// List calls each with the records that match, in the order of their keys, until it fails. Records
+	// that change meanwhile may come in their old or new state; none that stays is missing. each may use
+	// the store. Value is valid until each returns, here and in Get.
+	List(ctx context.Context, t Table, q Query, each func(Record) error) error
+	// Put stores a record if its predecessor is in the state seen, and returns the new state. Of any number
+	// of concurrent calls with one state, exactly one succeeds; the others get ErrConflict. If the reply
+	// of a database is lost, Put finds out by the nonce what became of the write. Any other error: the
+	// write may or may not have taken place.
+	Put(ctx context.Context, t Table, r Record, seen Seen) (Seen, error)
+	// PutAll stores records in any order, each unless a record of that key with the same or a greater
+	// Version exists. After an error some may be stored.
+	PutAll(ctx context.Context, t Table, records []Record) error
+	// Delete removes a record if it is in the state seen, or in any if that is nil. ErrConflict: it is in
+	// another; a record that does not exist is an error only for a state that is not nil.
+	Delete(ctx context.Context, t Table, seen *Seen, key string) error
+	// DeleteAll removes the records of those keys, in one commit where the backend has such.
+	DeleteAll(ctx context.Context, t Table, keys ...string) error
+
+	// Append adds an entry with its writes, which take effect together, and returns its mark. e.Number
+	// MUST be one more than that of the newest entry, whose records the caller has read: otherwise
+	// ErrConflict, and nothing is changed. Lost replies are resolved as by Put.
+	Append(ctx context.Context, e Entry, writes ...Write) (Mark, error)
+	// Trail returns at most limit entries after a mark, the oldest first, and the newest mark there is.
+	// Every entry up to the newest has taken effect in the tables when Trail returns. ErrMarkLost: read
+	// the tables anew, and continue from the newest mark, which is valid with this error too.
+	Trail(ctx context.Context, after Mark, limit int) ([]Entry, Mark, error)
+	// History calls each with the entries before a number, the newest first, until it fails; 0: all.
+	History(ctx context.Context, before int64, each func(Entry) error) error
+	// Trim removes the entries up to a number, but never the newest. What they changed stays.
+	Trim(ctx context.Context, through int64) error
+
+	// Now returns the time by the clock of the store: that of the database server, or of this machine.
+	Now(ctx context.Context) (time.Time, error)
 	// Close completes what is under way, then releases the data.
 	Close() error
 }
 
-// Serving is the part of a [Store] that requests and the signing keys use.
-type Serving interface {
-	clientcfg.Store
-	keys.Store
-	keys.SharedStore
-	grants.Store
+// Copier is a [Backend] that can be copied while it is used.
+type Copier interface {
+	// Copy writes a consistent copy of all data. begin gets its size in bytes before the first byte.
+	Copy(ctx context.Context, w io.Writer, begin func(size int64) error) error
 }
 
-// Shared is the part of a [Store] through which instances share their counts and their heartbeats.
-type Shared interface {
-	syncer.Store
-	syncer.Instances
-
-	// Reports returns the heartbeats that were stored within ttl by the clock of the store, with their
-	// reports, ordered by ID. Its consumer is internal/admin, which no store may import.
-	Reports(ctx context.Context, ttl time.Duration) ([]syncer.Instance, error)
+// Sweeper is a [Backend] that relies on its caller to remove what has expired. MongoDB does that by
+// itself, by the clock of the server, so its backend MUST NOT implement Sweeper.
+type Sweeper interface {
+	// Sweep removes records that expired before now, in bounded steps, and returns how many.
+	Sweep(ctx context.Context, now time.Time) (int, error)
 }

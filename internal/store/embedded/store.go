@@ -14,7 +14,7 @@ import (
 	berrors "go.etcd.io/bbolt/errors"
 
 	"oauth-server/internal/grants"
-	"oauth-server/internal/store"
+	"oauth-server/internal/store/legacy"
 	"oauth-server/internal/syncer"
 )
 
@@ -31,7 +31,7 @@ type Store struct {
 }
 
 var _ interface {
-	store.Store
+	legacy.Store
 	grants.Sweeper
 } = (*Store)(nil)
 

@@ -11,7 +11,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 	"go.mongodb.org/mongo-driver/v2/mongo/readpref"
 
-	"oauth-server/internal/store"
+	"oauth-server/internal/store/legacy"
 	"oauth-server/migrations"
 )
 
@@ -35,7 +35,7 @@ type Store struct {
 	foldBegins func(ctx context.Context) (context.Context, func(error)) // nil: not observed
 }
 
-var _ store.Store = (*Store)(nil)
+var _ legacy.Store = (*Store)(nil)
 
 // ErrClosed is returned by a store that was closed.
 var ErrClosed = errors.New("the store is closed")

@@ -6,7 +6,7 @@ import (
 
 	"oauth-server/internal/grants"
 	"oauth-server/internal/ratelimit"
-	"oauth-server/internal/store"
+	"oauth-server/internal/store/legacy"
 	"oauth-server/internal/syncer"
 	"oauth-server/internal/syncer/synctable"
 )
@@ -14,7 +14,7 @@ import (
 // SyncBackend is the part of a [Backend] that shares counts and heartbeats. Its Sweep removes expired
 // counters.
 type SyncBackend interface {
-	store.Shared
+	legacy.Shared
 	grants.Sweeper
 }
 

@@ -6,14 +6,14 @@ import (
 	"time"
 
 	"oauth-server/internal/grants"
-	"oauth-server/internal/store"
+	"oauth-server/internal/store/legacy"
 	"oauth-server/internal/syncer"
 )
 
 // Backend is a store whose expired records the suite removes. For a backend whose server does that by
 // itself, the test adds Sweep.
 type Backend interface {
-	store.Store
+	legacy.Store
 	grants.Sweeper
 }
 

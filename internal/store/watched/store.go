@@ -9,7 +9,7 @@ import (
 	"oauth-server/internal/gateway/sharing"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/keys"
-	"oauth-server/internal/store"
+	"oauth-server/internal/store/legacy"
 	"oauth-server/internal/syncer"
 )
 
@@ -20,14 +20,14 @@ type Observer interface {
 	Begin(ctx context.Context, operation string) (_ context.Context, end func(failed bool))
 }
 
-// Store is a watched [store.Serving].
+// Store is a watched [legacy.Serving].
 type Store struct {
-	backend  store.Serving
+	backend  legacy.Serving
 	observer Observer
 }
 
 // New returns the backend, watched.
-func New(b store.Serving, o Observer) *Store { return &Store{backend: b, observer: o} }
+func New(b legacy.Serving, o Observer) *Store { return &Store{backend: b, observer: o} }
 
 // answers are errors that are results: the store has not failed.
 var answers = []error{

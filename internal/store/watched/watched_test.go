@@ -12,7 +12,7 @@ import (
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/keys"
-	"oauth-server/internal/store"
+	"oauth-server/internal/store/legacy"
 	"oauth-server/internal/store/watched"
 	"oauth-server/internal/syncer"
 )
@@ -32,7 +32,7 @@ func (d *diary) Begin(ctx context.Context, operation string) (context.Context, f
 
 // backend answers every operation with err and keeps the context it was called with.
 type backend struct {
-	store.Serving
+	legacy.Serving
 	err  error
 	seen context.Context //nolint:containedctx // to look at what arrived
 }
@@ -82,7 +82,7 @@ func TestOperationsAreObserved(t *testing.T) {
 func TestEveryMethodIsWatched(t *testing.T) {
 	d := &diary{}
 	watchedStores := map[any]reflect.Type{
-		watched.New(&backend{}, d):                                reflect.TypeFor[store.Serving](),
+		watched.New(&backend{}, d):                                reflect.TypeFor[legacy.Serving](),
 		watched.NewPolicies(struct{ clientcfg.PolicyStore }{}, d): reflect.TypeFor[clientcfg.PolicyStore](),
 		watched.NewCounters(struct{ syncer.Store }{}, d):          reflect.TypeFor[syncer.Store](),
 	}

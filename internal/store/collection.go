@@ -1,0 +1,89 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+)
+
+// Collection stores the values of one type in a table. It is safe for concurrent use.
+type Collection[T any] struct {
+	Backend Backend
+	Table   Table
+	// Encode returns the record of a value: its Key, Value, Owner and Expires; Version only for PutAll.
+	Encode func(v *T) (Record, error)
+	// Decode returns the value of a record, or why it is none. It keeps nothing of r.Value.
+	Decode func(r *Record) (T, error)
+	// Skipped is called for each record that List leaves out, because it cannot be read; nil: not called.
+	Skipped func(table, key string, err error)
+}
+
+// Get reads one value and its state. Errors: [ErrNotFound], [ErrUnreadable].
+func (c *Collection[T]) Get(ctx context.Context, key string) (v T, seen Seen, err error) {
+	found := false
+	err = c.Backend.Get(ctx, c.Table, func(r Record) (err error) {
+		found, seen = true, r.Seen()
+		v, err = c.decode(&r)
+		return err
+	}, key)
+	if err == nil && !found {
+		err = ErrNotFound
+	}
+	return v, seen, err
+}
+
+// List calls each with the values that match, ordered by key, until it fails. Records that cannot be
+// read are left out and reported to Skipped.
+func (c *Collection[T]) List(ctx context.Context, q Query, each func(v T, seen Seen) error) error {
+	return c.Backend.List(ctx, c.Table, q, func(r Record) error {
+		v, err := c.decode(&r)
+		if err != nil {
+			if c.Skipped != nil {
+				c.Skipped(c.Table.Name, r.Key, err)
+			}
+			return nil
+		}
+		return each(v, r.Seen())
+	})
+}
+
+// Put stores a value in the place of the one in the state seen, and returns the new state.
+// [ErrConflict]: another writer was faster.
+func (c *Collection[T]) Put(ctx context.Context, v *T, seen Seen) (Seen, error) {
+	r, err := c.Encode(v)
+	if err != nil {
+		return Seen{}, fmt.Errorf("encode record of %s: %w", c.Table.Name, err)
+	}
+	return c.Backend.Put(ctx, c.Table, r, seen)
+}
+
+// PutAll stores values, each unless there is one of the same or a greater version.
+func (c *Collection[T]) PutAll(ctx context.Context, values []T) error {
+	records := make([]Record, len(values))
+	for i := range values {
+		var err error
+		if records[i], err = c.Encode(&values[i]); err != nil {
+			return fmt.Errorf("encode record of %s: %w", c.Table.Name, err)
+		}
+	}
+	return c.Backend.PutAll(ctx, c.Table, records)
+}
+
+// Write returns the write of a value, for [Backend.Append].
+func (c *Collection[T]) Write(v *T) (Write, error) {
+	r, err := c.Encode(v)
+	if err != nil {
+		return Write{}, fmt.Errorf("encode record of %s: %w", c.Table.Name, err)
+	}
+	return Write{Table: c.Table, Record: r}, nil
+}
+
+func (c *Collection[T]) decode(r *Record) (v T, err error) {
+	if err = r.Err; err == nil {
+		v, err = c.Decode(r)
+	}
+	if err != nil && !errors.Is(err, ErrUnreadable) {
+		err = fmt.Errorf("%w: %w", ErrUnreadable, err)
+	}
+	return v, err
+}

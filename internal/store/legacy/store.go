@@ -1,0 +1,62 @@
+// Package legacy lists the interfaces that move to repositories on [store.Backend] one by one, each
+// declared beside the code that calls it. The backends, what wraps them and the suite that checks them
+// are in the folders below. It contains no code.
+package legacy
+
+import (
+	"context"
+	"time"
+
+	"oauth-server/internal/bans"
+	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/gateway/sharing"
+	"oauth-server/internal/grants"
+	"oauth-server/internal/keys"
+	"oauth-server/internal/syncer"
+)
+
+// Store is a backend. The embedded file and MongoDB implement it, and internal/store/storetest checks
+// all of it.
+type Store interface {
+	Serving
+	Shared
+	clientcfg.Registry
+	clientcfg.SecretUses
+	clientcfg.PolicyStore
+	clientcfg.AuditLog
+	clientcfg.EventLog
+	grants.UserRegistry
+	grants.SignIns
+	bans.Store
+	sharing.Store
+
+	// The consumer of the next two is internal/admin, which no store may import.
+
+	// CountersOf returns at most limit counters of a client, in any order: all of them, or those of one
+	// username if it is not nil.
+	CountersOf(ctx context.Context, clientID string, username *string, limit int) ([]syncer.Record, error)
+	// EraseCounters removes the counters of a client: all of them, or those of one username if it is
+	// not nil.
+	EraseCounters(ctx context.Context, clientID string, username *string) error
+
+	// Close completes what is under way, then releases the data.
+	Close() error
+}
+
+// Serving is the part of a [Store] that requests and the signing keys use.
+type Serving interface {
+	clientcfg.Store
+	keys.Store
+	keys.SharedStore
+	grants.Store
+}
+
+// Shared is the part of a [Store] through which instances share their counts and their heartbeats.
+type Shared interface {
+	syncer.Store
+	syncer.Instances
+
+	// Reports returns the heartbeats that were stored within ttl by the clock of the store, with their
+	// reports, ordered by ID. Its consumer is internal/admin, which no store may import.
+	Reports(ctx context.Context, ttl time.Duration) ([]syncer.Instance, error)
+}
