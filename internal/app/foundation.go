@@ -17,7 +17,9 @@ import (
 	"oauth-server/internal/config"
 	"oauth-server/internal/keys"
 	"oauth-server/internal/secret"
+	"oauth-server/internal/store"
 	"oauth-server/internal/store/bounded"
+	"oauth-server/internal/store/observed"
 	"oauth-server/internal/store/watched"
 )
 
@@ -34,6 +36,7 @@ type foundation struct {
 	store     Store
 	watched   *watched.Store // the same store; every operation is counted and traced
 	bounded   *bounded.Store // the same as watched; calls of requests wait in the lane
+	data      store.Backend  // the same store: observed, and calls of requests wait in the lane
 	backups   *backups       // of the data file; nil: the store is none
 	loops     *background.Group
 	verified  <-chan struct{} // closed after the verification of the database
@@ -78,6 +81,9 @@ func newFoundation(ctx context.Context, cfg *config.Config, opts Options, undo *
 	f.overload = newOverload(cfg.Overload, f.store)
 	f.overload.gate.SetQuota(opts.Quota)
 	f.bounded = bounded.New(f.watched, f.overload.lane, f.overload.gate)
+	if b, ok := f.store.(store.Backend); ok { // until both backends implement it
+		f.data = observed.New(b, observed.Options{Observer: f.telemetry, Lane: f.overload.lane, Gate: f.overload.gate})
+	}
 	f.loops = background.NewGroup(context.WithoutCancel(ctx), f.log, f.telemetry.Panic)
 	undo.push("background loops", f.stopLoops)
 	undo.push("the verification of the database", f.verifyStore(ctx))

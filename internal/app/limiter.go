@@ -17,6 +17,7 @@ import (
 	"oauth-server/internal/grants"
 	"oauth-server/internal/judgement"
 	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/store/observed"
 	"oauth-server/internal/store/watched"
 	"oauth-server/internal/syncer"
 )
@@ -96,7 +97,7 @@ func (l *limiter) newSyncer() *syncer.Syncer {
 	cfg.Interval = f.cfg.Sync.Interval.Std()
 	cfg.Clock, cfg.Log, cfg.Observer = f.clock, f.log, f.telemetry
 	cfg.Report = func() []byte { return l.report() }
-	return syncer.New(l.counters, watched.NewCounters(f.store, f.telemetry), f.store, cfg)
+	return syncer.New(l.counters, observed.NewCounters(f.store, f.telemetry), f.store, cfg)
 }
 
 // share starts the syncer, whose heartbeats carry the report. The report comes with the start and not

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"oauth-server/internal/config"
-	"oauth-server/internal/store/legacy"
 	"oauth-server/internal/store/embedded"
+	"oauth-server/internal/store/legacy"
 	"oauth-server/internal/store/mongo"
 	"oauth-server/migrations"
 )

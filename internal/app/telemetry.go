@@ -128,7 +128,7 @@ func tokenError(a httpapi.Answer) string {
 	return a.Error
 }
 
-// Begin counts and traces an operation of the store. It implements watched.Observer.
+// Begin counts and traces an operation of the store. It implements observed.Observer.
 func (t *telemetry) Begin(ctx context.Context, operation string) (_ context.Context, end func(failed bool)) {
 	ctx, counted := t.Metrics.Begin(ctx, operation)
 	ctx, traced := t.tracer.Operation(ctx, "store "+operation)

@@ -1,4 +1,4 @@
-package bounded_test
+package observed_test
 
 import (
 	"context"
@@ -11,14 +11,14 @@ import (
 	"oauth-server/internal/admission"
 	"oauth-server/internal/admission/lane"
 	"oauth-server/internal/check"
-	"oauth-server/internal/grants"
 	"oauth-server/internal/ratelimit"
-	"oauth-server/internal/store/bounded"
+	"oauth-server/internal/store"
+	"oauth-server/internal/store/observed"
 )
 
 // slow is a store whose calls take a time, or until their caller goes.
 type slow struct {
-	grants.Store
+	store.Backend
 	takes time.Duration
 
 	mu         sync.Mutex
@@ -26,7 +26,7 @@ type slow struct {
 	begun, cut int
 }
 
-func (s *slow) User(ctx context.Context, _ string) (grants.User, error) {
+func (s *slow) Now(ctx context.Context) (time.Time, error) {
 	s.mu.Lock()
 	s.now++
 	s.begun++
@@ -40,20 +40,20 @@ func (s *slow) User(ctx context.Context, _ string) (grants.User, error) {
 	}()
 	select {
 	case <-time.After(takes):
-		return grants.User{}, nil
+		return time.Time{}, nil
 	case <-ctx.Done():
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.cut++
-		return grants.User{}, ctx.Err()
+		return time.Time{}, ctx.Err()
 	}
 }
 
 // slowWorld is a slow store behind a lane of four calls at once.
-func slowWorld(takes time.Duration) (*bounded.Store, *lane.Lane, *slow) {
+func slowWorld(takes time.Duration) (*observed.Backend, *lane.Lane, *slow) {
 	b := &slow{takes: takes}
 	l := lane.New(lane.Options{Max: 4, Mode: ratelimit.Enforce})
-	return bounded.New(b, l, admission.New(admission.DefaultSettings(), nil)), l, b
+	return wrap(b, l), l, b
 }
 
 // TestSlowStore offers five times what a slow store can do, as requests of three calls each whose callers wait for ten
@@ -71,7 +71,7 @@ func TestSlowStore(t *testing.T) {
 			defer cancel()
 			for i := range calls {
 				began := time.Now()
-				_, err := s.User(ctx, "alice")
+				_, err := s.Now(ctx)
 				waited := time.Since(began)
 				mu.Lock()
 				var shed *admission.ShedError
@@ -100,7 +100,7 @@ func TestSlowStore(t *testing.T) {
 		peak := b.peak
 		b.mu.Unlock()
 		began := time.Now()
-		_, err := s.User(t.Context(), "alice") // the server's own
+		_, err := s.Now(t.Context()) // the server's own
 		check.OK(t, err)
 		check.Equal(t, "work of the server's own takes", time.Since(began), takes)
 		requests.Wait()
@@ -123,7 +123,7 @@ func TestCallersWhoGoFreePlaces(t *testing.T) {
 		var calls sync.WaitGroup
 		call := func(ctx context.Context, want error) {
 			calls.Go(func() {
-				if _, err := s.User(lane.NewRequest(ctx), "alice"); !errors.Is(err, want) {
+				if _, err := s.Now(lane.NewRequest(ctx)); !errors.Is(err, want) {
 					t.Errorf("%v, want %v", err, want)
 				}
 			})

@@ -1,0 +1,27 @@
+package observed_test
+
+import (
+	"context"
+	"testing"
+
+	"oauth-server/internal/admission/lane"
+	"oauth-server/internal/ratelimit"
+)
+
+// BenchmarkEnter is what a call costs that need not wait.
+func BenchmarkEnter(b *testing.B) {
+	for name, least := range map[string]int{"fixed": 0, "adaptive": 20} {
+		b.Run(name, func(b *testing.B) {
+			l := lane.New(lane.Options{Max: 80, Min: least, Mode: ratelimit.Enforce})
+			ctx := lane.NewRequest(context.Background())
+			b.ReportAllocs()
+			for b.Loop() {
+				pass, err := l.Enter(ctx)
+				if err != nil {
+					b.Fatal(err)
+				}
+				pass.Leave(true)
+			}
+		})
+	}
+}

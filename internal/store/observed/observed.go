@@ -1,0 +1,111 @@
+// Package observed wraps a [store.Backend]. It reports each operation to an [Observer], and operations of
+// requests enter a [lane.Lane] first, which may have them wait or refuse them. It changes no argument and
+// no other result.
+//
+//	data := observed.New(backend, observed.Options{Observer: metrics, Lane: lane, Gate: gate})
+//
+// Operations without a request in their context, such as those of background work, never wait. Commands
+// that open a store while no server runs do not wrap it.
+package observed
+
+import (
+	"context"
+	"errors"
+
+	"oauth-server/internal/admission/lane"
+	"oauth-server/internal/store"
+	"oauth-server/internal/syncer"
+)
+
+// Observer measures operations. It is safe for concurrent use.
+type Observer interface {
+	// Begin is called before an operation, such as get_users, which gets the context that Begin returns.
+	// end is called after it and gets whether the store failed.
+	Begin(ctx context.Context, operation string) (_ context.Context, end func(failed bool))
+}
+
+// Gate counts the requests that are worked on. Requests in an operation, or waiting for one, are not
+// counted. [admission.Gate] is one.
+type Gate interface {
+	Pause(ctx context.Context)
+	Resume(ctx context.Context)
+}
+
+// Options make a [Backend]. All fields are required.
+type Options struct {
+	Observer Observer
+	Lane     *lane.Lane
+	Gate     Gate
+}
+
+// Backend is a wrapped [store.Backend]. Its methods also return the errors of [lane.Lane.Enter].
+//
+// A request must not use the store in the callback of List or History: it would wait for a second place
+// in the lane while it holds one.
+type Backend struct {
+	backend store.Backend
+	o       Options
+}
+
+var _ store.Backend = (*Backend)(nil)
+
+// New returns the backend, wrapped.
+func New(b store.Backend, o Options) *Backend { return &Backend{b, o} }
+
+// do runs an operation. The time that the observer measures does not include the wait, and a refusal is
+// no failure of the store.
+func (b *Backend) do(ctx context.Context, operation string, call func(context.Context) error) error {
+	b.o.Gate.Pause(ctx)
+	defer b.o.Gate.Resume(ctx)
+	pass, err := b.o.Lane.Enter(ctx)
+	if err != nil {
+		return err
+	}
+	measured := false // stays so if call panics
+	defer func() { pass.Leave(measured) }()
+	ctx, end := b.o.Observer.Begin(ctx, operation)
+	defer func() { end(failed(err)) }()
+	err = call(ctx)
+	measured = answered(err)
+	return err
+}
+
+// answered reports whether the duration of the call shows how fast the store is. A refused connection
+// takes no time, and neither does a caller that has gone.
+func answered(err error) bool {
+	return errors.Is(err, context.DeadlineExceeded) || !failed(err) && !errors.Is(err, context.Canceled)
+}
+
+// failed reports whether the error is a failure of the store.
+func failed(err error) bool {
+	if err == nil {
+		return false
+	}
+	for _, answer := range []error{
+		store.ErrConflict, store.ErrNotFound, store.ErrUnreadable, store.ErrMarkLost, syncer.ErrNoClock, context.Canceled,
+	} {
+		if errors.Is(err, answer) {
+			return false
+		}
+	}
+	return true
+}
+
+// visit runs an operation with a callback. The error of the callback is no failure of the store.
+func visit[T any](ctx context.Context, b *Backend, operation string, each func(T) error, call func(context.Context, func(T) error) error) error {
+	var own error
+	err := b.do(ctx, operation, func(ctx context.Context) error {
+		err := call(ctx, func(v T) error {
+			own = each(v)
+			return own
+		})
+		if own != nil {
+			return nil //nolint:nilerr // the error of each
+		}
+		return err
+	})
+	if own != nil {
+		return own
+	}
+	return err
+}

@@ -1,0 +1,229 @@
+package observed_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"oauth-server/internal/admission"
+	"oauth-server/internal/admission/lane"
+	"oauth-server/internal/check"
+	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/store"
+	"oauth-server/internal/store/observed"
+	"oauth-server/internal/syncer"
+)
+
+// diary is an Observer. The contexts that it returns carry the name of the operation.
+type diary struct {
+	operations []string
+	failures   []bool
+}
+
+type operationKey struct{}
+
+func (d *diary) Begin(ctx context.Context, operation string) (context.Context, func(bool)) {
+	d.operations = append(d.operations, operation)
+	return context.WithValue(ctx, operationKey{}, operation), func(failed bool) { d.failures = append(d.failures, failed) }
+}
+
+// quiet is an Observer that keeps nothing.
+type quiet struct{}
+
+func (quiet) Begin(ctx context.Context, _ string) (context.Context, func(bool)) {
+	return ctx, func(bool) {}
+}
+
+func wrap(b store.Backend, l *lane.Lane) *observed.Backend {
+	return observed.New(b, observed.Options{Observer: quiet{}, Lane: l, Gate: admission.New(admission.DefaultSettings(), nil)})
+}
+
+func newLane() *lane.Lane { return lane.New(lane.Options{Max: 1, Mode: ratelimit.Enforce}) }
+
+var table = store.Table{Name: "things"}
+
+// fake answers Now, and Get and List with one record.
+type fake struct {
+	store.Backend
+	now  func(context.Context) error
+	fail error
+}
+
+func (f *fake) Now(ctx context.Context) (time.Time, error) { return time.Unix(1, 0), f.now(ctx) }
+
+func (f *fake) List(_ context.Context, _ store.Table, _ store.Query, each func(store.Record) error) error {
+	if err := each(store.Record{Key: "a"}); err != nil {
+		return fmt.Errorf("list: %w", err)
+	}
+	return f.fail
+}
+
+// TestEveryMethod: each is observed under a name of its own. With a full lane, each is refused and does not
+// reach the backend; with a free one it does, and leaves the lane even after a panic. The backend here
+// has no methods, so a call that reaches it panics.
+func TestEveryMethod(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, d := newLane(), &diary{}
+		b := reflect.ValueOf(observed.New(struct{ store.Backend }{}, observed.Options{
+			Observer: d, Lane: l, Gate: admission.New(admission.DefaultSettings(), nil),
+		}))
+		names := map[string]bool{}
+		contract := reflect.TypeFor[store.Backend]()
+		for i := range contract.NumMethod() {
+			name := contract.Method(i).Name
+			if name == "Close" {
+				continue
+			}
+			if _, panicked := call(b.MethodByName(name), lane.NewRequest(t.Context())); !panicked {
+				t.Errorf("%s does not reach the backend", name)
+			}
+			names[d.operations[len(d.operations)-1]] = true
+			check.Equal(t, name+": in flight afterwards", l.Stats().InFlight, 0)
+			pass, err := l.Enter(lane.NewRequest(t.Context()))
+			check.OK(t, err)
+			err, panicked := call(b.MethodByName(name), lane.NewRequest(t.Context()))
+			var shed *admission.ShedError
+			if panicked || !errors.As(err, &shed) {
+				t.Errorf("%s with a full lane: %v, panic %v, want a refusal", name, err, panicked)
+			}
+			pass.Leave(true)
+		}
+		check.Equal(t, "names of operations", len(names), contract.NumMethod()-1)
+		check.Equal(t, "operations, without refused ones", len(d.operations), len(names))
+		check.Equal(t, "ends of operations", len(d.failures), len(names))
+		refused := l.Stats().Calls
+		check.Equal(t, "refused", refused.Of(admission.Shed), uint64(len(names)))
+	})
+}
+
+// call calls a method with zero values, and returns its error.
+func call(method reflect.Value, ctx context.Context) (err error, panicked bool) {
+	args := make([]reflect.Value, method.Type().NumIn())
+	for a := range args {
+		args[a] = reflect.Zero(method.Type().In(a))
+	}
+	args[0] = reflect.ValueOf(ctx)
+	defer func() {
+		if recover() != nil {
+			panicked = true
+		}
+	}()
+	var results []reflect.Value
+	if method.Type().IsVariadic() {
+		results = method.CallSlice(args)
+	} else {
+		results = method.Call(args)
+	}
+	err, _ = results[len(results)-1].Interface().(error)
+	return err, false
+}
+
+func TestErrors(t *testing.T) {
+	tests := map[string]struct {
+		err    error
+		failed bool
+	}{
+		"done":             {nil, false},
+		"not found":        {fmt.Errorf("user: %w", store.ErrNotFound), false},
+		"conflict":         {store.ErrConflict, false},
+		"unreadable":       {store.ErrUnreadable, false},
+		"mark lost":        {store.ErrMarkLost, false},
+		"no clock":         {fmt.Errorf("clock: %w", syncer.ErrNoClock), false},
+		"caller cancelled": {context.Canceled, false},
+		"timeout":          {context.DeadlineExceeded, true},
+		"broken":           {errors.New("connection refused"), true},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			d := &diary{}
+			var seen any
+			b := observed.New(&fake{now: func(ctx context.Context) error {
+				seen = ctx.Value(operationKey{})
+				return tt.err
+			}}, observed.Options{Observer: d, Lane: newLane(), Gate: admission.New(admission.DefaultSettings(), nil)})
+			now, err := b.Now(lane.NewRequest(t.Context()))
+			if err != tt.err || now.Unix() != 1 { //nolint:errorlint // the very error
+				t.Errorf("Now() = %v, %v, want %v", now, err, tt.err)
+			}
+			check.Equal(t, "context of the backend", seen, any("get_clock"))
+			check.Equal(t, "operations", slices.Equal(d.operations, []string{"get_clock"}), true)
+			check.Equal(t, "failed", d.failures[0], tt.failed)
+		})
+	}
+}
+
+// TestErrorOfTheCallback: it comes back as it is, and is no failure of the store.
+func TestErrorOfTheCallback(t *testing.T) {
+	own, down := errors.New("enough"), errors.New("down")
+	for _, tt := range []struct {
+		each, backend, want error
+		failed              bool
+	}{{own, nil, own, false}, {nil, down, down, true}, {nil, nil, nil, false}} {
+		d := &diary{}
+		b := observed.New(&fake{fail: tt.backend}, observed.Options{Observer: d, Lane: newLane(), Gate: admission.New(admission.DefaultSettings(), nil)})
+		err := b.List(t.Context(), table, store.Query{}, func(store.Record) error { return tt.each })
+		if err != tt.want { //nolint:errorlint // the very error
+			t.Errorf("List() = %v, want %v", err, tt.want)
+		}
+		check.Equal(t, "operation", d.operations[0], "list_things")
+		check.Equal(t, "failed", d.failures[0], tt.failed)
+	}
+}
+
+// TestRefusalIsNoFailureOfTheStore: the observer never sees it.
+func TestRefusalIsNoFailureOfTheStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d, l := &diary{}, newLane()
+		b := observed.New(nil, observed.Options{Observer: d, Lane: l, Gate: admission.New(admission.DefaultSettings(), nil)})
+		_, err := l.Enter(lane.NewRequest(t.Context()))
+		check.OK(t, err)
+		if _, err := b.Now(lane.NewRequest(t.Context())); err == nil {
+			t.Error("Now() was not refused")
+		}
+		check.Equal(t, "operations", len(d.operations), 0)
+	})
+}
+
+// TestFailuresDoNotLookQuick: refused connections take no time. If they counted as answers, the store would look slow
+// as soon as it is back, and the limit would fall.
+func TestFailuresDoNotLookQuick(t *testing.T) {
+	tests := map[string]struct {
+		err    error
+		counts bool
+	}{
+		"answer":          {nil, true},
+		"not found":       {fmt.Errorf("user: %w", store.ErrNotFound), true},
+		"took too long":   {fmt.Errorf("user: %w", context.DeadlineExceeded), true},
+		"refused":         {errors.New("connection refused"), false},
+		"caller has gone": {context.Canceled, false},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				const most = 40
+				l := lane.New(lane.Options{Max: most, Min: 1, Mode: ratelimit.Enforce})
+				took, result := time.Millisecond, tt.err
+				b := wrap(&fake{now: func(context.Context) error {
+					time.Sleep(took) //nolint:forbidigo // simulated time
+					return result
+				}}, l)
+				lookup := func(n int) {
+					for range n {
+						_, _ = b.Now(lane.NewRequest(t.Context()))
+					}
+				}
+				lookup(20_000)
+				took, result = 100*time.Millisecond, nil
+				lookup(300)
+				if fell := l.Stats().Limit < most; fell != tt.counts {
+					t.Errorf("the limit is %d of %d after calls of 1 ms and of 100 ms, want it to have fallen: %v", l.Stats().Limit, most, tt.counts)
+				}
+			})
+		})
+	}
+}
