@@ -11,17 +11,8 @@ import (
 // sequence is larger than those of earlier processes.
 const seqRandomBits = 20
 
-// oldestSeq is less than every sequence of this form, and larger than those of older releases,
-// which were milliseconds alone.
-const oldestSeq = 1 << 50
-
 // seqTime returns when a sequence was issued, in milliseconds since the epoch.
-func seqTime(seq int64) int64 {
-	if seq < oldestSeq {
-		return seq
-	}
-	return seq >> seqRandomBits
-}
+func seqTime(seq int64) int64 { return seq >> seqRandomBits }
 
 // identity is the ID that this process writes and beats under, and its sequences.
 type identity struct {

@@ -15,7 +15,7 @@ const MaxBatch = 1000
 //
 //	{ _id: {clientId, username[, limit]},  // limit: absent for the first limit of a policy
 //	  version, etag,                       // int64; no document counts as 0 and 0
-//	  frame,                               // length of the frames in milliseconds; absent in documents of older releases
+//	  frame,                               // length of the frames in milliseconds
 //	  writers: {"<writer>": seq},          // highest sequence applied, per writer
 //	  pruned,                              // highest sequence of a writer that was removed although it may write again
 //	  expire,                              // when the document can be deleted

@@ -20,11 +20,6 @@ type counter struct {
 	frames  map[int64]int64
 }
 
-// flagFramed marks the record of a counter that ends with frame and pruned. Earlier releases wrote
-// neither. They refuse such a record as too long instead of misreading it, so it needs no format of
-// its own.
-const flagFramed = 1 << 1
-
 // counterKey returns the three names one after the other, each with its length before it, so that no
 // two counters share a key.
 func counterKey(id ratelimit.CounterID) []byte {
@@ -35,11 +30,7 @@ func counterKey(id ratelimit.CounterID) []byte {
 }
 
 func encodeCounter(c *counter) []byte {
-	var flags byte
-	if c.frame != 0 || c.pruned != 0 {
-		flags = flagFramed
-	}
-	b := header(flags, c.expire)
+	b := header(0, c.expire)
 	b = binary.AppendVarint(b, c.version)
 	b = binary.AppendVarint(b, c.etag)
 	b = binary.AppendUvarint(b, uint64(len(c.writers)))
@@ -50,10 +41,7 @@ func encodeCounter(c *counter) []byte {
 	for _, name := range slices.Sorted(maps.Keys(c.frames)) {
 		b = binary.AppendVarint(binary.AppendVarint(b, name), c.frames[name])
 	}
-	if flags&flagFramed != 0 {
-		b = binary.AppendVarint(binary.AppendVarint(b, c.frame), c.pruned)
-	}
-	return b
+	return binary.AppendVarint(binary.AppendVarint(b, c.frame), c.pruned)
 }
 
 // decodeCounter reads a document; that of nil is empty, with version 0.
@@ -62,7 +50,7 @@ func decodeCounter(value []byte) (*counter, error) {
 	if value == nil {
 		return c, nil
 	}
-	d, flags, expire := open(value)
+	d, _, expire := open(value)
 	c.expire, c.version, c.etag = expire, d.varint(), d.varint()
 	for n := d.length(); n > 0 && d.err == nil; n-- {
 		name := d.string()
@@ -72,9 +60,7 @@ func decodeCounter(value []byte) (*counter, error) {
 		name := d.varint()
 		c.frames[name] = d.varint()
 	}
-	if flags&flagFramed != 0 {
-		c.frame, c.pruned = d.varint(), d.varint()
-	}
+	c.frame, c.pruned = d.varint(), d.varint()
 	return c, d.finish()
 }
 

@@ -32,7 +32,7 @@ func counterRecord(raw bson.Raw) syncer.Record {
 		has[e.Key()] = true
 		r.field(e.Key(), e.Value())
 	}
-	for _, name := range []string{"version", "etag", counts} {
+	for _, name := range []string{"version", "etag", "frame", counts} {
 		if !has[name] {
 			r.complain("%s is missing", name)
 		}

@@ -65,7 +65,8 @@ func foreignDocuments() map[string]foreign {
 	return map[string]foreign{
 		"no version":            {without(sound(), "version"), "version is missing", false},
 		"no counters":           {without(sound(), "requestCounters"), "requestCounters is missing", false},
-		"only an _id":           {sound()[:1], "version is missing, and 2 more", false},
+		"only an _id":           {sound()[:1], "version is missing, and 3 more", false},
+		"no frame":              {without(sound(), "frame"), "frame is missing", false},
 		"version in words":      {with(sound(), "version", "three"), "version is no whole number", false},
 		"version 0":             {with(sound(), "version", int64(0)), "version is 0", false},
 		"etag a fraction":       {with(sound(), "etag", 0.5), "etag is no whole number", false},
@@ -149,16 +150,16 @@ func TestSoundDocument(t *testing.T) {
 	}
 }
 
-// TestReadAsStored: counts are not judged, and a document of an earlier release is sound.
+// TestReadAsStored: counts are not judged, and a document without pruned is sound.
 func TestReadAsStored(t *testing.T) {
-	doc := without(without(sound(), "frame"), "pruned")
+	doc := without(sound(), "pruned")
 	doc = with(doc, "requestCounters", bson.D{{Key: "9", Value: int64(math.MaxInt64)}, {Key: "7", Value: int64(-3)}, {Key: "8", Value: -2.0}})
 	raw, err := bson.Marshal(doc)
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := syncer.Record{
-		ID: hotID, Version: 3, Etag: 4, Writers: map[string]int64{"me": 7},
+		ID: hotID, Version: 3, Etag: 4, Frame: 60_000, Writers: map[string]int64{"me": 7},
 		Frames: []ratelimit.FrameCount{{Name: 7, Count: -3}, {Name: 8, Count: -2}, {Name: 9, Count: math.MaxInt64}},
 	}
 	if diff := cmp.Diff(want, counterRecord(raw)); diff != "" {

@@ -106,13 +106,10 @@ func location(t *testing.T) string {
 	return uri + " " + database
 }
 
-// recordDocument is the document that reads as the record. Without frame and pruned it is as
-// earlier releases wrote it.
+// recordDocument is the document that reads as the record.
 func recordDocument(r *syncer.Record, expire time.Time) bson.D {
-	doc := bson.D{{Key: "_id", Value: counterID(r.ID)}, {Key: "version", Value: r.Version}, {Key: "etag", Value: r.Etag}}
-	if r.Frame != 0 {
-		doc = append(doc, bson.E{Key: "frame", Value: r.Frame})
-	}
+	doc := bson.D{{Key: "_id", Value: counterID(r.ID)}, {Key: "version", Value: r.Version}, {Key: "etag", Value: r.Etag},
+		{Key: "frame", Value: r.Frame}}
 	if r.Pruned != 0 {
 		doc = append(doc, bson.E{Key: "pruned", Value: r.Pruned})
 	}

@@ -176,28 +176,6 @@ func counterPruned(t *testing.T, s fixture) {
 	}
 }
 
-// counterOfEarlierRelease: a document without frame accepts only a versioned write, which states the
-// length of its frames.
-func counterOfEarlierRelease(t *testing.T, s fixture) {
-	t.Helper()
-	r := &syncer.Record{
-		ID: counterID("u"), Version: 3, Etag: 1 << 61, Writers: map[string]int64{"a": 1 << 41, "b": 7}, Frames: frames(old, 2, frame, 5),
-	}
-	s.put(t, *r)
-	equal(t, "as it was written", r, load(t, s, r.ID))
-	w := adding("me", 1)
-	w.Seq = 1 << 42
-	equal(t, "unversioned", r, attempt(t, s, r.ID, w, syncer.Conflict))
-	w = onto(r, adding("me", 1))
-	w.Seq, w.Pruned = 1<<42, 7
-	r = after(r, w)
-	equal(t, "versioned", r, apply(t, s, r.ID, w))
-	w = adding("b", 1)
-	w.Seq, w.NewEtag = 8, 14
-	equal(t, "unversioned, with a frame", after(r, w), apply(t, s, r.ID, w))
-	sweep(t, s, Epoch.Add(time.Minute), 1)
-}
-
 func counterAbsurd(t *testing.T, s fixture) {
 	t.Helper()
 	r := &syncer.Record{

@@ -23,7 +23,6 @@ type SyncTarget struct {
 	// Fresh opens an empty backend that is closed when the test ends.
 	Fresh func(t *testing.T) SyncBackend
 	// Put stores a document as it is, as if another program had written it.
-	// Without Frame and Pruned it is one of an earlier release.
 	Put func(t *testing.T, b SyncBackend, r syncer.Record, expire time.Time)
 	// PutInstance stores a heartbeat as it is, Beaten included.
 	PutInstance func(t *testing.T, b SyncBackend, i syncer.Instance)
@@ -68,7 +67,6 @@ func testCounters(t *testing.T, target SyncTarget) {
 		{"effects", counterEffects},
 		{"expire is raised, never lowered", counterExpires},
 		{"pruned is raised, never lowered, and refuses", counterPruned},
-		{"a document of an earlier release", counterOfEarlierRelease},
 		{"counts that make no sense", counterAbsurd},
 		{"too many frames, and a rewrite", counterTooManyFrames},
 		{"too many writers", counterTooManyWriters},
