@@ -18,9 +18,7 @@ func overtaken(err error) error {
 	switch {
 	case !errors.As(err, &p) || !p.Stale():
 		return err
-	case p.Conflict == nil: // from an earlier release
-		return fmt.Errorf("another change came first, so nothing was changed (%w); look at the current state and run the command again", err)
-	case len(p.Conflict.Changes) == 0: // no operator's: most likely the files differ
+	case p.Conflict == nil || len(p.Conflict.Changes) == 0: // no operator's: most likely the files differ
 		return &overtakenError{err, "nothing was changed: " + p.Detail + "; look at limits instances and run the command again"}
 	}
 	return &overtakenError{err, adminclient.Printable(conflictText(p.Conflict))}

@@ -47,9 +47,7 @@ func disagreement(all []adminapi.Instance) string {
 	for _, i := range all {
 		digest := i.Policies.File[:min(shortDigest, len(i.Policies.File))]
 		limits[digest] = append(limits[digest], i.ID)
-		if i.File != nil && i.File.ErrorCode != "" {
-			codes[i.File.ErrorCode] = append(codes[i.File.ErrorCode], i.ID)
-		}
+		codes[i.File.ErrorCode] = append(codes[i.File.ErrorCode], i.ID)
 	}
 	var texts []string
 	for about, with := range map[string]map[string][]string{"limits": limits, "values of rate_limit.error_code": codes} {
@@ -74,7 +72,6 @@ func whoHas(with map[string][]string) string {
 func (l *limits) fileState(i adminapi.Instance) string {
 	text := i.Policies.File[:min(shortDigest, len(i.Policies.File))]
 	switch {
-	case i.File == nil:
 	case i.File.Error != "":
 		text = l.alarming(text+", the newest is refused: "+i.File.Error, true)
 	case len(i.File.RestartNeeded) > 0:

@@ -24,15 +24,15 @@ func TestInstancesThatDisagree(t *testing.T) {
 	check.Equal(t, "of those that differ", disagreement([]adminapi.Instance{a, b, c}),
 		"The limits in the configuration files differ: 01234567 at a, c; fedcba98 at b.")
 	coded := func(i adminapi.Instance, code string) adminapi.Instance {
-		i.File = &adminapi.ConfigFile{ErrorCode: code}
+		i.File.ErrorCode = code
 		return i
 	}
 	codes := "The values of rate_limit.error_code in the configuration files differ: slow_down at c; temporarily_unavailable at a."
-	check.Equal(t, "in another code", disagreement([]adminapi.Instance{coded(a, "temporarily_unavailable"), coded(c, "slow_down"), coded(a, "")}), codes)
-	check.Equal(t, "in both", disagreement([]adminapi.Instance{coded(a, "temporarily_unavailable"), b, coded(c, "slow_down")}),
-		"The limits in the configuration files differ: 01234567 at a, c; fedcba98 at b.\n"+codes)
+	check.Equal(t, "in another code", disagreement([]adminapi.Instance{coded(a, "temporarily_unavailable"), coded(c, "slow_down")}), codes)
+	check.Equal(t, "in both", disagreement([]adminapi.Instance{coded(a, "temporarily_unavailable"), coded(b, "slow_down"), coded(c, "slow_down")}),
+		"The limits in the configuration files differ: 01234567 at a, c; fedcba98 at b.\n"+
+			"The values of rate_limit.error_code in the configuration files differ: slow_down at b, c; temporarily_unavailable at a.")
 
-	a.File = &adminapi.ConfigFile{}
 	check.Equal(t, "in use", l.fileState(a), "01234567")
 	a.File.RestartNeeded = []string{"listen", "issuer"}
 	check.Equal(t, "in part", l.fileState(a), "01234567, to be restarted for listen, issuer")

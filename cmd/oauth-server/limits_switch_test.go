@@ -139,24 +139,3 @@ func TestSwitchCompletion(t *testing.T) {
 		}
 	}
 }
-
-// A change that another one overtakes is refused, and the message of a server of an earlier release says
-// what to do.
-func TestOvertakenChange(t *testing.T) {
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("ETag", `"1"`)
-		if r.Method == http.MethodPatch && !r.URL.Query().Has("validate") {
-			w.WriteHeader(http.StatusPreconditionFailed)
-			_, _ = w.Write([]byte(`{"title":"Changed meanwhile","detail":"it is at 2"}`))
-			return
-		}
-		_, _ = w.Write([]byte(`{}`))
-	}))
-	t.Cleanup(server.Close)
-	_, stderr, status := run(t, "", "limits", "dry-run", "on", "--token", "x", "--issuer", "http://127.0.0.1", "--server", server.URL)
-	want := "oauth-server: another change came first, so nothing was changed (Changed meanwhile: it is at 2);" +
-		" look at the current state and run the command again\n"
-	if status != exitFailed || stderr != want {
-		t.Errorf("exit status %d: %s", status, stderr)
-	}
-}

@@ -1,7 +1,6 @@
 package activity_test
 
 import (
-	"encoding/json"
 	"fmt"
 	"testing"
 	"time"
@@ -112,20 +111,5 @@ func TestDenialsOfAnEarlierCandidateAreForgotten(t *testing.T) {
 	r.Record(noon.Add(time.Second), o)
 	if got := r.Report(noon.Add(time.Second), 10); len(got.Denied) != 0 {
 		t.Errorf("%+v", got.Denied)
-	}
-}
-
-// What an earlier release reports has no users: their denials are those of others.
-func TestReportsWithoutUsers(t *testing.T) {
-	var old activity.Report
-	if err := json.Unmarshal([]byte(`{"clients":[{"client_id":"shop","denied":3}],"total":1}`), &old); err != nil {
-		t.Fatal(err)
-	}
-	w := newWorld(t, settings(ratelimit.Enforce, 5))
-	w.ask(noon, "shop", "ada", 7)
-	merged := activity.Merge(old, w.recorder.Report(noon, 10))
-	users, others := merged.DeniedOf("shop")
-	if len(users) != 1 || users[0].Denied != 2 || others.Denied != 3 {
-		t.Errorf("users %+v, others %+v", users, others)
 	}
 }

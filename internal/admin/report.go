@@ -85,8 +85,7 @@ func (s *Server) self(now time.Time) adminapi.Instance {
 		Policies: adminapi.PoliciesInForce{Version: st.Version, LeftOut: st.LeftOut, CheckedAt: st.CheckedAt.UTC(), File: s.o.Policies.Snapshot().BaseDigest()},
 	}
 	if s.o.File != nil {
-		file := s.o.File()
-		d.File = &file
+		d.File = s.o.File()
 	}
 	if st.Err != nil {
 		d.Policies.Error = st.Err.Error()
@@ -124,7 +123,7 @@ func (s *Server) reports(ctx context.Context) []adminapi.Report {
 			continue
 		}
 		var body adminapi.Report
-		if len(i.Report) == 0 { // it has just started, or is of an earlier release
+		if len(i.Report) == 0 { // it has just started
 			out[0].Activity.Incomplete = true
 			continue
 		}

@@ -80,9 +80,6 @@ func TestInstancesTellHowTheyShare(t *testing.T) {
 			t.Errorf("instance %d (-want +got):\n%s", i, diff)
 		}
 	}
-	// A report of an earlier release lacks the newer fields.
-	b.beat("i-2", []byte(`{"instance":{"policies":{},"sync":{"keys":1,"dirty":0,"degraded":false,"stale_ms":0,"clock_offset_s":0}}}`))
-	equal(t, "outage", a.get("/instances").at("instances", 1, "sync", "outage"), any(false))
 }
 
 func TestInstanceWithoutReport(t *testing.T) {

@@ -21,8 +21,7 @@ type Instance struct {
 	Self      bool            `json:"self"` // it gave this answer
 	Policies  PoliciesInForce `json:"policies"`
 	Sync      *SyncState      `json:"sync"` // null: it does not share its counts
-	// File is what became of its configuration file; absent if an earlier release runs there.
-	File *ConfigFile `json:"configuration_file,omitempty"`
+	File      ConfigFile      `json:"configuration_file"`
 }
 
 // ConfigFile is what became of a configuration file, which may change while the server runs.
@@ -32,8 +31,7 @@ type ConfigFile struct {
 	RestartNeeded []string `json:"restart_needed,omitempty"`
 	Error         string   `json:"error,omitempty"` // why the newest content is not in use
 	// ErrorCode is the error_code of a 429: with different ones, clients get answers that depend on whom they ask.
-	// Absent if an earlier release runs there.
-	ErrorCode string `json:"error_code,omitempty"`
+	ErrorCode string `json:"error_code"`
 }
 
 // PoliciesInForce is how fresh an instance's policies are.

@@ -210,7 +210,7 @@ func (r *Registry) LimitsOf(ctx context.Context, id string) (l registry.Limits, 
 	}
 	var page adminapi.Bans
 	query := url.Values{"client_id": {id}, "ended": {"true"}, "limit": {strconv.Itoa(registry.NamedOverrides)}}
-	if err = get("/bans", query, &page); err != nil && !errors.Is(err, clientcfg.ErrNotFound) { // of an earlier release
+	if err = get("/bans", query, &page); err != nil {
 		return l, err
 	}
 	for i := range page.Bans {
