@@ -108,8 +108,12 @@ func location(t *testing.T) string {
 
 // recordDocument is the document that reads as the record.
 func recordDocument(r *syncer.Record, expire time.Time) bson.D {
-	doc := bson.D{{Key: "_id", Value: counterID(r.ID)}, {Key: "version", Value: r.Version}, {Key: "etag", Value: r.Etag},
-		{Key: "frame", Value: r.Frame}}
+	doc := bson.D{
+		{Key: "_id", Value: counterID(r.ID)},
+		{Key: "version", Value: r.Version},
+		{Key: "etag", Value: r.Etag},
+		{Key: "frame", Value: r.Frame},
+	}
 	if r.Pruned != 0 {
 		doc = append(doc, bson.E{Key: "pruned", Value: r.Pruned})
 	}
