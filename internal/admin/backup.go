@@ -14,9 +14,9 @@ import (
 
 // Backups copies the data file, and restores it. An embedded store has one.
 type Backups interface {
-	// CopyTo writes the data file as it is at this moment. begin gets the size before the first byte; its
+	// Copy writes the data file as it is at this moment. begin gets the size before the first byte; its
 	// error ends the copy. An error after that means that it is not complete.
-	CopyTo(ctx context.Context, w io.Writer, begin func(size int64) error) error
+	Copy(ctx context.Context, w io.Writer, begin func(size int64) error) error
 	// Restore has the file of that name beside the data file take its place once this request is answered.
 	// An error means that it does not, and why.
 	Restore(ctx context.Context, name string) error
@@ -69,7 +69,7 @@ func (s *Server) backup(c *call) error {
 	ctx := c.Request().Context()
 	out := &patient{Writer: c.Response(), deadlines: http.NewResponseController(c.Response())}
 	err = r.Backup(ctx, func() error {
-		return s.o.Backups.CopyTo(ctx, out, func(size int64) error {
+		return s.o.Backups.Copy(ctx, out, func(size int64) error {
 			h := c.Response().Header()
 			h.Set("Content-Type", "application/octet-stream")
 			h.Set("Content-Length", strconv.FormatInt(size, 10))

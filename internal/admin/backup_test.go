@@ -22,7 +22,7 @@ type dataFile struct {
 	refuses  error
 }
 
-func (d *dataFile) CopyTo(_ context.Context, w io.Writer, begin func(int64) error) error {
+func (d *dataFile) Copy(_ context.Context, w io.Writer, begin func(int64) error) error {
 	if err := begin(4); err != nil {
 		return err
 	}

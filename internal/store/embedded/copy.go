@@ -30,14 +30,14 @@ const (
 	copyGrowth = 256 << 20
 )
 
-// CopyTo writes the file as it is at this moment, while the store is used. begin gets the size before the
+// Copy writes the file as it is at this moment, while the store is used. begin gets the size before the
 // first byte. w MUST bound the time of its own writes; a write to the store does not wait for them, but
-// CopyTo does. Errors: [ErrCopyEnded], also after a part was written; those of begin and w.
-func (s *Store) CopyTo(ctx context.Context, w io.Writer, begin func(size int64) error) error {
-	return s.copyTo(ctx, w, begin, copyPatience)
+// Copy does. Errors: [ErrCopyEnded], also after a part was written; those of begin and w.
+func (s *Store) Copy(ctx context.Context, w io.Writer, begin func(size int64) error) error {
+	return s.copyBounded(ctx, w, begin, copyPatience)
 }
 
-func (s *Store) copyTo(ctx context.Context, w io.Writer, begin func(size int64) error, patience time.Duration) error {
+func (s *Store) copyBounded(ctx context.Context, w io.Writer, begin func(size int64) error, patience time.Duration) error {
 	var c *bounded
 	err := s.view(ctx, func(tx *bolt.Tx) error {
 		size := tx.Size()
@@ -66,7 +66,7 @@ func (s *Store) copyTo(ctx context.Context, w io.Writer, begin func(size int64) 
 
 // bounded is the writer of a copy, within its bounds.
 type bounded struct {
-	ctx      context.Context //nolint:containedctx // of the one call of CopyTo
+	ctx      context.Context //nolint:containedctx // of the one call of Copy
 	out      io.Writer
 	store    *Store
 	patience time.Duration // with a write that waits

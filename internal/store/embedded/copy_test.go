@@ -42,7 +42,7 @@ func TestCopyIsOfOneMoment(t *testing.T) {
 	var out bytes.Buffer
 	var announced int64
 	next := before
-	err := s.copyTo(t.Context(), writerFunc(func(b []byte) (int, error) {
+	err := s.copyBounded(t.Context(), writerFunc(func(b []byte) (int, error) {
 		for range 40 { // one in each transaction
 			if next < all {
 				redeem(next)
@@ -81,7 +81,7 @@ func TestCopyMakesWay(t *testing.T) {
 	s := mustOpen(t, filepath.Join(t.TempDir(), "data.db"))
 	done := make(chan error, 1)
 	var once bool
-	err := s.copyTo(t.Context(), writerFunc(func(b []byte) (int, error) {
+	err := s.copyBounded(t.Context(), writerFunc(func(b []byte) (int, error) {
 		if !once {
 			once = true
 			go func() { done <- s.PutShared(context.Background(), "large", nil, make([]byte, initialMmapSize+1)) }()
@@ -90,10 +90,10 @@ func TestCopyMakesWay(t *testing.T) {
 		return len(b), nil
 	}), anySize, 0)
 	if !errors.Is(err, ErrCopyEnded) {
-		t.Errorf("CopyTo() = %v, want ErrCopyEnded", err)
+		t.Errorf("Copy() = %v, want ErrCopyEnded", err)
 	}
 	check.OK(t, <-done)
-	check.OK(t, s.copyTo(t.Context(), io.Discard, anySize, 0))
+	check.OK(t, s.copyBounded(t.Context(), io.Discard, anySize, 0))
 }
 
 // TestAnsweredWriteEndsNoCopy: a copy that begins when a write has been answered does not make way for it, however
@@ -108,7 +108,7 @@ func TestAnsweredWriteEndsNoCopy(t *testing.T) {
 	s.writes.mu.Unlock()
 	s.writes.signal()
 	check.OK(t, <-first.done)
-	err := s.copyTo(t.Context(), io.Discard, anySize, 0)
+	err := s.copyBounded(t.Context(), io.Discard, anySize, 0)
 	check.OK(t, <-second.done)
 	check.OK(t, err)
 }
@@ -119,7 +119,7 @@ func TestCopyMakesWayForAStalledReader(t *testing.T) {
 	stalled, takes := make(chan struct{}), make(chan struct{})
 	copied, written := make(chan error, 1), make(chan error, 1)
 	go func() {
-		copied <- s.copyTo(context.Background(), writerFunc(func(b []byte) (int, error) {
+		copied <- s.copyBounded(context.Background(), writerFunc(func(b []byte) (int, error) {
 			close(stalled)
 			<-takes
 			return len(b), nil
@@ -136,7 +136,7 @@ func TestCopyMakesWayForAStalledReader(t *testing.T) {
 	check.Equal(t, "the copy still waits for its reader", len(copied), 0)
 	close(takes)
 	if err := <-copied; !errors.Is(err, ErrCopyEnded) {
-		t.Errorf("CopyTo() = %v, want ErrCopyEnded", err)
+		t.Errorf("Copy() = %v, want ErrCopyEnded", err)
 	}
 }
 
@@ -165,7 +165,7 @@ func TestCopyIsBounded(t *testing.T) {
 		}
 	}
 	refused := errors.New("refused")
-	if err := s.CopyTo(t.Context(), io.Discard, func(int64) error { return refused }); !errors.Is(err, refused) {
+	if err := s.Copy(t.Context(), io.Discard, func(int64) error { return refused }); !errors.Is(err, refused) {
 		t.Errorf("begin refuses: %v", err)
 	}
 }

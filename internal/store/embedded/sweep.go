@@ -16,7 +16,7 @@ const sweepStep = 256
 
 // Sweep implements [grants.Sweeper], and removes expired counters too. It takes expiring records from
 // the start of the expiry index, so it costs what has expired, not what is stored. Counters are read one
-// by one, and of agreements and users of refresh tokens a bounded number each time.
+// by one. Of tables, agreements and users of refresh tokens it reads a bounded number each time.
 func (s *Store) Sweep(ctx context.Context, now time.Time) (int, error) {
 	limit := binary.BigEndian.AppendUint64(nil, sortable(now))
 	removed, err := s.sweepTimeline(ctx, timeline{
@@ -40,6 +40,10 @@ func (s *Store) Sweep(ctx context.Context, now time.Time) (int, error) {
 		return removed, err
 	}
 	n, err = s.sweepCounters(ctx, now)
+	if removed += n; err != nil {
+		return removed, err
+	}
+	n, err = s.sweepTables(ctx, now)
 	return removed + n, err
 }
 

@@ -1,0 +1,107 @@
+package embedded
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"time"
+	"unicode/utf8"
+
+	"oauth-server/internal/store"
+)
+
+// A record of a table is stored under its key as
+//
+//	byte 0     recordFormat
+//	varint     version
+//	8 bytes    nonce, big-endian
+//	varint     expires, milliseconds since 1970; 0: never
+//	varint     changed, the same
+//	uvarint    length of the owner, and the owner
+//
+// and the value, to the end. An entry of the trail begins alike; see trail.go.
+const recordFormat = 2
+
+// stored is a record as it is in the file. Its slices are valid until the transaction ends.
+type stored struct {
+	version, nonce, expires, changed int64
+	owner, value                     []byte
+}
+
+func encodeRecord(r *store.Record) []byte {
+	b := make([]byte, 0, 40+len(r.Owner)+len(r.Value))
+	b = append(b, recordFormat)
+	b = binary.AppendVarint(b, r.Version)
+	b = binary.BigEndian.AppendUint64(b, uint64(r.Nonce)) //nolint:gosec // undone by decodeRecord
+	b = appendMillis(appendMillis(b, r.Expires), r.Changed)
+	return append(appendString(b, r.Owner), r.Value...)
+}
+
+// decodeRecord reads all but the value. Errors: [store.ErrUnreadable].
+func decodeRecord(b []byte) (r stored, err error) {
+	d := decoder{rest: b}
+	if f := d.bytes(1); d.err == nil && f[0] != recordFormat {
+		d.fail("a record of format %d", f[0])
+	}
+	r.version, r.nonce = d.varint(), d.nonce()
+	r.expires, r.changed = d.varint(), d.varint()
+	r.owner, r.value = d.bytes(d.length()), d.rest
+	if d.err != nil {
+		return stored{}, fmt.Errorf("%w: %w", store.ErrUnreadable, d.err)
+	}
+	return r, nil
+}
+
+func (r *stored) seen() store.Seen { return store.Seen{Version: r.version, Nonce: r.nonce} }
+
+func (r *stored) expired(now int64) bool { return r.expires != 0 && r.expires < now }
+
+func (d *decoder) nonce() int64 {
+	b := d.bytes(8)
+	if d.err != nil {
+		return 0
+	}
+	return int64(binary.BigEndian.Uint64(b)) //nolint:gosec // as it was written
+}
+
+func appendMillis(b []byte, t time.Time) []byte { return binary.AppendVarint(b, millis(t)) }
+
+// millis returns 0 for the zero time, and time is the reverse.
+func millis(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.UnixMilli()
+}
+
+func fromMillis(ms int64) time.Time {
+	if ms == 0 {
+		return time.Time{}
+	}
+	return time.UnixMilli(ms).UTC()
+}
+
+// newNonce returns a random number that is not 0.
+func newNonce() int64 { return 1 + rand.Int64N(math.MaxInt64) } //nolint:gosec // it is no secret
+
+// checkRecord returns an error for a record that MongoDB could not store either.
+func checkRecord(t store.Table, r *store.Record) error {
+	switch {
+	case !utf8.ValidString(r.Key):
+		return fmt.Errorf("embedded: table %s: the key is no UTF-8", t.Name)
+	case r.Key == "" || len(r.Key) > store.MaxKey || len(r.Owner) > store.MaxKey:
+		return fmt.Errorf("embedded: table %s: a key of %d bytes, an owner of %d", t.Name, len(r.Key), len(r.Owner))
+	case len(r.Value) > store.MaxValue:
+		return fmt.Errorf("embedded: table %s: a value of %d bytes", t.Name, len(r.Value))
+	case !isObject(r.Value):
+		return fmt.Errorf("embedded: table %s: the value is no JSON object", t.Name)
+	}
+	return nil
+}
+
+// isObject is a check that costs nothing: the caller has encoded the value.
+func isObject(value []byte) bool {
+	n := len(value)
+	return n >= 2 && value[0] == '{' && value[n-1] == '}'
+}
