@@ -1,0 +1,266 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+)
+
+// ErrBusy is returned if another caller has read changes for too long.
+var ErrBusy = errors.New("store: another read of changes takes too long")
+
+// Subscriber keeps a snapshot of a table that is written by [Backend.Append]. A [Follower] calls its
+// functions one at a time.
+type Subscriber struct {
+	Table Table
+	// Reload reads the whole table. Apply follows with the entries after the mark; the table may contain
+	// what these changed already.
+	Reload func(ctx context.Context, from Mark) error
+	// Apply takes up what entries have changed.
+	Apply func(ctx context.Context, b Batch)
+}
+
+// Batch is what some entries of the trail have changed in a table.
+type Batch struct {
+	Entries []Entry  // all, also those of other tables; the oldest first
+	Changed []Record // as they are now, each once; their Nonce may be unknown
+	Deleted []string // keys
+}
+
+// Follower keeps the snapshots of its subscribers up to date with the trail, and appends to it. It is safe
+// for concurrent use. Create it with [NewFollower].
+type Follower struct {
+	backend     Backend
+	subscribers []Subscriber
+	turn        chan struct{} // held while the other fields are used
+	mark        Mark
+	lost        bool // the snapshots are to be read anew
+	checked     atomic.Pointer[time.Time]
+}
+
+// NewFollower returns a follower from the newest entry on.
+func NewFollower(ctx context.Context, b Backend) (*Follower, error) {
+	f := &Follower{backend: b, turn: make(chan struct{}, 1), lost: true}
+	if err := f.Refresh(ctx); err != nil {
+		return nil, err
+	}
+	return f, nil
+}
+
+// Backend returns the store that is followed.
+func (f *Follower) Backend() Backend { return f.backend }
+
+// Subscribe has the subscriber read its table, and keeps it up to date from then on.
+func (f *Follower) Subscribe(ctx context.Context, s Subscriber) error {
+	return f.do(ctx, func() error {
+		if err := f.refresh(ctx); err != nil {
+			return err
+		}
+		if err := s.Reload(ctx, f.mark); err != nil {
+			return err
+		}
+		f.subscribers = append(f.subscribers, s)
+		return nil
+	})
+}
+
+// CheckedAt returns when the snapshots were last known to be the newest.
+func (f *Follower) CheckedAt() time.Time { return *f.checked.Load() }
+
+// Refresh takes up all changes until now. It reads the tables anew if the trail does not continue what was
+// read before.
+func (f *Follower) Refresh(ctx context.Context) error {
+	return f.do(ctx, func() error { return f.refresh(ctx) })
+}
+
+// mostWait is how long [Follower.Renew] waits for another caller.
+const mostWait = time.Second
+
+// Renew is [Follower.Refresh] for requests: it does nothing if the snapshots were the newest at most so long
+// ago, and callers that wait for each other share one read. Errors: [ErrBusy]; [ErrMarkLost] while tables
+// have to be read anew, which is left to Refresh.
+func (f *Follower) Renew(ctx context.Context, atMost time.Duration) error {
+	since := time.Now().Round(0).Add(-atMost)
+	if f.renewed(since) {
+		return nil
+	}
+	waiting, cancel := context.WithTimeoutCause(ctx, mostWait, ErrBusy)
+	defer cancel()
+	return f.do(waiting, func() error {
+		if f.renewed(since) {
+			return nil
+		}
+		return f.follow(ctx)
+	})
+}
+
+// renewed reports whether a read that began after that time has found the snapshots to be the newest.
+func (f *Follower) renewed(since time.Time) bool {
+	// The monotonic clock stands still while the machine is suspended; the other may be set back.
+	at := f.CheckedAt()
+	return at.After(since) && !at.After(time.Now().Round(0))
+}
+
+// Prepare returns the entry of that number, with the records that it changes. It is called again, with a
+// greater number, if another writer was faster. The snapshots are then the newest, as is all that it reads
+// from the store. It MUST NOT use the follower.
+type Prepare func(number int64) (Entry, []Write, error)
+
+// Append appends the entry that is prepared. The snapshots contain the change when it returns. Errors: those
+// of prepare, and failures of the store.
+func (f *Follower) Append(ctx context.Context, prepare Prepare) (mark Mark, err error) {
+	err = f.do(ctx, func() error {
+		for {
+			if err := f.refresh(ctx); err != nil {
+				return err
+			}
+			e, writes, err := prepare(f.mark.Number + 1)
+			if err != nil {
+				return err
+			}
+			e.Number = f.mark.Number + 1
+			mark, err = f.backend.Append(ctx, e, writes...)
+			if err == nil {
+				f.appended(ctx, e, mark, writes)
+			}
+			if !errors.Is(err, ErrConflict) {
+				return err
+			}
+		}
+	})
+	return mark, err
+}
+
+// appended delivers an entry of this process.
+func (f *Follower) appended(ctx context.Context, e Entry, mark Mark, writes []Write) {
+	e.Nonce = mark.Nonce
+	for i := range writes {
+		e.Refs = append(e.Refs, Ref{writes[i].Table.Name, writes[i].Record.Key})
+	}
+	for _, s := range f.subscribers {
+		b := Batch{Entries: []Entry{e}}
+		for _, w := range writes {
+			switch {
+			case w.Table.Name != s.Table.Name:
+			case w.Delete:
+				b.Deleted = append(b.Deleted, w.Record.Key)
+			default:
+				w.Record.Version, w.Record.Nonce, w.Record.Changed = mark.Number, mark.Nonce, e.At
+				b.Changed = append(b.Changed, w.Record)
+			}
+		}
+		s.Apply(ctx, b)
+	}
+	f.mark = mark
+}
+
+// do calls what while nothing else is read or appended here.
+func (f *Follower) do(ctx context.Context, what func() error) error {
+	select {
+	case f.turn <- struct{}{}:
+	case <-ctx.Done():
+		return fmt.Errorf("store: wait for another read of changes: %w", context.Cause(ctx))
+	}
+	defer func() { <-f.turn }()
+	return what()
+}
+
+func (f *Follower) refresh(ctx context.Context) error {
+	err := f.follow(ctx)
+	if !errors.Is(err, ErrMarkLost) {
+		return err
+	}
+	began := time.Now()
+	_, newest, err := f.backend.Trail(ctx, f.mark, 1)
+	if err != nil && !errors.Is(err, ErrMarkLost) {
+		return fmt.Errorf("store: read the trail: %w", err)
+	}
+	f.lost = true
+	for _, s := range f.subscribers {
+		if err := s.Reload(ctx, newest); err != nil {
+			return err
+		}
+	}
+	f.mark, f.lost = newest, false
+	f.checked.Store(&began)
+	return nil
+}
+
+// batchEntries bounds the entries that are read at once.
+const batchEntries = 256
+
+// follow delivers all entries after the mark. Errors: [ErrMarkLost].
+func (f *Follower) follow(ctx context.Context) error {
+	if f.lost {
+		return ErrMarkLost
+	}
+	for {
+		began := time.Now()
+		entries, newest, err := f.backend.Trail(ctx, f.mark, batchEntries)
+		if err == nil && len(entries) > 0 {
+			err = f.deliver(ctx, entries)
+		}
+		if err != nil {
+			return fmt.Errorf("store: follow the trail: %w", err)
+		}
+		if len(entries) == 0 || f.mark.Number >= newest.Number {
+			f.checked.Store(&began)
+			return nil
+		}
+	}
+}
+
+// deliver gives entries to the subscribers. It is not known what one has changed that cannot be read:
+// [ErrMarkLost].
+func (f *Follower) deliver(ctx context.Context, entries []Entry) error {
+	keys := map[Ref]bool{}
+	for i := range entries {
+		if entries[i].Err != nil {
+			f.lost = true
+			return ErrMarkLost
+		}
+		for _, ref := range entries[i].Refs {
+			keys[ref] = true
+		}
+	}
+	batches := make([]Batch, len(f.subscribers))
+	for i, s := range f.subscribers {
+		var err error
+		if batches[i], err = f.batch(ctx, s.Table, keys); err != nil {
+			return err
+		}
+		batches[i].Entries = entries
+	}
+	for i, s := range f.subscribers {
+		s.Apply(ctx, batches[i])
+	}
+	f.mark = entries[len(entries)-1].Mark()
+	return nil
+}
+
+// batch reads those of the records that are of a table.
+func (f *Follower) batch(ctx context.Context, t Table, refs map[Ref]bool) (b Batch, err error) {
+	var keys []string
+	gone := map[string]bool{}
+	for ref := range refs {
+		if ref.Table == t.Name {
+			keys = append(keys, ref.Key)
+			gone[ref.Key] = true
+		}
+	}
+	if len(keys) == 0 {
+		return b, nil
+	}
+	err = f.backend.Get(ctx, t, func(r Record) error {
+		r.Value = append([]byte(nil), r.Value...)
+		b.Changed = append(b.Changed, r)
+		delete(gone, r.Key)
+		return nil
+	}, keys...)
+	for key := range gone {
+		b.Deleted = append(b.Deleted, key)
+	}
+	return b, err
+}
