@@ -28,7 +28,7 @@ type Store struct {
 	agreements, bans, subjects    *mongo.Collection
 	counters, instances           *mongo.Collection
 	policies, audit, events       *mongo.Collection
-	shared                        *mongo.Collection
+	shared, trail                 *mongo.Collection
 	changes                       *mongo.Collection // of clients
 	announcing                    *changeState
 
@@ -49,7 +49,7 @@ func newStore(client *mongo.Client, database string) *Store {
 		agreements: db.Collection("agreements"), bans: db.Collection("bans"), subjects: db.Collection("subjects"),
 		counters: db.Collection("ratelimits"), instances: db.Collection("instances"),
 		policies: db.Collection("policies"), audit: db.Collection("audit"), events: db.Collection("events"),
-		shared: db.Collection("secrets"), changes: db.Collection("clientChanges"), announcing: newChangeState(),
+		shared: db.Collection("secrets"), trail: db.Collection("trail"), changes: db.Collection("clientChanges"), announcing: newChangeState(),
 	}
 }
 

@@ -1,0 +1,238 @@
+package mongo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+
+	"oauth-server/internal/store"
+)
+
+var _ store.Backend = (*Store)(nil)
+
+// Get implements [store.Backend].
+func (s *Store) Get(ctx context.Context, t store.Table, each func(store.Record) error, keys ...string) error {
+	filter, opts := byID(bson.D{{Key: "$in", Value: keys}}), options.Find()
+	switch len(keys) {
+	case 0:
+		return nil
+	case 1:
+		filter = byID(keys[0])
+		opts.SetLimit(-1) // without a cursor
+	}
+	return s.eachRecord(ctx, "get "+t.Name, t, filter, opts, each)
+}
+
+// changedOverlap is how far List goes back behind ChangedSince: writes need not become visible in the order
+// of their times.
+const changedOverlap = 10 * time.Second
+
+// List implements [store.Backend].
+func (s *Store) List(ctx context.Context, t store.Table, q store.Query, each func(store.Record) error) error {
+	id := bson.D{{Key: "$gt", Value: q.After}} // true of texts only: other _ids are no keys
+	if q.Prefix != "" {
+		id = append(id, bson.E{Key: "$regex", Value: bson.Regex{Pattern: "^" + regexp.QuoteMeta(q.Prefix)}})
+	}
+	filter := append(byID(id), bson.E{Key: "gone", Value: nil})
+	if q.Owner != "" {
+		filter = append(filter, bson.E{Key: "owner", Value: q.Owner})
+	}
+	if !q.ChangedSince.IsZero() {
+		since := q.ChangedSince.Add(-changedOverlap)
+		filter = append(filter, bson.E{Key: "changed", Value: bson.D{{Key: "$gte", Value: since}}})
+	}
+	opts := options.Find().SetSort(byID(1)).SetLimit(int64(q.Limit))
+	return s.eachRecord(ctx, "list "+t.Name, t, filter, opts, each)
+}
+
+func (s *Store) eachRecord(ctx context.Context, operation string, t store.Table, filter bson.D,
+	opts *options.FindOptionsBuilder, each func(store.Record) error,
+) error {
+	var rd reader
+	return s.eachDocument(ctx, operation, s.db.Collection(t.Name), filter, opts, func(doc bson.Raw) error {
+		if !rd.read(doc) {
+			return nil
+		}
+		return each(rd.record)
+	})
+}
+
+// batch is how many documents one command returns.
+const batch = 5000
+
+// eachDocument calls each with the documents that a find returns. Each of its commands has the timeout of
+// the store.
+func (s *Store) eachDocument(ctx context.Context, operation string, c *mongo.Collection, filter bson.D,
+	opts *options.FindOptionsBuilder, each func(bson.Raw) error,
+) error {
+	var cursor *mongo.Cursor
+	more := false
+	err := s.do(ctx, operation, func(ctx context.Context) (err error) {
+		if cursor, err = c.Find(ctx, filter, opts.SetBatchSize(batch).SetComment(comment(ctx))); err != nil {
+			return err
+		}
+		more = cursor.Next(ctx)
+		return cursor.Err()
+	})
+	if cursor != nil {
+		defer func() { _ = cursor.Close(context.WithoutCancel(ctx)) }()
+	}
+	for ; err == nil && more; err = s.next(ctx, operation, cursor, &more) {
+		if err := each(cursor.Current); err != nil {
+			return err
+		}
+	}
+	return err
+}
+
+// next moves the cursor to the next document.
+func (s *Store) next(ctx context.Context, operation string, cursor *mongo.Cursor, more *bool) error {
+	if cursor.RemainingBatchLength() > 0 { // without a command
+		*more = cursor.Next(ctx)
+		return errors.Join(ctx.Err(), cursor.Err())
+	}
+	return s.do(ctx, operation, func(ctx context.Context) error {
+		*more = cursor.Next(ctx)
+		return cursor.Err()
+	})
+}
+
+// Put implements [store.Backend].
+func (s *Store) Put(ctx context.Context, t store.Table, r store.Record, seen store.Seen) (store.Seen, error) {
+	r.Version, r.Nonce = seen.Version+1, newNonce()
+	update, err := recordUpdate(&r)
+	if err != nil {
+		return store.Seen{}, fmt.Errorf("mongo: put %s: %w", t.Name, err)
+	}
+	err = s.do(ctx, "put "+t.Name, func(ctx context.Context) error {
+		c := s.db.Collection(t.Name)
+		result, err := c.UpdateOne(ctx, inState(r.Key, seen), update,
+			options.UpdateOne().SetUpsert(seen == store.Seen{}).SetComment(comment(ctx)))
+		if err == nil && result.MatchedCount+result.UpsertedCount == 1 {
+			return nil
+		}
+		return s.outcome(ctx, c, r.Key, seen, r.Nonce, err)
+	})
+	if err != nil {
+		return store.Seen{}, err
+	}
+	return r.Seen(), nil
+}
+
+// outcome finds out what became of a write that was not acknowledged: its reply may have been lost, or a
+// retry of the driver may have met its own first attempt. Nil: the nonce shows that the write took place.
+// [store.ErrConflict]: it did not, and never will. Otherwise the cause is returned, if it was no answer.
+// The caller's context may have ended, so there is a short timeout instead.
+func (s *Store) outcome(ctx context.Context, c *mongo.Collection, id any, seen store.Seen, nonce int64, cause error) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), selectionTimeout)
+	defer cancel()
+	doc, err := c.FindOne(ctx, byID(id), options.FindOne().
+		SetProjection(bson.D{{Key: "version", Value: 1}, {Key: "nonce", Value: 1}}).SetComment(comment(ctx))).Raw()
+	absent := errors.Is(err, mongo.ErrNoDocuments)
+	if err != nil && !absent {
+		return errors.Join(cause, fmt.Errorf("look up the write: %w", err))
+	}
+	var rd reader
+	rd.read(doc)
+	stored := rd.record.Seen()
+	switch {
+	case !absent && stored.Nonce == nonce:
+		return nil
+	case cause == nil || mongo.IsDuplicateKeyError(cause):
+		return store.ErrConflict
+	case !absent && stored != seen && stored.Version <= seen.Version+1: // it has the place of the write
+		return store.ErrConflict
+	}
+	return cause // the write may be on its way
+}
+
+// PutAll implements [store.Backend].
+func (s *Store) PutAll(ctx context.Context, t store.Table, records []store.Record) error {
+	models := make([]*mongo.UpdateOneModel, len(records))
+	for i := range records {
+		r := records[i]
+		r.Nonce = newNonce()
+		update, err := recordUpdate(&r)
+		if err != nil {
+			return fmt.Errorf("mongo: put %s: %w", t.Name, err)
+		}
+		models[i] = newer(&r, update)
+	}
+	for part := range slices.Chunk(models, batch) {
+		err := s.do(ctx, "put all "+t.Name, func(ctx context.Context) error {
+			return putNewer(ctx, s.db.Collection(t.Name), part)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// putNewer sends upserts of [newer] in one bulk. A duplicate key shows that the record is there in the same
+// or a newer version, or that another upsert has inserted an older one meanwhile. So those writes are sent
+// once more.
+func putNewer(ctx context.Context, c *mongo.Collection, models []*mongo.UpdateOneModel) error {
+	for range 2 {
+		var failed mongo.BulkWriteException
+		err := bulk(ctx, c, models)
+		if !errors.As(err, &failed) || failed.WriteConcernError != nil {
+			return err
+		}
+		var again []*mongo.UpdateOneModel
+		for _, e := range failed.WriteErrors {
+			if e.Code != duplicateKey || e.Index < 0 || e.Index >= len(models) {
+				return err
+			}
+			again = append(again, models[e.Index])
+		}
+		models = again
+	}
+	return nil
+}
+
+func bulk(ctx context.Context, c *mongo.Collection, models []*mongo.UpdateOneModel) error {
+	writes := make([]mongo.WriteModel, len(models))
+	for i, m := range models {
+		writes[i] = m
+	}
+	_, err := c.BulkWrite(ctx, writes, options.BulkWrite().SetOrdered(false).SetComment(comment(ctx)))
+	return err
+}
+
+// Delete implements [store.Backend].
+func (s *Store) Delete(ctx context.Context, t store.Table, seen *store.Seen, key string) error {
+	filter := byID(key)
+	if seen != nil {
+		filter = inState(key, *seen)
+	}
+	return s.do(ctx, "delete "+t.Name, func(ctx context.Context) error {
+		result, err := s.db.Collection(t.Name).DeleteOne(ctx, filter, options.DeleteOne().SetComment(comment(ctx)))
+		if err == nil && seen != nil && result.DeletedCount == 0 {
+			return store.ErrConflict
+		}
+		return err
+	})
+}
+
+// DeleteAll implements [store.Backend].
+func (s *Store) DeleteAll(ctx context.Context, t store.Table, keys ...string) error {
+	for part := range slices.Chunk(keys, batch) {
+		err := s.do(ctx, "delete all "+t.Name, func(ctx context.Context) error {
+			_, err := s.db.Collection(t.Name).DeleteMany(ctx, byID(bson.D{{Key: "$in", Value: part}}),
+				options.DeleteMany().SetComment(comment(ctx)))
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

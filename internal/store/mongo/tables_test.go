@@ -1,0 +1,284 @@
+package mongo
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+
+	"oauth-server/internal/check"
+	"oauth-server/internal/store"
+	"oauth-server/internal/store/mongo/mongotest"
+)
+
+var things = store.Table{Name: "things", ByOwner: true}
+
+func thing(key, value string) store.Record { return store.Record{Key: key, Value: []byte(value)} }
+
+// get reads one record; nil: there is none.
+func get(t *testing.T, s *Store, key string) (found *store.Record) {
+	t.Helper()
+	err := s.Get(t.Context(), things, func(r store.Record) error {
+		r.Value = []byte(string(r.Value))
+		found = &r
+		return nil
+	}, key)
+	check.OK(t, err)
+	return found
+}
+
+func value(t *testing.T, s *Store, key string) string {
+	t.Helper()
+	r := get(t, s, key)
+	if r == nil {
+		return ""
+	}
+	check.OK(t, r.Err)
+	return string(r.Value)
+}
+
+// put stores a record, in the state seen, and returns the new state.
+func put(t *testing.T, s *Store, r store.Record, seen store.Seen) store.Seen {
+	t.Helper()
+	next, err := s.Put(t.Context(), things, r, seen)
+	check.OK(t, err)
+	check.Equal(t, "version", next.Version, seen.Version+1)
+	return next
+}
+
+// TestPutLostReply: whatever becomes of a message, Put says what became of the write, unless it may still
+// be on its way.
+func TestPutLostReply(t *testing.T) {
+	t.Parallel()
+	for _, fresh := range []bool{true, false} {
+		s, direct, proxy := throughProxy(t)
+		seen := store.Seen{}
+		if !fresh {
+			seen = put(t, direct, thing("a", `{"n":1}`), seen)
+		}
+		proxy.Once("update", mongotest.LoseReply)
+		seen = put(t, s, thing("a", `{"n":2}`), seen)
+		check.Equal(t, "value", value(t, direct, "a"), `{"n":2}`)
+		check.Equal(t, "state", get(t, direct, "a").Seen(), seen)
+
+		proxy.Once("update", mongotest.LoseRequest)
+		if _, err := s.Put(t.Context(), things, thing("a", `{"n":3}`), seen); err == nil || errors.Is(err, store.ErrConflict) {
+			t.Errorf("a lost request: %v", err)
+		}
+		proxy.Decide(func(command string) mongotest.Fault { // another writer is faster than the lost request
+			if command == "update" {
+				put(t, direct, thing("a", `{"n":4}`), seen)
+				return mongotest.LoseRequest
+			}
+			return mongotest.Pass
+		})
+		if _, err := s.Put(t.Context(), things, thing("a", `{"n":5}`), seen); !errors.Is(err, store.ErrConflict) {
+			t.Errorf("a lost race: %v", err)
+		}
+		proxy.Decide(nil)
+		if _, err := s.Put(t.Context(), things, thing("a", `{"n":6}`), store.Seen{}); !errors.Is(err, store.ErrConflict) {
+			t.Errorf("it exists: %v", err)
+		}
+	}
+}
+
+func TestPutCancelled(t *testing.T) {
+	t.Parallel()
+	s, direct, proxy := throughProxy(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	proxy.Decide(func(command string) mongotest.Fault {
+		if command != "update" {
+			return mongotest.Pass
+		}
+		cancel()
+		return mongotest.LoseReply
+	})
+	_, err := s.Put(ctx, things, thing("a", `{"n":1}`), store.Seen{})
+	if stored := value(t, direct, "a"); err == nil && stored == "" {
+		t.Errorf("it is not stored, and there is no error")
+	}
+}
+
+// TestPutAllRace: other processes insert older and newer records between the search and the insert of an
+// upsert, which MongoDB reports as a duplicate key for both.
+func TestPutAllRace(t *testing.T) {
+	t.Parallel()
+	s, direct, proxy := throughProxy(t)
+	r := func(key string, version int64) store.Record {
+		return store.Record{Key: key, Value: fmt.Appendf(nil, `{"v":%d}`, version), Version: version}
+	}
+	proxy.Alter(mongotest.Collision(func() {
+		check.OK(t, direct.PutAll(t.Context(), things, []store.Record{r("older", 1), r("newer", 3), r("same", 2)}))
+	}))
+	check.OK(t, s.PutAll(t.Context(), things, []store.Record{r("older", 2), r("newer", 2), r("same", 2), r("new", 2)}))
+	for key, want := range map[string]string{"older": `{"v":2}`, "newer": `{"v":3}`, "same": `{"v":2}`, "new": `{"v":2}`} {
+		check.Equal(t, key, value(t, direct, key), want)
+	}
+}
+
+// TestManyWriters: of many writers in one state, one succeeds.
+func TestManyWriters(t *testing.T) {
+	t.Parallel()
+	s := openMigrated(t)
+	for _, seen := range []store.Seen{{}, put(t, s, thing("old", `{}`), store.Seen{})} {
+		key := map[bool]string{true: "new", false: "old"}[seen == store.Seen{}]
+		var won atomic.Int64
+		var wg sync.WaitGroup
+		for range 16 {
+			wg.Go(func() {
+				_, err := s.Put(t.Context(), things, thing(key, `{}`), seen)
+				if err == nil {
+					won.Add(1)
+				} else if !errors.Is(err, store.ErrConflict) {
+					t.Error(err)
+				}
+			})
+		}
+		wg.Wait()
+		check.Equal(t, key, won.Load(), 1)
+	}
+}
+
+func openMigrated(t *testing.T) *Store {
+	t.Helper()
+	uri, database, _ := strings.Cut(location(t), " ")
+	return openAt(t, uri, database)
+}
+
+// TestDocument: a record is a document that operators can read.
+func TestDocument(t *testing.T) {
+	t.Parallel()
+	s := openMigrated(t)
+	expires := time.Now().Add(time.Hour).Truncate(time.Millisecond)
+	r := store.Record{Key: "a", Value: []byte(`{"name":"Ada","roles":["x"],"n":7}`), Owner: "ada", Expires: expires}
+	seen := put(t, s, r, store.Seen{})
+	var doc bson.D
+	check.OK(t, s.db.Collection("things").FindOne(t.Context(), byID("a")).Decode(&doc))
+	slices.SortFunc(doc, func(a, b bson.E) int { return cmp.Compare(a.Key, b.Key) })
+	if age := time.Since(mongotest.Get[bson.DateTime](doc, "changed").Time()); age < -time.Minute || age > time.Minute {
+		t.Errorf("changed is %s ago", age)
+	}
+	check.Equal(t, "document", fmt.Sprint(doc), fmt.Sprint(bson.D{
+		{Key: "_id", Value: "a"},
+		{Key: "changed", Value: mongotest.Get[bson.DateTime](doc, "changed")},
+		{Key: "expire", Value: bson.NewDateTimeFromTime(expires)},
+		{Key: "nonce", Value: seen.Nonce},
+		{Key: "owner", Value: "ada"},
+		{Key: "value", Value: bson.D{{Key: "name", Value: "Ada"}, {Key: "roles", Value: bson.A{"x"}}, {Key: "n", Value: int32(7)}}},
+		{Key: "version", Value: seen.Version},
+	}))
+	put(t, s, thing("a", `{}`), seen)
+	found := get(t, s, "a")
+	if found.Owner != "" || !found.Expires.IsZero() {
+		t.Errorf("owner and expiry stay: %+v", found)
+	}
+}
+
+// TestEditedByHand: what a shell writes is read where it makes sense, and otherwise one record is unreadable.
+func TestEditedByHand(t *testing.T) {
+	t.Parallel()
+	s := openMigrated(t)
+	collection := s.db.Collection("things")
+	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	for name, tt := range map[string]struct {
+		set  bson.D
+		want string // empty: unreadable
+	}{
+		"a double":         {bson.D{{Key: "value.n", Value: 8.0}, {Key: "version", Value: 2.0}}, `{"n":8}`},
+		"a date":           {bson.D{{Key: "value.n", Value: at}}, `{"n":"2026-01-02T03:04:05Z"}`},
+		"another member":   {bson.D{{Key: "value.m", Value: "x"}}, `{"n":1,"m":"x"}`},
+		"an ObjectID":      {bson.D{{Key: "value.n", Value: bson.NewObjectID()}}, ""},
+		"bytes":            {bson.D{{Key: "value.n", Value: []byte("x")}}, ""},
+		"no document":      {bson.D{{Key: "value", Value: "x"}}, ""},
+		"an array":         {bson.D{{Key: "value", Value: bson.A{}}}, ""},
+		"a text":           {bson.D{{Key: "version", Value: "2"}}, ""},
+		"an owner":         {bson.D{{Key: "owner", Value: 7}}, ""},
+		"an end":           {bson.D{{Key: "expire", Value: "tomorrow"}}, ""},
+		"an unknown field": {bson.D{{Key: "color", Value: "red"}}, ""},
+	} {
+		put(t, s, thing(name, `{"n":1}`), store.Seen{})
+		_, err := collection.UpdateOne(t.Context(), byID(name), bson.D{{Key: "$set", Value: tt.set}})
+		check.OK(t, err)
+		r := get(t, s, name)
+		switch {
+		case tt.want == "" && !errors.Is(r.Err, store.ErrUnreadable), tt.want != "" && r.Err != nil:
+			t.Errorf("%s: %v", name, r.Err)
+		case string(r.Value) != tt.want:
+			t.Errorf("%s: %s, want %s", name, r.Value, tt.want)
+		}
+		check.Equal(t, "key", r.Key, name)
+	}
+	n := 0
+	_, err := collection.InsertMany(t.Context(), []bson.D{{}, byID(7), byID("bare")}) // strays: _ids of no record, and no value
+	check.OK(t, err)
+	check.OK(t, s.List(t.Context(), things, store.Query{}, func(store.Record) error { n++; return nil }))
+	check.Equal(t, "listed", n, 12)
+}
+
+// TestListBatches: a list of more than one batch is complete, and its documents may be changed meanwhile.
+func TestListBatches(t *testing.T) {
+	t.Parallel()
+	s := openMigrated(t)
+	records := make([]store.Record, batch+batch/2)
+	for i := range records {
+		records[i] = store.Record{Key: fmt.Sprintf("%06d", i), Value: fmt.Appendf(nil, `{"i":%d}`, i), Version: 1}
+	}
+	check.OK(t, s.PutAll(t.Context(), things, records))
+	n := 0
+	err := s.List(t.Context(), things, store.Query{}, func(r store.Record) error {
+		if want := fmt.Sprintf(`{"i":%d}`, n); string(r.Value) != want {
+			return fmt.Errorf("%s, want %s", r.Value, want)
+		}
+		n++
+		return nil
+	})
+	check.OK(t, err)
+	check.Equal(t, "records", n, len(records))
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	err = s.List(ctx, things, store.Query{}, func(store.Record) error { cancel(); return nil })
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("cancelled: %v", err)
+	}
+}
+
+func TestTableComments(t *testing.T) {
+	t.Parallel()
+	uri, database, _ := strings.Cut(location(t), " ")
+	var d diary
+	client, err := mongo.Connect(clientOptions(uri).SetMonitor(d.monitor()))
+	check.OK(t, err)
+	s := newStore(client, database)
+	t.Cleanup(func() { _ = s.Close() })
+	seen := put(t, s, thing("a", `{}`), store.Seen{})
+	get(t, s, "a")
+	check.OK(t, s.List(t.Context(), things, store.Query{}, func(store.Record) error { return nil }))
+	check.OK(t, s.PutAll(t.Context(), things, []store.Record{{Key: "b", Value: []byte(`{}`), Version: 1}}))
+	check.OK(t, s.Delete(t.Context(), things, &seen, "a"))
+	check.OK(t, s.DeleteAll(t.Context(), things, "b"))
+	mark := appendThing(t, s, 1, thing("c", `{}`))
+	_, _, err = s.Trail(t.Context(), store.Mark{}, 10)
+	check.OK(t, err)
+	_, err = s.Append(t.Context(), store.Entry{Number: mark.Number, Value: []byte(`{}`)})
+	if !errors.Is(err, store.ErrConflict) {
+		t.Error(err)
+	}
+	check.OK(t, s.History(t.Context(), 0, func(store.Entry) error { return nil }))
+	check.OK(t, s.Trim(t.Context(), 1))
+	for command, comments := range d.comments {
+		for _, comment := range comments {
+			if !strings.HasPrefix(comment, "oauth-server: ") || len(comment) == len("oauth-server: ") {
+				t.Errorf("%s has the comment %q", command, comment)
+			}
+		}
+	}
+}
