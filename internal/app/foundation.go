@@ -81,9 +81,7 @@ func newFoundation(ctx context.Context, cfg *config.Config, opts Options, undo *
 	f.overload = newOverload(cfg.Overload, f.store)
 	f.overload.gate.SetQuota(opts.Quota)
 	f.bounded = bounded.New(f.watched, f.overload.lane, f.overload.gate)
-	if b, ok := f.store.(store.Backend); ok { // until both backends implement it
-		f.data = observed.New(b, observed.Options{Observer: f.telemetry, Lane: f.overload.lane, Gate: f.overload.gate})
-	}
+	f.data = observed.New(f.store, observed.Options{Observer: f.telemetry, Lane: f.overload.lane, Gate: f.overload.gate})
 	f.loops = background.NewGroup(context.WithoutCancel(ctx), f.log, f.telemetry.Panic)
 	undo.push("background loops", f.stopLoops)
 	undo.push("the verification of the database", f.verifyStore(ctx))

@@ -97,8 +97,19 @@ func (l *limiter) newSyncer() *syncer.Syncer {
 	cfg.Interval = f.cfg.Sync.Interval.Std()
 	cfg.Clock, cfg.Log, cfg.Observer = f.clock, f.log, f.telemetry
 	cfg.Report = func() []byte { return l.report() }
-	return syncer.New(l.counters, observed.NewCounters(f.store, f.telemetry), f.store, cfg)
+	var counters syncer.Store = observed.NewCounters(f.store, f.telemetry)
+	if f.cfg.Store.MongoDB == nil {
+		counters = clockless{counters}
+	}
+	return syncer.New(l.counters, counters, f.store, cfg)
 }
+
+// clockless are the counters of a data file: its clock is that of this machine, which must not count twice
+// against process time.
+type clockless struct{ syncer.Store }
+
+// Now implements [syncer.Store].
+func (clockless) Now(context.Context) (time.Time, error) { return time.Time{}, syncer.ErrNoClock }
 
 // share starts the syncer, whose heartbeats carry the report. The report comes with the start and not
 // with the syncer because it shows the syncer's figures. stop writes what is left, after the last

@@ -185,7 +185,7 @@ func (r *Registry) kept(before, after *clientcfg.Client) error {
 // changeClient changes a client and returns it as it was stored. What others change meanwhile is kept:
 // then edit is called again, with what they have stored. Errors: those of edit, [clientcfg.ErrNotFound].
 func (r *Registry) changeClient(ctx context.Context, id string, edit func(c *clientcfg.Client, now time.Time) (change, error)) (clientcfg.Client, error) {
-	now, err := r.sharedTime(ctx)
+	now, err := r.o.Store.Now(ctx)
 	for err == nil {
 		var c clientcfg.Client
 		if c, err = r.FindClient(ctx, id); err != nil {

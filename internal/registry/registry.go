@@ -13,7 +13,6 @@ import (
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/secret"
-	"oauth-server/internal/syncer"
 )
 
 // Store is what the registry needs of a store.
@@ -182,15 +181,6 @@ func isOneOf(err error, known []error) bool {
 		}
 	}
 	return false
-}
-
-// sharedTime returns the time of the database, or of this machine if the store has no other clock.
-func (r *Registry) sharedTime(ctx context.Context) (time.Time, error) {
-	now, err := r.o.Store.Now(ctx)
-	if errors.Is(err, syncer.ErrNoClock) {
-		return time.Now(), nil
-	}
-	return now, err
 }
 
 // revocationMargin is how far a revocation reaches into the future for what carries no stamp, because

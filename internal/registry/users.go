@@ -213,7 +213,7 @@ func (r *Registry) changeUser(ctx context.Context, typed, action string, edit fu
 		return User{}, err
 	}
 	before, shown := userDoc{u.Name, u.Operator}, showUser(&u)
-	now, err := r.sharedTime(ctx)
+	now, err := r.o.Store.Now(ctx)
 	if err == nil {
 		err = r.o.IfUser(&shown)
 	}

@@ -134,14 +134,8 @@ func (c *counter) change(w *syncer.Write) {
 	}
 }
 
-// Now implements [syncer.Store]. It returns [syncer.ErrNoClock]: the only clock is that of this
-// machine.
-func (s *Store) Now(ctx context.Context) (time.Time, error) {
-	if err := ctx.Err(); err != nil {
-		return time.Time{}, err
-	}
-	return time.Time{}, syncer.ErrNoClock
-}
+// Now implements [store.Backend], with the clock of this machine.
+func (s *Store) Now(ctx context.Context) (time.Time, error) { return time.Now(), ctx.Err() }
 
 // sweepCounters removes the counters that expired before now. They change too often to keep an index
 // of their expiry, so it reads each, in bounded steps.

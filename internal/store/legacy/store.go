@@ -12,12 +12,14 @@ import (
 	"oauth-server/internal/gateway/sharing"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/keys"
+	"oauth-server/internal/store"
 	"oauth-server/internal/syncer"
 )
 
 // Store is a backend. The embedded file and MongoDB implement it, and internal/store/storetest checks
 // all of it.
 type Store interface {
+	store.Backend
 	Serving
 	Shared
 	clientcfg.Registry
@@ -38,9 +40,6 @@ type Store interface {
 	// EraseCounters removes the counters of a client: all of them, or those of one username if it is
 	// not nil.
 	EraseCounters(ctx context.Context, clientID string, username *string) error
-
-	// Close completes what is under way, then releases the data.
-	Close() error
 }
 
 // Serving is the part of a [Store] that requests and the signing keys use.

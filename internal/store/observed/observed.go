@@ -14,7 +14,6 @@ import (
 
 	"oauth-server/internal/admission/lane"
 	"oauth-server/internal/store"
-	"oauth-server/internal/syncer"
 )
 
 // Observer measures operations. It is safe for concurrent use.
@@ -82,7 +81,7 @@ func failed(err error) bool {
 		return false
 	}
 	for _, answer := range []error{
-		store.ErrConflict, store.ErrNotFound, store.ErrUnreadable, store.ErrMarkLost, syncer.ErrNoClock, context.Canceled,
+		store.ErrConflict, store.ErrNotFound, store.ErrUnreadable, store.ErrMarkLost, context.Canceled,
 	} {
 		if errors.Is(err, answer) {
 			return false

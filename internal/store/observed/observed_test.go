@@ -16,7 +16,6 @@ import (
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/store"
 	"oauth-server/internal/store/observed"
-	"oauth-server/internal/syncer"
 )
 
 // diary is an Observer. The contexts that it returns carry the name of the operation.
@@ -133,7 +132,6 @@ func TestErrors(t *testing.T) {
 		"conflict":         {store.ErrConflict, false},
 		"unreadable":       {store.ErrUnreadable, false},
 		"mark lost":        {store.ErrMarkLost, false},
-		"no clock":         {fmt.Errorf("clock: %w", syncer.ErrNoClock), false},
 		"caller cancelled": {context.Canceled, false},
 		"timeout":          {context.DeadlineExceeded, true},
 		"broken":           {errors.New("connection refused"), true},

@@ -202,10 +202,7 @@ func counterClock(t *testing.T, s fixture) {
 	t.Helper()
 	before := time.Now()
 	got, err := s.Now(t.Context())
-	if err != nil {
-		failWith(t, "now", syncer.ErrNoClock, err)
-		return
-	}
+	succeed(t, "now", err)
 	if d := got.Sub(before); d < -time.Hour || d > time.Hour {
 		t.Errorf("the store's clock is %s away from ours", d)
 	}

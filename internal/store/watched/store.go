@@ -10,7 +10,6 @@ import (
 	"oauth-server/internal/grants"
 	"oauth-server/internal/keys"
 	"oauth-server/internal/store/legacy"
-	"oauth-server/internal/syncer"
 )
 
 // Observer measures operations. It must be safe for concurrent use.
@@ -37,7 +36,6 @@ var answers = []error{
 	keys.ErrExists, keys.ErrConflict, keys.ErrSharedChanged,
 	bans.ErrNotFound, bans.ErrChanged,
 	sharing.ErrNotFound,
-	syncer.ErrNoClock,
 	context.Canceled, // the caller cancelled
 }
 
