@@ -103,7 +103,8 @@ func TestDeletingAClientNamesItsBans(t *testing.T) {
 		t.Helper()
 		at := time.Now().Add(until)
 		key := ratelimit.Key{ClientID: clientID, Username: username}
-		check.OK(t, store.PutBan(t.Context(), bans.Ban{Key: key, Version: 1, Since: at.Add(-time.Hour), Until: at, Forget: at.Add(time.Minute)}, 0))
+		_, err := bans.NewRepository(store).PutBan(t.Context(), bans.Ban{Key: key, Since: at.Add(-time.Hour), Until: at, Forget: at.Add(time.Minute)})
+		check.OK(t, err)
 	}
 	for _, id := range []string{"here", "there"} {
 		ban(id, "", time.Hour)

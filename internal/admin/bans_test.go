@@ -220,7 +220,7 @@ func (away) Ban(context.Context, ratelimit.Key) (bans.Ban, error) {
 func TestUnbanWithoutStore(t *testing.T) {
 	store := openStore(t)
 	w := newInstance(t, "i-1", store, file())
-	keeper, err := bans.New(t.Context(), bans.Options{Store: away{store}, Counters: w.counters, Clock: w.clock.Now})
+	keeper, err := bans.New(t.Context(), bans.Options{Store: away{bans.NewRepository(store)}, Counters: w.counters, Clock: w.clock.Now})
 	check.OK(t, err)
 	w = newInstance(t, "i-1", store, file(), withBans(keeper))
 	equal(t, "status", w.send(request{method: "DELETE", path: "/bans/shop", token: writer}).status, http.StatusServiceUnavailable)

@@ -157,7 +157,7 @@ func newInstance(t *testing.T, name string, store *shared, base ratelimit.Settin
 		Base: base, Now: w.clock.Now, Adopted: w.resets.Adopted,
 	})
 	check.OK(t, err)
-	w.bans, err = bans.New(t.Context(), bans.Options{Store: store, Counters: w.counters, Clock: w.clock.Now})
+	w.bans, err = bans.New(t.Context(), bans.Options{Store: bans.NewRepository(store), Counters: w.counters, Clock: w.clock.Now})
 	check.OK(t, err)
 	w.tokens = tokens{
 		writer: {ClientID: "ops", Subject: "ops", Audience: []string{clientcfg.AdminAudience}, Scopes: []string{"ratelimit:read", "ratelimit:write", "registrations:write"}},

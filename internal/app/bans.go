@@ -7,14 +7,13 @@ import (
 	"oauth-server/internal/bans"
 	"oauth-server/internal/metrics"
 	"oauth-server/internal/ratelimit"
-	"oauth-server/internal/store/watched"
 )
 
 // newBans reads the bans that are stored.
 func newBans(ctx context.Context, l *limiter) (*bans.Bans, error) {
 	f := l.base
 	return bans.New(ctx, bans.Options{
-		Store: watched.NewBans(f.store, f.telemetry), Counters: l.counters, Clock: f.clock.Now,
+		Store: bans.NewRepository(f.data), Counters: l.counters, Clock: f.clock.Now,
 		Policy: func(clientID string) *ratelimit.Effective { return l.policies.Snapshot().For(clientID) },
 		Began:  l.banBegan,
 	})

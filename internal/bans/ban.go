@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/store"
 )
 
 // Max is how many bans are kept in memory, those that have ended and are not forgotten included. If there
@@ -18,12 +19,11 @@ const shownFor = 10 * time.Minute
 // Ban keeps a key out until a time.
 type Ban struct {
 	ratelimit.Key
-	// Version grows with each write, also where the ban was removed meanwhile. 0: it is not stored.
-	Version int64
-	Level   int // how many bans came before it that were not forgotten
-	Since   time.Time
-	Until   time.Time
-	Forget  time.Time // from then on the next ban is a first one
+	Seen   store.Seen // its state in the store; of a ban that waits, the state it replaces; zero: none
+	Level  int        // how many bans came before it that were not forgotten
+	Since  time.Time
+	Until  time.Time
+	Forget time.Time // from then on the next ban is a first one
 	// Lifted is when an operator ended it; zero: none did.
 	Lifted time.Time
 }
@@ -46,7 +46,7 @@ func (b *Ban) Expires() time.Time {
 // next returns the ban by a rule that comes after b, which is zero if there was none.
 func (b *Ban) next(now time.Time, k ratelimit.Key, r *ratelimit.BanRule) Ban {
 	now = now.Truncate(time.Millisecond) // as it is stored
-	n := Ban{Key: k, Version: b.Version, Since: now}
+	n := Ban{Key: k, Seen: b.Seen, Since: now}
 	if now.Before(b.Forget) {
 		n.Level = b.Level + 1
 	}
@@ -68,31 +68,19 @@ func (b *Ban) Lift(now time.Time, forget bool) Ban {
 	return n
 }
 
-// Errors of a [Store].
-var (
-	// ErrNotFound: there is no ban of that key.
-	ErrNotFound = errors.New("bans: there is no such ban")
-	// ErrChanged: it is not the version that was seen.
-	ErrChanged = errors.New("bans: the ban has changed meanwhile")
-)
+// ErrNotFound is returned if there is no ban of that key.
+var ErrNotFound = errors.New("bans: there is no such ban")
 
-// Store keeps the bans. Implementations MUST be safe for concurrent use, MUST keep all fields of a ban to the
-// millisecond, and MUST make what they do durable before they return nil.
+// Store keeps the bans: a [Repository].
 type Store interface {
 	// Ban returns the ban of a key, or ErrNotFound.
 	Ban(ctx context.Context, k ratelimit.Key) (Ban, error)
-	// PutBan stores a ban in the place of the one of its key with the version seen; 0: there must be none.
-	// Otherwise it returns ErrChanged and changes nothing. The ban may be removed from its Expires on.
-	PutBan(ctx context.Context, b Ban, seen int64) error
-	// Bans returns all bans that were stored after a mark, in any order, and the number of the next mark. It
-	// may return such as were stored before.
-	Bans(ctx context.Context, since Mark) (list []Ban, next int64, err error)
-}
-
-// Mark is a point in the history of what is stored. The zero Mark is before all.
-type Mark struct {
-	Number int64
-	// Settled is set if Number has been the newest for several seconds: no write from before it can appear
-	// any more.
-	Settled bool
+	// PutBan stores a ban in the place of the one in the state b.Seen, and returns its new state. If there
+	// is another, it returns [store.ErrConflict] and changes nothing.
+	PutBan(ctx context.Context, b Ban) (store.Seen, error)
+	// Bans returns all bans that were stored since a time by the clock of the store, in any order, and some
+	// that were stored before. The zero time: all.
+	Bans(ctx context.Context, since time.Time) ([]Ban, error)
+	// Now returns the time by the clock of the store.
+	Now(ctx context.Context) (time.Time, error)
 }

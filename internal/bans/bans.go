@@ -2,7 +2,6 @@ package bans
 
 import (
 	"context"
-	"math"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -37,9 +36,10 @@ type Bans struct {
 	wake chan struct{} // has a value if a ban is waiting
 
 	following sync.Mutex // held while changes are read; guards the fields below
-	mark      int64
-	markAt    time.Time // when it became the newest
-	allAt     time.Time // when all are read again
+	clock     time.Time  // of the store, at readAt
+	readAt    time.Time  // by this machine, whose monotonic clock counts
+	followed  time.Time  // when the last read began, as readAt
+	allAt     time.Time  // when all are read again
 }
 
 // table has the bans of one mode by key. They are read without a lock.
@@ -148,15 +148,10 @@ func (b *Bans) begin(now time.Time, k ratelimit.Key, in scope, rule *ratelimit.B
 		case b.wake <- struct{}{}:
 		default: // it is awake
 		}
-	} else {
-		next.Version = nextVersion(&last, now)
 	}
 	in.table.edit(func(e *cowmap.Edit[Ban]) { e.Set(at, next) })
 	return next, true
 }
-
-// nextVersion returns the version of what is stored in the place of a ban.
-func nextVersion(b *Ban, now time.Time) int64 { return max(b.Version+1, now.UnixMilli()) }
 
 // isFull reports whether there is no room for a ban of that name.
 func (t *table) isFull(name string) bool {
@@ -186,9 +181,6 @@ func (b *Bans) Stats() (s Stats) {
 	s.Waiting = len(b.waiting)
 	return s
 }
-
-// maxLevel keeps the levels of what others stored within range.
-const maxLevel = math.MaxInt32
 
 // All returns the table of a mode, by the client_id and the username with a space between: in dry-run, of this
 // instance. Some bans may have ended.

@@ -12,6 +12,7 @@ import (
 	"oauth-server/internal/bans"
 	"oauth-server/internal/check"
 	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/store"
 	"oauth-server/internal/store/embedded"
 	"oauth-server/internal/testworld"
 )
@@ -40,6 +41,7 @@ func inDryRun(s *ratelimit.Settings) { s.Mode = ratelimit.DryRun }
 type world struct {
 	t     *testing.T
 	store *flaky
+	file  *embedded.Store
 	clock *testworld.Clock
 	began []string // by all instances
 }
@@ -54,24 +56,24 @@ type flaky struct {
 
 var errAway = errors.New("away")
 
-func (f *flaky) PutBan(ctx context.Context, b bans.Ban, seen int64) error {
+func (f *flaky) PutBan(ctx context.Context, b bans.Ban) (store.Seen, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.fails {
-		return errAway
+		return store.Seen{}, errAway
 	}
 	f.puts++
-	err := f.Store.PutBan(ctx, b, seen)
+	seen, err := f.Store.PutBan(ctx, b)
 	if f.loses {
-		return errAway
+		return store.Seen{}, errAway
 	}
-	return err
+	return seen, err
 }
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	store := testworld.OpenStore(t, filepath.Join(t.TempDir(), "test.db"))
-	return &world{t: t, store: &flaky{Store: store}, clock: &testworld.Clock{}}
+	file := testworld.OpenStore(t, filepath.Join(t.TempDir(), "test.db"))
+	return &world{t: t, store: &flaky{Store: bans.NewRepository(file)}, file: file, clock: &testworld.Clock{}}
 }
 
 // instance is a process.
@@ -376,9 +378,7 @@ type notifying struct {
 	stored chan struct{}
 }
 
-func (n notifying) PutBan(ctx context.Context, b bans.Ban, seen int64) error {
+func (n notifying) PutBan(ctx context.Context, b bans.Ban) (store.Seen, error) {
 	defer func() { n.stored <- struct{}{} }()
-	return n.Store.PutBan(ctx, b, seen)
+	return n.Store.PutBan(ctx, b)
 }
-
-var _ bans.Store = (*embedded.Store)(nil)

@@ -10,14 +10,11 @@ import (
 
 	"oauth-server/internal/cowmap"
 	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/store"
 )
 
 // allEvery is how often all bans are read, on average: for what was stored and not seen, and to forget.
 const allEvery = 5 * time.Minute
-
-// settles is after how long no write from before the newest one appears any more: far longer than a write
-// takes.
-const settles = 10 * time.Second
 
 // Refresh reads what is newer than the last time, and stores the bans that are waiting. It also returns an error
 // if there was no room for a ban since then.
@@ -86,22 +83,22 @@ func (b *Bans) save(ctx context.Context, k ratelimit.Key) error {
 	if !b.isWaiting(k) {
 		return nil // another call has stored it
 	}
-	seen := ban.Version
-	ban.Version = nextVersion(&ban, b.o.Clock())
-	err := b.o.Store.PutBan(ctx, ban, seen)
-	if errors.Is(err, ErrChanged) {
+	seen, err := b.o.Store.PutBan(ctx, ban)
+	if errors.Is(err, store.ErrConflict) {
 		var stored Ban
 		if stored, err = b.o.Store.Ban(ctx, k); err == nil {
-			if stored.Version < seen {
-				b.giveUp(k, seen)
+			if stored.Seen.Version <= ban.Seen.Version {
+				b.giveUp(k, ban.Seen)
 			}
 			b.adopt([]Ban{stored})
 			return nil
 		}
 		if errors.Is(err, ErrNotFound) { // it was forgotten
-			err = b.o.Store.PutBan(ctx, ban, 0)
+			ban.Seen = store.Seen{}
+			seen, err = b.o.Store.PutBan(ctx, ban)
 		}
 	}
+	ban.Seen = seen
 	if err == nil && b.saved(ban) {
 		b.o.Began(ban, ratelimit.Enforce)
 	}
@@ -129,33 +126,33 @@ func (b *Bans) saved(ban Ban) bool {
 		delete(b.waiting, key)
 		have = ban
 	}
-	have.Version = max(have.Version, ban.Version)
+	have.Seen = ban.Seen
 	b.enforced.edit(func(e *cowmap.Edit[Ban]) { e.Set(key, have) })
 	return true
 }
 
-// giveUp drops a ban that came after a version which the store, restored from a backup, does not have.
-func (b *Bans) giveUp(k ratelimit.Key, version int64) {
+// giveUp drops a ban that came after a state which the store, restored from a backup, does not have.
+func (b *Bans) giveUp(k ratelimit.Key, after store.Seen) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.enforced.get(k).Version == version {
+	if b.enforced.get(k).Seen == after {
 		delete(b.waiting, name(k))
 		b.enforced.edit(func(e *cowmap.Edit[Ban]) { e.Delete(name(k)) })
 	}
 }
 
-// dropReplaced drops the bans that are not stored any more, or only as they were before: the store was restored
-// from a backup. was is the table before all was read: what has changed since is kept.
+// dropReplaced drops the bans that are not stored any more, or in another state: they changed, or the store was
+// restored from a backup. was is the table before all was read: what has changed since is kept.
 func (b *Bans) dropReplaced(was cowmap.Map[Ban], stored []Ban) {
-	versions := make(map[string]int64, len(stored))
+	seen := make(map[string]store.Seen, len(stored))
 	for i := range stored {
-		versions[name(stored[i].Key)] = stored[i].Version
+		seen[name(stored[i].Key)] = stored[i].Seen
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.drop(&b.enforced, func(key string, have Ban) bool {
 		old, there := was.Get(key)
-		return there && have == old && versions[key] < have.Version
+		return there && have == old && seen[key] != have.Seen
 	})
 }
 
@@ -176,9 +173,8 @@ func (b *Bans) takeOver(list []Ban) (began []Ban) {
 		for _, s := range list {
 			key := name(s.Key)
 			have, there := known.Get(key)
-			s.Level = min(max(s.Level, 0), maxLevel)
 			switch {
-			case there && s.Version <= have.Version:
+			case there && s.Seen.Version <= have.Seen.Version && now.Before(have.Expires()): // then its successor begins at 1
 			case !there && (known.Len() >= Max || !now.Before(s.Expires())):
 			default:
 				if _, waits := b.waiting[key]; waits && s.Since.Equal(have.Since) && s.Until.Equal(have.Until) {
@@ -196,36 +192,43 @@ func (b *Bans) takeOver(list []Ban) (began []Ban) {
 func (b *Bans) follow(ctx context.Context) error {
 	b.following.Lock()
 	defer b.following.Unlock()
-	asked, now := time.Now(), b.o.Clock()
-	since := Mark{b.mark, asked.Sub(b.markAt) > settles}
+	now := b.o.Clock()
 	all := !now.Before(b.allAt)
-	if b.o.Store == nil {
-		if all {
-			b.forget(now)
-			b.allAt = now.Add(allEvery)
+	if b.o.Store != nil {
+		if err := b.read(ctx, all); err != nil {
+			return fmt.Errorf("read bans: %w", err)
 		}
-		return nil
 	}
 	if all {
-		since = Mark{}
+		b.forget(now)
+		b.allAt = now.Add(allEvery*4/5 + rand.N(allEvery*2/5)) //nolint:gosec // spreads the instances
+	}
+	return nil
+}
+
+// read takes over what was stored since the last read began, or all.
+func (b *Bans) read(ctx context.Context, all bool) (err error) {
+	if all {
+		if b.clock, err = b.o.Store.Now(ctx); err != nil {
+			return err
+		}
+		b.readAt = time.Now()
+	}
+	began, since := time.Now(), b.clock.Add(b.followed.Sub(b.readAt))
+	if all {
+		since = time.Time{}
 	}
 	was := b.enforced.load()
-	list, next, err := b.o.Store.Bans(ctx, since)
+	list, err := b.o.Store.Bans(ctx, since)
 	if err != nil {
-		return fmt.Errorf("read bans: %w", err)
+		return err
 	}
-	if next != b.mark {
-		b.mark, b.markAt = next, asked
-	}
+	b.followed = began
 	if all {
 		b.dropReplaced(was, list)
 	}
 	if len(list) > 0 {
 		b.adopt(list)
-	}
-	if all {
-		b.forget(now)
-		b.allAt = now.Add(allEvery*4/5 + rand.N(allEvery*2/5)) //nolint:gosec // spreads the instances
 	}
 	return nil
 }

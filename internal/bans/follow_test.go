@@ -10,7 +10,7 @@ import (
 	"oauth-server/internal/bans"
 	"oauth-server/internal/check"
 	"oauth-server/internal/ratelimit"
-	"oauth-server/internal/store/embedded"
+	"oauth-server/internal/store"
 	"oauth-server/internal/testworld"
 )
 
@@ -29,12 +29,12 @@ func TestDenialsWhileBannedAreNone(t *testing.T) {
 // seeing is a store that shows of its bans what a test wants.
 type seeing struct {
 	bans.Store
-	show func(since bans.Mark) ([]bans.Ban, bool)
+	show func(since time.Time) ([]bans.Ban, bool)
 }
 
-func (s seeing) Bans(ctx context.Context, since bans.Mark) ([]bans.Ban, int64, error) {
+func (s seeing) Bans(ctx context.Context, since time.Time) ([]bans.Ban, error) {
 	if list, instead := s.show(since); instead {
-		return list, since.Number, nil
+		return list, nil
 	}
 	return s.Store.Bans(ctx, since)
 }
@@ -49,7 +49,7 @@ func TestOlderBanIsNotTakenOver(t *testing.T) {
 	check.OK(t, err)
 	_, _, err = a.Lift(t.Context(), ada, false)
 	check.OK(t, err)
-	w.store.Store = seeing{w.store.Store, func(bans.Mark) ([]bans.Ban, bool) { return []bans.Ban{old}, true }}
+	w.store.Store = seeing{w.store.Store, func(time.Time) ([]bans.Ban, bool) { return []bans.Ban{old}, true }}
 	a.refresh()
 	check.Equal(t, "rest", a.rest(ada, e), time.Duration(0))
 }
@@ -63,7 +63,7 @@ func TestAllAreReadNowAndThen(t *testing.T) {
 	a.refresh() // it has a mark
 	b.deny(3, ada, e)
 	b.refresh()
-	w.store.Store = seeing{w.store.Store, func(since bans.Mark) ([]bans.Ban, bool) { return nil, since.Number > 0 }}
+	w.store.Store = seeing{w.store.Store, func(since time.Time) ([]bans.Ban, bool) { return nil, !since.IsZero() }}
 	a.refresh()
 	check.Equal(t, "rest", a.rest(ada, e), time.Duration(0))
 	w.clock.Advance(6 * time.Minute)
@@ -78,9 +78,7 @@ func TestBanOfWhoWasForgotten(t *testing.T) {
 	a.deny(3, ada, e)
 	a.refresh()
 	w.clock.Advance(2 * time.Hour)
-	file, ok := w.store.Store.(*embedded.Store)
-	check.Equal(t, "a file", ok, true)
-	removed, err := file.Sweep(t.Context(), w.clock.Now())
+	removed, err := w.file.Sweep(t.Context(), w.clock.Now())
 	check.OK(t, err)
 	check.Equal(t, "removed", removed, 1)
 	a.deny(3, ada, e)
@@ -100,9 +98,10 @@ func TestStoreFromABackup(t *testing.T) {
 	a.refresh()
 	old, err := w.store.Ban(t.Context(), ada)
 	check.OK(t, err)
-	w.store.Store = testworld.OpenStore(t, filepath.Join(t.TempDir(), "backup.db"))
-	old.Version, old.Until = old.Version-1, old.Since.Add(30*time.Minute)
-	check.OK(t, w.store.PutBan(t.Context(), old, 0))
+	w.store.Store = bans.NewRepository(testworld.OpenStore(t, filepath.Join(t.TempDir(), "backup.db")))
+	old.Seen, old.Until = store.Seen{}, old.Since.Add(30*time.Minute)
+	_, err = w.store.PutBan(t.Context(), old)
+	check.OK(t, err)
 	w.clock.Advance(6 * time.Minute)
 	a.refresh()
 	check.Equal(t, "rest", a.rest(ada, e), 24*time.Minute)
@@ -120,9 +119,10 @@ func TestBanOntoABackup(t *testing.T) {
 	a.refresh()
 	old, err := w.store.Ban(t.Context(), ada)
 	check.OK(t, err)
-	w.store.Store = testworld.OpenStore(t, filepath.Join(t.TempDir(), "backup.db"))
-	old.Version--
-	check.OK(t, w.store.PutBan(t.Context(), old, 0))
+	w.store.Store = bans.NewRepository(testworld.OpenStore(t, filepath.Join(t.TempDir(), "backup.db")))
+	old.Seen = store.Seen{}
+	_, err = w.store.PutBan(t.Context(), old)
+	check.OK(t, err)
 	w.clock.Advance(time.Minute)
 	a.deny(3, ada, e)
 	check.OK(t, a.Flush(t.Context()))
@@ -141,11 +141,11 @@ type failsFor struct {
 	key ratelimit.Key
 }
 
-func (s failsFor) PutBan(ctx context.Context, b bans.Ban, seen int64) error {
+func (s failsFor) PutBan(ctx context.Context, b bans.Ban) (store.Seen, error) {
 	if b.Key == s.key {
-		return errAway
+		return store.Seen{}, errAway
 	}
-	return s.Store.PutBan(ctx, b, seen)
+	return s.Store.PutBan(ctx, b)
 }
 
 // TestOneBanThatCannotBeStored: the others are, and can be lifted.
@@ -194,9 +194,9 @@ type slow struct {
 	before func()
 }
 
-func (s slow) PutBan(ctx context.Context, b bans.Ban, seen int64) error {
+func (s slow) PutBan(ctx context.Context, b bans.Ban) (store.Seen, error) {
 	s.before()
-	return s.Store.PutBan(ctx, b, seen)
+	return s.Store.PutBan(ctx, b)
 }
 
 // TestNextBanBeginsWhileOneIsStored: it waits on, and is stored with the next call.

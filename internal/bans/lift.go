@@ -7,6 +7,7 @@ import (
 
 	"oauth-server/internal/cowmap"
 	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/store"
 )
 
 // liftTries is how often a ban is lifted that is changed at the same time.
@@ -41,14 +42,12 @@ func (b *Bans) Lift(ctx context.Context, k ratelimit.Key, forget bool) (before, 
 		if before, err = b.Find(ctx, k, forget); err != nil {
 			return before, after, err
 		}
-		now := b.o.Clock()
-		after = before.Lift(now, forget)
-		after.Version = nextVersion(&before, now)
-		if err = b.o.Store.PutBan(ctx, after, before.Version); err == nil {
+		after = before.Lift(b.o.Clock(), forget)
+		if after.Seen, err = b.o.Store.PutBan(ctx, after); err == nil {
 			b.adopt([]Ban{after})
 			return before, after, nil
 		}
-		if !errors.Is(err, ErrChanged) {
+		if !errors.Is(err, store.ErrConflict) {
 			break
 		}
 	}

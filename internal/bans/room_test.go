@@ -9,6 +9,7 @@ import (
 	"oauth-server/internal/bans"
 	"oauth-server/internal/check"
 	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/store"
 )
 
 // TestNoRoom: those who are banned stay so, others are not, and that is reported once a refresh.
@@ -17,7 +18,7 @@ func TestNoRoom(t *testing.T) {
 	many := make([]bans.Ban, bans.Max)
 	for i := range many {
 		k := ratelimit.Key{ClientID: "shop", Username: fmt.Sprint("user ", i)}
-		many[i] = bans.Ban{Key: k, Version: 1, Since: w.clock.Now(), Until: w.clock.Now().Add(time.Minute), Forget: w.clock.Now().Add(time.Hour)}
+		many[i] = bans.Ban{Key: k, Seen: store.Seen{Version: 1}, Since: w.clock.Now(), Until: w.clock.Now().Add(time.Minute), Forget: w.clock.Now().Add(time.Hour)}
 	}
 	w.store.Store = full{w.store.Store, many}
 	a := w.instance()
@@ -40,4 +41,4 @@ type full struct {
 	list []bans.Ban
 }
 
-func (f full) Bans(context.Context, bans.Mark) ([]bans.Ban, int64, error) { return f.list, 1, nil }
+func (f full) Bans(context.Context, time.Time) ([]bans.Ban, error) { return f.list, nil }

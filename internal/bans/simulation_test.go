@@ -16,6 +16,7 @@ import (
 	"oauth-server/internal/bans"
 	"oauth-server/internal/check"
 	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/store"
 )
 
 var (
@@ -124,7 +125,7 @@ func wait(d time.Duration) {
 func simulate(t *testing.T, seed uint64) (checked int) {
 	t.Helper()
 	c := &cluster{t: t, rand: rand.New(rand.NewPCG(seed, 0)), policy: rule(t), began: map[string]int{}}
-	c.store = &faulty{c: c, stored: map[ratelimit.Key]bans.Ban{}, updated: map[ratelimit.Key]int64{}, lost: []int{0, 2, 10}[seed%3]}
+	c.store = &faulty{c: c, stored: map[ratelimit.Key]bans.Ban{}, updated: map[ratelimit.Key]time.Time{}, lost: []int{0, 2, 10}[seed%3]}
 	for range 2 + c.draw(5) {
 		c.start()
 	}
@@ -214,7 +215,7 @@ func (c *cluster) follow(b bans.Ban) {
 	were := c.members()
 	time.AfterFunc(inForce, func() {
 		now, ok := c.store.get(b.Key)
-		if !ok || now.Version != b.Version {
+		if !ok || now.Seen != b.Seen {
 			return
 		}
 		alive := c.members()
@@ -246,7 +247,8 @@ type faulty struct {
 	down    bool
 	lost    int // messages of a hundred
 	stored  map[ratelimit.Key]bans.Ban
-	updated map[ratelimit.Key]int64
+	updated map[ratelimit.Key]time.Time
+	nonce   int64
 }
 
 func (f *faulty) become(down bool) (was bool) {
@@ -358,34 +360,41 @@ func (p *port) Ban(ctx context.Context, k ratelimit.Key) (b bans.Ban, err error)
 }
 
 // PutBan implements [bans.Store].
-func (p *port) PutBan(ctx context.Context, b bans.Ban, seen int64) error {
-	return p.call(ctx, func(f *faulty) error {
-		if f.stored[b.Key].Version != seen {
-			return bans.ErrChanged
+func (p *port) PutBan(ctx context.Context, b bans.Ban) (seen store.Seen, err error) {
+	err = p.call(ctx, func(f *faulty) error {
+		if f.stored[b.Key].Seen != b.Seen {
+			return store.ErrConflict
 		}
-		f.stored[b.Key], f.updated[b.Key] = b, time.Now().UnixMilli()
+		f.nonce++
+		b.Seen = store.Seen{Version: b.Seen.Version + 1, Nonce: f.nonce}
+		f.stored[b.Key], f.updated[b.Key], seen = b, time.Now(), b.Seen
 		go p.c.follow(b)
 		return nil
 	})
+	return seen, err
 }
 
-// Bans implements [bans.Store]. As on MongoDB, marks are times.
-func (p *port) Bans(ctx context.Context, since bans.Mark) (list []bans.Ban, next int64, err error) {
+// Bans implements [bans.Store].
+func (p *port) Bans(ctx context.Context, since time.Time) (list []bans.Ban, err error) {
 	err = p.call(ctx, func(f *faulty) error {
-		after := since.Number
-		if !since.Settled {
-			after -= 10_000
-		}
-		list, next = nil, since.Number
 		for k, b := range f.stored {
-			if f.updated[k] > after {
-				list, next = append(list, b), max(next, f.updated[k])
+			if since.IsZero() || !f.updated[k].Before(since.Add(-10*time.Second)) {
+				list = append(list, b)
 			}
 		}
 		return nil
 	})
 	if err != nil {
-		return nil, 0, err
+		return nil, err
 	}
-	return list, next, nil
+	return list, nil
+}
+
+// Now implements [bans.Store].
+func (p *port) Now(ctx context.Context) (now time.Time, err error) {
+	err = p.call(ctx, func(*faulty) error {
+		now = time.Now()
+		return nil
+	})
+	return now, err
 }

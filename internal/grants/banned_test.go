@@ -20,7 +20,7 @@ func banWorld(t *testing.T, edits ...func(*ratelimit.Settings)) (*world, *[]judg
 		b.Denials = 3
 		s.Default.Ban = &b
 	}}, edits...)...)
-	keeper, err := bans.New(t.Context(), bans.Options{Store: w.store, Counters: w.opts.Counters, Clock: w.clock.Now})
+	keeper, err := bans.New(t.Context(), bans.Options{Store: bans.NewRepository(w.store), Counters: w.opts.Counters, Clock: w.clock.Now})
 	check.OK(t, err)
 	w.reopen(func(o *grants.Options) { o.Bans = keeper })
 	return w, seen
@@ -113,7 +113,7 @@ func TestBanInDryRun(t *testing.T) {
 		got = append(got, d.Decision.Outcome.String())
 	}
 	check.Equal(t, "outcomes", got, []string{"allowed", "allowed", "would_deny", "would_deny", "would_deny", "would_ban", "would_ban"})
-	list, _, err := w.store.Bans(t.Context(), bans.Mark{})
+	list, err := bans.NewRepository(w.store).Bans(t.Context(), time.Time{})
 	check.OK(t, err)
 	check.Equal(t, "stored", len(list), 0)
 }

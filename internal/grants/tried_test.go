@@ -20,7 +20,7 @@ func triedWorld(t *testing.T, in ratelimit.Policy, c *clientcfg.Candidate) (w *w
 	settings.Default = in
 	c.Since = start
 	w, seen := policyWorld(t, settings, clientcfg.PolicySet{}.WithCandidate("shop", c))
-	keeper, err := bans.New(t.Context(), bans.Options{Store: w.store, Counters: w.opts.Counters, Clock: w.clock.Now})
+	keeper, err := bans.New(t.Context(), bans.Options{Store: bans.NewRepository(w.store), Counters: w.opts.Counters, Clock: w.clock.Now})
 	check.OK(t, err)
 	w.reopen(func(o *grants.Options) { o.Bans = keeper })
 	return w, func() (got []string) {
@@ -61,7 +61,7 @@ func TestCandidateBans(t *testing.T) {
 	got := outcomes()
 	check.Equal(t, "after the first ban", got[0], "allowed, tried allowed")
 	check.Equal(t, "in the second one", got[5:], []string{"allowed, tried would_ban", "allowed, tried would_ban"})
-	list, _, err := w.store.Bans(t.Context(), bans.Mark{})
+	list, err := bans.NewRepository(w.store).Bans(t.Context(), time.Time{})
 	check.OK(t, err)
 	check.Equal(t, "stored", len(list), 0)
 }

@@ -20,7 +20,7 @@ func waitBanWorld(t *testing.T, test func(w *world, keeper *bans.Bans)) {
 	b.Denials = 1
 	set := clientcfg.PolicySet{}.WithPolicy("shop", &clientcfg.ClientPolicy{Policy: ratelimit.Policy{Ban: &b}})
 	waitWorld(t, set, func(w *world, _ *[]judgement.Decided) {
-		keeper, err := bans.New(w.tb.Context(), bans.Options{Store: w.store, Counters: w.opts.Counters, Clock: time.Now})
+		keeper, err := bans.New(w.tb.Context(), bans.Options{Store: bans.NewRepository(w.store), Counters: w.opts.Counters, Clock: time.Now})
 		check.OK(w.tb, err)
 		w.reopen(func(o *grants.Options) { o.Bans = keeper })
 		w.mustToken("shop", clientCredentials)
@@ -84,7 +84,7 @@ func TestBanWhileItWaits(t *testing.T) {
 // TestBanBeginsAtTheDenial: not when the request came, which may have waited for permits since.
 func TestBanBeginsAtTheDenial(t *testing.T) {
 	w, _ := banWorld(t, func(s *ratelimit.Settings) { s.Default.Ban.Denials = 1 })
-	keeper, err := bans.New(t.Context(), bans.Options{Store: w.store, Counters: w.opts.Counters, Clock: w.clock.Now})
+	keeper, err := bans.New(t.Context(), bans.Options{Store: bans.NewRepository(w.store), Counters: w.opts.Counters, Clock: w.clock.Now})
 	check.OK(t, err)
 	var denied time.Time
 	w.reopen(func(o *grants.Options) {

@@ -48,17 +48,16 @@ func (r *Registry) LimitsOf(ctx context.Context, id string) (l Limits, err error
 
 // addBans adds those of the client who are banned, or were and are not forgotten.
 func (r *Registry) addBans(ctx context.Context, id string, l *Limits) error {
-	all, _, err := r.o.Store.Bans(ctx, bans.Mark{})
+	all, err := bans.NewRepository(r.o.Store).Of(ctx, id)
 	if err != nil {
 		return fmt.Errorf("client %q: %w", id, err)
 	}
 	now := r.o.Now()
 	for i := range all {
-		if b := &all[i]; b.ClientID == id && (b.Active(now) || now.Before(b.Forget)) {
+		if b := &all[i]; b.Active(now) || now.Before(b.Forget) {
 			l.Banned = append(l.Banned, b.Username)
 		}
 	}
-	slices.Sort(l.Banned)
 	l.MoreBanned = len(l.Banned) > NamedOverrides
 	l.Banned = l.Banned[:min(NamedOverrides, len(l.Banned))]
 	return nil

@@ -13,6 +13,7 @@ import (
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/secret"
+	"oauth-server/internal/store"
 )
 
 // Store is what the registry needs of a store.
@@ -35,10 +36,7 @@ type Store interface {
 	Revoked(ctx context.Context, names ...string) (bool, error)
 	// PolicyState is that of [clientcfg.PolicyStore].
 	PolicyState(ctx context.Context) (clientcfg.PolicyState, error)
-	// Bans is that of [bans.Store].
-	Bans(ctx context.Context, since bans.Mark) ([]bans.Ban, int64, error)
-	// Now is that of [syncer.Store].
-	Now(ctx context.Context) (time.Time, error)
+	store.Backend
 }
 
 // Hasher hashes passwords. [secret.Passwords] is one.

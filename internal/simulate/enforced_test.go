@@ -137,7 +137,7 @@ func newServer(t *testing.T, settings ratelimit.Settings) *server {
 	}
 	policies := testworld.Policies(t, settings, clientcfg.PolicySet{})
 	opts.Counters, opts.Policies = ratelimit.NewCounters(1000), func() *clientcfg.PolicySnapshot { return policies }
-	opts.Bans, err = bans.New(t.Context(), bans.Options{Store: store, Counters: opts.Counters})
+	opts.Bans, err = bans.New(t.Context(), bans.Options{Store: bans.NewRepository(store), Counters: opts.Counters})
 	check.OK(t, err)
 	opts.Observe, opts.Issued = s.observe, s.issued
 	s.service, err = grants.New(opts)

@@ -1,7 +1,9 @@
 package store
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 )
@@ -86,4 +88,12 @@ func (c *Collection[T]) decode(r *Record) (v T, err error) {
 		err = fmt.Errorf("%w: %w", ErrUnreadable, err)
 	}
 	return v, err
+}
+
+// Unmarshal decodes the value of a record. A member that v does not have is an error: a newer version of
+// this program wrote it.
+func Unmarshal(r *Record, v any) error {
+	d := json.NewDecoder(bytes.NewReader(r.Value))
+	d.DisallowUnknownFields()
+	return d.Decode(v)
 }

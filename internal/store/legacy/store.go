@@ -7,7 +7,6 @@ import (
 	"context"
 	"time"
 
-	"oauth-server/internal/bans"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/gateway/sharing"
 	"oauth-server/internal/grants"
@@ -29,7 +28,6 @@ type Store interface {
 	clientcfg.EventLog
 	grants.UserRegistry
 	grants.SignIns
-	bans.Store
 	sharing.Store
 
 	// The consumer of the next two is internal/admin, which no store may import.

@@ -5,7 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"oauth-server/internal/bans"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/gateway/sharing"
 	"oauth-server/internal/grants"
@@ -60,7 +59,6 @@ func cancelled(ctx context.Context, b Backend) map[string]error {
 		"CreateSession": b.CreateSession(ctx, session("new"), mostSessions),
 		"DeleteSession": b.DeleteSession(ctx, theSession),
 		"PutAgreement":  b.PutAgreement(ctx, agreement("new", "new")),
-		"PutBan":        b.PutBan(ctx, ban("new", "new", 1), 0),
 	}
 	_, errs["Clients"] = b.Clients(ctx, func(clientcfg.Record) {})
 	_, errs["Client"] = b.Client(ctx, "there")
@@ -74,8 +72,6 @@ func cancelled(ctx context.Context, b Backend) map[string]error {
 	_, errs["AgreementsOf"] = b.AgreementsOf(ctx, "there")
 	there := agreement("there", "there")
 	errs["DeleteAgreement"] = b.DeleteAgreement(ctx, &there)
-	_, errs["Ban"] = b.Ban(ctx, ban("new", "new", 1).Key)
-	_, _, errs["Bans"] = b.Bans(ctx, bans.Mark{})
 	errs["PutSubjects"] = b.PutSubjects(ctx, []sharing.Entry{subjectEntry(1, "new")})
 	errs["PutSubjects of nothing"] = b.PutSubjects(ctx, nil)
 	_, errs["Subject"] = b.Subject(ctx, subjectEntry(1, "").Key)
@@ -120,7 +116,6 @@ func checkUntouched(t *testing.T, b Backend) {
 	}
 	equal(t, "agreements", []grants.Agreement{agreement("there", "there")}, agreementsOf(t, b, "there"))
 	equal(t, "new agreements", []grants.Agreement(nil), agreementsOf(t, b, "new"))
-	equal(t, "bans", []bans.Ban(nil), bansOf(t, b))
 	noSubject(t, b, subjectEntry(1, "").Key)
 	equal(t, "instances", "", ids(reports(t, b, time.Hour)))
 }

@@ -19,6 +19,9 @@ func testSubjects(t *testing.T, target Target) {
 	t.Run("kept over a restart", func(t *testing.T) { subjectsLast(t, target) })
 }
 
+// banTime is far ahead: MongoDB removes what has expired.
+var banTime = Epoch.AddDate(100, 0, 0)
+
 // subjectEntry is the entry of a number, which is far ahead: MongoDB removes what has expired.
 func subjectEntry(n int, user string) sharing.Entry {
 	e := sharing.Entry{Subject: user, Expires: banTime.Add(time.Duration(n) * time.Millisecond)}

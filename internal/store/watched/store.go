@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 
-	"oauth-server/internal/bans"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/gateway/sharing"
 	"oauth-server/internal/grants"
@@ -34,7 +33,6 @@ var answers = []error{
 	clientcfg.ErrNotFound, clientcfg.ErrExists, clientcfg.ErrConflict, clientcfg.ErrUnreadableClient,
 	clientcfg.ErrMarkLost, clientcfg.ErrNoSum,
 	keys.ErrExists, keys.ErrConflict, keys.ErrSharedChanged,
-	bans.ErrNotFound, bans.ErrChanged,
 	sharing.ErrNotFound,
 	context.Canceled, // the caller cancelled
 }
