@@ -1,11 +1,10 @@
 // Package migrations brings a MongoDB database to the layout that this release needs, in numbered
 // steps, and reports which of them have been applied.
 //
-// A migration is a file of database commands beside this one, embedded in the binary:
-// 0001_ratelimits.json and so on, each command with a sentence on what it does. Every command may
-// run twice, so many instances may migrate at once, and again after a crash. What has been applied
-// is recorded in the collection "migrations". A file that was released is never changed: a new need
-// is a new file.
+// A migration is a list of database commands in layout.go, each with a sentence on what it does. Every
+// command may run twice, so many instances may migrate at once, and again after a crash. What has been
+// applied is recorded in the collection "migrations". A released migration never changes: a new need
+// is a new migration.
 //
 // Servers that only speak MongoDB's protocol may lack validators: those commands are optional, and
 // what a server refuses of them is reported once. TTL indexes are not optional: nothing but the

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"strings"
 	"testing"
-	"testing/fstest"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -30,10 +29,7 @@ func names(list []Migration) (s string) {
 
 func TestUp(t *testing.T) {
 	db, ctx := fresh(t), t.Context()
-	all, err := All()
-	if err != nil {
-		t.Fatal(err)
-	}
+	all := All()
 	plan, err := Pending(ctx, db)
 	if err != nil || names(plan) != names(all) {
 		t.Fatalf("pending on an empty database: %s, %v", names(plan), err)
@@ -45,7 +41,7 @@ func TestUp(t *testing.T) {
 	if err != nil || names(report.Applied) != names(all) {
 		t.Fatalf("up: %+v, %v", report, err)
 	}
-	for _, c := range []string{"ratelimits", "grants", "sessions", "revocations", "reports", "agreements", "subjects"} {
+	for _, c := range []string{"ratelimits", "grants", "sessions", "revocations", "agreements", "subjects"} {
 		checkTTL(t, db.Collection(c), "expire", 0)
 	}
 	checkTTL(t, db.Collection("instances"), "beaten", 24*60*60)
@@ -78,9 +74,6 @@ func checkTTL(t *testing.T, c *mongo.Collection, field string, seconds int32) {
 	t.Errorf("%s has no TTL index of %d s on %s", c.Name(), seconds, field)
 }
 
-// released is how many migrations there are.
-const released = 11
-
 // TestUpFromMany starts as many instances do: all at once.
 func TestUpFromMany(t *testing.T) {
 	db := fresh(t)
@@ -97,7 +90,7 @@ func TestUpFromMany(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if n, err := db.Collection(collection).CountDocuments(t.Context(), bson.D{}); err != nil || n != released {
+	if n, err := db.Collection(collection).CountDocuments(t.Context(), bson.D{}); err != nil || n != int64(len(All())) {
 		t.Errorf("%d migrations are recorded, %v", n, err)
 	}
 }
@@ -111,25 +104,25 @@ func TestUpAfterCrash(t *testing.T) {
 	if err := db.Collection(collection).Drop(ctx); err != nil {
 		t.Fatal(err)
 	}
-	if report, err := Up(ctx, db); err != nil || len(report.Applied) != released {
+	if report, err := Up(ctx, db); err != nil || len(report.Applied) != len(All()) {
 		t.Errorf("%+v, %v", report, err)
 	}
 }
 
-// TestLacking: what the server does not implement is reported once for the optional commands, and
-// is an error of the others.
+// TestLacking: what the server does not implement is reported for the optional commands, and is an error
+// of the others.
 func TestLacking(t *testing.T) {
 	db := fresh(t)
 	m := Migration{Number: 1, Name: "test", Commands: []Command{
 		{About: "Do magic.", Run: bson.D{{Key: "noSuchCommand", Value: 1}}, Optional: true},
 		{About: "Create it.", Run: bson.D{{Key: "create", Value: "things"}}},
 	}}
-	lacking, err := apply(t.Context(), db, m)
-	if said := sentences(lacking); err != nil || len(said) != 1 || !strings.Contains(said[0], "noSuchCommand") || !strings.Contains(said[0], "0001_test") {
-		t.Errorf("%q, %v", said, err)
+	var report Report
+	if err := report.apply(t.Context(), db, m); err != nil || len(report.Lacking) != 1 || !strings.Contains(report.Lacking[0], "noSuchCommand") {
+		t.Errorf("%q, %v", report.Lacking, err)
 	}
 	m.Commands[0].Optional = false
-	if _, err := apply(t.Context(), db, m); !hasCode(err, 59) || !strings.Contains(err.Error(), "Do magic.") {
+	if err := report.apply(t.Context(), db, m); !hasCode(err, 59) || !strings.Contains(err.Error(), "Do magic.") {
 		t.Errorf("a command that is needed: %v", err)
 	}
 }
@@ -139,11 +132,11 @@ func TestChanged(t *testing.T) {
 	if _, err := Up(ctx, db); err != nil {
 		t.Fatal(err)
 	}
-	_, err := db.Collection(collection).UpdateByID(ctx, 2, bson.D{{Key: "$set", Value: bson.D{{Key: "checksum", Value: "other"}}}})
+	_, err := db.Collection(collection).UpdateByID(ctx, 1, bson.D{{Key: "$set", Value: bson.D{{Key: "checksum", Value: "other"}}}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Status(ctx, db); !errors.Is(err, ErrChanged) || !strings.Contains(err.Error(), "0002_grants") {
+	if _, err := Status(ctx, db); !errors.Is(err, ErrChanged) || !strings.Contains(err.Error(), "0001_layout") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -170,40 +163,35 @@ func TestCancelled(t *testing.T) {
 	}
 }
 
-func TestCatalogue(t *testing.T) {
-	all, err := All()
-	if err != nil {
+// TestTable: the layout of a table has the indexes that it asks for.
+func TestTable(t *testing.T) {
+	db := fresh(t)
+	var report Report
+	m := Migration{Number: 1, Commands: table{name: "things", owner: true, changed: true}.commands()}
+	if err := report.apply(t.Context(), db, m); err != nil {
 		t.Fatal(err)
 	}
-	for _, m := range all {
-		if m.About == "" || len(m.Checksum) != 64 || len(m.Commands) == 0 {
-			t.Errorf("%s is incomplete: %+v", m, m)
-		}
-	}
-	if got, want := all[0].Commands[0].String(), `{"create":"ratelimits"}`; got != want {
-		t.Errorf("a command reads %s, want %s", got, want)
+	checkTTL(t, db.Collection("things"), "expire", 0)
+	specs, err := db.Collection("things").Indexes().ListSpecifications(t.Context())
+	if err != nil || len(specs) != 4 { // with that of _id
+		t.Errorf("%d indexes, %v", len(specs), err)
 	}
 }
 
-func TestLoadRefuses(t *testing.T) {
-	good := `{"about": "A.", "commands": [{"about": "B.", "run": {"create": "c"}}]}`
-	for _, test := range []struct {
-		name, file, content, says string
-	}{
-		{"a gap", "0002_a.json", good, "number 1 is due"},
-		{"a name without number", "a.json", good, "0001_name.json"},
-		{"no JSON", "0001_a.json", "nonsense", "invalid character"},
-		{"an unknown field", "0001_a.json", `{"about": "A.", "comands": []}`, "unknown field"},
-		{"a command without a word", "0001_a.json", `{"commands": [{"run": {"create": "c"}}]}`, "commands[0]"},
-		{"no command", "0001_a.json", `{"commands": [{"about": "B.", "run": {}}]}`, "commands[0]"},
-		{"no document", "0001_a.json", `{"commands": [{"about": "B.", "run": 7}]}`, "commands[0]"},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			_, err := load(fstest.MapFS{test.file: {Data: []byte(test.content)}})
-			if err == nil || !strings.Contains(err.Error(), test.says) {
-				t.Errorf("got %v, want %q", err, test.says)
+func TestLayout(t *testing.T) {
+	for _, m := range All() {
+		if m.About == "" || len(m.Checksum()) != 64 || len(m.Commands) == 0 {
+			t.Errorf("%s is incomplete: %+v", m, m)
+		}
+		for _, c := range m.Commands {
+			if c.About == "" || len(c.Run) < 2 {
+				t.Errorf("%s: %s is incomplete", m, c)
 			}
-		})
+		}
+	}
+	const want = `{"createIndexes":"ratelimits","indexes":[{"key":{"expire":1},"name":"expire","expireAfterSeconds":0}]}`
+	if got := All()[0].Commands[0].String(); got != want {
+		t.Errorf("a command reads %s, want %s", got, want)
 	}
 }
 

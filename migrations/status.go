@@ -22,18 +22,14 @@ type State struct {
 // Status returns every migration of this release with its state. Those that a newer release has
 // applied are not listed: migrations only ever add, so this release works with them.
 func Status(ctx context.Context, db *mongo.Database) ([]State, error) {
-	all, err := All()
-	if err != nil {
-		return nil, err
-	}
 	applied, err := recorded(ctx, db)
 	if err != nil {
 		return nil, err
 	}
-	states := make([]State, 0, len(all))
-	for _, m := range all {
+	var states []State
+	for _, m := range All() {
 		e := applied[m.Number]
-		if e.Checksum != "" && e.Checksum != m.Checksum {
+		if e.Checksum != "" && e.Checksum != m.Checksum() {
 			return nil, fmt.Errorf("%w: %s, applied as %04d_%s on %s", ErrChanged, m, e.Number, e.Name, e.AppliedAt.Format(time.RFC3339))
 		}
 		states = append(states, State{Migration: m, AppliedAt: e.AppliedAt})

@@ -16,9 +16,6 @@ import (
 // collection holds a document for each applied migration.
 const collection = "migrations"
 
-// Server error codes, https://www.mongodb.com/docs/manual/reference/error-codes/
-const namespaceExists = 48
-
 // passing are the errors of a server on which another operation is in the way and ends by itself. Servers on top of
 // PostgreSQL report its deadlocks and conflicts as internal errors, by their text only. An index build that failed does not
 // pass: its documents have to be mended.
@@ -51,11 +48,36 @@ func passes(err error) bool {
 	return slices.ContainsFunc(passing.texts, func(t string) bool { return strings.Contains(text, t) })
 }
 
+// refusals has the errors by which servers that speak MongoDB's protocol refuse what they do not
+// implement, by code and name: a keyword of $jsonSchema, validators as a whole, the command. Some
+// servers send only one of the two. Every other error (a missing right, no such collection) stops
+// the migration, because an operator can do something about it.
+var refusals = map[int32]string{
+	9:   "FailedToParse",
+	59:  "CommandNotFound",
+	115: "CommandNotSupported",
+}
+
+// notOffered returns what the server lacks, if the error is the answer of one that does not implement the
+// command or an option of it, and an empty text otherwise.
+func notOffered(c Command, err error) string {
+	var answer mongo.CommandError
+	if errors.As(err, &answer) {
+		for code, name := range refusals {
+			if answer.Code == code || answer.Name == name {
+				message := strings.Join(strings.Fields(answer.Message), " ")
+				return fmt.Sprintf("the server does not offer validators, so the database does without: %s: %s, code %d: %s",
+					c.Run[0].Key, name, code, message)
+			}
+		}
+	}
+	return ""
+}
+
 // Report has what [Up] did.
 type Report struct {
 	Applied []Migration
-	// Lacking has one sentence for each feature that the server does not offer and the database
-	// does without, with the migrations that it belongs to.
+	// Lacking has one sentence on what the server does not offer and the database does without, or none.
 	Lacking []string
 }
 
@@ -67,12 +89,8 @@ func Up(ctx context.Context, db *mongo.Database) (report Report, err error) {
 	if err != nil {
 		return report, err
 	}
-	var lacking []lack
 	for _, m := range pending {
-		without, err := apply(ctx, db, m)
-		lacking = append(lacking, without...)
-		report.Lacking = sentences(lacking)
-		if err != nil {
+		if err := report.apply(ctx, db, m); err != nil {
 			return report, fmt.Errorf("migrations: %s: %w", m, err)
 		}
 		report.Applied = append(report.Applied, m)
@@ -80,38 +98,21 @@ func Up(ctx context.Context, db *mongo.Database) (report Report, err error) {
 	return report, nil
 }
 
-// apply runs the commands of a migration and records it. It returns what the server lacks.
-func apply(ctx context.Context, db *mongo.Database, m Migration) (lacking []lack, err error) {
+// apply runs the commands of a migration and records it.
+func (r *Report) apply(ctx context.Context, db *mongo.Database, m Migration) error {
 	for i, c := range m.Commands {
-		err := runCommand(ctx, db, c)
-		reason, refused := notOffered(err)
-		switch {
-		case err == nil:
-		case c.Optional && refused:
-			lacking = append(lacking, lack{c.feature(), m.String(), reason})
-		default:
-			return lacking, fmt.Errorf("commands[%d]: %s: %w", i, c.About, err)
+		err := again(ctx, func() error { return db.RunCommand(ctx, c.Run).Err() })
+		if lack := notOffered(c, err); c.Optional && lack != "" {
+			r.Lacking = append(r.Lacking, lack)[:1]
+		} else if err != nil {
+			return fmt.Errorf("commands[%d]: %s: %w", i, c.About, err)
 		}
 	}
-	return lacking, record(ctx, db, m)
+	return record(ctx, db, m)
 }
 
 // retryFor is how long a command is repeated. Building an index on a large collection takes minutes.
 const retryFor = 10 * time.Minute
-
-// runCommand runs a command or a step.
-func runCommand(ctx context.Context, db *mongo.Database, c Command) error {
-	return again(ctx, func() error {
-		if c.Step != "" {
-			return steps[c.Step](ctx, db)
-		}
-		err := db.RunCommand(ctx, c.Run).Err()
-		if c.Run[0].Key == "create" && hasCode(err, namespaceExists) {
-			return nil
-		}
-		return err
-	})
-}
 
 // again repeats what may run twice while it fails because of another operation, at most for [retryFor].
 func again(ctx context.Context, do func() error) error {
@@ -131,16 +132,11 @@ func again(ctx context.Context, do func() error) error {
 	}
 }
 
-func hasCode(err error, code int) bool {
-	var server mongo.ServerError
-	return errors.As(err, &server) && server.HasErrorCode(code)
-}
-
 // record records the migration. Another process may have recorded it before.
 func record(ctx context.Context, db *mongo.Database, m Migration) error {
 	return again(ctx, func() error {
 		_, err := db.Collection(collection).InsertOne(ctx, entry{
-			Number: m.Number, Name: m.Name, Checksum: m.Checksum, AppliedAt: time.Now(),
+			Number: m.Number, Name: m.Name, Checksum: m.Checksum(), AppliedAt: time.Now(),
 		})
 		if mongo.IsDuplicateKeyError(err) {
 			return nil

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -158,10 +157,7 @@ func (c *cli) showPlan(ctx context.Context, db app.Migrator) error {
 	for _, m := range plan {
 		_, failed := fmt.Fprintf(c.out, "# %s: %s\n", m.Name, m.About)
 		for _, command := range m.Commands {
-			if !strings.HasPrefix(command, "//") {
-				command = "db.runCommand(" + command + ")"
-			}
-			if _, e := fmt.Fprintln(c.out, command); e != nil {
+			if _, e := fmt.Fprintf(c.out, "db.runCommand(%s)\n", command); e != nil {
 				failed = e
 			}
 		}

@@ -46,7 +46,7 @@ func TestMigrate(t *testing.T) {
 		t.Fatalf("the plan: %+v", plan)
 	}
 	text, _, _ := run(t, "", append([]string{"migrate", "up", "--dry-run"}, db...)...)
-	if !strings.Contains(text, "# 0001_ratelimits: ") || !strings.Contains(text, `db.runCommand({"create":"ratelimits"})`) {
+	if !strings.Contains(text, "# 0001_layout: ") || !strings.Contains(text, `db.runCommand({"createIndexes":"ratelimits",`) {
 		t.Errorf("the plan for people:\n%s", text)
 	}
 	if short, _, status := run(t, "", append([]string{"migrate", "--dry-run"}, db...)...); status != exitOK || short != text {

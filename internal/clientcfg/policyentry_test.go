@@ -211,34 +211,6 @@ func TestEntriesThatCannotBeRead(t *testing.T) {
 	check.Equal(t, "it is ErrPolicyGap", errors.Is(err, clientcfg.ErrPolicyGap), true)
 }
 
-// TestSplitPolicySet: the one document of earlier releases.
-func TestSplitPolicySet(t *testing.T) {
-	state, err := clientcfg.SplitPolicySet([]byte(`{"version":9,"settings":{"mode":"off","changed":3},"clients":{"a.b":{"trusted":true,"changed":9},"c":null},` +
-		`"candidates":{"_default":{"user":[{"name":"a"}],"changed":4}},"resets":[{"version":8,"client_id":"a","at":"2026-03-01T12:00:00Z"}]}`))
-	requireError(t, err, "")
-	want := map[string]clientcfg.TargetValue{
-		"settings":            {Version: 3, Value: json.RawMessage(`{"mode":"off","changed":3}`)},
-		"policies/a.b":        {Version: 9, Value: json.RawMessage(`{"trusted":true,"changed":9}`)},
-		"policies/c":          {Value: json.RawMessage("{}")},
-		"candidates/_default": {Version: 4, Value: json.RawMessage(`{"user":[{"name":"a"}],"changed":4}`)},
-	}
-	check.Equal(t, "version", state.Version, 9)
-	if diff := cmp.Diff(want, state.Targets); diff != "" {
-		t.Errorf("targets (-want +got):\n%s", diff)
-	}
-	for in, want := range map[string]string{
-		`{"version":1,"users":{}}`:                     "unknown field",
-		`{"version":1,"clients":{"a":{},"\u0061":{}}}`: `the name "a" stands twice`,
-		`{"version":1} {}`:                             "something follows",
-		`{"version":1,"clients":{"a":5}}`:              "policies/a",
-		`the policies are elsewhere`:                   "",
-	} {
-		if _, err := clientcfg.SplitPolicySet([]byte(in)); !errors.Is(err, clientcfg.ErrUnreadable) || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v", in, err)
-		}
-	}
-}
-
 // TestShowPolicyEntry: of an entry that cannot be read, what can be read is shown, and no values.
 func TestShowPolicyEntry(t *testing.T) {
 	who := clientcfg.Actor{ClientID: "ops", Username: "ada"}

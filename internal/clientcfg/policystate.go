@@ -1,12 +1,8 @@
 package clientcfg
 
 import (
-	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
-
-	"oauth-server/internal/strict"
 )
 
 // PolicyState is a fold of the trail: what all entries up to a version come to, not yet decoded.
@@ -50,55 +46,5 @@ func (s *PolicyState) Fold(e *PolicyEntry) error {
 			s.Targets[c.Target] = TargetValue{e.Version, c.After}
 		}
 	}
-	return nil
-}
-
-// SplitPolicySet divides the one document that earlier releases kept all policies in into a state. The
-// values stay as they are. ErrUnreadable if it is no such document.
-func SplitPolicySet(stored []byte) (PolicyState, error) {
-	var doc struct {
-		Version    int64                      `json:"version"`
-		Settings   json.RawMessage            `json:"settings"`
-		Clients    map[string]json.RawMessage `json:"clients"`
-		Candidates map[string]json.RawMessage `json:"candidates"`
-		Resets     json.RawMessage            `json:"resets"` // carried out by those that had counts
-	}
-	_, err := strict.ParseJSON(stored) // no name twice, only Unicode
-	if err == nil {
-		d := json.NewDecoder(bytes.NewReader(stored))
-		d.DisallowUnknownFields()
-		err = d.Decode(&doc)
-	}
-	if err != nil {
-		return PolicyState{}, fmt.Errorf("%w: %w", ErrUnreadable, err)
-	}
-	state := PolicyState{Version: doc.Version, Targets: map[string]TargetValue{}}
-	if len(doc.Settings) > 0 {
-		err = state.split(SettingsTarget, doc.Settings)
-	}
-	for id, value := range doc.Clients {
-		err = errors.Join(err, state.split(PolicyTarget(id), value))
-	}
-	for name, value := range doc.Candidates {
-		err = errors.Join(err, state.split(CandidateTarget(name), value))
-	}
-	if err != nil {
-		return PolicyState{}, err
-	}
-	return state, nil
-}
-
-// split adds a part of the one document. What is null there is empty.
-func (s *PolicyState) split(target string, value json.RawMessage) error {
-	if isNull(value) {
-		value = json.RawMessage("{}")
-	}
-	var last struct {
-		Changed int64 `json:"changed"`
-	}
-	if err := json.Unmarshal(value, &last); err != nil {
-		return fmt.Errorf("%w: %s: %w", ErrUnreadable, target, err)
-	}
-	s.Targets[target] = TargetValue{last.Changed, value}
 	return nil
 }

@@ -12,7 +12,6 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
 	"oauth-server/internal/clientcfg"
-	"oauth-server/migrations"
 )
 
 // The truth is the trail, in the collection "audit": an entry is stored by an insert under its version,
@@ -24,7 +23,7 @@ import (
 // markerDoc is the marker of the fold. The migration makes it, in the place where earlier releases
 // had all policies, with a version that none of them can read.
 type markerDoc struct {
-	Version bson.RawValue `bson:"version"` // migrations.PolicyMarkerVersion
+	Version bson.RawValue `bson:"version"` // policyMarkerVersion
 	Folded  bson.RawValue `bson:"folded"`
 }
 
@@ -71,7 +70,7 @@ func (s *Store) entryID(ctx context.Context, from, to int64, filter ...bson.E) (
 // policiesFolded reads the marker. Without one nothing is folded.
 func (s *Store) policiesFolded(ctx context.Context) (int64, error) {
 	var marker markerDoc
-	err := s.policies.FindOne(ctx, byID(migrations.PolicyMarker), options.FindOne().SetComment(comment(ctx))).Decode(&marker)
+	err := s.policies.FindOne(ctx, byID(policyMarkerID), options.FindOne().SetComment(comment(ctx))).Decode(&marker)
 	switch {
 	case errors.Is(err, mongo.ErrNoDocuments):
 		return 0, nil
@@ -80,12 +79,9 @@ func (s *Store) policiesFolded(ctx context.Context) (int64, error) {
 	}
 	version, isNumber := wholeNumber(marker.Version)
 	folded, ok := wholeNumber(marker.Folded)
-	switch {
-	case isNumber && version != migrations.PolicyMarkerVersion:
-		err = fmt.Errorf("%w: they are those of an earlier release; run oauth-server migrate up", clientcfg.ErrUnreadable)
-	case !isNumber || !ok:
+	if !isNumber || !ok || version != policyMarkerVersion {
 		err = fmt.Errorf("%w: version is %s and folded is %s in the document %q of the collection policies, not %d and a whole number",
-			clientcfg.ErrUnreadable, typeOf(marker.Version), typeOf(marker.Folded), migrations.PolicyMarker, migrations.PolicyMarkerVersion)
+			clientcfg.ErrUnreadable, typeOf(marker.Version), typeOf(marker.Folded), policyMarkerID, policyMarkerVersion)
 	}
 	return folded, err
 }
@@ -161,7 +157,7 @@ func (s *Store) policyState(ctx context.Context) (state clientcfg.PolicyState, f
 // targetsAtOnce bounds how many targets one command reads.
 const targetsAtOnce = 5000
 
-// storedTarget is a [migrations.PolicyTarget] as it is read: see storedEntry.
+// storedTarget is a [policyTarget] as it is read: see storedEntry.
 type storedTarget struct {
 	Target  bson.RawValue `bson:"_id"`
 	Version bson.RawValue `bson:"version"`
@@ -184,7 +180,7 @@ func (t *storedTarget) value() (target string, v clientcfg.TargetValue) {
 // foldedTargets reads all targets that have a value, and those that were removed after a version.
 func (s *Store) foldedTargets(ctx context.Context, folded int64) (map[string]clientcfg.TargetValue, error) {
 	filter := bson.D{
-		{Key: "_id", Value: bson.D{{Key: "$ne", Value: migrations.PolicyMarker}}},
+		{Key: "_id", Value: bson.D{{Key: "$ne", Value: policyMarkerID}}},
 		{Key: "$or", Value: bson.A{
 			bson.D{{Key: "value", Value: bson.D{{Key: "$ne", Value: "null"}}}},
 			bson.D{{Key: "version", Value: bson.D{{Key: "$gt", Value: folded}}}},
@@ -349,10 +345,10 @@ func (s *Store) foldSome(ctx context.Context) (more bool, err error) {
 	if next == folded {
 		return false, stop
 	}
-	if err := migrations.PutPolicyTargets(ctx, s.policies, slices.Collect(maps.Values(targets)), comment(ctx)); err != nil {
+	if err := putPolicyTargets(ctx, s.policies, slices.Collect(maps.Values(targets)), comment(ctx)); err != nil {
 		return false, err
 	}
-	err = migrations.PutPolicyMarker(ctx, s.policies, next, comment(ctx))
+	err = putPolicyMarker(ctx, s.policies, next, comment(ctx))
 	more = next < entries[len(entries)-1].Version || len(entries) == entriesAtOnce
 	return more, errors.Join(err, stop)
 }
@@ -362,9 +358,9 @@ const foldAtOnce = 2000
 
 // latest returns what entries that follow a version come to, by target: the first few, or all. It stops
 // with an error at one that does not follow, or does not say what it changes.
-func latest(folded int64, entries []clientcfg.PolicyEntry) (version int64, targets map[string]migrations.PolicyTarget, err error) {
+func latest(folded int64, entries []clientcfg.PolicyEntry) (version int64, targets map[string]policyTarget, err error) {
 	state := clientcfg.PolicyState{Version: folded}
-	targets = map[string]migrations.PolicyTarget{}
+	targets = map[string]policyTarget{}
 	for i := range entries {
 		if len(targets) >= foldAtOnce {
 			break
@@ -374,7 +370,7 @@ func latest(folded int64, entries []clientcfg.PolicyEntry) (version int64, targe
 		}
 		for _, c := range entries[i].Changes {
 			if c.IsState() {
-				targets[c.Target] = migrations.PolicyTarget{Target: c.Target, Version: entries[i].Version, Value: string(c.After)}
+				targets[c.Target] = policyTarget{Target: c.Target, Version: entries[i].Version, Value: string(c.After)}
 			}
 		}
 	}

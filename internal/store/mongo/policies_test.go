@@ -16,7 +16,6 @@ import (
 	"oauth-server/internal/check"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/store/mongo/mongotest"
-	"oauth-server/migrations"
 )
 
 // entryOf changes one of three policies, and removes it in each fourth entry.
@@ -277,23 +276,6 @@ func TestEntriesThatCannotBeRead(t *testing.T) {
 	check.OK(t, err)
 	if state.Version != 3 || !errors.Is(state.Stopped, clientcfg.ErrPolicyGap) {
 		t.Errorf("without entry 4, the state is that of version %d: %v", state.Version, state.Stopped)
-	}
-}
-
-// TestPoliciesOfAnEarlierRelease: without the migration nothing is read, and not taken for nothing.
-func TestPoliciesOfAnEarlierRelease(t *testing.T) {
-	t.Parallel()
-	_, s, _ := throughProxy(t)
-	_, err := s.policies.ReplaceOne(t.Context(), byID(migrations.PolicyMarker), bson.D{{Key: "version", Value: int64(3)}, {Key: "set", Value: `{"version":3}`}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, state := s.PolicyState(t.Context())
-	_, version := s.PolicyVersion(t.Context())
-	for _, err := range []error{state, version, change(t.Context(), s, 1)} {
-		if !errors.Is(err, clientcfg.ErrUnreadable) {
-			t.Errorf("got %v", err)
-		}
 	}
 }
 

@@ -7,7 +7,6 @@ import (
 
 	"oauth-server/internal/check"
 	"oauth-server/internal/store/mongo/mongotest"
-	"oauth-server/migrations"
 )
 
 // TestFoldsThatInsertAtOnce: two instances fold a part of the trail for the first time, one up to a later
@@ -32,5 +31,5 @@ func foldOf(t *testing.T, s *Store, version int64) error {
 	check.OK(t, err)
 	_, targets, err := latest(version-1, entries[:1])
 	check.OK(t, err)
-	return migrations.PutPolicyTargets(t.Context(), s.policies, slices.Collect(maps.Values(targets)), "test")
+	return putPolicyTargets(t.Context(), s.policies, slices.Collect(maps.Values(targets)), "test")
 }

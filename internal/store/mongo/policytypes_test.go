@@ -12,7 +12,6 @@ import (
 
 	"oauth-server/internal/check"
 	"oauth-server/internal/clientcfg"
-	"oauth-server/migrations"
 )
 
 // setFields gives fields of a document other values, whatever the validator says.
@@ -105,7 +104,7 @@ func TestTargetsAheadOfTheMarker(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, targets, _ := latest(0, entries)
-	if err := migrations.PutPolicyTargets(t.Context(), s.policies, slices.Collect(maps.Values(targets)), "test"); err != nil {
+	if err := putPolicyTargets(t.Context(), s.policies, slices.Collect(maps.Values(targets)), "test"); err != nil {
 		t.Fatal(err)
 	}
 	setFields(t, s, "audit", int64(3), bson.D{{Key: "entry", Value: 7}})

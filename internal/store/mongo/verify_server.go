@@ -175,13 +175,9 @@ func (v *verifier) changeStreams(ctx context.Context) error {
 // to refuse.
 func (v *verifier) validators(ctx context.Context) error {
 	v.check(checkValidators)
-	all, err := migrations.All()
-	if err != nil {
-		return err
-	}
-	for _, m := range all {
+	for _, m := range migrations.All() {
 		for _, c := range m.Commands {
-			if c.Step != "" || c.Run[0].Key != "collMod" || c.Run[0].Value != v.store.counters.Name() {
+			if c.Run[0].Key != "collMod" || c.Run[0].Value != v.store.counters.Name() {
 				continue
 			}
 			run := changed(c.Run, "collMod", v.coll.Name())
@@ -191,7 +187,7 @@ func (v *verifier) validators(ctx context.Context) error {
 		}
 	}
 	negative := changed(v.seen(), "requestCounters", field(frameNow, int64(-1)))
-	if err = v.insert(ctx, fields(byID(v.id("invalid")), negative)); err == nil {
+	if err := v.insert(ctx, fields(byID(v.id("invalid")), negative)); err == nil {
 		v.find(checkValidators, CheckMissing, "a validator was accepted, and a document that it forbids as well")
 	} else if !isAnswer(err) {
 		return err

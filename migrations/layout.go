@@ -1,0 +1,166 @@
+package migrations
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+)
+
+// Migration is one numbered step.
+type Migration struct {
+	Number   int // 1, 2, 3…
+	Name     string
+	About    string
+	Commands []Command
+}
+
+// Command is one database command of a migration. It may run twice.
+type Command struct {
+	About string
+	Run   bson.D
+	// Optional is set if the database works without it on a server that does not implement it: for
+	// validators, and not for TTL indexes (see doc.go).
+	Optional bool
+}
+
+// String returns the command as it can be pasted into db.runCommand.
+func (c Command) String() string {
+	text, err := bson.MarshalExtJSON(c.Run, false, false)
+	if err != nil {
+		return err.Error()
+	}
+	return string(text)
+}
+
+// String returns the number and name of the migration, as in "0001_layout".
+func (m Migration) String() string { return fmt.Sprintf("%04d_%s", m.Number, m.Name) }
+
+// Checksum returns the SHA-256 of the commands, hexadecimal.
+func (m Migration) Checksum() string {
+	sum := sha256.New()
+	for _, c := range m.Commands {
+		_, _ = fmt.Fprintln(sum, c) // never fails
+	}
+	return hex.EncodeToString(sum.Sum(nil))
+}
+
+// All returns the migrations of this release, in their order. Released ones never change: a new table or
+// index is a new migration, which only adds.
+func All() []Migration {
+	first := Migration{Number: 1, Name: "layout", About: "The counters, the tables with their indexes, and the trail."}
+	first.Commands = append(first.Commands, counters()...)
+	for _, t := range tables {
+		first.Commands = append(first.Commands, t.commands()...)
+	}
+	for _, run := range unmoved {
+		first.Commands = append(first.Commands, Command{About: "Create the indexes of a collection that is no table yet.", Run: parse(run)})
+	}
+	return []Migration{first}
+}
+
+// table is a store.Table: a collection of records, see internal/store/mongo/record.go.
+type table struct {
+	name    string
+	owner   bool // its records are found by their owner
+	changed bool // by when they were written
+}
+
+// tables are those of the domain packages. The trail needs no index but that of its numbers.
+var tables = []table{}
+
+// commands returns those that make the collection of a table.
+func (t table) commands() []Command {
+	indexes := bson.A{parse(`{"key": {"expire": 1}, "name": "expire", "expireAfterSeconds": 0}`)}
+	if t.owner {
+		indexes = append(indexes, parse(`{"key": {"owner": 1, "_id": 1}, "name": "owner"}`))
+	}
+	if t.changed {
+		indexes = append(indexes, parse(`{"key": {"changed": 1}, "name": "changed"}`))
+	}
+	return []Command{
+		{
+			About: fmt.Sprintf("Create the indexes of the table %s: the first removes records that have expired.", t.name),
+			Run:   bson.D{{Key: "createIndexes", Value: t.name}, {Key: "indexes", Value: indexes}},
+		},
+		validate(t.name, "Refuse documents that are no records.", `{
+			"bsonType": "object",
+			"required": ["_id", "version", "nonce", "changed"],
+			"properties": {
+				"_id": {"bsonType": "string"},
+				"value": {"bsonType": "object"},
+				"owner": {"bsonType": "string"},
+				"expire": {"bsonType": "date"},
+				"version": {"bsonType": "number"},
+				"nonce": {"bsonType": "number"},
+				"changed": {"bsonType": "date"},
+				"gone": {"bsonType": "bool"}
+			},
+			"additionalProperties": false
+		}`),
+	}
+}
+
+// counters returns the commands that make the collection of the shared counters.
+func counters() []Command {
+	return []Command{
+		{
+			About: "Remove a counter at the time it carries in expire: the end of its last frame, a window and some grace. " +
+				"The clean-up is only tidiness; readers ignore dead frames themselves.",
+			Run: parse(`{"createIndexes": "ratelimits", "indexes": [{"key": {"expire": 1}, "name": "expire", "expireAfterSeconds": 0}]}`),
+		},
+		validate("ratelimits", "Refuse counters that no instance could read: a negative count, a missing version, a frame that is no number.", `{
+			"bsonType": "object",
+			"required": ["_id", "version", "etag", "expire", "requestCounters"],
+			"properties": {
+				"_id": {
+					"bsonType": "object",
+					"required": ["clientId", "username"],
+					"properties": {"clientId": {"bsonType": "string"}, "username": {"bsonType": "string"}, "limit": {"bsonType": "string"}}
+				},
+				"version": {"bsonType": "long", "minimum": 1},
+				"etag": {"bsonType": "long"},
+				"expire": {"bsonType": "date"},
+				"frame": {"bsonType": "long", "minimum": 1},
+				"pruned": {"bsonType": "long"},
+				"writers": {"bsonType": "object", "additionalProperties": {"bsonType": "long"}},
+				"requestCounters": {"bsonType": "object", "additionalProperties": {"bsonType": "long", "minimum": 0}}
+			}
+		}`),
+	}
+}
+
+// validate returns the command that gives a collection a validator.
+func validate(collection, about, schema string) Command {
+	return Command{About: about, Optional: true, Run: bson.D{
+		{Key: "collMod", Value: collection},
+		{Key: "validationLevel", Value: "strict"},
+		{Key: "validationAction", Value: "error"},
+		{Key: "validator", Value: bson.D{{Key: "$jsonSchema", Value: parse(schema)}}},
+	}}
+}
+
+// unmoved has the indexes of collections that are no tables yet.
+var unmoved = []string{
+	`{"createIndexes": "grants", "indexes": [{"key": {"digest": 1}, "name": "digest", "unique": true},
+		{"key": {"expire": 1}, "name": "expire", "expireAfterSeconds": 0}, {"key": {"username": 1}, "name": "username"}]}`,
+	`{"createIndexes": "sessions", "indexes": [{"key": {"expire": 1}, "name": "expire", "expireAfterSeconds": 0},
+		{"key": {"username": 1, "createdAt": -1, "_id": -1}, "name": "user"}]}`,
+	`{"createIndexes": "revocations", "indexes": [{"key": {"expire": 1}, "name": "expire", "expireAfterSeconds": 0}]}`,
+	`{"createIndexes": "clients", "indexes": [{"key": {"etag": 1}, "name": "etag"}]}`,
+	`{"createIndexes": "audit", "indexes": [{"key": {"target": 1, "_id": -1}, "name": "target"}, {"key": {"at": 1}, "name": "at"}]}`,
+	`{"createIndexes": "instances", "indexes": [{"key": {"beaten": 1}, "name": "beaten", "expireAfterSeconds": 86400}]}`,
+	`{"createIndexes": "agreements", "indexes": [{"key": {"expire": 1}, "name": "expire", "expireAfterSeconds": 0}]}`,
+	`{"createIndexes": "events", "indexes": [{"key": {"target": 1, "_id": -1}, "name": "target"}]}`,
+	`{"createIndexes": "bans", "indexes": [{"key": {"updated": 1}, "name": "updated"}, {"key": {"expire": 1}, "name": "expire", "expireAfterSeconds": 0}]}`,
+	`{"createIndexes": "subjects", "indexes": [{"key": {"expire": 1}, "name": "expire", "expireAfterSeconds": 0}]}`,
+}
+
+// parse returns the document of a JSON text of this file.
+func parse(text string) (doc bson.D) {
+	if err := bson.UnmarshalExtJSON([]byte(text), false, &doc); err != nil {
+		panic(err)
+	}
+	return doc
+}
