@@ -69,12 +69,9 @@ func fromStdinFlag(cmd *cobra.Command, fromStdin *bool) {
 // userError turns an error about a user into a message for the terminal.
 func userError(name string, err error) error {
 	var invalid *registry.InvalidError
-	var collision *registry.CollisionError
 	switch {
 	case errors.As(err, &invalid):
 		return &usageError{err}
-	case errors.As(err, &collision) && collision.Stored != name:
-		return fmt.Errorf("there is a user %q already, and %q is the same name; choose another", collision.Stored, name)
 	case errors.Is(err, grants.ErrNotFound):
 		return fmt.Errorf("there is no user %q", name)
 	case errors.Is(err, grants.ErrUnreadableUser):
@@ -82,7 +79,7 @@ func userError(name string, err error) error {
 	case errors.Is(err, registry.ErrNameOfClient):
 		return fmt.Errorf("there is a client %q: the tokens of a client and a user of one name would have the same sub; choose another name", name)
 	case errors.Is(err, grants.ErrExists):
-		return fmt.Errorf("there is a user %q already", name)
+		return fmt.Errorf("there is a user %q already", username.Stored(name))
 	}
 	return changeError(name, err)
 }
@@ -130,23 +127,15 @@ func (c *cli) ask(in *os.File, prompt string) (string, error) {
 }
 
 func newUserList(c *cli) *cobra.Command {
-	var names bool
 	var prefix string
 	cmd := &cobra.Command{
 		Use: "list", Short: "List all users", Args: takes(),
-		Long: `List all users. With --check, list only those of earlier releases whose names a new user could not
-have: they are not in the canonical form (PRECIS UsernameCaseMapped, RFC 8265), are the same name as
-another, or mix scripts; and users who cannot be read. The exit status is 1 if there are any.`,
 	}
-	cmd.Flags().BoolVar(&names, "check", false, "list only the users who need attention, and why")
 	cmd.Flags().StringVar(&prefix, "prefix", "", "only those whose name begins so")
 	return c.onRegistry(cmd, func(ctx context.Context, r registrar, _ []string) error {
 		users, err := allUsers(ctx, r)
 		if err != nil {
 			return err
-		}
-		if names {
-			return c.checkUsers(users)
 		}
 		return c.listUsers(slices.DeleteFunc(users, func(u registry.User) bool { return !strings.HasPrefix(u.Username, prefix) }))
 	})
@@ -184,22 +173,6 @@ func (c *cli) listUsers(users []registry.User) error {
 		users = []registry.User{}
 	}
 	return c.list(users, rows...)
-}
-
-// checkUsers lists the users who need attention; it is an error if there are any.
-func (c *cli) checkUsers(users []registry.User) error {
-	found := registry.CheckUsers(users)
-	if len(found) == 0 {
-		return c.answer(found, fmt.Sprintf("the names of %d %s are in order", len(users), plural(len(users), "user")))
-	}
-	rows := [][]string{{"USERNAME", "CANONICAL", "PROBLEM"}}
-	for _, r := range found {
-		rows = append(rows, []string{r.Username, cmp.Or(r.Canonical, "-"), r.Problem})
-	}
-	if err := c.list(found, rows...); err != nil {
-		return err
-	}
-	return fmt.Errorf("%d of %d users need attention; docs/operating.md says what to do", len(found), len(users))
 }
 
 func newUserOperator(c *cli) *cobra.Command {

@@ -8,7 +8,7 @@ import (
 	"oauth-server/internal/activity"
 	"oauth-server/internal/adminapi"
 	"oauth-server/internal/clientcfg"
-	"oauth-server/internal/grants"
+	"oauth-server/internal/username"
 )
 
 // The orders of talkers.
@@ -125,9 +125,6 @@ func (s *Server) userHash(c *call) error {
 	if typed == "" {
 		return invalidField("username", "is missing")
 	}
-	name, err := grants.StoredName(c.Request().Context(), s.o.Users, typed)
-	if err != nil {
-		return err
-	}
+	name := username.Stored(typed)
 	return c.answer(adminapi.UserHash{Username: name, UserHash: s.o.UserHash(name)})
 }

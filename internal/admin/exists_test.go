@@ -16,8 +16,8 @@ func TestNamesThatAreTaken(t *testing.T) {
 	for _, tt := range []struct{ path, body, says string }{
 		{"/clients", `{"client_id": "shop"}`, "there is a client of this ID already"},
 		{"/clients", `{"client_id": "grace"}`, "there is a user of this name: "},
-		{"/users", `{"username": "grace", ` + password + `}`, `there is the user "grace" already`},
-		{"/users", `{"username": "GRACE", ` + password + `}`, `there is the user "grace" already`},
+		{"/users", `{"username": "grace", ` + password + `}`, "there is a user of this name already"},
+		{"/users", `{"username": "GRACE", ` + password + `}`, "there is a user of this name already"},
 		{"/users", `{"username": "shop", ` + password + `}`, "there is a client of this name: "},
 	} {
 		a := w.post(tt.path, tt.body).is(http.StatusConflict)

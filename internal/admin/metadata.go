@@ -139,7 +139,6 @@ func registryProblem(err error) error {
 	var lockOut *registry.LockOutError
 	var busy *secret.BusyError
 	var partly *registry.PartlyError
-	var collision *registry.CollisionError
 	exists := func(detail string, args ...any) error {
 		return problem(http.StatusConflict, typeExists, "Exists already", detail, args...)
 	}
@@ -167,8 +166,6 @@ func registryProblem(err error) error {
 		return notFound("there is no such client")
 	case is(clientcfg.ErrExists):
 		return exists("there is a client of this ID already")
-	case errors.As(err, &collision):
-		return exists("there is the user %q already, whose name is the same", collision.Stored)
 	case is(grants.ErrExists):
 		return exists("there is a user of this name already")
 	case is(registry.ErrNameOfUser):

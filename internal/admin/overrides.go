@@ -8,8 +8,8 @@ import (
 	"oauth-server/internal/adminapi"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/fielderr"
-	"oauth-server/internal/grants"
 	"oauth-server/internal/strict"
+	"oauth-server/internal/username"
 )
 
 // overrideResource is the limits of one user of one client. The username is that of the keys that are
@@ -63,12 +63,12 @@ func (r overrideResource) document(o clientcfg.Override) adminapi.Override {
 // come later.
 func (s *Server) onOverride(f func(*call, resource) error) handler {
 	return func(c *call) error {
-		name, err := c.name("username", grants.MaxUsernameLength)
+		name, err := c.name("username", username.MaxLength)
 		if err != nil {
 			return err
 		}
 		return s.onPolicy(func(c *call, r resource) error {
-			o, err := s.override(c.Request().Context(), r.(policyResource).clientID, name) //nolint:forcetypeassert // onPolicy passes nothing else
+			o, err := override(r.(policyResource).clientID, name) //nolint:forcetypeassert // onPolicy passes nothing else
 			if err != nil {
 				return err
 			}
@@ -78,12 +78,9 @@ func (s *Server) onOverride(f func(*call, resource) error) handler {
 }
 
 // override is the override of a user who is named in any way in which the name can be typed.
-func (s *Server) override(ctx context.Context, clientID, typed string) (overrideResource, error) {
-	name, err := grants.StoredName(ctx, s.o.Users, typed)
-	if err != nil {
-		return overrideResource{}, err
-	}
-	if err := grants.ValidateUsername(name); err != nil {
+func override(clientID, typed string) (overrideResource, error) {
+	name := username.Stored(typed)
+	if err := username.Check(name); err != nil {
 		return overrideResource{}, fielderr.Errors{{Path: "username", Message: strings.TrimPrefix(err.Error(), "username: ")}}
 	}
 	return overrideResource{clientID, name}, nil

@@ -11,8 +11,8 @@ import (
 
 	"oauth-server/internal/adminapi"
 	"oauth-server/internal/clientcfg"
-	"oauth-server/internal/grants"
 	"oauth-server/internal/strict"
+	"oauth-server/internal/username"
 )
 
 // maxBody bounds the body of a request, in bytes; the longest policy is far shorter.
@@ -69,7 +69,7 @@ func (c *call) reason() (string, error) {
 // as with a slash.
 func (c *call) clientID() (string, error) { return c.name("client_id", clientcfg.MaxIDLength) }
 
-func (c *call) username() (string, error) { return c.name("username", grants.MaxUsernameLength) }
+func (c *call) username() (string, error) { return c.name("username", username.MaxLength) }
 
 // name is a part of the path, of so many bytes at most.
 func (c *call) name(param string, most int) (string, error) {

@@ -34,7 +34,7 @@ func (s *Server) registrar(c *call, name string, parameters ...string) (*registr
 	}
 	return &registrar{c, s, name, registry.Options{
 		Store: s.o.Registry, Events: s.o.Events, By: c.caller.actor(), Reason: reason, Instance: s.o.Instance(),
-		Confirmed: c.query.Get("confirm"), Now: s.o.Now, Passwords: s.o.Passwords, Names: &s.names, AllClients: s.newestClients,
+		Confirmed: c.query.Get("confirm"), Now: s.o.Now, Passwords: s.o.Passwords, AllClients: s.newestClients,
 	}}, nil
 }
 

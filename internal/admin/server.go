@@ -13,7 +13,6 @@ import (
 	"oauth-server/internal/accesslog"
 	"oauth-server/internal/adminapi"
 	"oauth-server/internal/clientcfg"
-	"oauth-server/internal/registry"
 )
 
 // Server serves the API. It is an [http.Handler], safe for concurrent use.
@@ -24,7 +23,6 @@ type Server struct {
 	echo  *echo.Echo
 	begun time.Time
 	look  lastLook
-	names registry.Names
 
 	unreported atomic.Bool   // the last report could not be encoded
 	copying    atomic.Bool   // a backup is under way

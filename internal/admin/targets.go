@@ -38,7 +38,7 @@ func resourceOf(target string) (resource, bool) {
 func (s *Server) named(ctx context.Context, target string) (r resource, known bool, err error) {
 	if r, known = resourceOf(target); known {
 		if o, is := r.(overrideResource); is {
-			r, err = s.override(ctx, o.clientID, o.username)
+			r, err = override(o.clientID, o.username)
 		}
 	}
 	return r, known, err

@@ -77,7 +77,7 @@ func (s *Service) checkClient(ctx context.Context, client *clientcfg.Client, wha
 // name who was added later, and has not been revoked since. The store is read each time, so a revocation
 // acts at once on every instance.
 func (s *Service) signedIn(ctx context.Context, name string, stamp secret.Stamp, at time.Time) (bool, error) {
-	user, err := s.findUser(ctx, name)
+	user, err := s.store.User(ctx, name)
 	if errors.Is(err, ErrNotFound) {
 		err = s.reallyNotFound(ctx)
 	}

@@ -82,35 +82,6 @@ func TestSessionEnds(t *testing.T) {
 	}
 }
 
-func TestValidateUsername(t *testing.T) {
-	for name, tc := range map[string]struct {
-		username string
-		ok       bool
-	}{
-		"plain":            {"alice", true},
-		"address":          {"alice@example.com", true},
-		"other scripts":    {"Ælfrēd 山田", true},
-		"longest":          {strings.Repeat("a", grants.MaxUsernameLength), true},
-		"too long":         {strings.Repeat("a", grants.MaxUsernameLength+1), false},
-		"empty":            {"", false},
-		"leading space":    {" alice", false},
-		"trailing tab":     {"alice\t", false},
-		"NUL":              {"ali\x00ce", false},
-		"line break":       {"ali\nce", false},
-		"invalid UTF-8":    {"ali\xffce", false},
-		"zero width":       {"ali\u200bce", false},
-		"right to left":    {"ali\u202ece", false},
-		"no-break space":   {"alice\u00a0bob", false},
-		"replacement rune": {"ali\ufffdce", true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			if err := grants.ValidateUsername(tc.username); (err == nil) != tc.ok {
-				t.Errorf("ValidateUsername(%q) = %v, want ok %v", tc.username, err, tc.ok)
-			}
-		})
-	}
-}
-
 func TestValidatePassword(t *testing.T) {
 	longest := strings.Repeat("correct horse battery staple ", 50)
 	for name, tc := range map[string]struct {

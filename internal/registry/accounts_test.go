@@ -8,9 +8,9 @@ import (
 	"testing"
 
 	"oauth-server/internal/clientcfg"
-	"oauth-server/internal/grants"
 	"oauth-server/internal/secret"
 	"oauth-server/internal/store/embedded"
+	"oauth-server/internal/username"
 )
 
 func TestCreateClientChoosesTheUsualGrants(t *testing.T) {
@@ -121,7 +121,7 @@ func TestCreateUser(t *testing.T) {
 	if ok, err := secret.NewPasswords(secret.PasswordOptions{}).Verify(t.Context(), u.PasswordHash, testPassword); !ok || err != nil {
 		t.Errorf("the password does not verify: %v", err)
 	}
-	longest := strings.Repeat("a", grants.MaxUsernameLength)
+	longest := strings.Repeat("a", username.MaxLength)
 	if _, err := CreateUser(t.Context(), store, longest, testPassword, clientcfg.NoAccess, noon); err != nil {
 		t.Errorf("the longest name: %v", err)
 	}

@@ -64,7 +64,6 @@ type Options struct {
 	IfUser   func(u *User) error
 	// AllClients returns all clients as they are now: those of the store.
 	AllClients func(ctx context.Context) (iter.Seq[*clientcfg.Client], error)
-	Names      *Names // made anew
 }
 
 // Registry changes clients and users on behalf of one operator. It is safe for concurrent use.
@@ -92,9 +91,6 @@ func New(o Options) *Registry {
 			}
 			return d.All(), nil
 		}
-	}
-	if o.Names == nil {
-		o.Names = &Names{}
 	}
 	return &Registry{o}
 }

@@ -49,7 +49,7 @@ type NewUser struct {
 }
 
 // CreateUser stores a user under the canonical form of the name, with the argon2id hash of the password.
-// Errors: *[InvalidError], *[CollisionError], [grants.ErrExists], [ErrNameOfClient]; that a client of the
+// Errors: *[InvalidError], [grants.ErrExists], [ErrNameOfClient]; that a client of the
 // name is registered at the same moment is not noticed.
 func (r *Registry) CreateUser(ctx context.Context, n NewUser) (User, error) {
 	name, err := r.CheckUser(ctx, n)
@@ -91,8 +91,10 @@ func (r *Registry) CheckUser(ctx context.Context, n NewUser) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	err = r.o.Names.check(ctx, r.o.Store, name)
-	if err == nil {
+	switch _, err = r.o.Store.User(ctx, name); {
+	case err == nil || errors.Is(err, grants.ErrUnreadableUser):
+		err = grants.ErrExists
+	case errors.Is(err, grants.ErrNotFound):
 		switch _, err = r.FindClient(ctx, name); {
 		case err == nil || errors.Is(err, clientcfg.ErrUnreadableClient):
 			err = ErrNameOfClient
@@ -134,11 +136,7 @@ func (r *Registry) User(ctx context.Context, typed string) (User, error) {
 }
 
 func (r *Registry) user(ctx context.Context, typed string) (grants.User, error) {
-	name, err := grants.StoredName(ctx, r.o.Store, typed)
-	var u grants.User
-	if err == nil {
-		u, err = r.o.Store.User(ctx, name)
-	}
+	u, err := r.o.Store.User(ctx, username.Stored(typed))
 	if err != nil {
 		return u, fmt.Errorf("user %q: %w", typed, err)
 	}
@@ -234,10 +232,7 @@ func (r *Registry) changeUser(ctx context.Context, typed, action string, edit fu
 // DeleteUser removes a user, also one that cannot be read, and returns the name. Errors: *[LockOutError],
 // [grants.ErrNotFound].
 func (r *Registry) DeleteUser(ctx context.Context, typed string) (string, error) {
-	name, err := grants.StoredName(ctx, r.o.Store, typed)
-	if err != nil {
-		return name, fmt.Errorf("user %q: %w", typed, err)
-	}
+	name := username.Stored(typed)
 	ch := change{action: "delete", target: clientcfg.UserTarget(name)}
 	u, err := r.o.Store.User(ctx, name)
 	switch {

@@ -3,6 +3,8 @@ package username
 import (
 	"errors"
 	"fmt"
+	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"golang.org/x/text/secure/precis"
@@ -52,4 +54,28 @@ func New(name string) (string, error) {
 		return "", err
 	}
 	return canonical, nil
+}
+
+// Stored returns the name in the records about a user who is named like this: the canonical form. A name
+// without one is returned as it is: a user of a gateway's upstream may have it.
+func Stored(name string) string {
+	if canonical, err := Canonical(name); err == nil {
+		return canonical
+	}
+	return name
+}
+
+// Check returns what is wrong with the name of a user, here or at a gateway's upstream; nil if nothing is.
+func Check(name string) error {
+	switch {
+	case name == "" || len(name) > MaxLength:
+		return fmt.Errorf("username: needs 1 to %d bytes", MaxLength)
+	case !utf8.ValidString(name):
+		return errors.New("username: is not valid UTF-8")
+	case strings.TrimSpace(name) != name:
+		return errors.New("username: begins or ends with white space")
+	case strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) }):
+		return errors.New("username: holds a character that cannot be printed")
+	}
+	return nil
 }

@@ -73,6 +73,35 @@ func TestCanonical(t *testing.T) {
 	}
 }
 
+func TestCheck(t *testing.T) {
+	for name, tc := range map[string]struct {
+		given string
+		ok    bool
+	}{
+		"plain":            {"alice", true},
+		"address":          {"alice@example.com", true},
+		"other scripts":    {"Ælfrēd 山田", true},
+		"longest":          {strings.Repeat("a", username.MaxLength), true},
+		"too long":         {strings.Repeat("a", username.MaxLength+1), false},
+		"empty":            {"", false},
+		"leading space":    {" alice", false},
+		"trailing tab":     {"alice\t", false},
+		"NUL":              {"ali\x00ce", false},
+		"line break":       {"ali\nce", false},
+		"invalid UTF-8":    {"ali\xffce", false},
+		"zero width":       {"ali\u200bce", false},
+		"right to left":    {"ali\u202ece", false},
+		"no-break space":   {"alice\u00a0bob", false},
+		"replacement rune": {"ali\ufffdce", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if err := username.Check(tc.given); (err == nil) != tc.ok {
+				t.Errorf("Check(%q) = %v, want ok %v", tc.given, err, tc.ok)
+			}
+		})
+	}
+}
+
 // TestEveryCharacter: the canonical form of every character, alone and with others, is stable, and its
 // script is known.
 func TestEveryCharacter(t *testing.T) {
