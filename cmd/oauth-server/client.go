@@ -26,8 +26,6 @@ func newClient(c *cli) *cobra.Command {
 type credentials struct {
 	ClientID     string `json:"client_id"`
 	ClientSecret string `json:"client_secret,omitempty"`
-	// NotBefore is the time of a revocation, for what an earlier release has issued.
-	NotBefore time.Time `json:"not_before,omitzero"`
 	// FormerUntil is how long the secret before stays valid.
 	FormerUntil time.Time `json:"former_secret_valid_until,omitzero"`
 }
@@ -217,7 +215,6 @@ func (c *cli) showClient(cl *clientcfg.Client) error {
 		{"pkce", map[bool]string{true: "required", false: "optional"}[cl.NeedsPKCE()]},
 		{"labels", orDash(cl.Labels.Pairs())},
 		{"created", cl.CreatedAt.Format(time.RFC3339)},
-		{"not_before", timeOrDash(cl.NotBefore)},
 	}
 	return c.list(cl, append(rows, secretRows(cl)...)...)
 }
@@ -253,11 +250,7 @@ do that when the old secret may be known to others.`,
 		if err != nil {
 			return clientError(args[0], err)
 		}
-		shown := credentials{ClientID: args[0], ClientSecret: secret, FormerUntil: cl.Former.Until}
-		if rotation.Revoke {
-			shown.NotBefore = cl.NotBefore
-		}
-		return c.showCredentials(shown)
+		return c.showCredentials(credentials{ClientID: args[0], ClientSecret: secret, FormerUntil: cl.Former.Until})
 	})
 }
 
@@ -277,7 +270,7 @@ The secret still works: to replace it as well, use rotate-secret --revoke.`,
 		if err != nil {
 			return clientError(args[0], err)
 		}
-		return c.answer(credentials{ClientID: cl.ID, NotBefore: cl.NotBefore}, fmt.Sprintf(
+		return c.answer(credentials{ClientID: cl.ID}, fmt.Sprintf(
 			"revoked everything that was issued to client %s; what is issued to it from now on is good", cl.ID))
 	})
 }

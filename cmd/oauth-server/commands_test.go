@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"oauth-server/internal/check"
 	"oauth-server/internal/registry"
 	"oauth-server/internal/secret"
 )
@@ -233,19 +232,6 @@ func TestSecretsAreShownOnceAndNowhereElse(t *testing.T) {
 			t.Errorf("%v: status %d:\n%s", args, status, stdout)
 		}
 	}
-}
-
-// The time of a revocation concerns only what an earlier release issued: people are not shown it.
-func TestRevocationShowsNoTime(t *testing.T) {
-	data := storeFile(t)
-	runJSON(t, &credentials{}, "", "client", "create", "shop", "--data", data)
-	stdout, _, _ := run(t, "", "client", "rotate-secret", "shop", "--revoke", "--data", data)
-	if !strings.Contains(stdout, "client_secret  ") || strings.Contains(stdout, "not_before") {
-		t.Errorf("as text:\n%s", stdout)
-	}
-	var made credentials
-	runJSON(t, &made, "", "client", "revoke", "shop", "--data", data)
-	check.Equal(t, "JSON without the time", made.NotBefore.IsZero(), false)
 }
 
 // TestUserOfTheNameOfAClient: both would have the same sub.

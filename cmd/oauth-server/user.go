@@ -10,7 +10,6 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
@@ -220,19 +219,12 @@ the user end, and all tokens of earlier sign-ins are worthless, as with revoke.`
 		if err != nil {
 			return userError(args[0], err)
 		}
-		return c.answer(revokedUser{u.Username, u.NotBefore}, "changed the password of user "+u.Username+", who has to sign in again everywhere")
+		return c.answer(map[string]string{"username": u.Username}, "changed the password of user "+u.Username+", who has to sign in again everywhere")
 	})
 	return first(cmd, func([]string) (err error) {
 		password, err = c.password(fromStdin)
 		return err
 	})
-}
-
-// revokedUser is a user of whom everything is worthless that came of a sign-in so far. For what an earlier
-// release has issued, NotBefore is the time.
-type revokedUser struct {
-	Username  string    `json:"username"`
-	NotBefore time.Time `json:"not_before"`
 }
 
 func newUserRevoke(c *cli) *cobra.Command {
@@ -250,7 +242,7 @@ The password still works: passwd changes it and does the same.`,
 		if err != nil {
 			return userError(args[0], err)
 		}
-		return c.answer(revokedUser{u.Username, u.NotBefore}, "ended the sessions and tokens of user "+u.Username+", who has to sign in again everywhere")
+		return c.answer(map[string]string{"username": u.Username}, "ended the sessions and tokens of user "+u.Username+", who has to sign in again everywhere")
 	})
 }
 

@@ -30,7 +30,7 @@ func TestUserConsents(t *testing.T) {
 		check.OK(t, err)
 		check.OK(t, store.PutAgreement(ctx, grants.Agreement{
 			Username: "ada", ClientID: id, ID: "agreed-" + id, Scopes: []string{"read", "write"}, AgreedAt: at, UsedAt: at,
-			ExpiresAt: at.Add(time.Hour), ClientStamp: c.Stamp.Carried(), UserStamp: u.Stamp.Carried(), Version: 1,
+			ExpiresAt: at.Add(time.Hour), ClientStamp: c.Stamp, UserStamp: u.Stamp, Version: 1,
 		}))
 	}
 	check.OK(t, store.Close())

@@ -28,11 +28,11 @@ func TestSignInsByID(t *testing.T) {
 	shop, err := store.Client(ctx, "shop")
 	check.OK(t, err)
 	check.OK(t, store.CreateSession(ctx, grants.Session{
-		Digest: secret.DigestOf("cookie"), Username: "ada", CreatedAt: now, ExpiresAt: now.Add(time.Hour), UserStamp: u.Stamp.Carried(),
+		Digest: secret.DigestOf("cookie"), Username: "ada", CreatedAt: now, ExpiresAt: now.Add(time.Hour), UserStamp: u.Stamp,
 	}, 9))
 	check.OK(t, store.CreateFamily(ctx, grants.Family{
-		Authorization: grants.Authorization{ClientID: "shop", Username: "ada", Family: "f-1", AuthTime: now, UserStamp: u.Stamp.Carried()},
-		Digest:        secret.DigestOf("f"), Generation: 1, IssuedAt: now, ExpiresAt: now.Add(time.Hour), ClientStamp: shop.Stamp.Carried(),
+		Authorization: grants.Authorization{ClientID: "shop", Username: "ada", Family: "f-1", AuthTime: now, UserStamp: u.Stamp},
+		Digest:        secret.DigestOf("f"), Generation: 1, IssuedAt: now, ExpiresAt: now.Add(time.Hour), ClientStamp: shop.Stamp,
 	}))
 	check.OK(t, store.Close())
 

@@ -33,7 +33,6 @@ type metadataInput struct {
 	Labels          map[string]*string `json:"labels"` // null: there is none
 	IssuedAt        strict.Skip        `json:"client_id_issued_at"`
 	SecretExpiresAt strict.Skip        `json:"client_secret_expires_at"`
-	NotBefore       strict.Skip        `json:"not_before"`
 	Secrets         strict.Skip        `json:"secrets"`
 	Meta            strict.Skip        `json:"meta"`
 }

@@ -148,7 +148,6 @@ func (s *Server) patchUser(r *registrar) error {
 		Username  *string          `json:"username"`
 		Operator  clientcfg.Access `json:"operator"`
 		CreatedAt strict.Skip      `json:"created_at"`
-		NotBefore strict.Skip      `json:"not_before"`
 		Foreign   strict.Skip      `json:"imported_hash"`
 	}
 	ctx, cancel := r.lasting()

@@ -10,9 +10,8 @@ import (
 // Registration is a client with what is only for reading.
 type Registration struct {
 	clientcfg.Metadata
-	IssuedAt  int64             `json:"client_id_issued_at"` // seconds since 1970 (RFC 7591 3.2.1)
-	NotBefore time.Time         `json:"not_before,omitzero"` // of the last revocation
-	Secrets   []registry.Secret `json:"secrets"`
+	IssuedAt int64             `json:"client_id_issued_at"` // seconds since 1970 (RFC 7591 3.2.1)
+	Secrets  []registry.Secret `json:"secrets"`
 	// LockedOut is why limits in force lock the client out of this API; empty: none does, or it is no client of
 	// operators.
 	LockedOut string `json:"locked_out,omitempty"`
@@ -24,7 +23,7 @@ type Registration struct {
 // ShowRegistration returns a client as the API shows it: nothing secret.
 func ShowRegistration(c *clientcfg.Client, now time.Time) Registration {
 	r := Registration{
-		Metadata: c.Metadata(), IssuedAt: c.CreatedAt.Unix(), NotBefore: c.NotBefore, Secrets: registry.Secrets(c, now),
+		Metadata: c.Metadata(), IssuedAt: c.CreatedAt.Unix(), Secrets: registry.Secrets(c, now),
 	}
 	r.Meta.Version = c.Version
 	return r

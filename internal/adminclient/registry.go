@@ -80,7 +80,7 @@ func clientPath(id string, more ...string) string {
 
 // stored is the client of an answer, as far as it is shown.
 func stored(doc *adminapi.Registration) clientcfg.Client {
-	c := clientcfg.Client{CreatedAt: time.Unix(doc.IssuedAt, 0).UTC(), NotBefore: doc.NotBefore, Version: doc.Meta.Version}
+	c := clientcfg.Client{CreatedAt: time.Unix(doc.IssuedAt, 0).UTC(), Version: doc.Meta.Version}
 	_ = doc.Apply(&c) // what the server shows is valid, or newer
 	for _, s := range doc.Secrets {
 		if s.Current {

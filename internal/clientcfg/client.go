@@ -50,9 +50,6 @@ type Client struct {
 	FirstParty bool      `json:"first_party,omitempty"`
 	Labels     Labels    `json:"labels,omitempty"`
 	CreatedAt  time.Time `json:"created_at"`
-	// NotBefore makes everything worthless that was issued to it before, where the stamps do not say it;
-	// zero: nothing.
-	NotBefore time.Time `json:"not_before,omitzero"`
 	// Stamp is of this registration, as long as nothing is revoked.
 	Stamp   secret.Stamp `json:"-"`
 	Version int64        `json:"version"` // +1 with every change, against lost updates
@@ -124,9 +121,9 @@ func (c *Client) Validate() error {
 
 // validateTimes refuses years that JSON cannot show.
 func (c *Client) validateTimes(errs *fielderr.Errors) {
-	for i, t := range [...]time.Time{c.CreatedAt, c.NotBefore, c.SecretUsed, c.Former.Until, c.Former.Used} {
+	for i, t := range [...]time.Time{c.CreatedAt, c.SecretUsed, c.Former.Until, c.Former.Used} {
 		if year := t.UTC().Year(); year < 0 || year > 9999 {
-			field := [...]string{"created_at", "not_before", "secret_used_at", "former_secret.valid_until", "former_secret.used_at"}[i]
+			field := [...]string{"created_at", "secret_used_at", "former_secret.valid_until", "former_secret.used_at"}[i]
 			errs.Add(field, "the year %d is not from 0 to 9999", year)
 		}
 	}

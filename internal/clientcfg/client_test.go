@@ -139,7 +139,7 @@ func TestTimesThatCannotBeShown(t *testing.T) {
 	for _, year := range []int{-1, 10_000} {
 		at := time.Date(year, 1, 1, 0, 0, 0, 0, time.UTC)
 		for field, c := range map[string]clientcfg.Client{
-			"created_at": {CreatedAt: at}, "not_before": {NotBefore: at}, "secret_used_at": {SecretUsed: at},
+			"created_at": {CreatedAt: at}, "secret_used_at": {SecretUsed: at},
 			"former_secret.valid_until": {Former: clientcfg.FormerSecret{Until: at}}, "former_secret.used_at": {Former: clientcfg.FormerSecret{Used: at}},
 		} {
 			if err := c.Validate(); err == nil || !strings.Contains(err.Error(), field) {

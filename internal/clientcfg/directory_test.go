@@ -23,7 +23,7 @@ func filled(t *testing.T) clientcfg.Client {
 	c := webClient(func(c *clientcfg.Client) {
 		c.Name, c.Audience, c.WithoutPKCE, c.ResourceServer, c.FirstParty, c.Version = "Shop", []string{"api"}, true, true, true, 7
 		c.RedirectURIs = []string{"https://a.example/cb", "https://b.example/cb"}
-		c.CreatedAt, c.NotBefore = time.Unix(1e9, 0).UTC(), time.Unix(2e9, 0).UTC()
+		c.CreatedAt = time.Unix(1e9, 0).UTC()
 		c.Stamp, c.Labels = secret.Stamp{ID: "id", Count: 3}, "env=live\nteam=payments"
 		c.Former = clientcfg.FormerSecret{Digest: secret.DigestOf("old"), Until: time.Unix(3e9, 0).UTC()}
 	})
@@ -41,7 +41,7 @@ func filled(t *testing.T) clientcfg.Client {
 // TestDirectoryKeepsEveryField: what is read comes out as it was, whatever clients have in common.
 func TestDirectoryKeepsEveryField(t *testing.T) {
 	a, b := filled(t), filled(t)
-	b.ID, b.NotBefore, b.Former.Until = "other", time.Time{}, time.Unix(4e9, 0).UTC()
+	b.ID, b.Former.Until = "other", time.Unix(4e9, 0).UTC()
 	public := webClient(func(c *clientcfg.Client) { c.ID, c.Public, c.SecretDigest = "p", true, secret.Digest{} })
 	c := named("machine")
 	c.Grants, c.RedirectURIs, c.Scopes = []clientcfg.Grant{clientcfg.ClientCredentials}, nil, nil

@@ -18,7 +18,7 @@ type entry struct {
 	text                                string
 	idEnd, nameEnd, stampEnd, labelsEnd uint32 // in text
 	digest                              secret.Digest
-	createdAt, notBefore                int64
+	createdAt                           int64
 	stampCount, version, changeTag      int64
 }
 
@@ -39,11 +39,11 @@ func (s *shapes) entry(r *Record) *entry {
 	e := &entry{
 		text:  c.ID + c.Name + c.Stamp.ID + string(c.Labels) + strings.Join(c.RedirectURIs, "\n"),
 		idEnd: ends[0], nameEnd: ends[1], stampEnd: ends[2], labelsEnd: ends[3],
-		digest: c.SecretDigest, createdAt: c.CreatedAt.UnixMilli(), notBefore: c.NotBefore.UnixMilli(),
+		digest: c.SecretDigest, createdAt: c.CreatedAt.UnixMilli(),
 		stampCount: c.Stamp.Count, version: c.Version, changeTag: r.Tag,
 	}
 	c.ID, c.Name, c.SecretDigest, c.RedirectURIs, c.Labels = "", "", secret.Digest{}, nil, ""
-	c.CreatedAt, c.NotBefore, c.Stamp, c.Version = time.Time{}, time.Time{}, secret.Stamp{}, 0
+	c.CreatedAt, c.Stamp, c.Version = time.Time{}, secret.Stamp{}, 0
 	if c.SecretUsed, c.Former.Used = (time.Time{}), (time.Time{}); time.Since(c.Former.Until) > formerKept {
 		c.Former = FormerSecret{}
 	}
@@ -60,7 +60,7 @@ func (e *entry) client() *Client {
 	if lines := e.text[e.labelsEnd:]; lines != "" {
 		c.RedirectURIs = strings.Split(lines, "\n")
 	}
-	c.CreatedAt, c.NotBefore = time.UnixMilli(e.createdAt).UTC(), time.UnixMilli(e.notBefore).UTC()
+	c.CreatedAt = time.UnixMilli(e.createdAt).UTC()
 	c.Stamp, c.Version = secret.Stamp{ID: e.text[e.nameEnd:e.stampEnd], Count: e.stampCount}, e.version
 	return &c
 }

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/secret"
 )
 
 // fakeStore serves what the test puts in.
@@ -241,7 +242,7 @@ func TestSourceFindsSilentChanges(t *testing.T) {
 			t.Errorf("in an hour %d reads of all clients and %d of the sum", store.reads, store.sums)
 		}
 		revoked := named("b")
-		revoked.NotBefore = time.Now()
+		revoked.Stamp = secret.NewStamp()
 		for _, put := range [][]clientcfg.Client{{named("a"), revoked}, {named("a"), revoked, named("c")}, {named("c")}} {
 			store.put(true, put...)
 			pass(6*time.Minute + 4*time.Second)

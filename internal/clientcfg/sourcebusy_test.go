@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/secret"
 )
 
 // busyStore announces a change of another client each time something is read, as during an import.
@@ -77,11 +78,11 @@ func TestBusySourceFindsSilentChanges(t *testing.T) {
 				}
 				for range 20 {
 					revoked := named("b")
-					revoked.NotBefore = time.Now()
+					revoked.Stamp = secret.NewStamp()
 					store.put(true, store.clients["a"], revoked)
 					seen := func() bool {
 						b, _ := source.Client("b")
-						return b.NotBefore.Equal(revoked.NotBefore)
+						return b.Stamp == revoked.Stamp
 					}
 					if poll(10*time.Minute, seen); !seen() {
 						t.Fatal("a silent revocation is not seen within ten minutes")

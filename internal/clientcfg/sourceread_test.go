@@ -10,6 +10,7 @@ import (
 
 	"oauth-server/internal/check"
 	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/secret"
 )
 
 // slowStore reads all clients as they are, and then waits until it may return them, or fail.
@@ -107,7 +108,7 @@ func TestChangesAreFollowedWhileAllClientsAreRead(t *testing.T) {
 			check.OK(t, r.source.Renew(t.Context(), 2*time.Second))
 		}
 		revoked, b := named("c"), r.store.clients["b"]
-		revoked.NotBefore = time.Now()
+		revoked.Stamp = secret.NewStamp()
 		unreadable := clientcfg.Client{ID: "unreadable"}
 		r.store.put(false, b, revoked, named("a2"), named("silent"), named("new"), named("brief"), unreadable) // without a
 		pass(time.Second)
@@ -122,7 +123,7 @@ func TestChangesAreFollowedWhileAllClientsAreRead(t *testing.T) {
 		if now := r.source.Directory(); !now.Shares(before, "c") || !now.Shares(before, "a2") || now.Shares(before, "b") {
 			t.Error("what has not changed is in memory again")
 		}
-		if c, _ := r.source.Client("c"); !c.NotBefore.Equal(revoked.NotBefore) {
+		if c, _ := r.source.Client("c"); c.Stamp != revoked.Stamp {
 			t.Error("the read of all has undone a revocation")
 		}
 		if got, _ := r.source.Client("b"); got.Name != b.Name {

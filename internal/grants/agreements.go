@@ -29,7 +29,7 @@ const (
 func (a *Agreement) newFamily() string { return a.ID + "." + secret.ID() }
 
 // familyNames are the names under which a family may be revoked: its own, and its agreement's. A family
-// of an earlier release or of the password grant has no agreement. IDs have no dots.
+// of the password grant has no agreement. IDs have no dots.
 func familyNames(family string) []string {
 	names := []string{familyName(family)}
 	if agreement, _, ok := strings.Cut(family, "."); ok {
@@ -63,10 +63,10 @@ func (s *Service) holds(ctx context.Context, client *clientcfg.Client, a *Agreem
 	if !s.opts.Now().Before(a.ExpiresAt) {
 		return false, nil
 	}
-	if ok, err := s.outlives(ctx, client, a.ClientStamp, a.AgreedAt); !ok || err != nil {
-		return false, err
+	if !client.Stamp.Accepts(a.ClientStamp) {
+		return false, nil
 	}
-	if ok, err := s.signedIn(ctx, a.Username, a.UserStamp, a.AgreedAt); !ok || err != nil {
+	if ok, err := s.signedIn(ctx, a.Username, a.UserStamp); !ok || err != nil {
 		return false, err
 	}
 	withdrawn, err := s.store.Revoked(ctx, agreementName(a.ID))
@@ -124,7 +124,7 @@ func (s *Service) agreed(a Agreement, p *Prompt, session *Session, asked bool) A
 	}
 	next.Version, next.UsedAt, next.ExpiresAt = a.Version+1, now, now.Add(max(agreementKept, s.opts.RefreshMaxAge))
 	if asked {
-		next.AgreedAt, next.ClientStamp, next.UserStamp = now, p.Client.Stamp.Carried(), session.UserStamp
+		next.AgreedAt, next.ClientStamp, next.UserStamp = now, p.Client.Stamp, session.UserStamp
 	}
 	return next
 }

@@ -23,7 +23,7 @@ func TestWithdrawEndsWhatCameOfIt(t *testing.T) {
 	bob.Username = "bob"
 	stored, err := w.store.User(t.Context(), "bob")
 	check.OK(t, err)
-	bob.UserStamp = stored.Stamp.Carried()
+	bob.UserStamp = stored.Stamp
 	bobsCode, err := w.approve(w.prompted("shop"), bob)
 	check.OK(t, err)
 

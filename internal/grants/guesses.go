@@ -105,23 +105,13 @@ func (a *guess) of(u *User) {
 	a.row = a.key(rowKeys, strconv.FormatInt(row, 10)+"\x00"+a.name)
 	a.from = a.addressOf(u)
 	at, there := u.Known[a.from]
-	a.known = there && u.knows(at, a.now())
+	a.known = there && a.now().Sub(at) < knownFor
 }
 
 // addressOf returns the key of the address in the record of the user. The stamp is part of it, so a
-// revocation ends all known addresses, also one that is stored a moment later. A record of an earlier
-// release has no stamp: there the times decide.
+// revocation ends all known addresses, also one that is stored a moment later.
 func (a *guess) addressOf(u *User) string {
-	text := a.place
-	if !u.Stamp.IsZero() {
-		text += "\x00" + u.Stamp.ID + "\x00" + strconv.FormatInt(u.Stamp.Count, 10)
-	}
-	return a.derive("address of a user", text)
-}
-
-// knows reports whether an address with a right password at that time is known.
-func (u *User) knows(at, now time.Time) bool {
-	return now.Sub(at) < knownFor && !at.Before(since(u.CreatedAt, u.NotBefore))
+	return a.derive("address of a user", a.place+"\x00"+u.Stamp.ID+"\x00"+strconv.FormatInt(u.Stamp.Count, 10))
 }
 
 // slowed returns the answer to an attempt beyond the slow-down, nil if it may wait for its turn, or has it and may be
@@ -186,7 +176,7 @@ func (a *guess) learned(u *User) (change UserChange, changed bool) {
 		change.RowFrom = u.NextRow(now)
 	}
 	if !a.known || now.Sub(u.Known[a.from]) >= knownRefresh {
-		change.Known = map[string]time.Time{a.from: later(now, since(u.CreatedAt, u.NotBefore))}
+		change.Known = map[string]time.Time{a.from: now}
 		change.Forgotten = a.forgotten(u)
 	}
 	return change, change.Known != nil || !change.RowFrom.IsZero()

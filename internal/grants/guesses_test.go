@@ -171,7 +171,7 @@ func TestRevokedUserKnowsNoAddress(t *testing.T) {
 	w := newWorld(t, daily(1000, 10))
 	check.OK(t, w.signIn(here, "alice", password))
 	w.clock.Advance(time.Minute)
-	check.OK(t, w.store.ChangeUser(t.Context(), "alice", grants.UserChange{NotBefore: w.clock.Now()}))
+	check.OK(t, w.store.ChangeUser(t.Context(), "alice", grants.UserChange{Revoke: true}))
 	w.wrong("alice", 0, 10)
 	wantErr(t, w.signIn(number(10), "alice", "wrong"), grants.ErrSignIn)
 	wantWait(t, w.signIn(here, "alice", password), rowOver)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"net/netip"
 	"slices"
-	"time"
 
 	"oauth-server/internal/admission"
 	"oauth-server/internal/clientcfg"
@@ -69,13 +68,13 @@ func concerns(asking *clientcfg.Client, c *keys.Claims) bool {
 
 // introspectClaims returns what a token is worth whose signature and time are good.
 func (s *Service) introspectClaims(ctx context.Context, c keys.Claims) (Introspection, error) {
-	auth := Authorization{ClientID: c.ClientID, AuthTime: c.AuthTime, UserStamp: c.UserStamp}
+	auth := Authorization{ClientID: c.ClientID, UserStamp: c.UserStamp}
 	names := []string{tokenName(c.ID)}
 	if c.Family != "" {
 		auth.Username = c.Subject
 		names = append(names, familyNames(c.Family)...)
 	}
-	alive, err := s.alive(ctx, &auth, c.ClientStamp, c.IssuedAt, names...)
+	alive, err := s.alive(ctx, &auth, c.ClientStamp, names...)
 	if !alive || err != nil {
 		return Introspection{}, err
 	}
@@ -97,7 +96,7 @@ func (s *Service) introspectRefreshToken(ctx context.Context, asking *clientcfg.
 	if f.ClientID != asking.ID || p.token.generation != f.Generation || !s.opts.Now().Before(s.end(f)) {
 		return Introspection{}, nil
 	}
-	alive, err := s.alive(ctx, &f.Authorization, f.ClientStamp, f.IssuedAt, familyNames(f.Family)...)
+	alive, err := s.alive(ctx, &f.Authorization, f.ClientStamp, familyNames(f.Family)...)
 	if !alive || err != nil {
 		return Introspection{}, err
 	}
@@ -125,13 +124,13 @@ func (s *Service) newestClient(ctx context.Context, id string) (*clientcfg.Clien
 // alive reports whether the client and the user of a token still exist and neither they nor the names
 // were revoked. It needs the store, so it may ask for the newest clients too: an instance that was
 // stopped for a while would take what was revoked meanwhile for good.
-func (s *Service) alive(ctx context.Context, a *Authorization, clientStamp secret.Stamp, issued time.Time, names ...string) (bool, error) {
+func (s *Service) alive(ctx context.Context, a *Authorization, clientStamp secret.Stamp, names ...string) (bool, error) {
 	client, err := s.newestClient(ctx, a.ClientID)
 	if client == nil || err != nil {
 		return false, err
 	}
-	if ok, err := s.outlives(ctx, client, clientStamp, issued); !ok || err != nil {
-		return false, err
+	if !client.Stamp.Accepts(clientStamp) {
+		return false, nil
 	}
 	revoked, err := s.store.Revoked(ctx, names...)
 	if err != nil {
@@ -140,5 +139,5 @@ func (s *Service) alive(ctx context.Context, a *Authorization, clientStamp secre
 	if revoked || a.Username == "" {
 		return !revoked, nil
 	}
-	return s.signedIn(ctx, a.Username, a.UserStamp, a.AuthTime)
+	return s.signedIn(ctx, a.Username, a.UserStamp)
 }

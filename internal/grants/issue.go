@@ -90,7 +90,7 @@ func (s *Service) claims(x *issuance) keys.Claims {
 	c := keys.Claims{
 		Subject: x.auth.Username, Audience: x.client.Audience, ClientID: x.client.ID, Scopes: x.scopes,
 		IssuedAt: x.now, ExpiresAt: x.now.Add(s.opts.AccessTokenLifetime), AuthTime: x.auth.AuthTime,
-		ID: secret.ID(), Family: x.auth.Family, ClientStamp: x.client.Stamp.Carried(), UserStamp: x.auth.UserStamp,
+		ID: secret.ID(), Family: x.auth.Family, ClientStamp: x.client.Stamp, UserStamp: x.auth.UserStamp,
 	}
 	if c.Subject == "" {
 		c.Subject = x.client.ID // RFC 9068 2.2: no resource owner was involved

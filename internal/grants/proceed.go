@@ -154,7 +154,7 @@ func (s *Service) newCode(p *Prompt, session *Session, a *Agreement, now time.Ti
 			ClientID: p.Client.ID, Username: session.Username, Scopes: p.Scopes,
 			Family: a.newFamily(), AuthTime: session.CreatedAt, UserStamp: session.UserStamp,
 		},
-		Challenge: p.Challenge, IssuedAt: now, ClientStamp: p.Client.Stamp.Carried(),
+		Challenge: p.Challenge, IssuedAt: now, ClientStamp: p.Client.Stamp,
 	}
 	if p.RedirectURISent {
 		record.RedirectURI = p.RedirectURI

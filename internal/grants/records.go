@@ -66,11 +66,8 @@ type User struct {
 	Name         string
 	PasswordHash string // argon2id in PHC string format
 	CreatedAt    time.Time
-	// NotBefore makes what comes of an earlier sign-in worthless where the stamps do not say it; zero:
-	// nothing is.
-	NotBefore time.Time
-	Stamp     secret.Stamp // of this user, as long as nothing is revoked
-	Operator  clientcfg.Access
+	Stamp        secret.Stamp
+	Operator     clientcfg.Access
 	// RowFrom is when the row of wrong passwords that is counted began: at a right one, or when an
 	// operator ended the one before.
 	RowFrom time.Time
@@ -92,14 +89,11 @@ type UserChange struct {
 	// ReplacesHash, unless it is empty, is the PasswordHash that the user must still have. If it is another
 	// one, nothing is changed: ErrNotFound.
 	ReplacesHash string
-	// A revocation: the later NotBefore of this and that of the user is kept, the count of Stamp is
-	// added to that of the user, and its ID, unless it is empty, replaces that of the user.
-	NotBefore time.Time
-	Stamp     secret.Stamp
-	Operator  *clientcfg.Access
-	RowFrom   time.Time            // the later of this and that of the user is kept
-	Known     map[string]time.Time // are added or replaced
-	Forgotten []string             // of the known addresses; none is in Known
+	Revoke       bool // counts the stamp on
+	Operator     *clientcfg.Access
+	RowFrom      time.Time            // the later of this and that of the user is kept
+	Known        map[string]time.Time // are added or replaced
+	Forgotten    []string             // of the known addresses; none is in Known
 }
 
 // Session is a person signed in with a browser, stored by the digest of the cookie's value.

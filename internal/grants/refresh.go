@@ -84,7 +84,7 @@ func (s *Service) lookRefreshToken(ctx context.Context, x *issuance, req TokenRe
 	if err := s.judge(ctx, x); err != nil {
 		return err
 	}
-	if err := s.checkClient(ctx, x.client, "refresh token", p.family.ClientStamp, p.family.IssuedAt); err != nil {
+	if err := checkClient(x.client, "refresh token", p.family.ClientStamp); err != nil {
 		return err
 	}
 	if err := s.checkFamily(ctx, "refresh token", p.family.Family); err != nil {
@@ -170,7 +170,7 @@ func (s *Service) prepareNext(x *issuance) {
 	token = token.next()
 	next := Family{
 		Authorization: x.auth, Digest: token.digest(), Generation: token.generation,
-		IssuedAt: x.now, ExpiresAt: x.now.Add(s.opts.RefreshTokenLifetime), ClientStamp: x.client.Stamp.Carried(),
+		IssuedAt: x.now, ExpiresAt: x.now.Add(s.opts.RefreshTokenLifetime), ClientStamp: x.client.Stamp,
 	}
 	next.ExpiresAt = s.end(&next)
 	if x.now.Before(next.ExpiresAt) {

@@ -1,27 +1,6 @@
 package grants
 
-import (
-	"time"
-
-	"oauth-server/internal/clientcfg"
-	"oauth-server/internal/secret"
-)
-
-// Accepts reports whether what came of a sign-in at that time, and carries the stamp, is of this user
-// and not from before the last revocation.
-func (u *User) Accepts(stamp secret.Stamp, at time.Time) bool {
-	return u.Stamp.Accepts(stamp, !at.Before(since(u.CreatedAt, u.NotBefore)))
-}
-
-// AcceptedBy reports whether the family was issued to this client and not before its last revocation.
-func (f *Family) AcceptedBy(c *clientcfg.Client) bool {
-	return c.Stamp.Accepts(f.ClientStamp, !f.IssuedAt.Before(since(c.CreatedAt, c.NotBefore)))
-}
-
-// AcceptedBy reports whether the user agreed with this client, and not before its last revocation.
-func (a *Agreement) AcceptedBy(c *clientcfg.Client) bool {
-	return c.Stamp.Accepts(a.ClientStamp, !a.AgreedAt.Before(since(c.CreatedAt, c.NotBefore)))
-}
+import "time"
 
 // The longest lifetimes that can be configured: of an access token, and of what can be refreshed.
 const (

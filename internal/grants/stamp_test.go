@@ -104,17 +104,10 @@ func TestRevokedClient(t *testing.T) {
 
 // TestInstanceBehind: an instance that has yet to learn of a revocation of a client, for however long,
 // issues nothing that is worth anything to the others. What they issue it accepts; it asks the client to
-// wait rather than issue something for it. A record of an earlier release has no stamp before that.
+// wait rather than issue something for it.
 func TestInstanceBehind(t *testing.T) {
-	for name, before := range map[string]secret.Stamp{"new record": secret.NewStamp(), "old record": {}} {
-		t.Run(name, func(t *testing.T) { instanceBehind(t, before) })
-	}
-}
-
-func instanceBehind(t *testing.T, before secret.Stamp) {
-	t.Helper()
 	w := newWorld(t)
-	w.changeClient("shop", func(c *clientcfg.Client) { c.Stamp = before })
+	w.changeClient("shop", func(c *clientcfg.Client) { c.Stamp = secret.NewStamp() })
 	behind := *w
 	behind.clients = maps.Clone(w.clients)
 	behind.reopen(func(o *grants.Options) { o.Clients = behind.clients })
@@ -137,30 +130,6 @@ func instanceBehind(t *testing.T, before secret.Stamp) {
 		check.ErrorSays(t, err, "retry after 2 seconds")
 		w.wantActive(true, w.mustToken("shop", req).AccessToken)
 	}
-}
-
-// TestStampUnknownHere: if the record here has no stamp, that in the store decides about what carries one.
-// If it cannot be read, the client keeps what it has.
-func TestStampUnknownHere(t *testing.T) {
-	w, f := failingWorld(t)
-	good := w.issueAll()
-	shop := *w.clients["shop"]
-	w.changeClient("shop", func(c *clientcfg.Client) { c.Stamp = secret.Stamp{} })
-	w.wantDead(good) // the client is not there any more
-	check.OK(t, w.store.CreateClient(t.Context(), shop))
-	w.wantActive(true, good.AccessToken)
-	f.operation, f.err = "Client", errDown
-	for _, req := range []grants.TokenRequest{w.redemption("shop", good.code), refreshing(good.RefreshToken)} {
-		_, err := w.token("shop", req)
-		wantCode(t, grants.TemporarilyUnavailable, err)
-	}
-	_, err := w.service.Introspect(t.Context(), grants.TokenQuery{Credentials: w.credentials("shop"), Token: good.AccessToken})
-	wantCode(t, grants.TemporarilyUnavailable, err)
-	f.operation = ""
-	check.OK(t, w.store.DeleteClient(t.Context(), "shop"))
-	shop.Stamp = shop.Stamp.Revoked()
-	check.OK(t, w.store.CreateClient(t.Context(), shop))
-	w.wantDead(good)
 }
 
 // slowSignIn is a store whose users change after they were read, while their password is checked.
@@ -191,18 +160,6 @@ func TestRevokedDuringASignIn(t *testing.T) {
 	check.OK(t, err)
 	_, err = w.service.Session(t.Context(), cookie)
 	wantErr(t, err, grants.ErrNoSession)
-}
-
-// TestRevokedWithinASecond: times in tokens are whole seconds, so what carries no stamp and was issued in
-// the same second as the revocation ends with it.
-func TestRevokedWithinASecond(t *testing.T) {
-	w := newWorld(t, earlierRelease)
-	w.clock.Advance(900 * time.Millisecond)
-	before := w.issueAll()
-	w.changeClient("shop", func(c *clientcfg.Client) { c.NotBefore = start.Add(time.Second) })
-	w.clock.Advance(100 * time.Millisecond)
-	w.wantDead(before)
-	w.wantActive(true, w.tokens("shop").AccessToken)
 }
 
 // stopped are the clients of an instance that was stopped: it has yet to read what changed.

@@ -124,7 +124,7 @@ func (s *Service) lookPassword(ctx context.Context, x *issuance, req TokenReques
 	case err != nil:
 		return err
 	}
-	x.auth.Username, x.auth.UserStamp = user.Name, user.Stamp.Carried()
+	x.auth.Username, x.auth.UserStamp = user.Name, user.Stamp
 	return nil
 }
 
@@ -148,7 +148,7 @@ func (s *Service) lookCode(ctx context.Context, x *issuance, req TokenRequest) e
 	case s.codeExpired(&code, x.now):
 		return errUnknownCode()
 	}
-	if err := s.checkClient(ctx, x.client, "authorization code", code.ClientStamp, code.IssuedAt); err != nil {
+	if err := checkClient(x.client, "authorization code", code.ClientStamp); err != nil {
 		return err
 	}
 	if bad := checkTokenRedirect(x.client, code.RedirectURI, req.RedirectURI); bad != nil {
@@ -206,7 +206,7 @@ func (s *Service) checkFamily(ctx context.Context, what, family string) error {
 
 // checkUser refuses what belongs to a user who no longer exists or was revoked.
 func (s *Service) checkUser(ctx context.Context, a *Authorization) error {
-	ok, err := s.signedIn(ctx, a.Username, a.UserStamp, a.AuthTime)
+	ok, err := s.signedIn(ctx, a.Username, a.UserStamp)
 	switch {
 	case err != nil:
 		return err

@@ -144,7 +144,7 @@ func (s *Service) SignIn(ctx context.Context, in SignIn) (cookieValue string, se
 	}
 	cookieValue = secret.New()
 	session = Session{
-		Digest: secret.DigestOf(cookieValue), Username: user.Name, UserStamp: user.Stamp.Carried(),
+		Digest: secret.DigestOf(cookieValue), Username: user.Name, UserStamp: user.Stamp,
 		CreatedAt: now, ExpiresAt: now.Add(s.opts.SessionLifetime),
 	}
 	if err := s.store.CreateSession(ctx, session, s.opts.SessionsPerUser); err != nil {
@@ -167,7 +167,7 @@ func (s *Service) Session(ctx context.Context, cookieValue string) (Session, err
 	case !s.opts.Now().Before(session.ExpiresAt):
 		return Session{}, ErrNoSession
 	}
-	ok, err := s.signedIn(ctx, session.Username, session.UserStamp, session.CreatedAt)
+	ok, err := s.signedIn(ctx, session.Username, session.UserStamp)
 	switch {
 	case err != nil:
 		return Session{}, err

@@ -151,7 +151,7 @@ func (w *world) replaceClient(id string) {
 // revokeClient revokes a client, as registry.RevokeClient does.
 func (w *world) revokeClient(id string) {
 	w.changeClient(id, func(c *clientcfg.Client) {
-		c.NotBefore, c.Stamp = w.clock.Now().Add(10*time.Second), c.Stamp.Revoked()
+		c.Stamp = c.Stamp.Revoked()
 	})
 }
 
@@ -159,7 +159,7 @@ func (w *world) revokeClient(id string) {
 func (w *world) revokeUser() {
 	w.tb.Helper()
 	check.OK(w.tb, w.store.ChangeUser(w.tb.Context(), "alice", grants.UserChange{
-		NotBefore: w.clock.Now().Add(10 * time.Second), Stamp: secret.Stamp{Count: 1},
+		Revoke: true,
 	}))
 }
 
@@ -169,7 +169,7 @@ func (w *world) session() grants.Session {
 	alice, err := w.store.User(w.tb.Context(), "alice")
 	check.OK(w.tb, err)
 	return grants.Session{
-		UserStamp: alice.Stamp.Carried(),
+		UserStamp: alice.Stamp,
 		Digest:    secret.DigestOf(secret.New()), Username: "alice", CreatedAt: w.clock.Now(), ExpiresAt: w.clock.Now().Add(time.Hour),
 	}
 }

@@ -255,16 +255,7 @@ func (r *Registry) deleteClient(ctx context.Context, id string) error {
 // Errors: [clientcfg.ErrNotFound].
 func (r *Registry) RevokeClient(ctx context.Context, id string) (clientcfg.Client, error) {
 	return r.changeClient(ctx, id, func(c *clientcfg.Client, now time.Time) (change, error) {
-		revoke(c, now)
+		c.Stamp = c.Stamp.Revoked()
 		return change{action: "revoke"}, nil
 	})
-}
-
-// revoke counts the stamp of the client on, and dates the revocation for what carries no stamp. It never
-// takes an earlier one back.
-func revoke(c *clientcfg.Client, now time.Time) {
-	c.Stamp = c.Stamp.Revoked()
-	if until := notBefore(now); until.After(c.NotBefore) {
-		c.NotBefore = until
-	}
 }

@@ -32,11 +32,14 @@ func (r *Registry) Consents(ctx context.Context, typed string) (user string, lis
 	now, list, clients := r.o.Now(), []Consent{}, knownClients{}
 	for i := 0; i < len(stored) && err == nil; i++ {
 		a := &stored[i]
-		if !now.Before(a.ExpiresAt) || !u.Accepts(a.UserStamp, a.AgreedAt) {
+		if !now.Before(a.ExpiresAt) || !u.Stamp.Accepts(a.UserStamp) {
 			continue
 		}
-		var good bool
-		if good, err = r.good(ctx, a.ClientID, a, clients); good {
+		var good, revoked bool
+		if good, err = r.accepted(ctx, a.ClientID, a.ClientStamp, clients); good {
+			revoked, err = r.o.Store.Revoked(ctx, a.RevocationNames()...)
+		}
+		if good && !revoked && err == nil {
 			list = append(list, Consent{a.ClientID, append([]string{}, a.Scopes...), a.AgreedAt, a.UsedAt, a.ExpiresAt})
 		}
 	}

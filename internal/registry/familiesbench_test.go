@@ -31,9 +31,9 @@ func BenchmarkRevokeFamilies(b *testing.B) {
 			wg.Go(func() {
 				check.OK(b, store.CreateFamily(ctx, grants.Family{
 					Authorization: grants.Authorization{
-						ClientID: "shop", Username: "ada", Family: fmt.Sprint("family ", i), AuthTime: noon, UserStamp: u.Stamp.Carried(),
+						ClientID: "shop", Username: "ada", Family: fmt.Sprint("family ", i), AuthTime: noon, UserStamp: u.Stamp,
 					},
-					Digest: secret.DigestOf(fmt.Sprint(i)), Generation: 1, IssuedAt: noon, ExpiresAt: noon.Add(time.Hour), ClientStamp: c.Stamp.Carried(),
+					Digest: secret.DigestOf(fmt.Sprint(i)), Generation: 1, IssuedAt: noon, ExpiresAt: noon.Add(time.Hour), ClientStamp: c.Stamp,
 				}))
 			})
 		}

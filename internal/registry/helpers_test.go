@@ -50,12 +50,12 @@ func CreateUser(ctx context.Context, store Store, name, password string, operato
 	return r.CreateUser(ctx, NewUser{Name: name, Password: password, Operator: operator})
 }
 
-func RevokeUser(ctx context.Context, store Store, name string) (time.Time, error) {
-	u, err := on(store).RevokeUser(ctx, name)
-	return u.NotBefore, err
+func RevokeUser(ctx context.Context, store Store, name string) error {
+	_, err := on(store).RevokeUser(ctx, name)
+	return err
 }
 
-func SetPassword(ctx context.Context, store Store, name, password string) (time.Time, error) {
-	u, err := on(store).SetPassword(ctx, name, password)
-	return u.NotBefore, err
+func SetPassword(ctx context.Context, store Store, name, password string) error {
+	_, err := on(store).SetPassword(ctx, name, password)
+	return err
 }

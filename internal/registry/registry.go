@@ -176,15 +176,3 @@ func isOneOf(err error, known []error) bool {
 	}
 	return false
 }
-
-// revocationMargin is how far a revocation reaches into the future for what carries no stamp, because
-// an earlier release has issued it. An instance that has not read its clients since, which takes up to
-// two seconds, may still accept an old secret, and one whose clock is ahead of that of the store dates
-// what it issues too late: by the rest of the margin, that is harmless.
-const revocationMargin = 10 * time.Second
-
-// notBefore returns the time for a revocation now. It is in whole seconds, as the times in tokens are,
-// and rounded up, so that nothing outlives the second of the revocation.
-func notBefore(now time.Time) time.Time {
-	return now.UTC().Add(revocationMargin + time.Second - 1).Truncate(time.Second)
-}

@@ -93,7 +93,7 @@ func (r *Registry) AddSecret(ctx context.Context, id string, rotation Rotation) 
 			c.Former = former
 		}
 		if rotation.Revoke {
-			revoke(c, now)
+			c.Stamp = c.Stamp.Revoked()
 		}
 		ch.after = secretsOf(c, now)
 		return ch, nil

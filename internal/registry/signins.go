@@ -55,7 +55,7 @@ func (r *Registry) Sessions(ctx context.Context, typed string) (user string, lis
 	}
 	now, list := r.o.Now(), []Session{}
 	for _, s := range stored {
-		if now.Before(s.ExpiresAt) && u.Accepts(s.UserStamp, s.CreatedAt) {
+		if now.Before(s.ExpiresAt) && u.Stamp.Accepts(s.UserStamp) {
 			list = append(list, Session{sessionID(s.Digest), s.CreatedAt, s.ExpiresAt, s.Digest})
 		}
 	}
@@ -142,10 +142,10 @@ func (r *Registry) families(ctx context.Context, typed string, each func(some []
 	err = r.o.Store.FamiliesOf(ctx, u.Name, func(stored []grants.Family) error {
 		some := make([]Family, 0, len(stored))
 		for _, f := range stored {
-			if !now.Before(f.ExpiresAt) || !u.Accepts(f.UserStamp, f.AuthTime) {
+			if !now.Before(f.ExpiresAt) || !u.Stamp.Accepts(f.UserStamp) {
 				continue
 			}
-			accepted, err := r.accepted(ctx, f.ClientID, &f, clients)
+			accepted, err := r.accepted(ctx, f.ClientID, f.ClientStamp, clients)
 			if err != nil {
 				return err
 			}
@@ -164,24 +164,8 @@ func (r *Registry) families(ctx context.Context, typed string, each func(some []
 // knownClients are clients that were read already, by ID; nil: it is not there, or not readable.
 type knownClients map[string]*clientcfg.Client
 
-// revocable is a family or an agreement.
-type revocable interface {
-	AcceptedBy(c *clientcfg.Client) bool
-	RevocationNames() []string
-}
-
-// good reports whether neither what a client has of a user nor that client was revoked.
-func (r *Registry) good(ctx context.Context, clientID string, what revocable, clients knownClients) (bool, error) {
-	accepted, err := r.accepted(ctx, clientID, what, clients)
-	if !accepted || err != nil {
-		return false, err
-	}
-	revoked, err := r.o.Store.Revoked(ctx, what.RevocationNames()...)
-	return !revoked && err == nil, err
-}
-
-// accepted reports whether the client of what it has of a user is there, and was not revoked.
-func (r *Registry) accepted(ctx context.Context, clientID string, what revocable, clients knownClients) (bool, error) {
+// accepted reports whether the client that something was issued to is there, and was not revoked since.
+func (r *Registry) accepted(ctx context.Context, clientID string, stamp secret.Stamp, clients knownClients) (bool, error) {
 	c, known := clients[clientID]
 	if !known {
 		stored, err := r.FindClient(ctx, clientID)
@@ -193,5 +177,5 @@ func (r *Registry) accepted(ctx context.Context, clientID string, what revocable
 		}
 		clients[clientID] = c
 	}
-	return c != nil && what.AcceptedBy(c), nil
+	return c != nil && c.Stamp.Accepts(stamp), nil
 }

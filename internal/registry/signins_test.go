@@ -27,9 +27,9 @@ func TestFamiliesBehindThoseThatEnded(t *testing.T) {
 		go func() {
 			f := grants.Family{
 				Authorization: grants.Authorization{
-					ClientID: "shop", Username: "ada", Family: fmt.Sprint("family ", i), AuthTime: noon, UserStamp: u.Stamp.Carried(),
+					ClientID: "shop", Username: "ada", Family: fmt.Sprint("family ", i), AuthTime: noon, UserStamp: u.Stamp,
 				},
-				Digest: secret.DigestOf(fmt.Sprint(i)), Generation: 1, IssuedAt: noon, ExpiresAt: noon.Add(time.Hour), ClientStamp: c.Stamp.Carried(),
+				Digest: secret.DigestOf(fmt.Sprint(i)), Generation: 1, IssuedAt: noon, ExpiresAt: noon.Add(time.Hour), ClientStamp: c.Stamp,
 			}
 			err := store.CreateFamily(ctx, f)
 			if i%every != 0 {

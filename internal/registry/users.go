@@ -22,15 +22,13 @@ type User struct {
 	Operator clientcfg.Access `json:"operator,omitempty"`
 	// Foreign names the kind of a password hash that was imported, until the next right password.
 	Foreign string `json:"imported_hash,omitempty"`
-	// NotBefore is the time of a revocation, for what an earlier release has issued.
-	NotBefore time.Time `json:"not_before,omitzero"`
 	// Unreadable is why the user cannot be read; then only the name is known.
 	Unreadable string `json:"unreadable,omitempty"`
 }
 
 func showUser(u *grants.User) User {
 	return User{
-		Username: u.Name, CreatedAt: u.CreatedAt, Operator: u.Operator, NotBefore: u.NotBefore, Foreign: secret.Foreign(u.PasswordHash),
+		Username: u.Name, CreatedAt: u.CreatedAt, Operator: u.Operator, Foreign: secret.Foreign(u.PasswordHash),
 	}
 }
 
@@ -161,22 +159,17 @@ func (r *Registry) SetPassword(ctx context.Context, typed, password string) (Use
 }
 
 // RevokeUser makes everything worthless that came of a user's sign-ins until now: sessions, codes,
-// refresh tokens and access tokens, at once on every instance. It returns the user with the time of the
-// revocation. Errors: [grants.ErrNotFound].
+// refresh tokens and access tokens, at once on every instance. Errors: [grants.ErrNotFound].
 func (r *Registry) RevokeUser(ctx context.Context, typed string) (User, error) {
 	return r.revokeUser(ctx, typed, "revoke", grants.UserChange{})
 }
 
 // revokeUser makes the change and revokes the user, in one step of the store, so that what came of a
-// sign-in with the record of before carries a lower count. The user is read for the ID of the stamp
-// only: one of an earlier release gets one.
+// sign-in with the record of before carries a lower count.
 func (r *Registry) revokeUser(ctx context.Context, typed, action string, with grants.UserChange) (User, error) {
-	return r.changeUser(ctx, typed, action, func(u *grants.User, now time.Time) (grants.UserChange, error) {
-		with.NotBefore, with.Stamp = notBefore(now), secret.NewStamp()
-		if u.Stamp.ID != "" {
-			with.Stamp.ID = ""
-		}
-		u.NotBefore, u.PasswordHash = with.NotBefore, cmp.Or(with.PasswordHash, u.PasswordHash)
+	return r.changeUser(ctx, typed, action, func(u *grants.User, _ time.Time) (grants.UserChange, error) {
+		with.Revoke = true
+		u.PasswordHash = cmp.Or(with.PasswordHash, u.PasswordHash)
 		return with, nil
 	})
 }

@@ -23,7 +23,6 @@ const (
 	flagSecret     // the digest of the secret
 	flagSecretUsed // the time
 	flagFormer     // the former secret: its digest, until when it is valid, when it was used
-	flagNotBefore  // the time
 	flagFirstParty
 	flagLabels // one text
 
@@ -42,7 +41,6 @@ func encodeClient(c *clientcfg.Client, version int64) []byte {
 		{flagSecret, !c.SecretDigest.IsZero()},
 		{flagSecretUsed, !c.SecretUsed.IsZero()},
 		{flagFormer, c.Former != clientcfg.FormerSecret{}},
-		{flagNotBefore, !c.NotBefore.IsZero()},
 		{flagFirstParty, c.FirstParty},
 		{flagLabels, c.Labels != ""},
 	} {
@@ -67,9 +65,6 @@ func encodeClient(c *clientcfg.Client, version int64) []byte {
 	}
 	if flags&flagFormer != 0 {
 		b = appendTime(appendTime(append(b, c.Former.Digest[:]...), c.Former.Until), c.Former.Used)
-	}
-	if flags&flagNotBefore != 0 {
-		b = appendTime(b, c.NotBefore)
 	}
 	if flags&flagLabels != 0 {
 		b = appendString(b, string(c.Labels))
@@ -115,9 +110,6 @@ func (d *decoder) client() (c clientcfg.Client) {
 	if has(flagFormer) {
 		copy(c.Former.Digest[:], d.bytes(uint64(len(c.Former.Digest))))
 		c.Former.Until, c.Former.Used = d.time(), d.time()
-	}
-	if has(flagNotBefore) {
-		c.NotBefore = d.time()
 	}
 	if has(flagLabels) {
 		c.Labels = clientcfg.Labels(d.string())

@@ -111,7 +111,7 @@ func unchanged(w *writeTx, c *clientcfg.Client) error {
 	if stored.Version != c.Version {
 		return fmt.Errorf("%w: %s is at version %d, not %d", clientcfg.ErrConflict, c.ID, stored.Version, c.Version)
 	}
-	if id := stored.Stamp.ID; id != "" && id != c.Stamp.ID {
+	if stored.Stamp.ID != c.Stamp.ID {
 		return fmt.Errorf("%w: %s was deleted and created again", clientcfg.ErrConflict, c.ID)
 	}
 	return nil

@@ -50,8 +50,6 @@ func FuzzDecode(f *testing.F) {
 	f.Add([]byte(`{"password_hash":"$argon2id$","created_at":"2026-01-01T00:00:00Z"}`))
 	client := fullClient()
 	f.Add(encodeClient(&client, 1))
-	labelled := labelledClient()
-	f.Add(encodeClient(&labelled, 1))
 	f.Add([]byte{clientVersion, 0})
 	f.Add(encodeCounter(&counter{writers: map[string]int64{"a": 1}, frames: map[int64]int64{1: 2}}))
 	f.Add(encodeCounter(&counter{version: 2, etag: 3, frame: 60_000, pruned: 4, writers: map[string]int64{"a": 1}}))

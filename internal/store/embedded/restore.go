@@ -188,7 +188,7 @@ func restampClient(id, value []byte, now time.Time) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.Stamp, c.NotBefore = secret.NewStamp(), afterAll(now)
+	c.Stamp = secret.NewStamp()
 	return encodeClient(&c, c.Version+1), nil
 }
 
@@ -197,13 +197,9 @@ func restampUser(name, value []byte, now time.Time) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	u.Stamp, u.NotBefore = secret.NewStamp(), afterAll(now)
+	u.Stamp = secret.NewStamp()
 	return encodeUser(&u)
 }
-
-// afterAll returns a time after which nothing is issued without a stamp: the next second, because the times in
-// tokens are whole ones.
-func afterAll(now time.Time) time.Time { return now.UTC().Add(time.Second).Truncate(time.Second) }
 
 // keepAs gives a file a second name or, where the file system has no such names, makes a copy.
 func keepAs(file, name string) (err error) {

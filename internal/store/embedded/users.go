@@ -18,7 +18,6 @@ import (
 type userRecord struct {
 	PasswordHash string               `json:"password_hash"`
 	CreatedAt    time.Time            `json:"created_at"`
-	NotBefore    time.Time            `json:"not_before,omitzero"`
 	Stamp        secret.Stamp         `json:"stamp,omitzero"`
 	Operator     clientcfg.Access     `json:"operator,omitempty"`
 	RowFrom      time.Time            `json:"row_from,omitzero"`
@@ -27,7 +26,7 @@ type userRecord struct {
 
 func encodeUser(u *grants.User) ([]byte, error) {
 	return json.Marshal(userRecord{
-		PasswordHash: u.PasswordHash, CreatedAt: u.CreatedAt, NotBefore: u.NotBefore, Stamp: u.Stamp, Operator: u.Operator,
+		PasswordHash: u.PasswordHash, CreatedAt: u.CreatedAt, Stamp: u.Stamp, Operator: u.Operator,
 		RowFrom: u.RowFrom, Known: u.Known,
 	})
 }
@@ -38,7 +37,7 @@ func decodeUser(name, value []byte) (grants.User, error) {
 		return grants.User{Name: string(name)}, fmt.Errorf("%w: %w: %w", grants.ErrUnreadableUser, ErrCorrupt, err)
 	}
 	return grants.User{
-		Name: string(name), PasswordHash: r.PasswordHash, CreatedAt: r.CreatedAt, NotBefore: r.NotBefore, Stamp: r.Stamp, Operator: r.Operator,
+		Name: string(name), PasswordHash: r.PasswordHash, CreatedAt: r.CreatedAt, Stamp: r.Stamp, Operator: r.Operator,
 		RowFrom: r.RowFrom, Known: r.Known,
 	}, nil
 }
@@ -125,10 +124,9 @@ func (s *Store) ChangeUser(ctx context.Context, name string, change grants.UserC
 
 func applyChange(u *grants.User, change *grants.UserChange) {
 	u.PasswordHash = cmp.Or(change.PasswordHash, u.PasswordHash)
-	if change.NotBefore.After(u.NotBefore) {
-		u.NotBefore = change.NotBefore
+	if change.Revoke {
+		u.Stamp = u.Stamp.Revoked()
 	}
-	u.Stamp = secret.Stamp{ID: cmp.Or(change.Stamp.ID, u.Stamp.ID), Count: u.Stamp.Count + change.Stamp.Count}
 	if change.Operator != nil {
 		u.Operator = *change.Operator
 	}

@@ -43,8 +43,6 @@ func (d *clientDoc) decodeField(e element) (ok bool) {
 		d.SecretUsed, ok = e.time()
 	case "createdAt":
 		d.CreatedAt, ok = e.time()
-	case "notBefore":
-		d.NotBefore, ok = e.time()
 	case "stamp":
 		ok = e.kind == bson.TypeEmbeddedDocument && eachElement(e.value, d.decodeStamp)
 	}

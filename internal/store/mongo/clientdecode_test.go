@@ -30,7 +30,7 @@ func usualDocs(tb testing.TB) (full, minimal bson.Raw) {
 			Grants:       []clientcfg.Grant{clientcfg.AuthorizationCode, clientcfg.ClientCredentials, clientcfg.RefreshToken},
 			RedirectURIs: []string{"https://shop.example/cb"}, Scopes: []string{"read", "write"}, Audience: []string{"https://api.example"},
 			WithoutPKCE: true, ResourceServer: true, FirstParty: true, Labels: clientcfg.LabelsOf([]string{"team=payments"}),
-			CreatedAt: at.Add(time.Hour), NotBefore: at.Add(time.Minute), Stamp: secret.NewStamp(),
+			CreatedAt: at.Add(time.Hour), Stamp: secret.NewStamp(),
 		}),
 		encode(&clientcfg.Client{ID: "app", Grants: []clientcfg.Grant{}})
 }

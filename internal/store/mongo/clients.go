@@ -34,7 +34,6 @@ type clientDoc struct {
 	FirstParty     bool              `bson:"firstParty,omitempty"`
 	Labels         []string          `bson:"labels,omitempty"` // name=value; names may have dots, so they are no names of fields
 	CreatedAt      time.Time         `bson:"createdAt"`
-	NotBefore      time.Time         `bson:"notBefore,omitempty"`
 	Stamp          secret.Stamp      `bson:"stamp,omitempty"`
 }
 
@@ -50,7 +49,7 @@ func newClientDoc(c *clientcfg.Client, version int64) clientDoc {
 		ID: c.ID, Version: version, Etag: newEtag(), Name: c.Name, Public: c.Public, Grants: c.Grants,
 		RedirectURIs: c.RedirectURIs, Scopes: c.Scopes, Audience: c.Audience, WithoutPKCE: c.WithoutPKCE,
 		ResourceServer: c.ResourceServer, FirstParty: c.FirstParty, Labels: c.Labels.Pairs(), CreatedAt: c.CreatedAt,
-		NotBefore: c.NotBefore, Stamp: c.Stamp,
+		Stamp: c.Stamp,
 	}
 	if !c.SecretDigest.IsZero() {
 		doc.SecretSHA256, doc.SecretUsed = c.SecretDigest[:], c.SecretUsed
@@ -75,7 +74,7 @@ func (d *clientDoc) client() (clientcfg.Client, error) {
 		ID: d.ID, Name: d.Name, SecretDigest: digest, SecretUsed: d.SecretUsed, Former: former, Public: d.Public, Grants: d.Grants, RedirectURIs: d.RedirectURIs,
 		Scopes: d.Scopes, Audience: d.Audience, WithoutPKCE: d.WithoutPKCE,
 		ResourceServer: d.ResourceServer, FirstParty: d.FirstParty, Labels: clientcfg.LabelsOf(d.Labels), CreatedAt: d.CreatedAt,
-		NotBefore: d.NotBefore, Stamp: d.Stamp, Version: d.Version,
+		Stamp: d.Stamp, Version: d.Version,
 	}, nil
 }
 
@@ -245,7 +244,7 @@ func (s *Store) DeleteUnchanged(ctx context.Context, c clientcfg.Client) error {
 // stamp. write returns how many clients were as expected.
 func (s *Store) changeUnchanged(ctx context.Context, operation string, doc *clientDoc, write func(ctx context.Context, expected bson.D) (int64, error)) error {
 	expected := append(byID(doc.ID), bson.E{Key: "version", Value: doc.Version - 1},
-		bson.E{Key: "stamp.id", Value: bson.D{{Key: "$in", Value: bson.A{doc.Stamp.ID, nil}}}}) // nil: there is none
+		bson.E{Key: "stamp.id", Value: bson.D{{Key: "$in", Value: bson.A{doc.Stamp.ID, nil}}}}) // nil: an empty one
 	return s.changeClient(ctx, clientWrite{
 		operation: operation, id: doc.ID,
 		check: func(ctx context.Context) error { // so that a conflict, which is usual, is not announced

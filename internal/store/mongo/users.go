@@ -21,7 +21,6 @@ type userDoc struct {
 	Name         string               `bson:"_id"`
 	PasswordHash string               `bson:"passwordHash"`
 	CreatedAt    time.Time            `bson:"createdAt"`
-	NotBefore    time.Time            `bson:"notBefore,omitempty"`
 	Stamp        secret.Stamp         `bson:"stamp,omitempty"`
 	Operator     clientcfg.Access     `bson:"operator,omitempty"`
 	RowFrom      time.Time            `bson:"rowFrom,omitempty"`
@@ -50,7 +49,7 @@ func storedUser(raw bson.Raw) grants.StoredUser {
 	var doc userDoc
 	err := bson.Unmarshal(raw, &doc)
 	if err == nil {
-		err = checkTimes(doc.CreatedAt, doc.NotBefore)
+		err = checkTimes(doc.CreatedAt)
 	}
 	if err != nil {
 		return grants.StoredUser{User: grants.User{Name: idText(raw)}, Err: fmt.Errorf("%w: %w", grants.ErrUnreadableUser, err)}
@@ -133,20 +132,14 @@ func userUpdate(change *grants.UserChange) (update bson.D) {
 	if change.PasswordHash != "" {
 		set = append(set, bson.E{Key: "passwordHash", Value: change.PasswordHash})
 	}
-	if change.Stamp.ID != "" {
-		set = append(set, bson.E{Key: "stamp.id", Value: change.Stamp.ID})
-	}
-	if change.Stamp.Count != 0 {
-		add = append(add, bson.E{Key: "stamp.n", Value: change.Stamp.Count})
+	if change.Revoke {
+		add = append(add, bson.E{Key: "stamp.n", Value: int64(1)})
 	}
 	if change.Operator != nil {
 		set = append(set, bson.E{Key: "operator", Value: *change.Operator})
 	}
 	for address, at := range change.Known {
 		set = append(set, bson.E{Key: "known." + address, Value: at})
-	}
-	if !change.NotBefore.IsZero() {
-		latest = append(latest, bson.E{Key: "notBefore", Value: change.NotBefore})
 	}
 	if !change.RowFrom.IsZero() {
 		latest = append(latest, bson.E{Key: "rowFrom", Value: change.RowFrom})

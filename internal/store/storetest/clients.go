@@ -84,7 +84,7 @@ func updateClient(t *testing.T, b Backend) {
 }
 
 // updateNamesake updates a client that was deleted and created again since it was read. Both are at
-// version 1; the stamps differ. A client of an earlier release has none until it gets one.
+// version 1; the stamps differ.
 func updateNamesake(t *testing.T, b Backend) {
 	t.Helper()
 	ctx := t.Context()
@@ -100,14 +100,6 @@ func updateNamesake(t *testing.T, b Backend) {
 	failWith(t, "delete from the old version", clientcfg.ErrConflict, b.DeleteUnchanged(ctx, fresh))
 	fresh.Version = 2
 	succeed(t, "delete", b.DeleteUnchanged(ctx, fresh))
-
-	succeed(t, "create without a stamp", b.CreateClient(ctx, unstamped))
-	succeed(t, "update without a stamp", b.UpdateClient(ctx, unstamped))
-	old.Version, unstamped.Version = 2, 3
-	succeed(t, "give it a stamp", b.UpdateClient(ctx, old))
-	failWith(t, "take it back", clientcfg.ErrConflict, b.UpdateClient(ctx, unstamped))
-	old.Version = 3
-	equal(t, "clients with a first stamp", []clientcfg.Client{old}, clients(t, b))
 }
 
 func lostUpdate(t *testing.T, b Backend) {

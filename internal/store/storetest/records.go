@@ -23,7 +23,7 @@ func fullClient(id string) clientcfg.Client {
 		Grants:       []clientcfg.Grant{clientcfg.AuthorizationCode, clientcfg.RefreshToken, clientcfg.ClientCredentials},
 		RedirectURIs: []string{"https://example.test/cb?x=1&y=2", "com.example.app:/cb"},
 		Scopes:       []string{"read", "write"}, Audience: []string{"https://api.example.test"},
-		WithoutPKCE: true, ResourceServer: true, FirstParty: true, CreatedAt: Epoch, NotBefore: Epoch.Add(time.Hour), Version: 1,
+		WithoutPKCE: true, ResourceServer: true, FirstParty: true, CreatedAt: Epoch, Version: 1,
 		Stamp: stamp("client " + id), Labels: "app.kubernetes.io=" + clientcfg.Labels(id) + "\nnote=\nteam=Pay_ments-1.0",
 	}
 }
@@ -81,7 +81,7 @@ func session(name string) grants.Session {
 func user(name string) grants.User {
 	return grants.User{
 		Name: name, PasswordHash: "$argon2id$v=19$m=65536,t=1,p=4$c2FsdA$aGFzaA", CreatedAt: Epoch,
-		NotBefore: Epoch.Add(time.Hour), Stamp: stamp(name), Operator: clientcfg.ReadAccess,
+		Stamp: stamp(name), Operator: clientcfg.ReadAccess,
 		RowFrom: Epoch.Add(time.Minute), Known: map[string]time.Time{"a-_Z": Epoch.Add(time.Millisecond)},
 	}
 }

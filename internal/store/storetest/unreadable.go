@@ -44,7 +44,7 @@ func unreadableClient(t *testing.T, target Target) {
 
 	failWith(t, "create over it", clientcfg.ErrExists, b.CreateClient(ctx, fullClient("bad")))
 	c, later := fullClient("c"), Epoch.Add(time.Hour)
-	c.NotBefore = later
+	c.Name = "another"
 	succeed(t, "revoke another", b.UpdateClient(ctx, c))
 	succeed(t, "record uses of all", b.RecordUses(ctx, []clientcfg.SecretUse{
 		{ClientID: "bad", Digest: fullClient("bad").SecretDigest, At: later}, {ClientID: "c", Digest: c.SecretDigest, At: later},
