@@ -188,7 +188,7 @@ func (s *Server) readChanges(ctx context.Context, v *strict.Value) (asked []targ
 	first, added := map[string]int{}, map[string]resource{}
 	for i, change := range in.Changes {
 		field := fielderr.Item("changes", i)
-		r, known, err := s.named(ctx, change.Target)
+		r, known, err := resourceTyped(change.Target)
 		if wrong := fielderr.Of(err); wrong != nil {
 			errs = append(errs, wrong.Under(field+".target")...)
 			continue

@@ -138,8 +138,8 @@ func registryProblem(err error) error {
 	var lockOut *registry.LockOutError
 	var busy *secret.BusyError
 	var partly *registry.PartlyError
-	exists := func(detail string, args ...any) error {
-		return problem(http.StatusConflict, typeExists, "Exists already", detail, args...)
+	exists := func(detail string) error {
+		return problem(http.StatusConflict, typeExists, "Exists already", "%s", detail)
 	}
 	is := func(targets ...error) bool {
 		return slices.ContainsFunc(targets, func(t error) bool { return errors.Is(err, t) })

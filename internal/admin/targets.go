@@ -34,8 +34,8 @@ func resourceOf(target string) (resource, bool) {
 	return overrideResource{id, username}, is && len(id) <= clientcfg.MaxIDLength
 }
 
-// named is resourceOf with the user of an override in any form in which the name can be typed.
-func (s *Server) named(ctx context.Context, target string) (r resource, known bool, err error) {
+// resourceTyped is resourceOf with the user of an override in any form in which the name can be typed.
+func resourceTyped(target string) (r resource, known bool, err error) {
 	if r, known = resourceOf(target); known {
 		if o, is := r.(overrideResource); is {
 			r, err = override(o.clientID, o.username)

@@ -254,7 +254,7 @@ func (r *Registry) deleteClient(ctx context.Context, id string) error {
 // refreshed their clients, within two seconds; what one issues that has not is worthless to all others.
 // Errors: [clientcfg.ErrNotFound].
 func (r *Registry) RevokeClient(ctx context.Context, id string) (clientcfg.Client, error) {
-	return r.changeClient(ctx, id, func(c *clientcfg.Client, now time.Time) (change, error) {
+	return r.changeClient(ctx, id, func(c *clientcfg.Client, _ time.Time) (change, error) {
 		c.Stamp = c.Stamp.Revoked()
 		return change{action: "revoke"}, nil
 	})

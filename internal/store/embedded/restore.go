@@ -9,7 +9,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"time"
 
 	bolt "go.etcd.io/bbolt"
 
@@ -91,7 +90,7 @@ func (r *Restoration) apply(f *os.File) (err error) {
 		}
 		w := &writeTx{tx: tx}
 		if !r.KeepSignIns {
-			if err := w.endSignIns(r.Event.At); err != nil {
+			if err := w.endSignIns(); err != nil {
 				return err
 			}
 		}
@@ -124,7 +123,7 @@ func (w *writeTx) closeBackup(events *bolt.Bucket) error {
 // endSignIns removes what people are signed in with, and gives all clients and users another stamp: what
 // was issued to them before is worthless, also what the backup does not know of. Consents are removed,
 // because some may have been withdrawn since. Revocations stay.
-func (w *writeTx) endSignIns(now time.Time) error {
+func (w *writeTx) endSignIns() error {
 	for _, name := range [][]byte{userSessions, agreements} {
 		if w.tx.Bucket(name) != nil {
 			if err := w.tx.DeleteBucket(name); err != nil {
@@ -147,12 +146,12 @@ func (w *writeTx) endSignIns(now time.Time) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(w.restamp(clients, now, restampClient), w.restamp(users, now, restampUser))
+	return errors.Join(w.restamp(clients, restampClient), w.restamp(users, restampUser))
 }
 
 // restamp replaces the values of a bucket by those that change returns, those apart that cannot be read:
 // nothing is accepted for them.
-func (w *writeTx) restamp(k kind, now time.Time, change func(key, value []byte, now time.Time) ([]byte, error)) error {
+func (w *writeTx) restamp(k kind, change func(key, value []byte) ([]byte, error)) error {
 	type record struct{ key, value []byte }
 	var next []record // a bucket may not be changed while it is read
 	flush := func() error {
@@ -166,7 +165,7 @@ func (w *writeTx) restamp(k kind, now time.Time, change func(key, value []byte, 
 	}
 	c := w.tx.Bucket(buckets[k]).Cursor()
 	for key, value := c.First(); key != nil; key, value = c.Next() {
-		changed, err := change(key, value, now)
+		changed, err := change(key, value)
 		if err != nil {
 			continue // unreadable
 		}
@@ -183,7 +182,7 @@ func (w *writeTx) restamp(k kind, now time.Time, change func(key, value []byte, 
 	return flush()
 }
 
-func restampClient(id, value []byte, now time.Time) ([]byte, error) {
+func restampClient(id, value []byte) ([]byte, error) {
 	c, err := decodeClient(id, value)
 	if err != nil {
 		return nil, err
@@ -192,7 +191,7 @@ func restampClient(id, value []byte, now time.Time) ([]byte, error) {
 	return encodeClient(&c, c.Version+1), nil
 }
 
-func restampUser(name, value []byte, now time.Time) ([]byte, error) {
+func restampUser(name, value []byte) ([]byte, error) {
 	u, err := decodeUser(name, value)
 	if err != nil {
 		return nil, err
