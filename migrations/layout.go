@@ -68,7 +68,9 @@ type table struct {
 }
 
 // tables are those of the domain packages. The trail needs no index but that of its numbers.
-var tables = []table{}
+var tables = []table{
+	{name: "bans", changed: true},
+}
 
 // commands returns those that make the collection of a table.
 func (t table) commands() []Command {
@@ -153,7 +155,6 @@ var unmoved = []string{
 	`{"createIndexes": "instances", "indexes": [{"key": {"beaten": 1}, "name": "beaten", "expireAfterSeconds": 86400}]}`,
 	`{"createIndexes": "agreements", "indexes": [{"key": {"expire": 1}, "name": "expire", "expireAfterSeconds": 0}]}`,
 	`{"createIndexes": "events", "indexes": [{"key": {"target": 1, "_id": -1}, "name": "target"}]}`,
-	`{"createIndexes": "bans", "indexes": [{"key": {"updated": 1}, "name": "updated"}, {"key": {"expire": 1}, "name": "expire", "expireAfterSeconds": 0}]}`,
 	`{"createIndexes": "subjects", "indexes": [{"key": {"expire": 1}, "name": "expire", "expireAfterSeconds": 0}]}`,
 }
 
