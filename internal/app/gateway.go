@@ -21,7 +21,6 @@ import (
 	"oauth-server/internal/judgement"
 	"oauth-server/internal/metrics"
 	"oauth-server/internal/ratelimit"
-	"oauth-server/internal/store/watched"
 )
 
 // becomeGateway has clients served the upstream, or other proxies the judgement, instead of the endpoints of this server.
@@ -105,7 +104,7 @@ func (e *edge) passOn(o gateway.Options) (err error) {
 	}
 	if f.cfg.Gateway.ShareSubjects {
 		e.shared = sharing.New(sharing.Options{
-			Store: watched.NewSubjects(f.store, f.telemetry), Memory: o.Subjects, Logger: f.log,
+			Store: sharing.NewRepository(f.data), Memory: o.Subjects, Logger: f.log,
 		})
 		o.Shared = e.shared
 	}

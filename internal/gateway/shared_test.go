@@ -44,7 +44,7 @@ func (i *instances) start() *world {
 			i.judge = o.Judge
 		}
 		memory := subject.NewMemory(subject.Options{})
-		s := sharing.New(sharing.Options{Store: i.store, Memory: memory})
+		s := sharing.New(sharing.Options{Store: sharing.NewRepository(i.store), Memory: memory})
 		i.shared = append(i.shared, s)
 		o.Judge, o.Subjects, o.Shared, o.Now = i.judge, memory, s, func() time.Time { return i.now }
 	})
@@ -195,7 +195,7 @@ func TestShortLives(t *testing.T) {
 			w.wantStatus("refresh", "grant_type=refresh_token&refresh_token=r1", 200)
 			i.flush()
 			check.Equal(t, "stored", i.shared[0].Stats().Stored, want)
-			e, err := i.store.Subject(t.Context(), sharing.KeyOf(subject.DigestOf("r2"), "shop"))
+			e, err := sharing.NewRepository(i.store).Subject(t.Context(), sharing.KeyOf(subject.DigestOf("r2"), "shop"))
 			check.OK(t, err)
 			check.Equal(t, "expires", e.Expires, noon.Add(time.Duration(lifetime)*time.Second))
 		})

@@ -133,7 +133,7 @@ func (s *Subjects) put(ctx context.Context, batch []Entry) error {
 // newest returns the last entry of each key.
 func newest(batch []Entry) []Entry {
 	list := make([]Entry, 0, len(batch))
-	places := make(map[Key]int, len(batch))
+	places := make(map[string]int, len(batch))
 	for _, e := range batch {
 		if at, twice := places[e.Key]; twice {
 			list[at] = e

@@ -10,7 +10,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"oauth-server/internal/clientcfg"
-	"oauth-server/internal/gateway/sharing"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/secret"
 )
@@ -61,8 +60,6 @@ func FuzzDecode(f *testing.F) {
 			func(f grants.Family) ([]byte, error) { return encodeFamily(&f), nil })
 		survives(t, value, func(b []byte) (grants.Session, error) { return decodeSession(digest, b) },
 			func(s grants.Session) ([]byte, error) { return encodeSession(&s), nil })
-		survives(t, value, func(b []byte) (sharing.Entry, error) { return decodeSubject(sharing.Key{}, b) },
-			func(e sharing.Entry) ([]byte, error) { return encodeSubject(&e), nil })
 		survives(t, value, decodeCounter, func(c *counter) ([]byte, error) { return encodeCounter(c), nil })
 		survives(t, value, func(b []byte) (clientcfg.Client, error) { return decodeClient([]byte("shop"), b) },
 			func(c clientcfg.Client) ([]byte, error) {

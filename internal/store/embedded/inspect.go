@@ -11,7 +11,6 @@ import (
 	bolt "go.etcd.io/bbolt"
 
 	"oauth-server/internal/clientcfg"
-	"oauth-server/internal/gateway/sharing"
 	"oauth-server/internal/keys"
 	"oauth-server/internal/secret"
 )
@@ -187,10 +186,6 @@ var readers = map[string]func(key, value []byte) error{
 	},
 	string(agreements): func(_, value []byte) error {
 		_, err := decodeAgreement(value)
-		return err
-	},
-	string(subjects): func(_, value []byte) error {
-		_, err := decodeSubject(sharing.Key{}, value)
 		return err
 	},
 	string(eventsBucket): func(key, value []byte) error {

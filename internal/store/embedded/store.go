@@ -26,10 +26,9 @@ type Store struct {
 	changed   changeLog // of clients
 	volatile  volatile
 
-	sweeping        sync.Mutex // held while a sweep reads in parts; guards the fields below
-	sweptTo         []byte     // the key of the agreement with which the next sweep begins; nil: the first
-	subjectsSweptTo []byte     // the same of the users of refresh tokens
-	tablesSweptTo   map[string][]byte
+	sweeping      sync.Mutex // held while a sweep reads in parts; guards the fields below
+	sweptTo       []byte     // the key of the agreement with which the next sweep begins; nil: the first
+	tablesSweptTo map[string][]byte
 }
 
 var _ interface {

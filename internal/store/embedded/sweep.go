@@ -31,10 +31,6 @@ func (s *Store) Sweep(ctx context.Context, now time.Time) (int, error) {
 	if removed += n; err != nil {
 		return removed, err
 	}
-	n, err = s.sweepSubjects(ctx, now)
-	if removed += n; err != nil {
-		return removed, err
-	}
 	n, err = s.sweepCounters(ctx, now)
 	if removed += n; err != nil {
 		return removed, err

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"oauth-server/internal/clientcfg"
-	"oauth-server/internal/gateway/sharing"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/keys"
 	"oauth-server/internal/store"
@@ -28,7 +27,6 @@ type Store interface {
 	clientcfg.EventLog
 	grants.UserRegistry
 	grants.SignIns
-	sharing.Store
 
 	// The consumer of the next two is internal/admin, which no store may import.
 

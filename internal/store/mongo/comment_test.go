@@ -13,11 +13,11 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo"
 
 	"oauth-server/internal/clientcfg"
-	"oauth-server/internal/gateway/sharing"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/keys"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/secret"
+	"oauth-server/internal/store"
 	"oauth-server/internal/syncer"
 )
 
@@ -71,6 +71,7 @@ func TestCommandsNameTheirCause(t *testing.T) {
 
 // exercise calls every method that reads or writes documents.
 func exercise(ctx context.Context, s *Store) error {
+	things := store.Table{Name: "things"}
 	code, token, id := secret.DigestOf("code"), secret.DigestOf("token"), ratelimit.CounterID{ClientID: "shop"}
 	client, end := clientcfg.Client{ID: "shop", Version: 1}, time.Now().Add(time.Hour) // so that no TTL index removes anything
 	_, exchanged := s.Exchange(ctx, []syncer.Item{{ID: id, Write: aWrite("a", 1, 1), Read: true}})
@@ -86,7 +87,7 @@ func exercise(ctx context.Context, s *Store) error {
 		s.CreateUser(ctx, grants.User{Name: "alice"}), s.CreateSession(ctx, grants.Session{Digest: token, ExpiresAt: end}, 20),
 		s.CreateCode(ctx, grants.Code{Digest: code, ExpiresAt: end}), s.RedeemCode(ctx, code, nil), s.CreateFamily(ctx, grants.Family{Digest: token, Generation: 1, ExpiresAt: end}),
 		s.RotateFamily(ctx, grants.Family{Digest: token, Generation: 2, ExpiresAt: end}),
-		s.PutSubjects(ctx, []sharing.Entry{{Subject: "ada", Expires: end}}), s.Revoke(ctx, "family", time.Now()), s.AddKey(ctx, keys.Record{ID: "k", PrivateKey: []byte{1}}),
+		s.PutAll(ctx, things, []store.Record{{Key: "a", Version: 1, Value: []byte("{}")}}), s.Delete(ctx, things, nil, "a"), s.Revoke(ctx, "family", time.Now()), s.AddKey(ctx, keys.Record{ID: "k", PrivateKey: []byte{1}}),
 		s.ReplaceKey(ctx, "k", []byte{1}, []byte{2}),
 		s.PutShared(ctx, "s", nil, []byte("a")), s.PutShared(ctx, "s", []byte("a"), []byte("b")),
 		change(ctx, s, 1), change(ctx, s, 2))
@@ -100,7 +101,7 @@ func exercise(ctx context.Context, s *Store) error {
 	_, users := s.Users(ctx)
 	_, session := s.Session(ctx, token)
 	_, found := s.Family(ctx, token)
-	_, owner := s.Subject(ctx, sharing.Key{})
+	listed := s.List(ctx, things, store.Query{}, func(store.Record) error { return nil })
 	_, revoked := s.Revoked(ctx, "family")
 	_, signing := s.Keys(ctx)
 	_, set := s.PolicyState(ctx)
@@ -114,6 +115,6 @@ func exercise(ctx context.Context, s *Store) error {
 	if conflict := change(ctx, s, 1); !errors.Is(conflict, clientcfg.ErrPolicyConflict) { // it looks into the trail
 		err = errors.Join(err, conflict)
 	}
-	return errors.Join(err, clients, one, user, users, session, found, owner, revoked, signing, shared, set, entries, version, trail, swept,
+	return errors.Join(err, clients, one, user, users, session, found, listed, revoked, signing, shared, set, entries, version, trail, swept,
 		s.DeleteUser(ctx, "alice"), s.DeleteSession(ctx, token), s.DeleteKey(ctx, "k"))
 }

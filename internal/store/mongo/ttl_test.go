@@ -27,7 +27,7 @@ func (s ttlStore) Sweep(ctx context.Context, now time.Time) (removed int, err er
 	if err != nil || marks == nil {
 		return 0, err
 	}
-	for _, c := range []*mongo.Collection{s.grants, s.sessions, s.revocations, s.agreements, s.subjects, s.counters} {
+	for _, c := range []*mongo.Collection{s.grants, s.sessions, s.revocations, s.agreements, s.counters} {
 		result, failed := c.DeleteMany(ctx, expired)
 		if failed == nil {
 			removed += int(result.DeletedCount)

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"oauth-server/internal/clientcfg"
-	"oauth-server/internal/gateway/sharing"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/keys"
 	"oauth-server/internal/syncer"
@@ -72,9 +71,6 @@ func cancelled(ctx context.Context, b Backend) map[string]error {
 	_, errs["AgreementsOf"] = b.AgreementsOf(ctx, "there")
 	there := agreement("there", "there")
 	errs["DeleteAgreement"] = b.DeleteAgreement(ctx, &there)
-	errs["PutSubjects"] = b.PutSubjects(ctx, []sharing.Entry{subjectEntry(1, "new")})
-	errs["PutSubjects of nothing"] = b.PutSubjects(ctx, nil)
-	_, errs["Subject"] = b.Subject(ctx, subjectEntry(1, "").Key)
 	_, errs["Revoked"] = b.Revoked(ctx, "new")
 	_, errs["User"] = b.User(ctx, "there")
 	_, errs["Users"] = b.Users(ctx)
@@ -116,6 +112,5 @@ func checkUntouched(t *testing.T, b Backend) {
 	}
 	equal(t, "agreements", []grants.Agreement{agreement("there", "there")}, agreementsOf(t, b, "there"))
 	equal(t, "new agreements", []grants.Agreement(nil), agreementsOf(t, b, "new"))
-	noSubject(t, b, subjectEntry(1, "").Key)
 	equal(t, "instances", "", ids(reports(t, b, time.Hour)))
 }

@@ -58,7 +58,6 @@ func Run(t *testing.T, target Target) {
 		{"Codes", testCodes},
 		{"Families", testFamilies},
 		{"Agreements", testAgreements},
-		{"Subjects", testSubjects},
 		{"Claims", testClaims},
 		{"Revocations", testRevocations},
 		{"Users", testUsers},
