@@ -16,8 +16,10 @@ package store
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"time"
+	"unicode/utf8"
 )
 
 // Errors of a [Backend] that are answers. Any other error is a failure of the store.
@@ -45,9 +47,11 @@ type Table struct {
 
 // Record is one row of a table.
 type Record struct {
-	Key   string // not empty; at most MaxKey bytes of UTF-8
-	Value []byte // a JSON object, at most MaxValue bytes
-	Owner string // whom the record belongs to, such as a username; empty: nobody
+	Key string // not empty; at most MaxKey bytes of UTF-8
+	// Value is a JSON object of at most MaxValue bytes. The order of its members stays. Whole numbers are
+	// within int64, others are stored as float64. A member's name contains no zero byte.
+	Value []byte
+	Owner string // whom the record belongs to, such as a username; empty: nobody; as long as a key
 	// Expires is from when the record is useless, to the millisecond; zero: never. The backend removes it
 	// some time later and never hides it earlier: the caller has the clock.
 	Expires time.Time
@@ -67,8 +71,21 @@ type Record struct {
 // Bounds of a record. A write that exceeds them fails.
 const (
 	MaxKey   = 1024
-	MaxValue = 8 << 20
+	MaxValue = 8 << 20 // also of an entry together with its writes
 )
+
+// Check returns why a record exceeds the bounds. Whether its value is JSON is left to the caller.
+func (r *Record) Check() error {
+	switch {
+	case r.Key == "" || len(r.Key) > MaxKey || !utf8.ValidString(r.Key):
+		return fmt.Errorf("store: a key of %d bytes: it must be text of 1 to %d bytes", len(r.Key), MaxKey)
+	case len(r.Owner) > MaxKey || !utf8.ValidString(r.Owner):
+		return fmt.Errorf("store: an owner of %d bytes: it must be text of at most %d bytes", len(r.Owner), MaxKey)
+	case len(r.Value) > MaxValue:
+		return fmt.Errorf("store: a value of %d bytes: at most %d can be stored", len(r.Value), MaxValue)
+	}
+	return nil
+}
 
 // Seen is the state of a record that a write depends on. The zero value: there is no such record.
 type Seen struct{ Version, Nonce int64 }
@@ -108,7 +125,23 @@ type Entry struct {
 	Err    error     // why the stored entry cannot be read, an ErrUnreadable; nil if it can
 }
 
-// Mark is a position in the trail: the last entry that was read. The zero value is before the first.
+// Check returns why an entry and its writes exceed the bounds.
+func (e *Entry) Check(writes []Write) error {
+	size := len(e.Value)
+	for i := range writes {
+		if err := writes[i].Record.Check(); err != nil {
+			return err
+		}
+		size += len(writes[i].Record.Value)
+	}
+	if size > MaxValue {
+		return fmt.Errorf("store: an entry of %d bytes with its writes: at most %d can be stored", size, MaxValue)
+	}
+	return nil
+}
+
+// Mark is a position in the trail: the last entry that was read. The zero value is before the first entry
+// ever. A mark leads on while its entry is there, and the zero mark until the first trim.
 type Mark struct{ Number, Nonce int64 }
 
 // Mark returns the position after the entry.
@@ -127,9 +160,9 @@ type Backend interface {
 	// the store. Value is valid until each returns, here and in Get.
 	List(ctx context.Context, t Table, q Query, each func(Record) error) error
 	// Put stores a record if its predecessor is in the state seen, and returns the new state. Of any number
-	// of concurrent calls with one state, exactly one succeeds; the others get ErrConflict. If the reply
-	// of a database is lost, Put finds out by the nonce what became of the write. Any other error: the
-	// write may or may not have taken place.
+	// of concurrent calls with one state, exactly one succeeds; the others get ErrConflict. A record that
+	// cannot be read exists, too: delete it first. If the reply of a database is lost, Put finds out by the
+	// nonce what became of the write. Any other error: the write may or may not have taken place.
 	Put(ctx context.Context, t Table, r Record, seen Seen) (Seen, error)
 	// PutAll stores records in any order, each unless a record of that key with the same or a greater
 	// Version exists. After an error some may be stored.
@@ -142,11 +175,13 @@ type Backend interface {
 
 	// Append adds an entry with its writes, which take effect together, and returns its mark. e.Number
 	// MUST be one more than that of the newest entry, whose records the caller has read: otherwise
-	// ErrConflict, and nothing is changed. Lost replies are resolved as by Put.
+	// ErrConflict, and nothing is changed. Each record is written at most once, whether the stored one can
+	// be read or not. Lost replies are resolved as by Put.
 	Append(ctx context.Context, e Entry, writes ...Write) (Mark, error)
-	// Trail returns at most limit entries after a mark, the oldest first, and the newest mark there is.
-	// Every entry up to the newest has taken effect in the tables when Trail returns. ErrMarkLost: read
-	// the tables anew, and continue from the newest mark, which is valid with this error too.
+	// Trail returns at most limit entries after a mark, the oldest first, and the newest mark there is. The
+	// mark of an entry that cannot be read is as good as any. Every entry up to the newest has taken effect
+	// in the tables when Trail returns. ErrMarkLost: read the tables anew, and continue from the newest
+	// mark, which is valid with this error too.
 	Trail(ctx context.Context, after Mark, limit int) ([]Entry, Mark, error)
 	// History calls each with the entries before a number, the newest first, until it fails; 0: all.
 	History(ctx context.Context, before int64, each func(Entry) error) error

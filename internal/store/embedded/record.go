@@ -6,7 +6,6 @@ import (
 	"math"
 	"math/rand/v2"
 	"time"
-	"unicode/utf8"
 
 	"oauth-server/internal/store"
 )
@@ -87,17 +86,10 @@ func newNonce() int64 { return 1 + rand.Int64N(math.MaxInt64) } //nolint:gosec /
 
 // checkRecord returns an error for a record that MongoDB could not store either.
 func checkRecord(t store.Table, r *store.Record) error {
-	switch {
-	case !utf8.ValidString(r.Key):
-		return fmt.Errorf("embedded: table %s: the key is no UTF-8", t.Name)
-	case r.Key == "" || len(r.Key) > store.MaxKey || len(r.Owner) > store.MaxKey:
-		return fmt.Errorf("embedded: table %s: a key of %d bytes, an owner of %d", t.Name, len(r.Key), len(r.Owner))
-	case len(r.Value) > store.MaxValue:
-		return fmt.Errorf("embedded: table %s: a value of %d bytes", t.Name, len(r.Value))
-	case !isObject(r.Value):
+	if !isObject(r.Value) {
 		return fmt.Errorf("embedded: table %s: the value is no JSON object", t.Name)
 	}
-	return nil
+	return r.Check()
 }
 
 // isObject is a check that costs nothing: the caller has encoded the value.

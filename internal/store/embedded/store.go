@@ -67,12 +67,17 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// view runs fn on a snapshot. What fn reads is valid until it returns.
-func (s *Store) view(ctx context.Context, fn func(tx *bolt.Tx) error) (err error) {
+// usable returns why nothing can be read now.
+func (s *Store) usable(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	if err := s.writes.usable(); err != nil {
+	return s.writes.usable()
+}
+
+// view runs fn on a snapshot. What fn reads is valid until it returns.
+func (s *Store) view(ctx context.Context, fn func(tx *bolt.Tx) error) (err error) {
+	if err := s.usable(ctx); err != nil {
 		return err
 	}
 	defer guard(&err)()

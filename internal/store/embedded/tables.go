@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	bolt "go.etcd.io/bbolt"
@@ -246,21 +247,18 @@ func (s *Store) Put(ctx context.Context, t store.Table, r store.Record, seen sto
 
 // PutAll implements [store.Backend].
 func (s *Store) PutAll(ctx context.Context, t store.Table, records []store.Record) error {
+	records = slices.Clone(records)
 	values, now := make([][]byte, len(records)), time.Now()
 	for i := range records {
-		r := records[i]
-		if err := checkRecord(t, &r); err != nil {
+		r := &records[i]
+		if err := checkRecord(t, r); err != nil {
 			return err
 		}
 		r.Nonce, r.Changed = newNonce(), now
-		if t.Volatile {
-			s.volatile.putNewer(t, r)
-			continue
-		}
-		values[i] = encodeRecord(&r)
+		values[i] = encodeRecord(r)
 	}
 	if t.Volatile {
-		return ctx.Err()
+		return s.volatile.putNewer(ctx, t, records)
 	}
 	for first := 0; first < len(records); first += sweepStep {
 		last := min(first+sweepStep, len(records))

@@ -72,6 +72,9 @@ func (s *Store) Append(ctx context.Context, e store.Entry, writes ...store.Write
 	if !isObject(e.Value) {
 		return store.Mark{}, fmt.Errorf("embedded: trail: the value is no JSON object")
 	}
+	if err := e.Check(writes); err != nil {
+		return store.Mark{}, err
+	}
 	e.Nonce, e.Refs = newNonce(), make([]store.Ref, len(writes))
 	values, now := make([][]byte, len(writes)), time.Now()
 	for i, x := range writes {

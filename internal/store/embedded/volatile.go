@@ -13,17 +13,19 @@ import (
 )
 
 // volatile holds the tables that need not survive the process, in memory: no other one can have the file
-// open. The zero value is empty.
+// open. Without tables it is empty.
 type volatile struct {
+	usable func(ctx context.Context) error // returns why the store cannot be used
+
 	mu     sync.Mutex
 	tables map[string]map[string]store.Record // by name and key; their values are not changed
 }
 
 func (v *volatile) get(ctx context.Context, t store.Table, each func(store.Record) error, keys []string) error {
+	if err := v.usable(ctx); err != nil {
+		return err
+	}
 	for _, key := range keys {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
 		v.mu.Lock()
 		r, ok := v.tables[t.Name][key]
 		v.mu.Unlock()
@@ -33,10 +35,13 @@ func (v *volatile) get(ctx context.Context, t store.Table, each func(store.Recor
 			}
 		}
 	}
-	return ctx.Err()
+	return nil
 }
 
 func (v *volatile) list(ctx context.Context, t store.Table, q store.Query, each func(store.Record) error) error {
+	if err := v.usable(ctx); err != nil {
+		return err
+	}
 	v.mu.Lock()
 	table := maps.Clone(v.tables[t.Name])
 	v.mu.Unlock()
@@ -57,11 +62,11 @@ func (v *volatile) list(ctx context.Context, t store.Table, q store.Query, each 
 			break
 		}
 	}
-	return ctx.Err()
+	return nil
 }
 
 func (v *volatile) put(ctx context.Context, t store.Table, r store.Record, seen store.Seen) error {
-	if err := ctx.Err(); err != nil {
+	if err := v.usable(ctx); err != nil {
 		return err
 	}
 	v.mu.Lock()
@@ -73,12 +78,18 @@ func (v *volatile) put(ctx context.Context, t store.Table, r store.Record, seen 
 	return nil
 }
 
-func (v *volatile) putNewer(t store.Table, r store.Record) {
+func (v *volatile) putNewer(ctx context.Context, t store.Table, records []store.Record) error {
+	if err := v.usable(ctx); err != nil {
+		return err
+	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if old, ok := v.tables[t.Name][r.Key]; !ok || old.Version < r.Version {
-		v.set(t, r)
+	for _, r := range records {
+		if old, ok := v.tables[t.Name][r.Key]; !ok || old.Version < r.Version {
+			v.set(t, r)
+		}
 	}
+	return nil
 }
 
 func (v *volatile) set(t store.Table, r store.Record) {
@@ -94,7 +105,7 @@ func (v *volatile) set(t store.Table, r store.Record) {
 }
 
 func (v *volatile) delete(ctx context.Context, t store.Table, seen *store.Seen, keys ...string) error {
-	if err := ctx.Err(); err != nil {
+	if err := v.usable(ctx); err != nil {
 		return err
 	}
 	v.mu.Lock()

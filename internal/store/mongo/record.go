@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"time"
-	"unicode/utf8"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
@@ -23,6 +22,8 @@ import (
 //	version, nonce
 //	changed: when it was written, by the clock of the server
 //
+// Other fields are ignored, and stay when the record is written.
+//
 // A record that an entry of the trail has deleted leaves a tombstone for a day: a document with gone: true
 // and no value, which keeps a late write of an older entry from bringing the record back.
 
@@ -32,20 +33,10 @@ const tombstoneFor = 24 * time.Hour
 // newNonce returns the nonce of a write.
 func newNonce() int64 { return 1 + rand.Int64N(1<<62) } //nolint:gosec // tells writes apart; no secret
 
-func checkKey(key string) error {
-	if key == "" || len(key) > store.MaxKey || !utf8.ValidString(key) {
-		return fmt.Errorf("a key of %d bytes: it must be text of 1 to %d bytes", len(key), store.MaxKey)
-	}
-	return nil
-}
-
 // recordUpdate returns the update that stores a record, whatever is there.
 func recordUpdate(r *store.Record) (bson.D, error) {
-	if err := checkKey(r.Key); err != nil {
+	if err := r.Check(); err != nil {
 		return nil, err
-	}
-	if len(r.Value) > store.MaxValue {
-		return nil, fmt.Errorf("a value of %d bytes: at most %d can be stored", len(r.Value), store.MaxValue)
 	}
 	value, err := documentOf(r.Value)
 	if err != nil {
@@ -145,7 +136,7 @@ func (rd *reader) field(name string, v bsoncore.Value) (err error) {
 	case "gone":
 		rd.gone, ok = v.BooleanOK()
 	default:
-		return fmt.Errorf("a field %q", name)
+		ok = true
 	}
 	return fieldError(name, v, ok, err)
 }

@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"time"
+	"unicode/utf8"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
@@ -38,7 +38,10 @@ const changedOverlap = 10 * time.Second
 func (s *Store) List(ctx context.Context, t store.Table, q store.Query, each func(store.Record) error) error {
 	id := bson.D{{Key: "$gt", Value: q.After}} // true of texts only: other _ids are no keys
 	if q.Prefix != "" {
-		id = append(id, bson.E{Key: "$regex", Value: bson.Regex{Pattern: "^" + regexp.QuoteMeta(q.Prefix)}})
+		id = append(id, bson.E{Key: "$gte", Value: q.Prefix})
+		if end := behind(q.Prefix); end != "" {
+			id = append(id, bson.E{Key: "$lt", Value: end})
+		}
 	}
 	filter := append(byID(id), bson.E{Key: "gone", Value: nil})
 	if q.Owner != "" {
@@ -50,6 +53,22 @@ func (s *Store) List(ctx context.Context, t store.Table, q store.Query, each fun
 	}
 	opts := options.Find().SetSort(byID(1)).SetLimit(int64(q.Limit))
 	return s.eachRecord(ctx, "list "+t.Name, t, filter, opts, each)
+}
+
+// behind returns the first text behind all that have a prefix; empty: there is none.
+func behind(prefix string) string {
+	for prefix != "" {
+		last, size := utf8.DecodeLastRuneInString(prefix)
+		prefix = prefix[:len(prefix)-size]
+		switch last {
+		case utf8.MaxRune:
+			continue
+		case 0xd7ff: // surrogates are no characters
+			last = 0xdfff
+		}
+		return prefix + string(last+1)
+	}
+	return ""
 }
 
 func (s *Store) eachRecord(ctx context.Context, operation string, t store.Table, filter bson.D,

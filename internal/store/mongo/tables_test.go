@@ -203,7 +203,7 @@ func TestEditedByHand(t *testing.T) {
 		"a text":           {bson.D{{Key: "version", Value: "2"}}, ""},
 		"an owner":         {bson.D{{Key: "owner", Value: 7}}, ""},
 		"an end":           {bson.D{{Key: "expire", Value: "tomorrow"}}, ""},
-		"an unknown field": {bson.D{{Key: "color", Value: "red"}}, ""},
+		"an unknown field": {bson.D{{Key: "color", Value: "red"}}, `{"n":1}`},
 	} {
 		put(t, s, thing(name, `{"n":1}`), store.Seen{})
 		_, err := collection.UpdateOne(t.Context(), byID(name), bson.D{{Key: "$set", Value: tt.set}})

@@ -221,6 +221,9 @@ func (s *Store) Trim(ctx context.Context, through int64) error {
 
 // entryDocument returns the document of an entry, and sets its Refs.
 func entryDocument(e *store.Entry, writes []store.Write) (bson.D, error) {
+	if err := e.Check(writes); err != nil {
+		return nil, err
+	}
 	value, err := documentOf(e.Value)
 	if err != nil {
 		return nil, err
@@ -244,9 +247,6 @@ func entryDocument(e *store.Entry, writes []store.Write) (bson.D, error) {
 }
 
 func writeDocument(ref bson.D, w *store.Write) (bson.D, error) {
-	if err := checkKey(w.Record.Key); err != nil {
-		return nil, err
-	}
 	update, err := writeUpdate(w)
 	if err != nil {
 		return nil, err
@@ -305,8 +305,6 @@ func (e *trailEntry) field(name string, v bsoncore.Value) (err error) {
 			e.Refs = append(e.Refs, store.Ref{Table: table, Key: key})
 			return nil
 		})
-	default:
-		return fmt.Errorf("a field %q", name)
 	}
 	return fieldError(name, v, ok, err)
 }
