@@ -85,6 +85,7 @@ func spoilEvent(value string) func(t *testing.T, b storetest.Backend, key string
 
 func TestMain(m *testing.M) {
 	storetest.Child(target.Open)
+	storetest.BackendChild(backendTarget.Open)
 	if path, ok := os.LookupEnv("EMBEDDED_TEST_HOLD"); ok {
 		holdForever(path)
 	}

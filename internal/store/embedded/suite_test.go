@@ -1,0 +1,75 @@
+package embedded
+
+import (
+	"context"
+	"encoding/binary"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"oauth-server/internal/store"
+	"oauth-server/internal/store/storetest"
+)
+
+var backendTarget = storetest.BackendTarget{
+	Location: func(t *testing.T) string {
+		t.Helper()
+		return filepath.Join(t.TempDir(), "oauth-server.db")
+	},
+	Open: func(_ context.Context, location string) (store.Backend, error) { return Open(location, Options{}) },
+	Many: 2 * partRecords,
+	Age: func(t *testing.T, b store.Backend, table store.Table, key string, by time.Duration) {
+		t.Helper()
+		changeValue(t, b, table.Name, []byte(key), func(value []byte) []byte {
+			r, err := decodeRecord(value)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return encodeRecord(&store.Record{
+				Value: r.value, Owner: string(r.owner), Expires: fromMillis(r.expires), Version: r.version, Nonce: r.nonce,
+				Changed: fromMillis(r.changed).Add(-by),
+			})
+		})
+	},
+	Spoil: map[string]func(t *testing.T, b store.Backend, table store.Table, key string){
+		"edited by hand": spoil(func([]byte) []byte { return []byte(`{"n":1}`) }),
+		"newer version":  spoil(func(value []byte) []byte { value[0] = recordFormat + 1; return value }),
+		"truncated":      spoil(func(value []byte) []byte { return value[:9] }),
+		"empty":          spoil(func([]byte) []byte { return nil }),
+	},
+	SpoilEntry: map[string]func(t *testing.T, b store.Backend, number int64){
+		"edited by hand": spoilEntryAt(func([]byte) []byte { return []byte(`{"n":1}`) }),
+		"newer version":  spoilEntryAt(func(value []byte) []byte { value[0] = recordFormat + 1; return value }),
+		"truncated":      spoilEntryAt(func(value []byte) []byte { return value[:5] }),
+		"empty":          spoilEntryAt(func([]byte) []byte { return nil }),
+	},
+}
+
+func spoil(how func(value []byte) []byte) func(t *testing.T, b store.Backend, table store.Table, key string) {
+	return func(t *testing.T, b store.Backend, table store.Table, key string) {
+		t.Helper()
+		changeValue(t, b, table.Name, []byte(key), how)
+	}
+}
+
+func spoilEntryAt(how func(value []byte) []byte) func(t *testing.T, b store.Backend, number int64) {
+	return func(t *testing.T, b store.Backend, number int64) {
+		t.Helper()
+		changeValue(t, b, string(trailBucket), binary.BigEndian.AppendUint64(nil, uint64(number)), how)
+	}
+}
+
+// changeValue gives what is stored under a key another value.
+func changeValue(t *testing.T, b store.Backend, bucket string, key []byte, how func(value []byte) []byte) {
+	t.Helper()
+	err := b.(*Store).writes.do(t.Context(), func(w *writeTx) error {
+		w.touched, w.dirty = true, true
+		values := w.tx.Bucket([]byte(bucket))
+		return values.Put(key, how(append([]byte(nil), values.Get(key)...)))
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestBackend(t *testing.T) { storetest.RunBackend(t, backendTarget) }

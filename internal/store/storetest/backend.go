@@ -1,0 +1,357 @@
+package storetest
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"oauth-server/internal/store"
+)
+
+// BackendTarget is a [store.Backend] under test.
+type BackendTarget struct {
+	// Location creates an empty place for data and returns what Open needs to find it, also in another
+	// process. The place is removed when the test ends.
+	Location func(t *testing.T) string
+	// Open opens the data at a location. Once a backend is closed, or its process has ended, the same
+	// location can be opened again.
+	Open func(ctx context.Context, location string) (store.Backend, error)
+	// Shared: several backends can have one location open at once.
+	Shared bool
+	// Sweep removes what expired before now, as the TTL monitor of a server does; nil: the backend is a
+	// [store.Sweeper].
+	Sweep func(ctx context.Context, b store.Backend, now time.Time) error
+	// Faulty opens the data at a location over a connection that can be broken; nil: there is none.
+	Faulty func(t *testing.T, location string) (store.Backend, Faults)
+	// Many is how many records there are at once, in the test that has the most.
+	Many int
+	// Age sets the time at which a record was written back.
+	Age func(t *testing.T, b store.Backend, table store.Table, key string, by time.Duration)
+	// Spoil are ways to make a stored record unreadable, by name.
+	Spoil map[string]func(t *testing.T, b store.Backend, table store.Table, key string)
+	// SpoilEntry are ways to make an entry of the trail unreadable. Its number stays.
+	SpoilEntry map[string]func(t *testing.T, b store.Backend, number int64)
+}
+
+// Faults breaks or delays a command that writes. Commands are counted from the call, from 1.
+type Faults struct {
+	// Lose drops the reply to a command, or the whole command; 0: none.
+	Lose func(command int, whole bool)
+	// Hold keeps a command back until release is called. reached is closed when it has come.
+	Hold func(command int) (reached <-chan struct{}, release func())
+}
+
+// The tables of the suite. A backend that needs to know its tables in advance declares [Tables].
+var (
+	plain    = store.Table{Name: "suite_plain"}
+	owned    = store.Table{Name: "suite_owned", ByOwner: true}
+	volatile = store.Table{Name: "suite_volatile", Volatile: true}
+	trailed  = store.Table{Name: "suite_trailed", ByOwner: true} // written by Append only
+
+	Tables = []store.Table{plain, owned, volatile, trailed}
+)
+
+// RunBackend runs the conformance suite of [store.Backend].
+func RunBackend(t *testing.T, target BackendTarget) {
+	t.Helper()
+	each, one := []store.Table{plain, owned, volatile}, []store.Table{plain}
+	for _, test := range []struct {
+		name   string
+		tables []store.Table
+		run    func(s suite)
+	}{
+		{"one put wins", each, onePutWins},
+		{"one delete wins", each, oneDeleteWins},
+		{"states", each, statesDiffer},
+		{"many keys", each, manyKeys},
+		{"put all", each, putAll},
+		{"put all at once", each, putAllAtOnce},
+		{"tables are apart", one, tablesApart},
+		{"the clock", one, writesDated},
+		{"selection and order", each, listsSelect},
+		{"pages while records change", each, listsPage},
+		{"changed since", each, listsChanged},
+		{"visible late", one, listsLate},
+		{"a follower of changes", one, listsFollow},
+		{"use within a list", one, listsReenter},
+		{"values", each, valuesReturn},
+		{"bounds", []store.Table{plain, volatile}, valuesBounded},
+		{"expiry", each, expiryRemoves},
+		{"renewed while it expires", each, expiryRaces},
+		{"entries", one, entriesReturn},
+		{"the next number", one, trailNext},
+		{"effects of entries", one, trailEffects},
+		{"twenty writers", one, trailWriters},
+		{"a follower of the trail", one, trailFollower},
+		{"pages and marks", one, trailMarks},
+		{"trim and history", one, trailTrim},
+		{"cancelled before", one, contextsBefore},
+		{"cancelled during put", each, contextsDuringPut},
+		{"cancelled during append", one, contextsDuringAppend},
+		{"reopen", one, reopened},
+		{"kill", one, killedWhileWriting},
+		{"close", one, closedWhileWriting},
+		{"damage", []store.Table{plain, owned}, damagedRecords},
+		{"damage in the trail", one, damagedEntries},
+	} {
+		for _, table := range test.tables {
+			t.Run(test.name+"/"+table.Name, func(t *testing.T) { test.run(suite{T: t, BackendTarget: target, table: table}) })
+		}
+	}
+	if target.Faulty != nil {
+		runFaults(t, target)
+	}
+}
+
+// suite is a test, and the backend and table that it is at.
+type suite struct {
+	*testing.T
+	BackendTarget
+	store.Backend
+	location string
+	table    store.Table
+}
+
+// fresh opens an empty backend that is closed when the test ends.
+func (s suite) fresh() suite {
+	s.Helper()
+	s.location = s.Location(s.T)
+	return s.open()
+}
+
+func (s suite) open() suite {
+	s.Helper()
+	b, err := s.Open(s.Context(), s.location)
+	succeed(s.T, "open", err)
+	s.Cleanup(func() { succeed(s.T, "close", b.Close()) })
+	s.Backend = b
+	return s
+}
+
+// another opens the location once more, or returns the same if that cannot be done.
+func (s suite) another() suite {
+	s.Helper()
+	if s.Shared {
+		return s.open()
+	}
+	return s
+}
+
+func (s suite) in(table store.Table) suite { s.table = table; return s }
+
+func (s suite) check(ok bool, format string, args ...any) {
+	s.Helper()
+	if !ok {
+		s.Errorf(format, args...)
+	}
+}
+
+func (s suite) sweep(now time.Time) {
+	s.Helper()
+	if s.Sweep != nil {
+		succeed(s.T, "sweep", s.Sweep(s.Context(), s.Backend, now))
+		return
+	}
+	_, err := s.Backend.(store.Sweeper).Sweep(s.Context(), now) //nolint:forcetypeassert // a target without Sweep has this
+	succeed(s.T, "sweep", err)
+}
+
+func (s suite) now() time.Time {
+	s.Helper()
+	at, err := s.Now(s.Context())
+	succeed(s.T, "now", err)
+	return at
+}
+
+func (s suite) put(r store.Record, seen store.Seen) store.Seen {
+	s.Helper()
+	next, err := s.Put(s.Context(), s.table, r, seen)
+	succeed(s.T, fmt.Sprintf("put %.40q", r.Key), err)
+	return next
+}
+
+func (s suite) putAll(records ...store.Record) {
+	s.Helper()
+	succeed(s.T, "put all", s.PutAll(s.Context(), s.table, records))
+}
+
+func (s suite) delete(key string) {
+	s.Helper()
+	succeed(s.T, "delete "+key, s.Delete(s.Context(), s.table, nil, key))
+}
+
+// get returns a record; nil: there is none.
+func (s suite) get(key string) (found *store.Record) {
+	s.Helper()
+	err := s.Get(s.Context(), s.table, func(r store.Record) error {
+		s.check(found == nil && r.Key == key, "asked for %.40q once, got %.40q", key, r.Key)
+		r.Value = bytes.Clone(r.Value)
+		found = &r
+		return nil
+	}, key)
+	succeed(s.T, fmt.Sprintf("get %.40q", key), err)
+	return found
+}
+
+func (s suite) list(q store.Query) (records []store.Record) {
+	s.Helper()
+	succeed(s.T, "list", s.List(s.Context(), s.table, q, func(r store.Record) error {
+		r.Value = bytes.Clone(r.Value)
+		records = append(records, r)
+		return nil
+	}))
+	return records
+}
+
+func (s suite) keys(q store.Query) (keys []string) {
+	s.Helper()
+	for _, r := range s.list(q) {
+		keys = append(keys, r.Key)
+	}
+	return keys
+}
+
+// haveKeys compares all keys of the table.
+func (s suite) haveKeys(want ...string) {
+	s.Helper()
+	equal(s.T, "keys of "+s.table.Name, want, s.keys(store.Query{}))
+}
+
+// numbered returns a record with a number for its value, of that version.
+func numbered(key string, n int64) store.Record {
+	return store.Record{Key: key, Value: fmt.Appendf(nil, `{"n":%d}`, n), Version: n}
+}
+
+// number returns that of a record; -1: there is none.
+func number(r *store.Record) int64 {
+	v := struct{ N int64 }{-1}
+	if r == nil || r.Err != nil || json.Unmarshal(r.Value, &v) != nil {
+		return -1
+	}
+	return v.N
+}
+
+// haveNumbers compares the numbers of some records.
+func (s suite) haveNumbers(about string, want map[string]int64) {
+	s.Helper()
+	got := map[string]int64{}
+	for key := range want {
+		got[key] = number(s.get(key))
+	}
+	equal(s.T, about, want, got)
+}
+
+// same compares all but Nonce and Changed, which the store chooses.
+func (s suite) same(want store.Record, got *store.Record) {
+	s.Helper()
+	if got == nil {
+		s.Errorf("there is no record %.40q", want.Key)
+		return
+	}
+	g := *got
+	s.sameValue(want.Value, g.Value)
+	want.Expires, want.Value, want.Nonce, want.Changed = want.Expires.Truncate(time.Millisecond), nil, 0, time.Time{}
+	g.Value, g.Nonce, g.Changed = nil, 0, time.Time{}
+	equal(s.T, "record", want, g)
+}
+
+// sameValue compares the tokens of JSON values, so that spelling does not matter. Order does, and every bit of
+// a number.
+func (s suite) sameValue(want, got []byte) {
+	s.Helper()
+	w, g := tokens(want), tokens(got)
+	s.check(slices.Equal(w, g), "the value is %.1000s, want %.1000s", got, want)
+}
+
+func tokens(value []byte) (list []string) {
+	d := json.NewDecoder(bytes.NewReader(value))
+	d.UseNumber()
+	for {
+		token, err := d.Token()
+		if n, ok := token.(json.Number); ok {
+			if _, err := n.Int64(); err != nil {
+				f, _ := n.Float64()
+				token = json.Number(strconv.FormatFloat(f, 'g', -1, 64))
+			}
+		}
+		list = append(list, fmt.Sprintf("%T %v %v", token, token, err))
+		if err != nil {
+			return list
+		}
+	}
+}
+
+func entry(n int64) store.Entry {
+	return store.Entry{Number: n, At: Epoch.Add(time.Duration(n) * time.Second), Value: fmt.Appendf(nil, `{"n":%d,"by":"ops"}`, n)}
+}
+
+func writing(key string, n int64) store.Write {
+	return store.Write{Table: trailed, Record: numbered(key, n)}
+}
+
+func deleting(key string) store.Write {
+	return store.Write{Table: trailed, Record: store.Record{Key: key}, Delete: true}
+}
+
+// append adds the next entry, which has that number.
+func (s suite) append(n int64, writes ...store.Write) store.Mark {
+	s.Helper()
+	m, err := s.Append(s.Context(), entry(n), writes...)
+	succeed(s.T, fmt.Sprintf("append %d", n), err)
+	s.check(m.Number == n, "appended %d as %d", n, m.Number)
+	return m
+}
+
+// trail returns the entries after a mark, and the newest mark.
+func (s suite) trail(after store.Mark, limit int) ([]store.Entry, store.Mark) {
+	s.Helper()
+	entries, newest, err := s.Trail(s.Context(), after, limit)
+	succeed(s.T, fmt.Sprintf("trail after %+v", after), err)
+	return entries, newest
+}
+
+// newest returns the newest mark of the trail.
+func (s suite) newest() store.Mark {
+	s.Helper()
+	_, newest, err := s.Trail(s.Context(), store.Mark{}, 0)
+	if !errors.Is(err, store.ErrMarkLost) {
+		succeed(s.T, "trail", err)
+	}
+	return newest
+}
+
+func (s suite) history(before int64) (entries []store.Entry) {
+	s.Helper()
+	succeed(s.T, "history", s.History(s.Context(), before, func(e store.Entry) error {
+		entries = append(entries, e)
+		return nil
+	}))
+	return entries
+}
+
+// haveEntries compares the numbers of entries with those from first to last.
+func (s suite) haveEntries(first, last int64, entries []store.Entry) {
+	s.Helper()
+	var want, got []int64
+	for n := first; n <= last; n++ {
+		want = append(want, n)
+	}
+	for _, e := range entries {
+		got = append(got, e.Number)
+	}
+	equal(s.T, "entries", want, got)
+}
+
+// haveHistory compares the numbers of all entries with those from first to last.
+func (s suite) haveHistory(first, last int64) {
+	s.Helper()
+	entries := s.history(0)
+	slices.Reverse(entries)
+	s.haveEntries(first, last, entries)
+}
