@@ -70,6 +70,7 @@ type table struct {
 // tables are those of the domain packages. The trail needs no index but that of its numbers.
 var tables = []table{
 	{name: "bans", changed: true},
+	{name: "subjects"},
 }
 
 // commands returns those that make the collection of a table.
@@ -155,7 +156,6 @@ var unmoved = []string{
 	`{"createIndexes": "instances", "indexes": [{"key": {"beaten": 1}, "name": "beaten", "expireAfterSeconds": 86400}]}`,
 	`{"createIndexes": "agreements", "indexes": [{"key": {"expire": 1}, "name": "expire", "expireAfterSeconds": 0}]}`,
 	`{"createIndexes": "events", "indexes": [{"key": {"target": 1, "_id": -1}, "name": "target"}]}`,
-	`{"createIndexes": "subjects", "indexes": [{"key": {"expire": 1}, "name": "expire", "expireAfterSeconds": 0}]}`,
 }
 
 // parse returns the document of a JSON text of this file.

@@ -109,7 +109,7 @@ func TestGatewaysShareUsers(t *testing.T) {
 		return len(stored) > 0
 	})
 	check.Equal(t, "stored", len(stored), 1)
-	check.Equal(t, "user", stored[0].Lookup("subject").StringValue(), "ada")
+	check.Equal(t, "user", stored[0].Lookup("value", "user").StringValue(), "ada")
 	check.Equal(t, "the token is stored", strings.Contains(string(stored[0]), "r1"), false)
 
 	for n, g := range []*server{other, alone} { // ada has used up her limit there, whatever it knows of the others
