@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"runtime"
+	"sync"
 )
 
 // Collection stores the values of one type in a table. It is safe for concurrent use.
@@ -35,18 +37,76 @@ func (c *Collection[T]) Get(ctx context.Context, key string) (v T, seen Seen, er
 }
 
 // List calls each with the values that match, ordered by key, until it fails. Records that cannot be
-// read are left out and reported to Skipped.
+// read are left out and reported to Skipped. Decoding takes most of the time in which a long table is
+// read, so all processors do it, some records at a time.
 func (c *Collection[T]) List(ctx context.Context, q Query, each func(v T, seen Seen) error) error {
-	return c.Backend.List(ctx, c.Table, q, func(r Record) error {
-		v, err := c.decode(&r)
-		if err != nil {
-			if c.Skipped != nil {
-				c.Skipped(c.Table.Name, r.Key, err)
-			}
+	var pending []*decoding[T] // the oldest first
+	some := &decoding[T]{}
+	err := c.Backend.List(ctx, c.Table, q, func(r Record) error {
+		if some.add(r); len(some.records) < decodedTogether {
 			return nil
 		}
-		return each(v, r.Seen())
+		full := some
+		full.decoded.Go(func() { full.decode(c) })
+		pending, some = append(pending, full), &decoding[T]{}
+		if len(pending) <= runtime.GOMAXPROCS(0) {
+			return nil
+		}
+		oldest := pending[0]
+		pending = pending[1:]
+		return oldest.deliver(c, each)
 	})
+	some.decode(c)
+	for _, d := range append(pending, some) {
+		if err == nil {
+			err = d.deliver(c, each)
+		}
+	}
+	return err
+}
+
+// decodedTogether is how many records one goroutine decodes; a shorter list needs none.
+const decodedTogether = 256
+
+// decoding is some records of a List.
+type decoding[T any] struct {
+	records []Record // without their values
+	buffer  []byte   // their values
+	ends    []int    // in the buffer
+	values  []T
+	decoded sync.WaitGroup
+}
+
+func (d *decoding[T]) add(r Record) {
+	d.buffer = append(d.buffer, r.Value...)
+	d.ends = append(d.ends, len(d.buffer))
+	r.Value = nil
+	d.records = append(d.records, r)
+}
+
+func (d *decoding[T]) decode(c *Collection[T]) {
+	d.values = make([]T, len(d.records))
+	begin := 0
+	for i := range d.records {
+		r := &d.records[i]
+		r.Value, begin = d.buffer[begin:d.ends[i]], d.ends[i]
+		d.values[i], r.Err = c.decode(r)
+	}
+}
+
+func (d *decoding[T]) deliver(c *Collection[T], each func(v T, seen Seen) error) error {
+	d.decoded.Wait()
+	for i := range d.records {
+		r := &d.records[i]
+		if r.Err == nil {
+			if err := each(d.values[i], r.Seen()); err != nil {
+				return err
+			}
+		} else if c.Skipped != nil {
+			c.Skipped(c.Table.Name, r.Key, r.Err)
+		}
+	}
+	return nil
 }
 
 // Put stores a value in the place of the one in the state seen, and returns the new state.

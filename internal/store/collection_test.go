@@ -123,6 +123,33 @@ func TestCollectionList(t *testing.T) {
 	}
 }
 
+// TestCollectionListsMany: the order stays, although all processors decode.
+func TestCollectionListsMany(t *testing.T) {
+	t.Parallel()
+	var skipped, want, got []string
+	b := &records{}
+	for i := range 5_000 {
+		r := store.Record{Key: fmt.Sprintf("%04d", i), Value: fmt.Appendf(nil, `{"legs":%d}`, i)}
+		if i%100 == 0 {
+			r.Value = []byte("{}}")
+		} else {
+			want = append(want, fmt.Sprint(r.Key, i))
+		}
+		b.list = append(b.list, r)
+	}
+	c := collection(b, &skipped)
+	check.OK(t, c.List(t.Context(), store.Query{}, func(a animal, _ store.Seen) error {
+		got = append(got, fmt.Sprint(a.Name, a.Legs))
+		return nil
+	}))
+	check.Equal(t, "animals", got, want)
+	check.Equal(t, "skipped", len(skipped), 50)
+	stop := errors.New("stop")
+	if err := c.List(t.Context(), store.Query{}, func(animal, store.Seen) error { return stop }); !errors.Is(err, stop) {
+		t.Error(err)
+	}
+}
+
 func TestCollectionWrites(t *testing.T) {
 	t.Parallel()
 	b := &records{}
