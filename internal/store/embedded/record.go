@@ -52,6 +52,14 @@ func decodeRecord(b []byte) (r stored, err error) {
 	return r, nil
 }
 
+// record returns the record with a copy of its value, so that it outlives the transaction.
+func (r *stored) record(key string, value []byte, err error) store.Record {
+	return store.Record{
+		Key: key, Value: value, Owner: string(r.owner), Expires: fromMillis(r.expires),
+		Version: r.version, Nonce: r.nonce, Changed: fromMillis(r.changed), Err: err,
+	}
+}
+
 func (r *stored) seen() store.Seen { return store.Seen{Version: r.version, Nonce: r.nonce} }
 
 func (r *stored) expired(now int64) bool { return r.expires != 0 && r.expires < now }

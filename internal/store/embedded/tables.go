@@ -41,21 +41,20 @@ func (s *Store) Get(ctx context.Context, t store.Table, each func(store.Record) 
 	if t.Volatile {
 		return s.volatile.get(ctx, t, each, keys)
 	}
-	for len(keys) > 0 {
-		p := part{}
+	name := []byte(t.Name)
+	for _, key := range keys {
+		var r store.Record
 		err := s.view(ctx, func(tx *bolt.Tx) error {
-			b := tx.Bucket([]byte(t.Name))
-			for len(keys) > 0 && !p.full() {
-				if b != nil {
-					key := []byte(keys[0])
-					p.add(key, b.Get(key))
+			if b := tx.Bucket(name); b != nil {
+				if v := b.Get([]byte(key)); v != nil {
+					st, err := decodeRecord(v)
+					r = st.record(key, bytes.Clone(st.value), err)
 				}
-				keys = keys[1:]
 			}
 			return nil
 		})
-		if err == nil {
-			err = p.each(each)
+		if err == nil && r.Key != "" {
+			err = each(r)
 		}
 		if err != nil {
 			return err
@@ -97,25 +96,11 @@ func (p *part) reset() { p.records, p.buffer, p.visited = p.records[:0], p.buffe
 
 func (p *part) full() bool { return p.visited >= partRecords || len(p.buffer) >= partBytes }
 
-// add copies a record; a nil value is no record.
-func (p *part) add(key, value []byte) {
-	p.visited++
-	if value == nil {
-		return
-	}
-	r, err := decodeRecord(value)
-	p.take(key, &r, err)
-}
-
+// take adds a record, which decodeRecord has returned.
 func (p *part) take(key []byte, r *stored, err error) {
-	out := store.Record{
-		Key: string(key), Owner: string(r.owner), Expires: fromMillis(r.expires),
-		Version: r.version, Nonce: r.nonce, Changed: fromMillis(r.changed), Err: err,
-	}
 	n := len(p.buffer)
 	p.buffer = append(p.buffer, r.value...)
-	out.Value = p.buffer[n:len(p.buffer):len(p.buffer)]
-	p.records = append(p.records, out)
+	p.records = append(p.records, r.record(string(key), p.buffer[n:len(p.buffer):len(p.buffer)], err))
 }
 
 func (p *part) each(fn func(store.Record) error) error {
