@@ -185,7 +185,8 @@ type Backend interface {
 	Trail(ctx context.Context, after Mark, limit int) ([]Entry, Mark, error)
 	// History calls each with the entries before a number, the newest first, until it fails; 0: all.
 	History(ctx context.Context, before int64, each func(Entry) error) error
-	// Trim removes the entries up to a number, but never the newest. What they changed stays.
+	// Trim removes the entries up to a number, but never the newest. What they changed stays. The entries
+	// MUST be older than any Append under way.
 	Trim(ctx context.Context, through int64) error
 
 	// Now returns the time by the clock of the store: that of the database server, or of this machine.

@@ -66,34 +66,28 @@ func RunBackend(t *testing.T, target BackendTarget) {
 		tables []store.Table
 		run    func(s suite)
 	}{
-		{"one put wins", each, onePutWins},
-		{"one delete wins", each, oneDeleteWins},
+		{"one wins", each, oneWins},
 		{"states", each, statesDiffer},
 		{"many keys", each, manyKeys},
 		{"put all", each, putAll},
 		{"put all at once", each, putAllAtOnce},
-		{"tables are apart", one, tablesApart},
 		{"the clock", one, writesDated},
 		{"selection and order", each, listsSelect},
 		{"pages while records change", each, listsPage},
 		{"changed since", each, listsChanged},
-		{"visible late", one, listsLate},
 		{"a follower of changes", one, listsFollow},
 		{"use within a list", one, listsReenter},
 		{"values", each, valuesReturn},
 		{"bounds", []store.Table{plain, volatile}, valuesBounded},
 		{"expiry", each, expiryRemoves},
 		{"renewed while it expires", each, expiryRaces},
-		{"entries", one, entriesReturn},
 		{"the next number", one, trailNext},
 		{"effects of entries", one, trailEffects},
 		{"twenty writers", one, trailWriters},
-		{"a follower of the trail", one, trailFollower},
 		{"pages and marks", one, trailMarks},
 		{"trim and history", one, trailTrim},
 		{"cancelled before", one, contextsBefore},
-		{"cancelled during put", each, contextsDuringPut},
-		{"cancelled during append", one, contextsDuringAppend},
+		{"cancelled meanwhile", []store.Table{plain, volatile}, cancelledWhileWriting},
 		{"reopen", one, reopened},
 		{"kill", one, killedWhileWriting},
 		{"close", one, closedWhileWriting},
@@ -131,6 +125,15 @@ func (s suite) open() suite {
 	succeed(s.T, "open", err)
 	s.Cleanup(func() { succeed(s.T, "close", b.Close()) })
 	s.Backend = b
+	return s
+}
+
+// unclosed opens an empty backend that the test closes.
+func (s suite) unclosed() suite {
+	var err error
+	s.location = s.Location(s.T)
+	s.Backend, err = s.Open(s.Context(), s.location)
+	succeed(s.T, "open", err)
 	return s
 }
 

@@ -12,33 +12,61 @@ import (
 // runFaults tests a backend over a connection that breaks, beside one that has an own connection.
 func runFaults(t *testing.T, target BackendTarget) {
 	t.Helper()
-	for name, run := range map[string]func(direct, s suite, f Faults){
-		"the writer of an entry is dead": deadWriter, "the writer of an entry is late": lateWriter, "a reader of an entry is late": lateReader,
-		"an unfinished entry is trimmed": trimUnfinished,
-		"put without a reply":            each(2, putLost), "conflict without a reply": each(1, conflictLost), "append without a reply": each(lastCommand, appendLost),
-		"conflict of entries without a reply": each(1, appendConflictLost), "other writes without a reply": each(1, othersLost),
+	for name, run := range map[string]func(f faulty){
+		"a writer is dead": writerDead, "a writer or reader is late": late, "lost replies to Put": putLost,
+		"lost replies to Append": appendLost, "lost replies to others": othersLost,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel() // they wait for connections most of the time
 			direct := suite{T: t, BackendTarget: target, table: trailed}.fresh()
-			over := direct
-			var f Faults
-			over.Backend, f = target.Faulty(t, direct.location)
-			run(direct, over, f)
+			f := faulty{suite: direct, direct: direct}
+			f.Backend, f.faults = target.Faulty(t, direct.location)
+			run(f)
 		})
 	}
 }
 
-// lastCommand is how many commands of an entry are broken, one after the other.
+// faulty is a backend over a connection that breaks.
+type faulty struct {
+	suite
+	direct suite
+	faults Faults
+}
+
+// lastCommand is how many commands of an operation are broken, one after the other.
 const lastCommand = 4
 
-// held is an operation that stands still at one of its commands.
+// held is an operation that stands still at one of its commands; nil: it has ended without.
 type held struct {
 	release func()
 	ended   chan error
 }
 
-// resume continues what was held.
+func (f faulty) hold(command int, do func(ctx context.Context) error) *held {
+	f.Helper()
+	reached, release := f.faults.Hold(command)
+	f.Cleanup(release)
+	h := &held{release, make(chan error, 1)}
+	go func() { h.ended <- do(f.Context()) }()
+	select {
+	case <-reached:
+		return h
+	case err := <-h.ended:
+		release()
+		succeed(f.T, "an operation that was not held", err)
+		return nil
+	}
+}
+
+// holdEntry starts an entry that stands still at a command; 2: it is stored, and has changed nothing yet.
+func (f faulty) holdEntry(command int, n int64, writes ...store.Write) *held {
+	f.Helper()
+	return f.hold(command, func(ctx context.Context) error {
+		_, err := f.Append(ctx, entry(n), writes...)
+		return err
+	})
+}
+
 func (h *held) resume() error {
 	if h == nil {
 		return nil
@@ -47,243 +75,157 @@ func (h *held) resume() error {
 	return <-h.ended
 }
 
-// hold starts an operation that stops at a command; nil: it has ended before.
-func (s suite) hold(f Faults, command int, do func(ctx context.Context) error) *held {
-	s.Helper()
-	reached, release := f.Hold(command)
-	s.Cleanup(release)
-	h := &held{release: release, ended: make(chan error, 1)}
-	go func() { h.ended <- do(s.Context()) }()
-	select {
-	case <-reached:
-		return h
-	case err := <-h.ended:
-		release()
-		succeed(s.T, "an operation that was not held", err)
-		return nil
-	}
-}
-
-// unfinished starts an entry that has not changed its records yet.
-func (s suite) unfinished(f Faults, command int, n int64, writes ...store.Write) *held {
-	s.Helper()
-	return s.hold(f, command, func(ctx context.Context) error {
-		_, err := s.Append(ctx, entry(n), writes...)
-		return err
-	})
-}
-
-// deadWriter: an entry takes effect for all that read the trail or add to it, though its writer died.
-func deadWriter(direct, s suite, f Faults) {
+// writerDead: an entry takes effect for all that read the trail or add to it, though its writer died.
+func writerDead(f faulty) {
 	for n := int64(1); n <= 7; n += 3 {
-		direct.append(n, writing("a", n), writing("b", n))
-		h := s.unfinished(f, 2, n+1, writing("a", n+1), deleting("b"), writing("c", n+1))
-		s.check(h != nil, "the entry has taken effect in one command")
+		f.direct.append(n, writing("a", n), writing("b", n))
+		h := f.holdEntry(2, n+1, writing("a", n+1), deleting("b"), writing("c", n+1))
+		f.check(h != nil, "the entry has taken effect in one command")
 		c := n + 1
 		switch n {
 		case 1:
-			direct.trail(store.Mark{}, 10)
+			f.direct.trail(store.Mark{}, 10)
 		case 4:
-			direct.newest()
+			f.direct.newest()
 		default:
 			c = n + 2
-			direct.append(c, writing("c", c))
+			f.direct.append(c, writing("c", c))
+			succeed(f.T, "trim", f.direct.Trim(f.Context(), c))
 		}
-		direct.haveNumbers("records", map[string]int64{"a": n + 1, "b": -1, "c": c})
-		equal(s.T, "refs", []store.Ref{{Table: trailed.Name, Key: "a"}, {Table: trailed.Name, Key: "b"}, {Table: trailed.Name, Key: "c"}}, direct.history(n + 2)[0].Refs)
-		if succeed(s.T, "resume", h.resume()); c == n+1 {
-			direct.append(n + 2)
+		f.direct.haveNumbers("records", map[string]int64{"a": n + 1, "b": -1, "c": c})
+		if succeed(f.T, "resume", h.resume()); c == n+1 {
+			equal(f.T, "refs", []store.Ref{{Table: trailed.Name, Key: "a"}, {Table: trailed.Name, Key: "b"}, {Table: trailed.Name, Key: "c"}}, f.direct.history(0)[0].Refs)
+			f.direct.append(n + 2)
 		}
 	}
-	direct.haveHistory(1, 9)
+	f.direct.haveHistory(9, 9)
 }
 
-// lateWriter has a writer continue after others have completed its entry, and have written more.
-func lateWriter(direct, s suite, f Faults) {
+// late has the writer of an entry, or a reader that completes it, continue after others have completed it and
+// have written more.
+func late(f faulty) {
+	reader := f
+	reader.Backend, reader.faults = f.Faulty(f.T, f.location)
 	n, key := int64(0), ""
-	next := func(number int64) {
-		if n++; number < 0 {
-			direct.append(n, deleting(key))
+	write := func(number int64) store.Write { // -1 deletes
+		if number < 0 {
+			return deleting(key)
+		}
+		return writing(key, number)
+	}
+	for i := range 2 * 2 * 5 * lastCommand * 2 {
+		before, own := int64(i%2)*2-1, int64(i/2%2)*3-1
+		after := [][]int64{nil, {3}, {-1}, {3, -1}, {-1, 3}}[i/4%5]
+		command, byReader := i/20%lastCommand+1, i/20/lastCommand == 1
+		about := fmt.Sprintf("%d, then %d, then %d, held at %d, reader: %v", before, own, after, command, byReader)
+		key = "key of " + about
+		want := own
+		n++
+		mark := f.direct.append(n, write(before))
+		var writer, late *held
+		if byReader {
+			writer = f.holdEntry(2, n+1, write(own), writing("other", n+1))
+			late = reader.hold(command, func(ctx context.Context) error { _, _, err := reader.Trail(ctx, mark, 10); return err })
 		} else {
-			direct.append(n, writing(key, number))
+			late = f.holdEntry(command, n+1, write(own), writing("other", n+1))
 		}
-	}
-	for before := int64(-1); before <= 1; before += 2 { // -1 deletes a record
-		for own := int64(-1); own <= 2; own += 3 {
-			for _, after := range [][]int64{nil, {3}, {-1}, {3, -1}, {-1, 3}} {
-				for command := 1; command <= lastCommand; command++ {
-					trim := command%2 == 0
-					about := fmt.Sprintf("%d, then %d, then %d, held at %d", before, own, after, command)
-					key = "key of " + about
-					next(before)
-					write, want := writing(key, own), own
-					if own < 0 {
-						write = deleting(key)
-					}
-					h := s.unfinished(f, command, n+1, write, writing("other", n+1))
-					n = direct.newest().Number // with the entry, unless command is 1
-					for _, number := range after {
-						next(number)
-						want = number
-					}
-					if trim {
-						succeed(s.T, "trim", direct.Trim(s.Context(), n))
-					}
-					if err := h.resume(); command == 1 && len(after) > 0 { // another entry has the number
-						failWith(s.T, about, store.ErrConflict, err)
-					} else {
-						succeed(s.T, about, err)
-					}
-					n = direct.newest().Number
-					direct.haveNumbers(about, map[string]int64{key: want})
-				}
-			}
+		n = f.direct.newest().Number // with the entry, unless command 1 stores that
+		for _, number := range after {
+			n, want = n+1, number
+			f.direct.append(n, write(number))
 		}
+		if i%3 == 0 && command > 1 && !byReader {
+			succeed(f.T, "trim", f.direct.Trim(f.Context(), n))
+		}
+		if err := late.resume(); !byReader && command == 1 && len(after) > 0 { // another entry has the number
+			failWith(f.T, about, store.ErrConflict, err)
+		} else {
+			succeed(f.T, about, err)
+		}
+		succeed(f.T, "resume the writer", writer.resume())
+		n = f.direct.newest().Number
+		f.direct.haveNumbers(about, map[string]int64{key: want})
 	}
 }
 
-// lateReader has a reader that completes the entry of a dead writer continue late.
-func lateReader(direct, s suite, f Faults) {
-	reader := s
-	var readerFaults Faults
-	reader.Backend, readerFaults = s.Faulty(s.T, direct.location)
-	n := int64(0)
-	for command := 1; command <= lastCommand; command++ {
-		for _, later := range []int64{-1, 3} {
-			direct.append(n+1, writing("old", 1))
-			dead := s.unfinished(f, 2, n+2, writing("key", 2), deleting("old"))
-			h := s.hold(readerFaults, command, func(ctx context.Context) error {
-				_, _, err := reader.Trail(ctx, store.Mark{}, 1000)
-				return err
-			})
-			direct.newest()
-			change := deleting("key")
-			if later > 0 {
-				change = writing("key", later)
-			}
-			direct.append(n+3, change, writing("old", 3))
-			succeed(s.T, "resume the reader", h.resume())
-			succeed(s.T, "resume the writer", dead.resume())
-			direct.newest()
-			direct.haveNumbers(fmt.Sprintf("held at %d", command), map[string]int64{"key": later, "old": 3})
-			n += 3
-		}
+// eachFault runs a test for every command that may be lost, or the reply to it.
+func (f faulty) eachFault(last int, run func(key string, round int64, lost bool, broken func(func() error) error)) {
+	for i := range int64(2 * last) {
+		run(fmt.Sprintf("key %d", i), i, i%2 == 1, func(do func() error) error {
+			f.faults.Lose(int(i/2+1), i%2 == 1)
+			defer f.faults.Lose(0, false)
+			return do()
+		})
 	}
 }
 
-// trimUnfinished: an entry takes effect before it is removed.
-func trimUnfinished(direct, s suite, f Faults) {
-	h := s.unfinished(f, 2, 1, writing("a", 1))
-	direct.append(2, writing("b", 2))
-	succeed(s.T, "trim", direct.Trim(s.Context(), 1))
-	direct.haveNumbers("records", map[string]int64{"a": 1, "b": 2})
-	direct.haveHistory(2, 2)
-	succeed(s.T, "resume", h.resume())
-}
-
-// faulty is a write of which one command is broken, with or without its effect.
-type faulty struct {
-	suite
-	direct suite
-	key    string
-	round  int64
-	whole  bool // the command is lost
-	lose   func()
-	mend   func()
-}
-
-// each runs a test for every command up to the last.
-func each(last int, run func(f faulty)) func(direct, s suite, f Faults) {
-	return func(direct, s suite, f Faults) {
-		round := int64(0)
-		for command := 1; command <= last; command++ {
-			for _, whole := range []bool{false, true} {
-				round++
-				run(faulty{
-					suite: s, direct: direct, key: fmt.Sprintf("key %d", round), round: round, whole: whole,
-					lose: func() { f.Lose(command, whole) }, mend: func() { f.Lose(0, false) },
-				})
-			}
-		}
-	}
-}
-
-// putLost: success is a record in the state that was returned. An executed write is a success.
+// putLost: success is a record in the state that was returned, and an executed write is a success. One in an old
+// state never is.
 func putLost(f faulty) {
 	direct := f.direct.in(owned)
-	var seen store.Seen
-	for n := int64(1); n <= 2; n++ {
-		f.lose()
-		next, err := f.Put(f.Context(), owned, numbered(f.key, n), seen)
-		f.mend()
-		f.check(!errors.Is(err, store.ErrConflict) && (err == nil || f.whole), "put did not find out what became of the write: %v", err)
-		if err != nil {
-			next = direct.put(numbered(f.key, n), seen)
+	f.eachFault(2, func(key string, _ int64, lost bool, broken func(func() error) error) {
+		var seen, next store.Seen
+		for n := int64(1); n <= 2; n++ {
+			put := func() (err error) { next, err = f.Put(f.Context(), owned, numbered(key, n), seen); return err }
+			err := broken(put)
+			f.check(!errors.Is(err, store.ErrConflict) && (err == nil || lost), "put did not find out what became of the write: %v", err)
+			if err != nil {
+				succeed(f.T, "put again", put())
+			}
+			r := direct.get(key)
+			f.check(number(r) == n && r.Seen() == next && next.Version == n, "put returned %+v, and the record is %+v", next, r)
+			state := next
+			err = broken(put)
+			f.check(err != nil && (lost || errors.Is(err, store.ErrConflict)), "put in an old state: %v", err)
+			f.check(direct.get(key).Seen() == state, "the record was replaced in an old state")
+			seen = state
 		}
-		r := direct.get(f.key)
-		f.check(number(r) == n && r.Seen() == next && next.Version == n, "put returned %+v, and the record is %+v", next, r)
-		seen = next
-	}
+	})
 }
 
-// conflictLost: a write in an old state is never a success.
-func conflictLost(f faulty) {
-	direct := f.direct.in(owned)
-	seen := direct.put(numbered(f.key, 1), store.Seen{})
-	for _, old := range []store.Seen{{}, {Version: 1, Nonce: seen.Nonce + 1}} {
-		f.lose()
-		_, err := f.Put(f.Context(), owned, numbered(f.key, 2), old)
-		f.mend()
-		f.check(err != nil && (f.whole || errors.Is(err, store.ErrConflict)), "put in an old state: %v", err)
-	}
-	r := direct.get(f.key)
-	f.check(number(r) == 1 && r.Seen() == seen, "the record was replaced: %+v", r)
-}
-
+// appendLost: the same of entries.
 func appendLost(f faulty) {
-	next := f.direct.newest().Number + 1
-	f.direct.append(next, writing("old", next))
-	next++
-	f.lose()
-	m, err := f.Append(f.Context(), entry(next), writing(f.key, next), deleting("old"))
-	f.mend()
-	f.check(!errors.Is(err, store.ErrConflict) && (err == nil || f.whole), "append did not find out what became of the entry: %v", err)
-	newest := f.direct.newest()
-	f.check(err != nil || newest == m, "append returned %+v, and the newest is %+v", m, newest)
-	want := map[string]int64{f.key: next, "old": -1}
-	if newest.Number < next {
-		want = map[string]int64{f.key: -1, "old": next - 1}
-	}
-	f.direct.haveNumbers("records", want)
-	f.direct.haveHistory(1, newest.Number)
-}
-
-func appendConflictLost(f faulty) {
-	newest := f.direct.append(f.round, writing("present", f.round))
-	f.lose()
-	_, err := f.Append(f.Context(), entry(f.round), writing(f.key, 1), deleting("present"))
-	f.mend()
-	f.check(err != nil && (f.whole || errors.Is(err, store.ErrConflict)), "append of a number that exists: %v", err)
-	f.direct.haveNumbers("records", map[string]int64{"present": f.round, f.key: -1})
-	f.check(f.direct.newest() == newest, "the newest is %+v, want %+v", f.direct.newest(), newest)
+	f.eachFault(lastCommand, func(key string, round int64, lost bool, broken func(func() error) error) {
+		n, mark := 2*round+2, store.Mark{}
+		f.direct.append(n-1, writing("old", n-1))
+		add := func() (err error) {
+			mark, err = f.Append(f.Context(), entry(n), writing(key, n), deleting("old"))
+			return err
+		}
+		err := broken(add)
+		f.check(!errors.Is(err, store.ErrConflict) && (err == nil || lost), "append did not find out what became of the entry: %v", err)
+		newest := f.direct.newest()
+		f.check(err != nil || newest == mark, "append returned %+v, and the newest is %+v", mark, newest)
+		if newest.Number < n {
+			f.direct.haveNumbers("without the entry", map[string]int64{key: -1, "old": n - 1})
+			succeed(f.T, "append again", add())
+		}
+		newest = f.direct.newest()
+		if round < 2 {
+			err = broken(add)
+			f.check(err != nil && (lost || errors.Is(err, store.ErrConflict)), "append of a number that exists: %v", err)
+		}
+		f.check(f.direct.newest() == newest, "the newest is %+v, want %+v", f.direct.newest(), newest)
+		f.direct.haveNumbers("records", map[string]int64{key: n, "old": -1})
+		f.direct.haveHistory(1, n)
+	})
 }
 
 // othersLost: these may fail, and can be repeated.
 func othersLost(f faulty) {
 	direct := f.direct.in(owned)
-	a, b := numbered(f.key+"a", 3), numbered(f.key+"b", 4)
-	for _, write := range []func() error{
-		func() error { return f.PutAll(f.Context(), owned, []store.Record{a, b}) },
-		func() error { direct.same(a, direct.get(a.Key)); direct.same(b, direct.get(b.Key)); return nil },
-		func() error { return f.Delete(f.Context(), owned, nil, a.Key) },
-		func() error { return f.DeleteAll(f.Context(), owned, a.Key, b.Key) },
-	} {
-		f.lose()
-		err := write()
-		f.mend()
-		if err != nil {
-			succeed(f.T, "again", write())
+	f.eachFault(1, func(key string, _ int64, _ bool, broken func(func() error) error) {
+		a, b := numbered(key+"a", 3), numbered(key+"b", 4)
+		for _, write := range []func() error{
+			func() error { return f.PutAll(f.Context(), owned, []store.Record{a, b}) },
+			func() error { direct.same(a, direct.get(a.Key)); direct.same(b, direct.get(b.Key)); return nil },
+			func() error { return f.Delete(f.Context(), owned, nil, a.Key) },
+			func() error { return f.DeleteAll(f.Context(), owned, a.Key, b.Key) },
+		} {
+			if broken(write) != nil {
+				succeed(f.T, "again", write())
+			}
 		}
-	}
-	direct.haveKeys()
+		direct.haveKeys()
+	})
 }

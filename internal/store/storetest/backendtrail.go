@@ -1,10 +1,15 @@
 package storetest
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"os/exec"
 	"slices"
+	"testing"
+	"time"
 
 	"oauth-server/internal/store"
 )
@@ -26,10 +31,6 @@ func trailNext(s suite) {
 // trailEffects: the writes of an entry take effect together, and date their records by its number.
 func trailEffects(s suite) {
 	s = s.fresh().in(trailed)
-	many, all := []store.Write{}, map[string]int64{}
-	for i := range 500 {
-		many, all[fmt.Sprint("many ", i)] = append(many, writing(fmt.Sprint("many ", i), 5)), 5
-	}
 	for n, step := range []struct {
 		writes []store.Write
 		want   map[string]int64
@@ -38,7 +39,6 @@ func trailEffects(s suite) {
 		{[]store.Write{deleting("a"), writing("b", 2), deleting("never there"), writing("d", 2)}, map[string]int64{"b": 2, "c": 1, "d": 2}},
 		{[]store.Write{writing("a", 3), deleting("b")}, map[string]int64{"a": 3, "c": 1, "d": 2}},
 		{[]store.Write{deleting("a"), deleting("c"), deleting("d")}, map[string]int64{}},
-		{many, all},
 	} {
 		mark := s.append(int64(n+1), step.writes...)
 		got, refs := map[string]int64{}, []store.Ref{}
@@ -82,46 +82,17 @@ func trailWriters(s suite) {
 // addToSum adds one in an entry that also writes an own record.
 func addToSum(ctx context.Context, b store.Backend, own string) error {
 	for {
-		sum := int64(0)
+		var sum, version int64
 		_, newest, err := b.Trail(ctx, store.Mark{}, 0)
 		if err == nil {
-			err = b.Get(ctx, trailed, func(r store.Record) error { sum = number(&r); return r.Err }, "sum")
+			err = b.Get(ctx, trailed, func(r store.Record) error { sum, version = number(&r), r.Version; return r.Err }, "sum")
 		}
-		if err != nil {
-			return err
+		if err != nil || version < newest.Number {
+			return errors.Join(err, fmt.Errorf("entry %d was not in effect: the record is of %d", newest.Number, version))
 		}
 		_, err = b.Append(ctx, entry(newest.Number+1), writing("sum", sum+1), writing(own, newest.Number+1))
 		if !errors.Is(err, store.ErrConflict) {
 			return err
-		}
-	}
-}
-
-// trailFollower reads while another writes. What Trail has returned is in effect.
-func trailFollower(s suite) {
-	const entries = 60
-	s = s.fresh().in(trailed)
-	other := s.another()
-	written := make(chan error, 1)
-	go func() {
-		var err error
-		for n := int64(1); n <= entries && err == nil; n++ {
-			_, err = other.Append(s.Context(), entry(n), writing("a", n), writing("b", n))
-		}
-		written <- err
-	}()
-	for mark := (store.Mark{}); mark.Number < entries && !s.Failed(); {
-		select {
-		case err := <-written:
-			succeed(s.T, "append", err)
-		default:
-		}
-		list, newest := s.trail(mark, 5)
-		a, b := number(s.get("a")), number(s.get("b"))
-		s.check(newest.Number == 0 || min(a, b) >= newest.Number, "after entry %d the records are of %d and %d", newest.Number, a, b)
-		s.haveEntries(mark.Number+1, mark.Number+int64(len(list)), list)
-		if len(list) > 0 {
-			mark = list[len(list)-1].Mark()
 		}
 	}
 }
@@ -200,62 +171,56 @@ func damagedRecords(s suite) {
 	for name, spoil := range s.Spoil {
 		s.Log(name)
 		s := s.fresh()
+		have := func(about string, q store.Query, want ...string) { // * marks what cannot be read
+			s.Helper()
+			var got []string
+			for _, r := range s.list(q) {
+				if r.Err != nil {
+					failWith(s.T, about, store.ErrUnreadable, r.Err)
+					r.Key += "*"
+				}
+				got = append(got, r.Key)
+			}
+			if q.Owner != "" || !q.ChangedSince.IsZero() { // the store may not know this of the record
+				got = slices.DeleteFunc(got, func(key string) bool { return key == "b*" })
+			}
+			equal(s.T, about, want, got)
+		}
 		fill := func() store.Seen {
-			s.put(expiring("a", Epoch), store.Seen{})
-			s.put(expiring("c", Epoch), store.Seen{})
+			s.putAll(expiring("a", Epoch), expiring("c", Epoch))
 			defer spoil(s.T, s.Backend, s.table, "b")
 			return s.put(expiring("b", Epoch), store.Seen{})
 		}
-		others := func(about string, q store.Query, want ...string) {
-			equal(s.T, about, want, slices.DeleteFunc(s.keys(q), func(key string) bool { return key == "b" }))
-		}
 		seen := fill()
-		s.haveKeys("a", "b", "c")
-		s.unreadable("b", s.list(store.Query{})...)
-		s.unreadable("b", s.list(store.Query{Prefix: "b", Limit: 1})...)
-		s.unreadable("b", *s.get("b"))
-		others("others of the owner", store.Query{Owner: "owner"}, "a", "c")
-		others("others that changed", store.Query{ChangedSince: Epoch.AddDate(-200, 0, 0)}, "a", "c")
+		have("all", store.Query{}, "a", "b*", "c")
+		have("one", store.Query{Prefix: "b", Limit: 1}, "b*")
+		have("others of the owner", store.Query{Owner: "owner"}, "a", "c")
+		have("others that changed", store.Query{ChangedSince: Epoch.AddDate(-200, 0, 0)}, "a", "c")
+		failWith(s.T, "get", store.ErrUnreadable, s.get("b").Err)
 		_, err := s.Put(s.Context(), s.table, numbered("b", 1), store.Seen{})
 		failWith(s.T, "put where an unreadable record is", store.ErrConflict, err)
-		s.unreadable("b", *s.get("b"))
-		if err = s.PutAll(s.Context(), s.table, []store.Record{numbered("b", 1), numbered("d", 2)}); err != nil {
+		if err = s.PutAll(s.Context(), s.table, []store.Record{expiring("a", Epoch), expiring("d", Epoch)}); err != nil {
 			failWith(s.T, "put all", store.ErrUnreadable, err)
 		}
-		s.check(number(s.get("d")) == 2, "put all has left out a sound record")
-
+		have("after writes", store.Query{}, "a", "b*", "c", "d")
 		s.delete("b")
-		s.haveKeys("a", "c", "d")
 		failWith(s.T, "delete the former", store.ErrConflict, s.Delete(s.Context(), s.table, &seen, "b"))
 		s.put(expiring("b", Epoch), store.Seen{})
-		equal(s.T, "of the owner", []string{"a", "b", "c"}, s.keys(store.Query{Owner: "owner"}))
+		have("of the owner", store.Query{Owner: "owner"}, "a", "b", "c", "d")
 		succeed(s.T, "delete", s.DeleteAll(s.Context(), s.table, "a", "b", "c", "d"))
 		fill()
 		s.sweep(Epoch.AddDate(0, 0, 1))
-		others("others after a sweep", store.Query{})
-		succeed(s.T, "delete", s.DeleteAll(s.Context(), s.table, "a", "b"))
+		succeed(s.T, "delete", s.DeleteAll(s.Context(), s.table, "b"))
 		s.haveKeys()
 
 		s = s.in(trailed)
 		s.append(1, writing("a", 1), writing("b", 1), writing("c", 1))
 		spoil(s.T, s.Backend, s.table, "a")
 		spoil(s.T, s.Backend, s.table, "c")
-		s.unreadable("c", s.list(store.Query{After: "a"})...)
+		have("records of the entry", store.Query{}, "a*", "b", "c*")
 		s.append(2, writing("a", 2), deleting("c"))
-		s.haveNumbers("after the next entry", map[string]int64{"a": 2, "b": 1, "c": -1})
-		s.haveKeys("a", "b")
+		have("records of the next one", store.Query{}, "a", "b")
 	}
-}
-
-// unreadable checks that of these records one cannot be read.
-func (s suite) unreadable(key string, records ...store.Record) {
-	s.Helper()
-	found := false
-	for _, r := range records {
-		found = found || r.Key == key
-		s.check((r.Key == key) == errors.Is(r.Err, store.ErrUnreadable) && (r.Key == key) == (r.Err != nil), "record %q: %v", r.Key, r.Err)
-	}
-	s.check(found, "the unreadable record %q is missing", key)
 }
 
 // damagedEntries: an entry that cannot be read is reported alone, and the trail goes on.
@@ -288,4 +253,232 @@ func damagedEntries(s suite) {
 		succeed(s.T, "trim", s.Trim(s.Context(), 3))
 		s.haveHistory(4, 4)
 	}
+}
+
+// calls are the errors of all methods, called with one context.
+func (s suite) calls(ctx context.Context, seen store.Seen) map[string]error {
+	record := func(store.Record) error { return nil }
+	errs := map[string]error{
+		"Get": s.Get(ctx, plain, record, "there"), "List": s.List(ctx, plain, store.Query{}, record),
+		"PutAll": s.PutAll(ctx, plain, []store.Record{numbered("new", 1)}), "DeleteAll": s.DeleteAll(ctx, plain, "there"),
+		"Delete": s.Delete(ctx, plain, &seen, "there"), "Delete any": s.Delete(ctx, plain, nil, "there"),
+		"List volatile": s.List(ctx, volatile, store.Query{}, record), "PutAll volatile": s.PutAll(ctx, volatile, []store.Record{numbered("new", 1)}),
+		"Delete volatile": s.DeleteAll(ctx, volatile, "there"),
+		"History":         s.History(ctx, 0, func(store.Entry) error { return nil }), "Trim": s.Trim(ctx, 1),
+	}
+	_, errs["Put"] = s.Put(ctx, plain, numbered("new", 1), store.Seen{})
+	_, errs["Put over"] = s.Put(ctx, plain, numbered("there", 2), seen)
+	_, errs["Put volatile"] = s.Put(ctx, volatile, numbered("new", 1), store.Seen{})
+	_, errs["Append"] = s.Append(ctx, entry(3), writing("new", 1))
+	_, _, errs["Trail"] = s.Trail(ctx, store.Mark{}, 10)
+	_, errs["Now"] = s.Now(ctx)
+	if sweeper, ok := s.Backend.(store.Sweeper); ok {
+		_, errs["Sweep"] = sweeper.Sweep(ctx, Epoch.AddDate(1, 0, 0))
+	}
+	return errs
+}
+
+// contextsBefore: a call with a cancelled context fails without effect.
+func contextsBefore(s suite) {
+	s = s.fresh()
+	there := expiring("there", Epoch)
+	s.in(volatile).put(there, store.Seen{})
+	seen := s.put(there, store.Seen{})
+	s.append(1, writing("there", 1))
+	s.append(2, writing("there", 2))
+	ctx, cancel := context.WithCancel(s.Context())
+	cancel()
+	for name, err := range s.calls(ctx, seen) {
+		failWith(s.T, name, context.Canceled, err)
+	}
+	for _, table := range Tables {
+		if table != owned {
+			s.in(table).haveKeys("there")
+		}
+	}
+	s.same(there, s.get("there"))
+	s.haveHistory(1, 2)
+}
+
+// cancelledWhileWriting: a write that is cancelled takes place or does not.
+func cancelledWhileWriting(s suite) {
+	s = s.fresh()
+	trail := s.in(trailed)
+	seen, before := store.Seen{}, int64(-1)
+	for n := int64(1); n <= 60; n++ {
+		ctx, cancel := context.WithTimeout(s.Context(), time.Duration(60-n)*200*time.Microsecond)
+		next, put := s.Put(ctx, s.table, numbered("key", n), seen)
+		_, appended := s.Append(ctx, entry(n), writing("a", n), writing("b", n))
+		cancel()
+		s.check(!errors.Is(put, store.ErrConflict) && !errors.Is(appended, store.ErrConflict), "%v, %v", put, appended)
+		r := s.get("key")
+		s.check(number(r) == n && (put != nil || r.Seen() == next) || number(r) == before && put != nil, "put returned %v, and the record is %+v", put, r)
+		// What was cancelled may still be under way. The same once more ends that.
+		_, err := s.Put(s.Context(), s.table, numbered("key", n), seen)
+		_, err2 := s.Append(s.Context(), entry(n), writing("a", n), writing("b", n))
+		for _, err := range []error{err, err2} {
+			s.check(err == nil || errors.Is(err, store.ErrConflict), "once more: %v", err)
+		}
+		seen, before = s.get("key").Seen(), n
+		s.check(s.newest().Number == n, "after entry %d the newest is %d", n, s.newest().Number)
+		trail.haveNumbers("records", map[string]int64{"a": n, "b": n})
+	}
+}
+
+// reopened: after a restart all is as before.
+func reopened(s suite) {
+	s = s.unclosed()
+	for i, table := range []store.Table{plain, owned} {
+		for k := range int64(20) {
+			r := expiring(fmt.Sprintf("key %02d", k), Epoch.Add(time.Duration(k)*time.Hour))
+			r.Value = numbered("", k*int64(i)).Value
+			s.in(table).put(r, s.in(table).put(numbered(r.Key, k), store.Seen{}))
+		}
+		s.in(table).delete("key 05")
+	}
+	s.in(volatile).put(numbered("key 00", 100), store.Seen{})
+	for n := range int64(6) {
+		s.append(n+1, writing(fmt.Sprint("key ", n), n+1), deleting("key 1"))
+	}
+	succeed(s.T, "trim", s.Trim(s.Context(), 2))
+	read := func(s suite) []any {
+		all := []any{s.in(owned).list(store.Query{Owner: "owner"}), s.history(0), s.newest()}
+		for _, table := range []store.Table{plain, owned, trailed} {
+			all = append(all, s.in(table).list(store.Query{}))
+		}
+		return all
+	}
+	want, state := read(s), s.in(owned).get("key 00").Seen()
+	succeed(s.T, "close", s.Close())
+	s = s.open()
+	equal(s.T, "all data", want, read(s))
+	s.append(7)
+	s.in(owned).put(numbered("key 00", 1), state)
+	s.sweep(Epoch.Add(10*time.Hour + time.Millisecond))
+	s.check(len(s.keys(store.Query{})) == 9, "after a sweep there are %q", s.keys(store.Query{}))
+}
+
+// closedWhileWriting: calls under way complete, and later ones fail.
+func closedWhileWriting(s suite) {
+	const n = 64
+	s = s.unclosed()
+	errs, closed := make([]error, n), make(chan error, 1)
+	together(n, func(i int) {
+		if i == n/2 {
+			closed <- s.Close()
+		}
+		_, errs[i] = s.Put(s.Context(), s.table, numbered(fmt.Sprint(i), 1), store.Seen{})
+	})
+	succeed(s.T, "close", <-closed)
+	late := s.calls(s.Context(), store.Seen{})
+	delete(late, "Now") // it may need no data
+	for name, err := range late {
+		s.check(err != nil && !errors.Is(err, store.ErrConflict) && !errors.Is(err, store.ErrMarkLost), "%s after the end returned %v", name, err)
+	}
+	s = s.open()
+	for i, err := range errs {
+		s.check(err != nil || s.get(fmt.Sprint(i)) != nil, "write %d had succeeded, and is gone", i)
+	}
+	s.check(s.get("new") == nil, "a write after the end has succeeded")
+}
+
+// backendEnv carries the location to the child process.
+const backendEnv = "STORETEST_BACKEND_LOCATION"
+
+// BackendChild returns at once, unless this process was started by the suite as the one to be killed. Then it
+// writes until that happens. TestMain of a backend calls it first.
+func BackendChild(open func(ctx context.Context, location string) (store.Backend, error)) {
+	location, ok := os.LookupEnv(backendEnv)
+	if !ok {
+		return
+	}
+	b, err := open(context.Background(), location)
+	if err == nil {
+		err = writeBackendForever(context.Background(), b)
+	}
+	fmt.Fprintln(os.Stderr, "child:", err)
+	os.Exit(1)
+}
+
+// writeBackendForever prints the key and the number of each write once the store has returned.
+func writeBackendForever(ctx context.Context, b store.Backend) error {
+	errs := make(chan error)
+	endless := func(write func(i int64) error) {
+		go func() {
+			for i := int64(1); ; i++ {
+				if err := write(i); err != nil {
+					errs <- err
+				}
+			}
+		}()
+	}
+	for w := range 8 {
+		var seen store.Seen
+		endless(func(i int64) (err error) {
+			if i%3 == 0 {
+				seen = store.Seen{} // a new key
+			}
+			key := fmt.Sprintf("%d/%d", w, i/3)
+			if seen, err = b.Put(ctx, Tables[w%2], numbered(key, i), seen); err == nil {
+				fmt.Println(key, i)
+			}
+			return err
+		})
+	}
+	endless(func(n int64) error {
+		_, err := b.Append(ctx, entry(n), writing("newest", n), writing(fmt.Sprint(n), n))
+		if err == nil {
+			fmt.Println("newest", n)
+		}
+		return err
+	})
+	return <-errs
+}
+
+// killedWhileWriting: what a process has answered before kill -9 is there, and the next write of each writer as a
+// whole or not at all.
+func killedWhileWriting(s suite) {
+	s.location = s.Location(s.T)
+	answered := map[string]int64{}
+	for _, line := range runBackendAndKill(s.T, s.location, 600) {
+		var key string
+		var n int64
+		_, err := fmt.Sscan(line, &key, &n)
+		succeed(s.T, "parse "+line, err)
+		answered[key] = n
+	}
+	s = s.open()
+	newest := s.newest().Number
+	s.check(newest == answered["newest"] || newest == answered["newest"]+1, "the newest entry is %d, %d was answered", newest, answered["newest"])
+	s.haveHistory(1, newest)
+	want := map[string]int64{"newest": newest}
+	for n := range newest {
+		want[fmt.Sprint(n+1)] = n + 1
+	}
+	s.in(trailed).haveNumbers("records of entries", want)
+	delete(answered, "newest")
+	for key, least := range answered {
+		got := number(s.in(Tables[(key[0]-'0')%2]).get(key))
+		s.check(got == least || got == least+1, "%s is of %d, and %d was answered", key, got, least)
+	}
+}
+
+// runBackendAndKill starts the child, kills it after that many answers and returns all that it has printed.
+func runBackendAndKill(t *testing.T, location string, answers int) (lines []string) {
+	t.Helper()
+	child := exec.CommandContext(t.Context(), os.Args[0])
+	child.Env = append(os.Environ(), backendEnv+"="+location)
+	child.Stderr = os.Stderr
+	out, err := child.StdoutPipe()
+	succeed(t, "pipe", err)
+	succeed(t, "start the child", child.Start())
+	for printed := bufio.NewScanner(out); printed.Scan(); {
+		if lines = append(lines, printed.Text()); len(lines) == answers {
+			succeed(t, "kill", child.Process.Kill())
+		}
+	}
+	if err := child.Wait(); err == nil || len(lines) < answers {
+		t.Fatalf("the child ended by itself after %d answers: %v", len(lines), err)
+	}
+	return lines
 }
