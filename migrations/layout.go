@@ -70,6 +70,8 @@ type table struct {
 // tables are those of the domain packages. The trail needs no index but that of its numbers.
 var tables = []table{
 	{name: "bans", changed: true},
+	{name: "instances"},
+	{name: "reports"},
 	{name: "subjects"},
 }
 
@@ -153,7 +155,6 @@ var unmoved = []string{
 	`{"createIndexes": "revocations", "indexes": [{"key": {"expire": 1}, "name": "expire", "expireAfterSeconds": 0}]}`,
 	`{"createIndexes": "clients", "indexes": [{"key": {"etag": 1}, "name": "etag"}]}`,
 	`{"createIndexes": "audit", "indexes": [{"key": {"target": 1, "_id": -1}, "name": "target"}, {"key": {"at": 1}, "name": "at"}]}`,
-	`{"createIndexes": "instances", "indexes": [{"key": {"beaten": 1}, "name": "beaten", "expireAfterSeconds": 86400}]}`,
 	`{"createIndexes": "agreements", "indexes": [{"key": {"expire": 1}, "name": "expire", "expireAfterSeconds": 0}]}`,
 	`{"createIndexes": "events", "indexes": [{"key": {"target": 1, "_id": -1}, "name": "target"}]}`,
 }

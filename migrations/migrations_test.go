@@ -44,7 +44,6 @@ func TestUp(t *testing.T) {
 	for _, c := range []string{"ratelimits", "grants", "sessions", "revocations", "agreements", "subjects"} {
 		checkTTL(t, db.Collection(c), "expire", 0)
 	}
-	checkTTL(t, db.Collection("instances"), "beaten", 24*60*60)
 	states, err := Status(ctx, db)
 	if err != nil {
 		t.Fatal(err)

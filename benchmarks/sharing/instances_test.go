@@ -91,7 +91,7 @@ type ours struct {
 func newOurs(tb testing.TB, store app.Store, limit int64, window time.Duration) *ours {
 	tb.Helper()
 	o := &ours{decider: newDecider(tb, limit, window), store: store}
-	o.syncer = syncer.New(o.counters, store, store, syncer.DefaultConfig())
+	o.syncer = syncer.New(o.counters, store, syncer.NewHeartbeats(store), syncer.DefaultConfig())
 	o.syncer.Start(tb.Context())
 	return o
 }

@@ -194,7 +194,7 @@ func newAdmin(f *foundation, l *limiter, service *grants.Service, local *adminlo
 		Events:    f.store,
 		Passwords: f.passwords,
 		AuditKept: f.cfg.Audit.Keep.Std(),
-		Reports:   f.store,
+		Reports:   l.heartbeats,
 		Counters:  l.counters,
 		Activity:  l.activity,
 		Bans:      l.bans,

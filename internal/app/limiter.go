@@ -24,17 +24,18 @@ import (
 
 // limiter is the second stage: who may have how many tokens, and what was decided.
 type limiter struct {
-	base     *foundation
-	counters *ratelimit.Counters
-	syncer   *syncer.Syncer // shares the counts with other instances, and with the next start
-	stats    *syncStats
-	activity *activity.Recorder
-	denials  *denials
-	resets   *admin.Resets
-	policies *clientcfg.PolicySource
-	bans     *bans.Bans
-	report   func() []byte // for heartbeats; see share
-	file     *configFile
+	base       *foundation
+	counters   *ratelimit.Counters
+	syncer     *syncer.Syncer // shares the counts with other instances, and with the next start
+	stats      *syncStats
+	activity   *activity.Recorder
+	denials    *denials
+	resets     *admin.Resets
+	policies   *clientcfg.PolicySource
+	bans       *bans.Bans
+	heartbeats *syncer.Heartbeats
+	report     func() []byte // for heartbeats; see share
+	file       *configFile
 
 	unregistered *unregistered // clients of the configuration's policies
 	lockOuts     *lockOuts
@@ -50,6 +51,7 @@ func newLimiter(ctx context.Context, f *foundation, opts Options) (l *limiter, e
 	}
 	l.denials.follow(f.cfg)
 	f.overload.activity = l.activity
+	l.heartbeats = syncer.NewHeartbeats(f.data)
 	l.syncer = l.newSyncer() //nolint:contextcheck // the report is made for heartbeats, outside of any request
 	l.stats = &syncStats{read: l.syncer.Stats}
 	l.resets = admin.NewResets(l.counters, eraser{f.store, l.syncer}, f.log)
@@ -101,7 +103,7 @@ func (l *limiter) newSyncer() *syncer.Syncer {
 	if f.cfg.Store.MongoDB == nil {
 		counters = clockless{counters}
 	}
-	return syncer.New(l.counters, counters, f.store, cfg)
+	return syncer.New(l.counters, counters, l.heartbeats, cfg)
 }
 
 // clockless are the counters of a data file: its clock is that of this machine, which must not count twice

@@ -13,7 +13,6 @@ import (
 
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/store/storetest"
-	"oauth-server/internal/syncer"
 )
 
 var target = storetest.Target{
@@ -26,9 +25,6 @@ var target = storetest.Target{
 		return Open(location, Options{})
 	},
 	Put: putRecord,
-	PutInstance: func(_ *testing.T, b storetest.SyncBackend, i syncer.Instance) {
-		b.(*Store).instances.Put(i)
-	},
 	Spoil: func(t *testing.T, b storetest.Backend, id string) {
 		t.Helper()
 		s := b.(*Store)

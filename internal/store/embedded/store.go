@@ -15,16 +15,14 @@ import (
 
 	"oauth-server/internal/grants"
 	"oauth-server/internal/store/legacy"
-	"oauth-server/internal/syncer"
 )
 
 // Store is the embedded backend. It is safe for concurrent use.
 type Store struct {
-	db        *bolt.DB
-	writes    *committer
-	instances syncer.Roster
-	changed   changeLog // of clients
-	volatile  volatile
+	db       *bolt.DB
+	writes   *committer
+	changed  changeLog // of clients
+	volatile volatile
 
 	sweeping      sync.Mutex // held while a sweep reads in parts; guards the fields below
 	sweptTo       []byte     // the key of the agreement with which the next sweep begins; nil: the first

@@ -5,7 +5,6 @@ package legacy
 
 import (
 	"context"
-	"time"
 
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/grants"
@@ -19,7 +18,7 @@ import (
 type Store interface {
 	store.Backend
 	Serving
-	Shared
+	syncer.Store
 	clientcfg.Registry
 	clientcfg.SecretUses
 	clientcfg.PolicyStore
@@ -44,14 +43,4 @@ type Serving interface {
 	keys.Store
 	keys.SharedStore
 	grants.Store
-}
-
-// Shared is the part of a [Store] through which instances share their counts and their heartbeats.
-type Shared interface {
-	syncer.Store
-	syncer.Instances
-
-	// Reports returns the heartbeats that were stored within ttl by the clock of the store, with their
-	// reports, ordered by ID. Its consumer is internal/admin, which no store may import.
-	Reports(ctx context.Context, ttl time.Duration) ([]syncer.Instance, error)
 }

@@ -13,6 +13,7 @@ import (
 	"oauth-server/internal/grants"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/secret"
+	"oauth-server/internal/store"
 	"oauth-server/internal/store/mongo/mongotest"
 	"oauth-server/internal/syncer"
 )
@@ -166,10 +167,11 @@ func TestServerAway(t *testing.T) {
 	both, exchange := s.Exchange(ctx, []syncer.Item{{ID: hotID, Write: aWrite("me", 1, 1), Read: true}})
 	_, read := s.Exchange(ctx, []syncer.Item{{ID: hotID, Read: true}})
 	_, now := s.Now(ctx)
-	_, _, beat := s.Beat(ctx, syncer.Instance{ID: "me"}, time.Minute)
-	_, reports := s.Reports(ctx, time.Minute)
+	things := store.Table{Name: "things"}
+	_, put := s.Put(ctx, things, store.Record{Key: "a", Value: []byte("{}")}, store.Seen{})
+	list := s.List(ctx, things, store.Query{}, func(store.Record) error { return nil })
 	for name, err := range map[string]error{
-		"exchange": exchange, "read": read, "now": now, "beat": beat, "reports": reports, "ping": s.Ping(ctx),
+		"exchange": exchange, "read": read, "now": now, "put": put, "list": list, "ping": s.Ping(ctx),
 		"redeem": s.RedeemCode(ctx, secret.DigestOf("c"), nil),
 	} {
 		if err == nil || errors.Is(err, grants.ErrNotFound) {

@@ -33,12 +33,6 @@ var target = storetest.Target{
 		t.Helper()
 		putDocument(t, b.(ttlStore).Store, recordDocument(&r, expire))
 	},
-	PutInstance: func(t *testing.T, b storetest.SyncBackend, i syncer.Instance) {
-		t.Helper()
-		if _, err := b.(ttlStore).instances.InsertOne(t.Context(), bson.D{{Key: "_id", Value: i.ID}, {Key: "beaten", Value: i.Beaten}}); err != nil {
-			t.Fatal(err)
-		}
-	},
 	Spoil: func(t *testing.T, b storetest.Backend, id string) {
 		t.Helper()
 		spoiled := bson.D{{Key: "$set", Value: bson.D{{Key: "grants", Value: "all"}, {Key: "etag", Value: newEtag()}}}}

@@ -26,7 +26,7 @@ type Store struct {
 	clients, users, signingKeys   *mongo.Collection
 	grants, sessions, revocations *mongo.Collection
 	agreements                    *mongo.Collection
-	counters, instances           *mongo.Collection
+	counters                      *mongo.Collection
 	policies, audit, events       *mongo.Collection
 	shared, trail                 *mongo.Collection
 	changes                       *mongo.Collection // of clients
@@ -47,8 +47,8 @@ func newStore(client *mongo.Client, database string) *Store {
 		clients: db.Collection("clients"), users: db.Collection("users"), signingKeys: db.Collection("keys"),
 		grants: db.Collection("grants"), sessions: db.Collection("sessions"), revocations: db.Collection("revocations"),
 		agreements: db.Collection("agreements"),
-		counters:   db.Collection("ratelimits"), instances: db.Collection("instances"),
-		policies: db.Collection("policies"), audit: db.Collection("audit"), events: db.Collection("events"),
+		counters:   db.Collection("ratelimits"),
+		policies:   db.Collection("policies"), audit: db.Collection("audit"), events: db.Collection("events"),
 		shared: db.Collection("secrets"), trail: db.Collection("trail"), changes: db.Collection("clientChanges"), announcing: newChangeState(),
 	}
 }

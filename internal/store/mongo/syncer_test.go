@@ -39,7 +39,7 @@ func startNode(t *testing.T, store *Store) *node {
 	cfg := syncer.DefaultConfig()
 	cfg.Interval, cfg.Beat, cfg.Timeout, cfg.MaxBackoff = 50*time.Millisecond, 300*time.Millisecond, time.Second, 200*time.Millisecond
 	n := &node{counters: ratelimit.NewCounters(1000), clock: cfg.Clock, policy: policies.For("shop")}
-	n.syncer = syncer.New(n.counters, store, store, cfg)
+	n.syncer = syncer.New(n.counters, store, syncer.NewHeartbeats(store), cfg)
 	n.syncer.Start(t.Context())
 	return n
 }

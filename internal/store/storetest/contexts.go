@@ -3,7 +3,6 @@ package storetest
 import (
 	"context"
 	"testing"
-	"time"
 
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/grants"
@@ -79,9 +78,6 @@ func cancelled(ctx context.Context, b Backend) map[string]error {
 	_, errs["Exchange to read"] = b.Exchange(ctx, []syncer.Item{{ID: counterID("new"), Read: true}})
 	_, errs["Exchange of nothing"] = b.Exchange(ctx, nil)
 	_, errs["Now"] = b.Now(ctx)
-	_, _, errs["Beat"] = b.Beat(ctx, syncer.Instance{ID: "me"}, time.Minute)
-	_, errs["Reports"] = b.Reports(ctx, time.Minute)
-	errs["Leave"] = b.Leave(ctx, "me")
 	_, errs["Sweep"] = b.Sweep(ctx, Epoch.AddDate(1, 0, 0))
 	return errs
 }
@@ -112,5 +108,4 @@ func checkUntouched(t *testing.T, b Backend) {
 	}
 	equal(t, "agreements", []grants.Agreement{agreement("there", "there")}, agreementsOf(t, b, "there"))
 	equal(t, "new agreements", []grants.Agreement(nil), agreementsOf(t, b, "new"))
-	equal(t, "instances", "", ids(reports(t, b, time.Hour)))
 }

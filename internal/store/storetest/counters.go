@@ -6,15 +6,13 @@ import (
 
 	"oauth-server/internal/grants"
 	"oauth-server/internal/ratelimit"
-	"oauth-server/internal/store/legacy"
 	"oauth-server/internal/syncer"
 	"oauth-server/internal/syncer/synctable"
 )
 
-// SyncBackend is the part of a [Backend] that shares counts and heartbeats. Its Sweep removes expired
-// counters.
+// SyncBackend is the part of a [Backend] that shares counts. Its Sweep removes expired counters.
 type SyncBackend interface {
-	legacy.Shared
+	syncer.Store
 	grants.Sweeper
 }
 
@@ -24,23 +22,19 @@ type SyncTarget struct {
 	Fresh func(t *testing.T) SyncBackend
 	// Put stores a document as it is, as if another program had written it.
 	Put func(t *testing.T, b SyncBackend, r syncer.Record, expire time.Time)
-	// PutInstance stores a heartbeat as it is, Beaten included.
-	PutInstance func(t *testing.T, b SyncBackend, i syncer.Instance)
 }
 
-// RunSync runs the groups of the suite that are about counters and instances.
+// RunSync runs the groups of the suite that are about counters.
 func RunSync(t *testing.T, target SyncTarget) {
 	t.Helper()
 	t.Run("Counters", func(t *testing.T) { testCounters(t, target) })
 	t.Run("AllegrosTable", func(t *testing.T) { synctable.Run(t, target.Fresh(t)) })
-	t.Run("Instances", func(t *testing.T) { testInstances(t, target) })
 }
 
 // fixture is a fresh backend of a target.
 type fixture struct {
 	SyncBackend
-	put         func(t *testing.T, r syncer.Record)
-	putInstance func(t *testing.T, i syncer.Instance)
+	put func(t *testing.T, r syncer.Record)
 }
 
 func (target SyncTarget) fresh(t *testing.T) fixture {
@@ -50,11 +44,7 @@ func (target SyncTarget) fresh(t *testing.T) fixture {
 		t.Helper()
 		target.Put(t, b, r, Epoch)
 	}
-	putInstance := func(t *testing.T, i syncer.Instance) {
-		t.Helper()
-		target.PutInstance(t, b, i)
-	}
-	return fixture{b, put, putInstance}
+	return fixture{b, put}
 }
 
 func testCounters(t *testing.T, target SyncTarget) {

@@ -27,8 +27,6 @@ type Target struct {
 	Open func(ctx context.Context, location string) (Backend, error)
 	// Put is that of [SyncTarget], for a backend that Open returned.
 	Put func(t *testing.T, b SyncBackend, r syncer.Record, expire time.Time)
-	// PutInstance is that of [SyncTarget], too.
-	PutInstance func(t *testing.T, b SyncBackend, i syncer.Instance)
 	// Spoil stores something under the ID of a client that is no client, as an editor or a newer release
 	// may, and as a change that can be followed.
 	Spoil func(t *testing.T, b Backend, id string)
@@ -76,7 +74,7 @@ func Run(t *testing.T, target Target) {
 	}
 	RunSync(t, SyncTarget{
 		Fresh: func(t *testing.T) SyncBackend { t.Helper(); return target.fresh(t) },
-		Put:   target.Put, PutInstance: target.PutInstance,
+		Put:   target.Put,
 	})
 }
 

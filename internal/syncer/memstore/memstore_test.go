@@ -24,7 +24,6 @@ func TestConformance(t *testing.T) {
 		Put: func(_ *testing.T, b storetest.SyncBackend, r syncer.Record, expire time.Time) {
 			b.(swept).Put(r, expire)
 		},
-		PutInstance: func(_ *testing.T, b storetest.SyncBackend, i syncer.Instance) { b.(swept).PutInstance(i) },
 	})
 }
 

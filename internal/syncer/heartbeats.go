@@ -1,0 +1,157 @@
+package syncer
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"oauth-server/internal/store"
+)
+
+// InstancesTable has the heartbeats of instances by ID, ReportsTable the reports that came with them. They are
+// apart because every instance reads all heartbeats every few seconds.
+var (
+	InstancesTable = store.Table{Name: "instances", Volatile: true}
+	ReportsTable   = store.Table{Name: "reports", Volatile: true}
+)
+
+// keptBeats is how long the heartbeat of a process that died is kept.
+const keptBeats = time.Hour
+
+// Heartbeats keeps the heartbeats of instances in tables. It implements [Instances].
+type Heartbeats struct {
+	beats store.Collection[Instance]
+
+	mu   sync.Mutex
+	last Instance   // ID and nonce of the one stored here
+	seen store.Seen // its state
+}
+
+// NewHeartbeats returns the heartbeats of a store.
+func NewHeartbeats(b store.Backend) *Heartbeats {
+	return &Heartbeats{beats: store.Collection[Instance]{Backend: b, Table: InstancesTable, Encode: encodeBeat, Decode: decodeBeat}}
+}
+
+// beat is the value of a heartbeat.
+type beat struct {
+	Time  time.Time `json:"time"`
+	Nonce string    `json:"nonce"`
+}
+
+func encodeBeat(i *Instance) (store.Record, error) {
+	value, err := json.Marshal(beat{i.Time.UTC(), i.Nonce})
+	return store.Record{Key: i.ID, Value: value, Expires: i.Time.Add(keptBeats)}, err
+}
+
+func decodeBeat(r *store.Record) (Instance, error) {
+	var v beat
+	err := store.Unmarshal(r, &v)
+	return Instance{ID: r.Key, Beaten: r.Changed, Time: v.Time, Nonce: v.Nonce}, err
+}
+
+// Beat implements [Instances].
+func (h *Heartbeats) Beat(ctx context.Context, self Instance, ttl time.Duration) (alive []Instance, previous string, err error) {
+	if previous, err = h.put(ctx, &self); err != nil {
+		return nil, "", err
+	}
+	if len(self.Report) > 0 {
+		report := store.Record{Key: self.ID, Value: self.Report, Version: max(self.Time.UnixMilli(), 1), Expires: self.Time.Add(keptBeats)}
+		if err = h.beats.Backend.PutAll(ctx, ReportsTable, []store.Record{report}); err != nil {
+			return nil, "", err
+		}
+	}
+	all, err := h.roster(ctx)
+	if err != nil {
+		return nil, "", err
+	}
+	own, there := all.records[self.ID]
+	if !there {
+		return nil, "", fmt.Errorf("the heartbeat of %s was stored and is not found", self.ID)
+	}
+	return all.alive(own.Beaten, ttl, false), previous, nil
+}
+
+// put stores a heartbeat, and returns the nonce of the one it replaces. It knows that from its last call, unless
+// another process stored one of the same ID.
+func (h *Heartbeats) put(ctx context.Context, self *Instance) (previous string, err error) {
+	h.mu.Lock()
+	before, seen := h.last, h.seen
+	h.mu.Unlock()
+	if before.ID != self.ID {
+		before, seen = Instance{}, store.Seen{}
+	}
+	for {
+		stored, err := h.beats.Put(ctx, self, seen)
+		if err == nil {
+			h.mu.Lock()
+			defer h.mu.Unlock()
+			h.last, h.seen = Instance{ID: self.ID, Nonce: self.Nonce}, stored
+			return before.Nonce, nil
+		}
+		if !errors.Is(err, store.ErrConflict) {
+			return "", err
+		}
+		if before, seen, err = h.beats.Get(ctx, self.ID); err != nil && !errors.Is(err, store.ErrNotFound) {
+			return "", err
+		}
+	}
+}
+
+// roster reads all heartbeats. One that cannot be read is left out.
+func (h *Heartbeats) roster(ctx context.Context) (*Roster, error) {
+	var all Roster
+	err := h.beats.List(ctx, store.Query{}, func(i Instance, _ store.Seen) error {
+		all.put(i)
+		return nil
+	})
+	return &all, err
+}
+
+// Alive implements [Instances].
+func (h *Heartbeats) Alive(ctx context.Context, ttl time.Duration) ([]Instance, error) {
+	now, all, err := h.now(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return all.Alive(now, ttl), nil
+}
+
+// now reads the time of the store and all heartbeats.
+func (h *Heartbeats) now(ctx context.Context) (time.Time, *Roster, error) {
+	now, err := h.beats.Backend.Now(ctx)
+	if err != nil {
+		return now, nil, err
+	}
+	all, err := h.roster(ctx)
+	return now, all, err
+}
+
+// Leave implements [Instances].
+func (h *Heartbeats) Leave(ctx context.Context, id string) error {
+	return errors.Join(h.beats.Backend.Delete(ctx, InstancesTable, nil, id), h.beats.Backend.Delete(ctx, ReportsTable, nil, id))
+}
+
+// Reports returns the instances that have beaten within ttl, by the clock of the store, with their reports,
+// ordered by ID.
+func (h *Heartbeats) Reports(ctx context.Context, ttl time.Duration) ([]Instance, error) {
+	now, all, err := h.now(ctx)
+	if err != nil {
+		return nil, err
+	}
+	list := all.Reports(now, ttl)
+	keys, places := make([]string, len(list)), make(map[string]int, len(list))
+	for i := range list {
+		keys[i], places[list[i].ID] = list[i].ID, i
+	}
+	err = h.beats.Backend.Get(ctx, ReportsTable, func(r store.Record) error {
+		if r.Err == nil {
+			list[places[r.Key]].Report = bytes.Clone(r.Value)
+		}
+		return nil
+	}, keys...)
+	return list, err
+}
