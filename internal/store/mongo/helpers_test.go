@@ -3,9 +3,12 @@ package mongo
 import (
 	"context"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/store/mongo/mongotest"
@@ -125,4 +128,11 @@ func impatient(t *testing.T) (*Store, *mongotest.Proxy) {
 	s := openAt(t, proxy.URI, database)
 	s.timeout = time.Second
 	return s, proxy
+}
+
+// fields returns one document of the fields of all.
+func fields(all ...bson.D) bson.D { return slices.Concat(all...) }
+
+func versioned(version, etag int64) bson.D {
+	return fields(field("version", version), field("etag", etag))
 }

@@ -89,8 +89,13 @@ func BenchmarkReadRecord(b *testing.B) {
 func benchDocument(b *testing.B, value bson.Raw) bson.Raw {
 	b.Helper()
 	doc, err := bson.Marshal(bson.D{
-		{Key: "_id", Value: "fam-00000000000000000001"}, {Key: "value", Value: value}, {Key: "version", Value: int64(3)}, {Key: "nonce", Value: int64(1) << 60},
-		{Key: "owner", Value: "alice@example.com"}, {Key: "expire", Value: time.Now()}, {Key: "changed", Value: time.Now()},
+		{Key: "_id", Value: "fam-00000000000000000001"},
+		{Key: "value", Value: value},
+		{Key: "version", Value: int64(3)},
+		{Key: "nonce", Value: int64(1) << 60},
+		{Key: "owner", Value: "alice@example.com"},
+		{Key: "expire", Value: time.Now()},
+		{Key: "changed", Value: time.Now()},
 	})
 	if err != nil {
 		b.Fatal(err)

@@ -3,11 +3,8 @@ package mongo
 import (
 	"context"
 	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"slices"
-	"sync"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -15,6 +12,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 	"go.mongodb.org/mongo-driver/v2/mongo/writeconcern"
 	"go.mongodb.org/mongo-driver/v2/x/mongo/driver"
+	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/topology"
 )
 
 // CheckStatus is the outcome of one [Check].
@@ -64,259 +62,178 @@ type VerifyOptions struct {
 	Waiting func(elapsed time.Duration)
 }
 
-// cleanUpTimeout bounds the removal of what the checks have written.
-const cleanUpTimeout = 5 * time.Second
-
-// Verify runs all checks in a scratch collection, which the first write creates, and drops it at
-// the end, also when ctx ends. It returns an error if the checks ended early or the collection may
-// be left, and beside it what was found until then.
-func (s *Store) Verify(ctx context.Context, o VerifyOptions) (Verification, error) {
-	name, err := randomName("verify_scratch_")
-	if err != nil {
-		return Verification{}, fmt.Errorf("mongo: verify: %w", err)
-	}
-	v := newVerifier(s, s.db.Collection(name), true)
-	return v.verify(ctx, func(ctx context.Context) error { return v.all(ctx, o) }, v.drop)
+// finding is an error that is the outcome of a probe.
+type finding struct {
+	status CheckStatus
+	detail string
 }
 
-// VerifyCounters runs the checks of the writes and reads of counters, in a few round trips. It
-// needs the rights of serving only: it writes a few documents beside the counters, under a client
-// ID that no client can have, and deletes them. If the process dies in between, the TTL index does.
-// Results and errors are as those of [Store.Verify].
-func (s *Store) VerifyCounters(ctx context.Context) (Verification, error) {
-	v := newVerifier(s, s.counters, false)
-	return v.verify(ctx, v.counters, v.clear)
+// Error implements error.
+func (f finding) Error() string { return f.detail }
+
+func differs(format string, args ...any) error {
+	return finding{CheckFailed, fmt.Sprintf(format, args...)}
 }
 
-// verifier collects what the checks find.
+func lacks(format string, args ...any) error {
+	return finding{CheckMissing, fmt.Sprintf(format, args...)}
+}
+
+func measured(format string, args ...any) error {
+	return finding{CheckOK, fmt.Sprintf(format, args...)}
+}
+
+// property is one property of the server that is relied on, and the probe that looks for it.
+type property struct {
+	level   level
+	name    string
+	follows string // if the server does not have it
+	probe   func(v *verifier, ctx context.Context) error
+}
+
+// level is how much rests on a property.
+type level int
+
+const (
+	convenience level = iota
+	exact             // counts, or claims
+	atStart           // the same, and a server checks it when it starts
+)
+
+// relied has what is relied on, in the order of docs/operating-mongodb.md, with which a test compares it.
+var relied = []property{
+	{atStart, "unordered bulk goes on and names each error", "writes that never ran are taken for written: counts are lost", bulkOf(false)},
+	{atStart, "ordered bulk stops at its first error", "the server ignores an option that it was sent; others may be ignored too", bulkOf(true)},
+	{atStart, "versioned upsert of a moved document fails", "instances overwrite each other: counts are lost or counted twice", counterChecks(3)},
+	{atStart, "fallback filter by the writer's sequence", "a write that is sent again after a lost reply is counted twice, or never", counterChecks(4)},
+	{atStart, "removal of what was seen, and only that", "counts that arrive at the time of a removal are lost", counterChecks(5)},
+	{atStart, "field order of an embedded _id", "documents of other programs are taken for counters, or refuse them", (*verifier).fieldOrder},
+	{atStart, "$max on dates", "counters expire while they are in use: counts are lost", (*verifier).maxOfDates},
+	{atStart, "$unset beside $inc", "a write is half applied: counts differ from what was admitted", counterChecks(8)},
+	{atStart, "$inc exact to 64 bits", "a count falls or grows by itself", counterChecks(9)},
+	{atStart, "range of _ids", "lists of a client's counters, and resets, miss some or reach others", (*verifier).rangeOfIDs},
+	{exact, "one document under many writers", "counts are lost, and a code or refresh token is claimed twice", (*verifier).manyWriters},
+	{exact, "records and the trail", "changes overwrite each other, and revocations are lost", (*verifier).records},
+	{exact, "connected to a primary", "reads are behind, and writes are refused", (*verifier).primary},
+	{convenience, "server time", "one of the two clocks is wrong: instances follow the majority of clocks, and expiry follows the server", (*verifier).serverTime},
+	{convenience, "TTL indexes", "counters, codes, tokens and sessions stay for ever: the collections grow until they are deleted by other means", (*verifier).ttl},
+	{convenience, "validators", "what other programs write into the database is only checked when it is read", (*verifier).validators},
+}
+
+// verifier runs probes, with the operations of the store as far as possible. All of them write and read with
+// the concern majority.
 type verifier struct {
 	store   *Store
-	coll    *mongo.Collection
-	alone   bool   // the whole collection is scratch, without validators
-	client  string // client ID of the scratch documents
+	options VerifyOptions
+	scratch string // what the collections begin with that are only for the probes; empty: at the start of a server
+	client  string // of the counters: no client ID has a space
 	expire  time.Time
-	ids     []bson.D // of the scratch documents
-	initial []string // names of those that prepare has inserted; nil until then
-
-	documents map[string]bson.Raw // as they were after the probes, by name
-
-	mu      sync.Mutex
-	current int // number of the check that began last
-	checked map[int]*Check
+	ids     []bson.D // of the counters
 }
 
-func newVerifier(s *Store, c *mongo.Collection, alone bool) *verifier {
-	client, err := randomName("verify scratch ") // a space: no client ID has one
-	if err != nil {
-		client = "verify scratch"
-	}
-	return &verifier{
-		store: s, coll: c, alone: alone, client: client,
-		expire: time.Now().Add(24 * time.Hour).Truncate(time.Millisecond), checked: map[int]*Check{},
-	}
+// Verify runs all checks in scratch collections, and drops those at the end, also when ctx ends. It
+// returns an error if the checks ended early or a collection may be left, and beside it what was found
+// until then.
+func (s *Store) Verify(ctx context.Context, o VerifyOptions) (Verification, error) {
+	v := newVerifier(*s, o)
+	v.scratch = "verify_scratch_" + rand.Text() + "_"
+	v.store.counters = s.db.Collection(v.scratch + "data")
+	v.store.trail = v.store.counters // one for both: they have other types of _ids
+	return v.verify(ctx)
 }
 
-// verify runs the checks, then cleans up. What was found is returned whatever error or panic ends
-// either.
-func (v *verifier) verify(ctx context.Context, checks, cleanUp func(context.Context) error) (Verification, error) {
+// VerifyCounters runs the checks of the writes and reads of counters. It needs the rights of serving
+// only: it writes a few counters of a client ID that no client can have, and deletes them. If the
+// process dies in between, the TTL index does. Results and errors are as those of [Store.Verify].
+func (s *Store) VerifyCounters(ctx context.Context) (Verification, error) {
+	return newVerifier(*s, VerifyOptions{}).verify(ctx)
+}
+
+func newVerifier(s Store, o VerifyOptions) *verifier {
+	expire := time.Now().Add(24 * time.Hour).Truncate(time.Millisecond)
+	return &verifier{store: &s, options: o, client: "verify scratch " + rand.Text(), expire: expire}
+}
+
+// verify runs the checks, then cleans up.
+func (v *verifier) verify(ctx context.Context) (found Verification, err error) {
 	ctx = withOperation(ctx, "verify")
-	err := guarded("verify", func() error { return checks(ctx) })
-	if err != nil {
-		v.undecided()
-	}
-	return v.report(), errors.Join(err, guarded("verify", func() error { return cleanUp(ctx) }))
-}
-
-func randomName(prefix string) (string, error) {
-	random := make([]byte, 12)
-	_, err := rand.Read(random)
-	return prefix + hex.EncodeToString(random), err
-}
-
-// check begins a check, which is ok until something else is found.
-func (v *verifier) check(number int) {
-	v.find(number, CheckOK, "")
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	v.current = number
-}
-
-// find notes what a check has found. The first finding that is not ok stays.
-func (v *verifier) find(number int, status CheckStatus, format string, args ...any) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	c := v.checked[number]
-	if c == nil {
-		c = &Check{Number: number, Status: CheckOK}
-		v.checked[number] = c
-	}
-	if c.Status == CheckOK && format != "" {
-		c.Status, c.Detail = status, fmt.Sprintf(format, args...)
-	}
-}
-
-// undecided forgets the check that an error has interrupted, if it has found nothing yet.
-func (v *verifier) undecided() {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	if c := v.checked[v.current]; c != nil && c.Status == CheckOK {
-		delete(v.checked, v.current)
-	}
-}
-
-// ok reports whether a check has found nothing wrong so far.
-func (v *verifier) ok(number int) bool {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	return v.checked[number].Status == CheckOK
-}
-
-// fail notes that the server does something else.
-func (v *verifier) fail(number int, format string, args ...any) {
-	v.find(number, CheckFailed, format, args...)
-}
-
-// run runs one step of the checks. If the server does not answer it, or closes the connection, and
-// answers a ping right afterwards, the current check has failed. The error is one that ends all
-// checks: the server is away, or a command was not sent, which says nothing about the server.
-//
-// In a scratch collection a step that has begun runs to its end, also when ctx ends: a write that was
-// abandoned could arrive after the collection is dropped, and create it again.
-func (v *verifier) run(ctx context.Context, step func(context.Context) error) error {
-	stepping := ctx
-	if v.alone {
-		stepping = context.WithoutCancel(ctx)
-	}
-	err := v.attempt(stepping, step)
-	if ctx.Err() != nil {
-		return errors.Join(ctx.Err(), err)
-	}
-	if err == nil || isAnswer(err) || isUnsent(err) || v.store.Ping(ctx) != nil {
-		return err
-	}
-	v.fail(v.current, "no answer: %v", err)
-	return nil
-}
-
-// attempt runs a step within the timeout of one operation. A panic becomes an error: the driver
-// does not check the indexes in a reply.
-func (v *verifier) attempt(ctx context.Context, step func(context.Context) error) (err error) {
-	ctx, cancel := context.WithTimeout(ctx, v.store.timeout)
-	defer cancel()
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("the driver cannot read a reply: panic: %v", p)
+	for i, p := range relied {
+		if v.scratch == "" && p.level != atStart {
+			continue
 		}
-	}()
-	return step(ctx)
+		c := Check{Number: i + 1, Name: p.name, Exact: p.level != convenience, Status: CheckUnchecked, Detail: "not checked, because of what failed before"}
+		if err == nil {
+			err = v.check(ctx, &c, p)
+		}
+		found.Checks = append(found.Checks, c)
+	}
+	return found, errors.Join(err, guarded("verify", func() error { return v.cleanUp(ctx) }))
 }
 
-// refused notes the answer of a server that refused a command. It returns every other error.
-func (v *verifier) refused(number int, status CheckStatus, err error) error {
-	if err == nil || !isAnswer(err) {
+// check runs one probe. The error is one that ends all checks: the server is away, or a right is missing.
+// A probe runs to its end, also when ctx ends: a write that was abandoned could arrive after the scratch
+// collection is dropped, and create it again.
+func (v *verifier) check(ctx context.Context, c *Check, p property) error {
+	if err := ctx.Err(); err != nil {
 		return err
 	}
-	v.find(number, status, "%v", err)
+	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*v.store.timeout)
+	defer cancel()
+	err := guarded("verify", func() error { return p.probe(v, bounded) })
+	if p.name == "TTL indexes" && err == nil {
+		err = v.awaitTTL(ctx)
+	}
+	var f finding
+	switch {
+	case err == nil:
+		f.status = CheckOK
+	case errors.As(err, &f):
+	case isAway(err), c.Exact && hasCode(err, unauthorized):
+		return err
+	case c.Exact:
+		f = finding{CheckFailed, err.Error()}
+	default:
+		f = finding{CheckMissing, err.Error()}
+	}
+	if c.Status, c.Detail = f.status, f.detail; f.status != CheckOK {
+		c.Follows = p.follows
+	}
 	return nil
+}
+
+// isAway reports whether a server did not answer, or was not asked: a command gets no connection if another one
+// has failed and the driver closed all.
+func isAway(err error) bool {
+	var unsent driver.RetryablePoolError
+	var selection topology.ServerSelectionError
+	return mongo.IsNetworkError(err) || mongo.IsTimeout(err) || errors.As(err, &unsent) || errors.As(err, &selection)
 }
 
 // isAnswer reports whether the error is the server's answer, and not one of the connection.
 func isAnswer(err error) bool {
 	var answer mongo.ServerError
-	return errors.As(err, &answer) && !mongo.IsNetworkError(err) && !mongo.IsTimeout(err) && !isUnsent(err)
+	return errors.As(err, &answer) && !isAway(err)
 }
 
-// isUnsent reports whether the command got no connection, because another command had failed and the
-// driver closed all. That is no answer, although the driver gives it the type of one.
-func isUnsent(err error) bool {
-	var cleared driver.RetryablePoolError
-	return errors.As(err, &cleared)
-}
-
-// report lists the checks by their numbers.
-func (v *verifier) report() (r Verification) {
-	for _, c := range relied {
-		found := v.checked[c.Number]
-		switch {
-		case found == nil && !v.alone && !slices.Contains(shortForm, c.Number):
-			continue
-		case found == nil:
-			found = &Check{Number: c.Number, Status: CheckUnchecked, Detail: "not checked, because of what failed before"}
-		}
-		found.Name, found.Exact = c.Name, c.Exact
-		if found.Status == CheckMissing || found.Status == CheckFailed {
-			found.Follows = c.Follows
-		}
-		r.Checks = append(r.Checks, *found)
-	}
-	return r
-}
-
-// id returns the _id of a scratch document, which is removed at the end.
-func (v *verifier) id(name string) bson.D {
-	id := fields(field("clientId", v.client), field("username", name))
-	v.ids = append(v.ids, id)
-	return id
-}
-
-// byPrimary returns the collection with writes that the primary alone acknowledges.
-func (v *verifier) byPrimary() *mongo.Collection {
-	return v.coll.Clone(options.Collection().SetWriteConcern(writeconcern.W1()))
-}
-
-// drop removes the scratch collection, also after ctx has ended.
-func (v *verifier) drop(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanUpTimeout)
+// cleanUp removes what the probes have written, also after ctx has ended or if no majority acknowledges.
+func (v *verifier) cleanUp(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), operationTimeout)
 	defer cancel()
-	if err := v.unacknowledged(v.byPrimary().Drop(ctx)); err != nil {
-		return fmt.Errorf("remove the scratch collection %s: %w", v.coll.Name(), err)
+	db := v.store.client.Database(v.store.db.Name(), options.Database().SetWriteConcern(writeconcern.W1()))
+	if v.scratch == "" {
+		_, err := db.Collection(v.store.counters.Name()).DeleteMany(ctx, byID(field("$in", v.ids)), options.DeleteMany().SetComment(comment(ctx)))
+		if err != nil {
+			return fmt.Errorf("remove the scratch documents: %w", err)
+		}
+		return nil
+	}
+	for _, name := range []string{v.store.counters.Name(), v.table().Name} {
+		if err := db.Collection(name).Drop(ctx); err != nil {
+			return fmt.Errorf("remove the scratch collection %s: %w", name, err)
+		}
 	}
 	return nil
 }
-
-// clear removes the scratch documents, also after ctx has ended.
-func (v *verifier) clear(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanUpTimeout)
-	defer cancel()
-	_, err := v.byPrimary().DeleteMany(ctx, byID(field("$in", v.ids)), options.DeleteMany().SetComment(comment(ctx)))
-	if err = v.unacknowledged(err); err != nil {
-		return fmt.Errorf("remove the scratch documents: %w", err)
-	}
-	return nil
-}
-
-// read returns scratch documents by name, as the server sent them.
-func (v *verifier) read(ctx context.Context, filter bson.D) (map[string]bson.Raw, error) {
-	docs, err := findAll[bson.Raw](ctx, v.coll, filter, options.Find().SetBatchSize(int32(len(v.ids)+1))) //nolint:gosec // a few dozen
-	if err != nil {
-		return nil, err
-	}
-	byName := make(map[string]bson.Raw, len(docs))
-	for _, doc := range docs {
-		byName[documentName(doc.Lookup("_id"))] = doc
-	}
-	return byName, nil
-}
-
-// documentName returns the name of a scratch document. One whose _id has its fields in the other
-// order has another name.
-func documentName(id bson.RawValue) string {
-	doc, ok := id.DocumentOK()
-	if !ok {
-		return ""
-	}
-	name, _ := doc.Lookup("username").StringValueOK()
-	if first, err := doc.IndexErr(0); err == nil && first.Key() == "username" {
-		name += swappedSuffix
-	}
-	return name
-}
-
-// swappedSuffix marks the name of an _id whose fields are swapped.
-const swappedSuffix = ", swapped"
 
 // field returns a document of one field.
 func field(name string, value any) bson.D { return bson.D{{Key: name, Value: value}} }
-
-// fields returns one document of the fields of all.
-func fields(all ...bson.D) bson.D { return slices.Concat(all...) }

@@ -5,345 +5,318 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
-	"go.mongodb.org/mongo-driver/v2/mongo/readconcern"
-	"go.mongodb.org/mongo-driver/v2/x/mongo/driver"
+
+	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/syncer"
 )
 
-// counters checks the forms in which counters are written and read.
-func (v *verifier) counters(ctx context.Context) error {
-	probes := slices.DeleteFunc(v.probes(), func(p probe) bool { return p.alone && !v.alone })
-	if err := v.prepare(ctx, probes); err != nil || v.initial == nil {
-		return err
-	}
-	if err := v.run(ctx, func(ctx context.Context) error { return v.writes(ctx, probes) }); err != nil {
-		return err
-	}
-	return v.run(ctx, v.rangeOfIDs)
+// The values of the probes. Sequences are as large as those of a real instance: not exact as doubles.
+const (
+	probeSeq                 int64 = 1_622_211_780_000<<20 + 77
+	probeFrame               int64 = 60_000
+	oldFrame, nowFrame, next int64 = 1622211600, 1622211780, 1622211840
+	probeEtag                int64 = 1<<62 + 1
+)
+
+// counterCase is a write of a counter of its own, its outcome on MongoDB, and how the counter is
+// afterwards. Before, it is as [counterBefore] says, unless it is fresh.
+type counterCase struct {
+	check  int
+	name   string
+	fresh  bool
+	pruned bool // w1 was pruned
+	change func(w *syncer.Write)
+	want   syncer.Status
+	after  string // empty: as before
 }
 
-// writes sends two small bulks and all probes in a third, and reads the documents that result.
-func (v *verifier) writes(ctx context.Context, probes []probe) error {
-	together, err := v.smallBulk(ctx, false)
-	if err != nil {
-		return err
+const (
+	counterBefore = "2: w0=-1 w1=-9, old=5 now=2"
+	prunedBefore  = "2: w0=-1, old=5 now=2, pruned=-9"
+)
+
+// counterCases are those of the checks of that number.
+func counterCases(check int) []counterCase {
+	versioned := func(version, etag int64) func(*syncer.Write) {
+		return func(w *syncer.Write) { w.Versioned, w.Version, w.Etag = true, version, etag }
 	}
-	if _, err = v.smallBulk(ctx, true); err != nil {
-		return err
+	seq := func(writer string, seq int64) func(*syncer.Write) {
+		return func(w *syncer.Write) { w.Writer, w.Seq = writer, probeSeq+seq }
 	}
-	v.check(checkVersioned)
-	ends, err := v.send(ctx, probes, together)
-	if err != nil {
-		return err
+	remove := func(frame, count, seq int64) func(*syncer.Write) {
+		return func(w *syncer.Write) {
+			w.Remove = syncer.Removal{
+				Frames: []ratelimit.FrameCount{{Name: frame, Count: count}}, Writers: []syncer.WriterSeq{{Writer: "w1", Seq: probeSeq + seq}},
+			}
+			w.Pruned = probeSeq - 9
+		}
 	}
-	v.documents, err = v.readConcern(ctx)
-	if err != nil {
-		return err
+	count := func(frame, n int64) func(*syncer.Write) {
+		return func(w *syncer.Write) {
+			versioned(2, probeEtag)(w)
+			w.Delta = []ratelimit.FrameCount{{Name: frame, Count: n}}
+		}
 	}
-	for i := range probes {
-		v.judge(&probes[i], ends[i], v.documents)
+	all := []counterCase{
+		{3, "as seen", false, false, versioned(2, probeEtag), syncer.Applied, "3: w0=0 w1=-9, old=5 now=6"},
+		{3, "another version", false, false, versioned(3, probeEtag), syncer.Conflict, ""},
+		{3, "another etag", false, false, versioned(2, probeEtag+1), syncer.Conflict, ""},
+		{3, "not seen", false, false, versioned(0, 0), syncer.Conflict, ""},
+		{3, "a first write", true, false, versioned(0, 0), syncer.Applied, "1: w0=0, now=4"},
+		{3, "expired since", true, false, versioned(2, probeEtag), syncer.Unknown, "3: w0=0, now=4"},
+		{4, "a writer unknown", false, false, seq("w2", 0), syncer.Applied, "3: w0=-1 w1=-9 w2=0, old=5 now=6"},
+		{4, "a higher sequence", false, false, seq("w0", 0), syncer.Applied, "3: w0=0 w1=-9, old=5 now=6"},
+		{4, "the same sequence", false, false, seq("w0", -1), syncer.Conflict, ""},
+		{4, "a lower sequence", false, false, seq("w0", -2), syncer.Conflict, ""},
+		{4, "another frame length", false, false, func(w *syncer.Write) { w.Frame *= 60 }, syncer.Conflict, ""},
+		{4, "a first write by sequence", true, false, seq("w0", 0), syncer.Applied, "1: w0=0, now=4"},
+		{4, "pruned before", false, true, seq("w1", -8), syncer.Applied, "3: w0=-1 w1=-8, old=5 now=6, pruned=-9"},
+		{4, "pruned since", false, true, seq("w1", -9), syncer.Conflict, prunedBefore},
+		{5, "removed as seen", false, false, remove(oldFrame, 5, -9), syncer.Applied, "3: w0=0, now=6, pruned=-9"},
+		{5, "a count that has grown", false, false, remove(oldFrame, 4, -9), syncer.Conflict, ""},
+		{5, "a count that is gone", false, false, remove(next, 5, -9), syncer.Conflict, ""},
+		{5, "a writer that has written", false, false, remove(oldFrame, 5, -10), syncer.Conflict, ""},
+		{5, "removed from nothing", true, false, remove(oldFrame, 5, -9), syncer.Applied, "1: w0=0, now=4, pruned=-9"},
+		{8, "a removal beside a count", false, false, func(w *syncer.Write) {
+			versioned(2, probeEtag)(w)
+			remove(oldFrame, 5, -9)(w)
+		}, syncer.Applied, "3: w0=0, now=6, pruned=-9"},
+		{8, "a rewrite", false, false, func(w *syncer.Write) {
+			count(next, 1)(w)
+			w.Rewrite = true
+		}, syncer.Applied, "3: w0=0 w1=-9, next=1"},
+		{9, "beyond 53 bits", false, false, count(nowFrame, 1<<53+1), syncer.Applied, "3: w0=0 w1=-9, old=5 now=9007199254740995"},
+		{9, "beyond 64 bits", false, false, count(nowFrame, math.MaxInt64), syncer.Rejected, ""},
+	}
+	return slices.DeleteFunc(all, func(c counterCase) bool { return c.check != check })
+}
+
+// id returns the ID of a scratch counter.
+func (v *verifier) id(name string) ratelimit.CounterID {
+	id := ratelimit.CounterID{ClientID: v.client, Username: name}
+	v.ids = append(v.ids, counterID(id))
+	return id
+}
+
+// write returns a write that counts 4.
+func (v *verifier) write() *syncer.Write {
+	return &syncer.Write{
+		NewEtag: probeEtag + 2, Writer: "w0", Seq: probeSeq, Frame: probeFrame, Expire: v.expire,
+		Delta: []ratelimit.FrameCount{{Name: nowFrame, Count: 4}},
+	}
+}
+
+// prepare makes counters as they are before their cases.
+func (v *verifier) prepare(ctx context.Context, pruned bool, ids ...ratelimit.CounterID) error {
+	first, second := v.write(), v.write()
+	first.Writer, first.Seq, first.Delta = "w1", probeSeq-9, []ratelimit.FrameCount{{Name: oldFrame, Count: 5}}
+	first.Versioned, second.Versioned, second.Version, second.Etag = true, true, 1, first.NewEtag
+	second.Seq, second.NewEtag, second.Delta = probeSeq-1, probeEtag, []ratelimit.FrameCount{{Name: nowFrame, Count: 2}}
+	if pruned {
+		second.Remove.Writers, second.Pruned = []syncer.WriterSeq{{Writer: "w1", Seq: first.Seq}}, first.Seq
+	}
+	for _, id := range ids {
+		for _, w := range []*syncer.Write{first, second} {
+			got, err := v.send(ctx, id, w)
+			if err == nil && got.Status != syncer.Applied {
+				err = differs("%s: a write before it was %s: %v", id.Username, got.Status, got.Err)
+			}
+			if err != nil {
+				return err
+			}
+		}
 	}
 	return nil
 }
 
-// The documents of the small bulks: that of the second write has another version than its filter.
-var (
-	smallBulkNames = map[bool]string{false: "unordered", true: "ordered"}
-	smallBulkMoved = 1
-	smallBulkSize  = 4
-)
-
-func smallBulkName(ordered bool, i int) string {
-	return smallBulkNames[ordered] + " " + strconv.Itoa(i)
+// counterChecks returns the probe of all cases of a number.
+func counterChecks(check int) func(*verifier, context.Context) error {
+	return func(v *verifier, ctx context.Context) error {
+		cases := counterCases(check)
+		ids := make([]ratelimit.CounterID, len(cases))
+		for i, c := range cases {
+			ids[i] = v.id(strconv.Itoa(check) + " " + c.name)
+		}
+		return atOnce(len(cases), func(i int) error { return v.counterCase(ctx, &cases[i], ids[i]) })
+	}
 }
 
-// prepare inserts the documents that the checks begin with. If no majority acknowledges that, the
-// primary alone does from then on, so that the other checks can be made.
-func (v *verifier) prepare(ctx context.Context, probes []probe) error {
-	names, docs := v.initialDocuments(probes)
-	insert := func(ctx context.Context) error {
-		_, err := v.coll.InsertMany(ctx, docs, options.InsertMany().SetOrdered(false).SetComment(comment(ctx)))
-		if err = v.unacknowledged(err); err == nil || mongo.IsDuplicateKeyError(err) { // the attempt before has arrived
-			v.initial = names
-			return nil
+func (v *verifier) counterCase(ctx context.Context, c *counterCase, id ratelimit.CounterID) error {
+	if !c.fresh {
+		if err := v.prepare(ctx, c.pruned, id); err != nil {
+			return err
 		}
-		return fmt.Errorf("insert the scratch documents: %w", err)
 	}
-	v.check(checkWriteConcern)
-	refused := v.run(ctx, insert)
-	if refused != nil && !isAnswer(refused) || refused == nil && v.ok(checkWriteConcern) {
-		return refused
+	w := v.write()
+	c.change(w)
+	got, err := v.send(ctx, id, w)
+	if err != nil {
+		return err
 	}
-	v.coll = v.byPrimary()
-	if v.initial != nil {
+	if got.Status != c.want {
+		return differs("%s: the write was %s, not %s (%v)", c.name, got.Status, c.want, got.Err)
+	}
+	return v.isNow(ctx, id, cmp.Or(c.after, counterBefore))
+}
+
+// send sends one write. Err of the result has what the reply says of it.
+func (v *verifier) send(ctx context.Context, id ratelimit.CounterID, w *syncer.Write) (syncer.Result, error) {
+	results, err := v.store.Exchange(ctx, []syncer.Item{{ID: id, Write: w}})
+	if len(results) == 1 && results[0].Err != nil {
+		return results[0], nil //nolint:nilerr // it is in the result
+	}
+	if err != nil {
+		return syncer.Result{}, err
+	}
+	return results[0], nil
+}
+
+// isNow compares a counter with a description.
+func (v *verifier) isNow(ctx context.Context, id ratelimit.CounterID, want string) error {
+	results, err := v.store.Exchange(ctx, []syncer.Item{{ID: id, Read: true}})
+	if err != nil {
+		return err
+	}
+	if got := describe(results[0].Record); got != want {
+		return differs("%s: the document is %q, not %q", id.Username, got, want)
+	}
+	return nil
+}
+
+// describe writes a counter as in [counterBefore].
+func describe(r *syncer.Record) string {
+	if r == nil {
+		return ""
+	}
+	var writers, frames []string
+	for _, w := range []string{"w0", "w1", "w2"} {
+		if seq, ok := r.Writers[w]; ok {
+			writers = append(writers, fmt.Sprintf("%s=%d", w, seq-probeSeq))
+		}
+	}
+	names := map[int64]string{oldFrame: "old", nowFrame: "now", next: "next"}
+	for _, f := range r.Frames {
+		frames = append(frames, fmt.Sprintf("%s=%d", names[f.Name], f.Count))
+	}
+	text := fmt.Sprintf("%d: %s, %s", r.Version, strings.Join(writers, " "), strings.Join(frames, " "))
+	if r.Pruned != 0 {
+		text += fmt.Sprintf(", pruned=%d", r.Pruned-probeSeq)
+	}
+	return text
+}
+
+// bulkOf sends four writes in one bulk: the second one cannot be applied.
+func bulkOf(ordered bool) func(*verifier, context.Context) error {
+	return func(v *verifier, ctx context.Context) error {
+		ids, models := make([]ratelimit.CounterID, 4), make([]mongo.WriteModel, 4)
+		for i := range ids {
+			ids[i] = v.id(fmt.Sprintf("ordered %t %d", ordered, i))
+			w := v.write()
+			w.Versioned = true
+			models[i] = counterModel(ids[i], w)
+		}
+		if err := v.prepare(ctx, false, ids[1]); err != nil {
+			return err
+		}
+		_, err := v.store.counters.BulkWrite(ctx, models, options.BulkWrite().SetOrdered(ordered).SetComment(comment(ctx)))
+		var failed mongo.BulkWriteException
+		if err != nil && !errors.As(err, &failed) {
+			return err
+		}
+		if e := failed.WriteErrors; len(e) != 1 || e[0].Index != 1 || e[0].Code != duplicateKey {
+			return differs("of four writes the second one fails, and the reply names %v", e)
+		}
+		for i, id := range ids {
+			want := "1: w0=0, now=4"
+			if i == 1 {
+				want = counterBefore
+			} else if ordered && i > 1 {
+				want = ""
+			}
+			if err := v.isNow(ctx, id, want); err != nil {
+				return err
+			}
+		}
 		return nil
 	}
-	if err := v.run(ctx, insert); err != nil {
+}
+
+// fieldOrder writes a counter beside a document that has the fields of its _id swapped.
+func (v *verifier) fieldOrder(ctx context.Context) error {
+	id := v.id("fields in order")
+	d := counterID(id)
+	swapped := bson.D{d[1], d[0]}
+	v.ids = append(v.ids, swapped)
+	doc := append(byID(swapped), bson.E{Key: "version", Value: int64(7)}, bson.E{Key: "etag", Value: probeEtag},
+		bson.E{Key: "expire", Value: v.expire}, bson.E{Key: counts, Value: bson.D{}})
+	if _, err := v.store.counters.InsertOne(ctx, doc, options.InsertOne().SetComment(comment(ctx))); err != nil {
 		return err
 	}
-	if refused != nil {
-		v.fail(checkWriteConcern, "%v", refused)
+	w := v.write()
+	w.Versioned = true
+	got, err := v.send(ctx, id, w)
+	if err != nil {
+		return err
+	}
+	if got.Status != syncer.Applied {
+		return differs("the first write of a counter was %s, beside a document with the fields of its _id swapped", got.Status)
+	}
+	return v.isNow(ctx, id, "1: w0=0, now=4")
+}
+
+// maxOfDates writes a counter with an earlier and a later end than it has.
+func (v *verifier) maxOfDates(ctx context.Context) error {
+	id := v.id("dates")
+	for i, at := range []struct{ written, stored time.Duration }{{0, 0}, {-time.Hour, 0}, {time.Hour, time.Hour}} {
+		w := v.write()
+		w.Versioned, w.Version, w.Expire = true, int64(i), v.expire.Add(at.written)
+		if i > 0 {
+			w.Etag = w.NewEtag
+		}
+		if _, err := v.send(ctx, id, w); err != nil {
+			return err
+		}
+		doc, err := v.store.counters.FindOne(ctx, byID(counterID(id)), options.FindOne().SetComment(comment(ctx))).Raw()
+		if err != nil {
+			return err
+		}
+		if got, want := doc.Lookup("expire").Time(), v.expire.Add(at.stored); !got.Equal(want) {
+			return differs("the date is %s, not %s", got, want)
+		}
 	}
 	return nil
 }
 
-// initialDocuments returns the documents that the probes and the small bulks begin with, and one of
-// another client, with their names.
-func (v *verifier) initialDocuments(probes []probe) (names []string, docs []any) {
-	begins := func(id, before bson.D) {
-		names, docs = append(names, id[1].Value.(string)), append(docs, fields(byID(id), before)) //nolint:forcetypeassert // of verifier.id
-	}
-	for i := range probes {
-		id := v.id(probes[i].name)
-		if probes[i].swapped {
-			v.ids = append(v.ids, bson.D{id[1], id[0]})
-		}
-		if probes[i].before != nil {
-			begins(id, probes[i].before)
-		}
-	}
-	for _, ordered := range []bool{false, true} {
-		for i := range smallBulkSize {
-			if id := v.id(smallBulkName(ordered, i)); i == smallBulkMoved {
-				begins(id, changed(v.seen(), "version", versionSeen+1))
-			}
-		}
-	}
-	neighbour := fields(field("clientId", v.client+" next"), field("username", ""))
-	v.ids = append(v.ids, neighbour)
-	begins(neighbour, v.seen())
-	return names, docs
-}
-
-// insert adds one scratch document.
-func (v *verifier) insert(ctx context.Context, doc bson.D) error {
-	_, err := v.coll.InsertOne(ctx, doc, options.InsertOne().SetComment(comment(ctx)))
-	return v.unacknowledged(err)
-}
-
-// unacknowledged notes that no majority has acknowledged a write. It returns every other error.
-func (v *verifier) unacknowledged(err error) error {
-	var bulk mongo.BulkWriteException
-	var one mongo.WriteException
-	var other driver.WriteCommandError // of a command that writes no document
-	switch {
-	case errors.As(err, &bulk) && len(bulk.WriteErrors) == 0 && bulk.WriteConcernError != nil:
-		v.fail(checkWriteConcern, "%v", bulk.WriteConcernError)
-	case errors.As(err, &one) && len(one.WriteErrors) == 0 && one.WriteConcernError != nil:
-		v.fail(checkWriteConcern, "%v", one.WriteConcernError)
-	case errors.As(err, &other) && len(other.WriteErrors) == 0 && other.WriteConcernError != nil:
-		v.fail(checkWriteConcern, "%v", other.WriteConcernError)
-	default:
+// rangeOfIDs lists the counters of the client as a range of _ids, beside those of another one. In scratch
+// collections it also deletes the range.
+func (v *verifier) rangeOfIDs(ctx context.Context) error {
+	other := ratelimit.CounterID{ClientID: v.client + " next", Username: "u"}
+	v.ids = append(v.ids, counterID(other))
+	ours := v.id("in the range")
+	if err := v.prepare(ctx, false, other, ours); err != nil {
 		return err
 	}
-	return nil
-}
-
-// smallBulk sends a bulk whose second write conflicts. It reports whether the server did what
-// MongoDB does.
-func (v *verifier) smallBulk(ctx context.Context, ordered bool) (good bool, err error) {
-	number, want := checkUnordered, smallBulkSize-1
-	if ordered {
-		number, want = checkOrdered, smallBulkMoved
+	all, err := v.store.CountersOf(ctx, v.client, nil, len(v.ids)+1)
+	has := func(id ratelimit.CounterID) bool {
+		return slices.ContainsFunc(all, func(r syncer.Record) bool { return r.ID == id })
 	}
-	v.check(number)
-	models := make([]mongo.WriteModel, smallBulkSize)
-	for i := range models {
-		id := fields(field("clientId", v.client), field("username", smallBulkName(ordered, i)))
-		models[i] = upsert(id, versioned(versionSeen, etagSeen), v.write())
+	if err == nil && (has(other) || !has(ours)) {
+		err = differs("the range of a client's counters has those of another one, or lacks one")
 	}
-	result, failed, err := v.bulk(ctx, models, ordered)
-	if err != nil {
-		return false, v.refused(number, CheckFailed, err)
+	if err != nil || v.scratch == "" {
+		return err
 	}
-	ran := 0
-	if result != nil {
-		ran = int(result.UpsertedCount)
+	if err := v.store.EraseCounters(ctx, v.client, nil); err != nil {
+		return err
 	}
-	switch {
-	case len(failed) != 1 || failed[0].Index != smallBulkMoved || failed[0].Code != duplicateKey:
-		var named []string
-		for _, f := range failed {
-			named = append(named, fmt.Sprintf("index %d with code %d", f.Index, f.Code))
-		}
-		v.fail(number, "of %d writes, the one at index %d had moved on, and the server named %s",
-			smallBulkSize, smallBulkMoved, cmp.Or(strings.Join(named, ", "), "none"))
-	case ran != want:
-		v.fail(number, "%d of %d writes were applied, not %d", ran, smallBulkSize, want)
-	}
-	return v.ok(number), nil
-}
-
-func upsert(id, filter, update bson.D) mongo.WriteModel {
-	return mongo.NewUpdateOneModel().SetFilter(fields(byID(id), filter)).SetUpdate(update).SetUpsert(true)
-}
-
-// bulk sends one bulk. The error is that of the whole command.
-func (v *verifier) bulk(ctx context.Context, models []mongo.WriteModel, ordered bool) (*mongo.BulkWriteResult, []mongo.BulkWriteError, error) {
-	result, err := v.coll.BulkWrite(ctx, models, options.BulkWrite().SetOrdered(ordered).SetComment(comment(ctx)))
-	var failed mongo.BulkWriteException
-	if !errors.As(err, &failed) {
-		return result, nil, err
-	}
-	if concern := failed.WriteConcernError; concern != nil {
-		v.fail(checkWriteConcern, "%v", concern)
-	}
-	return result, failed.WriteErrors, nil
-}
-
-// send sends the probes, in one bulk if together is set and else one by one, and returns the
-// outcome of each as the server reported it.
-func (v *verifier) send(ctx context.Context, probes []probe, together bool) ([]ending, error) {
-	ends := make([]ending, 0, len(probes))
-	size := 1
-	if together {
-		size = len(probes)
-	}
-	for chunk := range slices.Chunk(probes, size) {
-		models := make([]mongo.WriteModel, len(chunk))
-		for i := range chunk {
-			id := fields(field("clientId", v.client), field("username", chunk[i].name))
-			if chunk[i].swapped {
-				id = bson.D{id[1], id[0]}
-			}
-			models[i] = upsert(id, chunk[i].filter, chunk[i].update)
-		}
-		result, failed, err := v.bulk(ctx, models, false)
-		if err != nil && size > 1 {
-			return v.send(ctx, probes, false) // it refuses all of them because of one
-		}
-		if err != nil && !isAnswer(err) {
-			return nil, err
-		}
-		ends = append(ends, endings(len(chunk), result, failed, err)...)
-	}
-	return ends, nil
-}
-
-// endings reads the outcome of each write of a bulk.
-func endings(n int, result *mongo.BulkWriteResult, failed []mongo.BulkWriteError, refused error) []ending {
-	ends := make([]ending, n)
-	if refused != nil { // a bulk of one
-		ends[0] = rejected
-		return ends
-	}
-	if result != nil {
-		for i := range result.UpsertedIDs {
-			ends[i] = inserted
-		}
-	}
-	for _, f := range failed {
-		if f.Index < 0 || f.Index >= n {
-			continue
-		}
-		ends[f.Index] = rejected
-		if f.Code == duplicateKey {
-			ends[f.Index] = conflict
-		}
-	}
-	return ends
-}
-
-// readConcern reads all scratch documents with read concern majority. If that is refused, or does
-// not find all of them, reads have concern local from then on, so that the other checks can be
-// made.
-func (v *verifier) readConcern(ctx context.Context) (map[string]bson.Raw, error) {
-	v.check(checkReadConcern)
-	all := byID(field("$in", v.ids))
-	docs, err := v.read(ctx, all)
-	if err = v.refused(checkReadConcern, CheckFailed, err); err != nil {
-		return nil, err
-	}
-	missing := 0
-	for _, name := range v.initial {
-		if docs[name] == nil {
-			missing++
-		}
-	}
-	if missing == 0 {
-		return docs, nil
-	}
-	v.fail(checkReadConcern, "%d of %d documents that were acknowledged are not found", missing, len(v.initial))
-	v.coll = v.coll.Clone(options.Collection().SetReadConcern(readconcern.Local()))
-	return v.read(ctx, all)
-}
-
-// judge compares the outcome of a probe with that on MongoDB.
-func (v *verifier) judge(p *probe, end ending, docs map[string]bson.Raw) {
-	v.check(p.check)
-	if end != p.end {
-		v.fail(p.check, "%s: the write was %s, not %s", p.name, end, p.end)
-		return
-	}
-	name, unchanged := p.name, p.end == conflict || p.end == rejected
-	if p.swapped {
-		name += swappedSuffix
-		if other := values(docs[p.name]); !maps.Equal(other, valuesOf(p.before)) {
-			v.fail(p.check, "%s: the document of the other _id is changed", p.name)
-		}
-	}
-	got, want := values(docs[name]), map[string]string{}
-	for path, value := range p.after {
-		want[path] = valuesOf(field("v", value))["v"]
-	}
-	if unchanged {
-		want = valuesOf(p.before)
-	}
-	for _, path := range slices.Sorted(maps.Keys(want)) {
-		if got[path] != want[path] {
-			v.fail(p.check, "%s: %s is %s, not %s", p.name, path, cmp.Or(got[path], "missing"), cmp.Or(want[path], "missing"))
-		}
-	}
-	if unchanged && len(got) != len(want) {
-		v.fail(p.check, "%s: the document is changed", p.name)
-	}
-}
-
-// String implements fmt.Stringer.
-func (e ending) String() string {
-	return [...]string{"applied", "inserted", "refused as a duplicate", "refused"}[e]
-}
-
-// values returns the values of a document by path, without the _id. Whole numbers of all types are
-// alike, and null is left out.
-func values(doc bson.Raw) map[string]string {
-	all := map[string]string{}
-	collect(doc, "", all)
-	return all
-}
-
-func collect(doc bson.Raw, prefix string, all map[string]string) {
-	elements, err := doc.Elements()
-	if err != nil {
-		return
-	}
-	for _, e := range elements {
-		path, value := prefix+e.Key(), e.Value()
-		n, isNumber := whole(value)
-		nested, isDocument := value.DocumentOK()
-		switch {
-		case path == "_id" || value.Type == bson.TypeNull:
-		case isDocument:
-			collect(nested, path+".", all)
-		case isNumber:
-			all[path] = strconv.FormatInt(n, 10)
-		default:
-			all[path] = value.String()
-		}
-	}
-}
-
-func valuesOf(doc bson.D) map[string]string {
-	raw, err := bson.Marshal(doc)
-	if err != nil {
-		return map[string]string{"": err.Error()}
-	}
-	return values(raw)
+	return cmp.Or(v.isNow(ctx, ours, ""), v.isNow(ctx, other, counterBefore))
 }

@@ -4,93 +4,185 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
+	"oauth-server/internal/store"
+	"oauth-server/internal/syncer"
 	"oauth-server/migrations"
 )
 
-// all runs every check. Validators come after the writes: they would refuse some of the documents.
-func (v *verifier) all(ctx context.Context, o VerifyOptions) error {
-	for _, step := range []func(context.Context) error{v.primary, v.serverTime, v.roundTrip} {
-		if err := v.run(ctx, step); err != nil {
+// atOnce calls do n times at the same time, and returns one of the errors.
+func atOnce(n int, do func(i int) error) error {
+	failed := make([]error, n)
+	var wg sync.WaitGroup
+	for i := range n {
+		wg.Go(func() { failed[i] = guarded("verify", func() error { return do(i) }) })
+	}
+	wg.Wait()
+	return cmp.Or(failed...)
+}
+
+// table is the scratch table.
+func (v *verifier) table() store.Table { return store.Table{Name: v.scratch + "records"} }
+
+// manyWriters lets writers create one record, append one entry and count in one document, at once.
+func (v *verifier) manyWriters(ctx context.Context) error {
+	const writers, each = 8, 5
+	var created, appended atomic.Int64
+	id := v.id("at once")
+	err := atOnce(writers, func(n int) error {
+		_, err := v.store.Put(ctx, v.table(), store.Record{Key: "at once", Value: []byte(`{}`)}, store.Seen{})
+		if err = won(err, &created); err != nil {
 			return err
 		}
-	}
-	if err := v.counters(ctx); err != nil {
+		_, err = v.store.Append(ctx, store.Entry{Number: 1, At: v.expire, Value: []byte(`{}`)})
+		if err = won(err, &appended); err != nil {
+			return err
+		}
+		for seq, conflicts := int64(0), 0; seq < each; {
+			w := v.write()
+			w.Writer, w.Seq = fmt.Sprint("w", n), probeSeq+seq
+			got, err := v.send(ctx, id, w)
+			switch {
+			case err != nil:
+				return err
+			case got.Status == syncer.Applied:
+				seq++
+			case got.Status == syncer.Conflict && conflicts < writers: // another one has inserted the document meanwhile
+				conflicts++
+			default:
+				return differs("a write was %s: %v", got.Status, got.Err)
+			}
+		}
+		return nil
+	})
+	if err != nil {
 		return err
 	}
-	for _, step := range []func(context.Context) error{v.whole, v.upsertByID, v.findAndModify, v.changeStreams, v.ttlIndex, v.validators} {
-		if err := v.run(ctx, step); err != nil {
+	if created.Load() != 1 || appended.Load() != 1 {
+		return differs("of %d writers at once, %d have created one record and %d have appended one entry", writers, created.Load(), appended.Load())
+	}
+	if _, err = v.store.trail.InsertOne(ctx, byID(int64(1))); !mongo.IsDuplicateKeyError(err) {
+		return cmp.Or(err, differs("a second insert of one _id succeeded"))
+	}
+	results, err := v.store.Exchange(ctx, []syncer.Item{{ID: id, Read: true}})
+	if r := results[0].Record; err == nil && (r == nil || r.Version != writers*each || r.Frames[0].Count != 4*writers*each) {
+		err = differs("of %d writes at once some were lost: %s", writers*each, describe(r))
+	}
+	return err
+}
+
+// won counts the writes that succeeded. A conflict is no error.
+func won(err error, n *atomic.Int64) error {
+	if errors.Is(err, store.ErrConflict) {
+		return nil
+	}
+	if err == nil {
+		n.Add(1)
+	}
+	return err
+}
+
+// recordProbe is a step of the probe of records: what it does, whether it conflicts, and which records there are
+// afterwards.
+type recordProbe struct {
+	do       func(ctx context.Context) error
+	conflict bool
+	records  string
+}
+
+// records writes records and entries of the trail, in the order that they have and in others.
+func (v *verifier) records(ctx context.Context) error {
+	var seen store.Seen
+	record := func(key string, version int64) store.Record {
+		return store.Record{Key: key, Value: fmt.Appendf(nil, `{"n":%d,"a":[1.5,null]}`, version), Version: version}
+	}
+	put := func(version int64, state func() store.Seen) func(ctx context.Context) error {
+		return func(ctx context.Context) error {
+			next, err := v.store.Put(ctx, v.table(), record("put", version), state())
+			if err == nil {
+				seen = next
+			}
 			return err
 		}
 	}
-	switch {
-	case !v.ok(checkTTL):
-		return nil
-	case o.WaitTTL == 0:
-		v.find(checkTTL, CheckOK, "the index is kept; whether it deletes was not waited for")
-		return nil
+	putAll := func(version int64) func(ctx context.Context) error {
+		return func(ctx context.Context) error {
+			return v.store.PutAll(ctx, v.table(), []store.Record{record("all", version)})
+		}
 	}
-	return v.ttlDeletion(ctx, o)
-}
-
-// findAndModify sends a heartbeat twice, and compares the documents that are returned.
-func (v *verifier) findAndModify(ctx context.Context) error {
-	v.check(checkFindAndModify)
-	id := v.id("beaten")
-	first, err := v.beat(ctx, id)
-	if err != nil {
-		return v.refused(checkFindAndModify, CheckFailed, err)
+	writes := func(n int64) []store.Write {
+		return []store.Write{
+			{Table: v.table(), Record: record("kept", n)},
+			{Table: v.table(), Record: store.Record{Key: "gone", Value: []byte(`{}`), Version: n}, Delete: n == 3},
+		}
 	}
-	if first != nil {
-		v.fail(checkFindAndModify, "the first upsert returned a document: %s", first)
+	appends := func(n int64) func(ctx context.Context) error {
+		return func(ctx context.Context) error {
+			_, err := v.store.Append(ctx, store.Entry{Number: n, At: v.expire, Value: []byte(`{}`)}, writes(n)...)
+			return err
+		}
 	}
-	second, err := v.beat(ctx, id)
-	if err != nil {
-		return v.refused(checkFindAndModify, CheckFailed, err)
+	for i, step := range []recordProbe{
+		{putAll(2), false, "all=2"},
+		{putAll(1), false, "all=2"},
+		{putAll(3), false, "all=3"},
+		{put(1, func() store.Seen { return store.Seen{} }), false, "all=3 put=1"},
+		{put(9, func() store.Seen { return store.Seen{} }), true, "all=3 put=1"},
+		{put(9, func() store.Seen { return store.Seen{Version: 2, Nonce: seen.Nonce} }), true, "all=3 put=1"},
+		{put(9, func() store.Seen { return store.Seen{Version: 1, Nonce: seen.Nonce + 1} }), true, "all=3 put=1"},
+		{put(2, func() store.Seen { return seen }), false, "all=3 put=2"},
+		{func(ctx context.Context) error { return v.store.DeleteAll(ctx, v.table(), "put") }, false, "all=3"},
+		{appends(2), false, "all=3 gone=2 kept=2"},
+		{appends(3), false, "all=3 kept=3"},
+		{appends(3), true, "all=3 kept=3"},
+		{func(ctx context.Context) error { // a writer that was paused
+			return v.store.apply(ctx, &trailEntry{store.Entry{Number: 2, Nonce: 1}, writes(2)})
+		}, false, "all=3 kept=3"},
+	} {
+		err := step.do(ctx)
+		if step.conflict != errors.Is(err, store.ErrConflict) {
+			return cmp.Or(err, differs("step %d: it was applied", i+1))
+		}
+		if !step.conflict && err != nil {
+			return err
+		}
+		var there []string
+		err = v.store.List(ctx, v.table(), store.Query{}, func(r store.Record) error {
+			if r.Key != "at once" {
+				there = append(there, fmt.Sprint(r.Key, "=", r.Version))
+			}
+			return r.Err
+		})
+		if got := strings.Join(there, " "); err == nil && got != step.records {
+			err = differs("step %d: the records are %q, not %q", i+1, got, step.records)
+		}
+		if err != nil {
+			return err
+		}
 	}
-	n, _ := whole(second.Lookup("n"))
-	switch {
-	case second == nil:
-		v.fail(checkFindAndModify, "the second upsert returned no document")
-	case n != 1:
-		v.fail(checkFindAndModify, "the second upsert returned the count %d, not 1", n)
-	case second.Lookup("beaten").Type != bson.TypeDateTime:
-		v.fail(checkFindAndModify, "the second upsert returned a document without the date of $currentDate")
+	list, newest, err := v.store.Trail(ctx, store.Mark{}, 9)
+	if err == nil && (newest.Number != 3 || len(list) != 3) {
+		err = differs("the trail has %d entries up to %d, not 3", len(list), newest.Number)
 	}
-	return nil
-}
-
-// beat sends a heartbeat and returns the document as it was before. It is nil if there was none.
-func (v *verifier) beat(ctx context.Context, id bson.D) (bson.Raw, error) {
-	update := fields(field("$inc", field("n", int64(1))), field("$currentDate", field("beaten", true)))
-	opts := options.FindOneAndUpdate().SetUpsert(true).SetReturnDocument(options.Before).SetComment(comment(ctx))
-	old, err := v.coll.FindOneAndUpdate(ctx, byID(id), update, opts).Raw()
-	var reply mongo.WriteException
-	switch {
-	case errors.Is(err, mongo.ErrNoDocuments):
-		return nil, nil
-	case errors.As(err, &reply): // the driver drops the document
-		old, _ = reply.Raw.Lookup("value").DocumentOK()
-		err = v.unacknowledged(err)
-	}
-	return old, err
+	return err
 }
 
 // primary checks whether the server reports itself as a primary, or as a router.
 func (v *verifier) primary(ctx context.Context) error {
-	v.check(checkPrimary)
+	sent := time.Now()
 	hello, err := v.store.hello(ctx)
+	took := time.Since(sent).Round(10 * time.Microsecond)
 	if err != nil {
-		return v.refused(checkPrimary, CheckFailed, err)
-	}
-	var build struct{ Version string }
-	if err := v.store.db.RunCommand(ctx, field("buildInfo", 1)).Decode(&build); err != nil && !isAnswer(err) {
 		return err
 	}
 	kind := "no replica set: what it has acknowledged can be lost with it"
@@ -101,163 +193,85 @@ func (v *verifier) primary(ctx context.Context) error {
 		kind = "replica set " + hello.Set
 	}
 	if !hello.Primary && !hello.Master {
-		v.fail(checkPrimary, "it says that it is none; %s", kind)
-		return nil
+		return differs("it says that it is none; %s", kind)
 	}
-	v.find(checkPrimary, CheckOK, "version %s, %s", cmp.Or(build.Version, "unknown"), kind)
-	return nil
+	return measured("%s; it answers within %s", kind, took)
 }
 
 // serverTime compares the clock of the server with that of this machine.
 func (v *verifier) serverTime(ctx context.Context) error {
-	v.check(checkServerTime)
 	sent := time.Now()
 	now, err := v.store.Now(ctx)
 	if err != nil {
-		if ctx.Err() != nil {
-			return err
-		}
-		v.find(checkServerTime, CheckMissing, "%v", err)
-		return nil
+		return lacks("%v", err)
 	}
 	took := time.Since(sent)
 	ahead := now.Sub(sent.Add(took / 2)).Round(time.Millisecond)
-	status, side := CheckOK, "ahead of"
 	if ahead.Abs() > time.Second+took/2 {
-		status = CheckFailed
+		return differs("%s ahead of ours", ahead)
 	}
-	if ahead < 0 {
-		side = "behind"
-	}
-	v.find(checkServerTime, status, "%s %s ours", ahead.Abs(), side)
-	return nil
+	return measured("%s ahead of ours", ahead)
 }
 
-// roundTrip measures the median of a few pings.
-func (v *verifier) roundTrip(ctx context.Context) error {
-	v.check(checkRoundTrip)
-	pings := make([]time.Duration, 5)
-	for i := range pings {
-		sent := time.Now()
-		if err := v.store.db.RunCommand(ctx, field("ping", 1)).Err(); err != nil {
-			return v.refused(checkRoundTrip, CheckMissing, err)
-		}
-		pings[i] = time.Since(sent)
-	}
-	slices.Sort(pings)
-	v.find(checkRoundTrip, CheckOK, "%s", pings[len(pings)/2].Round(10*time.Microsecond))
-	return nil
-}
-
-// changeStreams opens one and waits until it reports an insert.
-func (v *verifier) changeStreams(ctx context.Context) error {
-	v.check(checkChangeStreams)
-	stream, err := v.coll.Watch(ctx, mongo.Pipeline{}, options.ChangeStream().SetComment(comment(ctx)))
-	if err != nil {
-		return v.refused(checkChangeStreams, CheckMissing, err)
-	}
-	defer func() { _ = stream.Close(context.WithoutCancel(ctx)) }()
-	if err = v.insert(ctx, byID(v.id("watched"))); err != nil {
-		return v.refused(checkChangeStreams, CheckMissing, err)
-	}
-	soon, cancel := context.WithTimeout(ctx, 3*time.Second)
-	defer cancel()
-	if !stream.Next(soon) {
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		v.find(checkChangeStreams, CheckMissing, "one was opened, and an insert was not reported: %v", stream.Err())
-	}
-	return nil
-}
-
-// validators gives the collection the validator of the counters, and inserts a document that it has
-// to refuse.
+// validators gives the collection the validator of the counters.
 func (v *verifier) validators(ctx context.Context) error {
-	v.check(checkValidators)
-	for _, m := range migrations.All() {
-		for _, c := range m.Commands {
-			if c.Run[0].Key != "collMod" || c.Run[0].Value != v.store.counters.Name() {
-				continue
-			}
-			run := changed(c.Run, "collMod", v.coll.Name())
-			if err := v.unacknowledged(v.store.db.RunCommand(ctx, run).Err()); err != nil {
-				return v.refused(checkValidators, CheckMissing, err)
-			}
+	for _, c := range migrations.All()[0].Commands {
+		if c.Run[0].Key == "collMod" && c.Run[0].Value == "ratelimits" {
+			run := append(bson.D{{Key: "collMod", Value: v.store.counters.Name()}}, c.Run[1:]...)
+			return v.store.db.RunCommand(ctx, run).Err()
 		}
-	}
-	negative := changed(v.seen(), "requestCounters", field(frameNow, int64(-1)))
-	if err := v.insert(ctx, fields(byID(v.id("invalid")), negative)); err == nil {
-		v.find(checkValidators, CheckMissing, "a validator was accepted, and a document that it forbids as well")
-	} else if !isAnswer(err) {
-		return err
 	}
 	return nil
 }
 
-// ttlIndex creates a TTL index and checks that the server has kept it as one.
-func (v *verifier) ttlIndex(ctx context.Context) error {
-	v.check(checkTTL)
-	_, err := v.coll.Indexes().CreateOne(ctx, mongo.IndexModel{
-		Keys: field("expire", 1), Options: options.Index().SetName("expire").SetExpireAfterSeconds(0),
-	})
-	if err = v.unacknowledged(err); err != nil {
-		return v.refused(checkTTL, CheckMissing, err)
+// ttl creates a TTL index, checks that the server has kept it as one, and inserts documents for awaitTTL.
+func (v *verifier) ttl(ctx context.Context) error {
+	c := v.store.counters
+	index := mongo.IndexModel{Keys: field("expire", 1), Options: options.Index().SetName("expire").SetExpireAfterSeconds(0)}
+	if _, err := c.Indexes().CreateOne(ctx, index); err != nil {
+		return err
 	}
-	specs, err := v.coll.Indexes().ListSpecifications(ctx)
+	specs, err := c.Indexes().ListSpecifications(ctx)
 	if err != nil {
-		return v.refused(checkTTL, CheckMissing, err)
+		return err
 	}
-	for _, s := range specs {
-		if s.Name == "expire" && s.ExpireAfterSeconds != nil && *s.ExpireAfterSeconds == 0 {
-			return nil
+	kept := func(s mongo.IndexSpecification) bool {
+		return s.Name == "expire" && s.ExpireAfterSeconds != nil && *s.ExpireAfterSeconds == 0
+	}
+	if !slices.ContainsFunc(specs, kept) {
+		return lacks("the index was accepted, and expireAfterSeconds was not kept")
+	}
+	if v.options.WaitTTL > 0 {
+		for id, expire := range map[string]time.Time{"expired": time.Now().Add(-24 * time.Hour), "later": v.expire} {
+			if _, err := c.InsertOne(ctx, bson.D{{Key: "_id", Value: id}, {Key: "expire", Value: expire}}); err != nil {
+				return err
+			}
 		}
 	}
-	v.find(checkTTL, CheckMissing, "the index was accepted, and expireAfterSeconds was not kept")
 	return nil
 }
 
-// ttlDeletion waits until the server deletes a document that has expired.
-func (v *verifier) ttlDeletion(ctx context.Context, o VerifyOptions) error {
-	const past, future = "expired", "not expired"
-	v.check(checkTTL)
-	ids := bson.A{v.id(past), v.id(future)}
-	err := v.run(ctx, func(ctx context.Context) error {
-		for i, expire := range []time.Time{time.Now().Add(-24 * time.Hour), v.expire} {
-			if err := v.insert(ctx, fields(byID(ids[i]), changed(v.seen(), "expire", expire))); err != nil {
-				return v.refused(checkTTL, CheckMissing, err)
-			}
-		}
-		return nil
-	})
-	if err != nil || !v.ok(checkTTL) {
-		return err
-	}
+// awaitTTL waits until the server deletes the document that has expired. A poll that fails is repeated.
+func (v *verifier) awaitTTL(ctx context.Context) error {
 	const every, progress = 250 * time.Millisecond, 10 * time.Second
-	begun, next := time.Now(), time.Duration(0)
+	if v.options.WaitTTL == 0 {
+		return measured("the index is kept; whether it deletes was not waited for")
+	}
 	tick := time.NewTicker(every)
 	defer tick.Stop()
-	for {
-		left, err := v.readWithin(ctx, byID(field("$in", ids)))
+	for begun, notice := time.Now(), time.Duration(0); ; {
+		left, err := findAll[bson.Raw](ctx, v.store.counters, byID(field("$in", bson.A{"expired", "later"})), options.Find().SetSort(byID(1)))
 		waited := time.Since(begun).Round(time.Second)
 		switch {
-		case ctx.Err() != nil:
-			return ctx.Err()
-		case err == nil && left[future] == nil:
-			v.fail(checkTTL, "a document that has not expired is gone after %s", waited)
-			return nil
-		case err == nil && left[past] == nil:
-			v.find(checkTTL, CheckOK, "deleted within %s", max(waited, time.Second))
-			return nil
-		case err != nil && waited >= o.WaitTTL:
-			v.find(checkTTL, CheckMissing, "whether anything was deleted within %s is not known: %v", waited, err)
-			return nil
-		case waited >= o.WaitTTL:
-			v.find(checkTTL, CheckMissing, "nothing was deleted within %s", waited)
-			return nil
-		case waited >= next && o.Waiting != nil:
-			o.Waiting(waited)
-			next = waited + progress
+		case err == nil && len(left) == 1 && left[0].Lookup("_id").StringValue() == "later":
+			return measured("deleted within %s", max(waited, time.Second))
+		case err == nil && len(left) < 2:
+			return differs("a document that has not expired is gone after %s", waited)
+		case waited >= v.options.WaitTTL:
+			return lacks("nothing was deleted within %s: %v", waited, cmp.Or(err, errors.New("both documents are there")))
+		case waited >= notice && v.options.Waiting != nil:
+			v.options.Waiting(waited)
+			notice = waited + progress
 		}
 		select {
 		case <-tick.C:
@@ -265,13 +279,4 @@ func (v *verifier) ttlDeletion(ctx context.Context, o VerifyOptions) error {
 			return ctx.Err()
 		}
 	}
-}
-
-// readWithin reads within the timeout of one operation.
-func (v *verifier) readWithin(ctx context.Context, filter bson.D) (docs map[string]bson.Raw, err error) {
-	err = v.attempt(ctx, func(ctx context.Context) error {
-		docs, err = v.read(ctx, filter)
-		return err
-	})
-	return docs, err
 }
