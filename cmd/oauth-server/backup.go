@@ -263,8 +263,8 @@ func shown(file string, sum *app.DataFileSummary) shownBackup {
 	s := shownBackup{
 		File: file, Bytes: sum.Bytes, Format: sum.Format, Records: sum.Records, Unreadable: sum.Unreadable, Policies: sum.Policies,
 	}
-	if !sum.Event.IsZero() {
-		s.Event = &sum.Event
+	if !sum.Changed.IsZero() {
+		s.Event = &sum.Changed
 	}
 	return s
 }
@@ -279,8 +279,8 @@ func (f *backupFlags) showBackup(file string, sum *app.DataFileSummary, took tim
 // rowsOf says for a person what a data file holds.
 func rowsOf(sum *app.DataFileSummary) [][]string {
 	event := "none"
-	if !sum.Event.IsZero() {
-		event = dateTime(sum.Event)
+	if !sum.Changed.IsZero() {
+		event = dateTime(sum.Changed)
 	}
 	rows := [][]string{
 		{"size", fmt.Sprintf("%d bytes, format %d", sum.Bytes, sum.Format)},

@@ -38,22 +38,22 @@ func mark(err error, state, name string) error {
 	return &unanswered{err, fmt.Sprintf(state, name)}
 }
 
-func (m marking) CreateClient(ctx context.Context, c clientcfg.Client) error {
-	return mark(m.Store.CreateClient(ctx, c), "the client may have been created: oauth-server client show '%[1]s' says so;"+
+func (m marking) CreateClient(ctx context.Context, c clientcfg.Client, e clientcfg.Event) error {
+	return mark(m.Store.CreateClient(ctx, c, e), "the client may have been created: oauth-server client show '%[1]s' says so;"+
 		" a secret that was made for it is lost then: client rotate-secret '%[1]s' gives it another one, or client delete '%[1]s' and create it again", c.ID)
 }
 
-func (m marking) UpdateClient(ctx context.Context, c clientcfg.Client) error {
-	return mark(m.Store.UpdateClient(ctx, c), "the client may have been changed: look at oauth-server client show '%[1]s';"+
+func (m marking) UpdateClient(ctx context.Context, c clientcfg.Client, e clientcfg.Event) error {
+	return mark(m.Store.UpdateClient(ctx, c, e), "the client may have been changed: look at oauth-server client show '%[1]s';"+
 		" a new secret is lost: client rotate-secret '%[1]s' once more, which may end the secret that is in use, also with --overlap", c.ID)
 }
 
-func (m marking) DeleteClient(ctx context.Context, id string) error {
-	return markDeletion(m.Store.DeleteClient(ctx, id), id)
+func (m marking) DeleteClient(ctx context.Context, id string, e clientcfg.Event) error {
+	return markDeletion(m.Store.DeleteClient(ctx, id, e), id)
 }
 
-func (m marking) DeleteUnchanged(ctx context.Context, c clientcfg.Client) error {
-	return markDeletion(m.Store.DeleteUnchanged(ctx, c), c.ID)
+func (m marking) DeleteUnchanged(ctx context.Context, c clientcfg.Client, e clientcfg.Event) error {
+	return markDeletion(m.Store.DeleteUnchanged(ctx, c, e), c.ID)
 }
 
 func markDeletion(err error, id string) error {

@@ -85,17 +85,17 @@ func TestUnansweredChanges(t *testing.T) {
 		shownStatus int
 	}{
 		{
-			args: []string{"client", "create", "web"}, marker: wireCommand("insert", "clients"),
+			args: []string{"client", "create", "web"}, marker: wireCommand("insert", "trail"),
 			says: "the client may have been created: oauth-server client show 'web' says so; a secret that was made for it is lost then: client rotate-secret 'web' gives",
 			then: []string{"client", "show", "web"}, shows: "web",
 		},
 		{
-			args: []string{"client", "rotate-secret", "shop", "--overlap", "1h"}, marker: wireCommand("update", "clients"),
+			args: []string{"client", "rotate-secret", "shop", "--overlap", "1h"}, marker: wireCommand("insert", "trail"),
 			says: "the client may have been changed: look at oauth-server client show 'shop'; a new secret is lost",
 			then: []string{"client", "show", "shop"}, shows: "former_secret_until",
 		},
 		{
-			args: []string{"client", "delete", "shop"}, marker: wireCommand("delete", "clients"),
+			args: []string{"client", "delete", "shop"}, marker: wireCommand("insert", "trail"),
 			says: "the client may have been deleted: if oauth-server client show 'shop' still shows it",
 			then: []string{"client", "show", "shop"}, shows: "there is no client", shownStatus: exitFailed,
 		},

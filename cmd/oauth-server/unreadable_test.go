@@ -122,7 +122,7 @@ func TestUnreadableClientOfAFile(t *testing.T) {
 	runJSON(t, &shop, "", "client", "create", "shop", "--data", data)
 	store, err := app.OpenStore(t.Context(), config.Store{Embedded: &config.Embedded{Path: data}})
 	check.OK(t, err)
-	check.OK(t, store.CreateClient(t.Context(), clientcfg.Client{ID: "bad", Public: true, Grants: []clientcfg.Grant{"of_tomorrow"}}))
+	check.OK(t, store.CreateClient(t.Context(), clientcfg.Client{ID: "bad", Public: true, Grants: []clientcfg.Grant{"of_tomorrow"}}, clientcfg.Event{}))
 	check.OK(t, store.Close())
 	bad(t, []string{"--data", data}, `unknown grant type "of_tomorrow"`)
 	server := launchOperated(t, "serve", "--data", data)

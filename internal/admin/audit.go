@@ -2,6 +2,7 @@ package admin
 
 import (
 	"context"
+	"strconv"
 	"strings"
 
 	"oauth-server/internal/adminapi"
@@ -24,16 +25,16 @@ func (s *Server) audit(c *call) error {
 	if err != nil {
 		return err
 	}
-	m := merge{limit: int(limit), before: before, beforeEvent: c.query.Get("before_event")}
-	if len(m.beforeEvent) > maxEventKey {
-		return invalidField("before_event", "must be the next_event of an answer")
+	m := merge{limit: int(limit), before: before}
+	if m.beforeEvent, err = c.number("before_event", 1<<62, 0); err != nil {
+		return err
 	}
 	ctx := c.Request().Context()
 	target, err := s.auditTarget(ctx, c.query.Get("target"))
 	if err == nil {
 		m.entries, err = s.o.Audit.Audit(ctx, clientcfg.AuditQuery{Target: target, Before: before, Limit: m.limit})
 	}
-	if err == nil && (before == 0 || m.beforeEvent != "") {
+	if err == nil && (before == 0 || m.beforeEvent != 0) {
 		m.events, err = s.o.Events.Events(ctx, clientcfg.EventQuery{Target: target, Before: m.beforeEvent, Limit: m.limit})
 	}
 	if err != nil {
@@ -57,14 +58,11 @@ func (s *Server) auditTarget(ctx context.Context, target string) (string, error)
 	return clientcfg.UserTarget(canonical), nil
 }
 
-// maxEventKey is more than an event's key has.
-const maxEventKey = 64
-
 // merge makes a page of the trail of the next entries and the next events, at most limit of each.
 type merge struct {
 	limit       int
 	before      int64
-	beforeEvent string
+	beforeEvent int64
 	entries     []clientcfg.AuditEntry
 	events      []clientcfg.Event
 }
@@ -82,9 +80,9 @@ func (m *merge) page() adminapi.Audit {
 		}
 	}
 	if m.left(entry, event) {
-		out.Next, out.NextEvent = m.next(entry), m.beforeEvent
+		out.Next, out.NextEvent = m.next(entry), strconv.FormatInt(m.beforeEvent, 10)
 		if event > 0 {
-			out.NextEvent = m.events[event-1].Key()
+			out.NextEvent = strconv.FormatInt(m.events[event-1].Number, 10)
 		}
 	}
 	return out

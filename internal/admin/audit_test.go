@@ -48,7 +48,7 @@ func TestTrailOfBoth(t *testing.T) {
 // TestUnknownOutcome: a change of which it is not known whether it was made says so.
 func TestUnknownOutcome(t *testing.T) {
 	w := newWorld(t)
-	e := clientcfg.Event{ID: "x", At: w.clock.Now(), Action: "delete", Target: "clients/shop", Before: []byte("null"), After: []byte("null"), Open: true}
+	e := clientcfg.Event{At: w.clock.Now(), Action: "delete", Target: "clients/shop", Before: []byte("null"), After: []byte("null"), Unknown: true}
 	check.OK(t, w.store.AddEvent(t.Context(), e))
 	check.Equal(t, "trail", w.events(""), []string{"delete clients/shop unknown"})
 }

@@ -18,7 +18,7 @@ func TestTrailOfAUser(t *testing.T) {
 	w.change(http.MethodDelete, "/users/grace", "").is(http.StatusNoContent)
 	want = append([]string{"delete users/grace"}, want...)
 	check.Equal(t, "trail of a deleted user", w.events("?target=users/Grace"), want)
-	odd := clientcfg.Event{ID: "x", At: w.clock.Now(), Action: "revoke", Target: "users/GRACE", Before: []byte("null"), After: []byte("null")}
+	odd := clientcfg.Event{At: w.clock.Now(), Action: "revoke", Target: "users/GRACE", Before: []byte("null"), After: []byte("null")}
 	check.OK(t, w.store.AddEvent(t.Context(), odd))
 	check.Equal(t, "trail of another user", w.events("?target=users/GRACE"), []string{"revoke users/GRACE"})
 	check.Equal(t, "trail of the first", w.events("?target=users/grace"), want)

@@ -74,7 +74,7 @@ func TestBackupNeedsTheLocalKey(t *testing.T) {
 		}
 	}
 	check.Equal(t, "restored", len(d.restored), 0)
-	events, err := w.store.Events(t.Context(), clientcfg.EventQuery{})
+	events, err := w.store.Events(t.Context(), clientcfg.EventQuery{Target: clientcfg.StoreTarget})
 	check.OK(t, err)
 	check.Equal(t, "events", len(events), 0)
 }
@@ -96,7 +96,7 @@ func TestBackup(t *testing.T) {
 	check.Equal(t, "length", rec.Header().Get("Content-Length"), "4")
 	e := event()
 	check.Equal(t, "event", [4]string{e.Action, e.Target, e.Actor.Store, e.Reason}, [4]string{"backup", "store", "me@here", "nightly"})
-	check.Equal(t, "open", e.Open, false)
+	check.Equal(t, "unknown", e.Unknown, false)
 
 	w.clock.Advance(time.Minute)
 	d.copying = func(w io.Writer) error {
@@ -106,7 +106,7 @@ func TestBackup(t *testing.T) {
 	rec = httptest.NewRecorder()
 	w.local(rec, http.MethodGet, "/backup", "127.0.0.1:1", localKey)
 	check.Equal(t, "what was sent", rec.Body.String(), "da")
-	check.Equal(t, "a part was given away, so it is open", event().Open, true)
+	check.Equal(t, "it may be a part only", event().Unknown, true)
 }
 
 // TestOneBackupAtATime: each pins pages of the data file.
@@ -152,25 +152,25 @@ func TestBackupIsCutOffFromASlowReader(t *testing.T) {
 	}
 }
 
-// TestRestoreIsAskedFor: it is in the trail, open, if the server takes it, and not if it refuses.
+// TestRestoreIsAskedFor: it is in the trail before the server takes or refuses it.
 func TestRestoreIsAskedFor(t *testing.T) {
 	d := &dataFile{refuses: errors.New("it is damaged")}
 	w := backupWorld(t, d)
 	rec := httptest.NewRecorder()
 	w.local(rec, http.MethodPost, "/restore?file=prepared", "127.0.0.1:1", localKey)
 	check.Equal(t, "status", rec.Code, http.StatusConflict)
-	events, err := w.store.Events(t.Context(), clientcfg.EventQuery{})
+	events, err := w.store.Events(t.Context(), clientcfg.EventQuery{Target: clientcfg.StoreTarget})
 	check.OK(t, err)
-	check.Equal(t, "events", len(events), 0)
+	check.Equal(t, "events", len(events), 1)
 	d.refuses = nil
 	rec = httptest.NewRecorder()
 	w.local(rec, http.MethodPost, "/restore?file=prepared&reason=lost", "127.0.0.1:1", localKey)
 	check.Equal(t, "status", rec.Code, http.StatusAccepted)
 	check.Equal(t, "restored", d.restored, []string{"prepared", "prepared"})
-	events, err = w.store.Events(t.Context(), clientcfg.EventQuery{})
+	events, err = w.store.Events(t.Context(), clientcfg.EventQuery{Target: clientcfg.StoreTarget})
 	check.OK(t, err)
-	check.Equal(t, "events", len(events), 1)
-	check.Equal(t, "open", events[0].Open, true)
+	check.Equal(t, "events", len(events), 2)
+	check.Equal(t, "unknown", events[0].Unknown, true)
 }
 
 // TestNoBackupOfADatabase: it has tools of its own.

@@ -211,11 +211,11 @@ func TestUnknownClientsAreRefused(t *testing.T) {
 	}).is(http.StatusNotFound).says(`"shpo"`)
 	w.send(request{method: "DELETE", path: "/clients/shpo/counters", token: writer}).is(http.StatusNotFound)
 	// One that was made a moment ago is no unknown one.
-	check.OK(t, w.store.CreateClient(t.Context(), confidential("shpo", func(*clientcfg.Client) {})))
+	check.OK(t, w.store.CreateClient(t.Context(), confidential("shpo", func(*clientcfg.Client) {}), clientcfg.Event{}))
 	w.put("/policies/shpo", tenAMinute).is(http.StatusOK)
 	// Its policy can still be taken back once it is gone.
-	check.OK(t, w.store.DeleteClient(t.Context(), "shpo"))
-	check.OK(t, w.clients.Refresh(t.Context()))
+	check.OK(t, w.store.DeleteClient(t.Context(), "shpo", clientcfg.Event{}))
+	check.OK(t, w.clients.Renew(t.Context(), 0))
 	w.change("DELETE", "/policies/shpo", "").is(http.StatusNoContent)
 	w.send(request{method: "GET", path: "/policies/shpo", token: reader}).is(http.StatusNotFound)
 }

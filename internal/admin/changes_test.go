@@ -130,7 +130,7 @@ func TestAChangeThatIsTooLargeForTheTrail(t *testing.T) {
 	note := strings.Repeat("n", 500)
 	for i := range 1000 {
 		id := fmt.Sprintf("client-%d", i)
-		check.OK(t, w.store.CreateClient(t.Context(), confidential(id, func(*clientcfg.Client) {})))
+		check.OK(t, w.store.CreateClient(t.Context(), confidential(id, func(*clientcfg.Client) {}), clientcfg.Event{}))
 		parts = append(parts, fmt.Sprintf(`{"target":"policies/%s","value":{"note":%q}}`, id, note))
 	}
 	a := w.changes("", `{"changes":[`+strings.Join(parts, ",")+`]}`).is(http.StatusUnprocessableEntity)

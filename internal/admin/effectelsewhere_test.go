@@ -163,7 +163,7 @@ func TestEffectAtTheEndOfAnother(t *testing.T) {
 			w.patch("/settings?for=1h", tt.before).is(http.StatusOK)
 			w.ask("batch", "", 20)
 			w.ask("shop", "", 20)
-			check.OK(t, w.store.CreateClient(t.Context(), confidential("batch", func(*clientcfg.Client) {})))
+			check.OK(t, w.store.CreateClient(t.Context(), confidential("batch", func(*clientcfg.Client) {}), clientcfg.Event{}))
 			path, query, _ := strings.Cut(tt.path, "?")
 			a := w.change("PATCH", path+"?validate=true&"+query, tt.change).is(http.StatusOK)
 			summary := a.at("effect", "summary").(string)
@@ -212,7 +212,7 @@ func TestEffectOnADeletedClient(t *testing.T) {
 	w.put("/policies/shop", `{"note":"x"}`).is(http.StatusOK)
 	w.ask("shop", "", 20)
 	for _, id := range []string{"shop", "app", odd} {
-		check.OK(t, w.store.DeleteClient(t.Context(), id))
+		check.OK(t, w.store.DeleteClient(t.Context(), id, clientcfg.Event{}))
 	}
 	check.OK(t, w.clients.Renew(t.Context(), 0))
 	want := wouldDeny + "requests of 1 of 1 active client: shop (15 requests)." + young

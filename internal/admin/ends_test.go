@@ -9,6 +9,7 @@ import (
 	"oauth-server/internal/check"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/store/legacy"
 	"oauth-server/internal/store/mongo"
 	"oauth-server/internal/store/mongo/mongotest"
 )
@@ -97,7 +98,12 @@ func TestOneInstanceEndsIt(t *testing.T) {
 		_, err = store.Migrate(t.Context())
 		check.OK(t, err)
 		t.Cleanup(func() { check.OK(t, store.Close()) })
-		oneInstanceEndsIt(t, sharedOn(t, store))
+		repositories, err := legacy.RepositoriesOn(t.Context(), store)
+		check.OK(t, err)
+		oneInstanceEndsIt(t, sharedOn(t, &struct {
+			*mongo.Store
+			legacy.Repositories
+		}{store, repositories}))
 	})
 }
 

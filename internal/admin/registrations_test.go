@@ -111,14 +111,14 @@ func TestSecrets(t *testing.T) {
 	} {
 		equal(t, body, w.post("/clients/shop/secrets", body).is(http.StatusUnprocessableEntity).at("errors", 0, "field"), any(field))
 	}
-	check.OK(t, w.store.CreateClient(t.Context(), clientcfg.Client{ID: "native", Public: true, Grants: []clientcfg.Grant{clientcfg.RefreshToken}}))
+	check.OK(t, w.store.CreateClient(t.Context(), clientcfg.Client{ID: "native", Public: true, Grants: []clientcfg.Grant{clientcfg.RefreshToken}}, clientcfg.Event{}))
 	w.post("/clients/native/secrets", "").is(http.StatusConflict).says("no secret")
 }
 
 // A client that cannot be read is listed, and can be removed.
 func TestUnreadableRegistration(t *testing.T) {
 	w := newWorld(t)
-	check.OK(t, w.store.CreateClient(t.Context(), clientcfg.Client{ID: "bad", Public: true, Grants: []clientcfg.Grant{"of_tomorrow"}}))
+	check.OK(t, w.store.CreateClient(t.Context(), clientcfg.Client{ID: "bad", Public: true, Grants: []clientcfg.Grant{"of_tomorrow"}}, clientcfg.Event{}))
 	equal(t, "listed", w.get("/clients?prefix=b").at("unreadable", 0, "client_id"), any("bad"))
 	equal(t, "and no client", len(w.get("/clients?prefix=b").at("clients").([]any)), 0)
 	w.send(request{method: http.MethodGet, path: "/clients/bad", token: reader}).is(http.StatusConflict).says("of_tomorrow")

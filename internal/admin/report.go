@@ -103,9 +103,7 @@ func (s *Server) SweepAudit(ctx context.Context) error {
 	now := s.o.Now()
 	before := now.Add(-s.o.AuditKept)
 	_, err := s.o.Audit.SweepAudit(ctx, before, now)
-	_, events := s.o.Events.SweepEvents(ctx, before)
-	err = errors.Join(err, events)
-	return err
+	return errors.Join(err, s.o.Events.SweepEvents(ctx, before, now))
 }
 
 // reports returns the reports of all instances, first that of this one at this moment.

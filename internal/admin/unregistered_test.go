@@ -18,7 +18,7 @@ func TestLimitsOfDeletedClientsAreListed(t *testing.T) {
 	inFile.Clients["misspelt"] = ratelimit.Policy{Trusted: true}
 	w := newInstance(t, "i-1", store, inFile)
 	for _, id := range []string{"policy", "user", "tried"} {
-		check.OK(t, store.CreateClient(t.Context(), confidential(id, func(*clientcfg.Client) {})))
+		check.OK(t, store.CreateClient(t.Context(), confidential(id, func(*clientcfg.Client) {}), clientcfg.Event{}))
 	}
 	w.put("/tiers/gold", tenAMinute).is(http.StatusOK)
 	w.put("/policies/policy?for=1h", `{"tier":"gold"}`).is(http.StatusOK)
@@ -32,7 +32,7 @@ func TestLimitsOfDeletedClientsAreListed(t *testing.T) {
 	equal(t, "candidates of clients that are registered", names(w.get("/candidates"), "unregistered"), "<nil>")
 	late, later := newInstance(t, "i-2", store, inFile), newInstance(t, "i-3", store, inFile)
 	for _, id := range []string{"policy", "user", "tried"} {
-		check.OK(t, store.DeleteClient(t.Context(), id))
+		check.OK(t, store.DeleteClient(t.Context(), id, clientcfg.Event{}))
 	}
 
 	a := w.get("/unregistered")
@@ -54,7 +54,7 @@ func TestLimitsOfDeletedClientsAreListed(t *testing.T) {
 	equal(t, "candidates", names(later.get("/candidates"), "unregistered"), "[tried]")
 	equal(t, "with the clients", names(w.get("/clients"), "unregistered"), "[misspelt]")
 
-	check.OK(t, store.CreateClient(t.Context(), confidential("tried", func(*clientcfg.Client) {})))
+	check.OK(t, store.CreateClient(t.Context(), confidential("tried", func(*clientcfg.Client) {}), clientcfg.Event{}))
 	w.change(http.MethodDelete, "/policies/user/users/ada", "").is(http.StatusNoContent)
 	equal(t, "left", len(late.get("/unregistered").at("unregistered").([]any)), 2)
 }

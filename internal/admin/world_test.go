@@ -26,6 +26,7 @@ import (
 	"oauth-server/internal/keys"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/secret"
+	datastore "oauth-server/internal/store"
 	"oauth-server/internal/store/legacy"
 	"oauth-server/internal/syncer/memstore"
 	"oauth-server/internal/testworld"
@@ -65,7 +66,7 @@ func (u users) User(ctx context.Context, name string) (grants.User, error) {
 
 // shared is the store of several processes. Its clock is not theirs.
 type shared struct {
-	legacy.Store
+	legacy.Whole
 	clock      *testworld.Clock
 	heartbeats *memstore.Store
 	reports    admin.Reports // heartbeats, unless a test has others
@@ -77,6 +78,7 @@ type instance struct {
 	name     string
 	store    *shared
 	clock    *testworld.Clock
+	follower *datastore.Follower
 	clients  *clientcfg.Source
 	policies *clientcfg.PolicySource
 	counters *ratelimit.Counters
@@ -111,7 +113,7 @@ func openStore(t *testing.T) *shared {
 }
 
 // sharedOn fills an empty store.
-func sharedOn(t *testing.T, store legacy.Store) *shared {
+func sharedOn(t *testing.T, store legacy.Whole) *shared {
 	t.Helper()
 	for _, c := range []clientcfg.Client{
 		confidential("ops", clientcfg.MakeOperator),
@@ -123,7 +125,7 @@ func sharedOn(t *testing.T, store legacy.Store) *shared {
 		confidential("app", func(*clientcfg.Client) {}),
 		confidential(odd, func(*clientcfg.Client) {}),
 	} {
-		check.OK(t, store.CreateClient(t.Context(), c))
+		check.OK(t, store.CreateClient(t.Context(), c, clientcfg.Event{}))
 	}
 	for name, access := range map[string]clientcfg.Access{
 		"ada": clientcfg.WriteAccess, "rob": clientcfg.ReadAccess, "eve": clientcfg.NoAccess, "ann": "a level of a newer release",
@@ -151,7 +153,9 @@ func newInstance(t *testing.T, name string, store *shared, base ratelimit.Settin
 	w := &instance{t: t, name: name, store: store, clock: &testworld.Clock{}, counters: ratelimit.NewCounters(0), recorder: activity.New(0, noon)}
 	w.resets = admin.NewResets(w.counters, nil, slog.New(slog.DiscardHandler))
 	var err error
-	w.clients, err = clientcfg.NewSource(t.Context(), store, nil)
+	w.follower, err = datastore.NewFollower(t.Context(), store)
+	check.OK(t, err)
+	w.clients, err = clientcfg.NewSource(t.Context(), w.follower, nil)
 	check.OK(t, err)
 	w.policies, err = clientcfg.NewPolicySource(t.Context(), store, clientcfg.PolicyOptions{
 		Base: base, Now: w.clock.Now, Adopted: w.resets.Adopted,

@@ -202,7 +202,7 @@ func ShowEvent(e *clientcfg.Event) AuditEntry {
 		ID: e.ID, At: e.At, Actor: e.Actor, Action: e.Action, Target: e.Target, Reason: e.Reason, Instance: e.Instance,
 		Before: e.Before, After: e.After,
 	}}
-	if e.Open {
+	if e.Unknown {
 		entry.Outcome = OutcomeUnknown
 	}
 	if e.Err != nil {

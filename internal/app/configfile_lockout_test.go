@@ -23,7 +23,7 @@ func (f *followed) operator(id string) {
 	clientcfg.MakeOperator(&c)
 	_, _, err := CreateClient(f.t.Context(), f.base.store, c, time.Now())
 	check.OK(f.t, err)
-	check.OK(f.t, f.base.clients.Refresh(f.t.Context()))
+	check.OK(f.t, f.base.clients.Renew(f.t.Context(), 0))
 }
 
 // trustOps is a change by an operator, for that long if it is not for good.

@@ -14,19 +14,26 @@ import (
 	"sync"
 	"time"
 
+	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/config"
 	"oauth-server/internal/store/embedded"
+	"oauth-server/internal/store/legacy"
 )
 
 // Restoration is how a backup becomes a data file.
-type Restoration = embedded.Restoration
+type Restoration struct {
+	// KeepSignIns leaves codes, sign-ins, sessions and consents as they are in the backup, and what was
+	// issued before the restoration as good as the backup has it. Otherwise all of that ends.
+	KeepSignIns bool
+	Event       clientcfg.Event // goes into the trail
+}
 
 // DataFileSummary is what a whole data file holds.
 type DataFileSummary = embedded.Summary
 
 // InspectDataFile reads a whole data file that no process writes to; see [embedded.Inspect].
 func InspectDataFile(ctx context.Context, path string) (DataFileSummary, error) {
-	return embedded.Inspect(ctx, path)
+	return embedded.Inspect(ctx, path, embedded.Readers{clientcfg.ClientsTable.Name: clientcfg.CheckRecord})
 }
 
 // CopyDataFile writes a data file that no process has open; see [embedded.CopyFile]. ErrStoreHeld.
@@ -75,7 +82,19 @@ func SyncDirectory(dir string) error { return embedded.SyncDirectory(dir) }
 
 // PrepareRestore makes the file that is to take the place of a data file; see [embedded.Prepare].
 func PrepareRestore(ctx context.Context, backup, dataFile string, r Restoration) (prepared string, err error) {
-	return embedded.Prepare(ctx, backup, dataFile, r)
+	return embedded.Prepare(ctx, backup, dataFile, embedded.Restoration{
+		KeepSignIns: r.KeepSignIns,
+		Then: func(ctx context.Context, s *embedded.Store) error {
+			repositories, err := legacy.RepositoriesOn(ctx, s)
+			if err == nil && !r.KeepSignIns {
+				err = repositories.RestampClients(ctx)
+			}
+			if err != nil {
+				return err
+			}
+			return repositories.AddEvent(ctx, r.Event)
+		},
+	})
 }
 
 // besides names another file beside the data file.
@@ -107,11 +126,11 @@ type backups struct {
 // newBackups returns that of an embedded store, and nil for any other. What prepares a store at each start
 // cannot do so with one that was restored.
 func newBackups(cfg *config.Config, s Store, prepares bool) *backups {
-	file, ok := s.(*embedded.Store)
+	file, ok := s.(*dataFile)
 	if !ok {
 		return nil
 	}
-	b := &backups{Store: file, path: DataFile(cfg.Store)}
+	b := &backups{Store: file.Store, path: DataFile(cfg.Store)}
 	if !prepares {
 		b.wanted = make(chan string, 1)
 	}

@@ -27,7 +27,7 @@ func prepareBackup(t *testing.T) (cfg *config.Config, prepared string) {
 	check.OK(t, errors.Join(CopyDataFile(t.Context(), data, f), f.Close()))
 	store, err = OpenStore(t.Context(), cfg.Store)
 	check.OK(t, err)
-	check.OK(t, store.CreateClient(t.Context(), clientcfg.Client{ID: "since", Version: 1}))
+	check.OK(t, store.CreateClient(t.Context(), clientcfg.Client{ID: "since", Version: 1}, clientcfg.Event{}))
 	check.OK(t, store.Close())
 	prepared, err = PrepareRestore(t.Context(), backup, data, Restoration{Event: clientcfg.Event{ID: "r", Action: "restore"}})
 	check.OK(t, err)

@@ -37,7 +37,7 @@ func TestRefusedEarly(t *testing.T) {
 	r := start(t, limited(t, nil), io.Discard)
 	_, _, err := CreateClient(t.Context(), r.base.store, clientcfg.Client{ID: "app", Public: true, Grants: []clientcfg.Grant{clientcfg.RefreshToken}}, time.Now())
 	check.OK(t, err)
-	check.OK(t, r.base.clients.Refresh(t.Context()))
+	check.OK(t, r.base.clients.Renew(t.Context(), 0))
 	own := early.Request{ClientID: "shop", Secret: r.secret, Grant: "client_credentials"}
 	for name, tc := range map[string]struct {
 		edit    func(r *early.Request)

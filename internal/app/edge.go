@@ -24,6 +24,8 @@ import (
 	"oauth-server/internal/judgement"
 	"oauth-server/internal/metrics"
 	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/store/bounded"
+	"oauth-server/internal/store/legacy"
 )
 
 // edge is the third stage: what clients and operators talk to.
@@ -90,12 +92,24 @@ func (e *edge) around(h http.Handler) http.Handler {
 	return e.drainer.around(e.base.bounds.clients.around(e.base.telemetry.around(h)))
 }
 
+// grantsStore is a [grants.Store].
+type grantsStore struct {
+	*bounded.Store
+	clientcfg.ClientReader
+}
+
+// registryStore is a [registry.Store].
+type registryStore struct {
+	legacy.Store
+	legacy.Repositories
+}
+
 // newService makes the grants: who gets a token.
 func newService(f *foundation, l *limiter) (*grants.Service, error) {
 	return grants.New(grants.Options{
 		Issuer:               f.issuer,
 		Clients:              f.clients,
-		Store:                f.bounded,
+		Store:                grantsStore{f.bounded, clientcfg.NewRegistrations(f.follower)},
 		Signer:               f.keys,
 		Passwords:            f.passwords,
 		Logger:               f.log,
@@ -190,8 +204,8 @@ func newAdmin(f *foundation, l *limiter, service *grants.Service, local *adminlo
 		Policies:  l.policies,
 		Resets:    l.resets,
 		Audit:     f.store,
-		Registry:  f.store,
-		Events:    f.store,
+		Registry:  registryStore{f.store, f.repositories},
+		Events:    f.repositories,
 		Passwords: f.passwords,
 		AuditKept: f.cfg.Audit.Keep.Std(),
 		Reports:   l.heartbeats,

@@ -24,7 +24,7 @@ func TestOperatorsChangeLimitsOfARunningServer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := r.base.clients.Refresh(t.Context()); err != nil {
+	if err := r.base.clients.Renew(t.Context(), 0); err != nil {
 		t.Fatal(err)
 	}
 	client := newClient(t, nil)
@@ -135,7 +135,7 @@ func TestPasswordGrantIsAdvertisedOnlyWhereItIsUsed(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		return r.base.clients.Refresh(ctx)
+		return r.base.clients.Renew(ctx, 0)
 	}
 	if err := register(t.Context()); err != nil {
 		t.Fatal(err)

@@ -19,6 +19,7 @@ import (
 	"oauth-server/internal/secret"
 	"oauth-server/internal/store"
 	"oauth-server/internal/store/bounded"
+	"oauth-server/internal/store/legacy"
 	"oauth-server/internal/store/observed"
 	"oauth-server/internal/store/watched"
 )
@@ -37,18 +38,21 @@ type foundation struct {
 	watched   *watched.Store // the same store; every operation is counted and traced
 	bounded   *bounded.Store // the same as watched; calls of requests wait in the lane
 	data      store.Backend  // the same store: observed, and calls of requests wait in the lane
-	backups   *backups       // of the data file; nil: the store is none
-	loops     *background.Group
-	verified  <-chan struct{} // closed after the verification of the database
-	cert      *certificate    // nil: plain HTTP
-	adminCert *certificate    // the same for operators
-	keys      *keys.Ring
-	mac       *keys.MAC
-	clients   *clientcfg.Source
-	passwords *secret.Passwords
-	uses      *clientcfg.Uses // of clients' secrets
-	overload  *overload
-	bounds    *bounds // of connections
+	follower  *store.Follower
+	// repositories change what the follower follows.
+	repositories legacy.Repositories
+	backups      *backups // of the data file; nil: the store is none
+	loops        *background.Group
+	verified     <-chan struct{} // closed after the verification of the database
+	cert         *certificate    // nil: plain HTTP
+	adminCert    *certificate    // the same for operators
+	keys         *keys.Ring
+	mac          *keys.MAC
+	clients      *clientcfg.Source
+	passwords    *secret.Passwords
+	uses         *clientcfg.Uses // of clients' secrets
+	overload     *overload
+	bounds       *bounds // of connections
 }
 
 // newFoundation opens everything, in the order of its fields. What has to be closed is pushed on
@@ -103,9 +107,14 @@ func newFoundation(ctx context.Context, cfg *config.Config, opts Options, undo *
 	if f.mac, err = keys.OpenMAC(ctx, f.watched, secrets, f.log); err != nil {
 		return nil, err
 	}
-	f.uses = clientcfg.NewUses(f.store)
+	// One caller at a time follows, so its operations need not wait in the lane.
+	if f.follower, err = store.NewFollower(ctx, observed.New(f.store, observed.Options{Observer: f.telemetry})); err != nil {
+		return nil, err
+	}
+	f.repositories = legacy.RepositoriesOf(f.follower)
+	f.uses = clientcfg.NewUses(f.repositories)
 	undo.push("the last uses of secrets", f.flushUses)
-	if f.clients, err = clientcfg.NewSource(ctx, f.watched, f.log); err != nil {
+	if f.clients, err = clientcfg.NewSource(ctx, f.follower, f.log); err != nil {
 		return nil, err
 	}
 	f.passwords = secret.NewPasswords(secret.PasswordOptions{

@@ -16,8 +16,8 @@ import (
 )
 
 // staleAfter is how long the store may be silent before /readyz reports it: the clients are
-// refreshed every [clientsRefreshEvery], and an answer may take several seconds.
-const staleAfter = 8 * clientsRefreshEvery
+// refreshed every [changesEvery], and an answer may take several seconds.
+const staleAfter = 8 * changesEvery
 
 // readiness is what /readyz reports on.
 type readiness struct {

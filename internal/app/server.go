@@ -191,7 +191,7 @@ func (s *Server) stop(ctx context.Context) error {
 // Periods of background work. A change of clients or policies is in force on every instance after
 // that long, at most.
 const (
-	clientsRefreshEvery  = time.Second
+	changesEvery         = time.Second // of clients
 	policiesRefreshEvery = time.Second
 	keysRefreshEvery     = time.Second // a withdrawn key is accepted no longer than that
 	lastTokensEvery      = time.Second // a token that was revoked elsewhere is handed out again no longer than that
@@ -209,8 +209,8 @@ func (s *Server) tasks() []background.Task {
 	tasks := []background.Task{
 		{Name: "signing keys", Every: f.keys.CheckEvery(), Do: f.keys.Maintain, Failed: keep},
 		{Name: "withdrawn keys", Every: keysRefreshEvery, Do: f.keys.Refresh, Failed: keep},
-		{Name: "clients", Every: clientsRefreshEvery, Do: f.clients.Refresh, Failed: keep},
-		{Name: "unregistered clients", Every: clientsRefreshEvery, First: true, Do: l.unregistered.note, Failed: keep},
+		{Name: "changes", Every: changesEvery, Do: f.follower.Refresh, Failed: keep},
+		{Name: "unregistered clients", Every: changesEvery, First: true, Do: l.unregistered.note, Failed: keep},
 		{Name: "operators locked out", Every: policiesRefreshEvery, Do: l.lockOuts.note, Failed: keep},
 		{Name: "uses of secrets", Every: usesFlushedEvery, Do: f.uses.Flush, Failed: "uses of secrets not stored; trying again"},
 		{Name: "policies", Every: policiesRefreshEvery, Do: l.policies.Refresh, Failed: keep},

@@ -214,8 +214,8 @@ func TestPolicyOfAnUnknownClientIsReported(t *testing.T) {
 
 	_, _, err = CreateClient(t.Context(), s.base.store, clientcfg.Client{ID: "shpo"}, time.Now())
 	check.OK(t, err)
-	check.OK(t, s.base.store.DeleteClient(t.Context(), "shop"))
-	check.OK(t, s.base.clients.Refresh(t.Context()))
+	check.OK(t, s.base.store.DeleteClient(t.Context(), "shop", clientcfg.Event{}))
+	check.OK(t, s.base.clients.Renew(t.Context(), 0))
 	check.OK(t, u.note(t.Context()))
 	check.Equal(t, "unregistered", u.list(), []string{"app.example.com", "shop"})
 	for _, line := range []string{"registered now\" client_id=shpo", "it applies when there is one\" client_id=shop"} {

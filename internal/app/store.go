@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"oauth-server/internal/config"
+	"oauth-server/internal/store"
 	"oauth-server/internal/store/embedded"
 	"oauth-server/internal/store/legacy"
 	"oauth-server/internal/store/mongo"
@@ -16,7 +17,19 @@ import (
 )
 
 // Store is what [OpenStore] opens.
-type Store = legacy.Store
+type Store = legacy.Whole
+
+// dataFile and database are the stores with their repositories.
+type (
+	dataFile struct {
+		*embedded.Store
+		legacy.Repositories
+	}
+	database struct {
+		*mongo.Store
+		legacy.Repositories
+	}
+)
 
 // ErrStoreHeld is returned by [OpenStore] for a data file that another process has open.
 var ErrStoreHeld = embedded.ErrLocked
@@ -35,7 +48,11 @@ func OpenExisting(ctx context.Context, cfg config.Store) (Store, error) {
 
 func openStore(ctx context.Context, cfg config.Store, file embedded.Options) (Store, error) {
 	if cfg.MongoDB == nil {
-		return embedded.Open(cfg.Embedded.Path, file)
+		opened, err := embedded.Open(cfg.Embedded.Path, file)
+		if err != nil {
+			return nil, err
+		}
+		return withRepositories(ctx, opened, func(r legacy.Repositories) Store { return &dataFile{opened, r} })
 	}
 	db, err := openMongoDB(ctx, cfg)
 	if err != nil {
@@ -44,7 +61,16 @@ func openStore(ctx context.Context, cfg config.Store, file embedded.Options) (St
 	if err := checkMigrated(ctx, db, cfg.MongoDB); err != nil {
 		return nil, errors.Join(err, db.Close()) //nolint:contextcheck // closing is bounded by itself
 	}
-	return db, nil
+	return withRepositories(ctx, db, func(r legacy.Repositories) Store { return &database{db, r} })
+}
+
+// withRepositories closes the backend after an error.
+func withRepositories(ctx context.Context, b store.Backend, with func(legacy.Repositories) Store) (Store, error) {
+	r, err := legacy.RepositoriesOn(ctx, b)
+	if err != nil {
+		return nil, errors.Join(err, b.Close())
+	}
+	return with(r), nil
 }
 
 func openMongoDB(ctx context.Context, cfg config.Store) (*mongo.Store, error) {

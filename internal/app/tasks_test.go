@@ -41,7 +41,7 @@ func TestTasks(t *testing.T) {
 	want := map[string]times{
 		"signing keys":     {Every: time.Minute},
 		"withdrawn keys":   {Every: time.Second},
-		"clients":          {Every: time.Second},
+		"changes":          {Every: time.Second},
 		"uses of secrets":  {Every: time.Minute},
 		"policies":         {Every: time.Second},
 		"bans":             {Every: time.Second},
@@ -145,22 +145,22 @@ func TestTasksFollowTheStore(t *testing.T) {
 			}
 		}
 		store, invalid := s.base.store, clientcfg.Client{ID: "invalid"}
-		if err := store.CreateClient(t.Context(), invalid); err != nil {
+		if err := store.CreateClient(t.Context(), invalid, clientcfg.Event{}); err != nil {
 			t.Fatal(err)
 		}
 		// Limits that no instance can use, as another process might store them.
 		changePolicy(t, s, 21, time.Now(), &clientcfg.ClientPolicy{Policy: ratelimit.Policy{Mode: "loud"}})
-		pass(3 * clientsRefreshEvery)
+		pass(3 * changesEvery)
 		changePolicies(t, s, 22, time.Now())
-		if err := store.DeleteClient(t.Context(), invalid.ID); err != nil {
+		if err := store.DeleteClient(t.Context(), invalid.ID, clientcfg.Event{}); err != nil {
 			t.Fatal(err)
 		}
 		if _, _, err := CreateClient(t.Context(), store, clientcfg.Client{ID: "shop"}, time.Now()); err != nil {
 			t.Fatal(err)
 		}
-		pass(clientsRefreshEvery)
+		pass(changesEvery)
 		if _, ok := s.base.clients.Client("shop"); !ok {
-			t.Errorf("a new client is not known after %v", clientsRefreshEvery)
+			t.Errorf("a new client is not known after %v", changesEvery)
 		}
 		for _, text := range []string{
 			`ERROR msg="refresh failed; keeping last good snapshot"`, `INFO msg="background task works again"`,

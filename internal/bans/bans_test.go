@@ -13,7 +13,6 @@ import (
 	"oauth-server/internal/check"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/store"
-	"oauth-server/internal/store/embedded"
 	"oauth-server/internal/testworld"
 )
 
@@ -41,7 +40,7 @@ func inDryRun(s *ratelimit.Settings) { s.Mode = ratelimit.DryRun }
 type world struct {
 	t     *testing.T
 	store *flaky
-	file  *embedded.Store
+	file  *testworld.Store
 	clock *testworld.Clock
 	began []string // by all instances
 }

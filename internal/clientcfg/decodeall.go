@@ -3,6 +3,8 @@ package clientcfg
 import (
 	"runtime"
 	"sync"
+
+	"oauth-server/internal/store"
 )
 
 // decodedTogether is how many records go from one goroutine to another at once, and queuedTogether how often that
@@ -12,11 +14,11 @@ const (
 	queuedTogether  = 20
 )
 
-// DecodeAll calls each with every record that read adds, in any order, and returns the error of read.
+// decodeAll calls each with every client that read adds, in any order, and returns the error of read.
 // Decoding takes most of the time in which a server reads its clients, so all processors do it. read is
 // called by this goroutine, each by one goroutine at a time; what is added must stay as it is.
-func DecodeAll[V any](read func(add func(V)) error, decode func(V) Record, each func(Record)) (err error) {
-	encoded := make(chan []V, queuedTogether)
+func decodeAll(read func(add func(store.Record)) error, each func(Record)) (err error) {
+	encoded := make(chan []store.Record, queuedTogether)
 	var workers sync.WaitGroup
 	var applying sync.Mutex // while each is called
 	for range runtime.GOMAXPROCS(0) {
@@ -24,8 +26,8 @@ func DecodeAll[V any](read func(add func(V)) error, decode func(V) Record, each 
 			var records []Record
 			for some := range encoded {
 				records = records[:0]
-				for _, v := range some {
-					records = append(records, decode(v))
+				for i := range some {
+					records = append(records, readClient(&some[i]))
 				}
 				applying.Lock()
 				for i := range records {
@@ -35,13 +37,13 @@ func DecodeAll[V any](read func(add func(V)) error, decode func(V) Record, each 
 			}
 		})
 	}
-	var some []V
+	var some []store.Record
 	defer func() { // also if read panics, over a damaged file
 		close(encoded)
 		workers.Wait()
 	}()
-	err = read(func(v V) {
-		if some = append(some, v); len(some) == decodedTogether {
+	err = read(func(r store.Record) {
+		if some = append(some, r); len(some) == decodedTogether {
 			encoded <- some
 			some = nil
 		}
@@ -50,4 +52,10 @@ func DecodeAll[V any](read func(add func(V)) error, decode func(V) Record, each 
 		encoded <- some
 	}
 	return err
+}
+
+// readClient returns the client of a record, or why it cannot be read.
+func readClient(r *store.Record) Record {
+	c, err := decodeClient(r)
+	return Record{ID: r.Key, Client: c, Err: err}
 }

@@ -12,34 +12,28 @@ import (
 // Directory is an immutable snapshot of all clients. The next one shares with it what has not changed,
 // so that a change costs what it changes.
 type Directory struct {
-	mark       Mark
-	tags       int64 // sum
+	revision   int64
 	clients    cowmap.Map[*entry]
-	unreadable map[string]unreadable // cloned when it changes, which is rare
-	operators  map[string]struct{}   // IDs of the clients that operate; cloned when it changes, which is rare
-	grants     map[Grant]int         // how many clients may use it
+	unreadable map[string]error    // cloned when it changes, which is rare
+	operators  map[string]struct{} // IDs of the clients that operate; cloned when it changes, which is rare
+	grants     map[Grant]int       // how many clients may use it
 	order      order
 }
 
 // ReadDirectory reads all clients. A client that cannot be read, or whose registration is not valid,
 // takes only itself out: it is one of [Directory.Unreadable].
 func ReadDirectory(ctx context.Context, store Store) (*Directory, error) {
-	e, mark, err := readClients(ctx, store, &Directory{}, &shapes{})
-	if err != nil {
-		return nil, err
-	}
-	return e.directory(mark), nil
+	return readDirectory(ctx, store, &Directory{}, &shapes{}, 0)
 }
 
-// readClients shares with the old directory the clients that are the same.
-func readClients(ctx context.Context, store Store, old *Directory, known *shapes) (*directoryEdit, Mark, error) {
+// readDirectory shares with the old directory the clients that are the same.
+func readDirectory(ctx context.Context, store Store, old *Directory, known *shapes, revision int64) (*Directory, error) {
 	e := (&Directory{}).edit(known)
 	e.from = old
-	mark, err := store.Clients(ctx, e.apply)
-	if err != nil {
-		return nil, mark, fmt.Errorf("clientcfg: read clients: %w", err)
+	if err := store.Clients(ctx, e.apply); err != nil {
+		return nil, err
 	}
-	return e, mark, nil
+	return e.directory(revision), nil
 }
 
 // Client returns a copy of the client of that ID. When its secrets were used is not in it, nor is a former
@@ -78,24 +72,17 @@ func (d *Directory) Operators() iter.Seq[*Client] {
 // Unreadable returns why clients cannot be read, by their IDs. Nothing is issued to these clients, and
 // what was issued to them is worthless, as if they were deleted.
 func (d *Directory) Unreadable() map[string]error {
-	m := make(map[string]error, len(d.unreadable))
-	for id, u := range d.unreadable {
-		m[id] = u.err
-	}
-	return m
+	return maps.Clone(d.unreadable)
 }
 
 // May reports whether any client is registered for the grant.
 func (d *Directory) May(g Grant) bool { return d.grants[g] > 0 }
 
-// Revision is the number of the change that the snapshot was read at.
-func (d *Directory) Revision() int64 { return d.mark.Number }
+// Revision is the number of the newest entry of the trail that the snapshot follows from.
+func (d *Directory) Revision() int64 { return d.revision }
 
 // Len is the number of clients that can be read.
 func (d *Directory) Len() int { return d.clients.Len() }
-
-// sum is what the store has to return as [Store.ClientsSum].
-func (d *Directory) sum() Sum { return Sum{Clients: int64(d.Len() + len(d.unreadable)), Tags: d.tags} }
 
 // FindClient reads one client from the store. Errors: [ErrNotFound], and [ErrUnreadableClient] also if
 // the registration is not valid.
@@ -119,11 +106,6 @@ func (r *Record) check() error {
 	return nil
 }
 
-type unreadable struct {
-	err error
-	tag int64
-}
-
 // directoryEdit is a directory while it is made from another one.
 type directoryEdit struct {
 	from, next    *Directory
@@ -134,7 +116,7 @@ type directoryEdit struct {
 }
 
 func (d *Directory) edit(known *shapes) *directoryEdit {
-	next := &Directory{tags: d.tags, unreadable: d.unreadable, operators: d.operators, grants: maps.Clone(d.grants)}
+	next := &Directory{unreadable: d.unreadable, operators: d.operators, grants: maps.Clone(d.grants)}
 	if next.grants == nil {
 		next.grants = map[Grant]int{}
 	}
@@ -142,72 +124,46 @@ func (d *Directory) edit(known *shapes) *directoryEdit {
 	return &directoryEdit{from: d, next: next, known: known, clients: d.clients.Edit()}
 }
 
-func (e *directoryEdit) directory(mark Mark) *Directory {
-	e.next.mark, e.next.clients = mark, e.clients.Map()
+func (e *directoryEdit) directory(revision int64) *Directory {
+	e.next.revision, e.next.clients = revision, e.clients.Map()
 	return e.next
 }
 
 // apply makes the client what the record says.
 func (e *directoryEdit) apply(r Record) {
-	e.next.order.touch(r.ID)
 	e.remove(r.ID)
-	if r.Gone {
-		return
-	}
 	if err := r.check(); err != nil {
-		e.addUnreadable(r.ID, unreadable{err, r.Tag})
+		e.ownUnreadable()
+		e.next.unreadable[r.ID] = err
 		return
 	}
 	operates := r.Client.operates() // while it has its scopes and audience
-	added := e.known.entry(&r)
+	added := e.known.entry(r.Client)
 	if known, ok := e.from.clients.Get(r.ID); ok && known.equal(added) {
 		added = known
 	}
-	e.add(added, operates)
-}
-
-// copy makes the client what it is in another directory.
-func (e *directoryEdit) copy(id string, other *Directory) {
-	e.next.order.touch(id)
-	e.remove(id)
-	if c, ok := other.clients.Get(id); ok {
-		_, operates := other.operators[id]
-		e.add(c, operates)
-	} else if u, ok := other.unreadable[id]; ok {
-		e.addUnreadable(id, u)
-	}
-}
-
-func (e *directoryEdit) add(c *entry, operates bool) {
-	e.next.tags += c.changeTag
-	e.clients.Set(c.id(), c)
-	e.count(c, 1)
+	e.clients.Set(r.ID, added)
+	e.count(added, 1)
 	if operates {
 		e.ownOperators()
-		e.next.operators[c.id()] = struct{}{}
+		e.next.operators[r.ID] = struct{}{}
 	}
 }
 
-func (e *directoryEdit) addUnreadable(id string, u unreadable) {
-	e.next.tags += u.tag
-	e.ownUnreadable()
-	e.next.unreadable[id] = u
-}
-
+// remove takes out a client, if there is one.
 func (e *directoryEdit) remove(id string) {
+	e.next.order.touch(id)
 	if old, ok := e.clients.Get(id); ok {
 		e.clients.Delete(id)
-		e.next.tags -= old.changeTag
 		e.count(old, -1)
 	}
 	if _, operated := e.next.operators[id]; operated {
 		e.ownOperators()
 		delete(e.next.operators, id)
 	}
-	if old, ok := e.next.unreadable[id]; ok {
+	if _, ok := e.next.unreadable[id]; ok {
 		e.ownUnreadable()
 		delete(e.next.unreadable, id)
-		e.next.tags -= old.tag
 	}
 }
 
@@ -223,7 +179,7 @@ func (e *directoryEdit) ownUnreadable() {
 	}
 	e.ownsMap = true
 	if e.next.unreadable = maps.Clone(e.next.unreadable); e.next.unreadable == nil {
-		e.next.unreadable = map[string]unreadable{}
+		e.next.unreadable = map[string]error{}
 	}
 }
 

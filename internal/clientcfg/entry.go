@@ -19,17 +19,16 @@ type entry struct {
 	idEnd, nameEnd, stampEnd, labelsEnd uint32 // in text
 	digest                              secret.Digest
 	createdAt                           int64
-	stampCount, version, changeTag      int64
+	stampCount, version                 int64
 }
 
 // formerKept is after how long a former secret that is not valid any more is left out: clocks that judge
 // whether it is may be behind.
 const formerKept = 24 * time.Hour
 
-// entry returns the client of a record as it is kept in memory. A field that is not named here is part
+// entry returns a client as it is kept in memory. A field that is not named here is part
 // of the shape: one that differs from client to client only costs more.
-func (s *shapes) entry(r *Record) *entry {
-	c := r.Client
+func (s *shapes) entry(c Client) *entry {
 	var ends [4]uint32
 	end := 0
 	for i, text := range [...]string{c.ID, c.Name, c.Stamp.ID, string(c.Labels)} {
@@ -40,7 +39,7 @@ func (s *shapes) entry(r *Record) *entry {
 		text:  c.ID + c.Name + c.Stamp.ID + string(c.Labels) + strings.Join(c.RedirectURIs, "\n"),
 		idEnd: ends[0], nameEnd: ends[1], stampEnd: ends[2], labelsEnd: ends[3],
 		digest: c.SecretDigest, createdAt: c.CreatedAt.UnixMilli(),
-		stampCount: c.Stamp.Count, version: c.Version, changeTag: r.Tag,
+		stampCount: c.Stamp.Count, version: c.Version,
 	}
 	c.ID, c.Name, c.SecretDigest, c.RedirectURIs, c.Labels = "", "", secret.Digest{}, nil, ""
 	c.CreatedAt, c.Stamp, c.Version = time.Time{}, secret.Stamp{}, 0

@@ -5,17 +5,20 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strconv"
-	"strings"
+	"sort"
 	"time"
+
+	"oauth-server/internal/store"
 )
 
 // Event is a change of a client, of a user or of what they are signed in with, or a backup or restoration
-// of the store: what the audit trail shows beside the changes of policies. It changes no policy and has no version. It is stored, open,
-// before the change is made, and closed afterwards, so that no change is without one.
+// of the store: what the audit trail shows beside the changes of policies. It takes effect together with the change,
+// or is stored before a change of what cannot be written together with it. The zero Event is for changes by programs
+// that set up a store of their own: the audit trail does not show it.
 type Event struct {
-	ID       string    `json:"id"` // unique; of one time the greater is the later
-	At       time.Time `json:"at"` // UTC, whole milliseconds
+	Number   int64     `json:"-"` // of the entry of the trail
+	ID       string    `json:"-"` // identifies the entry
+	At       time.Time `json:"-"` // UTC, whole milliseconds
 	Actor    Actor     `json:"actor"`
 	Action   string    `json:"action"`
 	Target   string    `json:"target"`
@@ -25,9 +28,9 @@ type Event struct {
 	// was or is nothing.
 	Before json.RawMessage `json:"before"`
 	After  json.RawMessage `json:"after"`
-	// Open is set while the change is under way. It stays if the process ended meanwhile, or the store
-	// did not answer: then it is not known whether the change was made.
-	Open bool `json:"open,omitempty"`
+	// Unknown is set if it is not known whether the change was made: it follows the event of a change that
+	// has failed.
+	Unknown bool `json:"unknown,omitempty"`
 	// Err is why a stored event cannot be read, an ErrUnreadableEvent; nil if it can.
 	Err error `json:"-"`
 }
@@ -56,49 +59,130 @@ const StoreTarget = "store"
 // BackupAction is the action of an event that the store was backed up.
 const BackupAction = "backup"
 
-// Key orders events by time, as texts are ordered.
-func (e *Event) Key() string { return EventsBefore(e.At) + "-" + e.ID }
-
-// EventsBefore is a key above those of all events before a time, and below those from then on.
-func EventsBefore(at time.Time) string { return fmt.Sprintf("%014d", max(0, at.UnixMilli())) }
-
-// ReadEvent returns a stored event. Of one that cannot be read there are the time and the ID, as the key
-// has them, Err, and what else is known of it, without values; false: it is not the key of an event.
-func ReadEvent(key string, stored []byte) (e Event, ok bool) {
-	at, id, parts := strings.Cut(key, "-")
-	ms, err := strconv.ParseInt(at, 10, 64)
-	if !parts || err != nil || EventsBefore(time.UnixMilli(ms)) != at {
-		return Event{}, false
+// entry returns the event as an entry of the trail.
+func (e *Event) entry() (store.Entry, error) {
+	if e.Action == "" {
+		return store.Entry{At: time.Now(), Value: []byte("{}")}, nil
 	}
-	err = json.Unmarshal(stored, &e)
-	if err == nil && e.Key() != key {
-		err = fmt.Errorf("it is of another key, %s", e.Key())
-	}
+	value, err := encodeJSON(e)
 	if err != nil {
-		e.ID, e.At, e.Before, e.After = id, time.UnixMilli(ms).UTC(), nil, nil
-		e.Err = fmt.Errorf("%w: %w", ErrUnreadableEvent, err)
+		return store.Entry{}, fmt.Errorf("clientcfg: encode event: %w", err)
 	}
-	return e, true
+	return store.Entry{At: e.At, Value: value}, nil
 }
 
-// EventLog keeps the events. Implementations MUST be safe for concurrent use, and MUST make what they
-// do durable before they return nil.
+// readEvent is the inverse of entry. Of an entry that cannot be read there is what is known of it, without values.
+func readEvent(entry *store.Entry) (e Event) {
+	err := entry.Err
+	if err == nil {
+		err = decodeStrictly(entry.Value, &e)
+	}
+	if err != nil {
+		_ = json.Unmarshal(entry.Value, &e) // as far as it can be read
+		e.Before, e.After = nil, nil
+		e.Err = fmt.Errorf("%w: %w", ErrUnreadableEvent, err)
+	}
+	e.Number, e.ID, e.At = entry.Number, fmt.Sprintf("%016x", uint64(entry.Nonce)), entry.At.UTC() //nolint:gosec // a random number
+	return e
+}
+
+// EventLog keeps the events. [AuditTrail] is one.
 type EventLog interface {
-	// AddEvent stores an event under its key.
+	// AddEvent stores an event.
 	AddEvent(ctx context.Context, e Event) error
-	// EndEvent closes the event of that key if its change was made, and removes it if it was not. One
-	// that is not there is no error.
-	EndEvent(ctx context.Context, key string, made bool) error
-	// Events returns the events that match, the newest first. One that cannot be read is as [ReadEvent]
-	// returns it; it may be missing from those of a target.
+	// Events returns the events that match, the newest first. One that cannot be read may be missing from
+	// those of a target.
 	Events(ctx context.Context, q EventQuery) ([]Event, error)
-	// SweepEvents removes events from before that time, and returns how many.
-	SweepEvents(ctx context.Context, before time.Time) (int, error)
+	// SweepEvents removes events from before that time, except the newest.
+	SweepEvents(ctx context.Context, before, now time.Time) error
 }
 
 // EventQuery chooses events. Zero fields choose all.
 type EventQuery struct {
 	Target string // exactly
-	Before string // only those of lower keys
+	Before int64  // only those of lower numbers
 	Limit  int    // at most so many; 0 for no bound
+}
+
+// AuditTrail is the audit trail. It implements [EventLog], and is safe for concurrent use.
+type AuditTrail struct{ follower *store.Follower }
+
+// NewAuditTrail returns the trail that the follower follows.
+func NewAuditTrail(f *store.Follower) *AuditTrail { return &AuditTrail{f} }
+
+// AddEvent implements [EventLog].
+func (t *AuditTrail) AddEvent(ctx context.Context, e Event) error {
+	_, err := t.follower.Append(ctx, func(int64) (store.Entry, []store.Write, error) {
+		entry, err := e.entry()
+		return entry, nil, err
+	})
+	return err
+}
+
+// errEnough ends a look at the trail.
+var errEnough = errors.New("no more is needed")
+
+// history is that of the store.
+func (t *AuditTrail) history(ctx context.Context, before int64, each func(*store.Entry) error) error {
+	err := t.follower.Backend().History(ctx, before, func(e store.Entry) error { return each(&e) })
+	if err != nil && !errors.Is(err, errEnough) {
+		return fmt.Errorf("clientcfg: read the audit trail: %w", err)
+	}
+	return nil
+}
+
+// Events implements [EventLog].
+func (t *AuditTrail) Events(ctx context.Context, q EventQuery) (list []Event, err error) {
+	err = t.history(ctx, q.Before, func(entry *store.Entry) error {
+		if e := readEvent(entry); (q.Target == "" || e.Target == q.Target) && (e.Action != "" || e.Err != nil) {
+			list = append(list, e)
+		}
+		if q.Limit > 0 && len(list) == q.Limit {
+			return errEnough
+		}
+		return nil
+	})
+	return list, err
+}
+
+// SweepEvents implements [EventLog]. It never removes an entry by its own time alone, because the clock of its
+// writer may have been wrong: all entries before it are old, too. The time of one that cannot be read, or is after
+// now, says nothing about its age.
+func (t *AuditTrail) SweepEvents(ctx context.Context, before, now time.Time) error {
+	// The search looks at few of the entries that stay.
+	var failed error
+	newest, err := t.newestOf(ctx, 0, now)
+	if err != nil {
+		return err
+	}
+	old := int64(sort.Search(int(newest.Number), func(n int) bool {
+		e, err := t.newestOf(ctx, int64(n)+2, now)
+		failed = errors.Join(failed, err)
+		return !e.At.Before(before)
+	}))
+	if failed != nil {
+		return failed
+	}
+	err = t.history(ctx, old+1, func(e *store.Entry) error {
+		if e.Err == nil && !e.At.Before(before) {
+			old = e.Number - 1
+		}
+		return nil
+	})
+	if err != nil || old < 1 {
+		return err
+	}
+	return t.follower.Backend().Trim(ctx, old)
+}
+
+// newestOf returns the newest entry before a number of which the time is known; the zero entry if there is none.
+func (t *AuditTrail) newestOf(ctx context.Context, before int64, now time.Time) (newest store.Entry, err error) {
+	err = t.history(ctx, before, func(e *store.Entry) error {
+		if e.Err != nil || e.At.After(now) {
+			return nil //nolint:nilerr // the next one is looked at
+		}
+		newest = *e
+		return errEnough
+	})
+	return newest, err
 }

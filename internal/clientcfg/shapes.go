@@ -3,7 +3,6 @@ package clientcfg
 import (
 	"encoding/binary"
 	"hash/maphash"
-	"maps"
 	"slices"
 )
 
@@ -24,13 +23,6 @@ type shapes struct {
 	hash   maphash.Hash
 	known  map[shape]*shape
 	lists  []byte // of the client that is looked for
-}
-
-// clone returns shapes that another goroutine may use.
-func (s *shapes) clone() *shapes {
-	c := &shapes{byHash: maps.Clone(s.byHash), known: maps.Clone(s.known)}
-	c.hash.SetSeed(s.hash.Seed())
-	return c
 }
 
 // of returns the shape of a client, which it changes.

@@ -28,7 +28,7 @@ func TestShapesAreShared(t *testing.T) {
 			if n%2 == 0 {
 				set(t, reflect.ValueOf(&c).Elem().Field(i))
 			}
-			e := s.entry(&Record{ID: c.ID, Client: c})
+			e := s.entry(c)
 			distinct[e.shape] = true
 			c.SecretUsed, c.Former.Used = time.Time{}, time.Time{}
 			if got := e.client(); !reflect.DeepEqual(got, &c) {
@@ -45,7 +45,7 @@ func TestShapesAreShared(t *testing.T) {
 		if n%2 == 0 {
 			c.Former = FormerSecret{Digest: secret.DigestOf(c.ID), Until: time.Unix(1e10, 0)}
 		}
-		distinct[s.entry(&Record{ID: c.ID, Client: c}).shape] = true
+		distinct[s.entry(c).shape] = true
 	}
 	if want := clients/2 + 1; len(distinct) > want {
 		t.Errorf("%d clients of which half have a former secret: %d shapes, want %d", clients, len(distinct), want)
@@ -58,7 +58,7 @@ func TestFormerSecretsThatEnded(t *testing.T) {
 		s, distinct := shapes{}, map[*shape]bool{}
 		for n := range 9 {
 			former := FormerSecret{Digest: secret.DigestOf(fmt.Sprint(n)), Until: time.Now().Add(-ago), Used: time.Now()}
-			e := s.entry(&Record{Client: Client{ID: fmt.Sprint(n), Former: former}})
+			e := s.entry(Client{ID: fmt.Sprint(n), Former: former})
 			distinct[e.shape] = true
 			if kept := e.client().Former.Digest == former.Digest; kept != (want > 1) {
 				t.Errorf("ended %s ago: kept %v", ago, kept)
@@ -71,9 +71,9 @@ func TestFormerSecretsThatEnded(t *testing.T) {
 }
 
 // TestLabelsCostTheirLength: clients that each have labels of their own share what they have in common, and
-// an entry is no longer than it was without labels, 112 bytes: what is longer is kept in 128.
+// an entry is no longer than it was without labels, 104 bytes.
 func TestLabelsCostTheirLength(t *testing.T) {
-	const size = 112
+	const size = 104
 	if got := unsafe.Sizeof(entry{}); got > size {
 		t.Errorf("an entry has %d bytes, want %d", got, size)
 	}
@@ -81,7 +81,7 @@ func TestLabelsCostTheirLength(t *testing.T) {
 	for n := range 2 * mostShapes {
 		id := fmt.Sprint(n)
 		c := Client{ID: id, Grants: []Grant{ClientCredentials}, Labels: Labels("contract=" + id + "\nteam=payments")}
-		e := s.entry(&Record{ID: id, Client: c})
+		e := s.entry(c)
 		distinct[e.shape] = true
 		if got, want := len(e.text), len(id)+len(c.Labels); got != want {
 			t.Fatalf("a text of %d bytes, want %d", got, want)
@@ -106,7 +106,7 @@ func TestListsCostTheirLength(t *testing.T) {
 			ID: id, Grants: []Grant{ClientCredentials}, Scopes: []string{"read", id, "", strings.Repeat("scope ", n%50)},
 			Audience: []string{"https://" + id + ".example.com", "line\nline"},
 		}
-		e := s.entry(&Record{ID: id, Client: c})
+		e := s.entry(c)
 		if got := e.client(); !slices.Equal(got.Scopes, c.Scopes) || !slices.Equal(got.Audience, c.Audience) {
 			t.Fatalf("scopes %q and audience %q, want %q and %q", got.Scopes, got.Audience, c.Scopes, c.Audience)
 		}
@@ -152,7 +152,7 @@ func BenchmarkMemory(b *testing.B) {
 					}
 					e.apply(Record{ID: id, Client: c})
 				}
-				d = e.directory(Mark{})
+				d = e.directory(0)
 				b.ReportMetric(float64(heap()-before)/clients, "B/client")
 				runtime.KeepAlive(d)
 			}

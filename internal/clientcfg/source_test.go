@@ -5,293 +5,92 @@ import (
 	"errors"
 	"log/slog"
 	"maps"
-	"math/rand/v2"
-	"reflect"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"oauth-server/internal/admission"
+	"oauth-server/internal/check"
 	"oauth-server/internal/clientcfg"
-	"oauth-server/internal/secret"
+	"oauth-server/internal/store"
 )
 
-// fakeStore serves what the test puts in.
-type fakeStore struct {
-	mu      sync.Mutex
-	clients map[string]clientcfg.Client
-	tags    map[string]int64
-	changed []string // IDs in the order of the changes
-	err     error
-	lost    bool // the changes since any mark are not known
-	reads   int  // of all clients
-	sums    int
-}
-
-func (f *fakeStore) Clients(_ context.Context, each func(clientcfg.Record)) (clientcfg.Mark, error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.reads++
-	for id := range f.clients {
-		each(f.record(id))
-	}
-	f.lost = false
-	return clientcfg.Mark{Number: int64(len(f.changed))}, f.err
-}
-
-func (f *fakeStore) ClientsMark(context.Context) (clientcfg.Mark, error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.lost = false
-	return clientcfg.Mark{Number: int64(len(f.changed))}, f.err
-}
-
-func (f *fakeStore) record(id string) clientcfg.Record {
-	c, ok := f.clients[id]
-	return clientcfg.Record{ID: id, Client: c, Gone: !ok, Tag: f.tags[id]}
-}
-
-func (f *fakeStore) ClientChanges(_ context.Context, since clientcfg.Mark, each func(clientcfg.Record)) (clientcfg.Mark, error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for _, id := range f.changed[since.Number:] {
-		each(f.record(id))
-	}
-	if f.lost {
-		return since, clientcfg.ErrMarkLost
-	}
-	return clientcfg.Mark{Number: int64(len(f.changed))}, f.err
-}
-
-func (f *fakeStore) ClientsSum(context.Context) (sum clientcfg.Sum, err error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.sums++
-	for id := range f.clients {
-		sum.Clients++
-		sum.Tags += f.tags[id]
-	}
-	return sum, f.err
-}
-
-func (f *fakeStore) Client(context.Context, string) (clientcfg.Client, error) {
-	return clientcfg.Client{}, errors.ErrUnsupported
-}
-
-// put makes these the clients. What differs is announced, unless it is silent.
-func (f *fakeStore) put(silent bool, list ...clientcfg.Client) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	old := f.clients
-	f.clients = map[string]clientcfg.Client{}
-	var changed []string
-	for _, c := range list {
-		if before, ok := old[c.ID]; !ok || !reflect.DeepEqual(before, c) {
-			changed = append(changed, c.ID)
-		}
-		f.clients[c.ID] = c
-	}
-	for id := range old {
-		if _, ok := f.clients[id]; !ok {
-			changed = append(changed, id)
-		}
-	}
-	for _, id := range changed {
-		if f.tags == nil {
-			f.tags = map[string]int64{}
-		}
-		f.tags[id] += 1 + rand.Int64N(1<<40)
-	}
-	if !silent {
-		f.changed = append(f.changed, changed...)
-	}
-}
-
-func storeOf(list ...clientcfg.Client) *fakeStore {
-	f := &fakeStore{}
-	f.put(false, list...)
-	return f
-}
-
-func (f *fakeStore) fail(err error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.err = err
-}
-
-func named(id string) clientcfg.Client {
-	return webClient(func(c *clientcfg.Client) { c.ID = id })
-}
-
 func TestSourceStartsOnlyWithAGoodDirectory(t *testing.T) {
-	if _, err := clientcfg.NewSource(t.Context(), &fakeStore{err: errors.New("down")}, nil); err == nil {
+	s := storeOf(t)
+	f, err := store.NewFollower(t.Context(), s.reads)
+	requireError(t, err, "")
+	s.fail(errors.New("down"))
+	if _, err := clientcfg.NewSource(t.Context(), f, nil); err == nil {
 		t.Error("started without a store")
 	}
 }
 
 func TestSourceReadsOnlyWhatChanged(t *testing.T) {
-	store := storeOf(named("a"))
-	source, err := clientcfg.NewSource(t.Context(), store, nil)
-	requireError(t, err, "")
-	requireError(t, source.Refresh(t.Context()), "")
-	store.put(false, named("a"), named("b"))
-	requireError(t, source.Refresh(t.Context()), "")
+	store := storeOf(t, named("a"))
+	source := store.source(nil)
+	store.put(named("a"), named("b"))
+	store.refresh()
 	if _, ok := source.Client("b"); !ok {
 		t.Error("the new client is not seen")
 	}
-	if store.reads != 1 {
-		t.Fatalf("%d reads of all clients, want 1", store.reads)
-	}
-	store.lost = true
-	store.put(false, named("b"), named("c"))
-	requireError(t, source.Refresh(t.Context()), "")
-	if got := ids(source.Directory()); !slices.Equal(got, []string{"b", "c"}) || store.reads != 2 {
-		t.Errorf("after the mark was lost: clients %q, %d reads of all, want b and c, 2", got, store.reads)
-	}
+	check.Equal(t, "revision", source.Directory().Revision(), int64(2))
+	check.OK(t, clientcfg.NewAuditTrail(store.another).AddEvent(t.Context(), clientcfg.Event{Target: "store"}))
+	store.put(named("b"))
+	store.refresh()
+	check.Equal(t, "clients", ids(source.Directory()), []string{"b"})
+	check.Equal(t, "reads of all clients", store.reads.lists, 1)
 }
 
-// TestSourceRenews reads the store if the directory is older than asked for, and not otherwise.
-func TestSourceRenews(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		store := storeOf(named("a"))
-		source, err := clientcfg.NewSource(t.Context(), store, nil)
-		requireError(t, err, "")
-		store.put(false, named("a"), named("b"))
-		time.Sleep(time.Second) //nolint:forbidigo // the clock of synctest
-		requireError(t, source.Renew(t.Context(), time.Second+1), "")
-		if _, ok := source.Client("b"); ok {
-			t.Error("the store was read for a directory that is new enough")
-		}
-		requireError(t, source.Renew(t.Context(), time.Second), "")
-		if _, ok := source.Client("b"); !ok {
-			t.Error("the store was not read for a directory that is too old")
-		}
-		store.fail(errors.New("down"))
-		requireError(t, source.Renew(t.Context(), time.Second), "")
-		time.Sleep(time.Second) //nolint:forbidigo // the clock of synctest
-		requireError(t, source.Renew(t.Context(), time.Second), "down")
-	})
-}
-
-// slowChanges answers reads of changes late.
-type slowChanges struct {
-	*fakeStore
-	took  time.Duration
-	reads atomic.Int64
-}
-
-func (s *slowChanges) ClientChanges(ctx context.Context, since clientcfg.Mark, each func(clientcfg.Record)) (clientcfg.Mark, error) {
-	s.reads.Add(1)
-	time.Sleep(s.took) //nolint:forbidigo // the clock of synctest
-	return s.fakeStore.ClientChanges(ctx, since, each)
-}
-
-// TestSourceRenewsForMany: callers that want what is newest at their call share a read that begins after it,
-// and do not take one that began before.
-func TestSourceRenewsForMany(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		store := &slowChanges{fakeStore: storeOf(named("a")), took: 100 * time.Millisecond}
-		source, err := clientcfg.NewSource(t.Context(), store, nil)
-		requireError(t, err, "")
-		var callers sync.WaitGroup
-		renew := func(want ...string) {
-			requireError(t, source.Renew(t.Context(), 0), "")
-			if got := ids(source.Directory()); !slices.Equal(got, want) {
-				t.Errorf("clients %q, want %q", got, want)
-			}
-		}
-		callers.Go(func() { renew("a", "b") })
-		time.Sleep(store.took / 2) //nolint:forbidigo // the clock of synctest
-		store.put(false, named("a"), named("b"))
-		for range 10 {
-			callers.Go(func() { renew("a", "b") })
-		}
-		callers.Wait()
-		if n := store.reads.Load(); n != 2 {
-			t.Errorf("%d reads, want 2", n)
-		}
-	})
-}
-
-func ids(d *clientcfg.Directory) (list []string) {
-	for c := range d.After("") {
-		list = append(list, c.ID)
-	}
-	return list
-}
-
-// TestSourceFindsSilentChanges: what an earlier release changes is not announced, and is found by the
-// sum within six minutes. The sum alone never makes the source read again.
-func TestSourceFindsSilentChanges(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		store := storeOf(named("a"), named("b"))
-		source, err := clientcfg.NewSource(t.Context(), store, nil)
-		requireError(t, err, "")
-		pass := func(d time.Duration) {
-			for range int(d / (2 * time.Second)) {
-				time.Sleep(2 * time.Second) //nolint:forbidigo // the time of the bubble
-				requireError(t, source.Refresh(t.Context()), "")
-			}
-		}
-		pass(time.Hour)
-		if store.reads != 1 || store.sums < 9 || store.sums > 16 {
-			t.Errorf("in an hour %d reads of all clients and %d of the sum", store.reads, store.sums)
-		}
-		revoked := named("b")
-		revoked.Stamp = secret.NewStamp()
-		for _, put := range [][]clientcfg.Client{{named("a"), revoked}, {named("a"), revoked, named("c")}, {named("c")}} {
-			store.put(true, put...)
-			pass(6*time.Minute + 4*time.Second)
-			if got, want := source.Directory(), store.clients; got.Len() != len(want) {
-				t.Errorf("%d clients, want %d", got.Len(), len(want))
-			}
-		}
-		if store.reads != 4 {
-			t.Errorf("%d reads of all clients, want 4", store.reads)
-		}
-	})
-}
-
-func TestSourceKnowsHowFreshItIs(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		store := storeOf(named("a"))
-		source, err := clientcfg.NewSource(t.Context(), store, nil)
-		requireError(t, err, "")
-		time.Sleep(time.Minute) //nolint:forbidigo // the time of the bubble
-		requireError(t, source.Refresh(t.Context()), "")
-		fresh := time.Now()
-		store.fail(errors.New("down"))
-		time.Sleep(time.Minute) //nolint:forbidigo // the time of the bubble
-		requireError(t, source.Refresh(t.Context()), "down")
-		if got := source.CheckedAt(); !got.Equal(fresh) {
-			t.Errorf("checked at %v, want %v", got, fresh)
-		}
-		if got := source.Directory().Revision(); got != 1 {
-			t.Errorf("revision %d, want 1", got)
-		}
-	})
-}
-
+// TestSourceKeepsTheLastGoodDirectory while the store cannot be read.
 func TestSourceKeepsTheLastGoodDirectory(t *testing.T) {
-	store := storeOf(named("a"))
-	source, err := clientcfg.NewSource(t.Context(), store, nil)
-	requireError(t, err, "")
-
-	store.put(false, named("b"))
+	store := storeOf(t, named("a"))
+	source := store.source(nil)
+	store.put(named("b"))
 	store.fail(errors.New("down"))
-	requireError(t, source.Refresh(t.Context()), "down")
+	requireError(t, store.another.Refresh(t.Context()), "down")
+	requireError(t, source.Renew(t.Context(), 0), "down")
 	if _, ok := source.Client("a"); !ok {
 		t.Error("a refresh that failed replaced the good directory")
 	}
 	store.fail(nil)
-	requireError(t, source.Refresh(t.Context()), "")
+	requireError(t, source.Renew(t.Context(), 0), "")
 	if _, ok := source.Client("a"); ok {
 		t.Error("the deleted client is still there")
 	}
+}
+
+// TestSourceRefusesWhoWaitsTooLong: behind a read of a store that does not answer, a request waits a second, and is told
+// when to come again: later, the longer that lasts. One that goes before is not refused.
+func TestSourceRefusesWhoWaitsTooLong(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := storeOf(t, named("a"))
+		source := store.source(nil)
+		store.slow(time.Hour)
+		var refresh sync.WaitGroup
+		refresh.Go(func() { check.OK(t, store.another.Refresh(context.WithoutCancel(t.Context()))) })
+		defer refresh.Wait()
+		synctest.Wait()
+		for _, earliest := range []time.Duration{time.Second, 10 * time.Second} {
+			began := time.Now()
+			err := source.Renew(t.Context(), 0)
+			var shed *admission.ShedError
+			if !errors.As(err, &shed) || shed.Short != admission.Store || shed.RetryAfter < earliest {
+				t.Errorf("Renew() = %v, want a refusal for want of the store, for %v at least", err, earliest)
+			}
+			check.Equal(t, "waited", time.Since(began), time.Second)
+			<-time.After(time.Minute)
+		}
+		gone, cancel := context.WithTimeout(t.Context(), time.Second/2)
+		defer cancel()
+		var shed *admission.ShedError
+		if err := source.Renew(gone, 0); !errors.Is(err, context.DeadlineExceeded) || errors.As(err, &shed) {
+			t.Errorf("Renew() of a caller that goes = %v", err)
+		}
+	})
 }
 
 // TestUnreadableClientTakesOnlyItselfOut: the source starts and follows changes with a client that is
@@ -306,9 +105,8 @@ func TestUnreadableClientTakesOnlyItselfOut(t *testing.T) {
 	}}))
 	broken, odd := clientcfg.Client{ID: "broken"}, named("odd")
 	odd.Grants = []clientcfg.Grant{"of_a_newer_release"}
-	store := storeOf(broken, named("a"))
-	source, err := clientcfg.NewSource(t.Context(), store, logger)
-	requireError(t, err, "")
+	store := storeOf(t, broken, named("a"))
+	source := store.source(logger)
 	steps := []struct {
 		name       string
 		put        []clientcfg.Client
@@ -325,9 +123,9 @@ func TestUnreadableClientTakesOnlyItselfOut(t *testing.T) {
 	}
 	for _, step := range steps {
 		log.Reset()
-		store.put(false, step.put...)
-		requireError(t, source.Refresh(t.Context()), "")
-		requireError(t, source.Refresh(t.Context()), "")
+		store.put(step.put...)
+		store.refresh()
+		store.refresh()
 		d := source.Directory()
 		if got := slices.Sorted(maps.Keys(d.Unreadable())); !slices.Equal(got, step.unreadable) {
 			t.Errorf("%s: unreadable are %q, want %q", step.name, got, step.unreadable)
@@ -352,13 +150,11 @@ func TestUnreadableClientTakesOnlyItselfOut(t *testing.T) {
 func TestManyUnreadableClientsAreFewLines(t *testing.T) {
 	var log strings.Builder
 	list := []clientcfg.Client{named("good")}
-	for i := range 1000 {
+	for i := range 200 {
 		list = append(list, clientcfg.Client{ID: strconv.Itoa(i)})
 	}
-	store := storeOf(list...)
-	source, err := clientcfg.NewSource(t.Context(), store, slog.New(slog.NewTextHandler(&log, nil)))
-	requireError(t, err, "")
-	if lines := strings.Count(log.String(), "\n"); lines > 25 || !strings.Contains(log.String(), "unreadable=1000") {
+	source := storeOf(t, list...).source(slog.New(slog.NewTextHandler(&log, nil)))
+	if lines := strings.Count(log.String(), "\n"); lines > 25 || !strings.Contains(log.String(), "unreadable=200") {
 		t.Errorf("%d lines: %s", lines, &log)
 	}
 	if _, ok := source.Client("good"); !ok {

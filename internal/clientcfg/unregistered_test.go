@@ -27,7 +27,7 @@ func TestUnregisteredClients(t *testing.T) {
 	apply(append(changes, stored("policies/policy", limit), stored("overrides/override ada", limit), stored("overrides/override bob", limit),
 		stored("candidates/candidate", limit), stored("candidates/_default", limit))...)
 
-	d, err := clientcfg.ReadDirectory(t.Context(), storeOf(named("here"), clientcfg.Client{ID: "broken"}))
+	d, err := clientcfg.ReadDirectory(t.Context(), storeOf(t, named("here"), clientcfg.Client{ID: "broken"}))
 	requireError(t, err, "")
 	check.Equal(t, "clients that cannot be read", len(d.Unreadable()), 1)
 	unregistered := func(want ...string) {
@@ -45,7 +45,7 @@ func TestUnregisteredClients(t *testing.T) {
 	apply(stored("candidates/two", "null"))
 	unregistered("all", "shop")
 
-	d, err = clientcfg.ReadDirectory(t.Context(), storeOf(named("all"), named("shop")))
+	d, err = clientcfg.ReadDirectory(t.Context(), storeOf(t, named("all"), named("shop")))
 	requireError(t, err, "")
 	unregistered("broken", "here")
 	for range p.Unregistered(d) {

@@ -15,14 +15,14 @@ import (
 	"oauth-server/internal/gateway/sharing"
 	"oauth-server/internal/gateway/subject"
 	"oauth-server/internal/judgement"
-	"oauth-server/internal/store/embedded"
+	"oauth-server/internal/testworld"
 )
 
 // instances are gateways that share their counts and what leads to users.
 type instances struct {
 	t      *testing.T
 	limit  int64
-	store  *embedded.Store
+	store  *testworld.Store
 	judge  *judgement.Judge
 	now    time.Time
 	shared []*sharing.Subjects
@@ -30,9 +30,7 @@ type instances struct {
 
 func newInstances(t *testing.T, limit int64) *instances {
 	t.Helper()
-	store, err := embedded.Open(filepath.Join(t.TempDir(), "data.db"), embedded.Options{})
-	check.OK(t, err)
-	t.Cleanup(func() { check.OK(t, store.Close()) })
+	store := testworld.OpenStore(t, filepath.Join(t.TempDir(), "data.db"))
 	return &instances{t: t, limit: limit, store: store, now: noon}
 }
 

@@ -12,6 +12,7 @@ import (
 	"oauth-server/internal/grants"
 	"oauth-server/internal/keys"
 	"oauth-server/internal/secret"
+	"oauth-server/internal/store"
 	"oauth-server/internal/store/embedded"
 )
 
@@ -23,40 +24,51 @@ func ExampleService_Token() {
 	// Output: 1h0m0s [read]
 }
 
+// kept is a [grants.Store].
+type kept struct {
+	*embedded.Store
+	clientcfg.ClientReader
+}
+
 func daemon(ctx context.Context) (err error) {
 	dir, err := os.MkdirTemp("", "example")
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	store, err := embedded.Open(filepath.Join(dir, "example.db"), embedded.Options{})
+	file, err := embedded.Open(filepath.Join(dir, "example.db"), embedded.Options{})
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, store.Close()) }()
+	defer func() { err = errors.Join(err, file.Close()) }()
+	follower, err := store.NewFollower(ctx, file)
+	if err != nil {
+		return err
+	}
+	registrations := clientcfg.NewRegistrations(follower)
 
 	clientSecret := secret.New()
-	err = store.CreateClient(ctx, clientcfg.Client{
+	err = registrations.CreateClient(ctx, clientcfg.Client{
 		ID: "daemon", SecretDigest: secret.DigestOf(clientSecret),
 		Grants: []clientcfg.Grant{clientcfg.ClientCredentials}, Scopes: []string{"read"},
-	})
+	}, clientcfg.Event{})
 	if err != nil {
 		return err
 	}
-	clients, err := clientcfg.NewSource(ctx, store, nil)
+	clients, err := clientcfg.NewSource(ctx, follower, nil)
 	if err != nil {
 		return err
 	}
-	ring, err := keys.Open(ctx, store, keys.Options{Issuer: "https://auth.example.com"})
+	ring, err := keys.Open(ctx, file, keys.Options{Issuer: "https://auth.example.com"})
 	if err != nil {
 		return err
 	}
-	mac, err := keys.OpenMAC(ctx, store, keys.Secrets{}, slog.New(slog.DiscardHandler))
+	mac, err := keys.OpenMAC(ctx, file, keys.Secrets{}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return err
 	}
 	service, err := grants.New(grants.Options{
-		Issuer: "https://auth.example.com", Clients: clients, Store: store, Signer: ring, Deriver: mac,
+		Issuer: "https://auth.example.com", Clients: clients, Store: kept{file, registrations}, Signer: ring, Deriver: mac,
 	})
 	if err != nil {
 		return err

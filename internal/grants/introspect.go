@@ -10,6 +10,7 @@ import (
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/keys"
 	"oauth-server/internal/secret"
+	"oauth-server/internal/store"
 )
 
 // TokenQuery is a parsed request to the introspection (RFC 7662 2.1) or the revocation endpoint
@@ -111,7 +112,7 @@ func (s *Service) introspectRefreshToken(ctx context.Context, asking *clientcfg.
 // from the store.
 func (s *Service) newestClient(ctx context.Context, id string) (*clientcfg.Client, error) {
 	err := s.opts.Clients.Renew(ctx, catchUp)
-	if errors.Is(err, clientcfg.ErrMarkLost) {
+	if errors.Is(err, store.ErrMarkLost) {
 		return s.storedClient(ctx, id)
 	}
 	if err != nil {

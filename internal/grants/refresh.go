@@ -5,8 +5,8 @@ import (
 	"errors"
 	"time"
 
-	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/secret"
+	"oauth-server/internal/store"
 )
 
 // presented is a refresh token that a client has sent, and the record of its family.
@@ -35,7 +35,7 @@ func (s *Service) find(ctx context.Context, text string) (*presented, error) {
 // no such record: an answer from before may be that of the store with its data.
 func (s *Service) reallyNotFound(ctx context.Context) error {
 	// With a lost mark the data are there, and the directory is not the newest.
-	if err := s.opts.Clients.Renew(ctx, 0); err != nil && !errors.Is(err, clientcfg.ErrMarkLost) {
+	if err := s.opts.Clients.Renew(ctx, 0); err != nil && !errors.Is(err, store.ErrMarkLost) {
 		return err
 	}
 	return ErrNotFound

@@ -12,6 +12,7 @@ import (
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/secret"
+	datastore "oauth-server/internal/store"
 	"oauth-server/internal/testworld"
 )
 
@@ -112,7 +113,7 @@ func TestInstanceBehind(t *testing.T) {
 	behind.clients = maps.Clone(w.clients)
 	behind.reopen(func(o *grants.Options) { o.Clients = behind.clients })
 	w.revokeClient("shop")
-	check.OK(t, w.store.CreateClient(t.Context(), *w.clients["shop"]))
+	check.OK(t, w.store.CreateClient(t.Context(), *w.clients["shop"], clientcfg.Event{}))
 	w.clock.Advance(time.Hour)
 	for range 2 { // the second time from what the first has issued
 		frozen := behind.issueAll()
@@ -241,12 +242,12 @@ func TestMarkLost(t *testing.T) {
 	}
 	revoked, good, invalid, unknown := machine("shop"), machine("caller"), machine("daemon"), machine("other")
 	behind := *w
-	clients := stopped{maps.Clone(w.clients), w.clients, fmt.Errorf("read changes: %w", clientcfg.ErrMarkLost)}
+	clients := stopped{maps.Clone(w.clients), w.clients, fmt.Errorf("read changes: %w", datastore.ErrMarkLost)}
 	w.revokeClient("shop")
 	broken := *w.clients["daemon"]
 	broken.Grants = nil
-	check.OK(t, errors.Join(w.store.CreateClient(t.Context(), *w.clients["shop"]),
-		w.store.CreateClient(t.Context(), *w.clients["caller"]), w.store.CreateClient(t.Context(), broken)))
+	check.OK(t, errors.Join(w.store.CreateClient(t.Context(), *w.clients["shop"], clientcfg.Event{}),
+		w.store.CreateClient(t.Context(), *w.clients["caller"], clientcfg.Event{}), w.store.CreateClient(t.Context(), broken, clientcfg.Event{})))
 	behind.reopen(func(o *grants.Options) { o.Clients = clients })
 	behind.wantActive(false, revoked)
 	behind.wantActive(true, good)

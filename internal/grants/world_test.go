@@ -15,7 +15,6 @@ import (
 	"oauth-server/internal/grants"
 	"oauth-server/internal/keys"
 	"oauth-server/internal/secret"
-	"oauth-server/internal/store/embedded"
 	"oauth-server/internal/testworld"
 )
 
@@ -36,7 +35,7 @@ type world struct {
 	service *grants.Service
 	opts    grants.Options
 	file    string // of the store
-	store   *embedded.Store
+	store   *testworld.Store
 	clients testworld.Clients
 	clock   *testworld.Clock
 	ring    *keys.Ring

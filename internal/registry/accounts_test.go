@@ -9,7 +9,7 @@ import (
 
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/secret"
-	"oauth-server/internal/store/embedded"
+	"oauth-server/internal/testworld"
 	"oauth-server/internal/username"
 )
 
@@ -78,20 +78,20 @@ func TestRotateSecret(t *testing.T) {
 
 // contested is a store where another change of the client comes first, once.
 type contested struct {
-	*embedded.Store
+	*testworld.Store
 	lost bool
 }
 
-func (c *contested) UpdateClient(ctx context.Context, cl clientcfg.Client) error {
+func (c *contested) UpdateClient(ctx context.Context, cl clientcfg.Client, e clientcfg.Event) error {
 	if !c.lost {
 		c.lost = true
 		other := cl
 		other.Name = "renamed meanwhile"
-		if err := c.Store.UpdateClient(ctx, other); err != nil {
+		if err := c.Store.UpdateClient(ctx, other, clientcfg.Event{}); err != nil {
 			return err
 		}
 	}
-	return c.Store.UpdateClient(ctx, cl)
+	return c.Store.UpdateClient(ctx, cl, e)
 }
 
 func TestRotateSecretKeepsAConcurrentChange(t *testing.T) {

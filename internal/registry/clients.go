@@ -32,9 +32,10 @@ func (r *Registry) CreateClient(ctx context.Context, c clientcfg.Client) (client
 	if err := r.checkClient(ctx, c); err != nil {
 		return c, "", err
 	}
-	err := r.record(ctx, change{action: "create", target: clientcfg.ClientTarget(c.ID), after: c.Metadata()}, func() error {
-		return r.o.Store.CreateClient(ctx, c)
-	})
+	e, err := r.event(change{action: "create", target: clientcfg.ClientTarget(c.ID), after: c.Metadata()})
+	if err == nil {
+		err = r.o.Store.CreateClient(ctx, c, e)
+	}
 	if err != nil {
 		return c, "", fmt.Errorf("create client %q: %w", c.ID, err)
 	}
@@ -203,7 +204,10 @@ func (r *Registry) changeClient(ctx context.Context, id string, edit func(c *cli
 			return c, nil
 		}
 		ch.target = clientcfg.ClientTarget(id)
-		err = r.record(ctx, ch, func() error { return r.o.Store.UpdateClient(ctx, c) })
+		var e clientcfg.Event
+		if e, err = r.event(ch); err == nil {
+			err = r.o.Store.UpdateClient(ctx, c, e)
+		}
 		ch.end()
 		if err == nil {
 			c.Version++
@@ -234,7 +238,11 @@ func (r *Registry) deleteClient(ctx context.Context, id string) error {
 	defer func() { ch.end() }()
 	c, err := r.FindClient(ctx, id)
 	if errors.Is(err, clientcfg.ErrUnreadableClient) {
-		return r.record(ctx, ch, func() error { return r.o.Store.DeleteClient(ctx, id) })
+		e, err := r.event(ch)
+		if err != nil {
+			return err
+		}
+		return r.o.Store.DeleteClient(ctx, id, e)
 	}
 	if err == nil {
 		err = r.o.IfClient(&c)
@@ -246,7 +254,11 @@ func (r *Registry) deleteClient(ctx context.Context, id string) error {
 	if err := r.mayLockOut(ctx, &ch, &c, nil); err != nil {
 		return err
 	}
-	return r.record(ctx, ch, func() error { return r.o.Store.DeleteUnchanged(ctx, c) })
+	e, err := r.event(ch)
+	if err != nil {
+		return err
+	}
+	return r.o.Store.DeleteUnchanged(ctx, c, e)
 }
 
 // RevokeClient makes everything worthless that was issued to a client until now, and returns the

@@ -9,10 +9,10 @@ import (
 	"oauth-server/internal/check"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/grants"
-	"oauth-server/internal/store/embedded"
+	"oauth-server/internal/testworld"
 )
 
-func agree(t *testing.T, store *embedded.Store, username, clientID string) grants.Agreement {
+func agree(t *testing.T, store *testworld.Store, username, clientID string) grants.Agreement {
 	t.Helper()
 	u, err := store.User(t.Context(), username)
 	check.OK(t, err)

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"oauth-server/internal/clientcfg"
-	"oauth-server/internal/store/embedded"
 	"oauth-server/internal/testworld"
 )
 
@@ -15,7 +14,7 @@ var noon = time.Date(2026, 3, 1, 12, 0, 0, 999, time.UTC)
 
 const testPassword = testworld.Password
 
-func openTestStore(t *testing.T) *embedded.Store {
+func openTestStore(t *testing.T) *testworld.Store {
 	t.Helper()
 	return testworld.OpenStore(t, filepath.Join(t.TempDir(), "test.db"))
 }

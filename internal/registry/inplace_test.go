@@ -83,7 +83,7 @@ func TestOpenIDIsNotAdded(t *testing.T) {
 		t.Errorf("error %v, want an *InvalidError about it", err)
 	}
 	made.Scopes = []string{clientcfg.ScopeOpenID}
-	check.OK(t, store.UpdateClient(t.Context(), made))
+	check.OK(t, store.UpdateClient(t.Context(), made, clientcfg.Event{}))
 	_, err = on(store).ChangeClient(t.Context(), "shop", set)
 	check.OK(t, err)
 }

@@ -3,33 +3,28 @@ package registry
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
+	"time"
 
 	"oauth-server/internal/check"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/grants"
-	"oauth-server/internal/store/embedded"
+	"oauth-server/internal/secret"
+	"oauth-server/internal/testworld"
 )
 
-// failing is a store that fails, before or after it has made a change, or cannot record events.
+// failing is a store that fails, before or after it has ended a session, or cannot record events.
 type failing struct {
-	*embedded.Store
-	before, after, recording, closing error
+	*testworld.Store
+	before, after, recording error
 }
 
-func (s *failing) change(do func() error) error {
+func (s *failing) DeleteSession(ctx context.Context, d secret.Digest) error {
 	if s.before != nil {
 		return s.before
 	}
-	return errors.Join(do(), s.after)
-}
-
-func (s *failing) UpdateClient(ctx context.Context, c clientcfg.Client) error {
-	return s.change(func() error { return s.Store.UpdateClient(ctx, c) })
-}
-
-func (s *failing) ChangeUser(ctx context.Context, name string, ch grants.UserChange) error {
-	return s.change(func() error { return s.Store.ChangeUser(ctx, name, ch) })
+	return errors.Join(s.Store.DeleteSession(ctx, d), s.after)
 }
 
 func (s *failing) AddEvent(ctx context.Context, e clientcfg.Event) error {
@@ -39,49 +34,39 @@ func (s *failing) AddEvent(ctx context.Context, e clientcfg.Event) error {
 	return s.Store.AddEvent(ctx, e)
 }
 
-func (s *failing) EndEvent(ctx context.Context, key string, made bool) error {
-	if s.closing != nil {
-		return s.closing
-	}
-	return s.Store.EndEvent(ctx, key, made)
-}
-
-// TestEventsTellTheTruth: an event that is closed was made, one that is not known to be says so, and what
-// was refused leaves none.
+// TestEventsTellTheTruth of what cannot be changed together with its event: that comes first, and another one
+// says if it is not known whether the change was made.
 func TestEventsTellTheTruth(t *testing.T) {
 	down := errors.New("no database")
 	for _, tt := range []struct {
 		name   string
 		store  failing
-		failed bool
-		made   bool
-		events string // whether each is open
+		events string
 	}{
-		{"made", failing{}, false, true, "closed"},
-		{"refused by the store", failing{before: clientcfg.ErrNotFound}, true, false, ""},
-		{"not made, for all that is known", failing{before: down}, true, false, "open"},
-		{"made, and the answer was lost", failing{after: down}, true, true, "open"},
-		{"made, and the event could not be closed", failing{closing: down}, false, true, "open"},
-		{"not recorded", failing{recording: down}, true, false, ""},
+		{"made", failing{}, "made"},
+		{"not made, for all that is known", failing{before: down}, "unknown made"},
+		{"made, and the answer was lost", failing{after: down}, "unknown made"},
+		{"not recorded", failing{recording: down}, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			tt.store.Store = openTestStore(t)
 			ctx := t.Context()
-			_, _, err := CreateClient(ctx, tt.store.Store, clientcfg.Client{ID: "shop"}, noon)
+			_, err := CreateUser(ctx, tt.store.Store, "ada", testPassword, clientcfg.NoAccess, noon)
 			check.OK(t, err)
-			r := New(Options{Store: &tt.store, Events: &tt.store, By: clientcfg.Actor{ClientID: "ops"}})
-			_, err = r.ChangeClient(ctx, "shop", func(c *clientcfg.Client) error { c.Name = "Shop"; return nil })
-			check.Equal(t, "failed", err != nil, tt.failed)
-			c, err := FindClient(ctx, tt.store.Store, "shop")
+			ada, err := tt.store.User(ctx, "ada")
 			check.OK(t, err)
-			check.Equal(t, "made", c.Name == "Shop", tt.made)
-			events, err := tt.store.Events(ctx, clientcfg.EventQuery{Target: "clients/shop"})
+			session := grants.Session{Digest: secret.DigestOf("s"), Username: "ada", UserStamp: ada.Stamp, CreatedAt: noon, ExpiresAt: noon.Add(time.Hour)}
+			check.OK(t, tt.store.CreateSession(ctx, session, 1))
+			r := New(Options{Store: &tt.store, Events: &tt.store, By: clientcfg.Actor{ClientID: "ops"}, Now: func() time.Time { return noon }})
+			_, err = r.EndSessions(ctx, "ada", "")
+			check.Equal(t, "failed", err != nil, tt.events != "made")
+			events, err := tt.store.Events(ctx, clientcfg.EventQuery{Target: "users/ada"})
 			check.OK(t, err)
-			got := ""
+			var got []string
 			for _, e := range events {
-				got += map[bool]string{true: "open", false: "closed"}[e.Open]
+				got = append(got, map[bool]string{true: "unknown", false: "made"}[e.Unknown])
 			}
-			check.Equal(t, "events", got, tt.events)
+			check.Equal(t, "events", strings.Join(got, " "), tt.events)
 		})
 	}
 }

@@ -3,13 +3,10 @@ package registry
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"iter"
-	"sync/atomic"
 	"time"
 
-	"oauth-server/internal/bans"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/secret"
@@ -111,24 +108,16 @@ type change struct {
 	demotes        bool // set by mayLockOut
 }
 
-// unchanged are the errors of a store that has changed nothing. After any other one the outcome may be
-// unknown.
-var unchanged = []error{
-	clientcfg.ErrNotFound, clientcfg.ErrExists, clientcfg.ErrConflict, clientcfg.ErrUnreadableClient,
-	grants.ErrNotFound, grants.ErrExists, grants.ErrUnreadableUser,
-	bans.ErrNotFound,
-}
-
-// endWithin bounds the time in which an event is closed. The caller may have gone.
-const endWithin = 5 * time.Second
+// noteWithin bounds the time in which it is noted that a change has failed. The caller may have gone.
+const noteWithin = 5 * time.Second
 
 // Record makes a change of something, as it was before and is afterwards, nil for nothing, with its event: see record.
 func (r *Registry) Record(ctx context.Context, action, target string, before, after any, do func() error) error {
 	return r.record(ctx, change{action: action, target: target, before: before, after: after}, do)
 }
 
-// record makes a change with its event. The event is stored first, so a change that was made always has
-// one; if it is not known whether it was, the event stays open, which says so.
+// record makes a change that the store cannot make together with its event. The event is stored first, so a
+// change that was made always has one. If the change fails, another event follows that says so.
 func (r *Registry) record(ctx context.Context, ch change, do func() error) error {
 	if r.o.Events == nil {
 		return do()
@@ -141,38 +130,31 @@ func (r *Registry) record(ctx context.Context, ch change, do func() error) error
 		return fmt.Errorf("record the change first: %w", err)
 	}
 	failed := do()
-	if failed != nil && !isOneOf(failed, unchanged) {
-		return failed
+	if failed != nil {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), noteWithin)
+		defer cancel()
+		e.Unknown = true
+		_ = r.o.Events.AddEvent(ctx, e) // without it, the trail says more than is known
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), endWithin)
-	defer cancel()
-	_ = r.o.Events.EndEvent(ctx, e.Key(), failed == nil) // if it stays open, it says less than it could
 	return failed
 }
 
-// event returns the event of a change that is about to be made.
+// event returns the event of a change that is about to be made; the zero event if nothing is recorded.
 func (r *Registry) event(ch change) (clientcfg.Event, error) {
+	if r.o.Events == nil {
+		return clientcfg.Event{}, nil
+	}
+	return r.newEvent(ch)
+}
+
+func (r *Registry) newEvent(ch change) (clientcfg.Event, error) {
 	e := clientcfg.Event{
-		ID: eventID(), At: r.o.Now().UTC().Truncate(time.Millisecond), Actor: r.o.By, Action: ch.action, Target: ch.target,
-		Reason: r.o.Reason, Instance: r.o.Instance, Open: true,
+		At: r.o.Now().UTC().Truncate(time.Millisecond), Actor: r.o.By, Action: ch.action, Target: ch.target,
+		Reason: r.o.Reason, Instance: r.o.Instance,
 	}
 	var err error
 	if e.Before, err = json.Marshal(ch.before); err == nil {
 		e.After, err = json.Marshal(ch.after)
 	}
 	return e, err
-}
-
-var recorded atomic.Uint64 // events of this process
-
-// eventID returns a random ID that keeps the order of the events of one millisecond.
-func eventID() string { return fmt.Sprintf("%06d-%s", recorded.Add(1)%1_000_000, secret.ID()) }
-
-func isOneOf(err error, known []error) bool {
-	for _, k := range known {
-		if errors.Is(err, k) {
-			return true
-		}
-	}
-	return false
 }

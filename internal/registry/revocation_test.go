@@ -9,12 +9,12 @@ import (
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/secret"
-	"oauth-server/internal/store/embedded"
+	"oauth-server/internal/testworld"
 )
 
 // timed is a store with a clock of its own.
 type timed struct {
-	*embedded.Store
+	*testworld.Store
 	now time.Time
 	err error
 }

@@ -11,13 +11,12 @@ import (
 	"oauth-server/internal/grants"
 	"oauth-server/internal/keys"
 	"oauth-server/internal/secret"
-	"oauth-server/internal/store/embedded"
 	"oauth-server/internal/testworld"
 )
 
 // pausing is a store that pauses between the read and the write of a change of a user.
 type pausing struct {
-	*embedded.Store
+	*testworld.Store
 	between func()
 }
 
@@ -78,7 +77,7 @@ func TestSessionBetweenTwoRevocations(t *testing.T) {
 
 // pausingClients is a store that pauses between the read and the write of a change of a client.
 type pausingClients struct {
-	*embedded.Store
+	*testworld.Store
 	between func()
 }
 
@@ -105,7 +104,7 @@ func TestChangeOfANamesake(t *testing.T) {
 		paused := &pausingClients{Store: store}
 		paused.between = func() {
 			paused.between = func() {}
-			err := store.DeleteClient(t.Context(), "shop")
+			err := store.DeleteClient(t.Context(), "shop", clientcfg.Event{})
 			if err == nil {
 				fresh, shown, err = CreateClient(t.Context(), store, clientcfg.Client{ID: "shop"}, noon)
 			}

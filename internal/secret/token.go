@@ -54,6 +54,9 @@ func (d Digest) IsZero() bool { return d == Digest{} }
 // String returns the digest in hexadecimal.
 func (d Digest) String() string { return hex.EncodeToString(d[:]) }
 
+// Key returns the digest as the key of a record: its first 18 bytes in 24 characters.
+func (d Digest) Key() string { return base64.RawURLEncoding.EncodeToString(d[:18]) }
+
 // MarshalText writes the digest in hexadecimal; the zero Digest is empty.
 func (d Digest) MarshalText() ([]byte, error) {
 	if d.IsZero() {

@@ -16,6 +16,7 @@ import (
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/secret"
 	"oauth-server/internal/store/embedded"
+	"oauth-server/internal/store/legacy"
 )
 
 // Noon is the time at which a [Clock] begins.
@@ -41,8 +42,14 @@ func (c *Clock) Advance(d time.Duration) {
 	c.since += d
 }
 
+// Store is a store on a file, with its repositories.
+type Store struct {
+	*embedded.Store
+	legacy.Repositories
+}
+
 // OpenStore opens a store on the file and closes it when the test ends.
-func OpenStore(tb testing.TB, file string) *embedded.Store {
+func OpenStore(tb testing.TB, file string) *Store {
 	tb.Helper()
 	store, err := embedded.Open(file, embedded.Options{})
 	if err != nil {
@@ -53,7 +60,11 @@ func OpenStore(tb testing.TB, file string) *embedded.Store {
 			tb.Error(err)
 		}
 	})
-	return store
+	repositories, err := legacy.RepositoriesOn(tb.Context(), store)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return &Store{store, repositories}
 }
 
 // Policies returns the snapshot of a set on top of a configuration file.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"time"
 
-	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/secret"
 )
@@ -52,11 +51,6 @@ func (s *Store) RecordOnce(ctx context.Context, name string, until time.Time) er
 // Revoked implements grants.Revocations.
 func (s *Store) Revoked(ctx context.Context, names ...string) (bool, error) {
 	return read(ctx, s, func() (bool, error) { return s.backend.Revoked(ctx, names...) })
-}
-
-// Client implements clientcfg.ClientReader.
-func (s *Store) Client(ctx context.Context, id string) (clientcfg.Client, error) {
-	return read(ctx, s, func() (clientcfg.Client, error) { return s.backend.Client(ctx, id) })
 }
 
 // User implements grants.Users.

@@ -15,9 +15,9 @@ import (
 	bolt "go.etcd.io/bbolt"
 
 	"oauth-server/internal/check"
-	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/secret"
+	"oauth-server/internal/store"
 )
 
 func anySize(int64) error { return nil }
@@ -61,7 +61,7 @@ func TestCopyIsOfOneMoment(t *testing.T) {
 	}
 	path := filepath.Join(t.TempDir(), "copy.db")
 	check.OK(t, os.WriteFile(path, out.Bytes(), 0o600))
-	sum, err := Inspect(t.Context(), path)
+	sum, err := Inspect(t.Context(), path, nil)
 	check.OK(t, err)
 	check.Equal(t, "codes", sum.Records["codes"], all)
 	check.Equal(t, "families", sum.Records["refresh_tokens"], before)
@@ -182,14 +182,14 @@ func TestCopyFile(t *testing.T) {
 	after, err := os.ReadFile(path)
 	check.OK(t, err)
 	check.Equal(t, "the file is unchanged", bytes.Equal(before, after), true)
-	sum, err := Inspect(t.Context(), f.Name())
+	sum, err := Inspect(t.Context(), f.Name(), nil)
 	check.OK(t, err)
 	check.Equal(t, "format", sum.Format, uint64(format))
 	mustOpen(t, path)
 	if err := CopyFile(t.Context(), path, io.Discard); !errors.Is(err, ErrLocked) {
 		t.Errorf("while it is open: %v", err)
 	}
-	if _, err := Inspect(t.Context(), path); !errors.Is(err, ErrLocked) {
+	if _, err := Inspect(t.Context(), path, nil); !errors.Is(err, ErrLocked) {
 		t.Errorf("Inspect() while it is open: %v", err)
 	}
 }
@@ -221,14 +221,14 @@ func TestInspectRefuses(t *testing.T) {
 		{"not there", filepath.Join(t.TempDir(), "none"), os.ErrNotExist},
 		{"a directory", t.TempDir(), ErrForeign},
 	} {
-		if _, err := Inspect(t.Context(), tt.path); !errors.Is(err, tt.want) {
+		if _, err := Inspect(t.Context(), tt.path, nil); !errors.Is(err, tt.want) {
 			t.Errorf("%s: Inspect() = %v, want %v", tt.name, err, tt.want)
 		}
 		if err := Readable(tt.path); !errors.Is(err, tt.want) {
 			t.Errorf("%s: Readable() = %v, want %v", tt.name, err, tt.want)
 		}
 	}
-	if _, err := Inspect(t.Context(), at(whole)); err != nil {
+	if _, err := Inspect(t.Context(), at(whole), nil); err != nil {
 		t.Errorf("a whole file: %v", err)
 	}
 }
@@ -237,20 +237,27 @@ func TestInspectRefuses(t *testing.T) {
 func TestInspectCountsWhatIsNotServed(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "data.db")
 	s := mustOpen(t, path)
-	good := clientcfg.Client{ID: "good", Version: 1, Grants: []clientcfg.Grant{clientcfg.ClientCredentials}, SecretDigest: secret.DigestOf("s")}
-	flipped := good
-	flipped.ID, flipped.Grants = "flipped", []clientcfg.Grant{"client_credentialr"}
 	hash, err := secret.NewPasswords(secret.PasswordOptions{}).Hash(t.Context(), "tangerine walrus fence")
 	check.OK(t, err)
 	check.OK(t, errors.Join(
-		s.CreateClient(t.Context(), good), s.CreateClient(t.Context(), flipped),
 		s.CreateUser(t.Context(), grants.User{Name: "ada", PasswordHash: hash}),
 		s.CreateUser(t.Context(), grants.User{Name: "bob", PasswordHash: "%" + hash[1:]}),
 		s.Close(),
 	))
-	sum, err := Inspect(t.Context(), path)
+	things := store.Table{Name: "things"}
+	reopened, err := Open(path, Options{})
 	check.OK(t, err)
-	check.Equal(t, "unreadable", sum.Unreadable, map[string]int{"clients": 1, "users": 1})
+	_, good := reopened.Put(t.Context(), things, store.Record{Key: "good", Value: []byte("{}")}, store.Seen{})
+	_, odd := reopened.Put(t.Context(), things, store.Record{Key: "odd", Value: []byte(`{"a":1}`)}, store.Seen{})
+	check.OK(t, errors.Join(good, odd, reopened.Close()))
+	sum, err := Inspect(t.Context(), path, Readers{"things": func(r *store.Record) error {
+		if len(r.Value) > 2 {
+			return store.ErrUnreadable
+		}
+		return nil
+	}})
+	check.OK(t, err)
+	check.Equal(t, "unreadable", sum.Unreadable, map[string]int{"things": 1, "users": 1})
 }
 
 // TestInspectFindsDamage: bytes are changed all over a file. It ends with an error or with a summary, and
@@ -266,7 +273,7 @@ func TestInspectFindsDamage(t *testing.T) {
 		}
 		path := filepath.Join(t.TempDir(), "data.db")
 		check.OK(t, os.WriteFile(path, damaged, 0o600))
-		sum, err := Inspect(t.Context(), path)
+		sum, err := Inspect(t.Context(), path, nil)
 		switch {
 		case err != nil:
 			noticed++

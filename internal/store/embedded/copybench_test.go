@@ -46,7 +46,7 @@ func BenchmarkCopy(b *testing.B) {
 			b.ReportMetric(float64(before)/1e6, "file-MB")
 			b.ReportMetric(float64(benchSize(b, s)-before)/1e6, "growth-MB")
 			began := time.Now()
-			if _, err := Inspect(b.Context(), out.Name()); err != nil {
+			if _, err := Inspect(b.Context(), out.Name(), nil); err != nil {
 				b.Fatal(err)
 			}
 			b.ReportMetric(time.Since(began).Seconds(), "check-s")

@@ -12,7 +12,6 @@ import (
 
 	"oauth-server/internal/check"
 
-	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/secret"
 )
@@ -57,8 +56,6 @@ func useAll(t *testing.T, path string) error {
 		_, err := s.Code(ctx, d)
 		errs = append(errs, err, s.RedeemCode(ctx, d, &grants.Family{Digest: d}))
 	}
-	_, err = s.Clients(ctx, func(clientcfg.Record) {})
-	errs = append(errs, err)
 	list, err := s.Users(ctx)
 	errs = append(errs, err)
 	for _, u := range list {

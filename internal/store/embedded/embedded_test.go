@@ -2,7 +2,6 @@ package embedded
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -25,19 +24,8 @@ var target = storetest.Target{
 		return Open(location, Options{})
 	},
 	Put: putRecord,
-	Spoil: func(t *testing.T, b storetest.Backend, id string) {
-		t.Helper()
-		s := b.(*Store)
-		err := s.changeClient(t.Context(), id, func(w *writeTx) error { return w.put(clients, []byte(id), []byte(`{"grants":"all"}`)) })
-		if err != nil {
-			t.Fatal(err)
-		}
-	},
 	SpoilEntry: []func(t *testing.T, b storetest.Backend, version int64){
 		spoilEntry(`{"until":"tomorrow"`), spoilEntry(`{"at":"yesterday"}`), spoilEntry("null"), spoilEntry(""),
-	},
-	SpoilEvent: []func(t *testing.T, b storetest.Backend, key string){
-		spoilEvent(`{"reason":"no end"`), spoilEvent(`{"at":"yesterday","action":"update"}`), spoilEvent("null"), spoilEvent(""), spoilEvent("{}"),
 	},
 	SpoilUser: func(t *testing.T, b storetest.Backend, name string) {
 		t.Helper()
@@ -56,22 +44,6 @@ func spoilEntry(value string) func(t *testing.T, b storetest.Backend, version in
 		err := s.writes.do(t.Context(), func(w *writeTx) error {
 			w.touched, w.dirty = true, true
 			return w.tx.Bucket(auditBucket).Put(versionKey(version), []byte(value))
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-}
-
-// spoilEvent gives an event another value, and adds what is no event.
-func spoilEvent(value string) func(t *testing.T, b storetest.Backend, key string) {
-	return func(t *testing.T, b storetest.Backend, key string) {
-		t.Helper()
-		s := b.(*Store)
-		err := s.writes.do(t.Context(), func(w *writeTx) error {
-			w.touched, w.dirty = true, true
-			events := w.tx.Bucket(eventsBucket)
-			return errors.Join(events.Put([]byte("by hand"), []byte("{}")), events.Put([]byte(key), []byte(value)))
 		})
 		if err != nil {
 			t.Fatal(err)

@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 
-	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/store/embedded"
 )
 
@@ -25,12 +24,12 @@ func ExampleOpen() {
 		panic(err)
 	}
 	defer func() { _ = server.Close() }()
-	_, err = server.Clients(context.Background(), func(c clientcfg.Record) { fmt.Println("client", c.ID) })
-	fmt.Println("clients read:", err)
+	users, err := server.Users(context.Background())
+	fmt.Println("users:", len(users), err)
 
 	_, err = embedded.Open(path, embedded.Options{})
 	fmt.Println("in use:", errors.Is(err, embedded.ErrLocked))
 	// Output:
-	// clients read: <nil>
+	// users: 0 <nil>
 	// in use: true
 }

@@ -2,7 +2,6 @@ package embedded
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
 
 	bolt "go.etcd.io/bbolt"
@@ -14,10 +13,7 @@ const (
 	format = 4
 )
 
-var (
-	formatKey   = []byte("format")
-	revisionKey = []byte("clients_revision")
-)
+var formatKey = []byte("format")
 
 // checkFormat returns the version of the layout. Errors: [ErrForeign], [ErrNewerFormat], and
 // [ErrCorrupt] if a bucket is missing.
@@ -54,10 +50,7 @@ func layOut(tx *bolt.Tx) error {
 			return err
 		}
 	}
-	return errors.Join(
-		putFormat(tx),
-		tx.Bucket(buckets[settings]).Put(revisionKey, binary.BigEndian.AppendUint64(nil, 0)),
-	)
+	return putFormat(tx)
 }
 
 func putFormat(tx *bolt.Tx) error {

@@ -9,7 +9,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/secret"
 )
@@ -20,7 +19,7 @@ func survives[T any](t *testing.T, value []byte, decode func([]byte) (T, error),
 	t.Helper()
 	got, err := decode(value)
 	if err != nil {
-		if !errors.Is(err, ErrCorrupt) && !errors.Is(err, clientcfg.ErrUnreadableClient) {
+		if !errors.Is(err, ErrCorrupt) {
 			t.Errorf("untyped error %v", err)
 		}
 		return
@@ -45,11 +44,7 @@ func FuzzDecode(f *testing.F) {
 	f.Add(encodeFamily(&family))
 	f.Add(encodeSession(&grants.Session{Username: "u"}))
 	f.Add([]byte{recordVersion})
-	f.Add([]byte(`{"name":"Shop","secret_sha256":"","grants":["client_credentials"],"version":1}`))
 	f.Add([]byte(`{"password_hash":"$argon2id$","created_at":"2026-01-01T00:00:00Z"}`))
-	client := fullClient()
-	f.Add(encodeClient(&client, 1))
-	f.Add([]byte{clientVersion, 0})
 	f.Add(encodeCounter(&counter{writers: map[string]int64{"a": 1}, frames: map[int64]int64{1: 2}}))
 	f.Add(encodeCounter(&counter{version: 2, etag: 3, frame: 60_000, pruned: 4, writers: map[string]int64{"a": 1}}))
 	digest := secret.DigestOf("x")
@@ -61,15 +56,11 @@ func FuzzDecode(f *testing.F) {
 		survives(t, value, func(b []byte) (grants.Session, error) { return decodeSession(digest, b) },
 			func(s grants.Session) ([]byte, error) { return encodeSession(&s), nil })
 		survives(t, value, decodeCounter, func(c *counter) ([]byte, error) { return encodeCounter(c), nil })
-		survives(t, value, func(b []byte) (clientcfg.Client, error) { return decodeClient([]byte("shop"), b) },
-			func(c clientcfg.Client) ([]byte, error) {
-				return encodeClient(&c, c.Version), nil
-			})
 		// The JSON records; encoding/json reads back what it writes.
 		_, userErr := decodeUser([]byte("ada"), value)
 		_, keyErr := decodeKey(value)
 		for _, err := range []error{userErr, keyErr} {
-			if err != nil && !errors.Is(err, ErrCorrupt) && !errors.Is(err, clientcfg.ErrUnreadableClient) {
+			if err != nil && !errors.Is(err, ErrCorrupt) {
 				t.Errorf("untyped error %v", err)
 			}
 		}
@@ -86,7 +77,7 @@ func FuzzKeys(f *testing.F) {
 			if written := append(append(bytes.Clone(key[:8]), byte(p.kind)), p.digest[:]...); !bytes.Equal(key, written) {
 				t.Errorf("the key %x is read as %+v", key, p)
 			}
-		} else if !errors.Is(err, ErrCorrupt) && !errors.Is(err, clientcfg.ErrUnreadableClient) {
+		} else if !errors.Is(err, ErrCorrupt) {
 			t.Errorf("untyped error %v", err)
 		}
 	})

@@ -13,6 +13,7 @@ import (
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/keys"
 	"oauth-server/internal/secret"
+	"oauth-server/internal/store"
 )
 
 // Summary is what [Inspect] finds in a data file.
@@ -26,19 +27,34 @@ type Summary struct {
 	Unreadable map[string]int
 	// Policies is the version of the policies: the number of the newest change of limits.
 	Policies int64
-	// Event is when the newest change of clients and users was made; zero if there is none.
-	Event time.Time
+	// Changed is when the newest change in the trail was made; zero if there is none.
+	Changed time.Time
+}
+
+// Readers return why a record of a table cannot be used; nil if it can.
+type Readers map[string]Reader
+
+// Reader is one of [Readers].
+type Reader func(r *store.Record) error
+
+func (read Reader) read(key, value []byte) error {
+	stored, err := decodeRecord(value)
+	if err != nil {
+		return err
+	}
+	r := stored.record(string(key), stored.value, nil)
+	return read(&r)
 }
 
 // Inspect reads a whole data file that no process writes to, and changes nothing. It returns an error
 // unless all of its pages are in order, and so are the keys on them, and [Open] and a server that starts
 // would take it. What is encrypted is checked as far as it can be without the secret.
 // Errors are those of Open.
-func Inspect(ctx context.Context, path string) (sum Summary, err error) {
-	return inspectFile(ctx, path, Options{LockTimeout: DefaultLockTimeout})
+func Inspect(ctx context.Context, path string, tables Readers) (sum Summary, err error) {
+	return inspectFile(ctx, path, tables, Options{LockTimeout: DefaultLockTimeout})
 }
 
-func inspectFile(ctx context.Context, path string, opts Options) (sum Summary, err error) {
+func inspectFile(ctx context.Context, path string, tables Readers, opts Options) (sum Summary, err error) {
 	defer func() {
 		if err != nil {
 			err = fmt.Errorf("embedded: inspect %s: %w", path, err)
@@ -57,7 +73,7 @@ func inspectFile(ctx context.Context, path string, opts Options) (sum Summary, e
 		if sum.Format == blank {
 			return fmt.Errorf("%w: there is nothing in it", ErrForeign)
 		}
-		return errors.Join(sum.walk(ctx, tx), checkStart(tx))
+		return errors.Join(sum.walk(ctx, tx, tables), checkStart(tx))
 	})
 	return sum, err
 }
@@ -88,7 +104,7 @@ func sizeOf(path string) (int64, error) {
 }
 
 // walk counts the records and reads each. The pages are in order.
-func (sum *Summary) walk(ctx context.Context, tx *bolt.Tx) error {
+func (sum *Summary) walk(ctx context.Context, tx *bolt.Tx, tables Readers) error {
 	sum.Records, sum.Unreadable = map[string]int{}, map[string]int{}
 	n := 0
 	err := tx.ForEach(func(name []byte, b *bolt.Bucket) error {
@@ -96,6 +112,9 @@ func (sum *Summary) walk(ctx context.Context, tx *bolt.Tx) error {
 			return fmt.Errorf("%w: %q is no bucket", ErrCorrupt, name)
 		}
 		read, known := readers[string(name)]
+		if table, is := tables[string(name)]; is {
+			read, known = table.read, true
+		}
 		return b.ForEach(func(key, value []byte) error {
 			if n++; n%4096 == 0 && ctx.Err() != nil {
 				return ctx.Err()
@@ -113,18 +132,12 @@ func (sum *Summary) walk(ctx context.Context, tx *bolt.Tx) error {
 	if sum.Policies, err = policyVersion(get(tx, settings, policiesKey)); err != nil {
 		return err
 	}
-	if b := tx.Bucket(eventsBucket); b != nil {
-		if key, value := b.Cursor().Last(); key != nil {
-			if e, ok := clientcfg.ReadEvent(string(key), value); ok && e.Err == nil {
-				sum.Event = e.At
-			}
-		}
-	}
+	sum.Changed = lastEntry(tx.Bucket(trailBucket)).At
 	return nil
 }
 
 // checkStart returns an error if a server cannot start with the file: it needs the signing keys and the key of
-// its MAC, the clients' revision and the policies in force.
+// its MAC, and the policies in force.
 func checkStart(tx *bolt.Tx) error {
 	err := tx.Bucket(buckets[signingKeys]).ForEach(func(name, value []byte) error {
 		k, err := decodeKey(value)
@@ -140,9 +153,6 @@ func checkStart(tx *bolt.Tx) error {
 		if err = keys.CheckMAC(func(name string) []byte { return get(tx, settings, sharedKey(name)) }); err != nil {
 			err = fmt.Errorf("%w: %w", ErrCorrupt, err)
 		}
-	}
-	if err == nil {
-		_, err = readMark(tx)
 	}
 	targets := tx.Bucket(policiesBucket)
 	if err != nil || targets == nil {
@@ -170,13 +180,6 @@ var readers = map[string]func(key, value []byte) error{
 		d, _, _ := open(value)
 		return d.err
 	},
-	string(buckets[clients]): func(id, value []byte) error {
-		c, err := decodeClient(id, value)
-		if err == nil {
-			err = c.Validate()
-		}
-		return err
-	},
 	string(buckets[users]): func(name, value []byte) error {
 		u, err := decodeUser(name, value)
 		if err == nil {
@@ -188,8 +191,8 @@ var readers = map[string]func(key, value []byte) error{
 		_, err := decodeAgreement(value)
 		return err
 	},
-	string(eventsBucket): func(key, value []byte) error {
-		e, _ := clientcfg.ReadEvent(string(key), value)
+	string(trailBucket): func(key, value []byte) error {
+		e := decodeEntry(key, value)
 		return e.Err
 	},
 	string(auditBucket): func(key, value []byte) error {

@@ -15,7 +15,6 @@ import (
 	bolt "go.etcd.io/bbolt"
 
 	"oauth-server/internal/check"
-	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/secret"
 )
@@ -274,10 +273,10 @@ func whenOpened(flag int, then func()) Options {
 // TestOpenWhileItIsReplaced: a restoration ends while a server that starts waits for the lock. The server has
 // the restored file then, and what it writes is in it.
 func TestOpenWhileItIsReplaced(t *testing.T) {
-	path, c, _ := filled(t)
-	prepared, _, u := filled(t)
+	path, _ := filled(t)
+	prepared, u := filled(t)
 	s := mustOpen(t, prepared)
-	check.OK(t, errors.Join(s.DeleteClient(t.Context(), c.ID), s.Close()))
+	check.OK(t, errors.Join(s.DeleteSession(t.Context(), secret.DigestOf("session")), s.Close()))
 	held, err := Hold(path)
 	check.OK(t, err)
 	replace := sync.OnceFunc(func() {
@@ -286,8 +285,8 @@ func TestOpenWhileItIsReplaced(t *testing.T) {
 	})
 	s, err = Open(path, whenOpened(os.O_RDWR, replace))
 	check.OK(t, err)
-	if _, err := s.Client(t.Context(), c.ID); !errors.Is(err, clientcfg.ErrNotFound) {
-		t.Errorf("Client() = %v: it serves from the former file", err)
+	if _, err := s.Session(t.Context(), secret.DigestOf("session")); !errors.Is(err, grants.ErrNotFound) {
+		t.Errorf("Session() = %v: it serves from the former file", err)
 	}
 	if _, err := Open(path, Options{}); !errors.Is(err, ErrLocked) {
 		t.Errorf("a second server: %v", err)

@@ -57,7 +57,7 @@ func freeListOf(t *testing.T, content []byte) (at int) {
 // TestInspectRefusesWhatBboltFollows: pages that refer to each other in a circle, and to pages outside of the
 // file or of other kinds. bbolt's cursor does not come back from some of them.
 func TestInspectRefusesWhatBboltFollows(t *testing.T) {
-	path, _, _ := filled(t)
+	path, _ := filled(t)
 	whole, err := os.ReadFile(path)
 	check.OK(t, err)
 	at := branchOf(t, whole)
@@ -94,7 +94,7 @@ func TestInspectRefusesWhatBboltFollows(t *testing.T) {
 	} {
 		damaged := bytes.Clone(whole)
 		tt.do(damaged)
-		if _, err := Inspect(t.Context(), put(t, damaged)); !errors.Is(err, ErrCorrupt) || errors.Is(err, errPanicked) {
+		if _, err := Inspect(t.Context(), put(t, damaged), nil); !errors.Is(err, ErrCorrupt) || errors.Is(err, errPanicked) {
 			t.Errorf("%s: Inspect() = %v, want ErrCorrupt", tt.name, err)
 		}
 	}
@@ -103,7 +103,7 @@ func TestInspectRefusesWhatBboltFollows(t *testing.T) {
 // TestInspectEndsOnEveryFlip changes one byte after the other, and compares with what bbolt's own check says
 // of files in which Inspect finds nothing.
 func TestInspectEndsOnEveryFlip(t *testing.T) {
-	path, _, _ := filled(t)
+	path, _ := filled(t)
 	var backup bytes.Buffer
 	check.OK(t, CopyFile(t.Context(), path, &backup))
 	whole := backup.Bytes()
@@ -114,7 +114,7 @@ func TestInspectEndsOnEveryFlip(t *testing.T) {
 		check.OK(t, err)
 		_, err = f.WriteAt([]byte{whole[at] ^ 0x41}, int64(at))
 		check.OK(t, err)
-		_, err = Inspect(t.Context(), path)
+		_, err = Inspect(t.Context(), path, nil)
 		switch {
 		case err == nil:
 			passed++
@@ -150,7 +150,7 @@ func bboltCheck(t *testing.T, path string) (found error) {
 
 // TestInspectRefusesWhatNoServerStartsWith: the file is whole, but what a start reads is not.
 func TestInspectRefusesWhatNoServerStartsWith(t *testing.T) {
-	path, _, _ := filled(t)
+	path, _ := filled(t)
 	s := mustOpen(t, path)
 	ring, err := keys.Open(t.Context(), s, keys.Options{Issuer: "https://as.example"})
 	check.OK(t, err)
@@ -162,7 +162,7 @@ func TestInspectRefusesWhatNoServerStartsWith(t *testing.T) {
 	check.Equal(t, "keys that are not encrypted", len(ring.InClear()), 1)
 	whole, err := os.ReadFile(path)
 	check.OK(t, err)
-	_, err = Inspect(t.Context(), path)
+	_, err = Inspect(t.Context(), path, nil)
 	check.OK(t, err)
 	for _, tt := range []struct {
 		name   string
@@ -176,7 +176,6 @@ func TestInspectRefusesWhatNoServerStartsWith(t *testing.T) {
 			return tx.Bucket(buckets[signingKeys]).Put([]byte("ES256/9"), []byte(`{"kid":"a","alg":"ES256","private_key":"ZW5jMQ=="}`))
 		}},
 		{"a key of the MAC that is cut", func(tx *bolt.Tx) error { return tx.Bucket(buckets[settings]).Put(sharedKey("mac"), []byte("mac1")) }},
-		{"no revision of the clients", func(tx *bolt.Tx) error { return tx.Bucket(buckets[settings]).Delete(revisionKey) }},
 		{"a policy without its version", func(tx *bolt.Tx) error {
 			b, err := tx.CreateBucketIfNotExists(policiesBucket)
 			return errors.Join(err, b.Put([]byte("settings"), []byte("x")))
@@ -184,7 +183,7 @@ func TestInspectRefusesWhatNoServerStartsWith(t *testing.T) {
 	} {
 		path := put(t, whole)
 		change(t, path, tt.change)
-		_, err := Inspect(t.Context(), path)
+		_, err := Inspect(t.Context(), path, nil)
 		if !errors.Is(err, ErrCorrupt) {
 			t.Errorf("%s: Inspect() = %v, want ErrCorrupt", tt.name, err)
 		}

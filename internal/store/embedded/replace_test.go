@@ -41,7 +41,7 @@ func TestReplace(t *testing.T) {
 }
 
 func TestHold(t *testing.T) {
-	path, _, _ := filled(t)
+	path, _ := filled(t)
 	held, err := Hold(path)
 	check.OK(t, err)
 	if _, err := Open(path, Options{}); !errors.Is(err, ErrLocked) {
@@ -162,7 +162,7 @@ func TestReplaceTakesNoNewFile(t *testing.T) {
 
 // TestTwoHold: of two restorations that hold one file, the second fails: the first may have let a server start.
 func TestTwoHold(t *testing.T) {
-	path, _, _ := filled(t)
+	path, _ := filled(t)
 	for _, data := range []string{path, filepath.Join(t.TempDir(), "none.db")} {
 		one, err := Hold(data)
 		check.OK(t, err)
@@ -186,8 +186,8 @@ func TestTwoHold(t *testing.T) {
 // TestPrepareWritesToItsOwnFileOnly: the name of the prepared file leads to another file meanwhile, as the account
 // that owns the directory can have it do to a restoration by root.
 func TestPrepareWritesToItsOwnFileOnly(t *testing.T) {
-	backup, _, _ := filled(t)
-	other, _, _ := filled(t)
+	backup, _ := filled(t)
+	other, _ := filled(t)
 	before, err := os.ReadFile(other)
 	check.OK(t, err)
 	missing := filepath.Join(t.TempDir(), "none.db")
@@ -203,7 +203,7 @@ func TestPrepareWritesToItsOwnFileOnly(t *testing.T) {
 		check.OK(t, err)
 		check.OK(t, CopyFile(t.Context(), backup, f))
 		check.OK(t, errors.Join(os.Remove(f.Name()), swap(f.Name())))
-		if err := restored.apply(f); err == nil {
+		if err := restored.apply(t.Context(), f); err == nil {
 			t.Errorf("%s: it is written to", name)
 		}
 		check.OK(t, f.Close())

@@ -12,7 +12,6 @@ import (
 
 	bolt "go.etcd.io/bbolt"
 
-	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/secret"
 )
 
@@ -21,7 +20,8 @@ type Restoration struct {
 	// KeepSignIns leaves codes, sign-ins, sessions and consents as they are in the backup, and what was
 	// issued before the restoration as good as the backup has it. Otherwise all of that ends.
 	KeepSignIns bool
-	Event       clientcfg.Event // goes into the trail
+	// Then changes the copy after that. It must not keep the store.
+	Then func(ctx context.Context, s *Store) error
 }
 
 // Prepare writes what is to take the place of the data file to a new file beside it, and returns its path.
@@ -35,10 +35,10 @@ func Prepare(ctx context.Context, backup, dataFile string, r Restoration) (prepa
 	defer func() { _ = f.Close() }() // synced
 	err = errors.Join(CopyFile(ctx, backup, f), keepOwner(f, dataFile), f.Sync())
 	if err == nil {
-		err = r.apply(f)
+		err = r.apply(ctx, f)
 	}
 	if err == nil {
-		_, err = inspectFile(ctx, f.Name(), Options{LockTimeout: DefaultLockTimeout, open: again(f)})
+		_, err = inspectFile(ctx, f.Name(), nil, Options{LockTimeout: DefaultLockTimeout, open: again(f)})
 	}
 	if err != nil {
 		return "", errors.Join(fmt.Errorf("embedded: prepare %s: %w", f.Name(), err), os.Remove(f.Name()))
@@ -76,51 +76,28 @@ func again(f *os.File) func(name string, flag int, mode fs.FileMode) (*os.File, 
 // PreparedPrefix begins the names of the files that [Prepare] makes.
 func PreparedPrefix(dataFile string) string { return filepath.Base(dataFile) + ".restore-" }
 
-// apply changes the copy, in one transaction.
-func (r *Restoration) apply(f *os.File) (err error) {
+// apply changes the copy.
+func (r *Restoration) apply(ctx context.Context, f *os.File) (err error) {
 	db, err := openFile(f.Name(), Options{LockTimeout: DefaultLockTimeout, open: again(f)}, false)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, db.Close()) }()
+	s := &Store{db: db, writes: newCommitter(db)}
+	defer func() { err = errors.Join(err, s.Close()) }()
 	defer guardFile(&err)()
-	return db.Update(func(tx *bolt.Tx) error {
-		if _, err := checkFormat(tx); err != nil {
+	err = db.Update(func(tx *bolt.Tx) error {
+		if _, err := checkFormat(tx); err != nil || r.KeepSignIns {
 			return err
 		}
-		w := &writeTx{tx: tx}
-		if !r.KeepSignIns {
-			if err := w.endSignIns(); err != nil {
-				return err
-			}
-		}
-		events, err := tx.CreateBucketIfNotExists(eventsBucket)
-		if err != nil {
-			return fmt.Errorf("embedded: make the events: %w", err)
-		}
-		return errors.Join(w.closeBackup(events), w.putEvent(events, r.Event.Key(), &r.Event))
+		return (&writeTx{tx: tx}).endSignIns()
 	})
-}
-
-// closeBackup closes the event of the backup that is restored: it was made, but was still under way at the
-// moment of the copy. There is one at a time, so it is the newest; those before it that are open were cut off.
-func (w *writeTx) closeBackup(events *bolt.Bucket) error {
-	c := events.Cursor()
-	for key, value := c.Last(); key != nil; key, value = c.Prev() {
-		e, ok := clientcfg.ReadEvent(string(key), value)
-		if !ok || e.Err != nil || e.Action != clientcfg.BackupAction {
-			continue
-		}
-		if !e.Open {
-			return nil
-		}
-		e.Open = false
-		return w.putEvent(events, e.Key(), &e)
+	if err != nil {
+		return err
 	}
-	return nil
+	return r.Then(ctx, s)
 }
 
-// endSignIns removes what people are signed in with, and gives all clients and users another stamp: what
+// endSignIns removes what people are signed in with, and gives all users another stamp: what
 // was issued to them before is worthless, also what the backup does not know of. Consents are removed,
 // because some may have been withdrawn since. Revocations stay.
 func (w *writeTx) endSignIns() error {
@@ -146,7 +123,7 @@ func (w *writeTx) endSignIns() error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(w.restamp(clients, restampClient), w.restamp(users, restampUser))
+	return w.restamp(users, restampUser)
 }
 
 // restamp replaces the values of a bucket by those that change returns, those apart that cannot be read:
@@ -180,15 +157,6 @@ func (w *writeTx) restamp(k kind, change func(key, value []byte) ([]byte, error)
 		c.Seek(key)
 	}
 	return flush()
-}
-
-func restampClient(id, value []byte) ([]byte, error) {
-	c, err := decodeClient(id, value)
-	if err != nil {
-		return nil, err
-	}
-	c.Stamp = secret.NewStamp()
-	return encodeClient(&c, c.Version+1), nil
 }
 
 func restampUser(name, value []byte) ([]byte, error) {

@@ -21,7 +21,6 @@ import (
 type Store struct {
 	db       *bolt.DB
 	writes   *committer
-	changed  changeLog // of clients
 	volatile volatile
 
 	sweeping      sync.Mutex // held while a sweep reads in parts; guards the fields below

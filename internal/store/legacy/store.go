@@ -1,6 +1,6 @@
 // Package legacy lists the interfaces that move to repositories on [store.Backend] one by one, each
 // declared beside the code that calls it. The backends, what wraps them and the suite that checks them
-// are in the folders below. It contains no code.
+// are in the folders below.
 package legacy
 
 import (
@@ -19,11 +19,8 @@ type Store interface {
 	store.Backend
 	Serving
 	syncer.Store
-	clientcfg.Registry
-	clientcfg.SecretUses
 	clientcfg.PolicyStore
 	clientcfg.AuditLog
-	clientcfg.EventLog
 	grants.UserRegistry
 	grants.SignIns
 
@@ -39,8 +36,17 @@ type Store interface {
 
 // Serving is the part of a [Store] that requests and the signing keys use.
 type Serving interface {
-	clientcfg.Store
 	keys.Store
 	keys.SharedStore
-	grants.Store
+	Grants
+}
+
+// Grants is a [grants.Store] without the clients.
+type Grants interface {
+	grants.Codes
+	grants.Families
+	grants.Agreements
+	grants.Revocations
+	grants.Users
+	grants.Sessions
 }

@@ -73,14 +73,11 @@ func TestCommandsNameTheirCause(t *testing.T) {
 func exercise(ctx context.Context, s *Store) error {
 	things := store.Table{Name: "things"}
 	code, token, id := secret.DigestOf("code"), secret.DigestOf("token"), ratelimit.CounterID{ClientID: "shop"}
-	client, end := clientcfg.Client{ID: "shop", Version: 1}, time.Now().Add(time.Hour) // so that no TTL index removes anything
+	end := time.Now().Add(time.Hour) // so that no TTL index removes anything
 	_, exchanged := s.Exchange(ctx, []syncer.Item{{ID: id, Write: aWrite("a", 1, 1), Read: true}})
 	_, counters := s.CountersOf(ctx, "shop", nil, 1)
-	_, revision := s.ClientChanges(ctx, clientcfg.Mark{}, func(clientcfg.Record) {})
-	_, sum := s.ClientsSum(ctx)
 	_, verified := s.VerifyCounters(ctx)
-	err := errors.Join(exchanged, counters, revision, sum, verified, s.EraseCounters(ctx, "shop", nil),
-		s.CreateClient(ctx, client), s.UpdateClient(ctx, client), s.DeleteClient(ctx, "shop"),
+	err := errors.Join(exchanged, counters, verified, s.EraseCounters(ctx, "shop", nil),
 		s.CreateUser(ctx, grants.User{Name: "alice"}), s.CreateSession(ctx, grants.Session{Digest: token, ExpiresAt: end}, 20),
 		s.CreateCode(ctx, grants.Code{Digest: code, ExpiresAt: end}), s.RedeemCode(ctx, code, nil), s.CreateFamily(ctx, grants.Family{Digest: token, Generation: 1, ExpiresAt: end}),
 		s.RotateFamily(ctx, grants.Family{Digest: token, Generation: 2, ExpiresAt: end}),
@@ -89,11 +86,6 @@ func exercise(ctx context.Context, s *Store) error {
 		s.PutShared(ctx, "s", nil, []byte("a")), s.PutShared(ctx, "s", []byte("a"), []byte("b")),
 		change(ctx, s, 1), change(ctx, s, 2))
 	_, shared := s.Shared(ctx, "s")
-	_, clients := s.Clients(ctx, func(clientcfg.Record) {})
-	_, one := s.Client(ctx, "none")
-	if errors.Is(one, clientcfg.ErrNotFound) {
-		one = nil
-	}
 	_, user := s.User(ctx, "alice")
 	_, users := s.Users(ctx)
 	_, session := s.Session(ctx, token)
@@ -112,6 +104,6 @@ func exercise(ctx context.Context, s *Store) error {
 	if conflict := change(ctx, s, 1); !errors.Is(conflict, clientcfg.ErrPolicyConflict) { // it looks into the trail
 		err = errors.Join(err, conflict)
 	}
-	return errors.Join(err, clients, one, user, users, session, found, listed, revoked, signing, shared, set, entries, version, trail, swept,
+	return errors.Join(err, user, users, session, found, listed, revoked, signing, shared, set, entries, version, trail, swept,
 		s.DeleteUser(ctx, "alice"), s.DeleteSession(ctx, token), s.DeleteKey(ctx, "k"))
 }

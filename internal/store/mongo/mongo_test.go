@@ -33,26 +33,10 @@ var target = storetest.Target{
 		t.Helper()
 		putDocument(t, b.(ttlStore).Store, recordDocument(&r, expire))
 	},
-	Spoil: func(t *testing.T, b storetest.Backend, id string) {
-		t.Helper()
-		spoiled := bson.D{{Key: "$set", Value: bson.D{{Key: "grants", Value: "all"}, {Key: "etag", Value: newEtag()}}}}
-		s := b.(ttlStore)
-		err := s.changeClient(t.Context(), clientWrite{operation: "spoil client", id: id, write: func(ctx context.Context) error {
-			_, err := s.clients.UpdateOne(ctx, byID(id), spoiled, options.UpdateOne().SetBypassDocumentValidation(true))
-			return err
-		}})
-		if err != nil {
-			t.Fatal(err)
-		}
-	},
 	SpoilEntry: []func(t *testing.T, b storetest.Backend, version int64){
 		spoilEntry(bson.D{{Key: "entry", Value: `{"until":"tomorrow"`}}),
 		spoilEntry(bson.D{{Key: "entry", Value: bson.D{{Key: "version", Value: 4}}}}),
 		spoilEntry(bson.D{{Key: "entry", Value: nil}, {Key: "at", Value: "yesterday"}, {Key: "target", Value: 7}}),
-	},
-	SpoilEvent: []func(t *testing.T, b storetest.Backend, key string){
-		spoilEvent(bson.D{{Key: "entry", Value: 7}}), spoilEvent(bson.D{{Key: "entry", Value: "{"}}), spoilEvent(bson.D{{Key: "entry", Value: nil}}),
-		spoilEvent(bson.D{{Key: "entry", Value: "{}"}, {Key: "open", Value: "no"}}), spoilEvent(bson.D{{Key: "entry", Value: `{"at":"yesterday"}`}}),
 	},
 	SpoilUser: func(t *testing.T, b storetest.Backend, name string) {
 		t.Helper()
@@ -73,15 +57,6 @@ func spoilEntry(set bson.D) func(t *testing.T, b storetest.Backend, version int6
 		if err != nil {
 			t.Fatal(err)
 		}
-	}
-}
-
-// spoilEvent gives fields of an event other values, and adds what is no event.
-func spoilEvent(set bson.D) func(t *testing.T, b storetest.Backend, key string) {
-	return func(t *testing.T, b storetest.Backend, key string) {
-		t.Helper()
-		setFields(t, b.(ttlStore).Store, "events", key, set)
-		putStrays(t, b.(ttlStore).Store, "events")
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"oauth-server/internal/clientcfg"
 	"oauth-server/migrations"
 )
 
@@ -19,12 +18,4 @@ func (s *Store) present(ctx context.Context) error {
 		}
 		return err
 	})
-}
-
-// markLost returns [clientcfg.ErrMarkLost], upon which all clients are read, unless they are lost.
-func (s *Store) markLost(ctx context.Context) error {
-	if err := s.present(ctx); err != nil {
-		return err
-	}
-	return clientcfg.ErrMarkLost
 }

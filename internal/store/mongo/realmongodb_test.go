@@ -83,7 +83,7 @@ func TestMajorityRealMongoDB(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.ClientsSum(ctx); err != nil {
+	if _, err := s.Family(ctx, first.Digest); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := s.Exchange(ctx, []syncer.Item{{ID: hotID, Write: aWrite("me", 1, 1), Read: true}}); err != nil {

@@ -23,14 +23,12 @@ type Store struct {
 
 	connections int // at most
 
-	clients, users, signingKeys   *mongo.Collection
+	users, signingKeys            *mongo.Collection
 	grants, sessions, revocations *mongo.Collection
 	agreements                    *mongo.Collection
 	counters                      *mongo.Collection
-	policies, audit, events       *mongo.Collection
+	policies, audit               *mongo.Collection
 	shared, trail                 *mongo.Collection
-	changes                       *mongo.Collection // of clients
-	announcing                    *changeState
 
 	foldBegins func(ctx context.Context) (context.Context, func(error)) // nil: not observed
 }
@@ -44,12 +42,12 @@ func newStore(client *mongo.Client, database string) *Store {
 	db := client.Database(database)
 	return &Store{
 		client: client, db: db, timeout: operationTimeout, connections: driverConnections,
-		clients: db.Collection("clients"), users: db.Collection("users"), signingKeys: db.Collection("keys"),
+		users: db.Collection("users"), signingKeys: db.Collection("keys"),
 		grants: db.Collection("grants"), sessions: db.Collection("sessions"), revocations: db.Collection("revocations"),
 		agreements: db.Collection("agreements"),
 		counters:   db.Collection("ratelimits"),
-		policies:   db.Collection("policies"), audit: db.Collection("audit"), events: db.Collection("events"),
-		shared: db.Collection("secrets"), trail: db.Collection("trail"), changes: db.Collection("clientChanges"), announcing: newChangeState(),
+		policies:   db.Collection("policies"), audit: db.Collection("audit"),
+		shared: db.Collection("secrets"), trail: db.Collection("trail"),
 	}
 }
 

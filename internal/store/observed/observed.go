@@ -30,11 +30,11 @@ type Gate interface {
 	Resume(ctx context.Context)
 }
 
-// Options make a [Backend]. All fields are required.
+// Options make a [Backend].
 type Options struct {
 	Observer Observer
-	Lane     *lane.Lane
-	Gate     Gate
+	Lane     *lane.Lane // nil: no operation waits
+	Gate     Gate       // nil without a Lane
 }
 
 // Backend is a wrapped [store.Backend]. Its methods also return the errors of [lane.Lane.Enter].
@@ -53,7 +53,10 @@ func New(b store.Backend, o Options) *Backend { return &Backend{b, o} }
 
 // do runs an operation. The time that the observer measures does not include the wait, and a refusal is
 // no failure of the store.
-func (b *Backend) do(ctx context.Context, operation string, call func(context.Context) error) error {
+func (b *Backend) do(ctx context.Context, operation string, call func(context.Context) error) (err error) {
+	if b.o.Lane == nil {
+		return b.observe(ctx, operation, call)
+	}
 	b.o.Gate.Pause(ctx)
 	defer b.o.Gate.Resume(ctx)
 	pass, err := b.o.Lane.Enter(ctx)
@@ -62,11 +65,15 @@ func (b *Backend) do(ctx context.Context, operation string, call func(context.Co
 	}
 	measured := false // stays so if call panics
 	defer func() { pass.Leave(measured) }()
-	ctx, end := b.o.Observer.Begin(ctx, operation)
-	defer func() { end(failed(err)) }()
-	err = call(ctx)
+	err = b.observe(ctx, operation, call)
 	measured = answered(err)
 	return err
+}
+
+func (b *Backend) observe(ctx context.Context, operation string, call func(context.Context) error) (err error) {
+	ctx, end := b.o.Observer.Begin(ctx, operation)
+	defer func() { end(failed(err)) }()
+	return call(ctx)
 }
 
 // answered reports whether the duration of the call shows how fast the store is. A refused connection

@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"errors"
+	"strconv"
 	"sync"
 	"testing"
 
@@ -64,4 +65,24 @@ func all(t *testing.T, n int, do func(i int) error) {
 	if err := errors.Join(errs...); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// onlyWinner checks that one error is nil and all others are the expected one.
+func onlyWinner(t *testing.T, errs []error, loser error) int {
+	t.Helper()
+	winner := -1
+	for i, err := range errs {
+		switch {
+		case err == nil && winner >= 0:
+			t.Fatalf("both %d and %d won", winner, i)
+		case err == nil:
+			winner = i
+		default:
+			failWith(t, "loser "+strconv.Itoa(i), loser, err)
+		}
+	}
+	if winner < 0 {
+		t.Fatal("no call won")
+	}
+	return winner
 }

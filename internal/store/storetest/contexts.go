@@ -4,7 +4,6 @@ import (
 	"context"
 	"testing"
 
-	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/keys"
 	"oauth-server/internal/syncer"
@@ -15,7 +14,6 @@ import (
 func testContexts(t *testing.T, target Target) {
 	t.Helper()
 	b, before := target.fresh(t), t.Context()
-	succeed(t, "client", b.CreateClient(before, fullClient("there")))
 	succeed(t, "user", b.CreateUser(before, user("there")))
 	succeed(t, "code", b.CreateCode(before, code("a code")))
 	succeed(t, "family", b.CreateFamily(before, family("a family")))
@@ -35,12 +33,6 @@ func cancelled(ctx context.Context, b Backend) map[string]error {
 	theCode, theFamily, theSession := code("a code").Digest, family("a family"), session("a session").Digest
 	first := family("a code")
 	errs := map[string]error{
-		"CreateClient": b.CreateClient(ctx, fullClient("new")),
-		"UpdateClient": b.UpdateClient(ctx, fullClient("there")),
-		"DeleteClient": b.DeleteClient(ctx, "there"),
-		"RecordUses": b.RecordUses(ctx, []clientcfg.SecretUse{
-			{ClientID: "there", Digest: fullClient("there").SecretDigest, At: Epoch.AddDate(1, 0, 0)},
-		}),
 		"PutShared":     b.PutShared(ctx, "new", nil, []byte("x")),
 		"AddKey":        b.AddKey(ctx, key(keys.ES256, 2)),
 		"ReplaceKey":    b.ReplaceKey(ctx, key(keys.ES256, 1).ID, key(keys.ES256, 1).PrivateKey, []byte{1}),
@@ -58,10 +50,6 @@ func cancelled(ctx context.Context, b Backend) map[string]error {
 		"DeleteSession": b.DeleteSession(ctx, theSession),
 		"PutAgreement":  b.PutAgreement(ctx, agreement("new", "new")),
 	}
-	_, errs["Clients"] = b.Clients(ctx, func(clientcfg.Record) {})
-	_, errs["Client"] = b.Client(ctx, "there")
-	_, errs["ClientsMark"] = b.ClientsMark(ctx)
-	_, errs["ClientChanges"] = b.ClientChanges(ctx, clientcfg.Mark{}, func(clientcfg.Record) {})
 	_, errs["Keys"] = b.Keys(ctx)
 	_, errs["Shared"] = b.Shared(ctx, "new")
 	_, errs["Code"] = b.Code(ctx, theCode)
@@ -85,7 +73,6 @@ func cancelled(ctx context.Context, b Backend) map[string]error {
 func checkUntouched(t *testing.T, b Backend) {
 	t.Helper()
 	ctx := t.Context()
-	equal(t, "clients", []clientcfg.Client{fullClient("there")}, clients(t, b))
 	equal(t, "keys", []keys.Record{key(keys.ES256, 1)}, listKeys(t, b))
 	secret, err := b.Shared(ctx, "new")
 	succeed(t, "shared secret", err)

@@ -11,7 +11,6 @@ import (
 	"strings"
 	"testing"
 
-	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/keys"
 	"oauth-server/internal/secret"
@@ -32,7 +31,7 @@ func reopen(t *testing.T, target Target) {
 	first := family("code")
 	second := later(first, 2)
 	succeed(t, "write", errors.Join(
-		b.CreateClient(ctx, fullClient("c")), b.CreateUser(ctx, user("u")), b.AddKey(ctx, key(keys.ES256, 1)),
+		b.CreateUser(ctx, user("u")), b.AddKey(ctx, key(keys.ES256, 1)),
 		b.CreateCode(ctx, code("code")), b.RedeemCode(ctx, secret.DigestOf("code"), &first), b.RotateFamily(ctx, second),
 		b.CreateSession(ctx, session("s"), mostSessions), b.Revoke(ctx, "family", Epoch)))
 	w := adding("me", 7)
@@ -41,7 +40,6 @@ func reopen(t *testing.T, target Target) {
 	succeed(t, "close", b.Close())
 
 	b = target.open(t, location)
-	equal(t, "clients", []clientcfg.Client{fullClient("c")}, clients(t, b))
 	equal(t, "keys", []keys.Record{key(keys.ES256, 1)}, listKeys(t, b))
 	u, err := b.User(ctx, "u")
 	succeed(t, "user", err)

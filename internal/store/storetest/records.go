@@ -13,28 +13,6 @@ import (
 // Epoch is "now" in this suite. Stores keep times to the millisecond.
 var Epoch = time.Date(2100, time.March, 4, 5, 6, 7, 890e6, time.UTC)
 
-// A client with every field set, so that a forgotten one shows.
-func fullClient(id string) clientcfg.Client {
-	return clientcfg.Client{
-		ID: id, Name: "Näme of " + id, SecretDigest: secret.DigestOf("secret of " + id), SecretUsed: Epoch.Add(-time.Hour),
-		Former: clientcfg.FormerSecret{
-			Digest: secret.DigestOf("former secret of " + id), Until: Epoch.Add(24 * time.Hour), Used: Epoch.Add(-time.Minute),
-		},
-		Grants:       []clientcfg.Grant{clientcfg.AuthorizationCode, clientcfg.RefreshToken, clientcfg.ClientCredentials},
-		RedirectURIs: []string{"https://example.test/cb?x=1&y=2", "com.example.app:/cb"},
-		Scopes:       []string{"read", "write"}, Audience: []string{"https://api.example.test"},
-		WithoutPKCE: true, ResourceServer: true, FirstParty: true, CreatedAt: Epoch, Version: 1,
-		Stamp: stamp("client " + id), Labels: "app.kubernetes.io=" + clientcfg.Labels(id) + "\nnote=\nteam=Pay_ments-1.0",
-	}
-}
-
-func publicClient(id string) clientcfg.Client {
-	return clientcfg.Client{
-		ID: id, Public: true, Grants: []clientcfg.Grant{clientcfg.AuthorizationCode},
-		RedirectURIs: []string{"http://127.0.0.1/cb"}, CreatedAt: Epoch, Version: 1,
-	}
-}
-
 func authorization(name string) grants.Authorization {
 	return grants.Authorization{
 		ClientID: "shop", Username: "älice", Scopes: []string{"read", "write"},

@@ -27,13 +27,8 @@ type Target struct {
 	Open func(ctx context.Context, location string) (Backend, error)
 	// Put is that of [SyncTarget], for a backend that Open returned.
 	Put func(t *testing.T, b SyncBackend, r syncer.Record, expire time.Time)
-	// Spoil stores something under the ID of a client that is no client, as an editor or a newer release
-	// may, and as a change that can be followed.
-	Spoil func(t *testing.T, b Backend, id string)
 	// SpoilEntry are ways to replace an entry of the trail by something that is none.
 	SpoilEntry []func(t *testing.T, b Backend, version int64)
-	// SpoilEvent are ways to replace an event by something that is none.
-	SpoilEvent []func(t *testing.T, b Backend, key string)
 	// SpoilUser stores something under the name of a user that is no user.
 	SpoilUser func(t *testing.T, b Backend, name string)
 	// Policies is how many there are at once, in the test that has the most: up to clientcfg.MaxPolicies.
@@ -47,10 +42,8 @@ func Run(t *testing.T, target Target) {
 		name string
 		run  func(t *testing.T, target Target)
 	}{
-		{"Clients", testClients},
 		{"Policies", testPolicies},
 		{"Audit", testAudit},
-		{"Events", testEvents},
 		{"Keys", testKeys},
 		{"Shared", testShared},
 		{"Codes", testCodes},

@@ -3,44 +3,8 @@ package watched
 import (
 	"context"
 
-	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/keys"
 )
-
-// Clients implements clientcfg.Store.
-func (s *Store) Clients(ctx context.Context, each func(clientcfg.Record)) (_ clientcfg.Mark, err error) {
-	ctx, end := s.observer.Begin(ctx, "read_clients")
-	defer func() { end(Failed(err)) }()
-	return s.backend.Clients(ctx, each)
-}
-
-// ClientsMark implements clientcfg.Store.
-func (s *Store) ClientsMark(ctx context.Context) (_ clientcfg.Mark, err error) {
-	ctx, end := s.observer.Begin(ctx, "read_clients_mark")
-	defer func() { end(Failed(err)) }()
-	return s.backend.ClientsMark(ctx)
-}
-
-// ClientChanges implements clientcfg.Store.
-func (s *Store) ClientChanges(ctx context.Context, since clientcfg.Mark, each func(clientcfg.Record)) (_ clientcfg.Mark, err error) {
-	ctx, end := s.observer.Begin(ctx, "read_client_changes")
-	defer func() { end(Failed(err)) }()
-	return s.backend.ClientChanges(ctx, since, each)
-}
-
-// ClientsSum implements clientcfg.Store.
-func (s *Store) ClientsSum(ctx context.Context) (_ clientcfg.Sum, err error) {
-	ctx, end := s.observer.Begin(ctx, "read_clients_sum")
-	defer func() { end(Failed(err)) }()
-	return s.backend.ClientsSum(ctx)
-}
-
-// Client implements clientcfg.Store.
-func (s *Store) Client(ctx context.Context, id string) (_ clientcfg.Client, err error) {
-	ctx, end := s.observer.Begin(ctx, "read_client")
-	defer func() { end(Failed(err)) }()
-	return s.backend.Client(ctx, id)
-}
 
 // Keys implements keys.Store.
 func (s *Store) Keys(ctx context.Context) (_ []keys.Record, err error) {

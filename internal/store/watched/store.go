@@ -31,7 +31,6 @@ func New(b legacy.Serving, o Observer) *Store { return &Store{backend: b, observ
 var answers = []error{
 	grants.ErrNotFound, grants.ErrExists, grants.ErrClaimed,
 	clientcfg.ErrNotFound, clientcfg.ErrExists, clientcfg.ErrConflict, clientcfg.ErrUnreadableClient,
-	clientcfg.ErrMarkLost, clientcfg.ErrNoSum,
 	keys.ErrExists, keys.ErrConflict, keys.ErrSharedChanged,
 	sharing.ErrNotFound,
 	context.Canceled, // the caller cancelled

@@ -2,18 +2,12 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"sync"
 	"time"
 
-	"go.mongodb.org/mongo-driver/v2/bson"          //nolint:depguard // a million clients in bulk
-	"go.mongodb.org/mongo-driver/v2/mongo"         //nolint:depguard // the same
-	"go.mongodb.org/mongo-driver/v2/mongo/options" //nolint:depguard // the same
-
-	"oauth-server/internal/app"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/secret"
+	"oauth-server/internal/store"
 )
 
 // client is the client of that number: most are alike but for their name, secret and redirect URI.
@@ -23,53 +17,23 @@ func client(i int) clientcfg.Client {
 		ID: id, Name: fmt.Sprintf("Application number %d", i), SecretDigest: secret.DigestOf(id),
 		Grants:       []clientcfg.Grant{clientcfg.AuthorizationCode, clientcfg.RefreshToken},
 		RedirectURIs: []string{fmt.Sprintf("https://app-%d.example.com/oauth/callback", i)},
-		Scopes:       []string{"profile", fmt.Sprint("area-", i%50)}, CreatedAt: time.Now().UTC().Truncate(time.Second),
+		Scopes:       []string{"profile", fmt.Sprint("area-", i%50)}, CreatedAt: time.Now().UTC().Truncate(time.Second), Version: 1,
 	}
 }
 
-// fillDatabase inserts clients as the server stores them, in bulk: registering a million takes an hour.
-func fillDatabase(ctx context.Context, uri, database string, n int) error {
-	conn, err := mongo.Connect(options.Client().ApplyURI(uri))
-	if err != nil {
-		return err
-	}
-	defer func() { _ = conn.Disconnect(ctx) }()
-	clients := conn.Database(database).Collection("clients")
-	for first := 0; first < n; first += 1000 {
-		docs := make([]any, 0, 1000)
-		for i := first; i < min(n, first+1000); i++ {
-			c := client(i)
-			docs = append(docs, bson.D{
-				{Key: "_id", Value: c.ID},
-				{Key: "version", Value: int64(1)},
-				{Key: "etag", Value: int64(1 + i)},
-				{Key: "name", Value: c.Name},
-				{Key: "secretSha256", Value: c.SecretDigest[:]},
-				{Key: "grants", Value: c.Grants},
-				{Key: "redirectUris", Value: c.RedirectURIs},
-				{Key: "scopes", Value: c.Scopes},
-				{Key: "createdAt", Value: c.CreatedAt},
-			})
-		}
-		if _, err := clients.InsertMany(ctx, docs, options.InsertMany().SetOrdered(false)); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// fillStore registers clients. The embedded store commits those that come at the same time together.
-func fillStore(ctx context.Context, store app.Store, n int) error {
+// fillStore registers clients, many with one entry of the trail.
+func fillStore(ctx context.Context, b store.Backend, n int) error {
 	const together = 1000
-	errs := make([]error, together)
-	var wg sync.WaitGroup
-	for worker := range together {
-		wg.Go(func() {
-			for i := worker; i < n && errs[worker] == nil; i += together {
-				errs[worker] = store.CreateClient(ctx, client(i))
+	f, err := store.NewFollower(ctx, b)
+	for first := 0; first < n && err == nil; first += together {
+		_, err = f.Append(ctx, func(int64) (entry store.Entry, writes []store.Write, err error) {
+			for i := first; i < min(n, first+together) && err == nil; i++ {
+				c, w := client(i), store.Write{Table: clientcfg.ClientsTable}
+				w.Record, err = clientcfg.EncodeClient(&c)
+				writes = append(writes, w)
 			}
+			return store.Entry{At: time.Now(), Value: []byte("{}")}, writes, err
 		})
 	}
-	wg.Wait()
-	return errors.Join(errs...)
+	return err
 }

@@ -21,6 +21,7 @@ import (
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/config"
 	"oauth-server/internal/secret"
+	"oauth-server/internal/store"
 )
 
 type settings struct {
@@ -47,33 +48,33 @@ func (o *settings) run(ctx context.Context) (err error) {
 	where := config.Store{Embedded: &config.Embedded{Path: o.data}}
 	if o.uri != "" {
 		where = config.Store{MongoDB: &config.MongoDB{URI: o.uri, Database: o.database}}
-		if err := fillDatabase(ctx, o.uri, o.database, o.clients); err != nil {
-			return err
-		}
-		o.clients = 0
 	}
-	store, err := app.OpenStore(ctx, where)
+	opened, err := app.OpenStore(ctx, where)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, store.Close()) }()
-	if err := fillStore(ctx, store, o.clients); err != nil {
+	defer func() { err = errors.Join(err, opened.Close()) }()
+	if err := fillStore(ctx, opened, o.clients); err != nil {
 		return err
 	}
 	if o.policies > 0 {
-		if err := fillPolicies(ctx, store, o.policies); err != nil {
+		if err := fillPolicies(ctx, opened, o.policies); err != nil {
 			return err
 		}
 	}
-	return o.measure(ctx, store)
+	return o.measure(ctx, opened)
 }
 
 // measure registers clients, and takes the time until the directory of the same process has each.
-func (o *settings) measure(ctx context.Context, store app.Store) error {
+func (o *settings) measure(ctx context.Context, opened app.Store) error {
 	if o.register == 0 {
 		return nil
 	}
-	source, err := newSource(ctx, store)
+	follower, err := store.NewFollower(ctx, opened)
+	if err != nil {
+		return err
+	}
+	source, err := clientcfg.NewSource(ctx, follower, nil)
 	if err != nil {
 		return err
 	}
@@ -82,7 +83,7 @@ func (o *settings) measure(ctx context.Context, store app.Store) error {
 		c := client(i)
 		c.ID = fmt.Sprint("registered-", i, "-", secret.ID())
 		began := time.Now()
-		if err := errors.Join(store.CreateClient(ctx, c), source.Refresh(ctx)); err != nil {
+		if err := errors.Join(opened.CreateClient(ctx, c, clientcfg.Event{}), follower.Refresh(ctx)); err != nil {
 			return err
 		}
 		if _, ok := source.Client(c.ID); !ok {

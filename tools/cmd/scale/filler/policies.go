@@ -34,7 +34,3 @@ func fillPolicies(ctx context.Context, store app.Store, n int) error {
 	}
 	return nil
 }
-
-func newSource(ctx context.Context, store app.Store) (*clientcfg.Source, error) {
-	return clientcfg.NewSource(ctx, store, nil)
-}

@@ -1,0 +1,237 @@
+package clientcfg
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"oauth-server/internal/secret"
+	"oauth-server/internal/store"
+)
+
+// usesTable holds when secrets were used, by the digest of the secret.
+var usesTable = store.Table{Name: "secret_uses"}
+
+// Registrations stores the clients. It implements [Store], [Registry] and [SecretUses], and is safe for
+// concurrent use.
+type Registrations struct {
+	follower *store.Follower
+	uses     store.Collection[SecretUse]
+}
+
+// NewRegistrations returns the registrations that the follower follows, and appends changes of.
+func NewRegistrations(f *store.Follower) *Registrations {
+	return &Registrations{f, store.Collection[SecretUse]{Backend: f.Backend(), Table: usesTable, Encode: encodeUse, Decode: decodeUse}}
+}
+
+// Clients implements [Store].
+func (s *Registrations) Clients(ctx context.Context, each func(Record)) error {
+	err := decodeAll(func(add func(store.Record)) error {
+		return s.follower.Backend().List(ctx, ClientsTable, store.Query{}, func(r store.Record) error {
+			r.Value = bytes.Clone(r.Value)
+			add(r)
+			return nil
+		})
+	}, each)
+	if err != nil {
+		return fmt.Errorf("clientcfg: read clients: %w", err)
+	}
+	return nil
+}
+
+// Client implements [Store].
+func (s *Registrations) Client(ctx context.Context, id string) (Client, error) {
+	stored, err := s.stored(ctx, id)
+	if err != nil {
+		return Client{}, err
+	}
+	c, err := decodeClient(stored)
+	if err != nil {
+		return c, err
+	}
+	for used, d := range map[*time.Time]secret.Digest{&c.SecretUsed: c.SecretDigest, &c.Former.Used: c.Former.Digest} {
+		if d.IsZero() {
+			continue
+		}
+		switch use, _, err := s.uses.Get(ctx, d.Key()); {
+		case err == nil:
+			*used = use.At
+		case !errors.Is(err, store.ErrNotFound) && !errors.Is(err, store.ErrUnreadable): // one that cannot be read was edited by hand
+			return c, fmt.Errorf("clientcfg: read use of a secret: %w", err)
+		}
+	}
+	return c, nil
+}
+
+// stored reads a record. Errors: [ErrNotFound].
+func (s *Registrations) stored(ctx context.Context, id string) (*store.Record, error) {
+	var found *store.Record
+	err := s.follower.Backend().Get(ctx, ClientsTable, func(r store.Record) error {
+		r.Value = bytes.Clone(r.Value)
+		found = &r
+		return nil
+	}, id)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("clientcfg: read client: %w", err)
+	case found == nil:
+		return nil, fmt.Errorf("%w: %s", ErrNotFound, id)
+	}
+	return found, nil
+}
+
+// CreateClient implements [Registry].
+func (s *Registrations) CreateClient(ctx context.Context, c Client, e Event) error {
+	c.Version = 1
+	return s.change(ctx, c.ID, e, func() (before Client, after *Client, err error) {
+		switch _, err := s.stored(ctx, c.ID); {
+		case err == nil:
+			return before, nil, fmt.Errorf("%w: %s", ErrExists, c.ID)
+		case !errors.Is(err, ErrNotFound):
+			return before, nil, err
+		}
+		return before, &c, nil
+	})
+}
+
+// UpdateClient implements [Registry].
+func (s *Registrations) UpdateClient(ctx context.Context, c Client, e Event) error {
+	next := c
+	next.Version++
+	return s.change(ctx, c.ID, e, func() (before Client, after *Client, err error) {
+		before, err = s.unchanged(ctx, &c)
+		return before, &next, err
+	})
+}
+
+// DeleteClient implements [Registry].
+func (s *Registrations) DeleteClient(ctx context.Context, id string, e Event) error {
+	return s.change(ctx, id, e, func() (before Client, _ *Client, err error) {
+		stored, err := s.stored(ctx, id)
+		if err == nil {
+			before, _ = decodeClient(stored) // one that cannot be read is deleted, too
+		}
+		return before, nil, err
+	})
+}
+
+// DeleteUnchanged implements [Registry].
+func (s *Registrations) DeleteUnchanged(ctx context.Context, c Client, e Event) error {
+	return s.change(ctx, c.ID, e, func() (before Client, _ *Client, err error) {
+		before, err = s.unchanged(ctx, &c)
+		return before, nil, err
+	})
+}
+
+// unchanged returns what is stored if it is the client as it was read.
+func (s *Registrations) unchanged(ctx context.Context, c *Client) (Client, error) {
+	r, err := s.stored(ctx, c.ID)
+	if err != nil {
+		return Client{}, err
+	}
+	stored, err := decodeClient(r)
+	switch {
+	case err != nil:
+		return stored, err
+	case stored.Version != c.Version:
+		return stored, fmt.Errorf("%w: %s is at version %d, not %d", ErrConflict, c.ID, stored.Version, c.Version)
+	case stored.Stamp.ID != c.Stamp.ID:
+		return stored, fmt.Errorf("%w: %s was deleted and created again", ErrConflict, c.ID)
+	}
+	return stored, nil
+}
+
+// change appends an event with what to makes of the client; nil: nothing.
+func (s *Registrations) change(ctx context.Context, id string, e Event, to func() (before Client, after *Client, err error)) error {
+	var before, now Client
+	_, err := s.follower.Append(ctx, func(int64) (entry store.Entry, writes []store.Write, err error) {
+		var after *Client
+		if before, after, err = to(); err != nil {
+			return entry, nil, err
+		}
+		w := store.Write{Table: ClientsTable, Record: store.Record{Key: id}, Delete: after == nil}
+		if after != nil {
+			now = *after
+			if w.Record, err = EncodeClient(after); err != nil {
+				return entry, nil, fmt.Errorf("clientcfg: encode client: %w", err)
+			}
+		}
+		entry, err = e.entry()
+		return entry, []store.Write{w}, err
+	})
+	if err == nil {
+		s.forgetUses(ctx, &before, &now)
+	}
+	return err
+}
+
+// forgetUses removes the uses of secrets that a client does not have any more. If it fails, they stay: nothing
+// shows them.
+func (s *Registrations) forgetUses(ctx context.Context, before, now *Client) {
+	var keys []string
+	for _, d := range []secret.Digest{before.SecretDigest, before.Former.Digest} {
+		if !d.IsZero() && d != now.SecretDigest && d != now.Former.Digest {
+			keys = append(keys, d.Key())
+		}
+	}
+	if len(keys) > 0 {
+		_ = s.follower.Backend().DeleteAll(ctx, usesTable, keys...)
+	}
+}
+
+// restampedAtOnce is how many clients one entry gives another stamp.
+const restampedAtOnce = 1000
+
+// RestampClients gives every client another stamp, so that all that was issued to one before is worthless, also
+// what a restored backup does not know of. Clients that cannot be read stay as they are: nothing is accepted for them.
+func (s *Registrations) RestampClients(ctx context.Context) error {
+	var writes []store.Write
+	err := s.follower.Backend().List(ctx, ClientsTable, store.Query{}, func(r store.Record) error {
+		c, err := decodeClient(&r)
+		if err != nil {
+			return nil //nolint:nilerr // it stays
+		}
+		c.Stamp = secret.NewStamp()
+		c.Version++
+		next, err := EncodeClient(&c)
+		writes = append(writes, store.Write{Table: ClientsTable, Record: next})
+		return err
+	})
+	for some := range slices.Chunk(writes, restampedAtOnce) {
+		if err != nil {
+			break
+		}
+		_, err = s.follower.Append(ctx, func(int64) (store.Entry, []store.Write, error) {
+			entry, err := (&Event{}).entry()
+			return entry, some, err
+		})
+	}
+	return err
+}
+
+// CheckRecord returns why a record of [ClientsTable] is not served; nil if it is.
+func CheckRecord(r *store.Record) error {
+	c := readClient(r)
+	return c.check()
+}
+
+// RecordUses implements [SecretUses].
+func (s *Registrations) RecordUses(ctx context.Context, uses []SecretUse) error {
+	return s.uses.PutAll(ctx, uses)
+}
+
+func encodeUse(u *SecretUse) (store.Record, error) {
+	value, err := encodeJSON(map[string]time.Time{"at": u.At.UTC()})
+	return store.Record{Key: u.Digest.Key(), Owner: u.ClientID, Value: value, Version: u.At.UnixMilli()}, err
+}
+
+func decodeUse(r *store.Record) (SecretUse, error) {
+	var doc struct {
+		At time.Time `json:"at"`
+	}
+	err := decodeStrictly(r.Value, &doc)
+	return SecretUse{ClientID: r.Owner, At: doc.At}, err
+}

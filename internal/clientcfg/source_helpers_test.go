@@ -1,0 +1,134 @@
+package clientcfg_test
+
+import (
+	"context"
+	"log/slog"
+	"path/filepath"
+	"reflect"
+	"sync"
+	"testing"
+	"time"
+
+	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/store"
+	"oauth-server/internal/store/embedded"
+)
+
+// clientStore is a store on a file, with what another instance follows.
+type clientStore struct {
+	*clientcfg.Registrations
+	tb      testing.TB
+	file    *embedded.Store
+	reads   *reads
+	now     map[string]clientcfg.Client // with their versions
+	another *store.Follower
+}
+
+// reads is a store as another instance reads it.
+type reads struct {
+	store.Backend
+	mu    sync.Mutex
+	err   error
+	took  time.Duration // of the trail
+	trail int
+	lists int
+}
+
+func (r *reads) Trail(ctx context.Context, after store.Mark, limit int) ([]store.Entry, store.Mark, error) {
+	r.mu.Lock()
+	took, err := r.took, r.err
+	r.trail++
+	r.mu.Unlock()
+	if took > 0 {
+		<-time.After(took)
+	}
+	if err != nil {
+		return nil, store.Mark{}, err
+	}
+	return r.Backend.Trail(ctx, after, limit)
+}
+
+func (r *reads) List(ctx context.Context, t store.Table, q store.Query, each func(store.Record) error) error {
+	r.mu.Lock()
+	r.lists++
+	r.mu.Unlock()
+	return r.Backend.List(ctx, t, q, each)
+}
+
+func storeOf(tb testing.TB, list ...clientcfg.Client) *clientStore {
+	tb.Helper()
+	file, err := embedded.Open(filepath.Join(tb.TempDir(), "clients.db"), embedded.Options{})
+	requireError(tb, err, "")
+	tb.Cleanup(func() { requireError(tb, file.Close(), "") })
+	f, err := store.NewFollower(tb.Context(), file)
+	requireError(tb, err, "")
+	s := &clientStore{clientcfg.NewRegistrations(f), tb, file, &reads{Backend: file}, map[string]clientcfg.Client{}, nil}
+	s.put(list...)
+	return s
+}
+
+// source is that of the other instance.
+func (s *clientStore) source(log *slog.Logger) *clientcfg.Source {
+	s.tb.Helper()
+	var err error
+	s.another, err = store.NewFollower(s.tb.Context(), s.reads)
+	requireError(s.tb, err, "")
+	source, err := clientcfg.NewSource(s.tb.Context(), s.another, log)
+	requireError(s.tb, err, "")
+	return source
+}
+
+func (s *clientStore) refresh() {
+	s.tb.Helper()
+	requireError(s.tb, s.another.Refresh(s.tb.Context()), "")
+}
+
+func (s *clientStore) fail(err error) {
+	s.reads.mu.Lock()
+	defer s.reads.mu.Unlock()
+	s.reads.err = err
+}
+
+func (s *clientStore) slow(took time.Duration) {
+	s.reads.mu.Lock()
+	defer s.reads.mu.Unlock()
+	s.reads.took = took
+}
+
+// put makes these the clients.
+func (s *clientStore) put(list ...clientcfg.Client) {
+	s.tb.Helper()
+	ctx, gone := s.tb.Context(), map[string]bool{}
+	for id := range s.now {
+		gone[id] = true
+	}
+	for _, c := range list {
+		before, there := s.now[c.ID]
+		delete(gone, c.ID)
+		switch c.Version = before.Version; {
+		case !there:
+			requireError(s.tb, s.CreateClient(ctx, c, clientcfg.Event{}), "")
+		case reflect.DeepEqual(before, c):
+			continue
+		default:
+			requireError(s.tb, s.UpdateClient(ctx, c, clientcfg.Event{}), "")
+		}
+		c.Version++
+		s.now[c.ID] = c
+	}
+	for id := range gone {
+		requireError(s.tb, s.DeleteClient(ctx, id, clientcfg.Event{}), "")
+		delete(s.now, id)
+	}
+}
+
+func named(id string) clientcfg.Client {
+	return webClient(func(c *clientcfg.Client) { c.ID = id })
+}
+
+func ids(d *clientcfg.Directory) (list []string) {
+	for c := range d.After("") {
+		list = append(list, c.ID)
+	}
+	return list
+}

@@ -1,0 +1,39 @@
+package legacy
+
+import (
+	"context"
+
+	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/store"
+)
+
+// Repositories are what has moved from [Store] to [store.Backend], as one value.
+type Repositories struct {
+	Follower *store.Follower
+	*clientcfg.Registrations
+	*clientcfg.AuditTrail
+}
+
+// RepositoriesOn returns the repositories on a backend.
+func RepositoriesOn(ctx context.Context, b store.Backend) (Repositories, error) {
+	f, err := store.NewFollower(ctx, b)
+	if err != nil {
+		return Repositories{}, err
+	}
+	return RepositoriesOf(f), nil
+}
+
+// RepositoriesOf is [RepositoriesOn] with the follower of snapshots, which contain a change when it is made.
+func RepositoriesOf(f *store.Follower) Repositories {
+	return Repositories{f, clientcfg.NewRegistrations(f), clientcfg.NewAuditTrail(f)}
+}
+
+// Whole is a [Store] with the repositories.
+type Whole interface {
+	Store
+	store.Backend
+	clientcfg.Store
+	clientcfg.Registry
+	clientcfg.SecretUses
+	clientcfg.EventLog
+}
