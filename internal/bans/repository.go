@@ -51,17 +51,27 @@ func decode(r *store.Record) (Ban, error) {
 	}, err
 }
 
-// Ban implements [Store].
+// Ban implements [Store]. A ban that cannot be read keeps nobody out, so it is as good as none.
 func (r *Repository) Ban(ctx context.Context, k ratelimit.Key) (Ban, error) {
 	b, _, err := r.bans.Get(ctx, name(k))
-	if errors.Is(err, store.ErrNotFound) {
+	if errors.Is(err, store.ErrNotFound) || errors.Is(err, store.ErrUnreadable) {
 		err = ErrNotFound
 	}
 	return b, err
 }
 
-// PutBan implements [Store].
+// PutBan implements [Store]. A first ban replaces one that cannot be read.
 func (r *Repository) PutBan(ctx context.Context, b Ban) (store.Seen, error) {
+	seen, err := r.bans.Put(ctx, &b, b.Seen)
+	if !errors.Is(err, store.ErrConflict) || b.Seen != (store.Seen{}) {
+		return seen, err
+	}
+	if _, _, unreadable := r.bans.Get(ctx, name(b.Key)); !errors.Is(unreadable, store.ErrUnreadable) {
+		return seen, err
+	}
+	if err := r.bans.Backend.Delete(ctx, Table, nil, name(b.Key)); err != nil {
+		return seen, err
+	}
 	return r.bans.Put(ctx, &b, b.Seen)
 }
 

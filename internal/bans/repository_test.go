@@ -47,3 +47,17 @@ func TestRepository(t *testing.T) {
 		check.Equal(t, "since "+since.String(), len(list), n)
 	}
 }
+
+// TestUnreadableBan: it keeps nobody out, and the next ban replaces it.
+func TestUnreadableBan(t *testing.T) {
+	w, e := newWorld(t), rule(t)
+	_, err := w.file.Put(t.Context(), bans.Table, store.Record{Key: "shop ada", Value: []byte(`{"level":"high"}`)}, store.Seen{})
+	check.OK(t, err)
+	a := w.instance()
+	check.Equal(t, "rest", a.rest(ada, e), time.Duration(0))
+	_, _, err = a.Lift(t.Context(), ada, true)
+	check.Equal(t, "there is none to lift", errors.Is(err, bans.ErrNotFound), true)
+	a.deny(3, ada, e)
+	a.refresh()
+	check.Equal(t, "after a restart", w.instance().rest(ada, e), time.Minute)
+}
