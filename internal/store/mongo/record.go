@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -33,8 +34,8 @@ const tombstoneFor = 24 * time.Hour
 // newNonce returns the nonce of a write.
 func newNonce() int64 { return 1 + rand.Int64N(1<<62) } //nolint:gosec // tells writes apart; no secret
 
-// recordUpdate returns the update that stores a record, whatever is there.
-func recordUpdate(r *store.Record) (bson.D, error) {
+// fieldsOf returns the fields of a record that its writer sets.
+func fieldsOf(r *store.Record) (bson.D, error) {
 	if err := r.Check(); err != nil {
 		return nil, err
 	}
@@ -42,33 +43,33 @@ func recordUpdate(r *store.Record) (bson.D, error) {
 	if err != nil {
 		return nil, err
 	}
-	return update(bson.D{{Key: "value", Value: value}}, r), nil
-}
-
-// tombstoneUpdate returns the update that leaves a tombstone of a record, whatever is there.
-func tombstoneUpdate(r *store.Record) bson.D {
-	gone := store.Record{Version: r.Version, Nonce: r.Nonce, Expires: time.Now().Add(tombstoneFor)}
-	return update(bson.D{{Key: "gone", Value: true}}, &gone)
-}
-
-// update returns the update that sets those fields, and the others of a record.
-func update(set bson.D, r *store.Record) bson.D {
-	var unset bson.D
-	for _, field := range []string{"gone", "value"} {
-		if field != set[0].Key {
-			unset = append(unset, bson.E{Key: field, Value: ""})
-		}
-	}
-	set = append(set, bson.E{Key: "version", Value: r.Version}, bson.E{Key: "nonce", Value: r.Nonce})
-	if r.Owner == "" {
-		unset = append(unset, bson.E{Key: "owner", Value: ""})
-	} else {
+	set := bson.D{{Key: "value", Value: value}, {Key: "version", Value: r.Version}, {Key: "nonce", Value: r.Nonce}}
+	if r.Owner != "" {
 		set = append(set, bson.E{Key: "owner", Value: r.Owner})
 	}
-	if r.Expires.IsZero() {
-		unset = append(unset, bson.E{Key: "expire", Value: ""})
-	} else {
+	if !r.Expires.IsZero() {
 		set = append(set, bson.E{Key: "expire", Value: r.Expires})
+	}
+	return set, nil
+}
+
+// tombstone returns the fields of a tombstone.
+func tombstone(version, nonce int64) bson.D {
+	return bson.D{
+		{Key: "gone", Value: true},
+		{Key: "version", Value: version},
+		{Key: "nonce", Value: nonce},
+		{Key: "expire", Value: time.Now().Add(tombstoneFor)},
+	}
+}
+
+// replacing returns the update that gives a document those fields in the place of the ones that it has.
+func replacing(set bson.D) bson.D {
+	var unset bson.D
+	for _, name := range []string{"value", "owner", "expire", "gone"} {
+		if !slices.ContainsFunc(set, func(e bson.E) bool { return e.Key == name }) {
+			unset = append(unset, bson.E{Key: name, Value: ""})
+		}
 	}
 	return bson.D{
 		{Key: "$set", Value: set},
@@ -79,10 +80,10 @@ func update(set bson.D, r *store.Record) bson.D {
 
 // newer returns the upsert of a record for a bulk: it fails with a duplicate key if a record of that key
 // with the same or a greater version is there.
-func newer(r *store.Record, update bson.D) *mongo.UpdateOneModel {
-	below := bson.D{{Key: "$not", Value: bson.D{{Key: "$gte", Value: r.Version}}}} // or absent, or no number
-	filter := append(byID(r.Key), bson.E{Key: "version", Value: below})
-	return mongo.NewUpdateOneModel().SetFilter(filter).SetUpdate(update).SetUpsert(true)
+func newer(key string, version int64, set bson.D) *mongo.UpdateOneModel {
+	below := bson.D{{Key: "$not", Value: bson.D{{Key: "$gte", Value: version}}}} // or absent, or no number
+	filter := append(byID(key), bson.E{Key: "version", Value: below})
+	return mongo.NewUpdateOneModel().SetFilter(filter).SetUpdate(replacing(set)).SetUpsert(true)
 }
 
 // inState returns the filter for a record in a state. For the zero state it is that of a tombstone: an
@@ -101,20 +102,26 @@ type reader struct {
 	buffer []byte
 }
 
-// read reads a document, and returns false for a tombstone.
+// read reads a document, and returns false for a tombstone. Of one that cannot be read it keeps what can.
 func (rd *reader) read(doc bson.Raw) bool {
 	rd.record, rd.gone = store.Record{}, false
-	if err := eachField(doc, rd.field); err != nil {
+	elements, err := bsoncore.Document(doc).Elements()
+	for _, e := range elements {
+		if wrong := rd.field(e.Key(), e.Value()); wrong != nil {
+			err = fmt.Errorf("%s: %w", e.Key(), wrong)
+		}
+	}
+	if err == nil && !rd.gone && (rd.record.Value == nil || rd.record.Version < 1) {
+		err = errors.New("value or version is missing")
+	}
+	if err != nil {
 		rd.record.Value, rd.record.Err = nil, unreadable(err)
-	} else if !rd.gone && (rd.record.Value == nil || rd.record.Version < 1) {
-		rd.record.Err = unreadable(errors.New("value or version is missing"))
 	}
 	return !rd.gone
 }
 
 func (rd *reader) field(name string, v bsoncore.Value) (err error) {
-	var ok bool
-	r := &rd.record
+	r, ok := &rd.record, true
 	switch name {
 	case "_id":
 		r.Key, ok = v.StringValueOK()
@@ -135,32 +142,11 @@ func (rd *reader) field(name string, v bsoncore.Value) (err error) {
 		r.Changed, ok = v.TimeOK()
 	case "gone":
 		rd.gone, ok = v.BooleanOK()
-	default:
-		ok = true
 	}
-	return fieldError(name, v, ok, err)
-}
-
-// eachField calls do with the fields of a document, all of them, and returns the first error.
-func eachField(doc []byte, do func(name string, v bsoncore.Value) error) (first error) {
-	elements, err := bsoncore.Document(doc).Elements()
-	for _, e := range elements {
-		if err := do(e.Key(), e.Value()); first == nil {
-			first = err
-		}
+	if !ok {
+		err = fmt.Errorf("it is of type %s", bson.Type(v.Type))
 	}
-	return errors.Join(first, err)
-}
-
-// fieldError returns the error of a field that is not ok.
-func fieldError(name string, v bsoncore.Value, ok bool, err error) error {
-	switch {
-	case err != nil:
-		return fmt.Errorf("%s: %w", name, err)
-	case !ok:
-		return fmt.Errorf("%s is of type %s", name, bson.Type(v.Type))
-	}
-	return nil
+	return err
 }
 
 func unreadable(err error) error { return fmt.Errorf("%w: %w", store.ErrUnreadable, err) }

@@ -126,13 +126,13 @@ func (s *Store) next(ctx context.Context, operation string, cursor *mongo.Cursor
 // Put implements [store.Backend].
 func (s *Store) Put(ctx context.Context, t store.Table, r store.Record, seen store.Seen) (store.Seen, error) {
 	r.Version, r.Nonce = seen.Version+1, newNonce()
-	update, err := recordUpdate(&r)
+	set, err := fieldsOf(&r)
 	if err != nil {
 		return store.Seen{}, fmt.Errorf("mongo: put %s: %w", t.Name, err)
 	}
 	err = s.do(ctx, "put "+t.Name, func(ctx context.Context) error {
 		c := s.db.Collection(t.Name)
-		result, err := c.UpdateOne(ctx, inState(r.Key, seen), update,
+		result, err := c.UpdateOne(ctx, inState(r.Key, seen), replacing(set),
 			options.UpdateOne().SetUpsert(seen == store.Seen{}).SetComment(comment(ctx)))
 		if err == nil && result.MatchedCount+result.UpsertedCount == 1 {
 			return nil
@@ -178,11 +178,11 @@ func (s *Store) PutAll(ctx context.Context, t store.Table, records []store.Recor
 	for i := range records {
 		r := records[i]
 		r.Nonce = newNonce()
-		update, err := recordUpdate(&r)
+		set, err := fieldsOf(&r)
 		if err != nil {
 			return fmt.Errorf("mongo: put %s: %w", t.Name, err)
 		}
-		models[i] = newer(&r, update)
+		models[i] = newer(r.Key, r.Version, set)
 	}
 	for part := range slices.Chunk(models, batch) {
 		err := s.do(ctx, "put all "+t.Name, func(ctx context.Context) error {

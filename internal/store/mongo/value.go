@@ -19,8 +19,8 @@ import (
 // shell has doubles for both, so a double without a fraction is read as a whole number. Dates, which the
 // shell writes for new Date(), are read as RFC 3339 text.
 
-// maxDepth is how deep MongoDB lets documents be nested.
-const maxDepth = 100
+// maxDepth is how deep values are nested at most. MongoDB's limit for documents is 100.
+const maxDepth = 90
 
 // documentOf returns the document of a JSON object. A number that neither an int64 nor a double holds is
 // an error.

@@ -146,7 +146,8 @@ func (v *verifier) records(ctx context.Context) error {
 		{appends(3), false, "all=3 kept=3"},
 		{appends(3), true, "all=3 kept=3"},
 		{func(ctx context.Context) error { // a writer that was paused
-			return v.store.apply(ctx, &trailEntry{store.Entry{Number: 2, Nonce: 1}, writes(2)})
+			late, err := newEntryDoc(&store.Entry{Number: 2, Value: []byte(`{}`)}, writes(2))
+			return errors.Join(err, v.store.apply(ctx, store.Mark{Number: 2}, late.Writes))
 		}, false, "all=3 kept=3"},
 	} {
 		err := step.do(ctx)
