@@ -5,7 +5,6 @@ import (
 	"errors"
 
 	"oauth-server/internal/clientcfg"
-	"oauth-server/internal/gateway/sharing"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/keys"
 	"oauth-server/internal/store/legacy"
@@ -32,7 +31,6 @@ var answers = []error{
 	grants.ErrNotFound, grants.ErrExists, grants.ErrClaimed,
 	clientcfg.ErrNotFound, clientcfg.ErrExists, clientcfg.ErrConflict, clientcfg.ErrUnreadableClient,
 	keys.ErrExists, keys.ErrConflict, keys.ErrSharedChanged,
-	sharing.ErrNotFound,
 	context.Canceled, // the caller cancelled
 }
 
