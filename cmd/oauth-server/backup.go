@@ -163,30 +163,9 @@ func (f *backupFlags) copy(ctx context.Context, w io.Writer) error {
 	}
 	n, err := api.Stream(ctx, "/backup", query, w)
 	if errors.Is(err, io.ErrUnexpectedEOF) {
-		return fmt.Errorf("%w after %d bytes, for a write that had to wait, or because the copy or its reader took too long; its log says why", errCutOff, n)
+		return fmt.Errorf("the server ended the copy after %d bytes, because the copy or its reader took too long; its log says why", n)
 	}
 	return err
-}
-
-// errCutOff is returned if the server does not complete a copy.
-var errCutOff = errors.New("the server ended the copy")
-
-// copyAgain is copy, a few times if the server ends it: the write that had to wait is made then, and the
-// next one of its kind is far.
-func (f *backupFlags) copyAgain(ctx context.Context, to *os.File) error {
-	for attempt := 1; ; attempt++ {
-		err := f.copy(ctx, to)
-		if !errors.Is(err, errCutOff) || attempt == 3 {
-			return err
-		}
-		f.note("%v; trying again", err)
-		if _, err := to.Seek(0, io.SeekStart); err != nil {
-			return err
-		}
-		if err := to.Truncate(0); err != nil {
-			return err
-		}
-	}
 }
 
 // toFile makes the backup beside where it belongs and gives it its name once it is whole.
@@ -205,7 +184,7 @@ func (f *backupFlags) toFile(ctx context.Context, file string) (err error) {
 			err = errors.Join(err, os.Remove(part.Name()))
 		}
 	}()
-	if err := errors.Join(f.copyAgain(ctx, part), part.Sync()); err != nil {
+	if err := errors.Join(f.copy(ctx, part), part.Sync()); err != nil {
 		return err
 	}
 	sum, err := app.InspectDataFile(ctx, part.Name())

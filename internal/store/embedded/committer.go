@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"sync/atomic"
-	"time"
 
 	bolt "go.etcd.io/bbolt"
 	berrors "go.etcd.io/bbolt/errors"
@@ -31,8 +29,6 @@ type committer struct {
 	db   *bolt.DB
 	wake chan struct{} // holds a token when there may be something to do
 	idle chan struct{} // closed when the loop has ended
-
-	since atomic.Int64 // when the transaction under way began, in ns since 1970; 0 if none is, or its writes are answered
 
 	mu     sync.Mutex
 	queue  []*write
@@ -184,8 +180,6 @@ func (c *committer) commit(batch []*write) {
 // attempt runs the changes in one transaction and commits it. It returns each change's own answer, the
 // index of one that must be left out (or -1), and the error of the whole transaction.
 func (c *committer) attempt(batch []*write) (answers []error, spoiler int, err error) {
-	c.since.Store(time.Now().UnixNano())
-	defer c.since.Store(0)
 	answers = make([]error, len(batch))
 	tx, err := c.begin()
 	if err != nil {

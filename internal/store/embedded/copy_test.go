@@ -9,7 +9,9 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	bolt "go.etcd.io/bbolt"
@@ -42,7 +44,7 @@ func TestCopyIsOfOneMoment(t *testing.T) {
 	var out bytes.Buffer
 	var announced int64
 	next := before
-	err := s.copyBounded(t.Context(), writerFunc(func(b []byte) (int, error) {
+	err := s.Copy(t.Context(), writerFunc(func(b []byte) (int, error) {
 		for range 40 { // one in each transaction
 			if next < all {
 				redeem(next)
@@ -53,7 +55,7 @@ func TestCopyIsOfOneMoment(t *testing.T) {
 	}), func(size int64) error {
 		announced = size
 		return nil
-	}, time.Hour)
+	})
 	check.OK(t, err)
 	check.Equal(t, "bytes", int64(out.Len()), announced)
 	if next == before {
@@ -75,99 +77,51 @@ func TestCopyIsOfOneMoment(t *testing.T) {
 	}
 }
 
-// TestCopyMakesWay: a write for which the file has to be mapped anew waits for the copy, and all requests
-// for that write; so the copy ends.
-func TestCopyMakesWay(t *testing.T) {
+// TestCopyKeepsNoWriteWaiting: not even one by which the file grows, while the reader of the copy takes nothing.
+func TestCopyKeepsNoWriteWaiting(t *testing.T) {
 	s := mustOpen(t, filepath.Join(t.TempDir(), "data.db"))
-	done := make(chan error, 1)
-	var once bool
-	err := s.copyBounded(t.Context(), writerFunc(func(b []byte) (int, error) {
-		if !once {
-			once = true
-			go func() { done <- s.PutShared(context.Background(), "large", nil, make([]byte, initialMmapSize+1)) }()
-			check.Eventually(t, "the write has begun", func() bool { return s.writes.since.Load() != 0 || len(done) > 0 })
-		}
+	grow := sync.OnceFunc(func() { check.OK(t, s.PutShared(t.Context(), "large", nil, make([]byte, smallMap+1))) })
+	check.OK(t, s.Copy(t.Context(), writerFunc(func(b []byte) (int, error) {
+		grow()
 		return len(b), nil
-	}), anySize, 0)
-	if !errors.Is(err, ErrCopyEnded) {
-		t.Errorf("Copy() = %v, want ErrCopyEnded", err)
-	}
-	check.OK(t, <-done)
-	check.OK(t, s.copyBounded(t.Context(), io.Discard, anySize, 0))
+	}), anySize))
 }
 
-// TestAnsweredWriteEndsNoCopy: a copy that begins when a write has been answered does not make way for it, however
-// long it took.
-func TestAnsweredWriteEndsNoCopy(t *testing.T) {
+// TestCopyEnds: in time, if its reader goes, and if it is refused.
+func TestCopyEnds(t *testing.T) {
 	s := mustOpen(t, filepath.Join(t.TempDir(), "data.db"))
-	nothing := func(*writeTx) error { return nil }
-	// Without room for their answers, the loop of the writes cannot go on from the first one before the second is read.
-	first, second := &write{nothing, make(chan error)}, &write{nothing, make(chan error)}
-	s.writes.mu.Lock()
-	s.writes.queue = append(s.writes.queue, first, second)
-	s.writes.mu.Unlock()
-	s.writes.signal()
-	check.OK(t, <-first.done)
-	err := s.copyBounded(t.Context(), io.Discard, anySize, 0)
-	check.OK(t, <-second.done)
-	check.OK(t, err)
-}
-
-// TestCopyMakesWayForAStalledReader: the write does not wait until the reader of the copy takes something.
-func TestCopyMakesWayForAStalledReader(t *testing.T) {
-	s := mustOpen(t, filepath.Join(t.TempDir(), "data.db"))
-	stalled, takes := make(chan struct{}), make(chan struct{})
-	copied, written := make(chan error, 1), make(chan error, 1)
-	go func() {
-		copied <- s.copyBounded(context.Background(), writerFunc(func(b []byte) (int, error) {
-			close(stalled)
-			<-takes
-			return len(b), nil
-		}), anySize, 0)
-	}()
-	<-stalled
-	go func() { written <- s.PutShared(context.Background(), "large", nil, make([]byte, initialMmapSize+1)) }()
-	select {
-	case err := <-written:
-		check.OK(t, err)
-	case <-time.After(30 * time.Second):
-		t.Error("the write waits for the reader of the copy")
-	}
-	check.Equal(t, "the copy still waits for its reader", len(copied), 0)
-	close(takes)
-	if err := <-copied; !errors.Is(err, ErrCopyEnded) {
-		t.Errorf("Copy() = %v, want ErrCopyEnded", err)
-	}
-}
-
-// TestCopyIsBounded: in time, in how much the file grows, and by who asked for it.
-func TestCopyIsBounded(t *testing.T) {
-	s := mustOpen(t, filepath.Join(t.TempDir(), "data.db"))
-	gone, cancel := context.WithCancel(t.Context())
-	cancel()
-	for _, tt := range []struct {
-		name string
-		b    *bounded
-		want error
-	}{
-		{"within its bounds", &bounded{ctx: t.Context(), end: time.Now().Add(time.Hour), most: 1 << 40}, nil},
-		{"too long", &bounded{ctx: t.Context(), end: time.Now().Add(-time.Second), most: 1 << 40}, ErrCopyEnded},
-		{"too much growth", &bounded{ctx: t.Context(), end: time.Now().Add(time.Hour), most: 1}, ErrCopyEnded},
-		{"cancelled", &bounded{ctx: gone, end: time.Now().Add(time.Hour), most: 1 << 40}, context.Canceled},
-	} {
-		tt.b.out, tt.b.store, tt.b.patience = io.Discard, s, time.Hour
-		var err error
-		for i := 0; i < 2*growthLook && err == nil; i++ {
-			_, err = tt.b.Write(make([]byte, 1))
-		}
-		if !errors.Is(err, tt.want) {
-			t.Errorf("%s: %v, want %v", tt.name, err, tt.want)
-		}
-	}
 	refused := errors.New("refused")
 	if err := s.Copy(t.Context(), io.Discard, func(int64) error { return refused }); !errors.Is(err, refused) {
 		t.Errorf("begin refuses: %v", err)
 	}
+	if err := s.Copy(t.Context(), writerFunc(func([]byte) (int, error) { return 0, refused }), anySize); !errors.Is(err, refused) {
+		t.Errorf("the writer fails: %v", err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	err := s.Copy(ctx, writerFunc(func(b []byte) (int, error) {
+		cancel()
+		return len(b), nil
+	}), anySize)
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("the caller is gone: %v", err)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		var out copyWriter
+		var cancel context.CancelFunc
+		out.ctx, cancel = context.WithTimeoutCause(t.Context(), copyGrace, refused)
+		defer cancel()
+		out.out = writerFunc(func(b []byte) (int, error) {
+			<-time.After(copyGrace / 10)
+			return len(b), nil
+		})
+		writes := 0
+		for err = nil; err == nil && writes < 20; writes++ {
+			_, err = out.Write([]byte("x"))
+		}
+		if !errors.Is(err, refused) || writes < 10 {
+			t.Errorf("too slow: %v after %d writes", err, writes)
+		}
+	})
 }
 
 // TestCopyFile: of a file that is not open, as it is, not of one that is open.

@@ -1,6 +1,7 @@
 package embedded
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -63,17 +64,18 @@ func inspectFile(ctx context.Context, path string, tables Readers, opts Options)
 	if sum.Bytes, err = sizeOf(path); err != nil {
 		return sum, err
 	}
-	err = readFile(path, opts, func(tx *bolt.Tx, f *os.File) error {
-		if err := checkPages(ctx, f, tx); err != nil { // before bbolt follows them
-			return err
-		}
+	opts.checked = true
+	err = readFile(path, opts, func(tx *bolt.Tx) error {
 		if sum.Format, err = checkFormat(tx); err != nil {
 			return err
 		}
 		if sum.Format == blank {
 			return fmt.Errorf("%w: there is nothing in it", ErrForeign)
 		}
-		return errors.Join(sum.walk(ctx, tx, tables), checkStart(tx))
+		if err := sum.walk(ctx, tx, tables); err != nil {
+			return err
+		}
+		return errors.Join(checkPages(tx), checkStart(tx))
 	})
 	return sum, err
 }
@@ -83,7 +85,7 @@ func Readable(path string) error {
 	if _, err := sizeOf(path); err != nil {
 		return err
 	}
-	return readFile(path, Options{LockTimeout: DefaultLockTimeout}, func(tx *bolt.Tx, _ *os.File) error {
+	return readFile(path, Options{LockTimeout: DefaultLockTimeout}, func(tx *bolt.Tx) error {
 		_, err := checkFormat(tx)
 		return err
 	})
@@ -103,7 +105,36 @@ func sizeOf(path string) (int64, error) {
 	return info.Size(), nil
 }
 
-// walk counts the records and reads each. The pages are in order.
+func damaged(format string, args ...any) error {
+	return fmt.Errorf("%w: %s", ErrCorrupt, fmt.Sprintf(format, args...))
+}
+
+// checkPages returns an error unless every page is a part of one tree, or free, and never both. It needs
+// [Options].checked. It is called after walk, because bbolt checks in a goroutine without guard.
+func checkPages(tx *bolt.Tx) (err error) {
+	pages := int(tx.Size() / int64(tx.DB().Info().PageSize))
+	for id := 0; id < pages; id++ {
+		page, err := tx.Page(id)
+		if err != nil {
+			return err
+		}
+		if page.Type == "free" {
+			continue
+		}
+		if id += page.OverflowCount; id >= pages {
+			return damaged("page %d is longer than the file", page.ID)
+		}
+	}
+	for found := range tx.Check() { // to the end, or its goroutine stays
+		if err == nil {
+			err = fmt.Errorf("%w: %w", ErrCorrupt, found)
+		}
+	}
+	return err
+}
+
+// walk counts the records and reads each. It looks each key up too: that reads all pages that bbolt follows
+// then. Keys in order show that it does not follow them in a circle.
 func (sum *Summary) walk(ctx context.Context, tx *bolt.Tx, tables Readers) error {
 	sum.Records, sum.Unreadable = map[string]int{}, map[string]int{}
 	n := 0
@@ -115,10 +146,16 @@ func (sum *Summary) walk(ctx context.Context, tx *bolt.Tx, tables Readers) error
 		if table, is := tables[string(name)]; is {
 			read, known = table.read, true
 		}
+		var last []byte
 		return b.ForEach(func(key, value []byte) error {
 			if n++; n%4096 == 0 && ctx.Err() != nil {
 				return ctx.Err()
 			}
+			found := b.Get(key)
+			if value == nil || len(found) != len(value) || bytes.Compare(last, key) >= 0 {
+				return damaged("key %x of %q is not where it belongs", key, name)
+			}
+			last = key
 			sum.Records[string(name)]++
 			if known && read(key, value) != nil {
 				sum.Unreadable[string(name)]++

@@ -8,15 +8,25 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
+	"strconv"
 	"syscall"
 
 	bolt "go.etcd.io/bbolt"
 	berrors "go.etcd.io/bbolt/errors"
 )
 
-// initialMmapSize is address space, not memory. Until the file outgrows it, the map need not be made
-// anew, for which all readers would have to wait.
-const initialMmapSize = 64 << 20
+// mapSize is how much of the file is mapped at first. It is address space, not memory. A write for which the
+// file has to be mapped anew waits for all readers, a copy among them, so that should never be. On Windows,
+// the file itself grows to this size.
+func mapSize() int {
+	if strconv.IntSize == 64 && runtime.GOOS != "windows" {
+		return 256 * smallMap
+	}
+	return smallMap
+}
+
+const smallMap = 64 << 20
 
 // Open opens the file, and creates it with mode 0600 if it does not exist, unless it has to. It takes the permissions of
 // all other users away, because the file holds the signing keys, and leaves those of its owner as they
@@ -70,7 +80,7 @@ func inspect(path string, opts Options) (err error) {
 	case info.Size() == 0: // made by mktemp, or by a process that is about to lay it out
 		return nil
 	}
-	return readFile(path, opts, func(tx *bolt.Tx, _ *os.File) error {
+	return readFile(path, opts, func(tx *bolt.Tx) error {
 		found, err := checkFormat(tx)
 		if err == nil && found == blank && opts.Existing {
 			return fmt.Errorf("%w: there is nothing in it", ErrForeign)
@@ -80,7 +90,7 @@ func inspect(path string, opts Options) (err error) {
 }
 
 // readFile opens a file for reading and calls fn, unless the file is cut short. Others may read it too.
-func readFile(path string, opts Options, fn func(tx *bolt.Tx, f *os.File) error) (err error) {
+func readFile(path string, opts Options, fn func(tx *bolt.Tx) error) (err error) {
 	db, opened, err := openLocked(path, opts, true)
 	if err != nil {
 		return err
@@ -95,7 +105,7 @@ func readFile(path string, opts Options, fn func(tx *bolt.Tx, f *os.File) error)
 		if missing := tx.Size() - info.Size(); missing > 0 {
 			return fmt.Errorf("%w: %d bytes are missing at the end", ErrCorrupt, missing)
 		}
-		return fn(tx, opened)
+		return fn(tx)
 	})
 }
 
@@ -148,9 +158,10 @@ func openOnce(path string, opts Options, readOnly bool) (db *bolt.DB, f *os.File
 	}
 	db, err = bolt.Open(path, 0o600, &bolt.Options{
 		ReadOnly:        readOnly,
+		PreLoadFreelist: opts.checked,
 		Timeout:         opts.LockTimeout,
 		FreelistType:    bolt.FreelistArrayType,
-		InitialMmapSize: initialMmapSize,
+		InitialMmapSize: mapSize(),
 		MaxSize:         opts.MaxSize,
 		OpenFile: func(name string, flag int, mode fs.FileMode) (*os.File, error) {
 			opened, err := open(name, flag, mode)

@@ -43,6 +43,8 @@ type Options struct {
 	// Existing has Open refuse a file in which there is nothing, in place of laying it out: [ErrForeign]. One that is not there is
 	// an error of the operating system.
 	Existing bool
+	// checked has the list of free pages read when the file is opened for reading, for its check.
+	checked bool
 	// open opens the file; nil: by its name.
 	open func(name string, flag int, mode fs.FileMode) (*os.File, error)
 }
@@ -91,7 +93,7 @@ func (s *Store) find(ctx context.Context, p place, read func(value []byte) error
 }
 
 // errPanicked marks the errors of guard. The locks of bbolt may be held afterwards.
-var errPanicked = errors.New("panic")
+var errPanicked = errors.New("a page cannot be read")
 
 // guard turns a panic over damaged pages, or a fault in the mapped file, into [ErrCorrupt]. Use:
 // defer guard(&err)().
