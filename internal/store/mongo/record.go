@@ -1,6 +1,7 @@
 package mongo
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -105,12 +106,14 @@ type reader struct {
 // read reads a document, and returns false for a tombstone. Of one that cannot be read it keeps what can.
 func (rd *reader) read(doc bson.Raw) bool {
 	rd.record, rd.gone = store.Record{}, false
-	elements, err := bsoncore.Document(doc).Elements()
-	for _, e := range elements {
-		if wrong := rd.field(e.Key(), e.Value()); wrong != nil {
-			err = fmt.Errorf("%s: %w", e.Key(), wrong)
+	var wrong error
+	err := elements(doc, func(e bsoncore.Element) error {
+		if err := rd.field(e.KeyBytes(), e.Value()); err != nil {
+			wrong = fmt.Errorf("%s: %w", e.Key(), err)
 		}
-	}
+		return nil
+	})
+	err = cmp.Or(err, wrong)
 	if err == nil && !rd.gone && (rd.record.Value == nil || rd.record.Version < 1) {
 		err = errors.New("value or version is missing")
 	}
@@ -120,9 +123,9 @@ func (rd *reader) read(doc bson.Raw) bool {
 	return !rd.gone
 }
 
-func (rd *reader) field(name string, v bsoncore.Value) (err error) {
+func (rd *reader) field(name []byte, v bsoncore.Value) (err error) {
 	r, ok := &rd.record, true
-	switch name {
+	switch string(name) {
 	case "_id":
 		r.Key, ok = v.StringValueOK()
 	case "value":

@@ -125,37 +125,54 @@ func appendNumber(dst, number []byte) (bson.Type, []byte, error) {
 	return bson.TypeInt64, bsoncore.AppendInt64(dst, n), err
 }
 
+var errDamaged = errors.New("a document is damaged")
+
+// elements calls do with the elements of a document, until it fails.
+func elements(doc []byte, do func(e bsoncore.Element) error) error {
+	length, rest, ok := bsoncore.ReadLength(doc)
+	if !ok || int(length) != len(doc) || len(rest) == 0 || rest[len(rest)-1] != 0 {
+		return errDamaged
+	}
+	for rest = rest[:len(rest)-1]; len(rest) > 0; {
+		var e bsoncore.Element
+		if e, rest, ok = bsoncore.ReadElement(rest); !ok {
+			return errDamaged
+		}
+		if err := do(e); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // appendObject appends the JSON object of a document, or the array.
 func appendObject(dst, doc []byte, array bool, depth int) ([]byte, error) {
-	length, rest, ok := bsoncore.ReadLength(doc)
-	if !ok || int(length) != len(doc) || len(rest) == 0 || rest[len(rest)-1] != 0 || depth > maxDepth {
-		return dst, errors.New("a document is damaged")
+	if depth > maxDepth {
+		return dst, fmt.Errorf("nested more than %d deep", maxDepth)
 	}
 	brackets := "{}"
 	if array {
 		brackets = "[]"
 	}
-	dst = append(dst, brackets[0])
-	for first, rest := true, rest[:len(rest)-1]; len(rest) > 0; first = false {
-		var e bsoncore.Element
-		var err error
-		if e, rest, ok = bsoncore.ReadElement(rest); !ok {
-			return dst, errors.New("a document is damaged")
-		}
-		if !first {
-			dst = append(dst, ',')
-		}
+	separator := brackets[0]
+	err := elements(doc, func(e bsoncore.Element) (err error) {
+		dst = append(dst, separator)
+		separator = ','
 		if !array {
 			if dst, err = jsontext.AppendQuote(dst, e.KeyBytes()); err != nil {
-				return dst, err
+				return err
 			}
 			dst = append(dst, ':')
 		}
 		if dst, err = appendElement(dst, e.Value(), depth); err != nil {
-			return dst, fmt.Errorf("%s: %w", e.Key(), err)
+			err = fmt.Errorf("%s: %w", e.Key(), err)
 		}
+		return err
+	})
+	if separator != ',' {
+		dst = append(dst, separator)
 	}
-	return append(dst, brackets[1]), nil
+	return append(dst, brackets[1]), err
 }
 
 func appendElement(dst []byte, v bsoncore.Value, depth int) ([]byte, error) {
