@@ -4,7 +4,7 @@ SHELL := /bin/bash
 BIN := $(CURDIR)/.bin
 GOLANGCI_LINT := $(shell sed -n 's/^GOLANGCI_LINT=//p' .ci/run)
 
-.PHONY: help build release demo test race lint fmt bench bench-compare bench-overload bench-quick bench-cluster fuzz dashboards demo-load gateway-demo soak scale clusters accuracy ci clean
+.PHONY: help build release demo test race lint fmt bench bench-compare bench-overload bench-versus bench-quick bench-cluster fuzz dashboards demo-load gateway-demo soak scale clusters accuracy ci clean
 
 help: ## Show this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -72,6 +72,9 @@ bench-compare: ## Compare the last `make bench` with the committed one
 OVERLOAD ?=
 bench-overload: ## Measure an overloaded server; write docs/overload.md (8 minutes; OVERLOAD='-controls off -loads 0.5,12' for a part)
 	benchmarks/run-overload $(OVERLOAD)
+
+bench-versus: ## Compare two builds of the server by turns (OLD=binary NEW=binary; needs MONGODB_TEST_URI; 40 minutes)
+	go -C benchmarks run ./cmd/versus -old $(abspath $(OLD)) -new $(abspath $(NEW))
 
 bench-quick: ## Run every benchmark of the server's packages, each for a tenth of a second (5 minutes)
 	go test -run '^$$' -bench . -benchtime 100ms -benchmem ./...
