@@ -17,6 +17,10 @@ var backendTarget = storetest.BackendTarget{
 		return filepath.Join(t.TempDir(), "oauth-server.db")
 	},
 	Open: func(_ context.Context, location string) (store.Backend, error) { return Open(location, Options{}) },
+	Sweep: func(ctx context.Context, b store.Backend, now time.Time) error {
+		_, err := b.(*Store).Sweep(ctx, now)
+		return err
+	},
 	Many: 2 * partRecords,
 	Age: func(t *testing.T, b store.Backend, table store.Table, key string, by time.Duration) {
 		t.Helper()

@@ -24,8 +24,7 @@ type BackendTarget struct {
 	Open func(ctx context.Context, location string) (store.Backend, error)
 	// Shared: several backends can have one location open at once.
 	Shared bool
-	// Sweep removes what expired before now, as the TTL monitor of a server does; nil: the backend is a
-	// [store.Sweeper].
+	// Sweep removes what expired before now, as [store.Sweeper] or the TTL monitor of a server does.
 	Sweep func(ctx context.Context, b store.Backend, now time.Time) error
 	// Faulty opens the data at a location over a connection that can be broken; nil: there is none.
 	Faulty func(t *testing.T, location string) (store.Backend, Faults)
@@ -95,7 +94,7 @@ func RunBackend(t *testing.T, target BackendTarget) {
 		{"damage in the trail", one, damagedEntries},
 	} {
 		for _, table := range test.tables {
-			t.Run(test.name+"/"+table.Name, func(t *testing.T) { test.run(suite{T: t, BackendTarget: target, table: table}) })
+			t.Run(test.name+"/"+table.Name, func(t *testing.T) { test.run(suite{T: t, BackendTarget: target, table: table}.fresh()) })
 		}
 	}
 	if target.Faulty != nil {
@@ -112,30 +111,28 @@ type suite struct {
 	table    store.Table
 }
 
-// fresh opens an empty backend that is closed when the test ends.
-func (s suite) fresh() suite {
-	s.Helper()
-	s.location = s.Location(s.T)
-	return s.open()
-}
-
-func (s suite) open() suite {
-	s.Helper()
-	b, err := s.Open(s.Context(), s.location)
-	succeed(s.T, "open", err)
-	s.Cleanup(func() { succeed(s.T, "close", b.Close()) })
-	s.Backend = b
-	return s
-}
-
-// unclosed opens an empty backend that the test closes.
+// unclosed opens a backend that the test closes, at a new location if it has none.
 func (s suite) unclosed() suite {
+	s.Helper()
+	if s.location == "" {
+		s.location = s.Location(s.T)
+	}
 	var err error
-	s.location = s.Location(s.T)
 	s.Backend, err = s.Open(s.Context(), s.location)
 	succeed(s.T, "open", err)
 	return s
 }
+
+// open opens one that is closed when the test ends.
+func (s suite) open() suite {
+	s.Helper()
+	s = s.unclosed()
+	s.Cleanup(func() { succeed(s.T, "close", s.Close()) })
+	return s
+}
+
+// fresh opens an empty one.
+func (s suite) fresh() suite { s.location = ""; return s.open() }
 
 // another opens the location once more, or returns the same if that cannot be done.
 func (s suite) another() suite {
@@ -157,12 +154,7 @@ func (s suite) check(ok bool, format string, args ...any) {
 
 func (s suite) sweep(now time.Time) {
 	s.Helper()
-	if s.Sweep != nil {
-		succeed(s.T, "sweep", s.Sweep(s.Context(), s.Backend, now))
-		return
-	}
-	_, err := s.Backend.(store.Sweeper).Sweep(s.Context(), now) //nolint:forcetypeassert // a target without Sweep has this
-	succeed(s.T, "sweep", err)
+	succeed(s.T, "sweep", s.Sweep(s.Context(), s.Backend, now))
 }
 
 func (s suite) now() time.Time {
@@ -231,12 +223,13 @@ func numbered(key string, n int64) store.Record {
 	return store.Record{Key: key, Value: fmt.Appendf(nil, `{"n":%d}`, n), Version: n}
 }
 
-// number returns that of a record; -1: there is none.
+// number returns that of a record; -1: there is none, -2: it has no number.
 func number(r *store.Record) int64 {
-	v := struct{ N int64 }{-1}
-	if r == nil || r.Err != nil || json.Unmarshal(r.Value, &v) != nil {
+	v := struct{ N int64 }{-2}
+	if r == nil {
 		return -1
 	}
+	_ = json.Unmarshal(r.Value, &v) // -2 stays
 	return v.N
 }
 

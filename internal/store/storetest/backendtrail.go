@@ -16,7 +16,7 @@ import (
 
 // trailNext: an entry of any but the next number is refused, and changes nothing.
 func trailNext(s suite) {
-	s = s.fresh().in(trailed)
+	s = s.in(trailed)
 	for newest := range int64(3) {
 		for _, n := range []int64{-1, 0, newest - 1, newest, newest + 2, newest + 100} {
 			_, err := s.Append(s.Context(), entry(n), writing("refused", n), deleting("kept"))
@@ -30,7 +30,7 @@ func trailNext(s suite) {
 
 // trailEffects: the writes of an entry take effect together, and date their records by its number.
 func trailEffects(s suite) {
-	s = s.fresh().in(trailed)
+	s = s.in(trailed)
 	for n, step := range []struct {
 		writes []store.Write
 		want   map[string]int64
@@ -54,13 +54,12 @@ func trailEffects(s suite) {
 		equal(s.T, "refs", refs, entries[n].Refs)
 		s.check(newest == mark, "the newest is %+v, want %+v", newest, mark)
 	}
-	s.in(plain).haveKeys()
 }
 
 // trailWriters has twenty writers add to one record, each in the state that it has read.
 func trailWriters(s suite) {
 	const writers, each = 20, 3
-	s = s.fresh().in(trailed)
+	s = s.in(trailed)
 	both := []suite{s, s.another()}
 	errs := make([]error, writers)
 	together(writers, func(i int) {
@@ -99,7 +98,6 @@ func addToSum(ctx context.Context, b store.Backend, own string) error {
 
 // trailMarks: entries are read in pages. A mark is lost once its entry is not there, or is another.
 func trailMarks(s suite) {
-	s = s.fresh()
 	restored := s.fresh() // stands for another state of the same data
 	entries, newest := s.trail(store.Mark{}, 10)
 	s.check(len(entries) == 0 && newest == store.Mark{}, "an empty trail has %d entries up to %+v", len(entries), newest)
@@ -140,7 +138,7 @@ func trailMarks(s suite) {
 // trailTrim: Trim removes old entries, and nothing that they changed. History has what is left.
 func trailTrim(s suite) {
 	const n = 250
-	s = s.fresh().in(trailed)
+	s = s.in(trailed)
 	succeed(s.T, "trim an empty trail", s.Trim(s.Context(), 10))
 	s.haveHistory(1, 0)
 	for i := range int64(n) {
@@ -151,9 +149,7 @@ func trailTrim(s suite) {
 		slices.Reverse(entries)
 		s.haveEntries(1, min(before-1, n), entries)
 	}
-	stop, calls := errors.New("stop"), 0
-	failWith(s.T, "history", stop, s.History(s.Context(), 0, func(store.Entry) error { calls++; return stop }))
-	s.check(calls == 1, "%d calls instead of one", calls)
+	failWith(s.T, "history", os.ErrInvalid, s.History(s.Context(), 0, func(store.Entry) error { return os.ErrInvalid }))
 	for _, step := range []struct{ through, first int64 }{{0, 1}, {20, 21}, {20, 21}, {10, 21}, {n - 1, n}, {n, n}, {n + 100, n}} {
 		succeed(s.T, "trim", s.Trim(s.Context(), step.through))
 		s.haveHistory(step.first, n)
@@ -175,8 +171,7 @@ func damagedRecords(s suite) {
 			s.Helper()
 			var got []string
 			for _, r := range s.list(q) {
-				if r.Err != nil {
-					failWith(s.T, about, store.ErrUnreadable, r.Err)
+				if errors.Is(r.Err, store.ErrUnreadable) {
 					r.Key += "*"
 				}
 				got = append(got, r.Key)
@@ -212,7 +207,6 @@ func damagedRecords(s suite) {
 		s.sweep(Epoch.AddDate(0, 0, 1))
 		succeed(s.T, "delete", s.DeleteAll(s.Context(), s.table, "b"))
 		s.haveKeys()
-
 		s = s.in(trailed)
 		s.append(1, writing("a", 1), writing("b", 1), writing("c", 1))
 		spoil(s.T, s.Backend, s.table, "a")
@@ -242,7 +236,6 @@ func damagedEntries(s suite) {
 		entries, _ = s.trail(entries[0].Mark(), 10)
 		s.haveEntries(3, 3, entries)
 		s.haveKeys("a", "b", "c")
-
 		spoil(s.T, s.Backend, 3)
 		newest := s.newest()
 		entries, _ = s.trail(newest, 10)
@@ -280,7 +273,6 @@ func (s suite) calls(ctx context.Context, seen store.Seen) map[string]error {
 
 // contextsBefore: a call with a cancelled context fails without effect.
 func contextsBefore(s suite) {
-	s = s.fresh()
 	there := expiring("there", Epoch)
 	s.in(volatile).put(there, store.Seen{})
 	seen := s.put(there, store.Seen{})
@@ -291,18 +283,15 @@ func contextsBefore(s suite) {
 	for name, err := range s.calls(ctx, seen) {
 		failWith(s.T, name, context.Canceled, err)
 	}
-	for _, table := range Tables {
-		if table != owned {
-			s.in(table).haveKeys("there")
-		}
-	}
+	s.haveKeys("there")
+	s.in(volatile).haveKeys("there")
+	s.in(trailed).haveKeys("there")
 	s.same(there, s.get("there"))
 	s.haveHistory(1, 2)
 }
 
 // cancelledWhileWriting: a write that is cancelled takes place or does not.
 func cancelledWhileWriting(s suite) {
-	s = s.fresh()
 	trail := s.in(trailed)
 	seen, before := store.Seen{}, int64(-1)
 	for n := int64(1); n <= 60; n++ {
@@ -327,6 +316,7 @@ func cancelledWhileWriting(s suite) {
 
 // reopened: after a restart all is as before.
 func reopened(s suite) {
+	s.location = ""
 	s = s.unclosed()
 	for i, table := range []store.Table{plain, owned} {
 		for k := range int64(20) {
@@ -361,6 +351,7 @@ func reopened(s suite) {
 // closedWhileWriting: calls under way complete, and later ones fail.
 func closedWhileWriting(s suite) {
 	const n = 64
+	s.location = ""
 	s = s.unclosed()
 	errs, closed := make([]error, n), make(chan error, 1)
 	together(n, func(i int) {
@@ -386,66 +377,63 @@ func closedWhileWriting(s suite) {
 const backendEnv = "STORETEST_BACKEND_LOCATION"
 
 // BackendChild returns at once, unless this process was started by the suite as the one to be killed. Then it
-// writes until that happens. TestMain of a backend calls it first.
+// writes until that happens, and prints the key and the number of each record that was stored. TestMain of a
+// backend calls it first.
 func BackendChild(open func(ctx context.Context, location string) (store.Backend, error)) {
 	location, ok := os.LookupEnv(backendEnv)
 	if !ok {
 		return
 	}
-	b, err := open(context.Background(), location)
-	if err == nil {
-		err = writeBackendForever(context.Background(), b)
+	done := func(err error, key string, n int64) {
+		if err != nil {
+			fmt.Fprintln(os.Stderr, "child:", err)
+			os.Exit(1)
+		}
+		fmt.Println(key, n)
 	}
-	fmt.Fprintln(os.Stderr, "child:", err)
-	os.Exit(1)
-}
-
-// writeBackendForever prints the key and the number of each write once the store has returned.
-func writeBackendForever(ctx context.Context, b store.Backend) error {
-	errs := make(chan error)
-	endless := func(write func(i int64) error) {
+	ctx := context.Background()
+	b, err := open(ctx, location)
+	done(err, "newest", 0)
+	for w := range 8 {
 		go func() {
-			for i := int64(1); ; i++ {
-				if err := write(i); err != nil {
-					errs <- err
+			var seen store.Seen
+			for n := int64(1); ; n++ {
+				if n%3 == 0 {
+					seen = store.Seen{} // a new key
 				}
+				key := fmt.Sprintf("%d/%d", w, n/3)
+				next, err := b.Put(ctx, Tables[w%2], numbered(key, n), seen)
+				seen = next
+				done(err, key, n)
 			}
 		}()
 	}
-	for w := range 8 {
-		var seen store.Seen
-		endless(func(i int64) (err error) {
-			if i%3 == 0 {
-				seen = store.Seen{} // a new key
-			}
-			key := fmt.Sprintf("%d/%d", w, i/3)
-			if seen, err = b.Put(ctx, Tables[w%2], numbered(key, i), seen); err == nil {
-				fmt.Println(key, i)
-			}
-			return err
-		})
-	}
-	endless(func(n int64) error {
+	for n := int64(1); ; n++ {
 		_, err := b.Append(ctx, entry(n), writing("newest", n), writing(fmt.Sprint(n), n))
-		if err == nil {
-			fmt.Println("newest", n)
-		}
-		return err
-	})
-	return <-errs
+		done(err, "newest", n)
+	}
 }
 
 // killedWhileWriting: what a process has answered before kill -9 is there, and the next write of each writer as a
 // whole or not at all.
 func killedWhileWriting(s suite) {
 	s.location = s.Location(s.T)
-	answered := map[string]int64{}
-	for _, line := range runBackendAndKill(s.T, s.location, 600) {
+	child := exec.CommandContext(s.Context(), os.Args[0])
+	child.Env, child.Stderr = append(os.Environ(), backendEnv+"="+s.location), os.Stderr
+	out, err := child.StdoutPipe()
+	succeed(s.T, "start the child", errors.Join(err, child.Start()))
+	answered, answers := map[string]int64{}, 0
+	for printed := bufio.NewScanner(out); printed.Scan(); answers++ {
 		var key string
 		var n int64
-		_, err := fmt.Sscan(line, &key, &n)
-		succeed(s.T, "parse "+line, err)
-		answered[key] = n
+		_, err := fmt.Sscan(printed.Text(), &key, &n)
+		succeed(s.T, "parse "+printed.Text(), err)
+		if answered[key] = n; answers == 600 {
+			succeed(s.T, "kill", child.Process.Kill())
+		}
+	}
+	if err := child.Wait(); err == nil || answers < 600 {
+		s.Fatalf("the child ended by itself after %d answers: %v", answers, err)
 	}
 	s = s.open()
 	newest := s.newest().Number
@@ -463,22 +451,223 @@ func killedWhileWriting(s suite) {
 	}
 }
 
-// runBackendAndKill starts the child, kills it after that many answers and returns all that it has printed.
-func runBackendAndKill(t *testing.T, location string, answers int) (lines []string) {
+// runFaults tests a backend over a connection that breaks, beside one that has an own connection.
+func runFaults(t *testing.T, target BackendTarget) {
 	t.Helper()
-	child := exec.CommandContext(t.Context(), os.Args[0])
-	child.Env = append(os.Environ(), backendEnv+"="+location)
-	child.Stderr = os.Stderr
-	out, err := child.StdoutPipe()
-	succeed(t, "pipe", err)
-	succeed(t, "start the child", child.Start())
-	for printed := bufio.NewScanner(out); printed.Scan(); {
-		if lines = append(lines, printed.Text()); len(lines) == answers {
-			succeed(t, "kill", child.Process.Kill())
+	for name, run := range map[string]func(f faulty){
+		"a writer is dead": writerDead, "a writer or reader is late": late, "lost replies to Put": putLost,
+		"lost replies to Append": appendLost, "lost replies to others": othersLost,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel() // they wait for connections most of the time
+			direct := suite{T: t, BackendTarget: target, table: trailed}.fresh()
+			f := faulty{suite: direct, direct: direct}
+			f.Backend, f.faults = target.Faulty(t, direct.location)
+			run(f)
+		})
+	}
+}
+
+// faulty is a backend over a connection that breaks.
+type faulty struct {
+	suite
+	direct suite
+	faults Faults
+}
+
+// lastCommand is how many commands of an operation are broken, one after the other.
+const lastCommand = 4
+
+// held is an operation that stands still at one of its commands; nil: it has ended without.
+type held struct {
+	release func()
+	ended   chan error
+}
+
+func (f faulty) hold(command int, do func(ctx context.Context) error) *held {
+	f.Helper()
+	reached, release := f.faults.Hold(command)
+	f.Cleanup(release)
+	h := &held{release, make(chan error, 1)}
+	go func() { h.ended <- do(f.Context()) }()
+	select {
+	case <-reached:
+		return h
+	case err := <-h.ended:
+		release()
+		succeed(f.T, "an operation that was not held", err)
+		return nil
+	}
+}
+
+// holdEntry starts an entry that stands still at a command; 2: it is stored, and has changed nothing yet.
+func (f faulty) holdEntry(command int, n int64, writes ...store.Write) *held {
+	f.Helper()
+	return f.hold(command, func(ctx context.Context) error {
+		_, err := f.Append(ctx, entry(n), writes...)
+		return err
+	})
+}
+
+func (h *held) resume() error {
+	if h == nil {
+		return nil
+	}
+	h.release()
+	return <-h.ended
+}
+
+// writerDead: an entry takes effect for all that read the trail or add to it, though its writer died.
+func writerDead(f faulty) {
+	for n := int64(1); n <= 7; n += 3 {
+		f.direct.append(n, writing("a", n), writing("b", n))
+		h := f.holdEntry(2, n+1, writing("a", n+1), deleting("b"), writing("c", n+1))
+		f.check(h != nil, "the entry has taken effect in one command")
+		c := n + 1
+		switch n {
+		case 1:
+			f.direct.trail(store.Mark{}, 10)
+		case 4:
+			f.direct.newest()
+		default:
+			c = n + 2
+			f.direct.append(c, writing("c", c))
+			succeed(f.T, "trim", f.direct.Trim(f.Context(), c))
+		}
+		f.direct.haveNumbers("records", map[string]int64{"a": n + 1, "b": -1, "c": c})
+		if succeed(f.T, "resume", h.resume()); c == n+1 {
+			equal(f.T, "refs", []store.Ref{{Table: trailed.Name, Key: "a"}, {Table: trailed.Name, Key: "b"}, {Table: trailed.Name, Key: "c"}}, f.direct.history(0)[0].Refs)
+			f.direct.append(n + 2)
 		}
 	}
-	if err := child.Wait(); err == nil || len(lines) < answers {
-		t.Fatalf("the child ended by itself after %d answers: %v", len(lines), err)
+	f.direct.haveHistory(9, 9)
+}
+
+// late has the writer of an entry, or a reader that completes it, continue after others have completed it and
+// have written more.
+func late(f faulty) {
+	reader := f
+	reader.Backend, reader.faults = f.Faulty(f.T, f.location)
+	n, key := int64(0), ""
+	write := func(number int64) store.Write { // -1 deletes
+		if number < 0 {
+			return deleting(key)
+		}
+		return writing(key, number)
 	}
-	return lines
+	for i := range 2 * 2 * 5 * lastCommand * 2 {
+		before, own := int64(i%2)*2-1, int64(i/2%2)*3-1
+		after := [][]int64{nil, {3}, {-1}, {3, -1}, {-1, 3}}[i/4%5]
+		command, byReader := i/20%lastCommand+1, i/20/lastCommand == 1
+		about := fmt.Sprintf("%d, then %d, then %d, held at %d, reader: %v", before, own, after, command, byReader)
+		key = "key of " + about
+		want := own
+		n++
+		mark := f.direct.append(n, write(before))
+		var writer, late *held
+		if byReader {
+			writer = f.holdEntry(2, n+1, write(own), writing("other", n+1))
+			late = reader.hold(command, func(ctx context.Context) error { _, _, err := reader.Trail(ctx, mark, 10); return err })
+		} else {
+			late = f.holdEntry(command, n+1, write(own), writing("other", n+1))
+		}
+		n = f.direct.newest().Number // with the entry, unless command 1 stores that
+		for _, number := range after {
+			n, want = n+1, number
+			f.direct.append(n, write(number))
+		}
+		if i%3 == 0 && command > 1 && !byReader {
+			succeed(f.T, "trim", f.direct.Trim(f.Context(), n))
+		}
+		if err := late.resume(); !byReader && command == 1 && len(after) > 0 { // another entry has the number
+			failWith(f.T, about, store.ErrConflict, err)
+		} else {
+			succeed(f.T, about, err)
+		}
+		succeed(f.T, "resume the writer", writer.resume())
+		n = f.direct.newest().Number
+		f.direct.haveNumbers(about, map[string]int64{key: want})
+	}
+}
+
+// eachFault runs a test for every command that may be lost, or the reply to it.
+func (f faulty) eachFault(last int, run func(key string, round int64, lost bool, broken func(func() error) error)) {
+	for i := range int64(2 * last) {
+		run(fmt.Sprintf("key %d", i), i, i%2 == 1, func(do func() error) error {
+			f.faults.Lose(int(i/2+1), i%2 == 1)
+			defer f.faults.Lose(0, false)
+			return do()
+		})
+	}
+}
+
+// putLost: success is a record in the state that was returned, and an executed write is a success. One in an old
+// state never is.
+func putLost(f faulty) {
+	direct := f.direct.in(owned)
+	f.eachFault(2, func(key string, _ int64, lost bool, broken func(func() error) error) {
+		var seen, next store.Seen
+		for n := int64(1); n <= 2; n++ {
+			put := func() (err error) { next, err = f.Put(f.Context(), owned, numbered(key, n), seen); return err }
+			err := broken(put)
+			f.check(!errors.Is(err, store.ErrConflict) && (err == nil || lost), "put did not find out what became of the write: %v", err)
+			if err != nil {
+				succeed(f.T, "put again", put())
+			}
+			r := direct.get(key)
+			f.check(number(r) == n && r.Seen() == next && next.Version == n, "put returned %+v, and the record is %+v", next, r)
+			state := next
+			err = broken(put)
+			f.check(err != nil && (lost || errors.Is(err, store.ErrConflict)), "put in an old state: %v", err)
+			f.check(direct.get(key).Seen() == state, "the record was replaced in an old state")
+			seen = state
+		}
+	})
+}
+
+// appendLost: the same of entries.
+func appendLost(f faulty) {
+	f.eachFault(lastCommand, func(key string, round int64, lost bool, broken func(func() error) error) {
+		n, mark := 2*round+2, store.Mark{}
+		f.direct.append(n-1, writing("old", n-1))
+		add := func() (err error) {
+			mark, err = f.Append(f.Context(), entry(n), writing(key, n), deleting("old"))
+			return err
+		}
+		err := broken(add)
+		f.check(!errors.Is(err, store.ErrConflict) && (err == nil || lost), "append did not find out what became of the entry: %v", err)
+		newest := f.direct.newest()
+		f.check(err != nil || newest == mark, "append returned %+v, and the newest is %+v", mark, newest)
+		if newest.Number < n {
+			f.direct.haveNumbers("without the entry", map[string]int64{key: -1, "old": n - 1})
+			succeed(f.T, "append again", add())
+		}
+		newest = f.direct.newest()
+		if round < 2 {
+			err = broken(add)
+			f.check(err != nil && (lost || errors.Is(err, store.ErrConflict)), "append of a number that exists: %v", err)
+		}
+		f.check(f.direct.newest() == newest, "the newest is %+v, want %+v", f.direct.newest(), newest)
+		f.direct.haveNumbers("records", map[string]int64{key: n, "old": -1})
+		f.direct.haveHistory(1, n)
+	})
+}
+
+// othersLost: these may fail, and can be repeated.
+func othersLost(f faulty) {
+	direct := f.direct.in(owned)
+	f.eachFault(1, func(key string, _ int64, _ bool, broken func(func() error) error) {
+		a, b := numbered(key+"a", 3), numbered(key+"b", 4)
+		for _, write := range []func() error{
+			func() error { return f.PutAll(f.Context(), owned, []store.Record{a, b}) },
+			func() error { direct.same(a, direct.get(a.Key)); direct.same(b, direct.get(b.Key)); return nil },
+			func() error { return f.Delete(f.Context(), owned, nil, a.Key) },
+			func() error { return f.DeleteAll(f.Context(), owned, a.Key, b.Key) },
+		} {
+			if broken(write) != nil {
+				succeed(f.T, "again", write())
+			}
+		}
+		direct.haveKeys()
+	})
 }
