@@ -57,9 +57,7 @@ func Open(path string, opts Options) (s *Store, err error) {
 	case err != nil:
 		return nil, errors.Join(err, db.Close())
 	}
-	store := &Store{db: db, writes: newCommitter(db)}
-	store.volatile.usable = store.usable
-	return store, nil
+	return &Store{db: db, writes: newCommitter(db)}, nil
 }
 
 // inspect refuses a file of another program and one that is cut short, before anything in it is

@@ -88,7 +88,7 @@ func dueRecords(b *bolt.Bucket, from []byte, now int64) (due []string, passed in
 func (s *Store) dropDue(ctx context.Context, name string, due []string, now int64) (removed int, err error) {
 	err = s.writes.do(ctx, func(w *writeTx) error {
 		removed = 0 // a change may run more than once
-		tb := w.tableIfThere(store.Table{Name: name, ByOwner: true})
+		tb := w.table(store.Table{Name: name, ByOwner: w.tx.Bucket([]byte(name+ownersSuffix)) != nil})
 		for _, key := range due {
 			if r, err := decodeRecord(tb.get(key)); err != nil || !r.expired(now) {
 				continue // it was written in the meantime

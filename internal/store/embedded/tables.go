@@ -25,21 +25,12 @@ func ownersOf(t store.Table) []byte { return []byte(t.Name + ownersSuffix) }
 
 const ownersSuffix = "/owners" // no table has such a name
 
-func ownerKey(owner, key []byte) []byte {
-	return append(appendString(make([]byte, 0, 2+len(owner)+len(key)), string(owner)), key...)
-}
-
-// partRecords and partBytes bound what one transaction reads: while it lasts, writers cannot use pages
-// again that they free.
-const (
-	partRecords = 4096
-	partBytes   = 1 << 20
-)
+func ownerKey(owner, key string) []byte { return append(appendString(nil, owner), key...) }
 
 // Get implements [store.Backend].
 func (s *Store) Get(ctx context.Context, t store.Table, each func(store.Record) error, keys ...string) error {
 	if t.Volatile {
-		return s.volatile.get(ctx, t, each, keys)
+		return s.listVolatile(ctx, t, func(r *store.Record) bool { return slices.Contains(keys, r.Key) }, 0, each)
 	}
 	name := []byte(t.Name)
 	for _, key := range keys {
@@ -66,140 +57,108 @@ func (s *Store) Get(ctx context.Context, t store.Table, each func(store.Record) 
 // List implements [store.Backend]. It reads in parts, each in a transaction.
 func (s *Store) List(ctx context.Context, t store.Table, q store.Query, each func(store.Record) error) error {
 	if t.Volatile {
-		return s.volatile.list(ctx, t, q, each)
+		return s.listVolatile(ctx, t, func(r *store.Record) bool { return matches(&q, r) }, q.Limit, each)
 	}
 	l := newListing(t, q)
-	for !l.done {
-		l.part.reset()
+	for more := true; more; {
+		l.records, l.values, l.visited = l.records[:0], l.values[:0], 0
 		err := s.view(ctx, func(tx *bolt.Tx) error {
-			l.read(tx)
+			more = l.read(tx)
 			return nil
 		})
-		if err == nil {
-			err = l.part.each(each)
-		}
 		if err != nil {
 			return err
 		}
-	}
-	return nil
-}
-
-// part is some records, copied so that they outlive the transaction.
-type part struct {
-	records []store.Record
-	buffer  []byte // of their values
-	visited int
-}
-
-func (p *part) reset() { p.records, p.buffer, p.visited = p.records[:0], p.buffer[:0], 0 }
-
-func (p *part) full() bool { return p.visited >= partRecords || len(p.buffer) >= partBytes }
-
-// take adds a record, which decodeRecord has returned.
-func (p *part) take(key []byte, r *stored, err error) {
-	n := len(p.buffer)
-	p.buffer = append(p.buffer, r.value...)
-	p.records = append(p.records, r.record(string(key), p.buffer[n:len(p.buffer):len(p.buffer)], err))
-}
-
-func (p *part) each(fn func(store.Record) error) error {
-	for i := range p.records {
-		if err := fn(p.records[i]); err != nil {
-			return err
+		for i := range l.records {
+			if err := each(l.records[i]); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
 }
 
-// listing is a List under way.
-type listing struct {
-	part   part
-	table  store.Table
-	query  store.Query
-	from   []byte // the key to continue with
-	prefix []byte // of the keys
-	owner  []byte // which records match; nil: all
-	since  int64  // as owner
-	left   int    // how many more may be returned; negative: all
-	done   bool
-}
+// partRecords and partBytes bound what one transaction reads: while it lasts, writers cannot use pages
+// again that they free.
+const (
+	partRecords = 4096
+	partBytes   = 1 << 20
+)
 
 // changedOverlap is more than a write takes from its time to its commit, and than clocks are set back by.
 const changedOverlap = 10 * time.Second
 
+// listing is a List under way.
+type listing struct {
+	table   store.Table
+	query   store.Query
+	indexed bool
+	prefix  string // of the keys in the bucket that is walked
+	from    string // the key in it to continue with
+	since   int64  // 0: no matter when a record was changed
+	left    int    // how many records more; negative: all
+
+	records []store.Record // the part that was read last
+	values  []byte         // of them
+	visited int            // records, also those that do not match
+}
+
 func newListing(t store.Table, q store.Query) *listing {
-	l := &listing{table: t, query: q, prefix: []byte(q.Prefix), left: q.Limit}
+	l := &listing{table: t, query: q, indexed: t.ByOwner && q.Owner != "", prefix: q.Prefix, left: q.Limit}
 	if q.Limit == 0 {
 		l.left = -1
-	}
-	if q.Owner != "" {
-		l.owner = []byte(q.Owner)
 	}
 	if !q.ChangedSince.IsZero() {
 		l.since = q.ChangedSince.Add(-changedOverlap).UnixMilli()
 	}
-	if l.indexed() {
-		l.prefix = ownerKey(l.owner, nil)
-	}
-	l.from = l.prefix
+	after := ""
 	if q.After != "" {
-		after := append([]byte(q.After), 0)
-		if l.indexed() {
-			after = append(bytes.Clone(l.prefix), after...)
-		}
-		l.from = maxKey(l.from, after)
+		after = q.After + "\x00"
 	}
+	if l.indexed {
+		l.prefix = string(ownerKey(q.Owner, ""))
+		after = l.prefix + after
+	}
+	l.from = max(l.prefix, after)
 	return l
 }
 
-func (l *listing) indexed() bool { return l.table.ByOwner && l.owner != nil }
-
-func maxKey(a, b []byte) []byte {
-	if bytes.Compare(a, b) < 0 {
-		return b
-	}
-	return a
-}
-
-// read takes the next part.
-func (l *listing) read(tx *bolt.Tx) {
+// read takes the next part, and reports whether there is another.
+func (l *listing) read(tx *bolt.Tx) (more bool) {
 	records := tx.Bucket([]byte(l.table.Name))
 	walked := records
-	if l.indexed() {
+	if l.indexed {
 		walked = tx.Bucket(ownersOf(l.table))
 	}
 	if walked == nil {
-		l.done = true
-		return
+		return false
 	}
-	c := walked.Cursor()
-	for k, v := c.Seek(l.from); ; k, v = c.Next() {
-		switch {
-		case k == nil || !bytes.HasPrefix(k, l.prefix) || l.left == 0:
-			l.done = true
-			return
-		case l.part.full():
-			l.from = bytes.Clone(k)
-			return
+	c, prefix := walked.Cursor(), []byte(l.prefix)
+	for k, v := c.Seek([]byte(l.from)); k != nil && bytes.HasPrefix(k, prefix) && l.left != 0; k, v = c.Next() {
+		if l.visited == partRecords || len(l.values) >= partBytes {
+			l.from = string(k)
+			return true
 		}
-		if l.indexed() {
-			k = k[len(l.prefix):]
+		if l.indexed {
+			k = k[len(prefix):]
 			v = records.Get(k)
 		}
 		l.take(k, v)
 	}
+	return false
 }
 
 // take adds a record if it matches. One that cannot be read is among all, but has no owner and no time.
 func (l *listing) take(k, v []byte) {
-	l.part.visited++
+	l.visited++
 	r, err := decodeRecord(v)
-	if err != nil && (l.owner != nil || l.since != 0) ||
-		l.owner != nil && !bytes.Equal(r.owner, l.owner) || r.changed < l.since {
+	if err != nil && (l.query.Owner != "" || l.since != 0) ||
+		l.query.Owner != "" && string(r.owner) != l.query.Owner || r.changed < l.since {
 		return
 	}
-	l.part.take(k, &r, err)
+	n := len(l.values)
+	l.values = append(l.values, r.value...)
+	l.records = append(l.records, r.record(string(k), l.values[n:len(l.values):len(l.values)], err))
 	l.left--
 }
 
@@ -209,21 +168,26 @@ func (s *Store) Put(ctx context.Context, t store.Table, r store.Record, seen sto
 		return store.Seen{}, err
 	}
 	r.Version, r.Nonce, r.Changed = seen.Version+1, newNonce(), time.Now()
+	var err error
 	if t.Volatile {
-		return r.Seen(), s.volatile.put(ctx, t, r, seen)
+		err = s.changeVolatile(ctx, t, func(records map[string]store.Record) error {
+			if was := records[r.Key]; was.Seen() != seen {
+				return store.ErrConflict
+			}
+			records[r.Key] = inMemory(r)
+			return nil
+		})
+	} else {
+		value := encodeRecord(&r)
+		err = s.writes.do(ctx, func(w *writeTx) error {
+			tb := w.table(t)
+			before, err := tb.inState(r.Key, seen)
+			if err != nil {
+				return err
+			}
+			return tb.put(r.Key, r.Owner, value, before)
+		})
 	}
-	value := encodeRecord(&r)
-	err := s.writes.do(ctx, func(w *writeTx) error {
-		tb, err := w.table(t)
-		if err != nil {
-			return err
-		}
-		before, err := tb.inState(r.Key, seen)
-		if err != nil {
-			return err
-		}
-		return tb.put(r.Key, r.Owner, value, before)
-	})
 	if err != nil {
 		return store.Seen{}, err
 	}
@@ -243,7 +207,14 @@ func (s *Store) PutAll(ctx context.Context, t store.Table, records []store.Recor
 		values[i] = encodeRecord(r)
 	}
 	if t.Volatile {
-		return s.volatile.putNewer(ctx, t, records)
+		return s.changeVolatile(ctx, t, func(stored map[string]store.Record) error {
+			for _, r := range records {
+				if was, ok := stored[r.Key]; !ok || was.Version < r.Version {
+					stored[r.Key] = inMemory(r)
+				}
+			}
+			return nil
+		})
 	}
 	for first := 0; first < len(records); first += sweepStep {
 		last := min(first+sweepStep, len(records))
@@ -256,17 +227,13 @@ func (s *Store) PutAll(ctx context.Context, t store.Table, records []store.Recor
 }
 
 func (w *writeTx) putNewer(t store.Table, records []store.Record, values [][]byte) error {
-	tb, err := w.table(t)
-	if err != nil {
-		return err
-	}
+	tb := w.table(t)
 	for i := range records {
-		key := records[i].Key
-		old := tb.get(key)
-		if r, err := decodeRecord(old); err == nil && r.version >= records[i].Version {
+		before := tb.get(records[i].Key)
+		if r, err := decodeRecord(before); err == nil && r.version >= records[i].Version {
 			continue
 		}
-		if err := tb.put(key, records[i].Owner, values[i], old); err != nil {
+		if err := tb.put(records[i].Key, records[i].Owner, values[i], before); err != nil {
 			return err
 		}
 	}
@@ -275,15 +242,21 @@ func (w *writeTx) putNewer(t store.Table, records []store.Record, values [][]byt
 
 // Delete implements [store.Backend].
 func (s *Store) Delete(ctx context.Context, t store.Table, seen *store.Seen, key string) error {
-	if t.Volatile {
-		return s.volatile.delete(ctx, t, seen, key)
+	switch {
+	case seen == nil:
+		return s.DeleteAll(ctx, t, key)
+	case t.Volatile:
+		return s.changeVolatile(ctx, t, func(records map[string]store.Record) error {
+			if was := records[key]; was.Seen() != *seen {
+				return store.ErrConflict
+			}
+			delete(records, key)
+			return nil
+		})
 	}
 	return s.writes.do(ctx, func(w *writeTx) error {
-		tb := w.tableIfThere(t)
-		if seen == nil {
-			return tb.delete(key)
-		}
-		if old, err := tb.inState(key, *seen); err != nil || old == nil {
+		tb := w.table(t)
+		if _, err := tb.inState(key, *seen); err != nil {
 			return err
 		}
 		return tb.delete(key)
@@ -293,10 +266,15 @@ func (s *Store) Delete(ctx context.Context, t store.Table, seen *store.Seen, key
 // DeleteAll implements [store.Backend].
 func (s *Store) DeleteAll(ctx context.Context, t store.Table, keys ...string) error {
 	if t.Volatile {
-		return s.volatile.delete(ctx, t, nil, keys...)
+		return s.changeVolatile(ctx, t, func(records map[string]store.Record) error {
+			for _, key := range keys {
+				delete(records, key)
+			}
+			return nil
+		})
 	}
 	return s.writes.do(ctx, func(w *writeTx) error {
-		tb := w.tableIfThere(t)
+		tb := w.table(t)
 		for _, key := range keys {
 			if err := tb.delete(key); err != nil {
 				return err
@@ -313,23 +291,7 @@ type tableTx struct {
 	records *bolt.Bucket // nil: there is no record
 }
 
-// table makes the table if there is none yet.
-func (w *writeTx) table(t store.Table) (tableTx, error) {
-	tb := w.tableIfThere(t)
-	if tb.records != nil {
-		return tb, nil
-	}
-	var err error
-	if tb.records, err = w.tx.CreateBucketIfNotExists([]byte(t.Name)); err != nil {
-		return tb, fmt.Errorf("embedded: make table %s: %w", t.Name, err)
-	}
-	w.touched, w.dirty = true, true
-	return tb, nil
-}
-
-func (w *writeTx) tableIfThere(t store.Table) tableTx {
-	return tableTx{w, t, w.tx.Bucket([]byte(t.Name))}
-}
+func (w *writeTx) table(t store.Table) tableTx { return tableTx{w, t, w.tx.Bucket([]byte(t.Name))} }
 
 // get returns what is stored; nil: nothing.
 func (t *tableTx) get(key string) []byte {
@@ -341,82 +303,64 @@ func (t *tableTx) get(key string) []byte {
 
 // inState returns what is stored if it is in the state seen, and [store.ErrConflict] otherwise.
 func (t *tableTx) inState(key string, seen store.Seen) ([]byte, error) {
-	old := t.get(key)
-	if old == nil {
-		if seen == (store.Seen{}) {
-			return nil, nil
-		}
+	v := t.get(key)
+	if v == nil && seen == (store.Seen{}) {
+		return nil, nil
+	}
+	if r, err := decodeRecord(v); err != nil || r.seen() != seen {
 		return nil, store.ErrConflict
 	}
-	if r, err := decodeRecord(old); err != nil || r.seen() != seen {
-		return nil, store.ErrConflict
-	}
-	return old, nil
+	return v, nil
 }
 
 // put replaces what is stored, before, and changes the index with it.
-func (t *tableTx) put(key, owner string, value, before []byte) error {
-	if t.table.ByOwner {
-		r, err := decodeRecord(before)
-		had := err == nil && len(r.owner) > 0
-		if had && string(r.owner) != owner {
-			if err := t.unindex(r.owner, key); err != nil {
-				return err
-			}
-		}
-		if owner != "" && (!had || string(r.owner) != owner) {
-			if err := t.index(owner, key); err != nil {
-				return err
-			}
-		}
-	}
+func (t *tableTx) put(key, owner string, value, before []byte) (err error) {
 	t.w.touched, t.w.dirty = true, true
-	if err := t.records.Put([]byte(key), value); err != nil {
-		return fmt.Errorf("embedded: put into %s: %w", t.table.Name, err)
+	if t.records == nil {
+		t.records, err = t.w.tx.CreateBucketIfNotExists([]byte(t.table.Name))
 	}
-	return nil
-}
-
-func (t *tableTx) index(owner, key string) error {
-	t.w.touched, t.w.dirty = true, true
-	owners, err := t.w.tx.CreateBucketIfNotExists(ownersOf(t.table))
 	if err == nil {
-		err = owners.Put(ownerKey([]byte(owner), []byte(key)), nil)
+		err = t.reindex(key, before, owner)
 	}
-	if err != nil {
-		return fmt.Errorf("embedded: put into the owners of %s: %w", t.table.Name, err)
+	if err == nil {
+		err = t.records.Put([]byte(key), value)
 	}
-	return nil
-}
-
-func (t *tableTx) unindex(owner []byte, key string) error {
-	owners := t.w.tx.Bucket(ownersOf(t.table))
-	if owners == nil {
-		return nil
-	}
-	t.w.touched, t.w.dirty = true, true
-	if err := owners.Delete(ownerKey(owner, []byte(key))); err != nil {
-		return fmt.Errorf("embedded: delete from the owners of %s: %w", t.table.Name, err)
-	}
-	return nil
+	return wrapTable(err, t.table)
 }
 
 // delete removes a record, if there is one.
 func (t *tableTx) delete(key string) error {
-	old := t.get(key)
-	if old == nil {
+	before := t.get(key)
+	if before == nil {
 		return nil
 	}
-	if t.table.ByOwner {
-		if r, err := decodeRecord(old); err == nil && len(r.owner) > 0 {
-			if err := t.unindex(r.owner, key); err != nil {
-				return err
-			}
-		}
-	}
 	t.w.touched, t.w.dirty = true, true
-	if err := t.records.Delete([]byte(key)); err != nil {
-		return fmt.Errorf("embedded: delete from %s: %w", t.table.Name, err)
+	err := t.reindex(key, before, "")
+	if err == nil {
+		err = t.records.Delete([]byte(key))
 	}
-	return nil
+	return wrapTable(err, t.table)
+}
+
+// reindex gives a record another owner in the index than the one it had before.
+func (t *tableTx) reindex(key string, before []byte, owner string) error {
+	was, _ := decodeRecord(before) // one that cannot be read is not found by its owner
+	if !t.table.ByOwner || string(was.owner) == owner {
+		return nil
+	}
+	owners, err := t.w.tx.CreateBucketIfNotExists(ownersOf(t.table))
+	if err == nil && len(was.owner) > 0 {
+		err = owners.Delete(ownerKey(string(was.owner), key))
+	}
+	if err == nil && owner != "" {
+		err = owners.Put(ownerKey(owner, key), nil)
+	}
+	return err
+}
+
+func wrapTable(err error, t store.Table) error {
+	if err != nil {
+		err = fmt.Errorf("embedded: write table %s: %w", t.Name, err)
+	}
+	return err
 }

@@ -96,37 +96,24 @@ func (s *Store) Append(ctx context.Context, e store.Entry, writes ...store.Write
 		}
 		w.touched, w.dirty = true, true
 		trail, err := w.tx.CreateBucketIfNotExists(trailBucket)
-		if err != nil {
-			return fmt.Errorf("embedded: make the trail: %w", err)
+		if err == nil {
+			trail.FillPercent = 0.9 // its keys grow
+			err = trail.Put(trailKey(e.Number), entry)
 		}
-		trail.FillPercent = 0.9 // its keys grow
-		if err := trail.Put(trailKey(e.Number), entry); err != nil {
-			return fmt.Errorf("embedded: put into the trail: %w", err)
+		for i := 0; i < len(writes) && err == nil; i++ {
+			r, tb := &writes[i].Record, w.table(writes[i].Table)
+			if writes[i].Delete {
+				err = tb.delete(r.Key)
+			} else {
+				err = tb.put(r.Key, r.Owner, values[i], tb.get(r.Key))
+			}
 		}
-		return w.apply(writes, values)
+		return err
 	})
 	if err != nil {
 		return store.Mark{}, err
 	}
 	return e.Mark(), nil
-}
-
-func (w *writeTx) apply(writes []store.Write, values [][]byte) error {
-	for i := range writes {
-		r := &writes[i].Record
-		tb, err := w.table(writes[i].Table)
-		switch {
-		case err != nil:
-		case writes[i].Delete:
-			err = tb.delete(r.Key)
-		default:
-			err = tb.put(r.Key, r.Owner, values[i], tb.get(r.Key))
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // Trail implements [store.Backend].
@@ -169,7 +156,7 @@ func (s *Store) History(ctx context.Context, before int64, each func(store.Entry
 				return nil
 			}
 			c := trail.Cursor()
-			for k, v := newest(c, before); k != nil && len(entries) < sweepStep; k, v = c.Prev() {
+			for k, v := entryBefore(c, before); k != nil && len(entries) < sweepStep; k, v = c.Prev() {
 				entries = append(entries, decodeEntry(k, v))
 			}
 			return nil
@@ -188,27 +175,35 @@ func (s *Store) History(ctx context.Context, before int64, each func(store.Entry
 	}
 }
 
+// entryBefore moves to the newest entry before a number, or to the newest of all for 0.
+func entryBefore(c *bolt.Cursor, number int64) (key, value []byte) {
+	if number > 0 {
+		if k, _ := c.Seek(trailKey(number)); k != nil {
+			return c.Prev()
+		}
+	}
+	return c.Last()
+}
+
 // Trim implements [store.Backend], in bounded steps.
 func (s *Store) Trim(ctx context.Context, through int64) error {
 	for more := true; more; {
 		err := s.writes.do(ctx, func(w *writeTx) error {
-			more = false
 			trail := w.tx.Bucket(trailBucket)
-			last := lastEntry(trail).Number
+			end := min(through, lastEntry(trail).Number-1)
 			for range sweepStep {
-				if trail == nil {
+				if more = trail != nil && end > 0; !more {
 					return nil
 				}
 				k, v := trail.Cursor().First()
-				if n := decodeEntry(k, v).Number; k == nil || n > through || n >= last {
+				if more = decodeEntry(k, v).Number <= end; !more {
 					return nil
 				}
 				w.touched, w.dirty = true, true
 				if err := trail.Delete(k); err != nil {
-					return fmt.Errorf("embedded: delete from the trail: %w", err)
+					return err
 				}
 			}
-			more = true
 			return nil
 		})
 		if err != nil {
