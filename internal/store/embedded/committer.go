@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	bolt "go.etcd.io/bbolt"
@@ -70,28 +71,31 @@ func (c *committer) do(ctx context.Context, change func(*writeTx) error) error {
 func (c *committer) enqueue(w *write) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	switch {
-	case c.failed != nil:
-		return c.failed
-	case c.closed:
-		return ErrClosed
+	if err := c.refusal(); err != nil {
+		return err
 	}
 	c.queue = append(c.queue, w)
 	c.signal()
 	return nil
 }
 
+// refusal returns why nothing is read or written any more. The caller holds mu.
+func (c *committer) refusal() error {
+	if c.closed && c.failed == nil {
+		return ErrClosed
+	}
+	return c.failed
+}
+
 // withdraw removes w from the queue and reports whether it was there.
 func (c *committer) withdraw(w *write) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for i, queued := range c.queue {
-		if queued == w {
-			c.queue = append(c.queue[:i:i], c.queue[i+1:]...)
-			return true
-		}
+	i := slices.Index(c.queue, w)
+	if i >= 0 {
+		c.queue = slices.Delete(c.queue, i, i+1)
 	}
-	return false
+	return i >= 0
 }
 
 func (c *committer) signal() {
@@ -121,10 +125,7 @@ func (c *committer) failure() error {
 func (c *committer) usable() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.closed && c.failed == nil {
-		return ErrClosed
-	}
-	return c.failed
+	return c.refusal()
 }
 
 func (c *committer) loop() {
@@ -164,7 +165,7 @@ func (c *committer) commit(batch []*write) {
 		answers, spoiler, err := c.attempt(batch)
 		if spoiler >= 0 {
 			batch[spoiler].done <- errors.Join(answers[spoiler], err)
-			batch = append(batch[:spoiler:spoiler], batch[spoiler+1:]...)
+			batch = slices.Delete(batch, spoiler, spoiler+1)
 			continue
 		}
 		for i, w := range batch {
@@ -203,11 +204,10 @@ func (c *committer) begin() (tx *bolt.Tx, err error) {
 	if err := c.failure(); err != nil {
 		return nil, err
 	}
-	err = func() (err error) {
-		defer guard(&err)()
+	err = guarded(func() (err error) {
 		tx, err = c.db.Begin(true)
 		return err
-	}()
+	})
 	if errors.Is(err, errPanicked) {
 		c.stuck = true
 		return nil, c.stop(fmt.Errorf("embedded: begin: %w", err))
@@ -216,12 +216,14 @@ func (c *committer) begin() (tx *bolt.Tx, err error) {
 }
 
 // run calls change; a panic counts as a failure that may have written something.
-func run(change func(*writeTx) error, w *writeTx) (err error) {
+func run(change func(*writeTx) error, w *writeTx) error {
 	finished := false
-	defer func() { w.touched = w.touched || !finished }()
-	defer guard(&err)()
-	err = change(w)
-	finished = true
+	err := guarded(func() error {
+		err := change(w)
+		finished = true
+		return err
+	})
+	w.touched = w.touched || !finished
 	return err
 }
 
@@ -238,7 +240,7 @@ func (c *committer) abandon(tx *bolt.Tx) error {
 // answer is safe, and the store stops.
 func (c *committer) finish(tx *bolt.Tx) error {
 	id := tx.ID()
-	err := commitTx(tx)
+	err := guarded(tx.Commit)
 	if err == nil {
 		return nil
 	}
@@ -257,30 +259,24 @@ func (c *committer) stop(cause error) error {
 	return c.failed
 }
 
-func commitTx(tx *bolt.Tx) (err error) {
-	defer guard(&err)()
-	return tx.Commit()
-}
-
 // rollback ends the transaction if it has not ended, so that its lock is free.
-func (c *committer) rollback(tx *bolt.Tx) (err error) {
-	defer func() { c.stuck = c.stuck || err != nil }()
-	defer guard(&err)()
-	if err = tx.Rollback(); errors.Is(err, berrors.ErrTxClosed) {
+func (c *committer) rollback(tx *bolt.Tx) error {
+	err := guarded(tx.Rollback)
+	if errors.Is(err, berrors.ErrTxClosed) {
 		return nil
 	}
+	c.stuck = c.stuck || err != nil
 	return err
 }
 
 // visible reports whether readers see the transaction of that ID, or whether that is unknown.
 func (c *committer) visible(id int) bool {
 	seen := true
-	err := func() (err error) {
-		defer guard(&err)()
+	err := guarded(func() error {
 		return c.db.View(func(tx *bolt.Tx) error {
 			seen = tx.ID() >= id
 			return nil
 		})
-	}()
+	})
 	return seen || err != nil
 }

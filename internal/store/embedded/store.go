@@ -101,6 +101,12 @@ func guard(err *error) func() {
 	return recovering(err, func() string { return "\n" + string(debug.Stack()) })
 }
 
+// guarded calls fn under guard.
+func guarded(fn func() error) (err error) {
+	defer guard(&err)()
+	return fn()
+}
+
 // guardFile is guard while a file is opened or checked, without the stack: the page says what is wrong.
 func guardFile(err *error) func() { return recovering(err, func() string { return "" }) }
 
