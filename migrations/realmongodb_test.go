@@ -30,17 +30,11 @@ func TestValidatorsRealMongoDB(t *testing.T) {
 			{Key: "expire", Value: time.Now().Add(time.Hour)},
 			{Key: "writers", Value: bson.D{{Key: "me", Value: int64(1)}}},
 			{Key: "requestCounters", Value: bson.D{{Key: "1622211780", Value: int64(1)}}},
+			{Key: "frame", Value: int64(60_000)},
+			{Key: "pruned", Value: int64(7)},
 		}
 	}
 	if _, err := db.Collection("ratelimits").InsertOne(t.Context(), good()); err != nil {
-		t.Fatalf("a good counter of an earlier release: %v", err)
-	}
-	framed := func(frame, pruned any) bson.D {
-		return append(good(), bson.E{Key: "frame", Value: frame}, bson.E{Key: "pruned", Value: pruned})
-	}
-	other := framed(int64(60_000), int64(7))
-	other[0].Value = bson.D{{Key: "clientId", Value: "c"}, {Key: "username", Value: "v"}}
-	if _, err := db.Collection("ratelimits").InsertOne(t.Context(), other); err != nil {
 		t.Fatalf("a good counter: %v", err)
 	}
 	for name, spoil := range map[string]func(bson.D){
@@ -48,11 +42,12 @@ func TestValidatorsRealMongoDB(t *testing.T) {
 		"a count in words": func(d bson.D) { d[5].Value = bson.D{{Key: "1622211780", Value: "one"}} },
 		"no version":       func(d bson.D) { d[1].Key = "vversion" },
 		"an id in words":   func(d bson.D) { d[0].Value = "c/u" },
+		"no frame":         func(d bson.D) { d[6].Key = "fframe" },
 		"frame 0":          func(d bson.D) { d[6].Value = int64(0) },
 		"frame in words":   func(d bson.D) { d[6].Value = "60s" },
 		"pruned in words":  func(d bson.D) { d[7].Value = "x" },
 	} {
-		doc := framed(int64(60_000), int64(7))
+		doc := good()
 		spoil(doc)
 		if _, err := db.Collection("ratelimits").InsertOne(t.Context(), doc); !hasCode(err, 121) {
 			t.Errorf("%s: got %v, want a failed validation", name, err)

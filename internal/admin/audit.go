@@ -1,7 +1,6 @@
 package admin
 
 import (
-	"context"
 	"strconv"
 	"strings"
 
@@ -30,10 +29,8 @@ func (s *Server) audit(c *call) error {
 		return err
 	}
 	ctx := c.Request().Context()
-	target, err := s.auditTarget(ctx, c.query.Get("target"))
-	if err == nil {
-		m.entries, err = s.o.Audit.Audit(ctx, clientcfg.AuditQuery{Target: target, Before: before, Limit: m.limit})
-	}
+	target := auditTarget(c.query.Get("target"))
+	m.entries, err = s.o.Audit.Audit(ctx, clientcfg.AuditQuery{Target: target, Before: before, Limit: m.limit})
 	if err == nil && (before == 0 || m.beforeEvent != 0) {
 		m.events, err = s.o.Events.Events(ctx, clientcfg.EventQuery{Target: target, Before: m.beforeEvent, Limit: m.limit})
 	}
@@ -43,19 +40,15 @@ func (s *Server) audit(c *call) error {
 	return c.answer(m.page())
 }
 
-// auditTarget returns the target as it stands in the trail: a user is meant by any way to write the name,
-// unless one of an earlier release has exactly that. The user may be deleted.
-func (s *Server) auditTarget(ctx context.Context, target string) (string, error) {
+// auditTarget returns the target as it stands in the trail: a user is meant by any way to write the name. The
+// user may be deleted.
+func auditTarget(target string) string {
 	typed, isUser := strings.CutPrefix(target, clientcfg.UserTarget(""))
 	canonical, err := username.Canonical(typed)
-	if !isUser || err != nil || canonical == typed {
-		return target, nil //nolint:nilerr // a name without another form
+	if !isUser || err != nil {
+		return target
 	}
-	exact, err := s.o.Events.Events(ctx, clientcfg.EventQuery{Target: target, Limit: 1})
-	if err != nil || len(exact) > 0 {
-		return target, err
-	}
-	return clientcfg.UserTarget(canonical), nil
+	return clientcfg.UserTarget(canonical)
 }
 
 // merge makes a page of the trail of the next entries and the next events, at most limit of each.

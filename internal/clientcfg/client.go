@@ -103,6 +103,9 @@ func (c *Client) Validate() error {
 			errs.Add(fielderr.Item("grants", i), "unknown grant type %q", string(g))
 		}
 	}
+	if slices.Contains(c.Scopes, ScopeOpenID) {
+		errs.Add("scopes", "openid is of OpenID Connect, which this server does not do (docs/not-supported.md)")
+	}
 	for i, s := range c.Scopes {
 		if !ValidScopeToken(s) {
 			errs.Add(fielderr.Item("scopes", i), "%q is not a scope-token (RFC 6749 3.3)", s)

@@ -28,8 +28,7 @@ type Metadata struct {
 	RequirePKCE    bool     `json:"require_pkce"`
 	ResourceServer bool     `json:"resource_server"`
 	FirstParty     bool     `json:"first_party"`
-	// Labels are left out if there are none, so that servers of earlier releases take what has none.
-	Labels Labels `json:"labels,omitempty"`
+	Labels         Labels   `json:"labels,omitempty"`
 }
 
 // Metadata returns the client as operators see it: nothing secret.

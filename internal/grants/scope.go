@@ -24,16 +24,15 @@ func parseScope(raw string) ([]string, *Error) {
 }
 
 // grantScope returns the scope of a new authorization: what was requested, if the client is
-// registered for all of it; without a request, all that the client is registered for. The scope openid is
-// refused also if a release that took it for any other has registered it: a client that asks for it waits
-// for an ID token.
+// registered for all of it; without a request, all that the client is registered for. A client that
+// asks for the scope openid waits for an ID token.
 func grantScope(client *clientcfg.Client, raw string) ([]string, *Error) {
 	asked, err := parseScope(raw)
 	if err != nil {
 		return nil, err
 	}
 	if len(asked) == 0 {
-		return slices.DeleteFunc(slices.Clone(client.Scopes), func(s string) bool { return s == clientcfg.ScopeOpenID }), nil
+		return slices.Clone(client.Scopes), nil
 	}
 	if slices.Contains(asked, clientcfg.ScopeOpenID) {
 		return nil, fail(InvalidScope, "This server does not do OpenID Connect: it has no ID tokens. Leave out the scope openid.")

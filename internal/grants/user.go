@@ -18,16 +18,14 @@ import (
 var (
 	// ErrSignIn is returned for a wrong name or a wrong password; it does not say which.
 	ErrSignIn = errors.New("grants: wrong username or password")
-	// ErrUsername is returned together with ErrSignIn for a name that no new user can have, whether or
-	// not a user of an earlier release has it.
+	// ErrUsername is returned together with ErrSignIn for a name that no user can have.
 	ErrUsername = errors.New("grants: not a username")
 	// ErrNoSession is returned for a session that does not exist, has expired or belongs to a user
 	// who no longer exists: the person has to sign in.
 	ErrNoSession = errors.New("grants: no such session")
 )
 
-// MinPasswordLength is the shortest password in characters. Shorter ones of earlier releases still
-// work.
+// MinPasswordLength is the shortest password in characters. Shorter ones that were imported work, too.
 const MinPasswordLength = 8
 
 // ValidatePassword returns an error that says why the user of that name cannot have the password: it is

@@ -65,7 +65,7 @@ func ValidateClient(c clientcfg.Client) error {
 	if len(c.Grants) == 0 {
 		c.Grants = clientcfg.UsualGrants(&c)
 	}
-	if err := errors.Join(c.Validate(), noOpenID(&c)); err != nil {
+	if err := c.Validate(); err != nil {
 		return &InvalidError{err}
 	}
 	return nil
@@ -81,15 +81,6 @@ func (r *Registry) checkClient(ctx context.Context, c clientcfg.Client) error {
 		return fmt.Errorf("create client %q: %w", c.ID, ErrNameOfUser)
 	case !errors.Is(err, grants.ErrNotFound):
 		return fmt.Errorf("create client %q: %w", c.ID, err)
-	}
-	return nil
-}
-
-// noOpenID refuses to register what every request would be refused for. An earlier release took it for any
-// other scope, so it is no part of the validation of what is stored, and a client that has it may keep it.
-func noOpenID(c *clientcfg.Client) error {
-	if slices.Contains(c.Scopes, clientcfg.ScopeOpenID) {
-		return fielderr.Errors{{Path: "scopes", Message: "openid is of OpenID Connect, which this server does not do (docs/not-supported.md)"}}
 	}
 	return nil
 }
@@ -174,9 +165,6 @@ func (r *Registry) kept(before, after *clientcfg.Client) error {
 		after.Public = before.Public // so that nothing else is wrong for that
 	}
 	errs.AddUnreported(fielderr.Of(after.Validate()))
-	if !slices.Contains(before.Scopes, clientcfg.ScopeOpenID) {
-		errs.AddUnreported(fielderr.Of(noOpenID(after)))
-	}
 	if err := errs.Err(); err != nil {
 		return &InvalidError{err}
 	}
