@@ -23,7 +23,7 @@ func newMigrateVerify(c *cli) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "verify", Short: "Check that counts are exact on this database", Args: takes(),
 		Long: `Check that counts are exact on this database server, and what else it offers. The
-checks write into scratch collections of random names, which are removed in the end,
+checks write into a scratch collection of a random name, which is removed in the end,
 also after an error or Ctrl-C; nothing else is changed. The user needs the rights to
 create and drop a collection (readWrite), and dbAdmin for the check of validators.
 

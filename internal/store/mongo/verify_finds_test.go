@@ -26,16 +26,16 @@ func TestVerifyFinds(t *testing.T) {
 		{"the wrong write is named", replies("update", "writeErrors", firstOfAll), []int{1, 2}},
 		{"the order of fields is ignored", mongotest.FieldOrderIgnored, []int{6}},
 		{"sequences are ignored", mongotest.SequenceIgnored, []int{4}},
-		{"missing sequences do not match", updates(lowerSequence), []int{4, 11}},
+		{"missing sequences do not match", updates(lowerSequence), []int{4}},
 		{"counts in filters are ignored", updates(func(u bson.D) bson.D { return dropped(u, "q", "requestCounters.") }), []int{5}},
-		{"versions in filters are ignored", updates(func(u bson.D) bson.D { return dropped(u, "q", "version") }), []int{3, 12}},
+		{"versions in filters are ignored", updates(func(u bson.D) bson.D { return dropped(u, "q", "version") }), []int{1, 2, 3, 12}},
 		{"nonces in filters are ignored", updates(func(u bson.D) bson.D { return dropped(u, "q", "nonce") }), []int{12}},
 		{"$max is $set", updates(maxIsSet), []int{7}},
-		{"$unset is left out", updates(func(u bson.D) bson.D { return dropped(u, "u", "$unset") }), []int{4, 5, 8, 11, 12}},
+		{"$unset is left out", updates(func(u bson.D) bson.D { return dropped(u, "u", "$unset") }), []int{5, 8, 12}},
 		{"numbers are doubles", updates(incDoubles), []int{9}},
-		{"a range has no end", requests("find", func(c bson.D) bson.D { return mongotest.With(c, "filter", withoutEnd(c)) }), []int{10, 12}},
+		{"a range has no end", requests("find", func(c bson.D) bson.D { return mongotest.With(c, "filter", withoutEnd(c)) }), []int{10}},
 		{"inserts always succeed", replies("insert", "writeErrors", nil), []int{11}},
-		{"sequences compare as doubles", updates(asDoubles), []int{4, 5, 11}},
+		{"sequences compare as doubles", updates(asDoubles), []int{4, 5}},
 		{"a deleted range has no end", requests("delete", deleteWithoutEnd), []int{10}},
 		{"it is a secondary", mongotest.Alteration{Answer: secondary}, []int{13}},
 		{"TTL indexes are refused", mongotest.Refuses("createIndexes", 67, "CannotCreateIndex", "no TTL"), nil},
@@ -190,7 +190,7 @@ func secondary(c bson.D) bson.D {
 func TestVerifyOptional(t *testing.T) {
 	farFuture := requests("insert", func(c bson.D) bson.D {
 		docs := mongotest.Get[bson.A](c, "documents")
-		if len(docs) > 1 { // those of the probes
+		if mongotest.Get[string](docs[0].(bson.D), "_id") != "expired" {
 			return c
 		}
 		return mongotest.With(c, "documents", bson.A{mongotest.With(docs[0].(bson.D), "expire", time.Now().Add(time.Hour))})

@@ -4,9 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -15,167 +13,49 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
-	"oauth-server/internal/store"
-	"oauth-server/internal/syncer"
 	"oauth-server/migrations"
 )
 
-// atOnce calls do n times at the same time, and returns one of the errors.
-func atOnce(n int, do func(i int) error) error {
-	failed := make([]error, n)
-	var wg sync.WaitGroup
-	for i := range n {
-		wg.Go(func() { failed[i] = guarded("verify", func() error { return do(i) }) })
-	}
-	wg.Wait()
-	return cmp.Or(failed...)
-}
-
-// table is the scratch table.
-func (v *verifier) table() store.Table { return store.Table{Name: v.scratch + "records"} }
-
-// manyWriters lets writers create one record, append one entry and count in one document, at once.
+// manyWriters lets writers insert one document, and count in another, at once.
 func (v *verifier) manyWriters(ctx context.Context) error {
 	const writers, each = 8, 5
-	var created, appended atomic.Int64
-	id := v.id("at once")
-	err := atOnce(writers, func(n int) error {
-		_, err := v.store.Put(ctx, v.table(), store.Record{Key: "at once", Value: []byte(`{}`)}, store.Seen{})
-		if err = won(err, &created); err != nil {
+	var won atomic.Int64
+	failed := make([]error, writers)
+	one, count := byID(v.id("inserted at once")), byID(v.id("counted at once"))
+	write := func() error {
+		_, err := v.store.counters.InsertOne(ctx, one, options.InsertOne().SetComment(comment(ctx)))
+		if err == nil {
+			won.Add(1)
+		} else if !mongo.IsDuplicateKeyError(err) {
 			return err
 		}
-		_, err = v.store.Append(ctx, store.Entry{Number: 1, At: v.expire, Value: []byte(`{}`)})
-		if err = won(err, &appended); err != nil {
-			return err
-		}
-		for seq, conflicts := int64(0), 0; seq < each; {
-			w := v.write()
-			w.Writer, w.Seq = fmt.Sprint("w", n), probeSeq+seq
-			got, err := v.send(ctx, id, w)
+		for n := 0; n < each; {
+			end, err := v.upsert(ctx, count, field("$inc", field("n", int64(1))))
 			switch {
-			case err != nil:
-				return err
-			case got.Status == syncer.Applied:
-				seq++
-			case got.Status == syncer.Conflict && conflicts < writers: // another one has inserted the document meanwhile
-				conflicts++
-			default:
-				return differs("a write was %s: %v", got.Status, got.Err)
+			case err != nil || end == rejected:
+				return cmp.Or(err, differs("a count was refused"))
+			case end == applied || end == inserted: // otherwise another one has inserted the document meanwhile
+				n++
 			}
 		}
 		return nil
-	})
-	if err != nil {
+	}
+	var wg sync.WaitGroup
+	for i := range failed {
+		wg.Go(func() { failed[i] = guarded("verify", write) })
+	}
+	wg.Wait()
+	if err := cmp.Or(failed...); err != nil {
 		return err
 	}
-	if created.Load() != 1 || appended.Load() != 1 {
-		return differs("of %d writers at once, %d have created one record and %d have appended one entry", writers, created.Load(), appended.Load())
+	doc, err := v.store.counters.FindOne(ctx, count, options.FindOne().SetComment(comment(ctx))).Raw()
+	if err != nil {
+		return cmp.Or(notFound(err), err)
 	}
-	if _, err = v.store.trail.InsertOne(ctx, byID(int64(1))); !mongo.IsDuplicateKeyError(err) {
-		return cmp.Or(err, differs("a second insert of one _id succeeded"))
+	if n, _ := whole(doc.Lookup("n")); won.Load() != 1 || n != writers*each {
+		return differs("of %d writers at once, %d have inserted one document; of %d counts there are %d", writers, won.Load(), writers*each, n)
 	}
-	results, err := v.store.Exchange(ctx, []syncer.Item{{ID: id, Read: true}})
-	if r := results[0].Record; err == nil && (r == nil || r.Version != writers*each || r.Frames[0].Count != 4*writers*each) {
-		err = differs("of %d writes at once some were lost: %s", writers*each, describe(r))
-	}
-	return err
-}
-
-// won counts the writes that succeeded. A conflict is no error.
-func won(err error, n *atomic.Int64) error {
-	if errors.Is(err, store.ErrConflict) {
-		return nil
-	}
-	if err == nil {
-		n.Add(1)
-	}
-	return err
-}
-
-// recordProbe is a step of the probe of records: what it does, whether it conflicts, and which records there are
-// afterwards.
-type recordProbe struct {
-	do       func(ctx context.Context) error
-	conflict bool
-	records  string
-}
-
-// records writes records and entries of the trail, in the order that they have and in others.
-func (v *verifier) records(ctx context.Context) error {
-	var seen store.Seen
-	record := func(key string, version int64) store.Record {
-		return store.Record{Key: key, Value: fmt.Appendf(nil, `{"n":%d,"a":[1.5,null]}`, version), Version: version}
-	}
-	put := func(version int64, state func() store.Seen) func(ctx context.Context) error {
-		return func(ctx context.Context) error {
-			next, err := v.store.Put(ctx, v.table(), record("put", version), state())
-			if err == nil {
-				seen = next
-			}
-			return err
-		}
-	}
-	putAll := func(version int64) func(ctx context.Context) error {
-		return func(ctx context.Context) error {
-			return v.store.PutAll(ctx, v.table(), []store.Record{record("all", version)})
-		}
-	}
-	writes := func(n int64) []store.Write {
-		return []store.Write{
-			{Table: v.table(), Record: record("kept", n)},
-			{Table: v.table(), Record: store.Record{Key: "gone", Value: []byte(`{}`), Version: n}, Delete: n == 3},
-		}
-	}
-	appends := func(n int64) func(ctx context.Context) error {
-		return func(ctx context.Context) error {
-			_, err := v.store.Append(ctx, store.Entry{Number: n, At: v.expire, Value: []byte(`{}`)}, writes(n)...)
-			return err
-		}
-	}
-	for i, step := range []recordProbe{
-		{putAll(2), false, "all=2"},
-		{putAll(1), false, "all=2"},
-		{putAll(3), false, "all=3"},
-		{put(1, func() store.Seen { return store.Seen{} }), false, "all=3 put=1"},
-		{put(9, func() store.Seen { return store.Seen{} }), true, "all=3 put=1"},
-		{put(9, func() store.Seen { return store.Seen{Version: 2, Nonce: seen.Nonce} }), true, "all=3 put=1"},
-		{put(9, func() store.Seen { return store.Seen{Version: 1, Nonce: seen.Nonce + 1} }), true, "all=3 put=1"},
-		{put(2, func() store.Seen { return seen }), false, "all=3 put=2"},
-		{func(ctx context.Context) error { return v.store.DeleteAll(ctx, v.table(), "put") }, false, "all=3"},
-		{appends(2), false, "all=3 gone=2 kept=2"},
-		{appends(3), false, "all=3 kept=3"},
-		{appends(3), true, "all=3 kept=3"},
-		{func(ctx context.Context) error { // a writer that was paused
-			late, err := newEntryDoc(&store.Entry{Number: 2, Value: []byte(`{}`)}, writes(2))
-			return errors.Join(err, v.store.apply(ctx, store.Mark{Number: 2}, late.Writes))
-		}, false, "all=3 kept=3"},
-	} {
-		err := step.do(ctx)
-		if step.conflict != errors.Is(err, store.ErrConflict) {
-			return cmp.Or(err, differs("step %d: it was applied", i+1))
-		}
-		if !step.conflict && err != nil {
-			return err
-		}
-		var there []string
-		err = v.store.List(ctx, v.table(), store.Query{}, func(r store.Record) error {
-			if r.Key != "at once" {
-				there = append(there, fmt.Sprint(r.Key, "=", r.Version))
-			}
-			return r.Err
-		})
-		if got := strings.Join(there, " "); err == nil && got != step.records {
-			err = differs("step %d: the records are %q, not %q", i+1, got, step.records)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	list, newest, err := v.store.Trail(ctx, store.Mark{}, 9)
-	if err == nil && (newest.Number != 3 || len(list) != 3) {
-		err = differs("the trail has %d entries up to %d, not 3", len(list), newest.Number)
-	}
-	return err
+	return nil
 }
 
 // primary checks whether the server reports itself as a primary, or as a router.
