@@ -1,7 +1,6 @@
 package clientcfg
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +9,7 @@ import (
 
 	"oauth-server/internal/secret"
 	"oauth-server/internal/store"
+	"oauth-server/internal/store/document"
 )
 
 // usesTable holds when secrets were used, by the digest of the secret.
@@ -19,23 +19,27 @@ var usesTable = store.Table{Name: "secret_uses"}
 // concurrent use.
 type Registrations struct {
 	follower *store.Follower
+	clients  store.Collection[Client]
 	uses     store.Collection[SecretUse]
 }
 
 // NewRegistrations returns the registrations that the follower follows, and appends changes of.
 func NewRegistrations(f *store.Follower) *Registrations {
-	return &Registrations{f, store.Collection[SecretUse]{Backend: f.Backend(), Table: usesTable, Encode: encodeUse, Decode: decodeUse}}
+	b := f.Backend()
+	return &Registrations{
+		f, store.Collection[Client]{Backend: b, Table: ClientsTable, Encode: EncodeClient, Decode: decodeClient},
+		store.Collection[SecretUse]{Backend: b, Table: usesTable, Encode: encodeUse, Decode: decodeUse},
+	}
 }
 
 // Clients implements [Store].
 func (s *Registrations) Clients(ctx context.Context, each func(Record)) error {
-	err := decodeAll(func(add func(store.Record)) error {
-		return s.follower.Backend().List(ctx, ClientsTable, store.Query{}, func(r store.Record) error {
-			r.Value = bytes.Clone(r.Value)
-			add(r)
-			return nil
-		})
-	}, each)
+	all := s.clients
+	all.Skipped = func(_, id string, err error) { each(unreadableRecord(id, err)) }
+	err := all.List(ctx, store.Query{}, func(c Client, _ store.Seen) error {
+		each(Record{ID: c.ID, Client: c})
+		return nil
+	})
 	if err != nil {
 		return fmt.Errorf("clientcfg: read clients: %w", err)
 	}
@@ -44,11 +48,7 @@ func (s *Registrations) Clients(ctx context.Context, each func(Record)) error {
 
 // Client implements [Store].
 func (s *Registrations) Client(ctx context.Context, id string) (Client, error) {
-	stored, err := s.stored(ctx, id)
-	if err != nil {
-		return Client{}, err
-	}
-	c, err := decodeClient(stored)
+	c, err := s.stored(ctx, id)
 	if err != nil {
 		return c, err
 	}
@@ -66,21 +66,20 @@ func (s *Registrations) Client(ctx context.Context, id string) (Client, error) {
 	return c, nil
 }
 
-// stored reads a record. Errors: [ErrNotFound].
-func (s *Registrations) stored(ctx context.Context, id string) (*store.Record, error) {
-	var found *store.Record
-	err := s.follower.Backend().Get(ctx, ClientsTable, func(r store.Record) error {
-		r.Value = bytes.Clone(r.Value)
-		found = &r
-		return nil
-	}, id)
+// stored reads a client without the uses of its secrets. Errors: [ErrNotFound], [ErrUnreadableClient].
+func (s *Registrations) stored(ctx context.Context, id string) (Client, error) {
+	c, _, err := s.clients.Get(ctx, id)
 	switch {
-	case err != nil:
-		return nil, fmt.Errorf("clientcfg: read client: %w", err)
-	case found == nil:
-		return nil, fmt.Errorf("%w: %s", ErrNotFound, id)
+	case err == nil:
+		return c, nil
+	case errors.Is(err, store.ErrNotFound):
+		err = fmt.Errorf("%w: %s", ErrNotFound, id)
+	case errors.Is(err, store.ErrUnreadable):
+		err = unreadableRecord(id, err).Err
+	default:
+		err = fmt.Errorf("clientcfg: read client: %w", err)
 	}
-	return found, nil
+	return Client{}, err
 }
 
 // CreateClient implements [Registry].
@@ -88,7 +87,7 @@ func (s *Registrations) CreateClient(ctx context.Context, c Client, e Event) err
 	c.Version = 1
 	return s.change(ctx, c.ID, e, func() (before Client, after *Client, err error) {
 		switch _, err := s.stored(ctx, c.ID); {
-		case err == nil:
+		case err == nil, errors.Is(err, ErrUnreadableClient):
 			return before, nil, fmt.Errorf("%w: %s", ErrExists, c.ID)
 		case !errors.Is(err, ErrNotFound):
 			return before, nil, err
@@ -110,9 +109,9 @@ func (s *Registrations) UpdateClient(ctx context.Context, c Client, e Event) err
 // DeleteClient implements [Registry].
 func (s *Registrations) DeleteClient(ctx context.Context, id string, e Event) error {
 	return s.change(ctx, id, e, func() (before Client, _ *Client, err error) {
-		stored, err := s.stored(ctx, id)
-		if err == nil {
-			before, _ = decodeClient(stored) // one that cannot be read is deleted, too
+		before, err = s.stored(ctx, id)
+		if errors.Is(err, ErrUnreadableClient) {
+			err = nil // it is deleted, too
 		}
 		return before, nil, err
 	})
@@ -128,11 +127,7 @@ func (s *Registrations) DeleteUnchanged(ctx context.Context, c Client, e Event) 
 
 // unchanged returns what is stored if it is the client as it was read.
 func (s *Registrations) unchanged(ctx context.Context, c *Client) (Client, error) {
-	r, err := s.stored(ctx, c.ID)
-	if err != nil {
-		return Client{}, err
-	}
-	stored, err := decodeClient(r)
+	stored, err := s.stored(ctx, c.ID)
 	switch {
 	case err != nil:
 		return stored, err
@@ -155,9 +150,7 @@ func (s *Registrations) change(ctx context.Context, id string, e Event, to func(
 		w := store.Write{Table: ClientsTable, Record: store.Record{Key: id}, Delete: after == nil}
 		if after != nil {
 			now = *after
-			if w.Record, err = EncodeClient(after); err != nil {
-				return entry, nil, fmt.Errorf("clientcfg: encode client: %w", err)
-			}
+			w.Record, _ = EncodeClient(after) // never fails
 		}
 		entry, err = e.entry()
 		return entry, []store.Write{w}, err
@@ -189,15 +182,11 @@ const restampedAtOnce = 1000
 // what a restored backup does not know of. Clients that cannot be read stay as they are: nothing is accepted for them.
 func (s *Registrations) RestampClients(ctx context.Context) error {
 	var writes []store.Write
-	err := s.follower.Backend().List(ctx, ClientsTable, store.Query{}, func(r store.Record) error {
-		c, err := decodeClient(&r)
-		if err != nil {
-			return nil //nolint:nilerr // it stays
-		}
+	err := s.clients.List(ctx, store.Query{}, func(c Client, _ store.Seen) error {
 		c.Stamp = secret.NewStamp()
 		c.Version++
-		next, err := EncodeClient(&c)
-		writes = append(writes, store.Write{Table: ClientsTable, Record: next})
+		w, err := s.clients.Write(&c)
+		writes = append(writes, w)
 		return err
 	})
 	for some := range slices.Chunk(writes, restampedAtOnce) {
@@ -224,14 +213,15 @@ func (s *Registrations) RecordUses(ctx context.Context, uses []SecretUse) error 
 }
 
 func encodeUse(u *SecretUse) (store.Record, error) {
-	value, err := encodeJSON(map[string]time.Time{"at": u.At.UTC()})
-	return store.Record{Key: u.Digest.Key(), Owner: u.ClientID, Value: value, Version: u.At.UnixMilli()}, err
+	w := document.New(40)
+	w.Time("at", u.At)
+	return store.Record{Key: u.Digest.Key(), Owner: u.ClientID, Value: w.End(), Version: u.At.UnixMilli()}, nil
 }
 
 func decodeUse(r *store.Record) (SecretUse, error) {
 	var doc struct {
 		At time.Time `json:"at"`
 	}
-	err := decodeStrictly(r.Value, &doc)
+	err := store.Unmarshal(r, &doc)
 	return SecretUse{ClientID: r.Owner, At: doc.At}, err
 }

@@ -180,7 +180,7 @@ func TestStoredClientIsReadable(t *testing.T) {
 	check.OK(t, s.file.Get(t.Context(), clientcfg.ClientsTable, func(r store.Record) error {
 		var doc map[string]any
 		check.OK(t, json.Unmarshal(r.Value, &doc))
-		check.Equal(t, "labels", doc["labels"], any(map[string]any{"env": "live", "team": "payments"}))
+		check.Equal(t, "labels", doc["labels"], any([]any{"env=live", "team=payments"}))
 		check.Equal(t, "createdAt", doc["createdAt"], any("2001-09-09T01:46:40Z"))
 		return nil
 	}, "web"))

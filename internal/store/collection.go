@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"sync"
 )
 
@@ -48,13 +49,15 @@ func (c *Collection[T]) List(ctx context.Context, q Query, each func(v T, seen S
 		}
 		full := some
 		full.decoded.Go(func() { full.decode(c) })
-		pending, some = append(pending, full), &decoding[T]{}
+		pending = append(pending, full)
 		if len(pending) <= runtime.GOMAXPROCS(0) {
+			some = &decoding[T]{}
 			return nil
 		}
-		oldest := pending[0]
-		pending = pending[1:]
-		return oldest.deliver(c, each)
+		some, pending = pending[0], pending[1:]
+		err := some.deliver(c, each)
+		some.reset()
+		return err
 	})
 	some.decode(c)
 	for _, d := range append(pending, some) {
@@ -77,6 +80,11 @@ type decoding[T any] struct {
 	decoded sync.WaitGroup
 }
 
+// reset lets the memory be used again.
+func (d *decoding[T]) reset() {
+	d.records, d.buffer, d.ends = d.records[:0], d.buffer[:0], d.ends[:0]
+}
+
 func (d *decoding[T]) add(r Record) {
 	d.buffer = append(d.buffer, r.Value...)
 	d.ends = append(d.ends, len(d.buffer))
@@ -85,7 +93,7 @@ func (d *decoding[T]) add(r Record) {
 }
 
 func (d *decoding[T]) decode(c *Collection[T]) {
-	d.values = make([]T, len(d.records))
+	d.values = slices.Grow(d.values[:0], len(d.records))[:len(d.records)]
 	begin := 0
 	for i := range d.records {
 		r := &d.records[i]

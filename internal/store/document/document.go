@@ -211,6 +211,9 @@ func (r *Reader) Object() {
 // String returns a text.
 func (r *Reader) String() string { return string(r.text()) }
 
+// Text returns a text. It is valid until the object changes.
+func (r *Reader) Text() []byte { return r.text() }
+
 func (r *Reader) text() []byte {
 	r.want('"')
 	begin, ascii := r.at, true
