@@ -70,8 +70,12 @@ type table struct {
 // tables are those of the domain packages. The trail needs no index but that of its numbers.
 var tables = []table{
 	{name: "bans", changed: true},
+	{name: "clients"},
 	{name: "instances"},
+	{name: "keys"},
 	{name: "reports"},
+	{name: "secret_uses"},
+	{name: "secrets"},
 	{name: "subjects"},
 }
 
@@ -153,10 +157,8 @@ var unmoved = []string{
 	`{"createIndexes": "sessions", "indexes": [{"key": {"expire": 1}, "name": "expire", "expireAfterSeconds": 0},
 		{"key": {"username": 1, "createdAt": -1, "_id": -1}, "name": "user"}]}`,
 	`{"createIndexes": "revocations", "indexes": [{"key": {"expire": 1}, "name": "expire", "expireAfterSeconds": 0}]}`,
-	`{"createIndexes": "clients", "indexes": [{"key": {"etag": 1}, "name": "etag"}]}`,
 	`{"createIndexes": "audit", "indexes": [{"key": {"target": 1, "_id": -1}, "name": "target"}, {"key": {"at": 1}, "name": "at"}]}`,
 	`{"createIndexes": "agreements", "indexes": [{"key": {"expire": 1}, "name": "expire", "expireAfterSeconds": 0}]}`,
-	`{"createIndexes": "events", "indexes": [{"key": {"target": 1, "_id": -1}, "name": "target"}]}`,
 }
 
 // parse returns the document of a JSON text of this file.

@@ -17,6 +17,7 @@ import (
 	"oauth-server/internal/keys"
 	"oauth-server/internal/secret"
 	"oauth-server/internal/store/embedded"
+	"oauth-server/internal/store/legacy"
 )
 
 const (
@@ -145,7 +146,11 @@ func (w *world) makeCodes(n int) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
-	mac, err := keys.OpenMAC(ctx, store, keys.Secrets{}, nil)
+	repositories, err := legacy.RepositoriesOn(ctx, store)
+	if err != nil {
+		return err
+	}
+	mac, err := keys.OpenMAC(ctx, repositories, keys.Secrets{}, nil)
 	if err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -22,7 +23,9 @@ func heavyFile(t *testing.T, client string) (path string) {
 	path = storeFile(t)
 	store, err := app.OpenStore(t.Context(), config.Store{Embedded: &config.Embedded{Path: path}})
 	check.OK(t, err)
-	check.OK(t, store.PutShared(t.Context(), "ballast", nil, make([]byte, 24<<20)))
+	for i := range 6 {
+		check.OK(t, store.PutShared(t.Context(), fmt.Sprint("ballast", i), nil, make([]byte, 4<<20)))
+	}
 	check.OK(t, store.Close())
 	must(t, on(path, "client create "+client))
 	return path

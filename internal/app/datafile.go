@@ -16,6 +16,8 @@ import (
 
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/config"
+	"oauth-server/internal/keys"
+	"oauth-server/internal/store"
 	"oauth-server/internal/store/embedded"
 	"oauth-server/internal/store/legacy"
 )
@@ -31,9 +33,25 @@ type Restoration struct {
 // DataFileSummary is what a whole data file holds.
 type DataFileSummary = embedded.Summary
 
+// readers are the tables of which records may be of no use. A server does not start without its signing keys.
+var readers = embedded.Readers{
+	clientcfg.ClientsTable.Name: clientcfg.CheckRecord,
+	keys.KeysTable.Name:         needed(keys.KeysTable),
+	keys.SecretsTable.Name:      needed(keys.SecretsTable),
+}
+
+func needed(t store.Table) embedded.Reader {
+	return func(r *store.Record) error {
+		if err := keys.CheckStored(t, r); err != nil {
+			return fmt.Errorf("%w: %s %q: %w", embedded.ErrCorrupt, t.Name, r.Key, err)
+		}
+		return nil
+	}
+}
+
 // InspectDataFile reads a whole data file that no process writes to; see [embedded.Inspect].
 func InspectDataFile(ctx context.Context, path string) (DataFileSummary, error) {
-	return embedded.Inspect(ctx, path, embedded.Readers{clientcfg.ClientsTable.Name: clientcfg.CheckRecord})
+	return embedded.Inspect(ctx, path, readers)
 }
 
 // CopyDataFile writes a data file that no process has open; see [embedded.CopyFile]. ErrStoreHeld.
@@ -83,7 +101,7 @@ func SyncDirectory(dir string) error { return embedded.SyncDirectory(dir) }
 // PrepareRestore makes the file that is to take the place of a data file; see [embedded.Prepare].
 func PrepareRestore(ctx context.Context, backup, dataFile string, r Restoration) (prepared string, err error) {
 	return embedded.Prepare(ctx, backup, dataFile, embedded.Restoration{
-		KeepSignIns: r.KeepSignIns,
+		KeepSignIns: r.KeepSignIns, Tables: readers,
 		Then: func(ctx context.Context, s *embedded.Store) error {
 			repositories, err := legacy.RepositoriesOn(ctx, s)
 			if err == nil && !r.KeepSignIns {

@@ -47,6 +47,7 @@ type foundation struct {
 	cert         *certificate    // nil: plain HTTP
 	adminCert    *certificate    // the same for operators
 	keys         *keys.Ring
+	keysChanged  <-chan struct{} // gets a value after keys were added or withdrawn
 	mac          *keys.MAC
 	clients      *clientcfg.Source
 	passwords    *secret.Passwords
@@ -97,21 +98,24 @@ func newFoundation(ctx context.Context, cfg *config.Config, opts Options, undo *
 	if err := f.loadCertificates(); err != nil {
 		return nil, err
 	}
+	// One caller at a time follows, so its operations need not wait in the lane.
+	if f.follower, err = store.NewFollower(ctx, observed.New(f.store, observed.Options{Observer: f.telemetry})); err != nil {
+		return nil, err
+	}
+	f.repositories = legacy.RepositoriesOf(f.follower)
 	if f.keys, err = openKeys(ctx, f); err != nil {
+		return nil, err
+	}
+	if f.keysChanged, err = f.repositories.Changes(ctx); err != nil {
 		return nil, err
 	}
 	secrets, err := cfg.Keys.Secrets()
 	if err != nil {
 		return nil, err
 	}
-	if f.mac, err = keys.OpenMAC(ctx, f.watched, secrets, f.log); err != nil {
+	if f.mac, err = keys.OpenMAC(ctx, f.repositories, secrets, f.log); err != nil {
 		return nil, err
 	}
-	// One caller at a time follows, so its operations need not wait in the lane.
-	if f.follower, err = store.NewFollower(ctx, observed.New(f.store, observed.Options{Observer: f.telemetry})); err != nil {
-		return nil, err
-	}
-	f.repositories = legacy.RepositoriesOf(f.follower)
 	f.uses = clientcfg.NewUses(f.repositories)
 	undo.push("the last uses of secrets", f.flushUses)
 	if f.clients, err = clientcfg.NewSource(ctx, f.follower, f.log); err != nil {
@@ -122,6 +126,23 @@ func newFoundation(ctx context.Context, cfg *config.Config, opts Options, undo *
 		Separate: opts.Separate, Hashing: opts.Hashing, Hashed: f.telemetry.PasswordHashed,
 	})
 	return f, nil
+}
+
+// followKeys publishes keys that were added, and accepts no more what was signed with those that were withdrawn.
+func (f *foundation) followKeys(ctx context.Context) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-f.keysChanged:
+		}
+		for err := f.keys.Refresh(ctx); err != nil; err = f.keys.Refresh(ctx) {
+			f.log.LogAttrs(ctx, slog.LevelError, "refresh of the signing keys failed; keeping the last good ones", slog.Any("error", err))
+			if !f.loops.Sleep(ctx, keysRetryEvery) {
+				return nil
+			}
+		}
+	}
 }
 
 // flushUses stores which secrets were used in the last minute. Nothing depends on it, so a failure is
@@ -244,7 +265,7 @@ func openKeys(ctx context.Context, f *foundation) (*keys.Ring, error) {
 	if err != nil {
 		return nil, err
 	}
-	ring, err := keys.Open(ctx, f.watched, keys.Options{
+	ring, err := keys.Open(ctx, f.repositories, keys.Options{
 		Issuer:        f.issuer,
 		Algorithm:     f.cfg.Tokens.Algorithm,
 		TokenLifetime: f.cfg.Tokens.AccessTTL.Std(),

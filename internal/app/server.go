@@ -191,9 +191,9 @@ func (s *Server) stop(ctx context.Context) error {
 // Periods of background work. A change of clients or policies is in force on every instance after
 // that long, at most.
 const (
-	changesEvery         = time.Second // of clients
+	changesEvery         = time.Second // of clients and keys
 	policiesRefreshEvery = time.Second
-	keysRefreshEvery     = time.Second // a withdrawn key is accepted no longer than that
+	keysRetryEvery       = time.Second // after a failure
 	lastTokensEvery      = time.Second // a token that was revoked elsewhere is handed out again no longer than that
 	bansRefreshEvery     = time.Second // a ban is in force on every instance after that long
 	endsEvery            = time.Second // temporary changes that are due are looked for, in memory
@@ -208,7 +208,6 @@ func (s *Server) tasks() []background.Task {
 	f, l := s.base, s.limiter
 	tasks := []background.Task{
 		{Name: "signing keys", Every: f.keys.CheckEvery(), Do: f.keys.Maintain, Failed: keep},
-		{Name: "withdrawn keys", Every: keysRefreshEvery, Do: f.keys.Refresh, Failed: keep},
 		{Name: "changes", Every: changesEvery, Do: f.follower.Refresh, Failed: keep},
 		{Name: "unregistered clients", Every: changesEvery, First: true, Do: l.unregistered.note, Failed: keep},
 		{Name: "operators locked out", Every: policiesRefreshEvery, Do: l.lockOuts.note, Failed: keep},
@@ -258,6 +257,7 @@ func (s *Server) startLoops() {
 		loops.Repeat(task)
 	}
 	loops.Go("policy changes", func(ctx context.Context) error { return s.limiter.policies.Watch(ctx, s.base.log) })
+	loops.Go("withdrawn keys", s.base.followKeys)
 	loops.Go("resets", s.limiter.resets.Run)
 	loops.Go("new bans", s.limiter.bans.Run)
 	file := s.limiter.file

@@ -40,7 +40,6 @@ func TestTasks(t *testing.T) {
 	}
 	want := map[string]times{
 		"signing keys":     {Every: time.Minute},
-		"withdrawn keys":   {Every: time.Second},
 		"changes":          {Every: time.Second},
 		"uses of secrets":  {Every: time.Minute},
 		"policies":         {Every: time.Second},

@@ -27,7 +27,8 @@ type Registrations struct {
 func NewRegistrations(f *store.Follower) *Registrations {
 	b := f.Backend()
 	return &Registrations{
-		f, store.Collection[Client]{Backend: b, Table: ClientsTable, Encode: EncodeClient, Decode: decodeClient},
+		f,
+		store.Collection[Client]{Backend: b, Table: ClientsTable, Encode: EncodeClient, Decode: decodeClient},
 		store.Collection[SecretUse]{Backend: b, Table: usesTable, Encode: encodeUse, Decode: decodeUse},
 	}
 }

@@ -23,6 +23,7 @@ import (
 	"oauth-server/internal/keys"
 	"oauth-server/internal/secret"
 	"oauth-server/internal/store/embedded"
+	"oauth-server/internal/store/legacy"
 )
 
 // The benchmarks run the server as its own process on the embedded store and
@@ -142,7 +143,9 @@ func codeForms(b *testing.B, s *server, n int) []string {
 	check.Equal(b, "exit status", s.stop(), 0)
 	store, err := embedded.Open(s.data(), embedded.Options{})
 	check.OK(b, err)
-	mac, err := keys.OpenMAC(b.Context(), store, keys.Secrets{}, nil)
+	repositories, err := legacy.RepositoriesOn(b.Context(), store)
+	check.OK(b, err)
+	mac, err := keys.OpenMAC(b.Context(), repositories, keys.Secrets{}, nil)
 	check.OK(b, err)
 	forms, now := make([]string, n), time.Now()
 	var wg sync.WaitGroup

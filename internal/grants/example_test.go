@@ -59,11 +59,11 @@ func daemon(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	ring, err := keys.Open(ctx, file, keys.Options{Issuer: "https://auth.example.com"})
+	ring, err := keys.Open(ctx, keys.NewRepository(follower), keys.Options{Issuer: "https://auth.example.com"})
 	if err != nil {
 		return err
 	}
-	mac, err := keys.OpenMAC(ctx, file, keys.Secrets{}, slog.New(slog.DiscardHandler))
+	mac, err := keys.OpenMAC(ctx, keys.NewRepository(follower), keys.Secrets{}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return err
 	}

@@ -21,13 +21,9 @@ func CheckRecord(r Record) error {
 	return nil
 }
 
-// CheckMAC is [CheckRecord] for the shared secret from which [OpenMAC] makes a MAC; name is that of the secret.
-func CheckMAC(shared func(name string) []byte) error {
-	stored := shared(macName)
-	switch {
-	case stored == nil:
-		return nil
-	case (Secrets{}).Of(macRecord(stored)) != Plain:
+// CheckMAC is [CheckRecord] for the shared secret from which [OpenMAC] makes a MAC.
+func CheckMAC(stored []byte) error {
+	if (Secrets{}).Of(macRecord(stored)) != Plain {
 		return CheckRecord(macRecord(stored))
 	}
 	return checkMAC(stored)

@@ -61,8 +61,6 @@ func useAll(t *testing.T, path string) error {
 	for _, u := range list {
 		errs = append(errs, u.Err)
 	}
-	_, err = s.Keys(ctx)
-	errs = append(errs, err)
 	_, err = s.Sweep(ctx, time.Now())
 	return errors.Join(append(errs, err, s.Close())...)
 }

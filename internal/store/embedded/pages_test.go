@@ -12,7 +12,7 @@ import (
 	bolt "go.etcd.io/bbolt"
 
 	"oauth-server/internal/check"
-	"oauth-server/internal/keys"
+	"oauth-server/internal/store"
 )
 
 // How bbolt lays out a page, in bytes and in the byte order of the machine: a header of its number (8), what
@@ -146,41 +146,25 @@ func TestInspectEndsOnEveryFlip(t *testing.T) {
 // TestInspectRefusesWhatNoServerStartsWith: the file is whole, but what a start reads is not.
 func TestInspectRefusesWhatNoServerStartsWith(t *testing.T) {
 	path, _ := filled(t)
-	s := mustOpen(t, path)
-	ring, err := keys.Open(t.Context(), s, keys.Options{Issuer: "https://as.example"})
-	check.OK(t, err)
-	list, err := s.Keys(t.Context())
-	check.OK(t, err)
-	_, err = keys.OpenMAC(t.Context(), s, keys.Secrets{}, nil)
-	check.OK(t, errors.Join(err, s.Close()))
-	check.Equal(t, "keys", len(list), 1)
-	check.Equal(t, "keys that are not encrypted", len(ring.InClear()), 1)
-	whole, err := os.ReadFile(path)
-	check.OK(t, err)
-	_, err = Inspect(t.Context(), path, nil)
-	check.OK(t, err)
-	for _, tt := range []struct {
-		name   string
-		change func(tx *bolt.Tx) error
-	}{
-		{"a signing key that is no JSON", func(tx *bolt.Tx) error { return tx.Bucket(buckets[signingKeys]).Put([]byte("ES256/9"), []byte("{")) }},
-		{"a signing key without a key", func(tx *bolt.Tx) error {
-			return tx.Bucket(buckets[signingKeys]).Put([]byte("ES256/9"), []byte(`{"kid":"a","alg":"ES256"}`))
-		}},
-		{"an encrypted key that is cut", func(tx *bolt.Tx) error {
-			return tx.Bucket(buckets[signingKeys]).Put([]byte("ES256/9"), []byte(`{"kid":"a","alg":"ES256","private_key":"ZW5jMQ=="}`))
-		}},
-		{"a key of the MAC that is cut", func(tx *bolt.Tx) error { return tx.Bucket(buckets[settings]).Put(sharedKey("mac"), []byte("mac1")) }},
-		{"a policy without its version", func(tx *bolt.Tx) error {
-			b, err := tx.CreateBucketIfNotExists(policiesBucket)
-			return errors.Join(err, b.Put([]byte("settings"), []byte("x")))
-		}},
-	} {
-		path := put(t, whole)
-		change(t, path, tt.change)
-		_, err := Inspect(t.Context(), path, nil)
-		if !errors.Is(err, ErrCorrupt) {
-			t.Errorf("%s: Inspect() = %v, want ErrCorrupt", tt.name, err)
+	needed := Readers{"things": func(r *store.Record) error {
+		if len(r.Value) == 2 {
+			return ErrCorrupt
 		}
+		return nil
+	}}
+	_, err := Inspect(t.Context(), path, needed)
+	check.OK(t, err)
+	s := mustOpen(t, path)
+	_, err = s.Put(t.Context(), store.Table{Name: "things"}, store.Record{Key: "a", Value: []byte("{}")}, store.Seen{})
+	check.OK(t, errors.Join(err, s.Close()))
+	if _, err := Inspect(t.Context(), path, needed); !errors.Is(err, ErrCorrupt) {
+		t.Errorf("a record that a server needs: Inspect() = %v, want ErrCorrupt", err)
+	}
+	change(t, path, func(tx *bolt.Tx) error {
+		b, err := tx.CreateBucketIfNotExists(policiesBucket)
+		return errors.Join(err, b.Put([]byte("settings"), []byte("x")))
+	})
+	if _, err := Inspect(t.Context(), path, nil); !errors.Is(err, ErrCorrupt) {
+		t.Errorf("a policy without its version: Inspect() = %v, want ErrCorrupt", err)
 	}
 }

@@ -20,6 +20,7 @@ type Restoration struct {
 	// KeepSignIns leaves codes, sign-ins, sessions and consents as they are in the backup, and what was
 	// issued before the restoration as good as the backup has it. Otherwise all of that ends.
 	KeepSignIns bool
+	Tables      Readers // of the records in the result
 	// Then changes the copy after that. It must not keep the store.
 	Then func(ctx context.Context, s *Store) error
 }
@@ -38,7 +39,7 @@ func Prepare(ctx context.Context, backup, dataFile string, r Restoration) (prepa
 		err = r.apply(ctx, f)
 	}
 	if err == nil {
-		_, err = inspectFile(ctx, f.Name(), nil, Options{LockTimeout: DefaultLockTimeout, open: again(f)})
+		_, err = inspectFile(ctx, f.Name(), r.Tables, Options{LockTimeout: DefaultLockTimeout, open: again(f)})
 	}
 	if err != nil {
 		return "", errors.Join(fmt.Errorf("embedded: prepare %s: %w", f.Name(), err), os.Remove(f.Name()))

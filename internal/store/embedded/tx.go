@@ -15,9 +15,7 @@ const (
 	refreshTokens
 	sessions
 	revocations
-	clients
 	users
-	signingKeys
 	expiries
 	settings
 	counters
@@ -29,8 +27,8 @@ func expires(k kind) bool { return k >= codes && k <= revocations }
 // buckets are the names in the file, short because each is on every root page.
 var buckets = map[kind][]byte{
 	codes: []byte("codes"), refreshTokens: []byte("refresh_tokens"), sessions: []byte("sessions"),
-	revocations: []byte("revocations"), clients: []byte("clients"), users: []byte("users"),
-	signingKeys: []byte("keys"), expiries: []byte("expiries"), settings: []byte("meta"),
+	revocations: []byte("revocations"), users: []byte("users"),
+	expiries: []byte("expiries"), settings: []byte("meta"),
 	counters: []byte("counters"),
 }
 

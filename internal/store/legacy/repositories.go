@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/keys"
 	"oauth-server/internal/store"
 )
 
@@ -12,6 +13,7 @@ type Repositories struct {
 	Follower *store.Follower
 	*clientcfg.Registrations
 	*clientcfg.AuditTrail
+	*keys.Repository
 }
 
 // RepositoriesOn returns the repositories on a backend.
@@ -25,7 +27,7 @@ func RepositoriesOn(ctx context.Context, b store.Backend) (Repositories, error) 
 
 // RepositoriesOf is [RepositoriesOn] with the follower of snapshots, which contain a change when it is made.
 func RepositoriesOf(f *store.Follower) Repositories {
-	return Repositories{f, clientcfg.NewRegistrations(f), clientcfg.NewAuditTrail(f)}
+	return Repositories{f, clientcfg.NewRegistrations(f), clientcfg.NewAuditTrail(f), keys.NewRepository(f)}
 }
 
 // Whole is a [Store] with the repositories.
@@ -36,4 +38,6 @@ type Whole interface {
 	clientcfg.Registry
 	clientcfg.SecretUses
 	clientcfg.EventLog
+	keys.Store
+	keys.SharedStore
 }

@@ -8,7 +8,6 @@ import (
 
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/grants"
-	"oauth-server/internal/keys"
 	"oauth-server/internal/store"
 	"oauth-server/internal/syncer"
 )
@@ -17,7 +16,7 @@ import (
 // all of it.
 type Store interface {
 	store.Backend
-	Serving
+	Grants
 	syncer.Store
 	clientcfg.PolicyStore
 	clientcfg.AuditLog
@@ -32,13 +31,6 @@ type Store interface {
 	// EraseCounters removes the counters of a client: all of them, or those of one username if it is
 	// not nil.
 	EraseCounters(ctx context.Context, clientID string, username *string) error
-}
-
-// Serving is the part of a [Store] that requests and the signing keys use.
-type Serving interface {
-	keys.Store
-	keys.SharedStore
-	Grants
 }
 
 // Grants is a [grants.Store] without the clients.

@@ -14,7 +14,6 @@ import (
 
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/grants"
-	"oauth-server/internal/keys"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/secret"
 	"oauth-server/internal/store"
@@ -81,18 +80,14 @@ func exercise(ctx context.Context, s *Store) error {
 		s.CreateUser(ctx, grants.User{Name: "alice"}), s.CreateSession(ctx, grants.Session{Digest: token, ExpiresAt: end}, 20),
 		s.CreateCode(ctx, grants.Code{Digest: code, ExpiresAt: end}), s.RedeemCode(ctx, code, nil), s.CreateFamily(ctx, grants.Family{Digest: token, Generation: 1, ExpiresAt: end}),
 		s.RotateFamily(ctx, grants.Family{Digest: token, Generation: 2, ExpiresAt: end}),
-		s.PutAll(ctx, things, []store.Record{{Key: "a", Version: 1, Value: []byte("{}")}}), s.Delete(ctx, things, nil, "a"), s.Revoke(ctx, "family", time.Now()), s.AddKey(ctx, keys.Record{ID: "k", PrivateKey: []byte{1}}),
-		s.ReplaceKey(ctx, "k", []byte{1}, []byte{2}),
-		s.PutShared(ctx, "s", nil, []byte("a")), s.PutShared(ctx, "s", []byte("a"), []byte("b")),
+		s.PutAll(ctx, things, []store.Record{{Key: "a", Version: 1, Value: []byte("{}")}}), s.Delete(ctx, things, nil, "a"), s.Revoke(ctx, "family", time.Now()),
 		change(ctx, s, 1), change(ctx, s, 2))
-	_, shared := s.Shared(ctx, "s")
 	_, user := s.User(ctx, "alice")
 	_, users := s.Users(ctx)
 	_, session := s.Session(ctx, token)
 	_, found := s.Family(ctx, token)
 	listed := s.List(ctx, things, store.Query{}, func(store.Record) error { return nil })
 	_, revoked := s.Revoked(ctx, "family")
-	_, signing := s.Keys(ctx)
 	_, set := s.PolicyState(ctx)
 	_, entries := s.PolicyEntries(ctx, 1)
 	_, version := s.PolicyVersion(ctx)
@@ -104,6 +99,6 @@ func exercise(ctx context.Context, s *Store) error {
 	if conflict := change(ctx, s, 1); !errors.Is(conflict, clientcfg.ErrPolicyConflict) { // it looks into the trail
 		err = errors.Join(err, conflict)
 	}
-	return errors.Join(err, user, users, session, found, listed, revoked, signing, shared, set, entries, version, trail, swept,
-		s.DeleteUser(ctx, "alice"), s.DeleteSession(ctx, token), s.DeleteKey(ctx, "k"))
+	return errors.Join(err, user, users, session, found, listed, revoked, set, entries, version, trail, swept,
+		s.DeleteUser(ctx, "alice"), s.DeleteSession(ctx, token))
 }

@@ -23,12 +23,12 @@ type Store struct {
 
 	connections int // at most
 
-	users, signingKeys            *mongo.Collection
+	users                         *mongo.Collection
 	grants, sessions, revocations *mongo.Collection
 	agreements                    *mongo.Collection
 	counters                      *mongo.Collection
 	policies, audit               *mongo.Collection
-	shared, trail                 *mongo.Collection
+	trail                         *mongo.Collection
 
 	foldBegins func(ctx context.Context) (context.Context, func(error)) // nil: not observed
 }
@@ -42,12 +42,12 @@ func newStore(client *mongo.Client, database string) *Store {
 	db := client.Database(database)
 	return &Store{
 		client: client, db: db, timeout: operationTimeout, connections: driverConnections,
-		users: db.Collection("users"), signingKeys: db.Collection("keys"),
+		users:  db.Collection("users"),
 		grants: db.Collection("grants"), sessions: db.Collection("sessions"), revocations: db.Collection("revocations"),
 		agreements: db.Collection("agreements"),
 		counters:   db.Collection("ratelimits"),
 		policies:   db.Collection("policies"), audit: db.Collection("audit"),
-		shared: db.Collection("secrets"), trail: db.Collection("trail"),
+		trail: db.Collection("trail"),
 	}
 }
 

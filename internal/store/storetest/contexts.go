@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"oauth-server/internal/grants"
-	"oauth-server/internal/keys"
 	"oauth-server/internal/syncer"
 )
 
@@ -19,7 +18,6 @@ func testContexts(t *testing.T, target Target) {
 	succeed(t, "family", b.CreateFamily(before, family("a family")))
 	succeed(t, "session", b.CreateSession(before, session("a session"), mostSessions))
 	succeed(t, "agreement", b.PutAgreement(before, agreement("there", "there")))
-	succeed(t, "key", b.AddKey(before, key(keys.ES256, 1)))
 
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -33,10 +31,6 @@ func cancelled(ctx context.Context, b Backend) map[string]error {
 	theCode, theFamily, theSession := code("a code").Digest, family("a family"), session("a session").Digest
 	first := family("a code")
 	errs := map[string]error{
-		"PutShared":     b.PutShared(ctx, "new", nil, []byte("x")),
-		"AddKey":        b.AddKey(ctx, key(keys.ES256, 2)),
-		"ReplaceKey":    b.ReplaceKey(ctx, key(keys.ES256, 1).ID, key(keys.ES256, 1).PrivateKey, []byte{1}),
-		"DeleteKey":     b.DeleteKey(ctx, key(keys.ES256, 1).ID),
 		"CreateCode":    b.CreateCode(ctx, code("new")),
 		"RedeemCode":    b.RedeemCode(ctx, theCode, &first),
 		"CreateFamily":  b.CreateFamily(ctx, family("new")),
@@ -50,8 +44,6 @@ func cancelled(ctx context.Context, b Backend) map[string]error {
 		"DeleteSession": b.DeleteSession(ctx, theSession),
 		"PutAgreement":  b.PutAgreement(ctx, agreement("new", "new")),
 	}
-	_, errs["Keys"] = b.Keys(ctx)
-	_, errs["Shared"] = b.Shared(ctx, "new")
 	_, errs["Code"] = b.Code(ctx, theCode)
 	_, errs["Family"] = b.Family(ctx, theFamily.Digest)
 	_, errs["Agreement"] = b.Agreement(ctx, "there", "there")
@@ -73,10 +65,6 @@ func cancelled(ctx context.Context, b Backend) map[string]error {
 func checkUntouched(t *testing.T, b Backend) {
 	t.Helper()
 	ctx := t.Context()
-	equal(t, "keys", []keys.Record{key(keys.ES256, 1)}, listKeys(t, b))
-	secret, err := b.Shared(ctx, "new")
-	succeed(t, "shared secret", err)
-	equal(t, "shared secret", []byte(nil), secret)
 	users, err := b.Users(ctx)
 	succeed(t, "users", err)
 	equal(t, "users", []any{grants.StoredUser{User: user("there")}}, []any{users[0]})

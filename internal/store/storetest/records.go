@@ -1,12 +1,10 @@
 package storetest
 
 import (
-	"fmt"
 	"time"
 
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/grants"
-	"oauth-server/internal/keys"
 	"oauth-server/internal/secret"
 )
 
@@ -61,12 +59,5 @@ func user(name string) grants.User {
 		Name: name, PasswordHash: "$argon2id$v=19$m=65536,t=1,p=4$c2FsdA$aGFzaA", CreatedAt: Epoch,
 		Stamp: stamp(name), Operator: clientcfg.ReadAccess,
 		RowFrom: Epoch.Add(time.Minute), Known: map[string]time.Time{"a-_Z": Epoch.Add(time.Millisecond)},
-	}
-}
-
-func key(alg keys.Algorithm, generation int64) keys.Record {
-	return keys.Record{
-		ID: fmt.Sprintf("%s-%d", alg, generation), Algorithm: alg, Generation: generation,
-		PrivateKey: []byte{0, 1, 2, 0xff}, CreatedAt: Epoch, ActiveFrom: Epoch.Add(time.Hour),
 	}
 }

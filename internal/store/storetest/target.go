@@ -44,8 +44,6 @@ func Run(t *testing.T, target Target) {
 	}{
 		{"Policies", testPolicies},
 		{"Audit", testAudit},
-		{"Keys", testKeys},
-		{"Shared", testShared},
 		{"Codes", testCodes},
 		{"Families", testFamilies},
 		{"Agreements", testAgreements},

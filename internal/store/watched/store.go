@@ -6,7 +6,6 @@ import (
 
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/grants"
-	"oauth-server/internal/keys"
 	"oauth-server/internal/store/legacy"
 )
 
@@ -17,20 +16,19 @@ type Observer interface {
 	Begin(ctx context.Context, operation string) (_ context.Context, end func(failed bool))
 }
 
-// Store is a watched [legacy.Serving].
+// Store is a watched [legacy.Grants].
 type Store struct {
-	backend  legacy.Serving
+	backend  legacy.Grants
 	observer Observer
 }
 
 // New returns the backend, watched.
-func New(b legacy.Serving, o Observer) *Store { return &Store{backend: b, observer: o} }
+func New(b legacy.Grants, o Observer) *Store { return &Store{backend: b, observer: o} }
 
 // answers are errors that are results: the store has not failed.
 var answers = []error{
 	grants.ErrNotFound, grants.ErrExists, grants.ErrClaimed,
 	clientcfg.ErrNotFound, clientcfg.ErrExists, clientcfg.ErrConflict, clientcfg.ErrUnreadableClient,
-	keys.ErrExists, keys.ErrConflict, keys.ErrSharedChanged,
 	context.Canceled, // the caller cancelled
 }
 

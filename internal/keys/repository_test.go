@@ -1,0 +1,118 @@
+package keys_test
+
+import (
+	"errors"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"oauth-server/internal/check"
+	"oauth-server/internal/keys"
+	"oauth-server/internal/store"
+	"oauth-server/internal/store/embedded"
+)
+
+func repository(t *testing.T) (*keys.Repository, *embedded.Store) {
+	t.Helper()
+	file, err := embedded.Open(filepath.Join(t.TempDir(), "keys.db"), embedded.Options{})
+	check.OK(t, err)
+	t.Cleanup(func() { check.OK(t, file.Close()) })
+	return repositoryOn(t, file), file
+}
+
+func repositoryOn(t *testing.T, b store.Backend) *keys.Repository {
+	t.Helper()
+	f, err := store.NewFollower(t.Context(), b)
+	check.OK(t, err)
+	return keys.NewRepository(f)
+}
+
+func TestRepositoryOfKeys(t *testing.T) {
+	r, file := repository(t)
+	ctx, noon := t.Context(), time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	changed, err := r.Changes(ctx)
+	check.OK(t, err)
+	told := func(want bool) {
+		t.Helper()
+		select {
+		case <-changed:
+			check.Equal(t, "told of a change", true, want)
+		default:
+			check.Equal(t, "told of a change", false, want)
+		}
+	}
+	told(true) // of the start
+	k := keys.Record{ID: "k1", Algorithm: keys.ES256, Generation: 1, PrivateKey: []byte{0, 1, 0xff}, CreatedAt: noon, ActiveFrom: noon.Add(time.Hour)}
+	check.OK(t, r.AddKey(ctx, k))
+	told(true)
+	list, err := r.Keys(ctx)
+	check.OK(t, err)
+	check.Equal(t, "keys", list, []keys.Record{k})
+	if err := repositoryOn(t, file).AddKey(ctx, k); !errors.Is(err, keys.ErrExists) {
+		t.Errorf("the same generation: %v", err)
+	}
+	for _, before := range [][]byte{{1}, nil} {
+		if err := r.ReplaceKey(ctx, "k1", before, []byte{2}); !errors.Is(err, keys.ErrConflict) {
+			t.Errorf("replace %v: %v", before, err)
+		}
+	}
+	if err := r.ReplaceKey(ctx, "k2", k.PrivateKey, []byte{2}); !errors.Is(err, keys.ErrConflict) {
+		t.Errorf("replace another: %v", err)
+	}
+	told(false)
+	check.OK(t, r.ReplaceKey(ctx, "k1", k.PrivateKey, []byte{2}))
+	told(true)
+	check.OK(t, r.DeleteKey(ctx, "k2"))
+	check.OK(t, r.DeleteKey(ctx, "k1"))
+	list, err = r.Keys(ctx)
+	check.OK(t, err)
+	check.Equal(t, "keys that are left", len(list), 0)
+	told(true)
+}
+
+// TestUnreadableKey: no ring opens beside it.
+func TestUnreadableKey(t *testing.T) {
+	r, file := repository(t)
+	_, err := file.Append(t.Context(), store.Entry{Number: 1, Value: []byte("{}")},
+		store.Write{Table: keys.KeysTable, Record: store.Record{Key: "ES256/1", Value: []byte(`{"kid":7}`)}})
+	check.OK(t, err)
+	if _, err := r.Keys(t.Context()); !errors.Is(err, store.ErrUnreadable) {
+		t.Errorf("keys: %v", err)
+	}
+}
+
+func TestRepositoryOfSecrets(t *testing.T) {
+	r, _ := repository(t)
+	ctx := t.Context()
+	secret, err := r.Shared(ctx, "a")
+	check.OK(t, err)
+	check.Equal(t, "no secret", secret, nil)
+	check.OK(t, r.PutShared(ctx, "a", nil, []byte{1}))
+	for _, before := range [][]byte{nil, {2}} {
+		if err := r.PutShared(ctx, "a", before, []byte{3}); !errors.Is(err, keys.ErrSharedChanged) {
+			t.Errorf("put over %v: %v", before, err)
+		}
+	}
+	check.OK(t, r.PutShared(ctx, "a", []byte{1}, []byte{4}))
+	secret, err = r.Shared(ctx, "a")
+	check.OK(t, err)
+	check.Equal(t, "secret", secret, []byte{4})
+}
+
+// TestCheckStored: what no ring, and no MAC, opens on.
+func TestCheckStored(t *testing.T) {
+	for _, tt := range []struct {
+		table      store.Table
+		key, value string
+		good       bool
+	}{
+		{keys.KeysTable, "ES256/9", `[`, false},
+		{keys.KeysTable, "ES256/9", `{"kid":"a","alg":"ES256"}`, false},
+		{keys.KeysTable, "ES256/9", `{"kid":"a","alg":"ES256","privateKey":"ZW5jMQ=="}`, false},
+		{keys.SecretsTable, "mac", `{"secret":"bWFjMQ=="}`, false},
+		{keys.SecretsTable, "other", `{"secret":"bWFjMQ=="}`, true},
+	} {
+		err := keys.CheckStored(tt.table, &store.Record{Key: tt.key, Value: []byte(tt.value)})
+		check.Equal(t, tt.value, err == nil, tt.good)
+	}
+}
