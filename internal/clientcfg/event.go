@@ -164,7 +164,7 @@ func (t *AuditTrail) SweepEvents(ctx context.Context, before, now time.Time) err
 		return failed
 	}
 	err = t.history(ctx, old+1, func(e *store.Entry) error {
-		if e.Err == nil && !e.At.Before(before) {
+		if e.Err == nil && !e.At.Before(before) && !e.At.After(now) {
 			old = e.Number - 1
 		}
 		return nil

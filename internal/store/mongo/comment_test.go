@@ -58,7 +58,7 @@ func TestCommandsNameTheirCause(t *testing.T) {
 			}
 		}
 	}
-	for _, command := range []string{"find", "aggregate", "insert", "update", "delete", "findAndModify"} {
+	for _, command := range []string{"find", "aggregate", "insert", "update", "delete"} {
 		if len(d.comments[command]) == 0 {
 			t.Errorf("no %s was sent", command)
 		}

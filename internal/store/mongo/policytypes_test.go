@@ -17,7 +17,7 @@ import (
 // setFields gives fields of a document other values, whatever the validator says.
 func setFields(t *testing.T, s *Store, collection string, id any, set bson.D) {
 	t.Helper()
-	_, err := s.db.Collection(collection).UpdateByID(t.Context(), id, bson.D{{Key: "$set", Value: set}}, options.UpdateOne().SetBypassDocumentValidation(true))
+	_, err := s.db.Collection(collection).UpdateByID(t.Context(), id, bson.D{{Key: "$set", Value: set}}, options.UpdateOne().SetBypassDocumentValidation(true).SetUpsert(true))
 	if err != nil {
 		t.Fatal(err)
 	}
