@@ -49,22 +49,16 @@ func counterIDOf(key []byte) (ratelimit.CounterID, error) {
 // those of a user.
 func (s *Store) EraseCounters(ctx context.Context, clientID string, username *string) error {
 	prefix := counterPrefix(clientID, username)
-	for {
-		var found [][]byte
-		err := s.view(ctx, func(tx *bolt.Tx) error {
-			found = nil
-			c := tx.Bucket(buckets[counters]).Cursor()
-			for k, _ := c.Seek(prefix); bytes.HasPrefix(k, prefix) && len(found) < sweepStep; k, _ = c.Next() {
-				found = append(found, bytes.Clone(k))
-			}
-			return nil
-		})
-		if err != nil || len(found) == 0 {
-			return err
-		}
-		err = s.writes.do(ctx, func(w *writeTx) error {
-			for _, key := range found {
-				if err := w.delete(counters, key); err != nil {
+	for more := true; more; {
+		err := s.writes.do(ctx, func(w *writeTx) error {
+			c := w.tx.Bucket(buckets[counters]).Cursor()
+			for range sweepStep {
+				k, _ := c.Seek(prefix)
+				if more = bytes.HasPrefix(k, prefix); !more {
+					return nil
+				}
+				w.touched, w.dirty = true, true
+				if err := c.Delete(); err != nil {
 					return err
 				}
 			}
@@ -74,4 +68,5 @@ func (s *Store) EraseCounters(ctx context.Context, clientID string, username *st
 			return err
 		}
 	}
+	return nil
 }

@@ -90,32 +90,27 @@ func Replace(dataFile, prepared, kept string) (there bool, err error) {
 }
 
 func replace(dataFile, prepared, kept string, sync func(dir string) error) (there bool, err error) {
-	switch _, err := os.Stat(dataFile); {
-	case err == nil:
-		there = true
-		if err := keepAs(dataFile, kept); err != nil {
-			return there, fmt.Errorf("embedded: keep %s: %w", dataFile, err)
-		}
-	case !errors.Is(err, fs.ErrNotExist):
-		return false, err
+	dir := filepath.Dir(dataFile)
+	err = keepAs(dataFile, kept)
+	if there = !errors.Is(err, fs.ErrNotExist); there && err != nil {
+		return there, fmt.Errorf("embedded: keep %s: %w", dataFile, err)
 	}
-	dir, replaced := filepath.Dir(dataFile), false
+	undo := func() error { return nil }
+	if there {
+		undo = func() error { return os.Remove(kept) }
+	}
 	if err = sync(dir); err == nil { // the kept one is there before it is replaced
 		err = move(prepared, dataFile, there)
-		replaced = err == nil
 	}
-	if replaced {
+	if err == nil {
+		undo = func() error { return os.Rename(dataFile, prepared) }
+		if there {
+			undo = func() error { return os.Rename(kept, dataFile) }
+		}
 		err = sync(dir)
 	}
-	switch {
-	case err == nil:
-		return there, nil
-	case !there && replaced:
-		return there, errors.Join(err, os.Rename(dataFile, prepared))
-	case replaced:
-		return there, errors.Join(err, os.Rename(kept, dataFile))
-	case there:
-		return there, errors.Join(err, os.Remove(kept))
+	if err != nil {
+		err = errors.Join(err, undo())
 	}
 	return there, err
 }

@@ -82,6 +82,9 @@ func dueRecords(b *bolt.Bucket, from []byte, now int64) (due []string, passed in
 		}
 		k, v = c.Next()
 	}
+	if bytes.Compare(k, from) <= 0 { // also in a damaged file, where the keys are not in order
+		return due, passed, nil
+	}
 	return due, passed, bytes.Clone(k)
 }
 

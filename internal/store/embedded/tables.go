@@ -62,9 +62,9 @@ func (s *Store) List(ctx context.Context, t store.Table, q store.Query, each fun
 	l := newListing(t, q)
 	for more := true; more; {
 		l.records, l.values, l.visited = l.records[:0], l.values[:0], 0
-		err := s.view(ctx, func(tx *bolt.Tx) error {
-			more = l.read(tx)
-			return nil
+		err := s.view(ctx, func(tx *bolt.Tx) (err error) {
+			more, err = l.read(tx)
+			return err
 		})
 		if err != nil {
 			return err
@@ -124,20 +124,23 @@ func newListing(t store.Table, q store.Query) *listing {
 }
 
 // read takes the next part, and reports whether there is another.
-func (l *listing) read(tx *bolt.Tx) (more bool) {
+func (l *listing) read(tx *bolt.Tx) (more bool, err error) {
 	records := tx.Bucket([]byte(l.table.Name))
 	walked := records
 	if l.indexed {
 		walked = tx.Bucket(ownersOf(l.table))
 	}
 	if walked == nil {
-		return false
+		return false, nil
 	}
 	c, prefix := walked.Cursor(), []byte(l.prefix)
 	for k, v := c.Seek([]byte(l.from)); k != nil && bytes.HasPrefix(k, prefix) && l.left != 0; k, v = c.Next() {
 		if l.visited == partRecords || len(l.values) >= partBytes {
+			if string(k) <= l.from {
+				return false, damaged("the keys of table %s are not in order", l.table.Name)
+			}
 			l.from = string(k)
-			return true
+			return true, nil
 		}
 		if l.indexed {
 			k = k[len(prefix):]
@@ -145,7 +148,7 @@ func (l *listing) read(tx *bolt.Tx) (more bool) {
 		}
 		l.take(k, v)
 	}
-	return false
+	return false, nil
 }
 
 // take adds a record if it matches. One that cannot be read is among all, but has no owner and no time.

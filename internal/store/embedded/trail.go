@@ -1,6 +1,7 @@
 package embedded
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"fmt"
@@ -169,9 +170,14 @@ func (s *Store) History(ctx context.Context, before int64, each func(store.Entry
 				return err
 			}
 		}
-		if before = entries[len(entries)-1].Number; before <= 1 {
+		oldest := entries[len(entries)-1].Number
+		switch {
+		case oldest <= 1:
 			return nil
+		case before > 0 && oldest >= before:
+			return damaged("the numbers of the trail are not in order")
 		}
+		before = oldest
 	}
 }
 
@@ -191,6 +197,7 @@ func (s *Store) Trim(ctx context.Context, through int64) error {
 		err := s.writes.do(ctx, func(w *writeTx) error {
 			trail := w.tx.Bucket(trailBucket)
 			end := min(through, lastEntry(trail).Number-1)
+			var last []byte
 			for range sweepStep {
 				if more = trail != nil && end > 0; !more {
 					return nil
@@ -199,6 +206,10 @@ func (s *Store) Trim(ctx context.Context, through int64) error {
 				if more = decodeEntry(k, v).Number <= end; !more {
 					return nil
 				}
+				if bytes.Equal(k, last) {
+					return damaged("entry %x of the trail cannot be removed", k)
+				}
+				last = bytes.Clone(k)
 				w.touched, w.dirty = true, true
 				if err := trail.Delete(k); err != nil {
 					return err
