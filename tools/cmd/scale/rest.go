@@ -136,18 +136,18 @@ func (a *atRest) asked() (map[string]float64, error) {
 
 // purposes say what commands at rest are for.
 var purposes = map[string]string{
-	"find clientChanges":      "clients: which have changed?",
-	"find bans":               "bans: which were stored lately?",
-	"aggregate clients":       "clients: their number and the sum of their etags; now only to find changes by earlier releases",
-	"find clients":            "clients: those that have changed, or all",
-	"find audit":              "policies: is there a newer entry?",
-	"find policies":           "policies: has the set changed? Now only if there never was a change",
-	"find keys":               "signing keys: which are valid?",
-	"find instances":          "the other instances",
-	"findAndModify instances": "heartbeat",
-	"find ratelimits":         "counters",
-	"update ratelimits":       "counters",
-	driver:                    "the driver's look at its connections, and the clock of the database",
+	"find trail":        "clients and signing keys: is there a newer entry?",
+	"find bans":         "bans: which were stored lately?",
+	"find clients":      "clients: those that have changed, or all",
+	"find audit":        "policies: is there a newer entry?",
+	"find policies":     "policies: has the set changed? Now only if there never was a change",
+	"find keys":         "signing keys: which are valid?",
+	"find instances":    "the other instances",
+	"update instances":  "heartbeat",
+	"update reports":    "its report to operators",
+	"find ratelimits":   "counters",
+	"update ratelimits": "counters",
+	driver:              "the driver's look at its connections, and the clock of the database",
 }
 
 func restTables(w *world, old, now *figures) string {
