@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -91,23 +89,6 @@ func TestPutLostReply(t *testing.T) {
 	}
 }
 
-func TestPutCancelled(t *testing.T) {
-	t.Parallel()
-	s, direct, proxy := throughProxy(t)
-	ctx, cancel := context.WithCancel(t.Context())
-	proxy.Decide(func(command string) mongotest.Fault {
-		if command != "update" {
-			return mongotest.Pass
-		}
-		cancel()
-		return mongotest.LoseReply
-	})
-	_, err := s.Put(ctx, things, thing("a", `{"n":1}`), store.Seen{})
-	if stored := value(t, direct, "a"); err == nil && stored == "" {
-		t.Errorf("it is not stored, and there is no error")
-	}
-}
-
 // TestPutAllRace: other processes insert older and newer records between the search and the insert of an
 // upsert, which MongoDB reports as a duplicate key for both.
 func TestPutAllRace(t *testing.T) {
@@ -122,29 +103,6 @@ func TestPutAllRace(t *testing.T) {
 	check.OK(t, s.PutAll(t.Context(), things, []store.Record{r("older", 2), r("newer", 2), r("same", 2), r("new", 2)}))
 	for key, want := range map[string]string{"older": `{"v":2}`, "newer": `{"v":3}`, "same": `{"v":2}`, "new": `{"v":2}`} {
 		check.Equal(t, key, value(t, direct, key), want)
-	}
-}
-
-// TestManyWriters: of many writers in one state, one succeeds.
-func TestManyWriters(t *testing.T) {
-	t.Parallel()
-	s := openMigrated(t)
-	for _, seen := range []store.Seen{{}, put(t, s, thing("old", `{}`), store.Seen{})} {
-		key := map[bool]string{true: "new", false: "old"}[seen == store.Seen{}]
-		var won atomic.Int64
-		var wg sync.WaitGroup
-		for range 16 {
-			wg.Go(func() {
-				_, err := s.Put(t.Context(), things, thing(key, `{}`), seen)
-				if err == nil {
-					won.Add(1)
-				} else if !errors.Is(err, store.ErrConflict) {
-					t.Error(err)
-				}
-			})
-		}
-		wg.Wait()
-		check.Equal(t, key, won.Load(), 1)
 	}
 }
 

@@ -36,49 +36,12 @@ func appendThing(t *testing.T, s *Store, number int64, r store.Record) store.Mar
 	return mark
 }
 
-func numbersOf(entries []store.Entry) (s string) {
-	for _, e := range entries {
-		s += fmt.Sprint(e.Number, " ")
-	}
-	return s
-}
-
 // pendingOf returns how many entries have writes that are not applied.
 func pendingOf(t *testing.T, s *Store) int64 {
 	t.Helper()
 	n, err := s.trail.CountDocuments(t.Context(), bson.D{{Key: "writes", Value: bson.D{{Key: "$exists", Value: true}}}})
 	check.OK(t, err)
 	return n
-}
-
-// TestAppendLostReply: each command of Append in turn loses its reply, and the entry is there once.
-func TestAppendLostReply(t *testing.T) {
-	t.Parallel()
-	for _, lost := range []struct {
-		command string
-		nth     int
-	}{{"insert", 1}, {"update", 1}, {"update", 2}} {
-		s, direct, proxy := throughProxy(t)
-		n := 0
-		proxy.Decide(func(command string) mongotest.Fault {
-			if command == lost.command {
-				n++
-			}
-			if n == lost.nth && command == lost.command {
-				return mongotest.LoseReply
-			}
-			return mongotest.Pass
-		})
-		mark := appendThing(t, s, 1, thing("a", `{"n":1}`))
-		proxy.Decide(nil)
-		entries, newest, err := direct.Trail(t.Context(), store.Mark{}, 10)
-		check.OK(t, err)
-		check.Equal(t, "entries", numbersOf(entries), "1 ")
-		check.Equal(t, "mark", newest, mark)
-		check.Equal(t, "value", value(t, direct, "a"), `{"n":1}`)
-		check.Equal(t, "state", get(t, direct, "a").Seen(), seenOf(mark))
-		check.Equal(t, "pending", pendingOf(t, direct), 0)
-	}
 }
 
 // dies has a writer append an entry, and die before it can apply the writes.
@@ -118,59 +81,6 @@ func TestWriterDies(t *testing.T) {
 	appendThing(t, direct, 4, thing("c", `{"n":4}`))
 	check.Equal(t, "applied by the next writer", value(t, direct, "b"), `{"n":3}`)
 	check.Equal(t, "pending", pendingOf(t, direct), 0)
-}
-
-// TestWriterPaused: the writes of an entry arrive long after it was applied by others, and do not undo what
-// was written since.
-func TestWriterPaused(t *testing.T) {
-	t.Parallel()
-	s, direct, proxy := throughProxy(t)
-	dies(t, s, proxy, mongotest.Delay, entry(1), writeOf(thing("changed", `{"n":1}`)), writeOf(thing("deleted", `{"n":1}`)), deletion("made"))
-	_, err := direct.Append(t.Context(), entry(2), writeOf(thing("changed", `{"n":2}`)), deletion("deleted"), writeOf(thing("made", `{"n":2}`)))
-	check.OK(t, err)
-	n, err := proxy.Deliver()
-	check.OK(t, err)
-	if n == 0 {
-		t.Fatal("nothing was delayed")
-	}
-	check.Equal(t, "changed", value(t, direct, "changed"), `{"n":2}`)
-	check.Equal(t, "deleted", value(t, direct, "deleted"), "")
-	check.Equal(t, "made", value(t, direct, "made"), `{"n":2}`)
-	check.OK(t, direct.List(t.Context(), things, store.Query{}, func(r store.Record) error {
-		check.Equal(t, "version of "+r.Key, r.Version, 2)
-		return nil
-	}))
-	appendThing(t, direct, 3, thing("deleted", `{"n":3}`)) // in the place of the tombstone
-	r := get(t, direct, "deleted")
-	if string(r.Value) != `{"n":3}` || !r.Expires.IsZero() {
-		t.Errorf("made anew: %+v", r)
-	}
-}
-
-// TestAppendRace: of many writers of one number one succeeds.
-func TestAppendRace(t *testing.T) {
-	t.Parallel()
-	s := openMigrated(t)
-	for number := int64(1); number <= 3; number++ {
-		var wg sync.WaitGroup
-		won := make(chan store.Mark, 8)
-		for i := range cap(won) {
-			wg.Go(func() {
-				mark, err := s.Append(t.Context(), entry(number), writeOf(thing("a", fmt.Sprintf(`{"i":%d}`, i))))
-				if err == nil {
-					won <- mark
-				} else if !errors.Is(err, store.ErrConflict) {
-					t.Error(err)
-				}
-			})
-		}
-		wg.Wait()
-		check.Equal(t, "winners", len(won), 1)
-		check.Equal(t, "state", get(t, s, "a").Seen(), seenOf(<-won))
-	}
-	if _, err := s.Append(t.Context(), entry(5)); !errors.Is(err, store.ErrConflict) {
-		t.Errorf("a gap: %v", err)
-	}
 }
 
 // TestTrailReplaced: a trail that was dropped or restored from another moment is noticed.
@@ -214,30 +124,6 @@ func TestTrailOfLostDatabase(t *testing.T) {
 	}
 }
 
-// TestTrailUnreadable: an entry that was edited by hand is named, and hides no other.
-func TestTrailUnreadable(t *testing.T) {
-	t.Parallel()
-	s := openMigrated(t)
-	for n := range int64(3) {
-		appendThing(t, s, n+1, thing("a", `{}`))
-	}
-	for _, set := range []bson.D{
-		{{Key: "value", Value: "x"}}, {{Key: "at", Value: "yesterday"}}, {{Key: "nonce", Value: "x"}}, {{Key: "refs", Value: 7}},
-	} {
-		_, err := s.trail.UpdateOne(t.Context(), byID(2), bson.D{{Key: "$set", Value: set}})
-		check.OK(t, err)
-		entries, _, err := s.Trail(t.Context(), store.Mark{}, 10)
-		check.OK(t, err)
-		check.Equal(t, "entries", numbersOf(entries), "1 2 3 ")
-		if entries[0].Err != nil || !errors.Is(entries[1].Err, store.ErrUnreadable) || entries[2].Err != nil {
-			t.Errorf("%v: %v", set, entries)
-		}
-		rest, _, err := s.Trail(t.Context(), entries[1].Mark(), 10) // following goes on behind it
-		check.OK(t, err)
-		check.Equal(t, "rest", numbersOf(rest), "3 ")
-	}
-}
-
 // TestTrailIdle: looking for news takes one command.
 func TestTrailIdle(t *testing.T) {
 	t.Parallel()
@@ -260,6 +146,3 @@ func TestTrailIdle(t *testing.T) {
 		t.Errorf("%v, %v, %v", entries, newest, commands)
 	}
 }
-
-// seenOf is the state of the records of an entry.
-func seenOf(m store.Mark) store.Seen { return store.Seen{Version: m.Number, Nonce: m.Nonce} }
