@@ -67,7 +67,7 @@ type table struct {
 	changed bool // by when they were written
 }
 
-// tables are those of the domain packages. The trail needs no index but that of its numbers.
+// tables are those of the domain packages, by name. The trail needs no index but that of its numbers.
 var tables = []table{
 	{name: "bans", changed: true},
 	{name: "clients"},
@@ -105,8 +105,7 @@ func (t table) commands() []Command {
 				"nonce": {"bsonType": "number"},
 				"changed": {"bsonType": "date"},
 				"gone": {"bsonType": "bool"}
-			},
-			"additionalProperties": false
+			}
 		}`),
 	}
 }

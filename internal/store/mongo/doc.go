@@ -1,16 +1,14 @@
 // Package mongo keeps everything in MongoDB, for any number of instances.
 //
 // It needs nothing of the server but single-document atomicity, unique _ids and majority write
-// concern: no transactions and no sessions. Change streams are used where they are offered, to
-// notice changes of policies at once. What is relied on in detail is a list in
-// docs/operating-mongodb.md, which [Store.Verify] checks on a server.
+// concern: no transactions and no sessions. docs/operating-mongodb.md lists what is relied on, and
+// [Store.Verify] checks it on a server.
 //
-//   - A claim is one insert: the token issued for a code or refresh token is stored under an _id
-//     made from the digest of its predecessor, so of any number of claims one succeeds, and claim
-//     and successor are durable together.
-//   - A client carries a random etag that is rewritten on every change; the revision of all clients
-//     is the sum of their etags, computed by the server, so that it can neither lag behind a change
-//     nor run ahead of it.
+//   - A record is a document with a version and a random nonce. Every write depends on the state
+//     that was read, so of any number of writers in one state one succeeds. The nonce also shows
+//     what became of a write without a reply.
+//   - The insert of an entry of the trail is the moment at which its records change: it holds them
+//     until they are written, and all who read the trail write them first.
 //   - Counters are written by unordered bulks of upserts. The filter of each lets a write be
 //     applied once, however often it arrives: most writes of a shared counter depend on the
 //     writer's own sequence in the document, the others on its version and etag. See
