@@ -83,8 +83,12 @@ func (s *Store) eachRecord(ctx context.Context, operation string, t store.Table,
 	})
 }
 
-// batch is how many documents one command returns.
-const batch = 5000
+// Sizes of commands: how many documents one returns, and how many it writes. Each has the timeout of the
+// store.
+const (
+	batch  = 5000
+	atOnce = 1000
+)
 
 // eachDocument calls each with the documents that a find returns. Each of its commands has the timeout of
 // the store.
@@ -184,7 +188,7 @@ func (s *Store) PutAll(ctx context.Context, t store.Table, records []store.Recor
 		}
 		models[i] = newer(r.Key, r.Version, set)
 	}
-	for part := range slices.Chunk(models, batch) {
+	for part := range slices.Chunk(models, atOnce) {
 		err := s.do(ctx, "put all "+t.Name, func(ctx context.Context) error {
 			return putNewer(ctx, s.db.Collection(t.Name), part)
 		})
@@ -243,7 +247,7 @@ func (s *Store) Delete(ctx context.Context, t store.Table, seen *store.Seen, key
 
 // DeleteAll implements [store.Backend].
 func (s *Store) DeleteAll(ctx context.Context, t store.Table, keys ...string) error {
-	for part := range slices.Chunk(keys, batch) {
+	for part := range slices.Chunk(keys, atOnce) {
 		err := s.do(ctx, "delete all "+t.Name, func(ctx context.Context) error {
 			_, err := s.db.Collection(t.Name).DeleteMany(ctx, byID(bson.D{{Key: "$in", Value: part}}),
 				options.DeleteMany().SetComment(comment(ctx)))
