@@ -153,7 +153,7 @@ func (e *Entry) Mark() Mark { return Mark{e.Number, e.Nonce} }
 // A table is written either by Put, PutAll and Delete, or by Append, never by both.
 type Backend interface {
 	// Get calls each with the records of those keys that exist, in any order, until it fails. It returns
-	// the error of each.
+	// the error of each. A key beyond the bounds does not exist, here and in List and Delete.
 	Get(ctx context.Context, t Table, each func(Record) error, keys ...string) error
 	// List calls each with the records that match, in the order of their keys, until it fails. Records
 	// that change meanwhile may come in their old or new state; none that stays is missing. each may use

@@ -91,9 +91,9 @@ func newer(key string, version int64, set bson.D) *mongo.UpdateOneModel {
 // upsert replaces one or inserts the record, and fails with a duplicate key if there is a record.
 func inState(key string, seen store.Seen) bson.D {
 	if seen == (store.Seen{}) {
-		return append(byID(key), bson.E{Key: "gone", Value: true})
+		return append(byID(text(key)), bson.E{Key: "gone", Value: true})
 	}
-	return append(byID(key), bson.E{Key: "version", Value: seen.Version}, bson.E{Key: "nonce", Value: seen.Nonce})
+	return append(byID(text(key)), bson.E{Key: "version", Value: seen.Version}, bson.E{Key: "nonce", Value: seen.Nonce})
 }
 
 // reader reads records, with one buffer for their values.

@@ -19,12 +19,12 @@ var _ store.Backend = (*Store)(nil)
 
 // Get implements [store.Backend].
 func (s *Store) Get(ctx context.Context, t store.Table, each func(store.Record) error, keys ...string) error {
-	filter, opts := byID(bson.D{{Key: "$in", Value: keys}}), options.Find()
+	filter, opts := byID(anyOf(keys)), options.Find()
 	switch len(keys) {
 	case 0:
 		return nil
 	case 1:
-		filter = byID(keys[0])
+		filter = byID(text(keys[0]))
 		opts.SetLimit(-1) // without a cursor
 	}
 	return s.eachRecord(ctx, "get "+t.Name, t, filter, opts, each)
@@ -36,16 +36,16 @@ const changedOverlap = 10 * time.Second
 
 // List implements [store.Backend].
 func (s *Store) List(ctx context.Context, t store.Table, q store.Query, each func(store.Record) error) error {
-	id := bson.D{{Key: "$gt", Value: q.After}} // true of texts only: other _ids are no keys
+	id := bson.D{{Key: "$gt", Value: text(q.After)}} // true of texts only: other _ids are no keys
 	if q.Prefix != "" {
-		id = append(id, bson.E{Key: "$gte", Value: q.Prefix})
+		id = append(id, bson.E{Key: "$gte", Value: text(q.Prefix)})
 		if end := behind(q.Prefix); end != "" {
 			id = append(id, bson.E{Key: "$lt", Value: end})
 		}
 	}
 	filter := append(byID(id), bson.E{Key: "gone", Value: nil})
 	if q.Owner != "" {
-		filter = append(filter, bson.E{Key: "owner", Value: q.Owner})
+		filter = append(filter, bson.E{Key: "owner", Value: text(q.Owner)})
 	}
 	if !q.ChangedSince.IsZero() {
 		since := q.ChangedSince.Add(-changedOverlap)
@@ -53,6 +53,22 @@ func (s *Store) List(ctx context.Context, t store.Table, q store.Query, each fun
 	}
 	opts := options.Find().SetSort(byID(1)).SetLimit(int64(q.Limit))
 	return s.eachRecord(ctx, "list "+t.Name, t, filter, opts, each)
+}
+
+// text returns what matches a stored text. What is not UTF-8 is no text in BSON: as bytes it matches nothing.
+func text(s string) any {
+	if utf8.ValidString(s) {
+		return s
+	}
+	return []byte(s)
+}
+
+func anyOf(keys []string) bson.D {
+	all := make(bson.A, len(keys))
+	for i, key := range keys {
+		all[i] = text(key)
+	}
+	return bson.D{{Key: "$in", Value: all}}
 }
 
 // behind returns the first text behind all that have a prefix; empty: there is none.
@@ -232,7 +248,7 @@ func bulk(ctx context.Context, c *mongo.Collection, models []*mongo.UpdateOneMod
 
 // Delete implements [store.Backend].
 func (s *Store) Delete(ctx context.Context, t store.Table, seen *store.Seen, key string) error {
-	filter := byID(key)
+	filter := byID(text(key))
 	if seen != nil {
 		filter = inState(key, *seen)
 	}
@@ -249,7 +265,7 @@ func (s *Store) Delete(ctx context.Context, t store.Table, seen *store.Seen, key
 func (s *Store) DeleteAll(ctx context.Context, t store.Table, keys ...string) error {
 	for part := range slices.Chunk(keys, atOnce) {
 		err := s.do(ctx, "delete all "+t.Name, func(ctx context.Context) error {
-			_, err := s.db.Collection(t.Name).DeleteMany(ctx, byID(bson.D{{Key: "$in", Value: part}}),
+			_, err := s.db.Collection(t.Name).DeleteMany(ctx, byID(anyOf(part)),
 				options.DeleteMany().SetComment(comment(ctx)))
 			return err
 		})

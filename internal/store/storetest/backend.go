@@ -181,7 +181,6 @@ func (s suite) delete(key string) {
 	succeed(s.T, "delete "+key, s.Delete(s.Context(), s.table, nil, key))
 }
 
-// get returns a record; nil: there is none.
 func (s suite) get(key string) (found *store.Record) {
 	s.Helper()
 	err := s.Get(s.Context(), s.table, func(r store.Record) error {
@@ -212,7 +211,6 @@ func (s suite) keys(q store.Query) (keys []string) {
 	return keys
 }
 
-// haveKeys compares all keys of the table.
 func (s suite) haveKeys(want ...string) {
 	s.Helper()
 	equal(s.T, "keys of "+s.table.Name, want, s.keys(store.Query{}))
@@ -233,7 +231,6 @@ func number(r *store.Record) int64 {
 	return v.N
 }
 
-// haveNumbers compares the numbers of some records.
 func (s suite) haveNumbers(about string, want map[string]int64) {
 	s.Helper()
 	got := map[string]int64{}
@@ -304,7 +301,6 @@ func (s suite) append(n int64, writes ...store.Write) store.Mark {
 	return m
 }
 
-// trail returns the entries after a mark, and the newest mark.
 func (s suite) trail(after store.Mark, limit int) ([]store.Entry, store.Mark) {
 	s.Helper()
 	entries, newest, err := s.Trail(s.Context(), after, limit)
@@ -312,7 +308,6 @@ func (s suite) trail(after store.Mark, limit int) ([]store.Entry, store.Mark) {
 	return entries, newest
 }
 
-// newest returns the newest mark of the trail.
 func (s suite) newest() store.Mark {
 	s.Helper()
 	_, newest, err := s.Trail(s.Context(), store.Mark{}, 0)
@@ -331,7 +326,6 @@ func (s suite) history(before int64) (entries []store.Entry) {
 	return entries
 }
 
-// haveEntries compares the numbers of entries with those from first to last.
 func (s suite) haveEntries(first, last int64, entries []store.Entry) {
 	s.Helper()
 	var want, got []int64
@@ -344,7 +338,6 @@ func (s suite) haveEntries(first, last int64, entries []store.Entry) {
 	equal(s.T, "entries", want, got)
 }
 
-// haveHistory compares the numbers of all entries with those from first to last.
 func (s suite) haveHistory(first, last int64) {
 	s.Helper()
 	entries := s.history(0)

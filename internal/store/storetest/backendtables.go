@@ -408,6 +408,12 @@ func valuesBounded(s suite) {
 	s.haveKeys()
 	s.in(trailed).haveKeys(largest.Key)
 	s.haveHistory(1, 1)
+	s.put(store.Record{Key: "\ufffd", Value: []byte("{}"), Owner: "\ufffd"}, store.Seen{}) // which others make of what is not UTF-8
+	for _, key := range []string{"", "\xff", "a\xc3", strings.Repeat("k", 40_000)} {
+		succeed(s.T, "delete", errors.Join(s.Delete(s.Context(), s.table, nil, key), s.DeleteAll(s.Context(), s.table, key)))
+		s.check(s.get(key) == nil && (key == "" || s.keys(store.Query{Owner: key}) == nil && s.keys(store.Query{Prefix: key}) == nil), "%.40q is found", key)
+	}
+	s.haveKeys("\ufffd")
 }
 
 func expiring(key string, at time.Time) store.Record {
