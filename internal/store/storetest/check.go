@@ -5,10 +5,16 @@ import (
 	"strconv"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"oauth-server/internal/store"
 )
+
+// Epoch is "now" in this suite. Stores keep times to the millisecond.
+var Epoch = time.Date(2100, time.March, 4, 5, 6, 7, 890e6, time.UTC)
 
 // equal compares records. Nil and empty lists are equal, and so are times of the same instant.
 func equal(t *testing.T, what string, want, got any) {
@@ -85,4 +91,14 @@ func onlyWinner(t *testing.T, errs []error, loser error) int {
 		t.Fatal("no call won")
 	}
 	return winner
+}
+
+// sweep sweeps until nothing is left to do, and checks how many went.
+func sweep(t *testing.T, b store.Sweeper, now time.Time, want int) {
+	t.Helper()
+	n, err := b.Sweep(t.Context(), now)
+	succeed(t, "sweep", err)
+	if n != want {
+		t.Errorf("sweep at %s removed %d, want %d", now.Format(time.StampMilli), n, want)
+	}
 }

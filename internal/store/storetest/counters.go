@@ -4,8 +4,8 @@ import (
 	"testing"
 	"time"
 
-	"oauth-server/internal/grants"
 	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/store"
 	"oauth-server/internal/syncer"
 	"oauth-server/internal/syncer/synctable"
 )
@@ -13,7 +13,7 @@ import (
 // SyncBackend is the part of a [Backend] that shares counts. Its Sweep removes expired counters.
 type SyncBackend interface {
 	syncer.Store
-	grants.Sweeper
+	store.Sweeper
 }
 
 // SyncTarget is a backend under test, as far as the syncer uses it.
@@ -29,6 +29,10 @@ func RunSync(t *testing.T, target SyncTarget) {
 	t.Helper()
 	t.Run("Counters", func(t *testing.T) { testCounters(t, target) })
 	t.Run("AllegrosTable", func(t *testing.T) { synctable.Run(t, target.Fresh(t)) })
+	if _, ok := target.Fresh(t).(eraser); ok { // memory has none
+		t.Run("CountersOf", func(t *testing.T) { testCountersOf(t, target.Fresh(t).(eraser)) })
+		t.Run("EraseCounters", func(t *testing.T) { testEraseCounters(t, target.Fresh(t).(eraser)) })
+	}
 }
 
 // fixture is a fresh backend of a target.

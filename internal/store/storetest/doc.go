@@ -13,6 +13,8 @@
 //
 //	func TestConformance(t *testing.T) { storetest.Run(t, target) }
 //
+// [RunBackend] checks [store.Backend] in the same way, with a [BackendTarget] and [BackendChild].
+//
 // [RunSync] is the part of it that the syncer relies on, for a store that does no more than that.
 //
 // The suite does not depend on the date: its records expire around [Epoch], far in the future, so that

@@ -8,9 +8,6 @@ import (
 	"oauth-server/internal/secret"
 )
 
-// Epoch is "now" in this suite. Stores keep times to the millisecond.
-var Epoch = time.Date(2100, time.March, 4, 5, 6, 7, 890e6, time.UTC)
-
 func authorization(name string) grants.Authorization {
 	return grants.Authorization{
 		ClientID: "shop", Username: "älice", Scopes: []string{"read", "write"},

@@ -27,16 +27,6 @@ func testSweep(t *testing.T, target Target) {
 	})
 }
 
-// sweep sweeps until nothing is left to do, and checks how many went.
-func sweep(t *testing.T, b grants.Sweeper, now time.Time, want int) {
-	t.Helper()
-	n, err := b.Sweep(t.Context(), now)
-	succeed(t, "sweep", err)
-	if n != want {
-		t.Errorf("sweep at %s removed %d, want %d", now.Format(time.StampMilli), n, want)
-	}
-}
-
 func sweepKinds(t *testing.T, b Backend) {
 	t.Helper()
 	ctx := t.Context()

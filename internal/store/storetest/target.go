@@ -56,8 +56,6 @@ func Run(t *testing.T, target Target) {
 		{"Sweep", testSweep},
 		{"Contexts", testContexts},
 		{"Names", testNames},
-		{"CountersOf", testCountersOf},
-		{"EraseCounters", testEraseCounters},
 		{"Durability", testDurability},
 	}
 	for _, g := range groups {
