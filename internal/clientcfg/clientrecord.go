@@ -58,6 +58,15 @@ func grantNames(grants []Grant) []string {
 	return names
 }
 
+// validClient returns the client of a record. One that is not valid is as one that cannot be read.
+func validClient(r *store.Record) (Client, error) {
+	c, err := decodeClient(r)
+	if err == nil {
+		err = c.Validate()
+	}
+	return c, err
+}
+
 // decodeClient is the inverse of EncodeClient.
 func decodeClient(record *store.Record) (c Client, err error) {
 	c.ID = record.Key
@@ -145,7 +154,7 @@ func readStamp(r *document.Reader) (s secret.Stamp) {
 func readClient(r *store.Record) Record {
 	c, err := Client{}, r.Err
 	if err == nil {
-		c, err = decodeClient(r)
+		c, err = validClient(r)
 	}
 	if err != nil {
 		return unreadableRecord(r.Key, err)

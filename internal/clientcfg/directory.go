@@ -2,7 +2,6 @@ package clientcfg
 
 import (
 	"context"
-	"fmt"
 	"iter"
 	"maps"
 
@@ -84,28 +83,6 @@ func (d *Directory) Revision() int64 { return d.revision }
 // Len is the number of clients that can be read.
 func (d *Directory) Len() int { return d.clients.Len() }
 
-// FindClient reads one client from the store. Errors: [ErrNotFound], and [ErrUnreadableClient] also if
-// the registration is not valid.
-func FindClient(ctx context.Context, store ClientReader, id string) (Client, error) {
-	c, err := store.Client(ctx, id)
-	r := Record{ID: id, Client: c, Err: err}
-	if err := r.check(); err != nil {
-		return Client{}, err
-	}
-	return c, nil
-}
-
-// check returns why the client cannot be served; nil if it can.
-func (r *Record) check() error {
-	if r.Err != nil {
-		return r.Err
-	}
-	if err := r.Client.Validate(); err != nil {
-		return fmt.Errorf("%w: %s", ErrUnreadableClient, err.Error())
-	}
-	return nil
-}
-
 // directoryEdit is a directory while it is made from another one.
 type directoryEdit struct {
 	from, next    *Directory
@@ -132,9 +109,9 @@ func (e *directoryEdit) directory(revision int64) *Directory {
 // apply makes the client what the record says.
 func (e *directoryEdit) apply(r Record) {
 	e.remove(r.ID)
-	if err := r.check(); err != nil {
+	if r.Err != nil {
 		e.ownUnreadable()
-		e.next.unreadable[r.ID] = err
+		e.next.unreadable[r.ID] = r.Err
 		return
 	}
 	operates := r.Client.operates() // while it has its scopes and audience

@@ -28,7 +28,7 @@ func NewRegistrations(f *store.Follower) *Registrations {
 	b := f.Backend()
 	return &Registrations{
 		f,
-		store.Collection[Client]{Backend: b, Table: ClientsTable, Encode: EncodeClient, Decode: decodeClient},
+		store.Collection[Client]{Backend: b, Table: ClientsTable, Encode: EncodeClient, Decode: validClient},
 		store.Collection[SecretUse]{Backend: b, Table: usesTable, Encode: encodeUse, Decode: decodeUse},
 	}
 }
@@ -204,8 +204,7 @@ func (s *Registrations) RestampClients(ctx context.Context) error {
 
 // CheckRecord returns why a record of [ClientsTable] is not served; nil if it is.
 func CheckRecord(r *store.Record) error {
-	c := readClient(r)
-	return c.check()
+	return readClient(r).Err
 }
 
 // RecordUses implements [SecretUses].

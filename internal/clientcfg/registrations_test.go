@@ -151,7 +151,7 @@ func TestUnreadableClients(t *testing.T) {
 			check.OK(t, err)
 			check.Equal(t, "served", ids(d), []string{"a"})
 			failsWith(t, "why", d.Unreadable()["bad"], clientcfg.ErrUnreadableClient)
-			_, err = clientcfg.FindClient(ctx, s, "bad")
+			_, err = s.Client(ctx, "bad")
 			failsWith(t, "read", err, clientcfg.ErrUnreadableClient)
 			failsWith(t, "create over it", s.CreateClient(ctx, named("bad"), clientcfg.Event{}), clientcfg.ErrExists)
 			check.OK(t, s.DeleteClient(ctx, "bad", clientcfg.Event{}))

@@ -2,6 +2,7 @@ package clientcfg_test
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"path/filepath"
 	"reflect"
@@ -111,7 +112,12 @@ func (s *clientStore) put(list ...clientcfg.Client) {
 		case reflect.DeepEqual(before, c):
 			continue
 		default:
-			requireError(s.tb, s.UpdateClient(ctx, c, clientcfg.Event{}), "")
+			err := s.UpdateClient(ctx, c, clientcfg.Event{})
+			if errors.Is(err, clientcfg.ErrUnreadableClient) {
+				c.Version = 0
+				err = errors.Join(s.DeleteClient(ctx, c.ID, clientcfg.Event{}), s.CreateClient(ctx, c, clientcfg.Event{}))
+			}
+			requireError(s.tb, err, "")
 		}
 		c.Version++
 		s.now[c.ID] = c

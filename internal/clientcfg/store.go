@@ -27,7 +27,8 @@ type Store interface {
 
 // ClientReader reads single registrations.
 type ClientReader interface {
-	// Client returns the client of that ID. ErrNotFound, ErrUnreadableClient.
+	// Client returns the client of that ID. ErrNotFound; ErrUnreadableClient, also if the registration is
+	// not valid.
 	Client(ctx context.Context, id string) (Client, error)
 }
 

@@ -18,7 +18,7 @@ func later(a, b time.Time) time.Time {
 
 // storedClient reads a client from the store; nil if there is none that can be read.
 func (s *Service) storedClient(ctx context.Context, id string) (*clientcfg.Client, error) {
-	stored, err := clientcfg.FindClient(ctx, s.store, id)
+	stored, err := s.store.Client(ctx, id)
 	switch {
 	case errors.Is(err, clientcfg.ErrNotFound), errors.Is(err, clientcfg.ErrUnreadableClient):
 		return nil, nil //nolint:nilnil // as of one that is not there

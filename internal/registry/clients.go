@@ -87,7 +87,7 @@ func (r *Registry) checkClient(ctx context.Context, c clientcfg.Client) error {
 
 // FindClient returns the client of that ID. Errors: [clientcfg.ErrNotFound], [clientcfg.ErrUnreadableClient].
 func (r *Registry) FindClient(ctx context.Context, id string) (clientcfg.Client, error) {
-	c, err := clientcfg.FindClient(ctx, r.o.Store, id)
+	c, err := r.o.Store.Client(ctx, id)
 	if err != nil {
 		return c, fmt.Errorf("client %q: %w", id, err)
 	}
