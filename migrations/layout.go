@@ -69,13 +69,17 @@ type table struct {
 
 // tables are those of the domain packages, by name. The trail needs no index but that of its numbers.
 var tables = []table{
+	{name: "agreements", owner: true},
 	{name: "bans", changed: true},
 	{name: "clients"},
+	{name: "grants", owner: true},
 	{name: "instances"},
 	{name: "keys"},
 	{name: "reports"},
+	{name: "revocations"},
 	{name: "secret_uses"},
 	{name: "secrets"},
+	{name: "sessions", owner: true},
 	{name: "subjects"},
 }
 
@@ -151,13 +155,7 @@ func validate(collection, about, schema string) Command {
 
 // unmoved has the indexes of collections that are no tables yet.
 var unmoved = []string{
-	`{"createIndexes": "grants", "indexes": [{"key": {"digest": 1}, "name": "digest", "unique": true},
-		{"key": {"expire": 1}, "name": "expire", "expireAfterSeconds": 0}, {"key": {"username": 1}, "name": "username"}]}`,
-	`{"createIndexes": "sessions", "indexes": [{"key": {"expire": 1}, "name": "expire", "expireAfterSeconds": 0},
-		{"key": {"username": 1, "createdAt": -1, "_id": -1}, "name": "user"}]}`,
-	`{"createIndexes": "revocations", "indexes": [{"key": {"expire": 1}, "name": "expire", "expireAfterSeconds": 0}]}`,
 	`{"createIndexes": "audit", "indexes": [{"key": {"target": 1, "_id": -1}, "name": "target"}, {"key": {"at": 1}, "name": "at"}]}`,
-	`{"createIndexes": "agreements", "indexes": [{"key": {"expire": 1}, "name": "expire", "expireAfterSeconds": 0}]}`,
 }
 
 // parse returns the document of a JSON text of this file.

@@ -163,7 +163,7 @@ func (w *world) makeCodes(n int) (err error) {
 		wg.Go(func() {
 			for i := first; i < n && errs[first] == nil; i += writers {
 				w.codes[i] = grant{web(i), grants.SealCode(mac, random())}
-				errs[first] = store.CreateCode(ctx, grants.Code{
+				errs[first] = grants.NewRepository(store).CreateCode(ctx, grants.Code{
 					Authorization: grants.Authorization{
 						ClientID: w.codes[i].client, Username: user(i), Scopes: []string{"read"}, Family: secret.ID(), AuthTime: now,
 					},

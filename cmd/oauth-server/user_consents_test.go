@@ -28,9 +28,9 @@ func TestUserConsents(t *testing.T) {
 	for _, id := range []string{"app", "shop", "web"} {
 		c, err := store.Client(ctx, id)
 		check.OK(t, err)
-		check.OK(t, store.PutAgreement(ctx, grants.Agreement{
+		check.OK(t, grants.NewRepository(store).PutAgreement(ctx, grants.Agreement{
 			Username: "ada", ClientID: id, ID: "agreed-" + id, Scopes: []string{"read", "write"}, AgreedAt: at, UsedAt: at,
-			ExpiresAt: at.Add(time.Hour), ClientStamp: c.Stamp, UserStamp: u.Stamp, Version: 1,
+			ExpiresAt: at.Add(time.Hour), ClientStamp: c.Stamp, UserStamp: u.Stamp,
 		}))
 	}
 	check.OK(t, store.Close())

@@ -27,10 +27,10 @@ func TestSignInsByID(t *testing.T) {
 	check.OK(t, err)
 	shop, err := store.Client(ctx, "shop")
 	check.OK(t, err)
-	check.OK(t, store.CreateSession(ctx, grants.Session{
-		Digest: secret.DigestOf("cookie"), Username: "ada", CreatedAt: now, ExpiresAt: now.Add(time.Hour), UserStamp: u.Stamp,
+	check.OK(t, grants.NewRepository(store).CreateSession(ctx, grants.Session{
+		Key: secret.DigestOf("cookie").Key(), Username: "ada", CreatedAt: now, ExpiresAt: now.Add(time.Hour), UserStamp: u.Stamp,
 	}, 9))
-	check.OK(t, store.CreateFamily(ctx, grants.Family{
+	check.OK(t, grants.NewRepository(store).CreateFamily(ctx, grants.Family{
 		Authorization: grants.Authorization{ClientID: "shop", Username: "ada", Family: "f-1", AuthTime: now, UserStamp: u.Stamp},
 		Digest:        secret.DigestOf("f"), Generation: 1, IssuedAt: now, ExpiresAt: now.Add(time.Hour), ClientStamp: shop.Stamp,
 	}))

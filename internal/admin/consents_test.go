@@ -10,20 +10,24 @@ import (
 	"oauth-server/internal/admin"
 	"oauth-server/internal/check"
 	"oauth-server/internal/grants"
+	"oauth-server/internal/store"
 )
 
 // withoutAgreements is a store that does not answer about agreements.
 type withoutAgreements struct{ *shared }
 
-func (withoutAgreements) AgreementsOf(context.Context, string) ([]grants.Agreement, error) {
-	return nil, errors.New("the store is away")
+func (w withoutAgreements) List(ctx context.Context, t store.Table, q store.Query, each func(store.Record) error) error {
+	if t.Name == "agreements" {
+		return errors.New("the store is away")
+	}
+	return w.shared.List(ctx, t, q, each)
 }
 
 func TestConsentsAreListedAndWithdrawn(t *testing.T) {
 	w := newWorld(t)
 	agreed := grants.Agreement{
 		Username: "ada", ClientID: "shop", ID: "id", Scopes: []string{"orders:read"},
-		AgreedAt: noon, UsedAt: noon, ExpiresAt: noon.Add(time.Hour), Version: 1,
+		AgreedAt: noon, UsedAt: noon, ExpiresAt: noon.Add(time.Hour),
 	}
 	check.OK(t, w.store.PutAgreement(t.Context(), agreed))
 	a := w.get("/users/ADA/consents") // in any case

@@ -15,6 +15,7 @@ import (
 	"oauth-server/internal/grants"
 	"oauth-server/internal/registry"
 	"oauth-server/internal/secret"
+	"oauth-server/internal/store"
 )
 
 // revoking is a store that calls revoke before it revokes.
@@ -23,11 +24,11 @@ type revoking struct {
 	revoke func(ctx context.Context) error
 }
 
-func (s revoking) Revoke(ctx context.Context, name string, until time.Time) error {
+func (s revoking) PutAll(ctx context.Context, t store.Table, records []store.Record) error {
 	if err := s.revoke(ctx); err != nil {
 		return err
 	}
-	return s.Store.Revoke(ctx, name, until)
+	return s.Store.PutAll(ctx, t, records)
 }
 
 // familiesWorld has a user with three families, of a store that calls revoke.

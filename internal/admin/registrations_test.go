@@ -268,7 +268,7 @@ func TestSignIns(t *testing.T) {
 	w := newWorld(t)
 	ctx, now := t.Context(), w.clock.Now()
 	for _, cookie := range []string{"one", "two", "three"} {
-		check.OK(t, w.store.CreateSession(ctx, grants.Session{Digest: secret.DigestOf(cookie), Username: "ada", CreatedAt: now, ExpiresAt: now.Add(time.Hour)}, 9))
+		check.OK(t, w.store.CreateSession(ctx, grants.Session{Key: secret.DigestOf(cookie).Key(), Username: "ada", CreatedAt: now, ExpiresAt: now.Add(time.Hour)}, 9))
 		check.OK(t, w.store.CreateFamily(ctx, grants.Family{
 			Authorization: grants.Authorization{ClientID: "app", Username: "ada", Family: "f-" + cookie, AuthTime: now, Scopes: []string{"a"}},
 			Digest:        secret.DigestOf("f" + cookie), Generation: 1, IssuedAt: now, ExpiresAt: now.Add(time.Hour),
@@ -291,7 +291,7 @@ func TestSignIns(t *testing.T) {
 		equal(t, "ended", end("").is(http.StatusOK).at("ended"), any(2.0))
 		equal(t, kind, len(list()), 0)
 	}
-	_, err := w.store.Session(ctx, secret.DigestOf("one"))
+	_, err := w.store.Session(ctx, secret.DigestOf("one").Key())
 	equal(t, "the session is gone", errors.Is(err, grants.ErrNotFound), true)
 	revoked, err := w.store.Revoked(ctx, "family:f-one")
 	check.OK(t, err)

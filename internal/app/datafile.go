@@ -105,7 +105,7 @@ func PrepareRestore(ctx context.Context, backup, dataFile string, r Restoration)
 		Then: func(ctx context.Context, s *embedded.Store) error {
 			repositories, err := legacy.RepositoriesOn(ctx, s)
 			if err == nil && !r.KeepSignIns {
-				err = repositories.RestampClients(ctx)
+				err = errors.Join(repositories.EndSignIns(ctx), repositories.RestampClients(ctx))
 			}
 			if err != nil {
 				return err

@@ -95,6 +95,7 @@ func (e *edge) around(h http.Handler) http.Handler {
 // grantsStore is a [grants.Store].
 type grantsStore struct {
 	*bounded.Store
+	*grants.Repository
 	clientcfg.ClientReader
 }
 
@@ -109,7 +110,7 @@ func newService(f *foundation, l *limiter) (*grants.Service, error) {
 	return grants.New(grants.Options{
 		Issuer:               f.issuer,
 		Clients:              f.clients,
-		Store:                grantsStore{f.bounded, clientcfg.NewRegistrations(f.follower)},
+		Store:                grantsStore{f.bounded, grants.NewRepository(f.data), clientcfg.NewRegistrations(f.follower)},
 		Signer:               f.keys,
 		Passwords:            f.passwords,
 		Logger:               f.log,

@@ -11,8 +11,8 @@ import (
 	"oauth-server/internal/background"
 	"oauth-server/internal/config"
 	"oauth-server/internal/gateway/sharing"
-	"oauth-server/internal/grants"
 	"oauth-server/internal/secret"
+	"oauth-server/internal/store"
 )
 
 // Options are what a [Server] needs beside its configuration.
@@ -227,7 +227,7 @@ func (s *Server) tasks() []background.Task {
 			Failed: "audit sweep failed; old entries stay",
 		},
 	}
-	if sweeper, ok := f.store.(grants.Sweeper); ok {
+	if sweeper, ok := f.store.(store.Sweeper); ok {
 		tasks = append(tasks, background.Task{
 			Name: "sweep", Every: time.Minute, Do: sweep(sweeper, f.clock.Now, f.log),
 			Failed: "sweep failed; expired entries stay",
@@ -272,7 +272,7 @@ func (s *Server) startLoops() {
 
 // sweep removes what has expired, by process time: a wall clock that was set must not delete what
 // still counts.
-func sweep(s grants.Sweeper, now func() time.Time, log *slog.Logger) func(context.Context) error {
+func sweep(s store.Sweeper, now func() time.Time, log *slog.Logger) func(context.Context) error {
 	return func(ctx context.Context) error {
 		n, err := s.Sweep(ctx, now())
 		if n > 0 {

@@ -156,7 +156,7 @@ func codeForms(b *testing.B, s *server, n int) []string {
 				random := make([]byte, 20)
 				_, _ = rand.Read(random) // which never fails
 				code, verifier := grants.SealCode(mac, random), oauth2.GenerateVerifier()
-				err := store.CreateCode(b.Context(), grants.Code{
+				err := grants.NewRepository(store).CreateCode(b.Context(), grants.Code{
 					Authorization: grants.Authorization{ClientID: "web", Username: user, Scopes: []string{"read"}, Family: secret.ID(), AuthTime: now},
 					Digest:        secret.DigestOf(code), RedirectURI: loopbackURI, Challenge: oauth2.S256ChallengeFromVerifier(verifier),
 					IssuedAt: now, ExpiresAt: now.Add(10 * time.Minute),

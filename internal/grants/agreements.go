@@ -84,15 +84,11 @@ func (s *Service) agree(ctx context.Context, p *Prompt, session *Session, asked 
 		if err != nil {
 			return Agreement{}, err
 		}
-		next := s.agreed(holds, p, session, asked)
-		if next.Version == holds.Version {
+		next, changed := s.agreed(holds, p, session, asked)
+		if !changed {
 			return holds, nil
 		}
-		if holds.ID == "" && stored.ID != "" { // void; what came of it is, too
-			if err := s.store.DeleteAgreement(ctx, &stored); err != nil {
-				return Agreement{}, storeFailed("delete agreement", err)
-			}
-		}
+		next.seen = stored.seen // one that is void is replaced
 		switch err := s.store.PutAgreement(ctx, next); {
 		case err == nil:
 			return next, nil
@@ -104,17 +100,17 @@ func (s *Service) agree(ctx context.Context, p *Prompt, session *Session, asked 
 	return Agreement{}, storeFailed("store agreement", ErrExists)
 }
 
-// agreed returns the agreement after a code is issued under it. Its version is the same if it need not be
-// stored. Scopes that the client has lost since leave it when it is stored, which bounds it.
-func (s *Service) agreed(a Agreement, p *Prompt, session *Session, asked bool) Agreement {
+// agreed returns the agreement after a code is issued under it, and whether it has to be stored. Scopes that
+// the client has lost since leave it when it is stored, which bounds it.
+func (s *Service) agreed(a Agreement, p *Prompt, session *Session, asked bool) (next Agreement, changed bool) {
 	now := s.opts.Now().UTC().Truncate(time.Millisecond) // as MongoDB keeps it
-	next := a
+	next = a
 	if a.ID == "" {
 		next = Agreement{ID: secret.ID(), Username: session.Username, ClientID: p.Client.ID}
 		asked = true
 	}
 	if !asked && now.Sub(a.UsedAt) < agreementRefresh && subset(p.Scopes, a.Scopes) {
-		return a
+		return a, false
 	}
 	next.Scopes = nil
 	for _, scope := range slices.Concat(a.Scopes, p.Scopes) {
@@ -122,11 +118,11 @@ func (s *Service) agreed(a Agreement, p *Prompt, session *Session, asked bool) A
 			next.Scopes = append(next.Scopes, scope)
 		}
 	}
-	next.Version, next.UsedAt, next.ExpiresAt = a.Version+1, now, now.Add(max(agreementKept, s.opts.RefreshMaxAge))
+	next.UsedAt, next.ExpiresAt = now, now.Add(max(agreementKept, s.opts.RefreshMaxAge))
 	if asked {
 		next.AgreedAt, next.ClientStamp, next.UserStamp = now, p.Client.Stamp, session.UserStamp
 	}
-	return next
+	return next, true
 }
 
 // Allowed is what a user allows a client.

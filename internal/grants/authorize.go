@@ -73,7 +73,7 @@ func (s *Service) Approve(ctx context.Context, p *Prompt, session Session, conse
 	}
 	code = SealCode(s.opts.Deriver, random)
 	digest := secret.DigestOf(code)
-	if err := s.countConsent(session.Digest, answersOf); err != nil {
+	if err := s.countConsent(session.Key, answersOf); err != nil {
 		return "", err
 	}
 	switch before, err := s.answered(ctx, digest, now); {
@@ -82,7 +82,7 @@ func (s *Service) Approve(ctx context.Context, p *Prompt, session Session, conse
 	case before:
 		return code, nil
 	}
-	if err := s.countConsent(session.Digest, ""); err != nil {
+	if err := s.countConsent(session.Key, ""); err != nil {
 		return "", err
 	}
 	agreement, err := s.agree(ctx, p, &session, true)

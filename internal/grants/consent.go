@@ -109,8 +109,8 @@ func consentMAC(cookie, purpose string, page []byte, request string) []byte {
 const answersOf = "answers"
 
 // countConsent counts a code of the session, or with answersOf an answer, each under a limit of its own.
-func (s *Service) countConsent(session secret.Digest, of string) error {
-	keys := []ratelimit.Key{{ClientID: session.String(), Username: of}}
+func (s *Service) countConsent(session, of string) error {
+	keys := []ratelimit.Key{{ClientID: session, Username: of}}
 	return tooMany(s.consents.take(s.opts.Clock(), keys), authorizationsLimit, "Too many authorizations in this session")
 }
 

@@ -27,6 +27,7 @@ func ExampleService_Token() {
 // kept is a [grants.Store].
 type kept struct {
 	*embedded.Store
+	*grants.Repository
 	clientcfg.ClientReader
 }
 
@@ -68,7 +69,7 @@ func daemon(ctx context.Context) (err error) {
 		return err
 	}
 	service, err := grants.New(grants.Options{
-		Issuer: "https://auth.example.com", Clients: clients, Store: kept{file, registrations}, Signer: ring, Deriver: mac,
+		Issuer: "https://auth.example.com", Clients: clients, Store: kept{file, grants.NewRepository(file), registrations}, Signer: ring, Deriver: mac,
 	})
 	if err != nil {
 		return err

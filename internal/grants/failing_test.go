@@ -82,11 +82,11 @@ func (f *failing) Code(ctx context.Context, d secret.Digest) (grants.Code, error
 	return f.Store.Code(ctx, d)
 }
 
-func (f *failing) RedeemCode(ctx context.Context, d secret.Digest, first *grants.Family) error {
+func (f *failing) RedeemCode(ctx context.Context, c grants.Code, first *grants.Family) error {
 	if err := f.check("RedeemCode"); err != nil {
 		return err
 	}
-	return f.Store.RedeemCode(ctx, d, first)
+	return f.Store.RedeemCode(ctx, c, first)
 }
 
 func (f *failing) CreateFamily(ctx context.Context, family grants.Family) error {
@@ -149,16 +149,16 @@ func (f *failing) CreateSession(ctx context.Context, s grants.Session, most int)
 	return f.Store.CreateSession(ctx, s, most)
 }
 
-func (f *failing) Session(ctx context.Context, d secret.Digest) (grants.Session, error) {
+func (f *failing) Session(ctx context.Context, key string) (grants.Session, error) {
 	if err := f.check("Session"); err != nil {
 		return grants.Session{}, err
 	}
-	return f.Store.Session(ctx, d)
+	return f.Store.Session(ctx, key)
 }
 
-func (f *failing) DeleteSession(ctx context.Context, d secret.Digest) error {
+func (f *failing) DeleteSession(ctx context.Context, key string) error {
 	if err := f.check("DeleteSession"); err != nil {
 		return err
 	}
-	return f.Store.DeleteSession(ctx, d)
+	return f.Store.DeleteSession(ctx, key)
 }

@@ -76,7 +76,7 @@ func (s *Service) claim(ctx context.Context, x *issuance) error {
 	case x.repeated:
 		return nil
 	case x.code != nil:
-		return s.store.RedeemCode(ctx, x.code.Digest, x.next)
+		return s.store.RedeemCode(ctx, *x.code, x.next)
 	case x.refresh != nil:
 		return s.store.RotateFamily(ctx, *x.next)
 	case x.next != nil:

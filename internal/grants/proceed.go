@@ -128,7 +128,7 @@ func (p *Prompt) refused(code ErrorCode, description string) error {
 
 // codeWithoutPage issues a code for which no page is shown. It counts as one with a page does.
 func (s *Service) codeWithoutPage(ctx context.Context, p *Prompt, session *Session) (string, error) {
-	if err := s.countConsent(session.Digest, ""); err != nil {
+	if err := s.countConsent(session.Key, ""); err != nil {
 		return "", err
 	}
 	now := s.opts.Now()

@@ -8,7 +8,6 @@ import (
 	"oauth-server/internal/check"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/grants"
-	"oauth-server/internal/secret"
 )
 
 // request edits an authorization request.
@@ -168,7 +167,7 @@ func TestInteraction(t *testing.T) {
 			if client == "" {
 				client = "shop"
 			}
-			session.Digest = secret.DigestOf(name) // each has its own limit of codes
+			session.Key = name // each has its own limit of codes
 			check.Equal(t, "signed out", w.next(nil, client, tt.edits...), tt.signedOut)
 			check.Equal(t, "signed in", w.next(&session, client, tt.edits...), tt.signedIn)
 		})

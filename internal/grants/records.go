@@ -5,6 +5,7 @@ import (
 
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/secret"
+	"oauth-server/internal/store"
 )
 
 // Authorization is what the user agreed to. It is the same in the code and in the family that begins
@@ -32,6 +33,7 @@ type Code struct {
 	ExpiresAt   time.Time // of the record; the code can be redeemed for [Options].CodeLifetime at most
 	Claimed     bool
 	ClientStamp secret.Stamp // that of the client when the code was issued
+	seen        store.Seen   // the state in which it was read
 }
 
 // Family is a sign-in that can be refreshed, as stored: one record, however often it is refreshed.
@@ -43,6 +45,14 @@ type Family struct {
 	ExpiresAt  time.Time     // of the newest refresh token
 	// ClientStamp is that of the client when the newest refresh token was issued.
 	ClientStamp secret.Stamp
+	stored      storedFamily
+}
+
+// storedFamily is the state in which a family was read. The zero value is that of a new one.
+type storedFamily struct {
+	seen    store.Seen
+	claimed bool      // it began with a code, which is in the same record
+	kept    time.Time // how long the record is stored
 }
 
 // Agreement is what a user allows a client: a remembered consent, as stored.
@@ -58,7 +68,7 @@ type Agreement struct {
 	// ClientStamp and UserStamp are those of the client and the user when the user agreed.
 	ClientStamp secret.Stamp
 	UserStamp   secret.Stamp
-	Version     int64 // +1 with every change
+	seen        store.Seen // the state in which it was read
 }
 
 // User is a person who can sign in.
@@ -96,9 +106,9 @@ type UserChange struct {
 	Forgotten    []string             // of the known addresses; none is in Known
 }
 
-// Session is a person signed in with a browser, stored by the digest of the cookie's value.
+// Session is a person signed in with a browser.
 type Session struct {
-	Digest    secret.Digest
+	Key       string // of the digest of the cookie's value
 	Username  string
 	CreatedAt time.Time
 	ExpiresAt time.Time

@@ -172,6 +172,9 @@ func (s *Service) prepareNext(x *issuance) {
 		Authorization: x.auth, Digest: token.digest(), Generation: token.generation,
 		IssuedAt: x.now, ExpiresAt: x.now.Add(s.opts.RefreshTokenLifetime), ClientStamp: x.client.Stamp,
 	}
+	if x.refresh != nil {
+		next.stored = x.refresh.family.stored
+	}
 	next.ExpiresAt = s.end(&next)
 	if x.now.Before(next.ExpiresAt) {
 		x.next, x.token = &next, s.seal(token)

@@ -18,10 +18,8 @@ var (
 	ErrUnreadableUser = errors.New("grants: the stored user cannot be read")
 )
 
-// The interfaces below are a contract for every backend; internal/store/storetest checks it.
-// Implementations MUST be safe for concurrent use, MUST make a write durable before they return
-// nil, and MUST return the errors above (wrapped is fine) for the cases they name. They MUST NOT
-// judge expiry when they read: the caller has the clock. A sweep MUST remove expired records only.
+// [Repository] implements the interfaces below. Writes are durable when they return nil. What has expired
+// may be returned until it is removed: the caller has the clock.
 
 // Codes keeps authorization codes.
 type Codes interface {
@@ -30,15 +28,13 @@ type Codes interface {
 	// Code reads, and claims nothing. It returns claimed codes too, so that a replay is recognised.
 	// ErrNotFound.
 	Code(ctx context.Context, d secret.Digest) (Code, error)
-	// RedeemCode claims the code and, if first is not nil, stores the family that begins with it, whose
-	// digest is d. Of any number of concurrent calls exactly one returns nil; the others get ErrClaimed.
-	// When it returns nil both the claim and the family are durable, and the claim lasts for at least as
-	// long as the code. ErrNotFound.
+	// RedeemCode claims a code that Code has returned and, if first is not nil, stores the family that
+	// begins with it, which has the same digest. Of any number of concurrent calls exactly one returns nil;
+	// the others get ErrClaimed. The claim lasts for at least as long as the code. ErrNotFound.
 	//
-	// With ErrClaimed and ErrNotFound nothing was stored. After any other error (a server that
-	// stopped answering half-way) the outcome may be unknown: then either both took place or
-	// neither did.
-	RedeemCode(ctx context.Context, d secret.Digest, first *Family) error
+	// With ErrClaimed and ErrNotFound nothing was stored. After any other error the outcome may be
+	// unknown: then either both took place or neither did.
+	RedeemCode(ctx context.Context, c Code, first *Family) error
 }
 
 // Families keeps the sign-ins that can be refreshed.
@@ -47,9 +43,9 @@ type Families interface {
 	CreateFamily(ctx context.Context, f Family) error
 	// Family reads. ErrNotFound.
 	Family(ctx context.Context, d secret.Digest) (Family, error)
-	// RotateFamily replaces the family of that digest if its generation is one less than that of next.
-	// The authorization stays as it is. Of any number of concurrent calls for one generation exactly one
-	// returns nil; the others get ErrClaimed. Other errors are as those of RedeemCode. ErrNotFound.
+	// RotateFamily replaces the family of that digest, which Family has returned, if its generation is one
+	// less than that of next. Of any number of concurrent calls for one generation exactly one returns nil;
+	// the others get ErrClaimed. Other errors are as those of RedeemCode. ErrNotFound.
 	RotateFamily(ctx context.Context, next Family) error
 }
 
@@ -59,25 +55,23 @@ type Agreements interface {
 	Agreement(ctx context.Context, username, clientID string) (Agreement, error)
 	// AgreementsOf returns those of a user, ordered by client.
 	AgreementsOf(ctx context.Context, username string) ([]Agreement, error)
-	// PutAgreement adds an agreement of Version 1 if there is none of its user and client. One of a later
-	// Version replaces the one before: that of the same ID with a Version of one less. ErrExists: there
-	// is another by now, or none. If the reply of a database was lost, ErrExists may be returned for what
-	// the call itself has stored.
+	// PutAgreement replaces the agreement that was read, or adds a new one. ErrExists: there is another one
+	// by now, or none.
 	PutAgreement(ctx context.Context, a Agreement) error
 	// DeleteAgreement removes the agreement of that user, client and ID; one that is not there is no error.
 	DeleteAgreement(ctx context.Context, a *Agreement) error
 }
 
 // Revocations keeps what was revoked before it expired, token families and single access tokens, by
-// name, and the names of what was done once. A revocation is a tombstone that is consulted at every use, so nothing that races with it
-// can escape it.
+// name, and the names of what was done once. A revocation is consulted at every use, so nothing that races
+// with it can escape it.
 type Revocations interface {
 	// Revoke records the name until it can no longer matter. Recording it twice keeps the later of
 	// both times.
 	Revoke(ctx context.Context, name string, until time.Time) error
 	// RecordOnce records a name that is not recorded yet until then; it is for what all instances
 	// together may do once. ErrExists if it is recorded: of any number of concurrent calls at most one
-	// returns nil. If the reply of a database was lost, ErrExists may be returned for the caller's own.
+	// returns nil.
 	RecordOnce(ctx context.Context, name string, until time.Time) error
 	// Revoked reports whether any of the names is recorded.
 	Revoked(ctx context.Context, names ...string) (bool, error)
@@ -105,8 +99,7 @@ type UserRegistry interface {
 	Users(ctx context.Context) ([]StoredUser, error)
 	// UsersAfter returns at most limit of the users whose names are greater, ordered by name.
 	UsersAfter(ctx context.Context, name string, limit int) ([]StoredUser, error)
-	// DeleteUser removes a user, also one that cannot be read, and the agreements of that name.
-	// ErrNotFound: there was no such user; agreements that were left are removed all the same.
+	// DeleteUser removes a user, also one that cannot be read. ErrNotFound.
 	DeleteUser(ctx context.Context, name string) error
 }
 
@@ -125,19 +118,11 @@ type SignIns interface {
 type Sessions interface {
 	// CreateSession adds a session and removes the oldest others of the user, so that no more than most
 	// are left; most is at least 1. While several calls for one user are under way there may be one more
-	// for each; they may end each other's sessions. ErrExists if the digest is taken; then nothing is
+	// for each; they may end each other's sessions. ErrExists if the key is taken; then nothing is
 	// removed.
 	CreateSession(ctx context.Context, s Session, most int) error
 	// Session looks a session up. ErrNotFound.
-	Session(ctx context.Context, d secret.Digest) (Session, error)
+	Session(ctx context.Context, key string) (Session, error)
 	// DeleteSession signs out; a session that is not there is no error.
-	DeleteSession(ctx context.Context, d secret.Digest) error
-}
-
-// Sweeper removes what has expired. A backend whose server does so by itself (TTL indexes) MUST NOT
-// implement it: the clock of one instance must not delete what others still count on.
-type Sweeper interface {
-	// Sweep removes codes, families, agreements, sessions and revocations that expired
-	// before now, in bounded steps, and returns how many.
-	Sweep(ctx context.Context, now time.Time) (int, error)
+	DeleteSession(ctx context.Context, key string) error
 }

@@ -142,7 +142,7 @@ func (s *Service) SignIn(ctx context.Context, in SignIn) (cookieValue string, se
 	}
 	cookieValue = secret.New()
 	session = Session{
-		Digest: secret.DigestOf(cookieValue), Username: user.Name, UserStamp: user.Stamp,
+		Key: secret.DigestOf(cookieValue).Key(), Username: user.Name, UserStamp: user.Stamp,
 		CreatedAt: now, ExpiresAt: now.Add(s.opts.SessionLifetime),
 	}
 	if err := s.store.CreateSession(ctx, session, s.opts.SessionsPerUser); err != nil {
@@ -156,7 +156,7 @@ func (s *Service) Session(ctx context.Context, cookieValue string) (Session, err
 	if cookieValue == "" {
 		return Session{}, ErrNoSession
 	}
-	session, err := s.store.Session(ctx, secret.DigestOf(cookieValue))
+	session, err := s.store.Session(ctx, secret.DigestOf(cookieValue).Key())
 	switch {
 	case errors.Is(err, ErrNotFound):
 		return Session{}, ErrNoSession
@@ -177,7 +177,7 @@ func (s *Service) Session(ctx context.Context, cookieValue string) (Session, err
 
 // SignOut ends the session of a cookie; one that is not there is no error. Errors: *[Error].
 func (s *Service) SignOut(ctx context.Context, cookieValue string) error {
-	if err := s.store.DeleteSession(ctx, secret.DigestOf(cookieValue)); err != nil {
+	if err := s.store.DeleteSession(ctx, secret.DigestOf(cookieValue).Key()); err != nil {
 		return storeFailed("delete session", err)
 	}
 	return nil

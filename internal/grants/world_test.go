@@ -169,7 +169,7 @@ func (w *world) session() grants.Session {
 	check.OK(w.tb, err)
 	return grants.Session{
 		UserStamp: alice.Stamp,
-		Digest:    secret.DigestOf(secret.New()), Username: "alice", CreatedAt: w.clock.Now(), ExpiresAt: w.clock.Now().Add(time.Hour),
+		Key:       secret.DigestOf(secret.New()).Key(), Username: "alice", CreatedAt: w.clock.Now(), ExpiresAt: w.clock.Now().Add(time.Hour),
 	}
 }
 

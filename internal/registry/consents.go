@@ -28,7 +28,7 @@ func (r *Registry) Consents(ctx context.Context, typed string) (user string, lis
 	if err != nil {
 		return "", nil, err
 	}
-	stored, err := r.o.Store.AgreementsOf(ctx, u.Name)
+	stored, err := r.grants.AgreementsOf(ctx, u.Name)
 	now, list, clients := r.o.Now(), []Consent{}, knownClients{}
 	for i := 0; i < len(stored) && err == nil; i++ {
 		a := &stored[i]
@@ -37,7 +37,7 @@ func (r *Registry) Consents(ctx context.Context, typed string) (user string, lis
 		}
 		var good, revoked bool
 		if good, err = r.accepted(ctx, a.ClientID, a.ClientStamp, clients); good {
-			revoked, err = r.o.Store.Revoked(ctx, a.RevocationNames()...)
+			revoked, err = r.grants.Revoked(ctx, a.RevocationNames()...)
 		}
 		if good && !revoked && err == nil {
 			list = append(list, Consent{a.ClientID, append([]string{}, a.Scopes...), a.AgreedAt, a.UsedAt, a.ExpiresAt})
@@ -56,7 +56,7 @@ func (r *Registry) WithdrawConsent(ctx context.Context, typed, clientID string) 
 	if err != nil {
 		return err
 	}
-	a, err := r.o.Store.Agreement(ctx, u.Name, clientID)
+	a, err := r.grants.Agreement(ctx, u.Name, clientID)
 	switch {
 	case errors.Is(err, grants.ErrNotFound):
 		return ErrNoConsent
@@ -67,10 +67,10 @@ func (r *Registry) WithdrawConsent(ctx context.Context, typed, clientID string) 
 	name, until := a.Revocation(r.o.Now())
 	err = r.record(ctx, ch, func() error {
 		ctx := context.WithoutCancel(ctx) // to the end: one that is revoked and still there is void
-		if err := r.o.Store.Revoke(ctx, name, until); err != nil {
+		if err := r.grants.Revoke(ctx, name, until); err != nil {
 			return err
 		}
-		return r.o.Store.DeleteAgreement(ctx, &a)
+		return r.grants.DeleteAgreement(ctx, &a)
 	})
 	if err != nil {
 		return fmt.Errorf("user %q: %w", u.Name, err)

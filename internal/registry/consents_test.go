@@ -20,7 +20,7 @@ func agree(t *testing.T, store *testworld.Store, username, clientID string) gran
 	check.OK(t, err)
 	a := grants.Agreement{
 		Username: username, ClientID: clientID, ID: username + "-" + clientID, Scopes: []string{"read"}, AgreedAt: noon, UsedAt: noon,
-		ExpiresAt: noon.Add(time.Hour), ClientStamp: c.Stamp, UserStamp: u.Stamp, Version: 1,
+		ExpiresAt: noon.Add(time.Hour), ClientStamp: c.Stamp, UserStamp: u.Stamp,
 	}
 	check.OK(t, store.PutAgreement(t.Context(), a))
 	return a

@@ -42,12 +42,12 @@ func (r *Registry) RevokeFamilies(ctx context.Context, typed, id string) (int, e
 
 // revokeFamily reports whether it has revoked the family, which may have been revoked before.
 func (r *Registry) revokeFamily(ctx context.Context, f *Family) (done bool, err error) {
-	if revoked, err := r.o.Store.Revoked(ctx, f.record.RevocationNames()...); revoked || err != nil {
+	if revoked, err := r.grants.Revoked(ctx, f.record.RevocationNames()...); revoked || err != nil {
 		return false, err
 	}
 	ch := change{action: "revoke_family", target: clientcfg.UserTarget(f.record.Username), before: map[string]string{"family": f.ID, "client_id": f.ClientID}}
 	name, until := f.record.Revocation(r.o.Now())
-	err = r.record(ctx, ch, func() error { return r.o.Store.Revoke(ctx, name, until) })
+	err = r.record(ctx, ch, func() error { return r.grants.Revoke(ctx, name, until) })
 	return err == nil, err
 }
 

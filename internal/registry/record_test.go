@@ -10,7 +10,7 @@ import (
 	"oauth-server/internal/check"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/grants"
-	"oauth-server/internal/secret"
+	"oauth-server/internal/store"
 	"oauth-server/internal/testworld"
 )
 
@@ -20,11 +20,11 @@ type failing struct {
 	before, after, recording error
 }
 
-func (s *failing) DeleteSession(ctx context.Context, d secret.Digest) error {
+func (s *failing) Delete(ctx context.Context, t store.Table, seen *store.Seen, key string) error {
 	if s.before != nil {
 		return s.before
 	}
-	return errors.Join(s.Store.DeleteSession(ctx, d), s.after)
+	return errors.Join(s.Store.Delete(ctx, t, seen, key), s.after)
 }
 
 func (s *failing) AddEvent(ctx context.Context, e clientcfg.Event) error {
@@ -55,7 +55,7 @@ func TestEventsTellTheTruth(t *testing.T) {
 			check.OK(t, err)
 			ada, err := tt.store.User(ctx, "ada")
 			check.OK(t, err)
-			session := grants.Session{Digest: secret.DigestOf("s"), Username: "ada", UserStamp: ada.Stamp, CreatedAt: noon, ExpiresAt: noon.Add(time.Hour)}
+			session := grants.Session{Key: "s", Username: "ada", UserStamp: ada.Stamp, CreatedAt: noon, ExpiresAt: noon.Add(time.Hour)}
 			check.OK(t, tt.store.CreateSession(ctx, session, 1))
 			r := New(Options{Store: &tt.store, Events: &tt.store, By: clientcfg.Actor{ClientID: "ops"}, Now: func() time.Time { return noon }})
 			_, err = r.EndSessions(ctx, "ada", "")

@@ -19,18 +19,7 @@ type Store interface {
 	clientcfg.Registry
 	grants.Users
 	grants.UserRegistry
-	grants.SignIns
 
-	// Agreement, AgreementsOf and DeleteAgreement are those of [grants.Agreements].
-	Agreement(ctx context.Context, username, clientID string) (grants.Agreement, error)
-	AgreementsOf(ctx context.Context, username string) ([]grants.Agreement, error)
-	DeleteAgreement(ctx context.Context, a *grants.Agreement) error
-	// DeleteSession is that of [grants.Sessions].
-	DeleteSession(ctx context.Context, d secret.Digest) error
-	// Revoke is that of [grants.Revocations].
-	Revoke(ctx context.Context, name string, until time.Time) error
-	// Revoked is that of [grants.Revocations].
-	Revoked(ctx context.Context, names ...string) (bool, error)
 	// PolicyState is that of [clientcfg.PolicyStore].
 	PolicyState(ctx context.Context) (clientcfg.PolicyState, error)
 	store.Backend
@@ -64,7 +53,10 @@ type Options struct {
 }
 
 // Registry changes clients and users on behalf of one operator. It is safe for concurrent use.
-type Registry struct{ o Options }
+type Registry struct {
+	o      Options
+	grants *grants.Repository
+}
 
 // New returns a registry.
 func New(o Options) *Registry {
@@ -89,7 +81,7 @@ func New(o Options) *Registry {
 			return d.All(), nil
 		}
 	}
-	return &Registry{o}
+	return &Registry{o, grants.NewRepository(o.Store)}
 }
 
 // InvalidError is returned for a client or user with invalid fields.

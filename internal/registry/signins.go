@@ -23,7 +23,7 @@ type Session struct {
 	ID        string    `json:"id"`
 	CreatedAt time.Time `json:"created_at"`
 	ExpiresAt time.Time `json:"expires_at"`
-	digest    secret.Digest
+	key       string
 }
 
 // Family is a sign-in of a user through a client that can be refreshed.
@@ -49,21 +49,21 @@ func (r *Registry) Sessions(ctx context.Context, typed string) (user string, lis
 	if err != nil {
 		return "", nil, err
 	}
-	stored, err := r.o.Store.SessionsOf(ctx, u.Name)
+	stored, err := r.grants.SessionsOf(ctx, u.Name)
 	if err != nil {
 		return u.Name, nil, fmt.Errorf("user %q: %w", u.Name, err)
 	}
 	now, list := r.o.Now(), []Session{}
 	for _, s := range stored {
 		if now.Before(s.ExpiresAt) && u.Stamp.Accepts(s.UserStamp) {
-			list = append(list, Session{sessionID(s.Digest), s.CreatedAt, s.ExpiresAt, s.Digest})
+			list = append(list, Session{sessionID(s.Key), s.CreatedAt, s.ExpiresAt, s.Key})
 		}
 	}
 	return u.Name, list, nil
 }
 
 // sessionID names a session without showing what it is stored under.
-func sessionID(d secret.Digest) string { return secret.DigestOf("session " + d.String()).String()[:32] }
+func sessionID(key string) string { return secret.DigestOf("session " + key).String()[:32] }
 
 // PartlyError is the end of some sign-ins of a user, but not of all that were meant.
 type PartlyError struct {
@@ -100,7 +100,7 @@ func (r *Registry) EndSessions(ctx context.Context, typed, id string) (int, erro
 	}
 	for i, s := range list {
 		ch := change{action: "end_session", target: clientcfg.UserTarget(user), before: map[string]string{"session": s.ID}}
-		if err := r.record(ctx, ch, func() error { return r.o.Store.DeleteSession(ctx, s.digest) }); err != nil {
+		if err := r.record(ctx, ch, func() error { return r.grants.DeleteSession(ctx, s.key) }); err != nil {
 			return i, partly(i, fmt.Errorf("user %q: %w", user, err))
 		}
 	}
@@ -113,7 +113,7 @@ func (r *Registry) Families(ctx context.Context, typed string) (user string, lis
 	list = []Family{}
 	user, err = r.families(ctx, typed, func(some []Family) error {
 		for i := range some {
-			if revoked, err := r.o.Store.Revoked(ctx, some[i].record.RevocationNames()...); err != nil {
+			if revoked, err := r.grants.Revoked(ctx, some[i].record.RevocationNames()...); err != nil {
 				return err
 			} else if revoked {
 				continue
@@ -139,7 +139,7 @@ func (r *Registry) families(ctx context.Context, typed string, each func(some []
 		return "", err
 	}
 	now, clients := r.o.Now(), knownClients{}
-	err = r.o.Store.FamiliesOf(ctx, u.Name, func(stored []grants.Family) error {
+	err = r.grants.FamiliesOf(ctx, u.Name, func(stored []grants.Family) error {
 		some := make([]Family, 0, len(stored))
 		for _, f := range stored {
 			if !now.Before(f.ExpiresAt) || !u.Stamp.Accepts(f.UserStamp) {

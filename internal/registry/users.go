@@ -239,7 +239,13 @@ func (r *Registry) DeleteUser(ctx context.Context, typed string) (string, error)
 		err = nil
 	}
 	if err == nil {
-		err = r.record(ctx, ch, func() error { return r.o.Store.DeleteUser(ctx, name) })
+		err = r.record(ctx, ch, func() error {
+			// Consents first, so that a second call removes what is left.
+			if err := r.grants.ForgetAgreements(ctx, name); err != nil {
+				return err
+			}
+			return r.o.Store.DeleteUser(ctx, name)
+		})
 	}
 	if err != nil {
 		return name, fmt.Errorf("user %q: %w", name, err)

@@ -5,13 +5,13 @@ import (
 	"errors"
 
 	"oauth-server/internal/admission/lane"
-	"oauth-server/internal/store/legacy"
+	"oauth-server/internal/grants"
 	"oauth-server/internal/store/watched"
 )
 
-// Store is a [legacy.Grants] behind a lane. Every method returns, besides the errors of that, those of [lane.Lane.Enter].
+// Store is a [grants.Users] behind a lane. Every method returns, besides the errors of that, those of [lane.Lane.Enter].
 type Store struct {
-	backend legacy.Grants
+	backend grants.Users
 	lane    *lane.Lane
 	gate    Gate
 }
@@ -22,10 +22,10 @@ type Gate interface {
 	Resume(ctx context.Context)
 }
 
-var _ legacy.Grants = (*Store)(nil)
+var _ grants.Users = (*Store)(nil)
 
 // New returns the backend behind the lane.
-func New(b legacy.Grants, l *lane.Lane, g Gate) *Store { return &Store{backend: b, lane: l, gate: g} }
+func New(b grants.Users, l *lane.Lane, g Gate) *Store { return &Store{backend: b, lane: l, gate: g} }
 
 func (s *Store) do(ctx context.Context, call func() error) error {
 	_, err := read(ctx, s, func() (struct{}, error) { return struct{}{}, call() })

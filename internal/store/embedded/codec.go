@@ -4,36 +4,24 @@ import (
 	"encoding/binary"
 	"fmt"
 	"time"
-
-	"oauth-server/internal/secret"
 )
 
-// Expiring records and counters have a compact binary form, because one is written in every code and
-// refresh grant. All begin alike, so that a claim and the sweep need no decoder:
+// Counters have a compact binary form, which begins so:
 //
 //	byte 0     recordVersion
-//	byte 1     flags
+//	byte 1     0
 //	byte 2-9   expiry, milliseconds since 1970, big-endian
 //
 // Then follow the fields in their order: times as 8 bytes, strings and lists with a length before them.
 const (
 	recordVersion = 1
 	headerSize    = 10
-
-	flagClaimed = 1 << 0
 )
 
-func header(flags byte, expires time.Time) []byte {
+func header(expires time.Time) []byte {
 	b := make([]byte, 2, 256)
-	b[0], b[1] = recordVersion, flags
+	b[0] = recordVersion
 	return appendTime(b, expires)
-}
-
-func flags(claimed bool) byte {
-	if claimed {
-		return flagClaimed
-	}
-	return 0
 }
 
 func appendTime(b []byte, t time.Time) []byte {
@@ -44,18 +32,6 @@ func appendString(b []byte, s string) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
 }
 
-func appendStrings(b []byte, list []string) []byte {
-	b = binary.AppendUvarint(b, uint64(len(list)))
-	for _, s := range list {
-		b = appendString(b, s)
-	}
-	return b
-}
-
-func appendStamp(b []byte, s secret.Stamp) []byte {
-	return binary.AppendUvarint(appendString(b, s.ID), uint64(s.Count)) //nolint:gosec // undone by stamp
-}
-
 // decoder reads what the functions above wrote. After the first error it returns zero values, and
 // finish returns that error.
 type decoder struct {
@@ -64,15 +40,12 @@ type decoder struct {
 }
 
 // open checks the header and returns the decoder of what follows it.
-func open(value []byte) (d *decoder, flags byte, expires time.Time) {
+func open(value []byte) (d *decoder, expires time.Time) {
 	d = &decoder{rest: value}
-	if v := d.bytes(2); d.err == nil {
-		if v[0] != recordVersion {
-			d.fail("a record of version %d", v[0])
-		}
-		flags = v[1]
+	if v := d.bytes(2); d.err == nil && v[0] != recordVersion {
+		d.fail("a record of version %d", v[0])
 	}
-	return d, flags, d.time()
+	return d, d.time()
 }
 
 func (d *decoder) fail(format string, args ...any) {
@@ -117,29 +90,6 @@ func (d *decoder) length() uint64 {
 }
 
 func (d *decoder) string() string { return string(d.bytes(d.length())) }
-
-func (d *decoder) strings() []string {
-	n := d.length()
-	if n > uint64(len(d.rest)) { // each has a byte at least
-		d.fail("a list of %d ends early", n)
-	}
-	if d.err != nil || n == 0 {
-		return nil
-	}
-	list := make([]string, 0, n)
-	for range n {
-		list = append(list, d.string())
-	}
-	return list
-}
-
-// stamp returns the zero stamp at the end of a record of an earlier release, which has none.
-func (d *decoder) stamp() secret.Stamp {
-	if d.err != nil || len(d.rest) == 0 {
-		return secret.Stamp{}
-	}
-	return secret.Stamp{ID: d.string(), Count: int64(d.length())} //nolint:gosec // as appendStamp wrote it
-}
 
 func (d *decoder) finish() error {
 	if len(d.rest) > 0 {

@@ -30,7 +30,7 @@ func counterKey(id ratelimit.CounterID) []byte {
 }
 
 func encodeCounter(c *counter) []byte {
-	b := header(0, c.expire)
+	b := header(c.expire)
 	b = binary.AppendVarint(b, c.version)
 	b = binary.AppendVarint(b, c.etag)
 	b = binary.AppendUvarint(b, uint64(len(c.writers)))
@@ -50,7 +50,7 @@ func decodeCounter(value []byte) (*counter, error) {
 	if value == nil {
 		return c, nil
 	}
-	d, _, expire := open(value)
+	d, expire := open(value)
 	c.expire, c.version, c.etag = expire, d.varint(), d.varint()
 	for n := d.length(); n > 0 && d.err == nil; n-- {
 		name := d.string()

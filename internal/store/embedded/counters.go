@@ -167,7 +167,7 @@ func expired(b *bolt.Bucket, from []byte, now time.Time) (due [][]byte, next []b
 		if k == nil {
 			return due, nil
 		}
-		if d, _, expires := open(v); d.err == nil && expires.Before(now) {
+		if d, expires := open(v); d.err == nil && expires.Before(now) {
 			due = append(due, bytes.Clone(k))
 		}
 		k, v = cursor.Next()
@@ -180,7 +180,7 @@ func (s *Store) removeCounters(ctx context.Context, due [][]byte, now time.Time)
 		removed = 0 // a change may run more than once
 		for _, key := range due {
 			value := w.get(counters, key)
-			if d, _, expires := open(value); d.err != nil || !expires.Before(now) {
+			if d, expires := open(value); d.err != nil || !expires.Before(now) {
 				continue // it was written in the meantime
 			}
 			if err := w.delete(counters, key); err != nil {

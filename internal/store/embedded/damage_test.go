@@ -49,12 +49,11 @@ func useAll(t *testing.T, path string) error {
 	if err != nil {
 		return err
 	}
-	ctx := t.Context()
+	ctx, r := t.Context(), grants.NewRepository(s)
 	errs := []error{}
 	for i := 0; i < 200; i += 10 {
-		d := secret.DigestOf(string(rune('a' + i)))
-		_, err := s.Code(ctx, d)
-		errs = append(errs, err, s.RedeemCode(ctx, d, &grants.Family{Digest: d}))
+		code, err := r.Code(ctx, secret.DigestOf(string(rune('a'+i))))
+		errs = append(errs, err, r.RedeemCode(ctx, code, nil))
 	}
 	list, err := s.Users(ctx)
 	errs = append(errs, err)

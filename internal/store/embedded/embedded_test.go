@@ -52,7 +52,6 @@ func spoilEntry(value string) func(t *testing.T, b storetest.Backend, version in
 }
 
 func TestMain(m *testing.M) {
-	storetest.Child(target.Open)
 	storetest.BackendChild(backendTarget.Open)
 	if path, ok := os.LookupEnv("EMBEDDED_TEST_HOLD"); ok {
 		holdForever(path)

@@ -45,7 +45,7 @@ func checkFormat(tx *bolt.Tx) (found uint64, err error) {
 }
 
 func layOut(tx *bolt.Tx) error {
-	for k := codes; k <= counters; k++ { // in order, so that new files are alike
+	for k := users; k <= counters; k++ { // in order, so that new files are alike
 		if _, err := tx.CreateBucketIfNotExists(buckets[k]); err != nil {
 			return err
 		}

@@ -198,27 +198,11 @@ func checkStart(tx *bolt.Tx) error {
 
 // readers say whether a record can be read, for the buckets of which that matters.
 var readers = map[string]func(key, value []byte) error{
-	string(buckets[codes]): func(_, value []byte) error {
-		_, err := decodeCode(secret.Digest{}, value)
-		return err
-	},
-	string(buckets[sessions]): func(_, value []byte) error {
-		_, err := decodeSession(secret.Digest{}, value)
-		return err
-	},
-	string(buckets[refreshTokens]): func(_, value []byte) error {
-		d, _, _ := open(value)
-		return d.err
-	},
 	string(buckets[users]): func(name, value []byte) error {
 		u, err := decodeUser(name, value)
 		if err == nil {
 			err = secret.CheckForeign(u.PasswordHash)
 		}
-		return err
-	},
-	string(agreements): func(_, value []byte) error {
-		_, err := decodeAgreement(value)
 		return err
 	},
 	string(trailBucket): func(key, value []byte) error {

@@ -17,8 +17,7 @@ import (
 
 // Restoration is how a backup becomes a data file.
 type Restoration struct {
-	// KeepSignIns leaves codes, sign-ins, sessions and consents as they are in the backup, and what was
-	// issued before the restoration as good as the backup has it. Otherwise all of that ends.
+	// KeepSignIns leaves the stamps of users as they are in the backup.
 	KeepSignIns bool
 	Tables      Readers // of the records in the result
 	// Then changes the copy after that. It must not keep the store.
@@ -90,41 +89,12 @@ func (r *Restoration) apply(ctx context.Context, f *os.File) (err error) {
 		if _, err := checkFormat(tx); err != nil || r.KeepSignIns {
 			return err
 		}
-		return (&writeTx{tx: tx}).endSignIns()
+		return (&writeTx{tx: tx}).restamp(users, restampUser)
 	})
 	if err != nil {
 		return err
 	}
 	return r.Then(ctx, s)
-}
-
-// endSignIns removes what people are signed in with, and gives all users another stamp: what
-// was issued to them before is worthless, also what the backup does not know of. Consents are removed,
-// because some may have been withdrawn since. Revocations stay.
-func (w *writeTx) endSignIns() error {
-	for _, name := range [][]byte{userSessions, agreements} {
-		if w.tx.Bucket(name) != nil {
-			if err := w.tx.DeleteBucket(name); err != nil {
-				return err
-			}
-		}
-	}
-	for _, k := range []kind{codes, refreshTokens, sessions, expiries} {
-		err := w.tx.DeleteBucket(buckets[k])
-		if err == nil {
-			_, err = w.tx.CreateBucket(buckets[k])
-		}
-		if err != nil {
-			return err
-		}
-	}
-	err := w.tx.Bucket(buckets[revocations]).ForEach(func(digest, value []byte) error {
-		return w.put(expiries, expiryKey(place{revocations, secret.Digest(digest)}, expiryOf(value)), nil)
-	})
-	if err != nil {
-		return err
-	}
-	return w.restamp(users, restampUser)
 }
 
 // restamp replaces the values of a bucket by those that change returns, those apart that cannot be read:

@@ -13,7 +13,7 @@ import (
 	bolt "go.etcd.io/bbolt"
 	berrors "go.etcd.io/bbolt/errors"
 
-	"oauth-server/internal/grants"
+	"oauth-server/internal/store"
 	"oauth-server/internal/store/legacy"
 )
 
@@ -23,14 +23,13 @@ type Store struct {
 	writes   *committer
 	volatile volatile
 
-	sweeping      sync.Mutex // held while a sweep reads in parts; guards the fields below
-	sweptTo       []byte     // the key of the agreement with which the next sweep begins; nil: the first
+	sweeping      sync.Mutex // held while a sweep reads in parts; guards the field below
 	tablesSweptTo map[string][]byte
 }
 
 var _ interface {
 	legacy.Store
-	grants.Sweeper
+	store.Sweeper
 } = (*Store)(nil)
 
 // Options tune a store. The zero value means the defaults.
@@ -85,11 +84,6 @@ func (s *Store) view(ctx context.Context, fn func(tx *bolt.Tx) error) (err error
 		return ErrClosed
 	}
 	return err
-}
-
-// find calls read with the value at a place, or nil if there is none.
-func (s *Store) find(ctx context.Context, p place, read func(value []byte) error) error {
-	return s.view(ctx, func(tx *bolt.Tx) error { return read(get(tx, p.kind, p.digest[:])) })
 }
 
 // errPanicked marks the errors of guard. The locks of bbolt may be held afterwards.

@@ -3,7 +3,6 @@ package embedded
 import (
 	"bytes"
 	"context"
-	"encoding/binary"
 	"fmt"
 	"time"
 
@@ -14,47 +13,15 @@ import (
 // between.
 const sweepStep = 256
 
-// Sweep implements [grants.Sweeper], and removes expired counters too. It takes expiring records from
-// the start of the expiry index, so it costs what has expired, not what is stored. Counters are read one
-// by one. Of tables, agreements and users of refresh tokens it reads a bounded number each time.
+// Sweep implements [store.Sweeper], and removes expired counters too. Of each table it reads a bounded
+// number of records.
 func (s *Store) Sweep(ctx context.Context, now time.Time) (int, error) {
-	limit := binary.BigEndian.AppendUint64(nil, sortable(now))
-	removed, err := s.sweepTimeline(ctx, timeline{
-		bucket: buckets[expiries],
-		due:    func(key, _ []byte) (bool, error) { return bytes.Compare(key, limit) < 0, nil },
-		remove: func(w *writeTx, key []byte) (int, error) { return w.removeExpired(key, now) },
-	})
+	removed, err := s.sweepCounters(ctx, now)
 	if err != nil {
 		return removed, err
 	}
-	n, err := s.sweepAgreements(ctx, now)
-	if removed += n; err != nil {
-		return removed, err
-	}
-	n, err = s.sweepCounters(ctx, now)
-	if removed += n; err != nil {
-		return removed, err
-	}
-	n, err = s.sweepTables(ctx, now)
+	n, err := s.sweepTables(ctx, now)
 	return removed + n, err
-}
-
-// removeExpired removes the record that an entry of the expiry index pointed to, and returns how many
-// that are. One that expires later, as a family does that was refreshed since, gets a new entry; in a
-// damaged file there may be none.
-func (w *writeTx) removeExpired(key []byte, now time.Time) (int, error) {
-	p, err := parseExpiryKey(key)
-	if err != nil {
-		return 0, err
-	}
-	value := w.find(p)
-	switch expires := expiryOf(value); {
-	case value == nil:
-		return 0, nil
-	case !expires.Before(now):
-		return 0, w.put(expiries, expiryKey(p, expires), nil)
-	}
-	return 1, w.drop(p, value)
 }
 
 // timeline is a bucket whose keys are in the order of time. due reports whether an entry is to be

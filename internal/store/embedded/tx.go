@@ -6,30 +6,18 @@ import (
 	bolt "go.etcd.io/bbolt"
 )
 
-// kind names what a bucket holds. The numbers of those that expire are in the expiry index, so they
-// are part of the file's format.
+// kind names what a bucket holds.
 type kind byte
 
 const (
-	codes kind = iota + 1
-	refreshTokens
-	sessions
-	revocations
-	users
-	expiries
+	users kind = iota + 1
 	settings
 	counters
 )
 
-// expires reports whether records of the kind are in the expiry index.
-func expires(k kind) bool { return k >= codes && k <= revocations }
-
 // buckets are the names in the file, short because each is on every root page.
 var buckets = map[kind][]byte{
-	codes: []byte("codes"), refreshTokens: []byte("refresh_tokens"), sessions: []byte("sessions"),
-	revocations: []byte("revocations"), users: []byte("users"),
-	expiries: []byte("expiries"), settings: []byte("meta"),
-	counters: []byte("counters"),
+	users: []byte("users"), settings: []byte("meta"), counters: []byte("counters"),
 }
 
 // get returns the value, or nil. It is valid until the transaction ends.
@@ -47,9 +35,6 @@ func (w *writeTx) get(k kind, key []byte) []byte { return get(w.tx, k, key) }
 
 func (w *writeTx) put(k kind, key, value []byte) error {
 	b := w.tx.Bucket(buckets[k])
-	if k == expiries {
-		b.FillPercent = 0.9 // its keys grow with time, so full pages are not split again
-	}
 	if err := b.Put(key, value); err != nil {
 		return fmt.Errorf("embedded: put into %s: %w", buckets[k], err)
 	}

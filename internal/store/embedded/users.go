@@ -144,10 +144,6 @@ func applyChange(u *grants.User, change *grants.UserChange) {
 
 // DeleteUser implements [grants.UserRegistry].
 func (s *Store) DeleteUser(ctx context.Context, name string) error {
-	// The agreements go first, in a change of their own, so that those that were left go without a user too.
-	if err := s.writes.do(ctx, func(w *writeTx) error { return w.eraseAgreements(name) }); err != nil {
-		return err
-	}
 	return s.writes.do(ctx, func(w *writeTx) error {
 		if w.get(users, []byte(name)) == nil {
 			return grants.ErrNotFound

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/grants"
 	"oauth-server/internal/keys"
 	"oauth-server/internal/store"
 )
@@ -14,7 +15,10 @@ type Repositories struct {
 	*clientcfg.Registrations
 	*clientcfg.AuditTrail
 	*keys.Repository
+	*grantsRepository
 }
+
+type grantsRepository = grants.Repository
 
 // RepositoriesOn returns the repositories on a backend.
 func RepositoriesOn(ctx context.Context, b store.Backend) (Repositories, error) {
@@ -27,7 +31,7 @@ func RepositoriesOn(ctx context.Context, b store.Backend) (Repositories, error) 
 
 // RepositoriesOf is [RepositoriesOn] with the follower of snapshots, which contain a change when it is made.
 func RepositoriesOf(f *store.Follower) Repositories {
-	return Repositories{f, clientcfg.NewRegistrations(f), clientcfg.NewAuditTrail(f), keys.NewRepository(f)}
+	return Repositories{f, clientcfg.NewRegistrations(f), clientcfg.NewAuditTrail(f), keys.NewRepository(f), grants.NewRepository(f.Backend())}
 }
 
 // Whole is a [Store] with the repositories.
@@ -40,4 +44,10 @@ type Whole interface {
 	clientcfg.EventLog
 	keys.Store
 	keys.SharedStore
+	grants.Codes
+	grants.Families
+	grants.Agreements
+	grants.Revocations
+	grants.Sessions
+	grants.SignIns
 }

@@ -16,12 +16,11 @@ import (
 // all of it.
 type Store interface {
 	store.Backend
-	Grants
+	grants.Users
 	syncer.Store
 	clientcfg.PolicyStore
 	clientcfg.AuditLog
 	grants.UserRegistry
-	grants.SignIns
 
 	// The consumer of the next two is internal/admin, which no store may import.
 
@@ -31,14 +30,4 @@ type Store interface {
 	// EraseCounters removes the counters of a client: all of them, or those of one username if it is
 	// not nil.
 	EraseCounters(ctx context.Context, clientID string, username *string) error
-}
-
-// Grants is a [grants.Store] without the clients.
-type Grants interface {
-	grants.Codes
-	grants.Families
-	grants.Agreements
-	grants.Revocations
-	grants.Users
-	grants.Sessions
 }

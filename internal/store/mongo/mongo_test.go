@@ -110,7 +110,6 @@ func putDocument(t *testing.T, s *Store, doc bson.D) {
 }
 
 func TestMain(m *testing.M) {
-	storetest.Child(target.Open)
 	storetest.BackendChild(backendTarget.Open)
 	if os.Getenv("MONGODB_TEST_URI") == "" {
 		os.Exit(m.Run()) // testcontainers keeps connections of its own until the end

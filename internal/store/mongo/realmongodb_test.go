@@ -13,8 +13,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
-	"oauth-server/internal/grants"
-	"oauth-server/internal/secret"
+	"oauth-server/internal/store"
 	"oauth-server/internal/store/mongo/mongotest"
 	"oauth-server/internal/syncer"
 )
@@ -75,15 +74,15 @@ func TestMajorityRealMongoDB(t *testing.T) {
 	}
 	s := newStore(client, database)
 	t.Cleanup(func() { _ = s.Close() })
-	ctx, first := t.Context(), grants.Family{Digest: secret.DigestOf("c"), Generation: 1}
-	err = errors.Join(
-		s.CreateCode(ctx, grants.Code{Digest: secret.DigestOf("c")}),
-		s.RedeemCode(ctx, first.Digest, &first),
-		s.RotateFamily(ctx, grants.Family{Digest: first.Digest, Generation: 2}), s.DeleteSession(ctx, first.Digest))
+	ctx, things := t.Context(), store.Table{Name: "things"}
+	seen, err := s.Put(ctx, things, store.Record{Key: "k", Value: []byte("{}")}, store.Seen{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Family(ctx, first.Digest); err != nil {
+	if err := s.Delete(ctx, things, &seen, "k"); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Get(ctx, things, func(store.Record) error { return nil }, "k"); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := s.Exchange(ctx, []syncer.Item{{ID: hotID, Write: aWrite("me", 1, 1), Read: true}}); err != nil {
@@ -103,22 +102,23 @@ func TestRetryableWritesRealMongoDB(t *testing.T) {
 	_, database := mongotest.Database(t)
 	client := mongotest.Connect(t, uri)
 	s := newStore(client, database)
-	ctx, first := t.Context(), grants.Family{Digest: secret.DigestOf("c"), Generation: 1}
-	if err := s.CreateCode(ctx, grants.Code{Digest: secret.DigestOf("c")}); err != nil {
+	ctx, things, record := t.Context(), store.Table{Name: "things"}, store.Record{Key: "k", Value: []byte("{}")}
+	seen, err := s.Put(ctx, things, record, store.Seen{})
+	if err != nil {
 		t.Fatal(err)
 	}
-	err := client.Database("admin").RunCommand(ctx, bson.D{
+	err = client.Database("admin").RunCommand(ctx, bson.D{
 		{Key: "configureFailPoint", Value: "failCommand"},
 		{Key: "mode", Value: bson.D{{Key: "times", Value: 1}}},
-		{Key: "data", Value: bson.D{{Key: "failCommands", Value: bson.A{"insert"}}, {Key: "closeConnection", Value: true}}},
+		{Key: "data", Value: bson.D{{Key: "failCommands", Value: bson.A{"update"}}, {Key: "closeConnection", Value: true}}},
 	}, options.RunCmd()).Err()
 	if err != nil {
 		t.Skipf("the server does not allow fail points (--setParameter enableTestCommands=1): %v", err)
 	}
-	if err := s.RedeemCode(ctx, first.Digest, &first); err != nil {
-		t.Errorf("redeem over a broken connection: %v", err)
+	if _, err := s.Put(ctx, things, record, seen); err != nil {
+		t.Errorf("put over a broken connection: %v", err)
 	}
-	if err := s.RedeemCode(ctx, secret.DigestOf("c"), nil); !errors.Is(err, grants.ErrClaimed) {
-		t.Errorf("redeem again: %v", err)
+	if _, err := s.Put(ctx, things, record, seen); !errors.Is(err, store.ErrConflict) {
+		t.Errorf("put again: %v", err)
 	}
 }

@@ -23,12 +23,10 @@ type Store struct {
 
 	connections int // at most
 
-	users                         *mongo.Collection
-	grants, sessions, revocations *mongo.Collection
-	agreements                    *mongo.Collection
-	counters                      *mongo.Collection
-	policies, audit               *mongo.Collection
-	trail                         *mongo.Collection
+	users           *mongo.Collection
+	counters        *mongo.Collection
+	policies, audit *mongo.Collection
+	trail           *mongo.Collection
 
 	foldBegins func(ctx context.Context) (context.Context, func(error)) // nil: not observed
 }
@@ -42,11 +40,9 @@ func newStore(client *mongo.Client, database string) *Store {
 	db := client.Database(database)
 	return &Store{
 		client: client, db: db, timeout: operationTimeout, connections: driverConnections,
-		users:  db.Collection("users"),
-		grants: db.Collection("grants"), sessions: db.Collection("sessions"), revocations: db.Collection("revocations"),
-		agreements: db.Collection("agreements"),
-		counters:   db.Collection("ratelimits"),
-		policies:   db.Collection("policies"), audit: db.Collection("audit"),
+		users:    db.Collection("users"),
+		counters: db.Collection("ratelimits"),
+		policies: db.Collection("policies"), audit: db.Collection("audit"),
 		trail: db.Collection("trail"),
 	}
 }

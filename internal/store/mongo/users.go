@@ -160,8 +160,5 @@ func (s *Store) DeleteUser(ctx context.Context, name string) error {
 	if !utf8.ValidString(name) {
 		return fmt.Errorf("mongo: delete user: %w", grants.ErrNotFound)
 	}
-	if err := s.eraseAgreements(ctx, name); err != nil { // first, so that a second call removes what is left
-		return err
-	}
 	return s.remove(ctx, "delete user", s.users, name, grants.ErrNotFound)
 }

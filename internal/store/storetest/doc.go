@@ -1,15 +1,9 @@
 // Package storetest is the conformance suite of the stores: one set of tests
 // that every backend must pass, with no group that can be switched off.
 //
-// A backend's own test passes a [Target] to [Run]. The suite also kills a real process in the middle of
-// its writes, so the backend's TestMain calls [Child] first:
+// A backend's own test passes a [Target] to [Run]:
 //
 //	var target = storetest.Target{Location: newFile, Open: openFile}
-//
-//	func TestMain(m *testing.M) {
-//		storetest.Child(target.Open) // returns at once, unless this is the child
-//		os.Exit(m.Run())
-//	}
 //
 //	func TestConformance(t *testing.T) { storetest.Run(t, target) }
 //

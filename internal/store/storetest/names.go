@@ -20,21 +20,11 @@ func testNames(t *testing.T, target Target) {
 		failWith(t, "user", grants.ErrNotFound, err)
 		failWith(t, "delete user", grants.ErrNotFound, b.DeleteUser(ctx, name))
 		failWith(t, "change user", grants.ErrNotFound, b.ChangeUser(ctx, name, grants.UserChange{PasswordHash: "new"}))
-		_, err = b.Agreement(ctx, name, name)
-		failWith(t, "agreement", grants.ErrNotFound, err)
-		equal(t, "agreements", []grants.Agreement(nil), agreementsOf(t, b, name))
-		if revoked(t, b, name) {
-			t.Errorf("%.20q is revoked", name)
-		}
 	}
 	for _, name := range []string{".", "$where", "a.b", "名前", " "} {
 		succeed(t, "create user", b.CreateUser(ctx, user(name)))
-		succeed(t, "revoke", b.Revoke(ctx, name, Epoch))
 		got, err := b.User(ctx, name)
 		succeed(t, "user", err)
 		equal(t, "user", user(name), got)
-		if !revoked(t, b, name) {
-			t.Errorf("%q is not revoked", name)
-		}
 	}
 }

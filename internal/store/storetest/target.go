@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"oauth-server/internal/grants"
+	"oauth-server/internal/store"
 	"oauth-server/internal/store/legacy"
 	"oauth-server/internal/syncer"
 )
@@ -14,7 +14,7 @@ import (
 // itself, the test adds Sweep.
 type Backend interface {
 	legacy.Store
-	grants.Sweeper
+	store.Sweeper
 }
 
 // Target is a backend under test.
@@ -44,19 +44,9 @@ func Run(t *testing.T, target Target) {
 	}{
 		{"Policies", testPolicies},
 		{"Audit", testAudit},
-		{"Codes", testCodes},
-		{"Families", testFamilies},
-		{"Agreements", testAgreements},
-		{"Claims", testClaims},
-		{"Revocations", testRevocations},
 		{"Users", testUsers},
-		{"Sessions", testSessions},
-		{"SessionsPerUser", testSessionsPerUser},
-		{"SignIns", testSignIns},
-		{"Sweep", testSweep},
 		{"Contexts", testContexts},
 		{"Names", testNames},
-		{"Durability", testDurability},
 	}
 	for _, g := range groups {
 		t.Run(g.name, func(t *testing.T) { g.run(t, target) })

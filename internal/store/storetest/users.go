@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"errors"
+	"fmt"
 	"strconv"
 	"testing"
 	"time"
@@ -110,4 +111,45 @@ func countStamp(t *testing.T, b Backend) {
 	succeed(t, "user", err)
 	alice.Stamp.Count += revocations
 	equal(t, "the stamp", alice.Stamp, got.Stamp)
+}
+
+func pagesOfUsers(t *testing.T, b Backend) {
+	t.Helper()
+	for _, name := range []string{"ann", "bob", "böb", "cat"} {
+		succeed(t, "create", b.CreateUser(t.Context(), user(name)))
+	}
+	for _, tt := range []struct {
+		after string
+		limit int
+		want  []string
+	}{
+		{"", 10, []string{"ann", "bob", "böb", "cat"}},
+		{"", 2, []string{"ann", "bob"}},
+		{"bob", 2, []string{"böb", "cat"}},
+		{"b", 1, []string{"bob"}},
+		{"cat", 1, nil},
+	} {
+		list, err := b.UsersAfter(t.Context(), tt.after, tt.limit)
+		succeed(t, "users", err)
+		var names []string
+		for _, u := range list {
+			names = append(names, u.Name)
+		}
+		equal(t, fmt.Sprintf("%d after %q", tt.limit, tt.after), tt.want, names)
+	}
+}
+
+// replaceHash: of those who saw a hash, one replaces it, and none if it was replaced meanwhile.
+func replaceHash(t *testing.T, b Backend) {
+	t.Helper()
+	ctx, alice := t.Context(), user("alice")
+	succeed(t, "create", b.CreateUser(ctx, alice))
+	replace := func(seen, by string) error {
+		return b.ChangeUser(ctx, "alice", grants.UserChange{PasswordHash: by, ReplacesHash: seen})
+	}
+	succeed(t, "replace", replace(alice.PasswordHash, "new"))
+	failWith(t, "replace what is replaced", grants.ErrNotFound, replace(alice.PasswordHash, "newer"))
+	got, err := b.User(ctx, "alice")
+	succeed(t, "user", err)
+	equal(t, "hash", "new", got.PasswordHash)
 }

@@ -6,7 +6,6 @@ import (
 
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/grants"
-	"oauth-server/internal/store/legacy"
 )
 
 // Observer measures operations. It must be safe for concurrent use.
@@ -16,14 +15,14 @@ type Observer interface {
 	Begin(ctx context.Context, operation string) (_ context.Context, end func(failed bool))
 }
 
-// Store is a watched [legacy.Grants].
+// Store is a watched [grants.Users].
 type Store struct {
-	backend  legacy.Grants
+	backend  grants.Users
 	observer Observer
 }
 
 // New returns the backend, watched.
-func New(b legacy.Grants, o Observer) *Store { return &Store{backend: b, observer: o} }
+func New(b grants.Users, o Observer) *Store { return &Store{backend: b, observer: o} }
 
 // answers are errors that are results: the store has not failed.
 var answers = []error{

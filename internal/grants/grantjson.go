@@ -1,0 +1,108 @@
+package grants
+
+import (
+	"errors"
+	"math"
+	"time"
+
+	"oauth-server/internal/secret"
+	"oauth-server/internal/store/document"
+)
+
+// grantValue returns the value of a grant. One is written at every refresh.
+func grantValue(g *grant) []byte {
+	w := document.New(384)
+	w.String("client", g.ClientID)
+	w.String("family", g.Family)
+	w.Strings("scopes", g.Scopes)
+	w.Int("authTime", g.AuthTime.UnixMilli())
+	w.Int("issued", g.issued.UnixMilli())
+	writeStamp(w, "clientStamp", g.clientStamp)
+	writeStamp(w, "userStamp", g.UserStamp)
+	w.String("redirectUri", g.redirectURI)
+	w.String("challenge", g.challenge)
+	w.Bool("claimed", g.claimed)
+	if g.generation > 0 {
+		w.Int("generation", int64(g.generation))
+		w.Int("until", g.until.UnixMilli())
+	}
+	return w.End()
+}
+
+func writeStamp(w *document.Writer, name string, s secret.Stamp) {
+	w.Object(name, func() {
+		w.String("id", s.ID)
+		w.Int("n", s.Count)
+	})
+}
+
+// readGrant reads a value.
+func readGrant(value []byte, g *grant) error {
+	g.AuthTime, g.issued, g.until = time.UnixMilli(0).UTC(), time.UnixMilli(0).UTC(), time.UnixMilli(0).UTC()
+	inRange := true
+	r := document.Read(value)
+	at := func() time.Time {
+		n := r.Int()
+		inRange = inRange && n >= firstMilli && n <= lastMilli
+		return time.UnixMilli(n).UTC()
+	}
+	for r.Next() {
+		switch string(r.Name()) {
+		case "client":
+			g.ClientID = r.String()
+		case "family":
+			g.Family = r.String()
+		case "scopes":
+			g.Scopes = r.Strings()
+		case "authTime":
+			g.AuthTime = at()
+		case "issued":
+			g.issued = at()
+		case "clientStamp":
+			g.clientStamp = readStamp(r)
+		case "userStamp":
+			g.UserStamp = readStamp(r)
+		case "redirectUri":
+			g.redirectURI = r.String()
+		case "challenge":
+			g.challenge = r.String()
+		case "claimed":
+			g.claimed = r.Bool()
+		case "generation":
+			n := r.Int()
+			inRange = inRange && n > 0 && n <= math.MaxUint32
+			g.generation = uint32(n) //nolint:gosec // compared before
+		case "until":
+			g.until = at()
+		default:
+			r.Unknown()
+		}
+	}
+	if err := r.Err(); err != nil {
+		return err
+	}
+	if !inRange || g.ClientID == "" {
+		return errors.New("a number out of range, or no client")
+	}
+	return nil
+}
+
+// The times that JSON can show: of the years 0 to 9999.
+const (
+	firstMilli = -62167219200000
+	lastMilli  = 253402300799999
+)
+
+func readStamp(r *document.Reader) (s secret.Stamp) {
+	for r.Object(); r.Next(); {
+		switch string(r.Name()) {
+		case "id":
+			s.ID = r.String()
+		case "n":
+			s.Count = r.Int()
+		default:
+			r.Unknown()
+		}
+	}
+	return s
+}
