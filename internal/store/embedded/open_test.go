@@ -281,7 +281,7 @@ func TestOpenWhileItIsReplaced(t *testing.T) {
 	prepared, u := filled(t)
 	s := mustOpen(t, prepared)
 	mark := func(s *Store) error {
-		_, err := s.Put(t.Context(), things, store.Record{Key: "mark", Value: []byte("{}")}, store.Seen{})
+		_, err := s.Put(t.Context(), store.Table{Name: "things"}, store.Record{Key: "mark", Value: []byte("{}")}, store.Seen{})
 		return err
 	}
 	check.OK(t, errors.Join(mark(s), s.Close()))
