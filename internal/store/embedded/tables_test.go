@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	bolt "go.etcd.io/bbolt"
+
 	"oauth-server/internal/check"
 	"oauth-server/internal/store"
 )
@@ -30,4 +32,20 @@ func TestSweepOfTables(t *testing.T) {
 		}))
 		check.Equal(t, "left", fmt.Sprintln(len(left), left[0], left[100]), "101 0900 stays\n")
 	}
+}
+
+// TestIndexOfOwners: the index has nothing but the present owner of each record.
+func TestIndexOfOwners(t *testing.T) {
+	s, table := mustOpen(t, filepath.Join(t.TempDir(), "data.db")), store.Table{Name: "owned", ByOwner: true}
+	for i, owner := range []string{"ada", "grace", "", "ada\x00x", "ada"} {
+		for _, key := range []string{"moves", "goes"} {
+			check.OK(t, s.PutAll(t.Context(), table, []store.Record{{Key: key, Owner: owner, Value: []byte("{}"), Version: int64(i + 1)}}))
+		}
+	}
+	check.OK(t, s.Delete(t.Context(), table, nil, "goes"))
+	var index []string
+	check.OK(t, s.view(t.Context(), func(tx *bolt.Tx) error {
+		return tx.Bucket(ownersOf(table)).ForEach(func(k, _ []byte) error { index = append(index, string(k)); return nil })
+	}))
+	check.Equal(t, "index", index, []string{string(ownerKey("ada", "moves"))})
 }
