@@ -51,16 +51,10 @@ func (c *copyWriter) Write(p []byte) (n int, err error) {
 // CopyFile writes a file that no process has open for writing, and changes nothing. What it writes is only
 // as whole as the file is. Errors are those of [Open].
 func CopyFile(ctx context.Context, path string, w io.Writer) error {
-	_, err := sizeOf(path)
-	if err == nil {
-		err = readFile(path, Options{LockTimeout: DefaultLockTimeout}, func(tx *bolt.Tx) error {
-			if _, err := checkFormat(tx); err != nil {
-				return err
-			}
-			_, err := tx.WriteTo(&copyWriter{ctx: ctx, out: w})
-			return err
-		})
-	}
+	err := readFile(path, Options{Existing: true}, func(tx *bolt.Tx, _ int64) error {
+		_, err := tx.WriteTo(&copyWriter{ctx: ctx, out: w})
+		return err
+	})
 	if err != nil {
 		return fmt.Errorf("embedded: copy %s: %w", path, err)
 	}

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"time"
 
 	bolt "go.etcd.io/bbolt"
@@ -52,7 +51,7 @@ func (read Reader) read(key, value []byte) error {
 // would take it. What is encrypted is checked as far as it can be without the secret.
 // Errors are those of Open.
 func Inspect(ctx context.Context, path string, tables Readers) (sum Summary, err error) {
-	return inspectFile(ctx, path, tables, Options{LockTimeout: DefaultLockTimeout})
+	return inspectFile(ctx, path, tables, Options{})
 }
 
 func inspectFile(ctx context.Context, path string, tables Readers, opts Options) (sum Summary, err error) {
@@ -61,17 +60,9 @@ func inspectFile(ctx context.Context, path string, tables Readers, opts Options)
 			err = fmt.Errorf("embedded: inspect %s: %w", path, err)
 		}
 	}()
-	if sum.Bytes, err = sizeOf(path); err != nil {
-		return sum, err
-	}
-	opts.checked = true
-	err = readFile(path, opts, func(tx *bolt.Tx) error {
-		if sum.Format, err = checkFormat(tx); err != nil {
-			return err
-		}
-		if sum.Format == blank {
-			return fmt.Errorf("%w: there is nothing in it", ErrForeign)
-		}
+	opts.Existing, opts.checked = true, true
+	err = readFile(path, opts, func(tx *bolt.Tx, size int64) error {
+		sum.Bytes, sum.Format = size, format
 		if err := sum.walk(ctx, tx, tables); err != nil {
 			return err
 		}
@@ -82,27 +73,7 @@ func inspectFile(ctx context.Context, path string, tables Readers, opts Options)
 
 // Readable returns an error unless [Open] would take the file. It reads the beginning only.
 func Readable(path string) error {
-	if _, err := sizeOf(path); err != nil {
-		return err
-	}
-	return readFile(path, Options{LockTimeout: DefaultLockTimeout}, func(tx *bolt.Tx) error {
-		_, err := checkFormat(tx)
-		return err
-	})
-}
-
-// sizeOf returns the size of a file that can be a data file.
-func sizeOf(path string) (int64, error) {
-	info, err := os.Stat(path)
-	switch {
-	case err != nil:
-		return 0, err
-	case !info.Mode().IsRegular():
-		return 0, fmt.Errorf("%w: it is no regular file", ErrForeign)
-	case info.Size() == 0:
-		return 0, fmt.Errorf("%w: it is empty", ErrForeign)
-	}
-	return info.Size(), nil
+	return readFile(path, Options{Existing: true}, func(*bolt.Tx, int64) error { return nil })
 }
 
 func damaged(format string, args ...any) error {

@@ -1,6 +1,7 @@
 package embedded
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -40,11 +41,13 @@ func Open(path string, opts Options) (s *Store, err error) {
 			err = fmt.Errorf("%w; restore it from a backup", err)
 		}
 	}()
-	if opts.LockTimeout == 0 {
-		opts.LockTimeout = DefaultLockTimeout
-	}
-	if err := inspect(path, opts); err != nil {
-		return nil, err
+	if info, err := os.Stat(path); opts.Existing || err == nil && (info.Size() > 0 || !info.Mode().IsRegular()) {
+		// For writing, bbolt would first read the list of free pages and, if another program keeps none
+		// (bbolt's NoFreelistSync), make one. For that it walks over all pages in a goroutine of its own,
+		// where a panic over a damaged page cannot be recovered.
+		if err := readFile(path, opts, func(*bolt.Tx, int64) error { return nil }); err != nil {
+			return nil, err
+		}
 	}
 	db, err := openFile(path, opts, false)
 	if err != nil {
@@ -60,35 +63,18 @@ func Open(path string, opts Options) (s *Store, err error) {
 	return &Store{db: db, writes: newCommitter(db)}, nil
 }
 
-// inspect refuses a file of another program and one that is cut short, before anything in it is
-// changed. It opens the file for reading only: for writing, bbolt would first read the list of free
-// pages and, if another program keeps none (bbolt's NoFreelistSync), make one. For that it walks over
-// all pages in a goroutine of its own, where a panic over a damaged page cannot be recovered.
-func inspect(path string, opts Options) (err error) {
+// readFile opens a data file for reading and calls fn with its size, unless it is one of another program, cut
+// short, or has nothing in it although it has to. Others may read it too.
+func readFile(path string, opts Options, fn func(tx *bolt.Tx, size int64) error) (err error) {
 	info, err := os.Stat(path)
 	switch {
-	case errors.Is(err, fs.ErrNotExist) && !opts.Existing:
-		return nil
 	case err != nil:
 		return err
 	case !info.Mode().IsRegular():
 		return fmt.Errorf("%w: it is no regular file", ErrForeign)
-	case info.Size() == 0 && opts.Existing:
+	case info.Size() == 0: // bbolt would lay it out
 		return fmt.Errorf("%w: it is empty", ErrForeign)
-	case info.Size() == 0: // made by mktemp, or by a process that is about to lay it out
-		return nil
 	}
-	return readFile(path, opts, func(tx *bolt.Tx) error {
-		found, err := checkFormat(tx)
-		if err == nil && found == blank && opts.Existing {
-			return fmt.Errorf("%w: there is nothing in it", ErrForeign)
-		}
-		return err
-	})
-}
-
-// readFile opens a file for reading and calls fn, unless the file is cut short. Others may read it too.
-func readFile(path string, opts Options, fn func(tx *bolt.Tx) error) (err error) {
 	db, opened, err := openLocked(path, opts, true)
 	if err != nil {
 		return err
@@ -103,7 +89,14 @@ func readFile(path string, opts Options, fn func(tx *bolt.Tx) error) (err error)
 		if missing := tx.Size() - info.Size(); missing > 0 {
 			return fmt.Errorf("%w: %d bytes are missing at the end", ErrCorrupt, missing)
 		}
-		return fn(tx)
+		found, err := checkFormat(tx)
+		switch {
+		case err != nil:
+			return err
+		case found == blank && opts.Existing:
+			return fmt.Errorf("%w: there is nothing in it", ErrForeign)
+		}
+		return fn(tx, info.Size())
 	})
 }
 
@@ -157,7 +150,7 @@ func openOnce(path string, opts Options, readOnly bool) (db *bolt.DB, f *os.File
 	db, err = bolt.Open(path, 0o600, &bolt.Options{
 		ReadOnly:        readOnly,
 		PreLoadFreelist: opts.checked,
-		Timeout:         opts.LockTimeout,
+		Timeout:         cmp.Or(opts.LockTimeout, DefaultLockTimeout),
 		FreelistType:    bolt.FreelistArrayType,
 		InitialMmapSize: mapSize(),
 		MaxSize:         opts.MaxSize,

@@ -43,7 +43,7 @@ func (h *Held) hold() (err error) {
 	case h.was.Size() == 0: // bbolt would lay it out
 		return nil
 	}
-	if h.db, err = openFile(h.path, Options{LockTimeout: DefaultLockTimeout}, true); err != nil {
+	if h.db, err = openFile(h.path, Options{}, true); err != nil {
 		return err
 	}
 	defer guardFile(&err)()
