@@ -1,7 +1,6 @@
 package embedded
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"slices"
@@ -136,62 +135,3 @@ func (c *counter) change(w *syncer.Write) {
 
 // Now implements [store.Backend], with the clock of this machine.
 func (s *Store) Now(ctx context.Context) (time.Time, error) { return time.Now(), ctx.Err() }
-
-// sweepCounters removes the counters that expired before now. They change too often to keep an index
-// of their expiry, so it reads each, in bounded steps.
-func (s *Store) sweepCounters(ctx context.Context, now time.Time) (removed int, err error) {
-	for from := []byte{}; from != nil && err == nil; {
-		var due [][]byte
-		err = s.view(ctx, func(tx *bolt.Tx) error {
-			due, from = expired(tx.Bucket(buckets[counters]), from, now)
-			return nil
-		})
-		if err == nil && len(due) > 0 {
-			var n int
-			n, err = s.removeCounters(ctx, due, now)
-			removed += n
-		}
-	}
-	return removed, err
-}
-
-// counterStep is how many records one transaction of a sweep reads.
-const counterStep = 4 * sweepStep
-
-// expired reads the records of a bucket from a key on. It returns the keys of those that have expired, and
-// the key to continue with, nil at the end.
-func expired(b *bolt.Bucket, from []byte, now time.Time) (due [][]byte, next []byte) {
-	cursor := b.Cursor()
-	k, v := cursor.Seek(from)
-	for range counterStep {
-		if k == nil {
-			return due, nil
-		}
-		if d, expires := open(v); d.err == nil && expires.Before(now) {
-			due = append(due, bytes.Clone(k))
-		}
-		k, v = cursor.Next()
-	}
-	return due, bytes.Clone(k)
-}
-
-func (s *Store) removeCounters(ctx context.Context, due [][]byte, now time.Time) (removed int, err error) {
-	err = s.writes.do(ctx, func(w *writeTx) error {
-		removed = 0 // a change may run more than once
-		for _, key := range due {
-			value := w.get(counters, key)
-			if d, expires := open(value); d.err != nil || !expires.Before(now) {
-				continue // it was written in the meantime
-			}
-			if err := w.delete(counters, key); err != nil {
-				return fmt.Errorf("counter: %w", err)
-			}
-			removed++
-		}
-		return nil
-	})
-	if err != nil {
-		return 0, err
-	}
-	return removed, nil
-}

@@ -62,8 +62,6 @@ func (r *stored) record(key string, value []byte, err error) store.Record {
 
 func (r *stored) seen() store.Seen { return store.Seen{Version: r.version, Nonce: r.nonce} }
 
-func (r *stored) expired(now int64) bool { return r.expires != 0 && r.expires < now }
-
 func (d *decoder) nonce() int64 {
 	b := d.bytes(8)
 	if d.err != nil {

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"time"
 
 	bolt "go.etcd.io/bbolt"
 )
@@ -12,17 +11,6 @@ import (
 // sweepStep bounds how many entries one transaction removes, so that requests get their turn in
 // between.
 const sweepStep = 256
-
-// Sweep implements [store.Sweeper], and removes expired counters too. Of each table it reads a bounded
-// number of records.
-func (s *Store) Sweep(ctx context.Context, now time.Time) (int, error) {
-	removed, err := s.sweepCounters(ctx, now)
-	if err != nil {
-		return removed, err
-	}
-	n, err := s.sweepTables(ctx, now)
-	return removed + n, err
-}
 
 // timeline is a bucket whose keys are in the order of time. due reports whether an entry is to be
 // removed; remove is called after it was, and returns how much that counts for. It may add entries that
