@@ -72,7 +72,7 @@ func TestUnreadableClientOfADatabase(t *testing.T) {
 	runJSON(t, &other, "", r.on("client", "create", "bad")...)
 	tokens := r.signIn(r.instances[0], adaPassword)
 	_, err := mongotest.Connect(t, r.db[1]).Database(r.db[3]).Collection("clients").UpdateOne(t.Context(),
-		bson.D{{Key: "_id", Value: "bad"}}, bson.D{{Key: "$set", Value: bson.D{{Key: "redirectUris", Value: "https://not.a.list"}}}},
+		bson.D{{Key: "_id", Value: "bad"}}, bson.D{{Key: "$set", Value: bson.D{{Key: "value.redirectUris", Value: "https://not.a.list"}}}},
 		options.UpdateOne().SetBypassDocumentValidation(true))
 	check.OK(t, err)
 	bad(t, r.db, "redirectUris")

@@ -143,17 +143,20 @@ func Read(value []byte) *Reader {
 // Err returns why the object could not be read.
 func (r *Reader) Err() error { return r.err }
 
-var errSyntax = errors.New("not the expected JSON")
+var (
+	errSyntax  = errors.New("not the expected JSON")
+	errUnknown = errors.New("it is not known here: a newer version wrote it")
+)
 
 func (r *Reader) fail(err error) {
 	if r.err == nil {
-		r.err = err
+		r.err = fmt.Errorf("member %q: %w", r.name, err)
 	}
 	r.at = len(r.data)
 }
 
 // Unknown fails the reader over the member.
-func (r *Reader) Unknown() { r.fail(fmt.Errorf("unknown member %q", r.name)) }
+func (r *Reader) Unknown() { r.fail(errUnknown) }
 
 // skip takes white space, and reports whether a byte follows it.
 func (r *Reader) skip() bool {
