@@ -262,7 +262,7 @@ func instanceReports(t *testing.T, b fixture) {
 	odd := []byte(`{"a.b":1,"$x":[]}`)
 	beat(t, b, syncer.Instance{ID: "b", Nonce: "n", Time: epoch, Report: odd}, time.Hour)
 	beat(t, b, syncer.Instance{ID: "a", Report: []byte(`{"n":1}`)}, time.Hour)
-	beat(t, b, syncer.Instance{ID: "a", Report: []byte(`{"n":2}`)}, time.Hour)
+	beat(t, b, syncer.Instance{ID: "a", Time: epoch, Report: []byte(`{"n":2}`)}, time.Hour)
 	alive, _ := beat(t, b, syncer.Instance{ID: "c"}, time.Hour)
 	got := reports(t, b, time.Hour)
 	if len(got) != 3 || len(alive) != 3 {
