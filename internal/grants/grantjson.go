@@ -24,7 +24,9 @@ func grantValue(g *grant) []byte {
 	w.Bool("claimed", g.claimed)
 	if g.generation > 0 {
 		w.Int("generation", int64(g.generation))
-		w.Int("until", g.until.UnixMilli())
+		if until := g.until.UnixMilli(); until != g.kept.UnixMilli() {
+			w.Int("until", until)
+		}
 	}
 	return w.End()
 }
@@ -36,9 +38,9 @@ func writeStamp(w *document.Writer, name string, s secret.Stamp) {
 	})
 }
 
-// readGrant reads a value.
+// readGrant reads a value. g.kept is set.
 func readGrant(value []byte, g *grant) error {
-	g.AuthTime, g.issued, g.until = time.UnixMilli(0).UTC(), time.UnixMilli(0).UTC(), time.UnixMilli(0).UTC()
+	g.AuthTime, g.issued, g.until = time.UnixMilli(0).UTC(), time.UnixMilli(0).UTC(), g.kept
 	inRange := true
 	r := document.Read(value)
 	at := func() time.Time {
