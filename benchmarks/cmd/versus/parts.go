@@ -203,7 +203,7 @@ func prepareFollow(ctx context.Context, s *side) (err error) {
 	return s.stores["follow"].fillTo(ctx, s.followed)
 }
 
-const changes = 40
+const changes = 200
 
 // measureFollow changes clients from another process, one by one. What an instance uses meanwhile, without what it
 // uses at rest, is for the changes.
@@ -229,7 +229,7 @@ func measureFollow(ctx context.Context, s *side) error {
 				if _, err := st.command(ctx, "", "client", "update", fmt.Sprintf("client-%07d", k), "--name=changed at "+time.Now().String()); err != nil {
 					return err
 				}
-				pause(ctx, 200*time.Millisecond)
+				pause(ctx, 50*time.Millisecond)
 			}
 			pause(ctx, 2*time.Second)
 			return nil
