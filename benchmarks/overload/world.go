@@ -13,6 +13,7 @@ import (
 
 	"oauth-server/benchmarks/machine"
 	"oauth-server/benchmarks/servers"
+	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/keys"
 	"oauth-server/internal/secret"
@@ -154,6 +155,10 @@ func (w *world) makeCodes(n int) (err error) {
 	if err != nil {
 		return err
 	}
+	clientStamps, userStamps, err := stamps(ctx, store, repositories)
+	if err != nil {
+		return err
+	}
 	w.codes = make([]grant, n)
 	const writers = 64 // they share the commits of the store
 	errs := make([]error, writers)
@@ -166,8 +171,10 @@ func (w *world) makeCodes(n int) (err error) {
 				errs[first] = grants.NewRepository(store).CreateCode(ctx, grants.Code{
 					Authorization: grants.Authorization{
 						ClientID: w.codes[i].client, Username: user(i), Scopes: []string{"read"}, Family: secret.ID(), AuthTime: now,
+						UserStamp: userStamps[i%users],
 					},
-					Digest: secret.DigestOf(w.codes[i].secret), RedirectURI: redirectURI, IssuedAt: now, ExpiresAt: now.Add(codeTTL),
+					ClientStamp: clientStamps[i%clients],
+					Digest:      secret.DigestOf(w.codes[i].secret), RedirectURI: redirectURI, IssuedAt: now, ExpiresAt: now.Add(codeTTL),
 				})
 			}
 		})
@@ -210,4 +217,23 @@ func (w *world) redeem(n int) error {
 		return errors.Join(err, fmt.Errorf("%d of %d codes were redeemed; %s", len(w.families), n, s.failure))
 	}
 	return nil
+}
+
+// stamps returns the stamps of the clients that redeem codes and of the users, in their order.
+func stamps(ctx context.Context, people grants.UserReader, registered clientcfg.ClientReader) (ofClients [clients]secret.Stamp, ofUsers [users]secret.Stamp, err error) {
+	for n := range ofClients {
+		c, err := registered.Client(ctx, web(n))
+		if err != nil {
+			return ofClients, ofUsers, err
+		}
+		ofClients[n] = c.Stamp
+	}
+	for n := range ofUsers {
+		u, err := people.User(ctx, user(n))
+		if err != nil {
+			return ofClients, ofUsers, err
+		}
+		ofUsers[n] = u.Stamp
+	}
+	return ofClients, ofUsers, nil
 }
