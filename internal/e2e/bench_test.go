@@ -147,6 +147,10 @@ func codeForms(b *testing.B, s *server, n int) []string {
 	check.OK(b, err)
 	mac, err := keys.OpenMAC(b.Context(), repositories, keys.Secrets{}, nil)
 	check.OK(b, err)
+	client, err := repositories.Client(b.Context(), "web")
+	check.OK(b, err)
+	person, err := store.User(b.Context(), user)
+	check.OK(b, err)
 	forms, now := make([]string, n), time.Now()
 	var wg sync.WaitGroup
 	const writers = 64 // they share the commits of the store
@@ -157,8 +161,11 @@ func codeForms(b *testing.B, s *server, n int) []string {
 				_, _ = rand.Read(random) // which never fails
 				code, verifier := grants.SealCode(mac, random), oauth2.GenerateVerifier()
 				err := grants.NewRepository(store).CreateCode(b.Context(), grants.Code{
-					Authorization: grants.Authorization{ClientID: "web", Username: user, Scopes: []string{"read"}, Family: secret.ID(), AuthTime: now},
-					Digest:        secret.DigestOf(code), RedirectURI: loopbackURI, Challenge: oauth2.S256ChallengeFromVerifier(verifier),
+					Authorization: grants.Authorization{
+						ClientID: "web", Username: user, Scopes: []string{"read"}, Family: secret.ID(), AuthTime: now, UserStamp: person.Stamp,
+					},
+					ClientStamp: client.Stamp,
+					Digest:      secret.DigestOf(code), RedirectURI: loopbackURI, Challenge: oauth2.S256ChallengeFromVerifier(verifier),
 					IssuedAt: now, ExpiresAt: now.Add(10 * time.Minute),
 				})
 				if err != nil {
