@@ -1,5 +1,5 @@
 // Package store is the ground floor of the data: records in tables, and one numbered trail of the
-// changes that operators make. Two backends implement it, internal/store/bolt in a local file and
+// changes that operators make. Two backends implement it, internal/store/embedded in a local file and
 // internal/store/mongo in MongoDB, and internal/store/storetest checks both.
 //
 // A domain package declares its tables, and keeps a repository of a few methods on a [Collection]. The
@@ -8,9 +8,9 @@
 //
 // Almost every change is one [Backend.Put] in the state that was read:
 //
-//	state, family, err := families.Get(ctx, key)
+//	family, seen, err := families.Get(ctx, key)
 //	family.Generation++
-//	_, err = families.Put(ctx, key, family, state) // ErrConflict: another writer was faster
+//	_, err = families.Put(ctx, &family, seen) // ErrConflict: another writer was faster
 package store
 
 import (
@@ -51,7 +51,7 @@ type Record struct {
 	// Value is a JSON object of at most MaxValue bytes. The order of its members stays. Whole numbers are
 	// within int64, others are stored as float64. A member's name contains no zero byte.
 	Value []byte
-	Owner string // whom the record belongs to, such as a username; empty: nobody; as long as a key
+	Owner string // a username, for instance; may be empty; at most MaxKey bytes of UTF-8
 	// Expires is from when the record is useless, to the millisecond; zero: never. The backend removes it
 	// some time later and never hides it earlier: the caller has the clock.
 	Expires time.Time
@@ -100,7 +100,7 @@ type Query struct {
 	Owner  string
 	After  string // only greater keys
 	Limit  int    // at most so many; 0: all
-	// ChangedSince selects what was written at that time or later, by the clock of the store. The backend
+	// ChangedSince selects records written at that time or later, by the clock of the store. The backend
 	// adds an overlap for writes that become visible out of order, so records may come again.
 	ChangedSince time.Time
 }

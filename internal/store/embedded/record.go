@@ -52,7 +52,7 @@ func decodeRecord(b []byte) (r stored, err error) {
 	return r, nil
 }
 
-// record returns the record with a copy of its value, so that it outlives the transaction.
+// record returns the record with a value that the caller has copied, so that it outlives the transaction.
 func (r *stored) record(key string, value []byte, err error) store.Record {
 	return store.Record{
 		Key: key, Value: value, Owner: string(r.owner), Expires: fromMillis(r.expires),
@@ -72,7 +72,7 @@ func (d *decoder) nonce() int64 {
 
 func appendMillis(b []byte, t time.Time) []byte { return binary.AppendVarint(b, millis(t)) }
 
-// millis returns 0 for the zero time, and time is the reverse.
+// millis returns 0 for the zero time. fromMillis is its inverse.
 func millis(t time.Time) int64 {
 	if t.IsZero() {
 		return 0
