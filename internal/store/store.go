@@ -18,6 +18,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
+	"math/rand/v2"
 	"time"
 	"unicode/utf8"
 )
@@ -104,6 +106,13 @@ type Query struct {
 	// adds an overlap for writes that become visible out of order, so records may come again.
 	ChangedSince time.Time
 }
+
+// ChangedOverlap is how far a backend goes back behind [Query.ChangedSince]. It is longer than a write takes
+// to become visible, and than clocks are set back by.
+const ChangedOverlap = 10 * time.Second
+
+// NewNonce returns the nonce of a write: a random number that is not 0.
+func NewNonce() int64 { return 1 + rand.Int64N(math.MaxInt64) } //nolint:gosec // tells writes apart; no secret
 
 // Write is one record that an entry of the trail changes.
 type Write struct {

@@ -3,8 +3,6 @@ package embedded
 import (
 	"encoding/binary"
 	"fmt"
-	"math"
-	"math/rand/v2"
 	"time"
 
 	"oauth-server/internal/store"
@@ -86,9 +84,6 @@ func fromMillis(ms int64) time.Time {
 	}
 	return time.UnixMilli(ms).UTC()
 }
-
-// newNonce returns a random number that is not 0.
-func newNonce() int64 { return 1 + rand.Int64N(math.MaxInt64) } //nolint:gosec // it is no secret
 
 // checkRecord returns an error for a record that MongoDB could not store either.
 func checkRecord(t store.Table, r *store.Record) error {

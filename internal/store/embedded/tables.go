@@ -85,9 +85,6 @@ const (
 	partBytes   = 1 << 20
 )
 
-// changedOverlap is more than a write takes from its time to its commit, and than clocks are set back by.
-const changedOverlap = 10 * time.Second
-
 // listing is a List under way.
 type listing struct {
 	table   store.Table
@@ -109,7 +106,7 @@ func newListing(t store.Table, q store.Query) *listing {
 		l.left = -1
 	}
 	if !q.ChangedSince.IsZero() {
-		l.since = q.ChangedSince.Add(-changedOverlap).UnixMilli()
+		l.since = q.ChangedSince.Add(-store.ChangedOverlap).UnixMilli()
 	}
 	after := ""
 	if q.After != "" {
@@ -170,7 +167,7 @@ func (s *Store) Put(ctx context.Context, t store.Table, r store.Record, seen sto
 	if err := checkRecord(t, &r); err != nil {
 		return store.Seen{}, err
 	}
-	r.Version, r.Nonce, r.Changed = seen.Version+1, newNonce(), time.Now()
+	r.Version, r.Nonce, r.Changed = seen.Version+1, store.NewNonce(), time.Now()
 	var err error
 	if t.Volatile {
 		err = s.changeVolatile(ctx, t, func(records map[string]store.Record) error {
@@ -206,7 +203,7 @@ func (s *Store) PutAll(ctx context.Context, t store.Table, records []store.Recor
 		if err := checkRecord(t, r); err != nil {
 			return err
 		}
-		r.Nonce, r.Changed = newNonce(), now
+		r.Nonce, r.Changed = store.NewNonce(), now
 		values[i] = encodeRecord(r)
 	}
 	if t.Volatile {

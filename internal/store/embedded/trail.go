@@ -76,7 +76,7 @@ func (s *Store) Append(ctx context.Context, e store.Entry, writes ...store.Write
 	if err := e.Check(writes); err != nil {
 		return store.Mark{}, err
 	}
-	e.Nonce, e.Refs = newNonce(), make([]store.Ref, len(writes))
+	e.Nonce, e.Refs = store.NewNonce(), make([]store.Ref, len(writes))
 	values, now := make([][]byte, len(writes)), time.Now()
 	for i, x := range writes {
 		r := x.Record

@@ -47,7 +47,7 @@ func (s *Store) listVolatile(
 // matches is what a listing does with the records of a file.
 func matches(q *store.Query, r *store.Record) bool {
 	return strings.HasPrefix(r.Key, q.Prefix) && r.Key > q.After && (q.Owner == "" || r.Owner == q.Owner) &&
-		(q.ChangedSince.IsZero() || !r.Changed.Before(q.ChangedSince.Add(-changedOverlap)))
+		(q.ChangedSince.IsZero() || !r.Changed.Before(q.ChangedSince.Add(-store.ChangedOverlap)))
 }
 
 // changeVolatile calls change with the records of a table, which it may change.

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -31,9 +30,6 @@ import (
 
 // tombstoneFor is much longer than any write may be under way.
 const tombstoneFor = 24 * time.Hour
-
-// newNonce returns the nonce of a write.
-func newNonce() int64 { return 1 + rand.Int64N(1<<62) } //nolint:gosec // tells writes apart; no secret
 
 // fieldsOf returns the fields of a record that its writer sets.
 func fieldsOf(r *store.Record) (bson.D, error) {

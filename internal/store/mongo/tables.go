@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 	"unicode/utf8"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -30,10 +29,6 @@ func (s *Store) Get(ctx context.Context, t store.Table, each func(store.Record) 
 	return s.eachRecord(ctx, "get "+t.Name, t, filter, opts, each)
 }
 
-// changedOverlap is how far List goes back behind ChangedSince: writes need not become visible in the order
-// of their times.
-const changedOverlap = 10 * time.Second
-
 // List implements [store.Backend].
 func (s *Store) List(ctx context.Context, t store.Table, q store.Query, each func(store.Record) error) error {
 	id := bson.D{{Key: "$gt", Value: text(q.After)}} // true of texts only: other _ids are no keys
@@ -48,7 +43,7 @@ func (s *Store) List(ctx context.Context, t store.Table, q store.Query, each fun
 		filter = append(filter, bson.E{Key: "owner", Value: text(q.Owner)})
 	}
 	if !q.ChangedSince.IsZero() {
-		since := q.ChangedSince.Add(-changedOverlap)
+		since := q.ChangedSince.Add(-store.ChangedOverlap)
 		filter = append(filter, bson.E{Key: "changed", Value: bson.D{{Key: "$gte", Value: since}}})
 	}
 	opts := options.Find().SetSort(byID(1)).SetLimit(int64(q.Limit))
@@ -145,7 +140,7 @@ func (s *Store) next(ctx context.Context, operation string, cursor *mongo.Cursor
 
 // Put implements [store.Backend].
 func (s *Store) Put(ctx context.Context, t store.Table, r store.Record, seen store.Seen) (store.Seen, error) {
-	r.Version, r.Nonce = seen.Version+1, newNonce()
+	r.Version, r.Nonce = seen.Version+1, store.NewNonce()
 	set, err := fieldsOf(&r)
 	if err != nil {
 		return store.Seen{}, fmt.Errorf("mongo: put %s: %w", t.Name, err)
@@ -197,7 +192,7 @@ func (s *Store) PutAll(ctx context.Context, t store.Table, records []store.Recor
 	models := make([]*mongo.UpdateOneModel, len(records))
 	for i := range records {
 		r := records[i]
-		r.Nonce = newNonce()
+		r.Nonce = store.NewNonce()
 		set, err := fieldsOf(&r)
 		if err != nil {
 			return fmt.Errorf("mongo: put %s: %w", t.Name, err)

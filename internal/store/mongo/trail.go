@@ -52,7 +52,7 @@ func newEntryDoc(e *store.Entry, writes []store.Write) (*entryDoc, error) {
 	if err := e.Check(writes); err != nil {
 		return nil, err
 	}
-	d := &entryDoc{Number: e.Number, Nonce: newNonce(), At: e.At}
+	d := &entryDoc{Number: e.Number, Nonce: store.NewNonce(), At: e.At}
 	var err error
 	if d.Value, err = documentOf(e.Value); err != nil {
 		return nil, err
