@@ -36,10 +36,7 @@ func EncodeClient(c *Client) (store.Record, error) {
 	w.Bool("firstParty", c.FirstParty)
 	w.Strings("labels", c.Labels.Pairs())
 	w.Time("createdAt", c.CreatedAt)
-	w.Object("stamp", func() {
-		w.String("id", c.Stamp.ID)
-		w.Int("count", c.Stamp.Count)
-	})
+	WriteStamp(w, "stamp", c.Stamp)
 	w.Int("version", c.Version)
 	return store.Record{Key: c.ID, Value: w.End()}, nil
 }
@@ -100,7 +97,7 @@ func decodeClient(record *store.Record) (c Client, err error) {
 		case "createdAt":
 			c.CreatedAt = r.Time()
 		case "stamp":
-			c.Stamp = readStamp(r)
+			c.Stamp = ReadStamp(r)
 		case "version":
 			c.Version = r.Int()
 		default:
@@ -136,12 +133,21 @@ func readFormer(r *document.Reader) (f FormerSecret, err error) {
 	return f, err
 }
 
-func readStamp(r *document.Reader) (s secret.Stamp) {
+// WriteStamp writes a stamp as a member, with the names of its JSON form.
+func WriteStamp(w *document.Writer, name string, s secret.Stamp) {
+	w.Object(name, func() {
+		w.String("id", s.ID)
+		w.Int("n", s.Count)
+	})
+}
+
+// ReadStamp is the inverse of WriteStamp.
+func ReadStamp(r *document.Reader) (s secret.Stamp) {
 	for r.Object(); r.Next(); {
 		switch string(r.Name()) {
 		case "id":
 			s.ID = r.String()
-		case "count":
+		case "n":
 			s.Count = r.Int()
 		default:
 			r.Unknown()

@@ -5,7 +5,7 @@ import (
 	"math"
 	"time"
 
-	"oauth-server/internal/secret"
+	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/store/document"
 )
 
@@ -17,8 +17,8 @@ func grantValue(g *grant) []byte {
 	w.Strings("scopes", g.Scopes)
 	w.Int("authTime", g.AuthTime.UnixMilli())
 	w.Int("issued", g.issued.UnixMilli())
-	writeStamp(w, "clientStamp", g.clientStamp)
-	writeStamp(w, "userStamp", g.UserStamp)
+	clientcfg.WriteStamp(w, "clientStamp", g.clientStamp)
+	clientcfg.WriteStamp(w, "userStamp", g.UserStamp)
 	w.String("redirectUri", g.redirectURI)
 	w.String("challenge", g.challenge)
 	w.Bool("claimed", g.claimed)
@@ -29,13 +29,6 @@ func grantValue(g *grant) []byte {
 		}
 	}
 	return w.End()
-}
-
-func writeStamp(w *document.Writer, name string, s secret.Stamp) {
-	w.Object(name, func() {
-		w.String("id", s.ID)
-		w.Int("n", s.Count)
-	})
 }
 
 // readGrant reads a value. g.kept is set.
@@ -61,9 +54,9 @@ func readGrant(value []byte, g *grant) error {
 		case "issued":
 			g.issued = at()
 		case "clientStamp":
-			g.clientStamp = readStamp(r)
+			g.clientStamp = clientcfg.ReadStamp(r)
 		case "userStamp":
-			g.UserStamp = readStamp(r)
+			g.UserStamp = clientcfg.ReadStamp(r)
 		case "redirectUri":
 			g.redirectURI = r.String()
 		case "challenge":
@@ -94,17 +87,3 @@ const (
 	firstMilli = -62167219200000
 	lastMilli  = 253402300799999
 )
-
-func readStamp(r *document.Reader) (s secret.Stamp) {
-	for r.Object(); r.Next(); {
-		switch string(r.Name()) {
-		case "id":
-			s.ID = r.String()
-		case "n":
-			s.Count = r.Int()
-		default:
-			r.Unknown()
-		}
-	}
-	return s
-}
