@@ -391,6 +391,7 @@ func TestTenThousandCallers(t *testing.T) {
 		}
 		synctest.Wait()
 		check.Equal(t, "waiting", w.lines.Waiting(), 1000)
+		runtime.GC() // NumGoroutine may count 32 ended goroutines while a processor frees them; a stopped world has no such moment
 		check.Equal(t, "more goroutines than those that wait, and a few that end", runtime.NumGoroutine()-before > 1010, false)
 		check.Equal(t, "denied and allowed", []int64{denied.Load(), allowed.Load()}, []int64{8600, 400})
 		pass(10 * time.Second)
