@@ -8,11 +8,7 @@ import (
 	"sync"
 
 	bolt "go.etcd.io/bbolt"
-	berrors "go.etcd.io/bbolt/errors"
 )
-
-// maxBatch bounds the writes of one transaction, and so how long the first of them waits.
-const maxBatch = 1024
 
 // write is one caller's change, waiting for the commit that makes it durable.
 type write struct {
@@ -20,29 +16,26 @@ type write struct {
 	done   chan error // of capacity 1, for the one answer
 }
 
-// committer is the single writer. While one transaction is committed, further writes queue up; the
-// next transaction includes them all. There is no timer: a single write is committed at once, and the
-// batch grows with the load.
+// committer lets concurrent writes share a transaction. One of the callers commits; what the others want to
+// write meanwhile queues up, and the next of them commits all of that. There is no timer: a single write is
+// committed at once, and the batch grows with the load.
 //
 // bbolt's own Batch waits up to 10 ms for further writes, and repeats failing changes one by one: of
 // 100 claimers of one code, 99 fail.
 type committer struct {
-	db   *bolt.DB
-	wake chan struct{} // holds a token when there may be something to do
-	idle chan struct{} // closed when the loop has ended
+	db      *bolt.DB
+	writing chan struct{} // of capacity 1; holds the token of the caller that commits
 
 	mu     sync.Mutex
 	queue  []*write
 	closed bool
 	failed error // set once, when a commit ended in an unknown state
 
-	stuck bool // bbolt panicked and holds the lock of writers for ever; of the loop
+	stuck bool // bbolt panicked, and may hold its locks for ever; guarded by writing
 }
 
 func newCommitter(db *bolt.DB) *committer {
-	c := &committer{db: db, wake: make(chan struct{}, 1), idle: make(chan struct{})}
-	go c.loop()
-	return c
+	return &committer{db: db, writing: make(chan struct{}, 1)}
 }
 
 // do runs change in a transaction, possibly more than once, and returns nil once it is durable. After
@@ -64,8 +57,13 @@ func (c *committer) do(ctx context.Context, change func(*writeTx) error) error {
 		if c.withdraw(w) {
 			return ctx.Err()
 		}
-		return <-w.done
+	case c.writing <- struct{}{}:
+		if len(w.done) == 0 {
+			c.commit(c.take())
+		}
+		<-c.writing
 	}
+	return <-w.done
 }
 
 func (c *committer) enqueue(w *write) error {
@@ -75,16 +73,7 @@ func (c *committer) enqueue(w *write) error {
 		return err
 	}
 	c.queue = append(c.queue, w)
-	c.signal()
 	return nil
-}
-
-// refusal returns why nothing is read or written any more. The caller holds mu.
-func (c *committer) refusal() error {
-	if c.closed && c.failed == nil {
-		return ErrClosed
-	}
-	return c.failed
 }
 
 // withdraw removes w from the queue and reports whether it was there.
@@ -98,11 +87,11 @@ func (c *committer) withdraw(w *write) bool {
 	return i >= 0
 }
 
-func (c *committer) signal() {
-	select {
-	case c.wake <- struct{}{}:
-	default: // the loop has not received the last one yet
-	}
+func (c *committer) take() (batch []*write) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	batch, c.queue = c.queue, nil
+	return batch
 }
 
 // close refuses further writes, and returns when those in the queue are answered.
@@ -110,14 +99,16 @@ func (c *committer) close() {
 	c.mu.Lock()
 	c.closed = true
 	c.mu.Unlock()
-	c.signal()
-	<-c.idle
+	c.writing <- struct{}{}
+	c.commit(c.take())
+	<-c.writing
 }
 
-// failure returns why the store has stopped; nil if it has not.
-func (c *committer) failure() error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+// refusal returns why nothing is read or written any more. The caller holds mu.
+func (c *committer) refusal() error {
+	if c.closed && c.failed == nil {
+		return ErrClosed
+	}
 	return c.failed
 }
 
@@ -128,34 +119,11 @@ func (c *committer) usable() error {
 	return c.refusal()
 }
 
-func (c *committer) loop() {
-	defer close(c.idle)
-	for range c.wake {
-		for batch := c.take(); len(batch) > 0; batch = c.take() {
-			c.commit(batch)
-		}
-		if c.finished() {
-			return
-		}
-	}
-}
-
-func (c *committer) finished() bool {
+// failure returns why the store has stopped; nil if it has not.
+func (c *committer) failure() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.closed && len(c.queue) == 0
-}
-
-func (c *committer) take() []*write {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	n := min(len(c.queue), maxBatch)
-	batch := c.queue[:n:n]
-	c.queue = c.queue[n:]
-	if len(c.queue) == 0 {
-		c.queue = nil
-	}
-	return batch
+	return c.failed
 }
 
 // commit makes the batch durable and answers every write of it. If a change fails after it has written
@@ -163,8 +131,8 @@ func (c *committer) take() []*write {
 func (c *committer) commit(batch []*write) {
 	for len(batch) > 0 {
 		answers, spoiler, err := c.attempt(batch)
-		if spoiler >= 0 {
-			batch[spoiler].done <- errors.Join(answers[spoiler], err)
+		if spoiler >= 0 && err == nil {
+			batch[spoiler].done <- answers[spoiler]
 			batch = slices.Delete(batch, spoiler, spoiler+1)
 			continue
 		}
@@ -178,41 +146,39 @@ func (c *committer) commit(batch []*write) {
 	}
 }
 
+// errRollback ends a transaction that is not committed.
+var errRollback = errors.New("embedded: roll back")
+
 // attempt runs the changes in one transaction and commits it. It returns each change's own answer, the
 // index of one that must be left out (or -1), and the error of the whole transaction.
 func (c *committer) attempt(batch []*write) (answers []error, spoiler int, err error) {
-	answers = make([]error, len(batch))
-	tx, err := c.begin()
-	if err != nil {
+	answers, spoiler = make([]error, len(batch)), -1
+	if err := c.failure(); err != nil {
 		return answers, -1, err
 	}
-	w := &writeTx{tx: tx}
-	for i, op := range batch {
-		w.touched = false
-		answers[i] = run(op.change, w)
-		if answers[i] != nil && w.touched {
-			return answers, i, c.abandon(tx)
-		}
-	}
-	if !w.dirty {
-		return answers, -1, c.abandon(tx)
-	}
-	return answers, -1, c.finish(tx)
-}
-
-func (c *committer) begin() (tx *bolt.Tx, err error) {
-	if err := c.failure(); err != nil {
-		return nil, err
-	}
-	err = guarded(func() (err error) {
-		tx, err = c.db.Begin(true)
-		return err
+	id := 0
+	err = guarded(func() error {
+		return c.db.Update(func(tx *bolt.Tx) error {
+			id = tx.ID()
+			w := &writeTx{tx: tx}
+			for i, op := range batch {
+				w.touched = false
+				answers[i] = run(op.change, w)
+				if answers[i] != nil && w.touched {
+					spoiler = i
+					return errRollback
+				}
+			}
+			if !w.dirty {
+				return errRollback
+			}
+			return nil
+		})
 	})
-	if errors.Is(err, errPanicked) {
-		c.stuck = true
-		return nil, c.stop(fmt.Errorf("embedded: begin: %w", err))
+	if err == nil || errors.Is(err, errRollback) {
+		return answers, spoiler, nil
 	}
-	return tx, err
+	return answers, -1, c.failedCommit(id, fmt.Errorf("embedded: commit: %w", err))
 }
 
 // run calls change; a panic counts as a failure that may have written something.
@@ -227,28 +193,15 @@ func run(change func(*writeTx) error, w *writeTx) error {
 	return err
 }
 
-// abandon rolls a transaction back. If even that fails, the file is damaged and is not written again.
-func (c *committer) abandon(tx *bolt.Tx) error {
-	if err := c.rollback(tx); err != nil {
-		return c.stop(fmt.Errorf("embedded: roll back: %w", err))
+// failedCommit returns the error of a transaction. If readers do not see it, nothing has happened (a full
+// disk, say) and the next one may succeed. If they see it although it may not be durable, or bbolt has
+// panicked, no further answer is safe, and the store stops.
+func (c *committer) failedCommit(id int, err error) error {
+	c.stuck = errors.Is(err, errPanicked)
+	if !c.stuck && !c.visible(id) {
+		return err
 	}
-	return nil
-}
-
-// finish commits. If that fails and readers do not see the transaction, nothing has happened (a full
-// disk, say) and the next one may succeed. If they see it although it may not be durable, no further
-// answer is safe, and the store stops.
-func (c *committer) finish(tx *bolt.Tx) error {
-	id := tx.ID()
-	err := guarded(tx.Commit)
-	if err == nil {
-		return nil
-	}
-	err = fmt.Errorf("embedded: commit: %w", err)
-	if errors.Is(err, ErrCorrupt) || c.visible(id) {
-		return c.stop(errors.Join(err, c.rollback(tx)))
-	}
-	return err
+	return c.stop(err)
 }
 
 // stop lets every further call fail.
@@ -257,16 +210,6 @@ func (c *committer) stop(cause error) error {
 	defer c.mu.Unlock()
 	c.failed = fmt.Errorf("%w: %w", ErrFailed, cause)
 	return c.failed
-}
-
-// rollback ends the transaction if it has not ended, so that its lock is free.
-func (c *committer) rollback(tx *bolt.Tx) error {
-	err := guarded(tx.Rollback)
-	if errors.Is(err, berrors.ErrTxClosed) {
-		return nil
-	}
-	c.stuck = c.stuck || err != nil
-	return err
 }
 
 // visible reports whether readers see the transaction of that ID, or whether that is unknown.
