@@ -57,7 +57,7 @@ func (s *Store) EraseCounters(ctx context.Context, clientID string, username *st
 				if more = bytes.HasPrefix(k, prefix); !more {
 					return nil
 				}
-				w.touched, w.dirty = true, true
+				w.touch()
 				if err := c.Delete(); err != nil {
 					return err
 				}

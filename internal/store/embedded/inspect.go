@@ -148,7 +148,9 @@ func (sum *Summary) walk(ctx context.Context, tx *bolt.Tx, tables Readers) error
 	if sum.Policies, err = policyVersion(get(tx, settings, policiesKey)); err != nil {
 		return err
 	}
-	sum.Changed = lastEntry(tx.Bucket(trailBucket)).At
+	if c, _ := trailOf(tx); c != nil {
+		sum.Changed = decodeEntry(c.Last()).At
+	}
 	return nil
 }
 
@@ -176,7 +178,7 @@ var readers = map[string]func(key, value []byte) error{
 		}
 		return err
 	},
-	string(trailBucket): func(key, value []byte) error {
+	trailBucket: func(key, value []byte) error {
 		e := decodeEntry(key, value)
 		return e.Err
 	},

@@ -60,7 +60,7 @@ func Open(path string, opts Options) (s *Store, err error) {
 	case err != nil:
 		return nil, errors.Join(err, db.Close())
 	}
-	return &Store{db: db, writes: newCommitter(db)}, nil
+	return newStore(db), nil
 }
 
 // readFile opens a data file for reading and calls fn with its size, unless it is one of another program, cut

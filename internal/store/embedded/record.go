@@ -17,7 +17,7 @@ import (
 //	varint     changed, the same
 //	uvarint    length of the owner, and the owner
 //
-// and the value, to the end. An entry of the trail begins alike; see trail.go.
+// and the value, to the end. An entry of the trail has the same form; see trail.go.
 const recordFormat = 2
 
 // stored is a record as it is in the file. Its slices are valid until the transaction ends.
@@ -31,7 +31,7 @@ func encodeRecord(r *store.Record) []byte {
 	b = append(b, recordFormat)
 	b = binary.AppendVarint(b, r.Version)
 	b = binary.BigEndian.AppendUint64(b, uint64(r.Nonce)) //nolint:gosec // undone by decodeRecord
-	b = appendMillis(appendMillis(b, r.Expires), r.Changed)
+	b = binary.AppendVarint(binary.AppendVarint(b, millis(r.Expires)), millis(r.Changed))
 	return append(appendString(b, r.Owner), r.Value...)
 }
 
@@ -41,7 +41,10 @@ func decodeRecord(b []byte) (r stored, err error) {
 	if f := d.bytes(1); d.err == nil && f[0] != recordFormat {
 		d.fail("a record of format %d", f[0])
 	}
-	r.version, r.nonce = d.varint(), d.nonce()
+	r.version = d.varint()
+	if nonce := d.bytes(8); d.err == nil {
+		r.nonce = int64(binary.BigEndian.Uint64(nonce)) //nolint:gosec // as it was written
+	}
 	r.expires, r.changed = d.varint(), d.varint()
 	r.owner, r.value = d.bytes(d.length()), d.rest
 	if d.err != nil {
@@ -60,16 +63,6 @@ func (r *stored) record(key string, value []byte, err error) store.Record {
 
 func (r *stored) seen() store.Seen { return store.Seen{Version: r.version, Nonce: r.nonce} }
 
-func (d *decoder) nonce() int64 {
-	b := d.bytes(8)
-	if d.err != nil {
-		return 0
-	}
-	return int64(binary.BigEndian.Uint64(b)) //nolint:gosec // as it was written
-}
-
-func appendMillis(b []byte, t time.Time) []byte { return binary.AppendVarint(b, millis(t)) }
-
 // millis returns 0 for the zero time. fromMillis is its inverse.
 func millis(t time.Time) int64 {
 	if t.IsZero() {
@@ -85,16 +78,11 @@ func fromMillis(ms int64) time.Time {
 	return time.UnixMilli(ms).UTC()
 }
 
-// checkRecord returns an error for a record that MongoDB could not store either.
-func checkRecord(t store.Table, r *store.Record) error {
-	if !isObject(r.Value) {
-		return fmt.Errorf("embedded: table %s: the value is no JSON object", t.Name)
+// checkObject returns an error for a value that MongoDB could not store. It costs nothing: the caller has
+// encoded the value.
+func checkObject(value []byte) error {
+	if n := len(value); n < 2 || value[0] != '{' || value[n-1] != '}' {
+		return fmt.Errorf("embedded: the value is no JSON object")
 	}
-	return r.Check()
-}
-
-// isObject is a check that costs nothing: the caller has encoded the value.
-func isObject(value []byte) bool {
-	n := len(value)
-	return n >= 2 && value[0] == '{' && value[n-1] == '}'
+	return nil
 }

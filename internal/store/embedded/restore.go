@@ -82,7 +82,7 @@ func (r *Restoration) apply(ctx context.Context, f *os.File) (err error) {
 	if err != nil {
 		return err
 	}
-	s := &Store{db: db, writes: newCommitter(db)}
+	s := newStore(db)
 	defer func() { err = errors.Join(err, s.Close()) }()
 	defer guardFile(&err)()
 	err = db.Update(func(tx *bolt.Tx) error {

@@ -19,12 +19,18 @@ import (
 
 // Store is the embedded backend. It is safe for concurrent use.
 type Store struct {
-	db       *bolt.DB
-	writes   *committer
-	volatile volatile
+	db     *bolt.DB
+	writes *committer
 
-	sweeping      sync.Mutex // held while a sweep reads in parts; guards the field below
-	tablesSweptTo map[string][]byte
+	volatile sync.Mutex // guards the field below
+	inMemory map[string]memory
+
+	sweeping sync.Mutex // held while a sweep reads in parts; guards the field below
+	sweptTo  map[string]string
+}
+
+func newStore(db *bolt.DB) *Store {
+	return &Store{db: db, writes: newCommitter(db), inMemory: map[string]memory{}, sweptTo: map[string]string{}}
 }
 
 var _ interface {

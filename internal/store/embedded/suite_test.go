@@ -59,7 +59,7 @@ func spoil(how func(value []byte) []byte) func(t *testing.T, b store.Backend, ta
 func spoilEntryAt(how func(value []byte) []byte) func(t *testing.T, b store.Backend, number int64) {
 	return func(t *testing.T, b store.Backend, number int64) {
 		t.Helper()
-		changeValue(t, b, string(trailBucket), binary.BigEndian.AppendUint64(nil, uint64(number)), how)
+		changeValue(t, b, trailBucket, binary.BigEndian.AppendUint64(nil, uint64(number)), how)
 	}
 }
 
@@ -67,7 +67,7 @@ func spoilEntryAt(how func(value []byte) []byte) func(t *testing.T, b store.Back
 func changeValue(t *testing.T, b store.Backend, bucket string, key []byte, how func(value []byte) []byte) {
 	t.Helper()
 	err := b.(*Store).writes.do(t.Context(), func(w *writeTx) error {
-		w.touched, w.dirty = true, true
+		w.touch()
 		values := w.tx.Bucket([]byte(bucket))
 		return values.Put(key, how(append([]byte(nil), values.Get(key)...)))
 	})

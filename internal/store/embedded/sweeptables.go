@@ -1,8 +1,8 @@
 package embedded
 
 import (
-	"bytes"
 	"context"
+	"maps"
 	"strings"
 	"time"
 
@@ -23,22 +23,19 @@ func (s *Store) Sweep(ctx context.Context, now time.Time) (removed int, err erro
 	var tables []string
 	err = s.view(ctx, func(tx *bolt.Tx) error {
 		return tx.ForEach(func(name []byte, _ *bolt.Bucket) error {
-			if n := string(name); !strings.HasSuffix(n, ownersSuffix) && n != string(trailBucket) {
+			if n := string(name); !strings.HasSuffix(n, ownersSuffix) && n != trailBucket {
 				tables = append(tables, n)
 			}
 			return nil
 		})
 	})
-	for _, name := range tables {
-		if err != nil {
-			break
-		}
+	for i := 0; i < len(tables) && err == nil; i++ {
 		var n int
-		n, err = s.sweepTable(ctx, name, expiredBefore(name, now))
+		n, err = s.sweepTable(ctx, tables[i], expiredBefore(tables[i], now))
 		removed += n
 	}
 	if err == nil {
-		removed += s.volatile.sweep(now.Truncate(time.Millisecond))
+		removed += s.sweepMemory(now)
 	}
 	return removed, err
 }
@@ -57,71 +54,62 @@ func expiredBefore(table string, now time.Time) func(value []byte) bool {
 	}
 }
 
-func (s *Store) sweepTable(ctx context.Context, name string, expired func(value []byte) bool) (removed int, err error) {
-	if s.tablesSweptTo == nil {
-		s.tablesSweptTo = map[string][]byte{}
+func (s *Store) sweepMemory(now time.Time) (removed int) {
+	s.volatile.Lock()
+	defer s.volatile.Unlock()
+	for name, table := range s.inMemory {
+		expired := expiredBefore(name, now)
+		before := len(table)
+		maps.DeleteFunc(table, func(_ string, value []byte) bool { return expired(value) })
+		removed += before - len(table)
 	}
+	return removed
+}
+
+func (s *Store) sweepTable(ctx context.Context, name string, expired func(value []byte) bool) (removed int, err error) {
 	for left := sweptAtOnce; left > 0; {
 		var due []string
-		from := s.tablesSweptTo[name]
-		err = s.view(ctx, func(tx *bolt.Tx) error {
-			var passed int
-			due, passed, from = dueRecords(tx.Bucket([]byte(name)), from, expired)
-			left -= passed - len(due)
+		next, passed := "", 0
+		err := s.view(ctx, func(tx *bolt.Tx) error {
+			for k, v := range from(bucketOf(tx, name), s.sweptTo[name]) {
+				if passed == partRecords || len(due) == sweepStep {
+					next = string(k)
+					break
+				}
+				if passed++; expired(v) {
+					due = append(due, string(k))
+				}
+			}
 			return nil
 		})
+		dropped := 0
 		if err == nil && len(due) > 0 {
-			var n int
-			n, err = s.dropDue(ctx, name, due, expired)
-			removed += n
+			dropped, err = s.dropDue(ctx, name, due, expired)
 		}
 		if err != nil {
 			return removed, err
 		}
-		if s.tablesSweptTo[name] = from; from == nil {
+		removed += dropped
+		left -= passed - len(due)
+		if s.sweptTo[name] = next; next == "" {
 			break
 		}
 	}
 	return removed, nil
 }
 
-// dueRecords reads a part of a table from a key on. It returns the keys of what has expired, at most as many
-// as one transaction removes, how many records it passed, and the key to continue with, nil at the end.
-func dueRecords(b *bolt.Bucket, from []byte, expired func(value []byte) bool) (due []string, passed int, next []byte) {
-	if b == nil {
-		return nil, 0, nil
-	}
-	c := b.Cursor()
-	k, v := c.Seek(from)
-	for ; k != nil && passed < partRecords && len(due) < sweepStep; passed++ {
-		if expired(v) {
-			due = append(due, string(k))
-		}
-		k, v = c.Next()
-	}
-	if bytes.Compare(k, from) <= 0 { // also in a damaged file, where the keys are not in order
-		return due, passed, nil
-	}
-	return due, passed, bytes.Clone(k)
-}
-
-func (s *Store) dropDue(ctx context.Context, name string, due []string, expired func(value []byte) bool) (removed int, err error) {
+// dropDue removes records, unless they were written in the meantime, and returns how many.
+func (s *Store) dropDue(ctx context.Context, name string, due []string, expired func(value []byte) bool) (dropped int, err error) {
 	err = s.writes.do(ctx, func(w *writeTx) error {
-		removed = 0 // a change may run more than once
-		tb := w.table(store.Table{Name: name, ByOwner: w.tx.Bucket([]byte(name+ownersSuffix)) != nil})
-		for _, key := range due {
-			if !expired(tb.get(key)) {
-				continue // it was written in the meantime
+		dropped = 0 // a change may run more than once
+		tb, err := w.table(store.Table{Name: name, ByOwner: w.tx.Bucket([]byte(name+ownersSuffix)) != nil})
+		for i := 0; i < len(due) && err == nil; i++ {
+			if expired(tb.records.Get([]byte(due[i]))) {
+				dropped++
+				err = tb.delete(due[i])
 			}
-			if err := tb.delete(key); err != nil {
-				return err
-			}
-			removed++
 		}
-		return nil
+		return err
 	})
-	if err != nil {
-		return 0, err
-	}
-	return removed, nil
+	return dropped, err
 }

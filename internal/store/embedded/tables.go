@@ -3,8 +3,12 @@ package embedded
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"iter"
+	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	bolt "go.etcd.io/bbolt"
@@ -18,53 +22,100 @@ var _ interface {
 	store.Sweeper
 } = (*Store)(nil)
 
-// Each table is a bucket of its name, made with its first record. The index of a table by owner is a
-// bucket of its own: its keys are the owner, with its length before it, and the key of the record.
+// rows are the records of a table, encoded: a bucket, which is made at the first write, or memory. The index
+// of a table by owner is a bucket of its own: its keys are the owner, with its length before it, and the
+// key of the record.
+type rows interface {
+	Get(key []byte) []byte
+	Put(key, value []byte) error
+	Delete(key []byte) error
+}
 
-func ownersOf(t store.Table) []byte { return []byte(t.Name + ownersSuffix) }
+// memory holds a volatile table: no other process can have the file open. A nil one is empty.
+type memory map[string][]byte
+
+func (m memory) Get(key []byte) []byte       { return m[string(key)] }
+func (m memory) Put(key, value []byte) error { m[string(key)] = value; return nil }
+func (m memory) Delete(key []byte) error     { delete(m, string(key)); return nil }
 
 const ownersSuffix = "/owners" // no table has such a name
 
 func ownerKey(owner, key string) []byte { return append(appendString(nil, owner), key...) }
 
-// Get implements [store.Backend].
-func (s *Store) Get(ctx context.Context, t store.Table, each func(store.Record) error, keys ...string) error {
-	if t.Volatile {
-		return s.listVolatile(ctx, t, func(r *store.Record) bool { return slices.Contains(keys, r.Key) }, 0, each)
+// bucketOf returns a bucket for reading.
+func bucketOf(tx *bolt.Tx, name string) rows {
+	if b := tx.Bucket([]byte(name)); b != nil {
+		return b
 	}
-	name := []byte(t.Name)
-	for _, key := range keys {
-		var r store.Record
-		err := s.view(ctx, func(tx *bolt.Tx) error {
-			if b := tx.Bucket(name); b != nil {
-				if v := b.Get([]byte(key)); v != nil {
-					st, err := decodeRecord(v)
-					r = st.record(key, bytes.Clone(st.value), err)
+	return memory(nil)
+}
+
+// from returns the rows from a key on, in order. In a damaged file, where bbolt may follow pages in a circle,
+// they are not in order: it panics then, which is [ErrCorrupt] for the caller of the store.
+func from(r rows, key string) iter.Seq2[[]byte, []byte] {
+	return func(yield func(k, v []byte) bool) {
+		switch r := r.(type) {
+		case memory:
+			for _, k := range slices.Sorted(maps.Keys(r)) {
+				if k >= key && !yield([]byte(k), r[k]) {
+					return
 				}
 			}
-			return nil
-		})
-		if err == nil && r.Key != "" {
-			err = each(r)
-		}
-		if err != nil {
-			return err
+		case *bolt.Bucket:
+			c, last := r.Cursor(), []byte(nil)
+			for k, v := c.Seek([]byte(key)); k != nil; k, v = c.Next() {
+				if last != nil && bytes.Compare(k, last) <= 0 || last == nil && string(k) < key {
+					panic(fmt.Sprintf("key %x is not in order", k))
+				}
+				if last = k; !yield(k, v) {
+					return
+				}
+			}
 		}
 	}
-	return nil
+}
+
+// read calls fn with what opens tables and their indexes, on a snapshot. What fn reads is valid until it returns.
+func (s *Store) read(ctx context.Context, t store.Table, fn func(open func(name string) rows) error) error {
+	if !t.Volatile {
+		return s.view(ctx, func(tx *bolt.Tx) error {
+			return fn(func(name string) rows { return bucketOf(tx, name) })
+		})
+	}
+	if err := s.usable(ctx); err != nil {
+		return err
+	}
+	s.volatile.Lock()
+	defer s.volatile.Unlock()
+	return fn(func(name string) rows { return s.inMemory[name] })
+}
+
+// Get implements [store.Backend].
+func (s *Store) Get(ctx context.Context, t store.Table, each func(store.Record) error, keys ...string) error {
+	var found []store.Record
+	err := s.read(ctx, t, func(open func(name string) rows) error {
+		table := open(t.Name)
+		for _, key := range keys {
+			if v := table.Get([]byte(key)); v != nil {
+				r, err := decodeRecord(v)
+				found = append(found, r.record(key, bytes.Clone(r.value), err))
+			}
+		}
+		return nil
+	})
+	for i := 0; i < len(found) && err == nil; i++ {
+		err = each(found[i])
+	}
+	return err
 }
 
 // List implements [store.Backend]. It reads in parts, each in a transaction.
 func (s *Store) List(ctx context.Context, t store.Table, q store.Query, each func(store.Record) error) error {
-	if t.Volatile {
-		return s.listVolatile(ctx, t, func(r *store.Record) bool { return matches(&q, r) }, q.Limit, each)
-	}
 	l := newListing(t, q)
 	for more := true; more; {
-		l.records, l.values, l.visited = l.records[:0], l.values[:0], 0
-		err := s.view(ctx, func(tx *bolt.Tx) (err error) {
-			more, err = l.read(tx)
-			return err
+		err := s.read(ctx, t, func(open func(name string) rows) error {
+			more = l.read(open)
+			return nil
 		})
 		if err != nil {
 			return err
@@ -87,7 +138,7 @@ const (
 
 // listing is a List under way.
 type listing struct {
-	table   store.Table
+	table   string
 	query   store.Query
 	indexed bool
 	prefix  string // of the keys in the bucket that is walked
@@ -97,11 +148,10 @@ type listing struct {
 
 	records []store.Record // the part that was read last
 	values  []byte         // of them
-	visited int            // records, also those that do not match
 }
 
 func newListing(t store.Table, q store.Query) *listing {
-	l := &listing{table: t, query: q, indexed: t.ByOwner && q.Owner != "", prefix: q.Prefix, left: q.Limit}
+	l := &listing{table: t.Name, query: q, indexed: t.ByOwner && !t.Volatile && q.Owner != "", prefix: q.Prefix, left: q.Limit}
 	if q.Limit == 0 {
 		l.left = -1
 	}
@@ -121,36 +171,33 @@ func newListing(t store.Table, q store.Query) *listing {
 }
 
 // read takes the next part, and reports whether there is another.
-func (l *listing) read(tx *bolt.Tx) (more bool, err error) {
-	records := tx.Bucket([]byte(l.table.Name))
+func (l *listing) read(open func(name string) rows) (more bool) {
+	l.records, l.values = l.records[:0], l.values[:0]
+	records := open(l.table)
 	walked := records
 	if l.indexed {
-		walked = tx.Bucket(ownersOf(l.table))
+		walked = open(l.table + ownersSuffix)
 	}
-	if walked == nil {
-		return false, nil
-	}
-	c, prefix := walked.Cursor(), []byte(l.prefix)
-	for k, v := c.Seek([]byte(l.from)); k != nil && bytes.HasPrefix(k, prefix) && l.left != 0; k, v = c.Next() {
-		if l.visited == partRecords || len(l.values) >= partBytes {
-			if string(k) <= l.from {
-				return false, damaged("the keys of table %s are not in order", l.table.Name)
-			}
+	visited := 0
+	for k, v := range from(walked, l.from) {
+		switch {
+		case !strings.HasPrefix(string(k), l.prefix) || l.left == 0:
+			return false
+		case visited == partRecords || len(l.values) >= partBytes:
 			l.from = string(k)
-			return true, nil
-		}
-		if l.indexed {
-			k = k[len(prefix):]
+			return true
+		case l.indexed:
+			k = k[len(l.prefix):]
 			v = records.Get(k)
 		}
+		visited++
 		l.take(k, v)
 	}
-	return false, nil
+	return false
 }
 
 // take adds a record if it matches. One that cannot be read is among all, but has no owner and no time.
 func (l *listing) take(k, v []byte) {
-	l.visited++
 	r, err := decodeRecord(v)
 	if err != nil && (l.query.Owner != "" || l.since != 0) ||
 		l.query.Owner != "" && string(r.owner) != l.query.Owner || r.changed < l.since {
@@ -164,30 +211,17 @@ func (l *listing) take(k, v []byte) {
 
 // Put implements [store.Backend].
 func (s *Store) Put(ctx context.Context, t store.Table, r store.Record, seen store.Seen) (store.Seen, error) {
-	if err := checkRecord(t, &r); err != nil {
+	if err := errors.Join(checkObject(r.Value), r.Check()); err != nil {
 		return store.Seen{}, err
 	}
 	r.Version, r.Nonce, r.Changed = seen.Version+1, store.NewNonce(), time.Now()
-	var err error
-	if t.Volatile {
-		err = s.changeVolatile(ctx, t, func(records map[string]store.Record) error {
-			if was := records[r.Key]; was.Seen() != seen {
-				return store.ErrConflict
-			}
-			records[r.Key] = inMemory(r)
-			return nil
-		})
-	} else {
-		value := encodeRecord(&r)
-		err = s.writes.do(ctx, func(w *writeTx) error {
-			tb := w.table(t)
-			before, err := tb.inState(r.Key, seen)
-			if err != nil {
-				return err
-			}
-			return tb.put(r.Key, r.Owner, value, before)
-		})
-	}
+	value := encodeRecord(&r)
+	err := s.change(ctx, t, func(tb *tableTx) error {
+		if err := tb.inState(r.Key, seen); err != nil {
+			return err
+		}
+		return tb.put(r.Key, r.Owner, value)
+	})
 	if err != nil {
 		return store.Seen{}, err
 	}
@@ -196,44 +230,28 @@ func (s *Store) Put(ctx context.Context, t store.Table, r store.Record, seen sto
 
 // PutAll implements [store.Backend].
 func (s *Store) PutAll(ctx context.Context, t store.Table, records []store.Record) error {
-	records = slices.Clone(records)
 	values, now := make([][]byte, len(records)), time.Now()
-	for i := range records {
-		r := &records[i]
-		if err := checkRecord(t, r); err != nil {
+	for i, r := range records {
+		if err := errors.Join(checkObject(r.Value), r.Check()); err != nil {
 			return err
 		}
 		r.Nonce, r.Changed = store.NewNonce(), now
-		values[i] = encodeRecord(r)
+		values[i] = encodeRecord(&r)
 	}
-	if t.Volatile {
-		return s.changeVolatile(ctx, t, func(stored map[string]store.Record) error {
-			for _, r := range records {
-				if was, ok := stored[r.Key]; !ok || was.Version < r.Version {
-					stored[r.Key] = inMemory(r)
+	for first := 0; first < len(records); first += sweepStep {
+		err := s.change(ctx, t, func(tb *tableTx) error {
+			for i := first; i < min(first+sweepStep, len(records)); i++ {
+				r := &records[i]
+				if was, err := decodeRecord(tb.records.Get([]byte(r.Key))); err == nil && was.version >= r.Version {
+					continue
+				}
+				if err := tb.put(r.Key, r.Owner, values[i]); err != nil {
+					return err
 				}
 			}
 			return nil
 		})
-	}
-	for first := 0; first < len(records); first += sweepStep {
-		last := min(first+sweepStep, len(records))
-		err := s.writes.do(ctx, func(w *writeTx) error { return w.putNewer(t, records[first:last], values[first:last]) })
 		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (w *writeTx) putNewer(t store.Table, records []store.Record, values [][]byte) error {
-	tb := w.table(t)
-	for i := range records {
-		before := tb.get(records[i].Key)
-		if r, err := decodeRecord(before); err == nil && r.version >= records[i].Version {
-			continue
-		}
-		if err := tb.put(records[i].Key, records[i].Owner, values[i], before); err != nil {
 			return err
 		}
 	}
@@ -242,22 +260,11 @@ func (w *writeTx) putNewer(t store.Table, records []store.Record, values [][]byt
 
 // Delete implements [store.Backend].
 func (s *Store) Delete(ctx context.Context, t store.Table, seen *store.Seen, key string) error {
-	switch {
-	case seen == nil:
-		return s.DeleteAll(ctx, t, key)
-	case t.Volatile:
-		return s.changeVolatile(ctx, t, func(records map[string]store.Record) error {
-			if was := records[key]; was.Seen() != *seen {
-				return store.ErrConflict
+	return s.change(ctx, t, func(tb *tableTx) error {
+		if seen != nil {
+			if err := tb.inState(key, *seen); err != nil {
+				return err
 			}
-			delete(records, key)
-			return nil
-		})
-	}
-	return s.writes.do(ctx, func(w *writeTx) error {
-		tb := w.table(t)
-		if _, err := tb.inState(key, *seen); err != nil {
-			return err
 		}
 		return tb.delete(key)
 	})
@@ -265,16 +272,7 @@ func (s *Store) Delete(ctx context.Context, t store.Table, seen *store.Seen, key
 
 // DeleteAll implements [store.Backend].
 func (s *Store) DeleteAll(ctx context.Context, t store.Table, keys ...string) error {
-	if t.Volatile {
-		return s.changeVolatile(ctx, t, func(records map[string]store.Record) error {
-			for _, key := range keys {
-				delete(records, key)
-			}
-			return nil
-		})
-	}
-	return s.writes.do(ctx, func(w *writeTx) error {
-		tb := w.table(t)
+	return s.change(ctx, t, func(tb *tableTx) error {
 		for _, key := range keys {
 			if err := tb.delete(key); err != nil {
 				return err
@@ -284,83 +282,98 @@ func (s *Store) DeleteAll(ctx context.Context, t store.Table, keys ...string) er
 	})
 }
 
-// tableTx is a table in a write transaction.
+// tableTx is a table that is changed.
 type tableTx struct {
 	w       *writeTx
-	table   store.Table
-	records *bolt.Bucket // nil: there is no record
+	records rows
+	owners  rows // nil: there is no index
 }
 
-func (w *writeTx) table(t store.Table) tableTx { return tableTx{w, t, w.tx.Bucket([]byte(t.Name))} }
+// change calls fn with a table, in a transaction that others share.
+func (s *Store) change(ctx context.Context, t store.Table, fn func(*tableTx) error) error {
+	if !t.Volatile {
+		return s.writes.do(ctx, func(w *writeTx) error {
+			tb, err := w.table(t)
+			if err == nil {
+				err = fn(&tb)
+			}
+			return err
+		})
+	}
+	if err := s.usable(ctx); err != nil {
+		return err
+	}
+	s.volatile.Lock()
+	defer s.volatile.Unlock()
+	if s.inMemory[t.Name] == nil {
+		s.inMemory[t.Name] = memory{}
+	}
+	return fn(&tableTx{w: &writeTx{}, records: s.inMemory[t.Name]})
+}
 
-// get returns what is stored; nil: nothing.
-func (t *tableTx) get(key string) []byte {
-	if t.records == nil {
+func (w *writeTx) table(t store.Table) (tb tableTx, err error) {
+	tb.w = w
+	if tb.records, err = w.bucket(t.Name); err == nil && t.ByOwner {
+		tb.owners, err = w.bucket(t.Name + ownersSuffix)
+	}
+	return tb, err
+}
+
+// bucket returns a bucket, and makes it if it is not there.
+func (w *writeTx) bucket(name string) (*bolt.Bucket, error) {
+	if b := w.tx.Bucket([]byte(name)); b != nil {
+		return b, nil
+	}
+	w.touch()
+	return w.tx.CreateBucket([]byte(name))
+}
+
+// inState returns [store.ErrConflict] unless a record is in the state seen.
+func (t *tableTx) inState(key string, seen store.Seen) error {
+	v := t.records.Get([]byte(key))
+	if v == nil && seen == (store.Seen{}) {
 		return nil
 	}
-	return t.records.Get([]byte(key))
-}
-
-// inState returns what is stored if it is in the state seen, and [store.ErrConflict] otherwise.
-func (t *tableTx) inState(key string, seen store.Seen) ([]byte, error) {
-	v := t.get(key)
-	if v == nil && seen == (store.Seen{}) {
-		return nil, nil
-	}
 	if r, err := decodeRecord(v); err != nil || r.seen() != seen {
-		return nil, store.ErrConflict
+		return store.ErrConflict
 	}
-	return v, nil
+	return nil
 }
 
-// put replaces what is stored, before, and changes the index with it.
-func (t *tableTx) put(key, owner string, value, before []byte) (err error) {
-	t.w.touched, t.w.dirty = true, true
-	if t.records == nil {
-		t.records, err = t.w.tx.CreateBucketIfNotExists([]byte(t.table.Name))
+func (t *tableTx) put(key, owner string, value []byte) error {
+	t.w.touch()
+	if err := t.reindex(key, owner); err != nil {
+		return err
 	}
-	if err == nil {
-		err = t.reindex(key, before, owner)
-	}
-	if err == nil {
-		err = t.records.Put([]byte(key), value)
-	}
-	return wrapTable(err, t.table)
+	return t.records.Put([]byte(key), value)
 }
 
 // delete removes a record, if there is one.
 func (t *tableTx) delete(key string) error {
-	before := t.get(key)
-	if before == nil {
+	if t.records.Get([]byte(key)) == nil {
 		return nil
 	}
-	t.w.touched, t.w.dirty = true, true
-	err := t.reindex(key, before, "")
-	if err == nil {
-		err = t.records.Delete([]byte(key))
+	t.w.touch()
+	if err := t.reindex(key, ""); err != nil {
+		return err
 	}
-	return wrapTable(err, t.table)
+	return t.records.Delete([]byte(key))
 }
 
-// reindex gives a record another owner in the index than the one it had before.
-func (t *tableTx) reindex(key string, before []byte, owner string) error {
-	was, _ := decodeRecord(before) // one that cannot be read is not found by its owner
-	if !t.table.ByOwner || string(was.owner) == owner {
+// reindex gives a record another owner in the index than the stored one has.
+func (t *tableTx) reindex(key, owner string) (err error) {
+	if t.owners == nil {
 		return nil
 	}
-	owners, err := t.w.tx.CreateBucketIfNotExists(ownersOf(t.table))
-	if err == nil && len(was.owner) > 0 {
-		err = owners.Delete(ownerKey(string(was.owner), key))
+	was, _ := decodeRecord(t.records.Get([]byte(key))) // one that cannot be read is not found by its owner
+	if string(was.owner) == owner {
+		return nil
+	}
+	if len(was.owner) > 0 {
+		err = t.owners.Delete(ownerKey(string(was.owner), key))
 	}
 	if err == nil && owner != "" {
-		err = owners.Put(ownerKey(owner, key), nil)
-	}
-	return err
-}
-
-func wrapTable(err error, t store.Table) error {
-	if err != nil {
-		err = fmt.Errorf("embedded: write table %s: %w", t.Name, err)
+		err = t.owners.Put(ownerKey(owner, key), nil)
 	}
 	return err
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"time"
 
@@ -12,68 +13,60 @@ import (
 	"oauth-server/internal/store"
 )
 
-// trailBucket holds the entries under their numbers, 8 bytes big-endian. An entry is stored as
-//
-//	byte 0     recordFormat
-//	8 bytes    nonce, big-endian
-//	varint     when it was made, milliseconds since 1970
-//	uvarint    how many records it refers to, and each: table and key, with their lengths
-//
-// and the value, to the end.
-var trailBucket = []byte("trail")
+// trailBucket holds the entries under their numbers, 8 bytes big-endian. An entry is stored as a record. That was
+// changed when the entry was made. Its owner is the list of what it refers to: table and key of each, with their
+// lengths.
+const trailBucket = "trail"
 
 func trailKey(number int64) []byte {
 	return binary.BigEndian.AppendUint64(nil, uint64(number)) //nolint:gosec // counts from 1
 }
 
 func encodeEntry(e *store.Entry) []byte {
-	b := make([]byte, 0, 64+len(e.Value))
-	b = append(b, recordFormat)
-	b = binary.BigEndian.AppendUint64(b, uint64(e.Nonce)) //nolint:gosec // undone by decodeEntry
-	b = appendMillis(b, e.At)
-	b = binary.AppendUvarint(b, uint64(len(e.Refs)))
+	var refs []byte
 	for _, ref := range e.Refs {
-		b = appendString(appendString(b, ref.Table), ref.Key)
+		refs = appendString(appendString(refs, ref.Table), ref.Key)
 	}
-	return append(b, e.Value...)
+	return encodeRecord(&store.Record{Version: e.Number, Nonce: e.Nonce, Changed: e.At, Owner: string(refs), Value: e.Value})
 }
 
 // decodeEntry returns an entry; one that cannot be read has Err set.
-func decodeEntry(key, b []byte) (e store.Entry) {
-	d := decoder{rest: b}
-	if f := d.bytes(1); d.err == nil && f[0] != recordFormat {
-		d.fail("an entry of format %d", f[0])
-	}
-	e.Nonce, e.At = d.nonce(), fromMillis(d.varint())
-	for n := d.length(); n > 0 && d.err == nil; n-- {
+func decodeEntry(key, value []byte) store.Entry {
+	m := markOf(key, value)
+	r, err := decodeRecord(value)
+	e := store.Entry{Number: m.Number, Nonce: m.Nonce, At: fromMillis(r.changed), Value: bytes.Clone(r.value), Err: err}
+	d := decoder{rest: r.owner}
+	for len(d.rest) > 0 {
 		e.Refs = append(e.Refs, store.Ref{Table: d.string(), Key: d.string()})
 	}
-	e.Value = append([]byte(nil), d.rest...)
 	if d.err != nil {
-		e = store.Entry{Err: fmt.Errorf("%w: %w", store.ErrUnreadable, d.err)}
-	}
-	if len(key) == 8 {
-		e.Number = int64(binary.BigEndian.Uint64(key)) //nolint:gosec // as trailKey wrote it
+		e.Err = fmt.Errorf("%w: %w", store.ErrUnreadable, d.err)
 	}
 	return e
 }
 
-// lastEntry returns the newest entry; the zero entry if there is none.
-func lastEntry(trail *bolt.Bucket) (e store.Entry) {
-	if trail != nil {
-		if k, v := trail.Cursor().Last(); k != nil {
-			return decodeEntry(k, v)
-		}
+// markOf returns the mark of an entry, also of one that cannot be read; the zero mark for none.
+func markOf(key, value []byte) (m store.Mark) {
+	r, _ := decodeRecord(value)
+	if m.Nonce = r.nonce; len(key) == 8 {
+		m.Number = int64(binary.BigEndian.Uint64(key)) //nolint:gosec // as trailKey wrote it
 	}
-	return e
+	return m
+}
+
+// trailOf returns a cursor over the trail, and the newest mark; nil if there is no entry.
+func trailOf(tx *bolt.Tx) (*bolt.Cursor, store.Mark) {
+	trail := tx.Bucket([]byte(trailBucket))
+	if trail == nil {
+		return nil, store.Mark{}
+	}
+	c := trail.Cursor()
+	return c, markOf(c.Last())
 }
 
 // Append implements [store.Backend], in one transaction.
 func (s *Store) Append(ctx context.Context, e store.Entry, writes ...store.Write) (store.Mark, error) {
-	if !isObject(e.Value) {
-		return store.Mark{}, fmt.Errorf("embedded: trail: the value is no JSON object")
-	}
-	if err := e.Check(writes); err != nil {
+	if err := errors.Join(checkObject(e.Value), e.Check(writes)); err != nil {
 		return store.Mark{}, err
 	}
 	e.Nonce, e.Refs = store.NewNonce(), make([]store.Ref, len(writes))
@@ -84,7 +77,7 @@ func (s *Store) Append(ctx context.Context, e store.Entry, writes ...store.Write
 		if x.Delete {
 			continue
 		}
-		if err := checkRecord(x.Table, &r); err != nil {
+		if err := checkObject(r.Value); err != nil {
 			return store.Mark{}, err
 		}
 		r.Version, r.Nonce, r.Changed = e.Number, e.Nonce, now
@@ -92,22 +85,17 @@ func (s *Store) Append(ctx context.Context, e store.Entry, writes ...store.Write
 	}
 	entry := encodeEntry(&e)
 	err := s.writes.do(ctx, func(w *writeTx) error {
-		if newest := lastEntry(w.tx.Bucket(trailBucket)); newest.Number+1 != e.Number {
+		if _, newest := trailOf(w.tx); newest.Number+1 != e.Number {
 			return store.ErrConflict
 		}
-		w.touched, w.dirty = true, true
-		trail, err := w.tx.CreateBucketIfNotExists(trailBucket)
+		w.touch()
+		trail, err := w.bucket(trailBucket)
 		if err == nil {
 			trail.FillPercent = 0.9 // its keys grow
 			err = trail.Put(trailKey(e.Number), entry)
 		}
 		for i := 0; i < len(writes) && err == nil; i++ {
-			r, tb := &writes[i].Record, w.table(writes[i].Table)
-			if writes[i].Delete {
-				err = tb.delete(r.Key)
-			} else {
-				err = tb.put(r.Key, r.Owner, values[i], tb.get(r.Key))
-			}
+			err = w.apply(&writes[i], values[i])
 		}
 		return err
 	})
@@ -117,24 +105,32 @@ func (s *Store) Append(ctx context.Context, e store.Entry, writes ...store.Write
 	return e.Mark(), nil
 }
 
+func (w *writeTx) apply(x *store.Write, value []byte) error {
+	tb, err := w.table(x.Table)
+	switch {
+	case err != nil:
+		return err
+	case x.Delete:
+		return tb.delete(x.Record.Key)
+	}
+	return tb.put(x.Record.Key, x.Record.Owner, value)
+}
+
 // Trail implements [store.Backend].
 func (s *Store) Trail(ctx context.Context, after store.Mark, limit int) (entries []store.Entry, newest store.Mark, err error) {
 	err = s.view(ctx, func(tx *bolt.Tx) error {
-		trail := tx.Bucket(trailBucket)
-		last := lastEntry(trail)
-		newest = last.Mark()
+		var c *bolt.Cursor
+		c, newest = trailOf(tx)
 		if after == newest {
 			return nil
 		}
-		if trail == nil || after.Number >= last.Number {
+		if after.Number >= newest.Number {
 			return store.ErrMarkLost
 		}
-		c := trail.Cursor()
 		k, v := c.Seek(trailKey(max(after.Number, 1)))
-		first := decodeEntry(k, v)
-		switch {
+		switch first := markOf(k, v); {
 		case after == store.Mark{} && first.Number == 1:
-		case first.Mark() == after:
+		case first == after:
 			k, v = c.Next()
 		default:
 			return store.ErrMarkLost
@@ -152,12 +148,16 @@ func (s *Store) History(ctx context.Context, before int64, each func(store.Entry
 	for {
 		var entries []store.Entry
 		err := s.view(ctx, func(tx *bolt.Tx) error {
-			trail := tx.Bucket(trailBucket)
-			if trail == nil {
+			c, _ := trailOf(tx)
+			if c == nil {
 				return nil
 			}
-			c := trail.Cursor()
-			for k, v := entryBefore(c, before); k != nil && len(entries) < sweepStep; k, v = c.Prev() {
+			k, v := c.Last()
+			if before > 0 && markOf(k, v).Number >= before {
+				c.Seek(trailKey(before))
+				k, v = c.Prev()
+			}
+			for ; k != nil && len(entries) < sweepStep; k, v = c.Prev() {
 				entries = append(entries, decodeEntry(k, v))
 			}
 			return nil
@@ -166,52 +166,35 @@ func (s *Store) History(ctx context.Context, before int64, each func(store.Entry
 			return err
 		}
 		for _, e := range entries {
+			if e.Number < 1 || before > 0 && e.Number >= before {
+				return damaged("the numbers of the trail are not in order")
+			}
+			before = e.Number
 			if err := each(e); err != nil {
 				return err
 			}
 		}
-		oldest := entries[len(entries)-1].Number
-		switch {
-		case oldest <= 1:
-			return nil
-		case before > 0 && oldest >= before:
-			return damaged("the numbers of the trail are not in order")
-		}
-		before = oldest
 	}
-}
-
-// entryBefore moves to the newest entry before a number, or to the newest of all for 0.
-func entryBefore(c *bolt.Cursor, number int64) (key, value []byte) {
-	if number > 0 {
-		if k, _ := c.Seek(trailKey(number)); k != nil {
-			return c.Prev()
-		}
-	}
-	return c.Last()
 }
 
 // Trim implements [store.Backend], in bounded steps.
 func (s *Store) Trim(ctx context.Context, through int64) error {
-	for more := true; more; {
+	for start, more := "", true; more; {
+		next := ""
 		err := s.writes.do(ctx, func(w *writeTx) error {
-			trail := w.tx.Bucket(trailBucket)
-			end := min(through, lastEntry(trail).Number-1)
-			var last []byte
-			for range sweepStep {
-				if more = trail != nil && end > 0; !more {
-					return nil
+			_, newest := trailOf(w.tx)
+			var due [][]byte
+			for k, v := range from(bucketOf(w.tx, trailBucket), start) {
+				if markOf(k, v).Number > min(through, newest.Number-1) || len(due) == sweepStep {
+					break
 				}
-				k, v := trail.Cursor().First()
-				if more = decodeEntry(k, v).Number <= end; !more {
-					return nil
-				}
-				if bytes.Equal(k, last) {
-					return damaged("entry %x of the trail cannot be removed", k)
-				}
-				last = bytes.Clone(k)
-				w.touched, w.dirty = true, true
-				if err := trail.Delete(k); err != nil {
+				due = append(due, bytes.Clone(k))
+			}
+			more = len(due) == sweepStep
+			for _, k := range due {
+				next = string(k)
+				w.touch()
+				if err := w.tx.Bucket([]byte(trailBucket)).Delete(k); err != nil {
 					return err
 				}
 			}
@@ -220,6 +203,7 @@ func (s *Store) Trim(ctx context.Context, through int64) error {
 		if err != nil {
 			return err
 		}
+		start = next + "\x00" // also in a damaged file, where bbolt may not find what it is to remove
 	}
 	return nil
 }

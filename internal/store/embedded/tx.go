@@ -23,13 +23,14 @@ var buckets = map[kind][]byte{
 // get returns the value, or nil. It is valid until the transaction ends.
 func get(tx *bolt.Tx, k kind, key []byte) []byte { return tx.Bucket(buckets[k]).Get(key) }
 
-// writeTx is a write transaction that several changes share. It records whether the change that is
-// running has written anything.
+// writeTx is a write transaction that several changes share. A change calls touch before it writes.
 type writeTx struct {
 	tx      *bolt.Tx
 	touched bool // by the change that is running
 	dirty   bool // by any
 }
+
+func (w *writeTx) touch() { w.touched, w.dirty = true, true }
 
 func (w *writeTx) get(k kind, key []byte) []byte { return get(w.tx, k, key) }
 
@@ -38,7 +39,7 @@ func (w *writeTx) put(k kind, key, value []byte) error {
 	if err := b.Put(key, value); err != nil {
 		return fmt.Errorf("embedded: put into %s: %w", buckets[k], err)
 	}
-	w.touched, w.dirty = true, true
+	w.touch()
 	return nil
 }
 
@@ -46,6 +47,6 @@ func (w *writeTx) delete(k kind, key []byte) error {
 	if err := w.tx.Bucket(buckets[k]).Delete(key); err != nil {
 		return fmt.Errorf("embedded: delete from %s: %w", buckets[k], err)
 	}
-	w.touched, w.dirty = true, true
+	w.touch()
 	return nil
 }
