@@ -161,7 +161,11 @@ func (b *backups) Restore(_ context.Context, name string) error {
 		return fmt.Errorf("%q is no name of a prepared file", name)
 	}
 	prepared := filepath.Join(filepath.Dir(b.path), name)
-	if err := embedded.Readable(prepared); err != nil {
+	s, err := embedded.Open(prepared, embedded.Options{Existing: true})
+	if err != nil {
+		return err
+	}
+	if err := s.Close(); err != nil {
 		return err
 	}
 	b.mu.Lock()

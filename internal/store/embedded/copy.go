@@ -25,38 +25,38 @@ func (s *Store) Copy(ctx context.Context, w io.Writer, begin func(size int64) er
 		if err := begin(tx.Size()); err != nil {
 			return err
 		}
-		out := &copyWriter{ctx: ctx, out: w}
-		if _, err := tx.WriteTo(out); out.failed == nil {
-			return err
-		}
-		return out.failed // bbolt returns the text of some only
+		return copyTo(ctx, tx, w)
 	})
-}
-
-// copyWriter is the writer of a copy. It fails when the context has ended.
-type copyWriter struct {
-	ctx    context.Context //nolint:containedctx // of the one call of Copy
-	out    io.Writer
-	failed error
-}
-
-// Write implements [io.Writer].
-func (c *copyWriter) Write(p []byte) (n int, err error) {
-	if c.failed = context.Cause(c.ctx); c.failed == nil {
-		n, c.failed = c.out.Write(p)
-	}
-	return n, c.failed
 }
 
 // CopyFile writes a file that no process has open for writing, and changes nothing. What it writes is only
 // as whole as the file is. Errors are those of [Open].
 func CopyFile(ctx context.Context, path string, w io.Writer) error {
-	err := readFile(path, Options{Existing: true}, func(tx *bolt.Tx, _ int64) error {
-		_, err := tx.WriteTo(&copyWriter{ctx: ctx, out: w})
-		return err
-	})
+	err := readFile(path, Options{Existing: true}, func(tx *bolt.Tx) error { return copyTo(ctx, tx, w) })
 	if err != nil {
 		return fmt.Errorf("embedded: copy %s: %w", path, err)
 	}
 	return nil
 }
+
+// copyTo writes the pages until the context ends.
+func copyTo(ctx context.Context, tx *bolt.Tx, w io.Writer) error {
+	var failed error
+	_, err := tx.WriteTo(writerFunc(func(p []byte) (n int, err error) {
+		if err = context.Cause(ctx); err == nil {
+			n, err = w.Write(p)
+		}
+		failed = err
+		return n, err
+	}))
+	if failed != nil {
+		return failed // bbolt returns the text of some only
+	}
+	return err
+}
+
+// writerFunc is a function that is written to.
+type writerFunc func(p []byte) (int, error)
+
+// Write implements [io.Writer].
+func (f writerFunc) Write(p []byte) (int, error) { return f(p) }

@@ -51,29 +51,20 @@ func (read Reader) read(key, value []byte) error {
 // would take it. What is encrypted is checked as far as it can be without the secret.
 // Errors are those of Open.
 func Inspect(ctx context.Context, path string, tables Readers) (sum Summary, err error) {
-	return inspectFile(ctx, path, tables, Options{})
-}
-
-func inspectFile(ctx context.Context, path string, tables Readers, opts Options) (sum Summary, err error) {
-	defer func() {
-		if err != nil {
-			err = fmt.Errorf("embedded: inspect %s: %w", path, err)
-		}
-	}()
-	opts.Existing, opts.checked = true, true
-	err = readFile(path, opts, func(tx *bolt.Tx, size int64) error {
-		sum.Bytes, sum.Format = size, format
-		if err := sum.walk(ctx, tx, tables); err != nil {
-			return err
-		}
-		return errors.Join(checkPages(tx), checkStart(tx))
-	})
+	err = readFile(path, Options{Existing: true, checked: true}, func(tx *bolt.Tx) error { return sum.inspect(ctx, tx, tables) })
+	if err != nil {
+		err = fmt.Errorf("embedded: inspect %s: %w", path, err)
+	}
 	return sum, err
 }
 
-// Readable returns an error unless [Open] would take the file. It reads the beginning only.
-func Readable(path string) error {
-	return readFile(path, Options{Existing: true}, func(*bolt.Tx, int64) error { return nil })
+// inspect needs a file that no one writes to, and its list of free pages.
+func (sum *Summary) inspect(ctx context.Context, tx *bolt.Tx, tables Readers) error {
+	sum.Bytes, sum.Format = tx.Size(), format
+	if err := sum.walk(ctx, tx, tables); err != nil {
+		return err
+	}
+	return errors.Join(checkPages(tx), checkStart(tx))
 }
 
 func damaged(format string, args ...any) error {

@@ -45,15 +45,15 @@ func Open(path string, opts Options) (s *Store, err error) {
 		// For writing, bbolt would first read the list of free pages and, if another program keeps none
 		// (bbolt's NoFreelistSync), make one. For that it walks over all pages in a goroutine of its own,
 		// where a panic over a damaged page cannot be recovered.
-		if err := readFile(path, opts, func(*bolt.Tx, int64) error { return nil }); err != nil {
+		if err := readFile(path, opts, func(*bolt.Tx) error { return nil }); err != nil {
 			return nil, err
 		}
 	}
-	db, err := openFile(path, opts, false)
+	db, f, err := openFile(path, opts, false)
 	if err != nil {
 		return nil, err
 	}
-	err = prepare(db, path)
+	err = prepare(db, f, path)
 	switch {
 	case errors.Is(err, errPanicked):
 		return nil, err // closing might wait for a lock for ever
@@ -63,9 +63,9 @@ func Open(path string, opts Options) (s *Store, err error) {
 	return newStore(db), nil
 }
 
-// readFile opens a data file for reading and calls fn with its size, unless it is one of another program, cut
-// short, or has nothing in it although it has to. Others may read it too.
-func readFile(path string, opts Options, fn func(tx *bolt.Tx, size int64) error) (err error) {
+// readFile opens a data file for reading and calls fn, unless the file is one of another program, cut short, or
+// has nothing in it although it has to. Others may read it too.
+func readFile(path string, opts Options, fn func(tx *bolt.Tx) error) (err error) {
 	info, err := os.Stat(path)
 	switch {
 	case err != nil:
@@ -75,74 +75,35 @@ func readFile(path string, opts Options, fn func(tx *bolt.Tx, size int64) error)
 	case info.Size() == 0: // bbolt would lay it out
 		return fmt.Errorf("%w: it is empty", ErrForeign)
 	}
-	db, opened, err := openLocked(path, opts, true)
+	db, f, err := openFile(path, opts, true)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
-	defer guardFile(&err)()
+	defer guard(&err, false)()
 	return db.View(func(tx *bolt.Tx) error {
-		info, err := opened.Stat() // not before: until it was locked, the file could grow
+		info, err := f.Stat() // not before: until it was locked, the file could grow
 		if err != nil {
 			return err
 		}
 		if missing := tx.Size() - info.Size(); missing > 0 {
 			return fmt.Errorf("%w: %d bytes are missing at the end", ErrCorrupt, missing)
 		}
-		found, err := checkFormat(tx)
+		isBlank, err := checkFormat(tx)
 		switch {
 		case err != nil:
 			return err
-		case found == blank && opts.Existing:
+		case isBlank && opts.Existing:
 			return fmt.Errorf("%w: there is nothing in it", ErrForeign)
 		}
-		return fn(tx, info.Size())
+		return fn(tx)
 	})
 }
 
-// openFile opens the file with bbolt; see [openLocked].
-func openFile(path string, opts Options, readOnly bool) (*bolt.DB, error) {
-	db, _, err := openLocked(path, opts, readOnly)
-	return db, err
-}
-
-// openings is how many files are opened at most to find the one that has the name.
-const openings = 3
-
-// openLocked opens the file that has the name when it is locked. bbolt opens a file first and then waits for
-// its lock, so a restoration can replace it meanwhile: what is written to the former one would be lost.
-func openLocked(path string, opts Options, readOnly bool) (db *bolt.DB, f *os.File, err error) {
-	for range openings {
-		if db, f, err = openOnce(path, opts, readOnly); err != nil {
-			return nil, nil, err
-		}
-		if err = checkName(f, path); err == nil {
-			return db, f, nil
-		}
-		if err = errors.Join(err, db.Close()); !errors.Is(err, errReplaced) {
-			break
-		}
-	}
-	return nil, nil, err
-}
-
-// checkName returns [errReplaced] unless the file has the name.
-func checkName(f *os.File, path string) error {
-	is, err := f.Stat()
-	if err != nil {
-		return err
-	}
-	named, err := os.Stat(path)
-	if err == nil && !os.SameFile(is, named) {
-		return errReplaced
-	}
-	return err
-}
-
-// openOnce opens a file with bbolt, and returns its errors as those of this package. If bbolt panics,
+// openFile opens a file with bbolt, and returns its errors as those of this package. If bbolt panics,
 // over a damaged list of free pages, the file stays mapped and locked until the process ends.
-func openOnce(path string, opts Options, readOnly bool) (db *bolt.DB, f *os.File, err error) {
-	defer guardFile(&err)()
+func openFile(path string, opts Options, readOnly bool) (db *bolt.DB, f *os.File, err error) {
+	defer guard(&err, false)()
 	open := opts.open
 	if open == nil {
 		open = os.OpenFile
@@ -190,32 +151,86 @@ func isBolt(path string) bool {
 	return err == nil && binary.NativeEndian.Uint32(head[16:]) == 0xED0CDAED
 }
 
-// prepare closes the file to other users, and lays it out as this release does.
-func prepare(db *bolt.DB, path string) (err error) {
-	defer guardFile(&err)()
-	if err := closeToOthers(path); err != nil {
+// prepare closes a file that was opened for writing to other users, and lays it out if it is new. bbolt opens a
+// file first and then waits for its lock, so a restoration can replace it meanwhile: what is written to the
+// former one would be lost.
+func prepare(db *bolt.DB, f *os.File, path string) (err error) {
+	defer guard(&err, false)()
+	const owner fs.FileMode = 0o700
+	info, err := f.Stat()
+	if err != nil {
 		return err
 	}
-	var found uint64
+	if named, err := os.Stat(path); err != nil || !os.SameFile(info, named) {
+		return errors.Join(errReplaced, err)
+	}
+	if mode := info.Mode().Perm(); mode&^owner != 0 {
+		if err := f.Chmod(mode & owner); err != nil {
+			return err
+		}
+	}
+	isBlank := false
 	err = db.View(func(tx *bolt.Tx) (err error) {
-		found, err = checkFormat(tx)
+		isBlank, err = checkFormat(tx)
 		return err
 	})
-	switch {
-	case err != nil:
-		return err
-	case found == blank:
-		return errors.Join(db.Update(layOut), SyncDirectory(filepath.Dir(path)))
+	if err == nil && isBlank {
+		err = errors.Join(db.Update(layOut), SyncDirectory(filepath.Dir(path)))
 	}
-	return nil
+	return err
 }
 
-// closeToOthers takes the permissions of all users but the owner away.
-func closeToOthers(path string) error {
-	const owner fs.FileMode = 0o700
-	info, err := os.Stat(path)
-	if err != nil || info.Mode().Perm()&^owner == 0 {
+// format is the version of the layout. It grows when an older release could misread what a newer one writes.
+const format = 4
+
+var formatKey = []byte("format")
+
+// checkFormat reports whether there is nothing in a file. Errors: [ErrForeign], [ErrNewerFormat], and
+// [ErrCorrupt] if a bucket is missing.
+func checkFormat(tx *bolt.Tx) (isBlank bool, err error) {
+	if first, _ := tx.Cursor().First(); first == nil {
+		return true, nil
+	}
+	meta := tx.Bucket(buckets[settings])
+	if meta == nil {
+		return false, fmt.Errorf("%w: it is a bbolt file of another program", ErrForeign)
+	}
+	value := meta.Get(formatKey)
+	if len(value) != 8 {
+		return false, fmt.Errorf("%w: it carries no format version", ErrForeign)
+	}
+	switch found := binary.BigEndian.Uint64(value); {
+	case found < format:
+		return false, fmt.Errorf("%w: a development version wrote it, in format %d", ErrForeign, found)
+	case found > format:
+		return false, fmt.Errorf("%w (format %d, this release knows %d)", ErrNewerFormat, found, format)
+	}
+	for _, name := range buckets {
+		if tx.Bucket(name) == nil {
+			return false, fmt.Errorf("%w: its bucket %q is missing", ErrCorrupt, name)
+		}
+	}
+	return false, nil
+}
+
+func layOut(tx *bolt.Tx) error {
+	for k := users; k <= counters; k++ { // in order, so that new files are alike
+		if _, err := tx.CreateBucketIfNotExists(buckets[k]); err != nil {
+			return err
+		}
+	}
+	return tx.Bucket(buckets[settings]).Put(formatKey, binary.BigEndian.AppendUint64(nil, format))
+}
+
+// SyncDirectory makes the name of a new file durable; bbolt syncs its content only.
+func SyncDirectory(dir string) error {
+	d, err := os.Open(dir) //nolint:gosec // the operator names it
+	if err != nil {
 		return err
 	}
-	return os.Chmod(path, info.Mode().Perm()&owner)
+	// Some systems cannot sync a directory, and need not.
+	if err := d.Sync(); err != nil && !errors.Is(err, errors.ErrUnsupported) && !errors.Is(err, fs.ErrInvalid) {
+		return errors.Join(err, d.Close())
+	}
+	return d.Close()
 }

@@ -18,7 +18,6 @@ import (
 	"oauth-server/internal/check"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/secret"
-	"oauth-server/internal/store"
 )
 
 func mustOpen(tb testing.TB, path string) *Store {
@@ -263,76 +262,26 @@ func TestOpenLeavesForeign(t *testing.T) {
 	}
 }
 
-// whenOpened returns how a file is opened by its name, and what happens then, before it is locked.
-func whenOpened(flag int, then func()) Options {
-	return Options{LockTimeout: DefaultLockTimeout, open: func(name string, flags int, mode fs.FileMode) (*os.File, error) {
-		f, err := os.OpenFile(name, flags, mode)
-		if err == nil && flags&os.O_RDWR == flag {
-			then()
+// TestOpenWhileItIsReplaced: a restoration ends while a server that starts waits for the lock. It would write
+// to the former file.
+func TestOpenWhileItIsReplaced(t *testing.T) {
+	path, prepared := put(t, written(t)), put(t, written(t))
+	replace := sync.OnceFunc(func() {
+		_, err := Replace(path, prepared, path+".kept")
+		check.OK(t, err)
+	})
+	_, err := Open(path, Options{open: func(name string, flag int, mode fs.FileMode) (*os.File, error) {
+		f, err := os.OpenFile(name, flag, mode)
+		if flag&os.O_RDWR != 0 {
+			replace()
 		}
 		return f, err
-	}}
-}
-
-// TestOpenWhileItIsReplaced: a restoration ends while a server that starts waits for the lock. The server has
-// the restored file then, and what it writes is in it.
-func TestOpenWhileItIsReplaced(t *testing.T) {
-	path, _ := filled(t)
-	prepared, u := filled(t)
-	s := mustOpen(t, prepared)
-	mark := func(s *Store) error {
-		_, err := s.Put(t.Context(), store.Table{Name: "things"}, store.Record{Key: "mark", Value: []byte("{}")}, store.Seen{})
-		return err
+	}})
+	if !errors.Is(err, errReplaced) {
+		t.Errorf("Open() = %v, want errReplaced", err)
 	}
-	check.OK(t, errors.Join(mark(s), s.Close()))
-	held, err := Hold(path)
-	check.OK(t, err)
-	replace := sync.OnceFunc(func() {
-		_, err := held.Replace(prepared, path+".kept")
-		check.OK(t, errors.Join(err, held.Release()))
-	})
-	s, err = Open(path, whenOpened(os.O_RDWR, replace))
-	check.OK(t, err)
-	if err := mark(s); !errors.Is(err, store.ErrConflict) {
-		t.Errorf("Put() = %v: it serves from the former file", err)
-	}
-	if _, err := Open(path, Options{}); !errors.Is(err, ErrLocked) {
-		t.Errorf("a second server: %v", err)
-	}
-	check.OK(t, errors.Join(s.DeleteUser(t.Context(), u.Name), s.Close()))
-	if _, err := mustOpen(t, path).User(t.Context(), u.Name); !errors.Is(err, grants.ErrNotFound) {
-		t.Errorf("User() = %v: what was written is lost", err)
-	}
+	mustOpen(t, path)
 	mustOpen(t, path+".kept") // not locked
-}
-
-// TestHoldWhileItIsReplaced: what is held, and read, is the file that has the name by then.
-func TestHoldWhileItIsReplaced(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "data.db")
-	for name, then := range map[string]func(){
-		"replaced":           sync.OnceFunc(func() { check.OK(t, os.Rename(put(t, written(t)), path)) }),
-		"gone":               sync.OnceFunc(func() { check.OK(t, os.Remove(path)) }),
-		"replaced each time": func() { check.OK(t, os.Rename(put(t, written(t)), path)) },
-	} {
-		check.OK(t, os.WriteFile(path, written(t), 0o600))
-		db, err := openFile(path, whenOpened(0, then), true)
-		switch name {
-		case "replaced":
-			check.OK(t, err)
-			if _, err := Open(path, Options{}); !errors.Is(err, ErrLocked) {
-				t.Errorf("Open() of a file that is held: %v", err)
-			}
-			check.OK(t, db.Close())
-		case "gone":
-			if !errors.Is(err, fs.ErrNotExist) {
-				t.Errorf("%s: %v", name, err)
-			}
-		default:
-			if !errors.Is(err, errReplaced) {
-				t.Errorf("%s: %v", name, err)
-			}
-		}
-	}
 }
 
 // behind makes a data file and changes it with bbolt itself.

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -37,64 +36,38 @@ func Prepare(ctx context.Context, backup, dataFile string, r Restoration) (prepa
 	if err == nil {
 		err = r.apply(ctx, f)
 	}
-	if err == nil {
-		_, err = inspectFile(ctx, f.Name(), r.Tables, Options{LockTimeout: DefaultLockTimeout, open: again(f)})
-	}
 	if err != nil {
 		return "", errors.Join(fmt.Errorf("embedded: prepare %s: %w", f.Name(), err), os.Remove(f.Name()))
 	}
 	return f.Name(), nil
 }
 
-// again returns how bbolt opens a file that is open here, and no other one: a restoration by root works in the
-// directory of another account, which can give that name to another file meanwhile.
-func again(f *os.File) func(name string, flag int, mode fs.FileMode) (*os.File, error) {
-	return func(name string, flag int, mode fs.FileMode) (*os.File, error) {
-		dir, err := os.OpenRoot(filepath.Dir(name)) // no link leads out of it
-		if err != nil {
-			return nil, err
-		}
-		defer func() { _ = dir.Close() }()
-		opened, err := dir.OpenFile(filepath.Base(name), flag&^os.O_CREATE, mode)
-		if err != nil {
-			return nil, err
-		}
-		was, err := f.Stat()
-		if err == nil {
-			var is fs.FileInfo
-			if is, err = opened.Stat(); err == nil && !os.SameFile(was, is) {
-				err = &fs.PathError{Op: "open", Path: name, Err: errReplaced}
-			}
-		}
-		if err != nil {
-			return nil, errors.Join(err, opened.Close())
-		}
-		return opened, nil
-	}
-}
-
 // PreparedPrefix begins the names of the files that [Prepare] makes.
 func PreparedPrefix(dataFile string) string { return filepath.Base(dataFile) + ".restore-" }
 
-// apply changes the copy.
+// apply changes and inspects the copy. bbolt gets the file that is open, and does not open it by its name: a
+// restoration by root works in the directory of another account, which can give that name to another file.
 func (r *Restoration) apply(ctx context.Context, f *os.File) (err error) {
-	db, err := openFile(f.Name(), Options{LockTimeout: DefaultLockTimeout, open: again(f)}, false)
+	db, _, err := openFile(f.Name(), Options{open: func(string, int, fs.FileMode) (*os.File, error) { return f, nil }}, false)
 	if err != nil {
 		return err
 	}
 	s := newStore(db)
 	defer func() { err = errors.Join(err, s.Close()) }()
-	defer guardFile(&err)()
+	defer guard(&err, false)()
 	err = db.Update(func(tx *bolt.Tx) error {
 		if _, err := checkFormat(tx); err != nil || r.KeepSignIns {
 			return err
 		}
 		return (&writeTx{tx: tx}).restamp(users, restampUser)
 	})
+	if err == nil {
+		err = r.Then(ctx, s)
+	}
 	if err != nil {
 		return err
 	}
-	return r.Then(ctx, s)
+	return db.View(func(tx *bolt.Tx) error { return new(Summary).inspect(ctx, tx, r.Tables) })
 }
 
 // restamp replaces the values of a bucket by those that change returns, those apart that cannot be read:
@@ -139,23 +112,111 @@ func restampUser(name, value []byte) ([]byte, error) {
 	return encodeUser(&u)
 }
 
-// keepAs gives a file a second name or, where the file system has no such names, makes a copy.
-func keepAs(file, name string) (err error) {
-	if err := os.Link(file, name); err == nil || errors.Is(err, fs.ErrExist) {
-		return err
+// Held is a data file, or the place for one, that no other process opens.
+type Held struct {
+	path  string
+	was   fs.FileInfo // nil: it was not there
+	store *Store      // nil: it need not be held
+}
+
+// Hold keeps other processes from opening a data file until it is released. A file that is damaged, so that none
+// can open it, empty or not there, needs no holding. Errors: [ErrLocked], and [ErrForeign] for what must not be
+// replaced, because it is no data file.
+func Hold(dataFile string) (h *Held, err error) {
+	h = &Held{path: dataFile}
+	h.was, err = os.Stat(dataFile)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		if _, err := os.Lstat(dataFile); err == nil {
+			return nil, fmt.Errorf("embedded: %s: %w: it is a symbolic link to a file that is not there", dataFile, ErrForeign)
+		}
+		return h, nil
+	case err != nil:
+		return nil, err
+	case h.was.Mode().IsRegular() && h.was.Size() == 0:
+		return h, nil
 	}
-	from, err := os.Open(file) //nolint:gosec // the operator names the data file
+	h.store, err = Open(dataFile, Options{Existing: true})
+	if err != nil && !errors.Is(err, ErrCorrupt) && !errors.Is(err, ErrNewerFormat) {
+		return nil, err
+	}
+	return h, nil
+}
+
+// IsNew reports whether there was no data file.
+func (h *Held) IsNew() bool { return h.was == nil }
+
+// Release ends the holding.
+func (h *Held) Release() error {
+	if h.store == nil {
+		return nil
+	}
+	return h.store.Close()
+}
+
+// errReplaced is returned if another file has the name of one that is opened or restored.
+var errReplaced = errors.New("the file was replaced meanwhile")
+
+// Replace is [Replace] for the file that is held. It fails if another one has its place by now: one that could
+// not be held may have been restored or laid out, and a server have started with it.
+func (h *Held) Replace(prepared, kept string) (there bool, err error) {
+	now, err := os.Stat(h.path)
+	switch {
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
+		return false, err
+	case (err == nil) != (h.was != nil), err == nil && (!os.SameFile(now, h.was) || now.Size() != h.was.Size()):
+		return false, errReplaced
+	}
+	return Replace(h.path, prepared, kept)
+}
+
+// Replace puts a prepared file in the place of the data file, which no process may have open for writing,
+// and keeps that one, if it is there, under another name. There is a whole data file at every moment: the
+// former one, then the new one. After an error the former one has its place. The file system must have links.
+func Replace(dataFile, prepared, kept string) (there bool, err error) {
+	return replace(dataFile, prepared, kept, SyncDirectory)
+}
+
+func replace(dataFile, prepared, kept string, sync func(dir string) error) (there bool, err error) {
+	dir := filepath.Dir(dataFile)
+	err = os.Link(dataFile, kept)
+	if there = !errors.Is(err, fs.ErrNotExist); there && err != nil {
+		return there, fmt.Errorf("embedded: keep %s: %w", dataFile, err)
+	}
+	undo := func() error { return nil }
+	if there {
+		undo = func() error { return os.Remove(kept) }
+	}
+	if err = sync(dir); err == nil { // the kept one is there before it is replaced
+		err = move(prepared, dataFile, there)
+	}
+	if err == nil {
+		undo = func() error { return os.Rename(dataFile, prepared) }
+		if there {
+			undo = func() error { return os.Rename(kept, dataFile) }
+		}
+		err = sync(dir)
+	}
 	if err != nil {
-		return err
+		err = errors.Join(err, undo())
 	}
-	defer func() { _ = from.Close() }()
-	to, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600) //nolint:gosec // beside the data file
-	if err != nil {
-		return err
+	return there, err
+}
+
+// move gives the prepared file the name of the data file. If that was not there, it does not take the name
+// from a file that a server has made since.
+func move(prepared, dataFile string, there bool) error {
+	if there {
+		return os.Rename(prepared, dataFile)
 	}
-	_, err = io.Copy(to, from)
-	if err = errors.Join(err, to.Sync(), to.Close()); err != nil {
-		return errors.Join(err, os.Remove(name))
+	err := os.Link(prepared, dataFile)
+	if errors.Is(err, fs.ErrExist) {
+		return errReplaced
 	}
-	return nil
+	if err == nil {
+		if err = os.Remove(prepared); err != nil {
+			err = errors.Join(err, os.Remove(dataFile))
+		}
+	}
+	return err
 }

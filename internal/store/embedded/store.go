@@ -84,7 +84,7 @@ func (s *Store) view(ctx context.Context, fn func(tx *bolt.Tx) error) (err error
 	if err := s.usable(ctx); err != nil {
 		return err
 	}
-	defer guard(&err)()
+	defer guard(&err, true)()
 	err = s.db.View(fn)
 	if errors.Is(err, berrors.ErrDatabaseNotOpen) {
 		return ErrClosed
@@ -96,26 +96,23 @@ func (s *Store) view(ctx context.Context, fn func(tx *bolt.Tx) error) (err error
 var errPanicked = errors.New("a page cannot be read")
 
 // guard turns a panic over damaged pages, or a fault in the mapped file, into [ErrCorrupt]. Use:
-// defer guard(&err)().
-func guard(err *error) func() {
-	return recovering(err, func() string { return "\n" + string(debug.Stack()) })
+// defer guard(&err, stack)(). The errors of a store in use contain the stack: the fault may be ours.
+func guard(err *error, stack bool) func() {
+	faults := debug.SetPanicOnFault(true)
+	return func() {
+		debug.SetPanicOnFault(faults)
+		r := recover()
+		if r != nil && stack {
+			r = fmt.Sprintf("%v\n%s", r, debug.Stack())
+		}
+		if r != nil {
+			*err = fmt.Errorf("%w: %w: %v", ErrCorrupt, errPanicked, r)
+		}
+	}
 }
 
 // guarded calls fn under guard.
 func guarded(fn func() error) (err error) {
-	defer guard(&err)()
+	defer guard(&err, true)()
 	return fn()
-}
-
-// guardFile is guard while a file is opened or checked, without the stack: the page says what is wrong.
-func guardFile(err *error) func() { return recovering(err, func() string { return "" }) }
-
-func recovering(err *error, stack func() string) func() {
-	faults := debug.SetPanicOnFault(true)
-	return func() {
-		debug.SetPanicOnFault(faults)
-		if r := recover(); r != nil {
-			*err = fmt.Errorf("%w: %w: %v%s", ErrCorrupt, errPanicked, r, stack())
-		}
-	}
 }

@@ -45,7 +45,7 @@ func TestIndexOfOwners(t *testing.T) {
 	check.OK(t, s.Delete(t.Context(), table, nil, "goes"))
 	var index []string
 	check.OK(t, s.view(t.Context(), func(tx *bolt.Tx) error {
-		return tx.Bucket([]byte(table.Name+ownersSuffix)).ForEach(func(k, _ []byte) error { index = append(index, string(k)); return nil })
+		return tx.Bucket([]byte(table.Name + ownersSuffix)).ForEach(func(k, _ []byte) error { index = append(index, string(k)); return nil })
 	}))
 	check.Equal(t, "index", index, []string{string(ownerKey("ada", "moves"))})
 }
