@@ -110,7 +110,7 @@ func TestCopyEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := mustOpen(t, filepath.Join(t.TempDir(), "data.db"))
 		err := s.Copy(t.Context(), writerFunc(func(b []byte) (int, error) {
-			time.Sleep(2 * copyGrace)
+			<-time.After(2 * copyGrace)
 			return len(b), nil
 		}), anySize)
 		if err == nil || !strings.Contains(err.Error(), "the copy took over") {

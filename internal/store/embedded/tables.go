@@ -34,9 +34,14 @@ type rows interface {
 // memory holds a volatile table: no other process can have the file open. A nil one is empty.
 type memory map[string][]byte
 
-func (m memory) Get(key []byte) []byte       { return m[string(key)] }
+// Get implements [rows].
+func (m memory) Get(key []byte) []byte { return m[string(key)] }
+
+// Put implements [rows].
 func (m memory) Put(key, value []byte) error { m[string(key)] = value; return nil }
-func (m memory) Delete(key []byte) error     { delete(m, string(key)); return nil }
+
+// Delete implements [rows].
+func (m memory) Delete(key []byte) error { delete(m, string(key)); return nil }
 
 const ownersSuffix = "/owners" // no table has such a name
 
