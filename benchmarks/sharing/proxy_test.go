@@ -119,18 +119,14 @@ func (p *proxy) classify(m wire.Message) traffic {
 	if collection != p.collection {
 		return traffic{}
 	}
-	body, sequences, err := m.Contents()
+	command, err := m.Document()
 	if err != nil {
 		return traffic{}
 	}
-	t := traffic{updates: statements(body, name), commands: 1, bytes: int64(len(m))}
-	for _, s := range sequences {
-		t.updates += int64(len(s.Documents))
-	}
-	return t
+	return traffic{updates: statements(command, name), commands: 1, bytes: int64(len(m))}
 }
 
-// statements counts the updates in the body of a command.
+// statements counts the updates of a command.
 func statements(body bson.Raw, command string) int64 {
 	if command == "findAndModify" {
 		return 1
@@ -149,24 +145,17 @@ func statements(body bson.Raw, command string) int64 {
 func TestClassify(t *testing.T) {
 	p := &proxy{collection: collection}
 	none := bson.D{}
-	raw, err := bson.Marshal(none)
-	if err != nil {
-		t.Fatal(err)
-	}
-	statement := wire.Sequence{Name: "updates", Documents: []bson.Raw{raw, raw, raw}}
 	for name, tc := range map[string]struct {
-		command   bson.D
-		sequences []wire.Sequence
-		want      traffic // without the bytes
+		command bson.D
+		want    traffic // without the bytes
 	}{
-		"update":           {bson.D{{Key: "update", Value: collection}, {Key: "updates", Value: bson.A{none, none}}}, nil, traffic{updates: 2, commands: 1}},
-		"sequence":         {bson.D{{Key: "update", Value: collection}}, []wire.Sequence{statement}, traffic{updates: 3, commands: 1}},
-		"increment":        {bson.D{{Key: "findAndModify", Value: collection}, {Key: "update", Value: none}}, nil, traffic{updates: 1, commands: 1}},
-		"read":             {bson.D{{Key: "find", Value: collection}}, nil, traffic{commands: 1}},
-		"other collection": {bson.D{{Key: "update", Value: "other"}}, []wire.Sequence{statement}, traffic{}},
-		"no collection":    {bson.D{{Key: "ping", Value: 1}}, nil, traffic{}},
+		"update":           {bson.D{{Key: "update", Value: collection}, {Key: "updates", Value: bson.A{none, none}}}, traffic{updates: 2, commands: 1}},
+		"increment":        {bson.D{{Key: "findAndModify", Value: collection}, {Key: "update", Value: none}}, traffic{updates: 1, commands: 1}},
+		"read":             {bson.D{{Key: "find", Value: collection}}, traffic{commands: 1}},
+		"other collection": {bson.D{{Key: "update", Value: "other"}}, traffic{}},
+		"no collection":    {bson.D{{Key: "ping", Value: 1}}, traffic{}},
 	} {
-		m, err := wire.New(tc.command, 1, 0, tc.sequences...)
+		m, err := wire.New(tc.command, 1, 0)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -287,33 +286,6 @@ func countingProxy(ctx context.Context, uri string) (commands *atomic.Int64, thr
 		return nil, "", err
 	}
 	commands = new(atomic.Int64)
-	relay := func(to, from net.Conn, count func()) {
-		for {
-			m, err := wire.Read(from)
-			if err == nil {
-				count()
-				_, err = to.Write(m)
-			}
-			if err != nil {
-				_ = to.Close()
-				return
-			}
-		}
-	}
-	go func() {
-		for {
-			client, err := l.Accept()
-			if err != nil {
-				return
-			}
-			server, err := l.Dial(ctx)
-			if err != nil {
-				_ = client.Close()
-				continue
-			}
-			go relay(server, client, func() { commands.Add(1) })
-			go relay(client, server, func() {})
-		}
-	}()
+	go l.Relay(ctx, func(wire.Message) { commands.Add(1) }, func(wire.Message) {})
 	return commands, l.URI, nil
 }

@@ -24,13 +24,9 @@ type wireLog struct {
 	problems map[string]int
 }
 
-func (l *wireLog) observe(command bson.Raw, err error) {
+func (l *wireLog) observe(command bson.Raw) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if err != nil {
-		l.problems[err.Error()]++
-		return
-	}
 	c := checkCommand(command)
 	if c == nil {
 		return

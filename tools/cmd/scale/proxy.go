@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"io"
 	"maps"
 	"sync"
 
@@ -24,7 +23,9 @@ func newProxy(ctx context.Context, uri string) (*proxy, error) {
 		return nil, err
 	}
 	p := &proxy{Listener: l, commands: map[string]int{}}
-	go p.accept(ctx)
+	go l.Relay(ctx,
+		func(m wire.Message) { p.count(func() { p.commands[commandOf(m)]++ }) },
+		func(m wire.Message) { p.count(func() { p.received += int64(len(m)) }) })
 	return p, nil
 }
 
@@ -35,42 +36,10 @@ func (p *proxy) counts() (map[string]int, int64) {
 	return maps.Clone(p.commands), p.received
 }
 
-func (p *proxy) accept(ctx context.Context) {
-	for {
-		client, err := p.Accept()
-		if err != nil {
-			return
-		}
-		server, err := p.Dial(ctx) // it ends with the connection of the client
-		if err != nil {
-			_ = client.Close()
-			continue
-		}
-		go func() {
-			_ = p.relay(server, client, func(m wire.Message) { p.commands[commandOf(m)]++ })
-			_ = server.Close()
-		}()
-		go func() {
-			_ = p.relay(client, server, func(m wire.Message) { p.received += int64(len(m)) })
-			_ = client.Close()
-		}()
-	}
-}
-
-// relay copies messages, and shows each before it is sent.
-func (p *proxy) relay(to io.Writer, from io.Reader, count func(m wire.Message)) error {
-	for {
-		m, err := wire.Read(from)
-		if err != nil {
-			return err
-		}
-		p.mu.Lock()
-		count(m)
-		p.mu.Unlock()
-		if _, err := to.Write(m); err != nil {
-			return err
-		}
-	}
+func (p *proxy) count(what func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	what()
 }
 
 // driver is the name of what the driver sends by itself.

@@ -33,7 +33,7 @@ type Proxy struct {
 
 	mu      sync.Mutex
 	decide  func(command string) Fault
-	observe func(command bson.Raw, err error)
+	observe func(command bson.Raw)
 	down    bool
 	clients map[net.Conn]bool
 	delayed []wire.Message
@@ -78,9 +78,8 @@ func (p *Proxy) Once(command string, f Fault) {
 }
 
 // Observe calls f with every command that a client sends, before any fault: the document as it is
-// on the wire, its sequences as arrays. A message that is none of MongoDB's is an error. f is
-// called from many goroutines at once.
-func (p *Proxy) Observe(f func(command bson.Raw, err error)) {
+// on the wire, its sequences as arrays. f is called from many goroutines at once.
+func (p *Proxy) Observe(f func(command bson.Raw)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.observe = f
@@ -194,8 +193,8 @@ func (p *Proxy) fault(request wire.Message) Fault {
 	observe := p.observe
 	p.mu.Unlock()
 	if observe != nil {
-		if command, err := document(request); command != nil || err != nil {
-			observe(command, err)
+		if command, err := request.Document(); err == nil {
+			observe(command)
 		}
 	}
 	p.mu.Lock()
