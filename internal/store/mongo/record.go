@@ -77,7 +77,7 @@ func replacing(set bson.D) bson.D {
 
 // newer returns the upsert of a record for a bulk: it fails with a duplicate key if a record of that key
 // with the same or a greater version is there.
-func newer(key string, version int64, set bson.D) *mongo.UpdateOneModel {
+func newer(key string, version int64, set bson.D) mongo.WriteModel {
 	below := bson.D{{Key: "$not", Value: bson.D{{Key: "$gte", Value: version}}}} // or absent, or no number
 	filter := append(byID(key), bson.E{Key: "version", Value: below})
 	return mongo.NewUpdateOneModel().SetFilter(filter).SetUpdate(replacing(set)).SetUpsert(true)

@@ -68,16 +68,16 @@ func anyOf(keys []string) bson.D {
 
 // behind returns the first text behind all that have a prefix; empty: there is none.
 func behind(prefix string) string {
-	for prefix != "" {
-		last, size := utf8.DecodeLastRuneInString(prefix)
-		prefix = prefix[:len(prefix)-size]
-		switch last {
+	text := []rune(prefix)
+	for i := len(text) - 1; i >= 0; i-- {
+		switch text[i] {
 		case utf8.MaxRune:
 			continue
 		case 0xd7ff: // surrogates are no characters
-			last = 0xdfff
+			text[i] = 0xdfff
 		}
-		return prefix + string(last+1)
+		text[i]++
+		return string(text[:i+1])
 	}
 	return ""
 }
@@ -108,34 +108,30 @@ func (s *Store) eachDocument(ctx context.Context, operation string, c *mongo.Col
 ) error {
 	var cursor *mongo.Cursor
 	more := false
+	next := func(ctx context.Context) error {
+		more = cursor.Next(ctx)
+		return cursor.Err()
+	}
 	err := s.do(ctx, operation, func(ctx context.Context) (err error) {
 		if cursor, err = c.Find(ctx, filter, opts.SetBatchSize(batch).SetComment(comment(ctx))); err != nil {
 			return err
 		}
-		more = cursor.Next(ctx)
-		return cursor.Err()
+		return next(ctx)
 	})
 	if cursor != nil {
 		defer func() { _ = cursor.Close(context.WithoutCancel(ctx)) }()
 	}
-	for ; err == nil && more; err = s.next(ctx, operation, cursor, &more) {
-		if err := each(cursor.Current); err != nil {
+	for err == nil && more {
+		if err = each(cursor.Current); err != nil {
 			return err
+		}
+		if cursor.RemainingBatchLength() > 0 { // without a command
+			err = errors.Join(ctx.Err(), next(ctx))
+		} else {
+			err = s.do(ctx, operation, next)
 		}
 	}
 	return err
-}
-
-// next moves the cursor to the next document.
-func (s *Store) next(ctx context.Context, operation string, cursor *mongo.Cursor, more *bool) error {
-	if cursor.RemainingBatchLength() > 0 { // without a command
-		*more = cursor.Next(ctx)
-		return errors.Join(ctx.Err(), cursor.Err())
-	}
-	return s.do(ctx, operation, func(ctx context.Context) error {
-		*more = cursor.Next(ctx)
-		return cursor.Err()
-	})
 }
 
 // Put implements [store.Backend].
@@ -189,7 +185,7 @@ func (s *Store) outcome(ctx context.Context, c *mongo.Collection, id any, seen s
 
 // PutAll implements [store.Backend].
 func (s *Store) PutAll(ctx context.Context, t store.Table, records []store.Record) error {
-	models := make([]*mongo.UpdateOneModel, len(records))
+	models := make([]mongo.WriteModel, len(records))
 	for i := range records {
 		r := records[i]
 		r.Nonce = store.NewNonce()
@@ -213,14 +209,14 @@ func (s *Store) PutAll(ctx context.Context, t store.Table, records []store.Recor
 // putNewer sends upserts of [newer] in one bulk. A duplicate key shows that the record is there in the same
 // or a newer version, or that another upsert has inserted an older one meanwhile. So those writes are sent
 // once more.
-func putNewer(ctx context.Context, c *mongo.Collection, models []*mongo.UpdateOneModel) error {
+func putNewer(ctx context.Context, c *mongo.Collection, models []mongo.WriteModel) error {
 	for range 2 {
 		var failed mongo.BulkWriteException
-		err := bulk(ctx, c, models)
+		_, err := c.BulkWrite(ctx, models, options.BulkWrite().SetOrdered(false).SetComment(comment(ctx)))
 		if !errors.As(err, &failed) || failed.WriteConcernError != nil {
 			return err
 		}
-		var again []*mongo.UpdateOneModel
+		var again []mongo.WriteModel
 		for _, e := range failed.WriteErrors {
 			if e.Code != duplicateKey || e.Index < 0 || e.Index >= len(models) {
 				return err
@@ -230,15 +226,6 @@ func putNewer(ctx context.Context, c *mongo.Collection, models []*mongo.UpdateOn
 		models = again
 	}
 	return nil
-}
-
-func bulk(ctx context.Context, c *mongo.Collection, models []*mongo.UpdateOneModel) error {
-	writes := make([]mongo.WriteModel, len(models))
-	for i, m := range models {
-		writes[i] = m
-	}
-	_, err := c.BulkWrite(ctx, writes, options.BulkWrite().SetOrdered(false).SetComment(comment(ctx)))
-	return err
 }
 
 // Delete implements [store.Backend].

@@ -21,17 +21,12 @@ import (
 // replaced by one with a greater version. Only the newest entry can have writes, because the next one is
 // inserted after they are applied.
 type entryDoc struct {
-	Number int64      `bson:"_id"`
-	Nonce  int64      `bson:"nonce"`
-	At     time.Time  `bson:"at"`
-	Value  bson.Raw   `bson:"value"`
-	Refs   []refDoc   `bson:"refs,omitempty"`
-	Writes []writeDoc `bson:"writes,omitempty"` // until they are applied
-}
-
-type refDoc struct {
-	Table string `bson:"table"`
-	Key   string `bson:"key"`
+	Number int64       `bson:"_id"`
+	Nonce  int64       `bson:"nonce"`
+	At     time.Time   `bson:"at"`
+	Value  bson.Raw    `bson:"value"`
+	Refs   []store.Ref `bson:"refs,omitempty"`   // with the members table and key
+	Writes []writeDoc  `bson:"writes,omitempty"` // until they are applied
 }
 
 // writeDoc is a write with the fields that its record gets.
@@ -65,7 +60,7 @@ func newEntryDoc(e *store.Entry, writes []store.Write) (*entryDoc, error) {
 				return nil, fmt.Errorf("%s: %w", table, err)
 			}
 		}
-		d.Refs, d.Writes = append(d.Refs, refDoc{table, key}), append(d.Writes, writeDoc{table, key, set})
+		d.Refs, d.Writes = append(d.Refs, store.Ref{Table: table, Key: key}), append(d.Writes, writeDoc{table, key, set})
 	}
 	return d, nil
 }
@@ -81,10 +76,7 @@ func readEntry(doc bson.Raw) (e trailEntry) {
 		err = errors.New("its nonce is missing")
 	}
 	if err == nil {
-		e.At, e.writes = d.At, d.Writes
-		for _, r := range d.Refs {
-			e.Refs = append(e.Refs, store.Ref{Table: r.Table, Key: r.Key})
-		}
+		e.At, e.Refs, e.writes = d.At, d.Refs, d.Writes
 		e.Value, err = appendObject(nil, d.Value, false, 0)
 	}
 	if err != nil {
@@ -130,7 +122,7 @@ func (s *Store) mayAppend(ctx context.Context, d *entryDoc) error {
 		for i := range writes {
 			keys[i] = writes[i].Key
 		}
-		filter := append(byID(bson.D{{Key: "$in", Value: keys}}), bson.E{Key: "version", Value: bson.D{{Key: "$gte", Value: d.Number}}})
+		filter := append(byID(anyOf(keys)), bson.E{Key: "version", Value: bson.D{{Key: "$gte", Value: d.Number}}})
 		docs, err := findAll[bson.Raw](ctx, s.db.Collection(table), filter, options.Find().SetProjection(byID(1)).SetLimit(1))
 		if err != nil {
 			return err
@@ -174,7 +166,7 @@ func (s *Store) apply(ctx context.Context, entry store.Mark, writes []writeDoc) 
 	}
 	return s.do(ctx, "apply an entry of the trail", func(ctx context.Context) error {
 		for table, writes := range byTable(writes) {
-			models := make([]*mongo.UpdateOneModel, len(writes))
+			models := make([]mongo.WriteModel, len(writes))
 			for i, w := range writes {
 				models[i] = newer(w.Key, entry.Number, w.Set)
 			}

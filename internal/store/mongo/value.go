@@ -7,6 +7,7 @@ import (
 	"io"
 	"math"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -26,12 +27,12 @@ const maxDepth = 90
 // an error.
 func documentOf(object []byte) (bson.Raw, error) {
 	d := jsontext.NewDecoder(bytes.NewBuffer(object))
-	if d.PeekKind() != '{' {
-		return nil, errors.New("the value is no JSON object")
-	}
-	doc, err := appendContainer(make([]byte, 0, len(object)+len(object)/4+16), d, 0)
-	if err != nil {
+	kind, doc, err := appendValue(make([]byte, 0, len(object)+len(object)/4+16), d, 0)
+	switch {
+	case err != nil:
 		return nil, fmt.Errorf("the value is no JSON object that can be stored: %w", err)
+	case kind != bson.TypeEmbeddedDocument:
+		return nil, errors.New("the value is no JSON object")
 	}
 	if _, err = d.ReadToken(); !errors.Is(err, io.EOF) {
 		return nil, errors.New("there is something behind the JSON object")
@@ -39,86 +40,67 @@ func documentOf(object []byte) (bson.Raw, error) {
 	return doc, nil
 }
 
-// appendContainer appends the object or array that the decoder is at.
-func appendContainer(dst []byte, d *jsontext.Decoder, depth int) ([]byte, error) {
-	open, err := d.ReadToken()
+// appendValue appends the value that the decoder is at, without a name, and returns its type.
+func appendValue(dst []byte, d *jsontext.Decoder, depth int) (bson.Type, []byte, error) {
+	t, err := d.ReadToken()
 	if err != nil {
-		return dst, err
+		return 0, dst, err
 	}
+	switch t.Kind() {
+	case '{':
+		dst, err = appendMembers(dst, d, depth, '}')
+		return bson.TypeEmbeddedDocument, dst, err
+	case '[':
+		dst, err = appendMembers(dst, d, depth, ']')
+		return bson.TypeArray, dst, err
+	case '"':
+		return bson.TypeString, bsoncore.AppendString(dst, t.String()), nil
+	case 't', 'f':
+		return bson.TypeBoolean, bsoncore.AppendBoolean(dst, t.Bool()), nil
+	case 'n':
+		return bson.TypeNull, dst, nil
+	default:
+		return appendNumber(dst, t.String())
+	}
+}
+
+// appendMembers appends an object or array, behind its first bracket.
+func appendMembers(dst []byte, d *jsontext.Decoder, depth int, end jsontext.Kind) ([]byte, error) {
 	if depth > maxDepth {
 		return dst, fmt.Errorf("nested more than %d deep", maxDepth)
 	}
-	array := open.Kind() == '['
 	start, dst := bsoncore.AppendDocumentStart(dst)
-	for n := 0; d.PeekKind() != '}' && d.PeekKind() != ']'; n++ {
-		kindAt := len(dst)
-		dst = append(dst, 0)
-		if array {
-			dst = strconv.AppendInt(dst, int64(n), 10)
-		} else if dst, err = appendName(dst, d); err != nil {
+	for n := 0; d.PeekKind() != end; n++ {
+		name := strconv.Itoa(n)
+		if end == '}' {
+			t, err := d.ReadToken()
+			if err != nil {
+				return dst, err
+			}
+			if name = t.String(); strings.Contains(name, "\x00") {
+				return dst, errors.New("a name contains a zero byte")
+			}
+		}
+		at := len(dst)
+		kind, more, err := appendValue(bsoncore.AppendHeader(dst, 0, name), d, depth+1)
+		if err != nil {
 			return dst, err
 		}
-		dst = append(dst, 0)
-		var kind bson.Type
-		if kind, dst, err = appendMember(dst, d, depth); err != nil {
-			return dst, err
-		}
-		dst[kindAt] = byte(kind)
+		dst = more
+		dst[at] = byte(kind)
 	}
-	if _, err = d.ReadToken(); err != nil {
+	if _, err := d.ReadToken(); err != nil {
 		return dst, err
 	}
 	return bsoncore.AppendDocumentEnd(dst, start)
 }
 
-func appendName(dst []byte, d *jsontext.Decoder) ([]byte, error) {
-	name, err := d.ReadValue()
-	if err != nil {
-		return dst, err
-	}
-	start := len(dst)
-	if dst, err = jsontext.AppendUnquote(dst, name); err == nil && bytes.IndexByte(dst[start:], 0) >= 0 {
-		err = errors.New("a name contains a zero byte")
-	}
-	return dst, err
-}
-
-// appendMember appends the value that the decoder is at, without its name, and returns its type.
-func appendMember(dst []byte, d *jsontext.Decoder, depth int) (bson.Type, []byte, error) {
-	kind := d.PeekKind()
-	switch kind {
-	case '{':
-		dst, err := appendContainer(dst, d, depth+1)
-		return bson.TypeEmbeddedDocument, dst, err
-	case '[':
-		dst, err := appendContainer(dst, d, depth+1)
-		return bson.TypeArray, dst, err
-	}
-	v, err := d.ReadValue()
-	if err != nil {
-		return 0, dst, err
-	}
-	switch kind {
-	case '"':
-		start, dst := bsoncore.ReserveLength(dst)
-		dst, err := jsontext.AppendUnquote(dst, v)
-		dst = append(dst, 0)
-		return bson.TypeString, bsoncore.UpdateLength(dst, start, int32(len(dst))-start-4), err //nolint:gosec // not over MaxValue
-	case 't', 'f':
-		return bson.TypeBoolean, bsoncore.AppendBoolean(dst, kind == 't'), nil
-	case 'n':
-		return bson.TypeNull, dst, nil
-	default:
-		return appendNumber(dst, v)
-	}
-}
-
-func appendNumber(dst, number []byte) (bson.Type, []byte, error) {
-	if bytes.ContainsAny(number, ".eE") || string(number) == "-0" {
-		f, err := strconv.ParseFloat(string(number), 64)
+func appendNumber(dst []byte, number string) (bson.Type, []byte, error) {
+	if strings.ContainsAny(number, ".eE") || number == "-0" {
+		f, err := strconv.ParseFloat(number, 64)
 		return bson.TypeDouble, bsoncore.AppendDouble(dst, f), err
 	}
-	n, err := strconv.ParseInt(string(number), 10, 64)
+	n, err := strconv.ParseInt(number, 10, 64)
 	if n == int64(int32(n)) { //nolint:gosec // that is the question
 		return bson.TypeInt32, bsoncore.AppendInt32(dst, int32(n)), err //nolint:gosec // see above
 	}
