@@ -25,11 +25,11 @@ func newMigrateVerify(c *cli) *cobra.Command {
 		Long: `Check that counts are exact on this database server, and what else it offers. The
 checks write into a scratch collection of a random name, which is removed in the end,
 also after an error or Ctrl-C; nothing else is changed. The user needs the rights to
-create and drop a collection (readWrite), and dbAdmin for the check of validators.
+create and drop a collection (readWrite).
 
 docs/operating-mongodb.md lists the checks by their numbers. The exit status is 1 if
-counts would not be exact, or if not all checks could be run. TTL deletion and
-validators may be missing: that is shown, and is no failure.`,
+counts would not be exact, or if not all checks could be run. TTL deletion may be
+missing: that is shown, and is no failure.`,
 		Example: `  oauth-server migrate verify --mongodb-uri mongodb://localhost
   oauth-server migrate verify --wait-ttl -o json --mongodb-uri mongodb://localhost`,
 	}

@@ -116,7 +116,7 @@ func TestMigrateVerifyShowsAll(t *testing.T) {
 	for _, tt := range []struct{ command, unchecked string }{{"drop", ""}, {"insert", "unchecked"}} {
 		db := altered(t, mongotest.Refuses(tt.command, 13, "Unauthorized", "not allowed"))
 		out, stderr, status := run(t, "", append([]string{"migrate", "verify"}, db...)...)
-		if status != exitFailed || !strings.Contains(stderr, "not allowed") || strings.Count(out, "\n") != 17 || strings.Contains(out, "unchecked") != (tt.unchecked != "") {
+		if status != exitFailed || !strings.Contains(stderr, "not allowed") || strings.Count(out, "\n") != 16 || strings.Contains(out, "unchecked") != (tt.unchecked != "") {
 			t.Errorf("%s is refused: status %d: %s\n%s", tt.command, status, stderr, out)
 		}
 	}

@@ -132,7 +132,3 @@ func impatient(t *testing.T) (*Store, *mongotest.Proxy) {
 
 // fields returns one document of the fields of all.
 func fields(all ...bson.D) bson.D { return slices.Concat(all...) }
-
-func versioned(version, etag int64) bson.D {
-	return fields(field("version", version), field("etag", etag))
-}

@@ -37,7 +37,6 @@ func TestServerRefusesCommands(t *testing.T) {
 		{"an unknown field of update", fields(update(sound), field("orderd", false)), []int{40415}},
 		{"an unknown field of one update", update(fields(sound, field("upsrt", true))), []int{40415}},
 		{"an unknown field of find", fields(field("find", "scratch"), field("filtr", bson.D{})), []int{40415}},
-		{"an unknown field of findAndModify", fields(field("findAndModify", "scratch"), field("update", operator("$inc", strictOne)), field("upsrt", true)), []int{40415}},
 		{"no update in an update", update(), []int{16}},
 		{"more updates than fit", update(slices.Repeat([]any{sound}, 100_001)...), []int{16}},
 		{"a delete of two", fields(field("delete", "scratch"), field("deletes", bson.A{fields(field("q", bson.D{}), field("limit", 2))})), []int{9}},
@@ -157,105 +156,6 @@ func TestServerCounts(t *testing.T) {
 				t.Errorf("-want +got:\n%s", diff)
 			}
 		})
-	}
-}
-
-// TestServerOrdersIDs: the order of the fields is part of an embedded _id, and a range of _ids
-// compares field by field.
-func TestServerOrdersIDs(t *testing.T) {
-	c := scratch(t)
-	id := func(client, user string, limit ...string) bson.D {
-		d := fields(field("clientId", client), field("username", user))
-		for _, l := range limit {
-			d = append(d, bson.E{Key: "limit", Value: l})
-		}
-		return d
-	}
-	alice := id("shop", "alice")
-	swapped := bson.D{alice[1], alice[0]}
-	shop := []bson.D{id("shop", ""), alice, id("shop", "alice", "daily"), id("shop", "zoë")}
-	for _, d := range append(slices.Clone(shop), swapped, id("shoe", "zoë"), id("shop2", ""), id("SHOP", "x"), field("clientId", "shoq")) {
-		if _, err := c.InsertOne(t.Context(), fields(byID(d), strictOne)); err != nil {
-			t.Fatalf("%v: %v", d, err)
-		}
-	}
-	if _, err := c.InsertOne(t.Context(), byID("shop")); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := c.InsertOne(t.Context(), byID(swapped)); !mongo.IsDuplicateKeyError(err) {
-		t.Errorf("an _id that is there: %v", err)
-	}
-	find := func(filter bson.D) (ids []bson.D) {
-		cursor, err := c.Find(t.Context(), byID(filter), options.Find().SetSort(byID(1)))
-		if err != nil {
-			t.Fatal(err)
-		}
-		var docs []struct {
-			ID bson.D `bson:"_id"`
-		}
-		if err := cursor.All(t.Context(), &docs); err != nil {
-			t.Fatal(err)
-		}
-		for _, d := range docs {
-			ids = append(ids, d.ID)
-		}
-		return ids
-	}
-	end := fields(field("clientId", "shop"), field("username", bson.MaxKey{}))
-	for _, tt := range []struct {
-		name   string
-		filter bson.D
-		want   []bson.D
-	}{
-		{"one", alice, shop[1:2]},
-		{"the fields in another order", swapped, []bson.D{swapped}},
-		{"some", field("$in", bson.A{alice, id("shop", "bob"), shop[0]}), shop[:2]},
-		{"those of a client", fields(field("$gte", field("clientId", "shop")), field("$lte", end)), shop},
-		{"those behind one", fields(field("$gt", alice), field("$lte", end)), shop[2:]},
-	} {
-		if diff := cmp.Diff(tt.want, find(tt.filter)); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", tt.name, diff)
-		}
-	}
-}
-
-// TestServerFindAndModify: the document is returned as it was, and the time that the server writes
-// is one that it finds again.
-func TestServerFindAndModify(t *testing.T) {
-	c := scratch(t)
-	update := fields(operator("$inc", strictOne), operator("$currentDate", field("beaten", true)))
-	type beat struct {
-		N      int64
-		Beaten time.Time
-	}
-	modify := func(fieldsRead bson.D) (old beat, err error) {
-		opts := options.FindOneAndUpdate().SetUpsert(true).SetReturnDocument(options.Before).SetProjection(fieldsRead)
-		err = c.FindOneAndUpdate(t.Context(), byID("me"), update, opts).Decode(&old)
-		return old, err
-	}
-	if old, err := modify(field("n", 1)); !errors.Is(err, mongo.ErrNoDocuments) {
-		t.Errorf("before the first: %+v, %v", old, err)
-	}
-	old, err := modify(bson.D{})
-	if err != nil || old.N != 1 || time.Since(old.Beaten).Abs() > time.Hour {
-		t.Errorf("before the second: %+v, %v", old, err)
-	}
-	var now beat
-	if err := c.FindOne(t.Context(), byID("me")).Decode(&now); err != nil || now.N != 2 {
-		t.Fatalf("after the second: %+v, %v", now, err)
-	}
-	if n, err := c.CountDocuments(t.Context(), field("beaten", now.Beaten)); err != nil || n != 1 {
-		t.Errorf("%d documents have the time that was read, %v", n, err)
-	}
-	if _, err = c.InsertOne(t.Context(), fields(byID("full"), field("n", nil))); err != nil {
-		t.Fatal(err)
-	}
-	if err = c.FindOneAndUpdate(t.Context(), byID("full"), update).Err(); !hasCode(err, 14) {
-		t.Errorf("$inc of null: %v", err)
-	}
-	twice := fields(update, operator("$unset", field("n", "")))
-	if err = c.FindOneAndUpdate(t.Context(), byID("absent"), twice).Err(); !hasCode(err, 40) {
-		t.Errorf("one path in two operators: %v", err)
 	}
 }
 

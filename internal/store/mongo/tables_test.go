@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
-	"go.mongodb.org/mongo-driver/v2/mongo"
 
 	"oauth-server/internal/check"
 	"oauth-server/internal/store"
@@ -53,39 +52,20 @@ func put(t *testing.T, s *Store, r store.Record, seen store.Seen) store.Seen {
 	return next
 }
 
-// TestPutLostReply: whatever becomes of a message, Put says what became of the write, unless it may still
-// be on its way.
-func TestPutLostReply(t *testing.T) {
+// TestPutLostRace: a request is lost, and another writer is faster than its repeat would be.
+func TestPutLostRace(t *testing.T) {
 	t.Parallel()
-	for _, fresh := range []bool{true, false} {
-		s, direct, proxy := throughProxy(t)
-		seen := store.Seen{}
-		if !fresh {
-			seen = put(t, direct, thing("a", `{"n":1}`), seen)
+	s, direct, proxy := throughProxy(t)
+	seen := put(t, direct, thing("a", `{"n":1}`), store.Seen{})
+	proxy.Decide(func(command string) mongotest.Fault {
+		if command == "update" {
+			put(t, direct, thing("a", `{"n":2}`), seen)
+			return mongotest.LoseRequest
 		}
-		proxy.Once("update", mongotest.LoseReply)
-		seen = put(t, s, thing("a", `{"n":2}`), seen)
-		check.Equal(t, "value", value(t, direct, "a"), `{"n":2}`)
-		check.Equal(t, "state", get(t, direct, "a").Seen(), seen)
-
-		proxy.Once("update", mongotest.LoseRequest)
-		if _, err := s.Put(t.Context(), things, thing("a", `{"n":3}`), seen); err == nil || errors.Is(err, store.ErrConflict) {
-			t.Errorf("a lost request: %v", err)
-		}
-		proxy.Decide(func(command string) mongotest.Fault { // another writer is faster than the lost request
-			if command == "update" {
-				put(t, direct, thing("a", `{"n":4}`), seen)
-				return mongotest.LoseRequest
-			}
-			return mongotest.Pass
-		})
-		if _, err := s.Put(t.Context(), things, thing("a", `{"n":5}`), seen); !errors.Is(err, store.ErrConflict) {
-			t.Errorf("a lost race: %v", err)
-		}
-		proxy.Decide(nil)
-		if _, err := s.Put(t.Context(), things, thing("a", `{"n":6}`), store.Seen{}); !errors.Is(err, store.ErrConflict) {
-			t.Errorf("it exists: %v", err)
-		}
+		return mongotest.Pass
+	})
+	if _, err := s.Put(t.Context(), things, thing("a", `{"n":3}`), seen); !errors.Is(err, store.ErrConflict) {
+		t.Error(err)
 	}
 }
 
@@ -206,37 +186,5 @@ func TestListBatches(t *testing.T) {
 	err = s.List(ctx, things, store.Query{}, func(store.Record) error { cancel(); return nil })
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled: %v", err)
-	}
-}
-
-func TestTableComments(t *testing.T) {
-	t.Parallel()
-	uri, database, _ := strings.Cut(location(t), " ")
-	var d diary
-	client, err := mongo.Connect(clientOptions(uri).SetMonitor(d.monitor()))
-	check.OK(t, err)
-	s := newStore(client, database)
-	t.Cleanup(func() { _ = s.Close() })
-	seen := put(t, s, thing("a", `{}`), store.Seen{})
-	get(t, s, "a")
-	check.OK(t, s.List(t.Context(), things, store.Query{}, func(store.Record) error { return nil }))
-	check.OK(t, s.PutAll(t.Context(), things, []store.Record{{Key: "b", Value: []byte(`{}`), Version: 1}}))
-	check.OK(t, s.Delete(t.Context(), things, &seen, "a"))
-	check.OK(t, s.DeleteAll(t.Context(), things, "b"))
-	mark := appendThing(t, s, 1, thing("c", `{}`))
-	_, _, err = s.Trail(t.Context(), store.Mark{}, 10)
-	check.OK(t, err)
-	_, err = s.Append(t.Context(), store.Entry{Number: mark.Number, Value: []byte(`{}`)})
-	if !errors.Is(err, store.ErrConflict) {
-		t.Error(err)
-	}
-	check.OK(t, s.History(t.Context(), 0, func(store.Entry) error { return nil }))
-	check.OK(t, s.Trim(t.Context(), 1))
-	for command, comments := range d.comments {
-		for _, comment := range comments {
-			if !strings.HasPrefix(comment, "oauth-server: ") || len(comment) == len("oauth-server: ") {
-				t.Errorf("%s has the comment %q", command, comment)
-			}
-		}
 	}
 }

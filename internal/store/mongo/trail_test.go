@@ -9,13 +9,11 @@ import (
 	"testing"
 	"time"
 
-	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/event"
 	"go.mongodb.org/mongo-driver/v2/mongo"
 
 	"oauth-server/internal/check"
 	"oauth-server/internal/store"
-	"oauth-server/internal/store/mongo/mongotest"
 )
 
 func entry(number int64) store.Entry {
@@ -24,63 +22,12 @@ func entry(number int64) store.Entry {
 
 func writeOf(r store.Record) store.Write { return store.Write{Table: things, Record: r} }
 
-func deletion(key string) store.Write {
-	return store.Write{Table: things, Record: store.Record{Key: key}, Delete: true}
-}
-
 func appendThing(t *testing.T, s *Store, number int64, r store.Record) store.Mark {
 	t.Helper()
 	mark, err := s.Append(t.Context(), entry(number), writeOf(r))
 	check.OK(t, err)
 	check.Equal(t, "number", mark.Number, number)
 	return mark
-}
-
-// pendingOf returns how many entries have writes that are not applied.
-func pendingOf(t *testing.T, s *Store) int64 {
-	t.Helper()
-	n, err := s.trail.CountDocuments(t.Context(), bson.D{{Key: "writes", Value: bson.D{{Key: "$exists", Value: true}}}})
-	check.OK(t, err)
-	return n
-}
-
-// dies has a writer append an entry, and die before it can apply the writes.
-func dies(t *testing.T, s *Store, proxy *mongotest.Proxy, f mongotest.Fault, e store.Entry, writes ...store.Write) {
-	t.Helper()
-	proxy.Decide(func(command string) mongotest.Fault {
-		if command == "update" {
-			return f
-		}
-		return mongotest.Pass
-	})
-	if _, err := s.Append(t.Context(), e, writes...); err == nil || errors.Is(err, store.ErrConflict) {
-		t.Fatalf("append: %v", err)
-	}
-	proxy.Decide(nil)
-}
-
-// TestWriterDies: an entry that is stored takes effect, whatever becomes of its writer.
-func TestWriterDies(t *testing.T) {
-	t.Parallel()
-	s, direct, proxy := throughProxy(t)
-	appendThing(t, direct, 1, thing("gone", `{"n":1}`))
-	expires := time.Now().Add(time.Hour).Truncate(time.Millisecond)
-	r := store.Record{Key: "a", Value: []byte(`{"n":2}`), Owner: "ada", Expires: expires}
-	dies(t, s, proxy, mongotest.LoseRequest, entry(2), writeOf(r), deletion("gone"))
-	check.Equal(t, "before", value(t, direct, "a"), "")
-	_, newest, err := direct.Trail(t.Context(), store.Mark{}, 1) // which does not even return the entry
-	check.OK(t, err)
-	check.Equal(t, "newest", newest.Number, 2)
-	got := get(t, direct, "a")
-	if got == nil || got.Owner != "ada" || !got.Expires.Equal(expires) || got.Version != 2 || got.Nonce != newest.Nonce {
-		t.Errorf("applied: %+v", got)
-	}
-	check.Equal(t, "deleted", value(t, direct, "gone"), "")
-
-	dies(t, s, proxy, mongotest.LoseRequest, entry(3), writeOf(thing("b", `{"n":3}`)))
-	appendThing(t, direct, 4, thing("c", `{"n":4}`))
-	check.Equal(t, "applied by the next writer", value(t, direct, "b"), `{"n":3}`)
-	check.Equal(t, "pending", pendingOf(t, direct), 0)
 }
 
 // TestTrailReplaced: a trail that was dropped or restored from another moment is noticed.
@@ -110,17 +57,6 @@ func TestTrailReplaced(t *testing.T) {
 	check.OK(t, err)
 	if _, _, err = s.Trail(t.Context(), store.Mark{}, 10); !errors.Is(err, store.ErrMarkLost) {
 		t.Errorf("a gap: %v", err)
-	}
-}
-
-// TestTrailOfLostDatabase: an instance does not treat a database that lost its data as one without any.
-func TestTrailOfLostDatabase(t *testing.T) {
-	t.Parallel()
-	s := openMigrated(t)
-	mark := appendThing(t, s, 1, thing("a", `{}`))
-	check.OK(t, s.db.Drop(t.Context()))
-	if _, _, err := s.Trail(t.Context(), mark, 10); err == nil || errors.Is(err, store.ErrMarkLost) || !strings.Contains(err.Error(), "lost") {
-		t.Errorf("got %v", err)
 	}
 }
 

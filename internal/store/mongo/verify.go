@@ -71,17 +71,11 @@ type finding struct {
 // Error implements error.
 func (f finding) Error() string { return f.detail }
 
-func differs(format string, args ...any) error {
-	return finding{CheckFailed, fmt.Sprintf(format, args...)}
+func found(status CheckStatus, format string, args ...any) error {
+	return finding{status, fmt.Sprintf(format, args...)}
 }
 
-func lacks(format string, args ...any) error {
-	return finding{CheckMissing, fmt.Sprintf(format, args...)}
-}
-
-func measured(format string, args ...any) error {
-	return finding{CheckOK, fmt.Sprintf(format, args...)}
-}
+func differs(format string, args ...any) error { return found(CheckFailed, format, args...) }
 
 // property is one property of the server that is relied on, and the probe that looks for it.
 type property struct {
@@ -100,93 +94,66 @@ const (
 	atStart           // the same, and a server checks it when it starts
 )
 
-// relied has what is relied on, in the order of docs/operating-mongodb.md, with which a test compares it.
-var relied = []property{
-	{atStart, "unordered bulk goes on and names each error", "writes that never ran are taken for written: counts are lost", bulkOf(false)},
-	{atStart, "ordered bulk stops at its first error", "the server ignores an option that it was sent; others may be ignored too", bulkOf(true)},
-	{atStart, "versioned upsert of a moved document fails", "instances overwrite each other: counts are lost or counted twice", checkRows(3)},
-	{atStart, "fallback filter by the writer's sequence", "a write that is sent again after a lost reply is counted twice, or never", checkRows(4)},
-	{atStart, "removal of what was seen, and only that", "counts that arrive at the time of a removal are lost", checkRows(5)},
-	{atStart, "field order of an embedded _id", "documents of other programs are taken for counters, or refuse them", checkRows(6)},
-	{atStart, "$max on dates", "counters expire while they are in use: counts are lost", checkRows(7)},
-	{atStart, "$unset beside $inc, all or nothing", "a write is half applied: counts differ from what was admitted", checkRows(8)},
-	{atStart, "$inc exact to 64 bits", "a count falls or grows by itself", checkRows(9)},
-	{atStart, "range of _ids", "lists of a client's counters, and resets, miss some or reach others", (*verifier).rangeOfIDs},
-	{exact, "one document under many writers", "counts are lost, and a code or refresh token is claimed twice", (*verifier).manyWriters},
-	{exact, "records and the trail", "changes overwrite each other, and revocations are lost", checkRows(12)},
-	{exact, "connected to a primary", "reads are behind, and writes are refused", (*verifier).primary},
-	{convenience, "server time", "one of the two clocks is wrong: instances follow the majority of clocks, and expiry follows the server", (*verifier).serverTime},
-	{convenience, "TTL indexes", "counters, codes, tokens and sessions stay for ever: the collections grow until they are deleted by other means", (*verifier).ttl},
-	{convenience, "validators", "what other programs write into the database is only checked when it is read", (*verifier).validators},
-}
-
-// verifier runs probes. All of them write and read with
-// the concern majority.
+// verifier runs probes. All of them write and read with the concern majority.
 type verifier struct {
-	store   *Store
-	options VerifyOptions
-	scratch string // a collection that is only for the probes; empty: at the start of a server
-	client  string // of the counters: no client ID has a space
-	expire  time.Time
-	ids     []bson.D // of the counters
+	store       *Store
+	options     VerifyOptions
+	scratch     string // a collection that is only for the probes; empty: at the start of a server
+	client      string // of the counters: no client ID has a space
+	expire      time.Time
+	ids         []bson.D        // of the counters
+	interrupted <-chan struct{} // ends a wait
 }
 
 // Verify runs all checks in a scratch collection, and drops it at the end, also when ctx ends. It
 // returns an error if the checks ended early or the collection may be left, and beside it what was found
 // until then.
 func (s *Store) Verify(ctx context.Context, o VerifyOptions) (Verification, error) {
-	v := newVerifier(*s, o)
-	v.scratch = "verify_scratch_" + rand.Text()
-	v.store.counters = s.db.Collection(v.scratch)
-	return v.verify(ctx)
+	return s.verify(ctx, o, "verify_scratch_"+rand.Text())
 }
 
 // VerifyCounters runs the checks of the writes and reads of counters. It needs the rights of serving
 // only: it writes a few counters of a client ID that no client can have, and deletes them. If the
 // process dies in between, the TTL index does. Results and errors are as those of [Store.Verify].
 func (s *Store) VerifyCounters(ctx context.Context) (Verification, error) {
-	return newVerifier(*s, VerifyOptions{}).verify(ctx)
+	return s.verify(ctx, VerifyOptions{}, "")
 }
 
-func newVerifier(s Store, o VerifyOptions) *verifier {
-	expire := time.Now().Add(24 * time.Hour).Truncate(time.Millisecond)
-	return &verifier{store: &s, options: o, client: "verify scratch " + rand.Text(), expire: expire}
-}
-
-// verify runs the checks, then cleans up.
-func (v *verifier) verify(ctx context.Context) (found Verification, err error) {
+func (s *Store) verify(ctx context.Context, o VerifyOptions, scratch string) (all Verification, err error) {
+	own := *s
+	if scratch != "" {
+		own.counters = s.db.Collection(scratch)
+	}
+	v := &verifier{
+		store: &own, options: o, scratch: scratch, client: "verify scratch " + rand.Text(),
+		expire: time.Now().Add(24 * time.Hour).Truncate(time.Millisecond), interrupted: ctx.Done(),
+	}
 	ctx = withOperation(ctx, "verify")
 	for i, p := range relied {
-		if v.scratch == "" && p.level != atStart {
+		if scratch == "" && p.level != atStart {
 			continue
 		}
 		c := Check{Number: i + 1, Name: p.name, Exact: p.level != convenience, Status: CheckUnchecked, Detail: "not checked, because of what failed before"}
 		if err == nil {
 			err = v.check(ctx, &c, p)
 		}
-		found.Checks = append(found.Checks, c)
+		all.Checks = append(all.Checks, c)
 	}
-	return found, errors.Join(err, guarded("verify", func() error { return v.cleanUp(ctx) }))
+	return all, errors.Join(err, guarded("verify", func() error { return v.cleanUp(ctx) }))
 }
 
 // check runs one probe. The error is one that ends all checks: the server is away, or a right is missing.
 // A probe runs to its end, also when ctx ends: a write that was abandoned could arrive after the scratch
 // collection is dropped, and create it again.
 func (v *verifier) check(ctx context.Context, c *Check, p property) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*v.store.timeout)
+	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*v.store.timeout+v.options.WaitTTL)
 	defer cancel()
 	err := guarded("verify", func() error { return p.probe(v, bounded) })
-	if p.name == "TTL indexes" && err == nil {
-		err = v.awaitTTL(ctx)
-	}
-	var f finding
+	f := finding{CheckOK, ""}
 	switch {
-	case err == nil:
-		f.status = CheckOK
-	case errors.As(err, &f):
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case err == nil, errors.As(err, &f):
 	case isAway(err), c.Exact && hasCode(err, unauthorized):
 		return err
 	case c.Exact:

@@ -208,7 +208,6 @@ func TestVerifyOptional(t *testing.T) {
 		{"an index without its time", mongotest.Alteration{Answer: indexesWithoutTime}, VerifyOptions{}, 15, CheckMissing, "not kept"},
 		{"the monitor deletes", mongotest.Alteration{}, VerifyOptions{WaitTTL: time.Minute}, 15, CheckOK, "deleted within"},
 		{"the monitor does not", farFuture, VerifyOptions{WaitTTL: time.Second}, 15, CheckMissing, "nothing was deleted"},
-		{"no collMod", mongotest.Refuses("collMod", 59, "CommandNotFound", "no collMod"), VerifyOptions{}, 16, CheckMissing, "no collMod"},
 		{"no time", mongotest.Alteration{Answer: timeless}, VerifyOptions{}, 14, CheckMissing, "time"},
 		{"another time", mongotest.Alteration{Answer: hourAhead}, VerifyOptions{}, 14, CheckFailed, " ahead of ours"},
 	} {

@@ -156,7 +156,7 @@ func TestReliedIsDocumented(t *testing.T) {
 func TestVerifyKeepsFindings(t *testing.T) {
 	s, proxy := impatient(t)
 	proxy.Alter(mongotest.Alteration{Answer: func(c bson.D) bson.D {
-		if strings.Contains(c.String(), "at once") {
+		if strings.Contains(c.String(), "many writers") {
 			proxy.Break()
 		}
 		return nil
