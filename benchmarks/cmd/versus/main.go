@@ -9,7 +9,8 @@
 //	           refresh and a sign-in leave in the file
 //	mongodb    refreshes per second
 //	start      time and processor time until ready, by number of clients
-//	follow     processor time with which another instance follows one change of a client
+//	follow     processor time for one change of a client: with which another instance follows it on MongoDB, and with
+//	           which an instance makes it in its file
 //	idle       database commands per instance and minute without traffic
 //
 // It reads /proc, so it runs on Linux only. Both builds share the machine with the load.
@@ -40,7 +41,8 @@ func main() {
 	flag.IntVar(&b.codes, "codes", 400, "codes of a slice with 64 connections; with one, a tenth")
 	flag.StringVar(&b.uri, "mongodb", os.Getenv("MONGODB_TEST_URI"), "MongoDB, for the parts that need it")
 	flag.StringVar(&b.clients, "clients", "100000,1000000", "numbers of clients of the part start")
-	flag.IntVar(&b.followed, "followed", 20000, "clients of the part follow")
+	flag.IntVar(&b.followed, "followed", 2000, "clients of the part follow on MongoDB, where importing one takes 20 ms")
+	flag.IntVar(&b.followedInFile, "followed-in-file", 100000, "clients of the part follow in a file")
 	flag.DurationVar(&b.rest, "rest", time.Minute, "how long the part idle counts")
 	flag.StringVar(&b.dir, "dir", "", "directory for the data (default a temporary one)")
 	flag.Parse()
@@ -55,10 +57,11 @@ func main() {
 
 // bench is what all parts use.
 type bench struct {
-	rounds, slices, codes, followed int
-	slice, rest                     time.Duration
-	uri, clients, dir               string
-	order                           []string // of the measures
+	rounds, slices, codes    int
+	followed, followedInFile int
+	slice, rest              time.Duration
+	uri, clients, dir        string
+	order                    []string // of the measures
 }
 
 // side is one of the builds, with what was measured of it.

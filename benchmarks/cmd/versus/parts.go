@@ -199,17 +199,38 @@ func prepareFollow(ctx context.Context, s *side) (err error) {
 	if s.stores["follow"], err = s.newDatabase(ctx); err != nil {
 		return err
 	}
-	return s.stores["follow"].fillTo(ctx, s.followed)
+	if err = s.stores["follow"].fillTo(ctx, s.followed); err != nil {
+		return err
+	}
+	file := s.newFile("follow")
+	s.stores["follow in a file"] = file
+	if err = file.register(ctx); err != nil {
+		return err
+	}
+	return file.fillTo(ctx, s.followedInFile)
 }
 
-const changes = 200
-
-// measureFollow changes clients from another process, one by one. What an instance uses meanwhile, without what it
-// uses at rest, is for the changes.
 func measureFollow(ctx context.Context, s *side) error {
 	st := s.stores["follow"]
+	err := st.follow(ctx, fmt.Sprintf("MongoDB, %d clients: processor time to follow one change, ms", s.followed), func(_ *instance, args ...string) error {
+		_, err := st.command(ctx, "", args...)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	file := s.stores["follow in a file"]
+	return file.follow(ctx, fmt.Sprintf("File, %d clients: processor time for one change, ms", s.followedInFile), func(i *instance, args ...string) error {
+		return i.administer(ctx, args...)
+	})
+}
+
+const changes = 100
+
+// follow changes clients one by one. What an instance uses meanwhile, without what it uses at rest, is for the changes.
+func (st *store) follow(ctx context.Context, what string, change func(i *instance, args ...string) error) error {
 	return st.serving(ctx, func(i *instance) error {
-		pause(ctx, 10*time.Second)
+		pause(ctx, 5*time.Second)
 		spent := func(do func() error) (used, took float64, err error) {
 			before, err := i.processor()
 			began := time.Now()
@@ -219,13 +240,13 @@ func measureFollow(ctx context.Context, s *side) error {
 			after, err := i.processor()
 			return (after - before).Seconds(), time.Since(began).Seconds(), err
 		}
-		rest, restTook, err := spent(func() error { pause(ctx, 15*time.Second); return nil })
+		rest, restTook, err := spent(func() error { pause(ctx, 10*time.Second); return nil })
 		if err != nil {
 			return err
 		}
 		used, took, err := spent(func() error {
 			for k := range changes {
-				if _, err := st.command(ctx, "", "client", "update", fmt.Sprintf("client-%07d", k), "--name=changed at "+time.Now().String()); err != nil {
+				if err := change(i, "client", "update", fmt.Sprintf("client-%07d", k), "--name=changed at "+time.Now().String()); err != nil {
 					return err
 				}
 				pause(ctx, 50*time.Millisecond)
@@ -233,7 +254,7 @@ func measureFollow(ctx context.Context, s *side) error {
 			pause(ctx, 2*time.Second)
 			return nil
 		})
-		s.note(fmt.Sprintf("MongoDB, %d clients: processor time to follow one change, ms", s.followed), 1000*(used-rest/restTook*took)/changes)
+		st.note(what, 1000*(used-rest/restTook*took)/changes)
 		return err
 	})
 }
@@ -254,9 +275,7 @@ func prepareIdle(ctx context.Context, s *side) (err error) {
 		return err
 	}
 	return st.serving(ctx, func(i *instance) error { // some builds ask for more until there is a policy
-		_, err := st.execute(ctx, st.secrets["ops"], "limits", "set", "shop", "--user=1000000/60s", "--yes",
-			"--server=http://"+i.admin, "--client-id=ops", "--client-secret-stdin", "--no-cache")
-		return err
+		return i.administer(ctx, "limits", "set", "shop", "--user=1000000/60s", "--yes")
 	})
 }
 

@@ -199,6 +199,12 @@ func (st *store) serve(ctx context.Context) (*instance, error) {
 	}
 }
 
+// administer runs a command through the server.
+func (i *instance) administer(ctx context.Context, args ...string) error {
+	_, err := i.execute(ctx, i.secrets["ops"], append(args, "--server=http://"+i.admin, "--client-id=ops", "--client-secret-stdin", "--no-cache")...)
+	return err
+}
+
 // processor returns the processor time that the server has used.
 func (i *instance) processor() (time.Duration, error) { return machine.Threads(i.PID())() }
 
