@@ -2,18 +2,13 @@ package mongo
 
 import (
 	"encoding/binary"
-	"io"
 	"net"
 	"testing"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
-)
+	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/wiremessage"
 
-// opcodes of MongoDB's wire protocol.
-const (
-	opReply = 1
-	opQuery = 2004
-	opMsg   = 2013
+	"oauth-server/internal/store/mongo/wire"
 )
 
 // fakeServer speaks just enough of MongoDB's protocol to be greeted, and answers every other
@@ -26,21 +21,7 @@ func fakeServer(t *testing.T, answer bson.D) (address string) {
 // fakeServerThat is a fakeServer with another greeting.
 func fakeServerThat(t *testing.T, greeting, answer bson.D) (address string) {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = listener.Close() })
-	go func() {
-		for {
-			conn, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			go serveFake(conn, greeting, answer)
-		}
-	}()
-	return listener.Addr().String()
+	return serve(t, func(conn net.Conn) { go serveFake(conn, greeting, answer) })
 }
 
 var greeting = bson.D{
@@ -57,59 +38,36 @@ var greeting = bson.D{
 }
 
 func serveFake(conn net.Conn, greeting, answer bson.D) {
-	defer func() { _ = conn.Close() }()
-	head := make([]byte, 16)
 	for {
-		if _, err := io.ReadFull(conn, head); err != nil {
+		m, err := wire.Read(conn)
+		if err != nil {
 			return
 		}
-		body := make([]byte, binary.LittleEndian.Uint32(head)-16)
-		if _, err := io.ReadFull(conn, body); err != nil {
-			return
+		doc := answer
+		name, _ := m.Command()
+		if name == "" || name == "hello" || name == "isMaster" || name == "ismaster" {
+			doc = greeting
 		}
-		reply := answer
-		if command := commandName(body, binary.LittleEndian.Uint32(head[12:])); command == "hello" || command == "isMaster" || command == "ismaster" {
-			reply = greeting
+		reply, err := wire.New(doc, 0, m.ID())
+		if name == "" {
+			reply = oldReply(reply)
 		}
-		if _, err := conn.Write(encodeReply(head, reply)); err != nil {
+		if err == nil {
+			_, err = conn.Write(reply)
+		}
+		if err != nil {
 			return
 		}
 	}
 }
 
-// commandName is the first key of the command in the body.
-func commandName(body []byte, opcode uint32) string {
-	if opcode == opQuery {
-		rest := body[4:]
-		for rest[0] != 0 { // the collection's name
-			rest = rest[1:]
-		}
-		body = rest[1+8:]
-	} else {
-		body = body[4+1:] // flags, kind of the section
-	}
-	first, err := bson.Raw(body).IndexErr(0)
-	if err != nil {
-		return ""
-	}
-	return first.Key()
-}
-
-// encodeReply answers an OP_QUERY with an OP_REPLY and an OP_MSG with its like.
-func encodeReply(request []byte, doc bson.D) []byte {
-	raw, err := bson.Marshal(doc)
-	if err != nil {
-		panic(err)
-	}
-	opcode, prefix := uint32(opMsg), make([]byte, 5) // no flags, one section of kind 0
-	if binary.LittleEndian.Uint32(request[12:]) == opQuery {
-		opcode, prefix = opReply, make([]byte, 20)
-		prefix[16] = 1 // one document
-	}
-	le := binary.LittleEndian
-	out := le.AppendUint32(nil, uint32(16+len(prefix)+len(raw)))
-	out = le.AppendUint32(out, 0)
-	out = append(out, request[4:8]...) // in response to
-	out = le.AppendUint32(out, opcode)
-	return append(append(out, prefix...), raw...)
+// oldReply is an OP_MSG as an OP_REPLY, the answer to a greeting of the old form.
+func oldReply(m wire.Message) wire.Message {
+	const header, flagsAndKind = 16, 5
+	reply := binary.LittleEndian.AppendUint32(make(wire.Message, header+16), 1) // one document
+	copy(reply, m[:header])
+	reply = append(reply, m[header+flagsAndKind:]...)
+	binary.LittleEndian.PutUint32(reply, uint32(len(reply)))
+	binary.LittleEndian.PutUint32(reply[12:], uint32(wiremessage.OpReply))
+	return reply
 }
