@@ -110,8 +110,8 @@ func (rd *reader) read(doc bson.Raw) bool {
 		return nil
 	})
 	err = cmp.Or(err, wrong)
-	if err == nil && !rd.gone && (rd.record.Value == nil || rd.record.Version < 1) {
-		err = errors.New("value or version is missing")
+	if err == nil && !rd.gone && (rd.record.Value == nil || rd.record.Version < 1 || rd.record.Nonce == 0) {
+		err = errors.New("value, version or nonce is missing")
 	}
 	if err != nil {
 		rd.record.Value, rd.record.Err = nil, unreadable(err)
@@ -134,9 +134,9 @@ func (rd *reader) field(name []byte, v bsoncore.Value) (err error) {
 	case "expire":
 		r.Expires, ok = v.TimeOK()
 	case "version":
-		r.Version, ok = v.AsInt64OK()
-	case "nonce":
-		r.Nonce, ok = v.AsInt64OK()
+		r.Version, ok = wholeNumber(bson.RawValue{Type: bson.Type(v.Type), Value: v.Data})
+	case "nonce": // one that was rounded would match no document, and no write would ever succeed
+		r.Nonce, ok = wholeNumber(bson.RawValue{Type: bson.Type(v.Type), Value: v.Data})
 	case "changed":
 		r.Changed, ok = v.TimeOK()
 	case "gone":

@@ -139,6 +139,9 @@ func TestEditedByHand(t *testing.T) {
 		"no document":      {bson.D{{Key: "value", Value: "x"}}, ""},
 		"an array":         {bson.D{{Key: "value", Value: bson.A{}}}, ""},
 		"a text":           {bson.D{{Key: "version", Value: "2"}}, ""},
+		"half a version":   {bson.D{{Key: "version", Value: 1.5}}, ""},
+		"half a nonce":     {bson.D{{Key: "nonce", Value: 1.5}}, ""},
+		"no nonce":         {bson.D{{Key: "nonce", Value: 0}}, ""},
 		"an owner":         {bson.D{{Key: "owner", Value: 7}}, ""},
 		"an end":           {bson.D{{Key: "expire", Value: "tomorrow"}}, ""},
 		"an unknown field": {bson.D{{Key: "color", Value: "red"}}, `{"n":1}`},
@@ -159,7 +162,7 @@ func TestEditedByHand(t *testing.T) {
 	_, err := collection.InsertMany(t.Context(), []bson.D{{}, byID(7), byID("bare")}) // strays: _ids of no record, and no value
 	check.OK(t, err)
 	check.OK(t, s.List(t.Context(), things, store.Query{}, func(store.Record) error { n++; return nil }))
-	check.Equal(t, "listed", n, 12)
+	check.Equal(t, "listed", n, 15)
 }
 
 // TestListBatches: a list of more than one batch is complete, and its documents may be changed meanwhile.
