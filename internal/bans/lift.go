@@ -18,10 +18,8 @@ const liftTries = 5
 func (b *Bans) Find(ctx context.Context, k ratelimit.Key, forget bool) (Ban, error) {
 	k = k.Bounded()
 	ban, err := b.o.Store.Ban(ctx, k)
-	if errors.Is(err, ErrNotFound) {
-		if waits := b.enforced.get(k); b.isWaiting(k) { // the store has not got it yet
-			ban, err = waits, nil
-		}
+	if errors.Is(err, ErrNotFound) { // the store has not got it yet, or cannot read it: it is in force here
+		ban, err = b.enforced.get(k), nil
 	}
 	now := b.o.Clock()
 	if err == nil && !ban.Active(now) && (!forget || !now.Before(ban.Forget)) {

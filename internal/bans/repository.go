@@ -16,6 +16,9 @@ import (
 // username.
 var Table = store.Table{Name: "bans"}
 
+// CheckRecord returns why a record of [Table] cannot be read; nil if it can.
+var CheckRecord = store.Readable(decode)
+
 // Repository keeps bans in a table. It implements [Store].
 type Repository struct{ bans store.Collection[Ban] }
 
@@ -38,7 +41,7 @@ type record struct {
 
 func encode(b *Ban) (store.Record, error) {
 	value, err := json.Marshal(record{b.Level, b.Since.UTC(), b.Until.UTC(), b.Forget.UTC(), b.Lifted.UTC()})
-	return store.Record{Key: name(b.Key), Value: value, Expires: b.Expires()}, err
+	return store.Record{Key: name(b.Key), Value: value, Expires: b.Expires(), Version: b.Seen.Version + 1}, err
 }
 
 func decode(r *store.Record) (Ban, error) {
@@ -60,19 +63,24 @@ func (r *Repository) Ban(ctx context.Context, k ratelimit.Key) (Ban, error) {
 	return b, err
 }
 
-// PutBan implements [Store]. A first ban replaces one that cannot be read.
+// PutBan implements [Store]. It replaces a record that cannot be read, or that was deleted. Its version is
+// the next one all the same: instances take up no other.
 func (r *Repository) PutBan(ctx context.Context, b Ban) (store.Seen, error) {
 	seen, err := r.bans.Put(ctx, &b, b.Seen)
-	if !errors.Is(err, store.ErrConflict) || b.Seen != (store.Seen{}) {
+	if !errors.Is(err, store.ErrConflict) {
 		return seen, err
 	}
-	if _, _, unreadable := r.bans.Get(ctx, name(b.Key)); !errors.Is(unreadable, store.ErrUnreadable) {
+	_, _, is := r.bans.Get(ctx, name(b.Key))
+	if !errors.Is(is, store.ErrUnreadable) && (!errors.Is(is, store.ErrNotFound) || b.Seen == store.Seen{}) {
 		return seen, err
 	}
-	if err := r.bans.Backend.Delete(ctx, Table, nil, name(b.Key)); err != nil {
-		return seen, err
+	if err = r.bans.Backend.Delete(ctx, Table, nil, name(b.Key)); err == nil {
+		err = r.bans.PutAll(ctx, []Ban{b})
 	}
-	return r.bans.Put(ctx, &b, b.Seen)
+	if err == nil {
+		_, seen, err = r.bans.Get(ctx, name(b.Key))
+	}
+	return seen, err
 }
 
 // Bans implements [Store]. Bans that cannot be read are left out.

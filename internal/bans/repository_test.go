@@ -60,4 +60,21 @@ func TestUnreadableBan(t *testing.T) {
 	a.deny(3, ada, e)
 	a.refresh()
 	check.Equal(t, "after a restart", w.instance().rest(ada, e), time.Minute)
+	other := w.instance()
+	for _, spoil := range []func(){
+		func() {
+			check.OK(t, w.file.PutAll(t.Context(), bans.Table, []store.Record{{Key: "shop ada", Value: []byte(`{"level":"high"}`), Version: 9}}))
+		},
+		func() { check.OK(t, w.file.Delete(t.Context(), bans.Table, nil, "shop ada")) },
+	} {
+		spoil()
+		_, _, err = a.Lift(t.Context(), ada, false)
+		check.OK(t, err)
+		for _, i := range []*instance{a, other, w.instance()} {
+			i.refresh()
+			check.Equal(t, "after it was lifted", i.rest(ada, e), time.Duration(0))
+		}
+		a.deny(3, ada, e)
+		a.refresh()
+	}
 }
