@@ -60,7 +60,7 @@ func newRoot(c *cli) *cobra.Command {
 		}
 		return usagef("%w; see %s --help", err, cmd.CommandPath())
 	})
-	root.AddCommand(newServe(c), newGateway(c), newClient(c), newUser(c), newKeys(c), newMigrate(c), newToken(c), newLimits(c), newBackup(c), newRestore(c), newSimulate(c), newHealth(c), newVersion(c))
+	root.AddCommand(newServe(c), newGateway(c), newClient(c), newUser(c), newKeys(c), newMigrate(c), newRecords(c), newToken(c), newLimits(c), newBackup(c), newRestore(c), newSimulate(c), newHealth(c), newVersion(c))
 	completions(c, root)
 	return root
 }

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -18,6 +19,7 @@ import (
 	"oauth-server/internal/config"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/registry"
+	"oauth-server/internal/store"
 	"oauth-server/internal/store/mongo/mongotest"
 )
 
@@ -120,10 +122,10 @@ func TestUnreadableClientOfAFile(t *testing.T) {
 	data := storeFile(t)
 	var shop credentials
 	runJSON(t, &shop, "", "client", "create", "shop", "--data", data)
-	store, err := app.OpenStore(t.Context(), config.Store{Embedded: &config.Embedded{Path: data}})
+	opened, err := app.OpenStore(t.Context(), config.Store{Embedded: &config.Embedded{Path: data}})
 	check.OK(t, err)
-	check.OK(t, store.CreateClient(t.Context(), clientcfg.Client{ID: "bad", Public: true, Grants: []clientcfg.Grant{"of_tomorrow"}}, clientcfg.Event{}))
-	check.OK(t, store.Close())
+	check.OK(t, opened.CreateClient(t.Context(), clientcfg.Client{ID: "bad", Public: true, Grants: []clientcfg.Grant{"of_tomorrow"}}, clientcfg.Event{}))
+	check.OK(t, opened.Close())
 	bad(t, []string{"--data", data}, `unknown grant type "of_tomorrow"`)
 	server := launchOperated(t, "serve", "--data", data)
 	askToken(t, server.clients, shop)
@@ -178,12 +180,60 @@ func TestUnreadableUserOfADatabase(t *testing.T) {
 func TestUnreadableUserOfAFile(t *testing.T) {
 	data := storeFile(t)
 	runJSON(t, &registry.User{}, adaPassword, "user", "create", "ada", "--password-stdin", "--data", data)
-	store, err := app.OpenStore(t.Context(), config.Store{Embedded: &config.Embedded{Path: data}})
+	opened, err := app.OpenStore(t.Context(), config.Store{Embedded: &config.Embedded{Path: data}})
 	check.OK(t, err)
-	check.OK(t, store.CreateUser(t.Context(), grants.User{Name: "bad", PasswordHash: "to be spoilt", CreatedAt: time.Now()}))
-	check.OK(t, store.Close())
+	check.OK(t, opened.CreateUser(t.Context(), grants.User{Name: "bad", PasswordHash: "to be spoilt", CreatedAt: time.Now()}))
+	check.OK(t, opened.Close())
 	file, err := os.ReadFile(data)
 	check.OK(t, err)
 	check.OK(t, os.WriteFile(data, bytes.ReplaceAll(file, []byte(`"to be spoilt"`), []byte(`7             `)), 0o600))
 	badUser(t, []string{"--data", data}, "cannot unmarshal number")
+}
+
+// TestRecordsThatCannotBeRead: the command finds those of every table, and deletes them, and no others.
+func TestRecordsThatCannotBeRead(t *testing.T) {
+	file, db := storeFile(t), database(t)
+	_, stderr, status := run(t, "", append([]string{"migrate", "up"}, db...)...)
+	check.Equal(t, stderr, status, exitOK)
+	for _, where := range []struct {
+		cfg   config.Store
+		flags []string
+	}{
+		{config.Store{Embedded: &config.Embedded{Path: file}}, []string{"--data", file}},
+		{config.Store{MongoDB: &config.MongoDB{URI: db[1], Database: db[3]}}, db},
+	} {
+		on := func(args ...string) []string { return append(append([]string{"records"}, args...), where.flags...) }
+		runJSON(t, &credentials{}, "", append([]string{"client", "create", "shop"}, where.flags...)...)
+		opened, err := app.OpenStore(t.Context(), where.cfg)
+		check.OK(t, err)
+		var want []string
+		for _, table := range []string{"agreements", "bans", "grants", "keys", "revocations", "secret_uses", "secrets", "sessions", "subjects"} {
+			_, err := opened.Put(t.Context(), store.Table{Name: table}, store.Record{Key: "ada shop", Value: []byte(`{"tomorrow":1}`)}, store.Seen{})
+			check.OK(t, err)
+			want = append(want, table+"/ada shop")
+		}
+		check.OK(t, opened.Close())
+		list := func() (names []string) {
+			var found []struct{ Record, Error string }
+			runJSON(t, &found, "", on()...)
+			for _, r := range found {
+				names = append(names, r.Record)
+			}
+			return names
+		}
+		check.Equal(t, "found", list(), want)
+		_, stderr, status := run(t, "", on("clients/shop", "--delete", "--yes")...)
+		check.Equal(t, "status for one that can be read: "+stderr, status, exitFailed)
+		_, stderr, status = run(t, "", on("keys/ada shop", "--delete")...)
+		check.Equal(t, "status without an answer: "+stderr, status, exitFailed)
+		_, stderr, status = run(t, "", on("keys/ada shop", "--delete", "--yes")...)
+		check.Equal(t, "deleted one: "+stderr, status, exitOK)
+		check.Equal(t, "left", list(), slices.DeleteFunc(want, func(name string) bool { return name == "keys/ada shop" }))
+		_, stderr, status = run(t, "", on("--delete", "--yes")...)
+		check.Equal(t, "status without a name: "+stderr, status, exitUsage)
+		_, stderr, status = run(t, "", on("agreements", "bans", "grants", "revocations", "secret_uses", "secrets", "sessions", "subjects", "--delete", "--yes")...)
+		check.Equal(t, "deleted all: "+stderr, status, exitOK)
+		check.Equal(t, "left", list(), nil)
+		launchOperated(t, append([]string{"serve"}, where.flags...)...).stop(t)
+	}
 }

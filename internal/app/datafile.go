@@ -33,21 +33,22 @@ type Restoration struct {
 // DataFileSummary is what a whole data file holds.
 type DataFileSummary = embedded.Summary
 
-// readers are the tables of which records may be of no use. A server does not start without its signing keys.
-var readers = embedded.Readers{
-	clientcfg.ClientsTable.Name: clientcfg.CheckRecord,
-	keys.KeysTable.Name:         needed(keys.KeysTable),
-	keys.SecretsTable.Name:      needed(keys.SecretsTable),
-}
-
-func needed(t store.Table) embedded.Reader {
-	return func(r *store.Record) error {
-		if err := keys.CheckStored(t, r); err != nil {
-			return fmt.Errorf("%w: %s %q: %w", embedded.ErrCorrupt, t.Name, r.Key, err)
-		}
-		return nil
+// readers are the tables of a data file. A server does not start without its signing keys.
+var readers = func() embedded.Readers {
+	all := embedded.Readers{}
+	for t, check := range tables {
+		all[t.Name] = check
 	}
-}
+	for _, t := range []store.Table{keys.KeysTable, keys.SecretsTable} {
+		all[t.Name] = func(r *store.Record) error {
+			if err := tables[t](r); err != nil {
+				return fmt.Errorf("%w: %s %q: %w", embedded.ErrCorrupt, t.Name, r.Key, err)
+			}
+			return nil
+		}
+	}
+	return all
+}()
 
 // InspectDataFile reads a whole data file that no process writes to; see [embedded.Inspect].
 func InspectDataFile(ctx context.Context, path string) (DataFileSummary, error) {

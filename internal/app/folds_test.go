@@ -26,7 +26,7 @@ func (s *folding) ObserveFolds(begin func(context.Context) (context.Context, fun
 
 // TestFoldsAreObserved: each failure is counted, and the first of a row logged, and its end.
 func TestFoldsAreObserved(t *testing.T) {
-	telemetry, err := newTelemetry(t.Context(), config.Default())
+	telemetry, err := newTelemetry(t.Context(), config.Default(), slog.New(slog.DiscardHandler))
 	check.OK(t, err)
 	var log bytes.Buffer
 	store := &folding{}

@@ -61,7 +61,7 @@ type foundation struct {
 func newFoundation(ctx context.Context, cfg *config.Config, opts Options, undo *teardown) (*foundation, error) {
 	f := &foundation{cfg: cfg, log: opts.Logger, clock: clock.New(nil)}
 	var err error
-	if f.telemetry, err = newTelemetry(ctx, cfg); err != nil {
+	if f.telemetry, err = newTelemetry(ctx, cfg, opts.Logger); err != nil {
 		return nil, err
 	}
 	undo.push("tracing", f.telemetry.tracer.Shutdown)

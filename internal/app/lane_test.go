@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"testing"
@@ -47,7 +48,7 @@ func TestLaneOptions(t *testing.T) {
 // TestRequestsGoThroughTheLane: their calls wait there, even if no gate has given them a rank, and those of the server's
 // own work do not. Of who has gone, the lane refuses the former.
 func TestRequestsGoThroughTheLane(t *testing.T) {
-	tel, err := newTelemetry(t.Context(), config.Default())
+	tel, err := newTelemetry(t.Context(), config.Default(), slog.New(slog.DiscardHandler))
 	check.OK(t, err)
 	l := lane.New(lane.Options{Max: 1, Mode: ratelimit.Enforce})
 	gone, leave := context.WithCancel(t.Context())

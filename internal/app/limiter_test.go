@@ -3,6 +3,7 @@ package app
 import (
 	"bytes"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -72,7 +73,7 @@ func TestLimitsOfTheConfigurationApply(t *testing.T) {
 
 // TestDecisionsInAnOutageAreCounted: beside what was decided.
 func TestDecisionsInAnOutageAreCounted(t *testing.T) {
-	tm, err := newTelemetry(t.Context(), config.Default())
+	tm, err := newTelemetry(t.Context(), config.Default(), slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

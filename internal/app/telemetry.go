@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"hash/maphash"
 	"io"
 	"log/slog"
 	"net/http"
@@ -17,6 +18,7 @@ import (
 	"oauth-server/internal/judgement"
 	"oauth-server/internal/metrics"
 	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/recent"
 	"oauth-server/internal/syncer"
 	"oauth-server/internal/tracing"
 )
@@ -56,9 +58,12 @@ type telemetry struct {
 	*metrics.Metrics
 	registry *prometheus.Registry
 	tracer   *tracing.Tracer
+	log      *slog.Logger
+	logged   *recent.Table // records that cannot be read
+	seed     maphash.Seed
 }
 
-func newTelemetry(ctx context.Context, cfg *config.Config) (*telemetry, error) {
+func newTelemetry(ctx context.Context, cfg *config.Config, log *slog.Logger) (*telemetry, error) {
 	registry, build := prometheus.NewRegistry(), thisBuild()
 	m, err := metrics.New(registry, metrics.Options{MaxClients: cfg.Metrics.MaxClients, Build: build})
 	if err != nil {
@@ -72,7 +77,9 @@ func newTelemetry(ctx context.Context, cfg *config.Config) (*telemetry, error) {
 		Endpoint: cfg.Tracing.Endpoint, SampleRatio: cfg.Tracing.SampleRatio,
 		Version: build.Version, Instance: host + "/" + cfg.Listen,
 	})
-	return &telemetry{Metrics: m, registry: registry, tracer: tracer}, err
+	return &telemetry{
+		Metrics: m, registry: registry, tracer: tracer, log: log, logged: recent.New(time.Now(), 1<<10), seed: maphash.MakeSeed(),
+	}, err
 }
 
 func thisBuild() metrics.Build {
@@ -135,6 +142,15 @@ func (t *telemetry) Begin(ctx context.Context, operation string) (_ context.Cont
 	return ctx, func(failed bool) {
 		traced(failed)
 		counted(failed)
+	}
+}
+
+// Unreadable counts a record that was read in vain, and logs it once an hour. It implements observed.Observer.
+func (t *telemetry) Unreadable(table, key string, err error) {
+	_, end := t.Metrics.Begin(context.Background(), "decode_"+table)
+	end(true)
+	if !t.logged.Renew(time.Now(), maphash.Comparable(t.seed, [2]string{table, key}), time.Hour) {
+		t.log.Warn("stored record cannot be read; the command records removes it", "table", table, "key", key, "error", err)
 	}
 }
 

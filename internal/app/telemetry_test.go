@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -247,7 +248,7 @@ func TestRequestsAreTraced(t *testing.T) {
 
 // What counting costs a request.
 func BenchmarkTelemetry(b *testing.B) {
-	t, err := newTelemetry(b.Context(), config.Default())
+	t, err := newTelemetry(b.Context(), config.Default(), slog.New(slog.DiscardHandler))
 	if err != nil {
 		b.Fatal(err)
 	}

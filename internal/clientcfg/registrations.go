@@ -12,8 +12,8 @@ import (
 	"oauth-server/internal/store/document"
 )
 
-// usesTable holds when secrets were used, by the digest of the secret.
-var usesTable = store.Table{Name: "secret_uses"}
+// UsesTable holds when secrets were used, by the digest of the secret.
+var UsesTable = store.Table{Name: "secret_uses"}
 
 // Registrations stores the clients. It implements [Store], [Registry] and [SecretUses], and is safe for
 // concurrent use.
@@ -29,7 +29,7 @@ func NewRegistrations(f *store.Follower) *Registrations {
 	return &Registrations{
 		f,
 		store.Collection[Client]{Backend: b, Table: ClientsTable, Encode: EncodeClient, Decode: validClient},
-		store.Collection[SecretUse]{Backend: b, Table: usesTable, Encode: encodeUse, Decode: decodeUse},
+		store.Collection[SecretUse]{Backend: b, Table: UsesTable, Encode: encodeUse, Decode: decodeUse},
 	}
 }
 
@@ -172,7 +172,7 @@ func (s *Registrations) forgetUses(ctx context.Context, before, now *Client) {
 		}
 	}
 	if len(keys) > 0 {
-		_ = s.follower.Backend().DeleteAll(ctx, usesTable, keys...)
+		_ = s.follower.Backend().DeleteAll(ctx, UsesTable, keys...)
 	}
 }
 
@@ -206,6 +206,9 @@ func (s *Registrations) RestampClients(ctx context.Context) error {
 func CheckRecord(r *store.Record) error {
 	return readClient(r).Err
 }
+
+// CheckUse returns why a record of [UsesTable] cannot be read; nil if it can.
+var CheckUse = store.Readable(decodeUse)
 
 // RecordUses implements [SecretUses].
 func (s *Registrations) RecordUses(ctx context.Context, uses []SecretUse) error {

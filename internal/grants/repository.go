@@ -21,6 +21,12 @@ var (
 	revocationTable = store.Table{Name: "revocations"}
 )
 
+// Tables return why one of their records cannot be read; nil if it can.
+var Tables = map[store.Table]func(*store.Record) error{
+	grantTable: store.Readable(decodeGrant), sessionTable: store.Readable(decodeSession),
+	agreementTable: store.Readable(decodeAgreement), revocationTable: store.Readable(decodeRevocation),
+}
+
 // Repository keeps what a [Service] stores. It is safe for concurrent use.
 type Repository struct {
 	grantRecords

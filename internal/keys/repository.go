@@ -116,6 +116,13 @@ func (s *Repository) DeleteKey(ctx context.Context, id string) error {
 	return err
 }
 
+// DropKey removes the record of a key that cannot be read, by its key in [KeysTable].
+func (s *Repository) DropKey(ctx context.Context, key string) error {
+	return s.append(ctx, func() (store.Write, error) {
+		return store.Write{Table: KeysTable, Record: store.Record{Key: key}, Delete: true}, nil
+	})
+}
+
 // named returns the key of that ID; nil: there is none.
 func (s *Repository) named(ctx context.Context, id string) (*Record, error) {
 	list, err := s.Keys(ctx)
@@ -210,7 +217,10 @@ func (s *Repository) PutShared(ctx context.Context, name string, before, after [
 
 // CheckStored returns why a ring, or a MAC, cannot be opened on a record of [KeysTable] or [SecretsTable].
 func CheckStored(t store.Table, r *store.Record) error {
-	if t == KeysTable {
+	switch {
+	case r.Err != nil:
+		return r.Err
+	case t == KeysTable:
 		k, err := DecodeKey(r)
 		if err == nil {
 			err = CheckRecord(k)

@@ -19,8 +19,20 @@ type Collection[T any] struct {
 	Encode func(v *T) (Record, error)
 	// Decode returns the value of a record, or why it is none. It keeps nothing of r.Value.
 	Decode func(r *Record) (T, error)
-	// Skipped is called for each record that List leaves out, because it cannot be read; nil: not called.
+	// Skipped is called for each record that List leaves out, because it cannot be read; nil: the Backend
+	// is told, if it is a Reporter.
 	Skipped func(table, key string, err error)
+}
+
+// Reporter is a [Backend] that is told of each record that was read in vain. It is safe for concurrent use.
+type Reporter interface {
+	Unreadable(table, key string, err error)
+}
+
+func (c *Collection[T]) report(key string, err error) {
+	if r, ok := c.Backend.(Reporter); ok {
+		r.Unreadable(c.Table.Name, key, err)
+	}
 }
 
 // Get reads one value and its state. Errors: [ErrNotFound], [ErrUnreadable].
@@ -28,7 +40,9 @@ func (c *Collection[T]) Get(ctx context.Context, key string) (v T, seen Seen, er
 	found := false
 	err = c.Backend.Get(ctx, c.Table, func(r Record) (err error) {
 		found, seen = true, r.Seen()
-		v, err = c.decode(&r)
+		if v, err = c.decode(&r); err != nil {
+			c.report(key, err)
+		}
 		return err
 	}, key)
 	if err == nil && !found {
@@ -112,6 +126,8 @@ func (d *decoding[T]) deliver(c *Collection[T], each func(v T, seen Seen) error)
 			}
 		} else if c.Skipped != nil {
 			c.Skipped(c.Table.Name, r.Key, r.Err)
+		} else {
+			c.report(r.Key, r.Err)
 		}
 	}
 	return nil
@@ -156,6 +172,17 @@ func (c *Collection[T]) decode(r *Record) (v T, err error) {
 		err = fmt.Errorf("%w: %w", ErrUnreadable, err)
 	}
 	return v, err
+}
+
+// Readable returns a function that returns why decode cannot read a record; nil if it can.
+func Readable[T any](decode func(*Record) (T, error)) func(*Record) error {
+	return func(r *Record) error {
+		if r.Err != nil {
+			return r.Err
+		}
+		_, err := decode(r)
+		return err
+	}
 }
 
 // Unmarshal decodes the value of a record. A member that v does not have is an error: a newer version of

@@ -46,6 +46,9 @@ type Store interface {
 // Table has the users of refresh tokens by [KeyOf]. There may be millions, so a record is small.
 var Table = store.Table{Name: "subjects"}
 
+// CheckRecord returns why a record of [Table] cannot be read; nil if it can.
+var CheckRecord = store.Readable(decode)
+
 // Repository keeps entries in a table. It implements [Store].
 type Repository struct{ entries store.Collection[Entry] }
 

@@ -39,10 +39,7 @@ type Reader func(r *store.Record) error
 
 func (read Reader) read(key, value []byte) error {
 	stored, err := decodeRecord(value)
-	if err != nil {
-		return err
-	}
-	r := stored.record(string(key), stored.value, nil)
+	r := stored.record(string(key), stored.value, err)
 	return read(&r)
 }
 

@@ -48,7 +48,7 @@ func decodeRecord(b []byte) (r stored, err error) {
 	r.expires, r.changed = d.varint(), d.varint()
 	r.owner, r.value = d.bytes(d.length()), d.rest
 	if d.err != nil {
-		return stored{}, fmt.Errorf("%w: %w", store.ErrUnreadable, d.err)
+		return stored{}, fmt.Errorf("%w: %s", store.ErrUnreadable, d.err.Error()) // the file as such is in order
 	}
 	return r, nil
 }

@@ -85,6 +85,9 @@ func (b *Backend) Now(ctx context.Context) (now time.Time, err error) {
 	return now, err
 }
 
+// Unreadable implements [store.Reporter].
+func (b *Backend) Unreadable(table, key string, err error) { b.o.Observer.Unreadable(table, key, err) }
+
 // Close implements [store.Backend].
 func (b *Backend) Close() error { return b.backend.Close() }
 

@@ -21,6 +21,7 @@ type Observer interface {
 	// Begin is called before an operation, such as get_users, which gets the context that Begin returns.
 	// end is called after it and gets whether the store failed.
 	Begin(ctx context.Context, operation string) (_ context.Context, end func(failed bool))
+	store.Reporter
 }
 
 // Gate counts the requests that are worked on. Requests in an operation, or waiting for one, are not
@@ -46,7 +47,10 @@ type Backend struct {
 	o       Options
 }
 
-var _ store.Backend = (*Backend)(nil)
+var (
+	_ store.Backend  = (*Backend)(nil)
+	_ store.Reporter = (*Backend)(nil)
+)
 
 // New returns the backend, wrapped.
 func New(b store.Backend, o Options) *Backend { return &Backend{b, o} }

@@ -31,12 +31,18 @@ func (d *diary) Begin(ctx context.Context, operation string) (context.Context, f
 	return context.WithValue(ctx, operationKey{}, operation), func(failed bool) { d.failures = append(d.failures, failed) }
 }
 
+func (d *diary) Unreadable(table, key string, _ error) {
+	d.operations = append(d.operations, "unreadable "+table+" "+key)
+}
+
 // quiet is an Observer that keeps nothing.
 type quiet struct{}
 
 func (quiet) Begin(ctx context.Context, _ string) (context.Context, func(bool)) {
 	return ctx, func(bool) {}
 }
+
+func (quiet) Unreadable(string, string, error) {}
 
 func wrap(b store.Backend, l *lane.Lane) *observed.Backend {
 	return observed.New(b, observed.Options{Observer: quiet{}, Lane: l, Gate: admission.New(admission.DefaultSettings(), nil)})

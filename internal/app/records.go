@@ -1,0 +1,71 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"oauth-server/internal/bans"
+	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/gateway/sharing"
+	"oauth-server/internal/grants"
+	"oauth-server/internal/keys"
+	"oauth-server/internal/store"
+)
+
+// tables return why one of their records cannot be read; nil if it can. The trail, and what lives for seconds,
+// are not among them.
+var tables = func() map[store.Table]func(*store.Record) error {
+	all := map[store.Table]func(*store.Record) error{
+		bans.Table: bans.CheckRecord, clientcfg.ClientsTable: clientcfg.CheckRecord, clientcfg.UsesTable: clientcfg.CheckUse,
+		sharing.Table: sharing.CheckRecord,
+	}
+	maps.Copy(all, grants.Tables)
+	for _, t := range []store.Table{keys.KeysTable, keys.SecretsTable} {
+		all[t] = func(r *store.Record) error { return keys.CheckStored(t, r) }
+	}
+	return all
+}()
+
+// UnreadableRecord is a stored record that this version cannot read.
+type UnreadableRecord struct {
+	Table store.Table
+	Key   string
+	Err   error
+}
+
+// Name returns the table and the key.
+func (r *UnreadableRecord) Name() string { return r.Table.Name + "/" + r.Key }
+
+// UnreadableRecords returns the records that cannot be read, by table and key.
+func UnreadableRecords(ctx context.Context, s Store) (found []UnreadableRecord, err error) {
+	for _, t := range slices.SortedFunc(maps.Keys(tables), func(a, b store.Table) int { return strings.Compare(a.Name, b.Name) }) {
+		err := s.List(ctx, t, store.Query{}, func(r store.Record) error {
+			if err := tables[t](&r); err != nil {
+				found = append(found, UnreadableRecord{t, r.Key, err})
+			}
+			return nil
+		})
+		if err != nil {
+			return nil, fmt.Errorf("read the table %s: %w", t.Name, err)
+		}
+	}
+	return found, nil
+}
+
+// Delete removes the record. A client takes more with it, so there is a command of its own.
+func (r *UnreadableRecord) Delete(ctx context.Context, s Store) error {
+	switch r.Table {
+	case clientcfg.ClientsTable:
+		return fmt.Errorf("%s: delete it with: oauth-server client delete '%s'", r.Name(), r.Key)
+	case keys.KeysTable:
+		f, err := store.NewFollower(ctx, s)
+		if err != nil {
+			return err
+		}
+		return keys.NewRepository(f).DropKey(ctx, r.Key)
+	}
+	return s.Delete(ctx, r.Table, nil, r.Key)
+}
