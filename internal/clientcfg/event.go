@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"sort"
 	"time"
 
@@ -112,10 +113,40 @@ func NewAuditTrail(f *store.Follower) *AuditTrail { return &AuditTrail{f} }
 
 // AddEvent implements [EventLog].
 func (t *AuditTrail) AddEvent(ctx context.Context, e Event) error {
-	_, err := t.follower.Append(ctx, func(int64) (store.Entry, []store.Write, error) {
-		entry, err := e.entry()
-		return entry, nil, err
+	return AppendEvent(ctx, t.follower, func() (Event, []store.Write, error) { return e, nil, nil })
+}
+
+// AppendEvent appends an event together with the writes of its change. prepare is called again if another
+// writer was faster. It MUST NOT use the follower.
+func AppendEvent(ctx context.Context, f *store.Follower, prepare func() (Event, []store.Write, error)) error {
+	_, err := f.Append(ctx, func(int64) (entry store.Entry, writes []store.Write, err error) {
+		e, writes, err := prepare()
+		if err == nil {
+			entry, err = e.entry()
+		}
+		return entry, writes, err
 	})
+	return err
+}
+
+// rewrittenAtOnce is how many records one entry of RewriteAll changes.
+const rewrittenAtOnce = 1000
+
+// RewriteAll stores all values of a table as edit changes them, for a restored backup. Records that cannot be
+// read stay as they are. The audit trail does not show it.
+func RewriteAll[T any](ctx context.Context, f *store.Follower, c *store.Collection[T], edit func(v *T)) error {
+	var writes []store.Write
+	err := c.List(ctx, store.Query{}, func(v T, _ store.Seen) error {
+		edit(&v)
+		w, err := c.Write(&v)
+		writes = append(writes, w)
+		return err
+	})
+	for some := range slices.Chunk(writes, rewrittenAtOnce) {
+		if err == nil {
+			err = AppendEvent(ctx, f, func() (Event, []store.Write, error) { return Event{}, some, nil })
+		}
+	}
 	return err
 }
 

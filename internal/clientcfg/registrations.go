@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"oauth-server/internal/secret"
@@ -143,18 +142,17 @@ func (s *Registrations) unchanged(ctx context.Context, c *Client) (Client, error
 // change appends an event with what to makes of the client; nil: nothing.
 func (s *Registrations) change(ctx context.Context, id string, e Event, to func() (before Client, after *Client, err error)) error {
 	var before, now Client
-	_, err := s.follower.Append(ctx, func(int64) (entry store.Entry, writes []store.Write, err error) {
+	err := AppendEvent(ctx, s.follower, func() (_ Event, _ []store.Write, err error) {
 		var after *Client
 		if before, after, err = to(); err != nil {
-			return entry, nil, err
+			return e, nil, err
 		}
 		w := store.Write{Table: ClientsTable, Record: store.Record{Key: id}, Delete: after == nil}
 		if after != nil {
 			now = *after
 			w.Record, _ = EncodeClient(after) // never fails
 		}
-		entry, err = e.entry()
-		return entry, []store.Write{w}, err
+		return e, []store.Write{w}, nil
 	})
 	if err == nil {
 		s.forgetUses(ctx, &before, &now)
@@ -176,30 +174,13 @@ func (s *Registrations) forgetUses(ctx context.Context, before, now *Client) {
 	}
 }
 
-// restampedAtOnce is how many clients one entry gives another stamp.
-const restampedAtOnce = 1000
-
 // RestampClients gives every client another stamp, so that all that was issued to one before is worthless, also
-// what a restored backup does not know of. Clients that cannot be read stay as they are: nothing is accepted for them.
+// what a restored backup does not know of. For those that cannot be read nothing is accepted anyway.
 func (s *Registrations) RestampClients(ctx context.Context) error {
-	var writes []store.Write
-	err := s.clients.List(ctx, store.Query{}, func(c Client, _ store.Seen) error {
+	return RewriteAll(ctx, s.follower, &s.clients, func(c *Client) {
 		c.Stamp = secret.NewStamp()
 		c.Version++
-		w, err := s.clients.Write(&c)
-		writes = append(writes, w)
-		return err
 	})
-	for some := range slices.Chunk(writes, restampedAtOnce) {
-		if err != nil {
-			break
-		}
-		_, err = s.follower.Append(ctx, func(int64) (store.Entry, []store.Write, error) {
-			entry, err := (&Event{}).entry()
-			return entry, some, err
-		})
-	}
-	return err
 }
 
 // CheckRecord returns why a record of [ClientsTable] is not served; nil if it is.
