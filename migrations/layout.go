@@ -75,12 +75,14 @@ var tables = []table{
 	{name: "grants", owner: true},
 	{name: "instances"},
 	{name: "keys"},
+	{name: "known_addresses"},
 	{name: "reports"},
 	{name: "revocations"},
 	{name: "secret_uses"},
 	{name: "secrets"},
 	{name: "sessions", owner: true},
 	{name: "subjects"},
+	{name: "users"},
 }
 
 // commands returns those that make the collection of a table.

@@ -122,5 +122,5 @@ func withOpen(ctx context.Context, cfg *config.Config, open func(context.Context
 		return err
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
-	return do(marking{store})
+	return do(store)
 }

@@ -138,7 +138,7 @@ func (f *registryFlags) with(ctx context.Context, do func(registrar) error) erro
 	err = open(ctx, cfg, func(store app.Store) error {
 		f.note("using %s directly", nameOf(cfg))
 		return do(registry.New(registry.Options{
-			Store: store, Events: store, Reason: f.reason, Confirmed: f.confirmed, By: clientcfg.Actor{Store: whoami()},
+			Store: marking{store}, Events: store, Reason: f.reason, Confirmed: f.confirmed, By: clientcfg.Actor{Store: whoami()},
 		}))
 	})
 	if errors.Is(err, app.ErrStoreHeld) {

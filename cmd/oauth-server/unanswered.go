@@ -8,6 +8,7 @@ import (
 	"oauth-server/internal/app"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/grants"
+	"oauth-server/internal/registry"
 )
 
 // unanswered is a change that the store neither confirmed nor refused: whether it was made is not known.
@@ -26,6 +27,10 @@ type marking struct{ app.Store }
 func mark(err error, state, name string) error {
 	if err == nil {
 		return nil
+	}
+	var lockOut *registry.LockOutError
+	if errors.As(err, &lockOut) {
+		return err
 	}
 	for _, refusal := range []error{
 		clientcfg.ErrExists, clientcfg.ErrNotFound, clientcfg.ErrConflict, clientcfg.ErrUnreadableClient,
@@ -60,15 +65,15 @@ func markDeletion(err error, id string) error {
 	return mark(err, "the client may have been deleted: if oauth-server client show '%[1]s' still shows it, delete it again", id)
 }
 
-func (m marking) CreateUser(ctx context.Context, u grants.User) error {
-	return mark(m.Store.CreateUser(ctx, u), "the user may have been created, with that password: oauth-server user list says so;"+
+func (m marking) CreateUser(ctx context.Context, u grants.User, e clientcfg.Event) error {
+	return mark(m.Store.CreateUser(ctx, u, e), "the user may have been created, with that password: oauth-server user list says so;"+
 		" if %q is not in it, create the user again", u.Name)
 }
 
-func (m marking) ChangeUser(ctx context.Context, name string, change grants.UserChange) error {
-	return mark(m.Store.ChangeUser(ctx, name, change), "the user %q may have been changed: run the command again, which does no harm if so", name)
+func (m marking) ChangeUser(ctx context.Context, name string, edit grants.UserEdit) error {
+	return mark(m.Store.ChangeUser(ctx, name, edit), "the user %q may have been changed: run the command again, which does no harm if so", name)
 }
 
-func (m marking) DeleteUser(ctx context.Context, name string) error {
-	return mark(m.Store.DeleteUser(ctx, name), "the user may have been deleted: if oauth-server user list still shows %q, delete the user again", name)
+func (m marking) DeleteUser(ctx context.Context, name string, judge grants.UserEdit) error {
+	return mark(m.Store.DeleteUser(ctx, name, judge), "the user may have been deleted: if oauth-server user list still shows %q, delete the user again", name)
 }

@@ -100,17 +100,17 @@ func TestUnansweredChanges(t *testing.T) {
 			then: []string{"client", "show", "shop"}, shows: "there is no client", shownStatus: exitFailed,
 		},
 		{
-			args: []string{"user", "create", "ada", "--password-stdin"}, stdin: password, marker: wireCommand("insert", "users"),
+			args: []string{"user", "create", "ada", "--password-stdin"}, stdin: password, marker: wireCommand("insert", "trail"),
 			says: "the user may have been created, with that password: oauth-server user list says so",
 			then: []string{"user", "list"}, shows: "ada",
 		},
 		{
-			args: []string{"user", "passwd", "bob", "--password-stdin"}, stdin: "another " + password, marker: wireCommand("update", "users"),
+			args: []string{"user", "passwd", "bob", "--password-stdin"}, stdin: "another " + password, marker: wireCommand("insert", "trail"),
 			says: `the user "bob" may have been changed: run the command again`,
 			then: []string{"user", "list"}, shows: "bob",
 		},
 		{
-			args: []string{"user", "delete", "ada"}, marker: wireCommand("delete", "users"),
+			args: []string{"user", "delete", "ada"}, marker: wireCommand("insert", "trail"),
 			says: `the user may have been deleted: if oauth-server user list still shows "ada"`,
 			then: []string{"user", "delete", "ada"}, shows: "there is no user", shownStatus: exitFailed,
 		},

@@ -172,9 +172,9 @@ func TestUnreadableUserOfADatabase(t *testing.T) {
 	db, _ := databaseWithShop(t)
 	runJSON(t, &registry.User{}, adaPassword, append([]string{"user", "create", "ada", "--password-stdin"}, db...)...)
 	_, err := mongotest.Connect(t, db[1]).Database(db[3]).Collection("users").InsertOne(t.Context(),
-		bson.D{{Key: "_id", Value: "bad"}, {Key: "passwordHash", Value: 7}}, options.InsertOne().SetBypassDocumentValidation(true))
+		bson.D{{Key: "_id", Value: "bad"}, {Key: "value", Value: bson.D{{Key: "passwordHash", Value: 7}}}, {Key: "version", Value: 1}, {Key: "nonce", Value: 1}, {Key: "changed", Value: time.Now()}})
 	check.OK(t, err)
-	badUser(t, db, "string")
+	badUser(t, db, `member "passwordHash": not the expected JSON`)
 }
 
 func TestUnreadableUserOfAFile(t *testing.T) {
@@ -182,12 +182,12 @@ func TestUnreadableUserOfAFile(t *testing.T) {
 	runJSON(t, &registry.User{}, adaPassword, "user", "create", "ada", "--password-stdin", "--data", data)
 	opened, err := app.OpenStore(t.Context(), config.Store{Embedded: &config.Embedded{Path: data}})
 	check.OK(t, err)
-	check.OK(t, opened.CreateUser(t.Context(), grants.User{Name: "bad", PasswordHash: "to be spoilt", CreatedAt: time.Now()}))
+	check.OK(t, opened.CreateUser(t.Context(), grants.User{Name: "bad", PasswordHash: "to be spoilt", CreatedAt: time.Now()}, clientcfg.Event{}))
 	check.OK(t, opened.Close())
 	file, err := os.ReadFile(data)
 	check.OK(t, err)
 	check.OK(t, os.WriteFile(data, bytes.ReplaceAll(file, []byte(`"to be spoilt"`), []byte(`7             `)), 0o600))
-	badUser(t, []string{"--data", data}, "cannot unmarshal number")
+	badUser(t, []string{"--data", data}, `member "passwordHash": not the expected JSON`)
 }
 
 // TestRecordsThatCannotBeRead: the command finds those of every table, and deletes them, and no others.

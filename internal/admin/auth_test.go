@@ -78,7 +78,10 @@ func TestOperatorNow(t *testing.T) {
 		access clientcfg.Access
 		want   int
 	}{{clientcfg.NoAccess, 403}, {clientcfg.ReadAccess, 200}, {clientcfg.NoAccess, 403}, {clientcfg.WriteAccess, 200}} {
-		check.OK(t, w.store.ChangeUser(t.Context(), "ada", grants.UserChange{Operator: &step.access}))
+		check.OK(t, w.store.ChangeUser(t.Context(), "ada", func(u *grants.User) (clientcfg.Event, error) {
+			u.Operator = step.access
+			return clientcfg.Event{}, nil
+		}))
 		w.send(request{method: "GET", path: "/settings", token: "of-a-user"}).is(step.want)
 	}
 }

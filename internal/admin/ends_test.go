@@ -100,10 +100,7 @@ func TestOneInstanceEndsIt(t *testing.T) {
 		t.Cleanup(func() { check.OK(t, store.Close()) })
 		repositories, err := legacy.RepositoriesOn(t.Context(), store)
 		check.OK(t, err)
-		oneInstanceEndsIt(t, sharedOn(t, &struct {
-			*mongo.Store
-			legacy.Repositories
-		}{store, repositories}))
+		oneInstanceEndsIt(t, sharedOn(t, legacy.Whole{Store: store, Repositories: repositories}))
 	})
 }
 

@@ -109,7 +109,8 @@ func confidential(id string, change func(*clientcfg.Client)) clientcfg.Client {
 
 func openStore(t *testing.T) *shared {
 	t.Helper()
-	return sharedOn(t, testworld.OpenStore(t, filepath.Join(t.TempDir(), "test.db")))
+	s := testworld.OpenStore(t, filepath.Join(t.TempDir(), "test.db"))
+	return sharedOn(t, legacy.Whole{Store: s.Store, Repositories: s.Repositories})
 }
 
 // sharedOn fills an empty store.
@@ -130,7 +131,7 @@ func sharedOn(t *testing.T, store legacy.Whole) *shared {
 	for name, access := range map[string]clientcfg.Access{
 		"ada": clientcfg.WriteAccess, "rob": clientcfg.ReadAccess, "eve": clientcfg.NoAccess, "ann": "a level of a newer release",
 	} {
-		check.OK(t, store.CreateUser(t.Context(), grants.User{Name: name, Operator: access, CreatedAt: noon}))
+		check.OK(t, store.CreateUser(t.Context(), grants.User{Name: name, Operator: access, CreatedAt: noon}, clientcfg.Event{}))
 	}
 	c := &testworld.Clock{}
 	heartbeats := &memstore.Store{Clock: c.Now}

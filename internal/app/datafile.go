@@ -102,11 +102,11 @@ func SyncDirectory(dir string) error { return embedded.SyncDirectory(dir) }
 // PrepareRestore makes the file that is to take the place of a data file; see [embedded.Prepare].
 func PrepareRestore(ctx context.Context, backup, dataFile string, r Restoration) (prepared string, err error) {
 	return embedded.Prepare(ctx, backup, dataFile, embedded.Restoration{
-		KeepSignIns: r.KeepSignIns, Tables: readers,
+		Tables: readers,
 		Then: func(ctx context.Context, s *embedded.Store) error {
 			repositories, err := legacy.RepositoriesOn(ctx, s)
 			if err == nil && !r.KeepSignIns {
-				err = errors.Join(repositories.EndSignIns(ctx), repositories.RestampClients(ctx))
+				err = errors.Join(repositories.EndSignIns(ctx), repositories.RestampClients(ctx), repositories.RestampUsers(ctx))
 			}
 			if err != nil {
 				return err
@@ -144,12 +144,12 @@ type backups struct {
 
 // newBackups returns that of an embedded store, and nil for any other. What prepares a store at each start
 // cannot do so with one that was restored.
-func newBackups(cfg *config.Config, s Store, prepares bool) *backups {
-	file, ok := s.(*dataFile)
+func newBackups(cfg *config.Config, s store.Backend, prepares bool) *backups {
+	file, ok := s.(*embedded.Store)
 	if !ok {
 		return nil
 	}
-	b := &backups{Store: file.Store, path: DataFile(cfg.Store)}
+	b := &backups{Store: file, path: DataFile(cfg.Store)}
 	if !prepares {
 		b.wanted = make(chan string, 1)
 	}

@@ -196,7 +196,7 @@ func TestWithdrawalNamesTheUser(t *testing.T) {
 	for _, names := range []bool{false, true} {
 		r.limiter.denials.names.Store(names)
 		now := time.Now()
-		check.OK(t, r.base.repositories.PutAgreement(t.Context(), grants.Agreement{
+		check.OK(t, r.base.store.PutAgreement(t.Context(), grants.Agreement{
 			ID: secret.ID(), Username: "ada", ClientID: "shop", AgreedAt: now, UsedAt: now, ExpiresAt: now.Add(time.Hour),
 		}))
 		check.OK(t, service.Withdraw(t.Context(), "ada", "shop"))

@@ -24,7 +24,7 @@ import (
 	"oauth-server/internal/judgement"
 	"oauth-server/internal/metrics"
 	"oauth-server/internal/ratelimit"
-	"oauth-server/internal/store/bounded"
+	"oauth-server/internal/store"
 	"oauth-server/internal/store/legacy"
 )
 
@@ -94,15 +94,16 @@ func (e *edge) around(h http.Handler) http.Handler {
 
 // grantsStore is a [grants.Store].
 type grantsStore struct {
-	*bounded.Store
 	*grants.Repository
+	*grants.UserRepository
 	clientcfg.ClientReader
 }
 
 // registryStore is a [registry.Store].
 type registryStore struct {
-	legacy.Store
 	legacy.Repositories
+	store.Backend // observed
+	clientcfg.PolicyStore
 }
 
 // newService makes the grants: who gets a token.
@@ -110,7 +111,7 @@ func newService(f *foundation, l *limiter) (*grants.Service, error) {
 	return grants.New(grants.Options{
 		Issuer:               f.issuer,
 		Clients:              f.clients,
-		Store:                grantsStore{f.bounded, grants.NewRepository(f.data), clientcfg.NewRegistrations(f.follower)},
+		Store:                grantsStore{grants.NewRepository(f.data), grants.NewUserRepository(f.follower, f.data), f.store},
 		Signer:               f.keys,
 		Passwords:            f.passwords,
 		Logger:               f.log,
@@ -200,13 +201,13 @@ func newAdmin(f *foundation, l *limiter, service *grants.Service, local *adminlo
 		Instance:  l.syncer.ID,
 		Version:   thisBuild().Version,
 		Tokens:    service,
-		Users:     f.watched,
+		Users:     f.store,
 		Clients:   f.clients,
 		Policies:  l.policies,
 		Resets:    l.resets,
 		Audit:     f.store,
-		Registry:  registryStore{f.store, f.repositories},
-		Events:    f.repositories,
+		Registry:  registryStore{f.store.Repositories, f.follower.Backend(), f.backend},
+		Events:    f.store,
 		Passwords: f.passwords,
 		AuditKept: f.cfg.Audit.Keep.Std(),
 		Reports:   l.heartbeats,

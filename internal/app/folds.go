@@ -11,7 +11,7 @@ import (
 // observeFolds counts and logs the folds of the trail of the policies, in a store that folds now and
 // then: what is not folded has to be read at each start, and cannot be swept.
 func (f *foundation) observeFolds() {
-	store, ok := f.store.(interface {
+	store, ok := f.backend.(interface {
 		ObserveFolds(begin func(context.Context) (context.Context, func(error)))
 	})
 	if !ok {

@@ -12,11 +12,12 @@ import (
 	"oauth-server/internal/check"
 	"oauth-server/internal/config"
 	"oauth-server/internal/metrics"
+	"oauth-server/internal/store/legacy"
 )
 
 // folding is a store that folds.
 type folding struct {
-	Store
+	legacy.Store
 	begin func(context.Context) (context.Context, func(error))
 }
 
@@ -30,7 +31,7 @@ func TestFoldsAreObserved(t *testing.T) {
 	check.OK(t, err)
 	var log bytes.Buffer
 	store := &folding{}
-	f := &foundation{store: store, telemetry: telemetry, log: slog.New(slog.NewTextHandler(&log, nil))}
+	f := &foundation{backend: store, telemetry: telemetry, log: slog.New(slog.NewTextHandler(&log, nil))}
 	f.observeFolds()
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()

@@ -18,10 +18,8 @@ import (
 	"oauth-server/internal/keys"
 	"oauth-server/internal/secret"
 	"oauth-server/internal/store"
-	"oauth-server/internal/store/bounded"
 	"oauth-server/internal/store/legacy"
 	"oauth-server/internal/store/observed"
-	"oauth-server/internal/store/watched"
 )
 
 // foundation is the first stage: what the others use, and everything that is opened.
@@ -34,26 +32,24 @@ type foundation struct {
 	operators net.Listener // nil: operators are not served
 	envoy     net.Listener // for Envoy's questions; nil: it asks none
 	issuer    string
-	store     Store
-	watched   *watched.Store // the same store; every operation is counted and traced
-	bounded   *bounded.Store // the same as watched; calls of requests wait in the lane
-	data      store.Backend  // the same store: observed, and calls of requests wait in the lane
+	backend   legacy.Store
+	data      store.Backend // the same: observed, and operations of requests wait in the lane
 	follower  *store.Follower
-	// repositories change what the follower follows.
-	repositories legacy.Repositories
-	backups      *backups // of the data file; nil: the store is none
-	loops        *background.Group
-	verified     <-chan struct{} // closed after the verification of the database
-	cert         *certificate    // nil: plain HTTP
-	adminCert    *certificate    // the same for operators
-	keys         *keys.Ring
-	keysChanged  <-chan struct{} // gets a value after keys were added or withdrawn
-	mac          *keys.MAC
-	clients      *clientcfg.Source
-	passwords    *secret.Passwords
-	uses         *clientcfg.Uses // of clients' secrets
-	overload     *overload
-	bounds       *bounds // of connections
+	// store is the same with its repositories, which change what the follower follows.
+	store       Store
+	backups     *backups // of the data file; nil: the store is none
+	loops       *background.Group
+	verified    <-chan struct{} // closed after the verification of the database
+	cert        *certificate    // nil: plain HTTP
+	adminCert   *certificate    // the same for operators
+	keys        *keys.Ring
+	keysChanged <-chan struct{} // gets a value after keys were added or withdrawn
+	mac         *keys.MAC
+	clients     *clientcfg.Source
+	passwords   *secret.Passwords
+	uses        *clientcfg.Uses // of clients' secrets
+	overload    *overload
+	bounds      *bounds // of connections
 }
 
 // newFoundation opens everything, in the order of its fields. What has to be closed is pushed on
@@ -74,19 +70,22 @@ func newFoundation(ctx context.Context, cfg *config.Config, opts Options, undo *
 			f.issuer = "http://127.0.0.1"
 		}
 	}
-	if f.store, err = migrateAndOpenStore(ctx, cfg, f.log); err != nil {
+	if f.backend, err = migrateAndOpen(ctx, cfg, f.log); err != nil {
 		return nil, err
 	}
-	undo.push("the store", func(context.Context) error { return f.store.Close() })
-	f.bounds = newBounds(cfg, openFiles(), opts.Memory, poolSize(f.store), f.log)
+	undo.push("the store", func(context.Context) error { return f.backend.Close() })
+	f.bounds = newBounds(cfg, openFiles(), opts.Memory, poolSize(f.backend), f.log)
 	f.telemetry.WatchConnections(f.bounds.metrics)
-	f.backups = newBackups(cfg, f.store, opts.Prepare != nil)
+	f.backups = newBackups(cfg, f.backend, opts.Prepare != nil)
 	f.observeFolds()
-	f.watched = watched.New(f.store, f.telemetry)
-	f.overload = newOverload(cfg.Overload, f.store)
+	f.overload = newOverload(cfg.Overload, f.backend)
 	f.overload.gate.SetQuota(opts.Quota)
-	f.bounded = bounded.New(f.watched, f.overload.lane, f.overload.gate)
-	f.data = observed.New(f.store, observed.Options{Observer: f.telemetry, Lane: f.overload.lane, Gate: f.overload.gate})
+	f.data = observed.New(f.backend, observed.Options{Observer: f.telemetry, Lane: f.overload.lane, Gate: f.overload.gate})
+	// One caller at a time follows, so its operations need not wait in the lane.
+	if f.follower, err = store.NewFollower(ctx, observed.New(f.backend, observed.Options{Observer: f.telemetry})); err != nil {
+		return nil, err
+	}
+	f.store = Store{Store: f.backend, Repositories: legacy.RepositoriesOf(f.follower)}
 	f.loops = background.NewGroup(context.WithoutCancel(ctx), f.log, f.telemetry.Panic)
 	undo.push("background loops", f.stopLoops)
 	undo.push("the verification of the database", f.verifyStore(ctx))
@@ -98,25 +97,20 @@ func newFoundation(ctx context.Context, cfg *config.Config, opts Options, undo *
 	if err := f.loadCertificates(); err != nil {
 		return nil, err
 	}
-	// One caller at a time follows, so its operations need not wait in the lane.
-	if f.follower, err = store.NewFollower(ctx, observed.New(f.store, observed.Options{Observer: f.telemetry})); err != nil {
-		return nil, err
-	}
-	f.repositories = legacy.RepositoriesOf(f.follower)
 	if f.keys, err = openKeys(ctx, f); err != nil {
 		return nil, err
 	}
-	if f.keysChanged, err = f.repositories.Changes(ctx); err != nil {
+	if f.keysChanged, err = f.store.Changes(ctx); err != nil {
 		return nil, err
 	}
 	secrets, err := cfg.Keys.Secrets()
 	if err != nil {
 		return nil, err
 	}
-	if f.mac, err = keys.OpenMAC(ctx, f.repositories, secrets, f.log); err != nil {
+	if f.mac, err = keys.OpenMAC(ctx, f.store, secrets, f.log); err != nil {
 		return nil, err
 	}
-	f.uses = clientcfg.NewUses(f.repositories)
+	f.uses = clientcfg.NewUses(f.store)
 	undo.push("the last uses of secrets", f.flushUses)
 	if f.clients, err = clientcfg.NewSource(ctx, f.follower, f.log); err != nil {
 		return nil, err
@@ -265,7 +259,7 @@ func openKeys(ctx context.Context, f *foundation) (*keys.Ring, error) {
 	if err != nil {
 		return nil, err
 	}
-	ring, err := keys.Open(ctx, f.repositories, keys.Options{
+	ring, err := keys.Open(ctx, f.store, keys.Options{
 		Issuer:        f.issuer,
 		Algorithm:     f.cfg.Tokens.Algorithm,
 		TokenLifetime: f.cfg.Tokens.AccessTTL.Std(),

@@ -14,10 +14,11 @@ import (
 	"oauth-server/internal/check"
 	"oauth-server/internal/config"
 	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/store"
 )
 
 type pooled struct {
-	Store
+	store.Backend
 	connections int
 }
 
@@ -27,10 +28,10 @@ func (p pooled) Connections() int { return p.connections }
 // that follows the latency.
 func TestLaneOptions(t *testing.T) {
 	tests := map[string]struct {
-		store     Store
+		store     store.Backend
 		most, min int
 	}{
-		"file":                {struct{ Store }{}, 1024, 0},
+		"file":                {nil, 1024, 0},
 		"default connections": {pooled{connections: 100}, 80, 20},
 		"few":                 {pooled{connections: 5}, 4, 1},
 		"one":                 {pooled{connections: 1}, 1, 1},

@@ -54,8 +54,8 @@ func newLimiter(ctx context.Context, f *foundation, opts Options) (l *limiter, e
 	l.heartbeats = syncer.NewHeartbeats(f.data)
 	l.syncer = l.newSyncer() //nolint:contextcheck // the report is made for heartbeats, outside of any request
 	l.stats = &syncStats{read: l.syncer.Stats}
-	l.resets = admin.NewResets(l.counters, eraser{f.store, l.syncer}, f.log)
-	l.policies, err = clientcfg.NewPolicySource(ctx, watched.NewPolicies(f.store, f.telemetry), clientcfg.PolicyOptions{
+	l.resets = admin.NewResets(l.counters, eraser{f.backend, l.syncer}, f.log)
+	l.policies, err = clientcfg.NewPolicySource(ctx, watched.NewPolicies(f.backend, f.telemetry), clientcfg.PolicyOptions{
 		Base: f.cfg.RateLimit.Settings, Adopted: l.resets.Adopted,
 	})
 	if err != nil {
@@ -99,7 +99,7 @@ func (l *limiter) newSyncer() *syncer.Syncer {
 	cfg.Interval = f.cfg.Sync.Interval.Std()
 	cfg.Clock, cfg.Log, cfg.Observer = f.clock, f.log, f.telemetry
 	cfg.Report = func() []byte { return l.report() }
-	var counters syncer.Store = observed.NewCounters(f.store, f.telemetry)
+	var counters syncer.Store = observed.NewCounters(f.backend, f.telemetry)
 	if f.cfg.Store.MongoDB == nil {
 		counters = clockless{counters}
 	}

@@ -9,6 +9,7 @@ import (
 	"oauth-server/internal/admission/lane"
 	"oauth-server/internal/config"
 	"oauth-server/internal/metrics"
+	"oauth-server/internal/store"
 )
 
 // overload connects what refuses requests while the server is overloaded with the configuration and with what
@@ -19,7 +20,7 @@ type overload struct {
 	activity *activity.Recorder
 }
 
-func newOverload(c config.Overload, s Store) *overload {
+func newOverload(c config.Overload, s store.Backend) *overload {
 	o := &overload{}
 	before := laneOptions(s, c.Mode)
 	before.Refused = o.refused

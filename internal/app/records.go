@@ -55,11 +55,13 @@ func UnreadableRecords(ctx context.Context, s Store) (found []UnreadableRecord, 
 	return found, nil
 }
 
-// Delete removes the record. A client takes more with it, so there is a command of its own.
+// Delete removes the record. A client or a user takes more with it, so there are commands of their own.
 func (r *UnreadableRecord) Delete(ctx context.Context, s Store) error {
 	switch r.Table {
 	case clientcfg.ClientsTable:
 		return fmt.Errorf("%s: delete it with: oauth-server client delete '%s'", r.Name(), r.Key)
+	case grants.UsersTable:
+		return fmt.Errorf("%s: delete it with: oauth-server user delete '%s'", r.Name(), r.Key)
 	case keys.KeysTable:
 		f, err := store.NewFollower(ctx, s)
 		if err != nil {

@@ -227,7 +227,7 @@ func (s *Server) tasks() []background.Task {
 			Failed: "audit sweep failed; old entries stay",
 		},
 	}
-	if sweeper, ok := f.store.(store.Sweeper); ok {
+	if sweeper, ok := f.backend.(store.Sweeper); ok {
 		tasks = append(tasks, background.Task{
 			Name: "sweep", Every: time.Minute, Do: sweep(sweeper, f.clock.Now, f.log),
 			Failed: "sweep failed; expired entries stay",

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"oauth-server/internal/config"
-	"oauth-server/internal/store"
 	"oauth-server/internal/store/embedded"
 	"oauth-server/internal/store/legacy"
 	"oauth-server/internal/store/mongo"
@@ -19,40 +18,41 @@ import (
 // Store is what [OpenStore] opens.
 type Store = legacy.Whole
 
-// dataFile and database are the stores with their repositories.
-type (
-	dataFile struct {
-		*embedded.Store
-		legacy.Repositories
-	}
-	database struct {
-		*mongo.Store
-		legacy.Repositories
-	}
-)
-
 // ErrStoreHeld is returned by [OpenStore] for a data file that another process has open.
 var ErrStoreHeld = embedded.ErrLocked
 
-// OpenStore opens the configured backend. A file that another process holds, a database that does
+// OpenStore opens the configured store. A file that another process holds, a database that does
 // not answer and one whose layout is not that of this release (*[UnmigratedError]) are errors within
 // three seconds, with what to do.
 func OpenStore(ctx context.Context, cfg config.Store) (Store, error) {
-	return openStore(ctx, cfg, embedded.Options{})
+	return withRepositories(ctx, cfg, embedded.Options{})
 }
 
 // OpenExisting is [OpenStore], but makes no data file: one that is not there, or has nothing in it, is an error.
 func OpenExisting(ctx context.Context, cfg config.Store) (Store, error) {
-	return openStore(ctx, cfg, embedded.Options{Existing: true})
+	return withRepositories(ctx, cfg, embedded.Options{Existing: true})
 }
 
-func openStore(ctx context.Context, cfg config.Store, file embedded.Options) (Store, error) {
+func withRepositories(ctx context.Context, cfg config.Store, file embedded.Options) (Store, error) {
+	b, err := openBackend(ctx, cfg, file)
+	if err != nil {
+		return Store{}, err
+	}
+	r, err := legacy.RepositoriesOn(ctx, b)
+	if err != nil {
+		return Store{}, errors.Join(err, b.Close())
+	}
+	return Store{Store: b, Repositories: r}, nil
+}
+
+// openBackend opens the configured store without its repositories.
+func openBackend(ctx context.Context, cfg config.Store, file embedded.Options) (legacy.Store, error) {
 	if cfg.MongoDB == nil {
 		opened, err := embedded.Open(cfg.Embedded.Path, file)
 		if err != nil {
 			return nil, err
 		}
-		return withRepositories(ctx, opened, func(r legacy.Repositories) Store { return &dataFile{opened, r} })
+		return opened, nil
 	}
 	db, err := openMongoDB(ctx, cfg)
 	if err != nil {
@@ -61,16 +61,7 @@ func openStore(ctx context.Context, cfg config.Store, file embedded.Options) (St
 	if err := checkMigrated(ctx, db, cfg.MongoDB); err != nil {
 		return nil, errors.Join(err, db.Close()) //nolint:contextcheck // closing is bounded by itself
 	}
-	return withRepositories(ctx, db, func(r legacy.Repositories) Store { return &database{db, r} })
-}
-
-// withRepositories closes the backend after an error.
-func withRepositories(ctx context.Context, b store.Backend, with func(legacy.Repositories) Store) (Store, error) {
-	r, err := legacy.RepositoriesOn(ctx, b)
-	if err != nil {
-		return nil, errors.Join(err, b.Close())
-	}
-	return with(r), nil
+	return db, nil
 }
 
 func openMongoDB(ctx context.Context, cfg config.Store) (*mongo.Store, error) {
@@ -126,15 +117,14 @@ func OpenMigrator(ctx context.Context, cfg config.Store) (Migrator, error) {
 	return openMongoDB(ctx, cfg)
 }
 
-// migrateAndOpenStore brings a database up to date, if the configuration says so, and opens the
-// store to serve.
-func migrateAndOpenStore(ctx context.Context, cfg *config.Config, log *slog.Logger) (Store, error) {
+// migrateAndOpen brings a database up to date, if the configuration says so, and opens the store to serve.
+func migrateAndOpen(ctx context.Context, cfg *config.Config, log *slog.Logger) (legacy.Store, error) {
 	if cfg.Migrate && cfg.Store.MongoDB != nil {
 		if err := migrate(ctx, cfg.Store, log); err != nil {
 			return nil, err
 		}
 	}
-	return OpenStore(ctx, cfg.Store)
+	return openBackend(ctx, cfg.Store, embedded.Options{})
 }
 
 func migrate(ctx context.Context, cfg config.Store, log *slog.Logger) error {
@@ -168,7 +158,7 @@ const startWaits = 300 * time.Millisecond
 func (f *foundation) verifyStore(ctx context.Context) (stop func(context.Context) error) {
 	done := make(chan struct{})
 	f.verified = done
-	store, ok := f.store.(interface {
+	store, ok := f.backend.(interface {
 		VerifyCounters(ctx context.Context) (Verification, error)
 	})
 	if !ok {

@@ -149,7 +149,7 @@ func codeForms(b *testing.B, s *server, n int) []string {
 	check.OK(b, err)
 	client, err := repositories.Client(b.Context(), "web")
 	check.OK(b, err)
-	person, err := store.User(b.Context(), user)
+	person, err := repositories.User(b.Context(), user)
 	check.OK(b, err)
 	forms, now := make([]string, n), time.Now()
 	var wg sync.WaitGroup

@@ -83,9 +83,9 @@ func TestConsentIsVoid(t *testing.T) {
 		"user deleted and created": func(w *world) {
 			stored, err := w.store.User(t.Context(), "alice")
 			check.OK(t, err)
-			check.OK(t, w.store.DeleteUser(t.Context(), "alice"))
+			check.OK(t, w.store.DeleteUser(t.Context(), "alice", nil))
 			stored.CreatedAt, stored.Stamp = w.clock.Now(), secret.NewStamp()
-			check.OK(t, w.store.CreateUser(t.Context(), stored))
+			check.OK(t, w.store.CreateUser(t.Context(), stored, clientcfg.Event{}))
 		},
 		"not used for a year": func(w *world) { w.clock.Advance(365 * 24 * time.Hour) },
 		"withdrawn":           func(w *world) { check.OK(t, w.service.Withdraw(t.Context(), "alice", "shop")) },

@@ -33,7 +33,7 @@ func TestBearerEndsWithWhatItRestsOn(t *testing.T) {
 			q := grants.TokenQuery{Credentials: w.credentials("shop"), Token: r.AccessToken}
 			check.OK(t, w.service.Revoke(t.Context(), q))
 		},
-		"its user": func(w *world, _ grants.TokenResponse) { check.OK(t, w.store.DeleteUser(t.Context(), "alice")) },
+		"its user": func(w *world, _ grants.TokenResponse) { check.OK(t, w.store.DeleteUser(t.Context(), "alice", nil)) },
 		"its client": func(w *world, _ grants.TokenResponse) {
 			clear(w.clients)
 		},

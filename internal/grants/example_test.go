@@ -26,8 +26,8 @@ func ExampleService_Token() {
 
 // kept is a [grants.Store].
 type kept struct {
-	*embedded.Store
 	*grants.Repository
+	*grants.UserRepository
 	clientcfg.ClientReader
 }
 
@@ -69,7 +69,8 @@ func daemon(ctx context.Context) (err error) {
 		return err
 	}
 	service, err := grants.New(grants.Options{
-		Issuer: "https://auth.example.com", Clients: clients, Store: kept{file, grants.NewRepository(file), registrations}, Signer: ring, Deriver: mac,
+		Issuer: "https://auth.example.com", Clients: clients, Signer: ring, Deriver: mac,
+		Store: kept{grants.NewRepository(file), grants.NewUserRepository(follower, file), registrations},
 	})
 	if err != nil {
 		return err

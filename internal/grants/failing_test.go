@@ -47,11 +47,11 @@ func (f *failing) Client(ctx context.Context, id string) (clientcfg.Client, erro
 	return f.Store.Client(ctx, id)
 }
 
-func (f *failing) ChangeUser(ctx context.Context, name string, change grants.UserChange) error {
-	if err := f.check("ChangeUser"); err != nil {
+func (f *failing) ChangeKnown(ctx context.Context, u *grants.User, edit func(*grants.Known)) error {
+	if err := f.check("ChangeKnown"); err != nil {
 		return err
 	}
-	return f.Store.ChangeUser(ctx, name, change)
+	return f.Store.ChangeKnown(ctx, u, edit)
 }
 
 func (f *failing) PutAgreement(ctx context.Context, a grants.Agreement) error {

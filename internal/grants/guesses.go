@@ -1,11 +1,9 @@
 package grants
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"log/slog"
-	"slices"
 	"strconv"
 	"time"
 
@@ -37,13 +35,6 @@ const (
 	dayKeys  = ratelimit.Internal + "wrong passwords by address"
 	rowKeys  = ratelimit.Internal + "wrong passwords in a row"
 	slowKeys = ratelimit.Internal + "attempts slowed down"
-)
-
-// Bounds of the known addresses of a user.
-const (
-	mostKnown    = 20
-	knownFor     = 90 * 24 * time.Hour
-	knownRefresh = 24 * time.Hour // age at which the time of one is stored anew
 )
 
 // guesses counts wrong passwords for a day, by address and username and by username alone.
@@ -79,9 +70,10 @@ type guess struct {
 	*guesses
 	name     string
 	place    string        // the source and the name
-	from     string        // the key of the address in the record of the user; after of
+	from     string        // what the address is known by; after of
 	day, row ratelimit.Key // row: after of
 	known    bool
+	recent   bool // and not to be stored anew yet
 	slowing  bool // the attempt was one of those that are slowed down, when that was last asked
 }
 
@@ -96,19 +88,21 @@ func (a *guess) blocked() error {
 	return tooMany(d.RetryAfter, userAttemptsLimit, "Too many failed attempts with this username from this address")
 }
 
-// of sets the user of the attempt, the zero user if there is none of that name.
-func (a *guess) of(u *User) {
+// of sets the user of the attempt, the zero user if there is none of that name, and what is known of the name.
+func (a *guess) of(u *User, k Known) {
+	k = k.of(u)
 	var row int64 // the same for users without a right password and for names that no user has
-	if !u.RowFrom.IsZero() {
-		row = u.RowFrom.UnixMilli()
+	if !k.RowFrom.IsZero() {
+		row = k.RowFrom.UnixMilli()
 	}
 	a.row = a.key(rowKeys, strconv.FormatInt(row, 10)+"\x00"+a.name)
 	a.from = a.addressOf(u)
-	at, there := u.Known[a.from]
-	a.known = there && a.now().Sub(at) < knownFor
+	at, there := k.Addresses[a.from]
+	age := a.now().Sub(at)
+	a.known, a.recent = there && age < knownFor, there && age < knownRefresh
 }
 
-// addressOf returns the key of the address in the record of the user. The stamp is part of it, so a
+// addressOf returns what the address is known by. The stamp is part of it, so a
 // revocation ends all known addresses, also one that is stored a moment later.
 func (a *guess) addressOf(u *User) string {
 	return a.derive("address of a user", a.place+"\x00"+u.Stamp.ID+"\x00"+strconv.FormatInt(u.Stamp.Count, 10))
@@ -169,49 +163,21 @@ func (a *guess) failed() error {
 	return tooMany(d.RetryAfter, userAttemptsLimit, "Too many failed attempts with this username from this address")
 }
 
-// learned returns what a right password changes of its user, false if nothing.
-func (a *guess) learned(u *User) (change UserChange, changed bool) {
-	now := a.now().UTC().Truncate(time.Millisecond) // as MongoDB keeps it
-	if len(a.counters.Usage(a.clock(), a.row)) > 0 {
-		change.RowFrom = u.NextRow(now)
-	}
-	if !a.known || now.Sub(u.Known[a.from]) >= knownRefresh {
-		change.Known = map[string]time.Time{a.from: now}
-		change.Forgotten = a.forgotten(u)
-	}
-	return change, change.Known != nil || !change.RowFrom.IsZero()
-}
-
-// NextRow returns the RowFrom that ends the row of wrong passwords: now, but later than the present one.
-func (u *User) NextRow(now time.Time) time.Time {
-	now = now.UTC().Truncate(time.Millisecond)
-	if !now.After(u.RowFrom) {
-		return u.RowFrom.Add(time.Millisecond)
-	}
-	return now
-}
-
-// forgotten returns the addresses that leave the record for this one: the oldest, so that at most
-// mostKnown are left. If several attempts add one at once, the next removes what is too much.
-func (a *guess) forgotten(u *User) (out []string) {
-	for address := range u.Known {
-		if address != a.from {
-			out = append(out, address)
-		}
-	}
-	slices.SortFunc(out, func(x, y string) int {
-		return cmp.Or(u.Known[x].Compare(u.Known[y]), cmp.Compare(x, y))
-	})
-	return out[:max(len(out)-(mostKnown-1), 0)]
-}
-
 // remember stores that a password was right. The person is signed in even if that fails.
 func (s *Service) remember(ctx context.Context, u *User, a *guess) {
-	change, changed := a.learned(u)
-	if !changed {
+	inRow := len(a.counters.Usage(a.clock(), a.row)) > 0
+	if !inRow && a.recent {
 		return
 	}
-	if err := s.store.ChangeUser(ctx, u.Name, change); err != nil && !errors.Is(err, ErrNotFound) && ctx.Err() == nil {
+	err := s.store.ChangeKnown(ctx, u, func(k *Known) {
+		if inRow {
+			k.EndRow(a.now())
+		}
+		if !a.recent {
+			k.Add(a.from, a.now())
+		}
+	})
+	if err != nil && ctx.Err() == nil {
 		s.opts.Logger.LogAttrs(ctx, slog.LevelWarn, "address of a right password not stored", slog.Any("error", err))
 	}
 }

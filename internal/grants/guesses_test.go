@@ -141,10 +141,10 @@ func TestKnownAddressesAreNotSlowedDown(t *testing.T) {
 	w.clock.Advance(time.Second)
 	check.OK(t, w.signIn(elsewhere, "alice", password)) // the row has ended
 
-	user, err := w.store.User(t.Context(), "alice")
+	known, err := w.store.Known(t.Context(), "alice")
 	check.OK(t, err)
-	check.Equal(t, "known addresses", len(user.Known), 2)
-	for stored := range user.Known {
+	check.Equal(t, "known addresses", len(known.Addresses), 2)
+	for stored := range known.Addresses {
 		if strings.Contains(stored, "192.0.2") || strings.ContainsAny(stored, ". ") {
 			t.Errorf("an address is stored as %q", stored)
 		}
@@ -154,9 +154,9 @@ func TestKnownAddressesAreNotSlowedDown(t *testing.T) {
 		check.OK(t, w.signIn(number(i), "alice", password))
 	}
 	attacked()
-	user, err = w.store.User(t.Context(), "alice")
+	known, err = w.store.Known(t.Context(), "alice")
 	check.OK(t, err)
-	check.Equal(t, "known addresses", len(user.Known), 20)
+	check.Equal(t, "known addresses", len(known.Addresses), 20)
 	wantWait(t, w.signIn(here, "alice", password), rowOver) // the oldest
 	wantErr(t, w.signIn(elsewhere, "alice", "wrong"), grants.ErrSignIn)
 
@@ -171,7 +171,7 @@ func TestRevokedUserKnowsNoAddress(t *testing.T) {
 	w := newWorld(t, daily(1000, 10))
 	check.OK(t, w.signIn(here, "alice", password))
 	w.clock.Advance(time.Minute)
-	check.OK(t, w.store.ChangeUser(t.Context(), "alice", grants.UserChange{Revoke: true}))
+	w.revokeUser()
 	w.wrong("alice", 0, 10)
 	wantErr(t, w.signIn(number(10), "alice", "wrong"), grants.ErrSignIn)
 	wantWait(t, w.signIn(here, "alice", password), rowOver)
@@ -204,13 +204,13 @@ func TestKnownAddressesEndWithTheStamp(t *testing.T) {
 	check.OK(t, w.signIn(here, "alice", password)) // known again
 }
 
-// TestSuccessWritesOnce: the record of the user is written when it learns something, and not at every
+// TestSuccessWritesOnce: what is known of the user is written when that changes, and not at every
 // sign-in. That it cannot be written keeps no one out.
 func TestSuccessWritesOnce(t *testing.T) {
 	w, f := failingWorld(t, daily(1000, 1000))
 	writes := 0
 	f.begun = func(operation string) {
-		if operation == "ChangeUser" {
+		if operation == "ChangeKnown" {
 			writes++
 		}
 	}
@@ -225,7 +225,7 @@ func TestSuccessWritesOnce(t *testing.T) {
 		{"a day later", func() { w.clock.Advance(24 * time.Hour) }, 3},
 		{"an hour later", func() { w.clock.Advance(time.Hour) }, 3},
 		{"which fails", func() {
-			f.operation, f.err = "ChangeUser", errDown
+			f.operation, f.err = "ChangeKnown", errDown
 			w.clock.Advance(24 * time.Hour)
 		}, 4},
 	} {

@@ -12,13 +12,31 @@ import (
 	"oauth-server/internal/secret"
 )
 
+// TestImportedHashThatWasChanged meanwhile is not replaced.
+func TestImportedHashThatWasChanged(t *testing.T) {
+	meanwhile := func() {}
+	w := newWorld(t, func(o *grants.Options) {
+		o.Store = slowSignIn{Store: o.Store, meanwhile: func() { meanwhile() }}
+	})
+	hash, err := bcrypt.GenerateFromPassword([]byte(password), bcrypt.MinCost)
+	check.OK(t, err)
+	w.changeUser(func(u *grants.User) { u.PasswordHash = string(hash) })
+	meanwhile = func() {
+		w.changeUser(func(u *grants.User) { u.PasswordHash = "that of another password" })
+	}
+	check.OK(t, w.signIn(here, "alice", password))
+	u, err := w.store.User(t.Context(), "alice")
+	check.OK(t, err)
+	check.Equal(t, "hash", u.PasswordHash, "that of another password")
+}
+
 // TestImportedHash: it is verified, and replaced by one of ours at the first right password, and not before.
 func TestImportedHash(t *testing.T) {
 	w := newWorld(t)
 	const password = "another long password"
 	hash, err := bcrypt.GenerateFromPassword([]byte(password), bcrypt.MinCost)
 	check.OK(t, err)
-	check.OK(t, w.store.ChangeUser(t.Context(), "alice", grants.UserChange{PasswordHash: string(hash)}))
+	w.changeUser(func(u *grants.User) { u.PasswordHash = string(hash) })
 	stored := func() string {
 		t.Helper()
 		u, err := w.store.User(t.Context(), "alice")

@@ -78,12 +78,6 @@ type User struct {
 	CreatedAt    time.Time
 	Stamp        secret.Stamp
 	Operator     clientcfg.Access
-	// RowFrom is when the row of wrong passwords that is counted began: at a right one, or when an
-	// operator ended the one before.
-	RowFrom time.Time
-	// Known has the addresses of right passwords, each with the time of a recent one. They are derived
-	// by [Deriver], from the stamp too, so a revocation ends all.
-	Known map[string]time.Time
 }
 
 // StoredUser is what a store has under the name of a user.
@@ -91,19 +85,6 @@ type StoredUser struct {
 	User
 	// Err is why the user cannot be read; then User has nothing but the name. It wraps ErrUnreadableUser.
 	Err error
-}
-
-// UserChange is what changes of a user. A zero field stays as it is.
-type UserChange struct {
-	PasswordHash string
-	// ReplacesHash, unless it is empty, is the PasswordHash that the user must still have. If it is another
-	// one, nothing is changed: ErrNotFound.
-	ReplacesHash string
-	Revoke       bool // counts the stamp on
-	Operator     *clientcfg.Access
-	RowFrom      time.Time            // the later of this and that of the user is kept
-	Known        map[string]time.Time // are added or replaced
-	Forgotten    []string             // of the known addresses; none is in Known
 }
 
 // Session is a person signed in with a browser.

@@ -110,7 +110,9 @@ func TestRepetitionIsRefused(t *testing.T) {
 		"revoked": {func(w *world, second grants.TokenResponse) {
 			check.OK(w.tb, w.service.Revoke(w.tb.Context(), grants.TokenQuery{Credentials: w.credentials("shop"), Token: second.RefreshToken}))
 		}, "shop"},
-		"the user is gone":            {func(w *world, _ grants.TokenResponse) { check.OK(w.tb, w.store.DeleteUser(w.tb.Context(), "alice")) }, "shop"},
+		"the user is gone": {func(w *world, _ grants.TokenResponse) {
+			check.OK(w.tb, w.store.DeleteUser(w.tb.Context(), "alice", nil))
+		}, "shop"},
 		"the client is another":       {func(w *world, _ grants.TokenResponse) { w.replaceClient("shop") }, "shop"},
 		"the client has lost a grant": {func(w *world, _ grants.TokenResponse) { w.clients["shop"].Grants = clientcfg.Grants()[:2] }, "shop"},
 		"another client presents it":  {func(*world, grants.TokenResponse) {}, "other"},

@@ -149,10 +149,10 @@ func TestRefreshScope(t *testing.T) {
 // another of that name follows at the same moment.
 func TestNamesakes(t *testing.T) {
 	for name, replace := range map[string]func(w *world){
-		"user deleted": func(w *world) { check.OK(t, w.store.DeleteUser(t.Context(), "alice")) },
+		"user deleted": func(w *world) { check.OK(t, w.store.DeleteUser(t.Context(), "alice", nil)) },
 		"user replaced": func(w *world) {
-			check.OK(t, w.store.DeleteUser(t.Context(), "alice"))
-			check.OK(t, w.store.CreateUser(t.Context(), grants.User{Name: "alice", CreatedAt: w.clock.Now(), Stamp: secret.NewStamp()}))
+			check.OK(t, w.store.DeleteUser(t.Context(), "alice", nil))
+			check.OK(t, w.store.CreateUser(t.Context(), grants.User{Name: "alice", CreatedAt: w.clock.Now(), Stamp: secret.NewStamp()}, clientcfg.Event{}))
 		},
 		"client replaced": func(w *world) { w.replaceClient("shop") },
 	} {

@@ -25,6 +25,7 @@ var (
 var Tables = map[store.Table]func(*store.Record) error{
 	grantTable: store.Readable(decodeGrant), sessionTable: store.Readable(decodeSession),
 	agreementTable: store.Readable(decodeAgreement), revocationTable: store.Readable(decodeRevocation),
+	UsersTable: CheckUser, knownTable: store.Readable(decodeKnown),
 }
 
 // Repository keeps what a [Service] stores. It is safe for concurrent use.
@@ -33,6 +34,7 @@ type Repository struct {
 	sessions    store.Collection[Session]
 	agreements  store.Collection[Agreement]
 	revocations store.Collection[revocation]
+	known       store.Collection[Known]
 }
 
 // NewRepository returns the grants of a store.
@@ -42,6 +44,7 @@ func NewRepository(b store.Backend) *Repository {
 		store.Collection[Session]{Backend: b, Table: sessionTable, Encode: encodeSession, Decode: decodeSession},
 		store.Collection[Agreement]{Backend: b, Table: agreementTable, Encode: encodeAgreement, Decode: decodeAgreement},
 		store.Collection[revocation]{Backend: b, Table: revocationTable, Encode: encodeRevocation, Decode: decodeRevocation},
+		store.Collection[Known]{Backend: b, Table: knownTable, Encode: encodeKnown, Decode: decodeKnown},
 	}
 }
 
@@ -240,11 +243,11 @@ func (r *Repository) Revoked(ctx context.Context, names ...string) (yes bool, er
 // deletedAtOnce is how many records [Repository.EndSignIns] removes in one commit.
 const deletedAtOnce = 1000
 
-// EndSignIns removes all codes, families, sessions and consents, for a restored backup: some may have ended
-// since it was made. Revocations stay.
+// EndSignIns removes all codes, families, sessions, consents and known addresses, for a restored backup: some may
+// have ended since it was made. Revocations stay.
 func (r *Repository) EndSignIns(ctx context.Context) error {
 	b := r.sessions.Backend
-	for _, table := range []store.Table{grantTable, sessionTable, agreementTable} {
+	for _, table := range []store.Table{grantTable, sessionTable, agreementTable, knownTable} {
 		var keys []string
 		err := b.List(ctx, table, store.Query{}, func(rec store.Record) error {
 			if keys = append(keys, rec.Key); len(keys) < deletedAtOnce {

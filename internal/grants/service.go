@@ -56,6 +56,7 @@ type Store interface {
 	Revocations
 	clientcfg.ClientReader
 	Users
+	KnownAddresses
 	Sessions
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/secret"
 )
 
@@ -18,7 +19,7 @@ var (
 	ErrUnreadableUser = errors.New("grants: the stored user cannot be read")
 )
 
-// [Repository] implements the interfaces below. Writes are durable when they return nil. What has expired
+// [Repository] and [UserRepository] implement the interfaces below. Writes are durable when they return nil. What has expired
 // may be returned until it is removed: the caller has the clock.
 
 // Codes keeps authorization codes.
@@ -86,21 +87,36 @@ type UserReader interface {
 // Users keeps the people who can sign in.
 type Users interface {
 	UserReader
-	// ChangeUser changes a user, all at once. The change is not empty. ErrNotFound.
-	ChangeUser(ctx context.Context, name string, change UserChange) error
+	// ChangeUser changes a user as it is stored now, together with the event of the change. If edit leaves it
+	// as it is, nothing is stored. ErrNotFound, ErrUnreadableUser.
+	ChangeUser(ctx context.Context, name string, edit UserEdit) error
 }
 
-// UserRegistry adds, lists and removes the people who can sign in.
+// UserEdit changes a user and returns the event of that. It is called again if another writer was faster. It
+// MUST NOT change users.
+type UserEdit func(u *User) (clientcfg.Event, error)
+
+// UserRegistry adds, lists, changes and removes the people who can sign in, each change together with its event.
+// A user that cannot be read exists: the name is taken, and it can be deleted. [UserRepository] is one.
 type UserRegistry interface {
+	Users
 	// CreateUser adds a user. ErrExists.
-	CreateUser(ctx context.Context, u User) error
-	// Users returns all users, ordered by name. One that cannot be read does not keep the others from
-	// being read.
-	Users(ctx context.Context) ([]StoredUser, error)
-	// UsersAfter returns at most limit of the users whose names are greater, ordered by name.
+	CreateUser(ctx context.Context, u User, e clientcfg.Event) error
+	// UsersAfter returns at most limit of the users whose names are greater, ordered by name, also those that
+	// cannot be read.
 	UsersAfter(ctx context.Context, name string, limit int) ([]StoredUser, error)
-	// DeleteUser removes a user, also one that cannot be read. ErrNotFound.
-	DeleteUser(ctx context.Context, name string) error
+	// DeleteUser removes a user unless judge returns an error. judge gets nil for one that cannot be read; it is
+	// nil for a deletion without an event. ErrNotFound.
+	DeleteUser(ctx context.Context, name string, judge UserEdit) error
+}
+
+// KnownAddresses keeps what sign-ins teach about users.
+type KnownAddresses interface {
+	// Known returns what is known of users of that name, also former ones; the zero Known if nothing is that can
+	// be read.
+	Known(ctx context.Context, username string) (Known, error)
+	// ChangeKnown changes what is known of a user. edit is called again if another writer was faster.
+	ChangeKnown(ctx context.Context, u *User, edit func(k *Known)) error
 }
 
 // SignIns lists what a user is signed in with, for operators. What has expired may be in a list until it

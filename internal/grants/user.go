@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"oauth-server/internal/admission"
+	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/network"
 	"oauth-server/internal/secret"
 )
@@ -61,12 +62,12 @@ func (s *Service) checkPassword(ctx context.Context, name typedName, password st
 	if err := allowed(); err != nil {
 		return User{}, err
 	}
-	user, err := s.userTyped(ctx, name)
+	user, known, err := s.userTyped(ctx, name)
 	exists := !errors.Is(err, ErrNotFound)
 	if exists && err != nil {
 		return User{}, storeFailed("check password", err)
 	}
-	g.of(&user)
+	g.of(&user, known)
 	if err := g.slowed(); err != nil {
 		return User{}, err
 	}
@@ -112,7 +113,12 @@ func (s *Service) renewHash(ctx context.Context, user *User, password string) {
 	}
 	hash, err := s.opts.Passwords.Hash(ctx, password)
 	if err == nil {
-		err = s.store.ChangeUser(ctx, user.Name, UserChange{PasswordHash: hash, ReplacesHash: user.PasswordHash})
+		err = s.store.ChangeUser(ctx, user.Name, func(u *User) (clientcfg.Event, error) {
+			if u.PasswordHash == user.PasswordHash {
+				u.PasswordHash = hash
+			}
+			return clientcfg.Event{}, nil
+		})
 	}
 	if err != nil && !errors.Is(err, ErrNotFound) {
 		s.opts.Logger.InfoContext(ctx, "imported password hash not replaced yet", "error", err)

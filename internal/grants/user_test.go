@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"oauth-server/internal/check"
+	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/secret"
 
 	"oauth-server/internal/grants"
@@ -58,10 +59,10 @@ func TestSignInRefuses(t *testing.T) {
 func TestSessionEnds(t *testing.T) {
 	for name, end := range map[string]func(w *world){
 		"when it expires": func(w *world) { w.clock.Advance(12 * time.Hour) },
-		"with the user":   func(w *world) { check.OK(t, w.store.DeleteUser(t.Context(), "alice")) },
+		"with the user":   func(w *world) { check.OK(t, w.store.DeleteUser(t.Context(), "alice", nil)) },
 		"with the user, though a namesake follows": func(w *world) {
-			check.OK(t, w.store.DeleteUser(t.Context(), "alice"))
-			check.OK(t, w.store.CreateUser(t.Context(), grants.User{Name: "alice", CreatedAt: start, Stamp: secret.NewStamp()}))
+			check.OK(t, w.store.DeleteUser(t.Context(), "alice", nil))
+			check.OK(t, w.store.CreateUser(t.Context(), grants.User{Name: "alice", CreatedAt: start, Stamp: secret.NewStamp()}, clientcfg.Event{}))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -2,6 +2,7 @@ package grants
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"oauth-server/internal/secret"
@@ -37,11 +38,18 @@ func (n typedName) wrong() error {
 	return ErrSignIn
 }
 
-// userTyped returns the user of a typed name. Whether the store is read depends on the name alone, so
-// the time does not show whether there is such a user. ErrNotFound.
-func (s *Service) userTyped(ctx context.Context, name typedName) (User, error) {
+// userTyped returns the user of a typed name, and what is known of users of that name. Which reads are made
+// depends on the name alone, so the time does not show whether there is such a user. ErrNotFound.
+func (s *Service) userTyped(ctx context.Context, name typedName) (u User, k Known, err error) {
 	if name.canonical == "" {
-		return User{}, ErrNotFound
+		return u, k, ErrNotFound
 	}
-	return s.store.User(ctx, name.canonical)
+	u, err = s.store.User(ctx, name.canonical)
+	if err == nil || errors.Is(err, ErrNotFound) {
+		var failed error
+		if k, failed = s.store.Known(ctx, name.canonical); failed != nil {
+			err = failed
+		}
+	}
+	return u, k, err
 }

@@ -157,8 +157,15 @@ func (w *world) revokeClient(id string) {
 // revokeUser revokes alice, as registry.RevokeUser does.
 func (w *world) revokeUser() {
 	w.tb.Helper()
-	check.OK(w.tb, w.store.ChangeUser(w.tb.Context(), "alice", grants.UserChange{
-		Revoke: true,
+	w.changeUser(func(u *grants.User) { u.Stamp = u.Stamp.Revoked() })
+}
+
+// changeUser changes alice.
+func (w *world) changeUser(edit func(u *grants.User)) {
+	w.tb.Helper()
+	check.OK(w.tb, w.store.ChangeUser(w.tb.Context(), "alice", func(u *grants.User) (clientcfg.Event, error) {
+		edit(u)
+		return clientcfg.Event{}, nil
 	}))
 }
 

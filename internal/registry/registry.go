@@ -17,7 +17,6 @@ import (
 type Store interface {
 	clientcfg.Store
 	clientcfg.Registry
-	grants.Users
 	grants.UserRegistry
 
 	// PolicyState is that of [clientcfg.PolicyStore].

@@ -153,7 +153,7 @@ func TestRevocationsCount(t *testing.T) {
 	store := newTimed(t)
 	c, err := FindClient(t.Context(), store, "shop")
 	check.OK(t, err)
-	check.OK(t, store.CreateUser(t.Context(), grants.User{Name: "ada", Stamp: c.Stamp}))
+	check.OK(t, store.CreateUser(t.Context(), grants.User{Name: "ada", Stamp: c.Stamp}, clientcfg.Event{}))
 	for i, change := range []func() error{
 		func() error { return SetResourceServer(t.Context(), store, "shop", false) },
 		func() error { _, _, err := RotateSecret(t.Context(), store, "shop", Rotation{}); return err },

@@ -11,7 +11,7 @@ import (
 
 func TestNewUsersHaveCanonicalNames(t *testing.T) {
 	store := openTestStore(t)
-	check.OK(t, store.CreateUser(t.Context(), grants.User{Name: "bob", CreatedAt: noon}))
+	check.OK(t, store.CreateUser(t.Context(), grants.User{Name: "bob", CreatedAt: noon}, clientcfg.Event{}))
 	_, _, err := CreateClient(t.Context(), store, clientcfg.Client{ID: "shop"}, noon)
 	check.OK(t, err)
 	create := func(name string) (User, error) {

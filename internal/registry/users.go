@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"reflect"
 	"time"
 
 	"oauth-server/internal/clientcfg"
@@ -63,8 +62,11 @@ func (r *Registry) CreateUser(ctx context.Context, n NewUser) (User, error) {
 	u := grants.User{
 		Name: name, PasswordHash: hash, CreatedAt: r.o.Now().UTC().Truncate(time.Second), Stamp: secret.NewStamp(), Operator: n.Operator,
 	}
-	ch := change{action: "create", target: clientcfg.UserTarget(name), after: userDoc{name, n.Operator}}
-	if err := r.record(ctx, ch, func() error { return r.o.Store.CreateUser(ctx, u) }); err != nil {
+	e, err := r.event(change{action: "create", target: clientcfg.UserTarget(name), after: userDoc{name, n.Operator}})
+	if err == nil {
+		err = r.o.Store.CreateUser(ctx, u, e)
+	}
+	if err != nil {
 		return User{}, fmt.Errorf("create user %q: %w", name, err)
 	}
 	return showUser(&u), nil
@@ -155,97 +157,106 @@ func (r *Registry) SetPassword(ctx context.Context, typed, password string) (Use
 	if err != nil {
 		return u, err
 	}
-	return r.revokeUser(ctx, u.Username, "password", grants.UserChange{PasswordHash: hash})
+	return r.changeUser(ctx, u.Username, "password", func(u *grants.User) error {
+		// In one step, so that what came of a sign-in with the old password carries a lower count.
+		u.PasswordHash, u.Stamp = hash, u.Stamp.Revoked()
+		return nil
+	})
 }
 
 // RevokeUser makes everything worthless that came of a user's sign-ins until now: sessions, codes,
 // refresh tokens and access tokens, at once on every instance. Errors: [grants.ErrNotFound].
 func (r *Registry) RevokeUser(ctx context.Context, typed string) (User, error) {
-	return r.revokeUser(ctx, typed, "revoke", grants.UserChange{})
-}
-
-// revokeUser makes the change and revokes the user, in one step of the store, so that what came of a
-// sign-in with the record of before carries a lower count.
-func (r *Registry) revokeUser(ctx context.Context, typed, action string, with grants.UserChange) (User, error) {
-	return r.changeUser(ctx, typed, action, func(u *grants.User, _ time.Time) (grants.UserChange, error) {
-		with.Revoke = true
-		u.PasswordHash = cmp.Or(with.PasswordHash, u.PasswordHash)
-		return with, nil
-	})
-}
-
-// UnlockUser ends the row of wrong passwords of a user, on every instance with its next attempt, so that
-// new addresses are not slowed down. Limits by address stay. Errors: [grants.ErrNotFound].
-func (r *Registry) UnlockUser(ctx context.Context, typed string) (User, error) {
-	return r.changeUser(ctx, typed, "unlock", func(u *grants.User, now time.Time) (grants.UserChange, error) {
-		return grants.UserChange{RowFrom: u.NextRow(now)}, nil
+	return r.changeUser(ctx, typed, "revoke", func(u *grants.User) error {
+		u.Stamp = u.Stamp.Revoked()
+		return nil
 	})
 }
 
 // SetOperator lets a user use the admin API, or not. If it is so already, nothing is recorded. Errors: *[LockOutError], [grants.ErrNotFound].
 func (r *Registry) SetOperator(ctx context.Context, typed string, access clientcfg.Access) (User, error) {
-	return r.changeUser(ctx, typed, "operator", func(u *grants.User, _ time.Time) (grants.UserChange, error) {
-		if u.Operator == access {
-			return grants.UserChange{}, nil
-		}
-		var err error
-		if access != clientcfg.WriteAccess {
+	return r.changeUser(ctx, typed, "operator", func(u *grants.User) (err error) {
+		if u.Operator != access && access != clientcfg.WriteAccess {
 			err = r.mayEndOperator(u)
 		}
 		u.Operator = access
-		return grants.UserChange{Operator: &access}, err
+		return err
 	})
 }
 
-// changeUser changes a user and returns it with what edit has made of it.
-func (r *Registry) changeUser(ctx context.Context, typed, action string, edit func(u *grants.User, now time.Time) (grants.UserChange, error)) (User, error) {
+// changeUser changes a user and returns it as it is then.
+func (r *Registry) changeUser(ctx context.Context, typed, action string, edit func(u *grants.User) error) (shown User, err error) {
+	name := username.Stored(typed)
+	err = r.o.Store.ChangeUser(ctx, name, func(u *grants.User) (clientcfg.Event, error) {
+		shown = showUser(u)
+		ch := change{action: action, target: clientcfg.UserTarget(name), before: userDoc{name, u.Operator}}
+		err := r.o.IfUser(&shown)
+		if err == nil {
+			err = edit(u)
+		}
+		if err != nil {
+			return clientcfg.Event{}, err
+		}
+		shown, ch.after = showUser(u), userDoc{name, u.Operator}
+		return r.event(ch)
+	})
+	if err != nil {
+		return User{}, fmt.Errorf("user %q: %w", name, err)
+	}
+	return shown, nil
+}
+
+// UnlockUser ends the row of wrong passwords of a user, on every instance with its next attempt, so that
+// new addresses are not slowed down. Limits by address stay. Errors: [grants.ErrNotFound].
+func (r *Registry) UnlockUser(ctx context.Context, typed string) (User, error) {
 	u, err := r.user(ctx, typed)
 	if err != nil {
 		return User{}, err
 	}
-	before, shown := userDoc{u.Name, u.Operator}, showUser(&u)
+	shown := showUser(&u)
 	now, err := r.o.Store.Now(ctx)
 	if err == nil {
 		err = r.o.IfUser(&shown)
 	}
-	var with grants.UserChange
 	if err == nil {
-		with, err = edit(&u, now)
-	}
-	if err == nil && !reflect.ValueOf(with).IsZero() {
-		ch := change{action: action, target: clientcfg.UserTarget(u.Name), before: before, after: userDoc{u.Name, u.Operator}}
-		err = r.record(ctx, ch, func() error { return r.o.Store.ChangeUser(ctx, u.Name, with) })
+		doc := userDoc{u.Name, u.Operator}
+		err = r.Record(ctx, "unlock", clientcfg.UserTarget(u.Name), doc, doc, func() error {
+			return r.grants.ChangeKnown(ctx, &u, func(k *grants.Known) { k.EndRow(now) })
+		})
 	}
 	if err != nil {
 		return User{}, fmt.Errorf("user %q: %w", u.Name, err)
 	}
-	return showUser(&u), nil
+	return shown, nil
 }
 
 // DeleteUser removes a user, also one that cannot be read, and returns the name. Errors: *[LockOutError],
 // [grants.ErrNotFound].
 func (r *Registry) DeleteUser(ctx context.Context, typed string) (string, error) {
 	name := username.Stored(typed)
-	ch := change{action: "delete", target: clientcfg.UserTarget(name)}
+	judge := func(u *grants.User) (clientcfg.Event, error) {
+		ch := change{action: "delete", target: clientcfg.UserTarget(name)}
+		if u != nil {
+			shown := showUser(u)
+			if err := cmp.Or(r.o.IfUser(&shown), r.mayEndOperator(u)); err != nil {
+				return clientcfg.Event{}, err
+			}
+			ch.before = userDoc{u.Name, u.Operator}
+		}
+		return r.event(ch)
+	}
 	u, err := r.o.Store.User(ctx, name)
 	switch {
 	case err == nil:
-		shown := showUser(&u)
-		ch.before = userDoc{u.Name, u.Operator}
-		if err = r.o.IfUser(&shown); err == nil {
-			err = r.mayEndOperator(&u)
-		}
+		_, err = judge(&u)
 	case errors.Is(err, grants.ErrUnreadableUser):
 		err = nil
 	}
+	if err == nil { // what belongs to the user first, so that a second call removes what is left
+		err = errors.Join(r.grants.ForgetAgreements(ctx, name), r.grants.ForgetKnown(ctx, name))
+	}
 	if err == nil {
-		err = r.record(ctx, ch, func() error {
-			// Consents first, so that a second call removes what is left.
-			if err := r.grants.ForgetAgreements(ctx, name); err != nil {
-				return err
-			}
-			return r.o.Store.DeleteUser(ctx, name)
-		})
+		err = r.o.Store.DeleteUser(ctx, name, judge)
 	}
 	if err != nil {
 		return name, fmt.Errorf("user %q: %w", name, err)

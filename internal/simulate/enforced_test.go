@@ -122,7 +122,7 @@ func newServer(t *testing.T, settings ratelimit.Settings) *server {
 	for _, name := range shopUsers {
 		user := alice
 		user.Name, user.Stamp = name, secret.NewStamp()
-		check.OK(t, store.CreateUser(t.Context(), user))
+		check.OK(t, store.CreateUser(t.Context(), user, clientcfg.Event{}))
 	}
 	ring, err := keys.Open(t.Context(), store, keys.Options{Issuer: "https://auth.example.com"})
 	check.OK(t, err)

@@ -163,7 +163,7 @@ func AddUsers(tb testing.TB, store grants.UserRegistry, created time.Time) {
 	}
 	for _, name := range []string{"alice", "bob"} {
 		user := grants.User{Name: name, PasswordHash: hash, CreatedAt: created, Stamp: secret.NewStamp()}
-		if err := store.CreateUser(tb.Context(), user); err != nil {
+		if err := store.CreateUser(tb.Context(), user, clientcfg.Event{}); err != nil {
 			tb.Fatal(err)
 		}
 	}

@@ -5,12 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	bolt "go.etcd.io/bbolt"
 
-	"oauth-server/internal/grants"
+	"oauth-server/internal/store"
 )
 
 var errSpoiled = errors.New("spoiled")
@@ -66,20 +65,22 @@ func inOneBatch(t *testing.T, s *Store, changes []func(*writeTx) error) []error 
 	return errs
 }
 
-func putUser(name string) func(*writeTx) error {
-	return func(w *writeTx) error { return w.put(users, []byte(name), []byte(`{}`)) }
+func putKey(key string) func(*writeTx) error {
+	return func(w *writeTx) error { return w.put(counters, []byte(key), []byte(`{}`)) }
 }
 
-func userNames(t *testing.T, s *Store) (names string) {
+func keysIn(t *testing.T, s *Store) (keys string) {
 	t.Helper()
-	list, err := s.Users(t.Context())
+	err := s.view(t.Context(), func(tx *bolt.Tx) error {
+		return tx.Bucket(buckets[counters]).ForEach(func(key, _ []byte) error {
+			keys += string(key) + " "
+			return nil
+		})
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, u := range list {
-		names += u.Name + " "
-	}
-	return names
+	return keys
 }
 
 // TestFailingChange: a change that fails half-way leaves nothing behind, and
@@ -88,27 +89,27 @@ func TestFailingChange(t *testing.T) {
 	for name, spoil := range map[string]func() error{
 		"an error":      func() error { return errSpoiled },
 		"a panic":       func() error { panic("spoiled") },
-		"a nil pointer": func() error { var w *writeTx; return w.put(users, nil, nil) },
+		"a nil pointer": func() error { var w *writeTx; return w.put(counters, nil, nil) },
 	} {
 		for _, touch := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, touched=%v", name, touch), func(t *testing.T) {
 				s := mustOpen(t, filepath.Join(t.TempDir(), "data.db"))
 				spoiler := func(w *writeTx) error {
 					if touch {
-						_ = putUser("half")(w)
+						_ = putKey("half")(w)
 					}
 					return spoil()
 				}
 				errs := inOneBatch(t, s, []func(*writeTx) error{
-					putUser("a"), spoiler, putUser("b"), spoiler, putUser("c"),
+					putKey("a"), spoiler, putKey("b"), spoiler, putKey("c"),
 				})
 				for i, err := range errs {
 					if wrong := i == 1 || i == 3; (err != nil) != wrong {
 						t.Errorf("change %d: %v", i, err)
 					}
 				}
-				if got := userNames(t, s); got != "a b c " {
-					t.Errorf("users are %q", got)
+				if got := keysIn(t, s); got != "a b c " {
+					t.Errorf("keys are %q", got)
 				}
 			})
 		}
@@ -123,7 +124,7 @@ func TestOneTransaction(t *testing.T) {
 	for i := range changes {
 		changes[i] = func(w *writeTx) error {
 			ids[i] = w.tx.ID()
-			return putUser(fmt.Sprintf("user %d", i))(w)
+			return putKey(fmt.Sprintf("key %d", i))(w)
 		}
 	}
 	if err := errors.Join(inOneBatch(t, s, changes)...); err != nil {
@@ -144,15 +145,14 @@ func TestFullDisk(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = s.Close() })
-	big := grants.User{Name: "big", PasswordHash: strings.Repeat("x", 4<<20)}
-	if err := s.CreateUser(t.Context(), big); err == nil {
+	if err := s.writes.do(t.Context(), func(w *writeTx) error { return w.put(counters, []byte("big"), make([]byte, 4<<20)) }); err == nil {
 		t.Fatal("4 MiB went into a file of 1 MiB")
 	}
-	if err := s.CreateUser(t.Context(), grants.User{Name: "small"}); err != nil {
+	if err := s.writes.do(t.Context(), putKey("small")); err != nil {
 		t.Errorf("after a write that did not fit: %v", err)
 	}
-	if got := userNames(t, s); got != "small " {
-		t.Errorf("users are %q", got)
+	if got := keysIn(t, s); got != "small " {
+		t.Errorf("keys are %q", got)
 	}
 }
 
@@ -162,15 +162,15 @@ func TestWithdraw(t *testing.T) {
 	release := hold(s)
 	ctx, cancel := context.WithCancel(t.Context())
 	answer := make(chan error, 1)
-	go func() { answer <- s.writes.do(ctx, putUser("late")) }()
+	go func() { answer <- s.writes.do(ctx, putKey("late")) }()
 	queued(s, 1)
 	cancel()
 	if err := <-answer; !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v, want the context's error before the writer is free", err)
 	}
 	release()
-	if got := userNames(t, s); got != "" {
-		t.Errorf("users are %q", got)
+	if got := keysIn(t, s); got != "" {
+		t.Errorf("keys are %q", got)
 	}
 }
 
@@ -181,10 +181,10 @@ func TestStaysForTheAnswer(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	err := s.writes.do(ctx, func(w *writeTx) error {
 		cancel()
-		return putUser("u")(w)
+		return putKey("u")(w)
 	})
-	if err != nil || userNames(t, s) != "u " {
-		t.Errorf("got %v with users %q", err, userNames(t, s))
+	if err != nil || keysIn(t, s) != "u " {
+		t.Errorf("got %v with keys %q", err, keysIn(t, s))
 	}
 }
 
@@ -197,8 +197,8 @@ func TestStops(t *testing.T) {
 	if err := s.writes.stop(cause); !errors.Is(err, ErrFailed) || !errors.Is(err, cause) {
 		t.Fatal(err)
 	}
-	_, read := s.Users(t.Context())
-	write := s.CreateUser(t.Context(), grants.User{Name: "u"})
+	read := s.List(t.Context(), store.Table{Name: "things"}, store.Query{}, nil)
+	write := s.writes.do(t.Context(), putKey("u"))
 	for name, err := range map[string]error{"read": read, "write": write} {
 		if !errors.Is(err, ErrFailed) {
 			t.Errorf("%s: %v", name, err)
@@ -207,8 +207,8 @@ func TestStops(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if got := userNames(t, mustOpen(t, path)); got != "" {
-		t.Errorf("users are %q", got)
+	if got := keysIn(t, mustOpen(t, path)); got != "" {
+		t.Errorf("keys are %q", got)
 	}
 }
 
@@ -228,18 +228,5 @@ func TestCloseStuck(t *testing.T) {
 	}
 	if err := errors.Join(tx.Rollback(), s.db.Close()); err != nil {
 		t.Fatal(err)
-	}
-}
-
-// TestCorruptRecords: a record that cannot be read is an error of its own call.
-func TestCorruptRecords(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "data.db")
-	behind(t, path, func(tx *bolt.Tx) error { return tx.Bucket(buckets[users]).Put([]byte("u"), []byte("{")) })
-	s, ctx := mustOpen(t, path), t.Context()
-	if _, err := s.User(ctx, "u"); !errors.Is(err, ErrCorrupt) {
-		t.Errorf("user: %v", err)
-	}
-	if err := s.CreateUser(ctx, grants.User{Name: "new"}); err != nil {
-		t.Errorf("a sound write beside them: %v", err)
 	}
 }

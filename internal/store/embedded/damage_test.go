@@ -14,6 +14,7 @@ import (
 
 	"oauth-server/internal/grants"
 	"oauth-server/internal/secret"
+	"oauth-server/internal/store"
 )
 
 // TestDamagedFile flips bytes all over a data file. Whatever is hit, opening
@@ -55,11 +56,10 @@ func useAll(t *testing.T, path string) error {
 		code, err := r.Code(ctx, secret.DigestOf(string(rune('a'+i))))
 		errs = append(errs, err, r.RedeemCode(ctx, code, nil))
 	}
-	list, err := s.Users(ctx)
-	errs = append(errs, err)
-	for _, u := range list {
+	errs = append(errs, s.List(ctx, grants.UsersTable, store.Query{}, func(u store.Record) error {
 		errs = append(errs, u.Err)
-	}
+		return nil
+	}))
 	_, err = s.Sweep(ctx, time.Now())
 	return errors.Join(append(errs, err, s.Close())...)
 }

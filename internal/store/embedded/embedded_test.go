@@ -27,13 +27,6 @@ var target = storetest.Target{
 	SpoilEntry: []func(t *testing.T, b storetest.Backend, version int64){
 		spoilEntry(`{"until":"tomorrow"`), spoilEntry(`{"at":"yesterday"}`), spoilEntry("null"), spoilEntry(""),
 	},
-	SpoilUser: func(t *testing.T, b storetest.Backend, name string) {
-		t.Helper()
-		s := b.(*Store)
-		if err := s.writes.do(t.Context(), func(w *writeTx) error { return w.put(users, []byte(name), []byte(`{"password_hash":7}`)) }); err != nil {
-			t.Fatal(err)
-		}
-	},
 }
 
 // spoilEntry gives an entry of the trail another value.

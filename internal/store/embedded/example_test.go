@@ -24,12 +24,12 @@ func ExampleOpen() {
 		panic(err)
 	}
 	defer func() { _ = server.Close() }()
-	users, err := server.Users(context.Background())
-	fmt.Println("users:", len(users), err)
+	_, err = server.Now(context.Background())
+	fmt.Println("answers:", err)
 
 	_, err = embedded.Open(path, embedded.Options{})
 	fmt.Println("in use:", errors.Is(err, embedded.ErrLocked))
 	// Output:
-	// users: 0 <nil>
+	// answers: <nil>
 	// in use: true
 }

@@ -11,7 +11,6 @@ import (
 	bolt "go.etcd.io/bbolt"
 
 	"oauth-server/internal/clientcfg"
-	"oauth-server/internal/secret"
 	"oauth-server/internal/store"
 )
 
@@ -159,13 +158,6 @@ func checkStart(tx *bolt.Tx) error {
 
 // readers say whether a record can be read, for the buckets of which that matters.
 var readers = map[string]func(key, value []byte) error{
-	string(buckets[users]): func(name, value []byte) error {
-		u, err := decodeUser(name, value)
-		if err == nil {
-			err = secret.CheckForeign(u.PasswordHash)
-		}
-		return err
-	},
 	trailBucket: func(key, value []byte) error {
 		e := decodeEntry(key, value)
 		return e.Err

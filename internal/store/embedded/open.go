@@ -214,7 +214,7 @@ func checkFormat(tx *bolt.Tx) (isBlank bool, err error) {
 }
 
 func layOut(tx *bolt.Tx) error {
-	for k := users; k <= counters; k++ { // in order, so that new files are alike
+	for k := settings; k <= counters; k++ { // in order, so that new files are alike
 		if _, err := tx.CreateBucketIfNotExists(buckets[k]); err != nil {
 			return err
 		}

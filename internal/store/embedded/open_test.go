@@ -219,7 +219,7 @@ func TestOpenRefusesContent(t *testing.T) {
 		}, ErrForeign},
 		{"no format", func(tx *bolt.Tx) error { return tx.Bucket(buckets[settings]).Delete(formatKey) }, ErrForeign},
 		{"another program's", func(tx *bolt.Tx) error { return tx.DeleteBucket(buckets[settings]) }, ErrForeign},
-		{"a bucket gone", func(tx *bolt.Tx) error { return tx.DeleteBucket(buckets[users]) }, ErrCorrupt},
+		{"a bucket gone", func(tx *bolt.Tx) error { return tx.DeleteBucket(buckets[counters]) }, ErrCorrupt},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "data.db")

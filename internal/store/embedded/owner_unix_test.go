@@ -16,7 +16,7 @@ func TestPrepareTakesTheOwner(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root gives files to others")
 	}
-	backup, _ := filled(t)
+	backup := filled(t)
 	const account = 65534
 	for _, there := range []bool{true, false} {
 		dir := t.TempDir()

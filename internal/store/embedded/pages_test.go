@@ -68,7 +68,7 @@ func freeListOf(t *testing.T, content []byte) (at int) {
 // TestInspectRefusesWhatBboltFollows: pages that refer to each other in a circle, and to pages outside of the
 // file or of other kinds. bbolt's cursor does not come back from some of them.
 func TestInspectRefusesWhatBboltFollows(t *testing.T) {
-	path, _ := filled(t)
+	path := filled(t)
 	whole, err := os.ReadFile(path)
 	check.OK(t, err)
 	at := branchOf(t, whole)
@@ -113,7 +113,7 @@ func TestInspectRefusesWhatBboltFollows(t *testing.T) {
 
 // TestInspectEndsOnEveryFlip changes one byte after the other.
 func TestInspectEndsOnEveryFlip(t *testing.T) {
-	path, _ := filled(t)
+	path := filled(t)
 	var backup bytes.Buffer
 	check.OK(t, CopyFile(t.Context(), path, &backup))
 	whole := backup.Bytes()
@@ -145,7 +145,7 @@ func TestInspectEndsOnEveryFlip(t *testing.T) {
 
 // TestInspectRefusesWhatNoServerStartsWith: the file is whole, but what a start reads is not.
 func TestInspectRefusesWhatNoServerStartsWith(t *testing.T) {
-	path, _ := filled(t)
+	path := filled(t)
 	needed := Readers{"things": func(r *store.Record) error {
 		if len(r.Value) == 2 {
 			return ErrCorrupt

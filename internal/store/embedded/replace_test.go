@@ -41,7 +41,7 @@ func TestReplace(t *testing.T) {
 }
 
 func TestHold(t *testing.T) {
-	path, _ := filled(t)
+	path := filled(t)
 	held, err := Hold(path)
 	check.OK(t, err)
 	if _, err := Open(path, Options{}); !errors.Is(err, ErrLocked) {
@@ -162,7 +162,7 @@ func TestReplaceTakesNoNewFile(t *testing.T) {
 
 // TestTwoHold: of two restorations of one file, the second fails: the first may have let a server start.
 func TestTwoHold(t *testing.T) {
-	path, _ := filled(t)
+	path := filled(t)
 	held, err := Hold(path)
 	check.OK(t, err)
 	if _, err := Hold(path); !errors.Is(err, ErrLocked) {
@@ -193,8 +193,8 @@ func TestTwoHold(t *testing.T) {
 // TestPrepareWritesToItsOwnFileOnly: the name of the prepared file leads to another file meanwhile, as the account
 // that owns the directory can have it do to a restoration by root.
 func TestPrepareWritesToItsOwnFileOnly(t *testing.T) {
-	backup, _ := filled(t)
-	other, _ := filled(t)
+	backup := filled(t)
+	other := filled(t)
 	before, err := os.ReadFile(other)
 	check.OK(t, err)
 	missing := filepath.Join(t.TempDir(), "none.db")

@@ -1,7 +1,6 @@
 package embedded
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -10,16 +9,12 @@ import (
 	"path/filepath"
 
 	bolt "go.etcd.io/bbolt"
-
-	"oauth-server/internal/secret"
 )
 
 // Restoration is how a backup becomes a data file.
 type Restoration struct {
-	// KeepSignIns leaves the stamps of users as they are in the backup.
-	KeepSignIns bool
-	Tables      Readers // of the records in the result
-	// Then changes the copy after that. It must not keep the store.
+	Tables Readers // of the records in the result
+	// Then changes the copy. It must not keep the store.
 	Then func(ctx context.Context, s *Store) error
 }
 
@@ -55,11 +50,9 @@ func (r *Restoration) apply(ctx context.Context, f *os.File) (err error) {
 	s := newStore(db)
 	defer func() { err = errors.Join(err, s.Close()) }()
 	defer guard(&err, false)()
-	err = db.Update(func(tx *bolt.Tx) error {
-		if _, err := checkFormat(tx); err != nil || r.KeepSignIns {
-			return err
-		}
-		return (&writeTx{tx: tx}).restamp(users, restampUser)
+	err = db.View(func(tx *bolt.Tx) error {
+		_, err := checkFormat(tx)
+		return err
 	})
 	if err == nil {
 		err = r.Then(ctx, s)
@@ -68,48 +61,6 @@ func (r *Restoration) apply(ctx context.Context, f *os.File) (err error) {
 		return err
 	}
 	return db.View(func(tx *bolt.Tx) error { return new(Summary).inspect(ctx, tx, r.Tables) })
-}
-
-// restamp replaces the values of a bucket by those that change returns, those apart that cannot be read:
-// nothing is accepted for them.
-func (w *writeTx) restamp(k kind, change func(key, value []byte) ([]byte, error)) error {
-	type record struct{ key, value []byte }
-	var next []record // a bucket may not be changed while it is read
-	flush := func() error {
-		for _, r := range next {
-			if err := w.put(k, r.key, r.value); err != nil {
-				return err
-			}
-		}
-		next = next[:0]
-		return nil
-	}
-	c := w.tx.Bucket(buckets[k]).Cursor()
-	for key, value := c.First(); key != nil; key, value = c.Next() {
-		changed, err := change(key, value)
-		if err != nil {
-			continue // unreadable
-		}
-		key = bytes.Clone(key)
-		if next = append(next, record{key, changed}); len(next) < sweepStep {
-			continue
-		}
-		if err := flush(); err != nil {
-			return err
-		}
-		c = w.tx.Bucket(buckets[k]).Cursor()
-		c.Seek(key)
-	}
-	return flush()
-}
-
-func restampUser(name, value []byte) ([]byte, error) {
-	u, err := decodeUser(name, value)
-	if err != nil {
-		return nil, err
-	}
-	u.Stamp = secret.NewStamp()
-	return encodeUser(&u)
 }
 
 // Held is a data file, or the place for one, that no other process opens.

@@ -10,14 +10,13 @@ import (
 type kind byte
 
 const (
-	users kind = iota + 1
-	settings
+	settings kind = iota + 1
 	counters
 )
 
 // buckets are the names in the file, short because each is on every root page.
 var buckets = map[kind][]byte{
-	users: []byte("users"), settings: []byte("meta"), counters: []byte("counters"),
+	settings: []byte("meta"), counters: []byte("counters"),
 }
 
 // get returns the value, or nil. It is valid until the transaction ends.
@@ -38,14 +37,6 @@ func (w *writeTx) put(k kind, key, value []byte) error {
 	b := w.tx.Bucket(buckets[k])
 	if err := b.Put(key, value); err != nil {
 		return fmt.Errorf("embedded: put into %s: %w", buckets[k], err)
-	}
-	w.touch()
-	return nil
-}
-
-func (w *writeTx) delete(k kind, key []byte) error {
-	if err := w.tx.Bucket(buckets[k]).Delete(key); err != nil {
-		return fmt.Errorf("embedded: delete from %s: %w", buckets[k], err)
 	}
 	w.touch()
 	return nil

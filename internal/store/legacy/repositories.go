@@ -15,6 +15,7 @@ type Repositories struct {
 	*clientcfg.Registrations
 	*clientcfg.AuditTrail
 	*keys.Repository
+	*grants.UserRepository
 	*grantsRepository
 }
 
@@ -31,23 +32,15 @@ func RepositoriesOn(ctx context.Context, b store.Backend) (Repositories, error) 
 
 // RepositoriesOf is [RepositoriesOn] with the follower of snapshots, which contain a change when it is made.
 func RepositoriesOf(f *store.Follower) Repositories {
-	return Repositories{f, clientcfg.NewRegistrations(f), clientcfg.NewAuditTrail(f), keys.NewRepository(f), grants.NewRepository(f.Backend())}
+	b := f.Backend()
+	return Repositories{
+		f, clientcfg.NewRegistrations(f), clientcfg.NewAuditTrail(f), keys.NewRepository(f),
+		grants.NewUserRepository(f, b), grants.NewRepository(b),
+	}
 }
 
-// Whole is a [Store] with the repositories.
-type Whole interface {
+// Whole is a [Store] with its repositories.
+type Whole struct {
 	Store
-	store.Backend
-	clientcfg.Store
-	clientcfg.Registry
-	clientcfg.SecretUses
-	clientcfg.EventLog
-	keys.Store
-	keys.SharedStore
-	grants.Codes
-	grants.Families
-	grants.Agreements
-	grants.Revocations
-	grants.Sessions
-	grants.SignIns
+	Repositories
 }

@@ -7,7 +7,6 @@ import (
 	"context"
 
 	"oauth-server/internal/clientcfg"
-	"oauth-server/internal/grants"
 	"oauth-server/internal/store"
 	"oauth-server/internal/syncer"
 )
@@ -16,11 +15,9 @@ import (
 // all of it.
 type Store interface {
 	store.Backend
-	grants.Users
 	syncer.Store
 	clientcfg.PolicyStore
 	clientcfg.AuditLog
-	grants.UserRegistry
 
 	// The consumer of the next two is internal/admin, which no store may import.
 

@@ -13,7 +13,6 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo"
 
 	"oauth-server/internal/clientcfg"
-	"oauth-server/internal/grants"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/store"
 	"oauth-server/internal/syncer"
@@ -74,13 +73,10 @@ func exercise(ctx context.Context, s *Store) error {
 	_, counters := s.CountersOf(ctx, "shop", nil, 1)
 	_, verified := s.VerifyCounters(ctx)
 	err := errors.Join(exchanged, counters, verified, s.EraseCounters(ctx, "shop", nil),
-		s.CreateUser(ctx, grants.User{Name: "alice"}),
 		s.PutAll(ctx, things, []store.Record{{Key: "a", Version: 1, Value: []byte("{}")}}), s.Delete(ctx, things, nil, "a"),
 		s.DeleteAll(ctx, things, "a"), s.Get(ctx, things, func(store.Record) error { return nil }, "a"),
 		s.History(ctx, 0, func(store.Entry) error { return nil }), s.Trim(ctx, 1),
 		change(ctx, s, 1), change(ctx, s, 2))
-	_, user := s.User(ctx, "alice")
-	_, users := s.Users(ctx)
 	_, put := s.Put(ctx, things, thing("b", "{}"), store.Seen{})
 	_, appended := s.Append(ctx, entry(1), writeOf(thing("c", "{}")))
 	_, _, followed := s.Trail(ctx, store.Mark{}, 10)
@@ -96,6 +92,5 @@ func exercise(ctx context.Context, s *Store) error {
 	if conflict := change(ctx, s, 1); !errors.Is(conflict, clientcfg.ErrPolicyConflict) { // it looks into the trail
 		err = errors.Join(err, conflict)
 	}
-	return errors.Join(err, put, appended, followed, user, users, listed, set, entries, version, trail, swept,
-		s.DeleteUser(ctx, "alice"))
+	return errors.Join(err, put, appended, followed, listed, set, entries, version, trail, swept)
 }

@@ -38,14 +38,6 @@ var target = storetest.Target{
 		spoilEntry(bson.D{{Key: "entry", Value: bson.D{{Key: "version", Value: 4}}}}),
 		spoilEntry(bson.D{{Key: "entry", Value: nil}, {Key: "at", Value: "yesterday"}, {Key: "target", Value: 7}}),
 	},
-	SpoilUser: func(t *testing.T, b storetest.Backend, name string) {
-		t.Helper()
-		spoiled := bson.D{{Key: "$set", Value: bson.D{{Key: "passwordHash", Value: 7}}}}
-		_, err := b.(ttlStore).users.UpdateOne(t.Context(), byID(name), spoiled, options.UpdateOne().SetBypassDocumentValidation(true))
-		if err != nil {
-			t.Fatal(err)
-		}
-	},
 }
 
 // spoilEntry gives fields of an entry of the trail other values.

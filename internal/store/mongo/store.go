@@ -23,7 +23,6 @@ type Store struct {
 
 	connections int // at most
 
-	users           *mongo.Collection
 	counters        *mongo.Collection
 	policies, audit *mongo.Collection
 	trail           *mongo.Collection
@@ -40,7 +39,6 @@ func newStore(client *mongo.Client, database string) *Store {
 	db := client.Database(database)
 	return &Store{
 		client: client, db: db, timeout: operationTimeout, connections: driverConnections,
-		users:    db.Collection("users"),
 		counters: db.Collection("ratelimits"),
 		policies: db.Collection("policies"), audit: db.Collection("audit"),
 		trail: db.Collection("trail"),
@@ -97,29 +95,6 @@ func wrap(operation string, err error) error {
 		return fmt.Errorf("mongo: %s: %w", operation, ErrClosed)
 	}
 	return fmt.Errorf("mongo: %s: %w", operation, err)
-}
-
-// insert adds a document. The error is exists if its _id or another unique field is taken.
-func (s *Store) insert(ctx context.Context, operation string, c *mongo.Collection, doc any, exists error) error {
-	return s.do(ctx, operation, func(ctx context.Context) error {
-		_, err := c.InsertOne(ctx, doc, options.InsertOne().SetComment(comment(ctx)))
-		if mongo.IsDuplicateKeyError(err) {
-			return exists
-		}
-		return err
-	})
-}
-
-// remove deletes the document with the _id. The error is absent, which may be nil, if there is
-// none.
-func (s *Store) remove(ctx context.Context, operation string, c *mongo.Collection, id any, absent error) error {
-	return s.do(ctx, operation, func(ctx context.Context) error {
-		result, err := c.DeleteOne(ctx, byID(id), options.DeleteOne().SetComment(comment(ctx)))
-		if err == nil && result.DeletedCount == 0 {
-			return absent
-		}
-		return err
-	})
 }
 
 // findAll reads every match.

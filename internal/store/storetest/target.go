@@ -29,8 +29,6 @@ type Target struct {
 	Put func(t *testing.T, b SyncBackend, r syncer.Record, expire time.Time)
 	// SpoilEntry are ways to replace an entry of the trail by something that is none.
 	SpoilEntry []func(t *testing.T, b Backend, version int64)
-	// SpoilUser stores something under the name of a user that is no user.
-	SpoilUser func(t *testing.T, b Backend, name string)
 	// Policies is how many there are at once, in the test that has the most: up to clientcfg.MaxPolicies.
 	Policies int
 }
@@ -44,9 +42,7 @@ func Run(t *testing.T, target Target) {
 	}{
 		{"Policies", testPolicies},
 		{"Audit", testAudit},
-		{"Users", testUsers},
 		{"Contexts", testContexts},
-		{"Names", testNames},
 	}
 	for _, g := range groups {
 		t.Run(g.name, func(t *testing.T) { g.run(t, target) })

@@ -2,7 +2,7 @@
 // and end, and whether the store failed. It works for every backend, and changes no argument and no
 // result.
 //
-//	store := watched.New(backend, metrics)
+//	store := watched.NewPolicies(backend, metrics)
 //
 // Commands that use a store while no server runs are not watched.
 package watched

@@ -5,7 +5,6 @@ import (
 	"errors"
 
 	"oauth-server/internal/clientcfg"
-	"oauth-server/internal/grants"
 )
 
 // Observer measures operations. It must be safe for concurrent use.
@@ -15,18 +14,8 @@ type Observer interface {
 	Begin(ctx context.Context, operation string) (_ context.Context, end func(failed bool))
 }
 
-// Store is a watched [grants.Users].
-type Store struct {
-	backend  grants.Users
-	observer Observer
-}
-
-// New returns the backend, watched.
-func New(b grants.Users, o Observer) *Store { return &Store{backend: b, observer: o} }
-
 // answers are errors that are results: the store has not failed.
 var answers = []error{
-	grants.ErrNotFound, grants.ErrExists, grants.ErrClaimed,
 	clientcfg.ErrNotFound, clientcfg.ErrExists, clientcfg.ErrConflict, clientcfg.ErrUnreadableClient,
 	context.Canceled, // the caller cancelled
 }

@@ -1,0 +1,169 @@
+package grants
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/secret"
+	"oauth-server/internal/store"
+	"oauth-server/internal/store/document"
+)
+
+// UsersTable holds the people who can sign in, by username. It is written by [store.Backend.Append] only.
+var UsersTable = store.Table{Name: "users"}
+
+// UserRepository stores the users. It implements [Users] and [UserRegistry], and is safe for concurrent use.
+type UserRepository struct {
+	follower *store.Follower
+	users    store.Collection[User] // of callers
+	newest   store.Collection[User] // of the follower
+}
+
+// NewUserRepository returns the users of a store, and appends changes with the follower.
+func NewUserRepository(f *store.Follower, b store.Backend) *UserRepository {
+	on := func(b store.Backend) store.Collection[User] {
+		return store.Collection[User]{Backend: b, Table: UsersTable, Encode: encodeUser, Decode: decodeUser}
+	}
+	return &UserRepository{f, on(b), on(f.Backend())}
+}
+
+func encodeUser(u *User) (store.Record, error) {
+	w := document.New(300)
+	w.String("passwordHash", u.PasswordHash)
+	w.Time("createdAt", u.CreatedAt)
+	clientcfg.WriteStamp(w, "stamp", u.Stamp)
+	w.String("operator", string(u.Operator))
+	return store.Record{Key: u.Name, Value: w.End()}, nil
+}
+
+// decodeUser is the inverse of encodeUser.
+func decodeUser(record *store.Record) (User, error) {
+	u, r := User{Name: record.Key}, document.Read(record.Value)
+	for r.Next() {
+		switch string(r.Name()) {
+		case "passwordHash":
+			u.PasswordHash = r.String()
+		case "createdAt":
+			u.CreatedAt = r.Time()
+		case "stamp":
+			u.Stamp = clientcfg.ReadStamp(r)
+		case "operator":
+			u.Operator = clientcfg.Access(r.String())
+		default:
+			r.Unknown()
+		}
+	}
+	return u, r.Err()
+}
+
+// CheckUser returns why nobody can sign in as the user of a record of [UsersTable]; nil if that can be.
+func CheckUser(r *store.Record) error {
+	u, err := decodeUser(r)
+	if err == nil {
+		err = secret.CheckForeign(u.PasswordHash)
+	}
+	return err
+}
+
+func unreadableUser(err error) error {
+	return fmt.Errorf("%w: %s", ErrUnreadableUser, strings.TrimPrefix(err.Error(), store.ErrUnreadable.Error()+": "))
+}
+
+func userOf(ctx context.Context, c *store.Collection[User], name string) (User, error) {
+	u, _, err := c.Get(ctx, name)
+	if errors.Is(err, store.ErrUnreadable) {
+		err = unreadableUser(err)
+	}
+	return u, translated(err)
+}
+
+// User implements [Users].
+func (r *UserRepository) User(ctx context.Context, name string) (User, error) {
+	return userOf(ctx, &r.users, name)
+}
+
+// UsersAfter implements [UserRegistry].
+func (r *UserRepository) UsersAfter(ctx context.Context, after string, limit int) (list []StoredUser, err error) {
+	q := store.Query{After: after, Limit: limit}
+	err = r.users.Backend.List(ctx, UsersTable, q, func(rec store.Record) error {
+		u, err := User{}, rec.Err
+		if err == nil {
+			u, err = decodeUser(&rec)
+		}
+		if err != nil {
+			u, err = User{Name: rec.Key}, unreadableUser(err)
+		}
+		list = append(list, StoredUser{u, err})
+		return nil
+	})
+	return list, err
+}
+
+// CreateUser implements [UserRegistry].
+func (r *UserRepository) CreateUser(ctx context.Context, u User, e clientcfg.Event) error {
+	return r.change(ctx, u.Name, func(_ User, err error) (*User, clientcfg.Event, error) {
+		switch {
+		case err == nil, errors.Is(err, ErrUnreadableUser):
+			err = fmt.Errorf("%w: user %s", ErrExists, u.Name)
+		case errors.Is(err, ErrNotFound):
+			err = nil
+		}
+		return &u, e, err
+	})
+}
+
+// errUnchanged ends a change that changes nothing.
+var errUnchanged = errors.New("grants: the user is as before")
+
+// ChangeUser implements [Users].
+func (r *UserRepository) ChangeUser(ctx context.Context, name string, edit UserEdit) error {
+	err := r.change(ctx, name, func(u User, err error) (*User, clientcfg.Event, error) {
+		before, e := u, clientcfg.Event{}
+		if err == nil {
+			e, err = edit(&u)
+		}
+		if err == nil && u == before {
+			err = errUnchanged
+		}
+		return &u, e, err
+	})
+	if errors.Is(err, errUnchanged) {
+		return nil
+	}
+	return err
+}
+
+// DeleteUser implements [UserRegistry].
+func (r *UserRepository) DeleteUser(ctx context.Context, name string, judge UserEdit) error {
+	return r.change(ctx, name, func(stored User, err error) (_ *User, e clientcfg.Event, _ error) {
+		u := &stored
+		if errors.Is(err, ErrUnreadableUser) {
+			u, err = nil, nil
+		}
+		if err == nil && judge != nil {
+			e, err = judge(u)
+		}
+		return nil, e, err
+	})
+}
+
+// change appends an event with what to makes of the user that is stored now; nil: nothing.
+func (r *UserRepository) change(ctx context.Context, name string, to func(User, error) (*User, clientcfg.Event, error)) error {
+	return clientcfg.AppendEvent(ctx, r.follower, func() (clientcfg.Event, []store.Write, error) {
+		after, e, err := to(userOf(ctx, &r.newest, name))
+		w := store.Write{Table: UsersTable, Record: store.Record{Key: name}, Delete: after == nil}
+		if err == nil && after != nil {
+			w, err = r.newest.Write(after)
+		}
+		return e, []store.Write{w}, err
+	})
+}
+
+// RestampUsers gives every user another stamp, so that nothing is good any more that was issued before, also what
+// a restored backup does not know of. For users that cannot be read nothing is accepted anyway.
+func (r *UserRepository) RestampUsers(ctx context.Context) error {
+	return clientcfg.RewriteAll(ctx, r.follower, &r.newest, func(u *User) { u.Stamp = secret.NewStamp() })
+}
