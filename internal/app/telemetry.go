@@ -145,12 +145,19 @@ func (t *telemetry) Begin(ctx context.Context, operation string) (_ context.Cont
 	}
 }
 
+// personal are the tables whose keys have usernames, which are not for the log.
+var personal = map[string]bool{"agreements": true, "bans": true, "known_addresses": true, "users": true}
+
 // Unreadable counts a record that was read in vain, and logs it once an hour. It implements observed.Observer.
 func (t *telemetry) Unreadable(table, key string, err error) {
 	_, end := t.Metrics.Begin(context.Background(), "decode_"+table)
 	end(true)
 	if !t.logged.Renew(time.Now(), maphash.Comparable(t.seed, [2]string{table, key}), time.Hour) {
-		t.log.Warn("stored record cannot be read; the command records removes it", "table", table, "key", key, "error", err)
+		attrs := []any{"table", table, "error", err}
+		if !personal[table] {
+			attrs = append(attrs, "key", key)
+		}
+		t.log.Warn("stored record cannot be read; the command records shows and removes it", attrs...)
 	}
 }
 
