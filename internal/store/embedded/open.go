@@ -27,7 +27,7 @@ func mapSize() int {
 	return smallMap
 }
 
-const smallMap = 64 << 20
+const smallMap = 64 << 20 // for a file that does not grow, and where address space is limited (ulimit -v)
 
 // Open opens the file, and creates it with mode 0600 if it does not exist, unless it has to. It takes the permissions of
 // all other users away, because the file holds the signing keys, and leaves those of its owner as they
@@ -103,6 +103,16 @@ func readFile(path string, opts Options, fn func(tx *bolt.Tx) error) (err error)
 // openFile opens a file with bbolt, and returns its errors as those of this package. If bbolt panics,
 // over a damaged list of free pages, the file stays mapped and locked until the process ends.
 func openFile(path string, opts Options, readOnly bool) (db *bolt.DB, f *os.File, err error) {
+	if !readOnly && opts.open == nil {
+		db, f, err = openMapped(path, opts, readOnly, mapSize())
+		if !errors.Is(err, syscall.ENOMEM) {
+			return db, f, err
+		}
+	}
+	return openMapped(path, opts, readOnly, smallMap)
+}
+
+func openMapped(path string, opts Options, readOnly bool, size int) (db *bolt.DB, f *os.File, err error) {
 	defer guard(&err, false)()
 	open := opts.open
 	if open == nil {
@@ -113,7 +123,7 @@ func openFile(path string, opts Options, readOnly bool) (db *bolt.DB, f *os.File
 		PreLoadFreelist: opts.checked,
 		Timeout:         cmp.Or(opts.LockTimeout, DefaultLockTimeout),
 		FreelistType:    bolt.FreelistArrayType,
-		InitialMmapSize: mapSize(),
+		InitialMmapSize: size,
 		MaxSize:         opts.MaxSize,
 		OpenFile: func(name string, flag int, mode fs.FileMode) (*os.File, error) {
 			opened, err := open(name, flag, mode)
