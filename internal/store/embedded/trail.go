@@ -18,6 +18,10 @@ import (
 // lengths.
 const trailBucket = "trail"
 
+// growing is how much of a page is filled where each key is greater than those before. Half of it, which suits
+// other orders, would leave every page half empty.
+const growing = 0.9
+
 func trailKey(number int64) []byte {
 	return binary.BigEndian.AppendUint64(nil, uint64(number)) //nolint:gosec // counts from 1
 }
@@ -91,7 +95,7 @@ func (s *Store) Append(ctx context.Context, e store.Entry, writes ...store.Write
 		w.touch()
 		trail, err := w.bucket(trailBucket)
 		if err == nil {
-			trail.FillPercent = 0.9 // its keys grow
+			trail.FillPercent = growing
 			err = trail.Put(trailKey(e.Number), entry)
 		}
 		for i := 0; i < len(writes) && err == nil; i++ {
@@ -112,6 +116,11 @@ func (w *writeTx) apply(x *store.Write, value []byte) error {
 		return err
 	case x.Delete:
 		return tb.delete(x.Record.Key)
+	}
+	if b, ok := tb.records.(*bolt.Bucket); ok {
+		if last, _ := b.Cursor().Last(); string(last) < x.Record.Key {
+			b.FillPercent = growing // an import in the order of the keys
+		}
 	}
 	return tb.put(x.Record.Key, x.Record.Owner, value)
 }
