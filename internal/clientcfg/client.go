@@ -196,6 +196,34 @@ func ValidScopeToken(s string) bool {
 // could never match a request is refused too: characters that a URI cannot contain, and
 // wildcards.
 func ValidateRedirectURI(raw string) error {
+	if isPlainHTTPS(raw) {
+		return nil
+	}
+	return validateAnyRedirectURI(raw)
+}
+
+// isPlainHTTPS reports whether a URI is https, a host without a port, and a path and query without escapes. Most
+// are, and a start reads 100,000 of them: url.Parse took a tenth of its time.
+func isPlainHTTPS(raw string) bool {
+	rest, ok := strings.CutPrefix(raw, "https://")
+	host := 0
+	for host < len(rest) && (isAlphanumeric(rest[host]) || rest[host] == '-' || rest[host] == '.') {
+		host++
+	}
+	path := rest[host:]
+	for i := range len(path) {
+		if c := path[i]; !isAlphanumeric(c) && strings.IndexByte("/-._~?=&", c) < 0 {
+			return false
+		}
+	}
+	return ok && host > 0 && (path == "" || path[0] == '/')
+}
+
+func isAlphanumeric(c byte) bool {
+	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9'
+}
+
+func validateAnyRedirectURI(raw string) error {
 	u, err := url.Parse(raw)
 	switch {
 	case err != nil || strings.ContainsFunc(raw, notInURI):
