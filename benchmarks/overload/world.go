@@ -13,7 +13,6 @@ import (
 
 	"oauth-server/benchmarks/machine"
 	"oauth-server/benchmarks/servers"
-	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/keys"
 	"oauth-server/internal/secret"
@@ -155,7 +154,7 @@ func (w *world) makeCodes(n int) (err error) {
 	if err != nil {
 		return err
 	}
-	clientStamps, userStamps, err := stamps(ctx, store, repositories)
+	clientStamps, userStamps, err := stamps(ctx, repositories)
 	if err != nil {
 		return err
 	}
@@ -220,16 +219,16 @@ func (w *world) redeem(n int) error {
 }
 
 // stamps returns the stamps of the clients that redeem codes and of the users, in their order.
-func stamps(ctx context.Context, people grants.UserReader, registered clientcfg.ClientReader) (ofClients [clients]secret.Stamp, ofUsers [users]secret.Stamp, err error) {
+func stamps(ctx context.Context, r legacy.Repositories) (ofClients [clients]secret.Stamp, ofUsers [users]secret.Stamp, err error) {
 	for n := range ofClients {
-		c, err := registered.Client(ctx, web(n))
+		c, err := r.Client(ctx, web(n))
 		if err != nil {
 			return ofClients, ofUsers, err
 		}
 		ofClients[n] = c.Stamp
 	}
 	for n := range ofUsers {
-		u, err := people.User(ctx, user(n))
+		u, err := r.User(ctx, user(n))
 		if err != nil {
 			return ofClients, ofUsers, err
 		}

@@ -69,7 +69,7 @@ func registerClient(ctx context.Context, store app.Store, c clientcfg.Client, no
 }
 
 func registerUser(ctx context.Context, store app.Store, name string, now time.Time) (string, error) {
-	if err := store.DeleteUser(ctx, name); err != nil && !errors.Is(err, grants.ErrNotFound) {
+	if err := store.DeleteUser(ctx, name, nil); err != nil && !errors.Is(err, grants.ErrNotFound) {
 		return "", err
 	}
 	password := rand.Text()
