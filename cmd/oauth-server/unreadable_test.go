@@ -207,7 +207,7 @@ func TestRecordsThatCannotBeRead(t *testing.T) {
 		opened, err := app.OpenStore(t.Context(), where.cfg)
 		check.OK(t, err)
 		var want []string
-		for _, table := range []string{"agreements", "bans", "grants", "keys", "revocations", "secret_uses", "secrets", "sessions", "subjects"} {
+		for _, table := range []string{"agreements", "bans", "grants", "keys", "known_addresses", "revocations", "secret_uses", "secrets", "sessions", "subjects"} {
 			_, err := opened.Put(t.Context(), store.Table{Name: table}, store.Record{Key: "ada shop", Value: []byte(`{"tomorrow":1}`)}, store.Seen{})
 			check.OK(t, err)
 			want = append(want, table+"/ada shop")
@@ -231,7 +231,7 @@ func TestRecordsThatCannotBeRead(t *testing.T) {
 		check.Equal(t, "left", list(), slices.DeleteFunc(want, func(name string) bool { return name == "keys/ada shop" }))
 		_, stderr, status = run(t, "", on("--delete", "--yes")...)
 		check.Equal(t, "status without a name: "+stderr, status, exitUsage)
-		_, stderr, status = run(t, "", on("agreements", "bans", "grants", "revocations", "secret_uses", "secrets", "sessions", "subjects", "--delete", "--yes")...)
+		_, stderr, status = run(t, "", on("agreements", "bans", "grants", "known_addresses", "revocations", "secret_uses", "secrets", "sessions", "subjects", "--delete", "--yes")...)
 		check.Equal(t, "deleted all: "+stderr, status, exitOK)
 		check.Equal(t, "left", list(), nil)
 		launchOperated(t, append([]string{"serve"}, where.flags...)...).stop(t)

@@ -25,7 +25,7 @@ var (
 var Tables = map[store.Table]func(*store.Record) error{
 	grantTable: store.Readable(decodeGrant), sessionTable: store.Readable(decodeSession),
 	agreementTable: store.Readable(decodeAgreement), revocationTable: store.Readable(decodeRevocation),
-	UsersTable: CheckUser, knownTable: store.Readable(decodeKnown),
+	UsersTable: checkUser, knownTable: store.Readable(decodeKnown),
 }
 
 // Repository keeps what a [Service] stores. It is safe for concurrent use.

@@ -59,9 +59,17 @@ func decodeUser(record *store.Record) (User, error) {
 	return u, r.Err()
 }
 
-// CheckUser returns why nobody can sign in as the user of a record of [UsersTable]; nil if that can be.
-func CheckUser(r *store.Record) error {
-	u, err := decodeUser(r)
+// readUser is decodeUser for a record that may be unreadable to the store.
+func readUser(r *store.Record) (User, error) {
+	if r.Err != nil {
+		return User{}, r.Err
+	}
+	return decodeUser(r)
+}
+
+// checkUser returns why nobody can sign in as the user of a record; nil if that can be.
+func checkUser(r *store.Record) error {
+	u, err := readUser(r)
 	if err == nil {
 		err = secret.CheckForeign(u.PasswordHash)
 	}
@@ -89,10 +97,7 @@ func (r *UserRepository) User(ctx context.Context, name string) (User, error) {
 func (r *UserRepository) UsersAfter(ctx context.Context, after string, limit int) (list []StoredUser, err error) {
 	q := store.Query{After: after, Limit: limit}
 	err = r.users.Backend.List(ctx, UsersTable, q, func(rec store.Record) error {
-		u, err := User{}, rec.Err
-		if err == nil {
-			u, err = decodeUser(&rec)
-		}
+		u, err := readUser(&rec)
 		if err != nil {
 			u, err = User{Name: rec.Key}, unreadableUser(err)
 		}

@@ -180,7 +180,7 @@ func TestUnreadableUsers(t *testing.T) {
 		check.Equal(t, "first page", p.names(t, "", 2), "ann cat ")
 		check.Equal(t, "next page", p.names(t, "cat", 2), "cät ")
 		check.Equal(t, "after one that is not there", p.names(t, "b", 1), "cat ")
-		check.ErrorSays(t, grants.CheckUser(&store.Record{Key: "x", Value: []byte(`{"passwordHash":"%argon2id$"}`)}), "hash")
+		check.ErrorSays(t, grants.Tables[grants.UsersTable](&store.Record{Key: "x", Value: []byte(`{"passwordHash":"%argon2id$"}`)}), "hash")
 	})
 }
 
