@@ -11,6 +11,7 @@
 //	start      time and processor time until ready, by number of clients
 //	follow     processor time for one change of a client: with which another instance follows it on MongoDB, and with
 //	           which an instance makes it in its file
+//	changes    with 10 changes a second, how long until another instance acts on each kind
 //	idle       database commands per instance and minute without traffic
 //
 // It reads /proc, so it runs on Linux only. Both builds share the machine with the load.
@@ -88,6 +89,7 @@ func parts() []part {
 		{"start", prepareStart, false, byTurns(measureStart)},
 		{"follow", prepareFollow, false, byTurns(measureFollow)},
 		{"idle", prepareIdle, true, byTurns(measureIdle)},
+		{"changes", prepareChanges, true, byTurns(measureChanges)},
 	}
 }
 
