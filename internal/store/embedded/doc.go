@@ -16,5 +16,5 @@
 //		// a running server holds the file: stop it, or use its admin API
 //	}
 //	defer store.Close()
-//	err = store.RedeemCode(ctx, digest, &family) // on disk, or nothing has happened
+//	seen, err = store.Put(ctx, table, record, seen) // on disk, or nothing has happened
 package embedded

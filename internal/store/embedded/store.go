@@ -45,8 +45,8 @@ type Options struct {
 	LockTimeout time.Duration
 	// MaxSize bounds the file, in bytes; writes beyond it fail and change nothing. 0 means no bound.
 	MaxSize int
-	// Existing has Open refuse a file in which there is nothing, in place of laying it out: [ErrForeign]. One that is not there is
-	// an error of the operating system.
+	// Existing has Open lay out no new file. An empty one is [ErrForeign], and one that is not there an error of
+	// the operating system.
 	Existing bool
 	// checked has the list of free pages read when the file is opened for reading, for its check.
 	checked bool
