@@ -20,7 +20,7 @@ import (
 const (
 	changesTotal = 600
 	changeEvery  = 100 * time.Millisecond
-	people       = 10
+	people       = 20 // and clients
 	mostLate     = 20 * time.Second
 )
 
@@ -30,7 +30,10 @@ func prepareChanges(ctx context.Context, s *side) (err error) {
 		err = st.register(ctx)
 	}
 	for k := 0; k < people && err == nil; k++ {
-		_, err = st.command(ctx, password, "user", "create", fmt.Sprint("user", k), "--password-stdin")
+		name := fmt.Sprint("user", k)
+		if _, err = st.command(ctx, password, "user", "create", name, "--password-stdin"); err == nil {
+			err = st.create(ctx, fmt.Sprint("app", k), "--grant=client_credentials", "--scope=read")
+		}
 	}
 	return err
 }
@@ -153,15 +156,15 @@ func (i *instance) operate(ctx context.Context, method, path, body string) error
 	}
 }
 
-// client gives a client another scope, beside those of the last nine seconds.
+// client gives a client another scope, beside those of its last changes.
 func (f *follower) client(ctx context.Context, n int) (func() (bool, error), error) {
-	scopes := "read write"
-	for k := max(n-90, 0); k <= n; k++ {
+	name, scopes := fmt.Sprint("app", n%people), fmt.Sprint("s", n)
+	for k := n - people; k > max(n-5*people, 0); k -= people {
 		scopes += fmt.Sprint(" s", k)
 	}
-	err := f.first.operate(ctx, http.MethodPatch, "/clients/shop", fmt.Sprintf(`{"scope": %q}`, scopes))
+	err := f.first.operate(ctx, http.MethodPatch, "/clients/"+name, fmt.Sprintf(`{"scope": %q}`, scopes))
 	return func() (bool, error) {
-		status, _, _, err := f.second.ask(ctx, "/token", "shop", url.Values{"grant_type": {"client_credentials"}, "scope": {fmt.Sprint("s", n)}})
+		status, _, _, err := f.second.ask(ctx, "/token", name, url.Values{"grant_type": {"client_credentials"}, "scope": {fmt.Sprint("s", n)}})
 		return status == http.StatusOK, err
 	}, err
 }

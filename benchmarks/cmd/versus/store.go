@@ -100,26 +100,32 @@ func (st *store) register(ctx context.Context) error {
 		"ops":    {"--admin"},
 		"web":    {"--grant=authorization_code", "--grant=refresh_token", "--first-party", "--redirect-uri=" + callback},
 	} {
-		args := append([]string{"client", "create", id, "--output=json"}, flags...)
+		args := flags
 		if id != "ops" {
 			args = append(args, "--scope=read", "--scope=write")
 		}
 		if st.file != "" {
 			args = append(args, "--create")
 		}
-		out, err := st.command(ctx, "", args...)
-		if err != nil {
+		if err := st.create(ctx, id, args...); err != nil {
 			return err
 		}
-		var made struct {
-			Secret string `json:"client_secret"`
-		}
-		if err := json.Unmarshal(out, &made); err != nil {
-			return err
-		}
-		st.secrets[id] = made.Secret
 	}
 	_, err := st.command(ctx, password, "user", "create", user, "--password-stdin")
+	return err
+}
+
+// create makes a client.
+func (st *store) create(ctx context.Context, id string, flags ...string) error {
+	out, err := st.command(ctx, "", append([]string{"client", "create", id, "--output=json"}, flags...)...)
+	if err != nil {
+		return err
+	}
+	var made struct {
+		Secret string `json:"client_secret"`
+	}
+	err = json.Unmarshal(out, &made)
+	st.secrets[id] = made.Secret
 	return err
 }
 
