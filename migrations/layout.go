@@ -54,9 +54,6 @@ func All() []Migration {
 	for _, t := range tables {
 		first.Commands = append(first.Commands, t.commands()...)
 	}
-	for _, run := range unmoved {
-		first.Commands = append(first.Commands, Command{About: "Create the indexes of a collection that is no table yet.", Run: parse(run)})
-	}
 	return []Migration{first}
 }
 
@@ -76,6 +73,7 @@ var tables = []table{
 	{name: "instances"},
 	{name: "keys"},
 	{name: "known_addresses"},
+	{name: "policies"},
 	{name: "reports"},
 	{name: "revocations"},
 	{name: "secret_uses"},
@@ -153,11 +151,6 @@ func validate(collection, about, schema string) Command {
 		{Key: "validationAction", Value: "error"},
 		{Key: "validator", Value: bson.D{{Key: "$jsonSchema", Value: parse(schema)}}},
 	}}
-}
-
-// unmoved has the indexes of collections that are no tables yet.
-var unmoved = []string{
-	`{"createIndexes": "audit", "indexes": [{"key": {"target": 1, "_id": -1}, "name": "target"}, {"key": {"at": 1}, "name": "at"}]}`,
 }
 
 // parse returns the document of a JSON text of this file.

@@ -234,13 +234,13 @@ type shownBackup struct {
 	Format     uint64         `json:"format"`
 	Records    map[string]int `json:"records"`
 	Unreadable map[string]int `json:"unreadable,omitempty"`
-	Policies   int64          `json:"policies_version"`
-	Event      *time.Time     `json:"newest_event"` // null: there is none
+	Newest     int64          `json:"newest_change"` // 0: there is none
+	Event      *time.Time     `json:"newest_event"`  // null: there is none
 }
 
 func shown(file string, sum *app.DataFileSummary) shownBackup {
 	s := shownBackup{
-		File: file, Bytes: sum.Bytes, Format: sum.Format, Records: sum.Records, Unreadable: sum.Unreadable, Policies: sum.Policies,
+		File: file, Bytes: sum.Bytes, Format: sum.Format, Records: sum.Records, Unreadable: sum.Unreadable, Newest: sum.Newest,
 	}
 	if !sum.Changed.IsZero() {
 		s.Event = &sum.Changed
@@ -257,15 +257,14 @@ func (f *backupFlags) showBackup(file string, sum *app.DataFileSummary, took tim
 
 // rowsOf says for a person what a data file holds.
 func rowsOf(sum *app.DataFileSummary) [][]string {
-	event := "none"
-	if !sum.Changed.IsZero() {
-		event = dateTime(sum.Changed)
+	trail := "empty"
+	if sum.Newest > 0 {
+		trail = fmt.Sprintf("up to change %d, at %s", sum.Newest, dateTime(sum.Changed))
 	}
 	rows := [][]string{
 		{"size", fmt.Sprintf("%d bytes, format %d", sum.Bytes, sum.Format)},
 		{"holds", counted(sum.Records)},
-		{"limits", fmt.Sprintf("up to change %d of the audit trail", sum.Policies)},
-		{"clients and users", "newest event of the audit trail: " + event},
+		{"audit trail", trail},
 	}
 	if lost := unreadable(sum); lost != "" {
 		rows = append(rows, []string{"not readable", lost})

@@ -43,11 +43,7 @@ func conflictText(c *adminapi.Conflict) string {
 		done = "removed"
 	}
 	text := fmt.Sprintf("%s was %s by %s %s", nameOfTarget(cmp.Or(c.Target, last.Target)), done, adminapi.Who(&last.Actor), ago(c.Now.Sub(last.At)))
-	change := "change"
-	if last.Version > 0 {
-		change += fmt.Sprint(" ", last.Version)
-	}
-	text += fmt.Sprintf(" (%s: %s)", change, differences(last.Before, last.After))
+	text += fmt.Sprintf(" (change %d: %s)", last.Version, differences(last.Before, last.After))
 	if n := len(c.Changes) - 1; n > 0 {
 		text += fmt.Sprintf(", after %d other %s", n, plural(n, "change"))
 	}

@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"encoding/json"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -18,11 +17,11 @@ func TestAuditOfSeveralTargets(t *testing.T) {
 	l := &limits{apiFlags: apiFlags{cli: &cli{out: &out}}}
 	null, trusted := json.RawMessage("null"), json.RawMessage(`{"trusted":true}`)
 	err := l.auditTable(adminapi.Audit{Entries: []adminapi.AuditEntry{
-		{AuditEntry: clientcfg.AuditEntry{
+		{
 			At: time.Now(), Actor: clientcfg.Actor{ClientID: "ops"}, Action: "update", Target: "policies/a", Before: null, After: trusted, Reason: "ticket",
 			More: []clientcfg.Change{{Target: "policies/b", Before: null, After: trusted}, {Target: "policies/c", Before: trusted, After: null}},
-		}},
-		{AuditEntry: clientcfg.AuditEntry{At: time.Now(), Actor: clientcfg.Actor{ClientID: "ops"}, Action: "delete", Target: "settings", Before: null, After: null}},
+		},
+		{At: time.Now(), Actor: clientcfg.Actor{ClientID: "ops"}, Action: "delete", Target: "settings", Before: null, After: null},
 	}})
 	if err != nil {
 		t.Fatal(err)
@@ -40,7 +39,6 @@ func TestAuditOfAnUnreadableEntry(t *testing.T) {
 	l := &limits{apiFlags: apiFlags{cli: &cli{out: &out, errOut: &notes}}}
 	var page adminapi.Audit
 	err := json.Unmarshal([]byte(`{"entries":[{"version":8,"action":"update","target":"settings"},{"version":7,"unreadable":"unexpected EOF"},`+
-		`{"version":0,"id":"abc","at":"2026-03-01T12:00:00Z","unreadable":"no text"},`+
 		`{"version":6,"actor":{"client_id":"ops"},"action":"update","target":"policies/shop","reason":"ticket","unreadable":"of a newer release"}]}`), &page)
 	if err != nil {
 		t.Fatal(err)
@@ -49,16 +47,13 @@ func TestAuditOfAnUnreadableEntry(t *testing.T) {
 		t.Fatal(err)
 	}
 	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
-	if len(lines) == 5 && strings.Contains(lines[3], "abc") && strings.Contains(lines[3], "unreadable") {
-		lines = slices.Delete(lines, 3, 4)
-	}
-	if len(lines) != 4 || !strings.Contains(lines[1], "update settings") || !strings.Contains(lines[2], "version 7") || !strings.Contains(lines[2], "unreadable") {
+	if len(lines) != 4 || !strings.Contains(lines[1], "update settings") || !strings.HasPrefix(lines[2], "7 ") || !strings.Contains(lines[2], "unreadable") {
 		t.Errorf("the table is\n%s", out.String())
 	}
 	if last := strings.Fields(lines[3]); strings.Join(last[2:], " ") != "ops update policies/shop unreadable ticket" {
 		t.Errorf("the last line is %q", last)
 	}
-	if !strings.Contains(notes.String(), "The entry abc of the audit trail cannot be read: no text.") || !strings.Contains(notes.String(), "unexpected EOF") || !strings.Contains(notes.String(), "of a newer release") {
+	if !strings.Contains(notes.String(), "The entry 7 of the audit trail cannot be read: unexpected EOF.") || !strings.Contains(notes.String(), "of a newer release") {
 		t.Errorf("the note is %q", notes.String())
 	}
 }

@@ -25,6 +25,9 @@ type limitsServer struct {
 	data  string // the file of its store
 }
 
+// firstChange is the number of the first change of limits, after three clients and the first keys.
+const firstChange = 5
+
 func newLimitsServer(t *testing.T) *limitsServer {
 	t.Helper()
 	data := storeFile(t)
@@ -210,7 +213,7 @@ func TestBadLimitsFile(t *testing.T) {
 	check.Equal(t, "version", s.version(), 0)
 	_, _, status := run(t, good, s.args("apply -f - --yes")...)
 	check.Equal(t, "standard input", status, 0)
-	check.Equal(t, "version", s.version(), 1)
+	check.Equal(t, "version", s.version(), firstChange)
 }
 
 // manyTiers is more than a request has room for.
@@ -279,7 +282,7 @@ func TestExportAsJSON(t *testing.T) {
 	text, err := os.ReadFile(s.file)
 	check.OK(t, err)
 	check.Equal(t, "file", string(text), shown)
-	has(t, shown, "\n  \"version\": 1,\n")
+	has(t, shown, fmt.Sprintf("\n  \"version\": %d,\n", firstChange))
 }
 
 // TestApplyBesideAnotherChange: nothing of the file is applied if there was a change after the plan.
@@ -300,8 +303,8 @@ func TestApplyBesideAnotherChange(t *testing.T) {
 	if status != exitFailed {
 		t.Errorf("status %d", status)
 	}
-	has(t, stderr, "shop was changed by ops ", "(change 1: mode dry_run); look at it and run the command again")
-	check.Equal(t, "version", s.version(), 1)
+	has(t, stderr, "shop was changed by ops ", fmt.Sprintf("(change %d: mode dry_run); look at it and run the command again", firstChange))
+	check.Equal(t, "version", s.version(), firstChange)
 	stdout, _ := s.limits(0, "get batch")
 	has(t, stdout, "trusted        no")
 }
@@ -326,5 +329,5 @@ func TestApplyThatIsKilled(t *testing.T) {
 	check.Equal(t, "version", s.version(), 0)
 	stdout, _ := s.limits(0, "apply -f FILE --yes")
 	has(t, stdout, "The limits are now those of")
-	check.Equal(t, "version", s.version(), 1)
+	check.Equal(t, "version", s.version(), firstChange)
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -59,7 +60,7 @@ overrides:
 	s.limits(0, "apply -f FILE --prune --yes")
 	stdout, _ = s.limits(0, "export")
 	check.Equal(t, "exported after all was removed", withoutHeader(stdout), "{}\n")
-	s.limits(0, "undo 2 --yes")
+	s.limits(0, fmt.Sprintf("undo %d --yes", s.version()))
 	stdout, _ = s.limits(0, "export")
 	check.Equal(t, "exported after the undo", withoutHeader(stdout), file)
 

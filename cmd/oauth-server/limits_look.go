@@ -289,15 +289,12 @@ func (l *limits) showAudit(target string, raw json.RawMessage) error {
 func (l *limits) auditTable(page adminapi.Audit) error {
 	rows := [][]string{{"CHANGE", "TIME", "WHO", "WHAT", "CHANGED", "REASON"}}
 	for _, e := range page.Entries {
-		name := "version " + strconv.FormatInt(e.Version, 10)
-		if e.Version == 0 { // an event
-			name = e.ID
-		}
+		number := strconv.FormatInt(e.Version, 10)
 		if e.Unreadable != "" {
-			l.note("The entry %s of the audit trail cannot be read: %s.", name, e.Unreadable)
+			l.note("The entry %s of the audit trail cannot be read: %s.", number, e.Unreadable)
 		}
 		if e.Unreadable != "" && e.Target == "" {
-			rows = append(rows, []string{changeOf(&e), "-", "-", name, l.alarming("unreadable", true), "-"})
+			rows = append(rows, []string{number, "-", "-", "-", l.alarming("unreadable", true), "-"})
 			continue
 		}
 		what := e.Action + " " + e.Target + untilTime(e.Until)
@@ -308,20 +305,12 @@ func (l *limits) auditTable(page adminapi.Audit) error {
 		if e.Unreadable == "" {
 			changed = differences(e.Before, e.After)
 		}
-		rows = append(rows, []string{changeOf(&e), dateTime(e.At), adminapi.Who(&e.Actor), what, changed, e.Reason})
+		rows = append(rows, []string{number, dateTime(e.At), adminapi.Who(&e.Actor), what, changed, e.Reason})
 		for _, c := range e.More { // of the same change
 			rows = append(rows, []string{"", "", "", e.Action + " " + c.Target + untilTime(e.Until), differences(c.Before, c.After), ""})
 		}
 	}
 	return l.table(rows...)
-}
-
-// changeOf is the number by which a change of limits can be undone; - for a change of a client or a user.
-func changeOf(e *adminapi.AuditEntry) string {
-	if e.Version == 0 {
-		return "-"
-	}
-	return strconv.FormatInt(e.Version, 10)
 }
 
 // completeClient completes the first argument with the client_ids that begin with what was typed.

@@ -106,7 +106,7 @@ func TestCandidateIsSharedBetweenInstances(t *testing.T) {
 	store := openStore(t)
 	a, b := newInstance(t, "i-1", store, file()), newInstance(t, "i-2", store, ratelimit.DefaultSettings())
 	a.put("/candidates/shop", `{"client":[{"requests":3}]}`).is(http.StatusOK)
-	check.OK(t, b.policies.Refresh(t.Context()))
+	check.OK(t, b.follower.Refresh(t.Context()))
 	a.ask("shop", "", 5)
 	b.ask("shop", "", 4)
 	b.publish()

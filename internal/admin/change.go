@@ -12,7 +12,6 @@ import (
 
 	"oauth-server/internal/adminapi"
 	"oauth-server/internal/clientcfg"
-	"oauth-server/internal/secret"
 	"oauth-server/internal/strict"
 )
 
@@ -44,7 +43,7 @@ type change struct {
 
 // edit returns the change for [clientcfg.PolicySource], which may run it several times.
 func (s *Server) edit(ch *change) clientcfg.Edit {
-	return func(p *clientcfg.PolicySnapshot) (e clientcfg.PolicyEntry, err error) {
+	return func(p *clientcfg.PolicySnapshot) (e clientcfg.Event, err error) {
 		ch.before = p
 		now := s.o.Now().UTC().Truncate(time.Millisecond)
 		if err := ch.allowed(p); err != nil {
@@ -76,8 +75,7 @@ func (s *Server) edit(ch *change) clientcfg.Edit {
 		if err != nil {
 			return e, err
 		}
-		e.AuditEntry, err = s.entry(ch, p, after, now)
-		return e, err
+		return e, s.describe(&e, ch, p, after)
 	}
 }
 
@@ -88,7 +86,7 @@ func (ch *change) allowed(p *clientcfg.PolicySnapshot) error {
 	if err == nil {
 		err = ch.conditions.check(etag, st.exists)
 	}
-	if err == nil && ch.action != actionUpdate && !st.exists {
+	if err == nil && ch.action != actionUpdate && !st.exists && !p.IsLeftOut(ch.resource.target()) {
 		if r, ok := ch.resource.(deletable); ok {
 			return r.absent()
 		}
@@ -150,18 +148,15 @@ func (s *Server) effect(ctx context.Context, ch *change, after *clientcfg.Policy
 	return e
 }
 
-// entry returns the audit entry of the change.
-func (s *Server) entry(ch *change, before, after *clientcfg.PolicySnapshot, now time.Time) (clientcfg.AuditEntry, error) {
-	e := clientcfg.AuditEntry{
-		Version: after.Version(), ID: secret.ID(), At: now, Actor: ch.by.actor(), Action: ch.action, Reason: ch.reason,
-		Instance: s.o.Instance(), Until: ch.until,
-	}
+// describe adds to the event of the change what the audit trail shows.
+func (s *Server) describe(e *clientcfg.Event, ch *change, before, after *clientcfg.PolicySnapshot) error {
+	e.Actor, e.Action, e.Reason, e.Instance, e.Until = ch.by.actor(), ch.action, ch.reason, s.o.Instance(), ch.until
 	changed, err := shown(withEnded(ch.made), before, after)
 	if err != nil || len(changed) == 0 {
-		return e, errors.Join(err, errors.New("admin: a change of no known target"))
+		return errors.Join(err, errors.New("admin: a change of no known target"))
 	}
 	e.Target, e.Before, e.After, e.More = changed[0].Target, changed[0].Before, changed[0].After, changed[1:]
-	return e, nil
+	return nil
 }
 
 // encoded is a resource as the audit trail keeps it; null if it does not exist.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"oauth-server/internal/adminapi"
 	"oauth-server/internal/check"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/ratelimit"
@@ -33,7 +34,7 @@ func TestPolicyIsChangedAndInForce(t *testing.T) {
 	equal(t, "read again", w.get("/policies/shop").header.Get("ETag"), after.header.Get("ETag"))
 	equal(t, "passed", w.ask("shop", "", 5), 3)
 
-	var trail struct{ Entries []clientcfg.AuditEntry }
+	var trail struct{ Entries []adminapi.AuditEntry }
 	w.get("/audit").into(&trail)
 	e := trail.Entries[0]
 	equal(t, "actor", e.Actor, clientcfg.Actor{ClientID: "ops", Address: "192.0.2.1"})
@@ -271,7 +272,7 @@ func TestEveryInstanceFollows(t *testing.T) {
 	store := openStore(t)
 	a, b := newInstance(t, "i-1", store, file()), newInstance(t, "i-2", store, file())
 	a.put("/policies/shop", tenAMinute).is(http.StatusOK)
-	check.OK(t, b.policies.Refresh(t.Context()))
+	check.OK(t, b.follower.Refresh(t.Context()))
 	equal(t, "passed on the other", b.ask("shop", "", 5), 3)
 	equal(t, "same ETag", b.get("/policies/shop").header.Get("ETag"), a.get("/policies/shop").header.Get("ETag"))
 	// An instance that has not seen a change yet refuses to act on what it knows.

@@ -20,11 +20,11 @@ func (w *instance) changes(query, body string) answer {
 }
 
 // newest is the newest entry of the trail.
-func (w *instance) newest() (e clientcfg.AuditEntry) {
+func (w *instance) newest() (e adminapi.AuditEntry) {
 	w.t.Helper()
 	var trail adminapi.Audit
 	w.get("/audit").into(&trail)
-	return trail.Entries[0].AuditEntry
+	return trail.Entries[0]
 }
 
 const shopAndApp = `{"changes":[{"target":"policies/shop","value":{"client":[{"requests":3}]}},` +

@@ -3,6 +3,7 @@ package admin
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -51,10 +52,7 @@ func (p *problemError) because(target string, changes []adminapi.AuditEntry, now
 	}
 	if len(changes) > 0 {
 		e := &changes[0]
-		p.Detail += "; the last change: " + e.Action + " by " + adminapi.Who(&e.Actor) + " at " + e.At.UTC().Format(time.RFC3339)
-		if e.Version > 0 {
-			p.Detail += ", version " + strconv.FormatInt(e.Version, 10)
-		}
+		p.Detail += fmt.Sprintf("; the last change: %s by %s at %s, change %d", e.Action, adminapi.Who(&e.Actor), e.At.UTC().Format(time.RFC3339), e.Version)
 	}
 	return p
 }
@@ -78,10 +76,10 @@ const unknownVersion = -1
 // version it returns the last one. A target that was removed is at version 0, as if it had never been changed,
 // so what came before the last removal was not since then.
 func (s *Server) changesSince(ctx context.Context, target string, since int64) (changes []adminapi.AuditEntry, err error) {
-	entries, err := s.o.Audit.Audit(ctx, clientcfg.AuditQuery{Target: target, Limit: mostConflicts})
-	for i := range entries {
-		e := adminapi.ShowAuditEntry(of(&entries[i], target))
-		if e.Version <= since || since == 0 && e.Err == nil && string(e.After) == "null" {
+	events, err := s.o.Events.Events(ctx, clientcfg.EventQuery{Target: target, Limit: mostConflicts, Limits: true})
+	for i := range events {
+		e := adminapi.ShowEvent(of(&events[i], target))
+		if e.Version <= since || since == 0 && e.Unreadable == "" && string(e.After) == "null" {
 			break
 		}
 		if changes = append(changes, e); since == unknownVersion {
@@ -91,8 +89,8 @@ func (s *Server) changesSince(ctx context.Context, target string, since int64) (
 	return changes, err
 }
 
-// of is what an entry shows of one target.
-func of(e *clientcfg.AuditEntry, target string) *clientcfg.AuditEntry {
+// of is what an event shows of one target.
+func of(e *clientcfg.Event, target string) *clientcfg.Event {
 	one := *e
 	one.More = nil
 	for i := range e.More {
@@ -116,9 +114,5 @@ func (r *registrar) explained(err error, target string, changes int64) error {
 	if failed != nil {
 		return err
 	}
-	shown := make([]adminapi.AuditEntry, len(events))
-	for i := range events {
-		shown[i] = adminapi.ShowEvent(&events[i])
-	}
-	return p.because(target, shown, r.server.o.Now())
+	return p.because(target, showEvents(events), r.server.o.Now())
 }

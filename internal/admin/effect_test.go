@@ -195,7 +195,7 @@ func TestEffectCountsAllInstances(t *testing.T) {
 	store := openStore(t)
 	a, b := newInstance(t, "i-1", store, file()), newInstance(t, "i-2", store, file())
 	a.patch("/settings", `{"mode":"dry_run","default":{"client":[{"requests":5}]}}`).is(http.StatusOK)
-	check.OK(t, b.policies.Refresh(t.Context()))
+	check.OK(t, b.follower.Refresh(t.Context()))
 	a.ask("shop", "", 6)
 	b.ask("shop", "", 7)
 	b.ask("app", "", 1)

@@ -13,7 +13,6 @@ import (
 
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/fielderr"
-	"oauth-server/internal/secret"
 )
 
 // endsWithin is how long after the end of a temporary change its last instance tries to end it. Each has a
@@ -34,7 +33,7 @@ func (s *Server) EndChanges(ctx context.Context) error {
 			maps.Copy(stuck, ending.Stuck)
 			continue
 		}
-		_, err := s.o.Policies.Change(ctx, func(p *clientcfg.PolicySnapshot) (e clientcfg.PolicyEntry, err error) {
+		_, err := s.o.Policies.Change(ctx, func(p *clientcfg.PolicySnapshot) (e clientcfg.Event, err error) {
 			if ending, due = s.ending(p, stuck); len(ending.Changes) == 0 { // another instance was faster, or all is stuck
 				return e, errNothing
 			}
@@ -70,10 +69,9 @@ func stuckEnds(stuck map[string]error) error {
 	return errors.Join(errs...)
 }
 
-// cannotEnd reports whether an error is of the end itself, and not of the store or of all policies.
+// cannotEnd reports whether an error is of the end itself, and not of the store.
 func cannotEnd(err error) bool {
-	var refused *clientcfg.RefusedError
-	return fielderr.Of(err) != nil || errors.Is(err, clientcfg.ErrUnreadable) && !errors.As(err, &refused)
+	return fielderr.Of(err) != nil || errors.Is(err, clientcfg.ErrUnreadable)
 }
 
 // ending returns how the first temporary change ends of those that are due here, except for some targets.
@@ -92,11 +90,11 @@ func (s *Server) moment(change int64) time.Duration {
 }
 
 // endEntry is the entry by which a temporary change ends. It is by who made that.
-func (s *Server) endEntry(ending *clientcfg.Ending, p *clientcfg.PolicySnapshot) (clientcfg.PolicyEntry, error) {
+func (s *Server) endEntry(ending *clientcfg.Ending, p *clientcfg.PolicySnapshot) (clientcfg.Event, error) {
 	now := s.o.Now().UTC().Truncate(time.Millisecond)
-	e := clientcfg.PolicyEntry{Changes: ending.Changes, AuditEntry: clientcfg.AuditEntry{
-		ID: secret.ID(), At: now, Actor: ending.Actor, Action: actionEnd, Reason: endReason(ending), Instance: s.o.Instance(),
-	}}
+	e := clientcfg.Event{
+		At: now, Actor: ending.Actor, Action: actionEnd, Reason: endReason(ending), Instance: s.o.Instance(), Changes: ending.Changes,
+	}
 	if err := p.Complete(&e); err != nil {
 		return e, err
 	}

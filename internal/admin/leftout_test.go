@@ -1,22 +1,20 @@
 package admin_test
 
 import (
-	"encoding/json"
 	"net/http"
 	"testing"
 
 	"oauth-server/internal/check"
 	"oauth-server/internal/clientcfg"
+	datastore "oauth-server/internal/store"
 )
 
-// TestPartOfAVersion: an instance that started with a part of a version says so beside its number, and shows
-// what it can of an entry of a newer release.
+// TestPartOfAVersion: an instance that leaves something out says so beside the version. What operators set then repairs
+// it.
 func TestPartOfAVersion(t *testing.T) {
 	store := openStore(t)
-	err := store.AppendPolicyEntry(t.Context(), clientcfg.PolicyEntry{
-		AuditEntry: clientcfg.AuditEntry{Version: 1, ID: "a", At: noon, Action: "update", Target: "policies/shop"},
-		Changes:    []clientcfg.Change{{Target: "policies/shop", Before: json.RawMessage("null"), After: json.RawMessage(`{"burst":5}`)}},
-	})
+	_, err := store.Append(t.Context(), datastore.Entry{Number: 1, Value: []byte("{}")},
+		datastore.Write{Table: clientcfg.PoliciesTable, Record: datastore.Record{Key: "policies/shop", Value: []byte(`{"burst":5}`)}})
 	check.OK(t, err)
 	w := newInstance(t, "i-1", store, file())
 	for _, path := range []string{"/policies", "/candidates"} {
@@ -28,4 +26,6 @@ func TestPartOfAVersion(t *testing.T) {
 	a := w.get("/instances")
 	equal(t, "left out", a.at("instances", 0, "policies", "left_out"), any(1.0))
 	equal(t, "current", a.at("instances", 0, "policies", "current"), any(false))
+	w.change("DELETE", "/policies/shop", "").is(http.StatusNoContent)
+	equal(t, "left out", w.get("/policies").at("left_out"), nil)
 }

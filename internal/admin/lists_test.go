@@ -75,8 +75,8 @@ func TestPoliciesArePaged(t *testing.T) {
 			candidates = append(candidates, id)
 		}
 	}
-	_, err := w.policies.Change(t.Context(), func(*clientcfg.PolicySnapshot) (clientcfg.PolicyEntry, error) {
-		return clientcfg.PolicyEntry{AuditEntry: clientcfg.AuditEntry{ID: "many", At: w.clock.Now()}, Changes: changes}, nil
+	_, err := w.policies.Change(t.Context(), func(*clientcfg.PolicySnapshot) (clientcfg.Event, error) {
+		return clientcfg.Event{At: w.clock.Now(), Action: "update", Changes: changes}, nil
 	})
 	check.OK(t, err)
 	policies = append(policies, "app") // of the configuration file
@@ -130,22 +130,22 @@ func TestPoliciesArePaged(t *testing.T) {
 }
 
 // spoiledTrail is a trail of which the entry of version 2 cannot be read.
-type spoiledTrail struct{ clientcfg.AuditLog }
+type spoiledTrail struct{ clientcfg.EventLog }
 
-func (s spoiledTrail) Audit(ctx context.Context, q clientcfg.AuditQuery) ([]clientcfg.AuditEntry, error) {
-	entries, err := s.AuditLog.Audit(ctx, q)
-	for i := range entries {
-		if entries[i].Version == 2 {
-			entries[i] = clientcfg.AuditEntry{Version: 2, Err: errors.New("unexpected EOF")}
+func (s spoiledTrail) Events(ctx context.Context, q clientcfg.EventQuery) ([]clientcfg.Event, error) {
+	events, err := s.EventLog.Events(ctx, q)
+	for i := range events {
+		if events[i].Number == 2 {
+			events[i] = clientcfg.Event{Number: 2, Err: errors.New("unexpected EOF")}
 		}
 	}
-	return entries, err
+	return events, err
 }
 
 // TestAuditShowsTheOthers: an entry that cannot be read is marked.
 func TestAuditShowsTheOthers(t *testing.T) {
 	store := openStore(t)
-	w := newInstance(t, "i-1", store, file(), func(o *admin.Options) { o.Audit = spoiledTrail{o.Audit} })
+	w := newInstance(t, "i-1", store, file(), func(o *admin.Options) { o.Events = spoiledTrail{o.Events} })
 	for range 3 {
 		w.patch("/policies/shop?reason=r", `{"trusted":true}`).is(http.StatusOK)
 	}
@@ -181,7 +181,7 @@ func TestAuditIsPagedAndFiltered(t *testing.T) {
 // A change of several targets is one entry, found by each of them, and acts at once.
 func TestAuditShowsAllTargets(t *testing.T) {
 	w := newWorld(t)
-	_, err := w.policies.Change(t.Context(), func(*clientcfg.PolicySnapshot) (e clientcfg.PolicyEntry, err error) {
+	_, err := w.policies.Change(t.Context(), func(*clientcfg.PolicySnapshot) (e clientcfg.Event, err error) {
 		for _, id := range []string{"shop", "app", odd} {
 			c, err := clientcfg.ChangePolicy(id, &clientcfg.ClientPolicy{Policy: ratelimit.Policy{Trusted: true}})
 			check.OK(t, err)
@@ -189,11 +189,10 @@ func TestAuditShowsAllTargets(t *testing.T) {
 			e.More = append(e.More, clientcfg.Change{Target: c.Target, Before: c.Before, After: []byte(`{"trusted":true}`)})
 		}
 		first := e.More[0]
-		e.AuditEntry = clientcfg.AuditEntry{
-			ID: "several", At: w.clock.Now(), Actor: clientcfg.Actor{ClientID: "ops"}, Action: "update",
-			Target: first.Target, Before: first.Before, After: first.After, More: e.More[1:],
-		}
-		return e, nil
+		return clientcfg.Event{
+			At: w.clock.Now(), Actor: clientcfg.Actor{ClientID: "ops"}, Action: "update", Target: first.Target,
+			Before: first.Before, After: first.After, More: e.More[1:], Changes: e.Changes,
+		}, nil
 	})
 	check.OK(t, err)
 	for _, target := range []string{"policies/shop", "policies/app", "policies/" + odd} {
@@ -316,7 +315,7 @@ func TestResetForgetsOnAllInstances(t *testing.T) {
 	store := openStore(t)
 	a, b := newInstance(t, "i-1", store, file()), newInstance(t, "i-2", store, file())
 	a.put("/policies/shop", `{"client":[{"requests":4}],"user":[{"requests":4}]}`).is(http.StatusOK)
-	check.OK(t, b.policies.Refresh(t.Context()))
+	check.OK(t, b.follower.Refresh(t.Context()))
 	exhaust := func() {
 		for _, w := range []*instance{a, b} {
 			w.ask("shop", "", 4)
@@ -326,7 +325,7 @@ func TestResetForgetsOnAllInstances(t *testing.T) {
 	reset := func(query string) {
 		t.Helper()
 		a.send(request{method: "DELETE", path: "/clients/shop/counters" + query, token: writer}).is(http.StatusNoContent)
-		check.OK(t, b.policies.Refresh(t.Context()))
+		check.OK(t, b.follower.Refresh(t.Context()))
 	}
 	exhaust()
 	reset("?username=ada&reason=sorry")
@@ -357,7 +356,7 @@ func TestResetForgetsOnAllInstances(t *testing.T) {
 	// An instance that starts later has nothing to forget.
 	c := newInstance(t, "i-3", store, file())
 	c.ask("shop", "", 4)
-	check.OK(t, c.policies.Refresh(t.Context()))
+	check.OK(t, c.follower.Refresh(t.Context()))
 	equal(t, "still denied", c.ask("shop", "", 1), 0)
 }
 

@@ -12,20 +12,26 @@ import (
 // policies returns the policies as they are in the store, so that what an operator reads can be changed.
 // If they cannot be read they are the last known, and the answer says how old they are.
 func (s *Server) policies(c *call) *clientcfg.PolicySnapshot {
-	if err := s.o.Policies.Renew(c.Request().Context()); err != nil {
-		c.aged(s.o.Now().Sub(s.o.Policies.Status().CheckedAt))
-	}
+	s.renew(c)
 	return s.o.Policies.Snapshot()
 }
 
 // clients is policies for the registered clients.
 func (s *Server) clients(c *call) *clientcfg.Directory {
-	ctx, cancel := context.WithTimeout(c.Request().Context(), clientcfg.RenewWithin)
+	s.renew(c)
+	return s.o.Clients.Directory()
+}
+
+// renewWithin is how long a request waits for the newest snapshots.
+const renewWithin = 2 * time.Second
+
+// renew makes the snapshots at least as new as the store was when the request came.
+func (s *Server) renew(c *call) {
+	ctx, cancel := context.WithTimeout(c.Request().Context(), renewWithin)
 	defer cancel()
-	if err := s.o.Clients.Renew(ctx, 0); err != nil {
+	if err := s.o.Clients.Renew(ctx, time.Since(c.started)); err != nil {
 		c.aged(time.Since(s.o.Clients.CheckedAt()))
 	}
-	return s.o.Clients.Directory()
 }
 
 // aged says in the answer how old what it shows is (RFC 9111 5.1), if it is older than what was said so far.

@@ -76,10 +76,9 @@ type Options struct {
 	Users    Users
 	Clients  Clients
 	Policies *clientcfg.PolicySource
-	Resets   *Resets // that Policies calls, and that run
-	Audit    clientcfg.AuditLog
-	Registry registry.Store // clients and users, to be changed
-	Events   clientcfg.EventLog
+	Resets   *Resets            // that Policies calls, and that run
+	Registry registry.Store     // clients and users, to be changed
+	Events   clientcfg.EventLog // the audit trail
 	// Passwords hashes the passwords that operators give users. Nil: one at a time.
 	Passwords registry.Hasher
 	Reports   Reports
@@ -151,7 +150,6 @@ func (o *Options) validate() error {
 		{"Clients", o.Clients == nil},
 		{"Policies", o.Policies == nil},
 		{"Resets", o.Resets == nil},
-		{"Audit", o.Audit == nil},
 		{"Registry", o.Registry == nil},
 		{"Events", o.Events == nil},
 		{"Reports", o.Reports == nil},

@@ -110,19 +110,13 @@ func malformed(format string, args ...any) *problemError {
 func problemOf(err error) *problemError {
 	var known *problemError
 	var lock *clientcfg.LockOutError
-	var refused *clientcfg.RefusedError
 	switch {
 	case errors.As(err, &known):
 		return known
 	case errors.As(err, &lock):
 		return problem(http.StatusConflict, typeLockOut, "Would lock out an admin client", "%v", err)
-	case errors.As(err, &refused):
-		return problem(http.StatusServiceUnavailable, typeUnavailable, "Stored policies cannot be used",
-			"this instance changes no limits, because it cannot use the newest ones: %v", refused)
 	case fielderr.Of(err) != nil:
 		return invalid(fielderr.Of(err))
-	case errors.Is(err, clientcfg.ErrPolicyConflict):
-		return conflict("others kept changing the policies at the same time; try again")
 	}
 	p := problem(http.StatusServiceUnavailable, typeUnavailable, "Store not available", storeAway)
 	p.cause = err

@@ -30,9 +30,7 @@ func (w *instance) events(query string) (out []string) {
 	var page adminapi.Audit
 	w.get("/audit" + query).into(&page)
 	for _, e := range page.Entries {
-		if e.Version == 0 {
-			out = append(out, e.Action+" "+e.Target+strings.TrimSuffix(" "+e.Outcome, " "))
-		}
+		out = append(out, e.Action+" "+e.Target+strings.TrimSuffix(" "+e.Outcome, " "))
 	}
 	return out
 }

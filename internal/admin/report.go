@@ -3,7 +3,6 @@ package admin
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"log/slog"
 	"os"
 	"sync"
@@ -101,9 +100,7 @@ func (s *Server) self(now time.Time) adminapi.Instance {
 // caller repeats it.
 func (s *Server) SweepAudit(ctx context.Context) error {
 	now := s.o.Now()
-	before := now.Add(-s.o.AuditKept)
-	_, err := s.o.Audit.SweepAudit(ctx, before, now)
-	return errors.Join(err, s.o.Events.SweepEvents(ctx, before, now))
+	return s.o.Events.SweepEvents(ctx, now.Add(-s.o.AuditKept), now)
 }
 
 // reports returns the reports of all instances, first that of this one at this moment.

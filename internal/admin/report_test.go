@@ -44,7 +44,7 @@ func TestInstancesTellHowFreshTheyAre(t *testing.T) {
 	equal(t, "other is self", all.at("instances", 1, "self"), any(false))
 	equal(t, "other is current", all.at("instances", 1, "policies", "current"), any(false))
 	equal(t, "same file", all.at("instances", 0, "policies", "file"), all.at("instances", 1, "policies", "file"))
-	check.OK(t, b.policies.Refresh(t.Context()))
+	check.OK(t, b.follower.Refresh(t.Context()))
 	b.publish()
 	equal(t, "other is current", a.get("/instances").at("instances", 1, "policies", "current"), any(true))
 	a.clock.Advance(time.Minute)
@@ -115,7 +115,7 @@ func TestSweepAudit(t *testing.T) {
 		w, audit := newInstance(t, "i-1", store, file()), &trail{}
 		api, err := admin.New(admin.Options{
 			Issuer: "x", Instance: func() string { return "i-1" }, Tokens: w.tokens, Users: store, Clients: w.clients, Policies: w.policies, Resets: w.resets, Counters: w.counters,
-			Activity: w.recorder, Bans: w.bans, Reports: store.heartbeats, Audit: audit, Registry: store, Events: store, Logger: slog.New(slog.DiscardHandler),
+			Activity: w.recorder, Bans: w.bans, Reports: store.heartbeats, Registry: store, Events: audit, Logger: slog.New(slog.DiscardHandler),
 		})
 		check.OK(t, err)
 		check.OK(t, api.SweepAudit(t.Context()))
@@ -129,22 +129,20 @@ func TestSweepAudit(t *testing.T) {
 
 // trail counts the sweeps of entries that are old enough.
 type trail struct {
+	clientcfg.EventLog
+
 	swept  atomic.Int64
 	broken atomic.Bool
 }
 
-func (*trail) Audit(context.Context, clientcfg.AuditQuery) ([]clientcfg.AuditEntry, error) {
-	return nil, nil
-}
-
-func (a *trail) SweepAudit(_ context.Context, before, _ time.Time) (int, error) {
+func (a *trail) SweepEvents(_ context.Context, before, _ time.Time) error {
 	if time.Since(before) == 400*24*time.Hour {
 		a.swept.Add(1)
 	}
 	if a.broken.Load() {
-		return 0, errors.New("no database")
+		return errors.New("no database")
 	}
-	return 0, nil
+	return nil
 }
 
 func TestOptionsAreChecked(t *testing.T) {

@@ -11,11 +11,10 @@ import (
 
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/ratelimit"
-	"oauth-server/internal/secret"
 )
 
 // resetCounters forgets the counts of a client, or of one of its users, on all instances:
-// the reset is the next entry of the trail of the policies. It answers when they are gone from the store
+// the reset is an entry of the trail. It answers when they are gone from the store
 // too, because what is only forgotten in memory would be back if this process died.
 func (s *Server) resetCounters(c *call) error {
 	if err := c.parameters("username", "reason"); err != nil {
@@ -38,12 +37,12 @@ func (s *Server) resetCounters(c *call) error {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.Request().Context()), applyWithin)
 	defer cancel()
-	next, err := s.o.Policies.Change(ctx, func(*clientcfg.PolicySnapshot) (clientcfg.PolicyEntry, error) {
+	next, err := s.o.Policies.Change(ctx, func(*clientcfg.PolicySnapshot) (clientcfg.Event, error) {
 		reset, err := clientcfg.ResetCounters(id, user)
-		return clientcfg.PolicyEntry{Changes: []clientcfg.Change{reset}, AuditEntry: clientcfg.AuditEntry{
-			ID: secret.ID(), At: s.o.Now().UTC().Truncate(time.Millisecond), Actor: c.caller.actor(), Action: actionReset,
-			Target: reset.Target, Reason: reason, Instance: s.o.Instance(), Before: reset.Before, After: reset.After,
-		}}, err
+		return clientcfg.Event{
+			At: s.o.Now().UTC().Truncate(time.Millisecond), Actor: c.caller.actor(), Action: actionReset, Target: reset.Target, Reason: reason,
+			Instance: s.o.Instance(), Before: reset.Before, After: reset.After, Changes: []clientcfg.Change{reset},
+		}, err
 	})
 	if err != nil {
 		return err

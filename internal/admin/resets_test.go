@@ -15,6 +15,7 @@ import (
 	"oauth-server/internal/check"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/ratelimit"
+	datastore "oauth-server/internal/store"
 	"oauth-server/internal/testworld"
 )
 
@@ -63,7 +64,7 @@ func TestResetsAreErasedInTheStore(t *testing.T) {
 		go func() { done <- resets.Run(ctx) }()
 		adopt := func(clients ...string) {
 			p := testworld.Policies(t, ratelimit.DefaultSettings(), clientcfg.PolicySet{})
-			entry := clientcfg.PolicyEntry{AuditEntry: clientcfg.AuditEntry{Version: 1}}
+			entry := clientcfg.Event{Number: 1}
 			for _, id := range clients {
 				reset, err := clientcfg.ResetCounters(id, nil)
 				check.OK(t, err)
@@ -94,8 +95,9 @@ func resetting(t *testing.T, store *erasures) *instance {
 	t.Helper()
 	resets := admin.NewResets(ratelimit.NewCounters(10), store, slog.New(slog.DiscardHandler))
 	w := newInstance(t, "i-1", openStore(t), file(), func(o *admin.Options) {
-		var err error
-		o.Policies, err = clientcfg.NewPolicySource(t.Context(), o.Audit.(*shared), clientcfg.PolicyOptions{Base: file(), Adopted: resets.Adopted})
+		follower, err := datastore.NewFollower(t.Context(), o.Events.(*shared))
+		check.OK(t, err)
+		o.Policies, err = clientcfg.NewPolicySource(t.Context(), follower, clientcfg.PolicyOptions{Base: file(), Adopted: resets.Adopted})
 		check.OK(t, err)
 		o.Resets = resets
 	})

@@ -53,10 +53,7 @@ func TestOneStuckTargetHoldsBackNoOther(t *testing.T) {
 	w.changes("", `{"for":"1h","changes":[{"target":"tiers/gold","value":{"user":[{"requests":42}]}},`+
 		`{"target":"policies/app","value":{"tier":"gold"}},{"target":"settings","value":{"mode":"off"}}]}`).is(http.StatusOK)
 	value := []byte(`{"tier":"gold"}`)
-	check.OK(t, w.store.AppendPolicyEntry(t.Context(), clientcfg.PolicyEntry{
-		AuditEntry: clientcfg.AuditEntry{Version: 2, ID: "x", At: noon, Action: "update", Target: "policies/shop", Before: []byte("null"), After: value},
-		Changes:    []clientcfg.Change{{Target: "policies/shop", Before: []byte("null"), After: value}},
-	}))
+	w.store.change(t, clientcfg.Change{Target: "policies/shop", After: value})
 	w.clock.Advance(time.Hour + later)
 	check.ErrorSays(t, w.api.EndChanges(t.Context()), "tiers/gold")
 	p := w.policies.Snapshot()
@@ -83,14 +80,8 @@ func TestOneStuckTargetHoldsBackNoOther(t *testing.T) {
 func TestStuckEndsAskNoStore(t *testing.T) {
 	w := newWorld(t)
 	value := `{"until":"2026-03-01T12:30:00Z","change":1,"actor":{"client_id":"ops"},"value":{"tier":"gold"}}`
-	check.OK(t, w.store.AppendPolicyEntry(t.Context(), clientcfg.PolicyEntry{
-		AuditEntry: clientcfg.AuditEntry{Version: 1, ID: "x", At: noon, Action: "update", Target: "policies/shop", Before: []byte("null"), After: []byte("{}")},
-		Changes: []clientcfg.Change{
-			{Target: "policies/shop", Before: []byte("null"), After: []byte("{}")},
-			{Target: "ends/policies/shop", Before: []byte("null"), After: []byte(value)},
-		},
-	}))
-	check.OK(t, w.policies.Refresh(t.Context()))
+	w.store.change(t, clientcfg.Change{Target: "policies/shop", After: []byte("{}")}, clientcfg.Change{Target: "ends/policies/shop", After: []byte(value)})
+	check.OK(t, w.follower.Refresh(t.Context()))
 	check.OK(t, w.store.Close())
 	w.clock.Advance(time.Hour + later)
 	check.ErrorSays(t, w.api.EndChanges(t.Context()), "admin: end policies/shop: ")

@@ -2,7 +2,6 @@ package admin
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"net/http"
@@ -21,7 +20,7 @@ func (s *Server) undo(c *call) error {
 	if err != nil || version < 1 {
 		return notFound("a change is named by its version, a number from 1 on")
 	}
-	u := &undoing{source: s.o.Policies, version: version}
+	u := &undoing{events: s.o.Events, version: version}
 	ctx := c.Request().Context()
 	ch := &change{
 		resource: wholeSet{}, action: actionUndo, reason: fmt.Sprintf(undoReason, version),
@@ -50,45 +49,44 @@ func (s *Server) undo(c *call) error {
 
 // undoing is a change that is to be undone, and what came after it.
 type undoing struct {
-	source  *clientcfg.PolicySource
+	events  clientcfg.EventLog
 	version int64
 
-	entry   *clientcfg.PolicyEntry
-	changed map[string][]*clientcfg.AuditEntry // of each of its targets, the changes since that were not undone
-	next    int64                              // version to read from
+	entry   *clientcfg.Event
+	changed map[string][]*clientcfg.Event // of each of its targets, the changes since that were not undone
+	next    int64                         // number to read from
 }
 
 // read reads the change, and what was changed since, as far as that is not read yet.
 func (u *undoing) read(ctx context.Context) error {
-	err := u.source.EachEntry(ctx, max(u.next, u.version), func(e *clientcfg.PolicyEntry) error {
-		if u.entry == nil {
-			if e.Version != u.version {
-				return notFound("the trail does not have change %d any more", u.version)
-			}
-			u.entry, u.changed = e, map[string][]*clientcfg.AuditEntry{}
+	events, err := u.events.Events(ctx, clientcfg.EventQuery{Since: max(u.next, u.version), Limits: true})
+	if err != nil {
+		return err
+	}
+	for i := len(events) - 1; i >= 0; i-- {
+		e := &events[i]
+		switch {
+		case e.Err != nil:
+			return conflict("change %d cannot be undone, because it or a later one cannot be read: %v", u.version, e.Err)
+		case u.entry != nil:
+			u.since(e)
+		case e.Number == u.version:
+			u.entry, u.changed = e, map[string][]*clientcfg.Event{}
 			for _, target := range e.Changed() {
 				u.changed[target] = nil
 			}
-		} else {
-			u.since(e)
 		}
-		u.next = e.Version + 1
-		return nil
-	})
-	switch {
-	case errors.Is(err, clientcfg.ErrUnreadable):
-		return conflict("change %d cannot be undone, because it or a later one cannot be read: %v", u.version, err)
-	case err != nil:
-		return err
-	case u.entry == nil:
-		return notFound("there is no change %d", u.version)
+		u.next = e.Number + 1
+	}
+	if u.entry == nil {
+		return notFound("the trail has no change %d of limits", u.version)
 	}
 	return nil
 }
 
 // since takes a later change into account. The undo of the last one of a target cancels that out.
-func (u *undoing) since(e *clientcfg.PolicyEntry) {
-	later := &clientcfg.AuditEntry{Version: e.Version, At: e.At, Actor: e.Actor, Action: e.Action}
+func (u *undoing) since(e *clientcfg.Event) {
+	later := &clientcfg.Event{Number: e.Number, At: e.At, Actor: e.Actor, Action: e.Action}
 	undone, changed := undoneBy(e), map[string]bool{}
 	for i := range e.Changes { // an end changes with its target
 		changed[e.Changes[i].Target] = true
@@ -100,7 +98,7 @@ func (u *undoing) since(e *clientcfg.PolicyEntry) {
 	}
 	for target, since := range u.changed {
 		switch n := len(since); {
-		case n > 0 && undone == since[n-1].Version:
+		case n > 0 && undone == since[n-1].Number:
 			u.changed[target] = since[:n-1]
 		case changed[target]:
 			u.changed[target] = append(since, later)
@@ -112,7 +110,7 @@ func (u *undoing) since(e *clientcfg.PolicyEntry) {
 const undoReason = "change %d"
 
 // undoneBy returns the version of the change that an entry undoes; 0 if it undoes none.
-func undoneBy(e *clientcfg.PolicyEntry) (version int64) {
+func undoneBy(e *clientcfg.Event) (version int64) {
 	if e.Action == actionUndo {
 		_, _ = fmt.Sscanf(e.Reason, undoReason, &version) // 0 if it is not there
 	}
@@ -121,9 +119,6 @@ func undoneBy(e *clientcfg.PolicyEntry) (version int64) {
 
 // possible returns an error if the change cannot be undone.
 func (u *undoing) possible() error {
-	if len(u.entry.Changes) == 0 {
-		return conflict("change %d is of a release that did not keep the values of before", u.version)
-	}
 	for i := range u.entry.Changes {
 		if !u.entry.Changes[i].IsState() {
 			return conflict("a reset of counters cannot be undone: the counts of before are gone")
@@ -134,7 +129,7 @@ func (u *undoing) possible() error {
 			e := since[len(since)-1]
 			return problem(http.StatusConflict, typeConflict, "Changed since",
 				"change %d is not the last one of %s: %s did %s it in change %d, at %s; undo that first, or set what you need",
-				u.version, target, adminapi.Who(&e.Actor), e.Action, e.Version, e.At.UTC().Format(time.RFC3339))
+				u.version, target, adminapi.Who(&e.Actor), e.Action, e.Number, e.At.UTC().Format(time.RFC3339))
 		}
 	}
 	return nil

@@ -51,7 +51,7 @@ func TestUndoOfWhatWasChangedSince(t *testing.T) {
 	// Removed and made again is changed too, also by another instance.
 	w.put("/policies/shop", `{"trusted":true}`).is(http.StatusOK)
 	w.change("DELETE", "/policies/shop", "").is(http.StatusNoContent)
-	check.OK(t, other.policies.Refresh(t.Context()))
+	check.OK(t, other.follower.Refresh(t.Context()))
 	other.put("/policies/shop", `{}`).is(http.StatusOK)
 	other.change("DELETE", "/policies/shop", "").is(http.StatusNoContent)
 	w.undo("5/undo").is(http.StatusConflict).says("change 7")

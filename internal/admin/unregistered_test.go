@@ -72,8 +72,8 @@ func TestUnregisteredClientsArePaged(t *testing.T) {
 		check.OK(t, err)
 		changes, want = append(changes, policy, candidate), append(want, id)
 	}
-	_, err := w.policies.Change(t.Context(), func(*clientcfg.PolicySnapshot) (clientcfg.PolicyEntry, error) {
-		return clientcfg.PolicyEntry{AuditEntry: clientcfg.AuditEntry{ID: "many", At: w.clock.Now()}, Changes: changes}, nil
+	_, err := w.policies.Change(t.Context(), func(*clientcfg.PolicySnapshot) (clientcfg.Event, error) {
+		return clientcfg.Event{At: w.clock.Now(), Action: "update", Changes: changes}, nil
 	})
 	check.OK(t, err)
 	slices.Sort(want)

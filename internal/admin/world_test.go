@@ -116,6 +116,7 @@ func openStore(t *testing.T) *shared {
 // sharedOn fills an empty store.
 func sharedOn(t *testing.T, store legacy.Whole) *shared {
 	t.Helper()
+	made := testworld.OpenStore(t, filepath.Join(t.TempDir(), "made.db")) // the trail of the other begins with what a test does
 	for _, c := range []clientcfg.Client{
 		confidential("ops", clientcfg.MakeOperator),
 		confidential("viewer", func(c *clientcfg.Client) {
@@ -126,16 +127,39 @@ func sharedOn(t *testing.T, store legacy.Whole) *shared {
 		confidential("app", func(*clientcfg.Client) {}),
 		confidential(odd, func(*clientcfg.Client) {}),
 	} {
-		check.OK(t, store.CreateClient(t.Context(), c, clientcfg.Event{}))
+		check.OK(t, made.CreateClient(t.Context(), c, clientcfg.Event{}))
 	}
 	for name, access := range map[string]clientcfg.Access{
 		"ada": clientcfg.WriteAccess, "rob": clientcfg.ReadAccess, "eve": clientcfg.NoAccess, "ann": "a level of a newer release",
 	} {
-		check.OK(t, store.CreateUser(t.Context(), grants.User{Name: name, Operator: access, CreatedAt: noon}, clientcfg.Event{}))
+		check.OK(t, made.CreateUser(t.Context(), grants.User{Name: name, Operator: access, CreatedAt: noon}, clientcfg.Event{}))
+	}
+	for _, table := range []datastore.Table{clientcfg.ClientsTable, grants.UsersTable} {
+		var records []datastore.Record
+		check.OK(t, made.List(t.Context(), table, datastore.Query{}, func(r datastore.Record) error {
+			r.Value = bytes.Clone(r.Value)
+			records = append(records, r)
+			return nil
+		}))
+		check.OK(t, store.PutAll(t.Context(), table, records))
 	}
 	c := &testworld.Clock{}
 	heartbeats := &memstore.Store{Clock: c.Now}
 	return &shared{store, c, heartbeats, heartbeats}
+}
+
+// change makes a change of policies as another instance does.
+func (s *shared) change(t *testing.T, changes ...clientcfg.Change) {
+	t.Helper()
+	f, err := datastore.NewFollower(t.Context(), s)
+	check.OK(t, err)
+	p, err := clientcfg.NewPolicySource(t.Context(), f, clientcfg.PolicyOptions{})
+	check.OK(t, err)
+	_, err = p.Change(t.Context(), func(*clientcfg.PolicySnapshot) (clientcfg.Event, error) {
+		first := &changes[0]
+		return clientcfg.Event{At: noon, Action: "update", Target: first.Target, Before: []byte("null"), After: first.After, Changes: changes}, nil
+	})
+	check.OK(t, err)
 }
 
 // file is what the configuration file says in these tests.
@@ -158,7 +182,7 @@ func newInstance(t *testing.T, name string, store *shared, base ratelimit.Settin
 	check.OK(t, err)
 	w.clients, err = clientcfg.NewSource(t.Context(), w.follower, nil)
 	check.OK(t, err)
-	w.policies, err = clientcfg.NewPolicySource(t.Context(), store, clientcfg.PolicyOptions{
+	w.policies, err = clientcfg.NewPolicySource(t.Context(), w.follower, clientcfg.PolicyOptions{
 		Base: base, Now: w.clock.Now, Adopted: w.resets.Adopted,
 	})
 	check.OK(t, err)
@@ -192,7 +216,7 @@ func newInstance(t *testing.T, name string, store *shared, base ratelimit.Settin
 	o := admin.Options{
 		UserHash: func(username string) string { return "hash-of-" + username },
 		Issuer:   "https://issuer.example", Instance: func() string { return name }, Version: "test", Tokens: w.tokens, Clients: w.clients,
-		Policies: w.policies, Resets: w.resets, Audit: store, Reports: store.reports, Counters: w.counters, Activity: w.recorder, Now: w.clock.Now,
+		Policies: w.policies, Resets: w.resets, Reports: store.reports, Counters: w.counters, Activity: w.recorder, Now: w.clock.Now,
 		Stored: store, Users: users{store}, Registry: store, Events: store, Bans: w.bans,
 	}
 	for _, c := range change {

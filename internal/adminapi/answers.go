@@ -153,28 +153,41 @@ type UserHash struct {
 // Audit is a page of the audit trail, the newest entry first.
 type Audit struct {
 	Entries []AuditEntry `json:"entries"`
-	// Next and NextEvent are the values of before and before_event for the next page.
-	Next      int64  `json:"next,omitempty"`
-	NextEvent string `json:"next_event,omitempty"`
+	Next    int64        `json:"next,omitempty"` // value of before for the next page
 }
 
-// AuditEntry is an entry of the trail: a change of policies, which has a version, or of a client or a
-// user, which has none. Of one that cannot be read the version is known at least.
+// AuditEntry is an entry of the trail. Of one that cannot be read the version is known at least.
 type AuditEntry struct {
-	clientcfg.AuditEntry
-	// Outcome is "unknown" if it is not known whether a client or user was changed: the change is under
-	// way, or the process ended before it was known.
+	Version  int64              `json:"version"` // number of the entry; that of the policies, if it changes these
+	ID       string             `json:"id"`
+	At       time.Time          `json:"at"`
+	Actor    clientcfg.Actor    `json:"actor"`
+	Action   string             `json:"action"`
+	Target   string             `json:"target"`
+	Reason   string             `json:"reason,omitempty"`
+	Instance string             `json:"instance,omitempty"`
+	Until    time.Time          `json:"until,omitzero"`
+	Before   json.RawMessage    `json:"before"`
+	After    json.RawMessage    `json:"after"`
+	More     []clientcfg.Change `json:"more,omitempty"`
+	// Outcome is "unknown" if it is not known whether the change was made.
 	Outcome    string `json:"outcome,omitempty"`
 	Unreadable string `json:"unreadable,omitempty"` // why; empty if it can be read
 }
 
-// ShowAuditEntry returns an entry of policies as the API shows it.
-func ShowAuditEntry(e *clientcfg.AuditEntry) AuditEntry {
-	shown := AuditEntry{AuditEntry: *e}
-	if e.Err != nil {
-		shown.Unreadable = e.Err.Error()
+// ShowEvent returns an event as the API shows it.
+func ShowEvent(e *clientcfg.Event) AuditEntry {
+	entry := AuditEntry{
+		Version: e.Number, ID: e.ID, At: e.At, Actor: e.Actor, Action: e.Action, Target: e.Target, Reason: e.Reason, Instance: e.Instance,
+		Until: e.Until, Before: e.Before, After: e.After, More: e.More,
 	}
-	return shown
+	if e.Unknown {
+		entry.Outcome = OutcomeUnknown
+	}
+	if e.Err != nil {
+		entry.Unreadable = e.Err.Error()
+	}
+	return entry
 }
 
 // MarshalJSON implements [json.Marshaler].
@@ -194,21 +207,6 @@ func (e AuditEntry) MarshalJSON() ([]byte, error) {
 		Instance   string          `json:"instance,omitempty"`
 		Unreadable string          `json:"unreadable"`
 	}{e.Version, e.ID, e.At, e.Actor, e.Action, e.Target, e.Reason, e.Instance, e.Unreadable})
-}
-
-// ShowEvent returns an event as an entry.
-func ShowEvent(e *clientcfg.Event) AuditEntry {
-	entry := AuditEntry{AuditEntry: clientcfg.AuditEntry{
-		ID: e.ID, At: e.At, Actor: e.Actor, Action: e.Action, Target: e.Target, Reason: e.Reason, Instance: e.Instance,
-		Before: e.Before, After: e.After,
-	}}
-	if e.Unknown {
-		entry.Outcome = OutcomeUnknown
-	}
-	if e.Err != nil {
-		entry.Unreadable = e.Err.Error()
-	}
-	return entry
 }
 
 // OutcomeUnknown is the outcome of a change of which it is not known whether it was made.

@@ -31,7 +31,7 @@ func (f *followed) trustOps(lasts time.Duration) {
 	f.t.Helper()
 	change, err := clientcfg.ChangePolicy("ops", &clientcfg.ClientPolicy{Policy: ratelimit.Policy{Trusted: true}})
 	check.OK(f.t, err)
-	_, err = f.limiter.policies.Change(f.t.Context(), func(p *clientcfg.PolicySnapshot) (e clientcfg.PolicyEntry, err error) {
+	_, err = f.limiter.policies.Change(f.t.Context(), func(p *clientcfg.PolicySnapshot) (e clientcfg.Event, err error) {
 		e.Changes = []clientcfg.Change{change}
 		if lasts > 0 {
 			e.Changes, err = p.Temporarily(e.Changes, time.Now().Add(lasts), clientcfg.Actor{ClientID: "ops"})
@@ -126,8 +126,8 @@ func TestOperatorsLockedOutLater(t *testing.T) {
 		Policy: ratelimit.Policy{Client: []ratelimit.Limit{ratelimit.NewLimit("daily", 1, 24*time.Hour)}},
 	})
 	check.OK(t, err)
-	_, err = f.limiter.policies.Change(t.Context(), func(*clientcfg.PolicySnapshot) (clientcfg.PolicyEntry, error) {
-		return clientcfg.PolicyEntry{Changes: []clientcfg.Change{slow}}, nil
+	_, err = f.limiter.policies.Change(t.Context(), func(*clientcfg.PolicySnapshot) (clientcfg.Event, error) {
+		return clientcfg.Event{Changes: []clientcfg.Change{slow}}, nil
 	})
 	check.OK(t, err)
 	logged("a limit", 1)

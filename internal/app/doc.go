@@ -16,7 +16,6 @@
 // hold, and stops it in reverse.
 //
 //	foundation.go   what is opened: telemetry, addresses, store, certificate, signing keys, clients
-//	folds.go        counts and logs the folds of the audit trail
 //	limiter.go      what decides: counters, policies, resets, and the syncer that shares the counts
 //	configfile.go   follows the configuration file while the server runs
 //	edge.go         what answers: the token endpoint, the admin API, and their HTTP servers

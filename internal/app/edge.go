@@ -103,7 +103,6 @@ type grantsStore struct {
 type registryStore struct {
 	legacy.Repositories
 	store.Backend // observed
-	clientcfg.PolicyStore
 }
 
 // newService makes the grants: who gets a token.
@@ -205,8 +204,7 @@ func newAdmin(f *foundation, l *limiter, service *grants.Service, local *adminlo
 		Clients:   f.clients,
 		Policies:  l.policies,
 		Resets:    l.resets,
-		Audit:     f.store,
-		Registry:  registryStore{f.store.Repositories, f.follower.Backend(), f.backend},
+		Registry:  registryStore{f.store.Repositories, f.follower.Backend()},
 		Events:    f.store,
 		Passwords: f.passwords,
 		AuditKept: f.cfg.Audit.Keep.Std(),

@@ -77,7 +77,6 @@ func newFoundation(ctx context.Context, cfg *config.Config, opts Options, undo *
 	f.bounds = newBounds(cfg, openFiles(), opts.Memory, poolSize(f.backend), f.log)
 	f.telemetry.WatchConnections(f.bounds.metrics)
 	f.backups = newBackups(cfg, f.backend, opts.Prepare != nil)
-	f.observeFolds()
 	f.overload = newOverload(cfg.Overload, f.backend)
 	f.overload.gate.SetQuota(opts.Quota)
 	f.data = observed.New(f.backend, observed.Options{Observer: f.telemetry, Lane: f.overload.lane, Gate: f.overload.gate})

@@ -18,7 +18,6 @@ import (
 	"oauth-server/internal/judgement"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/store/observed"
-	"oauth-server/internal/store/watched"
 	"oauth-server/internal/syncer"
 )
 
@@ -55,15 +54,11 @@ func newLimiter(ctx context.Context, f *foundation, opts Options) (l *limiter, e
 	l.syncer = l.newSyncer() //nolint:contextcheck // the report is made for heartbeats, outside of any request
 	l.stats = &syncStats{read: l.syncer.Stats}
 	l.resets = admin.NewResets(l.counters, eraser{f.backend, l.syncer}, f.log)
-	l.policies, err = clientcfg.NewPolicySource(ctx, watched.NewPolicies(f.backend, f.telemetry), clientcfg.PolicyOptions{
-		Base: f.cfg.RateLimit.Settings, Adopted: l.resets.Adopted,
+	l.policies, err = clientcfg.NewPolicySource(ctx, f.follower, clientcfg.PolicyOptions{
+		Base: f.cfg.RateLimit.Settings, Adopted: l.resets.Adopted, Log: f.log,
 	})
 	if err != nil {
 		return nil, err
-	}
-	if refused := l.policies.Status(); refused.Err != nil {
-		f.log.LogAttrs(ctx, slog.LevelError, "started without the newest policies, which cannot be used; keeping older ones in their place",
-			slog.Int64("version", refused.Version), slog.Int("left_out", refused.LeftOut), slog.Any("error", refused.Err))
 	}
 	if l.bans, err = newBans(ctx, l); err != nil {
 		return nil, err

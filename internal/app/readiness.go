@@ -41,7 +41,7 @@ func (r *readiness) report(forOperators bool) httpapi.Readiness {
 	calls := r.lane.Stats()
 	c := condition{
 		stopping: r.stopping.Load(),
-		refused:  policies.Refused(),
+		refused:  policies.Err != nil,
 		unshared: sync.DegradedFor,
 		outage:   sync.Stalled,
 		clock:    sync.Clock,
@@ -55,9 +55,6 @@ func (r *readiness) report(forOperators bool) httpapi.Readiness {
 	if silent := time.Since(r.clients.CheckedAt()); silent > staleAfter {
 		c.silent = silent
 	}
-	if policies.Err != nil && !c.refused {
-		c.silent = max(c.silent, time.Since(policies.CheckedAt))
-	}
 	return c.readiness(forOperators)
 }
 
@@ -65,7 +62,7 @@ func (r *readiness) report(forOperators bool) httpapi.Readiness {
 type condition struct {
 	stopping bool
 	silent   time.Duration // since the store last answered; 0 if it does
-	refused  bool          // the stored limits are invalid or unreadable
+	refused  bool          // some of the stored limits are invalid or unreadable
 	unshared time.Duration // since exchanges began to fail; 0 if they do not
 	outage   bool          // limits are decided by their on_outage
 	clock    clock.State
@@ -88,7 +85,7 @@ func (c *condition) readiness(forOperators bool) httpapi.Readiness {
 		checks["store"] = "not answering for " + inSeconds(c.silent)
 	}
 	if c.refused {
-		checks["limits"] = "those in the store are refused; the last good ones stay"
+		checks["limits"] = "some in the store cannot be used; older ones are in their place"
 	}
 	if c.unshared > 0 {
 		checks["counts"] = "not shared as they should be for " + inSeconds(c.unshared) + "; none is lost"

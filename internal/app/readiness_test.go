@@ -32,7 +32,7 @@ func TestReadiness(t *testing.T) {
 		},
 		{"the store is silent", condition{silent: 12400 * time.Millisecond}, degraded(map[string]string{"store": "not answering for 12s"})},
 		{"silent for a moment", condition{silent: time.Millisecond}, degraded(map[string]string{"store": "not answering for 1s"})},
-		{"stored limits are refused", condition{refused: true}, degraded(map[string]string{"limits": "those in the store are refused; the last good ones stay"})},
+		{"stored limits cannot be used", condition{refused: true}, degraded(map[string]string{"limits": "some in the store cannot be used; older ones are in their place"})},
 		{
 			"a client cannot be read",
 			condition{unreadable: map[string]error{"shop": errors.New("x"), "app\n": errors.New("y")}},
@@ -50,7 +50,7 @@ func TestReadiness(t *testing.T) {
 			condition{refused: true, unreadable: map[string]error{"a": nil, "b": nil, "c": nil, "d": nil, "e": nil, "f": nil, "g": nil}},
 			degraded(map[string]string{
 				"clients": `not served, because they cannot be read: "a", "b", "c", "d", "e" and 2 more; the others are`,
-				"limits":  "those in the store are refused; the last good ones stay",
+				"limits":  "some in the store cannot be used; older ones are in their place",
 			}),
 		},
 		{
@@ -113,7 +113,7 @@ func TestReadiness(t *testing.T) {
 			"everything",
 			condition{silent: time.Minute, refused: true, unshared: time.Minute, outage: true, clock: clock.State{Wall: 2 * time.Second, Alone: clock.Wall}},
 			degraded(map[string]string{
-				"store": "not answering for 1m0s", "limits": "those in the store are refused; the last good ones stay",
+				"store": "not answering for 1m0s", "limits": "some in the store cannot be used; older ones are in their place",
 				"counts": "not shared as they should be for 1m0s; none is lost", "outage": "limits are decided by their on_outage",
 				"clock": "that of this machine is alone, 2s ahead of process time: tokens go by it, and counts do not",
 			}),

@@ -20,7 +20,7 @@ import (
 var tables = func() map[store.Table]func(*store.Record) error {
 	all := map[store.Table]func(*store.Record) error{
 		bans.Table: bans.CheckRecord, clientcfg.ClientsTable: clientcfg.CheckRecord, clientcfg.UsesTable: clientcfg.CheckUse,
-		sharing.Table: sharing.CheckRecord,
+		clientcfg.PoliciesTable: clientcfg.CheckPolicy, sharing.Table: sharing.CheckRecord,
 	}
 	maps.Copy(all, grants.Tables)
 	for _, t := range []store.Table{keys.KeysTable, keys.SecretsTable} {
@@ -62,10 +62,13 @@ func (r *UnreadableRecord) Delete(ctx context.Context, s Store) error {
 		return fmt.Errorf("%s: delete it with: oauth-server client delete '%s'", r.Name(), r.Key)
 	case grants.UsersTable:
 		return fmt.Errorf("%s: delete it with: oauth-server user delete '%s'", r.Name(), r.Key)
-	case keys.KeysTable:
+	case keys.KeysTable, clientcfg.PoliciesTable:
 		f, err := store.NewFollower(ctx, s)
 		if err != nil {
 			return err
+		}
+		if r.Table == clientcfg.PoliciesTable {
+			return clientcfg.DropPolicy(ctx, f, r.Key)
 		}
 		return keys.NewRepository(f).DropKey(ctx, r.Key)
 	}

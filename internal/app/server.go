@@ -191,12 +191,11 @@ func (s *Server) stop(ctx context.Context) error {
 // Periods of background work. A change of clients or policies is in force on every instance after
 // that long, at most.
 const (
-	changesEvery         = time.Second // of clients and keys
-	policiesRefreshEvery = time.Second
-	keysRetryEvery       = time.Second // after a failure
-	lastTokensEvery      = time.Second // a token that was revoked elsewhere is handed out again no longer than that
-	bansRefreshEvery     = time.Second // a ban is in force on every instance after that long
-	endsEvery            = time.Second // temporary changes that are due are looked for, in memory
+	changesEvery     = time.Second // of clients, policies and keys
+	keysRetryEvery   = time.Second // after a failure
+	lastTokensEvery  = time.Second // a token that was revoked elsewhere is handed out again no longer than that
+	bansRefreshEvery = time.Second // a ban is in force on every instance after that long
+	endsEvery        = time.Second // temporary changes that are due are looked for, in memory
 )
 
 // usesFlushedEvery is how often the store learns which secrets were used.
@@ -210,9 +209,8 @@ func (s *Server) tasks() []background.Task {
 		{Name: "signing keys", Every: f.keys.CheckEvery(), Do: f.keys.Maintain, Failed: keep},
 		{Name: "changes", Every: changesEvery, Do: f.follower.Refresh, Failed: keep},
 		{Name: "unregistered clients", Every: changesEvery, First: true, Do: l.unregistered.note, Failed: keep},
-		{Name: "operators locked out", Every: policiesRefreshEvery, Do: l.lockOuts.note, Failed: keep},
+		{Name: "operators locked out", Every: changesEvery, Do: l.lockOuts.note, Failed: keep},
 		{Name: "uses of secrets", Every: usesFlushedEvery, Do: f.uses.Flush, Failed: "uses of secrets not stored; trying again"},
-		{Name: "policies", Every: policiesRefreshEvery, Do: l.policies.Refresh, Failed: keep},
 		{Name: "bans", Every: bansRefreshEvery, Do: l.bans.Refresh, Failed: "bans not stored or read; keeping those that are known"},
 		{
 			Name: "tokens for reuse", Every: lastTokensEvery, Do: s.edge.service.SweepLastTokens,
@@ -256,7 +254,6 @@ func (s *Server) startLoops() {
 	for _, task := range s.tasks() {
 		loops.Repeat(task)
 	}
-	loops.Go("policy changes", func(ctx context.Context) error { return s.limiter.policies.Watch(ctx, s.base.log) })
 	loops.Go("withdrawn keys", s.base.followKeys)
 	loops.Go("resets", s.limiter.resets.Run)
 	loops.Go("new bans", s.limiter.bans.Run)

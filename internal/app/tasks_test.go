@@ -2,7 +2,8 @@ package app
 
 import (
 	"bytes"
-	"fmt"
+	"encoding/json"
+	"errors"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -14,6 +15,7 @@ import (
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/config"
 	"oauth-server/internal/ratelimit"
+	datastore "oauth-server/internal/store"
 )
 
 // TestTasks: what is repeated, and how often. A change of clients or policies is in force on every
@@ -42,7 +44,6 @@ func TestTasks(t *testing.T) {
 		"signing keys":     {Every: time.Minute},
 		"changes":          {Every: time.Second},
 		"uses of secrets":  {Every: time.Minute},
-		"policies":         {Every: time.Second},
 		"bans":             {Every: time.Second},
 		"ends of changes":  {Every: time.Second},
 		"tokens for reuse": {Every: time.Second},
@@ -103,25 +104,29 @@ func idle(t *testing.T) (*Server, *bytes.Buffer) {
 	return s, log
 }
 
-// changePolicies stores a version of the policies as another process does, made at that time.
-func changePolicies(t *testing.T, s *Server, version int64, at time.Time) {
-	t.Helper()
-	changePolicy(t, s, version, at, nil)
-}
-
-// changePolicy adds an entry that gives a client a policy.
-func changePolicy(t *testing.T, s *Server, version int64, at time.Time, policy *clientcfg.ClientPolicy) {
+// changePolicy gives a client a policy as another process does, at that time.
+func changePolicy(t *testing.T, s *Server, at time.Time, policy *clientcfg.ClientPolicy) (version int64) {
 	t.Helper()
 	change, err := clientcfg.ChangePolicy("shop", policy)
-	if err != nil {
-		t.Fatal(err)
+	check.OK(t, err)
+	return appendChange(t, s.base.store, at, change)
+}
+
+// appendChange appends a change of policies that is not checked.
+func appendChange(t *testing.T, b datastore.Backend, at time.Time, c clientcfg.Change) (version int64) {
+	t.Helper()
+	value, err := json.Marshal(clientcfg.Event{Action: "update", Target: c.Target, Changes: []clientcfg.Change{c}})
+	check.OK(t, err)
+	_, newest, err := b.Trail(t.Context(), datastore.Mark{}, 1)
+	if !errors.Is(err, datastore.ErrMarkLost) {
+		check.OK(t, err)
 	}
-	entry := clientcfg.PolicyEntry{
-		AuditEntry: clientcfg.AuditEntry{Version: version, ID: fmt.Sprint(version), At: at.UTC()}, Changes: []clientcfg.Change{change},
-	}
-	if err := s.base.store.AppendPolicyEntry(t.Context(), entry); err != nil {
-		t.Fatal(err)
-	}
+	table := clientcfg.PoliciesTable
+	mark, err := b.Append(t.Context(), datastore.Entry{Number: newest.Number + 1, At: at, Value: value},
+		datastore.Write{Table: table, Record: datastore.Record{Key: "version", Value: []byte("{}")}},
+		datastore.Write{Table: table, Record: datastore.Record{Key: c.Target, Value: c.After}, Delete: c.IsNull()})
+	check.OK(t, err)
+	return mark.Number
 }
 
 // pass lets simulated time pass.
@@ -136,11 +141,11 @@ func TestTasksFollowTheStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, log := idle(t)
 		s.startLoops()
-		for version := range int64(20) {
-			changePolicies(t, s, version+1, time.Now())
-			pass(policiesRefreshEvery)
-			if got := s.limiter.policies.Snapshot().Version(); got != version+1 {
-				t.Fatalf("policies of version %d are in force after %v, want %d", got, policiesRefreshEvery, version+1)
+		for range 20 {
+			version := changePolicy(t, s, time.Now(), nil)
+			pass(changesEvery)
+			if got := s.limiter.policies.Snapshot().Version(); got != version {
+				t.Fatalf("policies of version %d are in force after %v, want %d", got, changesEvery, version)
 			}
 		}
 		store, invalid := s.base.store, clientcfg.Client{ID: "invalid"}
@@ -148,9 +153,9 @@ func TestTasksFollowTheStore(t *testing.T) {
 			t.Fatal(err)
 		}
 		// Limits that no instance can use, as another process might store them.
-		changePolicy(t, s, 21, time.Now(), &clientcfg.ClientPolicy{Policy: ratelimit.Policy{Mode: "loud"}})
+		changePolicy(t, s, time.Now(), &clientcfg.ClientPolicy{Policy: ratelimit.Policy{Mode: "loud"}})
 		pass(3 * changesEvery)
-		changePolicies(t, s, 22, time.Now())
+		changePolicy(t, s, time.Now(), nil)
 		if err := store.DeleteClient(t.Context(), invalid.ID, clientcfg.Event{}); err != nil {
 			t.Fatal(err)
 		}
@@ -162,7 +167,7 @@ func TestTasksFollowTheStore(t *testing.T) {
 			t.Errorf("a new client is not known after %v", changesEvery)
 		}
 		for _, text := range []string{
-			`ERROR msg="refresh failed; keeping last good snapshot"`, `INFO msg="background task works again"`,
+			`ERROR msg="stored limits that cannot be used are left out; older ones are in their place"`, `INFO msg="all stored limits can be used again"`,
 			`ERROR msg="client cannot be read and is not served; the others are"`, `INFO msg="client that could not be read was deleted"`,
 		} {
 			if n := strings.Count(log.String(), text); n != 1 {
@@ -178,28 +183,29 @@ func TestTasksSweepTheAuditTrail(t *testing.T) {
 		s, _ := idle(t)
 		kept := func(when string, want ...int64) {
 			t.Helper()
-			entries, err := s.base.store.Audit(t.Context(), clientcfg.AuditQuery{})
+			entries, err := s.base.store.Events(t.Context(), clientcfg.EventQuery{})
 			if err != nil {
 				t.Fatal(err)
 			}
 			var got []int64
 			for _, e := range entries {
-				got = append(got, e.Version)
+				got = append(got, e.Number)
 			}
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("entries %s (-want +got):\n%s", when, diff)
 			}
 		}
-		for i, age := range []time.Duration{time.Hour, -time.Minute, -90 * time.Minute, -3 * time.Hour} {
-			changePolicies(t, s, int64(i+1), time.Now().Add(-s.cfg.Audit.Keep.Std()-age))
+		for _, age := range []time.Duration{time.Hour, -time.Minute, -90 * time.Minute, -3 * time.Hour} {
+			changePolicy(t, s, time.Now().Add(-s.cfg.Audit.Keep.Std()-age), nil)
 		}
-		kept("before the start", 4, 3, 2, 1)
+		check.OK(t, s.base.store.Trim(t.Context(), 1)) // the first keys
+		kept("before the start", 5, 4, 3, 2)
 		s.startLoops()
 		synctest.Wait()
-		kept("after the start", 4, 3, 2)
+		kept("after the start", 5, 4, 3)
 		pass(time.Hour)
-		kept("after an hour", 4, 3)
+		kept("after an hour", 5, 4)
 		pass(time.Hour)
-		kept("after two hours", 4)
+		kept("after two hours", 5)
 	})
 }

@@ -6,21 +6,17 @@
 // follows the changes that the store shows: a change costs what it changes, however many clients
 // there are.
 //
-// The limits follow from a trail. A [PolicyEntry] is a change that an operator made while
-// the server ran, of one or several targets, and the store keeps all of them, oldest first.
-// What they come to is a [PolicySet]; it overrides the configuration file. A
-// [PolicySnapshot] is both together, validated, and [PolicySource] keeps the newest one. A
-// change is made by [PolicySource.Change]: what it comes to is validated, its entry is
-// stored under the next version, and every other instance applies it when it next asks for
-// entries that are newer than its own. A snapshot is made of the one before, so this costs
-// what is changed.
+// What operators have set of the limits is a [PolicySet]: records of [PoliciesTable], one for each target. It
+// overrides the configuration file. A [PolicySnapshot] is both together, validated, and [PolicySource] keeps the
+// newest one. A change is made by [PolicySource.Change]: what it comes to is validated, and its [Event] is appended to
+// the trail together with the records. Every other instance applies the event when it next follows the trail. A
+// snapshot is made of the one before, so this costs what is changed.
 //
-//	source, err := clientcfg.NewPolicySource(ctx, store, clientcfg.PolicyOptions{Base: fromFile})
+//	source, err := clientcfg.NewPolicySource(ctx, follower, clientcfg.PolicyOptions{Base: fromFile})
 //	…
-//	loops.Repeat(background.Task{Name: "policies", Every: time.Second, Do: source.Refresh})
+//	loops.Repeat(background.Task{Name: "changes", Every: time.Second, Do: follower.Refresh})
 //	…
 //	limits := source.Snapshot().For("shop") // a pointer load and a map lookup
 //
-// The package never issues tokens, does no HTTP, and depends on no particular store: it
-// declares the interfaces that it needs ([Store], [Registry], [PolicyStore], [AuditLog]).
+// The package never issues tokens, does no HTTP, and depends on no particular store.
 package clientcfg

@@ -12,10 +12,10 @@ import (
 	"oauth-server/internal/store"
 )
 
-// Event is a change of a client, of a user or of what they are signed in with, or a backup or restoration
-// of the store: what the audit trail shows beside the changes of policies. It takes effect together with the change,
-// or is stored before a change of what cannot be written together with it. The zero Event is for changes by programs
-// that set up a store of their own: the audit trail does not show it.
+// Event is an entry of the audit trail: a change of policies, of a client, of a user or of what they are signed in
+// with, or a backup or restoration of the store. It takes effect together with the change, or is stored before a
+// change of what cannot be written together with it. The zero Event is for changes by programs that set up a store of
+// their own: the audit trail does not show it.
 type Event struct {
 	Number   int64     `json:"-"` // of the entry of the trail
 	ID       string    `json:"-"` // identifies the entry
@@ -25,20 +25,32 @@ type Event struct {
 	Target   string    `json:"target"`
 	Reason   string    `json:"reason,omitempty"`
 	Instance string    `json:"instance,omitempty"` // that served the request
+	// Until is when the change ends by itself; zero: it lasts.
+	Until time.Time `json:"until,omitzero"`
 	// Before and After are what is changed, as in the admin API, without anything secret; null if there
 	// was or is nothing.
 	Before json.RawMessage `json:"before"`
 	After  json.RawMessage `json:"after"`
+	// More are the other resources that the same change concerned, in the same form.
+	More []Change `json:"more,omitempty"`
+	// Changes are all that it changes of the policies.
+	Changes []Change `json:"changes,omitempty"`
 	// Unknown is set if it is not known whether the change was made: it follows the event of a change that
 	// has failed.
 	Unknown bool `json:"unknown,omitempty"`
-	// Err is why a stored event cannot be read, an ErrUnreadableEvent; nil if it can.
+	// Err is why a stored event cannot be read, an ErrUnreadable; nil if it can.
 	Err error `json:"-"`
 }
 
-// ErrUnreadableEvent is why a stored event is not shown whole: it was edited by hand, or a newer release
-// wrote it.
-var ErrUnreadableEvent = errors.New("clientcfg: the stored event cannot be read")
+// Actor is who made a change.
+type Actor struct {
+	ClientID string `json:"client_id"`
+	Username string `json:"username,omitempty"` // empty if the client acted for itself
+	Address  string `json:"address,omitempty"`
+	// Store is who opened the store and changed it directly, as user@host by the word of that machine;
+	// then there is no client.
+	Store string `json:"store,omitempty"`
+}
 
 // ClientTarget is a client as a target of events.
 func ClientTarget(id string) string { return "clients/" + id }
@@ -62,7 +74,7 @@ const BackupAction = "backup"
 
 // entry returns the event as an entry of the trail.
 func (e *Event) entry() (store.Entry, error) {
-	if e.Action == "" {
+	if e.Action == "" && len(e.Changes) == 0 {
 		return store.Entry{At: time.Now(), Value: []byte("{}")}, nil
 	}
 	value, err := encodeJSON(e)
@@ -80,11 +92,21 @@ func readEvent(entry *store.Entry) (e Event) {
 	}
 	if err != nil {
 		_ = json.Unmarshal(entry.Value, &e) // as far as it can be read
-		e.Before, e.After = nil, nil
-		e.Err = fmt.Errorf("%w: %w", ErrUnreadableEvent, err)
+		e.Before, e.After, e.More, e.Changes = nil, nil, nil, nil
+		e.Err = fmt.Errorf("%w: entry %d: %w", ErrUnreadable, entry.Number, err)
 	}
 	e.Number, e.ID, e.At = entry.Number, fmt.Sprintf("%016x", uint64(entry.Nonce)), entry.At.UTC() //nolint:gosec // a random number
 	return e
+}
+
+// concerns reports whether the event shows the target as changed.
+func (e *Event) concerns(target string) bool {
+	return e.Target == target || slices.ContainsFunc(e.More, func(c Change) bool { return c.Target == target })
+}
+
+func (q *EventQuery) matches(e *Event) bool {
+	known := e.Action != "" && (!q.Limits || len(e.Changes) > 0)
+	return (q.Target == "" || e.concerns(q.Target)) && (known || e.Err != nil)
 }
 
 // EventLog keeps the events. [AuditTrail] is one.
@@ -100,8 +122,10 @@ type EventLog interface {
 
 // EventQuery chooses events. Zero fields choose all.
 type EventQuery struct {
-	Target string // exactly
+	Target string // exactly, such as policies/shop
 	Before int64  // only those of lower numbers
+	Since  int64  // only those of this number and greater ones
+	Limits bool   // only changes of limits, and those that cannot be read
 	Limit  int    // at most so many; 0 for no bound
 }
 
@@ -165,7 +189,10 @@ func (t *AuditTrail) history(ctx context.Context, before int64, each func(*store
 // Events implements [EventLog].
 func (t *AuditTrail) Events(ctx context.Context, q EventQuery) (list []Event, err error) {
 	err = t.history(ctx, q.Before, func(entry *store.Entry) error {
-		if e := readEvent(entry); (q.Target == "" || e.Target == q.Target) && (e.Action != "" || e.Err != nil) {
+		if entry.Number < q.Since {
+			return errEnough
+		}
+		if e := readEvent(entry); q.matches(&e) {
 			list = append(list, e)
 		}
 		if q.Limit > 0 && len(list) == q.Limit {

@@ -1,6 +1,9 @@
 package clientcfg
 
-import "oauth-server/internal/ratelimit"
+import (
+	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/store"
+)
 
 // NewPolicySnapshot validates the set on top of base. The error is or wraps [fielderr.Errors].
 func NewPolicySnapshot(base ratelimit.Settings, set PolicySet) (*PolicySnapshot, error) {
@@ -40,4 +43,10 @@ func (d *Directory) Shares(other *Directory, id string) bool {
 	own, _ := d.clients.Get(id)
 	theirs, _ := other.clients.Get(id)
 	return own == theirs
+}
+
+// Stored returns the event as it is appended to the trail.
+func (e *Event) Stored() (store.Entry, []store.Write, error) {
+	entry, err := e.entry()
+	return entry, writesOf(e.Changes), err
 }

@@ -12,30 +12,28 @@ import (
 // or wraps [fielderr.Errors]; that of allowed, unless it is nil, is returned as it is. After an error nothing
 // is changed.
 func (s *PolicySource) Rebase(ctx context.Context, base ratelimit.Settings, allowed func(before, after *PolicySnapshot) error) error {
-	if err := s.take(ctx); err != nil {
-		return err
-	}
-	defer s.release()
-	before := s.current.Load()
-	next, err := before.rebase(base)
-	if err != nil {
-		return fmt.Errorf("clientcfg: the policies on top of another configuration file: %w", err)
-	}
-	if allowed != nil {
-		if err := allowed(before, next); err != nil {
-			return err
+	return s.follower.Do(ctx, func() error {
+		before := s.current.Load()
+		next, err := before.rebase(base)
+		if err != nil {
+			return fmt.Errorf("clientcfg: the policies on top of another configuration file: %w", err)
 		}
-	}
-	s.base = base
-	s.adopt(next)
-	return nil
+		if allowed != nil {
+			if err := allowed(before, next); err != nil {
+				return err
+			}
+		}
+		s.base = base
+		s.use(ctx, next)
+		return nil
+	})
 }
 
 // rebase returns the snapshot of the same changes on top of another base. It keeps whatever does not come of
 // the base.
 func (p *PolicySnapshot) rebase(base ratelimit.Settings) (*PolicySnapshot, error) {
 	d := p.edit()
-	d.next.id, d.next.leftOut, d.next.base = p.id, p.leftOut, base
+	d.next.base = base
 	var err error
 	if d.next.digest, err = digestOf(base); err != nil {
 		return nil, err

@@ -23,18 +23,17 @@ func otherFile() ratelimit.Settings {
 // TestRebaseIsAsAStartWithThatFile: what comes of changes on top of another file is the same, whether the
 // file was there at the start or came later; and later changes go on from there.
 func TestRebaseIsAsAStartWithThatFile(t *testing.T) {
-	store := &policyStore{}
+	store := newPolicyStore(t)
 	store.put(shopHas(5), stored("settings", `{"client":[{"requests":9}],"note":"x"}`))
 	store.put(stored("candidates/_default", `{"user":[{"requests":2}],"since":"2026-01-01T00:00:00Z"}`))
 	store.put(stored("candidates/new", `{"user":[{"requests":3}],"since":"2026-01-01T00:00:00Z"}`))
 	store.put(stored("clients/shop/counters", `{"username":null}`))
 	resets, file := 0, fileSettings()
 	file.Clients["mobile-app"] = ratelimit.Policy{Trusted: true} // in the other file no more
-	s, err := clientcfg.NewPolicySource(t.Context(), store, clientcfg.PolicyOptions{
+	s := follow(t, store, clientcfg.PolicyOptions{
 		Base: file, Now: func() time.Time { return time.Unix(1_700_000_000, 0) }, // of the entries
 		Adopted: func(_, next *clientcfg.PolicySnapshot) { resets += len(next.Resets()) },
 	})
-	check.OK(t, err)
 	store.put(stored("clients/app/counters", `{"username":null}`))
 	check.OK(t, s.Refresh(t.Context()))
 	check.OK(t, s.Rebase(t.Context(), otherFile(), nil))
@@ -42,8 +41,7 @@ func TestRebaseIsAsAStartWithThatFile(t *testing.T) {
 
 	same := func(when string) {
 		t.Helper()
-		started, err := clientcfg.NewPolicySource(t.Context(), store, clientcfg.PolicyOptions{Base: otherFile()})
-		check.OK(t, err)
+		started := follow(t, store, clientcfg.PolicyOptions{Base: otherFile()})
 		got, want := s.Snapshot(), started.Snapshot()
 		check.Equal(t, when+", version", got.Version(), want.Version())
 		check.Equal(t, when+", digest", got.BaseDigest(), want.BaseDigest())
@@ -59,11 +57,11 @@ func TestRebaseIsAsAStartWithThatFile(t *testing.T) {
 	}
 	same("at once")
 	check.OK(t, s.Refresh(t.Context()))
-	check.Equal(t, "reads of the whole state", store.loads, 2) // of both starts
+	check.Equal(t, "reads of all policies", store.loads, 2) // of both starts
 	store.put(shopHas(6))
 	check.OK(t, s.Refresh(t.Context()))
 	same("after a change")
-	_, err = s.Change(t.Context(), limitShop(7))
+	_, err := s.Change(t.Context(), limitShop(7))
 	check.OK(t, err)
 	same("after a change by this one")
 }
@@ -81,7 +79,7 @@ func shown(p *clientcfg.PolicySnapshot, id string) map[string]any {
 
 // TestRebaseKeepsAllIfTheFileIsInvalid: nothing of it is in force.
 func TestRebaseKeepsAllIfTheFileIsInvalid(t *testing.T) {
-	s := newPolicySource(t, &policyStore{})
+	s := newPolicySource(t, newPolicyStore(t))
 	before := s.Snapshot()
 	bad := otherFile()
 	bad.Default.User = []ratelimit.Limit{ratelimit.NewLimit("per-minute", 0, time.Minute)}
@@ -95,7 +93,7 @@ func TestRebaseKeepsAllIfTheFileIsInvalid(t *testing.T) {
 
 // TestRebaseForgetsNoCount: a key keeps its count with every limit that the file can give it.
 func TestRebaseForgetsNoCount(t *testing.T) {
-	s := newPolicySource(t, &policyStore{})
+	s := newPolicySource(t, newPolicyStore(t))
 	counters, now := ratelimit.NewCounters(0), time.Unix(1e9, 0)
 	passed := func(n int) (passed int) {
 		for range n {

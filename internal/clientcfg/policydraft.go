@@ -13,6 +13,7 @@ import (
 	"oauth-server/internal/cowmap"
 	"oauth-server/internal/fielderr"
 	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/store"
 )
 
 // draft is a snapshot while it is made of another one: the only way in which one is made, whether of
@@ -29,19 +30,23 @@ type draft struct {
 	common      bool              // what applies to all clients is compiled again
 	naming      map[string]string // tiers that policies name which were put, by client
 	removed     map[string]bool   // tiers that were removed
+	// reading is set if the values are those of stored records: each takes out only itself. They are not checked
+	// together, and a policy whose tier is missing has what applies to all clients in its place.
+	reading bool
 
 	errs, trialErrs fielderr.Errors
 }
 
 func (p *PolicySnapshot) edit() *draft {
 	next := *p
-	next.id, next.resets, next.leftOut = "", nil, 0
+	next.upcoming, next.resets, next.leftOut = 0, nil, maps.Clone(p.leftOut)
 	return &draft{next: next, set: p.set, live: p.live.Edit(), trial: p.trial.Edit()}
 }
 
 // put gives a target the value that an entry of that version and time gives it. An error is
 // [ErrUnreadable]; what is invalid is an error of finish. Either way the target stays as it was.
 func (d *draft) put(target string, value json.RawMessage, version int64, at time.Time) error {
+	delete(d.next.leftOut, target)
 	if of, is := endOf(target); is {
 		return d.putEnd(of, value)
 	}
@@ -94,31 +99,33 @@ func (d *draft) put(target string, value json.RawMessage, version int64, at time
 	return d.putTierOrOverride(target, value, version)
 }
 
-// fill makes a draft of nothing that of a state, without the targets whose values cannot be used: it
-// returns why, by target. One that was changed after the version of the state, as the fold may have it
-// where the trail stopped, cannot be used either.
-func (d *draft) fill(state *PolicyState) (unused map[string]error) {
-	unused = map[string]error{}
-	d.set.Version, d.next.id = state.Version, state.ID
-	for _, tiers := range []bool{true, false} { // first, so that policies that are nothing but a tier share it
-		for target, v := range state.Targets {
-			if _, is := TierOf(target); is != tiers {
-				continue
-			}
-			if err := d.try(target, v); err != nil {
-				unused[target] = err
-			}
-		}
+// read takes up a stored record.
+func (d *draft) read(r *store.Record) {
+	if r.Err == nil {
+		d.set.Version = max(d.set.Version, r.Version)
 	}
-	return unused
+	if r.Key == versionKey {
+		return
+	}
+	err := r.Err
+	if err == nil {
+		err = d.try(r.Key, r.Value, r.Version)
+	}
+	if err != nil {
+		d.leaveOut(r.Key, err)
+	}
+}
+
+func (d *draft) leaveOut(target string, why error) {
+	if d.next.leftOut == nil {
+		d.next.leftOut = map[string]error{}
+	}
+	d.next.leftOut[target] = fmt.Errorf("%s: %w", target, why)
 }
 
 // try is put, except that it leaves out what is invalid as well, and returns why.
-func (d *draft) try(target string, v TargetValue) error {
-	if v.Version > d.set.Version {
-		return fmt.Errorf("%w: %s is that of version %d", ErrUnreadable, target, v.Version)
-	}
-	err := d.put(target, v.Value, v.Version, time.Time{})
+func (d *draft) try(target string, value json.RawMessage, version int64) error {
+	err := d.put(target, value, version, time.Time{})
 	if err == nil {
 		err = d.problems()
 	}
@@ -212,11 +219,19 @@ func (d *draft) finish() (*PolicySnapshot, error) {
 	if d.ends != nil {
 		p.set.Ends = d.ends.Map()
 	}
-	d.errs = append(d.errs, p.set.checkCounts()...)
-	d.errs = append(d.errs, p.set.checkTiers(d.naming, d.removed)...)
+	if !d.reading {
+		d.errs = append(d.errs, p.set.checkCounts()...)
+		d.errs = append(d.errs, p.set.checkTiers(d.naming, d.removed)...)
+	}
 	if d.common {
 		c, _ := p.set.Candidates.Get(GlobalCandidate)
-		d.trialErrs = append(d.trialErrs, fielderr.Of(d.trial.SetCommon(c.trial(p.settings)))...)
+		errs := fielderr.Of(d.trial.SetCommon(c.trial(p.settings)))
+		if d.reading && len(errs) > 0 {
+			d.leaveOut(CandidateTarget(GlobalCandidate), errs.Err())
+			p.set = p.set.WithCandidate(GlobalCandidate, nil)
+			errs = fielderr.Of(d.trial.SetCommon((&Candidate{}).trial(p.settings)))
+		}
+		d.trialErrs = append(d.trialErrs, errs...)
 	}
 	if err := d.problems(); err != nil {
 		return nil, err

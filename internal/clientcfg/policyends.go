@@ -15,8 +15,7 @@ import (
 )
 
 // End is when a temporary change of a target ends, and with which value. It is a target of its own
-// beside the one that it ends: so it is folded like any other, lasts longer than the entry that it came
-// with, and is undone with that. A target has one at most.
+// beside the one that it ends: so it lasts longer than the entry that it came with, and is undone with that. A target has one at most.
 type End struct {
 	Until  time.Time       `json:"until"`  // UTC, whole milliseconds
 	Change int64           `json:"change"` // version of the temporary change
@@ -104,10 +103,10 @@ func (p *PolicySnapshot) Alters(c *Change) bool {
 	return temporary || p.GivesOther(c)
 }
 
-// GivesOther reports whether the change gives its target another value.
+// GivesOther reports whether the change gives its target another value than the stored one.
 func (p *PolicySnapshot) GivesOther(c *Change) bool {
 	value, err := p.value(c.Target)
-	return err != nil || !bytes.Equal(value, c.After)
+	return err != nil || p.IsLeftOut(c.Target) || !bytes.Equal(value, c.After)
 }
 
 // Temporarily returns the changes with the ends that make them temporary. A target that is temporary
@@ -123,7 +122,7 @@ func (p *PolicySnapshot) Temporarily(changes []Change, until time.Time, by Actor
 		if e, temporary := p.End(target); temporary {
 			before = e.Value
 		}
-		end, err := newChange(EndTarget(target), &End{Until: until, Change: p.Version() + 1, Actor: by, Value: before})
+		end, err := newChange(EndTarget(target), &End{Until: until, Change: p.next(), Actor: by, Value: before})
 		if err != nil {
 			return nil, err
 		}
@@ -132,13 +131,13 @@ func (p *PolicySnapshot) Temporarily(changes []Change, until time.Time, by Actor
 	return out, nil
 }
 
-// Complete makes the entry the next one, unless it is, and adds the changes by which ends have no effect any
+// Complete makes the event the next one, unless it is, and adds the changes by which ends have no effect any
 // more: those of targets that it changes, unless it changes the end itself.
-func (p *PolicySnapshot) Complete(e *PolicyEntry) error {
-	if e.Version == p.Version()+1 {
+func (p *PolicySnapshot) Complete(e *Event) error {
+	if e.Number == p.next() {
 		return nil
 	}
-	e.Version = p.Version() + 1
+	e.Number = p.next()
 	if p.set.Ends.Len() == 0 {
 		return nil
 	}
@@ -153,7 +152,7 @@ func (p *PolicySnapshot) Complete(e *PolicyEntry) error {
 		if !temporary || changed[EndTarget(target)] {
 			continue
 		}
-		end.Left = e.Version
+		end.Left = e.Number
 		c, err := newChange(EndTarget(target), &end)
 		if err != nil {
 			return err
@@ -268,7 +267,7 @@ func (p *PolicySnapshot) endMost(ends map[string]End, targets []string, stuck ma
 
 // end returns the snapshot after the ends of these targets, and the changes by which it comes about.
 func (p *PolicySnapshot) end(ends map[string]End, targets ...string) (*PolicySnapshot, []Change, error) {
-	e := PolicyEntry{AuditEntry: AuditEntry{Version: p.Version() + 1}}
+	e := Event{Number: p.next()}
 	for _, target := range targets {
 		if end := ends[target]; end.Left == 0 {
 			e.Changes = append(e.Changes, Change{Target: target, Before: jsonNull, After: end.Value})

@@ -12,7 +12,6 @@ import (
 
 	"oauth-server/internal/check"
 	"oauth-server/internal/clientcfg"
-	"oauth-server/internal/secret"
 )
 
 var dawn = time.Date(2026, 5, 1, 6, 0, 0, 0, time.UTC)
@@ -21,19 +20,19 @@ var dawn = time.Date(2026, 5, 1, 6, 0, 0, 0, time.UTC)
 type trailOf struct {
 	t     *testing.T
 	store *policyStore
-	*clientcfg.PolicySource
+	*following
 }
 
 func newTrail(t *testing.T) *trailOf {
 	t.Helper()
-	store := &policyStore{}
+	store := newPolicyStore(t)
 	return &trailOf{t, store, newPolicySource(t, store)}
 }
 
 func (tr *trailOf) make(until time.Time, changes ...clientcfg.Change) {
 	tr.t.Helper()
-	_, err := tr.Change(tr.t.Context(), func(p *clientcfg.PolicySnapshot) (e clientcfg.PolicyEntry, err error) {
-		e.ID, e.Target, e.Changes, e.Until = secret.ID(), changes[0].Target, changes, until
+	_, err := tr.Change(tr.t.Context(), func(p *clientcfg.PolicySnapshot) (e clientcfg.Event, err error) {
+		e.Action, e.Target, e.Changes, e.Until = "update", changes[0].Target, changes, until
 		if !until.IsZero() {
 			e.Changes, err = p.Temporarily(changes, until, clientcfg.Actor{ClientID: "ops"})
 		}
@@ -54,13 +53,7 @@ func (tr *trailOf) end(now time.Time) (left map[string]int64, ended bool) {
 
 func (tr *trailOf) undo(version int64, now time.Time) (changed int) {
 	tr.t.Helper()
-	var e *clientcfg.PolicyEntry
-	check.OK(tr.t, tr.EachEntry(tr.t.Context(), version, func(found *clientcfg.PolicyEntry) error {
-		if e == nil {
-			e = found
-		}
-		return nil
-	}))
+	e := &tr.store.trail()[version-1]
 	changes, err := e.Undo(tr.Snapshot(), now)
 	check.OK(tr.t, err)
 	if len(changes) > 0 {
@@ -72,7 +65,7 @@ func (tr *trailOf) undo(version int64, now time.Time) (changed int) {
 // is fails unless shop has that limit until then. An instance that reads everything anew agrees.
 func (tr *trailOf) is(requests int64, until time.Time) {
 	tr.t.Helper()
-	for _, s := range []*clientcfg.PolicySource{tr.PolicySource, newPolicySource(tr.t, tr.store)} {
+	for _, s := range []*following{tr.following, newPolicySource(tr.t, tr.store)} {
 		end, temporary := s.Snapshot().End("policies/shop")
 		if got := userLimit(s, "shop"); got != requests || temporary == until.IsZero() || temporary && !end.Until.Equal(until) {
 			tr.t.Errorf("shop has %d until %v (%v), want %d until %v", got, end.Until, temporary, requests, until)
@@ -109,7 +102,7 @@ func TestTemporaryChangeIsMadeToLast(t *testing.T) {
 			tr.make(never, shopHas(10))
 			tr.make(dawn, shopHas(20), stored("policies/a", `{"trusted":true}`))
 			tr.make(never, change)
-			stays := userLimit(tr.PolicySource, "shop")
+			stays := userLimit(tr.following, "shop")
 			tr.is(stays, never)
 			left, _ := tr.end(dawn)
 			check.Equal(t, "left", left, map[string]int64{"policies/shop": 3})
@@ -225,12 +218,11 @@ func TestUnreadableEnds(t *testing.T) {
 		stored("ends/clients/shop/counters", `{"until":"2026-05-01T06:00:00Z","value":null}`),
 		stored("ends/policies/shop", fmt.Sprintf(`{"until":"2026-05-01T06:00:00Z","value":%q}`, strings.Repeat("x", 50_000))),
 	} {
-		store := &policyStore{}
+		store := newPolicyStore(t)
 		s := newPolicySource(t, store)
 		store.put(bad)
-		if err := s.Refresh(t.Context()); err == nil || !s.Status().Refused() {
-			t.Errorf("%s is accepted: %v", bad.Target, err)
-		}
+		check.OK(t, s.Refresh(t.Context()))
+		requireError(t, s.Status().Err, bad.Target)
 	}
 }
 
@@ -243,8 +235,8 @@ func TestTemporaryChangeLeavesRoomForItsEnd(t *testing.T) {
 		for i := range n {
 			changes = append(changes, stored(fmt.Sprintf("policies/%d", i), `{"trusted":true,"note":"`+note+`"}`))
 		}
-		return func(p *clientcfg.PolicySnapshot) (e clientcfg.PolicyEntry, err error) {
-			e.ID, e.Target, e.Until = secret.ID(), changes[0].Target, dawn
+		return func(p *clientcfg.PolicySnapshot) (e clientcfg.Event, err error) {
+			e.Action, e.Target, e.Until = "update", changes[0].Target, dawn
 			e.Changes, err = p.Temporarily(changes, dawn, clientcfg.Actor{ClientID: "ops"})
 			return e, err
 		}
@@ -258,8 +250,8 @@ func TestTemporaryChangeLeavesRoomForItsEnd(t *testing.T) {
 	_, err = tr.Change(t.Context(), temporary(most))
 	check.OK(t, err)
 	ending, _ := tr.Snapshot().Ending(func(string, *clientcfg.End) bool { return true })
-	_, err = tr.Change(t.Context(), func(*clientcfg.PolicySnapshot) (e clientcfg.PolicyEntry, err error) {
-		e.ID, e.Target, e.Reason, e.Changes = secret.ID(), "policies/0", strings.Repeat("r", 5000), ending.Changes
+	_, err = tr.Change(t.Context(), func(*clientcfg.PolicySnapshot) (e clientcfg.Event, err error) {
+		e.Action, e.Target, e.Reason, e.Changes = "end", "policies/0", strings.Repeat("r", 5000), ending.Changes
 		return e, nil
 	})
 	check.OK(t, err)
@@ -289,7 +281,7 @@ func TestStuckEnds(t *testing.T) {
 		return float64(after.TotalAlloc - before.TotalAlloc)
 	}
 	snapshot := func(changes ...clientcfg.Change) *clientcfg.PolicySnapshot {
-		store := &policyStore{}
+		store := newPolicyStore(t)
 		store.put(slices.Concat(free, changes)...)
 		return newPolicySource(t, store).Snapshot()
 	}

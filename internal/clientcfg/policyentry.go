@@ -3,21 +3,11 @@ package clientcfg
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strings"
 
 	"oauth-server/internal/strict"
 )
-
-// PolicyEntry is one change of the policies as it is stored: what the audit trail shows of it, and what
-// the policies follow from. It is never changed.
-type PolicyEntry struct {
-	AuditEntry
-	// Changes are all that it changes. There are none in the entries of releases that kept the
-	// policies in one document, which are older than every fold.
-	Changes []Change `json:"changes,omitempty"`
-}
 
 // Change gives a target a value. It is JSON as PolicySet has it, null for none.
 type Change struct {
@@ -52,7 +42,7 @@ func countersOf(target string) (clientID string, ok bool) {
 	return strings.CutSuffix(rest, "/counters")
 }
 
-// IsState reports whether the value of the target is state, which the fold keeps, and no order.
+// IsState reports whether the value of the target is state, which is stored, and no order.
 func (c *Change) IsState() bool {
 	_, order := countersOf(c.Target)
 	return !order
@@ -121,55 +111,6 @@ var jsonNull = json.RawMessage("null")
 func (c *Change) IsNull() bool { return isNull(c.After) }
 
 func isNull(value json.RawMessage) bool { return len(value) == 0 || bytes.Equal(value, jsonNull) }
-
-// EncodePolicyEntry is the entry as the stores keep it.
-func EncodePolicyEntry(e *PolicyEntry) ([]byte, error) {
-	b, err := json.Marshal(e)
-	if err != nil {
-		return nil, fmt.Errorf("clientcfg: encode entry %d: %w", e.Version, err)
-	}
-	return b, nil
-}
-
-// DecodePolicyEntry is the inverse of [EncodePolicyEntry]. An entry of another version, or one with
-// fields that this release does not know, is [ErrUnreadable]. It does not look into the values.
-func DecodePolicyEntry(stored []byte, version int64) (e PolicyEntry, err error) {
-	d := json.NewDecoder(bytes.NewReader(stored))
-	d.DisallowUnknownFields()
-	err = d.Decode(&e)
-	if err == nil && d.More() {
-		err = errors.New("something follows the entry")
-	}
-	if err == nil && e.Version != version {
-		err = fmt.Errorf("it is marked as version %d", e.Version)
-	}
-	if err != nil {
-		return PolicyEntry{}, fmt.Errorf("%w: entry %d: %w", ErrUnreadable, version, err)
-	}
-	return e, nil
-}
-
-// ReadPolicyEntry is [DecodePolicyEntry] for a reader of the trail, who is given what cannot be read too,
-// with that ID.
-func ReadPolicyEntry(stored []byte, version int64, id string) PolicyEntry {
-	e, err := DecodePolicyEntry(stored, version)
-	e.Version, e.ID, e.Err = version, id, err
-	return e
-}
-
-// ShowPolicyEntry is an entry as the audit trail shows it; see [AuditEntry.Err].
-func ShowPolicyEntry(stored []byte, version int64) AuditEntry {
-	e, err := DecodePolicyEntry(stored, version)
-	if err == nil {
-		return e.AuditEntry
-	}
-	var known AuditEntry
-	_ = json.Unmarshal(stored, &known) // as far as it can be read
-	return AuditEntry{
-		Version: version, ID: known.ID, At: known.At, Actor: known.Actor, Action: known.Action, Target: known.Target,
-		Reason: known.Reason, Instance: known.Instance, Err: err,
-	}
-}
 
 // decodeValue reads the value of a target as strictly as any other document: an unknown field, which a
 // newer release may have written, a name given twice, null in a list or text that is not Unicode is an

@@ -19,9 +19,9 @@ type PolicySnapshot struct {
 	base     ratelimit.Settings
 	digest   string // of base
 	set      PolicySet
-	id       string             // of the last entry; empty if it is not known
+	upcoming int64              // number that the next entry would have; 0: not known
 	resets   []Reset            // of the last entry
-	leftOut  int                // see LeftOut
+	leftOut  map[string]error   // why targets are not as they are stored; not modified
 	settings ratelimit.Settings // for all clients
 	live     *ratelimit.Compiled
 	trial    *ratelimit.Compiled
@@ -57,40 +57,30 @@ func CandidateOf(keyID string) (clientID string, candidate bool) {
 	return strings.CutPrefix(keyID, candidatePrefix)
 }
 
-// snapshotOf is the snapshot of a state on top of base, which is what the configuration file says. An
-// error is or wraps [fielderr.Errors], or is [ErrUnreadable].
-func snapshotOf(base ratelimit.Settings, state *PolicyState) (*PolicySnapshot, error) {
-	d, err := newDraft(base)
+// FixedPolicies returns the snapshot of settings that no operator changes. An error is or wraps [fielderr.Errors].
+func FixedPolicies(settings ratelimit.Settings) (*PolicySnapshot, error) {
+	d, err := newDraft(settings)
 	if err != nil {
 		return nil, err
 	}
-	if unused := d.fill(state); len(unused) > 0 {
-		return nil, joined(unused)
-	}
 	return d.finish()
 }
 
-// FixedPolicies returns the snapshot of settings that no operator changes. An error is or wraps [fielderr.Errors].
-func FixedPolicies(settings ratelimit.Settings) (*PolicySnapshot, error) {
-	return snapshotOf(settings, &PolicyState{})
-}
-
-// Apply returns the snapshot after the next entry. It costs what the entry changes, unless that is the
-// settings for all clients. An error is or wraps [fielderr.Errors] or [ErrUnreadable], or is that of
-// [PolicyState.Fold].
-func (p *PolicySnapshot) Apply(e *PolicyEntry) (*PolicySnapshot, error) {
-	if err := (&PolicyState{Version: p.Version()}).Fold(e); err != nil {
-		return nil, err
-	}
+// Apply returns the snapshot after an event. It costs what the event changes, unless that is the
+// settings for all clients. An error is or wraps [fielderr.Errors] or [ErrUnreadable].
+func (p *PolicySnapshot) Apply(e *Event) (*PolicySnapshot, error) {
 	d := p.edit()
 	for i := range e.Changes {
-		if err := d.put(e.Changes[i].Target, e.Changes[i].After, e.Version, e.At); err != nil {
+		if err := d.put(e.Changes[i].Target, e.Changes[i].After, e.Number, e.At); err != nil {
 			return nil, err
 		}
 	}
-	d.set.Version, d.next.id = e.Version, e.ID
+	d.set.Version = e.Number
 	return d.finish()
 }
+
+// next is the number that the next entry has, or would have if nothing but policies were changed.
+func (p *PolicySnapshot) next() int64 { return max(p.upcoming, p.Version()+1) }
 
 // value is what a target is now, as [Change] has it.
 func (p *PolicySnapshot) value(target string) (json.RawMessage, error) {
@@ -275,18 +265,16 @@ func (p *PolicySnapshot) Concerned(changes []Change) (clientIDs []string, all bo
 	return clientIDs, false
 }
 
-// Resets are those of the last entry. They are empty if it was not applied, but read as part of a
-// state.
+// Resets are those of the last entry. They are empty if it was not applied, but all policies were read.
 func (p *PolicySnapshot) Resets() []Reset { return p.resets }
 
-// last is the entry up to which the snapshot is.
-func (p *PolicySnapshot) last() PolicyVersion { return PolicyVersion{p.Version(), p.id} }
+// LeftOut is how many targets are not as they are stored. See [PolicyStatus].
+func (p *PolicySnapshot) LeftOut() int { return len(p.leftOut) }
 
-// LeftOut is how many targets are not as they are stored in that version, because that cannot be used. See
-// [PolicyStatus].
-func (p *PolicySnapshot) LeftOut() int { return p.leftOut }
+// IsLeftOut reports whether what is stored of the target cannot be used.
+func (p *PolicySnapshot) IsLeftOut(target string) bool { return p.leftOut[target] != nil }
 
-// Version is the version of the set.
+// Version is the number of the last entry that changed policies; 0: there is none.
 func (p *PolicySnapshot) Version() int64 { return p.set.Version }
 
 // Policy returns the client's policy from the set or from the file, empty if there is

@@ -5,40 +5,35 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
 	"sync/atomic"
 	"time"
 
 	"oauth-server/internal/fielderr"
 	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/store"
 )
 
-// PolicySource holds the newest valid [PolicySnapshot]. Reads are a pointer load.
-// It is safe for concurrent use.
+// PoliciesTable holds what operators have set: under each target of a [Change], its value.
+var PoliciesTable = store.Table{Name: "policies"}
+
+// versionKey is the key of an empty record that each change writes: the version of the policies is the number of
+// the entry that wrote it.
+const versionKey = "version"
+
+// ErrUnreadable is returned for a stored value that was edited by hand, damaged, or written by a newer version.
+var ErrUnreadable = errors.New("clientcfg: the stored value cannot be read")
+
+// PolicySource holds the newest [PolicySnapshot]. Reads are a pointer load. It is safe for concurrent use.
 type PolicySource struct {
-	store   PolicyStore
-	base    ratelimit.Settings
-	adopted func(old, next *PolicySnapshot)
-	now     func() time.Time
-	current atomic.Pointer[PolicySnapshot]
-
-	turn   turn         // held while a refresh or a change runs; guards the base and the verdict
-	begun  atomic.Int64 // refreshes, see Renew
-	judged verdict
-	status atomic.Pointer[PolicyStatus]
+	follower *store.Follower
+	base     ratelimit.Settings // used by the follower only
+	adopted  func(old, next *PolicySnapshot)
+	now      func() time.Time
+	log      *slog.Logger
+	current  atomic.Pointer[PolicySnapshot]
 }
-
-// verdict is what came of reading the whole state because of a version, and until when that is not done
-// again. If the policies of that version are not used, err is why; it is nil if the state was adopted,
-// and is of another version: that of its newest entry, which is missing in the trail.
-type verdict struct {
-	version PolicyVersion
-	err     error
-	until   time.Time
-	entry   bool // it was read because an entry cannot be, which is looked at meanwhile: that is cheap
-}
-
-// judgedFor is how long there is not another look at a version: reading the whole state is expensive.
-const judgedFor = 30 * time.Second
 
 // PolicyOptions make a [PolicySource]. A zero value means the default named beside it.
 type PolicyOptions struct {
@@ -48,28 +43,23 @@ type PolicyOptions struct {
 	// it is used. Nil: not called.
 	Adopted func(old, next *PolicySnapshot)
 	Now     func() time.Time // time.Now
+	Log     *slog.Logger     // discards
 }
 
-// PolicyStatus is how fresh the policies are.
+// PolicyStatus says which policies are in force.
 type PolicyStatus struct {
-	Version int64 // of the set in force
-	// LeftOut is how many targets are not as in that version, because that cannot be used: they have an
-	// older value or that of the configuration file. Only an instance that started with them has any.
+	Version int64
+	// LeftOut is how many targets are not as they are stored, because that cannot be used: they have an older value or
+	// that of the configuration file.
 	LeftOut   int
-	CheckedAt time.Time // when it was last found to be the newest; if it never was, of the start
-	Err       error     // why it may not be the newest, nil if it is
+	CheckedAt time.Time // when they were last found to be the newest
+	Err       error     // why targets are left out, nil if none is
 }
 
-// Refused reports whether the stored policies are invalid or cannot be decoded, so that the
-// last good ones stay in use.
-func (st PolicyStatus) Refused() bool {
-	return refuses(st.Err)
-}
-
-// NewPolicySource reads the policies. What of them cannot be used keeps no server from starting: the rest
-// is in force, as far as it can be with older values in its place, and the Status says so.
-func NewPolicySource(ctx context.Context, store PolicyStore, o PolicyOptions) (*PolicySource, error) {
-	s := &PolicySource{store: store, base: o.Base, adopted: o.Adopted, now: o.Now, turn: newTurn()}
+// NewPolicySource reads the policies, and follows the trail from then on. A value that cannot be used takes out only
+// its own target.
+func NewPolicySource(ctx context.Context, f *store.Follower, o PolicyOptions) (*PolicySource, error) {
+	s := &PolicySource{follower: f, base: o.Base, adopted: o.Adopted, now: o.Now, log: o.Log}
 	if s.base.Default.User == nil && s.base.Default.Client == nil {
 		s.base = ratelimit.DefaultSettings()
 	}
@@ -79,123 +69,129 @@ func NewPolicySource(ctx context.Context, store PolicyStore, o PolicyOptions) (*
 	if s.now == nil {
 		s.now = time.Now
 	}
-	refused, err := s.begin(ctx)
-	if err != nil {
+	if s.log == nil {
+		s.log = slog.New(slog.DiscardHandler)
+	}
+	if err := f.Subscribe(ctx, store.Subscriber{Table: PoliciesTable, Reload: s.reload, Apply: s.apply}); err != nil {
 		return nil, err
 	}
-	s.note(s.current.Load(), refused)
 	return s, nil
 }
 
 // Snapshot returns the current snapshot, without I/O.
 func (s *PolicySource) Snapshot() *PolicySnapshot { return s.current.Load() }
 
-// Status returns how the last refresh went.
-func (s *PolicySource) Status() PolicyStatus { return *s.status.Load() }
+// Status returns the status of the current snapshot, without I/O.
+func (s *PolicySource) Status() PolicyStatus {
+	p := s.current.Load()
+	return PolicyStatus{Version: p.Version(), LeftOut: p.LeftOut(), CheckedAt: s.follower.CheckedAt(), Err: joined(p.leftOut)}
+}
 
-// Refresh reads what is newer than the current snapshot. After an error the last good
-// snapshot stays in use: that before the first entry which cannot be used.
-func (s *PolicySource) Refresh(ctx context.Context) error {
-	if err := s.take(ctx); err != nil {
+// reload reads all policies.
+func (s *PolicySource) reload(ctx context.Context, _ store.Mark) error {
+	d, err := newDraft(s.base)
+	if err != nil {
 		return err
 	}
-	defer s.release()
-	return s.refresh(ctx)
-}
-
-func (s *PolicySource) refresh(ctx context.Context) error {
-	s.begun.Add(1)
-	err := s.follow(ctx)
-	s.note(s.current.Load(), err)
-	return err
-}
-
-// follow applies the entries that are newer than the current snapshot, one by one. If they do not
-// continue it, because the store was restored from a backup or has forgotten them, or if one of them
-// cannot be read, or what it makes is not valid, it reads the whole state: a later entry may have mended
-// that, or it is folded. It does that once for each version, and again after a while, because the entry
-// itself may have been mended.
-func (s *PolicySource) follow(ctx context.Context) error {
-	newest, err := s.store.PolicyVersion(ctx)
-	if err != nil {
-		return fmt.Errorf("clientcfg: read the version of the policies: %w", err)
-	}
-	if s.isJudged(newest) && !s.judged.entry {
-		return s.judged.err
-	}
-	for current := s.current.Load(); current.last() != newest; {
-		entries, err := s.store.PolicyEntries(ctx, current.Version())
-		if err != nil {
-			return fmt.Errorf("clientcfg: read the trail of the policies: %w", err)
-		}
-		newer, ok := current.continued(entries)
-		if !ok || len(newer) == 0 {
-			return s.reload(ctx, newest, false)
-		}
-		for i := range newer {
-			if err := s.apply(&newer[i]); refuses(err) {
-				return s.reload(ctx, newest, newer[i].Err != nil)
-			} else if err != nil {
-				return err
+	d.reading = true
+	list := func(q store.Query, tiers bool) error {
+		return s.follower.Backend().List(ctx, PoliciesTable, q, func(r store.Record) error {
+			if _, is := TierOf(r.Key); is == tiers {
+				d.read(&r)
 			}
-		}
-		if current = s.current.Load(); current.Version() > newest.Number { // there were more meanwhile
 			return nil
-		}
+		})
 	}
+	// Tiers come first, so that policies that are nothing but a tier share it.
+	if err = list(store.Query{Prefix: tierTargets}, true); err == nil {
+		err = list(store.Query{}, false)
+	}
+	if err == nil {
+		err = s.fillFromTrail(ctx, d)
+	}
+	if err != nil {
+		return fmt.Errorf("clientcfg: read the policies: %w", err)
+	}
+	next, err := d.finish()
+	if err != nil {
+		return err
+	}
+	next.resets = nil
+	s.use(ctx, next)
 	return nil
 }
 
-// refuses reports whether an error is of what is stored: it cannot be read, or is not valid.
-func refuses(err error) bool { return errors.Is(err, ErrUnreadable) || fielderr.Of(err) != nil }
-
-// reload reads the whole state because of a version, perhaps because an entry cannot be read. If that is
-// refused, or is not what the version says, it is not read again for a while.
-func (s *PolicySource) reload(ctx context.Context, version PolicyVersion, entry bool) error {
-	if s.isJudged(version) {
-		return s.judged.err
+// fillFromTrail gives the targets that were left out the value of their last change that can be used, or the one
+// before it, if the trail still has one.
+func (s *PolicySource) fillFromTrail(ctx context.Context, d *draft) error {
+	leftOut, wanted := d.next.leftOut, maps.Clone(d.next.leftOut)
+	if len(leftOut) == 0 {
+		return nil
 	}
-	err := s.load(ctx)
-	if refuses(err) || err == nil && s.current.Load().last() != version {
-		s.judge(version, err, entry)
+	d.next.leftOut = nil
+	err := s.follower.Backend().History(ctx, 0, func(entry store.Entry) error {
+		e := readEvent(&entry)
+		for _, c := range e.Changes {
+			if wanted[c.Target] != nil && (d.try(c.Target, c.After, e.Number) == nil || d.try(c.Target, c.Before, e.Number-1) == nil) {
+				delete(wanted, c.Target)
+			}
+		}
+		if len(wanted) == 0 {
+			return errEnough
+		}
+		return nil
+	})
+	d.next.leftOut = leftOut
+	if errors.Is(err, errEnough) {
+		return nil
 	}
 	return err
 }
 
-func (s *PolicySource) judge(version PolicyVersion, err error, entry bool) {
-	s.judged = verdict{version, err, s.now().Add(judgedFor), entry}
-}
-
-func (s *PolicySource) isJudged(version PolicyVersion) bool {
-	return s.judged.version == version && s.now().Before(s.judged.until)
-}
-
-// continued returns those of the entries that are newer than the snapshot, which it was read from, and
-// whether they continue it: the first must be its own last one, if there is one. That one need not be
-// readable any more.
-func (p *PolicySnapshot) continued(entries []PolicyEntry) (newer []PolicyEntry, ok bool) {
-	switch {
-	case len(entries) == 0:
-		return nil, false
-	case p.id == "":
-		return entries, entries[0].Version == p.Version()+1
+// apply follows the entries that change policies. What one has changed that cannot be used is taken from the table.
+func (s *PolicySource) apply(ctx context.Context, b store.Batch) {
+	var failed error
+	for i := range b.Entries {
+		if err := s.applyEntry(ctx, &b.Entries[i]); err != nil {
+			failed = err
+		}
 	}
-	return entries[1:], entries[0].Version == p.Version() && entries[0].ID == p.id
+	if failed == nil {
+		return
+	}
+	d := s.current.Load().edit()
+	d.reading = true
+	for i := range b.Changed {
+		d.read(&b.Changed[i])
+	}
+	for _, target := range b.Deleted {
+		_ = d.try(target, jsonNull, 0) // an unknown target leaves nothing
+	}
+	next, err := d.finish()
+	if err != nil {
+		s.log.LogAttrs(ctx, slog.LevelError, "stored limits cannot be used; keeping the last good ones", slog.Any("error", err))
+		return
+	}
+	next.resets = nil
+	s.use(ctx, next)
 }
 
-// apply adopts the policies after an entry that was read.
-func (s *PolicySource) apply(e *PolicyEntry) error {
+func (s *PolicySource) applyEntry(ctx context.Context, entry *store.Entry) error {
+	if !slices.ContainsFunc(entry.Refs, func(r store.Ref) bool { return r.Table == PoliciesTable.Name }) {
+		return nil
+	}
+	e := readEvent(entry)
 	if e.Err != nil {
 		return e.Err
 	}
-	next, err := s.current.Load().Apply(e)
+	next, err := s.current.Load().Apply(&e)
 	if err != nil {
-		return fmt.Errorf("clientcfg: refused version %d of the policies: %w", e.Version, err)
+		return err
 	}
 	if s.now().Sub(e.At) > resetsFor {
 		next.resets = nil
 	}
-	s.adopt(next)
+	s.use(ctx, next)
 	return nil
 }
 
@@ -203,170 +199,143 @@ func (s *PolicySource) apply(e *PolicyEntry) error {
 // gone, or are those of a window that ends soon.
 const resetsFor = time.Hour
 
-// load reads the whole state, and adopts it if all of it can be used.
-func (s *PolicySource) load(ctx context.Context) error {
-	state, err := s.store.PolicyState(ctx)
-	if err != nil {
-		return fmt.Errorf("clientcfg: read the policies: %w", err)
-	}
-	next, err := snapshotOf(s.base, &state)
-	if err != nil {
-		return fmt.Errorf("clientcfg: refused version %d of the policies: %w", state.Version, err)
-	}
-	if state.Stopped != nil {
-		return notBeyond(&state)
-	}
-	s.adopt(next)
-	return nil
-}
-
-func (s *PolicySource) adopt(next *PolicySnapshot) {
-	if old := s.current.Load(); old != nil {
+// use makes the next snapshot the one in use.
+func (s *PolicySource) use(ctx context.Context, next *PolicySnapshot) {
+	old := s.current.Load()
+	var before map[string]error
+	if old != nil {
 		s.adopted(old, next)
+		before = old.leftOut
 	}
 	s.current.Store(next)
-	s.judged = verdict{}
+	switch {
+	case len(next.leftOut) > 0 && !slices.Equal(slices.Sorted(maps.Keys(before)), slices.Sorted(maps.Keys(next.leftOut))):
+		s.log.LogAttrs(ctx, slog.LevelError, "stored limits that cannot be used are left out; older ones are in their place",
+			slog.Int64("version", next.Version()), slog.Int("left_out", next.LeftOut()), slog.Any("error", joined(next.leftOut)))
+	case len(next.leftOut) == 0 && len(before) > 0:
+		s.log.LogAttrs(ctx, slog.LevelInfo, "all stored limits can be used again", slog.Int64("version", next.Version()))
+	}
 }
 
-func (s *PolicySource) note(p *PolicySnapshot, err error) {
-	st := PolicyStatus{Err: err}
-	if last := s.status.Load(); last != nil {
-		st.CheckedAt = last.CheckedAt
-	} else {
-		st.CheckedAt = s.now()
+// joined is one error for those of targets: the first of them, and how many there are; nil if there is none.
+func joined(leftOut map[string]error) error {
+	const most = 5
+	var shown []error
+	for _, target := range slices.Sorted(maps.Keys(leftOut)) {
+		if len(shown) == most {
+			shown = append(shown, fmt.Errorf("and %d more targets", len(leftOut)-most))
+			break
+		}
+		shown = append(shown, leftOut[target])
 	}
-	if p != nil {
-		st.Version, st.LeftOut = p.Version(), p.leftOut
-	}
-	if err == nil {
-		st.CheckedAt = s.now()
-	}
-	s.status.Store(&st)
+	return errors.Join(shown...)
 }
 
-// Edit derives an entry from the newest policies: its Changes, and what the audit trail shows of them.
+// Edit derives an event from the newest policies: its Changes, and what the audit trail shows of them.
 // It is called again when another instance was faster, so it must have no other effect than its
 // result. Its error ends the change.
-type Edit func(current *PolicySnapshot) (PolicyEntry, error)
+type Edit func(current *PolicySnapshot) (Event, error)
 
-// maxEdits bounds the attempts of one change. An attempt fails only because another change
-// succeeded.
-const maxEdits = 20
-
-// Change appends the entry that an edit makes of the newest policies. What it comes to is validated,
+// Change appends the event that an edit makes of the newest policies. What it comes to is validated,
 // durable and in force here when Change returns. Errors: that of the edit; [fielderr.Errors], perhaps
-// wrapped, for an invalid result; *[RefusedError]; [ErrPolicyConflict] if others were faster too often.
-func (s *PolicySource) Change(ctx context.Context, edit Edit) (*PolicySnapshot, error) {
-	if err := s.take(ctx); err != nil {
+// wrapped, for an invalid result.
+func (s *PolicySource) Change(ctx context.Context, edit Edit) (next *PolicySnapshot, err error) {
+	_, err = s.follower.Append(ctx, func(number int64) (entry store.Entry, writes []store.Write, err error) {
+		var changes []Change
+		if next, entry, changes, err = s.prepare(number, edit); err != nil {
+			return entry, nil, err
+		}
+		return entry, writesOf(changes), nil
+	})
+	if err != nil {
 		return nil, err
 	}
-	defer s.release()
-	for range maxEdits {
-		if err := s.newest(ctx); err != nil {
-			return nil, err
-		}
-		next, entry, err := prepare(s.current.Load(), edit)
-		if err != nil {
-			return nil, err
-		}
-		switch err := s.store.AppendPolicyEntry(ctx, entry); {
-		case err == nil:
-			s.adopt(next)
-			s.note(next, nil)
-			return next, nil
-		case !errors.Is(err, ErrPolicyConflict):
-			return nil, fmt.Errorf("clientcfg: store the policies: %w", err)
-		}
-	}
-	return nil, ErrPolicyConflict
+	return next, nil
 }
 
 // Try returns the snapshot that [PolicySource.Change] would make of the edit, and changes
 // nothing.
-func (s *PolicySource) Try(ctx context.Context, edit Edit) (*PolicySnapshot, error) {
-	if err := s.take(ctx); err != nil {
-		return nil, err
-	}
-	defer s.release()
-	if err := s.newest(ctx); err != nil {
-		return nil, err
-	}
-	next, _, err := prepare(s.current.Load(), edit)
+func (s *PolicySource) Try(ctx context.Context, edit Edit) (next *PolicySnapshot, err error) {
+	err = s.follower.View(ctx, func(number int64) (err error) {
+		next, _, _, err = s.prepare(number, edit)
+		return err
+	})
 	return next, err
 }
 
-// newest makes the snapshot that of the newest version, which a change has to continue.
-func (s *PolicySource) newest(ctx context.Context) error {
-	err := s.refresh(ctx)
-	if refuses(err) {
-		return &RefusedError{err}
+// prepare runs the edit, and completes its event with the values before.
+func (s *PolicySource) prepare(number int64, edit Edit) (next *PolicySnapshot, entry store.Entry, changes []Change, err error) {
+	current := *s.current.Load()
+	current.upcoming = number
+	e, err := edit(&current)
+	if err == nil {
+		err = current.Complete(&e)
 	}
-	return err
-}
-
-// RefusedError is returned for a change while the newest policies cannot be used here. What is wrong with
-// their fields is no error of the change, so it is not unwrapped.
-type RefusedError struct{ cause error }
-
-// Error implements error.
-func (e *RefusedError) Error() string { return e.cause.Error() }
-
-// Is reports whether the policies cannot be used because of that error, such as [ErrUnreadable].
-func (e *RefusedError) Is(target error) bool { return errors.Is(e.cause, target) }
-
-// prepare runs the edit, and completes its entry with the values before.
-func prepare(current *PolicySnapshot, edit Edit) (*PolicySnapshot, PolicyEntry, error) {
-	e, err := edit(current)
+	for i := 0; i < len(e.Changes) && err == nil; i++ {
+		e.Changes[i].Before, err = current.value(e.Changes[i].Target)
+	}
+	if err == nil {
+		next, err = current.Apply(&e)
+	}
+	if err == nil {
+		entry, err = e.entry()
+	}
 	if err != nil {
-		return nil, e, err
-	}
-	if err := current.Complete(&e); err != nil {
-		return nil, e, err
-	}
-	for i := range e.Changes {
-		if e.Changes[i].Before, err = current.value(e.Changes[i].Target); err != nil {
-			return nil, e, err
-		}
-	}
-	next, err := current.Apply(&e)
-	if err != nil {
-		return nil, e, err
+		return nil, entry, nil, err
 	}
 	most := MaxEntrySize
 	if !e.Until.IsZero() {
 		most -= endRoom
 	}
-	if b, err := EncodePolicyEntry(&e); err != nil {
-		return nil, e, err
-	} else if len(b) > most {
+	if len(entry.Value) > most {
 		var es fielderr.Errors
-		es.Add("", "the change takes %d bytes in the audit trail, more than %d; divide it into several", len(b), most)
-		return nil, e, es.Err()
+		es.Add("", "the change takes %d bytes in the audit trail, more than %d; divide it into several", len(entry.Value), most)
+		return nil, entry, nil, es.Err()
 	}
-	return next, e, nil
+	return next, entry, e.Changes, nil
 }
 
-// Watch refreshes the policies as soon as the store reports a change, until ctx ends; it then
-// returns nil, and an error if the watch broke off and can be tried again. It does not replace a
-// repeated [PolicySource.Refresh]: a store may be unable to report changes, and a report can be lost.
-func (s *PolicySource) Watch(ctx context.Context, log *slog.Logger) error {
-	err := ErrNoWatch
-	if w, ok := s.store.(PolicyWatcher); ok {
-		err = w.WatchPolicies(ctx, func() {
-			if err := s.Refresh(ctx); err != nil && ctx.Err() == nil {
-				log.LogAttrs(ctx, slog.LevelDebug, "refresh of the policies after a change failed", slog.Any("error", err))
-			}
-		})
+// CheckPolicy returns why a record of [PoliciesTable] cannot be used; nil if it can.
+func CheckPolicy(r *store.Record) error {
+	d, err := newDraft(ratelimit.DefaultSettings())
+	if err != nil {
+		return err
 	}
-	switch {
-	case ctx.Err() != nil:
-		return nil //nolint:nilerr // cancelled
-	case errors.Is(err, ErrNoWatch):
-		log.LogAttrs(ctx, slog.LevelDebug, "no watch of the policies; changes are found by polling", slog.Any("reason", err))
-		<-ctx.Done()
-		return nil
-	case err == nil:
-		err = errors.New("clientcfg: the watch of the policies ended")
-	}
+	d.read(r)
+	return joined(d.next.leftOut)
+}
+
+// DropPolicy removes a record of [PoliciesTable], whatever it is.
+func DropPolicy(ctx context.Context, f *store.Follower, target string) error {
+	_, err := f.Append(ctx, func(int64) (store.Entry, []store.Write, error) {
+		e := Event{At: time.Now(), Changes: []Change{{Target: target, Before: jsonNull, After: jsonNull}}}
+		entry, err := e.entry()
+		return entry, writesOf(e.Changes), err
+	})
 	return err
+}
+
+// TargetsOf returns the targets of the policy, candidate and overrides of a client that are stored, whether they can be
+// read or not.
+func TargetsOf(ctx context.Context, b store.Backend, clientID string) (targets []string, err error) {
+	add := func(r store.Record) error {
+		targets = append(targets, r.Key)
+		return nil
+	}
+	if err = b.Get(ctx, PoliciesTable, add, PolicyTarget(clientID), CandidateTarget(clientID)); err == nil {
+		err = b.List(ctx, PoliciesTable, store.Query{Prefix: overrideTargets + clientID + " "}, add)
+	}
+	return targets, err
+}
+
+// writesOf returns the writes of changes, of which each has another target.
+func writesOf(changes []Change) []store.Write {
+	writes := []store.Write{{Table: PoliciesTable, Record: store.Record{Key: versionKey, Value: []byte("{}")}}}
+	for i := range changes {
+		if c := &changes[i]; c.IsState() {
+			r := store.Record{Key: c.Target, Value: c.After}
+			writes = append(writes, store.Write{Table: PoliciesTable, Record: r, Delete: c.IsNull()})
+		}
+	}
+	return writes
 }

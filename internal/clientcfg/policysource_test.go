@@ -1,16 +1,15 @@
 package clientcfg_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
-	"slices"
+	"path/filepath"
 	"strconv"
-	"sync"
+	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -18,108 +17,114 @@ import (
 	"oauth-server/internal/check"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/ratelimit"
-	"oauth-server/internal/secret"
+	"oauth-server/internal/store"
+	"oauth-server/internal/store/embedded"
 )
 
-// policyStore keeps the trail in memory, and the test can put anything in.
+// policyStore is a data file that the test changes as other instances do.
 type policyStore struct {
-	mu      sync.Mutex
-	state   clientcfg.PolicyState
-	trail   []clientcfg.PolicyEntry
-	err     error // of everything
-	spoiled error // of the next entries
-	loads   int
-	reads   int // of entries
-	race    int // so many writes of others come first
+	*embedded.Store
+	tb    testing.TB
+	loads int // reads of all policies
+	race  int // so many writes of others come before the next one
 }
 
-func (f *policyStore) PolicyState(context.Context) (clientcfg.PolicyState, error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.loads++
-	state := f.state
-	state.Targets, state.Stopped = maps.Clone(f.state.Targets), f.spoiled
-	return state, f.err
-}
-
-func (f *policyStore) PolicyVersion(context.Context) (clientcfg.PolicyVersion, error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	newest := clientcfg.PolicyVersion{Number: f.state.Version}
-	if n := len(f.trail); n > 0 {
-		newest.ID = f.trail[n-1].ID
+func newPolicyStore(tb testing.TB) *policyStore {
+	tb.Helper()
+	file, err := embedded.Open(filepath.Join(tb.TempDir(), "policies.db"), embedded.Options{})
+	if err != nil {
+		tb.Fatal(err)
 	}
-	return newest, f.err
+	tb.Cleanup(func() { _ = file.Close() })
+	return &policyStore{Store: file, tb: tb}
 }
 
-func (f *policyStore) PolicyEntries(_ context.Context, from int64) (entries []clientcfg.PolicyEntry, _ error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.reads++
-	for _, e := range f.trail {
-		if e.Version >= from && len(entries) < 3 {
-			entries = append(entries, e)
-		}
+func (f *policyStore) List(ctx context.Context, t store.Table, q store.Query, each func(store.Record) error) error {
+	if q.Prefix == "" {
+		f.loads++
 	}
-	if f.spoiled != nil && len(entries) < 3 {
-		bad := clientcfg.PolicyEntry{AuditEntry: clientcfg.AuditEntry{Version: from, ID: "spoiled", Err: f.spoiled}}
-		if n := len(entries); n > 0 {
-			bad.Version = entries[n-1].Version + 1
-		}
-		entries = append(entries, bad)
-	}
-	return entries, f.err
+	return f.Store.List(ctx, t, q, each)
 }
 
-func (f *policyStore) AppendPolicyEntry(_ context.Context, e clientcfg.PolicyEntry) error {
-	f.mu.Lock()
-	defer f.mu.Unlock()
+func (f *policyStore) Append(ctx context.Context, e store.Entry, writes ...store.Write) (store.Mark, error) {
 	if f.race > 0 {
 		f.race--
-		f.append(stored("policies/rival", "{}"))
+		f.put(stored("policies/rival", "{}"))
 	}
-	if f.err != nil || e.Version != f.state.Version+1 {
-		return errors.Join(f.err, clientcfg.ErrPolicyConflict)
-	}
-	f.trail = append(f.trail, e)
-	return f.state.Fold(&e)
+	return f.Store.Append(ctx, e, writes...)
 }
 
-// append adds an entry of another instance.
-func (f *policyStore) append(changes ...clientcfg.Change) {
-	e := *entry(f.state.Version+1, changes...)
-	f.trail = append(f.trail, e)
-	_ = f.state.Fold(&e)
-}
-
+// put appends an entry of another instance.
 func (f *policyStore) put(changes ...clientcfg.Change) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.append(changes...)
+	f.tb.Helper()
+	e, writes, err := entry(0, changes...).Stored()
+	if err != nil {
+		f.tb.Fatal(err)
+	}
+	f.append(e, writes...)
 }
 
-func (f *policyStore) fail(err error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.err = err
+func (f *policyStore) append(e store.Entry, writes ...store.Write) {
+	f.tb.Helper()
+	_, newest, err := f.Trail(context.Background(), store.Mark{}, 1)
+	if err == nil || errors.Is(err, store.ErrMarkLost) {
+		e.Number = newest.Number + 1
+		_, err = f.Store.Append(context.Background(), e, writes...)
+	}
+	if err != nil {
+		f.tb.Fatal(err)
+	}
 }
 
-func newPolicySource(t *testing.T, store clientcfg.PolicyStore) *clientcfg.PolicySource {
-	t.Helper()
-	s, err := clientcfg.NewPolicySource(t.Context(), store, clientcfg.PolicyOptions{Base: fileSettings()})
-	requireError(t, err, "")
-	return s
+// trail returns the events of the trail, the oldest first.
+func (f *policyStore) trail() (events []clientcfg.Event) {
+	f.tb.Helper()
+	follower, err := store.NewFollower(context.Background(), f)
+	if err == nil {
+		events, err = clientcfg.NewAuditTrail(follower).Events(context.Background(), clientcfg.EventQuery{})
+	}
+	if err != nil {
+		f.tb.Fatal(err)
+	}
+	for i, j := 0, len(events)-1; i < j; i, j = i+1, j-1 {
+		events[i], events[j] = events[j], events[i]
+	}
+	return events
 }
 
-func userLimit(s *clientcfg.PolicySource, id string) int64 {
+// following is a source with its follower.
+type following struct {
+	*clientcfg.PolicySource
+	*store.Follower
+}
+
+func follow(tb testing.TB, f *policyStore, o clientcfg.PolicyOptions) *following {
+	tb.Helper()
+	follower, err := store.NewFollower(context.Background(), f)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	s, err := clientcfg.NewPolicySource(context.Background(), follower, o)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return &following{s, follower}
+}
+
+func newPolicySource(tb testing.TB, f *policyStore) *following {
+	tb.Helper()
+	return follow(tb, f, clientcfg.PolicyOptions{Base: fileSettings()})
+}
+
+func userLimit(s *following, id string) int64 {
 	return s.Snapshot().For(id).User.All()[0].Requests
 }
 
 // limitShop is an edit that gives shop a policy.
 func limitShop(requests int64) clientcfg.Edit {
-	return func(*clientcfg.PolicySnapshot) (clientcfg.PolicyEntry, error) {
+	return func(*clientcfg.PolicySnapshot) (clientcfg.Event, error) {
 		c, err := clientcfg.ChangePolicy("shop", &clientcfg.ClientPolicy{Policy: ratelimit.Policy{User: limits(requests)}})
-		return clientcfg.PolicyEntry{Changes: []clientcfg.Change{c}, AuditEntry: clientcfg.AuditEntry{ID: secret.ID(), Reason: strconv.FormatInt(requests, 10)}}, err
+		return clientcfg.Event{Action: "update", Changes: []clientcfg.Change{c}, Reason: strconv.FormatInt(requests, 10)}, err
 	}
 }
 
@@ -132,165 +137,201 @@ func shopHas(requests int) clientcfg.Change {
 }
 
 func TestPolicySourceStartsOnlyWithAStore(t *testing.T) {
-	if _, err := clientcfg.NewPolicySource(t.Context(), &policyStore{err: errors.New("down")}, clientcfg.PolicyOptions{}); err == nil {
-		t.Error("it started without a store")
-	}
-	s, err := clientcfg.NewPolicySource(t.Context(), &policyStore{}, clientcfg.PolicyOptions{})
-	requireError(t, err, "")
-	if got := userLimit(s, "anybody"); got != ratelimit.DefaultLimit().Requests {
-		t.Errorf("without a file the limit is %d", got)
-	}
+	f := newPolicyStore(t)
+	s := follow(t, f, clientcfg.PolicyOptions{})
+	check.Equal(t, "limit without a file", userLimit(s, "anybody"), ratelimit.DefaultLimit().Requests)
+	check.OK(t, f.Close())
+	_, err := clientcfg.NewPolicySource(t.Context(), s.Follower, clientcfg.PolicyOptions{})
+	check.Equal(t, "failed without a store", err != nil, true)
 }
 
-// TestPolicySourceReadsWhatIsNew: the whole state once, then entries, however many there are.
+// TestPolicySourceReadsWhatIsNew: all policies once, then entries, however many there are. Those of other kinds
+// leave the version as it is, and an instance that starts has the same.
 func TestPolicySourceReadsWhatIsNew(t *testing.T) {
-	store := &policyStore{}
-	s := newPolicySource(t, store)
-	requireError(t, s.Refresh(t.Context()), "")
+	f := newPolicyStore(t)
+	s := newPolicySource(t, f)
 	for i := range 10 {
-		store.put(shopHas(i + 1))
+		f.put(shopHas(i + 1))
 	}
-	requireError(t, s.Refresh(t.Context()), "")
-	if got := userLimit(s, "shop"); got != 10 || s.Snapshot().Version() != 10 {
-		t.Errorf("the limit of version %d is %d, want 10", s.Snapshot().Version(), got)
-	}
-	if store.loads != 1 {
-		t.Errorf("%d reads of the whole state, want 1", store.loads)
+	f.put(stored("policies/web", `{}`))
+	f.put(stored("policies/web", "null"))
+	f.append(store.Entry{Value: []byte(`{"action":"create","target":"clients/a","before":null,"after":null}`)})
+	check.OK(t, s.Refresh(t.Context()))
+	check.Equal(t, "reads of all policies", f.loads, 1)
+	for _, s := range []*following{s, newPolicySource(t, f)} {
+		check.Equal(t, "limit", userLimit(s, "shop"), 10)
+		check.Equal(t, "version", s.Status().Version, 12)
+		check.Equal(t, "policies", s.Snapshot().Set().Clients.Len(), 1)
 	}
 }
 
 // TestPolicySourceReadsAllOfAnotherTrail: what was restored from a backup, or is no longer in the trail.
 func TestPolicySourceReadsAllOfAnotherTrail(t *testing.T) {
 	for name, change := range map[string]func(f *policyStore){
-		"an older one": func(f *policyStore) { *f = policyStore{}; f.append(shopHas(8)) },
+		"an older one": func(f *policyStore) { f.Store = newPolicyStore(t).Store; f.put(shopHas(8)) },
 		"an older one that went on": func(f *policyStore) {
-			*f = policyStore{}
+			f.Store = newPolicyStore(t).Store
 			for range 5 {
-				f.append(shopHas(8))
-				f.trail[len(f.trail)-1].ID += " of another trail"
+				f.put(shopHas(8))
 			}
 		},
-		"all swept":        func(f *policyStore) { f.append(shopHas(8)); f.trail = nil },
-		"swept up to here": func(f *policyStore) { f.append(shopHas(8)); f.trail = f.trail[3:] },
-		"swept beyond":     func(f *policyStore) { f.append(shopHas(7)); f.append(shopHas(8)); f.trail = f.trail[4:] },
-		"swept in between": func(f *policyStore) {
-			f.append(shopHas(7))
-			f.append(shopHas(8))
-			f.trail = slices.Delete(f.trail, 3, 4)
+		"trimmed": func(f *policyStore) {
+			f.put(shopHas(7))
+			f.put(shopHas(8))
+			check.OK(t, f.Trim(t.Context(), 4))
 		},
-		"empty, and so are": func(f *policyStore) { *f = policyStore{} },
 	} {
 		t.Run(name, func(t *testing.T) {
-			store := &policyStore{}
+			f := newPolicyStore(t)
 			for range 3 {
-				store.put(shopHas(3))
+				f.put(shopHas(3))
 			}
-			s := newPolicySource(t, store)
-			store.put(shopHas(3))
-			requireError(t, s.Refresh(t.Context()), "")
-			store.trail, store.state.Version = store.trail[:3], 3
-			s = newPolicySource(t, store)
-			change(store)
-			requireError(t, s.Refresh(t.Context()), "")
-			want := int64(8)
-			if store.state.Version == 0 {
-				want = 7 // of the file
-			}
-			if got := userLimit(s, "shop"); got != want || s.Snapshot().Version() != store.state.Version {
-				t.Errorf("the limit of version %d is %d, want %d", s.Snapshot().Version(), got, want)
-			}
+			s := newPolicySource(t, f)
+			change(f)
+			check.OK(t, s.Refresh(t.Context()))
+			check.Equal(t, "limit", userLimit(s, "shop"), 8)
+			check.Equal(t, "version", s.Status().Version, newPolicySource(t, f).Status().Version)
 		})
 	}
 }
 
-// TestPolicySourceFollowsAgainOnceMended: limits that cannot be are refused until another change
-// replaces them, and the whole state is read once for each version.
-func TestPolicySourceFollowsAgainOnceMended(t *testing.T) {
-	store := &policyStore{}
-	s := newPolicySource(t, store)
-	store.put(broken())
-	for range 2 {
-		requireError(t, s.Refresh(t.Context()), "refused version 1")
-	}
-	check.Equal(t, "reads of the whole state", store.loads, 2) // the first at the start
-	for i := range 40 {
-		store.put(shopHas(1 + i))
-	}
-	requireError(t, s.Refresh(t.Context()), "")
-	check.Equal(t, "limit after the changes", userLimit(s, "shop"), int64(40))
-	check.Equal(t, "reads of the whole state", store.loads, 3)
-}
-
-// TestPolicySourceReadsAMendedEntry: what is stored was mended where it is, so the version is the same.
-func TestPolicySourceReadsAMendedEntry(t *testing.T) {
-	now := time.Unix(1e9, 0)
-	store := &policyStore{}
-	s, err := clientcfg.NewPolicySource(t.Context(), store, clientcfg.PolicyOptions{
-		Base: fileSettings(), Now: func() time.Time { return now },
-	})
-	requireError(t, err, "")
-	store.put(broken())
-	requireError(t, s.Refresh(t.Context()), "refused version 1")
-	mended := &policyStore{}
-	mended.put(shopHas(6))
-	store.trail, store.state = mended.trail, mended.state
-	requireError(t, s.Refresh(t.Context()), "refused version 1")
-	now = now.Add(30 * time.Second)
-	requireError(t, s.Refresh(t.Context()), "")
-	check.Equal(t, "limit", userLimit(s, "shop"), int64(6))
-}
-
-func TestPolicySourceKeepsTheLastGoodPolicies(t *testing.T) {
-	for _, bad := range []struct {
-		name, want string
-		change     clientcfg.Change
+// TestPolicySourceLeavesOutWhatCannotBeUsed: an instance that runs keeps the value of before, one that starts takes it
+// from the trail. All else is in force, and changes are made. The ordinary command repairs it.
+func TestPolicySourceLeavesOutWhatCannotBeUsed(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		bad  clientcfg.Change
 	}{
-		{"impossible", "refused version 3", broken()},
-		{"unreadable", "cannot be read", stored("policies/shop", `{"burst":1}`)},
-		{"of a newer release", "cannot be read", stored("users/shop", `{}`)},
+		{"a target of a newer version", stored("users/ada", "{}")},
+		{"a name twice", stored("policies/shop", `{"note":"a","note":"b"}`)},
+		{"a field of a newer version", stored("policies/shop", `{"burst":5}`)},
+		{"a wrong type", stored("policies/shop", `{"user":7}`)},
+		{"a limit that cannot be", broken()},
 	} {
-		store := &policyStore{}
-		s := newPolicySource(t, store)
-		store.put(shopHas(5))
-		store.put(bad.change)
-		store.put(stored("policies/web", `{"user":[{"requests":6}]}`))
-		for range 2 {
-			requireError(t, s.Refresh(t.Context()), bad.want)
-			if st := s.Status(); userLimit(s, "shop") != 5 || !st.Refused() || st.Version != 1 {
-				t.Errorf("%s: a limit of %d, the status is %+v", bad.name, userLimit(s, "shop"), st)
+		t.Run(tt.name, func(t *testing.T) {
+			var log bytes.Buffer
+			f := newPolicyStore(t)
+			f.put(shopHas(5))
+			runs := follow(t, f, clientcfg.PolicyOptions{Base: fileSettings(), Log: slog.New(slog.NewTextHandler(&log, nil))})
+			bad := tt.bad
+			if bad.Target == "policies/shop" {
+				bad.Before = shopHas(5).After
 			}
-		}
-		_, err := s.Change(t.Context(), limitShop(9))
-		requireError(t, err, bad.want)
+			f.put(bad, stored("policies/web", `{"user":[{"requests":6}]}`))
+			f.put(stored("policies/app", `{"user":[{"requests":4}]}`))
+			check.OK(t, runs.Refresh(t.Context()))
+			starts := newPolicySource(t, f)
+			for _, s := range []*following{runs, starts} {
+				st := s.Status()
+				check.Equal(t, "limits", []int64{userLimit(s, "shop"), userLimit(s, "web"), userLimit(s, "app")}, []int64{5, 6, 4})
+				check.Equal(t, "status", []int64{st.Version, int64(st.LeftOut)}, []int64{3, 1})
+				requireError(t, st.Err, bad.Target+": ")
+				check.Equal(t, "it is known", s.Snapshot().IsLeftOut(bad.Target), true)
+			}
+			_, err := starts.Change(t.Context(), func(*clientcfg.PolicySnapshot) (clientcfg.Event, error) {
+				return *entry(0, stored("policies/app", `{"user":[{"requests":3}]}`)), nil
+			})
+			check.OK(t, err)
+			same := stored(bad.Target, "null")
+			if bad.Target == "policies/shop" {
+				own, _ := starts.Snapshot().Policy("shop")
+				same, err = clientcfg.ChangePolicy("shop", &own)
+			}
+			check.OK(t, err)
+			check.Equal(t, "what is in force is another value", starts.Snapshot().GivesOther(&same), true)
+			f.put(same)
+			for _, s := range []*following{runs, starts, newPolicySource(t, f)} {
+				check.OK(t, s.Refresh(t.Context()))
+				check.Equal(t, "limits", []int64{userLimit(s, "shop"), userLimit(s, "app")}, []int64{5, 3})
+				check.Equal(t, "left out", s.Status().LeftOut, 0)
+				check.OK(t, s.Status().Err)
+			}
+			check.Equal(t, "lines of the log", strings.Count(log.String(), "\n"), 2)
+		})
 	}
-	store := &policyStore{}
-	s := newPolicySource(t, store)
-	store.put(shopHas(5))
-	store.spoiled = clientcfg.ErrUnreadable // after those that can be read
-	requireError(t, s.Refresh(t.Context()), "cannot be read")
-	if st := s.Status(); userLimit(s, "shop") != 5 || !st.Refused() {
-		t.Errorf("the status is %+v", st)
+}
+
+// TestPolicySourceStartsWithWhatCanBeUsed: what cannot be has the value of its last change that can, or that of
+// the configuration file.
+func TestPolicySourceStartsWithWhatCanBeUsed(t *testing.T) {
+	for _, tt := range []struct {
+		name     string
+		settings string
+		spoil    func(f *policyStore)
+		shop     int64
+		mode     ratelimit.Mode
+	}{
+		{"invalid", `{"canary_percent":101}`, func(*policyStore) {}, 5, ratelimit.DryRun},
+		{"of a newer version", `{"mode":"off","until":"tomorrow"}`, func(*policyStore) {}, 5, ratelimit.DryRun},
+		{"trimmed", `{"mode":"off","until":"tomorrow"}`, func(f *policyStore) {
+			f.append(store.Entry{Value: []byte("{}")})
+			check.OK(t, f.Trim(t.Context(), 1))
+		}, 7, ratelimit.Enforce},
+		{"edited by hand", `{"mode":"off"}`, func(f *policyStore) {
+			bad := store.Write{Table: clientcfg.PoliciesTable, Record: store.Record{Key: "settings", Value: []byte(`{"mode":7}`)}}
+			f.append(store.Entry{Value: []byte(`{"unknown":1}`)}, bad)
+		}, 5, ratelimit.Off},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			f := newPolicyStore(t)
+			settings, shop := stored("settings", tt.settings), broken()
+			settings.Before, shop.Before = []byte(`{"mode":"dry_run"}`), shopHas(5).After
+			f.put(settings, shop, stored("policies/web", `{"user":[{"requests":6}]}`), stored("users/ada", "{}"))
+			tt.spoil(f)
+			s := newPolicySource(t, f)
+			check.Equal(t, "limits", []int64{userLimit(s, "shop"), userLimit(s, "web")}, []int64{tt.shop, 6})
+			check.Equal(t, "mode", s.Snapshot().For("web").Mode, tt.mode)
+			check.Equal(t, "left out", s.Status().LeftOut, 3)
+			_, err := s.Change(t.Context(), limitShop(9))
+			check.OK(t, err)
+			f.put(stored("settings", `{"mode":"off"}`), stored("users/ada", "null"))
+			check.OK(t, s.Refresh(t.Context()))
+			check.Equal(t, "limit of shop", userLimit(s, "shop"), 9)
+			check.OK(t, s.Status().Err)
+		})
 	}
-	store.fail(errors.New("down"))
-	requireError(t, s.Refresh(t.Context()), "down")
-	if s.Status().Refused() {
-		t.Error("a store that is away has refused nothing")
+}
+
+// TestPolicySourceTakesAnUnreadableEntryFromTheTable: a newer version wrote the entry, and values that can be read.
+func TestPolicySourceTakesAnUnreadableEntryFromTheTable(t *testing.T) {
+	f := newPolicyStore(t)
+	f.put(shopHas(5), stored("policies/web", `{"user":[{"requests":6}]}`))
+	s := newPolicySource(t, f)
+	_, writes, err := entry(0, shopHas(8), stored("policies/web", "null")).Stored()
+	check.OK(t, err)
+	f.append(store.Entry{Value: []byte(`{"unknown":1}`)}, writes...)
+	check.OK(t, s.Refresh(t.Context()))
+	check.Equal(t, "limits", []int64{userLimit(s, "shop"), userLimit(s, "web")}, []int64{8, 100}) // 100 is that of the file
+	check.Equal(t, "version", s.Status().Version, 2)
+	check.OK(t, s.Status().Err)
+	check.Equal(t, "reads of all policies", f.loads, 1)
+}
+
+// TestManyThatCannotBeUsed: the error stays short, and the trail is read once.
+func TestManyThatCannotBeUsed(t *testing.T) {
+	f := newPolicyStore(t)
+	var changes []clientcfg.Change
+	for i := range 900 {
+		c := stored(fmt.Sprintf("policies/c%d", i), `{"burst":5}`)
+		c.Before = []byte(`{"user":[{"requests":6}]}`)
+		changes = append(changes, c)
 	}
-	store.spoiled = nil
-	store.fail(nil)
-	store.put(shopHas(6))
-	requireError(t, s.Refresh(t.Context()), "")
-	if st := s.Status(); st.Err != nil || st.Refused() || st.Version != 2 || st.CheckedAt.IsZero() {
-		t.Errorf("afterwards the status is %+v", st)
+	f.put(changes...)
+	s := newPolicySource(t, f)
+	check.Equal(t, "limit", userLimit(s, "c7"), 6)
+	check.Equal(t, "left out", s.Status().LeftOut, 900)
+	if text := s.Status().Err.Error(); len(text) > 2000 || !strings.Contains(text, "895 more targets") {
+		t.Errorf("the error has %d bytes: %s", len(text), text)
 	}
 }
 
 // TestResetsTravelWithTheEntries: to those that have read what was before, for an hour.
 func TestResetsTravelWithTheEntries(t *testing.T) {
-	store := &policyStore{}
+	f := newPolicyStore(t)
 	now := entry(0).At
 	var seen []string
-	s, err := clientcfg.NewPolicySource(t.Context(), store, clientcfg.PolicyOptions{
+	f.put(stored("clients/before/counters", "{}"))
+	s := follow(t, f, clientcfg.PolicyOptions{
 		Now: func() time.Time { return now },
 		Adopted: func(_, next *clientcfg.PolicySnapshot) {
 			for _, r := range next.Resets() {
@@ -298,66 +339,14 @@ func TestResetsTravelWithTheEntries(t *testing.T) {
 			}
 		},
 	})
-	requireError(t, err, "")
-	store.put(stored("clients/a/counters", "{}"), shopHas(5), stored("clients/b/counters", `{"username":"u"}`))
-	store.put(shopHas(6))
-	store.put(stored("clients/c/counters", "{}"))
-	requireError(t, s.Refresh(t.Context()), "")
+	f.put(stored("clients/a/counters", "{}"), shopHas(5), stored("clients/b/counters", `{"username":"u"}`))
+	f.put(shopHas(6))
+	f.put(stored("clients/c/counters", "{}"))
+	check.OK(t, s.Refresh(t.Context()))
 	now = now.Add(time.Hour + time.Second)
-	store.put(stored("clients/late/counters", "{}"))
-	requireError(t, s.Refresh(t.Context()), "")
+	f.put(stored("clients/late/counters", "{}"))
+	check.OK(t, s.Refresh(t.Context()))
 	if diff := cmp.Diff([]string{"a", "b", "c"}, seen); diff != "" || userLimit(s, "shop") != 6 {
 		t.Errorf("resets (-want +got):\n%s", diff)
 	}
-}
-
-// watchableStore tells of changes when the test says so.
-type watchableStore struct {
-	policyStore
-	tell chan error // nil: something has changed; an error ends the watch
-}
-
-func (w *watchableStore) WatchPolicies(ctx context.Context, changed func()) error {
-	for {
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case err := <-w.tell:
-			if err != nil {
-				return err
-			}
-			changed()
-		}
-	}
-}
-
-func TestWatchRefreshesAtOnce(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		store := &watchableStore{tell: make(chan error)}
-		s := newPolicySource(t, store)
-		log := slog.New(slog.DiscardHandler)
-		ctx, stop := context.WithCancel(t.Context())
-		done := make(chan error, 1)
-		watch := func() { done <- s.Watch(ctx, log) }
-		go watch()
-		store.put(shopHas(5))
-		store.tell <- nil
-		synctest.Wait()
-		if s.Snapshot().Version() != 1 {
-			t.Error("a change that the store told of was not seen")
-		}
-		store.tell <- errors.New("broken off")
-		requireError(t, <-done, "broken off")
-		go watch()
-		store.tell <- clientcfg.ErrNoWatch // waits for the end, and is no failure
-		stop()
-		requireError(t, <-done, "")
-	})
-}
-
-func TestWatchOfAStoreThatCannot(t *testing.T) {
-	s := newPolicySource(t, &policyStore{})
-	ctx, stop := context.WithCancel(t.Context())
-	stop()
-	requireError(t, s.Watch(ctx, slog.New(slog.DiscardHandler)), "")
 }

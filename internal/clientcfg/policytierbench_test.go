@@ -13,7 +13,7 @@ import (
 // policies, once.
 func BenchmarkTier(b *testing.B) {
 	const removed = 100
-	store := &policyStore{}
+	store := newPolicyStore(b)
 	changes := []clientcfg.Change{stored("tiers/gold", `{"user":[{"requests":9}]}`), stored("tiers/none", `{}`)}
 	var removals []clientcfg.Change
 	for i := range removed {
@@ -26,10 +26,7 @@ func BenchmarkTier(b *testing.B) {
 	for part := range slices.Chunk(changes, 1000) {
 		store.put(part...)
 	}
-	s, err := clientcfg.NewPolicySource(context.Background(), store, clientcfg.PolicyOptions{Base: fileSettings()})
-	if err != nil {
-		b.Fatal(err)
-	}
+	s := newPolicySource(b, store)
 	p := s.Snapshot()
 	for _, tt := range []struct {
 		name    string

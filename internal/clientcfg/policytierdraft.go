@@ -89,34 +89,3 @@ func (d *draft) names(clientID, tier string) {
 	}
 	d.naming[clientID] = tier
 }
-
-// trimTiers is trim for tiers and overrides. A policy whose tier was left out stays: what it leaves open
-// comes from the settings for all clients.
-func (d *draft) trimTiers(unused map[string]error) {
-	set := d.set
-	if d.tiers != nil {
-		set.Tiers = d.tiers.Map()
-	}
-	if d.overrides != nil {
-		set.Overrides = d.overrides.Map()
-	}
-	why := set.checkCounts().Err()
-	for _, name := range newest(set.Tiers, MaxTiers, func(t Tier) int64 { return t.Changed }) {
-		d.putTier(name, nil)
-		unused[TierTarget(name)] = fmt.Errorf("%s: %w", TierTarget(name), why)
-	}
-	for _, key := range newest(set.Overrides, MaxOverrides, func(o Override) int64 { return o.Changed }) {
-		id, username, _ := OverrideOf(overrideTargets + key)
-		d.putOverride(id, username, nil)
-		unused[overrideTargets+key] = fmt.Errorf("%s: %w", overrideTargets+key, why)
-	}
-	if d.tiers != nil {
-		set.Tiers = d.tiers.Map()
-	}
-	for id, name := range d.naming {
-		if _, ok := set.Tiers.Get(name); !ok {
-			unused[PolicyTarget(id)] = fmt.Errorf("%s: %s", PolicyTarget(id), noSuchTier(name))
-		}
-	}
-	d.naming, d.removed = nil, nil
-}

@@ -2,36 +2,14 @@ package clientcfg
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
-	"fmt"
 	"strings"
 	"time"
 )
 
-// EachEntry calls each with the entries of the trail from that version on, the oldest first, until it
-// returns an error. At an entry that cannot be read it ends with [ErrUnreadable].
-func (s *PolicySource) EachEntry(ctx context.Context, from int64, each func(*PolicyEntry) error) error {
-	for {
-		entries, err := s.store.PolicyEntries(ctx, from)
-		for i := range entries {
-			if err := each(&entries[i]); err != nil {
-				return err
-			}
-			from = entries[i].Version + 1
-		}
-		if err != nil {
-			return fmt.Errorf("clientcfg: read the trail of the policies: %w", err)
-		}
-		if len(entries) == 0 {
-			return nil
-		}
-	}
-}
-
-// Changed returns the targets that the entry changes, each once; those of which it changes only the end are
+// Changed returns the targets that the event changes, each once; those of which it changes only the end are
 // the last.
-func (e *PolicyEntry) Changed() (targets []string) {
+func (e *Event) Changed() (targets []string) {
 	seen := map[string]bool{}
 	for _, ends := range []bool{false, true} {
 		for i := range e.Changes {
@@ -47,7 +25,7 @@ func (e *PolicyEntry) Changed() (targets []string) {
 // Undo returns the changes that give the targets of the entry the values of before, if these were not
 // changed since; none if they have them. A value that was temporary then, and would have ended by now, is
 // the one that it would have returned to. What is no state cannot be undone, and is left out.
-func (e *PolicyEntry) Undo(p *PolicySnapshot, now time.Time) (changes []Change, err error) {
+func (e *Event) Undo(p *PolicySnapshot, now time.Time) (changes []Change, err error) {
 	ends, values := map[string]json.RawMessage{}, map[string]json.RawMessage{} // before, by the target
 	for i := range e.Changes {
 		c := &e.Changes[i]

@@ -180,7 +180,7 @@ var (
 	storeErrorsInfo = Info{
 		"oauth_store_errors_total", Counter,
 		[]string{"operation"},
-		"Operations of the store that failed; finding nothing, a conflict or a lost claim is an answer, not a failure. fold_policies is the fold of the audit trail, which nothing waits for. decode_ and a table: a record of it cannot be read.",
+		"Operations of the store that failed; finding nothing, a conflict or a lost claim is an answer, not a failure. decode_ and a table: a record of it cannot be read.",
 	}
 )
 

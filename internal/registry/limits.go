@@ -3,7 +3,6 @@ package registry
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	"oauth-server/internal/bans"
 	"oauth-server/internal/clientcfg"
@@ -24,24 +23,20 @@ type Limits struct {
 // NamedOverrides is how many of the users with limits of their own are named, and of those who are banned.
 const NamedOverrides = 5
 
-// LimitsOf returns what operators have set about the limits of a client, and its bans. It reads all policies and bans.
+// LimitsOf returns what operators have set about the limits of a client, and its bans. It reads no policies of others.
 func (r *Registry) LimitsOf(ctx context.Context, id string) (l Limits, err error) {
-	state, err := r.o.Store.PolicyState(ctx)
+	targets, err := clientcfg.TargetsOf(ctx, r.o.Store, id)
 	if err != nil {
 		return l, fmt.Errorf("client %q: %w", id, err)
 	}
-	for target, v := range state.Targets {
-		if string(v.Value) == "null" {
-			continue
-		}
+	for _, target := range targets {
 		l.Policy = l.Policy || target == clientcfg.PolicyTarget(id)
 		l.Candidate = l.Candidate || target == clientcfg.CandidateTarget(id)
-		if of, username, is := clientcfg.OverrideOf(target); is && of == id {
+		if _, username, is := clientcfg.OverrideOf(target); is {
 			l.Users = append(l.Users, username)
 		}
 	}
 	l.Overrides = len(l.Users)
-	slices.Sort(l.Users)
 	l.Users = l.Users[:min(NamedOverrides, l.Overrides)]
 	return l, r.addBans(ctx, id, &l)
 }

@@ -18,9 +18,6 @@ type Store interface {
 	clientcfg.Store
 	clientcfg.Registry
 	grants.UserRegistry
-
-	// PolicyState is that of [clientcfg.PolicyStore].
-	PolicyState(ctx context.Context) (clientcfg.PolicyState, error)
 	store.Backend
 }
 

@@ -54,7 +54,7 @@ func (f *Follower) Backend() Backend { return f.backend }
 
 // Subscribe has the subscriber read its table, and keeps it up to date from then on.
 func (f *Follower) Subscribe(ctx context.Context, s Subscriber) error {
-	return f.do(ctx, func() error {
+	return f.Do(ctx, func() error {
 		if err := f.refresh(ctx); err != nil {
 			return err
 		}
@@ -72,7 +72,7 @@ func (f *Follower) CheckedAt() time.Time { return *f.checked.Load() }
 // Refresh takes up all changes until now. It reads the tables anew if the trail does not continue what was
 // read before.
 func (f *Follower) Refresh(ctx context.Context) error {
-	return f.do(ctx, func() error { return f.refresh(ctx) })
+	return f.Do(ctx, func() error { return f.refresh(ctx) })
 }
 
 // mostWait is how long [Follower.Renew] waits for another caller.
@@ -88,7 +88,7 @@ func (f *Follower) Renew(ctx context.Context, atMost time.Duration) error {
 	}
 	waiting, cancel := context.WithTimeoutCause(ctx, mostWait, ErrBusy)
 	defer cancel()
-	return f.do(waiting, func() error {
+	return f.Do(waiting, func() error {
 		if f.renewed(since) {
 			return nil
 		}
@@ -111,7 +111,7 @@ type Prepare func(number int64) (Entry, []Write, error)
 // Append appends the entry that is prepared. The snapshots contain the change when it returns. Errors: those
 // of prepare, and failures of the store.
 func (f *Follower) Append(ctx context.Context, prepare Prepare) (mark Mark, err error) {
-	err = f.do(ctx, func() error {
+	err = f.Do(ctx, func() error {
 		for {
 			if err := f.refresh(ctx); err != nil {
 				return err
@@ -156,8 +156,20 @@ func (f *Follower) appended(ctx context.Context, e Entry, mark Mark, writes []Wr
 	f.mark = mark
 }
 
-// do calls what while nothing else is read or appended here.
-func (f *Follower) do(ctx context.Context, what func() error) error {
+// View calls what while the snapshots are the newest, with the number that the next entry would have. what
+// MUST NOT use the follower.
+func (f *Follower) View(ctx context.Context, what func(number int64) error) error {
+	return f.Do(ctx, func() error {
+		if err := f.refresh(ctx); err != nil {
+			return err
+		}
+		return what(f.mark.Number + 1)
+	})
+}
+
+// Do calls what while nothing else is read or appended here. It does not use the store. what MUST NOT use the
+// follower.
+func (f *Follower) Do(ctx context.Context, what func() error) error {
 	select {
 	case f.turn <- struct{}{}:
 	case <-ctx.Done():

@@ -70,12 +70,12 @@ func OpenStore(tb testing.TB, file string) *Store {
 // Policies returns the snapshot of a set on top of a configuration file.
 func Policies(tb testing.TB, file ratelimit.Settings, set clientcfg.PolicySet) *clientcfg.PolicySnapshot {
 	tb.Helper()
-	state := policies{Version: set.Version, Targets: map[string]clientcfg.TargetValue{}}
+	e := clientcfg.Event{Number: set.Version}
 	put := func(c clientcfg.Change, err error) {
 		if err != nil {
 			tb.Fatal(err)
 		}
-		state.Targets[c.Target] = clientcfg.TargetValue{Version: set.Version, Value: c.After}
+		e.Changes = append(e.Changes, c)
 	}
 	put(clientcfg.ChangeSettings(set.Settings))
 	for id, p := range set.Clients.All() {
@@ -91,37 +91,14 @@ func Policies(tb testing.TB, file ratelimit.Settings, set clientcfg.PolicySet) *
 		id, username, _ := strings.Cut(key, " ")
 		put(clientcfg.ChangeOverride(id, username, &o))
 	}
-	source, err := clientcfg.NewPolicySource(context.Background(), state, clientcfg.PolicyOptions{Base: file})
+	p, err := clientcfg.FixedPolicies(file)
 	if err == nil {
-		err = source.Status().Err
+		p, err = p.Apply(&e)
 	}
 	if err != nil {
 		tb.Fatal(err)
 	}
-	return source.Snapshot()
-}
-
-// policies are a state as a store. They can only be read.
-type policies clientcfg.PolicyState
-
-// PolicyState implements [clientcfg.PolicyStore].
-func (p policies) PolicyState(context.Context) (clientcfg.PolicyState, error) {
-	return clientcfg.PolicyState(p), nil
-}
-
-// PolicyVersion implements [clientcfg.PolicyStore].
-func (p policies) PolicyVersion(context.Context) (clientcfg.PolicyVersion, error) {
-	return clientcfg.PolicyVersion{Number: p.Version}, nil
-}
-
-// PolicyEntries implements [clientcfg.PolicyStore].
-func (policies) PolicyEntries(context.Context, int64) ([]clientcfg.PolicyEntry, error) {
-	return nil, nil
-}
-
-// AppendPolicyEntry implements [clientcfg.PolicyStore].
-func (policies) AppendPolicyEntry(context.Context, clientcfg.PolicyEntry) error {
-	return clientcfg.ErrPolicyConflict
+	return p
 }
 
 // Clients are clients by their client_id. They implement [grants.Clients].

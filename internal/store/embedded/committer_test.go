@@ -66,7 +66,7 @@ func inOneBatch(t *testing.T, s *Store, changes []func(*writeTx) error) []error 
 }
 
 func putKey(key string) func(*writeTx) error {
-	return func(w *writeTx) error { return w.put(counters, []byte(key), []byte(`{}`)) }
+	return func(w *writeTx) error { return w.putCounter([]byte(key), []byte(`{}`)) }
 }
 
 func keysIn(t *testing.T, s *Store) (keys string) {
@@ -89,7 +89,7 @@ func TestFailingChange(t *testing.T) {
 	for name, spoil := range map[string]func() error{
 		"an error":      func() error { return errSpoiled },
 		"a panic":       func() error { panic("spoiled") },
-		"a nil pointer": func() error { var w *writeTx; return w.put(counters, nil, nil) },
+		"a nil pointer": func() error { var w *writeTx; return w.putCounter(nil, nil) },
 	} {
 		for _, touch := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, touched=%v", name, touch), func(t *testing.T) {
@@ -145,7 +145,7 @@ func TestFullDisk(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = s.Close() })
-	if err := s.writes.do(t.Context(), func(w *writeTx) error { return w.put(counters, []byte("big"), make([]byte, 4<<20)) }); err == nil {
+	if err := s.writes.do(t.Context(), func(w *writeTx) error { return w.putCounter([]byte("big"), make([]byte, 4<<20)) }); err == nil {
 		t.Fatal("4 MiB went into a file of 1 MiB")
 	}
 	if err := s.writes.do(t.Context(), putKey("small")); err != nil {

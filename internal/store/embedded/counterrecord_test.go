@@ -18,7 +18,7 @@ import (
 // putCounter stores a document as it is.
 func putCounter(t *testing.T, s *Store, id ratelimit.CounterID, value []byte) {
 	t.Helper()
-	err := s.writes.do(t.Context(), func(w *writeTx) error { return w.put(counters, counterKey(id), value) })
+	err := s.writes.do(t.Context(), func(w *writeTx) error { return w.putCounter(counterKey(id), value) })
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -69,7 +69,7 @@ func (w *writeTx) count(id ratelimit.CounterID, write *syncer.Write) (syncer.Res
 		return syncer.Result{Status: syncer.Conflict}, nil
 	}
 	c.change(write)
-	return syncer.Result{Status: syncer.Applied}, w.put(counters, counterKey(id), encodeCounter(c))
+	return syncer.Result{Status: syncer.Applied}, w.putCounter(counterKey(id), encodeCounter(c))
 }
 
 // countable reads the document, unless the write can never be stored.

@@ -10,12 +10,10 @@ import (
 
 	"go.uber.org/goleak"
 
-	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/store/storetest"
 )
 
 var target = storetest.Target{
-	Policies: clientcfg.MaxPolicies,
 	Location: func(t *testing.T) string {
 		t.Helper()
 		return filepath.Join(t.TempDir(), "oauth-server.db")
@@ -24,24 +22,6 @@ var target = storetest.Target{
 		return Open(location, Options{})
 	},
 	Put: putRecord,
-	SpoilEntry: []func(t *testing.T, b storetest.Backend, version int64){
-		spoilEntry(`{"until":"tomorrow"`), spoilEntry(`{"at":"yesterday"}`), spoilEntry("null"), spoilEntry(""),
-	},
-}
-
-// spoilEntry gives an entry of the trail another value.
-func spoilEntry(value string) func(t *testing.T, b storetest.Backend, version int64) {
-	return func(t *testing.T, b storetest.Backend, version int64) {
-		t.Helper()
-		s := b.(*Store)
-		err := s.writes.do(t.Context(), func(w *writeTx) error {
-			w.touched, w.dirty = true, true
-			return w.tx.Bucket(auditBucket).Put(versionKey(version), []byte(value))
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
 }
 
 func TestMain(m *testing.M) {

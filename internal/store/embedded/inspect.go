@@ -3,14 +3,12 @@ package embedded
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
 
 	bolt "go.etcd.io/bbolt"
 
-	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/store"
 )
 
@@ -23,9 +21,8 @@ type Summary struct {
 	// Unreadable are those of them that this release cannot read or serve, by bucket: it could not in the
 	// store from which the file was copied, or they were damaged since.
 	Unreadable map[string]int
-	// Policies is the version of the policies: the number of the newest change of limits.
-	Policies int64
-	// Changed is when the newest change in the trail was made; zero if there is none.
+	// Newest is the number of the newest entry of the trail, and Changed when it was made; zero if there is none.
+	Newest  int64
 	Changed time.Time
 }
 
@@ -60,7 +57,7 @@ func (sum *Summary) inspect(ctx context.Context, tx *bolt.Tx, tables Readers) er
 	if err := sum.walk(ctx, tx, tables); err != nil {
 		return err
 	}
-	return errors.Join(checkPages(tx), checkStart(tx))
+	return checkPages(tx)
 }
 
 func damaged(format string, args ...any) error {
@@ -132,28 +129,10 @@ func (sum *Summary) walk(ctx context.Context, tx *bolt.Tx, tables Readers) error
 	if err != nil {
 		return err
 	}
-	if sum.Policies, err = policyVersion(get(tx, settings, policiesKey)); err != nil {
-		return err
-	}
-	if c, _ := trailOf(tx); c != nil {
-		sum.Changed = decodeEntry(c.Last()).At
+	if c, newest := trailOf(tx); c != nil {
+		sum.Newest, sum.Changed = newest.Number, decodeEntry(c.Last()).At
 	}
 	return nil
-}
-
-// checkStart returns an error if a server cannot start with the file: it needs the signing keys and the key of
-// its MAC, and the policies in force.
-func checkStart(tx *bolt.Tx) error {
-	targets := tx.Bucket(policiesBucket)
-	if targets == nil {
-		return nil
-	}
-	return targets.ForEach(func(target, value []byte) error {
-		if len(value) < 8 {
-			return damaged("the policy of %s has %d bytes", target, len(value))
-		}
-		return nil
-	})
 }
 
 // readers say whether a record can be read, for the buckets of which that matters.
@@ -161,12 +140,5 @@ var readers = map[string]func(key, value []byte) error{
 	trailBucket: func(key, value []byte) error {
 		e := decodeEntry(key, value)
 		return e.Err
-	},
-	string(auditBucket): func(key, value []byte) error {
-		version, err := policyVersion(key)
-		if err == nil {
-			_, err = clientcfg.DecodePolicyEntry(json.RawMessage(value), version)
-		}
-		return err
 	},
 }

@@ -9,8 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	bolt "go.etcd.io/bbolt"
-
 	"oauth-server/internal/check"
 	"oauth-server/internal/store"
 )
@@ -159,12 +157,5 @@ func TestInspectRefusesWhatNoServerStartsWith(t *testing.T) {
 	check.OK(t, errors.Join(err, s.Close()))
 	if _, err := Inspect(t.Context(), path, needed); !errors.Is(err, ErrCorrupt) {
 		t.Errorf("a record that a server needs: Inspect() = %v, want ErrCorrupt", err)
-	}
-	change(t, path, func(tx *bolt.Tx) error {
-		b, err := tx.CreateBucketIfNotExists(policiesBucket)
-		return errors.Join(err, b.Put([]byte("settings"), []byte("x")))
-	})
-	if _, err := Inspect(t.Context(), path, nil); !errors.Is(err, ErrCorrupt) {
-		t.Errorf("a policy without its version: Inspect() = %v, want ErrCorrupt", err)
 	}
 }

@@ -11,6 +11,9 @@ import (
 	"oauth-server/internal/store"
 )
 
+// sweepStep bounds how many records one transaction writes, so that requests get their turn in between.
+const sweepStep = 256
+
 // sweptAtOnce bounds how many records of a table one sweep passes: with a sweep each minute, a million are
 // passed in ten minutes. What it removes does not count, so that it keeps up with any load.
 const sweptAtOnce = 100_000

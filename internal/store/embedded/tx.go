@@ -33,10 +33,10 @@ func (w *writeTx) touch() { w.touched, w.dirty = true, true }
 
 func (w *writeTx) get(k kind, key []byte) []byte { return get(w.tx, k, key) }
 
-func (w *writeTx) put(k kind, key, value []byte) error {
-	b := w.tx.Bucket(buckets[k])
-	if err := b.Put(key, value); err != nil {
-		return fmt.Errorf("embedded: put into %s: %w", buckets[k], err)
+// putCounter stores a counter.
+func (w *writeTx) putCounter(key, value []byte) error {
+	if err := w.tx.Bucket(buckets[counters]).Put(key, value); err != nil {
+		return fmt.Errorf("embedded: put a counter: %w", err)
 	}
 	w.touch()
 	return nil

@@ -6,7 +6,6 @@ package legacy
 import (
 	"context"
 
-	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/store"
 	"oauth-server/internal/syncer"
 )
@@ -16,8 +15,6 @@ import (
 type Store interface {
 	store.Backend
 	syncer.Store
-	clientcfg.PolicyStore
-	clientcfg.AuditLog
 
 	// The consumer of the next two is internal/admin, which no store may import.
 

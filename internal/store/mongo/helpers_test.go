@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/store/mongo/mongotest"
@@ -132,3 +133,12 @@ func impatient(t *testing.T) (*Store, *mongotest.Proxy) {
 
 // fields returns one document of the fields of all.
 func fields(all ...bson.D) bson.D { return slices.Concat(all...) }
+
+// setFields gives fields of a document other values, whatever the validator says.
+func setFields(t *testing.T, s *Store, collection string, id any, set bson.D) {
+	t.Helper()
+	_, err := s.db.Collection(collection).UpdateByID(t.Context(), id, bson.D{{Key: "$set", Value: set}}, options.UpdateOne().SetBypassDocumentValidation(true).SetUpsert(true))
+	if err != nil {
+		t.Fatal(err)
+	}
+}

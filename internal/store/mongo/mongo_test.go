@@ -11,7 +11,6 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 	"go.uber.org/goleak"
 
-	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/store/mongo/mongotest"
 	"oauth-server/internal/store/storetest"
 	"oauth-server/internal/syncer"
@@ -19,7 +18,6 @@ import (
 
 // target's locations are a URI and a database's name, one space between them.
 var target = storetest.Target{
-	Policies: clientcfg.MaxPolicies / 5, // with the race detector all of them take a minute; make scale has them
 	Location: location,
 	Open: func(ctx context.Context, location string) (storetest.Backend, error) {
 		uri, database, _ := strings.Cut(location, " ")
@@ -33,23 +31,6 @@ var target = storetest.Target{
 		t.Helper()
 		putDocument(t, b.(ttlStore).Store, recordDocument(&r, expire))
 	},
-	SpoilEntry: []func(t *testing.T, b storetest.Backend, version int64){
-		spoilEntry(bson.D{{Key: "entry", Value: `{"until":"tomorrow"`}}),
-		spoilEntry(bson.D{{Key: "entry", Value: bson.D{{Key: "version", Value: 4}}}}),
-		spoilEntry(bson.D{{Key: "entry", Value: nil}, {Key: "at", Value: "yesterday"}, {Key: "target", Value: 7}}),
-	},
-}
-
-// spoilEntry gives fields of an entry of the trail other values.
-func spoilEntry(set bson.D) func(t *testing.T, b storetest.Backend, version int64) {
-	return func(t *testing.T, b storetest.Backend, version int64) {
-		t.Helper()
-		spoiled := bson.D{{Key: "$set", Value: set}}
-		_, err := b.(ttlStore).audit.UpdateByID(t.Context(), version, spoiled, options.UpdateOne().SetBypassDocumentValidation(true))
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
 }
 
 // location migrates an empty database.

@@ -1,15 +1,13 @@
 package mongo
 
 import (
-	"fmt"
 	"math"
 	"strconv"
-	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
-// Some collections have whole numbers as _ids. What else is in them was put there by hand, and is passed
+// The trail has whole numbers as _ids. What else is in it was put there by hand, and is passed
 // over: MongoDB compares numbers with numbers only, so a range of numbers has no value of another type.
 
 // maxNumber is above every number that was counted.
@@ -35,15 +33,4 @@ func wholeNumber(v bson.RawValue) (int64, bool) {
 	}
 	down := math.Floor(f)
 	return int64(down), down == f
-}
-
-// checkTimes returns an error if a year is not from 0 to 9999: JSON cannot show it, and no release has
-// written it.
-func checkTimes(times ...time.Time) error {
-	for _, t := range times {
-		if year := t.UTC().Year(); year < 0 || year > 9999 {
-			return fmt.Errorf("a time in the year %d", year)
-		}
-	}
-	return nil
 }

@@ -6,11 +6,10 @@ import (
 	"testing"
 
 	"oauth-server/internal/check"
-	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/store"
 )
 
-// TestDatabaseWithoutItsData: an instance keeps the records and policies that it knows when its database
+// TestDatabaseWithoutItsData: an instance keeps the records that it knows when its database
 // comes back empty, and follows it again once it is restored.
 func TestDatabaseWithoutItsData(t *testing.T) {
 	_, s, _ := throughProxy(t)
@@ -26,30 +25,24 @@ func TestDatabaseWithoutItsData(t *testing.T) {
 		check.OK(t, err)
 	}
 	append1()
-	check.OK(t, change(t.Context(), s, 1))
 	reloads := 0
 	check.OK(t, f.Subscribe(t.Context(), store.Subscriber{
 		Table: things, Reload: func(context.Context, store.Mark) error { reloads++; return nil }, Apply: func(context.Context, store.Batch) {},
 	}))
-	policies, err := clientcfg.NewPolicySource(t.Context(), s, clientcfg.PolicyOptions{})
-	check.OK(t, err)
 	check.OK(t, s.db.Drop(t.Context()))
 	for _, follow := range []func(context.Context) error{
-		f.Refresh, policies.Refresh, func(ctx context.Context) error { return f.Renew(ctx, 0) },
+		f.Refresh, func(ctx context.Context) error { return f.Renew(ctx, 0) },
 	} {
 		err := follow(t.Context())
 		check.ErrorSays(t, err, "its data are lost, or it is another one")
 		check.Equal(t, "the mark is lost", errors.Is(err, store.ErrMarkLost), false)
 	}
 	check.Equal(t, "reads of the table", reloads, 1)
-	check.Equal(t, "version of the policies", policies.Status().Version, int64(1))
 
 	// It is restored as it was before there was anything.
 	_, err = s.Migrate(t.Context())
 	check.OK(t, err)
 	check.OK(t, f.Refresh(t.Context()))
-	check.OK(t, policies.Refresh(t.Context()))
 	check.Equal(t, "reads of the table", reloads, 2)
-	check.Equal(t, "version of the policies", policies.Status().Version, int64(0))
 	append1()
 }

@@ -23,11 +23,8 @@ type Store struct {
 
 	connections int // at most
 
-	counters        *mongo.Collection
-	policies, audit *mongo.Collection
-	trail           *mongo.Collection
-
-	foldBegins func(ctx context.Context) (context.Context, func(error)) // nil: not observed
+	counters *mongo.Collection
+	trail    *mongo.Collection
 }
 
 var _ legacy.Store = (*Store)(nil)
@@ -40,8 +37,7 @@ func newStore(client *mongo.Client, database string) *Store {
 	return &Store{
 		client: client, db: db, timeout: operationTimeout, connections: driverConnections,
 		counters: db.Collection("ratelimits"),
-		policies: db.Collection("policies"), audit: db.Collection("audit"),
-		trail: db.Collection("trail"),
+		trail:    db.Collection("trail"),
 	}
 }
 

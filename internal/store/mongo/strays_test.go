@@ -8,11 +8,11 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
 	"oauth-server/internal/check"
-	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/store"
 )
 
-// strays are documents that an editor may have put into a collection whose _ids are whole numbers. They
-// sort before and after all numbers, and among them.
+// strays are documents that an editor may have put into the trail, whose _ids are whole numbers. They
+// sort before and after all numbers.
 func strays() []bson.D {
 	note := bson.E{Key: "note", Value: "by hand"}
 	at, old := bson.E{Key: "at", Value: time.Now()}, bson.E{Key: "at", Value: time.Unix(0, 0)}
@@ -25,7 +25,6 @@ func strays() []bson.D {
 		{{Key: "_id", Value: true}, at},
 		{{Key: "_id", Value: time.Now()}, at},
 		{{Key: "_id", Value: -1}, note, at, {Key: "open", Value: true}},
-		{{Key: "_id", Value: 2.5}, note},
 		{{Key: "_id", Value: 1e18 * 100}, note, at},
 	}
 }
@@ -38,48 +37,35 @@ func putStrays(t *testing.T, s *Store, collection string) {
 	}
 }
 
-// TestStraysInTheTrail: no change is refused for them, nothing else is unreadable, and the sweep removes what is old.
+// TestStraysInTheTrail: no change is refused for them, nothing else is unreadable, and they are in no history.
 func TestStraysInTheTrail(t *testing.T) {
 	for _, before := range []int{0, 5} { // entries that are there before them
 		_, s, _ := throughProxy(t)
-		changeTo(t, s, int64(before))
-		runs, err := clientcfg.NewPolicySource(t.Context(), s, clientcfg.PolicyOptions{})
+		f, err := store.NewFollower(t.Context(), s)
 		check.OK(t, err)
-		putStrays(t, s, "audit")
-		check.OK(t, runs.Refresh(t.Context()))
-		changeTo(t, s, 6)
-		starts, err := clientcfg.NewPolicySource(t.Context(), s, clientcfg.PolicyOptions{})
-		check.OK(t, err)
-		for _, p := range []*clientcfg.PolicySource{runs, starts} {
-			check.OK(t, p.Refresh(t.Context()))
-			check.Equal(t, "version", p.Snapshot().Version(), 6)
-			check.Equal(t, "status", p.Status().Err, nil)
-		}
-		entries, err := s.Audit(t.Context(), clientcfg.AuditQuery{})
-		check.OK(t, err)
-		readable := 0
-		for i := range entries {
-			if entries[i].Err == nil {
-				readable++
+		appendTo := func(n int) {
+			for number := int64(0); number < int64(n); {
+				mark, err := f.Append(t.Context(), func(int64) (store.Entry, []store.Write, error) {
+					return store.Entry{Value: []byte("{}")}, nil, nil
+				})
+				check.OK(t, err)
+				number = mark.Number
 			}
 		}
-		check.Equal(t, "readable entries", readable, 6)
-		_, err = s.SweepAudit(t.Context(), time.Now().Add(time.Hour), time.Now().Add(time.Hour))
+		appendTo(before)
+		putStrays(t, s, "trail")
+		check.OK(t, f.Refresh(t.Context()))
+		appendTo(6)
+		entries, _, err := s.Trail(t.Context(), store.Mark{}, 100)
 		check.OK(t, err)
-		changeTo(t, s, 7)
-		check.OK(t, starts.Refresh(t.Context()))
-		check.Equal(t, "version after the sweep", starts.Snapshot().Version(), 7)
-	}
-}
-
-// TestDamagedMarker: it says which document of the database is meant, and what is wrong with it.
-func TestDamagedMarker(t *testing.T) {
-	for _, set := range []bson.E{{Key: "folded", Value: "seven"}, {Key: "version", Value: "x"}} {
-		_, s, _ := throughProxy(t)
-		changeTo(t, s, 3)
-		setFields(t, s, "policies", "current", bson.D{set})
-		_, err := s.PolicyState(t.Context())
-		check.ErrorSays(t, err, set.Key+" is of type string")
-		check.ErrorSays(t, err, `in the document "current" of the collection policies`)
+		check.Equal(t, "entries", len(entries), 6)
+		shown := 0
+		check.OK(t, s.History(t.Context(), 0, func(e store.Entry) error {
+			shown++
+			return e.Err
+		}))
+		check.Equal(t, "entries of the history", shown, 6)
+		check.OK(t, s.Trim(t.Context(), 5))
+		appendTo(7)
 	}
 }

@@ -209,26 +209,6 @@ func TestServerReadsWhole(t *testing.T) {
 	}
 }
 
-// TestServerChangeStreams: a server that has none refuses them with MongoDB's answer, so that
-// policies are polled; it never opens one that stays silent.
-func TestServerChangeStreams(t *testing.T) {
-	c := scratch(t)
-	stream, err := c.Watch(t.Context(), mongo.Pipeline{})
-	if hasCode(err, 40573) {
-		return
-	}
-	if err != nil {
-		t.Fatalf("opened: %v, want code 40573", err)
-	}
-	defer func() { _ = stream.Close(t.Context()) }()
-	if _, err := c.InsertOne(t.Context(), byID(1)); err != nil {
-		t.Fatal(err)
-	}
-	if !stream.Next(t.Context()) {
-		t.Errorf("it ended: %v", stream.Err())
-	}
-}
-
 // TestServerRemovesExpired: a TTL index removes what has expired by the server's clock, and nothing
 // else.
 func TestServerRemovesExpired(t *testing.T) {

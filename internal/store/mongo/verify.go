@@ -175,12 +175,6 @@ func isAway(err error) bool {
 	return mongo.IsNetworkError(err) || mongo.IsTimeout(err) || errors.As(err, &unsent) || errors.As(err, &selection)
 }
 
-// isAnswer reports whether the error is the server's answer, and not one of the connection.
-func isAnswer(err error) bool {
-	var answer mongo.ServerError
-	return errors.As(err, &answer) && !isAway(err)
-}
-
 // cleanUp removes what the probes have written, also after ctx has ended or if no majority acknowledges.
 func (v *verifier) cleanUp(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), operationTimeout)

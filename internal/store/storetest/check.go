@@ -2,7 +2,6 @@ package storetest
 
 import (
 	"errors"
-	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -50,47 +49,6 @@ func together(n int, do func(i int)) {
 	}
 	close(start)
 	wg.Wait()
-}
-
-// all runs do(0) to do(n-1) on 32 goroutines and fails on the first error.
-func all(t *testing.T, n int, do func(i int) error) {
-	t.Helper()
-	work := make(chan int)
-	go func() {
-		defer close(work)
-		for i := range n {
-			work <- i
-		}
-	}()
-	errs := make([]error, n)
-	together(32, func(int) {
-		for i := range work {
-			errs[i] = do(i)
-		}
-	})
-	if err := errors.Join(errs...); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// onlyWinner checks that one error is nil and all others are the expected one.
-func onlyWinner(t *testing.T, errs []error, loser error) int {
-	t.Helper()
-	winner := -1
-	for i, err := range errs {
-		switch {
-		case err == nil && winner >= 0:
-			t.Fatalf("both %d and %d won", winner, i)
-		case err == nil:
-			winner = i
-		default:
-			failWith(t, "loser "+strconv.Itoa(i), loser, err)
-		}
-	}
-	if winner < 0 {
-		t.Fatal("no call won")
-	}
-	return winner
 }
 
 // sweep sweeps until nothing is left to do, and checks how many went.

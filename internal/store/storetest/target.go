@@ -27,10 +27,6 @@ type Target struct {
 	Open func(ctx context.Context, location string) (Backend, error)
 	// Put is that of [SyncTarget], for a backend that Open returned.
 	Put func(t *testing.T, b SyncBackend, r syncer.Record, expire time.Time)
-	// SpoilEntry are ways to replace an entry of the trail by something that is none.
-	SpoilEntry []func(t *testing.T, b Backend, version int64)
-	// Policies is how many there are at once, in the test that has the most: up to clientcfg.MaxPolicies.
-	Policies int
 }
 
 // Run runs the whole suite.
@@ -40,8 +36,6 @@ func Run(t *testing.T, target Target) {
 		name string
 		run  func(t *testing.T, target Target)
 	}{
-		{"Policies", testPolicies},
-		{"Audit", testAudit},
 		{"Contexts", testContexts},
 	}
 	for _, g := range groups {

@@ -304,9 +304,6 @@ final class Commands {
         if (!Set.of("local", "available", "majority").contains(level)) {
             throw new MongoServerError(2, "BadValue", "readConcern.level " + level + " is not a valid value");
         }
-        if (query.get("pipeline") instanceof List<?> stages && !stages.isEmpty() && ((Document) stages.get(0)).containsKey("$changeStream")) {
-            throw new MongoServerError(40573, "The $changeStream stage is only supported on replica sets");
-        }
     }
 
     static void checkWrite(String list, Document write) {

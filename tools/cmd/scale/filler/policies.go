@@ -8,16 +8,22 @@ import (
 	"oauth-server/internal/app"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/ratelimit"
-	"oauth-server/internal/secret"
+	"oauth-server/internal/store"
 )
 
 // fillPolicies gives so many clients a policy, in few entries.
-func fillPolicies(ctx context.Context, store app.Store, n int) error {
+func fillPolicies(ctx context.Context, opened app.Store, n int) error {
 	const each = 1000
-	for first, version := 0, int64(1); first < n; first, version = first+each, version+1 {
-		entry := clientcfg.PolicyEntry{AuditEntry: clientcfg.AuditEntry{
-			Version: version, ID: secret.ID(), At: time.Now().UTC().Truncate(time.Millisecond), Action: "set", Target: "policies",
-		}}
+	follower, err := store.NewFollower(ctx, opened)
+	if err != nil {
+		return err
+	}
+	policies, err := clientcfg.NewPolicySource(ctx, follower, clientcfg.PolicyOptions{})
+	if err != nil {
+		return err
+	}
+	for first := 0; first < n; first += each {
+		var changes []clientcfg.Change
 		for i := first; i < min(first+each, n); i++ {
 			limit := ratelimit.NewLimit("per-minute", int64(i%500+1), time.Minute)
 			change, err := clientcfg.ChangePolicy(fmt.Sprintf("client-%07d", i), &clientcfg.ClientPolicy{
@@ -26,9 +32,12 @@ func fillPolicies(ctx context.Context, store app.Store, n int) error {
 			if err != nil {
 				return err
 			}
-			entry.Changes = append(entry.Changes, change)
+			changes = append(changes, change)
 		}
-		if err := store.AppendPolicyEntry(ctx, entry); err != nil {
+		_, err := policies.Change(ctx, func(*clientcfg.PolicySnapshot) (clientcfg.Event, error) {
+			return clientcfg.Event{At: time.Now().UTC().Truncate(time.Millisecond), Action: "set", Target: "policies", Changes: changes}, nil
+		})
+		if err != nil {
 			return err
 		}
 	}
