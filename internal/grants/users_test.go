@@ -24,6 +24,7 @@ import (
 
 // people are the users of a store, and what is known of them.
 type people struct {
+	t *testing.T
 	store.Backend
 	*grants.UserRepository
 	*grants.Repository
@@ -34,17 +35,17 @@ func peopleOf(t *testing.T, b store.Backend) people {
 	t.Helper()
 	f, err := store.NewFollower(t.Context(), b)
 	check.OK(t, err)
-	return people{b, grants.NewUserRepository(f, b), grants.NewRepository(b), f}
+	return people{t, b, grants.NewUserRepository(f, b), grants.NewRepository(b), f}
 }
 
 // onBoth runs a test with an empty file, and with an empty database.
-func onBoth(t *testing.T, test func(t *testing.T, p people)) {
+func onBoth(t *testing.T, test func(p people)) {
 	t.Helper()
 	t.Run("embedded", func(t *testing.T) {
 		file, err := embedded.Open(filepath.Join(t.TempDir(), "test.db"), embedded.Options{})
 		check.OK(t, err)
 		t.Cleanup(func() { check.OK(t, file.Close()) })
-		test(t, peopleOf(t, file))
+		test(peopleOf(t, file))
 	})
 	t.Run("MongoDB", func(t *testing.T) {
 		uri, database := mongotest.Database(t)
@@ -53,7 +54,7 @@ func onBoth(t *testing.T, test func(t *testing.T, p people)) {
 		t.Cleanup(func() { check.OK(t, db.Close()) })
 		_, err = db.Migrate(t.Context())
 		check.OK(t, err)
-		test(t, peopleOf(t, db))
+		test(peopleOf(t, db))
 	})
 }
 
@@ -90,7 +91,8 @@ func edits(action string, edit func(u *grants.User)) grants.UserEdit {
 
 // TestUserRecords: each change is made with its event, or not at all.
 func TestUserRecords(t *testing.T) {
-	onBoth(t, func(t *testing.T, p people) {
+	onBoth(t, func(p people) {
+		t := p.t
 		ctx, alice := t.Context(), p.add(t, "alice")
 		bob := p.add(t, "bob")
 		p.is(t, alice)
@@ -127,7 +129,8 @@ func TestUserRecords(t *testing.T) {
 
 // TestUsersChangedAtOnce: every revocation counts, of two instances too.
 func TestUsersChangedAtOnce(t *testing.T) {
-	onBoth(t, func(t *testing.T, p people) {
+	onBoth(t, func(p people) {
+		t := p.t
 		alice, other := p.add(t, "alice"), peopleOf(t, p.Backend)
 		var calls sync.WaitGroup
 		for i := range 20 {
@@ -156,7 +159,8 @@ func (p people) names(t *testing.T, after string, limit int) (text string) {
 
 // TestUnreadableUsers take only themselves out: they are listed, exist, and can be deleted.
 func TestUnreadableUsers(t *testing.T) {
-	onBoth(t, func(t *testing.T, p people) {
+	onBoth(t, func(p people) {
+		t := p.t
 		ctx := t.Context()
 		for _, name := range []string{"ann", "cat", "cät"} {
 			p.add(t, name)
@@ -185,7 +189,8 @@ func TestUnreadableUsers(t *testing.T) {
 }
 
 func TestRestampUsers(t *testing.T) {
-	onBoth(t, func(t *testing.T, p people) {
+	onBoth(t, func(p people) {
+		t := p.t
 		before := p.add(t, "ada")
 		check.OK(t, p.RestampUsers(t.Context()))
 		after, err := p.User(t.Context(), "ada")
@@ -198,7 +203,8 @@ func TestRestampUsers(t *testing.T) {
 
 // TestKnownRecords: what several sign-ins learn at once is kept, and none of it counts for another user of the name.
 func TestKnownRecords(t *testing.T) {
-	onBoth(t, func(t *testing.T, p people) {
+	onBoth(t, func(p people) {
+		t := p.t
 		ctx, ada := t.Context(), grants.User{Name: "ada", Stamp: secret.NewStamp()}
 		of := func() grants.Known {
 			t.Helper()

@@ -120,13 +120,14 @@ func (d *decoding[T]) deliver(c *Collection[T], each func(v T, seen Seen) error)
 	d.decoded.Wait()
 	for i := range d.records {
 		r := &d.records[i]
-		if r.Err == nil {
+		switch {
+		case r.Err == nil:
 			if err := each(d.values[i], r.Seen()); err != nil {
 				return err
 			}
-		} else if c.Skipped != nil {
+		case c.Skipped != nil:
 			c.Skipped(c.Table.Name, r.Key, r.Err)
-		} else {
+		default:
 			c.report(r.Key, r.Err)
 		}
 	}
