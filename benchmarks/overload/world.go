@@ -15,9 +15,9 @@ import (
 	"oauth-server/benchmarks/servers"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/keys"
+	"oauth-server/internal/repositories"
 	"oauth-server/internal/secret"
 	"oauth-server/internal/store/embedded"
-	"oauth-server/internal/store/legacy"
 )
 
 const (
@@ -146,7 +146,7 @@ func (w *world) makeCodes(n int) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
-	repositories, err := legacy.RepositoriesOn(ctx, store)
+	repositories, err := repositories.On(ctx, store)
 	if err != nil {
 		return err
 	}
@@ -219,7 +219,7 @@ func (w *world) redeem(n int) error {
 }
 
 // stamps returns the stamps of the clients that redeem codes and of the users, in their order.
-func stamps(ctx context.Context, r legacy.Repositories) (ofClients [clients]secret.Stamp, ofUsers [users]secret.Stamp, err error) {
+func stamps(ctx context.Context, r repositories.All) (ofClients [clients]secret.Stamp, ofUsers [users]secret.Stamp, err error) {
 	for n := range ofClients {
 		c, err := r.Client(ctx, web(n))
 		if err != nil {

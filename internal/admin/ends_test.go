@@ -9,7 +9,7 @@ import (
 	"oauth-server/internal/check"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/ratelimit"
-	"oauth-server/internal/store/legacy"
+	"oauth-server/internal/repositories"
 	"oauth-server/internal/store/mongo"
 	"oauth-server/internal/store/mongo/mongotest"
 )
@@ -98,9 +98,9 @@ func TestOneInstanceEndsIt(t *testing.T) {
 		_, err = store.Migrate(t.Context())
 		check.OK(t, err)
 		t.Cleanup(func() { check.OK(t, store.Close()) })
-		repositories, err := legacy.RepositoriesOn(t.Context(), store)
+		all, err := repositories.On(t.Context(), store)
 		check.OK(t, err)
-		oneInstanceEndsIt(t, sharedOn(t, legacy.Whole{Store: store, Repositories: repositories}))
+		oneInstanceEndsIt(t, sharedOn(t, repositories.Store{Backend: store, All: all}))
 	})
 }
 

@@ -25,9 +25,9 @@ import (
 	"oauth-server/internal/grants"
 	"oauth-server/internal/keys"
 	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/repositories"
 	"oauth-server/internal/secret"
 	datastore "oauth-server/internal/store"
-	"oauth-server/internal/store/legacy"
 	"oauth-server/internal/syncer/memstore"
 	"oauth-server/internal/testworld"
 )
@@ -66,7 +66,7 @@ func (u users) User(ctx context.Context, name string) (grants.User, error) {
 
 // shared is the store of several processes. Its clock is not theirs.
 type shared struct {
-	legacy.Whole
+	repositories.Store
 	clock      *testworld.Clock
 	heartbeats *memstore.Store
 	reports    admin.Reports // heartbeats, unless a test has others
@@ -110,11 +110,11 @@ func confidential(id string, change func(*clientcfg.Client)) clientcfg.Client {
 func openStore(t *testing.T) *shared {
 	t.Helper()
 	s := testworld.OpenStore(t, filepath.Join(t.TempDir(), "test.db"))
-	return sharedOn(t, legacy.Whole{Store: s.Store, Repositories: s.Repositories})
+	return sharedOn(t, repositories.Store{Backend: s.Store, All: s.All})
 }
 
 // sharedOn fills an empty store.
-func sharedOn(t *testing.T, store legacy.Whole) *shared {
+func sharedOn(t *testing.T, store repositories.Store) *shared {
 	t.Helper()
 	made := testworld.OpenStore(t, filepath.Join(t.TempDir(), "made.db")) // the trail of the other begins with what a test does
 	for _, c := range []clientcfg.Client{

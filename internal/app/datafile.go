@@ -17,9 +17,9 @@ import (
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/config"
 	"oauth-server/internal/keys"
+	"oauth-server/internal/repositories"
 	"oauth-server/internal/store"
 	"oauth-server/internal/store/embedded"
-	"oauth-server/internal/store/legacy"
 )
 
 // Restoration is how a backup becomes a data file.
@@ -104,7 +104,7 @@ func PrepareRestore(ctx context.Context, backup, dataFile string, r Restoration)
 	return embedded.Prepare(ctx, backup, dataFile, embedded.Restoration{
 		Tables: readers,
 		Then: func(ctx context.Context, s *embedded.Store) error {
-			repositories, err := legacy.RepositoriesOn(ctx, s)
+			repositories, err := repositories.On(ctx, s)
 			if err == nil && !r.KeepSignIns {
 				err = errors.Join(repositories.EndSignIns(ctx), repositories.RestampClients(ctx), repositories.RestampUsers(ctx))
 			}

@@ -24,8 +24,8 @@ import (
 	"oauth-server/internal/judgement"
 	"oauth-server/internal/metrics"
 	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/repositories"
 	"oauth-server/internal/store"
-	"oauth-server/internal/store/legacy"
 )
 
 // edge is the third stage: what clients and operators talk to.
@@ -101,7 +101,7 @@ type grantsStore struct {
 
 // registryStore is a [registry.Store].
 type registryStore struct {
-	legacy.Repositories
+	repositories.All
 	store.Backend // observed
 }
 
@@ -204,7 +204,7 @@ func newAdmin(f *foundation, l *limiter, service *grants.Service, local *adminlo
 		Clients:   f.clients,
 		Policies:  l.policies,
 		Resets:    l.resets,
-		Registry:  registryStore{f.store.Repositories, f.follower.Backend()},
+		Registry:  registryStore{f.store.All, f.follower.Backend()},
 		Events:    f.store,
 		Passwords: f.passwords,
 		AuditKept: f.cfg.Audit.Keep.Std(),

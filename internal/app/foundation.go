@@ -16,9 +16,9 @@ import (
 	"oauth-server/internal/clock"
 	"oauth-server/internal/config"
 	"oauth-server/internal/keys"
+	"oauth-server/internal/repositories"
 	"oauth-server/internal/secret"
 	"oauth-server/internal/store"
-	"oauth-server/internal/store/legacy"
 	"oauth-server/internal/store/observed"
 )
 
@@ -32,7 +32,7 @@ type foundation struct {
 	operators net.Listener // nil: operators are not served
 	envoy     net.Listener // for Envoy's questions; nil: it asks none
 	issuer    string
-	backend   legacy.Store
+	backend   repositories.Backend
 	data      store.Backend // the same: observed, and operations of requests wait in the lane
 	follower  *store.Follower
 	// store is the same with its repositories, which change what the follower follows.
@@ -84,7 +84,7 @@ func newFoundation(ctx context.Context, cfg *config.Config, opts Options, undo *
 	if f.follower, err = store.NewFollower(ctx, observed.New(f.backend, observed.Options{Observer: f.telemetry})); err != nil {
 		return nil, err
 	}
-	f.store = Store{Store: f.backend, Repositories: legacy.RepositoriesOf(f.follower)}
+	f.store = Store{Backend: f.backend, All: repositories.Of(f.follower)}
 	f.loops = background.NewGroup(context.WithoutCancel(ctx), f.log, f.telemetry.Panic)
 	undo.push("background loops", f.stopLoops)
 	undo.push("the verification of the database", f.verifyStore(ctx))

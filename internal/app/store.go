@@ -9,14 +9,14 @@ import (
 	"time"
 
 	"oauth-server/internal/config"
+	"oauth-server/internal/repositories"
 	"oauth-server/internal/store/embedded"
-	"oauth-server/internal/store/legacy"
 	"oauth-server/internal/store/mongo"
 	"oauth-server/migrations"
 )
 
 // Store is what [OpenStore] opens.
-type Store = legacy.Whole
+type Store = repositories.Store
 
 // ErrStoreHeld is returned by [OpenStore] for a data file that another process has open.
 var ErrStoreHeld = embedded.ErrLocked
@@ -38,15 +38,15 @@ func withRepositories(ctx context.Context, cfg config.Store, file embedded.Optio
 	if err != nil {
 		return Store{}, err
 	}
-	r, err := legacy.RepositoriesOn(ctx, b)
+	r, err := repositories.On(ctx, b)
 	if err != nil {
 		return Store{}, errors.Join(err, b.Close())
 	}
-	return Store{Store: b, Repositories: r}, nil
+	return Store{Backend: b, All: r}, nil
 }
 
 // openBackend opens the configured store without its repositories.
-func openBackend(ctx context.Context, cfg config.Store, file embedded.Options) (legacy.Store, error) {
+func openBackend(ctx context.Context, cfg config.Store, file embedded.Options) (repositories.Backend, error) {
 	if cfg.MongoDB == nil {
 		opened, err := embedded.Open(cfg.Embedded.Path, file)
 		if err != nil {
@@ -118,7 +118,7 @@ func OpenMigrator(ctx context.Context, cfg config.Store) (Migrator, error) {
 }
 
 // migrateAndOpen brings a database up to date, if the configuration says so, and opens the store to serve.
-func migrateAndOpen(ctx context.Context, cfg *config.Config, log *slog.Logger) (legacy.Store, error) {
+func migrateAndOpen(ctx context.Context, cfg *config.Config, log *slog.Logger) (repositories.Backend, error) {
 	if cfg.Migrate && cfg.Store.MongoDB != nil {
 		if err := migrate(ctx, cfg.Store, log); err != nil {
 			return nil, err

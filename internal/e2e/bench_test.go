@@ -21,9 +21,9 @@ import (
 	"oauth-server/internal/check"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/keys"
+	"oauth-server/internal/repositories"
 	"oauth-server/internal/secret"
 	"oauth-server/internal/store/embedded"
-	"oauth-server/internal/store/legacy"
 )
 
 // The benchmarks run the server as its own process on the embedded store and
@@ -143,7 +143,7 @@ func codeForms(b *testing.B, s *server, n int) []string {
 	check.Equal(b, "exit status", s.stop(), 0)
 	store, err := embedded.Open(s.data(), embedded.Options{})
 	check.OK(b, err)
-	repositories, err := legacy.RepositoriesOn(b.Context(), store)
+	repositories, err := repositories.On(b.Context(), store)
 	check.OK(b, err)
 	mac, err := keys.OpenMAC(b.Context(), repositories, keys.Secrets{}, nil)
 	check.OK(b, err)

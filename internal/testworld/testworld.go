@@ -14,9 +14,9 @@ import (
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/repositories"
 	"oauth-server/internal/secret"
 	"oauth-server/internal/store/embedded"
-	"oauth-server/internal/store/legacy"
 )
 
 // Noon is the time at which a [Clock] begins.
@@ -45,7 +45,7 @@ func (c *Clock) Advance(d time.Duration) {
 // Store is a store on a file, with its repositories.
 type Store struct {
 	*embedded.Store
-	legacy.Repositories
+	repositories.All
 }
 
 // OpenStore opens a store on the file and closes it when the test ends.
@@ -60,7 +60,7 @@ func OpenStore(tb testing.TB, file string) *Store {
 			tb.Error(err)
 		}
 	})
-	repositories, err := legacy.RepositoriesOn(tb.Context(), store)
+	repositories, err := repositories.On(tb.Context(), store)
 	if err != nil {
 		tb.Fatal(err)
 	}

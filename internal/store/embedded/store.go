@@ -14,7 +14,7 @@ import (
 	berrors "go.etcd.io/bbolt/errors"
 
 	"oauth-server/internal/store"
-	"oauth-server/internal/store/legacy"
+	"oauth-server/internal/syncer"
 )
 
 // Store is the embedded backend. It is safe for concurrent use.
@@ -34,8 +34,10 @@ func newStore(db *bolt.DB) *Store {
 }
 
 var _ interface {
-	legacy.Store
+	store.Backend
+	store.Copier
 	store.Sweeper
+	syncer.Store
 } = (*Store)(nil)
 
 // Options tune a store. The zero value means the defaults.

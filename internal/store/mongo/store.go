@@ -11,7 +11,8 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 	"go.mongodb.org/mongo-driver/v2/mongo/readpref"
 
-	"oauth-server/internal/store/legacy"
+	"oauth-server/internal/store"
+	"oauth-server/internal/syncer"
 	"oauth-server/migrations"
 )
 
@@ -27,7 +28,10 @@ type Store struct {
 	trail    *mongo.Collection
 }
 
-var _ legacy.Store = (*Store)(nil)
+var _ interface {
+	store.Backend
+	syncer.Store
+} = (*Store)(nil)
 
 // ErrClosed is returned by a store that was closed.
 var ErrClosed = errors.New("the store is closed")

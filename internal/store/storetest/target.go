@@ -6,15 +6,17 @@ import (
 	"time"
 
 	"oauth-server/internal/store"
-	"oauth-server/internal/store/legacy"
 	"oauth-server/internal/syncer"
 )
 
 // Backend is a store whose expired records the suite removes. For a backend whose server does that by
 // itself, the test adds Sweep.
 type Backend interface {
-	legacy.Store
+	store.Backend
 	store.Sweeper
+	syncer.Store
+	CountersOf(ctx context.Context, clientID string, username *string, limit int) ([]syncer.Record, error)
+	EraseCounters(ctx context.Context, clientID string, username *string) error
 }
 
 // Target is a backend under test.
@@ -32,15 +34,7 @@ type Target struct {
 // Run runs the whole suite.
 func Run(t *testing.T, target Target) {
 	t.Helper()
-	groups := []struct {
-		name string
-		run  func(t *testing.T, target Target)
-	}{
-		{"Contexts", testContexts},
-	}
-	for _, g := range groups {
-		t.Run(g.name, func(t *testing.T) { g.run(t, target) })
-	}
+	t.Run("Contexts", func(t *testing.T) { testContexts(t, target) })
 	RunSync(t, SyncTarget{
 		Fresh: func(t *testing.T) SyncBackend { t.Helper(); return target.fresh(t) },
 		Put:   target.Put,
