@@ -62,15 +62,10 @@ func (r *UnreadableRecord) Delete(ctx context.Context, s Store) error {
 		return fmt.Errorf("%s: delete it with: oauth-server client delete '%s'", r.Name(), r.Key)
 	case grants.UsersTable:
 		return fmt.Errorf("%s: delete it with: oauth-server user delete '%s'", r.Name(), r.Key)
-	case keys.KeysTable, clientcfg.PoliciesTable:
-		f, err := store.NewFollower(ctx, s)
-		if err != nil {
-			return err
-		}
-		if r.Table == clientcfg.PoliciesTable {
-			return clientcfg.DropPolicy(ctx, f, r.Key)
-		}
-		return keys.NewRepository(f).DropKey(ctx, r.Key)
+	case clientcfg.PoliciesTable:
+		return clientcfg.DropPolicy(ctx, s.Follower, r.Key)
+	case keys.KeysTable:
+		return s.DropKey(ctx, r.Key)
 	}
 	return s.Delete(ctx, r.Table, nil, r.Key)
 }
