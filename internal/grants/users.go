@@ -59,22 +59,14 @@ func decodeUser(record *store.Record) (User, error) {
 	return u, r.Err()
 }
 
-// readUser is decodeUser for a record that may be unreadable to the store.
-func readUser(r *store.Record) (User, error) {
-	if r.Err != nil {
-		return User{}, r.Err
-	}
-	return decodeUser(r)
-}
-
 // checkUser returns why nobody can sign in as the user of a record; nil if that can be.
-func checkUser(r *store.Record) error {
-	u, err := readUser(r)
+var checkUser = store.Readable(func(r *store.Record) (User, error) {
+	u, err := decodeUser(r)
 	if err == nil {
 		err = secret.CheckForeign(u.PasswordHash)
 	}
-	return err
-}
+	return u, err
+})
 
 func unreadableUser(err error) error {
 	return fmt.Errorf("%w: %s", ErrUnreadableUser, strings.TrimPrefix(err.Error(), store.ErrUnreadable.Error()+": "))
@@ -95,13 +87,12 @@ func (r *UserRepository) User(ctx context.Context, name string) (User, error) {
 
 // UsersAfter implements [UserRegistry].
 func (r *UserRepository) UsersAfter(ctx context.Context, after string, limit int) (list []StoredUser, err error) {
-	q := store.Query{After: after, Limit: limit}
-	err = r.users.Backend.List(ctx, UsersTable, q, func(rec store.Record) error {
-		u, err := readUser(&rec)
-		if err != nil {
-			u, err = User{Name: rec.Key}, unreadableUser(err)
-		}
-		list = append(list, StoredUser{u, err})
+	all := r.users
+	all.Skipped = func(_, name string, err error) {
+		list = append(list, StoredUser{User{Name: name}, unreadableUser(err)})
+	}
+	err = all.List(ctx, store.Query{After: after, Limit: limit}, func(u User, _ store.Seen) error {
+		list = append(list, StoredUser{User: u})
 		return nil
 	})
 	return list, err
