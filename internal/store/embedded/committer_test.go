@@ -72,7 +72,7 @@ func putKey(key string) func(*writeTx) error {
 func keysIn(t *testing.T, s *Store) (keys string) {
 	t.Helper()
 	err := s.view(t.Context(), func(tx *bolt.Tx) error {
-		return tx.Bucket(buckets[counters]).ForEach(func(key, _ []byte) error {
+		return tx.Bucket([]byte(countersBucket)).ForEach(func(key, _ []byte) error {
 			keys += string(key) + " "
 			return nil
 		})

@@ -151,7 +151,7 @@ func TestInspectRefuses(t *testing.T) {
 	})
 	newer := filepath.Join(t.TempDir(), "newer.db")
 	check.OK(t, os.WriteFile(newer, whole, 0o600))
-	change(t, newer, func(tx *bolt.Tx) error { return tx.Bucket(buckets[settings]).Put(formatKey, trailKey(format+1)) })
+	change(t, newer, func(tx *bolt.Tx) error { return tx.Bucket([]byte(metaBucket)).Put(formatKey, trailKey(format+1)) })
 	at := func(content []byte) string {
 		path := filepath.Join(t.TempDir(), "data.db")
 		check.OK(t, os.WriteFile(path, content, 0o600))

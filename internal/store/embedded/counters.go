@@ -53,7 +53,7 @@ func (w *writeTx) exchange(items []syncer.Item, results []syncer.Result) error {
 func readCounters(tx *bolt.Tx, items []syncer.Item, results []syncer.Result) {
 	for i, it := range items {
 		if it.Read {
-			results[i].Read, results[i].Record = true, counterRecord(it.ID, get(tx, counters, counterKey(it.ID)))
+			results[i].Read, results[i].Record = true, counterRecord(it.ID, bucketOf(tx, countersBucket).Get(counterKey(it.ID)))
 		}
 	}
 }
@@ -81,7 +81,7 @@ func (w *writeTx) countable(id ratelimit.CounterID, write *syncer.Write) (*count
 	if len(key) > bolt.MaxKeySize {
 		return nil, fmt.Errorf("embedded: the names of the counter have %d bytes", len(key))
 	}
-	return decodeCounter(w.get(counters, key))
+	return decodeCounter(bucketOf(w.tx, countersBucket).Get(key))
 }
 
 // meets reports whether the condition of the write holds.

@@ -15,7 +15,7 @@ func (s *Store) CountersOf(ctx context.Context, clientID string, username *strin
 	prefix := counterPrefix(clientID, username)
 	err = s.view(ctx, func(tx *bolt.Tx) error {
 		records = nil
-		c := tx.Bucket(buckets[counters]).Cursor()
+		c := tx.Bucket([]byte(countersBucket)).Cursor()
 		for k, value := c.Seek(prefix); bytes.HasPrefix(k, prefix) && len(records) < limit; k, value = c.Next() {
 			id, err := counterIDOf(k)
 			if err != nil {
@@ -51,7 +51,7 @@ func (s *Store) EraseCounters(ctx context.Context, clientID string, username *st
 	prefix := counterPrefix(clientID, username)
 	for more := true; more; {
 		err := s.writes.do(ctx, func(w *writeTx) error {
-			c := w.tx.Bucket(buckets[counters]).Cursor()
+			c := w.tx.Bucket([]byte(countersBucket)).Cursor()
 			for range sweepStep {
 				k, _ := c.Seek(prefix)
 				if more = bytes.HasPrefix(k, prefix); !more {

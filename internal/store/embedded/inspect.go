@@ -97,11 +97,7 @@ func (sum *Summary) walk(ctx context.Context, tx *bolt.Tx, tables Readers) error
 		if b == nil {
 			return fmt.Errorf("%w: %q is no bucket", ErrCorrupt, name)
 		}
-		read, known := readers[string(name)]
 		reader, table := tables[string(name)]
-		if table {
-			read, known = reader.read, true
-		}
 		var last []byte
 		return b.ForEach(func(key, value []byte) error {
 			if n++; n%4096 == 0 && ctx.Err() != nil {
@@ -113,14 +109,16 @@ func (sum *Summary) walk(ctx context.Context, tx *bolt.Tx, tables Readers) error
 			}
 			last = key
 			sum.Records[string(name)]++
-			if !known {
-				return nil
+			var unreadable error
+			switch {
+			case table:
+				if unreadable = reader.read(key, value); errors.Is(unreadable, ErrCorrupt) {
+					return unreadable
+				}
+			case string(name) == trailBucket:
+				unreadable = decodeEntry(key, value).Err
 			}
-			err := read(key, value)
-			if table && errors.Is(err, ErrCorrupt) {
-				return err
-			}
-			if err != nil {
+			if unreadable != nil {
 				sum.Unreadable[string(name)]++
 			}
 			return nil
@@ -133,12 +131,4 @@ func (sum *Summary) walk(ctx context.Context, tx *bolt.Tx, tables Readers) error
 		sum.Newest, sum.Changed = newest.Number, decodeEntry(c.Last()).At
 	}
 	return nil
-}
-
-// readers say whether a record can be read, for the buckets of which that matters.
-var readers = map[string]func(key, value []byte) error{
-	trailBucket: func(key, value []byte) error {
-		e := decodeEntry(key, value)
-		return e.Err
-	},
 }

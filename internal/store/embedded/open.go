@@ -201,7 +201,7 @@ func checkFormat(tx *bolt.Tx) (isBlank bool, err error) {
 	if first, _ := tx.Cursor().First(); first == nil {
 		return true, nil
 	}
-	meta := tx.Bucket(buckets[settings])
+	meta := tx.Bucket([]byte(metaBucket))
 	if meta == nil {
 		return false, fmt.Errorf("%w: it is a bbolt file of another program", ErrForeign)
 	}
@@ -215,21 +215,21 @@ func checkFormat(tx *bolt.Tx) (isBlank bool, err error) {
 	case found > format:
 		return false, fmt.Errorf("%w (format %d, this release knows %d)", ErrNewerFormat, found, format)
 	}
-	for _, name := range buckets {
-		if tx.Bucket(name) == nil {
-			return false, fmt.Errorf("%w: its bucket %q is missing", ErrCorrupt, name)
-		}
+	if tx.Bucket([]byte(countersBucket)) == nil {
+		return false, fmt.Errorf("%w: its bucket %q is missing", ErrCorrupt, countersBucket)
 	}
 	return false, nil
 }
 
 func layOut(tx *bolt.Tx) error {
-	for k := settings; k <= counters; k++ { // in order, so that new files are alike
-		if _, err := tx.CreateBucketIfNotExists(buckets[k]); err != nil {
-			return err
-		}
+	meta, err := tx.CreateBucketIfNotExists([]byte(metaBucket))
+	if err == nil {
+		_, err = tx.CreateBucketIfNotExists([]byte(countersBucket))
 	}
-	return tx.Bucket(buckets[settings]).Put(formatKey, binary.BigEndian.AppendUint64(nil, format))
+	if err != nil {
+		return err
+	}
+	return meta.Put(formatKey, binary.BigEndian.AppendUint64(nil, format))
 }
 
 // SyncDirectory makes the name of a new file durable; bbolt syncs its content only.

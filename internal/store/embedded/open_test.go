@@ -201,14 +201,14 @@ func TestOpenRefusesContent(t *testing.T) {
 		want   error
 	}{
 		{"a newer format", func(tx *bolt.Tx) error {
-			return tx.Bucket(buckets[settings]).Put(formatKey, binary.BigEndian.AppendUint64(nil, format+1))
+			return tx.Bucket([]byte(metaBucket)).Put(formatKey, binary.BigEndian.AppendUint64(nil, format+1))
 		}, ErrNewerFormat},
 		{"a format of a development version", func(tx *bolt.Tx) error {
-			return tx.Bucket(buckets[settings]).Put(formatKey, binary.BigEndian.AppendUint64(nil, format-1))
+			return tx.Bucket([]byte(metaBucket)).Put(formatKey, binary.BigEndian.AppendUint64(nil, format-1))
 		}, ErrForeign},
-		{"no format", func(tx *bolt.Tx) error { return tx.Bucket(buckets[settings]).Delete(formatKey) }, ErrForeign},
-		{"another program's", func(tx *bolt.Tx) error { return tx.DeleteBucket(buckets[settings]) }, ErrForeign},
-		{"a bucket gone", func(tx *bolt.Tx) error { return tx.DeleteBucket(buckets[counters]) }, ErrCorrupt},
+		{"no format", func(tx *bolt.Tx) error { return tx.Bucket([]byte(metaBucket)).Delete(formatKey) }, ErrForeign},
+		{"another program's", func(tx *bolt.Tx) error { return tx.DeleteBucket([]byte(metaBucket)) }, ErrForeign},
+		{"a bucket gone", func(tx *bolt.Tx) error { return tx.DeleteBucket([]byte(countersBucket)) }, ErrCorrupt},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "data.db")

@@ -45,7 +45,7 @@ func (s *Store) Sweep(ctx context.Context, now time.Time) (removed int, err erro
 
 // expiredBefore returns what reports whether a value of a table has expired. One that cannot be read has not.
 func expiredBefore(table string, now time.Time) func(value []byte) bool {
-	if table == string(buckets[counters]) {
+	if table == countersBucket {
 		return func(value []byte) bool {
 			d, expires := open(value)
 			return d.err == nil && expires.Before(now)

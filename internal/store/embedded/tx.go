@@ -6,21 +6,11 @@ import (
 	bolt "go.etcd.io/bbolt"
 )
 
-// kind names what a bucket holds.
-type kind byte
-
+// The buckets that are no table and not the trail; a new file has both.
 const (
-	settings kind = iota + 1
-	counters
+	metaBucket     = "meta" // has the format
+	countersBucket = "counters"
 )
-
-// buckets are the names in the file, short because each is on every root page.
-var buckets = map[kind][]byte{
-	settings: []byte("meta"), counters: []byte("counters"),
-}
-
-// get returns the value, or nil. It is valid until the transaction ends.
-func get(tx *bolt.Tx, k kind, key []byte) []byte { return tx.Bucket(buckets[k]).Get(key) }
 
 // writeTx is a write transaction that several changes share. A change calls touch before it writes.
 type writeTx struct {
@@ -31,11 +21,9 @@ type writeTx struct {
 
 func (w *writeTx) touch() { w.touched, w.dirty = true, true }
 
-func (w *writeTx) get(k kind, key []byte) []byte { return get(w.tx, k, key) }
-
 // putCounter stores a counter.
 func (w *writeTx) putCounter(key, value []byte) error {
-	if err := w.tx.Bucket(buckets[counters]).Put(key, value); err != nil {
+	if err := w.tx.Bucket([]byte(countersBucket)).Put(key, value); err != nil {
 		return fmt.Errorf("embedded: put a counter: %w", err)
 	}
 	w.touch()
