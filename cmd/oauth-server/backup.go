@@ -234,8 +234,8 @@ type shownBackup struct {
 	Format     uint64         `json:"format"`
 	Records    map[string]int `json:"records"`
 	Unreadable map[string]int `json:"unreadable,omitempty"`
-	Newest     int64          `json:"newest_change"` // 0: there is none
-	Event      *time.Time     `json:"newest_event"`  // null: there is none
+	Newest     int64          `json:"newest_change"` // 0: no change yet
+	Event      *time.Time     `json:"newest_event"`  // null: no change yet
 }
 
 func shown(file string, sum *app.DataFileSummary) shownBackup {

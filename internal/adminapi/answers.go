@@ -158,7 +158,7 @@ type Audit struct {
 
 // AuditEntry is an entry of the trail. Of one that cannot be read the version is known at least.
 type AuditEntry struct {
-	Version  int64              `json:"version"` // number of the entry; that of the policies, if it changes these
+	Version  int64              `json:"version"` // number of the entry, and the version of the policies if it changes them
 	ID       string             `json:"id"`
 	At       time.Time          `json:"at"`
 	Actor    clientcfg.Actor    `json:"actor"`

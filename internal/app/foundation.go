@@ -37,7 +37,7 @@ type foundation struct {
 	follower  *store.Follower
 	// store is the same with its repositories, which change what the follower follows.
 	store       Store
-	backups     *backups // of the data file; nil: the store is none
+	backups     *backups // of the data file; nil for MongoDB
 	loops       *background.Group
 	verified    <-chan struct{} // closed after the verification of the database
 	cert        *certificate    // nil: plain HTTP

@@ -145,10 +145,10 @@ func (t *telemetry) Begin(ctx context.Context, operation string) (_ context.Cont
 	}
 }
 
-// personal are the tables whose keys have usernames, which are not for the log.
+// personal lists the tables with usernames in their keys, which the log must not show.
 var personal = map[string]bool{"agreements": true, "bans": true, "known_addresses": true, "users": true}
 
-// Unreadable counts a record that was read in vain, and logs it once an hour. It implements observed.Observer.
+// Unreadable counts a record that could not be read, and logs it once an hour. It implements observed.Observer.
 func (t *telemetry) Unreadable(table, key string, err error) {
 	_, end := t.Metrics.Begin(context.Background(), "decode_"+table)
 	end(true)

@@ -10,7 +10,7 @@
 // overrides the configuration file. A [PolicySnapshot] is both together, validated, and [PolicySource] keeps the
 // newest one. A change is made by [PolicySource.Change]: what it comes to is validated, and its [Event] is appended to
 // the trail together with the records. Every other instance applies the event when it next follows the trail. A
-// snapshot is made of the one before, so this costs what is changed.
+// snapshot shares everything unchanged with the one before, so only the change costs time.
 //
 //	source, err := clientcfg.NewPolicySource(ctx, follower, clientcfg.PolicyOptions{Base: fromFile})
 //	…

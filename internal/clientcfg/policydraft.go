@@ -31,7 +31,7 @@ type draft struct {
 	naming      map[string]string // tiers that policies name which were put, by client
 	removed     map[string]bool   // tiers that were removed
 	// reading is set if the values are those of stored records: each takes out only itself. They are not checked
-	// together, and a policy whose tier is missing has what applies to all clients in its place.
+	// together, and a policy without its tier uses the limits for all clients instead.
 	reading bool
 
 	errs, trialErrs fielderr.Errors
@@ -123,7 +123,7 @@ func (d *draft) leaveOut(target string, why error) {
 	d.next.leftOut[target] = fmt.Errorf("%s: %w", target, why)
 }
 
-// try is put, except that it leaves out what is invalid as well, and returns why.
+// try is put, except that it leaves out an invalid value as well, and returns why.
 func (d *draft) try(target string, value json.RawMessage, version int64) error {
 	err := d.put(target, value, version, time.Time{})
 	if err == nil {

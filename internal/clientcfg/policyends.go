@@ -131,8 +131,8 @@ func (p *PolicySnapshot) Temporarily(changes []Change, until time.Time, by Actor
 	return out, nil
 }
 
-// Complete makes the event the next one, unless it is, and adds the changes by which ends have no effect any
-// more: those of targets that it changes, unless it changes the end itself.
+// Complete makes the event the next one, unless it is already. For each target that it changes, it adds the change
+// that cancels the end of an earlier temporary change, unless it changes that end itself.
 func (p *PolicySnapshot) Complete(e *Event) error {
 	if e.Number == p.next() {
 		return nil

@@ -265,7 +265,7 @@ func (p *PolicySnapshot) Concerned(changes []Change) (clientIDs []string, all bo
 	return clientIDs, false
 }
 
-// Resets are those of the last entry. They are empty if it was not applied, but all policies were read.
+// Resets returns the resets in the last entry; nothing if all policies were read instead of applying it.
 func (p *PolicySnapshot) Resets() []Reset { return p.resets }
 
 // LeftOut is how many targets are not as they are stored. See [PolicyStatus].

@@ -24,7 +24,7 @@ type Collection[T any] struct {
 	Skipped func(table, key string, err error)
 }
 
-// Reporter is a [Backend] that is told of each record that was read in vain. It is safe for concurrent use.
+// Reporter is a [Backend] that wants to know of each record that cannot be read. It is safe for concurrent use.
 type Reporter interface {
 	Unreadable(table, key string, err error)
 }

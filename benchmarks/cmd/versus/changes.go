@@ -51,7 +51,7 @@ func measureChanges(ctx context.Context, s *side) error {
 	})
 }
 
-// follower measures how a second instance follows what is changed at the first.
+// follower measures how soon a second instance applies changes made at the first.
 type follower struct {
 	*side
 	first, second *instance
@@ -156,7 +156,7 @@ func (i *instance) operate(ctx context.Context, method, path, body string) error
 	}
 }
 
-// client gives a client another scope, beside those of its last changes.
+// client adds a scope to a client, which keeps the scopes of its last changes.
 func (f *follower) client(ctx context.Context, n int) (func() (bool, error), error) {
 	name, scopes := fmt.Sprint("app", n%people), fmt.Sprint("s", n)
 	for k := n - people; k > max(n-5*people, 0); k -= people {
