@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -295,12 +296,16 @@ func (s *PolicySource) prepare(number int64, edit Edit) (next *PolicySnapshot, e
 	return next, entry, e.Changes, nil
 }
 
+// nothingSet is what [CheckPolicy] adds a record to; it is compiled once.
+var nothingSet = sync.OnceValues(func() (*PolicySnapshot, error) { return FixedPolicies(ratelimit.DefaultSettings()) })
+
 // CheckPolicy returns why a record of [PoliciesTable] cannot be used; nil if it can.
 func CheckPolicy(r *store.Record) error {
-	d, err := newDraft(ratelimit.DefaultSettings())
+	p, err := nothingSet()
 	if err != nil {
 		return err
 	}
+	d := p.edit()
 	d.read(r)
 	return joined(d.next.leftOut)
 }
