@@ -54,11 +54,12 @@ func (s *Repository) Changes(ctx context.Context) (<-chan struct{}, error) {
 	})
 }
 
-// Keys implements [Store]. One that cannot be read is an error: it may be the one that signs.
+// Keys implements [Store].
 func (s *Repository) Keys(ctx context.Context) (list []Record, err error) {
 	all, failed := s.keys, error(nil)
 	all.Skipped = func(_, key string, err error) {
 		failed = errors.Join(failed, fmt.Errorf("signing key %s: %w", key, err))
+		s.keys.Report(key, err)
 	}
 	err = all.List(ctx, store.Query{}, func(k Record, _ store.Seen) error {
 		list = append(list, k)
@@ -128,7 +129,7 @@ func (s *Repository) named(ctx context.Context, id string) (*Record, error) {
 	list, err := s.Keys(ctx)
 	for i := range list {
 		if list[i].ID == id {
-			return &list[i], err
+			return &list[i], nil // whether others can be read or not
 		}
 	}
 	return nil, err

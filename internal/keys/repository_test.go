@@ -1,8 +1,11 @@
 package keys_test
 
 import (
+	"bytes"
 	"errors"
+	"log/slog"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -70,15 +73,52 @@ func TestRepositoryOfKeys(t *testing.T) {
 	told(true)
 }
 
-// TestUnreadableKey: no ring opens beside it.
+// TestUnreadableKey: a ring that starts leaves it out, one that runs keeps it, none makes a key in its place, and
+// it can be deleted. If there is no other key, no ring starts.
 func TestUnreadableKey(t *testing.T) {
 	r, file := repository(t)
-	_, err := file.Append(t.Context(), store.Entry{Number: 1, Value: []byte("{}")},
-		store.Write{Table: keys.KeysTable, Record: store.Record{Key: "ES256/1", Value: []byte(`{"kid":7}`)}})
-	check.OK(t, err)
-	if _, err := r.Keys(t.Context()); !errors.Is(err, store.ErrUnreadable) {
-		t.Errorf("keys: %v", err)
+	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	at := func(after time.Duration) keys.Options {
+		return keys.Options{Issuer: "https://id.example", Now: func() time.Time { return now.Add(after) }}
 	}
+	const later = 89 * 24 * time.Hour // the second key is made, and is to sign a day later
+	_, err := keys.Open(t.Context(), r, at(0))
+	check.OK(t, err)
+	running, err := keys.Open(t.Context(), r, at(later))
+	check.OK(t, err)
+	token, err := running.Sign(keys.Claims{Subject: "shop", IssuedAt: now.Add(later + 25*time.Hour)})
+	check.OK(t, err)
+
+	damage := func(number int64, key string) {
+		t.Helper()
+		_, err := file.Append(t.Context(), store.Entry{Number: number, Value: []byte("{}")},
+			store.Write{Table: keys.KeysTable, Record: store.Record{Key: key, Value: []byte(`{"kid":7}`)}})
+		check.OK(t, err)
+	}
+	damage(3, "ES256/2")
+	if err := running.Maintain(t.Context()); !errors.Is(err, store.ErrUnreadable) || !running.Published(token) {
+		t.Errorf("running ring: %v, and its key is published: %v", err, running.Published(token))
+	}
+	var log bytes.Buffer
+	options := at(later + 25*time.Hour)
+	options.Logger = slog.New(slog.NewTextHandler(&log, nil))
+	started, err := keys.Open(t.Context(), r, options)
+	check.OK(t, err)
+	check.Equal(t, "the damaged key is published", started.Published(token), false)
+	if !strings.Contains(log.String(), "signing key ES256/2: ") {
+		t.Errorf("the log does not name the key: %s", &log)
+	}
+	list, _ := r.Keys(t.Context())
+	check.Equal(t, "keys that can be read", len(list), 1)
+
+	damage(4, "ES256/1")
+	if _, err := keys.Open(t.Context(), r, options); !errors.Is(err, store.ErrUnreadable) {
+		t.Errorf("without a key that can be read: %v", err)
+	}
+	check.OK(t, r.DropKey(t.Context(), "ES256/1"))
+	check.OK(t, r.DropKey(t.Context(), "ES256/2"))
+	_, err = keys.Open(t.Context(), r, options)
+	check.OK(t, err)
 }
 
 func TestRepositoryOfSecrets(t *testing.T) {

@@ -79,8 +79,9 @@ type snapshot struct {
 	jwks []byte
 }
 
-// Open loads the keys, and makes the first one if there is none. A stored key that cannot be read is
-// an error, and then none is made.
+// Open loads the keys, and makes the first one if there is none. Keys whose records cannot be read are left out
+// with a warning, if there is another one. A key that cannot be decrypted or parsed is an error. No key is made in
+// the place of one that is damaged.
 func Open(ctx context.Context, store Store, opts Options) (*Ring, error) {
 	r := &Ring{store: store, opts: opts.withDefaults()}
 	if err := r.opts.validate(); err != nil {

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"oauth-server/internal/store"
 )
 
 // CheckEvery is the longest that may pass from one call of [Ring.Maintain] to the next: a key is
@@ -76,9 +78,14 @@ func (r *Ring) publish(live []*key) error {
 }
 
 // load reads the stored keys, and parses those that the snapshot does not have. So a running instance
-// needs no secret for a key that it has read already.
+// needs no secret for a key that it has read already. One that starts leaves out keys that cannot be read; a
+// running one may know them from before, so for it they are an error.
 func (r *Ring) load(ctx context.Context) ([]*key, error) {
 	stored, err := r.store.Keys(ctx)
+	if errors.Is(err, store.ErrUnreadable) && len(stored) > 0 && r.current.Load() == nil {
+		r.opts.Logger.WarnContext(ctx, "signing keys that cannot be read are left out; delete them with: oauth-server records --delete", "error", err.Error())
+		err = nil
+	}
 	if err != nil {
 		return nil, fmt.Errorf("keys: read: %w", err)
 	}
@@ -125,6 +132,10 @@ func (r *Ring) add(ctx context.Context, generation int64, now, activeFrom time.T
 	stored.PrivateKey = r.opts.Secrets.seal(stored, stored.PrivateKey)
 	switch err := r.store.AddKey(ctx, stored); {
 	case errors.Is(err, ErrExists):
+		return nil
+	case errors.Is(err, store.ErrUnreadable) && generation > 1: // an older one signs
+		r.opts.Logger.WarnContext(ctx, "signing keys are not rotated: the record of the next one cannot be read; delete it with: oauth-server records --delete",
+			"algorithm", string(k.record.Algorithm), "generation", generation, "error", err.Error())
 		return nil
 	case err != nil:
 		return fmt.Errorf("keys: add generation %d: %w", generation, err)

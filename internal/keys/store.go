@@ -27,7 +27,8 @@ type Record struct {
 // Store keeps the signing keys. Implementations MUST be safe for concurrent
 // use and durable before they return nil.
 type Store interface {
-	// Keys returns all keys, in any order.
+	// Keys returns all keys, in any order. A [store.ErrUnreadable] names those that cannot be read, and comes
+	// with the others.
 	Keys(ctx context.Context) ([]Record, error)
 	// AddKey adds the key. ErrExists if there is one with the same Algorithm and Generation: of
 	// many instances that rotate at once, one wins.

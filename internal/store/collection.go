@@ -29,7 +29,8 @@ type Reporter interface {
 	Unreadable(table, key string, err error)
 }
 
-func (c *Collection[T]) report(key string, err error) {
+// Report tells the Backend of a record that cannot be read, if it is a [Reporter].
+func (c *Collection[T]) Report(key string, err error) {
 	if r, ok := c.Backend.(Reporter); ok {
 		r.Unreadable(c.Table.Name, key, err)
 	}
@@ -41,7 +42,7 @@ func (c *Collection[T]) Get(ctx context.Context, key string) (v T, seen Seen, er
 	err = c.Backend.Get(ctx, c.Table, func(r Record) (err error) {
 		found, seen = true, r.Seen()
 		if v, err = c.decode(&r); err != nil {
-			c.report(key, err)
+			c.Report(key, err)
 		}
 		return err
 	}, key)
@@ -128,7 +129,7 @@ func (d *decoding[T]) deliver(c *Collection[T], each func(v T, seen Seen) error)
 		case c.Skipped != nil:
 			c.Skipped(c.Table.Name, r.Key, r.Err)
 		default:
-			c.report(r.Key, r.Err)
+			c.Report(r.Key, r.Err)
 		}
 	}
 	return nil
