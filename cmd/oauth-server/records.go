@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -91,6 +92,9 @@ func (c *cli) showRecords(found []app.UnreadableRecord) error {
 	list, rows := []shown{}, [][]string{{"RECORD", "WHY IT CANNOT BE READ"}}
 	for i := range found {
 		s := shown{found[i].Name(), found[i].Err.Error()}
+		if _, why, ok := strings.Cut(s.Error, "cannot be read: "); ok {
+			s.Error = why
+		}
 		list, rows = append(list, s), append(rows, []string{s.Record, s.Error})
 	}
 	return c.list(list, rows...)

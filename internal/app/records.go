@@ -21,11 +21,9 @@ var tables = func() map[store.Table]func(*store.Record) error {
 	all := map[store.Table]func(*store.Record) error{
 		bans.Table: bans.CheckRecord, clientcfg.ClientsTable: clientcfg.CheckRecord, clientcfg.UsesTable: clientcfg.CheckUse,
 		clientcfg.PoliciesTable: clientcfg.CheckPolicy, sharing.Table: sharing.CheckRecord,
+		keys.KeysTable: keys.CheckKey, keys.SecretsTable: keys.CheckSecret,
 	}
 	maps.Copy(all, grants.Tables)
-	for _, t := range []store.Table{keys.KeysTable, keys.SecretsTable} {
-		all[t] = func(r *store.Record) error { return keys.CheckStored(t, r) }
-	}
 	return all
 }()
 

@@ -207,5 +207,8 @@ func decodeUse(r *store.Record) (SecretUse, error) {
 		At time.Time `json:"at"`
 	}
 	err := store.Unmarshal(r, &doc)
+	if err == nil && doc.At.IsZero() {
+		err = errors.New("its time is missing")
+	}
 	return SecretUse{ClientID: r.Owner, At: doc.At}, err
 }

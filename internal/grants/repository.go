@@ -72,7 +72,7 @@ func encodeSession(s *Session) (store.Record, error) {
 func decodeSession(r *store.Record) (Session, error) {
 	var v sessionValue
 	err := store.Unmarshal(r, &v)
-	if err == nil && (v.Created < firstMilli || v.Created > lastMilli) {
+	if err == nil && (v.Created == 0 || v.Created < firstMilli || v.Created > lastMilli) {
 		err = fmt.Errorf("created at %d", v.Created)
 	}
 	return Session{
@@ -138,6 +138,9 @@ func encodeAgreement(a *Agreement) (store.Record, error) {
 func decodeAgreement(r *store.Record) (Agreement, error) {
 	var v agreementValue
 	err := store.Unmarshal(r, &v)
+	if err == nil && v.ID == "" {
+		err = errors.New("its id is missing")
+	}
 	username, clientID, _ := strings.Cut(r.Key, " ")
 	return Agreement{
 		Username: username, ClientID: clientID, ID: v.ID, Scopes: v.Scopes, AgreedAt: v.AgreedAt, UsedAt: v.UsedAt,

@@ -163,11 +163,19 @@ func encodeKey(k *Record) (store.Record, error) {
 	return store.Record{Key: keyOf(k), Value: value}, err
 }
 
-// DecodeKey returns the key of a record of [KeysTable].
+// DecodeKey returns the key of a record of [KeysTable]. What is encrypted is checked by its form only.
 func DecodeKey(r *store.Record) (Record, error) {
 	var doc keyDoc
 	err := store.Unmarshal(r, &doc)
-	return Record(doc), err
+	k := Record(doc)
+	switch {
+	case err != nil:
+	case k.ID == "" || k.ActiveFrom.IsZero() || keyOf(&k) != r.Key:
+		err = errors.New("kid, alg, generation or activeFrom is missing or wrong")
+	default:
+		err = CheckRecord(k)
+	}
+	return k, err
 }
 
 // sharedSecret is a secret of [SharedStore].
@@ -188,6 +196,9 @@ func encodeSecret(s *sharedSecret) (store.Record, error) {
 func decodeSecret(r *store.Record) (sharedSecret, error) {
 	var doc secretDoc
 	err := store.Unmarshal(r, &doc)
+	if err == nil && len(doc.Secret) == 0 {
+		err = errors.New("its secret is missing")
+	}
 	return sharedSecret{r.Key, doc.Secret}, err
 }
 
@@ -216,21 +227,14 @@ func (s *Repository) PutShared(ctx context.Context, name string, before, after [
 	return err
 }
 
-// CheckStored returns why a ring, or a MAC, cannot be opened on a record of [KeysTable] or [SecretsTable].
-func CheckStored(t store.Table, r *store.Record) error {
-	switch {
-	case r.Err != nil:
-		return r.Err
-	case t == KeysTable:
-		k, err := DecodeKey(r)
-		if err == nil {
-			err = CheckRecord(k)
-		}
-		return err
-	}
+// CheckKey returns why a record of [KeysTable] cannot be used; nil if it can.
+var CheckKey = store.Readable(DecodeKey)
+
+// CheckSecret returns why a record of [SecretsTable] cannot be used; nil if it can.
+var CheckSecret = store.Readable(func(r *store.Record) (sharedSecret, error) {
 	s, err := decodeSecret(r)
 	if err == nil && s.name == macName {
 		err = CheckMAC(s.value)
 	}
-	return err
-}
+	return s, err
+})

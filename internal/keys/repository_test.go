@@ -30,6 +30,9 @@ func repositoryOn(t *testing.T, b store.Backend) *keys.Repository {
 	return keys.NewRepository(f)
 }
 
+// sealed has the form of an encrypted key.
+func sealed(content string) []byte { return []byte("enc1" + strings.Repeat(content, 80)) }
+
 func TestRepositoryOfKeys(t *testing.T) {
 	r, file := repository(t)
 	ctx, noon := t.Context(), time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
@@ -45,7 +48,7 @@ func TestRepositoryOfKeys(t *testing.T) {
 		}
 	}
 	told(true) // of the start
-	k := keys.Record{ID: "k1", Algorithm: keys.ES256, Generation: 1, PrivateKey: []byte{0, 1, 0xff}, CreatedAt: noon, ActiveFrom: noon.Add(time.Hour)}
+	k := keys.Record{ID: "k1", Algorithm: keys.ES256, Generation: 1, PrivateKey: sealed("a"), CreatedAt: noon, ActiveFrom: noon.Add(time.Hour)}
 	check.OK(t, r.AddKey(ctx, k))
 	told(true)
 	list, err := r.Keys(ctx)
@@ -55,15 +58,15 @@ func TestRepositoryOfKeys(t *testing.T) {
 		t.Errorf("the same generation: %v", err)
 	}
 	for _, before := range [][]byte{{1}, nil} {
-		if err := r.ReplaceKey(ctx, "k1", before, []byte{2}); !errors.Is(err, keys.ErrConflict) {
+		if err := r.ReplaceKey(ctx, "k1", before, sealed("b")); !errors.Is(err, keys.ErrConflict) {
 			t.Errorf("replace %v: %v", before, err)
 		}
 	}
-	if err := r.ReplaceKey(ctx, "k2", k.PrivateKey, []byte{2}); !errors.Is(err, keys.ErrConflict) {
+	if err := r.ReplaceKey(ctx, "k2", k.PrivateKey, sealed("b")); !errors.Is(err, keys.ErrConflict) {
 		t.Errorf("replace another: %v", err)
 	}
 	told(false)
-	check.OK(t, r.ReplaceKey(ctx, "k1", k.PrivateKey, []byte{2}))
+	check.OK(t, r.ReplaceKey(ctx, "k1", k.PrivateKey, sealed("b")))
 	told(true)
 	check.OK(t, r.DeleteKey(ctx, "k2"))
 	check.OK(t, r.DeleteKey(ctx, "k1"))
@@ -139,20 +142,22 @@ func TestRepositoryOfSecrets(t *testing.T) {
 	check.Equal(t, "secret", secret, []byte{4})
 }
 
-// TestCheckStored: what no ring, and no MAC, opens on.
-func TestCheckStored(t *testing.T) {
+// TestCheckRecords: what no ring, and no MAC, opens on.
+func TestCheckRecords(t *testing.T) {
 	for _, tt := range []struct {
-		table      store.Table
+		check      func(*store.Record) error
 		key, value string
 		good       bool
 	}{
-		{keys.KeysTable, "ES256/9", `[`, false},
-		{keys.KeysTable, "ES256/9", `{"kid":"a","alg":"ES256"}`, false},
-		{keys.KeysTable, "ES256/9", `{"kid":"a","alg":"ES256","privateKey":"ZW5jMQ=="}`, false},
-		{keys.SecretsTable, "mac", `{"secret":"bWFjMQ=="}`, false},
-		{keys.SecretsTable, "other", `{"secret":"bWFjMQ=="}`, true},
+		{keys.CheckKey, "ES256/9", `[`, false},
+		{keys.CheckKey, "ES256/9", `{}`, false},
+		{keys.CheckKey, "ES256/9", `{"kid":"a","alg":"ES256","generation":9,"activeFrom":"2026-03-01T12:00:00Z"}`, false},
+		{keys.CheckKey, "ES256/9", `{"kid":"a","alg":"ES256","generation":9,"activeFrom":"2026-03-01T12:00:00Z","privateKey":"ZW5jMQ=="}`, false},
+		{keys.CheckSecret, "mac", `{"secret":"bWFjMQ=="}`, false},
+		{keys.CheckSecret, "other", `{"secret":"bWFjMQ=="}`, true},
+		{keys.CheckSecret, "other", `{}`, false},
 	} {
-		err := keys.CheckStored(tt.table, &store.Record{Key: tt.key, Value: []byte(tt.value)})
+		err := tt.check(&store.Record{Key: tt.key, Value: []byte(tt.value)})
 		check.Equal(t, tt.value, err == nil, tt.good)
 	}
 }
