@@ -27,13 +27,11 @@ type Store struct {
 	instances syncer.Roster
 }
 
-// document is one counter. Version 0 means that there is none.
+// document is one counter.
 type document struct {
-	version, etag, frame, pruned int64
+	syncer.Record // all of it, with the frames ordered by name
 
-	writers map[string]int64
-	frames  map[int64]int64
-	expire  time.Time
+	expire time.Time
 }
 
 // Exchange implements [syncer.Store]. Calls read the documents before and after they write them by
@@ -76,12 +74,15 @@ func (s *Store) write(id ratelimit.CounterID, w *syncer.Write) (syncer.Status, e
 	}
 	d, exists := s.docs[id]
 	if !exists {
-		d = &document{writers: map[string]int64{}, frames: map[int64]int64{}}
+		d = &document{Record: syncer.Record{ID: id}}
 	}
-	if !d.meets(w) {
+	if !d.Meets(w) {
 		return syncer.Conflict, nil
 	}
-	d.change(w)
+	d.Apply(w)
+	if w.Expire.After(d.expire) {
+		d.expire = w.Expire
+	}
 	if s.docs == nil {
 		s.docs = map[ratelimit.CounterID]*document{}
 	}
@@ -89,69 +90,21 @@ func (s *Store) write(id ratelimit.CounterID, w *syncer.Write) (syncer.Status, e
 	return syncer.Applied, nil
 }
 
-// meets reports whether the condition of the write holds.
-func (d *document) meets(w *syncer.Write) bool {
-	if w.Versioned {
-		return d.version == w.Version && d.etag == w.Etag
-	}
-	if d.version == 0 {
-		return true
-	}
-	for _, f := range w.Remove.Frames {
-		if count, there := d.frames[f.Name]; !there || count != f.Count {
-			return false
-		}
-	}
-	for _, x := range w.Remove.Writers {
-		if seq, there := d.writers[x.Writer]; !there || seq != x.Seq {
-			return false
-		}
-	}
-	// Sequences are above 0, which an absent writer and pruned read as.
-	return d.frame == w.Frame && d.writers[w.Writer] < w.Seq && d.pruned < w.Seq
-}
-
-func (d *document) change(w *syncer.Write) {
-	if w.Rewrite {
-		clear(d.frames)
-	}
-	for _, f := range w.Delta {
-		d.frames[f.Name] += f.Count
-	}
-	for _, f := range w.Remove.Frames {
-		delete(d.frames, f.Name)
-	}
-	for _, x := range w.Remove.Writers {
-		delete(d.writers, x.Writer)
-	}
-	d.version++
-	d.etag, d.frame = w.NewEtag, w.Frame
-	d.writers[w.Writer] = max(d.writers[w.Writer], w.Seq)
-	d.pruned = max(d.pruned, w.Pruned)
-	if w.Expire.After(d.expire) {
-		d.expire = w.Expire
-	}
-}
-
 func (s *Store) read(id ratelimit.CounterID) *syncer.Record {
 	d, exists := s.docs[id]
 	if !exists {
 		return nil
 	}
-	r := d.record(id)
+	r := clone(&d.Record)
 	r.Problem = strings.Join(r.Bound(), ", ")
 	return &r
 }
 
-// record returns all of the document.
-func (d *document) record(id ratelimit.CounterID) syncer.Record {
-	r := syncer.Record{
-		ID: id, Version: d.version, Etag: d.etag, Frame: d.frame, Pruned: d.pruned, Writers: maps.Clone(d.writers),
-	}
-	for _, name := range slices.Sorted(maps.Keys(d.frames)) {
-		r.Frames = append(r.Frames, ratelimit.FrameCount{Name: name, Count: d.frames[name]})
-	}
-	return r
+// clone returns a document that shares nothing with r.
+func clone(r *syncer.Record) syncer.Record {
+	c := *r
+	c.Writers, c.Frames = maps.Clone(r.Writers), slices.Clone(r.Frames)
+	return c
 }
 
 // Now implements [syncer.Store].
@@ -165,16 +118,10 @@ func (s *Store) now() time.Time {
 }
 
 // Put stores a document as it is, as if another program had written it, and replaces the one that is
-// there. Version must not be 0. Problem and Damaged are ignored.
+// there. Version must not be 0. The frames must be ordered by name. Problem and Damaged are ignored.
 func (s *Store) Put(r syncer.Record, expire time.Time) {
-	d := &document{
-		version: r.Version, etag: r.Etag, frame: r.Frame, pruned: r.Pruned, expire: expire,
-		writers: map[string]int64{}, frames: map[int64]int64{},
-	}
-	maps.Copy(d.writers, r.Writers)
-	for _, f := range r.Frames {
-		d.frames[f.Name] = f.Count
-	}
+	d := &document{clone(&r), expire}
+	d.Problem, d.Damaged = "", false
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.docs == nil {
@@ -189,7 +136,7 @@ func (s *Store) Documents() []syncer.Record {
 	defer s.mu.Unlock()
 	records := make([]syncer.Record, 0, len(s.docs))
 	for _, id := range slices.SortedFunc(maps.Keys(s.docs), syncer.CompareIDs) {
-		records = append(records, s.docs[id].record(id))
+		records = append(records, clone(&s.docs[id].Record))
 	}
 	return records
 }
