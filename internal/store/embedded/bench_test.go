@@ -18,7 +18,9 @@ import (
 	bolt "go.etcd.io/bbolt"
 
 	"oauth-server/internal/grants"
+	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/secret"
+	"oauth-server/internal/syncer"
 )
 
 // Each operation is durable when it returns, so the figures hold for the disk that the temporary
@@ -232,4 +234,32 @@ func BenchmarkCreateCode(b *testing.B) {
 		b.Helper()
 		measure(b, s, clients, func(ctx context.Context) error { return grants.NewRepository(s).CreateCode(ctx, benchCode(time.Now())) })
 	})
+}
+
+// BenchmarkExchange counts in 1,000 counters of 20 frames, and reads them.
+func BenchmarkExchange(b *testing.B) {
+	s := mustOpen(b, filepath.Join(b.TempDir(), "data.db"))
+	items := make([]syncer.Item, syncer.MaxBatch)
+	for i := range items {
+		w := &syncer.Write{NewEtag: 1, Writer: "k3x9q2m7", Seq: 1, Frame: 3000, Expire: time.Now().Add(time.Hour)}
+		for frame := range int64(20) {
+			w.Delta = append(w.Delta, ratelimit.FrameCount{Name: 1_700_000_000 + 3*frame, Count: frame})
+		}
+		items[i] = syncer.Item{ID: ratelimit.CounterID{ClientID: "mobile-app", Username: fmt.Sprintf("user-%04d@example.com", i)}, Read: true, Write: w}
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		results, err := s.Exchange(b.Context(), items)
+		if err != nil {
+			b.Fatal(err)
+		}
+		for i, r := range results {
+			if r.Status != syncer.Applied {
+				b.Fatal(r.Status, r.Err)
+			}
+			w := items[i].Write
+			w.Versioned, w.Version, w.Etag = true, r.Record.Version, r.Record.Etag
+			w.NewEtag, w.Seq, w.Delta = w.NewEtag+1, w.Seq+1, w.Delta[:1]
+		}
+	}
 }

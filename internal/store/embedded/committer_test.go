@@ -65,17 +65,27 @@ func inOneBatch(t *testing.T, s *Store, changes []func(*writeTx) error) []error 
 	return errs
 }
 
-func putKey(key string) func(*writeTx) error {
-	return func(w *writeTx) error { return w.putCounter([]byte(key), []byte(`{}`)) }
+var things = store.Table{Name: "things"}
+
+func putKey(key string) func(*writeTx) error { return putValue(key, nil) }
+
+func putValue(key string, value []byte) func(*writeTx) error {
+	return func(w *writeTx) error {
+		tb, err := w.table(things)
+		if err != nil {
+			return err
+		}
+		return tb.put(key, "", value)
+	}
 }
 
 func keysIn(t *testing.T, s *Store) (keys string) {
 	t.Helper()
 	err := s.view(t.Context(), func(tx *bolt.Tx) error {
-		return tx.Bucket([]byte(countersBucket)).ForEach(func(key, _ []byte) error {
+		for key := range from(bucketOf(tx, things.Name), "") {
 			keys += string(key) + " "
-			return nil
-		})
+		}
+		return nil
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -89,7 +99,7 @@ func TestFailingChange(t *testing.T) {
 	for name, spoil := range map[string]func() error{
 		"an error":      func() error { return errSpoiled },
 		"a panic":       func() error { panic("spoiled") },
-		"a nil pointer": func() error { var w *writeTx; return w.putCounter(nil, nil) },
+		"a nil pointer": func() error { var w *writeTx; w.touch(); return nil },
 	} {
 		for _, touch := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, touched=%v", name, touch), func(t *testing.T) {
@@ -145,7 +155,7 @@ func TestFullDisk(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = s.Close() })
-	if err := s.writes.do(t.Context(), func(w *writeTx) error { return w.putCounter([]byte("big"), make([]byte, 4<<20)) }); err == nil {
+	if err := s.writes.do(t.Context(), putValue("big", make([]byte, 4<<20))); err == nil {
 		t.Fatal("4 MiB went into a file of 1 MiB")
 	}
 	if err := s.writes.do(t.Context(), putKey("small")); err != nil {
@@ -197,7 +207,7 @@ func TestStops(t *testing.T) {
 	if err := s.writes.stop(cause); !errors.Is(err, ErrFailed) || !errors.Is(err, cause) {
 		t.Fatal(err)
 	}
-	read := s.List(t.Context(), store.Table{Name: "things"}, store.Query{}, nil)
+	read := s.List(t.Context(), things, store.Query{}, nil)
 	write := s.writes.do(t.Context(), putKey("u"))
 	for name, err := range map[string]error{"read": read, "write": write} {
 		if !errors.Is(err, ErrFailed) {

@@ -10,7 +10,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"oauth-server/internal/check"
 	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/store"
 	"oauth-server/internal/store/storetest"
 	"oauth-server/internal/syncer"
 )
@@ -18,43 +20,33 @@ import (
 // putCounter stores a document as it is.
 func putCounter(t *testing.T, s *Store, id ratelimit.CounterID, value []byte) {
 	t.Helper()
-	err := s.writes.do(t.Context(), func(w *writeTx) error { return w.putCounter(counterKey(id), value) })
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, s.change(t.Context(), counters, func(tb *tableTx) error { return tb.put(counterKey(id), "", value) }))
 }
 
 // putRecord is the Put of the conformance suite.
 func putRecord(t *testing.T, b storetest.SyncBackend, r syncer.Record, expire time.Time) {
 	t.Helper()
-	c := &counter{
-		version: r.Version, etag: r.Etag, frame: r.Frame, pruned: r.Pruned, expire: expire, writers: r.Writers, frames: map[int64]int64{},
-	}
-	for _, f := range r.Frames {
-		c.frames[f.Name] = f.Count
-	}
-	putCounter(t, b.(*Store), r.ID, encodeCounter(c))
+	putCounter(t, b.(*Store), r.ID, encodeCounter(&r, expire))
 }
 
 // TestCounterRecord: a record decodes as what was encoded, and no part of it decodes.
 func TestCounterRecord(t *testing.T) {
-	for _, c := range []counter{
-		{version: 1, etag: 5},
+	for _, c := range []syncer.Record{
+		{Version: 1, Etag: 5},
 		{
-			version: 300, etag: 1 << 61, frame: 60_000, pruned: 9, expire: storetest.Epoch,
-			writers: map[string]int64{"a": 1 << 41, "b7": 9}, frames: map[int64]int64{1622211780: 2, 1622211840: 130},
+			Version: 300, Etag: 1 << 61, Frame: 60_000, Pruned: 9,
+			Writers: map[string]int64{"a": 1 << 41, "b7": 9}, Frames: []ratelimit.FrameCount{{Name: 1622211780, Count: 2}, {Name: 1622211840, Count: 130}},
 		},
 	} {
-		value := encodeCounter(&c)
-		got, err := decodeCounter(value)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(c, *got, cmp.AllowUnexported(counter{}), cmpopts.EquateEmpty()); diff != "" {
+		value := encodeCounter(&c, storetest.Epoch)
+		got, expires, err := decodeCounter(c.ID, value)
+		check.OK(t, err)
+		check.Equal(t, "expiry", expires, storetest.Epoch)
+		if diff := cmp.Diff(c, got, cmpopts.EquateEmpty()); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
 		}
 		for n := range value {
-			if _, err := decodeCounter(value[:n]); !errors.Is(err, ErrCorrupt) {
+			if _, _, err := decodeCounter(c.ID, value[:n]); !errors.Is(err, store.ErrUnreadable) {
 				t.Errorf("cut after %d bytes it decodes: %v", n, err)
 			}
 		}
@@ -71,7 +63,7 @@ func TestDamagedCounter(t *testing.T) {
 			NewEtag: 1, Writer: "me", Seq: 1, Frame: 1000, Delta: []ratelimit.FrameCount{{Name: 1, Count: 2}}, Expire: storetest.Epoch,
 		}})
 	}
-	putCounter(t, s, items[1].ID, []byte{recordVersion, 0, 1, 2, 3})
+	putCounter(t, s, items[1].ID, []byte{recordFormat, 0, 1, 2, 3})
 	results, err := s.Exchange(t.Context(), items)
 	if err != nil {
 		t.Fatal(err)
@@ -81,7 +73,7 @@ func TestDamagedCounter(t *testing.T) {
 			t.Errorf("item %d: %+v with %+v", i, r, r.Record)
 		}
 	}
-	if r := results[1]; !errors.Is(r.Err, ErrCorrupt) || !strings.Contains(r.Record.Problem, "damaged") {
+	if r := results[1]; !errors.Is(r.Err, store.ErrUnreadable) || !strings.Contains(r.Record.Problem, "cannot be read") {
 		t.Errorf("the damaged one: %v, %q", r.Err, r.Record.Problem)
 	}
 }

@@ -1,9 +1,12 @@
 package embedded
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	bolt "go.etcd.io/bbolt"
@@ -36,13 +39,16 @@ func (s *Store) Exchange(ctx context.Context, items []syncer.Item) ([]syncer.Res
 
 // exchange replaces all results: a change may run more than once.
 func (w *writeTx) exchange(items []syncer.Item, results []syncer.Result) error {
+	tb, err := w.table(counters)
+	if err != nil {
+		return err
+	}
 	for i, it := range items {
 		results[i] = syncer.Result{}
 		if it.Write == nil {
 			continue
 		}
-		var err error
-		if results[i], err = w.count(it.ID, it.Write); err != nil {
+		if results[i], err = tb.count(it.ID, it.Write); err != nil {
 			return err
 		}
 	}
@@ -51,87 +57,96 @@ func (w *writeTx) exchange(items []syncer.Item, results []syncer.Result) error {
 }
 
 func readCounters(tx *bolt.Tx, items []syncer.Item, results []syncer.Result) {
+	table := bucketOf(tx, counters.Name)
 	for i, it := range items {
-		if it.Read {
-			results[i].Read, results[i].Record = true, counterRecord(it.ID, bucketOf(tx, countersBucket).Get(counterKey(it.ID)))
+		if !it.Read {
+			continue
+		}
+		results[i].Read = true
+		if v := table.Get([]byte(counterKey(it.ID))); v != nil {
+			results[i].Record = readCounter(it.ID, v)
 		}
 	}
+}
+
+// readCounter returns a stored counter within the bounds of the syncer. One that cannot be read has its
+// Problem set.
+func readCounter(id ratelimit.CounterID, value []byte) *syncer.Record {
+	c, _, err := decodeCounter(id, value)
+	if err != nil {
+		return &syncer.Record{ID: id, Problem: err.Error()}
+	}
+	c.Problem = strings.Join(c.Bound(), ", ")
+	return &c
 }
 
 // count applies one write; the error is that of the transaction. A write that cannot be stored, or
 // whose document cannot be read, is rejected alone.
-func (w *writeTx) count(id ratelimit.CounterID, write *syncer.Write) (syncer.Result, error) {
-	c, refused := w.countable(id, write)
-	switch {
-	case refused != nil:
+func (t *tableTx) count(id ratelimit.CounterID, write *syncer.Write) (syncer.Result, error) {
+	key := counterKey(id)
+	c, expires, refused := decodeCounter(id, t.records.Get([]byte(key)))
+	if len(key) > bolt.MaxKeySize {
+		refused = fmt.Errorf("embedded: the names of the counter have %d bytes", len(key))
+	}
+	if refused = errors.Join(write.Check(), refused); refused != nil {
 		return syncer.Result{Status: syncer.Rejected, Err: refused}, nil //nolint:nilerr // it concerns this write alone
-	case !c.meets(write):
+	}
+	if !c.Meets(write) {
 		return syncer.Result{Status: syncer.Conflict}, nil
 	}
-	c.change(write)
-	return syncer.Result{Status: syncer.Applied}, w.putCounter(counterKey(id), encodeCounter(c))
+	c.Apply(write)
+	if write.Expire.After(expires) {
+		expires = write.Expire
+	}
+	return syncer.Result{Status: syncer.Applied}, t.put(key, "", encodeCounter(&c, expires))
 }
 
-// countable reads the document, unless the write can never be stored.
-func (w *writeTx) countable(id ratelimit.CounterID, write *syncer.Write) (*counter, error) {
-	if err := write.Check(); err != nil {
-		return nil, err
-	}
-	key := counterKey(id)
-	if len(key) > bolt.MaxKeySize {
-		return nil, fmt.Errorf("embedded: the names of the counter have %d bytes", len(key))
-	}
-	return decodeCounter(bucketOf(w.tx, countersBucket).Get(key))
-}
-
-// meets reports whether the condition of the write holds.
-func (c *counter) meets(w *syncer.Write) bool {
-	if w.Versioned {
-		return c.version == w.Version && c.etag == w.Etag
-	}
-	if c.version == 0 {
-		return true
-	}
-	// Sequences are above 0, which an absent writer and pruned read as.
-	return c.frame == w.Frame && c.writers[w.Writer] < w.Seq && c.pruned < w.Seq && c.has(&w.Remove)
-}
-
-// has reports whether everything in r is there, with the value that r states.
-func (c *counter) has(r *syncer.Removal) bool {
-	for _, f := range r.Frames {
-		if count, there := c.frames[f.Name]; !there || count != f.Count {
-			return false
+// CountersOf implements admin.StoredCounters.
+func (s *Store) CountersOf(ctx context.Context, clientID string, username *string, limit int) (records []syncer.Record, err error) {
+	prefix := counterPrefix(clientID, username)
+	err = s.view(ctx, func(tx *bolt.Tx) error {
+		for k, value := range from(bucketOf(tx, counters.Name), string(prefix)) {
+			if !bytes.HasPrefix(k, prefix) || len(records) >= limit {
+				break
+			}
+			id, err := counterIDOf(k)
+			if err != nil {
+				return err
+			}
+			records = append(records, *readCounter(id, value))
 		}
-	}
-	for _, x := range r.Writers {
-		if seq, there := c.writers[x.Writer]; !there || seq != x.Seq {
-			return false
-		}
-	}
-	return true
-}
-
-func (c *counter) change(w *syncer.Write) {
-	if w.Rewrite {
-		clear(c.frames)
-	}
-	for _, f := range w.Remove.Frames {
-		delete(c.frames, f.Name)
-	}
-	for _, x := range w.Remove.Writers {
-		delete(c.writers, x.Writer)
-	}
-	for _, f := range w.Delta {
-		c.frames[f.Name] += f.Count
-	}
-	c.version++
-	c.etag, c.frame = w.NewEtag, w.Frame
-	c.writers[w.Writer] = max(c.writers[w.Writer], w.Seq)
-	c.pruned = max(c.pruned, w.Pruned)
-	if w.Expire.After(c.expire) {
-		c.expire = w.Expire
-	}
+		return nil
+	})
+	return records, err
 }
 
 // Now implements [store.Backend], with the clock of this machine.
 func (s *Store) Now(ctx context.Context) (time.Time, error) { return time.Now(), ctx.Err() }
+
+// EraseCounters implements admin.Eraser. The keys of a client's counters are adjacent, and among them
+// those of a user.
+func (s *Store) EraseCounters(ctx context.Context, clientID string, username *string) error {
+	prefix := counterPrefix(clientID, username)
+	for more := true; more; {
+		err := s.change(ctx, counters, func(tb *tableTx) error {
+			var due []string
+			for k := range from(tb.records, string(prefix)) {
+				if !bytes.HasPrefix(k, prefix) || len(due) == sweepStep {
+					break
+				}
+				due = append(due, string(k))
+			}
+			more = len(due) == sweepStep
+			for _, key := range due {
+				if err := tb.delete(key); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

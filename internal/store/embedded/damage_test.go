@@ -20,7 +20,7 @@ import (
 // TestDamagedFile flips bytes all over a data file. Whatever is hit, opening
 // and using it ends in answers or errors, never in a crash of the process. The file is always the
 // same, with 200 codes in it: bbolt writes pages in an order of its own, and follows one damaged file
-// in 12,000 until memory ends.
+// in 12,000 until memory ends. It is what written returns, compressed; a new format needs a new one.
 func TestDamagedFile(t *testing.T) {
 	good := unpack(t, "codes.db.gz")
 	noticed := 0

@@ -191,12 +191,14 @@ func prepare(db *bolt.DB, f *os.File, path string) (err error) {
 }
 
 // format is the version of the layout. It grows when an older release could misread what a newer one writes.
-const format = 4
+const format = 5
+
+// metaBucket is the bucket that is neither a table nor the trail. It has the format.
+const metaBucket = "meta"
 
 var formatKey = []byte("format")
 
-// checkFormat reports whether there is nothing in a file. Errors: [ErrForeign], [ErrNewerFormat], and
-// [ErrCorrupt] if a bucket is missing.
+// checkFormat reports whether there is nothing in a file. Errors: [ErrForeign] and [ErrNewerFormat].
 func checkFormat(tx *bolt.Tx) (isBlank bool, err error) {
 	if first, _ := tx.Cursor().First(); first == nil {
 		return true, nil
@@ -215,17 +217,11 @@ func checkFormat(tx *bolt.Tx) (isBlank bool, err error) {
 	case found > format:
 		return false, fmt.Errorf("%w (format %d, this release knows %d)", ErrNewerFormat, found, format)
 	}
-	if tx.Bucket([]byte(countersBucket)) == nil {
-		return false, fmt.Errorf("%w: its bucket %q is missing", ErrCorrupt, countersBucket)
-	}
 	return false, nil
 }
 
 func layOut(tx *bolt.Tx) error {
 	meta, err := tx.CreateBucketIfNotExists([]byte(metaBucket))
-	if err == nil {
-		_, err = tx.CreateBucketIfNotExists([]byte(countersBucket))
-	}
 	if err != nil {
 		return err
 	}

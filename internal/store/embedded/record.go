@@ -17,7 +17,8 @@ import (
 //	varint     changed, the same
 //	uvarint    length of the owner, and the owner
 //
-// and the value, to the end. An entry of the trail has the same form; see trail.go.
+// and the value, to the end. An entry of the trail has the same form, and so has a counter; see trail.go and
+// counterrecord.go.
 const recordFormat = 2
 
 // stored is a record as it is in the file. Its slices are valid until the transaction ends.
@@ -48,7 +49,7 @@ func decodeRecord(b []byte) (r stored, err error) {
 	r.expires, r.changed = d.varint(), d.varint()
 	r.owner, r.value = d.bytes(d.length()), d.rest
 	if d.err != nil {
-		return stored{}, fmt.Errorf("%w: %s", store.ErrUnreadable, d.err.Error()) // the file as such is in order
+		return stored{}, d.err
 	}
 	return r, nil
 }

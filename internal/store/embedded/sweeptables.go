@@ -18,7 +18,7 @@ const sweepStep = 256
 // passed in ten minutes. What it removes does not count, so that it keeps up with any load.
 const sweptAtOnce = 100_000
 
-// Sweep implements [store.Sweeper], and removes expired counters too. There is no index of what expires: it
+// Sweep implements [store.Sweeper]. There is no index of what expires: it
 // reads a part of each table, from the key at which the one before ended.
 func (s *Store) Sweep(ctx context.Context, now time.Time) (removed int, err error) {
 	s.sweeping.Lock()
@@ -34,7 +34,7 @@ func (s *Store) Sweep(ctx context.Context, now time.Time) (removed int, err erro
 	})
 	for i := 0; i < len(tables) && err == nil; i++ {
 		var n int
-		n, err = s.sweepTable(ctx, tables[i], expiredBefore(tables[i], now))
+		n, err = s.sweepTable(ctx, tables[i], expiredBefore(now))
 		removed += n
 	}
 	if err == nil {
@@ -43,14 +43,8 @@ func (s *Store) Sweep(ctx context.Context, now time.Time) (removed int, err erro
 	return removed, err
 }
 
-// expiredBefore returns what reports whether a value of a table has expired. One that cannot be read has not.
-func expiredBefore(table string, now time.Time) func(value []byte) bool {
-	if table == countersBucket {
-		return func(value []byte) bool {
-			d, expires := open(value)
-			return d.err == nil && expires.Before(now)
-		}
-	}
+// expiredBefore returns what reports whether a record has expired. One that cannot be read has not.
+func expiredBefore(now time.Time) func(value []byte) bool {
 	return func(value []byte) bool {
 		r, err := decodeRecord(value)
 		return err == nil && r.expires != 0 && r.expires < now.UnixMilli()
@@ -60,8 +54,8 @@ func expiredBefore(table string, now time.Time) func(value []byte) bool {
 func (s *Store) sweepMemory(now time.Time) (removed int) {
 	s.volatile.Lock()
 	defer s.volatile.Unlock()
-	for name, table := range s.inMemory {
-		expired := expiredBefore(name, now)
+	expired := expiredBefore(now)
+	for _, table := range s.inMemory {
 		before := len(table)
 		maps.DeleteFunc(table, func(_ string, value []byte) bool { return expired(value) })
 		removed += before - len(table)

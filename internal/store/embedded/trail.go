@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"time"
 
 	bolt "go.etcd.io/bbolt"
@@ -44,7 +43,7 @@ func decodeEntry(key, value []byte) store.Entry {
 		e.Refs = append(e.Refs, store.Ref{Table: d.string(), Key: d.string()})
 	}
 	if d.err != nil {
-		e.Err = fmt.Errorf("%w: %w", store.ErrUnreadable, d.err)
+		e.Err = d.err
 	}
 	return e
 }

@@ -1,16 +1,6 @@
 package embedded
 
-import (
-	"fmt"
-
-	bolt "go.etcd.io/bbolt"
-)
-
-// The buckets that are no table and not the trail; a new file has both.
-const (
-	metaBucket     = "meta" // has the format
-	countersBucket = "counters"
-)
+import bolt "go.etcd.io/bbolt"
 
 // writeTx is a write transaction that several changes share. A change calls touch before it writes.
 type writeTx struct {
@@ -20,12 +10,3 @@ type writeTx struct {
 }
 
 func (w *writeTx) touch() { w.touched, w.dirty = true, true }
-
-// putCounter stores a counter.
-func (w *writeTx) putCounter(key, value []byte) error {
-	if err := w.tx.Bucket([]byte(countersBucket)).Put(key, value); err != nil {
-		return fmt.Errorf("embedded: put a counter: %w", err)
-	}
-	w.touch()
-	return nil
-}
