@@ -17,7 +17,7 @@ import (
 	"oauth-server/internal/keys"
 	"oauth-server/internal/repositories"
 	"oauth-server/internal/secret"
-	"oauth-server/internal/store/embedded"
+	"oauth-server/internal/store/bolt"
 )
 
 const (

@@ -9,7 +9,7 @@ import (
 	"oauth-server/internal/bans"
 	"oauth-server/internal/check"
 	"oauth-server/internal/ratelimit"
-	"oauth-server/internal/store/embedded"
+	"oauth-server/internal/store/bolt"
 )
 
 // TestDeletingAClientWithLimits: its limits stay, and the command says so, on a server and on the store.

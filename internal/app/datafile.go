@@ -19,7 +19,7 @@ import (
 	"oauth-server/internal/keys"
 	"oauth-server/internal/repositories"
 	"oauth-server/internal/store"
-	"oauth-server/internal/store/embedded"
+	"oauth-server/internal/store/bolt"
 )
 
 // Restoration is how a backup becomes a data file.

@@ -10,7 +10,7 @@ import (
 
 	"oauth-server/internal/config"
 	"oauth-server/internal/repositories"
-	"oauth-server/internal/store/embedded"
+	"oauth-server/internal/store/bolt"
 	"oauth-server/internal/store/mongo"
 	"oauth-server/migrations"
 )

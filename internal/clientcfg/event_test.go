@@ -10,7 +10,7 @@ import (
 	"oauth-server/internal/check"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/store"
-	"oauth-server/internal/store/embedded"
+	"oauth-server/internal/store/bolt"
 )
 
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)

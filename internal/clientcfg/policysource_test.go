@@ -18,7 +18,7 @@ import (
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/store"
-	"oauth-server/internal/store/embedded"
+	"oauth-server/internal/store/bolt"
 )
 
 // policyStore is a data file that the test changes as other instances do.

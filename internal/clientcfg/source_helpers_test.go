@@ -12,7 +12,7 @@ import (
 
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/store"
-	"oauth-server/internal/store/embedded"
+	"oauth-server/internal/store/bolt"
 )
 
 // clientStore is a store on a file, with what another instance follows.

@@ -23,7 +23,7 @@ import (
 	"oauth-server/internal/keys"
 	"oauth-server/internal/repositories"
 	"oauth-server/internal/secret"
-	"oauth-server/internal/store/embedded"
+	"oauth-server/internal/store/bolt"
 )
 
 // The benchmarks run the server as its own process on the embedded store and

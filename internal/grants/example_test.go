@@ -13,7 +13,7 @@ import (
 	"oauth-server/internal/keys"
 	"oauth-server/internal/secret"
 	"oauth-server/internal/store"
-	"oauth-server/internal/store/embedded"
+	"oauth-server/internal/store/bolt"
 )
 
 // A daemon gets a token for itself.

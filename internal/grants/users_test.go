@@ -17,7 +17,7 @@ import (
 	"oauth-server/internal/grants"
 	"oauth-server/internal/secret"
 	"oauth-server/internal/store"
-	"oauth-server/internal/store/embedded"
+	"oauth-server/internal/store/bolt"
 	"oauth-server/internal/store/mongo"
 	"oauth-server/internal/store/mongo/mongotest"
 )

@@ -12,7 +12,7 @@ import (
 	"oauth-server/internal/check"
 	"oauth-server/internal/keys"
 	"oauth-server/internal/store"
-	"oauth-server/internal/store/embedded"
+	"oauth-server/internal/store/bolt"
 )
 
 func repository(t *testing.T) (*keys.Repository, *embedded.Store) {

@@ -1,5 +1,5 @@
 // Package store is the ground floor of the data: records in tables, and one numbered trail of the
-// changes that operators make. Two backends implement it, internal/store/embedded in a local file and
+// changes that operators make. Two backends implement it, internal/store/bolt in a local file and
 // internal/store/mongo in MongoDB, and internal/store/storetest checks both.
 //
 // A domain package declares its tables, and keeps a repository of a few methods on a [Collection]. The

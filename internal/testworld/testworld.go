@@ -16,7 +16,7 @@ import (
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/repositories"
 	"oauth-server/internal/secret"
-	"oauth-server/internal/store/embedded"
+	"oauth-server/internal/store/bolt"
 )
 
 // Noon is the time at which a [Clock] begins.

@@ -14,11 +14,11 @@ import (
 // measureFamilies runs benchmarks of the stores, because a million sign-ins over HTTP take hours.
 func measureFamilies(ctx context.Context, w *world, r *release) error {
 	families := fmt.Sprintf("-families=1000,%d", w.sizes.families)
-	if err := w.bench(ctx, r, "families/embedded/", "./internal/store/embedded", "ScaleFamilies", "1x", families); err != nil {
+	if err := w.bench(ctx, r, "families/embedded/", "./internal/store/bolt", "ScaleFamilies", "1x", families); err != nil {
 		return err
 	}
 	rotations := fmt.Sprintf("-refreshes=%d", w.sizes.rotations)
-	if err := w.bench(ctx, r, "families/embedded/", "./internal/store/embedded", "ScaleRefreshes", "1x", rotations); err != nil {
+	if err := w.bench(ctx, r, "families/embedded/", "./internal/store/bolt", "ScaleRefreshes", "1x", rotations); err != nil {
 		return err
 	}
 	for _, n := range []int{1000, w.sizes.documents} {

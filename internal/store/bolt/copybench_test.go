@@ -13,7 +13,7 @@ import (
 // BenchmarkCopy measures a copy to a file on the same disk while one client refreshes: how long it takes,
 // what the refreshes take beside it, and by how much the file grows; and the check of the copy.
 //
-//	go test -run '^$' -bench Copy -benchtime 1x ./internal/store/embedded -families 300000,1000000
+//	go test -run '^$' -bench Copy -benchtime 1x ./internal/store/bolt -families 300000,1000000
 func BenchmarkCopy(b *testing.B) {
 	for _, families := range benchSizes(b) {
 		b.Run(fmt.Sprintf("families=%d", families), func(b *testing.B) {

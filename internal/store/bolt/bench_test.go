@@ -26,7 +26,7 @@ import (
 // Each operation is durable when it returns, so the figures hold for the disk that the temporary
 // directory is on. The iterations are fixed because a store of many families takes time to fill:
 //
-//	go test -run '^$' -bench . -benchtime 20000x ./internal/store/embedded -families 300000,10000000
+//	go test -run '^$' -bench . -benchtime 20000x ./internal/store/bolt -families 300000,10000000
 //
 // Beside the time per operation they report its p50 and p99, and the growth of the file.
 

@@ -12,7 +12,7 @@ import (
 
 // The benchmarks of `make scale`. Each fills one file and measures a fixed number of operations on it:
 //
-//	go test -run '^$' -bench Scale -benchtime 1x ./internal/store/embedded -families 1000,10000000 -refreshes 10000000
+//	go test -run '^$' -bench Scale -benchtime 1x ./internal/store/bolt -families 1000,10000000 -refreshes 10000000
 
 var scaleRefreshes = flag.Int("refreshes", 20_000, "how many refreshes BenchmarkScaleRefreshes makes")
 

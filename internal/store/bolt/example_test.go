@@ -7,7 +7,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"oauth-server/internal/store/embedded"
+	"oauth-server/internal/store/bolt"
 )
 
 // A second process cannot open the file of a running server, and gets an error at once.
