@@ -141,7 +141,7 @@ func (w *world) stop() {
 // makeCodes puts codes into the store while no server has it.
 func (w *world) makeCodes(n int) (err error) {
 	ctx := w.tb.Context()
-	store, err := embedded.Open(w.store.File, embedded.Options{})
+	store, err := bolt.Open(w.store.File, bolt.Options{})
 	if err != nil {
 		return err
 	}

@@ -97,7 +97,7 @@ func TestDeletingAClientNamesItsBans(t *testing.T) {
 	for _, id := range []string{"here", "there", "many"} {
 		runJSON(t, &credentials{}, "", "client", "create", id, "--data", data)
 	}
-	store, err := embedded.Open(data, embedded.Options{})
+	store, err := bolt.Open(data, bolt.Options{})
 	check.OK(t, err)
 	ban := func(clientID, username string, until time.Duration) {
 		t.Helper()

@@ -31,18 +31,18 @@ type Restoration struct {
 }
 
 // DataFileSummary is what a whole data file holds.
-type DataFileSummary = embedded.Summary
+type DataFileSummary = bolt.Summary
 
 // readers are the tables of a data file. A server does not start without its signing keys.
-var readers = func() embedded.Readers {
-	all := embedded.Readers{}
+var readers = func() bolt.Readers {
+	all := bolt.Readers{}
 	for t, check := range tables {
 		all[t.Name] = check
 	}
 	for _, t := range []store.Table{keys.KeysTable, keys.SecretsTable} {
 		all[t.Name] = func(r *store.Record) error {
 			if err := tables[t](r); err != nil {
-				return fmt.Errorf("%w: %s %q: %w", embedded.ErrCorrupt, t.Name, r.Key, err)
+				return fmt.Errorf("%w: %s %q: %w", bolt.ErrCorrupt, t.Name, r.Key, err)
 			}
 			return nil
 		}
@@ -50,28 +50,28 @@ var readers = func() embedded.Readers {
 	return all
 }()
 
-// InspectDataFile reads a whole data file that no process writes to; see [embedded.Inspect].
+// InspectDataFile reads a whole data file that no process writes to; see [bolt.Inspect].
 func InspectDataFile(ctx context.Context, path string) (DataFileSummary, error) {
-	return embedded.Inspect(ctx, path, readers)
+	return bolt.Inspect(ctx, path, readers)
 }
 
-// CopyDataFile writes a data file that no process has open; see [embedded.CopyFile]. ErrStoreHeld.
+// CopyDataFile writes a data file that no process has open; see [bolt.CopyFile]. ErrStoreHeld.
 func CopyDataFile(ctx context.Context, path string, w io.Writer) error {
-	return embedded.CopyFile(ctx, path, w)
+	return bolt.CopyFile(ctx, path, w)
 }
 
-// HeldDataFile is a data file that no server opens; see [embedded.Held].
+// HeldDataFile is a data file that no server opens; see [bolt.Held].
 type HeldDataFile struct {
-	*embedded.Held
+	*bolt.Held
 	path string
 }
 
 // ErrNoDataFile is returned by [HoldDataFile] for what is no data file.
-var ErrNoDataFile = embedded.ErrForeign
+var ErrNoDataFile = bolt.ErrForeign
 
-// HoldDataFile keeps servers from opening a data file; see [embedded.Hold]. ErrStoreHeld, ErrNoDataFile.
+// HoldDataFile keeps servers from opening a data file; see [bolt.Hold]. ErrStoreHeld, ErrNoDataFile.
 func HoldDataFile(path string) (*HeldDataFile, error) {
-	held, err := embedded.Hold(path)
+	held, err := bolt.Hold(path)
 	return &HeldDataFile{held, path}, err
 }
 
@@ -97,13 +97,13 @@ func removeIfThere(file string) error {
 }
 
 // SyncDirectory makes the name of a new file durable.
-func SyncDirectory(dir string) error { return embedded.SyncDirectory(dir) }
+func SyncDirectory(dir string) error { return bolt.SyncDirectory(dir) }
 
-// PrepareRestore makes the file that is to take the place of a data file; see [embedded.Prepare].
+// PrepareRestore makes the file that is to take the place of a data file; see [bolt.Prepare].
 func PrepareRestore(ctx context.Context, backup, dataFile string, r Restoration) (prepared string, err error) {
-	return embedded.Prepare(ctx, backup, dataFile, embedded.Restoration{
+	return bolt.Prepare(ctx, backup, dataFile, bolt.Restoration{
 		Tables: readers,
-		Then: func(ctx context.Context, s *embedded.Store) error {
+		Then: func(ctx context.Context, s *bolt.Store) error {
 			repositories, err := repositories.On(ctx, s)
 			if err == nil && !r.KeepSignIns {
 				err = errors.Join(repositories.EndSignIns(ctx), repositories.RestampClients(ctx), repositories.RestampUsers(ctx))
@@ -135,7 +135,7 @@ func DataFile(cfg config.Store) string {
 
 // backups backs up and restores the data file of a running server.
 type backups struct {
-	*embedded.Store
+	*bolt.Store
 	path   string
 	wanted chan string // a prepared file that is to take its place; nil: that cannot be done
 	mu     sync.Mutex
@@ -145,7 +145,7 @@ type backups struct {
 // newBackups returns that of an embedded store, and nil for any other. What prepares a store at each start
 // cannot do so with one that was restored.
 func newBackups(cfg *config.Config, s store.Backend, prepares bool) *backups {
-	file, ok := s.(*embedded.Store)
+	file, ok := s.(*bolt.Store)
 	if !ok {
 		return nil
 	}
@@ -158,11 +158,11 @@ func newBackups(cfg *config.Config, s store.Backend, prepares bool) *backups {
 
 // Restore implements admin.Backups. The command that has prepared the file may withdraw it by its removal.
 func (b *backups) Restore(_ context.Context, name string) error {
-	if filepath.Base(name) != name || !strings.HasPrefix(name, embedded.PreparedPrefix(b.path)) {
+	if filepath.Base(name) != name || !strings.HasPrefix(name, bolt.PreparedPrefix(b.path)) {
 		return fmt.Errorf("%q is no name of a prepared file", name)
 	}
 	prepared := filepath.Join(filepath.Dir(b.path), name)
-	s, err := embedded.Open(prepared, embedded.Options{Existing: true})
+	s, err := bolt.Open(prepared, bolt.Options{Existing: true})
 	if err != nil {
 		return err
 	}
@@ -274,7 +274,7 @@ func (r *restoredFile) putBack(ctx context.Context, log *slog.Logger, cause erro
 	refused := besides(r.path, "refused-restore")
 	log.LogAttrs(ctx, slog.LevelError, "server does not start with the restored data file; putting the former one back",
 		slog.String("restored", refused), slog.Any("error", cause))
-	if _, err := embedded.Replace(r.path, r.former, refused); err != nil {
+	if _, err := bolt.Replace(r.path, r.former, refused); err != nil {
 		return fmt.Errorf("put the former data file back: %w", err)
 	}
 	return nil

@@ -19,21 +19,21 @@ import (
 type Store = repositories.Store
 
 // ErrStoreHeld is returned by [OpenStore] for a data file that another process has open.
-var ErrStoreHeld = embedded.ErrLocked
+var ErrStoreHeld = bolt.ErrLocked
 
 // OpenStore opens the configured store. A file that another process holds, a database that does
 // not answer and one whose layout is not that of this release (*[UnmigratedError]) are errors within
 // three seconds, with what to do.
 func OpenStore(ctx context.Context, cfg config.Store) (Store, error) {
-	return withRepositories(ctx, cfg, embedded.Options{})
+	return withRepositories(ctx, cfg, bolt.Options{})
 }
 
 // OpenExisting is [OpenStore], but makes no data file: one that is not there, or has nothing in it, is an error.
 func OpenExisting(ctx context.Context, cfg config.Store) (Store, error) {
-	return withRepositories(ctx, cfg, embedded.Options{Existing: true})
+	return withRepositories(ctx, cfg, bolt.Options{Existing: true})
 }
 
-func withRepositories(ctx context.Context, cfg config.Store, file embedded.Options) (Store, error) {
+func withRepositories(ctx context.Context, cfg config.Store, file bolt.Options) (Store, error) {
 	b, err := openBackend(ctx, cfg, file)
 	if err != nil {
 		return Store{}, err
@@ -46,9 +46,9 @@ func withRepositories(ctx context.Context, cfg config.Store, file embedded.Optio
 }
 
 // openBackend opens the configured store without its repositories.
-func openBackend(ctx context.Context, cfg config.Store, file embedded.Options) (repositories.Backend, error) {
+func openBackend(ctx context.Context, cfg config.Store, file bolt.Options) (repositories.Backend, error) {
 	if cfg.MongoDB == nil {
-		opened, err := embedded.Open(cfg.Embedded.Path, file)
+		opened, err := bolt.Open(cfg.Embedded.Path, file)
 		if err != nil {
 			return nil, err
 		}
@@ -124,7 +124,7 @@ func migrateAndOpen(ctx context.Context, cfg *config.Config, log *slog.Logger) (
 			return nil, err
 		}
 	}
-	return openBackend(ctx, cfg.Store, embedded.Options{})
+	return openBackend(ctx, cfg.Store, bolt.Options{})
 }
 
 func migrate(ctx context.Context, cfg config.Store, log *slog.Logger) error {

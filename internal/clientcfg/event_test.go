@@ -16,9 +16,9 @@ import (
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
 // eventsAt returns a trail with an event at each time, in hours from noon.
-func eventsAt(t *testing.T, hours ...int) (*clientcfg.AuditTrail, *embedded.Store) {
+func eventsAt(t *testing.T, hours ...int) (*clientcfg.AuditTrail, *bolt.Store) {
 	t.Helper()
-	file, err := embedded.Open(filepath.Join(t.TempDir(), "trail.db"), embedded.Options{})
+	file, err := bolt.Open(filepath.Join(t.TempDir(), "trail.db"), bolt.Options{})
 	check.OK(t, err)
 	t.Cleanup(func() { check.OK(t, file.Close()) })
 	f, err := store.NewFollower(t.Context(), file)

@@ -23,7 +23,7 @@ import (
 
 // policyStore is a data file that the test changes as other instances do.
 type policyStore struct {
-	*embedded.Store
+	*bolt.Store
 	tb    testing.TB
 	loads int // reads of all policies
 	race  int // so many writes of others come before the next one
@@ -31,7 +31,7 @@ type policyStore struct {
 
 func newPolicyStore(tb testing.TB) *policyStore {
 	tb.Helper()
-	file, err := embedded.Open(filepath.Join(tb.TempDir(), "policies.db"), embedded.Options{})
+	file, err := bolt.Open(filepath.Join(tb.TempDir(), "policies.db"), bolt.Options{})
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -19,7 +19,7 @@ import (
 type clientStore struct {
 	*clientcfg.Registrations
 	tb      testing.TB
-	file    *embedded.Store
+	file    *bolt.Store
 	reads   *reads
 	now     map[string]clientcfg.Client // with their versions
 	another *store.Follower
@@ -58,7 +58,7 @@ func (r *reads) List(ctx context.Context, t store.Table, q store.Query, each fun
 
 func storeOf(tb testing.TB, list ...clientcfg.Client) *clientStore {
 	tb.Helper()
-	file, err := embedded.Open(filepath.Join(tb.TempDir(), "clients.db"), embedded.Options{})
+	file, err := bolt.Open(filepath.Join(tb.TempDir(), "clients.db"), bolt.Options{})
 	requireError(tb, err, "")
 	tb.Cleanup(func() { requireError(tb, file.Close(), "") })
 	f, err := store.NewFollower(tb.Context(), file)

@@ -141,7 +141,7 @@ func benchmarkTokens(b *testing.B, config string, prepare func(b *testing.B, s *
 func codeForms(b *testing.B, s *server, n int) []string {
 	b.Helper()
 	check.Equal(b, "exit status", s.stop(), 0)
-	store, err := embedded.Open(s.data(), embedded.Options{})
+	store, err := bolt.Open(s.data(), bolt.Options{})
 	check.OK(b, err)
 	repositories, err := repositories.On(b.Context(), store)
 	check.OK(b, err)

@@ -37,7 +37,7 @@ func daemon(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	file, err := embedded.Open(filepath.Join(dir, "example.db"), embedded.Options{})
+	file, err := bolt.Open(filepath.Join(dir, "example.db"), bolt.Options{})
 	if err != nil {
 		return err
 	}

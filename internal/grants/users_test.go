@@ -42,7 +42,7 @@ func peopleOf(t *testing.T, b store.Backend) people {
 func onBoth(t *testing.T, test func(p people)) {
 	t.Helper()
 	t.Run("embedded", func(t *testing.T) {
-		file, err := embedded.Open(filepath.Join(t.TempDir(), "test.db"), embedded.Options{})
+		file, err := bolt.Open(filepath.Join(t.TempDir(), "test.db"), bolt.Options{})
 		check.OK(t, err)
 		t.Cleanup(func() { check.OK(t, file.Close()) })
 		test(peopleOf(t, file))

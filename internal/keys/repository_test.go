@@ -15,9 +15,9 @@ import (
 	"oauth-server/internal/store/bolt"
 )
 
-func repository(t *testing.T) (*keys.Repository, *embedded.Store) {
+func repository(t *testing.T) (*keys.Repository, *bolt.Store) {
 	t.Helper()
-	file, err := embedded.Open(filepath.Join(t.TempDir(), "keys.db"), embedded.Options{})
+	file, err := bolt.Open(filepath.Join(t.TempDir(), "keys.db"), bolt.Options{})
 	check.OK(t, err)
 	t.Cleanup(func() { check.OK(t, file.Close()) })
 	return repositoryOn(t, file), file

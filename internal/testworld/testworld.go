@@ -44,14 +44,14 @@ func (c *Clock) Advance(d time.Duration) {
 
 // Store is a store on a file, with its repositories.
 type Store struct {
-	*embedded.Store
+	*bolt.Store
 	repositories.All
 }
 
 // OpenStore opens a store on the file and closes it when the test ends.
 func OpenStore(tb testing.TB, file string) *Store {
 	tb.Helper()
-	store, err := embedded.Open(file, embedded.Options{})
+	store, err := bolt.Open(file, bolt.Options{})
 	if err != nil {
 		tb.Fatal(err)
 	}

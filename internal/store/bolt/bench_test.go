@@ -1,4 +1,4 @@
-package embedded
+package bolt
 
 import (
 	"context"
@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	bolt "go.etcd.io/bbolt"
+	"go.etcd.io/bbolt"
 
 	"oauth-server/internal/grants"
 	"oauth-server/internal/ratelimit"
@@ -136,7 +136,7 @@ func reportTook(b *testing.B, prefix string, took []time.Duration) {
 // benchSize is how much of the file has ever been in use.
 func benchSize(b *testing.B, s *Store) (size int64) {
 	b.Helper()
-	err := s.view(b.Context(), func(tx *bolt.Tx) error {
+	err := s.view(b.Context(), func(tx *bbolt.Tx) error {
 		size = tx.Size()
 		return nil
 	})

@@ -1,4 +1,4 @@
-package embedded
+package bolt
 
 import (
 	"context"
@@ -26,7 +26,7 @@ var target = storetest.Target{
 
 func TestMain(m *testing.M) {
 	storetest.BackendChild(backendTarget.Open)
-	if path, ok := os.LookupEnv("EMBEDDED_TEST_HOLD"); ok {
+	if path, ok := os.LookupEnv("BOLT_TEST_HOLD"); ok {
 		holdForever(path)
 	}
 	goleak.VerifyTestMain(m)

@@ -1,4 +1,4 @@
-package embedded
+package bolt
 
 import (
 	"context"
@@ -7,7 +7,7 @@ import (
 	"slices"
 	"sync"
 
-	bolt "go.etcd.io/bbolt"
+	"go.etcd.io/bbolt"
 )
 
 // write is one caller's change, waiting for the commit that makes it durable.
@@ -23,7 +23,7 @@ type write struct {
 // bbolt's own Batch waits up to 10 ms for further writes, and repeats failing changes one by one: of
 // 100 claimers of one code, 99 fail.
 type committer struct {
-	db      *bolt.DB
+	db      *bbolt.DB
 	writing chan struct{} // of capacity 1; holds the token of the caller that commits
 
 	mu     sync.Mutex
@@ -34,7 +34,7 @@ type committer struct {
 	stuck bool // bbolt panicked, and may hold its locks for ever; guarded by writing
 }
 
-func newCommitter(db *bolt.DB) *committer {
+func newCommitter(db *bbolt.DB) *committer {
 	return &committer{db: db, writing: make(chan struct{}, 1)}
 }
 
@@ -147,7 +147,7 @@ func (c *committer) commit(batch []*write) {
 }
 
 // errRollback ends a transaction that is not committed.
-var errRollback = errors.New("embedded: roll back")
+var errRollback = errors.New("bolt: roll back")
 
 // attempt runs the changes in one transaction and commits it. It returns each change's own answer, the
 // index of one that must be left out (or -1), and the error of the whole transaction.
@@ -158,7 +158,7 @@ func (c *committer) attempt(batch []*write) (answers []error, spoiler int, err e
 	}
 	id := 0
 	err = guarded(func() error {
-		return c.db.Update(func(tx *bolt.Tx) error {
+		return c.db.Update(func(tx *bbolt.Tx) error {
 			id = tx.ID()
 			w := &writeTx{tx: tx}
 			for i, op := range batch {
@@ -178,7 +178,7 @@ func (c *committer) attempt(batch []*write) (answers []error, spoiler int, err e
 	if err == nil || errors.Is(err, errRollback) {
 		return answers, spoiler, nil
 	}
-	return answers, -1, c.failedCommit(id, fmt.Errorf("embedded: commit: %w", err))
+	return answers, -1, c.failedCommit(id, fmt.Errorf("bolt: commit: %w", err))
 }
 
 // run calls change; a panic counts as a failure that may have written something.
@@ -216,7 +216,7 @@ func (c *committer) stop(cause error) error {
 func (c *committer) visible(id int) bool {
 	seen := true
 	err := guarded(func() error {
-		return c.db.View(func(tx *bolt.Tx) error {
+		return c.db.View(func(tx *bbolt.Tx) error {
 			seen = tx.ID() >= id
 			return nil
 		})

@@ -1,4 +1,4 @@
-package embedded
+package bolt
 
 import (
 	"context"
@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	bolt "go.etcd.io/bbolt"
+	"go.etcd.io/bbolt"
 
 	"oauth-server/internal/store"
 )
@@ -81,7 +81,7 @@ func putValue(key string, value []byte) func(*writeTx) error {
 
 func keysIn(t *testing.T, s *Store) (keys string) {
 	t.Helper()
-	err := s.view(t.Context(), func(tx *bolt.Tx) error {
+	err := s.view(t.Context(), func(tx *bbolt.Tx) error {
 		for key := range from(bucketOf(tx, things.Name), "") {
 			keys += string(key) + " "
 		}

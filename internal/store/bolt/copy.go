@@ -1,4 +1,4 @@
-package embedded
+package bolt
 
 import (
 	"context"
@@ -6,7 +6,7 @@ import (
 	"io"
 	"time"
 
-	bolt "go.etcd.io/bbolt"
+	"go.etcd.io/bbolt"
 )
 
 // While a copy is read, in one transaction, the pages that writes replace are not used again, and the file
@@ -18,7 +18,7 @@ const (
 
 // Copy implements [store.Copier]. The caller bounds the time in which w may take nothing.
 func (s *Store) Copy(ctx context.Context, w io.Writer, begin func(size int64) error) error {
-	return s.view(ctx, func(tx *bolt.Tx) error {
+	return s.view(ctx, func(tx *bbolt.Tx) error {
 		within := copyGrace + time.Duration(tx.Size()/copyRate)*time.Second
 		ctx, cancel := context.WithTimeoutCause(ctx, within, fmt.Errorf("the copy took over %s", within))
 		defer cancel()
@@ -32,15 +32,15 @@ func (s *Store) Copy(ctx context.Context, w io.Writer, begin func(size int64) er
 // CopyFile writes a file that no process has open for writing, and changes nothing. What it writes is only
 // as whole as the file is. Errors are those of [Open].
 func CopyFile(ctx context.Context, path string, w io.Writer) error {
-	err := readFile(path, Options{Existing: true}, func(tx *bolt.Tx) error { return copyTo(ctx, tx, w) })
+	err := readFile(path, Options{Existing: true}, func(tx *bbolt.Tx) error { return copyTo(ctx, tx, w) })
 	if err != nil {
-		return fmt.Errorf("embedded: copy %s: %w", path, err)
+		return fmt.Errorf("bolt: copy %s: %w", path, err)
 	}
 	return nil
 }
 
 // copyTo writes the pages until the context ends.
-func copyTo(ctx context.Context, tx *bolt.Tx, w io.Writer) error {
+func copyTo(ctx context.Context, tx *bbolt.Tx, w io.Writer) error {
 	var failed error
 	_, err := tx.WriteTo(writerFunc(func(p []byte) (n int, err error) {
 		if err = context.Cause(ctx); err == nil {

@@ -1,4 +1,4 @@
-package embedded
+package bolt
 
 import (
 	"bytes"
@@ -14,7 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	bolt "go.etcd.io/bbolt"
+	"go.etcd.io/bbolt"
 
 	"oauth-server/internal/check"
 	"oauth-server/internal/grants"
@@ -145,13 +145,13 @@ func TestCopyFile(t *testing.T) {
 func TestInspectRefuses(t *testing.T) {
 	whole := written(t)
 	other := filepath.Join(t.TempDir(), "other.db")
-	change(t, other, func(tx *bolt.Tx) error {
+	change(t, other, func(tx *bbolt.Tx) error {
 		_, err := tx.CreateBucket([]byte("x"))
 		return err
 	})
 	newer := filepath.Join(t.TempDir(), "newer.db")
 	check.OK(t, os.WriteFile(newer, whole, 0o600))
-	change(t, newer, func(tx *bolt.Tx) error { return tx.Bucket([]byte(metaBucket)).Put(formatKey, trailKey(format+1)) })
+	change(t, newer, func(tx *bbolt.Tx) error { return tx.Bucket([]byte(metaBucket)).Put(formatKey, trailKey(format+1)) })
 	at := func(content []byte) string {
 		path := filepath.Join(t.TempDir(), "data.db")
 		check.OK(t, os.WriteFile(path, content, 0o600))

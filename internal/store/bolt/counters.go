@@ -1,4 +1,4 @@
-package embedded
+package bolt
 
 import (
 	"bytes"
@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	bolt "go.etcd.io/bbolt"
+	"go.etcd.io/bbolt"
 
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/syncer"
@@ -19,14 +19,14 @@ import (
 // read after it was written.
 func (s *Store) Exchange(ctx context.Context, items []syncer.Item) ([]syncer.Result, error) {
 	if err := syncer.CheckItems(items); err != nil {
-		return nil, fmt.Errorf("embedded: %w", err)
+		return nil, fmt.Errorf("bolt: %w", err)
 	}
 	results := make([]syncer.Result, len(items))
 	var err error
 	if slices.ContainsFunc(items, func(it syncer.Item) bool { return it.Write != nil }) {
 		err = s.writes.do(ctx, func(w *writeTx) error { return w.exchange(items, results) })
 	} else {
-		err = s.view(ctx, func(tx *bolt.Tx) error {
+		err = s.view(ctx, func(tx *bbolt.Tx) error {
 			readCounters(tx, items, results)
 			return nil
 		})
@@ -56,7 +56,7 @@ func (w *writeTx) exchange(items []syncer.Item, results []syncer.Result) error {
 	return nil
 }
 
-func readCounters(tx *bolt.Tx, items []syncer.Item, results []syncer.Result) {
+func readCounters(tx *bbolt.Tx, items []syncer.Item, results []syncer.Result) {
 	table := bucketOf(tx, counters.Name)
 	for i, it := range items {
 		if !it.Read {
@@ -85,8 +85,8 @@ func readCounter(id ratelimit.CounterID, value []byte) *syncer.Record {
 func (t *tableTx) count(id ratelimit.CounterID, write *syncer.Write) (syncer.Result, error) {
 	key := counterKey(id)
 	c, expires, refused := decodeCounter(id, t.records.Get([]byte(key)))
-	if len(key) > bolt.MaxKeySize {
-		refused = fmt.Errorf("embedded: the names of the counter have %d bytes", len(key))
+	if len(key) > bbolt.MaxKeySize {
+		refused = fmt.Errorf("bolt: the names of the counter have %d bytes", len(key))
 	}
 	if refused = errors.Join(write.Check(), refused); refused != nil {
 		return syncer.Result{Status: syncer.Rejected, Err: refused}, nil //nolint:nilerr // it concerns this write alone
@@ -104,7 +104,7 @@ func (t *tableTx) count(id ratelimit.CounterID, write *syncer.Write) (syncer.Res
 // CountersOf implements admin.StoredCounters.
 func (s *Store) CountersOf(ctx context.Context, clientID string, username *string, limit int) (records []syncer.Record, err error) {
 	prefix := counterPrefix(clientID, username)
-	err = s.view(ctx, func(tx *bolt.Tx) error {
+	err = s.view(ctx, func(tx *bbolt.Tx) error {
 		for k, value := range from(bucketOf(tx, counters.Name), string(prefix)) {
 			if !bytes.HasPrefix(k, prefix) || len(records) >= limit {
 				break

@@ -1,4 +1,4 @@
-// Package embedded keeps everything in one local file: the default store, for one process on one
+// Package bolt keeps everything in one local file: the default store, for one process on one
 // machine, with nothing else to install.
 //
 // The file is a bbolt database of mode 0600. Reads run side by side on a snapshot. Writes that arrive
@@ -11,10 +11,10 @@
 // When bbolt panics or faults over a damaged page, that is returned as [ErrCorrupt] and does not crash the
 // server. Pages have no checksums, so not all damage is noticed.
 //
-//	store, err := embedded.Open("oauth-server.db", embedded.Options{})
-//	if errors.Is(err, embedded.ErrLocked) {
+//	store, err := bolt.Open("oauth-server.db", bolt.Options{})
+//	if errors.Is(err, bolt.ErrLocked) {
 //		// a running server holds the file: stop it, or use its admin API
 //	}
 //	defer store.Close()
 //	seen, err = store.Put(ctx, table, record, seen) // on disk, or nothing has happened
-package embedded
+package bolt

@@ -1,4 +1,4 @@
-package embedded_test
+package bolt_test
 
 import (
 	"context"
@@ -12,14 +12,14 @@ import (
 
 // A second process cannot open the file of a running server, and gets an error at once.
 func ExampleOpen() {
-	dir, err := os.MkdirTemp("", "embedded")
+	dir, err := os.MkdirTemp("", "bolt")
 	if err != nil {
 		panic(err)
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
 	path := filepath.Join(dir, "oauth-server.db")
 
-	server, err := embedded.Open(path, embedded.Options{})
+	server, err := bolt.Open(path, bolt.Options{})
 	if err != nil {
 		panic(err)
 	}
@@ -27,8 +27,8 @@ func ExampleOpen() {
 	_, err = server.Now(context.Background())
 	fmt.Println("answers:", err)
 
-	_, err = embedded.Open(path, embedded.Options{})
-	fmt.Println("in use:", errors.Is(err, embedded.ErrLocked))
+	_, err = bolt.Open(path, bolt.Options{})
+	fmt.Println("in use:", errors.Is(err, bolt.ErrLocked))
 	// Output:
 	// answers: <nil>
 	// in use: true

@@ -1,4 +1,4 @@
-package embedded
+package bolt
 
 import (
 	"bytes"
@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"time"
 
-	bolt "go.etcd.io/bbolt"
+	"go.etcd.io/bbolt"
 
 	"oauth-server/internal/store"
 )
@@ -44,15 +44,15 @@ func (read Reader) read(key, value []byte) error {
 // would take it. What is encrypted is checked as far as it can be without the secret.
 // Errors are those of Open.
 func Inspect(ctx context.Context, path string, tables Readers) (sum Summary, err error) {
-	err = readFile(path, Options{Existing: true, checked: true}, func(tx *bolt.Tx) error { return sum.inspect(ctx, tx, tables) })
+	err = readFile(path, Options{Existing: true, checked: true}, func(tx *bbolt.Tx) error { return sum.inspect(ctx, tx, tables) })
 	if err != nil {
-		err = fmt.Errorf("embedded: inspect %s: %w", path, err)
+		err = fmt.Errorf("bolt: inspect %s: %w", path, err)
 	}
 	return sum, err
 }
 
 // inspect needs a file that no one writes to, and its list of free pages.
-func (sum *Summary) inspect(ctx context.Context, tx *bolt.Tx, tables Readers) error {
+func (sum *Summary) inspect(ctx context.Context, tx *bbolt.Tx, tables Readers) error {
 	sum.Bytes, sum.Format = tx.Size(), format
 	if err := sum.walk(ctx, tx, tables); err != nil {
 		return err
@@ -66,7 +66,7 @@ func damaged(format string, args ...any) error {
 
 // checkPages returns an error unless every page is a part of one tree, or free, and never both. It needs
 // [Options].checked. It is called after walk, because bbolt checks in a goroutine without guard.
-func checkPages(tx *bolt.Tx) (err error) {
+func checkPages(tx *bbolt.Tx) (err error) {
 	pages := int(tx.Size() / int64(tx.DB().Info().PageSize))
 	for id := 0; id < pages; id++ {
 		page, err := tx.Page(id)
@@ -90,10 +90,10 @@ func checkPages(tx *bolt.Tx) (err error) {
 
 // walk counts the records and reads each. It looks each key up too: that reads all pages that bbolt follows
 // then. Keys in order show that it does not follow them in a circle.
-func (sum *Summary) walk(ctx context.Context, tx *bolt.Tx, tables Readers) error {
+func (sum *Summary) walk(ctx context.Context, tx *bbolt.Tx, tables Readers) error {
 	sum.Records, sum.Unreadable = map[string]int{}, map[string]int{}
 	n := 0
-	err := tx.ForEach(func(name []byte, b *bolt.Bucket) error {
+	err := tx.ForEach(func(name []byte, b *bbolt.Bucket) error {
 		if b == nil {
 			return fmt.Errorf("%w: %q is no bucket", ErrCorrupt, name)
 		}

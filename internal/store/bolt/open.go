@@ -1,4 +1,4 @@
-package embedded
+package bolt
 
 import (
 	"cmp"
@@ -13,7 +13,7 @@ import (
 	"strconv"
 	"syscall"
 
-	bolt "go.etcd.io/bbolt"
+	"go.etcd.io/bbolt"
 	berrors "go.etcd.io/bbolt/errors"
 )
 
@@ -35,7 +35,7 @@ const smallMap = 64 << 20 // for a file that does not grow, and where address sp
 func Open(path string, opts Options) (s *Store, err error) {
 	defer func() {
 		if err != nil {
-			err = fmt.Errorf("embedded: open %s: %w", path, err)
+			err = fmt.Errorf("bolt: open %s: %w", path, err)
 		}
 		if errors.Is(err, ErrCorrupt) {
 			err = fmt.Errorf("%w; restore it from a backup", err)
@@ -45,7 +45,7 @@ func Open(path string, opts Options) (s *Store, err error) {
 		// For writing, bbolt would first read the list of free pages and, if another program keeps none
 		// (bbolt's NoFreelistSync), make one. For that it walks over all pages in a goroutine of its own,
 		// where a panic over a damaged page cannot be recovered.
-		if err := readFile(path, opts, func(*bolt.Tx) error { return nil }); err != nil {
+		if err := readFile(path, opts, func(*bbolt.Tx) error { return nil }); err != nil {
 			return nil, err
 		}
 	}
@@ -65,7 +65,7 @@ func Open(path string, opts Options) (s *Store, err error) {
 
 // readFile opens a data file for reading and calls fn, unless the file is one of another program, cut short, or
 // has nothing in it although it has to. Others may read it too.
-func readFile(path string, opts Options, fn func(tx *bolt.Tx) error) (err error) {
+func readFile(path string, opts Options, fn func(tx *bbolt.Tx) error) (err error) {
 	info, err := os.Stat(path)
 	switch {
 	case err != nil:
@@ -81,7 +81,7 @@ func readFile(path string, opts Options, fn func(tx *bolt.Tx) error) (err error)
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
 	defer guard(&err, false)()
-	return db.View(func(tx *bolt.Tx) error {
+	return db.View(func(tx *bbolt.Tx) error {
 		info, err := f.Stat() // not before: until it was locked, the file could grow
 		if err != nil {
 			return err
@@ -102,7 +102,7 @@ func readFile(path string, opts Options, fn func(tx *bolt.Tx) error) (err error)
 
 // openFile opens a file with bbolt, and returns its errors as those of this package. If bbolt panics,
 // over a damaged list of free pages, the file stays mapped and locked until the process ends.
-func openFile(path string, opts Options, readOnly bool) (db *bolt.DB, f *os.File, err error) {
+func openFile(path string, opts Options, readOnly bool) (db *bbolt.DB, f *os.File, err error) {
 	if !readOnly && opts.open == nil {
 		db, f, err = openMapped(path, opts, readOnly, mapSize())
 		if !errors.Is(err, syscall.ENOMEM) {
@@ -112,17 +112,17 @@ func openFile(path string, opts Options, readOnly bool) (db *bolt.DB, f *os.File
 	return openMapped(path, opts, readOnly, smallMap)
 }
 
-func openMapped(path string, opts Options, readOnly bool, size int) (db *bolt.DB, f *os.File, err error) {
+func openMapped(path string, opts Options, readOnly bool, size int) (db *bbolt.DB, f *os.File, err error) {
 	defer guard(&err, false)()
 	open := opts.open
 	if open == nil {
 		open = os.OpenFile
 	}
-	db, err = bolt.Open(path, 0o600, &bolt.Options{
+	db, err = bbolt.Open(path, 0o600, &bbolt.Options{
 		ReadOnly:        readOnly,
 		PreLoadFreelist: opts.checked,
 		Timeout:         cmp.Or(opts.LockTimeout, DefaultLockTimeout),
-		FreelistType:    bolt.FreelistArrayType,
+		FreelistType:    bbolt.FreelistArrayType,
 		InitialMmapSize: size,
 		MaxSize:         opts.MaxSize,
 		OpenFile: func(name string, flag int, mode fs.FileMode) (*os.File, error) {
@@ -164,7 +164,7 @@ func isBolt(path string) bool {
 // prepare closes a file that was opened for writing to other users, and lays it out if it is new. bbolt opens a
 // file first and then waits for its lock, so a restoration can replace it meanwhile: what is written to the
 // former one would be lost.
-func prepare(db *bolt.DB, f *os.File, path string) (err error) {
+func prepare(db *bbolt.DB, f *os.File, path string) (err error) {
 	defer guard(&err, false)()
 	const owner fs.FileMode = 0o700
 	info, err := f.Stat()
@@ -180,7 +180,7 @@ func prepare(db *bolt.DB, f *os.File, path string) (err error) {
 		}
 	}
 	isBlank := false
-	err = db.View(func(tx *bolt.Tx) (err error) {
+	err = db.View(func(tx *bbolt.Tx) (err error) {
 		isBlank, err = checkFormat(tx)
 		return err
 	})
@@ -199,7 +199,7 @@ const metaBucket = "meta"
 var formatKey = []byte("format")
 
 // checkFormat reports whether there is nothing in a file. Errors: [ErrForeign] and [ErrNewerFormat].
-func checkFormat(tx *bolt.Tx) (isBlank bool, err error) {
+func checkFormat(tx *bbolt.Tx) (isBlank bool, err error) {
 	if first, _ := tx.Cursor().First(); first == nil {
 		return true, nil
 	}
@@ -220,7 +220,7 @@ func checkFormat(tx *bolt.Tx) (isBlank bool, err error) {
 	return false, nil
 }
 
-func layOut(tx *bolt.Tx) error {
+func layOut(tx *bbolt.Tx) error {
 	meta, err := tx.CreateBucketIfNotExists([]byte(metaBucket))
 	if err != nil {
 		return err

@@ -1,4 +1,4 @@
-package embedded
+package bolt
 
 import (
 	"bytes"
@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	bolt "go.etcd.io/bbolt"
+	"go.etcd.io/bbolt"
 
 	"oauth-server/internal/check"
 	"oauth-server/internal/grants"
@@ -45,7 +45,7 @@ func written(tb testing.TB) []byte {
 		}
 	}
 	var size int64
-	err := s.view(tb.Context(), func(tx *bolt.Tx) error {
+	err := s.view(tb.Context(), func(tx *bbolt.Tx) error {
 		size = tx.Size()
 		return nil
 	})
@@ -110,7 +110,7 @@ func TestOpenAddsNoPermission(t *testing.T) {
 func TestOpenLocked(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "data.db")
 	holder := exec.Command(os.Args[0], "-test.run=^$")
-	holder.Env = append(os.Environ(), "EMBEDDED_TEST_HOLD="+path)
+	holder.Env = append(os.Environ(), "BOLT_TEST_HOLD="+path)
 	out, err := holder.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -197,17 +197,17 @@ func TestOpenRefusesPlaces(t *testing.T) {
 func TestOpenRefusesContent(t *testing.T) {
 	for _, test := range []struct {
 		name   string
-		change func(tx *bolt.Tx) error
+		change func(tx *bbolt.Tx) error
 		want   error
 	}{
-		{"a newer format", func(tx *bolt.Tx) error {
+		{"a newer format", func(tx *bbolt.Tx) error {
 			return tx.Bucket([]byte(metaBucket)).Put(formatKey, binary.BigEndian.AppendUint64(nil, format+1))
 		}, ErrNewerFormat},
-		{"a format of a development version", func(tx *bolt.Tx) error {
+		{"a format of a development version", func(tx *bbolt.Tx) error {
 			return tx.Bucket([]byte(metaBucket)).Put(formatKey, binary.BigEndian.AppendUint64(nil, format-1))
 		}, ErrForeign},
-		{"no format", func(tx *bolt.Tx) error { return tx.Bucket([]byte(metaBucket)).Delete(formatKey) }, ErrForeign},
-		{"another program's", func(tx *bolt.Tx) error {
+		{"no format", func(tx *bbolt.Tx) error { return tx.Bucket([]byte(metaBucket)).Delete(formatKey) }, ErrForeign},
+		{"another program's", func(tx *bbolt.Tx) error {
 			_, err := tx.CreateBucket([]byte("x"))
 			return errors.Join(err, tx.DeleteBucket([]byte(metaBucket)))
 		}, ErrForeign},
@@ -226,11 +226,11 @@ func TestOpenRefusesContent(t *testing.T) {
 // in its permissions, also if it keeps no list of free pages, as those of etcd.
 func TestOpenLeavesForeign(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "member.db")
-	db, err := bolt.Open(path, 0o640, &bolt.Options{NoFreelistSync: true})
+	db, err := bbolt.Open(path, 0o640, &bbolt.Options{NoFreelistSync: true})
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = db.Update(func(tx *bolt.Tx) error {
+	err = db.Update(func(tx *bbolt.Tx) error {
 		_, err := tx.CreateBucket([]byte("key"))
 		return err
 	})
@@ -276,7 +276,7 @@ func TestOpenWhileItIsReplaced(t *testing.T) {
 }
 
 // behind makes a data file and changes it with bbolt itself.
-func behind(t *testing.T, path string, fn func(tx *bolt.Tx) error) {
+func behind(t *testing.T, path string, fn func(tx *bbolt.Tx) error) {
 	t.Helper()
 	if err := mustOpen(t, path).Close(); err != nil {
 		t.Fatal(err)
@@ -285,9 +285,9 @@ func behind(t *testing.T, path string, fn func(tx *bolt.Tx) error) {
 }
 
 // change changes a data file with bbolt itself.
-func change(t *testing.T, path string, fn func(tx *bolt.Tx) error) {
+func change(t *testing.T, path string, fn func(tx *bbolt.Tx) error) {
 	t.Helper()
-	db, err := bolt.Open(path, 0o600, nil)
+	db, err := bbolt.Open(path, 0o600, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -329,7 +329,7 @@ func TestOpenExisting(t *testing.T) {
 
 // blankFile makes a file of bbolt with nothing in it.
 func blankFile(path string) error {
-	db, err := bolt.Open(path, 0o600, nil)
+	db, err := bbolt.Open(path, 0o600, nil)
 	if err != nil {
 		return err
 	}

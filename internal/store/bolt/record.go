@@ -1,4 +1,4 @@
-package embedded
+package bolt
 
 import (
 	"encoding/binary"
@@ -83,7 +83,7 @@ func fromMillis(ms int64) time.Time {
 // encoded the value.
 func checkObject(value []byte) error {
 	if n := len(value); n < 2 || value[0] != '{' || value[n-1] != '}' {
-		return fmt.Errorf("embedded: the value is no JSON object")
+		return fmt.Errorf("bolt: the value is no JSON object")
 	}
 	return nil
 }

@@ -1,4 +1,4 @@
-package embedded
+package bolt
 
 import (
 	"bytes"
@@ -8,7 +8,7 @@ import (
 	"sync"
 	"testing"
 
-	bolt "go.etcd.io/bbolt"
+	"go.etcd.io/bbolt"
 
 	"oauth-server/internal/check"
 )
@@ -69,7 +69,7 @@ func TestHoldRefuses(t *testing.T) {
 	text, link, other := filepath.Join(dir, "notes.txt"), filepath.Join(dir, "link.db"), filepath.Join(dir, "other.db")
 	putAt(t, text, "notes")
 	check.OK(t, os.Symlink(filepath.Join(dir, "none.db"), link))
-	change(t, other, func(tx *bolt.Tx) error {
+	change(t, other, func(tx *bbolt.Tx) error {
 		_, err := tx.CreateBucket([]byte("x"))
 		return err
 	})

@@ -1,4 +1,4 @@
-package embedded
+package bolt
 
 import (
 	"context"
@@ -8,7 +8,7 @@ import (
 	"os"
 	"path/filepath"
 
-	bolt "go.etcd.io/bbolt"
+	"go.etcd.io/bbolt"
 )
 
 // Restoration is how a backup becomes a data file.
@@ -32,7 +32,7 @@ func Prepare(ctx context.Context, backup, dataFile string, r Restoration) (prepa
 		err = r.apply(ctx, f)
 	}
 	if err != nil {
-		return "", errors.Join(fmt.Errorf("embedded: prepare %s: %w", f.Name(), err), os.Remove(f.Name()))
+		return "", errors.Join(fmt.Errorf("bolt: prepare %s: %w", f.Name(), err), os.Remove(f.Name()))
 	}
 	return f.Name(), nil
 }
@@ -50,7 +50,7 @@ func (r *Restoration) apply(ctx context.Context, f *os.File) (err error) {
 	s := newStore(db)
 	defer func() { err = errors.Join(err, s.Close()) }()
 	defer guard(&err, false)()
-	err = db.View(func(tx *bolt.Tx) error {
+	err = db.View(func(tx *bbolt.Tx) error {
 		_, err := checkFormat(tx)
 		return err
 	})
@@ -60,7 +60,7 @@ func (r *Restoration) apply(ctx context.Context, f *os.File) (err error) {
 	if err != nil {
 		return err
 	}
-	return db.View(func(tx *bolt.Tx) error { return new(Summary).inspect(ctx, tx, r.Tables) })
+	return db.View(func(tx *bbolt.Tx) error { return new(Summary).inspect(ctx, tx, r.Tables) })
 }
 
 // Held is a data file, or the place for one, that no other process opens.
@@ -79,7 +79,7 @@ func Hold(dataFile string) (h *Held, err error) {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		if _, err := os.Lstat(dataFile); err == nil {
-			return nil, fmt.Errorf("embedded: %s: %w: it is a symbolic link to a file that is not there", dataFile, ErrForeign)
+			return nil, fmt.Errorf("bolt: %s: %w: it is a symbolic link to a file that is not there", dataFile, ErrForeign)
 		}
 		return h, nil
 	case err != nil:
@@ -132,7 +132,7 @@ func replace(dataFile, prepared, kept string, sync func(dir string) error) (ther
 	dir := filepath.Dir(dataFile)
 	err = os.Link(dataFile, kept)
 	if there = !errors.Is(err, fs.ErrNotExist); there && err != nil {
-		return there, fmt.Errorf("embedded: keep %s: %w", dataFile, err)
+		return there, fmt.Errorf("bolt: keep %s: %w", dataFile, err)
 	}
 	undo := func() error { return nil }
 	if there {

@@ -1,4 +1,4 @@
-package embedded
+package bolt
 
 import (
 	"context"
@@ -10,16 +10,16 @@ import (
 	"sync"
 	"time"
 
-	bolt "go.etcd.io/bbolt"
+	"go.etcd.io/bbolt"
 	berrors "go.etcd.io/bbolt/errors"
 
 	"oauth-server/internal/store"
 	"oauth-server/internal/syncer"
 )
 
-// Store is the embedded backend. It is safe for concurrent use.
+// Store is the backend in a local file. It is safe for concurrent use.
 type Store struct {
-	db     *bolt.DB
+	db     *bbolt.DB
 	writes *committer
 
 	volatile sync.Mutex // guards the field below
@@ -29,7 +29,7 @@ type Store struct {
 	sweptTo  map[string]string
 }
 
-func newStore(db *bolt.DB) *Store {
+func newStore(db *bbolt.DB) *Store {
 	return &Store{db: db, writes: newCommitter(db), inMemory: map[string]memory{}, sweptTo: map[string]string{}}
 }
 
@@ -65,10 +65,10 @@ const DefaultLockTimeout = 200 * time.Millisecond
 func (s *Store) Close() error {
 	s.writes.close()
 	if s.writes.stuck {
-		return fmt.Errorf("embedded: close: %w", s.writes.failure())
+		return fmt.Errorf("bolt: close: %w", s.writes.failure())
 	}
 	if err := s.db.Close(); err != nil {
-		return fmt.Errorf("embedded: close: %w", err)
+		return fmt.Errorf("bolt: close: %w", err)
 	}
 	return nil
 }
@@ -82,7 +82,7 @@ func (s *Store) usable(ctx context.Context) error {
 }
 
 // view runs fn on a snapshot. What fn reads is valid until it returns.
-func (s *Store) view(ctx context.Context, fn func(tx *bolt.Tx) error) (err error) {
+func (s *Store) view(ctx context.Context, fn func(tx *bbolt.Tx) error) (err error) {
 	if err := s.usable(ctx); err != nil {
 		return err
 	}

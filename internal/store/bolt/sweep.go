@@ -1,4 +1,4 @@
-package embedded
+package bolt
 
 import (
 	"context"
@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	bolt "go.etcd.io/bbolt"
+	"go.etcd.io/bbolt"
 
 	"oauth-server/internal/store"
 )
@@ -24,8 +24,8 @@ func (s *Store) Sweep(ctx context.Context, now time.Time) (removed int, err erro
 	s.sweeping.Lock()
 	defer s.sweeping.Unlock()
 	var tables []string
-	err = s.view(ctx, func(tx *bolt.Tx) error {
-		return tx.ForEach(func(name []byte, _ *bolt.Bucket) error {
+	err = s.view(ctx, func(tx *bbolt.Tx) error {
+		return tx.ForEach(func(name []byte, _ *bbolt.Bucket) error {
 			if n := string(name); !strings.HasSuffix(n, ownersSuffix) && n != trailBucket {
 				tables = append(tables, n)
 			}
@@ -67,7 +67,7 @@ func (s *Store) sweepTable(ctx context.Context, name string, expired func(value 
 	for left := sweptAtOnce; left > 0; {
 		var due []string
 		next, passed := "", 0
-		err := s.view(ctx, func(tx *bolt.Tx) error {
+		err := s.view(ctx, func(tx *bbolt.Tx) error {
 			for k, v := range from(bucketOf(tx, name), s.sweptTo[name]) {
 				if passed == partRecords || len(due) == sweepStep {
 					next = string(k)

@@ -1,4 +1,4 @@
-package embedded
+package bolt
 
 import (
 	"bytes"
@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	bolt "go.etcd.io/bbolt"
+	"go.etcd.io/bbolt"
 
 	"oauth-server/internal/store"
 )
@@ -48,7 +48,7 @@ const ownersSuffix = "/owners" // no table has such a name
 func ownerKey(owner, key string) []byte { return append(appendString(nil, owner), key...) }
 
 // bucketOf returns a bucket for reading.
-func bucketOf(tx *bolt.Tx, name string) rows {
+func bucketOf(tx *bbolt.Tx, name string) rows {
 	if b := tx.Bucket([]byte(name)); b != nil {
 		return b
 	}
@@ -66,7 +66,7 @@ func from(r rows, key string) iter.Seq2[[]byte, []byte] {
 					return
 				}
 			}
-		case *bolt.Bucket:
+		case *bbolt.Bucket:
 			c, last := r.Cursor(), []byte(nil)
 			for k, v := c.Seek([]byte(key)); k != nil; k, v = c.Next() {
 				if last != nil && bytes.Compare(k, last) <= 0 || last == nil && string(k) < key {
@@ -83,7 +83,7 @@ func from(r rows, key string) iter.Seq2[[]byte, []byte] {
 // read calls fn with what opens tables and their indexes, on a snapshot. What fn reads is valid until it returns.
 func (s *Store) read(ctx context.Context, t store.Table, fn func(open func(name string) rows) error) error {
 	if !t.Volatile {
-		return s.view(ctx, func(tx *bolt.Tx) error {
+		return s.view(ctx, func(tx *bbolt.Tx) error {
 			return fn(func(name string) rows { return bucketOf(tx, name) })
 		})
 	}
@@ -325,7 +325,7 @@ func (w *writeTx) table(t store.Table) (tb tableTx, err error) {
 }
 
 // bucket returns a bucket, and makes it if it is not there.
-func (w *writeTx) bucket(name string) (*bolt.Bucket, error) {
+func (w *writeTx) bucket(name string) (*bbolt.Bucket, error) {
 	if b := w.tx.Bucket([]byte(name)); b != nil {
 		return b, nil
 	}

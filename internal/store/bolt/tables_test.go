@@ -1,4 +1,4 @@
-package embedded
+package bolt
 
 import (
 	"fmt"
@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	bolt "go.etcd.io/bbolt"
+	"go.etcd.io/bbolt"
 
 	"oauth-server/internal/check"
 	"oauth-server/internal/store"
@@ -44,7 +44,7 @@ func TestIndexOfOwners(t *testing.T) {
 	}
 	check.OK(t, s.Delete(t.Context(), table, nil, "goes"))
 	var index []string
-	check.OK(t, s.view(t.Context(), func(tx *bolt.Tx) error {
+	check.OK(t, s.view(t.Context(), func(tx *bbolt.Tx) error {
 		return tx.Bucket([]byte(table.Name + ownersSuffix)).ForEach(func(k, _ []byte) error { index = append(index, string(k)); return nil })
 	}))
 	check.Equal(t, "index", index, []string{string(ownerKey("ada", "moves"))})

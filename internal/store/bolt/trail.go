@@ -1,4 +1,4 @@
-package embedded
+package bolt
 
 import (
 	"bytes"
@@ -7,7 +7,7 @@ import (
 	"errors"
 	"time"
 
-	bolt "go.etcd.io/bbolt"
+	"go.etcd.io/bbolt"
 
 	"oauth-server/internal/store"
 )
@@ -58,7 +58,7 @@ func markOf(key, value []byte) (m store.Mark) {
 }
 
 // trailOf returns a cursor over the trail, and the newest mark; nil if there is no entry.
-func trailOf(tx *bolt.Tx) (*bolt.Cursor, store.Mark) {
+func trailOf(tx *bbolt.Tx) (*bbolt.Cursor, store.Mark) {
 	trail := tx.Bucket([]byte(trailBucket))
 	if trail == nil {
 		return nil, store.Mark{}
@@ -116,7 +116,7 @@ func (w *writeTx) apply(x *store.Write, value []byte) error {
 	case x.Delete:
 		return tb.delete(x.Record.Key)
 	}
-	if b, ok := tb.records.(*bolt.Bucket); ok {
+	if b, ok := tb.records.(*bbolt.Bucket); ok {
 		if last, _ := b.Cursor().Last(); string(last) < x.Record.Key {
 			b.FillPercent = growing // an import in the order of the keys
 		}
@@ -126,8 +126,8 @@ func (w *writeTx) apply(x *store.Write, value []byte) error {
 
 // Trail implements [store.Backend].
 func (s *Store) Trail(ctx context.Context, after store.Mark, limit int) (entries []store.Entry, newest store.Mark, err error) {
-	err = s.view(ctx, func(tx *bolt.Tx) error {
-		var c *bolt.Cursor
+	err = s.view(ctx, func(tx *bbolt.Tx) error {
+		var c *bbolt.Cursor
 		c, newest = trailOf(tx)
 		if after == newest {
 			return nil
@@ -155,7 +155,7 @@ func (s *Store) Trail(ctx context.Context, after store.Mark, limit int) (entries
 func (s *Store) History(ctx context.Context, before int64, each func(store.Entry) error) error {
 	for {
 		var entries []store.Entry
-		err := s.view(ctx, func(tx *bolt.Tx) error {
+		err := s.view(ctx, func(tx *bbolt.Tx) error {
 			c, _ := trailOf(tx)
 			if c == nil {
 				return nil

@@ -1,10 +1,10 @@
-package embedded
+package bolt
 
-import bolt "go.etcd.io/bbolt"
+import "go.etcd.io/bbolt"
 
 // writeTx is a write transaction that several changes share. A change calls touch before it writes.
 type writeTx struct {
-	tx      *bolt.Tx
+	tx      *bbolt.Tx
 	touched bool // by the change that is running
 	dirty   bool // by any
 }
