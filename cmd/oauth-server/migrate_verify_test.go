@@ -154,7 +154,7 @@ func TestMigrateVerifyInterrupted(t *testing.T) {
 // server from starting.
 func TestServeVerifies(t *testing.T) {
 	refuseScratch := mongotest.Alteration{Answer: func(c bson.D) bson.D {
-		if c[0].Key == "insert" && c[0].Value == "ratelimits" {
+		if c[0].Key == "update" && c[0].Value == "ratelimits" {
 			return mongotest.Refusal(13, "Unauthorized", "not authorized on ratelimits")
 		}
 		return nil

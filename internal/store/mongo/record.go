@@ -77,7 +77,7 @@ func replacing(set bson.D) bson.D {
 
 // newer returns the upsert of a record for a bulk: it fails with a duplicate key if a record of that key
 // with the same or a greater version is there.
-func newer(key string, version int64, set bson.D) mongo.WriteModel {
+func newer(key any, version int64, set bson.D) mongo.WriteModel {
 	below := bson.D{{Key: "$not", Value: bson.D{{Key: "$gte", Value: version}}}} // or absent, or no number
 	filter := append(byID(key), bson.E{Key: "version", Value: below})
 	return mongo.NewUpdateOneModel().SetFilter(filter).SetUpdate(replacing(set)).SetUpsert(true)
@@ -85,11 +85,11 @@ func newer(key string, version int64, set bson.D) mongo.WriteModel {
 
 // inState returns the filter for a record in a state. For the zero state it is that of a tombstone: an
 // upsert replaces one or inserts the record, and fails with a duplicate key if there is a record.
-func inState(key string, seen store.Seen) bson.D {
+func inState(key any, seen store.Seen) bson.D {
 	if seen == (store.Seen{}) {
-		return append(byID(text(key)), bson.E{Key: "gone", Value: true})
+		return append(byID(key), bson.E{Key: "gone", Value: true})
 	}
-	return append(byID(text(key)), bson.E{Key: "version", Value: seen.Version}, bson.E{Key: "nonce", Value: seen.Nonce})
+	return append(byID(key), bson.E{Key: "version", Value: seen.Version}, bson.E{Key: "nonce", Value: seen.Nonce})
 }
 
 // reader reads records, with one buffer for their values.

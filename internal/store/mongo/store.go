@@ -110,3 +110,6 @@ func findAll[T any](ctx context.Context, c *mongo.Collection, filter bson.D, opt
 
 // byID returns the filter for an _id.
 func byID(id any) bson.D { return bson.D{{Key: "_id", Value: id}} }
+
+// field returns a document of one field.
+func field(name string, value any) bson.D { return bson.D{{Key: name, Value: value}} }

@@ -232,7 +232,7 @@ func putNewer(ctx context.Context, c *mongo.Collection, models []mongo.WriteMode
 func (s *Store) Delete(ctx context.Context, t store.Table, seen *store.Seen, key string) error {
 	filter := byID(text(key))
 	if seen != nil {
-		filter = inState(key, *seen)
+		filter = inState(text(key), *seen)
 	}
 	return s.do(ctx, "delete "+t.Name, func(ctx context.Context) error {
 		result, err := s.db.Collection(t.Name).DeleteOne(ctx, filter, options.DeleteOne().SetComment(comment(ctx)))

@@ -58,49 +58,23 @@ type VerifyOptions struct {
 	// WaitTTL is how long the server gets to delete an expired document; 0 checks only that it
 	// keeps the index.
 	WaitTTL time.Duration
-	// Waiting is called when that begins, and about every ten seconds of it. May be nil.
+	// Waiting is called every five seconds of that wait, and at its start. May be nil.
 	Waiting func(elapsed time.Duration)
 }
 
-// finding is an error that is the outcome of a probe.
-type finding struct {
-	status CheckStatus
-	detail string
-}
+// difference is the error of a server that does something else than MongoDB.
+type difference string
 
-// Error implements error.
-func (f finding) Error() string { return f.detail }
+func (d difference) Error() string { return string(d) }
 
-func found(status CheckStatus, format string, args ...any) error {
-	return finding{status, fmt.Sprintf(format, args...)}
-}
-
-func differs(format string, args ...any) error { return found(CheckFailed, format, args...) }
-
-// property is one property of the server that is relied on, and the probe that looks for it.
-type property struct {
-	level   level
-	name    string
-	follows string // if the server does not have it
-	probe   func(v *verifier, ctx context.Context) error
-}
-
-// level is how much rests on a property.
-type level int
-
-const (
-	convenience level = iota
-	exact             // counts, or claims
-	atStart           // the same, and a server checks it when it starts
-)
+func differs(format string, args ...any) error { return difference(fmt.Sprintf(format, args...)) }
 
 // verifier runs probes. All of them write and read with the concern majority.
 type verifier struct {
-	store       *Store
+	store       *Store // the probes write to its counters
+	scratch     bool   // the counters are in a scratch collection
 	options     VerifyOptions
-	scratch     string // a collection that is only for the probes; empty: at the start of a server
-	client      string // of the counters: no client ID has a space
-	expire      time.Time
+	client      string          // of the counters: no client ID has a space
 	ids         []bson.D        // of the counters
 	interrupted <-chan struct{} // ends a wait
 }
@@ -109,31 +83,25 @@ type verifier struct {
 // returns an error if the checks ended early or the collection may be left, and beside it what was found
 // until then.
 func (s *Store) Verify(ctx context.Context, o VerifyOptions) (Verification, error) {
-	return s.verify(ctx, o, "verify_scratch_"+rand.Text())
+	own := *s
+	own.counters = s.db.Collection("verify_scratch_" + rand.Text())
+	v := verifier{store: &own, scratch: true, options: o}
+	return v.run(ctx, relied)
 }
 
 // VerifyCounters runs the checks of the writes and reads of counters. It needs the rights of serving
 // only: it writes a few counters of a client ID that no client can have, and deletes them. If the
 // process dies in between, the TTL index does. Results and errors are as those of [Store.Verify].
 func (s *Store) VerifyCounters(ctx context.Context) (Verification, error) {
-	return s.verify(ctx, VerifyOptions{}, "")
+	v := verifier{store: s}
+	return v.run(ctx, relied[:atStart])
 }
 
-func (s *Store) verify(ctx context.Context, o VerifyOptions, scratch string) (all Verification, err error) {
-	own := *s
-	if scratch != "" {
-		own.counters = s.db.Collection(scratch)
-	}
-	v := &verifier{
-		store: &own, options: o, scratch: scratch, client: "verify scratch " + rand.Text(),
-		expire: time.Now().Add(24 * time.Hour).Truncate(time.Millisecond), interrupted: ctx.Done(),
-	}
+func (v *verifier) run(ctx context.Context, properties []property) (all Verification, err error) {
 	ctx = withOperation(ctx, "verify")
-	for i, p := range relied {
-		if scratch == "" && p.level != atStart {
-			continue
-		}
-		c := Check{Number: i + 1, Name: p.name, Exact: p.level != convenience, Status: CheckUnchecked, Detail: "not checked, because of what failed before"}
+	v.client, v.interrupted = "verify scratch "+rand.Text(), ctx.Done()
+	for i, p := range properties {
+		c := Check{Number: i + 1, Name: p.name, Exact: i < exact, Status: CheckUnchecked, Detail: "not checked, because of what failed before"}
 		if err == nil {
 			err = v.check(ctx, &c, p)
 		}
@@ -148,22 +116,28 @@ func (s *Store) verify(ctx context.Context, o VerifyOptions, scratch string) (al
 func (v *verifier) check(ctx context.Context, c *Check, p property) error {
 	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*v.store.timeout+v.options.WaitTTL)
 	defer cancel()
-	err := guarded("verify", func() error { return p.probe(v, bounded) })
-	f := finding{CheckOK, ""}
+	var measured string
+	err := guarded("verify", func() (err error) {
+		measured, err = p.probe(v, bounded)
+		return err
+	})
+	var other difference
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
-	case err == nil, errors.As(err, &f):
+	case err == nil:
+		c.Status, c.Detail = CheckOK, measured
+		return nil
+	case errors.As(err, &other):
+		c.Status, c.Detail = CheckFailed, other.Error()
 	case isAway(err), c.Exact && hasCode(err, unauthorized):
 		return err
 	case c.Exact:
-		f = finding{CheckFailed, err.Error()}
+		c.Status, c.Detail = CheckFailed, err.Error()
 	default:
-		f = finding{CheckMissing, err.Error()}
+		c.Status, c.Detail = CheckMissing, err.Error()
 	}
-	if c.Status, c.Detail = f.status, f.detail; f.status != CheckOK {
-		c.Follows = p.follows
-	}
+	c.Follows = p.follows
 	return nil
 }
 
@@ -176,22 +150,17 @@ func isAway(err error) bool {
 }
 
 // cleanUp removes what the probes have written, also after ctx has ended or if no majority acknowledges.
-func (v *verifier) cleanUp(ctx context.Context) error {
+func (v *verifier) cleanUp(ctx context.Context) (err error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), operationTimeout)
 	defer cancel()
-	db := v.store.client.Database(v.store.db.Name(), options.Database().SetWriteConcern(writeconcern.W1()))
-	if v.scratch == "" {
-		_, err := db.Collection(v.store.counters.Name()).DeleteMany(ctx, byID(field("$in", v.ids)), options.DeleteMany().SetComment(comment(ctx)))
-		if err != nil {
-			return fmt.Errorf("remove the scratch documents: %w", err)
-		}
-		return nil
+	c := v.store.db.Collection(v.store.counters.Name(), options.Collection().SetWriteConcern(writeconcern.W1()))
+	if v.scratch {
+		err = c.Drop(ctx)
+	} else {
+		_, err = c.DeleteMany(ctx, byID(field("$in", v.ids)), options.DeleteMany().SetComment(comment(ctx)))
 	}
-	if err := db.Collection(v.scratch).Drop(ctx); err != nil {
-		return fmt.Errorf("remove the scratch collection %s: %w", v.scratch, err)
+	if err != nil {
+		return fmt.Errorf("remove the scratch documents in %s: %w", c.Name(), err)
 	}
 	return nil
 }
-
-// field returns a document of one field.
-func field(name string, value any) bson.D { return bson.D{{Key: name, Value: value}} }

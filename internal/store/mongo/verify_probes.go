@@ -6,10 +6,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"regexp"
+	"math"
 	"slices"
+	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -17,252 +17,254 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
 	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/store"
+	"oauth-server/internal/syncer"
 )
 
-// row is an upsert in one of the forms in which counters and records are written, and its outcome on
-// MongoDB. The texts are the members of JSON objects, with the names of [verifier.object].
-type row struct {
-	name   string
-	before string // what the document has instead of the usual; none: there is no document
-	filter string // beside the _id
-	update string
-	want   ending
-	after  string // members of the document afterwards, by path; null: absent. Empty: it is as before.
+// property is something that the store relies on the server for.
+type property struct {
+	name    string
+	follows string // if the server does not have it
+	probe   probe
 }
 
-type ending string
+// probe checks one property. It returns a measurement for the reader, or an error: a [difference], or the failure
+// of a command.
+type probe func(v *verifier, ctx context.Context) (string, error)
+
+// row is a write of a counter or a record, and its outcome on MongoDB.
+type row struct {
+	name  string
+	model func(id ratelimit.CounterID) mongo.WriteModel
+	want  syncer.Status
+	after bson.M // values of the document afterwards, by path; nil: absent. A nil map: it is as before.
+}
 
 const (
-	applied  ending = "applied"
-	inserted ending = "inserted"
-	conflict ending = "refused as a duplicate"
-	rejected ending = "refused"
-
-	none    = "none"
-	swapped = "swapped" // the document that is there has the fields of its _id swapped
+	etag = 1 << 62             // of a first write; a write that depends on version n sets etag + n
+	seq  = 1701012051845120077 // as large as real ones: as a double it equals its neighbours
 )
 
-// The usual document, and parts of filters and updates, as counterwrite.go and record.go write them.
-const (
-	usual    = `"version":3,"etag":ETAG,"frame":60000,"expire":SOON,"writers":{"w0":LOWER,"w1":7},"requestCounters":{"1":5,"2":2}`
-	asSeen   = `"version":3,"etag":ETAG`
-	unseen   = `"version":{"$in":[0,null]},"etag":{"$in":[0,null]}`
-	fallback = `"frame":60000,"writers.w0":{"$not":{"$gte":SEQ}},"pruned":{"$not":{"$gte":SEQ}}`
-	removal  = fallback + `,"requestCounters.1":5,"writers.w1":7`
-	older    = `"version":{"$not":{"$gte":3}}`
+// expire is when the server may delete the documents: a day after the start of the process.
+var expire = time.Now().Add(24 * time.Hour).Truncate(time.Millisecond)
 
-	write  = `"$inc":{"version":1,"requestCounters.2":4},"$set":{"etag":8,"frame":60000},"$max":{"expire":SOON,"writers.w0":SEQ}`
-	remove = `"$unset":{"requestCounters.1":"","writers.w1":""},"$inc":{"version":1,"requestCounters.2":4},"$set":{"etag":8,"frame":60000},` +
-		`"$max":{"expire":SOON,"writers.w0":SEQ,"pruned":7}`
-	record = `"$set":{"value":{"a":1},"version":3},"$unset":{"gone":"","etag":""},"$currentDate":{"changed":true}`
+type write = syncer.Write
+
+// A server checks the first ten properties when it starts. Exact counts and records rest on the first thirteen.
+const (
+	atStart = 10
+	exact   = 13
 )
 
 // relied has what is relied on, in the order of docs/operating-mongodb.md, with which a test compares it.
 var relied = []property{
-	{atStart, "unordered bulk goes on and names each error", "writes that never ran are taken for written: counts are lost", bulkOf(false)},
-	{atStart, "ordered bulk stops at its first error", "the server ignores an option that it was sent; others may be ignored too", bulkOf(true)},
-	{atStart, "versioned upsert of a moved document fails", "instances overwrite each other: counts are lost or counted twice", upserts([]row{
-		{"as seen", "", asSeen, write, applied, `"version":4,"etag":8,"requestCounters.2":6,"requestCounters.1":5,"writers.w0":SEQ`},
-		{"another version", `"version":4`, asSeen, write, conflict, ""},
-		{"another etag", `"etag":NEXT`, asSeen, write, conflict, ""},
-		{"a first write", none, unseen, write, inserted, `"version":1,"etag":8,"expire":SOON,"requestCounters.2":4,"writers.w1":null`},
-		{"expired since", none, asSeen, write, inserted, `"version":4,"requestCounters.2":4,"requestCounters.1":null`},
+	{"unordered bulk goes on and names each error", "writes that never ran are taken for written: counts are lost", bulk(false, syncer.Applied)},
+	{"ordered bulk stops at its first error", "the server ignores an option that it was sent; others may be ignored too", bulk(true, syncer.Unknown)},
+	{"versioned upsert of a moved document fails", "instances overwrite each other: counts are lost or counted twice", upserts([]row{
+		{"a first write", counter(write{Versioned: true}), syncer.Applied, bson.M{"version": 1, "etag": etag, "frame": 60_000, "requestCounters.2": 4}},
+		{"as seen", counter(write{Versioned: true, Version: 1, Etag: etag}), syncer.Applied, bson.M{"version": 2, "etag": etag + 1, "requestCounters.2": 8}},
+		{"another version", counter(write{Versioned: true, Version: 1, Etag: etag + 1}), syncer.Conflict, nil},
+		{"another etag", counter(write{Versioned: true, Version: 2, Etag: etag}), syncer.Conflict, nil},
+	}, []row{
+		{"expired since", counter(write{Versioned: true, Version: 3, Etag: etag}), syncer.Applied, bson.M{"version": 4, "requestCounters.2": 4}},
 	})},
-	{atStart, "fallback filter by the writer's sequence", "a write that is sent again after a lost reply is counted twice, or never", upserts([]row{
-		{"a writer unknown", `"writers":{"w1":HIGHER}`, fallback, write, applied, `"version":4,"writers.w0":SEQ,"requestCounters.2":6`},
-		{"a lower sequence", "", fallback, write, applied, `"version":4,"writers.w0":SEQ,"requestCounters.2":6`},
-		{"the same sequence", `"writers":{"w0":SEQ}`, fallback, write, conflict, ""},
-		{"a higher sequence", `"writers":{"w0":HIGHER}`, fallback, write, conflict, ""},
-		{"another frame length", `"frame":3600000`, fallback, write, conflict, ""},
-		{"pruned before", `"pruned":LOWER`, fallback, write, applied, `"version":4,"writers.w0":SEQ,"pruned":LOWER`},
-		{"pruned since", `"pruned":SEQ`, fallback, write, conflict, ""},
-		{"a first write by sequence", none, fallback, write, inserted, `"version":1,"frame":60000,"requestCounters.2":4,"pruned":null`},
+	{"fallback filter by the writer's sequence", "a write that is sent again after a lost reply is counted twice, or never", upserts([]row{
+		{"a first write by sequence", counter(write{}), syncer.Applied, bson.M{"version": 1, "frame": 60_000, "requestCounters.2": 4, "pruned": nil}},
+		{"a writer unknown", counter(write{Writer: "w1"}), syncer.Applied, bson.M{"version": 2, "requestCounters.2": 8, "writers.w0": seq, "writers.w1": seq}},
+		{"the same sequence", counter(write{}), syncer.Conflict, nil},
+		{"a higher sequence", counter(write{Seq: seq - 1}), syncer.Conflict, nil},
+		{"a lower sequence", counter(write{Seq: seq + 1}), syncer.Applied, bson.M{"version": 3, "requestCounters.2": 12, "writers.w0": seq + 1}},
+		{"another frame length", counter(write{Seq: seq + 2, Frame: 3_600_000}), syncer.Conflict, nil},
+		{"a writer is pruned", counter(write{Seq: seq + 2, Pruned: seq + 2}), syncer.Applied, bson.M{"version": 4, "pruned": seq + 2}},
+		{"pruned since", counter(write{Writer: "w2", Seq: seq + 2}), syncer.Conflict, nil},
+		{"pruned before", counter(write{Writer: "w2", Seq: seq + 3}), syncer.Applied, bson.M{"version": 5, "writers.w2": seq + 3, "pruned": seq + 2}},
 	})},
-	{atStart, "removal of what was seen, and only that", "counts that arrive at the time of a removal are lost", upserts([]row{
-		{"removed as seen", "", removal, remove, applied, `"requestCounters.1":null,"writers.w1":null,"writers.w0":SEQ,"requestCounters.2":6,"pruned":7`},
-		{"a count that has grown", `"requestCounters":{"1":6,"2":2}`, removal, remove, conflict, ""},
-		{"a count that is gone", `"requestCounters":{"2":2}`, removal, remove, conflict, ""},
-		{"a writer that has written", `"writers":{"w0":LOWER,"w1":8}`, removal, remove, conflict, ""},
-		{"removed from nothing", none, removal, remove, inserted, `"requestCounters.1":null,"writers.w1":null,"requestCounters.2":4,"frame":60000`},
+	{"removal of what was seen, and only that", "counts that arrive at the time of a removal are lost", upserts([]row{
+		{"an old writer", counter(write{Versioned: true, Writer: "w1", Seq: 7, Delta: count(1, 5)}), syncer.Applied, bson.M{"requestCounters.1": 5, "writers.w1": 7}},
+		{"a new writer", counter(write{Versioned: true, Version: 1, Etag: etag}), syncer.Applied, bson.M{"requestCounters.1": 5, "requestCounters.2": 4}},
+		{"a count that has grown", counter(write{Seq: seq + 1, Remove: removal(1, 4, 7)}), syncer.Conflict, nil},
+		{"a count that is gone", counter(write{Seq: seq + 1, Remove: removal(3, 5, 7)}), syncer.Conflict, nil},
+		{"a writer that has written", counter(write{Seq: seq + 1, Remove: removal(1, 5, 6)}), syncer.Conflict, nil},
+		{"removed as seen", counter(write{Seq: seq + 1, Remove: removal(1, 5, 7), Pruned: 7}), syncer.Applied, bson.M{
+			"requestCounters.1": nil, "requestCounters.2": 8, "writers.w0": seq + 1, "writers.w1": nil, "pruned": 7,
+		}},
+	}, []row{
+		{"removed from nothing", counter(write{Remove: removal(1, 5, 7)}), syncer.Applied, bson.M{
+			"requestCounters.1": nil, "requestCounters.2": 4, "writers.w0": seq, "writers.w1": nil, "frame": 60_000,
+		}},
 	})},
-	{atStart, "field order of an embedded _id", "documents of other programs are taken for counters, or refuse them", upserts([]row{
-		{"fields in order", swapped, unseen, write, inserted, `"version":1,"requestCounters.2":4`},
+	{"field order of an embedded _id", "documents of other programs are taken for counters, or refuse them", upserts([]row{
+		{"fields in another order", swapped, syncer.Applied, nil},
+		{"fields in order", counter(write{Versioned: true}), syncer.Applied, bson.M{"version": 1, "requestCounters.2": 4}},
 	})},
-	{atStart, "$max on dates", "counters expire while they are in use: counts are lost", upserts([]row{
-		{"an earlier date", "", asSeen, `"$max":{"expire":PAST},"$inc":{"version":1}`, applied, `"version":4,"expire":SOON`},
-		{"a later date", "", asSeen, `"$max":{"expire":LATER},"$inc":{"version":1}`, applied, `"version":4,"expire":LATER`},
+	{"$max on dates", "counters expire while they are in use: counts are lost", upserts([]row{
+		{"a first date", counter(write{Versioned: true}), syncer.Applied, bson.M{"expire": bson.NewDateTimeFromTime(expire)}},
+		{"an earlier date", counter(write{Versioned: true, Version: 1, Etag: etag, Expire: expire.Add(-time.Hour)}), syncer.Applied, bson.M{"version": 2, "expire": bson.NewDateTimeFromTime(expire)}},
+		{"a later date", counter(write{Versioned: true, Version: 2, Etag: etag + 1, Expire: expire.Add(time.Hour)}), syncer.Applied, bson.M{"expire": bson.NewDateTimeFromTime(expire.Add(time.Hour))}},
 	})},
-	{atStart, "$unset beside $inc, all or nothing", "a write is half applied: counts differ from what was admitted", upserts([]row{
-		{"$unset beside $inc", "", asSeen, remove, applied, `"version":4,"requestCounters.2":6,"requestCounters.1":null,"writers.w1":null,"writers.w0":SEQ`},
-		{"a rewrite", "", asSeen, `"$inc":{"version":1},"$set":{"requestCounters":{"3":1}}`, applied, `"version":4,"requestCounters.3":1,"requestCounters.1":null`},
-		{"one path twice", "", asSeen, `"$inc":{"version":1},"$unset":{"version":""}`, rejected, ""},
+	{"$unset beside $inc, all or nothing", "a write is half applied: counts differ from what was admitted", upserts([]row{
+		{"an old writer", counter(write{Versioned: true, Writer: "w1", Seq: 7, Delta: count(1, 5)}), syncer.Applied, bson.M{"requestCounters.1": 5, "writers.w1": 7}},
+		{"$unset beside $inc", counter(write{Versioned: true, Version: 1, Etag: etag, Remove: removal(1, 5, 7)}), syncer.Applied, bson.M{
+			"version": 2, "requestCounters.1": nil, "requestCounters.2": 4, "writers.w0": seq, "writers.w1": nil,
+		}},
+		{"a rewrite", counter(write{Versioned: true, Version: 2, Etag: etag + 1, Rewrite: true, Delta: count(1, 6)}), syncer.Applied, bson.M{"requestCounters.1": 6, "requestCounters.2": nil}},
+		{"one path twice", counter(write{Versioned: true, Version: 3, Etag: etag + 2, Delta: count(1, 7), Remove: removal(1, 6, 7)}), syncer.Rejected, nil},
 	})},
-	{atStart, "$inc exact to 64 bits", "a count falls or grows by itself", upserts([]row{
-		{"beyond 53 bits", `"requestCounters":{"2":9007199254740989}`, asSeen, write, applied, `"requestCounters.2":9007199254740993`},
-		{"beyond 64 bits", `"requestCounters":{"2":9223372036854775807}`, asSeen, write, rejected, ""},
+	{"$inc exact to 64 bits", "a count falls or grows by itself", upserts([]row{
+		{"53 bits", counter(write{Versioned: true, Delta: count(2, 1<<53-3)}), syncer.Applied, bson.M{"requestCounters.2": 1<<53 - 3}},
+		{"beyond 53 bits", counter(write{Versioned: true, Version: 1, Etag: etag}), syncer.Applied, bson.M{"requestCounters.2": 1<<53 + 1}},
+		{"beyond 64 bits", counter(write{Versioned: true, Version: 2, Etag: etag + 1, Delta: count(2, math.MaxInt64)}), syncer.Rejected, nil},
 	})},
-	{atStart, "range of _ids", "lists of a client's counters, and resets, miss some or reach others", (*verifier).rangeOfIDs},
-	{exact, "one document under many writers", "counts are lost, and a code or refresh token is claimed twice", (*verifier).manyWriters},
-	{exact, "records and the trail", "changes overwrite each other, and revocations are lost", upserts([]row{
-		{"a record as seen", `"nonce":5`, `"version":3,"nonce":5`, record, applied, `"value.a":1,"etag":null`},
-		{"another record", `"nonce":6`, `"version":3,"nonce":5`, record, conflict, ""},
-		{"a record that is there", "", `"gone":true`, record, conflict, ""},
-		{"a tombstone", `"gone":true`, `"gone":true`, record, applied, `"value.a":1,"gone":null`},
-		{"a new record", none, `"gone":true`, record, inserted, `"value.a":1,"gone":null`},
-		{"the same record", "", older, record, conflict, ""},
-		{"an older record", `"version":2`, older, record, applied, `"version":3,"value.a":1`},
-		{"a first record", none, older, record, inserted, `"version":3,"value.a":1`},
+	{"range of _ids", "lists of a client's counters, and resets, miss some or reach others", (*verifier).rangeOfIDs},
+	{"one document under many writers", "counts are lost, and a code or refresh token is claimed twice", (*verifier).manyWriters},
+	{"records and the trail", "changes overwrite each other, and revocations are lost", upserts([]row{
+		{"a new record", record(0, 0), syncer.Applied, bson.M{"version": 1, "nonce": 5, "value.a": 1, "gone": nil}},
+		{"a record that is there", record(0, 0), syncer.Conflict, nil},
+		{"another record", record(1, 6), syncer.Conflict, nil},
+		{"another version", record(2, 5), syncer.Conflict, nil},
+		{"a record as seen", record(1, 5), syncer.Applied, bson.M{"version": 2, "value.a": 1}},
+		{"the same version", deletion(2), syncer.Conflict, nil},
+		{"an older record", deletion(3), syncer.Applied, bson.M{"version": 3, "value": nil, "gone": true}},
+		{"a tombstone", record(0, 0), syncer.Applied, bson.M{"version": 1, "value.a": 1, "gone": nil}},
+	}, []row{
+		{"a first record", deletion(3), syncer.Applied, bson.M{"version": 3, "gone": true}},
 	})},
-	{exact, "connected to a primary", "reads are behind, and writes are refused", (*verifier).primary},
-	{convenience, "server time", "one of the two clocks is wrong: instances follow the majority of clocks, and expiry follows the server", (*verifier).serverTime},
-	{convenience, "TTL indexes", "counters, codes, tokens and sessions stay for ever: the collections grow until they are deleted by other means", (*verifier).ttl},
+	{"connected to a primary", "reads are behind, and writes are refused", (*verifier).primary},
+	{"server time", "one of the two clocks is wrong: instances follow the majority of clocks, and expiry follows the server", (*verifier).serverTime},
+	{"TTL indexes", "counters, codes, tokens and sessions stay for ever: the collections grow until they are deleted by other means", (*verifier).ttl},
 }
 
-var (
-	names = strings.NewReplacer("ETAG", "4611686018427387905", "NEXT", "4611686018427387906", "LOWER", "1701012051845120076",
-		"SEQ", "1701012051845120077", "HIGHER", "1701012051845120078")
-	wholeNumbers = regexp.MustCompile(`([:\[])(\d+)`)
-)
-
-// object returns the document of JSON members. Numbers are int64, sequences those of a real instance: as doubles
-// they are all the same.
-func (v *verifier) object(members string) (doc bson.D) {
-	text := wholeNumbers.ReplaceAllString("{"+names.Replace(members)+"}", `$1{"$$numberLong":"$2"}`)
-	for name, by := range map[string]time.Duration{"SOON": 0, "PAST": -time.Hour, "LATER": time.Hour} {
-		text = strings.ReplaceAll(text, name, `{"$date":"`+v.expire.Add(by).UTC().Format(time.RFC3339Nano)+`"}`)
+// counter returns a write of a counter, with usual values for the zero fields of w.
+func counter(w write) func(ratelimit.CounterID) mongo.WriteModel {
+	w.NewEtag, w.Writer, w.Seq = etag+w.Version, cmp.Or(w.Writer, "w0"), cmp.Or(w.Seq, seq)
+	w.Frame, w.Expire = cmp.Or(w.Frame, 60_000), cmp.Or(w.Expire, expire)
+	if w.Delta == nil {
+		w.Delta = count(2, 4)
 	}
-	if err := bson.UnmarshalExtJSON([]byte(text), false, &doc); err != nil {
-		panic(err)
-	}
-	return doc
+	return func(id ratelimit.CounterID) mongo.WriteModel { return counterModel(id, &w) }
 }
 
-// id returns the _id of a scratch document.
-func (v *verifier) id(name string) bson.D {
-	id := counterID(ratelimit.CounterID{ClientID: v.client, Username: name})
-	v.ids = append(v.ids, id)
+func count(frame, n int64) []ratelimit.FrameCount {
+	return []ratelimit.FrameCount{{Name: frame, Count: n}}
+}
+
+// removal removes a frame and the writer w1, if they still have these values.
+func removal(frame, n, seq int64) syncer.Removal {
+	return syncer.Removal{Frames: count(frame, n), Writers: []syncer.WriterSeq{{Writer: "w1", Seq: seq}}}
+}
+
+// swapped is a first write with the fields of the _id in the other order.
+func swapped(id ratelimit.CounterID) mongo.WriteModel {
+	w := counter(write{})(id).(*mongo.UpdateOneModel)
+	slices.Reverse(w.Filter.(bson.D)[0].Value.(bson.D))
+	return w
+}
+
+// record returns a write of a record that depends on a state; zero: there is no record.
+func record(version, nonce int64) func(ratelimit.CounterID) mongo.WriteModel {
+	set := bson.D{{Key: "value", Value: field("a", 1)}, {Key: "version", Value: version + 1}, {Key: "nonce", Value: int64(5)}}
+	return func(id ratelimit.CounterID) mongo.WriteModel {
+		seen := inState(counterID(id), store.Seen{Version: version, Nonce: nonce})
+		return mongo.NewUpdateOneModel().SetFilter(seen).SetUpdate(replacing(set)).SetUpsert(true)
+	}
+}
+
+// deletion returns the write of a tombstone by an entry of the trail.
+func deletion(version int64) func(ratelimit.CounterID) mongo.WriteModel {
+	return func(id ratelimit.CounterID) mongo.WriteModel {
+		return newer(counterID(id), version, tombstone(version, 5))
+	}
+}
+
+// id returns an ID for a new document.
+func (v *verifier) id() ratelimit.CounterID {
+	id := ratelimit.CounterID{ClientID: v.client, Username: strconv.Itoa(len(v.ids))}
+	doc := counterID(id)
+	v.ids = append(v.ids, doc, bson.D{doc[1], doc[0]})
 	return id
 }
 
-// insert adds a document with other members than the usual ones, and returns it.
-func (v *verifier) insert(ctx context.Context, id bson.D, members string) (bson.D, error) {
-	other := v.object(members)
-	doc := slices.DeleteFunc(v.object(usual), func(e bson.E) bool {
-		return slices.ContainsFunc(other, func(o bson.E) bool { return o.Key == e.Key })
-	})
-	doc = slices.Concat(byID(id), doc, other)
-	_, err := v.store.counters.InsertOne(ctx, doc, options.InsertOne().SetComment(comment(ctx)))
-	return doc, err
+// send sends writes in one bulk. Its outcomes are those that an exchange would report.
+func (v *verifier) send(ctx context.Context, ordered bool, models ...mongo.WriteModel) ([]outcome, error) {
+	result, err := v.store.counters.BulkWrite(ctx, models, options.BulkWrite().SetOrdered(ordered).SetComment(comment(ctx)))
+	var failed mongo.BulkWriteException
+	if err != nil && (!errors.As(err, &failed) || failed.WriteConcernError != nil) {
+		return nil, err
+	}
+	outcomes, _ := counterOutcomes(slices.Repeat([]*write{{}}, len(models)), result, failed)
+	return outcomes, nil
 }
 
-func (v *verifier) find(ctx context.Context, id bson.D) (bson.Raw, error) {
-	return v.store.counters.FindOne(ctx, byID(id), options.FindOne().SetComment(comment(ctx))).Raw()
-}
-
-// upserts returns the probe of some rows.
-func upserts(rows []row) func(*verifier, context.Context) error {
-	return func(v *verifier, ctx context.Context) error {
-		for i := range rows {
-			if err := v.row(ctx, &rows[i]); err != nil {
-				return err
+// upserts returns a probe that sends the writes of each list to one document, one after the other.
+func upserts(documents ...[]row) probe {
+	return func(v *verifier, ctx context.Context) (string, error) {
+		for _, rows := range documents {
+			id, before := v.id(), bson.Raw(nil)
+			for i := range rows {
+				got, err := v.send(ctx, false, rows[i].model(id))
+				if err != nil {
+					return "", err
+				}
+				after, err := v.store.counters.FindOne(ctx, byID(counterID(id)), options.FindOne().SetComment(comment(ctx))).Raw()
+				if err != nil && !errors.Is(err, mongo.ErrNoDocuments) {
+					return "", err
+				}
+				if err = rows[i].compare(got[0], before, after); err != nil {
+					return "", err
+				}
+				before = after
 			}
 		}
-		return nil
+		return "", nil
 	}
 }
 
-func (v *verifier) row(ctx context.Context, r *row) (err error) {
-	id := v.id(r.name)
-	var before bson.D
-	switch r.before {
-	case none:
-	case swapped:
-		other := bson.D{id[1], id[0]}
-		v.ids = append(v.ids, other)
-		_, err = v.insert(ctx, other, "")
-	default:
-		before, err = v.insert(ctx, id, r.before)
+// compare returns how the outcome of a write differs from MongoDB. A server may refuse it with another error code.
+func (r *row) compare(o outcome, before, after bson.Raw) error {
+	refused := r.want == syncer.Rejected && o.err != nil
+	if o.status != r.want && !refused {
+		return differs("%s: the write is %s, not %s: %v", r.name, o.status, r.want, o.err)
 	}
-	if err != nil {
-		return err
-	}
-	end, err := v.upsert(ctx, append(byID(id), v.object(r.filter)...), v.object(r.update))
-	if err != nil {
-		return err
-	}
-	if end != r.want {
-		return differs("%s: the write was %s, not %s", r.name, end, r.want)
-	}
-	doc, err := v.find(ctx, id)
-	if err != nil {
-		return err
-	}
-	if want, err := bson.Marshal(before); r.after == "" && (err != nil || !bytes.Equal(doc, want)) {
+	if r.after == nil && !bytes.Equal(before, after) {
 		return differs("%s: the document is changed", r.name)
 	}
-	for _, want := range v.object(r.after) {
+	for path, want := range r.after {
 		var got any // nil if it is absent
-		_ = doc.Lookup(strings.Split(want.Key, ".")...).Unmarshal(&got)
-		if fmt.Sprint(got) != fmt.Sprint(want.Value) {
-			return differs("%s: %s is %v, not %v", r.name, want.Key, got, want.Value)
+		_ = after.Lookup(strings.Split(path, ".")...).Unmarshal(&got)
+		if fmt.Sprint(got) != fmt.Sprint(want) {
+			return differs("%s: %s is %v, not %v", r.name, path, got, want)
 		}
 	}
 	return nil
 }
 
-func (v *verifier) upsert(ctx context.Context, filter, update bson.D) (ending, error) {
-	result, err := v.store.counters.UpdateOne(ctx, filter, update, options.UpdateOne().SetUpsert(true).SetComment(comment(ctx)))
-	var failed mongo.WriteException
-	switch {
-	case err == nil && result.UpsertedCount == 1:
-		return inserted, nil
-	case err == nil:
-		return applied, nil
-	case mongo.IsDuplicateKeyError(err):
-		return conflict, nil
-	case errors.As(err, &failed) && len(failed.WriteErrors) == 1 && !hasCode(err, unauthorized):
-		return rejected, nil
-	}
-	return "", err
-}
-
-// bulkOf sends four writes in one bulk: the second one cannot be applied.
-func bulkOf(ordered bool) func(*verifier, context.Context) error {
-	return func(v *verifier, ctx context.Context) error {
-		ids, models := make([]bson.D, 4), make([]mongo.WriteModel, 4)
-		for i := range ids {
-			ids[i] = v.id(fmt.Sprintf("ordered %t %d", ordered, i))
-			filter := append(byID(ids[i]), v.object(asSeen)...)
-			models[i] = mongo.NewUpdateOneModel().SetFilter(filter).SetUpdate(v.object(write)).SetUpsert(true)
+// bulk returns a probe that sends three writes in one bulk. The second one conflicts, and the others get the given
+// status. It is Unknown after a bulk that stops, because the reply does not account for all writes.
+func bulk(ordered bool, others syncer.Status) probe {
+	return func(v *verifier, ctx context.Context) (string, error) {
+		first, next := counter(write{Versioned: true}), counter(write{Versioned: true, Version: 1, Etag: etag})
+		a, b := v.id(), v.id()
+		_, err := v.send(ctx, ordered, first(a), first(b))
+		if err != nil {
+			return "", err
 		}
-		if _, err := v.insert(ctx, ids[1], `"version":4`); err != nil {
-			return err
+		got, err := v.send(ctx, ordered, next(a), first(b), first(v.id()))
+		if err == nil && (got[0].status != others || got[1].status != syncer.Conflict || got[2].status != others) {
+			err = differs("the second of three writes conflicts, and the reply says: %v", got)
 		}
-		_, err := v.store.counters.BulkWrite(ctx, models, options.BulkWrite().SetOrdered(ordered).SetComment(comment(ctx)))
-		var bulk mongo.BulkWriteException
-		if err != nil && !errors.As(err, &bulk) {
-			return err
-		}
-		if e := bulk.WriteErrors; len(e) != 1 || e[0].Index != 1 || e[0].Code != duplicateKey {
-			return differs("of four writes the second one fails, and the reply names %v", e)
-		}
-		docs, err := findAll[bson.Raw](ctx, v.store.counters, byID(field("$in", ids)), options.Find())
-		if want := map[bool]int{false: 4, true: 2}[ordered]; err == nil && len(docs) != want {
-			err = differs("after four writes there are %d documents, not %d", len(docs), want)
-		}
-		return err
+		return "", err
 	}
 }
 
-// rangeOfIDs lists the counters of a client as a range of _ids, beside those of the next one. In a scratch
-// collection it also deletes the range.
-func (v *verifier) rangeOfIDs(ctx context.Context) error {
-	clients := []string{v.client + " range", v.client + " range next"}
+// rangeOfIDs lists the counters of one of two clients as a range of _ids. In a scratch collection it also deletes
+// the range.
+func (v *verifier) rangeOfIDs(ctx context.Context) (string, error) {
+	clients := [2]string{v.client + " range", v.client + " range next"}
 	for _, client := range clients {
-		id := counterID(ratelimit.CounterID{ClientID: client, Username: "u"})
-		v.ids = append(v.ids, id)
-		if _, err := v.insert(ctx, id, ""); err != nil {
-			return err
+		id := ratelimit.CounterID{ClientID: client}
+		v.ids = append(v.ids, counterID(id))
+		if _, err := v.send(ctx, false, counter(write{})(id)); err != nil {
+			return "", err
 		}
 	}
 	has := func(client string, want int) error {
@@ -273,130 +275,119 @@ func (v *verifier) rangeOfIDs(ctx context.Context) error {
 		return err
 	}
 	err := cmp.Or(has(clients[0], 1), has(clients[1], 1))
-	if err != nil || v.scratch == "" {
-		return err
+	if err == nil && v.scratch {
+		err = cmp.Or(v.store.EraseCounters(ctx, clients[0], nil), has(clients[0], 0), has(clients[1], 1))
 	}
-	return cmp.Or(v.store.EraseCounters(ctx, clients[0], nil), has(clients[0], 0), has(clients[1], 1))
+	return "", err
 }
 
-// manyWriters lets writers insert one document and count in it at once, and inserts another one with its _id.
-func (v *verifier) manyWriters(ctx context.Context) error {
+// manyWriters has many goroutines insert and update one document at the same time, then inserts it once more.
+func (v *verifier) manyWriters(ctx context.Context) (string, error) {
 	const writers, each = 8, 5
-	id := v.id("many writers")
-	count := func() error {
-		for n := 0; n < each; {
-			end, err := v.upsert(ctx, byID(id), field("$inc", field("n", int64(1))))
-			if err != nil || end == rejected {
-				return cmp.Or(err, differs("a count was refused"))
+	c, id := v.store.counters, byID("many writers")
+	results := make(chan error, writers*each)
+	for range writers {
+		go func() {
+			for range each {
+				_, err := c.UpdateOne(ctx, id, field("$inc", field("n", int64(1))), options.UpdateOne().SetUpsert(true).SetComment(comment(ctx)))
+				results <- err
 			}
-			if end != conflict { // otherwise another one has inserted the document meanwhile
-				n++
-			}
+		}()
+	}
+	counted := 0
+	for range writers * each {
+		switch err := <-results; {
+		case err == nil:
+			counted++
+		case !mongo.IsDuplicateKeyError(err): // a duplicate: another goroutine has just inserted the document
+			return "", err
 		}
-		return nil
 	}
-	failed := make([]error, writers)
-	var wg sync.WaitGroup
-	for i := range failed {
-		wg.Go(func() { failed[i] = guarded("verify", count) })
+	docs, err := findAll[struct{ N int }](ctx, c, id, options.Find())
+	if err != nil {
+		return "", err
 	}
-	wg.Wait()
-	doc, err := v.find(ctx, id)
-	if err = cmp.Or(cmp.Or(failed...), err); err != nil {
-		return err
+	if counted == 0 || len(docs) != 1 || docs[0].N != counted {
+		return "", differs("after %d counts of %d writers at once there is %v", counted, writers, docs)
 	}
-	if n, _ := whole(doc.Lookup("n")); n != writers*each {
-		return differs("of %d counts of %d writers at once there are %d", writers*each, writers, n)
+	_, err = c.InsertOne(ctx, id, options.InsertOne().SetComment(comment(ctx)))
+	if mongo.IsDuplicateKeyError(err) {
+		return "", nil
 	}
-	if _, err = v.insert(ctx, id, ""); !mongo.IsDuplicateKeyError(err) {
-		return cmp.Or(err, differs("two inserts of one _id have succeeded"))
-	}
-	return nil
+	return "", cmp.Or(err, differs("two inserts of one _id have succeeded"))
 }
 
 // primary checks whether the server reports itself as a primary, or as a router.
-func (v *verifier) primary(ctx context.Context) error {
-	sent := time.Now()
+func (v *verifier) primary(ctx context.Context) (string, error) {
 	hello, err := v.store.hello(ctx)
-	took := time.Since(sent).Round(10 * time.Microsecond)
-	if err != nil {
-		return err
-	}
-	kind := "no replica set: what it has acknowledged can be lost with it"
+	kind := "replica set " + hello.Set
 	switch {
 	case hello.Msg == "isdbgrid":
 		kind = "a router of shards"
-	case hello.Set != "":
-		kind = "replica set " + hello.Set
+	case hello.Set == "":
+		kind = "no replica set: what it has acknowledged can be lost with it"
 	}
-	if !hello.Primary && !hello.Master {
-		return differs("it says that it is none; %s", kind)
+	if err == nil && !hello.Primary && !hello.Master {
+		err = differs("it says that it is none; %s", kind)
 	}
-	return found(CheckOK, "%s; it answers within %s", kind, took)
+	return kind, err
 }
 
 // serverTime compares the clock of the server with that of this machine.
-func (v *verifier) serverTime(ctx context.Context) error {
+func (v *verifier) serverTime(ctx context.Context) (string, error) {
 	sent := time.Now()
 	now, err := v.store.Now(ctx)
-	if err != nil {
-		return found(CheckMissing, "%v", err)
-	}
 	took := time.Since(sent)
 	ahead := now.Sub(sent.Add(took / 2)).Round(time.Millisecond)
-	if ahead.Abs() > time.Second+took/2 {
-		return differs("%s ahead of ours", ahead)
+	if err == nil && ahead.Abs() > time.Second+took/2 {
+		err = differs("%s ahead of ours", ahead)
 	}
-	return found(CheckOK, "%s ahead of ours", ahead)
+	return fmt.Sprintf("%s ahead of ours", ahead), err
 }
 
-// ttl creates a TTL index, checks that the server has kept it as one, and may wait until it deletes the one of two
-// documents that has expired. A poll that fails is repeated.
-func (v *verifier) ttl(ctx context.Context) error {
-	const every, progress = 250 * time.Millisecond, 10 * time.Second
+// ttl creates a TTL index and checks that the server kept it. With WaitTTL it also waits until the server deletes
+// an expired document and leaves another one. It repeats a poll that fails.
+func (v *verifier) ttl(ctx context.Context) (string, error) {
 	c := v.store.counters
-	index := mongo.IndexModel{Keys: field("expire", 1), Options: options.Index().SetName("expire").SetExpireAfterSeconds(0)}
+	index := mongo.IndexModel{Keys: field("expire", 1), Options: options.Index().SetExpireAfterSeconds(0)}
 	if _, err := c.Indexes().CreateOne(ctx, index); err != nil {
-		return err
-	}
-	specs, err := c.Indexes().ListSpecifications(ctx)
-	if err != nil {
-		return err
+		return "", err
 	}
 	kept := func(s mongo.IndexSpecification) bool {
-		return s.Name == "expire" && s.ExpireAfterSeconds != nil && *s.ExpireAfterSeconds == 0
+		return s.ExpireAfterSeconds != nil && *s.ExpireAfterSeconds == 0
 	}
-	if !slices.ContainsFunc(specs, kept) {
-		return found(CheckMissing, "the index was accepted, and expireAfterSeconds was not kept")
+	switch specs, err := c.Indexes().ListSpecifications(ctx); {
+	case err != nil:
+		return "", err
+	case !slices.ContainsFunc(specs, kept):
+		return "", errors.New("the index was accepted, and expireAfterSeconds was not kept")
+	case v.options.WaitTTL == 0:
+		return "the index is kept; whether it deletes was not waited for", nil
 	}
-	if v.options.WaitTTL == 0 {
-		return found(CheckOK, "the index is kept; whether it deletes was not waited for")
-	}
-	for id, expire := range map[string]time.Time{"expired": time.Now().Add(-24 * time.Hour), "later": v.expire} {
-		if _, err := c.InsertOne(ctx, append(byID(id), field("expire", expire)...)); err != nil {
-			return err
+	for id, at := range map[string]time.Time{"expired": expire.Add(-48 * time.Hour), "later": expire} {
+		if _, err := c.InsertOne(ctx, append(byID(id), field("expire", at)...)); err != nil {
+			return "", err
 		}
 	}
-	tick := time.NewTicker(every)
+	tick := time.NewTicker(5 * time.Second)
 	defer tick.Stop()
-	for begun, notice := time.Now(), time.Duration(0); ; {
+	for began := time.Now(); ; {
 		left, err := findAll[bson.Raw](ctx, c, byID(field("$in", bson.A{"expired", "later"})), options.Find().SetSort(byID(1)))
-		waited := time.Since(begun).Round(time.Second)
+		waited := time.Since(began).Round(time.Second)
 		switch {
 		case err == nil && len(left) == 1 && left[0].Lookup("_id").StringValue() == "later":
-			return found(CheckOK, "deleted within %s", max(waited, time.Second))
+			return fmt.Sprintf("deleted within %s", max(waited, time.Second)), nil
 		case err == nil && len(left) < 2:
-			return differs("a document that has not expired is gone after %s", waited)
+			return "", differs("a document that has not expired is gone after %s", waited)
 		case waited >= v.options.WaitTTL:
-			return found(CheckMissing, "nothing was deleted within %s: %v", waited, cmp.Or(err, errors.New("both documents are there")))
-		case waited >= notice && v.options.Waiting != nil:
+			return "", fmt.Errorf("nothing was deleted within %s: %w", waited, cmp.Or(err, errors.New("both documents are there")))
+		case v.options.Waiting != nil:
 			v.options.Waiting(waited)
-			notice = waited + progress
 		}
 		select {
 		case <-tick.C:
 		case <-v.interrupted:
-			return nil
+			return "", nil
 		}
 	}
 }

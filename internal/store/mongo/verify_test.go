@@ -121,7 +121,7 @@ func TestVerifyCountersRights(t *testing.T) {
 	if r, err := s.VerifyCounters(t.Context()); err != nil || len(r.Inexact()) > 0 {
 		t.Errorf("%+v, %v", r, err)
 	}
-	proxy.Alter(refuse("insert"))
+	proxy.Alter(refuse("update"))
 	if r, err := s.VerifyCounters(t.Context()); !hasCode(err, unauthorized) {
 		t.Errorf("%+v, %v", r, err)
 	}
