@@ -13,7 +13,7 @@ RUN install -d -o 65532 -g 65532 /out/data
 
 FROM build AS build-traffic
 RUN --mount=type=cache,target=/go/pkg/mod --mount=type=cache,target=/root/.cache/go-build \
-    go -C tools build -trimpath -ldflags="-s -w" -o /out/ ./cmd/oauth-traffic
+    go -C lab build -trimpath -ldflags="-s -w" -o /out/ ./cmd/oauth-traffic
 
 # The traffic generator of docker-compose.yml; not for production.
 FROM scratch AS traffic

@@ -22,9 +22,9 @@ release: ## Build dist/: binaries, bills of materials, an image, man pages, comp
 	  CGO_ENABLED=0 GOOS=$${platform%-*} GOARCH=$${platform#*-} GOAMD64=v1 GOARM64=v8.0 \
 	    go build -buildvcs=true -trimpath -ldflags="-s -w" -o $$binary ./cmd/oauth-server; \
 	  go version -m $$binary | grep -q vcs.revision= || { echo "no revision: build from a git clone" >&2; exit 1; }; \
-	  go -C tools run ./cmd/sbom ../$$binary > $$binary.cdx.json; \
+	  go -C lab run ./cmd/sbom ../$$binary > $$binary.cdx.json; \
 	done
-	go -C tools run ./cmd/image $(CURDIR)/dist/image $(CURDIR)/dist/oauth-server-linux-{amd64,arm64}
+	go -C lab run ./cmd/image $(CURDIR)/dist/image $(CURDIR)/dist/oauth-server-linux-{amd64,arm64}
 	SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) go test ./cmd/oauth-server -run '^TestManual$$' -count=1 -man $(CURDIR)/dist/man/man1
 	@mkdir dist/completions
 	@set -e; for shell in bash zsh fish powershell; do \
@@ -35,13 +35,13 @@ release: ## Build dist/: binaries, bills of materials, an image, man pages, comp
 demo: ## Run the server with demo clients and a demo user, in a temporary store
 	go run ./cmd/oauth-server serve --demo
 
-test: ## Run all tests, of the server and of the tools
+test: ## Run all tests, of the server and of lab/
 	go test ./...
-	go -C tools test ./...
+	go -C lab test ./...
 
 race: ## Run all tests with the race detector (of the simulations a part)
 	go test -race ./...
-	go -C tools test -race ./...
+	go -C lab test -race ./...
 
 $(BIN)/golangci-lint: .ci/run
 	GOBIN=$(BIN) go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_LINT)
@@ -49,8 +49,7 @@ $(BIN)/golangci-lint: .ci/run
 lint: $(BIN)/golangci-lint ## Check formatting, style and import directions
 	$(BIN)/golangci-lint fmt --diff
 	$(BIN)/golangci-lint run ./...
-	cd tools && $(BIN)/golangci-lint run ./...
-	cd benchmarks && $(BIN)/golangci-lint run ./...
+	cd lab && $(BIN)/golangci-lint run ./...
 
 fmt: $(BIN)/golangci-lint ## Format the code
 	$(BIN)/golangci-lint fmt
@@ -62,19 +61,19 @@ bench-cluster: ## Print how exactly many instances keep one limit (simulated tim
 	go test ./internal/syncer -run '^$$' -bench RequestPath -benchtime 1x
 
 bench: ## Measure decisions, tokens, abuse and sharing beside the peers; write docs/performance.md (15 minutes)
-	benchmarks/run
+	lab/run
 
 bench-compare: ## Compare the last `make bench` with the committed one
 	@git rev-parse -q --verify HEAD >/dev/null
-	@! git diff --quiet HEAD -- benchmarks/results/bench.txt || { echo 'benchmarks/results/bench.txt is the committed one: run make bench first' >&2; exit 1; }
-	go -C benchmarks tool benchstat committed=<(git show HEAD:benchmarks/results/bench.txt) now=results/bench.txt
+	@! git diff --quiet HEAD -- lab/results/bench.txt || { echo 'lab/results/bench.txt is the committed one: run make bench first' >&2; exit 1; }
+	go -C lab tool benchstat committed=<(git show HEAD:lab/results/bench.txt) now=results/bench.txt
 
 OVERLOAD ?=
 bench-overload: ## Measure an overloaded server; write docs/overload.md (8 minutes; OVERLOAD='-controls off -loads 0.5,12' for a part)
-	benchmarks/run-overload $(OVERLOAD)
+	lab/run-overload $(OVERLOAD)
 
 bench-versus: ## Compare two builds of the server by turns (OLD=binary NEW=binary; needs MONGODB_TEST_URI; 40 minutes)
-	go -C benchmarks run ./cmd/versus -old $(abspath $(OLD)) -new $(abspath $(NEW))
+	go -C lab run ./cmd/versus -old $(abspath $(OLD)) -new $(abspath $(NEW))
 
 bench-quick: ## Run every benchmark of the server's packages, each for a tenth of a second (5 minutes)
 	go test -run '^$$' -bench . -benchtime 100ms -benchmem ./...
@@ -84,8 +83,8 @@ fuzz: ## Run each fuzz target for FUZZTIME (30s, or 5000x)
 	FUZZCACHE=$$(go env GOCACHE)/fuzz/oauth-server .ci/fuzz $(FUZZTIME)
 
 dashboards: ## Write dashboards/*.json, the rules for Kubernetes, and the tables of docs/metrics.md
-	go -C tools test ./dashboards -run TestFiles -update
-	go -C tools test ./deploycheck -run '^TestPrometheusRule$$' -update
+	go -C lab test ./dashboards -run TestFiles -update
+	go -C lab test ./deploycheck -run '^TestPrometheusRule$$' -update
 	go test ./internal/metrics -run TestDocs -update
 
 LOAD ?= 90s
@@ -95,30 +94,30 @@ demo-load: ## Run servers and Prometheus under load for LOAD (90s); draw charts 
 	  MONGODB_TEST_URI=$$(.ci/mongo-test-server); export MONGODB_TEST_URI; \
 	  trap '.ci/mongo-test-server stop' EXIT; \
 	fi; \
-	go -C tools run ./cmd/demo-load -for $(LOAD) -pictures "$(abspath $(PICTURES))"
+	go -C lab run ./cmd/demo-load -for $(LOAD) -pictures "$(abspath $(PICTURES))"
 
 gateway-demo: ## Send the same load to a Keycloak without and with a gateway; draw docs/pictures/gateway-keycloak.svg
 	@set -e; if [ -z "$${KEYCLOAK_TEST_URL:-}" ]; then \
 	  KEYCLOAK_TEST_URL=$$(.ci/keycloak-test-server); export KEYCLOAK_TEST_URL; \
 	  trap '.ci/keycloak-test-server stop' EXIT; \
 	fi; \
-	go -C tools run ./cmd/gateway-demo
+	go -C lab run ./cmd/gateway-demo
 
 SOAK ?= 10m
 soak: ## Attack a server for SOAK (10m) beside good clients; fail if these suffer
-	go -C tools run ./cmd/soak -duration $(SOAK)
+	go -C lab run ./cmd/soak -duration $(SOAK)
 
 PARTS ?=
 SCALE ?=
 OLD ?=
 scale: ## Measure what clients, policies and sign-ins cost; write docs/scale.md (SCALE=small writes nothing)
-	go -C tools run ./cmd/scale -parts '$(PARTS)' $(if $(filter small,$(SCALE)),-small) $(if $(OLD),-old '$(OLD)')
+	go -C lab run ./cmd/scale -parts '$(PARTS)' $(if $(filter small,$(SCALE)),-small) $(if $(OLD),-old '$(OLD)')
 
 clusters: ## Simulate clusters; write the tables of docs/simulate-clusters.md and docs/scale.md (10 minutes)
-	go -C tools run ./cmd/clusters
+	go -C lab run ./cmd/clusters
 
 accuracy: ## Compare the algorithms of rate limiting; write the tables and charts of docs/accuracy.md
-	go -C tools run ./cmd/accuracy
+	go -C lab run ./cmd/accuracy
 
 ci: ## Run all that CI runs
 	.ci/run

@@ -1,5 +1,5 @@
 // Package wire reads and makes messages of MongoDB's wire protocol, for what stands between a driver
-// and a server: the proxies of tests, tools and benchmarks. It starts no server. Compressed messages,
+// and a server: the proxies of tests and of lab. It starts no server. Compressed messages,
 // which driver and server must have agreed on, are relayed like any other, but have no command.
 package wire
 

@@ -1,0 +1,166 @@
+// Package abuse_test measures what well-behaved clients notice of others that are not, with the limits of our server
+// and without them.
+package abuse_test
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"oauth-server/lab/load"
+	"oauth-server/lab/machine"
+	"oauth-server/lab/servers"
+)
+
+func TestMain(m *testing.M) { os.Exit(servers.Main(m)) }
+
+const (
+	good   = 8 // well-behaved clients
+	greedy = "greedy"
+	user   = "ada"
+
+	form      = "grant_type=client_credentials"
+	elsewhere = "127.0.1.1" // the address of attackers that have no client
+	password  = "a quiet harbour at four in the morning"
+
+	overload   = 1.2 // times the requests that the server can answer
+	overLimit  = 50  // times its limit that the greedy client sends
+	signIns    = 200 // per second
+	crowd      = 256 // connections of an attack
+	inTime     = 100 * time.Millisecond
+	goodShare  = 0.01
+	goodWindow = 10 * time.Second
+)
+
+func nameOf(n int) string { return fmt.Sprintf("good-%d", n%good) }
+
+// nameOfUser returns the user of a sign-in: every tenth is one that there is.
+func nameOfUser(n int) string {
+	if n%10 == 0 {
+		return user
+	}
+	return fmt.Sprintf("user-%d", n%1000)
+}
+
+// off is a server without limits of any kind.
+const off = `log: { level: error }
+rate_limit: { mode: "off" }
+failed_attempts:
+  clients: { per_address: 1000000000, per_name: 1000000000 }
+  users: { per_address: 1000000000, per_name: 1000000000, per_name_daily: 1000000000, slow_after: 1000000000 }
+`
+
+// on has the limits of failed attempts as they are by default, and one on requests. Only the greedy client gets to it.
+func on(greedyRate float64) string {
+	return fmt.Sprintf(`log: { level: error }
+rate_limit:
+  default: { client: [ { name: limit, requests: 1000000, window: 10s } ] }
+  clients: { %s: { client: [ { name: limit, requests: %d, window: 10s } ] } }
+`, greedy, int(greedyRate/overLimit*goodWindow.Seconds()))
+}
+
+// BenchmarkAbuse reports what share of the good clients' requests is answered by a token within 100 ms, and their
+// p99 from when each was due. They are one in a hundred requests of the greedy client and of wrong secrets, which come
+// at 1.2 times the rate that the server answers with tokens.
+func BenchmarkAbuse(b *testing.B) {
+	free := start(b, off)
+	rate := capacity(b, free)
+	limited := start(b, on(rate*overload))
+	b.ResetTimer()
+	for i, a := range attacks(free, rate*overload) {
+		for _, limits := range []struct {
+			name   string
+			server *servers.Server
+		}{{"off", free}, {"on", limited}} {
+			b.Run("attack="+a.name+"/limits="+limits.name, func(b *testing.B) {
+				for b.Loop() {
+					attacks(limits.server, rate*overload)[i].measure(b, limits.server, rate*overload*goodShare)
+				}
+			})
+		}
+	}
+}
+
+// attack is what others send meanwhile.
+type attack struct {
+	name   string
+	stream *load.Stream // nil: nothing
+}
+
+func attacks(s *servers.Server, rate float64) []attack {
+	greedyRequest := s.Request(greedy, s.Secrets[greedy], form)
+	return []attack{
+		{"none", nil},
+		{"over-limit", &load.Stream{Rate: rate, Connections: crowd, Request: func(int) []byte { return greedyRequest }}},
+		{"wrong-secrets", &load.Stream{Rate: rate, Connections: crowd, From: elsewhere, Request: func(n int) []byte {
+			return s.Request(nameOf(n), fmt.Sprintf("%043d", n), form)
+		}}},
+		{"sign-ins", &load.Stream{Rate: signIns, Connections: crowd, From: elsewhere, Request: func(n int) []byte {
+			return s.Request("login", s.Secrets["login"], fmt.Sprintf("grant_type=password&username=%s&password=wrong-%d", nameOfUser(n), n))
+		}}},
+	}
+}
+
+func (a *attack) measure(b *testing.B, s *servers.Server, rate float64) {
+	b.Helper()
+	streams := []load.Stream{{Rate: rate, Connections: 2 * good, Request: func(n int) []byte {
+		return s.Request(nameOf(n), s.Secrets[nameOf(n)], form)
+	}}}
+	if a.stream != nil {
+		streams = append(streams, *a.stream)
+	}
+	const lasts = 5 * time.Second
+	results := send(b, s, time.Second, lasts, streams...)
+	r := results[0]
+	b.ReportMetric(100*r.Succeeded(inTime), "good-%")
+	b.ReportMetric(float64(r.Percentile(50).Microseconds()), "good-p50-µs")
+	b.ReportMetric(float64(r.Percentile(99).Microseconds()), "good-p99-µs")
+	b.ReportMetric(0, "ns/op")
+	b.ReportMetric(100*r.Stalled.Seconds()/lasts.Seconds(), "stalled-%")
+	b.Logf("good %v, others %s", r.Statuses, statuses(results[1:]))
+}
+
+func statuses(results []load.Result) string {
+	var all []string
+	for _, r := range results {
+		all = append(all, fmt.Sprintf("%v of %d", r.Statuses, len(r.Took)))
+	}
+	return strings.Join(all, ", ")
+}
+
+// start starts our server with the clients and a user.
+func start(b *testing.B, config string) *servers.Server {
+	b.Helper()
+	own := []string{"client_credentials"}
+	all := []servers.Registration{{Name: greedy, Grants: own}, {Name: "login", Grants: []string{"password"}}, {Name: user, Password: password}}
+	for n := range good {
+		all = append(all, servers.Registration{Name: nameOf(n), Grants: own})
+	}
+	return servers.Ours(b, config, all...)
+}
+
+// capacity returns how many tokens the server issues in a second.
+func capacity(b *testing.B, s *servers.Server) float64 {
+	b.Helper()
+	request := s.Request(greedy, s.Secrets[greedy], form)
+	stream := load.Stream{Connections: 64, Request: func(int) []byte { return request }}
+	r := send(b, s, time.Second, 2*time.Second, stream)[0]
+	if r.Statuses[http.StatusOK] != len(r.Took) {
+		b.Fatalf("answers %v", r.Statuses)
+	}
+	return r.Rate
+}
+
+func send(b *testing.B, s *servers.Server, warm, d time.Duration, streams ...load.Stream) []load.Result {
+	b.Helper()
+	results, err := load.Run(b.Context(), load.Options{
+		Address: s.Address, Core: machine.GeneratorCore, Warm: warm, For: d, Seed: 1,
+	}, streams...)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return results
+}

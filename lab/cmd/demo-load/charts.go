@@ -1,0 +1,204 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"image/color"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"oauth-server/internal/chart"
+	"oauth-server/lab/dashboards"
+	"oauth-server/lab/traffic"
+)
+
+// picture is charts of panels of the dashboard of rate limits, one above the other, and the file
+// to draw them to.
+type picture struct {
+	file   string
+	charts []view
+}
+
+// view is a chart of one panel.
+type view struct {
+	panel, title, subtitle string
+	job                    string
+	clients                string // regular expression
+	solid                  bool   // clients that are never denied are drawn as the others
+}
+
+// pictures returns the two charts of Allegro's article, and what limits do to spikes.
+func pictures() []picture {
+	const all, spiky = ".*", "batch-job|integrator"
+	return []picture{
+		{"ratelimit-denied-rate.png", []view{{
+			panel: "Ratelimit Denied Rate", title: "Ratelimit Denied Rate", job: limitedJob, clients: all,
+			subtitle: "requests answered with 429, of each client that was denied",
+		}}},
+		{"ratelimit-allowed-rate.png", []view{{
+			panel: "Ratelimit Allowed Rate", title: "Ratelimit Allowed Rate", job: limitedJob, clients: all,
+			subtitle: "requests admitted, and the limits; dotted clients are never denied",
+		}}},
+		{"ratelimit-spikes.png", []view{{
+			panel: "Ratelimit Allowed Rate", title: "Without limits", job: unlimitedJob, clients: spiky, solid: true,
+			subtitle: "requests admitted in dry-run: what two clients send",
+		}, {
+			panel: "Ratelimit Allowed Rate", title: "With limits", job: limitedJob, clients: spiky,
+			subtitle: "requests admitted of the same traffic",
+		}}},
+	}
+}
+
+// rateOver is the range of the rates that are drawn: the window of the limits in the demonstration,
+// and a scrape more, so that the first and the last scrape in it are a window apart. A rate over
+// less would draw a client that uses up its limit at once above it.
+const rateOver = 10*time.Second + scrapeEvery
+
+// variables are the values of the dashboards' variables.
+var variables = func() dashboards.Variables {
+	v := dashboards.Everything
+	v.Job, v.Over, v.RateInterval = limitedJob+"|"+gatewayJob, milliseconds(rateOver), milliseconds(rateOver)
+	return v
+}()
+
+// milliseconds is a duration in PromQL, which has no fractions.
+func milliseconds(d time.Duration) string { return fmt.Sprintf("%dms", d.Milliseconds()) }
+
+// step is the time between two points, and longestGap that between two that are joined.
+const (
+	step       = 500 * time.Millisecond
+	longestGap = 3 * time.Second
+)
+
+// draw draws the picture from the results of the queries of its panels.
+func (p *prometheus) draw(ctx context.Context, pic picture, from, to time.Time) error {
+	charts := make([]*chart.Chart, 0, len(pic.charts))
+	for _, v := range pic.charts {
+		c, err := p.chart(ctx, v, from, to)
+		if err != nil {
+			return err
+		}
+		charts = append(charts, c)
+	}
+	return chart.Write(pic.file, charts...)
+}
+
+func (p *prometheus) chart(ctx context.Context, v view, from, to time.Time) (*chart.Chart, error) {
+	c := &chart.Chart{
+		Title: v.title, Subtitle: v.subtitle,
+		X: chart.Axis{Scale: chart.Time, Min: chart.Seconds(from), Max: chart.Seconds(to)},
+		Y: chart.Axis{Label: "requests/s"},
+	}
+	values := variables
+	values.Job, values.Client, values.Range = v.job, v.clients, to.Sub(from).Round(time.Second).String()
+	for _, q := range dashboards.All()["ratelimits.json"].Queries() {
+		if q.Panel != v.panel {
+			continue
+		}
+		found, err := p.span(ctx, q.Expr(values), from, to, step)
+		if err != nil {
+			return nil, err
+		}
+		lines := linesOf(q.Legend, found)
+		for i := range lines {
+			if lines[i].Dash == chart.Dotted && v.solid {
+				lines[i].Dash = chart.Solid
+			}
+			if lines[i].Dash != chart.Dashed {
+				lines[i].Points = fromZero(lines[i].Points, from)
+				lines[i].Gap = longestGap.Seconds()
+			}
+		}
+		c.Series = append(c.Series, lines...)
+	}
+	return c, nil
+}
+
+// fromZero adds what Prometheus cannot know: a client without a series has sent nothing yet.
+func fromZero(points []chart.Point, from time.Time) []chart.Point {
+	if len(points) == 0 {
+		return points
+	}
+	var before []chart.Point
+	for at := from; chart.Seconds(at) < points[0].X; at = at.Add(step) {
+		before = append(before, chart.At(at, 0))
+	}
+	return append(before, points...)
+}
+
+// colorOf returns the colour of a client, the same in every picture; nil for other series.
+func colorOf(client string) color.Color {
+	i := slices.IndexFunc(traffic.DemoClients(), func(c traffic.Client) bool { return c.ID == client })
+	if i < 0 {
+		return nil
+	}
+	return chart.Palette(i)
+}
+
+// neverDenied matches the legends of clients that the dashboard draws dotted.
+var neverDenied = regexp.MustCompile(`\((trusted|dry_run|off)\)$`)
+
+// linesOf returns a line for each series, named by the legend, sorted by name. Limits are dashed, and clients that are
+// never denied are dotted.
+func linesOf(legend string, all []series) []chart.Series {
+	lines := make([]chart.Series, 0, len(all))
+	for _, s := range all {
+		name := legend
+		for label, value := range s.labels {
+			name = strings.ReplaceAll(name, "{{"+label+"}}", value)
+		}
+		line := chart.Series{Name: name, Points: s.points, Color: colorOf(s.labels["client_id"])}
+		switch {
+		case strings.Contains(name, "limit "):
+			line.Dash = chart.Dashed
+		case neverDenied.MatchString(name):
+			line.Dash = chart.Dotted
+		}
+		if strings.HasPrefix(name, "default limit") {
+			line.Color = chart.Red
+		}
+		lines = append(lines, line)
+	}
+	slices.SortFunc(lines, func(a, b chart.Series) int { return cmp.Compare(a.Name, b.Name) })
+	return lines
+}
+
+// querier answers PromQL with the current values.
+type querier interface {
+	now(ctx context.Context, expr string) ([]series, error)
+}
+
+// emptyPanels returns the queries of panels for which Prometheus has no data.
+func emptyPanels(ctx context.Context, p querier) ([]string, error) {
+	var names []string
+	for name, d := range dashboards.All() {
+		for _, q := range d.Queries() {
+			found, err := p.now(ctx, q.Expr(variables))
+			if err != nil {
+				return nil, err
+			}
+			if !hasNumber(found) && !mayBeEmpty[q.Legend] {
+				names = append(names, fmt.Sprintf("%s: %s %s", name, q.Panel, q.RefID))
+			}
+		}
+	}
+	slices.Sort(names)
+	return names, nil
+}
+
+// mayBeEmpty are the legends of queries that find nothing in the demonstration: limits for users
+// that differ from those for client_credentials.
+var mayBeEmpty = map[string]bool{
+	"default limit of each user ({{limit}})":          true,
+	"limit of each user of {{client_id}} ({{limit}})": true,
+}
+
+// hasNumber reports whether there is a value that is not NaN.
+func hasNumber(all []series) bool {
+	return slices.ContainsFunc(all, func(s series) bool {
+		return slices.ContainsFunc(s.points, func(p chart.Point) bool { return p.Y == p.Y })
+	})
+}

@@ -1,0 +1,111 @@
+// Command demo-load runs the demonstration without Docker: it starts servers on
+// one MongoDB, one that denies nothing for comparison, a gateway before that one, and
+// a Prometheus that scrapes them, sends the traffic of tools/traffic for a while, draws
+// charts from what Prometheus recorded, and lists the dashboard panels without data.
+// `make demo-load` runs it:
+//
+//	go -C tools run ./cmd/demo-load [-for 90s] [-pictures DIRECTORY]
+//
+// The charts go to a new directory, whose name it prints, unless one is given.
+// MONGODB_TEST_URI is the URI of the MongoDB; the Makefile starts one if it is
+// not set. The commands go and prometheus are needed.
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"oauth-server/lab/traffic"
+)
+
+// root is the directory of the project, relative to tools/, where the command runs.
+const root = ".."
+
+func main() {
+	length := flag.Duration("for", 90*time.Second, "how long the load lasts")
+	servers := flag.Int("servers", 2, "number of servers")
+	pictures := flag.String("pictures", "", "directory for the charts; a new one if empty")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+	err := run(ctx, *length, *servers, *pictures)
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "demo-load:", err)
+		os.Exit(1)
+	}
+}
+
+var errNoMongoDB = errors.New("the servers share a MongoDB: set MONGODB_TEST_URI, for instance to what .ci/mongo-test-server prints")
+
+func run(ctx context.Context, length time.Duration, servers int, pictures string) (err error) {
+	uri := os.Getenv("MONGODB_TEST_URI")
+	if uri == "" {
+		return errNoMongoDB
+	}
+	dir, err := os.MkdirTemp("", "demo-load-*")
+	if err != nil {
+		return err
+	}
+	fmt.Println("logs are in", dir, "until this ends without an error")
+	defer func() {
+		if err == nil {
+			err = os.RemoveAll(dir)
+		}
+	}()
+	fmt.Println("building the server, and starting it with Prometheus")
+	name := "demo_" + strings.ToLower(rand.Text())
+	d, err := start(ctx, options{
+		root: root, dir: dir, servers: servers, scale: 1, mongoDB: uri, database: name, comparison: name + "_comparison",
+	})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, d.stop()) }()
+	fmt.Printf("%d servers, one that denies nothing and a gateway run for %v; Prometheus is at %s\n", servers, length, d.prometheus.url)
+	began := time.Now()
+	loadCtx, cancel := context.WithTimeout(ctx, length)
+	defer cancel()
+	summary := d.load(loadCtx, func(since time.Duration, s traffic.Summary) {
+		fmt.Printf("%v of %v: %d tokens, %d denied\n", since.Round(time.Second), length, s.Total("200"), s.Total("429"))
+	})
+	fmt.Print(summary)
+	// What is drawn is the rate over the time before each point.
+	return errors.Join(check(ctx, d), draw(ctx, d, pictures, began.Add(rateOver), time.Now()))
+}
+
+// check prints the panels of the dashboards without data.
+func check(ctx context.Context, d *demo) error {
+	empty, err := emptyPanels(ctx, d.prometheus)
+	for _, panel := range empty {
+		fmt.Println("no data:", panel)
+	}
+	return err
+}
+
+func draw(ctx context.Context, d *demo, dir string, from, to time.Time) (err error) {
+	if dir == "" {
+		if dir, err = os.MkdirTemp("", "demo-load-pictures-*"); err != nil {
+			return err
+		}
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // G301: the pictures are not secret
+		return err
+	}
+	for _, pic := range pictures() {
+		pic.file = filepath.Join(dir, pic.file)
+		if err := d.prometheus.draw(ctx, pic, from, to); err != nil {
+			return err
+		}
+		fmt.Println("drew", pic.file)
+	}
+	return nil
+}

@@ -1,0 +1,99 @@
+// Package decision_test measures one decision of limiters that hold a hundred thousand and a million keys.
+package decision_test
+
+import (
+	"os"
+	"os/exec"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"oauth-server/lab/limiters"
+	"oauth-server/lab/machine"
+)
+
+// startRedis returns the address of a Redis that runs as long as the test.
+func startRedis(tb testing.TB) (address string) {
+	tb.Helper()
+	if _, err := exec.LookPath("redis-server"); err != nil && os.Getenv("CI") != "true" {
+		tb.Skip(err)
+	}
+	p, address, err := machine.Redis(tb.Context(), machine.AnyCore, tb.TempDir())
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() {
+		if err := p.Stop(); err != nil {
+			tb.Error(err)
+		}
+	})
+	return address
+}
+
+// TestLimitersAdmitTheirLimit: what is measured does the same work. Each limiter admits exactly its limit, of one
+// caller after the other and of several at once, and each key has a limit of its own.
+func TestLimitersAdmitTheirLimit(t *testing.T) {
+	t.Parallel()
+	admitTheirLimit(t, limiters.InMemory())
+}
+
+// TestLimitersInRedisAdmitTheirLimit is the same with Redis.
+func TestLimitersInRedisAdmitTheirLimit(t *testing.T) {
+	t.Parallel()
+	admitTheirLimit(t, limiters.InRedis(startRedis(t)))
+}
+
+func admitTheirLimit(t *testing.T, all []limiters.Maker) {
+	t.Helper()
+	const limit = 100
+	for _, m := range all {
+		t.Run(m.Name, func(t *testing.T) {
+			t.Parallel()
+			l, err := m.New(limiters.Limit{Requests: limit, Window: 10 * time.Hour}, 1000)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() {
+				if err := l.Close(); err != nil {
+					t.Error(err)
+				}
+			})
+			for n, callers := range []int{1, 4} {
+				key := limiters.KeyOf(n)
+				l.Allow(key) // of several callers at once, only one may find no key
+				if got := admitted(l, key, callers, 2*limit) + 1; got != limit {
+					t.Errorf("%d callers: %d admitted, want %d", callers, got, limit)
+				}
+			}
+		})
+	}
+}
+
+// admitted sends n requests from each of the callers.
+func admitted(l limiters.Limiter, key string, callers, n int) int {
+	var sum atomic.Int64
+	var wg sync.WaitGroup
+	for range callers {
+		wg.Go(func() {
+			for range n {
+				if l.Allow(key) {
+					sum.Add(1)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	return int(sum.Load())
+}
+
+// TestKeys: a key written in place is that of its own string.
+func TestKeys(t *testing.T) {
+	t.Parallel()
+	k := limiters.NewKey()
+	for n, want := range map[int]string{0: "client-000:user-0000000", 1_234_567: "client-567:user-1234567"} {
+		if got, own := k.Number(n), limiters.KeyOf(n); got != want || own != want {
+			t.Errorf("key %d is %q, and %q as a string of its own, want %q", n, got, own, want)
+		}
+	}
+}

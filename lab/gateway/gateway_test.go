@@ -1,0 +1,138 @@
+// Package gateway_test measures what a gateway adds to the token endpoint behind it.
+package gateway_test
+
+import (
+	"net/http"
+	"os"
+	"testing"
+	"time"
+
+	"oauth-server/lab/load"
+	"oauth-server/lab/machine"
+	"oauth-server/lab/servers"
+)
+
+func TestMain(m *testing.M) { os.Exit(servers.Main(m)) }
+
+const form = "grant_type=client_credentials&scope=read+write"
+
+const (
+	ample = "log: { level: error }\nrate_limit: { default: { client: [ { name: ample, requests: 1000000000, window: 60s } ] } }\n"
+	tight = "log: { level: error }\nrate_limit: { default: { client: [ { name: tight, requests: 1, window: 1h } ] } }\n"
+)
+
+// scene is something that is asked for tokens.
+type scene struct {
+	name  string
+	want  int // the status of nearly all answers
+	start func(tb testing.TB) (asked, watched *servers.Server)
+}
+
+func scenes() []scene {
+	before := func(config string) func(tb testing.TB) (asked, watched *servers.Server) {
+		return func(tb testing.TB) (asked, watched *servers.Server) {
+			tb.Helper()
+			g := servers.Gateway(tb, servers.Peer(tb, "fixed"), config)
+			return g, g
+		}
+	}
+	return []scene{
+		{"direct", http.StatusOK, func(tb testing.TB) (asked, watched *servers.Server) {
+			tb.Helper()
+			s := servers.Peer(tb, "fixed")
+			return s, s
+		}},
+		{"gateway", http.StatusOK, before(ample)},
+		{"gateway-denies", http.StatusTooManyRequests, before(tight)},
+	}
+}
+
+// TestScenes: what is measured does what it should.
+func TestScenes(t *testing.T) {
+	for _, s := range scenes() {
+		t.Run(s.name, func(t *testing.T) {
+			asked, _ := s.start(t)
+			for range 2 { // the first one is under every limit
+				r := send(t, asked, 1, 0, 50*time.Millisecond)
+				if r.Statuses[s.want] < len(r.Took)-1 {
+					t.Errorf("answers by status: %v, want %d", r.Statuses, s.want)
+				}
+			}
+		})
+	}
+}
+
+// BenchmarkGateway is client_credentials over 32 kept-alive connections, the gateway and its upstream on one processor: how many are
+// answered in a second while all connections ask without a pause, what one takes of the processor in the process that
+// is asked, and p50 and p99 at a fixed rate.
+func BenchmarkGateway(b *testing.B) {
+	const rate = 2000
+	for _, s := range scenes() {
+		b.Run("asked="+s.name, func(b *testing.B) {
+			asked, watched := s.start(b)
+			send(b, asked, 32, 0, time.Second) // warm; and what a tight limit admits
+			for b.Loop() {
+				began := watched.Processor(b)
+				r := send(b, asked, 32, 0, 3*time.Second)
+				used := watched.Processor(b) - began
+				at := send(b, asked, 32, rate, 3*time.Second)
+				if r.Statuses[s.want] != len(r.Took) || at.Statuses[s.want] != len(at.Took) {
+					b.Fatalf("answers by status: %v, %v, want %d", r.Statuses, at.Statuses, s.want)
+				}
+				b.ReportMetric(r.Rate, "req/s")
+				b.ReportMetric(float64(used.Nanoseconds())/1000/float64(len(r.Took)), "cpu-µs/req")
+				b.ReportMetric(float64(at.Percentile(50).Microseconds()), "p50-µs")
+				b.ReportMetric(float64(at.Percentile(99).Microseconds()), "p99-µs")
+				b.ReportMetric(100*at.Stalled.Seconds()/3, "stalled-%")
+				b.ReportMetric(0, "ns/op")
+			}
+		})
+	}
+}
+
+// BenchmarkMemory is what a million refresh tokens take of the memory of a gateway, above what it has after 20,000 requests
+// of the same kind.
+func BenchmarkMemory(b *testing.B) {
+	const many = 1_000_000
+	for b.Loop() {
+		g := servers.Gateway(b, servers.Peer(b, "fixed"), ample)
+		request := g.Request(servers.Client, g.Secrets[servers.Client], "grant_type=authorization_code&code=c")
+		known := func() int {
+			found, err := g.Metrics(b.Context())
+			if err != nil {
+				b.Fatal(err)
+			}
+			return int(found["oauth_gateway_subjects"])
+		}
+		fill := func(upTo int) int64 {
+			for known() < upTo {
+				_, err := load.Run(b.Context(), load.Options{Address: g.Address, Core: machine.GeneratorCore, For: time.Second, Seed: 1},
+					load.Stream{Connections: 32, Request: func(int) []byte { return request }})
+				if err != nil {
+					b.Fatal(err)
+				}
+			}
+			return g.Memory(b)
+		}
+		few := fill(20_000)
+		all := fill(many)
+		b.ReportMetric(float64(few)/(1<<20), "MiB-before")
+		b.ReportMetric(float64(all-few)/(1<<20), "MiB-more")
+		b.ReportMetric(0, "ns/op")
+	}
+}
+
+func send(tb testing.TB, s *servers.Server, connections int, rate float64, d time.Duration) load.Result {
+	tb.Helper()
+	core := machine.AnyCore
+	if _, measured := tb.(*testing.B); measured {
+		core = machine.GeneratorCore
+	}
+	request := s.Request(servers.Client, s.Secrets[servers.Client], form)
+	results, err := load.Run(tb.Context(), load.Options{Address: s.Address, Core: core, For: d, Seed: 1},
+		load.Stream{Rate: rate, Connections: connections, Request: func(int) []byte { return request }})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return results[0]
+}

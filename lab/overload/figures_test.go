@@ -1,0 +1,258 @@
+package overload
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"oauth-server/lab/openloop"
+)
+
+const ms = time.Millisecond
+
+func record(c Class, status int, due, took time.Duration) openloop.Record {
+	return openloop.Record{Class: int(c), Status: status, Due: due, Sent: due, Done: due + took}
+}
+
+// TestFigure: what is due before and after the time, is of another class, or is in doubt, is not counted.
+func TestFigure(t *testing.T) {
+	t.Parallel()
+	result := &openloop.Result{
+		Records: []openloop.Record{
+			record(Refresh, 200, 99*ms, ms), // before
+			record(Refresh, 200, 100*ms, 4*ms),
+			record(Refresh, 200, 150*ms, 2*ms),
+			record(Refresh, 503, 160*ms, 9*ms),
+			record(Refresh, 429, 170*ms, 9*ms),
+			record(Refresh, 400, 171*ms, 9*ms),
+			record(Refresh, openloop.Closed, 172*ms, 9*ms),
+			record(Refresh, openloop.HungUp, 180*ms, time.Second),
+			record(Client, 200, 150*ms, 500*ms),          // of another class
+			record(Refresh, 200, 403*ms, 100*ms),         // due in the gap
+			record(Refresh, 200, 380*ms, 31*ms),          // answered in it: read 1 ms after its end
+			record(Refresh, 200, 380*ms, 33*ms),          // read later: not in doubt
+			record(Refresh, 200, 600*ms+ms/2, 1*ms),      // due in a short gap, which does not matter
+			record(Refresh, 200, 900*ms, 1*ms),           // after
+			record(WrongSecret, 401, 200*ms, 7*ms),       // what its caller asks for
+			record(WrongSecret, 200, 200*ms, 7*ms),       // and what not
+			record(Refresh, openloop.HungUp, 401*ms, ms), // due in the gap
+		},
+		Gaps: []openloop.Gap{{From: 400 * ms, To: 410 * ms}, {From: 600 * ms, To: 602 * ms}},
+	}
+	got := figure(result, 100*ms, 900*ms, Refresh)
+	want := Figures{Due: 9, OK: 4, Refused: 1, Limited: 1, HungUp: 1, Other: 2, P50: 2, P99: 33, Late: 3}
+	if got != want {
+		t.Errorf("got  %+v\nwant %+v", got, want)
+	}
+	if s := got.Success(); s != 4.0/9 {
+		t.Errorf("success %v", s)
+	}
+	if got := figure(result, 0, time.Second, WrongSecret); got.OK != 1 || got.Other != 1 {
+		t.Errorf("wrong secrets: %+v", got)
+	}
+	if got := figure(result, 0, time.Second, SignIn); got != (Figures{}) || !math.IsNaN(got.Success()) {
+		t.Errorf("of no requests: %+v", got)
+	}
+}
+
+func TestRecovery(t *testing.T) {
+	t.Parallel()
+	const end, stop = time.Second, 5 * time.Second
+	slowUntil := func(until time.Duration, everyN int) *openloop.Result {
+		r := &openloop.Result{}
+		for i, due := 0, end; due < stop; i, due = i+1, due+ms {
+			took := ms
+			if due < until || everyN > 0 && i%everyN == 0 {
+				took = 50 * ms
+			}
+			r.Records = append(r.Records, record(Refresh, 200, due, took))
+		}
+		return r
+	}
+	for name, tc := range map[string]struct {
+		result   *openloop.Result
+		from, to time.Duration
+		ok       bool
+	}{
+		"at once":      {slowUntil(end, 0), 0, 0, true},
+		"after 700 ms": {slowUntil(1700*ms, 0), 650 * ms, 700 * ms, true},
+		"1 of 200":     {slowUntil(end, 200), 0, 200 * ms, true},
+		"1 of 20":      {slowUntil(end, 20), 3 * time.Second, 4 * time.Second, false},
+		"never":        {slowUntil(stop, 0), 4 * time.Second, 4 * time.Second, false},
+		"no requests":  {&openloop.Result{}, 4 * time.Second, 4 * time.Second, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got, ok := recovery(tc.result, end, stop, 10*ms, Refresh, Code)
+			if got < tc.from || got > tc.to || ok != tc.ok {
+				t.Errorf("%s, %v, want %s to %s, %v", got, ok, tc.from, tc.to, tc.ok)
+			}
+		})
+	}
+	failed := slowUntil(end, 0)
+	for i := range failed.Records {
+		if failed.Records[i].Due < 2*time.Second {
+			failed.Records[i].Status = 503
+		}
+	}
+	if got, _ := recovery(failed, end, stop, 10*ms, Refresh); got < 900*ms {
+		t.Errorf("quick refusals count as recovered after %s", got)
+	}
+}
+
+// TestMix: classes are drawn as often as their shares say.
+func TestMix(t *testing.T) {
+	t.Parallel()
+	mix, sum := everything.beside(300, Greedy, 100)
+	if sum != 400 {
+		t.Errorf("%v requests a second", sum)
+	}
+	m := &mixed{mix: mix, random: rand.New(rand.NewPCG(1, 1))}
+	const n = 100_000
+	var counts [Classes]int
+	for range n {
+		counts[m.draw()]++
+	}
+	for c, want := range map[Class]float64{Refresh: 0.15, Code: 0.15, Client: 0.3, SignIn: 0.15, Greedy: 0.25, Denied: 0} {
+		if got := float64(counts[c]) / n; math.Abs(got-want) > 0.01 {
+			t.Errorf("%s is %.3f of the requests, want %.3f", c, got, want)
+		}
+	}
+}
+
+func TestRefreshTokenOf(t *testing.T) {
+	t.Parallel()
+	got, err := refreshTokenOf([]byte(`{"access_token":"a","refresh_token":"b.c-1","scope":"read"}`))
+	if got != "b.c-1" || err != nil {
+		t.Errorf("%q, %v", got, err)
+	}
+	for _, body := range []string{`{"access_token":"a"}`, `{"refresh_token":"b`, `{"refresh_token":""}`, ""} {
+		if got, err := refreshTokenOf([]byte(body)); err == nil {
+			t.Errorf("%s has %q", body, got)
+		}
+	}
+}
+
+func TestBetween(t *testing.T) {
+	t.Parallel()
+	at := time.Now()
+	samples := []usage{
+		{at: at, server: 0},
+		{at: at.Add(time.Second), server: 1 * time.Second, children: 2 * time.Second, waited: ms, busy: 10 * time.Second, memory: 7},
+		{at: at.Add(2 * time.Second), server: 1200 * ms, children: 1500 * ms, ended: time.Second, waited: 101 * ms, busy: 11 * time.Second, memory: 9},
+		{at: at.Add(3 * time.Second), server: 9 * time.Second, memory: 20},
+	}
+	got := between(samples, at.Add(500*ms), at.Add(2500*ms))
+	want := shares{server: 0.2, children: 0.5, waited: 0.1, others: 0.3, seconds: 1}
+	for what, d := range map[string]float64{
+		"server": got.server - want.server, "children": got.children - want.children, "waited": got.waited - want.waited,
+		"others": got.others - want.others, "seconds": got.seconds - want.seconds,
+	} {
+		if math.Abs(d) > 1e-9 {
+			t.Errorf("%s: got %+v, want %+v", what, got, want)
+		}
+	}
+	if got := between(samples, at.Add(2100*ms), at.Add(2200*ms)); got != (shares{}) {
+		t.Errorf("between two samples: %+v", got)
+	}
+	if got := peak(samples, at, at.Add(2500*ms)); got != 9 {
+		t.Errorf("peak %d", got)
+	}
+}
+
+// report is one of a server that is as it should be under control, and is not without.
+func report() *Report {
+	r := &Report{Capacity: 100, TokenCapacity: 3000, Costs: []Cost{
+		{Refresh.String(), 250, 0, 9}, {Code.String(), 300, 0, 9}, {Client.String(), 170, 0, 9}, {SignIn.String(), 1000, 25000, 9},
+	}}
+	add := func(control, series string, load float64, greedy bool, ok int, p99 float64, goodput float64, memory int64) {
+		tokens := Figures{Due: 1000, OK: ok, P99: p99, HungUp: 1000 - ok}
+		r.Rows = append(r.Rows, Row{
+			Series: series, Control: control, Load: load, Greedy: greedy, Seconds: 5, Tokens: tokens, All: tokens, Goodput: goodput, MemoryPeak: memory,
+			Classes: map[string]Figures{Refresh.String(): tokens, Code.String(): tokens, Client.String(): tokens, SignIn.String(): {Due: 100, OK: 7}},
+		})
+	}
+	add("none", MixSeries, 0.5, false, 1000, 2, 50, 100)
+	add("none", MixSeries, 12, false, 500, 20, 80, 200)
+	add("none", GreedySeries, 12, false, 900, 20, 80, 200)
+	add("none", GreedySeries, 12, true, 500, 20, 80, 200)
+	add("enforce", MixSeries, 0.5, false, 1000, 2, 50, 100)
+	add("enforce", MixSeries, 12, false, 995, 5, 950, 110)
+	add("enforce", GreedySeries, 12, false, 995, 5, 80, 200)
+	add("enforce", GreedySeries, 12, true, 990, 5, 80, 200)
+	r.Recoveries = []Recovery{{"none", 12, 4, 1.5, false}, {"enforce", 12, 4, 1.5, true}}
+	return r
+}
+
+func TestBars(t *testing.T) {
+	t.Parallel()
+	r := report()
+	verdicts := func(control string) (all []string) {
+		for _, b := range r.bars(control) {
+			all = append(all, fmt.Sprintf("%.5s %t", b.what, b.met))
+		}
+		return all
+	}
+	good := []string{"refre true", "their true", "goodp true", "usefu true", "recov true", "memor true", "refre true"}
+	if got := verdicts("enforce"); !slices.Equal(got, good) {
+		t.Errorf("under control: %q", got)
+	}
+	bad := []string{"refre false", "their false", "goodp false", "usefu true", "recov false", "memor false", "refre false"}
+	if got := verdicts("none"); !slices.Equal(got, bad) {
+		t.Errorf("without: %q", got)
+	}
+	// More work than fits: the first bar does not hold for it.
+	r.Rows[5].Classes[Refresh.String()] = Figures{Due: 16000, OK: 8000}
+	if got := r.bars("enforce")[0].what; strings.HasPrefix(got, "refresh and code succeed") {
+		t.Errorf("a bar for more than the processor can do: %s", got)
+	}
+}
+
+func TestText(t *testing.T) {
+	t.Parallel()
+	text := report().Text()
+	for _, want := range []string{
+		"| sign-in | 1000 | 25000 | 9 |\n",
+		"| none | 12 | 0 | 50 | 50 | 7 | 0 | 50 | 0 | 20 | 0.8 | 0 | 0 + 0 | 0, 0 | 0 |\n",
+		"| enforce | 12 | with | 99 | 0 | 5 | 99 | 5 | 7 | – |\n",
+		"| enforce | goodput, 12 × capacity | ≥ 0.9 × capacity | 9.5 × | met |\n",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the text lacks %q:\n%s", want, text)
+		}
+	}
+}
+
+// TestBest: an attempt that was not disturbed ends it; else the least disturbed one counts.
+func TestBest(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		others []float64
+		want   int
+		asked  int
+	}{
+		"the first is quiet":  {[]float64{0.01, 0, 0}, 0, 1},
+		"the second is quiet": {[]float64{0.3, 0.04, 0}, 1, 2},
+		"none is":             {[]float64{0.3, 0.1, 0.2}, 1, 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			asked := 0
+			got, err := best(3, func() (int, float64, error) {
+				asked++
+				return asked - 1, tc.others[asked-1], nil
+			})
+			if got != tc.want || asked != tc.asked || err != nil {
+				t.Errorf("%d after %d attempts, %v, want %d after %d", got, asked, err, tc.want, tc.asked)
+			}
+		})
+	}
+	if _, err := best(3, func() (int, float64, error) { return 0, 0, errors.New("no server") }); err == nil {
+		t.Error("the error is lost")
+	}
+}
