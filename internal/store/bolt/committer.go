@@ -13,8 +13,18 @@ import (
 // write is one caller's change, waiting for the commit that makes it durable.
 type write struct {
 	change func(*writeTx) error
-	done   chan error // of capacity 1, for the one answer
+	answer error      // of the change in the latest attempt
+	done   chan error // of capacity 1, for the one answer of the commit
 }
+
+// writeTx is a write transaction that several changes share. A change calls touch before it writes.
+type writeTx struct {
+	tx      *bbolt.Tx
+	touched bool // by the change that is running
+	dirty   bool // by any
+}
+
+func (w *writeTx) touch() { w.touched, w.dirty = true, true }
 
 // committer lets concurrent writes share a transaction. One of the callers commits; what the others want to
 // write meanwhile queues up, and the next of them commits all of that. There is no timer: a single write is
@@ -26,10 +36,9 @@ type committer struct {
 	db      *bbolt.DB
 	writing chan struct{} // of capacity 1; holds the token of the caller that commits
 
-	mu     sync.Mutex
-	queue  []*write
-	closed bool
-	failed error // set once, when a commit ended in an unknown state
+	mu      sync.Mutex
+	queue   []*write
+	refuses error // why nothing is read or written any more: ErrClosed, or an ErrFailed, which stays
 
 	stuck bool // bbolt panicked, and may hold its locks for ever; guarded by writing
 }
@@ -69,11 +78,10 @@ func (c *committer) do(ctx context.Context, change func(*writeTx) error) error {
 func (c *committer) enqueue(w *write) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if err := c.refusal(); err != nil {
-		return err
+	if c.refuses == nil {
+		c.queue = append(c.queue, w)
 	}
-	c.queue = append(c.queue, w)
-	return nil
+	return c.refuses
 }
 
 // withdraw removes w from the queue and reports whether it was there.
@@ -96,51 +104,44 @@ func (c *committer) take() (batch []*write) {
 
 // close refuses further writes, and returns when those in the queue are answered.
 func (c *committer) close() {
-	c.mu.Lock()
-	c.closed = true
-	c.mu.Unlock()
+	_ = c.refuse(ErrClosed)
 	c.writing <- struct{}{}
 	c.commit(c.take())
 	<-c.writing
 }
 
-// refusal returns why nothing is read or written any more. The caller holds mu.
-func (c *committer) refusal() error {
-	if c.closed && c.failed == nil {
-		return ErrClosed
+// refuse lets every further call fail with err, or with the ErrFailed that was there before, and returns which.
+func (c *committer) refuse(err error) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !errors.Is(c.refuses, ErrFailed) {
+		c.refuses = err
 	}
-	return c.failed
+	return c.refuses
 }
 
-// usable returns why nothing may be read; nil if reading is allowed.
-func (c *committer) usable() error {
+// refusal returns why nothing is read or written any more; nil if that goes on.
+func (c *committer) refusal() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.refusal()
-}
-
-// failure returns why the store has stopped; nil if it has not.
-func (c *committer) failure() error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.failed
+	return c.refuses
 }
 
 // commit makes the batch durable and answers every write of it. If a change fails after it has written
 // something, the transaction starts over without it, so that no half of it remains.
 func (c *committer) commit(batch []*write) {
 	for len(batch) > 0 {
-		answers, spoiler, err := c.attempt(batch)
-		if spoiler >= 0 && err == nil {
-			batch[spoiler].done <- answers[spoiler]
+		spoiler, err := c.attempt(batch)
+		if spoiler >= 0 {
+			batch[spoiler].done <- batch[spoiler].answer
 			batch = slices.Delete(batch, spoiler, spoiler+1)
 			continue
 		}
-		for i, w := range batch {
+		for _, w := range batch {
 			if err != nil { // nothing was committed, so the changes' own answers do not hold
-				answers[i] = err
+				w.answer = err
 			}
-			w.done <- answers[i]
+			w.done <- w.answer
 		}
 		return
 	}
@@ -149,22 +150,23 @@ func (c *committer) commit(batch []*write) {
 // errRollback ends a transaction that is not committed.
 var errRollback = errors.New("bolt: roll back")
 
-// attempt runs the changes in one transaction and commits it. It returns each change's own answer, the
-// index of one that must be left out (or -1), and the error of the whole transaction.
-func (c *committer) attempt(batch []*write) (answers []error, spoiler int, err error) {
-	answers, spoiler = make([]error, len(batch)), -1
-	if err := c.failure(); err != nil {
-		return answers, -1, err
+// attempt runs the changes in one transaction and commits it, unless one has to be left out: then it returns the
+// index of that. Otherwise that is -1, and err is the error of the whole transaction. If readers do not see a
+// transaction that failed, nothing has happened (a full disk, say) and the next one may succeed. If they see it
+// although it may not be durable, or bbolt has panicked, no further answer is safe, and the store stops.
+func (c *committer) attempt(batch []*write) (spoiler int, err error) {
+	if err := c.refusal(); errors.Is(err, ErrFailed) {
+		return -1, err
 	}
-	id := 0
+	spoiler, id := -1, 0
 	err = guarded(func() error {
 		return c.db.Update(func(tx *bbolt.Tx) error {
 			id = tx.ID()
 			w := &writeTx{tx: tx}
 			for i, op := range batch {
 				w.touched = false
-				answers[i] = run(op.change, w)
-				if answers[i] != nil && w.touched {
+				op.answer = guarded(func() error { return op.change(w) })
+				if op.answer != nil && (w.touched || errors.Is(op.answer, errPanicked)) {
 					spoiler = i
 					return errRollback
 				}
@@ -176,50 +178,23 @@ func (c *committer) attempt(batch []*write) (answers []error, spoiler int, err e
 		})
 	})
 	if err == nil || errors.Is(err, errRollback) {
-		return answers, spoiler, nil
+		return spoiler, nil
 	}
-	return answers, -1, c.failedCommit(id, fmt.Errorf("bolt: commit: %w", err))
-}
-
-// run calls change; a panic counts as a failure that may have written something.
-func run(change func(*writeTx) error, w *writeTx) error {
-	finished := false
-	err := guarded(func() error {
-		err := change(w)
-		finished = true
-		return err
-	})
-	w.touched = w.touched || !finished
-	return err
-}
-
-// failedCommit returns the error of a transaction. If readers do not see it, nothing has happened (a full
-// disk, say) and the next one may succeed. If they see it although it may not be durable, or bbolt has
-// panicked, no further answer is safe, and the store stops.
-func (c *committer) failedCommit(id int, err error) error {
-	c.stuck = errors.Is(err, errPanicked)
-	if !c.stuck && !c.visible(id) {
-		return err
+	err = fmt.Errorf("bolt: commit: %w", err)
+	if c.stuck = errors.Is(err, errPanicked); c.stuck || c.visible(id) {
+		err = c.refuse(fmt.Errorf("%w: %w", ErrFailed, err))
 	}
-	return c.stop(err)
-}
-
-// stop lets every further call fail.
-func (c *committer) stop(cause error) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.failed = fmt.Errorf("%w: %w", ErrFailed, cause)
-	return c.failed
+	return -1, err
 }
 
 // visible reports whether readers see the transaction of that ID, or whether that is unknown.
 func (c *committer) visible(id int) bool {
 	seen := true
-	err := guarded(func() error {
+	_ = guarded(func() error {
 		return c.db.View(func(tx *bbolt.Tx) error {
 			seen = tx.ID() >= id
 			return nil
 		})
 	})
-	return seen || err != nil
+	return seen
 }

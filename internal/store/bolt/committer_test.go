@@ -204,7 +204,7 @@ func TestStops(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "data.db")
 	s := mustOpen(t, path)
 	cause := errors.New("disk on fire")
-	if err := s.writes.stop(cause); !errors.Is(err, ErrFailed) || !errors.Is(err, cause) {
+	if err := s.writes.refuse(fmt.Errorf("%w: %w", ErrFailed, cause)); !errors.Is(err, ErrFailed) || !errors.Is(err, cause) {
 		t.Fatal(err)
 	}
 	read := s.List(t.Context(), things, store.Query{}, nil)
@@ -230,7 +230,7 @@ func TestCloseStuck(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.writes.stuck = true // the loop is idle
-	_ = s.writes.stop(ErrCorrupt)
+	_ = s.writes.refuse(fmt.Errorf("%w: %w", ErrFailed, ErrCorrupt))
 	for range 2 {
 		if err := s.Close(); !errors.Is(err, ErrFailed) || !errors.Is(err, ErrCorrupt) {
 			t.Errorf("Close() = %v, want ErrFailed and ErrCorrupt", err)

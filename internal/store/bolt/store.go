@@ -65,7 +65,7 @@ const DefaultLockTimeout = 200 * time.Millisecond
 func (s *Store) Close() error {
 	s.writes.close()
 	if s.writes.stuck {
-		return fmt.Errorf("bolt: close: %w", s.writes.failure())
+		return fmt.Errorf("bolt: close: %w", s.writes.refusal())
 	}
 	if err := s.db.Close(); err != nil {
 		return fmt.Errorf("bolt: close: %w", err)
@@ -78,7 +78,7 @@ func (s *Store) usable(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	return s.writes.usable()
+	return s.writes.refusal()
 }
 
 // view runs fn on a snapshot. What fn reads is valid until it returns.
