@@ -32,7 +32,7 @@ func (s *Store) Copy(ctx context.Context, w io.Writer, begin func(size int64) er
 // CopyFile writes a file that no process has open for writing, and changes nothing. What it writes is only
 // as whole as the file is. Errors are those of [Open].
 func CopyFile(ctx context.Context, path string, w io.Writer) error {
-	err := readFile(path, Options{Existing: true}, func(tx *bbolt.Tx) error { return copyTo(ctx, tx, w) })
+	err := readFile(path, Options{}, func(tx *bbolt.Tx) error { return copyTo(ctx, tx, w) })
 	if err != nil {
 		return fmt.Errorf("bolt: copy %s: %w", path, err)
 	}

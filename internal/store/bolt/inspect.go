@@ -44,7 +44,7 @@ func (read Reader) read(key, value []byte) error {
 // would take it. What is encrypted is checked as far as it can be without the secret.
 // Errors are those of Open.
 func Inspect(ctx context.Context, path string, tables Readers) (sum Summary, err error) {
-	err = readFile(path, Options{Existing: true, checked: true}, func(tx *bbolt.Tx) error { return sum.inspect(ctx, tx, tables) })
+	err = readFile(path, Options{checked: true}, func(tx *bbolt.Tx) error { return sum.inspect(ctx, tx, tables) })
 	if err != nil {
 		err = fmt.Errorf("bolt: inspect %s: %w", path, err)
 	}

@@ -1,7 +1,6 @@
 package bolt
 
 import (
-	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -12,10 +11,14 @@ import (
 	"runtime"
 	"strconv"
 	"syscall"
+	"time"
 
 	"go.etcd.io/bbolt"
 	berrors "go.etcd.io/bbolt/errors"
 )
+
+// lockTimeout is how long to wait for another process to release the file: it may be just closing it.
+const lockTimeout = 200 * time.Millisecond
 
 // mapSize is how much of the file is mapped at first. It is address space, not memory. A write for which the
 // file has to be mapped anew waits for all readers, a copy among them, so that should never be. On Windows,
@@ -41,31 +44,31 @@ func Open(path string, opts Options) (s *Store, err error) {
 			err = fmt.Errorf("%w; restore it from a backup", err)
 		}
 	}()
-	if info, err := os.Stat(path); opts.Existing || err == nil && (info.Size() > 0 || !info.Mode().IsRegular()) {
-		// For writing, bbolt would first read the list of free pages and, if another program keeps none
-		// (bbolt's NoFreelistSync), make one. For that it walks over all pages in a goroutine of its own,
-		// where a panic over a damaged page cannot be recovered.
-		if err := readFile(path, opts, func(*bbolt.Tx) error { return nil }); err != nil {
-			return nil, err
-		}
+	defer guard(&err, false)() // without closing the file: that might wait for a lock for ever
+	// For writing, bbolt would first read the list of free pages and, if another program keeps none (bbolt's
+	// NoFreelistSync), make one. For that it walks over all pages in a goroutine of its own, where a panic over
+	// a damaged page cannot be recovered.
+	err = readFile(path, opts, func(*bbolt.Tx) error { return nil })
+	if isNew := errors.Is(err, fs.ErrNotExist) || errors.Is(err, errBlank); err != nil && (opts.Existing || !isNew) {
+		return nil, err
 	}
 	db, f, err := openFile(path, opts, false)
 	if err != nil {
 		return nil, err
 	}
-	err = prepare(db, f, path)
-	switch {
-	case errors.Is(err, errPanicked):
-		return nil, err // closing might wait for a lock for ever
-	case err != nil:
+	if err := prepare(db, f, path); err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
 	return newStore(db), nil
 }
 
-// readFile opens a data file for reading and calls fn, unless the file is one of another program, cut short, or
-// has nothing in it although it has to. Others may read it too.
+// errBlank is returned for a file with nothing in it.
+var errBlank = fmt.Errorf("%w: there is nothing in it", ErrForeign)
+
+// readFile opens a data file for reading and calls fn, unless the file is one of another program, cut short or
+// blank. Others may read it too.
 func readFile(path string, opts Options, fn func(tx *bbolt.Tx) error) (err error) {
+	defer guard(&err, false)()
 	info, err := os.Stat(path)
 	switch {
 	case err != nil:
@@ -73,14 +76,13 @@ func readFile(path string, opts Options, fn func(tx *bbolt.Tx) error) (err error
 	case !info.Mode().IsRegular():
 		return fmt.Errorf("%w: it is no regular file", ErrForeign)
 	case info.Size() == 0: // bbolt would lay it out
-		return fmt.Errorf("%w: it is empty", ErrForeign)
+		return errBlank
 	}
 	db, f, err := openFile(path, opts, true)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
-	defer guard(&err, false)()
 	return db.View(func(tx *bbolt.Tx) error {
 		info, err := f.Stat() // not before: until it was locked, the file could grow
 		if err != nil {
@@ -89,12 +91,8 @@ func readFile(path string, opts Options, fn func(tx *bbolt.Tx) error) (err error
 		if missing := tx.Size() - info.Size(); missing > 0 {
 			return fmt.Errorf("%w: %d bytes are missing at the end", ErrCorrupt, missing)
 		}
-		isBlank, err := checkFormat(tx)
-		switch {
-		case err != nil:
+		if err := checkFormat(tx); err != nil {
 			return err
-		case isBlank && opts.Existing:
-			return fmt.Errorf("%w: there is nothing in it", ErrForeign)
 		}
 		return fn(tx)
 	})
@@ -103,41 +101,34 @@ func readFile(path string, opts Options, fn func(tx *bbolt.Tx) error) (err error
 // openFile opens a file with bbolt, and returns its errors as those of this package. If bbolt panics,
 // over a damaged list of free pages, the file stays mapped and locked until the process ends.
 func openFile(path string, opts Options, readOnly bool) (db *bbolt.DB, f *os.File, err error) {
-	if !readOnly && opts.open == nil {
-		db, f, err = openMapped(path, opts, readOnly, mapSize())
-		if !errors.Is(err, syscall.ENOMEM) {
-			return db, f, err
-		}
-	}
-	return openMapped(path, opts, readOnly, smallMap)
-}
-
-func openMapped(path string, opts Options, readOnly bool, size int) (db *bbolt.DB, f *os.File, err error) {
-	defer guard(&err, false)()
-	open := opts.open
+	open, size := opts.open, smallMap
 	if open == nil {
 		open = os.OpenFile
+		if !readOnly {
+			size = mapSize()
+		}
 	}
-	db, err = bbolt.Open(path, 0o600, &bbolt.Options{
+	options := bbolt.Options{
 		ReadOnly:        readOnly,
 		PreLoadFreelist: opts.checked,
-		Timeout:         cmp.Or(opts.LockTimeout, DefaultLockTimeout),
+		Timeout:         lockTimeout,
 		FreelistType:    bbolt.FreelistArrayType,
 		InitialMmapSize: size,
 		MaxSize:         opts.MaxSize,
-		OpenFile: func(name string, flag int, mode fs.FileMode) (*os.File, error) {
-			opened, err := open(name, flag, mode)
-			if f == nil { // bbolt opens it again for copies, at any time
-				f = opened
-			}
-			return opened, err
+		OpenFile: func(name string, flag int, mode fs.FileMode) (_ *os.File, err error) {
+			f, err = open(name, flag, mode)
+			return f, err
 		},
 		NoStatistics: true, // they cost a lock on every read, and are not used
-	})
+	}
+	db, err = bbolt.Open(path, 0o600, &options)
+	if errors.Is(err, syscall.ENOMEM) && size > smallMap {
+		options.InitialMmapSize = smallMap
+		db, err = bbolt.Open(path, 0o600, &options)
+	}
 	var system syscall.Errno
-	var named *fs.PathError
 	switch {
-	case err == nil || errors.As(err, &system) || errors.As(err, &named):
+	case err == nil || errors.As(err, &system):
 		return db, f, err
 	case errors.Is(err, berrors.ErrTimeout):
 		return nil, nil, ErrLocked
@@ -164,8 +155,7 @@ func isBolt(path string) bool {
 // prepare closes a file that was opened for writing to other users, and lays it out if it is new. bbolt opens a
 // file first and then waits for its lock, so a restoration can replace it meanwhile: what is written to the
 // former one would be lost.
-func prepare(db *bbolt.DB, f *os.File, path string) (err error) {
-	defer guard(&err, false)()
+func prepare(db *bbolt.DB, f *os.File, path string) error {
 	const owner fs.FileMode = 0o700
 	info, err := f.Stat()
 	if err != nil {
@@ -179,12 +169,8 @@ func prepare(db *bbolt.DB, f *os.File, path string) (err error) {
 			return err
 		}
 	}
-	isBlank := false
-	err = db.View(func(tx *bbolt.Tx) (err error) {
-		isBlank, err = checkFormat(tx)
-		return err
-	})
-	if err == nil && isBlank {
+	err = db.View(checkFormat)
+	if errors.Is(err, errBlank) {
 		err = errors.Join(db.Update(layOut), SyncDirectory(filepath.Dir(path)))
 	}
 	return err
@@ -198,26 +184,27 @@ const metaBucket = "meta"
 
 var formatKey = []byte("format")
 
-// checkFormat reports whether there is nothing in a file. Errors: [ErrForeign] and [ErrNewerFormat].
-func checkFormat(tx *bbolt.Tx) (isBlank bool, err error) {
+// checkFormat returns an error unless a file has the format of this release: errBlank, another [ErrForeign], or
+// [ErrNewerFormat].
+func checkFormat(tx *bbolt.Tx) error {
 	if first, _ := tx.Cursor().First(); first == nil {
-		return true, nil
+		return errBlank
 	}
 	meta := tx.Bucket([]byte(metaBucket))
 	if meta == nil {
-		return false, fmt.Errorf("%w: it is a bbolt file of another program", ErrForeign)
+		return fmt.Errorf("%w: it is a bbolt file of another program", ErrForeign)
 	}
 	value := meta.Get(formatKey)
 	if len(value) != 8 {
-		return false, fmt.Errorf("%w: it carries no format version", ErrForeign)
+		return fmt.Errorf("%w: it carries no format version", ErrForeign)
 	}
 	switch found := binary.BigEndian.Uint64(value); {
 	case found < format:
-		return false, fmt.Errorf("%w: a development version wrote it, in format %d", ErrForeign, found)
+		return fmt.Errorf("%w: a development version wrote it, in format %d", ErrForeign, found)
 	case found > format:
-		return false, fmt.Errorf("%w (format %d, this release knows %d)", ErrNewerFormat, found, format)
+		return fmt.Errorf("%w (format %d, this release knows %d)", ErrNewerFormat, found, format)
 	}
-	return false, nil
+	return nil
 }
 
 func layOut(tx *bbolt.Tx) error {

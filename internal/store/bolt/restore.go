@@ -50,14 +50,7 @@ func (r *Restoration) apply(ctx context.Context, f *os.File) (err error) {
 	s := newStore(db)
 	defer func() { err = errors.Join(err, s.Close()) }()
 	defer guard(&err, false)()
-	err = db.View(func(tx *bbolt.Tx) error {
-		_, err := checkFormat(tx)
-		return err
-	})
-	if err == nil {
-		err = r.Then(ctx, s)
-	}
-	if err != nil {
+	if err := r.Then(ctx, s); err != nil {
 		return err
 	}
 	return db.View(func(tx *bbolt.Tx) error { return new(Summary).inspect(ctx, tx, r.Tables) })
@@ -71,7 +64,7 @@ type Held struct {
 }
 
 // Hold keeps other processes from opening a data file until it is released. A file that is damaged, so that none
-// can open it, empty or not there, needs no holding. Errors: [ErrLocked], and [ErrForeign] for what must not be
+// can open it, blank or not there, needs no holding. Errors: [ErrLocked], and [ErrForeign] for what must not be
 // replaced, because it is no data file.
 func Hold(dataFile string) (h *Held, err error) {
 	h = &Held{path: dataFile}
@@ -84,11 +77,9 @@ func Hold(dataFile string) (h *Held, err error) {
 		return h, nil
 	case err != nil:
 		return nil, err
-	case h.was.Mode().IsRegular() && h.was.Size() == 0:
-		return h, nil
 	}
 	h.store, err = Open(dataFile, Options{Existing: true})
-	if err != nil && !errors.Is(err, ErrCorrupt) && !errors.Is(err, ErrNewerFormat) {
+	if err != nil && !errors.Is(err, ErrCorrupt) && !errors.Is(err, ErrNewerFormat) && !errors.Is(err, errBlank) {
 		return nil, err
 	}
 	return h, nil

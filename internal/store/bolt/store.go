@@ -8,7 +8,6 @@ import (
 	"os"
 	"runtime/debug"
 	"sync"
-	"time"
 
 	"go.etcd.io/bbolt"
 	berrors "go.etcd.io/bbolt/errors"
@@ -42,9 +41,6 @@ var _ interface {
 
 // Options tune a store. The zero value means the defaults.
 type Options struct {
-	// LockTimeout is how long to wait for another process to release the file; 0 means
-	// [DefaultLockTimeout].
-	LockTimeout time.Duration
 	// MaxSize bounds the file, in bytes; writes beyond it fail and change nothing. 0 means no bound.
 	MaxSize int
 	// Existing has Open lay out no new file. An empty one is [ErrForeign], and one that is not there an error of
@@ -55,9 +51,6 @@ type Options struct {
 	// open opens the file; nil: by its name.
 	open func(name string, flag int, mode fs.FileMode) (*os.File, error)
 }
-
-// DefaultLockTimeout is 200 ms, long enough for a lock that is just being released.
-const DefaultLockTimeout = 200 * time.Millisecond
 
 // Close completes the writes that are under way, then closes the file. Later calls fail with
 // [ErrClosed]. If bbolt has panicked over a damaged file and holds its lock, the file stays open until
