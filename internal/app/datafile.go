@@ -79,12 +79,11 @@ func HoldDataFile(path string) (*HeldDataFile, error) {
 // fails, nothing has changed and the prepared file is removed.
 func (h *HeldDataFile) Restore(prepared string) (kept string, err error) {
 	kept = besides(h.path, "before-restore")
-	there, err := h.Replace(prepared, kept)
-	if err != nil {
+	if err := h.Replace(prepared, kept); err != nil {
 		return "", errors.Join(err, removeIfThere(prepared))
 	}
-	if !there {
-		kept = ""
+	if h.IsNew() {
+		return "", nil
 	}
 	return kept, nil
 }
@@ -101,18 +100,15 @@ func SyncDirectory(dir string) error { return bolt.SyncDirectory(dir) }
 
 // PrepareRestore makes the file that is to take the place of a data file; see [bolt.Prepare].
 func PrepareRestore(ctx context.Context, backup, dataFile string, r Restoration) (prepared string, err error) {
-	return bolt.Prepare(ctx, backup, dataFile, bolt.Restoration{
-		Tables: readers,
-		Then: func(ctx context.Context, s *bolt.Store) error {
-			repositories, err := repositories.On(ctx, s)
-			if err == nil && !r.KeepSignIns {
-				err = errors.Join(repositories.EndSignIns(ctx), repositories.RestampClients(ctx), repositories.RestampUsers(ctx))
-			}
-			if err != nil {
-				return err
-			}
-			return repositories.AddEvent(ctx, r.Event)
-		},
+	return bolt.Prepare(ctx, backup, dataFile, readers, func(ctx context.Context, s *bolt.Store) error {
+		repositories, err := repositories.On(ctx, s)
+		if err == nil && !r.KeepSignIns {
+			err = errors.Join(repositories.EndSignIns(ctx), repositories.RestampClients(ctx), repositories.RestampUsers(ctx))
+		}
+		if err != nil {
+			return err
+		}
+		return repositories.AddEvent(ctx, r.Event)
 	})
 }
 
@@ -274,7 +270,7 @@ func (r *restoredFile) putBack(ctx context.Context, log *slog.Logger, cause erro
 	refused := besides(r.path, "refused-restore")
 	log.LogAttrs(ctx, slog.LevelError, "server does not start with the restored data file; putting the former one back",
 		slog.String("restored", refused), slog.Any("error", cause))
-	if _, err := bolt.Replace(r.path, r.former, refused); err != nil {
+	if err := bolt.Replace(r.path, r.former, refused); err != nil {
 		return fmt.Errorf("put the former data file back: %w", err)
 	}
 	return nil

@@ -143,12 +143,6 @@ func TestOpenRefuses(t *testing.T) {
 	tornMeta := bytes.Clone(good)
 	tornMeta[pageHeader+20]++
 	tornMeta[4096+pageHeader+20]++
-	noFreePages := bytes.Clone(good)
-	for page := 0; page < len(good); page += 4096 {
-		if flags := noFreePages[page+8 : page+10]; binary.NativeEndian.Uint16(flags) == 0x10 { // a list of free pages
-			binary.NativeEndian.PutUint16(flags, 0x80)
-		}
-	}
 	for _, test := range []struct {
 		name    string
 		content []byte
@@ -159,7 +153,7 @@ func TestOpenRefuses(t *testing.T) {
 		{"zeroes", make([]byte, 64<<10), ErrForeign},
 		{"headers wiped", zeroMeta, ErrForeign},
 		{"both headers damaged", tornMeta, ErrCorrupt},
-		{"the list of free pages damaged", noFreePages, ErrCorrupt},
+		{"the list of free pages damaged", withoutFreePages(good), ErrCorrupt},
 		{"cut short", good[:5*4096], ErrCorrupt},
 		{"cut by a page", good[:len(good)-4096], ErrCorrupt},
 		{"cut by a byte", good[:len(good)-1], ErrCorrupt},
@@ -181,6 +175,17 @@ func TestOpenRefuses(t *testing.T) {
 			}
 		})
 	}
+}
+
+// withoutFreePages returns a copy of a file with its lists of free pages damaged.
+func withoutFreePages(content []byte) []byte {
+	damaged := bytes.Clone(content)
+	for page := 0; page < len(damaged); page += 4096 {
+		if flags := damaged[page+8 : page+10]; binary.NativeEndian.Uint16(flags) == freePage {
+			binary.NativeEndian.PutUint16(flags, 0x80)
+		}
+	}
+	return damaged
 }
 
 func TestOpenRefusesPlaces(t *testing.T) {
@@ -258,8 +263,7 @@ func TestOpenLeavesForeign(t *testing.T) {
 func TestOpenWhileItIsReplaced(t *testing.T) {
 	path, prepared := put(t, written(t)), put(t, written(t))
 	replace := sync.OnceFunc(func() {
-		_, err := Replace(path, prepared, path+".kept")
-		check.OK(t, err)
+		check.OK(t, Replace(path, prepared, path+".kept"))
 	})
 	_, err := Open(path, Options{open: func(name string, flag int, mode fs.FileMode) (*os.File, error) {
 		f, err := os.OpenFile(name, flag, mode)

@@ -26,7 +26,7 @@ func TestPrepareTakesTheOwner(t *testing.T) {
 			owned = data
 		}
 		check.OK(t, os.Chown(owned, account, account))
-		prepared, err := Prepare(t.Context(), backup, data, restored)
+		prepared, err := Prepare(t.Context(), backup, data, nil, restored)
 		check.OK(t, err)
 		info, err := os.Stat(prepared)
 		check.OK(t, err)

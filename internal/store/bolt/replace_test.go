@@ -5,7 +5,6 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"sync"
 	"testing"
 
 	"go.etcd.io/bbolt"
@@ -21,16 +20,12 @@ func putAt(t *testing.T, path, content string) {
 func TestReplace(t *testing.T) {
 	dir := t.TempDir()
 	data, kept := filepath.Join(dir, "data.db"), filepath.Join(dir, "kept")
-	putAt(t, filepath.Join(dir, "p"), "first")
-	there, err := Replace(data, filepath.Join(dir, "p"), kept)
-	check.OK(t, err)
-	check.Equal(t, "there was one", there, false)
-	putAt(t, filepath.Join(dir, "p"), "second")
-	there, err = Replace(data, filepath.Join(dir, "p"), kept)
-	check.OK(t, err)
-	check.Equal(t, "there was one", there, true)
+	for _, content := range []string{"first", "second"} {
+		putAt(t, filepath.Join(dir, "p"), content)
+		check.OK(t, Replace(data, filepath.Join(dir, "p"), kept))
+	}
 	putAt(t, filepath.Join(dir, "p"), "third")
-	if _, err := Replace(data, filepath.Join(dir, "p"), kept); !errors.Is(err, os.ErrExist) {
+	if err := Replace(data, filepath.Join(dir, "p"), kept); !errors.Is(err, os.ErrExist) {
 		t.Errorf("over one that is kept: %v", err)
 	}
 	for path, want := range map[string]string{data: "second", kept: "first", filepath.Join(dir, "p"): "third"} {
@@ -92,7 +87,7 @@ func TestReplaceEmpty(t *testing.T) {
 		if laidOut {
 			mustOpen(t, data)
 		}
-		if _, err := held.Replace(prepared, data+".kept"); errors.Is(err, errReplaced) != laidOut {
+		if err := held.Replace(prepared, data+".kept"); errors.Is(err, errReplaced) != laidOut {
 			t.Errorf("laid out %v: %v", laidOut, err)
 		}
 	}
@@ -103,7 +98,11 @@ func TestReplaceEmpty(t *testing.T) {
 func TestReplaceIsUndone(t *testing.T) {
 	broken := errors.New("broken disk")
 	for _, there := range []bool{true, false} {
-		for fails := range 2 {
+		steps := 1
+		if there {
+			steps = 2
+		}
+		for fails := range steps {
 			dir := t.TempDir()
 			data, prepared, kept := filepath.Join(dir, "data.db"), filepath.Join(dir, "p"), filepath.Join(dir, "kept")
 			putAt(t, prepared, "new")
@@ -116,7 +115,7 @@ func TestReplaceIsUndone(t *testing.T) {
 				want = append(want, "p")
 			}
 			syncs := -1
-			_, err := replace(data, prepared, kept, func(string) error {
+			err := replace(data, prepared, kept, func(string) error {
 				if syncs++; syncs == fails {
 					return broken
 				}
@@ -144,19 +143,14 @@ func TestReplaceIsUndone(t *testing.T) {
 // TestReplaceTakesNoNewFile: a server that starts where no file was keeps the one that it makes.
 func TestReplaceTakesNoNewFile(t *testing.T) {
 	data, prepared := filepath.Join(t.TempDir(), "data.db"), put(t, written(t))
-	start := sync.OnceFunc(func() { mustOpen(t, data) })
-	there, err := replace(data, prepared, data+".kept", func(string) error {
-		start()
-		return nil
-	})
-	check.Equal(t, "there was one", there, false)
-	if !errors.Is(err, errReplaced) {
-		t.Errorf("replace() = %v", err)
+	mustOpen(t, data)
+	if err := place(data, prepared, SyncDirectory); !errors.Is(err, errReplaced) {
+		t.Errorf("place() = %v", err)
 	}
 	if _, err := Open(data, Options{}); !errors.Is(err, ErrLocked) {
 		t.Errorf("Open() = %v: the server has another file", err)
 	}
-	_, err = os.Stat(prepared)
+	_, err := os.Stat(prepared)
 	check.OK(t, err)
 }
 
@@ -178,9 +172,8 @@ func TestTwoHold(t *testing.T) {
 		for _, name := range []string{".one", ".two"} {
 			putAt(t, data+name, name)
 		}
-		_, err = one.Replace(data+".one", data+".kept1")
-		check.OK(t, err)
-		if _, err := two.Replace(data+".two", data+".kept2"); !errors.Is(err, errReplaced) {
+		check.OK(t, one.Replace(data+".one", data+".kept1"))
+		if err := two.Replace(data+".two", data+".kept2"); !errors.Is(err, errReplaced) {
 			t.Errorf("the second: %v", err)
 		}
 		check.OK(t, errors.Join(one.Release(), two.Release()))
@@ -210,7 +203,7 @@ func TestPrepareWritesToItsOwnFileOnly(t *testing.T) {
 		check.OK(t, err)
 		check.OK(t, CopyFile(t.Context(), backup, f))
 		check.OK(t, errors.Join(os.Remove(f.Name()), swap(f.Name())))
-		check.OK(t, restored.apply(t.Context(), f)) // to the file that has no name any more
+		check.OK(t, complete(t.Context(), f, nil, restored)) // to the file that has no name any more
 	}
 	after, err := os.ReadFile(other)
 	check.OK(t, err)

@@ -11,17 +11,10 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// Restoration is how a backup becomes a data file.
-type Restoration struct {
-	Tables Readers // of the records in the result
-	// Then changes the copy. It must not keep the store.
-	Then func(ctx context.Context, s *Store) error
-}
-
-// Prepare writes what is to take the place of the data file to a new file beside it, and returns its path.
-// It inspects the result, so that only a whole file ever takes that place. The backup stays as it is.
-// Errors are those of [Open], or of the operating system.
-func Prepare(ctx context.Context, backup, dataFile string, r Restoration) (prepared string, err error) {
+// Prepare writes what is to take the place of the data file to a new file beside it, and returns its path. then
+// changes the copy of the backup; it must not keep the store. Prepare inspects the result, so that only a whole
+// file ever takes that place. The backup stays as it is. Errors are those of [Open], or of the operating system.
+func Prepare(ctx context.Context, backup, dataFile string, tables Readers, then func(context.Context, *Store) error) (prepared string, err error) {
 	f, err := os.CreateTemp(filepath.Dir(dataFile), PreparedPrefix(dataFile)+"*") // mode 0600
 	if err != nil {
 		return "", err
@@ -29,7 +22,7 @@ func Prepare(ctx context.Context, backup, dataFile string, r Restoration) (prepa
 	defer func() { _ = f.Close() }() // synced
 	err = errors.Join(CopyFile(ctx, backup, f), keepOwner(f, dataFile), f.Sync())
 	if err == nil {
-		err = r.apply(ctx, f)
+		err = complete(ctx, f, tables, then)
 	}
 	if err != nil {
 		return "", errors.Join(fmt.Errorf("bolt: prepare %s: %w", f.Name(), err), os.Remove(f.Name()))
@@ -40,20 +33,20 @@ func Prepare(ctx context.Context, backup, dataFile string, r Restoration) (prepa
 // PreparedPrefix begins the names of the files that [Prepare] makes.
 func PreparedPrefix(dataFile string) string { return filepath.Base(dataFile) + ".restore-" }
 
-// apply changes and inspects the copy. bbolt gets the file that is open, and does not open it by its name: a
+// complete changes and inspects the copy. bbolt gets the file that is open, and does not open it by its name: a
 // restoration by root works in the directory of another account, which can give that name to another file.
-func (r *Restoration) apply(ctx context.Context, f *os.File) (err error) {
+func complete(ctx context.Context, f *os.File, tables Readers, then func(context.Context, *Store) error) (err error) {
+	defer guard(&err, false)()
 	db, _, err := openFile(f.Name(), Options{open: func(string, int, fs.FileMode) (*os.File, error) { return f, nil }}, false)
 	if err != nil {
 		return err
 	}
 	s := newStore(db)
 	defer func() { err = errors.Join(err, s.Close()) }()
-	defer guard(&err, false)()
-	if err := r.Then(ctx, s); err != nil {
+	if err := then(ctx, s); err != nil {
 		return err
 	}
-	return db.View(func(tx *bbolt.Tx) error { return new(Summary).inspect(ctx, tx, r.Tables) })
+	return db.View(func(tx *bbolt.Tx) error { return new(Summary).inspect(ctx, tx, tables) })
 }
 
 // Held is a data file, or the place for one, that no other process opens.
@@ -101,13 +94,13 @@ var errReplaced = errors.New("the file was replaced meanwhile")
 
 // Replace is [Replace] for the file that is held. It fails if another one has its place by now: one that could
 // not be held may have been restored or laid out, and a server have started with it.
-func (h *Held) Replace(prepared, kept string) (there bool, err error) {
+func (h *Held) Replace(prepared, kept string) error {
 	now, err := os.Stat(h.path)
 	switch {
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
-		return false, err
-	case (err == nil) != (h.was != nil), err == nil && (!os.SameFile(now, h.was) || now.Size() != h.was.Size()):
-		return false, errReplaced
+		return err
+	case (err == nil) == h.IsNew(), err == nil && (!os.SameFile(now, h.was) || now.Size() != h.was.Size()):
+		return errReplaced
 	}
 	return Replace(h.path, prepared, kept)
 }
@@ -115,50 +108,46 @@ func (h *Held) Replace(prepared, kept string) (there bool, err error) {
 // Replace puts a prepared file in the place of the data file, which no process may have open for writing,
 // and keeps that one, if it is there, under another name. There is a whole data file at every moment: the
 // former one, then the new one. After an error the former one has its place. The file system must have links.
-func Replace(dataFile, prepared, kept string) (there bool, err error) {
+func Replace(dataFile, prepared, kept string) error {
 	return replace(dataFile, prepared, kept, SyncDirectory)
 }
 
-func replace(dataFile, prepared, kept string, sync func(dir string) error) (there bool, err error) {
+func replace(dataFile, prepared, kept string, sync func(dir string) error) error {
 	dir := filepath.Dir(dataFile)
-	err = os.Link(dataFile, kept)
-	if there = !errors.Is(err, fs.ErrNotExist); there && err != nil {
-		return there, fmt.Errorf("bolt: keep %s: %w", dataFile, err)
-	}
-	undo := func() error { return nil }
-	if there {
-		undo = func() error { return os.Remove(kept) }
+	err := os.Link(dataFile, kept)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return place(dataFile, prepared, sync)
+	case err != nil:
+		return fmt.Errorf("bolt: keep %s: %w", dataFile, err)
 	}
 	if err = sync(dir); err == nil { // the kept one is there before it is replaced
-		err = move(prepared, dataFile, there)
-	}
-	if err == nil {
-		undo = func() error { return os.Rename(dataFile, prepared) }
-		if there {
-			undo = func() error { return os.Rename(kept, dataFile) }
-		}
-		err = sync(dir)
+		err = os.Rename(prepared, dataFile)
 	}
 	if err != nil {
-		err = errors.Join(err, undo())
+		return errors.Join(err, os.Remove(kept))
 	}
-	return there, err
+	if err = sync(dir); err != nil {
+		err = errors.Join(err, os.Rename(kept, dataFile))
+	}
+	return err
 }
 
-// move gives the prepared file the name of the data file. If that was not there, it does not take the name
-// from a file that a server has made since.
-func move(prepared, dataFile string, there bool) error {
-	if there {
-		return os.Rename(prepared, dataFile)
-	}
+// place makes a prepared file the data file where there is none. It does not take the name from a file that a
+// server has made since.
+func place(dataFile, prepared string, sync func(dir string) error) error {
 	err := os.Link(prepared, dataFile)
-	if errors.Is(err, fs.ErrExist) {
+	switch {
+	case errors.Is(err, fs.ErrExist):
 		return errReplaced
+	case err != nil:
+		return err
 	}
-	if err == nil {
-		if err = os.Remove(prepared); err != nil {
-			err = errors.Join(err, os.Remove(dataFile))
-		}
+	if err = sync(filepath.Dir(dataFile)); err == nil {
+		err = os.Remove(prepared)
+	}
+	if err != nil {
+		err = errors.Join(err, os.Remove(dataFile))
 	}
 	return err
 }

@@ -14,11 +14,9 @@ import (
 	"oauth-server/internal/store"
 )
 
-var restored = Restoration{
-	Then: func(ctx context.Context, s *Store) error {
-		_, err := s.Append(ctx, store.Entry{Number: 1, Value: []byte(`{"action":"restore"}`)})
-		return err
-	},
+func restored(ctx context.Context, s *Store) error {
+	_, err := s.Append(ctx, store.Entry{Number: 1, Value: []byte(`{"action":"restore"}`)})
+	return err
 }
 
 // filled makes a file with records.
@@ -44,7 +42,7 @@ func TestPrepare(t *testing.T) {
 	backup, ctx := filled(t), t.Context()
 	before, err := os.ReadFile(backup)
 	check.OK(t, err)
-	prepared, err := Prepare(ctx, backup, filepath.Join(t.TempDir(), "data.db"), restored)
+	prepared, err := Prepare(ctx, backup, filepath.Join(t.TempDir(), "data.db"), nil, restored)
 	check.OK(t, err)
 	info, err := os.Stat(prepared)
 	check.OK(t, err)
@@ -66,9 +64,11 @@ func TestPrepareLeavesNothing(t *testing.T) {
 	dir := t.TempDir()
 	backup := filepath.Join(t.TempDir(), "backup.db")
 	whole := written(t)
-	check.OK(t, os.WriteFile(backup, whole[:len(whole)-4096], 0o600))
-	if _, err := Prepare(t.Context(), backup, filepath.Join(dir, "data.db"), restored); !errors.Is(err, ErrCorrupt) {
-		t.Errorf("Prepare() = %v, want ErrCorrupt", err)
+	for _, content := range [][]byte{whole[:len(whole)-4096], withoutFreePages(whole)} {
+		check.OK(t, os.WriteFile(backup, content, 0o600))
+		if _, err := Prepare(t.Context(), backup, filepath.Join(dir, "data.db"), nil, restored); !errors.Is(err, ErrCorrupt) {
+			t.Errorf("Prepare() = %v, want ErrCorrupt", err)
+		}
 	}
 	left, err := os.ReadDir(dir)
 	check.OK(t, err)
