@@ -11,6 +11,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
 
+	"oauth-server/internal/check"
 	"oauth-server/internal/store/mongo/mongotest"
 )
 
@@ -45,9 +46,7 @@ func TestUp(t *testing.T) {
 		checkTTL(t, db.Collection(c), "expire", 0)
 	}
 	states, err := Status(ctx, db)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	for _, s := range states {
 		if time.Since(s.AppliedAt) > time.Hour {
 			t.Errorf("%s was applied at %s", s.Migration, s.AppliedAt)
@@ -61,9 +60,7 @@ func TestUp(t *testing.T) {
 func checkTTL(t *testing.T, c *mongo.Collection, field string, seconds int32) {
 	t.Helper()
 	specs, err := c.Indexes().ListSpecifications(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	for _, s := range specs {
 		key, _ := bson.Marshal(bson.D{{Key: field, Value: 1}})
 		if s.ExpireAfterSeconds != nil && *s.ExpireAfterSeconds == seconds && bytes.Equal(s.KeysDocument, key) {
@@ -100,9 +97,7 @@ func TestUpAfterCrash(t *testing.T) {
 	if _, err := Up(ctx, db); err != nil {
 		t.Fatal(err)
 	}
-	if err := db.Collection(collection).Drop(ctx); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, db.Collection(collection).Drop(ctx))
 	if report, err := Up(ctx, db); err != nil || len(report.Applied) != len(All()) {
 		t.Errorf("%+v, %v", report, err)
 	}
@@ -132,9 +127,7 @@ func TestChanged(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := db.Collection(collection).UpdateByID(ctx, 1, bson.D{{Key: "$set", Value: bson.D{{Key: "checksum", Value: "other"}}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	if _, err := Status(ctx, db); !errors.Is(err, ErrChanged) || !strings.Contains(err.Error(), "0001_layout") {
 		t.Errorf("got %v", err)
 	}
@@ -167,9 +160,7 @@ func TestTable(t *testing.T) {
 	db := fresh(t)
 	var report Report
 	m := Migration{Number: 1, Commands: table{name: "things", owner: true, changed: true}.commands()}
-	if err := report.apply(t.Context(), db, m); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, report.apply(t.Context(), db, m))
 	checkTTL(t, db.Collection("things"), "expire", 0)
 	specs, err := db.Collection("things").Indexes().ListSpecifications(t.Context())
 	if err != nil || len(specs) != 4 { // with that of _id
@@ -211,9 +202,7 @@ func TestTTL(t *testing.T) {
 	defer tick.Stop()
 	for range tick.C { // the test's own deadline bounds the wait for the monitor
 		n, err := c.CountDocuments(t.Context(), bson.D{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		if n == 1 {
 			break
 		}

@@ -30,9 +30,7 @@ const (
 func keyFile(t *testing.T, secret string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "secret")
-	if err := os.WriteFile(path, []byte(secret+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, os.WriteFile(path, []byte(secret+"\n"), 0o600))
 	return path
 }
 
@@ -40,9 +38,7 @@ func keyFile(t *testing.T, secret string) string {
 func privateKeysIn(t *testing.T, path string) (n int) {
 	t.Helper()
 	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	parts := [][]byte{text}
 	other := func(r rune) bool {
 		return !strings.ContainsRune("+/=", r) && !unicode.IsLetter(r) && !unicode.IsDigit(r)
@@ -68,14 +64,10 @@ func privateKeysIn(t *testing.T, path string) (n int) {
 func publishedKeys(t *testing.T, address string) (kids []string) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address+"/.well-known/jwks.json", http.NoBody)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	_, body := send(t, req)
 	var set struct{ Keys []struct{ Kid string } }
-	if err := json.Unmarshal([]byte(body), &set); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, json.Unmarshal([]byte(body), &set))
 	for _, k := range set.Keys {
 		kids = append(kids, k.Kid)
 	}

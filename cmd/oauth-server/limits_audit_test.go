@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"oauth-server/internal/adminapi"
+	"oauth-server/internal/check"
 	"oauth-server/internal/clientcfg"
 )
 
@@ -23,9 +24,7 @@ func TestAuditOfSeveralTargets(t *testing.T) {
 		},
 		{At: time.Now(), Actor: clientcfg.Actor{ClientID: "ops"}, Action: "delete", Target: "settings", Before: null, After: null},
 	}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
 	if len(lines) != 5 || !strings.Contains(lines[1], "ops") || !strings.Contains(lines[1], "ticket") || strings.Contains(lines[2], "ops") ||
 		!strings.Contains(lines[2], "update policies/b") || !strings.Contains(lines[3], "no trusted") {
@@ -40,12 +39,8 @@ func TestAuditOfAnUnreadableEntry(t *testing.T) {
 	var page adminapi.Audit
 	err := json.Unmarshal([]byte(`{"entries":[{"version":8,"action":"update","target":"settings"},{"version":7,"unreadable":"unexpected EOF"},`+
 		`{"version":6,"actor":{"client_id":"ops"},"action":"update","target":"policies/shop","reason":"ticket","unreadable":"of a newer release"}]}`), &page)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := l.auditTable(page); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
+	check.OK(t, l.auditTable(page))
 	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
 	if len(lines) != 4 || !strings.Contains(lines[1], "update settings") || !strings.HasPrefix(lines[2], "7 ") || !strings.Contains(lines[2], "unreadable") {
 		t.Errorf("the table is\n%s", out.String())

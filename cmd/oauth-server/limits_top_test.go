@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"oauth-server/internal/check"
 )
 
 // answers are what [readAPI] answers, by path.
@@ -276,9 +278,7 @@ func TestColours(t *testing.T) {
 func TestColoursKeepColumns(t *testing.T) {
 	var out bytes.Buffer
 	c := &cli{out: &out, terminal: true, output: outputText}
-	if err := c.table([]string{"A", "B"}, []string{c.alarming("1", true), "x"}, []string{"22", "y"}, []string{c.notable("333", true), "z"}); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, c.table([]string{"A", "B"}, []string{c.alarming("1", true), "x"}, []string{"22", "y"}, []string{c.notable("333", true), "z"}))
 	text := strings.NewReplacer("\x1b[31m", "", "\x1b[33m", "", "\x1b[0m", "").Replace(out.String())
 	for line := range strings.Lines(text) {
 		if at := strings.IndexAny(line, "Bxyz"); at != 7 {

@@ -15,6 +15,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"oauth-server/internal/check"
 )
 
 // tokenServer answers the metadata, and /token with answer, which gets the
@@ -105,9 +107,7 @@ func TestTokenAsJSON(t *testing.T) {
 	out := tokenSucceeds(t, nil, "", "--issuer", s.URL, "--grant", "client_credentials",
 		"--client-id", "c", "--client-secret", "s", "--no-cache", "-o", "json")
 	var got map[string]any
-	if err := json.Unmarshal([]byte(out), &got); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, json.Unmarshal([]byte(out), &got))
 	if left, _ := got["expires_in"].(float64); math.Abs(left-3600) > 60 {
 		t.Errorf("expires_in is %v", got["expires_in"])
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"oauth-server/internal/activity"
+	"oauth-server/internal/check"
 	"oauth-server/internal/ratelimit"
 )
 
@@ -27,9 +28,7 @@ type world struct {
 func newWorld(t *testing.T, s ratelimit.Settings) *world {
 	t.Helper()
 	p, err := ratelimit.Compile(s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	return &world{t, ratelimit.NewCounters(0), p, activity.New(0, noon.Add(-time.Hour))}
 }
 
@@ -338,9 +337,7 @@ func throughJSON(t *testing.T, r activity.Report) (out activity.Report) {
 	if err == nil {
 		err = json.Unmarshal(b, &out)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	if diff := cmp.Diff(r, out); diff != "" {
 		t.Errorf("after JSON (-want +got):\n%s", diff)
 	}
@@ -369,9 +366,7 @@ func ExampleRecorder() {
 
 func BenchmarkRecord(b *testing.B) {
 	policies, err := ratelimit.Compile(ratelimit.DefaultSettings())
-	if err != nil {
-		b.Fatal(err)
-	}
+	check.OK(b, err)
 	d := ratelimit.NewCounters(0).Take(noon, ratelimit.Key{ClientID: "shop"}, policies.For("shop"), 1)
 	r := activity.New(0, noon.Add(-time.Hour))
 	o := activity.Observation{ClientID: "shop", Kind: activity.Client, Decision: &d}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"oauth-server/internal/activity"
+	"oauth-server/internal/check"
 	"oauth-server/internal/ratelimit"
 )
 
@@ -14,9 +15,7 @@ func TestOverridesDoNotStartTheFiguresOver(t *testing.T) {
 	s := settings(ratelimit.DryRun, 10)
 	w := newWorld(t, s)
 	e := w.policies.Edit()
-	if err := e.SetOverride("shop", "batch", []ratelimit.Limit{ratelimit.NewLimit("per-minute", 20, time.Minute)}); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, e.SetOverride("shop", "batch", []ratelimit.Limit{ratelimit.NewLimit("per-minute", 20, time.Minute)}))
 	w.policies = e.Compiled()
 	for range 3 { // in turn
 		w.ask(noon, "shop", "ada", 2)

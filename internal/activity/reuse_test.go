@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"oauth-server/internal/activity"
+	"oauth-server/internal/check"
 	"oauth-server/internal/ratelimit"
 )
 
@@ -48,9 +49,7 @@ func TestReportKeepsTheWasteful(t *testing.T) {
 func TestReportCountsReuseAndWaste(t *testing.T) {
 	r := activity.New(0, noon.Add(-time.Hour))
 	limits, err := ratelimit.Enforced(ratelimit.DefaultLimit(), ratelimit.NewLimit("few", 1, time.Minute))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	c := ratelimit.NewCounters(0)
 	for _, outcome := range []ratelimit.Outcome{ratelimit.Allowed, ratelimit.Denied, ratelimit.Reused, ratelimit.Reused, ratelimit.WouldReuse} {
 		d := c.Take(noon, ratelimit.Key{ClientID: "shop"}, limits, 1)

@@ -17,6 +17,7 @@ import (
 
 	"oauth-server/internal/adminapi"
 	"oauth-server/internal/adminclient"
+	"oauth-server/internal/check"
 )
 
 // api is a server that takes the token "good" and remembers what came. It names an issuer, of which the client takes no notice.
@@ -88,9 +89,7 @@ func TestChangeSendsWhatItNeeds(t *testing.T) {
 	_, err := c.Change(t.Context(), adminclient.Change{
 		Method: http.MethodPatch, Path: "/policies/a%2Fb", ETag: `"7"`, Reason: "x y", Validate: true, Body: map[string]any{"trusted": nil},
 	}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	if last := a.seen[len(a.seen)-1]; last != "PATCH /admin/v1/policies/a%2Fb?reason=x+y&validate=true Bearer good" {
 		t.Error(last)
 	}

@@ -160,9 +160,7 @@ func TestCallersWhoHaveGone(t *testing.T) {
 	if _, err := g.Admit(ctx, &Request{Class: Refresh}); err != nil || seen != nil {
 		t.Errorf("admit a caller who is there: %v, observed %v", err, seen)
 	}
-	if err := client.Close(); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, client.Close())
 	for !CallerGone(ctx) { // until the end of the connection has arrived
 		runtime.Gosched()
 	}
@@ -187,9 +185,7 @@ func TestCallersWhoHaveGone(t *testing.T) {
 // TestProbe: the wait is long while goroutines keep all processors from others.
 func TestProbe(t *testing.T) {
 	p, err := newProbe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	defer p.close()
 	stop := make(chan struct{})
 	defer close(stop)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"testing"
 
+	"oauth-server/internal/check"
 	"oauth-server/internal/ratelimit"
 )
 
@@ -20,9 +21,7 @@ func TestStarved(t *testing.T) {
 		send := func(starved bool) {
 			r := Request{ClientID: "shop", Class: Password}
 			rank, err := g.Admit(t.Context(), &r)
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, err)
 			if starved {
 				var shed *ShedError
 				if err := g.Starved(WithRequest(t.Context(), &r, rank)); !errors.As(err, &shed) || shed.Short != Processor || shed.RetryAfter <= 0 {

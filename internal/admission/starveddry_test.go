@@ -3,6 +3,7 @@ package admission
 import (
 	"testing"
 
+	"oauth-server/internal/check"
 	"oauth-server/internal/ratelimit"
 )
 
@@ -16,9 +17,7 @@ func TestStarvedInDryRun(t *testing.T) {
 		g.level.Store(uint32(l))
 		r := Request{ClientID: "shop", Class: Password}
 		rank, err := g.Admit(t.Context(), &r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		if would := l > 0; r.WouldShed != would {
 			t.Errorf("would have been refused: %v, want %v", r.WouldShed, would)
 		}

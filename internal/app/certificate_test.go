@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"oauth-server/internal/background"
+	"oauth-server/internal/check"
 	"oauth-server/internal/config"
 )
 
@@ -25,9 +26,7 @@ import (
 func writeCertificate(t *testing.T, files config.TLS, serial int64) *x509.Certificate {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	now := time.Now()
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(serial), Subject: pkix.Name{CommonName: "test"},
@@ -35,27 +34,19 @@ func writeCertificate(t *testing.T, files config.TLS, serial int64) *x509.Certif
 		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true,
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	pkcs8, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	write(t, files.CertFile, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}))
 	write(t, files.KeyFile, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: pkcs8}))
 	cert, err := x509.ParseCertificate(der)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	return cert
 }
 
 func write(t *testing.T, path string, text []byte) {
 	t.Helper()
-	if err := os.WriteFile(path, text, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, os.WriteFile(path, text, 0o600))
 }
 
 func certificateFiles(t *testing.T) config.TLS {
@@ -71,15 +62,11 @@ func TestCertificateIsReloadedWhenItsFilesChange(t *testing.T) {
 		var log strings.Builder
 		logger := slog.New(slog.NewTextHandler(&log, nil))
 		c, err := loadCertificate(files, "", logger)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		loops := background.NewGroup(t.Context(), logger, nil)
 		serial := func() int64 {
 			pair, err := c.config().GetCertificate(nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, err)
 			return pair.Leaf.SerialNumber.Int64()
 		}
 		loops.Repeat(background.Task{Name: "certificate", Every: certificateCheck, Do: c.reload, Failed: "reload failed"})

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"oauth-server/internal/check"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/testworld"
 )
@@ -12,9 +13,7 @@ import (
 // pasted.
 func TestDemoAdmitsTenWhereverTheMinuteEnds(t *testing.T) {
 	policies, err := ratelimit.Compile(DemoConfig("demo.db").RateLimit.Settings)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	for second := range 60 {
 		counters, admitted := ratelimit.NewCounters(1), 0
 		for i := range 12 {

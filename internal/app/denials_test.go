@@ -28,9 +28,7 @@ func denialLines(t *testing.T, change func(*config.RateLimit)) []string {
 		r.token(t, client)
 	}
 	client.CloseIdleConnections()
-	if err := r.stop(); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, r.stop())
 	var out []string
 	for _, m := range regexp.MustCompile(`path=/token .* client_id=shop(.*) request_id=`).FindAllStringSubmatch(log.String(), -1) {
 		out = append(out, strings.TrimSpace(m[1]))
@@ -64,9 +62,7 @@ func TestDenialsAreLogged(t *testing.T) {
 func decision(t *testing.T, mode ratelimit.Mode) ratelimit.Decision {
 	t.Helper()
 	limits, err := ratelimit.Enforced(ratelimit.NewLimit("per-hour", 1, time.Hour), ratelimit.NewLimit("per-hour", 1, time.Hour))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	limits.Mode = mode
 	c, k := ratelimit.NewCounters(10), ratelimit.Key{ClientID: "shop", Username: "ada"}
 	c.Take(time.Now(), k, limits, 1)
@@ -77,9 +73,7 @@ func decision(t *testing.T, mode ratelimit.Mode) ratelimit.Decision {
 func noted(t *testing.T, d *denials, now time.Time, x judgement.Decided) string {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "/token", http.NoBody)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	req = accesslog.Identify(req, http.Header{}, false)
 	d.note(req.Context(), now, &x)
 	var log bytes.Buffer
@@ -166,9 +160,7 @@ func TestDenialsOfUsersGoToTheLogAndToOperators(t *testing.T) {
 		cfg.LogUsernames = names
 		r := start(t, cfg, &bytes.Buffer{})
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "/token", http.NoBody)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		req = accesslog.Identify(req, http.Header{}, false)
 		r.limiter.decided(req.Context(), judgement.Decided{ClientID: "shop", Username: "ada", Grant: "password", Decision: decision(t, ratelimit.Enforce)})
 		var log bytes.Buffer
@@ -214,9 +206,7 @@ func TestUserHashStays(t *testing.T) {
 	cfg := testConfig(t)
 	r := start(t, cfg, &bytes.Buffer{})
 	first, other := r.base.userHash("ada"), r.base.userHash("bob")
-	if err := r.stop(); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, r.stop())
 	again := resume(t, cfg, r.secret).base.userHash("ada")
 	if first != again || first == other || len(first) != hashLength || strings.Contains(first, "ada") {
 		t.Errorf("hashes of ada %q and %q, of bob %q", first, again, other)

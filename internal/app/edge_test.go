@@ -22,12 +22,8 @@ func TestOperatorsChangeLimitsOfARunningServer(t *testing.T) {
 	operator.ID = "ops"
 	clientcfg.MakeOperator(&operator)
 	_, secret, err := CreateClient(t.Context(), r.base.store, operator, time.Now())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := r.base.clients.Renew(t.Context(), 0); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
+	check.OK(t, r.base.clients.Renew(t.Context(), 0))
 	client := newClient(t, nil)
 	settings := "http://" + r.AdminAddr() + "/admin/v1/policies/shop"
 	if res := call(t, client, http.MethodGet, settings, "", nil, ""); res.status != http.StatusUnauthorized {
@@ -58,9 +54,7 @@ func TestOperatorsChangeLimitsOfARunningServer(t *testing.T) {
 func TestImpossibleStoredLimitsAreRefused(t *testing.T) {
 	r := start(t, limited(t, nil), io.Discard)
 	bad, err := clientcfg.ChangeSettings(clientcfg.SettingsOverride{User: []ratelimit.Limit{{Name: "none"}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	appendChange(t, r.base.store, time.Now(), bad)
 	good := r.limiter.policies.Snapshot().Settings()
 	check.OK(t, r.base.follower.Refresh(t.Context()))
@@ -80,21 +74,15 @@ type reply struct {
 func call(t *testing.T, client *http.Client, method, address, body string, header http.Header, query string) reply {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, address+query, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	for name, values := range header {
 		req.Header[name] = values
 	}
 	res, err := client.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	defer func() { _ = res.Body.Close() }()
 	text, err := io.ReadAll(res.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	return reply{res.StatusCode, res.Header.Get("ETag"), string(text)}
 }
 
@@ -134,9 +122,7 @@ func TestPasswordGrantIsAdvertisedOnlyWhereItIsUsed(t *testing.T) {
 		}
 		return r.base.clients.Renew(ctx, 0)
 	}
-	if err := register(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, register(t.Context()))
 	if !advertised() {
 		t.Error("it is not advertised although a client uses it")
 	}

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"oauth-server/internal/check"
 	"oauth-server/internal/config"
 	"oauth-server/internal/judgement"
 	"oauth-server/internal/metrics"
@@ -74,9 +75,7 @@ func TestLimitsOfTheConfigurationApply(t *testing.T) {
 // TestDecisionsInAnOutageAreCounted: beside what was decided.
 func TestDecisionsInAnOutageAreCounted(t *testing.T) {
 	tm, err := newTelemetry(t.Context(), config.Default(), slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	for _, d := range []ratelimit.Decision{
 		{Outcome: ratelimit.Allowed},
 		{Outcome: ratelimit.Allowed, Outage: true},
@@ -151,9 +150,7 @@ func TestCountsOutliveARestart(t *testing.T) {
 		}
 	}
 	client.CloseIdleConnections()
-	if err := first.stop(); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, first.stop())
 	second := resume(t, cfg, first.secret)
 	// Requests are let through until the first of them has had the counts read.
 	denied := func() bool { return second.token(t, client).status == http.StatusTooManyRequests }
@@ -205,9 +202,7 @@ func TestCodesThatExpireBeforeTheLimitLetsThemPassAreWarnedOf(t *testing.T) {
 			var log bytes.Buffer
 			cfg := testConfig(t)
 			tt.change(cfg)
-			if err := start(t, cfg, &log).stop(); err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, start(t, cfg, &log).stop())
 			for _, want := range tt.want {
 				if !strings.Contains(log.String(), want) {
 					t.Errorf("the log lacks %q:\n%s", want, log.String())

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"oauth-server/internal/check"
 	"oauth-server/internal/config"
 )
 
@@ -25,9 +26,7 @@ func pool(certs ...*x509.Certificate) *x509.CertPool {
 func pair(t *testing.T, files config.TLS) tls.Certificate {
 	t.Helper()
 	p, err := tls.LoadX509KeyPair(files.CertFile, files.KeyFile)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	return p
 }
 
@@ -38,9 +37,7 @@ func metricsOver(t *testing.T, address string, cfg *tls.Config) (status int, pro
 	transport := &http.Transport{TLSClientConfig: cfg, ForceAttemptHTTP2: true}
 	defer transport.CloseIdleConnections()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address+"/metrics", http.NoBody)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	res, err := (&http.Client{Transport: transport}).Do(req)
 	if err != nil {
 		return 0, "", err
@@ -92,9 +89,7 @@ func TestOperatorsNeedAClientCertificate(t *testing.T) {
 	writeCertificate(t, first, 2)
 	writeCertificate(t, second, 3)
 	text, err := os.ReadFile(first.CertFile)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	cfg := withOperators(t)
 	cfg.AdminTLS, cfg.AdminClientCA = server, certificateFiles(t).CertFile
 	write(t, cfg.AdminClientCA, text)
@@ -130,9 +125,7 @@ func TestOperatorsNeedAClientCertificate(t *testing.T) {
 		t.Fatal(err)
 	}
 	write(t, cfg.AdminClientCA, text)
-	if err := r.base.adminCert.reload(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, r.base.adminCert.reload(t.Context()))
 	if status, _, err := ask(first); err == nil {
 		t.Errorf("with one of the CA that was replaced: status %d", status)
 	}
@@ -171,9 +164,7 @@ func TestOpenAdminAddressIsWarnedOf(t *testing.T) {
 			cfg.AdminListen, cfg.AdminTLS = tc.listen, tc.tls
 			var log strings.Builder
 			r := start(t, cfg, &log)
-			if err := r.stop(); err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, r.stop())
 			if got := strings.Contains(log.String(), warning); got != tc.want {
 				t.Errorf("warned: %t, want %t:\n%s", got, tc.want, log.String())
 			}

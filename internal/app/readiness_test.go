@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"oauth-server/internal/check"
 	"oauth-server/internal/clock"
 	"oauth-server/internal/httpapi"
 	"oauth-server/internal/ratelimit"
@@ -143,9 +144,7 @@ func TestReadinessForThePublic(t *testing.T) {
 // API.
 func TestReadinessOfTheSyncer(t *testing.T) {
 	s, err := New(t.Context(), testConfig(t), Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	t.Cleanup(func() { _ = s.Close() })
 	if got := s.edge.ready.report(true); got.Status != httpapi.Ready {
 		t.Errorf("at first: %+v", got)

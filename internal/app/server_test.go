@@ -99,22 +99,16 @@ func (r *running) token(tb testing.TB, client *http.Client) answer {
 	tb.Helper()
 	req, err := http.NewRequestWithContext(tb.Context(), http.MethodPost, r.Issuer()+"/token",
 		strings.NewReader(url.Values{"grant_type": {"client_credentials"}}.Encode()))
-	if err != nil {
-		tb.Fatal(err)
-	}
+	check.OK(tb, err)
 	req.SetBasicAuth("shop", r.secret)
 	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	res, err := client.Do(req)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	check.OK(tb, err)
 	defer func() { _ = res.Body.Close() }()
 	var body struct {
 		AccessToken string `json:"access_token"`
 	}
-	if err := json.NewDecoder(res.Body).Decode(&body); err != nil {
-		tb.Fatal(err)
-	}
+	check.OK(tb, json.NewDecoder(res.Body).Decode(&body))
 	return answer{res.StatusCode, res.ProtoMajor, body.AccessToken}
 }
 
@@ -135,9 +129,7 @@ func TestServerIssuesATokenAndStops(t *testing.T) {
 		t.Fatalf("%+v", got)
 	}
 	client.CloseIdleConnections()
-	if err := r.stop(); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, r.stop())
 	for _, want := range []string{"msg=listening address=" + r.Addr(), "msg=stopping", "msg=stopped"} {
 		if !strings.Contains(log.String(), want) {
 			t.Errorf("the log lacks %q:\n%s", want, log.String())
@@ -168,9 +160,7 @@ func TestServerSpeaksTLS(t *testing.T) {
 func TestNewReportsWhatIsWrongAndLetsGo(t *testing.T) {
 	cfg := testConfig(t)
 	taken, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	defer func() { _ = taken.Close() }()
 	busy := *cfg
 	busy.Listen = taken.Addr().String()
@@ -267,9 +257,7 @@ func BenchmarkStartToFirstToken(b *testing.B) {
 			b.Fatalf("%+v", got)
 		}
 		client.CloseIdleConnections()
-		if err := r.stop(); err != nil {
-			b.Fatal(err)
-		}
+		check.OK(b, r.stop())
 	}
 }
 
@@ -292,14 +280,10 @@ func TestServerBoundsItsPeers(t *testing.T) {
 
 	r := start(t, testConfig(t), io.Discard)
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, r.Issuer()+"/healthz", http.NoBody)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	req.Header.Set("X-Endless", strings.Repeat("x", 64<<10))
 	res, err := newClient(t, nil).Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	if _, err := io.Copy(io.Discard, res.Body); err != nil {
 		t.Error(err)
 	}

@@ -63,13 +63,9 @@ func TestStopDrainsKeptConnections(t *testing.T) {
 func fetch(t *testing.T, client *http.Client, address string) (status int, last bool) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address, http.NoBody)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	res, err := client.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	defer func() { _ = res.Body.Close() }()
 	if _, err := io.Copy(io.Discard, res.Body); err != nil {
 		t.Fatal(err)
@@ -83,9 +79,7 @@ func TestStopDoesNotWaitForAConnectionWithoutARequest(t *testing.T) {
 	cfg.ShutdownTimeout = config.Duration(2 * time.Second) // Shutdown alone would wait for five
 	r := start(t, cfg, &log)
 	conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", r.Addr())
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	defer func() { _ = conn.Close() }()
 	for r.edge.drainer.open.Load() == 0 {
 		runtime.Gosched() // until the server has accepted it
@@ -118,9 +112,7 @@ func TestStopCutsOffAScrapeThatDoesNotEnd(t *testing.T) {
 	cfg := withOperators(t)
 	cfg.ShutdownTimeout = config.Duration(time.Second)
 	s, err := New(t.Context(), cfg, Options{Logger: NewLogger(cfg.Log, &log)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	s.edge.ops.Handler = http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -128,9 +120,7 @@ func TestStopCutsOffAScrapeThatDoesNotEnd(t *testing.T) {
 		<-r.Context().Done()
 	})
 	conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", s.AdminAddr())
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	defer func() { _ = conn.Close() }()
 	if _, err := io.WriteString(conn, "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n"); err != nil {
 		t.Fatal(err)
@@ -151,15 +141,11 @@ func TestStopCutsOffAScrapeThatDoesNotEnd(t *testing.T) {
 func begin(t *testing.T, addr string, length int) (net.Conn, *bufio.Reader) {
 	t.Helper()
 	conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", addr)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	t.Cleanup(func() { _ = conn.Close() })
 	_, err = fmt.Fprintf(conn, "POST /token HTTP/1.1\r\nHost: x\r\nContent-Type: application/x-www-form-urlencoded\r\n"+
 		"Expect: 100-continue\r\nContent-Length: %d\r\n\r\n", length)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	answers := bufio.NewReader(conn)
 	for _, want := range []string{"HTTP/1.1 100 Continue", ""} {
 		if line, err := answers.ReadString('\n'); err != nil || strings.TrimSpace(line) != want {

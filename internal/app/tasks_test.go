@@ -25,9 +25,7 @@ func TestTasks(t *testing.T) {
 	cfg.TLS = certificateFiles(t)
 	writeCertificate(t, cfg.TLS, 1)
 	s, err := New(t.Context(), cfg, Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	t.Cleanup(func() { _ = s.Close() })
 	type times struct {
 		Every, Retry time.Duration
@@ -93,9 +91,7 @@ func idle(t *testing.T) (*Server, *bytes.Buffer) {
 	t.Helper()
 	log, cfg := &bytes.Buffer{}, testConfig(t)
 	s, err := New(t.Context(), cfg, Options{Logger: NewLogger(cfg.Log, log)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	t.Cleanup(func() {
 		if err := s.Close(); err != nil {
 			t.Error(err)
@@ -149,16 +145,12 @@ func TestTasksFollowTheStore(t *testing.T) {
 			}
 		}
 		store, invalid := s.base.store, clientcfg.Client{ID: "invalid"}
-		if err := store.CreateClient(t.Context(), invalid, clientcfg.Event{}); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, store.CreateClient(t.Context(), invalid, clientcfg.Event{}))
 		// Limits that no instance can use, as another process might store them.
 		changePolicy(t, s, time.Now(), &clientcfg.ClientPolicy{Policy: ratelimit.Policy{Mode: "loud"}})
 		pass(3 * changesEvery)
 		changePolicy(t, s, time.Now(), nil)
-		if err := store.DeleteClient(t.Context(), invalid.ID, clientcfg.Event{}); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, store.DeleteClient(t.Context(), invalid.ID, clientcfg.Event{}))
 		if _, _, err := CreateClient(t.Context(), store, clientcfg.Client{ID: "shop"}, time.Now()); err != nil {
 			t.Fatal(err)
 		}
@@ -184,9 +176,7 @@ func TestTasksSweepTheAuditTrail(t *testing.T) {
 		kept := func(when string, want ...int64) {
 			t.Helper()
 			entries, err := s.base.store.Events(t.Context(), clientcfg.EventQuery{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, err)
 			var got []int64
 			for _, e := range entries {
 				got = append(got, e.Number)

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"oauth-server/internal/check"
 )
 
 func TestTeardownRunsInReverse(t *testing.T) {
@@ -65,9 +67,7 @@ func TestStopOrder(t *testing.T) {
 		}
 		cancel()
 	}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	if err := server.Run(ctx); err != nil {
 		t.Error(err)
 	}

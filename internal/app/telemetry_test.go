@@ -35,18 +35,12 @@ func withOperators(tb testing.TB) *config.Config {
 func get(tb testing.TB, client *http.Client, url string) (status int, body string) {
 	tb.Helper()
 	req, err := http.NewRequestWithContext(tb.Context(), http.MethodGet, url, http.NoBody)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	check.OK(tb, err)
 	res, err := client.Do(req)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	check.OK(tb, err)
 	defer func() { _ = res.Body.Close() }()
 	raw, err := io.ReadAll(res.Body)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	check.OK(tb, err)
 	return res.StatusCode, string(raw)
 }
 
@@ -167,9 +161,7 @@ func TestAnAdminAddressInUseStopsTheStart(t *testing.T) {
 
 func TestAPanicOfALoopIsCounted(t *testing.T) {
 	s, err := New(t.Context(), withOperators(t), Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	defer func() {
 		if err := s.Close(); err != nil {
 			t.Error(err)
@@ -180,9 +172,7 @@ func TestAPanicOfALoopIsCounted(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 	families, err := s.base.telemetry.registry.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	for _, f := range families {
 		if f.GetName() == "oauth_loop_panics_total" && f.GetMetric()[0].GetCounter().GetValue() == 1 {
 			return
@@ -232,9 +222,7 @@ func TestRequestsAreTraced(t *testing.T) {
 		t.Error("the plain format has exemplars")
 	}
 	client.CloseIdleConnections()
-	if err := r.stop(); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, r.stop())
 	spans := <-sent
 	for _, want := range []string{"POST /token", "ratelimit.outcome", "allowed", "per-minute", "oauth.client_id", "shop"} {
 		if !strings.Contains(spans, want) {
@@ -249,13 +237,9 @@ func TestRequestsAreTraced(t *testing.T) {
 // What counting costs a request.
 func BenchmarkTelemetry(b *testing.B) {
 	t, err := newTelemetry(b.Context(), config.Default(), slog.New(slog.DiscardHandler))
-	if err != nil {
-		b.Fatal(err)
-	}
+	check.OK(b, err)
 	policies, err := ratelimit.Compile(ratelimit.DefaultSettings())
-	if err != nil {
-		b.Fatal(err)
-	}
+	check.OK(b, err)
 	decision := ratelimit.NewCounters(10).Take(time.Now(), ratelimit.Key{ClientID: "shop"}, policies.For("shop"), 1)
 	handler := t.around(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		t.decided(r.Context(), judgement.Decided{ClientID: "shop", Grant: "client_credentials", Decision: decision})

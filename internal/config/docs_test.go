@@ -5,14 +5,14 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"oauth-server/internal/check"
 )
 
 // The page for operators lists every option as the program knows it.
 func TestPageListsEveryOption(t *testing.T) {
 	text, err := os.ReadFile("../../docs/configuration.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	var table strings.Builder
 	table.WriteString("| field | flag | variable | default | what it is |\n|---|---|---|---|---|\n")
 	for _, o := range Options() {

@@ -5,20 +5,18 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"oauth-server/internal/check"
 )
 
 // FuzzParse feeds arbitrary files: none may crash the parser, and whatever is
 // accepted must be printed and read back as the same configuration.
 func FuzzParse(f *testing.F) {
 	seeds, err := filepath.Glob("testdata/bad/*.yaml")
-	if err != nil {
-		f.Fatal(err)
-	}
+	check.OK(f, err)
 	for _, file := range append(seeds, "testdata/complete.yaml") {
 		text, err := os.ReadFile(file)
-		if err != nil {
-			f.Fatal(err)
-		}
+		check.OK(f, err)
 		f.Add(text)
 	}
 	f.Add([]byte("# nothing\n"))
@@ -43,9 +41,7 @@ func FuzzParse(f *testing.F) {
 func printed(t *testing.T, c *Config) string {
 	t.Helper()
 	var out strings.Builder
-	if err := c.WriteYAML(&out); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, c.WriteYAML(&out))
 	return out.String()
 }
 

@@ -3,6 +3,8 @@ package config
 import (
 	"strings"
 	"testing"
+
+	"oauth-server/internal/check"
 )
 
 const upstreamEnv = "OAUTH_UPSTREAM=https://idp.example OAUTH_TOKEN_PATH=/token "
@@ -18,9 +20,7 @@ func TestIntrospection(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			cfg, err := Load(Sources{Environ: strings.Fields(upstreamEnv + tc.environ)})
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, err)
 			if secret, err := cfg.Gateway.Introspection.Secret(); err != nil || secret != tc.secret {
 				t.Errorf("Secret() = %q, %v", secret, err)
 			}
@@ -63,16 +63,10 @@ func TestIntrospectionRefused(t *testing.T) {
 func TestPrintedConfigurationHidesTheSecretOfIntrospection(t *testing.T) {
 	cfg, err := Load(Sources{Environ: strings.Fields(upstreamEnv +
 		"OAUTH_INTROSPECTION_URL=https://idp.example/introspect OAUTH_INTROSPECTION_CLIENT_ID=gateway OAUTH_INTROSPECTION_CLIENT_SECRET=s3cret")})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	var yaml, json strings.Builder
-	if err := cfg.WriteYAML(&yaml); err != nil {
-		t.Fatal(err)
-	}
-	if err := cfg.WriteJSON(&json); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, cfg.WriteYAML(&yaml))
+	check.OK(t, cfg.WriteJSON(&json))
 	for _, text := range []string{yaml.String(), json.String()} {
 		if strings.Contains(text, "s3cret") || strings.Count(text, Redacted) != 1 {
 			t.Error(text)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"oauth-server/internal/check"
 	"oauth-server/internal/keys"
 )
 
@@ -21,17 +22,13 @@ const (
 func secretFile(t *testing.T, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "secret")
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, os.WriteFile(path, []byte(text), 0o600))
 	return path
 }
 
 func TestSecretsOfKeys(t *testing.T) {
 	one, err := keys.ParseSecret(oneSecret)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	for name, environ := range map[string][]string{
 		"value": {"OAUTH_KEYS_SECRET=" + oneSecret},
 		"file":  {"OAUTH_KEYS_SECRET_FILE=" + secretFile(t, oneSecret+"\n")},
@@ -48,9 +45,7 @@ func TestSecretsOfKeys(t *testing.T) {
 		}
 	}
 	cfg, err := Load(Sources{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	if s, err := cfg.Keys.Secrets(); err != nil || s != (keys.Secrets{}) {
 		t.Errorf("Secrets() = %v, %v without any", s, err)
 	}
@@ -98,16 +93,10 @@ func TestLoadKeysIsAboutStoreAndKeys(t *testing.T) {
 
 func TestPrintedConfigurationHidesTheSecretsOfKeys(t *testing.T) {
 	cfg, err := Load(Sources{Environ: []string{"OAUTH_KEYS_SECRET=" + oneSecret, "OAUTH_KEYS_SECOND_SECRET=" + anotherSecret}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	var yaml, json strings.Builder
-	if err := cfg.WriteYAML(&yaml); err != nil {
-		t.Fatal(err)
-	}
-	if err := cfg.WriteJSON(&json); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, cfg.WriteYAML(&yaml))
+	check.OK(t, cfg.WriteJSON(&json))
 	for _, text := range []string{yaml.String(), json.String()} {
 		if strings.Contains(text, oneSecret) || strings.Contains(text, anotherSecret) || strings.Count(text, Redacted) != 2 {
 			t.Error(text)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"oauth-server/internal/check"
 	"oauth-server/internal/fielderr"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/strict"
@@ -40,9 +41,7 @@ func TestLoadReportsBadFiles(t *testing.T) {
 func wanted(t *testing.T, file string) string {
 	t.Helper()
 	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	var want []string
 	for line := range strings.Lines(string(text)) {
 		if w, ok := strings.CutPrefix(line, "# want: "); ok {
@@ -54,9 +53,7 @@ func wanted(t *testing.T, file string) string {
 
 func TestLoadWithoutSourcesIsDefault(t *testing.T) {
 	got, err := Load(Sources{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	if diff := cmp.Diff(Default(), got); diff != "" {
 		t.Error(diff)
 	}
@@ -64,9 +61,7 @@ func TestLoadWithoutSourcesIsDefault(t *testing.T) {
 
 func TestLoadCompleteFile(t *testing.T) {
 	got, err := Load(Sources{File: "testdata/complete.yaml"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	minute := ratelimit.Limit{
 		Name: "per-minute", Requests: 100, Window: time.Minute,
 		Frames: 6, Algorithm: "sliding", SoftRatio: 0.8, OnOutage: "share",
@@ -118,26 +113,20 @@ func TestLoadCompleteFile(t *testing.T) {
 func TestPrecedence(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "oauth.yaml")
 	text := "listen: 127.0.0.1:1\nlog: { level: warn, format: json }\nshutdown_timeout: 3s\n"
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, os.WriteFile(file, []byte(text), 0o600))
 	got, err := Load(Sources{
 		File:    file,
 		Environ: []string{"OAUTH_LISTEN=127.0.0.1:2", "OAUTH_LOG_LEVEL=error", "OAUTH_ISSUER="},
 		Flags:   []FlagValue{{"listen", "127.0.0.1:3"}, {"trusted-proxies", "::1"}, {"trusted-proxies", "10.0.0.1,10.0.0.2"}},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	want := Default()
 	want.Listen = "127.0.0.1:3"
 	want.Log = Log{Format: "json", Level: "error"}
 	want.ShutdownTimeout = Duration(3 * time.Second)
 	var p1, p2, p3 Prefix
 	for p, s := range map[*Prefix]string{&p1: "::1", &p2: "10.0.0.1", &p3: "10.0.0.2"} {
-		if err := p.UnmarshalText([]byte(s)); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, p.UnmarshalText([]byte(s)))
 	}
 	want.TrustedProxies = Proxies{p1, p2, p3}
 	if diff := cmp.Diff(want, got, cmp.Comparer(func(a, b Prefix) bool { return a == b })); diff != "" {
@@ -169,9 +158,7 @@ func TestProxies(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			file := filepath.Join(t.TempDir(), "oauth.yaml")
-			if err := os.WriteFile(file, []byte(tt.file+"\n"), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, os.WriteFile(file, []byte(tt.file+"\n"), 0o600))
 			cfg, err := Load(Sources{File: file, Environ: tt.env, Flags: tt.flags})
 			if !tt.ok {
 				if err == nil {
@@ -179,9 +166,7 @@ func TestProxies(t *testing.T) {
 				}
 				return
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, err)
 			got := []string{}
 			for _, p := range cfg.TrustedProxies.Ranges() {
 				got = append(got, p.String())
@@ -225,9 +210,7 @@ func TestStoreOfTheStrongestSourceWins(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			got, err := LoadStore(Sources{Environ: tt.env, Flags: tt.flags})
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, err)
 			if diff := cmp.Diff(tt.want, got.Store); diff != "" {
 				t.Error(diff)
 			}
@@ -240,18 +223,14 @@ func TestURIFromAFile(t *testing.T) {
 	write := func(name, text string) string {
 		t.Helper()
 		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, os.WriteFile(path, []byte(text), 0o600))
 		return path
 	}
 	good, empty, missing := write("good", "mongodb://a:s3cret@db/\n"), write("empty", " \n"), filepath.Join(dir, "none")
 	yaml := write("c.yaml", "store: { mongodb: { uri: 'mongodb://elsewhere', database: d } }\n")
 
 	got, err := LoadStore(Sources{File: yaml, Environ: []string{"OAUTH_MONGODB_URI_FILE=" + good}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	if diff := cmp.Diff(Store{MongoDB: &MongoDB{URI: "mongodb://a:s3cret@db/", URIFile: good, Database: "d"}}, got.Store); diff != "" {
 		t.Error(diff)
 	}
@@ -351,9 +330,7 @@ func TestEveryPlainFieldHasItsOption(t *testing.T) {
 func TestLineBreakBehindAVariable(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "oauth.yaml")
-	if err := os.WriteFile(file, []byte("log: { level: warn }\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, os.WriteFile(file, []byte("log: { level: warn }\n"), 0o600))
 	var plain, broken []string
 	for _, kv := range []string{
 		"OAUTH_CONFIG=" + file, "OAUTH_LISTEN=127.0.0.1:2", "OAUTH_ISSUER=https://id.example", "OAUTH_MONGODB_URI=mongodb://h/?replicaSet=rs0",
@@ -362,13 +339,9 @@ func TestLineBreakBehindAVariable(t *testing.T) {
 		plain, broken = append(plain, kv), append(broken, kv+"\r\n")
 	}
 	want, err := Load(Sources{Environ: plain})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	got, err := Load(Sources{Environ: append(broken, "OAUTH_LOG_FORMAT=\n")})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	if diff := cmp.Diff(want, got, cmp.Comparer(func(a, b Prefix) bool { return a == b })); diff != "" {
 		t.Errorf("with line breaks (-without +with):\n%s", diff)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"oauth-server/internal/check"
 	"oauth-server/internal/strict"
 )
 
@@ -16,20 +17,14 @@ func TestPrintedConfigurationReadsBack(t *testing.T) {
 	for _, file := range []string{"", "testdata/complete.yaml"} {
 		t.Run("from "+file, func(t *testing.T) {
 			cfg, err := Load(Sources{File: file})
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, err)
 			if m := cfg.Store.MongoDB; m != nil {
 				m.URI = RedactURI(m.URI)
 			}
 			var out strings.Builder
-			if err := cfg.WriteYAML(&out); err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, cfg.WriteYAML(&out))
 			printed := filepath.Join(t.TempDir(), "printed.yaml")
-			if err := os.WriteFile(printed, []byte(out.String()), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, os.WriteFile(printed, []byte(out.String()), 0o600))
 			again, err := Load(Sources{File: printed})
 			if err != nil {
 				t.Fatalf("%v in\n%s", err, out.String())
@@ -43,13 +38,9 @@ func TestPrintedConfigurationReadsBack(t *testing.T) {
 
 func TestPrintedConfigurationHidesThePassword(t *testing.T) {
 	cfg, err := Load(Sources{File: "testdata/complete.yaml"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	var out strings.Builder
-	if err := cfg.WriteYAML(&out); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, cfg.WriteYAML(&out))
 	if strings.Contains(out.String(), "s3cret") || !strings.Contains(out.String(), "mongodb://oauth:REDACTED@db1,db2/?replicaSet=rs0") {
 		t.Error(out.String())
 	}
@@ -98,9 +89,7 @@ func TestPrintedURLsHaveNoCredentials(t *testing.T) {
 	}
 	for _, write := range []func(io.Writer) error{cfg.WriteYAML, cfg.WriteJSON} {
 		var out strings.Builder
-		if err := write(&out); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, write(&out))
 		if strings.Contains(out.String(), "hunter2") || strings.Count(out.String(), "https://REDACTED@h.example/?access_token=REDACTED") != 5 {
 			t.Error(out.String())
 		}
@@ -116,9 +105,7 @@ func TestPrintedURLsHaveNoCredentials(t *testing.T) {
 func TestErrorsHaveNoSecretOfDigits(t *testing.T) {
 	for _, file := range []string{"keys: { secret: 12345678 }", "keys: { second_secret: 12345678.5 }", "gateway: { introspection: { client_secret: 12345678 } }"} {
 		path := filepath.Join(t.TempDir(), "c.yaml")
-		if err := os.WriteFile(path, []byte(file), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, os.WriteFile(path, []byte(file), 0o600))
 		_, err := Load(Sources{File: path})
 		if err == nil || strings.Contains(err.Error(), "12345678") || !strings.Contains(err.Error(), "must be text, not a number or the like; write it in quotes") {
 			t.Errorf("%s: %v", file, err)
@@ -129,9 +116,7 @@ func TestErrorsHaveNoSecretOfDigits(t *testing.T) {
 func TestDurationText(t *testing.T) {
 	for _, s := range []string{"0s", "500ms", "1m", "1h", "90m", "1h30m", "720h", "1m30s", "10m", "-1m", "1h0m5s", "20h"} {
 		var c, again Config
-		if err := strict.Set(&c, "shutdown_timeout", []string{s}); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, strict.Set(&c, "shutdown_timeout", []string{s}))
 		written := c.ShutdownTimeout.String()
 		if err := strict.Set(&again, "shutdown_timeout", []string{written}); err != nil || again.ShutdownTimeout != c.ShutdownTimeout {
 			t.Errorf("%s is written %s and read back as %s, %v", s, written, again.ShutdownTimeout, err)

@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"testing"
 
+	"oauth-server/internal/check"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/ratelimit"
@@ -18,9 +19,7 @@ import (
 func BenchmarkClientCredentials(b *testing.B) {
 	b.Run("bare ES256", func(b *testing.B) {
 		key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-		if err != nil {
-			b.Fatal(err)
-		}
+		check.OK(b, err)
 		digest := sha256.Sum256(make([]byte, 300))
 		b.ReportAllocs()
 		for b.Loop() {

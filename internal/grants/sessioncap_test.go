@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"oauth-server/internal/check"
 	"oauth-server/internal/grants"
 )
 
@@ -16,9 +17,7 @@ func TestOldestSessionEnds(t *testing.T) {
 	var cookies []string
 	for _, name := range []string{"alice", "bob", "alice", "alice"} {
 		value, _, err := w.service.SignIn(t.Context(), grants.SignIn{Username: name, Password: password, Remote: here})
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		cookies = append(cookies, value)
 		w.clock.Advance(time.Second)
 	}

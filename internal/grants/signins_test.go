@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"oauth-server/internal/check"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/secret"
@@ -123,9 +124,7 @@ func TestSignInsOfOneUserAreLimited(t *testing.T) {
 	w := newWorld(t, func(o *grants.Options) { o.SignIns = ratelimit.NewLimit("sign-ins", 3, time.Minute) })
 	succeed := func(err error) {
 		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 	}
 	asToken := func() error {
 		_, err := w.token("shop", grants.TokenRequest{GrantType: "password", Username: "alice", Password: password, Remote: here})

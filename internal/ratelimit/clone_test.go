@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"oauth-server/internal/check"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/syncer"
 	"oauth-server/internal/syncer/memstore"
@@ -51,9 +52,7 @@ func (p *process) exchange(t *testing.T, store *memstore.Store, now time.Time, k
 		res := ratelimit.Result{}
 		if lose < 2 {
 			out, err := store.Exchange(context.Background(), []syncer.Item{item})
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, err)
 			if lose == 0 {
 				res.Status, res.Read = out[0].Status, out[0].Read
 				if rec := out[0].Record; rec != nil {
@@ -82,9 +81,7 @@ func TestCopiedProcess(t *testing.T) {
 	settings := ratelimit.DefaultSettings()
 	settings.Default.User = []ratelimit.Limit{ratelimit.NewLimit("per-day", 1_000_000, 24*time.Hour)}
 	policies, err := ratelimit.Compile(settings)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	noticed, exact := 0, 0
 	for seed := range uint64(2000) {
 		r := rand.New(rand.NewPCG(seed, 3))

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"testing"
+
+	"oauth-server/internal/check"
 )
 
 // TestCriticalityNames: each name is read as the value that is written so, and their order is that of the values.
@@ -14,9 +16,7 @@ func TestCriticalityNames(t *testing.T) {
 	before := CriticalPlus + 1
 	for _, name := range append(names, "") {
 		c, err := ParseCriticality(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		mustEqual(t, "name", name, c.String())
 		mustEqual(t, "value of "+name, before-1, c)
 		before = c
@@ -51,14 +51,10 @@ func TestCriticalityThatIsNone(t *testing.T) {
 func TestCriticalityAsJSON(t *testing.T) {
 	for c, want := range map[Criticality]string{CriticalityUnset: `{}`, SheddablePlus: `{"criticality":"sheddable_plus"}`, CriticalPlus: `{"criticality":"critical_plus"}`} {
 		b, err := json.Marshal(Policy{Criticality: c})
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		mustEqual(t, "as JSON", want, string(b))
 		var p Policy
-		if err := json.Unmarshal(b, &p); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, json.Unmarshal(b, &p))
 		mustEqual(t, "read again", c, p.Criticality)
 	}
 	if err := json.Unmarshal([]byte(`{"criticality":"high"}`), &Policy{}); err == nil {

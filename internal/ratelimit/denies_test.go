@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"testing"
 	"time"
+
+	"oauth-server/internal/check"
 )
 
 // TestDeniesIsTakeWithoutCounting asks before every Take, through three windows.
@@ -111,9 +113,7 @@ func TestRoom(t *testing.T) {
 		User: []Limit{NewLimit("narrow", 3, time.Minute), NewLimit("wide", 5, time.Hour)}, Client: []Limit{NewLimit("narrow", 3, time.Minute)},
 		Source: []Limit{NewLimit("per-address", 10, time.Minute)}, Total: []Limit{NewLimit("all", 20, time.Minute)},
 	}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	c, now := NewCounters(0), at(epoch)
 	room := func(user string, e *Effective) [3]int64 {
 		own, source, total := c.Room(now, Key{"shop", user}, e)

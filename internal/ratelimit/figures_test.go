@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"oauth-server/internal/check"
 	"oauth-server/internal/ratelimit"
 )
 
@@ -62,9 +63,7 @@ func measure(t *testing.T, k kind, traffic []int64) (f figures) {
 	s := ratelimit.DefaultSettings()
 	s.Default.User = []ratelimit.Limit{l}
 	policies, err := ratelimit.Compile(s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	c, key := ratelimit.NewCounters(1), ratelimit.Key{ClientID: "c", Username: "u"}
 	eff := policies.For("c")
 
@@ -179,15 +178,11 @@ var section = regexp.MustCompile(`(?s)(<!-- figures: begin[^>]*-->\n)(.*)(<!-- f
 // ./internal/ratelimit -run Guides -update
 func TestTheGuidesFigures(t *testing.T) {
 	text, err := os.ReadFile(guide)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	table := figuresTable(t)
 	if *update {
 		out := section.ReplaceAllString(string(text), "${1}"+strings.ReplaceAll(table, "$", "$$")+"\n${3}")
-		if err := os.WriteFile(guide, []byte(out), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, os.WriteFile(guide, []byte(out), 0o600))
 		return
 	}
 	found := section.FindStringSubmatch(string(text))

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"oauth-server/internal/check"
 	"oauth-server/internal/fielderr"
 )
 
@@ -103,14 +104,10 @@ func TestSettingsProblems(t *testing.T) {
 func TestDefaultsWhileDecoding(t *testing.T) {
 	want := NewLimit("burst", 5, 2*time.Second)
 	var got Limit
-	if err := json.Unmarshal([]byte(`{"name":"burst","requests":5,"window":"2s"}`), &got); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, json.Unmarshal([]byte(`{"name":"burst","requests":5,"window":"2s"}`), &got))
 	mustEqual(t, "the limit", want, got)
 	b, err := json.Marshal(want)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	mustEqual(t, "as JSON", `{"name":"burst","requests":5,"window":"2s","frames":1,"algorithm":"sliding","soft_ratio":0.8,"on_outage":"share"}`, string(b))
 }
 
@@ -119,9 +116,7 @@ func TestWhatAppliesToAClient(t *testing.T) {
 	own := []Limit{NewLimit("own", 7, time.Hour)}
 	s.Clients = map[string]Policy{"shop": {User: own}, "app": {Trusted: true, HideHeaders: true}}
 	p, err := Compile(s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	shop := p.For("shop")
 	same(t, "limits of a user", own, shop.For(Key{"shop", "joe"}).All())
 	same(t, "limits of the client, which are inherited,", s.Default.Client, shop.For(Key{"shop", ""}).All())
@@ -153,18 +148,14 @@ func TestMostSpecificMode(t *testing.T) {
 			s.Mode, s.Instance, s.CanaryPercent = tc.global, tc.instance, tc.canary
 			s.Clients = map[string]Policy{"c": {Mode: tc.client}}
 			p, err := Compile(s)
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, err)
 			mustEqual(t, "Mode", tc.want, p.For("c").Mode)
 			if tc.client == Unset {
 				mustEqual(t, "Mode of a client without a policy", tc.want, p.For("not configured").Mode)
 			}
 			s.Instance = Unset
 			shared, err := Compile(s)
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, err)
 			for _, id := range []string{"c", "not configured"} {
 				mustEqual(t, "SharedMode of "+id, shared.For(id).Mode, p.SharedMode(id))
 			}
@@ -180,9 +171,7 @@ func TestCanaryShare(t *testing.T) {
 		s := DefaultSettings()
 		s.CanaryPercent = percent
 		p, err := Compile(s)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		n := 0.0
 		for i := range 10_000 {
 			id := fmt.Sprintf("client-%d", i)

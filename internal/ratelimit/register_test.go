@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"testing"
 	"time"
+
+	"oauth-server/internal/check"
 )
 
 // TestListsAreInterned: an unchanged list of limits is the same after a policy was compiled anew,
@@ -40,9 +42,7 @@ func has(number uint32, requests int64) bool {
 func TestListsAreDropped(t *testing.T) {
 	before := drop()
 	eff, err := Enforced(perMinute(1001), perMinute(1002))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	user, client := eff.User.number, eff.Client.number
 	c, k := NewCounters(10), Key{ClientID: "shop", Username: "ada"}
 	if d := c.Take(at(epoch), k, eff, 1); d.Outcome != Allowed {
@@ -56,17 +56,13 @@ func TestListsAreDropped(t *testing.T) {
 		t.Errorf("%d lists while a counter has one, want %d", got, before+1)
 	}
 	again, err := Enforced(perMinute(1001), perMinute(1003))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	if again.User.number != user || again.Client.number != client {
 		t.Errorf("the lists are %d and %d, want %d again, and the free number %d", again.User.number, again.Client.number, user, client)
 	}
 	// The key changes over to another list, and back, and is gone.
 	other, err := Enforced(perMinute(1004), perMinute(1003))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	for _, eff := range []*Effective{again, other, again, other} {
 		c.Take(at(epoch), k, eff, 1)
 	}
@@ -103,9 +99,7 @@ func TestRegisterShrinks(t *testing.T) {
 	var used []*Effective
 	for i := range int64(2000) {
 		eff, err := Enforced(perMinute(2_000_000+i), perMinute(3_000_000))
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		c.Take(at(epoch), Key{ClientID: strconv.FormatInt(i, 10), Username: "ada"}, eff, 1)
 		used = append(used, eff)
 	}

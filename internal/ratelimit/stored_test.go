@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"oauth-server/internal/check"
 	"oauth-server/internal/ratelimit"
 )
 
@@ -13,9 +14,7 @@ func TestStoredUsage(t *testing.T) {
 		ratelimit.NewLimit("per-minute", 10, time.Minute), ratelimit.NewLimit("per-hour", 100, time.Hour),
 	}
 	policies, err := ratelimit.Compile(ratelimit.Settings{Mode: ratelimit.Enforce, CanaryPercent: 100, Default: ratelimit.Policy{User: limits, Client: limits}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	ls := policies.For("shop").User
 	now := time.Unix(1_700_000_015, 0) // 35 s into a minute
 	minute := now.Truncate(time.Minute).Unix()

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"oauth-server/internal/check"
 	"oauth-server/internal/fielderr"
 )
 
@@ -14,9 +15,7 @@ import (
 func edited(tb testing.TB, p *Compiled, change func(e *CompiledEdit) error) *Compiled {
 	tb.Helper()
 	e := p.Edit()
-	if err := change(e); err != nil {
-		tb.Fatal(err)
-	}
+	check.OK(tb, change(e))
 	return e.Compiled()
 }
 
@@ -174,9 +173,7 @@ func TestTierInTheCanaryShare(t *testing.T) {
 func defaultsWith(tb testing.TB, s Settings) *Compiled {
 	tb.Helper()
 	p, err := Compile(s)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	check.OK(tb, err)
 	return p
 }
 

@@ -7,6 +7,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"oauth-server/internal/check"
 )
 
 // withTotal returns what applies to a client with one limit for each user and a total.
@@ -16,9 +18,7 @@ func withTotal(tb testing.TB, user Limit, total ...Limit) *Effective {
 		Mode: Enforce, CanaryPercent: 100,
 		Default: Policy{User: []Limit{user}, Client: []Limit{user}, Total: total},
 	})
-	if err != nil {
-		tb.Fatal(err)
-	}
+	check.OK(tb, err)
 	return p.For("client")
 }
 

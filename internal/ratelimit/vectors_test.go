@@ -9,14 +9,14 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"oauth-server/internal/check"
 )
 
 // TestPublishedExamples takes the examples that others published, from testdata/sliding.json.
 func TestPublishedExamples(t *testing.T) {
 	raw, err := os.ReadFile("testdata/sliding.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	var file struct {
 		Cases []struct {
 			Name      string           `json:"name"`
@@ -41,18 +41,14 @@ func TestPublishedExamples(t *testing.T) {
 				limit.Requests = 1000
 			}
 			limit.Algorithm, limit.Frames = tc.Algorithm, tc.Frames
-			if err := limit.Validate(); err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, limit.Validate())
 
 			now := time.Unix(tc.At, 0)
 			c, k, eff := single(limit)
 			doc := &Document{Version: 1, Etag: 1}
 			for name, n := range tc.Counts {
 				start, err := strconv.ParseInt(name, 10, 64)
-				if err != nil {
-					t.Fatal(err)
-				}
+				check.OK(t, err)
 				doc.Frames = append(doc.Frames, FrameCount{start, n})
 			}
 			hold(c, k, eff.User, now)

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"oauth-server/internal/check"
 	"oauth-server/internal/fielderr"
 )
 
@@ -104,14 +105,10 @@ func TestWaits(t *testing.T) {
 func TestMaxWaitAsJSON(t *testing.T) {
 	want := Policy{MaxWait: maxWait(1500 * time.Millisecond), MaxWaiting: new(3)}
 	b, err := json.Marshal(want)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	mustEqual(t, "JSON", `{"max_wait":"1.5s","max_waiting":3}`, string(b))
 	var got Policy
-	if err := json.Unmarshal(b, &got); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, json.Unmarshal(b, &got))
 	mustEqual(t, "max_wait", want.MaxWait.String(), got.MaxWait.String())
 	if err := json.Unmarshal([]byte(`{"max_wait":"soon"}`), &got); err == nil {
 		t.Fatal("read a max_wait that is no duration")

@@ -13,6 +13,8 @@ import (
 
 	"golang.org/x/crypto/argon2"
 	"golang.org/x/crypto/bcrypt"
+
+	"oauth-server/internal/check"
 )
 
 const foreignPassword = "correct horse"
@@ -21,18 +23,12 @@ const foreignPassword = "correct horse"
 func foreignHashes(t *testing.T) map[string]string {
 	t.Helper()
 	b, err := bcrypt.GenerateFromPassword([]byte(foreignPassword), bcrypt.MinCost)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	salt := []byte("0123456789abcdef")
 	key256, err := pbkdf2.Key(sha256.New, foreignPassword, salt, 1000, 32)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	key512, err := pbkdf2.Key(sha512.New, foreignPassword, salt, 1000, 64)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	raw, std := base64.RawStdEncoding.EncodeToString, base64.StdEncoding.EncodeToString
 	return map[string]string{
 		"bcrypt 2a":   string(b),

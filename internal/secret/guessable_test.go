@@ -3,13 +3,13 @@ package secret
 import (
 	"strings"
 	"testing"
+
+	"oauth-server/internal/check"
 )
 
 func TestGuessable(t *testing.T) {
 	words, err := commonWords()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	addKnown(words, []string{"ada.lovelace@example.org", "ada"})
 	for password, want := range map[string]bool{
 		"password1": true, "Password123!": true, "P@ssw0rd2024": true, "12345678": true, "qwertyuiop": true, "1qaz2wsx": true,

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+
+	"oauth-server/internal/check"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -25,9 +27,7 @@ func wantErr(tb testing.TB, err, want error) {
 func TestPasswordsVerify(t *testing.T) {
 	p := NewPasswords(PasswordOptions{})
 	hash, err := p.Hash(t.Context(), "correct horse")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	if want := "$argon2id$v=19$m=19456,t=2,p=1$"; !strings.HasPrefix(hash, want) {
 		t.Fatalf("Hash() = %q, want it to begin with %q", hash, want)
 	}
@@ -56,13 +56,9 @@ func TestPasswordsVerify(t *testing.T) {
 func TestPasswordsHashIsSalted(t *testing.T) {
 	p := NewPasswords(PasswordOptions{})
 	a, err := p.Hash(t.Context(), "pw")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	b, err := p.Hash(t.Context(), "pw")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	if a == b {
 		t.Errorf("two hashes of one password are both %q", a)
 	}
@@ -252,9 +248,7 @@ func FuzzParseHash(f *testing.F) {
 func BenchmarkPasswordsVerify(b *testing.B) {
 	p := NewPasswords(PasswordOptions{})
 	hash, err := p.Hash(b.Context(), "correct horse")
-	if err != nil {
-		b.Fatal(err)
-	}
+	check.OK(b, err)
 	for b.Loop() {
 		if ok, err := p.Verify(b.Context(), hash, "correct horse"); !ok || err != nil {
 			b.Fatal(ok, err)

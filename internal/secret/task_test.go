@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"oauth-server/internal/check"
 )
 
 // TestSeparate: what is not computed elsewhere, or does not fit, is computed here, so an answer is never wrong.
@@ -105,9 +107,7 @@ func TestStarved(t *testing.T) {
 	}
 	starved = false
 	hash, err := p.Hash(t.Context(), "correct horse")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	if ok, err := p.Verify(t.Context(), hash, "correct horse"); !ok || err != nil {
 		t.Errorf("the right password: %v, %v", ok, err)
 	}

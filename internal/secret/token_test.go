@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"testing"
+
+	"oauth-server/internal/check"
 )
 
 func ExampleDigest_Matches() {
@@ -47,9 +49,7 @@ func TestDigestText(t *testing.T) {
 	for name, d := range map[string]Digest{"zero": {}, "set": DigestOf("x")} {
 		t.Run(name, func(t *testing.T) {
 			text, err := json.Marshal(d)
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, err)
 			var back Digest
 			if err := json.Unmarshal(text, &back); err != nil || back != d {
 				t.Errorf("%s reads back as %v (%v), want %v", text, back, err, d)

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"oauth-server/internal/check"
 )
 
 const longest = 3 * time.Second // by default
@@ -22,9 +24,7 @@ func takeTurn(t *testing.T, p *Passwords) (giveBack func()) {
 	t.Helper()
 	own := New()
 	turn, err := p.turns.acquire(t.Context(), &Attempt{Name: own, Source: own})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	return func() { p.turns.release(turn, 0) }
 }
 

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"oauth-server/internal/check"
 	"oauth-server/internal/fielderr"
 	"oauth-server/internal/strict"
 )
@@ -31,9 +32,7 @@ func TestDecodeStopsAfterManyProblems(t *testing.T) {
 		expectCut(t, name, v.Decode(&document{}, map[string]string{}))
 	}
 	v, err := strict.ParseJSON([]byte(`{"list": ` + wrong + `}`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	expectCut(t, "JSON", v.Decode(&document{}, nil))
 }
 
@@ -57,9 +56,7 @@ func TestDecodeIsBounded(t *testing.T) {
 		b.WriteString("a" + string(i) + ": &a" + string(i) + " [" + strings.Repeat(last+", ", 9) + last + "]\n")
 	}
 	v, errs := strict.ParseYAML("f", []byte(b.String()))
-	if errs != nil {
-		t.Fatal(errs)
-	}
+	check.OK(t, errs.Err())
 	var d struct {
 		A0, A1, A2, A3, A4, A5, A6 strict.Skip
 		A7                         [][][][][][][][]string `json:"a7"`

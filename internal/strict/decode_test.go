@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"oauth-server/internal/check"
 	"oauth-server/internal/config"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/strict"
@@ -25,9 +26,7 @@ func decodeJSON(t *testing.T, in string, into any) error {
 
 func TestLimitIsReadStrictlyWithDefaults(t *testing.T) {
 	var got ratelimit.Limit
-	if err := decodeJSON(t, `{"name":"burst","requests":5,"window":"2s"}`, &got); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, decodeJSON(t, `{"name":"burst","requests":5,"window":"2s"}`, &got))
 	if diff := cmp.Diff(ratelimit.NewLimit("burst", 5, 2*time.Second), got); diff != "" {
 		t.Errorf("limit (-want +got):\n%s", diff)
 	}
@@ -125,9 +124,7 @@ func TestDecode(t *testing.T) {
 	const asYAML = `{name: n, count: 1000, big: 1152921504606846976, share: 0.5, on: true, wait: 90s,
 		at: "2026-03-01T12:00:00Z", maybe: x, list: [a], named: {a.b: {name: m}}, skipped: [1, {}], either: [b]}`
 	var fromJSON, fromYAML document
-	if err := decodeJSON(t, asJSON, &fromJSON); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, decodeJSON(t, asJSON, &fromJSON))
 	v, errs := strict.ParseYAML("x.yaml", []byte(asYAML))
 	origins := map[string]string{}
 	if errs = append(errs, v.Decode(&fromYAML, origins)...); errs != nil {
@@ -264,9 +261,7 @@ func TestWriteYAMLReadsBack(t *testing.T) {
 		Skipped *int   `json:"skipped,omitempty"`
 	}
 	var out strings.Builder
-	if err := strict.WriteYAML(&out, shown{document: want, Wait: "1s"}); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, strict.WriteYAML(&out, shown{document: want, Wait: "1s"}))
 	v, errs := strict.ParseYAML("f", []byte(out.String()))
 	var got document
 	if errs = append(errs, v.Decode(&got, nil)...); errs != nil {

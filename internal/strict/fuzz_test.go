@@ -8,6 +8,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
+
+	"oauth-server/internal/check"
 )
 
 // fuzzed has a field of every kind.
@@ -139,9 +141,7 @@ func FuzzTextAsYAML(f *testing.F) {
 		}
 		want := fuzzed{Name: text, List: []string{text}, Named: map[string]fuzzed{name: {}}}
 		var out strings.Builder
-		if err := WriteYAML(&out, want); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, WriteYAML(&out, want))
 		v, problems := ParseYAML("f.yaml", []byte(out.String()))
 		if v == nil {
 			t.Fatalf("%v in\n%s", problems, out.String())

@@ -6,6 +6,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"go.yaml.in/yaml/v3"
+
+	"oauth-server/internal/check"
 )
 
 func TestAnyValue(t *testing.T) {
@@ -49,9 +51,7 @@ func TestAnyValueIsStrict(t *testing.T) {
 
 func TestValueItself(t *testing.T) {
 	v, err := ParseJSON([]byte(`{"a":null,"b":{"x":1}}`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	var got struct {
 		A *Value `json:"a"`
 		B *Value `json:"b"`
@@ -72,18 +72,12 @@ func TestTextsAreQuotedWhereNeeded(t *testing.T) {
 		"client-000001", "falsey", "nothing", "trueish", "two\nlines", "naïve", "a.b.c/d", "abcdef ", " abcdef", "'quoted'", "2026-01-01", "<<", "=",
 	} {
 		var n yaml.Node
-		if err := n.Encode(text); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, n.Encode(text))
 		var want, got strings.Builder
 		enc := yaml.NewEncoder(&want)
 		enc.SetIndent(2)
-		if err := enc.Encode(map[string]*yaml.Node{"k": &n}); err != nil {
-			t.Fatal(err)
-		}
-		if err := WriteYAML(&got, map[string]string{"k": text}); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, enc.Encode(map[string]*yaml.Node{"k": &n}))
+		check.OK(t, WriteYAML(&got, map[string]string{"k": text}))
 		if got.String() != want.String() {
 			t.Errorf("%q: %q, want %q", text, got.String(), want.String())
 		}

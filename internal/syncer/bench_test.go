@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"oauth-server/internal/check"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/syncer"
 	"oauth-server/internal/syncer/memstore"
@@ -71,8 +72,6 @@ func BenchmarkExchange(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		c.Take(time.Now(), keyOf(0), policy, 1)
-		if err := s.Flush(b.Context(), keyOf(0)); err != nil {
-			b.Fatal(err)
-		}
+		check.OK(b, s.Flush(b.Context(), keyOf(0)))
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"oauth-server/internal/check"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/syncer"
 )
@@ -31,9 +32,7 @@ func TestStoreAway(t *testing.T) {
 			m.take(keyOf(i), policy, 1)
 		}
 		pass(15 * time.Second)
-		if err := m.syncer.Degraded(); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, m.syncer.Degraded())
 		mustEqual(t, "documents", 2000, store.Len())
 
 		away.Store(true)

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"oauth-server/internal/check"
 	"oauth-server/internal/clock"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/syncer"
@@ -124,9 +125,7 @@ func compiled(tb testing.TB, policy ratelimit.Policy) *ratelimit.Effective {
 	s := ratelimit.DefaultSettings()
 	s.Default = policy
 	p, err := ratelimit.Compile(s)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	check.OK(tb, err)
 	return p.For("any")
 }
 

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"oauth-server/internal/check"
 )
 
 func FuzzCallback(f *testing.F) {
@@ -35,9 +37,7 @@ func FuzzCallback(f *testing.F) {
 		}
 		// An accepted callback has each of the three once, and no error.
 		q, err := url.ParseQuery(query)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		got := url.Values{"state": q["state"], "iss": q["iss"], "code": q["code"]}
 		if diff := cmp.Diff(url.Values{"state": {"s"}, "iss": {"https://as.example"}, "code": {code}}, got); diff != "" {
 			t.Errorf("accepted (-want +got):\n%s", diff)

@@ -16,6 +16,8 @@ import (
 
 	"github.com/go-jose/go-jose/v4"
 	"golang.org/x/oauth2"
+
+	"oauth-server/internal/check"
 )
 
 // lifetime is how long the fake server's tokens are good.
@@ -51,9 +53,7 @@ type refusal struct {
 func newFakeServer(tb testing.TB) *fakeServer {
 	tb.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	check.OK(tb, err)
 	f := &fakeServer{key: key, now: time.Now(), codes: map[string]url.Values{}}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /.well-known/oauth-authorization-server", f.serveMetadata)

@@ -8,6 +8,7 @@ import (
 
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 
+	"oauth-server/internal/check"
 	"oauth-server/internal/tracing"
 )
 
@@ -22,9 +23,7 @@ func FuzzTraceparent(f *testing.F) {
 	for ratio := range tracers {
 		var err error
 		tracers[ratio], err = tracing.New(f.Context(), tracing.Options{Exporter: tracetest.NewNoopExporter(), SampleRatio: float64(ratio)})
-		if err != nil {
-			f.Fatal(err)
-		}
+		check.OK(f, err)
 		f.Cleanup(func() { _ = tracers[ratio].Shutdown(context.WithoutCancel(f.Context())) })
 	}
 	f.Fuzz(func(t *testing.T, parent, state string) {

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"oauth-server/internal/check"
 	"oauth-server/internal/gateway/subject"
 )
 
@@ -70,9 +71,7 @@ func BenchmarkGCWithFullMemory(b *testing.B) {
 
 func BenchmarkRead(b *testing.B) {
 	reader, err := subject.NewReader("")
-	if err != nil {
-		b.Fatal(err)
-	}
+	check.OK(b, err)
 	for name, answer := range map[string]string{"keycloak": keycloakAnswer(), "hydra": hydraAnswer()} {
 		b.Run(name, func(b *testing.B) {
 			body := []byte(answer)

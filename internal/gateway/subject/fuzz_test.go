@@ -9,6 +9,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"oauth-server/internal/check"
 	"oauth-server/internal/gateway/subject"
 )
 
@@ -22,9 +23,7 @@ func FuzzRead(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	reader, err := subject.NewReader("")
-	if err != nil {
-		f.Fatal(err)
-	}
+	check.OK(f, err)
 	f.Fuzz(func(t *testing.T, body []byte) {
 		compare(t, reader.Read(body), body)
 		// Most changes of a body spoil the token in it, so the same bytes are tried as a payload.

@@ -83,9 +83,7 @@ func FuzzReadIntrospection(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	reader, err := subject.NewReader("")
-	if err != nil {
-		f.Fatal(err)
-	}
+	check.OK(f, err)
 	f.Fuzz(func(t *testing.T, body []byte) {
 		user, reason := reader.ReadIntrospection(body)
 		if (user == "") != (reason != subject.Known) || user != "" && !usable(user) {

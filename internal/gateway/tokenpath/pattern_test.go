@@ -4,6 +4,8 @@ import (
 	"errors"
 	"net/url"
 	"testing"
+
+	"oauth-server/internal/check"
 )
 
 func TestParseRefuses(t *testing.T) {
@@ -52,9 +54,7 @@ func TestMatch(t *testing.T) {
 		{"/**/*/token", "/token", false},
 	} {
 		p, err := Parse(tc.pattern)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		if got := p.Match(tc.path); got != tc.want {
 			t.Errorf("%s: Match(%q) = %v", tc.pattern, tc.path, got)
 		}
@@ -79,13 +79,9 @@ func TestMatchURL(t *testing.T) {
 		"/realms/a%2fb/userinfo;x%2ftoken": false,
 	} {
 		u, err := url.ParseRequestURI(target)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		p, err := Parse("/realms/*/token")
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		if got := p.MatchURL(u); got != want {
 			t.Errorf("MatchURL(%q) = %v", target, got)
 		}
@@ -119,9 +115,7 @@ func TestNearURL(t *testing.T) {
 		{"/", nil, []string{"/x", "/x?a=b"}},
 	} {
 		p, err := Parse(tc.pattern)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		for i, target := range append(tc.near, tc.far...) {
 			u, err := url.ParseRequestURI(target)
 			if err != nil {

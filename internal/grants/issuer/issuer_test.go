@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-oauth2/oauth2/v4"
 
+	"oauth-server/internal/check"
 	"oauth-server/internal/keys"
 )
 
@@ -46,9 +47,7 @@ func TestIssue(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := &recorder{}
 			access, refresh, err := New(r).Issue(t.Context(), Request{Claims: tc.claims, Refresh: tc.refresh, Store: r.store})
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, err)
 			if want := "token of " + tc.claims.Subject; access != want {
 				t.Errorf("access token %q, want %q", access, want)
 			}
@@ -107,9 +106,7 @@ func TestFailuresIssueNothing(t *testing.T) {
 // unless that is empty. The caller has compared it already, in constant time.
 func TestNoSecretIsComparedAgain(t *testing.T) {
 	client, err := (&adapter{}).GetByID(t.Context(), "shop")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	if client.GetID() != "shop" || client.GetSecret() != "" {
 		t.Errorf("client %q with the secret %q, want \"shop\" without one", client.GetID(), client.GetSecret())
 	}

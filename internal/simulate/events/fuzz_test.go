@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"oauth-server/internal/check"
 	"oauth-server/internal/simulate/traffic"
 )
 
@@ -17,14 +18,10 @@ import (
 func fuzz(f *testing.F, format Format, mapping string, seeds ...string) {
 	f.Helper()
 	m, err := ParseMapping(mapping)
-	if err != nil {
-		f.Fatal(err)
-	}
+	check.OK(f, err)
 	for _, seed := range seeds {
 		text, err := os.ReadFile(filepath.Join("testdata", seed))
-		if err != nil {
-			f.Fatal(err)
-		}
+		check.OK(f, err)
 		f.Add(text)
 		for line := range bytes.Lines(text) {
 			f.Add(line)
@@ -98,9 +95,7 @@ func FuzzJSON(f *testing.F) {
 func FuzzDetect(f *testing.F) {
 	for _, name := range []string{"keycloak.log", "okta.json", "entra-graph.json", "table.csv", "combined.log", "mapped.jsonl"} {
 		text, err := os.ReadFile(filepath.Join("testdata", name))
-		if err != nil {
-			f.Fatal(err)
-		}
+		check.OK(f, err)
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, log []byte) {
@@ -126,9 +121,7 @@ func FuzzScanner(f *testing.F) {
 		}
 		key = strings.ReplaceAll(key, `"`, "'")
 		doc, err := json.Marshal(map[string]any{"before": text, "in": map[string]any{key: text, "list": []any{1, text, map[string]string{"k": "w", "v": text}}}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		l := newLayout()
 		for _, path := range []string{`.in."` + key + `"`, ".in.list[1]", ".in.list[k=w].v", ".before"} {
 			slot := l.slots

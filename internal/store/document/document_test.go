@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"oauth-server/internal/check"
 	"oauth-server/internal/store/document"
 )
 
@@ -86,9 +87,7 @@ func TestAsEncodingJSON(t *testing.T) {
 		{S: "\"\\\n\x00é\u2028<", L: []string{`\`, `"`, "日本"}, N: 1<<63 - 1, E: inner{ID: `\"`}},
 	} {
 		want, err := json.Marshal(v)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		got := encode(&v)
 		var plain record
 		if err := json.Unmarshal(got, &plain); err != nil || !reflect.DeepEqual(plain, v) {

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"oauth-server/internal/admission/lane"
+	"oauth-server/internal/check"
 	"oauth-server/internal/ratelimit"
 )
 
@@ -17,9 +18,7 @@ func BenchmarkEnter(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				pass, err := l.Enter(ctx)
-				if err != nil {
-					b.Fatal(err)
-				}
+				check.OK(b, err)
 				pass.Leave(true)
 			}
 		})

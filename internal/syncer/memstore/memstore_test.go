@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"oauth-server/internal/check"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/store/storetest"
 	"oauth-server/internal/syncer"
@@ -33,9 +34,7 @@ func TestClock(t *testing.T) {
 	s := &memstore.Store{Clock: func() time.Time { return now }}
 	beat := func(id string) (names string) {
 		alive, _, err := s.Beat(t.Context(), syncer.Instance{ID: id}, time.Minute)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		for _, i := range alive {
 			names += i.ID + " "
 		}
