@@ -1,7 +1,6 @@
 package bolt
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -28,15 +27,20 @@ type Summary struct {
 
 // Readers return why a record of a table cannot be used; nil if it can. With an ErrCorrupt the file is not
 // in order.
-type Readers map[string]Reader
+type Readers map[string]func(r *store.Record) error
 
-// Reader is one of [Readers].
-type Reader func(r *store.Record) error
-
-func (read Reader) read(key, value []byte) error {
+// read returns why what is stored under a key cannot be used, as far as there is a reader for it.
+func (tables Readers) read(bucket string, key, value []byte) error {
+	if bucket == trailBucket {
+		return decodeEntry(key, value).Err
+	}
+	reader, ok := tables[bucket]
+	if !ok {
+		return nil
+	}
 	stored, err := decodeRecord(value)
 	r := stored.record(string(key), stored.value, err)
-	return read(&r)
+	return reader(&r)
 }
 
 // Inspect reads a whole data file that no process writes to, and changes nothing. It returns an error
@@ -89,40 +93,30 @@ func checkPages(tx *bbolt.Tx) (err error) {
 }
 
 // walk counts the records and reads each. It looks each key up too: that reads all pages that bbolt follows
-// then. Keys in order show that it does not follow them in a circle.
+// then. Keys in order, which from sees to, show that it does not follow them in a circle.
 func (sum *Summary) walk(ctx context.Context, tx *bbolt.Tx, tables Readers) error {
 	sum.Records, sum.Unreadable = map[string]int{}, map[string]int{}
 	n := 0
 	err := tx.ForEach(func(name []byte, b *bbolt.Bucket) error {
+		bucket := string(name)
 		if b == nil {
-			return fmt.Errorf("%w: %q is no bucket", ErrCorrupt, name)
+			return damaged("%q is no bucket", bucket)
 		}
-		reader, table := tables[string(name)]
-		var last []byte
-		return b.ForEach(func(key, value []byte) error {
+		for key, value := range from(b, "") {
 			if n++; n%4096 == 0 && ctx.Err() != nil {
 				return ctx.Err()
 			}
-			found := b.Get(key)
-			if value == nil || len(found) != len(value) || bytes.Compare(last, key) >= 0 {
-				return damaged("key %x of %q is not where it belongs", key, name)
+			if value == nil || len(b.Get(key)) != len(value) {
+				return damaged("key %x of %q is not where it belongs", key, bucket)
 			}
-			last = key
-			sum.Records[string(name)]++
-			var unreadable error
-			switch {
-			case table:
-				if unreadable = reader.read(key, value); errors.Is(unreadable, ErrCorrupt) {
-					return unreadable
-				}
-			case string(name) == trailBucket:
-				unreadable = decodeEntry(key, value).Err
+			sum.Records[bucket]++
+			if err := tables.read(bucket, key, value); errors.Is(err, ErrCorrupt) {
+				return err
+			} else if err != nil {
+				sum.Unreadable[bucket]++
 			}
-			if unreadable != nil {
-				sum.Unreadable[string(name)]++
-			}
-			return nil
-		})
+		}
+		return nil
 	})
 	if err != nil {
 		return err
