@@ -127,26 +127,5 @@ func (s *Store) Now(ctx context.Context) (time.Time, error) { return time.Now(),
 // those of a user.
 func (s *Store) EraseCounters(ctx context.Context, clientID string, username *string) error {
 	prefix := counterPrefix(clientID, username)
-	for more := true; more; {
-		err := s.change(ctx, counters, func(tb *tableTx) error {
-			var due []string
-			for k := range from(tb.records, string(prefix)) {
-				if !bytes.HasPrefix(k, prefix) || len(due) == sweepStep {
-					break
-				}
-				due = append(due, string(k))
-			}
-			more = len(due) == sweepStep
-			for _, key := range due {
-				if err := tb.delete(key); err != nil {
-					return err
-				}
-			}
-			return nil
-		})
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	return s.deleteWhile(ctx, counters, string(prefix), func(k, _ []byte) bool { return bytes.HasPrefix(k, prefix) })
 }

@@ -16,12 +16,6 @@ import (
 	"oauth-server/internal/store"
 )
 
-var _ interface {
-	store.Backend
-	store.Copier
-	store.Sweeper
-} = (*Store)(nil)
-
 // rows are the records of a table, encoded: a bucket, which is made at the first write, or memory. The index
 // of a table by owner is a bucket of its own: its keys are the owner, with its length before it, and the
 // key of the record.
@@ -277,14 +271,31 @@ func (s *Store) Delete(ctx context.Context, t store.Table, seen *store.Seen, key
 
 // DeleteAll implements [store.Backend].
 func (s *Store) DeleteAll(ctx context.Context, t store.Table, keys ...string) error {
-	return s.change(ctx, t, func(tb *tableTx) error {
-		for _, key := range keys {
-			if err := tb.delete(key); err != nil {
-				return err
+	return s.change(ctx, t, func(tb *tableTx) error { return tb.deleteAll(keys) })
+}
+
+// deleteWhile removes the records of a table from a key on, as long as they are due, in bounded steps.
+func (s *Store) deleteWhile(ctx context.Context, t store.Table, first string, due func(key, value []byte) bool) error {
+	for more := true; more; {
+		var keys []string
+		err := s.change(ctx, t, func(tb *tableTx) error {
+			keys = nil // a change may run more than once
+			for k, v := range from(tb.records, first) {
+				if len(keys) == sweepStep || !due(k, v) {
+					break
+				}
+				keys = append(keys, string(k))
 			}
+			return tb.deleteAll(keys)
+		})
+		if err != nil {
+			return err
 		}
-		return nil
-	})
+		if more = len(keys) == sweepStep; more {
+			first = keys[sweepStep-1] + "\x00" // also in a damaged file, where bbolt may not find what it is to remove
+		}
+	}
+	return nil
 }
 
 // tableTx is a table that is changed.
@@ -363,6 +374,15 @@ func (t *tableTx) delete(key string) error {
 		return err
 	}
 	return t.records.Delete([]byte(key))
+}
+
+func (t *tableTx) deleteAll(keys []string) error {
+	for _, key := range keys {
+		if err := t.delete(key); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // reindex gives a record another owner in the index than the stored one has.

@@ -187,31 +187,13 @@ func (s *Store) History(ctx context.Context, before int64, each func(store.Entry
 
 // Trim implements [store.Backend], in bounded steps.
 func (s *Store) Trim(ctx context.Context, through int64) error {
-	for start, more := "", true; more; {
-		next := ""
-		err := s.writes.do(ctx, func(w *writeTx) error {
-			_, newest := trailOf(w.tx)
-			var due [][]byte
-			for k, v := range from(bucketOf(w.tx, trailBucket), start) {
-				if markOf(k, v).Number > min(through, newest.Number-1) || len(due) == sweepStep {
-					break
-				}
-				due = append(due, bytes.Clone(k))
-			}
-			more = len(due) == sweepStep
-			for _, k := range due {
-				next = string(k)
-				w.touch()
-				if err := w.tx.Bucket([]byte(trailBucket)).Delete(k); err != nil {
-					return err
-				}
-			}
-			return nil
-		})
-		if err != nil {
-			return err
-		}
-		start = next + "\x00" // also in a damaged file, where bbolt may not find what it is to remove
+	err := s.view(ctx, func(tx *bbolt.Tx) error {
+		_, newest := trailOf(tx)
+		through = min(through, newest.Number-1)
+		return nil
+	})
+	if err != nil {
+		return err
 	}
-	return nil
+	return s.deleteWhile(ctx, store.Table{Name: trailBucket}, "", func(k, v []byte) bool { return markOf(k, v).Number <= through })
 }
