@@ -16,8 +16,8 @@ import (
 //
 //	varint     length of the frames
 //	varint     pruned
-//	uvarint    number of writers; then the name and the sequence of each
-//	uvarint    number of frames; then the name and the count of each
+//	varint     number of writers; then the name and the sequence of each
+//	varint     number of frames; then the name and the count of each
 var counters = store.Table{Name: "counters"}
 
 func counterKey(id ratelimit.CounterID) string {
@@ -43,11 +43,11 @@ func counterIDOf(key []byte) (ratelimit.CounterID, error) {
 func encodeCounter(c *syncer.Record, expires time.Time) []byte {
 	b := make([]byte, 0, 256)
 	b = binary.AppendVarint(binary.AppendVarint(b, c.Frame), c.Pruned)
-	b = binary.AppendUvarint(b, uint64(len(c.Writers)))
+	b = binary.AppendVarint(b, int64(len(c.Writers)))
 	for _, name := range slices.Sorted(maps.Keys(c.Writers)) {
 		b = binary.AppendVarint(appendString(b, name), c.Writers[name])
 	}
-	b = binary.AppendUvarint(b, uint64(len(c.Frames)))
+	b = binary.AppendVarint(b, int64(len(c.Frames)))
 	for _, f := range c.Frames {
 		b = binary.AppendVarint(binary.AppendVarint(b, f.Name), f.Count)
 	}
@@ -67,11 +67,11 @@ func decodeCounter(id ratelimit.CounterID, value []byte) (c syncer.Record, expir
 	}
 	d := decoder{rest: r.value}
 	c.Version, c.Etag, c.Frame, c.Pruned = r.version, r.nonce, d.varint(), d.varint()
-	for n := d.length(); n > 0 && d.err == nil; n-- {
+	for n := d.varint(); n > 0 && d.err == nil; n-- {
 		name := d.string()
 		c.Writers[name] = d.varint()
 	}
-	for n := d.length(); n > 0 && d.err == nil; n-- {
+	for n := d.varint(); n > 0 && d.err == nil; n-- {
 		c.Frames = append(c.Frames, ratelimit.FrameCount{Name: d.varint(), Count: d.varint()})
 	}
 	return c, fromMillis(r.expires), d.finish()

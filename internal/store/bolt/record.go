@@ -15,7 +15,7 @@ import (
 //	8 bytes    nonce, big-endian
 //	varint     expires, milliseconds since 1970; 0: never
 //	varint     changed, the same
-//	uvarint    length of the owner, and the owner
+//	varint     length of the owner, and the owner
 //
 // and the value, to the end. An entry of the trail has the same form, and so has a counter; see trail.go and
 // counterrecord.go.
@@ -40,14 +40,14 @@ func encodeRecord(r *store.Record) []byte {
 func decodeRecord(b []byte) (r stored, err error) {
 	d := decoder{rest: b}
 	if f := d.bytes(1); d.err == nil && f[0] != recordFormat {
-		d.fail("a record of format %d", f[0])
+		d.fail(fmt.Sprintf("it has format %d", f[0]))
 	}
 	r.version = d.varint()
 	if nonce := d.bytes(8); d.err == nil {
 		r.nonce = int64(binary.BigEndian.Uint64(nonce)) //nolint:gosec // as it was written
 	}
 	r.expires, r.changed = d.varint(), d.varint()
-	r.owner, r.value = d.bytes(d.length()), d.rest
+	r.owner, r.value = d.bytes(d.varint()), d.rest
 	if d.err != nil {
 		return stored{}, d.err
 	}
@@ -86,4 +86,51 @@ func checkObject(value []byte) error {
 		return fmt.Errorf("bolt: the value is no JSON object")
 	}
 	return nil
+}
+
+func appendString(b []byte, s string) []byte {
+	return append(binary.AppendVarint(b, int64(len(s))), s...)
+}
+
+// decoder reads numbers and strings one after the other. After the first error, a [store.ErrUnreadable], it
+// returns zero values, and nothing is left.
+type decoder struct {
+	rest []byte
+	err  error
+}
+
+func (d *decoder) fail(why string) {
+	if d.err == nil {
+		d.err, d.rest = fmt.Errorf("%w: %s", store.ErrUnreadable, why), nil
+	}
+}
+
+func (d *decoder) bytes(n int64) []byte {
+	if d.err != nil || n < 0 || n > int64(len(d.rest)) {
+		d.fail("it ends early")
+		return nil
+	}
+	b := d.rest[:n]
+	d.rest = d.rest[n:]
+	return b
+}
+
+func (d *decoder) varint() int64 {
+	n, size := binary.Varint(d.rest)
+	if size <= 0 {
+		d.fail("a number is missing")
+		return 0
+	}
+	d.rest = d.rest[size:]
+	return n
+}
+
+func (d *decoder) string() string { return string(d.bytes(d.varint())) }
+
+// finish returns the first error, which may be that something is left.
+func (d *decoder) finish() error {
+	if len(d.rest) > 0 {
+		d.fail(fmt.Sprintf("it has %d bytes too many", len(d.rest)))
+	}
+	return d.err
 }

@@ -60,8 +60,8 @@ func (s *Store) sweepTable(ctx context.Context, t store.Table, now time.Time) (r
 	for left := sweptAtOnce; left > 0; {
 		var due []string
 		next, passed := "", 0
-		err := s.read(ctx, t, func(open func(name string) rows) error {
-			for k, v := range from(open(t.Name), s.sweptTo[t.Name]) {
+		err := s.read(ctx, t, func(records, _ rows) {
+			for k, v := range from(records, s.sweptTo[t.Name]) {
 				if passed == partRecords || len(due) == sweepStep {
 					next = string(k)
 					break
@@ -70,7 +70,6 @@ func (s *Store) sweepTable(ctx context.Context, t store.Table, now time.Time) (r
 					due = append(due, string(k))
 				}
 			}
-			return nil
 		})
 		if err == nil && len(due) > 0 {
 			err = s.change(ctx, t, func(tb *tableTx) error {

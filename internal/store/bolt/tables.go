@@ -74,11 +74,17 @@ func from(r rows, key string) iter.Seq2[[]byte, []byte] {
 	}
 }
 
-// read calls fn with what opens tables and their indexes, on a snapshot. What fn reads is valid until it returns.
-func (s *Store) read(ctx context.Context, t store.Table, fn func(open func(name string) rows) error) error {
+// read calls fn with a table and its index by owner, if it has one, on a snapshot. What fn reads is valid until it
+// returns.
+func (s *Store) read(ctx context.Context, t store.Table, fn func(records, owners rows)) error {
 	if !t.Volatile {
 		return s.view(ctx, func(tx *bbolt.Tx) error {
-			return fn(func(name string) rows { return bucketOf(tx, name) })
+			var owners rows
+			if t.ByOwner {
+				owners = bucketOf(tx, t.Name+ownersSuffix)
+			}
+			fn(bucketOf(tx, t.Name), owners)
+			return nil
 		})
 	}
 	if err := s.usable(ctx); err != nil {
@@ -86,21 +92,20 @@ func (s *Store) read(ctx context.Context, t store.Table, fn func(open func(name 
 	}
 	s.volatile.Lock()
 	defer s.volatile.Unlock()
-	return fn(func(name string) rows { return s.inMemory[name] })
+	fn(s.inMemory[t.Name], nil)
+	return nil
 }
 
 // Get implements [store.Backend].
 func (s *Store) Get(ctx context.Context, t store.Table, each func(store.Record) error, keys ...string) error {
 	var found []store.Record
-	err := s.read(ctx, t, func(open func(name string) rows) error {
-		table := open(t.Name)
+	err := s.read(ctx, t, func(records, _ rows) {
 		for _, key := range keys {
-			if v := table.Get([]byte(key)); v != nil {
+			if v := records.Get([]byte(key)); v != nil {
 				r, err := decodeRecord(v)
 				found = append(found, r.record(key, bytes.Clone(r.value), err))
 			}
 		}
-		return nil
 	})
 	for i := 0; i < len(found) && err == nil; i++ {
 		err = each(found[i])
@@ -112,11 +117,7 @@ func (s *Store) Get(ctx context.Context, t store.Table, each func(store.Record) 
 func (s *Store) List(ctx context.Context, t store.Table, q store.Query, each func(store.Record) error) error {
 	l := newListing(t, q)
 	for more := true; more; {
-		err := s.read(ctx, t, func(open func(name string) rows) error {
-			more = l.read(open)
-			return nil
-		})
-		if err != nil {
+		if err := s.read(ctx, t, func(records, owners rows) { more = l.read(records, owners) }); err != nil {
 			return err
 		}
 		for i := range l.records {
@@ -137,7 +138,6 @@ const (
 
 // listing is a List under way.
 type listing struct {
-	table   string
 	query   store.Query
 	indexed bool
 	prefix  string // of the keys in the bucket that is walked
@@ -150,7 +150,7 @@ type listing struct {
 }
 
 func newListing(t store.Table, q store.Query) *listing {
-	l := &listing{table: t.Name, query: q, indexed: t.ByOwner && !t.Volatile && q.Owner != "", prefix: q.Prefix, left: q.Limit}
+	l := &listing{query: q, indexed: t.ByOwner && !t.Volatile && q.Owner != "", prefix: q.Prefix, left: q.Limit}
 	if q.Limit == 0 {
 		l.left = -1
 	}
@@ -170,12 +170,11 @@ func newListing(t store.Table, q store.Query) *listing {
 }
 
 // read takes the next part, and reports whether there is another.
-func (l *listing) read(open func(name string) rows) (more bool) {
+func (l *listing) read(records, owners rows) (more bool) {
 	l.records, l.values = l.records[:0], l.values[:0]
-	records := open(l.table)
 	walked := records
 	if l.indexed {
-		walked = open(l.table + ownersSuffix)
+		walked = owners
 	}
 	visited := 0
 	for k, v := range from(walked, l.from) {
