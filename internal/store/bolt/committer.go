@@ -68,7 +68,7 @@ func (c *committer) do(ctx context.Context, change func(*writeTx) error) error {
 		}
 	case c.writing <- struct{}{}:
 		if len(w.done) == 0 {
-			c.commit(c.take())
+			c.commit()
 		}
 		<-c.writing
 	}
@@ -95,18 +95,11 @@ func (c *committer) withdraw(w *write) bool {
 	return i >= 0
 }
 
-func (c *committer) take() (batch []*write) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	batch, c.queue = c.queue, nil
-	return batch
-}
-
 // close refuses further writes, and returns when those in the queue are answered.
 func (c *committer) close() {
 	_ = c.refuse(ErrClosed)
 	c.writing <- struct{}{}
-	c.commit(c.take())
+	c.commit()
 	<-c.writing
 }
 
@@ -127,9 +120,13 @@ func (c *committer) refusal() error {
 	return c.refuses
 }
 
-// commit makes the batch durable and answers every write of it. If a change fails after it has written
+// commit makes what is queued durable and answers every write of it. If a change fails after it has written
 // something, the transaction starts over without it, so that no half of it remains.
-func (c *committer) commit(batch []*write) {
+func (c *committer) commit() {
+	c.mu.Lock()
+	batch := c.queue
+	c.queue = nil
+	c.mu.Unlock()
 	for len(batch) > 0 {
 		spoiler, err := c.attempt(batch)
 		if spoiler >= 0 {

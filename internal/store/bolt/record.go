@@ -18,7 +18,7 @@ import (
 //	varint     length of the owner, and the owner
 //
 // and the value, to the end. An entry of the trail has the same form, and so has a counter; see trail.go and
-// counterrecord.go.
+// counters.go.
 const recordFormat = 2
 
 // stored is a record as it is in the file. Its slices are valid until the transaction ends.

@@ -143,29 +143,22 @@ type listing struct {
 	prefix  string // of the keys in the bucket that is walked
 	from    string // the key in it to continue with
 	since   int64  // 0: no matter when a record was changed
-	left    int    // how many records more; negative: all
+	found   int
 
 	records []store.Record // the part that was read last
 	values  []byte         // of them
 }
 
 func newListing(t store.Table, q store.Query) *listing {
-	l := &listing{query: q, indexed: t.ByOwner && !t.Volatile && q.Owner != "", prefix: q.Prefix, left: q.Limit}
-	if q.Limit == 0 {
-		l.left = -1
+	l := &listing{query: q, indexed: t.ByOwner && !t.Volatile && q.Owner != "", prefix: q.Prefix}
+	if l.indexed {
+		l.prefix = string(ownerKey(q.Owner, ""))
+		l.from = l.prefix
 	}
+	l.from = max(l.prefix, l.from+q.After+"\x00") // no key is empty
 	if !q.ChangedSince.IsZero() {
 		l.since = q.ChangedSince.Add(-store.ChangedOverlap).UnixMilli()
 	}
-	after := ""
-	if q.After != "" {
-		after = q.After + "\x00"
-	}
-	if l.indexed {
-		l.prefix = string(ownerKey(q.Owner, ""))
-		after = l.prefix + after
-	}
-	l.from = max(l.prefix, after)
 	return l
 }
 
@@ -179,7 +172,7 @@ func (l *listing) read(records, owners rows) (more bool) {
 	visited := 0
 	for k, v := range from(walked, l.from) {
 		switch {
-		case !strings.HasPrefix(string(k), l.prefix) || l.left == 0:
+		case !strings.HasPrefix(string(k), l.prefix) || l.query.Limit > 0 && l.found == l.query.Limit:
 			return false
 		case visited == partRecords || len(l.values) >= partBytes:
 			l.from = string(k)
@@ -197,14 +190,13 @@ func (l *listing) read(records, owners rows) (more bool) {
 // take adds a record if it matches. One that cannot be read is among all, but has no owner and no time.
 func (l *listing) take(k, v []byte) {
 	r, err := decodeRecord(v)
-	if err != nil && (l.query.Owner != "" || l.since != 0) ||
-		l.query.Owner != "" && string(r.owner) != l.query.Owner || r.changed < l.since {
+	if l.query.Owner != "" && string(r.owner) != l.query.Owner || r.changed < l.since {
 		return
 	}
 	n := len(l.values)
 	l.values = append(l.values, r.value...)
 	l.records = append(l.records, r.record(string(k), l.values[n:len(l.values):len(l.values)], err))
-	l.left--
+	l.found++
 }
 
 // Put implements [store.Backend].
@@ -326,21 +318,13 @@ func (s *Store) change(ctx context.Context, t store.Table, fn func(*tableTx) err
 	return fn(&tableTx{w: &writeTx{}, records: s.inMemory[t.Name]})
 }
 
+// table returns a table, and makes its buckets if they are not there. They are no change of their own.
 func (w *writeTx) table(t store.Table) (tb tableTx, err error) {
 	tb.w = w
-	if tb.records, err = w.bucket(t.Name); err == nil && t.ByOwner {
-		tb.owners, err = w.bucket(t.Name + ownersSuffix)
+	if tb.records, err = w.tx.CreateBucketIfNotExists([]byte(t.Name)); err == nil && t.ByOwner {
+		tb.owners, err = w.tx.CreateBucketIfNotExists([]byte(t.Name + ownersSuffix))
 	}
 	return tb, err
-}
-
-// bucket returns a bucket, and makes it if it is not there.
-func (w *writeTx) bucket(name string) (*bbolt.Bucket, error) {
-	if b := w.tx.Bucket([]byte(name)); b != nil {
-		return b, nil
-	}
-	w.touch()
-	return w.tx.CreateBucket([]byte(name))
 }
 
 // inState returns [store.ErrConflict] unless a record is in the state seen.

@@ -92,7 +92,7 @@ func (s *Store) Append(ctx context.Context, e store.Entry, writes ...store.Write
 			return store.ErrConflict
 		}
 		w.touch()
-		trail, err := w.bucket(trailBucket)
+		trail, err := w.tx.CreateBucketIfNotExists([]byte(trailBucket))
 		if err == nil {
 			trail.FillPercent = growing
 			err = trail.Put(trailKey(e.Number), entry)
