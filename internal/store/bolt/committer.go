@@ -39,8 +39,6 @@ type committer struct {
 	mu      sync.Mutex
 	queue   []*write
 	refuses error // why nothing is read or written any more: ErrClosed, or an ErrFailed, which stays
-
-	stuck bool // bbolt panicked, and may hold its locks for ever; guarded by writing
 }
 
 func newCommitter(db *bbolt.DB) *committer {
@@ -178,7 +176,7 @@ func (c *committer) attempt(batch []*write) (spoiler int, err error) {
 		return spoiler, nil
 	}
 	err = fmt.Errorf("bolt: commit: %w", err)
-	if c.stuck = errors.Is(err, errPanicked); c.stuck || c.visible(id) {
+	if errors.Is(err, errPanicked) || c.visible(id) {
 		err = c.refuse(fmt.Errorf("%w: %w", ErrFailed, err))
 	}
 	return -1, err

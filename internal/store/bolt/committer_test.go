@@ -229,8 +229,7 @@ func TestCloseStuck(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.writes.stuck = true // the loop is idle
-	_ = s.writes.refuse(fmt.Errorf("%w: %w", ErrFailed, ErrCorrupt))
+	_ = s.writes.refuse(fmt.Errorf("%w: %w: %w", ErrFailed, ErrCorrupt, errPanicked))
 	for range 2 {
 		if err := s.Close(); !errors.Is(err, ErrFailed) || !errors.Is(err, ErrCorrupt) {
 			t.Errorf("Close() = %v, want ErrFailed and ErrCorrupt", err)

@@ -93,12 +93,9 @@ func (s *Store) Exchange(ctx context.Context, items []syncer.Item) ([]syncer.Res
 	results := make([]syncer.Result, len(items))
 	var err error
 	if slices.ContainsFunc(items, func(it syncer.Item) bool { return it.Write != nil }) {
-		err = s.writes.do(ctx, func(w *writeTx) error { return w.exchange(items, results) })
+		err = s.change(ctx, counters, func(tb *table) error { return tb.exchange(items, results) })
 	} else {
-		err = s.view(ctx, func(tx *bbolt.Tx) error {
-			readCounters(tx, items, results)
-			return nil
-		})
+		err = s.read(ctx, counters, func(tb *table) { tb.readCounters(items, results) })
 	}
 	if err != nil {
 		return nil, err // nothing was committed, and what was read may include it
@@ -107,32 +104,27 @@ func (s *Store) Exchange(ctx context.Context, items []syncer.Item) ([]syncer.Res
 }
 
 // exchange replaces all results: a change may run more than once.
-func (w *writeTx) exchange(items []syncer.Item, results []syncer.Result) error {
-	tb, err := w.table(counters)
-	if err != nil {
-		return err
-	}
+func (t *table) exchange(items []syncer.Item, results []syncer.Result) (err error) {
 	for i, it := range items {
 		results[i] = syncer.Result{}
 		if it.Write == nil {
 			continue
 		}
-		if results[i], err = tb.count(it.ID, it.Write); err != nil {
+		if results[i], err = t.count(it.ID, it.Write); err != nil {
 			return err
 		}
 	}
-	readCounters(w.tx, items, results)
+	t.readCounters(items, results)
 	return nil
 }
 
-func readCounters(tx *bbolt.Tx, items []syncer.Item, results []syncer.Result) {
-	table := bucketOf(tx, counters.Name)
+func (t *table) readCounters(items []syncer.Item, results []syncer.Result) {
 	for i, it := range items {
 		if !it.Read {
 			continue
 		}
 		results[i].Read = true
-		if v := table.Get([]byte(counterKey(it.ID))); v != nil {
+		if v := t.records.Get([]byte(counterKey(it.ID))); v != nil {
 			results[i].Record = readCounter(it.ID, v)
 		}
 	}
@@ -151,7 +143,7 @@ func readCounter(id ratelimit.CounterID, value []byte) *syncer.Record {
 
 // count applies one write; the error is that of the transaction. A write that cannot be stored, or
 // whose document cannot be read, is rejected alone.
-func (t *tableTx) count(id ratelimit.CounterID, write *syncer.Write) (syncer.Result, error) {
+func (t *table) count(id ratelimit.CounterID, write *syncer.Write) (syncer.Result, error) {
 	key := counterKey(id)
 	c, expires, refused := decodeCounter(id, t.records.Get([]byte(key)))
 	if len(key) > bbolt.MaxKeySize {

@@ -20,7 +20,7 @@ import (
 // putCounter stores a document as it is.
 func putCounter(t *testing.T, s *Store, id ratelimit.CounterID, value []byte) {
 	t.Helper()
-	check.OK(t, s.change(t.Context(), counters, func(tb *tableTx) error { return tb.put(counterKey(id), "", value) }))
+	check.OK(t, s.change(t.Context(), counters, func(tb *table) error { return tb.put(counterKey(id), "", value) }))
 }
 
 // putRecord is the Put of the conformance suite.

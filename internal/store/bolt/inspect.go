@@ -29,12 +29,9 @@ type Summary struct {
 // in order.
 type Readers map[string]func(r *store.Record) error
 
-// read returns why what is stored under a key cannot be used, as far as there is a reader for it.
-func (tables Readers) read(bucket string, key, value []byte) error {
-	if bucket == trailBucket {
-		return decodeEntry(key, value).Err
-	}
-	reader, ok := tables[bucket]
+// read returns why the record of a table cannot be used, if there is a reader for it.
+func (tables Readers) read(table string, key, value []byte) error {
+	reader, ok := tables[table]
 	if !ok {
 		return nil
 	}
@@ -97,7 +94,7 @@ func checkPages(tx *bbolt.Tx) (err error) {
 func (sum *Summary) walk(ctx context.Context, tx *bbolt.Tx, tables Readers) error {
 	sum.Records, sum.Unreadable = map[string]int{}, map[string]int{}
 	n := 0
-	err := tx.ForEach(func(name []byte, b *bbolt.Bucket) error {
+	return tx.ForEach(func(name []byte, b *bbolt.Bucket) error {
 		bucket := string(name)
 		if b == nil {
 			return damaged("%q is no bucket", bucket)
@@ -110,19 +107,18 @@ func (sum *Summary) walk(ctx context.Context, tx *bbolt.Tx, tables Readers) erro
 				return damaged("key %x of %q is not where it belongs", key, bucket)
 			}
 			sum.Records[bucket]++
-			if err := tables.read(bucket, key, value); errors.Is(err, ErrCorrupt) {
+			err := tables.read(bucket, key, value)
+			if bucket == trailBucket {
+				e := decodeEntry(key, value)
+				sum.Newest, sum.Changed, err = e.Number, e.At, e.Err
+			}
+			if errors.Is(err, ErrCorrupt) {
 				return err
-			} else if err != nil {
+			}
+			if err != nil {
 				sum.Unreadable[bucket]++
 			}
 		}
 		return nil
 	})
-	if err != nil {
-		return err
-	}
-	if c, newest := trailOf(tx); c != nil {
-		sum.Newest, sum.Changed = newest.Number, decodeEntry(c.Last()).At
-	}
-	return nil
 }

@@ -57,8 +57,8 @@ type Options struct {
 // the process ends.
 func (s *Store) Close() error {
 	s.writes.close()
-	if s.writes.stuck {
-		return fmt.Errorf("bolt: close: %w", s.writes.refusal())
+	if err := s.writes.refusal(); errors.Is(err, errPanicked) {
+		return fmt.Errorf("bolt: close: %w", err)
 	}
 	if err := s.db.Close(); err != nil {
 		return fmt.Errorf("bolt: close: %w", err)

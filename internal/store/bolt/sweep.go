@@ -60,8 +60,8 @@ func (s *Store) sweepTable(ctx context.Context, t store.Table, now time.Time) (r
 	for left := sweptAtOnce; left > 0; {
 		var due []string
 		next, passed := "", 0
-		err := s.read(ctx, t, func(records, _ rows) {
-			for k, v := range from(records, s.sweptTo[t.Name]) {
+		err := s.read(ctx, t, func(tb *table) {
+			for k, v := range from(tb.records, s.sweptTo[t.Name]) {
 				if passed == partRecords || len(due) == sweepStep {
 					next = string(k)
 					break
@@ -72,7 +72,7 @@ func (s *Store) sweepTable(ctx context.Context, t store.Table, now time.Time) (r
 			}
 		})
 		if err == nil && len(due) > 0 {
-			err = s.change(ctx, t, func(tb *tableTx) error {
+			err = s.change(ctx, t, func(tb *table) error {
 				due = slices.DeleteFunc(due, func(key string) bool { return !expired(tb.records.Get([]byte(key)), now) }) // written meanwhile
 				return tb.deleteAll(due)
 			})

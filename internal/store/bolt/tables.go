@@ -74,34 +74,12 @@ func from(r rows, key string) iter.Seq2[[]byte, []byte] {
 	}
 }
 
-// read calls fn with a table and its index by owner, if it has one, on a snapshot. What fn reads is valid until it
-// returns.
-func (s *Store) read(ctx context.Context, t store.Table, fn func(records, owners rows)) error {
-	if !t.Volatile {
-		return s.view(ctx, func(tx *bbolt.Tx) error {
-			var owners rows
-			if t.ByOwner {
-				owners = bucketOf(tx, t.Name+ownersSuffix)
-			}
-			fn(bucketOf(tx, t.Name), owners)
-			return nil
-		})
-	}
-	if err := s.usable(ctx); err != nil {
-		return err
-	}
-	s.volatile.Lock()
-	defer s.volatile.Unlock()
-	fn(s.inMemory[t.Name], nil)
-	return nil
-}
-
 // Get implements [store.Backend].
 func (s *Store) Get(ctx context.Context, t store.Table, each func(store.Record) error, keys ...string) error {
 	var found []store.Record
-	err := s.read(ctx, t, func(records, _ rows) {
+	err := s.read(ctx, t, func(tb *table) {
 		for _, key := range keys {
-			if v := records.Get([]byte(key)); v != nil {
+			if v := tb.records.Get([]byte(key)); v != nil {
 				r, err := decodeRecord(v)
 				found = append(found, r.record(key, bytes.Clone(r.value), err))
 			}
@@ -117,7 +95,7 @@ func (s *Store) Get(ctx context.Context, t store.Table, each func(store.Record) 
 func (s *Store) List(ctx context.Context, t store.Table, q store.Query, each func(store.Record) error) error {
 	l := newListing(t, q)
 	for more := true; more; {
-		if err := s.read(ctx, t, func(records, owners rows) { more = l.read(records, owners) }); err != nil {
+		if err := s.read(ctx, t, func(tb *table) { more = l.read(tb) }); err != nil {
 			return err
 		}
 		for i := range l.records {
@@ -163,11 +141,11 @@ func newListing(t store.Table, q store.Query) *listing {
 }
 
 // read takes the next part, and reports whether there is another.
-func (l *listing) read(records, owners rows) (more bool) {
+func (l *listing) read(tb *table) (more bool) {
 	l.records, l.values = l.records[:0], l.values[:0]
-	walked := records
+	walked := tb.records
 	if l.indexed {
-		walked = owners
+		walked = tb.owners
 	}
 	visited := 0
 	for k, v := range from(walked, l.from) {
@@ -179,7 +157,7 @@ func (l *listing) read(records, owners rows) (more bool) {
 			return true
 		case l.indexed:
 			k = k[len(l.prefix):]
-			v = records.Get(k)
+			v = tb.records.Get(k)
 		}
 		visited++
 		l.take(k, v)
@@ -206,7 +184,7 @@ func (s *Store) Put(ctx context.Context, t store.Table, r store.Record, seen sto
 	}
 	r.Version, r.Nonce, r.Changed = seen.Version+1, store.NewNonce(), time.Now()
 	value := encodeRecord(&r)
-	err := s.change(ctx, t, func(tb *tableTx) error {
+	err := s.change(ctx, t, func(tb *table) error {
 		if err := tb.inState(r.Key, seen); err != nil {
 			return err
 		}
@@ -229,7 +207,7 @@ func (s *Store) PutAll(ctx context.Context, t store.Table, records []store.Recor
 		values[i] = encodeRecord(&r)
 	}
 	for first := 0; first < len(records); first += sweepStep {
-		err := s.change(ctx, t, func(tb *tableTx) error {
+		err := s.change(ctx, t, func(tb *table) error {
 			for i := first; i < min(first+sweepStep, len(records)); i++ {
 				r := &records[i]
 				if was, err := decodeRecord(tb.records.Get([]byte(r.Key))); err == nil && was.version >= r.Version {
@@ -250,7 +228,7 @@ func (s *Store) PutAll(ctx context.Context, t store.Table, records []store.Recor
 
 // Delete implements [store.Backend].
 func (s *Store) Delete(ctx context.Context, t store.Table, seen *store.Seen, key string) error {
-	return s.change(ctx, t, func(tb *tableTx) error {
+	return s.change(ctx, t, func(tb *table) error {
 		if seen != nil {
 			if err := tb.inState(key, *seen); err != nil {
 				return err
@@ -262,14 +240,14 @@ func (s *Store) Delete(ctx context.Context, t store.Table, seen *store.Seen, key
 
 // DeleteAll implements [store.Backend].
 func (s *Store) DeleteAll(ctx context.Context, t store.Table, keys ...string) error {
-	return s.change(ctx, t, func(tb *tableTx) error { return tb.deleteAll(keys) })
+	return s.change(ctx, t, func(tb *table) error { return tb.deleteAll(keys) })
 }
 
 // deleteWhile removes the records of a table from a key on, as long as they are due, in bounded steps.
 func (s *Store) deleteWhile(ctx context.Context, t store.Table, first string, due func(key, value []byte) bool) error {
 	for more := true; more; {
 		var keys []string
-		err := s.change(ctx, t, func(tb *tableTx) error {
+		err := s.change(ctx, t, func(tb *table) error {
 			keys = nil // a change may run more than once
 			for k, v := range from(tb.records, first) {
 				if len(keys) == sweepStep || !due(k, v) {
@@ -289,15 +267,30 @@ func (s *Store) deleteWhile(ctx context.Context, t store.Table, first string, du
 	return nil
 }
 
-// tableTx is a table that is changed.
-type tableTx struct {
-	w       *writeTx
+// table is a table in a transaction.
+type table struct {
+	w       *writeTx // nil: it is only read
 	records rows
 	owners  rows // nil: there is no index
 }
 
+// read calls fn with a table on a snapshot. What fn reads is valid until it returns.
+func (s *Store) read(ctx context.Context, t store.Table, fn func(*table)) error {
+	if t.Volatile {
+		return s.change(ctx, t, func(tb *table) error { fn(tb); return nil })
+	}
+	return s.view(ctx, func(tx *bbolt.Tx) error {
+		tb := table{records: bucketOf(tx, t.Name)}
+		if t.ByOwner {
+			tb.owners = bucketOf(tx, t.Name+ownersSuffix)
+		}
+		fn(&tb)
+		return nil
+	})
+}
+
 // change calls fn with a table, in a transaction that others share.
-func (s *Store) change(ctx context.Context, t store.Table, fn func(*tableTx) error) error {
+func (s *Store) change(ctx context.Context, t store.Table, fn func(*table) error) error {
 	if !t.Volatile {
 		return s.writes.do(ctx, func(w *writeTx) error {
 			tb, err := w.table(t)
@@ -315,11 +308,11 @@ func (s *Store) change(ctx context.Context, t store.Table, fn func(*tableTx) err
 	if s.inMemory[t.Name] == nil {
 		s.inMemory[t.Name] = memory{}
 	}
-	return fn(&tableTx{w: &writeTx{}, records: s.inMemory[t.Name]})
+	return fn(&table{w: &writeTx{}, records: s.inMemory[t.Name]})
 }
 
 // table returns a table, and makes its buckets if they are not there. They are no change of their own.
-func (w *writeTx) table(t store.Table) (tb tableTx, err error) {
+func (w *writeTx) table(t store.Table) (tb table, err error) {
 	tb.w = w
 	if tb.records, err = w.tx.CreateBucketIfNotExists([]byte(t.Name)); err == nil && t.ByOwner {
 		tb.owners, err = w.tx.CreateBucketIfNotExists([]byte(t.Name + ownersSuffix))
@@ -328,7 +321,7 @@ func (w *writeTx) table(t store.Table) (tb tableTx, err error) {
 }
 
 // inState returns [store.ErrConflict] unless a record is in the state seen.
-func (t *tableTx) inState(key string, seen store.Seen) error {
+func (t *table) inState(key string, seen store.Seen) error {
 	v := t.records.Get([]byte(key))
 	if v == nil && seen == (store.Seen{}) {
 		return nil
@@ -339,7 +332,7 @@ func (t *tableTx) inState(key string, seen store.Seen) error {
 	return nil
 }
 
-func (t *tableTx) put(key, owner string, value []byte) error {
+func (t *table) put(key, owner string, value []byte) error {
 	t.w.touch()
 	if err := t.reindex(key, owner); err != nil {
 		return err
@@ -348,7 +341,7 @@ func (t *tableTx) put(key, owner string, value []byte) error {
 }
 
 // delete removes a record, if there is one.
-func (t *tableTx) delete(key string) error {
+func (t *table) delete(key string) error {
 	if t.records.Get([]byte(key)) == nil {
 		return nil
 	}
@@ -359,7 +352,7 @@ func (t *tableTx) delete(key string) error {
 	return t.records.Delete([]byte(key))
 }
 
-func (t *tableTx) deleteAll(keys []string) error {
+func (t *table) deleteAll(keys []string) error {
 	for _, key := range keys {
 		if err := t.delete(key); err != nil {
 			return err
@@ -369,7 +362,7 @@ func (t *tableTx) deleteAll(keys []string) error {
 }
 
 // reindex gives a record another owner in the index than the stored one has.
-func (t *tableTx) reindex(key, owner string) (err error) {
+func (t *table) reindex(key, owner string) (err error) {
 	if t.owners == nil {
 		return nil
 	}

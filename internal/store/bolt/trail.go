@@ -57,14 +57,11 @@ func markOf(key, value []byte) (m store.Mark) {
 	return m
 }
 
-// trailOf returns a cursor over the trail, and the newest mark; nil if there is no entry.
-func trailOf(tx *bbolt.Tx) (*bbolt.Cursor, store.Mark) {
-	trail := tx.Bucket([]byte(trailBucket))
-	if trail == nil {
-		return nil, store.Mark{}
+func newestMark(tx *bbolt.Tx) store.Mark {
+	if b := tx.Bucket([]byte(trailBucket)); b != nil {
+		return markOf(b.Cursor().Last())
 	}
-	c := trail.Cursor()
-	return c, markOf(c.Last())
+	return store.Mark{}
 }
 
 // Append implements [store.Backend], in one transaction.
@@ -88,7 +85,7 @@ func (s *Store) Append(ctx context.Context, e store.Entry, writes ...store.Write
 	}
 	entry := encodeEntry(&e)
 	err := s.writes.do(ctx, func(w *writeTx) error {
-		if _, newest := trailOf(w.tx); newest.Number+1 != e.Number {
+		if newestMark(w.tx).Number+1 != e.Number {
 			return store.ErrConflict
 		}
 		w.touch()
@@ -127,23 +124,17 @@ func (w *writeTx) apply(x *store.Write, value []byte) error {
 // Trail implements [store.Backend].
 func (s *Store) Trail(ctx context.Context, after store.Mark, limit int) (entries []store.Entry, newest store.Mark, err error) {
 	err = s.view(ctx, func(tx *bbolt.Tx) error {
-		var c *bbolt.Cursor
-		c, newest = trailOf(tx)
-		if after == newest {
+		trail, at, next := bucketOf(tx, trailBucket), trailKey(after.Number), trailKey(after.Number+1)
+		if newest = newestMark(tx); after == newest {
 			return nil
 		}
-		if after.Number >= newest.Number {
+		if markOf(at, trail.Get(at)) != after || trail.Get(next) == nil {
 			return store.ErrMarkLost
 		}
-		k, v := c.Seek(trailKey(max(after.Number, 1)))
-		switch first := markOf(k, v); {
-		case after == store.Mark{} && first.Number == 1:
-		case first == after:
-			k, v = c.Next()
-		default:
-			return store.ErrMarkLost
-		}
-		for ; k != nil && len(entries) < limit; k, v = c.Next() {
+		for k, v := range from(trail, string(next)) {
+			if len(entries) == limit {
+				break
+			}
 			entries = append(entries, decodeEntry(k, v))
 		}
 		return nil
@@ -151,21 +142,21 @@ func (s *Store) Trail(ctx context.Context, after store.Mark, limit int) (entries
 	return entries, newest, err
 }
 
-// History implements [store.Backend]. It reads in parts, each in a transaction.
+// History implements [store.Backend]. It reads in parts, each in a transaction, and ends where no entry is.
 func (s *Store) History(ctx context.Context, before int64, each func(store.Entry) error) error {
 	for {
 		var entries []store.Entry
 		err := s.view(ctx, func(tx *bbolt.Tx) error {
-			c, _ := trailOf(tx)
-			if c == nil {
-				return nil
+			trail, last := bucketOf(tx, trailBucket), newestMark(tx).Number
+			if before > 0 {
+				last = min(last, before-1)
 			}
-			k, v := c.Last()
-			if before > 0 && markOf(k, v).Number >= before {
-				c.Seek(trailKey(before))
-				k, v = c.Prev()
-			}
-			for ; k != nil && len(entries) < sweepStep; k, v = c.Prev() {
+			for before = last + 1; before > 1 && len(entries) < sweepStep; before-- {
+				k := trailKey(before - 1)
+				v := trail.Get(k)
+				if v == nil {
+					break
+				}
 				entries = append(entries, decodeEntry(k, v))
 			}
 			return nil
@@ -174,10 +165,6 @@ func (s *Store) History(ctx context.Context, before int64, each func(store.Entry
 			return err
 		}
 		for _, e := range entries {
-			if e.Number < 1 || before > 0 && e.Number >= before {
-				return damaged("the numbers of the trail are not in order")
-			}
-			before = e.Number
 			if err := each(e); err != nil {
 				return err
 			}
@@ -188,8 +175,7 @@ func (s *Store) History(ctx context.Context, before int64, each func(store.Entry
 // Trim implements [store.Backend], in bounded steps.
 func (s *Store) Trim(ctx context.Context, through int64) error {
 	err := s.view(ctx, func(tx *bbolt.Tx) error {
-		_, newest := trailOf(tx)
-		through = min(through, newest.Number-1)
+		through = min(through, newestMark(tx).Number-1)
 		return nil
 	})
 	if err != nil {
