@@ -54,8 +54,14 @@ func (c *committer) do(ctx context.Context, change func(*writeTx) error) error {
 		return err
 	}
 	w := &write{change: change, done: make(chan error, 1)}
-	if err := c.enqueue(w); err != nil {
-		return err
+	c.mu.Lock()
+	refused := c.refuses
+	if refused == nil {
+		c.queue = append(c.queue, w)
+	}
+	c.mu.Unlock()
+	if refused != nil {
+		return refused
 	}
 	select {
 	case err := <-w.done:
@@ -71,15 +77,6 @@ func (c *committer) do(ctx context.Context, change func(*writeTx) error) error {
 		<-c.writing
 	}
 	return <-w.done
-}
-
-func (c *committer) enqueue(w *write) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.refuses == nil {
-		c.queue = append(c.queue, w)
-	}
-	return c.refuses
 }
 
 // withdraw removes w from the queue and reports whether it was there.

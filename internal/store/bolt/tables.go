@@ -2,11 +2,13 @@ package bolt
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"iter"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -91,22 +93,6 @@ func (s *Store) Get(ctx context.Context, t store.Table, each func(store.Record) 
 	return err
 }
 
-// List implements [store.Backend]. It reads in parts, each in a transaction.
-func (s *Store) List(ctx context.Context, t store.Table, q store.Query, each func(store.Record) error) error {
-	l := newListing(t, q)
-	for more := true; more; {
-		if err := s.read(ctx, t, func(tb *table) { more = l.read(tb) }); err != nil {
-			return err
-		}
-		for i := range l.records {
-			if err := each(l.records[i]); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
 // partRecords and partBytes bound what one transaction reads: while it lasts, writers cannot use pages
 // again that they free.
 const (
@@ -114,67 +100,59 @@ const (
 	partBytes   = 1 << 20
 )
 
-// listing is a List under way.
-type listing struct {
-	query   store.Query
-	indexed bool
-	prefix  string // of the keys in the bucket that is walked
-	from    string // the key in it to continue with
-	since   int64  // 0: no matter when a record was changed
-	found   int
-
-	records []store.Record // the part that was read last
-	values  []byte         // of them
-}
-
-func newListing(t store.Table, q store.Query) *listing {
-	l := &listing{query: q, indexed: t.ByOwner && !t.Volatile && q.Owner != "", prefix: q.Prefix}
-	if l.indexed {
-		l.prefix = string(ownerKey(q.Owner, ""))
-		l.from = l.prefix
+// List implements [store.Backend]. It reads in parts, each in a transaction. A record that cannot be read is among
+// all, but has no owner and no time.
+func (s *Store) List(ctx context.Context, t store.Table, q store.Query, each func(store.Record) error) error {
+	indexed, prefix, next := t.ByOwner && !t.Volatile && q.Owner != "", q.Prefix, ""
+	if indexed {
+		prefix = string(ownerKey(q.Owner, ""))
+		next = prefix
 	}
-	l.from = max(l.prefix, l.from+q.After+"\x00") // no key is empty
+	next = max(prefix, next+q.After+"\x00") // no key is empty
+	since := int64(math.MinInt64)
 	if !q.ChangedSince.IsZero() {
-		l.since = q.ChangedSince.Add(-store.ChangedOverlap).UnixMilli()
+		since = q.ChangedSince.Add(-store.ChangedOverlap).UnixMilli()
 	}
-	return l
-}
-
-// read takes the next part, and reports whether there is another.
-func (l *listing) read(tb *table) (more bool) {
-	l.records, l.values = l.records[:0], l.values[:0]
-	walked := tb.records
-	if l.indexed {
-		walked = tb.owners
-	}
-	visited := 0
-	for k, v := range from(walked, l.from) {
-		switch {
-		case !strings.HasPrefix(string(k), l.prefix) || l.query.Limit > 0 && l.found == l.query.Limit:
-			return false
-		case visited == partRecords || len(l.values) >= partBytes:
-			l.from = string(k)
-			return true
-		case l.indexed:
-			k = k[len(l.prefix):]
-			v = tb.records.Get(k)
+	var part []store.Record
+	var values []byte // of the part
+	for left := cmp.Or(q.Limit, math.MaxInt); next != ""; left -= len(part) {
+		err := s.read(ctx, t, func(tb *table) {
+			walked, start, visited := tb.records, next, 0
+			if indexed {
+				walked = tb.owners
+			}
+			part, values, next = part[:0], values[:0], ""
+			for k, v := range from(walked, start) {
+				switch {
+				case !strings.HasPrefix(string(k), prefix) || len(part) == left:
+					return
+				case visited == partRecords || len(values) >= partBytes:
+					next = string(k)
+					return
+				case indexed:
+					k = k[len(prefix):]
+					v = tb.records.Get(k)
+				}
+				visited++
+				r, err := decodeRecord(v)
+				if q.Owner != "" && string(r.owner) != q.Owner || r.changed < since {
+					continue
+				}
+				n := len(values)
+				values = append(values, r.value...)
+				part = append(part, r.record(string(k), values[n:len(values):len(values)], err))
+			}
+		})
+		if err != nil {
+			return err
 		}
-		visited++
-		l.take(k, v)
+		for _, r := range part {
+			if err := each(r); err != nil {
+				return err
+			}
+		}
 	}
-	return false
-}
-
-// take adds a record if it matches. One that cannot be read is among all, but has no owner and no time.
-func (l *listing) take(k, v []byte) {
-	r, err := decodeRecord(v)
-	if l.query.Owner != "" && string(r.owner) != l.query.Owner || r.changed < l.since {
-		return
-	}
-	n := len(l.values)
-	l.values = append(l.values, r.value...)
-	l.records = append(l.records, r.record(string(k), l.values[n:len(l.values):len(l.values)], err))
-	l.found++
+	return nil
 }
 
 // Put implements [store.Backend].
@@ -198,18 +176,18 @@ func (s *Store) Put(ctx context.Context, t store.Table, r store.Record, seen sto
 
 // PutAll implements [store.Backend].
 func (s *Store) PutAll(ctx context.Context, t store.Table, records []store.Record) error {
-	values, now := make([][]byte, len(records)), time.Now()
-	for i, r := range records {
-		if err := errors.Join(checkObject(r.Value), r.Check()); err != nil {
-			return err
+	now := time.Now()
+	for part := range slices.Chunk(records, sweepStep) {
+		values := make([][]byte, len(part))
+		for i, r := range part {
+			if err := errors.Join(checkObject(r.Value), r.Check()); err != nil {
+				return err
+			}
+			r.Nonce, r.Changed = store.NewNonce(), now
+			values[i] = encodeRecord(&r)
 		}
-		r.Nonce, r.Changed = store.NewNonce(), now
-		values[i] = encodeRecord(&r)
-	}
-	for first := 0; first < len(records); first += sweepStep {
 		err := s.change(ctx, t, func(tb *table) error {
-			for i := first; i < min(first+sweepStep, len(records)); i++ {
-				r := &records[i]
+			for i, r := range part {
 				if was, err := decodeRecord(tb.records.Get([]byte(r.Key))); err == nil && was.version >= r.Version {
 					continue
 				}
