@@ -29,17 +29,6 @@ type Summary struct {
 // in order.
 type Readers map[string]func(r *store.Record) error
 
-// read returns why the record of a table cannot be used, if there is a reader for it.
-func (tables Readers) read(table string, key, value []byte) error {
-	reader, ok := tables[table]
-	if !ok {
-		return nil
-	}
-	stored, err := decodeRecord(value)
-	r := stored.record(string(key), stored.value, err)
-	return reader(&r)
-}
-
 // Inspect reads a whole data file that no process writes to, and changes nothing. It returns an error
 // unless all of its pages are in order, and so are the keys on them, and [Open] and a server that starts
 // would take it. What is encrypted is checked as far as it can be without the secret.
@@ -52,10 +41,45 @@ func Inspect(ctx context.Context, path string, tables Readers) (sum Summary, err
 	return sum, err
 }
 
-// inspect needs a file that no one writes to, and its list of free pages.
+// inspect needs a file that no one writes to, and its list of free pages. It counts the records and reads each. It
+// looks each key up too: that reads all pages that bbolt follows then. Keys in order, which from sees to, show that
+// it does not follow them in a circle.
 func (sum *Summary) inspect(ctx context.Context, tx *bbolt.Tx, tables Readers) error {
 	sum.Bytes, sum.Format = tx.Size(), format
-	if err := sum.walk(ctx, tx, tables); err != nil {
+	sum.Records, sum.Unreadable = map[string]int{}, map[string]int{}
+	n := 0
+	err := tx.ForEach(func(name []byte, b *bbolt.Bucket) error {
+		bucket := string(name)
+		if b == nil {
+			return damaged("%q is no bucket", bucket)
+		}
+		for key, value := range from(b, "") {
+			if n++; n%4096 == 0 && ctx.Err() != nil {
+				return ctx.Err()
+			}
+			if value == nil || len(b.Get(key)) != len(value) {
+				return damaged("key %x of %q is not where it belongs", key, bucket)
+			}
+			sum.Records[bucket]++
+			var unusable error
+			if reader, ok := tables[bucket]; ok {
+				stored, err := decodeRecord(value)
+				r := stored.record(string(key), stored.value, err)
+				unusable = reader(&r)
+			} else if bucket == trailBucket {
+				e := decodeEntry(key, value)
+				sum.Newest, sum.Changed, unusable = e.Number, e.At, e.Err
+			}
+			switch {
+			case errors.Is(unusable, ErrCorrupt):
+				return unusable
+			case unusable != nil:
+				sum.Unreadable[bucket]++
+			}
+		}
+		return nil
+	})
+	if err != nil {
 		return err
 	}
 	return checkPages(tx)
@@ -66,7 +90,7 @@ func damaged(format string, args ...any) error {
 }
 
 // checkPages returns an error unless every page is a part of one tree, or free, and never both. It needs
-// [Options].checked. It is called after walk, because bbolt checks in a goroutine without guard.
+// [Options].checked. It is called after all records were read, because bbolt checks in a goroutine without guard.
 func checkPages(tx *bbolt.Tx) (err error) {
 	pages := int(tx.Size() / int64(tx.DB().Info().PageSize))
 	for id := 0; id < pages; id++ {
@@ -87,38 +111,4 @@ func checkPages(tx *bbolt.Tx) (err error) {
 		}
 	}
 	return err
-}
-
-// walk counts the records and reads each. It looks each key up too: that reads all pages that bbolt follows
-// then. Keys in order, which from sees to, show that it does not follow them in a circle.
-func (sum *Summary) walk(ctx context.Context, tx *bbolt.Tx, tables Readers) error {
-	sum.Records, sum.Unreadable = map[string]int{}, map[string]int{}
-	n := 0
-	return tx.ForEach(func(name []byte, b *bbolt.Bucket) error {
-		bucket := string(name)
-		if b == nil {
-			return damaged("%q is no bucket", bucket)
-		}
-		for key, value := range from(b, "") {
-			if n++; n%4096 == 0 && ctx.Err() != nil {
-				return ctx.Err()
-			}
-			if value == nil || len(b.Get(key)) != len(value) {
-				return damaged("key %x of %q is not where it belongs", key, bucket)
-			}
-			sum.Records[bucket]++
-			err := tables.read(bucket, key, value)
-			if bucket == trailBucket {
-				e := decodeEntry(key, value)
-				sum.Newest, sum.Changed, err = e.Number, e.At, e.Err
-			}
-			if errors.Is(err, ErrCorrupt) {
-				return err
-			}
-			if err != nil {
-				sum.Unreadable[bucket]++
-			}
-		}
-		return nil
-	})
 }
