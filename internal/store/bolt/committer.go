@@ -38,11 +38,7 @@ type committer struct {
 
 	mu      sync.Mutex
 	queue   []*write
-	refuses error // why nothing is read or written any more: ErrClosed, or an ErrFailed, which stays
-}
-
-func newCommitter(db *bbolt.DB) *committer {
-	return &committer{db: db, writing: make(chan struct{}, 1)}
+	refuses error // of every further call: nil, ErrClosed or ErrFailed
 }
 
 // do runs change in a transaction, possibly more than once, and returns nil once it is durable. After
@@ -90,7 +86,7 @@ func (c *committer) withdraw(w *write) bool {
 	return i >= 0
 }
 
-// close refuses further writes, and returns when those in the queue are answered.
+// close refuses further writes, and returns once it has answered the queue.
 func (c *committer) close() {
 	_ = c.refuse(ErrClosed)
 	c.writing <- struct{}{}
@@ -98,7 +94,7 @@ func (c *committer) close() {
 	<-c.writing
 }
 
-// refuse lets every further call fail with err, or with the ErrFailed that was there before, and returns which.
+// refuse makes every further call fail with err, unless an earlier ErrFailed stays. It returns the error of those calls.
 func (c *committer) refuse(err error) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -108,14 +104,14 @@ func (c *committer) refuse(err error) error {
 	return c.refuses
 }
 
-// refusal returns why nothing is read or written any more; nil if that goes on.
+// refusal returns the error of every further call; nil while the store works.
 func (c *committer) refusal() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.refuses
 }
 
-// commit makes what is queued durable and answers every write of it. If a change fails after it has written
+// commit makes the queued writes durable and answers each. If a change fails after it has written
 // something, the transaction starts over without it, so that no half of it remains.
 func (c *committer) commit() {
 	c.mu.Lock()
@@ -142,10 +138,10 @@ func (c *committer) commit() {
 // errRollback ends a transaction that is not committed.
 var errRollback = errors.New("bolt: roll back")
 
-// attempt runs the changes in one transaction and commits it, unless one has to be left out: then it returns the
-// index of that. Otherwise that is -1, and err is the error of the whole transaction. If readers do not see a
-// transaction that failed, nothing has happened (a full disk, say) and the next one may succeed. If they see it
-// although it may not be durable, or bbolt has panicked, no further answer is safe, and the store stops.
+// attempt runs the changes in one transaction and commits it. If a change must be left out, it returns the index of
+// that change; otherwise -1, and err is the error of the whole transaction. If readers do not see a failed
+// transaction, nothing has happened (a full disk, say) and the next one may succeed. If they see it although it may
+// not be durable, or bbolt has panicked, no further answer is safe, and the store stops.
 func (c *committer) attempt(batch []*write) (spoiler int, err error) {
 	if err := c.refusal(); errors.Is(err, ErrFailed) {
 		return -1, err

@@ -18,8 +18,8 @@ import (
 	"oauth-server/internal/syncer"
 )
 
-// counters is the table of the counters. Its records are not for [Store.Put] and the like: the key is the three
-// names, each with its length before it, the nonce is the etag, and the value is
+// counters is the table of the counters. Only the functions below use it. The key is the three names, each with its
+// length before it. The nonce is the etag, and the value is
 //
 //	varint     length of the frames
 //	varint     pruned
@@ -31,7 +31,7 @@ func counterKey(id ratelimit.CounterID) string {
 	return string(appendString(counterPrefix(id.ClientID, &id.Username), id.Limit))
 }
 
-// counterPrefix returns what the keys of a client's counters begin with, or those of one of its usernames.
+// counterPrefix returns the beginning of the keys of a client's counters, or of one username's.
 func counterPrefix(clientID string, username *string) []byte {
 	prefix := appendString(nil, clientID)
 	if username != nil {
@@ -61,8 +61,8 @@ func encodeCounter(c *syncer.Record, expires time.Time) []byte {
 	return encodeRecord(&store.Record{Version: c.Version, Nonce: c.Etag, Expires: expires, Value: b})
 }
 
-// decodeCounter returns the document of a counter with all that is in it, and when it expires; the empty
-// document for nil. Errors: [store.ErrUnreadable].
+// decodeCounter returns the whole document of a counter and its expiry; the empty document for nil. Errors:
+// [store.ErrUnreadable].
 func decodeCounter(id ratelimit.CounterID, value []byte) (c syncer.Record, expires time.Time, err error) {
 	c = syncer.Record{ID: id, Writers: map[string]int64{}}
 	if value == nil {
@@ -98,7 +98,7 @@ func (s *Store) Exchange(ctx context.Context, items []syncer.Item) ([]syncer.Res
 		err = s.read(ctx, counters, func(tb *table) { tb.readCounters(items, results) })
 	}
 	if err != nil {
-		return nil, err // nothing was committed, and what was read may include it
+		return nil, err // results may include writes that were not committed
 	}
 	return results, nil
 }
@@ -141,8 +141,8 @@ func readCounter(id ratelimit.CounterID, value []byte) *syncer.Record {
 	return &c
 }
 
-// count applies one write; the error is that of the transaction. A write that cannot be stored, or
-// whose document cannot be read, is rejected alone.
+// count applies one write. An error fails the whole transaction. A write that cannot be stored, or that changes
+// an unreadable document, is rejected alone.
 func (t *table) count(id ratelimit.CounterID, write *syncer.Write) (syncer.Result, error) {
 	key := counterKey(id)
 	c, expires, refused := decodeCounter(id, t.records.Get([]byte(key)))
@@ -184,8 +184,8 @@ func (s *Store) CountersOf(ctx context.Context, clientID string, username *strin
 // Now implements [store.Backend], with the clock of this machine.
 func (s *Store) Now(ctx context.Context) (time.Time, error) { return time.Now(), ctx.Err() }
 
-// EraseCounters implements admin.Eraser. The keys of a client's counters are adjacent, and among them
-// those of a user.
+// EraseCounters implements admin.Eraser. The keys of a client's counters are adjacent, and so are a
+// user's among them.
 func (s *Store) EraseCounters(ctx context.Context, clientID string, username *string) error {
 	prefix := counterPrefix(clientID, username)
 	return s.deleteWhile(ctx, counters, string(prefix), func(k, _ []byte) bool { return bytes.HasPrefix(k, prefix) })

@@ -2,7 +2,7 @@ package bolt
 
 import "errors"
 
-// Errors of [Open] and of a store in use, wrapped with the file's path or with what was being done.
+// Errors of [Open] and of a store in use, wrapped with the file's path or the operation.
 var (
 	// ErrLocked: another process has the file open.
 	ErrLocked = errors.New("the data file is in use by another process, most likely a running server:" +
@@ -16,6 +16,6 @@ var (
 	// ErrClosed: the store was closed before the call.
 	ErrClosed = errors.New("the store is closed")
 	// ErrFailed: an earlier commit ended in an unknown state, so every call fails until the process
-	// starts again and reads what is on disk.
+	// restarts and reads the file again.
 	ErrFailed = errors.New("the store stopped after a failed write: check the disk, then restart")
 )

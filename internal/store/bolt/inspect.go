@@ -17,10 +17,10 @@ type Summary struct {
 	Format uint64
 	// Records are the numbers of records, by bucket.
 	Records map[string]int
-	// Unreadable are those of them that this release cannot read or serve, by bucket: it could not in the
-	// store from which the file was copied, or they were damaged since.
+	// Unreadable are the numbers of records that this release cannot read or serve, by bucket. They were so in the
+	// store from which the file was copied, or were damaged since.
 	Unreadable map[string]int
-	// Newest is the number of the newest entry of the trail, and Changed when it was made; zero if there is none.
+	// Newest is the number of the newest entry of the trail, and Changed its time; zero if the trail is empty.
 	Newest  int64
 	Changed time.Time
 }
@@ -29,10 +29,9 @@ type Summary struct {
 // in order.
 type Readers map[string]func(r *store.Record) error
 
-// Inspect reads a whole data file that no process writes to, and changes nothing. It returns an error
-// unless all of its pages are in order, and so are the keys on them, and [Open] and a server that starts
-// would take it. What is encrypted is checked as far as it can be without the secret.
-// Errors are those of Open.
+// Inspect reads a whole data file that no process writes to, and changes nothing. It returns an error unless all
+// pages and their keys are in order, and [Open] and a starting server accept the file. It checks encrypted values as
+// far as possible without the secret. Errors are as of Open.
 func Inspect(ctx context.Context, path string, tables Readers) (sum Summary, err error) {
 	err = readFile(path, Options{checked: true}, func(tx *bbolt.Tx) error { return sum.inspect(ctx, tx, tables) })
 	if err != nil {
@@ -41,9 +40,9 @@ func Inspect(ctx context.Context, path string, tables Readers) (sum Summary, err
 	return sum, err
 }
 
-// inspect needs a file that no one writes to, and its list of free pages. It counts the records and reads each. It
-// looks each key up too: that reads all pages that bbolt follows then. Keys in order, which from sees to, show that
-// it does not follow them in a circle.
+// inspect needs a file that no one writes to, and its list of free pages. It counts and reads all records. It also
+// looks up each key, which reads the same pages as [bbolt.Tx.Check] will. If the keys are in order, as from checks,
+// bbolt does not follow pages in a circle.
 func (sum *Summary) inspect(ctx context.Context, tx *bbolt.Tx, tables Readers) error {
 	sum.Bytes, sum.Format = tx.Size(), format
 	sum.Records, sum.Unreadable = map[string]int{}, map[string]int{}

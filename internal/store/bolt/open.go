@@ -17,7 +17,7 @@ import (
 	berrors "go.etcd.io/bbolt/errors"
 )
 
-// lockTimeout is how long to wait for another process to release the file: it may be just closing it.
+// lockTimeout is how long Open waits for another process that is just closing the file.
 const lockTimeout = 200 * time.Millisecond
 
 // mapSize is how much of the file is mapped at first. It is address space, not memory. A write for which the
@@ -32,9 +32,9 @@ func mapSize() int {
 
 const smallMap = 64 << 20 // for a file that does not grow, and where address space is limited (ulimit -v)
 
-// Open opens the file, and creates it with mode 0600 if it does not exist, unless it has to. It takes the permissions of
-// all other users away, because the file holds the signing keys, and leaves those of its owner as they
-// are. Errors are those of this package, or of the operating system, with the path.
+// Open opens the file. If the file does not exist, Open creates it with mode 0600, unless [Options].Existing is
+// set. It takes away the permissions of all other users, because the file holds the signing keys, and leaves those
+// of its owner as they are. Errors are those of this package, or of the operating system, with the path.
 func Open(path string, opts Options) (s *Store, err error) {
 	defer func() {
 		if err != nil {
@@ -44,10 +44,10 @@ func Open(path string, opts Options) (s *Store, err error) {
 			err = fmt.Errorf("%w; restore it from a backup", err)
 		}
 	}()
-	defer guard(&err, false)() // without closing the file: that might wait for a lock for ever
-	// For writing, bbolt would first read the list of free pages and, if another program keeps none (bbolt's
-	// NoFreelistSync), make one. For that it walks over all pages in a goroutine of its own, where a panic over
-	// a damaged page cannot be recovered.
+	defer guard(&err, false)() // the file stays open then: to close it could wait for a lock for ever
+	// Read first: to open for writing, bbolt reads the list of free pages or, in a file without one (NoFreelistSync,
+	// as etcd uses it), makes one. That walks over all pages in a goroutine of bbolt, where a panic over a damaged
+	// page cannot be recovered.
 	err = readFile(path, opts, func(*bbolt.Tx) error { return nil })
 	if isNew := errors.Is(err, fs.ErrNotExist) || errors.Is(err, errBlank); err != nil && (opts.Existing || !isNew) {
 		return nil, err
@@ -65,8 +65,8 @@ func Open(path string, opts Options) (s *Store, err error) {
 // errBlank is returned for a file with nothing in it.
 var errBlank = fmt.Errorf("%w: there is nothing in it", ErrForeign)
 
-// readFile opens a data file for reading and calls fn, unless the file is one of another program, cut short or
-// blank. Others may read it too.
+// readFile opens a data file for reading and calls fn, unless the file is foreign, truncated or blank. Other
+// processes may read it too.
 func readFile(path string, opts Options, fn func(tx *bbolt.Tx) error) (err error) {
 	defer guard(&err, false)()
 	info, err := os.Stat(path)
@@ -152,9 +152,9 @@ func isBolt(path string) bool {
 	return err == nil && binary.NativeEndian.Uint32(head[16:]) == 0xED0CDAED
 }
 
-// prepare closes a file that was opened for writing to other users, and lays it out if it is new. bbolt opens a
-// file first and then waits for its lock, so a restoration can replace it meanwhile: what is written to the
-// former one would be lost.
+// prepare takes the permissions of other users away from a file that was opened for writing, and lays it out if it
+// is blank. bbolt opens a file and then waits for its lock, so a restoration can replace the file in between:
+// writes to the former one would be lost.
 func prepare(db *bbolt.DB, f *os.File, path string) error {
 	const owner fs.FileMode = 0o700
 	info, err := f.Stat()

@@ -27,5 +27,5 @@ func keepOwner(f *os.File, of string) error {
 	if !ok || int(st.Uid) == os.Geteuid() {
 		return nil
 	}
-	return f.Chown(int(st.Uid), int(st.Gid)) // not by its name, which may be another file by now
+	return f.Chown(int(st.Uid), int(st.Gid)) // not by name: another file may have it
 }

@@ -11,9 +11,9 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// Prepare writes what is to take the place of the data file to a new file beside it, and returns its path. then
-// changes the copy of the backup; it must not keep the store. Prepare inspects the result, so that only a whole
-// file ever takes that place. The backup stays as it is. Errors are those of [Open], or of the operating system.
+// Prepare copies a backup to a new file beside the data file, and returns its path. It calls then to change the
+// copy; then must not keep the store. Prepare inspects the result, so that only a whole file ever becomes the data
+// file. The backup stays as it is. Errors are those of [Open], or of the operating system.
 func Prepare(ctx context.Context, backup, dataFile string, tables Readers, then func(context.Context, *Store) error) (prepared string, err error) {
 	f, err := os.CreateTemp(filepath.Dir(dataFile), PreparedPrefix(dataFile)+"*") // mode 0600
 	if err != nil {
@@ -56,9 +56,9 @@ type Held struct {
 	store *Store      // nil: it need not be held
 }
 
-// Hold keeps other processes from opening a data file until it is released. A file that is damaged, so that none
-// can open it, blank or not there, needs no holding. Errors: [ErrLocked], and [ErrForeign] for what must not be
-// replaced, because it is no data file.
+// Hold keeps other processes from opening a data file until it is released. A file that is blank, missing, or too
+// damaged to be opened, is not held. Errors: [ErrLocked], and [ErrForeign] for another program's file, which must
+// not be replaced.
 func Hold(dataFile string) (h *Held, err error) {
 	h = &Held{path: dataFile}
 	h.was, err = os.Stat(dataFile)
@@ -92,8 +92,8 @@ func (h *Held) Release() error {
 // errReplaced is returned if another file has the name of one that is opened or restored.
 var errReplaced = errors.New("the file was replaced meanwhile")
 
-// Replace is [Replace] for the file that is held. It fails if another one has its place by now: one that could
-// not be held may have been restored or laid out, and a server have started with it.
+// Replace is [Replace] for the file that is held. It fails if another file has replaced it: without
+// a lock, a restoration or a starting server may have made one.
 func (h *Held) Replace(prepared, kept string) error {
 	now, err := os.Stat(h.path)
 	switch {
@@ -133,8 +133,7 @@ func replace(dataFile, prepared, kept string, sync func(dir string) error) error
 	return err
 }
 
-// place makes a prepared file the data file where there is none. It does not take the name from a file that a
-// server has made since.
+// place makes a prepared file the data file, unless a server has made one since the caller looked.
 func place(dataFile, prepared string, sync func(dir string) error) error {
 	err := os.Link(prepared, dataFile)
 	switch {

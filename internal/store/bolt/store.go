@@ -29,7 +29,8 @@ type Store struct {
 }
 
 func newStore(db *bbolt.DB) *Store {
-	return &Store{db: db, writes: newCommitter(db), inMemory: map[string]memory{}, sweptTo: map[string]string{}}
+	writes := &committer{db: db, writing: make(chan struct{}, 1)}
+	return &Store{db: db, writes: writes, inMemory: map[string]memory{}, sweptTo: map[string]string{}}
 }
 
 var _ interface {

@@ -23,17 +23,7 @@ const sweptAtOnce = 100_000
 func (s *Store) Sweep(ctx context.Context, now time.Time) (removed int, err error) {
 	s.sweeping.Lock()
 	defer s.sweeping.Unlock()
-	tables, err := s.tables(ctx)
-	for i := 0; i < len(tables) && err == nil; i++ {
-		var n int
-		n, err = s.sweepTable(ctx, tables[i], now)
-		removed += n
-	}
-	return removed, err
-}
-
-// tables returns those that have had records.
-func (s *Store) tables(ctx context.Context) (tables []store.Table, err error) {
+	var tables []store.Table
 	err = s.view(ctx, func(tx *bbolt.Tx) error {
 		return tx.ForEach(func(name []byte, _ *bbolt.Bucket) error {
 			if n := string(name); !strings.HasSuffix(n, ownersSuffix) && n != trailBucket {
@@ -43,11 +33,16 @@ func (s *Store) tables(ctx context.Context) (tables []store.Table, err error) {
 		})
 	})
 	s.volatile.Lock()
-	defer s.volatile.Unlock()
 	for name := range s.inMemory {
 		tables = append(tables, store.Table{Name: name, Volatile: true})
 	}
-	return tables, err
+	s.volatile.Unlock()
+	for i := 0; i < len(tables) && err == nil; i++ {
+		var n int
+		n, err = s.sweepTable(ctx, tables[i], now)
+		removed += n
+	}
+	return removed, err
 }
 
 // expired reports whether a record expired before now. One that cannot be read has not.

@@ -100,8 +100,8 @@ const (
 	partBytes   = 1 << 20
 )
 
-// List implements [store.Backend]. It reads in parts, each in a transaction. A record that cannot be read is among
-// all, but has no owner and no time.
+// List implements [store.Backend]. It reads in parts, each in a transaction. An unreadable record has no owner and no
+// time, so only a query without them finds it.
 func (s *Store) List(ctx context.Context, t store.Table, q store.Query, each func(store.Record) error) error {
 	indexed, prefix, next := t.ByOwner && !t.Volatile && q.Owner != "", q.Prefix, ""
 	if indexed {
@@ -289,7 +289,8 @@ func (s *Store) change(ctx context.Context, t store.Table, fn func(*table) error
 	return fn(&table{w: &writeTx{}, records: s.inMemory[t.Name]})
 }
 
-// table returns a table, and makes its buckets if they are not there. They are no change of their own.
+// table returns a table for writing, and makes its buckets if they do not exist. An empty bucket alone is not worth
+// a commit.
 func (w *writeTx) table(t store.Table) (tb table, err error) {
 	tb.w = w
 	if tb.records, err = w.tx.CreateBucketIfNotExists([]byte(t.Name)); err == nil && t.ByOwner {

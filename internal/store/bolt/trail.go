@@ -128,6 +128,7 @@ func (s *Store) Trail(ctx context.Context, after store.Mark, limit int) (entries
 		if newest = newestMark(tx); after == newest {
 			return nil
 		}
+		// Without an entry, as before the first, the nonce is 0.
 		if markOf(at, trail.Get(at)) != after || trail.Get(next) == nil {
 			return store.ErrMarkLost
 		}
@@ -142,7 +143,8 @@ func (s *Store) Trail(ctx context.Context, after store.Mark, limit int) (entries
 	return entries, newest, err
 }
 
-// History implements [store.Backend]. It reads in parts, each in a transaction, and ends where no entry is.
+// History implements [store.Backend]. It reads in parts, each in a transaction, and stops at the first number
+// without an entry.
 func (s *Store) History(ctx context.Context, before int64, each func(store.Entry) error) error {
 	for {
 		var entries []store.Entry
