@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"errors"
-	"fmt"
-	"io/fs"
 	"runtime/debug"
 	"slices"
 	"strconv"
@@ -72,10 +70,6 @@ untouched: per window of --limit, or else per minute.`,
 		RunE: s.run,
 	}
 	s.register(cmd)
-	cmd.AddCommand(newSimulateAlgorithms(c), newSimulateCluster(c))
-	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { // LOG is no misspelt command
-		return usagef("%w; see %s --help", err, cmd.CommandPath())
-	})
 	return cmd
 }
 
@@ -135,7 +129,7 @@ func (s *simulation) run(cmd *cobra.Command, logs []string) error {
 	}
 	reader, err := s.open(logs)
 	if err != nil {
-		return misspelt(cmd, logs, err)
+		return err
 	}
 	defer reader.Close()
 	if err := errors.Join(s.outputsApart(logs), s.writableFiles()); err != nil {
@@ -167,18 +161,6 @@ func (s *simulation) run(cmd *cobra.Command, logs []string) error {
 	err = noRequests(logs, &result.Lines)
 	if s.output == outputJSON {
 		err = errors.Join(err, s.json(result))
-	}
-	return err
-}
-
-// misspelt adds the command that was meant to the error about a log that is not there.
-func misspelt(cmd *cobra.Command, logs []string, err error) error {
-	if len(logs) != 1 || !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	cmd.SuggestionsMinimumDistance = 2
-	if near := cmd.SuggestionsFor(logs[0]); len(near) > 0 {
-		return fmt.Errorf("%w; did you mean %s %s?", err, cmd.CommandPath(), near[0])
 	}
 	return err
 }

@@ -2,9 +2,7 @@ package main
 
 import (
 	"bytes"
-	"encoding/json"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -29,32 +27,6 @@ func TestSimulateFiles(t *testing.T) {
 	}
 }
 
-func TestSimulateCharts(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	for args, want := range map[string][]string{
-		"algorithms --traffic attack --number 2 --limit 3/60s --duration 3m --algorithm unlimited,sliding --clients hammer,backoff": {
-			"Wrong decisions", "Spikes", "Requests, hammer", "Tokens, hammer", "Tokens, backoff",
-		},
-		"algorithms --duration 3m":                                                     {"Wrong decisions", "leaky", "token"},
-		"algorithms --traffic mix --number 1000 --algorithm sliding":                   {"Wrong decisions"},
-		"cluster --instances 4,1,2 --limit 9/60s --duration 90s --flush 1s,plain:1s":   {"Overshoot", "Commands to the database", "Cost by instances", "KiB, plain:1s"},
-		"cluster --instances 1,2,3,4 --limit 9/60s --duration 70s --flush 1s,plain:1s": {"Overshoot by instances", "Cost by instances"},
-		"cluster --instances 2 --duration 70s --rate 0.1x":                             {"Overshoot", "Commands to the database"},
-	} {
-		path := filepath.Join(dir, strings.NewReplacer(" ", "_", "/", "_").Replace(args)+".svg")
-		stdout, stderr, status := run(t, "", append([]string{"simulate", "-o", "json", "--chart", path}, strings.Fields(args)...)...)
-		check.Equal(t, stderr, status, exitOK)
-		check.Equal(t, "the series is for the chart alone", strings.Contains(stdout, `"series"`) || strings.Contains(stdout, `"points":[`), false)
-		check.Equal(t, "JSON", json.Valid([]byte(stdout)), true)
-		picture, err := os.ReadFile(path)
-		check.OK(t, err)
-		for _, name := range want {
-			check.Equal(t, args+": "+name, bytes.Contains(picture, []byte(name)), true)
-		}
-	}
-}
-
 // TestSimulateFilesCannotBeWritten: it is said before the long work, and nothing is left behind.
 func TestSimulateFilesCannotBeWritten(t *testing.T) {
 	inTemp(t, map[string]string{"log.csv": burst(3, "shop", "ada"), "limits.yaml": "{}\n", "old.html": ""})
@@ -72,8 +44,6 @@ func TestSimulateFilesCannotBeWritten(t *testing.T) {
 		{"log.csv --chart none/out.png", exitFailed, "--chart: open none/out.png: no such file"},
 		{"log.csv --chart out.gif", exitUsage, "--chart: out.gif does not end with .svg or .png"},
 		{"log.csv --target 50% --write none/out.yaml --chart none/out.svg --report out.html", exitFailed, "--write: open none/out.yaml: no such file"},
-		{"algorithms --duration 3m --chart none/out.svg", exitFailed, "--chart: open none/out.svg: no such file"},
-		{"cluster --duration 3m --chart out.jpg", exitUsage, "--chart: out.jpg does not end with"},
 	} {
 		stdout, stderr, status := run(t, "", append([]string{"simulate"}, strings.Fields(tt.args)...)...)
 		check.Equal(t, tt.args, status, tt.status)

@@ -3,12 +3,10 @@ package main
 import (
 	"fmt"
 	"strings"
-	"sync"
 	"time"
 
 	"oauth-server/internal/simulate"
 	"oauth-server/internal/simulate/events"
-	"oauth-server/internal/simulate/workload"
 )
 
 // progress is a line on a terminal that says how far long work is.
@@ -64,39 +62,6 @@ func barOf(done, of float64) string {
 
 // clear removes the line.
 func (p *progress) clear() {
-	if p.drawn {
-		_, _ = fmt.Fprint(p.errOut, "\r\x1b[K")
-	}
-}
-
-// comparing is a line on a terminal that says how far algorithms are that are compared.
-type comparing struct {
-	*cli
-	of time.Duration // of simulated time; 0 is not known
-
-	mu    sync.Mutex
-	next  time.Time
-	drawn bool
-}
-
-func (c *cli) newComparing(of time.Duration) *comparing {
-	return &comparing{cli: c, of: of, next: time.Now().Add(progressAfter)}
-}
-
-// show draws the line anew, if it is time to.
-func (p *comparing) show(algorithm string, requests int64, at time.Time) {
-	now := time.Now()
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if !p.errTerminal || now.Before(p.next) {
-		return
-	}
-	p.next, p.drawn = now.Add(progressEvery), true
-	_, _ = fmt.Fprintf(p.errOut, "\r\x1b[K%s%s: %d requests", barOf(at.Sub(workload.Start).Seconds(), p.of.Seconds()), algorithm, requests)
-}
-
-// clear removes the line.
-func (p *comparing) clear() {
 	if p.drawn {
 		_, _ = fmt.Fprint(p.errOut, "\r\x1b[K")
 	}

@@ -65,7 +65,6 @@ policies:
 		{"", exitUsage, []string{"simulate: LOG is missing; - is standard input"}},
 		{"log.csv --wrong", exitUsage, []string{"unknown flag: --wrong; see oauth-server simulate --help"}},
 		{"none.csv", exitFailed, []string{"none.csv", "no such file"}},
-		{"algorithm", exitFailed, []string{"oauth-server: stat algorithm: no such file or directory; did you mean oauth-server simulate algorithms?"}},
 		{"bad.yaml", exitFailed, []string{"the format of bad.yaml cannot be recognised by its first lines: name it with --format"}},
 		{"void.csv", exitFailed, []string{"There is nothing to read in void.csv.", "there is no token request in void.csv"}},
 		{"log.csv --format xml", exitUsage, []string{`--format: "xml" is none of auto, oauth-server`}},

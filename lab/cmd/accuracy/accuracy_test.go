@@ -2,6 +2,8 @@ package main
 
 import (
 	"os"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -19,6 +21,22 @@ func TestPageHasAllSections(t *testing.T) {
 		if _, err := page.With(string(text), s.name, "text"); err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// TestPageIsUpToDate: the page has what the code gives. The smallest of its sections stands for all.
+func TestPageIsUpToDate(t *testing.T) {
+	text, err := os.ReadFile("../../../" + pageFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := sections[slices.IndexFunc(sections, func(s section) bool { return s.name == "edge" })]
+	want, err := s.text(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(text), "```\n"+want+"```") {
+		t.Errorf("the page does not have this; make accuracy writes it:\n%s", want)
 	}
 }
 

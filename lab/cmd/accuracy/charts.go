@@ -5,12 +5,11 @@ import (
 	"fmt"
 	"image/color"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"oauth-server/internal/chart"
-	"oauth-server/internal/simulate/algorithm"
 	"oauth-server/internal/simulate/workload"
+	"oauth-server/lab/algorithm"
 )
 
 // The charts, below the root.
@@ -41,14 +40,10 @@ func (p *program) drawLoads() error {
 		X: chart.Axis{Label: "load, in limits", Min: 0.6, Max: 1.4}, Y: chart.Axis{Label: "% of requests", Scale: chart.Log, Min: 0.001, Max: 100},
 	}
 	for _, from := range []struct{ section, limit string }{{"load", "100"}, {"load-1000", "1000"}} {
-		for _, name := range []string{algorithm.Sliding, algorithm.SlidingFrames(2)} {
+		for _, name := range frames(1, 2) {
 			s := chart.Series{Name: name + ", " + from.limit + " a minute", Dots: true}
-			for _, load := range strings.Split(loads, ",") {
-				x, err := figure(load)
-				if err != nil {
-					return err
-				}
-				cell, err := p.printed[from.section].cell("WRONG", fmt.Sprintf("%.2fx", x), name)
+			for _, x := range loads {
+				cell, err := p.printed[from.section].cell("WRONG", timesLimit(x), name)
 				if err != nil {
 					return err
 				}
@@ -63,14 +58,6 @@ func (p *program) drawLoads() error {
 	}
 	c.Series = append(c.Series, chart.Series{Name: fmt.Sprintf("%v %%", bar), Points: []chart.Point{{X: 0.6, Y: bar}, {X: 1.4, Y: bar}}, Dash: chart.Dashed, Color: chart.Red})
 	return c.Write(filepath.Join(p.root, loadChart))
-}
-
-// compared is what the command prints with -o json.
-type compared struct {
-	Comparisons []struct {
-		Clients    string
-		Algorithms []algorithm.Result
-	}
 }
 
 // over returns a series over time, from the values of intervals: of counts at their start, of the state at their end.
@@ -99,13 +86,14 @@ func between(points []chart.Point, from, to time.Duration) (some []chart.Point) 
 
 // drawCriteo draws estimates and the exact count, as in Criteo's article.
 func (p *program) drawCriteo(ctx context.Context) error {
-	var out compared
-	if err := p.json(ctx, algorithms+"--traffic wander --algorithm fixed,sliding,sliding-4 --series --duration 20m", &out); err != nil {
+	s := study{traffic: workload.Wander, algorithms: append([]string{algorithm.Fixed}, frames(1, 4)...), duration: 20 * time.Minute}
+	all, err := s.run(ctx, true)
+	if err != nil {
 		return err
 	}
 	titles := []string{"Fixed window of 60 s", "Sliding window: the present and the last window of 60 s", "Sliding window: five windows of 15 s"}
 	var charts []*chart.Chart
-	for i, r := range out.Comparisons[0].Algorithms {
+	for i, r := range all[0].results {
 		exact := between(over(r.Series.Exact, r.Series.Seconds, true), 5*time.Minute, 15*time.Minute)
 		charts = append(charts, &chart.Chart{
 			Title: titles[i], X: chart.Axis{Scale: chart.Time}, Y: chart.Axis{Label: "requests in the last minute"}, Height: 170,
@@ -121,16 +109,18 @@ func (p *program) drawCriteo(ctx context.Context) error {
 
 // drawSpikes draws the minutes after a full hour, without a limit and with one, by how clients react.
 func (p *program) drawSpikes(ctx context.Context) error {
-	var out compared
-	args := algorithms + spikesArgs + " --algorithm unlimited,sliding --clients ignore,retry-after,retry-after-jitter,backoff --series"
-	if err := p.json(ctx, args, &out); err != nil {
+	s := spikes
+	s.algorithms = []string{algorithm.Unlimited, algorithm.Sliding}
+	s.clients = []string{workload.Ignore, workload.RetryAfter, workload.RetryAfterJitter, workload.Backoff}
+	all, err := s.run(ctx, true)
+	if err != nil {
 		return err
 	}
-	before := &out.Comparisons[0].Algorithms[0]
+	before := &all[0].results[0]
 	tokens := []*chart.Chart{hour("Tokens without a limit", before.Series.Tokens, before, 0)}
 	var requests []*chart.Chart
-	for _, c := range out.Comparisons {
-		r, title := &c.Algorithms[1], "with 20 a minute, clients: "+c.Clients
+	for _, c := range all {
+		r, title := &c.results[1], "with 20 a minute, clients: "+c.Clients
 		if c.Clients == workload.Ignore || c.Clients == workload.RetryAfter {
 			tokens = append(tokens, hour("Tokens "+title, r.Series.Tokens, r, 0))
 		}

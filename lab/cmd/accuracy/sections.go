@@ -1,33 +1,103 @@
 package main
 
-// section is a command line whose output the page has.
-type section struct{ name, args string }
+import (
+	"context"
+	"time"
 
-const (
-	algorithms = "simulate algorithms "
-	loads      = "0.6x,0.65x,0.7x,0.8x,0.85x,0.9x,0.95x,1x,1.05x,1.1x,1.2x,1.3x,1.4x"
-	loadsArgs  = "--traffic poisson --algorithm sliding,sliding-2 --table estimates --rate " + loads
-	mixArgs    = "--traffic mix --limit 600/60s"
-	spikesArgs = "--traffic spikes --limit 20/60s --number 100 --duration 2h --per 10s"
-	// what wso2 published figures of, with so many requests a second
-	clustersArgs = "simulate cluster --instances 4 --limit 1000/1s,algorithm=fixed --latency 1ms --flush 1s,plain:10ms,plain:50ms,plain:100ms --duration 1m --rate "
-	behaviours   = "ignore,hammer,retry-after,retry-after-jitter,backoff,x-oauth2,authlib,openid-client,considerate"
+	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/simulate/cluster"
+	"oauth-server/internal/simulate/workload"
+	"oauth-server/lab/algorithm"
+	"oauth-server/lab/clusters"
 )
 
+// section is a study whose tables the page has: of algorithms, or of a cluster that is offered several times its limit.
+type section struct {
+	name string
+	study
+	offered float64
+}
+
+// text returns the tables, below a line that says what they are of.
+func (s *section) text(ctx context.Context) (string, error) {
+	if s.offered > 0 {
+		c := published4(s.offered)
+		runs, err := c.Run(ctx)
+		return "4 instances, limit 1000/1s in fixed windows, " + timesLimit(s.offered) + " offered, 1 minute\n\n" + clusters.Text(runs), err
+	}
+	all, err := s.run(ctx, false)
+	if err != nil {
+		return "", err
+	}
+	return s.study.text(all), nil
+}
+
+var (
+	loads = []float64{0.6, 0.65, 0.7, 0.8, 0.85, 0.9, 0.95, 1, 1.05, 1.1, 1.2, 1.3, 1.4}
+
+	poisson = study{traffic: workload.Poisson, algorithms: frames(1, 2), tables: []string{estimates}, rates: loads}
+	mix     = study{traffic: workload.Mix, limit: algorithm.Limit{Requests: 600, Window: time.Minute}, algorithms: frames(1, 2), tables: []string{estimates}}
+	spikes  = study{
+		traffic: workload.Spikes, limit: algorithm.Limit{Requests: 20, Window: time.Minute}, number: 100, duration: 2 * time.Hour,
+		per: 10 * time.Second, tables: []string{flow},
+	}
+)
+
+// frames returns the names of sliding windows with so many frames.
+func frames(numbers ...int) (names []string) {
+	for _, n := range numbers {
+		names = append(names, algorithm.SlidingFrames(n))
+	}
+	return names
+}
+
+// decided returns the study of the decisions on a kind of traffic.
+func decided(traffic string, more ...string) study {
+	return study{traffic: traffic, tables: append([]string{decisions}, more...)}
+}
+
+// with returns a study with something changed.
+func with(s study, change func(s *study)) study {
+	change(&s)
+	return s
+}
+
+// published4 is the cluster of which wso2 published figures, with so many times the limit offered.
+func published4(offered float64) clusters.Study {
+	l := ratelimit.NewLimit("limit", 1000, time.Second)
+	l.Algorithm = ratelimit.Fixed
+	c := cluster.Config{Limit: l, Network: cluster.Network{Latency: time.Millisecond}, Duration: time.Minute}
+	plain := func(every time.Duration) cluster.Flush { return cluster.Flush{Every: every, Plain: true} }
+	return clusters.Study{
+		Config: c, Instances: []int{4}, PerSecond: 1000 * offered,
+		Flushes: []cluster.Flush{{Every: time.Second}, plain(10 * time.Millisecond), plain(50 * time.Millisecond), plain(100 * time.Millisecond)},
+	}
+}
+
 var sections = []section{
-	{"edge", algorithms + "--traffic edge --table decisions"},
-	{"poisson", algorithms + "--traffic poisson --table decisions,estimates"},
-	{"load", algorithms + loadsArgs},
-	{"load-1000", algorithms + loadsArgs + " --limit 1000/60s --duration 4h"},
-	{"lognormal", algorithms + "--traffic lognormal --table decisions"},
-	{"pareto", algorithms + "--traffic pareto --table decisions"},
-	{"zipf", algorithms + "--traffic zipf --table decisions"},
-	{"attack", algorithms + "--traffic attack --table decisions,flow"},
-	{"mix", algorithms + mixArgs + " --algorithm sliding,sliding-2 --table estimates --seed 1,2,3,4"},
-	{"mix-rates", algorithms + mixArgs + " --algorithm sliding --table estimates --rate 0.01x,0.03x,0.04x"},
-	{"wander", algorithms + "--traffic wander --algorithm exact,fixed,sliding,sliding-4 --table decisions,estimates"},
-	{"spikes", algorithms + spikesArgs + " --table flow"},
-	{"clients", algorithms + spikesArgs + " --table flow --algorithm unlimited,sliding --clients " + behaviours},
-	{"cluster-2x", clustersArgs + "2000/s"},
-	{"cluster-4x", clustersArgs + "4000/s"},
+	{name: "edge", study: decided(workload.Edge)},
+	{name: "poisson", study: decided(workload.Poisson, estimates)},
+	{name: "load", study: poisson},
+	{name: "load-1000", study: with(poisson, func(s *study) {
+		s.limit, s.duration = algorithm.Limit{Requests: 1000, Window: time.Minute}, 4*time.Hour
+	})},
+	{name: "lognormal", study: decided(workload.LogNormal)},
+	{name: "pareto", study: decided(workload.Pareto)},
+	{name: "zipf", study: decided(workload.Zipf)},
+	{name: "attack", study: decided(workload.Attack, flow)},
+	{name: "mix", study: with(mix, func(s *study) { s.seeds = []uint64{1, 2, 3, 4} })},
+	{name: "mix-rates", study: with(mix, func(s *study) { s.algorithms, s.rates = frames(1), []float64{0.01, 0.03, 0.04} })},
+	{name: "wander", study: study{
+		traffic: workload.Wander, algorithms: append([]string{algorithm.Exact, algorithm.Fixed}, frames(1, 4)...), tables: []string{decisions, estimates},
+	}},
+	{name: "spikes", study: spikes},
+	{name: "clients", study: with(spikes, func(s *study) {
+		s.algorithms = []string{algorithm.Unlimited, algorithm.Sliding}
+		s.clients = []string{
+			workload.Ignore, workload.Hammer, workload.RetryAfter, workload.RetryAfterJitter, workload.Backoff,
+			workload.XOAuth2, workload.Authlib, workload.OpenIDClient, workload.Considerate,
+		}
+	})},
+	{name: "cluster-2x", offered: 2},
+	{name: "cluster-4x", offered: 4},
 }

@@ -13,8 +13,8 @@ import (
 
 	"oauth-server/internal/check"
 	"oauth-server/internal/ratelimit"
-	"oauth-server/internal/simulate/algorithm"
 	"oauth-server/internal/simulate/traffic"
+	"oauth-server/lab/algorithm"
 )
 
 var key = algorithm.Key{Key: ratelimit.Key{ClientID: "shop"}}
@@ -32,7 +32,7 @@ func construct(t rapid.TB, name string, l algorithm.Limit) algorithm.Algorithm {
 // TestPublishedExamples takes the examples that others published of the estimate.
 func TestPublishedExamples(t *testing.T) {
 	t.Parallel()
-	raw, err := os.ReadFile("../../ratelimit/testdata/sliding.json")
+	raw, err := os.ReadFile("../../internal/ratelimit/testdata/sliding.json")
 	check.OK(t, err)
 	var file struct {
 		Cases []struct {

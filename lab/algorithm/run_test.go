@@ -10,8 +10,8 @@ import (
 	"pgregory.net/rapid"
 
 	"oauth-server/internal/check"
-	"oauth-server/internal/simulate/algorithm"
 	"oauth-server/internal/simulate/traffic"
+	"oauth-server/lab/algorithm"
 )
 
 // list is traffic of one client, at times in milliseconds.

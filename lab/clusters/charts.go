@@ -1,4 +1,4 @@
-package report
+package clusters
 
 import (
 	"cmp"
@@ -9,18 +9,12 @@ import (
 	"oauth-server/internal/simulate/cluster"
 )
 
-// Cluster is what a cluster did.
-type Cluster struct {
-	Flush  string
-	Result *cluster.Result
-}
-
 // maxClusters is of how many clusters there are diagrams over time.
 const maxClusters = 6
 
-// WriteClusters writes charts of simulated clusters to a file as [WriteCharts] does: if there are few, overshoot and
-// commands over time, and if there are several numbers of instances, how overshoot and costs grow with it.
-func WriteClusters(path string, all []Cluster) error {
+// WriteCharts writes charts of clusters to a file: if there are few, overshoot and commands over time, and if there
+// are several numbers of instances, how overshoot and costs grow with it.
+func WriteCharts(path string, all []Run) error {
 	var charts []*chart.Chart
 	if len(all) <= maxClusters {
 		charts = clustersOverTime(all)
@@ -28,7 +22,7 @@ func WriteClusters(path string, all []Cluster) error {
 	return chart.Write(path, append(charts, growth(all)...)...)
 }
 
-func clustersOverTime(all []Cluster) []*chart.Chart {
+func clustersOverTime(all []Run) []*chart.Chart {
 	over := &chart.Chart{
 		Title: "Overshoot", Subtitle: "by one counter of all admitted requests, at most",
 		X: chart.Axis{Label: "minutes"}, Y: chart.Axis{Label: "% of the limit"},
@@ -55,7 +49,7 @@ func clustersOverTime(all []Cluster) []*chart.Chart {
 }
 
 // growth draws overshoot and costs over the number of instances, if there are several.
-func growth(all []Cluster) []*chart.Chart {
+func growth(all []Run) []*chart.Chart {
 	instances := chart.Axis{Label: "instances", Scale: chart.Log}
 	over := &chart.Chart{
 		Title: "Overshoot by instances", Subtitle: "in the worst window in which a key was offered its limit",
@@ -73,14 +67,15 @@ func growth(all []Cluster) []*chart.Chart {
 }
 
 // byInstances adds a value over the number of instances, a series for each flush.
-func byInstances(c *chart.Chart, what string, all []Cluster, value func(r *cluster.Result) float64) {
+func byInstances(c *chart.Chart, what string, all []Run, value func(r *cluster.Result) float64) {
 	numbers := map[string]int{} // of series, by flush
 	for _, one := range all {
-		i, known := numbers[one.Flush]
+		flush := one.Flush.String()
+		i, known := numbers[flush]
 		if !known {
 			i = len(c.Series)
-			numbers[one.Flush] = i
-			c.Series = append(c.Series, chart.Series{Name: what + one.Flush, Dots: true})
+			numbers[flush] = i
+			c.Series = append(c.Series, chart.Series{Name: what + flush, Dots: true})
 		}
 		c.Series[i].Points = append(c.Series[i].Points, chart.Point{X: float64(one.Result.Instances), Y: value(one.Result)})
 	}
