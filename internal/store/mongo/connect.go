@@ -59,8 +59,12 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 		return nil, fmt.Errorf("mongo: open: %w%s", ErrURI, detail(o.URI, err))
 	}
 	if err = client.Ping(ctx, readpref.Primary()); err != nil {
-		abandon(context.WithoutCancel(ctx), client)
-		return nil, fmt.Errorf("mongo: open %s: %w", hosts(settings), classify(err))
+		go func() { // it waits for the connections that are being opened, whatever its context
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), openTimeout)
+			defer cancel()
+			_ = client.Disconnect(ctx)
+		}()
+		return nil, fmt.Errorf("mongo: open %s: %w", strings.Join(settings.Hosts, ","), classify(err))
 	}
 	s := newStore(client, o.Database)
 	if n := settings.MaxPoolSize; n != nil && *n > 0 && *n <= math.MaxInt32 {
@@ -69,23 +73,12 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	return s, nil
 }
 
-// driverConnections is how many connections to a server the driver opens at most if the URI does not say.
+// driverConnections is the default of the driver for the connections to a server.
 const driverConnections = 100
 
 // Connections returns how many connections the driver opens at most, and so how many calls are with the database at
 // once. 0 in the URI, which is no maximum, counts as the default.
 func (s *Store) Connections() int { return s.connections }
-
-// abandon closes a client whose first ping failed. It does so in the background, because closing
-// waits for the connections that are being tried, whatever its context says. Its error is dropped:
-// the caller returns that of the ping.
-func abandon(ctx context.Context, client *mongo.Client) {
-	go func() {
-		ctx, cancel := context.WithTimeout(ctx, openTimeout)
-		defer cancel()
-		_ = client.Disconnect(ctx)
-	}()
-}
 
 // parseURI parses the URI. For mongodb+srv:// the driver queries the DNS, which no context can
 // cancel: when ctx ends, parseURI returns before that does.
@@ -123,30 +116,23 @@ func clientOptions(uri string) *options.ClientOptions {
 // once more, without user name and password. If it finds nothing wrong then, the fault is in those
 // two.
 func detail(uri string, err error) string {
-	lower := strings.ToLower(uri)
-	if strings.Contains(lower, "password=") || strings.Contains(lower, "properties=") {
-		return ": check its options"
-	}
-	scheme, rest, ok := strings.Cut(uri, "://")
-	at := strings.LastIndex(rest, "@")
-	if !ok || at < 0 {
-		return ": " + err.Error()
-	}
 	const encode = ": percent-encode special characters in the user name and password"
-	switch scheme {
-	case "mongodb":
-	case "mongodb+srv": // parsing it would query the DNS once more
+	lower, at := strings.ToLower(uri), strings.LastIndex(uri, "@")
+	switch {
+	case strings.Contains(lower, "password="), strings.Contains(lower, "properties="):
+		return ": check its options"
+	case at < 0:
+		return ": " + err.Error()
+	case strings.HasPrefix(uri, "mongodb+srv://"): // parsing it would query the DNS once more
 		return encode
-	default:
+	case !strings.HasPrefix(uri, "mongodb://"):
 		return ": it must begin with mongodb:// or mongodb+srv://"
 	}
-	if err := options.Client().ApplyURI(scheme + "://" + rest[at+1:]).Validate(); err != nil {
+	if err := options.Client().ApplyURI("mongodb://" + uri[at+1:]).Validate(); err != nil {
 		return ": " + err.Error()
 	}
 	return encode
 }
-
-func hosts(settings *options.ClientOptions) string { return strings.Join(settings.Hosts, ",") }
 
 // authenticationFailed and unauthorized are server error codes.
 const (
