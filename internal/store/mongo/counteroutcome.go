@@ -21,80 +21,55 @@ type outcome struct {
 // meets that sequence.
 var errGone = errors.New("mongo: the counter had expired; the write has created it anew")
 
+var errContradiction = errors.New("mongo: the reply has two outcomes of the write")
+
 // counterOutcomes returns the outcome of each write of a bulk. The error is one that concerns more
 // than one of them.
 //
 // A reply names the writes that created a document and those that failed, and has the number of
-// writes that matched a document. Only if the three add up to the number of writes are those that
-// are not named taken for applied. Otherwise their outcome is unknown: a bulk that the server broke
-// off, or a reply that is not understood, loses no count.
+// writes that matched a document. Only if the three add up to the number of writes, the others were
+// applied. Otherwise their outcome is unknown: a bulk that the server broke off, or a reply that is
+// not understood, loses no count.
 func counterOutcomes(writes []*syncer.Write, result *mongo.BulkWriteResult, bulk mongo.BulkWriteException) ([]outcome, error) {
-	r := reply{outcomes: make([]outcome, len(writes)), named: make([]bool, len(writes))}
-	unsure := unconfirmed(bulk.WriteConcernError)
-	matched := int64(0)
+	outcomes, named := make([]outcome, len(writes)), make([]bool, len(writes))
+	accounted := int64(0)
+	name := func(i int, o outcome) {
+		switch {
+		case i < 0 || i >= len(writes):
+			return
+		case named[i]:
+			o = outcome{syncer.Unknown, errContradiction}
+		default:
+			accounted++
+		}
+		outcomes[i], named[i] = o, true
+	}
+	others := outcome{syncer.Applied, nil}
+	if e := bulk.WriteConcernError; e != nil { // they were applied, and can still be rolled back
+		others = outcome{syncer.Unknown, fmt.Errorf("no majority has confirmed the write: %w", described(e.Code, e.Name, e.Message))}
+	}
 	if result != nil {
-		matched = result.MatchedCount
+		accounted = result.MatchedCount
 		for i := range result.UpsertedIDs {
-			if i >= 0 && i < int64(len(writes)) {
-				r.name(int(i), created(writes[i], unsure))
+			created := others
+			if i >= 0 && i < int64(len(writes)) && writes[i].Versioned && writes[i].Version != 0 {
+				created = outcome{syncer.Unknown, errGone}
 			}
+			name(int(i), created)
 		}
 	}
 	for _, e := range bulk.WriteErrors {
-		if e.Index >= 0 && e.Index < len(writes) {
-			r.name(e.Index, refusal(e.WriteError))
-		}
+		name(e.Index, refusal(e.WriteError))
 	}
-	if accounted := r.count + matched; accounted != int64(len(writes)) {
-		unsure = errors.Join(unsure, fmt.Errorf("the reply accounts for %d of %d writes", accounted, len(writes)))
+	if accounted != int64(len(writes)) {
+		others = outcome{syncer.Unknown, errors.Join(others.err, fmt.Errorf("the reply accounts for %d of %d writes", accounted, len(writes)))}
 	}
 	for i := range writes {
-		switch {
-		case r.named[i]:
-		case unsure != nil:
-			r.outcomes[i] = outcome{syncer.Unknown, unsure}
-		default:
-			r.outcomes[i] = outcome{syncer.Applied, nil}
+		if !named[i] {
+			outcomes[i] = others
 		}
 	}
-	return r.outcomes, unsure
-}
-
-// reply collects what a reply states about single writes.
-type reply struct {
-	outcomes []outcome
-	named    []bool
-	count    int64 // of those named
-}
-
-var errContradiction = errors.New("mongo: the reply has two outcomes of the write")
-
-func (r *reply) name(i int, o outcome) {
-	if r.named[i] {
-		r.outcomes[i] = outcome{syncer.Unknown, errContradiction}
-		return
-	}
-	r.outcomes[i], r.named[i] = o, true
-	r.count++
-}
-
-// created is the outcome of a write that has created its document.
-func created(w *syncer.Write, unsure error) outcome {
-	switch {
-	case w.Versioned && w.Version != 0:
-		return outcome{syncer.Unknown, errGone}
-	case unsure != nil:
-		return outcome{syncer.Unknown, unsure}
-	}
-	return outcome{syncer.Applied, nil}
-}
-
-// unconfirmed returns the error of writes that were applied and can still be rolled back.
-func unconfirmed(e *mongo.WriteConcernError) error {
-	if e == nil {
-		return nil
-	}
-	return fmt.Errorf("no majority has confirmed the write: %w", described(e.Code, e.Name, e.Message))
+	return outcomes, others.err
 }
 
 const duplicateKey = 11000
