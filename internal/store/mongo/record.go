@@ -134,9 +134,9 @@ func (rd *reader) field(name []byte, v bsoncore.Value) (err error) {
 	case "expire":
 		r.Expires, ok = v.TimeOK()
 	case "version":
-		r.Version, ok = wholeNumber(bson.RawValue{Type: bson.Type(v.Type), Value: v.Data})
+		r.Version, ok = whole(bson.RawValue{Type: bson.Type(v.Type), Value: v.Data})
 	case "nonce": // one that was rounded would match no document, and no write would ever succeed
-		r.Nonce, ok = wholeNumber(bson.RawValue{Type: bson.Type(v.Type), Value: v.Data})
+		r.Nonce, ok = whole(bson.RawValue{Type: bson.Type(v.Type), Value: v.Data})
 	case "changed":
 		r.Changed, ok = v.TimeOK()
 	case "gone":

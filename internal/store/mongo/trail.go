@@ -11,6 +11,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
 	"oauth-server/internal/store"
+	"oauth-server/migrations"
 )
 
 // entryDoc is an entry of the trail in the collection "trail".
@@ -68,8 +69,8 @@ func newEntryDoc(e *store.Entry, writes []store.Write) (*entryDoc, error) {
 // readEntry reads a document of the trail.
 func readEntry(doc bson.Raw) (e trailEntry) {
 	var ok bool
-	e.Number, _ = doc.Lookup("_id").AsInt64OK()
-	e.Nonce, ok = doc.Lookup("nonce").AsInt64OK()
+	e.Number, _ = whole(doc.Lookup("_id"))
+	e.Nonce, ok = whole(doc.Lookup("nonce"))
 	var d entryDoc
 	err := bson.Unmarshal(doc, &d)
 	if err == nil && !ok {
@@ -144,6 +145,14 @@ func (s *Store) mayAppend(ctx context.Context, d *entryDoc) error {
 	return s.apply(ctx, newest.Mark(), newest.writes)
 }
 
+// maxNumber is above the number of every entry.
+const maxNumber = 1 << 62
+
+// numbered returns the filter for the entries of a range. An _id of another type, made by hand, does not match.
+func numbered(from, to int64) bson.D {
+	return byID(bson.D{{Key: "$gte", Value: from}, {Key: "$lte", Value: to}})
+}
+
 // newestEntry reads the number, the nonce and the pending writes of the newest entry; all zero: the trail
 // is empty.
 func (s *Store) newestEntry(ctx context.Context) (e trailEntry, err error) {
@@ -213,6 +222,18 @@ func (s *Store) Trail(ctx context.Context, after store.Mark, limit int) (entries
 	return entries, mark, err
 }
 
+// present returns an error if the database lacks migrations, without which no store is opened: its data were lost,
+// or it is another one. Instances then keep the clients and policies that they know.
+func (s *Store) present(ctx context.Context) error {
+	return s.do(ctx, "read migrations", func(ctx context.Context) error {
+		pending, err := migrations.Pending(ctx, s.db)
+		if err == nil && len(pending) > 0 {
+			err = fmt.Errorf("the database lacks %s: its data are lost, or it is another one", pending[0])
+		}
+		return err
+	})
+}
+
 // entriesAfter reads the entries from a mark to a number.
 func (s *Store) entriesAfter(ctx context.Context, after store.Mark, to int64, limit int) (entries []store.Entry, err error) {
 	page, err := findAll[bson.Raw](ctx, s.trail, numbered(max(after.Number, 1), to),
@@ -238,12 +259,11 @@ func (s *Store) entriesAfter(ctx context.Context, after store.Mark, to int64, li
 
 // History implements [store.Backend].
 func (s *Store) History(ctx context.Context, before int64, each func(store.Entry) error) error {
-	filter := numbered(1, maxNumber)
-	if before > 0 {
-		filter = numbered(1, before-1)
+	if before <= 0 {
+		before = maxNumber
 	}
 	opts := options.Find().SetSort(byID(-1)).SetProjection(bson.D{{Key: "writes", Value: 0}})
-	return s.eachDocument(ctx, "read the history", s.trail, filter, opts, func(doc bson.Raw) error {
+	return s.eachDocument(ctx, "read the history", s.trail, numbered(1, before-1), opts, func(doc bson.Raw) error {
 		return each(readEntry(doc).Entry)
 	})
 }
