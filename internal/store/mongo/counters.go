@@ -71,40 +71,27 @@ type exchange struct {
 func newExchange(items []syncer.Item) *exchange {
 	x := &exchange{items: items, results: make([]syncer.Result, len(items))}
 	for i := range items {
-		it := &items[i]
-		possible := possibleID(it.ID)
+		it, r := &items[i], &x.results[i]
+		// A server may take two names that are not UTF-8 for the same, so they are not sent.
+		possible := utf8.ValidString(it.ID.ClientID) && utf8.ValidString(it.ID.Username) && utf8.ValidString(it.ID.Limit)
 		if it.Read && possible {
 			x.wanted = append(x.wanted, counterID(it.ID))
 		}
-		if it.Read && !possible {
-			x.results[i].Read = true // such a document cannot exist
+		r.Read = it.Read && !possible // such a document cannot exist
+		if it.Write == nil {
+			continue
 		}
-		if it.Write != nil {
-			x.add(i, possible)
+		if r.Err = it.Write.Check(); !possible {
+			r.Err = errors.New("mongo: a name of the counter is not UTF-8")
 		}
+		if r.Err != nil {
+			r.Status = syncer.Rejected
+			continue
+		}
+		x.models = append(x.models, counterModel(it.ID, it.Write))
+		x.written = append(x.written, i)
 	}
 	return x
-}
-
-// add puts the write of an item into the bulk, or rejects it.
-func (x *exchange) add(i int, possible bool) {
-	w := x.items[i].Write
-	err := w.Check()
-	if !possible {
-		err = errors.New("mongo: a name of the counter is not UTF-8")
-	}
-	if err != nil {
-		x.results[i] = syncer.Result{Status: syncer.Rejected, Err: err, Read: x.results[i].Read}
-		return
-	}
-	x.models = append(x.models, counterModel(x.items[i].ID, w))
-	x.written = append(x.written, i)
-}
-
-// possibleID reports whether a document can have the ID: whether its names are UTF-8, as every BSON
-// string is. A server may take two names with other bytes for the same.
-func possibleID(id ratelimit.CounterID) bool {
-	return utf8.ValidString(id.ClientID) && utf8.ValidString(id.Username) && utf8.ValidString(id.Limit)
 }
 
 // writeCounters sends the bulk. Where the filter of a write does not match the document, the upsert
@@ -158,21 +145,48 @@ func (x *exchange) found(r syncer.Record) {
 	}
 }
 
+// CountersOf implements admin.StoredCounters.
+func (s *Store) CountersOf(ctx context.Context, clientID string, username *string, limit int) (records []syncer.Record, err error) {
+	err = s.do(ctx, "read client counters", func(ctx context.Context) error {
+		docs, err := findAll[bson.Raw](ctx, s.counters, countersOf(clientID, username), options.Find().SetLimit(int64(limit)))
+		for _, raw := range docs {
+			records = append(records, counterRecord(raw))
+		}
+		return err
+	})
+	return records, err
+}
+
+// EraseCounters implements admin.Eraser.
+func (s *Store) EraseCounters(ctx context.Context, clientID string, username *string) error {
+	return s.do(ctx, "erase counters", func(ctx context.Context) error {
+		_, err := s.counters.DeleteMany(ctx, countersOf(clientID, username), options.DeleteMany().SetComment(comment(ctx)))
+		return err
+	})
+}
+
+// countersOf returns the filter for the counters of a client, or of one of its usernames. It is a
+// range of _ids, so the index finds them: MongoDB compares documents field by field, a document
+// without further fields comes before one with further fields, and MaxKey after every string.
+func countersOf(clientID string, username *string) bson.D {
+	from, next := field("clientId", text(clientID)), "username"
+	if username != nil {
+		from, next = append(from, bson.E{Key: next, Value: text(*username)}), "limit"
+	}
+	to := slices.Concat(from, field(next, bson.MaxKey{}))
+	return byID(bson.D{{Key: "$gte", Value: from}, {Key: "$lte", Value: to}})
+}
+
 // Now implements [syncer.Store] with the clock of the primary.
 func (s *Store) Now(ctx context.Context) (now time.Time, err error) {
 	err = s.do(ctx, "read clock", func(ctx context.Context) error {
-		now, err = s.localTime(ctx)
+		hello, err := s.hello(ctx)
+		if now = hello.LocalTime; err == nil && now.IsZero() {
+			err = errors.New("the server does not report its time")
+		}
 		return err
 	})
 	return now, err
-}
-
-func (s *Store) localTime(ctx context.Context) (time.Time, error) {
-	hello, err := s.hello(ctx)
-	if err == nil && hello.LocalTime.IsZero() {
-		err = errors.New("the server does not report its time")
-	}
-	return hello.LocalTime, err
 }
 
 // hello is what a server says of itself.

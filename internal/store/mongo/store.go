@@ -97,6 +97,20 @@ func wrap(operation string, err error) error {
 	return fmt.Errorf("mongo: %s: %w", operation, err)
 }
 
+type operationKey struct{}
+
+// withOperation names the operation that the commands of the context belong to.
+func withOperation(ctx context.Context, operation string) context.Context {
+	return context.WithValue(ctx, operationKey{}, operation)
+}
+
+// comment returns the comment of every command that reads or writes documents. It names the operation, so that a
+// slow query in the server's log can be traced.
+func comment(ctx context.Context) string {
+	operation, _ := ctx.Value(operationKey{}).(string)
+	return "oauth-server: " + operation
+}
+
 // findAll reads every match.
 func findAll[T any](ctx context.Context, c *mongo.Collection, filter bson.D, opts *options.FindOptionsBuilder) ([]T, error) {
 	cursor, err := c.Find(ctx, filter, opts.SetComment(comment(ctx)))
