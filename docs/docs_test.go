@@ -15,7 +15,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"go.yaml.in/yaml/v3"
 
 	"oauth-server/internal/check"
@@ -80,9 +79,7 @@ func TestPackagePicture(t *testing.T) {
 		shown[m[1]] = true
 	}
 	want := slices.Sorted(maps.Keys(packages(t)))
-	if diff := cmp.Diff(want, slices.Sorted(maps.Keys(shown))); diff != "" {
-		t.Errorf("packages (-in the tree +in the picture):\n%s", diff)
-	}
+	check.Equal(t, "packages", slices.Sorted(maps.Keys(shown)), want)
 }
 
 // TestImportRules: the table of import rules is what depguard enforces.

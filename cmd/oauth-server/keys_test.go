@@ -115,9 +115,7 @@ func TestServerWithoutItsSecretDoesNotStart(t *testing.T) {
 		}
 	}
 	p = serve("--keys-secret-file", keyFile(t, otherSecret), "--keys-second-secret-file", secret)
-	if diff := cmp.Diff(before, publishedKeys(t, "http://"+p.listening(t))); diff != "" {
-		t.Errorf("keys after the secret was changed (-before +after):\n%s", diff)
-	}
+	check.Equal(t, "keys after the secret was changed", publishedKeys(t, "http://"+p.listening(t)), before)
 	p.stop(t)
 	var keys []shownKey
 	runJSON(t, &keys, "", "keys", "list", "--data", data, "--keys-secret-file", keyFile(t, otherSecret))

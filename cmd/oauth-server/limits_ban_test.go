@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"oauth-server/internal/check"
 )
 
 // TestBanCommandLine: all that is wrong with a ban is found before the server is asked, with its field.
@@ -100,9 +102,7 @@ shop - 2026-03-01T11:00:00Z 2026-03-01T11:01:00Z, lifted 1m 0
 		t.Errorf("status %d, %s (-want +got):\n%s", status, stderr, diff)
 	}
 	pages := []string{"/bans?client_id=shop&ended=true&limit=1000", "/bans?after=shop+ada&client_id=shop&ended=true&limit=1000"}
-	if diff := cmp.Diff(pages, asked); diff != "" {
-		t.Errorf("asked for (-want +got):\n%s", diff)
-	}
+	check.Equal(t, "asked for", asked, pages)
 	stdout, _, _ = run(t, "", append([]string{"limits", "bans", "--dry-run", "-o", "json"}, flags...)...)
 	var out struct{ Bans []map[string]any }
 	if err := json.Unmarshal([]byte(stdout), &out); err != nil || len(out.Bans) != 2 || out.Bans[0]["username"] != "ada" {

@@ -4,8 +4,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"oauth-server/internal/adminapi"
 	"oauth-server/internal/check"
 )
@@ -60,9 +58,7 @@ func TestInstanceRow(t *testing.T) {
 			i := adminapi.Instance{ID: "i-1", Host: "h", Version: "v1", StartedAt: started, Self: true, Sync: tt.sync}
 			i.Policies.Current, i.Policies.File = true, "0123456789"
 			want := append([]string{"i-1 *", "h", "v1", "2026-03-01T12:00:00Z", "current", "01234567"}, tt.want...)
-			if diff := cmp.Diff(want, (&limits{apiFlags: apiFlags{cli: &cli{}}}).instanceRow(i)); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
+			check.Equal(t, "row", (&limits{apiFlags: apiFlags{cli: &cli{}}}).instanceRow(i), want)
 		})
 	}
 }

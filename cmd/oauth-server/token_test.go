@@ -14,8 +14,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"oauth-server/internal/check"
 )
 
@@ -117,9 +115,7 @@ func TestTokenAsJSON(t *testing.T) {
 	for name, want := range map[string]any{
 		"access_token": token, "origin": "issued", "claims": map[string]any{"sub": "shop"}, "claims_verified": false,
 	} {
-		if diff := cmp.Diff(want, got[name]); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", name, diff)
-		}
+		check.Equal(t, name, got[name], want)
 	}
 }
 

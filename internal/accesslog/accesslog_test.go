@@ -13,9 +13,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"oauth-server/internal/accesslog"
+	"oauth-server/internal/check"
 )
 
 func TestLine(t *testing.T) {
@@ -82,9 +81,7 @@ func TestLine(t *testing.T) {
 			tt.line.Started = time.Now()
 			tt.line.Write(newLogger(&log), httptest.NewRequestWithContext(t.Context(), tt.method, tt.target, http.NoBody))
 			got := regexp.MustCompile(`duration_ms=[0-9.e-]+`).ReplaceAllString(log.String(), "duration_ms=N")
-			if diff := cmp.Diff(tt.want+"\n", got); diff != "" {
-				t.Errorf("line (-want +got):\n%s", diff)
-			}
+			check.Equal(t, "line", got, tt.want+"\n")
 		})
 	}
 }

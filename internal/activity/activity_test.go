@@ -338,9 +338,7 @@ func throughJSON(t *testing.T, r activity.Report) (out activity.Report) {
 		err = json.Unmarshal(b, &out)
 	}
 	check.OK(t, err)
-	if diff := cmp.Diff(r, out); diff != "" {
-		t.Errorf("after JSON (-want +got):\n%s", diff)
-	}
+	check.Equal(t, "after JSON", out, r)
 	return out
 }
 

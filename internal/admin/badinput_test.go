@@ -5,8 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
+	"oauth-server/internal/check"
 	"oauth-server/internal/fielderr"
 )
 
@@ -121,9 +120,7 @@ func TestProblemsAreInOrder(t *testing.T) {
 		for _, e := range w.put(tt.path, tt.body).is(422).at("errors").([]any) {
 			got = append(got, e.(map[string]any)["field"].(string))
 		}
-		if diff := cmp.Diff(tt.want, got); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", tt.path, diff)
-		}
+		check.Equal(t, tt.path, got, tt.want)
 	}
 }
 

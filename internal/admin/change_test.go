@@ -195,9 +195,7 @@ func TestWhatWasReadCanBeSent(t *testing.T) {
 		first := w.get(path)
 		second := w.put(path, string(first.body)).is(http.StatusOK)
 		for _, field := range []string{"mode", "user", "client", "default", "effective", "since"} {
-			if diff := cmp.Diff(first.at(field), second.at(field)); diff != "" {
-				t.Errorf("%s, %s (-read +sent back):\n%s", path, field, diff)
-			}
+			check.Equal(t, path+", "+field, second.at(field), first.at(field))
 		}
 	}
 }

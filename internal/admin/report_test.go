@@ -3,13 +3,12 @@ package admin_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/google/go-cmp/cmp"
 
 	"oauth-server/internal/admin"
 	"oauth-server/internal/adminapi"
@@ -76,9 +75,7 @@ func TestInstancesTellHowTheyShare(t *testing.T) {
 		nil,
 	} {
 		got, _ := all.at("instances", i, "sync").(map[string]any)
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("instance %d (-want +got):\n%s", i, diff)
-		}
+		check.Equal(t, fmt.Sprintf("instance %d", i), got, want)
 	}
 }
 

@@ -9,8 +9,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"oauth-server/internal/admin"
 	"oauth-server/internal/check"
 	"oauth-server/internal/clientcfg"
@@ -82,9 +80,7 @@ func TestResetsAreErasedInTheStore(t *testing.T) {
 		<-time.After(2 * time.Second)
 		synctest.Wait()
 		want := []string{"shop", clientcfg.CandidateID("shop"), "app", clientcfg.CandidateID("app")}
-		if diff := cmp.Diff(want, store.seen()); diff != "" {
-			t.Errorf("erased (-want +got):\n%s", diff)
-		}
+		check.Equal(t, "erased", store.seen(), want)
 		stop()
 		check.OK(t, <-done)
 	})
@@ -142,9 +138,7 @@ func TestResetIsAnsweredWhenTheStoreHasForgotten(t *testing.T) {
 		time.AfterFunc(3*time.Second, func() { store.setDown(false) })
 		w.reset("/clients/ops/counters").is(204) // after the one before
 		want := []string{"shop", clientcfg.CandidateID("shop"), "app", clientcfg.CandidateID("app"), "ops", clientcfg.CandidateID("ops")}
-		if diff := cmp.Diff(want, store.seen()); diff != "" {
-			t.Errorf("erased (-want +got):\n%s", diff)
-		}
+		check.Equal(t, "erased", store.seen(), want)
 	})
 }
 

@@ -8,8 +8,6 @@ import (
 	"net/http/httptest"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"oauth-server/internal/admission/lane"
 	"oauth-server/internal/check"
 	"oauth-server/internal/config"
@@ -39,9 +37,7 @@ func TestLaneOptions(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			want := lane.Options{Max: tt.most, Min: tt.min, Mode: ratelimit.DryRun}
-			if diff := cmp.Diff(want, laneOptions(tt.store, ratelimit.DryRun)); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
+			check.Equal(t, "options", laneOptions(tt.store, ratelimit.DryRun), want)
 		})
 	}
 }

@@ -6,8 +6,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"oauth-server/internal/check"
 	"oauth-server/internal/clock"
 	"oauth-server/internal/httpapi"
@@ -121,9 +119,7 @@ func TestReadiness(t *testing.T) {
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			if diff := cmp.Diff(tt.want, tt.c.readiness(true)); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
+			check.Equal(t, "readiness", tt.c.readiness(true), tt.want)
 		})
 	}
 }
@@ -135,9 +131,7 @@ func TestReadinessForThePublic(t *testing.T) {
 		"clients":       "1 not served, because they cannot be read; the others are",
 		"configuration": "has a policy for clients that are not registered: 2",
 	}}
-	if diff := cmp.Diff(want, c.readiness(false)); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	check.Equal(t, "readiness", c.readiness(false), want)
 }
 
 // TestReadinessOfTheSyncer: what the syncer reports is on /readyz, and on the operator
@@ -161,9 +155,7 @@ func TestReadinessOfTheSyncer(t *testing.T) {
 		"outage": "limits are decided by their on_outage",
 		"clock":  "that of this machine is alone, 1m0s behind process time: tokens go by it, and counts do not",
 	}}
-	if diff := cmp.Diff(want, s.edge.ready.report(true)); diff != "" {
-		t.Errorf("/readyz (-want +got):\n%s", diff)
-	}
+	check.Equal(t, "/readyz", s.edge.ready.report(true), want)
 	st := s.limiter.syncState()
 	if !st.Outage || !st.Degraded || st.UnconfirmedMillis != 8000 || st.ClockAlone != "wall" || st.WallOffset != -60 || st.StoreOffset != 0.5 {
 		t.Errorf("operators see %+v", st)

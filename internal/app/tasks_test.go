@@ -9,8 +9,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"oauth-server/internal/check"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/config"
@@ -52,9 +50,7 @@ func TestTasks(t *testing.T) {
 		"operators locked out": {Every: time.Second},
 		"certificate":          {Every: 10 * time.Second},
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("tasks() (-want +got):\n%s", diff)
-	}
+	check.Equal(t, "tasks()", got, want)
 }
 
 // TestTasksOfAGateway: what it learns is stored, unless it shares nothing.
@@ -181,9 +177,7 @@ func TestTasksSweepTheAuditTrail(t *testing.T) {
 			for _, e := range entries {
 				got = append(got, e.Number)
 			}
-			if diff := cmp.Diff(want, got); diff != "" {
-				t.Errorf("entries %s (-want +got):\n%s", when, diff)
-			}
+			check.Equal(t, "entries "+when, got, want)
 		}
 		for _, age := range []time.Duration{time.Hour, -time.Minute, -90 * time.Minute, -3 * time.Hour} {
 			changePolicy(t, s, time.Now().Add(-s.cfg.Audit.Keep.Std()-age), nil)

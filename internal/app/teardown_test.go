@@ -9,8 +9,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"oauth-server/internal/check"
 )
 
@@ -76,9 +74,7 @@ func TestStopOrder(t *testing.T) {
 		"background loops", "the last uses of secrets", "serving operators",
 		"the admin address beside the data file", "sharing the counts", "bans that are not stored", "serving",
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("started (-want +got):\n%s", diff)
-	}
+	check.Equal(t, "started", got, want)
 }
 
 func TestWithShareLeavesTimeForTheNextStep(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"oauth-server/internal/check"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/fielderr"
 	"oauth-server/internal/ratelimit"
@@ -49,9 +50,7 @@ func FuzzStoredValue(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	base, err := clientcfg.NewPolicySnapshot(ratelimit.DefaultSettings(), clientcfg.PolicySet{})
-	if err != nil {
-		f.Fatal(err)
-	}
+	check.OK(f, err)
 	f.Fuzz(func(t *testing.T, value []byte) {
 		p, err := base.Apply(entry(1, clientcfg.Change{Target: "policies/shop", After: value}))
 		if err != nil {

@@ -86,9 +86,7 @@ func TestPolicySetLiesOnTopOfTheFile(t *testing.T) {
 				own, _ := p.Policy(id)
 				got.Clients[id] = own.Policy
 			}
-			if diff := cmp.Diff(want, got); diff != "" {
-				t.Errorf("settings (-want +got):\n%s", diff)
-			}
+			check.Equal(t, "settings", got, want)
 			if few := p.Clients(len(want.Clients) - 1); few != nil {
 				t.Errorf("%v are more than asked for", few)
 			}
@@ -222,9 +220,7 @@ func TestMakeOperatorIsEnoughAndAddsNothingTwice(t *testing.T) {
 		ID: "ops", Grants: []clientcfg.Grant{clientcfg.ClientCredentials},
 		Scopes: []string{"ratelimit:read", "ratelimit:write", "registrations:read", "registrations:write"}, Audience: []string{clientcfg.AdminAudience},
 	}
-	if diff := cmp.Diff(want, c); diff != "" {
-		t.Errorf("operator (-want +got):\n%s", diff)
-	}
+	check.Equal(t, "operator", c, want)
 }
 
 func onOutage(o ratelimit.OnOutage) []ratelimit.Limit {

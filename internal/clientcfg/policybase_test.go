@@ -4,8 +4,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"oauth-server/internal/check"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/fielderr"
@@ -46,13 +44,9 @@ func TestRebaseIsAsAStartWithThatFile(t *testing.T) {
 		check.Equal(t, when+", version", got.Version(), want.Version())
 		check.Equal(t, when+", digest", got.BaseDigest(), want.BaseDigest())
 		check.Equal(t, when+", clients", got.Clients(100), want.Clients(100))
-		if diff := cmp.Diff(want.Settings(), got.Settings()); diff != "" {
-			t.Errorf("%s (-started +rebased):\n%s", when, diff)
-		}
+		check.Equal(t, when+", settings", got.Settings(), want.Settings())
 		for _, id := range []string{"shop", "app", "new", "mobile-app", "anyone"} {
-			if diff := cmp.Diff(shown(want, id), shown(got, id)); diff != "" {
-				t.Errorf("%s, %s (-started +rebased):\n%s", when, id, diff)
-			}
+			check.Equal(t, when+", "+id, shown(got, id), shown(want, id))
 		}
 	}
 	same("at once")

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"oauth-server/internal/check"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/store"
@@ -22,13 +23,9 @@ func benchmarkPolicies(b *testing.B, s *policyStore, n int) {
 	b.Helper()
 	follow := func() *following {
 		f, err := store.NewFollower(b.Context(), s)
-		if err != nil {
-			b.Fatal(err)
-		}
+		check.OK(b, err)
 		p, err := clientcfg.NewPolicySource(b.Context(), f, clientcfg.PolicyOptions{})
-		if err != nil {
-			b.Fatal(err)
-		}
+		check.OK(b, err)
 		return &following{p, f}
 	}
 	one, other, i := follow(), follow(), 0
@@ -36,9 +33,7 @@ func benchmarkPolicies(b *testing.B, s *policyStore, n int) {
 		_, err := one.Change(b.Context(), func(*clientcfg.PolicySnapshot) (clientcfg.Event, error) {
 			return clientcfg.Event{At: time.Now(), Action: "set", Changes: changes}, nil
 		})
-		if err != nil {
-			b.Fatal(err)
-		}
+		check.OK(b, err)
 	}
 	const each = 1000 // in one entry
 	for first := 0; first < n; first += each {
@@ -53,9 +48,7 @@ func benchmarkPolicies(b *testing.B, s *policyStore, n int) {
 		change(limitOf(b, i%n, int64(i%500+1)))
 	}
 	refresh := func() {
-		if err := other.Refresh(b.Context()); err != nil {
-			b.Fatal(err)
-		}
+		check.OK(b, other.Refresh(b.Context()))
 	}
 	run := func(name string, before, do func()) {
 		b.Run(fmt.Sprintf("%s/%d", name, n), func(b *testing.B) {
@@ -82,8 +75,6 @@ func limitOf(b *testing.B, client int, requests int64) clientcfg.Change {
 	c, err := clientcfg.ChangePolicy(fmt.Sprintf("client-%06d", client), &clientcfg.ClientPolicy{
 		Policy: ratelimit.Policy{User: []ratelimit.Limit{limit}}, Note: "contract",
 	})
-	if err != nil {
-		b.Fatal(err)
-	}
+	check.OK(b, err)
 	return c
 }

@@ -64,9 +64,7 @@ func TestEveryChangeIsApplied(t *testing.T) {
 	f.put(e.Changes...)
 	read := f.trail()[0]
 	e.ID = read.ID
-	if diff := cmp.Diff(e, &read); diff != "" {
-		t.Errorf("after JSON (-want +got):\n%s", diff)
-	}
+	check.Equal(t, "after JSON", &read, e)
 	p, err := compile(t, clientcfg.PolicySet{}).Apply(&read)
 	requireError(t, err, "")
 	settings.Changed, policy.Changed, candidate.Changed = 1, 1, 1

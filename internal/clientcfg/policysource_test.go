@@ -32,9 +32,7 @@ type policyStore struct {
 func newPolicyStore(tb testing.TB) *policyStore {
 	tb.Helper()
 	file, err := bolt.Open(filepath.Join(tb.TempDir(), "policies.db"), bolt.Options{})
-	if err != nil {
-		tb.Fatal(err)
-	}
+	check.OK(tb, err)
 	tb.Cleanup(func() { _ = file.Close() })
 	return &policyStore{Store: file, tb: tb}
 }
@@ -58,9 +56,7 @@ func (f *policyStore) Append(ctx context.Context, e store.Entry, writes ...store
 func (f *policyStore) put(changes ...clientcfg.Change) {
 	f.tb.Helper()
 	e, writes, err := entry(0, changes...).Stored()
-	if err != nil {
-		f.tb.Fatal(err)
-	}
+	check.OK(f.tb, err)
 	f.append(e, writes...)
 }
 
@@ -71,9 +67,7 @@ func (f *policyStore) append(e store.Entry, writes ...store.Write) {
 		e.Number = newest.Number + 1
 		_, err = f.Store.Append(context.Background(), e, writes...)
 	}
-	if err != nil {
-		f.tb.Fatal(err)
-	}
+	check.OK(f.tb, err)
 }
 
 // trail returns the events of the trail, the oldest first.
@@ -83,9 +77,7 @@ func (f *policyStore) trail() (events []clientcfg.Event) {
 	if err == nil {
 		events, err = clientcfg.NewAuditTrail(follower).Events(context.Background(), clientcfg.EventQuery{})
 	}
-	if err != nil {
-		f.tb.Fatal(err)
-	}
+	check.OK(f.tb, err)
 	for i, j := 0, len(events)-1; i < j; i, j = i+1, j-1 {
 		events[i], events[j] = events[j], events[i]
 	}
@@ -101,13 +93,9 @@ type following struct {
 func follow(tb testing.TB, f *policyStore, o clientcfg.PolicyOptions) *following {
 	tb.Helper()
 	follower, err := store.NewFollower(context.Background(), f)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	check.OK(tb, err)
 	s, err := clientcfg.NewPolicySource(context.Background(), follower, o)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	check.OK(tb, err)
 	return &following{s, follower}
 }
 

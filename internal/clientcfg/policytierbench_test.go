@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"oauth-server/internal/check"
 	"oauth-server/internal/clientcfg"
 )
 
@@ -57,9 +58,7 @@ func BenchmarkTier(b *testing.B) {
 		store.put(temporary(fmt.Sprintf("tiers/brief-%03d", i), `{}`, "null")...)
 	}
 	store.put(stored("policies/client-000007", `{"tier":"brief-007"}`))
-	if err := s.Refresh(context.Background()); err != nil {
-		b.Fatal(err)
-	}
+	check.OK(b, s.Refresh(context.Background()))
 	b.Run(fmt.Sprint("one end of ", removed, " stuck"), func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {

@@ -10,8 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
+	"oauth-server/internal/check"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/secret"
 )
@@ -62,9 +61,7 @@ func TestUses(t *testing.T) {
 		{{ClientID: "shop", Digest: a, At: noon}, {ClientID: "web", Digest: b, At: noon.Add(time.Minute)}},
 		{{ClientID: "shop", Digest: a, At: noon.Add(4 * time.Minute)}, {ClientID: "web", Digest: b, At: noon.Add(3 * time.Minute)}},
 	}
-	if diff := cmp.Diff(want, store.calls); diff != "" {
-		t.Errorf("recorded (-want +got):\n%s", diff)
-	}
+	check.Equal(t, "recorded", store.calls, want)
 }
 
 // BenchmarkUsed: it is on the path of every token request of a confidential client.

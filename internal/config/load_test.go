@@ -31,9 +31,7 @@ func TestLoadReportsBadFiles(t *testing.T) {
 			if problems == nil {
 				t.Fatalf("Load() = %v, want problems", err)
 			}
-			if diff := cmp.Diff(wanted(t, file), problems.Error()); diff != "" {
-				t.Errorf("problems (-want +got):\n%s", diff)
-			}
+			check.Equal(t, "problems", problems.Error(), wanted(t, file))
 		})
 	}
 }
@@ -104,9 +102,7 @@ func TestLoadCompleteFile(t *testing.T) {
 		{"alias", got.RateLimit.Clients["like-everybody"], ratelimit.Policy{User: []ratelimit.Limit{minute}}},
 	}
 	for _, c := range checks {
-		if diff := cmp.Diff(c.want, c.got); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", c.name, diff)
-		}
+		check.Equal(t, c.name, c.got, c.want)
 	}
 }
 

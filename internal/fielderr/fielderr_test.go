@@ -7,8 +7,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"github.com/google/go-cmp/cmp"
-
+	"oauth-server/internal/check"
 	"oauth-server/internal/fielderr"
 )
 
@@ -42,9 +41,7 @@ func TestNoErrorsAreNil(t *testing.T) {
 	}
 	es.Add("mode", "%q is none", "x")
 	wrapped := fmt.Errorf("wrapped: %w", es.Err())
-	if diff := cmp.Diff(es, fielderr.Of(wrapped)); diff != "" {
-		t.Errorf("Of() (-want +got):\n%s", diff)
-	}
+	check.Equal(t, "Of()", fielderr.Of(wrapped), es)
 	if wrapped.Error() != `wrapped: mode: "x" is none` || fielderr.Of(fmt.Errorf("no")) != nil {
 		t.Errorf("%v; %v", wrapped, fielderr.Of(fmt.Errorf("no")))
 	}
@@ -55,22 +52,16 @@ func TestErrReturnsTheFirst(t *testing.T) {
 	for i := range fielderr.Most {
 		es.Add(fielderr.Item("list", i), "is wrong")
 	}
-	if diff := cmp.Diff(es.Err(), error(es)); diff != "" {
-		t.Errorf("%d errors (-want +got):\n%s", fielderr.Most, diff)
-	}
+	check.Equal(t, "as many errors as there may be", error(es), es.Err())
 	es.Add("list[100]", "is wrong")
 	es.Add("list[101]", "is wrong")
 	got := fielderr.Of(es.Err())
 	want := append(slices.Clone(es[:fielderr.Most]), fielderr.Error{Message: "more problems are not shown"})
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("more (-want +got):\n%s", diff)
-	}
+	check.Equal(t, "more", got, want)
 	if es[fielderr.Most].Path != "list[100]" {
 		t.Error("Err() changed the errors themselves")
 	}
-	if diff := cmp.Diff(want, fielderr.Of(got.Err())); diff != "" {
-		t.Errorf("of those (-want +got):\n%s", diff)
-	}
+	check.Equal(t, "of those", fielderr.Of(got.Err()), want)
 }
 
 func TestUnder(t *testing.T) {
@@ -109,7 +100,5 @@ func TestAddUnreported(t *testing.T) {
 	for _, e := range es {
 		paths = append(paths, e.Path)
 	}
-	if diff := cmp.Diff([]string{"user[0]", "mode", "", "modes", "user", "user"}, paths); diff != "" {
-		t.Errorf("paths (-want +got):\n%s", diff)
-	}
+	check.Equal(t, "paths", paths, []string{"user[0]", "mode", "", "modes", "user", "user"})
 }

@@ -8,8 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"oauth-server/internal/admission"
 	"oauth-server/internal/check"
 	"oauth-server/internal/grants"
@@ -193,7 +191,5 @@ func TestGateIsAskedAboutProvenClients(t *testing.T) {
 		{ClientID: "caller", Class: admission.ClientCredentials, Trusted: true},
 		{ClientID: "other", Class: admission.ClientCredentials},
 	}
-	if diff := cmp.Diff(want, gate.asked); diff != "" {
-		t.Errorf("asked about (-want +got):\n%s", diff)
-	}
+	check.Equal(t, "asked about", gate.asked, want)
 }

@@ -5,8 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"oauth-server/internal/check"
 	"oauth-server/internal/grants"
 )
@@ -29,7 +27,5 @@ func TestOldestSessionEnds(t *testing.T) {
 		}
 		signedIn = append(signedIn, err == nil)
 	}
-	if diff := cmp.Diff([]bool{false, true, true, true}, signedIn); diff != "" {
-		t.Errorf("signed in (-want +got):\n%s", diff)
-	}
+	check.Equal(t, "signed in", signedIn, []bool{false, true, true, true})
 }

@@ -9,8 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"oauth-server/internal/check"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/ratelimit"
@@ -108,9 +106,7 @@ func TestBusySaysWhenToComeBack(t *testing.T) {
 		}
 		got := *failed
 		got.Cause = nil
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("(-want +got):\n%s", diff)
-		}
+		check.Equal(t, "error", got, want)
 	}
 	giveBack()
 	if err := <-bobs; err != nil {

@@ -10,8 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"oauth-server/internal/check"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/grants"
@@ -72,9 +70,7 @@ func (p people) is(t *testing.T, want grants.User) {
 	t.Helper()
 	got, err := p.User(t.Context(), want.Name)
 	check.OK(t, err)
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("stored (-want +got):\n%s", diff)
-	}
+	check.Equal(t, "stored", got, want)
 }
 
 func event(action, name string) clientcfg.Event {

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"testing/fstest"
 
-	"github.com/google/go-cmp/cmp"
+	"oauth-server/internal/check"
 )
 
 // files is a file system with these files.
@@ -106,9 +106,7 @@ func TestChoose(t *testing.T) {
 				t.Skip("the tests run under a GOMEMLIMIT")
 			}
 			lookup := func(name string) (string, bool) { v, ok := tt.env[name]; return v, ok }
-			if diff := cmp.Diff(tt.want, Choose(lookup, tt.root)); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
+			check.Equal(t, "choice", Choose(lookup, tt.root), tt.want)
 		})
 	}
 }

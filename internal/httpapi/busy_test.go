@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"oauth-server/internal/admission"
+	"oauth-server/internal/check"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/httpapi"
 )
@@ -46,9 +47,7 @@ func TestBusySignIn(t *testing.T) {
 				res.StatusCode, res.Header.Get("Retry-After"), res.Header.Get("Content-Type"),
 				strings.Contains(res.Body, `value="alice"`), strings.Contains(res.Body, "retry after 3 seconds"),
 			}
-			if diff := cmp.Diff(want, got); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
+			check.Equal(t, "answer", got, want)
 		})
 	}
 	if text := log.String(); strings.Contains(text, "level=ERROR") {
@@ -99,9 +98,7 @@ func TestOverloaded(t *testing.T) {
 				page.StatusCode, page.Header.Get("Retry-After"), page.Header.Get("Content-Type"),
 				strings.Contains(page.Body, `value="alice"`), strings.Contains(page.Body, "retry after 4 seconds"),
 			}
-			if diff := cmp.Diff(want, got); diff != "" {
-				t.Errorf("sign-in (-want +got):\n%s", diff)
-			}
+			check.Equal(t, "sign-in", got, want)
 			if text := log.String(); strings.Contains(text, "level=ERROR") {
 				t.Errorf("errors were logged that no operator can mend:\n%s", text)
 			}

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/go-jose/go-jose/v4"
-	"github.com/google/go-cmp/cmp"
 
 	"oauth-server/internal/check"
 	"oauth-server/internal/secret"
@@ -67,9 +66,7 @@ func TestSignIsRFC9068(t *testing.T) {
 				"scope": "read write", "iat": 1.7e9, "exp": 1.7e9 + 3600, "auth_time": 1.7e9 - 60, "jti": "jti-1", "fam": "fam-1",
 				"cst": map[string]any{"id": "client", "n": 1.0}, "ust": map[string]any{"id": "user", "n": float64(1 << 40)},
 			}
-			if diff := cmp.Diff(want, got); diff != "" {
-				t.Errorf("claims (-want +got):\n%s", diff)
-			}
+			check.Equal(t, "claims", got, want)
 		})
 	}
 }
@@ -94,9 +91,7 @@ func TestVerifyReadsWhatSignWrote(t *testing.T) {
 			got, err := r.Verify(token, start)
 			check.OK(t, err)
 			want.Issuer = issuer
-			if diff := cmp.Diff(want, got); diff != "" {
-				t.Errorf("Verify() (-want +got):\n%s", diff)
-			}
+			check.Equal(t, "Verify()", got, want)
 		})
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	"oauth-server/internal/check"
 )
 
 // newTestSecret returns a random secret.
@@ -24,9 +24,7 @@ func newTestSecret(t *testing.T) *Secret {
 		t.Fatal(err)
 	}
 	s, err := ParseSecret(base64.StdEncoding.EncodeToString(random))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	return s
 }
 
@@ -37,9 +35,7 @@ func ring(t *testing.T, store Store, opts Options) *Ring {
 		opts.Now = func() time.Time { return start }
 	}
 	r, err := Open(t.Context(), store, opts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	return r
 }
 
@@ -65,18 +61,14 @@ func wantEncryption(t *testing.T, store *memStore, s Secrets, want ...Encryption
 			t.Errorf("%s: readable by anyone: %t, Of() = %s", r.ID, plain, s.Of(r))
 		}
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("encryption (-want +got):\n%s", diff)
-	}
+	check.Equal(t, "encryption", got, want)
 }
 
 func TestParseSecret(t *testing.T) {
 	random := bytes.Repeat([]byte("\xfb\xff\xfe0123456789abcdefghijklmnopqrs"), 1)
 	std := base64.StdEncoding.EncodeToString(random)
 	first, err := ParseSecret(std)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	for name, text := range map[string]string{
 		"without padding": strings.TrimRight(std, "="),
 		"URL alphabet":    base64.URLEncoding.EncodeToString(random),
@@ -171,9 +163,7 @@ func TestUnreadableKeys(t *testing.T) {
 			if err == nil || tc.want != nil && !errors.Is(err, tc.want) {
 				t.Errorf("Open() = %v, want %v", err, tc.want)
 			}
-			if diff := cmp.Diff(before, store.stored()); diff != "" {
-				t.Errorf("the store has changed (-before +after):\n%s", diff)
-			}
+			check.Equal(t, "the store has changed", store.stored(), before)
 		})
 	}
 }
@@ -183,9 +173,7 @@ func TestPlainKeysAreEncryptedWhileTwoInstancesRun(t *testing.T) {
 	store, s := &memStore{}, Secrets{Current: newTestSecret(t)}
 	old := ring(t, store, Options{})
 	wantEncryption(t, store, s, Plain)
-	if diff := cmp.Diff([]string{kid(t, old, start)}, old.InClear()); diff != "" {
-		t.Errorf("InClear() (-want +got):\n%s", diff)
-	}
+	check.Equal(t, "InClear()", old.InClear(), []string{kid(t, old, start)})
 	var log strings.Builder
 	next := ring(t, store, Options{Secrets: s, Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	wantEncryption(t, store, s, WithCurrent)
@@ -212,9 +200,7 @@ func TestPlainKeysAreEncryptedWhileTwoInstancesRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantEncryption(t, store, s, WithCurrent, Plain)
-	if err := next.maintain(t.Context(), start.Add(89*day)); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, next.maintain(t.Context(), start.Add(89*day)))
 	wantEncryption(t, store, s, WithCurrent, WithCurrent)
 }
 

@@ -12,8 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"oauth-server/internal/check"
 )
 
@@ -31,18 +29,14 @@ func TestThumbprint(t *testing.T) {
 		j, err := newJWK(RS256, &rsa.PublicKey{N: new(big.Int).SetBytes(decode(t, n)), E: 65537})
 		check.OK(t, err)
 		want := jwk{KeyType: "RSA", Use: "sig", Algorithm: RS256, N: n, E: "AQAB", ID: "NzbLsXh8uDCcd-6MNwXF4W_7noWXFZAfHkxZsRGC9Xs"}
-		if diff := cmp.Diff(want, j); diff != "" {
-			t.Errorf("newJWK() (-want +got):\n%s", diff)
-		}
+		check.Equal(t, "newJWK()", j, want)
 	})
 	t.Run("RFC 8037 A.3", func(t *testing.T) {
 		x := "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"
 		j, err := newJWK(EdDSA, ed25519.PublicKey(decode(t, x)))
 		check.OK(t, err)
 		want := jwk{KeyType: "OKP", Use: "sig", Algorithm: EdDSA, Curve: "Ed25519", X: x, ID: "kPrK_qmxVWaYVA9wwBF6Iuo3vVzz7TxHCTwXBygrS4k"}
-		if diff := cmp.Diff(want, j); diff != "" {
-			t.Errorf("newJWK() (-want +got):\n%s", diff)
-		}
+		check.Equal(t, "newJWK()", j, want)
 	})
 }
 

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	"oauth-server/internal/check"
 )
 
 // TestWithdrawnKey: after the next refresh every instance signs with the new key, and accepts and
@@ -22,9 +22,7 @@ func TestWithdrawnKey(t *testing.T) {
 				t.Fatalf("Now() = %v, %v, %v", made, withdrawn, err)
 			}
 			for _, r := range rings {
-				if err := r.Refresh(t.Context()); err != nil {
-					t.Fatal(err)
-				}
+				check.OK(t, r.Refresh(t.Context()))
 				wantPublished(t, r, old, false)
 				wantPublished(t, r, made[0].ID, true)
 				// Also where the clock of the server is behind that of the operator.
@@ -52,9 +50,7 @@ func TestNowWithdrawsAllKeys(t *testing.T) {
 	store := &memStore{}
 	ring(t, store, Options{Algorithm: RS256})
 	r := ring(t, store, Options{})
-	if err := r.maintain(t.Context(), start.Add(89*day)); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, r.maintain(t.Context(), start.Add(89*day)))
 	now := start.Add(89*day + time.Hour)
 	made, withdrawn, err := Replacement{Store: store, Time: now}.Now(t.Context())
 	if err != nil || len(withdrawn) != 3 {
@@ -69,12 +65,8 @@ func TestNowWithdrawsAllKeys(t *testing.T) {
 	for _, k := range made {
 		got = append(got, key{k.Algorithm, k.Generation, k.ActiveFrom})
 	}
-	if diff := cmp.Diff([]key{{ES256, 3, now}, {RS256, 2, now}}, got); diff != "" {
-		t.Errorf("made (-want +got):\n%s", diff)
-	}
-	if diff := cmp.Diff(made, store.stored()); diff != "" {
-		t.Errorf("stored (-want +got):\n%s", diff)
-	}
+	check.Equal(t, "made", got, []key{{ES256, 3, now}, {RS256, 2, now}})
+	check.Equal(t, "stored", store.stored(), made)
 }
 
 // TestNextKeyIsPublishedAhead: without hurry, nothing becomes invalid.
@@ -89,9 +81,7 @@ func TestNextKeyIsPublishedAhead(t *testing.T) {
 	if _, err := p.Ahead(t.Context(), day); !errors.Is(err, ErrAhead) {
 		t.Errorf("Ahead() once more = %v, want %v", err, ErrAhead)
 	}
-	if err := r.Refresh(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, r.Refresh(t.Context()))
 	wantPublished(t, r, made[0].ID, true)
 	change := start.Add(time.Hour + day)
 	if got := kid(t, r, change.Add(-time.Nanosecond)); got != old {
@@ -100,9 +90,7 @@ func TestNextKeyIsPublishedAhead(t *testing.T) {
 	if got := kid(t, r, change); got != made[0].ID {
 		t.Errorf("at the change %q signs, want %q", got, made[0].ID)
 	}
-	if err := r.maintain(t.Context(), change.Add(time.Hour+3*time.Minute)); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, r.maintain(t.Context(), change.Add(time.Hour+3*time.Minute)))
 	wantGenerations(t, store, 2)
 }
 
@@ -134,9 +122,7 @@ func TestReplacementIsStoredAsServersReadIt(t *testing.T) {
 				t.Fatalf("Now() = %v, want %v", err, tc.err)
 			}
 			if err != nil {
-				if diff := cmp.Diff(before, store.stored()); diff != "" {
-					t.Errorf("the store has changed (-before +after):\n%s", diff)
-				}
+				check.Equal(t, "the store has changed", store.stored(), before)
 				return
 			}
 			wantEncryption(t, store, tc.given, tc.want)

@@ -11,8 +11,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"oauth-server/internal/background"
 	"oauth-server/internal/check"
 )
@@ -28,9 +26,7 @@ func kid(t *testing.T, r *Ring, at time.Time) string {
 // wantGenerations stops the test unless those are in the store.
 func wantGenerations(t *testing.T, store *memStore, want ...int64) {
 	t.Helper()
-	if diff := cmp.Diff(want, store.generations()); diff != "" {
-		t.Fatalf("generations (-want +got):\n%s", diff)
-	}
+	check.Equal(t, "generations", store.generations(), want)
 }
 
 // wantPublished reports whether the key set holds the text, which it should or not.
@@ -158,9 +154,7 @@ func TestManyInstancesRotateAtOnce(t *testing.T) {
 		}
 		wg.Wait()
 		generations := store.generations()
-		if diff := cmp.Diff([]int64{round, round + 1}, generations[max(0, len(generations)-2):]); diff != "" {
-			t.Fatalf("last generations (-want +got):\n%s", diff)
-		}
+		check.Equal(t, "last generations", generations[max(0, len(generations)-2):], []int64{round, round + 1})
 		token := signedAt(t, rings[0], now)
 		for _, r := range rings {
 			_, err := r.Verify(token, now)

@@ -7,8 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"oauth-server/internal/check"
 	"oauth-server/internal/metrics"
 )
@@ -34,9 +32,7 @@ func TestDocsListEveryMetric(t *testing.T) {
 		check.OK(t, os.WriteFile(docsPage, []byte(page), 0o644))
 		return
 	}
-	if diff := cmp.Diff(docsTables(), tables); diff != "" {
-		t.Errorf("%s is out of date: make dashboards (-want +got):\n%s", docsPage, diff)
-	}
+	check.Equal(t, docsPage+" is out of date: make dashboards", tables, docsTables())
 }
 
 func docsTables() string {

@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	dto "github.com/prometheus/client_model/go"
@@ -90,9 +89,7 @@ func TestEveryMetricOfTheCatalogIsExportedAndNoOther(t *testing.T) {
 		listed = append(listed, i.Name+" "+string(i.Kind)+" "+strings.Join(labels, ","))
 	}
 	slices.Sort(listed)
-	if diff := cmp.Diff(listed, exported); diff != "" {
-		t.Errorf("exported metrics (-catalog +exported):\n%s", diff)
-	}
+	check.Equal(t, "exported metrics", exported, listed)
 }
 
 func labelsOf(f *dto.MetricFamily) string {

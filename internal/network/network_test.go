@@ -4,8 +4,6 @@ import (
 	"net/netip"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"oauth-server/internal/check"
 	"oauth-server/internal/network"
 )
@@ -28,9 +26,7 @@ func TestNames(t *testing.T) {
 		"":                       {"invalid IP", nil, ""},
 	} {
 		a, _ := netip.ParseAddr(addr)
-		if diff := cmp.Diff(want, names{network.Source(a), network.Around(a), network.Site(a)}); diff != "" {
-			t.Errorf("%q (-want +got):\n%s", addr, diff)
-		}
+		check.Equal(t, addr, names{network.Source(a), network.Around(a), network.Site(a)}, want)
 	}
 }
 

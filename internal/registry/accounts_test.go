@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"oauth-server/internal/check"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/secret"
 	"oauth-server/internal/testworld"
@@ -30,9 +31,7 @@ func TestCreateClientChoosesTheUsualGrants(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			tt.spec.ID = strings.Repeat("c", i+1)
 			made, shown, err := CreateClient(t.Context(), store, tt.spec, noon)
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, err)
 			if !slices.Equal(made.Grants, tt.want) {
 				t.Errorf("grants %v, want %v", made.Grants, tt.want)
 			}
@@ -54,16 +53,12 @@ func TestCreateClientReportsAllProblems(t *testing.T) {
 func TestRotateSecret(t *testing.T) {
 	store := openTestStore(t)
 	_, old, err := CreateClient(t.Context(), store, clientcfg.Client{ID: "shop"}, noon)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	if _, _, err := CreateClient(t.Context(), store, clientcfg.Client{ID: "app", Public: true, RedirectURIs: []string{"http://127.0.0.1/"}}, noon); err != nil {
 		t.Fatal(err)
 	}
 	_, fresh, err := RotateSecret(t.Context(), store, "shop", Rotation{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	c, err := FindClient(t.Context(), store, "shop")
 	if err != nil || !c.SecretDigest.Matches(fresh) || c.SecretDigest.Matches(old) {
 		t.Errorf("after the rotation: %v, new works %v, old works %v", err, c.SecretDigest.Matches(fresh), c.SecretDigest.Matches(old))
@@ -100,9 +95,7 @@ func TestRotateSecretKeepsAConcurrentChange(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, fresh, err := RotateSecret(t.Context(), store, "shop", Rotation{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	c, err := FindClient(t.Context(), store, "shop")
 	if err != nil || c.Name != "renamed meanwhile" || !c.SecretDigest.Matches(fresh) {
 		t.Errorf("%+v, %v", c, err)
@@ -115,9 +108,7 @@ func TestCreateUser(t *testing.T) {
 		t.Fatal(err)
 	}
 	u, err := store.User(t.Context(), "ada")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	if ok, err := secret.NewPasswords(secret.PasswordOptions{}).Verify(t.Context(), u.PasswordHash, testPassword); !ok || err != nil {
 		t.Errorf("the password does not verify: %v", err)
 	}

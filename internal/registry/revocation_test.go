@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"oauth-server/internal/check"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/secret"
@@ -45,9 +46,7 @@ func TestRotationWithOverlap(t *testing.T) {
 	rotate := func(r Rotation) (clientcfg.Client, string) {
 		t.Helper()
 		before, err := FindClient(t.Context(), store, "shop")
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		c, shown, err := RotateSecret(t.Context(), store, "shop", r)
 		if err != nil || !c.SecretDigest.Matches(shown) || c.SecretDigest == before.SecretDigest || !c.SecretUsed.IsZero() {
 			t.Fatalf("%+v, %v", c, err)
@@ -64,9 +63,7 @@ func TestRotationWithOverlap(t *testing.T) {
 	}
 	_, first := rotate(Rotation{Overlap: 24 * time.Hour})
 	used := store.now.Truncate(time.Minute)
-	if err := store.RecordUses(t.Context(), []clientcfg.SecretUse{{ClientID: "shop", Digest: secret.DigestOf(first), At: used}}); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, store.RecordUses(t.Context(), []clientcfg.SecretUse{{ClientID: "shop", Digest: secret.DigestOf(first), At: used}}))
 	c, _ := rotate(Rotation{Overlap: time.Hour})
 	if !c.Former.Used.Equal(used) {
 		t.Errorf("the last use of the former secret is %v", c.Former.Used)
@@ -95,9 +92,7 @@ func TestSetPassword(t *testing.T) {
 	verify := func(password string) (grants.User, bool) {
 		t.Helper()
 		u, err := store.User(t.Context(), "ada")
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		ok, err := secret.NewPasswords(secret.PasswordOptions{}).Verify(t.Context(), u.PasswordHash, password)
 		return u, ok && err == nil
 	}
@@ -113,9 +108,7 @@ func TestSetPassword(t *testing.T) {
 	if err := SetPassword(t.Context(), store, "nobody", "another staple"); !errors.Is(err, grants.ErrNotFound) {
 		t.Errorf("SetPassword(unknown) = %v", err)
 	}
-	if err := SetPassword(t.Context(), store, "ada", "another staple for ada"); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, SetPassword(t.Context(), store, "ada", "another staple for ada"))
 	if u, ok := verify("another staple for ada"); !ok || u.Stamp.Count != 2 || u.Operator != clientcfg.ReadAccess {
 		t.Errorf("%+v, verified %v", u, ok)
 	}

@@ -35,25 +35,17 @@ func TestSessionBetweenTwoRevocations(t *testing.T) {
 		t.Fatal(err)
 	}
 	ring, err := keys.Open(t.Context(), store, keys.Options{Issuer: "https://auth.example.com"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	mac, err := keys.OpenMAC(t.Context(), store, keys.Secrets{}, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	service, err := grants.New(grants.Options{
 		Issuer: "https://auth.example.com", Clients: testworld.Clients{}, Store: store, Signer: ring, Deriver: mac,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	signIn := func(password string) (cookie string) {
 		t.Helper()
 		cookie, _, err := service.SignIn(t.Context(), grants.SignIn{Username: "ada", Password: password})
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		if _, err = service.Session(t.Context(), cookie); err != nil {
 			t.Fatalf("the session does not begin: %v", err)
 		}
@@ -66,9 +58,7 @@ func TestSessionBetweenTwoRevocations(t *testing.T) {
 		}
 		cookie = signIn(testPassword)
 	}}
-	if err := SetPassword(t.Context(), paused, "ada", other); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, SetPassword(t.Context(), paused, "ada", other))
 	if _, err := service.Session(t.Context(), cookie); !errors.Is(err, grants.ErrNoSession) {
 		t.Errorf("the session of the old password lives on: %v", err)
 	}
@@ -96,9 +86,7 @@ func TestChangeOfANamesake(t *testing.T) {
 	} {
 		store := openTestStore(t)
 		_, deleted, err := CreateClient(t.Context(), store, clientcfg.Client{ID: "shop"}, noon)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		var fresh clientcfg.Client
 		var shown string
 		paused := &pausingClients{Store: store}

@@ -8,7 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	"oauth-server/internal/check"
 )
 
 // The tests in this file are about what earlier turns leave behind while a process is never idle.
@@ -131,9 +131,7 @@ func TestNewestOfEqualsIsRefused(t *testing.T) {
 				}
 				giveBack()
 				s.group.Wait()
-				if diff := cmp.Diff(order[:10], s.hashed[earlier:]); diff != "" {
-					t.Errorf("hashed (-want +got):\n%s", diff)
-				}
+				check.Equal(t, "hashed", s.hashed[earlier:], order[:10])
 				for _, own := range order[10:] {
 					wantBusy(t, s.failed[own], longest)
 				}

@@ -12,8 +12,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"oauth-server/internal/check"
 )
 
@@ -43,9 +41,7 @@ func wantIdle(t *testing.T, p *Passwords) {
 	type left struct{ Running, Queued, Held, Lines int }
 	at := p.turns
 	got := left{at.all.hashing(), len(at.lanes[queued].waiting), len(at.lanes[held].waiting), at.size() + len(at.tallies)}
-	if diff := cmp.Diff(left{}, got); diff != "" {
-		t.Errorf("left (-want +got):\n%s", diff)
-	}
+	check.Equal(t, "left", got, left{})
 }
 
 // size returns how many lines are kept.
@@ -236,9 +232,7 @@ func TestNothingIsHashedForThoseWhoHaveGone(t *testing.T) {
 		giveBack() // at the same time, so that the turn of some comes although they have gone
 		s.attempt("bob", "Y", "bob's")
 		s.group.Wait()
-		if diff := cmp.Diff([]string{"bob's"}, s.hashed); diff != "" {
-			t.Errorf("hashed (-want +got):\n%s", diff)
-		}
+		check.Equal(t, "hashed", s.hashed, []string{"bob's"})
 		wantIdle(t, s.Passwords)
 	})
 }
@@ -286,9 +280,7 @@ func TestUnknownNamesWaitLikeOthers(t *testing.T) {
 		})
 		return order
 	}
-	if diff := cmp.Diff(order(true), order(false)); diff != "" {
-		t.Errorf("order (-a user has it +none has):\n%s", diff)
-	}
+	check.Equal(t, "order", order(false), order(true))
 }
 
 func TestDefaultConcurrency(t *testing.T) {

@@ -27,9 +27,7 @@ func decodeJSON(t *testing.T, in string, into any) error {
 func TestLimitIsReadStrictlyWithDefaults(t *testing.T) {
 	var got ratelimit.Limit
 	check.OK(t, decodeJSON(t, `{"name":"burst","requests":5,"window":"2s"}`, &got))
-	if diff := cmp.Diff(ratelimit.NewLimit("burst", 5, 2*time.Second), got); diff != "" {
-		t.Errorf("limit (-want +got):\n%s", diff)
-	}
+	check.Equal(t, "limit", got, ratelimit.NewLimit("burst", 5, 2*time.Second))
 	if err := decodeJSON(t, `{"requests":0}`, &got); err != nil || got.Validate() == nil {
 		t.Errorf("%v, %v: an explicit zero is not a default", err, got.Validate())
 	}

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"oauth-server/internal/check"
 )
 
 func parse(t *testing.T, s string) *Value {
@@ -58,9 +60,7 @@ func TestMergePatch(t *testing.T) {
 		{`{}`, `{"a":{"bb":{"ccc":null}}}`, `{"a":{"bb":{}}}`},
 	} {
 		target, patch, want := parse(t, tt[0]), parse(t, tt[1]), parse(t, tt[2])
-		if diff := cmp.Diff(plain(want), plain(MergePatch(target, patch))); diff != "" {
-			t.Errorf("%s with %s (-want +got):\n%s", tt[0], tt[1], diff)
-		}
+		check.Equal(t, tt[0]+" with "+tt[1], plain(MergePatch(target, patch)), plain(want))
 		if diff := cmp.Diff(plain(parse(t, tt[0])), plain(target)); diff != "" {
 			t.Errorf("%s was changed itself:\n%s", tt[0], diff)
 		}

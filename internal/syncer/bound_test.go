@@ -6,8 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
+	"oauth-server/internal/check"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/syncer"
 )
@@ -36,9 +35,7 @@ func TestBound(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			r := record(test.frames, test.writers)
-			if diff := cmp.Diff(test.problems, r.Bound()); diff != "" {
-				t.Errorf("problems (-want +got):\n%s", diff)
-			}
+			check.Equal(t, "problems", r.Bound(), test.problems)
 			left := 0
 			if r.Excess != nil {
 				left = len(r.Excess.Frames) + len(r.Excess.Writers)

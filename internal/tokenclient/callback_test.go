@@ -7,8 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"oauth-server/internal/check"
 )
 
@@ -39,9 +37,7 @@ func FuzzCallback(f *testing.F) {
 		q, err := url.ParseQuery(query)
 		check.OK(t, err)
 		got := url.Values{"state": q["state"], "iss": q["iss"], "code": q["code"]}
-		if diff := cmp.Diff(url.Values{"state": {"s"}, "iss": {"https://as.example"}, "code": {code}}, got); diff != "" {
-			t.Errorf("accepted (-want +got):\n%s", diff)
-		}
+		check.Equal(t, "accepted", got, url.Values{"state": {"s"}, "iss": {"https://as.example"}, "code": {code}})
 		if code == "" || q.Get("error") != "" {
 			t.Errorf("accepted with code %q and error %q", code, q.Get("error"))
 		}

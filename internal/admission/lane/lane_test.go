@@ -11,7 +11,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 
 	"oauth-server/internal/admission"
@@ -72,9 +71,7 @@ func (w *world) want(names ...string) {
 	synctest.Wait()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if diff := cmp.Diff(names, w.in); diff != "" {
-		w.t.Errorf("calls (-want +got):\n%s", diff)
-	}
+	check.Equal(w.t, "calls", w.in, names)
 }
 
 func TestOrder(t *testing.T) {

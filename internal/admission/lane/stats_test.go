@@ -7,8 +7,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"oauth-server/internal/admission"
 	"oauth-server/internal/admission/lane"
 	"oauth-server/internal/check"
@@ -36,9 +34,7 @@ func TestCallsByCriticality(t *testing.T) {
 		want.Calls[0][admission.Admitted] = 1
 		want.Calls[1][admission.Shed] = 2
 		want.Calls[2][admission.Shed] = 1
-		if diff := cmp.Diff(want, w.Stats()); diff != "" {
-			t.Errorf("(-want +got):\n%s", diff)
-		}
+		check.Equal(t, "statistics", w.Stats(), want)
 		time.Sleep(time.Second) //nolint:forbidigo // simulated time
 		check.Equal(t, "refused up to", w.Stats().UpTo, ratelimit.SheddablePlus)
 		time.Sleep(2 * time.Second) //nolint:forbidigo // simulated time
@@ -72,9 +68,7 @@ func TestWhoWasRefused(t *testing.T) {
 			end()
 			synctest.Wait()
 			want := map[string]int{fmt.Sprint("shop ", dryRun): 2, fmt.Sprint("app ", dryRun): 1}
-			if diff := cmp.Diff(want, seen); diff != "" {
-				t.Errorf("%v (-want +got):\n%s", mode, diff)
-			}
+			check.Equal(t, fmt.Sprint("refused in ", mode), seen, want)
 		})
 	}
 }

@@ -76,7 +76,5 @@ func TestDocuments(t *testing.T) {
 		t.Errorf("documents (-want +got):\n%s", diff)
 	}
 	got[0].Writers["w"], got[0].Frames[0].Count = 0, 0
-	if diff := cmp.Diff(docs, s.Documents()); diff != "" {
-		t.Errorf("what was returned is the store's own (-want +got):\n%s", diff)
-	}
+	check.Equal(t, "what was returned is the store's own", s.Documents(), docs)
 }
