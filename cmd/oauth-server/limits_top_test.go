@@ -92,9 +92,7 @@ requests counted since 2026-03-01T11:50:00Z
 	if diff := cmp.Diff(want, table(stdout)); diff != "" || stderr != "" || status != exitOK {
 		t.Errorf("status %d, %s (-want +got):\n%s", status, stderr, diff)
 	}
-	if diff := cmp.Diff([]string{"/top?client_id=shop&limit=7"}, *asked); diff != "" {
-		t.Error(diff)
-	}
+	check.Equal(t, "asked for", *asked, []string{"/top?client_id=shop&limit=7"})
 	stdout, _, _ = run(t, "", append([]string{"limits", "denied"}, flags...)...)
 	_, part, _ := strings.Cut(want, "\n\nCLIENT USER HASH")
 	part = strings.Replace(part, "\n\nrequests", "\n\nCLIENT REUSED WOULD REUSE\nshop 3 1\n\nrequests", 1)
@@ -121,9 +119,7 @@ requests counted since 2026-03-01T11:50:00Z
 	if diff := cmp.Diff(want, table(stdout)); diff != "" || stderr != "" || status != exitOK {
 		t.Errorf("status %d, %s (-want +got):\n%s", status, stderr, diff)
 	}
-	if diff := cmp.Diff([]string{"/top?limit=7&sort=wasted"}, *asked); diff != "" {
-		t.Error(diff)
-	}
+	check.Equal(t, "asked for", *asked, []string{"/top?limit=7&sort=wasted"})
 }
 
 // TestListShowsReuse: in columns that are there if a client got its last token again.

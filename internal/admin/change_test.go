@@ -9,8 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"oauth-server/internal/adminapi"
 	"oauth-server/internal/check"
 	"oauth-server/internal/clientcfg"
@@ -163,9 +161,7 @@ func TestSettingsLieOnTopOfTheFile(t *testing.T) {
 	b, err := json.Marshal(a.at("meta"))
 	check.OK(t, err)
 	check.OK(t, json.Unmarshal(b, &meta))
-	if diff := cmp.Diff([]string{"mode", "canary_percent", "default.client"}, meta.Changed); diff != "" {
-		t.Error(diff)
-	}
+	check.Equal(t, "changed", meta.Changed, []string{"mode", "canary_percent", "default.client"})
 	a = w.patch("/settings", `{"mode":null,"default":{"client":null,"hide_headers":true}}`).is(http.StatusOK)
 	equal(t, "mode", a.at("mode"), any("enforce"))
 	equal(t, "client", a.at("default", "client", 0, "requests"), any(100.0))
@@ -176,14 +172,10 @@ func TestSettingsLieOnTopOfTheFile(t *testing.T) {
 	w.change("DELETE", "/settings", "").is(http.StatusNoContent)
 	p, want := w.policies.Snapshot(), file()
 	want.Clients = nil
-	if diff := cmp.Diff(want, p.Settings()); diff != "" {
-		t.Error(diff)
-	}
+	check.Equal(t, "settings", p.Settings(), want)
 	for id, policy := range file().Clients {
 		own, _ := p.Policy(id)
-		if diff := cmp.Diff(clientcfg.ClientPolicy{Policy: policy}, own); diff != "" {
-			t.Error(diff)
-		}
+		check.Equal(t, "policy", own, clientcfg.ClientPolicy{Policy: policy})
 	}
 }
 

@@ -13,8 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"oauth-server/internal/adminapi"
 	"oauth-server/internal/adminclient"
 	"oauth-server/internal/check"
@@ -70,9 +68,7 @@ func TestTokenIsRenewedOnce(t *testing.T) {
 		t.Fatalf("%+v, %q, %v", s, etag, err)
 	}
 	want := []string{"GET /admin/v1/settings Bearer old", "GET /admin/v1/settings Bearer good"}
-	if diff := cmp.Diff(want, a.seen); diff != "" {
-		t.Error(diff)
-	}
+	check.Equal(t, "requests", a.seen, want)
 	never := a.client(t)
 	never.Token = func(context.Context, string, bool) (string, error) { return "bad", nil }
 	var p *adminclient.ProblemError

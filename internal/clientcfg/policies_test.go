@@ -6,8 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"oauth-server/internal/check"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/fielderr"
@@ -119,9 +117,7 @@ func TestSettingsNameWhatWasChanged(t *testing.T) {
 	wait, waiting := ratelimit.MaxWait(0), 5
 	o := clientcfg.SettingsOverride{CanaryPercent: &canary, User: limits(1), HideHeaders: &hide, OverLimit: &over, MaxWait: &wait, MaxWaiting: &waiting, Criticality: &critical}
 	want := []string{"canary_percent", "default.user", "default.over_limit", "default.max_wait", "default.max_waiting", "default.criticality", "default.hide_headers"}
-	if diff := cmp.Diff(want, o.Names()); diff != "" {
-		t.Error(diff)
-	}
+	check.Equal(t, "names", o.Names(), want)
 }
 
 func TestPolicySetCopiesShareNothing(t *testing.T) {

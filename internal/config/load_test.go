@@ -52,9 +52,7 @@ func wanted(t *testing.T, file string) string {
 func TestLoadWithoutSourcesIsDefault(t *testing.T) {
 	got, err := Load(Sources{})
 	check.OK(t, err)
-	if diff := cmp.Diff(Default(), got); diff != "" {
-		t.Error(diff)
-	}
+	check.Equal(t, "configuration", got, Default())
 }
 
 func TestLoadCompleteFile(t *testing.T) {
@@ -167,9 +165,7 @@ func TestProxies(t *testing.T) {
 			for _, p := range cfg.TrustedProxies.Ranges() {
 				got = append(got, p.String())
 			}
-			if diff := cmp.Diff(tt.want, got); diff != "" {
-				t.Error(diff)
-			}
+			check.Equal(t, "ranges", got, tt.want)
 			again := &Config{}
 			if ps := again.parse("again.yaml", []byte(printed(t, cfg)), map[string]string{}); len(ps) > 0 || printed(t, again) != printed(t, cfg) {
 				t.Errorf("%v in\n%s", ps, printed(t, cfg))
@@ -207,9 +203,7 @@ func TestStoreOfTheStrongestSourceWins(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			got, err := LoadStore(Sources{Environ: tt.env, Flags: tt.flags})
 			check.OK(t, err)
-			if diff := cmp.Diff(tt.want, got.Store); diff != "" {
-				t.Error(diff)
-			}
+			check.Equal(t, "store", got.Store, tt.want)
 		})
 	}
 }
@@ -227,9 +221,7 @@ func TestURIFromAFile(t *testing.T) {
 
 	got, err := LoadStore(Sources{File: yaml, Environ: []string{"OAUTH_MONGODB_URI_FILE=" + good}})
 	check.OK(t, err)
-	if diff := cmp.Diff(Store{MongoDB: &MongoDB{URI: "mongodb://a:s3cret@db/", URIFile: good, Database: "d"}}, got.Store); diff != "" {
-		t.Error(diff)
-	}
+	check.Equal(t, "store", got.Store, Store{MongoDB: &MongoDB{URI: "mongodb://a:s3cret@db/", URIFile: good, Database: "d"}})
 	if shown := printed(t, got); strings.Contains(shown, "s3cret") || !strings.Contains(shown, "uri_file: "+good) {
 		t.Errorf("printed as\n%s", shown)
 	}

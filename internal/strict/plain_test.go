@@ -4,7 +4,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"go.yaml.in/yaml/v3"
 
 	"oauth-server/internal/check"
@@ -21,9 +20,7 @@ func TestAnyValue(t *testing.T) {
 		t.Fatal(errs)
 	}
 	want := map[string]any{"a": int64(1), "b": []any{"x", 2.5, true, nil}, "c": map[string]any{"d": "3"}}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
-	}
+	check.Equal(t, "values", got, want)
 	if origins["b[1]"] != "x.yaml:2" || origins["c.d"] != "x.yaml:3" {
 		t.Errorf("origins: %v", origins)
 	}
