@@ -18,25 +18,6 @@ import (
 // on names the data file.
 func on(data, args string) []string { return append(strings.Fields(args), "--data", data) }
 
-// must runs a command that has to succeed.
-func must(t *testing.T, args []string) (stdout, stderr string) {
-	t.Helper()
-	stdout, stderr, status := run(t, adaPassword, args...)
-	if status != exitOK {
-		t.Fatalf("%v: status %d: %s%s", args, status, stdout, stderr)
-	}
-	return stdout, stderr
-}
-
-// refused runs a command that must fail with what it says.
-func refused(t *testing.T, says string, args []string) {
-	t.Helper()
-	stdout, stderr, status := run(t, "", args...)
-	if status == exitOK || !strings.Contains(stderr, says) {
-		t.Errorf("%v: status %d, want %q: %s%s", args, status, says, stdout, stderr)
-	}
-}
-
 // clientIDs are the clients in a data file, as its registry shows them.
 func clientIDs(t *testing.T, data string) (ids []string) {
 	t.Helper()
@@ -62,7 +43,7 @@ func serveAt(t *testing.T, data string, args ...string) operated {
 // TestBackup: of a file that no server has open, and through the server that has it.
 func TestBackup(t *testing.T) {
 	data := storeFile(t)
-	must(t, on(data, "client create shop"))
+	runOK(t, "", on(data, "client create shop")...)
 	dir := t.TempDir()
 	backUp := func(name string) shownBackup {
 		t.Helper()
@@ -75,32 +56,28 @@ func TestBackup(t *testing.T) {
 		return b
 	}
 	check.Equal(t, "clients", backUp("stopped.db").Records["clients"], 1)
-	_, said := must(t, on(data, "backup "+filepath.Join(dir, "stopped.db")+" --force"))
+	_, said, status := run(t, "", on(data, "backup "+filepath.Join(dir, "stopped.db")+" --force")...)
+	check.Equal(t, "status", status, exitOK)
 	check.Equal(t, "it says where it works", said, "using the store "+data+" directly\n")
 	serveAt(t, data)
-	must(t, on(data, "client create second"))
+	runOK(t, "", on(data, "client create second")...)
 	b := backUp("serving.db")
 	check.Equal(t, "clients", b.Records["clients"], 2)
 	check.Equal(t, "there is an event", b.Event != nil, true)
-	stdout, stderr := must(t, on(data, "backup -"))
+	stdout, stderr, _ := run(t, "", on(data, "backup -")...)
 	piped := filepath.Join(dir, "piped.db")
 	check.OK(t, os.WriteFile(piped, []byte(stdout), 0o600))
-	if !strings.Contains(stderr, "which are not checked") {
-		t.Errorf("it says %q", stderr)
-	}
+	has(t, stderr, "which are not checked")
 	var checked shownBackup
 	runJSON(t, &checked, "", "restore", piped, "--check")
 	check.Equal(t, "clients", checked.Records["clients"], 2)
 
-	refused(t, "is there already", on(data, "backup "+piped))
-	refused(t, "is the data file itself", on(data, "backup "+data+" --force"))
-	refused(t, "no regular file", on(data, "backup "+dir+" --force"))
-	must(t, on(data, "backup "+piped+" --force"))
-	refused(t, "there is no data file", on(filepath.Join(dir, "none.db"), "backup x"))
-	_, stderr, status := run(t, "", "backup", "x", "--mongodb-uri", "mongodb://h")
-	if status != exitUsage || !strings.Contains(stderr, "mongodump") {
-		t.Errorf("of a database: status %d: %s", status, stderr)
-	}
+	runFails(t, exitFailed, "is there already", "", on(data, "backup "+piped)...)
+	runFails(t, exitUsage, "is the data file itself", "", on(data, "backup "+data+" --force")...)
+	runFails(t, exitUsage, "no regular file", "", on(data, "backup "+dir+" --force")...)
+	runOK(t, "", on(data, "backup "+piped+" --force")...)
+	runFails(t, exitFailed, "there is no data file", "", on(filepath.Join(dir, "none.db"), "backup x")...)
+	runFails(t, exitUsage, "mongodump", "", "backup", "x", "--mongodb-uri", "mongodb://h")
 	left, err := os.ReadDir(dir)
 	check.OK(t, err)
 	check.Equal(t, "files", len(left), 3)
@@ -110,10 +87,10 @@ func TestBackup(t *testing.T) {
 func TestServerThatCannotBeAsked(t *testing.T) {
 	data := storeFile(t)
 	backup := filepath.Join(t.TempDir(), "b.db")
-	must(t, on(data, "backup "+backup))
+	runOK(t, "", on(data, "backup "+backup)...)
 	launch(t, "serve", "--data", data, "--listen", "127.0.0.1:0", "--admin-listen", "").listening(t)
 	for _, args := range []string{"backup " + backup + " --force", "restore " + backup + " --yes"} {
-		refused(t, "stop it first", on(data, args))
+		runFails(t, exitFailed, "stop it first", "", on(data, args)...)
 	}
 	left, err := os.ReadDir(filepath.Dir(backup))
 	check.OK(t, err)
@@ -126,27 +103,20 @@ func TestBackupIsInTheTrail(t *testing.T) {
 	server := serveAt(t, data)
 	var ops credentials
 	runJSON(t, &ops, "", on(data, "client create ops --admin")...)
-	must(t, on(data, "backup "+filepath.Join(t.TempDir(), "b.db")+" --reason nightly"))
-	stdout, _ := must(t, []string{
-		"limits", "audit", "--target", "store", "--server", server.operators, "--issuer", server.clients,
-		"--token", askToken(t, server.clients, ops),
-	})
-	if !strings.Contains(stdout, whoami()+" (store)") || !strings.Contains(stdout, "backup store") || !strings.Contains(stdout, "nightly") {
-		t.Errorf("the trail shows\n%s", stdout)
-	}
+	runOK(t, "", on(data, "backup "+filepath.Join(t.TempDir(), "b.db")+" --reason nightly")...)
+	stdout := runOK(t, "", "limits", "audit", "--target", "store", "--server", server.operators, "--issuer", server.clients,
+		"--token", askToken(t, server.clients, ops))
+	has(t, stdout, whoami()+" (store)", "backup store", "nightly")
 }
 
 // TestRestore: with no server, into a place where there is a file and where there is none.
 func TestRestore(t *testing.T) {
 	data := storeFile(t)
 	backup := filepath.Join(t.TempDir(), "backup.db")
-	must(t, on(data, "client create first"))
-	must(t, on(data, "backup "+backup))
-	must(t, on(data, "client create second"))
-	_, stderr, status := run(t, "n\n", on(data, "restore "+backup)...)
-	if status != exitFailed || !strings.Contains(stderr, "Continue? [y/N]") || !strings.Contains(stderr, "1 clients") {
-		t.Errorf("not agreed: status %d: %s", status, stderr)
-	}
+	runOK(t, "", on(data, "client create first")...)
+	runOK(t, "", on(data, "backup "+backup)...)
+	runOK(t, "", on(data, "client create second")...)
+	has(t, runFails(t, exitFailed, "Continue? [y/N]", "n\n", on(data, "restore "+backup)...), "1 clients")
 	check.Equal(t, "clients", clientIDs(t, data), []string{"first", "second"})
 	var done struct{ Former string }
 	runJSON(t, &done, "", on(data, "restore "+backup+" --yes")...)
@@ -155,42 +125,42 @@ func TestRestore(t *testing.T) {
 
 	elsewhere := filepath.Join(t.TempDir(), "new.db")
 	for _, flag := range []string{"", " --yes"} {
-		refused(t, "This makes a new one: the store "+elsewhere, on(elsewhere, "restore "+backup+flag))
-		refused(t, "confirm the new one with --create", on(elsewhere, "restore "+backup+flag))
+		runFails(t, exitFailed, "This makes a new one: the store "+elsewhere, "", on(elsewhere, "restore "+backup+flag)...)
+		runFails(t, exitFailed, "confirm the new one with --create", "", on(elsewhere, "restore "+backup+flag)...)
 	}
 	left, err := os.ReadDir(filepath.Dir(elsewhere))
 	check.OK(t, err)
 	check.Equal(t, "files", len(left), 0)
-	stdout, _ := must(t, on(elsewhere, "restore "+backup+" --create --keep-sessions"))
+	stdout := runOK(t, "", on(elsewhere, "restore "+backup+" --create --keep-sessions")...)
 	check.Equal(t, "output", stdout, "restored "+elsewhere+"\n")
 	check.Equal(t, "clients", clientIDs(t, elsewhere), []string{"first"})
 
 	link := filepath.Join(t.TempDir(), "link.db")
 	check.OK(t, os.Symlink(data, link))
-	must(t, on(link, "restore "+done.Former+" --yes"))
+	runOK(t, "", on(link, "restore "+done.Former+" --yes")...)
 	check.Equal(t, "clients behind the link", clientIDs(t, data), []string{"first", "second"})
 
-	refused(t, "is the data file itself", on(data, "restore "+data+" --yes"))
+	runFails(t, exitUsage, "is the data file itself", "", on(data, "restore "+data+" --yes")...)
 	content, err := os.ReadFile(backup)
 	check.OK(t, err)
 	damaged := filepath.Join(t.TempDir(), "damaged.db")
 	check.OK(t, os.WriteFile(damaged, content[:len(content)/2], 0o600))
-	_, stderr, status = run(t, "", on(data, "restore "+damaged+" --yes")...)
+	_, stderr, status := run(t, "", on(data, "restore "+damaged+" --yes")...)
 	if status != exitFailed || !strings.Contains(stderr, "damaged") || strings.Contains(stderr, "restore it from a backup") {
 		t.Errorf("of a damaged backup: status %d: %s", status, stderr)
 	}
 	check.OK(t, os.WriteFile(damaged, bytes.Repeat([]byte("x"), 20_000), 0o600))
-	refused(t, "not a data file of oauth-server", on(data, "restore "+damaged+" --yes"))
+	runFails(t, exitFailed, "not a data file of oauth-server", "", on(data, "restore "+damaged+" --yes")...)
 	check.Equal(t, "clients", clientIDs(t, data), []string{"first", "second"})
 
 	// A data file that is damaged is what a backup is for; what is none has to be moved away.
 	check.OK(t, os.WriteFile(data, content[:5000], 0o600))
-	must(t, on(data, "restore "+backup+" --yes"))
+	runOK(t, "", on(data, "restore "+backup+" --yes")...)
 	check.Equal(t, "clients", clientIDs(t, data), []string{"first"})
 	check.OK(t, os.WriteFile(data, bytes.Repeat([]byte{7}, 20_000), 0o600))
-	refused(t, "move this away", on(data, "restore "+backup+" --yes --create"))
+	runFails(t, exitFailed, "move this away", "", on(data, "restore "+backup+" --yes --create")...)
 	check.OK(t, os.Truncate(data, 0))
-	must(t, on(data, "restore "+backup+" --yes"))
+	runOK(t, "", on(data, "restore "+backup+" --yes")...)
 	check.Equal(t, "clients", clientIDs(t, data), []string{"first"})
 }
 
@@ -202,7 +172,7 @@ func TestRestoreWhileServing(t *testing.T) {
 	backup := filepath.Join(t.TempDir(), "backup.db")
 	var ops credentials
 	runJSON(t, &ops, "", on(data, "client create ops --admin")...)
-	must(t, on(data, "backup "+backup))
+	runOK(t, "", on(data, "backup "+backup)...)
 	admin := func(token string) int {
 		t.Helper()
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.operators+"/admin/v1/settings", nil)
@@ -218,21 +188,17 @@ func TestRestoreWhileServing(t *testing.T) {
 		want int
 	}{{"--keep-sessions", http.StatusOK}, {"", http.StatusUnauthorized}} {
 		token := askToken(t, server.clients, ops)
-		must(t, on(data, "client create later"))
+		runOK(t, "", on(data, "client create later")...)
 		check.Equal(t, "status before", admin(token), http.StatusOK)
-		stdout, _ := must(t, on(data, "restore "+backup+" --yes "+tt.flag))
-		if !strings.Contains(stdout, ".before-restore-") {
-			t.Errorf("it says %q", stdout)
-		}
+		stdout := runOK(t, "", on(data, "restore "+backup+" --yes "+tt.flag)...)
+		has(t, stdout, ".before-restore-")
 		check.Equal(t, "clients", clientIDs(t, data), []string{"ops"})
 		check.Equal(t, "status with "+tt.flag, admin(token), tt.want)
 		check.Equal(t, "status of a new token", admin(askToken(t, server.clients, ops)), http.StatusOK)
 	}
 	check.Equal(t, "the process still runs", server.ProcessState == nil, true)
-	events, _ := must(t, []string{
-		"limits", "audit", "-o", "json", "--target", "store", "--server", server.operators, "--issuer", server.clients,
-		"--token", askToken(t, server.clients, ops),
-	})
+	events := runOK(t, "", "limits", "audit", "-o", "json", "--target", "store", "--server", server.operators, "--issuer", server.clients,
+		"--token", askToken(t, server.clients, ops))
 	var trail struct {
 		Entries []struct {
 			Action string
@@ -256,17 +222,15 @@ func TestRestoreThatCannotBeServed(t *testing.T) {
 	other := storeFile(t)
 	stopped := serveAt(t, other, "--keys-secret-file", secretFile())
 	backup := filepath.Join(t.TempDir(), "backup.db")
-	must(t, on(other, "backup "+backup))
+	runOK(t, "", on(other, "backup "+backup)...)
 	check.OK(t, stopped.Process.Kill())
 
 	data := storeFile(t)
 	server := serveAt(t, data, "--keys-secret-file", secretFile())
 	var shop credentials
 	runJSON(t, &shop, "", on(data, "client create shop")...)
-	refused(t, "has put the former data file back", on(data, "restore "+backup+" --yes"))
+	runFails(t, exitFailed, "has put the former data file back", "", on(data, "restore "+backup+" --yes")...)
 	askToken(t, server.clients, shop)
 	check.Equal(t, "clients", clientIDs(t, data), []string{"shop"})
-	if !strings.Contains(server.log.String(), "putting the former one back") {
-		t.Errorf("the log has\n%s", server.log.String())
-	}
+	has(t, server.log.String(), "putting the former one back")
 }

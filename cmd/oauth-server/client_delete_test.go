@@ -27,9 +27,7 @@ func TestDeletingAClientWithLimits(t *testing.T) {
 	}
 	unset := func(id string) {
 		t.Helper()
-		if _, stderr, status := run(t, "", "limits", "unset", id, "--yes", "--server", o.operators, "--token", token); status != exitOK {
-			t.Errorf("unset %s: status %d: %s", id, status, stderr)
-		}
+		runOK(t, "", "limits", "unset", id, "--yes", "--server", o.operators, "--token", token)
 	}
 	unset("neither")
 	deletes := func(id string, says bool) {
@@ -59,9 +57,7 @@ func TestDeletingAClientNamesItsLimits(t *testing.T) {
 	at := []string{"--server", o.operators, "--token", askToken(t, o.clients, ops)}
 	limits := func(args ...string) {
 		t.Helper()
-		if _, stderr, status := run(t, "", append(append([]string{"limits"}, args...), at...)...); status != exitOK {
-			t.Errorf("limits %q: status %d: %s", args, status, stderr)
-		}
+		runOK(t, "", append(append([]string{"limits"}, args...), at...)...)
 	}
 	deletes := func(want ...string) {
 		t.Helper()

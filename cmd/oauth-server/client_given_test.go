@@ -15,11 +15,11 @@ func TestClientCreateWithAGivenSecret(t *testing.T) {
 	data, file := storeFile(t), filepath.Join(t.TempDir(), "secret")
 	shop := credentials{ClientID: "shop", ClientSecret: "q83vEjRWeJCrze8SNFZ4kKvN7xI0VniQq83vEjRWeJA="}
 	check.OK(t, os.WriteFile(file, []byte(shop.ClientSecret+"\n"), 0o600))
-	create := func(args ...string) (stdout, stderr string, status int) {
-		return run(t, "", append([]string{"client", "create", "--data", data, "--secret-file", file}, args...)...)
+	create := func(args ...string) []string {
+		return append([]string{"client", "create", "--data", data, "--secret-file", file}, args...)
 	}
 	for range 2 {
-		stdout, stderr, status := create("shop")
+		stdout, stderr, status := run(t, "", create("shop")...)
 		if status != exitOK || !strings.Contains(stdout, "shop") {
 			t.Fatalf("status %d: %s%s", status, stdout, stderr)
 		}
@@ -32,18 +32,12 @@ func TestClientCreateWithAGivenSecret(t *testing.T) {
 	p.stop(t)
 
 	check.OK(t, os.WriteFile(file, []byte(strings.ToLower(shop.ClientSecret)), 0o600))
-	if _, stderr, status := create("shop"); status != exitFailed || !strings.Contains(stderr, "another secret") {
-		t.Errorf("another secret: status %d: %s", status, stderr)
-	}
-	if _, stderr, status := create("app", "--public", "--redirect-uri", "http://127.0.0.1/"); status != exitUsage || !strings.Contains(stderr, "public") {
-		t.Errorf("a public client: status %d: %s", status, stderr)
-	}
+	runFails(t, exitFailed, "another secret", "", create("shop")...)
+	runFails(t, exitUsage, "public", "", create("app", "--public", "--redirect-uri", "http://127.0.0.1/")...)
 	check.OK(t, os.WriteFile(file, []byte("hunter2"), 0o600))
-	if _, stderr, status := create("web"); status != exitUsage || !strings.Contains(stderr, "openssl rand") || strings.Contains(stderr, "hunter2") {
-		t.Errorf("a chosen secret: status %d: %s", status, stderr)
+	if stderr := runFails(t, exitUsage, "openssl rand", "", create("web")...); strings.Contains(stderr, "hunter2") {
+		t.Errorf("the secret is shown: %s", stderr)
 	}
 	check.OK(t, os.Remove(file))
-	if _, stderr, status := create("web"); status != exitFailed || !strings.Contains(stderr, "no such file") {
-		t.Errorf("no file: status %d: %s", status, stderr)
-	}
+	runFails(t, exitFailed, "no such file", "", create("web")...)
 }

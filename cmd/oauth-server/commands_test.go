@@ -7,18 +7,15 @@ import (
 	"strings"
 	"testing"
 
+	"oauth-server/internal/check"
 	"oauth-server/internal/registry"
 	"oauth-server/internal/secret"
 )
 
 func TestExitStatusAndMessage(t *testing.T) {
 	data := storeFile(t)
-	if _, stderr, status := run(t, "", "client", "create", "taken", "--data", data); status != exitOK {
-		t.Fatal(stderr)
-	}
-	if _, stderr, status := run(t, "a long passphrase for ada\n", "user", "create", "ada", "--password-stdin", "--data", data); status != exitOK {
-		t.Fatal(stderr)
-	}
+	runOK(t, "", "client", "create", "taken", "--data", data)
+	runOK(t, "a long passphrase for ada\n", "user", "create", "ada", "--password-stdin", "--data", data)
 	tests := []struct {
 		name   string
 		args   string
@@ -105,12 +102,7 @@ func TestClientCommands(t *testing.T) {
 	if !slices.Equal(shown.GrantTypes, []string{"client_credentials"}) || !slices.Equal(shown.Scopes, []string{"orders:read", "orders:write"}) {
 		t.Errorf("%+v", shown)
 	}
-	text, _, _ := run(t, "", with("client", "list")...)
-	for _, want := range []string{"CLIENT ID", "app        public", "shop       confidential", "authorization_code refresh_token"} {
-		if !strings.Contains(text, want) {
-			t.Errorf("the list lacks %q:\n%s", want, text)
-		}
-	}
+	has(t, runOK(t, "", with("client", "list")...), "CLIENT ID", "app        public", "shop       confidential", "authorization_code refresh_token")
 	runJSON(t, &map[string]any{}, "", with("client", "delete", "shop")...)
 	var left []struct {
 		ClientID string `json:"client_id"`
@@ -203,9 +195,7 @@ func TestOperators(t *testing.T) {
 		{"user operator ada off", ""},
 		{"user operator ada read", "read"},
 	} {
-		if _, stderr, status := run(t, adaPassword, with(strings.Fields(tt.args)...)...); status != exitOK {
-			t.Fatalf("%s: %s", tt.args, stderr)
-		}
+		runOK(t, adaPassword, with(strings.Fields(tt.args)...)...)
 		if got := level(); got != tt.want {
 			t.Errorf("after %s: %q", tt.args, got)
 		}
@@ -237,9 +227,7 @@ func TestSecretsAreShownOnceAndNowhereElse(t *testing.T) {
 // TestUserOfTheNameOfAClient: both would have the same sub.
 func TestUserOfTheNameOfAClient(t *testing.T) {
 	data := storeFile(t)
-	if _, stderr, status := run(t, "", "client", "create", "shop", "--data", data); status != exitOK {
-		t.Fatal(stderr)
-	}
+	runOK(t, "", "client", "create", "shop", "--data", data)
 	_, stderr, status := run(t, "a long passphrase for shop\n", "user", "create", "shop", "--password-stdin", "--data", data)
 	want := `oauth-server: there is a client "shop": the tokens of a client and a user of one name would have the same sub; choose another name` + "\n"
 	if status != exitFailed || withoutPlace(stderr) != want {
@@ -249,17 +237,13 @@ func TestUserOfTheNameOfAClient(t *testing.T) {
 
 func TestResourceServer(t *testing.T) {
 	data := storeFile(t)
-	if _, stderr, status := run(t, "", "client", "create", "api", "--resource-server", "--data", data); status != exitOK {
-		t.Fatal(stderr)
-	}
+	runOK(t, "", "client", "create", "api", "--resource-server", "--data", data)
 	for _, step := range []struct {
 		state string
 		want  bool
 	}{{"", true}, {"off", false}, {"on", true}} {
 		if step.state != "" {
-			if _, stderr, status := run(t, "", "client", "resource-server", "api", step.state, "--data", data); status != exitOK {
-				t.Fatal(stderr)
-			}
+			runOK(t, "", "client", "resource-server", "api", step.state, "--data", data)
 		}
 		var shown struct {
 			ResourceServer bool `json:"resource_server"`
@@ -279,46 +263,30 @@ func TestUserCommands(t *testing.T) {
 	if ada.Username != "ada" || ada.CreatedAt.IsZero() {
 		t.Errorf("%+v", ada)
 	}
-	if out, stderr, status := run(t, "bob was here before", with("user", "create", "bob@b.example", "--password-stdin")...); status != exitOK || out != "created user bob@b.example\n" {
-		t.Errorf("status %d: %s%s", status, out, stderr)
-	}
+	check.Equal(t, "output", runOK(t, "bob was here before", with("user", "create", "bob@b.example", "--password-stdin")...), "created user bob@b.example\n")
 	var users []registry.User
 	runJSON(t, &users, "", with("user", "list")...)
 	if len(users) != 2 || users[0] != ada || users[1].Username != "bob@b.example" {
 		t.Errorf("%+v", users)
 	}
-	if _, stderr, status := run(t, adaPassword, with("user", "create", "Bob B.", "--password-stdin")...); status != exitUsage || !strings.Contains(stderr, "such as a space") {
-		t.Errorf("a name with a space: status %d: %s", status, stderr)
-	}
-	if _, stderr, status := run(t, adaPassword, with("user", "create", "ada", "--password-stdin")...); status != exitFailed || !strings.Contains(stderr, `there is a user "ada" already`) {
-		t.Errorf("a name was taken twice: %s", stderr)
-	}
-	if out, _, status := run(t, "", with("user", "delete", "ada")...); status != exitOK || out != "deleted user ada\n" {
-		t.Errorf("status %d: %s", status, out)
-	}
+	runFails(t, exitUsage, "such as a space", adaPassword, with("user", "create", "Bob B.", "--password-stdin")...)
+	runFails(t, exitFailed, `there is a user "ada" already`, adaPassword, with("user", "create", "ada", "--password-stdin")...)
+	check.Equal(t, "output", runOK(t, "", with("user", "delete", "ada")...), "deleted user ada\n")
 }
 
 func TestEmptyListsAreJSONArrays(t *testing.T) {
 	data := storeFile(t)
 	for _, args := range []string{"create shop", "delete shop"} {
-		if _, stderr, status := run(t, "", strings.Fields("client "+args+" --data "+data)...); status != exitOK {
-			t.Fatal(stderr)
-		}
+		runOK(t, "", strings.Fields("client "+args+" --data "+data)...)
 	}
 	for _, kind := range []string{"client", "user"} {
-		if out, stderr, _ := run(t, "", kind, "list", "--data", data, "-o", "json"); out != "[]\n" {
-			t.Errorf("%s list: %q %s", kind, out, stderr)
-		}
+		check.Equal(t, kind+" list", runOK(t, "", kind, "list", "--data", data, "-o", "json"), "[]\n")
 	}
 }
 
 func TestCheckConfig(t *testing.T) {
-	if out, _, status := run(t, "", "serve", "--check-config"); status != exitOK || out != "ok\n" {
-		t.Errorf("status %d: %q", status, out)
-	}
-	if _, stderr, status := run(t, "", "serve", "--check-config", "--log-level", "loud"); status != exitUsage || !strings.Contains(stderr, "log.level") {
-		t.Errorf("status %d: %q", status, stderr)
-	}
+	check.Equal(t, "output", runOK(t, "", "serve", "--check-config"), "ok\n")
+	runFails(t, exitUsage, "log.level", "", "serve", "--check-config", "--log-level", "loud")
 	out, stderr, status := run(t, "", "serve", "--check-config", "--log-level", "loud", "-o", "json")
 	var got struct {
 		OK       bool
@@ -336,16 +304,10 @@ func TestCheckConfig(t *testing.T) {
 func TestProxiesAreAskedFor(t *testing.T) {
 	public := []string{"serve", "--issuer", "https://auth.example.com", "--data", storeFile(t)}
 	for _, args := range [][]string{public, append(public, "--check-config")} {
-		_, stderr, status := run(t, "", args...)
-		if status != exitUsage || !strings.Contains(stderr, "trusted_proxies: is required") ||
-			!strings.Contains(stderr, "list the addresses") || !strings.Contains(stderr, "set it to none") {
-			t.Errorf("status %d: %s", status, stderr)
-		}
+		has(t, runFails(t, exitUsage, "trusted_proxies: is required", "", args...), "list the addresses", "set it to none")
 	}
 	for _, proxies := range []string{"none", "10.8.3.4"} {
-		if out, stderr, status := run(t, "", append(public, "--check-config", "--trusted-proxies", proxies)...); status != exitOK || out != "ok\n" {
-			t.Errorf("status %d: %s", status, stderr)
-		}
+		check.Equal(t, "output", runOK(t, "", append(public, "--check-config", "--trusted-proxies", proxies)...), "ok\n")
 	}
 }
 

@@ -44,20 +44,14 @@ func TestImport(t *testing.T) {
 		{"", []string{"user", "import", file, "--check"}, "the file is in order: 2 users\n"},
 		{"", []string{"user", "import", file}, "imported 2 users"},
 	} {
-		if stdout, stderr, status := run(t, step.in, on(step.args...)...); status != exitOK || !strings.Contains(stdout, step.says) {
-			t.Errorf("%v: status %d: %s%s", step.args, status, stdout, stderr)
-		}
+		has(t, runOK(t, step.in, on(step.args...)...), step.says)
 	}
 	stdout, _, _ := run(t, "", on("user", "show", "bob")...)
 	check.Equal(t, "the kind is shown, and not the hash", strings.Contains(stdout, "bcrypt") && !strings.Contains(stdout, "$2a"), true)
 
 	server := launchOperated(t, "serve", "--data", data)
-	if stdout, stderr, status := run(t, clients("app"), on("client", "import", "-")...); status != exitOK {
-		t.Errorf("through the server: status %d: %s%s", status, stdout, stderr)
-	}
-	if stdout, stderr, status := run(t, users("dora"), on("user", "import", "-")...); status != exitOK {
-		t.Errorf("through the server: status %d: %s%s", status, stdout, stderr)
-	}
+	runOK(t, clients("app"), on("client", "import", "-")...)
+	runOK(t, users("dora"), on("user", "import", "-")...)
 	for _, id := range []string{"shop", "app"} {
 		askToken(t, server.clients, credentials{ClientID: id, ClientSecret: secretOf(id)})
 	}
@@ -104,21 +98,11 @@ func TestImportOfBadLines(t *testing.T) {
 		flag string
 		want int
 	}{{"--check", 0}, {"", 0}, {"--partial", 1}} {
-		stdout, stderr, status := run(t, in, strings.Fields(strings.Join(on("user", "import", "-", tt.flag), " "))...)
-		check.Equal(t, tt.flag+" status", status, exitFailed)
-		for _, s := range says {
-			if !strings.Contains(stderr, s) {
-				t.Errorf("%s: %q is missing: %s%s", tt.flag, s, stdout, stderr)
-			}
-		}
+		has(t, runFails(t, exitFailed, "", in, strings.Fields(strings.Join(on("user", "import", "-", tt.flag), " "))...), says...)
 		check.Equal(t, tt.flag+" users", listed(), tt.want)
 	}
 	_, stderr, _ := run(t, `{"client_id": "x"}`+"\n"+`{"client_id": "y", "client_secret_hash": "$2b$10$abc"}`+"\n"+`{"client_id": "z", "client_secret": "s"}`, on("client", "import", "-")...)
-	for _, s := range []string{"line 1: client_secret_hash: is missing", "line 2: client_secret_hash: needs a SHA-256", "line 3: client_secret: "} {
-		if !strings.Contains(stderr, s) {
-			t.Errorf("%q is missing: %s", s, stderr)
-		}
-	}
+	has(t, stderr, "line 1: client_secret_hash: is missing", "line 2: client_secret_hash: needs a SHA-256", "line 3: client_secret: ")
 }
 
 // TestImportWithoutAnyLineInOrder does not offer --partial, which would import nothing.

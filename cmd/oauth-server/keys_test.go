@@ -126,17 +126,10 @@ func TestServerWithoutItsSecretDoesNotStart(t *testing.T) {
 
 func TestKeysCommands(t *testing.T) {
 	data, secret := storeFile(t), keyFile(t, keysSecret)
-	if _, stderr, status := run(t, "", "client", "create", "shop", "--data", data); status != exitOK {
-		t.Fatal(stderr)
-	}
-	if out, _, _ := run(t, "", "keys", "list", "--data", data, "-o", "json"); out != "[]\n" {
-		t.Errorf("without keys: %q", out)
-	}
+	runOK(t, "", "client", "create", "shop", "--data", data)
+	check.Equal(t, "without keys", runOK(t, "", "keys", "list", "--data", data, "-o", "json"), "[]\n")
 	for _, yes := range []string{"--yes", "--yes=false"} {
-		_, stderr, status := run(t, "", "keys", "rotate", "--now", yes, "--data", data)
-		if status != exitFailed || !strings.HasPrefix(stderr, "oauth-server: there is no signing key yet") {
-			t.Errorf("%s: status %d: %s", yes, status, stderr)
-		}
+		runFails(t, exitFailed, "oauth-server: there is no signing key yet", "", "keys", "rotate", "--now", yes, "--data", data)
 	}
 	p := launch(t, "serve", "--listen", "127.0.0.1:0", "--data", data)
 	old := publishedKeys(t, "http://"+p.listening(t))[0]
@@ -148,22 +141,16 @@ func TestKeysCommands(t *testing.T) {
 	if _, stderr, status := run(t, "", "keys", "rotate", "--data", data); status != exitOK || !strings.Contains(stderr, "is stored in clear, like the key before it") {
 		t.Errorf("status %d: %s", status, stderr)
 	}
-	if _, stderr, status := run(t, "", "keys", "rotate", "--data", data); status != exitFailed || !strings.Contains(stderr, "published already") {
-		t.Errorf("once more: status %d: %s", status, stderr)
-	}
+	runFails(t, exitFailed, "published already", "", "keys", "rotate", "--data", data)
 	var listed []shownKey
 	runJSON(t, &listed, "", "keys", "list", "--data", data)
 	if len(listed) != 2 || listed[0].State != keyNext || listed[1].State != keySigns || time.Until(listed[0].ActiveFrom) < 23*time.Hour {
 		t.Errorf("%+v", listed)
 	}
 	for answer, want := range map[string]string{"n\n": "nothing was changed", "": "confirm with --yes"} {
-		if _, stderr, status := run(t, answer, "keys", "rotate", "--now", "--data", data); status != exitFailed || !strings.Contains(stderr, want) || !strings.Contains(stderr, "so far becomes invalid") {
-			t.Errorf("answer %q: status %d: %s", answer, status, stderr)
-		}
+		has(t, runFails(t, exitFailed, want, answer, "keys", "rotate", "--now", "--data", data), "so far becomes invalid")
 	}
-	if _, stderr, status := run(t, "", "keys", "rotate", "--secret-lost", "--data", data); status != exitUsage {
-		t.Errorf("--secret-lost alone: status %d: %s", status, stderr)
-	}
+	runFails(t, exitUsage, "", "", "keys", "rotate", "--secret-lost", "--data", data)
 
 	p = launch(t, "serve", "--listen", "127.0.0.1:0", "--data", data, "--keys-secret-file", secret) // encrypts them
 	p.listening(t)

@@ -48,7 +48,5 @@ func TestAuditOfAnUnreadableEntry(t *testing.T) {
 	if last := strings.Fields(lines[3]); strings.Join(last[2:], " ") != "ops update policies/shop unreadable ticket" {
 		t.Errorf("the last line is %q", last)
 	}
-	if !strings.Contains(notes.String(), "The entry 7 of the audit trail cannot be read: unexpected EOF.") || !strings.Contains(notes.String(), "of a newer release") {
-		t.Errorf("the note is %q", notes.String())
-	}
+	has(t, notes.String(), "The entry 7 of the audit trail cannot be read: unexpected EOF.", "of a newer release")
 }

@@ -33,12 +33,7 @@ func TestBanCommandLine(t *testing.T) {
 		{"limits candidate set shop --ban off", []string{"no limits to try"}},
 		{"limits unban", []string{"CLIENT is missing"}},
 	} {
-		_, stderr, status := run(t, "", append(strings.Fields(tt.args), flags...)...)
-		for _, text := range tt.says {
-			if status != exitUsage || !strings.Contains(stderr, text) {
-				t.Errorf("%s: status %d; it does not say %q: %s", tt.args, status, text, stderr)
-			}
-		}
+		has(t, runFails(t, exitUsage, "", "", append(strings.Fields(tt.args), flags...)...), tt.says...)
 	}
 	if len(*asked) > 0 {
 		t.Errorf("a command line that cannot be asked for %v", *asked)
@@ -93,17 +88,15 @@ func TestBansAreShown(t *testing.T) {
 	}))
 	t.Cleanup(server.Close)
 	flags := []string{"--token", "x", "--issuer", "http://127.0.0.1", "--server", server.URL}
-	stdout, stderr, status := run(t, "", append([]string{"limits", "bans", "shop", "--ended"}, flags...)...)
+	stdout := runOK(t, "", append([]string{"limits", "bans", "shop", "--ended"}, flags...)...)
 	want := `CLIENT USER SINCE UNTIL FOR BANS BEFORE
 shop ada 2026-03-01T12:00:00Z 2026-03-01T12:20:00Z, not enforced by the policy now 20m 2
 shop - 2026-03-01T11:00:00Z 2026-03-01T11:01:00Z, lifted 1m 0
 `
-	if diff := cmp.Diff(want, table(stdout)); diff != "" || status != exitOK {
-		t.Errorf("status %d, %s (-want +got):\n%s", status, stderr, diff)
-	}
+	check.Equal(t, "table", table(stdout), want)
 	pages := []string{"/bans?client_id=shop&ended=true&limit=1000", "/bans?after=shop+ada&client_id=shop&ended=true&limit=1000"}
 	check.Equal(t, "asked for", asked, pages)
-	stdout, _, _ = run(t, "", append([]string{"limits", "bans", "--dry-run", "-o", "json"}, flags...)...)
+	stdout = runOK(t, "", append([]string{"limits", "bans", "--dry-run", "-o", "json"}, flags...)...)
 	var out struct{ Bans []map[string]any }
 	if err := json.Unmarshal([]byte(stdout), &out); err != nil || len(out.Bans) != 2 || out.Bans[0]["username"] != "ada" {
 		t.Errorf("as JSON: %v\n%s", err, stdout)

@@ -67,9 +67,7 @@ func (c *operatedCluster) status(t *testing.T, o operated) int {
 func (c *operatedCluster) limits(t *testing.T, by operated, args ...string) time.Time {
 	t.Helper()
 	all := append([]string{"limits"}, args...)
-	if _, stderr, status := run(t, "", append(all, "--server", by.operators, "--token", c.token)...); status != exitOK {
-		t.Fatalf("%v: %s", args, stderr)
-	}
+	runOK(t, "", append(all, "--server", by.operators, "--token", c.token)...)
 	return time.Now()
 }
 

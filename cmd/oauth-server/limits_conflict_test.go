@@ -75,9 +75,7 @@ func TestCommandsThroughALoadBalancerAreNotRefused(t *testing.T) {
 		runJSON(t, &shown, "", "limits", "get", "shop", "--server", through.operators, "--token", c.token)
 		check.Equal(t, "note", shown.Note, "round "+n)
 		for _, name := range []string{"A " + n, "B " + n} {
-			if _, stderr, status := run(t, "", "client", "update", "shop", "--name", name, "--server", through.operators, "--token", c.token); status != exitOK {
-				t.Fatal(stderr)
-			}
+			runOK(t, "", "client", "update", "shop", "--name", name, "--server", through.operators, "--token", c.token)
 		}
 	}
 	var trail struct{ Entries []adminapi.AuditEntry }
@@ -163,9 +161,7 @@ func TestConflictOnTwoInstances(t *testing.T) {
 	overtaking := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodPatch && !r.URL.Query().Has("validate") { // between what it is based on and the change
 			args := []string{"limits", "set", "shop", "--client", "2000/1h", "--yes", "--server", c.instances[0].operators, "--token", c.token}
-			if _, stderr, status := run(t, "", args...); status != exitOK {
-				t.Error(stderr)
-			}
+			runOK(t, "", args...)
 		}
 		target, err := url.Parse(c.instances[1].operators)
 		check.OK(t, err)

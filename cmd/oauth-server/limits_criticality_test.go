@@ -19,8 +19,7 @@ func TestCriticality(t *testing.T) {
 	} {
 		t.Run(tt.args, func(t *testing.T) {
 			flags, last := operatorAPI(t)
-			_, stderr, status := run(t, "", strings.Fields("limits "+tt.args+flags)...)
-			check.Equal(t, "status, with "+stderr, status, exitOK)
+			runOK(t, "", strings.Fields("limits "+tt.args+flags)...)
 			check.Equal(t, "request", *last, tt.want)
 		})
 	}
@@ -95,8 +94,7 @@ func TestCriticalityOfACandidate(t *testing.T) {
 func TestCriticalityByLabel(t *testing.T) {
 	t.Parallel()
 	s := newLimitsServer(t)
-	_, stderr, status := run(t, "", "client", "update", "shop", "--label", "team=payments", "--data", s.data)
-	check.Equal(t, "status of the label, "+stderr, status, 0)
+	runOK(t, "", "client", "update", "shop", "--label", "team=payments", "--data", s.data)
 	s.limits(0, "set shop --client 7/60s --yes")
 	s.limits(0, "set --label team=payments --criticality critical --yes")
 	stdout, _ := s.limits(0, "get shop")

@@ -71,15 +71,6 @@ func (s *limitsServer) write(text string) {
 	check.OK(s.t, os.WriteFile(s.file, []byte(text), 0o600))
 }
 
-func has(t *testing.T, text string, parts ...string) {
-	t.Helper()
-	for _, part := range parts {
-		if !strings.Contains(text, part) {
-			t.Errorf("it does not say %q:\n%s", part, text)
-		}
-	}
-}
-
 // TestLimitsFile: what a pipeline does with a file, and what an operator does beside it.
 func TestLimitsFile(t *testing.T) {
 	s := newLimitsServer(t)
@@ -211,8 +202,7 @@ func TestBadLimitsFile(t *testing.T) {
 	s.limits(2, "diff -f FILE.none")
 	s.limits(2, "apply")
 	check.Equal(t, "version", s.version(), 0)
-	_, _, status := run(t, good, s.args("apply -f - --yes")...)
-	check.Equal(t, "standard input", status, 0)
+	runOK(t, good, s.args("apply -f - --yes")...)
 	check.Equal(t, "version", s.version(), firstChange)
 }
 
@@ -299,10 +289,7 @@ func TestApplyBesideAnotherChange(t *testing.T) {
 		forward.ServeHTTP(w, r)
 	}))
 	t.Cleanup(between.Close)
-	_, stderr, status := run(t, "", "limits", "apply", "-f", s.file, "--yes", "--server", between.URL, "--token", s.token)
-	if status != exitFailed {
-		t.Errorf("status %d", status)
-	}
+	stderr := runFails(t, exitFailed, "", "", "limits", "apply", "-f", s.file, "--yes", "--server", between.URL, "--token", s.token)
 	has(t, stderr, "shop was changed by ops ", fmt.Sprintf("(change %d: mode dry_run); look at it and run the command again", firstChange))
 	check.Equal(t, "version", s.version(), firstChange)
 	stdout, _ := s.limits(0, "get batch")

@@ -59,8 +59,7 @@ func TestPresets(t *testing.T) {
 func TestWrongLimitsAreRefusedAtOnce(t *testing.T) {
 	flags, asked := readAPI(t)
 	args := "limits set shop --user 1/60s --user ten/60,burst=5 --user 0/1s,frames=61 --client x --limit 1/1s --window 60s --preset okta"
-	_, stderr, status := run(t, "", append(strings.Fields(args), flags...)...)
-	check.Equal(t, "status", status, exitUsage)
+	stderr := runFails(t, exitUsage, "", "", append(strings.Fields(args), flags...)...)
 	check.Equal(t, "refused", strings.Split(strings.TrimSpace(strings.ReplaceAll(stderr, "oauth-server: ", "")), "\n"), []string{
 		"--requests and --window belong together",
 		`--user[1].requests: "ten" is not a number of requests`,

@@ -46,10 +46,7 @@ func TestSharedOnTheCommandLine(t *testing.T) {
 		{"limits set shop --limit 5/60s,grants=password --total 5/60s,grants=x", "--total[0].grants[0]: \"x\" is none of"},
 		{"limits set shop --user 10/60s,grants=refresh_token,password", "--user[0].grants: write several with + between them: grants=...+password"},
 	} {
-		_, stderr, status := run(t, "", append(strings.Fields(tt.args), flags...)...)
-		if status != exitUsage || !strings.Contains(stderr, tt.says) {
-			t.Errorf("%s: status %d; it does not say %q: %s", tt.args, status, tt.says, stderr)
-		}
+		runFails(t, exitUsage, tt.says, "", append(strings.Fields(tt.args), flags...)...)
 	}
 }
 
@@ -82,20 +79,15 @@ func TestSharedIsShown(t *testing.T) {
 		{"limits tier list", "\nplain - - - - 0"},
 		{"limits candidate show shop", "\nclient limits -\nsource limits 5/60s,name=per-address\n"},
 	} {
-		stdout, stderr, _ := run(t, "", append(strings.Fields(tt.args), flags...)...)
-		if !strings.Contains(table(stdout), tt.want) {
-			t.Errorf("%s: it does not say %q: %s%s", tt.args, tt.want, stdout, stderr)
-		}
+		has(t, table(runOK(t, "", append(strings.Fields(tt.args), flags...)...)), tt.want)
 	}
 }
 
 // TestColumnOfSharedLimits: it is there only if any row has something in it.
 func TestColumnOfSharedLimits(t *testing.T) {
 	server, _ := answering(t, map[string]string{"/tiers": `{"tiers":[{"name":"plain"}]}`})
-	stdout, stderr, _ := run(t, "", "limits", "tier", "list", "--token", "x", "--issuer", "http://127.0.0.1", "--server", server)
-	if !strings.Contains(table(stdout), "CLIENT LIMITS CLIENTS NOTE\nplain - - - 0") {
-		t.Errorf("it has an empty column: %s%s", stdout, stderr)
-	}
+	stdout := runOK(t, "", "limits", "tier", "list", "--token", "x", "--issuer", "http://127.0.0.1", "--server", server)
+	has(t, table(stdout), "CLIENT LIMITS CLIENTS NOTE\nplain - - - 0") // no empty column
 }
 
 // TestResetOfASource: it is shown, and so is that of the total, as in the counters. A name that cannot be printed is refused.

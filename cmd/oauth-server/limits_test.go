@@ -193,10 +193,7 @@ func TestLimitsCommandLine(t *testing.T) {
 		{"limits reset" + me, 2, "CLIENT is missing"},
 	} {
 		t.Run(tt.args, func(t *testing.T) {
-			_, stderr, status := run(t, "", strings.Fields(tt.args)...)
-			if status != tt.status || !strings.Contains(stderr, tt.says) {
-				t.Errorf("status %d, want %d; it does not say %q: %s", status, tt.status, tt.says, stderr)
-			}
+			runFails(t, tt.status, tt.says, "", strings.Fields(tt.args)...)
 		})
 	}
 }

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"oauth-server/internal/check"
 )
 
 // TestTiersAreShown: in a list of their own, beside the clients that have them, and where each value of a client
@@ -42,18 +42,10 @@ and 1 more
 note
 `},
 	} {
-		stdout, stderr, status := run(t, "", append(strings.Fields(tt.args), flags...)...)
-		if diff := cmp.Diff(tt.want, table(stdout)); diff != "" || status != exitOK {
-			t.Errorf("%s: status %d, %s (-want +got):\n%s", tt.args, status, stderr, diff)
-		}
+		check.Equal(t, tt.args, table(runOK(t, "", append(strings.Fields(tt.args), flags...)...)), tt.want)
 	}
-	stdout, _, _ := run(t, "", append([]string{"limits", "list"}, flags...)...)
-	if line := "changed here, tier gold, 3 users' own"; !strings.Contains(table(stdout), line) {
-		t.Errorf("the list does not say %q:\n%s", line, stdout)
-	}
-	if stdout, _, _ = run(t, "", append([]string{"limits", "tier", "list", "-o", "json"}, flags...)...); !strings.Contains(stdout, `"clients": 2`) {
-		t.Errorf("as JSON:\n%s", stdout)
-	}
+	has(t, table(runOK(t, "", append([]string{"limits", "list"}, flags...)...)), "changed here, tier gold, 3 users' own")
+	has(t, runOK(t, "", append([]string{"limits", "tier", "list", "-o", "json"}, flags...)...), `"clients": 2`)
 }
 
 func TestTierCommandLine(t *testing.T) {
@@ -87,10 +79,7 @@ func TestTierCommandLine(t *testing.T) {
 		{"limits unset shop --for-user ada --field user", "--field is about the client"},
 		{"limits unset --field tier", "none of user"},
 	} {
-		_, stderr, status := run(t, "", append(strings.Fields(tt.args), flags...)...)
-		if status != exitUsage || !strings.Contains(stderr, tt.says) {
-			t.Errorf("%s: status %d; it does not say %q: %s", tt.args, status, tt.says, stderr)
-		}
+		runFails(t, exitUsage, tt.says, "", append(strings.Fields(tt.args), flags...)...)
 	}
 	if len(*asked) > 0 {
 		t.Errorf("a command line that cannot be asked for %v", *asked)

@@ -362,8 +362,5 @@ func TestLimitsWithoutAHome(t *testing.T) {
 		}
 	}))
 	t.Cleanup(issuer.Close)
-	stdout, stderr, status := run(t, "", "limits", "hash", "ada", "--client-id", "ops", "--client-secret", "x", "--issuer", issuer.URL, "--server", issuer.URL)
-	if stdout != "h4sh\n" || status != exitOK {
-		t.Errorf("status %d: %q, %s", status, stdout, stderr)
-	}
+	check.Equal(t, "output", runOK(t, "", "limits", "hash", "ada", "--client-id", "ops", "--client-secret", "x", "--issuer", issuer.URL, "--server", issuer.URL), "h4sh\n")
 }

@@ -24,8 +24,7 @@ func TestMaxWait(t *testing.T) {
 	} {
 		t.Run(tt.args, func(t *testing.T) {
 			flags, last := operatorAPI(t)
-			_, stderr, status := run(t, "", strings.Fields("limits "+tt.args+flags)...)
-			check.Equal(t, "status, with "+stderr, status, exitOK)
+			runOK(t, "", strings.Fields("limits "+tt.args+flags)...)
 			check.Equal(t, "request", *last, tt.want)
 		})
 	}
@@ -42,10 +41,7 @@ func TestMaxWaitCommandLine(t *testing.T) {
 		{"set shop --for-user ada --max-waiting 2", "--max-waiting is about the client"},
 		{"candidate set shop --max-wait 2s", "no limits to try"},
 	} {
-		_, stderr, status := run(t, "", strings.Fields("limits "+tt.args+flags)...)
-		if status != exitUsage || !strings.Contains(stderr, tt.says) {
-			t.Errorf("limits %s: status %d, %s", tt.args, status, stderr)
-		}
+		runFails(t, exitUsage, tt.says, "", strings.Fields("limits "+tt.args+flags)...)
 	}
 }
 

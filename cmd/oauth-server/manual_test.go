@@ -113,11 +113,7 @@ var escapes = regexp.MustCompile(`\\f[BIPR]|\\`)
 // as Markdown on its way, which must not swallow any.
 func checkPage(t *testing.T, cmd *cobra.Command, page string) {
 	t.Helper()
-	for _, section := range []string{".SH NAME", ".SH SYNOPSIS", ".SH DESCRIPTION"} {
-		if !strings.Contains(page, section) {
-			t.Errorf("%s: no %s", cmd.CommandPath(), section)
-		}
-	}
+	has(t, page, ".SH NAME", ".SH SYNOPSIS", ".SH DESCRIPTION")
 	seen := escapes.ReplaceAllString(page, "")
 	words := map[string]bool{}
 	for word := range strings.FieldsSeq(seen) {

@@ -21,9 +21,7 @@ func database(t *testing.T) []string {
 func databaseWithShop(t *testing.T) (flags []string, shop credentials) {
 	t.Helper()
 	flags = database(t)
-	if _, stderr, status := run(t, "", append([]string{"migrate", "up"}, flags...)...); status != exitOK {
-		t.Fatal(stderr)
-	}
+	runOK(t, "", append([]string{"migrate", "up"}, flags...)...)
 	runJSON(t, &shop, "", append([]string{"client", "create", "shop"}, flags...)...)
 	return flags, shop
 }
@@ -31,10 +29,7 @@ func databaseWithShop(t *testing.T) (flags []string, shop credentials) {
 func TestUnmigratedDatabaseIsRefusedWithTheCommandToRun(t *testing.T) {
 	db := database(t)
 	for _, args := range [][]string{{"serve", "--listen", "127.0.0.1:0"}, {"client", "list"}} {
-		_, stderr, status := run(t, "", append(args, db...)...)
-		if status != exitFailed || !strings.Contains(stderr, "run oauth-server migrate up --mongodb-uri '"+db[1]+"' --mongodb-database "+db[3]) {
-			t.Errorf("%v: status %d: %s", args, status, stderr)
-		}
+		runFails(t, exitFailed, "run oauth-server migrate up --mongodb-uri '"+db[1]+"' --mongodb-database "+db[3], "", append(args, db...)...)
 	}
 }
 
@@ -46,12 +41,8 @@ func TestMigrate(t *testing.T) {
 		t.Fatalf("the plan: %+v", plan)
 	}
 	text, _, _ := run(t, "", append([]string{"migrate", "up", "--dry-run"}, db...)...)
-	if !strings.Contains(text, "# 0001_layout: ") || !strings.Contains(text, `db.runCommand({"createIndexes":"ratelimits",`) {
-		t.Errorf("the plan for people:\n%s", text)
-	}
-	if short, _, status := run(t, "", append([]string{"migrate", "--dry-run"}, db...)...); status != exitOK || short != text {
-		t.Errorf("migrate --dry-run: status %d: %s", status, short)
-	}
+	has(t, text, "# 0001_layout: ", `db.runCommand({"createIndexes":"ratelimits",`)
+	check.Equal(t, "output", runOK(t, "", append([]string{"migrate", "--dry-run"}, db...)...), text)
 	runJSON(t, &states, "", append([]string{"migrate", "status"}, db...)...)
 	if len(states) != len(plan) || states[0].AppliedAt != nil {
 		t.Fatalf("a dry run changed something: %+v", states)
@@ -61,18 +52,14 @@ func TestMigrate(t *testing.T) {
 	if len(report.Applied) != len(plan) {
 		t.Errorf("applied %v", report.Applied)
 	}
-	if out, _, status := run(t, "", append([]string{"migrate", "up"}, db...)...); status != exitOK || out != "nothing to do: the database is up to date\n" {
-		t.Errorf("a second time: status %d: %s", status, out)
-	}
+	check.Equal(t, "output", runOK(t, "", append([]string{"migrate", "up"}, db...)...), "nothing to do: the database is up to date\n")
 	if out, _, _ := run(t, "", append([]string{"migrate", "status"}, db...)...); strings.Contains(out, " no ") {
 		t.Errorf("afterwards:\n%s", out)
 	}
 }
 
 func TestMigrateIsForMongoDB(t *testing.T) {
-	if _, stderr, status := run(t, "", "migrate", "up", "--data", storeFile(t)); status != exitUsage || !strings.Contains(stderr, "--mongodb-uri") {
-		t.Errorf("status %d: %s", status, stderr)
-	}
+	runFails(t, exitUsage, "--mongodb-uri", "", "migrate", "up", "--data", storeFile(t))
 }
 
 // Two servers on one database: what one issues the other knows, and commands
@@ -131,9 +118,7 @@ func TestRegisteringOnManyInstances(t *testing.T) {
 		status, _ := postForm(t, second.clients+"/token", made, url.Values{"grant_type": {"client_credentials"}})
 		return status == http.StatusOK
 	})
-	if _, stderr, status := run(t, adaPassword, on(first, "user", "create", "ada", "--password-stdin")...); status != exitOK {
-		t.Fatal(stderr)
-	}
+	runOK(t, adaPassword, on(first, "user", "create", "ada", "--password-stdin")...)
 	status, _ := postForm(t, second.clients+"/token", made, url.Values{
 		"grant_type": {"password"}, "username": {"ada"}, "password": {strings.TrimSpace(adaPassword)},
 	})
@@ -148,9 +133,7 @@ func TestRegisteringOnManyInstances(t *testing.T) {
 		{"user", "delete", "ada"},
 		{"client", "delete", "new"},
 	} {
-		if _, stderr, status := run(t, "another staple for ada", on(second, args...)...); status != exitOK {
-			t.Errorf("%v: %s", args, stderr)
-		}
+		runOK(t, "another staple for ada", on(second, args...)...)
 	}
 	var trail struct {
 		Entries []struct {

@@ -63,8 +63,7 @@ func TestEmptyStoreStaysEmpty(t *testing.T) {
 	info, err := os.Stat(empty)
 	check.OK(t, err)
 	check.Equal(t, "size", info.Size(), 0)
-	_, stderr, status := run(t, "", "client", "create", "shop", "--create", "--data", empty)
-	check.Equal(t, stderr, status, exitOK)
+	runOK(t, "", "client", "create", "shop", "--create", "--data", empty)
 }
 
 func TestCommandsNameTheirStore(t *testing.T) {
@@ -79,9 +78,7 @@ func TestCommandsNameTheirStore(t *testing.T) {
 		}
 	}
 	db := database(t)
-	if _, stderr, status := run(t, "", append([]string{"migrate", "up"}, db...)...); status != exitOK {
-		t.Fatal(stderr)
-	}
+	runOK(t, "", append([]string{"migrate", "up"}, db...)...)
 	_, stderr, status := run(t, "", append([]string{"client", "create", "shop"}, db...)...)
 	if status != exitOK || !strings.Contains(stderr, "using the database ") || !strings.Contains(stderr, "within two seconds") {
 		t.Errorf("status %d: %s", status, stderr)
@@ -92,15 +89,11 @@ func TestCommandsNameTheirStore(t *testing.T) {
 func TestImportIntoANewStore(t *testing.T) {
 	t.Chdir(t.TempDir())
 	const line = `{"client_id": "shop", "token_endpoint_auth_method": "none", "redirect_uris": ["http://127.0.0.1/"]}` + "\n"
-	if _, stderr, status := run(t, line, "client", "import", "-"); status != exitFailed || !strings.Contains(stderr, "confirm the new one with --create") {
-		t.Errorf("without --create: status %d: %s", status, stderr)
-	}
+	runFails(t, exitFailed, "confirm the new one with --create", line, "client", "import", "-")
 	if _, err := os.Stat("oauth-server.db"); err == nil {
 		t.Error("a data file was made")
 	}
-	if _, stderr, status := run(t, line, "client", "import", "-", "--create"); status != exitOK {
-		t.Errorf("with --create: status %d: %s", status, stderr)
-	}
+	runOK(t, line, "client", "import", "-", "--create")
 }
 
 // TestNoStoreForNothing: a command that fails for what it was given, or only checks, neither asks for a data

@@ -51,10 +51,7 @@ func TestServerOfTheEnvironment(t *testing.T) {
 		}
 	}
 	for _, args := range []string{"client delete shop", "limits list"} {
-		_, stderr, status := run(t, "", append(strings.Fields(args), "--server", "")...)
-		if status != exitUsage || !strings.Contains(stderr, `--server`) || !strings.Contains(stderr, "it is empty") {
-			t.Errorf("%s: status %d: %s", args, status, stderr)
-		}
+		has(t, runFails(t, exitUsage, `--server`, "", append(strings.Fields(args), "--server", "")...), "it is empty")
 	}
 	stdout, _, _ := run(t, "", "client", "list")
 	check.Equal(t, "the store here is as it was", strings.Contains(stdout, "shop"), true)
@@ -121,10 +118,8 @@ func TestServerWithTLSOnThisMachine(t *testing.T) {
 			t.Errorf("%s: status %d: %s", args, status, stderr)
 		}
 	}
-	_, stderr, status := run(t, "", "limits", "list", "--server", address, "--ca-file", cert, "--client-id", "ops", "--client-secret", ops.ClientSecret)
-	if status != exitFailed || !strings.Contains(stderr, "certificate") {
-		t.Errorf("a server that is named has to be the one of that name: status %d: %s", status, stderr)
-	}
+	// A server that is named has to be the one of that name.
+	runFails(t, exitFailed, "certificate", "", "limits", "list", "--server", address, "--ca-file", cert, "--client-id", "ops", "--client-secret", ops.ClientSecret)
 
 	impostor := httptest.NewTLSServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		t.Errorf("it was sent %s %s", r.URL, r.Header)
@@ -134,10 +129,7 @@ func TestServerWithTLSOnThisMachine(t *testing.T) {
 	check.OK(t, err)
 	access.URL = impostor.URL
 	check.OK(t, access.Write(data))
-	_, stderr, status = run(t, "", "client", "list", "--data", data)
-	if status != exitFailed || !strings.Contains(stderr, "what answers at "+impostor.URL+" is another server") {
-		t.Errorf("status %d: %s", status, stderr)
-	}
+	runFails(t, exitFailed, "what answers at "+impostor.URL+" is another server", "", "client", "list", "--data", data)
 }
 
 // TestNamesOfDots: clients and users of any name are managed through a server, although paths are cleaned

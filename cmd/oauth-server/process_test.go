@@ -150,13 +150,40 @@ func run(t *testing.T, stdin string, args ...string) (stdout, stderr string, sta
 	return out.String(), errs.String(), status
 }
 
+// runOK executes a command line that must succeed.
+func runOK(t *testing.T, stdin string, args ...string) (stdout string) {
+	t.Helper()
+	stdout, stderr, status := run(t, stdin, args...)
+	if status != exitOK {
+		t.Fatalf("%q: status %d: %s%s", args, status, stdout, stderr)
+	}
+	return stdout
+}
+
+// runFails executes a command line that must end with that status, and say why on standard error.
+func runFails(t *testing.T, want int, says, stdin string, args ...string) (stderr string) {
+	t.Helper()
+	stdout, stderr, status := run(t, stdin, args...)
+	if status != want || !strings.Contains(stderr, says) {
+		t.Errorf("%q: status %d, want %d and %q: %s%s", args, status, want, says, stdout, stderr)
+	}
+	return stderr
+}
+
+// has fails the test unless the text contains each of the parts.
+func has(t *testing.T, text string, parts ...string) {
+	t.Helper()
+	for _, part := range parts {
+		if !strings.Contains(text, part) {
+			t.Errorf("it does not say %q:\n%s", part, text)
+		}
+	}
+}
+
 // runJSON executes a command line that must succeed and decodes its answer.
 func runJSON(t *testing.T, into any, stdin string, args ...string) {
 	t.Helper()
-	stdout, stderr, status := run(t, stdin, append(args, "-o", "json")...)
-	if status != exitOK {
-		t.Fatalf("%v: status %d: %s", args, status, stderr)
-	}
+	stdout := runOK(t, stdin, append(args, "-o", "json")...)
 	if err := json.Unmarshal([]byte(stdout), into); err != nil {
 		t.Fatalf("%v: %v in %q", args, err, stdout)
 	}

@@ -56,10 +56,7 @@ func TestRegisteringWhileServing(t *testing.T) {
 		{"user delete ada", "deleted user ada"},
 		{"client delete shop", "deleted client shop"},
 	} {
-		stdout, stderr, status := run(t, adaPassword, on(step.args)...)
-		if status != exitOK || !strings.Contains(stdout, step.says) {
-			t.Errorf("%s: status %d: %s%s", step.args, status, stdout, stderr)
-		}
+		has(t, runOK(t, adaPassword, on(step.args)...), step.says)
 	}
 	for args, says := range map[string]string{
 		"client show nobody": `there is no client "nobody"`, "user show nobody": `there is no user "nobody"`,
@@ -87,20 +84,10 @@ func TestServerNamed(t *testing.T) {
 	var made credentials
 	runJSON(t, &made, "", as(ops, "client", "create", "shop", "--reason", "ticket 9")...)
 	askToken(t, server.clients, made)
-	_, _, status := run(t, "", as(old, "client", "list")...)
-	check.Equal(t, "listing needs to read limits only", status, exitOK)
-	_, stderr, status := run(t, "", as(old, "client", "delete", "shop")...)
-	if status != exitFailed || !strings.Contains(stderr, "client update ID --admin") {
-		t.Errorf("status %d: %s", status, stderr)
-	}
-	_, stderr, status = run(t, "", as(ops, "client", "delete", "ops")...)
-	if status != exitFailed || !strings.HasSuffix(stderr, "could make no other one afterwards; to do it nevertheless, add --confirm 'ops'\n") {
-		t.Errorf("status %d: %s", status, stderr)
-	}
-	_, stderr, status = run(t, "", append(as(ops, "client", "list"), "--data", data)...)
-	if status != exitUsage || !strings.Contains(stderr, "contradict each other") {
-		t.Errorf("status %d: %s", status, stderr)
-	}
+	runOK(t, "", as(old, "client", "list")...)
+	runFails(t, exitFailed, "client update ID --admin", "", as(old, "client", "delete", "shop")...)
+	runFails(t, exitFailed, "could make no other one afterwards; to do it nevertheless, add --confirm 'ops'\n", "", as(ops, "client", "delete", "ops")...)
+	runFails(t, exitUsage, "contradict each other", "", append(as(ops, "client", "list"), "--data", data)...)
 	run(t, "", "client", "delete", "shop", "--data", data)
 	var audit struct {
 		Entries []struct {

@@ -27,7 +27,7 @@ func heavyFile(t *testing.T, client string) (path string) {
 		check.OK(t, store.PutShared(t.Context(), fmt.Sprint("ballast", i), nil, make([]byte, 4<<20)))
 	}
 	check.OK(t, store.Close())
-	must(t, on(path, "client create "+client))
+	runOK(t, "", on(path, "client create "+client)...)
 	return path
 }
 
@@ -70,7 +70,7 @@ func TestRestoreKilled(t *testing.T) {
 		check.OK(t, err)
 		ids := clientIDs(t, data)
 		outcomes[strings.Join(ids, " ")]++
-		must(t, on(data, "restore "+backup+" --yes"))
+		runOK(t, "", on(data, "restore "+backup+" --yes")...)
 		check.Equal(t, "clients in the end", clientIDs(t, data), []string{"new"})
 	}
 	for ids := range outcomes {

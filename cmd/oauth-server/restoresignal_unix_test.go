@@ -17,7 +17,7 @@ import (
 func TestHangupLeavesNoKeys(t *testing.T) {
 	data := heavyFile(t, "old")
 	backup := filepath.Join(t.TempDir(), "backup.db")
-	must(t, on(data, "backup "+backup))
+	runOK(t, "", on(data, "backup "+backup)...)
 	for _, tt := range []struct{ at, prefix, args string }{
 		{data, ".restore-", "restore " + backup + " --yes"},
 		{backup, ".", "backup --force " + backup},

@@ -12,11 +12,11 @@ import (
 func TestRestoreOverTLS(t *testing.T) {
 	cert, key := selfSigned(t, "auth.example")
 	data := storeFile(t)
-	must(t, on(data, "client create old"))
+	runOK(t, "", on(data, "client create old")...)
 	serveAt(t, data, "--tls-cert-file", cert, "--tls-key-file", key)
 	backup := filepath.Join(t.TempDir(), "backup.db")
-	must(t, on(data, "backup "+backup))
-	must(t, on(data, "client create new"))
-	must(t, on(data, "restore "+backup+" --yes"))
+	runOK(t, "", on(data, "backup "+backup)...)
+	runOK(t, "", on(data, "client create new")...)
+	runOK(t, "", on(data, "restore "+backup+" --yes")...)
 	check.Equal(t, "clients", clientIDs(t, data), []string{"old"})
 }

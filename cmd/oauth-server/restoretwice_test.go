@@ -18,8 +18,8 @@ func TestTwoRestorations(t *testing.T) {
 	dir := t.TempDir()
 	names := []string{"a", "b"}
 	for _, name := range names {
-		must(t, on(data, "client create "+name))
-		must(t, on(data, "backup "+filepath.Join(dir, name+".db")))
+		runOK(t, "", on(data, "client create "+name)...)
+		runOK(t, "", on(data, "backup "+filepath.Join(dir, name+".db"))...)
 	}
 	holds := map[string][]string{"a": {"a"}, "b": {"a", "b"}}
 	for range 3 {

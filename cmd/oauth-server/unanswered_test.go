@@ -72,9 +72,7 @@ func TestUnansweredChanges(t *testing.T) {
 	db, _ := databaseWithShop(t)
 	const password = "correct horse battery staple"
 	on := func(db []string, args ...string) []string { return append(args, db...) }
-	if _, stderr, status := run(t, password, on(db, "user", "create", "bob", "--password-stdin")...); status != exitOK {
-		t.Fatal(stderr)
-	}
+	runOK(t, password, on(db, "user", "create", "bob", "--password-stdin")...)
 	for _, test := range []struct {
 		args        []string
 		stdin       string

@@ -49,20 +49,12 @@ func bad(t *testing.T, store []string, why string) {
 	if last.ClientID != "bad" || !strings.Contains(last.Unreadable, why) {
 		t.Errorf("the list ends with %+v, want bad: %s", last, why)
 	}
-	text, _, _ := run(t, "", on("client", "list")...)
-	if !strings.Contains(text, "bad ") || !strings.Contains(text, "unreadable") {
-		t.Errorf("the list does not mark it:\n%s", text)
-	}
+	has(t, runOK(t, "", on("client", "list")...), "bad ", "unreadable")
 	for _, args := range [][]string{{"show"}, {"revoke"}, {"rotate-secret"}} {
-		_, stderr, status := run(t, "", on("client", args[0], "bad")...)
-		if status != exitFailed || !strings.Contains(stderr, why) || !strings.Contains(stderr, "oauth-server client delete 'bad'") {
-			t.Errorf("client %s: status %d, %s", args[0], status, stderr)
-		}
+		has(t, runFails(t, exitFailed, why, "", on("client", args[0], "bad")...), "oauth-server client delete 'bad'")
 	}
 	for _, args := range [][]string{{"client", "create", "bad"}, {"user", "create", "bad", "--password-stdin"}} {
-		if _, stderr, status := run(t, adaPassword, on(args...)...); status != exitFailed || !strings.Contains(stderr, `there is a client "bad"`) {
-			t.Errorf("%v: status %d, %s", args, status, stderr)
-		}
+		runFails(t, exitFailed, `there is a client "bad"`, adaPassword, on(args...)...)
 	}
 }
 
@@ -97,13 +89,9 @@ func TestUnreadableClientOfADatabase(t *testing.T) {
 	}
 	restarted := r.instances[0]
 	for address, want := range map[string]string{restarted.operators: `cannot be read: \"bad\"`, restarted.clients: "1 not served"} {
-		if body := page(t, address+"/readyz"); !strings.Contains(body, `"status":"ready"`) || !strings.Contains(body, want) {
-			t.Errorf("/readyz says %s, want %s", body, want)
-		}
+		has(t, page(t, address+"/readyz"), `"status":"ready"`, want)
 	}
-	if body := page(t, restarted.operators+"/metrics"); !strings.Contains(body, "\noauth_clients_unreadable 1\n") {
-		t.Error("the metric does not count it")
-	}
+	has(t, page(t, restarted.operators+"/metrics"), "\noauth_clients_unreadable 1\n")
 	if n := strings.Count(restarted.log.String(), "client cannot be read and is not served"); n != 1 {
 		t.Errorf("it is logged %d times:\n%s", n, restarted.log.String())
 	}
@@ -130,9 +118,7 @@ func TestUnreadableClientOfAFile(t *testing.T) {
 	server := launchOperated(t, "serve", "--data", data)
 	askToken(t, server.clients, shop)
 	for address, want := range map[string]string{server.operators: `cannot be read: \"bad\"`, server.clients: "1 not served"} {
-		if body := page(t, address+"/readyz"); !strings.Contains(body, `"status":"ready"`) || !strings.Contains(body, want) {
-			t.Errorf("/readyz says %s, want %s", body, want)
-		}
+		has(t, page(t, address+"/readyz"), `"status":"ready"`, want)
 	}
 	server.stop(t)
 	runJSON(t, &map[string]any{}, "", "client", "delete", "bad", "--data", data)
@@ -152,16 +138,11 @@ func badUser(t *testing.T, store []string, why string) {
 	if status != exitOK || !strings.Contains(stdout, "bad       unreadable") || !strings.Contains(stderr, why) {
 		t.Errorf("the list: status %d\n%s%s", status, stdout, stderr)
 	}
-	_, stderr, status = run(t, "", on("user", "revoke", "bad")...)
-	if status != exitFailed || !strings.Contains(stderr, why) || !strings.Contains(stderr, "oauth-server user delete 'bad'") {
-		t.Errorf("user revoke: status %d: %s", status, stderr)
-	}
+	has(t, runFails(t, exitFailed, why, "", on("user", "revoke", "bad")...), "oauth-server user delete 'bad'")
 	for args, says := range map[string]string{
 		"client create bad": `there is a user "bad"`, "user create BAD --password-stdin": `there is a user "bad" already`,
 	} {
-		if _, stderr, status := run(t, adaPassword, on(strings.Fields(args)...)...); status != exitFailed || !strings.Contains(stderr, says) {
-			t.Errorf("%s: status %d: %s", args, status, stderr)
-		}
+		runFails(t, exitFailed, says, adaPassword, on(strings.Fields(args)...)...)
 	}
 	runJSON(t, &map[string]any{}, "", on("user", "delete", "bad")...)
 	runJSON(t, &list, "", on("user", "list")...)
@@ -222,17 +203,12 @@ func TestRecordsThatCannotBeRead(t *testing.T) {
 			return names
 		}
 		check.Equal(t, "found", list(), want)
-		_, stderr, status := run(t, "", on("clients/shop", "--delete", "--yes")...)
-		check.Equal(t, "status for one that can be read: "+stderr, status, exitFailed)
-		_, stderr, status = run(t, "", on("keys/ada shop", "--delete")...)
-		check.Equal(t, "status without an answer: "+stderr, status, exitFailed)
-		_, stderr, status = run(t, "", on("keys/ada shop", "--delete", "--yes")...)
-		check.Equal(t, "deleted one: "+stderr, status, exitOK)
+		runFails(t, exitFailed, "", "", on("clients/shop", "--delete", "--yes")...)
+		runFails(t, exitFailed, "", "", on("keys/ada shop", "--delete")...)
+		runOK(t, "", on("keys/ada shop", "--delete", "--yes")...)
 		check.Equal(t, "left", list(), slices.DeleteFunc(want, func(name string) bool { return name == "keys/ada shop" }))
-		_, stderr, status = run(t, "", on("--delete", "--yes")...)
-		check.Equal(t, "status without a name: "+stderr, status, exitUsage)
-		_, stderr, status = run(t, "", on("agreements", "bans", "grants", "known_addresses", "revocations", "secret_uses", "secrets", "sessions", "subjects", "--delete", "--yes")...)
-		check.Equal(t, "deleted all: "+stderr, status, exitOK)
+		runFails(t, exitUsage, "", "", on("--delete", "--yes")...)
+		runOK(t, "", on("agreements", "bans", "grants", "known_addresses", "revocations", "secret_uses", "secrets", "sessions", "subjects", "--delete", "--yes")...)
 		check.Equal(t, "left", list(), nil)
 		launchOperated(t, append([]string{"serve"}, where.flags...)...).stop(t)
 	}

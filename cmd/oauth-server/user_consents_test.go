@@ -16,8 +16,7 @@ func TestUserConsents(t *testing.T) {
 	data := storeFile(t)
 	on := func(args string) []string { return append(strings.Fields(args), "--data", data) }
 	for _, step := range []string{"client create shop", "client create app", "client create web", "user create ada --password-stdin"} {
-		_, stderr, status := run(t, adaPassword, on(step)...)
-		check.Equal(t, step+": "+stderr, status, exitOK)
+		runOK(t, adaPassword, on(step)...)
 	}
 	ctx := t.Context()
 	store, err := app.OpenStore(ctx, config.Store{Embedded: &config.Embedded{Path: data}})
@@ -37,17 +36,11 @@ func TestUserConsents(t *testing.T) {
 
 	expect := func(args, want string) {
 		t.Helper()
-		stdout, stderr, status := run(t, "", on(args)...)
-		if text := table(stdout); status != exitOK || text != want {
-			t.Errorf("%s: status %d: %s%s", args, status, text, stderr)
-		}
+		check.Equal(t, args, table(runOK(t, "", on(args)...)), want)
 	}
 	fails := func(args, says string) {
 		t.Helper()
-		_, stderr, status := run(t, "", on(args)...)
-		if status != exitFailed || !strings.Contains(stderr, says) {
-			t.Errorf("%s: status %d: %s", args, status, stderr)
-		}
+		runFails(t, exitFailed, says, "", on(args)...)
 	}
 	heading, line := "CLIENT SCOPES AGREED LAST USED ENDS\n", " read write "+dateTime(at)+" "+dateTime(at)+" "+dateTime(at.Add(time.Hour))+"\n"
 	expect("user consents ADA", heading+"app"+line+"shop"+line+"web"+line)
@@ -55,8 +48,7 @@ func TestUserConsents(t *testing.T) {
 	fails("user consents ada --withdraw app", "the user allows the client nothing")
 	fails("user consents nobody", `there is no user "nobody"`)
 
-	_, stderr, status := run(t, "", on("user consents ada --withdraw=")...)
-	check.Equal(t, "no client: "+stderr, status, exitUsage)
+	runFails(t, exitUsage, "", "", on("user consents ada --withdraw=")...)
 
 	launchOperated(t, "serve", "--data", data)
 	expect("user consents ada", heading+"shop"+line+"web"+line)

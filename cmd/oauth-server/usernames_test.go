@@ -20,10 +20,7 @@ func TestNamesInAnyCase(t *testing.T) {
 		{"user revoke aDA", "ended the sessions and tokens of user ada,"},
 		{"user delete \uff21da", "deleted user ada"},
 	} {
-		stdout, stderr, status := run(t, adaPassword, append(strings.Fields(tt.args), store...)...)
-		if status != exitOK || !strings.Contains(stdout, tt.says) {
-			t.Errorf("%s: status %d: %s%s", tt.args, status, stdout, stderr)
-		}
+		has(t, runOK(t, adaPassword, append(strings.Fields(tt.args), store...)...), tt.says)
 	}
 	_, stderr, _ := run(t, adaPassword, append(strings.Fields("user create Grace --password-stdin"), store...)...)
 	check.Equal(t, "note", withoutPlace(stderr), "note: the user Grace is stored as grace, and signs in by either name\n")
