@@ -147,12 +147,10 @@ func (x *exchange) found(r syncer.Record) {
 
 // CountersOf implements admin.StoredCounters.
 func (s *Store) CountersOf(ctx context.Context, clientID string, username *string, limit int) (records []syncer.Record, err error) {
-	err = s.do(ctx, "read client counters", func(ctx context.Context) error {
-		docs, err := findAll[bson.Raw](ctx, s.counters, countersOf(clientID, username), options.Find().SetLimit(int64(limit)))
-		for _, raw := range docs {
-			records = append(records, counterRecord(raw))
-		}
-		return err
+	opts := options.Find().SetLimit(int64(limit))
+	err = s.find(ctx, "read client counters", s.counters, countersOf(clientID, username), opts, func(doc bson.Raw) error {
+		records = append(records, counterRecord(doc))
+		return nil
 	})
 	return records, err
 }

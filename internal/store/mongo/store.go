@@ -8,7 +8,6 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
-	"go.mongodb.org/mongo-driver/v2/mongo/options"
 	"go.mongodb.org/mongo-driver/v2/mongo/readpref"
 
 	"oauth-server/internal/store"
@@ -109,17 +108,6 @@ func withOperation(ctx context.Context, operation string) context.Context {
 func comment(ctx context.Context) string {
 	operation, _ := ctx.Value(operationKey{}).(string)
 	return "oauth-server: " + operation
-}
-
-// findAll reads every match.
-func findAll[T any](ctx context.Context, c *mongo.Collection, filter bson.D, opts *options.FindOptionsBuilder) ([]T, error) {
-	cursor, err := c.Find(ctx, filter, opts.SetComment(comment(ctx)))
-	if err != nil {
-		return nil, err
-	}
-	var list []T
-	err = cursor.All(ctx, &list)
-	return list, err
 }
 
 // byID returns the filter for an _id.

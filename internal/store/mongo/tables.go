@@ -14,8 +14,6 @@ import (
 	"oauth-server/internal/store"
 )
 
-var _ store.Backend = (*Store)(nil)
-
 // Get implements [store.Backend].
 func (s *Store) Get(ctx context.Context, t store.Table, each func(store.Record) error, keys ...string) error {
 	filter, opts := byID(anyOf(keys)), options.Find()
@@ -86,7 +84,7 @@ func (s *Store) eachRecord(ctx context.Context, operation string, t store.Table,
 	opts *options.FindOptionsBuilder, each func(store.Record) error,
 ) error {
 	var rd reader
-	return s.eachDocument(ctx, operation, s.db.Collection(t.Name), filter, opts, func(doc bson.Raw) error {
+	return s.find(ctx, operation, s.db.Collection(t.Name), filter, opts.SetBatchSize(batch), func(doc bson.Raw) error {
 		if !rd.read(doc) {
 			return nil
 		}
@@ -101,9 +99,9 @@ const (
 	atOnce = 1000
 )
 
-// eachDocument calls each with the documents that a find returns. Each of its commands has the timeout of
-// the store.
-func (s *Store) eachDocument(ctx context.Context, operation string, c *mongo.Collection, filter bson.D,
+// find calls each with the documents that match, until it fails. Each of its commands has the timeout of the store.
+// A document is only valid during the call.
+func (s *Store) find(ctx context.Context, operation string, c *mongo.Collection, filter bson.D,
 	opts *options.FindOptionsBuilder, each func(bson.Raw) error,
 ) error {
 	var cursor *mongo.Cursor
@@ -113,7 +111,7 @@ func (s *Store) eachDocument(ctx context.Context, operation string, c *mongo.Col
 		return cursor.Err()
 	}
 	err := s.do(ctx, operation, func(ctx context.Context) (err error) {
-		if cursor, err = c.Find(ctx, filter, opts.SetBatchSize(batch).SetComment(comment(ctx))); err != nil {
+		if cursor, err = c.Find(ctx, filter, opts.SetComment(comment(ctx))); err != nil {
 			return err
 		}
 		return next(ctx)

@@ -1,6 +1,7 @@
 package mongo
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -37,12 +38,6 @@ type writeDoc struct {
 	Set   bson.D `bson:"set"`
 }
 
-// trailEntry is an entry as it is read.
-type trailEntry struct {
-	store.Entry
-	writes []writeDoc
-}
-
 // newEntryDoc returns the document of an entry.
 func newEntryDoc(e *store.Entry, writes []store.Write) (*entryDoc, error) {
 	if err := e.Check(writes); err != nil {
@@ -66,8 +61,8 @@ func newEntryDoc(e *store.Entry, writes []store.Write) (*entryDoc, error) {
 	return d, nil
 }
 
-// readEntry reads a document of the trail.
-func readEntry(doc bson.Raw) (e trailEntry) {
+// readEntry reads a document of the trail, without its writes.
+func readEntry(doc bson.Raw) (e store.Entry) {
 	var ok bool
 	e.Number, _ = whole(doc.Lookup("_id"))
 	e.Nonce, ok = whole(doc.Lookup("nonce"))
@@ -77,7 +72,7 @@ func readEntry(doc bson.Raw) (e trailEntry) {
 		err = errors.New("its nonce is missing")
 	}
 	if err == nil {
-		e.At, e.Refs, e.writes = d.At, d.Refs, d.Writes
+		e.At, e.Refs = d.At, d.Refs
 		e.Value, err = appendObject(nil, d.Value, false, 0)
 	}
 	if err != nil {
@@ -92,10 +87,10 @@ func (s *Store) Append(ctx context.Context, e store.Entry, writes ...store.Write
 	if err != nil {
 		return store.Mark{}, fmt.Errorf("mongo: append to the trail: %w", err)
 	}
+	if err = s.mayAppend(ctx, d); err != nil {
+		return store.Mark{}, err
+	}
 	err = s.do(ctx, "append to the trail", func(ctx context.Context) error {
-		if err := s.mayAppend(ctx, d); err != nil {
-			return err
-		}
 		_, err := s.trail.InsertOne(ctx, d, options.InsertOne().SetComment(comment(ctx)))
 		if err != nil {
 			err = s.outcome(ctx, s.trail, d.Number, store.Seen{}, d.Nonce, err)
@@ -124,16 +119,17 @@ func (s *Store) mayAppend(ctx context.Context, d *entryDoc) error {
 			keys[i] = writes[i].Key
 		}
 		filter := append(byID(anyOf(keys)), bson.E{Key: "version", Value: bson.D{{Key: "$gte", Value: d.Number}}})
-		docs, err := findAll[bson.Raw](ctx, s.db.Collection(table), filter, options.Find().SetProjection(byID(1)).SetLimit(1))
+		opts := options.Find().SetProjection(byID(1)).SetLimit(1)
+		err := s.find(ctx, "look for newer records", s.db.Collection(table), filter, opts, func(doc bson.Raw) error {
+			strange = fmt.Errorf("mongo: the document %s of the collection %s was written by entry %d of the trail or a later one, and the collection trail "+
+				"ends before that: they are not of one moment; restore both from one backup", doc.Lookup("_id"), table, d.Number)
+			return nil
+		})
 		if err != nil {
 			return err
 		}
-		if len(docs) > 0 {
-			strange = fmt.Errorf("the document %s of the collection %s was written by entry %d of the trail or a later one, and the collection trail "+
-				"ends before that: they are not of one moment; restore both from one backup", docs[0].Lookup("_id"), table, d.Number)
-		}
 	}
-	newest, err := s.newestEntry(ctx)
+	newest, pending, err := s.newestEntry(ctx)
 	switch {
 	case err != nil:
 		return err
@@ -142,7 +138,7 @@ func (s *Store) mayAppend(ctx context.Context, d *entryDoc) error {
 	case strange != nil:
 		return strange
 	}
-	return s.apply(ctx, newest.Mark(), newest.writes)
+	return s.apply(ctx, newest, pending)
 }
 
 // maxNumber is above the number of every entry.
@@ -153,19 +149,20 @@ func numbered(from, to int64) bson.D {
 	return byID(bson.D{{Key: "$gte", Value: from}, {Key: "$lte", Value: to}})
 }
 
-// newestEntry reads the number, the nonce and the pending writes of the newest entry; all zero: the trail
-// is empty.
-func (s *Store) newestEntry(ctx context.Context) (e trailEntry, err error) {
-	newest, err := findAll[bson.Raw](ctx, s.trail, numbered(1, maxNumber), options.Find().SetSort(byID(-1)).SetLimit(1).
-		SetProjection(bson.D{{Key: "nonce", Value: 1}, {Key: "writes", Value: 1}}))
-	if err != nil || len(newest) == 0 {
-		return e, err
-	}
-	e = readEntry(newest[0]) // without a value
-	if e.writes == nil && !newest[0].Lookup("writes").IsZero() {
-		err = fmt.Errorf("the writes of entry %d of the trail: %w", e.Number, e.Err)
-	}
-	return e, err
+// newestEntry reads the mark and the pending writes of the newest entry; zero: the trail is empty.
+func (s *Store) newestEntry(ctx context.Context) (mark store.Mark, pending []writeDoc, err error) {
+	opts := options.Find().SetSort(byID(-1)).SetLimit(1).SetProjection(bson.D{{Key: "nonce", Value: 1}, {Key: "writes", Value: 1}})
+	err = s.find(ctx, "read the newest entry of the trail", s.trail, numbered(1, maxNumber), opts, func(doc bson.Raw) error {
+		mark.Number, _ = whole(doc.Lookup("_id"))
+		mark.Nonce, _ = whole(doc.Lookup("nonce"))
+		var d struct{ Writes []writeDoc }
+		if err := bson.Unmarshal(doc, &d); err != nil {
+			return fmt.Errorf("the writes of entry %d of the trail: %w", mark.Number, unreadable(err))
+		}
+		pending = d.Writes
+		return nil
+	})
+	return mark, pending, err
 }
 
 // apply applies the writes of an entry, and removes them from it.
@@ -199,27 +196,39 @@ func byTable(writes []writeDoc) map[string][]writeDoc {
 }
 
 // Trail implements [store.Backend]. It takes one command if there is no entry after the mark.
-func (s *Store) Trail(ctx context.Context, after store.Mark, limit int) (entries []store.Entry, mark store.Mark, err error) {
-	err = s.do(ctx, "read the trail", func(ctx context.Context) error {
-		newest, err := s.newestEntry(ctx)
-		if err == nil {
-			err = s.apply(ctx, newest.Mark(), newest.writes)
-		}
-		if err != nil {
-			return err
-		}
-		if mark = newest.Mark(); mark == after {
-			return nil
-		}
-		entries, err = s.entriesAfter(ctx, after, mark.Number, limit)
-		return err
-	})
-	if errors.Is(err, store.ErrMarkLost) {
-		if lost := s.present(ctx); lost != nil {
-			return nil, store.Mark{}, lost
-		}
+func (s *Store) Trail(ctx context.Context, after store.Mark, limit int) ([]store.Entry, store.Mark, error) {
+	newest, pending, err := s.newestEntry(ctx)
+	if err == nil {
+		err = s.apply(ctx, newest, pending)
 	}
-	return entries, mark, err
+	if err != nil || newest == after {
+		return nil, newest, err
+	}
+	var entries []store.Entry
+	first := max(after.Number, 1)
+	next := first
+	opts := options.Find().SetSort(byID(1)).SetLimit(int64(limit) + 1).SetProjection(withoutWrites)
+	err = s.find(ctx, "read the trail", s.trail, numbered(first, newest.Number), opts, func(doc bson.Raw) error {
+		e := readEntry(doc)
+		switch {
+		case e.Number != next, next == after.Number && e.Mark() != after:
+			return store.ErrMarkLost
+		case e.Number > after.Number && len(entries) < limit:
+			entries = append(entries, e)
+		}
+		next++
+		return nil
+	})
+	if err == nil && next == first {
+		err = store.ErrMarkLost
+	}
+	if errors.Is(err, store.ErrMarkLost) {
+		err = cmp.Or(s.present(ctx), err)
+	}
+	if err != nil {
+		entries = nil
+	}
+	return entries, newest, err
 }
 
 // present returns an error if the database lacks migrations, without which no store is opened: its data were lost,
@@ -234,48 +243,26 @@ func (s *Store) present(ctx context.Context) error {
 	})
 }
 
-// entriesAfter reads the entries from a mark to a number.
-func (s *Store) entriesAfter(ctx context.Context, after store.Mark, to int64, limit int) (entries []store.Entry, err error) {
-	page, err := findAll[bson.Raw](ctx, s.trail, numbered(max(after.Number, 1), to),
-		options.Find().SetSort(byID(1)).SetLimit(int64(limit)+1).SetProjection(bson.D{{Key: "writes", Value: 0}}))
-	if err != nil {
-		return nil, err
-	}
-	for i, doc := range page {
-		e := readEntry(doc)
-		switch {
-		case e.Number != max(after.Number, 1)+int64(i),
-			i == 0 && after.Number > 0 && e.Mark() != after:
-			return nil, store.ErrMarkLost
-		case e.Number > after.Number && len(entries) < limit:
-			entries = append(entries, e.Entry)
-		}
-	}
-	if len(page) == 0 {
-		err = store.ErrMarkLost
-	}
-	return entries, err
-}
-
 // History implements [store.Backend].
 func (s *Store) History(ctx context.Context, before int64, each func(store.Entry) error) error {
 	if before <= 0 {
 		before = maxNumber
 	}
-	opts := options.Find().SetSort(byID(-1)).SetProjection(bson.D{{Key: "writes", Value: 0}})
-	return s.eachDocument(ctx, "read the history", s.trail, numbered(1, before-1), opts, func(doc bson.Raw) error {
-		return each(readEntry(doc).Entry)
-	})
+	opts := options.Find().SetSort(byID(-1)).SetBatchSize(batch).SetProjection(withoutWrites)
+	return s.find(ctx, "read the history", s.trail, numbered(1, before-1), opts, func(doc bson.Raw) error { return each(readEntry(doc)) })
 }
+
+// withoutWrites is the projection of an entry that [readEntry] reads.
+var withoutWrites = bson.D{{Key: "writes", Value: 0}}
 
 // Trim implements [store.Backend].
 func (s *Store) Trim(ctx context.Context, through int64) error {
+	newest, _, err := s.newestEntry(ctx)
+	if err != nil {
+		return err
+	}
 	return s.do(ctx, "trim the trail", func(ctx context.Context) error {
-		newest, err := s.newestEntry(ctx)
-		if err != nil {
-			return err
-		}
-		_, err = s.trail.DeleteMany(ctx, numbered(1, min(through, newest.Number-1)), options.DeleteMany().SetComment(comment(ctx)))
+		_, err := s.trail.DeleteMany(ctx, numbered(1, min(through, newest.Number-1)), options.DeleteMany().SetComment(comment(ctx)))
 		return err
 	})
 }
