@@ -150,9 +150,8 @@ func TestCancelled(t *testing.T) {
 	db := fresh(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := Up(ctx, db); !errors.Is(err, context.Canceled) {
-		t.Errorf("got %v", err)
-	}
+	_, err := Up(ctx, db)
+	check.ErrorIs(t, err, context.Canceled)
 }
 
 // TestTable: the layout of a table has the indexes that it asks for.

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"html"
 	"io"
@@ -60,9 +59,8 @@ func TestDemoLinesWork(t *testing.T) {
 	if dir == nil {
 		t.Fatal("no cookies in the lines")
 	}
-	if _, err := os.Stat(dir[1]); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("%s is left behind: %v", dir[1], err)
-	}
+	_, err := os.Stat(dir[1])
+	check.ErrorIs(t, err, os.ErrNotExist)
 }
 
 // programOnPath makes a directory in which oauth-server is this program.

@@ -167,9 +167,8 @@ func TestServerThatIsNone(t *testing.T) {
 	s := httptest.NewServer(http.NotFoundHandler())
 	t.Cleanup(s.Close)
 	c := &adminclient.Client{Server: s.URL, HTTP: s.Client(), Token: func(context.Context, string, bool) (string, error) { return "t", nil }}
-	if _, err := c.Get(t.Context(), "/settings", nil, nil); !errors.Is(err, adminclient.ErrNoAPI) {
-		t.Errorf("got %v", err)
-	}
+	_, err := c.Get(t.Context(), "/settings", nil, nil)
+	check.ErrorIs(t, err, adminclient.ErrNoAPI)
 }
 
 // TestTokenIsRenewedOnceForAll: of many calls whose token is refused at the same time, one requests another.

@@ -1,7 +1,6 @@
 package adminlocal
 
 import (
-	"errors"
 	"os"
 	"path/filepath"
 	"testing"
@@ -14,9 +13,8 @@ func TestFile(t *testing.T) {
 	data, link := filepath.Join(dir, "data.db"), filepath.Join(dir, "link.db")
 	check.OK(t, os.WriteFile(data, nil, 0o600))
 	check.OK(t, os.Symlink("data.db", link))
-	if _, err := Read(data); !errors.Is(err, ErrNone) {
-		t.Errorf("without a file: %v", err)
-	}
+	_, err := Read(data)
+	check.ErrorIs(t, err, ErrNone)
 	first, second := New("http://127.0.0.1:1"), New("http://127.0.0.1:2")
 	check.OK(t, first.Write(link))
 	info, err := os.Stat(data + ".admin")
@@ -37,9 +35,8 @@ func TestFile(t *testing.T) {
 	check.Equal(t, "files that are left", len(entries), 2)
 	for _, text := range []string{"", "{}", "not JSON", `{"url": "http://x"}`} {
 		check.OK(t, os.WriteFile(data+".admin", []byte(text), 0o600))
-		if _, err := Read(data); !errors.Is(err, ErrNone) {
-			t.Errorf("%q: %v", text, err)
-		}
+		_, err = Read(data)
+		check.ErrorIs(t, err, ErrNone)
 	}
 }
 

@@ -2,7 +2,6 @@ package admission
 
 import (
 	"context"
-	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -59,9 +58,7 @@ func TestHungUpBeforeItIsRead(t *testing.T) {
 				check.OK(t, client.Close())
 			}
 			check.OK(t, s.Close())
-			if err := <-ended; !errors.Is(err, http.ErrServerClosed) {
-				t.Error(err)
-			}
+			check.ErrorIs(t, <-ended, http.ErrServerClosed)
 		})
 	}
 }

@@ -2,7 +2,6 @@ package app
 
 import (
 	"context"
-	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -109,9 +108,7 @@ func TestRefusedEarlyIsSeen(t *testing.T) {
 		check.Eventually(t, "the gate sees that the caller has gone", func() bool { return admission.CallerGone(refusing.of) })
 	}
 	check.OK(t, s.Close())
-	if err := <-ended; !errors.Is(err, http.ErrServerClosed) {
-		t.Error(err)
-	}
+	check.ErrorIs(t, <-ended, http.ErrServerClosed)
 	_, page := get(t, client, "http://"+r.AdminAddr()+"/metrics")
 	for _, want := range []string{
 		`oauth_token_responses_total{error="overloaded",grant_type="client_credentials"} 1`,

@@ -170,9 +170,7 @@ func TestNewReportsWhatIsWrongAndLetsGo(t *testing.T) {
 	}
 	failure := errors.New("no")
 	_, err = New(t.Context(), cfg, Options{Prepare: func(context.Context, Store) error { return failure }})
-	if !errors.Is(err, failure) {
-		t.Errorf("New() = %v", err)
-	}
+	check.ErrorIs(t, err, failure)
 	s, err := New(t.Context(), cfg, Options{})
 	if err != nil {
 		t.Fatalf("what failed before holds the store still: %v", err)

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+
+	"oauth-server/internal/check"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -97,9 +99,7 @@ func TestGuardReturnsThePanic(t *testing.T) {
 		t.Errorf("Guard() = %v, counted %d", err, counted)
 	}
 	want := errors.New("an error")
-	if err := g.Guard(t.Context(), "once", func(context.Context) error { return want }); !errors.Is(err, want) {
-		t.Errorf("Guard() = %v, want %v", err, want)
-	}
+	check.ErrorIs(t, g.Guard(t.Context(), "once", func(context.Context) error { return want }), want)
 }
 
 func TestWaitReturnsAfterEveryLoop(t *testing.T) {

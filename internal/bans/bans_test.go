@@ -264,18 +264,13 @@ func TestStoreAway(t *testing.T) {
 	a, b := w.instance(), w.instance()
 	w.store.fails = true
 	a.deny(3, ada, e)
-	if err := a.Refresh(t.Context()); !errors.Is(err, errAway) {
-		t.Errorf("got error %v", err)
-	}
+	check.ErrorIs(t, a.Refresh(t.Context()), errAway)
 	check.Equal(t, "meanwhile", a.rest(ada, e), time.Minute)
 	check.Equal(t, "stats", a.Stats(), bans.Stats{Active: 1, Longest: time.Minute, Waiting: 1})
-	if _, _, err := a.Lift(t.Context(), ada, false); !errors.Is(err, errAway) {
-		t.Errorf("lifted with error %v", err)
-	}
+	_, _, err := a.Lift(t.Context(), ada, false)
+	check.ErrorIs(t, err, errAway)
 	w.store.fails, w.store.loses = false, true
-	if err := a.Refresh(t.Context()); !errors.Is(err, errAway) {
-		t.Errorf("got error %v", err)
-	}
+	check.ErrorIs(t, a.Refresh(t.Context()), errAway)
 	w.store.loses = false
 	w.clock.Advance(time.Second)
 	a.refresh()
@@ -289,17 +284,15 @@ func TestStoreAway(t *testing.T) {
 func TestLift(t *testing.T) {
 	w, e := newWorld(t), rule(t)
 	a, ctx := w.instance(), t.Context()
-	if _, _, err := a.Lift(ctx, ada, true); !errors.Is(err, bans.ErrNotFound) {
-		t.Errorf("lifted what there is not: %v", err)
-	}
+	_, _, err := a.Lift(ctx, ada, true)
+	check.ErrorIs(t, err, bans.ErrNotFound)
 	a.deny(3, ada, e)
 	before, after, err := a.Lift(ctx, ada, false) // it was not stored before
 	check.OK(t, err)
 	check.Equal(t, "active before", before.Active(w.clock.Now()), true)
 	check.Equal(t, "active after", after.Active(w.clock.Now()), false)
-	if _, _, err := a.Lift(ctx, ada, false); !errors.Is(err, bans.ErrNotFound) {
-		t.Errorf("lifted again: %v", err)
-	}
+	_, _, err = a.Lift(ctx, ada, false)
+	check.ErrorIs(t, err, bans.ErrNotFound)
 	_, _, err = a.Lift(ctx, ada, true)
 	check.OK(t, err)
 	a.deny(3, ada, e)

@@ -3,6 +3,7 @@
 package check
 
 import (
+	"errors"
 	"reflect"
 	"strings"
 	"testing"
@@ -16,6 +17,14 @@ func OK(tb testing.TB, err error, about ...string) {
 	tb.Helper()
 	if err != nil {
 		tb.Fatal(strings.Join(append(about, err.Error()), ": "))
+	}
+}
+
+// ErrorIs ends the test unless err is or wraps want; about says what failed. A nil want is no error.
+func ErrorIs(tb testing.TB, err, want error, about ...string) {
+	tb.Helper()
+	if !errors.Is(err, want) {
+		tb.Fatalf("%serror %v, want %v", strings.Join(append(about, ""), ": "), err, want)
 	}
 }
 

@@ -3,6 +3,7 @@ package check_test
 import (
 	"errors"
 	"fmt"
+	"io"
 	"runtime"
 	"strings"
 	"sync"
@@ -37,6 +38,8 @@ func TestChecks(t *testing.T) {
 		"no error":       {func(r *recorder) { check.OK(r, nil, "open") }, ""},
 		"an error":       {func(r *recorder) { check.OK(r, broken) }, "broken"},
 		"what failed":    {func(r *recorder) { check.OK(r, broken, "open", "read") }, "open: read: broken"},
+		"that error":     {func(r *recorder) { check.ErrorIs(r, fmt.Errorf("open: %w", broken), broken) }, ""},
+		"no such error":  {func(r *recorder) { check.ErrorIs(r, broken, io.EOF, "open", "read") }, "open: read: error broken, want EOF"},
 		"the text":       {func(r *recorder) { check.ErrorSays(r, broken, "oke") }, ""},
 		"another text":   {func(r *recorder) { check.ErrorSays(r, broken, "lost") }, `the error broken does not say "lost"`},
 		"no error there": {func(r *recorder) { check.ErrorSays(r, nil, "nil") }, `the error <nil> does not say "nil"`},

@@ -62,7 +62,7 @@ func TestEvents(t *testing.T) {
 	}
 	events, err = trail.Events(t.Context(), clientcfg.EventQuery{Limit: 2})
 	check.OK(t, err)
-	failsWith(t, "of a newer version", events[0].Err, clientcfg.ErrUnreadable)
+	check.ErrorIs(t, events[0].Err, clientcfg.ErrUnreadable, "of a newer version")
 	check.Equal(t, "what is known of it", events[0].Reason+" "+events[1].Reason, "newer 5")
 }
 

@@ -49,9 +49,7 @@ func TestChangeThatCannotBeChangesNothing(t *testing.T) {
 	_, err = s.Change(t.Context(), func(*clientcfg.PolicySnapshot) (clientcfg.Event, error) {
 		return clientcfg.Event{}, stop
 	})
-	if !errors.Is(err, stop) {
-		t.Errorf("the error is %v", err)
-	}
+	check.ErrorIs(t, err, stop)
 	_, err = s.Change(t.Context(), func(*clientcfg.PolicySnapshot) (e clientcfg.Event, _ error) {
 		for i := range 200 {
 			e.Changes = append(e.Changes, stored("policies/"+strconv.Itoa(i), `{"note":"`+strings.Repeat("x", 6000)+`"}`))

@@ -26,13 +26,6 @@ func (s *clientStore) is(t *testing.T, want clientcfg.Client) {
 	}
 }
 
-func failsWith(t *testing.T, what string, err, want error) {
-	t.Helper()
-	if !errors.Is(err, want) {
-		t.Errorf("%s: %v, want %v", what, err, want)
-	}
-}
-
 // TestRegistrations: each change is made with its event, on its conditions, or not at all.
 func TestRegistrations(t *testing.T) {
 	s, ctx := storeOf(t), t.Context()
@@ -41,25 +34,25 @@ func TestRegistrations(t *testing.T) {
 	c, event := filled(t), func(action string) clientcfg.Event {
 		return clientcfg.Event{Action: action, Target: clientcfg.ClientTarget("web"), Actor: clientcfg.Actor{ClientID: "ops"}, At: time.Unix(1e9, 0).UTC()}
 	}
-	failsWith(t, "update of nothing", s.UpdateClient(ctx, c, event("update")), clientcfg.ErrNotFound)
-	failsWith(t, "deletion of nothing", s.DeleteClient(ctx, c.ID, event("delete")), clientcfg.ErrNotFound)
+	check.ErrorIs(t, s.UpdateClient(ctx, c, event("update")), clientcfg.ErrNotFound, "update of nothing")
+	check.ErrorIs(t, s.DeleteClient(ctx, c.ID, event("delete")), clientcfg.ErrNotFound, "deletion of nothing")
 	check.OK(t, s.CreateClient(ctx, c, event("create")))
 	c.Version = 1
 	s.is(t, c)
-	failsWith(t, "another of the name", s.CreateClient(ctx, c, event("create")), clientcfg.ErrExists)
+	check.ErrorIs(t, s.CreateClient(ctx, c, event("create")), clientcfg.ErrExists, "another of the name")
 
 	next := c
 	next.Name = `Q & <A> "\ü`
 	check.OK(t, s.UpdateClient(ctx, next, event("update")))
 	next.Version = 2
 	s.is(t, next)
-	failsWith(t, "update of an older version", s.UpdateClient(ctx, c, event("update")), clientcfg.ErrConflict)
-	failsWith(t, "deletion of an older version", s.DeleteUnchanged(ctx, c, event("delete")), clientcfg.ErrConflict)
+	check.ErrorIs(t, s.UpdateClient(ctx, c, event("update")), clientcfg.ErrConflict, "update of an older version")
+	check.ErrorIs(t, s.DeleteUnchanged(ctx, c, event("delete")), clientcfg.ErrConflict, "deletion of an older version")
 	check.OK(t, s.DeleteUnchanged(ctx, next, event("delete")))
 	again := c
 	again.Stamp = secret.NewStamp()
 	check.OK(t, s.CreateClient(ctx, again, event("create")))
-	failsWith(t, "update of a namesake", s.UpdateClient(ctx, c, event("update")), clientcfg.ErrConflict)
+	check.ErrorIs(t, s.UpdateClient(ctx, c, event("update")), clientcfg.ErrConflict, "update of a namesake")
 	check.OK(t, s.DeleteClient(ctx, "web", event("delete")))
 
 	events, err := clientcfg.NewAuditTrail(f).Events(ctx, clientcfg.EventQuery{Target: "clients/web"})
@@ -150,10 +143,10 @@ func TestUnreadableClients(t *testing.T) {
 			d, err := clientcfg.ReadDirectory(ctx, s)
 			check.OK(t, err)
 			check.Equal(t, "served", ids(d), []string{"a"})
-			failsWith(t, "why", d.Unreadable()["bad"], clientcfg.ErrUnreadableClient)
+			check.ErrorIs(t, d.Unreadable()["bad"], clientcfg.ErrUnreadableClient, "why")
 			_, err = s.Client(ctx, "bad")
-			failsWith(t, "read", err, clientcfg.ErrUnreadableClient)
-			failsWith(t, "create over it", s.CreateClient(ctx, named("bad"), clientcfg.Event{}), clientcfg.ErrExists)
+			check.ErrorIs(t, err, clientcfg.ErrUnreadableClient, "read")
+			check.ErrorIs(t, s.CreateClient(ctx, named("bad"), clientcfg.Event{}), clientcfg.ErrExists, "create over it")
 			check.OK(t, s.DeleteClient(ctx, "bad", clientcfg.Event{}))
 			check.OK(t, s.CreateClient(ctx, named("bad"), clientcfg.Event{}))
 		})

@@ -36,7 +36,7 @@ func TestWithdrawEndsWhatCameOfIt(t *testing.T) {
 		wantCode(t, grants.InvalidGrant, err)
 	}
 	w.wantNext(consentPage, &session, "shop")
-	wantErr(t, w.service.Withdraw(t.Context(), "alice", "shop"), grants.ErrNotFound)
+	check.ErrorIs(t, w.service.Withdraw(t.Context(), "alice", "shop"), grants.ErrNotFound)
 
 	w.wantActive(true, other.AccessToken)
 	w.mustToken("caller", refreshing(other.RefreshToken))

@@ -107,7 +107,7 @@ func TestApproveNeedsASession(t *testing.T) {
 	session := w.session()
 	w.clock.Advance(time.Hour)
 	_, err = w.approve(prompt, session)
-	wantErr(t, err, grants.ErrNoSession)
+	check.ErrorIs(t, err, grants.ErrNoSession)
 }
 
 // TestApproveChecksTheRedirectAgain: the prompt may be older than a change of the registration.

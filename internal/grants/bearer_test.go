@@ -1,7 +1,6 @@
 package grants_test
 
 import (
-	"errors"
 	"testing"
 	"time"
 
@@ -20,9 +19,8 @@ func TestBearer(t *testing.T) {
 		"empty": "", "nonsense": "a.b.c", "a refresh token": tokens.RefreshToken,
 		"forged": tokens.AccessToken[:len(tokens.AccessToken)-4] + "AAAA",
 	} {
-		if _, err := w.service.Bearer(t.Context(), bad); !errors.Is(err, grants.ErrBearer) {
-			t.Errorf("%s: error %v, want %v", name, err, grants.ErrBearer)
-		}
+		_, err = w.service.Bearer(t.Context(), bad)
+		check.ErrorIs(t, err, grants.ErrBearer, name)
 	}
 }
 
@@ -43,7 +41,7 @@ func TestBearerEndsWithWhatItRestsOn(t *testing.T) {
 			tokens := w.tokens("shop")
 			end(w, tokens)
 			_, err := w.service.Bearer(t.Context(), tokens.AccessToken)
-			wantErr(t, err, grants.ErrBearer)
+			check.ErrorIs(t, err, grants.ErrBearer)
 		})
 	}
 }

@@ -7,14 +7,6 @@ import (
 	"oauth-server/internal/grants"
 )
 
-// wantErr fails the test unless err wraps want.
-func wantErr(tb testing.TB, err, want error) {
-	tb.Helper()
-	if !errors.Is(err, want) {
-		tb.Fatalf("error %v, want %v", err, want)
-	}
-}
-
 // as returns the T that err is or wraps, and fails the test if there is none.
 func as[T error](tb testing.TB, err error) (found T) {
 	tb.Helper()

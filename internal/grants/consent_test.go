@@ -75,7 +75,7 @@ func TestConsentPageIsUsedUp(t *testing.T) {
 			check.OK(t, err)
 			use(w, code)
 			_, err = w.service.Approve(t.Context(), prompt, session, page)
-			wantErr(t, err, grants.ErrConsentUsed)
+			check.ErrorIs(t, err, grants.ErrConsentUsed)
 			w.clock.Advance(time.Minute)
 			_, err = w.service.Approve(t.Context(), prompt, session, page)
 			if err == nil {
@@ -127,7 +127,7 @@ func TestConsentPagesThatDoNotCount(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			check.Equal(t, "genuine", tt.consent.Genuine(), tt.genuine)
 			_, err := w.service.Approve(t.Context(), w.asked("shop"), w.session(), tt.consent)
-			wantErr(t, err, grants.ErrConsentPage)
+			check.ErrorIs(t, err, grants.ErrConsentPage)
 		})
 	}
 	// The spare bits of the last character may not make four pages of one.
@@ -211,7 +211,7 @@ func TestAnsweredPagesAreNotCodes(t *testing.T) {
 	w.mustToken("shop", w.redemption("shop", first))
 	for range 100 - 31 {
 		_, err = answer()
-		wantErr(t, err, grants.ErrConsentUsed)
+		check.ErrorIs(t, err, grants.ErrConsentUsed)
 	}
 	_, err = answer()
 	wantLimited(t, err)

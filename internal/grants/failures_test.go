@@ -1,7 +1,6 @@
 package grants_test
 
 import (
-	"errors"
 	"fmt"
 	"net/netip"
 	"sync"
@@ -83,7 +82,7 @@ func TestFailedSignInsAreLimited(t *testing.T) {
 	w := newWorld(t, strict)
 	check.OK(t, w.signIn(here, "alice", password))
 	for range 3 {
-		wantErr(t, w.signIn(here, "alice", "x"), grants.ErrSignIn)
+		check.ErrorIs(t, w.signIn(here, "alice", "x"), grants.ErrSignIn)
 	}
 	retryAfter := wantTooMany(t, w.signIn(here, "alice", "x"))
 	wantTooMany(t, w.signIn(here, "alice", password))
@@ -99,7 +98,7 @@ func TestFailedSignInsAreLimited(t *testing.T) {
 	}
 
 	for range 2 {
-		wantErr(t, w.signIn(here, "bob", "x"), grants.ErrSignIn)
+		check.ErrorIs(t, w.signIn(here, "bob", "x"), grants.ErrSignIn)
 	}
 	wantTooMany(t, w.signIn(here, "bob", password))
 	wantTooMany(t, w.signIn(here, "nobody", "x"))
@@ -127,7 +126,7 @@ func TestSuccessCostsNothing(t *testing.T) {
 	for range 6 {
 		check.OK(t, w.signIn(here, "alice", password))
 	}
-	wantErr(t, w.signIn(here, "alice", "x"), grants.ErrSignIn)
+	check.ErrorIs(t, w.signIn(here, "alice", "x"), grants.ErrSignIn)
 	wantCode(t, grants.InvalidClient, w.attempt(here, "shop", "x"))
 }
 
@@ -195,7 +194,7 @@ func TestWaitingGuessesAreAskedAgain(t *testing.T) {
 		check.Equal(t, "operation", operation, "User")
 		f.begun = nil
 		for range 3 {
-			wantErr(t, w.signIn(here, "alice", "x"), grants.ErrSignIn)
+			check.ErrorIs(t, w.signIn(here, "alice", "x"), grants.ErrSignIn)
 		}
 	}
 	wantTooMany(t, w.signIn(here, "alice", password))
@@ -211,9 +210,7 @@ func TestSignInsLeaveTokensAlone(t *testing.T) {
 	var crowd sync.WaitGroup
 	crowd.Go(func() {
 		err := passwords.RejectAttempt(t.Context(), secret.Attempt{Still: func() error { close(taken); <-release; return errDown }})
-		if !errors.Is(err, errDown) {
-			t.Error(err)
-		}
+		check.ErrorIs(t, err, errDown)
 	})
 	<-taken
 	for i := range 20 {

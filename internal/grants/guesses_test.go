@@ -62,7 +62,7 @@ func TestGuessesOfADay(t *testing.T) {
 	w := newWorld(t, daily(5, 1000))
 	for _, name := range []string{"alice", "nobody", "no name\x00"} {
 		for range 5 {
-			wantErr(t, w.signIn(here, name, "wrong"), grants.ErrSignIn)
+			check.ErrorIs(t, w.signIn(here, name, "wrong"), grants.ErrSignIn)
 			w.clock.Advance(20 * time.Minute)
 		}
 		wait := wantWait(t, w.signIn(here, name, password), dayOver)
@@ -76,7 +76,7 @@ func TestGuessesOfADay(t *testing.T) {
 	w.clock.Advance(wait - time.Second)
 	wantWait(t, w.signIn(here, "alice", password), dayOver)
 	w.clock.Advance(time.Second)
-	wantErr(t, w.signIn(here, "alice", "wrong"), grants.ErrSignIn)
+	check.ErrorIs(t, w.signIn(here, "alice", "wrong"), grants.ErrSignIn)
 	wantWait(t, w.signIn(here, "alice", password), dayOver)
 	w.clock.Advance(48 * time.Hour)
 	check.OK(t, w.signIn(here, "alice", password))
@@ -88,7 +88,7 @@ func TestRowSlowsDown(t *testing.T) {
 	for _, name := range []string{"alice", "nobody"} {
 		w := newWorld(t, daily(1000, 10))
 		w.wrong(name, 0, 10)
-		wantErr(t, w.signIn(number(10), name, "wrong"), grants.ErrSignIn)
+		check.ErrorIs(t, w.signIn(number(10), name, "wrong"), grants.ErrSignIn)
 		for i := range 5 {
 			wait := wantWait(t, w.signIn(number(11+i), name, "wrong"), rowOver)
 			if wait <= 0 || wait > 31*time.Second {
@@ -96,7 +96,7 @@ func TestRowSlowsDown(t *testing.T) {
 			}
 		}
 		w.clock.Advance(wantWait(t, w.signIn(number(20), name, "wrong"), rowOver))
-		wantErr(t, w.signIn(number(21), name, "wrong"), grants.ErrSignIn)
+		check.ErrorIs(t, w.signIn(number(21), name, "wrong"), grants.ErrSignIn)
 		wantWait(t, w.signIn(number(22), name, password), rowOver)
 		_, err := w.token("shop", grants.TokenRequest{GrantType: "password", Username: name, Password: password, Remote: number(23)})
 		wantWait(t, err, rowOver)
@@ -135,7 +135,7 @@ func TestKnownAddressesAreNotSlowedDown(t *testing.T) {
 	w.clock.Advance(time.Minute) // so that it is older than the next
 	w.reopen()                   // as another instance, which has the store only
 	attacked()
-	wantErr(t, w.signIn(here, "alice", "wrong"), grants.ErrSignIn)
+	check.ErrorIs(t, w.signIn(here, "alice", "wrong"), grants.ErrSignIn)
 	wantWait(t, w.signIn(elsewhere, "alice", password), rowOver)
 	check.OK(t, w.signIn(here, "alice", password))
 	w.clock.Advance(time.Second)
@@ -158,7 +158,7 @@ func TestKnownAddressesAreNotSlowedDown(t *testing.T) {
 	check.OK(t, err)
 	check.Equal(t, "known addresses", len(known.Addresses), 20)
 	wantWait(t, w.signIn(here, "alice", password), rowOver) // the oldest
-	wantErr(t, w.signIn(elsewhere, "alice", "wrong"), grants.ErrSignIn)
+	check.ErrorIs(t, w.signIn(elsewhere, "alice", "wrong"), grants.ErrSignIn)
 
 	w.clock.Advance(91 * 24 * time.Hour)
 	attacked()
@@ -173,7 +173,7 @@ func TestRevokedUserKnowsNoAddress(t *testing.T) {
 	w.clock.Advance(time.Minute)
 	w.revokeUser()
 	w.wrong("alice", 0, 10)
-	wantErr(t, w.signIn(number(10), "alice", "wrong"), grants.ErrSignIn)
+	check.ErrorIs(t, w.signIn(number(10), "alice", "wrong"), grants.ErrSignIn)
 	wantWait(t, w.signIn(here, "alice", password), rowOver)
 }
 
@@ -193,7 +193,7 @@ func TestKnownAddressesEndWithTheStamp(t *testing.T) {
 	w.clock.Advance(-time.Hour)
 	check.OK(t, w.signIn(elsewhere, "alice", password))
 	w.wrong("alice", 0, 10)
-	wantErr(t, w.signIn(number(10), "alice", "wrong"), grants.ErrSignIn)
+	check.ErrorIs(t, w.signIn(number(10), "alice", "wrong"), grants.ErrSignIn)
 	w.clock.Advance(12 * time.Second)
 	wantWait(t, w.signIn(here, "alice", password), rowOver)
 	wantWait(t, w.signIn(elsewhere, "alice", password), rowOver)
@@ -267,7 +267,7 @@ func TestGuessesAreShared(t *testing.T) {
 			return err
 		}
 		for i := range 6 {
-			wantErr(t, guess([]*grants.Service{first, second}[i%2]), grants.ErrSignIn)
+			check.ErrorIs(t, guess([]*grants.Service{first, second}[i%2]), grants.ErrSignIn)
 		}
 		over := func(at *grants.Service) {
 			t.Helper()

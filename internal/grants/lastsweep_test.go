@@ -1,7 +1,6 @@
 package grants_test
 
 import (
-	"errors"
 	"testing"
 	"time"
 
@@ -105,9 +104,7 @@ func TestSweepLastTokensWithoutTheStore(t *testing.T) {
 	last := w.exhausted(clientCredentials)
 	sweep := func(want error) {
 		t.Helper()
-		if err := w.service.SweepLastTokens(t.Context()); !errors.Is(err, want) {
-			t.Errorf("got %v, want %v", err, want)
-		}
+		check.ErrorIs(t, w.service.SweepLastTokens(t.Context()), want)
 	}
 	w.clock.Advance(10 * time.Second)
 	sweep(errDown)

@@ -226,7 +226,7 @@ func TestPitfall13_NothingIsStoredInClear(t *testing.T) {
 		s := newStock()
 		s.hashed = true
 		_, err := s.redeem(t.Context(), s.code(t), "")
-		wantErr(t, err, lib.ErrInvalidAuthorizeCode) // a store that hashes breaks the library
+		check.ErrorIs(t, err, lib.ErrInvalidAuthorizeCode) // a store that hashes breaks the library
 	})
 	t.Run("ours", func(t *testing.T) {
 		w := newWorld(t)

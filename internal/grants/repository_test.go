@@ -50,17 +50,17 @@ func TestCodeBecomesFamily(t *testing.T) {
 	code := storedCode(t, r, "code")
 	check.Equal(t, "redirect URI", code.RedirectURI, callback+"?a=1&b=<2>")
 	check.Equal(t, "scope", code.Scopes[1], `"odd" \ ü`)
-	wantErr(t, r.CreateCode(ctx, code), grants.ErrExists)
+	check.ErrorIs(t, r.CreateCode(ctx, code), grants.ErrExists)
 	_, err := r.Family(ctx, code.Digest)
-	wantErr(t, err, grants.ErrNotFound)
+	check.ErrorIs(t, err, grants.ErrNotFound)
 
 	first := familyOf(&code)
 	check.OK(t, r.RedeemCode(ctx, code, &first))
-	wantErr(t, r.RedeemCode(ctx, code, &first), grants.ErrClaimed)
+	check.ErrorIs(t, r.RedeemCode(ctx, code, &first), grants.ErrClaimed)
 	claimed, err := r.Code(ctx, code.Digest)
 	check.OK(t, err)
 	check.Equal(t, "claimed", claimed.Claimed, true)
-	wantErr(t, r.RedeemCode(ctx, claimed, nil), grants.ErrClaimed)
+	check.ErrorIs(t, r.RedeemCode(ctx, claimed, nil), grants.ErrClaimed)
 	family, err := r.Family(ctx, code.Digest)
 	check.OK(t, err)
 	check.Equal(t, "whole family", fmt.Sprint(family.Authorization, family.Generation, family.IssuedAt, family.ExpiresAt, family.ClientStamp),
@@ -69,7 +69,7 @@ func TestCodeBecomesFamily(t *testing.T) {
 	next := family
 	next.Generation, next.ExpiresAt = 2, start.Add(time.Second) // earlier than the code
 	check.OK(t, r.RotateFamily(ctx, next))
-	wantErr(t, r.RotateFamily(ctx, next), grants.ErrClaimed)
+	check.ErrorIs(t, r.RotateFamily(ctx, next), grants.ErrClaimed)
 	n, err := r.Sweep(ctx, start.Add(30*time.Minute))
 	check.OK(t, err)
 	check.Equal(t, "removed while the record is needed", n, 0)
@@ -79,7 +79,7 @@ func TestCodeBecomesFamily(t *testing.T) {
 
 	deleted := storedCode(t, r, "deleted")
 	check.OK(t, r.Delete(ctx, store.Table{Name: "grants"}, nil, deleted.Digest.Key()))
-	wantErr(t, r.RedeemCode(ctx, deleted, nil), grants.ErrNotFound)
+	check.ErrorIs(t, r.RedeemCode(ctx, deleted, nil), grants.ErrNotFound)
 }
 
 // TestRotateAfterAnotherWrite: only another generation is a replay. The table is also written by others, such
@@ -96,9 +96,9 @@ func TestRotateAfterAnotherWrite(t *testing.T) {
 	}, next.Digest.Key()))
 	next.Generation = 2
 	check.OK(t, r.RotateFamily(ctx, next))
-	wantErr(t, r.RotateFamily(ctx, next), grants.ErrClaimed)
+	check.ErrorIs(t, r.RotateFamily(ctx, next), grants.ErrClaimed)
 	check.OK(t, r.Delete(ctx, table, nil, next.Digest.Key()))
-	wantErr(t, r.RotateFamily(ctx, next), grants.ErrNotFound)
+	check.ErrorIs(t, r.RotateFamily(ctx, next), grants.ErrNotFound)
 }
 
 // TestOneClaims has many claim one code, and then rotate its family, at once.
@@ -146,7 +146,7 @@ func TestFamiliesOf(t *testing.T) {
 		return r.Revoke(ctx, some[0].Family, start) // it may use the store
 	}))
 	check.Equal(t, "families", len(seen), 1250)
-	wantErr(t, r.FamiliesOf(ctx, "alice", func([]grants.Family) error { return errDown }), errDown)
+	check.ErrorIs(t, r.FamiliesOf(ctx, "alice", func([]grants.Family) error { return errDown }), errDown)
 }
 
 func TestSessionRecords(t *testing.T) {
@@ -166,7 +166,7 @@ func TestSessionRecords(t *testing.T) {
 		check.OK(t, errors.Join(r.CreateSession(ctx, session("bob", n), 3), r.CreateSession(ctx, session("bo", n), 3)))
 	}
 	check.Equal(t, "the newest three", names("bob"), "bob4 bob3 bob2 ")
-	wantErr(t, r.CreateSession(ctx, session("bob", 4), 1), grants.ErrExists)
+	check.ErrorIs(t, r.CreateSession(ctx, session("bob", 4), 1), grants.ErrExists)
 	check.OK(t, r.CreateSession(ctx, session("bob", -9), 1)) // the clock of another instance
 	check.Equal(t, "never the new one", names("bob"), "bob-9 ")
 	want := session("eve", 1)
@@ -176,7 +176,7 @@ func TestSessionRecords(t *testing.T) {
 	check.Equal(t, "session", got, want)
 	check.OK(t, errors.Join(r.DeleteSession(ctx, want.Key), r.DeleteSession(ctx, want.Key)))
 	_, err = r.Session(ctx, want.Key)
-	wantErr(t, err, grants.ErrNotFound)
+	check.ErrorIs(t, err, grants.ErrNotFound)
 }
 
 func TestAgreementRecords(t *testing.T) {
@@ -189,13 +189,13 @@ func TestAgreementRecords(t *testing.T) {
 	}
 	a := agreement("ada", "shop")
 	check.OK(t, errors.Join(r.PutAgreement(ctx, a), r.PutAgreement(ctx, agreement("ada", "an app")), r.PutAgreement(ctx, agreement("ad", "shop"))))
-	wantErr(t, r.PutAgreement(ctx, a), grants.ErrExists)
+	check.ErrorIs(t, r.PutAgreement(ctx, a), grants.ErrExists)
 	stored, err := r.Agreement(ctx, "ada", "shop")
 	check.OK(t, err)
 	older := stored
 	stored.Scopes = append(stored.Scopes, "write")
 	check.OK(t, r.PutAgreement(ctx, stored))
-	wantErr(t, r.PutAgreement(ctx, older), grants.ErrExists)
+	check.ErrorIs(t, r.PutAgreement(ctx, older), grants.ErrExists)
 	list, err := r.AgreementsOf(ctx, "ada")
 	check.OK(t, err)
 	check.Equal(t, "agreements", len(list), 2)
@@ -209,7 +209,7 @@ func TestAgreementRecords(t *testing.T) {
 	check.OK(t, err)
 	check.OK(t, errors.Join(r.DeleteAgreement(ctx, &older), r.DeleteAgreement(ctx, &older))) // in any state
 	_, err = r.Agreement(ctx, "ada", "shop")
-	wantErr(t, err, grants.ErrNotFound)
+	check.ErrorIs(t, err, grants.ErrNotFound)
 	check.OK(t, r.ForgetAgreements(ctx, "ada"))
 	list, err = r.AgreementsOf(ctx, "ada")
 	check.OK(t, err)
@@ -234,7 +234,7 @@ func TestRevocationRecords(t *testing.T) {
 	check.OK(t, err)
 	check.Equal(t, "removed before the later time", n, 0)
 	check.OK(t, r.RecordOnce(ctx, "once", start))
-	wantErr(t, r.RecordOnce(ctx, "once", start), grants.ErrExists)
+	check.ErrorIs(t, r.RecordOnce(ctx, "once", start), grants.ErrExists)
 }
 
 // TestUnreadableGrants: each is an error of its own call, and missing in lists.
@@ -251,8 +251,8 @@ func TestUnreadableGrants(t *testing.T) {
 		_, err := r.Put(ctx, store.Table{Name: "grants"}, store.Record{Key: d.Key(), Owner: "alice", Value: []byte(value)}, store.Seen{})
 		check.OK(t, err)
 		_, err = r.Code(ctx, d)
-		wantErr(t, err, store.ErrUnreadable)
-		wantErr(t, r.FamiliesOf(ctx, "alice", func([]grants.Family) error { return errDown }), nil)
+		check.ErrorIs(t, err, store.ErrUnreadable)
+		check.ErrorIs(t, r.FamiliesOf(ctx, "alice", func([]grants.Family) error { return errDown }), nil)
 	}
 	check.OK(t, r.Delete(ctx, store.Table{Name: "grants"}, nil, d.Key()))
 	_, err := r.Put(ctx, store.Table{Name: "grants"}, store.Record{Key: d.Key(), Owner: "al\u00efce", Value: []byte(

@@ -25,9 +25,7 @@ func takeOnlyTurn(t *testing.T, passwords *secret.Passwords) (giveBack func()) {
 			Name: "the one who has it", Source: "nowhere",
 			Still: func() error { close(taken); <-release; return errDown },
 		})
-		if !errors.Is(err, errDown) {
-			t.Error(err)
-		}
+		check.ErrorIs(t, err, errDown)
 	}()
 	<-taken
 	return sync.OnceFunc(func() { close(release); <-ended })
@@ -127,9 +125,7 @@ func TestSignInsOfOneUserAreLimited(t *testing.T) {
 		return err
 	}
 	succeed(w.signIn(here, "alice", password))
-	if err := w.signIn(here, "alice", "wrong"); !errors.Is(err, grants.ErrSignIn) {
-		t.Fatal(err)
-	}
+	check.ErrorIs(t, w.signIn(here, "alice", "wrong"), grants.ErrSignIn)
 	succeed(asToken())
 	succeed(w.signIn(here, "alice", password))
 	var wait time.Duration

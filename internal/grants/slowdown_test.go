@@ -43,7 +43,7 @@ func TestWaitingUsesUpNoSlowDown(t *testing.T) {
 		if !errors.Is(first, grants.ErrSignIn) {
 			first, second = second, first
 		}
-		wantErr(t, first, grants.ErrSignIn)
+		check.ErrorIs(t, first, grants.ErrSignIn)
 		wantWait(t, second, rowOver)
 	})
 }
@@ -99,7 +99,7 @@ func TestUnrecordedAttemptUsesUpNothing(t *testing.T) {
 			}
 			check.Equal(t, "attempts that were to be recorded", f.hits, 2)
 			f.operation = ""
-			wantErr(t, w.signIn(number(200), "alice", "wrong"), grants.ErrSignIn)
+			check.ErrorIs(t, w.signIn(number(200), "alice", "wrong"), grants.ErrSignIn)
 			wantWait(t, w.signIn(number(201), "alice", "wrong"), rowOver)
 		})
 	}

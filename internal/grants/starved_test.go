@@ -43,7 +43,7 @@ func TestStarvedAttemptUsesUpNothing(t *testing.T) {
 	*starved = false
 	w.reopen() // as another instance
 	w.wrong("alice", 200, 10)
-	wantErr(t, w.signIn(number(300), "alice", "wrong"), grants.ErrSignIn)
+	check.ErrorIs(t, w.signIn(number(300), "alice", "wrong"), grants.ErrSignIn)
 	wantWait(t, w.signIn(number(301), "alice", "wrong"), rowOver)
 }
 

@@ -30,7 +30,7 @@ func TestSignIn(t *testing.T) {
 		check.OK(t, w.service.SignOut(t.Context(), cookie))
 	}
 	_, err = w.service.Session(t.Context(), cookie)
-	wantErr(t, err, grants.ErrNoSession)
+	check.ErrorIs(t, err, grants.ErrNoSession)
 	_, err = w.service.Session(t.Context(), other)
 	check.OK(t, err)
 }
@@ -49,7 +49,7 @@ func TestSignInRefuses(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			cookie, session, err := w.service.SignIn(t.Context(), in)
-			wantErr(t, err, grants.ErrSignIn)
+			check.ErrorIs(t, err, grants.ErrSignIn)
 			check.Equal(t, "cookie", cookie, "")
 			check.Equal(t, "session", session, grants.Session{})
 		})
@@ -74,12 +74,12 @@ func TestSessionEnds(t *testing.T) {
 			check.OK(t, err)
 			end(w)
 			_, err = w.service.Session(t.Context(), cookie)
-			wantErr(t, err, grants.ErrNoSession)
+			check.ErrorIs(t, err, grants.ErrNoSession)
 		})
 	}
 	for _, cookie := range []string{"", "x"} {
 		_, err := newWorld(t).service.Session(t.Context(), cookie)
-		wantErr(t, err, grants.ErrNoSession)
+		check.ErrorIs(t, err, grants.ErrNoSession)
 	}
 }
 

@@ -52,7 +52,7 @@ func TestOneNameHoweverTyped(t *testing.T) {
 func TestWrongPasswordsOfOneNameShareALimit(t *testing.T) {
 	w := newWorld(t, strict)
 	for _, name := range []string{"Alice", "aLICE", "\uff21LICE"} {
-		wantErr(t, w.signIn(here, name, "x"), grants.ErrSignIn)
+		check.ErrorIs(t, w.signIn(here, name, "x"), grants.ErrSignIn)
 	}
 	for _, name := range []string{"alice", "ALICE"} {
 		wantTooMany(t, w.signIn(here, name, password))
@@ -72,12 +72,12 @@ func TestRefusedNames(t *testing.T) {
 		clear(operations)
 		w.clock.Advance(2 * time.Minute)
 		err := w.signIn(here, name, password)
-		wantErr(t, err, grants.ErrSignIn)
-		wantErr(t, err, grants.ErrUsername)
+		check.ErrorIs(t, err, grants.ErrSignIn)
+		check.ErrorIs(t, err, grants.ErrUsername)
 		_, err = w.token("shop", byPassword(name, password))
 		wantCode(t, grants.InvalidGrant, err)
 		check.ErrorSays(t, err, "No new user can have this username")
-		wantErr(t, w.signIn(here, name, password), grants.ErrUsername)
+		check.ErrorIs(t, w.signIn(here, name, password), grants.ErrUsername)
 		wantTooMany(t, w.signIn(here, name, password))
 		check.Equal(t, "reads of users for three attempts with "+name, operations["User"], 0)
 	}

@@ -92,7 +92,7 @@ func TestUserRecords(t *testing.T) {
 		ctx, alice := t.Context(), p.add(t, "alice")
 		bob := p.add(t, "bob")
 		p.is(t, alice)
-		wantErr(t, p.CreateUser(ctx, alice, event("create", "alice")), grants.ErrExists)
+		check.ErrorIs(t, p.CreateUser(ctx, alice, event("create", "alice")), grants.ErrExists)
 		check.OK(t, p.ChangeUser(ctx, "alice", edits("operator", func(u *grants.User) { u.Operator = clientcfg.NoAccess })))
 		check.OK(t, p.ChangeUser(ctx, "alice", edits("nothing", func(*grants.User) {})))
 		check.OK(t, p.ChangeUser(ctx, "alice", edits("password", func(u *grants.User) { u.PasswordHash, u.Stamp = "h", u.Stamp.Revoked() })))
@@ -100,17 +100,17 @@ func TestUserRecords(t *testing.T) {
 			u.PasswordHash = "x"
 			return event("refused", "alice"), errDown
 		}
-		wantErr(t, p.ChangeUser(ctx, "alice", refused), errDown)
-		wantErr(t, p.DeleteUser(ctx, "alice", refused), errDown)
+		check.ErrorIs(t, p.ChangeUser(ctx, "alice", refused), errDown)
+		check.ErrorIs(t, p.DeleteUser(ctx, "alice", refused), errDown)
 		alice.Operator, alice.PasswordHash = clientcfg.NoAccess, "h"
 		alice.Stamp.Count++
 		p.is(t, alice)
 		check.OK(t, p.DeleteUser(ctx, "alice", edits("delete", func(*grants.User) {})))
 		for _, name := range []string{"alice", "", "Bob", "bo", "bob ", "bob\x00", "\xff", "$where", strings.Repeat("x", 40_000)} {
 			_, err := p.User(ctx, name)
-			wantErr(t, err, grants.ErrNotFound)
-			wantErr(t, p.ChangeUser(ctx, name, edits("password", func(u *grants.User) { u.PasswordHash = "x" })), grants.ErrNotFound)
-			wantErr(t, p.DeleteUser(ctx, name, nil), grants.ErrNotFound)
+			check.ErrorIs(t, err, grants.ErrNotFound)
+			check.ErrorIs(t, p.ChangeUser(ctx, name, edits("password", func(u *grants.User) { u.PasswordHash = "x" })), grants.ErrNotFound)
+			check.ErrorIs(t, p.DeleteUser(ctx, name, nil), grants.ErrNotFound)
 		}
 		p.is(t, bob)
 		events, err := clientcfg.NewAuditTrail(p.follower).Events(ctx, clientcfg.EventQuery{Target: "users/alice"})
@@ -146,7 +146,7 @@ func (p people) names(t *testing.T, after string, limit int) (text string) {
 	check.OK(t, err)
 	for _, u := range list {
 		if text += u.Name + " "; u.Err != nil {
-			wantErr(t, u.Err, grants.ErrUnreadableUser)
+			check.ErrorIs(t, u.Err, grants.ErrUnreadableUser)
 			text += "(unreadable) "
 		}
 	}
@@ -168,9 +168,9 @@ func TestUnreadableUsers(t *testing.T) {
 			})
 			check.OK(t, err)
 			_, err = p.User(ctx, "bad")
-			wantErr(t, err, grants.ErrUnreadableUser)
-			wantErr(t, p.ChangeUser(ctx, "bad", edits("revoke", func(*grants.User) {})), grants.ErrUnreadableUser)
-			wantErr(t, p.CreateUser(ctx, grants.User{Name: "bad"}, clientcfg.Event{}), grants.ErrExists)
+			check.ErrorIs(t, err, grants.ErrUnreadableUser)
+			check.ErrorIs(t, p.ChangeUser(ctx, "bad", edits("revoke", func(*grants.User) {})), grants.ErrUnreadableUser)
+			check.ErrorIs(t, p.CreateUser(ctx, grants.User{Name: "bad"}, clientcfg.Event{}), grants.ErrExists)
 			check.Equal(t, "all", p.names(t, "", 10), "ann bad (unreadable) cat cät ")
 			check.OK(t, p.DeleteUser(ctx, "bad", func(u *grants.User) (clientcfg.Event, error) {
 				check.Equal(t, "what is known of it", u == nil, true)
@@ -260,6 +260,6 @@ func TestNamesakeIsNotKnown(t *testing.T) {
 	alice.Stamp = secret.NewStamp()
 	check.OK(t, w.store.CreateUser(t.Context(), alice, clientcfg.Event{}))
 	w.wrong("alice", 0, 9) // the first row has one already
-	wantErr(t, w.signIn(number(10), "alice", "wrong"), grants.ErrSignIn)
+	check.ErrorIs(t, w.signIn(number(10), "alice", "wrong"), grants.ErrSignIn)
 	wantWait(t, w.signIn(here, "alice", password), rowOver)
 }

@@ -5,7 +5,6 @@ import (
 	"crypto/pbkdf2"
 	"crypto/sha256"
 	"encoding/base64"
-	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -245,7 +244,5 @@ func TestClosedPool(t *testing.T) {
 func TestTasksOutOfBoundsReachNoChild(t *testing.T) {
 	p := &Pool{}
 	_, err := p.Compute(secret.Task{Password: "x", Salt: []byte("saltsalt"), Memory: 1 << 30, Passes: 1, Lanes: 1, Length: 32})
-	if !errors.Is(err, secret.ErrMalformedHash) {
-		t.Error(err)
-	}
+	check.ErrorIs(t, err, secret.ErrMalformedHash)
 }

@@ -63,12 +63,10 @@ func TestRotateSecret(t *testing.T) {
 	if err != nil || !c.SecretDigest.Matches(fresh) || c.SecretDigest.Matches(old) {
 		t.Errorf("after the rotation: %v, new works %v, old works %v", err, c.SecretDigest.Matches(fresh), c.SecretDigest.Matches(old))
 	}
-	if _, _, err := RotateSecret(t.Context(), store, "app", Rotation{}); !errors.Is(err, ErrPublic) {
-		t.Errorf("RotateSecret(public) = %v", err)
-	}
-	if _, _, err := RotateSecret(t.Context(), store, "nobody", Rotation{}); !errors.Is(err, clientcfg.ErrNotFound) {
-		t.Errorf("RotateSecret(unknown) = %v", err)
-	}
+	_, _, err = RotateSecret(t.Context(), store, "app", Rotation{})
+	check.ErrorIs(t, err, ErrPublic)
+	_, _, err = RotateSecret(t.Context(), store, "nobody", Rotation{})
+	check.ErrorIs(t, err, clientcfg.ErrNotFound)
 }
 
 // contested is a store where another change of the client comes first, once.

@@ -63,13 +63,10 @@ func TestConsentsThatHold(t *testing.T) {
 	check.Equal(t, "expired", list("ada"), "ada")
 
 	for name, wanted := range map[string]error{"ada": ErrNoConsent, "nobody": grants.ErrNotFound} {
-		if err := r.WithdrawConsent(ctx, name, "withdrawn"); !errors.Is(err, wanted) {
-			t.Errorf("%s: error %v, want %v", name, err, wanted)
-		}
+		check.ErrorIs(t, r.WithdrawConsent(ctx, name, "withdrawn"), wanted)
 	}
-	if _, _, err := r.Consents(ctx, "nobody"); !errors.Is(err, grants.ErrNotFound) {
-		t.Errorf("error %v", err)
-	}
+	_, _, err = r.Consents(ctx, "nobody")
+	check.ErrorIs(t, err, grants.ErrNotFound)
 	events, err := store.Events(ctx, clientcfg.EventQuery{Target: "users/ada"})
 	check.OK(t, err)
 	check.Equal(t, "events", len(events), 1)

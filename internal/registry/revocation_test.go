@@ -33,12 +33,9 @@ func newTimed(t *testing.T) *timed {
 
 func TestRevocationOfUnknown(t *testing.T) {
 	store := newTimed(t)
-	if _, err := RevokeClient(t.Context(), store, "nobody"); !errors.Is(err, clientcfg.ErrNotFound) {
-		t.Errorf("RevokeClient(unknown) = %v", err)
-	}
-	if err := RevokeUser(t.Context(), store, "nobody"); !errors.Is(err, grants.ErrNotFound) {
-		t.Errorf("RevokeUser(unknown) = %v", err)
-	}
+	_, err := RevokeClient(t.Context(), store, "nobody")
+	check.ErrorIs(t, err, clientcfg.ErrNotFound)
+	check.ErrorIs(t, RevokeUser(t.Context(), store, "nobody"), grants.ErrNotFound)
 }
 
 func TestRotationWithOverlap(t *testing.T) {
@@ -105,9 +102,7 @@ func TestSetPassword(t *testing.T) {
 	if u, ok := verify(testPassword); !ok || u.Stamp.Count != 1 {
 		t.Errorf("a refused password changed %+v", u)
 	}
-	if err := SetPassword(t.Context(), store, "nobody", "another staple"); !errors.Is(err, grants.ErrNotFound) {
-		t.Errorf("SetPassword(unknown) = %v", err)
-	}
+	check.ErrorIs(t, SetPassword(t.Context(), store, "nobody", "another staple"), grants.ErrNotFound)
 	check.OK(t, SetPassword(t.Context(), store, "ada", "another staple for ada"))
 	if u, ok := verify("another staple for ada"); !ok || u.Stamp.Count != 2 || u.Operator != clientcfg.ReadAccess {
 		t.Errorf("%+v, verified %v", u, ok)

@@ -49,9 +49,8 @@ func TestFamiliesBehindThoseThatEnded(t *testing.T) {
 	n, err := r.RevokeFamilies(ctx, "ada", list[0].ID)
 	check.OK(t, err)
 	check.Equal(t, "ended by its ID", n, 1)
-	if _, err := r.RevokeFamilies(ctx, "ada", list[0].ID); !errors.Is(err, ErrNoFamily) {
-		t.Errorf("end it again: %v", err)
-	}
+	_, err = r.RevokeFamilies(ctx, "ada", list[0].ID)
+	check.ErrorIs(t, err, ErrNoFamily)
 	n, err = r.RevokeFamilies(ctx, "ada", "")
 	check.OK(t, err)
 	check.Equal(t, "ended", n, number/every-1)

@@ -59,9 +59,8 @@ func TestSessionBetweenTwoRevocations(t *testing.T) {
 		cookie = signIn(testPassword)
 	}}
 	check.OK(t, SetPassword(t.Context(), paused, "ada", other))
-	if _, err := service.Session(t.Context(), cookie); !errors.Is(err, grants.ErrNoSession) {
-		t.Errorf("the session of the old password lives on: %v", err)
-	}
+	_, err = service.Session(t.Context(), cookie)
+	check.ErrorIs(t, err, grants.ErrNoSession)
 	signIn(other)
 }
 
@@ -128,9 +127,7 @@ func TestDeletionOfAChangedClient(t *testing.T) {
 		}
 		return nil
 	}})
-	if err := r.DeleteClient(t.Context(), "shop"); !errors.Is(err, refused) {
-		t.Errorf("deleted: %v", err)
-	}
+	check.ErrorIs(t, r.DeleteClient(t.Context(), "shop"), refused)
 	_, err = store.Client(t.Context(), "shop")
 	check.OK(t, err)
 	check.OK(t, on(store).DeleteClient(t.Context(), "shop"))

@@ -24,13 +24,11 @@ func TestNewUsersHaveCanonicalNames(t *testing.T) {
 	check.OK(t, err)
 
 	for _, name := range []string{"bob", "BOB", "Bob", "\u00c4da@example.com"} {
-		if _, err := create(name); !errors.Is(err, grants.ErrExists) {
-			t.Errorf("CreateUser(%q) = %v, want that it exists", name, err)
-		}
+		_, err = create(name)
+		check.ErrorIs(t, err, grants.ErrExists)
 	}
-	if _, err := create("SHOP"); !errors.Is(err, ErrNameOfClient) {
-		t.Errorf("the name of a client: %v", err)
-	}
+	_, err = create("SHOP")
+	check.ErrorIs(t, err, ErrNameOfClient)
 	for _, name := range []string{"ada lovelace", "\u265a", "p\u0430ul", "ada\u200b"} {
 		var invalid *InvalidError
 		if _, err := create(name); !errors.As(err, &invalid) {

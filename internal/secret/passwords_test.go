@@ -16,14 +16,6 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// wantErr fails the test unless err wraps want, or is nil where want is.
-func wantErr(tb testing.TB, err, want error) {
-	tb.Helper()
-	if !errors.Is(err, want) {
-		tb.Fatalf("error %v, want %v", err, want)
-	}
-}
-
 func TestPasswordsVerify(t *testing.T) {
 	p := NewPasswords(PasswordOptions{})
 	hash, err := p.Hash(t.Context(), "correct horse")
@@ -87,11 +79,11 @@ func TestPasswordsHashLength(t *testing.T) {
 	for name, password := range map[string]string{"empty": "", "too long": strings.Repeat("x", MaxPasswordLength+1)} {
 		t.Run(name, func(t *testing.T) {
 			_, err := p.Hash(t.Context(), password)
-			wantErr(t, err, ErrPasswordLength)
+			check.ErrorIs(t, err, ErrPasswordLength)
 		})
 	}
 	_, err := p.Hash(t.Context(), strings.Repeat("x", MaxPasswordLength))
-	wantErr(t, err, nil)
+	check.ErrorIs(t, err, nil)
 }
 
 // TestPasswordsWaitTheirTurn fills every turn and the queue.
@@ -107,12 +99,12 @@ func TestPasswordsWaitTheirTurn(t *testing.T) {
 
 		wantBusy(t, p.RejectAttempt(t.Context(), Attempt{Name: "b", Source: "b"}), 3*time.Second) // the queue holds one
 		cancel()
-		wantErr(t, <-queued, context.Canceled)
+		check.ErrorIs(t, <-queued, context.Canceled)
 
 		go func() { queued <- p.RejectAttempt(t.Context(), Attempt{Name: "a"}) }()
 		synctest.Wait()
 		giveBack()
-		wantErr(t, <-queued, nil) // the place in the queue was given back
+		check.ErrorIs(t, <-queued, nil) // the place in the queue was given back
 		wantIdle(t, p)
 	})
 }
@@ -131,8 +123,8 @@ func TestPasswordsAskAgainWhenTheirTurnHasCome(t *testing.T) {
 		synctest.Wait()
 		answer = errors.New("not any more")
 		giveBack()
-		wantErr(t, <-results, answer)
-		wantErr(t, <-results, answer)
+		check.ErrorIs(t, <-results, answer)
+		check.ErrorIs(t, <-results, answer)
 		wantIdle(t, p)
 	})
 }
@@ -141,7 +133,7 @@ func TestPasswordsRefuseEndedContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, err := NewPasswords(PasswordOptions{}).Hash(ctx, "pw")
-	wantErr(t, err, context.Canceled)
+	check.ErrorIs(t, err, context.Canceled)
 }
 
 // TestPasswordsBoundConcurrency holds every turn and sees that nothing is computed until one is
@@ -183,7 +175,7 @@ const goodHash = "$argon2id$v=19$m=8,t=1,p=1$c2FsdHNhbHQ$AAAAAAAAAAAAAAAAAAAAAA"
 
 func TestParseHashRefuses(t *testing.T) {
 	_, err := parseHash(goodHash)
-	wantErr(t, err, nil)
+	check.ErrorIs(t, err, nil)
 	for name, edit := range map[string][2]string{
 		"empty":               {goodHash, ""},
 		"other algorithm":     {"argon2id", "argon2i"},
@@ -217,9 +209,9 @@ func TestParseHashRefuses(t *testing.T) {
 				t.Fatal("the edit changes nothing")
 			}
 			_, err := parseHash(s)
-			wantErr(t, err, ErrMalformedHash)
+			check.ErrorIs(t, err, ErrMalformedHash)
 			_, err = NewPasswords(PasswordOptions{}).Verify(t.Context(), s, "pw")
-			wantErr(t, err, ErrMalformedHash)
+			check.ErrorIs(t, err, ErrMalformedHash)
 		})
 	}
 }
@@ -231,9 +223,7 @@ func FuzzParseHash(f *testing.F) {
 	f.Fuzz(func(t *testing.T, s string) {
 		h, err := parseHash(s)
 		if err != nil {
-			if !errors.Is(err, ErrMalformedHash) {
-				t.Fatalf("untyped error %v", err)
-			}
+			check.ErrorIs(t, err, ErrMalformedHash)
 			return
 		}
 		if h.params.memory > maxMemory || h.params.passes > maxPasses || h.params.lanes > maxLanes || h.params.passes < 1 {

@@ -32,7 +32,7 @@ func TestSeparate(t *testing.T) {
 				Separate: tc.separate, Hashing: func() { here++ }, Hashed: func(separately bool) { places[separately]++ },
 			})
 			hash, err := p.Hash(t.Context(), foreignPassword)
-			wantErr(t, err, nil)
+			check.ErrorIs(t, err, nil)
 			for _, hash := range []string{hash, foreign} {
 				for _, password := range []string{foreignPassword, foreignPassword + " "} {
 					ok, err := p.Verify(t.Context(), hash, password)
@@ -53,7 +53,7 @@ func TestTaskCheck(t *testing.T) {
 	good := Task{Password: "pw", Salt: make([]byte, 16), Memory: 19 * 1024, Passes: 2, Lanes: 1, Length: 32}
 	foreign := Task{Password: "pw", Foreign: foreignHashes(t)["Django"]}
 	for _, task := range []Task{good, foreign} {
-		wantErr(t, task.Check(), nil)
+		check.ErrorIs(t, task.Check(), nil)
 	}
 	if !good.Own() || foreign.Own() {
 		t.Error("which one is of our own hashes?")

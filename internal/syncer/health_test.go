@@ -45,9 +45,7 @@ func TestStoreAway(t *testing.T) {
 				t.Error("not degraded five seconds after the first write has failed")
 			}
 		}
-		if err := m.syncer.Degraded(); !errors.Is(err, errNetwork) {
-			t.Errorf("degraded by %v", err)
-		}
+		check.ErrorIs(t, m.syncer.Degraded(), errNetwork)
 		st := m.syncer.Stats()
 		if !st.Degraded || m.syncer.Batch() > 100 || st.Unconfirmed < 580*time.Second || st.DegradedFor < 580*time.Second || !st.Stalled {
 			t.Errorf("after ten minutes: %+v, %d items a call", st, m.syncer.Batch())

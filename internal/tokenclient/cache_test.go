@@ -1,7 +1,6 @@
 package tokenclient_test
 
 import (
-	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -90,9 +89,8 @@ func TestCacheFileIsPrivate(t *testing.T) {
 	}
 	for _, mode := range []os.FileMode{0o640, 0o604, 0o620, 0o700} {
 		check.OK(t, os.Chmod(file, mode))
-		if _, err := c.Token(t.Context(), r); !errors.Is(err, tokenclient.ErrExposed) {
-			t.Errorf("mode %o: Token() = %v, want %v", mode, err, tokenclient.ErrExposed)
-		}
+		_, err := c.Token(t.Context(), r)
+		check.ErrorIs(t, err, tokenclient.ErrExposed)
 	}
 	if left, err := filepath.Glob(filepath.Join(r.CacheDir, ".token-*")); err != nil || len(left) > 0 {
 		t.Errorf("temporary files are left: %q, %v", left, err)

@@ -21,9 +21,7 @@ func FuzzCallback(f *testing.F) {
 	f.Fuzz(func(t *testing.T, query string) {
 		c, err := parseCallback(query)
 		if err != nil {
-			if !errors.Is(err, errUnexpected) {
-				t.Fatalf("parseCallback(%q): %v, want %v", query, err, errUnexpected)
-			}
+			check.ErrorIs(t, err, errUnexpected)
 			return
 		}
 		code, err := want.check(c)

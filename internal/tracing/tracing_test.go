@@ -2,7 +2,6 @@ package tracing_test
 
 import (
 	"context"
-	"errors"
 	"net/http"
 	"net/http/httptest"
 	"testing"
@@ -151,7 +150,5 @@ func TestStoppingDoesNotWaitForASilentCollector(t *testing.T) {
 	span.End()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer cancel()
-	if err := tracer.Shutdown(ctx); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("Shutdown() = %v, want %v", err, context.DeadlineExceeded)
-	}
+	check.ErrorIs(t, tracer.Shutdown(ctx), context.DeadlineExceeded)
 }

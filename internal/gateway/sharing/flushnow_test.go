@@ -21,7 +21,7 @@ func TestFlushNow(t *testing.T) {
 		check.Equal(t, "stats", s.Stats(), sharing.Stats{Waiting: 1})
 
 		store.become(false, errAway)
-		wantError(t, "flush", s.Flush(t.Context()), errAway)
+		check.ErrorIs(t, s.Flush(t.Context()), errAway, "flush")
 		store.become(false, nil)
 		s.FlushNow(t.Context())
 		check.Equal(t, "stats after a failure", s.Stats(), sharing.Stats{Waiting: 1})

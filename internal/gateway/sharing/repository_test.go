@@ -28,7 +28,7 @@ func TestRepository(t *testing.T) {
 	first, second := entry(1, noon), entry(2, noon)
 	second.Subject = strings.Repeat("ä\"", 85)
 	_, err := r.Subject(t.Context(), first.Key)
-	wantError(t, "read", err, sharing.ErrNotFound)
+	check.ErrorIs(t, err, sharing.ErrNotFound, "read")
 	check.OK(t, r.PutSubjects(t.Context(), []sharing.Entry{first, second}))
 	later, earlier := first, second
 	later.Expires, earlier.Expires = noon.Add(time.Hour), noon.Add(-time.Hour)

@@ -109,11 +109,6 @@ func wantFound(t *testing.T, s *sharing.Subjects, now time.Time, d subject.Diges
 	check.Equal(t, "it is known", known, want != "")
 }
 
-func wantError(t *testing.T, what string, got, want error) {
-	t.Helper()
-	check.Equal(t, fmt.Sprintf("%s fails with %v, as it does with %v", what, want, got), errors.Is(got, want), true)
-}
-
 // TestAnotherInstanceFinds: by the same client, until it expires, and once: then the memory has it.
 func TestAnotherInstanceFinds(t *testing.T) {
 	store := &fakeStore{}
@@ -324,10 +319,10 @@ func TestFlushesTakeTurns(t *testing.T) {
 		within, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		began := time.Now()
-		wantError(t, "the second", s.Flush(within), context.DeadlineExceeded)
+		check.ErrorIs(t, s.Flush(within), context.DeadlineExceeded, "the second")
 		check.Equal(t, "the second took", time.Since(began), time.Second)
 		group.Wait()
-		wantError(t, "the first", first, context.DeadlineExceeded)
+		check.ErrorIs(t, first, context.DeadlineExceeded, "the first")
 		check.Equal(t, "waiting", s.Stats().Waiting, 1)
 	})
 }
@@ -339,7 +334,7 @@ func TestTheOldestMakesRoom(t *testing.T) {
 	for n := range 3 {
 		s.Put(noon, token(n), "shop", "ada", time.Time{})
 	}
-	wantError(t, "flush", s.Flush(t.Context()), errAway)
+	check.ErrorIs(t, s.Flush(t.Context()), errAway, "flush")
 	for n := range 2 {
 		s.Put(noon, token(3+n), "shop", "ada", time.Time{})
 	}
@@ -366,7 +361,7 @@ func TestGivenUp(t *testing.T) {
 	}
 	for range sharing.MaxAttempts {
 		check.Equal(t, "given up", s.Stats().GivenUp, 0)
-		wantError(t, "flush", s.Flush(t.Context()), errAway)
+		check.ErrorIs(t, s.Flush(t.Context()), errAway, "flush")
 	}
 	check.Equal(t, "stats", s.Stats(), sharing.Stats{Waiting: 1, GivenUp: sharing.MaxBatch})
 	store.become(false, nil)

@@ -199,9 +199,7 @@ func TestTheContextEndsIt(t *testing.T) {
 				cancel()
 			}()
 			_, _, err := ask(ctx, t, p, s.url)
-			if !errors.Is(err, context.Canceled) {
-				t.Fatalf("it ended with %v", err)
-			}
+			check.ErrorIs(t, err, context.Canceled)
 			check.Equal(t, "idle connections", p.Idle(), 0)
 		})
 	}

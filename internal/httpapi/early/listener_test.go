@@ -3,7 +3,6 @@ package early
 import (
 	"bufio"
 	"bytes"
-	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -82,9 +81,7 @@ func newWorld(t *testing.T) *world {
 	t.Cleanup(func() {
 		check.OK(t, w.conn.Close())
 		check.OK(t, s.Close())
-		if err := <-ended; !errors.Is(err, http.ErrServerClosed) {
-			t.Error(err)
-		}
+		check.ErrorIs(t, <-ended, http.ErrServerClosed)
 	})
 	return w
 }
