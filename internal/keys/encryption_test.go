@@ -6,6 +6,7 @@ import (
 	"crypto/x509"
 	"encoding/base64"
 	"errors"
+	"fmt"
 	"log/slog"
 	"slices"
 	"strings"
@@ -20,23 +21,11 @@ import (
 func newTestSecret(t *testing.T) *Secret {
 	t.Helper()
 	random := make([]byte, MinSecretLength)
-	if _, err := rand.Read(random); err != nil {
-		t.Fatal(err)
-	}
+	_, err := rand.Read(random)
+	check.OK(t, err)
 	s, err := ParseSecret(base64.StdEncoding.EncodeToString(random))
 	check.OK(t, err)
 	return s
-}
-
-func ring(t *testing.T, store Store, opts Options) *Ring {
-	t.Helper()
-	opts.Issuer = issuer
-	if opts.Now == nil {
-		opts.Now = func() time.Time { return start }
-	}
-	r, err := Open(t.Context(), store, opts)
-	check.OK(t, err)
-	return r
 }
 
 // stored returns the records as they are in the store.
@@ -78,9 +67,8 @@ func TestParseSecret(t *testing.T) {
 			t.Errorf("%s: %v, want the same secret", name, err)
 		}
 	}
-	if _, err := ParseSecret(base64.StdEncoding.EncodeToString(append(random, random...))); err != nil {
-		t.Errorf("64 bytes: %v", err)
-	}
+	_, err = ParseSecret(base64.StdEncoding.EncodeToString(append(random, random...)))
+	check.OK(t, err, "64 bytes")
 	for name, text := range map[string]string{
 		"empty":        "",
 		"31 bytes":     base64.StdEncoding.EncodeToString(random[:31]),
@@ -102,13 +90,11 @@ func TestKeysAreEncryptedInTheStore(t *testing.T) {
 	for _, alg := range Algorithms() {
 		t.Run(string(alg), func(t *testing.T) {
 			store, s := &memStore{}, Secrets{Current: newTestSecret(t)}
-			r := ring(t, store, Options{Algorithm: alg, Secrets: s})
+			r := openRing(t, store, Options{Algorithm: alg, Secrets: s})
 			wantEncryption(t, store, s, WithCurrent)
 			token := signedAt(t, r, start)
-			again := ring(t, store, Options{Algorithm: alg, Secrets: s})
-			if _, err := again.Verify(token, start); err != nil {
-				t.Errorf("after a restart: %v", err)
-			}
+			again := openRing(t, store, Options{Algorithm: alg, Secrets: s})
+			wantGood(t, again, token, start)
 		})
 	}
 }
@@ -119,8 +105,8 @@ func TestUnreadableKeys(t *testing.T) {
 	two := func(t *testing.T) *memStore { // two keys of the same secret
 		t.Helper()
 		store := &memStore{}
-		ring(t, store, Options{Secrets: Secrets{Current: secret}})
-		ring(t, store, Options{Secrets: Secrets{Current: secret}, Now: func() time.Time { return start.Add(89 * day) }})
+		openRing(t, store, Options{Secrets: Secrets{Current: secret}})
+		openRing(t, store, Options{Secrets: Secrets{Current: secret}, Now: func() time.Time { return start.Add(89 * day) }})
 		return store
 	}
 	flip := func(at int) func([]Record) {
@@ -171,11 +157,11 @@ func TestUnreadableKeys(t *testing.T) {
 // TestPlainKeysAreEncryptedWhileTwoInstancesRun: one of them has no secret yet.
 func TestPlainKeysAreEncryptedWhileTwoInstancesRun(t *testing.T) {
 	store, s := &memStore{}, Secrets{Current: newTestSecret(t)}
-	old := ring(t, store, Options{})
+	old := openRing(t, store, Options{})
 	wantEncryption(t, store, s, Plain)
 	check.Equal(t, "InClear()", old.InClear(), []string{kid(t, old, start)})
 	var log strings.Builder
-	next := ring(t, store, Options{Secrets: s, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	next := openRing(t, store, Options{Secrets: s, Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	wantEncryption(t, store, s, WithCurrent)
 	if !strings.Contains(log.String(), "level=WARN") || !strings.Contains(log.String(), kid(t, old, start)) {
 		t.Errorf("no warning names the key:\n%s", log.String())
@@ -184,21 +170,15 @@ func TestPlainKeysAreEncryptedWhileTwoInstancesRun(t *testing.T) {
 		"old: refresh": func() error { return old.Refresh(t.Context()) }, "old: maintain": func() error { return old.Maintain(t.Context()) },
 		"next: refresh": func() error { return next.Refresh(t.Context()) }, "next: maintain": func() error { return next.Maintain(t.Context()) },
 	} {
-		if err := refresh(); err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
+		check.OK(t, refresh(), name)
 	}
 	for _, pair := range [][2]*Ring{{old, next}, {next, old}} {
-		if _, err := pair[1].Verify(signedAt(t, pair[0], start), start); err != nil {
-			t.Errorf("a token of the other instance: %v", err)
-		}
+		wantGood(t, pair[1], signedAt(t, pair[0], start), start)
 	}
 	if got := next.InClear(); got != nil {
 		t.Errorf("InClear() = %v after the next refresh", got)
 	}
-	if err := old.maintain(t.Context(), start.Add(89*day)); err != nil { // the old one adds a key in clear
-		t.Fatal(err)
-	}
+	check.OK(t, old.maintain(t.Context(), start.Add(89*day)))
 	wantEncryption(t, store, s, WithCurrent, Plain)
 	check.OK(t, next.maintain(t.Context(), start.Add(89*day)))
 	wantEncryption(t, store, s, WithCurrent, WithCurrent)
@@ -208,27 +188,23 @@ func TestPlainKeysAreEncryptedWhileTwoInstancesRun(t *testing.T) {
 // together, and either may start again.
 func TestSecretIsChanged(t *testing.T) {
 	store, first, second := &memStore{}, newTestSecret(t), newTestSecret(t)
-	token := signedAt(t, ring(t, store, Options{}), start)
+	token := signedAt(t, openRing(t, store, Options{}), start)
 	steps := []Secrets{
 		{}, {Second: first}, {Current: first}, // the first secret, in two steps
 		{Current: first, Second: second}, {Current: second, Second: first}, {Current: second}, // another, in three
 	}
 	var before *Ring
 	for i, s := range steps {
-		next := ring(t, store, Options{Secrets: s})
+		next := openRing(t, store, Options{Secrets: s})
 		if i > 0 {
-			before = ring(t, store, Options{Secrets: steps[i-1]}) // starts again, and is the last to write
+			before = openRing(t, store, Options{Secrets: steps[i-1]}) // starts again, and is the last to write
 		}
 		for _, r := range []*Ring{before, next} {
 			if r == nil {
 				continue
 			}
-			if err := errors.Join(r.Refresh(t.Context()), r.Maintain(t.Context())); err != nil {
-				t.Errorf("step %d: %v", i, err)
-			}
-			if _, err := r.Verify(token, start); err != nil {
-				t.Errorf("step %d: %v", i, err)
-			}
+			check.OK(t, errors.Join(r.Refresh(t.Context()), r.Maintain(t.Context())), fmt.Sprint("step ", i))
+			wantGood(t, r, token, start)
 		}
 		if s.Current != nil {
 			wantEncryption(t, store, s, WithCurrent)
@@ -239,19 +215,10 @@ func TestSecretIsChanged(t *testing.T) {
 // TestManyInstancesEncryptAtOnce: one of them wins, and all go on.
 func TestManyInstancesEncryptAtOnce(t *testing.T) {
 	store, s := &memStore{}, Secrets{Current: newTestSecret(t)}
-	token := signedAt(t, ring(t, store, Options{}), start)
+	token := signedAt(t, openRing(t, store, Options{}), start)
 	var all sync.WaitGroup
 	for range 16 {
-		all.Go(func() {
-			r, err := Open(t.Context(), store, Options{Issuer: issuer, Secrets: s, Now: func() time.Time { return start }})
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			if _, err := r.Verify(token, start); err != nil {
-				t.Error(err)
-			}
-		})
+		all.Go(func() { wantGood(t, openRing(t, store, Options{Secrets: s}), token, start) })
 	}
 	all.Wait()
 	wantEncryption(t, store, s, WithCurrent)

@@ -2,7 +2,6 @@ package keys
 
 import (
 	"context"
-	"errors"
 	"testing"
 	"time"
 
@@ -15,7 +14,7 @@ func TestWithdrawnKey(t *testing.T) {
 	for name, s := range map[string]Secrets{"in clear": {}, "encrypted": {Current: newTestSecret(t)}} {
 		t.Run(name, func(t *testing.T) {
 			store := &memStore{}
-			rings := []*Ring{ring(t, store, Options{Secrets: s}), ring(t, store, Options{Secrets: s})}
+			rings := []*Ring{openRing(t, store, Options{Secrets: s}), openRing(t, store, Options{Secrets: s})}
 			leaked, old := signedAt(t, rings[0], start), kid(t, rings[0], start)
 			made, withdrawn, err := Replacement{Store: store, Secrets: s, Time: start.Add(time.Second)}.Now(t.Context())
 			if err != nil || len(made) != 1 || len(withdrawn) != 1 || withdrawn[0].ID != old || made[0].Generation != 2 {
@@ -29,13 +28,10 @@ func TestWithdrawnKey(t *testing.T) {
 				if got := kid(t, r, start); got != made[0].ID {
 					t.Errorf("%q signs, want %q", got, made[0].ID)
 				}
-				if _, err := r.Verify(leaked, start); !errors.Is(err, ErrInvalidToken) {
-					t.Errorf("Verify() of a token of the old key = %v", err)
-				}
+				_, err = r.Verify(leaked, start)
+				check.ErrorIs(t, err, ErrInvalidToken)
 			}
-			if _, err := rings[1].Verify(signedAt(t, rings[0], start), start); err != nil {
-				t.Errorf("a token of the new key: %v", err)
-			}
+			wantGood(t, rings[1], signedAt(t, rings[0], start), start)
 			for _, r := range store.stored() {
 				if plain := holdsPKCS8(r.PrivateKey); plain != (s == Secrets{}) {
 					t.Errorf("the new key is in clear: %t", plain)
@@ -48,8 +44,8 @@ func TestWithdrawnKey(t *testing.T) {
 // TestNowWithdrawsAllKeys: those of other algorithms too, and the one that was to sign next.
 func TestNowWithdrawsAllKeys(t *testing.T) {
 	store := &memStore{}
-	ring(t, store, Options{Algorithm: RS256})
-	r := ring(t, store, Options{})
+	openRing(t, store, Options{Algorithm: RS256})
+	r := openRing(t, store, Options{})
 	check.OK(t, r.maintain(t.Context(), start.Add(89*day)))
 	now := start.Add(89*day + time.Hour)
 	made, withdrawn, err := Replacement{Store: store, Time: now}.Now(t.Context())
@@ -72,15 +68,14 @@ func TestNowWithdrawsAllKeys(t *testing.T) {
 // TestNextKeyIsPublishedAhead: without hurry, nothing becomes invalid.
 func TestNextKeyIsPublishedAhead(t *testing.T) {
 	store := &memStore{}
-	r := ring(t, store, Options{})
+	r := openRing(t, store, Options{})
 	old, p := kid(t, r, start), Replacement{Store: store, Time: start.Add(time.Hour)}
 	made, err := p.Ahead(t.Context(), PublishAhead(90*day))
 	if err != nil || len(made) != 1 {
 		t.Fatalf("Ahead() = %v, %v", made, err)
 	}
-	if _, err := p.Ahead(t.Context(), day); !errors.Is(err, ErrAhead) {
-		t.Errorf("Ahead() once more = %v, want %v", err, ErrAhead)
-	}
+	_, err = p.Ahead(t.Context(), day)
+	check.ErrorIs(t, err, ErrAhead)
 	check.OK(t, r.Refresh(t.Context()))
 	wantPublished(t, r, made[0].ID, true)
 	change := start.Add(time.Hour + day)
@@ -115,12 +110,10 @@ func TestReplacementIsStoredAsServersReadIt(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			store := &memStore{}
-			r := ring(t, store, Options{Secrets: tc.servers})
+			r := openRing(t, store, Options{Secrets: tc.servers})
 			before := store.stored()
 			_, _, err := Replacement{Store: store, Secrets: tc.given, SecretLost: tc.lost, Time: start}.Now(t.Context())
-			if !errors.Is(err, tc.err) {
-				t.Fatalf("Now() = %v, want %v", err, tc.err)
-			}
+			check.ErrorIs(t, err, tc.err)
 			if err != nil {
 				check.Equal(t, "the store has changed", store.stored(), before)
 				return
@@ -129,7 +122,7 @@ func TestReplacementIsStoredAsServersReadIt(t *testing.T) {
 			if err := r.Refresh(t.Context()); (err != nil) != tc.lost {
 				t.Errorf("Refresh() of a server = %v", err)
 			}
-			ring(t, store, Options{Secrets: tc.given})
+			openRing(t, store, Options{Secrets: tc.given})
 		})
 	}
 }
@@ -153,7 +146,7 @@ func (s *rivalStore) AddKey(ctx context.Context, k Record) error {
 
 func TestReplacementBesideARotation(t *testing.T) {
 	store, at := &memStore{}, start.Add(89*day)
-	rival := ring(t, store, Options{})
+	rival := openRing(t, store, Options{})
 	made, withdrawn, err := Replacement{Store: &rivalStore{store, rival, at}, Time: at}.Now(t.Context())
 	if err != nil || len(made) != 1 || made[0].Generation != 3 || len(withdrawn) != 2 {
 		t.Fatalf("Now() = %v, %v, %v", made, withdrawn, err)
@@ -168,35 +161,28 @@ func (brokenStore) DeleteKey(context.Context, string) error { return errDown }
 
 func TestReplacementCanBeRepeated(t *testing.T) {
 	store := &memStore{}
-	if _, _, err := (Replacement{Store: store, Time: start}).Now(t.Context()); !errors.Is(err, ErrNoKeys) {
-		t.Errorf("Now() of an empty store = %v, want %v", err, ErrNoKeys)
-	}
-	ring(t, store, Options{})
-	if _, _, err := (Replacement{Store: brokenStore{store}, Time: start}).Now(t.Context()); !errors.Is(err, errDown) {
-		t.Errorf("Now() = %v, want %v", err, errDown)
-	}
+	_, _, err := (Replacement{Store: store, Time: start}).Now(t.Context())
+	check.ErrorIs(t, err, ErrNoKeys)
+	openRing(t, store, Options{})
+	_, _, err = (Replacement{Store: brokenStore{store}, Time: start}).Now(t.Context())
+	check.ErrorIs(t, err, errDown)
 	wantGenerations(t, store, 1, 2)
 	if _, withdrawn, err := (Replacement{Store: store, Time: start}).Now(t.Context()); err != nil || len(withdrawn) != 2 {
 		t.Errorf("Now() again = %v, %v", withdrawn, err)
 	}
 	wantGenerations(t, store, 3)
 	store.setDown(true)
-	if _, err := (Replacement{Store: store, Time: start}).Ahead(t.Context(), day); !errors.Is(err, errDown) {
-		t.Errorf("Ahead() = %v, want %v", err, errDown)
-	}
+	_, err = (Replacement{Store: store, Time: start}).Ahead(t.Context(), day)
+	check.ErrorIs(t, err, errDown)
 }
 
 // TestSecretThatTheOthersDoNotHave: a key of it does not stop a running instance, which keeps its own.
 func TestSecretThatTheOthersDoNotHave(t *testing.T) {
 	store, s := &memStore{}, Secrets{Current: newTestSecret(t)}
-	r := ring(t, store, Options{Secrets: s})
+	r := openRing(t, store, Options{Secrets: s})
 	if _, err := (Replacement{Store: store, Secrets: Secrets{Current: newTestSecret(t)}, SecretLost: true, Time: start}).Ahead(t.Context(), day); err != nil {
 		t.Fatal(err)
 	}
-	if err := r.Refresh(t.Context()); !errors.Is(err, ErrOtherSecret) {
-		t.Errorf("Refresh() = %v, want %v", err, ErrOtherSecret)
-	}
-	if _, err := r.Verify(signedAt(t, r, start), start); err != nil {
-		t.Error(err)
-	}
+	check.ErrorIs(t, r.Refresh(t.Context()), ErrOtherSecret)
+	wantGood(t, r, signedAt(t, r, start), start)
 }

@@ -54,17 +54,11 @@ func TestRepositoryOfKeys(t *testing.T) {
 	list, err := r.Keys(ctx)
 	check.OK(t, err)
 	check.Equal(t, "keys", list, []keys.Record{k})
-	if err := repositoryOn(t, file).AddKey(ctx, k); !errors.Is(err, keys.ErrExists) {
-		t.Errorf("the same generation: %v", err)
-	}
+	check.ErrorIs(t, repositoryOn(t, file).AddKey(ctx, k), keys.ErrExists)
 	for _, before := range [][]byte{{1}, nil} {
-		if err := r.ReplaceKey(ctx, "k1", before, sealed("b")); !errors.Is(err, keys.ErrConflict) {
-			t.Errorf("replace %v: %v", before, err)
-		}
+		check.ErrorIs(t, r.ReplaceKey(ctx, "k1", before, sealed("b")), keys.ErrConflict)
 	}
-	if err := r.ReplaceKey(ctx, "k2", k.PrivateKey, sealed("b")); !errors.Is(err, keys.ErrConflict) {
-		t.Errorf("replace another: %v", err)
-	}
+	check.ErrorIs(t, r.ReplaceKey(ctx, "k2", k.PrivateKey, sealed("b")), keys.ErrConflict)
 	told(false)
 	check.OK(t, r.ReplaceKey(ctx, "k1", k.PrivateKey, sealed("b")))
 	told(true)
@@ -115,9 +109,8 @@ func TestUnreadableKey(t *testing.T) {
 	check.Equal(t, "keys that can be read", len(list), 1)
 
 	damage(4, "ES256/1")
-	if _, err := keys.Open(t.Context(), r, options); !errors.Is(err, store.ErrUnreadable) {
-		t.Errorf("without a key that can be read: %v", err)
-	}
+	_, err = keys.Open(t.Context(), r, options)
+	check.ErrorIs(t, err, store.ErrUnreadable)
 	check.OK(t, r.DropKey(t.Context(), "ES256/1"))
 	check.OK(t, r.DropKey(t.Context(), "ES256/2"))
 	_, err = keys.Open(t.Context(), r, options)
@@ -132,9 +125,7 @@ func TestRepositoryOfSecrets(t *testing.T) {
 	check.Equal(t, "no secret", secret, nil)
 	check.OK(t, r.PutShared(ctx, "a", nil, []byte{1}))
 	for _, before := range [][]byte{nil, {2}} {
-		if err := r.PutShared(ctx, "a", before, []byte{3}); !errors.Is(err, keys.ErrSharedChanged) {
-			t.Errorf("put over %v: %v", before, err)
-		}
+		check.ErrorIs(t, r.PutShared(ctx, "a", before, []byte{3}), keys.ErrSharedChanged)
 	}
 	check.OK(t, r.PutShared(ctx, "a", []byte{1}, []byte{4}))
 	secret, err = r.Shared(ctx, "a")

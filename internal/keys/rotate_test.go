@@ -2,7 +2,6 @@ package keys
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"slices"
 	"strings"
@@ -35,6 +34,13 @@ func wantPublished(t *testing.T, r *Ring, text string, want bool) {
 	if got := strings.Contains(string(r.JWKS()), text); got != want {
 		t.Errorf("the key set holds %q: %t, want %t", text, got, want)
 	}
+}
+
+// wantGood ends the test unless the ring accepts the token at that time.
+func wantGood(t *testing.T, r *Ring, token string, at time.Time) {
+	t.Helper()
+	_, err := r.Verify(token, at)
+	check.OK(t, err)
 }
 
 func signedAt(t *testing.T, r *Ring, at time.Time) string {
@@ -75,9 +81,7 @@ func TestLifeOfAKey(t *testing.T) {
 	}
 
 	maintain(change.Add(time.Hour))
-	if _, err := r.Verify(last, change.Add(time.Hour-time.Second-time.Nanosecond)); err != nil {
-		t.Errorf("Verify() of the last token of the old key, to its last second: %v", err)
-	}
+	wantGood(t, r, last, change.Add(time.Hour-time.Second-time.Nanosecond))
 
 	maintain(change.Add(time.Hour + 2*time.Minute))
 	wantGenerations(t, store, 1, 2)
@@ -103,24 +107,14 @@ func TestRotationAfterALongSleep(t *testing.T) {
 	}
 }
 
-func TestReopenKeepsTheKey(t *testing.T) {
-	store := &memStore{}
-	token := signedAt(t, openRing(t, store, Options{}), start)
-	again := openRing(t, store, Options{})
-	_, err := again.Verify(token, start)
-	check.OK(t, err)
-}
-
 // TestAlgorithmChange: the new algorithm signs at once, tokens of the old one
 // stay good, and its key goes in the end.
 func TestAlgorithmChange(t *testing.T) {
 	store := &memStore{}
 	old := signedAt(t, openRing(t, store, Options{Algorithm: ES256}), start)
 	r := openRing(t, store, Options{Algorithm: EdDSA})
-	_, err := r.Verify(old, start)
-	check.OK(t, err)
-	_, err = r.Verify(signedAt(t, r, start), start)
-	check.OK(t, err)
+	wantGood(t, r, old, start)
+	wantGood(t, r, signedAt(t, r, start), start)
 	wantPublished(t, r, `"alg":"EdDSA"`, true)
 
 	check.OK(t, r.maintain(t.Context(), start.Add(90*day+time.Hour+3*time.Minute)))
@@ -133,32 +127,21 @@ func TestManyInstancesRotateAtOnce(t *testing.T) {
 	rings := make([]*Ring, 8)
 	var wg sync.WaitGroup
 	for i := range rings {
-		wg.Go(func() {
-			r, err := Open(t.Context(), store, Options{Issuer: issuer, Now: func() time.Time { return start }})
-			if err != nil {
-				t.Error(err)
-			}
-			rings[i] = r
-		})
+		wg.Go(func() { rings[i] = openRing(t, store, Options{}) })
 	}
 	wg.Wait()
 	wantGenerations(t, store, 1)
 	for round := int64(1); round <= 10; round++ {
 		now := start.Add(time.Duration(round) * 90 * day)
 		for _, r := range rings {
-			wg.Go(func() {
-				if err := r.maintain(t.Context(), now); err != nil {
-					t.Error(err)
-				}
-			})
+			wg.Go(func() { check.OK(t, r.maintain(t.Context(), now)) })
 		}
 		wg.Wait()
 		generations := store.generations()
 		check.Equal(t, "last generations", generations[max(0, len(generations)-2):], []int64{round, round + 1})
 		token := signedAt(t, rings[0], now)
 		for _, r := range rings {
-			_, err := r.Verify(token, now)
-			check.OK(t, err)
+			wantGood(t, r, token, now)
 		}
 	}
 }
@@ -167,18 +150,13 @@ func TestStoreDownKeepsTheKeys(t *testing.T) {
 	store := &memStore{}
 	r := openRing(t, store, Options{})
 	store.setDown(true)
-	if err := r.maintain(t.Context(), start.Add(100*day)); !errors.Is(err, errDown) {
-		t.Errorf("Maintain() = %v, want %v", err, errDown)
-	}
-	_, err := r.Verify(signedAt(t, r, start), start)
-	check.OK(t, err)
+	check.ErrorIs(t, r.maintain(t.Context(), start.Add(100*day)), errDown)
+	wantGood(t, r, signedAt(t, r, start), start)
 
-	if _, err = Open(t.Context(), store, Options{Issuer: issuer}); !errors.Is(err, errDown) {
-		t.Errorf("Open() = %v, want %v", err, errDown)
-	}
+	_, err := Open(t.Context(), store, Options{Issuer: issuer})
+	check.ErrorIs(t, err, errDown)
 }
 
-// TestDamagedKey: the server does not start with it, and a running one keeps the keys that it has.
 // TestStoreWithoutItsKeys: a store that comes back empty is one whose data were lost. The keys of before stay
 // in use, none is made in their place, and those of a restore are used as ever.
 func TestStoreWithoutItsKeys(t *testing.T) {
@@ -190,15 +168,14 @@ func TestStoreWithoutItsKeys(t *testing.T) {
 		check.ErrorSays(t, look(t.Context()), "the store has lost all signing keys")
 	}
 	wantGenerations(t, store)
-	_, err := r.Verify(token, start)
-	check.OK(t, err)
+	wantGood(t, r, token, start)
 	store.records = saved
 	check.OK(t, r.maintain(t.Context(), start))
 	wantGenerations(t, store, 1)
-	_, err = r.Verify(token, start)
-	check.OK(t, err)
+	wantGood(t, r, token, start)
 }
 
+// TestDamagedKey: the server does not start with it, and a running one keeps the keys that it has.
 func TestDamagedKey(t *testing.T) {
 	store := &memStore{}
 	r := openRing(t, store, Options{})
