@@ -63,7 +63,7 @@ func Open(path string, opts Options) (s *Store, err error) {
 }
 
 // errBlank is returned for a file with nothing in it.
-var errBlank = fmt.Errorf("%w: it is empty", ErrForeign)
+var errBlank = fmt.Errorf("%w: there is nothing in it", ErrForeign)
 
 // readFile opens a data file for reading and calls fn, unless the file is foreign, truncated or blank. Other
 // processes may read it too.
