@@ -1,10 +1,10 @@
 package mongo
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"runtime/debug"
 	"slices"
 	"sync"
 	"time"
@@ -33,28 +33,17 @@ func (s *Store) Exchange(ctx context.Context, items []syncer.Item) ([]syncer.Res
 	var wrote, read error
 	var wg sync.WaitGroup
 	if len(x.models) > 0 {
-		wg.Go(func() { wrote = guarded("write counters", func() error { return s.writeCounters(ctx, x) }) })
+		wg.Go(func() {
+			wrote = run(ctx, "write counters", func(ctx context.Context) error { return s.writeCounters(ctx, x) })
+		})
 	}
 	if len(x.wanted) > 0 {
-		wg.Go(func() { read = guarded("read counters", func() error { return s.readCounters(ctx, x) }) })
+		wg.Go(func() {
+			read = run(ctx, "read counters", func(ctx context.Context) error { return s.readCounters(ctx, x) })
+		})
 	}
 	wg.Wait()
-	if wrote != nil {
-		return x.results, wrote
-	}
-	return x.results, read
-}
-
-// guarded calls do and names the operation in its error. A panic becomes an error: the driver does
-// not check the indexes in a reply, and no caller could recover from a panic in a goroutine of this
-// package.
-func guarded(operation string, do func() error) (err error) {
-	defer func() {
-		if v := recover(); v != nil {
-			err = fmt.Errorf("mongo: %s: panic: %v\n%s", operation, v, debug.Stack())
-		}
-	}()
-	return wrap(operation, do())
+	return x.results, cmp.Or(wrote, read)
 }
 
 // exchange is one call of [Store.Exchange]. The bulk fills in Status and Err of the results, the
@@ -64,8 +53,9 @@ type exchange struct {
 	results []syncer.Result
 
 	models  []mongo.WriteModel
-	written []int  // index of the item of each model
-	wanted  bson.A // _ids to be read
+	writes  []*syncer.Write // of each model
+	written []int           // index of the item of each model
+	wanted  bson.A          // _ids to be read
 }
 
 func newExchange(items []syncer.Item) *exchange {
@@ -89,7 +79,7 @@ func newExchange(items []syncer.Item) *exchange {
 			continue
 		}
 		x.models = append(x.models, counterModel(it.ID, it.Write))
-		x.written = append(x.written, i)
+		x.writes, x.written = append(x.writes, it.Write), append(x.written, i)
 	}
 	return x
 }
@@ -98,17 +88,12 @@ func newExchange(items []syncer.Item) *exchange {
 // tries an insert and fails because of the duplicate _id. So the errors of the reply name exactly
 // the writes whose condition did not hold.
 func (s *Store) writeCounters(ctx context.Context, x *exchange) error {
-	ctx = withOperation(ctx, "write counters")
 	result, err := s.counters.BulkWrite(ctx, x.models, options.BulkWrite().SetOrdered(false).SetComment(comment(ctx)))
 	var bulk mongo.BulkWriteException
 	if err != nil && !errors.As(err, &bulk) {
 		return err // the status of all stays Unknown
 	}
-	writes := make([]*syncer.Write, len(x.written))
-	for m, i := range x.written {
-		writes[m] = x.items[i].Write
-	}
-	outcomes, err := counterOutcomes(writes, result, bulk)
+	outcomes, err := counterOutcomes(x.writes, result, bulk)
 	for m, i := range x.written {
 		x.results[i].Status, x.results[i].Err = outcomes[m].status, outcomes[m].err
 	}
@@ -118,14 +103,19 @@ func (s *Store) writeCounters(ctx context.Context, x *exchange) error {
 // readCounters sends the find. If it fails, the documents that were read until then count, and the
 // others are not marked as read.
 func (s *Store) readCounters(ctx context.Context, x *exchange) error {
-	ctx = withOperation(ctx, "read counters")
 	cursor, err := s.counters.Find(ctx, byID(bson.D{{Key: "$in", Value: x.wanted}}),
 		options.Find().SetBatchSize(syncer.MaxBatch).SetComment(comment(ctx)))
 	if err != nil {
 		return err
 	}
 	for cursor.Next(ctx) {
-		x.found(counterRecord(cursor.Current))
+		r := counterRecord(cursor.Current)
+		i, ok := slices.BinarySearchFunc(x.items, r.ID, func(it syncer.Item, id ratelimit.CounterID) int {
+			return syncer.CompareIDs(it.ID, id)
+		})
+		if ok && x.items[i].Read {
+			x.results[i].Read, x.results[i].Record = true, &r
+		}
 	}
 	if err := errors.Join(cursor.Err(), cursor.Close(ctx)); err != nil {
 		return err
@@ -134,15 +124,6 @@ func (s *Store) readCounters(ctx context.Context, x *exchange) error {
 		x.results[i].Read = x.results[i].Read || x.items[i].Read
 	}
 	return nil
-}
-
-func (x *exchange) found(r syncer.Record) {
-	i, ok := slices.BinarySearchFunc(x.items, r.ID, func(it syncer.Item, id ratelimit.CounterID) int {
-		return syncer.CompareIDs(it.ID, id)
-	})
-	if ok && x.items[i].Read {
-		x.results[i].Read, x.results[i].Record = true, &r
-	}
 }
 
 // CountersOf implements admin.StoredCounters.

@@ -71,9 +71,7 @@ func sameOrAbsent(n int64) any {
 // it: [syncer.Write.Check] refuses writes that would need them.
 func counterUpdate(w *syncer.Write) bson.D {
 	inc := bson.D{{Key: "version", Value: int64(1)}}
-	set := bson.D{
-		{Key: "etag", Value: w.NewEtag}, {Key: "frame", Value: w.Frame},
-	}
+	set := bson.D{{Key: "etag", Value: w.NewEtag}, {Key: "frame", Value: w.Frame}}
 	if w.Rewrite {
 		set = append(set, bson.E{Key: counts, Value: wholeCounts(w.Delta)})
 	} else {
@@ -87,7 +85,14 @@ func counterUpdate(w *syncer.Write) bson.D {
 		highest = append(highest, bson.E{Key: "pruned", Value: w.Pruned})
 	}
 	update := bson.D{{Key: "$inc", Value: inc}, {Key: "$set", Value: set}, {Key: "$max", Value: highest}}
-	if unset := removedFields(&w.Remove); len(unset) > 0 {
+	var unset bson.D
+	for _, f := range w.Remove.Frames {
+		unset = append(unset, bson.E{Key: frameField(f.Name), Value: ""})
+	}
+	for _, x := range w.Remove.Writers {
+		unset = append(unset, bson.E{Key: writerField(x.Writer), Value: ""})
+	}
+	if unset != nil {
 		update = append(update, bson.E{Key: "$unset", Value: unset})
 	}
 	if !w.Rewrite && len(w.Delta)+len(w.Remove.Frames) == 0 { // a document is not valid without the field
@@ -102,16 +107,6 @@ func wholeCounts(frames []ratelimit.FrameCount) bson.D {
 		doc = append(doc, bson.E{Key: strconv.FormatInt(f.Name, 10), Value: f.Count})
 	}
 	return doc
-}
-
-func removedFields(r *syncer.Removal) (unset bson.D) {
-	for _, f := range r.Frames {
-		unset = append(unset, bson.E{Key: frameField(f.Name), Value: ""})
-	}
-	for _, x := range r.Writers {
-		unset = append(unset, bson.E{Key: writerField(x.Writer), Value: ""})
-	}
-	return unset
 }
 
 // counts is the field with the count of each frame.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -75,32 +76,34 @@ func (s *Store) PendingMigrations(ctx context.Context) ([]migrations.Migration, 
 	return migrations.Pending(ctx, s.db)
 }
 
-// do runs one operation within the store's timeout. Its commands and its error carry its name.
+// do runs one operation within the store's timeout.
 func (s *Store) do(ctx context.Context, operation string, fn func(ctx context.Context) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(withOperation(ctx, operation), s.timeout)
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
-	return wrap(operation, fn(ctx))
-}
-
-// wrap names the operation that failed.
-func wrap(operation string, err error) error {
-	switch {
-	case err == nil:
-		return nil
-	case errors.Is(err, mongo.ErrClientDisconnected):
-		return fmt.Errorf("mongo: %s: %w", operation, ErrClosed)
-	}
-	return fmt.Errorf("mongo: %s: %w", operation, err)
+	return run(ctx, operation, fn)
 }
 
 type operationKey struct{}
 
-// withOperation names the operation that the commands of the context belong to.
-func withOperation(ctx context.Context, operation string) context.Context {
-	return context.WithValue(ctx, operationKey{}, operation)
+// run runs one operation. Its commands and its error carry its name. A panic becomes an error: the
+// driver does not check the indexes in a reply, and no caller could recover from a panic in a goroutine
+// of this package.
+func run(ctx context.Context, operation string, fn func(ctx context.Context) error) (err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = fmt.Errorf("panic: %v\n%s", v, debug.Stack())
+		}
+		if errors.Is(err, mongo.ErrClientDisconnected) {
+			err = ErrClosed
+		}
+		if err != nil {
+			err = fmt.Errorf("mongo: %s: %w", operation, err)
+		}
+	}()
+	return fn(context.WithValue(ctx, operationKey{}, operation))
 }
 
 // comment returns the comment of every command that reads or writes documents. It names the operation, so that a

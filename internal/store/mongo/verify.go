@@ -98,7 +98,6 @@ func (s *Store) VerifyCounters(ctx context.Context) (Verification, error) {
 }
 
 func (v *verifier) run(ctx context.Context, properties []property) (all Verification, err error) {
-	ctx = withOperation(ctx, "verify")
 	v.client, v.interrupted = "verify scratch "+rand.Text(), ctx.Done()
 	for i, p := range properties {
 		c := Check{Number: i + 1, Name: p.name, Exact: i < exact, Status: CheckUnchecked, Detail: "not checked, because of what failed before"}
@@ -107,7 +106,7 @@ func (v *verifier) run(ctx context.Context, properties []property) (all Verifica
 		}
 		all.Checks = append(all.Checks, c)
 	}
-	return all, errors.Join(err, guarded("verify", func() error { return v.cleanUp(ctx) }))
+	return all, errors.Join(err, run(ctx, "verify", v.cleanUp))
 }
 
 // check runs one probe. The error is one that ends all checks: the server is away, or a right is missing.
@@ -117,8 +116,8 @@ func (v *verifier) check(ctx context.Context, c *Check, p property) error {
 	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*v.store.timeout+v.options.WaitTTL)
 	defer cancel()
 	var measured string
-	err := guarded("verify", func() (err error) {
-		measured, err = p.probe(v, bounded)
+	err := run(bounded, "verify", func(ctx context.Context) (err error) {
+		measured, err = p.probe(v, ctx)
 		return err
 	})
 	var other difference
