@@ -142,30 +142,24 @@ func TestFailuresCountBySource(t *testing.T) {
 		"another /64":             {"2001:db8:0:1::1", "2001:db8:0:2::1", false},
 		"the same, with its zone": {"fe80::1%eth0", "fe80::1%eth1", true},
 		"IPv6 loopback":           {"::1", "127.0.0.1", false},
+		"unknown addresses":       {"", "", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, strict)
+			first, _ := netip.ParseAddr(tc.first)
+			then, _ := netip.ParseAddr(tc.then)
 			for range 3 {
-				wantCode(t, grants.InvalidClient, w.attempt(netip.MustParseAddr(tc.first), "shop", "x"))
+				wantCode(t, grants.InvalidClient, w.attempt(first, "shop", "x"))
 			}
-			err := w.attempt(netip.MustParseAddr(tc.then), "shop", "x")
+			err := w.attempt(then, "shop", "x")
 			if tc.same {
 				wantTooMany(t, err)
 			} else {
 				wantCode(t, grants.InvalidClient, err)
 			}
+			check.OK(t, w.attempt(then, "shop", secretOf("shop")))
 		})
 	}
-}
-
-// TestUnknownAddressesAreOne: where the address is not known, the limits still hold.
-func TestUnknownAddressesAreOne(t *testing.T) {
-	w := newWorld(t, strict)
-	for range 3 {
-		wantCode(t, grants.InvalidClient, w.attempt(netip.Addr{}, "shop", "x"))
-	}
-	wantTooMany(t, w.attempt(netip.Addr{}, "shop", "x"))
-	check.OK(t, w.attempt(netip.Addr{}, "shop", secretOf("shop")))
 }
 
 // TestGuessingAtOnceGainsNothing: guesses that were let in together are asked again when their turn

@@ -165,18 +165,6 @@ func TestKnownAddressesAreNotSlowedDown(t *testing.T) {
 	wantWait(t, w.signIn(elsewhere, "alice", password), rowOver)
 }
 
-// TestRevokedUserKnowsNoAddress: who signed in with a stolen password is slowed down after a
-// revocation, and so is who signed in as another user of that name.
-func TestRevokedUserKnowsNoAddress(t *testing.T) {
-	w := newWorld(t, daily(1000, 10))
-	check.OK(t, w.signIn(here, "alice", password))
-	w.clock.Advance(time.Minute)
-	w.revokeUser()
-	w.wrong("alice", 0, 10)
-	check.ErrorIs(t, w.signIn(number(10), "alice", "wrong"), grants.ErrSignIn)
-	wantWait(t, w.signIn(here, "alice", password), rowOver)
-}
-
 // TestKnownAddressesEndWithTheStamp: also if an instance an hour ahead stored the address, and if the check
 // of the old password was under way at the revocation.
 func TestKnownAddressesEndWithTheStamp(t *testing.T) {

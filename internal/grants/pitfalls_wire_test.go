@@ -38,13 +38,6 @@ func TestPitfall05_SecretsAreComparedAsDigests(t *testing.T) {
 	})
 	t.Run("ours", func(t *testing.T) {
 		w := newWorld(t)
-		right, wrong := w.credentials("shop"), w.credentials("shop")
-		wrong.Secret = secretOf("other")
-		_, err := w.service.Token(t.Context(), grants.TokenRequest{Credentials: right, GrantType: "client_credentials"})
-		check.OK(t, err)
-		_, err = w.service.Token(t.Context(), grants.TokenRequest{Credentials: wrong, GrantType: "client_credentials"})
-		wantCode(t, grants.InvalidClient, err)
-
 		w.clients["empty"] = &clientcfg.Client{ID: "empty", Grants: clientcfg.Grants()} // Validate would refuse it
 		for _, presented := range []string{"", "anything"} {
 			_, err := w.service.Token(t.Context(), grants.TokenRequest{
@@ -75,26 +68,16 @@ func TestPitfall06_256RandomBits(t *testing.T) {
 	})
 }
 
+// TestPitfall07_Statuses has only the stock part: "ours" is TestTokenRefuses, and internal/httpapi tests the
+// status of each code.
 func TestPitfall07_Statuses(t *testing.T) {
-	t.Run("stock", func(t *testing.T) {
-		s := newStock()
-		status, body, header := s.post(t, url.Values{"grant_type": {"authorization_code"}, "code": {"x"}, "redirect_uri": {"https://example.com/cb"}}, "shop", "s")
-		check.Equal(t, "status", status, http.StatusUnauthorized)
-		check.Equal(t, "error", body["error"], "invalid_grant")
-		check.Equal(t, "WWW-Authenticate", header.Get("WWW-Authenticate"), "")
-		status, _, _ = s.post(t, url.Values{"grant_type": {"client_credentials"}}, "nobody", "x")
-		check.Equal(t, "status", status, http.StatusInternalServerError)
-	})
-	t.Run("ours", func(t *testing.T) {
-		w := newWorld(t)
-		refused := func(want grants.ErrorCode, id string, req grants.TokenRequest) {
-			_, err := w.token(id, req)
-			wantCode(t, want, err) // internal/httpapi tests the status of each code
-		}
-		refused(grants.InvalidGrant, "shop", w.redemption("shop", "x"))
-		refused(grants.UnsupportedGrantType, "shop", grants.TokenRequest{GrantType: "x"})
-		refused(grants.InvalidClient, "nobody", grants.TokenRequest{GrantType: "client_credentials"})
-	})
+	s := newStock()
+	status, body, header := s.post(t, url.Values{"grant_type": {"authorization_code"}, "code": {"x"}, "redirect_uri": {"https://example.com/cb"}}, "shop", "s")
+	check.Equal(t, "status", status, http.StatusUnauthorized)
+	check.Equal(t, "error", body["error"], "invalid_grant")
+	check.Equal(t, "WWW-Authenticate", header.Get("WWW-Authenticate"), "")
+	status, _, _ = s.post(t, url.Values{"grant_type": {"client_credentials"}}, "nobody", "x")
+	check.Equal(t, "status", status, http.StatusInternalServerError)
 }
 
 // unhashable is an error as drivers have them: it cannot be a map key.
@@ -199,26 +182,18 @@ func TestPitfall11_TokensDiffer(t *testing.T) {
 	})
 }
 
+// TestPitfall12_RevocationAndIntrospection has only the stock part: "ours" is TestRevoke.
 func TestPitfall12_RevocationAndIntrospection(t *testing.T) {
-	t.Run("stock", func(t *testing.T) {
-		var s any = newStock().server
-		_, revokes := s.(interface {
-			HandleRevocationRequest(http.ResponseWriter, *http.Request) error
-		})
-		_, introspects := s.(interface {
-			HandleIntrospectionRequest(http.ResponseWriter, *http.Request) error
-		})
-		if revokes || introspects {
-			t.Fatal("the library revokes or introspects now")
-		}
+	var s any = newStock().server
+	_, revokes := s.(interface {
+		HandleRevocationRequest(http.ResponseWriter, *http.Request) error
 	})
-	t.Run("ours", func(t *testing.T) {
-		w := newWorld(t)
-		tokens := w.tokens("shop")
-		w.wantActive(true, tokens.AccessToken)
-		check.OK(t, w.service.Revoke(t.Context(), grants.TokenQuery{Credentials: w.credentials("shop"), Token: tokens.AccessToken}))
-		w.wantActive(false, tokens.AccessToken)
+	_, introspects := s.(interface {
+		HandleIntrospectionRequest(http.ResponseWriter, *http.Request) error
 	})
+	if revokes || introspects {
+		t.Fatal("the library revokes or introspects now")
+	}
 }
 
 func TestPitfall13_NothingIsStoredInClear(t *testing.T) {

@@ -218,5 +218,5 @@ func TestCodesWithoutPagesAreLimited(t *testing.T) {
 		check.OK(t, err)
 	}
 	_, err := w.service.Proceed(t.Context(), p, &session)
-	wantLimited(t, err)
+	_ = as[*grants.LimitedError](t, err)
 }

@@ -68,39 +68,6 @@ func TestRepeatedRefresh(t *testing.T) {
 	}
 }
 
-// TestFamilyNeverForks: a repeated step leads to the same token, so there is one newest.
-func TestFamilyNeverForks(t *testing.T) {
-	w := newWorld(t, graceful)
-	first := w.tokens("shop")
-	second, secondAgain := w.refresh(first.RefreshToken), w.refresh(first.RefreshToken)
-	third, thirdAgain := w.refresh(second.RefreshToken), w.refresh(secondAgain.RefreshToken)
-	check.Equal(t, "successor of the successor", thirdAgain.RefreshToken, third.RefreshToken)
-	w.refresh(third.RefreshToken)
-}
-
-func TestRepeatedTooLate(t *testing.T) {
-	w := newWorld(t, graceful)
-	first := w.tokens("shop")
-	second := w.refresh(first.RefreshToken)
-	w.clock.Advance(grace)
-	w.wantReplay(first.RefreshToken)
-	w.wantActive(false, second.AccessToken)
-	w.wantActive(false, second.RefreshToken)
-}
-
-// TestRepeatedWithoutGrace: a spent token is a replay at once, also one that was used before the setting
-// was changed.
-func TestRepeatedWithoutGrace(t *testing.T) {
-	w := newWorld(t, graceful)
-	first, other := w.tokens("shop"), w.tokens("shop")
-	w.refresh(first.RefreshToken)
-	w.reopen(func(o *grants.Options) { o.RefreshGrace = 0 })
-	w.wantReplay(first.RefreshToken)
-	second := w.refresh(other.RefreshToken)
-	w.wantReplay(other.RefreshToken)
-	w.wantActive(false, second.RefreshToken)
-}
-
 // TestRepetitionIsRefused where the token itself would be.
 func TestRepetitionIsRefused(t *testing.T) {
 	for name, tc := range map[string]struct {

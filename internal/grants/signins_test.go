@@ -1,7 +1,6 @@
 package grants_test
 
 import (
-	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -94,17 +93,12 @@ func TestBusySaysWhenToComeBack(t *testing.T) {
 		errs = append(errs, w.signIn(here, name, password), err)
 	}
 	for _, err := range errs { // should one of them be in the queue before bob, it waits there in vain
-		var failed *grants.Error
-		if !errors.As(err, &failed) {
-			t.Fatalf("error %v, want a *grants.Error", err)
-		}
-		want := grants.Error{
+		got := *as[*grants.Error](t, err)
+		got.Cause = nil
+		check.Equal(t, "error", got, grants.Error{
 			Code: grants.TemporarilyUnavailable, RetryAfter: 3 * time.Second,
 			Description: "Too many people are signing in at the moment; retry after 3 seconds.",
-		}
-		got := *failed
-		got.Cause = nil
-		check.Equal(t, "error", got, want)
+		})
 	}
 	giveBack()
 	if err := <-bobs; err != nil {
@@ -116,34 +110,25 @@ func TestBusySaysWhenToComeBack(t *testing.T) {
 // Over the limit nothing is hashed.
 func TestSignInsOfOneUserAreLimited(t *testing.T) {
 	w := newWorld(t, func(o *grants.Options) { o.SignIns = ratelimit.NewLimit("sign-ins", 3, time.Minute) })
-	succeed := func(err error) {
-		t.Helper()
-		check.OK(t, err)
-	}
 	asToken := func() error {
 		_, err := w.token("shop", grants.TokenRequest{GrantType: "password", Username: "alice", Password: password, Remote: here})
 		return err
 	}
-	succeed(w.signIn(here, "alice", password))
+	check.OK(t, w.signIn(here, "alice", password))
 	check.ErrorIs(t, w.signIn(here, "alice", "wrong"), grants.ErrSignIn)
-	succeed(asToken())
-	succeed(w.signIn(here, "alice", password))
+	check.OK(t, asToken())
+	check.OK(t, w.signIn(here, "alice", password))
 	var wait time.Duration
 	for name, err := range map[string]error{
 		"right": w.signIn(here, "alice", password), "wrong": w.signIn(here, "alice", "x"), "token": asToken(),
 	} {
-		var limited *grants.LimitedError
-		if !errors.As(err, &limited) {
-			t.Fatalf("%s: error %v, want a *grants.LimitedError", name, err)
-		}
+		limited := as[*grants.LimitedError](t, err)
 		wait = limited.RetryAfter
 		want := fmt.Sprintf("Too many sign-ins with this username from this address; retry after %d seconds.", wait/time.Second)
-		if got := limited.Description(); got != want {
-			t.Errorf("%s: description %q, want %q", name, got, want)
-		}
+		check.Equal(t, name, limited.Description(), want)
 	}
-	succeed(w.signIn(elsewhere, "alice", password))
-	succeed(w.signIn(here, "bob", password))
+	check.OK(t, w.signIn(elsewhere, "alice", password))
+	check.OK(t, w.signIn(here, "bob", password))
 	w.clock.Advance(wait)
-	succeed(w.signIn(here, "alice", password))
+	check.OK(t, w.signIn(here, "alice", password))
 }

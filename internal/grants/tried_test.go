@@ -66,22 +66,16 @@ func TestCandidateBans(t *testing.T) {
 	check.Equal(t, "stored", len(list), 0)
 }
 
-// TestCandidateWithoutABan: it is tried with the one in force, which has its own denials.
-func TestCandidateWithoutABan(t *testing.T) {
-	w, outcomes := triedWorld(t, ratelimit.Policy{Ban: threeDenials()}, &clientcfg.Candidate{Client: two})
-	for range 6 {
-		w.mustToken("shop", clientCredentials)
+// TestCandidateBesideABan: one without a ban is tried with the one in force, which has its own denials; one that has off
+// has none, whatever is in force.
+func TestCandidateBesideABan(t *testing.T) {
+	for want, ban := range map[string]*ratelimit.Ban{"allowed, tried would_ban": nil, "allowed, tried would_deny": {Off: true}} {
+		w, outcomes := triedWorld(t, ratelimit.Policy{Ban: threeDenials()}, &clientcfg.Candidate{Client: two, Ban: ban})
+		for range 6 {
+			w.mustToken("shop", clientCredentials)
+		}
+		check.Equal(t, "the last one", outcomes()[5], want)
 	}
-	check.Equal(t, "the last one", outcomes()[5], "allowed, tried would_ban")
-}
-
-// TestCandidateLiftsABan: a candidate that has off has none, whatever is in force.
-func TestCandidateLiftsABan(t *testing.T) {
-	w, outcomes := triedWorld(t, ratelimit.Policy{Ban: threeDenials()}, &clientcfg.Candidate{Client: two, Ban: &ratelimit.Ban{Off: true}})
-	for range 6 {
-		w.mustToken("shop", clientCredentials)
-	}
-	check.Equal(t, "the last one", outcomes()[5], "allowed, tried would_deny")
 }
 
 // TestAnotherCandidateBansAnew: its bans and denials are not those of the one before.
