@@ -115,15 +115,18 @@ func openFile(path string, opts Options, readOnly bool) (db *bbolt.DB, f *os.Fil
 		FreelistType:    bbolt.FreelistArrayType,
 		InitialMmapSize: size,
 		MaxSize:         opts.MaxSize,
-		OpenFile: func(name string, flag int, mode fs.FileMode) (_ *os.File, err error) {
-			f, err = open(name, flag, mode)
-			return f, err
+		OpenFile: func(name string, flag int, mode fs.FileMode) (*os.File, error) {
+			opened, err := open(name, flag, mode)
+			if f == nil { // bbolt opens it again for copies, several at once
+				f = opened
+			}
+			return opened, err
 		},
 		NoStatistics: true, // they cost a lock on every read, and are not used
 	}
 	db, err = bbolt.Open(path, 0o600, &options)
 	if errors.Is(err, syscall.ENOMEM) && size > smallMap {
-		options.InitialMmapSize = smallMap
+		options.InitialMmapSize, f = smallMap, nil
 		db, err = bbolt.Open(path, 0o600, &options)
 	}
 	var system syscall.Errno
