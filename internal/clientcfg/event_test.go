@@ -2,7 +2,6 @@ package clientcfg_test
 
 import (
 	"fmt"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -18,12 +17,8 @@ var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 // eventsAt returns a trail with an event at each time, in hours from noon.
 func eventsAt(t *testing.T, hours ...int) (*clientcfg.AuditTrail, *bolt.Store) {
 	t.Helper()
-	file, err := bolt.Open(filepath.Join(t.TempDir(), "trail.db"), bolt.Options{})
-	check.OK(t, err)
-	t.Cleanup(func() { check.OK(t, file.Close()) })
-	f, err := store.NewFollower(t.Context(), file)
-	check.OK(t, err)
-	trail := clientcfg.NewAuditTrail(f)
+	file := openFile(t)
+	trail := clientcfg.NewAuditTrail(followerOf(t, file))
 	for i, hour := range hours {
 		check.OK(t, trail.AddEvent(t.Context(), clientcfg.Event{
 			At: noon.Add(time.Duration(hour) * time.Hour), Action: "update", Target: clientcfg.ClientTarget(fmt.Sprint(i % 2)),

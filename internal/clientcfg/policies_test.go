@@ -26,7 +26,7 @@ func fileSettings() ratelimit.Settings {
 func compile(t *testing.T, set clientcfg.PolicySet) *clientcfg.PolicySnapshot {
 	t.Helper()
 	p, err := clientcfg.NewPolicySnapshot(fileSettings(), set)
-	requireError(t, err, "")
+	check.OK(t, err)
 	return p
 }
 

@@ -8,7 +8,6 @@ import (
 	"oauth-server/internal/check"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/ratelimit"
-	"oauth-server/internal/store"
 )
 
 // BenchmarkPolicies measures, in a data file with so many policies: what a change costs the
@@ -21,14 +20,8 @@ func BenchmarkPolicies(b *testing.B) {
 
 func benchmarkPolicies(b *testing.B, s *policyStore, n int) {
 	b.Helper()
-	follow := func() *following {
-		f, err := store.NewFollower(b.Context(), s)
-		check.OK(b, err)
-		p, err := clientcfg.NewPolicySource(b.Context(), f, clientcfg.PolicyOptions{})
-		check.OK(b, err)
-		return &following{p, f}
-	}
-	one, other, i := follow(), follow(), 0
+	start := func() *following { return follow(b, s, clientcfg.PolicyOptions{}) }
+	one, other, i := start(), start(), 0
 	change := func(changes ...clientcfg.Change) {
 		_, err := one.Change(b.Context(), func(*clientcfg.PolicySnapshot) (clientcfg.Event, error) {
 			return clientcfg.Event{At: time.Now(), Action: "set", Changes: changes}, nil
@@ -65,7 +58,7 @@ func benchmarkPolicies(b *testing.B, s *policyStore, n int) {
 	run("change", nothing, next)
 	run("adopt", next, refresh)
 	run("rest", nothing, refresh)
-	run("start", nothing, func() { follow() })
+	run("start", nothing, func() { start() })
 }
 
 // limitOf gives a client a limit.

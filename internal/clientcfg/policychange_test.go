@@ -22,7 +22,7 @@ func TestChangeIsStoredWithItsEntryAndInForce(t *testing.T) {
 	})
 	for i := range 2 {
 		p, err := s.Change(t.Context(), limitShop(int64(3+i)))
-		requireError(t, err, "")
+		check.OK(t, err)
 		if p.Version() != s.Snapshot().Version() || userLimit(s, "shop") != int64(3+i) || p.Version() != int64(1+i) {
 			t.Errorf("version %d with a limit of %d is in force", p.Version(), userLimit(s, "shop"))
 		}
@@ -36,7 +36,7 @@ func TestChangeIsStoredWithItsEntryAndInForce(t *testing.T) {
 	check.Equal(t, "before the first", string(first.Before), "null")
 	check.Equal(t, "before the second", string(second.Before), string(first.After))
 	check.Equal(t, "adopted", adopted, []int64{0, 1, 1, 2})
-	requireError(t, s.Refresh(t.Context()), "")
+	check.OK(t, s.Refresh(t.Context()))
 	check.Equal(t, "reads of all policies", store.loads, 1)
 }
 
@@ -58,7 +58,7 @@ func TestChangeThatCannotBeChangesNothing(t *testing.T) {
 	})
 	requireError(t, err, "more than 1048576")
 	_, err = s.Try(t.Context(), limitShop(5))
-	requireError(t, err, "")
+	check.OK(t, err)
 	if trail := store.trail(); len(trail) != 0 || userLimit(s, "shop") != 7 {
 		t.Errorf("something changed: %+v", trail)
 	}
@@ -69,7 +69,7 @@ func TestChangeGoesOnAfterLosingARace(t *testing.T) {
 	s := newPolicySource(t, store)
 	store.race = 30
 	p, err := s.Change(t.Context(), limitShop(3))
-	requireError(t, err, "")
+	check.OK(t, err)
 	check.Equal(t, "version", p.Version(), 31)
 	check.Equal(t, "entries", len(store.trail()), 31)
 }
@@ -89,7 +89,7 @@ func TestChangeKnowsItsNumber(t *testing.T) {
 	}
 	for _, do := range []func(context.Context, clientcfg.Edit) (*clientcfg.PolicySnapshot, error){s.Try, s.Change} {
 		p, err := do(t.Context(), edit)
-		requireError(t, err, "")
+		check.OK(t, err)
 		end, _ := p.End("policies/shop")
 		check.Equal(t, "version, and the change that ends", []int64{p.Version(), end.Change}, []int64{4, 4})
 	}

@@ -6,7 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -31,10 +31,7 @@ type policyStore struct {
 
 func newPolicyStore(tb testing.TB) *policyStore {
 	tb.Helper()
-	file, err := bolt.Open(filepath.Join(tb.TempDir(), "policies.db"), bolt.Options{})
-	check.OK(tb, err)
-	tb.Cleanup(func() { _ = file.Close() })
-	return &policyStore{Store: file, tb: tb}
+	return &policyStore{Store: openFile(tb), tb: tb}
 }
 
 func (f *policyStore) List(ctx context.Context, t store.Table, q store.Query, each func(store.Record) error) error {
@@ -73,14 +70,9 @@ func (f *policyStore) append(e store.Entry, writes ...store.Write) {
 // trail returns the events of the trail, the oldest first.
 func (f *policyStore) trail() (events []clientcfg.Event) {
 	f.tb.Helper()
-	follower, err := store.NewFollower(context.Background(), f)
-	if err == nil {
-		events, err = clientcfg.NewAuditTrail(follower).Events(context.Background(), clientcfg.EventQuery{})
-	}
+	events, err := clientcfg.NewAuditTrail(followerOf(f.tb, f)).Events(context.Background(), clientcfg.EventQuery{})
 	check.OK(f.tb, err)
-	for i, j := 0, len(events)-1; i < j; i, j = i+1, j-1 {
-		events[i], events[j] = events[j], events[i]
-	}
+	slices.Reverse(events)
 	return events
 }
 
@@ -92,8 +84,7 @@ type following struct {
 
 func follow(tb testing.TB, f *policyStore, o clientcfg.PolicyOptions) *following {
 	tb.Helper()
-	follower, err := store.NewFollower(context.Background(), f)
-	check.OK(tb, err)
+	follower := followerOf(tb, f)
 	s, err := clientcfg.NewPolicySource(context.Background(), follower, o)
 	check.OK(tb, err)
 	return &following{s, follower}

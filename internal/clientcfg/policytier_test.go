@@ -46,7 +46,7 @@ func TestTiersAreChecked(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			p, err := compile(t, clientcfg.PolicySet{}).Apply(entry(1, tier, named))
-			requireError(t, err, "")
+			check.OK(t, err)
 			check.Equal(t, "limit under the tier", users(p, "shop", "ada"), 9)
 			next, err := p.Apply(entry(2, tt.changes...))
 			requireError(t, err, tt.want)
@@ -100,7 +100,7 @@ func TestOverridesAreChecked(t *testing.T) {
 		check.Equal(t, "limit of another", users(p, id, "bob"), 7)
 		check.Equal(t, "clients with a policy", p.Clients(10), []string{"shop"})
 		p, err = p.Apply(entry(2, stored(tt.target, "null")))
-		requireError(t, err, "")
+		check.OK(t, err)
 		check.Equal(t, "limit of that user afterwards", users(p, id, username), 7)
 		set := p.Set()
 		check.Equal(t, "overrides afterwards", set.Overrides.Len(), 0)
@@ -126,7 +126,7 @@ func TestTiersAndOverridesAreBounded(t *testing.T) {
 	_, err = p.Apply(entry(1, stored("overrides/app ada", `{"user":[{"requests":3}]}`)))
 	requireError(t, err, "100001 overrides are more than 100000")
 	_, err = p.Apply(entry(1, stored("overrides/shop 7", "null"), stored("overrides/app ada", `{"user":[{"requests":3}]}`)))
-	requireError(t, err, "")
+	check.OK(t, err)
 }
 
 // TestStartWithoutATier: a tier that cannot be used is as it was before, or not there; the policies that name
@@ -152,7 +152,7 @@ func TestStartWithoutATier(t *testing.T) {
 			check.Equal(t, "limit of the client", users(p, "web", ""), 6)
 			check.Equal(t, "left out", p.LeftOut(), tt.leftOut)
 			store.put(stored("tiers/gold", `{"user":[{"requests":5}]}`))
-			requireError(t, s.Refresh(t.Context()), "")
+			check.OK(t, s.Refresh(t.Context()))
 			check.Equal(t, "limit of users after it was mended", users(s.Snapshot(), "web", "bob"), 5)
 			check.Equal(t, "left out after it was mended", s.Snapshot().LeftOut(), 0)
 		})
@@ -165,13 +165,13 @@ func TestChangeOfATierIsOneEntry(t *testing.T) {
 	s := newPolicySource(t, store)
 	for i := range int64(2) {
 		tier, err := clientcfg.ChangeTier("gold", &clientcfg.Tier{User: limits(3 + i), Changed: 77})
-		requireError(t, err, "")
+		check.OK(t, err)
 		own, err := clientcfg.ChangeOverride("shop", "ada", &clientcfg.Override{User: limits(5 + i), Changed: 77})
-		requireError(t, err, "")
+		check.OK(t, err)
 		_, err = s.Change(t.Context(), func(*clientcfg.PolicySnapshot) (clientcfg.Event, error) {
 			return clientcfg.Event{Action: "update", Changes: []clientcfg.Change{tier, own}}, nil
 		})
-		requireError(t, err, "")
+		check.OK(t, err)
 	}
 	first, second := store.trail()[0].Changes, store.trail()[1].Changes
 	for i := range first {

@@ -29,8 +29,7 @@ func (s *clientStore) is(t *testing.T, want clientcfg.Client) {
 // TestRegistrations: each change is made with its event, on its conditions, or not at all.
 func TestRegistrations(t *testing.T) {
 	s, ctx := storeOf(t), t.Context()
-	f, err := store.NewFollower(ctx, s.file)
-	check.OK(t, err)
+	f := followerOf(t, s.file)
 	c, event := filled(t), func(action string) clientcfg.Event {
 		return clientcfg.Event{Action: action, Target: clientcfg.ClientTarget("web"), Actor: clientcfg.Actor{ClientID: "ops"}, At: time.Unix(1e9, 0).UTC()}
 	}
@@ -74,8 +73,7 @@ func TestClientsCreatedAtOnce(t *testing.T) {
 	var mu sync.Mutex
 	var calls sync.WaitGroup
 	for range instances {
-		f, err := store.NewFollower(t.Context(), s.file)
-		check.OK(t, err)
+		f := followerOf(t, s.file)
 		other := clientcfg.NewRegistrations(f)
 		for i := range clients {
 			calls.Go(func() {
@@ -133,9 +131,8 @@ func TestUnreadableClients(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, ctx := storeOf(t, named("a")), t.Context()
-			f, err := store.NewFollower(ctx, s.file)
-			check.OK(t, err)
-			_, err = f.Append(ctx, func(int64) (store.Entry, []store.Write, error) {
+			f := followerOf(t, s.file)
+			_, err := f.Append(ctx, func(int64) (store.Entry, []store.Write, error) {
 				w := store.Write{Table: clientcfg.ClientsTable, Record: store.Record{Key: "bad", Value: []byte(value)}}
 				return store.Entry{Value: []byte(`{}`)}, []store.Write{w}, nil
 			})

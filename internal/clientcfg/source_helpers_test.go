@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"oauth-server/internal/check"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/store"
 	"oauth-server/internal/store/bolt"
@@ -56,14 +57,26 @@ func (r *reads) List(ctx context.Context, t store.Table, q store.Query, each fun
 	return r.Backend.List(ctx, t, q, each)
 }
 
+// openFile opens a new data file and closes it when the test ends.
+func openFile(tb testing.TB) *bolt.Store {
+	tb.Helper()
+	file, err := bolt.Open(filepath.Join(tb.TempDir(), "test.db"), bolt.Options{})
+	check.OK(tb, err)
+	tb.Cleanup(func() { _ = file.Close() }) // a test may have closed it
+	return file
+}
+
+func followerOf(tb testing.TB, b store.Backend) *store.Follower {
+	tb.Helper()
+	f, err := store.NewFollower(context.Background(), b)
+	check.OK(tb, err)
+	return f
+}
+
 func storeOf(tb testing.TB, list ...clientcfg.Client) *clientStore {
 	tb.Helper()
-	file, err := bolt.Open(filepath.Join(tb.TempDir(), "clients.db"), bolt.Options{})
-	requireError(tb, err, "")
-	tb.Cleanup(func() { requireError(tb, file.Close(), "") })
-	f, err := store.NewFollower(tb.Context(), file)
-	requireError(tb, err, "")
-	s := &clientStore{clientcfg.NewRegistrations(f), tb, file, &reads{Backend: file}, map[string]clientcfg.Client{}, nil}
+	file := openFile(tb)
+	s := &clientStore{clientcfg.NewRegistrations(followerOf(tb, file)), tb, file, &reads{Backend: file}, map[string]clientcfg.Client{}, nil}
 	s.put(list...)
 	return s
 }
@@ -71,17 +84,15 @@ func storeOf(tb testing.TB, list ...clientcfg.Client) *clientStore {
 // source is that of the other instance.
 func (s *clientStore) source(log *slog.Logger) *clientcfg.Source {
 	s.tb.Helper()
-	var err error
-	s.another, err = store.NewFollower(s.tb.Context(), s.reads)
-	requireError(s.tb, err, "")
+	s.another = followerOf(s.tb, s.reads)
 	source, err := clientcfg.NewSource(s.tb.Context(), s.another, log)
-	requireError(s.tb, err, "")
+	check.OK(s.tb, err)
 	return source
 }
 
 func (s *clientStore) refresh() {
 	s.tb.Helper()
-	requireError(s.tb, s.another.Refresh(s.tb.Context()), "")
+	check.OK(s.tb, s.another.Refresh(s.tb.Context()))
 }
 
 func (s *clientStore) fail(err error) {
@@ -108,7 +119,7 @@ func (s *clientStore) put(list ...clientcfg.Client) {
 		delete(gone, c.ID)
 		switch c.Version = before.Version; {
 		case !there:
-			requireError(s.tb, s.CreateClient(ctx, c, clientcfg.Event{}), "")
+			check.OK(s.tb, s.CreateClient(ctx, c, clientcfg.Event{}))
 		case reflect.DeepEqual(before, c):
 			continue
 		default:
@@ -117,13 +128,13 @@ func (s *clientStore) put(list ...clientcfg.Client) {
 				c.Version = 0
 				err = errors.Join(s.DeleteClient(ctx, c.ID, clientcfg.Event{}), s.CreateClient(ctx, c, clientcfg.Event{}))
 			}
-			requireError(s.tb, err, "")
+			check.OK(s.tb, err)
 		}
 		c.Version++
 		s.now[c.ID] = c
 	}
 	for id := range gone {
-		requireError(s.tb, s.DeleteClient(ctx, id, clientcfg.Event{}), "")
+		check.OK(s.tb, s.DeleteClient(ctx, id, clientcfg.Event{}))
 		delete(s.now, id)
 	}
 }
