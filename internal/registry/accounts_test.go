@@ -52,11 +52,8 @@ func TestCreateClientReportsAllProblems(t *testing.T) {
 
 func TestRotateSecret(t *testing.T) {
 	store := openTestStore(t)
-	_, old, err := CreateClient(t.Context(), store, clientcfg.Client{ID: "shop"}, noon)
-	check.OK(t, err)
-	if _, _, err := CreateClient(t.Context(), store, clientcfg.Client{ID: "app", Public: true, RedirectURIs: []string{"http://127.0.0.1/"}}, noon); err != nil {
-		t.Fatal(err)
-	}
+	_, old := addClient(t, store, clientcfg.Client{ID: "shop"})
+	addClient(t, store, clientcfg.Client{ID: "app", Public: true, RedirectURIs: []string{"http://127.0.0.1/"}})
 	_, fresh, err := RotateSecret(t.Context(), store, "shop", Rotation{})
 	check.OK(t, err)
 	c, err := FindClient(t.Context(), store, "shop")
@@ -87,24 +84,24 @@ func (c *contested) UpdateClient(ctx context.Context, cl clientcfg.Client, e cli
 	return c.Store.UpdateClient(ctx, cl, e)
 }
 
-func TestRotateSecretKeepsAConcurrentChange(t *testing.T) {
+// TestContestedChange: a change that another one comes before keeps that, and is recorded once.
+func TestContestedChange(t *testing.T) {
 	store := &contested{Store: openTestStore(t)}
-	if _, _, err := CreateClient(t.Context(), store, clientcfg.Client{ID: "shop"}, noon); err != nil {
-		t.Fatal(err)
-	}
-	_, fresh, err := RotateSecret(t.Context(), store, "shop", Rotation{})
+	addClient(t, store, clientcfg.Client{ID: "shop"})
+	_, fresh, err := New(Options{Store: store, Events: store}).AddSecret(t.Context(), "shop", Rotation{})
 	check.OK(t, err)
 	c, err := FindClient(t.Context(), store, "shop")
 	if err != nil || c.Name != "renamed meanwhile" || !c.SecretDigest.Matches(fresh) {
 		t.Errorf("%+v, %v", c, err)
 	}
+	events, err := store.Events(t.Context(), clientcfg.EventQuery{})
+	check.OK(t, err)
+	check.Equal(t, "events", len(events), 1)
 }
 
 func TestCreateUser(t *testing.T) {
 	store := openTestStore(t)
-	if _, err := CreateUser(t.Context(), store, "ada", testPassword, clientcfg.NoAccess, noon); err != nil {
-		t.Fatal(err)
-	}
+	addUser(t, store, "ada")
 	u, err := store.User(t.Context(), "ada")
 	check.OK(t, err)
 	if ok, err := secret.NewPasswords(secret.PasswordOptions{}).Verify(t.Context(), u.PasswordHash, testPassword); !ok || err != nil {

@@ -30,12 +30,10 @@ func agree(t *testing.T, store *testworld.Store, username, clientID string) gran
 func TestConsentsThatHold(t *testing.T) {
 	ctx, store := t.Context(), openTestStore(t)
 	for _, name := range []string{"ada", "bob"} {
-		_, err := CreateUser(ctx, store, name, testPassword, clientcfg.NoAccess, noon)
-		check.OK(t, err)
+		addUser(t, store, name)
 	}
 	for _, id := range []string{"deleted", "kept", "kept2", "revoked", "withdrawn"} {
-		_, _, err := CreateClient(ctx, store, clientcfg.Client{ID: id}, noon)
-		check.OK(t, err)
+		addClient(t, store, clientcfg.Client{ID: id})
 		agree(t, store, "ada", id)
 	}
 	agree(t, store, "bob", "kept")
@@ -77,14 +75,12 @@ func TestConsentsThatHold(t *testing.T) {
 // sign-ins be refreshed. What is revoked stays so for the longest that can be configured.
 func TestWithdrawalOutlastsEveryLifetime(t *testing.T) {
 	ctx, store := t.Context(), openTestStore(t)
-	_, err := CreateUser(ctx, store, "ada", testPassword, clientcfg.NoAccess, noon)
-	check.OK(t, err)
-	_, _, err = CreateClient(ctx, store, clientcfg.Client{ID: "shop"}, noon)
-	check.OK(t, err)
+	addUser(t, store, "ada")
+	addClient(t, store, clientcfg.Client{ID: "shop"})
 	a := agree(t, store, "ada", "shop")
 	check.OK(t, New(Options{Store: store, Now: func() time.Time { return noon }}).WithdrawConsent(ctx, "ada", "shop"))
 	const year = 365 * 24 * time.Hour
-	_, err = store.Sweep(ctx, noon.Add(10*year+30*24*time.Hour))
+	_, err := store.Sweep(ctx, noon.Add(10*year+30*24*time.Hour))
 	check.OK(t, err)
 	revoked, err := store.Revoked(ctx, a.RevocationNames()...)
 	check.OK(t, err)

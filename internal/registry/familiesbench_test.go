@@ -19,10 +19,8 @@ func BenchmarkRevokeFamilies(b *testing.B) {
 	for b.Loop() {
 		b.StopTimer()
 		ctx, store := b.Context(), testworld.OpenStore(b, filepath.Join(b.TempDir(), "test.db"))
-		_, err := CreateUser(ctx, store, "ada", testPassword, clientcfg.NoAccess, noon)
-		check.OK(b, err)
-		c, _, err := CreateClient(ctx, store, clientcfg.Client{ID: "shop"}, noon)
-		check.OK(b, err)
+		addUser(b, store, "ada")
+		c, _ := addClient(b, store, clientcfg.Client{ID: "shop"})
 		u, err := store.User(ctx, "ada")
 		check.OK(b, err)
 		const number = 10_000

@@ -13,11 +13,9 @@ func TestClientsAreFiltered(t *testing.T) {
 	for id, labels := range map[string]clientcfg.Labels{
 		"shop": "region=eu\nteam=payments", "shop2": "team=payments", "report": "region=us\nteam=data", "plain": "",
 	} {
-		_, _, err := CreateClient(t.Context(), store, clientcfg.Client{ID: id, Labels: labels}, noon)
-		check.OK(t, err)
+		addClient(t, store, clientcfg.Client{ID: id, Labels: labels})
 	}
-	_, _, err := CreateClient(t.Context(), store, clientcfg.Client{ID: "web", Grants: []clientcfg.Grant{clientcfg.Password}}, noon)
-	check.OK(t, err)
+	addClient(t, store, clientcfg.Client{ID: "web", Grants: []clientcfg.Grant{clientcfg.Password}})
 	for _, tt := range []struct {
 		filter Filter
 		want   string

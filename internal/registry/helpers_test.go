@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"oauth-server/internal/check"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/testworld"
 )
@@ -25,6 +26,21 @@ func on(store Store) *Registry { return New(Options{Store: store}) }
 
 func CreateClient(ctx context.Context, store Store, c clientcfg.Client, now time.Time) (clientcfg.Client, string, error) {
 	return New(Options{Store: store, Now: func() time.Time { return now }}).CreateClient(ctx, c)
+}
+
+// addClient creates a client, which must succeed, and returns its secret, too.
+func addClient(tb testing.TB, store Store, c clientcfg.Client) (made clientcfg.Client, secret string) {
+	tb.Helper()
+	made, secret, err := CreateClient(tb.Context(), store, c, noon)
+	check.OK(tb, err)
+	return made, secret
+}
+
+// addUser creates a user with [testPassword], which must succeed.
+func addUser(tb testing.TB, store Store, name string) {
+	tb.Helper()
+	_, err := CreateUser(tb.Context(), store, name, testPassword, clientcfg.NoAccess, noon)
+	check.OK(tb, err)
 }
 
 func FindClient(ctx context.Context, store Store, id string) (clientcfg.Client, error) {

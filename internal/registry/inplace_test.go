@@ -17,8 +17,7 @@ func TestEditInPlace(t *testing.T) {
 	ops := clientcfg.Client{ID: "ops"}
 	clientcfg.MakeOperator(&ops)
 	scopes := slices.Clone(ops.Scopes)
-	_, _, err := CreateClient(t.Context(), store, ops, noon)
-	check.OK(t, err)
+	addClient(t, store, ops)
 	remove := func(scope string) error {
 		_, err := New(Options{Store: store, Events: store}).ChangeClient(t.Context(), "ops", func(c *clientcfg.Client) error {
 			c.Scopes = slices.DeleteFunc(c.Scopes, func(s string) bool { return s == scope })
@@ -71,8 +70,7 @@ func TestNothingChanged(t *testing.T) {
 // TestOpenIDIsNotAdded: no change registers what every request is refused for.
 func TestOpenIDIsNotAdded(t *testing.T) {
 	store := openTestStore(t)
-	_, _, err := CreateClient(t.Context(), store, clientcfg.Client{ID: "shop"}, noon)
-	check.OK(t, err)
+	addClient(t, store, clientcfg.Client{ID: "shop"})
 	set := func(c *clientcfg.Client) error {
 		c.Name, c.Scopes = "Shop", []string{"read", clientcfg.ScopeOpenID}
 		return nil

@@ -16,8 +16,7 @@ func TestTwoOperatorsDemoteEachOther(t *testing.T) {
 	for _, id := range []string{"anna", "bert"} {
 		c := clientcfg.Client{ID: id}
 		clientcfg.MakeOperator(&c)
-		_, _, err := CreateClient(t.Context(), store, c, noon)
-		check.OK(t, err)
+		addClient(t, store, c)
 	}
 	for round := range 40 {
 		ids, errs := []string{"anna", "bert"}, make([]error, 2)

@@ -51,8 +51,7 @@ func TestEventsTellTheTruth(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			tt.store.Store = openTestStore(t)
 			ctx := t.Context()
-			_, err := CreateUser(ctx, tt.store.Store, "ada", testPassword, clientcfg.NoAccess, noon)
-			check.OK(t, err)
+			addUser(t, tt.store.Store, "ada")
 			ada, err := tt.store.User(ctx, "ada")
 			check.OK(t, err)
 			session := grants.Session{Key: "s", Username: "ada", UserStamp: ada.Stamp, CreatedAt: noon, ExpiresAt: noon.Add(time.Hour)}
@@ -69,17 +68,4 @@ func TestEventsTellTheTruth(t *testing.T) {
 			check.Equal(t, "events", strings.Join(got, " "), tt.events)
 		})
 	}
-}
-
-// A change that others come before is recorded once.
-func TestContestedChangeIsRecordedOnce(t *testing.T) {
-	store := &contested{Store: openTestStore(t)}
-	_, _, err := CreateClient(t.Context(), store, clientcfg.Client{ID: "shop"}, noon)
-	check.OK(t, err)
-	r := New(Options{Store: store, Events: store})
-	_, err = r.ChangeClient(t.Context(), "shop", func(c *clientcfg.Client) error { c.Name = "Shop"; return nil })
-	check.OK(t, err)
-	events, err := store.Events(t.Context(), clientcfg.EventQuery{})
-	check.OK(t, err)
-	check.Equal(t, "events", len(events), 1)
 }

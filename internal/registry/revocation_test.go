@@ -25,17 +25,8 @@ func (s *timed) Now(context.Context) (time.Time, error) { return s.now, s.err }
 func newTimed(t *testing.T) *timed {
 	t.Helper()
 	s := &timed{Store: openTestStore(t), now: noon.Add(time.Hour)}
-	if _, _, err := CreateClient(t.Context(), s, clientcfg.Client{ID: "shop"}, noon); err != nil {
-		t.Fatal(err)
-	}
+	addClient(t, s, clientcfg.Client{ID: "shop"})
 	return s
-}
-
-func TestRevocationOfUnknown(t *testing.T) {
-	store := newTimed(t)
-	_, err := RevokeClient(t.Context(), store, "nobody")
-	check.ErrorIs(t, err, clientcfg.ErrNotFound)
-	check.ErrorIs(t, RevokeUser(t.Context(), store, "nobody"), grants.ErrNotFound)
 }
 
 func TestRotationWithOverlap(t *testing.T) {

@@ -15,10 +15,8 @@ import (
 // TestFamiliesBehindThoseThatEnded: sign-ins that count are listed and ended, however many have ended.
 func TestFamiliesBehindThoseThatEnded(t *testing.T) {
 	ctx, store := t.Context(), openTestStore(t)
-	_, err := CreateUser(ctx, store, "ada", testPassword, clientcfg.NoAccess, noon)
-	check.OK(t, err)
-	c, _, err := CreateClient(ctx, store, clientcfg.Client{ID: "shop"}, noon)
-	check.OK(t, err)
+	addUser(t, store, "ada")
+	c, _ := addClient(t, store, clientcfg.Client{ID: "shop"})
 	u, err := store.User(ctx, "ada")
 	check.OK(t, err)
 	const number, every = 2 * MostFamilies, 100

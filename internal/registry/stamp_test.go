@@ -31,9 +31,7 @@ func (s *pausing) User(ctx context.Context, name string) (grants.User, error) {
 func TestSessionBetweenTwoRevocations(t *testing.T) {
 	const other = "another staple for ada"
 	store := openTestStore(t)
-	if _, err := CreateUser(t.Context(), store, "ada", testPassword, clientcfg.NoAccess, noon); err != nil {
-		t.Fatal(err)
-	}
+	addUser(t, store, "ada")
 	ring, err := keys.Open(t.Context(), store, keys.Options{Issuer: "https://auth.example.com"})
 	check.OK(t, err)
 	mac, err := keys.OpenMAC(t.Context(), store, keys.Secrets{}, slog.New(slog.DiscardHandler))
@@ -84,8 +82,7 @@ func TestChangeOfANamesake(t *testing.T) {
 		"resource server": func(s Store) error { return SetResourceServer(t.Context(), s, "shop", true) },
 	} {
 		store := openTestStore(t)
-		_, deleted, err := CreateClient(t.Context(), store, clientcfg.Client{ID: "shop"}, noon)
-		check.OK(t, err)
+		_, deleted := addClient(t, store, clientcfg.Client{ID: "shop"})
 		var fresh clientcfg.Client
 		var shown string
 		paused := &pausingClients{Store: store}
@@ -113,8 +110,7 @@ func TestChangeOfANamesake(t *testing.T) {
 // be deleted then stays.
 func TestDeletionOfAChangedClient(t *testing.T) {
 	store := openTestStore(t)
-	_, _, err := CreateClient(t.Context(), store, clientcfg.Client{ID: "shop"}, noon)
-	check.OK(t, err)
+	addClient(t, store, clientcfg.Client{ID: "shop"})
 	paused := &pausingClients{Store: store}
 	paused.between = func() {
 		paused.between = func() {}
@@ -128,7 +124,7 @@ func TestDeletionOfAChangedClient(t *testing.T) {
 		return nil
 	}})
 	check.ErrorIs(t, r.DeleteClient(t.Context(), "shop"), refused)
-	_, err = store.Client(t.Context(), "shop")
+	_, err := store.Client(t.Context(), "shop")
 	check.OK(t, err)
 	check.OK(t, on(store).DeleteClient(t.Context(), "shop"))
 }
@@ -159,4 +155,5 @@ func TestRevocationsCount(t *testing.T) {
 		check.OK(t, err)
 		check.Equal(t, "stamp", u.Stamp, secret.Stamp{ID: c.Stamp.ID, Count: 2 + i})
 	}
+	check.ErrorIs(t, RevokeUser(t.Context(), store, "nobody"), grants.ErrNotFound)
 }

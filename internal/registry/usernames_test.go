@@ -12,8 +12,7 @@ import (
 func TestNewUsersHaveCanonicalNames(t *testing.T) {
 	store := openTestStore(t)
 	check.OK(t, store.CreateUser(t.Context(), grants.User{Name: "bob", CreatedAt: noon}, clientcfg.Event{}))
-	_, _, err := CreateClient(t.Context(), store, clientcfg.Client{ID: "shop"}, noon)
-	check.OK(t, err)
+	addClient(t, store, clientcfg.Client{ID: "shop"})
 	create := func(name string) (User, error) {
 		return CreateUser(t.Context(), store, name, testPassword, clientcfg.NoAccess, noon)
 	}
