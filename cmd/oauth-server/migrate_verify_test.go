@@ -67,10 +67,6 @@ func collectionsOf(t *testing.T, db []string) []string {
 	return names
 }
 
-func TestMigrateVerifyIsForMongoDB(t *testing.T) {
-	runFails(t, exitUsage, "--mongodb-uri", "", "migrate", "verify", "--data", storeFile(t))
-}
-
 // TestMigrateVerifyFinds: where counts would not be exact, the exit status is 1,
 // and the table and the JSON say which check failed and what follows.
 func TestMigrateVerifyFinds(t *testing.T) {

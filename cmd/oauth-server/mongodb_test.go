@@ -59,7 +59,9 @@ func TestMigrate(t *testing.T) {
 }
 
 func TestMigrateIsForMongoDB(t *testing.T) {
-	runFails(t, exitUsage, "--mongodb-uri", "", "migrate", "up", "--data", storeFile(t))
+	for _, command := range []string{"up", "verify"} {
+		runFails(t, exitUsage, "--mongodb-uri", "", "migrate", command, "--data", storeFile(t))
+	}
 }
 
 // Two servers on one database: what one issues the other knows, and commands

@@ -204,6 +204,12 @@ func TestEffectCountsAllInstances(t *testing.T) {
 	equal(t, "both", a.summary("PATCH", "/settings", `{"mode":"enforce"}`), want)
 }
 
+// ofAMinute is the summary of a change, without what it says about a minute of figures.
+func (w *instance) ofAMinute(path, body string) string {
+	w.t.Helper()
+	return strings.ReplaceAll(w.summary("PATCH", path, body), " The figures are complete for the last 1 minute only.", "")
+}
+
 // TestEffectOfReuse: a client that gets its last token again is not hit, as far as that is known.
 func TestEffectOfReuse(t *testing.T) {
 	w := newWorld(t)
@@ -212,10 +218,7 @@ func TestEffectOfReuse(t *testing.T) {
 	w.ask("shop", "", 8)
 	w.ask("app", "", 7)
 	w.clock.Advance(time.Minute)
-	summary := func(path, body string) string {
-		t.Helper()
-		return strings.ReplaceAll(w.summary("PATCH", path, body), " The figures are complete for the last 1 minute only.", "")
-	}
+	summary := w.ofAMinute
 	equal(t, "what dry-run says", summary("/settings", `{"mode":"enforce"}`), wouldDeny+"requests of 1 of 2 active clients: app (2 requests).")
 	equal(t, "without reuse", summary("/policies/shop", `{"mode":"enforce","over_limit":"deny"}`),
 		wouldDeny+"requests of 1 of 2 active clients: shop (3 requests).")
@@ -237,10 +240,7 @@ func TestEffectOfWaiting(t *testing.T) {
 	w.ask("shop", "ada", 8)
 	w.ask("app", "", 7)
 	w.clock.Advance(time.Minute)
-	summary := func(path, body string) string {
-		t.Helper()
-		return strings.ReplaceAll(w.summary("PATCH", path, body), " The figures are complete for the last 1 minute only.", "")
-	}
+	summary := w.ofAMinute
 	equal(t, "what dry-run says", summary("/settings", `{"mode":"enforce"}`), wouldDeny+"requests of 1 of 2 active clients: app (2 requests).")
 	hit := wouldDeny + "requests of 1 of 2 active clients: shop (3 requests)."
 	equal(t, "without a wait", summary("/policies/shop", `{"mode":"enforce","max_wait":"0s"}`), hit)
