@@ -128,15 +128,14 @@ func (v *verifier) check(ctx context.Context, c *Check, p property) error {
 		c.Status, c.Detail = CheckOK, measured
 		return nil
 	case errors.As(err, &other):
-		c.Status, c.Detail = CheckFailed, other.Error()
+		err = other
 	case isAway(err), c.Exact && hasCode(err, unauthorized):
 		return err
-	case c.Exact:
-		c.Status, c.Detail = CheckFailed, err.Error()
-	default:
-		c.Status, c.Detail = CheckMissing, err.Error()
 	}
-	c.Follows = p.follows
+	c.Status, c.Detail, c.Follows = CheckMissing, err.Error(), p.follows
+	if c.Exact || other != "" {
+		c.Status = CheckFailed
+	}
 	return nil
 }
 
