@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
 	"pgregory.net/rapid"
 
 	"oauth-server/internal/check"
@@ -115,7 +116,7 @@ func TestClosed(t *testing.T) {
 			t.Errorf("close: %v", err)
 		}
 	}
-	if err := s.Ping(t.Context()); !errors.Is(err, ErrClosed) {
+	if err := s.Ping(t.Context()); !errors.Is(err, mongo.ErrClientDisconnected) {
 		t.Errorf("ping after close: %v", err)
 	}
 }

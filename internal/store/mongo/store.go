@@ -4,12 +4,21 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
+	"net"
 	"runtime/debug"
+	"strings"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+	"go.mongodb.org/mongo-driver/v2/mongo/readconcern"
 	"go.mongodb.org/mongo-driver/v2/mongo/readpref"
+	"go.mongodb.org/mongo-driver/v2/mongo/writeconcern"
+	"go.mongodb.org/mongo-driver/v2/x/mongo/driver"
+	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/auth"
+	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/topology"
 
 	"oauth-server/internal/store"
 	"oauth-server/internal/syncer"
@@ -33,8 +42,59 @@ var _ interface {
 	syncer.Store
 } = (*Store)(nil)
 
-// ErrClosed is returned by a store that was closed.
-var ErrClosed = errors.New("the store is closed")
+// Errors of [Open]. All come within [openTimeout].
+var (
+	// ErrURI: the connection string is not valid.
+	ErrURI = errors.New("the MongoDB URI is not valid")
+	// ErrAuth: the server refuses the user, the password or the mechanism.
+	ErrAuth = errors.New("MongoDB refuses the user name or password")
+	// ErrUnreachable: no server answers, or none of them is a primary.
+	ErrUnreachable = errors.New("no MongoDB server answers")
+	// ErrReplicaSet: servers answer, and none is in the replica set of the URI.
+	ErrReplicaSet = errors.New("no member of the replica set in the MongoDB URI was found")
+)
+
+// Timeouts. The driver's default for server selection is 30 s, for which a request would hang while
+// there is no primary.
+const (
+	selectionTimeout = 2 * time.Second
+	openTimeout      = 2500 * time.Millisecond
+	operationTimeout = 5 * time.Second // all of the driver's retries included
+)
+
+// Options name the server and the database.
+type Options struct {
+	URI      string // mongodb:// or mongodb+srv://; may hold a password
+	Database string // such as "oauth"
+}
+
+// Open connects and checks that the server answers and accepts the credentials. It distinguishes
+// [ErrURI], [ErrAuth], [ErrUnreachable] and [ErrReplicaSet].
+func Open(ctx context.Context, o Options) (*Store, error) {
+	ctx, cancel := context.WithTimeout(ctx, openTimeout)
+	defer cancel()
+	settings, err := parseURI(ctx, o.URI)
+	if err != nil {
+		return nil, fmt.Errorf("mongo: open: %w", err)
+	}
+	client, err := mongo.Connect(settings)
+	if err != nil { // Connect refuses only options, and those are of the URI
+		return nil, fmt.Errorf("mongo: open: %w%s", ErrURI, detail(o.URI, err))
+	}
+	if err = client.Ping(ctx, readpref.Primary()); err != nil {
+		go func() { // it waits for the connections that are being opened, whatever its context
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), openTimeout)
+			defer cancel()
+			_ = client.Disconnect(ctx)
+		}()
+		return nil, fmt.Errorf("mongo: open %s: %w", strings.Join(settings.Hosts, ","), classify(err))
+	}
+	s := newStore(client, o.Database)
+	if n := settings.MaxPoolSize; n != nil && *n > 0 && *n <= math.MaxInt32 {
+		s.connections = int(*n)
+	}
+	return s, nil
+}
 
 func newStore(client *mongo.Client, database string) *Store {
 	db := client.Database(database)
@@ -42,6 +102,90 @@ func newStore(client *mongo.Client, database string) *Store {
 		client: client, db: db, timeout: operationTimeout, connections: driverConnections,
 		counters: db.Collection("ratelimits"),
 		trail:    db.Collection("trail"),
+	}
+}
+
+// driverConnections is the default of the driver for the connections to a server.
+const driverConnections = 100
+
+// Connections returns how many connections the driver opens at most, and so how many calls are with the database at
+// once. 0 in the URI, which is no maximum, counts as the default.
+func (s *Store) Connections() int { return s.connections }
+
+// parseURI parses the URI. For mongodb+srv:// the driver queries the DNS, which no context can
+// cancel: when ctx ends, parseURI returns before that does.
+func parseURI(ctx context.Context, uri string) (*options.ClientOptions, error) {
+	parsed := make(chan *options.ClientOptions, 1)
+	go func() { parsed <- clientOptions(uri) }()
+	select {
+	case settings := <-parsed:
+		err := settings.Validate()
+		var lookup *net.DNSError
+		switch {
+		case errors.As(err, &lookup):
+			return nil, fmt.Errorf("%w: %w", ErrUnreachable, lookup)
+		case err != nil:
+			return nil, fmt.Errorf("%w%s", ErrURI, detail(uri, err))
+		}
+		return settings, nil
+	case <-ctx.Done():
+		return nil, fmt.Errorf("%w: the DNS does not answer in time", ErrUnreachable)
+	}
+}
+
+func clientOptions(uri string) *options.ClientOptions {
+	return options.Client().
+		SetAppName("oauth-server").
+		ApplyURI(uri).
+		SetServerSelectionTimeout(selectionTimeout).
+		SetConnectTimeout(selectionTimeout).
+		SetReadPreference(readpref.Primary()).
+		SetReadConcern(readconcern.Majority()).
+		SetWriteConcern(writeconcern.Majority())
+}
+
+// detail returns what is wrong with a URI without repeating a secret: the driver parses the URI
+// once more, without user name and password. If it finds nothing wrong then, the fault is in those
+// two.
+func detail(uri string, err error) string {
+	const encode = ": percent-encode special characters in the user name and password"
+	lower, at := strings.ToLower(uri), strings.LastIndex(uri, "@")
+	switch {
+	case strings.Contains(lower, "password="), strings.Contains(lower, "properties="):
+		return ": check its options"
+	case at < 0:
+		return ": " + err.Error()
+	case strings.HasPrefix(uri, "mongodb+srv://"): // parsing it would query the DNS once more
+		return encode
+	case !strings.HasPrefix(uri, "mongodb://"):
+		return ": it must begin with mongodb:// or mongodb+srv://"
+	}
+	if err := options.Client().ApplyURI("mongodb://" + uri[at+1:]).Validate(); err != nil {
+		return ": " + err.Error()
+	}
+	return encode
+}
+
+// authenticationFailed and unauthorized are server error codes.
+const (
+	unauthorized         = 13
+	authenticationFailed = 18
+)
+
+// classify wraps the error of the first ping in one of the errors of [Open].
+func classify(err error) error {
+	var command driver.Error
+	var handshake *auth.Error
+	var selection topology.ServerSelectionError
+	switch {
+	case errors.As(err, &handshake),
+		errors.As(err, &command) && (command.Code == authenticationFailed || command.Code == unauthorized):
+		return fmt.Errorf("%w: %w", ErrAuth, err)
+	case errors.As(err, &selection) && selection.Desc.SetName != "" && len(selection.Desc.Servers) == 0:
+		// The driver drops servers of other sets.
+		return fmt.Errorf("%w: %s: %w", ErrReplicaSet, selection.Desc.SetName, err)
+	default:
+		return fmt.Errorf("%w: %w", ErrUnreachable, err)
 	}
 }
 
@@ -95,9 +239,6 @@ func run(ctx context.Context, operation string, fn func(ctx context.Context) err
 	defer func() {
 		if v := recover(); v != nil {
 			err = fmt.Errorf("panic: %v\n%s", v, debug.Stack())
-		}
-		if errors.Is(err, mongo.ErrClientDisconnected) {
-			err = ErrClosed
 		}
 		if err != nil {
 			err = fmt.Errorf("mongo: %s: %w", operation, err)

@@ -1,10 +1,15 @@
 package mongo
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -12,7 +17,10 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 	"go.mongodb.org/mongo-driver/v2/mongo/writeconcern"
 	"go.mongodb.org/mongo-driver/v2/x/mongo/driver"
-	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/topology"
+
+	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/store"
+	"oauth-server/internal/syncer"
 )
 
 // CheckStatus is the outcome of one [Check].
@@ -143,8 +151,7 @@ func (v *verifier) check(ctx context.Context, c *Check, p property) error {
 // has failed and the driver closed all.
 func isAway(err error) bool {
 	var unsent driver.RetryablePoolError
-	var selection topology.ServerSelectionError
-	return mongo.IsNetworkError(err) || mongo.IsTimeout(err) || errors.As(err, &unsent) || errors.As(err, &selection)
+	return mongo.IsNetworkError(err) || mongo.IsTimeout(err) || errors.As(err, &unsent)
 }
 
 // cleanUp removes what the probes have written, also after ctx has ended or if no majority acknowledges.
@@ -161,4 +168,375 @@ func (v *verifier) cleanUp(ctx context.Context) (err error) {
 		return fmt.Errorf("remove the scratch documents in %s: %w", c.Name(), err)
 	}
 	return nil
+}
+
+// property is something that the store relies on the server for.
+type property struct {
+	name    string
+	follows string // if the server does not have it
+	probe   probe
+}
+
+// probe checks one property. It returns a measurement for the reader, or an error: a [difference], or the failure
+// of a command.
+type probe func(v *verifier, ctx context.Context) (string, error)
+
+// row is a write of a counter or a record, and its outcome on MongoDB.
+type row struct {
+	name  string
+	model func(id ratelimit.CounterID) mongo.WriteModel
+	want  syncer.Status
+	after bson.M // values of the document afterwards, by path; nil: absent. A nil map: the next row checks it.
+}
+
+const (
+	etag = 1 << 62             // of a first write; a write that depends on version n sets etag + n
+	seq  = 1701012051845120077 // as large as real ones: as a double it equals its neighbours
+)
+
+// expire is when the server may delete the documents: a day after the start of the process.
+var expire = time.Now().Add(24 * time.Hour).Truncate(time.Millisecond)
+
+type write = syncer.Write
+
+// A server checks the first ten properties when it starts. Exact counts and records rest on the first thirteen.
+const (
+	atStart = 10
+	exact   = 13
+)
+
+// relied has what is relied on, in the order of docs/operating-mongodb.md, with which a test compares it.
+var relied = []property{
+	{"unordered bulk goes on and names each error", "writes that never ran are taken for written: counts are lost", bulk(false, syncer.Applied)},
+	{"ordered bulk stops at its first error", "the server ignores an option that it was sent; others may be ignored too", bulk(true, syncer.Unknown)},
+	{"versioned upsert of a moved document fails", "instances overwrite each other: counts are lost or counted twice", upserts([]row{
+		{"a first write", counter(write{Versioned: true}), syncer.Applied, bson.M{"version": 1, "etag": etag, "frame": 60_000, "requestCounters.2": 4}},
+		{"as seen", counter(write{Versioned: true, Version: 1, Etag: etag}), syncer.Applied, bson.M{"version": 2, "etag": etag + 1, "requestCounters.2": 8}},
+		{"another version", counter(write{Versioned: true, Version: 1, Etag: etag + 1}), syncer.Conflict, nil},
+		{"another etag", counter(write{Versioned: true, Version: 2, Etag: etag}), syncer.Conflict, bson.M{"version": 2, "requestCounters.2": 8}},
+	}, []row{
+		{"expired since", counter(write{Versioned: true, Version: 3, Etag: etag}), syncer.Applied, bson.M{"version": 4, "requestCounters.2": 4}},
+	})},
+	{"fallback filter by the writer's sequence", "a write that is sent again after a lost reply is counted twice, or never", upserts([]row{
+		{"a first write by sequence", counter(write{}), syncer.Applied, bson.M{"version": 1, "frame": 60_000, "requestCounters.2": 4, "pruned": nil}},
+		{"a writer unknown", counter(write{Writer: "w1"}), syncer.Applied, bson.M{"version": 2, "requestCounters.2": 8, "writers.w0": seq, "writers.w1": seq}},
+		{"the same sequence", counter(write{}), syncer.Conflict, nil},
+		{"a higher sequence", counter(write{Seq: seq - 1}), syncer.Conflict, nil},
+		{"a lower sequence", counter(write{Seq: seq + 1}), syncer.Applied, bson.M{"version": 3, "requestCounters.2": 12, "writers.w0": seq + 1}},
+		{"another frame length", counter(write{Seq: seq + 2, Frame: 3_600_000}), syncer.Conflict, nil},
+		{"a writer is pruned", counter(write{Seq: seq + 2, Pruned: seq + 2}), syncer.Applied, bson.M{"version": 4, "pruned": seq + 2}},
+		{"pruned since", counter(write{Writer: "w2", Seq: seq + 2}), syncer.Conflict, nil},
+		{"pruned before", counter(write{Writer: "w2", Seq: seq + 3}), syncer.Applied, bson.M{"version": 5, "writers.w2": seq + 3, "pruned": seq + 2}},
+	})},
+	{"removal of what was seen, and only that", "counts that arrive at the time of a removal are lost", upserts([]row{
+		{"an old writer", counter(write{Versioned: true, Writer: "w1", Seq: 7, Delta: count(1, 5)}), syncer.Applied, bson.M{"requestCounters.1": 5, "writers.w1": 7}},
+		{"a new writer", counter(write{Versioned: true, Version: 1, Etag: etag}), syncer.Applied, bson.M{"requestCounters.1": 5, "requestCounters.2": 4}},
+		{"a count that has grown", counter(write{Seq: seq + 1, Remove: removal(1, 4, 7)}), syncer.Conflict, nil},
+		{"a count that is gone", counter(write{Seq: seq + 1, Remove: removal(3, 5, 7)}), syncer.Conflict, nil},
+		{"a writer that has written", counter(write{Seq: seq + 1, Remove: removal(1, 5, 6)}), syncer.Conflict, nil},
+		{"removed as seen", counter(write{Seq: seq + 1, Remove: removal(1, 5, 7), Pruned: 7}), syncer.Applied, bson.M{
+			"requestCounters.1": nil, "requestCounters.2": 8, "writers.w0": seq + 1, "writers.w1": nil, "pruned": 7,
+		}},
+	}, []row{
+		{"removed from nothing", counter(write{Remove: removal(1, 5, 7)}), syncer.Applied, bson.M{
+			"requestCounters.1": nil, "requestCounters.2": 4, "writers.w0": seq, "writers.w1": nil, "frame": 60_000,
+		}},
+	})},
+	{"field order of an embedded _id", "documents of other programs are taken for counters, or refuse them", upserts([]row{
+		{"fields in another order", swapped, syncer.Applied, nil},
+		{"fields in order", counter(write{Versioned: true}), syncer.Applied, bson.M{"version": 1, "requestCounters.2": 4}},
+	})},
+	{"$max on dates", "counters expire while they are in use: counts are lost", upserts([]row{
+		{"a first date", counter(write{Versioned: true}), syncer.Applied, bson.M{"expire": bson.NewDateTimeFromTime(expire)}},
+		{"an earlier date", counter(write{Versioned: true, Version: 1, Etag: etag, Expire: expire.Add(-time.Hour)}), syncer.Applied, bson.M{"version": 2, "expire": bson.NewDateTimeFromTime(expire)}},
+		{"a later date", counter(write{Versioned: true, Version: 2, Etag: etag + 1, Expire: expire.Add(time.Hour)}), syncer.Applied, bson.M{"expire": bson.NewDateTimeFromTime(expire.Add(time.Hour))}},
+	})},
+	{"$unset beside $inc, all or nothing", "a write is half applied: counts differ from what was admitted", upserts([]row{
+		{"an old writer", counter(write{Versioned: true, Writer: "w1", Seq: 7, Delta: count(1, 5)}), syncer.Applied, bson.M{"requestCounters.1": 5, "writers.w1": 7}},
+		{"$unset beside $inc", counter(write{Versioned: true, Version: 1, Etag: etag, Remove: removal(1, 5, 7)}), syncer.Applied, bson.M{
+			"version": 2, "requestCounters.1": nil, "requestCounters.2": 4, "writers.w0": seq, "writers.w1": nil,
+		}},
+		{"a rewrite", counter(write{Versioned: true, Version: 2, Etag: etag + 1, Rewrite: true, Delta: count(1, 6)}), syncer.Applied, bson.M{"requestCounters.1": 6, "requestCounters.2": nil}},
+		{"one path twice", counter(write{Versioned: true, Version: 3, Etag: etag + 2, Delta: count(1, 7), Remove: removal(1, 6, 7)}), syncer.Rejected, bson.M{"version": 3, "requestCounters.1": 6}},
+	})},
+	{"$inc exact to 64 bits", "a count falls or grows by itself", upserts([]row{
+		{"53 bits", counter(write{Versioned: true, Delta: count(2, 1<<53-3)}), syncer.Applied, bson.M{"requestCounters.2": 1<<53 - 3}},
+		{"beyond 53 bits", counter(write{Versioned: true, Version: 1, Etag: etag}), syncer.Applied, bson.M{"requestCounters.2": 1<<53 + 1}},
+		{"beyond 64 bits", counter(write{Versioned: true, Version: 2, Etag: etag + 1, Delta: count(2, math.MaxInt64)}), syncer.Rejected, bson.M{"version": 2, "requestCounters.2": 1<<53 + 1}},
+	})},
+	{"range of _ids", "lists of a client's counters, and resets, miss some or reach others", (*verifier).rangeOfIDs},
+	{"one document under many writers", "counts are lost, and a code or refresh token is claimed twice", (*verifier).manyWriters},
+	{"records and the trail", "changes overwrite each other, and revocations are lost", upserts([]row{
+		{"a new record", record(0, 0), syncer.Applied, bson.M{"version": 1, "nonce": 5, "value.a": 1, "gone": nil}},
+		{"a record that is there", record(0, 0), syncer.Conflict, nil},
+		{"another record", record(1, 6), syncer.Conflict, nil},
+		{"another version", record(2, 5), syncer.Conflict, nil},
+		{"a record as seen", record(1, 5), syncer.Applied, bson.M{"version": 2, "value.a": 1}},
+		{"the same version", deletion(2), syncer.Conflict, nil},
+		{"an older record", deletion(3), syncer.Applied, bson.M{"version": 3, "value": nil, "gone": true}},
+		{"a tombstone", record(0, 0), syncer.Applied, bson.M{"version": 1, "value.a": 1, "gone": nil}},
+	}, []row{
+		{"a first record", deletion(3), syncer.Applied, bson.M{"version": 3, "gone": true}},
+	})},
+	{"connected to a primary", "reads are behind, and writes are refused", (*verifier).primary},
+	{"server time", "one of the two clocks is wrong: instances follow the majority of clocks, and expiry follows the server", (*verifier).serverTime},
+	{"TTL indexes", "counters, codes, tokens and sessions stay for ever: the collections grow until they are deleted by other means", (*verifier).ttl},
+}
+
+// counter returns a write of a counter, with usual values for the zero fields of w.
+func counter(w write) func(ratelimit.CounterID) mongo.WriteModel {
+	w.NewEtag, w.Writer, w.Seq = etag+w.Version, cmp.Or(w.Writer, "w0"), cmp.Or(w.Seq, seq)
+	w.Frame, w.Expire = cmp.Or(w.Frame, 60_000), cmp.Or(w.Expire, expire)
+	if w.Delta == nil {
+		w.Delta = count(2, 4)
+	}
+	return func(id ratelimit.CounterID) mongo.WriteModel { return counterModel(id, &w) }
+}
+
+func count(frame, n int64) []ratelimit.FrameCount {
+	return []ratelimit.FrameCount{{Name: frame, Count: n}}
+}
+
+// removal removes a frame and the writer w1, if they still have these values.
+func removal(frame, n, seq int64) syncer.Removal {
+	return syncer.Removal{Frames: count(frame, n), Writers: []syncer.WriterSeq{{Writer: "w1", Seq: seq}}}
+}
+
+// swapped is a first write with the fields of the _id in the other order.
+func swapped(id ratelimit.CounterID) mongo.WriteModel {
+	w := counter(write{})(id).(*mongo.UpdateOneModel)
+	slices.Reverse(w.Filter.(bson.D)[0].Value.(bson.D))
+	return w
+}
+
+// record returns a write of a record that depends on a state; zero: there is no record.
+func record(version, nonce int64) func(ratelimit.CounterID) mongo.WriteModel {
+	set := bson.D{{Key: "value", Value: field("a", 1)}, {Key: "version", Value: version + 1}, {Key: "nonce", Value: int64(5)}}
+	return func(id ratelimit.CounterID) mongo.WriteModel {
+		seen := inState(counterID(id), store.Seen{Version: version, Nonce: nonce})
+		return mongo.NewUpdateOneModel().SetFilter(seen).SetUpdate(replacing(set)).SetUpsert(true)
+	}
+}
+
+// deletion returns the write of a tombstone by an entry of the trail.
+func deletion(version int64) func(ratelimit.CounterID) mongo.WriteModel {
+	return func(id ratelimit.CounterID) mongo.WriteModel {
+		return newer(counterID(id), version, tombstone(version, 5))
+	}
+}
+
+// id returns an ID for a new document.
+func (v *verifier) id() ratelimit.CounterID {
+	id := ratelimit.CounterID{ClientID: v.client, Username: strconv.Itoa(len(v.ids))}
+	doc := counterID(id)
+	v.ids = append(v.ids, doc, bson.D{doc[1], doc[0]})
+	return id
+}
+
+// send sends writes in one bulk. Its outcomes are those that an exchange would report.
+func (v *verifier) send(ctx context.Context, ordered bool, models ...mongo.WriteModel) ([]outcome, error) {
+	result, err := v.store.counters.BulkWrite(ctx, models, options.BulkWrite().SetOrdered(ordered).SetComment(comment(ctx)))
+	var failed mongo.BulkWriteException
+	if err != nil && (!errors.As(err, &failed) || failed.WriteConcernError != nil) {
+		return nil, err
+	}
+	outcomes, _ := counterOutcomes(slices.Repeat([]*write{{}}, len(models)), result, failed)
+	return outcomes, nil
+}
+
+// upserts returns a probe that sends the writes of each list to one document, one after the other.
+func upserts(documents ...[]row) probe {
+	return func(v *verifier, ctx context.Context) (string, error) {
+		for _, rows := range documents {
+			id := v.id()
+			for i := range rows {
+				if err := v.upsert(ctx, id, &rows[i]); err != nil {
+					return "", err
+				}
+			}
+		}
+		return "", nil
+	}
+}
+
+// upsert sends the write of a row and returns how the outcome differs from MongoDB. A server may refuse a write with
+// another error code.
+func (v *verifier) upsert(ctx context.Context, id ratelimit.CounterID, r *row) error {
+	got, err := v.send(ctx, false, r.model(id))
+	if err != nil {
+		return err
+	}
+	refused := r.want == syncer.Rejected && got[0].err != nil
+	switch {
+	case got[0].status != r.want && !refused:
+		return differs("%s: the write is %s, not %s: %v", r.name, got[0].status, r.want, got[0].err)
+	case r.after == nil:
+		return nil
+	}
+	doc, err := v.store.counters.FindOne(ctx, byID(counterID(id)), options.FindOne().SetComment(comment(ctx))).Raw()
+	for path, want := range r.after {
+		var value any // nil if it is absent
+		_ = doc.Lookup(strings.Split(path, ".")...).Unmarshal(&value)
+		if err == nil && fmt.Sprint(value) != fmt.Sprint(want) {
+			err = differs("%s: %s is %v, not %v", r.name, path, value, want)
+		}
+	}
+	return err
+}
+
+// bulk returns a probe that sends three writes in one bulk. The second one conflicts, and the others get the given
+// status. It is Unknown after a bulk that stops, because the reply does not account for all writes.
+func bulk(ordered bool, others syncer.Status) probe {
+	return func(v *verifier, ctx context.Context) (string, error) {
+		first, next := counter(write{Versioned: true}), counter(write{Versioned: true, Version: 1, Etag: etag})
+		a, b := v.id(), v.id()
+		_, err := v.send(ctx, ordered, first(a), first(b))
+		if err != nil {
+			return "", err
+		}
+		got, err := v.send(ctx, ordered, next(a), first(b), first(v.id()))
+		if err == nil && (got[0].status != others || got[1].status != syncer.Conflict || got[2].status != others) {
+			err = differs("the second of three writes conflicts, and the reply says: %v", got)
+		}
+		return "", err
+	}
+}
+
+// rangeOfIDs lists the counters of one of two clients as a range of _ids. In a scratch collection it also deletes
+// the range.
+func (v *verifier) rangeOfIDs(ctx context.Context) (string, error) {
+	clients := [2]string{v.client + " range", v.client + " range next"}
+	for _, client := range clients {
+		id := ratelimit.CounterID{ClientID: client}
+		v.ids = append(v.ids, counterID(id))
+		if _, err := v.send(ctx, false, counter(write{})(id)); err != nil {
+			return "", err
+		}
+	}
+	has := func(client string, want int) error {
+		list, err := v.store.CountersOf(ctx, client, nil, 2)
+		if err == nil && len(list) != want {
+			err = differs("the range of a client's counters has %d, not %d", len(list), want)
+		}
+		return err
+	}
+	err := cmp.Or(has(clients[0], 1), has(clients[1], 1))
+	if err == nil && v.scratch {
+		err = cmp.Or(v.store.EraseCounters(ctx, clients[0], nil), has(clients[0], 0), has(clients[1], 1))
+	}
+	return "", err
+}
+
+// manyWriters has many goroutines insert and update one document at the same time, then inserts it once more.
+func (v *verifier) manyWriters(ctx context.Context) (string, error) {
+	const writers = 40
+	c, id := v.store.counters, byID("many writers")
+	results := make(chan error, writers)
+	for range writers {
+		go func() {
+			_, err := c.UpdateOne(ctx, id, field("$inc", field("n", int64(1))), options.UpdateOne().SetUpsert(true).SetComment(comment(ctx)))
+			results <- err
+		}()
+	}
+	counted := 0
+	for range writers {
+		switch err := <-results; {
+		case err == nil:
+			counted++
+		case !mongo.IsDuplicateKeyError(err): // a duplicate: another goroutine has just inserted the document
+			return "", err
+		}
+	}
+	var doc struct{ N int }
+	err := c.FindOne(ctx, id, options.FindOne().SetComment(comment(ctx))).Decode(&doc)
+	if err != nil {
+		return "", err
+	}
+	if counted == 0 || doc.N != counted {
+		return "", differs("after %d counts at once there are %d", counted, doc.N)
+	}
+	_, err = c.InsertOne(ctx, id, options.InsertOne().SetComment(comment(ctx)))
+	if mongo.IsDuplicateKeyError(err) {
+		return "", nil
+	}
+	return "", cmp.Or(err, differs("two inserts of one _id have succeeded"))
+}
+
+// primary checks whether the server reports itself as a primary, or as a router.
+func (v *verifier) primary(ctx context.Context) (string, error) {
+	hello, err := v.store.hello(ctx)
+	kind := "replica set " + hello.Set
+	switch {
+	case hello.Msg == "isdbgrid":
+		kind = "a router of shards"
+	case hello.Set == "":
+		kind = "no replica set: what it has acknowledged can be lost with it"
+	}
+	if err == nil && !hello.Primary && !hello.Master {
+		err = differs("it says that it is none; %s", kind)
+	}
+	return kind, err
+}
+
+// serverTime compares the clock of the server with that of this machine.
+func (v *verifier) serverTime(ctx context.Context) (string, error) {
+	sent := time.Now()
+	now, err := v.store.Now(ctx)
+	took := time.Since(sent)
+	ahead := now.Sub(sent.Add(took / 2)).Round(time.Millisecond)
+	if err == nil && ahead.Abs() > time.Second+took/2 {
+		err = differs("%s ahead of ours", ahead)
+	}
+	return fmt.Sprintf("%s ahead of ours", ahead), err
+}
+
+// ttl creates a TTL index and checks that the server kept it. With WaitTTL it also waits until the server deletes
+// an expired document and leaves another one. It repeats a poll that fails.
+func (v *verifier) ttl(ctx context.Context) (string, error) {
+	c := v.store.counters
+	index := mongo.IndexModel{Keys: field("expire", 1), Options: options.Index().SetExpireAfterSeconds(0)}
+	if _, err := c.Indexes().CreateOne(ctx, index); err != nil {
+		return "", err
+	}
+	kept := func(s mongo.IndexSpecification) bool {
+		return s.ExpireAfterSeconds != nil && *s.ExpireAfterSeconds == 0
+	}
+	switch specs, err := c.Indexes().ListSpecifications(ctx); {
+	case err != nil:
+		return "", err
+	case !slices.ContainsFunc(specs, kept):
+		return "", errors.New("the index was accepted, and expireAfterSeconds was not kept")
+	case v.options.WaitTTL == 0:
+		return "the index is kept; whether it deletes was not waited for", nil
+	}
+	for id, at := range map[string]time.Time{"expired": expire.Add(-48 * time.Hour), "later": expire} {
+		if _, err := c.InsertOne(ctx, append(byID(id), field("expire", at)...)); err != nil {
+			return "", err
+		}
+	}
+	tick := time.NewTicker(5 * time.Second)
+	defer tick.Stop()
+	for began := time.Now(); ; {
+		left := map[string]bool{}
+		err := v.store.find(ctx, "verify", c, byID(field("$in", bson.A{"expired", "later"})), options.Find(), func(doc bson.Raw) error {
+			left[doc.Lookup("_id").StringValue()] = true
+			return nil
+		})
+		waited := time.Since(began).Round(time.Second)
+		switch {
+		case err == nil && left["later"] && !left["expired"]:
+			return fmt.Sprintf("deleted within %s", max(waited, time.Second)), nil
+		case err == nil && !left["later"]:
+			return "", differs("a document that has not expired is gone after %s", waited)
+		case waited >= v.options.WaitTTL:
+			return "", fmt.Errorf("nothing was deleted within %s: %w", waited, cmp.Or(err, errors.New("both documents are there")))
+		case v.options.Waiting != nil:
+			v.options.Waiting(waited)
+		}
+		select {
+		case <-tick.C:
+		case <-v.interrupted:
+			return "", nil
+		}
+	}
 }
