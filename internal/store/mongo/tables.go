@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"unicode/utf8"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -31,10 +32,8 @@ func (s *Store) Get(ctx context.Context, t store.Table, each func(store.Record) 
 func (s *Store) List(ctx context.Context, t store.Table, q store.Query, each func(store.Record) error) error {
 	id := bson.D{{Key: "$gt", Value: text(q.After)}} // true of texts only: other _ids are no keys
 	if q.Prefix != "" {
-		id = append(id, bson.E{Key: "$gte", Value: text(q.Prefix)})
-		if end := behind(q.Prefix); end != "" {
-			id = append(id, bson.E{Key: "$lt", Value: end})
-		}
+		last := q.Prefix + strings.Repeat(string(utf8.MaxRune), store.MaxKey/utf8.UTFMax)
+		id = append(id, bson.E{Key: "$gte", Value: text(q.Prefix)}, bson.E{Key: "$lte", Value: text(last)})
 	}
 	filter := append(byID(id), bson.E{Key: "gone", Value: nil})
 	if q.Owner != "" {
@@ -62,22 +61,6 @@ func anyOf(keys []string) bson.D {
 		all[i] = text(key)
 	}
 	return bson.D{{Key: "$in", Value: all}}
-}
-
-// behind returns the first text behind all that have a prefix; empty: there is none.
-func behind(prefix string) string {
-	text := []rune(prefix)
-	for i := len(text) - 1; i >= 0; i-- {
-		switch text[i] {
-		case utf8.MaxRune:
-			continue
-		case 0xd7ff: // surrogates are no characters
-			text[i] = 0xdfff
-		}
-		text[i]++
-		return string(text[:i+1])
-	}
-	return ""
 }
 
 func (s *Store) eachRecord(ctx context.Context, operation string, t store.Table, filter bson.D,

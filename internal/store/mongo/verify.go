@@ -438,18 +438,18 @@ func (v *verifier) manyWriters(ctx context.Context) (string, error) {
 			results <- err
 		}()
 	}
-	counted := 0
+	counted, failed := 0, error(nil)
 	for range writers {
 		switch err := <-results; {
 		case err == nil:
 			counted++
 		case !mongo.IsDuplicateKeyError(err): // a duplicate: another goroutine has just inserted the document
-			return "", err
+			failed = err
 		}
 	}
 	var doc struct{ N int }
 	err := c.FindOne(ctx, id, options.FindOne().SetComment(comment(ctx))).Decode(&doc)
-	if err != nil {
+	if err = cmp.Or(failed, err); err != nil {
 		return "", err
 	}
 	if counted == 0 || doc.N != counted {
