@@ -29,43 +29,15 @@ func (s *Store) Exchange(ctx context.Context, items []syncer.Item) ([]syncer.Res
 	if err := syncer.CheckItems(items); err != nil {
 		return nil, fmt.Errorf("mongo: %w", err)
 	}
-	x := newExchange(items)
-	var wrote, read error
-	var wg sync.WaitGroup
-	if len(x.models) > 0 {
-		wg.Go(func() {
-			wrote = run(ctx, "write counters", func(ctx context.Context) error { return s.writeCounters(ctx, x) })
-		})
-	}
-	if len(x.wanted) > 0 {
-		wg.Go(func() {
-			read = run(ctx, "read counters", func(ctx context.Context) error { return s.readCounters(ctx, x) })
-		})
-	}
-	wg.Wait()
-	return x.results, cmp.Or(wrote, read)
-}
-
-// exchange is one call of [Store.Exchange]. The bulk fills in Status and Err of the results, the
-// find Read and Record.
-type exchange struct {
-	items   []syncer.Item
-	results []syncer.Result
-
-	models  []mongo.WriteModel
-	writes  []*syncer.Write // of each model
-	written []int           // index of the item of each model
-	wanted  bson.A          // _ids to be read
-}
-
-func newExchange(items []syncer.Item) *exchange {
-	x := &exchange{items: items, results: make([]syncer.Result, len(items))}
+	results := make([]syncer.Result, len(items))
+	var written []int // indexes of items
+	var wanted bson.A // _ids
 	for i := range items {
-		it, r := &items[i], &x.results[i]
+		it, r := &items[i], &results[i]
 		// A server may take two names that are not UTF-8 for the same, so they are not sent.
 		possible := utf8.ValidString(it.ID.ClientID) && utf8.ValidString(it.ID.Username) && utf8.ValidString(it.ID.Limit)
 		if it.Read && possible {
-			x.wanted = append(x.wanted, counterID(it.ID))
+			wanted = append(wanted, counterID(it.ID))
 		}
 		r.Read = it.Read && !possible // such a document cannot exist
 		if it.Write == nil {
@@ -78,50 +50,65 @@ func newExchange(items []syncer.Item) *exchange {
 			r.Status = syncer.Rejected
 			continue
 		}
-		x.models = append(x.models, counterModel(it.ID, it.Write))
-		x.writes, x.written = append(x.writes, it.Write), append(x.written, i)
+		written = append(written, i)
 	}
-	return x
+	var wrote, read error
+	var wg sync.WaitGroup
+	if len(written) > 0 {
+		wg.Go(func() {
+			wrote = run(ctx, "write counters", func(ctx context.Context) error { return s.writeCounters(ctx, items, written, results) })
+		})
+	}
+	if len(wanted) > 0 {
+		wg.Go(func() {
+			read = run(ctx, "read counters", func(ctx context.Context) error { return s.readCounters(ctx, items, wanted, results) })
+		})
+	}
+	wg.Wait()
+	return results, cmp.Or(wrote, read)
 }
 
-// writeCounters sends the bulk. Where the filter of a write does not match the document, the upsert
-// tries an insert and fails because of the duplicate _id. So the errors of the reply name exactly
-// the writes whose condition did not hold.
-func (s *Store) writeCounters(ctx context.Context, x *exchange) error {
-	result, err := s.counters.BulkWrite(ctx, x.models, options.BulkWrite().SetOrdered(false).SetComment(comment(ctx)))
+// writeCounters sends the bulk and sets Status and Err of the results. Where the filter of a write does
+// not match the document, the upsert tries an insert and fails because of the duplicate _id. So the errors
+// of the reply name exactly the writes whose condition did not hold.
+func (s *Store) writeCounters(ctx context.Context, items []syncer.Item, written []int, results []syncer.Result) error {
+	models, writes := make([]mongo.WriteModel, len(written)), make([]*syncer.Write, len(written))
+	for m, i := range written {
+		models[m], writes[m] = counterModel(items[i].ID, items[i].Write), items[i].Write
+	}
+	result, err := s.counters.BulkWrite(ctx, models, options.BulkWrite().SetOrdered(false).SetComment(comment(ctx)))
 	var bulk mongo.BulkWriteException
 	if err != nil && !errors.As(err, &bulk) {
 		return err // the status of all stays Unknown
 	}
-	outcomes, err := counterOutcomes(x.writes, result, bulk)
-	for m, i := range x.written {
-		x.results[i].Status, x.results[i].Err = outcomes[m].status, outcomes[m].err
+	outcomes, err := counterOutcomes(writes, result, bulk)
+	for m, i := range written {
+		results[i].Status, results[i].Err = outcomes[m].Status, outcomes[m].Err
 	}
 	return err
 }
 
-// readCounters sends the find. If it fails, the documents that were read until then count, and the
-// others are not marked as read.
-func (s *Store) readCounters(ctx context.Context, x *exchange) error {
-	cursor, err := s.counters.Find(ctx, byID(bson.D{{Key: "$in", Value: x.wanted}}),
-		options.Find().SetBatchSize(syncer.MaxBatch).SetComment(comment(ctx)))
+// readCounters sends the find and sets Read and Record of the results. If it fails, the documents that
+// were read until then count, and the others are not marked as read.
+func (s *Store) readCounters(ctx context.Context, items []syncer.Item, wanted bson.A, results []syncer.Result) error {
+	cursor, err := s.counters.Find(ctx, byID(field("$in", wanted)), options.Find().SetBatchSize(syncer.MaxBatch).SetComment(comment(ctx)))
 	if err != nil {
 		return err
 	}
 	for cursor.Next(ctx) {
 		r := counterRecord(cursor.Current)
-		i, ok := slices.BinarySearchFunc(x.items, r.ID, func(it syncer.Item, id ratelimit.CounterID) int {
+		i, ok := slices.BinarySearchFunc(items, r.ID, func(it syncer.Item, id ratelimit.CounterID) int {
 			return syncer.CompareIDs(it.ID, id)
 		})
-		if ok && x.items[i].Read {
-			x.results[i].Read, x.results[i].Record = true, &r
+		if ok && items[i].Read {
+			results[i].Read, results[i].Record = true, &r
 		}
 	}
 	if err := errors.Join(cursor.Err(), cursor.Close(ctx)); err != nil {
 		return err
 	}
-	for i := range x.items {
-		x.results[i].Read = x.results[i].Read || x.items[i].Read
+	for i := range items {
+		results[i].Read = results[i].Read || items[i].Read
 	}
 	return nil
 }

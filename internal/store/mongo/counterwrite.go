@@ -119,18 +119,10 @@ func frameField(name int64) string { return counts + "." + strconv.FormatInt(nam
 
 func writerField(name string) string { return "writers." + name }
 
-// outcome is that of one write of a bulk.
-type outcome struct {
-	status syncer.Status
-	err    error
-}
-
 // errGone is the error of a versioned write whose document had expired, so that the upsert created
 // a new one. Its condition did not hold, and yet it is counted; sent again under its sequence, it
 // meets that sequence.
 var errGone = errors.New("mongo: the counter had expired; the write has created it anew")
-
-var errContradiction = errors.New("mongo: the reply has two outcomes of the write")
 
 // counterOutcomes returns the outcome of each write of a bulk. The error is one that concerns more
 // than one of them.
@@ -138,31 +130,31 @@ var errContradiction = errors.New("mongo: the reply has two outcomes of the writ
 // A reply names the writes that created a document and those that failed, and has the number of
 // writes that matched a document. Only if the three add up to the number of writes, the others were
 // applied. Otherwise their outcome is unknown: a bulk that the server broke off, or a reply that is
-// not understood, loses no count.
-func counterOutcomes(writes []*syncer.Write, result *mongo.BulkWriteResult, bulk mongo.BulkWriteException) ([]outcome, error) {
-	outcomes, named := make([]outcome, len(writes)), make([]bool, len(writes))
+// not understood, loses no count. A result without a status is Unknown.
+func counterOutcomes(writes []*syncer.Write, result *mongo.BulkWriteResult, bulk mongo.BulkWriteException) ([]syncer.Result, error) {
+	outcomes, named := make([]syncer.Result, len(writes)), make([]bool, len(writes))
 	accounted := int64(0)
-	name := func(i int, o outcome) {
+	name := func(i int, o syncer.Result) {
 		switch {
 		case i < 0 || i >= len(writes):
 			return
 		case named[i]:
-			o = outcome{syncer.Unknown, errContradiction}
+			o = syncer.Result{Err: errors.New("mongo: the reply has two outcomes of the write")}
 		default:
 			accounted++
 		}
 		outcomes[i], named[i] = o, true
 	}
-	others := outcome{syncer.Applied, nil}
+	others := syncer.Result{Status: syncer.Applied}
 	if e := bulk.WriteConcernError; e != nil { // they were applied, and can still be rolled back
-		others = outcome{syncer.Unknown, fmt.Errorf("no majority has confirmed the write: %w", described(e.Code, e.Name, e.Message))}
+		others = syncer.Result{Err: fmt.Errorf("no majority has confirmed the write: %w", described(e.Code, e.Name, e.Message))}
 	}
 	if result != nil {
 		accounted = result.MatchedCount
 		for i := range result.UpsertedIDs {
 			created := others
 			if i >= 0 && i < int64(len(writes)) && writes[i].Versioned && writes[i].Version != 0 {
-				created = outcome{syncer.Unknown, errGone}
+				created = syncer.Result{Err: errGone}
 			}
 			name(int(i), created)
 		}
@@ -171,14 +163,14 @@ func counterOutcomes(writes []*syncer.Write, result *mongo.BulkWriteResult, bulk
 		name(e.Index, refusal(e.WriteError))
 	}
 	if accounted != int64(len(writes)) {
-		others = outcome{syncer.Unknown, errors.Join(others.err, fmt.Errorf("the reply accounts for %d of %d writes", accounted, len(writes)))}
+		others = syncer.Result{Err: errors.Join(others.Err, fmt.Errorf("the reply accounts for %d of %d writes", accounted, len(writes)))}
 	}
 	for i := range writes {
 		if !named[i] {
 			outcomes[i] = others
 		}
 	}
-	return outcomes, others.err
+	return outcomes, others.Err
 }
 
 const duplicateKey = 11000
@@ -205,16 +197,16 @@ var refusedForGood = map[int]bool{
 }
 
 // refusal is the outcome of a write that the server reports an error for.
-func refusal(e mongo.WriteError) outcome {
+func refusal(e mongo.WriteError) syncer.Result {
 	codeName, _ := e.Raw.Lookup("codeName").StringValueOK()
 	err := described(e.Code, codeName, e.Message)
 	switch {
 	case e.Code == duplicateKey:
-		return outcome{syncer.Conflict, nil}
+		return syncer.Result{Status: syncer.Conflict}
 	case refusedForGood[e.Code] || failedValidation(codeName, e.Message):
-		return outcome{syncer.Rejected, err}
+		return syncer.Result{Status: syncer.Rejected, Err: err}
 	default: // such as a deadlock: perhaps not applied, but not refused for good
-		return outcome{syncer.Unknown, err}
+		return syncer.Result{Status: syncer.Unknown, Err: err}
 	}
 }
 

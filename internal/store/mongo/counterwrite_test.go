@@ -63,8 +63,8 @@ func TestCounterOutcomes(t *testing.T) {
 			outcomes, err := counterOutcomes(writes, test.result, mongo.BulkWriteException{WriteErrors: test.errors, WriteConcernError: test.lag})
 			var got [4]syncer.Status
 			for i, o := range outcomes {
-				if got[i] = o.status; (o.status == unknown || o.status == rejected) != (o.err != nil) {
-					t.Errorf("write %d is %s because of %v", i, o.status, o.err)
+				if got[i] = o.Status; (o.Status == unknown || o.Status == rejected) != (o.Err != nil) {
+					t.Errorf("write %d is %s because of %v", i, o.Status, o.Err)
 				}
 			}
 			if diff := cmp.Diff(test.want, got); diff != "" || (err != nil) != test.fails {
@@ -100,8 +100,8 @@ func TestRefusal(t *testing.T) {
 		{"the primary steps down", mongo.WriteError{Code: 189}, syncer.Unknown},
 		{"without a code", mongo.WriteError{}, syncer.Unknown},
 	} {
-		if got := refusal(test.e); got.status != test.want {
-			t.Errorf("%s: %s, want %s", test.name, got.status, test.want)
+		if got := refusal(test.e); got.Status != test.want {
+			t.Errorf("%s: %s, want %s", test.name, got.Status, test.want)
 		}
 	}
 }
@@ -122,7 +122,7 @@ func TestNoUsernameInErrors(t *testing.T) {
 		{mongo.WriteError{Code: 112, Message: strings.Repeat("x", 99) + "é"}, "mongo: code 112: " + strings.Repeat("x", 99)},
 		{mongo.WriteError{Code: 112}, "mongo: code 112: "},
 	} {
-		if got := refusal(test.e).err.Error(); got != test.want {
+		if got := refusal(test.e).Err.Error(); got != test.want {
 			t.Errorf("got %q, want %q", got, test.want)
 		}
 	}

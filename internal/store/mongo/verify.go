@@ -334,7 +334,7 @@ func (v *verifier) id() ratelimit.CounterID {
 }
 
 // send sends writes in one bulk. Its outcomes are those that an exchange would report.
-func (v *verifier) send(ctx context.Context, ordered bool, models ...mongo.WriteModel) ([]outcome, error) {
+func (v *verifier) send(ctx context.Context, ordered bool, models ...mongo.WriteModel) ([]syncer.Result, error) {
 	result, err := v.store.counters.BulkWrite(ctx, models, options.BulkWrite().SetOrdered(ordered).SetComment(comment(ctx)))
 	var failed mongo.BulkWriteException
 	if err != nil && (!errors.As(err, &failed) || failed.WriteConcernError != nil) {
@@ -366,10 +366,10 @@ func (v *verifier) upsert(ctx context.Context, id ratelimit.CounterID, r *row) e
 	if err != nil {
 		return err
 	}
-	refused := r.want == syncer.Rejected && got[0].err != nil
+	refused := r.want == syncer.Rejected && got[0].Err != nil
 	switch {
-	case got[0].status != r.want && !refused:
-		return differs("%s: the write is %s, not %s: %v", r.name, got[0].status, r.want, got[0].err)
+	case got[0].Status != r.want && !refused:
+		return differs("%s: the write is %s, not %s: %v", r.name, got[0].Status, r.want, got[0].Err)
 	case r.after == nil:
 		return nil
 	}
@@ -395,7 +395,7 @@ func bulk(ordered bool, others syncer.Status) probe {
 			return "", err
 		}
 		got, err := v.send(ctx, ordered, next(a), first(b), first(v.id()))
-		if err == nil && (got[0].status != others || got[1].status != syncer.Conflict || got[2].status != others) {
+		if err == nil && (got[0].Status != others || got[1].Status != syncer.Conflict || got[2].Status != others) {
 			err = differs("the second of three writes conflicts, and the reply says: %v", got)
 		}
 		return "", err
