@@ -52,12 +52,8 @@ func fieldsOf(r *store.Record) (bson.D, error) {
 
 // tombstone returns the fields of a tombstone.
 func tombstone(version, nonce int64) bson.D {
-	return bson.D{
-		{Key: "gone", Value: true},
-		{Key: "version", Value: version},
-		{Key: "nonce", Value: nonce},
-		{Key: "expire", Value: time.Now().Add(tombstoneFor)},
-	}
+	expire := time.Now().Add(tombstoneFor)
+	return bson.D{{Key: "gone", Value: true}, {Key: "version", Value: version}, {Key: "nonce", Value: nonce}, {Key: "expire", Value: expire}}
 }
 
 // replacing returns the update that gives a document those fields in the place of the ones that it has.

@@ -405,24 +405,21 @@ func bulk(ordered bool, others syncer.Status) probe {
 // rangeOfIDs lists the counters of one of two clients as a range of _ids. In a scratch collection it also deletes
 // the range.
 func (v *verifier) rangeOfIDs(ctx context.Context) (string, error) {
-	clients := [2]string{v.client + " range", v.client + " range next"}
-	for _, client := range clients {
-		id := ratelimit.CounterID{ClientID: client}
-		v.ids = append(v.ids, counterID(id))
-		if _, err := v.send(ctx, false, counter(write{})(id)); err != nil {
-			return "", err
-		}
+	a, b := ratelimit.CounterID{ClientID: v.client + " range"}, ratelimit.CounterID{ClientID: v.client + " range next"}
+	v.ids = append(v.ids, counterID(a), counterID(b))
+	if _, err := v.send(ctx, false, counter(write{})(a), counter(write{})(b)); err != nil {
+		return "", err
 	}
-	has := func(client string, want int) error {
-		list, err := v.store.CountersOf(ctx, client, nil, 2)
+	has := func(id ratelimit.CounterID, want int) error {
+		list, err := v.store.CountersOf(ctx, id.ClientID, nil, 2)
 		if err == nil && len(list) != want {
 			err = differs("the range of a client's counters has %d, not %d", len(list), want)
 		}
 		return err
 	}
-	err := cmp.Or(has(clients[0], 1), has(clients[1], 1))
+	err := cmp.Or(has(a, 1), has(b, 1))
 	if err == nil && v.scratch {
-		err = cmp.Or(v.store.EraseCounters(ctx, clients[0], nil), has(clients[0], 0), has(clients[1], 1))
+		err = cmp.Or(v.store.EraseCounters(ctx, a.ClientID, nil), has(a, 0), has(b, 1))
 	}
 	return "", err
 }
