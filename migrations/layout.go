@@ -57,7 +57,7 @@ func All() []Migration {
 	return []Migration{first}
 }
 
-// table is a store.Table: a collection of records, see internal/store/mongo/record.go.
+// table is a store.Table: a collection of records, see internal/store/mongo/tables.go.
 type table struct {
 	name    string
 	owner   bool // its records are found by their owner

@@ -1,11 +1,14 @@
 package mongo
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"strconv"
+	"strings"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
 
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/syncer"
@@ -131,4 +134,220 @@ func (r *counterReader) frame(key string, v bson.RawValue) {
 		return
 	}
 	r.record.Damaged = true
+}
+
+// counterID returns the _id. The order of its fields is part of it.
+func counterID(id ratelimit.CounterID) bson.D {
+	d := bson.D{{Key: "clientId", Value: id.ClientID}, {Key: "username", Value: id.Username}}
+	if id.Limit != "" {
+		d = append(d, bson.E{Key: "limit", Value: id.Limit})
+	}
+	return d
+}
+
+// counterModel returns the write as an upsert. If there is no document, it creates one; if the
+// filter does not match the one there is, it fails because of the duplicate _id.
+func counterModel(id ratelimit.CounterID, w *syncer.Write) mongo.WriteModel {
+	return mongo.NewUpdateOneModel().SetFilter(counterFilter(id, w)).SetUpdate(counterUpdate(w)).SetUpsert(true)
+}
+
+// counterFilter returns the condition of the write. It is never the _id alone: a write that arrives
+// twice, because a gateway repeated it, or late would be counted twice.
+//
+// A versioned write depends on version and etag. The syncer sends one while the document shows no
+// other writer, and where the other kind would not match or not do: its frames have to be
+// rewritten, it does not state their length, or pruned is ahead of the sequence. Every other write,
+// and so most writes of a shared key, depends on the writer's own sequence, which writes of others
+// do not change. That is as exact. The update adds, and sums are the same in any order. It raises
+// the sequence in the same step, so the sequence of an applied write never matches again. What it
+// removes is part of the filter, with the values that were read. And since every write changes the
+// etag, a versioned attempt that arrives after its repeat does not match either.
+//
+// The fields that the filter compares by equality become part of a document that the upsert
+// creates, before the update is applied. The update sets or removes each of them.
+func counterFilter(id ratelimit.CounterID, w *syncer.Write) bson.D {
+	filter := byID(counterID(id))
+	if w.Versioned {
+		return append(filter, bson.E{Key: "version", Value: sameOrAbsent(w.Version)}, bson.E{Key: "etag", Value: sameOrAbsent(w.Etag)})
+	}
+	below := bson.D{{Key: "$not", Value: bson.D{{Key: "$gte", Value: w.Seq}}}} // or absent
+	filter = append(filter,
+		bson.E{Key: "frame", Value: w.Frame},
+		bson.E{Key: writerField(w.Writer), Value: below},
+		bson.E{Key: "pruned", Value: below})
+	for _, f := range w.Remove.Frames {
+		filter = append(filter, bson.E{Key: frameField(f.Name), Value: f.Count})
+	}
+	for _, x := range w.Remove.Writers {
+		filter = append(filter, bson.E{Key: writerField(x.Writer), Value: x.Seq})
+	}
+	return filter
+}
+
+// sameOrAbsent returns the condition that a field has the value; 0 also stands for a field that is
+// absent.
+func sameOrAbsent(n int64) any {
+	if n == 0 {
+		return bson.D{{Key: "$in", Value: bson.A{n, nil}}}
+	}
+	return n
+}
+
+// counterUpdate returns the update. It has no two operators on one path, or on a path and one below
+// it: [syncer.Write.Check] refuses writes that would need them.
+func counterUpdate(w *syncer.Write) bson.D {
+	inc := bson.D{{Key: "version", Value: int64(1)}}
+	set := bson.D{{Key: "etag", Value: w.NewEtag}, {Key: "frame", Value: w.Frame}}
+	if w.Rewrite {
+		set = append(set, bson.E{Key: counts, Value: wholeCounts(w.Delta)})
+	} else {
+		for _, f := range w.Delta {
+			inc = append(inc, bson.E{Key: frameField(f.Name), Value: f.Count})
+		}
+	}
+	// A copy of this process may have written a higher sequence under its name.
+	highest := bson.D{{Key: "expire", Value: w.Expire}, {Key: writerField(w.Writer), Value: w.Seq}}
+	if w.Pruned != 0 {
+		highest = append(highest, bson.E{Key: "pruned", Value: w.Pruned})
+	}
+	update := bson.D{{Key: "$inc", Value: inc}, {Key: "$set", Value: set}, {Key: "$max", Value: highest}}
+	var unset bson.D
+	for _, f := range w.Remove.Frames {
+		unset = append(unset, bson.E{Key: frameField(f.Name), Value: ""})
+	}
+	for _, x := range w.Remove.Writers {
+		unset = append(unset, bson.E{Key: writerField(x.Writer), Value: ""})
+	}
+	if unset != nil {
+		update = append(update, bson.E{Key: "$unset", Value: unset})
+	}
+	if !w.Rewrite && len(w.Delta)+len(w.Remove.Frames) == 0 { // a document is not valid without the field
+		update = append(update, bson.E{Key: "$setOnInsert", Value: bson.D{{Key: counts, Value: bson.D{}}}})
+	}
+	return update
+}
+
+func wholeCounts(frames []ratelimit.FrameCount) bson.D {
+	doc := make(bson.D, 0, len(frames))
+	for _, f := range frames {
+		doc = append(doc, bson.E{Key: strconv.FormatInt(f.Name, 10), Value: f.Count})
+	}
+	return doc
+}
+
+// counts is the field with the count of each frame.
+const counts = "requestCounters"
+
+func frameField(name int64) string { return counts + "." + strconv.FormatInt(name, 10) }
+
+func writerField(name string) string { return "writers." + name }
+
+// counterOutcomes returns the outcome of each write of a bulk. The error is one that concerns more
+// than one of them.
+//
+// A reply names the writes that created a document and those that failed, and has the number of
+// writes that matched a document. Only if the three add up to the number of writes, the others were
+// applied. Otherwise their outcome is unknown: a bulk that the server broke off, or a reply that is
+// not understood, loses no count. A result without a status is Unknown.
+func counterOutcomes(writes []*syncer.Write, result *mongo.BulkWriteResult, bulk mongo.BulkWriteException) ([]syncer.Result, error) {
+	outcomes, named := make([]syncer.Result, len(writes)), make([]bool, len(writes))
+	accounted := int64(0)
+	name := func(i int, o syncer.Result) {
+		switch {
+		case i < 0 || i >= len(writes):
+			return
+		case named[i]:
+			o = syncer.Result{Err: errors.New("mongo: the reply has two outcomes of the write")}
+		default:
+			accounted++
+		}
+		outcomes[i], named[i] = o, true
+	}
+	others := syncer.Result{Status: syncer.Applied}
+	if e := bulk.WriteConcernError; e != nil { // they were applied, and can still be rolled back
+		others = syncer.Result{Err: fmt.Errorf("no majority has confirmed the write: %w", described(e.Code, e.Name, e.Message))}
+	}
+	if result != nil {
+		accounted = result.MatchedCount
+		for i := range result.UpsertedIDs {
+			created := others
+			if i >= 0 && i < int64(len(writes)) && writes[i].Versioned && writes[i].Version != 0 {
+				// The condition did not hold, and yet the write is counted. Sent again, it meets its sequence.
+				created = syncer.Result{Err: errors.New("mongo: the counter had expired; the write has created it anew")}
+			}
+			name(int(i), created)
+		}
+	}
+	for _, e := range bulk.WriteErrors {
+		name(e.Index, refusal(e.WriteError))
+	}
+	if accounted != int64(len(writes)) {
+		others = syncer.Result{Err: errors.Join(others.Err, fmt.Errorf("the reply accounts for %d of %d writes", accounted, len(writes)))}
+	}
+	for i := range writes {
+		if !named[i] {
+			outcomes[i] = others
+		}
+	}
+	return outcomes, others.Err
+}
+
+const duplicateKey = 11000
+
+// refusedForGood has the codes of errors that the same write would cause each time.
+// https://www.mongodb.com/docs/manual/reference/error-codes/
+var refusedForGood = map[int]bool{
+	2:     true, // BadValue: a count beyond 64 bits, too
+	9:     true, // FailedToParse
+	14:    true, // TypeMismatch: a count that is no number
+	22:    true, // InvalidBSON
+	28:    true, // PathNotViable: through something that is no document
+	40:    true, // ConflictingUpdateOperators
+	52:    true, // DollarPrefixedFieldName
+	54:    true, // NotSingleValueField
+	56:    true, // EmptyFieldName
+	57:    true, // DottedFieldName
+	66:    true, // ImmutableField
+	121:   true, // DocumentValidationFailure
+	10334: true, // BSONObjectTooLarge
+	17280: true, // KeyTooLong
+	17419: true, // the document would become too large
+	17420: true, // the same, of a new one
+}
+
+// refusal is the outcome of a write that the server reports an error for.
+func refusal(e mongo.WriteError) syncer.Result {
+	codeName, _ := e.Raw.Lookup("codeName").StringValueOK()
+	err := described(e.Code, codeName, e.Message)
+	switch {
+	case e.Code == duplicateKey:
+		return syncer.Result{Status: syncer.Conflict}
+	case refusedForGood[e.Code] || failedValidation(codeName, e.Message):
+		return syncer.Result{Status: syncer.Rejected, Err: err}
+	default: // such as a deadlock: perhaps not applied, but not refused for good
+		return syncer.Result{Status: syncer.Unknown, Err: err}
+	}
+}
+
+// failedValidation recognises a failed validation by its name, because compatible servers have
+// other codes for it. The message must begin with it: the rest may quote a username.
+func failedValidation(codeName, message string) bool {
+	const name = "DocumentValidationFailure"
+	return codeName == name || strings.HasPrefix(message, name) || strings.HasPrefix(message, "Document failed validation")
+}
+
+// maxMessage is how much of a server's message an error repeats, in bytes.
+const maxMessage = 100
+
+// described returns the error of a reply for the log, without what the server quotes of the
+// document: the _id of a counter contains a username.
+func described(code int, codeName, message string) error {
+	if i := strings.IndexAny(message, `{"`); i >= 0 {
+		message = message[:i]
+	}
+	message = strings.TrimSpace(strings.ToValidUTF8(message[:min(len(message), maxMessage)], ""))
+	if codeName != "" {
+		return fmt.Errorf("mongo: code %d (%s): %s", code, codeName, message)
+	}
+	return fmt.Errorf("mongo: code %d: %s", code, message)
 }

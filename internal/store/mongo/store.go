@@ -99,14 +99,12 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 func newStore(client *mongo.Client, database string) *Store {
 	db := client.Database(database)
 	return &Store{
-		client: client, db: db, timeout: operationTimeout, connections: driverConnections,
-		counters: db.Collection("ratelimits"),
-		trail:    db.Collection("trail"),
+		client: client, db: db, timeout: operationTimeout,
+		connections: 100, // by default of the driver
+		counters:    db.Collection("ratelimits"),
+		trail:       db.Collection("trail"),
 	}
 }
-
-// driverConnections is the default of the driver for the connections to a server.
-const driverConnections = 100
 
 // Connections returns how many connections the driver opens at most, and so how many calls are with the database at
 // once. 0 in the URI, which is no maximum, counts as the default.
