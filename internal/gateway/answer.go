@@ -14,13 +14,14 @@ import (
 	"oauth-server/internal/ratelimit"
 )
 
-// errUnderWay is the error of a request beyond the bounds of underWay, and of one that the judge finds crowded.
+// errUnderWay is the error of a request that exceeds a limit of underWay, or that the Judge rejects
+// as crowded.
 var errUnderWay = errors.New("gateway: too many requests of the client are under way")
 
-// underWayLimit is the name of these bounds in the log.
+// underWayLimit is the name of the underWay limits in the log.
 const underWayLimit = "under_way"
 
-// limit answers a request that the judge has denied.
+// limit writes the answer to a request that was denied with err.
 func (x *tokenCall) limit(w http.ResponseWriter, r *http.Request, err error) {
 	var limited *grants.LimitedError
 	code := x.g.o.LimitedCode()
@@ -38,14 +39,15 @@ func (x *tokenCall) limit(w http.ResponseWriter, r *http.Request, err error) {
 	}
 }
 
-// refuse answers a request that is not sent to the upstream, because that could read it differently.
+// refuse answers a request that is not forwarded because the upstream might parse it differently,
+// or because it is too large.
 func (x *tokenCall) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	var refused *tokenrequest.Error
 	if errors.As(err, &refused) {
 		x.fail(w, r, Refused, http.StatusBadRequest, grants.InvalidRequest, refused.Description)
 		return
 	}
-	w.Header().Set("Connection", "close") // the rest of it is not read
+	w.Header().Set("Connection", "close") // the rest of the body is not read
 	x.fail(w, r, Refused, http.StatusRequestEntityTooLarge, grants.InvalidRequest, "The request is longer than 64 KiB.")
 }
 
@@ -55,12 +57,12 @@ func (x *tokenCall) fail(w http.ResponseWriter, r *http.Request, o Outcome, stat
 	x.g.wrote(r.Context(), httpapi.WriteError(w, r.Header.Get("Origin"), status, code, description))
 }
 
-// note notes what the gateway itself has answered.
+// note records the outcome and error code of an answer that the gateway itself wrote.
 func (x *tokenCall) note(o Outcome, code grants.ErrorCode) {
 	x.result.outcome, x.result.code = o, string(code)
 }
 
-// unreachable answers a token request for an upstream that does not.
+// unreachable answers a token request that the upstream did not answer.
 func (x *tokenCall) unreachable(w http.ResponseWriter, r *http.Request, err error) {
 	o, status, description := x.g.whyUnreachable(r, err)
 	x.result.outcome = o
@@ -68,18 +70,18 @@ func (x *tokenCall) unreachable(w http.ResponseWriter, r *http.Request, err erro
 	x.fail(w, r, o, status, grants.TemporarilyUnavailable, description)
 }
 
-// unreachable answers any other request for it, and writes its line.
+// unreachable answers a request to any other path that the upstream did not answer, and logs it.
 func (g *Gateway) unreachable(w http.ResponseWriter, _ *http.Request, err error) {
 	d := w.(*downstream) //nolint:forcetypeassert // see ServeHTTP
 	x, r := g.begin(d, d.request)
 	x.result.started = d.started
 	if d.upload != nil && d.upload.late.Load() {
-		d.Header().Set("Connection", "close") // the rest of it is not read
+		d.Header().Set("Connection", "close") // the rest of the body is not read
 		x.fail(x.out, r, Refused, http.StatusRequestTimeout, grants.InvalidRequest, "The body of the request comes in too slowly.")
 		x.log(r)
 		return
 	}
-	if errors.Is(err, ErrTooLarge) { // see asksNear
+	if errors.Is(err, ErrTooLarge) { // set by asksNear
 		x.refuse(x.out, r, err)
 		x.log(r)
 		return
@@ -89,14 +91,15 @@ func (g *Gateway) unreachable(w http.ResponseWriter, _ *http.Request, err error)
 	x.log(r)
 }
 
-// whyUnreachable logs why the upstream does not answer, and returns what to say of it.
+// whyUnreachable logs why the upstream did not answer. It returns the outcome, and the status and
+// description for the client.
 func (g *Gateway) whyUnreachable(r *http.Request, err error) (o Outcome, status int, description string) {
 	o, status, description = Unreachable, http.StatusBadGateway, "The authorization server cannot be reached; try again later."
 	level := slog.LevelWarn
 	var slow net.Error
 	switch {
 	case r.Context().Err() != nil:
-		o, level = Gone, slog.LevelDebug // the client does not read the answer
+		o, level = Gone, slog.LevelDebug // the client will not read the answer
 	case errors.As(err, &slow) && slow.Timeout():
 		status, description = http.StatusGatewayTimeout, "The authorization server takes too long; try again later."
 	}
@@ -104,7 +107,7 @@ func (g *Gateway) whyUnreachable(r *http.Request, err error) (o Outcome, status 
 	return o, status, description
 }
 
-// wrote logs that an answer could not be written.
+// wrote logs err, if an answer could not be written.
 func (g *Gateway) wrote(ctx context.Context, err error) {
 	if err != nil {
 		g.o.Logger.LogAttrs(ctx, slog.LevelDebug, "answer not written; the client has disconnected", slog.Any("error", err))

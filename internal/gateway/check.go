@@ -16,15 +16,17 @@ import (
 	"time"
 )
 
-// The documents in which a server says where its token endpoint is.
+// The paths of the metadata documents that name a server's token endpoint.
 const (
 	oidcMetadata  = "/.well-known/openid-configuration"
 	oauthMetadata = "/.well-known/oauth-authorization-server"
 )
 
-// metadataPaths returns where the upstream may have metadata: at its root, and for an issuer whose path is the beginning of a
-// token path, behind that (OpenID Connect Discovery 1.0 section 4) or before it (RFC 8414 section 3). Servers do either with
-// both documents. Which issuers there are where a path has a segment * is not known.
+// metadataPaths returns the paths at which the upstream may serve metadata: at the root, and for
+// each issuer path that a token path may start with, after the issuer path (OpenID Connect
+// Discovery 1.0 section 4) and before it (RFC 8414 section 3). Servers use both places for both
+// documents. Issuer paths are cut off at the first * segment, because the value of the segment is
+// unknown.
 func metadataPaths(tokenPaths []string) []string {
 	all := []string{oidcMetadata, oauthMetadata}
 	for _, p := range tokenPaths {
@@ -36,7 +38,7 @@ func metadataPaths(tokenPaths []string) []string {
 	return slices.Compact(all)
 }
 
-// isMetadata reports whether a path may be that of metadata.
+// isMetadata reports whether a path may be a metadata path.
 func isMetadata(path string) bool {
 	return strings.Contains(path, oidcMetadata) || strings.Contains(path, oauthMetadata)
 }
@@ -47,13 +49,14 @@ const (
 	maxMetadata     = 1 << 20
 )
 
-// errAway is of an upstream that does not answer, with metadata or without.
+// errAway means that the upstream sent no answer at all.
 var errAway = errors.New("no answer")
 
-// Check asks the upstream whether the token paths are those of its token endpoint, and whether it introspects, logs
-// what it finds, and returns at the end of ctx: a path that matches nothing would have every token request pass. An upstream
-// that does not answer is asked again until it does, since it often starts together with the gateway, and more slowly. If its
-// metadata is not found, the first that a client asks for is compared.
+// Check compares the token paths with the token endpoint in the upstream's metadata, tests
+// introspection, logs the results, and returns when ctx ends. A token path that matches nothing
+// would let every token request pass. While the upstream does not answer, Check retries: the
+// upstream often starts together with the gateway, and more slowly. If there is no metadata at the
+// usual paths, Check uses the first metadata that a client requests.
 func (g *Gateway) Check(ctx context.Context) error {
 	checked := g.check(ctx)
 	g.checkIntrospection(ctx)
@@ -64,12 +67,12 @@ func (g *Gateway) Check(ctx context.Context) error {
 	return nil
 }
 
-// check reports whether there was metadata.
+// check reports whether it found metadata.
 func (g *Gateway) check(ctx context.Context) bool {
 	for said := false; ; said = true {
 		found, err := g.checkOnce(ctx)
 		switch {
-		case ctx.Err() != nil || found: // in the first case it may be the stop that failed it
+		case ctx.Err() != nil || found: // a stop may also have caused the error
 			return found
 		case !errors.Is(err, errAway):
 			g.o.Logger.LogAttrs(ctx, slog.LevelInfo, "token_path is not checked yet: the metadata of the upstream is not where it is looked for, and is compared when a client asks for it",
@@ -86,8 +89,8 @@ func (g *Gateway) check(ctx context.Context) bool {
 	}
 }
 
-// checkOnce compares the paths with those of all metadata that there is. If there is none, its error says why the first
-// document that was answered with anything is none, or is errAway.
+// checkOnce compares the token paths with all metadata that it finds. If it finds none, err is the
+// reason for the first document that was answered, or errAway if there was no answer.
 func (g *Gateway) checkOnce(ctx context.Context) (found bool, err error) {
 	within, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
@@ -105,7 +108,7 @@ func (g *Gateway) checkOnce(ctx context.Context) (found bool, err error) {
 	return len(endpoints) > 0, err
 }
 
-// checkDiscovered compares the paths with the first metadata that a client asks for.
+// checkDiscovered compares the token paths with the first metadata that a client requests.
 func (g *Gateway) checkDiscovered(ctx context.Context) {
 	for {
 		select {
@@ -123,7 +126,7 @@ func (g *Gateway) checkDiscovered(ctx context.Context) {
 	}
 }
 
-// compare warns of a token endpoint that no token path matches.
+// compare logs a warning if no token path matches the token endpoint.
 func (g *Gateway) compare(ctx context.Context, endpoint *url.URL) {
 	if !g.isTokenPath(endpoint) {
 		g.o.Logger.LogAttrs(ctx, slog.LevelWarn, "token_path does not match the token endpoint that the upstream names: its requests pass without a limit",
@@ -133,7 +136,7 @@ func (g *Gateway) compare(ctx context.Context, endpoint *url.URL) {
 
 func (g *Gateway) pathsAttr() slog.Attr { return slog.Any("token_path", g.o.TokenPaths) }
 
-// tokenEndpoint reads the metadata at a path of the upstream.
+// tokenEndpoint reads the metadata at a path of the upstream and returns its token_endpoint.
 func (g *Gateway) tokenEndpoint(ctx context.Context, at string) (*url.URL, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, g.o.Upstream.JoinPath(at).String(), nil)
 	if err != nil {

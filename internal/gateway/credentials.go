@@ -9,7 +9,8 @@ import (
 	"oauth-server/internal/network"
 )
 
-// credentials returns what a request is held by until its client and its user are proven.
+// credentials returns the IDs that requests are counted under until their client and user are
+// proven: the client's secret, or its address if it sent no secret, and the user's password.
 func (g *Gateway) credentials(said *tokenrequest.Request, shown *tokenrequest.Credentials, remote netip.Addr) *judgement.Credentials {
 	by := &judgement.Credentials{Secret: !shown.Secret.IsZero(), Network: judgement.NetworkOf(remote)}
 	if by.Secret {
@@ -23,13 +24,13 @@ func (g *Gateway) credentials(said *tokenrequest.Request, shown *tokenrequest.Cr
 	return by
 }
 
-// id returns what stands for something that a client shows. Its key is of this process: a dump of memory has no hash by which
-// the secret could be guessed.
+// id returns an ID for a credential. The hash is keyed with a secret of this process, so a memory
+// dump contains no hash from which the credential could be guessed.
 func (g *Gateway) id(kind, clientID, name string, digest []byte) judgement.ID {
 	var space [256]byte
 	text := append(space[:0], g.key[:]...)
 	for _, part := range []string{kind, clientID, name} {
-		text = append(append(text, part...), 0) // no name has one
+		text = append(append(text, part...), 0) // no name contains a NUL
 	}
 	sum := sha256.Sum256(append(text, digest...))
 	return judgement.ID(sum[:])

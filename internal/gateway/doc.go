@@ -1,24 +1,30 @@
-// Package gateway puts the limits of this server before the token endpoint of another one.
+// Package gateway enforces rate limits in front of the token endpoint of another server.
 //
-// A [Gateway] is a reverse proxy. Requests to a token endpoint are judged, all others pass unchanged:
+// A [Gateway] is a reverse proxy. It checks requests to a token endpoint against the limits and
+// passes all other requests unchanged. A token request takes these steps:
 //
-//  1. read who asks (package tokenrequest). What the upstream could read differently is refused;
-//  2. reserve one request for the best known key: the client, and the user whom a password grant names or whom its
-//     refresh token leads to (package subject). Of a code, or a refresh token that was never seen, the user is not
-//     known, and what counts the client over all its users decides. A denied request gets 429 and never reaches the
-//     upstream, so nothing that it presents is used up;
-//  3. forward the body byte for byte, and never twice. The host and where the request comes from are what the gateway says
-//     ([Options].PublicURL, [Options].ClientAddr), whatever the client sent;
-//  4. settle: a token counts against the user that the answer proves. On any other answer the reservation is given back.
-//     So wrong secrets and guessed tokens use up no quota. Of an opaque token, whose answer shows no user, the upstream is
-//     asked for the user (package introspection), after the client has its answer.
+//  1. Parse the client and the user (package tokenrequest). The gateway refuses a request that the
+//     upstream might parse differently.
+//  2. Reserve one request for the best known key: the client and the user. The user comes from the
+//     username of a password grant or from an earlier answer with the refresh token (package
+//     subject). If the user is unknown, as with a code or a new refresh token, the limits of the
+//     client over all its users decide. A denied request gets 429 and is not forwarded, so its code
+//     or refresh token stays unused.
+//  3. Forward the body byte for byte, and never twice. The gateway sets the host and the client
+//     address ([Options].PublicURL, [Options].ClientAddr) and removes the values that the client
+//     sent.
+//  4. Settle: a token counts against the user in the answer. Any other answer cancels the
+//     reservation, so wrong secrets and guessed tokens use no quota. If the token is opaque and the
+//     answer shows no user, the gateway asks the upstream for the user (package introspection)
+//     after the client has its answer.
 //
-// What a caller that is not proven may hold meanwhile is bounded: so many requests of a client from one source at once, and
-// so many of the client in all.
+// The gateway bounds the concurrent requests of a client that is not proven yet, for each source
+// address and in total.
 //
-// [NewMiddleware] does the same before a token endpoint of this process; package tokenlimit is its public face. A [Judge]
-// answers other proxies whether a request may pass, and counts it at once, since it does not see what comes of it; package
-// envoy asks it for Envoy.
+// [NewMiddleware] does the same for a token endpoint in this process. Package tokenlimit is its
+// public API. A [Judge] tells other proxies whether a request may pass. It counts the request at
+// once, because it does not see the answer. Package envoy connects it to Envoy.
 //
-// A defect in the judgement never takes the upstream's clients down, unless [Options].OnError says so.
+// If the gateway itself fails to check a request, for example because of a panic, the request
+// passes, unless [Options].OnError is Deny.
 package gateway

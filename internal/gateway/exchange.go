@@ -8,23 +8,23 @@ import (
 	"time"
 )
 
-// Exchange is one request to the upstream, for [Options].Exchanged.
+// Exchange describes one request to the upstream, for [Options].Exchanged.
 type Exchange struct {
-	Token  bool // a token request; otherwise one that passes unchanged
-	Status int  // of the answer; 0: see Missing
+	Token  bool // a token request; otherwise a request that passes unchanged
+	Status int  // of the answer; 0: no answer, see Missing
 	Took   time.Duration
-	// Missing says why there is no answer: [NoAnswer], [Timeout] or [HungUp].
+	// Missing is the reason why there is no answer: [NoAnswer], [Timeout] or [HungUp].
 	Missing string
 }
 
 // The values of [Exchange].Missing.
 const (
-	NoAnswer = "none"    // the upstream cannot be reached, or closed the connection
-	Timeout  = "timeout" // it took too long
+	NoAnswer = "none"    // the upstream is unreachable or closed the connection
+	Timeout  = "timeout" // the upstream took too long
 	HungUp   = "gone"    // the client hung up before the answer
 )
 
-// exchanged reports an exchange that began then and has ended, with an answer of that status or with an error.
+// exchanged reports an exchange that started at began and ended with the status or with err.
 func (g *Gateway) exchanged(ctx context.Context, token bool, began time.Time, status int, err error) {
 	e := Exchange{Token: token, Status: status, Took: time.Since(began)}
 	if err != nil {
@@ -33,7 +33,7 @@ func (g *Gateway) exchanged(ctx context.Context, token bool, began time.Time, st
 	g.o.Exchanged(e)
 }
 
-// missing says why there is no answer to a request of that context.
+// missing returns the reason why a request with this context has no answer.
 func missing(ctx context.Context, err error) string {
 	var slow net.Error
 	switch {
@@ -45,7 +45,8 @@ func missing(ctx context.Context, err error) string {
 	return NoAnswer
 }
 
-// timed reports the exchanges of a transport. The time ends with the header of the answer: a stream may never end.
+// timed is a transport that reports its exchanges. It measures the time until the header of the
+// answer, because a stream may never end.
 type timed struct {
 	http.RoundTripper
 	g *Gateway

@@ -18,10 +18,11 @@ import (
 	"oauth-server/internal/gateway/subject"
 )
 
-// forward sends a token request to the upstream and its answer to the client. The answer is read, as far as it is going to
-// be looked at, before the client has anything of it: so that one that breaks off is none, and a request that got a token
-// is settled first, which adds fields to the header. It is what [httputil.ReverseProxy] does, for a request and an answer that
-// are in memory.
+// forward sends a token request to the upstream and writes the answer to the client. It reads the
+// part of the answer that it inspects before it writes anything. So if the answer breaks off, the
+// client gets an error instead, and a request that got a token is settled first, which adds fields
+// to the header. forward does the work of [httputil.ReverseProxy] for a request and an answer in
+// memory.
 func (x *tokenCall) forward(w http.ResponseWriter, r *http.Request, body []byte) {
 	began := time.Now()
 	lasting, end := x.lasting(r.Context())
@@ -32,7 +33,7 @@ func (x *tokenCall) forward(w http.ResponseWriter, r *http.Request, body []byte)
 		x.unreachable(w, r, err)
 		return
 	}
-	defer func() { _ = res.Body.Close() }() // an error of reading it was handled
+	defer func() { _ = res.Body.Close() }() // read errors were handled
 	read, err := receive(res)
 	x.g.exchanged(lasting, true, began, res.StatusCode, err)
 	if err != nil {
@@ -58,7 +59,7 @@ func (x *tokenCall) forward(w http.ResponseWriter, r *http.Request, body []byte)
 	x.refusal(read)
 	x.letGo(r.Context())
 	if r.Context().Err() != nil {
-		x.result.outcome = Gone // though a token counts
+		x.result.outcome = Gone // but its token counts
 	}
 	w.WriteHeader(res.StatusCode)
 	_, err = w.Write(read)
@@ -67,18 +68,20 @@ func (x *tokenCall) forward(w http.ResponseWriter, r *http.Request, body []byte)
 	}
 	if err != nil {
 		x.g.wrote(r.Context(), err)
-		panic(http.ErrAbortHandler) // what the client has is not the whole answer
+		panic(http.ErrAbortHandler) // the client has only a part of the answer
 	}
 	for name, values := range res.Trailer {
 		header[http.TrailerPrefix+name] = values
 	}
 }
 
-// mostGone is how many requests go on at once after their clients have hung up, each with a body of up to [MaxBody].
+// mostGone is the maximum number of requests that continue after their clients have hung up. Each
+// has a body of up to [MaxBody].
 const mostGone = 1024
 
-// lasting returns a context for what answers a request that is under way. It does not end when the client hangs up: the token
-// that is made meanwhile counts. It ends with ctx for any other reason, and beyond mostGone. The caller calls end.
+// lasting returns a context for the exchange with the upstream. It does not end when the client
+// hangs up, because a token that the upstream issues must still count. It ends when ctx ends for
+// any other reason, or when more than mostGone clients have hung up. The caller calls end.
 func (x *tokenCall) lasting(ctx context.Context) (lasting context.Context, end func()) {
 	if !x.from.taken {
 		return ctx, func() {}
@@ -98,7 +101,7 @@ func (x *tokenCall) lasting(ctx context.Context) (lasting context.Context, end f
 	}
 }
 
-// receive reads the body of an answer, up to one byte more than is looked at.
+// receive reads the body of an answer, up to one byte more than [subject.MaxAnswer].
 func receive(res *http.Response) ([]byte, error) {
 	var read bytes.Buffer
 	if res.ContentLength > 0 {
@@ -110,7 +113,8 @@ func receive(res *http.Response) ([]byte, error) {
 	return read.Bytes(), nil
 }
 
-// outgoing returns the request as it is sent. Interim answers to it go to w; a 100 does not, since the body has come.
+// outgoing returns the request to send. Interim answers are copied to w, except 100, because the
+// body has already been received.
 func (g *Gateway) outgoing(r *http.Request, body []byte, w http.ResponseWriter) *http.Request {
 	out := r.Clone(httptrace.WithClientTrace(r.Context(), &httptrace.ClientTrace{
 		Got1xxResponse: func(status int, fields textproto.MIMEHeader) error {
@@ -124,21 +128,21 @@ func (g *Gateway) outgoing(r *http.Request, body []byte, w http.ResponseWriter) 
 	out.Body, _ = out.GetBody()
 	out.ContentLength, out.TransferEncoding = int64(len(body)), nil
 	if len(body) == 0 {
-		out.Body = http.NoBody // the only empty body that net/http does not send as chunked
+		out.Body = http.NoBody // net/http sends any other empty body as chunked
 	}
 	out.Close, out.RequestURI, out.Trailer = false, "", nil
 	removeHopByHop(out.Header)
-	delete(out.Header, "Accept-Encoding") // the answer is read
-	delete(out.Header, "Expect")          // the body has come
+	delete(out.Header, "Accept-Encoding") // the gateway reads the answer
+	delete(out.Header, "Expect")          // the body was received
 	if _, named := out.Header["User-Agent"]; !named {
-		out.Header["User-Agent"] = []string{""} // which sends none
+		out.Header["User-Agent"] = []string{""} // an empty value sends no User-Agent
 	}
 	g.rewrite(&httputil.ProxyRequest{In: r, Out: out})
 	return out
 }
 
-// removeHopByHop removes the fields that are meant for the next hop (RFC 9110 section 7.6.1), those that Connection names
-// and those that are always.
+// removeHopByHop removes the hop-by-hop fields (RFC 9110 section 7.6.1): the fields that Connection
+// lists, and the standard ones.
 func removeHopByHop(h http.Header) {
 	for _, field := range h["Connection"] {
 		for name := range strings.SplitSeq(field, ",") {
@@ -153,18 +157,19 @@ func removeHopByHop(h http.Header) {
 	}
 }
 
-// success reports whether an answer of that status may have a token. RFC 6749 section 5.1 wants 200; frameworks have other
-// ones for a POST.
+// success reports whether an answer with this status may contain a token. RFC 6749 section 5.1
+// requires 200, but some frameworks answer a POST with another 2xx.
 func success(status int) bool { return status/100 == 2 }
 
-// isPage reports whether an answer is a page for people, such as that of a server under maintenance.
+// isPage reports whether an answer is an HTML page, such as a maintenance page.
 func isPage(h http.Header) bool {
-	media, _, _ := mime.ParseMediaType(h.Get("Content-Type")) // what is malformed is no page
+	media, _, _ := mime.ParseMediaType(h.Get("Content-Type")) // a malformed type is not a page
 	return media == "text/html"
 }
 
-// settle counts a request that got a token, by the body of the answer as far as it was read; nil: it cannot be. One
-// whose answer says that it got none is left to end.
+// settle counts a request with a successful answer. read is the body read so far, or nil if it is
+// unreadable. If the body says that no token was issued, settle only sets the outcome to Failed,
+// and end releases the reservation.
 func (x *tokenCall) settle(ctx context.Context, read []byte) {
 	readable := read != nil && len(read) <= subject.MaxAnswer
 	has, failed := subject.HasToken(read)
@@ -175,7 +180,7 @@ func (x *tokenCall) settle(ctx context.Context, read []byte) {
 	if x.turn == nil {
 		return
 	}
-	_ = x.g.guarded(ctx, func(ctx context.Context) error { // the token is issued, whatever fails here
+	_ = x.g.guarded(ctx, func(ctx context.Context) error { // the token is issued even if counting fails
 		x.count(ctx, read)
 		return nil
 	})

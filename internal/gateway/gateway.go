@@ -27,86 +27,91 @@ import (
 	"oauth-server/internal/judgement"
 )
 
-// OnError is what becomes of a request when the gateway itself fails to judge it.
+// OnError says what happens to a request if the gateway itself fails to check it.
 type OnError string
 
 // The values of OnError.
 const (
-	Allow OnError = "allow" // it passes, which is logged and counted
-	Deny  OnError = "deny"  // it is answered with 503
+	Allow OnError = "allow" // the request passes; this is logged and counted
+	Deny  OnError = "deny"  // the request gets 503
 )
 
-// Options configure a [Gateway] and [NewMiddleware]. Judge and ClientAddr are required, and for a Gateway Upstream and
-// TokenPaths.
+// Options configure a [Gateway] and [NewMiddleware]. Judge and ClientAddr are required. A Gateway
+// also requires Upstream and TokenPaths.
 type Options struct {
-	// Upstream is the URL of the server behind the gateway: a scheme and a host, without a path. NewMiddleware ignores
-	// it, TokenPaths and AnswerWithin.
+	// Upstream is the URL of the server behind the gateway: a scheme and a host, without a path.
+	// NewMiddleware ignores Upstream, TokenPaths and AnswerWithin.
 	Upstream *url.URL
-	// TokenPaths are the paths of token endpoints. A segment * stands for any one, a first segment ** for any
-	// number.
+	// TokenPaths are the paths of token endpoints. A * matches any one segment. A leading **
+	// matches any number of segments.
 	TokenPaths []string
 	Judge      *judgement.Judge
-	// Subjects leads from refresh tokens, and from the usernames of password grants, to users. Nil: a new one.
+	// Subjects maps refresh tokens, and usernames of password grants, to users. Nil: a new one.
 	Subjects *subject.Memory
-	// Shared has what the memory does not have of refresh tokens; its memory is Subjects. Nil: nothing.
+	// Shared holds refresh tokens that are missing in the memory. Its memory must be Subjects. Nil:
+	// refresh tokens are not shared.
 	Shared *sharing.Subjects
-	// Claim names the user in tokens. Empty: sub.
+	// Claim is the name of the claim that holds the user. Empty: sub.
 	Claim string
-	// Introspection is where the users of answers that show none are asked for. Nil: nowhere. NewMiddleware and NewJudge
-	// ignore it.
+	// Introspection is the endpoint that returns the user if an answer shows none. Nil: no
+	// introspection. NewMiddleware and NewJudge ignore it.
 	Introspection *introspection.Endpoint
-	// OnError is Allow if it is empty.
+	// OnError defaults to Allow.
 	OnError OnError
-	// AnswerWithin is how long the upstream may take for the answer to a token request. 0: 30 seconds.
+	// AnswerWithin bounds the time that the upstream takes to answer a token request. 0: 30
+	// seconds.
 	AnswerWithin time.Duration
-	// PublicURL is the origin at which clients reach the gateway: a scheme and a host. The upstream sees it as Host and in the
-	// forwarded fields, and requests for another host are answered with 421. Nil: every host is served, and the upstream sees
-	// its own. NewMiddleware and NewJudge ignore it.
+	// PublicURL is the origin at which clients reach the gateway: a scheme and a host. The upstream
+	// gets it as Host and in the forwarded fields, and requests for another host get 421. Nil: the
+	// gateway serves every host and sends the upstream its own host. NewMiddleware and NewJudge
+	// ignore it.
 	PublicURL *url.URL
-	// ClientAddr returns the address that a request comes from, and whether its peer is a trusted proxy.
+	// ClientAddr returns the client address of a request, and whether the peer is a trusted proxy.
 	ClientAddr func(*http.Request) (addr netip.Addr, proxied bool)
-	// ClientHost returns the host that a client sent a request to. Nil: Host.
+	// ClientHost returns the host that a client sent a request to. Nil: Request.Host.
 	ClientHost func(*http.Request) string
-	// LimitedCode is the OAuth error code of a 429. Nil: temporarily_unavailable.
+	// LimitedCode returns the OAuth error code of a 429. Nil: temporarily_unavailable.
 	LimitedCode func() grants.ErrorCode
-	Now         func() time.Time // time.Now; of what expires
-	Logger      *slog.Logger     // discards
-	// Answered is called with what became of each token request, when it has its answer. It must not block. Nil disables
-	// it.
+	Now         func() time.Time // the clock for expiry; nil: time.Now
+	Logger      *slog.Logger     // nil: discards
+	// Answered is called with the result of each token request, after its answer. It must not
+	// block. Nil disables it.
 	Answered func(context.Context, Result)
-	// Exchanged is called after each request to the upstream, with or without an answer. It must not block. Nil disables it.
-	// NewMiddleware and NewJudge ignore it.
+	// Exchanged is called after each request to the upstream, answered or not. It must not block.
+	// Nil disables it. NewMiddleware and NewJudge ignore it.
 	Exchanged func(Exchange)
 }
 
-// Gateway judges token requests and passes everything on. It is safe for concurrent use.
+// Gateway checks token requests against the limits and passes everything else. It is safe for
+// concurrent use.
 type Gateway struct {
 	o        Options
 	paths    []tokenpath.Pattern // of token endpoints
-	public   *publicOrigin       // nil: not known
+	public   *publicOrigin       // nil: unknown
 	underWay *underWay
-	gone     *atomic.Int64  // requests whose clients have hung up, see lasting
-	next     http.Handler   // answers what passes
+	gone     *atomic.Int64  // requests that continue after their client hung up, see lasting
+	next     http.Handler   // handles requests that pass
 	tokens   *upstream.Pool // sends token requests to the upstream; nil for a middleware
-	// checkAgain is the time between the questions of Check to an upstream that does not answer.
+	// checkAgain is the retry interval of Check while the upstream does not answer.
 	checkAgain time.Duration
-	// writeWithin is how long a client may take to read what is written at once.
+	// writeWithin bounds each write to a client.
 	writeWithin time.Duration
-	// uploadGrace is how long the body of a request that is no one of tokens may be waited for, see [patience].
+	// uploadGrace is the time that the body of a request that is not a token request may be waited
+	// for, see [patience].
 	uploadGrace time.Duration
-	// discovered takes the path of metadata that a client asks for, while Check waits for one.
+	// discovered receives the path of metadata that a client requests, while Check waits for one.
 	discovered chan string
-	// inside is set for a middleware: all paths are of token endpoints, and the server that it is part of names and logs
-	// requests as it likes.
+	// inside is set for a middleware: every path is a token endpoint, and the surrounding server
+	// assigns request IDs and logs requests.
 	inside bool
 
 	reader *subject.Reader
-	key    [32]byte // of what clients show
+	key    [32]byte // key for the IDs of credentials
 	counts *counts
-	asking *introspections // nil: no users are asked for
+	asking *introspections // nil: no introspection
 }
 
-// patterns returns the paths parsed, or an error that joins all of those that are malformed.
+// patterns parses the paths. Its error joins the errors of all malformed paths.
 func patterns(paths []string) (all []tokenpath.Pattern, err error) {
 	if len(paths) == 0 {
 		return nil, errors.New("gateway: a token path is needed, such as /oauth2/token")
@@ -121,7 +126,7 @@ func patterns(paths []string) (all []tokenpath.Pattern, err error) {
 	return all, err
 }
 
-// New makes a Gateway before o.Upstream. Its error joins everything that is wrong with the options.
+// New returns a Gateway in front of o.Upstream. Its error joins all invalid options.
 func New(o Options) (*Gateway, error) {
 	paths, err := patterns(o.TokenPaths)
 	if o.Upstream == nil {
@@ -141,15 +146,16 @@ func New(o Options) (*Gateway, error) {
 		}
 	}
 	g.next = &httputil.ReverseProxy{
-		Rewrite: g.rewrite, Transport: timed{upstream.NewResender(newTransport()), g}, FlushInterval: -1, // streams are passed on as they come
+		Rewrite: g.rewrite, Transport: timed{upstream.NewResender(newTransport()), g}, FlushInterval: -1, // streams are forwarded as they arrive
 		ErrorHandler: g.unreachable,
 		ErrorLog:     slog.NewLogLogger(g.o.Logger.Handler(), slog.LevelDebug),
 	}
 	return g, nil
 }
 
-// NewMiddleware returns what judges the requests to token endpoints of this process in the same way: every path that it
-// is put before is one. All of them share what they count. Its error joins everything that is wrong with the options.
+// NewMiddleware returns a middleware that limits token endpoints of this process in the same way.
+// It treats every path that it wraps as a token endpoint. All handlers that it wraps share their
+// counts. Its error joins all invalid options.
 func NewMiddleware(o Options) (func(next http.Handler) http.Handler, error) {
 	g, err := newGateway(o)
 	if err != nil {
@@ -162,7 +168,7 @@ func NewMiddleware(o Options) (func(next http.Handler) http.Handler, error) {
 	}, nil
 }
 
-// newGateway makes a Gateway that lacks what is behind it.
+// newGateway returns a Gateway without the handler behind it.
 func newGateway(o Options) (*Gateway, error) {
 	reader, err := subject.NewReader(o.Claim)
 	if o.Judge == nil || o.ClientAddr == nil {
@@ -194,7 +200,7 @@ func newGateway(o Options) (*Gateway, error) {
 		o.Exchanged = func(Exchange) {}
 	}
 	g := &Gateway{o: o, underWay: newUnderWay(), gone: new(atomic.Int64), reader: reader, counts: &counts{unknown: make([]atomic.Uint64, len(subject.Reasons())+1)}}
-	_, _ = rand.Read(g.key[:]) // which never fails
+	_, _ = rand.Read(g.key[:]) // never fails
 	return g, nil
 }
 
@@ -209,29 +215,29 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case !g.inside && !g.serves(r):
 		g.reject(w, r, http.StatusMisdirectedRequest, "The gateway does not serve that host.")
-	case !g.inside && r.URL.Opaque != "": // what follows the scheme would be sent as a target with a host of its own
+	case !g.inside && r.URL.Opaque != "": // the rest after the scheme would be sent as a target with a host of its own
 		g.reject(w, r, http.StatusBadRequest, "The target of the request is neither a path nor a URL with a host.")
 	case g.isToken(r), g.asksNear(w, r):
 		g.token(w, r)
-	case !g.inside && (r.Method == http.MethodConnect || r.Method == "PRI"): // of tunnels, and of HTTP/2
+	case !g.inside && (r.Method == http.MethodConnect || r.Method == "PRI"): // a tunnel, or the HTTP/2 preface
 		g.reject(w, r, http.StatusMethodNotAllowed, "The gateway does not take that method.")
 	default:
 		if isMetadata(r.URL.Path) {
 			select {
 			case g.discovered <- r.URL.Path:
-			default: // it is checked
+			default: // Check has finished
 			}
 		}
 		if body != nil {
-			body.ReadCloser = r.Body       // which asksNear may have read a part of
-			r = r.WithContext(r.Context()) // the server keeps the one that it made
+			body.ReadCloser = r.Body       // asksNear may have read a part of it
+			r = r.WithContext(r.Context()) // the server keeps its own request
 			r.Body = body
 		}
 		g.next.ServeHTTP(w, r)
 	}
 }
 
-// reject answers a request that the gateway passes on to nobody.
+// reject answers a request that the gateway does not forward.
 func (g *Gateway) reject(w http.ResponseWriter, r *http.Request, status int, description string) {
 	x, r := g.begin(w, r)
 	x.fail(x.out, r, Refused, status, grants.InvalidRequest, description)
@@ -242,10 +248,12 @@ func (g *Gateway) reject(w http.ResponseWriter, r *http.Request, status int, des
 	}
 }
 
-// isToken reports whether the upstream may take the request for one of tokens by its path. A request without parameters is
-// none, such as the preflight of a browser; some servers take parameters from the query, and with any method.
+// isToken reports whether the upstream may treat the request as a token request because of its
+// path. A request without parameters, such as a browser's preflight, is not a token request. Any
+// method counts, and the query counts, because some servers read parameters from the query.
 func (g *Gateway) isToken(r *http.Request) bool {
-	// An opaque target, such as a:b://c/token, is sent as b://c/token, in which servers look for a path of their own.
+	// An opaque target such as a:b://c/token is sent as b://c/token, and servers take the path from
+	// that.
 	if len(g.paths) > 0 && r.URL.Opaque == "" && !g.isTokenPath(r.URL) {
 		return false
 	}
@@ -256,33 +264,34 @@ func (g *Gateway) isToken(r *http.Request) bool {
 	return true
 }
 
-// isTokenPath reports whether an upstream may take the path of a URL for that of a token endpoint.
+// isTokenPath reports whether an upstream may treat the path of a URL as a token endpoint.
 func (g *Gateway) isTokenPath(u *url.URL) bool {
 	return slices.ContainsFunc(g.paths, func(p tokenpath.Pattern) bool { return p.MatchURL(u) })
 }
 
-// rewrite makes a request one to the upstream.
+// rewrite turns a client's request into a request to the upstream.
 func (g *Gateway) rewrite(p *httputil.ProxyRequest) {
 	p.SetURL(g.o.Upstream)
-	if !strings.EqualFold(p.Out.Header.Get("Upgrade"), "websocket") { // with h2c, requests of tokens would go past the gateway
+	if !strings.EqualFold(p.Out.Header.Get("Upgrade"), "websocket") { // h2c would let token requests bypass the gateway
 		delete(p.Out.Header, "Upgrade")
 		delete(p.Out.Header, "Connection")
 	}
-	p.Out.URL.RawQuery = p.In.URL.RawQuery // also what does not parse
+	p.Out.URL.RawQuery = p.In.URL.RawQuery // also a query that does not parse
 	keepTarget(p.Out.URL, p.In)
 	keepTrailer(p.Out, p.In)
 	client, proxied := g.o.ClientAddr(p.In)
 	g.setOrigin(p.Out, client, proxied)
 }
 
-// newTransport returns what carries all but token requests: it changes nothing of what it carries.
+// newTransport returns the transport for all requests except token requests. It does not change
+// them.
 func newTransport() *http.Transport {
 	t := http.DefaultTransport.(*http.Transport).Clone() //nolint:forcetypeassert // net/http sets it
-	t.Proxy = nil                                        // the upstream is what was configured
+	t.Proxy = nil                                        // connect to the configured upstream directly
 	t.DisableCompression = true
 	t.MaxIdleConns, t.MaxIdleConnsPerHost = 0, 1024
 	t.ResponseHeaderTimeout = 30 * time.Second
 	t.ForceAttemptHTTP2 = false
-	t.TLSClientConfig = &tls.Config{MinVersion: tls.VersionTLS12} // Clone has set one that offers HTTP/2
+	t.TLSClientConfig = &tls.Config{MinVersion: tls.VersionTLS12} // Clone has set a config that offers HTTP/2
 	return t
 }

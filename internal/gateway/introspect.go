@@ -14,28 +14,28 @@ import (
 	"oauth-server/internal/ratelimit"
 )
 
-// How many users are asked for at once, and how many questions may wait for that.
+// The maximum number of concurrent introspection requests, and of queued ones.
 const (
 	introspectedAtOnce    = 64
 	introspectionsWaiting = 1024
 )
 
-// failuresLoggedEvery is how often failures of the introspection endpoint are logged at most.
+// failuresLoggedEvery is the minimum interval between logged introspection failures.
 const failuresLoggedEvery = time.Minute
 
-// introspections asks for the users of tokens, after their answers.
+// introspections looks up the users of tokens, after the client has its answer.
 type introspections struct {
 	client *introspection.Client
-	room   chan struct{}   // a place for each that waits or is under way
-	turns  chan struct{}   // a place for each that is under way
-	life   context.Context // of all of them
+	room   chan struct{}   // a slot for each request that is queued or running
+	turns  chan struct{}   // a slot for each request that is running
+	life   context.Context // the context of all requests
 	end    context.CancelFunc
 	all    sync.WaitGroup
 
 	mu      sync.Mutex
-	stopped bool // there are no more
+	stopped bool // no new requests are accepted
 	logged  time.Time
-	failed  int // since it was logged
+	failed  int // since the last log line
 }
 
 func newIntrospections(e introspection.Endpoint, reader *subject.Reader) (*introspections, error) {
@@ -50,8 +50,9 @@ func newIntrospections(e introspection.Endpoint, reader *subject.Reader) (*intro
 	return q, nil
 }
 
-// introspect has the endpoint asked for the user of a token whose answer shows none, and reports whether it is: the request
-// is settled then when the endpoint has answered. It is not where the user is of no use, or there are too many questions.
+// introspect starts a lookup of the user of a token if the answer shows none, and reports whether
+// it did. If so, the request is settled when the endpoint has answered. It starts no lookup if the
+// user does not matter, or if too many lookups are queued.
 func (g *Gateway) introspect(ctx context.Context, i *issued, body []byte) bool {
 	q, outcome := g.asking, i.turn.Outcome
 	if q == nil || !i.hasUser || outcome == ratelimit.Passed || outcome == ratelimit.Trusted {
@@ -68,7 +69,7 @@ func (g *Gateway) introspect(ctx context.Context, i *issued, body []byte) bool {
 	ctx = accesslog.Detach(ctx, q.life)
 	go func() {
 		defer q.done()
-		_ = g.guarded(ctx, func(ctx context.Context) error { // the token is issued, whatever fails here
+		_ = g.guarded(ctx, func(ctx context.Context) error { // the token is issued even if this fails
 			var user string
 			user, i.claims.Reason = g.ask(ctx, token)
 			i.settle(context.WithoutCancel(ctx), user)
@@ -78,7 +79,7 @@ func (g *Gateway) introspect(ctx context.Context, i *issued, body []byte) bool {
 	return true
 }
 
-// ask asks the endpoint when it is the turn of the question.
+// ask waits for a free slot and asks the endpoint for the user of a token.
 func (g *Gateway) ask(ctx context.Context, token string) (user string, reason subject.Reason) {
 	q := g.asking
 	select {
@@ -94,7 +95,7 @@ func (g *Gateway) ask(ctx context.Context, token string) (user string, reason su
 	return user, reason
 }
 
-// begin takes a place for one more, which done gives back, and reports false if there is none.
+// begin takes a slot. It reports false if all slots are taken. done returns the slot.
 func (q *introspections) begin() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -115,12 +116,12 @@ func (q *introspections) done() {
 	q.all.Done()
 }
 
-// failures counts a failure, if there is an error, and returns how many there were since they were logged, if they are to
-// be logged now, and otherwise 0.
+// failures counts a failure if err is not nil. If it is time to log, it returns the number of
+// failures since the last log line, otherwise 0.
 func (q *introspections) failures(now time.Time, err error) (n int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if err == nil || q.life.Err() != nil { // in the second case it is the stop that failed it
+	if err == nil || q.life.Err() != nil { // after a stop, the stop caused the error
 		return 0
 	}
 	q.failed++
@@ -131,9 +132,9 @@ func (q *introspections) failures(now time.Time, err error) (n int) {
 	return n
 }
 
-// Stop waits for the token requests that are under way, also those whose clients have hung up, and for the users who are
-// asked for, to have all of them counted. It has no more users asked for. At the end of ctx it gives them up: requests that
-// wait for a user count for none. It returns nil.
+// Stop waits until all current token requests are counted, including requests whose clients have
+// hung up and introspection lookups. It starts no new lookups. When ctx ends, it cancels the
+// remaining lookups, and their requests count without a user. It returns nil.
 func (g *Gateway) Stop(ctx context.Context) error {
 	look := time.NewTicker(5 * time.Millisecond)
 	defer look.Stop()
@@ -156,7 +157,8 @@ func (g *Gateway) Stop(ctx context.Context) error {
 	return nil
 }
 
-// checkIntrospection asks the endpoint for a token that does not exist, so that a wrong URL or secret is noticed at the start.
+// checkIntrospection introspects a token that does not exist, to detect a wrong URL or secret at
+// startup.
 func (g *Gateway) checkIntrospection(ctx context.Context) {
 	if g.asking == nil {
 		return

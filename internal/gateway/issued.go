@@ -9,23 +9,26 @@ import (
 	"oauth-server/internal/ratelimit"
 )
 
-// issued is a request that got a token and is to be settled, once. Unlike its [tokenCall] it may outlive the answer.
+// issued is a request that got a token. It is settled once. Unlike its [tokenCall], it may outlive
+// the answer.
 type issued struct {
 	g       *Gateway
 	said    tokenrequest.Request
 	turn    *judgement.Reservation
 	claims  subject.Claims
 	hasUser bool
-	// followed is set if the user of the request was known before the answer.
+	// followed is set if the user was known before the answer.
 	followed bool
-	// recalled is set if the answer shows no user, and its user is the one whom the request led to.
+	// recalled is set if the answer shows no user and the user comes from the request.
 	recalled bool
-	// byName is the user of a password grant by its username, where nothing else says who that is. It counts already.
+	// byName is the user derived from the username of a password grant, if nothing else shows the
+	// user. The request already counts against it.
 	byName string
 }
 
-// settle counts the request against the user, or against none if that is empty, and remembers what leads to the user. It
-// returns the decision that the RateLimit fields are to show, and whether the user had no room left.
+// settle counts the request against the user, or against no user if it is empty, and remembers the
+// mapping to the user. It returns the decision for the RateLimit fields, and whether the user was
+// already at their limit.
 func (i *issued) settle(ctx context.Context, user string) (d ratelimit.Decision, late bool) {
 	g := i.g
 	if i.hasUser && user == "" {
@@ -35,12 +38,12 @@ func (i *issued) settle(ctx context.Context, user string) (d ratelimit.Decision,
 		g.counts.late.Add(1)
 	}
 	if user == "" && i.byName != "" {
-		user, i.recalled = i.byName, g.asking != nil // the endpoint is asked again for the next token of the username
+		user, i.recalled = i.byName, g.asking != nil // so the next token of this username is introspected again
 	}
 	if user != "" {
 		i.remember(user)
 	}
-	if late { // or the next refresh, at another instance, would be of a user who is not known, too
+	if late { // otherwise another instance would not know the user of the next refresh
 		g.o.Shared.FlushNow(context.WithoutCancel(ctx))
 	}
 	return d, late

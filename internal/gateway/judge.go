@@ -13,26 +13,27 @@ import (
 	"oauth-server/internal/gateway/tokenrequest"
 )
 
-// JudgePath is where a [Judge] is asked over HTTP with a token request, and QuestionPath with a question in JSON. They are
-// apart because a proxy passes on types and bodies as clients send them, and a question may name the user and the address.
+// JudgePath is the path at which a proxy asks a [Judge] with the token request itself. QuestionPath
+// is the path for a question in JSON. They are separate because a proxy passes on types and bodies
+// from clients, and a JSON question may set the user and the address.
 const (
 	JudgePath    = "/judge"
 	QuestionPath = JudgePath + "/question"
 )
 
-// Judge answers what other proxies ask before they forward a token request. It sees no answer of a token endpoint, so a
-// request that may pass counts at once, whatever comes of it. Every caller of it can use up the limits of any client; it
-// must not be public. It is safe for concurrent use.
+// Judge tells other proxies whether they may forward a token request. It does not see the answer of
+// the token endpoint, so an allowed request counts at once, whatever the answer is. Every caller
+// can use up the limits of any client, so it must not be public. It is safe for concurrent use.
 //
-// Over HTTP, see [Judge.ServeHTTP], 200 lets the request pass, and 429 is the answer to it. Package envoy has it speak the
-// protocols of Envoy, with [Judge.Ask].
+// Over HTTP, see [Judge.ServeHTTP], 200 lets the request pass, and a 429 is the answer to send to
+// the client. Package envoy implements the Envoy protocols with [Judge.Ask].
 type Judge struct {
 	g   *Gateway
 	mux *http.ServeMux
 }
 
-// NewJudge makes a Judge. Of the options, those about an upstream, Subjects and Shared are ignored; TokenPaths may be
-// empty, see [Judge.IsToken]. Its error joins everything that is wrong with the options.
+// NewJudge returns a Judge. It ignores Subjects, Shared and the options about the upstream.
+// TokenPaths may be empty, see [Judge.IsToken]. Its error joins all invalid options.
 func NewJudge(o Options) (*Judge, error) {
 	o.Shared = nil
 	g, err := newGateway(o)
@@ -52,15 +53,16 @@ func NewJudge(o Options) (*Judge, error) {
 	return j, nil
 }
 
-// Stats returns what the judge has done.
+// Stats returns the counters of the Judge.
 func (j *Judge) Stats() Stats { return j.g.Stats() }
 
-// ServeHTTP answers at [JudgePath], by POST or GET, for the token request itself: its Authorization, Content-Type and body, as
-// far as the proxy has them; grant_type may be in the query, which the proxy writes, for a proxy that passes on no body.
-// At [QuestionPath] it is asked by POST with a question in JSON, as in [question].
+// ServeHTTP answers questions about one token request. At [JudgePath], the proxy sends the token
+// request itself by POST or GET: the Authorization, Content-Type and body that it has. A proxy that
+// does not pass on the body can set grant_type in the query. At [QuestionPath], the proxy posts a
+// question in JSON, see [question].
 func (j *Judge) ServeHTTP(w http.ResponseWriter, r *http.Request) { j.mux.ServeHTTP(w, r) }
 
-// answer is the handler of questions that read reads from a request and its body.
+// answer returns a handler that answers the question that read parses from a request and its body.
 func (j *Judge) answer(read func(*http.Request, []byte) (Question, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		x, r := j.g.begin(w, r)
@@ -78,18 +80,20 @@ func (j *Judge) answer(read func(*http.Request, []byte) (Question, error)) http.
 	}
 }
 
-// question is one in JSON.
+// question is the JSON form of a [Question].
 type question struct {
 	ClientID string `json:"client_id"`
-	// User is empty if it is not known, or the grant is client_credentials.
+	// User is empty if it is unknown, or if the grant is client_credentials.
 	User  string `json:"user"`
 	Grant string `json:"grant_type"`
-	// Address is where the request comes from. Empty: as the trusted proxies say, like that of any request.
+	// Address is the client address. Empty: the address from the trusted proxies, as for any
+	// request.
 	Address string `json:"address"`
 }
 
-// readRequest reads the question of a token request, whose URL proxies such as Traefik write into X-Forwarded-Uri. Of that the
-// query is looked at, which can have the request refused and nothing else: the field may be the client's own.
+// readRequest reads the question of a token request. Proxies such as Traefik write the URL into
+// X-Forwarded-Uri. Its query can only cause a refusal and sets nothing else, because the client may
+// have written the field itself.
 func readRequest(r *http.Request, body []byte) (Question, error) {
 	_, query, _ := strings.Cut(r.Header.Get("X-Forwarded-Uri"), "?")
 	q, err := ReadQuestion(r.Header, query, body)
@@ -117,7 +121,7 @@ func readQuestion(_ *http.Request, body []byte) (Question, error) {
 	return q, q.Check()
 }
 
-// ParseAddress reads the address that a request comes from. Its error is a [tokenrequest.Error].
+// ParseAddress parses a client address. Its error is a [tokenrequest.Error].
 func ParseAddress(text string) (netip.Addr, error) {
 	address, err := netip.ParseAddr(text)
 	if err != nil {
@@ -126,9 +130,10 @@ func ParseAddress(text string) (netip.Addr, error) {
 	return address.Unmap().WithZone(""), nil
 }
 
-// answer answers what read returns, and ends the call. Whatever read fails on with a panic is a defect of the judgement.
-// It returns the questions, unless they could not be read; of these, read returns what it has, for the log. If there are
-// none, the request is not one of tokens: it passes, and is neither counted nor logged.
+// answer answers the questions that read returns, and logs the call. A panic in read counts as a
+// defect of the gateway. It returns the questions, or nil if read failed. In that case read may
+// still return questions for the log. If read returns no questions, the request is not a token
+// request: it passes, and is neither counted nor logged.
 func (x *tokenCall) answer(r *http.Request, read func() ([]Question, error)) (asked []Question) {
 	var unreadable error
 	err := x.g.guarded(r.Context(), func(ctx context.Context) (err error) {
@@ -156,7 +161,7 @@ func (x *tokenCall) answer(r *http.Request, read func() ([]Question, error)) (as
 	return asked
 }
 
-// judged counts a request whose answer is all that the judge sees of it, and writes its line.
+// judged counts and logs a request after the Judge has answered it.
 func (x *tokenCall) judged(r *http.Request) {
 	x.g.counts.requests[x.result.outcome].Add(1)
 	x.log(r)

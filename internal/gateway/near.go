@@ -11,14 +11,16 @@ import (
 	"oauth-server/internal/gateway/tokenrequest"
 )
 
-// isNear reports whether the upstream may lead a request to a token endpoint although its path is another one.
+// isNear reports whether the upstream may route a request to a token endpoint although its path
+// differs.
 func (g *Gateway) isNear(r *http.Request) bool {
 	return slices.ContainsFunc(g.paths, func(p tokenpath.Pattern) bool { return p.NearURL(r.URL) })
 }
 
-// asksNear reports whether a request with such a path may be one of tokens. It reads the body, up to what a token request may
-// have, and leaves it to be read again. The rest of a longer one is read as it is passed on, which ends the request at the
-// upstream if it asks for a token there after all.
+// asksNear reports whether a request with such a path may be a token request. It reads up to
+// MaxBody bytes of the body and makes them readable again. If the body is longer, the rest is
+// inspected while it is forwarded. If the rest turns out to ask for a token, reading fails, which
+// aborts the request at the upstream.
 func (g *Gateway) asksNear(w http.ResponseWriter, r *http.Request) bool {
 	if !g.isNear(r) {
 		return false
@@ -27,7 +29,7 @@ func (g *Gateway) asksNear(w http.ResponseWriter, r *http.Request) bool {
 		return tokenrequest.MayAsk(r.Header, r.URL.RawQuery, nil)
 	}
 	control := http.NewResponseController(w)
-	_ = control.SetReadDeadline(time.Now().Add(bodyTimeout)) // a connection that has none is one of a test
+	_ = control.SetReadDeadline(time.Now().Add(bodyTimeout)) // fails only in tests
 	begin, err := io.ReadAll(io.LimitReader(r.Body, MaxBody))
 	asks, rest := err != nil || tokenrequest.MayAsk(r.Header, r.URL.RawQuery, begin), io.Reader(r.Body)
 	if !asks {
@@ -38,7 +40,7 @@ func (g *Gateway) asksNear(w http.ResponseWriter, r *http.Request) bool {
 	return asks
 }
 
-// body is one that is read from elsewhere.
+// body is a request body with a separate reader.
 type body struct {
 	io.Reader
 	io.Closer

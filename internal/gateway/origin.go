@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// publicOrigin is the one origin that the upstream sees, from [Options].PublicURL.
-type publicOrigin struct{ scheme, host, port string } // the host has its port, unless that is the default
+// publicOrigin is the origin that the upstream sees, from [Options].PublicURL.
+type publicOrigin struct{ scheme, host, port string } // the host includes the port, unless it is the default port
 
 var defaultPorts = map[string]string{"http": "80", "https": "443"}
 
@@ -26,7 +26,8 @@ func newPublicOrigin(u *url.URL) *publicOrigin {
 	return o
 }
 
-// plain returns a host in the form of publicOrigin.host, without the case of letters and the dot at the end of a name.
+// plain normalizes a host to the form of publicOrigin.host: lower case, no trailing dot, no default
+// port.
 func (o *publicOrigin) plain(host string) string {
 	name, port := host, ""
 	if colon := strings.LastIndexByte(host, ':'); colon > strings.LastIndexByte(host, ']') {
@@ -39,20 +40,22 @@ func (o *publicOrigin) plain(host string) string {
 	return name + ":" + port
 }
 
-// serves reports whether a client asked for the public host (RFC 9110 section 7.4). Without a PublicURL every host is served.
+// serves reports whether the request is for the public host (RFC 9110 section 7.4). Without a
+// PublicURL the gateway serves every host.
 func (g *Gateway) serves(r *http.Request) bool {
 	return g.public == nil || g.public.plain(g.o.ClientHost(r)) == g.public.host
 }
 
-// setOrigin writes the host of a request to the upstream and the fields about where it comes from, in place of those that
-// the client or a proxy sent. The client is zero if it is not known, or there is none.
+// setOrigin sets the host of a request to the upstream and the fields about its origin. It removes
+// the values that the client or a proxy sent. client is zero if it is unknown, or if the gateway
+// sends the request itself.
 func (g *Gateway) setOrigin(out *http.Request, client netip.Addr, proxied bool) {
 	maps.DeleteFunc(out.Header, func(name string, _ []string) bool { return aboutOrigin(name, proxied) })
 	if client.IsValid() {
 		address := []string{client.String()}
 		out.Header["X-Forwarded-For"], out.Header["X-Real-Ip"] = address, address
 	}
-	out.Host = "" // that of the URL: the upstream's
+	out.Host = "" // use the host of the URL, which is the upstream
 	if p := g.public; p != nil {
 		out.Host = p.host
 		out.Header["X-Forwarded-Host"] = []string{p.host}
@@ -62,7 +65,7 @@ func (g *Gateway) setOrigin(out *http.Request, client netip.Addr, proxied bool) 
 	}
 }
 
-// forwarded is the field of RFC 7239.
+// forwarded returns the value of the Forwarded field (RFC 7239).
 func forwarded(client netip.Addr, p *publicOrigin) string {
 	node := "unknown"
 	switch {
@@ -74,23 +77,24 @@ func forwarded(client netip.Addr, p *publicOrigin) string {
 	return "for=" + node + `;host="` + p.host + `";proto=` + p.scheme
 }
 
-// The fields about the origin of a request that some identity provider, framework or server believes, in the form of
-// appendPlain. A * stands for any end.
+// Fields about the origin of a request that some identity provider, framework or server trusts, in
+// the form of appendPlain. A trailing * matches any suffix.
 var (
-	// originFields say where a request comes from, and which host, path and scheme it is for.
+	// originFields hold the client address, or the host, path or scheme of the request.
 	originFields = newFieldSet(`forwarded* x-forwarded* x-original-* x-rewrite-* x-real-* x-host* x-http-host* x-server-name
 		x-scheme x-url-scheme x-proto x-https x-ssl front-end-https x-arr-ssl cf-visitor fastly-ssl x-script-name script-name x-base-url
 		client-ip x-client-ip x-client-host true-client-ip x-true-client-ip x-cluster-client-ip x-proxyuser-ip proxy-client-ip
 		wl-proxy-* -ws* x-remote-ip x-remote-addr remote-addr x-originating-ip cf-connecting-* cf-pseudo-* do-connecting-ip
 		fastly-client-* fly-client-ip fly-forwarded-* incap-client-ip x-azure-clientip x-azure-socketip x-appengine-user-ip
 		x-nf-client-connection-ip x-vercel-forwarded-* x-vercel-proxied-* x-envoy-external-address x-envoy-original-* proxy`)
-	// identityFields say who sent it. A proxy that ends TLS may know, for instance from a certificate (RFC 9440).
+	// identityFields hold the identity of the sender. A proxy that terminates TLS may know it, for
+	// example from a certificate (RFC 9440).
 	identityFields = newFieldSet(`remote-user x-remote-user x-webauth-user x-auth-request-* iv-user iv-groups iv-creds sm-user
 		oam-remote-user client-cert* ssl-client-* x-ssl-client-* ssl-cert* x-client-cert* x-tls-client-* tls-client-* x-arr-clientcert
 		x-amzn-mtls-*`)
 )
 
-// fieldSet is a set of names, and of the beginnings of names, by their first letter.
+// fieldSet is a set of names, and of name prefixes by their first letter.
 type fieldSet struct {
 	exact  map[string]bool
 	begins map[byte][]string
@@ -120,16 +124,17 @@ func (s *fieldSet) has(name []byte) bool {
 	return s.exact[string(name)]
 }
 
-// aboutOrigin reports whether a field of a request to the gateway does not get to the upstream. A trusted proxy may say who
-// the client is, and nothing else: the gateway writes the rest.
+// aboutOrigin reports whether the gateway removes a request field before forwarding. A trusted
+// proxy may set identity fields. The gateway sets all other fields itself.
 func aboutOrigin(name string, proxied bool) bool {
-	var space [64]byte // most names need no memory
+	var space [64]byte // avoids an allocation for most names
 	plain := appendPlain(space[:0], name)
 	return originFields.has(plain) || !proxied && identityFields.has(plain)
 }
 
-// appendPlain appends the name of a field as servers compare it that read requests as CGI does (RFC 3875): to them, an underscore
-// and, for some, every other character that is no letter or digit is a dash.
+// appendPlain appends a field name in the form in which CGI-style servers (RFC 3875) compare it.
+// They treat an underscore as a dash, and some treat every character except letters and digits as
+// one.
 func appendPlain(to []byte, name string) []byte {
 	for _, c := range []byte(name) {
 		switch {

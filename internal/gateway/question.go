@@ -18,31 +18,34 @@ import (
 	"oauth-server/internal/ratelimit"
 )
 
-// Question is what a proxy knows of a token request.
+// Question holds the parts of a token request that a proxy knows.
 type Question struct {
-	// ClientID is empty if the request names no client: it passes, and is not counted.
+	// ClientID is empty if the request names no client. Such a request passes and is not counted.
 	ClientID string
-	// User is empty if it is not known, or there is none. It is ignored with the grant client_credentials.
+	// User is empty if it is unknown, or if there is no user. It is ignored for the grant
+	// client_credentials.
 	User   string
-	Grant  string     // grant_type; empty: not known
-	Remote netip.Addr // where the request comes from; zero: not known
-	Hits   int        // as how many requests it counts; 0: it is decided and not counted
+	Grant  string     // grant_type; empty: unknown
+	Remote netip.Addr // client address; zero: unknown
+	Hits   int        // the number of requests to count; 0: decide without counting
 
-	// Decision is set by [Judge.Ask]; zero: the limits were not asked.
+	// Decision is set by [Judge.Ask]. Zero: the limits were not checked.
 	Decision ratelimit.Decision
 }
 
-// ReadQuestion returns the question of a token request: its header, the query of its URL and its body, which the caller
-// bounds by [MaxBody]. It errs with a [tokenrequest.Error] if servers could read the request differently.
+// ReadQuestion returns the question of a token request from its header, its URL query and its body.
+// The caller limits the body to [MaxBody]. It returns a [tokenrequest.Error] if servers might parse
+// the request differently.
 func ReadQuestion(header http.Header, query string, body []byte) (Question, error) {
 	said, err := tokenrequest.Read(header, query, body)
 	return Question{
 		ClientID: said.ClientID, Grant: said.Grant, Hits: 1,
-		User: strings.TrimLeft(said.Username, " "), // a space begins keys of what is no user
+		User: strings.TrimLeft(said.Username, " "), // keys that start with a space are not users
 	}, err
 }
 
-// Check returns a [tokenrequest.Error] for names that can be neither a client's nor a user's. Those of [ReadQuestion] can.
+// Check returns a [tokenrequest.Error] if ClientID or User cannot be a valid name. Questions from
+// [ReadQuestion] always pass it.
 func (q *Question) Check() error {
 	switch {
 	case !subject.Fit(q.ClientID):
@@ -53,7 +56,7 @@ func (q *Question) Check() error {
 	return nil
 }
 
-// request returns what is judged.
+// request returns the request to check against the limits.
 func (q *Question) request() judgement.Request {
 	r := judgement.Request{
 		Key: ratelimit.Key{ClientID: counted(q.ClientID)}, Grant: clientcfg.Grant(q.Grant), Remote: q.Remote, Unproven: true,
@@ -64,30 +67,31 @@ func (q *Question) request() judgement.Request {
 	return r
 }
 
-// Answer is what a proxy is to do with a request.
+// Answer tells a proxy what to do with a request.
 type Answer struct {
-	// Status is 200 if the request may pass. Otherwise it is that of the answer to it, as are Header and Body.
+	// Status is 200 if the request may pass. Otherwise Status, Header and Body are the answer to
+	// send to the client.
 	Status int
-	// Header has the RateLimit fields in any case, with their capitals, unless they are hidden, and lets scripts of other sites
-	// read them.
+	// Header always has the RateLimit fields, with their exact capitals, unless they are hidden. It
+	// also lets scripts of other sites read them.
 	Header http.Header
 	Body   []byte
-	// Asked are the questions with the decisions on them. It is nil if they could not be read.
+	// Asked holds the questions with their decisions. It is nil if the questions could not be read.
 	Asked []Question
 }
 
-// IsToken reports whether a request, as the client sent it, may be one of tokens, like at a gateway: by its method and its
-// path, and near the path of a token endpoint by its query and body, which is nil if it is not known. Without TokenPaths,
-// every path is one of a token endpoint.
+// IsToken reports whether a request, as the client sent it, may be a token request, with the rules
+// of a gateway: by method and path, and for a path near a token endpoint also by query and body.
+// body is nil if it is unknown. Without TokenPaths, every path is a token endpoint.
 func (j *Judge) IsToken(r *http.Request, body []byte) bool {
 	unknown := body == nil && r.ContentLength != 0
 	return j.g.isToken(r) || j.g.isNear(r) && (unknown || tokenrequest.MayAsk(r.Header, r.URL.RawQuery, body))
 }
 
-// Ask answers the questions that read returns, all of them about one request: if one is over a limit, none of them
-// counts. read returns a [tokenrequest.Error] or [ErrTooLarge] for what is refused. A panic in it is a defect of the
-// judgement, which OnError decides on. r is logged: the method, the path, and the id in its X-Request-Id. Scripts of its
-// Origin, or of any if it has none, may read the answer.
+// Ask answers the questions that read returns. All of them belong to one request: if one is over a
+// limit, none of them counts. read returns a [tokenrequest.Error] or [ErrTooLarge] to refuse the
+// request. OnError decides after a panic in read. Ask logs the method, path and X-Request-Id of r.
+// The answer allows scripts of r's Origin to read it, or scripts of any origin if there is none.
 func (j *Judge) Ask(r *http.Request, read func() ([]Question, error)) Answer {
 	w := &kept{header: http.Header{}}
 	x := &tokenCall{g: j.g, out: &observed{ResponseWriter: w}, result: result{started: time.Now()}}
@@ -96,12 +100,12 @@ func (j *Judge) Ask(r *http.Request, read func() ([]Question, error)) Answer {
 	return Answer{Status: x.out.status, Header: w.answer(), Body: w.body.Bytes(), Asked: asked}
 }
 
-// Defect logs and counts a panic of who asks, outside of [Judge.Ask].
+// Defect logs and counts a panic in the caller, outside of [Judge.Ask].
 func (j *Judge) Defect(ctx context.Context, panicked any) {
-	_ = j.g.guarded(ctx, func(context.Context) error { panic(panicked) }) // the caller answers
+	_ = j.g.guarded(ctx, func(context.Context) error { panic(panicked) }) // the caller writes the answer
 }
 
-// kept keeps an answer.
+// kept is an [http.ResponseWriter] that stores the answer.
 type kept struct {
 	header http.Header
 	body   bytes.Buffer
@@ -110,7 +114,7 @@ type kept struct {
 // Header implements [http.ResponseWriter].
 func (k *kept) Header() http.Header { return k.header }
 
-// WriteHeader implements [http.ResponseWriter]; observed has the status.
+// WriteHeader implements [http.ResponseWriter]. observed stores the status.
 func (k *kept) WriteHeader(int) {}
 
 // Write implements [http.ResponseWriter].
@@ -118,7 +122,8 @@ func (k *kept) Write(b []byte) (int, error) { return k.body.Write(b) }
 
 const exposeHeaders = "Access-Control-Expose-Headers"
 
-// answer returns the fields that are the client's: none about the connection, and no id, which its proxy gives.
+// answer returns the fields for the client. It leaves out fields about the connection, and the
+// request ID, which the proxy sets.
 func (k *kept) answer() http.Header {
 	names, fields := ratelimit.Fields(), http.Header{}
 	for _, name := range []string{
@@ -129,17 +134,17 @@ func (k *kept) answer() http.Header {
 			fields[name] = values
 		}
 	}
-	if fields[names.Limit] != nil && fields[exposeHeaders] == nil { // for a script that may read the answer of the token endpoint
+	if fields[names.Limit] != nil && fields[exposeHeaders] == nil { // so a script that may read the answer of the token endpoint can read the fields
 		fields[exposeHeaders] = []string{names.Limit + ", " + names.Policy}
 	}
 	return fields
 }
 
-// admit counts the requests, if all of them may pass. Its error is *[grants.LimitedError]. The answer shows the limit
-// that keeps the client waiting longest, or has the least room.
+// admit counts the requests if all of them may pass. Otherwise it returns a *[grants.LimitedError].
+// The answer shows the limit with the longest wait, or with the least room.
 func (x *tokenCall) admit(ctx context.Context, asked []Question) error {
 	var all []judgement.Weighted
-	var at []int // of each in asked
+	var at []int // the index of each in asked
 	for i := range asked {
 		if q := &asked[i]; q.ClientID != "" {
 			all, at = append(all, judgement.Weighted{Request: q.request(), Hits: q.Hits}), append(at, i)
@@ -163,7 +168,8 @@ func (x *tokenCall) admit(ctx context.Context, asked []Question) error {
 	return err
 }
 
-// noteQuestion notes for the log what the request says: the first question that names a client, or else the first.
+// noteQuestion records the first question that names a client, or else the first question, for the
+// log.
 func (x *tokenCall) noteQuestion(asked []Question) {
 	if len(asked) > 0 {
 		q := &asked[max(0, slices.IndexFunc(asked, func(q Question) bool { return q.ClientID != "" }))]
@@ -171,7 +177,7 @@ func (x *tokenCall) noteQuestion(asked []Question) {
 	}
 }
 
-// worse reports whether a decision is worse than another one, for the client.
+// worse reports whether decision a is worse for the client than b.
 func worse(a, b *ratelimit.Decision) bool {
 	switch {
 	case a.Rejected() != b.Rejected():

@@ -9,25 +9,25 @@ import (
 	"oauth-server/internal/gateway/subject"
 )
 
-// answer is the answer of a handler in this process to a token request, on its way to the client. One with a token is
-// withheld until it is read and the request settled, because that adds fields to its header. All others pass as they come, and
-// so does one that is too large to be read.
+// answer writes the answer of a handler in this process to a token request. It buffers an answer
+// with a token until it is read and the request settled, because settling adds fields to the
+// header. It writes all other answers directly, and also answers that are too large to read.
 type answer struct {
 	http.ResponseWriter
 	x        *tokenCall
 	ctx      context.Context // of the request
 	status   int             // 0: none yet
-	withheld bool            // the status and the body are not written yet
+	withheld bool            // the status and body are buffered
 	body     bytes.Buffer
 }
 
-// Unwrap is for [http.ResponseController].
+// Unwrap gives [http.ResponseController] the underlying writer.
 func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
 
 // WriteHeader implements [http.ResponseWriter].
 func (a *answer) WriteHeader(status int) {
 	if a.status != 0 || status < http.StatusOK && status != http.StatusSwitchingProtocols {
-		a.ResponseWriter.WriteHeader(status) // an interim one, or one too many, which is logged there
+		a.ResponseWriter.WriteHeader(status) // an interim answer, or a superfluous call, which the server logs
 		return
 	}
 	a.status, a.x.result.status = status, status
@@ -42,13 +42,13 @@ func (a *answer) WriteHeader(status int) {
 	if a.withheld {
 		return
 	}
-	if success(status) { // otherwise the body says why
+	if success(status) { // otherwise Write reads the reason from the body first
 		a.x.letGo(a.ctx)
 	}
 	a.ResponseWriter.WriteHeader(status)
 }
 
-// readable reports whether a [subject.Reader] can read the body, as far as the header says.
+// readable reports whether a [subject.Reader] can read the body, judging by the header.
 func (a *answer) readable() bool {
 	size, err := strconv.ParseInt(a.Header().Get("Content-Length"), 10, 64)
 	return (err != nil || size <= subject.MaxAnswer) && a.Header().Get("Content-Encoding") == ""
@@ -75,7 +75,8 @@ func (a *answer) Write(b []byte) (int, error) {
 // Flush implements [http.Flusher].
 func (a *answer) Flush() { _ = a.FlushError() }
 
-// FlushError is what [http.ResponseController] calls. What is withheld stays so.
+// FlushError implements the flush method that [http.ResponseController] calls. It does not flush a
+// buffered answer.
 func (a *answer) FlushError() error {
 	if a.status == 0 {
 		a.WriteHeader(http.StatusOK)
@@ -86,19 +87,20 @@ func (a *answer) FlushError() error {
 	return http.NewResponseController(a.ResponseWriter).Flush()
 }
 
-// finish ends an answer that is written.
+// finish completes the answer after the handler has returned.
 func (a *answer) finish() {
 	if a.status == 0 {
 		a.WriteHeader(http.StatusOK)
 	}
 	body := a.body.Bytes()
-	if body == nil { // nothing was written, which is known
+	if body == nil { // the body is known to be empty
 		body = []byte{}
 	}
 	a.x.g.wrote(a.ctx, a.release(body))
 }
 
-// release settles a request whose answer is withheld, by that body, and writes the answer.
+// release settles a request with a buffered answer, reads the token from body, and writes the
+// answer. A nil body is unreadable.
 func (a *answer) release(body []byte) error {
 	if !a.withheld {
 		return nil

@@ -7,31 +7,33 @@ import (
 	"oauth-server/internal/gateway/subject"
 )
 
-// notGuessed are the errors that an upstream answers to those who are authenticated, or before it looks at who asks: so whoever
-// gets one has learned nothing of a secret. false: servers answer it to a wrong secret too, with 401 (Auth0 access_denied).
+// notGuessed holds error codes that a client gets only after authentication, or before the upstream
+// checks the secret. Such an answer says nothing about a secret. The value is false if some servers
+// also send the code for a wrong secret, with status 401 (for example Auth0 with access_denied).
 //
-// A public client has nothing to guess but codes, refresh tokens and passwords, for which it gets invalid_grant, too: the
-// upstream bounds that, as it does without a gateway.
+// A public client has no secret to guess. It can guess codes, refresh tokens and passwords, and
+// gets invalid_grant for them. Limiting that is up to the upstream, as without a gateway.
 var notGuessed = map[string]bool{
-	"invalid_grant":           true,  // RFC 6749 section 5.2; with 401 of Keycloak, for a wrong password
+	"invalid_grant":           true,  // RFC 6749 section 5.2; Keycloak sends it with 401 for a wrong password
 	"authorization_pending":   true,  // RFC 8628 section 3.5
 	"slow_down":               true,  // the same
 	"expired_token":           true,  // the same
-	"use_dpop_nonce":          true,  // RFC 9449 section 8; with 401 of servers that take section 9 for it
+	"use_dpop_nonce":          true,  // RFC 9449 section 8; with 401 by servers that apply section 9
 	"invalid_dpop_proof":      true,  // RFC 9449 section 5
 	"access_denied":           false, // RFC 8628 section 3.5
 	"invalid_request":         false, // RFC 6749 section 5.2
 	"invalid_scope":           false, // the same
 	"unsupported_grant_type":  false, // the same
 	"invalid_target":          false, // RFC 8707 section 2
-	"interaction_required":    false, // OpenID Connect Core section 3.1.2.6, as of Entra ID
+	"interaction_required":    false, // OpenID Connect Core section 3.1.2.6; sent by Entra ID
 	"login_required":          false, // the same
 	"consent_required":        false, // the same
-	"temporarily_unavailable": false, // of a server that limits itself
+	"temporarily_unavailable": false, // the server limits requests itself
 }
 
-// guessed reports whether an answer without a token may be that to a wrong secret: invalid_client and unauthorized_client, which
-// Keycloak has for it, and what is not understood. A server that fails, or limits requests itself, has looked at none.
+// guessed reports whether an answer without a token may be the answer to a wrong secret:
+// invalid_client, unauthorized_client (Keycloak sends it for wrong secrets), or an unknown error. A
+// server that fails or limits requests has not checked the secret.
 func guessed(status int, code string) bool {
 	if status >= http.StatusInternalServerError || status == http.StatusTooManyRequests {
 		return false
@@ -40,7 +42,7 @@ func guessed(status int, code string) bool {
 	return !known || !always && status == http.StatusUnauthorized
 }
 
-// refusal notes the error in an answer without a token.
+// refusal records the error in an answer without a token.
 func (x *tokenCall) refusal(body []byte) {
 	if x.result.outcome == Failed {
 		code, description := subject.Refusal(body)
@@ -48,8 +50,9 @@ func (x *tokenCall) refusal(body []byte) {
 	}
 }
 
-// wrongSecret reports whether a server says that the secret of a client is wrong. Of a public client, whose secret it may ignore,
-// it never does. unauthorized_client is for a grant that a client is not to use (RFC 6749 section 5.2), and in Keycloak for both.
+// wrongSecret reports whether the error says that the client's secret is wrong. Servers never say
+// so for a public client, because they may ignore its secret. unauthorized_client means that the
+// client may not use the grant (RFC 6749 section 5.2), but Keycloak sends it for both.
 func wrongSecret(code, description string) bool {
 	return code == "invalid_client" ||
 		code == "unauthorized_client" && (strings.Contains(description, "Invalid client credentials") || strings.Contains(description, "Invalid client secret"))

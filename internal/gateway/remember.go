@@ -6,13 +6,15 @@ import (
 	"oauth-server/internal/gateway/subject"
 )
 
-// rotatedKept is how long the store keeps a refresh token that was used, and answered with another one. Many servers
-// accept it again for some time, because the answer may be lost, so a retry has to count for its user. Most do so for
-// seconds or minutes; without an end there would be an entry of every refresh of a month.
+// rotatedKept is how long the store keeps a refresh token after the server has replaced it. Many
+// servers accept the old token again for seconds or minutes because the answer may be lost, and a
+// retry must count for its user. Without this bound, the store would keep an entry for every
+// refresh of a month.
 const rotatedKept = time.Hour
 
-// remember keeps what leads to the user of a token that was issued: the username, the new refresh token, and the one that
-// was used. A username that was recalled itself keeps its age: otherwise no answer would ever be compared with it again.
+// remember stores the mappings to the user of an issued token: from the username, the new refresh
+// token and the used refresh token. A username that was itself recalled keeps its age. Otherwise it
+// would never expire and no answer would be compared with it again.
 func (i *issued) remember(user string) {
 	known, shared, client, now := i.g.o.Subjects, i.g.o.Shared, i.said.ClientID, i.g.o.Now()
 	if i.said.Username != "" && !i.recalled {
@@ -28,7 +30,7 @@ func (i *issued) remember(user string) {
 	if used.IsZero() || used == fresh {
 		return
 	}
-	if !i.followed { // of before this was known; servers that do not rotate get it again and again
+	if !i.followed { // the token is older than this memory; servers without rotation receive it again and again
 		known.Put(now, used, client, user, expires)
 	}
 	switch lifetime := i.claims.Lifetime; {

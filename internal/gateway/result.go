@@ -13,22 +13,22 @@ import (
 	"oauth-server/internal/ratelimit"
 )
 
-// Outcome is what became of a token request at the gateway.
+// Outcome is the result of a token request at the gateway.
 type Outcome uint8
 
 // The values of Outcome.
 const (
 	Issued      Outcome = iota // the upstream answered with a token
 	Failed                     // the upstream answered with something else
-	Denied                     // over a limit
-	Crowded                    // too many of the client that is not proven are under way
-	Refused                    // it is for another host, or the upstream could have read it differently
+	Denied                     // the request was over a limit
+	Crowded                    // too many requests of the unproven client are in progress
+	Refused                    // the request is for another host, or the upstream might parse it differently
 	Unreachable                // the upstream did not answer
-	Gone                       // the client has hung up; a token that the upstream made counts all the same
-	Unjudged                   // the gateway failed to judge it, and denied it
-	Passed                     // a Judge let it pass, which sees no more of it
+	Gone                       // the client hung up; a token that the upstream issued still counts
+	Unjudged                   // the gateway failed to check the request, and denied it
+	Passed                     // a Judge let it pass and does not see the answer
 
-	// Outcomes is how many there are.
+	// Outcomes is the number of outcomes.
 	Outcomes = iota
 )
 
@@ -36,20 +36,21 @@ var outcomeNames = [Outcomes]string{"issued", "failed", "denied", "crowded", "re
 
 func (o Outcome) String() string { return outcomeNames[o] }
 
-// Stats are what a gateway has done since its start.
+// Stats are the counters of a gateway since its start.
 type Stats struct {
-	Requests [Outcomes]uint64 // of tokens
-	// Unknown is how many tokens were issued for a user whom the answer did not show, by why.
+	Requests [Outcomes]uint64 // token requests
+	// Unknown is the number of tokens issued without a user in the answer, by reason.
 	Unknown map[subject.Reason]uint64
-	// Late is how many were issued for users without room, which only the answer showed.
+	// Late is the number of tokens issued for a user already at their limit, where only the answer
+	// showed the user.
 	Late uint64
-	// Defects is how often a request could not be judged.
+	// Defects is the number of requests that the gateway failed to check.
 	Defects  uint64
-	UnderWay int // requests of which the upstream has not answered
-	Subjects int // refresh tokens and usernames that are known by their user
+	UnderWay int // requests that wait for the upstream
+	Subjects int // refresh tokens and usernames with a known user
 }
 
-// counts are Stats while they are counted.
+// counts holds the counters of Stats.
 type counts struct {
 	requests [Outcomes]atomic.Uint64
 	unknown  []atomic.Uint64 // by Reason
@@ -57,7 +58,7 @@ type counts struct {
 	defects  atomic.Uint64
 }
 
-// Stats returns what the gateway has done.
+// Stats returns the current counters.
 func (g *Gateway) Stats() Stats {
 	s := Stats{
 		Unknown: map[subject.Reason]uint64{}, Late: g.counts.late.Load(), Defects: g.counts.defects.Load(),
@@ -72,35 +73,35 @@ func (g *Gateway) Stats() Stats {
 	return s
 }
 
-// result is what became of one token request.
+// result describes one token request.
 type result struct {
 	outcome Outcome
 	status  int    // of the upstream; 0: none yet
-	code    string // the OAuth error of an answer of the gateway
-	refusal string // that of an answer of the upstream without a token
-	// wrongSecret is set if that says that the secret of the client is wrong.
+	code    string // the OAuth error of the gateway's own answer
+	refusal string // the OAuth error of an upstream answer without a token
+	// wrongSecret is set if refusal means that the client's secret is wrong.
 	wrongSecret bool
 	started     time.Time
 	remote      netip.Addr
-	// user is whom the request counts against, or would have; empty: not known, or there is none.
+	// user is the user that the request counts against, or would have. Empty: unknown or no user.
 	user     string
-	noUser   bool               // it is for a user, and was judged without knowing for whom
-	decision ratelimit.Decision // zero: the limits were not asked
-	late     bool               // its user had no room left, which the answer showed only
+	noUser   bool               // the request has a user, but was checked without knowing it
+	decision ratelimit.Decision // zero: the limits were not checked
+	late     bool               // the user was already at their limit, which only the answer showed
 }
 
-// Result is what became of one token request, for [Options].Answered.
+// Result describes one token request, for [Options].Answered.
 type Result struct {
-	ClientID, Grant string // as the request says; proven only by a token
-	Username        string // whom it counts against, or would have; empty: not known, or there is none
+	ClientID, Grant string // as sent; proven only by a token
+	Username        string // the user it counts against, or would have; empty: unknown or no user
 	Outcome         Outcome
-	Status          int                // of the answer; 0: there is none
-	Decision        ratelimit.Decision // zero: the limits were not asked
-	Late            bool               // its user had no room left, which the answer showed only
-	Took            time.Duration      // from its header to the end of the answer
+	Status          int                // of the answer; 0: no answer
+	Decision        ratelimit.Decision // zero: the limits were not checked
+	Late            bool               // the user was already at their limit, which only the answer showed
+	Took            time.Duration      // from the header of the request to the end of the answer
 }
 
-// summary returns what became of the request.
+// summary returns the Result of the request.
 func (x *tokenCall) summary() Result {
 	return Result{
 		ClientID: x.said.ClientID, Grant: x.said.Grant, Username: x.result.user,
@@ -109,17 +110,17 @@ func (x *tokenCall) summary() Result {
 	}
 }
 
-// observed is a writer that knows what was answered.
+// observed is a writer that records the status and size of the answer.
 type observed struct {
 	http.ResponseWriter
 	status int
 	bytes  int64
-	fields grants.RateLimit // to be added, with their capitals, which no proxy keeps
+	fields grants.RateLimit // fields to add, with their exact capitals, which no proxy keeps
 }
 
 // WriteHeader implements [http.ResponseWriter].
 func (o *observed) WriteHeader(status int) {
-	if o.status < http.StatusOK { // none yet, or an interim one
+	if o.status < http.StatusOK { // no status yet, or an interim one
 		o.status = status
 	}
 	if status >= http.StatusOK {
@@ -141,7 +142,8 @@ func (o *observed) Write(b []byte) (int, error) {
 // Unwrap is for [http.ResponseController].
 func (o *observed) Unwrap() http.ResponseWriter { return o.ResponseWriter }
 
-// log writes the line of a token request. Its client and its grant are as sent, not verified.
+// log writes the access log line of a token request. The client and the grant are as sent, not
+// verified.
 func (x *tokenCall) log(r *http.Request) {
 	line := accesslog.Line{
 		Status: x.out.status, Bytes: x.out.bytes, Started: x.result.started, Remote: x.result.remote,

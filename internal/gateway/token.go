@@ -21,38 +21,38 @@ import (
 	"oauth-server/internal/ratelimit"
 )
 
-// MaxBody is the longest token request in bytes.
+// MaxBody is the maximum size of a token request in bytes.
 const MaxBody = 64 << 10
 
-// bodyTimeout is how long a token request may take to come in.
+// bodyTimeout bounds the time to receive a token request.
 const bodyTimeout = 15 * time.Second
 
 // tokenCall is one token request on its way to the upstream and back.
 type tokenCall struct {
 	g       *Gateway
 	said    tokenrequest.Request
-	by      *judgement.Credentials // nil: no client is named
-	user    string                 // whom it was reserved for; empty: not known, or there is none
-	led     bool                   // the username or refresh token as it was sent has led to that user
-	named   string                 // whom it is for, as SetUser says
-	page    bool                   // a page of another site had a browser send it
+	by      *judgement.Credentials // nil: the request names no client
+	user    string                 // the user of the reservation; empty: unknown or no user
+	led     bool                   // the username as sent, or the refresh token, led to that user
+	named   string                 // the user from SetUser
+	page    bool                   // a browser sent it for a page of another site
 	from    place
-	turn    *judgement.Reservation // nil: it was not judged
-	settled bool                   // or given back
+	turn    *judgement.Reservation // nil: the limits were not checked
+	settled bool                   // settled or canceled
 	result  result
 	out     *observed
 }
 
 type tokenCallKey struct{}
 
-// token judges a token request and sends it on.
+// token checks a token request against the limits and forwards it.
 func (g *Gateway) token(w http.ResponseWriter, r *http.Request) {
 	x, r := g.begin(w, r)
 	defer func() { x.end(r) }()
 	x.pass(x.out, r)
 }
 
-// begin returns a new tokenCall, and the request with an id for the log.
+// begin returns a new tokenCall, and the request with an ID for the log.
 func (g *Gateway) begin(w http.ResponseWriter, r *http.Request) (*tokenCall, *http.Request) {
 	x := &tokenCall{g: g, out: &observed{ResponseWriter: w}, result: result{started: time.Now()}}
 	var proxied bool
@@ -63,14 +63,14 @@ func (g *Gateway) begin(w http.ResponseWriter, r *http.Request) (*tokenCall, *ht
 	return x, r
 }
 
-// pass reads, reserves and forwards.
+// pass parses the request, reserves it and forwards it.
 func (x *tokenCall) pass(w http.ResponseWriter, r *http.Request) {
 	g := x.g
 	x.page = new(http.CrossOriginProtection).Check(r) != nil
 	body, err := x.readBody(w, r)
 	if err == nil {
 		form := body
-		if g.inside && len(body) == 0 { // an earlier handler may have parsed it
+		if g.inside && len(body) == 0 { // an earlier handler may have parsed the body
 			form = []byte(r.PostForm.Encode())
 		}
 		var shown tokenrequest.Credentials
@@ -90,7 +90,7 @@ func (x *tokenCall) pass(w http.ResponseWriter, r *http.Request) {
 		x.unreachable(w, r, err)
 		return
 	}
-	x.result.outcome = Failed // until it has a token
+	x.result.outcome = Failed // until a token is issued
 	if !g.inside {
 		x.forward(w, r, body)
 		return
@@ -104,14 +104,15 @@ func (x *tokenCall) pass(w http.ResponseWriter, r *http.Request) {
 	a.finish()
 }
 
-// ErrTooLarge is the error of a request beyond [MaxBody].
+// ErrTooLarge is the error of a request larger than [MaxBody].
 var ErrTooLarge = errors.New("gateway: the request is too large")
 
-// readBody reads the body of a request. In a server of others, it is for that to say how long it may take.
+// readBody reads the body of a request. For a middleware, the surrounding server sets the read
+// deadline.
 func (x *tokenCall) readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	late := http.NewResponseController(w)
 	if !x.g.inside {
-		_ = late.SetReadDeadline(time.Now().Add(bodyTimeout)) // a connection that has none is one of a test
+		_ = late.SetReadDeadline(time.Now().Add(bodyTimeout)) // fails only in tests
 	}
 	if r.ContentLength > MaxBody {
 		return nil, ErrTooLarge
@@ -129,9 +130,10 @@ func (x *tokenCall) readBody(w http.ResponseWriter, r *http.Request) ([]byte, er
 	return body, nil
 }
 
-// reserve asks the judge. Its error is *[grants.LimitedError].
+// reserve reserves the request in the limits. It returns a *[grants.LimitedError] or errUnderWay if
+// the request is denied.
 func (x *tokenCall) reserve(ctx context.Context) error {
-	if x.said.ClientID == "" { // the upstream is going to say so
+	if x.said.ClientID == "" { // the upstream will report the error
 		return nil
 	}
 	g, now := x.g, x.g.o.Now()
@@ -154,18 +156,18 @@ func (x *tokenCall) reserve(ctx context.Context) error {
 	return nil
 }
 
-// counted returns the client whose limits a client_id is under. Keys of counts that are no client's have a space in its place,
-// so one in a client_id, which is allowed (RFC 6749 appendix A.1), counts as +. That is the name, too, for upstreams that do not
-// decode HTTP Basic.
+// counted returns the client name that a client_id counts under. Internal keys contain a space
+// where a client has none, so a space in a client_id, which RFC 6749 appendix A.1 allows, counts as
+// +. Upstreams that do not decode HTTP Basic also use that name.
 func counted(clientID string) string { return strings.ReplaceAll(clientID, " ", "+") }
 
-// enforces reports whether requests of the client may be denied at all.
+// enforces reports whether the limits may deny requests of the client.
 func (g *Gateway) enforces(clientID string) bool {
 	e := g.o.Judge.Policies().For(clientID)
 	return e.Mode == ratelimit.Enforce && !e.Trusted
 }
 
-// request returns what is judged: the best that is known of the request.
+// request returns the request to check, with everything known about it.
 func (x *tokenCall) request(ctx context.Context, now time.Time) judgement.Request {
 	r := judgement.Request{
 		Key: ratelimit.Key{ClientID: x.said.ClientID}, Grant: clientcfg.Grant(x.said.Grant), Remote: x.result.remote, By: x.by,
@@ -183,44 +185,46 @@ func (x *tokenCall) request(ctx context.Context, now time.Time) judgement.Reques
 		user, known = x.g.o.Subjects.Get(now, anyCase(&x.said), x.said.ClientID)
 	}
 	if !known {
-		user = strings.TrimLeft(x.said.Username, " ") // a space begins keys of what is no user
+		user = strings.TrimLeft(x.said.Username, " ") // keys that start with a space are not users
 		known = user != ""
 	}
 	r.Key.Username, r.Unknown = user, !known
 	return r
 }
 
-// leads returns under what the user of a request is remembered, zero if under nothing, and whether it has one: every grant
-// may, but for client_credentials.
+// leads returns the digest that the user of a request is stored under, or zero if there is no user.
+// hasUser is false for client_credentials, because only that grant has no user.
 func leads(said *tokenrequest.Request) (digest subject.Digest, hasUser bool) {
 	switch {
 	case said.Grant == string(clientcfg.ClientCredentials):
 		return digest, false
 	case said.Username != "":
-		// No refresh token has a space, nor does a client that was counted. A memory has one entry of a digest, so that of a
-		// username has its client in it.
+		// Refresh tokens and counted client names contain no space, so the digests cannot collide.
+		// A memory has one entry for each digest, so the digest of a username includes the client.
 		return subject.NameDigest("user " + said.ClientID + " " + said.Username), true
 	}
 	return subject.Digest(said.RefreshToken), true
 }
 
-// anyCase returns under what a username is remembered whatever the case of its letters and the space around it, which many
-// servers ignore: the user would have one more request over the limit for each spelling. A spelling that has led to a user leads there first.
+// anyCase returns a digest of the username in lower case, without surrounding space. Many servers
+// ignore both, so a user would otherwise get one more request over the limit for each spelling. A
+// spelling that has led to a user before has priority.
 func anyCase(said *tokenrequest.Request) subject.Digest {
 	return subject.NameDigest("user in any case " + said.ClientID + " " + strings.ToLower(strings.TrimSpace(said.Username)))
 }
 
-// SetUser says whom a token is for, in place of what the answer shows: while the request of that context is answered, by
-// what answers it. It ignores what cannot be the name of a user.
+// SetUser sets the user of the token that is being issued, in place of the user in the answer. The
+// handler of the request calls it with the context of the request. It ignores names that cannot be
+// users.
 func SetUser(ctx context.Context, user string) {
 	if x, judged := ctx.Value(tokenCallKey{}).(*tokenCall); judged && subject.Fit(user) {
 		x.named = user
 	}
 }
 
-// count settles a request that got a token, on the user that the answer proves, and remembers who that is. If the
-// introspection endpoint is asked for the user, the request is settled later, and the answer says what was reserved. The
-// body is nil if it cannot be read.
+// count settles a request that got a token, against the user in the answer, and remembers the user.
+// If the user must be introspected, the request is settled later, and the answer shows the reserved
+// decision. body is nil if it is unreadable.
 func (x *tokenCall) count(ctx context.Context, body []byte) {
 	g := x.g
 	i := &issued{g: g, said: x.said, turn: x.turn, claims: g.reader.Read(body), followed: x.user != ""}
@@ -239,8 +243,8 @@ func (x *tokenCall) count(ctx context.Context, body []byte) {
 	}
 }
 
-// proven returns the user that the answer shows, or whom a request that got a token leads to; empty if that is not known, or
-// there is none.
+// proven returns the user that the answer shows, or the user that the request led to. It is empty
+// if the user is unknown, or if there is no user.
 func (x *tokenCall) proven(i *issued) string {
 	if _, i.hasUser = leads(&x.said); !i.hasUser {
 		return ""
@@ -255,13 +259,13 @@ func (x *tokenCall) proven(i *issued) string {
 	return user
 }
 
-// letGo takes the request from those under way, and gives back what was reserved, unless that is settled. It is called before
-// the answer is written, so that a client that does not read its answer takes no room, and one that does can ask again. Calls
-// after the first do nothing.
+// letGo removes the request from those under way, and cancels the reservation unless it is settled.
+// It is called before the answer is written, so a client that does not read its answer takes no
+// slot, and a client that does read it can send its next request. Further calls do nothing.
 func (x *tokenCall) letGo(ctx context.Context) {
 	if x.turn != nil && !x.settled {
 		x.settled = true
-		_ = x.g.guarded(ctx, func(context.Context) error { // it gets its answer, whatever fails here
+		_ = x.g.guarded(ctx, func(context.Context) error { // the client gets its answer even if this fails
 			if x.answered() {
 				x.g.o.Judge.Refuse(x.turn, x.result.wrongSecret)
 			} else {
@@ -275,10 +279,10 @@ func (x *tokenCall) letGo(ctx context.Context) {
 	}
 }
 
-// end calls letGo if that was not called, counts the request, and writes its line.
+// end calls letGo in case it was not called before, counts the request, and logs it.
 func (x *tokenCall) end(r *http.Request) {
 	if x.turn != nil && !x.settled && x.result.outcome == Issued {
-		x.result.outcome = Failed // its answer broke off before the client had anything of it
+		x.result.outcome = Failed // the answer broke off before anything was written
 	}
 	x.letGo(r.Context())
 	x.g.counts.requests[x.result.outcome].Add(1)
@@ -288,18 +292,18 @@ func (x *tokenCall) end(r *http.Request) {
 	x.g.o.Answered(r.Context(), x.summary())
 }
 
-// answered reports whether the upstream answered that it gives no token, or the client did not wait for its answer: who
-// guesses could hang up each time before it is refused.
+// answered reports whether the upstream answered without a token, or the client hung up. A hung-up
+// client counts because someone who guesses secrets could hang up before each refusal.
 func (x *tokenCall) answered() bool {
 	refused := x.result.outcome == Failed && x.result.status != 0 && x.result.status < http.StatusInternalServerError
 	return refused || x.result.outcome == Gone
 }
 
-// errNotJudged is the error of a request that the gateway failed to judge.
+// errNotJudged is the error of a request that the gateway failed to check.
 var errNotJudged = errors.New("gateway: the request could not be judged")
 
-// guarded calls a part of the judgement. A defect in it, which would end the request, lets it pass, or denies it if
-// OnError says so; the log has it in either case.
+// guarded calls judge, a part of the limit checks, and recovers from a panic in it. It logs the
+// panic. Then the request passes, or is denied if OnError is Deny.
 func (g *Gateway) guarded(ctx context.Context, judge func(context.Context) error) (err error) {
 	defer func() {
 		defect := recover()

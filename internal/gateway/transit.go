@@ -14,11 +14,14 @@ import (
 	"golang.org/x/net/http/httpguts"
 )
 
-// keepTarget has out ask for the target of in, byte by byte. A URL writes its path anew if that has a byte which it would have
-// escaped, and what was %2F is a slash then. No target but a path is kept so.
+// keepTarget makes out request exactly the target of in, byte by byte. By default, URL re-encodes a
+// path if a byte in it should be escaped, which turns %2F into a slash. keepTarget applies only to
+// targets that are paths.
 //
-// What some servers read as the end of a path is escaped: a number sign, and bytes that are no UTF-8, of which two are spaces in
-// Latin-1. So is everything that a URI cannot have in a path that begins with two slashes, which URL writes in no other way.
+// It escapes bytes that some servers treat as the end of a path: a number sign, and bytes of a path
+// that is not valid UTF-8, because two such bytes are spaces in Latin-1. In a path that begins with
+// two slashes it also escapes every character that is not allowed in a URI, because URL cannot
+// write such a path otherwise.
 func keepTarget(out *url.URL, in *http.Request) {
 	path, _, _ := strings.Cut(in.RequestURI, "?")
 	if _, rest, absolute := strings.Cut(path, "://"); absolute && in.URL.Host != "" {
@@ -48,7 +51,8 @@ func keepTarget(out *url.URL, in *http.Request) {
 	out.Opaque = b.String()
 }
 
-// interim writes an interim answer of the upstream (RFC 9110 section 15.2), whose fields are not those of the answer.
+// interim writes an interim answer of the upstream (RFC 9110 section 15.2). Its fields are kept
+// apart from the fields of the final answer.
 func interim(w http.ResponseWriter, status int, fields http.Header) {
 	header := w.Header()
 	final := maps.Clone(header)
@@ -60,20 +64,22 @@ func interim(w http.ResponseWriter, status int, fields http.Header) {
 	maps.Copy(header, final)
 }
 
-// announce says in a header which fields follow the body, if it is not written yet.
+// announce lists the trailer fields in the header, if the header is not written yet.
 func announce(header, trailer http.Header) {
 	if len(trailer) > 0 {
 		header["Trailer"] = []string{strings.Join(slices.Sorted(maps.Keys(trailer)), ", ")}
 	}
 }
 
-// trailed is the body of a request with fields behind it, which net/http knows at its end.
+// trailed is a request body that copies the trailer from in to out at its end, when net/http has
+// received it.
 type trailed struct {
 	io.ReadCloser
 	in, out http.Header
 }
 
-// keepTrailer has the fields that a client announced sent behind the body, but for those that say where a request comes from.
+// keepTrailer forwards the trailer fields that a client announced, except fields about the origin
+// of the request.
 func keepTrailer(out, in *http.Request) {
 	if out.Trailer == nil || out.Body == nil {
 		return

@@ -8,24 +8,27 @@ import (
 	"oauth-server/internal/network"
 )
 
-// How many requests of a client from one source address may be under way at the upstream at once, if their secret has got no
-// token yet: so a stranger who names a client guesses slowly. They take nothing from others, see [judgement.Credentials].
+// The maximum number of concurrent requests of a client from one source address, if their secret
+// has not got a token yet. They slow down guessing by someone who knows only the client's name.
+// They take nothing from other requests, see [judgement.Credentials].
 const (
 	mostPerSource = 256
-	mostPerSite   = 10 * mostPerSource // of an IPv6 /48, which one customer can have alone
-	mostDoubted   = 2                  // after so many of them in a row that may have been guesses
+	mostPerSite   = 10 * mostPerSource // of an IPv6 /48, which a single customer can have
+	mostDoubted   = 2                  // after doubtedAfter possible guesses in a row
 )
 
 const (
-	// doubtedAfter is how many requests of a client from one source may be guesses, in a row.
+	// doubtedAfter is the number of possible guesses in a row, of a client from one source, that
+	// lowers the maximum.
 	doubtedAfter = 5
-	// doubtedFor is how long after the last one they are remembered.
+	// doubtedFor is how long guesses are remembered after the last one.
 	doubtedFor = 10 * time.Minute
-	// maxDoubted bounds the memory for them, to 36 MB with the longest names.
+	// maxDoubted bounds the memory for guesses, to 36 MB with the longest names.
 	maxDoubted = 100_000
 )
 
-// underWay counts requests that are under way, and those of them that are bounded by client and source.
+// underWay counts the requests in progress, and bounds those without a proven secret by client and
+// source.
 type underWay struct {
 	mu      sync.Mutex
 	all     int
@@ -33,18 +36,18 @@ type underWay struct {
 	failing map[origin]failing
 }
 
-// origin is a client, and the source or the site that its requests come from.
+// origin is a client, and the source or site of its requests.
 type origin struct{ client, source string }
 
-// place is that of a request among those under way.
+// place is the entry of one request in underWay.
 type place struct {
 	origin
 	site  string // of IPv6 addresses
 	taken bool
-	free  bool // of a proven secret: it is not bounded, and no guess
+	free  bool // has a proven secret, so it is not bounded and not a guess
 }
 
-// failing is what is remembered of a client from one source that guessed.
+// failing counts the possible guesses of a client from one source.
 type failing struct {
 	inRow int
 	until time.Time
@@ -54,8 +57,9 @@ func newUnderWay() *underWay {
 	return &underWay{count: map[origin]int{}, failing: map[origin]failing{}}
 }
 
-// take counts a request, unless there are too many. A place that is taken needs a release. What pages of other sites have a
-// browser send is counted apart: an app at the same address is not doubted for it.
+// take counts a request, unless there are too many. If the place is taken, the caller calls
+// release. Requests that a browser sends for pages of other sites are counted separately, so they
+// do not restrict an app at the same address.
 func (u *underWay) take(now time.Time, client string, remote netip.Addr, page, free bool) place {
 	p := place{origin: origin{client, network.Source(remote)}, site: network.Site(remote), free: free, taken: true}
 	if page {
@@ -90,24 +94,25 @@ func (u *underWay) add(p *place, n int) {
 	}
 }
 
-// len is how many requests are under way.
+// len returns the number of requests in progress.
 func (u *underWay) len() int {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	return u.all
 }
 
-// proven is called when a client from a source has got a token, before it has the answer: its next requests are not doubted.
+// proven resets the guesses of a client from a source after it got a token. It is called before the
+// answer is written, so the client's next requests are not restricted.
 func (u *underWay) proven(p *place) {
 	if p.free {
-		return // others may guess at the same address
+		return // others may guess from the same address
 	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	delete(u.failing, p.origin)
 }
 
-// release ends a request. Those in a row that may have been guesses are remembered.
+// release ends a request, and counts it if it may be a guess.
 func (u *underWay) release(now time.Time, p *place, guess bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -122,7 +127,7 @@ func (u *underWay) release(now time.Time, p *place, guess bool) {
 	}
 	f, known := u.failing[p.origin]
 	if !known && len(u.failing) >= maxDoubted {
-		for k := range u.failing { // any one
+		for k := range u.failing { // evict any entry
 			delete(u.failing, k)
 			break
 		}

@@ -10,17 +10,18 @@ import (
 )
 
 const (
-	// uploadGrace is how long a body may be waited for beyond what its bytes buy.
+	// uploadGrace is how long to wait for a body in addition to the time that its bytes earn.
 	uploadGrace = 30 * time.Second
-	// uploadRate is how many bytes buy a second: a body that comes more slowly for long is cut off.
+	// uploadRate is the number of bytes that earn one second. A body that stays slower than that is
+	// cut off.
 	uploadRate = 250
 	// uploadPause is the longest wait for the next bytes of a body.
 	uploadPause = time.Minute
 )
 
-// upload is the body of a request that is passed on as it comes. It may take any time, as long as bytes come: so a client that
-// sends none, or a few now and then, keeps no connection to the upstream. Only the time that is spent waiting for the client
-// counts.
+// upload is a request body that is forwarded as it arrives. It may take any time as long as bytes
+// arrive. A client that sends nothing, or a few bytes now and then, cannot hold a connection to the
+// upstream. Only the time spent waiting for the client counts.
 type upload struct {
 	io.ReadCloser
 	control  *http.ResponseController
@@ -30,24 +31,24 @@ type upload struct {
 	late     atomic.Bool
 }
 
-// newUpload bounds the body of a request; nil: it has none.
+// newUpload bounds the body of a request. It returns nil if there is no body.
 func (g *Gateway) newUpload(control *http.ResponseController, r *http.Request) *upload {
 	if r.Body == nil || r.Body == http.NoBody {
 		return nil
 	}
 	u := &upload{ReadCloser: r.Body, control: control, grace: g.uploadGrace}
-	u.expect() // also of what the server reads by itself when it answers
+	u.expect() // also bounds the data that the server reads itself when it answers
 	return u
 }
 
 // expect sets the deadline for the next bytes.
 func (u *upload) expect() {
-	_ = u.control.SetReadDeadline(time.Now().Add(patience(u.grace, u.received, u.waited))) // a connection that has none is one of a test
+	_ = u.control.SetReadDeadline(time.Now().Add(patience(u.grace, u.received, u.waited))) // fails only in tests
 }
 
-// patience is how long to wait for the next bytes.
+// patience returns how long to wait for the next bytes.
 func patience(grace time.Duration, received int64, waited time.Duration) time.Duration {
-	const most = int64(24 * time.Hour / time.Second) // what more bytes buy is not needed
+	const most = int64(24 * time.Hour / time.Second) // avoids an overflow
 	bought := time.Duration(min(received/uploadRate, most)) * time.Second
 	return max(min(grace+bought-waited, uploadPause), 0)
 }

@@ -16,11 +16,11 @@ import (
 	"oauth-server/internal/gateway"
 )
 
-// partialBody is the field in which Envoy says whether it has left out a part of the body. It sets it whenever it buffers
-// the body.
+// partialBody is the header in which Envoy reports whether it truncated the body. Envoy sets it
+// whenever it buffers the body.
 const partialBody = "X-Envoy-Auth-Partial-Body"
 
-// authorization is the external authorization.
+// authorization implements the external authorization service.
 type authorization struct {
 	authv3.UnimplementedAuthorizationServer
 	judge *gateway.Judge
@@ -52,7 +52,7 @@ func (s *authorization) Check(ctx context.Context, in *authv3.CheckRequest) (*au
 	}, nil
 }
 
-// options are fields for an answer. Lists are added to.
+// options returns header options for an answer. List fields are appended to, all others follow how.
 func options(h http.Header, how corev3.HeaderValueOption_HeaderAppendAction) (all []*corev3.HeaderValueOption) {
 	for name, values := range h {
 		how := how
@@ -68,7 +68,7 @@ func options(h http.Header, how corev3.HeaderValueOption_HeaderAppendAction) (al
 	return all
 }
 
-// question reads the token request; none if it is no request of tokens.
+// question reads the token request. It returns no questions if the request is not a token request.
 func (s *authorization) question(in *authv3.CheckRequest, header http.Header) ([]gateway.Question, error) {
 	asked := in.GetAttributes().GetRequest().GetHttp()
 	from := gateway.Question{Remote: addressOf(in.GetAttributes().GetSource().GetAddress())}
@@ -92,9 +92,10 @@ func (s *authorization) question(in *authv3.CheckRequest, header http.Header) ([
 	return []gateway.Question{q}, err
 }
 
-// headerOf is the header of the request, from the form that Envoy sends: that of encode_raw_headers, or the other one, where
-// the values of a field that is there twice are joined by commas. Envoy itself joins those of Authorization. That of a token
-// request has no comma, so one in it stands for two of them, which are refused.
+// headerOf returns the header of the request, from either form that Envoy sends: the header map of
+// encode_raw_headers, or the plain map, in which repeated fields are joined with commas. Envoy
+// always joins repeated Authorization fields. The Authorization of a token request contains no
+// comma, so a comma means that there were several fields, which are refused.
 func headerOf(asked *authv3.AttributeContext_HttpRequest) http.Header {
 	h := http.Header{}
 	add := func(name, value string) {
@@ -119,12 +120,12 @@ func headerOf(asked *authv3.AttributeContext_HttpRequest) http.Header {
 	return h
 }
 
-// bodyOf is the body of the request. It must be the whole one, as it is: a part of it, or one in which something was
-// replaced, would be read differently by the upstream.
+// bodyOf returns the body of the request. The body must be complete and unchanged. Otherwise the
+// upstream would read it differently.
 func bodyOf(asked *authv3.AttributeContext_HttpRequest, h http.Header) ([]byte, error) {
 	body := asked.GetRawBody()
 	if text := asked.GetBody(); text != "" {
-		if len(body) > 0 || strings.Contains(text, "!") { // which Envoy puts in place of what is not UTF-8
+		if len(body) > 0 || strings.Contains(text, "!") { // Envoy replaces bytes that are not UTF-8 with !
 			return nil, refuse("The proxy may have changed the body; it needs pack_as_bytes.")
 		}
 		body = []byte(text)
@@ -143,7 +144,7 @@ func bodyOf(asked *authv3.AttributeContext_HttpRequest, h http.Header) ([]byte, 
 	return body, nil
 }
 
-// isWhole reports whether every length that the request says is that of its body.
+// isWhole reports whether all Content-Length values equal the length of the body.
 func isWhole(said []string, length int) bool {
 	for _, text := range said {
 		if n, err := strconv.Atoi(text); err != nil || n != length {

@@ -20,21 +20,22 @@ import (
 )
 
 const (
-	// maxDescriptors bounds those of one call, and maxHits the sum of what they count as.
+	// maxDescriptors bounds the descriptors of one call. maxHits bounds the sum of their hits.
 	maxDescriptors = 16
 	maxHits        = 100
 )
 
-// The keys of a descriptor's entries that are read. Others are ignored.
+// The descriptor keys that are read. Other keys are ignored.
 const (
 	KeyClient  = "client_id"
 	KeyUser    = "user"
 	KeyGrant   = "grant_type"
-	KeyAddress = "remote_address" // Envoy's action of that name sets it
+	KeyAddress = "remote_address" // set by Envoy's remote_address action
 )
 
-// rateLimits is the rate limit service. It answers OK or OVER_LIMIT, so what the judge refuses for another reason is
-// OVER_LIMIT as well, with that reason as the body: an error of the call would have Envoy let the request pass.
+// rateLimits implements the rate limit service. It answers OK or OVER_LIMIT. If the judge refuses a
+// request for another reason, it also answers OVER_LIMIT, with the reason as the body, because
+// Envoy lets the request pass after a gRPC error.
 type rateLimits struct {
 	ratelimitv3.UnimplementedRateLimitServiceServer
 	judge *gateway.Judge
@@ -63,7 +64,7 @@ func (s *rateLimits) ShouldRateLimit(ctx context.Context, in *ratelimitv3.RateLi
 	return out, nil
 }
 
-// callOf is a call as it is logged.
+// callOf returns a request that represents the call in the log.
 func callOf(ctx context.Context, method, path, id string) *http.Request {
 	r := &http.Request{Method: method, URL: &url.URL{Path: path}, Header: http.Header{}}
 	if id != "" {
@@ -72,7 +73,7 @@ func callOf(ctx context.Context, method, path, id string) *http.Request {
 	return r.WithContext(ctx)
 }
 
-// questions returns one for each descriptor.
+// questions returns one question for each descriptor.
 func questions(in *ratelimitv3.RateLimitRequest) ([]gateway.Question, error) {
 	descriptors := in.GetDescriptors()
 	if len(descriptors) > maxDescriptors {
@@ -97,8 +98,9 @@ func questions(in *ratelimitv3.RateLimitRequest) ([]gateway.Question, error) {
 	return all, nil
 }
 
-// hitsOf is as how many requests the descriptor counts: its own hits_addend, if it has one, which may be 0, or else that of
-// the request, where 0 stands for 1. A negative one, which gives back what was counted, is not supported and counts nothing.
+// hitsOf returns how many requests the descriptor counts as: its own hits_addend, which may be 0,
+// or else the hits_addend of the request, where 0 means 1. Negative hits, which would cancel
+// earlier hits, are not supported and count as 0.
 func hitsOf(in *ratelimitv3.RateLimitRequest, d *descriptorv3.RateLimitDescriptor) uint64 {
 	switch {
 	case d.GetIsNegativeHits():
@@ -109,7 +111,8 @@ func hitsOf(in *ratelimitv3.RateLimitRequest, d *descriptorv3.RateLimitDescripto
 	return max(1, uint64(in.GetHitsAddend()))
 }
 
-// readDescriptor reads the entries of a descriptor. Without a client it asks nothing.
+// readDescriptor reads the entries of a descriptor. A descriptor without a client yields an empty
+// question.
 func readDescriptor(d *descriptorv3.RateLimitDescriptor) (q gateway.Question, err error) {
 	values := map[string]string{}
 	for _, e := range d.GetEntries() {
@@ -133,14 +136,15 @@ func readDescriptor(d *descriptorv3.RateLimitDescriptor) (q gateway.Question, er
 	return q, q.Check()
 }
 
-// statusOf is how a descriptor stands. What was given back because another descriptor is over its limit is left again.
+// statusOf returns the status of a descriptor. If its hits were canceled because another descriptor
+// is over its limit, they are added to the remaining requests again.
 func statusOf(q *gateway.Question, counted bool) *ratelimitv3.RateLimitResponse_DescriptorStatus {
 	st := &ratelimitv3.RateLimitResponse_DescriptorStatus{Code: ratelimitv3.RateLimitResponse_OK}
 	if q.Decision.Rejected() {
 		st.Code = ratelimitv3.RateLimitResponse_OVER_LIMIT
 	}
 	binding, limited := q.Decision.BindingLimit()
-	if shown, _ := q.Decision.Headers(); !limited || shown == "" { // operators hide it
+	if shown, _ := q.Decision.Headers(); !limited || shown == "" { // operators can hide the fields
 		return st
 	}
 	left := binding.Remaining
@@ -152,7 +156,7 @@ func statusOf(q *gateway.Question, counted bool) *ratelimitv3.RateLimitResponse_
 	return st
 }
 
-// units are those of the protocol that are of one length, the longest first.
+// units are the protocol's units of fixed length, longest first.
 var units = []struct {
 	length time.Duration
 	unit   ratelimitv3.RateLimitResponse_RateLimit_Unit
@@ -164,7 +168,8 @@ var units = []struct {
 	{time.Second, ratelimitv3.RateLimitResponse_RateLimit_SECOND},
 }
 
-// limitOf is a limit in the longest unit that its window is a multiple of; nil if there is none, for a window of milliseconds.
+// limitOf returns a limit in the longest unit that divides its window. It returns nil if no unit
+// does, for a window of milliseconds.
 func limitOf(l *ratelimit.Limit) *ratelimitv3.RateLimitResponse_RateLimit {
 	for _, u := range units {
 		if l.Window%u.length != 0 {
@@ -179,18 +184,18 @@ func limitOf(l *ratelimit.Limit) *ratelimitv3.RateLimitResponse_RateLimit {
 	return nil
 }
 
-// clamp is n as far as the protocol can have it.
+// clamp limits n to the range of the protocol.
 func clamp(n int64) uint32 {
 	return uint32(min(max(n, 0), math.MaxUint32))
 }
 
 func refuse(description string) error { return &tokenrequest.Error{Description: description} }
 
-// addressOf is the address of a peer, zero if it has none.
+// addressOf returns the IP address of a peer, or zero if the peer is not an IP address.
 func addressOf(a *corev3.Address) netip.Addr {
 	address, err := netip.ParseAddr(a.GetSocketAddress().GetAddress())
 	if err != nil {
-		return netip.Addr{} // a pipe, or a name
+		return netip.Addr{} // a pipe or a name
 	}
 	return address.Unmap().WithZone("")
 }

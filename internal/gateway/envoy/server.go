@@ -21,28 +21,31 @@ import (
 )
 
 const (
-	// maxMessage has room for a token request of [gateway.MaxBody], for the largest header that Envoy accepts by default,
-	// 60 KiB, in both of its forms, and for what Envoy adds.
+	// maxMessage fits a token request of [gateway.MaxBody], Envoy's default maximum header of 60
+	// KiB in both of its forms, and Envoy's own attributes.
 	maxMessage = 256 << 10
 	// maxHeader bounds the metadata of one call.
 	maxHeader = 16 << 10
-	// maxStreams bounds the calls under way on one connection, of which Envoy has one for each of its threads.
+	// maxStreams bounds the concurrent calls on one connection. Envoy opens one connection for each
+	// of its threads.
 	maxStreams = 1024
-	// window bounds what a connection has sent and is not read yet. A call may need more, and gets it as it is read.
+	// window bounds the unread data of a connection. A larger call gets more window while it is
+	// read.
 	window = 64 << 10
-	// callTimeout is how long a call may take: to come in, and to wait for its turn.
+	// callTimeout bounds the time of a call, including receiving it and waiting for a slot.
 	callTimeout = 30 * time.Second
-	// handshakeTimeout is how long a connection may take to begin.
+	// handshakeTimeout bounds the time to set up a connection.
 	handshakeTimeout = 5 * time.Second
 )
 
-// Server serves both protocols and the health check of gRPC (grpc.health.v1). It is safe for concurrent use.
+// Server serves both protocols and the gRPC health check (grpc.health.v1). It is safe for
+// concurrent use.
 type Server struct {
 	grpc   *grpc.Server
 	health *health.Server
 }
 
-// NewServer makes a Server that asks the judge. With a nil config it speaks plain HTTP/2.
+// NewServer returns a Server for the judge. With a nil config it speaks plaintext HTTP/2.
 func NewServer(judge *gateway.Judge, config *tls.Config) *Server {
 	o := []grpc.ServerOption{
 		grpc.MaxRecvMsgSize(maxMessage), grpc.MaxHeaderListSize(maxHeader), grpc.MaxConcurrentStreams(maxStreams),
@@ -65,13 +68,15 @@ func NewServer(judge *gateway.Judge, config *tls.Config) *Server {
 	return s
 }
 
-// Serve answers on l until [Server.Shutdown], and closes l. It returns nil then.
+// Serve answers calls on l until [Server.Shutdown], and closes l. It then returns nil.
 func (s *Server) Serve(l net.Listener) error { return s.grpc.Serve(l) }
 
-// Retire has health checks fail from now on, so that Envoy asks another instance. Calls are answered as before.
+// Retire makes health checks fail from now on, so Envoy switches to another instance. Calls are
+// still answered.
 func (s *Server) Retire() { s.health.Shutdown() }
 
-// Shutdown takes no new calls and waits for those under way. When ctx ends it cuts them off, and returns its error.
+// Shutdown rejects new calls and waits for running calls. When ctx ends, it cancels them and
+// returns the error of ctx.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.Retire()
 	done := make(chan struct{})
@@ -83,23 +88,24 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	case <-done:
 		return nil
 	case <-ctx.Done():
-		s.grpc.Stop() // GracefulStop ends with the last handler, whose context has ended now
+		s.grpc.Stop() // GracefulStop waits for the last handler, and its context has ended now
 		return ctx.Err()
 	}
 }
 
-// timed bounds the time of a call from its beginning, before its message has come in. A watch of the health is no such call.
+// timed sets the timeout of a call at its start, before its message is received. Health watches
+// have no timeout.
 func timed(ctx context.Context, info *tap.Info) (context.Context, error) {
 	if info.FullMethodName == healthv1.Health_Watch_FullMethodName {
 		return ctx, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
-	context.AfterFunc(ctx, cancel) // it ends with that of the call
+	context.AfterFunc(ctx, cancel) // ends with the context of the call
 	return ctx, nil
 }
 
-// recovering has a panic outside of [gateway.Judge.Ask] end the call, and not the process. Envoy's failure mode then says
-// what becomes of the request.
+// recovering turns a panic outside of [gateway.Judge.Ask] into an error of the call, so the process
+// survives. Envoy's failure mode then decides about the request.
 func recovering(judge *gateway.Judge) grpc.UnaryServerInterceptor {
 	return func(ctx context.Context, in any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (out any, err error) {
 		defer func() {

@@ -14,23 +14,23 @@ import (
 	"oauth-server/internal/gateway/subject"
 )
 
-// MaxAnswer is the length in bytes of the longest answer that is read.
+// MaxAnswer is the maximum size of an answer in bytes.
 const MaxAnswer = 64 << 10
 
-// DefaultTimeout is how long an answer may take.
+// DefaultTimeout is the default time limit for an answer.
 const DefaultTimeout = time.Second
 
-// Endpoint is an introspection endpoint, and how a caller authenticates there.
+// Endpoint is an introspection endpoint with the credentials for it.
 type Endpoint struct {
 	URL *url.URL
-	// ClientID and ClientSecret are sent as HTTP Basic (RFC 6749 section 2.3.1). Without ClientID nothing is: some servers
-	// have the endpoint on an address of administrators instead.
+	// ClientID and ClientSecret are sent as HTTP Basic (RFC 6749 section 2.3.1). An empty ClientID
+	// sends no credentials: some servers have the endpoint at an internal address instead.
 	ClientID, ClientSecret string
-	// Timeout is how long an answer may take. 0: DefaultTimeout.
+	// Timeout bounds the time for an answer. 0: DefaultTimeout.
 	Timeout time.Duration
 }
 
-// Client asks one endpoint. It is safe for concurrent use.
+// Client calls one endpoint. It is safe for concurrent use.
 type Client struct {
 	url, authorization string
 	timeout            time.Duration
@@ -38,7 +38,8 @@ type Client struct {
 	reader             *subject.Reader
 }
 
-// New makes a Client that sends by the transport, which must repeat nothing, and finds the user by the reader.
+// New returns a Client. The transport must never repeat a request. The reader finds the user in
+// answers.
 func New(e Endpoint, transport http.RoundTripper, reader *subject.Reader) (*Client, error) {
 	if e.URL == nil || transport == nil || reader == nil {
 		return nil, errors.New("introspection: a URL, a transport and a reader are needed")
@@ -54,7 +55,7 @@ func New(e Endpoint, transport http.RoundTripper, reader *subject.Reader) (*Clie
 	return c, nil
 }
 
-// StatusError is the error of an answer with another status than 200.
+// StatusError is the error of an answer with a status other than 200.
 type StatusError struct{ Status int }
 
 // Error implements error.
@@ -71,14 +72,14 @@ func (e *StatusError) Error() string {
 	return text
 }
 
-// The errors of answers that are not as RFC 7662 section 2.2 says.
+// The errors of answers that do not follow RFC 7662 section 2.2.
 var (
 	errTooLarge = fmt.Errorf("introspection: the answer is longer than %d bytes", MaxAnswer)
 	errNoAnswer = errors.New("introspection: the answer is not that of an introspection endpoint")
 )
 
-// User returns the user of an access token, or why none is known. The error is that of a
-// [subject.IntrospectionFailed], and nil for every other reason.
+// User returns the user of an access token, or the reason why the user is unknown. The error
+// explains a [subject.IntrospectionFailed]. It is nil for every other reason.
 func (c *Client) User(ctx context.Context, accessToken string) (user string, reason subject.Reason, err error) {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
@@ -92,7 +93,7 @@ func (c *Client) User(ctx context.Context, accessToken string) (user string, rea
 	return user, reason, err
 }
 
-// ask returns the body of an answer with the status 200.
+// ask returns the body of an answer with status 200.
 func (c *Client) ask(ctx context.Context, accessToken string) ([]byte, error) {
 	form := url.Values{"token": {accessToken}, "token_type_hint": {"access_token"}}.Encode()
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.url, strings.NewReader(form))
@@ -108,7 +109,7 @@ func (c *Client) ask(ctx context.Context, accessToken string) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("introspection: %w", err)
 	}
-	defer func() { _ = res.Body.Close() }() // it was read, or is given up
+	defer func() { _ = res.Body.Close() }() // it was read, or is abandoned
 	if res.StatusCode != http.StatusOK {
 		return nil, &StatusError{res.StatusCode}
 	}

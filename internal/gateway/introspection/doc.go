@@ -1,7 +1,8 @@
-// Package introspection asks a token introspection endpoint (RFC 7662) for the user of an access token.
+// Package introspection asks a token introspection endpoint (RFC 7662) for the user of an access
+// token.
 //
-// It sends each question once, follows no redirect and reads a bounded answer. A token goes nowhere but into the body of
-// that request; no error of this package has it.
+// It sends each request once, follows no redirects and limits the size of the answer. It sends a
+// token only in the body of that request, and its errors never contain a token.
 //
 //	reader, err := subject.NewReader("sub")
 //	client, err := introspection.New(introspection.Endpoint{URL: u, ClientID: "gateway", ClientSecret: "…"}, transport, reader)

@@ -6,36 +6,37 @@ import (
 )
 
 const (
-	// maxReads is how many reads may be under way.
+	// maxReads bounds the concurrent reads.
 	maxReads = 64
-	// maxFruitless is how many reads of one source may find nothing in a minute.
+	// maxFruitless bounds the reads of one source per minute that find nothing.
 	maxFruitless = 60
-	// maxSources is of how many sources that is counted in a minute; further ones do not ask.
+	// maxSources bounds the number of counted sources per minute. Further sources get no reads.
 	maxSources = 10_000
-	// failurePause is how long the store is not asked after it has failed.
+	// failurePause is the pause before the next read after the store has failed.
 	failurePause = time.Second
 )
 
-// ending is how a read ends.
+// ending is the result of a read.
 type ending uint8
 
 const (
-	gone      ending = iota // with the request
+	gone      ending = iota // the request was canceled
 	found                   // the store had the token
-	fruitless               // it did not
+	fruitless               // the store did not have the token
 	failed
 )
 
-// bounds limits what is asked of the store.
+// bounds limits the reads of the store.
 type bounds struct {
 	mu       sync.Mutex
 	underWay int
-	paused   time.Time      // until then, because the store has failed
-	minute   time.Time      // when asked was cleared
-	asked    map[string]int // reads of this minute that found nothing, or may yet, by source
+	paused   time.Time      // end of the pause after a failure of the store
+	minute   time.Time      // start of the minute that asked counts
+	asked    map[string]int // reads of this minute that found nothing, or are still running, by source
 }
 
-// begin counts a read, and reports false if there are too many. Every read that is counted needs an end.
+// begin counts a read. It reports false if there are too many. The caller calls end for every
+// counted read.
 func (b *bounds) begin(now time.Time, source string) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -51,7 +52,7 @@ func (b *bounds) begin(now time.Time, source string) bool {
 	return true
 }
 
-// end takes back the count of a read, unless that was fruitless.
+// end removes a read from the counts. A fruitless read stays in the count of its source.
 func (b *bounds) end(now time.Time, source string, how ending) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -63,9 +64,9 @@ func (b *bounds) end(now time.Time, source string, how ending) {
 		return
 	}
 	switch n := b.asked[source]; n {
-	case 0: // what began in the minute before is not in it
+	case 0: // it began in the previous minute
 	case 1:
-		delete(b.asked, source) // which gives its place to another source
+		delete(b.asked, source) // makes room for another source
 	default:
 		b.asked[source] = n - 1
 	}

@@ -1,14 +1,16 @@
-// Package sharing leads from refresh tokens to users at every instance of a gateway, and after a restart. What an
-// instance learns from an answer is written to the store soon after, and a refresh token that its memory (package
-// subject) does not have is looked up there once.
+// Package sharing maps refresh tokens to users across all instances of a gateway and across
+// restarts. Each instance writes the mappings that it learns from answers to the store shortly
+// afterwards. If its own memory (package subject) does not have a refresh token, it looks the token
+// up in the store once.
 //
-//   - [Subjects.Put] never waits: entries wait in a bounded queue, which [Subjects.Flush] writes in batches.
-//   - [Subjects.Find] is the only read. It waits [ReadTimeout] at most, and what it asks of the store is bounded: in
-//     all, and by the reads of one source that find nothing, so that guessed tokens cost the store little. Without an
-//     answer the user is unknown, as of a token that was never seen.
+//   - [Subjects.Put] never blocks. It adds an entry to a bounded queue, which [Subjects.Flush]
+//     writes in batches.
+//   - [Subjects.Find] is the only read. It waits at most [ReadTimeout]. Its reads are bounded in
+//     total, and by the reads of each source that find nothing, so guessed tokens cost the store
+//     little. If the store does not answer, the user is unknown, as for a new token.
 //
-// A refresh token is stored as a hash of it and its client, see [KeyOf]: another client finds nothing, and no token can
-// be read from the store. The user is stored as it is.
+// The store key of a refresh token is a hash of the token and its client, see [KeyOf]. Another
+// client finds nothing, and the store reveals no token. The user is stored in plain text.
 //
 //	shared := sharing.New(sharing.Options{Store: store, Memory: memory})
 //	shared.Put(now, digest, "shop", "u1", time.Time{}) // with the answer that has the token, at one instance

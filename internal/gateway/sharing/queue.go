@@ -8,22 +8,24 @@ import (
 )
 
 const (
-	// FlushEvery is how often what waits is to be stored, which is how long another instance may not know a token.
+	// FlushEvery is the interval between flushes. Another instance may not know a token for that
+	// long.
 	FlushEvery = 250 * time.Millisecond
-	// RetryAfter is how long after a failure it is to be tried again.
+	// RetryAfter is the delay before the next flush after a failure.
 	RetryAfter = 5 * time.Second
-	// writeTimeout is how long one call of the store may take.
+	// writeTimeout bounds one write to the store.
 	writeTimeout = 5 * time.Second
-	// maxAttempts is how often in a row a batch may fail: for five minutes, at RetryAfter.
+	// maxAttempts is the number of failures in a row after which a batch is dropped: five minutes
+	// at RetryAfter.
 	maxAttempts = 60
 )
 
-// queue has the entries that wait to be stored, the oldest first.
+// queue holds the entries to be stored, oldest first.
 type queue struct {
 	mu      sync.Mutex
 	most    int
 	entries []Entry
-	dropped uint64 // the oldest, for want of room
+	dropped uint64 // the oldest entries, when the queue was full
 }
 
 func (q *queue) add(e Entry) {
@@ -33,19 +35,19 @@ func (q *queue) add(e Entry) {
 	q.trim()
 }
 
-// take removes a batch.
+// take removes and returns the first batch.
 func (q *queue) take() []Entry {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	n := min(MaxBatch, len(q.entries))
 	batch := q.entries[:n:n]
 	if q.entries = q.entries[n:]; len(q.entries) == 0 {
-		q.entries = nil // and with it what has grown while the store was away
+		q.entries = nil // frees the memory of a queue that grew while the store was unavailable
 	}
 	return batch
 }
 
-// putBack adds a batch again, before all others.
+// putBack returns a batch to the front of the queue.
 func (q *queue) putBack(batch []Entry) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -55,7 +57,7 @@ func (q *queue) putBack(batch []Entry) {
 
 func (q *queue) trim() {
 	if n := len(q.entries) - q.most; n > 0 {
-		clear(q.entries[:n]) // so that nothing holds their texts
+		clear(q.entries[:n]) // releases their strings
 		q.entries = q.entries[n:]
 		q.dropped += uint64(n)
 	}
@@ -67,9 +69,10 @@ func (q *queue) stats() (waiting int, dropped uint64) {
 	return len(q.entries), q.dropped
 }
 
-// Flush stores what waits, in batches, until nothing does. After an error the rest waits for the next Flush. What the
-// store has refused [maxAttempts] times in a row is given up, so that it never holds up the rest for good. To be called
-// every [FlushEvery], after a failure [RetryAfter], and at the stop; of several at once, one stores.
+// Flush writes the queue to the store in batches. After an error the rest stays in the queue for
+// the next Flush. A batch that fails [maxAttempts] times in a row is dropped, so it cannot block
+// the rest forever. Call Flush every [FlushEvery], [RetryAfter] after a failure, and at shutdown.
+// Concurrent calls run one at a time.
 func (s *Subjects) Flush(ctx context.Context) error {
 	select {
 	case s.flushing <- struct{}{}:
@@ -80,7 +83,8 @@ func (s *Subjects) Flush(ctx context.Context) error {
 	return s.flush(ctx)
 }
 
-// FlushNow is [Subjects.Flush] for an answer that waits for it: for [ReadTimeout] at most, and not while the store fails.
+// FlushNow is [Subjects.Flush] for an answer that waits for it. It takes at most [ReadTimeout] and
+// does nothing while the store fails.
 func (s *Subjects) FlushNow(ctx context.Context) {
 	if s == nil {
 		return
@@ -94,11 +98,11 @@ func (s *Subjects) FlushNow(ctx context.Context) {
 	}
 	defer func() { <-s.flushing }()
 	if s.failures == 0 {
-		_ = s.flush(within) // the rest waits for the next Flush
+		_ = s.flush(within) // the rest stays for the next Flush
 	}
 }
 
-// flush is Flush for the one that stores.
+// flush implements Flush. The caller holds flushing.
 func (s *Subjects) flush(ctx context.Context) error {
 	for batch := s.queue.take(); len(batch) > 0; batch = s.queue.take() {
 		if err := s.put(ctx, batch); err != nil {
@@ -108,7 +112,7 @@ func (s *Subjects) flush(ctx context.Context) error {
 	return nil
 }
 
-// put stores a batch.
+// put stores a batch. If that fails, it puts the batch back, or drops it after maxAttempts.
 func (s *Subjects) put(ctx context.Context, batch []Entry) error {
 	within, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
@@ -130,7 +134,7 @@ func (s *Subjects) put(ctx context.Context, batch []Entry) error {
 	return err
 }
 
-// newest returns the last entry of each key.
+// newest returns the last entry for each key.
 func newest(batch []Entry) []Entry {
 	list := make([]Entry, 0, len(batch))
 	places := make(map[string]int, len(batch))

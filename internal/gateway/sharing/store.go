@@ -12,47 +12,48 @@ import (
 	"oauth-server/internal/store"
 )
 
-// KeyOf returns the key of a refresh token of a client: the base64url of the first 18 bytes of the SHA-256 of
-// the token's digest and the client_id. So the key of another client is another one, and entries of different
-// clients never meet.
+// KeyOf returns the store key of a client's refresh token: the base64url of the first 18 bytes of
+// the SHA-256 of the token's digest and the client_id. Entries of different clients therefore have
+// different keys.
 func KeyOf(token subject.Digest, clientID string) string {
 	sum := sha256.Sum256(append(token[:], clientID...))
 	return base64.RawURLEncoding.EncodeToString(sum[:18])
 }
 
-// Entry is whose a refresh token is.
+// Entry maps a refresh token to its user.
 type Entry struct {
-	Key     string // of [KeyOf]
-	Subject string // the user; 1 to 255 bytes of UTF-8, as of [subject.Reader.Read]
+	Key     string // from [KeyOf]
+	Subject string // the user; 1 to 255 bytes of UTF-8, as from [subject.Reader.Read]
 	Expires time.Time
 }
 
 // ErrNotFound is returned for a key without an entry.
 var ErrNotFound = errors.New("sharing: no such entry")
 
-// MaxBatch is how many entries are stored at once, at most.
+// MaxBatch is the maximum number of entries in one write.
 const MaxBatch = 1000
 
-// Store keeps entries for all instances: a [Repository].
+// Store stores entries for all instances. [Repository] implements it.
 type Store interface {
-	// Subject returns the entry of a key. It may have expired: the caller has the clock. The error is [ErrNotFound] if
-	// there is none.
+	// Subject returns the entry of a key. The entry may have expired, because only the caller has a
+	// clock. The error is [ErrNotFound] if there is no entry.
 	Subject(ctx context.Context, k string) (Entry, error)
-	// PutSubjects stores up to [MaxBatch] entries, each with another key. Of several with the same key, the one that
-	// lasts longest is kept. After an error some of them may be stored.
+	// PutSubjects stores up to [MaxBatch] entries with distinct keys. If a key already has an
+	// entry, the one that expires later stays. After an error, some entries may be stored.
 	PutSubjects(ctx context.Context, entries []Entry) error
 }
 
-// Table has the users of refresh tokens by [KeyOf]. There may be millions, so a record is small.
+// Table holds the users of refresh tokens by [KeyOf]. It may have millions of records, so a record
+// is small.
 var Table = store.Table{Name: "subjects"}
 
-// CheckRecord returns why a record of [Table] cannot be read; nil if it can.
+// CheckRecord returns the reason why a record of [Table] cannot be read, or nil.
 var CheckRecord = store.Readable(decode)
 
-// Repository keeps entries in a table. It implements [Store].
+// Repository stores entries in a table. It implements [Store].
 type Repository struct{ entries store.Collection[Entry] }
 
-// NewRepository returns the entries of a store.
+// NewRepository returns a Repository that uses the store b.
 func NewRepository(b store.Backend) *Repository {
 	return &Repository{store.Collection[Entry]{Backend: b, Table: Table, Encode: encode, Decode: decode}}
 }

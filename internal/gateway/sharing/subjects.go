@@ -12,38 +12,39 @@ import (
 	"oauth-server/internal/gateway/subject"
 )
 
-// ReadTimeout is how long a token request waits for the store at most.
+// ReadTimeout is the longest time that a token request waits for the store.
 const ReadTimeout = 100 * time.Millisecond
 
 // Options configure [New]. Store and Memory are required.
 type Options struct {
 	Store  Store
-	Memory *subject.Memory // gets what is found
-	// MaxWaiting is how many entries wait for the store at most. 0: DefaultMaxWaiting.
+	Memory *subject.Memory // receives the entries that are found
+	// MaxWaiting is the maximum length of the queue. 0: DefaultMaxWaiting.
 	MaxWaiting int
-	Logger     *slog.Logger // discards
+	Logger     *slog.Logger // nil: discards
 }
 
-// DefaultMaxWaiting is 65,536 entries, for which some 8 MB are needed.
+// DefaultMaxWaiting is 65,536 entries, which need about 8 MB.
 const DefaultMaxWaiting = 1 << 16
 
-// Subjects shares what leads to users. It is safe for concurrent use. A nil one shares nothing.
+// Subjects shares the mappings to users. It is safe for concurrent use. A nil *Subjects shares
+// nothing.
 type Subjects struct {
 	store  Store
 	memory *subject.Memory
 	log    *slog.Logger
 	bounds bounds
 	queue  queue
-	reads  background.Streak // those that fail are logged now and then
+	reads  background.Streak // throttles the log of failed reads
 
-	flushing chan struct{} // has one element while a Flush is under way, which guards the next
-	failures int           // to store the first batch, in a row
+	flushing chan struct{} // holds one element while a Flush runs; it also guards failures
+	failures int           // failures in a row to store the first batch
 
 	found, unknown, failed, skipped atomic.Uint64
 	stored, givenUp                 atomic.Uint64
 }
 
-// New returns what shares through the store.
+// New returns a Subjects that shares through the store.
 func New(o Options) *Subjects {
 	return &Subjects{
 		store: o.Store, memory: o.Memory, log: cmp.Or(o.Logger, slog.New(slog.DiscardHandler)),
@@ -51,16 +52,17 @@ func New(o Options) *Subjects {
 	}
 }
 
-// Stats are what has been done since the start.
+// Stats are counters since the start.
 type Stats struct {
-	// Reads of the store: it had the refresh token; did not; failed or took too long; was not asked, see [Subjects.Find].
+	// Reads of the store, by result: the token was found, was not found, the read failed or timed
+	// out, or the read was skipped, see [Subjects.Find].
 	Found, Unknown, Failed, Skipped uint64
-	// Entries that were stored; dropped, because too many waited; given up, after many attempts.
+	// Entries that were stored, dropped because the queue was full, or given up after maxAttempts.
 	Stored, Dropped, GivenUp uint64
-	Waiting                  int // entries
+	Waiting                  int // entries in the queue
 }
 
-// Stats returns what has been done.
+// Stats returns the counters.
 func (s *Subjects) Stats() Stats {
 	if s == nil {
 		return Stats{}
@@ -73,9 +75,10 @@ func (s *Subjects) Stats() Stats {
 	return st
 }
 
-// Find asks the store whose a refresh token of the client is that the memory does not have, and puts what it finds there.
-// The source is the address that asks, or its network. It does not ask if [maxReads] are under way, if the source has
-// asked for [maxFruitless] that were not there in the last minute, or for a second after the store has failed.
+// Find looks up the user of a refresh token that the memory does not have, and adds it to the
+// memory. source is the address of the requester, or its network. Find skips the read if [maxReads]
+// are running, if the source had [maxFruitless] fruitless reads in the last minute, or for a second
+// after the store has failed.
 func (s *Subjects) Find(
 	ctx context.Context, now time.Time, token subject.Digest, clientID, source string,
 ) (user string, known bool) {
@@ -100,7 +103,7 @@ func (s *Subjects) Find(
 		end = found
 		s.memory.Put(now, token, clientID, e.Subject, e.Expires)
 		user, known = e.Subject, true
-	case ctx.Err() != nil: // the client has hung up, which says nothing about the store
+	case ctx.Err() != nil: // the client hung up, so the store may be healthy
 		s.skipped.Add(1)
 		return "", false
 	default:
@@ -111,7 +114,7 @@ func (s *Subjects) Find(
 	return user, known
 }
 
-// report logs that reads fail, and that they work again.
+// report logs when reads start to fail and when they work again.
 func (s *Subjects) report(ctx context.Context, err error) {
 	switch news := s.reads.Add(err); {
 	case !news:
@@ -123,8 +126,9 @@ func (s *Subjects) report(ctx context.Context, err error) {
 	}
 }
 
-// Put has the store keep whose a refresh token of the client is. It is lost if the process ends before the next
-// [Subjects.Flush], and never waits. The arguments are those of [subject.Memory.Put].
+// Put queues the user of a refresh token for the store. It never blocks. The entry is lost if the
+// process ends before the next [Subjects.Flush]. The arguments are the same as for
+// [subject.Memory.Put].
 func (s *Subjects) Put(now time.Time, token subject.Digest, clientID, user string, expires time.Time) {
 	if s == nil || token.IsZero() || !subject.Fit(user) {
 		return

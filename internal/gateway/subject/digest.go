@@ -7,42 +7,49 @@ import (
 	"unicode/utf8"
 )
 
-// Digest stands for a refresh token: the SHA-256 of what all of its writings have in common. The zero Digest stands for none.
+// Digest identifies a refresh token: the SHA-256 of a normalized form of it. The zero Digest means
+// no token.
 type Digest [sha256.Size]byte
 
-// NameDigest returns the digest of what is no refresh token.
+// NameDigest returns the digest of a text that is not a refresh token.
 func NameDigest(text string) Digest { return sha256.Sum256([]byte(text)) }
 
-// DigestOf returns the digest of a refresh token as it stands in a request, after form decoding.
+// DigestOf returns the digest of a refresh token as it appears in a request, after form decoding.
 //
-// Many servers decode the token before they look for it, and take several writings for one. All writings of a token have the
-// same digest: otherwise who knows the token has one more that leads to no user with each of them.
+// Many servers decode the token before they look it up, and so accept several spellings of it. All
+// spellings of a token have the same digest. Otherwise each spelling would be a token with an
+// unknown user.
 //
-//   - Of a JWT (RFC 7515, RFC 7516) it is that of all but what authenticates it, which servers verify as it is written: of a
-//     signed one the header and the payload, so the signature may be written in any way, and be followed by anything;
-//     of an encrypted one all but the tag, each part compared as below.
-//   - Of any other token it is that of its letters and digits, in lower case: decoders of base64 (RFC 4648) take its two
-//     alphabets for one another, do without padding and skip what is none of their characters; hexadecimal digits have two
-//     cases; UUIDs are written with and without dashes and braces. Unused bits of base64 (section 3.5) and percent-encoding do
-//     not count, nor the prefixes of Ory Hydra and of UUIDs.
+//   - For a JWT (RFC 7515, RFC 7516), the digest covers everything except the part that
+//     authenticates it, because servers verify the rest byte for byte. For a signed JWT this is the
+//     header and the payload, so any spelling of the signature, and anything after it, is ignored.
+//     For an encrypted JWT it is everything except the tag, and each part is normalized as below.
+//   - For any other token, the digest covers the letters and digits, in lower case. Base64 decoders
+//     (RFC 4648) accept both alphabets, missing padding, and ignore other characters. Hexadecimal
+//     digits have two cases. UUIDs are written with and without dashes and braces. The unused bits
+//     of base64 (section 3.5), percent-encoding, and the prefixes of Ory Hydra and of UUIDs are
+//     ignored too.
 //
-// Two tokens of one user may have the same digest, which leads to the right user. Two users would share a digest only if their
-// tokens differ in nothing but case and punctuation: never if tokens are chosen by chance, since letters and digits alone
-// have more than five of the six bits of each character. Short tokens, which may be numbers with separators, keep their
-// punctuation. JWTs of two users differ in their claims.
+// Two tokens of one user may have the same digest, which leads to the right user. Two users share a
+// digest only if their tokens differ only in case and punctuation. That does not happen with random
+// tokens, because letters and digits alone carry more than five of the six bits of each character.
+// Short tokens, which may be numbers with separators, keep their punctuation. JWTs of two users
+// differ in their claims.
 func DigestOf(token string) Digest { return digestOf([]byte(token)) }
 
-// prefixes begin refresh tokens of Ory Hydra, and UUIDs as some libraries read them: in either case, repeated, or not at all.
+// prefixes are the prefixes of refresh tokens of Ory Hydra, and of UUIDs as some libraries read
+// them. They may appear in any case, repeatedly, or not at all.
 var prefixes = [][]byte{[]byte("ory_rt_"), []byte("urn:"), []byte("uuid:")}
 
-// shortest is the length of the shortest token or part that is taken for chosen by chance: 128 bits in base64. Shorter ones may be
-// numbers, of which the last character, or the place of a dot, is all that differs.
+// shortest is the minimum length of a token or part that is treated as random: 128 bits in base64.
+// A shorter one may be a number, and may differ from another one only in the last character or the
+// place of a dot.
 const shortest = 22
 
 func digestOf(token []byte) Digest {
 	var space [2048]byte
 	token = unescape(append(space[:0], token...))
-	if len(token) > 32 && bytes.IndexByte(token, ':') >= 0 { // Python's uuid takes these away wherever they stand
+	if len(token) > 32 && bytes.IndexByte(token, ':') >= 0 { // Python's uuid removes these anywhere
 		token = bytes.ReplaceAll(bytes.ReplaceAll(token, prefixes[1], nil), prefixes[2], nil)
 	}
 	token = bytes.TrimFunc(token, func(r rune) bool { return r >= utf8.RuneSelf || !isBase64(byte(r)) }) //nolint:gosec // ASCII; the rest are such as quotes
@@ -56,9 +63,9 @@ func digestOf(token []byte) Digest {
 		}
 	}
 	if len(token) == 38 && token[9] == '-' && token[14] == '-' && token[19] == '-' && token[24] == '-' {
-		token = token[1:37] // a UUID between any two characters, which Go's most common package takes for braces
+		token = token[1:37] // a UUID between any two characters, which Go's most common package treats as braces
 	}
-	count := 0 // of letters and digits
+	count := 0 // letters and digits
 	for _, c := range token {
 		if isAlphanumeric(c) {
 			count++
@@ -76,8 +83,8 @@ func digestOf(token []byte) Digest {
 	return sha256.Sum256(kept)
 }
 
-// jwtForm returns how much of a token is the header and the payload of a signed JWT, 0 if it is none, and whether it is an
-// encrypted one, which the header says.
+// jwtForm returns the length of the header and payload if the token is a signed JWT, otherwise 0,
+// and whether it is an encrypted JWT, judging by the header.
 func jwtForm(token []byte) (signed int, encrypted bool) {
 	first, rest, found := bytes.Cut(token, []byte("."))
 	payload, _, _ := bytes.Cut(rest, []byte("."))
@@ -96,7 +103,7 @@ func jwtForm(token []byte) (signed int, encrypted bool) {
 	return len(first) + 1 + len(payload), false
 }
 
-// unescape decodes percent-encoding in place, as a server does that decodes a token once more.
+// unescape decodes percent-encoding in place, like a server that decodes a token twice.
 func unescape(text []byte) []byte {
 	out := text[:0]
 	for i := 0; i < len(text); i++ {
@@ -124,12 +131,13 @@ func isAlphanumeric(c byte) bool { return isDigit(c) || 'a' <= c|0x20 && c|0x20 
 
 func isBase64(c byte) bool { return isAlphanumeric(c) || strings.IndexByte("-_+/", c) >= 0 }
 
-// appendUnified appends to dst what the writings of a part of a token have in common. dst may be what lies before the part.
+// appendUnified appends the normalized form of a part of a token to dst. dst may share memory with
+// text before the part.
 func appendUnified(dst, part []byte, encrypted, long bool) []byte {
 	if before, _, found := bytes.Cut(part, []byte("=")); found && (encrypted || len(before) >= shortest) {
-		part = before // decoders may end there
+		part = before // decoders may stop there
 	}
-	n, last, hex := 0, byte(0), true // characters of base64, and the last of them
+	n, last, hex := 0, byte(0), true // the number of base64 characters, and the last one
 	for _, c := range part {
 		if c == '=' || long && !isBase64(c) {
 			continue
@@ -162,5 +170,5 @@ func lower(c byte) byte {
 	return c
 }
 
-// IsZero reports whether the digest stands for no token.
+// IsZero reports whether the digest is zero, which means no token.
 func (d Digest) IsZero() bool { return d == Digest{} }

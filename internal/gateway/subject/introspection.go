@@ -1,11 +1,11 @@
 package subject
 
-// MaxToken is the length in bytes of the longest access token that [AccessToken] returns.
+// MaxToken is the maximum length in bytes of an access token from [AccessToken].
 const MaxToken = 16 << 10
 
-// AccessToken returns the access token of a successful answer, for the introspection endpoint. It is empty
-// if there is none, or one with other characters than RFC 6749 appendix A.12 allows, or longer than
-// [MaxToken], or if [Reader.Read] cannot read the answer.
+// AccessToken returns the access token of a successful answer, for the introspection endpoint. It
+// returns an empty string if there is no token, if it contains characters that RFC 6749 appendix
+// A.12 does not allow, if it is longer than [MaxToken], or if [Reader.Read] cannot read the answer.
 func AccessToken(body []byte) string {
 	var values [members]span
 	if len(body) > MaxAnswer {
@@ -19,8 +19,9 @@ func AccessToken(body []byte) string {
 	return string(token)
 }
 
-// HasToken reports whether an answer has an access token, or else says that there is an error (RFC 6749 section 5.2): some
-// servers have the status 200 for both. Both are false of what is no JSON object.
+// HasToken reports whether an answer has an access token, and, if not, whether it has an error (RFC
+// 6749 section 5.2). Some servers use the status 200 for both. Both results are false if the body
+// is not a JSON object.
 func HasToken(body []byte) (has, failed bool) {
 	names, values := [...]string{"access_token", "error"}, [2]span{}
 	if len(body) > MaxAnswer {
@@ -31,7 +32,8 @@ func HasToken(body []byte) (has, failed bool) {
 	return has, ok && !has && !absent(values[1].in(body))
 }
 
-// Refusal returns the error of an answer without a token, and its description (RFC 6749 section 5.2); empty if it has none.
+// Refusal returns the error and the error_description of an answer without a token (RFC 6749
+// section 5.2), or empty strings if they are missing.
 func Refusal(body []byte) (code, description string) {
 	names, values := [...]string{"error", "error_description"}, [2]span{}
 	if len(body) > MaxAnswer {
@@ -45,10 +47,10 @@ func Refusal(body []byte) (code, description string) {
 	return string(first), string(second)
 }
 
-// ReadIntrospection returns the user whom the answer of an introspection endpoint (RFC 7662 section 2.2)
-// names in the claim, or why it names none: IntrospectionFailed if it is no such answer,
-// IntrospectionInactive if the token is not active, otherwise a reason of the claim. Of the answer nothing
-// else is looked at.
+// ReadIntrospection returns the user in the claim of an introspection answer (RFC 7662 section
+// 2.2), or the reason why the user is unknown: IntrospectionFailed if the body is not an
+// introspection answer, IntrospectionInactive if the token is not active, otherwise a reason about
+// the claim. It reads no other member of the answer.
 func (r *Reader) ReadIntrospection(body []byte) (user string, reason Reason) {
 	const active, claim = 0, 1
 	names, values := [...]string{active: "active", claim: r.claim[0]}, [2]span{}

@@ -5,12 +5,12 @@ import (
 	"encoding/base64"
 )
 
-// encoding is that of the parts of a JWT (RFC 7515 section 2).
+// encoding is the encoding of the parts of a JWT (RFC 7515 section 2).
 var encoding = base64.RawURLEncoding.Strict()
 
-// payloadOf appends the payload of a signed JWT in compact form (RFC 7515 section 3.1) to dst, and
-// reports whether the token is one by its form: three parts, the first of them a JSON object. Nothing
-// is verified, and the payload is not looked at.
+// payloadOf appends the payload of a signed JWT in compact form (RFC 7515 section 3.1) to dst. It
+// reports whether the token has that form: three parts, and the first is a JSON object. It verifies
+// nothing and does not parse the payload.
 func payloadOf(dst, token []byte) ([]byte, bool) {
 	header, rest, ok := bytes.Cut(token, []byte("."))
 	if !ok {
@@ -31,9 +31,9 @@ func payloadOf(dst, token []byte) ([]byte, bool) {
 	return decode(dst, payload)
 }
 
-// decode appends what part encodes to dst, and reports whether it does.
+// decode appends the decoded part to dst. It reports whether part is valid.
 func decode(dst, part []byte) ([]byte, bool) {
-	if bytes.ContainsAny(part, "\r\n") { // which package base64 would ignore
+	if bytes.ContainsAny(part, "\r\n") { // package base64 would ignore them
 		return nil, false
 	}
 	decoded, err := encoding.AppendDecode(dst, part)

@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// Options bounds a [Memory]. The zero value of a field is its default.
+// Options are the bounds of a [Memory]. A zero field selects its default.
 type Options struct {
-	// MaxEntries is how many refresh tokens are remembered, by default a million.
+	// MaxEntries is the maximum number of refresh tokens, by default a million.
 	MaxEntries int
-	// MaxLifetime is how long one is remembered at most, by default 30 days.
+	// MaxLifetime is the longest time that a token is remembered, by default 30 days.
 	MaxLifetime time.Duration
 }
 
@@ -20,32 +20,31 @@ const (
 	DefaultMaxLifetime = 30 * 24 * time.Hour
 )
 
-// A Memory leads from the digest of a refresh token to the user it is for. A token is bound to its
-// client: the id of another client finds nothing. Only digests are kept, of 16 bytes, so that not even
-// among 2^40 tokens a collision is to be expected; client ids are kept as hashes of 64 bits with a
-// random seed.
+// A Memory maps the digest of a refresh token to its user. A token is bound to its client, so Get
+// with another client ID finds nothing. The Memory stores digests of 16 bytes, so a collision is
+// unlikely even among 2^40 tokens. It stores client IDs as 64-bit hashes with a random seed.
 //
-// If there is no room the token that was put first is forgotten. With a large MaxEntries there are
-// shards, each with its own order and its part of the entries; as tokens are not spread quite evenly,
-// one shard may be full when all together have room for a few thousandths more. What has expired is
-// found when it is asked for, and little by little with every Put.
+// When the Memory is full, it evicts the token that was added first. With a large MaxEntries it has
+// several shards, each with its own order and its share of the entries. Tokens are not spread quite
+// evenly, so a shard may be full when the whole Memory still has room for a few thousandths more.
+// Get removes an expired token when it finds one, and every Put removes a few.
 //
-// A full Memory of the default size needs 90 bytes for a token whose subject has up to 39 bytes, and 64
-// more for each 60 bytes that the subject is longer. It never shrinks. It may be used by many goroutines
-// at once.
+// A full Memory of the default size needs 90 bytes for a token with a subject of up to 39 bytes,
+// and 64 more for each further 60 bytes of the subject. It never shrinks. It is safe for concurrent
+// use.
 type Memory struct {
 	seed     maphash.Seed
 	lifetime time.Duration
 	shards   []shard // a power of two
 }
 
-// Above minShard entries a shard, there are up to maxShards.
+// With more than minShard entries per shard, there are up to maxShards shards.
 const (
 	maxShards = 64
 	minShard  = 1 << 10
 )
 
-// NewMemory returns an empty memory. A negative option is as its default.
+// NewMemory returns an empty Memory. A negative option selects its default.
 func NewMemory(o Options) *Memory {
 	if o.MaxEntries <= 0 {
 		o.MaxEntries = DefaultMaxEntries
@@ -59,15 +58,16 @@ func NewMemory(o Options) *Memory {
 	}
 	m := &Memory{seed: maphash.MakeSeed(), lifetime: o.MaxLifetime, shards: make([]shard, n)}
 	for i := range m.shards {
-		limit := (o.MaxEntries + n - 1 - i) / n               // of all shards together: MaxEntries
+		limit := (o.MaxEntries + n - 1 - i) / n               // the sum over all shards is MaxEntries
 		m.shards[i].limit = uint32(min(limit, math.MaxInt32)) //nolint:gosec // at least 1
 	}
 	return m
 }
 
-// Put remembers whose a refresh token is, in place of what was known of it. It is forgotten at expires,
-// to the second, or after the longest lifetime, which is also for a zero time. If it has expired, or the
-// digest is zero, or the subject is none that [Reader.Read] returns, the token is forgotten.
+// Put stores the user of a refresh token and replaces an earlier entry. The entry expires at
+// expires, to the second, or after the maximum lifetime. A zero expires means the maximum lifetime.
+// Put removes the entry if it has already expired, if the digest is zero, or if [Reader.Read] would
+// not return the subject.
 func (m *Memory) Put(now time.Time, digest Digest, clientID, subject string, expires time.Time) {
 	longest := now.Add(m.lifetime)
 	if expires.IsZero() || expires.After(longest) {
@@ -85,8 +85,8 @@ func (m *Memory) Put(now time.Time, digest Digest, clientID, subject string, exp
 	}
 }
 
-// Get returns whose a refresh token is, and whether that is known: it was put for this client, has not
-// expired, and was not forgotten for want of room.
+// Get returns the user of a refresh token and whether it is known: it was stored for this client,
+// has not expired, and was not evicted.
 func (m *Memory) Get(now time.Time, digest Digest, clientID string) (subject string, ok bool) {
 	key, client := short(digest), m.hash(clientID)
 	s := m.shard(&key)
@@ -107,7 +107,8 @@ func (m *Memory) Get(now time.Time, digest Digest, clientID string) (subject str
 	return s.subject(e), true
 }
 
-// Len returns how many refresh tokens are remembered. Some may have expired and not been found yet.
+// Len returns the number of stored refresh tokens. It includes expired ones that are not removed
+// yet.
 func (m *Memory) Len() int {
 	n := 0
 	for i := range m.shards {
@@ -119,7 +120,7 @@ func (m *Memory) Len() int {
 	return n
 }
 
-// Bytes returns how much memory is allocated for them.
+// Bytes returns the allocated memory in bytes.
 func (m *Memory) Bytes() int {
 	n := 0
 	for i := range m.shards {
@@ -131,7 +132,7 @@ func (m *Memory) Bytes() int {
 	return n
 }
 
-// shard returns the shard of a digest. Buckets go by other bits.
+// shard returns the shard of a digest. It uses other bits of the digest than bucket.
 func (m *Memory) shard(digest *[16]byte) *shard {
 	return &m.shards[int(digest[0])&(len(m.shards)-1)]
 }
@@ -141,8 +142,8 @@ func (m *Memory) hash(clientID string) [2]uint32 {
 	return [2]uint32{uint32(h >> 32), uint32(h)} //nolint:gosec // both halves
 }
 
-// short returns the half of a digest that is kept.
+// short returns the half of a digest that is stored.
 func short(d Digest) [16]byte { return [16]byte(d[:16]) }
 
-// seconds returns a time as seconds since the epoch, as far as they fit.
+// seconds returns a time in seconds since the epoch, clamped to 32 bits.
 func seconds(t time.Time) uint32 { return uint32(min(max(t.Unix(), 0), math.MaxUint32)) }

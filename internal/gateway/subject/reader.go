@@ -9,27 +9,27 @@ import (
 	"unicode/utf8"
 )
 
-// MaxAnswer is the size in bytes of the largest answer that is read.
+// MaxAnswer is the maximum size in bytes of an answer that is read.
 const MaxAnswer = 1 << 20
 
-// DefaultClaim names the user by what every OpenID provider has (OpenID Connect Core section 2).
+// DefaultClaim is the user ID claim of every OpenID provider (OpenID Connect Core section 2).
 const DefaultClaim = "sub"
 
-// Claims is what a successful answer proves.
+// Claims holds the contents of a successful answer.
 type Claims struct {
-	// Subject is the user. It is empty if that is not known, and Reason is why.
+	// Subject is the user. If it is empty, Reason says why.
 	Subject string
 	Reason  Reason
-	// Refresh is the digest of the new refresh token. It is zero if there is none. An answer can have
-	// one although its subject is not known: many servers answer a refresh without an id_token.
+	// Refresh is the digest of the new refresh token, or zero if the answer has no token. It may be
+	// set although Subject is empty, because many servers answer a refresh without an id_token.
 	Refresh Digest
-	// Lifetime is how long the refresh token lasts, as far as the answer says; otherwise zero. It is at
-	// most ten years.
+	// Lifetime is the lifetime of the refresh token, or zero if the answer does not state it. It is
+	// at most ten years.
 	Lifetime time.Duration
 }
 
-// Expires returns when the refresh token of an answer of that time expires, as [Memory.Put] takes it:
-// the zero time if the answer does not say.
+// Expires returns the expiry of the refresh token for [Memory.Put], if the answer came at now. It
+// returns the zero time if the answer does not state a lifetime.
 func (c *Claims) Expires(now time.Time) time.Time {
 	if c.Lifetime == 0 {
 		return time.Time{}
@@ -37,11 +37,11 @@ func (c *Claims) Expires(now time.Time) time.Time {
 	return now.Add(c.Lifetime)
 }
 
-// A Reader reads the answers of a token endpoint. It may be used by many goroutines at once.
+// A Reader reads the answers of a token endpoint. It is safe for concurrent use.
 type Reader struct{ claim [1]string }
 
-// NewReader returns a reader that finds the user in the claim, such as preferred_username; "" is
-// [DefaultClaim]. The error says why there can be no such claim.
+// NewReader returns a Reader that finds the user in the claim, for example preferred_username. An
+// empty claim selects [DefaultClaim]. It returns an error if the name is not a valid claim name.
 func NewReader(claim string) (*Reader, error) {
 	if claim == "" {
 		claim = DefaultClaim
@@ -54,7 +54,7 @@ func NewReader(claim string) (*Reader, error) {
 
 var errUnfit = errors.New("needs 1 to 255 bytes of UTF-8, without control characters or a space at its start")
 
-// The members of an answer that matter. Those of the lifetime are of Keycloak, and of others.
+// The members of an answer that are read. Keycloak and other servers send the lifetimes.
 const (
 	idToken = iota
 	accessToken
@@ -66,16 +66,17 @@ const (
 
 var memberNames = [members]string{"id_token", "access_token", "refresh_token", "refresh_expires_in", "refresh_token_expires_in"}
 
-// Read returns what the body of a successful token answer (RFC 6749 section 5.1) proves. The claim is
-// looked up in the id_token; if that is not there or has no such claim, in the access token, if that is
-// a JWT. A member or a claim that is null counts as not there.
+// Read returns the contents of a successful token answer (RFC 6749 section 5.1). It looks up the
+// claim in the id_token. If there is no id_token, or it lacks the claim, Read looks in the access
+// token, if that is a JWT. A null member or claim counts as missing.
 //
-// The user is a string, or a whole number, as written. A fraction, an exponent, -0, or another type is
-// none: one user could be written in two ways. Nor is a string that is empty, longer than 255 bytes or
-// not UTF-8, that has a control character or U+FFFD, which may stand for what a server could not write,
-// or that begins with a space, which is reserved for the keys of package ratelimit.
+// The user is a string, or a whole number as written. A fraction, an exponent, -0 and other types
+// are rejected, because one user could then be written in two ways. Read also rejects a string that
+// is empty, longer than 255 bytes, not UTF-8, contains a control character or U+FFFD (which may
+// replace a character that a server could not write), or begins with a space, which is reserved for
+// keys of package ratelimit.
 //
-// Read keeps nothing of body.
+// Read does not retain body.
 func (r *Reader) Read(body []byte) Claims {
 	var values [members]span
 	if len(body) > MaxAnswer {
@@ -98,7 +99,7 @@ func (r *Reader) Read(body []byte) Claims {
 	return c
 }
 
-// subject returns the user that the raw text of the two tokens names.
+// subject returns the user from the raw JSON text of the two tokens.
 func (r *Reader) subject(id, access []byte) (string, Reason) {
 	missing := NoJWT
 	if !absent(id) {
@@ -119,7 +120,8 @@ func (r *Reader) subject(id, access []byte) (string, Reason) {
 	return name, reason
 }
 
-// claimOf returns the claim of a token as a user, or [NoJWT] or another reason why there is none.
+// claimOf returns the user in the claim of a token, or the reason why it is unknown, such as
+// [NoJWT].
 func (r *Reader) claimOf(raw []byte) (string, Reason) {
 	token, ok := text(raw)
 	if !ok {
@@ -141,7 +143,7 @@ func (r *Reader) claimOf(raw []byte) (string, Reason) {
 	return userOf(at[0].in(payload))
 }
 
-// userOf returns the user that the raw text of a claim names, or why it names none.
+// userOf returns the user from the raw JSON text of a claim, or the reason why it is not a user.
 func userOf(value []byte) (string, Reason) {
 	switch {
 	case absent(value):
@@ -159,8 +161,8 @@ func userOf(value []byte) (string, Reason) {
 	return string(name), Known
 }
 
-// isInteger reports whether the raw text of a JSON value is a whole number, written in the one way
-// without fraction and exponent.
+// isInteger reports whether the raw JSON text is a whole number without fraction, exponent and
+// negative zero, so it has only one spelling.
 func isInteger(raw []byte) bool {
 	digits := raw
 	if raw[0] == '-' {
@@ -174,13 +176,13 @@ func isInteger(raw []byte) bool {
 	return string(raw) != "-0"
 }
 
-// maxSubject is the length in bytes of the longest subject.
+// maxSubject is the maximum length of a subject in bytes.
 const maxSubject = 255
 
-// Fit reports whether a name can be that of a user: one that [Reader.Read] returns.
+// Fit reports whether a name can be a user that [Reader.Read] returns.
 func Fit(name string) bool { return fit([]byte(name)) }
 
-// fit reports whether a name can be that of a user, see [Reader.Read].
+// fit implements [Fit].
 func fit(name []byte) bool {
 	if len(name) == 0 || len(name) > maxSubject || name[0] == ' ' {
 		return false
@@ -195,8 +197,8 @@ func fit(name []byte) bool {
 	return true
 }
 
-// visible reports whether a refresh token has the characters of one (RFC 6749 appendix A.17): of others
-// it is not certain how a client sends them.
+// visible reports whether a refresh token has only the characters of RFC 6749 appendix A.17.
+// Clients may send other characters in different ways.
 func visible(token []byte) bool {
 	for _, c := range token {
 		if c < ' ' || c > '~' {
@@ -206,8 +208,8 @@ func visible(token []byte) bool {
 	return len(token) > 0
 }
 
-// lifetime returns the seconds that the raw text of a number says, or of a string with one, and 0 for
-// anything else. Keycloak writes 0 for a token without an end.
+// lifetime returns the number of seconds in the raw JSON text of a number, or of a string with a
+// number. It returns 0 for anything else. Keycloak sends 0 for a token without expiry.
 func lifetime(raw []byte) time.Duration {
 	const longest = 10 * 365 * 24 * time.Hour
 	if s, ok := text(raw); ok {

@@ -1,23 +1,23 @@
 package subject
 
-// Reason is why the subject of an answer is not known. There are few, so it can be the label of a
-// metric, and none has anything of the answer in it.
+// Reason says why the subject of an answer is unknown. There are only a few reasons and none
+// contains a part of the answer, so a Reason can be a metric label.
 type Reason uint8
 
 // The reasons.
 const (
-	// Known means that there is a subject.
+	// Known means that the subject is known.
 	Known Reason = iota
-	// MalformedAnswer means that the answer is not one JSON object, is larger than [MaxAnswer], or is
-	// nested too deeply.
+	// MalformedAnswer means that the answer is not a single JSON object, is larger than
+	// [MaxAnswer], or is nested too deeply.
 	MalformedAnswer
-	// AmbiguousAnswer means that a name that matters occurs twice in the answer.
+	// AmbiguousAnswer means that a relevant member occurs twice in the answer.
 	AmbiguousAnswer
-	// NoJWT means that there is no id_token and no access token that is a JWT.
+	// NoJWT means that there is no id_token, and no access token that is a JWT.
 	NoJWT
 	// BadIDToken means that the id_token is not a signed JWT. It may be encrypted (JWE).
 	BadIDToken
-	// NoClaim means that no JWT of the answer has the claim.
+	// NoClaim means that no JWT in the answer has the claim.
 	NoClaim
 	// AmbiguousClaim means that the claim occurs twice in one JWT.
 	AmbiguousClaim
@@ -25,14 +25,16 @@ const (
 	ClaimType
 	// UnfitSubject means that the claim cannot be the name of a user, see [Reader.Read].
 	UnfitSubject
-	// IntrospectionFailed means that the introspection endpoint did not answer, or not as RFC 7662 says.
+	// IntrospectionFailed means that the introspection endpoint did not answer, or not as RFC 7662
+	// requires.
 	IntrospectionFailed
-	// IntrospectionInactive means that it knows no such token.
+	// IntrospectionInactive means that the endpoint does not know the token, or that the token is
+	// not active.
 	IntrospectionInactive
-	// IntrospectionBusy means that it was not asked, because too many questions wait.
+	// IntrospectionBusy means that the endpoint was not asked because the queue was full.
 	IntrospectionBusy
 
-	reasons // how many there are
+	reasons // the number of reasons
 )
 
 var reasonNames = [reasons]string{
@@ -48,7 +50,8 @@ func (r Reason) String() string {
 	return reasonNames[r]
 }
 
-// Reasons returns every reason why a subject is not known, for metrics that have each from the start.
+// Reasons returns all reasons for an unknown subject, for metrics that export every reason from the
+// start.
 func Reasons() []Reason {
 	all := make([]Reason, 0, reasons-1)
 	for r := Known + 1; r < reasons; r++ {

@@ -6,13 +6,14 @@ import (
 	"encoding/json"
 )
 
-// maxDepth bounds the nesting of JSON, and with it the stack. Claims are rarely deeper than four.
+// maxDepth bounds the nesting of JSON, and with it the stack. Claims are rarely deeper than four
+// levels.
 const maxDepth = 64
 
-// A span is where a value stands. The zero span is that of none.
+// A span is the position of a value. The zero span means no value.
 type span struct{ from, to int }
 
-// in returns the raw text of the value, nil if there is none.
+// in returns the raw text of the value, or nil if there is no value.
 func (p span) in(b []byte) []byte {
 	if p == (span{}) {
 		return nil
@@ -20,8 +21,9 @@ func (p span) in(b []byte) []byte {
 	return b[p.from:p.to]
 }
 
-// find looks names up in the one JSON object that b has to be, and sets values to where theirs stand. It reports whether one
-// of the names occurs twice, and whether b is such an object. Nothing is built for other members.
+// find looks up names in b, which must be a single JSON object, and sets values to the positions of
+// their values. It reports whether one of the names occurs twice, and whether b is such an object.
+// It allocates nothing for other members.
 func find(b []byte, names []string, values []span) (twice, ok bool) {
 	ok = object(b, func(name, value span) bool {
 		if i := indexOf(names, name.in(b)); i >= 0 {
@@ -33,14 +35,16 @@ func find(b []byte, names []string, values []span) (twice, ok bool) {
 	return twice, ok
 }
 
-// Members calls each with the raw text of the name and of the value of every member of the one JSON object that b has to be,
-// until it returns false. It reports whether b is such an object as far as it was read, without a value inside of more than 64.
+// Members calls each with the raw text of the name and value of every member of b, until each
+// returns false. It reports whether the part of b that it read is a single JSON object with at most
+// 64 levels of nesting.
 func Members(b []byte, each func(name, value []byte) bool) bool {
 	return object(b, func(name, value span) bool { return each(name.in(b), value.in(b)) })
 }
 
-// object calls each for every member of the one JSON object (RFC 8259) that b has to be, until it returns false, and reports
-// whether b is such an object as far as it was read. It has spans, as slices would move the buffers of callers to the heap.
+// object calls each for every member of b, until each returns false. It reports whether the part of
+// b that it read is a single JSON object (RFC 8259). It passes spans because slices would move the
+// buffers of callers to the heap.
 func object(b []byte, each func(name, value span) bool) bool {
 	s := scanner{b: b}
 	s.space()
@@ -69,7 +73,7 @@ func object(b []byte, each func(name, value span) bool) bool {
 	}
 }
 
-// indexOf returns which of the names the raw text of a string is, -1 if none.
+// indexOf returns the index of the name that equals the raw text of a string, or -1.
 func indexOf(names []string, raw []byte) int {
 	name, _ := text(raw)
 	for i := range names {
@@ -80,8 +84,8 @@ func indexOf(names []string, raw []byte) int {
 	return -1
 }
 
-// text returns what the raw text of a JSON value says, and whether it is a string. As in encoding/json
-// an escape that is half of a surrogate pair becomes U+FFFD.
+// text decodes the raw text of a JSON string. It reports false if the value is not a string. Like
+// encoding/json, it replaces an unpaired surrogate with U+FFFD.
 func text(raw []byte) ([]byte, bool) {
 	if len(raw) == 0 || raw[0] != '"' {
 		return nil, false
@@ -91,23 +95,24 @@ func text(raw []byte) ([]byte, bool) {
 		return inner, true
 	}
 	var s string
-	// Escapes are rare. The copy is what escapes to the heap, rather than the buffer of every caller.
+	// Escapes are rare. With the copy, only the copy escapes to the heap, not the buffer of every
+	// caller.
 	if json.Unmarshal(bytes.Clone(raw), &s) != nil {
 		return nil, false
 	}
 	return []byte(s), true
 }
 
-// absent reports whether there is no value; null is none.
+// absent reports whether the value is missing or null.
 func absent(raw []byte) bool { return raw == nil || string(raw) == "null" }
 
-// A scanner moves over JSON and checks it.
+// A scanner steps over JSON and validates it.
 type scanner struct {
 	b  []byte
 	at int
 }
 
-// space moves over white space.
+// space skips white space.
 func (s *scanner) space() {
 	for s.at < len(s.b) {
 		switch s.b[s.at] {
@@ -119,7 +124,7 @@ func (s *scanner) space() {
 	}
 }
 
-// skip moves over c, and reports whether it is there.
+// skip skips c. It reports whether c was there.
 func (s *scanner) skip(c byte) bool {
 	if s.at < len(s.b) && s.b[s.at] == c {
 		s.at++
@@ -128,13 +133,13 @@ func (s *scanner) skip(c byte) bool {
 	return false
 }
 
-// ends reports whether nothing but white space follows.
+// ends reports whether only white space follows.
 func (s *scanner) ends() bool {
 	s.space()
 	return s.at == len(s.b)
 }
 
-// member moves over a name and its value.
+// member skips a name and its value, and returns their positions.
 func (s *scanner) member(depth int) (name, value span, ok bool) {
 	began := s.at
 	if !s.skip('"') || !s.stringEnd() {
@@ -150,7 +155,7 @@ func (s *scanner) member(depth int) (name, value span, ok bool) {
 	return name, span{began, s.at}, ok
 }
 
-// value moves over a value that is inside of so many others.
+// value skips a value at the given nesting depth.
 func (s *scanner) value(depth int) bool {
 	if s.at == len(s.b) || depth > maxDepth {
 		return false
@@ -173,9 +178,9 @@ func (s *scanner) value(depth int) bool {
 	}
 }
 
-// content moves over what follows the opening bracket of an object or an array.
+// content skips the rest of an object or array after its opening bracket.
 func (s *scanner) content(opened byte, depth int) bool {
-	closes := opened + 2 // true of both kinds in ASCII
+	closes := opened + 2 // holds for both kinds in ASCII
 	if s.space(); s.skip(closes) {
 		return true
 	}
@@ -207,7 +212,7 @@ func (s *scanner) word(w string) bool {
 	return true
 }
 
-// stringEnd moves over what follows the opening quotation mark of a string.
+// stringEnd skips the rest of a string after its opening quotation mark.
 func (s *scanner) stringEnd() bool {
 	for i := s.at + plain(s.b[s.at:]); i < len(s.b); i++ {
 		switch c := s.b[i]; {
@@ -227,15 +232,16 @@ func (s *scanner) stringEnd() bool {
 	return false
 }
 
-// plain returns how many bytes at the start of b at least are neither a quotation mark nor a backslash
-// nor a control character, eight at a time: nearly all of an answer is in long tokens.
+// plain returns a number of bytes at the start of b that contain no quotation mark, backslash or
+// control character. It checks eight bytes at a time, because most of an answer is long tokens.
 func plain(b []byte) int {
 	const each, top = 0x0101010101010101, 0x8080808080808080
 	n := 0
 	for ; n+8 <= len(b); n += 8 {
 		w := binary.LittleEndian.Uint64(b[n:])
 		quote, backslash := w^each*'"', w^each*'\\'
-		// The top bit of a byte of x-each that is not set in x: x was 0, or a lower byte borrowed.
+		// If x-each sets the top bit of a byte and x does not, the byte of x was 0, or a lower byte
+		// borrowed.
 		if ((quote-each)&^quote|(backslash-each)&^backslash|(w-each*' ')&^w)&top != 0 {
 			break
 		}
@@ -243,7 +249,7 @@ func plain(b []byte) int {
 	return n
 }
 
-// escape returns the length of the escape at the start of b, 0 if it is none.
+// escape returns the length of the escape sequence at the start of b, or 0 if it is invalid.
 func escape(b []byte) int {
 	if len(b) < 2 {
 		return 0
@@ -263,7 +269,7 @@ func isHex(c byte) bool { return isDigit(c) || 'a' <= c|0x20 && c|0x20 <= 'f' }
 
 func isDigit(c byte) bool { return '0' <= c && c <= '9' }
 
-// number moves over a number.
+// number skips a number.
 func (s *scanner) number() bool {
 	s.skip('-')
 	if !s.skip('0') && !s.digits() {
@@ -281,7 +287,7 @@ func (s *scanner) number() bool {
 	return true
 }
 
-// digits moves over digits, and reports whether there is one.
+// digits skips digits. It reports whether there was at least one.
 func (s *scanner) digits() bool {
 	began := s.at
 	for s.at < len(s.b) && isDigit(s.b[s.at]) {

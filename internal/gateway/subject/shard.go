@@ -6,26 +6,26 @@ import (
 	"unsafe"
 )
 
-// A shard is a hash table of entries. They are also a list in the order in which they were put, and a
-// hand moves over them to find those that have expired.
+// A shard is a hash table of entries. The entries also form a list in insertion order. A hand moves
+// over them to remove expired ones.
 type shard struct {
 	mu      sync.Mutex
-	limit   uint32   // entries that there may be
-	length  uint32   // entries that there are
-	buckets []uint32 // first entry of each; a power of two
+	limit   uint32   // maximum number of entries
+	length  uint32   // number of entries
+	buckets []uint32 // first entry of each bucket; the length is a power of two
 	entries slab[entry]
 	blocks  slab[block]
 	oldest  uint32
 	newest  uint32
-	hand    uint32 // the entry that was looked at last
+	hand    uint32 // the last entry that sweep checked
 	free    uint32 // first free entry
 	spare   uint32 // first free block
 
-	_ [64]byte // the lock of the next shard is on another cache line
+	_ [64]byte // keeps the lock of the next shard on another cache line
 }
 
-// sweepStep is how many entries each Put looks at. With more than one the hand is faster than what is
-// put, so that what has expired is found before it was put over once.
+// sweepStep is the number of entries that each Put checks. It is more than one, so the hand moves
+// faster than new entries arrive, and expired entries are removed before they are evicted.
 const sweepStep = 4
 
 // bucket returns the bucket of a digest.
@@ -33,7 +33,7 @@ func (s *shard) bucket(digest *[16]byte) *uint32 {
 	return &s.buckets[binary.LittleEndian.Uint32(digest[8:])&uint32(len(s.buckets)-1)] //nolint:gosec // below 1<<32
 }
 
-// find returns the entry of a digest, 0 if there is none.
+// find returns the entry of a digest, or 0 if it has no entry.
 func (s *shard) find(digest *[16]byte) uint32 {
 	if len(s.buckets) == 0 {
 		return 0
@@ -49,7 +49,7 @@ func (s *shard) find(digest *[16]byte) uint32 {
 	return 0
 }
 
-// put adds an entry, which may not be there yet, as the newest.
+// put adds an entry as the newest. The digest must not have an entry.
 func (s *shard) put(now uint32, e *entry, subject string) {
 	s.sweep(now)
 	num := s.take()
@@ -71,7 +71,7 @@ func (s *shard) put(now uint32, e *entry, subject string) {
 	s.length++
 }
 
-// sweep removes what has expired of the next few entries.
+// sweep removes the expired entries among the next few.
 func (s *shard) sweep(now uint32) {
 	for range min(sweepStep, s.entries.used) {
 		s.hand = s.hand%s.entries.used + 1
@@ -81,7 +81,7 @@ func (s *shard) sweep(now uint32) {
 	}
 }
 
-// take returns the number of an entry that is free, which is made so if there is none.
+// take returns the number of a free entry. It evicts the oldest entry if the shard is full.
 func (s *shard) take() uint32 {
 	if s.length == s.limit {
 		s.remove(s.oldest)
@@ -123,7 +123,7 @@ func (s *shard) remove(num uint32) {
 	s.length--
 }
 
-// grow doubles the buckets.
+// grow doubles the number of buckets.
 func (s *shard) grow() {
 	s.buckets = make([]uint32, max(2*len(s.buckets), 8))
 	for num := uint32(1); num <= s.entries.used; num++ {
@@ -139,7 +139,7 @@ func (s *shard) link(num uint32, e *entry) {
 	e.chain, *first = *first, num
 }
 
-// store puts what follows of a subject into blocks, and the number of the first into at.
+// store stores the rest of a subject in blocks, and the number of the first block in at.
 func (s *shard) store(at *uint32, rest string) {
 	for rest != "" {
 		num := s.spare
@@ -172,7 +172,7 @@ func (s *shard) subject(e *entry) string {
 	return string(buffer[:size])
 }
 
-// bytes returns the memory of the shard.
+// bytes returns the memory of the shard in bytes.
 func (s *shard) bytes() int {
 	const pointer = unsafe.Sizeof(uintptr(0))
 	return int(unsafe.Sizeof(*s)) +

@@ -1,20 +1,21 @@
 package subject
 
-// chunk is the number of records that are allocated together. Further ones follow when they are full,
-// so records are never copied. With 256, both kinds of chunk fill a size class of the allocator.
+// chunk is the number of records that are allocated together. When they are full, another chunk is
+// allocated, so records are never copied. With 256 records, both kinds of chunk fill a size class
+// of the allocator.
 const chunk = 256
 
-// A slab holds records of a type without pointers, numbered from 1 on. Freed ones are kept by the user
-// of the slab, as a list through the records themselves.
+// A slab holds records of a pointer-free type, numbered from 1. The user of the slab links freed
+// records into a list.
 type slab[T any] struct {
 	chunks []*[chunk]T
-	used   uint32 // numbers that were given out
+	used   uint32 // number of allocated records
 }
 
-// at returns a record, until it is given out again.
+// at returns a record. It is valid until its number is reused.
 func (s *slab[T]) at(num uint32) *T { return &s.chunks[(num-1)/chunk][(num-1)%chunk] }
 
-// extend returns the number of a record that was never used before.
+// extend returns the number of a new record.
 func (s *slab[T]) extend() uint32 {
 	if int(s.used) == len(s.chunks)*chunk {
 		s.chunks = append(s.chunks, new([chunk]T))
@@ -23,7 +24,7 @@ func (s *slab[T]) extend() uint32 {
 	return s.used
 }
 
-// An entry is a refresh token and whose it is.
+// An entry is a refresh token with its user.
 type entry struct {
 	digest  [16]byte     // the first half of the token's SHA-256
 	client  [2]uint32    // hash of the client id
@@ -31,15 +32,16 @@ type entry struct {
 	chain   uint32       // the next entry of the bucket, or the next free one
 	older   uint32       // the entry that was put before this one; 0: none
 	newer   uint32       // the entry that was put after this one; 0: none
-	rest    uint32       // first block of what inline has no room for; 0: none
+	rest    uint32       // first block of the rest of the subject; 0: none
 	size    uint8        // of the subject in bytes; 0: the entry is free
 	inline  [inline]byte // the subject, or its beginning
 }
 
-// inline bytes of a subject are in the entry itself: a UUID of 36 characters, and up to a multiple of 4.
+// inline is the number of subject bytes in the entry itself. It fits a UUID of 36 characters,
+// rounded up to make the size of the entry a multiple of 4.
 const inline = 39
 
-// A block holds what follows of a longer subject.
+// A block holds a further part of a longer subject.
 type block struct {
 	next uint32 // the next block of the subject, or the next free one; 0: none
 	data [60]byte

@@ -1,5 +1,5 @@
-// Package tokenpath compares paths of requests with that of a token endpoint as lenient servers read them, so that another
-// spelling does not lead past the limits.
+// Package tokenpath matches request paths against the path of a token endpoint as lenient servers
+// do, so another spelling of the path cannot bypass the limits.
 //
 //	p, err := tokenpath.Parse("/realms/*/protocol/openid-connect/token")
 //	p.Match("/Realms/a/protocol//openid-connect/token;x") // true

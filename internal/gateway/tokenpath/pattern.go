@@ -8,21 +8,23 @@ import (
 	"strings"
 )
 
-// Pattern is the path of a token endpoint, by segments, of which * is any one. A first segment ** is any number of them, also
-// none, for servers that take whatever stands before the endpoint for the name of an issuer.
+// Pattern is the path of a token endpoint, split into segments. A * matches any segment. A first
+// segment ** matches any number of segments, including zero, for servers that treat the path before
+// the endpoint as the name of an issuer.
 type Pattern []string
 
-// ErrMalformed is a path that no request could have, or that would be compared otherwise than it reads.
+// ErrMalformed is the error of a path that no request can have, or that would not match the way it
+// reads.
 var ErrMalformed = errors.New("want a clean path that begins with /, of which * can stand for a whole segment, such as /realms/*/protocol/openid-connect/token, and ** at its start for any number of them")
 
-// Parse returns the pattern that a path in a configuration is, or [ErrMalformed].
+// Parse parses a configured path. It returns [ErrMalformed] if the path is invalid.
 func Parse(p string) (Pattern, error) {
 	if !strings.HasPrefix(p, "/") || strings.ContainsAny(p, "?#;%\\") || path.Clean(p) != p {
 		return nil, ErrMalformed
 	}
 	segments := strings.Split(normal(p), "/")
 	for i, s := range segments {
-		leads := s == "**" && i == 1 && len(segments) > 2 // alone it would be every path
+		leads := s == "**" && i == 1 && len(segments) > 2 // a lone ** would match every path
 		if s != "*" && !leads && strings.ContainsRune(s, '*') {
 			return nil, ErrMalformed
 		}
@@ -30,8 +32,9 @@ func Parse(p string) (Pattern, error) {
 	return segments, nil
 }
 
-// MatchURL is [Pattern.Match] for the path of a URL. Some servers decode a path before they cut off parameters, and to some,
-// such as Keycloak, an encoded slash belongs to the parameter that it is in.
+// MatchURL is [Pattern.Match] for the path of a URL. Some servers decode a path before they remove
+// parameters. Others, such as Keycloak, treat an encoded slash as a part of the parameter that
+// contains it. MatchURL tries both.
 func (p Pattern) MatchURL(u *url.URL) bool {
 	if p.Match(u.Path) {
 		return true
@@ -40,14 +43,15 @@ func (p Pattern) MatchURL(u *url.URL) bool {
 	return err == nil && u.RawPath != "" && p.Match(cut)
 }
 
-// NearURL reports whether an upstream may lead the path of a URL, or what its query says in place of one, to the token
-// endpoint although it is another path. Routers do so with
+// NearURL reports whether an upstream may route the path of a URL, or a path in its query, to the
+// token endpoint although it is another path. Routers accept
 //
-//   - what follows behind the path: /token/x, /token.json, /token%20 (PATH_INFO of RFC 3875, formats, prefixes);
-//   - a script in it: /index.php/oauth/token, /oauth/token.php/x;
-//   - an encoding that is decoded twice, and a path in the query: /index.php?r=oauth/token.
+//   - a suffix: /token/x, /token.json, /token%20 (PATH_INFO of RFC 3875, formats, prefixes);
+//   - a script: /index.php/oauth/token, /oauth/token.php/x;
+//   - double encoding, and a path in the query: /index.php?r=oauth/token.
 //
-// Other endpoints may have such paths, too: it is for the parameters of the request to say whether it asks for a token.
+// Other endpoints may have such paths, too. The parameters of the request then decide whether it is
+// a token request.
 func (p Pattern) NearURL(u *url.URL) bool {
 	if p.near(u.Path) {
 		return true
@@ -68,8 +72,9 @@ func (p Pattern) NearURL(u *url.URL) bool {
 	return false
 }
 
-// near reports whether the segments of the pattern are in the path, from its begin or behind a script, which has a dot in its
-// name and may be in a folder. Between them there is nothing but scripts.
+// near reports whether the path contains the segments of the pattern, at its start or after a
+// script. A script is a segment with a dot. It may be in a folder. Only scripts may stand between
+// the segments.
 func (p Pattern) near(path string) bool {
 	if behind, found := behindAuthority(path); found && p.near("/"+behind) {
 		return true
@@ -78,10 +83,10 @@ func (p Pattern) near(path string) bool {
 	if anywhere {
 		want = want[1:]
 	}
-	if want[0] == "" { // every path is beneath /
+	if want[0] == "" { // every path is below /
 		return false
 	}
-	found := make([]bool, len(want)+1) // by how many are found so far
+	found := make([]bool, len(want)+1) // found[n]: the first n segments are found
 	found[0] = true
 	for segment := range strings.SplitSeq(normal(path)[1:], "/") {
 		script := strings.Contains(segment, ".")
@@ -93,7 +98,8 @@ func (p Pattern) near(path string) bool {
 	return found[len(want)]
 }
 
-// begins reports whether a segment is the wanted one, or that with something behind it which begins with no letter or digit.
+// begins reports whether a segment is the wanted one, or starts with it and continues with a
+// character that is not a letter, a digit, _ or -.
 func begins(segment, want string) bool {
 	if want == "*" {
 		return segment != ""
@@ -102,11 +108,12 @@ func begins(segment, want string) bool {
 	return does && (behind == "" || !strings.ContainsRune("abcdefghijklmnopqrstuvwxyz0123456789_-", rune(behind[0])))
 }
 
-// Match reports whether an upstream may take the path, which is decoded, for that of the pattern. Servers differ in what
-// they make of letter case, of empty and dot segments, and of parameters within segments, so none of these count: a path
-// that an upstream takes for another one is judged for nothing, which costs little. What a segment .. leads to depends on
-// whether it is resolved before parameters are cut off and slashes are merged, so such a path may be any. Clients resolve
-// it themselves.
+// Match reports whether an upstream may treat the decoded path as the path of the pattern. Servers
+// differ in letter case, empty segments, dot segments and parameters within segments, so Match
+// ignores all of these. A false match costs little: the request is only checked against the limits.
+// A path with a segment .. always matches, because its target depends on whether the server
+// resolves it before or after it removes parameters and merges slashes. Clients resolve such
+// segments themselves.
 func (p Pattern) Match(path string) bool {
 	if climbs(path) || p.match(path) {
 		return true
@@ -128,11 +135,11 @@ func (p Pattern) match(path string) bool {
 		}
 		rest = rest[:max(slash, 0)]
 	}
-	return true // the first segment, before the slash that both begin with, is empty
+	return true // the first segment, before the leading slash of both, is empty
 }
 
-// behindAuthority returns what is left of a path for an upstream that reads it as a reference to a URL, where a host stands
-// behind two slashes (RFC 3986 section 4.2), or more (the URL Standard of WHATWG).
+// behindAuthority returns the rest of a path if an upstream reads it as a network-path reference,
+// where a host follows two slashes (RFC 3986 section 4.2) or more (WHATWG URL Standard).
 func behindAuthority(path string) (rest string, found bool) {
 	path = strings.ReplaceAll(path, `\`, "/")
 	if !strings.HasPrefix(path, "//") {
@@ -151,13 +158,13 @@ func climbs(p string) bool {
 	return slices.Contains(strings.Split(p, "/"), "..")
 }
 
-// normal returns a path in the form that is compared.
+// normal returns the form of a path that is compared.
 func normal(p string) string {
 	p = path.Clean("/" + strings.ReplaceAll(withoutParameters(p), `\`, "/"))
-	return strings.ToLower(strings.ToUpper(p)) // ſ is S, and the Kelvin sign K
+	return strings.ToLower(strings.ToUpper(p)) // ſ folds to s, and the Kelvin sign to k
 }
 
-// withoutParameters returns a path without what follows a semicolon in each of its segments.
+// withoutParameters removes the part after a semicolon from each segment of a path.
 func withoutParameters(p string) string {
 	if !strings.ContainsRune(p, ';') {
 		return p

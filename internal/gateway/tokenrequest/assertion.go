@@ -6,19 +6,21 @@ import (
 	"strings"
 )
 
-// The client_assertion_types whose assertion is a JWT: RFC 7523 2.2, and that of
-// draft-ietf-oauth-spiffe-client-auth, which Keycloak knows.
+// The client_assertion_types with a JWT as the assertion: RFC 7523 2.2, and
+// draft-ietf-oauth-spiffe-client-auth, which Keycloak supports.
 const (
 	jwtBearer = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer" //nolint:gosec // G101: a name
 	jwtSPIFFE = "urn:ietf:params:oauth:client-assertion-type:jwt-spiffe" //nolint:gosec // G101: a name
 )
 
-// assertedClientID returns the sub of the client assertion, which is the client_id (RFC 7523 3); empty
-// if there is no assertion or one of another type. The server behind the gateway verifies it.
+// assertedClientID returns the sub of the client assertion, which is the client_id (RFC 7523 3). It
+// returns an empty ID if there is no assertion or its type is another one. The server behind the
+// gateway verifies the assertion.
 //
-// An assertion whose issuer is not its subject is none of the client's own: servers that refuse it lose
-// nothing by it, and those that trust other issuers with their clients (workload identity) have names of
-// that issuer in it. Then it is the client only if client_id does not say which that is.
+// If the issuer of an assertion differs from its subject, the client did not issue it itself. Some
+// servers refuse such an assertion anyway. Others accept assertions of trusted issuers (workload
+// identity), with a sub chosen by the issuer. So in that case the sub is the client only if there
+// is no client_id.
 func assertedClientID(p *params) ([]byte, error) {
 	token, kind := p.values[assertion], p.values[assertionType]
 	switch {
@@ -45,8 +47,8 @@ func assertedClientID(p *params) ([]byte, error) {
 	return id, checkValue(client, id)
 }
 
-// jwtPayload returns the second of the three parts of a signed JWT (RFC 7515 7.1). An encrypted one has
-// five.
+// jwtPayload returns the second of the three parts of a signed JWT (RFC 7515 7.1). An encrypted JWT
+// has five parts and is rejected.
 func jwtPayload(token []byte) (payload []byte, ok bool) {
 	if bytes.Count(token, []byte(".")) != 2 {
 		return nil, false
@@ -57,7 +59,7 @@ func jwtPayload(token []byte) (payload []byte, ok bool) {
 	return payload, err == nil
 }
 
-// parties returns the iss and the sub of the claims, empty if there is none.
+// parties returns the iss and sub claims, empty if missing.
 func parties(claims []byte) (issuer, sub []byte, err error) {
 	err = eachField("The client_assertion", claims, func(claim string, value []byte) error {
 		at, name := &sub, "sub"

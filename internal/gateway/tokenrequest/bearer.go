@@ -5,14 +5,15 @@ import (
 	"strings"
 )
 
-// umaGrant asks for permissions (UMA 2.0). With a bearer token Keycloak takes it from that token's client, whatever
-// client_id the body has.
+// umaGrant requests permissions (UMA 2.0). With a bearer token, Keycloak uses the client of that
+// token and ignores the client_id in the body.
 const umaGrant = "urn:ietf:params:oauth:grant-type:uma-ticket"
 
-// bearerClientID returns the client whose access token authenticates a request for permissions, its claim azp; empty if
-// the request is another one, or the token is no JWT. The server behind the gateway verifies the token.
+// bearerClientID returns the client of the access token that authenticates a request for
+// permissions, from its claim azp. It returns an empty ID for other requests, or if the token is
+// not a JWT. The server behind the gateway verifies the token.
 func bearerClientID(header http.Header, p *params) ([]byte, error) {
-	fields := header["Authorization"] // basicClientID refuses several
+	fields := header["Authorization"] // basicClientID refuses several fields
 	if string(p.values[grantType]) != umaGrant || len(fields) == 0 {
 		return nil, nil
 	}

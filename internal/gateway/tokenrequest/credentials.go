@@ -7,20 +7,21 @@ import (
 	"oauth-server/internal/secret"
 )
 
-// Credentials are the secrets of a request. All writings of a secret that a server may take for one have one digest, and so
-// may others: a digest groups requests, and proves nothing.
+// Credentials are digests of the secrets in a request. All spellings that a server may accept for
+// one secret have the same digest, and so may other secrets. A digest groups requests and proves
+// nothing.
 type Credentials struct {
-	Secret   secret.Digest // of the client; zero: there is none, or more than one, or an assertion
-	Password secret.Digest // of a password grant; zero: there is none
+	Secret   secret.Digest // of the client; zero: none, more than one, or an assertion
+	Password secret.Digest // of a password grant; zero: none
 }
 
-// credentials returns those of a request that was read, of the body.
+// credentials returns the Credentials of a parsed request with this body.
 func (p *params) credentials(header http.Header, body []byte) (c Credentials) {
 	var space [512]byte
 	encoded, _ := basicCredentials(header.Get("Authorization"))
 	_, basic, _ := decodeBasic(encoded, space[:])
 	switch body := p.values[clientSecret]; {
-	case len(p.values[assertion]) > 0: // which of them counts differs
+	case len(p.values[assertion]) > 0: // servers differ in the one they check
 	case len(basic) == 0:
 		c.Secret = alike(body)
 	case len(body) == 0:
@@ -32,9 +33,10 @@ func (p *params) credentials(header http.Header, body []byte) (c Credentials) {
 	return c
 }
 
-// passwordIn returns the password in a body; nil if it has none, or two, of which servers take either.
+// passwordIn returns the password in a body. It returns nil if there is none, or if a form has two,
+// because servers differ in which one they use.
 func passwordIn(body []byte) (password []byte) {
-	if kind := bytes.TrimLeft(body, " \t\r\n"); bytes.HasPrefix(kind, []byte("{")) { // readForm refuses it
+	if kind := bytes.TrimLeft(body, " \t\r\n"); bytes.HasPrefix(kind, []byte("{")) { // readForm refuses JSON in a form
 		_ = eachField("The body", body, func(name string, value []byte) error {
 			if name == "password" {
 				password, _ = jsonText(value)
@@ -58,10 +60,11 @@ func passwordIn(body []byte) (password []byte) {
 	return password
 }
 
-// maxAlike is how much of a secret bcrypt looks at.
+// maxAlike is the number of bytes of a secret that bcrypt uses.
 const maxAlike = 72
 
-// alike returns the digest of a secret as the most lenient server reads it: decoded once more, without space around it.
+// alike returns the digest of a secret as the most lenient server reads it: decoded once more, and
+// without surrounding space.
 func alike(value []byte) secret.Digest {
 	if isEscaped(value) {
 		value, _ = unescaped(value, nil)

@@ -1,9 +1,9 @@
-// Package tokenrequest reads who asks for a token: the client, the grant and the user that a request
-// to the token endpoint of another server names. The gateway judges by what is read here and forwards the
-// request as it came, so whatever the server behind it could read differently is an [*Error].
+// Package tokenrequest parses a request to the token endpoint of another server and returns its
+// client, grant and user. The gateway decides by the result and forwards the request unchanged. So
+// if the server could read the request differently, parsing fails with an [*Error].
 //
-// The judged parameters are client_id, client_secret, grant_type, username, refresh_token, code,
-// client_assertion and client_assertion_type.
+// The judged parameters, which the package parses and checks, are client_id, client_secret,
+// grant_type, username, refresh_token, code, client_assertion and client_assertion_type.
 //
 //	what                                     read                       refused
 //	client_id                                Basic (RFC 6749 2.3.1),    sources that differ
@@ -24,22 +24,23 @@
 //	Connection                               ignored                    naming one of those three
 //	judged parameter                         once, in the body          repeated, in the query
 //	other parameter (RFC 8707, RFC 8693)     ignored, also repeated     repeated in JSON
-//	name that some server takes for a        -                          client.id, client id, client_id[],
+//	name that some server reads as a         -                          client.id, client id, client_id[],
 //	judged one                                                          Client_ID, behind ";"
 //	percent-encoding                         valid                      invalid, anywhere
 //	judged value                             text; empty counts as      invalid UTF-8, control characters,
 //	                                         omitted (RFC 6749 3.2)     spaces around it (username excepted)
-//	judged value but for client_id, username ASCII (RFC 6749, VSCHAR)   other characters
-//	grant_type                               as sent                    a known one but for upper case
+//	judged value except client_id, username  ASCII (RFC 6749, VSCHAR)   other characters
+//	grant_type                               as sent                    a known grant in upper case
 //	client_id, grant_type, username          up to 255 bytes            longer
 //	number of parameters                     up to 1000, in JSON 64     more
 //
-// Multipart forms are refused although PHP, servlet containers and Ory's fosite (ParseMultipartForm) read
-// them: OAuth has no use for them, and their parsers differ much. So is text/plain, and a body without a
-// type, which some servers take for JSON and others for a form.
+// Multipart forms are refused, although PHP, servlet containers and Ory's fosite
+// (ParseMultipartForm) accept them. OAuth does not use them, and their parsers differ a lot. A body
+// of type text/plain or without a type is also refused, because some servers read it as JSON and
+// others as a form.
 //
-// The package does no I/O, verifies nothing, and keeps of secrets their SHA-256 only. Names are as
-// sent: the case of letters and the forms of Unicode are left to the caller.
+// The package does no I/O, verifies nothing, and keeps only the SHA-256 of secrets. It returns
+// names as sent and leaves letter case and Unicode normalization to the caller.
 //
 //	r, err := tokenrequest.Read(req.Header, req.URL.RawQuery, body)
 //	var refused *tokenrequest.Error

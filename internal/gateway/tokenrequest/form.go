@@ -2,11 +2,12 @@ package tokenrequest
 
 import "bytes"
 
-// maxParams bounds the parameters of a form. PHP and Tomcat by default ignore what follows so many.
+// maxParams bounds the number of parameters in a form. By default, PHP and Tomcat ignore further
+// parameters.
 const maxParams = 1000
 
-// checkQuery refuses judged parameters in the query of the URL (RFC 6749 3.2): servlet containers read
-// it together with the body.
+// checkQuery refuses judged parameters in the query of the URL (RFC 6749 3.2). Servlet containers
+// merge the query with the body.
 func checkQuery(query []byte) error {
 	return eachParam(query, func(n name, _ []byte) error {
 		if n != unjudged {
@@ -16,12 +17,12 @@ func checkQuery(query []byte) error {
 	})
 }
 
-// readForm reads application/x-www-form-urlencoded.
+// readForm parses application/x-www-form-urlencoded.
 func (p *params) readForm(body []byte) error {
 	if bytes.HasPrefix(body, []byte("\ufeff")) {
 		return refuse("The body begins with a byte order mark.")
 	}
-	if bytes.HasPrefix(bytes.TrimLeft(body, " \t\r\n"), []byte("{")) { // servers that decode JSON seldom look at the type
+	if bytes.HasPrefix(bytes.TrimLeft(body, " \t\r\n"), []byte("{")) { // servers that decode JSON often ignore the type
 		return refuse("The body is JSON, and its type says that it is a form.")
 	}
 	return eachParam(body, func(n name, value []byte) error {
@@ -33,7 +34,7 @@ func (p *params) readForm(body []byte) error {
 	})
 }
 
-// eachParam calls each for every parameter of a form, with the value as it was sent.
+// eachParam calls each for every parameter of a form, with the value as sent.
 func eachParam(form []byte, each func(n name, value []byte) error) error {
 	for count := 1; len(form) > 0; count++ {
 		var param []byte
@@ -52,7 +53,7 @@ func eachParam(form []byte, each func(n name, value []byte) error) error {
 	return nil
 }
 
-// readParam reads the name of one parameter, and returns the value as it was sent.
+// readParam parses one parameter. It returns the name, and the value as sent.
 func readParam(param []byte) (n name, value []byte, err error) {
 	if !isEscaped(param) {
 		return unjudged, nil, refuse("The parameters are not form-encoded: a percent sign without two hexadecimal digits.")
@@ -74,8 +75,8 @@ func splitParam(param []byte) (n name, value []byte, err error) {
 	return n, value, err
 }
 
-// checkSemicolons refuses a parameter that has a judged one in it where a semicolon separates
-// parameters as well (HTML 4.01 B.2.2).
+// checkSemicolons refuses a parameter that contains a judged one, if semicolons separate parameters
+// as well (HTML 4.01 B.2.2).
 func checkSemicolons(param []byte) error {
 	for len(param) > 0 {
 		var part []byte
@@ -87,7 +88,7 @@ func checkSemicolons(param []byte) error {
 	return nil
 }
 
-// cut is bytes.Cut by one byte, without the allocation of a separator.
+// cut is like bytes.Cut with a single byte. It avoids allocating a separator.
 func cut(b []byte, separator byte) (before, after []byte) {
 	if at := bytes.IndexByte(b, separator); at >= 0 {
 		return b[:at], b[at+1:]
@@ -95,7 +96,7 @@ func cut(b []byte, separator byte) (before, after []byte) {
 	return b, nil
 }
 
-// isEscaped reports whether two hexadecimal digits follow every percent sign.
+// isEscaped reports whether every percent sign is followed by two hexadecimal digits.
 func isEscaped(b []byte) bool {
 	for {
 		at := bytes.IndexByte(b, '%')
@@ -109,8 +110,9 @@ func isEscaped(b []byte) bool {
 	}
 }
 
-// unescaped returns what form-encoded text stands for, which [isEscaped]: the text itself, or what it
-// appends to space. If that is too small, it takes a new one.
+// unescaped decodes form-encoded text for which [isEscaped] is true. It returns text itself if
+// there is nothing to decode. Otherwise it appends the result to space, or to a new buffer if space
+// is too small, and returns the buffer as rest.
 func unescaped(text, space []byte) (plain, rest []byte) {
 	if bytes.IndexByte(text, '%') < 0 && bytes.IndexByte(text, '+') < 0 {
 		return text, space
@@ -133,7 +135,7 @@ func unescaped(text, space []byte) (plain, rest []byte) {
 	return space[begin:len(space):len(space)], space
 }
 
-// hexDigit returns the value of a hexadecimal digit, and 0xff for anything else.
+// hexDigit returns the value of a hexadecimal digit, or 0xff for anything else.
 func hexDigit(c byte) byte {
 	switch {
 	case c >= '0' && c <= '9':

@@ -12,11 +12,11 @@ const (
 	jsonType = "application/json"
 )
 
-// maxBasic bounds the credentials of HTTP Basic in bytes, in base64.
+// maxBasic bounds the HTTP Basic credentials, in bytes of base64.
 const maxBasic = 8 << 10
 
-// checkConnection refuses a request whose Connection field has a proxy remove what is judged before the next server
-// reads the request (RFC 9110 section 7.6.1).
+// checkConnection refuses a request if its Connection field would make a proxy remove a header
+// field that the gateway reads (RFC 9110 section 7.6.1).
 func checkConnection(header http.Header) error {
 	for _, field := range header["Connection"] {
 		for name := range strings.SplitSeq(field, ",") {
@@ -29,7 +29,7 @@ func checkConnection(header http.Header) error {
 	return nil
 }
 
-// readBody reads the judged parameters of the body, as its header says it is written.
+// readBody parses the judged parameters of the body according to its header.
 func (p *params) readBody(header http.Header, body []byte) error {
 	for _, encoding := range header["Content-Encoding"] {
 		if encoding != "" && !strings.EqualFold(encoding, "identity") {
@@ -51,8 +51,8 @@ func (p *params) readBody(header http.Header, body []byte) error {
 	return refuse("The content type must be " + formType + " or " + jsonType + ".")
 }
 
-// mediaType returns the content type without its parameters, empty if there is none, and whether its charset is
-// that of UTF-8 for ASCII alone.
+// mediaType returns the content type without its parameters, or an empty string if it is missing.
+// onlyASCII is set if the charset agrees with UTF-8 only for ASCII.
 func mediaType(fields []string) (kind string, onlyASCII bool, err error) {
 	switch {
 	case len(fields) == 0:
@@ -73,17 +73,17 @@ func mediaType(fields []string) (kind string, onlyASCII bool, err error) {
 		switch charset := strings.ToLower(value); {
 		case attribute == "charset" && (charset == "utf-8" || charset == "utf8"):
 		case attribute == "charset" && kind == formType && (charset == "iso-8859-1" || charset == "us-ascii"):
-			onlyASCII = true // Apache HttpClient says iso-8859-1 unless it is given another one
-		case attribute == "charset" || strings.Contains(attribute+charset, "charset"): // which a server may look for anywhere
+			onlyASCII = true // Apache HttpClient sends iso-8859-1 by default
+		case attribute == "charset" || strings.Contains(attribute+charset, "charset"): // a server may search for charset anywhere
 			return "", false, refuse("The Content-Type may have the parameter charset=utf-8, that of a form also iso-8859-1, and no other charset.")
 		}
 	}
 	return kind, onlyASCII, nil
 }
 
-// basicClientID returns the client that an Authorization field names, empty if none does: a part of
-// space if it fits. The secret is not looked at, because many clients do not encode it as RFC 6749
-// 2.3.1 asks.
+// basicClientID returns the client in an Authorization field, or nil if it names no client. The
+// result is in space if it fits. The secret is not checked, because many clients do not encode it
+// as RFC 6749 2.3.1 requires.
 func basicClientID(header http.Header, space []byte) ([]byte, error) {
 	fields := header["Authorization"]
 	switch {
@@ -96,7 +96,7 @@ func basicClientID(header http.Header, space []byte) ([]byte, error) {
 	if !ok {
 		return nil, nil
 	}
-	if strings.TrimRight(encoded, "=") == "Og" { // a colon, so neither a user nor a password: the client is in the body, if it is anywhere
+	if strings.TrimRight(encoded, "=") == "Og" { // just a colon, without user and password: the client can only be in the body
 		return nil, nil
 	}
 	id, _, ok := decodeBasic(encoded, space)
@@ -106,9 +106,9 @@ func basicClientID(header http.Header, space []byte) ([]byte, error) {
 	return id, checkValue(client, id)
 }
 
-// basicCredentials returns what follows the scheme Basic. Some servers look only at how the field
-// begins, so everything that begins with Basic is of that scheme; [decodeBasic] refuses what then is
-// not well-formed.
+// basicCredentials returns the credentials after the scheme Basic. Some servers check only the
+// beginning of the field, so any field that begins with Basic counts as Basic. [decodeBasic]
+// refuses malformed ones.
 func basicCredentials(field string) (encoded string, ok bool) {
 	const scheme = "Basic"
 	field = strings.TrimLeft(field, " \t")
@@ -123,8 +123,8 @@ func basicCredentials(field string) (encoded string, ok bool) {
 	return encoded, true
 }
 
-// decodeBasic reads base64(form(id) ":" form(secret)), and returns the secret as it was sent. Padding may be missing: some
-// servers need none, and no other one reads another client.
+// decodeBasic decodes base64(form(id) ":" form(secret)). It returns the secret as sent. Padding is
+// optional, as in some servers. Servers that require it do not read a different client.
 func decodeBasic(encoded string, space []byte) (id, secret []byte, ok bool) {
 	if len(encoded) > maxBasic {
 		return nil, nil, false

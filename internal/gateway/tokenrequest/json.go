@@ -14,7 +14,8 @@ import (
 // maxFields bounds the fields of a JSON object.
 const maxFields = 64
 
-// readJSON reads a JSON object. No OAuth document defines it for requests, but several servers take it.
+// readJSON parses a JSON object. No OAuth specification defines JSON requests, but several servers
+// accept them.
 func (p *params) readJSON(body []byte) error {
 	if holdsForm(body) {
 		return refuse("The body is JSON with a form in it.")
@@ -32,8 +33,9 @@ func (p *params) readJSON(body []byte) error {
 	})
 }
 
-// holdsForm reports whether a server that takes every body for a form would find in it who asks, or for which grant. Others
-// of the judged parameters may be in the query of a redirect_uri.
+// holdsForm reports whether a server that parses every body as a form would find a client or a
+// grant in it. It ignores other judged parameters, because they may be in the query of a
+// redirect_uri.
 func holdsForm(body []byte) bool {
 	_, rest, more := bytes.Cut(body, []byte("&"))
 	for more {
@@ -45,7 +47,7 @@ func holdsForm(body []byte) bool {
 		}
 		text, err := url.QueryUnescape(string(name))
 		if err != nil {
-			continue // which no server takes for one of them
+			continue // no server reads it as a judged name
 		}
 		switch n, err := findName([]byte(text)); {
 		case err != nil, n == client, n == grantType, n == assertion:
@@ -55,9 +57,9 @@ func holdsForm(body []byte) bool {
 	return false
 }
 
-// eachField calls each for every field of a JSON object, with the value as it was sent; what is the object
-// in words. Names that differ in the case of letters only are the same name to encoding/json and to
-// .NET, so two of them are an error.
+// eachField calls each for every field of a JSON object, with the value as sent. what names the
+// object in errors. Two names that differ only in letter case are an error, because encoding/json
+// and .NET treat them as the same name.
 func eachField(what string, object []byte, each func(name string, value []byte) error) (err error) {
 	var seen []string
 	isObject := subject.Members(object, func(rawName, value []byte) bool {
@@ -81,8 +83,8 @@ func eachField(what string, object []byte, each func(name string, value []byte) 
 	return err
 }
 
-// jsonText returns the text of a JSON string. False: it is no string, or an escape in it is half of a
-// surrogate pair, in whose place each server has something else.
+// jsonText decodes a JSON string. It reports false if the value is not a string, or contains an
+// unpaired surrogate, which servers decode differently.
 func jsonText(value []byte) (text []byte, ok bool) {
 	if value[0] != '"' {
 		return nil, false

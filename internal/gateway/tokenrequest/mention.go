@@ -9,9 +9,9 @@ import (
 	"strings"
 )
 
-// MayAsk reports whether a server may find the parameter grant_type in a request: in its query, or in the body, of whatever
-// type that is. It errs on the side of true: of a body that is compressed, or in a charset that does not begin with ASCII,
-// it knows nothing.
+// MayAsk reports whether a server may find the parameter grant_type in a request: in its query, or
+// in a body of any type. If in doubt it reports true, for example for a body that is compressed, or
+// in a charset that does not extend ASCII.
 func MayAsk(header http.Header, query string, body []byte) bool {
 	if mentions([]byte(query)) {
 		return true
@@ -19,7 +19,7 @@ func MayAsk(header http.Header, query string, body []byte) bool {
 	return len(body) > 0 && (isUnreadable(header) || mentions(body))
 }
 
-// isUnreadable reports whether [mentions] cannot tell what a server would read in the body.
+// isUnreadable reports whether [mentions] cannot read the body as a server would.
 func isUnreadable(header http.Header) bool {
 	for _, encoding := range header["Content-Encoding"] {
 		if encoding != "" && !strings.EqualFold(encoding, "identity") {
@@ -43,9 +43,11 @@ func isUnreadable(header http.Header) bool {
 	return false
 }
 
-// mentions reports whether text has grant_type in it, as some server reads the name of a parameter: in any case of
-// letters, percent-encoded, escaped as in JSON or a quoted string, with what PHP makes an underscore, or in UTF-16. The name
-// of a part of a multipart body may be any if it is an encoded word, or in pieces.
+// mentions reports whether text contains grant_type in any form that some server accepts as a
+// parameter name: in any letter case, percent-encoded, escaped as in JSON or a quoted string, with
+// characters that PHP turns into an underscore, or in UTF-16. It also reports true if a part of a
+// multipart body has its name split into pieces or in an encoded word, because that may be any
+// name.
 func mentions(text []byte) bool {
 	for i, c := range text {
 		switch c {
@@ -58,8 +60,8 @@ func mentions(text []byte) bool {
 	return hiddenName.Match(text)
 }
 
-// hiddenName matches the name of a part in pieces (RFC 2231 section 3), which Go and Python put together, and an encoded word
-// (RFC 2047), which Java decodes.
+// hiddenName matches the name of a part in pieces (RFC 2231 section 3), which Go and Python join,
+// and an encoded word (RFC 2047), which Java decodes.
 var hiddenName = regexp.MustCompile(`(?i)\bname\*[0-9]|=\?[^?\s]+\?[bq]\?`)
 
 func isMention(text []byte) bool {
@@ -69,14 +71,15 @@ func isMention(text []byte) bool {
 			return false
 		}
 	}
-	if len(text) == 0 { // it has no value, or more is to come
+	if len(text) == 0 { // it has no value, or more text follows
 		return false
 	}
 	c := text[0] | 0x20
-	return (c < 'a' || c > 'z') && (c < '0' || c > '9') && text[0] != '_' && text[0] != '-' // such as grant_types
+	return (c < 'a' || c > 'z') && (c < '0' || c > '9') && text[0] != '_' && text[0] != '-' // for example grant_types
 }
 
-// character returns the first character of a text, decoded and in lower case, and the rest; 0: there is none.
+// character returns the first character of a text, decoded and in lower case, and the rest. It
+// returns 0 at the end.
 func character(text []byte) (c byte, rest []byte) {
 	for len(text) > 0 && text[0] == 0 {
 		text = text[1:]
@@ -85,7 +88,7 @@ func character(text []byte) (c byte, rest []byte) {
 		return 0, nil
 	}
 	c, rest = text[0], text[1:]
-	digits := 0 // that stand for it, behind what says so
+	digits := 0 // the number of hex digits of an escaped character
 	switch {
 	case (c == '\\' || c == '%') && len(rest) > 0 && rest[0] == 'u': // as in JSON, and as ASP.NET decodes forms
 		digits, rest = 4, rest[1:]
@@ -105,11 +108,13 @@ func character(text []byte) (c byte, rest []byte) {
 	return c, rest
 }
 
-// longestMention bounds what [Watch] keeps of what was read: more than any spelling has but for padding with NUL.
+// longestMention is how much of the previous text [Watch] keeps. It is longer than any spelling of
+// grant_type, except spellings padded with NULs.
 const longestMention = 128
 
-// Watch returns a reader of the rest of a body whose beginning mentions no grant_type. It fails with err in place of reading
-// one.
+// Watch returns a reader of the rest of a body. begin is the part before it and must not mention
+// grant_type. If the body does mention grant_type, the reader fails with err instead of returning
+// it.
 func Watch(begin []byte, rest io.Reader, err error) io.Reader {
 	w := &watch{rest: rest, err: err}
 	w.keep(begin)
@@ -119,7 +124,7 @@ func Watch(begin []byte, rest io.Reader, err error) io.Reader {
 type watch struct {
 	rest io.Reader
 	err  error
-	last []byte // that was read
+	last []byte // the end of the text read so far
 }
 
 func (w *watch) keep(read []byte) { w.last = bytes.Clone(read[max(0, len(read)-longestMention):]) }

@@ -26,7 +26,7 @@ var nameTexts = [names]string{
 	refreshToken: "refresh_token", code: "code", assertion: "client_assertion", assertionType: "client_assertion_type",
 }
 
-// exactName returns which judged parameter has that name.
+// exactName returns the judged parameter with that name, or unjudged.
 func exactName(text []byte) name {
 	switch string(text) {
 	case "client_id":
@@ -49,8 +49,8 @@ func exactName(text []byte) name {
 	return unjudged
 }
 
-// findName returns which judged parameter has that decoded name. A name that another server may take
-// for a judged one is an error, and so is one that is not text.
+// findName returns the judged parameter with that decoded name. It returns an error if the name is
+// not text, or if another server may read it as a judged parameter.
 func findName(text []byte) (name, error) {
 	n := exactName(text)
 	if n != unjudged || isPlain(text) {
@@ -65,7 +65,7 @@ func findName(text []byte) (name, error) {
 	return unjudged, nil
 }
 
-// isPlain reports whether all servers read a name alike.
+// isPlain reports whether all servers read a name in the same way.
 func isPlain(text []byte) bool {
 	for _, c := range text {
 		if (c < 'a' || c > 'z') && c != '_' && (c < '0' || c > '9') && c != '-' {
@@ -75,10 +75,10 @@ func isPlain(text []byte) bool {
 	return true
 }
 
-// similarName returns which judged parameter some server takes a name for. ASP.NET, and encoding/json
-// for the fields of a struct, ignore case; PHP makes an underscore of a space, a dot and a bracket that
-// is not closed, and ignores spaces in front; PHP, Rack and qs read brackets as an element, and Rack and
-// qs skip those in front.
+// similarName returns the judged parameter that some server may read the name as. ASP.NET, and
+// encoding/json for struct fields, ignore case. PHP turns a space, a dot and an unclosed bracket
+// into an underscore, and ignores leading spaces. PHP, Rack and qs read brackets as an array
+// element. Rack and qs skip leading brackets.
 func similarName(text []byte) name {
 	var base, whole [24]byte // the longest name has 21 bytes
 	n, nBase, inElement := 0, 0, false
@@ -117,13 +117,14 @@ func similarName(text []byte) name {
 	return unjudged
 }
 
-// folded returns the ASCII character that a rune is with its case ignored; 0xff for any other.
+// folded returns the ASCII character that a rune equals if case is ignored, or 0xff if there is
+// none.
 func folded(r rune) byte {
 	if r >= utf8.RuneSelf {
 		if unicode.IsSpace(r) || r == '\ufeff' {
 			return ' '
 		}
-		if r = unicode.SimpleFold(r); r >= utf8.RuneSelf { // ſ is S, and the Kelvin sign K
+		if r = unicode.SimpleFold(r); r >= utf8.RuneSelf { // ſ folds to s, and the Kelvin sign to k
 			return 0xff
 		}
 	}

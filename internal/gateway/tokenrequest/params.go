@@ -6,17 +6,17 @@ import (
 	"unicode/utf8"
 )
 
-// params are the judged parameters of one body, decoded.
+// params are the decoded judged parameters of one body.
 type params struct {
-	values [names][]byte // parts of the body or of space; empty: omitted
-	given  [names]bool   // also without a value
-	space  []byte        // for values that are not in the body as they are
+	values [names][]byte // slices of the body or of space; empty: omitted
+	given  [names]bool   // also set without a value
+	space  []byte        // holds decoded values
 
-	onlyASCII bool // other values would not be UTF-8
+	onlyASCII bool // in this charset, other values would not be UTF-8
 }
 
-// set notes a value. One that was given before is an error, also if it had none: servers differ in
-// which of two they take.
+// set stores a value. A repeated parameter is an error, even if it was empty before, because
+// servers differ in which one they use.
 func (p *params) set(n name, value []byte) error {
 	if p.given[n] {
 		return refuse("The parameter " + nameTexts[n] + " is repeated.")
@@ -26,7 +26,7 @@ func (p *params) set(n name, value []byte) error {
 	return nil
 }
 
-// check tests the values. The secret is not looked at.
+// check validates the values, except the secret.
 func (p *params) check() error {
 	for n, value := range p.values {
 		if len(value) == 0 || name(n) == clientSecret {
@@ -42,8 +42,8 @@ func (p *params) check() error {
 	return nil
 }
 
-// checkValue tests one value. Some servers ignore spaces around what they compare, and fosite reads
-// grant_type as a list.
+// checkValue validates one value. It refuses surrounding spaces, because some servers ignore them,
+// and spaces in grant_type, because fosite reads it as a list.
 func checkValue(n name, value []byte) error {
 	bounded := n == client || n == grantType || n == username
 	switch {
@@ -61,8 +61,8 @@ func checkValue(n name, value []byte) error {
 	return nil
 }
 
-// isGrantInUpperCase reports whether a grant is a known one but for the case of letters, which older versions of fosite
-// ignore. Those of others may have any.
+// isGrantInUpperCase reports whether a grant is a known one with upper-case letters. Older versions
+// of fosite ignore the case. Unknown grants may have any case.
 func isGrantInUpperCase(grant []byte) bool {
 	lower := bytes.ToLower(grant)
 	if bytes.Equal(lower, grant) {

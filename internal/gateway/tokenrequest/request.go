@@ -8,24 +8,24 @@ import (
 	"oauth-server/internal/secret"
 )
 
-// maxName bounds client_id, grant_type and username in bytes: Keycloak's columns for the names of
-// clients and users have 255 characters. They become parts of counter keys.
+// maxName bounds client_id, grant_type and username in bytes. They become parts of counter keys.
+// Keycloak's columns for client and user names have 255 characters.
 const maxName = 255
 
-// Request is what a token request says of itself. Nothing in it is verified.
+// Request holds the parsed fields of a token request. None of them is verified.
 type Request struct {
-	ClientID string // empty: the request does not say
+	ClientID string // empty: not in the request
 	Grant    string // grant_type as sent; empty: none
 	Username string // of a password grant, as sent; empty: none
 
-	RefreshToken secret.Digest // of a refresh_token grant, as of subject.DigestOf; zero: none
+	RefreshToken secret.Digest // of a refresh_token grant, from subject.DigestOf; zero: none
 	Code         secret.Digest // of an authorization_code grant; zero: none
 }
 
-// Error is why a request is refused: it breaks a rule of OAuth, or two servers could read it
+// Error is the reason for refusing a request: it violates OAuth, or servers may read it
 // differently.
 type Error struct {
-	Description string // a sentence, in the characters of an error_description (RFC 6749 5.2)
+	Description string // a sentence in the characters of an error_description (RFC 6749 5.2)
 }
 
 // Error returns the description.
@@ -33,16 +33,16 @@ func (e *Error) Error() string { return "token request: " + e.Description }
 
 func refuse(description string) error { return &Error{description} }
 
-// Read returns what the request says of itself: header and query are those of the request, body is the
-// whole body. The caller bounds its length. Every error is an [*Error].
+// Read parses a request. header and query belong to the request, and body is the complete body. The
+// caller bounds its length. Every error is an [*Error].
 //
-// Read keeps nothing of body, so the caller may use it again.
+// Read does not retain body.
 func Read(header http.Header, query string, body []byte) (Request, error) {
 	r, _, err := ReadAll(header, query, body)
 	return r, err
 }
 
-// ReadAll is [Read] that also returns by what the request proves itself.
+// ReadAll is like [Read] and also returns the Credentials of the request.
 func ReadAll(header http.Header, query string, body []byte) (Request, Credentials, error) {
 	if query != "" {
 		if err := checkQuery([]byte(query)); err != nil {
@@ -75,7 +75,8 @@ func ReadAll(header http.Header, query string, body []byte) (Request, Credential
 	return r, p.credentials(header, body), nil
 }
 
-// clientID returns the client that the header, the body, the assertion and the bearer token agree on.
+// clientID returns the client named by the header, the body, the assertion and the bearer token.
+// They must agree.
 func clientID(header http.Header, p *params) (string, error) {
 	var space [256]byte
 	basic, err := basicClientID(header, space[:])
@@ -103,7 +104,7 @@ func clientID(header http.Header, p *params) (string, error) {
 	return id, nil
 }
 
-// grantText returns the grant without a new string for those that are common.
+// grantText returns the grant as a string, without an allocation for common grants.
 func grantText(grant []byte) string {
 	switch string(grant) {
 	case "client_credentials":
@@ -118,7 +119,7 @@ func grantText(grant []byte) string {
 	return string(grant)
 }
 
-// refreshDigest returns the digest of a refresh token, whichever of its writings it is in.
+// refreshDigest returns the digest of a refresh token, which is the same for all its spellings.
 func refreshDigest(value []byte) secret.Digest {
 	if len(value) == 0 {
 		return secret.Digest{}
@@ -130,5 +131,5 @@ func digest(value []byte) secret.Digest {
 	if len(value) == 0 {
 		return secret.Digest{}
 	}
-	return sha256.Sum256(value) // secret.DigestOf without a copy
+	return sha256.Sum256(value) // like secret.DigestOf, without a copy
 }

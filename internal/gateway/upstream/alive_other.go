@@ -2,5 +2,6 @@
 
 package upstream
 
-// alive is not known here: a request to a connection that the upstream has closed fails.
+// alive always reports true on this platform. A request on a connection that the upstream has
+// closed fails.
 func (c *conn) alive() bool { return true }

@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// alive reports whether an idle connection is open and has sent nothing: what can be read from it is its end, or
-// no answer to anything.
+// alive reports whether an idle connection is open and has no data to read. Readable data is either
+// the end of the connection, or data that answers no request.
 func (c *conn) alive() bool {
 	if c.raw == nil {
 		return true

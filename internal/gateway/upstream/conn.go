@@ -17,24 +17,24 @@ import (
 	"time"
 )
 
-// maxHeader is the size of the largest header of an answer.
+// maxHeader is the maximum header size of an answer in bytes.
 const maxHeader = 1 << 20
 
-// maxInterim is how many interim answers may come before the one that counts.
+// maxInterim is the maximum number of interim answers before the final one.
 const maxInterim = 5
 
 // conn is a connection to the upstream. One request uses it at a time.
 type conn struct {
 	*socket
-	used  bool          // by a request before
+	used  bool          // by an earlier request
 	in    *bufio.Reader // reads from conn, see Read
 	out   *bufio.Writer
-	left  int64       // bytes that may be read
+	left  int64       // bytes that may still be read
 	since time.Time   // when it became idle
-	stop  func() bool // ends the watch over the context of the request
+	stop  func() bool // stops watching the context of the request
 }
 
-// newConn makes a conn of a connection, and of the one beneath its TLS.
+// newConn returns a conn for a connection and the plain connection below its TLS.
 func newConn(secured, plain net.Conn) *conn {
 	c := &conn{socket: newSocket(secured, plain)}
 	c.in, c.out = bufio.NewReader(c), bufio.NewWriter(c.socket)
@@ -43,7 +43,7 @@ func newConn(secured, plain net.Conn) *conn {
 
 var errHeader = errors.New("upstream: the header of the answer is too large")
 
-// Read implements [io.Reader], for in.
+// Read implements [io.Reader] for in. It enforces left.
 func (c *conn) Read(b []byte) (int, error) {
 	if c.left <= 0 {
 		return 0, errHeader
@@ -53,29 +53,30 @@ func (c *conn) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// quiet reports whether TLS has nothing more of an idle connection in its buffers, where alive does not see it, and sets the
-// deadline anew.
+// quiet reports whether the TLS layer of an idle connection has no buffered data, which alive
+// cannot see. It restores the deadline.
 func (c *conn) quiet(deadline time.Time) bool {
 	if _, secured := c.Conn.(*tls.Conn); !secured {
 		return true
 	}
-	c.interrupt() // what comes from the socket is no concern of this
+	c.interrupt() // reads only what TLS has buffered, not the socket
 	c.left = 1
 	_, err := c.in.Peek(1)
 	return errors.Is(err, os.ErrDeadlineExceeded) && c.SetDeadline(deadline) == nil
 }
 
-// interrupt ends what is under way.
-func (c *conn) interrupt() { _ = c.SetDeadline(time.Unix(1, 0)) } // a closed connection has ended
+// interrupt aborts the current reads and writes.
+func (c *conn) interrupt() { _ = c.SetDeadline(time.Unix(1, 0)) } // fails only on a closed connection
 
-// ask writes a request and reads the answer, but not its body. An upstream may answer, with 413 for instance, and close the
-// connection before it has read the request: so the answer is read also if that could not be written.
+// ask writes a request and reads the answer without its body. An upstream may answer, for example
+// with 413, and close the connection before it has read the whole request. So ask reads the answer
+// even if writing failed.
 func (c *conn) ask(req *http.Request) (*http.Response, error) {
 	if c.used {
 		c.begin()
 	}
 	unfit := req.Write(c.out)
-	written := c.out.Flush() // with the error of the connection, if it was in Write
+	written := c.out.Flush() // includes a connection error from Write
 	if unfit != nil && written == nil {
 		return nil, fmt.Errorf("upstream: write request: %w", unfit)
 	}
@@ -93,7 +94,7 @@ func (c *conn) ask(req *http.Request) (*http.Response, error) {
 			return nil, errors.New("upstream: the answer changes the protocol")
 		case res.StatusCode >= http.StatusOK:
 			c.left = math.MaxInt64
-			res.Close = res.Close || written != nil // what follows of the request may be lost
+			res.Close = res.Close || written != nil // the rest of the request may be lost
 			return res, nil
 		}
 		if trace := httptrace.ContextClientTrace(req.Context()); trace != nil && trace.Got1xxResponse != nil {
@@ -105,12 +106,12 @@ func (c *conn) ask(req *http.Request) (*http.Response, error) {
 	return nil, errors.New("upstream: too many interim answers")
 }
 
-// body is the body of an answer, and gives its connection back at its end.
+// body is the body of an answer. It returns its connection to the pool at the end.
 type body struct {
 	io.ReadCloser
 	ctx  context.Context // of the request
 	pool *Pool
-	conn *conn // nil: given back
+	conn *conn // nil: already returned
 	keep bool
 }
 
@@ -128,7 +129,7 @@ func (b *body) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Close implements [io.Closer]. A connection whose answer was not read to the end is of no more use.
+// Close implements [io.Closer]. It closes the connection if the answer was not read to the end.
 func (b *body) Close() error {
 	b.done(false)
 	return nil

@@ -1,15 +1,19 @@
-// Package upstream sends token requests to the server behind a gateway, over HTTP/1.1 connections that it keeps (RFC 9112).
+// Package upstream sends token requests to the server behind a gateway, over persistent HTTP/1.1
+// connections (RFC 9112).
 //
-// The goroutine that has a request writes it, and reads the answer itself. The Transport of net/http passes each request and
-// each answer between goroutines of the connection instead, in whose place it can do much that a gateway has no use for: that took
-// more of the processor than everything else about a request.
+// The goroutine of a request writes the request and reads the answer itself. In contrast, the
+// Transport of net/http passes both between goroutines of the connection, which supports features
+// that a gateway does not need. That took more CPU than everything else about a request.
 //
-//   - A request that the upstream may have got something of is never repeated. A kept connection that the upstream has closed meanwhile
-//     is noticed before a request is written to it, or else by that nothing of it was acknowledged (Linux only): it goes out on
-//     another one then.
-//   - It ends with its context, or outlives it once it is written ([Pool.Send]), and its answer must have come in within a time,
-//     the body included.
-//   - There is no redirect, no proxy, no compression, no cookie, no HTTP/2. Interim answers (1xx) are for the request's httptrace.
+//   - A request is never repeated if the upstream may have received a part of it. Before writing,
+//     the pool detects a persistent connection that the upstream has closed. If it detects that
+//     only afterwards, and none of the request was acknowledged (Linux only), it sends the request
+//     on another connection.
+//   - A request ends with its context, or may outlive the context once it is written ([Pool.Send]).
+//     The answer, including its body, has a time limit.
+//   - There are no redirects, proxies, compression, cookies or HTTP/2. Interim answers (1xx) go to
+//     the request's httptrace.
 //
-// Everything but token requests goes through a [Resender], which is the Transport of net/http with the same rule.
+// All other requests go through a [Resender], which wraps the Transport of net/http and follows the
+// same rule.
 package upstream

@@ -13,11 +13,11 @@ import (
 
 // Options configure a [Pool].
 type Options struct {
-	// AnswerWithin is how long the upstream may take for an answer, with its body. 0: 30 seconds.
+	// AnswerWithin bounds the time for an answer with its body. 0: 30 seconds.
 	AnswerWithin time.Duration
-	// IdleFor is how long a connection is kept without a request. 0: 90 seconds.
+	// IdleFor is how long an idle connection is kept. 0: 90 seconds.
 	IdleFor time.Duration
-	// TLS is for an upstream with https. Nil: that of the system.
+	// TLS is the configuration for an https upstream. Nil: the defaults of the system.
 	TLS *tls.Config
 }
 
@@ -25,11 +25,11 @@ const (
 	defaultAnswerWithin = 30 * time.Second
 	defaultIdleFor      = 90 * time.Second
 	dialWithin          = 10 * time.Second
-	maxIdle             = 1024 // connections that are kept without a request
+	maxIdle             = 1024 // maximum number of idle connections
 )
 
-// Pool is the connections to one upstream. It is an [http.RoundTripper] for requests whose body is in memory, and safe for
-// concurrent use.
+// Pool holds the connections to one upstream. It is an [http.RoundTripper] for requests with a body
+// in memory. It is safe for concurrent use.
 type Pool struct {
 	address string      // host:port
 	tls     *tls.Config // nil: plain text
@@ -37,11 +37,11 @@ type Pool struct {
 	idleFor time.Duration
 
 	mu   sync.Mutex
-	idle []*conn     // the one that was used last at the end
-	reap *time.Timer // closes those that have been idle for long; nil: there are none
+	idle []*conn     // the most recently used last
+	reap *time.Timer // closes connections that were idle for too long; nil: none are idle
 }
 
-// New makes a pool of connections to the host of an http or https URL.
+// New returns a pool of connections to the host of an http or https URL.
 func New(u *url.URL, o Options) *Pool {
 	p := &Pool{within: cmp.Or(o.AnswerWithin, defaultAnswerWithin), idleFor: cmp.Or(o.IdleFor, defaultIdleFor)}
 	port := "80"
@@ -61,13 +61,14 @@ func New(u *url.URL, o Options) *Pool {
 	return p
 }
 
-// RoundTrip implements [http.RoundTripper]. The request goes to the pool's upstream, whatever its URL says.
+// RoundTrip implements [http.RoundTripper]. It sends the request to the pool's upstream and ignores
+// the host of its URL.
 func (p *Pool) RoundTrip(req *http.Request) (*http.Response, error) {
 	return p.Send(req.Context(), req)
 }
 
-// Send is RoundTrip for a request that may outlive its client. The context of the request stops it only before it is written, ctx
-// only after that.
+// Send is RoundTrip for a request that may outlive its client. The context of the request can stop
+// it only before it is written. After that, only ctx can stop it.
 func (p *Pool) Send(ctx context.Context, req *http.Request) (*http.Response, error) {
 	if req.Body != nil {
 		defer func() { _ = req.Body.Close() }() // it is in memory
@@ -97,7 +98,7 @@ func (p *Pool) Send(ctx context.Context, req *http.Request) (*http.Response, err
 	}
 }
 
-// exchange sends a request over a connection, which is closed if that fails.
+// exchange sends a request over a connection. It closes the connection if that fails.
 func (p *Pool) exchange(ctx context.Context, c *conn, req *http.Request) (*http.Response, error) {
 	c.stop = context.AfterFunc(ctx, c.interrupt)
 	res, err := c.ask(req)
@@ -114,7 +115,7 @@ func (p *Pool) exchange(ctx context.Context, c *conn, req *http.Request) (*http.
 	return res, nil
 }
 
-// take returns a connection with its deadline set.
+// take returns an idle or new connection with its deadline set.
 func (p *Pool) take(ctx context.Context) (*conn, error) {
 	for deadline := time.Now().Add(p.within); ; {
 		p.mu.Lock()
@@ -157,14 +158,14 @@ func (p *Pool) dial(ctx context.Context, answered time.Time) (*conn, error) {
 	return c, c.SetDeadline(answered)
 }
 
-// done is called when the answer of a connection has been read, or never will be.
+// done is called when the answer on a connection has been read or abandoned.
 func (p *Pool) done(c *conn, keep bool) {
 	if uninterrupted := c.stop(); !uninterrupted || !keep || c.in.Buffered() > 0 || !p.put(c) {
 		_ = c.Close()
 	}
 }
 
-// put keeps a connection, and reports false if there are enough.
+// put returns a connection to the pool. It reports false if the pool is full.
 func (p *Pool) put(c *conn) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -193,7 +194,7 @@ func (p *Pool) closeIdle() {
 	}
 }
 
-// CloseIdleConnections closes the connections that no request uses.
+// CloseIdleConnections closes all idle connections.
 func (p *Pool) CloseIdleConnections() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -204,10 +205,10 @@ func (p *Pool) CloseIdleConnections() {
 	}
 }
 
-// close closes the n connections that have been idle longest. The pool is locked.
+// close closes the n connections that have been idle longest. The caller holds the lock.
 func (p *Pool) close(n int) {
 	for _, c := range p.idle[:n] {
-		_ = c.Close() // nothing is lost with it
+		_ = c.Close() // an idle connection has no data to lose
 	}
 	rest := copy(p.idle, p.idle[n:])
 	clear(p.idle[rest:])

@@ -10,14 +10,16 @@ import (
 	"net/http/httptrace"
 )
 
-// maxResent is the longest body of a request that is sent again.
+// maxResent is the maximum body size of a request that may be sent again.
 const maxResent = 64 << 10
 
-// Resender is a Transport that sends a request again if the upstream has closed a kept connection before it got anything of it.
-// The Transport itself does so for some requests without a body only. NewResender makes one.
+// Resender is a Transport that sends a request again if the upstream has closed a persistent
+// connection before it received any of the request. The Transport itself does so only for some
+// requests without a body. NewResender creates one.
 type Resender struct{ *http.Transport }
 
-// NewResender has the transport dial so that it can tell.
+// NewResender replaces the dial functions of the transport, to track what the upstream has
+// received.
 func NewResender(t *http.Transport) Resender {
 	dial := t.DialContext
 	t.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
@@ -34,7 +36,7 @@ func NewResender(t *http.Transport) Resender {
 		}
 		config := t.TLSClientConfig.Clone()
 		if config.ServerName == "" {
-			config.ServerName, _, _ = net.SplitHostPort(address) // which the transport makes
+			config.ServerName, _, _ = net.SplitHostPort(address) // the transport always passes host:port
 		}
 		secured := tls.Client(plain, config)
 		ctx, cancel := context.WithTimeout(ctx, dialWithin)
@@ -55,7 +57,7 @@ func (t Resender) RoundTrip(req *http.Request) (*http.Response, error) {
 		if used, _ = c.Conn.(*socket); used != nil && c.Reused {
 			used.begin()
 		} else {
-			used = nil // no connection of the upstream's to close for being idle
+			used = nil // a new connection cannot have been closed for being idle
 		}
 	}})
 	req = req.WithContext(ctx)
@@ -76,7 +78,8 @@ func (t Resender) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 }
 
-// rewound is a body that can be read again from its start. The server that it came to closes it.
+// rewound is a body that can be read again from its start. The HTTP server closes the original
+// body.
 type rewound struct {
 	rest io.Reader
 	read bytes.Buffer

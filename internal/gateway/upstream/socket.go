@@ -9,24 +9,25 @@ import (
 	"time"
 )
 
-// socket is a connection, above its TLS, that knows whether the upstream may have got something of a request.
+// socket is a connection, above its TLS, that tracks whether the upstream may have received a part
+// of a request.
 type socket struct {
 	net.Conn
-	raw syscall.RawConn // beneath the TLS; nil: it has none
+	raw syscall.RawConn // below the TLS; nil: not available
 
 	mu     sync.Mutex
-	wrote  bool // something of the request
-	failed bool // writing it
+	wrote  bool // a part of the request was written
+	failed bool // a write failed
 	ended  bool // the upstream has closed its side
 	before tcpState
-	after  tcpState // when the connection was closed
+	after  tcpState // at the time of closing
 	closed bool
 }
 
-// tcpState is what the system knows of a connection; zero: nothing.
+// tcpState is the kernel's state of a connection. Zero: unknown.
 type tcpState struct {
-	acked uint64 // bytes that the other end has acknowledged
-	reset bool   // or closed at both ends
+	acked uint64 // bytes that the peer has acknowledged
+	reset bool   // reset, or closed by both ends
 }
 
 func newSocket(secured, plain net.Conn) *socket {
@@ -60,13 +61,13 @@ func (s *socket) Read(b []byte) (int, error) {
 	n, err := s.Conn.Read(b)
 	if errors.Is(err, io.EOF) {
 		s.mu.Lock()
-		s.ended = !s.failed // which may have been the reset, that is told once
+		s.ended = !s.failed // after a failed write, EOF may be a reset that was already reported
 		s.mu.Unlock()
 	}
 	return n, err
 }
 
-// resetWithin is how long the reset is waited for that shows what became of a request.
+// resetWithin is how long to wait for a reset, which shows that the request was discarded.
 const resetWithin = 500 * time.Millisecond
 
 // Close implements [io.Closer].
@@ -80,7 +81,8 @@ func (s *socket) Close() error {
 	return s.Conn.Close()
 }
 
-// awaitReset waits while the upstream has closed its side without acknowledging what was written, which may still be on its way.
+// awaitReset waits for a reset if the upstream has closed its side without acknowledging the
+// written data. The data may still be in transit.
 func (s *socket) awaitReset() {
 	if !s.wrote || !s.ended || s.before.acked == 0 {
 		return
@@ -93,13 +95,14 @@ func (s *socket) awaitReset() {
 	}
 }
 
-// untouched reports whether the upstream has got nothing of a request that failed, after the connection is closed. Either nothing
-// was written; or the upstream had closed the connection, and discarded what came. Its FIN acknowledges whatever it had got, and its
-// reset says that nobody reads what comes afterwards. Alone, a reset may be for a request that was half read, and a FIN of an
-// upstream that reads on.
+// untouched reports whether the upstream received nothing of a failed request. It is called after
+// the connection is closed. Either nothing was written, or the upstream had closed the connection
+// and discarded the data. Its FIN acknowledges everything it had received, and its reset shows that
+// later data is not read. Both are needed: a reset alone may follow a request that was half read,
+// and after a FIN alone the upstream may still read.
 func (s *socket) untouched() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	// The requests before were acknowledged, so 0 is of a system that does not say.
+	// Earlier requests were acknowledged, so 0 means that the system does not report the number.
 	return !s.wrote || s.ended && s.after.reset && s.after.acked == s.before.acked && s.before.acked > 0
 }
