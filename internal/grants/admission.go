@@ -11,18 +11,19 @@ import (
 	"oauth-server/internal/ratelimit"
 )
 
-// Gate refuses requests while the server is overloaded. [admission.Gate] is one.
+// Gate sheds requests while the server is overloaded. [admission.Gate] implements it.
 type Gate interface {
-	// Admit returns the rank of a request that is to be worked on, which Leave ends. Its error is *[admission.ShedError].
+	// Admit returns the rank of an admitted request. The caller ends the request with Leave. Its
+	// error is *[admission.ShedError].
 	Admit(ctx context.Context, r *admission.Request) (admission.Rank, error)
 	Leave()
-	// Starved counts a request that was admitted, of which ctx is that of the work on it, as refused after all: the
-	// server leaves too little of the processors for its password. It returns *[admission.ShedError]. Leave ends the
-	// request as any other.
+	// Starved counts an admitted request as shed after all, because the server lacks processor time
+	// to hash its password. ctx is the request's context. It returns *[admission.ShedError]. The
+	// caller still ends the request with Leave.
 	Starved(ctx context.Context) error
 }
 
-// open is the gate where there is none.
+// open is a Gate that admits every request.
 type open struct{}
 
 // Admit implements [Gate].
@@ -43,9 +44,10 @@ var classOfGrant = map[clientcfg.Grant]admission.Class{
 	clientcfg.ClientCredentials: admission.ClientCredentials, clientcfg.Password: admission.Password,
 }
 
-// refusedAnyway reports whether a token request is refused without any work that costs: it lacks what it needs, what it
-// presents was not issued by this server, or too much of that has come from there. Such requests need no gate, and must
-// not pass for what the gate admits last: a public client proves nothing.
+// refusedAnyway reports whether a token request fails without any expensive work: a parameter is
+// missing, this server did not issue what it presents, or too many invalid grants have come from
+// its address. Such requests skip admission. They must not count among the requests that the gate
+// values most, because a public client proves nothing.
 func (s *Service) refusedAnyway(client *clientcfg.Client, grant clientcfg.Grant, req *TokenRequest) bool {
 	switch {
 	case grant == clientcfg.ClientCredentials:
@@ -58,7 +60,8 @@ func (s *Service) refusedAnyway(client *clientcfg.Client, grant clientcfg.Grant,
 	return s.invalidGrants.wait(s.opts.Clock(), s.grantKeys(client, req.place(client))) > 0
 }
 
-// presents reports whether a token request has what its grant needs, and a code or a refresh token is one of this server.
+// presents reports whether a token request has the parameters that its grant needs. For a code or a
+// refresh token it also checks that this server issued it.
 func (s *Service) presents(grant clientcfg.Grant, req *TokenRequest) bool {
 	switch grant {
 	case clientcfg.Password:
@@ -73,9 +76,11 @@ func (s *Service) presents(grant clientcfg.Grant, req *TokenRequest) bool {
 	return true
 }
 
-// Foresee returns what Token would ask the gate about a token request, for what sees the request before it has been
-// read as one. ok is false if Token would refuse it for another reason, but for too many failures, which are counted by the
-// address; and of public clients, which prove nothing. It counts nothing, neither failures nor the use of a secret.
+// Foresee returns the admission request that Token would make for a token request. It is for code
+// that sees the request before it is parsed as one. ok is false if Token would refuse the request
+// for another reason. ok ignores the limits of failures, which depend on the address. ok is also
+// false for public clients, because they prove nothing. Foresee counts nothing, neither failures
+// nor the use of a secret.
 func (s *Service) Foresee(req *TokenRequest) (r admission.Request, ok bool) {
 	client, known := s.opts.Clients.Client(req.Credentials.ClientID)
 	if !known || client.Public {
@@ -91,17 +96,18 @@ func (s *Service) Foresee(req *TokenRequest) (r admission.Request, ok bool) {
 	return s.admissionRequest(client, classOfGrant[grant], netip.Addr{}), true
 }
 
-// enter asks the gate about a request of a client, before any work that costs. The context that it returns carries
-// the request and its rank, for calls of the store. The caller calls LeaveGate if there is no error. Errors: *[Error].
+// enter asks the gate to admit a client's request, before any expensive work. The returned context
+// carries the request and its rank, for calls of the store. If there is no error, the caller calls
+// LeaveGate. Errors: *[Error].
 func (s *Service) enter(ctx context.Context, client *clientcfg.Client, class admission.Class, remote netip.Addr) (context.Context, error) {
 	r := s.admissionRequest(client, class, remote)
 	return s.EnterGate(ctx, &r)
 }
 
-// admissionRequest is what the gate decides about. The address is that of a request of a public client.
+// admissionRequest returns what the gate decides about. remote is used only for public clients.
 func (s *Service) admissionRequest(client *clientcfg.Client, class admission.Class, remote netip.Addr) admission.Request {
 	r := admission.Request{ClientID: client.ID, Class: class}
-	if client.Public { // everyone can send requests as one
+	if client.Public { // anyone can send requests in its name
 		r.Source = network.Source(remote)
 	}
 	if s.opts.Policies != nil {
@@ -109,18 +115,19 @@ func (s *Service) admissionRequest(client *clientcfg.Client, class admission.Cla
 		r.Criticality, r.Trusted = effective.Criticality, effective.Trusted
 	}
 	if r.Criticality == ratelimit.CriticalityUnset && slices.Contains(client.Audience, clientcfg.AdminAudience) {
-		r.Criticality = ratelimit.CriticalPlus // operators have to see what happens
+		r.Criticality = ratelimit.CriticalPlus // operators must be able to see what happens
 	}
 	return r
 }
 
-// EnterGate is enter for requests of which the client is not known: those of people. LeaveGate ends what it admits.
+// EnterGate is like enter, for requests of people, which have no known client. LeaveGate ends an
+// admitted request.
 func (s *Service) EnterGate(ctx context.Context, r *admission.Request) (context.Context, error) {
 	rank, err := s.opts.Gate.Admit(ctx, r)
 	switch {
 	case err != nil:
 		return ctx, Overloaded(err)
-	case r.Class == admission.ClientCredentials: // which needs no store
+	case r.Class == admission.ClientCredentials: // needs no store
 		return ctx, nil
 	}
 	return admission.WithRequest(ctx, r, rank), nil

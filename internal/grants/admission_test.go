@@ -17,7 +17,8 @@ import (
 	"oauth-server/internal/secret"
 )
 
-// doorkeeper is a gate that notes whom it was asked about, and refuses them while it is shut.
+// doorkeeper is a gate that records the requests it was asked about, and refuses them while it is
+// shut.
 type doorkeeper struct {
 	shut   bool
 	asked  []admission.Request
@@ -47,8 +48,8 @@ func overloadedWorld(t *testing.T, edits ...func(*ratelimit.Settings)) (*world, 
 	return w, gate, seen
 }
 
-// TestOverloadedGrants: what is refused because the server is overloaded is answered with the time to try again,
-// spends no quota, costs no password, and leaves code and refresh token valid.
+// TestOverloadedGrants: a request shed under overload gets a retry time, spends no quota, hashes no
+// password, and leaves its code and refresh token valid.
 func TestOverloadedGrants(t *testing.T) {
 	w, gate, seen := overloadedWorld(t)
 	code, tokens := w.code("shop"), w.tokens("shop")
@@ -83,7 +84,7 @@ func TestOverloadedGrants(t *testing.T) {
 	check.Equal(t, "requests inside in the end", gate.inside, 0)
 }
 
-// TestNothingStaysInside, whatever becomes of a request that was admitted.
+// TestNothingStaysInside: every admitted request leaves the gate, whatever its outcome.
 func TestNothingStaysInside(t *testing.T) {
 	w, gate, _ := overloadedWorld(t)
 	tokens := w.tokens("shop")
@@ -111,8 +112,9 @@ func TestNothingStaysInside(t *testing.T) {
 	check.Equal(t, "revocation: inside", gate.inside, 0)
 }
 
-// TestGarbageIsNotCritical: what this server has not issued is refused without the gate, for every client. Of a client that
-// proves nothing the gate learns where the request comes from.
+// TestGarbageIsNotCritical: a grant that this server has not issued is refused without asking the
+// gate, for every client. For a client that proves nothing, the gate gets the source of the
+// request.
 func TestGarbageIsNotCritical(t *testing.T) {
 	w, gate, _ := overloadedWorld(t)
 	code := w.code("app")
@@ -125,7 +127,7 @@ func TestGarbageIsNotCritical(t *testing.T) {
 	} {
 		for _, client := range []string{"shop", "app"} {
 			if client == "app" && req.GrantType == "password" {
-				continue // it may not
+				continue // the client may not use the grant
 			}
 			_, err := w.token(client, req)
 			if code := as[*grants.Error](t, err).Code; code != grants.InvalidGrant && code != grants.InvalidRequest {
@@ -140,7 +142,8 @@ func TestGarbageIsNotCritical(t *testing.T) {
 	check.Equal(t, "asked about", gate.asked, []admission.Request{{ClientID: "app", Class: admission.Code, Source: network.Source(remote)}})
 }
 
-// TestTooMuchGarbageIsNotCritical: an address that has sent too much of it is answered without the gate.
+// TestTooMuchGarbageIsNotCritical: an address with too many invalid grants is refused without
+// asking the gate.
 func TestTooMuchGarbageIsNotCritical(t *testing.T) {
 	w, gate, _ := overloadedWorld(t)
 	w.reopen(func(o *grants.Options) {
@@ -159,7 +162,7 @@ func TestTooMuchGarbageIsNotCritical(t *testing.T) {
 	check.Equal(t, "asked", len(gate.asked), 0)
 }
 
-// TestOverloadSpendsNoQueries: a refused introspection does not count against the limit of the client.
+// TestOverloadSpendsNoQueries: a shed introspection does not count against the client's limit.
 func TestOverloadSpendsNoQueries(t *testing.T) {
 	w, gate, _ := overloadedWorld(t)
 	w.reopen(func(o *grants.Options) { o.Introspections = ratelimit.NewLimit("few", 1, time.Minute) })
@@ -174,7 +177,8 @@ func TestOverloadSpendsNoQueries(t *testing.T) {
 	check.OK(t, err)
 }
 
-// TestGateIsAskedAboutProvenClients, with what their policy says, and about no others.
+// TestGateIsAskedAboutProvenClients: the gate sees only authenticated clients, with the values of
+// their policies.
 func TestGateIsAskedAboutProvenClients(t *testing.T) {
 	w, gate, _ := overloadedWorld(t, policy("shop", ratelimit.Policy{Criticality: ratelimit.Sheddable}), policy("caller", ratelimit.Policy{Trusted: true}))
 	w.mustToken("shop", clientCredentials)

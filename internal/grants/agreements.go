@@ -12,24 +12,25 @@ import (
 	"oauth-server/internal/secret"
 )
 
-// An agreement is the remembered consent of a user to a client. Every code of the two comes of one, also
-// where the page is shown each time, so that the user can withdraw it: the names of its families begin
-// with its ID, and withdrawing revokes the ID. No clock and no list of families has a part in it.
+// An agreement is a user's remembered consent to a client. Every code that the user gives the
+// client belongs to it, even if the consent page is shown each time, and the names of the code's
+// families begin with the ID of the agreement. Withdrawing the agreement revokes the ID, and needs
+// neither a clock nor a list of families.
 
 const (
-	// agreementKept is how long an agreement is remembered that is not used.
+	// agreementKept is how long an unused agreement is remembered.
 	agreementKept = 365 * 24 * time.Hour
-	// agreementRefresh is the age at which its last use is stored anew.
+	// agreementRefresh is how old the stored time of last use may get before it is updated.
 	agreementRefresh = 24 * time.Hour
-	// agreeAttempts bounds how often an agreement is read again because others changed it.
+	// agreeAttempts bounds how often an agreement is read again because another writer changed it.
 	agreeAttempts = 8
 )
 
-// newFamily returns the name of a new family that comes of the agreement.
+// newFamily returns the name of a new family under the agreement.
 func (a *Agreement) newFamily() string { return a.ID + "." + secret.ID() }
 
-// familyNames are the names under which a family may be revoked: its own, and its agreement's. A family
-// of the password grant has no agreement. IDs have no dots.
+// familyNames returns the names under which a family may be revoked: its own and its agreement's. A
+// family of the password grant has no agreement. IDs contain no dots.
 func familyNames(family string) []string {
 	names := []string{familyName(family)}
 	if agreement, _, ok := strings.Cut(family, "."); ok {
@@ -40,8 +41,8 @@ func familyNames(family string) []string {
 
 func agreementName(id string) string { return "agreement:" + id }
 
-// agreement returns what the user allows the client, the zero value if that is nothing. stored is what is
-// in the store, which may be void.
+// agreement returns the user's valid agreement with the client as holds, or the zero value. stored
+// is the record in the store, which may be void.
 func (s *Service) agreement(ctx context.Context, client *clientcfg.Client, username string) (holds, stored Agreement, err error) {
 	stored, err = s.store.Agreement(ctx, username, client.ID)
 	switch {
@@ -57,8 +58,8 @@ func (s *Service) agreement(ctx context.Context, client *clientcfg.Client, usern
 	return holds, stored, err
 }
 
-// holds reports whether the agreement is of this client and of a user who is there still, neither of them
-// was revoked since, and it was not withdrawn.
+// holds reports whether the agreement is valid: it has not expired or been withdrawn, and it
+// belongs to the current client and user, neither of them revoked since.
 func (s *Service) holds(ctx context.Context, client *clientcfg.Client, a *Agreement) (bool, error) {
 	if !s.opts.Now().Before(a.ExpiresAt) {
 		return false, nil
@@ -76,8 +77,8 @@ func (s *Service) holds(ctx context.Context, client *clientcfg.Client, a *Agreem
 	return !withdrawn, nil
 }
 
-// agree returns the agreement that the user of the session has with the client, and stores that it allows
-// the scopes of the prompt. asked is set if the user has just answered a page.
+// agree returns the agreement of the session's user with the client, after storing that it allows
+// the scopes of the prompt. asked is set if the user has just answered a consent page.
 func (s *Service) agree(ctx context.Context, p *Prompt, session *Session, asked bool) (Agreement, error) {
 	for range agreeAttempts {
 		holds, stored, err := s.agreement(ctx, p.Client, session.Username)
@@ -88,22 +89,22 @@ func (s *Service) agree(ctx context.Context, p *Prompt, session *Session, asked 
 		if !changed {
 			return holds, nil
 		}
-		next.seen = stored.seen // one that is void is replaced
+		next.seen = stored.seen // a void agreement is replaced
 		switch err := s.store.PutAgreement(ctx, next); {
 		case err == nil:
 			return next, nil
 		case !errors.Is(err, ErrExists):
 			return Agreement{}, storeFailed("store agreement", err)
 		}
-		asked = false // it was stored at this moment: what it allows now may be enough
+		asked = false // another request stored an agreement just now, which may already allow enough
 	}
 	return Agreement{}, storeFailed("store agreement", ErrExists)
 }
 
-// agreed returns the agreement after a code is issued under it, and whether it has to be stored. Scopes that
-// the client has lost since leave it when it is stored, which bounds it.
+// agreed returns the agreement after issuing a code under it, and whether it has to be stored.
+// Storing it drops scopes that the client has lost, which bounds its size.
 func (s *Service) agreed(a Agreement, p *Prompt, session *Session, asked bool) (next Agreement, changed bool) {
-	now := s.opts.Now().UTC().Truncate(time.Millisecond) // as MongoDB keeps it
+	now := s.opts.Now().UTC().Truncate(time.Millisecond) // as MongoDB stores it
 	next = a
 	if a.ID == "" {
 		next = Agreement{ID: secret.ID(), Username: session.Username, ClientID: p.Client.ID}
@@ -125,13 +126,13 @@ func (s *Service) agreed(a Agreement, p *Prompt, session *Session, asked bool) (
 	return next, true
 }
 
-// Allowed is what a user allows a client.
+// Allowed is a user's agreement with a client, and the client.
 type Allowed struct {
 	Agreement
 	Client *clientcfg.Client
 }
 
-// Allowed returns what the user allows clients, ordered by client. Errors: *[Error].
+// Allowed returns the user's valid agreements, ordered by client. Errors: *[Error].
 func (s *Service) Allowed(ctx context.Context, username string) ([]Allowed, error) {
 	list, err := s.store.AgreementsOf(ctx, username)
 	if err != nil {
@@ -154,15 +155,15 @@ func (s *Service) Allowed(ctx context.Context, username string) ([]Allowed, erro
 	return out, nil
 }
 
-// FirstParty reports whether there is such a client and its users are not asked for their consent: it gets
-// access again after they withdrew it.
+// FirstParty reports whether the client exists and its users are not asked for consent. Such a
+// client gets access again after a user withdraws it.
 func (s *Service) FirstParty(clientID string) bool {
 	client, ok := s.opts.Clients.Client(clientID)
 	return ok && client.FirstParty
 }
 
-// Withdraw ends what the user allows the client: it is not remembered, and the codes, refresh tokens and
-// access tokens that came of it are worthless. Errors: [ErrNotFound], *[Error].
+// Withdraw ends a user's agreement with a client. The consent is forgotten, and all codes, refresh
+// tokens and access tokens issued under it become invalid. Errors: [ErrNotFound], *[Error].
 func (s *Service) Withdraw(ctx context.Context, username, clientID string) error {
 	a, err := s.store.Agreement(ctx, username, clientID)
 	switch {
@@ -171,7 +172,8 @@ func (s *Service) Withdraw(ctx context.Context, username, clientID string) error
 	case err != nil:
 		return storeFailed("read agreement", err)
 	}
-	// In this order, and to the end: an agreement that is revoked and still there is void.
+	// Keep this order, and finish even if the request is canceled: a revoked agreement that still
+	// exists is void.
 	ctx = context.WithoutCancel(ctx)
 	until := s.opts.Now().Add(max(s.opts.RefreshMaxAge, s.opts.RefreshTokenLifetime) + s.opts.AccessTokenLifetime + pageLifetime + skew)
 	if err := s.store.Revoke(ctx, agreementName(a.ID), until); err != nil {

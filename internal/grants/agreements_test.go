@@ -11,7 +11,8 @@ import (
 	"oauth-server/internal/secret"
 )
 
-// TestWithdrawEndsWhatCameOfIt and nothing else.
+// TestWithdrawEndsWhatCameOfIt: withdrawing a consent ends everything issued under it, and nothing
+// else.
 func TestWithdrawEndsWhatCameOfIt(t *testing.T) {
 	w := newWorld(t)
 	session := w.session()
@@ -41,13 +42,14 @@ func TestWithdrawEndsWhatCameOfIt(t *testing.T) {
 	w.wantActive(true, other.AccessToken)
 	w.mustToken("caller", refreshing(other.RefreshToken))
 	w.mustToken("shop", w.redemption("shop", bobsCode))
-	again := w.tokens("shop") // agrees anew
+	again := w.tokens("shop") // agrees again
 	w.wantActive(true, again.AccessToken)
 	w.mustToken("shop", refreshing(again.RefreshToken))
 	w.wantNext(aCode, &session, "shop")
 }
 
-// TestWithdrawOutlastsTheTokens: the revocation is kept until the last of them has expired.
+// TestWithdrawOutlastsTheTokens: the revocation is kept until the last token under the consent has
+// expired.
 func TestWithdrawOutlastsTheTokens(t *testing.T) {
 	w := newWorld(t, func(o *grants.Options) { o.RefreshTokenLifetime = 90 * 24 * time.Hour })
 	token := w.tokens("shop").RefreshToken
@@ -59,7 +61,8 @@ func TestWithdrawOutlastsTheTokens(t *testing.T) {
 	wantCode(t, grants.InvalidGrant, err)
 }
 
-// TestWithdrawThatStopsHalfway leaves an agreement that is void already, and can be withdrawn again.
+// TestWithdrawThatStopsHalfway: an interrupted withdrawal leaves a void agreement, which can be
+// withdrawn again.
 func TestWithdrawThatStopsHalfway(t *testing.T) {
 	w, f := failingWorld(t)
 	session, token := w.session(), w.tokens("shop")
@@ -73,8 +76,8 @@ func TestWithdrawThatStopsHalfway(t *testing.T) {
 	w.wantNext(aCode, &session, "shop")
 }
 
-// TestConsentIsVoid where it was given to another client or by another user of the name, before a
-// revocation, or too long ago.
+// TestConsentIsVoid: a consent is void if it was given to another client, by another user with the
+// same name, before a revocation, or too long ago.
 func TestConsentIsVoid(t *testing.T) {
 	for name, change := range map[string]func(w *world){
 		"client registered anew": func(w *world) { w.replaceClient("shop") },
@@ -102,7 +105,7 @@ func TestConsentIsVoid(t *testing.T) {
 			allowed, err := w.service.Allowed(t.Context(), "alice")
 			check.OK(t, err)
 			check.Equal(t, "allowed", len(allowed), 0)
-			w.clock.Advance(time.Minute) // beyond the times of a revocation
+			w.clock.Advance(time.Minute) // after the revocation
 			session = w.session()
 			w.allow(session, "shop")
 			w.wantNext(aCode, &session, "shop")
@@ -110,7 +113,7 @@ func TestConsentIsVoid(t *testing.T) {
 	}
 }
 
-// TestConsentInUseIsKept: the year begins with each use.
+// TestConsentInUseIsKept: each use restarts the year.
 func TestConsentInUseIsKept(t *testing.T) {
 	w := newWorld(t)
 	session := w.session()
@@ -124,7 +127,7 @@ func TestConsentInUseIsKept(t *testing.T) {
 	}
 }
 
-// TestAllowed lists what a user allows, and forgets scopes that the client has lost.
+// TestAllowed lists a user's consents, without scopes that the client has lost.
 func TestAllowed(t *testing.T) {
 	w := newWorld(t)
 	session := w.session()
@@ -146,8 +149,8 @@ func TestAllowed(t *testing.T) {
 	check.Equal(t, "agreed at", allowed[1].AgreedAt, w.clock.Now())
 }
 
-// TestConsentsAtOnce: pages of one user and client that are answered at the same time are one agreement,
-// of all their scopes.
+// TestConsentsAtOnce: concurrent answers to several pages of one user and client result in one
+// agreement with all their scopes.
 func TestConsentsAtOnce(t *testing.T) {
 	w := newWorld(t)
 	var all sync.WaitGroup
@@ -165,14 +168,14 @@ func TestConsentsAtOnce(t *testing.T) {
 	w.wantNext(aCode, &session, "shop", scope("read write admin"))
 }
 
-// TestNoCodeWithoutAgreement: if the consent cannot be stored, there is no code that could not be
-// withdrawn.
+// TestNoCodeWithoutAgreement: if the consent cannot be stored, no code is issued, because it could
+// not be withdrawn.
 func TestNoCodeWithoutAgreement(t *testing.T) {
 	w, f := failingWorld(t)
 	f.operation, f.err = "PutAgreement", errDown
 	_, err := w.approve(w.prompted("shop"), w.session())
 	wantCode(t, grants.TemporarilyUnavailable, err)
-	f.err = grants.ErrExists // by others, again and again
+	f.err = grants.ErrExists // other writers win again and again
 	_, err = w.approve(w.prompted("shop"), w.session())
 	wantCode(t, grants.TemporarilyUnavailable, err)
 	f.operation = ""

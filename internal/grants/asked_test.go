@@ -12,7 +12,8 @@ import (
 	"oauth-server/internal/ratelimit"
 )
 
-// TestGateTellsGrants: a limit for refreshes counts no other grant, and denies a refresh without using its token up.
+// TestGateTellsGrants: a limit for refreshes counts only refreshes, and denies one without
+// consuming its token.
 func TestGateTellsGrants(t *testing.T) {
 	refreshes := ratelimit.NewLimit("refreshes", 2, time.Minute)
 	refreshes.Grants = ratelimit.GrantRefresh
@@ -40,8 +41,9 @@ func TestGateTellsGrants(t *testing.T) {
 	check.OK(t, err)
 }
 
-// TestGateCountsSources: requests from one address count together, whoever the user is, IPv6 addresses by their /64, and
-// only those of an authenticated client; the denial says so.
+// TestGateCountsSources: requests from one address count together, whoever the user is. IPv6
+// addresses count by their /64. Only requests of an authenticated client count. The denial names
+// the address.
 func TestGateCountsSources(t *testing.T) {
 	w, _ := policyWorld(t, ratelimit.DefaultSettings(), clientcfg.PolicySet{}.WithPolicy("shop", &clientcfg.ClientPolicy{
 		Policy: ratelimit.Policy{Source: []ratelimit.Limit{ratelimit.NewLimit("per-address", 2, time.Minute)}},

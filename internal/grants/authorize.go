@@ -8,10 +8,10 @@ import (
 	"oauth-server/internal/secret"
 )
 
-// Authorize checks an authorization request (RFC 6749 4.1.1) and returns what to ask the user.
-// Until the client and its redirect URI are known to be genuine, a failure is shown to the user and
-// never redirected: the server must not be an open redirector. Errors: *[RedirectError] to send to
-// the client, *[Error] to show to the user.
+// Authorize checks an authorization request (RFC 6749 4.1.1) and returns the question for the user.
+// While the client or its redirect URI is unverified, an error is shown to the user and never
+// redirected, because the server must not be an open redirector. Errors: *[RedirectError] to send
+// to the client, *[Error] to show to the user.
 func (s *Service) Authorize(_ context.Context, req AuthorizeRequest) (*Prompt, error) {
 	if req.ClientID == "" {
 		return nil, fail(InvalidRequest, "The parameter client_id is missing.")
@@ -37,7 +37,7 @@ func (s *Service) Authorize(_ context.Context, req AuthorizeRequest) (*Prompt, e
 	return p, nil
 }
 
-// checkAuthorize checks the parameters whose errors are sent to the client by redirect.
+// checkAuthorize checks the parameters with errors that are redirected to the client.
 func checkAuthorize(client *clientcfg.Client, req AuthorizeRequest) ([]string, *Error) {
 	switch {
 	case req.ResponseType == "":
@@ -53,12 +53,11 @@ func checkAuthorize(client *clientcfg.Client, req AuthorizeRequest) ([]string, *
 	return grantScope(client, req.Scope)
 }
 
-// Approve issues the authorization code of a consent page, because the user of the session agreed, and
-// remembers that.
-// The session is the one that [Service.Session] has just returned: only its expiry is judged here, and its
-// user when the code is redeemed. A page gives one code: if it is answered again, the result is the same
-// code until that is redeemed or expires. Errors: [ErrNoSession], [ErrConsentPage], [ErrConsentUsed],
-// *[LimitedError], *[Error].
+// Approve issues the authorization code for a consent page that the user accepted, and remembers
+// the consent. The session must come directly from [Service.Session]: Approve checks only its
+// expiry, and the user is checked when the code is redeemed. A page gives one code. If it is
+// answered again, Approve returns the same code until the code is redeemed or expires. Errors:
+// [ErrNoSession], [ErrConsentPage], [ErrConsentUsed], *[LimitedError], *[Error].
 func (s *Service) Approve(ctx context.Context, p *Prompt, session Session, consent Consent) (code string, err error) {
 	now := s.opts.Now()
 	if !now.Before(session.ExpiresAt) {
@@ -93,7 +92,7 @@ func (s *Service) Approve(ctx context.Context, p *Prompt, session Session, conse
 	record.Digest, record.ExpiresAt = digest, later(now.Add(s.opts.CodeLifetime), opened.Add(pageLifetime))
 	err = s.store.CreateCode(ctx, record)
 	switch {
-	case errors.Is(err, ErrExists): // since it was looked for
+	case errors.Is(err, ErrExists): // created by another request since the check above
 		_, err = s.answered(ctx, digest, now)
 	case err != nil:
 		err = storeFailed("create authorization code", err)

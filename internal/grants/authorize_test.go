@@ -63,8 +63,8 @@ func TestAuthorizeRefuses(t *testing.T) {
 	}
 }
 
-// TestRedirectURIAtToken: what the authorization request said decides what the token request must
-// say (RFC 6749 4.1.3).
+// TestRedirectURIAtToken: the redirect_uri of the authorization request determines the one that the
+// token request must send (RFC 6749 4.1.3).
 func TestRedirectURIAtToken(t *testing.T) {
 	w := newWorld(t)
 	w.clients["shop"].RedirectURIs = []string{callback}
@@ -110,7 +110,7 @@ func TestApproveNeedsASession(t *testing.T) {
 	check.ErrorIs(t, err, grants.ErrNoSession)
 }
 
-// TestApproveChecksTheRedirectAgain: the prompt may be older than a change of the registration.
+// TestApproveChecksTheRedirectAgain: the registration may have changed since the prompt.
 func TestApproveChecksTheRedirectAgain(t *testing.T) {
 	w := newWorld(t)
 	prompt, err := w.service.Authorize(t.Context(), w.authorizeRequest("shop"))

@@ -11,8 +11,8 @@ import (
 	"oauth-server/internal/ratelimit"
 )
 
-// banWorld admits 2 tokens a minute of a client and 3 of a user, and bans for 5 minutes after 3 denials in a
-// minute.
+// banWorld admits 2 tokens a minute for a client and 3 for a user, and bans for 5 minutes after 3
+// denials in a minute.
 func banWorld(t *testing.T, edits ...func(*ratelimit.Settings)) (*world, *[]judgement.Decided) {
 	t.Helper()
 	w, seen := limitedWorld(t, append([]func(*ratelimit.Settings){func(s *ratelimit.Settings) {
@@ -26,7 +26,7 @@ func banWorld(t *testing.T, edits ...func(*ratelimit.Settings)) (*world, *[]judg
 	return w, seen
 }
 
-// deny sends requests that are all over the limit, and returns the answer to the last one.
+// deny sends requests that are all over the limit, and returns the last error.
 func (w *world) deny(n int, id string, req grants.TokenRequest) (last *grants.LimitedError) {
 	w.tb.Helper()
 	for range n {
@@ -37,12 +37,12 @@ func (w *world) deny(n int, id string, req grants.TokenRequest) (last *grants.Li
 	return last
 }
 
-// TestBan: who goes on after being denied gets another answer, for the time of the ban and not longer.
+// TestBan: a client that continues after denials is banned, exactly as long as the policy says.
 func TestBan(t *testing.T) {
 	w, seen := banWorld(t)
 	_ = w.spend("shop", func() grants.TokenRequest { return clientCredentials }) // the first denial
 	_ = w.deny(2, "shop", clientCredentials)
-	w.clock.Advance(2*time.Minute + 100*time.Millisecond) // the limit has room again
+	w.clock.Advance(2*time.Minute + 100*time.Millisecond) // the limit admits requests again
 	got := w.limited("shop", clientCredentials)
 	if got == nil {
 		t.Fatal("the client is not banned")
@@ -64,7 +64,7 @@ func TestBan(t *testing.T) {
 	w.mustToken("shop", clientCredentials)
 }
 
-// TestBanOfUser: of one user of one client.
+// TestBanOfUser: a ban of a user applies to that user of that client only.
 func TestBanOfUser(t *testing.T) {
 	w, _ := banWorld(t)
 	req := func() grants.TokenRequest {
@@ -79,7 +79,7 @@ func TestBanOfUser(t *testing.T) {
 	check.ErrorSays(t, w.limited("shop", kept), "This client and user are banned for a time, because they repeatedly exceeded their token rate limit")
 	w.mustToken("shop", clientCredentials)
 	w.mustToken("caller", grants.TokenRequest{GrantType: "authorization_code", Code: w.code("caller"), RedirectURI: callback, CodeVerifier: verifier})
-	// A password is not even looked at, nor is the ban shown for another name.
+	// The password is not checked, and the ban does not show under another username.
 	banned := w.limited("shop", grants.TokenRequest{GrantType: "password", Username: "alice", Password: "wrong"})
 	if banned == nil || !banned.Banned {
 		t.Errorf("password grant: got %+v, want a ban", banned)
@@ -87,7 +87,8 @@ func TestBanOfUser(t *testing.T) {
 	w.mustToken("shop", grants.TokenRequest{GrantType: "password", Username: "bob", Password: password})
 }
 
-// TestPasswordGrantBansNobody: whoever is over the limit was not proven, and neither does dry-run say otherwise.
+// TestPasswordGrantBansNobody: password requests over the limit are not authenticated, so they
+// cause no ban, and dry-run reports none.
 func TestPasswordGrantBansNobody(t *testing.T) {
 	for name, mode := range map[string]ratelimit.Mode{"enforce": ratelimit.Enforce, "dry-run": ratelimit.DryRun} {
 		w, seen := banWorld(t, func(s *ratelimit.Settings) { s.Mode = mode })
@@ -102,7 +103,7 @@ func TestPasswordGrantBansNobody(t *testing.T) {
 	}
 }
 
-// TestBanInDryRun: is seen, and every request passes.
+// TestBanInDryRun: the ban is observed, and every request passes.
 func TestBanInDryRun(t *testing.T) {
 	w, seen := banWorld(t, func(s *ratelimit.Settings) { s.Mode = ratelimit.DryRun })
 	for range 7 {
@@ -118,20 +119,21 @@ func TestBanInDryRun(t *testing.T) {
 	check.Equal(t, "stored", len(list), 0)
 }
 
-// TestReuseIsNoDenial: who gets the last token again is not denied. Who is banned gets none.
+// TestReuseIsNoDenial: getting the last token again is not a denial. A banned client does not get
+// it.
 func TestReuseIsNoDenial(t *testing.T) {
 	w, seen := banWorld(t, func(s *ratelimit.Settings) { s.Default.OverLimit = ratelimit.OverLimitReuse })
 	for range 10 {
 		w.mustToken("shop", scoped("read"))
 	}
 	check.Equal(t, "outcome", (*seen)[9].Decision.Outcome, ratelimit.Reused)
-	_ = w.deny(3, "shop", scoped("write")) // there is no token of it
+	_ = w.deny(3, "shop", scoped("write")) // there is no last token for this scope
 	if got := w.limited("shop", scoped("read")); got == nil || !got.Banned {
 		t.Errorf("got %+v, want a ban", got)
 	}
 }
 
-// TestTrustedIsNeverBanned: nor is it denied.
+// TestTrustedIsNeverBanned: a trusted client is neither denied nor banned.
 func TestTrustedIsNeverBanned(t *testing.T) {
 	w, _ := banWorld(t, policy("shop", ratelimit.Policy{Trusted: true}))
 	for range 20 {

@@ -7,13 +7,13 @@ import (
 	"oauth-server/internal/keys"
 )
 
-// ErrBearer is returned, wrapped, by [Service.Bearer] for anything but a valid token.
+// ErrBearer is wrapped in the error of [Service.Bearer] for an invalid token.
 var ErrBearer = errors.New("grants: the access token is not valid")
 
-// Bearer verifies an access token that is presented to an API of this server itself (RFC 6750): it
-// is signed by this server, not expired and not revoked, and its client and its user still exist.
-// The caller judges whether the token is meant for its API and what the scopes allow. Errors:
-// [ErrBearer]; *[Error] if the store fails.
+// Bearer verifies an access token presented to an API of this server itself (RFC 6750). The token
+// must be signed by this server, not expired and not revoked, and its client and user must still
+// exist. The caller checks the audience and the scopes. Errors: [ErrBearer]; *[Error] if the store
+// fails.
 func (s *Service) Bearer(ctx context.Context, token string) (keys.Claims, error) {
 	c, err := s.opts.Signer.Verify(token, s.opts.Now())
 	if err != nil {

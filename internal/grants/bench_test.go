@@ -14,8 +14,8 @@ import (
 	"oauth-server/internal/testworld"
 )
 
-// BenchmarkClientCredentials sets the whole way of a request through the service beside the one
-// thing that it cannot do without, a signature.
+// BenchmarkClientCredentials compares a whole request through the service with a bare signature,
+// the one step that it cannot avoid.
 func BenchmarkClientCredentials(b *testing.B) {
 	b.Run("bare ES256", func(b *testing.B) {
 		key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -40,7 +40,7 @@ func BenchmarkClientCredentials(b *testing.B) {
 	})
 }
 
-// BenchmarkLimiter is the same request with the limiter off and on.
+// BenchmarkLimiter measures the same request with and without the limiter.
 func BenchmarkLimiter(b *testing.B) {
 	settings := ratelimit.DefaultSettings()
 	settings.Default.Client[0].Requests = ratelimit.MaxRequests

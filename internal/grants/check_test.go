@@ -7,7 +7,7 @@ import (
 	"oauth-server/internal/grants"
 )
 
-// as returns the T that err is or wraps, and fails the test if there is none.
+// as returns the T in err's chain, and fails the test if there is no T.
 func as[T error](tb testing.TB, err error) (found T) {
 	tb.Helper()
 	if !errors.As(err, &found) {
@@ -16,8 +16,8 @@ func as[T error](tb testing.TB, err error) (found T) {
 	return found
 }
 
-// wantCode fails the test unless err is an OAuth error of that code, whose description is fit for
-// error_description.
+// wantCode fails the test unless err is an OAuth error with that code and a description that is
+// valid as error_description.
 func wantCode(tb testing.TB, want grants.ErrorCode, err error) {
 	tb.Helper()
 	failed := as[*grants.Error](tb, err)

@@ -9,17 +9,18 @@ import (
 	"oauth-server/internal/secret"
 )
 
-// authenticate proves who the client is, and by which of its secrets (RFC 6749 2.3 and 3.2.1). All failures look alike to the
-// client. Too many of them from one address are answered with *[LimitedError] instead, but right
-// credentials are never refused: they are cheap to check and too long to guess, and another client
-// behind the same gateway must not suffer.
+// authenticate verifies the client's credentials and returns the client and the secret that it used
+// (RFC 6749 2.3 and 3.2.1). All failures look alike to the client. After too many failures from one
+// address it returns *[LimitedError] for further failures. Correct credentials are never limited:
+// they are cheap to check and too long to guess, and other clients behind the same gateway must not
+// suffer.
 func (s *Service) authenticate(c Credentials, remote netip.Addr) (*clientcfg.Client, secret.Digest, error) {
 	if c.ClientID == "" {
 		return nil, secret.Digest{}, fail(InvalidClient, "Client authentication is required.")
 	}
 	client, ok := s.opts.Clients.Client(c.ClientID)
 	if !ok {
-		client = &clientcfg.Client{} // which nothing proves to be; it takes as long as for one that exists
+		client = &clientcfg.Client{} // matches no credentials; the check takes as long as for an existing client
 	}
 	now := s.opts.Now()
 	used, proven := proves(client, &c, now)
@@ -39,10 +40,11 @@ func (s *Service) failedClient(id string, at place) error {
 	return fail(InvalidClient, "Client authentication failed.")
 }
 
-// proves reports whether the secret is one of the client's, and which, in constant time: both spellings are compared
-// with both secrets, also if there is no other one. A public client has none: presenting one is a mistake that
-// must not pass unnoticed. An empty secret counts as none, whichever way it was sent (RFC 6749 2.3.1):
-// some libraries put it into a Basic header.
+// proves reports whether the secret belongs to the client, and returns the digest of the matching
+// secret. It runs in constant time: it compares both spellings with both secrets, even if the
+// client has only one. A public client has no secret, so presenting one is a mistake and must fail.
+// An empty secret counts as no secret, whichever way it was sent (RFC 6749 2.3.1): some libraries
+// put one into a Basic header.
 func proves(client *clientcfg.Client, c *Credentials, now time.Time) (used secret.Digest, ok bool) {
 	if client.Public {
 		return secret.Digest{}, c.Secret == ""

@@ -11,7 +11,7 @@ import (
 	"oauth-server/internal/grants"
 )
 
-// asked is what the user of the session is asked for the client.
+// asked returns the prompt of the client.
 func (w *world) asked(id string) *grants.Prompt {
 	w.tb.Helper()
 	prompt, err := w.service.Authorize(w.tb.Context(), w.authorizeRequest(id))
@@ -19,7 +19,7 @@ func (w *world) asked(id string) *grants.Prompt {
 	return prompt
 }
 
-// TestConsentPageGivesOneCode answers one page many times, one after the other and at once.
+// TestConsentPageGivesOneCode answers one page many times, sequentially and concurrently.
 func TestConsentPageGivesOneCode(t *testing.T) {
 	w := newWorld(t, tenCodes)
 	session, page := w.session(), consentAt(w.clock.Now(), "the request")
@@ -49,15 +49,15 @@ func TestConsentPageGivesOneCode(t *testing.T) {
 	all.Wait()
 	check.Equal(t, "codes", len(codes), 1)
 	for code, times := range codes {
-		if times < 10 || times > 100 { // before the code is stored, each counts as one
+		if times < 10 || times > 100 { // each answer counts as one until the code is stored
 			t.Errorf("%d of 205 answers got the code", times)
 		}
 		w.mustToken("shop", w.redemption("shop", code))
 	}
 }
 
-// TestConsentPageIsUsedUp: once its code is redeemed or has expired, a page gives no code, and never
-// another one.
+// TestConsentPageIsUsedUp: once its code is redeemed or has expired, a page gives no code, not even
+// a different one.
 func TestConsentPageIsUsedUp(t *testing.T) {
 	for name, use := range map[string]func(w *world, code string){
 		"redeemed": func(w *world, code string) { w.mustToken("shop", w.redemption("shop", code)) },
@@ -116,7 +116,7 @@ func TestConsentPagesThatDoNotCount(t *testing.T) {
 			check.ErrorIs(t, err, grants.ErrConsentPage)
 		})
 	}
-	// The spare bits of the last character may not make four pages of one.
+	// The unused bits of the last character must not allow four spellings of one page.
 	good := consentAt(now, "the request")
 	same := 0
 	for _, last := range "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_" {
@@ -129,10 +129,10 @@ func TestConsentPagesThatDoNotCount(t *testing.T) {
 	check.Equal(t, "genuine writings of one page", same, 1)
 }
 
-// tenCodes is a limit that tests reach.
+// tenCodes sets a limit low enough for tests.
 func tenCodes(o *grants.Options) { o.CodesPerSession = 10 }
 
-// TestCodesOfARestoredBrowser: a browser that restores many tabs gets a code for each.
+// TestCodesOfARestoredBrowser: a browser that restores many tabs gets a code for each tab.
 func TestCodesOfARestoredBrowser(t *testing.T) {
 	w := newWorld(t)
 	session, prompt := w.session(), w.asked("shop")
@@ -144,7 +144,7 @@ func TestCodesOfARestoredBrowser(t *testing.T) {
 	_ = as[*grants.LimitedError](t, err)
 }
 
-// TestCodesOfASessionAreLimited opens a new page for each.
+// TestCodesOfASessionAreLimited opens a new page for each code.
 func TestCodesOfASessionAreLimited(t *testing.T) {
 	w := newWorld(t, tenCodes)
 	session, prompt := w.session(), w.asked("shop")
@@ -164,8 +164,8 @@ func TestCodesOfASessionAreLimited(t *testing.T) {
 	check.OK(t, err, "after the wait")
 }
 
-// TestAnsweredPagesAreNotCodes: a page that is answered again does not count as another code, and gets
-// what it got before also when the session has all its codes. The number of its answers is bounded.
+// TestAnsweredPagesAreNotCodes: answering a page again does not count as another code and returns
+// the same code, even if the session is at its limit of codes. The number of answers is bounded.
 func TestAnsweredPagesAreNotCodes(t *testing.T) {
 	w := newWorld(t, tenCodes)
 	session, prompt, page := w.session(), w.asked("shop"), consentAt(w.clock.Now(), "the request")
@@ -192,7 +192,7 @@ func TestAnsweredPagesAreNotCodes(t *testing.T) {
 	_ = as[*grants.LimitedError](t, err)
 }
 
-// FuzzConsentPage: no other writing of a page is genuine, in any session or for any request.
+// FuzzConsentPage: no other spelling of a page is genuine, in any session or for any request.
 func FuzzConsentPage(f *testing.F) {
 	const cookie, request = "the cookie", "the request"
 	const page = "AAABi8_laABVD45-OVQYDfGOe_qtgRunr9OHnfKrz282NHWdtM7WtFdgUmDL6EDp-yty6BvRho4"

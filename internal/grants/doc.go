@@ -1,36 +1,33 @@
-// Package grants decides who gets a token. It is the OAuth protocol without HTTP: it authenticates
-// clients, checks each grant, asks the limiter, claims what is to be claimed, issues tokens, and
-// judges tokens that are presented.
+// Package grants implements the OAuth protocol without HTTP. It authenticates clients, checks each
+// grant, applies rate limits, claims codes and refresh tokens, issues tokens, and checks the tokens
+// that clients and APIs present.
 //
-// A token request goes through these steps, and no later one begins before the earlier ones have
-// passed (see [Service.Token]):
+// A token request goes through these steps in order. Each step begins only after the previous ones
+// have passed (see [Service.Token]):
 //
 //  1. authenticate the client;
-//  2. look: read the code or the refresh token, or verify the password. Owner,
-//     expiry, redirect URI, PKCE and scope are checked here, and nothing is consumed.
-//     Before a password is hashed, the limiter is asked without counting, and a
-//     request of a user whose quota is used up is denied;
-//  3. ask the limiter: the client is proven and the user is known, so no one can
-//     spend another's quota, and a denied request leaves the code or the refresh
-//     token as it was. Over the limit, where its policy says so, client_credentials
-//     may be answered with the token that the client got last (reuse.go), or the
-//     request waits for its turn (package turns) and is looked at again (wait.go);
-//  4. take: claim the code and store the family that begins with it, or take the
-//     family of the refresh token to its next generation, in one durable write of
-//     which exactly one can succeed;
+//  2. look: read the code or the refresh token, or verify the password. This step checks owner,
+//     expiry, redirect URI, PKCE and scope, and consumes nothing. Before it hashes a password,
+//     it asks the limiter without counting, and denies the request if the user's quota is used up;
+//  3. ask the limiter. The client has authenticated and the user is known, so no one can spend
+//     another's quota, and a denied request leaves the code or the refresh token unused. If the
+//     policy says so, a client_credentials request over the limit gets the client's last token
+//     again (reuse.go), or the request is queued (package turns) and then looked at again (wait.go);
+//  4. take: claim the code and store its new family, or move the family of the refresh token to
+//     the next generation. This is one durable write, and exactly one request can succeed;
 //  5. issue the tokens.
 //
 // Steps 4 and 5 go through package issuer, which makes the tokens with
-// github.com/go-oauth2/oauth2/v4 and has the claim made before it returns them. What that library
-// leaves open is closed here; each such point has a test named TestPitfall… that shows the fault in
-// the stock library and its absence here.
+// github.com/go-oauth2/oauth2/v4 and claims the grant before it returns them. This package closes
+// the gaps of that library. Each gap has a test named TestPitfall… that shows the fault in the
+// stock library and its absence here.
 //
 // All tokens that descend from one authorization form a family. If a code or a refresh token is
-// presented that was claimed before, one of the two who presented it stole it, and the whole family
-// is revoked, access tokens included (RFC 9700 4.14.2).
+// presented again after it was claimed, one of the two parties stole it, so the whole family is
+// revoked, access tokens included (RFC 9700 4.14.2).
 //
-// The package reads no clock but those of its [Options], never stores or logs a secret in clear,
-// and never shows a client the cause of an internal error.
+// The package reads only the clocks in its [Options], never stores or logs a secret in clear, and
+// never shows a client the cause of an internal error.
 //
 //	service, err := grants.New(grants.Options{Issuer: issuer, Clients: source, Store: store, Signer: ring, Deriver: mac})
 //	answer, err := service.Token(ctx, grants.TokenRequest{

@@ -9,7 +9,7 @@ import (
 	"oauth-server/internal/secret"
 )
 
-// ErrorCode is an OAuth error code as it stands in the "error" parameter.
+// ErrorCode is an OAuth error code, the value of the "error" parameter.
 type ErrorCode string
 
 // The error codes of RFC 6749 sections 4.1.2.1 and 5.2.
@@ -27,25 +27,25 @@ const (
 	UnsupportedTokenType    ErrorCode = "unsupported_token_type" // RFC 7009 2.2.1
 )
 
-// The error codes of OpenID Connect Core 1.0 section 3.1.2.6 that this server uses: a page would be needed
-// for which there must be none.
+// Error codes of OpenID Connect Core 1.0 section 3.1.2.6 that this server uses. Each means that a
+// page is needed but the request forbids pages.
 const (
 	LoginRequired       ErrorCode = "login_required"
 	ConsentRequired     ErrorCode = "consent_required"
 	InteractionRequired ErrorCode = "interaction_required"
 )
 
-// Error is a failure that is answered with an OAuth error code. Description is for the client's
-// developer and never holds a secret or the cause; Cause is for the log.
+// Error is a failure with an OAuth error code. Description is for the client's developer and never
+// contains a secret or the cause. Cause is for the log.
 type Error struct {
 	Code        ErrorCode
 	Description string
 	Cause       error
-	// RetryAfter, in whole seconds, is when to try again; 0 if that is not known.
+	// RetryAfter is when to try again, in whole seconds. 0 means unknown.
 	RetryAfter time.Duration
 }
 
-// Error implements error. It includes the cause, so it is for logs only.
+// Error implements error. It includes the cause, so use it for logs only.
 func (e *Error) Error() string {
 	if e.Cause != nil {
 		return fmt.Sprintf("%s: %s: %v", e.Code, e.Description, e.Cause)
@@ -60,7 +60,8 @@ func fail(code ErrorCode, description string) *Error {
 	return &Error{Code: code, Description: description}
 }
 
-// storeFailed is the answer to an internal error: try again. The client gets no cause.
+// storeFailed returns the error for an internal failure, which asks the client to try again. The
+// client does not see the cause.
 func storeFailed(doing string, cause error) *Error {
 	cause = fmt.Errorf("%s: %w", doing, cause)
 	if busy := Overloaded(cause); busy != nil {
@@ -73,7 +74,8 @@ func storeFailed(doing string, cause error) *Error {
 	}
 }
 
-// Overloaded returns the answer to a request that was refused because the server is overloaded; nil for other errors.
+// Overloaded returns the *Error for a request that was shed because the server is overloaded, or
+// nil for other errors.
 func Overloaded(err error) *Error {
 	var shed *admission.ShedError
 	if !errors.As(err, &shed) {
@@ -87,7 +89,7 @@ func Overloaded(err error) *Error {
 	}
 }
 
-// tooBusy is the answer to those for whom no password can be hashed soon enough.
+// tooBusy returns the error for a sign-in when passwords cannot be hashed soon enough.
 func tooBusy(cause *secret.BusyError) *Error {
 	return &Error{
 		Code:        TemporarilyUnavailable,

@@ -24,7 +24,7 @@ func ExampleService_Token() {
 	// Output: 1h0m0s [read]
 }
 
-// kept is a [grants.Store].
+// kept implements [grants.Store].
 type kept struct {
 	*grants.Repository
 	*grants.UserRepository

@@ -8,27 +8,29 @@ import (
 	"oauth-server/internal/ratelimit"
 )
 
-// SetRefreshTokenLifetime changes the setting of a running service.
+// SetRefreshTokenLifetime changes the option of a running service.
 func (s *Service) SetRefreshTokenLifetime(d time.Duration) { s.opts.RefreshTokenLifetime = d }
 
-// SetPolicies changes the policies of a service that answers no request meanwhile.
+// SetPolicies changes the policies of a service. No request may run at the same time.
 func (s *Service) SetPolicies(p func() *clientcfg.PolicySnapshot) {
 	s.opts.Policies, s.limiter.Policies = p, p
 }
 
-// SetMeterKeys empties the meters of a service and gives each room for so many keys.
+// SetMeterKeys empties the meters of a service and sets the maximum number of keys for each set of
+// counters.
 func (s *Service) SetMeterKeys(n int) {
 	for _, m := range []*meter{s.clientFailures.meter, s.signIns.meter, s.signIns.successes, s.invalidGrants, s.revocations} {
 		m.counters = ratelimit.NewCounters(n)
 	}
 }
 
-// LastTokens returns how many tokens a service keeps for reuse, and how many dry-run predicts with.
+// LastTokens returns how many tokens a service keeps for reuse, and how many for predictions of
+// dry-run.
 func (s *Service) LastTokens() (tokens, predicted int) {
 	return s.last.enforced.count(), s.last.dryRun.count()
 }
 
-// TriedTokens returns how many tokens candidates predict with.
+// TriedTokens returns how many tokens are kept for predictions of candidates.
 func (s *Service) TriedTokens() int { return s.last.tried.count() }
 
 func (l *lastTokens) count() (n int) {
@@ -38,7 +40,8 @@ func (l *lastTokens) count() (n int) {
 	return n
 }
 
-// LockedBySweep returns how many shards are locked while a sweep looks up a client, and how many there are.
+// LockedBySweep returns how many shards are locked while a sweep looks up a client, and the number
+// of shards.
 func LockedBySweep() (locked, shards int) {
 	l := newLastTokens()
 	l.put("shop", lastToken{})
@@ -55,14 +58,14 @@ func LockedBySweep() (locked, shards int) {
 	return locked, len(l.shards)
 }
 
-// HoldTurns has requests for other tokens under way in all turns.
+// HoldTurns adds a running request for other tokens to each underWay.
 func (s *Service) HoldTurns() {
 	for i := range s.last.enforced.under {
 		s.last.enforced.under[i].begin(&reuse{})
 	}
 }
 
-// LastTokensRoom returns the room for the tokens of a client that had most of its tokens revoked.
+// LastTokensRoom returns the capacity of a client's tokens after most of them were revoked.
 func LastTokensRoom() int {
 	l := newLastTokens()
 	for i := range maxTokensOfClient {
@@ -74,8 +77,8 @@ func LastTokensRoom() int {
 	return cap(l.shards[l.shard("shop")].byClient["shop"])
 }
 
-// FillLastTokens keeps that many tokens of different sets, of so many clients, and returns how many are left,
-// and how many bytes they are said to take.
+// FillLastTokens keeps tokens of different sets for a number of clients. It returns how many
+// remain, and their accounted size in bytes.
 func FillLastTokens(tokens, clients int) (kept, bytes int) {
 	s := &Service{last: newReuseTables(time.Now())}
 	for i := range tokens {
@@ -87,8 +90,9 @@ func FillLastTokens(tokens, clients int) (kept, bytes int) {
 	return kept, int(s.last.enforced.size.Load())
 }
 
-// FillRecentTokens issues that many different tokens, each so many times. It returns how many were not
-// found the last time, and how many the first time, when there was none.
+// FillRecentTokens issues a number of different tokens, each the given number of times. missed
+// counts those not found the last time. wrong counts those found the first time, before they
+// existed.
 func FillRecentTokens(tokens, times int) (missed, wrong int) {
 	now := time.Now()
 	r := newRecentTokens(now)
@@ -106,7 +110,7 @@ func FillRecentTokens(tokens, times int) (missed, wrong int) {
 	return missed, wrong
 }
 
-// WasteOf returns what is done for each token to measure waste.
+// WasteOf returns the work done for each token to measure waste.
 func WasteOf(scopes []string) func() {
 	s := &Service{recent: newRecentTokens(time.Now())}
 	s.opts.AccessTokenLifetime = time.Hour

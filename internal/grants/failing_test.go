@@ -10,7 +10,7 @@ import (
 	"oauth-server/internal/secret"
 )
 
-// failing is a Store of which one operation fails, once or always.
+// failing is a Store with one failing operation, which fails once or always.
 type failing struct {
 	grants.Store
 	operation string
@@ -22,7 +22,7 @@ type failing struct {
 	revokedUntil time.Time // of the last revocation
 }
 
-// failingWorld is a world whose store is a failing one.
+// failingWorld is a world with a failing store.
 func failingWorld(tb testing.TB, edits ...func(*grants.Options)) (*world, *failing) {
 	tb.Helper()
 	f := &failing{}

@@ -11,12 +11,13 @@ import (
 )
 
 // FailureLimits bound how many authentications may fail. Only failures count, and only against the
-// address that they come from (an IPv6 address stands for its /64), so no one can lock out a client
-// or a user from elsewhere. Users who share an address can lock each other out. An IPv6 /48 is one more
-// address, with siteFactor times its limit: one customer can have all of it.
+// address that they come from (an IPv6 address counts as its /64). No one can lock out a client or
+// a user from another address, but users who share an address can lock each other out. An IPv6 /48
+// counts as another address, with siteFactor times the limit, because one customer can hold a whole
+// /48.
 type FailureLimits struct {
-	PerAddress ratelimit.Limit // of all failures from one address
-	PerName    ratelimit.Limit // of those from one address with one client_id or username
+	PerAddress ratelimit.Limit // all failures from one address
+	PerName    ratelimit.Limit // failures from one address with one client_id or username
 }
 
 const siteFactor = 10
@@ -37,14 +38,14 @@ func newFailures(proven *recent.Table, l FailureLimits) (f failures, err error) 
 	return f, err
 }
 
-// place is where a request comes from. What foreign pages have the browsers there send is a place of its own, so that they
-// lock out none of the others there.
+// place is the origin of a request. Requests that foreign web pages make browsers send count as a
+// separate place, because they must not lock out the other users at the same address.
 type place struct {
 	addr netip.Addr
 	page bool // see [Page.foreign]
 }
 
-// of returns the name of the place within a network; empty: none.
+// of returns the name of the place within a network, or "" for no network.
 func (p place) of(network string) string {
 	if p.page && network != "" {
 		return network + " pages"
@@ -54,7 +55,7 @@ func (p place) of(network string) string {
 
 func (p place) source() string { return p.of(network.Source(p.addr)) }
 
-// siteKeys are the IPv6 /48 of an attempt.
+// siteKeys returns the key of the attempt's IPv6 /48.
 func siteKeys(at place) []ratelimit.Key {
 	if site := at.of(network.Site(at.addr)); site != "" {
 		return []ratelimit.Key{{ClientID: site}}
@@ -62,20 +63,21 @@ func siteKeys(at place) []ratelimit.Key {
 	return nil
 }
 
-// failureKeys are what an attempt counts against: first the address, then the address with the name.
-// So an address over its limit counts under no further names, and cannot fill the memory with them.
+// failureKeys returns the keys that an attempt counts against: first the address, then the address
+// with the name. An address over its limit counts under no further names, so it cannot fill the
+// memory with them.
 func failureKeys(at place, name string) []ratelimit.Key {
 	from := at.source()
 	return []ratelimit.Key{{ClientID: from}, {ClientID: from, Username: name}}
 }
 
-// blocked returns the answer to an attempt that is pointless, nil if it may be made now. It counts
+// blocked returns the error for an attempt over the limits, or nil if it may be made now. It counts
 // nothing.
 func (f failures) blocked(now time.Time, at place, name string) error {
 	return tooManyFailures(max(f.sites.wait(now, siteKeys(at)), f.wait(now, failureKeys(at, name))))
 }
 
-// count counts a failure, and returns its answer if there were too many already. A site over its limit
+// count counts a failure and returns an error if there were already too many. A site over its limit
 // counts under no further addresses.
 func (f failures) count(now time.Time, at place, name string) error {
 	if wait := f.sites.take(now, siteKeys(at)); wait > 0 {
@@ -88,8 +90,8 @@ func tooManyFailures(wait time.Duration) error {
 	return tooMany(wait, attemptsLimit, "Too many failed attempts from this address")
 }
 
-// signIns counts wrong passwords and, by address and username, right ones too. Hashing is expensive, so
-// without a limit one account is enough to keep the processors busy.
+// signIns counts wrong passwords, and also correct ones by address and username. Hashing is
+// expensive, so without a limit one account could keep the processors busy.
 type signIns struct {
 	failures
 	successes *meter
@@ -105,13 +107,13 @@ func newSignIns(proven *recent.Table, failed FailureLimits, succeeded ratelimit.
 	return s, nil
 }
 
-// successKeys are what a right password counts against.
+// successKeys returns the keys that a correct password counts against.
 func successKeys(at place, name string) []ratelimit.Key {
 	return []ratelimit.Key{{ClientID: at.source(), Username: name}}
 }
 
-// allowed returns the answer to an attempt that would be pointless or one too many, nil if it may be
-// made now. It counts nothing.
+// allowed returns the error for an attempt over the limits, or nil if it may be made now. It counts
+// nothing.
 func (s signIns) allowed(now time.Time, at place, name string) error {
 	if err := s.blocked(now, at, name); err != nil {
 		return err
@@ -119,7 +121,7 @@ func (s signIns) allowed(now time.Time, at place, name string) error {
 	return tooMany(s.successes.wait(now, successKeys(at, name)), signInsLimit, "Too many sign-ins with this username from this address")
 }
 
-// succeeded counts a success.
+// succeeded counts a correct password.
 func (s signIns) succeeded(now time.Time, at place, name string) {
 	s.sites.prove(now, siteKeys(at))
 	s.prove(now, failureKeys(at, name))

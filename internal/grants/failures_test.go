@@ -18,7 +18,7 @@ var (
 	elsewhere = netip.MustParseAddr("198.51.100.7")
 )
 
-// strict lets 5 failures a minute pass from an address, 3 of them with the same name.
+// strict allows 5 failures a minute from an address, 3 of them with the same name.
 func strict(o *grants.Options) {
 	l := grants.FailureLimits{
 		PerAddress: ratelimit.NewLimit("per-address", 5, time.Minute),
@@ -27,7 +27,7 @@ func strict(o *grants.Options) {
 	o.ClientFailures, o.SignInFailures = l, l
 }
 
-// attempt asks for a token as a client with that secret.
+// attempt requests a token as a client with that secret.
 func (w *world) attempt(from netip.Addr, id, clientSecret string) error {
 	_, err := w.service.Token(w.tb.Context(), grants.TokenRequest{
 		Credentials: grants.Credentials{Method: grants.AuthBasic, ClientID: id, Secret: clientSecret}, Remote: from, GrantType: "client_credentials",
@@ -40,7 +40,7 @@ func (w *world) signIn(from netip.Addr, name, pw string) error {
 	return err
 }
 
-// requireTooMany checks the answer to too many failures.
+// wantTooMany checks the error for too many failures.
 func wantTooMany(t *testing.T, err error) (retryAfter time.Duration) {
 	t.Helper()
 	limited := as[*grants.LimitedError](t, err)
@@ -110,7 +110,7 @@ func TestFailedSignInsAreLimited(t *testing.T) {
 	check.OK(t, w.signIn(here, "alice", password))
 }
 
-// requireTooManySoon is for a wait of a second.
+// requireTooManySoon is like wantTooMany, for a wait of a second.
 func requireTooManySoon(t *testing.T, err error) {
 	t.Helper()
 	limited := as[*grants.LimitedError](t, err)
@@ -162,8 +162,8 @@ func TestFailuresCountBySource(t *testing.T) {
 	}
 }
 
-// TestGuessingAtOnceGainsNothing: guesses that were let in together are asked again when their turn
-// to be hashed has come.
+// TestGuessingAtOnceGainsNothing: guesses admitted at the same time are checked again when they get
+// their turn to be hashed.
 func TestGuessingAtOnceGainsNothing(t *testing.T) {
 	w := newWorld(t, strict, func(o *grants.Options) {
 		o.Passwords = secret.NewPasswords(secret.PasswordOptions{Concurrency: 1, MaxWait: time.Minute})
@@ -180,8 +180,8 @@ func TestGuessingAtOnceGainsNothing(t *testing.T) {
 	check.Equal(t, "guesses that were hashed", wrong, 3)
 }
 
-// TestWaitingGuessesAreAskedAgain: an attempt that was let in is not hashed if others have used the
-// failures up while it waited.
+// TestWaitingGuessesAreAskedAgain: a queued attempt is not hashed if others have reached the limit
+// of failures in between.
 func TestWaitingGuessesAreAskedAgain(t *testing.T) {
 	w, f := failingWorld(t, strict)
 	f.begun = func(operation string) {
@@ -194,12 +194,12 @@ func TestWaitingGuessesAreAskedAgain(t *testing.T) {
 	wantTooMany(t, w.signIn(here, "alice", password))
 }
 
-// TestSignInsLeaveTokensAlone: while a crowd waits to sign in, tokens are issued to others without
-// waiting for any of them.
+// TestSignInsLeaveTokensAlone: while many sign-ins are queued, other clients get tokens without
+// waiting.
 func TestSignInsLeaveTokensAlone(t *testing.T) {
 	passwords := secret.NewPasswords(secret.PasswordOptions{Concurrency: 1, MaxWait: time.Minute})
 	w := newWorld(t, func(o *grants.Options) { o.Passwords = passwords })
-	// The only turn is taken until everybody else has been served.
+	// The only hashing slot is taken until all other requests are done.
 	taken, release := make(chan struct{}), make(chan struct{})
 	var crowd sync.WaitGroup
 	crowd.Go(func() {

@@ -9,9 +9,9 @@ import (
 	"oauth-server/internal/ratelimit"
 )
 
-// admit asks the limiter for one token. The client is proven and the user is known, so the key is theirs alone. Over the
-// limit the request may wait for its turn, or the client get its last token again: then x.reuse has it. The caller calls
-// endTurn.
+// admit asks the limiter for one token. The client has authenticated and the user is known, so no
+// one else can use their key. Over the limit, the request may be queued, or the client may get its
+// last token again, which is then in x.reuse. The caller calls endTurn.
 func (s *Service) admit(ctx context.Context, x *issuance, req TokenRequest) (RateLimit, error) {
 	if s.limiter == nil {
 		return RateLimit{}, nil
@@ -24,8 +24,8 @@ func (s *Service) admit(ctx context.Context, x *issuance, req TokenRequest) (Rat
 	return fields, s.lookAgain(ctx, x, req, &turn)
 }
 
-// deniedAlready denies a request that is banned, or whose quota is used up, before its password is hashed. The user is
-// not proven yet.
+// deniedAlready denies a request that is banned or over quota before its password is hashed. The
+// user is not authenticated yet.
 func (s *Service) deniedAlready(ctx context.Context, x *issuance) error {
 	if s.limiter == nil {
 		return nil
@@ -38,7 +38,7 @@ func (s *Service) deniedAlready(ctx context.Context, x *issuance) error {
 	return err
 }
 
-// judged is what the limits see of the request. x may change after the decision.
+// judged returns the request as the limiter sees it. x may change after the decision.
 func (s *Service) judged(x *issuance) judgement.Request {
 	r := judgement.Request{
 		Key: x.quota(), Grant: x.grant, Remote: x.remote,
@@ -50,12 +50,13 @@ func (s *Service) judged(x *issuance) judgement.Request {
 	return r
 }
 
-// quota is the key that the request counts against.
+// quota returns the key that the request counts against.
 func (x *issuance) quota() ratelimit.Key {
 	return ratelimit.Key{ClientID: x.client.ID, Username: x.auth.Username}
 }
 
-// Limited turns a decision on a request of the key into the RateLimit fields of its answer, or into *[LimitedError].
+// Limited converts a decision on a request of key k into the RateLimit fields of the response, or
+// into *[LimitedError].
 func Limited(k ratelimit.Key, d *ratelimit.Decision) (fields RateLimit, err error) {
 	fields.Policy, fields.Limit = d.Headers()
 	wait := time.Duration(d.RetryAfterSeconds()) * time.Second
@@ -84,10 +85,10 @@ func overQuota(k ratelimit.Key, d *ratelimit.Decision) string {
 	return "Token rate limit exceeded for this client and user"
 }
 
-// banLimit stands for a ban in the log, in the place of the name of a limit.
+// banLimit is the name of a ban in the log, in place of the name of a limit.
 const banLimit = "ban"
 
-// bannedFor is the reason of a ban, for the client.
+// bannedFor returns the reason for a ban, as shown to the client.
 func bannedFor(k ratelimit.Key) string {
 	if k.Username == "" {
 		return "This client is banned for a time, because it repeatedly exceeded its token rate limit"

@@ -17,7 +17,7 @@ import (
 	"oauth-server/internal/testworld"
 )
 
-// limitedWorld admits 3 tokens a minute per user and 2 per client, and notes every decision.
+// limitedWorld admits 3 tokens a minute per user and 2 per client, and records every decision.
 func limitedWorld(t *testing.T, edits ...func(*ratelimit.Settings)) (*world, *[]judgement.Decided) {
 	t.Helper()
 	settings := ratelimit.DefaultSettings()
@@ -46,14 +46,14 @@ func policyWorld(t *testing.T, settings ratelimit.Settings, set clientcfg.Policy
 	}), &seen
 }
 
-// policy gives a client of the world one.
+// policy sets the policy of one client of the world.
 func policy(id string, p ratelimit.Policy) func(*ratelimit.Settings) {
 	return func(s *ratelimit.Settings) { s.Clients[id] = p }
 }
 
 var clientCredentials = grants.TokenRequest{GrantType: "client_credentials"}
 
-// spend uses the quota up and returns the denial of the next request.
+// spend uses up the quota and returns the denial of the next request.
 func (w *world) spend(id string, next func() grants.TokenRequest) *grants.LimitedError {
 	w.tb.Helper()
 	for range 100 {
@@ -65,7 +65,7 @@ func (w *world) spend(id string, next func() grants.TokenRequest) *grants.Limite
 	return nil
 }
 
-// limited returns the denial, nil if the request was admitted.
+// limited returns the denial, or nil if the request was admitted.
 func (w *world) limited(id string, req grants.TokenRequest) *grants.LimitedError {
 	w.tb.Helper()
 	answer, err := w.token(id, req)
@@ -104,9 +104,9 @@ func TestGateAnswers(t *testing.T) {
 	check.Equal(t, "description", ofUser.Description(), fmt.Sprintf("Token rate limit exceeded for this client and user; retry after %d seconds.", ofUser.RetryAfterSeconds()))
 }
 
-// TestGateBurnsNothing: what was denied is good after Retry-After, and retrying early does not
-// extend the wait. The client tries everything twice, in two ways, as golang.org/x/oauth2 does
-// before it has learnt the server's.
+// TestGateBurnsNothing: a denied grant is valid after Retry-After, and retrying early does not
+// extend the wait. The client tries everything twice, with both authentication methods, as
+// golang.org/x/oauth2 does until it knows which one the server takes.
 func TestGateBurnsNothing(t *testing.T) {
 	for name, prepare := range map[string]func(w *world) grants.TokenRequest{
 		"code":    func(w *world) grants.TokenRequest { return w.redemption("shop", w.code("shop")) },
@@ -142,7 +142,7 @@ func TestGateBurnsNothing(t *testing.T) {
 	}
 }
 
-// TestGateCountsOnlyTheRightful: none of these spends anything of a quota.
+// TestGateCountsOnlyTheRightful: none of these requests spends quota.
 func TestGateCountsOnlyTheRightful(t *testing.T) {
 	w, seen := limitedWorld(t)
 	tokens := w.tokens("shop")
@@ -192,8 +192,8 @@ func TestGateKeysAreApart(t *testing.T) {
 	}
 }
 
-// TestGateSparesPasswords: a request over the quota is denied before anything is hashed, and one
-// with a wrong password spends nothing.
+// TestGateSparesPasswords: a request over the quota is denied before hashing, and a wrong password
+// spends no quota.
 func TestGateSparesPasswords(t *testing.T) {
 	w, seen := limitedWorld(t)
 	f := &failing{}
@@ -271,8 +271,7 @@ func TestGateModes(t *testing.T) {
 	}
 }
 
-// TestGateTriesCandidates: limits that are tried out deny nothing, and what they would have denied
-// is reported.
+// TestGateTriesCandidates: candidate limits deny nothing, and their would-be denials are reported.
 func TestGateTriesCandidates(t *testing.T) {
 	settings := ratelimit.DefaultSettings()
 	one := []ratelimit.Limit{ratelimit.NewLimit("per-minute", 1, time.Minute)}
@@ -284,7 +283,7 @@ func TestGateTriesCandidates(t *testing.T) {
 		check.Equal(t, "Outcome", (*seen)[i].Decision.Outcome, ratelimit.Allowed)
 	}
 	for range 3 {
-		w.tokens("shop") // the candidate is for the client alone
+		w.tokens("shop") // the candidate is for the client only
 		w.mustToken("other", clientCredentials)
 	}
 	for _, d := range (*seen)[3:] {
@@ -292,7 +291,8 @@ func TestGateTriesCandidates(t *testing.T) {
 	}
 }
 
-// TestGateTriesNoCandidateOnOverrides: the limits of one user stay whatever those of all others become.
+// TestGateTriesNoCandidateOnOverrides: a user with an override keeps its limits, whatever the
+// candidate sets for other users.
 func TestGateTriesNoCandidateOnOverrides(t *testing.T) {
 	one := []ratelimit.Limit{ratelimit.NewLimit("per-minute", 1, time.Minute)}
 	set := clientcfg.PolicySet{}.WithCandidate("shop", &clientcfg.Candidate{User: one})
@@ -306,7 +306,7 @@ func TestGateTriesNoCandidateOnOverrides(t *testing.T) {
 	check.Equal(t, "tried on a user with an override", (*seen)[0].Tried, judgement.Tried{})
 }
 
-// TestGateIsExact: of many at once, exactly as many pass as the limit says.
+// TestGateIsExact: of many concurrent requests, exactly as many pass as the limit allows.
 func TestGateIsExact(t *testing.T) {
 	w, _ := limitedWorld(t, policy("shop", ratelimit.Policy{Client: []ratelimit.Limit{ratelimit.NewLimit("l", 10, time.Hour)}}))
 	var observed atomic.Int64
@@ -349,7 +349,7 @@ func TestLimiterOptionsGoTogether(t *testing.T) {
 }
 
 // TestGateTriesCandidatesOnEarlyDenials: a candidate also counts requests that the limits in force
-// deny before the password is checked.
+// deny before the password check.
 func TestGateTriesCandidatesOnEarlyDenials(t *testing.T) {
 	limit := func(requests int64) []ratelimit.Limit {
 		return []ratelimit.Limit{ratelimit.NewLimit("per-minute", requests, time.Minute)}
@@ -368,9 +368,9 @@ func TestGateTriesCandidatesOnEarlyDenials(t *testing.T) {
 	}
 }
 
-// TestGateNamesOnlyTheCounted: a name at the password grant may be a password, typed into the wrong
-// field. Where there is no room for counters of its own it can be denied at once; then it is not
-// passed on.
+// TestGateNamesOnlyTheCounted: a username of the password grant may be a password typed into the
+// wrong field. If there is no room for its own counters, the request can be denied at once, and
+// then the name is not reported.
 func TestGateNamesOnlyTheCounted(t *testing.T) {
 	settings := ratelimit.DefaultSettings()
 	settings.Default.User = []ratelimit.Limit{ratelimit.NewLimit("per-minute", 1, time.Minute)}

@@ -9,7 +9,7 @@ import (
 	"oauth-server/internal/store/document"
 )
 
-// grantValue returns the value of a grant. One is written at every refresh.
+// grantValue encodes a grant. One is written at every refresh.
 func grantValue(g *grant) []byte {
 	w := document.New(384)
 	w.String("client", g.ClientID)
@@ -31,7 +31,7 @@ func grantValue(g *grant) []byte {
 	return w.End()
 }
 
-// readGrant reads a value. g.kept is set.
+// readGrant decodes a value into g. The caller sets g.kept first.
 func readGrant(value []byte, g *grant) error {
 	g.AuthTime, g.issued, g.until = time.UnixMilli(0).UTC(), time.UnixMilli(0).UTC(), g.kept
 	inRange := true
@@ -82,7 +82,7 @@ func readGrant(value []byte, g *grant) error {
 	return nil
 }
 
-// The times that JSON can show: of the years 0 to 9999.
+// The range of times that JSON can represent: years 0 to 9999, in milliseconds.
 const (
 	firstMilli = -62167219200000
 	lastMilli  = 253402300799999

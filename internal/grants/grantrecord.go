@@ -10,23 +10,23 @@ import (
 	"oauth-server/internal/store"
 )
 
-// grantTable has authorization codes and families. A code and the family that begins with it have the same
-// digest and share one record: claiming the code and storing the family is one write. A file has no index
-// by owner, which would cost 60 % when a code is redeemed.
+// grantTable has authorization codes and families. A code and its family have the same digest and
+// share one record, so claiming the code and storing the family is one write. In a bbolt file the
+// table has no index by owner, because an index would make redeeming a code 60 % more expensive.
 var grantTable = store.Table{Name: "grants"}
 
-// grant is a record of the table: a code, a claimed code, a claimed code with its family, or a family that
-// began without a code.
+// grant is a record of the table: a code, a claimed code, a claimed code with its family, or a
+// family that began without a code.
 type grant struct {
 	Authorization
 	key         string
 	clientStamp secret.Stamp
-	issued      time.Time // the code; if there is a family, its newest refresh token
-	kept        time.Time // how long the record is stored: as long as code and family
-	redirectURI string    // of a code that is not claimed, as challenge
+	issued      time.Time // when the newest refresh token was issued, or the code if there is no family
+	kept        time.Time // how long the record is stored: the later end of code and family
+	redirectURI string    // this and challenge: only for an unclaimed code
 	challenge   string
-	claimed     bool      // there was a code, and it was claimed
-	generation  uint32    // of the newest refresh token; 0: there is no family
+	claimed     bool      // the record began with a code, and the code was claimed
+	generation  uint32    // of the newest refresh token; 0 means no family
 	until       time.Time // when the newest refresh token expires
 }
 
@@ -40,7 +40,7 @@ func decodeGrant(r *store.Record) (g grant, err error) {
 	return g, err
 }
 
-// grantRecords implements [Codes], [Families] and a part of [SignIns].
+// grantRecords implements [Codes], [Families] and part of [SignIns].
 type grantRecords struct{ table store.Collection[grant] }
 
 func newGrantRecords(b store.Backend) grantRecords {
@@ -68,7 +68,7 @@ func (g *grant) family(seen store.Seen) Family {
 	}
 }
 
-// create stores a record that must be new.
+// create stores a new record. It returns ErrExists if the key is taken.
 func (r grantRecords) create(ctx context.Context, g grant) error {
 	_, err := r.table.Put(ctx, &g, store.Seen{})
 	if errors.Is(err, store.ErrConflict) {
@@ -77,7 +77,7 @@ func (r grantRecords) create(ctx context.Context, g grant) error {
 	return err
 }
 
-// get reads a record.
+// get reads a record. Errors: ErrNotFound.
 func (r grantRecords) get(ctx context.Context, d secret.Digest) (grant, store.Seen, error) {
 	g, seen, err := r.table.Get(ctx, d.Key())
 	if errors.Is(err, store.ErrNotFound) {
@@ -93,7 +93,7 @@ func (r grantRecords) CreateCode(ctx context.Context, c Code) error { return r.c
 func (r grantRecords) Code(ctx context.Context, d secret.Digest) (Code, error) {
 	g, seen, err := r.get(ctx, d)
 	if err == nil && g.generation > 0 && !g.claimed {
-		err = ErrNotFound // the family of a password
+		err = ErrNotFound // a family of the password grant
 	}
 	if err != nil {
 		return Code{}, err
@@ -116,7 +116,7 @@ func (r grantRecords) RedeemCode(ctx context.Context, c Code, first *Family) err
 	}
 	g.claimed, g.redirectURI, g.challenge = true, "", ""
 	_, err := r.table.Put(ctx, &g, c.seen)
-	if errors.Is(err, store.ErrConflict) { // nothing but a claim changes a code
+	if errors.Is(err, store.ErrConflict) { // only a claim changes a code
 		if _, err := r.Code(ctx, c.Digest); err != nil {
 			return err
 		}
@@ -144,8 +144,8 @@ func (r grantRecords) Family(ctx context.Context, d secret.Digest) (Family, erro
 	return f, nil
 }
 
-// RotateFamily implements [Families]. Any other write of the record must not look like a replayed token, so
-// the generation decides, not the state of the record.
+// RotateFamily implements [Families]. It compares generations, not record states, because another
+// write of the record must not look like a replayed token.
 func (r grantRecords) RotateFamily(ctx context.Context, next Family) error {
 	for {
 		g := next.grant()
@@ -164,7 +164,7 @@ func (r grantRecords) RotateFamily(ctx context.Context, next Family) error {
 	}
 }
 
-// familiesAtOnce is how many families [grantRecords.FamiliesOf] passes on at once.
+// familiesAtOnce is the batch size of [grantRecords.FamiliesOf].
 const familiesAtOnce = 1000
 
 // FamiliesOf implements [SignIns].

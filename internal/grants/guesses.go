@@ -10,17 +10,18 @@ import (
 	"oauth-server/internal/ratelimit"
 )
 
-// GuessLimits bound how many passwords can be tried in a long time. All instances count together,
-// through [Options].Counters. A username that no user has is limited like any other.
+// GuessLimits bound how many passwords can be tried over a long time. All instances count together,
+// through [Options].Counters. A username without a user is limited like any other.
 type GuessLimits struct {
-	PerName ratelimit.Limit // of wrong passwords of one username from one address
-	// PerUser is of wrong passwords of one username from all addresses, since the last right one.
-	// Beyond it the attempts from addresses that are not known have the limit SlowDown. Known are
-	// those with a right password in the last 90 days.
+	PerName ratelimit.Limit // wrong passwords for one username from one address
+	// PerUser limits wrong passwords for one username from all addresses, since the last correct
+	// one. Over it, attempts from unknown addresses are limited by SlowDown. An address is known if
+	// a correct password came from it in the last 90 days.
 	PerUser, SlowDown ratelimit.Limit
 }
 
-// NewGuessLimits returns limits of so many wrong passwords a day, and of an attempt in each wait.
+// NewGuessLimits returns limits of perName and perUser wrong passwords a day, and then one attempt
+// in each wait.
 func NewGuessLimits(perName, perUser int64, wait time.Duration) GuessLimits {
 	const day = 24 * time.Hour
 	return GuessLimits{
@@ -30,7 +31,7 @@ func NewGuessLimits(perName, perUser int64, wait time.Duration) GuessLimits {
 	}
 }
 
-// The keys of the counters. Their usernames are derived, see guesses.key.
+// The client IDs of the counter keys. The usernames of the keys are derived; see guesses.key.
 const (
 	dayKeys  = ratelimit.Internal + "wrong passwords by address"
 	rowKeys  = ratelimit.Internal + "wrong passwords in a row"
@@ -39,12 +40,12 @@ const (
 
 // guesses counts wrong passwords for a day, by address and username and by username alone.
 type guesses struct {
-	clock          func() time.Time // of the counts
-	now            func() time.Time // of what is stored
+	clock          func() time.Time // for counts
+	now            func() time.Time // for stored times
 	derive         func(purpose, text string) string
 	counters       *ratelimit.Counters
 	day, row, slow *ratelimit.Effective
-	frame          time.Duration // in which all instances together make one attempt that is slowed down
+	frame          time.Duration // period in which all instances together make one slowed-down attempt
 	store          Revocations
 }
 
@@ -60,7 +61,7 @@ func newGuesses(o *Options) (*guesses, error) {
 	return g, errors.Join(errs[:]...)
 }
 
-// key returns a key that does not show its names: people type passwords into the field for the name.
+// key returns a key that hides the name, because people type passwords into the username field.
 func (g *guesses) key(kind, text string) ratelimit.Key {
 	return ratelimit.Key{ClientID: kind, Username: g.derive(kind, text)}
 }
@@ -69,12 +70,12 @@ func (g *guesses) key(kind, text string) ratelimit.Key {
 type guess struct {
 	*guesses
 	name     string
-	place    string        // the source and the name
-	from     string        // what the address is known by; after of
-	day, row ratelimit.Key // row: after of
+	place    string        // source and name
+	from     string        // derived form of the address; set by of
+	day, row ratelimit.Key // row is set by of
 	known    bool
-	recent   bool // and not to be stored anew yet
-	slowing  bool // the attempt was one of those that are slowed down, when that was last asked
+	recent   bool // known, and too recent to be stored again
+	slowing  bool // result of the last slowed call: the attempt is subject to the slow-down
 }
 
 func (g *guesses) guess(name string, at place) *guess {
@@ -82,16 +83,17 @@ func (g *guesses) guess(name string, at place) *guess {
 	return &guess{guesses: g, name: name, place: text, day: g.key(dayKeys, text)}
 }
 
-// blocked returns the answer to an attempt beyond the day's limit, nil if it may be made now.
+// blocked returns the error for an attempt over the day's limit, or nil if it may be made now.
 func (a *guess) blocked() error {
 	d, _ := a.counters.Denies(a.clock(), a.day, a.guesses.day)
 	return tooMany(d.RetryAfter, userAttemptsLimit, "Too many failed attempts with this username from this address")
 }
 
-// of sets the user of the attempt, the zero user if there is none of that name, and what is known of the name.
+// of sets the user of the attempt and the record of the username. u is the zero User if the
+// username has no user.
 func (a *guess) of(u *User, k Known) {
 	k = k.of(u)
-	var row int64 // the same for users without a right password and for names that no user has
+	var row int64 // 0 both for users without a correct password so far and for usernames without a user
 	if !k.RowFrom.IsZero() {
 		row = k.RowFrom.UnixMilli()
 	}
@@ -102,14 +104,14 @@ func (a *guess) of(u *User, k Known) {
 	a.known, a.recent = there && age < knownFor, there && age < knownRefresh
 }
 
-// addressOf returns what the address is known by. The stamp is part of it, so a
-// revocation ends all known addresses, also one that is stored a moment later.
+// addressOf returns the derived form of the address. It includes the stamp, so a revocation
+// invalidates all known addresses, including one that is stored a moment later.
 func (a *guess) addressOf(u *User) string {
 	return a.derive("address of a user", a.place+"\x00"+u.Stamp.ID+"\x00"+strconv.FormatInt(u.Stamp.Count, 10))
 }
 
-// slowed returns the answer to an attempt beyond the slow-down, nil if it may wait for its turn, or has it and may be
-// made. It uses up nothing: nothing may come of an attempt that has to wait, or of one that is to be hashed.
+// slowed returns the error for an attempt beyond the slow-down, or nil if the attempt may be queued
+// or made now. It consumes nothing, because a queued attempt may never be hashed.
 func (a *guess) slowed() error {
 	if a.slowing = a.slows(); !a.slowing {
 		return nil
@@ -118,10 +120,11 @@ func (a *guess) slowed() error {
 	return tooMany(d.RetryAfter, userAttemptsLimit, tooManyOfName)
 }
 
-// made uses up the part of the slow-down of an attempt whose password was hashed. Its error is the answer, whether or
-// not the password was right. Several attempts may have been hashed at once, and the counters of several instances
-// would all admit one when a frame begins, so the store decides between them. If it cannot, the attempt has used up
-// nothing: its answer says nothing about the password.
+// made consumes the slow-down for an attempt after its password was hashed. If it returns an error,
+// that is the response, whether or not the password was correct. Several attempts may have been
+// hashed at once, and the counters of several instances would each admit one at the start of a
+// frame, so the store decides between them. If the store fails, the attempt consumes nothing, and
+// the response says nothing about the password.
 func (a *guess) made(ctx context.Context) error {
 	if !a.slowing {
 		return nil
@@ -145,7 +148,7 @@ func (a *guess) made(ctx context.Context) error {
 
 const tooManyOfName = "Too many failed attempts with this username"
 
-// slows reports whether the attempt is one of those that are slowed down.
+// slows reports whether the attempt is subject to the slow-down.
 func (a *guess) slows() bool {
 	if a.known {
 		return false
@@ -156,14 +159,14 @@ func (a *guess) slows() bool {
 
 func (a *guess) slowKey() ratelimit.Key { return a.key(slowKeys, a.name) }
 
-// failed counts a wrong password, and returns its answer if there were too many already.
+// failed counts a wrong password, and returns an error if there were already too many.
 func (a *guess) failed() error {
 	a.counters.Take(a.clock(), a.row, a.guesses.row, 1)
 	d := a.counters.Take(a.clock(), a.day, a.guesses.day, 1)
 	return tooMany(d.RetryAfter, userAttemptsLimit, "Too many failed attempts with this username from this address")
 }
 
-// remember stores that a password was right. The person is signed in even if that fails.
+// remember stores that a password was correct. If that fails, the user is signed in anyway.
 func (s *Service) remember(ctx context.Context, u *User, a *guess) {
 	inRow := len(a.counters.Usage(a.clock(), a.row)) > 0
 	if !inRow && a.recent {

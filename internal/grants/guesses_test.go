@@ -19,7 +19,8 @@ import (
 	"oauth-server/internal/testworld"
 )
 
-// daily allows so many wrong passwords a day, and only those limits matter.
+// daily sets the daily limits of wrong passwords, and all other limits so high that they do not
+// matter.
 func daily(perName, perUser int64) func(*grants.Options) {
 	return func(o *grants.Options) {
 		many := ratelimit.NewLimit("many", 1000, time.Minute)
@@ -31,7 +32,7 @@ func daily(perName, perUser int64) func(*grants.Options) {
 // number returns one of many addresses.
 func number(i int) netip.Addr { return netip.AddrFrom4([4]byte{10, 0, byte(i >> 8), byte(i)}) }
 
-// wrong fails so many times, each time from another address, beginning with the one of that number.
+// wrong fails n sign-ins, each from another address, starting at number(first).
 func (w *world) wrong(name string, first, n int) {
 	w.tb.Helper()
 	for i := range n {
@@ -41,7 +42,7 @@ func (w *world) wrong(name string, first, n int) {
 	}
 }
 
-// wantWait checks that an attempt has to wait, and returns for how long.
+// wantWait checks that an attempt has to wait, and returns the wait.
 func wantWait(t *testing.T, err error, reason string) time.Duration {
 	t.Helper()
 	limited := as[*grants.LimitedError](t, err)
@@ -56,8 +57,8 @@ const (
 	rowOver = "Too many failed attempts with this username"
 )
 
-// TestGuessesOfADay: an address has a number of guesses a day for a username, whether or not there is
-// such a user, and however slowly it guesses. Other addresses and usernames have their own.
+// TestGuessesOfADay: an address has a number of guesses a day for a username, whether or not the
+// user exists, and however slowly it guesses. Other addresses and usernames have their own.
 func TestGuessesOfADay(t *testing.T) {
 	w := newWorld(t, daily(5, 1000))
 	for _, name := range []string{"alice", "nobody", "no name\x00"} {
@@ -66,7 +67,7 @@ func TestGuessesOfADay(t *testing.T) {
 			w.clock.Advance(20 * time.Minute)
 		}
 		wait := wantWait(t, w.signIn(here, name, password), dayOver)
-		if wait < 6*time.Hour || wait > 15*time.Hour { // the day of UTC, and a fifth of the next
+		if wait < 6*time.Hour || wait > 15*time.Hour { // the UTC day, plus a fifth of the next
 			t.Errorf("%q: to wait for %v", name, wait)
 		}
 	}
@@ -82,8 +83,8 @@ func TestGuessesOfADay(t *testing.T) {
 	check.OK(t, w.signIn(here, "alice", password))
 }
 
-// TestRowSlowsDown: after many wrong passwords from many addresses, new addresses have one attempt in
-// 30 seconds, together. The same holds for a username that no user has.
+// TestRowSlowsDown: after many wrong passwords from many addresses, all new addresses together have
+// one attempt every 30 seconds. The same holds for a username without a user.
 func TestRowSlowsDown(t *testing.T) {
 	for _, name := range []string{"alice", "nobody"} {
 		w := newWorld(t, daily(1000, 10))
@@ -104,21 +105,22 @@ func TestRowSlowsDown(t *testing.T) {
 	}
 }
 
-// TestRightPasswordEndsTheRow: after it, new addresses guess as before, until the next row is full.
+// TestRightPasswordEndsTheRow: after a correct password, new addresses guess at the normal rate
+// until the next row is full.
 func TestRightPasswordEndsTheRow(t *testing.T) {
 	w := newWorld(t, daily(1000, 10))
 	w.wrong("alice", 0, 9)
 	check.OK(t, w.signIn(number(9), "alice", password))
 	w.wrong("alice", 10, 10)
-	check.OK(t, w.signIn(number(20), "alice", password)) // the one in 30 seconds
+	check.OK(t, w.signIn(number(20), "alice", password)) // the one attempt in 30 seconds
 	w.wrong("alice", 21, 10)
 	wantWait(t, w.signIn(number(31), "alice", password), rowOver)
 	w.clock.Advance(48 * time.Hour)
 	w.wrong("alice", 40, 10)
 }
 
-// TestKnownAddressesAreNotSlowedDown: an address with a right password in the last 90 days, which is
-// kept for the last 20 of them, in the store.
+// TestKnownAddressesAreNotSlowedDown: an address is known if a correct password came from it in the
+// last 90 days. The store keeps the last 20 addresses.
 func TestKnownAddressesAreNotSlowedDown(t *testing.T) {
 	w := newWorld(t, daily(1000, 10))
 	attacked := func() {
@@ -132,8 +134,8 @@ func TestKnownAddressesAreNotSlowedDown(t *testing.T) {
 		t.Fatal("20 wrong passwords slow down nothing")
 	}
 	check.OK(t, w.signIn(here, "alice", password))
-	w.clock.Advance(time.Minute) // so that it is older than the next
-	w.reopen()                   // as another instance, which has the store only
+	w.clock.Advance(time.Minute) // makes it older than the next
+	w.reopen()                   // like another instance, which shares only the store
 	attacked()
 	check.ErrorIs(t, w.signIn(here, "alice", "wrong"), grants.ErrSignIn)
 	wantWait(t, w.signIn(elsewhere, "alice", password), rowOver)
@@ -165,8 +167,8 @@ func TestKnownAddressesAreNotSlowedDown(t *testing.T) {
 	wantWait(t, w.signIn(elsewhere, "alice", password), rowOver)
 }
 
-// TestKnownAddressesEndWithTheStamp: also if an instance an hour ahead stored the address, and if the check
-// of the old password was under way at the revocation.
+// TestKnownAddressesEndWithTheStamp: a revocation ends them, even if an instance an hour ahead
+// stored the address, or the old password was being checked at the revocation.
 func TestKnownAddressesEndWithTheStamp(t *testing.T) {
 	meanwhile := func() {}
 	w := newWorld(t, daily(1000, 10), func(o *grants.Options) {
@@ -186,14 +188,14 @@ func TestKnownAddressesEndWithTheStamp(t *testing.T) {
 	wantWait(t, w.signIn(here, "alice", password), rowOver)
 	wantWait(t, w.signIn(elsewhere, "alice", password), rowOver)
 	w.clock.Advance(30 * time.Second)
-	check.OK(t, w.signIn(here, "alice", password)) // the next attempt of the slow-down
+	check.OK(t, w.signIn(here, "alice", password)) // the next attempt under the slow-down
 	w.wrong("alice", 20, 10)
 	wantWait(t, w.signIn(number(30), "alice", "wrong"), rowOver)
 	check.OK(t, w.signIn(here, "alice", password)) // known again
 }
 
-// TestSuccessWritesOnce: what is known of the user is written when that changes, and not at every
-// sign-in. That it cannot be written keeps no one out.
+// TestSuccessWritesOnce: the user's Known is written when it changes, not at every sign-in. If the
+// write fails, the user is still signed in.
 func TestSuccessWritesOnce(t *testing.T) {
 	w, f := failingWorld(t, daily(1000, 1000))
 	writes := 0
@@ -223,8 +225,8 @@ func TestSuccessWritesOnce(t *testing.T) {
 	}
 }
 
-// TestGuessesAreShared: two instances with one store count together, over a day, and also what was
-// counted before a start. The username and the address are not in the store.
+// TestGuessesAreShared: two instances with one store count together over a day, including counts
+// from before a restart. The store does not contain the username or the address.
 func TestGuessesAreShared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		shared := &memstore.Store{}
@@ -259,7 +261,7 @@ func TestGuessesAreShared(t *testing.T) {
 		}
 		over := func(at *grants.Service) {
 			t.Helper()
-			_ = guess(at) // it may have the count of an hour ago, or none; a failure makes it read the counter
+			_ = guess(at) // it may have the count of an hour ago, or no count; a failure makes it read the counter
 			wantWait(t, guess(at), dayOver)
 		}
 		over(first)

@@ -12,7 +12,8 @@ import (
 	"oauth-server/internal/secret"
 )
 
-// TestImportedHashThatWasChanged meanwhile is not replaced.
+// TestImportedHashThatWasChanged: an imported hash is not replaced if the password was changed in
+// between.
 func TestImportedHashThatWasChanged(t *testing.T) {
 	meanwhile := func() {}
 	w := newWorld(t, func(o *grants.Options) {
@@ -30,7 +31,8 @@ func TestImportedHashThatWasChanged(t *testing.T) {
 	check.Equal(t, "hash", u.PasswordHash, "that of another password")
 }
 
-// TestImportedHash: it is verified, and replaced by one of ours at the first right password, and not before.
+// TestImportedHash: an imported hash is verified, and the first correct password replaces it with
+// one of this server.
 func TestImportedHash(t *testing.T) {
 	w := newWorld(t)
 	const password = "another long password"

@@ -13,20 +13,20 @@ import (
 	"oauth-server/internal/store"
 )
 
-// TokenQuery is a parsed request to the introspection (RFC 7662 2.1) or the revocation endpoint
-// (RFC 7009 2.1).
+// TokenQuery is a parsed request to the introspection endpoint (RFC 7662 2.1) or the revocation
+// endpoint (RFC 7009 2.1).
 type TokenQuery struct {
 	Credentials Credentials
 	Remote      netip.Addr
 	Token       string
-	Hint        string // token_type_hint; unused, since the shape of a token shows its type
+	Hint        string // token_type_hint; unused, because the shape of a token shows its type
 }
 
-// Introspect returns what a token is worth (RFC 7662). A client may ask about its own access tokens
-// and those whose audience it is; one that is registered as a resource server may ask about all.
-// Refresh tokens are shown to their own client only. Every other token is reported as not active. A
-// public client is refused: RFC 7662 2.1 requires the caller to be authenticated. Errors: *[Error],
-// *[LimitedError].
+// Introspect returns the state of a token (RFC 7662). A client may ask about its own access tokens
+// and about those that name it as an audience. A client registered as a resource server may ask
+// about all access tokens. Refresh tokens are shown to their own client only. Every other token is
+// reported as not active. A public client is refused, because RFC 7662 2.1 requires the caller to
+// authenticate. Errors: *[Error], *[LimitedError].
 func (s *Service) Introspect(ctx context.Context, q TokenQuery) (Introspection, error) {
 	client, _, err := s.authenticate(q.Credentials, q.Remote)
 	if err != nil {
@@ -60,14 +60,14 @@ func (s *Service) introspectAccessToken(ctx context.Context, asking *clientcfg.C
 	return s.introspectClaims(ctx, c)
 }
 
-// concerns reports whether the client may learn about the token. The audiences that the client is
-// registered with do not count: they are those of its own tokens, that is, of the APIs that it calls,
-// which other clients call too.
+// concerns reports whether the client may learn about the token. The audiences in the client's
+// registration do not count: they are the APIs that the client calls, and other clients call them
+// too.
 func concerns(asking *clientcfg.Client, c *keys.Claims) bool {
 	return asking.ResourceServer || c.ClientID == asking.ID || slices.Contains(c.Audience, asking.ID)
 }
 
-// introspectClaims returns what a token is worth whose signature and time are good.
+// introspectClaims returns the state of a token with a valid signature and expiry.
 func (s *Service) introspectClaims(ctx context.Context, c keys.Claims) (Introspection, error) {
 	auth := Authorization{ClientID: c.ClientID, UserStamp: c.UserStamp}
 	names := []string{tokenName(c.ID)}
@@ -107,9 +107,9 @@ func (s *Service) introspectRefreshToken(ctx context.Context, asking *clientcfg.
 	}, nil
 }
 
-// newestClient returns the client as it was in the store at most catchUp ago; nil if there is none that
-// can be read. While all clients are read again, the ones in memory may lack changes, so it reads the one
-// from the store.
+// newestClient returns the client as it was in the store at most catchUp ago, or nil if there is no
+// readable client. While all clients are reloaded, the clients in memory may lack changes, so it
+// reads this client from the store.
 func (s *Service) newestClient(ctx context.Context, id string) (*clientcfg.Client, error) {
 	err := s.opts.Clients.Renew(ctx, catchUp)
 	if errors.Is(err, store.ErrMarkLost) {
@@ -122,9 +122,9 @@ func (s *Service) newestClient(ctx context.Context, id string) (*clientcfg.Clien
 	return client, nil
 }
 
-// alive reports whether the client and the user of a token still exist and neither they nor the names
-// were revoked. It needs the store, so it may ask for the newest clients too: an instance that was
-// stopped for a while would take what was revoked meanwhile for good.
+// alive reports whether the client and user of a token still exist and neither they nor any of the
+// names were revoked. It may ask for the newest clients because it needs the store anyway.
+// Otherwise an instance that was paused would accept tokens that were revoked during the pause.
 func (s *Service) alive(ctx context.Context, a *Authorization, clientStamp secret.Stamp, names ...string) (bool, error) {
 	client, err := s.newestClient(ctx, a.ClientID)
 	if client == nil || err != nil {

@@ -96,8 +96,8 @@ func TestIntrospectExpiry(t *testing.T) {
 	w.wantActive(false, tokens.RefreshToken)
 }
 
-// TestIntrospectClaimedRefreshToken: looking is not using. A claimed token is not active, and to
-// ask about one is no replay.
+// TestIntrospectClaimedRefreshToken: a claimed refresh token is not active, and introspecting it is
+// not a replay.
 func TestIntrospectClaimedRefreshToken(t *testing.T) {
 	w := newWorld(t)
 	first := w.tokens("shop")

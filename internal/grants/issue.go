@@ -12,32 +12,32 @@ import (
 	"oauth-server/internal/secret"
 )
 
-// issuance is a token request on its way from look to take: what was presented, as it was found,
-// and what will be issued for it.
+// issuance is a token request between look and take: the grant as it was found, and what will be
+// issued for it.
 type issuance struct {
 	client     *clientcfg.Client
-	credential secret.Digest // with which the client was authenticated; zero for a public one
+	credential secret.Digest // secret that authenticated the client; zero for a public client
 	grant      clientcfg.Grant
 	remote     netip.Addr
 	now        time.Time
 	auth       Authorization
 	scopes     []string    // of the access token; a refresh may narrow them
-	claims     keys.Claims // of the access token, once it is issued
-	reuse      *reuse      // nil: the client does not get its last token again
-	tried      *tokenSet   // of a token that a candidate admits; nil: none
+	claims     keys.Claims // of the access token, once issued
+	reuse      *reuse      // nil if the client does not get its last token again
+	tried      *tokenSet   // set of a token that a candidate policy admits; nil if there is none
 
 	code    *Code      // presented and checked, not yet claimed
-	begins  string     // code as the client sent it: the secret of the family that begins with it
+	begins  string     // the code as the client sent it, which is the secret of the new family
 	refresh *presented // presented and checked, not yet claimed unless repeated
-	// repeated is set if the refresh token was used before, and the newest of the family is to be issued
-	// again.
+	// repeated is set if the refresh token was used before and the newest token of the family is to
+	// be issued again.
 	repeated bool
-	next     *Family // to be stored; nil if there will be no refresh token, or a repeated one
-	token    string  // refresh token, as the client gets it
+	next     *Family // to be stored; nil if no refresh token is issued, or a repeated one
+	token    string  // refresh token as sent to the client
 }
 
-// take claims what was presented and issues the tokens. If another request has claimed it since
-// look, this one is a repetition or a replay.
+// take claims the grant and issues the tokens. If another request has claimed it since look, this
+// request is a retry or a replay.
 func (s *Service) take(ctx context.Context, x *issuance) (TokenResponse, error) {
 	access, refresh, err := s.issue(ctx, x)
 	if errors.Is(err, ErrClaimed) {
@@ -68,9 +68,9 @@ func (s *Service) issue(ctx context.Context, x *issuance) (access, refresh strin
 	})
 }
 
-// claim takes the code or the refresh token and stores the family with its newest generation, in one
-// operation of the store of which exactly one can succeed. Access tokens are not stored, so
-// client_credentials touches no store; a repeated answer stores nothing either.
+// claim claims the code or the refresh token and stores the family with its newest generation, in
+// one store operation that succeeds for exactly one request. Access tokens are not stored, so
+// client_credentials does not touch the store. A repeated response stores nothing either.
 func (s *Service) claim(ctx context.Context, x *issuance) error {
 	switch {
 	case x.repeated:

@@ -12,29 +12,31 @@ import (
 	"oauth-server/internal/store"
 )
 
-// knownTable holds what sign-ins teach about users, by username. They are too many for the trail.
+// knownTable holds, by username, the addresses and counts learned from sign-ins. Sign-ins are too
+// frequent to be recorded as events.
 var knownTable = store.Table{Name: "known_addresses"}
 
-// Bounds of the known addresses of a user.
+// Limits on the known addresses of a user.
 const (
 	mostKnown    = 20
 	knownFor     = 90 * 24 * time.Hour
-	knownRefresh = 24 * time.Hour // age at which the time of one is stored anew
+	knownRefresh = 24 * time.Hour // how old the stored time of an address may get before it is updated
 )
 
-// Known is what sign-ins have taught about a user.
+// Known is what the server has learned about a user from sign-ins.
 type Known struct {
 	Username string
-	StampID  string // of the user; another one of that name is not known
-	// RowFrom is when the row of wrong passwords that is counted began: at a right one, or when an
-	// operator ended the one before.
+	StampID  string // of the user; a Known does not apply to another user with the same name
+	// RowFrom is when the current row of wrong passwords began: at the last correct password, or
+	// when an operator ended the previous row.
 	RowFrom time.Time
-	// Addresses are those of right passwords, each with the time of a recent one. They are derived by
-	// [Deriver], from the stamp too, so a revocation ends all.
+	// Addresses maps each address with a correct password to a recent time of use. [Deriver]
+	// derives the keys from the address and the user's stamp, so a revocation invalidates them all.
 	Addresses map[string]time.Time
 }
 
-// of returns what is known of the user, and not of a former one of that name.
+// of returns k if it belongs to the user, or an empty Known if it belongs to a former user with the
+// same name.
 func (k Known) of(u *User) Known {
 	if k.StampID != u.Stamp.ID {
 		k = Known{}
@@ -43,7 +45,8 @@ func (k Known) of(u *User) Known {
 	return k
 }
 
-// EndRow ends the row of wrong passwords: now, but later than it began.
+// EndRow ends the row of wrong passwords at now, or a millisecond after its start if now is not
+// later than that.
 func (k *Known) EndRow(now time.Time) {
 	now = now.UTC().Truncate(time.Millisecond)
 	if !now.After(k.RowFrom) {
@@ -52,7 +55,7 @@ func (k *Known) EndRow(now time.Time) {
 	k.RowFrom = now
 }
 
-// Add makes an address a known one. The oldest leave for it if there are too many.
+// Add makes an address known. If there are too many, the oldest are dropped.
 func (k *Known) Add(address string, now time.Time) {
 	delete(k.Addresses, address)
 	oldest := slices.SortedFunc(maps.Keys(k.Addresses), func(a, b string) int {
@@ -70,7 +73,7 @@ func (k *Known) Add(address string, now time.Time) {
 type knownValue struct {
 	StampID   string               `json:"stampId,omitempty"`
 	RowFrom   time.Time            `json:"rowFrom,omitzero"`
-	Addresses map[string]time.Time `json:"addresses,omitempty"` // keys of base64url
+	Addresses map[string]time.Time `json:"addresses,omitempty"` // keys are base64url
 }
 
 func encodeKnown(k *Known) (store.Record, error) {
@@ -115,7 +118,7 @@ func (r *Repository) ChangeKnown(ctx context.Context, u *User, edit func(k *Know
 	}
 }
 
-// ForgetKnown removes what sign-ins have taught about a user.
+// ForgetKnown removes everything learned about a user from sign-ins.
 func (r *Repository) ForgetKnown(ctx context.Context, username string) error {
 	return r.known.Backend.Delete(ctx, knownTable, nil, username)
 }

@@ -9,30 +9,31 @@ import (
 	"oauth-server/internal/ratelimit"
 )
 
-// askedAboutTogether is how many tokens one read of the store is about.
+// askedAboutTogether is how many tokens one read of revocations covers.
 const askedAboutTogether = 500
 
-// revocationsKnownFor is how long tokens are handed out again after the last good read of revocations: an
-// instance that is cut off from the store does not learn of those at others.
+// revocationsKnownFor is how long tokens are handed out again after the last successful read of
+// revocations. An instance that is cut off from the store does not learn of revocations at other
+// instances.
 const revocationsKnownFor = 10 * time.Second
 
-// reuseTables are the tokens that are kept for over_limit: reuse. Each table has bounds of its own, so a
-// prediction takes no place from a token that is handed out.
+// reuseTables holds the tokens kept for over_limit: reuse. Each table has its own bounds, so
+// predictions never displace tokens that are handed out.
 type reuseTables struct {
-	enforced *lastTokens // that are handed out
-	dryRun   *lastTokens // that would be, without their texts
-	tried    *lastTokens // that would be under candidates, without their texts
+	enforced *lastTokens // tokens that are handed out
+	dryRun   *lastTokens // tokens that enforce would hand out, without their texts
+	tried    *lastTokens // tokens that candidate policies would hand out, without their texts
 
-	read atomic.Pointer[time.Time] // when revocations were last read; with a monotonic clock reading
+	read atomic.Pointer[time.Time] // when revocations were last read; has a monotonic clock reading
 }
 
 func newReuseTables(now time.Time) *reuseTables {
 	r := &reuseTables{enforced: newLastTokens(), dryRun: newLastTokens(), tried: newLastTokens()}
-	r.read.Store(&now) // none is kept yet
+	r.read.Store(&now) // there are no tokens yet
 	return r
 }
 
-// in returns the table for a client of that mode.
+// in returns the table for clients in mode m.
 func (r *reuseTables) in(m ratelimit.Mode) *lastTokens {
 	if m == ratelimit.Enforce {
 		return r.enforced
@@ -42,14 +43,14 @@ func (r *reuseTables) in(m ratelimit.Mode) *lastTokens {
 
 func (r *reuseTables) all() [3]*lastTokens { return [...]*lastTokens{r.enforced, r.dryRun, r.tried} }
 
-// revoked drops a token that was revoked.
+// revoked drops a revoked token.
 func (r *reuseTables) revoked(clientID, jti string) {
 	for _, l := range r.all() {
 		l.revoked(clientID, jti)
 	}
 }
 
-// ids returns the tokens that are kept, or were issued where only that is kept, as client_id by jti.
+// ids returns the client_id of each token by its jti, including tokens kept without their texts.
 func (r *reuseTables) ids() map[string]string {
 	ids := map[string]string{}
 	for _, l := range r.all() {
@@ -58,9 +59,9 @@ func (r *reuseTables) ids() map[string]string {
 	return ids
 }
 
-// SweepLastTokens drops the tokens that are kept for over_limit: reuse and must not be handed out any
-// more, because they are too old, were revoked, at another instance too, or their client, its policy or the
-// signing keys have changed. The caller repeats it. Without tokens it reads nothing from the store.
+// SweepLastTokens drops the tokens kept for over_limit: reuse that can no longer be handed out:
+// they are too old, were revoked at any instance, or their client, its policy or the signing keys
+// have changed. Call it periodically. If there are no tokens, it does not read the store.
 func (s *Service) SweepLastTokens(ctx context.Context) error {
 	if s.opts.Policies == nil {
 		return nil
@@ -85,8 +86,8 @@ func (s *Service) SweepLastTokens(ctx context.Context) error {
 	return nil
 }
 
-// dropUnused drops what is not handed out any more: what is too old, of a client that has changed or is
-// gone or has another policy, or signed with a key that is not published.
+// dropUnused drops tokens that are no longer handed out: expired tokens, tokens of a client that
+// was changed, removed or given another policy, and tokens signed with an unpublished key.
 func (s *Service) dropUnused(now time.Time) {
 	policies := s.opts.Policies()
 	sweep := func(l *lastTokens, inUse func(clientID string, e *ratelimit.Effective) bool) {
@@ -106,8 +107,8 @@ func (s *Service) dropUnused(now time.Time) {
 	})
 }
 
-// revokedOf returns which of the tokens are revoked. The store says only whether any is, so those among
-// many are found by halves.
+// revokedOf returns the revoked tokens among jtis. The store says only whether any of them is
+// revoked, so it bisects the list.
 func (s *Service) revokedOf(ctx context.Context, jtis []string) ([]string, error) {
 	names := make([]string, len(jtis))
 	for i, jti := range jtis {

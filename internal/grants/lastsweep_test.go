@@ -10,7 +10,7 @@ import (
 	"oauth-server/internal/ratelimit"
 )
 
-// TestReuseIsBounded: no client keeps more than a number of tokens, and all together a number of bytes.
+// TestReuseIsBounded: the number of tokens of each client and the total size are bounded.
 func TestReuseIsBounded(t *testing.T) {
 	tokens, bytes := grants.FillLastTokens(100_000, 1000)
 	if bytes > 16<<20 || tokens > 16<<10 || tokens < 10_000 {
@@ -21,21 +21,22 @@ func TestReuseIsBounded(t *testing.T) {
 	}
 }
 
-// TestReuseGivesRoomBack: a client that had many tokens does not keep their room.
+// TestReuseGivesRoomBack: a client that had many tokens releases their memory.
 func TestReuseGivesRoomBack(t *testing.T) {
 	if room := grants.LastTokensRoom(); room > 8 {
 		t.Errorf("room for %d tokens is kept for one", room)
 	}
 }
 
-// TestSweepStopsFewRequests: while clients and policies are looked up, only the requests of few clients wait.
+// TestSweepStopsFewRequests: while the sweep looks up clients and policies, only requests of a few
+// clients wait.
 func TestSweepStopsFewRequests(t *testing.T) {
 	locked, shards := grants.LockedBySweep()
 	check.Equal(t, "locked shards", locked, 1)
 	check.Equal(t, "shards", shards, 64)
 }
 
-// TestSweepLastTokens: what is not handed out any more leaves memory.
+// TestSweepLastTokens: tokens that are no longer handed out are dropped from memory.
 func TestSweepLastTokens(t *testing.T) {
 	for name, tc := range map[string]struct {
 		then         func(w *world)
@@ -65,7 +66,7 @@ func TestSweepLastTokens(t *testing.T) {
 	}
 }
 
-// TestSweepPredictions: what dry-run predicts with leaves memory in the same way.
+// TestSweepPredictions: the tokens for dry-run predictions are dropped in the same way.
 func TestSweepPredictions(t *testing.T) {
 	dryRun := func(s *ratelimit.Settings) { s.Mode = ratelimit.DryRun }
 	for name, tc := range map[string]struct {
@@ -93,14 +94,14 @@ func TestSweepPredictions(t *testing.T) {
 	}
 }
 
-// TestSweepLastTokensWithoutTheStore: revocations cannot be read, and other instances may revoke, so soon no
-// token is handed out again.
+// TestSweepLastTokensWithoutTheStore: if revocations cannot be read, tokens are soon no longer
+// handed out again, because other instances may revoke them.
 func TestSweepLastTokensWithoutTheStore(t *testing.T) {
 	w, _ := reuseWorld(t)
 	f := &failing{}
 	w.reopen(func(o *grants.Options) { f.Store = w.store; o.Store = f })
 	f.operation, f.err = "Revoked", errDown
-	w.later(time.Minute) // without tokens nothing is read
+	w.later(time.Minute) // without tokens the store is not read
 	last := w.exhausted(clientCredentials)
 	sweep := func(want error) {
 		t.Helper()
@@ -119,7 +120,7 @@ func TestSweepLastTokensWithoutTheStore(t *testing.T) {
 	check.Equal(t, "token", w.mustToken("shop", clientCredentials).AccessToken, last.AccessToken)
 }
 
-// TestSweepFindsTheRevokedOnes: of many tokens only those that were revoked go.
+// TestSweepFindsTheRevokedOnes: of many tokens only the revoked ones are dropped.
 func TestSweepFindsTheRevokedOnes(t *testing.T) {
 	w, _ := reuseWorld(t, func(s *ratelimit.Settings) { s.Default.Client[0].Requests = 7 })
 	here := w.service

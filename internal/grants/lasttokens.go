@@ -15,46 +15,47 @@ import (
 	"oauth-server/internal/secret"
 )
 
-// Bounds of a table of tokens that are kept for over_limit: reuse.
+// Bounds of a table of tokens kept for over_limit: reuse.
 const (
-	maxLastTokens     = 16 << 20 // bytes, those of what belongs to a token included
-	maxTokensOfClient = 32       // one for each credential and scope set
+	maxLastTokens     = 16 << 20 // bytes, including the overhead of each token
+	maxTokensOfClient = 32       // one token for each credential and scope set
 	lastTokenOverhead = 256
 )
 
-// lastTokens keeps, in memory, the token that was issued last for each credential, scope set and audience
-// of the clients with over_limit: reuse. It is safe for concurrent use.
+// lastTokens keeps in memory the last token issued for each credential, scope set and audience of
+// the clients with over_limit: reuse. It is safe for concurrent use.
 type lastTokens struct {
 	key    [sha256.Size]byte // of the hashes
-	under  [1024]underWay    // by hash; see reuse
+	under  [1024]underWay    // indexed by hash; see reuse
 	seed   maphash.Seed
 	shards [64]lastShard // by client
 	size   atomic.Int64  // bytes, of all shards
 }
 
-// lastShard has the tokens of some of the clients, so that a sweep stops only the requests of these.
+// lastShard has the tokens of some of the clients. A sweep blocks only the requests of one shard at
+// a time.
 type lastShard struct {
 	mu       sync.Mutex
 	byClient map[string][]lastToken
 	size     *atomic.Int64
 }
 
-// lastToken is a token that was issued. Where none is handed out, in dry-run and for a candidate, it says
-// only that there was one.
+// lastToken is a token that was issued. In dry-run and for a candidate nothing is handed out, so it
+// only records that there was a token.
 type lastToken struct {
 	id      tokenSet
-	text    string       // empty: not kept
-	length  int          // of the token: a prediction takes the room of what it predicts
-	jti     string       // empty: none was issued, although a candidate would have admitted the request
-	stamp   secret.Stamp // of the client when it was issued
-	version int64        // of the client then
+	text    string       // empty if not kept
+	length  int          // of the token; a prediction takes as much room as the token that it predicts
+	jti     string       // empty if no token was issued although a candidate would have admitted the request
+	stamp   secret.Stamp // the client's stamp at issue
+	version int64        // the client's version at issue
 	expires time.Time
-	until   time.Time // it is handed out until then
+	until   time.Time // when it is no longer handed out
 }
 
 func (t *lastToken) size() int64 { return int64(lastTokenOverhead + t.length) }
 
-// tokenSet is a keyed hash of what equal tokens have in common.
+// tokenSet is a keyed hash of the properties that equal tokens share.
 type tokenSet [sha256.Size]byte
 
 func newLastTokens() *lastTokens {
@@ -66,18 +67,19 @@ func newLastTokens() *lastTokens {
 	return l
 }
 
-// shard returns the index of the shard of a client.
+// shard returns the index of the client's shard.
 func (l *lastTokens) shard(clientID string) int {
 	return int(maphash.String(l.seed, clientID) % uint64(len(l.shards)))
 }
 
-// underWayFor returns the requests for a set, which a few others share.
+// underWayFor returns the requests under way for a set. A few other sets share the same underWay.
 func (l *lastTokens) underWayFor(id tokenSet) *underWay {
 	return &l.under[int(binary.LittleEndian.Uint16(id[:]))%len(l.under)]
 }
 
-// set returns the hash for tokens of the client with that credential and scope set. They count under the
-// limits of keyID, which is the client's or that of its candidate, in force or tried since then.
+// set returns the hash for tokens of client c with that credential and scope set. keyID identifies
+// the policy that counts them, of the client or of its candidate, and since is when that policy was
+// put in force or on trial.
 func (l *lastTokens) set(keyID string, c *clientcfg.Client, credential secret.Digest, scopes []string, since time.Time) (id tokenSet) {
 	h := hmac.New(sha256.New, l.key[:])
 	texts := [][]string{{keyID, string(credential[:])}, slices.Sorted(slices.Values(scopes)), c.Audience}
@@ -92,7 +94,8 @@ func (l *lastTokens) set(keyID string, c *clientcfg.Client, credential secret.Di
 	return id
 }
 
-// find returns the last token of the set that is good at now for the client as it is now.
+// find returns the last token of the set. ok is false if there is none, the client has changed
+// since, or the token is too old to hand out.
 func (l *lastTokens) find(c *clientcfg.Client, id tokenSet, now time.Time) (t lastToken, ok bool) {
 	s := &l.shards[l.shard(c.ID)]
 	s.mu.Lock()
@@ -105,13 +108,14 @@ func (l *lastTokens) find(c *clientcfg.Client, id tokenSet, now time.Time) (t la
 	return t, false
 }
 
-// goodFor reports whether the client is as it was when the token was issued.
+// goodFor reports whether the client is unchanged since the token was issued.
 func (t *lastToken) goodFor(c *clientcfg.Client) bool {
 	return t.version == c.Version && t.stamp == c.Stamp
 }
 
-// put keeps a token in place of the one of its set. If there is no room, others give way: of the client
-// the one that ends first, and of all one of any client, of the same shard if there is one.
+// put stores a token in place of the last token of its set. To make room it drops, of the same
+// client, the token that ends first. If all shards together are too large, it drops tokens of any
+// client, from the same shard first.
 func (l *lastTokens) put(clientID string, t lastToken) {
 	at := l.shard(clientID)
 	l.shards[at].put(clientID, t)
@@ -135,24 +139,24 @@ func (s *lastShard) put(clientID string, t lastToken) {
 	s.byClient[clientID] = append(s.byClient[clientID], t)
 }
 
-// shrink drops tokens of any clients until all shards together have room, or this one is empty.
+// shrink drops tokens of any clients until all shards together fit, or this shard is empty.
 func (s *lastShard) shrink() {
 	for s.size.Load() > maxLastTokens && len(s.byClient) > 0 {
-		for id := range s.byClient { // the order is random
+		for id := range s.byClient { // map order is random
 			s.dropFirst(id)
 			break
 		}
 	}
 }
 
-// dropFirst drops the token of the client that ends first.
+// dropFirst drops the client's token that ends first.
 func (s *lastShard) dropFirst(clientID string) {
 	all := s.byClient[clientID]
 	first := slices.MinFunc(all, func(a, b lastToken) int { return a.until.Compare(b.until) })
 	s.deleteIf(clientID, func(t *lastToken) bool { return t.id == first.id })
 }
 
-// deleteIf drops the tokens of a client for which drop returns true.
+// deleteIf deletes the tokens of a client for which drop returns true.
 func (s *lastShard) deleteIf(clientID string, drop func(*lastToken) bool) {
 	all, left := s.byClient[clientID], 0
 	for i := range all {
@@ -163,7 +167,7 @@ func (s *lastShard) deleteIf(clientID string, drop func(*lastToken) bool) {
 		all[left] = all[i]
 		left++
 	}
-	clear(all[left:]) // the tokens leave memory
+	clear(all[left:]) // release the deleted tokens
 	switch {
 	case left == 0:
 		delete(s.byClient, clientID)
@@ -174,7 +178,7 @@ func (s *lastShard) deleteIf(clientID string, drop func(*lastToken) bool) {
 	}
 }
 
-// revoked drops a token that was revoked.
+// revoked drops a revoked token.
 func (l *lastTokens) revoked(clientID, jti string) {
 	s := &l.shards[l.shard(clientID)]
 	s.mu.Lock()
@@ -182,7 +186,7 @@ func (l *lastTokens) revoked(clientID, jti string) {
 	s.deleteIf(clientID, func(t *lastToken) bool { return t.jti == jti })
 }
 
-// sweep drops the tokens that drop returns true for, shard by shard: requests of other shards go on.
+// sweep drops the tokens for which drop returns true. It locks one shard at a time.
 func (l *lastTokens) sweep(drop func(clientID string) func(*lastToken) bool) {
 	for i := range l.shards {
 		s := &l.shards[i]
@@ -194,7 +198,7 @@ func (l *lastTokens) sweep(drop func(clientID string) func(*lastToken) bool) {
 	}
 }
 
-// addIDs adds the tokens that were issued to ids, as client_id by jti.
+// addIDs adds the client_id of each issued token to ids, by its jti.
 func (l *lastTokens) addIDs(ids map[string]string) {
 	for i := range l.shards {
 		s := &l.shards[i]

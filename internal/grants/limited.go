@@ -5,30 +5,31 @@ import (
 	"time"
 )
 
-// LimitedError is a request that came too soon: the answer is 429 with Retry-After. The request
-// consumed nothing, so what the client presented stays valid.
+// LimitedError is returned for a request that came too soon. The response is 429 with Retry-After.
+// The request consumed nothing, so its code or token stays valid.
 type LimitedError struct {
-	// RetryAfter is in whole seconds, rounded up: after it the same request is admitted if no other
-	// was sent meanwhile.
+	// RetryAfter is in whole seconds, rounded up. After it the same request is admitted, unless
+	// other requests were sent in between.
 	RetryAfter time.Duration
-	// RateLimit holds the fields of the answer. They are empty where operators hide them, and after
-	// failed attempts, which have no quota.
+	// RateLimit holds the rate limit fields of the response. They are empty if operators hide them,
+	// and after failed attempts, which have no quota.
 	RateLimit RateLimit
-	// Limit names the limit that denies, for the log: as in the policy, or, of limits that are no
-	// policy's, by its place in the configuration.
+	// Limit is the name of the limit that denies, for the log. A limit of the policy has its own
+	// name. Any other limit is named by its place in the configuration.
 	Limit string
-	// QuotaExceeded is set if the request is over a limit of the policy, also where operators hide it.
+	// QuotaExceeded is set if the request is over a limit of the policy, even if operators hide the
+	// limit.
 	QuotaExceeded bool
-	// Banned is set if the request was denied by a ban. RetryAfter is the rest of it.
+	// Banned is set if a ban denied the request. RetryAfter is then the rest of the ban.
 	Banned bool
-	// Violated names the limits of the policy that the request is over, for the client. It is empty where
+	// Violated names the policy limits that the request exceeds, for the client. It is empty if
 	// RateLimit is.
 	Violated []string
 	reason   string
 }
 
-// RateLimit holds the values of the fields of draft-ietf-httpapi-ratelimit-headers. An empty field
-// is not sent.
+// RateLimit holds the values of the fields of draft-ietf-httpapi-ratelimit-headers. Empty fields
+// are not sent.
 type RateLimit struct {
 	Policy string // RateLimit-Policy
 	Limit  string // RateLimit
@@ -42,12 +43,12 @@ func (e *LimitedError) Description() string {
 	return fmt.Sprintf("%s; retry after %s.", e.reason, inSeconds(e.RetryAfter))
 }
 
-// ForPeople is the text for a page: what happened and about how long to wait.
+// ForPeople is the text for a page: what happened and roughly how long to wait.
 func (e *LimitedError) ForPeople() string {
 	return fmt.Sprintf("%s; try again in %s.", e.reason, roughly(e.RetryAfter))
 }
 
-// roughly writes a duration out, rounded up, in the largest unit of which there are at least two.
+// roughly formats a duration, rounded up, in the largest unit that gives at least two.
 func roughly(d time.Duration) string {
 	for _, unit := range []struct {
 		time.Duration
@@ -60,12 +61,12 @@ func roughly(d time.Duration) string {
 	return inSeconds(d)
 }
 
-// wholeSeconds rounds up, so that those who wait for so long do not come too early.
+// wholeSeconds rounds up, so a caller that waits this long is not early.
 func wholeSeconds(d time.Duration) time.Duration {
 	return (d + time.Second - 1).Truncate(time.Second)
 }
 
-// inSeconds writes a duration out.
+// inSeconds formats a duration in seconds.
 func inSeconds(d time.Duration) string {
 	if d == time.Second {
 		return "1 second"

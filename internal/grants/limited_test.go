@@ -8,7 +8,7 @@ import (
 	"oauth-server/internal/grants"
 )
 
-// TestForPeople: a page names no seconds where they are many.
+// TestForPeople: a page shows long waits in minutes or hours.
 func TestForPeople(t *testing.T) {
 	for wait, want := range map[time.Duration]string{
 		time.Second: "1 second", 37 * time.Second: "37 seconds", 119 * time.Second: "119 seconds",

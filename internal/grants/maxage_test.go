@@ -10,7 +10,7 @@ import (
 
 const day = 24 * time.Hour
 
-// TestFamiliesEnd: however often it is refreshed, a sign-in ends at its maximum age.
+// TestFamiliesEnd: a sign-in ends at its maximum age, however often it is refreshed.
 func TestFamiliesEnd(t *testing.T) {
 	w := newWorld(t, func(o *grants.Options) { o.RefreshMaxAge = 40 * day })
 	token := w.tokens("shop").RefreshToken
@@ -30,7 +30,7 @@ func TestFamiliesEnd(t *testing.T) {
 	wantCode(t, grants.InvalidGrant, err)
 }
 
-// TestMaxAgeOfOlderTokens: those issued without one, or under a longer one, end too.
+// TestMaxAgeOfOlderTokens: tokens issued without a maximum age, or under a longer one, end too.
 func TestMaxAgeOfOlderTokens(t *testing.T) {
 	w := newWorld(t)
 	token := w.tokens("shop").RefreshToken
@@ -41,7 +41,7 @@ func TestMaxAgeOfOlderTokens(t *testing.T) {
 	wantCode(t, grants.InvalidGrant, err)
 }
 
-// TestSignInTooOldForARefreshToken: the code is redeemed without one.
+// TestSignInTooOldForARefreshToken: the code is redeemed without a refresh token.
 func TestSignInTooOldForARefreshToken(t *testing.T) {
 	w := newWorld(t, func(o *grants.Options) { o.RefreshMaxAge = time.Second })
 	code := w.redemption("shop", w.code("shop"))
@@ -51,7 +51,7 @@ func TestSignInTooOldForARefreshToken(t *testing.T) {
 	w.wantActive(true, answer.AccessToken)
 }
 
-// TestCodeOutlivesItsClient: a client that is deleted and created again is another one.
+// TestCodeOutlivesItsClient: a client that is deleted and created again is a different client.
 func TestCodeOutlivesItsClient(t *testing.T) {
 	w := newWorld(t)
 	code := w.redemption("shop", w.code("shop"))
@@ -61,7 +61,7 @@ func TestCodeOutlivesItsClient(t *testing.T) {
 	w.mustToken("shop", w.redemption("shop", w.code("shop")))
 }
 
-// TestCodeScopesOfTheClient: the scopes that a client has lost since the consent are left out.
+// TestCodeScopesOfTheClient: scopes that the client has lost since the consent are left out.
 func TestCodeScopesOfTheClient(t *testing.T) {
 	w := newWorld(t)
 	some, none := w.redemption("shop", w.code("shop")), w.redemption("shop", w.code("shop"))

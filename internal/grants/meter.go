@@ -14,20 +14,20 @@ import (
 // maxMeterKeys bounds the memory of one [meter] to about 16 MB.
 const maxMeterKeys = 1 << 16
 
-// provenFor is how long a key is known as proven.
+// provenFor is how long a key stays proven.
 const provenFor = 24 * time.Hour
 
-// meter counts by key, in memory and for this instance alone. A key with a Username has the first of
-// its limits, another one the second. They are enforced, whatever the mode of the limiter is. While there is no
-// room for more keys, proven ones are counted in a room of their own: a flood of names limits no one who has
-// authenticated.
+// meter counts by key, in the memory of this instance only. A key with a Username has the named
+// limit, and any other key the whole limit. Both are enforced whatever the mode of the limiter is.
+// When the counters are full, proven keys are counted in a separate set, so a flood of names cannot
+// limit a caller that has authenticated before.
 type meter struct {
 	counters *ratelimit.Counters
 	limits   *ratelimit.Effective
 
 	reserved *ratelimit.Counters // for proven keys
-	proven   *recent.Table       // of all meters
-	seed     maphash.Seed        // of the keys of this one
+	proven   *recent.Table       // shared by all meters
+	seed     maphash.Seed        // for the keys of this meter in proven
 }
 
 func newMeter(proven *recent.Table, named, whole ratelimit.Limit) (*meter, error) {
@@ -41,14 +41,14 @@ func newMeter(proven *recent.Table, named, whole ratelimit.Limit) (*meter, error
 	}, nil
 }
 
-// prove notes that who has the keys has authenticated.
+// prove records that the owner of the keys has authenticated.
 func (m *meter) prove(now time.Time, keys []ratelimit.Key) {
 	for _, k := range keys {
 		m.proven.Renew(now, maphash.Comparable(m.seed, k), provenFor)
 	}
 }
 
-// room returns where a key is counted.
+// room returns the counters for a key.
 func (m *meter) room(now time.Time, k ratelimit.Key) *ratelimit.Counters {
 	if st := m.counters.Stats(); st.Keys >= st.MaxKeys && m.proven.Done(now, maphash.Comparable(m.seed, k), provenFor) {
 		return m.reserved
@@ -56,7 +56,7 @@ func (m *meter) room(now time.Time, k ratelimit.Key) *ratelimit.Counters {
 	return m.counters
 }
 
-// wait returns how long the keys have to wait, 0 if they need not. It counts nothing.
+// wait returns how long the keys have to wait, or 0. It counts nothing.
 func (m *meter) wait(now time.Time, keys []ratelimit.Key) (wait time.Duration) {
 	for _, k := range keys {
 		if d, denies := m.room(now, k).Denies(now, k, m.limits); denies {
@@ -66,8 +66,8 @@ func (m *meter) wait(now time.Time, keys []ratelimit.Key) (wait time.Duration) {
 	return wait
 }
 
-// take counts once for each key, up to the first that is over its limit, and returns how long that
-// one has to wait, 0 if there is none.
+// take counts once for each key, up to the first key over its limit. It returns how long that key
+// has to wait, or 0 if no key is over its limit.
 func (m *meter) take(now time.Time, keys []ratelimit.Key) time.Duration {
 	for _, k := range keys {
 		if d := m.room(now, k).Take(now, k, m.limits, 1); d.Rejected() {
@@ -77,7 +77,8 @@ func (m *meter) take(now time.Time, keys []ratelimit.Key) time.Duration {
 	return 0
 }
 
-// The limits that are no policy's, by their places in the configuration; see [LimitedError].
+// Names of the limits outside policies, after their places in the configuration; see
+// [LimitedError].
 const (
 	attemptsLimit       = "failed_attempts"
 	userAttemptsLimit   = "failed_attempts.users"
@@ -87,8 +88,8 @@ const (
 	authorizationsLimit = "sessions.codes"
 )
 
-// tooMany returns the error of a request that has to wait for the limit, nil if it need not. It rounds
-// the wait up to whole seconds.
+// tooMany returns a LimitedError for a request that has to wait, or nil if wait is not positive. It
+// rounds the wait up to whole seconds.
 func tooMany(wait time.Duration, limit, reason string) error {
 	if wait <= 0 {
 		return nil
@@ -96,9 +97,9 @@ func tooMany(wait time.Duration, limit, reason string) error {
 	return &LimitedError{RetryAfter: wholeSeconds(wait), Limit: limit, reason: reason}
 }
 
-// grantKeys are what an invalid code or refresh token counts against: its source address, and the
-// client from there. A client with a secret is proven, so that it has nothing to do with the failures
-// of others at its address.
+// grantKeys returns the keys that an invalid code or refresh token counts against: its source
+// address, and the client at that address. A client with a secret has authenticated, so failures of
+// other clients at its address do not affect it.
 func (s *Service) grantKeys(client *clientcfg.Client, at place) []ratelimit.Key {
 	from := at.source()
 	ofClient := ratelimit.Key{ClientID: from, Username: client.ID}
@@ -110,8 +111,8 @@ func (s *Service) grantKeys(client *clientcfg.Client, at place) []ratelimit.Key 
 	return []ratelimit.Key{{ClientID: from}, ofClient}
 }
 
-// metered runs look, which reads a code or a refresh token from the store, unless too many were
-// invalid: then nothing is read, so that the limit holds for right ones too.
+// metered runs look, which reads a code or a refresh token from the store. If too many were
+// invalid, it reads nothing and returns an error, even for a valid code or token.
 func (s *Service) metered(client *clientcfg.Client, at place, look func() error) error {
 	const reason = "Too many invalid codes and refresh tokens from this address"
 	keys := s.grantKeys(client, at)
@@ -129,8 +130,8 @@ func (s *Service) metered(client *clientcfg.Client, at place, look func() error)
 	return err
 }
 
-// meteredQuery counts a request of the client to an endpoint. Everyone can send requests as a public
-// client, so that those count against its source address too.
+// meteredQuery counts a client's request to an endpoint. Anyone can send requests as a public
+// client, so these count by source address too.
 func (s *Service) meteredQuery(m *meter, client *clientcfg.Client, q *TokenQuery) error {
 	keys := []ratelimit.Key{{ClientID: client.ID}}
 	if client.Public {

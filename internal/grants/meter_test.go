@@ -15,15 +15,15 @@ import (
 	"oauth-server/internal/secret"
 )
 
-// count adds up the operations of the store.
+// count counts the operations of the store.
 func (f *failing) count() map[string]int {
 	n := map[string]int{}
 	f.begun = func(operation string) { n[operation]++ }
 	return n
 }
 
-// TestReplayedOften: a spent grant that is presented hundreds of times is written once and logged once
-// a minute.
+// TestReplayedOften: a spent grant that is presented hundreds of times is written once and logged
+// once a minute.
 func TestReplayedOften(t *testing.T) {
 	const times = 250
 	for name, spend := range map[string]func(w *world) grants.TokenRequest{
@@ -49,7 +49,7 @@ func TestReplayedOften(t *testing.T) {
 					wantCode(t, grants.InvalidGrant, err)
 				}
 			}
-			w.clock.Advance(30 * time.Second) // the next minute begins within one from here
+			w.clock.Advance(30 * time.Second) // the next minute begins within a minute from here
 			replay(times)
 			check.Equal(t, "revocations written", operations["Revoke"], 1)
 			check.Equal(t, "lines", strings.Count(log.String(), "grant presented twice"), 1)
@@ -64,7 +64,7 @@ func TestReplayedOften(t *testing.T) {
 	}
 }
 
-// TestRevokedTwice: a revocation that is there is not written again.
+// TestRevokedTwice: an existing revocation is not written again.
 func TestRevokedTwice(t *testing.T) {
 	w, f := failingWorld(t)
 	tokens := w.tokens("shop")
@@ -77,7 +77,7 @@ func TestRevokedTwice(t *testing.T) {
 	check.Equal(t, "revocations written", operations["Revoke"], 2)
 }
 
-// few lets 5 invalid grants a minute pass from an address, 3 of them of the same client.
+// few allows 5 invalid grants a minute from an address, 3 of them from the same client.
 func few(o *grants.Options) {
 	o.InvalidGrants = grants.FailureLimits{
 		PerAddress: ratelimit.NewLimit("per-address", 5, time.Minute),
@@ -85,15 +85,15 @@ func few(o *grants.Options) {
 	}
 }
 
-// present has a client present a grant from an address.
+// present sends a client's grant from an address.
 func (w *world) present(from netip.Addr, id string, req grants.TokenRequest) error {
 	req.Remote = from
 	_, err := w.token(id, req)
 	return err
 }
 
-// TestInvalidGrantsAreLimited: random codes and refresh tokens stop at the limit, before the store,
-// and so do right ones of that client from there.
+// TestInvalidGrantsAreLimited: over the limit, random codes and refresh tokens are refused without
+// reading the store, and so are valid ones of the same client from the same address.
 func TestInvalidGrantsAreLimited(t *testing.T) {
 	w, f := failingWorld(t, few)
 	good := refreshing(w.tokens("app").RefreshToken)
@@ -110,14 +110,15 @@ func TestInvalidGrantsAreLimited(t *testing.T) {
 	}
 	check.Equal(t, "operations", operations, map[string]int{})
 
-	// Elsewhere it is good, and so it is here once the time has passed.
+	// The grant is valid from another address, and from this one after the wait.
 	wait := as[*grants.LimitedError](t, w.present(here, "app", good)).RetryAfter
 	check.OK(t, w.present(elsewhere, "app", good))
 	w.clock.Advance(wait)
 	check.OK(t, w.present(here, "app", refreshing(w.tokens("app").RefreshToken)))
 }
 
-// TestGuessedCodesAreNotLookedUp: a code that no instance has issued costs no call of the store, whoever presents it.
+// TestGuessedCodesAreNotLookedUp: a code that no instance has issued never reaches the store,
+// whichever client presents it.
 func TestGuessedCodesAreNotLookedUp(t *testing.T) {
 	w, f := failingWorld(t)
 	issued := w.code("shop")
@@ -142,8 +143,8 @@ func TestGuessedCodesAreNotLookedUp(t *testing.T) {
 	check.OK(t, w.present(here, "shop", w.redemption("shop", issued)))
 }
 
-// TestInvalidGrantsOfOthers: failures of public clients, which everyone can cause, do not hinder a
-// client that is proven. Its own do, and hinder no other.
+// TestInvalidGrantsOfOthers: failures of public clients, which anyone can cause, do not affect an
+// authenticated client. Its own failures affect it, and no other client.
 func TestInvalidGrantsOfOthers(t *testing.T) {
 	w := newWorld(t, few)
 	second := *w.clients["app"]
@@ -164,8 +165,8 @@ func TestInvalidGrantsOfOthers(t *testing.T) {
 	check.OK(t, w.present(here, "shop", clientCredentials))
 }
 
-// TestQueriesAreLimited by client; those of a public one by client and address, because everyone can
-// send them.
+// TestQueriesAreLimited: the limit is by client. For a public client it is by client and address,
+// because anyone can send its requests.
 func TestQueriesAreLimited(t *testing.T) {
 	w := newWorld(t, func(o *grants.Options) { o.Introspections, o.Revocations = grants.QueryLimit(1), grants.QueryLimit(1) })
 	query := func(id string, from netip.Addr) grants.TokenQuery {
@@ -195,7 +196,7 @@ func TestQueriesAreLimited(t *testing.T) {
 	check.OK(t, revoke("app", elsewhere))
 }
 
-// TestFullMeters: where the meters have no room for another key, new addresses are limited together,
+// TestFullMeters: if the meters have no room for another key, new addresses are limited together,
 // before a password is hashed and before a grant is looked up.
 func TestFullMeters(t *testing.T) {
 	w, f := failingWorld(t, few, strict)
@@ -217,8 +218,9 @@ func TestFullMeters(t *testing.T) {
 	check.OK(t, w.signIn(here, "bob", password))
 }
 
-// TestProvenInFullMeters: a flood of names and addresses limits no one who has authenticated: a client with its secret, an
-// address where a client without one has got a token, and a user from where the password was right. Their own failures do.
+// TestProvenInFullMeters: a flood of names and addresses does not limit callers that have
+// authenticated: a client with its secret, an address from which a public client got a token, and a
+// user at an address with a correct password. Their own failures do limit them.
 func TestProvenInFullMeters(t *testing.T) {
 	w := newWorld(t, few, strict, func(o *grants.Options) { o.Revocations = grants.QueryLimit(1) })
 	revoke := func(id string, from netip.Addr) error {

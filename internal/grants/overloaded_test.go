@@ -9,7 +9,8 @@ import (
 	"oauth-server/internal/grants"
 )
 
-// TestOverloadedStore: a refusal at any operation of any flow is answered with when to try again, and costs nothing.
+// TestOverloadedStore: if any store operation of any flow is shed, the response has a retry time
+// and nothing is consumed.
 func TestOverloadedStore(t *testing.T) {
 	shed := &admission.ShedError{RetryAfter: 7 * time.Second, Short: admission.Store}
 	eachStoreFailure(t, shed)
@@ -26,7 +27,7 @@ func TestOverloadedStore(t *testing.T) {
 	}
 }
 
-// TestOverloadedReadOfClients: the same goes for who waits in vain to have the newest clients.
+// TestOverloadedReadOfClients: the same holds if waiting for the newest clients fails.
 func TestOverloadedReadOfClients(t *testing.T) {
 	w := newWorld(t)
 	issued := w.tokens("shop")

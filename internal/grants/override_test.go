@@ -10,8 +10,8 @@ import (
 	"oauth-server/internal/ratelimit"
 )
 
-// TestGateKnowsTiersAndOverrides: a user with limits of its own has these, before the password is checked too, and
-// however the name is typed; other users of the client have those of its tier.
+// TestGateKnowsTiersAndOverrides: a user with an override has its limits, also before the password
+// check and however the name is typed. Other users of the client have the limits of its tier.
 func TestGateKnowsTiersAndOverrides(t *testing.T) {
 	limit := func(requests int64) []ratelimit.Limit {
 		return []ratelimit.Limit{ratelimit.NewLimit("per-minute", requests, time.Minute)}

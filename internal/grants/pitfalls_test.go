@@ -15,9 +15,9 @@ import (
 )
 
 // Each test below first shows a fault in the stock library ("stock"), then that the same attempt
-// fails here ("ours"). If a new version of the library heals one, its "stock" part fails and says
-// so. What concerns HTTP alone (how credentials are decoded, where parameters are read) is tested
-// in internal/httpapi under the same numbers.
+// fails here ("ours"). If a new version of the library fixes a fault, the "stock" part fails and
+// says so. Faults that concern only HTTP (how credentials are decoded, where parameters are read)
+// are tested in internal/httpapi under the same numbers.
 
 func TestPitfall01_RefreshAuthenticatesTheClient(t *testing.T) {
 	t.Run("stock", func(t *testing.T) {
@@ -47,7 +47,7 @@ func TestPitfall01_RefreshAuthenticatesTheClient(t *testing.T) {
 	})
 }
 
-// atOnce calls f from n goroutines that start together and counts the nils.
+// atOnce calls f from n goroutines that start together, and counts the nil errors.
 func atOnce(n int, f func() error) (successes int, failures []error) {
 	var (
 		begin = make(chan struct{})
@@ -79,7 +79,7 @@ func TestPitfall02_DoubleSpend(t *testing.T) {
 		code := s.code(t)
 		var looked atomic.Int64
 		all := make(chan struct{})
-		s.looked = func() { // All have looked before anybody takes.
+		s.looked = func() { // All requests have looked before any of them takes.
 			if looked.Add(1) == attempts {
 				close(all)
 			}
@@ -158,7 +158,7 @@ func TestPitfall03_ReuseRevokesTheFamily(t *testing.T) {
 			}
 			_, err = w.token("shop", refreshing(thief.RefreshToken))
 			wantCode(t, grants.InvalidGrant, err)
-			w.wantActive(true, bystander.AccessToken) // another family is not touched
+			w.wantActive(true, bystander.AccessToken) // the other family is unaffected
 			w.mustToken("shop", refreshing(bystander.RefreshToken))
 		})
 	}
@@ -178,7 +178,7 @@ func TestPitfall03_ReuseRevokesTheFamily(t *testing.T) {
 func TestPitfall04_PKCE(t *testing.T) {
 	t.Run("stock", func(t *testing.T) {
 		s := newStock()
-		s.code(t) // no challenge is asked for
+		s.code(t) // no challenge is required
 		challenge := func(method oauth2.CodeChallengeMethod, value string) func(*oauth2.TokenGenerateRequest) {
 			return func(r *oauth2.TokenGenerateRequest) { r.CodeChallenge, r.CodeChallengeMethod = value, method }
 		}

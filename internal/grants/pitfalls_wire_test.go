@@ -80,7 +80,7 @@ func TestPitfall07_Statuses(t *testing.T) {
 	check.Equal(t, "status", status, http.StatusInternalServerError)
 }
 
-// unhashable is an error as drivers have them: it cannot be a map key.
+// unhashable is an error that cannot be a map key, as some drivers return.
 type unhashable []string
 
 func (u unhashable) Error() string { return strings.Join(u, ", ") }
@@ -201,7 +201,7 @@ func TestPitfall13_NothingIsStoredInClear(t *testing.T) {
 		s := newStock()
 		s.hashed = true
 		_, err := s.redeem(t.Context(), s.code(t), "")
-		check.ErrorIs(t, err, lib.ErrInvalidAuthorizeCode) // a store that hashes breaks the library
+		check.ErrorIs(t, err, lib.ErrInvalidAuthorizeCode) // the library cannot work with a store that hashes
 	})
 	t.Run("ours", func(t *testing.T) {
 		w := newWorld(t)

@@ -8,15 +8,15 @@ import (
 	"oauth-server/internal/clientcfg"
 )
 
-// methodS256 is the only code_challenge_method: plain protects against nothing that can read the
-// authorization request (RFC 9700 2.1.1).
+// methodS256 is the only code_challenge_method. The method plain does not protect against an
+// attacker who can read the authorization request (RFC 9700 2.1.1).
 const methodS256 = "S256"
 
-// challengeLength is the length of every S256 challenge: SHA-256 in base64url.
+// challengeLength is the length of an S256 challenge: SHA-256 in base64url.
 const challengeLength = 43
 
-// checkChallenge checks the PKCE parameters of an authorization request (RFC 7636 4.3). An absent
-// method means plain there, and so is refused.
+// checkChallenge checks the PKCE parameters of an authorization request (RFC 7636 4.3). A missing
+// method means plain in that RFC, so it is refused.
 func checkChallenge(client *clientcfg.Client, challenge, method string) *Error {
 	switch {
 	case challenge == "" && method != "":
@@ -33,9 +33,9 @@ func checkChallenge(client *clientcfg.Client, challenge, method string) *Error {
 	return nil
 }
 
-// checkVerifier checks the code_verifier of a token request against the challenge of the code (RFC
-// 7636 4.6). A verifier for a code without a challenge is refused as well: the challenge was
-// removed on its way (RFC 9700 2.1.1, downgrade).
+// checkVerifier checks the code_verifier of a token request against the code's challenge (RFC 7636
+// 4.6). It also refuses a verifier for a code without a challenge, because an attacker may have
+// removed the challenge from the authorization request (RFC 9700 2.1.1, downgrade).
 func checkVerifier(challenge, verifier string) *Error {
 	switch {
 	case challenge == "" && verifier == "":
@@ -55,8 +55,8 @@ func checkVerifier(challenge, verifier string) *Error {
 	return nil
 }
 
-// allUnreserved reports whether s consists of the unreserved characters of RFC 3986 2.3, which RFC
-// 7636 4.1 allows.
+// allUnreserved reports whether s has only unreserved characters of RFC 3986 2.3, as RFC 7636 4.1
+// requires.
 func allUnreserved(s string) bool {
 	for i := range len(s) {
 		switch c := s[i]; {

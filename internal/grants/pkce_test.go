@@ -12,7 +12,7 @@ func challengeOf(verifier string) string {
 	return base64.RawURLEncoding.EncodeToString(sum[:])
 }
 
-// TestCheckVerifier begins with the example of RFC 7636 appendix B.
+// TestCheckVerifier starts with the example of RFC 7636 appendix B.
 func TestCheckVerifier(t *testing.T) {
 	const challenge = "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM"
 	const verifier = "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk"

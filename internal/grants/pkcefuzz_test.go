@@ -9,8 +9,8 @@ import (
 	"oauth-server/internal/clientcfg"
 )
 
-// FuzzPKCE: a code is redeemed with the verifier of its challenge and with no other, and a public
-// client gets none without a challenge.
+// FuzzPKCE: only the verifier of its challenge redeems a code, and a public client gets no code
+// without a challenge.
 func FuzzPKCE(f *testing.F) {
 	const example = "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk" // RFC 7636 appendix B
 	f.Add(challengeOf(example), "S256", example, true)

@@ -12,21 +12,21 @@ import (
 	"oauth-server/internal/secret"
 )
 
-// Interaction is how the client wants the user to be asked (OpenID Connect Core 1.0 3.1.2.1).
+// Interaction is how the client wants the user to be prompted (OpenID Connect Core 1.0 3.1.2.1).
 type Interaction struct {
-	Silent  bool // prompt=none: without any page
-	SignIn  bool // prompt=login: the password, also if the user is signed in
-	Consent bool // prompt=consent, select_account: the consent page, which shows who is signed in
-	// MaxAge is how long ago the user may have signed in; nil: any time.
+	Silent  bool // prompt=none: show no page
+	SignIn  bool // prompt=login: ask for the password even if the user is signed in
+	Consent bool // prompt=consent, select_account: show the consent page, which names the signed-in user
+	// MaxAge is the maximum time since the sign-in. Nil means no maximum.
 	MaxAge *time.Duration
-	Hint   string // login_hint: who is expected to sign in, as the client has it
+	Hint   string // login_hint: the user that the client expects, in the client's spelling
 }
 
-// maxMaxAge keeps the sum of a time and max_age within range: a hundred years.
+// maxMaxAge keeps a time plus max_age within range. It is a hundred years.
 const maxMaxAge = 100 * 365 * 24 * 60 * 60
 
-// readInteraction reads the parameters. What this server does not know is refused, so that no client
-// takes for done what was ignored.
+// readInteraction reads the parameters. It refuses values that this server does not know, because a
+// client might rely on a value that was silently ignored.
 func readInteraction(req *AuthorizeRequest) (in Interaction, bad *Error) {
 	prompts := strings.Fields(req.Prompt)
 	for _, value := range prompts {
@@ -56,19 +56,20 @@ func readInteraction(req *AuthorizeRequest) (in Interaction, bad *Error) {
 	return in, nil
 }
 
-// needsSignIn reports whether the user has to enter the password, although there is a session.
+// needsSignIn reports whether the user has to enter the password despite the session.
 func (in *Interaction) needsSignIn(session *Session, now time.Time) bool {
 	return in.SignIn || in.MaxAge != nil && (*in.MaxAge == 0 || now.Sub(session.CreatedAt) > *in.MaxAge)
 }
 
-// expects reports whether the client may have expected the user.
+// expects reports whether the client may have expected this user.
 func (in *Interaction) expects(username string) bool {
 	return in.Hint == "" || in.Hint == username || typed(in.Hint).canonical == username
 }
 
-// Proven reports whether only the client can receive the answer, or use it. Without a secret, a loopback
-// address or a private-use scheme may belong to another program of the same device: RFC 8252 8.6 asks for
-// the page each time. A https address is the client's.
+// Proven reports whether only the client can receive or use the response. If the client has no
+// secret, a loopback address or a private-use scheme may belong to another program on the same
+// device, so RFC 8252 8.6 asks for the consent page each time. An https address belongs to the
+// client.
 func (p *Prompt) Proven() bool {
 	if !p.Client.Public {
 		return true
@@ -77,19 +78,19 @@ func (p *Prompt) Proven() bool {
 	return err == nil && u.Scheme == "https"
 }
 
-// Next is what an authorization request needs next: the sign-in page, a code that needs no page, or
-// otherwise the consent page.
+// Next is the next step of an authorization request: the sign-in page if SignIn is set, a redirect
+// with Code if Code is not empty, and otherwise the consent page.
 type Next struct {
 	SignIn bool
 	Code   string
-	// Known are the scopes of the request that the user allowed before, for the consent page. It is
+	// Known are the requested scopes that the user allowed before, for the consent page. It is
 	// empty if there was no agreement.
 	Known []string
 }
 
-// Proceed decides what an authorization request needs. session is that of the browser, as
-// [Service.Session] returned it, nil if it has none. A code is issued if the user agreed before to all that
-// is asked, or the client is of the first party. Errors: *[RedirectError], *[LimitedError], *[Error].
+// Proceed decides the next step of an authorization request. session is the browser's session from
+// [Service.Session], or nil. Proceed issues a code if the user agreed to all requested scopes
+// before, or if the client is first-party. Errors: *[RedirectError], *[LimitedError], *[Error].
 func (s *Service) Proceed(ctx context.Context, p *Prompt, session *Session) (Next, error) {
 	now := s.opts.Now()
 	switch {
@@ -126,7 +127,8 @@ func (p *Prompt) refused(code ErrorCode, description string) error {
 	return &RedirectError{RedirectURI: p.RedirectURI, State: p.State, Err: fail(code, description)}
 }
 
-// codeWithoutPage issues a code for which no page is shown. It counts as one with a page does.
+// codeWithoutPage issues a code without a consent page. It counts against the limit like a code
+// with a page.
 func (s *Service) codeWithoutPage(ctx context.Context, p *Prompt, session *Session) (string, error) {
 	if err := s.countConsent(session.Key, ""); err != nil {
 		return "", err
@@ -147,7 +149,7 @@ func (s *Service) codeWithoutPage(ctx context.Context, p *Prompt, session *Sessi
 	return code, nil
 }
 
-// newCode returns the record of a code, without its digest and the end of the record.
+// newCode returns the record of a code, without Digest and ExpiresAt.
 func (s *Service) newCode(p *Prompt, session *Session, a *Agreement, now time.Time) Code {
 	record := Code{
 		Authorization: Authorization{

@@ -18,7 +18,7 @@ func prompt(p string) request { return func(r *grants.AuthorizeRequest) { r.Prom
 func maxAge(s string) request { return func(r *grants.AuthorizeRequest) { r.MaxAge = s } }
 func hint(s string) request   { return func(r *grants.AuthorizeRequest) { r.LoginHint = s } }
 
-// prompted is what the user is asked for the client by a request.
+// prompted returns the prompt of a client's request.
 func (w *world) prompted(id string, edits ...request) *grants.Prompt {
 	w.tb.Helper()
 	req := w.authorizeRequest(id)
@@ -30,14 +30,14 @@ func (w *world) prompted(id string, edits ...request) *grants.Prompt {
 	return p
 }
 
-// The steps that an authorization request can need.
+// The possible next steps of an authorization request.
 const (
 	signInPage  = "sign-in page"
 	consentPage = "consent page"
 	aCode       = "code"
 )
 
-// next is what a request needs, or the code of its error.
+// next returns the next step of a request, or the code of its error.
 func (w *world) next(session *grants.Session, id string, edits ...request) string {
 	w.tb.Helper()
 	next, err := w.service.Proceed(w.tb.Context(), w.prompted(id, edits...), session)
@@ -61,7 +61,7 @@ func (w *world) wantNext(want string, session *grants.Session, id string, edits 
 	check.Equal(w.tb, "next of "+id, w.next(session, id, edits...), want)
 }
 
-// allow answers the consent page of a request.
+// allow accepts the consent page of a request.
 func (w *world) allow(session grants.Session, id string, edits ...request) {
 	w.tb.Helper()
 	_, err := w.approve(w.prompted(id, edits...), session)
@@ -76,7 +76,7 @@ func TestConsentIsRemembered(t *testing.T) {
 	w.wantNext(aCode, &session, "shop", scope("read write"))
 	w.wantNext(aCode, &session, "shop", scope("write"))
 	w.wantNext(consentPage, &session, "shop", scope("read admin"))
-	w.wantNext(consentPage, &session, "shop") // all that it is registered for
+	w.wantNext(consentPage, &session, "shop") // all registered scopes
 	w.wantNext(consentPage, &session, "caller", scope("read"))
 	bob := session
 	bob.Username = "bob"
@@ -93,8 +93,8 @@ func TestConsentIsRemembered(t *testing.T) {
 	check.Equal(t, "scopes", w.mustToken("shop", w.redemption("shop", next.Code)).Scopes, []string{"read", "write", "admin"})
 }
 
-// TestConsentIsAskedEachTimeOfUnprovenClients: another program of the device may use the client_id of a
-// public client (RFC 8252 8.6).
+// TestConsentIsAskedEachTimeOfUnprovenClients: another program on the device may use the client_id
+// of a public client (RFC 8252 8.6).
 func TestConsentIsAskedEachTimeOfUnprovenClients(t *testing.T) {
 	w := newWorld(t)
 	w.changeClient("app", func(c *clientcfg.Client) {
@@ -129,8 +129,8 @@ func TestFirstPartyNeedsNoConsent(t *testing.T) {
 	}
 }
 
-// TestInteraction has the parameters of OpenID Connect Core 1.0 3.1.2.1, for a user who signed in an hour
-// ago and agreed.
+// TestInteraction covers the parameters of OpenID Connect Core 1.0 3.1.2.1, for a user who signed
+// in an hour ago and has agreed.
 func TestInteraction(t *testing.T) {
 	w := newWorld(t)
 	session := w.session()
@@ -139,9 +139,9 @@ func TestInteraction(t *testing.T) {
 	session.ExpiresAt = w.clock.Now().Add(time.Hour)
 	for name, tt := range map[string]struct {
 		edits     []request
-		signedOut string // what is next without a session
+		signedOut string // next step without a session
 		signedIn  string
-		client    string // shop if it is empty; caller was not agreed to
+		client    string // shop if empty; the user has not agreed to caller
 	}{
 		"nothing":                          {nil, signInPage, aCode, ""},
 		"none":                             {[]request{prompt("none")}, "login_required", aCode, ""},
@@ -173,7 +173,7 @@ func TestInteraction(t *testing.T) {
 		})
 	}
 	session.CreatedAt = w.clock.Now()
-	w.wantNext(signInPage, &session, "shop", maxAge("0")) // also in the same moment
+	w.wantNext(signInPage, &session, "shop", maxAge("0")) // even in the same moment
 }
 
 func TestInteractionThatIsRefused(t *testing.T) {
@@ -207,8 +207,8 @@ func TestInteractionThatIsRefused(t *testing.T) {
 	wantCode(t, grants.InvalidScope, err)
 }
 
-// TestCodesWithoutPagesAreLimited as those with pages are: a client that sends the browser back at once,
-// again and again, is stopped.
+// TestCodesWithoutPagesAreLimited: codes without pages are limited like codes with pages. This
+// stops a client that sends the browser back again and again.
 func TestCodesWithoutPagesAreLimited(t *testing.T) {
 	w := newWorld(t, tenCodes)
 	w.changeClient("shop", func(c *clientcfg.Client) { c.FirstParty = true })

@@ -10,7 +10,7 @@ import (
 	"oauth-server/internal/secret"
 )
 
-// rankedStore notes the rank with which it was called last.
+// rankedStore records the rank of the last call.
 type rankedStore struct {
 	grants.Store
 	rank admission.Rank
@@ -36,7 +36,8 @@ func (s *rankedStore) User(ctx context.Context, name string) (grants.User, error
 	return s.Store.User(ctx, name)
 }
 
-// TestStoreIsCalledWithTheRank that the gate has given the request, by which its calls wait in the lane.
+// TestStoreIsCalledWithTheRank: store calls carry the rank that the gate gave the request, for
+// priority in the store's queue.
 func TestStoreIsCalledWithTheRank(t *testing.T) {
 	w := newWorld(t)
 	code, tokens := w.code("shop"), w.tokens("shop")
@@ -62,6 +63,6 @@ func TestStoreIsCalledWithTheRank(t *testing.T) {
 	} {
 		store.rank = 0
 		check.OK(t, tt.send(), tt.name)
-		check.Equal(t, tt.name, store.rank, admission.Rank(1)) // that of the doorkeeper
+		check.Equal(t, tt.name, store.rank, admission.Rank(1)) // the rank from doorkeeper
 	}
 }

@@ -9,9 +9,9 @@ import (
 	"oauth-server/internal/clientcfg"
 )
 
-// redirectMatches reports whether a presented redirect URI is the registered one: the same string
-// (RFC 9700 2.1), save that on a loopback address the port may differ, because a native app takes
-// one that is free (RFC 8252 7.3).
+// redirectMatches reports whether a presented redirect URI equals the registered one, as a string
+// (RFC 9700 2.1). The port of a loopback address may differ, because a native app listens on any
+// free port (RFC 8252 7.3).
 func redirectMatches(registered, presented string) bool {
 	if registered == presented {
 		return true
@@ -21,8 +21,8 @@ func redirectMatches(registered, presented string) bool {
 	return okR && okP && r == p
 }
 
-// loopbackURI is an http URI on a loopback address without its port. The rest is kept byte for
-// byte: nothing is normalized.
+// loopbackURI is an http URI on a loopback address, without its port. The rest is kept byte for
+// byte, without normalization.
 type loopbackURI struct{ host, rest string }
 
 func splitLoopback(raw string) (loopbackURI, bool) {
@@ -44,13 +44,13 @@ func splitLoopback(raw string) (loopbackURI, bool) {
 	return loopbackURI{host: host, rest: rest}, true
 }
 
-// registered reports whether the redirect URI is one of the client's.
+// registered reports whether the client has registered the redirect URI.
 func registered(client *clientcfg.Client, uri string) bool {
 	return slices.ContainsFunc(client.RedirectURIs, func(r string) bool { return redirectMatches(r, uri) })
 }
 
-// chooseRedirect returns where the answer to an authorization request goes. Of several registered
-// URIs the client must name one (RFC 6749 3.1.2.3).
+// chooseRedirect returns the redirect URI for the response to an authorization request. A client
+// with several registered URIs must send one of them (RFC 6749 3.1.2.3).
 func chooseRedirect(client *clientcfg.Client, presented string) (string, *Error) {
 	if presented == "" {
 		if len(client.RedirectURIs) == 1 {

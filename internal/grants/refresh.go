@@ -9,15 +9,15 @@ import (
 	"oauth-server/internal/store"
 )
 
-// presented is a refresh token that a client has sent, and the record of its family.
+// presented is a refresh token from a request, with its family's record.
 type presented struct {
 	text   string
 	token  refreshToken
 	family Family
 }
 
-// find returns a refresh token that this server has issued, with its family. ErrNotFound: it has
-// not, or the family has expired.
+// find returns a refresh token with its family. It returns ErrNotFound if this server did not issue
+// the token, or the family has expired.
 func (s *Service) find(ctx context.Context, text string) (*presented, error) {
 	token, ok := s.unseal(text)
 	if !ok {
@@ -30,30 +30,30 @@ func (s *Service) find(ctx context.Context, text string) (*presented, error) {
 	return &presented{text: text, token: token, family: family}, err
 }
 
-// reallyNotFound returns ErrNotFound, unless the store has lost its data: a client throws away a token that is
-// refused, and it is good again after a restore. The store is asked again, after it has said that there is
-// no such record: an answer from before may be that of the store with its data.
+// reallyNotFound returns ErrNotFound, unless the store has lost its data. A client discards a
+// refused token, but the token would work again after a restore. It asks the store again after the
+// missing record, because an earlier answer may date from before the loss.
 func (s *Service) reallyNotFound(ctx context.Context) error {
-	// With a lost mark the data are there, and the directory is not the newest.
+	// ErrMarkLost means that the data still exist, but the directory is out of date.
 	if err := s.opts.Clients.Renew(ctx, 0); err != nil && !errors.Is(err, store.ErrMarkLost) {
 		return err
 	}
 	return ErrNotFound
 }
 
-// standing is what a generation of a family is worth.
+// standing is the state of one generation of a family.
 type standing int
 
 const (
-	ahead      standing = iota // newer than the family: the store was restored from a backup
-	newest                     // the one to be used
-	repeatable                 // its successor is the newest, and was issued within the grace period
+	ahead      standing = iota // newer than the stored family, because the store was restored from a backup
+	newest                     // the current token
+	repeatable                 // the predecessor of the newest token, which was issued within the grace period
 	replayed                   // used before
 )
 
-// standing returns what a token of that generation is worth. The grace period begins with the time of
-// the instance that issued the newest token, and ends with the time of this one. A token from the
-// future is believed as far as clocks may be apart.
+// standing returns the standing of a token of that generation. The grace period starts by the clock
+// of the instance that issued the newest token, and ends by this instance's clock. If the newest
+// token is from the future, its time is trusted up to skew.
 func (f *Family) standing(generation uint32, now time.Time, grace time.Duration) standing {
 	age := now.Sub(f.IssuedAt)
 	switch {
@@ -105,9 +105,10 @@ func errUnknownToken() *Error {
 	return fail(InvalidGrant, "The refresh token is not known, or has expired.")
 }
 
-// judge returns nil if the presented refresh token may be used, or its answer repeated: the client may
-// not have received the first one. A repetition writes nothing, so one that races with the first use of
-// the successor gets what was true when it was read, and the family has one newest token all the same.
+// judge returns nil if the presented refresh token may be used, or if its response may be repeated
+// because the client may not have received the first one. A repetition writes nothing. If it races
+// with the first use of the successor, it returns the state that it read, and the family still has
+// one newest token.
 func (s *Service) judge(ctx context.Context, x *issuance) error {
 	p := x.refresh
 	alive := x.now.Before(s.end(&p.family))
@@ -129,8 +130,8 @@ func (s *Service) judge(ctx context.Context, x *issuance) error {
 	return s.replayed(ctx, p.family.Authorization, p.family.ExpiresAt.Sub(p.family.IssuedAt))
 }
 
-// claimedMeanwhile decides about a code or a refresh token that another request has claimed since
-// look. It returns nil if the answer of that request may be repeated.
+// claimedMeanwhile handles a code or refresh token that another request has claimed since look. It
+// returns nil if the response of that request may be repeated.
 func (s *Service) claimedMeanwhile(ctx context.Context, x *issuance) error {
 	if x.refresh == nil {
 		return s.replayed(ctx, x.auth, 0)
@@ -147,13 +148,13 @@ func (s *Service) claimedMeanwhile(ctx context.Context, x *issuance) error {
 		return err
 	}
 	if !x.repeated {
-		return storeFailed("issue tokens", ErrClaimed) // the store has not shown yet who has claimed it
+		return storeFailed("issue tokens", ErrClaimed) // the record that was read does not show the other claim yet
 	}
 	s.prepareNext(x)
 	return s.checkFamily(ctx, "refresh token", x.auth.Family)
 }
 
-// prepareNext sets the refresh token that will be issued. There is none if the sign-in is too old for
+// prepareNext sets the refresh token to issue. It sets none if the sign-in is too old for another
 // one.
 func (s *Service) prepareNext(x *issuance) {
 	if x.repeated {
@@ -181,8 +182,8 @@ func (s *Service) prepareNext(x *issuance) {
 	}
 }
 
-// end returns when the newest refresh token of the family expires: as it is stored, and not later than
-// the maximum age, which may have been set since.
+// end returns when the family's newest refresh token expires: at its stored expiry, or earlier at
+// the maximum age, which may have been configured since.
 func (s *Service) end(f *Family) time.Time {
 	if limit := f.AuthTime.Add(s.opts.RefreshMaxAge); limit.Before(f.ExpiresAt) {
 		return limit

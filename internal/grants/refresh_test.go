@@ -27,13 +27,13 @@ const grace = 30 * time.Second
 
 func graceful(o *grants.Options) { o.RefreshGrace = grace }
 
-// refresh presents a refresh token of shop that must be good.
+// refresh presents a refresh token of shop that must be valid.
 func (w *world) refresh(token string) grants.TokenResponse {
 	w.tb.Helper()
 	return w.mustToken("shop", refreshing(token))
 }
 
-// wantReplay presents a refresh token of shop that must be taken for stolen.
+// wantReplay presents a refresh token of shop that must be treated as stolen.
 func (w *world) wantReplay(token string) {
 	w.tb.Helper()
 	_, err := w.token("shop", refreshing(token))
@@ -41,8 +41,8 @@ func (w *world) wantReplay(token string) {
 	check.ErrorSays(w.tb, err, "used before")
 }
 
-// TestRepeatedRefresh: a client that lost the answer gets the same successor again, and a new access
-// token, as long as the successor was not used.
+// TestRepeatedRefresh: a client that lost the response gets the same successor again, with a new
+// access token, until the successor is used.
 func TestRepeatedRefresh(t *testing.T) {
 	w := newWorld(t, graceful)
 	first := w.tokens("shop")
@@ -68,7 +68,7 @@ func TestRepeatedRefresh(t *testing.T) {
 	}
 }
 
-// TestRepetitionIsRefused where the token itself would be.
+// TestRepetitionIsRefused: a repetition is refused whenever the token itself would be.
 func TestRepetitionIsRefused(t *testing.T) {
 	for name, tc := range map[string]struct {
 		edit func(w *world, second grants.TokenResponse)
@@ -96,7 +96,7 @@ func TestRepetitionIsRefused(t *testing.T) {
 	}
 }
 
-// TestRepetitionWritesNothing, and counts against the limit.
+// TestRepetitionWritesNothing: a repetition writes nothing, and counts against the limit.
 func TestRepetitionWritesNothing(t *testing.T) {
 	w, f := failingWorld(t, graceful)
 	first := w.tokens("shop")
@@ -147,7 +147,7 @@ func TestRefreshedMeanwhile(t *testing.T) {
 	})
 }
 
-// TestSixteenRefreshesAtOnce: all get the same successor, and access tokens of their own.
+// TestSixteenRefreshesAtOnce: all get the same successor, and different access tokens.
 func TestSixteenRefreshesAtOnce(t *testing.T) {
 	const attempts, rounds = 16, 20
 	w := newWorld(t, graceful)
@@ -171,9 +171,9 @@ func TestSixteenRefreshesAtOnce(t *testing.T) {
 	}
 }
 
-// TestRepeatedAtAnotherInstance: the grace period is counted from the clock of the instance that
-// rotated, by the clock of the one that is asked. One from further ahead than clocks may be apart is
-// not believed.
+// TestRepeatedAtAnotherInstance: the grace period starts by the clock of the instance that rotated,
+// and ends by the clock of the instance that serves the repetition. A start further in the future
+// than the allowed clock skew is not accepted.
 func TestRepeatedAtAnotherInstance(t *testing.T) {
 	for name, tc := range map[string]struct {
 		behind time.Duration
@@ -194,8 +194,8 @@ func TestRepeatedAtAnotherInstance(t *testing.T) {
 	}
 }
 
-// TestRefreshWithoutTheData: where the store has lost its data, the answer is no invalid_grant: the refresh
-// token is good again when they are restored.
+// TestRefreshWithoutTheData: if the store has lost its data, the error is not invalid_grant,
+// because the refresh token becomes valid again after a restore.
 func TestRefreshWithoutTheData(t *testing.T) {
 	w := newWorld(t)
 	token := w.tokens("shop").RefreshToken

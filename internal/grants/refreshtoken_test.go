@@ -11,7 +11,7 @@ import (
 	"oauth-server/internal/grants"
 )
 
-// withGeneration returns the token with another generation and the MAC that it needs.
+// withGeneration returns the token with another generation and a matching MAC.
 func withGeneration(tb testing.TB, token string, change func(g uint32) uint32) string {
 	tb.Helper()
 	raw, err := base64.RawURLEncoding.DecodeString(token)
@@ -22,10 +22,10 @@ func withGeneration(tb testing.TB, token string, change func(g uint32) uint32) s
 	return text + deriver{}.Derive("refresh token", text)[:24]
 }
 
-// plus returns a change by so many generations.
+// plus returns a function that adds n generations.
 func plus(n int) func(uint32) uint32 { return func(g uint32) uint32 { return uint32(int(g) + n) } }
 
-// forgeries are texts that no instance has issued, made of one that an instance has.
+// forgeries returns texts that no instance has issued, derived from an issued token.
 func forgeries(token string) map[string]string {
 	flip := func(i int) string {
 		other := byte('A')
@@ -43,7 +43,7 @@ func forgeries(token string) map[string]string {
 	}
 }
 
-// TestForgedTokens: what no instance has issued is refused, counted, and never looked up.
+// TestForgedTokens: a token that no instance has issued is refused, counted, and never looked up.
 func TestForgedTokens(t *testing.T) {
 	for name := range forgeries(strings.Repeat("x", 72)) {
 		t.Run(name, func(t *testing.T) {
@@ -61,8 +61,8 @@ func TestForgedTokens(t *testing.T) {
 	}
 }
 
-// TestCodeIsNoRefreshToken: a code is the secret of the family that begins with it, and presented as a
-// refresh token it needs no PKCE verifier.
+// TestCodeIsNoRefreshToken: a code is the secret of its family, and would need no PKCE verifier if
+// it were accepted as a refresh token.
 func TestCodeIsNoRefreshToken(t *testing.T) {
 	w := newWorld(t, graceful)
 	code := w.code("app")
@@ -70,15 +70,15 @@ func TestCodeIsNoRefreshToken(t *testing.T) {
 	_, err := w.token("app", refreshing(code))
 	wantCode(t, grants.InvalidGrant, err)
 	check.ErrorSays(t, err, "not known")
-	w.mustToken("app", refreshing(tokens.RefreshToken)) // the family is as it was
+	w.mustToken("app", refreshing(tokens.RefreshToken)) // the family is unchanged
 }
 
-// TestGenerations presents every generation around the newest, at every age of that.
+// TestGenerations presents every generation around the newest one, at different ages of the newest.
 func TestGenerations(t *testing.T) {
 	const newest = 4
 	type outcome struct {
-		says      string // in the refusal; empty: a token
-		successor int    // generation that is issued, relative to the newest
+		says      string // text of the refusal; empty if a token is issued
+		successor int    // generation of the issued token, relative to the newest
 		revoked   bool
 	}
 	used, unknown := outcome{says: "used before", revoked: true}, outcome{says: "not known"}
@@ -96,11 +96,11 @@ func TestGenerations(t *testing.T) {
 		{-1, grace - time.Nanosecond, grace, outcome{}},
 		{-1, grace, grace, used},
 		{-1, 0, 0, used},
-		{-1, -time.Second, 0, used},    // rotated by an instance that is ahead
+		{-1, -time.Second, 0, used},    // rotated by an instance with its clock ahead
 		{-1, 31 * day, 40 * day, used}, // the successor has expired
 		{-2, 0, grace, used},
 		{-3, 0, grace, used},
-		{-newest, 0, grace, used}, // what the family began with
+		{-newest, 0, grace, used}, // the code that the family began with
 		{1, 0, grace, unknown},
 		{2, 40 * day, grace, unknown},
 	} {
@@ -124,8 +124,8 @@ func TestGenerations(t *testing.T) {
 	}
 }
 
-// TestRestoredStore: after a restore the store has an older generation than the client. The client has to
-// sign in again; the family is not revoked for that, since nothing was stolen.
+// TestRestoredStore: after a restore the store has an older generation than the client. The client
+// has to sign in again, but the family is not revoked, because nothing was stolen.
 func TestRestoredStore(t *testing.T) {
 	w := newWorld(t, graceful)
 	first := w.tokens("shop")
@@ -135,10 +135,10 @@ func TestRestoredStore(t *testing.T) {
 	w.wantActive(false, lost)
 	w.wantActive(true, first.RefreshToken)
 	check.OK(t, w.service.Revoke(t.Context(), grants.TokenQuery{Credentials: w.credentials("shop"), Token: lost}))
-	w.wantActive(false, first.RefreshToken) // it is of the family all the same
+	w.wantActive(false, first.RefreshToken) // it still belongs to the family
 }
 
-// FuzzRefreshToken: only what was issued is looked up.
+// FuzzRefreshToken: only issued tokens are looked up.
 func FuzzRefreshToken(f *testing.F) {
 	w, store := failingWorld(f)
 	issued := w.tokens("shop").RefreshToken

@@ -11,7 +11,7 @@ import (
 	"oauth-server/internal/secret"
 )
 
-// TestTokenRefuses has one mistake per case, each made on a request that is good without it.
+// TestTokenRefuses has one mistake per case, in an otherwise valid request.
 func TestTokenRefuses(t *testing.T) {
 	w := newWorld(t)
 	basic := func(id, secret string) grants.Credentials {
@@ -112,8 +112,8 @@ func TestExpiry(t *testing.T) {
 	wantCode(t, grants.InvalidGrant, err)
 }
 
-// TestRefreshScope: a refresh narrows, never widens, and narrowing once does not narrow the next
-// one (RFC 6749 6).
+// TestRefreshScope: a refresh may narrow the scope but never widen it, and narrowing once does not
+// narrow the next refresh (RFC 6749 6).
 func TestRefreshScope(t *testing.T) {
 	w := newWorld(t)
 	first := w.mustToken("shop", w.redemption("shop", w.code("shop", func(r *grants.AuthorizeRequest) { r.Scope = "read write" })))
@@ -131,7 +131,7 @@ func TestRefreshScope(t *testing.T) {
 	check.OK(t, err)
 	check.Equal(t, "whole.Scopes", whole.Scopes, []string{"read", "write"})
 
-	// Authlib repeats what it first asked for, at every refresh.
+	// Authlib repeats its first scope at every refresh.
 	for range 3 {
 		whole, err = refresh(whole.RefreshToken, "read write")
 		check.OK(t, err)
@@ -145,8 +145,8 @@ func TestRefreshScope(t *testing.T) {
 	wantCode(t, grants.InvalidScope, err)
 }
 
-// TestNamesakes: what was issued to a user or a client who was deleted is worth nothing, even when
-// another of that name follows at the same moment.
+// TestNamesakes: tokens of a deleted user or client are worthless, even if another one with the
+// same name is created at the same moment.
 func TestNamesakes(t *testing.T) {
 	for name, replace := range map[string]func(w *world){
 		"user deleted": func(w *world) { check.OK(t, w.store.DeleteUser(t.Context(), "alice", nil)) },
@@ -169,7 +169,7 @@ func TestNamesakes(t *testing.T) {
 	}
 }
 
-// TestDeletedClient: nothing of a client survives it.
+// TestDeletedClient: nothing issued to a client survives its deletion.
 func TestDeletedClient(t *testing.T) {
 	w := newWorld(t)
 	token := w.mustToken("daemon", grants.TokenRequest{GrantType: "client_credentials"}).AccessToken
@@ -204,7 +204,7 @@ func TestNewRefuses(t *testing.T) {
 	}
 }
 
-// TestAudience: a client's own audience takes the place of the issuer.
+// TestAudience: a client's own audience replaces the issuer.
 func TestAudience(t *testing.T) {
 	w := newWorld(t)
 	w.clients["shop"].Audience = []string{"https://api.example.com", "https://api2.example.com"}
@@ -215,7 +215,7 @@ func TestAudience(t *testing.T) {
 
 func TestClientCredentialsNeverForPublicClients(t *testing.T) {
 	w := newWorld(t)
-	w.clients["app"].Grants = clientcfg.Grants() // which Validate would not let pass
+	w.clients["app"].Grants = clientcfg.Grants() // Validate would refuse this
 	_, err := w.token("app", grants.TokenRequest{GrantType: "client_credentials"})
 	wantCode(t, grants.UnauthorizedClient, err)
 }

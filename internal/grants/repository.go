@@ -21,14 +21,15 @@ var (
 	revocationTable = store.Table{Name: "revocations"}
 )
 
-// Tables return why one of their records cannot be read; nil if it can.
+// Tables holds a check for each table. It returns why a record of the table cannot be read, or nil.
 var Tables = map[store.Table]func(*store.Record) error{
 	grantTable: store.Readable(decodeGrant), sessionTable: store.Readable(decodeSession),
 	agreementTable: store.Readable(decodeAgreement), revocationTable: store.Readable(decodeRevocation),
 	UsersTable: checkUser, knownTable: store.Readable(decodeKnown),
 }
 
-// Repository keeps what a [Service] stores. It is safe for concurrent use.
+// Repository implements the storage of a [Service], except users and clients. It is safe for
+// concurrent use.
 type Repository struct {
 	grantRecords
 	sessions    store.Collection[Session]
@@ -37,7 +38,7 @@ type Repository struct {
 	known       store.Collection[Known]
 }
 
-// NewRepository returns the grants of a store.
+// NewRepository returns the Repository in the store b.
 func NewRepository(b store.Backend) *Repository {
 	return &Repository{
 		newGrantRecords(b),
@@ -48,7 +49,7 @@ func NewRepository(b store.Backend) *Repository {
 	}
 }
 
-// translated returns an error of this package for one of the store.
+// translated maps an error of the store to the matching error of this package.
 func translated(err error) error {
 	switch {
 	case errors.Is(err, store.ErrNotFound):
@@ -127,7 +128,7 @@ type agreementValue struct {
 	UserStamp   secret.Stamp `json:"userStamp"`
 }
 
-// agreementKey is the username, a space and the client ID. No username has a space.
+// agreementKey is the username, a space and the client ID. Usernames contain no spaces.
 func agreementKey(username, clientID string) string { return username + " " + clientID }
 
 func encodeAgreement(a *Agreement) (store.Record, error) {
@@ -187,7 +188,7 @@ func (r *Repository) DeleteAgreement(ctx context.Context, a *Agreement) error {
 	}
 }
 
-// ForgetAgreements removes the agreements of a user, also those that cannot be read.
+// ForgetAgreements removes all agreements of a user, including unreadable ones.
 func (r *Repository) ForgetAgreements(ctx context.Context, username string) error {
 	var keys []string
 	err := r.agreements.Backend.List(ctx, agreementTable, store.Query{Prefix: agreementKey(username, "")}, func(a store.Record) error {
@@ -200,13 +201,13 @@ func (r *Repository) ForgetAgreements(ctx context.Context, username string) erro
 	return r.agreements.Backend.DeleteAll(ctx, agreementTable, keys...)
 }
 
-// revocation is the record of a name that was revoked, or of something that was done once.
+// revocation is the record of a revoked name, or of a one-time action (see RecordOnce).
 type revocation struct {
 	Name  string `json:"name"`
 	until time.Time
 }
 
-// revocationKey is a digest, because names may have any length.
+// revocationKey returns a digest, because names may have any length.
 func revocationKey(name string) string { return secret.DigestOf(name).Key() }
 
 func encodeRevocation(v *revocation) (store.Record, error) {
@@ -230,7 +231,7 @@ func (r *Repository) RecordOnce(ctx context.Context, name string, until time.Tim
 	return translated(err)
 }
 
-// Revoked implements [Revocations]. A record that cannot be read is a revocation, too.
+// Revoked implements [Revocations]. An unreadable record counts as a revocation too.
 func (r *Repository) Revoked(ctx context.Context, names ...string) (yes bool, err error) {
 	keys := make([]string, len(names))
 	for i, name := range names {
@@ -243,11 +244,11 @@ func (r *Repository) Revoked(ctx context.Context, names ...string) (yes bool, er
 	return yes, err
 }
 
-// deletedAtOnce is how many records [Repository.EndSignIns] removes in one commit.
+// deletedAtOnce is how many records [Repository.EndSignIns] deletes in one commit.
 const deletedAtOnce = 1000
 
-// EndSignIns removes all codes, families, sessions, consents and known addresses, for a restored backup: some may
-// have ended since it was made. Revocations stay.
+// EndSignIns deletes all codes, families, sessions, consents and known addresses. It is for a
+// restored backup, because some of them may have ended since the backup was made. Revocations stay.
 func (r *Repository) EndSignIns(ctx context.Context) error {
 	b := r.sessions.Backend
 	for _, table := range []store.Table{grantTable, sessionTable, agreementTable, knownTable} {

@@ -67,7 +67,7 @@ func TestCodeBecomesFamily(t *testing.T) {
 		fmt.Sprint(first.Authorization, first.Generation, first.IssuedAt, first.ExpiresAt, first.ClientStamp))
 
 	next := family
-	next.Generation, next.ExpiresAt = 2, start.Add(time.Second) // earlier than the code
+	next.Generation, next.ExpiresAt = 2, start.Add(time.Second) // earlier than the code's
 	check.OK(t, r.RotateFamily(ctx, next))
 	check.ErrorIs(t, r.RotateFamily(ctx, next), grants.ErrClaimed)
 	n, err := r.Sweep(ctx, start.Add(30*time.Minute))
@@ -82,8 +82,8 @@ func TestCodeBecomesFamily(t *testing.T) {
 	check.ErrorIs(t, r.RedeemCode(ctx, deleted, nil), grants.ErrNotFound)
 }
 
-// TestRotateAfterAnotherWrite: only another generation is a replay. The table is also written by others, such
-// as an operator in a database shell.
+// TestRotateAfterAnotherWrite: only another generation is a replay. Other writers may change the
+// table too, such as an operator in a database shell.
 func TestRotateAfterAnotherWrite(t *testing.T) {
 	r, ctx, table := openRepository(t), t.Context(), store.Table{Name: "grants"}
 	code := storedCode(t, r, "code")
@@ -101,7 +101,7 @@ func TestRotateAfterAnotherWrite(t *testing.T) {
 	check.ErrorIs(t, r.RotateFamily(ctx, next), grants.ErrNotFound)
 }
 
-// TestOneClaims has many claim one code, and then rotate its family, at once.
+// TestOneClaims has many goroutines claim one code, and then rotate its family, concurrently.
 func TestOneClaims(t *testing.T) {
 	r, ctx := openRepository(t), t.Context()
 	code := storedCode(t, r, "code")
@@ -143,7 +143,7 @@ func TestFamiliesOf(t *testing.T) {
 			seen[f.Family] = true
 			check.Equal(t, "user", f.Username, "alice")
 		}
-		return r.Revoke(ctx, some[0].Family, start) // it may use the store
+		return r.Revoke(ctx, some[0].Family, start) // each may use the store
 	}))
 	check.Equal(t, "families", len(seen), 1250)
 	check.ErrorIs(t, r.FamiliesOf(ctx, "alice", func([]grants.Family) error { return errDown }), errDown)
@@ -237,7 +237,7 @@ func TestRevocationRecords(t *testing.T) {
 	check.ErrorIs(t, r.RecordOnce(ctx, "once", start), grants.ErrExists)
 }
 
-// TestUnreadableGrants: each is an error of its own call, and missing in lists.
+// TestUnreadableGrants: an unreadable grant is an error of its own call, and missing in lists.
 func TestUnreadableGrants(t *testing.T) {
 	r, ctx := openRepository(t), t.Context()
 	storedCode(t, r, "good")

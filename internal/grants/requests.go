@@ -9,7 +9,7 @@ import (
 	"oauth-server/internal/clientcfg"
 )
 
-// AuthMethod is how a client authenticated (RFC 7591 section 2 names).
+// AuthMethod is how a client authenticates, named as in RFC 7591 section 2.
 type AuthMethod string
 
 // The client authentication methods that the server accepts.
@@ -19,26 +19,28 @@ const (
 	AuthPost  AuthMethod = "client_secret_post"
 )
 
-// Credentials are what a client presented to prove who it is, already decoded.
+// Credentials are the credentials that a client presented, already decoded.
 type Credentials struct {
 	Method   AuthMethod
 	ClientID string
 	Secret   string
-	// RawSecret is the secret as it was before form decoding, if that makes a difference: many clients send it in HTTP
-	// Basic without the encoding of RFC 6749 2.3.1. Either of the two proves the client.
+	// RawSecret is the secret before form decoding, if decoding changes it. Many clients send it in
+	// HTTP Basic without the encoding of RFC 6749 2.3.1. Either form authenticates the client.
 	RawSecret string
-	// Page is the web page that a browser sent the request for, if it is none of this server.
+	// Page is the web page that made the browser send the request, if the page is not one of this
+	// server.
 	Page Page
 }
 
-// Page is a web page of another origin. A browser sends requests for every page that its user opens, so they prove
-// nothing about the user.
+// Page is a web page of another origin. A browser sends requests for any page that its user opens,
+// so they prove nothing about the user.
 type Page struct {
-	Origin   string // RFC 6454; "null" if the browser does not say; empty: there is no such page
-	SameSite bool   // of the same registrable domain as this server, as the browser says (Sec-Fetch-Site)
+	Origin   string // RFC 6454; "null" if the browser does not tell; empty if there is no such page
+	SameSite bool   // same registrable domain as this server, according to the browser (Sec-Fetch-Site)
 }
 
-// foreign reports whether there is a page, and it is none of the client's: of the origin of a redirect URI.
+// foreign reports whether there is a page that does not belong to the client. A page belongs to the
+// client if its origin matches a redirect URI.
 func (p Page) foreign(client *clientcfg.Client) bool {
 	return p.Origin != "" && !slices.ContainsFunc(client.RedirectURIs, func(registered string) bool {
 		u, err := url.Parse(registered)
@@ -46,11 +48,11 @@ func (p Page) foreign(client *clientcfg.Client) bool {
 	})
 }
 
-// TokenRequest is a parsed request to the token endpoint. An absent parameter is empty: RFC 6749
-// 3.2 treats both alike.
+// TokenRequest is a parsed request to the token endpoint. A missing parameter is empty, because RFC
+// 6749 3.2 treats both alike.
 type TokenRequest struct {
 	Credentials  Credentials
-	Remote       netip.Addr // where it came from, forwarded addresses resolved
+	Remote       netip.Addr // client address, after resolving forwarded addresses
 	GrantType    string
 	Scope        string
 	Code         string
@@ -61,12 +63,12 @@ type TokenRequest struct {
 	Password     string
 }
 
-// place is where the request of a client comes from.
+// place returns the origin of the client's request.
 func (r *TokenRequest) place(client *clientcfg.Client) place {
 	return place{r.Remote, r.Credentials.Page.foreign(client)}
 }
 
-// TokenResponse is what a client gets (RFC 6749 5.1).
+// TokenResponse is a successful token response (RFC 6749 5.1).
 type TokenResponse struct {
 	AccessToken  string
 	ExpiresIn    time.Duration
@@ -89,20 +91,20 @@ type AuthorizeRequest struct {
 	LoginHint           string
 }
 
-// Prompt is a valid authorization request: what the user is asked to agree to.
+// Prompt is a valid authorization request, ready to be shown to the user.
 type Prompt struct {
 	Client          *clientcfg.Client
 	RedirectURI     string   // registered, safe to redirect to
-	RedirectURISent bool     // was in the request, so the token request must repeat it
+	RedirectURISent bool     // redirect_uri was in the request, so the token request must repeat it
 	Scopes          []string // granted if the user agrees
 	State           string
 	Challenge       string
 	Interaction
 }
 
-// RedirectError is a failed authorization request whose client and redirect URI are genuine, so
-// that the error is sent to the client by redirect (RFC 6749 4.1.2.1). Every other failure of that
-// endpoint is an [Error] shown to the user.
+// RedirectError is a failed authorization request with a genuine client and redirect URI, so the
+// error is sent to the client by redirect (RFC 6749 4.1.2.1). Any other failure of that endpoint is
+// an [Error] shown to the user.
 type RedirectError struct {
 	RedirectURI string
 	State       string
@@ -115,14 +117,14 @@ func (e *RedirectError) Error() string { return "redirect to client: " + e.Err.E
 // Unwrap returns the OAuth error.
 func (e *RedirectError) Unwrap() error { return e.Err }
 
-// SignIn is a name and a password as typed, and the address that they come from.
+// SignIn is a username and a password as typed, with the address that they came from.
 type SignIn struct {
 	Username string
 	Password string
 	Remote   netip.Addr
 }
 
-// Introspection is what a token is worth (RFC 7662 2.2). The other fields are set only if Active.
+// Introspection is the state of a token (RFC 7662 2.2). The other fields are set only if Active.
 type Introspection struct {
 	Active    bool
 	TokenType string // "Bearer", or empty for a refresh token

@@ -9,32 +9,33 @@ import (
 	"oauth-server/internal/ratelimit"
 )
 
-// reuse is the part that over_limit: reuse has in a request: over its limit, the client gets the token that
-// it got last for the same.
+// reuse is the state of over_limit: reuse for one request. Over the limit, the client gets the last
+// token that was issued for an equal request.
 //
-// Requests for the same may be under way at once, and one that is denied must find the token that another,
-// admitted before it, is about to issue. So each is noted from before it is decided until it has issued its
-// token or was denied. One that was denied and finds no token waits for those before it, one after the other,
-// until there is a token: for the time that a signature takes, and where they wait for permits of a strict
-// limit, for that time too. Nobody else waits for it.
+// Equal requests may run at the same time, and a denied request must find the token that an earlier
+// admitted one is about to issue. So each request is registered before it is decided, until it has
+// issued its token or was denied. If a denied request finds no token, it waits for the earlier
+// requests, one after the other, until there is a token. That takes as long as a signature, plus
+// the time that they wait for permits of a strict limit. No other request waits for it.
 type reuse struct {
 	in      *lastTokens
 	id      tokenSet
-	enforce bool          // the token itself is handed out
-	keeps   bool          // the token that is issued becomes the last one
-	number  int64         // of the requests under way with it, in the order in which they came
-	done    chan struct{} // closed once it has issued its token or was denied
-	again   lastToken     // to be handed out, if the outcome is Reused
+	enforce bool          // hand out the token itself
+	keeps   bool          // the issued token becomes the last token
+	number  int64         // position in order of arrival among the requests of the same underWay
+	done    chan struct{} // closed once the request has issued its token or was denied
+	again   lastToken     // token to hand out if the outcome is Reused
 }
 
-// underWay is the requests under way that may issue a token. Those for the same are in the same one.
+// underWay is a set of running requests that may issue a token. Equal requests share the same
+// underWay.
 type underWay struct {
 	mu       sync.Mutex
 	numbered int64
 	requests map[*reuse]struct{}
 }
 
-// begin notes a request.
+// begin registers a request.
 func (t *underWay) begin(r *reuse) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -46,8 +47,7 @@ func (t *underWay) begin(r *reuse) {
 	t.requests[r] = struct{}{}
 }
 
-// end lets those go on that wait for the token of a request, and returns the number of the last one that has
-// come before that.
+// end releases the requests that wait for r, and returns the highest number assigned so far.
 func (t *underWay) end(r *reuse) (last int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -58,7 +58,7 @@ func (t *underWay) end(r *reuse) (last int64) {
 	return t.numbered
 }
 
-// other returns a request for the same that has come up to that number; nil if there is none.
+// other returns a running request equal to r with a number of at most last, or nil.
 func (t *underWay) other(r *reuse, last int64) *reuse {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -70,14 +70,14 @@ func (t *underWay) other(r *reuse, last int64) *reuse {
 	return nil
 }
 
-// reusing is over_limit: reuse for one request. It implements [judgement.Reuse].
+// reusing implements over_limit: reuse for one request. It implements [judgement.Reuse].
 type reusing struct {
 	*Service
 	x *issuance
 }
 
-// Begin begins the part of over_limit: reuse in the request, if the client has it. The caller calls endTurn whatever
-// becomes of the request.
+// Begin registers the request for over_limit: reuse, if the client's policy has it. The caller
+// always calls endTurn afterwards, whatever the outcome.
 func (s reusing) Begin(e *ratelimit.Effective) {
 	x := s.x
 	if x.grant != clientcfg.ClientCredentials || !e.Reuses() {
@@ -89,28 +89,28 @@ func (s reusing) Begin(e *ratelimit.Effective) {
 	in.underWayFor(id).begin(x.reuse)
 }
 
-// endTurn lets those go on who wait for the token of this request.
+// endTurn releases the requests that wait for the token of this request.
 func (x *issuance) endTurn() {
 	if r := x.reuse; r != nil {
 		r.in.underWayFor(r.id).end(r)
 	}
 }
 
-// Instead changes the outcome of a request that is over the limit if there is a token to be handed out again, or would
-// be in dry-run.
+// Instead changes the outcome of a request over the limit if there is a token to hand out again, or
+// if there would be one in dry-run.
 func (s reusing) Instead(ctx context.Context, d *ratelimit.Decision) {
 	x, r := s.x, s.x.reuse
 	if r == nil {
 		return
 	}
-	// In dry-run, the token of a request that enforce would deny becomes no last one.
+	// In dry-run, a token that enforce would not have issued does not become the last token.
 	r.keeps = d.Outcome == ratelimit.Allowed
 	if d.Outcome != ratelimit.Denied && d.Outcome != ratelimit.WouldDeny {
 		return
 	}
 	others := r.in.underWayFor(r.id)
 	last := others.end(r)
-	found := s.findAgain(x) // who has ended before that has kept its token
+	found := s.findAgain(x) // a request that ended before that call has kept its token
 	for !found && ctx.Err() == nil {
 		before := others.other(r, last)
 		if before == nil {
@@ -130,7 +130,7 @@ func (s reusing) Instead(ctx context.Context, d *ratelimit.Decision) {
 	}
 }
 
-// findAgain finds the token to be handed out.
+// findAgain finds the token to hand out.
 func (s *Service) findAgain(x *issuance) bool {
 	t, ok := s.findLast(x.reuse.in, x.client, x.reuse.id)
 	if !ok || x.reuse.enforce && !s.opts.Signer.Published(t.text) {
@@ -142,7 +142,8 @@ func (s *Service) findAgain(x *issuance) bool {
 	return true
 }
 
-// findLast returns the last token of the set, if it is good and would be known if it was revoked.
+// findLast returns the last token of the set. ok is false if the token is no longer good, or if
+// revocations were not read recently enough to know that.
 func (s *Service) findLast(in *lastTokens, c *clientcfg.Client, id tokenSet) (lastToken, bool) {
 	now := s.opts.Now()
 	if now.Sub(*s.last.read.Load()) > revocationsKnownFor {
@@ -151,7 +152,7 @@ func (s *Service) findLast(in *lastTokens, c *clientcfg.Client, id tokenSet) (la
 	return in.find(c, id, now)
 }
 
-// again is the answer with the token that was issued before, and what is left of its life.
+// again returns the response with the token that was issued before and its remaining lifetime.
 func (s *Service) again(x *issuance, fields RateLimit) TokenResponse {
 	t := &x.reuse.again
 	return TokenResponse{
@@ -159,8 +160,8 @@ func (s *Service) again(x *issuance, fields RateLimit) TokenResponse {
 	}
 }
 
-// keep keeps the token that was issued, for requests over the limit. In dry-run and for a candidate it keeps
-// only that there was one, which counts no more once it is revoked.
+// keep stores the issued token for later requests over the limit. In dry-run and for a candidate it
+// records only that there was a token, which no longer counts once it is revoked.
 func (s *Service) keep(x *issuance, token string) {
 	t := s.lastToken(x, x.claims.ExpiresAt)
 	t.jti, t.length = x.claims.ID, len(token)
@@ -179,16 +180,17 @@ func (s *Service) keep(x *issuance, token string) {
 }
 
 func (s *Service) lastToken(x *issuance, expires time.Time) lastToken {
-	expires = expires.Truncate(time.Second) // tokens carry times in seconds
+	expires = expires.Truncate(time.Second) // tokens have times in seconds
 	return lastToken{
 		stamp: x.client.Stamp, version: x.client.Version,
 		expires: expires, until: ratelimit.ReusedUntil(expires, s.opts.AccessTokenLifetime),
 	}
 }
 
-// Tried reports whether the client would have got its last token again under the limits that are
-// tried out, which deny the request. Where they admit it, it notes that a token is issued: at once, because
-// the limits in force may deny the request, and keep adds which one. The mode does not matter.
+// Tried reports whether the client would have got its last token again under candidate limits that
+// deny the request. If the candidate admits the request, Tried records immediately that a token is
+// issued, because the limits in force may still deny the request. keep fills in the issued token
+// later. The mode does not matter.
 func (s reusing) Tried(e *ratelimit.Effective, trial *clientcfg.Trial, denies bool) bool {
 	x := s.x
 	if x.grant != clientcfg.ClientCredentials || e.OverLimit != ratelimit.OverLimitReuse {

@@ -17,7 +17,7 @@ import (
 	"oauth-server/internal/testworld"
 )
 
-// reuseWorld admits 2 tokens an hour per client, which gets its last one again above that.
+// reuseWorld admits 2 tokens an hour per client. Above that the client gets its last token again.
 func reuseWorld(t *testing.T, edits ...func(*ratelimit.Settings)) (*world, *[]judgement.Decided) {
 	t.Helper()
 	return limitedWorld(t, append([]func(*ratelimit.Settings){func(s *ratelimit.Settings) {
@@ -26,21 +26,21 @@ func reuseWorld(t *testing.T, edits ...func(*ratelimit.Settings)) (*world, *[]ju
 	}}, edits...)...)
 }
 
-// exhausted asks for the two tokens that are admitted, and returns the last one.
+// exhausted requests the two tokens that are admitted, and returns the last one.
 func (w *world) exhausted(req grants.TokenRequest) grants.TokenResponse {
 	w.tb.Helper()
 	w.mustToken("shop", req)
 	return w.mustToken("shop", req)
 }
 
-// later lets time pass, and sweeps as an instance does every second.
+// later advances the clock and sweeps, as an instance does every second.
 func (w *world) later(d time.Duration) {
 	w.tb.Helper()
 	w.clock.Advance(d)
 	check.OK(w.tb, w.service.SweepLastTokens(w.tb.Context()))
 }
 
-// revoke revokes a token of the client shop, at this instance.
+// revoke revokes a token of the client shop at this instance.
 func (w *world) revoke(token string) {
 	w.tb.Helper()
 	check.OK(w.tb, w.service.Revoke(w.tb.Context(), grants.TokenQuery{Credentials: w.credentials("shop"), Token: token}))
@@ -50,7 +50,7 @@ func scoped(scope string) grants.TokenRequest {
 	return grants.TokenRequest{GrantType: "client_credentials", Scope: scope}
 }
 
-// TestReuse: over the limit, the last token comes again, with what is left of its life.
+// TestReuse: over the limit, the last token is returned again with its remaining lifetime.
 func TestReuse(t *testing.T) {
 	w, seen := reuseWorld(t)
 	last := w.exhausted(clientCredentials)
@@ -71,7 +71,8 @@ func TestReuse(t *testing.T) {
 	}
 }
 
-// TestReuseOfEqualTokensOnly: another scope set, credential or client has another last token, or none.
+// TestReuseOfEqualTokensOnly: another scope set, credential or client has a different last token,
+// or no token.
 func TestReuseOfEqualTokensOnly(t *testing.T) {
 	w, _ := reuseWorld(t)
 	last := w.exhausted(scoped("read write"))
@@ -87,7 +88,7 @@ func TestReuseOfEqualTokensOnly(t *testing.T) {
 	}
 }
 
-// TestReuseOfTheSameCredential: while a client has two secrets, each has its own tokens.
+// TestReuseOfTheSameCredential: while a client has two secrets, each has its own last tokens.
 func TestReuseOfTheSameCredential(t *testing.T) {
 	w, _ := reuseWorld(t)
 	w.changeClient("shop", func(c *clientcfg.Client) {
@@ -101,8 +102,8 @@ func TestReuseOfTheSameCredential(t *testing.T) {
 	w.mustToken("shop", clientCredentials)
 }
 
-// TestReuseAtAnotherInstance: an instance that has issued none of the tokens denies, and hands out its own
-// once it has issued one.
+// TestReuseAtAnotherInstance: an instance that has issued no token denies, and hands out its own
+// token once it has issued one.
 func TestReuseAtAnotherInstance(t *testing.T) {
 	w, _ := reuseWorld(t)
 	w.exhausted(clientCredentials)
@@ -121,7 +122,7 @@ func TestReuseIsForClientCredentials(t *testing.T) {
 	_ = w.spend("shop", func() grants.TokenRequest { return w.redemption("shop", w.code("shop")) })
 }
 
-// TestReuseEnds: a token that must not be used any more is not handed out again.
+// TestReuseEnds: a token that may no longer be used is not handed out again.
 func TestReuseEnds(t *testing.T) {
 	for name, end := range map[string]func(w *world, token string){
 		"revoked token": func(w *world, token string) {
@@ -156,7 +157,7 @@ func TestReuseEnds(t *testing.T) {
 	}
 }
 
-// withdrawKeys replaces the signing keys, as an operator does when others know them.
+// withdrawKeys replaces the signing keys, as an operator does after a leak.
 func (w *world) withdrawKeys() {
 	w.tb.Helper()
 	stored, err := w.store.Keys(w.tb.Context())
@@ -170,7 +171,7 @@ func (w *world) withdrawKeys() {
 	check.OK(w.tb, w.ring.Refresh(w.tb.Context()))
 }
 
-// TestReuseEndsWithEnforcing: a client that comes into dry-run gets new tokens at once.
+// TestReuseEndsWithEnforcing: a client that is switched to dry-run gets new tokens at once.
 func TestReuseEndsWithEnforcing(t *testing.T) {
 	w, seen := reuseWorld(t)
 	last := w.exhausted(clientCredentials)
@@ -180,7 +181,7 @@ func TestReuseEndsWithEnforcing(t *testing.T) {
 	if again := w.mustToken("shop", clientCredentials); again.AccessToken == last.AccessToken {
 		t.Error("the token was handed out again")
 	}
-	check.Equal(t, "Outcome", (*seen)[2].Decision.Outcome, ratelimit.WouldDeny) // predictions begin anew
+	check.Equal(t, "Outcome", (*seen)[2].Decision.Outcome, ratelimit.WouldDeny) // predictions start over
 }
 
 // setPolicies replaces the policies of the running service.
@@ -190,7 +191,7 @@ func (w *world) setPolicies(t *testing.T, s ratelimit.Settings) {
 	w.service.SetPolicies(func() *clientcfg.PolicySnapshot { return next })
 }
 
-// TestReuseModes: what the outcome is by mode, and that dry-run changes nothing for clients.
+// TestReuseModes checks the outcome in each mode, and that dry-run changes nothing for clients.
 func TestReuseModes(t *testing.T) {
 	for name, tc := range map[string]struct {
 		edit   func(*ratelimit.Settings)
@@ -216,7 +217,8 @@ func TestReuseModes(t *testing.T) {
 	}
 }
 
-// TestReuseFindsTokensUnderWay: a request that is denied while the admitted one still signs gets its token.
+// TestReuseFindsTokensUnderWay: a request that is denied while an admitted one is still signing
+// gets its token.
 func TestReuseFindsTokensUnderWay(t *testing.T) {
 	w, _ := reuseWorld(t, policy("shop", ratelimit.Policy{Client: []ratelimit.Limit{ratelimit.NewLimit("l", 1, time.Hour)}}))
 	w.reopen(func(o *grants.Options) { o.Observe = nil })
@@ -234,7 +236,7 @@ func TestReuseFindsTokensUnderWay(t *testing.T) {
 	}
 }
 
-// signerThatWaits signs once it may.
+// signerThatWaits blocks until it may sign.
 type signerThatWaits struct {
 	grants.Signer
 	sign chan struct{}
@@ -245,8 +247,8 @@ func (s *signerThatWaits) Sign(c keys.Claims) (string, error) {
 	return s.Signer.Sign(c)
 }
 
-// TestReuseWaitsForTheAdmitted: a request that was denied because of another waits for the token of that,
-// unless its client hangs up.
+// TestReuseWaitsForTheAdmitted: a request denied because of an earlier one waits for the token of
+// the earlier one, unless its client disconnects.
 func TestReuseWaitsForTheAdmitted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, _ := reuseWorld(t, policy("shop", ratelimit.Policy{Client: []ratelimit.Limit{ratelimit.NewLimit("l", 1, time.Hour)}}))
@@ -268,7 +270,7 @@ func TestReuseWaitsForTheAdmitted(t *testing.T) {
 	})
 }
 
-// asked is a request of a token for client_credentials, in a goroutine.
+// asked is a client_credentials request running in a goroutine.
 type asked struct {
 	token    string
 	err      error
@@ -286,8 +288,8 @@ func (w *world) asking(ctx context.Context) *asked {
 	return a
 }
 
-// TestReuseDenialsDoNotWait: a denied request waits for none that is not for the same. Otherwise this test
-// does not end.
+// TestReuseDenialsDoNotWait: a denied request waits only for requests for the same token. Otherwise
+// this test hangs.
 func TestReuseDenialsDoNotWait(t *testing.T) {
 	w, _ := reuseWorld(t)
 	w.exhausted(scoped("read"))

@@ -12,7 +12,8 @@ import (
 	"oauth-server/internal/ratelimit"
 )
 
-// TestReuseInDryRunIsThatOfEnforce: the tokens of requests that enforce would deny are no last tokens.
+// TestReuseInDryRunIsThatOfEnforce: tokens of requests that enforce would deny do not become last
+// tokens.
 func TestReuseInDryRunIsThatOfEnforce(t *testing.T) {
 	outcomes := func(mode ratelimit.Mode) (out []string) {
 		w, seen := reuseWorld(t, func(s *ratelimit.Settings) { s.Mode = mode })
@@ -35,7 +36,7 @@ func TestReuseInDryRunIsThatOfEnforce(t *testing.T) {
 	})
 }
 
-// TestReuseUnderACandidate: a candidate is judged by the tokens that would have been issued under it.
+// TestReuseUnderACandidate: a candidate's predictions use the tokens that it would have issued.
 func TestReuseUnderACandidate(t *testing.T) {
 	settings := ratelimit.DefaultSettings()
 	settings.Default.OverLimit = ratelimit.OverLimitReuse
@@ -52,7 +53,7 @@ func TestReuseUnderACandidate(t *testing.T) {
 	check.Equal(t, "limit", (*seen)[1].Tried.Limit, "per-day")
 }
 
-// TestReusePredictsRevocations: dry-run and a candidate do not count on a token that was revoked.
+// TestReusePredictsRevocations: dry-run and candidates ignore revoked tokens.
 func TestReusePredictsRevocations(t *testing.T) {
 	outcomes := func(mode ratelimit.Mode) (out []judgement.Decided) {
 		settings := ratelimit.DefaultSettings()
@@ -73,7 +74,8 @@ func TestReusePredictsRevocations(t *testing.T) {
 	check.Equal(t, "tried", predicted.Tried.Outcome, ratelimit.WouldDeny)
 }
 
-// TestReusePredictsRevocationsElsewhere: the sweep asks about the tokens of predictions too.
+// TestReusePredictsRevocationsElsewhere: the sweep also checks the revocation of tokens kept for
+// predictions.
 func TestReusePredictsRevocationsElsewhere(t *testing.T) {
 	w, seen := reuseWorld(t, func(s *ratelimit.Settings) { s.Mode = ratelimit.DryRun })
 	last := w.exhausted(clientCredentials)
@@ -86,7 +88,7 @@ func TestReusePredictsRevocationsElsewhere(t *testing.T) {
 	check.Equal(t, "Outcome", (*seen)[2].Decision.Outcome, ratelimit.WouldDeny)
 }
 
-// TestReuseBesideACandidate: a candidate takes no place from the tokens that are handed out.
+// TestReuseBesideACandidate: a candidate does not displace tokens that are handed out.
 func TestReuseBesideACandidate(t *testing.T) {
 	settings := ratelimit.DefaultSettings()
 	settings.Default.OverLimit = ratelimit.OverLimitReuse
@@ -105,7 +107,7 @@ func TestReuseBesideACandidate(t *testing.T) {
 	}
 }
 
-// TestReuseUnderACandidateInAnyMode: what a candidate would do does not depend on the mode.
+// TestReuseUnderACandidateInAnyMode: predictions for a candidate do not depend on the mode.
 func TestReuseUnderACandidateInAnyMode(t *testing.T) {
 	for name, edit := range map[string]func(*ratelimit.Settings){
 		"enforce": func(*ratelimit.Settings) {},

@@ -10,20 +10,20 @@ import (
 	"oauth-server/internal/ratelimit"
 )
 
-// skew is how far the clocks of two instances may be apart. A revocation outlasts its tokens by it,
-// so that none of them becomes valid again for its last moments.
+// skew is how far the clocks of two instances may differ. A revocation outlasts its tokens by skew,
+// so no token becomes valid again shortly before it expires.
 const skew = time.Minute
 
-// Names under which revocations are stored.
+// Names for stored revocations.
 func familyName(family string) string { return "family:" + family }
 func tokenName(jti string) string     { return "jti:" + jti }
 
-// replayed answers a request that presents what was claimed before, and revokes the family: either
-// this request or the earlier one came from a thief (RFC 6749 4.1.2, RFC 9700 4.14.2). lifetime is
-// that of the refresh token, 0 if today's setting holds. However often it is presented, the family is
-// revoked once and logged once a minute.
+// replayed handles a grant that was already claimed, and revokes the family: either this request or
+// the earlier one came from a thief (RFC 6749 4.1.2, RFC 9700 4.14.2). lifetime is the lifetime of
+// the refresh token, or 0 to use the current setting. Repeated replays are revoked once and logged
+// once a minute.
 func (s *Service) replayed(ctx context.Context, auth Authorization, lifetime time.Duration) error {
-	// A thief must not be able to prevent the revocation by hanging up.
+	// A thief must not be able to prevent the revocation by disconnecting.
 	if err := s.revokeFamily(context.WithoutCancel(ctx), &auth, lifetime); err != nil {
 		return err
 	}
@@ -34,9 +34,10 @@ func (s *Service) replayed(ctx context.Context, auth Authorization, lifetime tim
 	return fail(InvalidGrant, "This was used before. For safety, all tokens that came of it are revoked.")
 }
 
-// revokeFamily revokes every token of the family, including those that a request under way has yet
-// to store. lifetime is that of a known member, which may have been issued under a longer setting
-// than today's; others may have been too, but the maximum age holds for all of them.
+// revokeFamily revokes every token of the family, including tokens that a running request has yet
+// to store. lifetime is the lifetime of a known refresh token of the family, which may have been
+// issued under a longer setting than the current one. Other tokens may have longer lifetimes too,
+// but the maximum age bounds them all.
 func (s *Service) revokeFamily(ctx context.Context, auth *Authorization, lifetime time.Duration) error {
 	last := s.opts.Now().Add(max(s.opts.RefreshTokenLifetime, lifetime))
 	if end := auth.AuthTime.Add(s.opts.RefreshMaxAge); end.After(last) {
@@ -45,9 +46,9 @@ func (s *Service) revokeFamily(ctx context.Context, auth *Authorization, lifetim
 	return s.revokeOnce(ctx, familyName(auth.Family), last.Add(s.opts.AccessTokenLifetime+skew))
 }
 
-// revokeOnce records a revocation unless it is recorded already: reading is cheaper, and nothing
-// limits how often a client asks. The first of both times is enough, because what is revoked has no
-// successors.
+// revokeOnce records a revocation unless it is already recorded. Reading is cheaper than writing,
+// and nothing limits how often a client asks. Keeping the first time is enough, because a revoked
+// token has no successors.
 func (s *Service) revokeOnce(ctx context.Context, name string, until time.Time) error {
 	revoked, err := s.store.Revoked(ctx, name)
 	switch {
@@ -62,9 +63,9 @@ func (s *Service) revokeOnce(ctx context.Context, name string, until time.Time) 
 	return nil
 }
 
-// Revoke makes a token worthless (RFC 7009). A refresh token takes its whole family along, access
-// tokens included; an access token is revoked alone. An unknown token is no error; another client's
-// is invalid_grant. Errors: *[Error], *[LimitedError].
+// Revoke revokes a token (RFC 7009). A refresh token is revoked with its whole family, access
+// tokens included. An access token is revoked alone. An unknown token is not an error. A token of
+// another client is invalid_grant. Errors: *[Error], *[LimitedError].
 func (s *Service) Revoke(ctx context.Context, q TokenQuery) error {
 	client, _, err := s.authenticate(q.Credentials, q.Remote)
 	if err != nil {
@@ -115,6 +116,6 @@ func (s *Service) revokeRefreshToken(ctx context.Context, clientID, token string
 	return s.revokeFamily(ctx, &p.family.Authorization, p.family.ExpiresAt.Sub(p.family.IssuedAt))
 }
 
-// looksSigned reports whether a token is an access token. The shape is more reliable than a hint: a
+// looksSigned reports whether a token is an access token. Its shape is more reliable than a hint: a
 // refresh token is base64url, which has no dot.
 func looksSigned(token string) bool { return strings.Contains(token, ".") }

@@ -8,7 +8,7 @@ import (
 	"oauth-server/internal/grants"
 )
 
-// TestRevoke asks about three tokens of one family after one was revoked.
+// TestRevoke introspects three tokens of one family after one of them was revoked.
 func TestRevoke(t *testing.T) {
 	for name, tc := range map[string]struct {
 		revoke      func(first, second grants.TokenResponse) string
@@ -63,11 +63,11 @@ func TestRevokeRefuses(t *testing.T) {
 		})
 	}
 	check.OK(t, w.service.Revoke(t.Context(), grants.TokenQuery{Credentials: w.credentials("app"), Token: app.RefreshToken}))
-	w.wantActive(false, app.AccessToken) // a public client revokes its own
+	w.wantActive(false, app.AccessToken) // a public client revokes its own token
 }
 
-// TestRevokedFamilyOutlivesItsTokens: the tombstone stays for as long as any token of the family
-// could be good, under whichever setting it was issued.
+// TestRevokedFamilyOutlivesItsTokens: the revocation is kept as long as any token of the family
+// could be valid, under whichever setting it was issued.
 func TestRevokedFamilyOutlivesItsTokens(t *testing.T) {
 	w, f := failingWorld(t, func(o *grants.Options) { o.RefreshTokenLifetime = 90 * 24 * time.Hour })
 	first := w.tokens("shop")

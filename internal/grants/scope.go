@@ -7,8 +7,8 @@ import (
 	"oauth-server/internal/clientcfg"
 )
 
-// parseScope reads a scope parameter (RFC 6749 3.3): scope-tokens separated by spaces, in the
-// client's order, each once.
+// parseScope reads a scope parameter (RFC 6749 3.3): scope-tokens separated by spaces. It keeps the
+// client's order and drops duplicates.
 func parseScope(raw string) ([]string, *Error) {
 	var out []string
 	for token := range strings.SplitSeq(raw, " ") {
@@ -23,9 +23,9 @@ func parseScope(raw string) ([]string, *Error) {
 	return out, nil
 }
 
-// grantScope returns the scope of a new authorization: what was requested, if the client is
-// registered for all of it; without a request, all that the client is registered for. A client that
-// asks for the scope openid waits for an ID token.
+// grantScope returns the scope of a new authorization: the requested scope, if the client is
+// registered for all of it, or all registered scopes if none is requested. It refuses openid,
+// because such a client would wait for an ID token.
 func grantScope(client *clientcfg.Client, raw string) ([]string, *Error) {
 	asked, err := parseScope(raw)
 	if err != nil {
@@ -43,10 +43,10 @@ func grantScope(client *clientcfg.Client, raw string) ([]string, *Error) {
 	return asked, nil
 }
 
-// refreshScope returns the scope of an access token for what was granted before: what was requested,
-// if it was granted; without a request, all that was granted (RFC 6749 6). Scopes that the client has lost in
-// its registration since then are left out, so that a client which repeats its first request at
-// every refresh (Authlib does) keeps working.
+// refreshScope returns the scope of an access token under an earlier grant: the requested scope, if
+// it was granted, or all granted scopes if none is requested (RFC 6749 6). It drops scopes that the
+// client's registration has lost since, so clients that repeat their first scope at every refresh
+// (Authlib does) keep working.
 func refreshScope(client *clientcfg.Client, granted []string, raw string) ([]string, *Error) {
 	asked, err := parseScope(raw)
 	if err != nil {

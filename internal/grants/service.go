@@ -18,37 +18,39 @@ import (
 	"oauth-server/internal/secret"
 )
 
-// Clients looks clients up in memory. [clientcfg.Source] is one.
+// Clients looks up clients in memory. [clientcfg.Source] implements it.
 type Clients interface {
-	// Client returns the client of that ID, which the caller must not change.
+	// Client returns the client with that ID. The caller must not change it.
 	Client(id string) (*clientcfg.Client, bool)
-	// Renew makes sure that what Client returns was the newest at most so long ago.
+	// Renew makes sure that the clients in memory were current at most atMost ago.
 	Renew(ctx context.Context, atMost time.Duration) error
 }
 
-// Signer signs and verifies access tokens. [keys.Ring] is one.
+// Signer signs and verifies access tokens. [keys.Ring] implements it.
 type Signer interface {
 	// Sign sets the issuer and returns the token.
 	Sign(c keys.Claims) (string, error)
 	// Verify returns an error for anything but a valid token of this server.
 	Verify(token string, now time.Time) (keys.Claims, error)
-	// Published reports whether the key that a token of Sign was signed with is still published.
+	// Published reports whether the key that signed the token is still published. The token must
+	// come from Sign.
 	Published(token string) bool
 }
 
-// Deriver derives secrets with a key that all instances share. [keys.MAC] is one.
+// Deriver derives secrets with a key that all instances share. [keys.MAC] implements it.
 type Deriver interface {
-	// Derive returns 256 bits as 43 characters of base64url, which cannot be computed without the key.
+	// Derive returns 256 bits as 43 characters of base64url. They cannot be computed without the
+	// key.
 	Derive(purpose, secret string) string
 }
 
-// tokenIssuer makes tokens. [issuer.Issuer] is the one in use.
+// tokenIssuer makes tokens. [issuer.Issuer] implements it.
 type tokenIssuer interface {
-	// Issue makes the tokens, has req.Store store them, and returns them only if that succeeded.
+	// Issue makes the tokens, stores them with req.Store, and returns them only if that succeeded.
 	Issue(ctx context.Context, req issuer.Request) (access, refresh string, err error)
 }
 
-// Store is everything that a [Service] keeps.
+// Store is the storage that a [Service] needs.
 type Store interface {
 	Codes
 	Families
@@ -60,75 +62,77 @@ type Store interface {
 	Sessions
 }
 
-// Options configure a [Service]. Issuer, Clients, Store, Signer and Deriver are required; every other
-// zero value means the default that is named beside it.
+// Options configure a [Service]. Issuer, Clients, Store, Signer and Deriver are required. Any other
+// zero value means the default noted beside the field.
 type Options struct {
-	Issuer    string // aud of access tokens if the client has none of its own
+	Issuer    string // aud of access tokens if the client has no audience of its own
 	Clients   Clients
 	Store     Store
 	Signer    Signer
 	Passwords *secret.Passwords // secret.NewPasswords(secret.PasswordOptions{})
 
-	Now    func() time.Time // time.Now; of what is issued and expires
+	Now    func() time.Time // time.Now; for issue and expiry times
 	Logger *slog.Logger     // discards
-	// LogUser returns what stands for a user in a line of the log. Nil: users are left out.
+	// LogUser returns the log attribute for a user. If it is nil, logs do not mention users.
 	LogUser func(username string) slog.Attr
 
 	CodeLifetime         time.Duration // 2m
 	AccessTokenLifetime  time.Duration // 1h; keys.Options.TokenLifetime must not be shorter
-	RefreshTokenLifetime time.Duration // 30 days, counted anew for each successor
-	RefreshMaxAge        time.Duration // 90 days: the end of every refresh token, counted from the sign-in
+	RefreshTokenLifetime time.Duration // 30 days, counted anew from each refresh
+	RefreshMaxAge        time.Duration // 90 days after sign-in, when every refresh token ends
 	SessionLifetime      time.Duration // 12h
 	SessionsPerUser      int           // 20; one more ends the oldest
-	// CodesPerSession is how many codes a session gets within the lifetime of a code: 120. It may answer ten
-	// times as many consent pages, those that were answered before included.
+	// CodesPerSession is how many codes a session gets within CodeLifetime. The default is 120. A
+	// session may answer ten times as many consent pages, counting repeated answers.
 	CodesPerSession int64
 
-	// RefreshGrace is how long a refresh token that was used is answered with the same successor
-	// again, if that has not been used. 0: never.
+	// RefreshGrace is how long a used refresh token still returns the same successor, as long as
+	// the successor is unused. 0 means never.
 	RefreshGrace time.Duration
-	// Deriver authenticates codes and refresh tokens, and derives what usernames and addresses are stored as
-	// when passwords are wrong.
+	// Deriver authenticates codes and refresh tokens. It also hides the usernames and addresses
+	// that are stored after wrong passwords.
 	Deriver Deriver
 
-	// Counters and Policies make the limiter; without both nothing is limited. Clock is the time of
-	// all counts, Now if it is nil; see package clock.
+	// Counters and Policies make up the limiter. Without both, nothing is limited. Clock is the
+	// time of all counts and defaults to Now; see package clock.
 	Clock    func() time.Time
 	Counters *ratelimit.Counters
-	Policies func() *clientcfg.PolicySnapshot // the current ones, without I/O
-	Bans     *bans.Bans                       // nil: nobody is banned, whatever the policies say
-	// Observe is called with every decision of the limiter, before the answer is made, with the
-	// context of the request. It must not block. Nil disables it.
+	Policies func() *clientcfg.PolicySnapshot // returns the current policies, without I/O
+	Bans     *bans.Bans                       // nil means no bans, whatever the policies say
+	// Observe is called with every decision of the limiter and the context of the request, before
+	// the response is made. It must not block. Nil disables it.
 	Observe func(context.Context, judgement.Decided)
 
-	// Gate refuses requests while the server is overloaded. Nil: none is refused for that.
+	// Gate sheds requests while the server is overloaded. Nil disables load shedding.
 	Gate Gate
 
-	// Issued is called with every access token that was issued, and with none that is handed out again.
-	// It must not block. Nil disables it.
+	// Issued is called with every newly issued access token, but not with a token that is handed
+	// out again. It must not block. Nil disables it.
 	Issued func(Issued)
 
 	// SecretUsed is called with each use of a client's secret. It must not block. Nil disables it.
 	SecretUsed func(clientID string, d secret.Digest, at time.Time)
 
-	// ClientFailures limit failed client authentications: 300 a minute from an address, 60 with the
-	// same client_id.
+	// ClientFailures limits failed client authentications. The defaults are 300 a minute from an
+	// address, and 60 of them with the same client_id.
 	ClientFailures FailureLimits
-	// SignInFailures limit wrong passwords: 100 a minute from an address, 20 with the same
-	// username. Over the limit no password is hashed.
+	// SignInFailures limits wrong passwords. The defaults are 100 a minute from an address, and 20
+	// of them with the same username. Over the limit no password is hashed.
 	SignInFailures FailureLimits
-	// InvalidGrants limit codes and refresh tokens that are not valid: 6000 a minute from an address,
-	// 3000 with the same client_id, so many because the users of a web application, all of whose
-	// tokens may end at once, have one address. Over the limit none is looked up.
+	// InvalidGrants limits invalid codes and refresh tokens. The defaults are 6000 a minute from an
+	// address, and 3000 of them with the same client_id. They are this high because all users of a
+	// web application may share one address and lose their tokens at once. Over the limit nothing
+	// is looked up.
 	InvalidGrants FailureLimits
-	// Introspections and Revocations limit the requests of one client to those endpoints: 600 and 100
-	// a second, over ten seconds.
+	// Introspections and Revocations limit the requests of one client to those endpoints. The
+	// defaults are 600 and 100 a second, over ten seconds.
 	Introspections, Revocations ratelimit.Limit
-	// SignIns limits right passwords of one username from one address: 120 a minute. Over the limit no
-	// password is hashed either.
+	// SignIns limits correct passwords for one username from one address. The default is 120 a
+	// minute. Over the limit no password is hashed either.
 	SignIns ratelimit.Limit
-	// Guesses limit wrong passwords over a day: 200 of one username from one address, 100 in a row of
-	// one username, and then an attempt in 30 seconds.
+	// Guesses limits wrong passwords over a day. The defaults are 200 for one username from one
+	// address, and 100 in a row for one username. After that, one attempt every 30 seconds is
+	// allowed.
 	Guesses GuessLimits
 }
 
@@ -187,8 +191,8 @@ func defaultQueries(l *ratelimit.Limit, perSecond int64) {
 	}
 }
 
-// QueryLimit returns the limit of that many requests a second, over ten seconds: callers come in
-// bursts.
+// QueryLimit returns a limit of perSecond requests a second, counted over ten seconds because
+// callers send bursts.
 func QueryLimit(perSecond int64) ratelimit.Limit {
 	return ratelimit.NewLimit("per-client", 10*perSecond, 10*time.Second)
 }
@@ -213,7 +217,7 @@ func (o Options) validate() error {
 	return errors.Join(errs...)
 }
 
-// Service is the OAuth protocol without HTTP. It is safe for concurrent use.
+// Service implements the OAuth protocol without HTTP. It is safe for concurrent use.
 type Service struct {
 	opts   Options
 	store  Store
@@ -225,15 +229,15 @@ type Service struct {
 
 	invalidGrants               *meter
 	introspections, revocations *meter
-	replayLines                 *meter // one a minute for each family
-	consents                    *meter // by session
+	replayLines                 *meter // one log line a minute for each family
+	consents                    *meter // per session
 
 	limiter *judgement.Judge // nil: nothing is limited
 	last    *reuseTables
 	recent  *recentTokens
 }
 
-// New makes a Service. Its error joins everything that is wrong with the options.
+// New makes a Service. Its error joins all problems with the options.
 func New(opts Options) (*Service, error) {
 	opts = opts.withDefaults()
 	if err := opts.validate(); err != nil {
@@ -279,7 +283,7 @@ func (s *Service) addMeters(proven *recent.Table) (err error) {
 		return fmt.Errorf("grants: limit of codes: %w", err)
 	}
 	line := ratelimit.NewLimit("lines", 1, time.Minute)
-	line.Frames = ratelimit.MaxFrames // with one, the next line could come with the next frame
+	line.Frames = ratelimit.MaxFrames // with one frame, the start of the next frame would already allow another line
 	s.replayLines, err = newMeter(proven, line, line)
 	return err
 }

@@ -8,7 +8,7 @@ import (
 	"oauth-server/internal/grants"
 )
 
-// TestOldestSessionEnds: a user has no more sessions than are allowed.
+// TestOldestSessionEnds: a user has at most the configured number of sessions.
 func TestOldestSessionEnds(t *testing.T) {
 	w := newWorld(t, func(o *grants.Options) { o.SessionsPerUser = 2 })
 	var cookies []string

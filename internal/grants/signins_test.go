@@ -14,7 +14,7 @@ import (
 	"oauth-server/internal/secret"
 )
 
-// takeOnlyTurn keeps the only turn of passwords until it is given back.
+// takeOnlyTurn holds the only hashing slot until giveBack is called.
 func takeOnlyTurn(t *testing.T, passwords *secret.Passwords) (giveBack func()) {
 	t.Helper()
 	taken, release, ended := make(chan struct{}), make(chan struct{}), make(chan struct{})
@@ -30,8 +30,8 @@ func takeOnlyTurn(t *testing.T, passwords *secret.Passwords) (giveBack func()) {
 	return sync.OnceFunc(func() { close(release); <-ended })
 }
 
-// TestOneAccountDelaysNoOther: while one account signs in with its right password over and over,
-// another person is let in before most of those attempts, from elsewhere and from the same address.
+// TestOneAccountDelaysNoOther: while one account signs in over and over with its correct password,
+// another user is served before most of those attempts, from another address and from the same one.
 func TestOneAccountDelaysNoOther(t *testing.T) {
 	for name, from := range map[string]netip.Addr{"from elsewhere": elsewhere, "from the same address": here} {
 		t.Run(name, func(t *testing.T) {
@@ -77,8 +77,8 @@ func TestOneAccountDelaysNoOther(t *testing.T) {
 	}
 }
 
-// TestBusySaysWhenToComeBack: an attempt that finds no place is answered with the time to wait, in both
-// places where a password is taken, whether or not there is such a user.
+// TestBusySaysWhenToComeBack: if the queue is full, the error has the time to wait, for sign-ins
+// and for the password grant, whether or not the user exists.
 func TestBusySaysWhenToComeBack(t *testing.T) {
 	passwords := secret.NewPasswords(secret.PasswordOptions{Concurrency: 1, Queue: 1})
 	w, f := failingWorld(t, func(o *grants.Options) { o.Passwords = passwords })
@@ -92,7 +92,7 @@ func TestBusySaysWhenToComeBack(t *testing.T) {
 		_, err := w.token("shop", grants.TokenRequest{GrantType: "password", Username: name, Password: password, Remote: here})
 		errs = append(errs, w.signIn(here, name, password), err)
 	}
-	for _, err := range errs { // should one of them be in the queue before bob, it waits there in vain
+	for _, err := range errs { // an attempt that was queued before bob waits in vain
 		got := *as[*grants.Error](t, err)
 		got.Cause = nil
 		check.Equal(t, "error", got, grants.Error{
@@ -106,8 +106,8 @@ func TestBusySaysWhenToComeBack(t *testing.T) {
 	}
 }
 
-// TestSignInsOfOneUserAreLimited: by address and username, in both places where a password is taken.
-// Over the limit nothing is hashed.
+// TestSignInsOfOneUserAreLimited: sign-ins are limited by address and username, on the page and in
+// the password grant. Over the limit nothing is hashed.
 func TestSignInsOfOneUserAreLimited(t *testing.T) {
 	w := newWorld(t, func(o *grants.Options) { o.SignIns = ratelimit.NewLimit("sign-ins", 3, time.Minute) })
 	asToken := func() error {

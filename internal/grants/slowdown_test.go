@@ -13,9 +13,9 @@ import (
 	"oauth-server/internal/secret"
 )
 
-// TestWaitingUsesUpNoSlowDown: an attempt that had to wait and of which nothing was hashed, because there
-// was no turn or because its caller hung up, leaves the one in 30 seconds to the next. Of several that
-// wait at once, one may be made.
+// TestWaitingUsesUpNoSlowDown: if an attempt was queued but not hashed, because there was no slot
+// or its client disconnected, the one attempt in 30 seconds remains for the next. Of several queued
+// at once, one may be made.
 func TestWaitingUsesUpNoSlowDown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		passwords := secret.NewPasswords(secret.PasswordOptions{Concurrency: 1})
@@ -48,8 +48,8 @@ func TestWaitingUsesUpNoSlowDown(t *testing.T) {
 	})
 }
 
-// TestSlowDownOfAllInstances: their counters do not know of each other here, as when all of them see at
-// the same moment that an attempt may be made. One of them makes it.
+// TestSlowDownOfAllInstances: the instances have separate counters here, as if all of them admitted
+// an attempt at the same moment. Only one of them makes it.
 func TestSlowDownOfAllInstances(t *testing.T) {
 	w, f := failingWorld(t, daily(1000, 10))
 	var instances []*grants.Service
@@ -80,9 +80,9 @@ func TestSlowDownOfAllInstances(t *testing.T) {
 	check.Equal(t, "code when the store is away", as[*grants.Error](t, err).Code, grants.TemporarilyUnavailable)
 }
 
-// TestUnrecordedAttemptUsesUpNothing: an attempt that is slowed down and that the store does not record, because the lane
-// before it refuses the call or the store is away, is answered with 503, whether the password was right or not, and
-// leaves the one in 30 seconds to the next.
+// TestUnrecordedAttemptUsesUpNothing: if the store cannot record a slowed-down attempt, because its
+// queue sheds the call or it is unreachable, the response is 503 whether or not the password was
+// correct, and the one attempt in 30 seconds remains for the next.
 func TestUnrecordedAttemptUsesUpNothing(t *testing.T) {
 	for name, cause := range map[string]error{
 		"refused": &admission.ShedError{RetryAfter: 7 * time.Second, Short: admission.Store},

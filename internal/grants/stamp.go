@@ -16,7 +16,7 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
-// storedClient reads a client from the store; nil if there is none that can be read.
+// storedClient reads a client from the store. It returns nil if there is no readable client.
 func (s *Service) storedClient(ctx context.Context, id string) (*clientcfg.Client, error) {
 	stored, err := s.store.Client(ctx, id)
 	switch {
@@ -28,12 +28,13 @@ func (s *Service) storedClient(ctx context.Context, id string) (*clientcfg.Clien
 	return &stored, nil
 }
 
-// catchUp is how long an instance takes to read a change of a client.
+// catchUp is how long an instance takes to read a client's change.
 const catchUp = 2 * time.Second
 
-// checkClient refuses a code or a refresh token of another client of the same client_id, or of before
-// the last revocation. If this instance has yet to learn of a revocation that another one knew, it must
-// not issue anything for it: that would be from before.
+// checkClient refuses a code or a refresh token that belongs to a different client with the same
+// client_id, or dates from before the client's last revocation. If the stamp is newer than this
+// instance's client, another instance already knew of a revocation that this one has yet to read.
+// Tokens issued now would count as issued before it, so checkClient asks the client to retry.
 func checkClient(client *clientcfg.Client, what string, stamp secret.Stamp) error {
 	switch {
 	case !client.Stamp.Accepts(stamp):
@@ -47,9 +48,9 @@ func checkClient(client *clientcfg.Client, what string, stamp secret.Stamp) erro
 	return nil
 }
 
-// signedIn reports whether the user exists, is the one who signed in and not another of the same name who
-// was added later, and has not been revoked since. The store is read each time, so a revocation acts at
-// once on every instance.
+// signedIn reports whether the user exists, is the same user who signed in (not a later one with
+// the same name), and has not been revoked since. It reads the store each time, so a revocation
+// takes effect at once on every instance.
 func (s *Service) signedIn(ctx context.Context, name string, stamp secret.Stamp) (bool, error) {
 	user, err := s.store.User(ctx, name)
 	if errors.Is(err, ErrNotFound) {

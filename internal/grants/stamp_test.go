@@ -16,7 +16,8 @@ import (
 	"oauth-server/internal/testworld"
 )
 
-// issued is one of each kind that can be revoked, all of alice and the client shop, and a session.
+// issued has one of each kind of grant and token that can be revoked, all for alice and the client
+// shop, and a session.
 type issued struct {
 	grants.TokenResponse
 	code, session, machine string
@@ -45,12 +46,12 @@ func (w *world) wantDead(i issued) {
 	wantCode(w.tb, grants.InvalidGrant, err)
 }
 
-// TestRevokedUser: a revocation takes all that came of an earlier sign-in, whatever the clocks of the
-// instances are, and nothing that comes of a later one, were it at the same moment.
+// TestRevokedUser: a revocation ends everything from earlier sign-ins, whatever the clocks of the
+// instances are, and nothing from later ones, even at the same moment.
 func TestRevokedUser(t *testing.T) {
 	w := newWorld(t)
 	before := w.issueAll()
-	w.clock.Advance(time.Hour) // another instance is ahead
+	w.clock.Advance(time.Hour) // another instance's clock is ahead
 	ahead := w.issueAll()
 	w.clock.Advance(-time.Hour)
 	w.revokeUser()
@@ -58,10 +59,10 @@ func TestRevokedUser(t *testing.T) {
 		w.wantDead(i)
 		_, err := w.service.Session(t.Context(), i.session)
 		check.ErrorIs(t, err, grants.ErrNoSession)
-		w.wantActive(true, i.machine) // no user has part in it
+		w.wantActive(true, i.machine) // no user is involved
 	}
 
-	// A sign-in at once is one after the revocation, and so is all that comes of it.
+	// A sign-in at the same moment counts as after the revocation, with everything issued under it.
 	cookie, session, err := w.service.SignIn(t.Context(), grants.SignIn{Username: "alice", Password: password})
 	check.OK(t, err)
 	_, err = w.service.Session(t.Context(), cookie)
@@ -79,12 +80,12 @@ func TestRevokedUser(t *testing.T) {
 	}
 }
 
-// TestRevokedClient: what was issued to a client before is worthless, and what is issued to it from then
-// on is good, at the same moment.
+// TestRevokedClient: everything issued to a client before is worthless, and everything issued from
+// then on is valid, even at the same moment.
 func TestRevokedClient(t *testing.T) {
 	w := newWorld(t)
 	before := w.issueAll()
-	w.clock.Advance(time.Hour) // another instance is ahead
+	w.clock.Advance(time.Hour) // another instance's clock is ahead
 	ahead := w.issueAll()
 	w.clock.Advance(-time.Hour)
 	w.revokeClient("shop")
@@ -93,7 +94,7 @@ func TestRevokedClient(t *testing.T) {
 		w.wantActive(false, i.machine)
 		_, err := w.service.Bearer(t.Context(), i.machine)
 		check.ErrorIs(t, err, grants.ErrBearer)
-		_, err = w.service.Session(t.Context(), i.session) // that of the user, not of the client
+		_, err = w.service.Session(t.Context(), i.session) // the session belongs to the user, not the client
 		check.OK(t, err)
 	}
 	after := w.issueAll()
@@ -103,9 +104,9 @@ func TestRevokedClient(t *testing.T) {
 	w.mustToken("shop", w.redemption("shop", after.code))
 }
 
-// TestInstanceBehind: an instance that has yet to learn of a revocation of a client, for however long,
-// issues nothing that is worth anything to the others. What they issue it accepts; it asks the client to
-// wait rather than issue something for it.
+// TestInstanceBehind: an instance that has yet to learn of a client's revocation, however late,
+// issues nothing that other instances accept. It accepts what they issue, and asks the client to
+// wait rather than exchange it.
 func TestInstanceBehind(t *testing.T) {
 	w := newWorld(t)
 	w.changeClient("shop", func(c *clientcfg.Client) { c.Stamp = secret.NewStamp() })
@@ -115,7 +116,7 @@ func TestInstanceBehind(t *testing.T) {
 	w.revokeClient("shop")
 	check.OK(t, w.store.CreateClient(t.Context(), *w.clients["shop"], clientcfg.Event{}))
 	w.clock.Advance(time.Hour)
-	for range 2 { // the second time from what the first has issued
+	for range 2 { // the second time with a grant that the first one issued
 		frozen := behind.issueAll()
 		behind.wantActive(true, frozen.AccessToken)
 		w.wantActive(false, frozen.machine)
@@ -133,7 +134,7 @@ func TestInstanceBehind(t *testing.T) {
 	}
 }
 
-// slowSignIn is a store whose users change after they were read, while their password is checked.
+// slowSignIn is a store with users that change after they were read, during the password check.
 type slowSignIn struct {
 	grants.Store
 	meanwhile func()
@@ -145,8 +146,8 @@ func (s slowSignIn) User(ctx context.Context, name string) (grants.User, error) 
 	return u, err
 }
 
-// TestRevokedDuringASignIn: a check of the old password that was under way at the revocation signs no
-// one in, however long it takes.
+// TestRevokedDuringASignIn: if the user is revoked while the old password is checked, nobody is
+// signed in, however long the check takes.
 func TestRevokedDuringASignIn(t *testing.T) {
 	meanwhile := func() {}
 	w := newWorld(t, func(o *grants.Options) {
@@ -163,7 +164,7 @@ func TestRevokedDuringASignIn(t *testing.T) {
 	check.ErrorIs(t, err, grants.ErrNoSession)
 }
 
-// stopped are the clients of an instance that was stopped: it has yet to read what changed.
+// stopped are the clients of an instance that was paused and has yet to read the changes.
 type stopped struct {
 	testworld.Clients
 	newest testworld.Clients
@@ -177,8 +178,8 @@ func (s stopped) Renew(context.Context, time.Duration) error {
 	return s.err
 }
 
-// TestStoppedInstance: before an instance says that a token is good it reads what it has missed, or says
-// that it cannot.
+// TestStoppedInstance: before an instance reports that a token is valid, it reads the changes that
+// it missed, or returns an error if it cannot.
 func TestStoppedInstance(t *testing.T) {
 	w := newWorld(t)
 	behind := *w
@@ -199,7 +200,8 @@ func TestStoppedInstance(t *testing.T) {
 	check.ErrorIs(t, err, grants.ErrBearer)
 }
 
-// emptied are the clients of an instance whose store has just lost its data: they were the newest a moment ago.
+// emptied are the clients of an instance with a store that has just lost its data. A moment ago
+// they were current.
 type emptied struct{ testworld.Clients }
 
 func (emptied) Renew(_ context.Context, atMost time.Duration) error {
@@ -209,8 +211,8 @@ func (emptied) Renew(_ context.Context, atMost time.Duration) error {
 	return errDown
 }
 
-// TestStoreWithoutItsData: no token is refused because the store has lost what it comes from, not even in the
-// moment after.
+// TestStoreWithoutItsData: no token is refused because the store has lost its data, not even right
+// after the loss.
 func TestStoreWithoutItsData(t *testing.T) {
 	for _, operation := range []string{"Family", "User", "RotateFamily"} {
 		w, store := failingWorld(t)
@@ -233,7 +235,7 @@ func TestStoreWithoutItsData(t *testing.T) {
 	}
 }
 
-// TestMarkLost: an instance that reads all clients again asks the store for the one that a token is of.
+// TestMarkLost: while an instance reloads all clients, it reads the token's client from the store.
 func TestMarkLost(t *testing.T) {
 	w, store := failingWorld(t)
 	machine := func(id string) string {

@@ -11,8 +11,8 @@ import (
 	"oauth-server/internal/secret"
 )
 
-// starvedWorld is a world whose passwords are not hashed while the server leaves no processor for them, and who is
-// refused for that reason.
+// starvedWorld is a world that cannot hash passwords while the server lacks processor time, and
+// sheds sign-ins for that reason.
 func starvedWorld(t *testing.T, edits ...func(*grants.Options)) (w *world, starved *bool, shed *[]admission.Request, gate *admission.Gate) {
 	t.Helper()
 	starved, shed = new(bool), new([]admission.Request)
@@ -30,8 +30,8 @@ func starvedWorld(t *testing.T, edits ...func(*grants.Options)) (w *world, starv
 	return w, starved, shed, gate
 }
 
-// TestStarvedAttemptUsesUpNothing: an attempt that is slowed down and whose password is not hashed leaves the one in 30
-// seconds to the next, on all instances.
+// TestStarvedAttemptUsesUpNothing: if the password of a slowed-down attempt is not hashed, the one
+// attempt in 30 seconds remains for the next, on all instances.
 func TestStarvedAttemptUsesUpNothing(t *testing.T) {
 	w, starved, _, _ := starvedWorld(t, daily(1000, 10))
 	w.wrong("alice", 0, 10)
@@ -47,7 +47,7 @@ func TestStarvedAttemptUsesUpNothing(t *testing.T) {
 	wantWait(t, w.signIn(number(301), "alice", "wrong"), rowOver)
 }
 
-// TestStarvedAttemptIsShed, of a person and of a client, once each.
+// TestStarvedAttemptIsShed: attempts of a person and of a client are counted as shed, once each.
 func TestStarvedAttemptIsShed(t *testing.T) {
 	w, starved, shed, gate := starvedWorld(t)
 	*starved = true
@@ -60,7 +60,8 @@ func TestStarvedAttemptIsShed(t *testing.T) {
 	check.Equal(t, "in flight in the end", gate.Stats().InFlight, 0)
 }
 
-// TestLongLineShedsNobody: who is refused because too many sign in is busy as ever.
+// TestLongLineShedsNobody: an attempt refused because too many people sign in is reported as busy,
+// not as shed.
 func TestLongLineShedsNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, _, shed, _ := starvedWorld(t)

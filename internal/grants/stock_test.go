@@ -19,8 +19,8 @@ import (
 	"oauth-server/internal/grants"
 )
 
-// stock is the library as its README sets it up, to show what a test of ours would find there. Its
-// stores are maps.
+// stock is the library set up as its README says, for showing what a test of ours would find there.
+// Its stores are maps.
 type stock struct {
 	manager *manage.Manager
 	server  *server.Server
@@ -28,7 +28,7 @@ type stock struct {
 	mu      sync.Mutex
 	clients map[string]*models.Client
 	tokens  map[string]oauth2.TokenInfo // by code, access and refresh token
-	fail    error                       // of every read of a token
+	fail    error                       // returned by every read of a token
 	looked  func()                      // called after every read of a token
 	hashed  bool                        // keep no code or token in clear
 }
@@ -49,7 +49,7 @@ func newStock() *stock {
 	return s
 }
 
-// GetByID answers like the library's own client store.
+// GetByID behaves like the library's own client store.
 func (s *stock) GetByID(_ context.Context, id string) (oauth2.ClientInfo, error) {
 	if c, ok := s.clients[id]; ok {
 		return c, nil

@@ -14,131 +14,139 @@ var (
 	ErrNotFound = errors.New("grants: not found")
 	ErrExists   = errors.New("grants: exists already")
 	ErrClaimed  = errors.New("grants: claimed already")
-	// ErrUnreadableUser: what is stored under the name is no user of this release. It was edited by hand,
-	// or a newer release wrote it.
+	// ErrUnreadableUser means that the record under this name is not a user of this release. It was
+	// edited by hand, or a newer release wrote it.
 	ErrUnreadableUser = errors.New("grants: the stored user cannot be read")
 )
 
-// [Repository] and [UserRepository] implement the interfaces below. Writes are durable when they return nil. What has expired
-// may be returned until it is removed: the caller has the clock.
+// [Repository] and [UserRepository] implement the interfaces below. A write is durable when it
+// returns nil. Reads may return expired records until they are removed. The caller checks expiry
+// with its own clock.
 
 // Codes keeps authorization codes.
 type Codes interface {
-	// CreateCode adds a code. ErrExists if the digest is taken.
+	// CreateCode adds a code. It returns ErrExists if the digest is taken.
 	CreateCode(ctx context.Context, c Code) error
-	// Code reads, and claims nothing. It returns claimed codes too, so that a replay is recognised.
-	// ErrNotFound.
+	// Code reads a code without claiming it. It returns claimed codes too, for detecting replays.
+	// Errors: ErrNotFound.
 	Code(ctx context.Context, d secret.Digest) (Code, error)
-	// RedeemCode claims a code that Code has returned and, if first is not nil, stores the family that
-	// begins with it, which has the same digest. Of any number of concurrent calls exactly one returns nil;
-	// the others get ErrClaimed. The claim lasts for at least as long as the code. ErrNotFound.
+	// RedeemCode claims a code that Code has returned. If first is not nil, it also stores first,
+	// the new family, which has the same digest. Exactly one of any number of concurrent calls
+	// returns nil. The others return ErrClaimed. The claim lasts at least as long as the code.
+	// Errors: ErrClaimed, ErrNotFound.
 	//
-	// With ErrClaimed and ErrNotFound nothing was stored. After any other error the outcome may be
-	// unknown: then either both took place or neither did.
+	// With ErrClaimed and ErrNotFound, nothing was stored. After any other error the outcome may be
+	// unknown: either both writes took place or neither did.
 	RedeemCode(ctx context.Context, c Code, first *Family) error
 }
 
-// Families keeps the sign-ins that can be refreshed.
+// Families stores refreshable sign-ins.
 type Families interface {
-	// CreateFamily adds a family that begins with nothing. ErrExists if the digest is taken.
+	// CreateFamily adds a family that began without a code. It returns ErrExists if the digest is
+	// taken.
 	CreateFamily(ctx context.Context, f Family) error
-	// Family reads. ErrNotFound.
+	// Family reads a family. Errors: ErrNotFound.
 	Family(ctx context.Context, d secret.Digest) (Family, error)
-	// RotateFamily replaces the family of that digest, which Family has returned, if its generation is one
-	// less than that of next. Of any number of concurrent calls for one generation exactly one returns nil;
-	// the others get ErrClaimed. Other errors are as those of RedeemCode. ErrNotFound.
+	// RotateFamily replaces the family with the digest of next, which Family has returned, if the
+	// stored generation is one less than the generation of next. Exactly one of any number of
+	// concurrent calls for one generation returns nil. The others return ErrClaimed. It returns
+	// ErrNotFound if there is no such family. After other errors the outcome may be unknown, as
+	// with RedeemCode.
 	RotateFamily(ctx context.Context, next Family) error
 }
 
-// Agreements keeps what users allow clients, one agreement at most for a user and a client.
+// Agreements stores what users allow clients, at most one agreement for each user and client.
 type Agreements interface {
-	// Agreement reads. ErrNotFound.
+	// Agreement reads an agreement. Errors: ErrNotFound.
 	Agreement(ctx context.Context, username, clientID string) (Agreement, error)
-	// AgreementsOf returns those of a user, ordered by client.
+	// AgreementsOf returns the agreements of a user, ordered by client.
 	AgreementsOf(ctx context.Context, username string) ([]Agreement, error)
-	// PutAgreement replaces the agreement that was read, or adds a new one. ErrExists: there is another one
-	// by now, or none.
+	// PutAgreement adds a new agreement, or replaces the one that was read. It returns ErrExists if
+	// the stored agreement was replaced or removed since.
 	PutAgreement(ctx context.Context, a Agreement) error
-	// DeleteAgreement removes the agreement of that user, client and ID; one that is not there is no error.
+	// DeleteAgreement removes the agreement with that user, client and ID. It returns nil if there
+	// is no such agreement.
 	DeleteAgreement(ctx context.Context, a *Agreement) error
 }
 
-// Revocations keeps what was revoked before it expired, token families and single access tokens, by
-// name, and the names of what was done once. A revocation is consulted at every use, so nothing that races
-// with it can escape it.
+// Revocations stores, by name, token families and access tokens that were revoked before they
+// expired, and actions that may happen only once. Every use of a token checks its revocation, so no
+// concurrent request can escape it.
 type Revocations interface {
-	// Revoke records the name until it can no longer matter. Recording it twice keeps the later of
-	// both times.
+	// Revoke records the name until the time when it no longer matters. If it is recorded twice,
+	// the later time is kept.
 	Revoke(ctx context.Context, name string, until time.Time) error
-	// RecordOnce records a name that is not recorded yet until then; it is for what all instances
-	// together may do once. ErrExists if it is recorded: of any number of concurrent calls at most one
-	// returns nil.
+	// RecordOnce records a name until the given time, for actions that all instances together may
+	// do only once. It returns ErrExists if the name is already recorded. At most one of any number
+	// of concurrent calls returns nil.
 	RecordOnce(ctx context.Context, name string, until time.Time) error
 	// Revoked reports whether any of the names is recorded.
 	Revoked(ctx context.Context, names ...string) (bool, error)
 }
 
-// UserReader looks up the people who can sign in.
+// UserReader looks up users.
 type UserReader interface {
-	// User returns the user of exactly that name. ErrNotFound, ErrUnreadableUser.
+	// User returns the user with exactly that name. Errors: ErrNotFound, ErrUnreadableUser.
 	User(ctx context.Context, name string) (User, error)
 }
 
-// Users keeps the people who can sign in.
+// Users reads and changes users.
 type Users interface {
 	UserReader
-	// ChangeUser changes a user as it is stored now, together with the event of the change. If edit leaves it
-	// as it is, nothing is stored. ErrNotFound, ErrUnreadableUser.
+	// ChangeUser applies edit to the stored user and appends the event in the same write. If edit
+	// changes nothing, nothing is stored. Errors: ErrNotFound, ErrUnreadableUser.
 	ChangeUser(ctx context.Context, name string, edit UserEdit) error
 }
 
-// UserEdit changes a user and returns the event of that. It is called again if another writer was faster. It
-// MUST NOT change users.
+// UserEdit changes a user and returns the event for the change. It is called again if another
+// writer was faster. It MUST NOT modify the repository of users.
 type UserEdit func(u *User) (clientcfg.Event, error)
 
-// UserRegistry adds, lists, changes and removes the people who can sign in, each change together with its event.
-// A user that cannot be read exists: the name is taken, and it can be deleted. [UserRepository] is one.
+// UserRegistry adds, lists, changes and removes users. Each change is stored together with its
+// event. An unreadable user exists: the name is taken, and the user can be deleted.
+// [UserRepository] implements it.
 type UserRegistry interface {
 	Users
-	// CreateUser adds a user. ErrExists.
+	// CreateUser adds a user. Errors: ErrExists.
 	CreateUser(ctx context.Context, u User, e clientcfg.Event) error
-	// UsersAfter returns at most limit of the users whose names are greater, ordered by name, also those that
-	// cannot be read.
+	// UsersAfter returns at most limit users with names greater than name, ordered by name. The
+	// list includes unreadable users.
 	UsersAfter(ctx context.Context, name string, limit int) ([]StoredUser, error)
-	// DeleteUser removes a user unless judge returns an error. judge gets nil for one that cannot be read; it is
-	// nil for a deletion without an event. ErrNotFound.
+	// DeleteUser removes a user unless judge returns an error. judge gets nil for an unreadable
+	// user. If judge itself is nil, the deletion has no event. Errors: ErrNotFound.
 	DeleteUser(ctx context.Context, name string, judge UserEdit) error
 }
 
-// KnownAddresses keeps what sign-ins teach about users.
+// KnownAddresses stores what the server has learned about users from their sign-ins.
 type KnownAddresses interface {
-	// Known returns what is known of users of that name, also former ones; the zero Known if nothing is that can
-	// be read.
+	// Known returns the record for that username, which may belong to a former user with the same
+	// name. It returns the zero Known if there is no readable record.
 	Known(ctx context.Context, username string) (Known, error)
-	// ChangeKnown changes what is known of a user. edit is called again if another writer was faster.
+	// ChangeKnown changes the record of a user. edit is called again if another writer was faster.
 	ChangeKnown(ctx context.Context, u *User, edit func(k *Known)) error
 }
 
-// SignIns lists what a user is signed in with, for operators. What has expired may be in a list until it
-// is removed.
+// SignIns lists a user's sign-ins for operators. Lists may contain expired entries until they are
+// removed.
 type SignIns interface {
-	// SessionsOf returns the sessions of a user, the newest first.
+	// SessionsOf returns the sessions of a user, newest first.
 	SessionsOf(ctx context.Context, username string) ([]Session, error)
-	// FamiliesOf calls each with the families of a user, some at a time, in any order and without their
-	// digests, until that fails. each may use the store, and change what it holds. A family that cannot be
-	// read, and so cannot be refreshed, is left out. It may cost a look at all families that are stored.
+	// FamiliesOf calls each with the families of a user, in batches, in any order and without their
+	// digests, until each returns an error. each may use the store and may keep and change the
+	// slice. Unreadable families are left out, because they cannot be refreshed. FamiliesOf may
+	// have to scan all stored families.
 	FamiliesOf(ctx context.Context, username string, each func([]Family) error) error
 }
 
-// Sessions keeps the browsers that are signed in.
+// Sessions stores browser sessions.
 type Sessions interface {
-	// CreateSession adds a session and removes the oldest others of the user, so that no more than most
-	// are left; most is at least 1. While several calls for one user are under way there may be one more
-	// for each; they may end each other's sessions. ErrExists if the key is taken; then nothing is
-	// removed.
+	// CreateSession adds a session and removes the user's oldest other sessions until at most most
+	// are left. most is at least 1. Concurrent calls for one user may leave one extra session each,
+	// and may end each other's sessions. If the key is taken, it returns ErrExists and removes
+	// nothing.
 	CreateSession(ctx context.Context, s Session, most int) error
-	// Session looks a session up. ErrNotFound.
+	// Session looks up a session. Errors: ErrNotFound.
 	Session(ctx context.Context, key string) (Session, error)
-	// DeleteSession signs out; a session that is not there is no error.
+	// DeleteSession removes a session. It returns nil if there is no such session.
 	DeleteSession(ctx context.Context, key string) error
 }

@@ -9,7 +9,7 @@ import (
 	"oauth-server/internal/grants"
 )
 
-// eachStoreFailure lets every operation of the store fail in every flow.
+// eachStoreFailure makes every operation of the store fail in every flow.
 func eachStoreFailure(t *testing.T, cause error) {
 	t.Helper()
 	flows := map[string]struct {
@@ -78,7 +78,7 @@ func eachStoreFailure(t *testing.T, cause error) {
 				if strings.Contains(oauthErr.Description, cause.Error()) {
 					t.Fatalf("the description %q shows the cause", oauthErr.Description)
 				}
-				check.ErrorSays(t, err, cause.Error()) // which the log needs
+				check.ErrorSays(t, err, cause.Error()) // for the log
 				check.Equal(t, "f.hits", f.hits, 1)
 
 				f.operation = ""
@@ -90,7 +90,8 @@ func eachStoreFailure(t *testing.T, cause error) {
 	}
 }
 
-// TestStoreFailsDuringReplay: if the family cannot be revoked, the answer is not that it was.
+// TestStoreFailsDuringReplay: if revoking the family fails, the response does not claim that it was
+// revoked.
 func TestStoreFailsDuringReplay(t *testing.T) {
 	w, f := failingWorld(t)
 	first := w.tokens("shop")
@@ -103,7 +104,7 @@ func TestStoreFailsDuringReplay(t *testing.T) {
 	wantCode(t, grants.InvalidGrant, err)
 }
 
-// TestReplayerHangsUp: the revocation happens all the same.
+// TestReplayerHangsUp: the family is revoked even if the client disconnects.
 func TestReplayerHangsUp(t *testing.T) {
 	w, f := failingWorld(t)
 	first := w.tokens("shop")

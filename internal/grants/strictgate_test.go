@@ -14,7 +14,7 @@ import (
 	"oauth-server/internal/testworld"
 )
 
-// strictWorld has a strict limit of 2 per hour for clients, whose permits come when exchange is called.
+// strictWorld has a strict limit of 2 per hour for clients. Permits arrive when exchange is called.
 func strictWorld(t *testing.T, settings ratelimit.Settings, set clientcfg.PolicySet) (w *world, seen *[]judgement.Decided, exchange func()) {
 	t.Helper()
 	counters := ratelimit.NewCounters(100)
@@ -41,7 +41,7 @@ func strictWorld(t *testing.T, settings ratelimit.Settings, set clientcfg.Policy
 	return w, seen, exchange
 }
 
-// perHour is 2 per hour.
+// perHour is a limit of 2 per hour.
 func perHour() ratelimit.Limit {
 	l := ratelimit.NewLimit("per-hour", 2, time.Hour)
 	l.MakeStrict()
@@ -54,7 +54,8 @@ func strictSettings(mode ratelimit.Mode) ratelimit.Settings {
 	return s
 }
 
-// TestGateAwaitsPermits of a strict limit, for as long as the limit and the client wait.
+// TestGateAwaitsPermits: a request waits for permits of a strict limit as long as the limit and the
+// client do.
 func TestGateAwaitsPermits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, seen, exchange := strictWorld(t, strictSettings(ratelimit.Enforce), clientcfg.PolicySet{})
@@ -81,8 +82,8 @@ func TestGateAwaitsPermits(t *testing.T) {
 	})
 }
 
-// TestDryRunAwaitsNoPermits: nobody waits for what is only predicted, in dry-run or for a candidate, and it
-// denies what is over the limit.
+// TestDryRunAwaitsNoPermits: predictions, in dry-run or for a candidate, do not wait for permits,
+// and deny everything over the limit.
 func TestDryRunAwaitsNoPermits(t *testing.T) {
 	for name, tc := range map[string]struct {
 		mode ratelimit.Mode
@@ -108,7 +109,7 @@ func TestDryRunAwaitsNoPermits(t *testing.T) {
 	}
 }
 
-// TestReuseUnderStrictLimits: a request that waits for permits holds up none but those that are denied
+// TestReuseUnderStrictLimits: a request that waits for permits delays only the requests denied
 // because of it, which get its token.
 func TestReuseUnderStrictLimits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

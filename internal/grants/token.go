@@ -9,7 +9,7 @@ import (
 	"oauth-server/internal/secret"
 )
 
-// Token answers a token request (RFC 6749 3.2), in the order that the package documentation gives.
+// Token answers a token request (RFC 6749 3.2), following the steps in the package documentation.
 // Errors: *[Error], *[LimitedError].
 func (s *Service) Token(ctx context.Context, req TokenRequest) (TokenResponse, error) {
 	if req.GrantType == "" {
@@ -55,7 +55,7 @@ func (s *Service) Token(ctx context.Context, req TokenRequest) (TokenResponse, e
 	return answer, nil
 }
 
-// allowedGrant returns the grant of that name, if it exists and the client may use it.
+// allowedGrant returns the grant with that name if it exists and the client may use it.
 func allowedGrant(client *clientcfg.Client, raw string) (clientcfg.Grant, error) {
 	grant := clientcfg.Grant(raw)
 	if !slices.Contains(clientcfg.Grants(), grant) {
@@ -67,8 +67,7 @@ func allowedGrant(client *clientcfg.Client, raw string) (clientcfg.Grant, error)
 	return grant, nil
 }
 
-// look checks what is presented and consumes nothing. It returns everything that taking and issuing
-// need.
+// look checks the grant and consumes nothing. It returns everything that take needs.
 func (s *Service) look(ctx context.Context, client *clientcfg.Client, grant clientcfg.Grant, req TokenRequest) (*issuance, error) {
 	now := s.opts.Now()
 	x := &issuance{client: client, grant: grant, remote: req.Remote, now: now}
@@ -175,9 +174,9 @@ func errUnknownCode() *Error {
 	return fail(InvalidGrant, "The authorization code is not known, or has expired.")
 }
 
-// checkTokenRedirect compares the redirect_uri of the token request with that of the authorization
-// request. If it was in the latter, it must be in the former and be identical (RFC 6749 4.1.3); if
-// it was not, it may be absent or any that is registered.
+// checkTokenRedirect compares the redirect_uri of the token request with the one of the
+// authorization request. If the authorization request had one, the token request must repeat it
+// exactly (RFC 6749 4.1.3). Otherwise the token request may omit it or send any registered URI.
 func checkTokenRedirect(client *clientcfg.Client, authorized, presented string) *Error {
 	switch {
 	case authorized != "" && presented == "":
@@ -192,7 +191,7 @@ func checkTokenRedirect(client *clientcfg.Client, authorized, presented string) 
 	return nil
 }
 
-// checkFamily refuses what belongs to a family that was revoked, or whose agreement was withdrawn.
+// checkFamily refuses a grant if its family was revoked or its agreement was withdrawn.
 func (s *Service) checkFamily(ctx context.Context, what, family string) error {
 	revoked, err := s.store.Revoked(ctx, familyNames(family)...)
 	switch {
@@ -204,7 +203,7 @@ func (s *Service) checkFamily(ctx context.Context, what, family string) error {
 	return nil
 }
 
-// checkUser refuses what belongs to a user who no longer exists or was revoked.
+// checkUser refuses a grant if its user no longer exists or was revoked.
 func (s *Service) checkUser(ctx context.Context, a *Authorization) error {
 	ok, err := s.signedIn(ctx, a.Username, a.UserStamp)
 	switch {

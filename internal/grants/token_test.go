@@ -8,7 +8,7 @@ import (
 	"oauth-server/internal/grants"
 )
 
-// TestTokenGrants gets a token by each grant and reads what it says.
+// TestTokenGrants gets a token with each grant and reads its claims.
 func TestTokenGrants(t *testing.T) {
 	w := newWorld(t)
 	for name, tc := range map[string]struct {

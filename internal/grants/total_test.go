@@ -11,8 +11,8 @@ import (
 	"oauth-server/internal/ratelimit"
 )
 
-// TestGateCountsTotals: requests of users and of the client itself count against its total, and the denial says so,
-// before the password is checked too.
+// TestGateCountsTotals: requests of users and of the client itself count against the client's
+// total, and the denial says so, also before the password check.
 func TestGateCountsTotals(t *testing.T) {
 	total := clientcfg.PolicySet{}.WithPolicy("shop", &clientcfg.ClientPolicy{Policy: ratelimit.Policy{
 		Total: []ratelimit.Limit{ratelimit.NewLimit("all-users", 2, time.Minute)},

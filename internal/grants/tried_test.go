@@ -12,7 +12,7 @@ import (
 	"oauth-server/internal/testworld"
 )
 
-// triedWorld tries a candidate on the client shop, whose limits in force it never reaches.
+// triedWorld tries a candidate on the client shop, which never reaches its limits in force.
 func triedWorld(t *testing.T, in ratelimit.Policy, c *clientcfg.Candidate) (w *world, outcomes func() []string) {
 	t.Helper()
 	settings := ratelimit.DefaultSettings()
@@ -41,7 +41,7 @@ func threeDenials() *ratelimit.Ban {
 	return &b
 }
 
-// TestCandidateBans: whoever a candidate would have banned is not, and its bans are as those of dry-run.
+// TestCandidateBans: bans of a candidate ban no one, and match the bans of dry-run.
 func TestCandidateBans(t *testing.T) {
 	w, outcomes := triedWorld(t, ratelimit.Policy{}, &clientcfg.Candidate{Client: two, Ban: threeDenials()})
 	for range 7 {
@@ -66,8 +66,8 @@ func TestCandidateBans(t *testing.T) {
 	check.Equal(t, "stored", len(list), 0)
 }
 
-// TestCandidateBesideABan: one without a ban is tried with the one in force, which has its own denials; one that has off
-// has none, whatever is in force.
+// TestCandidateBesideABan: a candidate without a ban setting is tried with the ban in force, but
+// with its own denials. A candidate with bans off has no bans, whatever is in force.
 func TestCandidateBesideABan(t *testing.T) {
 	for want, ban := range map[string]*ratelimit.Ban{"allowed, tried would_ban": nil, "allowed, tried would_deny": {Off: true}} {
 		w, outcomes := triedWorld(t, ratelimit.Policy{Ban: threeDenials()}, &clientcfg.Candidate{Client: two, Ban: ban})
@@ -78,7 +78,8 @@ func TestCandidateBesideABan(t *testing.T) {
 	}
 }
 
-// TestAnotherCandidateBansAnew: its bans and denials are not those of the one before.
+// TestAnotherCandidateBansAnew: a new candidate does not inherit bans and denials of the previous
+// one.
 func TestAnotherCandidateBansAnew(t *testing.T) {
 	c := &clientcfg.Candidate{Client: two, Ban: threeDenials()}
 	w, outcomes := triedWorld(t, ratelimit.Policy{}, c)
@@ -94,7 +95,8 @@ func TestAnotherCandidateBansAnew(t *testing.T) {
 	check.Equal(t, "under another candidate", outcomes(), []string{"allowed, tried would_deny"})
 }
 
-// TestCandidateOverItsLimits: what becomes of requests over them is as the candidate says, and not as in force.
+// TestCandidateOverItsLimits: the candidate's setting decides about requests over its limits, not
+// the setting in force.
 func TestCandidateOverItsLimits(t *testing.T) {
 	longest := ratelimit.MaxWait(10 * time.Second)
 	one := ratelimit.NewLimit("few", 1, 10*time.Second)
@@ -115,7 +117,7 @@ func TestCandidateOverItsLimits(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w, outcomes := triedWorld(t, tc.in, &tc.c)
 			w.mustToken("shop", clientCredentials)
-			w.clock.Advance(3 * time.Second) // so that a turn comes within the longest wait
+			w.clock.Advance(3 * time.Second) // puts a turn within the longest wait
 			w.mustToken("shop", clientCredentials)
 			check.Equal(t, "the second request", outcomes()[1], tc.want)
 			check.OK(t, w.service.SweepLastTokens(t.Context()))

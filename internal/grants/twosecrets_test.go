@@ -10,8 +10,8 @@ import (
 	"oauth-server/internal/secret"
 )
 
-// TestTwoSecrets: during a rotation both secrets are accepted, and each use is reported for the one that
-// it was; afterwards the new one only.
+// TestTwoSecrets: during a rotation both secrets are accepted, and each use is reported with the
+// secret used. Afterwards only the new one is accepted.
 func TestTwoSecrets(t *testing.T) {
 	type use struct {
 		clientID string
@@ -39,7 +39,7 @@ func TestTwoSecrets(t *testing.T) {
 	check.OK(t, ask(secretOf("shop")))
 	w.clients["shop"].Former = clientcfg.FormerSecret{Until: start.Add(24 * time.Hour)} // without a secret
 	wantCode(t, grants.InvalidClient, ask(""))
-	w.tokens("app") // a public client has no secret that could be used
+	w.tokens("app") // a public client has no secret
 	check.Equal(t, "uses", uses, []use{
 		{"shop", secret.DigestOf(secretOf("shop")), start},
 		{"shop", secret.DigestOf("former"), start.Add(time.Hour - 1)},
@@ -47,8 +47,8 @@ func TestTwoSecrets(t *testing.T) {
 	})
 }
 
-// TestRawSecret: a client that does not form-encode its secret in HTTP Basic is accepted, with either of its secrets; one that sends
-// neither spelling of one has failed once.
+// TestRawSecret: a client that does not form-encode its secret in HTTP Basic is accepted, with
+// either of its secrets. A client that sends neither spelling of a secret fails once.
 func TestRawSecret(t *testing.T) {
 	var uses []secret.Digest
 	w := newWorld(t, func(o *grants.Options) {

@@ -17,21 +17,21 @@ import (
 
 // Errors of signing in.
 var (
-	// ErrSignIn is returned for a wrong name or a wrong password; it does not say which.
+	// ErrSignIn means that the username or the password is wrong, without saying which.
 	ErrSignIn = errors.New("grants: wrong username or password")
 	// ErrUsername is returned together with ErrSignIn for a name that no user can have.
 	ErrUsername = errors.New("grants: not a username")
-	// ErrNoSession is returned for a session that does not exist, has expired or belongs to a user
-	// who no longer exists: the person has to sign in.
+	// ErrNoSession means that the session does not exist, has expired, or belongs to a user who no
+	// longer exists. The user has to sign in.
 	ErrNoSession = errors.New("grants: no such session")
 )
 
-// MinPasswordLength is the shortest password in characters. Shorter ones that were imported work, too.
+// MinPasswordLength is the shortest password, in characters. Shorter imported passwords work too.
 const MinPasswordLength = 8
 
-// ValidatePassword returns an error that says why the user of that name cannot have the password: it is
-// too short or too easy to guess, or could not be used to sign in, because a form can carry neither
-// invalid text nor, in one line, a control character.
+// ValidatePassword returns an error that says why the user with that name cannot have the password.
+// The password may be too short, too easy to guess, or unusable for signing in: a form cannot send
+// invalid UTF-8, and a one-line field cannot send control characters.
 func ValidatePassword(name, password string) error {
 	switch {
 	case utf8.RuneCountInString(password) < MinPasswordLength || len(password) > secret.MaxPasswordLength:
@@ -51,10 +51,10 @@ func ValidatePassword(name, password string) error {
 	return nil
 }
 
-// checkPassword returns the user if the password is right. It takes the same time whether or
-// not there is such a user. After too many attempts nothing is hashed; this is checked again when a
-// waiting attempt has its turn, because those before it may have been counted meanwhile. An attempt whose
-// password was not hashed counts nowhere. Errors: [ErrSignIn], *[Error], *[LimitedError].
+// checkPassword returns the user if the password is correct. It takes the same time whether or not
+// the user exists. Over a limit of attempts it hashes nothing. It checks the limits again when a
+// queued attempt gets its turn, because earlier attempts may have been counted in between. An
+// attempt without a hashed password counts nowhere. Errors: [ErrSignIn], *[Error], *[LimitedError].
 func (s *Service) checkPassword(ctx context.Context, name typedName, password string, at place) (User, error) {
 	key := name.key()
 	g := s.guesses.guess(key, at)
@@ -90,7 +90,8 @@ func (s *Service) checkPassword(ctx context.Context, name typedName, password st
 	return user, nil
 }
 
-// notChecked returns the answer to an attempt whose password was not compared, or of which that must not be said.
+// notChecked returns the error for an attempt if its password was not compared, or if the result
+// must not be revealed.
 func (s *Service) notChecked(ctx context.Context, err error) error {
 	var limited *LimitedError
 	var busy *secret.BusyError
@@ -105,8 +106,8 @@ func (s *Service) notChecked(ctx context.Context, err error) error {
 	return storeFailed("check password", err)
 }
 
-// renewHash replaces a password hash that was imported by one of ours, unless the password was changed
-// meanwhile. If it cannot, the next right password tries again.
+// renewHash replaces an imported password hash with one of this server, unless the password was
+// changed in between. If it fails, the next correct password tries again.
 func (s *Service) renewHash(ctx context.Context, user *User, password string) {
 	if secret.Foreign(user.PasswordHash) == "" {
 		return
@@ -125,7 +126,8 @@ func (s *Service) renewHash(ctx context.Context, user *User, password string) {
 	}
 }
 
-// verifyPassword compares the password with that of the user. Without such a user it takes as long.
+// verifyPassword compares the password with the user's. It takes as long if the user does not
+// exist.
 func (s *Service) verifyPassword(ctx context.Context, user *User, exists bool, a secret.Attempt) (bool, error) {
 	if !exists {
 		return false, s.opts.Passwords.RejectAttempt(ctx, a)
@@ -133,15 +135,16 @@ func (s *Service) verifyPassword(ctx context.Context, user *User, exists bool, a
 	return s.opts.Passwords.VerifyAttempt(ctx, user.PasswordHash, a)
 }
 
-// SignIn checks a password and starts a session; if the user has too many, the oldest end. It returns
-// the value for the cookie, which is stored by its digest only. Errors: [ErrSignIn], *[Error], *[LimitedError].
+// SignIn checks a password and starts a session. If the user has too many sessions, the oldest end.
+// It returns the cookie value, and the store keeps only its digest. Errors: [ErrSignIn], *[Error],
+// *[LimitedError].
 func (s *Service) SignIn(ctx context.Context, in SignIn) (cookieValue string, session Session, err error) {
 	ctx, err = s.EnterGate(ctx, &admission.Request{Class: admission.SignIn})
 	if err != nil {
 		return "", Session{}, err
 	}
 	defer s.LeaveGate()
-	now := s.opts.Now() // before the check, which may take long: a session is from before a revocation meanwhile
+	now := s.opts.Now() // before the check, which may be slow: a revocation during the check must end the new session
 	user, err := s.checkPassword(ctx, typed(in.Username), in.Password, place{addr: in.Remote})
 	if err != nil {
 		return "", Session{}, err
@@ -157,7 +160,7 @@ func (s *Service) SignIn(ctx context.Context, in SignIn) (cookieValue string, se
 	return cookieValue, session, nil
 }
 
-// Session returns the session of a cookie. Errors: [ErrNoSession], *[Error].
+// Session returns the session for a cookie value. Errors: [ErrNoSession], *[Error].
 func (s *Service) Session(ctx context.Context, cookieValue string) (Session, error) {
 	if cookieValue == "" {
 		return Session{}, ErrNoSession
@@ -181,7 +184,8 @@ func (s *Service) Session(ctx context.Context, cookieValue string) (Session, err
 	return session, nil
 }
 
-// SignOut ends the session of a cookie; one that is not there is no error. Errors: *[Error].
+// SignOut ends the session of a cookie value. It returns nil if there is no such session. Errors:
+// *[Error].
 func (s *Service) SignOut(ctx context.Context, cookieValue string) error {
 	if err := s.store.DeleteSession(ctx, secret.DigestOf(cookieValue).Key()); err != nil {
 		return storeFailed("delete session", err)

@@ -9,10 +9,10 @@ import (
 	"oauth-server/internal/username"
 )
 
-// typedName is a username as a person typed it.
+// typedName is a username as the user typed it.
 type typedName struct {
 	given     string
-	canonical string // the name of the user; empty if no user can have this name
+	canonical string // name of the user; empty if no user can have this name
 }
 
 func typed(name string) typedName {
@@ -20,9 +20,9 @@ func typed(name string) typedName {
 	return typedName{name, canonical}
 }
 
-// key is what attempts with the name count and wait under, before it is known whether there is such a
-// user. It is never longer than a digest or a username. The key of a name that no user can have is not
-// a username.
+// key returns the key for counting and queueing attempts with the name, before it is known whether
+// the user exists. It is never longer than a digest or a username. The key for a name that no user
+// can have is never a valid username.
 func (n typedName) key() string {
 	if n.canonical == "" {
 		return " " + secret.DigestOf(n.given).String()
@@ -30,7 +30,7 @@ func (n typedName) key() string {
 	return n.canonical
 }
 
-// wrong is the error for a wrong name or password.
+// wrong returns the error for a wrong username or password.
 func (n typedName) wrong() error {
 	if n.canonical == "" {
 		return fmt.Errorf("%w: %w", ErrSignIn, ErrUsername)
@@ -38,8 +38,8 @@ func (n typedName) wrong() error {
 	return ErrSignIn
 }
 
-// userTyped returns the user of a typed name, and what is known of users of that name. Which reads are made
-// depends on the name alone, so the time does not show whether there is such a user. ErrNotFound.
+// userTyped returns the user with a typed name, and the Known of that name. The reads depend only
+// on the name, so the time does not reveal whether the user exists. Errors: ErrNotFound.
 func (s *Service) userTyped(ctx context.Context, name typedName) (u User, k Known, err error) {
 	if name.canonical == "" {
 		return u, k, ErrNotFound

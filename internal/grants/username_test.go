@@ -17,7 +17,7 @@ func byPassword(name, pw string) grants.TokenRequest {
 	return grants.TokenRequest{GrantType: "password", Username: name, Password: pw, Remote: here}
 }
 
-// subject returns the sub and the username that introspection reports, which must be equal.
+// subject returns the sub and the username from introspection, which must be equal.
 func (w *world) subject(token string) string {
 	w.tb.Helper()
 	answer, err := w.service.Introspect(w.tb.Context(), grants.TokenQuery{Credentials: w.credentials("shop"), Token: token})
@@ -26,7 +26,8 @@ func (w *world) subject(token string) string {
 	return answer.Subject
 }
 
-// TestOneNameHoweverTyped: case and width do not matter, and every way is the same user.
+// TestOneNameHoweverTyped: case and width do not matter, and every sign-in path finds the same
+// user.
 func TestOneNameHoweverTyped(t *testing.T) {
 	w, _ := limitedWorld(t)
 	for _, name := range []string{"Alice", "ALICE", "\uff21lice"} {
@@ -60,8 +61,8 @@ func TestWrongPasswordsOfOneNameShareALimit(t *testing.T) {
 	check.OK(t, w.signIn(here, "Bob", password))
 }
 
-// TestRefusedNames: a name that no user can have counts as a failure, says so, and waits for a hash like a
-// user who does not exist. It does not reach the store.
+// TestRefusedNames: a name that no user can have counts as a failure, gets its own error, and waits
+// for a hash like an unknown user. It does not reach the store.
 func TestRefusedNames(t *testing.T) {
 	passwords := secret.NewPasswords(secret.PasswordOptions{Concurrency: 1})
 	w, f := failingWorld(t, strict, func(o *grants.Options) { o.Passwords = passwords })

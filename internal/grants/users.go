@@ -12,17 +12,18 @@ import (
 	"oauth-server/internal/store/document"
 )
 
-// UsersTable holds the people who can sign in, by username. It is written by [store.Backend.Append] only.
+// UsersTable holds users by username. Only [store.Backend.Append] writes it.
 var UsersTable = store.Table{Name: "users"}
 
-// UserRepository stores the users. It implements [Users] and [UserRegistry], and is safe for concurrent use.
+// UserRepository stores users. It implements [Users] and [UserRegistry], and is safe for concurrent
+// use.
 type UserRepository struct {
 	follower *store.Follower
-	users    store.Collection[User] // of callers
-	newest   store.Collection[User] // of the follower
+	users    store.Collection[User] // for callers
+	newest   store.Collection[User] // for the follower
 }
 
-// NewUserRepository returns the users of a store, and appends changes with the follower.
+// NewUserRepository returns the UserRepository in store b. It appends changes through f.
 func NewUserRepository(f *store.Follower, b store.Backend) *UserRepository {
 	on := func(b store.Backend) store.Collection[User] {
 		return store.Collection[User]{Backend: b, Table: UsersTable, Encode: encodeUser, Decode: decodeUser}
@@ -59,7 +60,7 @@ func decodeUser(record *store.Record) (User, error) {
 	return u, r.Err()
 }
 
-// checkUser returns why nobody can sign in as the user of a record; nil if that can be.
+// checkUser returns why a record cannot be read or its password hash cannot be used, or nil.
 var checkUser = store.Readable(func(r *store.Record) (User, error) {
 	u, err := decodeUser(r)
 	if err == nil {
@@ -111,7 +112,7 @@ func (r *UserRepository) CreateUser(ctx context.Context, u User, e clientcfg.Eve
 	})
 }
 
-// errUnchanged ends a change that changes nothing.
+// errUnchanged ends a change that leaves the user as is.
 var errUnchanged = errors.New("grants: the user is as before")
 
 // ChangeUser implements [Users].
@@ -146,7 +147,8 @@ func (r *UserRepository) DeleteUser(ctx context.Context, name string, judge User
 	})
 }
 
-// change appends an event with what to makes of the user that is stored now; nil: nothing.
+// change appends an event and the user that to returns for the stored user. If to returns nil, the
+// user is deleted.
 func (r *UserRepository) change(ctx context.Context, name string, to func(User, error) (*User, clientcfg.Event, error)) error {
 	return clientcfg.AppendEvent(ctx, r.follower, func() (clientcfg.Event, []store.Write, error) {
 		after, e, err := to(userOf(ctx, &r.newest, name))
@@ -158,8 +160,9 @@ func (r *UserRepository) change(ctx context.Context, name string, to func(User, 
 	})
 }
 
-// RestampUsers gives every user another stamp, so that nothing is good any more that was issued before, also what
-// a restored backup does not know of. For users that cannot be read nothing is accepted anyway.
+// RestampUsers gives every user a new stamp, which invalidates everything issued before, including
+// grants that a restored backup does not contain. It skips unreadable users, because nothing is
+// accepted for them anyway.
 func (r *UserRepository) RestampUsers(ctx context.Context) error {
 	return clientcfg.RewriteAll(ctx, r.follower, &r.newest, func(u *User) { u.Stamp = secret.NewStamp() })
 }

@@ -20,7 +20,7 @@ import (
 	"oauth-server/internal/store/mongo/mongotest"
 )
 
-// people are the users of a store, and what is known of them.
+// people are the users of a store, with their Known records.
 type people struct {
 	t *testing.T
 	store.Backend
@@ -36,7 +36,7 @@ func peopleOf(t *testing.T, b store.Backend) people {
 	return people{t, b, grants.NewUserRepository(f, b), grants.NewRepository(b), f}
 }
 
-// onBoth runs a test with an empty file, and with an empty database.
+// onBoth runs a test with an empty file and with an empty database.
 func onBoth(t *testing.T, test func(p people)) {
 	t.Helper()
 	t.Run("embedded", func(t *testing.T) {
@@ -56,7 +56,7 @@ func onBoth(t *testing.T, test func(p people)) {
 	})
 }
 
-// later is a time at which no database removes what the tests store.
+// later is so late that no database expires the test's records.
 var later = time.Date(2100, time.March, 4, 5, 6, 7, 890e6, time.UTC)
 
 func (p people) add(t *testing.T, name string) grants.User {
@@ -85,7 +85,7 @@ func edits(action string, edit func(u *grants.User)) grants.UserEdit {
 	}
 }
 
-// TestUserRecords: each change is made with its event, or not at all.
+// TestUserRecords: each change is made together with its event, or not at all.
 func TestUserRecords(t *testing.T) {
 	onBoth(t, func(p people) {
 		t := p.t
@@ -123,7 +123,7 @@ func TestUserRecords(t *testing.T) {
 	})
 }
 
-// TestUsersChangedAtOnce: every revocation counts, of two instances too.
+// TestUsersChangedAtOnce: every revocation counts, across two instances too.
 func TestUsersChangedAtOnce(t *testing.T) {
 	onBoth(t, func(p people) {
 		t := p.t
@@ -153,7 +153,8 @@ func (p people) names(t *testing.T, after string, limit int) (text string) {
 	return text
 }
 
-// TestUnreadableUsers take only themselves out: they are listed, exist, and can be deleted.
+// TestUnreadableUsers: an unreadable user affects no other user. It is listed, exists, and can be
+// deleted.
 func TestUnreadableUsers(t *testing.T) {
 	onBoth(t, func(p people) {
 		t := p.t
@@ -197,7 +198,8 @@ func TestRestampUsers(t *testing.T) {
 	})
 }
 
-// TestKnownRecords: what several sign-ins learn at once is kept, and none of it counts for another user of the name.
+// TestKnownRecords: concurrent sign-ins all keep what they learned, and none of it applies to
+// another user with the same name.
 func TestKnownRecords(t *testing.T) {
 	onBoth(t, func(p people) {
 		t := p.t
@@ -249,17 +251,18 @@ func TestKnownRecords(t *testing.T) {
 	})
 }
 
-// TestNamesakeIsNotKnown: the addresses and the row of a deleted user are not those of the next one of that name.
+// TestNamesakeIsNotKnown: the addresses and the row of a deleted user do not apply to the next user
+// with that name.
 func TestNamesakeIsNotKnown(t *testing.T) {
 	w := newWorld(t, daily(1000, 10))
 	w.wrong("alice", 100, 1)
 	check.OK(t, w.signIn(here, "alice", password))
 	alice, err := w.store.User(t.Context(), "alice")
 	check.OK(t, err)
-	check.OK(t, w.store.DeleteUser(t.Context(), "alice", nil)) // without its record, as if a sign-in stored that afterwards
+	check.OK(t, w.store.DeleteUser(t.Context(), "alice", nil)) // without deleting the Known record, as if a sign-in stored it afterwards
 	alice.Stamp = secret.NewStamp()
 	check.OK(t, w.store.CreateUser(t.Context(), alice, clientcfg.Event{}))
-	w.wrong("alice", 0, 9) // the first row has one already
+	w.wrong("alice", 0, 9) // the first row already has one
 	check.ErrorIs(t, w.signIn(number(10), "alice", "wrong"), grants.ErrSignIn)
 	wantWait(t, w.signIn(here, "alice", password), rowOver)
 }

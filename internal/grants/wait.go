@@ -7,8 +7,9 @@ import (
 	"oauth-server/internal/turns"
 )
 
-// lookAgain looks at what was presented again, after the request has waited: the client, the user or the tokens may
-// have been revoked meanwhile, and what is issued lives from now on. What fails gives the turn to the next.
+// lookAgain checks the grant again after the request was queued, because the client, the user or
+// the tokens may have been revoked in between, and the lifetimes of new tokens start now. If the
+// check fails, the next queued request gets the turn.
 func (s *Service) lookAgain(ctx context.Context, x *issuance, req TokenRequest, t *turns.Turn) error {
 	quota := x.quota()
 	err := s.renew(ctx, x, req)
@@ -18,7 +19,8 @@ func (s *Service) lookAgain(ctx context.Context, x *issuance, req TokenRequest, 
 	return err
 }
 
-// renew is authenticate and look for a request that has passed both. A password is not verified again.
+// renew repeats authenticate and look for a request that passed both before. It does not verify a
+// password again.
 func (s *Service) renew(ctx context.Context, x *issuance, req TokenRequest) error {
 	client, used, err := s.authenticate(req.Credentials, req.Remote)
 	if err != nil {
@@ -54,14 +56,14 @@ func (s *Service) renewPassword(ctx context.Context, client *clientcfg.Client, x
 	return nil
 }
 
-// StopWaiting denies all requests that wait for their turn, and has none wait from now on.
+// StopWaiting denies all queued requests, and prevents further queueing.
 func (s *Service) StopWaiting() {
 	if s.limiter != nil {
 		s.limiter.StopWaiting()
 	}
 }
 
-// Waiting is how many requests wait for their turn.
+// Waiting returns the number of queued requests.
 func (s *Service) Waiting() int {
 	if s.limiter == nil {
 		return 0

@@ -15,8 +15,9 @@ import (
 	"oauth-server/internal/secret"
 )
 
-// waitWorld runs a test of a service that admits 2 tokens per second, and on which one request of a key may wait for a
-// second. The frames are short, so the first two tokens of the test delay the next one by 901 ms.
+// waitWorld runs a test of a service that admits 2 tokens per second, and queues one request of a
+// key for up to a second. The frames are short, so the first two tokens of the test delay the next
+// one by 901 ms.
 func waitWorld(t *testing.T, set clientcfg.PolicySet, test func(w *world, seen *[]judgement.Decided)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -32,13 +33,13 @@ func waitWorld(t *testing.T, set clientcfg.PolicySet, test func(w *world, seen *
 	})
 }
 
-// result is the answer to a request that waits.
+// result is the response to a queued request.
 type result struct {
 	grants.TokenResponse
 	err error
 }
 
-// waiting sends a request that waits.
+// waiting sends a request that is queued.
 func (w *world) waiting(id string, req grants.TokenRequest) <-chan result {
 	w.tb.Helper()
 	done := make(chan result, 1)
@@ -59,7 +60,8 @@ func ofAlice() grants.TokenRequest {
 	return grants.TokenRequest{GrantType: "password", Username: "alice", Password: password}
 }
 
-// TestWaitForATurn: every grant waits, and the token lives from its issue on.
+// TestWaitForATurn: requests of every grant are queued, and a token's lifetime starts when it is
+// issued.
 func TestWaitForATurn(t *testing.T) {
 	for name, request := range map[string]func(w *world) grants.TokenRequest{
 		"client_credentials": func(*world) grants.TokenRequest { return clientCredentials },
@@ -98,7 +100,8 @@ func TestWaitForATurn(t *testing.T) {
 	}
 }
 
-// TestWhatEndsWhileItWaits: nothing is issued for it, and its turn is that of the next.
+// TestWhatEndsWhileItWaits: if the grant ends in the queue, nothing is issued, and the next request
+// gets the turn.
 func TestWhatEndsWhileItWaits(t *testing.T) {
 	code := func(w *world) grants.TokenRequest { return w.redemption("shop", w.code("shop")) }
 	for name, tt := range map[string]struct {
@@ -129,7 +132,7 @@ func TestWhatEndsWhileItWaits(t *testing.T) {
 				done := w.waiting("shop", req)
 				shop := w.clients["shop"]
 				tt.end(w)
-				_ = w.service.Waiting() // takes the lock that the request takes after its wait: it sees the change
+				_ = w.service.Waiting() // takes the same lock as the request after its wait, so the request sees the change
 				wantCode(t, tt.want, (<-done).err)
 				w.clients["shop"] = shop
 				usage := w.opts.Counters.Usage(time.Now(), ratelimit.Key{ClientID: "shop", Username: "alice"})
@@ -139,7 +142,8 @@ func TestWhatEndsWhileItWaits(t *testing.T) {
 	}
 }
 
-// TestWaitingHoldsNoPlaceForHashing: who waits has been proven, and others sign in meanwhile.
+// TestWaitingHoldsNoPlaceForHashing: a queued request has already been authenticated, so others can
+// sign in in the meantime.
 func TestWaitingHoldsNoPlaceForHashing(t *testing.T) {
 	waitWorld(t, clientcfg.PolicySet{}, func(w *world, _ *[]judgement.Decided) {
 		t := w.tb
@@ -160,12 +164,13 @@ func TestWaitingHoldsNoPlaceForHashing(t *testing.T) {
 		}
 		check.Equal(t, "look-ups of a user who would find no place", f.hits, 0)
 		f.operation = ""
-		_ = w.service.Waiting() // takes the lock that the request takes after its wait: it sees the change
+		_ = w.service.Waiting() // takes the same lock as the request after its wait, so the request sees the change
 		check.OK(t, (<-done).err)
 	})
 }
 
-// TestStopWaiting: all are denied at once, with the time at which it would be their turn.
+// TestStopWaiting: all queued requests are denied at once, with the time when each would have had
+// its turn.
 func TestStopWaiting(t *testing.T) {
 	waitWorld(t, clientcfg.PolicySet{}, func(w *world, seen *[]judgement.Decided) {
 		t := w.tb
@@ -181,7 +186,7 @@ func TestStopWaiting(t *testing.T) {
 	})
 }
 
-// TestCandidateDelays: a candidate counts a request when it comes, and has none wait.
+// TestCandidateDelays: a candidate counts a request on arrival, and never queues it.
 func TestCandidateDelays(t *testing.T) {
 	set := clientcfg.PolicySet{}.WithCandidate("shop", &clientcfg.Candidate{
 		Client: []ratelimit.Limit{ratelimit.NewLimit("few", 1, time.Second)}, Since: start,
@@ -200,7 +205,7 @@ func TestCandidateDelays(t *testing.T) {
 	})
 }
 
-// TestWhoHangsUp: the request is denied, and leaves its place.
+// TestWhoHangsUp: if its client disconnects, a queued request is denied and leaves the queue.
 func TestWhoHangsUp(t *testing.T) {
 	waitWorld(t, clientcfg.PolicySet{}, func(w *world, _ *[]judgement.Decided) {
 		t := w.tb

@@ -29,8 +29,8 @@ func waitBanWorld(t *testing.T, test func(w *world, keeper *bans.Bans)) {
 	})
 }
 
-// TestWhoWaitedIsNoDenial: neither by the stop of the process, nor after it, nor by hanging up. Who finds no place
-// is denied.
+// TestWhoWaitedIsNoDenial: a queued request is not a denial when the process stops, after that, or
+// when its client disconnects. A request that finds the queue full is denied.
 func TestWhoWaitedIsNoDenial(t *testing.T) {
 	for name, tt := range map[string]struct {
 		deny   func(w *world)
@@ -68,7 +68,7 @@ func TestWhoWaitedIsNoDenial(t *testing.T) {
 	}
 }
 
-// TestBanWhileItWaits: the request is answered with the ban, and its turn is that of the next.
+// TestBanWhileItWaits: the queued request is refused with the ban, and the next one gets its turn.
 func TestBanWhileItWaits(t *testing.T) {
 	waitBanWorld(t, func(w *world, keeper *bans.Bans) {
 		t, shop := w.tb, ratelimit.Key{ClientID: "shop"}
@@ -81,7 +81,8 @@ func TestBanWhileItWaits(t *testing.T) {
 	})
 }
 
-// TestBanBeginsAtTheDenial: not when the request came, which may have waited for permits since.
+// TestBanBeginsAtTheDenial: a ban starts at the denial, not at the arrival of the request, which
+// may have waited for permits since.
 func TestBanBeginsAtTheDenial(t *testing.T) {
 	w, _ := banWorld(t, func(s *ratelimit.Settings) { s.Default.Ban.Denials = 1 })
 	keeper, err := bans.New(t.Context(), bans.Options{Store: bans.NewRepository(w.store), Counters: w.opts.Counters, Clock: w.clock.Now})
@@ -90,7 +91,7 @@ func TestBanBeginsAtTheDenial(t *testing.T) {
 	w.reopen(func(o *grants.Options) {
 		o.Bans = keeper
 		o.Clock = func() time.Time {
-			w.clock.Advance(time.Millisecond) // with each look
+			w.clock.Advance(time.Millisecond) // at each look
 			return w.clock.Now()
 		}
 		o.Observe = func(context.Context, judgement.Decided) { denied = w.clock.Now() }

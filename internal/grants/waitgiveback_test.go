@@ -13,8 +13,9 @@ import (
 	"oauth-server/internal/testworld"
 )
 
-// TestWhoPassedUncountedGivesNothingBack: a client that is trusted while its request waits passes without being counted.
-// If the user is revoked too, there is no turn to give back: it would be that of another request.
+// TestWhoPassedUncountedGivesNothingBack: a client that becomes trusted while its request is queued
+// passes without being counted. If the user is revoked too, there is no turn to give back, because
+// it would belong to another request.
 func TestWhoPassedUncountedGivesNothingBack(t *testing.T) {
 	waitWorld(t, clientcfg.PolicySet{}, func(w *world, seen *[]judgement.Decided) {
 		t := w.tb

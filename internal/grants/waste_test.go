@@ -9,7 +9,7 @@ import (
 	"oauth-server/internal/grants"
 )
 
-// issuedTokens are what was passed to Options.Issued.
+// issuedTokens collects the values passed to Options.Issued.
 func issuedTokens(t *testing.T, edits ...func(*grants.Options)) (*world, *[]grants.Issued) {
 	t.Helper()
 	var seen []grants.Issued
@@ -18,7 +18,7 @@ func issuedTokens(t *testing.T, edits ...func(*grants.Options)) (*world, *[]gran
 	})...), &seen
 }
 
-// TestWaste: a token is wasted while an equal one has more than half of its life left.
+// TestWaste: a token is wasted while an equal one has more than half of its lifetime left.
 func TestWaste(t *testing.T) {
 	w, seen := issuedTokens(t)
 	asks := func(want bool, id string, req grants.TokenRequest) {
@@ -40,12 +40,13 @@ func TestWaste(t *testing.T) {
 	w.revokeClient("daemon")
 	asks(false, "daemon", scoped("read"))
 	w.clock.Advance(29 * time.Minute)
-	asks(true, "shop", scoped("read write")) // and begins anew
+	asks(true, "shop", scoped("read write")) // starts over
 	w.clock.Advance(30 * time.Minute)
 	asks(false, "shop", scoped("read write"))
 }
 
-// TestWasteByRefreshing: an early refresh is judged by the token that was issued with the refresh token.
+// TestWasteByRefreshing: an early refresh is compared with the token issued together with the
+// refresh token.
 func TestWasteByRefreshing(t *testing.T) {
 	w, seen := issuedTokens(t)
 	tokens := w.tokens("shop")
@@ -61,10 +62,10 @@ func TestWasteByRefreshing(t *testing.T) {
 	refresh(true, "")
 	w.clock.Advance(30 * time.Minute)
 	refresh(false, "")
-	refresh(false, "read") // another token than the last one
+	refresh(false, "read") // different from the last token
 }
 
-// TestWasteIsMeasuredOfWhatIsIssued: a token that is handed out again is none.
+// TestWasteIsMeasuredOfWhatIsIssued: a token that is handed out again is not counted as issued.
 func TestWasteIsMeasuredOfWhatIsIssued(t *testing.T) {
 	w, _ := reuseWorld(t)
 	var n int
@@ -74,7 +75,7 @@ func TestWasteIsMeasuredOfWhatIsIssued(t *testing.T) {
 	check.Equal(t, "issued", n, 2)
 }
 
-// TestRecentTokensAreBounded: the table has one size, and forgets the oldest first.
+// TestRecentTokensAreBounded: the table has a fixed size, and forgets the oldest first.
 func TestRecentTokensAreBounded(t *testing.T) {
 	missed, wrong := grants.FillRecentTokens(50_000, 2)
 	if missed > 500 || wrong > 0 {

@@ -16,16 +16,17 @@ import (
 	"oauth-server/internal/secret"
 )
 
-// v4 and v6 are the addresses of floods: of IPv4 networks, and of the /64s of a /56 and of a /48.
+// v4 and v6 are addresses of floods: from many IPv4 networks, and from the /64s of a /56 and of a
+// /48.
 func v4(i int) netip.Addr { return netip.AddrFrom4([4]byte{198, 18, byte(i), 1}) }
 
 func in56(i int) netip.Addr { return netip.MustParseAddr(fmt.Sprintf("2001:db8:0:%x::1", i%256)) }
 
 func in48(i int) netip.Addr { return netip.MustParseAddr(fmt.Sprintf("2001:db8:0:%x::1", 256*i)) }
 
-// TestFloodsOfManySourcesKeepNoOneOut: a flood has all the room there is for those who wait. A user is
-// signed in nevertheless, after few of it: from an address with an earlier right password, whatever the
-// flood is, and from a new one unless more networks than there is room for take part.
+// TestFloodsOfManySourcesKeepNoOneOut: a flood fills the whole queue. A user can still sign in
+// after few attempts of the flood: from an address with an earlier correct password, whatever the
+// flood is, and from a new address unless the flood has more networks than the queue has places.
 func TestFloodsOfManySourcesKeepNoOneOut(t *testing.T) {
 	const room = 60
 	for name, tc := range map[string]struct {
@@ -88,7 +89,8 @@ func TestFloodsOfManySourcesKeepNoOneOut(t *testing.T) {
 	}
 }
 
-// TestFailuresOfASite: an IPv6 /48 has ten times the failures of an address, whatever its addresses are.
+// TestFailuresOfASite: an IPv6 /48 may have ten times the failures of an address, spread over any
+// of its addresses.
 func TestFailuresOfASite(t *testing.T) {
 	w := newWorld(t, func(o *grants.Options) {
 		l := ratelimit.NewLimit("per-address", 2, time.Minute)
@@ -106,7 +108,7 @@ func TestFailuresOfASite(t *testing.T) {
 		check.OK(t, w.attempt(from, "shop", secretOf("shop")))
 		check.OK(t, w.signIn(from, "alice", password))
 	}
-	for i := range 30 { // addresses of IPv4 have no such network
+	for i := range 30 { // IPv4 addresses have no such network
 		check.ErrorIs(t, w.signIn(number(i), "alice", "x"), grants.ErrSignIn)
 	}
 }

@@ -29,7 +29,7 @@ const (
 
 var start = testworld.Noon
 
-// world is a service with everything around it.
+// world is a service and its environment.
 type world struct {
 	tb      testing.TB
 	service *grants.Service
@@ -41,7 +41,7 @@ type world struct {
 	ring    *keys.Ring
 }
 
-// secretOf is the secret of a confidential client of the world.
+// secretOf returns the secret of a confidential client of the world.
 func secretOf(id string) string { return "secret-of-" + id }
 
 func newWorld(tb testing.TB, edits ...func(*grants.Options)) *world {
@@ -59,7 +59,7 @@ func newWorld(tb testing.TB, edits ...func(*grants.Options)) *world {
 	}
 	exempt := confidential("exempt", all...)
 	exempt.WithoutPKCE = true
-	shop := confidential("shop", all...) // asks about every token in these tests
+	shop := confidential("shop", all...) // these tests introspect every token with it
 	shop.ResourceServer = true
 	caller := confidential("caller", all...)
 	caller.Audience = []string{"https://api.example.com", "other"}
@@ -87,7 +87,7 @@ func newWorld(tb testing.TB, edits ...func(*grants.Options)) *world {
 	return w
 }
 
-// reopen makes the service anew, with changed options.
+// reopen recreates the service with changed options.
 func (w *world) reopen(edits ...func(*grants.Options)) {
 	w.tb.Helper()
 	for _, edit := range edits {
@@ -105,7 +105,7 @@ func s256(verifier string) string {
 	return base64.RawURLEncoding.EncodeToString(sum[:])
 }
 
-// credentials are the right ones of a client.
+// credentials returns the correct credentials of a client.
 func (w *world) credentials(id string) grants.Credentials {
 	if c, ok := w.clients[id]; ok && c.Public {
 		return grants.Credentials{Method: grants.AuthNone, ClientID: id}
@@ -113,13 +113,13 @@ func (w *world) credentials(id string) grants.Credentials {
 	return grants.Credentials{Method: grants.AuthBasic, ClientID: id, Secret: secretOf(id)}
 }
 
-// token asks for a token with the right credentials.
+// token requests a token with the correct credentials.
 func (w *world) token(id string, req grants.TokenRequest) (grants.TokenResponse, error) {
 	req.Credentials = w.credentials(id)
 	return w.service.Token(w.tb.Context(), req)
 }
 
-// mustToken is token that must succeed.
+// mustToken is like token, but must succeed.
 func (w *world) mustToken(id string, req grants.TokenRequest) grants.TokenResponse {
 	w.tb.Helper()
 	answer, err := w.token(id, req)
@@ -127,7 +127,7 @@ func (w *world) mustToken(id string, req grants.TokenRequest) grants.TokenRespon
 	return answer
 }
 
-// authorizeRequest is a good one for the client.
+// authorizeRequest returns a valid authorization request for the client.
 func (w *world) authorizeRequest(id string) grants.AuthorizeRequest {
 	return grants.AuthorizeRequest{
 		ResponseType: "code", ClientID: id, RedirectURI: w.clients[id].RedirectURIs[0], State: "xyz",
@@ -135,14 +135,14 @@ func (w *world) authorizeRequest(id string) grants.AuthorizeRequest {
 	}
 }
 
-// changeClient makes a client another one of the same ID, as a new snapshot has it.
+// changeClient replaces a client with a changed copy, as a new snapshot would.
 func (w *world) changeClient(id string, change func(*clientcfg.Client)) {
 	c := *w.clients[id]
 	change(&c)
 	w.clients[id] = &c
 }
 
-// replaceClient deletes a client and registers one like it.
+// replaceClient deletes a client and registers an identical one.
 func (w *world) replaceClient(id string) {
 	w.changeClient(id, func(c *clientcfg.Client) { c.CreatedAt, c.Stamp = w.clock.Now(), secret.NewStamp() })
 }
@@ -180,18 +180,18 @@ func (w *world) session() grants.Session {
 	}
 }
 
-// approve is the user of the session who agrees, on a page that was just opened.
+// approve accepts a newly opened page as the user of the session.
 func (w *world) approve(p *grants.Prompt, session grants.Session) (code string, err error) {
 	return w.service.Approve(w.tb.Context(), p, session, consentAt(w.clock.Now(), "the request"))
 }
 
-// consentAt is the answer to a page that was opened then.
+// consentAt returns the answer to a page opened at that time.
 func consentAt(opened time.Time, request string) grants.Consent {
 	const cookie = "the value of a cookie"
 	return grants.Consent{Cookie: cookie, Request: request, Page: grants.NewConsentPage(opened, cookie, request)}
 }
 
-// code gets an authorization code of alice for the client.
+// code gets an authorization code from alice for the client.
 func (w *world) code(id string, edits ...func(*grants.AuthorizeRequest)) string {
 	w.tb.Helper()
 	req := w.authorizeRequest(id)
@@ -205,7 +205,7 @@ func (w *world) code(id string, edits ...func(*grants.AuthorizeRequest)) string 
 	return code
 }
 
-// redemption is the good token request for a code of the client.
+// redemption returns the valid token request for a client's code.
 func (w *world) redemption(id, code string) grants.TokenRequest {
 	return grants.TokenRequest{
 		GrantType: "authorization_code", Code: code,
@@ -213,7 +213,7 @@ func (w *world) redemption(id, code string) grants.TokenRequest {
 	}
 }
 
-// tokens are the first of a new family of alice.
+// tokens returns the first tokens of a new family of alice.
 func (w *world) tokens(id string) grants.TokenResponse {
 	w.tb.Helper()
 	return w.mustToken(id, w.redemption(id, w.code(id)))
@@ -223,7 +223,7 @@ func refreshing(token string) grants.TokenRequest {
 	return grants.TokenRequest{GrantType: "refresh_token", RefreshToken: token}
 }
 
-// active asks the server what a token is worth.
+// active introspects a token.
 func (w *world) active(token string) bool {
 	w.tb.Helper()
 	answer, err := w.service.Introspect(w.tb.Context(), grants.TokenQuery{Credentials: w.credentials("shop"), Token: token})
@@ -231,7 +231,8 @@ func (w *world) active(token string) bool {
 	return answer.Active
 }
 
-// wantActive fails the test unless the server says of the token that it is active, or is not.
+// wantActive fails the test unless introspection reports the token as active, or as not active if
+// want is false.
 func (w *world) wantActive(want bool, token string) {
 	w.tb.Helper()
 	if got := w.active(token); got != want {

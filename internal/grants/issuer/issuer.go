@@ -11,16 +11,16 @@ import (
 	"oauth-server/internal/keys"
 )
 
-// Signer signs access tokens. [keys.Ring] is one.
+// Signer signs access tokens. [keys.Ring] implements it.
 type Signer interface {
 	Sign(c keys.Claims) (string, error)
 }
 
-// Request says what to issue. The client, the grant and the user have been checked.
+// Request says what to issue. The caller has checked the client, the grant and the user.
 type Request struct {
-	Claims  keys.Claims // of the access token; without a Family no user is involved
-	Refresh string      // refresh token to issue, empty for none; with one, the claims must have a Family
-	// Store makes the tokens valid, in one durable operation. refresh is that of the request. If
+	Claims  keys.Claims // of the access token; no Family means no user
+	Refresh string      // refresh token to issue; if not empty, the claims must have a Family
+	// Store makes the tokens valid, in one durable operation. refresh is the request's Refresh. If
 	// Store fails, Issue returns its error and no token.
 	Store func(ctx context.Context, refresh string) error
 }
@@ -28,21 +28,21 @@ type Request struct {
 // Issuer makes tokens. It is safe for concurrent use.
 type Issuer struct{ signer Signer }
 
-// New returns an Issuer whose access tokens are signed by signer.
+// New returns an Issuer that signs access tokens with signer.
 func New(signer Signer) *Issuer { return &Issuer{signer} }
 
-// errNoFamily is returned for a refresh token that could not be revoked with its family. The library
-// would leave it out.
+// errNoFamily is returned for a refresh token without a family, because it could not be revoked
+// with its family. The library would silently omit it.
 var errNoFamily = errors.New("issuer: a refresh token needs claims with a family")
 
-// Issue makes an access token and has it and the refresh token of req, if there is one, stored.
-// Errors are those of the signer and of req.Store, and one for a refresh token without a family.
+// Issue makes an access token and stores it and the refresh token of req, if any. It returns errors
+// of the signer and of req.Store, and an error for a refresh token without a family.
 func (i *Issuer) Issue(ctx context.Context, req Request) (access, refresh string, err error) {
 	if req.Refresh != "" && req.Claims.Family == "" {
 		return "", "", errNoFamily
 	}
-	// A Manager is a handful of pointers. With one for each request, the request reaches the
-	// adapters below without travelling in the context.
+	// A Manager is a handful of pointers. Using one Manager for each request gives the adapter
+	// below access to the request without passing it through the context.
 	adapter := &adapter{signer: i.signer, req: req}
 	manager := manage.NewManager()
 	manager.SetPasswordTokenCfg(&manage.Config{IsGenerateRefresh: req.Refresh != ""})
@@ -61,13 +61,13 @@ func (i *Issuer) Issue(ctx context.Context, req Request) (access, refresh string
 	return issued.GetAccess(), issued.GetRefresh(), nil
 }
 
-// adapter is one request as the interfaces of the library ask for it.
+// adapter presents one request through the interfaces of the library.
 type adapter struct {
 	signer Signer
 	req    Request
 }
 
-// GetByID implements [oauth2.ClientStore]. The client has no secret, so none is compared.
+// GetByID implements [oauth2.ClientStore]. The client has no secret, so the library compares none.
 func (*adapter) GetByID(_ context.Context, id string) (oauth2.ClientInfo, error) {
 	return &models.Client{ID: id}, nil
 }
@@ -88,7 +88,7 @@ func (a *adapter) Create(ctx context.Context, info oauth2.TokenInfo) error {
 	return a.req.Store(ctx, info.GetRefresh())
 }
 
-// errUnused is the error of the methods of [oauth2.TokenStore] that no grant in use calls.
+// errUnused is returned by the methods of [oauth2.TokenStore] that the grants in use never call.
 var errUnused = errors.New("issuer: go-oauth2 reads and removes no token here")
 
 // RemoveByCode is not called.

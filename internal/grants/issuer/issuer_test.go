@@ -13,7 +13,7 @@ import (
 	"oauth-server/internal/keys"
 )
 
-// recorder signs and stores, and keeps the order of both.
+// recorder signs and stores, and records the order.
 type recorder struct {
 	steps             []string
 	stored            string
@@ -61,12 +61,12 @@ func TestIssue(t *testing.T) {
 	}
 }
 
-// unhashable is an error as drivers have them: it cannot be a map key.
+// unhashable is an error that cannot be a map key, as some drivers return.
 type unhashable []string
 
 func (u unhashable) Error() string { return strings.Join(u, ", ") }
 
-// TestRefreshTokenNeedsAFamily: without one nothing is signed or stored.
+// TestRefreshTokenNeedsAFamily: without a family, nothing is signed or stored.
 func TestRefreshTokenNeedsAFamily(t *testing.T) {
 	r := &recorder{}
 	access, refresh, err := New(r).Issue(t.Context(), Request{Claims: ofClient, Refresh: "the next", Store: r.store})
@@ -75,7 +75,7 @@ func TestRefreshTokenNeedsAFamily(t *testing.T) {
 	}
 }
 
-// TestFailuresIssueNothing: the error comes back as it is, without a token, and a failure to sign
+// TestFailuresIssueNothing: the error is returned unchanged, without a token, and a signing failure
 // stores nothing.
 func TestFailuresIssueNothing(t *testing.T) {
 	for name, tc := range map[string]struct {
@@ -102,8 +102,8 @@ func TestFailuresIssueNothing(t *testing.T) {
 	}
 }
 
-// TestNoSecretIsComparedAgain: the library compares with != what a client shows as its secret,
-// unless that is empty. The caller has compared it already, in constant time.
+// TestNoSecretIsComparedAgain: the library compares the client's secret with !=, unless it is
+// empty. The caller has already compared it in constant time.
 func TestNoSecretIsComparedAgain(t *testing.T) {
 	client, err := (&adapter{}).GetByID(t.Context(), "shop")
 	check.OK(t, err)
