@@ -1,7 +1,8 @@
 package ratelimit
 
-// ForRequest returns what applies to one request of the client: of the grant, 0 if it is not known, from the source
-// address, as package network names it; empty: it is not counted by its source. It is e itself where neither makes a
+// ForRequest returns the limits and settings for one request of the client. grant is the grant of
+// the request; 0 means unknown. source is the source address in the format of package network; if
+// it is empty, the source is not counted. ForRequest returns e itself if neither makes a
 // difference.
 func (e *Effective) ForRequest(grant Grants, source string) *Effective {
 	if !e.tellsGrants() {
@@ -20,14 +21,15 @@ func (e *Effective) ForRequest(grant Grants, source string) *Effective {
 	return &asked
 }
 
-// tellsGrants reports whether any limit for users of the client may count requests of certain grants only.
+// tellsGrants reports whether any limit for users of the client may be restricted to certain
+// grants.
 func (e *Effective) tellsGrants() bool { return e.User != nil && e.User.grants || e.overrides != nil }
 
-// Grant is that of the request that e is for, where it makes a difference; otherwise 0.
+// Grant returns the grant that ForRequest was called with, or 0 if the grant makes no difference.
 func (e *Effective) Grant() Grants { return e.grant }
 
-// Only returns what of e counts a request against some of its lists only: that of the user or of the client itself,
-// the total, and that of the source. It has no overrides. Nothing waits for a turn of what is not its own.
+// Only returns a copy of e that counts a request only against the chosen lists: own is the list of
+// the user or of the client itself. The copy has no overrides. Without own it has no Wait either.
 func (e *Effective) Only(own, total, source bool) *Effective {
 	some := *e
 	some.overrides = nil
@@ -43,8 +45,8 @@ func (e *Effective) Only(own, total, source bool) *Effective {
 	return &some
 }
 
-// Own returns what of e counts a request against its own key only, that of the user or of the client itself, with
-// the overrides.
+// Own returns a copy of e that counts a request only against its own key (the user or the client
+// itself). It keeps the overrides.
 func (e *Effective) Own() *Effective {
 	own := *e
 	own.Total, own.Source, own.source = nil, nil, ""

@@ -6,29 +6,29 @@ import (
 	"time"
 )
 
-// leaseRetry is the least RetryAfter of a request that is denied only because permits did not come.
+// leaseRetry is the minimum RetryAfter of a request that is denied only because no permits arrived.
 const leaseRetry = time.Second
 
-// maxWaiters is how many requests wait for permits of one key. The lock of its shard is held while
-// they are decided.
+// maxWaiters bounds the requests of one key that wait for permits, because the shard stays locked
+// while all of them are decided.
 const maxWaiters = 1024
 
-// line is the requests of a key that wait for permits, in the order in which they came.
+// line is the queue of the requests of one key that wait for permits, in order of arrival.
 type line struct {
 	waiters []*waiter
-	n       [MaxLimits]int64 // requests of all of them, for each limit of the key that counts them
+	n       [MaxLimits]int64 // waiting requests under each limit of the key that counts them
 }
 
 // waiter is a request that waits for permits.
 type waiter struct {
 	n       int64
-	since   int64         // when it came
-	longest time.Duration // that it waits
-	first   uint32        // the first counter of its key; 0: it is decided
+	since   int64         // when it arrived
+	longest time.Duration // longest wait
+	first   uint32        // first counter of its key; 0: it is decided
 	at      int64         // when it was decided
 	d       Decision
 	request *request
-	done    chan struct{} // closed with the decision
+	done    chan struct{} // closed when d is final
 }
 
 // decided ends the wait.
@@ -37,13 +37,13 @@ func (w *waiter) decided(at int64) {
 	close(w.done)
 }
 
-// Await is [Counters.Take] for callers that can wait. If a strict limit lacks nothing but permits,
-// it waits until the next exchange has brought some, at most the LeaseWait of the limit. That is the
-// only wait of a decision; all others are made at once. It returns the decision and how long it
-// waited; 0 if it did not.
+// Await is [Counters.Take] for callers that can wait. If a request under a strict limit lacks only
+// permits, Await waits until the next exchange brings some, but at most the LeaseWait of the limit.
+// This is the only case in which a decision waits. Await returns the decision and how long it
+// waited, which is 0 for an immediate decision.
 //
-// A request whose context ends while it waits is denied, and takes no permit. The time that a
-// request is admitted at, to the millisecond, is now plus the wait: see [Counters.Refund].
+// If the context ends during the wait, the request is denied and takes no permit. A request is
+// admitted at the time now plus the wait, to the millisecond: see [Counters.Refund].
 func (c *Counters) Await(ctx context.Context, now time.Time, k Key, e *Effective, n int64) (d Decision, waited time.Duration) {
 	clientID := k.ClientID
 	ls, counts := d.prepare(&k, e)
@@ -57,7 +57,7 @@ func (c *Counters) Await(ctx context.Context, now time.Time, k Key, e *Effective
 		began := time.Now()
 		d = c.outcome(ctx, w)
 		waited = time.Since(began)
-		if d.Outcome == Allowed { // its frame is that of the decision, this goroutine may run later
+		if d.Outcome == Allowed { // at the time of the decision, even if this goroutine runs later
 			waited = time.Duration(w.at-came) * time.Millisecond
 		}
 	}
@@ -75,8 +75,9 @@ func (ls *Limits) sameFrames(a, b int64) bool {
 	return true
 }
 
-// prepare returns the limits of a key, which it bounds; it reports false if its requests are not counted, which
-// is then the decision. [Counters.Take] has the same written out: the call would cost it a sixth.
+// prepare bounds the key and returns its limits. It returns false if the requests of the key are
+// not counted; d is then final. [Counters.Take] repeats this code inline, because a call would slow
+// it down by a sixth.
 func (d *Decision) prepare(k *Key, e *Effective) (ls *Limits, counts bool) {
 	switch {
 	case e.Mode == Off:
@@ -94,7 +95,7 @@ func (d *Decision) prepare(k *Key, e *Effective) (ls *Limits, counts bool) {
 	return ls, true
 }
 
-// outcome waits for the decision on a waiter.
+// outcome waits until the waiter is decided, or denies it.
 func (c *Counters) outcome(ctx context.Context, w *waiter) Decision {
 	timer := time.NewTimer(w.longest)
 	defer timer.Stop()
@@ -122,12 +123,12 @@ func (c *Counters) outcome(ctx context.Context, w *waiter) Decision {
 	return w.d
 }
 
-// lackPermits completes the denial of a request for which no permits came. It is over no limit.
+// lackPermits marks d as denied because no permits arrived. The request exceeds no limit.
 func (d *Decision) lackPermits() {
 	d.RetryAfter, d.Outage, d.exceeded = max(d.RetryAfter, leaseRetry), true, 0
 }
 
-// lineUp has a request wait for permits of its key.
+// lineUp adds a request to the queue of its key.
 func (s *shard) lineUp(w *waiter, ls *Limits) {
 	if s.waiting == nil {
 		s.waiting = map[uint32]*line{}
@@ -141,7 +142,7 @@ func (s *shard) lineUp(w *waiter, ls *Limits) {
 	q.count(w, ls, 1)
 }
 
-// count adds a request to those that wait for each limit that counts it, or takes it away.
+// count adds the request to q.n for each limit that counts it, or subtracts it if sign is -1.
 func (q *line) count(w *waiter, ls *Limits, sign int64) {
 	skip := ls.skip(w.request.grant)
 	for i := range ls.rules {
@@ -151,7 +152,7 @@ func (q *line) count(w *waiter, ls *Limits, sign int64) {
 	}
 }
 
-// waitingFor returns how many waiters a key has.
+// waitingFor returns how many requests of a key wait.
 func (s *shard) waitingFor(first uint32) int {
 	if q := s.waiting[first]; q != nil {
 		return len(q.waiters)
@@ -159,8 +160,9 @@ func (s *shard) waitingFor(first uint32) int {
 	return 0
 }
 
-// serve decides on the requests of a key that wait, in the order in which they came. One that still lacks permits goes on
-// to wait, and so do all behind it that a limit of it counts too. Meanwhile nothing waits, so all permits are for them.
+// serve decides the waiting requests of a key, in order of arrival. A request that still lacks
+// permits keeps waiting, and so does every later request under one of the same limits. During the
+// call the queue counts as empty, so all permits are available to these requests.
 func (s *shard) serve(first uint32, ms int64) {
 	q := s.waiting[first]
 	if q == nil {
@@ -187,7 +189,7 @@ func (s *shard) serve(first uint32, ms int64) {
 	}
 }
 
-// decideWaiter is side.decideStrict for a request that is the first to wait.
+// decideWaiter is side.decideStrict for the first request of the queue.
 func (s *shard) decideWaiter(w *waiter, ls *Limits, at int64) (longest time.Duration) {
 	mine := side{s, w.first, ls, ls.skip(w.request.grant)}
 	longest, wake := mine.decideStrict(w.request, at, w.n, &w.d)
@@ -197,12 +199,13 @@ func (s *shard) decideWaiter(w *waiter, ls *Limits, at int64) (longest time.Dura
 	return longest
 }
 
-// demand returns how many requests wait for permits of a counter, or were denied for want of them.
+// demand returns how many requests wait for permits of a counter or were denied because it had
+// none.
 func (s *shard) demand(num uint32) int64 {
 	return s.leaseOf(num).unmet + s.queued(num)
 }
 
-// queued returns how many requests wait that the limit of a counter counts.
+// queued returns how many waiting requests the limit of a counter counts.
 func (s *shard) queued(num uint32) int64 {
 	if q := s.waiting[s.firstOf(num)]; q != nil {
 		return q.n[s.hotOf(num).rule]
@@ -210,7 +213,7 @@ func (s *shard) queued(num uint32) int64 {
 	return 0
 }
 
-// leave removes a waiter that is not decided from its key.
+// leave removes an undecided waiter from the queue of its key.
 func (s *shard) leave(w *waiter) {
 	q := s.waiting[w.first]
 	i := slices.Index(q.waiters, w)
@@ -222,7 +225,7 @@ func (s *shard) leave(w *waiter) {
 	w.first = 0
 }
 
-// abandon denies the requests that wait for a key whose counters go away.
+// abandon denies the waiting requests of a key because its counters are removed.
 func (s *shard) abandon(first uint32) {
 	q := s.waiting[first]
 	if q == nil {
@@ -236,8 +239,8 @@ func (s *shard) abandon(first uint32) {
 	}
 }
 
-// giveBack takes back n requests of a key that were counted at the time at, and reports whether
-// their frames were still there.
+// giveBack uncounts n requests of a key that were counted at the time at. It reports whether their
+// frames still existed.
 func (o *side) giveBack(at, n int64) (done bool) {
 	s := o.s
 	for num, r := range o.applied() {
@@ -248,7 +251,7 @@ func (o *side) giveBack(at, n int64) (done bool) {
 		case !s.leased(num, r) || j > 1:
 			f.slots[j].count(-n)
 			done = true
-		case j == 1: // nothing was admitted in slot 0, the next frame
+		case j == 1: // slot 0 is the next frame, and nothing was admitted in it
 			s.leaseOf(num).held[1] += n
 			done = true
 		}

@@ -24,7 +24,7 @@ func (p *tenant) await(ctx context.Context) *awaiting {
 	return a
 }
 
-// TestAwait: requests wait for permits, each for one, and no longer than the limit allows.
+// TestAwait: requests wait for one permit each, for at most the LeaseWait of the limit.
 func TestAwait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := leaseFrom(t, strictly(2, time.Minute))
@@ -45,7 +45,7 @@ func TestAwait(t *testing.T) {
 	})
 }
 
-// TestAwaitWithoutAnswer: the request is denied, and its permit is there for the next.
+// TestAwaitWithoutAnswer: the request is denied, and its permit remains for the next one.
 func TestAwaitWithoutAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := leaseFrom(t, strictly(2, time.Minute))
@@ -62,8 +62,8 @@ func TestAwaitWithoutAnswer(t *testing.T) {
 	})
 }
 
-// TestAwaitCancelled: a request that is no longer wanted takes no permit, also if it was decided in
-// the same moment.
+// TestAwaitCancelled: a cancelled request takes no permit, even if it was decided at the same
+// moment.
 func TestAwaitCancelled(t *testing.T) {
 	for _, decided := range []bool{false, true} {
 		for gone := Allowed; gone == Allowed; { // repeated while the request returns before it is cancelled
@@ -96,14 +96,14 @@ func cancelled(t *testing.T, decided bool) Outcome {
 	return gone.d.Outcome
 }
 
-// TestAwaitChangedLimit: what waits is decided by the limits that the key has now.
+// TestAwaitChangedLimit: the present limits of the key decide a waiting request.
 func TestAwaitChangedLimit(t *testing.T) {
 	other := strictly(2, time.Minute)
 	other.Name = "other"
 	for _, tc := range []struct {
 		name            string
 		to              Limit
-		atOnce, at, end Outcome // what asks under the new limit, and what waits: at once, and after an exchange
+		atOnce, at, end Outcome // a new request under the new limit, and the waiting one: at once, and after an exchange
 	}{
 		{"more requests", strictly(5, time.Minute), Denied, Passed, Allowed},
 		{"other frames", strictly(5, 2*time.Minute), Denied, Passed, Allowed},
@@ -133,7 +133,7 @@ func TestAwaitAmongLimits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := leaseFrom(t, NewLimit("plain", 1, time.Minute), strictly(5, time.Minute))
 		a, b := p.await(t.Context()), p.await(t.Context())
-		for range 4 { // the first limit is read, the second leases
+		for range 4 { // reads for the first limit, leases for the second
 			for _, plan := range p.y.Due(p.now, nil) {
 				p.seq += 10
 				if task, ok := p.y.Begin(p.now, plan.Ticket, p.seq); ok && task.ID.Limit != "" {
@@ -150,8 +150,9 @@ func TestAwaitAmongLimits(t *testing.T) {
 	})
 }
 
-// TestAwaitCrowd: no more requests wait than can be admitted, so the others are denied at once, and
-// of a large limit no more than are decided in a moment.
+// TestAwaitCrowd: no more requests wait than can be admitted, and the others are denied at once.
+// Under a large limit maxWaiters bounds the queue, because all waiting requests are decided under
+// one lock.
 func TestAwaitCrowd(t *testing.T) {
 	for _, tc := range []struct {
 		limit int64
@@ -176,7 +177,7 @@ func TestAwaitCrowd(t *testing.T) {
 	}
 }
 
-// asks begins the exchange that is planned, and returns how many permits it asks for.
+// asks begins the planned exchange and returns how many permits it asks for.
 func (p *tenant) asks() (n int64) {
 	task, _ := p.due()
 	for _, f := range task.Delta {
@@ -185,7 +186,7 @@ func (p *tenant) asks() (n int64) {
 	return n
 }
 
-// TestAwaitInOrder: a request for several permits is not passed by others that need fewer.
+// TestAwaitInOrder: requests for fewer permits do not overtake a request for several.
 func TestAwaitInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := leaseFrom(t, strictly(10, time.Minute))
@@ -205,8 +206,8 @@ func TestAwaitInOrder(t *testing.T) {
 	})
 }
 
-// TestAwaitAfterAPause: a request that was held up since its clock was read is decided by the time that
-// it is decided at.
+// TestAwaitAfterAPause: if a request is delayed after its clock was read, it is decided by the time
+// of the decision.
 func TestAwaitAfterAPause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := leaseFrom(t, strictly(10, time.Minute))
@@ -230,8 +231,8 @@ func TestAwaitAfterAPause(t *testing.T) {
 	})
 }
 
-// TestAwaitEarlierExchange: a decision is not made before the request has come, also if the clock was
-// read before for the exchange that it is made by.
+// TestAwaitEarlierExchange: a request is not decided at a time before its arrival, even if the
+// exchange that decides it read its clock earlier.
 func TestAwaitEarlierExchange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := leaseFrom(t, strictly(10, time.Minute))

@@ -19,33 +19,33 @@ const (
 	MaxBanFactor = 1000
 )
 
-// banOff is what stands for a ban that there is not to be.
+// banOff is the text that replaces a ban to switch it off.
 const banOff = "off"
 
-// Ban keeps out a client, or a user of it, that goes on after it was denied.
+// Ban bans a client, or one of its users, that continues after it was denied.
 type Ban struct {
-	Denials int64         `json:"denials"` // so many denied requests
-	Within  time.Duration `json:"within"`  // in so long begin a ban; whole milliseconds
-	For     time.Duration `json:"for"`     // the length of the first ban
-	Factor  float64       `json:"factor"`  // each further one is longer by it
-	Max     time.Duration `json:"max"`     // the longest
-	Forget  time.Duration `json:"forget"`  // so long after the end of a ban, the next one is a first one
-	// Off is set if there is none, whatever the tier and the settings for all clients have.
+	Denials int64         `json:"denials"` // this many denied requests
+	Within  time.Duration `json:"within"`  // within this time start a ban; whole milliseconds
+	For     time.Duration `json:"for"`     // length of the first ban
+	Factor  float64       `json:"factor"`  // each further ban is longer by this factor
+	Max     time.Duration `json:"max"`     // longest ban
+	Forget  time.Duration `json:"forget"`  // after this time without a ban, the next one counts as the first
+	// Off disables bans, even if the tier or the settings for all clients have one.
 	Off bool `json:"-"`
 }
 
-// DefaultBan is a ban of 5 minutes after 20 denied requests in a minute, and each time twice as long, up to
-// a day. It is forgotten a day after its end.
+// DefaultBan bans for 5 minutes after 20 denied requests in a minute. Each further ban is twice as
+// long, up to a day. A ban is forgotten a day after its end.
 func DefaultBan() Ban {
 	const day = 24 * time.Hour
 	return Ban{Denials: 20, Within: time.Minute, For: 5 * time.Minute, Factor: 2, Max: day, Forget: day}
 }
 
-// SetDefaults sets b to [DefaultBan]. Package strict calls it before it sets the fields that a
-// document has.
+// SetDefaults sets b to [DefaultBan]. Package strict calls it before it decodes the fields of a
+// document.
 func (b *Ban) SetDefaults() { *b = DefaultBan() }
 
-// UnmarshalText reads off, which may be in the place of the fields.
+// UnmarshalText accepts the text "off", which may replace the fields.
 func (b *Ban) UnmarshalText(text []byte) error {
 	if string(text) != banOff {
 		return fmt.Errorf("%q is neither %q nor the fields of a ban", text, banOff)
@@ -54,7 +54,7 @@ func (b *Ban) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// Length returns how long a ban is that comes after so many others that are not forgotten.
+// Length returns the length of a ban that follows before other bans that are not forgotten.
 func (b *Ban) Length(before int) time.Duration {
 	// Compared as floating-point numbers: the product may be infinite.
 	if d := float64(b.For) * math.Pow(b.Factor, float64(before)); d < float64(b.Max) {
@@ -97,7 +97,7 @@ func (b *Ban) validate() (es fielderr.Errors) {
 	return es
 }
 
-// jsonBan is a ban as JSON: its durations are texts such as "1m30s".
+// jsonBan is the JSON form of a ban. Durations are strings such as "1m30s".
 type jsonBan struct {
 	Denials int64   `json:"denials"`
 	Within  string  `json:"within"`
@@ -111,7 +111,7 @@ func (b *Ban) json() jsonBan {
 	return jsonBan{b.Denials, FormatWindow(b.Within), FormatWindow(b.For), b.Factor, FormatWindow(b.Max), FormatWindow(b.Forget)}
 }
 
-// MarshalJSON writes the durations as [FormatWindow] does.
+// MarshalJSON writes durations in the format of [FormatWindow].
 func (b Ban) MarshalJSON() ([]byte, error) {
 	if b.Off {
 		return json.Marshal(banOff)
@@ -119,7 +119,7 @@ func (b Ban) MarshalJSON() ([]byte, error) {
 	return json.Marshal(b.json())
 }
 
-// UnmarshalJSON reads what MarshalJSON writes. Absent fields are those of [DefaultBan].
+// UnmarshalJSON reads the output of MarshalJSON. Absent fields get their values from [DefaultBan].
 func (b *Ban) UnmarshalJSON(text []byte) error {
 	var word string
 	if json.Unmarshal(text, &word) == nil {
@@ -144,15 +144,15 @@ func (b *Ban) UnmarshalJSON(text []byte) error {
 	return errors.Join(errs[:]...)
 }
 
-// BanRule is a [Ban] made ready for decisions.
+// BanRule is a [Ban] prepared for decisions.
 type BanRule struct {
 	Ban
-	// Counts is the limit that denied requests are counted under: a ban begins with the one that leaves
-	// nothing of it.
+	// Counts is the limit that counts denied requests. The denied request that uses it up starts a
+	// ban.
 	Counts *Effective
 }
 
-// banFrames is how many frames the count of denied requests has at most.
+// banFrames is the largest number of frames of the limit that counts denied requests.
 const banFrames = 10
 
 // compileBan returns nil for nil.
@@ -164,7 +164,7 @@ func compileBan(b *Ban) *BanRule {
 		return &BanRule{Ban: *b}
 	}
 	l := NewLimit("denials", b.Denials, b.Within)
-	l.OnOutage = Memory // a guess at what others have denied bans nobody
+	l.OnOutage = Memory // an estimate of denials elsewhere must not start a ban
 	for l.Frames = banFrames; b.Within.Milliseconds()%int64(l.Frames) != 0; {
 		l.Frames--
 	}
@@ -172,7 +172,7 @@ func compileBan(b *Ban) *BanRule {
 	return &BanRule{Ban: *b, Counts: &Effective{User: ls, Client: ls, Mode: Enforce, OverLimit: OverLimitDeny}}
 }
 
-// inForce returns the rule, or nil if it says that there is none.
+// inForce returns the rule, or nil if bans are off.
 func (r *BanRule) inForce() *BanRule {
 	if r == nil || r.Off {
 		return nil
@@ -180,7 +180,8 @@ func (r *BanRule) inForce() *BanRule {
 	return r
 }
 
-// Bans returns the rule by which the client is banned, or would be in dry-run; nil if it never is.
+// Bans returns the rule that can ban the client, also in dry-run. It returns nil if the client is
+// never banned.
 func (e *Effective) Bans() *BanRule {
 	if e.Trusted || e.Mode == Off {
 		return nil
@@ -188,7 +189,7 @@ func (e *Effective) Bans() *BanRule {
 	return e.Ban
 }
 
-// ByBan returns the decision on a request of who is banned for so long.
+// ByBan returns the decision on a request of a banned client or user. rest is the rest of the ban.
 func ByBan(rest time.Duration, m Mode) Decision {
 	if m == DryRun {
 		return Decision{Outcome: WouldBan}
@@ -196,9 +197,10 @@ func ByBan(rest time.Duration, m Mode) Decision {
 	return Decision{Outcome: Banned, RetryAfter: rest}
 }
 
-// ThroughLimit reports whether the request was over a limit of the key itself by what was counted, as opposed to
-// a limit of the total, which others may have used up, to one that was decided by its OnOutage, and to there
-// being no room to count it.
+// ThroughLimit reports whether the request was over one of the key's own limits by its counted
+// requests. It is false if only a limit of the source or of the total denied it, because other keys
+// may have used that up. It is also false if OnOutage decided, or if there was no room to count the
+// request.
 func (d *Decision) ThroughLimit() bool {
 	if d.Outage || d.Outcome != Denied && d.Outcome != WouldDeny || d.limits == nil {
 		return false

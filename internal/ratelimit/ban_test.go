@@ -13,7 +13,7 @@ import (
 	"oauth-server/internal/strict"
 )
 
-// TestBanVectors: the lengths of bans in a row, by what other systems document of theirs.
+// TestBanVectors checks the lengths of successive bans against the documentation of other systems.
 func TestBanVectors(t *testing.T) {
 	text, err := os.ReadFile("testdata/bans.json")
 	check.OK(t, err)
@@ -33,7 +33,7 @@ func TestBanVectors(t *testing.T) {
 	}
 }
 
-// TestBanLengthIsBounded: however often, and with every valid factor.
+// TestBanLengthIsBounded: for any number of bans and every valid factor.
 func TestBanLengthIsBounded(t *testing.T) {
 	b := DefaultBan()
 	for _, b.Factor = range []float64{1, 1.000001, 2, MaxBanFactor} {
@@ -45,7 +45,7 @@ func TestBanLengthIsBounded(t *testing.T) {
 	}
 }
 
-// TestThroughLimit: a denial by what was counted, and by nothing else.
+// TestThroughLimit: true only for denials by counted requests.
 func TestThroughLimit(t *testing.T) {
 	two := newLimits([]Limit{DefaultLimit(), NewLimit("second", 1, time.Second)})
 	over := func(o Outcome) Decision {
@@ -99,7 +99,7 @@ func TestBanProblems(t *testing.T) {
 	}
 }
 
-// TestBanOfTrustedIsRefused: with the path of the field, beside all other problems.
+// TestBanOfTrustedIsRefused: the error has the path of the field, next to all other problems.
 func TestBanOfTrustedIsRefused(t *testing.T) {
 	wrong := DefaultBan()
 	wrong.Denials = 0
@@ -113,7 +113,7 @@ func TestBanOfTrustedIsRefused(t *testing.T) {
 	check.Equal(t, "paths", strings.Join(paths, " "), "default.ban.denials clients.shop.mode clients.shop.ban clients.shop.ban.denials clients.still.ban")
 }
 
-// TestBanIsRead: as JSON and YAML, with defaults for what is left out, or as the word off.
+// TestBanIsRead: from JSON and YAML, with defaults for absent fields, or as the word off.
 func TestBanIsRead(t *testing.T) {
 	short := DefaultBan()
 	short.Denials, short.Max = 3, 2*time.Hour
@@ -155,7 +155,7 @@ func TestBanIsRead(t *testing.T) {
 	}
 }
 
-// TestBanIsInherited: from the client, its tier, or all clients; off ends the search.
+// TestBanIsInherited: from the client, its tier, or all clients. off ends the search.
 func TestBanIsInherited(t *testing.T) {
 	of := func(denials int64) *Ban {
 		b := DefaultBan()

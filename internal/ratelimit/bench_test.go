@@ -42,18 +42,18 @@ func crowded(tb testing.TB) (*Counters, []Key, *Effective) {
 	return crowd, crowdKeys, crowdFor
 }
 
-// syncs has the facet of counters for the tests that play a syncer.
+// syncs maps counters to their Sync, for tests that act as a syncer.
 var syncs sync.Map
 
-// attach gives counters a syncer that does nothing by itself.
+// attach gives counters a syncer that is idle until a test calls it.
 func attach(c *Counters) *Sync {
 	y := c.Sync(SyncOptions{Interval: time.Second, MaxBackoff: 5 * time.Second})
 	syncs.Store(c, y)
 	return y
 }
 
-// settle plays a syncer whose every write is applied at once, and returns how many that were. The
-// first exchange of a counter may only read; then it has another.
+// settle acts as a syncer with writes that are applied at once, and returns how many writes it
+// made. The first exchange of a counter may only read; settle then makes another one.
 func settle(c *Counters, now time.Time) (n int) {
 	v, _ := syncs.Load(c)
 	y, _ := v.(*Sync)
@@ -76,7 +76,7 @@ func settle(c *Counters, now time.Time) (n int) {
 	return n
 }
 
-// BenchmarkTake is one decision while a million keys are in memory.
+// BenchmarkTake measures one decision with a million keys in memory.
 func BenchmarkTake(b *testing.B) {
 	c, keys, eff := crowded(b)
 	now := at(epoch + 30_000)
@@ -123,8 +123,8 @@ func BenchmarkTake(b *testing.B) {
 	})
 }
 
-// BenchmarkTakeCores is the throughput of one core and of two, on different keys and on the same
-// one. ns/op is the time between two decisions of all cores together.
+// BenchmarkTakeCores measures the throughput of one core and of two, on different keys and on the
+// same key. ns/op is the time between two decisions of all cores together.
 func BenchmarkTakeCores(b *testing.B) {
 	c, keys, eff := crowded(b)
 	now := at(epoch + 30_000)
@@ -152,7 +152,7 @@ func BenchmarkTakeCores(b *testing.B) {
 	}
 }
 
-// BenchmarkMemory measures what a counter weighs, its key included.
+// BenchmarkMemory measures the memory of a counter, including its key.
 func BenchmarkMemory(b *testing.B) {
 	keys := make([]string, million)
 	for i := range keys {
@@ -185,8 +185,7 @@ func heap() uint64 {
 	return m.HeapAlloc
 }
 
-// BenchmarkDrain measures decisions while 100,000 dirty keys are drained, and while nothing else
-// happens.
+// BenchmarkDrain measures decisions while 100,000 dirty keys are drained, and without other load.
 func BenchmarkDrain(b *testing.B) {
 	c, keys, eff := crowded(b)
 	now := at(epoch + 30_000)
@@ -208,7 +207,7 @@ func BenchmarkDrain(b *testing.B) {
 	}
 }
 
-// percentile99 times decisions one by one until done, or 200,000 of them.
+// percentile99 times single decisions until done, or 200,000 of them.
 func percentile99(c *Counters, keys []Key, eff *Effective, now time.Time, done <-chan struct{}) time.Duration {
 	took := make([]time.Duration, 0, 200_000)
 	for len(took) < cap(took) {
@@ -229,7 +228,7 @@ func percentile99(c *Counters, keys []Key, eff *Effective, now time.Time, done <
 	return took[len(took)*99/100]
 }
 
-// BenchmarkFlood sends a new name with every request, under a client that is limited already. For
+// BenchmarkFlood sends a new name with every request, under a client that is already limited. For
 // ten million: -bench Flood -benchtime 10000000x
 func BenchmarkFlood(b *testing.B) {
 	const bound = 100_000
@@ -243,7 +242,7 @@ func BenchmarkFlood(b *testing.B) {
 	for i := 0; b.Loop(); i++ {
 		c.Take(now, Key{"client", "flood-" + strconv.Itoa(i)}, eff, 1)
 		if i%bound == 0 {
-			settle(c, now) // the syncer keeps up, more or less
+			settle(c, now) // the syncer roughly keeps up
 		}
 	}
 	if d := c.Take(now, limited, eff, 1); !d.Rejected() || c.Len() > bound {
@@ -254,8 +253,8 @@ func BenchmarkFlood(b *testing.B) {
 	runtime.KeepAlive(c)
 }
 
-// BenchmarkInsert is the first decision on a key, while the counters fill up to a million; what
-// makes room for all of them is part of it.
+// BenchmarkInsert measures the first decision on a key while the counters fill up to a million. It
+// includes the growth of memory.
 func BenchmarkInsert(b *testing.B) {
 	_, keys, eff := crowded(b)
 	now := at(epoch)
@@ -274,7 +273,7 @@ func BenchmarkInsert(b *testing.B) {
 	runtime.KeepAlive(c)
 }
 
-// BenchmarkSweep drops a million idle keys, and measures what decisions wait for meanwhile: the
+// BenchmarkSweep drops a million idle keys. It measures the delay of concurrent decisions: the
 // longest time that a shard is locked, and the longest pause of a garbage collection.
 func BenchmarkSweep(b *testing.B) {
 	_, keys, eff := crowded(b)

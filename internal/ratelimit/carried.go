@@ -1,14 +1,14 @@
 package ratelimit
 
-// carry is a count that a counter has besides its document: from the document that its limit had
-// before it moved in the list, or from an overflow counter. It is added to what each document read
-// has, until it is too old to matter.
+// carry is a count that a counter has in addition to its document. It comes from the previous
+// document of its limit, before the limit moved in the list, or from an overflow counter. It is
+// added to the counts of each document that is read, until it is too old to matter.
 type carry struct {
-	at int64 // when the requests are assumed to have come, milliseconds
+	at int64 // assumed time of the requests, milliseconds
 	n  int64 // requests
 }
 
-// carry adds n requests to what a counter carries.
+// carry adds n requests to the carried counts of a counter.
 func (s *shard) carry(num uint32, at, n int64) {
 	if n <= 0 {
 		return
@@ -20,8 +20,8 @@ func (s *shard) carry(num uint32, at, n int64) {
 	s.hotOf(num).flags |= carried
 }
 
-// carriedIn returns what a counter carries, by frame, the newest first, and drops what is too old
-// to matter.
+// carriedIn returns the carried counts of a counter by frame, the newest first. It drops counts
+// that are too old to matter.
 func (s *shard) carriedIn(num uint32, r *rule) (in [maxSlots]int64) {
 	h := s.hotOf(num)
 	if !h.flags.has(carried) {
@@ -44,7 +44,8 @@ func (s *shard) carriedIn(num uint32, r *rule) (in [maxSlots]int64) {
 	return in
 }
 
-// addCarried adds what a counter carries to its known counts, which must not have it yet.
+// addCarried adds the carried counts of a counter to its known counts, which must not include them
+// yet.
 func (s *shard) addCarried(num uint32, r *rule) {
 	in := s.carriedIn(num, r)
 	slots := s.slots(s.hotOf(num), r)
@@ -53,8 +54,8 @@ func (s *shard) addCarried(num uint32, r *rule) {
 	}
 }
 
-// inheritOverflow lets the new counters of a key carry all counts of its overflow counter: some may
-// be of this key.
+// inheritOverflow makes the new counters of a key carry all counts of its overflow counter, because
+// any of them may belong to this key.
 func (s *shard) inheritOverflow(first, shared uint32, ls *Limits, ms int64) {
 	from, _ := s.chainOf(shared)
 	to, n := s.chainOf(first)

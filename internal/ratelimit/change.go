@@ -1,7 +1,8 @@
 package ratelimit
 
-// change puts a key under other limits and returns its new first counter. A limit that keeps its name keeps its counts.
-// What waits to be exchanged is planned again, whatever becomes of the request that found the key.
+// change puts a key under other limits and returns its new first counter. A limit that keeps its
+// name keeps its counts. Pending exchanges are planned again, even if the request that found the
+// key is denied.
 func (s *shard) change(q *queue, first uint32, h hash, ls *Limits, ms int64) uint32 {
 	was := limitsOf(s.hotOf(first).limits)
 	if was.sameDocuments(ls) {
@@ -28,8 +29,8 @@ func (s *shard) change(q *queue, first uint32, h hash, ls *Limits, ms int64) uin
 	return next
 }
 
-// sameDocuments reports whether both lists have the same names in the same order, and so the same
-// documents.
+// sameDocuments reports whether both lists have the same names in the same order. They then have
+// the same documents.
 func (ls *Limits) sameDocuments(other *Limits) bool {
 	if len(ls.rules) != len(other.rules) {
 		return false
@@ -62,7 +63,7 @@ func (s *shard) adopt(q *queue, first uint32, was, ls *Limits, ms int64) {
 	s.serve(first, ms)
 }
 
-// inherit moves the counts of the old counter of a limit to the new one, where the list of limits
+// inherit moves the counts of the old counter of a limit to the new one after the list of limits
 // has changed.
 func (s *shard) inherit(num uint32, r *rule, old uint32, was *rule, ms int64) {
 	s.advance(old, was, ms)
@@ -79,8 +80,8 @@ func (s *shard) inherit(num uint32, r *rule, old uint32, was *rule, ms int64) {
 	for j := range from {
 		slot, own, at := from[j], mine[j], endOf(s.hotOf(old).start-int64(j)*was.frame, was.frame, ms)
 		if moved {
-			// The limit has another document now: what the old one has, or will get from the
-			// pending write, will not be in it.
+			// The limit now has another document. It will not contain the counts of the old
+			// document, nor those of the pending write.
 			s.carry(num, at, int64(slot.known)+int64(slot.pending))
 			slot.known, slot.pending, own = 0, 0, 0
 		} else if reframed {
@@ -103,11 +104,12 @@ func (s *shard) inherit(num uint32, r *rule, old uint32, was *rule, ms int64) {
 	if s.pendingSeq(num) != 0 {
 		s.extrasOf(num).reframed = reframed || s.extrasOf(num).reframed
 	}
-	h.flags.set(readFirst, s.pendingSeq(num) != 0) // the exchange under way will find no counter to finish
+	h.flags.set(readFirst, s.pendingSeq(num) != 0) // Finish will not find the counter of the current exchange
 }
 
-// endOf returns the time that the requests of a frame are assumed to have come at when its length
-// changes: its end, or now if that is earlier. So a change never frees a key early.
+// endOf returns the time at which the requests of a frame are assumed to have arrived when the
+// length of frames changes: the end of the frame, or now if that is earlier. So a change never
+// frees a key early.
 func endOf(start, length, ms int64) int64 {
 	if start > ms {
 		return start
@@ -132,7 +134,7 @@ func (s *shard) reframe(num uint32, was, r *rule, ms int64) {
 		s.farOf(was.frames()).release(h.near[0].known)
 	}
 	h.near, s.coldOf(num).mine = [2]slot{}, [2]uint32{}
-	delete(s.chores, num) // with another window other frames are too old
+	delete(s.chores, num) // which frames are too old depends on the window
 	if h.extra != 0 {
 		s.extras[h.extra].frames, s.extras[h.extra].writers = observation{}, observation{}
 	}
@@ -141,8 +143,8 @@ func (s *shard) reframe(num uint32, was, r *rule, ms int64) {
 	}
 	h.start = r.newest(ms)
 	for j := range n {
-		// mine starts at 0: the process that converts the document may put what this one has
-		// written into another frame.
+		// mine starts at 0: the process that converts the document may put this process's counts
+		// into another frame.
 		s.put(num, r, endOf(start-int64(j)*was.frame, was.frame, ms), slots[j], 0)
 	}
 	h.flags |= stale // the document is still in frames of the old length
@@ -151,8 +153,8 @@ func (s *shard) reframe(num uint32, was, r *rule, ms int64) {
 	}
 }
 
-// put adds counts to the frame that contains the time at, and own to mine. What is too old to
-// matter is left out.
+// put adds the counts of a slot to the frame that contains the time at, and own to mine. It drops
+// counts that are too old to matter.
 func (s *shard) put(num uint32, r *rule, at int64, from slot, own uint32) {
 	h := s.hotOf(num)
 	j, there := r.index(h.start, at)
@@ -170,8 +172,8 @@ func (s *shard) put(num uint32, r *rule, at int64, from slot, own uint32) {
 	*mine = clamp(int64(*mine) + int64(own))
 }
 
-// index returns the index of the frame that contains a time, where the frame 0 begins at newest,
-// and whether a counter has that frame. A later time is in the newest frame.
+// index returns the index of the frame that contains a time, and whether the counter has that
+// frame. Frame 0 starts at newest. A later time belongs to frame 0.
 func (r *rule) index(newest, at int64) (int, bool) {
 	j := max((newest-r.align(at))/r.frame, 0)
 	return int(j), j < int64(r.frames())

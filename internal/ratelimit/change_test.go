@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// TestChangeDuringExchange: counts survive that a limit is changed, moved or removed while an
-// exchange is under way.
+// TestChangeDuringExchange: counts survive when a limit is changed, moved or removed during an
+// exchange.
 func TestChangeDuringExchange(t *testing.T) {
 	minutes, seconds := perMinute(100), NewLimit("per-second", 50, time.Second)
 	shorter := minutes
@@ -42,8 +42,8 @@ func TestChangeDuringExchange(t *testing.T) {
 	}
 }
 
-// TestChangedFramesAreReadFirst: a write that was under way when the frames of its limit changed is
-// no reason to take the document for one of the new frames.
+// TestChangedFramesAreReadFirst: if the frames of a limit change during a write, the outcome of the
+// write does not make the counter treat the document as one with the new frames.
 func TestChangedFramesAreReadFirst(t *testing.T) {
 	sixes := perMinute(100)
 	sixes.Frames = 6
@@ -66,8 +66,8 @@ func TestChangedFramesAreReadFirst(t *testing.T) {
 	same(t, "the frames after it", frame(60_000, 12), last.Delta)
 }
 
-// TestPendingWriteSurvivesAMove: a write that was under way when its limit moved within the policy,
-// but not to another document, is neither lost nor repeated.
+// TestPendingWriteSurvivesAMove: if a limit moves within the policy during a write, and keeps its
+// document, the write is neither lost nor repeated.
 func TestPendingWriteSurvivesAMove(t *testing.T) {
 	minutes := perMinute(100)
 	p := play(t, minutes)
@@ -75,7 +75,7 @@ func TestPendingWriteSurvivesAMove(t *testing.T) {
 	task := p.begin()
 	_, _, p.eff = single(minutes, NewLimit("per-hour", 1000, time.Hour))
 	p.take(1, Allowed)
-	p.finish(task, Result{Status: Applied}) // its counter is gone
+	p.finish(task, Result{Status: Applied}) // its counter no longer exists
 	again := p.begin()
 	if again.Seq != 0 || again.Pending != task.Seq {
 		t.Fatalf("the exchange after it does not look first: %+v", again)
@@ -84,7 +84,7 @@ func TestPendingWriteSurvivesAMove(t *testing.T) {
 	p.counts(1, 1, 2)
 }
 
-// TestMovedLimitIsNotFreed: a limit that moves to another document is not forgotten because that
+// TestMovedLimitIsNotFreed: a limit that moves to another document keeps its counts, although that
 // document does not exist yet.
 func TestMovedLimitIsNotFreed(t *testing.T) {
 	minutes, seconds := perMinute(5), NewLimit("per-second", 50, time.Second)
@@ -94,15 +94,15 @@ func TestMovedLimitIsNotFreed(t *testing.T) {
 	_, _, p.eff = single(seconds, minutes)
 	p.take(1, Denied)
 	for _, plan := range p.y.Due(p.now, nil) {
-		if task, ok := p.y.Begin(p.now, plan.Ticket, 100); ok { // not with an earlier plan of the same counter
+		if task, ok := p.y.Begin(p.now, plan.Ticket, 100); ok { // fails for an earlier plan of the same counter
 			p.y.Finish(p.now, &task, Result{Status: Applied, Read: true})
 		}
 	}
 	p.take(1, Denied)
 }
 
-// TestChangedLimitsArePlannedAgain: what waits to be exchanged when the limits of a key change is planned again, also of
-// a limit that does not count the request which finds the key.
+// TestChangedLimitsArePlannedAgain: when the limits of a key change, its waiting exchanges are
+// planned again. This includes limits that do not count the request that finds the key.
 func TestChangedLimitsArePlannedAgain(t *testing.T) {
 	refreshes := NewLimit("refreshes", 100, 24*time.Hour)
 	refreshes.Grants = GrantRefresh
@@ -144,7 +144,7 @@ func TestChangedLimitsArePlannedAgain(t *testing.T) {
 	}
 }
 
-// TestFrameNames: seconds, and milliseconds where frames are not whole seconds.
+// TestFrameNames: seconds if frames are whole seconds, otherwise milliseconds.
 func TestFrameNames(t *testing.T) {
 	for _, tc := range []struct {
 		window time.Duration

@@ -6,32 +6,32 @@ import (
 	"slices"
 )
 
-// chores is what the next write of a counter has to repair in its document or remove from it, and
-// what that write has to depend on.
+// chores are the repairs and removals that the next write of a counter makes in its document, and
+// the conditions of that write.
 type chores struct {
 	remove  Removal
 	pruned  int64        // highest sequence of the surplus writers in remove
-	rewrite []FrameCount // all frames as they should be; nil: as they are
-	frame   bool         // the document does not have the length of its frames
-	convert bool         // its frames have another length than those of the limit
-	barred  bool         // its pruned is ahead of our sequences, so only versioned writes are applied
-	version int64        // of the document, if cold.version cannot keep it; otherwise 0
+	rewrite []FrameCount // corrected list of all frames; nil: no correction needed
+	frame   bool         // the document has no frame length
+	convert bool         // its frame length differs from the limit's
+	barred  bool         // pruned of the document is not below our sequences: it accepts only versioned writes from us
+	version int64        // version of the document if cold.version is too small for it; otherwise 0
 	future  observation  // of frames far in the future
 }
 
-// versioned reports whether the next write must depend on the version of the document.
+// versioned reports whether the next write must be conditional on the version of the document.
 func (t *chores) versioned() bool {
 	return t != nil && (t.rewrite != nil || t.frame || t.barred)
 }
 
 // converts reports whether the frames of the document must be converted although there is nothing
-// to add. While a key is denied nothing is written of it, and at every read its counts would be
-// assumed to have come just now.
+// to add. While a key is denied, nothing is written to its document. Without a conversion every
+// read would treat its counts as if they had just arrived.
 func (t *chores) converts(headroom int64) bool {
 	return t != nil && t.convert && len(t.rewrite) > 0 && headroom <= 0
 }
 
-// versionOf returns the version of the document of a counter; false if it is not known.
+// versionOf returns the version of the document of a counter, or false if it is unknown.
 func (t *chores) versionOf(c *cold) (int64, bool) {
 	if t != nil && t.version != 0 {
 		return t.version, true
@@ -39,8 +39,8 @@ func (t *chores) versionOf(c *cold) (int64, bool) {
 	return int64(c.version), c.version < maxVersion
 }
 
-// join adds the chores to a write of a counter whose newest frame begins at newest. A frame that
-// has meanwhile become part of the window is not removed.
+// join adds the chores to a write of a counter whose newest frame starts at newest. It does not
+// remove frames that have become part of the window since.
 func (t *chores) join(w *Write, r *rule, newest int64) {
 	if t == nil {
 		return
@@ -61,7 +61,7 @@ func (t *chores) join(w *Write, r *rule, newest int64) {
 	})
 }
 
-// addFrame returns the list with a count added to its frame.
+// addFrame adds a count to its frame in the list and returns the list.
 func addFrame(list []FrameCount, f FrameCount) []FrameCount {
 	if i := slices.IndexFunc(list, func(g FrameCount) bool { return g.Name == f.Name }); i >= 0 {
 		list[i].Count += f.Count
@@ -70,15 +70,15 @@ func addFrame(list []FrameCount, f FrameCount) []FrameCount {
 	return append(list, f)
 }
 
-// Bounds of what one write removes.
+// Bounds of the removals in one write.
 const (
 	maxRemovedFrames  = 4 * MaxFrames
 	maxRemovedWriters = 32
 )
 
-// review sets the chores for a document that was just read. A frame that is too old, a frame far in
-// the future, and a writer whose process is not alive are removed once this process has seen them
-// unchanged for two windows of elapsed time: no clock alone removes anything.
+// review sets the chores after a document was read. It removes frames that are too old, frames far
+// in the future, and writers of dead processes. It removes each only after this process has seen it
+// unchanged for two windows of elapsed time, so a wrong clock alone removes nothing.
 func (s *shard) review(num uint32, r *rule, ms int64, d *Document, m *contents, v verdict) {
 	old := s.chores[num]
 	t := chores{frame: d.Frame <= 0, convert: d.Frame > 0 && d.Frame != r.frame, barred: v.seq != 0 && d.Pruned >= v.seq}
@@ -107,7 +107,7 @@ func (s *shard) review(num uint32, r *rule, ms int64, d *Document, m *contents, 
 	s.keepChores(num, &t)
 }
 
-// keepChores sets the chores of a counter, or deletes them if there are none.
+// keepChores sets the chores of a counter, or deletes them if nothing is left to do.
 func (s *shard) keepChores(num uint32, t *chores) {
 	if t.remove.Frames == nil && t.remove.Writers == nil && !t.versioned() && t.version == 0 && t.future.print == 0 {
 		delete(s.chores, num)
@@ -119,8 +119,8 @@ func (s *shard) keepChores(num uint32, t *chores) {
 	s.chores[num] = t
 }
 
-// choresDone removes from the chores of a counter what an applied write has done. If the document
-// was read in the same exchange, the chores are those of the document without the write.
+// choresDone removes the finished chores of a counter after its write w was applied. If the
+// document was read in the same exchange, the chores describe the document before the write.
 func (s *shard) choresDone(num uint32, w *Write, read bool) {
 	if x := s.hotOf(num).extra; x != 0 && len(w.Remove.Frames) > 0 {
 		s.extras[x].frames = observation{}
@@ -153,7 +153,7 @@ func (s *shard) choresDone(num uint32, w *Write, read bool) {
 	s.keepChores(num, t)
 }
 
-// without returns the elements of list that are not in other; nil if there are none.
+// without returns the elements of list that are not in other, or nil if nothing is left.
 func without[T comparable](list, other []T) []T {
 	list = slices.DeleteFunc(list, func(x T) bool { return slices.Contains(other, x) })
 	if len(list) == 0 {
@@ -162,15 +162,15 @@ func without[T comparable](list, other []T) []T {
 	return list
 }
 
-// observation is how long a part of a document has been seen unchanged.
+// observation records how long a part of a document has been seen unchanged.
 type observation struct {
-	print uint64 // fingerprint of the part; 0: nothing is observed
+	print uint64 // fingerprint of the part; 0: none is observed
 	mark  int64  // name of the newest frame in the part
-	since uint32 // tick at which the part was first seen like this
+	since uint32 // tick at which this state was first seen
 }
 
-// unchanged reports whether a part of count elements with that fingerprint has been seen unchanged
-// for at least span milliseconds, and starts anew if it has changed.
+// unchanged reports whether a part with count elements and this fingerprint has been seen unchanged
+// for at least span milliseconds. If it has changed, the observation starts again.
 func (w *observation) unchanged(print uint64, count int, ms, span int64) bool {
 	if count == 0 {
 		*w = observation{}
@@ -183,9 +183,9 @@ func (w *observation) unchanged(print uint64, count int, ms, span int64) bool {
 	return ticksAgo(ms, w.since) >= span
 }
 
-// observe returns those frames of a list, which is ordered by name, that were seen unchanged for at
-// least span milliseconds. If they change, only the older half of them is observed from then on: a
-// process whose clock is wrong may still count in the newer ones.
+// observe returns the frames of a list, ordered by name, that were seen unchanged for at least span
+// milliseconds. When they change, it observes only the older half from then on, because a process
+// with a wrong clock may still be counting in the newer half.
 func (w *observation) observe(list []FrameCount, ms, span int64) []FrameCount {
 	upTo := func() []FrameCount {
 		n := 0
@@ -210,10 +210,10 @@ func (w *observation) observe(list []FrameCount, ms, span int64) []FrameCount {
 	return slices.Clone(covered[:min(len(covered), maxRemovedFrames)])
 }
 
-// printSeed is the seed of the fingerprints of this process.
+// printSeed is the seed of the fingerprints in this process.
 var printSeed = maphash.MakeSeed()
 
-// fingerprint returns a hash of frames and writers in their order; it is never 0.
+// fingerprint returns a hash of frames and writers in their order. It is never 0.
 func fingerprint(frames []FrameCount, writers []WriterSeq) uint64 {
 	var b []byte
 	for _, f := range frames {

@@ -13,20 +13,20 @@ import (
 	"oauth-server/internal/syncer/memstore"
 )
 
-// process is counters with a syncer that does one exchange at a time.
+// process is counters with a syncer that makes one exchange at a time.
 type process struct {
 	counters *ratelimit.Counters
 	sync     *ratelimit.Sync
 	writer   string
-	old      string // its name before it took another
-	since    int64  // the last sequence under the old one
+	old      string // its name before the present one
+	since    int64  // last sequence under the old name
 	seq      int64
 	clones   int
 }
 
 var cloneOptions = ratelimit.SyncOptions{Interval: time.Second, MaxBackoff: time.Second}
 
-// exchange exchanges a key. lose says which part of it is lost: nothing, the reply, or the request.
+// exchange exchanges a key. lose says which part is lost: nothing, the reply, or the request.
 func (p *process) exchange(t *testing.T, store *memstore.Store, now time.Time, k ratelimit.Key, r *rand.Rand, lose int) {
 	t.Helper()
 	for _, plan := range p.sync.Of(k) {
@@ -74,9 +74,9 @@ func (p *process) exchange(t *testing.T, store *memstore.Store, now time.Time, k
 	}
 }
 
-// TestCopiedProcess copies a process at any time, with a write in doubt or an exchange under way.
-// Both continue under one ID until a document shows it. No request is counted twice; and none is
-// lost but of writes that were in doubt.
+// TestCopiedProcess copies a process at a random time, with a write of unknown outcome or during an
+// exchange. Both processes use one ID until a document reveals it. No request is counted twice.
+// Requests can be lost only from writes of unknown outcome.
 func TestCopiedProcess(t *testing.T) {
 	settings := ratelimit.DefaultSettings()
 	settings.Default.User = []ratelimit.Limit{ratelimit.NewLimit("per-day", 1_000_000, 24*time.Hour)}
@@ -85,7 +85,7 @@ func TestCopiedProcess(t *testing.T) {
 	noticed, exact := 0, 0
 	for seed := range uint64(2000) {
 		r := rand.New(rand.NewPCG(seed, 3))
-		faults := seed%2 == 1 // after the copy was made; before it there always are
+		faults := seed%2 == 1 // faults after the copy; before it there always are
 		store, k := &memstore.Store{}, ratelimit.Key{ClientID: "c", Username: "u"}
 		now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 		c := ratelimit.NewCounters(10)
@@ -117,7 +117,7 @@ func TestCopiedProcess(t *testing.T) {
 		copied, y := c.Copy(cloneOptions)
 		before := admitted
 		for _, u := range c.Usage(now, k) {
-			before -= u.Unflushed // the copy holds the same, and either of them writes what is not in doubt
+			before -= u.Unflushed // the copy has the same counts, and either process writes those that are not in doubt
 		}
 		pending := admitted - before
 		all = append(all, &process{counters: copied, sync: y, writer: "one", seq: all[0].seq})
@@ -136,8 +136,8 @@ func TestCopiedProcess(t *testing.T) {
 				sum += f.Count
 			}
 		}
-		// What was admitted before the copy and not yet taken up by a write is in both, and each of
-		// them writes it: it was admitted in both.
+		// Requests that were admitted before the copy and were in no write yet are in both
+		// processes. Both write them, because they were admitted in both.
 		if sum < admitted-doubt || sum > admitted+pending {
 			t.Fatalf("seed %d: %d admitted, %d of them in both, %d in doubt, %d stored", seed, admitted, pending, doubt, sum)
 		}

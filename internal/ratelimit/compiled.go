@@ -12,73 +12,74 @@ import (
 	"oauth-server/internal/fielderr"
 )
 
-// Compiled is [Settings] made ready for decisions. It is immutable and safe for concurrent use. A
-// changed copy, which [Compiled.Edit] begins, costs what is changed, however many clients there are.
+// Compiled is [Settings] prepared for decisions. It is immutable and safe for concurrent use. Use
+// [Compiled.Edit] to make a changed copy. Its cost depends on the changes, not on the number of
+// clients.
 type Compiled struct {
 	byClient cowmap.Map[*own]
-	policies int // how many in byClient have a policy
+	policies int // number of clients in byClient with a policy
 	all      *common
 }
 
-// common is what clients have in common, compiled: the settings for all of them, and the tiers.
+// common is the compiled part that clients share: the settings for all of them, and the tiers.
 type common struct {
 	Settings // without Clients
 	lists
 	ban             *BanRule
-	inside, outside *Effective // for clients with nothing of their own, inside and outside of the canary share
-	canary          uint64     // how many of the canaryBuckets are inside
+	inside, outside *Effective // for clients without an own, inside and outside the canary share
+	canary          uint64     // how many of the canaryBuckets are inside the share
 	tiers           cowmap.Map[*tier]
 }
 
-// own is what one client has of its own, compiled by itself. So a change of what clients have in common
-// compiles none of them: what both come to together is made when it is first asked for.
+// own is the part that belongs to one client. It is compiled separately, so a change of the common
+// settings does not recompile it. The combination of both is computed on first use.
 type own struct {
 	given
 	last atomic.Pointer[merged]
 }
 
-// given is what a client was given: a policy, overrides, or both.
+// given is the configuration of one client: a policy, overrides, or both.
 type given struct {
 	Policy
-	lists                          // of the policy; nil: those of the tier, or else those for all clients
-	policy    bool                 // there is one
-	tier      string               // that it names; empty: none
-	ban       *BanRule             // likewise
+	lists                          // of the policy; nil: the lists of the tier, or else those for all clients
+	policy    bool                 // the client has a policy
+	tier      string               // the tier that the policy names; empty: none
+	ban       *BanRule             // of the policy; nil: the ban of the tier, or else the one for all clients
 	overrides *cowmap.Map[*Limits] // by username; nil: none
-	shared    bool                 // it is that of all clients that have nothing but the tier
+	shared    bool                 // shared by all clients that have only this tier
 }
 
-// lists are the compiled lists of a policy; nil for one that it does not have.
+// lists are the compiled lists of a policy. A list that the policy does not have is nil.
 type lists struct{ user, client, total, source *Limits }
 
-// merged is what applies to a client under certain common settings.
+// merged is the combination of a client's own part with one version of the common settings.
 type merged struct {
 	Effective
-	outside *Effective // outside of the canary share; nil: the same, or of one client only
+	outside *Effective // outside the canary share; nil: the same, or made for one client only
 	under   *common
 }
 
-// Effective is what applies to one client: limits, mode and settings. It must not be changed.
+// Effective has the limits, mode and settings that apply to one client. It must not be changed.
 type Effective struct {
 	User        *Limits // of one user of the client, without an override
 	Client      *Limits // of the client itself, for client_credentials
-	Total       *Limits // of the client over all its users, and of itself; nil: there are none
-	Source      *Limits // of the client from one source address; nil: there are none
+	Total       *Limits // of the client over all its users, itself included; nil: no limits
+	Source      *Limits // of the client from one source address; nil: no limits
 	Mode        Mode    // Enforce, DryRun or Off
 	Trusted     bool
 	OverLimit   OverLimit // never empty
 	Wait        Wait
 	Ban         *BanRule    // nil: none; see Bans
-	Criticality Criticality // CriticalityUnset: nobody sets one, and it depends on the request
+	Criticality Criticality // CriticalityUnset: not configured, so it depends on the request
 	HideHeaders bool
-	Tier        string // whose values apply where the client has none of its own; empty: there is none
+	Tier        string // name of the client's tier, or empty
 
-	overrides *cowmap.Map[*Limits] // by username, as keys have it; nil: there are none
-	grant     Grants               // of the request that this is for, see ForRequest; 0: any
-	source    string               // its address; empty: it is not counted by its source
+	overrides *cowmap.Map[*Limits] // by username, as in bounded keys; nil: no overrides
+	grant     Grants               // of the request, see ForRequest; 0: any
+	source    string               // source key of the request; empty: its source is not counted
 }
 
-// Compile validates the settings and prepares them for decisions. The error is that of
+// Compile validates the settings and prepares them for decisions. It returns the error of
 // [Settings.Validate].
 func Compile(s Settings) (*Compiled, error) {
 	e := (&Compiled{}).Edit()
@@ -93,22 +94,22 @@ func Compile(s Settings) (*Compiled, error) {
 	return e.Compiled(), nil
 }
 
-// Edit begins a changed copy.
+// Edit starts a changed copy.
 func (p *Compiled) Edit() *CompiledEdit {
 	return &CompiledEdit{byClient: p.byClient.Edit(), policies: p.policies, all: p.all}
 }
 
-// CompiledEdit is a [Compiled] while it is made. Only one goroutine may use it.
+// CompiledEdit builds a [Compiled]. Only one goroutine may use it.
 type CompiledEdit struct {
 	byClient  *cowmap.Edit[*own]
 	policies  int
 	all       *common
-	tiers     *cowmap.Edit[*tier]              // nil: as in all
-	overrides map[string]*cowmap.Edit[*Limits] // by client; those of others as in byClient
+	tiers     *cowmap.Edit[*tier]              // nil: unchanged, as in all
+	overrides map[string]*cowmap.Edit[*Limits] // changed overrides, by client; the others are in byClient
 }
 
-// SetCommon replaces everything except Clients. An error is that of [Settings.Validate], and changes
-// nothing.
+// SetCommon replaces everything except Clients. It returns the error of [Settings.Validate]; on
+// error it changes nothing.
 func (e *CompiledEdit) SetCommon(s Settings) error {
 	s.Clients = nil
 	if err := s.Validate(); err != nil {
@@ -128,9 +129,9 @@ func (e *CompiledEdit) SetCommon(s Settings) error {
 	return nil
 }
 
-// SetPolicy gives a client a policy, or none if it is nil. What the policy leaves open comes from the tier
-// of that name, if there is one. An error has the problems of the policy, by their paths in the settings,
-// and changes nothing.
+// SetPolicy sets the policy of a client, or removes it if p is nil. Values that the policy does not
+// set come from the named tier, if it exists. If the policy is invalid, SetPolicy returns its
+// problems as [fielderr.Errors], with their paths in the settings, and changes nothing.
 func (e *CompiledEdit) SetPolicy(clientID string, p *Policy, tier string) error {
 	var g given
 	if p != nil {
@@ -164,7 +165,7 @@ func (p *Policy) compiled() (ls lists) {
 	return ls
 }
 
-// give replaces what a client has of its own.
+// give replaces the configuration of one client.
 func (e *CompiledEdit) give(clientID string, g *given) {
 	if was, ok := e.byClient.Get(clientID); ok && was.policy {
 		e.policies--
@@ -183,8 +184,8 @@ func (e *CompiledEdit) give(clientID string, g *given) {
 	e.byClient.Set(clientID, o)
 }
 
-// Compiled returns what was made, and ends the edit. SetCommon must have succeeded for it, or for what it
-// was made from.
+// Compiled returns the result and ends the edit. SetCommon must have succeeded on this edit, or on
+// the one that made the original.
 func (e *CompiledEdit) Compiled() *Compiled {
 	e.giveOverrides()
 	if e.tiers != nil {
@@ -195,8 +196,8 @@ func (e *CompiledEdit) Compiled() *Compiled {
 	return &Compiled{byClient: e.byClient.Map(), policies: e.policies, all: e.all}
 }
 
-// Enforced returns limits that are enforced for every client: the first for keys with a Username, the
-// second for others.
+// Enforced returns limits that are enforced for every client: named for keys with a Username, whole
+// for keys without one.
 func Enforced(named, whole Limit) (*Effective, error) {
 	p, err := Compile(Settings{
 		Mode: Enforce, CanaryPercent: 100,
@@ -208,7 +209,7 @@ func Enforced(named, whole Limit) (*Effective, error) {
 	return p.For(""), nil
 }
 
-// For returns what applies to the client. It costs a map lookup.
+// For returns the limits and settings of the client. It costs one map lookup.
 func (p *Compiled) For(clientID string) *Effective {
 	if o, ok := p.byClient.Get(clientID); ok {
 		return o.under(p.all, clientID)
@@ -219,8 +220,8 @@ func (p *Compiled) For(clientID string) *Effective {
 	return p.all.outside
 }
 
-// ForUnknown returns what applies to a client with nothing of its own whose name is at that place of the canary
-// share, in percent.
+// ForUnknown returns the limits and settings of a client without configuration of its own. place is
+// the client's place in the canary share, in percent.
 func (p *Compiled) ForUnknown(place float64) *Effective {
 	if place < p.all.CanaryPercent {
 		return p.all.inside
@@ -228,7 +229,7 @@ func (p *Compiled) ForUnknown(place float64) *Effective {
 	return p.all.outside
 }
 
-// Clients yields the clients that have a policy of their own, in no order.
+// Clients yields the clients that have their own policy, in no particular order.
 func (p *Compiled) Clients() iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for id, o := range p.byClient.All() {
@@ -239,20 +240,20 @@ func (p *Compiled) Clients() iter.Seq[string] {
 	}
 }
 
-// Owners yields the clients that have anything of their own, a policy or overrides, in no order.
+// Owners yields the clients that have a policy or overrides of their own, in no particular order.
 func (p *Compiled) Owners() iter.Seq[string] { return p.byClient.Keys() }
 
-// Owns reports whether the client is one of the Owners.
+// Owns reports whether [Compiled.Owners] yields the client.
 func (p *Compiled) Owns(clientID string) bool {
 	_, ok := p.byClient.Get(clientID)
 	return ok
 }
 
-// Len is how many clients have a policy of their own.
+// Len returns how many clients have their own policy.
 func (p *Compiled) Len() int { return p.policies }
 
-// under returns what applies to the client under common settings. It is made once, as long as nothing
-// asks for it under others.
+// under returns the combination of o and the common settings. The result is cached until it is
+// called with other common settings.
 func (o *own) under(c *common, clientID string) *Effective {
 	m := o.last.Load()
 	if m == nil || m.under != c {
@@ -265,8 +266,8 @@ func (o *own) under(c *common, clientID string) *Effective {
 	return m.outside
 }
 
-// merge returns what applies to the client: each value from the policy, or else from its tier, or else
-// from the settings for all clients.
+// merge combines o with the common settings. Each value comes from the policy, or else from its
+// tier, or else from the settings for all clients.
 func (o *own) merge(c *common, clientID string) *merged {
 	t, ok := c.tiers.Get(o.tier)
 	if !ok {
@@ -298,13 +299,13 @@ func (c *common) overLimit(own, ofTier OverLimit) OverLimit {
 	return cmp.Or(own, ofTier, c.Default.OverLimit, OverLimitDeny)
 }
 
-// Reuses reports whether the client gets its last token again for client_credentials over its limit, or
-// would in dry-run.
+// Reuses reports whether the client gets its last token again for a client_credentials request over
+// its limit, or would get it in dry-run.
 func (e *Effective) Reuses() bool {
 	return e.OverLimit == OverLimitReuse && !e.Trusted && e.Mode != Off
 }
 
-// with returns what applies in the mode; e has the lists that are to be enforced.
+// with returns a copy of e for the mode. The lists of e must be those for enforcement.
 func (e Effective) with(m Mode) *Effective {
 	e.Mode = m
 	if m == DryRun {
@@ -314,7 +315,7 @@ func (e Effective) with(m Mode) *Effective {
 }
 
 // mode returns the most specific mode that is set: instance, client, global. The canary share
-// applies to the global one.
+// applies to the global mode.
 func (s *Settings) mode(client Mode, inCanary bool) Mode {
 	global := s.Mode
 	if global == Unset {
@@ -331,7 +332,7 @@ func (s *Settings) mode(client Mode, inCanary bool) Mode {
 	return global
 }
 
-// SharedMode returns the mode of the client at instances without a mode of their own.
+// SharedMode returns the mode of the client on instances without their own mode.
 func (p *Compiled) SharedMode(clientID string) Mode {
 	shared, client := p.all.Settings, Unset
 	shared.Instance = Unset
@@ -344,13 +345,14 @@ func (p *Compiled) SharedMode(clientID string) Mode {
 	return shared.mode(client, p.all.inCanary(clientID))
 }
 
-// canaryBuckets is the number of buckets that clients are hashed into: a hundredth of a percent
-// each.
+// canaryBuckets is the number of buckets that clients are hashed into. Each is a hundredth of a
+// percent.
 const canaryBuckets = 10_000
 
-// inCanary reports whether the client is in the canary share, by the 64-bit FNV-1a hash of its
-// client_id. The bits are mixed once more because FNV leaves short names close together. It must
-// never change: the share has the same clients on all instances and in all versions.
+// inCanary reports whether the client is in the canary share. It uses the 64-bit FNV-1a hash of the
+// client_id and mixes the bits once more, because FNV puts short names close together. The
+// algorithm must never change: all instances and all versions must have the same clients in the
+// share.
 func (c *common) inCanary(clientID string) bool {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(clientID)) // never fails

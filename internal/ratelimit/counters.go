@@ -8,40 +8,40 @@ import (
 	"time"
 )
 
-// DefaultMaxKeys is the default bound on the keys of [Counters]: about 150 MB with one limit each, ten
-// times as much if all of them are strict with 60 frames.
+// DefaultMaxKeys is the default bound on the keys of [Counters]. With one limit each they need
+// about 150 MB, and ten times as much if all limits are strict with 60 frames.
 const DefaultMaxKeys = 1_000_000
 
 const (
 	defaultShards   = 256
-	minKeysPerShard = 64   // with less, there are fewer shards
-	maxKeysPerShard = 4096 // with more, there are more shards: counter numbers have 16 bits
+	minKeysPerShard = 64   // fewer shards if there are fewer keys
+	maxKeysPerShard = 4096 // more shards if there are more keys: counter numbers have 16 bits
 )
 
-// Counters holds the counts of all recently active keys. Its methods are safe for concurrent use,
-// and wait for nothing but the short critical section of another call, except [Counters.Await].
+// Counters holds the counts of all recently active keys. Its methods are safe for concurrent use.
+// Except for [Counters.Await] they block only for the short critical section of another call.
 //
 // All times passed in must come from one clock that does not run backwards, such as
 // [oauth-server/internal/clock]. If two goroutines race, the call with the slightly earlier time is
 // decided in the later frame.
 //
-// The number of keys bounds the memory. When it is reached, an idle or little used key makes room
-// for a new one; a key at its limit, or with counts that are not yet in the store, never does. If
-// every key is of that kind, the new key shares one of a fixed number of overflow counters with
-// other new keys: it may be denied too early, but no key is admitted more often than its limits
+// The number of keys bounds the memory. When it is reached, a new key evicts an idle or little used
+// key. It never evicts a key at its limit, or a key with counts that are not in the store yet. If
+// all keys are like that, the new key shares one of a fixed number of overflow counters with other
+// new keys. It may then be denied too early, but no key is admitted more often than its limits
 // allow, and no limited key is freed.
 type Counters struct {
 	shift int // shifts the upper half of a hash to the index of its shard
-	// shards has as many shards again for sources, and as many for the totals of clients. Locks are taken in
-	// the order of shards, so that of a total is always the last one, and held for the shortest time: a
-	// total is counted by all requests of its client.
+	// shards has three equal parts: for users, for sources, and for the totals of clients. Locks
+	// are taken in the order of shards, so the lock of a total is always the last. It is held as
+	// briefly as possible because all requests of the client need it.
 	shards []shard
 	all    totals
 	queue  queue
 }
 
-// totals is what all shards have in common. The fields that a decision on a known key reads are on
-// other cache lines than those that change when keys are added and dropped.
+// totals is the state that all shards share. The fields that a decision on a known key reads are on
+// other cache lines than the fields that change when keys are added and removed.
 type totals struct {
 	hashKey hashKey
 	outage  outage
@@ -52,11 +52,12 @@ type totals struct {
 	keys, sources, evicted, overflowed, expired atomic.Int64
 }
 
-// sourcesPart is which part of maxKeys sources have besides the room of all other keys. A client can send from any
-// number of addresses: that takes no place from users, nor do these take all room from sources.
+// sourcesPart limits the keys of sources to this part of maxKeys, in addition to maxKeys for all
+// other keys. A client can send from any number of addresses. With separate room, sources cannot
+// evict users, and users cannot evict sources.
 const sourcesPart = 4
 
-// kind is what the keys of a shard are.
+// kind is the kind of the keys in a shard.
 type kind uint8
 
 const (
@@ -65,7 +66,7 @@ const (
 	ofTotals              // of clients over all their users
 )
 
-// room returns the number of keys that a shard shares its room with, and the most of them.
+// room returns the counter of keys that the shard uses, and its bound.
 func (s *shard) room() (keys *atomic.Int64, most int64) {
 	if s.kind == ofSources {
 		return &s.all.sources, max(s.all.maxKeys/sourcesPart, 1)
@@ -73,7 +74,8 @@ func (s *shard) room() (keys *atomic.Int64, most int64) {
 	return &s.all.keys, s.all.maxKeys
 }
 
-// reserve counts one more key; it reports false, and counts nothing, if there is no room. For a total there always is.
+// reserve counts one more key. If there is no room it returns false and counts nothing. A total
+// always has room.
 func (s *shard) reserve() bool {
 	keys, most := s.room()
 	if keys.Add(1) <= most || s.kind == ofTotals {
@@ -83,17 +85,17 @@ func (s *shard) reserve() bool {
 	return false
 }
 
-// release takes back what reserve counted.
+// release undoes reserve.
 func (s *shard) release() {
 	keys, _ := s.room()
 	keys.Add(-1)
 }
 
-// NewCounters returns empty counters for at most maxKeys keys; below 1 stands for [DefaultMaxKeys].
+// NewCounters returns empty counters for at most maxKeys keys. Below 1 means [DefaultMaxKeys].
 func NewCounters(maxKeys int) *Counters { return newCounters(maxKeys, newHashKey()) }
 
-// NewRepeatable is [NewCounters] with a hash that depends on the seed alone, for simulations: the syncer
-// and evictions come upon keys in the same order in every run.
+// NewRepeatable is [NewCounters] with a hash key derived from the seed, for simulations: the syncer
+// and evictions visit keys in the same order in every run.
 func NewRepeatable(maxKeys int, seed uint64) *Counters {
 	r := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // repeatable
 	var key hashKey
@@ -125,13 +127,13 @@ func newCounters(maxKeys int, key hashKey) *Counters {
 // Len returns the number of keys in memory.
 func (c *Counters) Len() int { return int(c.all.keys.Load() + c.all.sources.Load()) }
 
-// Stats are totals since the counters were made, and their present size.
+// Stats has totals since the counters were created, and their present size.
 type Stats struct {
-	Keys       int64 // in memory, without those of sources, which have a quarter as much room of their own
+	Keys       int64 // in memory, without sources, which have room of their own (a quarter of MaxKeys)
 	MaxKeys    int64 // the bound on Keys
-	Evicted    int64 // keys that made room for others
-	Overflowed int64 // decisions on an overflow counter, because there was no room
-	Expired    int64 // requests that left the window before they were known to be in the store
+	Evicted    int64 // keys evicted to make room
+	Overflowed int64 // decisions on an overflow counter, for lack of room
+	Expired    int64 // requests that left the window before the store confirmed them
 }
 
 // Stats returns the totals.
@@ -142,7 +144,7 @@ func (c *Counters) Stats() Stats {
 	}
 }
 
-// lookup returns the shard of a key and the hash that finds it there.
+// lookup returns the shard of a key and its hash.
 func (c *Counters) lookup(k Key) (*shard, hash) {
 	s, h := c.lookupOwn(k)
 	switch {
@@ -154,37 +156,38 @@ func (c *Counters) lookup(k Key) (*shard, hash) {
 	return s, h
 }
 
-// lookupOwn is lookup for a key that is not that of a source or a total. It is inlined.
+// lookupOwn is lookup for keys other than sources and totals. It is inlined.
 func (c *Counters) lookupOwn(k Key) (*shard, hash) {
 	h := c.all.hashKey.hash(k)
 	return &c.shards[h.hi>>c.shift], h
 }
 
-// totalShard returns the shard of a total with the hash.
+// totalShard returns the shard of the total with this hash.
 func (c *Counters) totalShard(h hash) *shard {
 	return &c.shards[uint64(len(c.shards)/3*2)+h.hi>>c.shift]
 }
 
-// MaxCount is the largest count of one frame. Larger ones are cut off.
+// MaxCount is the largest count of one frame. Larger counts are clamped to it.
 const MaxCount = math.MaxInt32
 
-// clamp returns n, but at least 0 and at most [MaxCount].
+// clamp limits n to the range 0 to [MaxCount].
 func clamp(n int64) uint32 {
 	return uint32(min(max(n, 0), MaxCount))
 }
 
-// total returns the count of a frame that a decision uses: what is known, and for each of that many
-// instances as much as this one has unflushed. instances is 1 except during an outage.
+// total returns the count of a frame for a decision: the known count, plus the unflushed count of
+// this process times instances. It assumes that each instance has as many. instances is 1 except
+// during an outage.
 func (s *slot) total(instances int64) int64 {
 	return min(max(int64(s.known)+instances*(int64(s.pending)+int64(s.unclaimed)), 0), MaxCount)
 }
 
-// count adds n requests, which is negative to give some back.
+// count adds n requests. A negative n gives requests back.
 func (s *slot) count(n int64) {
 	s.unclaimed = int32(min(max(int64(s.unclaimed)+n, -MaxCount), MaxCount))
 }
 
-// advance shifts the frames of a counter if a new one has begun by ms. A time before the newest
+// advance shifts the frames of a counter if a new frame has started by ms. A time before the newest
 // frame changes nothing.
 func (s *shard) advance(num uint32, r *rule, ms int64) {
 	if h := s.hotOf(num); ms+r.lead-h.start >= r.frame {
@@ -192,8 +195,8 @@ func (s *shard) advance(num uint32, r *rule, ms int64) {
 	}
 }
 
-// shift makes the frame that begins at start, which must be later, the newest. What drops out is
-// too old to matter.
+// shift makes the frame that starts at start the newest. start must be later than the present one.
+// The frames that drop out are too old to matter.
 func (s *shard) shift(num uint32, r *rule, start int64) {
 	h := s.hotOf(num)
 	slots, mine := s.slots(h, r), s.mine(num, r)
@@ -230,10 +233,10 @@ func (s *shard) fill(f *frames, num uint32, r *rule) {
 	f.sum()
 }
 
-// seconds returns milliseconds as hot.seen keeps them.
+// seconds converts milliseconds to the format of hot.seen.
 func seconds(ms int64) uint32 { return uint32(ms / 1000) } //nolint:gosec // until the year 2106
 
-// unflushed returns what the document is not known to have, by its two kinds.
+// unflushed returns the counts that the document may not have: pending and unclaimed.
 func unflushed(slots []slot) (pending, unclaimed int64) {
 	for i := range slots {
 		pending += int64(slots[i].pending)
@@ -260,5 +263,5 @@ func sumKnown(slots []slot) (n int64) {
 	return n
 }
 
-// millis returns the time in milliseconds since the epoch, as counters keep it.
+// millis returns the time in milliseconds since the epoch, which is the format of counters.
 func millis(now time.Time) int64 { return now.UnixMilli() }

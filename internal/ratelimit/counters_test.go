@@ -13,7 +13,7 @@ import (
 )
 
 // TestExactUnderConcurrency: with a limit of L, any number of goroutines get exactly L, with one
-// limit and with several, while the syncer's operations run.
+// limit and with several, while the operations of the syncer run.
 func TestExactUnderConcurrency(t *testing.T) {
 	for _, limits := range [][]Limit{
 		{NewLimit("one", 1000, time.Minute)},
@@ -57,7 +57,7 @@ func TestExactUnderConcurrency(t *testing.T) {
 	}
 }
 
-// TestSeveralLimits: all must pass, then all count; a denied one costs nothing anywhere.
+// TestSeveralLimits: if all limits pass, all count. A denied request counts under no limit.
 func TestSeveralLimits(t *testing.T) {
 	c, k, eff := single(NewLimit("per-minute", 3, time.Minute), NewLimit("per-second", 2, time.Second))
 	now := at(60_000_000) // the start of a minute
@@ -66,7 +66,7 @@ func TestSeveralLimits(t *testing.T) {
 	mustEqual(t, "Outcome", Denied, d.Outcome)
 	b, _ := d.BindingLimit()
 	mustEqual(t, "BindingLimit", "per-second", b.Limit.Name)
-	mustEqual(t, "RetryAfter", 1001*time.Millisecond, d.RetryAfter) // the two leave the window from the next second on
+	mustEqual(t, "RetryAfter", 1001*time.Millisecond, d.RetryAfter) // the two leave the window when the next second starts
 	mustEqual(t, "RetryAfterSeconds", 2, d.RetryAfterSeconds())
 
 	now = now.Add(2 * time.Second)
@@ -77,8 +77,8 @@ func TestSeveralLimits(t *testing.T) {
 	mustEqual(t, "RetryAfter", 58*time.Second+time.Millisecond, d.RetryAfter)
 }
 
-// TestFloodStaysBounded: names without end neither exceed the memory nor free who is limited,
-// whether or not a syncer writes them.
+// TestFloodStaysBounded: an endless stream of names neither exceeds the memory bound nor frees a
+// limited key, with or without a syncer that writes them.
 func TestFloodStaysBounded(t *testing.T) {
 	const flood = 200_000
 	for _, flushed := range []bool{false, true} {
@@ -108,8 +108,8 @@ func TestFloodStaysBounded(t *testing.T) {
 	}
 }
 
-// TestOverflowKeepsTheLimit: where there is no room, new keys share counters: each gets at most its
-// limit, and what it used up there is not forgotten when there is room again.
+// TestOverflowKeepsTheLimit: without room, new keys share counters. Each key gets at most its
+// limit, and its use there still counts when there is room again.
 func TestOverflowKeepsTheLimit(t *testing.T) {
 	_, _, eff := single(NewLimit("per-minute", 5, time.Minute))
 	c := NewCounters(10)
@@ -137,8 +137,8 @@ func TestOverflowKeepsTheLimit(t *testing.T) {
 	mustEqual(t, "Len", 1, c.Len())
 }
 
-// TestOverflowIsInherited: a key that used up some of its limit in an overflow counter has the rest
-// when there is room, and all of it when that was long ago.
+// TestOverflowIsInherited: a key that used a part of its limit in an overflow counter has the rest
+// when there is room. It has all of the limit if that use was long ago.
 func TestOverflowIsInherited(t *testing.T) {
 	_, _, eff := single(NewLimit("per-minute", 5, time.Minute))
 	c := NewCounters(1)
@@ -149,13 +149,13 @@ func TestOverflowIsInherited(t *testing.T) {
 	mustEqual(t, "Reset", true, c.Reset(first))
 	mustAdmit(t, 1, c, now, late, eff)
 	mustEqual(t, "writes, of what was admitted since,", 1, settle(c, now))
-	mustAdmit(t, 0, c, now, late, eff) // the document does not have the rest, and frees nothing
+	mustAdmit(t, 0, c, now, late, eff) // the document does not have those counts, and frees none
 	now = now.Add(2 * time.Minute)
 	mustAdmit(t, 5, c, now, late, eff)
 }
 
-// TestOverflowPlaces: keys that find no room share eight counters of a shard, not one: those of
-// another place are not denied because one is used up.
+// TestOverflowPlaces: keys without room share eight counters of a shard, not one. Keys at other
+// places are not denied when one counter is used up.
 func TestOverflowPlaces(t *testing.T) {
 	_, _, eff := single(NewLimit("per-minute", 5, time.Minute))
 	c := NewCounters(1)
@@ -192,10 +192,10 @@ func TestOverfull(t *testing.T) {
 	mustEqual(t, "Overflowed", maxOverflow+1, c.Stats().Overflowed)
 	mustEqual(t, "Sweep", 1, c.Sweep(now.Add(3*time.Minute)))
 	_, k, eff := single(NewLimit("another", 5, time.Minute))
-	mustAdmit(t, 5, c, now.Add(3*time.Minute), k, eff) // idle overflow counters are used again
+	mustAdmit(t, 5, c, now.Add(3*time.Minute), k, eff) // idle overflow counters are reused
 }
 
-// TestSweep drops what was idle for two windows, and nothing else.
+// TestSweep drops only keys that were idle for two windows.
 func TestSweep(t *testing.T) {
 	c, k, eff := single(NewLimit("per-minute", 5, time.Minute))
 	c.Take(at(epoch), k, eff, 1)
@@ -205,7 +205,7 @@ func TestSweep(t *testing.T) {
 	mustEqual(t, "Expired", 1, c.Stats().Expired)
 }
 
-// TestLongNames: a name of any length is counted, in bounded memory, apart from others.
+// TestLongNames: names of any length are counted separately, in bounded memory.
 func TestLongNames(t *testing.T) {
 	c, _, eff := single(NewLimit("per-minute", 1, time.Minute))
 	long := strings.Repeat("x", 100_000)
@@ -219,7 +219,7 @@ func TestLongNames(t *testing.T) {
 	}
 }
 
-// TestKeysDoNotRunIntoEachOther: the border between both names counts.
+// TestKeysDoNotRunIntoEachOther: the boundary between the two names matters.
 func TestKeysDoNotRunIntoEachOther(t *testing.T) {
 	c, _, eff := single(NewLimit("per-minute", 1, time.Minute))
 	for _, k := range []Key{{"ab", "c"}, {"a", "bc"}, {"abc", ""}, {"", "abc"}} {
@@ -228,7 +228,7 @@ func TestKeysDoNotRunIntoEachOther(t *testing.T) {
 	mustEqual(t, "Len", 4, c.Len())
 }
 
-// TestIndex: keys are found, and only those that are there, whatever comes and goes.
+// TestIndex: exactly the keys in memory are found, through any sequence of insertions and removals.
 func TestIndex(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c, _, eff := single(NewLimit("a", 5, time.Minute), NewLimit("b", 5, time.Hour))
@@ -261,8 +261,8 @@ func TestIndex(t *testing.T) {
 	})
 }
 
-// TestHash is the hash of UMAC by its definition: the sum of the products of neighbouring words,
-// each with a word of the key added.
+// TestHash computes the hash of UMAC by its definition: the sum of the products of neighbouring
+// words, after a word of the key was added to each.
 func TestHash(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		key := newHashKey()
@@ -294,7 +294,7 @@ func TestHash(t *testing.T) {
 	})
 }
 
-// le reads up to eight bytes, the first as the lowest.
+// le reads up to eight bytes as a little-endian integer.
 func le(s string) (w uint64) {
 	for i := range len(s) {
 		w |= uint64(s[i]) << (8 * i)
@@ -309,7 +309,7 @@ func TestUsageAndTop(t *testing.T) {
 		c.Take(now, Key{"shop", user}, eff, n)
 	}
 	c.Take(now, Key{"other", "x"}, eff, 7)
-	c.Take(now, Key{Internal + "attempts", "x"}, eff, 10) // no client's
+	c.Take(now, Key{Internal + "attempts", "x"}, eff, 10) // belongs to no client
 
 	top := c.Top(now, 2)
 	mustEqual(t, "Top", [2]string{"full", "x"}, [2]string{top[0].Key.Username, top[1].Key.Username})
@@ -326,7 +326,7 @@ func TestUsageAndTop(t *testing.T) {
 	mustAdmit(t, 10, c, now, Key{"shop", "full"}, eff)
 }
 
-// TestNumbersRunOut: a shard whose numbers are used up shares overflow counters, and takes keys
+// TestNumbersRunOut: when a shard has no numbers left it shares overflow counters. It accepts keys
 // again when there is room.
 func TestNumbersRunOut(t *testing.T) {
 	c := NewCounters(100_000)
@@ -336,7 +336,7 @@ func TestNumbersRunOut(t *testing.T) {
 	}
 	_, _, eff := single(limits...)
 	c.shards = c.shards[:1]
-	c.shift = 64 // every key falls to the one shard
+	c.shift = 64 // every key goes to this shard
 	n := maxNumber/MaxLimits - maxOverflow
 	for i := range n + 1000 {
 		c.Take(at(epoch), Key{"client", strconv.Itoa(i)}, eff, 1)

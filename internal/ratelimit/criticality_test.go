@@ -9,7 +9,7 @@ import (
 	"oauth-server/internal/check"
 )
 
-// TestCriticalityNames: each name is read as the value that is written so, and their order is that of the values.
+// TestCriticalityNames: each name parses to its value, and names and values have the same order.
 func TestCriticalityNames(t *testing.T) {
 	names := CriticalityNames()
 	same(t, "names", []string{"critical_plus", "critical", "sheddable_plus", "sheddable"}, names)
@@ -47,7 +47,7 @@ func TestCriticalityThatIsNone(t *testing.T) {
 	}
 }
 
-// TestCriticalityAsJSON: a policy has it as a text, and none if it is not set.
+// TestCriticalityAsJSON: a policy has it as a string, and omits it if it is not set.
 func TestCriticalityAsJSON(t *testing.T) {
 	for c, want := range map[Criticality]string{CriticalityUnset: `{}`, SheddablePlus: `{"criticality":"sheddable_plus"}`, CriticalPlus: `{"criticality":"critical_plus"}`} {
 		b, err := json.Marshal(Policy{Criticality: c})
@@ -62,8 +62,9 @@ func TestCriticalityAsJSON(t *testing.T) {
 	}
 }
 
-// TestCriticalityOfTheMostSpecific: that of the policy, or else of its tier, or else of all clients, in every mode,
-// of clients with lists of their own, with nothing but a tier, and of trusted ones.
+// TestCriticalityOfTheMostSpecific: it comes from the policy, or else from its tier, or else from
+// the default. This holds in every mode, for clients with their own lists or only a tier, and for
+// trusted clients.
 func TestCriticalityOfTheMostSpecific(t *testing.T) {
 	for _, tc := range []struct{ policy, tier, all, want Criticality }{
 		{0, 0, 0, CriticalityUnset},
@@ -88,14 +89,14 @@ func TestCriticalityOfTheMostSpecific(t *testing.T) {
 			mustEqual(t, "that, trusted,"+where, tc.want, p.For("trusted").Criticality)
 			mustEqual(t, "without one of its own"+where, cmp.Or(tc.tier, tc.all), p.For("bare").Criticality)
 			mustEqual(t, "without a tier"+where, cmp.Or(tc.policy, tc.all), p.For("untiered").Criticality)
-			for _, other := range []string{"other", "another", "one more", "and one"} { // inside and outside of the canary share
+			for _, other := range []string{"other", "another", "one more", "and one"} { // inside and outside the canary share
 				mustEqual(t, "without a policy"+where, tc.all, p.For(other).Criticality)
 			}
 		}
 	}
 }
 
-// TestCriticalityIsReadWithoutAllocation: it is asked for before every request.
+// TestCriticalityIsReadWithoutAllocation: it is read before every request.
 func TestCriticalityIsReadWithoutAllocation(t *testing.T) {
 	s := DefaultSettings()
 	s.Clients = map[string]Policy{"shop": {Criticality: Critical}, "app": {Trusted: true, Criticality: Sheddable}}

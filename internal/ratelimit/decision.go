@@ -10,10 +10,10 @@ import (
 // Outcome is what the limiter did with a request.
 type Outcome uint8
 
-// The outcomes. Only Denied and Banned stop a request. [Counters] decide none of the last four: a caller makes
-// Reused and WouldReuse of Denied and WouldDeny where a token that was issued before takes the place of a new
-// one, and where the request
-// waits for its turn, and asks no counters for who is banned.
+// The outcomes. Only Denied and Banned stop a request. [Counters] never return the last six.
+// Callers set Reused and WouldReuse in place of Denied and WouldDeny if they return an earlier
+// token, and Delayed and WouldDelay if the request waits in a queue. Banned and WouldBan are
+// decided without counters.
 const (
 	Passed     Outcome = iota // the mode is Off: not counted
 	Trusted                   // the client is trusted: not counted
@@ -22,9 +22,9 @@ const (
 	WouldDeny                 // denied in DryRun: not counted, but passed
 	Reused                    // over the limit: not counted; the answer is the last token again
 	WouldReuse                // Reused in DryRun: not counted, but passed
-	Delayed                   // over the limit: counted at its turn, for which it waited
-	WouldDelay                // Delayed in DryRun: passed at once, and counted when it would have been its turn
-	Banned                    // by a [Ban]: not counted; the answer is 429
+	Delayed                   // over the limit: waited, and was counted when it passed
+	WouldDelay                // Delayed in DryRun: passed at once, and counted when it would have passed
+	Banned                    // banned by a [Ban]: not counted; the answer is 429
 	WouldBan                  // Banned in DryRun: not counted, but passed
 )
 
@@ -38,36 +38,39 @@ func (o Outcome) String() string {
 	return "outcome(" + strconv.Itoa(int(o)) + ")"
 }
 
-// Decision is the answer to one request. It is a value that later requests do not change.
+// Decision is the decision on one request. Later requests do not change it.
 type Decision struct {
 	Outcome Outcome
-	// Soft is set if the use of any limit has reached its SoftRatio: the client should be warned.
+	// Soft is set if the use of any limit has reached its SoftRatio, so the client should be
+	// warned.
 	Soft bool
-	// Overridden is set if the limits are those of this user alone: see [CompiledEdit.SetOverride].
+	// Overridden is set if the limits are an override of this user: see [CompiledEdit.SetOverride].
 	Overridden bool
 	// RetryAfter is the exact time, in whole milliseconds, after which the same request passes if
-	// nothing else is counted meanwhile; a millisecond earlier it does not. It is [Never] if the
-	// request asks for more than a limit ever admits, and 0 if it was not denied.
+	// nothing else is counted. One millisecond earlier it is denied. It is [Never] if the request
+	// asks for more than a limit ever admits, and 0 if it was not denied.
 	RetryAfter time.Duration
-	// Outage is set if a limit was decided by its OnOutage, because counts cannot be shared.
+	// Outage is set if the OnOutage of a limit decided because counts cannot be shared.
 	Outage bool
-	// Binding is the index of the limit that decided: of those that deny, the one that takes
-	// longest to have room; otherwise the one with the smallest share remaining.
+	// Binding is the index of the limit that decided. If the request was denied, it is the denying
+	// limit that takes longest to have room. Otherwise it is the limit with the smallest remaining
+	// share.
 	Binding int
 
 	hide     bool
-	exceeded uint16  // the limits, a bit for each, that a request is over which was not counted
-	skip     uint16  // the limits, a bit for each, that do not count the request
+	exceeded uint16  // bit i: the uncounted request is over limit i
+	skip     uint16  // bit i: limit i does not count the request
 	limits   *Limits // of the user or the client
-	source   *Limits // of the client from the source address; nil: there are none
-	total    *Limits // of the client over all its users; nil: there are none
+	source   *Limits // of the client from the source address; nil: no limits
+	total    *Limits // of the client over all its users; nil: no limits
 	status   [maxDecided]status
 }
 
-// maxDecided is how many limits can apply to one request.
+// maxDecided is the largest number of limits that can apply to one request.
 const maxDecided = MaxLimits + 2*MaxShared
 
-// rule returns limit i: first those of the user or the client, then those of the source, then those of the total.
+// rule returns limit i. The limits of the user or the client come first, then the limits of the
+// source, then the limits of the total.
 func (d *Decision) rule(i int) *rule {
 	for _, ls := range [...]*Limits{d.limits, d.source} {
 		n := ls.len()
@@ -79,7 +82,7 @@ func (d *Decision) rule(i int) *rule {
 	return &d.total.rules[i]
 }
 
-// count is how many limits there are, those included that do not count the request.
+// count returns how many limits there are, including limits that do not count the request.
 func (d *Decision) count() int { return d.limits.len() + d.source.len() + d.total.len() }
 
 func (ls *Limits) len() int {
@@ -95,13 +98,13 @@ func (d *Decision) applies(i int) bool { return d.skip>>i&1 == 0 }
 // firstApplied is the index of the first limit that counts the request.
 func (d *Decision) firstApplied() int { return bits.TrailingZeros16(^d.skip) }
 
-// status is how one limit stands after the decision.
+// status is the state of one limit after the decision.
 type status struct {
 	remaining uint32 // requests
 	reset     uint32 // seconds
 }
 
-// LimitStatus is how one limit stands after the decision.
+// LimitStatus is the state of one limit after the decision.
 type LimitStatus struct {
 	Limit     Limit
 	Remaining int64         // requests that would pass now
@@ -114,8 +117,8 @@ func (d *Decision) Rejected() bool { return d.Outcome == Denied || d.Outcome == 
 // Counted reports whether any limit applied: false for [Passed], [Trusted], [Banned] and [WouldBan].
 func (d *Decision) Counted() bool { return d.limits != nil }
 
-// Limits returns an iterator over the limits that applied, in the order of the policy, those of the source and of the
-// total last; it is empty for [Passed] and [Trusted].
+// Limits yields the limits that applied, in the order of the policy, with the limits of the source
+// and of the total last. It yields none for [Passed] and [Trusted].
 func (d *Decision) Limits() iter.Seq2[int, LimitStatus] {
 	return func(yield func(int, LimitStatus) bool) {
 		for i := range d.count() {
@@ -134,7 +137,7 @@ func (d *Decision) Limits() iter.Seq2[int, LimitStatus] {
 	}
 }
 
-// BindingLimit returns the limit that decided, see Binding; false if none applied.
+// BindingLimit returns the limit that decided, see Binding. It returns false if no limit applied.
 func (d *Decision) BindingLimit() (LimitStatus, bool) {
 	for i, st := range d.Limits() {
 		if i == d.Binding {
@@ -144,16 +147,17 @@ func (d *Decision) BindingLimit() (LimitStatus, bool) {
 	return LimitStatus{}, false
 }
 
-// OverTotal reports whether the limit that decided is one of the total.
+// OverTotal reports whether the binding limit is a limit of the total.
 func (d *Decision) OverTotal() bool {
 	return d.Binding >= d.limits.len()+d.source.len() && d.total.len() > 0
 }
 
-// OverShared reports whether the limit that decided counts requests of other keys too: it is one of the source or of
-// the total.
+// OverShared reports whether the binding limit also counts requests of other keys: it is a limit of
+// the source or of the total.
 func (d *Decision) OverShared() bool { return d.Binding >= d.limits.len() && d.Counted() }
 
-// WithoutSource returns the decision as it is for a request from another address, of whose source nothing is known.
+// WithoutSource returns the decision without the limits of the source, for a request from another
+// address with an unknown count.
 func (d Decision) WithoutSource() Decision {
 	n, m := d.limits.len(), d.source.len()
 	if m == 0 {
@@ -172,8 +176,9 @@ func (d Decision) WithoutSource() Decision {
 	return d
 }
 
-// WithShared returns the decision of a key by its own limits with those that it shares with the key of another decision,
-// its source and the total of its client, as they stood after that.
+// WithShared returns the decision by a key's own limits, combined with the shared limits of another
+// decision. Shared limits are the limits of the source and the total of the client. Their state is
+// the state after that other decision.
 func (d Decision) WithShared(of *Decision) Decision {
 	own, before, shared := d.limits.len(), of.limits.len(), of.source.len()+of.total.len()
 	if shared == 0 || d.Outcome == Passed || d.Outcome == Trusted {
@@ -196,7 +201,7 @@ func (d Decision) WithShared(of *Decision) Decision {
 	return d
 }
 
-// Usage returns the share of the binding limit that is used, 0 to 1.
+// Usage returns the used share of the binding limit, 0 to 1.
 func (d *Decision) Usage() float64 {
 	st, ok := d.BindingLimit()
 	if !ok {
@@ -205,21 +210,21 @@ func (d *Decision) Usage() float64 {
 	return 1 - float64(st.Remaining)/float64(st.Limit.Requests)
 }
 
-// tighter reports whether limit i has a smaller share left than the binding one.
+// tighter reports whether limit i has a smaller share left than the binding limit.
 func (d *Decision) tighter(i int) bool {
 	b := d.Binding
 	return int64(d.status[i].remaining)*d.rule(b).Requests < int64(d.status[b].remaining)*d.rule(i).Requests
 }
 
 // Headers returns the values of the RateLimit-Policy and RateLimit fields
-// (draft-ietf-httpapi-ratelimit-headers), both lists with one item per limit. They are empty if no
-// limit applied, in dry-run, which must not change what clients do, and where the policy hides
-// them.
+// (draft-ietf-httpapi-ratelimit-headers). Both are lists with one item per limit. They are empty if
+// no limit applied, if the policy hides them, and in dry-run, which must not change what clients
+// do.
 func (d *Decision) Headers() (policy, limit string) {
 	if d.hide || d.limits == nil {
 		return "", ""
 	}
-	if d.skip == 0 && d.source.len() == 0 && d.total.len() == 0 { // nearly every one
+	if d.skip == 0 && d.source.len() == 0 && d.total.len() == 0 { // nearly every decision
 		return d.limits.policyField, fields.limit(d)
 	}
 	var all []Limit
@@ -229,19 +234,20 @@ func (d *Decision) Headers() (policy, limit string) {
 	return fields.policy(all), fields.limit(d)
 }
 
-// Exceeded reports whether the request must be answered with 429 because it is over a limit, as opposed to one
-// that is denied by OnOutage or because there is no room to count it.
+// Exceeded reports whether the request must be answered with 429 because it is over a limit. It is
+// false if OnOutage denied the request, or if there was no room to count it.
 func (d *Decision) Exceeded() bool { return d.Rejected() && d.anyExceeded() }
 
 func (d *Decision) anyExceeded() bool { return d.exceeded != 0 }
 
-// Over reports whether the request is over a limit that it can wait for, also in dry-run.
+// Over reports whether the request is over a limit that it can wait for. It includes dry-run.
 func (d *Decision) Over() bool {
 	return (d.Outcome == Denied || d.Outcome == WouldDeny) && d.RetryAfter < Never && d.anyExceeded()
 }
 
-// Violated returns the names of the limits that the request is over, in the order of the policy. It is nil if the
-// request was not denied, or not by a limit, see [Decision.Exceeded], and where the policy hides its limits.
+// Violated returns the names of the limits that the request is over, in the order of the policy. It
+// is nil if the request was not denied by a limit, see [Decision.Exceeded], and if the policy hides
+// its limits.
 func (d *Decision) Violated() (names []string) {
 	if d.hide || !d.Rejected() {
 		return nil
@@ -254,8 +260,9 @@ func (d *Decision) Violated() (names []string) {
 	return names
 }
 
-// RetryAfterSeconds returns RetryAfter for the Retry-After field (RFC 9110, section 10.2.3): in
-// seconds, rounded up, so that a client that waits as long passes. It is at most 2 x [MaxWindow].
+// RetryAfterSeconds returns RetryAfter for the Retry-After field (RFC 9110, section 10.2.3), in
+// seconds. It is rounded up, so a client that waits this long passes. It is at most 2 x
+// [MaxWindow].
 func (d *Decision) RetryAfterSeconds() int64 {
 	return ceilSeconds(min(d.RetryAfter, 2*MaxWindow).Milliseconds())
 }

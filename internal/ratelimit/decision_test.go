@@ -85,7 +85,7 @@ func TestViolated(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		edit func(*Effective)
-		last time.Duration // of the request that is denied, after the first ones
+		last time.Duration // of the denied request, after the first ones
 		cost int64
 		want string
 	}{
@@ -108,8 +108,9 @@ func TestViolated(t *testing.T) {
 	}
 }
 
-// TestDeniedWithoutExceeding: a request that is denied during an outage, or because it cannot be counted, is over no
-// limit, though RateLimit has nothing left; another limit of the same list may be exceeded all the same.
+// TestDeniedWithoutExceeding: a request that is denied during an outage, or because it cannot be
+// counted, is over no limit, although RateLimit shows nothing left. Another limit of the same list
+// may still be exceeded.
 func TestDeniedWithoutExceeding(t *testing.T) {
 	deny := NewLimit("strict", 2, time.Minute)
 	deny.OnOutage = Deny
@@ -148,17 +149,17 @@ func TestDeniedWithoutExceeding(t *testing.T) {
 	}
 }
 
-// stall has the store be away, as for long.
+// stall simulates a store that has been away for long.
 func stall(c *Counters) {
 	y := c.Sync(SyncOptions{Interval: time.Second, MaxBackoff: time.Second})
 	y.SetInstances(10)
 	y.Stalled()
 }
 
-// TestResetOfAnIdleKey: nothing used, nothing to wait for.
+// TestResetOfAnIdleKey: an unused limit has a reset of 0.
 func TestResetOfAnIdleKey(t *testing.T) {
 	c, k, eff := single(Limit{Name: "w", Requests: 5, Window: time.Minute, Frames: 1, Algorithm: Weighted, SoftRatio: 1, OnOutage: Share})
-	d := c.Take(at(60_000_000), k, eff, 1) // the weighted formula gives a frame's first moment no weight
+	d := c.Take(at(60_000_000), k, eff, 1) // at the start of a frame the weighted formula gives it no weight
 	_, limit := d.Headers()
 	mustEqual(t, "RateLimit", `"w";r=5;t=0`, limit)
 }

@@ -5,12 +5,12 @@ import (
 	"time"
 )
 
-// Denies reports whether [Counters.Take] would deny one more request of the key, and if so returns
-// the decision of Take. It counts nothing and adds no key, so it may be called before credentials
-// are checked, to avoid work for a request that would be denied. A key that is not in memory is
-// denied if the overflow counter that it shares is at its limit, or if there is no room for one more
-// of those. It reports false for a key that is known only under other limits, and for every mode but
-// [Enforce].
+// Denies reports whether [Counters.Take] would deny one more request of the key. If so, it returns
+// the decision of Take. It counts nothing and adds no key, so callers can use it before they check
+// credentials, and skip work for a request that would be denied. A key that is not in memory is
+// denied if its overflow counter is at the limit, or if there is no room for another overflow
+// counter. Denies returns false if the key is in memory only under other limits, and in every mode
+// except [Enforce].
 func (c *Counters) Denies(now time.Time, k Key, e *Effective) (d Decision, denies bool) {
 	if e.Mode != Enforce || e.Trusted {
 		return d, false
@@ -41,8 +41,8 @@ func (c *Counters) Denies(now time.Time, k Key, e *Effective) (d Decision, denie
 	return d, true
 }
 
-// findShared is find, or else returns the overflow counter of the key: counters of its own would inherit
-// what that has.
+// findShared is find with a fallback to the overflow counter of the key. New counters of the key
+// would inherit the counts of that one.
 func (s *shard) findShared(h hash, ls *Limits) uint32 {
 	if first := s.find(h); first != 0 {
 		return first
@@ -50,7 +50,7 @@ func (s *shard) findShared(h hash, ls *Limits) uint32 {
 	return s.findOverflow(ls, h.place())
 }
 
-// findUnder is find for a key under certain limits; 0 if it has others.
+// findUnder is find for a key under certain limits. It returns 0 if the key has other limits.
 func (s *shard) findUnder(h hash, ls *Limits) uint32 {
 	if first := s.find(h); first != 0 && s.hotOf(first).limits == ls.number {
 		return first
@@ -58,8 +58,9 @@ func (s *shard) findUnder(h hash, ls *Limits) uint32 {
 	return 0
 }
 
-// denied reports whether one more request of a key would be denied, for more than a want of permits
-// that an exchange can bring. It reports false for a key that is not in memory, or under other limits.
+// denied reports whether one more request of a key would be denied for a reason other than missing
+// permits that an exchange can bring. It returns false for a key that is not in memory or is under
+// other limits.
 func (o *side) denied(ms int64) bool {
 	return o.first != 0 && o.s.hotOf(o.first).limits == o.ls.number && o.atLimit(ms) && (!o.ls.strict || o.lacking(ms, 1, false) == 0)
 }
@@ -76,10 +77,10 @@ func (o *side) atLimit(ms int64) bool {
 	return false
 }
 
-// Refund gives back n requests that were admitted at the time admitted, so that they no longer
-// count, here or in the store. It reports false, and changes nothing, if their frame has left the
-// window, if the key is not in memory, or if its limits have changed. The caller must not give back
-// a request twice.
+// Refund gives back n requests that were admitted at the time admitted. They no longer count,
+// neither here nor in the store. Refund returns false and changes nothing if their frame has left
+// the window, if the key is not in memory, or if its limits have changed. Callers must not refund a
+// request twice.
 func (c *Counters) Refund(now, admitted time.Time, k Key, e *Effective, n int64) bool {
 	if n < 1 {
 		return false
@@ -89,8 +90,8 @@ func (c *Counters) Refund(now, admitted time.Time, k Key, e *Effective, n int64)
 	return q.refund(millis(now), millis(admitted), n)
 }
 
-// refund gives back n requests of a key that were counted at the time at, and hands its counters over to
-// the syncer. It reports whether their frames were still there.
+// refund gives back n requests of a key that were counted at the time at, and queues its counters
+// for the syncer. It reports whether their frames still existed.
 func (o *side) refund(q *queue, ms, at, n int64) bool {
 	for num, r := range o.applied() {
 		o.s.advance(num, r, ms)
@@ -102,9 +103,10 @@ func (o *side) refund(q *queue, ms, at, n int64) bool {
 	return done
 }
 
-// Room returns how many more requests of the key would pass: under its own limits, under those of its source, and under
-// the total; [math.MaxInt64] where no limit counts them. Permits of a strict limit that an exchange can bring are room. It
-// counts nothing, but adds the key as [Counters.Take] does.
+// Room returns how many more requests of the key would pass: under its own limits, under the limits
+// of its source, and under the total. Each is [math.MaxInt64] if no such limit counts them. Permits
+// of a strict limit that an exchange can bring count as room. Room counts nothing, but it adds the
+// key to memory like [Counters.Take].
 func (c *Counters) Room(now time.Time, k Key, e *Effective) (own, source, total int64) {
 	ms, bounded := millis(now), k.bounded()
 	ls, _ := e.of(bounded)
@@ -112,7 +114,7 @@ func (c *Counters) Room(now time.Time, k Key, e *Effective) (own, source, total 
 	return q.own.room(&c.queue, ms, q.ls, q.grant), q.shared[0].room(&c.queue, ms, q.lists[0], 0), q.shared[1].room(&c.queue, ms, q.lists[1], 0)
 }
 
-// room is how many more requests of the grant the limits of a key admit; ls is nil if there are none.
+// room returns how many more requests of the grant the limits of a key admit. ls may be nil.
 func (p *place) room(queue *queue, ms int64, ls *Limits, grant Grants) int64 {
 	least := int64(math.MaxInt64)
 	if ls == nil {

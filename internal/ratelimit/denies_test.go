@@ -9,7 +9,7 @@ import (
 	"oauth-server/internal/check"
 )
 
-// TestDeniesIsTakeWithoutCounting asks before every Take, through three windows.
+// TestDeniesIsTakeWithoutCounting calls Denies before every Take, through three windows.
 func TestDeniesIsTakeWithoutCounting(t *testing.T) {
 	c, k, eff := single(NewLimit("wide", 7, time.Hour), NewLimit("narrow", 3, time.Minute))
 	denied, plain := 0, NewCounters(0)
@@ -56,8 +56,8 @@ func TestDeniesOnlyWhatIsEnforced(t *testing.T) {
 	}
 }
 
-// TestDeniesWithoutRoom: a key that finds no room is denied as Take denies it, by the overflow
-// counter that it shares or because there is none left, and again when it has room and inherits.
+// TestDeniesWithoutRoom: a key without room is denied as Take denies it, by its overflow counter or
+// because no overflow counter is free. It is denied again when it has room and inherits the counts.
 func TestDeniesWithoutRoom(t *testing.T) {
 	_, _, eff := single(NewLimit("per-minute", 5, time.Minute))
 	c := NewCounters(1)
@@ -93,7 +93,7 @@ func TestDeniesWithoutRoom(t *testing.T) {
 	mustEqual(t, "Denies when all is long ago", false, ask(Key{"client", "later"}, eff))
 }
 
-// TestDeniesChangesNothing for keys without room: neither a key nor an overflow counter is added.
+// TestDeniesChangesNothing: for keys without room it adds neither a key nor an overflow counter.
 func TestDeniesChangesNothing(t *testing.T) {
 	_, k, eff := single(NewLimit("per-minute", 5, time.Minute))
 	c := NewCounters(1)
@@ -101,13 +101,13 @@ func TestDeniesChangesNothing(t *testing.T) {
 	before := c.Stats()
 	for i := range 100 {
 		c.Denies(at(epoch), Key{"client", strconv.Itoa(i)}, eff)
-		c.Denies(at(epoch).Add(time.Hour), Key{"client", strconv.Itoa(i)}, eff) // the key is idle then
+		c.Denies(at(epoch).Add(time.Hour), Key{"client", strconv.Itoa(i)}, eff) // the key is idle by then
 	}
 	mustEqual(t, "Stats", before, c.Stats())
 	mustEqual(t, "overflow counters", 0, len(c.shards[0].shared))
 }
 
-// TestRoom: as many pass as it says, of each of the keys that count a request.
+// TestRoom: exactly as many requests pass as Room returns, for each key that counts a request.
 func TestRoom(t *testing.T) {
 	p, err := Compile(Settings{Mode: Enforce, Default: Policy{
 		User: []Limit{NewLimit("narrow", 3, time.Minute), NewLimit("wide", 5, time.Hour)}, Client: []Limit{NewLimit("narrow", 3, time.Minute)},

@@ -4,7 +4,7 @@ import (
 	"time"
 )
 
-// CounterID is the ID of a counter's document.
+// CounterID identifies the document of a counter.
 type CounterID struct {
 	ClientID string
 	Username string
@@ -13,51 +13,52 @@ type CounterID struct {
 
 // FrameCount is the count of one frame in a document.
 type FrameCount struct {
-	Name  int64 // [FrameStart] returns the time it stands for
+	Name  int64 // [FrameStart] converts it to a time
 	Count int64
 }
 
-// WriterSeq is an entry of a document's writers: a writer and the highest of its sequences that was
+// WriterSeq is one entry in the writers of a document: a writer, and its highest sequence that was
 // applied.
 type WriterSeq struct {
 	Writer string
 	Seq    int64
 }
 
-// Removal is what a write removes from a document, each entry with the value that it was last read
-// with.
+// Removal has the entries that a write removes from a document, each with the value that was last
+// read.
 type Removal struct {
 	Frames  []FrameCount
 	Writers []WriterSeq
 }
 
-// Document is a counter as it is in the store. The zero value stands for no document.
+// Document is a counter in the store. The zero value means that no document exists.
 type Document struct {
 	Version, Etag int64
 	Frame         int64 // length of its frames in milliseconds; 0: not in the document
-	Pruned        int64 // highest sequence of a writer that was removed although it may write again
+	Pruned        int64 // highest sequence of any removed writer that may write again
 	Frames        []FrameCount
-	Damaged       bool // it has invalid frames that Frames leaves out
+	Damaged       bool // it has invalid frames, which Frames omits
 
-	Mine      int64       // highest sequence of this process that was applied; 0: none
-	Writers   int         // processes that may hold back counts, this one included; 0: not known
+	Mine      int64       // highest applied sequence of this process; 0: none
+	Writers   int         // processes that may hold back counts, this one included; 0: unknown
 	Contended bool        // other processes wrote it recently
-	Silent    []WriterSeq // writers of processes that are not alive, in a stable order
-	Surplus   []WriterSeq // of those, the ones above the bound
+	Silent    []WriterSeq // writers of dead processes, in a stable order
+	Surplus   []WriterSeq // the part of Silent above the bound
 }
 
-// contents is what a document has for one counter, by frame.
+// contents is the counts of a document, sorted into the frames of one counter.
 type contents struct {
 	counts  [maxSlots]int64 // by frame, the newest first
 	invalid [maxSlots]bool  // the document has an invalid count there: negative, or above MaxCount
-	mended  [maxSlots]int64 // what this process adds there instead; part of counts
-	ahead   bool            // it has frames later than the newest, which count there
+	mended  [maxSlots]int64 // replacements for invalid counts; included in counts
+	ahead   bool            // it has frames later than the newest, which are counted in the newest
 	foreign int             // number of frames that are invalid or far in the future
-	future  []FrameCount    // frames that begin more than a window ahead
-	tooOld  []FrameCount    // frames too old to matter, even to a process whose clock is a frame behind
+	future  []FrameCount    // frames that start more than a window ahead
+	tooOld  []FrameCount    // frames too old to matter, even for a process with its clock one frame behind
 }
 
-// read sorts the frames of a document into those of a counter whose newest frame begins at newest.
+// read sorts the frames of a document into the frames of a counter. newest is the start of its
+// newest frame.
 func (m *contents) read(r *rule, newest, ms int64, d *Document) {
 	length := d.Frame
 	if length <= 0 {
@@ -91,9 +92,9 @@ func (m *contents) read(r *rule, newest, ms int64, d *Document) {
 	}
 }
 
-// rewritten returns all frames of a document as they should be: with the length of the rule, and
-// with known counts instead of invalid ones. Frames that are too old or too far ahead to matter
-// stay.
+// rewritten returns the corrected list of all frames of a document. The frames have the length that
+// the rule requires, and known counts replace invalid ones. The list keeps frames that are too old
+// or too far ahead to matter.
 func (m *contents) rewritten(r *rule, newest, ms int64, d *Document) []FrameCount {
 	length := d.Frame
 	if length <= 0 {
@@ -116,11 +117,11 @@ func (m *contents) rewritten(r *rule, newest, ms int64, d *Document) []FrameCoun
 	return out
 }
 
-// strictKeep is how long the document of a strict limit is kept at least when it is too old to matter.
-// The store removes it by its own clock, which may be ahead of process time by less than that.
+// strictKeep is how long the document of a strict limit is kept at least after it is too old to
+// matter. The store removes it by its own clock, which may be up to this far ahead of process time.
 const strictKeep = 24 * time.Hour
 
-// expiry returns when a document whose newest frame begins at newest may be removed.
+// expiry returns when a document may be removed. newest is the start of its newest frame.
 func (r *rule) expiry(newest int64) time.Time {
 	keep := time.Minute
 	if r.Strict {

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// TestForeignDocuments: what no instance of this program can have written frees no key and harms
-// none.
+// TestForeignDocuments: documents that this program cannot have written neither free nor harm a
+// key.
 func TestForeignDocuments(t *testing.T) {
 	for _, tc := range []struct {
 		name    string
@@ -37,8 +37,8 @@ func TestForeignDocuments(t *testing.T) {
 	}
 }
 
-// TestNegativeCountIsMended: the limit holds although each read finds a negative count, and the
-// next write sets it to what is known.
+// TestNegativeCountIsMended: the limit holds although each read finds a negative count. The next
+// write replaces it with the known count.
 func TestNegativeCountIsMended(t *testing.T) {
 	p := play(t, perMinute(5))
 	p.take(1, Allowed)
@@ -58,7 +58,7 @@ func TestNegativeCountIsMended(t *testing.T) {
 	p.take(1, Denied)
 }
 
-// TestDamagedDocumentIsMended: frames that are none leave the document.
+// TestDamagedDocumentIsMended: invalid frames are removed from the document.
 func TestDamagedDocumentIsMended(t *testing.T) {
 	p := play(t, perMinute(100))
 	p.read(&Document{Version: 4, Etag: 4, Frame: 60_000, Damaged: true, Contended: true, Frames: frame(60_000, 3)})
@@ -69,8 +69,8 @@ func TestDamagedDocumentIsMended(t *testing.T) {
 	same(t, "the frames after it", frame(60_000, 4), task.Delta)
 }
 
-// TestOwnCountsNeverFall: what this process has written stays known although the document no longer
-// has it, and that is reported.
+// TestOwnCountsNeverFall: counts written by this process stay known if the document loses them, and
+// the loss is reported.
 func TestOwnCountsNeverFall(t *testing.T) {
 	p := play(t, perMinute(100))
 	p.take(9, Allowed)
@@ -85,11 +85,11 @@ func TestOwnCountsNeverFall(t *testing.T) {
 	p.finish(p.begin(), Result{Status: Conflict, Read: true, Document: &Document{Version: 2, Etag: 2, Frame: 60_000, Frames: frame(60_000, 40)}})
 	p.counts(40, 1, 41)
 	p.finish(p.begin(), Result{Status: Conflict, Read: true, Document: &Document{Version: 3, Etag: 3, Frame: 60_000, Frames: frame(60_000, 35)}})
-	p.counts(35, 1, 36) // what others gave back
+	p.counts(35, 1, 36) // given back by others
 }
 
-// TestFrameLengthOfTheDocument: a document says how long its frames are, so a change of frames
-// frees no key, also in a process that has just started.
+// TestFrameLengthOfTheDocument: a document records its frame length, so a change of frames frees no
+// key, even in a process that has just started.
 func TestFrameLengthOfTheDocument(t *testing.T) {
 	sixes := perMinute(200)
 	sixes.Frames = 6
@@ -131,8 +131,8 @@ func TestFrameLengthOfTheDocument(t *testing.T) {
 	}
 }
 
-// TestOlderRelease: a document that does not say how long its frames are is taken as it is, and the
-// next write, which depends on the version, says it.
+// TestOlderRelease: a document without a frame length is read with the present one. The next write
+// adds the length, and is conditional on the version.
 func TestOlderRelease(t *testing.T) {
 	p := play(t, perMinute(100))
 	p.read(&Document{Version: 3, Etag: 3, Contended: true, Frames: frame(60_000, 9)})
@@ -144,8 +144,8 @@ func TestOlderRelease(t *testing.T) {
 	same(t, "the delta", frame(60_000, 1), task.Delta)
 }
 
-// TestRemoval: a frame or a writer leaves a document only after this process has seen it unchanged
-// for two windows, in a write that states what it has seen.
+// TestRemoval: a frame or a writer is removed from a document only after this process has seen it
+// unchanged for two windows. The write states the values that were seen.
 func TestRemoval(t *testing.T) {
 	p := play(t, perMinute(1000))
 	silent := []WriterSeq{{"aa", 5}, {"bb", 6}}
@@ -192,10 +192,10 @@ func TestRemoval(t *testing.T) {
 	}
 }
 
-// TestClockRemovesNothing: hours of another clock do not make a frame old enough.
+// TestClockRemovesNothing: a clock that is stepped by hours does not make a frame old enough.
 func TestClockRemovesNothing(t *testing.T) {
 	p := play(t, perMinute(1000))
-	p.pass(5 * time.Hour) // as a wall clock that is stepped, before anything was seen
+	p.pass(5 * time.Hour) // like a stepped wall clock, before anything was seen
 	p.take(1, Allowed)
 	p.read(&Document{Version: 1, Etag: 1, Frame: 60_000, Contended: true, Frames: frame(60_000, 61)})
 	if task := p.begin(); len(task.Remove.Frames) != 0 {
@@ -203,8 +203,8 @@ func TestClockRemovesNothing(t *testing.T) {
 	}
 }
 
-// TestFutureFramesLeave: frames far in the future do not count, and leave the document once no
-// process counts in them any more.
+// TestFutureFramesLeave: frames far in the future do not count. They are removed from the document
+// once no process counts in them.
 func TestFutureFramesLeave(t *testing.T) {
 	p := play(t, perMinute(1000))
 	future := frame(63_600, 8, 63_660, 9, 63_720, 10)
@@ -228,7 +228,7 @@ func TestFutureFramesLeave(t *testing.T) {
 		}
 		p.pass(20 * time.Second)
 	}
-	for range 30 { // the process that is an hour ahead still counts
+	for range 30 { // the process with a clock an hour ahead still counts
 		future[len(future)-1].Count++
 		exchange()
 	}
@@ -243,7 +243,8 @@ func TestFutureFramesLeave(t *testing.T) {
 	}
 }
 
-// TestSurplusWriters: writers that are too many leave at once, and leave a mark.
+// TestSurplusWriters: writers above the bound are removed at once, and their highest sequence is
+// kept.
 func TestSurplusWriters(t *testing.T) {
 	p := play(t, perMinute(1000))
 	surplus := []WriterSeq{{"aa", 5}, {"bb", 9}}
@@ -255,7 +256,7 @@ func TestSurplusWriters(t *testing.T) {
 	}
 }
 
-// TestPrunedWriter: a pending write whose writer was removed meanwhile is not lost.
+// TestPrunedWriter: a pending write is not lost if its writer was removed in between.
 func TestPrunedWriter(t *testing.T) {
 	p := play(t, perMinute(1000))
 	p.read(&Document{Version: 1, Etag: 1, Frame: 60_000, Contended: true})
@@ -270,13 +271,13 @@ func TestPrunedWriter(t *testing.T) {
 	same(t, "its delta", frame(60_000, 1), next.Delta)
 }
 
-// TestClone: a document in which the own sequence is ahead was written by a copy of this process.
-// What is certain not to be in it is counted under a new name; what may be in it is not counted
-// twice.
+// TestClone: if the own sequence in a document is ahead, a copy of this process wrote it. Counts
+// that are certainly missing from the document are counted under a new name. Counts that may be in
+// it are not counted twice.
 func TestClone(t *testing.T) {
 	for _, tc := range []struct {
 		name      string
-		unknown   bool // an attempt before has an unknown outcome
+		unknown   bool // an earlier attempt has an unknown outcome
 		unflushed int64
 	}{
 		{"its write was refused", false, 1},
@@ -305,8 +306,8 @@ func TestClone(t *testing.T) {
 	}
 }
 
-// TestNothingStaysBehind: what was watched in documents is forgotten with the keys, also of keys
-// that were only ever read.
+// TestNothingStaysBehind: observations of documents are dropped with their keys, including keys
+// that were only read.
 func TestNothingStaysBehind(t *testing.T) {
 	p := play(t, perMinute(1000))
 	for i := range 500 {

@@ -1,25 +1,25 @@
 package ratelimit
 
 // The estimate at a time is a rational number with the denominator r.frame. It is only compared
-// with integers, so all of the arithmetic below is exact.
+// with integers, so the arithmetic below is exact.
 //
 // All products stay below 2^63: a frame's total is below 2^31, a limit below 2^30, and a window
 // below 2^32 milliseconds.
 
-// frames is what the estimate of one counter is made from, and what is known of it.
+// frames is one counter's frames and intermediate results of its estimate.
 type frames struct {
 	rule      *rule
-	slots     []slot // the newest first; the window moves past the last
-	start     int64  // of the newest, milliseconds since the epoch
+	slots     []slot // newest first; the window moves past the last
+	start     int64  // start of the newest, milliseconds since the epoch
 	instances int64  // see slot.total; 0: nothing may be admitted
-	whole     int64  // the sum of the frames that count in full
-	oldest    int64  // the frame that the window moves past
+	whole     int64  // sum of the frames that count in full
+	oldest    int64  // count of the frame that the window moves past
 
-	lease  *lease // of a counter that needs permits; nil: of any other
-	usable int64  // its permits that can be used now
+	lease  *lease // nil: the counter needs no permits
+	usable int64  // permits that can be used now
 
 	used         int64 // the estimate at the time of the decision, rounded down
-	free, target int64 // when the estimate falls below target, where that is known
+	free, target int64 // the estimate falls below target at free; 0: not computed
 }
 
 // sum sets whole and oldest from the slots.
@@ -46,8 +46,8 @@ func (f *frames) count(n int64) {
 	f.whole += n * f.instances
 }
 
-// scaled returns the estimate at ms in two parts: whole requests, and a rest in units of 1/r.frame
-// requests, which may be more than one request.
+// scaled returns the estimate at ms in two parts: whole requests, and a remainder in units of
+// 1/r.frame requests. The remainder may exceed one request.
 func (f *frames) scaled(r *rule, ms int64) (whole, rest int64) {
 	elapsed := min(max(ms-f.start, 0), r.frame)
 	switch r.Algorithm {
@@ -75,7 +75,7 @@ func (f *frames) estimate(r *rule, ms int64) float64 {
 	return float64(whole) + float64(rest)/float64(r.frame)
 }
 
-// firstBelow returns the earliest time, in milliseconds and not before ms, at which the estimate is
+// firstBelow returns the earliest time at or after ms, in milliseconds, at which the estimate is
 // below target if nothing more is counted. The target must be at least 1.
 func (f *frames) firstBelow(r *rule, ms, target int64) int64 {
 	if r.Strict {
@@ -94,8 +94,8 @@ func (f *frames) firstBelow(r *rule, ms, target int64) int64 {
 	}
 }
 
-// firstBelowSliding is firstBelow for [Sliding]. It follows the window from frame to frame: in each
-// of them the next older slot is the oldest and shrinks.
+// firstBelowSliding is firstBelow for [Sliding]. It follows the window from frame to frame. In each
+// frame the next newer slot becomes the oldest and shrinks.
 func (f *frames) firstBelowSliding(r *rule, ms, target int64) int64 {
 	whole, oldest := f.whole, f.oldest
 	frameStart := f.start
@@ -124,9 +124,9 @@ func (f *frames) firstBelowStrict(r *rule, ms, target int64) int64 {
 	return ms
 }
 
-// shrunkBelow returns the least e >= from with count x (frame - e) < room x frame: how many
-// milliseconds of a frame have to leave the window until less than room of its count is inside.
-// room must be at least 1; the result is at most frame.
+// shrunkBelow returns the least e >= from with count x (frame - e) < room x frame. This is how many
+// milliseconds of a frame must leave the window until less than room of its count is inside. room
+// must be at least 1. The result is at most frame.
 func shrunkBelow(count, room, frame, from int64) int64 {
 	from = max(from, 0)
 	need := room * frame
@@ -137,7 +137,7 @@ func shrunkBelow(count, room, frame, from int64) int64 {
 }
 
 // firstBelowWeighted is firstBelow for [Weighted]. Within a frame the estimate moves from the
-// previous count to the current one, and in the next frame from there to zero.
+// previous count to the current one. In the next frame it moves from the current count to zero.
 func (f *frames) firstBelowWeighted(r *rule, ms, target int64) int64 {
 	cur, prev := f.whole, f.oldest
 	elapsed, need := max(ms-f.start, 0), target*r.frame

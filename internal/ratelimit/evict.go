@@ -5,11 +5,11 @@ import (
 	"time"
 )
 
-// evictSamples is how many keys evict looks at.
+// evictSamples is how many keys evict examines.
 const evictSamples = 16
 
-// evict drops one key of the shard and leaves its room reserved for another. It reports false if
-// there is none to drop.
+// evict removes one key of the shard. The room stays reserved for the caller. It returns false if
+// no key can be removed.
 func (s *shard) evict(ms int64) bool {
 	victim, idle := s.victim(ms)
 	switch {
@@ -24,16 +24,16 @@ func (s *shard) evict(ms int64) bool {
 	return true
 }
 
-// victim returns the key that makes room for another. Of up to evictSamples keys, from a random
-// place on, it is the first idle one or else the least used; 0 if all of them have to stay, because
-// they are at their limit or have unflushed counts.
+// victim returns the key to evict. It examines up to evictSamples keys from a random position. It
+// returns the first idle key, or else the least used one. It returns 0 if all keys must stay
+// because they are at their limit or have unflushed counts.
 func (s *shard) victim(ms int64) (victim uint32, idle bool) {
 	least, looked := 2.0, 0
 	n := int(s.numbers)
 	if n < 2 {
 		return 0, false
 	}
-	begin := rand.IntN(n - 1) //nolint:gosec // which key makes room is no secret
+	begin := rand.IntN(n - 1) //nolint:gosec // the choice of the victim needs no secrecy
 	for i := 0; i < n-1 && looked < evictSamples; i++ {
 		num := uint32((begin+i)%(n-1) + 1) //nolint:gosec // a number
 		if !s.isKey(num) {
@@ -56,7 +56,7 @@ func (s *shard) isKey(num uint32) bool {
 	return h.state != unused && h.rule == 0 && !h.flags.has(pooled)
 }
 
-// expire drops an idle key. Its unclaimed counts are too old to matter.
+// expire removes an idle key. Its unclaimed counts are too old to matter.
 func (s *shard) expire(first uint32) {
 	nums, n := s.chainOf(first)
 	for _, num := range nums[:n] {
@@ -76,8 +76,8 @@ func (s *shard) ruleOf(num uint32) *rule {
 	return &limitsOf(h.limits).rules[h.rule]
 }
 
-// idle reports whether a key had no request for two windows, so that all its counts are too old to
-// matter, and has no pending write.
+// idle reports whether a key had no request for two windows and has no pending write. All its
+// counts are then too old to matter.
 func (s *shard) idle(first uint32, ms int64) bool {
 	since := ms - (int64(s.hotOf(first).seen)+1)*1000
 	for num := first; num != 0; num = s.hotOf(num).next {
@@ -88,7 +88,7 @@ func (s *shard) idle(first uint32, ms int64) bool {
 	return true
 }
 
-// flushed reports whether the store is known to have all counts of a key.
+// flushed reports whether the store has confirmed all counts of a key.
 func (s *shard) flushed(first uint32) bool {
 	if s.waitingFor(first) > 0 {
 		return false
@@ -101,7 +101,7 @@ func (s *shard) flushed(first uint32) bool {
 	return true
 }
 
-// usage returns the highest share used of any limit of a key.
+// usage returns the highest used share among the limits of a key.
 func (s *shard) usage(first uint32, ms int64) (u float64) {
 	for num := first; num != 0; num = s.hotOf(num).next {
 		r := s.ruleOf(num)
@@ -112,8 +112,8 @@ func (s *shard) usage(first uint32, ms int64) (u float64) {
 	return u
 }
 
-// Sweep drops the keys without a request for two windows and returns how many. It locks one shard
-// at a time, for microseconds. Then it drops the compiled limits that nothing has any more.
+// Sweep removes the keys without a request for two windows and returns how many. It locks one shard
+// at a time, for microseconds. Then it drops compiled limits that are no longer in use.
 func (c *Counters) Sweep(now time.Time) (dropped int) {
 	defer sweepLimits()
 	return c.dropWhere(func(s *shard, num uint32) bool {
@@ -125,8 +125,7 @@ func (c *Counters) Sweep(now time.Time) (dropped int) {
 	})
 }
 
-// dropWhere calls drop for every key and returns how many of the calls reported that they dropped
-// it.
+// dropWhere calls drop for every key. It returns how many calls reported that they removed the key.
 func (c *Counters) dropWhere(drop func(s *shard, num uint32) bool) (n int) {
 	for i := range c.shards {
 		s := &c.shards[i]
@@ -142,7 +141,7 @@ func (c *Counters) dropWhere(drop func(s *shard, num uint32) bool) (n int) {
 	return n
 }
 
-// Reset drops the key from memory, unflushed counts included, so that its next request is counted
+// Reset removes the key from memory, including unflushed counts, so its next request is counted
 // from zero. It reports whether the key was in memory.
 func (c *Counters) Reset(k Key) bool {
 	s, h := c.lookup(k.bounded())
@@ -156,8 +155,8 @@ func (c *Counters) Reset(k Key) bool {
 	return num != 0
 }
 
-// ResetClient drops the client and all its users from memory, as [Counters.Reset] does, and returns
-// the number of keys.
+// ResetClient removes the client and all its users from memory, as [Counters.Reset] does. It
+// returns the number of removed keys.
 func (c *Counters) ResetClient(clientID string) int {
 	return c.dropWhere(func(s *shard, num uint32) bool {
 		if s.isOf(num, clientID) {

@@ -45,7 +45,7 @@ func ExampleCounters_Take() {
 	// 429, Retry-After: 28
 }
 
-// Every problem is reported with the path of its field.
+// The error has every problem, with the path of its field.
 func ExampleCompile() {
 	settings := ratelimit.DefaultSettings()
 	settings.Clients = map[string]ratelimit.Policy{"shop": {User: []ratelimit.Limit{
@@ -58,7 +58,7 @@ func ExampleCompile() {
 	// clients.shop.user[0].frames: 7 frames do not divide a window of 1m0s into whole milliseconds
 }
 
-// What the limits of a decision look like, one by one.
+// The state of each limit after a decision.
 func ExampleDecision_Limits() {
 	settings := ratelimit.DefaultSettings()
 	settings.Default.Client = []ratelimit.Limit{

@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// Copy returns what a copy of this process has: all counters as they stand. An exchange that is
-// under way has no outcome in the copy; its counter continues as after one that is unknown. Nothing
-// else may use the counters meanwhile.
+// Copy returns the state that a copy of this process would have: all counters as they are. A
+// running exchange has no outcome in the copy; its counter continues as after an unknown outcome.
+// The counters must not be used during the call.
 func (c *Counters) Copy(o SyncOptions) (*Counters, *Sync) {
 	n := NewCounters(int(c.all.maxKeys))
 	y := n.Sync(o)
@@ -39,7 +39,7 @@ func (c *Counters) Copy(o SyncOptions) (*Counters, *Sync) {
 	return n, y
 }
 
-// copied returns records of their own with the same values.
+// copied returns new records with the same values.
 func copied[T any](chunks []*[chunk]T) (own []*[chunk]T) {
 	for _, c := range chunks {
 		own = append(own, new(*c))

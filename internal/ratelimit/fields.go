@@ -2,48 +2,50 @@ package ratelimit
 
 import "strconv"
 
-// FieldNames are the names that draft-ietf-httpapi-ratelimit-headers gives to its header fields and to their
-// parameters.
+// FieldNames are the names of the header fields of draft-ietf-httpapi-ratelimit-headers and of
+// their parameters.
 type FieldNames struct {
-	Policy string // field with one item for each limit
-	Quota  string // its parameter for the requests of a window
+	Policy string // field with one item per limit
+	Quota  string // its parameter for the requests per window
 	Window string // its parameter for the length of the window, in seconds
 
-	Limit     string // field with how each limit stands
-	Available string // its parameter for the requests that are left
-	Until     string // its parameter for the seconds until there are more
+	Limit     string // field with the state of each limit
+	Available string // its parameter for the remaining requests
+	Until     string // its parameter for the seconds until more are available
 }
 
-// draft is a version of the draft, as far as it has names of its own.
+// draft is a version of the draft that has its own names.
 type draft string
 
 const (
-	// draft08 is drafts 08 to 11.
+	// draft08 covers drafts 08 to 11.
 	draft08 draft = "08"
-	// proposed is what is proposed for the one after, and not published: r becomes a, and t becomes w. Meanings
-	// change with the names: w beside a is an effective window, and not the time until more requests are left.
+	// proposed is an unpublished proposal for the next draft. It renames r to a, and t to w. The
+	// meaning changes too: w next to a is an effective window, not the time until more requests are
+	// available.
 	proposed draft = "proposed"
 )
 
-// namesOf has the names of every draft.
+// namesOf maps each draft to its names.
 var namesOf = map[draft]FieldNames{
 	draft08:  {Policy: "RateLimit-Policy", Quota: "q", Window: "w", Limit: "RateLimit", Available: "r", Until: "t"},
 	proposed: {Policy: "RateLimit-Policy", Quota: "q", Window: "w", Limit: "RateLimit", Available: "a", Until: "w"},
 }
 
-// spoken is the draft whose names are sent. To follow a later draft, change it here, and the values too where the
-// draft has given them another meaning: those of this package are of draft 08. See [proposed].
+// spoken is the draft to use. To follow a later draft, change it here. Change the values too if the
+// draft gives them another meaning: this package writes values as defined by draft 08. See
+// [proposed].
 const spoken = draft08
 
 var fields = fieldsOf(spoken)
 
-// Fields returns the names of the fields of answers, with their capitals, and of their parameters.
+// Fields returns the names of the response fields, with their capitals, and of their parameters.
 func Fields() FieldNames { return fields.FieldNames }
 
 // fieldWriter writes the values of the fields.
 type fieldWriter struct {
 	FieldNames
-	quota, window, available, until string // with what stands around the names
+	quota, window, available, until string // names with the separators around them
 }
 
 func fieldsOf(d draft) fieldWriter {
@@ -51,7 +53,7 @@ func fieldsOf(d draft) fieldWriter {
 	return fieldWriter{n, ";" + n.Quota + "=", ";" + n.Window + "=", ";" + n.Available + "=", ";" + n.Until + "="}
 }
 
-// policy returns the value of the field for the policy.
+// policy returns the value of the RateLimit-Policy field.
 func (w *fieldWriter) policy(limits []Limit) string {
 	var b []byte
 	for i := range limits {
@@ -64,7 +66,7 @@ func (w *fieldWriter) policy(limits []Limit) string {
 	return string(b)
 }
 
-// limit returns the value of the field for how the limits stand.
+// limit returns the value of the RateLimit field.
 func (w *fieldWriter) limit(d *Decision) string {
 	b := make([]byte, 0, 64)
 	first := d.firstApplied()

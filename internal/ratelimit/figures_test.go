@@ -20,7 +20,7 @@ var update = flag.Bool("update", false, "write the figures and pictures of docs/
 
 const guide = "../../docs/rate-limiting.md"
 
-// kind is an algorithm with its frames, as the guide compares them.
+// kind is an algorithm with its frames, as in the comparison of the guide.
 type kind struct {
 	algorithm ratelimit.Algorithm
 	frames    int
@@ -47,15 +47,15 @@ const (
 	figureWindow = time.Minute
 )
 
-// figures compare what a limit of 100 per minute lets pass with an exact log of the same requests.
+// figures compare a limit of 100 per minute with an exact log of the same requests.
 type figures struct {
 	admitted  float64 // of the limit, on average
 	worst     float64 // of the limit, in the worst 60 seconds
 	above     float64 // share of the time in which the last 60 seconds held more than 110 % of the limit
-	tooStrict float64 // share of the denied that an exact log would have admitted
+	tooStrict float64 // share of the denied requests that an exact log would have admitted
 }
 
-// measure offers the traffic, times in milliseconds from an even hour on, to one key.
+// measure sends the traffic to one key. Times are in milliseconds, starting at a full hour.
 func measure(t *testing.T, k kind, traffic []int64) (f figures) {
 	t.Helper()
 	l := ratelimit.NewLimit("l", figureLimit, figureWindow)
@@ -68,8 +68,8 @@ func measure(t *testing.T, k kind, traffic []int64) (f figures) {
 	eff := policies.For("c")
 
 	begin := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
-	var log []int64 // of the admitted
-	first := 0      // of them inside the window
+	var log []int64 // times of admitted requests
+	first := 0      // index of the first of them inside the window
 	denied, before := 0, traffic[0]
 	for _, at := range traffic {
 		if len(log)-first > figureLimit*11/10 {
@@ -98,7 +98,7 @@ func measure(t *testing.T, k kind, traffic []int64) (f figures) {
 	return f
 }
 
-// steady is twice the limit, at random.
+// steady is traffic of twice the limit, at random times.
 func steady() (out []int64) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for at := 0.0; at < 1000*60_000; at += r.ExpFloat64() * 300 {
@@ -107,8 +107,8 @@ func steady() (out []int64) {
 	return out
 }
 
-// bursts are 60 requests within five seconds, two minutes apart in three cases of four, half a
-// minute apart in the other.
+// bursts are bursts of 60 requests within five seconds. In three of four cases they are two minutes
+// apart, otherwise half a minute.
 func bursts() (out []int64) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for at := int64(0); at < 1000*60_000; {
@@ -123,8 +123,8 @@ func bursts() (out []int64) {
 	return out
 }
 
-// attack makes use of where frames begin: 100 requests in the last tenth of a second of a minute, and as
-// much as passes all through the next; then a minute's pause.
+// attack exploits the start of frames. It sends 100 requests in the last tenth of a second of a
+// minute, then as many as pass during the next minute, then none for a minute.
 func attack() (out []int64) {
 	for round := range int64(10) {
 		next := round*3*60_000 + 60_000
@@ -150,7 +150,7 @@ func rush() (out []int64) {
 
 func percent(f float64) string { return fmt.Sprintf("%.1f %%", 100*f) }
 
-// figuresTable is the table of the guide.
+// figuresTable returns the table of the guide.
 func figuresTable(t *testing.T) string {
 	t.Helper()
 	var b strings.Builder
@@ -174,7 +174,7 @@ func figuresTable(t *testing.T) string {
 
 var section = regexp.MustCompile(`(?s)(<!-- figures: begin[^>]*-->\n)(.*)(<!-- figures: end -->)`)
 
-// TestTheGuidesFigures computes every number of the guide's comparison. To write them: go test
+// TestTheGuidesFigures computes every number in the guide's comparison. To update them: go test
 // ./internal/ratelimit -run Guides -update
 func TestTheGuidesFigures(t *testing.T) {
 	text, err := os.ReadFile(guide)

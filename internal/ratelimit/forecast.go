@@ -5,18 +5,19 @@ import (
 	"time"
 )
 
-// Forecast is when requests of a key will pass, one after another, if nothing else is counted: each is counted
-// at the millisecond at which it passes, and so delays those behind it. It is a copy of the counters, which it
-// does not change.
+// Forecast predicts when successive requests of a key will pass if nothing else is counted. Each
+// request is counted at the millisecond at which it passes, so it delays later ones. A Forecast
+// works on a copy of the counters and never changes them.
 type Forecast struct {
 	all    []frames
 	at     int64 // when the latest request passed
 	spread int64 // see Spread
 }
 
-// Forecast begins the forecast for a key. It is exact, to the millisecond, while this process is the only one
-// that counts the key, and for limits that need no permits. The limits of a key that is not in memory under
-// them are left out, and always those of its source and its total, whose room others take too.
+// Forecast starts a forecast for a key. It is exact to the millisecond as long as no other process
+// counts the key and its limits need no permits. It ignores limits for which the key is not in
+// memory. It always ignores the limits of the source and the total, because other keys use them
+// too.
 func (c *Counters) Forecast(now time.Time, k Key, e *Effective) *Forecast {
 	k = k.bounded()
 	f := &Forecast{at: millis(now)}
@@ -31,7 +32,7 @@ func (c *Counters) Forecast(now time.Time, k Key, e *Effective) *Forecast {
 	if o.first == 0 || s.hotOf(o.first).limits != ls.number {
 		return f
 	}
-	others := []int64{} // by how many processes more each limit is counted
+	others := []int64{} // for each limit, how many other processes count it
 	for num, r := range o.applied() {
 		var d Decision
 		var one frames
@@ -47,7 +48,7 @@ func (c *Counters) Forecast(now time.Time, k Key, e *Effective) *Forecast {
 	return f
 }
 
-// own makes f independent of its counter. Unused permits count as none.
+// own makes f independent of its counter. Unused permits are uncounted.
 func (f *frames) own() {
 	f.slots = slices.Clone(f.slots)
 	if f.lease != nil {
@@ -57,12 +58,13 @@ func (f *frames) own() {
 	}
 }
 
-// Spread is the time over which processes spread what they admit when the limit has room again: each of them expects
-// that at the same moment, for one request, and hears of the others' only after it. It is the time in which there is room
-// for a request of each other process that counts the key; 0 if there is none.
+// Spread returns the time over which processes should spread their requests once the limit has room
+// again. All processes expect room for one request at the same moment, and learn about the others'
+// requests only later. In the time Spread, the limit admits one request for each other process that
+// counts the key. Spread is 0 if there is no other process.
 func (f *Forecast) Spread() time.Duration { return time.Duration(f.spread) * time.Millisecond }
 
-// Next returns when the next request will pass; not before the time that the forecast began with.
+// Next returns when the next request will pass. It is not before the start of the forecast.
 func (f *Forecast) Next() time.Time { return time.UnixMilli(f.next()) }
 
 func (f *Forecast) next() int64 {
@@ -81,7 +83,7 @@ func (f *Forecast) Admit() {
 	}
 }
 
-// admitAt counts one request at ms in frames that are no counter's.
+// admitAt counts one request at ms. f must be independent of any counter.
 func (f *frames) admitAt(ms int64) {
 	r := f.rule
 	start := r.newest(ms)
@@ -103,13 +105,13 @@ func (f *frames) admitAt(ms int64) {
 	f.count(1)
 }
 
-// RefreshTime is how long what [Counters.Refresh] asks for usually takes.
+// RefreshTime returns how long a [Counters.Refresh] usually takes.
 func (c *Counters) RefreshTime() time.Duration {
 	return time.Duration(c.all.leasing.trip.Load()+gatherReads) * time.Millisecond
 }
 
-// Refresh asks for what other processes have counted of a key. It reports false if nobody shares the counts, or none of
-// the key is in memory.
+// Refresh requests the counts of other processes for a key. It returns false if counts are not
+// shared, or if the key is not in memory.
 func (c *Counters) Refresh(k Key, e *Effective) bool {
 	k = k.bounded()
 	ls := e.For(k)

@@ -7,7 +7,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestForecast: each request passes at the millisecond that is forecast, and not one earlier.
+// TestForecast: each request passes at the predicted millisecond, and not one millisecond earlier.
 func TestForecast(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		limits := drawLimits(t)
@@ -34,7 +34,7 @@ func TestForecast(t *testing.T) {
 	})
 }
 
-// TestForecastOfAnUnknownKey: nothing of it is known to wait for.
+// TestForecastOfAnUnknownKey: it predicts no wait.
 func TestForecastOfAnUnknownKey(t *testing.T) {
 	c, k, eff := single(perMinute(1))
 	f := c.Forecast(at(epoch), k, eff)
@@ -42,11 +42,11 @@ func TestForecastOfAnUnknownKey(t *testing.T) {
 	mustEqual(t, "the next", int64(epoch), f.Next().UnixMilli())
 }
 
-// TestForecastOfUnusedPermits: requests that wait use them, also those that pass in a later frame.
+// TestForecastOfUnusedPermits: waiting requests use them, even if they pass in a later frame.
 func TestForecastOfUnusedPermits(t *testing.T) {
 	p := leaseFrom(t, strictly(10, time.Minute))
-	p.others(59_940, 6) // the oldest frame of which a part is inside the window
-	for range 2 {       // behind a conflict
+	p.others(59_940, 6) // the oldest frame that is partly inside the window
+	for range 2 {       // after a conflict
 		p.take(4, Denied)
 		p.exchange()
 	}

@@ -8,10 +8,10 @@ import (
 	"oauth-server/internal/fielderr"
 )
 
-// Grants is a set of grants that have a user, a bit for each. A limit with an empty set counts all of them.
+// Grants is a bit set of grants that have a user. A limit with an empty set counts all grants.
 type Grants uint16
 
-// The grants that a limit can be for, as in the grant_type parameter.
+// The grants that a limit can be restricted to, as in the grant_type parameter.
 const (
 	GrantCode     Grants = 1 << iota // authorization_code
 	GrantRefresh                     // refresh_token
@@ -21,9 +21,9 @@ const (
 	GrantJWT                         // urn:ietf:params:oauth:grant-type:jwt-bearer, RFC 7523
 	GrantCIBA                        // urn:openid:params:grant-type:ciba
 	GrantUMA                         // urn:ietf:params:oauth:grant-type:uma-ticket
-	grantOther                       // any other: only limits for all grants count it
+	grantOther                       // any other grant: only limits for all grants count it
 
-	// AllGrants is the set of those that this server has. The others are for gateways.
+	// AllGrants is the set of grants that this server implements. The others are for gateways.
 	AllGrants = GrantCode | GrantRefresh | GrantPassword
 )
 
@@ -34,11 +34,11 @@ var grantNames = [...]string{
 	"urn:ietf:params:oauth:grant-type:uma-ticket",
 }
 
-// GrantNames returns the names of all grants that a limit can be for.
+// GrantNames returns the names of all grants that a limit can be restricted to.
 func GrantNames() []string { return grantNames[:] }
 
-// GrantOf returns the set of the grant of a request, by its name. It is empty if the name is, so that the grant is not
-// known, and for client_credentials, which has no user.
+// GrantOf returns the set with the named grant of a request. It is empty if the name is empty (an
+// unknown grant), and for client_credentials, which has no user.
 func GrantOf(name string) Grants {
 	switch name {
 	case "", "client_credentials":
@@ -52,8 +52,9 @@ func GrantOf(name string) Grants {
 	return grantOther
 }
 
-// ParseGrants returns the set of these grants. A name that no grant with a user has, one that is there twice,
-// and no name at all are errors: all of them as [fielderr.Errors], with the indices of the names.
+// ParseGrants returns the set of the named grants. It returns [fielderr.Errors], with the index of
+// each bad name, for names that are not grants with a user and for duplicates. An empty list is an
+// error too.
 func ParseGrants(names []string) (g Grants, err error) {
 	var es fielderr.Errors
 	if len(names) == 0 {
@@ -74,7 +75,7 @@ func ParseGrants(names []string) (g Grants, err error) {
 	return g, es.Err()
 }
 
-// Names returns the names of the grants of the set; nil if it is empty.
+// Names returns the names of the grants in the set, or nil if it is empty.
 func (g Grants) Names() (names []string) {
 	for i, name := range grantNames {
 		if g>>i&1 != 0 {
@@ -84,14 +85,14 @@ func (g Grants) Names() (names []string) {
 	return names
 }
 
-// Count reports whether a limit for the grants of the set counts a request of the grant; 0: it is not known, and every
-// limit counts it.
+// Count reports whether a limit for the grants in g counts a request with this grant. Every limit
+// counts requests with an unknown grant (0).
 func (g Grants) Count(grant Grants) bool { return g == 0 || grant == 0 || g&grant != 0 }
 
 // MarshalJSON writes the names.
 func (g Grants) MarshalJSON() ([]byte, error) { return json.Marshal(g.Names()) }
 
-// UnmarshalJSON reads what MarshalJSON writes. It refuses what [ParseGrants] refuses.
+// UnmarshalJSON reads the output of MarshalJSON. It returns the errors of [ParseGrants].
 func (g *Grants) UnmarshalJSON(b []byte) error {
 	if string(b) == "null" { // by convention
 		return nil
@@ -104,14 +105,14 @@ func (g *Grants) UnmarshalJSON(b []byte) error {
 	return fielderr.Of(err).Under("grants").Err()
 }
 
-// SetList sets g to the grants of these names, of those that there are if it returns an error. Package strict calls it with
-// those that a document has.
+// SetList sets g to the named grants. If it returns an error, g has the valid ones. Package strict
+// calls it with the names in a document.
 func (g *Grants) SetList(names []string) (err error) {
 	*g, err = ParseGrants(names)
 	return err
 }
 
-// refuseGrants returns the problems of a list whose requests are not told apart by their grant.
+// refuseGrants returns a problem for each limit with Grants in a list that does not support them.
 func refuseGrants(field string, limits []Limit) (es fielderr.Errors) {
 	for i := range judged(limits) {
 		if limits[i].Grants != 0 {

@@ -9,19 +9,19 @@ import (
 	"strings"
 )
 
-// Key names what is counted: a user of a client, or the client itself where Username is empty
+// Key identifies a counted user of a client. If Username is empty, it identifies the client itself
 // (client_credentials).
 type Key struct {
 	ClientID string
 	Username string
 }
 
-// Internal begins the ClientID of keys that count something else than the requests of a client.
-// No client_id has a space. [Counters.Top] leaves them out.
+// Internal is the prefix of the ClientID of keys that do not count requests of a client. No
+// client_id contains a space, so there is no conflict. [Counters.Top] omits these keys.
 const Internal = "internal "
 
-// TotalUser is the Username of the key that counts a client over all its users, see [Policy.Total]. No
-// username begins with a space.
+// TotalUser is the Username of the key that counts a client over all its users, see [Policy.Total].
+// No username begins with a space, so there is no conflict.
 const TotalUser = " total"
 
 // Total returns the key that counts the client of k over all its users.
@@ -30,24 +30,27 @@ func (k Key) Total() Key { return Key{ClientID: k.ClientID, Username: TotalUser}
 // isTotal reports whether k counts a client over all its users.
 func (k Key) isTotal() bool { return k.Username == TotalUser }
 
-// SourceUser begins the Username of the keys that count a client from one source address, see [Policy.Source].
+// SourceUser is the prefix of the Username of keys that count a client from one source address, see
+// [Policy.Source].
 const SourceUser = " source "
 
-// Source returns the key that counts the client of k from the source address, which is as package network names it.
+// Source returns the key that counts the client of k from the source address. The address must have
+// the format of package network.
 func (k Key) Source(address string) Key {
 	return Key{ClientID: k.ClientID, Username: SourceUser + address}
 }
 
-// SourceAddress returns the source address of a key that counts a client from one; false for any other key.
+// SourceAddress returns the source address of a key made by [Key.Source]. It returns false for
+// other keys.
 func (k Key) SourceAddress() (string, bool) { return strings.CutPrefix(k.Username, SourceUser) }
 
 func (k Key) isSource() bool { return strings.HasPrefix(k.Username, SourceUser) }
 
-// maxKeySize bounds the memory of a key. A longer name is counted under its digest instead.
+// maxKeySize bounds the memory of a key. Longer names are replaced by digests.
 const maxKeySize = 255
 
-// bounded returns the key that k is counted under: k itself, or digests of its names if they are
-// longer than maxKeySize together.
+// bounded returns the key that k is counted under: k itself, or its digests if the two names
+// together are longer than maxKeySize.
 func (k Key) bounded() Key {
 	if len(k.ClientID)+len(k.Username) <= maxKeySize {
 		return k
@@ -67,13 +70,13 @@ func shorten(s string) string {
 	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
-// hash is a keyed hash of a key, 128 bits. Keys with equal hashes are taken to be the same key, so
-// that a decision never reads the names. Two given keys collide with a probability of at most
-// 2^-64; they then share one limit, and neither gets more than it.
+// hash is a keyed 128-bit hash of a key. Two keys with equal hashes are treated as the same key, so
+// a decision never compares names. Two given keys collide with a probability of at most 2^-64. They
+// then share one limit, and neither gets more than it.
 type hash struct{ hi, lo uint64 }
 
-// hashKey is the random key of the hashes of one [Counters], so that clients cannot choose names
-// that collide. It has a word for each word of the longest name pair, the two lengths included.
+// hashKey is the random hash key of one [Counters], so clients cannot choose names that collide. It
+// has one word for each word of the longest pair of names, including the two lengths.
 type hashKey [maxKeySize/8 + 5]uint64
 
 func newHashKey() (k hashKey) {
@@ -85,12 +88,12 @@ func newHashKey() (k hashKey) {
 	return k
 }
 
-// hash returns the hash of a key: NH, the universal hash of UMAC (Black, Halevi, Krawczyk, Krovetz
-// and Rogaway, 1999; RFC 4418, section 5.2), with words of 64 bits, and then a bijective mix, so
-// that any of its bits can serve as an index.
+// hash returns the hash of a key. It is NH, the universal hash of UMAC (Black, Halevi, Krawczyk,
+// Krovetz and Rogaway, 1999; RFC 4418, section 5.2) with 64-bit words, followed by a bijective mix,
+// so that any of its bits can serve as an index.
 func (k *hashKey) hash(key Key) hash { return k.sum(key).mixed() }
 
-// both returns the hash of a key and that of the total of its client. What both have in common is done
+// both returns the hashes of a key and of the total of its client. The client_id is hashed only
 // once.
 func (k *hashKey) both(key Key) (own, total hash) {
 	i := own.text(k, 2, key.ClientID)
@@ -102,11 +105,11 @@ func (k *hashKey) both(key Key) (own, total hash) {
 	return own.mixed(), total.mixed()
 }
 
-// totalWord is [TotalUser] as hash.text reads it.
+// totalWord is [TotalUser] as the word that hash.text reads.
 const totalWord = ' ' | 't'<<8 | 'o'<<16 | 't'<<24 | 'a'<<32 | 'l'<<40
 
-// sum returns NH: the sum, modulo 2^128, of the products of neighbouring words, each with a word of
-// the hash key added.
+// sum returns NH: the sum, modulo 2^128, of the products of neighbouring words, after a word of the
+// hash key was added to each.
 func (k *hashKey) sum(key Key) (h hash) {
 	h.add(uint64(len(key.ClientID))+k[0], uint64(len(key.Username))+k[1])
 	i := h.text(k, 2, key.ClientID)
@@ -124,8 +127,8 @@ func (h hash) mixed() hash {
 	return h
 }
 
-// text adds the words of s to the sum, in pairs, with the words of the hash key from i on. It
-// returns the index of the next word of the hash key.
+// text adds the words of s to the sum, in pairs, using the words of the hash key from i on. It
+// returns the index of the next unused word of the hash key.
 func (h *hash) text(k *hashKey, i int, s string) int {
 	for ; len(s) > 16; s = s[16:] {
 		h.add(word(s)+k[i], word(s[8:])+k[i+1])
@@ -154,7 +157,7 @@ func (h *hash) add(a, b uint64) {
 	h.hi, _ = bits.Add64(h.hi, hi, carry)
 }
 
-// word returns the first eight bytes of s, the lowest first; it compiles to one load.
+// word returns the first eight bytes of s as a little-endian integer. It compiles to one load.
 func word(s string) uint64 {
 	_ = s[7]
 	return uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24 |

@@ -5,62 +5,64 @@ import (
 	"time"
 )
 
-// A strict limit admits from permits alone. A permit is one request of one frame: the document
-// counts it before it is used, it is used in its frame or never, and it is counted until its frame
-// has left every window. So in any window at most as many requests are admitted as the frames count
-// that it touches, and a write that takes permits depends on the version of the document that had
-// room for them.
+// A strict limit admits only from permits. A permit is one request in one frame. The document
+// counts it before it is used, it is used only in its frame, and it stays counted until its frame
+// has left every window. So the requests admitted in any window never exceed the counts of the
+// frames that overlap it. A write that takes permits is conditional on the version of the document
+// that had room for them.
 
-// lease is what a process has of a strict counter besides its slots.
+// lease is the state of a strict counter in this process, in addition to its slots.
 type lease struct {
-	held    [2]int64 // unused permits of the next frame and of the present one, as the slots 0 and 1
-	asked   int64    // permits that the pending write takes; part of the slot's pending
-	frame   int64    // start of their frame
-	seq     int64    // of the latest write that depends on a version, pending or not
-	written int64    // the highest sequence of this process that the document is known to have
+	held    [2]int64 // unused permits of the next frame and of the present one, as in slots 0 and 1
+	asked   int64    // permits that the pending write takes; included in the slot's pending
+	frame   int64    // start of the frame of asked
+	seq     int64    // sequence of the latest conditional write, pending or not
+	written int64    // highest sequence of this process that the document is known to have
 	ahead   bool     // the document has frames later than the newest slot
-	unmet   int64    // requests denied for want of permits that no write asks for yet
-	asking  int64    // those that the pending write asks for
+	unmet   int64    // requests denied for lack of permits that no write asks for yet
+	asking  int64    // the part of unmet that the pending write asks for
 	arrived int64    // requests in the present frame that had room under the limit
-	rate    float64  // the same per frame, smoothed over earlier frames
+	rate    float64  // arrived per frame, smoothed over earlier frames
 
-	conflicts int   // writes in a row that other processes were ahead of
-	after     int64 // no permits are asked for before, because of conflicts
+	conflicts int   // successive writes that conflicted with other processes
+	after     int64 // no permits are requested before this time, because of conflicts
 	began     int64 // when the latest exchange began
-	used      int64 // when the latest request came
-	owed      int64 // when permits were first found to be given back; 0: none are
+	used      int64 // when the latest request arrived
+	owed      int64 // since when permits are to be given back; 0: none are
 }
 
-// leasing is what the leases of all counters have in common.
+// leasing is the state that the leases of all counters share.
 type leasing struct {
-	on      bool        // a syncer exists; without one, counts are those of this process alone
-	lost    atomic.Bool // the store does not answer
-	closing atomic.Bool // the process stops
-	// unsure is how far the time may be off that of the store: a tick, and in the lower half the
-	// milliseconds then, plus 1; 0: not known.
+	on      bool        // a syncer exists; otherwise this process counts alone
+	lost    atomic.Bool // the store does not respond
+	closing atomic.Bool // the process is stopping
+	// unsure is the uncertainty of the time against the time of the store. The upper half is the
+	// tick of the measurement, the lower half the milliseconds at that tick, plus 1. 0 means
+	// unknown.
 	unsure atomic.Uint64
-	trip   atomic.Int64 // smoothed time of an exchange, milliseconds
+	trip   atomic.Int64 // smoothed duration of an exchange, milliseconds
 }
 
-// clockDrift is one part in so many by which a monotonic clock may drift: 500 ppm, which is what
-// kernels slew a clock by at most.
+// clockDrift bounds the drift of a monotonic clock to one part in clockDrift: 500 ppm, the most by
+// which kernels slew a clock.
 const clockDrift = 2000
 
-// unknownTime is an uncertainty with which no permit is ever used.
+// unknownTime is an uncertainty so large that no permit can be used.
 const unknownTime = int64(MaxWindow / time.Millisecond)
 
-// SetUncertainty sets how far the times that are passed in may be off the time of the store, at
-// now. It grows by what clocks drift until it is set again. Strict limits admit nothing before.
+// SetUncertainty sets, as of now, how far the times passed in may differ from the time of the
+// store. The value grows by the clock drift until it is set again. Strict limits admit nothing
+// until it is first set.
 func (y *Sync) SetUncertainty(now time.Time, u time.Duration) {
 	off := (min(max(u, 0), MaxWindow) + time.Millisecond - 1).Milliseconds()
 	y.c.all.leasing.unsure.Store(uint64(tick(millis(now)))<<32 | uint64(off+1)) //nolint:gosec // not negative
 }
 
-// SetLost sets whether the store has stopped answering: requests under strict limits are then
-// denied without waiting for permits.
+// SetLost sets whether the store has stopped responding. If it has, requests under strict limits
+// are denied without waiting for permits.
 func (y *Sync) SetLost(lost bool) { y.c.all.leasing.lost.Store(lost) }
 
-// uncertainty returns how far ms may be off the time of the store, in milliseconds.
+// uncertainty returns how far ms may differ from the time of the store, in milliseconds.
 func (g *leasing) uncertainty(ms int64) int64 {
 	u := g.unsure.Load()
 	if u == 0 {
@@ -69,7 +71,7 @@ func (g *leasing) uncertainty(ms int64) int64 {
 	return int64(u&(1<<32-1)) + ticksAgo(ms, uint32(u>>32))/clockDrift
 }
 
-// shut reports whether no permit can be asked for and used.
+// shut reports whether permits can be neither requested nor used.
 func (g *leasing) shut(r *rule, ms int64) bool {
 	return g.lost.Load() || 2*g.uncertainty(ms)+1 >= r.frame
 }
@@ -80,8 +82,8 @@ func (g *leasing) usable(r *rule, frame, ms int64) bool {
 	return frame <= ms-u && ms+1+u <= frame+r.frame
 }
 
-// target returns the slot of the frame to ask permits for: the next one if the present one would be
-// over when they arrive.
+// target returns the slot of the frame to request permits for. This is the next frame if the
+// present one would be over when the permits arrive.
 func (g *leasing) target(r *rule, present, ms int64) int {
 	if ms+g.trip.Load()+1+g.uncertainty(ms) <= present+r.frame {
 		return 1
@@ -107,8 +109,9 @@ func (s *shard) leaseOf(num uint32) *lease {
 	return l
 }
 
-// viewStrict completes view for a strict limit: permits that this process has, or is about to get,
-// are not used up. In dry-run there are none, and it is as if they came at once, where they could.
+// viewStrict completes view for a strict limit. Permits that this process holds, or is about to
+// get, do not count as used. Dry-run takes no permits and decides as if they arrived at once,
+// whenever they could arrive.
 func (s *shard) viewStrict(f *frames, num uint32, r *rule, ms int64, d *Decision) {
 	g := &s.all.leasing
 	switch {
@@ -127,7 +130,7 @@ func (s *shard) viewStrict(f *frames, num uint32, r *rule, ms int64, d *Decision
 		f.whole -= l.asked
 	}
 	if g.usable(r, f.start-r.frame, ms) {
-		f.usable = max(l.held[1]-s.queued(num), 0) // the others are for those that wait
+		f.usable = max(l.held[1]-s.queued(num), 0) // the rest is for waiting requests
 	}
 	if f.usable == 0 && g.shut(r, ms) {
 		f.instances, d.Outage = 0, true
@@ -141,7 +144,8 @@ func (f *frames) useLease(n int64) {
 	f.whole += n
 }
 
-// full reports whether n more requests do not fit under the limit, whoever has the permits.
+// full reports whether the limit has no room for n more requests, regardless of who holds the
+// permits.
 func (f *frames) full(r *rule, n int64) bool {
 	if f.lease == nil || f.instances == 0 {
 		return !f.admits(r, n)
@@ -149,17 +153,18 @@ func (f *frames) full(r *rule, n int64) bool {
 	return n > r.Requests-f.used
 }
 
-// freshFor returns how old the known counts of a strict counter may be, in milliseconds, to deny a
-// request by them: others may have given permits back since.
+// freshFor returns the maximum age, in milliseconds, of known counts that may deny a request under
+// a strict limit. Older counts may miss permits that other processes have given back.
 func freshFor(r *rule) int64 { return min(max(r.frame/2, maxSpacing), maxWatch) }
 
-// aged reports whether the known counts are too old to deny a request by them.
+// aged reports whether the known counts are too old to deny a request.
 func (s *shard) aged(num uint32, r *rule, ms int64) bool {
 	return s.hotOf(num).flags.has(unsynced|stale) || ticksAgo(ms, s.coldOf(num).synced) > freshFor(r)
 }
 
-// lacking returns how long n requests may wait that are denied for nothing but permits which an
-// exchange can bring, to them and to those ahead; 0 if they are denied for anything else.
+// lacking returns how long n requests may wait if they lack only permits that an exchange can
+// bring. With behind, it must bring enough for the requests ahead of them too. It returns 0 if they
+// are denied for any other reason.
 func (o *side) lacking(ms, n int64, behind bool) (longest time.Duration) {
 	s := o.s
 	if s.all.leasing.closing.Load() {
@@ -194,7 +199,8 @@ func (o *side) arrive(ms, n int64) {
 	}
 }
 
-// addUnmet records n requests that were denied for want of permits, so that the next ones find some.
+// addUnmet records n requests that were denied for lack of permits, so that later requests get
+// some.
 func (o *side) addUnmet(n int64) {
 	for num, r := range o.applied() {
 		if o.s.leased(num, r) {
@@ -204,8 +210,8 @@ func (o *side) addUnmet(n int64) {
 	}
 }
 
-// shiftLease moves the permits of a counter n frames on, before its slots move. Those of frames that
-// are over are given back.
+// shiftLease moves the permits of a counter forward by n frames, before its slots move. It gives
+// back permits of frames that are over.
 func (s *shard) shiftLease(num uint32, slots []slot, n int) {
 	l := s.leases[num]
 	if l == nil {
@@ -222,13 +228,13 @@ func (s *shard) shiftLease(num uint32, slots []slot, n int) {
 		l.rate /= 2
 	}
 	l.arrived = 0
-	if l.ahead { // counts of later frames were taken for counts of the one that is no longer the newest
+	if l.ahead { // later frames were counted in the frame that is no longer the newest
 		s.hotOf(num).flags |= stale
 	}
 }
 
-// forgoLease drops what a strict counter has besides its known counts, because its frames change:
-// unused permits and the pending write stay counted.
+// forgoLease drops the lease of a strict counter because its frames change. Unused permits and the
+// pending write stay counted.
 func (s *shard) forgoLease(num uint32, r *rule) {
 	if s.leases[num] == nil {
 		return
@@ -244,7 +250,7 @@ func (s *shard) forgoLease(num uint32, r *rule) {
 	delete(s.leases, num)
 }
 
-// recall gives back the permits of a counter that are unused, and those under way when they arrive.
+// recall gives back the unused permits of a counter, and the requested permits once they arrive.
 func (s *shard) recall(num uint32, r *rule) {
 	l := s.leases[num]
 	if l == nil {
@@ -261,8 +267,9 @@ func (s *shard) recall(num uint32, r *rule) {
 	l.asked = 0
 }
 
-// disown drops the unused permits of a counter, and those to be given back: its document does not
-// have the write that took them, or they are of no frame of it. They stay counted here.
+// disown drops the unused permits of a counter, and the permits to be given back. Either its
+// document does not have the write that took them, or their frame no longer exists. They stay
+// counted here.
 func (s *shard) disown(num uint32, r *rule) {
 	s.leases[num].held = [2]int64{}
 	slots := s.slots(s.hotOf(num), r)
@@ -276,14 +283,14 @@ func (s *shard) askedIn(num uint32, r *rule) int {
 	return int((s.hotOf(num).start - s.leases[num].frame) / r.frame)
 }
 
-// leasePending reports whether the pending write of a counter is one of those that depend on a
-// version. One from before its limit was strict does not.
+// leasePending reports whether the pending write of a counter is conditional on a version. A write
+// from before the limit became strict is not.
 func (s *shard) leasePending(num uint32) bool {
 	l, seq := s.leases[num], s.pendingSeq(num)
 	return l != nil && seq != 0 && l.seq == seq
 }
 
-// admitted returns the requests of a counter that the document is not known to have.
+// admitted returns the requests of a counter that the document may not have.
 func (s *shard) admitted(num uint32, slots []slot) int64 {
 	pending, unclaimed := unflushed(slots)
 	if l := s.leases[num]; l != nil {

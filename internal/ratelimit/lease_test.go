@@ -8,14 +8,14 @@ import (
 	"oauth-server/internal/check"
 )
 
-// tenant is a process that leases permits of one key, and the document of its counter.
+// tenant is a process that leases permits for one key, and the document of its counter.
 type tenant struct {
 	*player
 	doc  Document
 	next Finished // of the latest exchange
 }
 
-// leaseFrom returns a process with a strict limit and a clock that is 3 ms uncertain; the time is a
+// leaseFrom returns a process with a strict limit and a clock uncertainty of 3 ms. The time is a
 // tenth of a second into a minute, and no document exists.
 func leaseFrom(t *testing.T, limits ...Limit) *tenant {
 	t.Helper()
@@ -25,8 +25,8 @@ func leaseFrom(t *testing.T, limits ...Limit) *tenant {
 	return &tenant{player: p}
 }
 
-// store applies the write of a task as a store does, and returns the result with the document that
-// was read before.
+// store applies the write of a task as a store does. It returns the result with the document as
+// read before the write.
 func (p *tenant) store(task *Task) Result {
 	p.t.Helper()
 	before := p.doc
@@ -50,13 +50,13 @@ func (p *tenant) store(task *Task) Result {
 	return res
 }
 
-// others lets another process take permits of a frame.
+// others makes another process take permits of a frame.
 func (p *tenant) others(frame, n int64) {
 	p.doc.Frames = addFrame(append([]FrameCount{}, p.doc.Frames...), FrameCount{frame, n})
 	p.doc.Version, p.doc.Etag, p.doc.Frame = p.doc.Version+1, p.doc.Etag+17, 1000
 }
 
-// counted returns what the document has.
+// counted returns the sum of the counts in the document.
 func (p *tenant) counted() (n int64) {
 	for _, f := range p.doc.Frames {
 		n += f.Count
@@ -64,7 +64,7 @@ func (p *tenant) counted() (n int64) {
 	return n
 }
 
-// due begins the exchange that is planned, if there is one.
+// due begins the planned exchange, if there is one.
 func (p *tenant) due() (Task, bool) {
 	plans := p.y.Due(p.now, nil)
 	if slices.ContainsFunc(plans, func(plan Plan) bool { return plan.Lease }) {
@@ -76,18 +76,18 @@ func (p *tenant) due() (Task, bool) {
 	if len(plans) == 0 {
 		return Task{}, false
 	}
-	last := plans[len(plans)-1] // its ticket is good
+	last := plans[len(plans)-1] // its ticket is valid
 	p.pass(last.In)
 	p.seq += 10
 	return p.y.Begin(p.now, last.Ticket, p.seq)
 }
 
-// finish gives the outcome of a task to the counter.
+// finish passes the outcome of a task to the counter.
 func (p *tenant) finish(task Task, res Result) {
 	p.next = p.player.finish(task, res)
 }
 
-// exchange makes the exchange that is planned.
+// exchange makes the planned exchange.
 func (p *tenant) exchange() {
 	p.t.Helper()
 	task, ok := p.due()
@@ -97,7 +97,7 @@ func (p *tenant) exchange() {
 	p.finish(task, p.store(&task))
 }
 
-// settle makes some of the exchanges that are planned.
+// settle makes several planned exchanges.
 func (p *tenant) settle() {
 	p.t.Helper()
 	for range 5 {
@@ -114,8 +114,8 @@ func (p *tenant) held() int64 {
 	return l.held[0] + l.held[1]
 }
 
-// TestPermitsAreCountedFirst: nothing is admitted before the document has counted it, and what it
-// has counted then is admitted without another write.
+// TestPermitsAreCountedFirst: no request is admitted before the document has counted it. Requests
+// that it has counted are admitted without another write.
 func TestPermitsAreCountedFirst(t *testing.T) {
 	p := leaseFrom(t, strictly(10, time.Minute))
 	p.take(1, Denied)
@@ -132,11 +132,11 @@ func TestPermitsAreCountedFirst(t *testing.T) {
 	check.Equal(t, "requests that the document does not have", p.y.Unflushed(p.now, nil).Requests, int64(0))
 }
 
-// TestPermitsBehindOthers: a write that another process was ahead of takes nothing, and the next one
-// takes only what is left.
+// TestPermitsBehindOthers: a write that conflicts with another process takes no permits. The next
+// write takes only the remaining ones.
 func TestPermitsBehindOthers(t *testing.T) {
 	p := leaseFrom(t, strictly(10, time.Minute))
-	p.others(59_940, 9) // the oldest frame of which a part is inside the window
+	p.others(59_940, 9) // the oldest frame that is partly inside the window
 	p.take(3, Denied)
 	p.exchange()
 	check.Equal(t, "held after a conflict", p.held(), int64(0))
@@ -153,19 +153,19 @@ func TestPermitsBehindOthers(t *testing.T) {
 	}
 }
 
-// TestUnknownLease: permits whose reply was lost are not used before the document shows that they
-// were taken, and are not taken twice.
+// TestUnknownLease: permits with a lost reply are not used before the document shows that they were
+// taken. They are not taken twice.
 func TestUnknownLease(t *testing.T) {
 	for _, tc := range []struct {
 		name    string
 		applied bool
-		others  int64 // that another process takes meanwhile
+		others  int64 // taken by another process in between
 		held    int64 // after the next read
 		counted int64 // at the end
 	}{
 		{"applied", true, 0, 2, 2},
 		{"applied, and others have written since", true, 3, 2, 5},
-		{"not applied, and never will be", false, 3, 0, 7}, // for all four that were denied
+		{"not applied, and never will be", false, 3, 0, 7}, // for all four denied requests
 		{"perhaps under way", false, 0, 0, 2},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -196,15 +196,15 @@ func TestUnknownLease(t *testing.T) {
 	}
 }
 
-// TestPermitsOfOneFrame: permits are used while the present time, with all its uncertainty, is in
-// their frame, and are given back when it is over.
+// TestPermitsOfOneFrame: permits are used only while the present time, plus or minus its
+// uncertainty, is in their frame. When the frame is over they are given back.
 func TestPermitsOfOneFrame(t *testing.T) {
 	for _, tc := range []struct {
 		ms   int64
 		want Outcome
 	}{
 		{100, Allowed},
-		{995, Allowed}, // 3 ms of uncertainty, and less than one that the time is cut off by
+		{995, Allowed}, // 3 ms of uncertainty, and up to 1 ms of rounding
 		{997, Denied},
 		{1000, Denied},
 		{1500, Denied},
@@ -226,8 +226,8 @@ func TestPermitsOfOneFrame(t *testing.T) {
 	check.Equal(t, "left of a frame that is over", p.doc.Frames, []FrameCount{{Name: 60_000, Count: 1}, {Name: 60_001, Count: 1}})
 }
 
-// TestPermitsAheadOfTheFrame: at the end of a frame permits are asked for in the next, and are used
-// when that has certainly begun.
+// TestPermitsAheadOfTheFrame: at the end of a frame permits are requested for the next frame. They
+// are used once that has certainly begun.
 func TestPermitsAheadOfTheFrame(t *testing.T) {
 	p := leaseFrom(t, strictly(10, time.Minute))
 	p.now = at(minute + 992)
@@ -244,7 +244,7 @@ func TestPermitsAheadOfTheFrame(t *testing.T) {
 	}
 }
 
-// TestUncertainClock: without a time of the store nothing is admitted or asked for.
+// TestUncertainClock: without the time of the store, permits are neither used nor requested.
 func TestUncertainClock(t *testing.T) {
 	c, k, eff := single(strictly(10, time.Minute))
 	p := &tenant{player: &player{t: t, c: c, y: c.Sync(SyncOptions{Interval: time.Second}), k: k, eff: eff, now: at(minute + 100)}}
@@ -266,8 +266,8 @@ func TestUncertainClock(t *testing.T) {
 	p.take(1, Allowed)
 }
 
-// TestIdlePermits: permits that nobody uses are given back before their frame ends if they matter to
-// others, and at once when the process stops.
+// TestIdlePermits: unused permits are given back before their frame ends if they matter to others,
+// and at once when the process stops.
 func TestIdlePermits(t *testing.T) {
 	for _, final := range []bool{false, true} {
 		p := leaseFrom(t, strictly(10, 10*time.Minute))
@@ -287,7 +287,7 @@ func TestIdlePermits(t *testing.T) {
 	}
 }
 
-// TestLostReplyOfPermitsGivenBack: they are given back once, and not used meanwhile.
+// TestLostReplyOfPermitsGivenBack: they are given back once, and are not used in between.
 func TestLostReplyOfPermitsGivenBack(t *testing.T) {
 	p := leaseFrom(t, strictly(10, 10*time.Minute))
 	p.take(4, Denied)
@@ -304,7 +304,7 @@ func TestLostReplyOfPermitsGivenBack(t *testing.T) {
 	check.Equal(t, "counted less what is held", p.counted()-p.held(), int64(0))
 }
 
-// TestChangedLimitDropsPermits: those of other frames are never used.
+// TestChangedLimitDropsPermits: permits of other frames are never used.
 func TestChangedLimitDropsPermits(t *testing.T) {
 	p := leaseFrom(t, strictly(10, time.Minute))
 	p.take(4, Denied)
@@ -316,8 +316,8 @@ func TestChangedLimitDropsPermits(t *testing.T) {
 	check.Equal(t, "known", p.c.Usage(p.now, p.k)[0].Known, int64(4))
 }
 
-// TestRefundOfAPermit: it can be used again in its frame, is given back later, and is none of a frame
-// in which nothing was admitted.
+// TestRefundOfAPermit: a refunded permit can be used again in its frame, and is given back later.
+// It is not moved to a frame in which nothing was admitted.
 func TestRefundOfAPermit(t *testing.T) {
 	p := leaseFrom(t, strictly(10, time.Minute))
 	p.take(1, Denied)
@@ -336,7 +336,7 @@ func TestRefundOfAPermit(t *testing.T) {
 	check.Equal(t, "held", p.held(), held+1)
 }
 
-// TestNoRoomForPermits: a key without counters of its own has no document, so nothing is admitted.
+// TestNoRoomForPermits: a key without its own counters has no document, so nothing is admitted.
 func TestNoRoomForPermits(t *testing.T) {
 	p := leaseFrom(t, strictly(10, time.Minute))
 	p.c.all.maxKeys = 0

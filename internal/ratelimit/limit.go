@@ -15,25 +15,25 @@ type Algorithm string
 
 // The algorithms; docs/rate-limiting.md compares them.
 const (
-	// Sliding adds up the frames wholly inside the window, and the oldest one in proportion to how
-	// much of it the window still covers.
+	// Sliding adds the frames that are wholly inside the window, and a part of the oldest frame in
+	// proportion to how much of it the window still covers.
 	Sliding Algorithm = "sliding"
-	// Weighted is the formula that Allegro published: e x current + (1 - e) x previous, where e is
+	// Weighted is the formula published by Allegro: e x current + (1 - e) x previous, where e is
 	// the elapsed share of the current frame.
 	Weighted Algorithm = "weighted"
 	// Fixed counts the current frame only.
 	Fixed Algorithm = "fixed"
 )
 
-// OnOutage names how a limit is decided while counts cannot be shared through the store.
+// OnOutage names how a limit decides while counts cannot be shared through the store.
 type OnOutage string
 
-// The choices; docs/rate-limiting.md has what each of them admits.
+// The choices. docs/rate-limiting.md has how much each of them admits.
 const (
-	// Share assumes that every other live process has admitted as much since the last exchange as
-	// this one: together they admit about one limit.
+	// Share assumes that every other live process has admitted as many requests since the last
+	// exchange as this one. Together they admit about one limit.
 	Share OnOutage = "share"
-	// Memory decides from the counts in this process alone: each process admits up to one limit.
+	// Memory decides from the counts of this process alone, so each process admits up to one limit.
 	Memory OnOutage = "memory"
 	// Deny admits no request whose count cannot be shared.
 	Deny OnOutage = "deny"
@@ -52,11 +52,11 @@ const (
 	MaxLeaseWait = 5 * time.Second
 )
 
-// What [Limit.MakeStrict] sets.
+// The values that [Limit.MakeStrict] sets.
 const (
 	defaultLeaseWait = 50 * time.Millisecond
-	// minStrictFrame is the shortest frame that it chooses. A frame must be several times as long as
-	// a round trip to the store, by which the clock is uncertain.
+	// minStrictFrame is the shortest frame that MakeStrict chooses. The clock is uncertain by one
+	// round trip to the store, and a frame must be several times as long.
 	minStrictFrame = 50 * time.Millisecond
 )
 
@@ -68,12 +68,13 @@ type Limit struct {
 	Frames    int           `json:"frames"`     // frames that make up a window
 	Algorithm Algorithm     `json:"algorithm"`  // how the window is estimated
 	SoftRatio float64       `json:"soft_ratio"` // warn from this share of Requests on
-	OnOutage  OnOutage      `json:"on_outage"`  // how it is decided while the store is away
-	// Strict limits never admit more than Requests in any window, on all processes together: see
+	OnOutage  OnOutage      `json:"on_outage"`  // how to decide while the store is away
+	// Strict limits never admit more than Requests in any window, on all processes together. See
 	// [Limit.MakeStrict].
 	Strict    bool          `json:"strict"`
-	LeaseWait time.Duration `json:"lease_wait"` // longest wait of a request for permits; strict limits only
-	// Grants are those that the limit counts; empty: all of them. Only limits for users have it.
+	LeaseWait time.Duration `json:"lease_wait"` // longest wait for permits; strict limits only
+	// Grants is the set of grants that the limit counts. Empty means all grants. Only limits for
+	// users may set it.
 	Grants Grants `json:"grants"`
 }
 
@@ -86,11 +87,11 @@ func DefaultLimit() Limit {
 	}
 }
 
-// SetDefaults sets l to [DefaultLimit]. Package strict calls it before it sets the fields
-// that a document has.
+// SetDefaults sets l to [DefaultLimit]. Package strict calls it before it decodes the fields of a
+// document.
 func (l *Limit) SetDefaults() { *l = DefaultLimit() }
 
-// NewLimit returns a limit with the given name, requests and window, and otherwise the values of
+// NewLimit returns a limit with the given name, requests and window. The other fields are those of
 // [DefaultLimit]. It does not validate.
 func NewLimit(name string, requests int64, window time.Duration) Limit {
 	l := DefaultLimit()
@@ -98,10 +99,10 @@ func NewLimit(name string, requests int64, window time.Duration) Limit {
 	return l
 }
 
-// MakeStrict makes l a strict limit, with the values that are usual for one. Its requests are
-// admitted from permits that the store has counted before, see [Counters.Await]. Frames count in
-// full while any part of them is inside the window, so there are as many as possible: up to
-// [MaxFrames] that divide the window and are not too short.
+// MakeStrict makes l a strict limit with the usual values. A strict limit admits requests from
+// permits that the store has counted before: see [Counters.Await]. A frame counts in full while any
+// part of it is inside the window, so MakeStrict chooses as many frames as possible: the most, up
+// to [MaxFrames], that divide the window and are not too short.
 func (l *Limit) MakeStrict() {
 	l.Strict, l.Algorithm, l.OnOutage, l.LeaseWait = true, Sliding, Deny, defaultLeaseWait
 	window := l.Window.Milliseconds()
@@ -112,9 +113,9 @@ func (l *Limit) MakeStrict() {
 	}
 }
 
-// Validate returns every problem of the limit as [fielderr.Errors], or nil. A zero field is a problem:
-// only [DefaultLimit] and the decoders fill in defaults, so that an explicit zero is not taken for
-// one.
+// Validate returns every problem of the limit as [fielderr.Errors], or nil. A zero field is a
+// problem: only [DefaultLimit] and the decoders fill in defaults, so an explicit zero is not
+// replaced by one.
 func (l *Limit) Validate() error {
 	var es fielderr.Errors
 	if !validName(l.Name) {
@@ -177,8 +178,8 @@ func (l *Limit) validateWindow() (es fielderr.Errors) {
 	return es
 }
 
-// validName reports whether s can stand in a structured field string (RFC 9651), a metric label and
-// a document without being escaped.
+// validName reports whether s can be used unescaped in a structured field string (RFC 9651), in a
+// metric label and in a document.
 func validName(s string) bool {
 	if s == "" || len(s) > MaxNameSize {
 		return false
@@ -193,8 +194,8 @@ func validName(s string) bool {
 	return true
 }
 
-// FormatWindow returns d as it is written in configurations: without zero parts, so 1h and not
-// 1h0m0s. [time.ParseDuration] reads it.
+// FormatWindow formats d as in configurations, without zero parts: 1h, not 1h0m0s.
+// [time.ParseDuration] parses it.
 func FormatWindow(d time.Duration) string {
 	s := d.String()
 	if strings.HasSuffix(s, "m0s") {
@@ -206,7 +207,7 @@ func FormatWindow(d time.Duration) string {
 	return s
 }
 
-// jsonLimit is a limit as JSON: its window is a text such as "1m30s".
+// jsonLimit is the JSON form of a limit. Durations are strings such as "1m30s".
 type jsonLimit struct {
 	Name      string    `json:"name"`
 	Requests  int64     `json:"requests"`
@@ -230,11 +231,11 @@ func (l *Limit) json() jsonLimit {
 	return j
 }
 
-// MarshalJSON writes the window as [FormatWindow] does.
+// MarshalJSON writes durations as strings; the window has the format of [FormatWindow].
 func (l Limit) MarshalJSON() ([]byte, error) { return json.Marshal(l.json()) }
 
-// UnmarshalJSON reads what MarshalJSON writes. Absent fields are those of [DefaultLimit], for a
-// strict limit with those of [Limit.MakeStrict].
+// UnmarshalJSON reads the output of MarshalJSON. Absent fields get their values from
+// [DefaultLimit]. For a strict limit the values of [Limit.MakeStrict] take precedence.
 func (l *Limit) UnmarshalJSON(b []byte) error {
 	d := DefaultLimit()
 	if err := d.decode(b); err != nil {
@@ -251,8 +252,8 @@ func (l *Limit) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// Complete gives a strict limit the values of [Limit.MakeStrict] in the fields that are not given. Package
-// strict calls it after it has set those that a document has.
+// Complete sets the fields of a strict limit that are not given to the values of
+// [Limit.MakeStrict]. Package strict calls it after it has decoded the fields of a document.
 func (l *Limit) Complete(given func(field string) bool) {
 	if !l.Strict {
 		return
@@ -273,7 +274,7 @@ func (l *Limit) Complete(given func(field string) bool) {
 	}
 }
 
-// decode sets the fields that the JSON has.
+// decode sets the fields that are present in the JSON.
 func (l *Limit) decode(b []byte) error {
 	j := l.json()
 	if err := json.Unmarshal(b, &j); err != nil {
@@ -293,8 +294,8 @@ func (l *Limit) decode(b []byte) error {
 	return nil
 }
 
-// softAt returns the count from which on the client is warned, rounded up. The ratio is rounded to
-// millionths first, so that 0.7 of 10 is 7 and not 7.000000000000001.
+// softAt returns the count at which warnings start, rounded up. The ratio is rounded to millionths
+// first, so that 0.7 of 10 is 7 and not 7.000000000000001.
 func (l *Limit) softAt() int64 {
 	millionths := int64(math.Round(l.SoftRatio * 1e6))
 	return (millionths*l.Requests + 999_999) / 1_000_000

@@ -10,19 +10,19 @@ import (
 type Usage struct {
 	Key       Key
 	Limit     Limit
-	Known     int64         // known to be in the store (g)
-	Unflushed int64         // admitted here and not known to be in the store: pending and unclaimed (i)
+	Known     int64         // confirmed by the store (g)
+	Unflushed int64         // admitted here and not confirmed by the store: pending and unclaimed (i)
 	Estimate  float64       // requests inside the window
 	Remaining int64         // requests that would pass now
 	FreeIn    time.Duration // until one request would pass; 0 if one would now
-	LastSeen  time.Time     // last request at this process, whole seconds; zero if there was none
+	LastSeen  time.Time     // last request in this process, in whole seconds, or zero
 }
 
-// Ratio returns the share of the limit that is used. It is above 1 after a limit was lowered.
+// Ratio returns the used share of the limit. It exceeds 1 after a limit was lowered.
 func (u Usage) Ratio() float64 { return u.Estimate / float64(u.Limit.Requests) }
 
-// Usage returns the counters of one key, in the order of its limits; none if the key is not in
-// memory.
+// Usage returns the counters of one key, in the order of its limits. It returns nil if the key is
+// not in memory.
 func (c *Counters) Usage(now time.Time, k Key) []Usage {
 	s, h := c.lookup(k.bounded())
 	s.mu.Lock()
@@ -34,22 +34,23 @@ func (c *Counters) Usage(now time.Time, k Key) []Usage {
 }
 
 // ClientUsage returns at most limit counters of a client and its users, the most used first. It
-// looks at every key in memory.
+// examines every key in memory.
 func (c *Counters) ClientUsage(now time.Time, clientID string, limit int) []Usage {
 	return c.most(now, limit, func(s *shard, num uint32) bool { return s.isOf(num, clientID) })
 }
 
-// Top returns at most limit counters of all clients and users, the most used first. It looks at
+// Top returns at most limit counters of all clients and users, the most used first. It examines
 // every key in memory.
 func (c *Counters) Top(now time.Time, limit int) []Usage {
 	return c.most(now, limit, func(s *shard, num uint32) bool { return !s.isInternal(num) })
 }
 
-// gatherExtra is how many counters more than the limit are gathered before they are sorted and cut.
+// gatherExtra is how many counters beyond the limit are collected before the list is sorted and
+// cut.
 const gatherExtra = 100
 
-// most returns the most used counters of the wanted keys, at most limit of them. It locks one shard
-// at a time, and skips keys less used than those found so far.
+// most returns at most limit counters of the wanted keys, the most used first. It locks one shard
+// at a time. It skips keys that are used less than the counters found so far.
 func (c *Counters) most(now time.Time, limit int, want func(s *shard, num uint32) bool) (out []Usage) {
 	if limit < 1 {
 		return nil
@@ -84,7 +85,7 @@ func byRatio(a, b Usage) int {
 		cmp.Compare(a.Key.Username, b.Key.Username), cmp.Compare(a.Limit.Name, b.Limit.Name))
 }
 
-// usages appends the counters of a key that count anything.
+// usages appends the counters of a key that have a count.
 func (s *shard) usages(out []Usage, first uint32, ms int64) []Usage {
 	k, seen := s.key(first), time.Unix(int64(s.hotOf(first).seen), 0)
 	for num := first; num != 0; num = s.hotOf(num).next {
@@ -101,7 +102,7 @@ func (s *shard) usages(out []Usage, first uint32, ms int64) []Usage {
 	return out
 }
 
-// usage returns the frames of a counter for display.
+// usage returns the state of a counter for display.
 func (f *frames) usage(r *rule, ms int64) Usage {
 	pending, unclaimed := unflushed(f.slots)
 	u := Usage{
@@ -114,9 +115,9 @@ func (f *frames) usage(r *rule, ms int64) Usage {
 	return u
 }
 
-// StoredUsage returns a counter as its document alone shows it, for display: of a key that other
-// processes serve and that is not in this one's memory. It reports false if ls is nil or has no limit
-// with the ID's name, or if all counts in the document are too old to matter.
+// StoredUsage returns the state of a counter from its document alone, for display. Use it for keys
+// that only other processes have in memory. It returns false if ls is nil or has no limit with the
+// name in id, or if all counts in the document are too old to matter.
 func StoredUsage(now time.Time, id CounterID, ls *Limits, d *Document) (Usage, bool) {
 	if ls == nil {
 		return Usage{}, false

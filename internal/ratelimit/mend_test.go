@@ -6,13 +6,13 @@ import (
 	"time"
 )
 
-// under puts the key of the player under other limits from now on.
+// under puts the key of the player under other limits.
 func (p *player) under(limits ...Limit) {
 	_, _, p.eff = single(limits...)
 }
 
-// TestMovedLimitAdds: what a limit counted in the document that it had before counts beside what
-// others have written to the one that it has now.
+// TestMovedLimitAdds: the counts of a limit's previous document are added to the counts that others
+// have written to its present document.
 func TestMovedLimitAdds(t *testing.T) {
 	a, b := NewLimit("a", 100, time.Minute), NewLimit("b", 1_000_000, time.Hour)
 	p := play(t, a, b)
@@ -28,7 +28,7 @@ func TestMovedLimitAdds(t *testing.T) {
 		return 0
 	}
 	same(t, "of a before its document was read", int64(81), known("a"))
-	for range 3 { // the same, however often it is read
+	for range 3 { // the same result for every read
 		for _, plan := range p.y.Of(p.k) {
 			task, _ := p.y.Begin(p.now, plan.Ticket, 0)
 			p.finish(task, Result{Read: true, Document: &Document{
@@ -48,8 +48,8 @@ func TestMovedLimitAdds(t *testing.T) {
 	same(t, "of b, whose window is longer", int64(82), known("b"))
 }
 
-// TestLongerWindowKeepsFrames: what was too old under a limit is not removed when the limit gets a
-// longer window in frames of the same length.
+// TestLongerWindowKeepsFrames: frames that were too old are kept when the limit gets a longer
+// window with frames of the same length.
 func TestLongerWindowKeepsFrames(t *testing.T) {
 	p := play(t, perMinute(100))
 	document := func() *Document {
@@ -73,13 +73,13 @@ func TestLongerWindowKeepsFrames(t *testing.T) {
 	same(t, "removed after", []FrameCount(nil), task.Remove.Frames)
 }
 
-// chores are what is to be done to the document of the player's key.
+// chores returns the chores for the document of the player's key.
 func (p *player) chores() *chores {
 	s, h := p.c.lookup(p.k)
 	return s.chores[s.find(h)]
 }
 
-// TestFutureComesTrue: a frame that was far ahead is not removed once it is near.
+// TestFutureComesTrue: a frame that was far ahead is not removed once its time is near.
 func TestFutureComesTrue(t *testing.T) {
 	p := play(t, NewLimit("second", 1000, time.Second))
 	const base = minute / 1000
@@ -99,8 +99,8 @@ func TestFutureComesTrue(t *testing.T) {
 	same(t, "removed", []FrameCount(nil), task.Remove.Frames)
 }
 
-// TestKnownStays: what this process has written counts in its frame, whatever others have in a
-// later one.
+// TestKnownStays: counts written by this process count in their frame, even if others have written
+// to a later one.
 func TestKnownStays(t *testing.T) {
 	p := play(t, perMinute(1000))
 	p.take(299, Allowed)
@@ -115,12 +115,12 @@ func TestKnownStays(t *testing.T) {
 	p.counts(700, 1, 701)
 }
 
-// TestRefusedStaysPending: a write that was refused is not taken for one of unknown outcome because
-// the exchange after it only reads.
+// TestRefusedStaysPending: a refused write is not treated as one with an unknown outcome because
+// the next exchange only reads.
 func TestRefusedStaysPending(t *testing.T) {
 	p := play(t, perMinute(100))
 	p.read(&Document{Version: 1, Etag: 1, Frame: 60_000, Contended: true})
-	p.finish(p.begin(), Result{Status: Conflict}) // and could not be read
+	p.finish(p.begin(), Result{Status: Conflict}) // and no read
 	task := p.begin()
 	same(t, "sequence of the write", int64(0), task.Seq)
 	done := p.finish(task, Result{Read: true, Document: &Document{
@@ -130,7 +130,7 @@ func TestRefusedStaysPending(t *testing.T) {
 	p.counts(7, 1, 8)
 }
 
-// TestClocksOfTwoProcessors: a time that is a little earlier than the latest is now.
+// TestClocksOfTwoProcessors: a time slightly before the latest one is treated as the latest.
 func TestClocksOfTwoProcessors(t *testing.T) {
 	p := play(t, perMinute(100))
 	document := &Document{Version: 5, Etag: 5, Frame: 60_000, Frames: frame(59_700, 50)}
@@ -142,7 +142,7 @@ func TestClocksOfTwoProcessors(t *testing.T) {
 	same(t, "removed at once", []FrameCount(nil), p.begin().Remove.Frames)
 }
 
-// TestOverflowIsCutOff: nothing of an overflow counter can be shared in an outage.
+// TestOverflowIsCutOff: during an outage, requests on an overflow counter cannot be shared.
 func TestOverflowIsCutOff(t *testing.T) {
 	limit := perMinute(100)
 	limit.OnOutage = Deny
@@ -156,8 +156,8 @@ func TestOverflowIsCutOff(t *testing.T) {
 	same(t, "because of the outage", true, d.Outage)
 }
 
-// TestLongClientNames: a client is found by its name also where a long username made its digest
-// stand for it.
+// TestLongClientNames: a client is found by its name even if a long username caused its digest to
+// be stored.
 func TestLongClientNames(t *testing.T) {
 	id := strings.Repeat("c", 150)
 	_, _, eff := single(perMinute(10))

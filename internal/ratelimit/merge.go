@@ -1,23 +1,24 @@
 package ratelimit
 
-// verdict is what an exchange has shown about the pending write of a counter.
+// verdict is the result of an exchange for the pending write of a counter.
 type verdict struct {
-	seq          int64 // of the pending write; 0: there was none
-	included     bool  // it was applied, and the document that was read has it
+	seq          int64 // of the pending write, or 0
+	included     bool  // it was applied, and the document that was read includes it
 	appliedAfter bool  // it was applied after the document was read, or none was read
 	void         bool  // it was not applied, and cannot be under its sequence
-	unclear      bool  // or it was, and nothing shows it any more
+	unclear      bool  // void, but it may have been applied; nothing shows it any longer
 	clone        bool  // another process writes under the ID of this one
 }
 
-// judge returns what an exchange has shown about the pending write of a counter.
+// judge returns the verdict on the pending write of a counter.
 //
-// A counter has one pending write at a time, so the sequence of this process in the document is
-// normally not higher than that of the pending write. If it is, a copy of this process writes under
-// the same ID; the pending write then counts as applied, unless the store has refused it.
+// A counter has at most one pending write. So the sequence of this process in the document normally
+// does not exceed the sequence of the pending write. If it does, a copy of this process writes
+// under the same ID. The pending write then counts as applied, unless the store has refused it.
 //
 // If this process was removed from the writers of the document, nothing shows whether the pending
-// write was applied before: it is written again, which may count it twice but loses nothing.
+// write was applied before the removal. It is then written again, which may count it twice but
+// loses nothing.
 func (s *shard) judge(num uint32, task *Task, res Result) (v verdict) {
 	v.seq = s.pendingSeq(num)
 	if v.seq == 0 {
@@ -50,14 +51,14 @@ func (s *shard) judge(num uint32, task *Task, res Result) (v verdict) {
 	return v
 }
 
-// merge sets the known counts of a counter from its document; d is nil if there is none. What this
-// process has written and had confirmed stays counted, whatever the document has.
+// merge sets the known counts of a counter from its document; d is nil if there is none. Confirmed
+// writes of this process stay counted, even if the document has lost them.
 func (s *shard) merge(num uint32, r *rule, ms int64, d *Document, v verdict, done *Finished) {
 	there := d != nil
 	if !there {
 		d = &Document{}
 	}
-	if d.Frame > MaxWindow.Milliseconds() { // invalid, so as good as absent
+	if d.Frame > MaxWindow.Milliseconds() { // invalid, so treated as absent
 		d.Frame = 0
 	}
 	h, c := s.hotOf(num), s.coldOf(num)
@@ -65,7 +66,7 @@ func (s *shard) merge(num uint32, r *rule, ms int64, d *Document, v verdict, don
 	m.read(r, h.start, ms, d)
 	slots, mine := s.slots(h, r), s.mine(num, r)
 	if d.Frame > 0 && d.Frame != r.frame {
-		clear(mine) // the process that converts the document decides which frames these counts go to
+		clear(mine) // the converting process decides which frames these counts go to
 	}
 	if v.included {
 		s.confirm(num, r)
@@ -77,9 +78,9 @@ func (s *shard) merge(num uint32, r *rule, ms int64, d *Document, v verdict, don
 			m.mended[j] = max(known-m.counts[j], 0)
 			m.counts[j] += m.mended[j]
 		}
-		// Counts that this process has written stay counted. Those that the document does not have
-		// are reported as lost, unless they may be in a later frame: converting the frames to
-		// another length and back moves counts to later ones.
+		// Counts that this process has written stay counted. If the document lacks them, they are
+		// reported as lost, unless a later frame may have them: converting frames to another length
+		// and back moves counts to later frames.
 		if spare += m.counts[j] - int64(mine[j]); spare < 0 {
 			done.Lost, spare = done.Lost-spare, 0
 		}
@@ -101,8 +102,8 @@ func (s *shard) merge(num uint32, r *rule, ms int64, d *Document, v verdict, don
 	}
 }
 
-// settle ends the pending write of a counter if the verdict allows it, and otherwise sets how it is
-// retried.
+// settle ends the pending write of a counter if the verdict is clear. Otherwise it prepares a
+// retry.
 func (s *shard) settle(num uint32, r *rule, task *Task, res Result, v verdict) {
 	h, c := s.hotOf(num), s.coldOf(num)
 	switch {
@@ -123,7 +124,7 @@ func (s *shard) settle(num uint32, r *rule, task *Task, res Result, v verdict) {
 			c.synced = c.began
 			h.flags &^= stale | deniedSinceSync
 		case res.Read:
-			c.setVersion(int64(c.version)+1, res.NewEtag) // a guess: another process may have written in between, then the next write conflicts
+			c.setVersion(int64(c.version)+1, res.NewEtag) // a guess: if another process wrote in between, the next write conflicts
 		default:
 			h.flags |= stale
 		}
@@ -140,12 +141,12 @@ func (s *shard) settle(num uint32, r *rule, task *Task, res Result, v verdict) {
 	case v.seq != 0:
 		s.retryPending(num, task, res)
 		if s.leasePending(num) {
-			h.flags.set(readFirst, !res.Read) // whether it was applied decides what is asked for next
+			h.flags.set(readFirst, !res.Read) // the next request for permits depends on whether it was applied
 		}
 	}
 }
 
-// confirm moves the pending counts of a counter to mine: the document has them.
+// confirm moves the pending counts of a counter to mine, because the document has them.
 func (s *shard) confirm(num uint32, r *rule) {
 	slots, mine := s.slots(s.hotOf(num), r), s.mine(num, r)
 	reframed := s.extrasOf(num).reframed
@@ -168,11 +169,11 @@ func (s *shard) endPending(num uint32) {
 	}
 }
 
-// stuck reports whether there were so many conflicts in a row that other processes cannot be the
-// cause: the document has something that no condition of a write matches.
+// stuck reports whether there were too many successive conflicts to blame on other processes. The
+// document must then contain a value that no condition of a write can match.
 func (e *extras) stuck() bool { return e.conflicts >= 8 }
 
-// retryPending sets how a write that is still pending is retried.
+// retryPending prepares the retry of a write that is still pending.
 func (s *shard) retryPending(num uint32, task *Task, res Result) {
 	h, e := s.hotOf(num), s.extrasOf(num)
 	switch {

@@ -8,15 +8,15 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestOnOutage: what each way to decide admits while counts cannot be shared, at one of ten
-// instances, of a key with and without a count.
+// TestOnOutage: what each OnOutage admits while counts cannot be shared, in one of ten instances,
+// for keys with and without a count.
 func TestOnOutage(t *testing.T) {
 	for _, tc := range []struct {
 		on      OnOutage
 		known   int64
 		admits  int64
 		outage  bool
-		retries time.Duration // after what it admits
+		retries time.Duration // after the last admitted request
 	}{
 		{Share, 0, 10, true, 60*time.Second + time.Millisecond},
 		{Share, 55, 5, true, 0},
@@ -64,8 +64,8 @@ func setStalled(y *Sync, now time.Time, on bool) {
 	y.Recovered()
 }
 
-// TestRecovering: after an outage a counter is decided by its OnOutage until it was exchanged once;
-// a new key is not.
+// TestRecovering: after an outage the OnOutage of a limit decides until the first exchange of the
+// counter. It does not apply to a new key.
 func TestRecovering(t *testing.T) {
 	p := play(t, perMinute(100))
 	p.y.SetInstances(10)
@@ -85,14 +85,14 @@ func TestRecovering(t *testing.T) {
 		t.Error("a counter that was exchanged since is decided on a share")
 	}
 	p.y.Recovered()
-	p.y.Recovering(p.now) // without an outage it changes nothing
+	p.y.Recovering(p.now) // no effect without an outage
 	if d := p.c.Take(p.now, p.k, p.eff, 1); d.Outage {
 		t.Error("recovering from nothing")
 	}
 }
 
-// TestGrace: a limit is decided by its OnOutage only when g is older than a few spacings, or the
-// counter's own write fails.
+// TestGrace: OnOutage decides only if g is older than a few spacings or the counter's own write
+// fails.
 func TestGrace(t *testing.T) {
 	p := play(t, perMinute(100))
 	p.y.SetInstances(4)
@@ -126,7 +126,7 @@ func TestGrace(t *testing.T) {
 	}
 }
 
-// TestHugeCost: no number of requests, however large, overflows into being admitted.
+// TestHugeCost: no number of requests, however large, is admitted through an overflow.
 func TestHugeCost(t *testing.T) {
 	for _, n := range []int64{6, MaxRequests, math.MaxInt32, math.MaxInt64 / 2, math.MaxInt64 - 1, math.MaxInt64} {
 		p := play(t, perMinute(5))
@@ -143,7 +143,7 @@ func TestHugeCost(t *testing.T) {
 	}
 }
 
-// TestRefund takes requests back that are still counted, written or not.
+// TestRefund refunds requests that still count, written or not.
 func TestRefund(t *testing.T) {
 	p := play(t, perMinute(5), NewLimit("per-hour", 100, time.Hour))
 	refund := func(admitted time.Time, n int64, want bool) {
@@ -179,8 +179,8 @@ func TestRefund(t *testing.T) {
 	refund(p.now, 1, false)
 }
 
-// TestPlain: the short way to decide that nearly every key takes answers and counts as the general
-// one.
+// TestPlain: the fast path, which handles nearly every key, decides and counts like the general
+// path.
 func TestPlain(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		l := NewLimit("plain", rapid.Int64Range(1, 40).Draw(t, "requests"), rapid.SampledFrom([]time.Duration{
@@ -190,7 +190,7 @@ func TestPlain(t *testing.T) {
 		if !eff.User.plain {
 			t.Fatal("not decided the short way")
 		}
-		// A copy of the list, compiled beside the register, takes the general way.
+		// A copy of the list, compiled outside the register, takes the general path.
 		register.mu.Lock()
 		general := compile([]Limit{l}, false)
 		all := append(*register.all.Load(), general)

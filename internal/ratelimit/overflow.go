@@ -8,18 +8,18 @@ const (
 	maxOverflow    = 32 // in a shard, for all lists of limits
 )
 
-// overflow is a counter that is shared by all keys of a shard that find no room, have the same
-// limits and whose hashes fall on the same place.
+// overflow is a counter that several keys share. They are keys of one shard that found no room,
+// have the same limits and hash to the same place.
 type overflow struct {
 	limits uint32 // number of the list of limits
 	place  uint32
 	num    uint32 // number of its first counter
 }
 
-// addKey returns the first counter for a key that is not in the index: a new one if there is room
-// or a key can be evicted, otherwise an overflow counter. For a total there is always room: there are
-// no more of them than clients, and an overflow counter would not be shared with other processes. It returns 0 if the shard has too many of
-// those, under other limits.
+// addKey returns the first counter for a key that is not in the index. It is a new counter if there
+// is room or a key can be evicted, and otherwise an overflow counter. A total always gets a new
+// counter: there are no more totals than clients, and overflow counters are not shared with other
+// processes. addKey returns 0 if the shard has too many overflow counters under other limits.
 func (s *shard) addKey(k Key, h hash, ls *Limits, ms int64) uint32 {
 	place := h.place()
 	if !s.crowded(ls) && (s.reserve() || s.evict(ms)) {
@@ -34,7 +34,7 @@ func (s *shard) addKey(k Key, h hash, ls *Limits, ms int64) uint32 {
 }
 
 // overflow returns the overflow counter of a place, and creates it if necessary. It returns 0 if
-// the shard has too many, under other limits.
+// the shard has too many under other limits.
 func (s *shard) overflow(ls *Limits, place uint32, ms int64) uint32 {
 	if num := s.findOverflow(ls, place); num != 0 {
 		return num
@@ -60,7 +60,7 @@ func (s *shard) overflow(ls *Limits, place uint32, ms int64) uint32 {
 // place returns the place of a key among the overflow counters of its shard.
 func (h hash) place() uint32 { return uint32(h.lo % overflowPlaces) }
 
-// findOverflow returns the overflow counter of a place; 0 if there is none.
+// findOverflow returns the overflow counter of a place, or 0.
 func (s *shard) findOverflow(ls *Limits, place uint32) uint32 {
 	for _, o := range s.shared {
 		if o.limits == ls.number && o.place == place {
@@ -70,8 +70,8 @@ func (s *shard) findOverflow(ls *Limits, place uint32) uint32 {
 	return 0
 }
 
-// idleOverflow returns the index of an overflow counter that can be used for another place; -1 if
-// there is none.
+// idleOverflow returns the index of an overflow counter that can be reused for another place, or
+// -1.
 func (s *shard) idleOverflow(ms int64) int {
 	return slices.IndexFunc(s.shared, func(o overflow) bool { return s.idle(o.num, ms) })
 }

@@ -7,9 +7,10 @@ import (
 	"oauth-server/internal/fielderr"
 )
 
-// SetOverride gives one user of a client limits in place of the client's list for users, or that list again
-// if there are none. A client may have overrides without a policy. An error has the problems of the
-// limits, by their paths, and changes nothing.
+// SetOverride gives one user of a client its own limits, which replace the client's list for users.
+// An empty list removes the override. A client may have overrides without a policy. If the limits
+// are invalid, SetOverride returns their problems as [fielderr.Errors], with their paths, and
+// changes nothing.
 func (e *CompiledEdit) SetOverride(clientID, username string, limits []Limit) error {
 	if errs := validateLimits("user", limits); len(errs) > 0 {
 		return errs.Under(fielderr.Join("overrides", clientID+" "+username)).Err()
@@ -35,7 +36,7 @@ func (e *CompiledEdit) SetOverride(clientID, username string, limits []Limit) er
 	return nil
 }
 
-// giveOverrides gives the clients their changed overrides.
+// giveOverrides applies the changed overrides to their clients.
 func (e *CompiledEdit) giveOverrides() {
 	for id, edit := range e.overrides {
 		var g given
@@ -51,9 +52,9 @@ func (e *CompiledEdit) giveOverrides() {
 	e.overrides = nil
 }
 
-// For returns the limits of the key: those of the client itself if it has no username, those of the override
-// if there is one, or else those of each user; of the key of a total or of a
-// source, those of that list, nil if there are none.
+// For returns the limits of the key. For a key without a username these are the limits of the
+// client itself. For a user they are the override, if there is one, or else the limits for each
+// user. For the key of a total or of a source they are the list Total or Source, which may be nil.
 func (e *Effective) For(k Key) *Limits {
 	switch {
 	case k.isTotal():
@@ -65,13 +66,13 @@ func (e *Effective) For(k Key) *Limits {
 	return ls
 }
 
-// HasOverride reports whether the key is one of a user with limits of its own.
+// HasOverride reports whether the key belongs to a user with an override.
 func (e *Effective) HasOverride(k Key) bool {
 	_, overridden := e.of(k.bounded())
 	return overridden
 }
 
-// of is For, for a key that is bounded, and whether the limits are an override.
+// of is For with a bounded key. It also reports whether the limits are an override.
 func (e *Effective) of(k Key) (ls *Limits, overridden bool) {
 	if e.overrides == nil {
 		return e.list(k), false
@@ -79,7 +80,7 @@ func (e *Effective) of(k Key) (ls *Limits, overridden bool) {
 	return e.override(k)
 }
 
-// list is of where there are no overrides. [Counters.Take] calls it by itself, because it is inlined and of is
+// list is of without overrides. [Counters.Take] calls it directly because list is inlined and of is
 // not.
 func (e *Effective) list(k Key) *Limits {
 	if k.Username == "" {
@@ -88,7 +89,7 @@ func (e *Effective) list(k Key) *Limits {
 	return e.User
 }
 
-// override is of where there are overrides.
+// override is of with overrides.
 func (e *Effective) override(k Key) (ls *Limits, overridden bool) {
 	if k.Username != "" {
 		if ls, ok := e.overrides.Get(k.Username); ok {
@@ -101,7 +102,8 @@ func (e *Effective) override(k Key) (ls *Limits, overridden bool) {
 	return e.list(k), false
 }
 
-// Overrides yields the users with limits of their own, as keys name them, and these, in no order.
+// Overrides yields the users with an override and their limits, in no particular order. Usernames
+// are as in bounded keys.
 func (e *Effective) Overrides() iter.Seq2[string, *Limits] {
 	if e.overrides == nil {
 		return func(func(string, *Limits) bool) {}
@@ -109,7 +111,7 @@ func (e *Effective) Overrides() iter.Seq2[string, *Limits] {
 	return e.overrides.All()
 }
 
-// Overridden is how many users have limits of their own.
+// Overridden returns how many users have an override.
 func (e *Effective) Overridden() int {
 	if e.overrides == nil {
 		return 0

@@ -9,13 +9,13 @@ import (
 	"oauth-server/internal/fielderr"
 )
 
-// override returns p with limits for one user; none take them back.
+// override returns p with limits for one user. No limits remove the override.
 func override(tb testing.TB, p *Compiled, clientID, username string, limits ...Limit) *Compiled {
 	tb.Helper()
 	return edited(tb, p, func(e *CompiledEdit) error { return e.SetOverride(clientID, username, limits) })
 }
 
-// requests are the limits of a key by their numbers of requests.
+// requests lists the limits of a key by their numbers of requests.
 func requests(p *Compiled, clientID, username string) string {
 	var out []string
 	for _, l := range p.For(clientID).For(Key{clientID, username}).All() {
@@ -24,7 +24,7 @@ func requests(p *Compiled, clientID, username string) string {
 	return strings.Join(out, " ")
 }
 
-// TestOverrideIsOfOneUser: it replaces the list for users, whatever that is, and nothing else.
+// TestOverrideIsOfOneUser: it replaces only the list for users, from wherever that list comes.
 func TestOverrideIsOfOneUser(t *testing.T) {
 	base := edited(t, defaults(t), func(e *CompiledEdit) error {
 		err := e.SetTier("gold", &Policy{User: []Limit{perMinute(20)}})
@@ -73,7 +73,7 @@ func TestOverrideIsOfOneUser(t *testing.T) {
 	}
 }
 
-// TestOverriddenDecisions: a decision says that the limits were those of one user.
+// TestOverriddenDecisions: a decision shows that an override applied.
 func TestOverriddenDecisions(t *testing.T) {
 	p := override(t, defaults(t), "shop", "ada", perMinute(1))
 	c := NewCounters(10)
@@ -92,7 +92,7 @@ func TestOverriddenDecisions(t *testing.T) {
 	mustEqual(t, "refunded", true, c.Refund(at(epoch), at(epoch), Key{"shop", "ada"}, p.For("shop"), 1))
 }
 
-// TestOverrideOfALongName: names that are counted under a digest are found as well.
+// TestOverrideOfALongName: overrides apply to names that are counted under a digest.
 func TestOverrideOfALongName(t *testing.T) {
 	client, user := strings.Repeat("c", 128), strings.Repeat("u", 128)
 	p := override(t, defaults(t), client, user, perMinute(1))
@@ -102,8 +102,8 @@ func TestOverrideOfALongName(t *testing.T) {
 	mustEqual(t, "limits", "1", requests(p, client, user))
 }
 
-// TestOverrideKeepsCounts: what a key has used counts under an override that is set or removed, as under any
-// changed limits; see [TestMovedLimitIsNotFreed] and [TestChangeDuringExchange].
+// TestOverrideKeepsCounts: the counts of a key stay when an override is set or removed, as with any
+// change of limits. See [TestMovedLimitIsNotFreed] and [TestChangeDuringExchange].
 func TestOverrideKeepsCounts(t *testing.T) {
 	sixes := perMinute(6)
 	sixes.Frames = 6
@@ -149,7 +149,7 @@ func TestOverrideKeepsCounts(t *testing.T) {
 	}
 }
 
-// TestOverrideDuringExchange: counts survive that an override is set while an exchange is under way.
+// TestOverrideDuringExchange: counts survive when an override is set during an exchange.
 func TestOverrideDuringExchange(t *testing.T) {
 	minutes := perMinute(100)
 	shorter := perMinute(200)
@@ -186,7 +186,7 @@ func TestOverrideProblems(t *testing.T) {
 	mustEqual(t, "problems", `overrides["shop ada"].user[0].requests overrides["shop ada"].user[1].name`, strings.Join(paths, " "))
 }
 
-// TestOverrideAllocatesNothing: neither for a user with one nor for another.
+// TestOverrideAllocatesNothing: neither for a user with an override nor for one without.
 func TestOverrideAllocatesNothing(t *testing.T) {
 	p := override(t, defaults(t), "shop", "ada", perMinute(MaxRequests))
 	c := NewCounters(10)
@@ -199,7 +199,7 @@ func TestOverrideAllocatesNothing(t *testing.T) {
 	}
 }
 
-// BenchmarkTakeOverridden is one decision for a client some of whose users have an override.
+// BenchmarkTakeOverridden measures one decision for a client with some overridden users.
 func BenchmarkTakeOverridden(b *testing.B) {
 	large := []Limit{perMinute(MaxRequests)}
 	p := edited(b, defaults(b), func(e *CompiledEdit) error {
@@ -220,7 +220,8 @@ func BenchmarkTakeOverridden(b *testing.B) {
 	}
 }
 
-// BenchmarkTierChange is a change of a tier that 100,000 clients have, which is then asked for once.
+// BenchmarkTierChange measures a change of a tier that 100,000 clients have, followed by one
+// lookup.
 func BenchmarkTierChange(b *testing.B) {
 	p := edited(b, defaults(b), func(e *CompiledEdit) error {
 		err := e.SetTier("gold", &Policy{User: []Limit{perMinute(7)}})

@@ -1,16 +1,16 @@
 package ratelimit
 
-// What an exchange does for a strict counter: which permits it asks for or gives back, and what
-// becomes of them.
+// This file has the exchange of a strict counter: which permits it requests or gives back, and how
+// it handles the outcome.
 
-// need is what a strict counter needs next.
+// need is the next step of a strict counter.
 type need struct {
-	act   bool  // an exchange, now
-	state state // otherwise: quiet, or what it waits in
-	wait  int64 // and for how many milliseconds
+	act   bool  // start an exchange now
+	state state // otherwise: the state to wait in, or quiet
+	wait  int64 // how long to wait, milliseconds
 }
 
-// needs returns what a strict counter without a pending write needs.
+// needs returns the next step of a strict counter without a pending write.
 func (s *shard) needs(num uint32, r *rule, ms int64, q *queue) need {
 	h, l := s.hotOf(num), s.leaseOf(num)
 	slots, held := s.slots(h, r), l.held[0]+l.held[1]
@@ -78,11 +78,11 @@ func (s *shard) leaseUrgency(num uint32, r *rule) state {
 	}
 }
 
-// early is how much earlier than asked for an exchange may begin.
+// early is how many milliseconds before its planned time an exchange may begin.
 const early = 3
 
-// beginLease makes the pending write of a strict counter, unless it has one. write is whether there
-// is one to be sent, rest that no exchange is needed now.
+// beginLease makes the pending write of a strict counter, unless it has one. write reports that
+// there is a write to send, rest that no exchange is needed now.
 func (s *shard) beginLease(num uint32, r *rule, ms, seq int64, q *queue) (write, rest bool) {
 	s.serve(s.firstOf(num), ms)
 	h, l := s.hotOf(num), s.leaseOf(num)
@@ -109,7 +109,7 @@ func (s *shard) beginLease(num uint32, r *rule, ms, seq int64, q *queue) (write,
 	return s.ask(num, r, ms, seq, q.final.Load()), false
 }
 
-// ask makes a pending write that takes and gives back permits; it reports false if there is nothing
+// ask makes a pending write that takes and gives back permits. It returns false if there is nothing
 // to write.
 func (s *shard) ask(num uint32, r *rule, ms, seq int64, final bool) bool {
 	h, l := s.hotOf(num), s.leaseOf(num)
@@ -137,15 +137,16 @@ func (s *shard) ask(num uint32, r *rule, ms, seq int64, final bool) bool {
 	return true
 }
 
-// amount returns how many permits to ask for, and the slot of their frame. The known counts are
-// those of the version that the write depends on, so what they leave is free if it is applied.
+// amount returns how many permits to request, and the slot of their frame. The known counts belong
+// to the version that the write is conditional on, so if the write is applied, the computed room is
+// still free.
 func (s *shard) amount(num uint32, r *rule, ms int64) (t int, n int64) {
 	h, l, g := s.hotOf(num), s.leaseOf(num), &s.all.leasing
 	t = g.target(r, h.start-r.frame, ms)
 	free := r.Requests
 	slots := s.slots(h, r)
 	for j := range slots {
-		if j <= t+r.Frames { // some window has this frame and that of the permits
+		if j <= t+r.Frames { // one window can touch both this frame and the frame of the permits
 			free -= slots[j].total(1)
 		}
 	}
@@ -162,8 +163,8 @@ func (s *shard) amount(num uint32, r *rule, ms int64) (t int, n int64) {
 	return t, n + max(min(soon, share), 0)
 }
 
-// canLease reports whether a write can depend on the version of the document that known is from. Of
-// a counter that is not read yet it is none.
+// canLease reports whether a write can be conditional on the document version of the known counts.
+// A counter that was never read assumes that it has no document.
 func (s *shard) canLease(num uint32) bool {
 	h, c := s.hotOf(num), s.coldOf(num)
 	if h.flags.has(unsynced) {
@@ -173,9 +174,9 @@ func (s *shard) canLease(num uint32) bool {
 	return known && !h.flags.has(stale)
 }
 
-// versionLease completes a write of a strict counter: it depends on the version, also if it only
-// gives permits back, so that it lowers no other document than the one that counts them. While other
-// processes write the document too, it is read in the same exchange.
+// versionLease makes a write of a strict counter conditional on the version. This includes writes
+// that only give permits back, so that they never lower a document other than the one that counts
+// the permits. While other processes are alive, the same exchange also reads the document.
 func (s *shard) versionLease(num uint32, task *Task) {
 	if !s.leasePending(num) {
 		return
@@ -187,8 +188,8 @@ func (s *shard) versionLease(num uint32, task *Task) {
 	task.Read = task.Read || s.all.outage.instances.Load() > 1
 }
 
-// judgeLease is judge for a pending write of a strict counter. Every attempt depends on a version, so
-// once the document has another one and not the write, it can no longer be applied.
+// judgeLease is judge for a strict counter. Every attempt is conditional on a version. So once the
+// document has another version and not the write, the write can no longer be applied.
 func (s *shard) judgeLease(num uint32, task *Task, res Result) (v verdict) {
 	v.seq = s.pendingSeq(num)
 	d := res.Document
@@ -217,8 +218,8 @@ func (s *shard) judgeLease(num uint32, task *Task, res Result) (v verdict) {
 	return v
 }
 
-// voidLease ends a pending write of a strict counter that was not applied: the requests that it asked
-// for still lack permits.
+// voidLease ends a pending write of a strict counter that was not applied. The requests that it
+// asked permits for still lack them.
 func (s *shard) voidLease(num uint32, r *rule, res Result, unclear bool) {
 	s.dropPending(num, r, unclear)
 	l := s.leaseOf(num)
@@ -228,8 +229,8 @@ func (s *shard) voidLease(num uint32, r *rule, res Result, unclear bool) {
 	}
 }
 
-// dropPending ends a pending write. What it would have given back is still to be given back, unless
-// it is unclear whether it was: then the permits stay counted.
+// dropPending ends a pending write. Permits that it would have given back are still to be given
+// back. If it is unclear whether it gave them back, they stay counted.
 func (s *shard) dropPending(num uint32, r *rule, unclear bool) {
 	l := s.leaseOf(num)
 	slots := s.slots(s.hotOf(num), r)
@@ -246,11 +247,11 @@ func (s *shard) dropPending(num uint32, r *rule, unclear bool) {
 	s.endPending(num)
 }
 
-// finishLease lets a counter have the permits that its pending write has taken, and decides on the
-// requests that wait. If their frame is over, they are given back.
+// finishLease adds the permits that the pending write has taken to the counter and serves the
+// waiting requests. If the frame of the permits is over, it gives them back.
 func (s *shard) finishLease(num uint32, r *rule, ms int64, task *Task, res Result, v verdict) {
 	l, g := s.leaseOf(num), &s.all.leasing
-	if task.Seq != 0 && res.Status != Unknown && l.began != 0 { // 0: the lease is newer than the exchange
+	if task.Seq != 0 && res.Status != Unknown && l.began != 0 { // 0: the lease was created after the exchange began
 		trip := g.trip.Load()
 		g.trip.Store(min(max(trip+(ms-l.began-trip)/4, 1), maxTrip))
 	}
@@ -277,11 +278,12 @@ func (s *shard) finishLease(num uint32, r *rule, ms int64, task *Task, res Resul
 	s.serve(s.firstOf(num), ms)
 }
 
-// maxTrip bounds the time of an exchange that permits are asked for in advance, in milliseconds.
+// maxTrip bounds the duration of an exchange for which permits are requested ahead, in
+// milliseconds.
 const maxTrip = 100
 
 // checkWritten disowns the permits of a counter if its document does not have the write that took
-// them: another one stands in its place.
+// them. Another document has then replaced the one with the write.
 func (s *shard) checkWritten(num uint32, r *rule, d *Document) {
 	l, mine := s.leaseOf(num), int64(0)
 	if d != nil {

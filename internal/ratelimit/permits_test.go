@@ -8,18 +8,18 @@ import (
 )
 
 // TestGiveBackToAnotherDocument: permits are not given back to a document that does not count them,
-// and are not used any more.
+// and are not used after that.
 func TestGiveBackToAnotherDocument(t *testing.T) {
 	for _, lost := range []bool{false, true} {
 		p := leaseFrom(t, strictly(10, 10*time.Minute))
 		p.take(4, Denied)
 		p.exchange()
-		if lost { // the write that gives them back; what is read shows that it was not applied yet
+		if lost { // the write that gives them back; the document shows that it was not applied yet
 			task, _ := p.due()
 			p.finish(task, Result{Status: Unknown})
 			p.exchange()
 		}
-		p.doc = Document{} // removed by somebody, and written by another process, which uses all
+		p.doc = Document{} // removed, and written by another process, which uses all
 		p.others(60_000, 10)
 		p.settle()
 		check.Equal(t, "counted", p.counted(), int64(10))
@@ -30,8 +30,8 @@ func TestGiveBackToAnotherDocument(t *testing.T) {
 	}
 }
 
-// TestLoweredLimit: unused permits of the limit before are given back, and so are those under way
-// when they arrive.
+// TestLoweredLimit: unused permits of the previous limit are given back, and so are requested
+// permits when they arrive.
 func TestLoweredLimit(t *testing.T) {
 	for _, under := range []bool{false, true} {
 		p := leaseFrom(t, strictly(100, 10*time.Minute))
@@ -56,8 +56,8 @@ func TestLoweredLimit(t *testing.T) {
 	}
 }
 
-// TestCountsAheadOfTheFrame: counts of a frame later than the next are read again in their own, so
-// that they leave the window when it does.
+// TestCountsAheadOfTheFrame: counts in frames after the next one are read again into their own
+// frame, so they leave the window with it.
 func TestCountsAheadOfTheFrame(t *testing.T) {
 	p := leaseFrom(t, strictly(10, time.Minute))
 	p.others(60_002, 10)
@@ -73,21 +73,22 @@ func TestCountsAheadOfTheFrame(t *testing.T) {
 	p.take(1, Allowed)
 }
 
-// TestGiveBackOfAClone: what a copy of this process may have given back is not given back again.
+// TestGiveBackOfAClone: permits that a copy of this process may have given back are not given back
+// again.
 func TestGiveBackOfAClone(t *testing.T) {
 	p := leaseFrom(t, strictly(10, 10*time.Minute))
 	p.take(4, Denied)
 	p.exchange()
 	task, _ := p.due()
 	p.store(&task)
-	p.doc.Mine += 5 // a later write of the copy
+	p.doc.Mine += 5 // a later write by the copy
 	p.doc.Version++
 	p.finish(task, Result{Status: Unknown})
 	p.settle()
 	check.Equal(t, "counted", p.counted(), int64(0))
 }
 
-// TestStrictFromNowOn: counts from before a limit was strict are written with the first permits.
+// TestStrictFromNowOn: counts from before a limit became strict are written with the first permits.
 func TestStrictFromNowOn(t *testing.T) {
 	p := leaseFrom(t, NewLimit("strict", 10, time.Minute))
 	p.take(3, Allowed)
@@ -100,7 +101,8 @@ func TestStrictFromNowOn(t *testing.T) {
 	p.take(1, Allowed)
 }
 
-// TestExpiryOfAStrictDocument: a store whose clock is hours ahead keeps it as long as it matters.
+// TestExpiryOfAStrictDocument: a store with a clock hours ahead keeps the document as long as it
+// matters.
 func TestExpiryOfAStrictDocument(t *testing.T) {
 	for _, window := range []time.Duration{10 * time.Minute, 48 * time.Hour} {
 		p := leaseFrom(t, strictly(10, window))
@@ -112,7 +114,7 @@ func TestExpiryOfAStrictDocument(t *testing.T) {
 	}
 }
 
-// TestFrameAWindowAhead: it is in one window with the next frame, so it counts.
+// TestFrameAWindowAhead: it can share a window with the next frame, so it counts.
 func TestFrameAWindowAhead(t *testing.T) {
 	p := leaseFrom(t, strictly(10, time.Minute))
 	p.others(60_061, 10) // 900 ms more than a window
@@ -121,7 +123,8 @@ func TestFrameAWindowAhead(t *testing.T) {
 	check.Equal(t, "known", p.c.Usage(p.now, p.k)[0].Known, int64(10))
 }
 
-// TestTripOfANewLease: an exchange that began under other frames does not count for how long one takes.
+// TestTripOfANewLease: an exchange that began under other frames is not used to measure the trip
+// time.
 func TestTripOfANewLease(t *testing.T) {
 	p := leaseFrom(t, strictly(10, 10*time.Minute))
 	p.take(1, Denied)

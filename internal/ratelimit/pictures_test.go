@@ -14,7 +14,7 @@ import (
 	"oauth-server/internal/ratelimit"
 )
 
-// second is a point of a picture, seconds after noon.
+// second is a point of a picture, in seconds after noon.
 func second(s, y float64) chart.Point {
 	return chart.At(noon.Add(time.Duration(s*float64(time.Second))), y)
 }
@@ -51,7 +51,7 @@ func windowPicture() *chart.Chart {
 	}
 }
 
-// decayPicture is how the estimate forgets a burst, against the exact log.
+// decayPicture shows how the estimate forgets a burst, compared with the exact log.
 func decayPicture(t *testing.T) *chart.Chart {
 	t.Helper()
 	c := &chart.Chart{
@@ -72,7 +72,7 @@ func decayPicture(t *testing.T) *chart.Chart {
 	return c
 }
 
-// trace follows the estimate of one algorithm, a point each half second.
+// trace follows the estimate of one algorithm, with a point every half second.
 func trace(t *testing.T, k kind) (points []chart.Point) {
 	t.Helper()
 	l := ratelimit.NewLimit("l", 100, time.Minute)
@@ -96,8 +96,8 @@ func trace(t *testing.T, k kind) (points []chart.Point) {
 	return points
 }
 
-// TestTheGuidesPictures draws the pictures of the guide. To write them:
-// go test ./internal/ratelimit -run Guides -update
+// TestTheGuidesPictures draws the pictures of the guide. To update them: go test
+// ./internal/ratelimit -run Guides -update
 func TestTheGuidesPictures(t *testing.T) {
 	for name, picture := range map[string]*chart.Chart{
 		"rate-limiting-window.svg": windowPicture(),

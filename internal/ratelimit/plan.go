@@ -2,31 +2,31 @@ package ratelimit
 
 import "time"
 
-// state is what a counter waits for between two exchanges; the package documentation has a table.
-// The states up to urgent are ordered by urgency.
+// state is the state of a counter between two exchanges. The package documentation has a table. The
+// states up to urgent are ordered by urgency.
 type state uint8
 
 const (
 	quiet    state = iota // nothing to exchange
 	watching              // its document is to be read at a certain time
-	lazy                  // has counts to be written within a time
-	urgent                // is to be written or read as soon as its spacing allows
-	busy                  // an exchange is under way
+	lazy                  // has counts to write within a time
+	urgent                // to be written or read as soon as its spacing allows
+	busy                  // in an exchange
 	unused                // no counter
 )
 
-// flags describe a counter and what is known of its document.
+// flags describe a counter and the process's knowledge of its document.
 type flags uint8
 
 const (
 	unsynced        flags = 1 << iota // no exchange has read the document yet
-	stale                             // known is not what the document has
+	stale                             // known differs from the document
 	readFirst                         // the document must be read before the pending write is sent again
 	contended                         // other processes wrote the document recently
 	deniedSinceSync                   // a request was denied since the last exchange
-	failing                           // the outcome of the pending write stays unknown
+	failing                           // the outcome of the pending write remains unknown
 	pooled                            // an overflow counter: shared by several keys, never exchanged
-	carried                           // counts more than its document has: see carry
+	carried                           // has counts besides its document: see carry
 )
 
 func (f flags) has(g flags) bool { return f&g != 0 }
@@ -41,35 +41,35 @@ func (f *flags) set(g flags, on bool) {
 const (
 	minSpacing = 10
 	maxSpacing = 100
-	// maxWatch is the longest time between two reads of a counter near its limit while a request
+	// maxWatch is the longest time between two reads of a counter near its limit, while a request
 	// could pass.
 	maxWatch = 2000
-	// gatherReads is how long the first read of a new key waits for those of others.
+	// gatherReads is how long the first read of a new key waits, to be sent together with others.
 	gatherReads = 3
 )
 
-// spacing returns the least time between two exchanges of a counter, in milliseconds: the time in
-// which three requests become possible, between a 900th and a 300th of the window. That is 10 ms
-// for 1000 requests a second, 67 ms for 3000 a minute, and 100 ms for anything slower. In that time
-// each process may admit one request too many.
+// spacing returns the minimum time between two exchanges of a counter, in milliseconds. It is the
+// time in which the limit admits three requests, but at least a 900th and at most a 300th of the
+// window. That is 10 ms for 1000 requests a second, 67 ms for 3000 a minute, and 100 ms for
+// anything slower. In that time each process may admit one request too many.
 func spacing(r *rule) int64 {
 	three := 3 * r.window / r.Requests
 	return min(max(r.window/900, min(three, r.window/300), minSpacing), maxSpacing)
 }
 
-// burst is how many exchanges of one counter may follow one another without spacing. A burst of
-// requests, or the start of a frame, is over before a spacing has passed: without it a limit of 10
-// a minute would admit 10 at every process.
+// burst is how many exchanges of one counter may follow each other without spacing. A burst of
+// requests, or of the first requests in a frame, is over before one spacing has passed. Without
+// this exception every process would admit 10 requests under a limit of 10 a minute.
 const burst = 16
 
-// recentAt returns the number of recent exchanges of a counter at ms: it falls by one in a 300th of
-// the window, but not in less than 10 ms.
+// recentAt returns the number of recent exchanges of a counter at ms. It falls by one in a 300th of
+// the window, but not faster than every 10 ms.
 func (c *cold) recentAt(r *rule, ms int64) int64 {
 	forgotten := ticksAgo(ms, c.began) / max(r.window/300, minSpacing)
 	return max(int64(c.recent)-forgotten, 0)
 }
 
-// spacingLeft returns how long the next exchange of a counter has to wait, in milliseconds.
+// spacingLeft returns how long the next exchange of a counter must wait, in milliseconds.
 func (c *cold) spacingLeft(r *rule, ms int64) int64 {
 	if c.recentAt(r, ms) < burst {
 		return 0
@@ -77,20 +77,20 @@ func (c *cold) spacingLeft(r *rule, ms int64) int64 {
 	return max(spacing(r)-ticksAgo(ms, c.synced), 0)
 }
 
-// dueDivisor is the due rule: counts are written when they reach this part of the headroom, a
-// fourth, divided by the processes that may hold back as much. A half would do if each process had
-// the counts of the others when it writes, but those that write first have not: in the first window
-// of a busy key 9 % too many passed with a half and 3 % with a fourth, for the same number of
-// writes.
+// dueDivisor is the divisor of the due rule: counts are written when they reach a fourth of the
+// headroom, divided by the number of processes that may hold back as much. Half the headroom would
+// be enough if each process had the counts of the others when it writes, but the processes that
+// write first do not have them. In the first window of a busy key 9 % too many requests passed with
+// a half and 3 % with a fourth, for the same number of writes.
 const dueDivisor = 4
 
-// matters reports whether n unclaimed requests are due: whether they could matter to the other
-// processes, each of which may hold back as many.
+// matters reports whether n unclaimed requests are due. They are if they could matter to the other
+// processes, assuming that each of them holds back as many.
 func (s *shard) matters(h *hot, n, headroom int64) bool {
 	return max(n, -n)*dueDivisor*s.holders(h) >= headroom
 }
 
-// holders returns how many processes may hold counts of a counter back.
+// holders returns how many processes may hold back counts of a counter.
 func (s *shard) holders(h *hot) int64 {
 	if h.holders == 0 {
 		return int64(s.all.outage.instances.Load())
@@ -98,8 +98,7 @@ func (s *shard) holders(h *hot) int64 {
 	return int64(h.holders)
 }
 
-// urgency returns the state that a counter which is not busy should have: quiet, watching, lazy or
-// urgent.
+// urgency returns the proper state of a counter that is not busy: quiet, watching, lazy or urgent.
 func (s *shard) urgency(num uint32, r *rule, headroom int64) state {
 	if s.leased(num, r) {
 		return s.leaseUrgency(num, r)
@@ -124,8 +123,8 @@ func (s *shard) urgency(num uint32, r *rule, headroom int64) state {
 	return lazy
 }
 
-// nextState returns the state of a counter that is not busy, and how many milliseconds it waits in
-// it at least.
+// nextState returns the next state of a counter that is not busy, and its minimum wait in that
+// state, in milliseconds.
 func (s *shard) nextState(num uint32, r *rule, ms int64, q *queue) (state, int64) {
 	if s.leased(num, r) {
 		return s.nextLease(num, r, ms, q)
@@ -165,7 +164,7 @@ func (s *shard) nextState(num uint32, r *rule, ms int64, q *queue) (state, int64
 // write unknown, and after the third conflict in a row. It doubles with each further one.
 const firstRetry = 25
 
-// freeConflicts is how many conflicts in a row are retried at once: each of them also reads the
+// freeConflicts is how many successive conflicts are retried at once. Each of them also reads the
 // document that caused it.
 const freeConflicts = 2
 
@@ -182,17 +181,17 @@ func (s *shard) retry(num uint32, o *SyncOptions) (wait int64, pending bool) {
 	return min(firstRetry<<(tries-1), o.MaxBackoff.Milliseconds()), true
 }
 
-// watched reports whether a counter with nothing to write must still be read: if it had a request
-// within the last window and has at most half of its limit left. The next request would otherwise
-// be decided without what others have admitted since.
+// watched reports whether a counter must be read although it has nothing to write. This is the case
+// if it had a request within the last window and at most half of its limit is left. Otherwise the
+// next request would be decided without the recent counts of other processes.
 func watched(r *rule, headroom, idle int64) bool {
 	return headroom <= r.Requests/2 && idle < min(max(r.window, maxWatch), time.Minute.Milliseconds())
 }
 
-// watch returns how many milliseconds a counter with nothing to write is left unread. While no
-// request is possible, others can only lengthen the wait, so the document is read when the wait is
-// about to end (resets by operators arrive with the policies). Otherwise it is an eighth of the
-// time in which one request becomes possible, or a fourth of the time since the last request here,
+// watch returns in how many milliseconds to read a counter with nothing to write. If no request is
+// possible, other processes can only prolong that, so the document is read when the wait is about
+// to end. (Resets by operators arrive with the policies.) Otherwise the time is an eighth of the
+// time in which the limit admits one request, or a fourth of the time since the last request here,
 // within bounds.
 func (f *frames) watch(r *rule, headroom, idle, age, ms int64) int64 {
 	least := spacing(r)
@@ -206,10 +205,10 @@ func (f *frames) watch(r *rule, headroom, idle, age, ms int64) int64 {
 // maxLazyFactor is how many flush intervals the counts of a key far below its limit may wait.
 const maxLazyFactor = 10
 
-// lazyWait returns how many milliseconds counts that are not due may wait: the flush interval for a
-// key that has used half of its limit, ten times as long for one that has used less than a quarter,
-// and never longer than a sixth of the window. Should they become due meanwhile, they wait no
-// longer.
+// lazyWait returns how many milliseconds counts that are not due may wait. That is the flush
+// interval for a key that has used half of its limit, and ten times as long for a key that has used
+// less than a quarter. It is never longer than a sixth of the window. Counts that become due wait
+// no longer.
 func lazyWait(r *rule, headroom, interval int64) int64 {
 	free := float64(headroom) / float64(r.Requests)
 	factor := 1 + (maxLazyFactor-1)*min(max(4*free-2, 0), 1)

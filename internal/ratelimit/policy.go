@@ -19,50 +19,56 @@ const (
 	Off     Mode = "off"     // passed without being counted
 )
 
-// OverLimit names what a client gets for client_credentials when it is over its limit.
+// OverLimit names the response to a client_credentials request over the limit.
 type OverLimit string
 
-// The choices. Where none is set, the next less specific one applies, and at last OverLimitDeny.
+// The choices. If none is set, the next less specific one applies. The last default is
+// OverLimitDeny.
 const (
 	OverLimitDeny  OverLimit = "deny"  // 429
-	OverLimitReuse OverLimit = "reuse" // the token that it got last for the same, while that lives long enough; otherwise 429
+	OverLimitReuse OverLimit = "reuse" // the last token for the same request again, while it lives long enough; otherwise 429
 )
 
-// ReusedUntil returns until when a token is handed out again under [OverLimitReuse]: while a fifth of its life is left,
-// and a second, because libraries take an expires_in of 0 for a token that never expires.
+// ReusedUntil returns until when a token may be handed out again under [OverLimitReuse]: until a
+// fifth of its life is left, and at least a second. Libraries treat an expires_in of 0 as a token
+// that never expires.
 func ReusedUntil(expires time.Time, life time.Duration) time.Time {
 	return expires.Add(-max(life/5, time.Second))
 }
 
-// Policy is the limits and settings of one client, or the default for all of them. Where a client's
-// policy leaves a list empty, the list of the default policy applies.
+// Policy is the limits and settings of one client, or the default for all clients. If a list of a
+// client's policy is empty, the list of the default policy applies.
 type Policy struct {
 	// User has the limits for each user of the client, for grants with a user.
 	User []Limit `json:"user,omitempty"`
 	// Client has the limits for the client itself, for client_credentials.
 	Client []Limit `json:"client,omitempty"`
-	// Total has the limits for the client over all its users and all grants: each of its requests counts
-	// against them too, in the same step. Unlike the others it may be empty in the default policy.
+	// Total has the limits for the client over all its users and all grants. Each request of the
+	// client counts against them too, in the same atomic step. Unlike User and Client it may be
+	// empty in the default policy.
 	Total []Limit `json:"total,omitempty"`
-	// Source has the limits for the client from each source address, over all its users and all grants. Like
-	// Total it counts in the same step, and may be empty in the default policy.
+	// Source has the limits for the client from each source address, over all its users and all
+	// grants. Like Total it counts in the same step, and may be empty in the default policy.
 	Source []Limit `json:"source,omitempty"`
 	// Trusted clients always pass and are not counted.
 	Trusted bool `json:"trusted,omitempty"`
 	Mode    Mode `json:"mode,omitempty"`
-	// OverLimit is about requests of client_credentials. Empty: that of the tier, or else of all clients.
+	// OverLimit applies to client_credentials requests. Empty: the choice of the tier applies, or
+	// else the choice for all clients.
 	OverLimit OverLimit `json:"over_limit,omitempty"`
-	// MaxWait is how long a request over the limit waits for its turn at most, 0 for not at all, and MaxWaiting
-	// how many of one key wait at once, 10 if it is nil. Both together are those of the tier, or else of all
-	// clients, if MaxWait is nil.
+	// MaxWait is how long a request over the limit may wait; 0 means not at all. MaxWaiting is how
+	// many requests of one key may wait at once; nil means 10. If MaxWait is nil, both come from
+	// the tier, or else from the default policy.
 	MaxWait    *MaxWait `json:"max_wait,omitempty"`
 	MaxWaiting *int     `json:"max_waiting,omitempty"`
-	// Ban is what becomes of who goes on after being denied. Nil: that of the tier, or else of all clients.
+	// Ban bans users and clients that continue after they were denied. Nil: the ban of the tier
+	// applies, or else the ban for all clients.
 	Ban *Ban `json:"ban,omitempty"`
-	// Criticality says how soon requests are refused while the server is overloaded. CriticalityUnset: that of the
-	// tier, or else of all clients. Trusted clients and those in the mode Off may have one.
+	// Criticality ranks the requests of the client while the server is overloaded.
+	// CriticalityUnset: the criticality of the tier applies, or else the one for all clients.
+	// Trusted clients and clients in the mode Off may have one.
 	Criticality Criticality `json:"criticality,omitempty"`
-	// HideHeaders leaves the RateLimit fields and the names of the limits out of responses.
+	// HideHeaders omits the RateLimit fields and the names of the limits from responses.
 	HideHeaders bool `json:"hide_headers,omitempty"`
 }
 
@@ -110,8 +116,8 @@ func (o OverLimit) valid() bool { return o == "" || o == OverLimitDeny || o == O
 
 func (m Mode) valid() bool { return slices.Contains([]Mode{Unset, Enforce, DryRun, Off}, m) }
 
-// judged returns the limits of a list that are validated: all of any list that can be, and as many as a person reads of a
-// longer one.
+// judged returns the limits of a list to validate: the whole list if it has a valid length. A
+// longer list is cut to 2*MaxLimits, which is as many problems as a person would read.
 func judged(limits []Limit) []Limit { return limits[:min(len(limits), 2*MaxLimits)] }
 
 func validateLimits(field string, limits []Limit) (es fielderr.Errors) {
@@ -132,15 +138,16 @@ func validateLimits(field string, limits []Limit) (es fielderr.Errors) {
 	return es
 }
 
-// Settings is everything that operators configure about limits.
+// Settings is the complete configuration of limits.
 type Settings struct {
 	// Mode is the global mode; unset means Enforce.
 	Mode Mode `json:"mode"`
 	// Instance is the mode of this process alone; if set, it overrides all others.
 	Instance Mode `json:"instance_mode,omitempty"`
-	// CanaryPercent is the share of clients, 0 to 100, that the global mode Enforce applies to; the
-	// others get DryRun. Which clients those are depends on their client_id alone, and a larger
-	// share contains every smaller one. A mode set for a client or for this instance overrides it.
+	// CanaryPercent is the share of clients, 0 to 100, that the global mode Enforce applies to. The
+	// other clients get DryRun. The client_id alone decides whether a client is in the share, and a
+	// larger share contains every smaller one. A mode set for a client or for this instance
+	// overrides it.
 	CanaryPercent float64           `json:"canary_percent"`
 	Default       Policy            `json:"default"`
 	Clients       map[string]Policy `json:"clients,omitempty"`

@@ -19,7 +19,7 @@ func TestLimitProblems(t *testing.T) {
 	for _, tc := range []struct {
 		name   string
 		change func(*Limit)
-		want   string // the path of the only problem; empty for none
+		want   string // path of the only problem; empty for none
 	}{
 		{"the default", func(*Limit) {}, ""},
 		{"no requests", func(l *Limit) { l.Requests = 0 }, "requests"},
@@ -163,10 +163,10 @@ func TestMostSpecificMode(t *testing.T) {
 	}
 }
 
-// TestCanaryShare: about the share that was asked for, the same clients every time, and a larger
-// share contains every smaller one.
+// TestCanaryShare: the share has about the requested size and the same clients every time, and a
+// larger share contains every smaller one.
 func TestCanaryShare(t *testing.T) {
-	in := map[string]float64{} // the smallest share that holds the client
+	in := map[string]float64{} // the smallest share that has the client
 	for _, percent := range []float64{0, 0.5, 5, 50, 100} {
 		s := DefaultSettings()
 		s.CanaryPercent = percent
@@ -188,6 +188,6 @@ func TestCanaryShare(t *testing.T) {
 			t.Fatalf("%v of 10,000 clients are in a share of %v %%", n, percent)
 		}
 	}
-	// Never to change: running clusters depend on it.
+	// Never change these: running clusters depend on them.
 	mustEqual(t, "shares", [3]float64{50, 5, 0.5}, [3]float64{in["client-17"], in["client-104"], in["client-146"]})
 }

@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// event is one admitted request of the brute-force log.
+// event is one admitted request in the brute-force log.
 type event struct {
 	at int64
 	n  int64
@@ -19,7 +19,7 @@ type event struct {
 // time.
 type slidingLog []event
 
-// within counts the requests after from and up to to.
+// within counts the requests after from, up to and including to.
 func (l slidingLog) within(from, to int64) (n int64) {
 	for _, e := range l {
 		if e.at > from && e.at <= to {
@@ -48,7 +48,7 @@ func drawLimits(t *rapid.T) []Limit {
 	return limits
 }
 
-// epoch is some time that is in no way round.
+// epoch is an arbitrary time, not aligned to anything.
 const epoch = 1_622_211_783_217
 
 func at(ms int64) time.Time { return time.UnixMilli(ms) }
@@ -68,8 +68,8 @@ func drawStep(t *rapid.T, window time.Duration) int64 {
 	}
 }
 
-// TestEstimateBounds: the sliding estimate lies between what is certainly inside the window and
-// what may be, and no window holds more than the frames that it touches can.
+// TestEstimateBounds: the sliding estimate lies between the requests that are certainly inside the
+// window and those that may be. No window contains more than its frames can.
 func TestEstimateBounds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		l := drawLimit(t, "limit")
@@ -105,7 +105,7 @@ func TestEstimateBounds(t *testing.T) {
 	})
 }
 
-// TestFixedIsExactPerWindow: whole windows, aligned to the epoch, hold at most the limit.
+// TestFixedIsExactPerWindow: windows aligned to the epoch contain at most the limit.
 func TestFixedIsExactPerWindow(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		l := NewLimit("fixed", rapid.Int64Range(1, 9).Draw(t, "requests"), time.Second)
@@ -127,8 +127,8 @@ func TestFixedIsExactPerWindow(t *testing.T) {
 	})
 }
 
-// TestRetryAfterIsTight: after exactly RetryAfter the same request passes, a millisecond earlier it
-// does not, however many limits apply.
+// TestRetryAfterIsTight: the same request passes after exactly RetryAfter, and not a millisecond
+// earlier, for any number of limits.
 func TestRetryAfterIsTight(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		limits := drawLimits(t)
@@ -166,8 +166,8 @@ func TestRetryAfterIsTight(t *testing.T) {
 	})
 }
 
-// TestDeniedChangesNothing: two copies of the same traffic, one with denied requests in between,
-// answer alike ever after.
+// TestDeniedChangesNothing: two copies of the same traffic, one with additional denied requests,
+// get the same decisions.
 func TestDeniedChangesNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		limits := drawLimits(t)
@@ -191,7 +191,7 @@ func TestDeniedChangesNothing(t *testing.T) {
 }
 
 // TestTimeGoingBackwards: a client that was just denied is denied at every earlier time, and counts
-// stay counts. The weighted formula is left out: its estimate can be lower a moment earlier.
+// remain. The weighted formula is excluded: its estimate can be lower a moment earlier.
 func TestTimeGoingBackwards(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		limits := drawLimits(t)
@@ -226,8 +226,8 @@ func TestTimeGoingBackwards(t *testing.T) {
 	})
 }
 
-// TestChangedLimitKeepsCounts: a limit that is changed in mid-window continues from what was counted,
-// whatever its frames become.
+// TestChangedLimitKeepsCounts: a limit that is changed in mid-window continues from its counts,
+// with any new frames.
 func TestChangedLimitKeepsCounts(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		was := drawLimit(t, "limit")
@@ -250,7 +250,7 @@ func TestChangedLimitKeepsCounts(t *testing.T) {
 	})
 }
 
-// TestSoftWarning: from the soft ratio on, counted with the request itself.
+// TestSoftWarning: from the soft ratio on, including the request itself.
 func TestSoftWarning(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		l := NewLimit("soft", rapid.Int64Range(1, 50).Draw(t, "requests"), time.Minute)

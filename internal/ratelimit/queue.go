@@ -5,11 +5,11 @@ import (
 	"sync/atomic"
 )
 
-// queue hands counters over to the syncer.
+// queue passes counters to the syncer.
 type queue struct {
 	attached bool // a syncer exists
 	options  SyncOptions
-	final    atomic.Bool     // no more reads: the process stops
+	final    atomic.Bool     // stop reading: the process is stopping
 	nonEmpty []atomic.Uint64 // a bit for each shard, set if its inbox is not empty
 }
 
@@ -17,7 +17,8 @@ func (q *queue) init(shards int) {
 	q.nonEmpty = make([]atomic.Uint64, (shards+63)/64)
 }
 
-// present returns the time of a decision on a strict limit, from the time that was passed in.
+// present returns the time for a decision on a strict limit. ms is the time that the caller passed
+// in.
 func (q *queue) present(ms int64) int64 {
 	if q.options.Clock == nil {
 		return ms
@@ -32,8 +33,8 @@ func (q *queue) wake() {
 	}
 }
 
-// enqueue hands over the counters of a key that a decision has made more urgent, and reports
-// whether the syncer must be woken for them.
+// enqueue queues the counters of a key that a decision has made more urgent. It reports whether the
+// syncer must be woken for them.
 func (o *side) enqueue(q *queue, stand []status, outcome Outcome) (wake bool) {
 	s := o.s
 	if s.hotOf(o.first).flags.has(pooled) {
@@ -60,7 +61,7 @@ func (o *side) enqueue(q *queue, stand []status, outcome Outcome) (wake bool) {
 	return wake
 }
 
-// enqueuePlain is enqueue for a decision by decidePlain.
+// enqueuePlain is enqueue after decidePlain.
 func (s *shard) enqueuePlain(q *queue, num uint32, st *status) (wake bool) {
 	h := s.hotOf(num)
 	if h.state >= urgent || h.flags.has(pooled) {
@@ -78,8 +79,8 @@ func (s *shard) enqueuePlain(q *queue, num uint32, st *status) (wake bool) {
 	return u == urgent
 }
 
-// requeue hands over the counters of a key that a refund has made more urgent, and reports whether
-// the syncer must be woken for them.
+// requeue queues the counters of a key that a refund has made more urgent. It reports whether the
+// syncer must be woken for them.
 func (o *side) requeue(q *queue) (wake bool) {
 	for num, r := range o.applied() {
 		h := o.s.hotOf(num)
@@ -92,10 +93,10 @@ func (o *side) requeue(q *queue) (wake bool) {
 	return wake
 }
 
-// replan lets the syncer plan a counter again that waits for an exchange, under other limits than before. Until then
-// it is exchanged as it was planned.
+// replan makes the syncer plan a counter again that waits for an exchange, because its limits have
+// changed. Until then its old plan is in effect.
 func (s *shard) replan(q *queue, num uint32) {
-	s.hotOf(num).state = lazy // which a request may raise
+	s.hotOf(num).state = lazy // a request may raise it
 	s.push(q, num)
 	q.wake()
 }
@@ -108,10 +109,10 @@ func (s *shard) push(q *queue, num uint32) {
 	}
 }
 
-// keptInbox is the largest capacity of an inbox that is reused: after a flood its memory is freed.
+// keptInbox is the largest capacity of an inbox that is reused. After a flood its memory is freed.
 const keptInbox = 256
 
-// collect calls visit for each counter that was handed over since the last call, under the lock of
+// collect calls visit for each counter that was queued since the last call, and holds the lock of
 // its shard. Only one goroutine may call it.
 func (c *Counters) collect(visit func(s *shard, num uint32)) {
 	for w := range c.queue.nonEmpty {

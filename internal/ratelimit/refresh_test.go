@@ -7,8 +7,8 @@ import (
 	"oauth-server/internal/check"
 )
 
-// TestRefresh asks for the document of a key that has nothing to write, and of no key that is not in memory; without a
-// syncer there is nobody to ask.
+// TestRefresh requests the document of a key that has nothing to write, but not of a key that is
+// not in memory. Without a syncer it does nothing.
 func TestRefresh(t *testing.T) {
 	e := appliedBy(t, DefaultSettings().Default)
 	c, k := NewCounters(0), Key{"client", "ann"}
@@ -28,8 +28,8 @@ func TestRefresh(t *testing.T) {
 	check.Equal(t, "reads", task.Read, true)
 }
 
-// TestSpread: the turns of several processes are as far apart as there is room for a request of each; one process alone
-// has no need of that.
+// TestSpread: the limit has room for one request of each other process in the spread time. A single
+// process needs no spread.
 func TestSpread(t *testing.T) {
 	e := appliedBy(t, DefaultSettings().Default)
 	c, k := NewCounters(0), Key{"client", "ann"}

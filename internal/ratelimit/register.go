@@ -7,40 +7,42 @@ import (
 	"weak"
 )
 
-// register holds the lists of limits that policies or counters have, by number. Counters refer to a list
-// by its number, so that the garbage collector has no pointer to follow. A list that neither has is
-// dropped, by [Counters.Sweep] or when there are twice as many as were left the last time, and its number
-// is used again.
+// register holds the lists of limits that policies or counters use, by number. Counters refer to a
+// list by its number, so the garbage collector has no pointers to follow. Unused lists are dropped
+// by [Counters.Sweep], and when the register has doubled since the last cleanup. Their numbers are
+// reused.
 var register struct {
 	mu     sync.Mutex
 	byText map[string]registered
 	all    atomic.Pointer[[]*Limits]
 	free   []uint32 // numbers below the length of all
-	dropAt int      // how many lists
+	dropAt int      // number of lists at which to drop unused ones
 }
 
-// registered is a list and the copy of it that policies have. Only with the copy can a chain of counters
-// be put under the list. So once the copy is gone, the number of chains only falls.
+// registered is a list, and the copy of it that policies use. A chain of counters can be put under
+// the list only with the copy. So once the copy is garbage-collected, the number of chains only
+// falls.
 type registered struct {
 	list *Limits
 	copy weak.Pointer[Limits]
 }
 
-// leastDropAt is how many lists are kept without looking for those that nothing has.
+// leastDropAt is how many lists are kept before unused ones are dropped.
 const leastDropAt = 64
 
-// newLimits returns the compiled list, from the register if it is there.
+// newLimits returns the compiled list, from the register if it has an equal one.
 func newLimits(limits []Limit) *Limits {
 	register.mu.Lock()
 	defer register.mu.Unlock()
 	ls := registerLimits(limits, false)
-	if ls.strict && ls.predicts == nil { // new, so nobody else has it yet
+	if ls.strict && ls.predicts == nil { // new, so no other goroutine has it yet
 		ls.predicts = registerLimits(limits, true)
 	}
 	return ls
 }
 
-// registerLimits returns a list for dry-run or to be enforced. The mutex of the register must be held.
+// registerLimits returns a list for dry-run or for enforcement. The mutex of the register must be
+// held.
 func registerLimits(limits []Limit, dryRun bool) *Limits {
 	text := fmt.Sprintf("%t %+v", dryRun, limits)
 	known, ok := register.byText[text]
@@ -64,8 +66,8 @@ func registerLimits(limits []Limit, dryRun bool) *Limits {
 	return ls
 }
 
-// number gives a list a number. The mutex of the register must be held. No one reads at a number that
-// is free, so its place may be written to.
+// number assigns a number to a list. The mutex of the register must be held. A free number has no
+// readers, so its entry may be overwritten.
 func number(ls *Limits) {
 	all := []*Limits{nil} // no list has the number 0
 	if known := register.all.Load(); known != nil {
@@ -82,7 +84,7 @@ func number(ls *Limits) {
 	register.all.Store(&all)
 }
 
-// sweepLimits drops the lists that nothing has, unless there are few at all.
+// sweepLimits drops unused lists, unless there are few lists in total.
 func sweepLimits() {
 	register.mu.Lock()
 	defer register.mu.Unlock()
@@ -91,7 +93,8 @@ func sweepLimits() {
 	}
 }
 
-// dropLimits drops the lists that no policy and no counter has. The mutex of the register must be held.
+// dropLimits drops the lists that no policy and no counter uses. The mutex of the register must be
+// held.
 func dropLimits() {
 	all := *register.all.Load()
 	for text, r := range register.byText {

@@ -9,8 +9,8 @@ import (
 	"oauth-server/internal/check"
 )
 
-// TestListsAreInterned: an unchanged list of limits is the same after a policy was compiled anew,
-// so that no counter has to change.
+// TestListsAreInterned: an unchanged list of limits stays the same when a policy is compiled again,
+// so no counter has to change.
 func TestListsAreInterned(t *testing.T) {
 	a, b := newLimits([]Limit{perMinute(17)}), newLimits([]Limit{perMinute(17)})
 	if a != b || limitsOf(a.number).number != a.number {
@@ -23,7 +23,7 @@ func TestListsAreInterned(t *testing.T) {
 	}
 }
 
-// drop drops all lists that nothing has, and returns how many are left.
+// drop drops all unused lists and returns how many are left.
 func drop() int {
 	runtime.GC()
 	register.mu.Lock()
@@ -38,7 +38,7 @@ func has(number uint32, requests int64) bool {
 	return ls != nil && ls.rules[0].Requests == requests
 }
 
-// TestListsAreDropped: what was compiled is kept as long as a policy or a counter has it, and no longer.
+// TestListsAreDropped: a compiled list is kept exactly as long as a policy or a counter uses it.
 func TestListsAreDropped(t *testing.T) {
 	before := drop()
 	eff, err := Enforced(perMinute(1001), perMinute(1002))
@@ -60,7 +60,7 @@ func TestListsAreDropped(t *testing.T) {
 	if again.User.number != user || again.Client.number != client {
 		t.Errorf("the lists are %d and %d, want %d again, and the free number %d", again.User.number, again.Client.number, user, client)
 	}
-	// The key changes over to another list, and back, and is gone.
+	// The key changes to another list, and back, and is removed.
 	other, err := Enforced(perMinute(1004), perMinute(1003))
 	check.OK(t, err)
 	for _, eff := range []*Effective{again, other, again, other} {
@@ -77,7 +77,7 @@ func TestListsAreDropped(t *testing.T) {
 	}
 }
 
-// TestRegisterIsBounded: policies that are changed again and again leave nothing behind.
+// TestRegisterIsBounded: repeated changes of policies do not make the register grow.
 func TestRegisterIsBounded(t *testing.T) {
 	drop()
 	before := len(*register.all.Load()) // other tests may have used many at once
@@ -92,8 +92,8 @@ func TestRegisterIsBounded(t *testing.T) {
 	}
 }
 
-// TestRegisterShrinks: once many lists were in use, those that are not any more are dropped although there
-// are no new ones, also the ones that only counters had.
+// TestRegisterShrinks: after many lists were in use, unused ones are dropped even if no new ones
+// are added. This includes lists that only counters used.
 func TestRegisterShrinks(t *testing.T) {
 	before, c := drop(), NewCounters(4000)
 	var used []*Effective

@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// TestRepeatable: counters of one seed hand keys over to the syncer in one order, those of others in another.
+// TestRepeatable: counters with the same seed queue keys for the syncer in the same order, and
+// counters with different seeds in different orders.
 func TestRepeatable(t *testing.T) {
 	_, _, eff := single(NewLimit("l", 100, time.Minute))
 	order := func(seed uint64) (names []string) {

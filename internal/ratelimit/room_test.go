@@ -9,7 +9,7 @@ import (
 	"oauth-server/internal/check"
 )
 
-// addressed is a policy with a limit for the client itself and one for each address.
+// addressed returns a policy with a limit for the client itself and one for each address.
 func addressed(t *testing.T, itself int64) *Effective {
 	t.Helper()
 	return appliedBy(t, Policy{
@@ -20,8 +20,8 @@ func addressed(t *testing.T, itself int64) *Effective {
 
 func addressOf(i int) string { return fmt.Sprintf("10.%d.%d.%d", i>>16, i>>8&255, i&255) }
 
-// TestSourcesHaveRoomOfTheirOwn: as many addresses as a client likes take no place from users of others, and where the
-// memory is full of users, sources find places.
+// TestSourcesHaveRoomOfTheirOwn: any number of addresses of one client takes no room from other
+// users. Sources find room even if the memory is full of users.
 func TestSourcesHaveRoomOfTheirOwn(t *testing.T) {
 	e, other := addressed(t, 9_000_000), appliedBy(t, DefaultSettings().Default)
 	c := NewCounters(20_000)
@@ -47,12 +47,12 @@ func TestSourcesHaveRoomOfTheirOwn(t *testing.T) {
 		d := c.Take(at(epoch), Key{"client", ""}, e.ForRequest(0, addressOf(i)), 1)
 		mustEqual(t, "outcome", Allowed, d.Outcome)
 	}
-	// The client itself is a key like any other, and shares a counter.
+	// The client itself is an ordinary key, and shares a counter.
 	check.Equal(t, "decisions on overflow counters", c.Stats().Overflowed-before.Overflowed <= 4000, true)
 	check.Equal(t, "a source", counted(c, at(epoch), Key{ClientID: "client"}.Source(addressOf(3999))), int64(1))
 }
 
-// TestDeniedAddsNoSource: a request that its own key denies leaves nothing of its address.
+// TestDeniedAddsNoSource: a request that its own key denies does not add its address.
 func TestDeniedAddsNoSource(t *testing.T) {
 	c, e := NewCounters(0), addressed(t, 1)
 	for i := range 1000 {
@@ -61,8 +61,8 @@ func TestDeniedAddsNoSource(t *testing.T) {
 	check.Equal(t, "keys", c.Len(), 2)
 }
 
-// TestSourceWithoutRoom: a source that finds not even an overflow counter is denied, and neither its user nor the total
-// counts it.
+// TestSourceWithoutRoom: a source without even an overflow counter is denied, and neither its user
+// nor the total counts the request.
 func TestSourceWithoutRoom(t *testing.T) {
 	e := appliedBy(t, Policy{
 		User: []Limit{NewLimit("user", 10, time.Hour)}, Client: []Limit{NewLimit("itself", 9, time.Hour)},
@@ -75,14 +75,15 @@ func TestSourceWithoutRoom(t *testing.T) {
 		if d := c.Take(at(epoch), Key{"client", "ann"}, e.ForRequest(0, addressOf(i)), 1); d.Outcome == Allowed {
 			admitted++
 		}
-		c.Refund(at(epoch), at(epoch), Key{"client", "ann"}, appliedBy(t, DefaultSettings().Default), 1) // of other limits: nothing
+		c.Refund(at(epoch), at(epoch), Key{"client", "ann"}, appliedBy(t, DefaultSettings().Default), 1) // under other limits: no effect
 	}
 	check.Equal(t, "counted by the user", counted(c, at(epoch), Key{"client", "ann"}), admitted)
 	check.Equal(t, "counted by the total", counted(c, at(epoch), Key{ClientID: "client"}.Total()), admitted)
 }
 
-// TestSourceWithoutOverflow: where the memory is full of addresses under many lists, one under another list finds not even
-// an overflow counter. Its request is denied for a moment, over no limit, and counted nowhere.
+// TestSourceWithoutOverflow: if the memory is full of addresses under many lists, an address under
+// another list gets no overflow counter. Its request is denied for a moment, over no limit, and not
+// counted.
 func TestSourceWithoutOverflow(t *testing.T) {
 	c := NewCounters(64)
 	attach(c)
@@ -113,8 +114,8 @@ func TestSourceWithoutOverflow(t *testing.T) {
 	}
 }
 
-// TestLongClientIDs: a client_id that is too long for a key with a long username, and not for one with a source or the
-// total, is the same keys in all calls.
+// TestLongClientIDs: a client_id may be too long for a key with a long username, but short enough
+// for a key with a source or the total. All calls must then use the same keys.
 func TestLongClientIDs(t *testing.T) {
 	c, id := NewCounters(0), strings.Repeat("long-", 40)
 	e := appliedBy(t, Policy{

@@ -2,32 +2,32 @@ package ratelimit
 
 import "sync/atomic"
 
-// rule is a limit made ready for decisions: times in milliseconds, as int64.
+// rule is a limit prepared for decisions: times are int64 milliseconds.
 type rule struct {
 	Limit
-	doc    string // the limit's name in the ID of its document; empty for the first of a policy
+	doc    string // name of the limit in its document ID; empty for the first limit of a policy
 	window int64
 	frame  int64 // window / frames
 	softAt int64
 	count  int   // frames that a counter keeps, see frames
-	lead   int64 // by how much the newest of them is ahead of the present one; 0, or a frame of a strict limit
+	lead   int64 // how far the newest frame is ahead of the present one: 0, or one frame if the limit is strict
 	leases bool  // admits from permits
 }
 
-// Limits is a compiled list of limits that apply together. It must not be changed. Equal lists are
-// the same *Limits, as long as any policy has it.
+// Limits is a compiled list of limits that apply together. It must not be changed. Equal lists
+// share one *Limits while any policy has it.
 type Limits struct {
 	rules       []rule
 	number      uint32        // in the register
 	plain       bool          // one sliding limit with one frame per window: see decidePlain
-	strict      bool          // any of them admits from permits
-	grants      bool          // any of them counts requests of certain grants only
-	predicts    *Limits       // the same for dry-run, see forDryRun; nil: this list
+	strict      bool          // a limit admits from permits
+	grants      bool          // a limit counts only requests of certain grants
+	predicts    *Limits       // the list for dry-run, see forDryRun; nil: this list
 	policyField string        // value of the RateLimit-Policy field
-	chains      *atomic.Int64 // how many chains of counters have the number
+	chains      *atomic.Int64 // number of counter chains under this list
 }
 
-// compile returns the list without a number, for dry-run or to be enforced.
+// compile returns the list without a number, either for dry-run or for enforcement.
 func compile(limits []Limit, dryRun bool) *Limits {
 	ls := &Limits{rules: make([]rule, len(limits)), policyField: fields.policy(limits), chains: new(atomic.Int64)}
 	for i, l := range limits {
@@ -48,9 +48,9 @@ func compile(limits []Limit, dryRun bool) *Limits {
 	return ls
 }
 
-// forDryRun returns the list as dry-run and candidates count under it. Strict limits of it take no
-// permits, for which a request would have to wait: they are decided at once from the known counts, as
-// they would be if permits always came. It must not be called for a list of limitsOf.
+// forDryRun returns the list that dry-run and candidates count under. Its strict limits take no
+// permits, because a request would have to wait for them. They decide at once from the known
+// counts, as if permits always arrived. Do not call it on a list returned by limitsOf.
 func (ls *Limits) forDryRun() *Limits {
 	if ls.predicts == nil {
 		return ls
@@ -70,8 +70,8 @@ func (ls *Limits) All() []Limit {
 	return out
 }
 
-// frames returns how many frames a counter keeps: the current one and as many as make up a window;
-// under a strict limit also the next one, for which permits can be taken.
+// frames returns how many frames a counter keeps: the current frame, and enough older ones to cover
+// a window. Under a strict limit it also keeps the next frame, so that it can take permits for it.
 func (r *rule) frames() int { return r.count }
 
 // isFar reports whether the frames of a counter do not fit into its hot record.
@@ -80,12 +80,13 @@ func (r *rule) isFar() bool { return r.count > len(hot{}.near) }
 // newest returns the start of the newest frame that a counter keeps.
 func (r *rule) newest(ms int64) int64 { return r.align(ms) + r.lead }
 
-// sameFrames reports whether counters under both rules keep the same frames, and permits if the others do.
+// sameFrames reports whether counters under both rules keep the same frames and both use permits or
+// neither does.
 func (r *rule) sameFrames(o *rule) bool {
 	return r.frame == o.frame && r.Frames == o.Frames && r.Strict == o.Strict && r.leases == o.leases
 }
 
-// align returns the start of the frame that contains the time, both in milliseconds since the
+// align returns the start of the frame that contains the time. Both are in milliseconds since the
 // epoch.
 func (r *rule) align(ms int64) int64 { return alignTo(ms, r.frame) }
 
@@ -97,8 +98,8 @@ func alignTo(ms, frame int64) int64 {
 	return ms - m
 }
 
-// frameName returns the name of a frame in a document: its start in seconds since the epoch or,
-// where frames are not whole seconds, in milliseconds.
+// frameName returns the name of a frame in a document: its start since the epoch, in seconds if
+// frames are whole seconds, and in milliseconds otherwise.
 func frameName(start, frame int64) int64 {
 	if frame%1000 == 0 {
 		return start / 1000
@@ -106,15 +107,15 @@ func frameName(start, frame int64) int64 {
 	return start
 }
 
-// maxSlots is the most frames that a counter keeps.
+// maxSlots is the largest number of frames that a counter keeps.
 const maxSlots = MaxFrames + 2
 
-// firstMillisName is the smallest name that is in milliseconds: March 1973. As seconds it would be
-// the year 5138.
+// firstMillisName is the smallest name in milliseconds: March 1973. In seconds it would be the year
+// 5138.
 const firstMillisName = 100_000_000_000
 
-// FrameStart returns the start, in milliseconds since the epoch, of the frame that a document names
-// so.
+// FrameStart returns the start of the frame with that name in a document, in milliseconds since the
+// epoch.
 func FrameStart(name int64) int64 {
 	if name < firstMillisName {
 		return name * 1000

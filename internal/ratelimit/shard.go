@@ -4,7 +4,7 @@ import "sync"
 
 // shard holds a part of the keys under one lock.
 type shard struct {
-	// These are what a decision reads; they fill a cache line.
+	// A decision reads these fields; they fill a cache line.
 	mu    sync.Mutex
 	index []uint32      // open addressing: a tag of the key, and the number of its first counter
 	hot   []*[chunk]hot // by number; 0 is not used
@@ -19,7 +19,7 @@ type shard struct {
 	freeNumber uint32 // head of the list of free numbers, linked by hot.next; 0: empty
 	freeCount  uint32 // length of that list
 	cold       []*[chunk]cold
-	numbers    uint32 // how many there are, in use or free, 0 included
+	numbers    uint32 // how many numbers there are, in use or free, 0 included
 	names      []byte // of the keys: two lengths of one byte, then both names
 	garbage    int    // bytes of names that belong to no key
 
@@ -37,11 +37,11 @@ type shard struct {
 // indexFull is the largest part of the index that may be in use, in eighths.
 const indexFull = 6
 
-// maxNumber is the largest number of a counter: a word of the index has 16 bits for it.
+// maxNumber is the largest number of a counter. An index word has 16 bits for it.
 const maxNumber = 1<<16 - 1
 
-// parts returns the 96 bits of a hash that a counter keeps. Which shard it is in implies some of
-// the others.
+// parts returns the 96 bits of a hash that a counter keeps. The number of the shard implies some of
+// the other bits.
 func (h hash) parts() [3]uint32 {
 	return [3]uint32{uint32(h.hi), uint32(h.lo), uint32(h.lo >> 32)} //nolint:gosec // halves are meant
 }
@@ -49,10 +49,10 @@ func (h hash) parts() [3]uint32 {
 // indexWord returns the index entry of a key: 16 bits of its hash as a tag, and its first counter.
 func indexWord(parts *[3]uint32, num uint32) uint32 { return parts[1]<<16 | num }
 
-// home returns the place in the index where the search for a key begins.
+// home returns the index position where the search for a key starts.
 func (s *shard) home(parts *[3]uint32) int { return int(uint64(parts[0]) * uint64(len(s.index)) >> 32) }
 
-// find returns the number of the first counter of a key; 0 if there is none.
+// find returns the number of the first counter of a key, or 0 if the key is not in memory.
 func (s *shard) find(h hash) uint32 {
 	if len(s.index) == 0 {
 		return 0
@@ -73,7 +73,7 @@ func (s *shard) find(h hash) uint32 {
 	}
 }
 
-// link adds a key to the index, which grows if it is too full.
+// link adds a key to the index. It grows the index if it is too full.
 func (s *shard) link(num uint32) {
 	if (s.keys+1)*8 > len(s.index)*indexFull {
 		old := s.index
@@ -88,7 +88,7 @@ func (s *shard) link(num uint32) {
 	s.keys++
 }
 
-// place puts a key into the first free place of the index from its home on.
+// place stores a key at the first free position of the index, starting from its home.
 func (s *shard) place(num uint32) {
 	parts := &s.hotOf(num).hash
 	i := s.home(parts)
@@ -100,8 +100,8 @@ func (s *shard) place(num uint32) {
 	s.index[i] = indexWord(parts, num)
 }
 
-// unlink removes a key from the index and closes the gap, so that keys that were placed behind it
-// are still found.
+// unlink removes a key from the index. It closes the gap, so that keys stored behind it are still
+// found.
 func (s *shard) unlink(num uint32) {
 	n := len(s.index)
 	i := s.home(&s.hotOf(num).hash)
@@ -126,15 +126,15 @@ func (s *shard) unlink(num uint32) {
 	}
 }
 
-// insert adds a key, for which room must be reserved, and returns its first counter.
+// insert adds a key and returns its first counter. Room for the key must be reserved.
 func (s *shard) insert(k Key, h hash, ls *Limits, ms int64) uint32 {
 	first := s.chain(s.addName(k), h.parts(), ls, ms)
 	s.link(first)
 	return first
 }
 
-// crowded reports whether there are too few numbers for the counters of another key. Enough for all
-// overflow counters stay free.
+// crowded reports whether too few numbers are left for the counters of another key. It keeps enough
+// numbers for all overflow counters.
 func (s *shard) crowded(ls *Limits) bool {
 	return int(s.freeCount)+maxNumber+1-int(s.numbers) < len(ls.rules)+maxOverflow*MaxLimits
 }
@@ -202,7 +202,7 @@ func (s *shard) unchain(first uint32) {
 		delete(s.chores, num)
 		delete(s.carried, num)
 		delete(s.leases, num)
-		s.coldOf(num).ticket++ // earlier tickets are no longer good
+		s.coldOf(num).ticket++ // invalidates earlier tickets
 		*h = hot{state: unused, next: s.freeNumber}
 		s.freeNumber, num = num, next
 		s.freeCount++
@@ -274,14 +274,14 @@ func (s *shard) key(num uint32) Key {
 	return Key{ClientID: string(client), Username: string(user)}
 }
 
-// isOf reports whether a counter belongs to a client. The client's name may be stored as its
-// digest, see Key.bounded.
+// isOf reports whether a counter belongs to a client. The stored name may be a digest, see
+// Key.bounded.
 func (s *shard) isOf(num uint32, clientID string) bool {
 	client, _ := s.name(s.coldOf(num).name)
 	return string(client) == clientID || len(clientID) > maxKeySize/2 && string(client) == shorten(clientID)
 }
 
-// isInternal reports whether a key is none of a client.
+// isInternal reports whether a key starts with [Internal].
 func (s *shard) isInternal(num uint32) bool {
 	client, _ := s.name(s.coldOf(num).name)
 	return len(client) >= len(Internal) && string(client[:len(Internal)]) == Internal

@@ -2,21 +2,22 @@ package ratelimit
 
 import "oauth-server/internal/fielderr"
 
-// MaxShared bounds the limits of a total, and those of a source.
+// MaxShared bounds the number of limits in Total, and in Source.
 const MaxShared = 4
 
-// sharedLists are the lists that requests of different keys count against together, by their fields.
+// sharedLists returns the lists that count requests of different keys together, with their field
+// names.
 func (p *Policy) sharedLists() []namedList {
 	return []namedList{{"source", p.Source}, {"total", p.Total}}
 }
 
-// namedList is a list of limits and the field of the policy that has it.
+// namedList is a list of limits and the name of its field in the policy.
 type namedList struct {
 	field  string
 	limits []Limit
 }
 
-// validateShared returns every problem of the limits of the total and of a source, by themselves and with the other
+// validateShared returns every problem of Source and Total, alone and in combination with the other
 // lists.
 func (p *Policy) validateShared() (es fielderr.Errors) {
 	before := []namedList{{"user", judged(p.User)}, {"client", judged(p.Client)}}
@@ -55,8 +56,9 @@ func (l *namedList) exampleName() string {
 	return "all-users"
 }
 
-// compare returns what of another list cannot be beside this one: a limit that can never be reached, because this list
-// admits less in as long a window, and a name that a limit of this one has.
+// compare returns the conflicts of another list with this one. One is a limit that can never be
+// reached because this list admits less in an equal or longer window. Another is a name that both
+// lists use.
 func (l *namedList) compare(other namedList) (es fielderr.Errors) {
 	for i := range other.limits {
 		for j := range l.limits {

@@ -10,7 +10,7 @@ import (
 	"oauth-server/internal/fielderr"
 )
 
-// TestParseGrants refuses what no grant is, what is there twice, and none.
+// TestParseGrants: unknown names, duplicates and empty lists are refused.
 func TestParseGrants(t *testing.T) {
 	for text, want := range map[string]string{
 		"refresh_token":                "refresh_token",
@@ -40,7 +40,7 @@ func TestParseGrants(t *testing.T) {
 	}
 }
 
-// TestSharedListsAreValidated reports everything that cannot be, by its path.
+// TestSharedListsAreValidated: every problem is reported with its path.
 func TestSharedListsAreValidated(t *testing.T) {
 	p := Policy{
 		User:   []Limit{forGrants(NewLimit("a", 10, time.Minute), GrantRefresh)},
@@ -56,7 +56,8 @@ func TestSharedListsAreValidated(t *testing.T) {
 		"client[0].grants source[3].grants source[1].strict source[2].name source[0].name total[0].name total[0].requests total[1].requests")
 }
 
-// TestItemsOfTooManyLimitsAreValidated: not only their number, and those of the other lists too, but not without end.
+// TestItemsOfTooManyLimitsAreValidated: besides their number, the items of a list that is too long
+// are validated, and other lists too. The number of problems stays bounded.
 func TestItemsOfTooManyLimitsAreValidated(t *testing.T) {
 	many := func(n int, broken ...int) (list []Limit) {
 		for i := range n {

@@ -5,20 +5,21 @@ import (
 	"time"
 )
 
-// A request counts against up to three keys: its own, which is that of the user or the client; that of its source
-// address; and that of the total, the client over all its users. One decision is made under the locks of all of them,
-// which are taken in the order of their shards, so no goroutine ever sees one of them counted without the others.
+// A request counts against up to three keys: its own key (the user or the client), the key of its
+// source address, and the key of the total (the client over all its users). One decision holds the
+// locks of all of them, taken in the order of their shards. So no goroutine sees one key counted
+// without the others.
 
-// side is one of the keys of a decision: its first counter, and what it is counted under. The lock of its shard must
-// be held.
+// side is one of the keys of a decision: its first counter and its limits. The lock of its shard
+// must be held.
 type side struct {
 	s     *shard  // nil: there is no such key
 	first uint32  // 0: it is not in memory
 	ls    *Limits // noLimits if there is no such key
-	skip  uint16  // the limits that do not count the request, a bit for each
+	skip  uint16  // bit i: limit i does not count the request
 }
 
-// list is the list of a key that is shared; nil if there is no such key.
+// list returns the limits of a shared key, or nil if there is no such key.
 func (o *side) list() *Limits {
 	if o.s == nil {
 		return nil
@@ -29,7 +30,7 @@ func (o *side) list() *Limits {
 // counts reports whether limit i counts the request.
 func (o *side) counts(i int) bool { return o.skip>>i&1 == 0 }
 
-// applied yields the counters of a key that count the request, and their rules.
+// applied yields the counters of a key that count the request, with their rules.
 func (o *side) applied() iter.Seq2[uint32, *rule] {
 	return func(yield func(uint32, *rule) bool) {
 		num := o.first
@@ -42,18 +43,18 @@ func (o *side) applied() iter.Seq2[uint32, *rule] {
 	}
 }
 
-// whole is a key of which all limits count.
+// whole returns a side with all limits of the key.
 func (s *shard) whole(first uint32) *side {
 	return &side{s: s, first: first, ls: limitsOf(s.hotOf(first).limits)}
 }
 
-// noLimits is the list of a key that there is not.
+// noLimits is the list of a key that does not exist.
 var noLimits = &Limits{}
 
-// sides are the three keys of a decision, in the order of their shards: the own one, the source, the total.
+// sides are the three keys of a decision, in the order of their shards: own, source, total.
 type sides [3]side
 
-// unlock releases the locks of those from the given one on.
+// unlock releases the locks of the keys from index from on.
 func (all *sides) unlock(from int) {
 	for i := len(all) - 1; i >= from; i-- {
 		if all[i].s != nil {
@@ -62,26 +63,26 @@ func (all *sides) unlock(from int) {
 	}
 }
 
-// request finds the counters of the keys of a request.
+// request has the keys of a request and finds their counters.
 type request struct {
 	c     *Counters
 	grant Grants
-	ls    *Limits // of the own key; nil: it has none
+	ls    *Limits // of the own key, or nil
 	own   place
-	// shared are the source and the total.
+	// shared are the keys of the source and the total.
 	shared [2]place
-	lists  [2]*Limits // of these; nil: the request is not counted so
+	lists  [2]*Limits // their lists; nil: they do not count the request
 }
 
-// place is where a key is found.
+// place is the location of a key.
 type place struct {
 	shard *shard
 	hash  hash
 	key   Key // bounded
 }
 
-// requestOf returns the request for a key, which is bounded, under its list. The clientID is that of the key before it
-// was bounded.
+// requestOf returns the request for a bounded key under its list. clientID is the ClientID of the
+// key before it was bounded.
 func (c *Counters) requestOf(k Key, clientID string, ls *Limits, e *Effective) (q request) {
 	q.c, q.grant = c, e.grant
 	if ls != nil && ls.skip(e.grant) != ls.every() {
@@ -103,10 +104,10 @@ func (q *request) share(i int, k Key, ls *Limits) {
 	q.shared[i], q.lists[i] = p, ls
 }
 
-// every is all limits of a list, a bit for each.
+// every returns a mask with a bit for each limit of the list.
 func (ls *Limits) every() uint16 { return 1<<len(ls.rules) - 1 }
 
-// skip returns the limits of a list that do not count requests of the grant, a bit for each.
+// skip returns a mask of the limits that do not count requests of the grant.
 func (ls *Limits) skip(grant Grants) (skip uint16) {
 	if !ls.grants {
 		return 0
@@ -119,7 +120,8 @@ func (ls *Limits) skip(grant Grants) (skip uint16) {
 	return skip
 }
 
-// enter returns the first counter of a key under the limits; 0 if there is no room for it.
+// enter returns the first counter of a key under the limits. It adds the key if necessary, and
+// returns 0 if there is no room for it.
 func (s *shard) enter(q *queue, k Key, h hash, ls *Limits, ms int64) uint32 {
 	first := s.find(h)
 	switch {
@@ -131,8 +133,8 @@ func (s *shard) enter(q *queue, k Key, h hash, ls *Limits, ms int64) uint32 {
 	return first
 }
 
-// takeAll is take for a request that is counted by more than one list, or not by all limits of its own, and for one
-// that may wait for permits.
+// takeAll is take for a request that several lists count, that only some of its own limits count,
+// or that may wait for permits.
 func (c *Counters) takeAll(ms int64, q *request, n int64, d *Decision, wait bool) (w *waiter) {
 	mine := side{ls: noLimits}
 	if s := q.own.shard; s != nil {
@@ -162,8 +164,8 @@ func (c *Counters) takeAll(ms int64, q *request, n int64, d *Decision, wait bool
 	return w
 }
 
-// decide decides on n requests under the limits of the own key and those that it shares with others. It reports
-// whether the latter have room, and whether the syncer must be woken for them.
+// decide decides on n requests under the limits of the own key and of the shared keys. room reports
+// whether the shared keys have room, wake whether the syncer must be woken for them.
 func (o *side) decide(q *request, ms, n int64, d *Decision) (room, wake bool) {
 	all := sides{*o}
 	for i, ls := range q.lists {
@@ -172,7 +174,7 @@ func (o *side) decide(q *request, ms, n int64, d *Decision) (room, wake bool) {
 			continue
 		}
 		p := &q.shared[i]
-		known := p.shard.kind == ofSources && o.first != 0 && o.atLimit(ms) // a request that is denied adds no source
+		known := p.shard.kind == ofSources && o.first != 0 && o.atLimit(ms) // a denied request adds no source
 		p.shard.mu.Lock()
 		other.s, other.ls = p.shard, ls
 		if known {
@@ -200,7 +202,8 @@ func (o *side) decide(q *request, ms, n int64, d *Decision) (room, wake bool) {
 	return room, wake
 }
 
-// decide decides on n requests, and counts them if they pass. It reports whether the shared keys have room.
+// decide decides on n requests, and counts them if they pass. It reports whether the shared keys
+// have room.
 func (all *sides) decide(ms, n int64, d *Decision) (room bool) {
 	d.limits, d.skip = all[0].ls, all[0].skip
 	d.source, d.total = all[1].list(), all[2].list()
@@ -227,9 +230,10 @@ func (all *sides) decideOn(fs []frames, ms, n int64, d *Decision) (room bool) {
 	return room
 }
 
-// takeStrict is decide for a list with a strict limit. If the request is denied for nothing but permits, it returns
-// a waiter for it, or lets the next request find permits. A request that was held up until a later frame has waited:
-// its waiter is decided.
+// takeStrict is decide for a list with a strict limit. If the request lacks only permits,
+// takeStrict returns a waiter for it, or records the demand so that the next request finds permits.
+// If an admitted request was delayed into a later frame, takeStrict returns a waiter that is
+// already decided.
 func (o *side) takeStrict(q *request, came, n int64, d *Decision, wait bool) (w *waiter, wake bool) {
 	ms := came
 	if wait {
@@ -257,22 +261,24 @@ func (o *side) takeStrict(q *request, came, n int64, d *Decision, wait bool) (w 
 	return w, wake
 }
 
-// decideStrict is decide for a list with a strict limit. It returns how long the request may wait if it is denied for
-// nothing but permits, behind those that wait already; otherwise 0. Nothing waits for room in what it shares with others.
+// decideStrict is decide for a list with a strict limit. If the request lacks only permits, longest
+// is how long it may wait behind the requests already waiting. Otherwise longest is 0. Requests
+// never wait for room under shared limits.
 func (o *side) decideStrict(q *request, ms, n int64, d *Decision) (longest time.Duration, wake bool) {
 	room, wake := o.decide(q, ms, n, d)
 	if !room || d.Outcome == Allowed {
 		return 0, wake
 	}
 	longest = o.lacking(ms, n, true)
-	if longest == 0 && d.RetryAfter == 0 { // the room that there is goes to those ahead
+	if longest == 0 && d.RetryAfter == 0 { // requests ahead will use the available room
 		d.RetryAfter = leaseRetry
 	}
 	return longest, wake
 }
 
-// denies reports whether one more request would be denied, for more than a want of permits that an exchange can bring.
-// The own key is locked; denied is set if that denies already. d is then the decision.
+// denies reports whether one more request would be denied for a reason other than missing permits
+// that an exchange can bring. The own key must be locked; denied means that it denies already. If
+// denies returns true, d is the decision.
 func (o *side) denies(q *request, ms int64, denied bool, d *Decision) bool {
 	all := sides{*o}
 	for i, ls := range q.lists {
@@ -292,7 +298,7 @@ func (o *side) denies(q *request, ms int64, denied bool, d *Decision) bool {
 	return denied
 }
 
-// refund gives back n requests of all keys that were counted at the time at, or of none.
+// refund gives back n requests that were counted at the time at, either for all keys or for none.
 func (q *request) refund(ms, at, n int64) (done bool) {
 	var all sides
 	found := true
@@ -332,8 +338,8 @@ func (q *request) refundShared(at, n int64) {
 	}
 }
 
-// denyNoRoom denies a request of which a key has not even an overflow counter: a key that cannot be
-// counted must not pass without a limit.
+// denyNoRoom denies a request because one of its keys has no counter, not even an overflow counter.
+// A key that cannot be counted must not pass without a limit.
 func (d *Decision) denyNoRoom(q *request) {
 	d.limits, d.source, d.total = noLimits, q.lists[0], q.lists[1]
 	if q.ls != nil {

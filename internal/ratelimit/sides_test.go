@@ -12,7 +12,8 @@ import (
 	"oauth-server/internal/check"
 )
 
-// applied returns what applies to the client "client" under a policy for users that is also that of the client.
+// appliedBy returns the limits of the client "client" under a policy with the same list for users
+// and the client.
 func appliedBy(tb rapid.TB, p Policy) *Effective {
 	tb.Helper()
 	compiled, err := Compile(Settings{Mode: Enforce, CanaryPercent: 100, Default: p})
@@ -22,14 +23,14 @@ func appliedBy(tb rapid.TB, p Policy) *Effective {
 	return compiled.For("client")
 }
 
-// forGrants returns a limit for some grants.
+// forGrants returns a copy of the limit, restricted to some grants.
 func forGrants(l Limit, g Grants) Limit {
 	l.Grants = g
 	return l
 }
 
-// TestGrants: a limit for refreshes neither counts nor denies other grants, is not shown to them, and requests of a
-// grant that nobody has named count everywhere.
+// TestGrants: a limit for refreshes neither counts nor denies other grants, and is not shown to
+// them. Requests with an unknown grant count everywhere.
 func TestGrants(t *testing.T) {
 	e := appliedBy(t, Policy{
 		User:   []Limit{forGrants(NewLimit("refreshes", 2, time.Minute), GrantRefresh), NewLimit("all", 4, time.Minute)},
@@ -68,7 +69,7 @@ func TestGrants(t *testing.T) {
 	check.Equal(t, "what tells no grants apart stays the same", appliedBy(t, DefaultSettings().Default).ForRequest(GrantCode, "").Grant(), Grants(0))
 }
 
-// TestGrantOf: only a grant that is not known, or has no user, is that of every limit.
+// TestGrantOf: only an unknown grant, or one without a user, is counted by every limit.
 func TestGrantOf(t *testing.T) {
 	for name, want := range map[string]struct{ refreshes, exchanges, all bool }{
 		"":                   {true, true, true},
@@ -87,7 +88,7 @@ func TestGrantOf(t *testing.T) {
 	}
 }
 
-// TestNoLimitForTheGrant: a request that no limit counts passes, and adds no key.
+// TestNoLimitForTheGrant: a request that no limit counts passes and adds no key.
 func TestNoLimitForTheGrant(t *testing.T) {
 	e := appliedBy(t, Policy{
 		User:   []Limit{forGrants(NewLimit("refreshes", 1, time.Minute), GrantRefresh|GrantPassword)},
@@ -110,7 +111,7 @@ func TestNoLimitForTheGrant(t *testing.T) {
 	mustAdmit(t, 0, c, at(epoch), ann, e.ForRequest(GrantRefresh, ""))
 }
 
-// TestGrantsOfAnOverride: the limits of one user alone can be for some grants too.
+// TestGrantsOfAnOverride: overrides can be restricted to some grants too.
 func TestGrantsOfAnOverride(t *testing.T) {
 	edit := (&Compiled{}).Edit()
 	check.OK(t, edit.SetCommon(DefaultSettings()))
@@ -121,8 +122,8 @@ func TestGrantsOfAnOverride(t *testing.T) {
 	check.Equal(t, "a code", d.Outcome, Allowed)
 }
 
-// TestSource: requests of all users from one address count together, those from another do not, and one that is denied
-// counts nowhere.
+// TestSource: requests of all users from one address count together. Requests from another address
+// do not, and a denied request is not counted at all.
 func TestSource(t *testing.T) {
 	e := appliedBy(t, Policy{
 		User: []Limit{NewLimit("user", 3, time.Minute)}, Client: []Limit{NewLimit("itself", 9, time.Minute)},
@@ -161,7 +162,8 @@ func TestSource(t *testing.T) {
 	check.Equal(t, "keys of the client", len(c.ClientUsage(at(epoch), "client", 99)), 6)
 }
 
-// TestShardsOfSources: the syncer and the display find the counters of a source where decisions have them.
+// TestShardsOfSources: the syncer and the display find the counters of a source in the same shard
+// as decisions.
 func TestShardsOfSources(t *testing.T) {
 	e := appliedBy(t, Policy{
 		User: []Limit{NewLimit("user", 3, time.Minute)}, Client: []Limit{NewLimit("itself", 9, time.Minute)},
@@ -183,8 +185,8 @@ func TestShardsOfSources(t *testing.T) {
 	}
 }
 
-// TestDecidesAsItsLimitsAlone: a request is admitted if each limit that counts it alone would admit it; otherwise it
-// counts nowhere, and waits for the one that takes longest, or longer.
+// TestDecidesAsItsLimitsAlone: a request is admitted if each limit that counts it would admit it
+// alone. Otherwise it is not counted, and its wait is at least the longest of theirs.
 func TestDecidesAsItsLimitsAlone(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := drawPolicy(t)
@@ -244,7 +246,7 @@ func drawPolicy(t *rapid.T) Policy {
 	return p
 }
 
-// alone has every limit of a policy by itself, each with counters of its own.
+// alone has every limit of a policy separately, each with its own counters.
 type alone struct {
 	policy *Policy
 	each   map[string]*Counters
@@ -273,7 +275,7 @@ func (a *alone) counting(k Key, from string, grant Grants, visit func(c *Counter
 	}
 }
 
-// take counts a request if all admit it, and returns how many count it and the longest wait.
+// take counts a request if all limits admit it. It returns how many count it, and the longest wait.
 func (a *alone) take(now time.Time, k Key, from string, grant Grants) (wait time.Duration, counts int) {
 	a.counting(k, from, grant, func(c *Counters, k Key, e *Effective) {
 		counts++
@@ -290,8 +292,8 @@ func (a *alone) refund(now time.Time, k Key, from string, grant Grants) {
 	a.counting(k, from, grant, func(c *Counters, k Key, e *Effective) { c.Refund(now, now, k, e, 1) })
 }
 
-// TestAllKeysInOneStep: while many goroutines take, give back and flush, nobody ever sees sources or totals that are
-// not the sum of the users.
+// TestAllKeysInOneStep: while many goroutines take, refund and flush, the counts of sources and
+// totals always equal the sum of the users.
 func TestAllKeysInOneStep(t *testing.T) {
 	e := appliedBy(t, Policy{
 		User: []Limit{NewLimit("user", 300, time.Minute)}, Client: []Limit{NewLimit("itself", 9, time.Minute)},
@@ -332,7 +334,8 @@ func TestAllKeysInOneStep(t *testing.T) {
 	}
 }
 
-// sumsByRange returns what the first limits of all users count, of all sources and of all totals, at one moment.
+// sumsByRange returns the counts under the first limits of all users, of all sources and of all
+// totals, at one moment.
 func sumsByRange(c *Counters) (users int64, others [2]int64) {
 	for i := range c.shards {
 		c.shards[i].mu.Lock()

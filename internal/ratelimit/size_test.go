@@ -5,7 +5,7 @@ import (
 	"unsafe"
 )
 
-// TestSizes guards what BenchmarkMemory and BenchmarkTakeCores rest on.
+// TestSizes guards the sizes that BenchmarkMemory and BenchmarkTakeCores depend on.
 func TestSizes(t *testing.T) {
 	for _, tc := range []struct {
 		what      string

@@ -8,7 +8,7 @@ import (
 	"oauth-server/internal/ratelimit"
 )
 
-// TestStoredUsage: StoredUsage of a document is the Usage of a process that has read it.
+// TestStoredUsage: StoredUsage of a document equals Usage in a process that has read it.
 func TestStoredUsage(t *testing.T) {
 	limits := []ratelimit.Limit{
 		ratelimit.NewLimit("per-minute", 10, time.Minute), ratelimit.NewLimit("per-hour", 100, time.Hour),
@@ -24,11 +24,11 @@ func TestStoredUsage(t *testing.T) {
 	if !ok || u.Known != 17 || u.Unflushed != 0 || u.Estimate != 5+12*25.0/60 || u.Remaining != 0 || u.Limit.Name != "per-minute" || !u.LastSeen.IsZero() {
 		t.Errorf("%+v, %v", u, ok)
 	}
-	// 5 + 12 x 25/60 is exactly 10: any moment later one is free.
+	// 5 + 12 x 25/60 is exactly 10, so there is room for one at any later moment.
 	if u.FreeIn != time.Millisecond {
 		t.Errorf("free in %v", u.FreeIn)
 	}
-	ahead := []ratelimit.FrameCount{{Name: minute + 60, Count: 4}, {Name: minute, Count: 5}} // of a clock that is ahead
+	ahead := []ratelimit.FrameCount{{Name: minute + 60, Count: 4}, {Name: minute, Count: 5}} // from a clock that is ahead
 	if u, ok = stored(now, id, ls, ahead); !ok || u.Known != 9 {
 		t.Errorf("%+v, %v", u, ok)
 	}

@@ -8,7 +8,7 @@ import (
 	"oauth-server/internal/check"
 )
 
-// strictly makes a strict limit.
+// strictly returns a strict limit.
 func strictly(requests int64, window time.Duration) Limit {
 	l := NewLimit("strict", requests, window)
 	l.MakeStrict()
@@ -23,8 +23,8 @@ func TestMakeStrict(t *testing.T) {
 	}{
 		{10 * time.Minute, 60},
 		{time.Minute, 60},
-		{7 * time.Second, 56}, // 60 do not divide it
-		{time.Second, 20},     // a frame is not shorter than 50 ms
+		{7 * time.Second, 56}, // 60 frames do not divide it
+		{time.Second, 20},     // a frame is at least 50 ms long
 		{40 * time.Millisecond, 1},
 	} {
 		l := strictly(5, tc.window)

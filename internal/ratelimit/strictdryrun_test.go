@@ -7,11 +7,12 @@ import (
 	"oauth-server/internal/check"
 )
 
-// dryRun returns the limits of a process as dry-run has them.
+// dryRun returns the limits of a process for dry-run.
 func (p *tenant) dryRun() *Effective { return p.eff.with(DryRun) }
 
-// TestStrictInDryRun: a strict limit takes no permits in dry-run, so no request waits. It admits what
-// the known counts leave, by frames that count in full, and denies where enforced it would.
+// TestStrictInDryRun: a strict limit takes no permits in dry-run, so no request waits. It admits
+// the room that the known counts leave, with frames that count in full. It denies where enforcement
+// would.
 func TestStrictInDryRun(t *testing.T) {
 	t.Parallel()
 	p := leaseFrom(t, strictly(3, time.Minute))
@@ -22,7 +23,7 @@ func TestStrictInDryRun(t *testing.T) {
 		check.Equal(t, "waited", waited, 0)
 	}
 	p.take(1, WouldDeny)
-	p.pass(60 * time.Second) // the frame is still inside in part
+	p.pass(60 * time.Second) // the frame is still partly inside
 	p.take(1, WouldDeny)
 	p.pass(time.Second)
 	p.take(1, Allowed)
@@ -33,7 +34,8 @@ func TestStrictInDryRun(t *testing.T) {
 	check.Equal(t, "limit", st.Limit, strictly(3, time.Minute))
 }
 
-// TestStrictInDryRunIsShared: what others admit counts, and what dry-run admits is written for them.
+// TestStrictInDryRunIsShared: requests of other processes count, and requests admitted in dry-run
+// are written for them.
 func TestStrictInDryRunIsShared(t *testing.T) {
 	t.Parallel()
 	p := leaseFrom(t, strictly(3, time.Minute))
@@ -49,8 +51,8 @@ func TestStrictInDryRunIsShared(t *testing.T) {
 	check.Equal(t, "counted", p.counted(), int64(3))
 }
 
-// TestStrictOutOfDryRun: what dry-run has admitted counts when the limit is enforced, and permits that
-// were held then are not used in dry-run.
+// TestStrictOutOfDryRun: requests admitted in dry-run count when the limit is enforced. Permits
+// held under enforcement are not used in dry-run.
 func TestStrictOutOfDryRun(t *testing.T) {
 	t.Parallel()
 	p := leaseFrom(t, strictly(10, time.Minute))
@@ -72,8 +74,8 @@ func TestStrictOutOfDryRun(t *testing.T) {
 	check.Equal(t, "counted", p.counted(), int64(10))
 }
 
-// TestStrictInDryRunWouldDeny where enforced it could admit nothing: the store is away, the clock is too
-// uncertain, or there is no document.
+// TestStrictInDryRunWouldDeny: it would deny if enforcement could admit nothing. This is the case
+// if the store is away, the clock is too uncertain, or there is no document.
 func TestStrictInDryRunWouldDeny(t *testing.T) {
 	t.Parallel()
 	for name, prepare := range map[string]func(p *tenant){
@@ -84,7 +86,7 @@ func TestStrictInDryRunWouldDeny(t *testing.T) {
 	} {
 		p := leaseFrom(t, strictly(3, time.Minute))
 		p.eff = p.dryRun()
-		if name == "an outage" { // in which known counts are good for a while
+		if name == "an outage" { // known counts stay valid for a while
 			p.take(1, Allowed)
 			p.y.SetUncertainty(p.now.Add(20*time.Second), time.Millisecond)
 		}
@@ -95,7 +97,7 @@ func TestStrictInDryRunWouldDeny(t *testing.T) {
 	}
 }
 
-// TestStrictOverrideInDryRun: also the limits of one user take no permits.
+// TestStrictOverrideInDryRun: overrides take no permits either.
 func TestStrictOverrideInDryRun(t *testing.T) {
 	t.Parallel()
 	e := (&Compiled{}).Edit()
@@ -109,7 +111,8 @@ func TestStrictOverrideInDryRun(t *testing.T) {
 	p.take(1, WouldDeny)
 }
 
-// TestDenialForWantOfPermits is none by a limit: the answer names no limit that the request is over.
+// TestDenialForWantOfPermits: a request that lacks only permits exceeds no limit, so the decision
+// names none.
 func TestDenialForWantOfPermits(t *testing.T) {
 	t.Parallel()
 	p := leaseFrom(t, strictly(3, time.Minute))

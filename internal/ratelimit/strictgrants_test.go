@@ -9,8 +9,8 @@ import (
 	"oauth-server/internal/check"
 )
 
-// TestStrictGrants: a strict limit for refreshes has nobody else wait for its permits, and who waits for them counts
-// against the source when it gets them.
+// TestStrictGrants: other grants do not wait for the permits of a strict limit for refreshes. A
+// waiting refresh counts against the source when it gets its permits.
 func TestStrictGrants(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := leaseFrom(t, forGrants(strictly(10, time.Minute), GrantRefresh))
@@ -38,7 +38,7 @@ func TestStrictGrants(t *testing.T) {
 	})
 }
 
-// codesAndRefreshes is a process with a strict limit for each of two grants.
+// codesAndRefreshes returns a process with a strict limit for each of two grants.
 func codesAndRefreshes(t *testing.T, codes int64) (p *tenant, code, refresh *Effective) {
 	t.Helper()
 	forCodes, forRefreshes := strictly(codes, time.Minute), strictly(100, time.Minute)
@@ -47,12 +47,12 @@ func codesAndRefreshes(t *testing.T, codes int64) (p *tenant, code, refresh *Eff
 	return p, p.eff.ForRequest(GrantCode, ""), p.eff.ForRequest(GrantRefresh, "")
 }
 
-// TestWaitersOfAnotherLimit: requests that wait for permits of one limit neither deny those of another one, nor take its
-// permits, nor ask for more.
+// TestWaitersOfAnotherLimit: requests that wait for permits of one limit do not make another limit
+// deny requests, use its permits or ask for more of them.
 func TestWaitersOfAnotherLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, code, refresh := codesAndRefreshes(t, 5)
-		p.c.Take(p.now, p.k, code, 3) // in vain, but the next exchange brings permits for them
+		p.c.Take(p.now, p.k, code, 3) // denied, but the next exchange brings permits for them
 		p.exchange()
 		for range 5 {
 			go p.c.Await(context.Background(), p.now, p.k, refresh, 1)
@@ -81,7 +81,8 @@ func TestWaitersOfAnotherLimit(t *testing.T) {
 	})
 }
 
-// TestServeAcrossGrants: who has its permits does not wait behind those that lack those of another limit.
+// TestServeAcrossGrants: a request with permits does not wait behind requests that lack permits of
+// another limit.
 func TestServeAcrossGrants(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, code, refresh := codesAndRefreshes(t, 10)
@@ -103,7 +104,8 @@ func TestServeAcrossGrants(t *testing.T) {
 	})
 }
 
-// TestRefundUnderAnotherMask: what a limit did not count is not given back to it after a change, so no window holds more.
+// TestRefundUnderAnotherMask: a request that a limit did not count is not refunded to it after a
+// change, so no window exceeds the limit.
 func TestRefundUnderAnotherMask(t *testing.T) {
 	l := strictly(3, time.Minute)
 	p := leaseFrom(t, forGrants(l, GrantRefresh), NewLimit("all", 100, time.Minute))

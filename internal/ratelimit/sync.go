@@ -4,9 +4,9 @@ import (
 	"time"
 )
 
-// Sync is how internal/syncer uses [Counters]: it returns which counters are due and what an
-// exchange has to do for each, and takes the outcome. Its methods are safe for concurrent use,
-// except that only one goroutine may call Due.
+// Sync is the interface of [Counters] for internal/syncer. It returns which counters are due and
+// the task of each exchange, and takes the outcome. Its methods are safe for concurrent use, except
+// that only one goroutine may call Due.
 type Sync struct {
 	c *Counters
 }
@@ -14,23 +14,24 @@ type Sync struct {
 // SyncOptions configures how often counters are exchanged.
 type SyncOptions struct {
 	Interval   time.Duration // flush interval: how long counts that are not due wait, see lazyWait
-	MaxBackoff time.Duration // longest wait of a counter whose write fails
-	// Clock is read again under the lock of a key with a strict limit: the time that was passed in may be
-	// that of a frame that is over. Nil: it is not.
+	MaxBackoff time.Duration // longest wait of a counter with a failing write
+	// Clock is read again under the lock of a key with a strict limit, because the frame of the
+	// time passed in may be over. Nil: the time passed in is used.
 	Clock func() time.Time
-	// Wake is called when a counter has become urgent, maybe under a lock: it must not block. Nil: nothing is.
+	// Wake is called when a counter has become urgent. It may be called under a lock, so it must
+	// not block. Nil: no call.
 	Wake func()
 }
 
-// Sync attaches a syncer to the counters. It must be called before the first Take. Without it
-// counts stay in this process.
+// Sync attaches a syncer to the counters. It must be called before the first Take. Without a
+// syncer, counts stay in this process.
 func (c *Counters) Sync(o SyncOptions) *Sync {
 	c.queue.options, c.queue.attached, c.all.leasing.on = o, true, true
 	return &Sync{c: c}
 }
 
-// SetInstances sets how many processes are alive, this one included. As many are assumed to hold
-// back counts of a key whose document does not show its writers.
+// SetInstances sets how many processes are alive, including this one. All of them are assumed to
+// hold back counts of a key if its document does not show its writers.
 func (y *Sync) SetInstances(n int) {
 	y.c.all.outage.instances.Store(int32(min(max(n, 1), 10_000)))
 }
@@ -38,8 +39,8 @@ func (y *Sync) SetInstances(n int) {
 // Stalled begins an outage: counts cannot be shared, and limits are decided by their OnOutage.
 func (y *Sync) Stalled() { y.c.all.outage.mode.Store(stalled) }
 
-// Recovering ends an outage for every counter with its next exchange; until then, or until
-// [Sync.Recovered], it is still decided by its OnOutage.
+// Recovering ends an outage for each counter at its next exchange. Until then, or until
+// [Sync.Recovered], the OnOutage of its limit still decides.
 func (y *Sync) Recovering(now time.Time) {
 	if y.c.all.outage.mode.Load() == stalled {
 		y.c.all.outage.ended.Store(tick(millis(now)))
@@ -50,13 +51,13 @@ func (y *Sync) Recovering(now time.Time) {
 // Recovered ends an outage for all counters, unless another one has begun.
 func (y *Sync) Recovered() { y.c.all.outage.mode.CompareAndSwap(recovering, sharing) }
 
-// SetFinal plans no more reads: the process stops, and only unflushed counts matter.
+// SetFinal stops planning reads. Call it when the process stops and only unflushed counts matter.
 func (y *Sync) SetFinal() {
 	y.c.queue.final.Store(true)
 	y.c.all.leasing.closing.Store(true)
 }
 
-// Ticket permits one [Sync.Begin] of a counter. Only the latest ticket of a counter is good, so a
+// Ticket permits one [Sync.Begin] of a counter. Only the latest ticket of a counter is valid, so a
 // counter that is planned again is not begun twice.
 type Ticket struct {
 	shard, num uint32
@@ -66,17 +67,17 @@ type Ticket struct {
 // Counter returns a number that identifies the counter among those in memory.
 func (t Ticket) Counter() uint64 { return uint64(t.shard)<<32 | uint64(t.num) }
 
-// Plan is when a counter is to be exchanged next.
+// Plan says when to exchange a counter next.
 type Plan struct {
 	Ticket
-	In       time.Duration // not earlier
-	Lazy     bool          // writes what may be a little later, to go together with others
-	Watching bool          // only reads, and may be a little later too
-	Lease    bool          // of a strict limit: requests may wait for it
+	In       time.Duration // earliest start, from now
+	Lazy     bool          // writes counts that may wait a little longer to share an exchange with others
+	Watching bool          // only reads, and may also wait a little longer
+	Lease    bool          // of a strict limit: requests may be waiting for it
 }
 
 // Due appends to dst a plan for each counter that has become more urgent since the last call, and
-// returns it.
+// returns the extended slice.
 func (y *Sync) Due(now time.Time, dst []Plan) []Plan {
 	ms := millis(now)
 	y.c.collect(func(s *shard, num uint32) {
@@ -89,7 +90,7 @@ func (y *Sync) Due(now time.Time, dst []Plan) []Plan {
 	return dst
 }
 
-// plan sets the state of a counter and returns the plan for its next exchange; false if it needs
+// plan sets the state of a counter and returns the plan for its next exchange, or false if it needs
 // none. The lock of the shard must be held.
 func (y *Sync) plan(s *shard, num uint32, ms int64) (Plan, bool) {
 	r := s.ruleOf(num)
@@ -113,8 +114,8 @@ func (y *Sync) planned(s *shard, num uint32, in time.Duration, st state) Plan {
 	}
 }
 
-// Of returns plans to exchange the counters of a key at once; none for those that are busy or not
-// in memory.
+// Of returns plans to exchange the counters of a key at once. It omits counters that are busy or
+// not in memory.
 func (y *Sync) Of(k Key) (plans []Plan) {
 	s, h := y.c.lookup(k.bounded())
 	s.mu.Lock()
@@ -129,14 +130,14 @@ func (y *Sync) Of(k Key) (plans []Plan) {
 	return plans
 }
 
-// Unflushed is the sum over all counters of what the store is not known to have.
+// Unflushed sums the counts of all counters that the store has not confirmed.
 type Unflushed struct {
-	Counters int   // that have any
+	Counters int   // with unconfirmed counts
 	Requests int64 // admitted, less those given back
 }
 
-// Unflushed returns what the store is not known to have. If plan is not nil, it is called with a
-// plan for each of those counters that is not busy.
+// Unflushed returns the counts that the store has not confirmed. If plan is not nil, it is called
+// with a plan for each counter that has any and is not busy.
 func (y *Sync) Unflushed(now time.Time, plan func(Plan)) (u Unflushed) {
 	ms := millis(now)
 	for i := range y.c.shards {
@@ -166,20 +167,20 @@ func (y *Sync) Unflushed(now time.Time, plan func(Plan)) (u Unflushed) {
 	return u
 }
 
-// Task is what one exchange has to do for a counter.
+// Task is one exchange of a counter.
 type Task struct {
 	Ticket
 	ID      CounterID
 	Limit   Limit
-	Age     time.Duration // of the known counts; 0 if nothing was read yet
+	Age     time.Duration // of the known counts; 0 if none were read yet
 	Read    bool          // the document must be read
-	Lease   bool          // of a strict limit: requests may wait for it
-	Pending int64         // sequence of the pending write, whether this task sends it or not; 0 for none
+	Lease   bool          // of a strict limit: requests may be waiting for it
+	Pending int64         // sequence of the pending write, sent by this task or not; 0 for none
 	Write
 }
 
-// Write is the write of a task; there is none if Seq is 0. Package internal/syncer documents what a
-// store does with it.
+// Write is the write of a task. A zero Seq means that the task writes nothing. Package
+// internal/syncer documents how a store executes a write.
 type Write struct {
 	Seq           int64
 	Versioned     bool // conditional on Version and Etag; otherwise on Seq, Frame and Remove
@@ -192,9 +193,10 @@ type Write struct {
 	Expire        time.Time
 }
 
-// Begin makes the counter busy until [Sync.Finish] and returns the task of its exchange; false if
-// the ticket is no longer good. A new write gets the sequence seq, which must be larger than in all
-// earlier calls; a write that is sent again keeps its own. With seq 0 the document is only read.
+// Begin makes the counter busy until [Sync.Finish] and returns the task of its exchange. It returns
+// false if the ticket is no longer valid, or if no exchange is needed now. A new write gets the
+// sequence seq, which must be larger than in all earlier calls. A repeated write keeps its own.
+// With seq 0 the document is only read.
 func (y *Sync) Begin(now time.Time, t Ticket, seq int64) (task Task, ok bool) {
 	ms := millis(now)
 	s := &y.c.shards[t.shard]
@@ -228,8 +230,8 @@ func (y *Sync) Begin(now time.Time, t Ticket, seq int64) (task Task, ok bool) {
 	return task, true
 }
 
-// begins makes the pending write of a counter, unless it has one. write is whether there is one to be
-// sent, rest that no exchange is needed now, and the counter is planned anew.
+// begins makes the pending write of a counter, unless it has one. write reports that there is a
+// write to send. rest reports that no exchange is needed now; the counter is then planned again.
 func (y *Sync) begins(s *shard, num uint32, r *rule, ms, seq int64) (write, rest bool) {
 	q := &y.c.queue
 	if !s.leased(num, r) {
@@ -245,13 +247,13 @@ func (y *Sync) begins(s *shard, num uint32, r *rule, ms, seq int64) (write, rest
 	return write, rest
 }
 
-// good reports whether a ticket is the latest of its counter, and the counter is not busy.
+// good reports whether a ticket is the latest of its counter and the counter is not busy.
 func (s *shard) good(t Ticket) bool {
 	return t.num != 0 && s.coldOf(t.num).ticket == t.number && s.hotOf(t.num).state < busy
 }
 
 // writes reports whether the exchange that begins must write. The first exchange of a counter only
-// reads, unless its counts are due or the process stops.
+// reads, unless its counts are due or the process is stopping.
 func (s *shard) writes(num uint32, r *rule, ms int64, final bool) bool {
 	h := s.hotOf(num)
 	switch f := s.frames(num, r); {
@@ -267,9 +269,9 @@ func (s *shard) writes(num uint32, r *rule, ms int64, final bool) bool {
 	}
 }
 
-// makePending moves the unclaimed counts of a counter to a new pending write, or keeps the pending
-// write that there is. It reports false, and ends that write, if all of its counts are too old to
-// matter and the document needs no conversion.
+// makePending moves the unclaimed counts of a counter to a new pending write, or keeps the present
+// pending write. If all counts of the write are too old to matter and the document needs no
+// conversion, it ends the write and returns false.
 func (s *shard) makePending(num uint32, r *rule, seq int64) bool {
 	slots := s.slots(s.hotOf(num), r)
 	if s.pendingSeq(num) == 0 {
@@ -290,7 +292,8 @@ func (s *shard) makePending(num uint32, r *rule, seq int64) bool {
 	return false
 }
 
-// write fills in the write of a task from the pending write, and whether to read the document.
+// write fills in the write of a task from the pending write, and decides whether to read the
+// document.
 func (s *shard) write(num uint32, r *rule, ms int64, final bool, task *Task) {
 	h, c := s.hotOf(num), s.coldOf(num)
 	e := s.extrasOf(num)
@@ -305,22 +308,22 @@ func (s *shard) write(num uint32, r *rule, ms int64, final bool, task *Task) {
 	todo := s.chores[num]
 	first := e.fails == 0 && e.conflicts == 0 && !e.uncertain
 	alone := first && !h.flags.has(contended)
-	task.Read = !first || !final // at the end the counts of others no longer matter
+	task.Read = !first || !final // at the end, counts of other processes no longer matter
 	version, known := todo.versionOf(c)
 	if !h.flags.has(unsynced|stale) && known && (alone || todo.versioned()) {
 		w.Versioned, w.Version, w.Etag = true, version, c.etagValue()
-		// If it is applied, the document is known without a read. Once in a window it is read all
-		// the same, to find what can be removed from it.
+		// After a versioned write the document is known without a read. It is still read once per
+		// window, to find parts that can be removed.
 		task.Read = todo.versioned() || !final && ticksAgo(ms, c.began) > ms%r.window
 	}
 	todo.join(w, r, h.start)
 }
 
-// Result is the outcome of a task in an exchange.
+// Result is the outcome of a task.
 type Result struct {
-	Status   Status    // of the write; meaningless without one
+	Status   Status    // of the write; meaningless without a write
 	NewEtag  int64     // the etag that the write sets
-	Read     bool      // Document is what the store had at one moment during the exchange
+	Read     bool      // Document is the state of the store at one moment during the exchange
 	Document *Document // nil: there is no document
 }
 
@@ -329,10 +332,10 @@ type Status uint8
 
 // The statuses.
 const (
-	Unknown  Status = iota // it may have been applied, or may yet be applied
+	Unknown  Status = iota // it may have been applied, or may still be applied
 	Applied                // it was applied by this exchange
 	Conflict               // its condition did not hold: not applied by this exchange
-	Rejected               // the store refuses it for good: not applied
+	Rejected               // the store refuses it permanently: not applied
 )
 
 var statusNames = [...]string{"unknown", "applied", "conflict", "rejected"}
@@ -340,21 +343,21 @@ var statusNames = [...]string{"unknown", "applied", "conflict", "rejected"}
 // String returns the name of the status in metrics and logs.
 func (s Status) String() string { return statusNames[s&3] }
 
-// Finished is what follows from the outcome of a task.
+// Finished is the result of [Sync.Finish].
 type Finished struct {
 	Next    Plan
 	Planned bool  // Next must be scheduled
 	Pending bool  // the write is unconfirmed: its outcome is unknown, or it was refused
 	Foreign int   // number of frames that are invalid or far in the future
-	Lost    int64 // requests that this process has written and that the document no longer has
+	Lost    int64 // requests that this process has written and that are missing from the document
 	Clone   bool  // another process writes under the ID of this one
 }
 
 // refusedWait is how long a counter waits after the store has refused its write.
 const refusedWait = 30 * time.Second
 
-// Finish takes the outcome of the task that [Sync.Begin] returned, and returns the plan for the
-// next exchange of the counter and what was found. If the counter has gone, it does nothing.
+// Finish takes the outcome of the task that [Sync.Begin] returned. It returns the plan for the next
+// exchange of the counter, and its findings. If the counter no longer exists, it does nothing.
 func (y *Sync) Finish(now time.Time, task *Task, res Result) (done Finished) {
 	ms := millis(now)
 	s := &y.c.shards[task.shard]
@@ -362,7 +365,7 @@ func (y *Sync) Finish(now time.Time, task *Task, res Result) (done Finished) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.coldOf(num).ticket != task.number || s.hotOf(num).state != busy {
-		return done // the counter is gone
+		return done // the counter no longer exists
 	}
 	r := s.ruleOf(num)
 	if r.leases {

@@ -10,7 +10,7 @@ import (
 
 const minute = 60_000_000 // milliseconds; the start of a minute, named 60000
 
-// player plays the syncer of one key.
+// player acts as the syncer of one key.
 type player struct {
 	t   *testing.T
 	c   *Counters
@@ -31,7 +31,7 @@ func play(t *testing.T, limits ...Limit) *player {
 	p.y = c.Sync(SyncOptions{Interval: time.Second, MaxBackoff: 5 * time.Second, Wake: func() {
 		select {
 		case p.woken <- struct{}{}:
-		default: // it is woken
+		default: // already woken
 		}
 	}})
 	p.take(1, Allowed)
@@ -47,7 +47,7 @@ func (p *player) take(n int64, want Outcome) {
 
 func (p *player) pass(d time.Duration) { p.now = p.now.Add(d) }
 
-// begin begins an exchange of the first counter of the key now, whatever is planned.
+// begin begins an exchange of the first counter of the key now, regardless of its plan.
 func (p *player) begin() Task {
 	p.t.Helper()
 	p.seq += 10
@@ -75,7 +75,7 @@ func (p *player) read(d *Document) Finished {
 	return p.finish(task, Result{Read: true, Document: d})
 }
 
-// counts are g, what is not written, and the estimate.
+// counts checks g, the unflushed count, and the estimate.
 func (p *player) counts(g, unflushed, estimate int64) {
 	p.t.Helper()
 	us := p.c.Usage(p.now, p.k)
@@ -103,8 +103,8 @@ func same(t *testing.T, what string, want, got any) {
 	}
 }
 
-// TestFirstContact: a key of which nothing is known is read at once, together with others; its
-// count is written along only if the others could need it.
+// TestFirstContact: the document of a new key is read at once, together with others. Its count is
+// written in the same exchange only if other processes could need it.
 func TestFirstContact(t *testing.T) {
 	for _, tc := range []struct {
 		name      string
@@ -141,7 +141,7 @@ func TestFirstContact(t *testing.T) {
 	}
 }
 
-// TestDue: counts wait until they could matter to the other processes.
+// TestDue: counts wait until they could matter to other processes.
 func TestDue(t *testing.T) {
 	p := play(t, perMinute(100))
 	p.y.SetInstances(4)
@@ -170,7 +170,7 @@ func TestDue(t *testing.T) {
 	}
 }
 
-// TestPendingWriteStays: the same sequence and delta until the outcome is known.
+// TestPendingWriteStays: sequence and delta stay the same until the outcome is known.
 func TestPendingWriteStays(t *testing.T) {
 	p := play(t, perMinute(100))
 	p.read(&Document{Version: 3, Etag: 4, Frame: 60_000})
@@ -217,7 +217,7 @@ func TestPendingWriteStays(t *testing.T) {
 	same(t, "the next delta", frame(60_000, 5), next.Delta)
 }
 
-// TestOutcomes: what each outcome of a write, with and without a document, does to the counts.
+// TestOutcomes: the effect of each outcome of a write on the counts, with and without a document.
 func TestOutcomes(t *testing.T) {
 	doc := func(mine, count int64) *Document {
 		return &Document{Version: 10, Etag: 11, Frame: 60_000, Mine: mine, Contended: true, Writers: 2, Frames: frame(60_000, count)}
@@ -262,8 +262,8 @@ func TestOutcomes(t *testing.T) {
 	}
 }
 
-// TestReadBeforeTheSecondResend: what is still unknown after a second attempt is looked for before
-// a third.
+// TestReadBeforeTheSecondResend: if the outcome is still unknown after a second attempt, the
+// document is read before a third.
 func TestReadBeforeTheSecondResend(t *testing.T) {
 	p := play(t, perMinute(100))
 	p.read(nil)
@@ -288,7 +288,7 @@ func TestReadBeforeTheSecondResend(t *testing.T) {
 	p.counts(0, 1, 1)
 }
 
-// TestConflictsBackOff: a document that refuses every write is not hammered.
+// TestConflictsBackOff: writes back off if the document refuses all of them.
 func TestConflictsBackOff(t *testing.T) {
 	p := play(t, perMinute(100))
 	p.read(nil)
@@ -307,7 +307,7 @@ func inMillis(ds []time.Duration) (out []time.Duration) {
 	return out
 }
 
-// TestTickets: a counter that is planned anew is begun once, and never while it is busy.
+// TestTickets: a counter that is planned again is begun once, and never while it is busy.
 func TestTickets(t *testing.T) {
 	p := play(t, perMinute(5))
 	old := p.y.Of(p.k)[0].Ticket
@@ -334,8 +334,8 @@ func TestTickets(t *testing.T) {
 	}
 }
 
-// TestGoneCounter: an exchange whose counter has left memory changes nothing, not even the key that
-// has taken its place.
+// TestGoneCounter: an exchange with a counter that was removed from memory changes nothing, not
+// even the key that took its place.
 func TestGoneCounter(t *testing.T) {
 	p := play(t, perMinute(5))
 	task := p.begin()
@@ -349,8 +349,8 @@ func TestGoneCounter(t *testing.T) {
 	p.counts(0, 2, 2)
 }
 
-// TestDeniedKeyIsLeftAlone: the document of a key that cannot become free is read when it is about
-// to, and not before.
+// TestDeniedKeyIsLeftAlone: the document of a key that cannot become free is read only when it is
+// about to become free.
 func TestDeniedKeyIsLeftAlone(t *testing.T) {
 	p := play(t, perMinute(3))
 	p.take(2, Allowed)
@@ -369,7 +369,7 @@ func TestDeniedKeyIsLeftAlone(t *testing.T) {
 	}
 }
 
-// TestUnflushed counts what the store does not have, and plans it.
+// TestUnflushed counts the requests that the store does not have, and plans their exchanges.
 func TestUnflushed(t *testing.T) {
 	p := play(t, perMinute(100), NewLimit("per-hour", 100, time.Hour))
 	p.take(2, Allowed)

@@ -5,15 +5,15 @@ import (
 	"time"
 )
 
-// Never is the RetryAfter of a request for more than a limit ever admits.
+// Never is the RetryAfter of a request for more than the limit ever admits.
 const Never = time.Duration(math.MaxInt64)
 
 // Take decides on n requests of the key at once. It counts them if every limit that applies has
-// room for all n, and otherwise changes nothing; an n below 1 stands for 1. Deciding and counting
-// are one atomic step.
+// room for all n. Otherwise it changes nothing. An n below 1 means 1. Take decides and counts in
+// one atomic step.
 //
-// [Enforce] and [DryRun] count the same. The mode [Off] and a trusted client pass without being
-// counted.
+// [Enforce] and [DryRun] count in the same way. In the mode [Off], and for trusted clients,
+// requests pass uncounted.
 func (c *Counters) Take(now time.Time, k Key, e *Effective, n int64) (d Decision) {
 	switch {
 	case e.Mode == Off:
@@ -38,8 +38,8 @@ func (c *Counters) Take(now time.Time, k Key, e *Effective, n int64) (d Decision
 	return d
 }
 
-// simple reports whether a request under its list is counted by all limits of that and by nothing else, and cannot
-// wait for permits. It is inlined.
+// simple reports whether every limit of ls counts the request, no other limit counts it, and it
+// cannot wait for permits. It is inlined.
 func (e *Effective) simple(ls *Limits) bool {
 	return ls != nil && !ls.strict && e.Total == nil && e.source == "" && (e.grant == 0 || !ls.grants)
 }
@@ -57,7 +57,7 @@ func (c *Counters) takeMore(ms int64, k Key, clientID string, ls *Limits, e *Eff
 	return c.takeAll(ms, &q, n, d, wait)
 }
 
-// conclude completes a decision by what else the policy has.
+// conclude completes a decision with the other settings of the policy.
 func (d *Decision) conclude(e *Effective) {
 	d.hide = e.HideHeaders || e.Mode == DryRun
 	if d.Outcome == Denied && e.Mode == DryRun {
@@ -65,7 +65,7 @@ func (d *Decision) conclude(e *Effective) {
 	}
 }
 
-// take decides and counts, and wakes the syncer if a counter became urgent.
+// take decides and counts. It wakes the syncer if a counter became urgent.
 func (c *Counters) take(ms int64, k Key, ls *Limits, n int64, d *Decision) {
 	s, h := c.lookupOwn(k)
 	s.mu.Lock()
@@ -95,9 +95,9 @@ func (c *Counters) take(ms int64, k Key, ls *Limits, n int64, d *Decision) {
 	}
 }
 
-// decidePlain is a fast path of decide: for one request of a key with one sliding limit of one
-// frame per window that has room for it, while counts are shared. It fills in how the limit stands, and
-// sets soft if the client should be warned. Otherwise it reports false and changes nothing.
+// decidePlain is a fast path of decide. It handles one request of a key with one sliding limit and
+// one frame per window, if the limit has room and counts are shared. It fills in st, and sets soft
+// if the client should be warned. Otherwise it returns false and changes nothing.
 func (s *shard) decidePlain(num uint32, ls *Limits, ms int64, st *status, soft *bool) bool {
 	h, r := s.hotOf(num), &ls.rules[0]
 	elapsed := ms - h.start
@@ -121,7 +121,7 @@ func (s *shard) decidePlain(num uint32, ls *Limits, ms int64, st *status, soft *
 	if whole < used {
 		free = shrunkBelow(oldest, used-whole, r.frame, elapsed)
 	}
-	if free >= r.frame { // not before the next frame, in which this one is the oldest
+	if free >= r.frame { // after the next frame has begun; this one is then the oldest
 		free = r.frame + shrunkBelow(whole, used, r.frame, 0)
 	}
 	st.reset = clamp(ceilSeconds(free - elapsed))
@@ -142,8 +142,9 @@ func (o *side) decideAlone(ms, n int64, d *Decision) {
 	d.settle(fs, ms, n, o.view(fs, ms, n, d))
 }
 
-// view views all counters of a key that count the request, and reports whether they admit n of it. A key that is not
-// in memory has no counts. The frames of limits that do not count it stay without a rule.
+// view fills fs from the counters that count the request, and reports whether they admit n
+// requests. If the key is not in memory, its counts are zero. Entries of limits that do not count
+// the request keep a nil rule.
 func (o *side) view(fs []frames, ms, n int64, d *Decision) bool {
 	if o.first != 0 {
 		o.s.hotOf(o.first).seen = seconds(ms)
@@ -166,8 +167,8 @@ func (o *side) view(fs []frames, ms, n int64, d *Decision) bool {
 	return admit
 }
 
-// settle completes the decision on n requests, whose limits have these frames. It counts them if they
-// are admitted.
+// settle completes the decision on n requests from the frames of their limits. It counts them if
+// they are admitted.
 func (d *Decision) settle(all []frames, ms, n int64, admit bool) {
 	d.Outcome, d.Binding = Allowed, d.firstApplied()
 	if !admit {
@@ -181,8 +182,8 @@ func (d *Decision) settle(all []frames, ms, n int64, admit bool) {
 	}
 }
 
-// view advances a counter to ms and fills in its frames as a decision uses them, during an outage
-// by the limit's OnOutage.
+// view advances a counter to ms and fills in its frames as a decision needs them. During an outage
+// it applies the limit's OnOutage.
 func (s *shard) view(f *frames, num uint32, r *rule, ms int64, d *Decision) {
 	s.advance(num, r, ms)
 	f.rule = r
@@ -204,8 +205,8 @@ func (f *frames) admits(r *rule, n int64) bool {
 	return f.instances > 0 && n <= r.Requests && (n-1)*f.instances < r.Requests-f.used
 }
 
-// record counts n requests if they were admitted, and fills in the status of limit i. One more
-// request has room when the estimate falls below what it is rounded down to now.
+// record counts n requests if they were admitted, and fills in the status of limit i. There is room
+// for one more request when the estimate falls below its present value, rounded down.
 func (f *frames) record(ms, n int64, i int, d *Decision) {
 	r := f.rule
 	if d.Outcome == Allowed {
@@ -248,8 +249,8 @@ func (f *frames) record(ms, n int64, i int, d *Decision) {
 	}
 }
 
-// applyOutage sets how the frames of a counter are counted if its requests cannot be shared, by the
-// OnOutage of its limit.
+// applyOutage applies the OnOutage of the limit to the frames of a counter if its requests cannot
+// be shared.
 func (s *shard) applyOutage(num uint32, r *rule, ms int64, f *frames, d *Decision) {
 	if r.OnOutage == Memory || !s.cutOff(num, r, ms) {
 		return
@@ -264,8 +265,8 @@ func (s *shard) applyOutage(num uint32, r *rule, ms int64, f *frames, d *Decisio
 }
 
 // retryAfter returns how long to wait until n requests pass all limits, and the index of the limit
-// that takes longest. It repeats until no limit moves the time on, because the weighted estimate
-// can rise again until another limit has room. Frames without a rule are left out.
+// that takes longest. It repeats until no limit moves the time on, because a weighted estimate can
+// rise again while another limit still lacks room. Frames without a rule are skipped.
 func retryAfter(all []frames, ms, n int64) (wait time.Duration, binding int) {
 	for binding < len(all)-1 && all[binding].rule == nil {
 		binding++

@@ -5,20 +5,22 @@ import (
 	"oauth-server/internal/fielderr"
 )
 
-// tier is a named policy that the policies of clients refer to, compiled once for all of them.
+// tier is a named policy that the policies of clients refer to. It is compiled once for all of
+// them.
 type tier struct {
 	Policy
-	lists // nil: those for all clients
+	lists // nil: the lists for all clients apply
 	ban   *BanRule
 	name  string
-	bare  *own // of all clients that have nothing but this tier; it stays when the tier changes
+	bare  *own // shared by all clients that have only this tier; kept when the tier changes
 }
 
-// noTier is the tier of those that name none, or one that is not there.
+// noTier is the tier of clients that name none, or name one that does not exist.
 var noTier = &tier{}
 
-// SetTier makes a tier, or removes it if p is nil. An error has the problems of the policy, by their paths,
-// and changes nothing. What it costs does not depend on how many clients have the tier.
+// SetTier sets a tier, or removes it if p is nil. If p is invalid, SetTier returns its problems as
+// [fielderr.Errors], with their paths, and changes nothing. Its cost does not depend on how many
+// clients have the tier.
 func (e *CompiledEdit) SetTier(name string, p *Policy) error {
 	if p != nil {
 		errs := p.validate()
@@ -46,8 +48,8 @@ func (e *CompiledEdit) SetTier(name string, p *Policy) error {
 	return nil
 }
 
-// bare returns what a client with nothing but a tier shares with all others of that kind; nil if it has
-// something else, or the tier is not there.
+// bare returns the own that all clients with only this tier share. It returns nil if the client has
+// anything else, or if the tier does not exist.
 func (e *CompiledEdit) bare(g *given) *own {
 	if !g.policy || g.tier == "" || g.overrides != nil || g.lists != (lists{}) ||
 		g.Trusted || g.HideHeaders || g.Mode != Unset || g.OverLimit != "" || g.MaxWait != nil || g.Ban != nil || g.Criticality != CriticalityUnset {
@@ -65,7 +67,7 @@ func (e *CompiledEdit) bare(g *given) *own {
 	return t.bare
 }
 
-// tiersBefore are the tiers before any change of this edit.
+// tiersBefore returns the tiers before any change of this edit.
 func (e *CompiledEdit) tiersBefore() (none cowmap.Map[*tier]) {
 	if e.all == nil {
 		return none

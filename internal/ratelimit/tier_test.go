@@ -24,8 +24,8 @@ func defaults(tb testing.TB) *Compiled {
 	return defaultsWith(tb, DefaultSettings())
 }
 
-// TestTierGivesWhatThePolicyLeavesOpen: each value comes from the policy, or else from the tier, or else from
-// the settings.
+// TestTierGivesWhatThePolicyLeavesOpen: each value comes from the policy, or else from the tier, or
+// else from the settings.
 func TestTierGivesWhatThePolicyLeavesOpen(t *testing.T) {
 	list := func(n int64) []Limit { return []Limit{perMinute(n)} }
 	for _, tc := range []struct {
@@ -44,7 +44,7 @@ func TestTierGivesWhatThePolicyLeavesOpen(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			p := edited(t, defaults(t), func(e *CompiledEdit) error {
-				if err := e.SetPolicy("early", &tc.policy, "gold"); err != nil { // before the tier is there
+				if err := e.SetPolicy("early", &tc.policy, "gold"); err != nil { // before the tier exists
 					return err
 				}
 				if err := e.SetTier("gold", &tc.tier); err != nil {
@@ -65,7 +65,8 @@ func TestTierGivesWhatThePolicyLeavesOpen(t *testing.T) {
 	}
 }
 
-// TestOverLimitOfTheMostSpecific: that of the policy, or else of its tier, or else of all clients.
+// TestOverLimitOfTheMostSpecific: it comes from the policy, or else from its tier, or else from the
+// default.
 func TestOverLimitOfTheMostSpecific(t *testing.T) {
 	for _, tc := range []struct{ policy, tier, all, want OverLimit }{
 		{"", "", "", OverLimitDeny},
@@ -91,7 +92,7 @@ func TestOverLimitOfTheMostSpecific(t *testing.T) {
 	}
 }
 
-// TestReuses: only where there are denials that it could replace.
+// TestReuses: only if there are denials to replace.
 func TestReuses(t *testing.T) {
 	for _, tc := range []struct {
 		e    Effective
@@ -107,8 +108,8 @@ func TestReuses(t *testing.T) {
 	}
 }
 
-// TestTierChangesInOnePlace: a changed tier holds for all that have it, before and after, and what was made of
-// the one before stays.
+// TestTierChangesInOnePlace: a changed tier applies to all its clients, whenever they got it.
+// Results from the previous tier stay unchanged.
 func TestTierChangesInOnePlace(t *testing.T) {
 	old := edited(t, defaults(t), func(e *CompiledEdit) error {
 		err := e.SetTier("gold", &Policy{User: []Limit{perMinute(7)}})
@@ -130,7 +131,7 @@ func TestTierChangesInOnePlace(t *testing.T) {
 	if next.For("bare1") != next.For("bare2") {
 		t.Error("after a change they do not share it any more")
 	}
-	// One that gets something of its own takes nothing of it to the others.
+	// A client that gets its own policy does not affect the others.
 	last := edited(t, next, func(e *CompiledEdit) error { return e.SetPolicy("bare1", &Policy{Mode: Off}, "gold") })
 	mustEqual(t, "mode of that one", Off, last.For("bare1").Mode)
 	mustEqual(t, "mode of another", Enforce, last.For("bare2").Mode)
@@ -147,7 +148,7 @@ func firstOf(a, b error) error {
 	return b
 }
 
-// TestTierInTheCanaryShare: clients that share what applies to them are in the share or not, each for itself.
+// TestTierInTheCanaryShare: clients that share one own are in the canary share individually.
 func TestTierInTheCanaryShare(t *testing.T) {
 	s := DefaultSettings()
 	s.CanaryPercent = 50
@@ -177,7 +178,7 @@ func defaultsWith(tb testing.TB, s Settings) *Compiled {
 	return p
 }
 
-// TestTierCostsWhatItChanges: a change of a tier makes nothing for each client that has it.
+// TestTierCostsWhatItChanges: a change of a tier creates nothing for each of its clients.
 func TestTierCostsWhatItChanges(t *testing.T) {
 	cost := func(clients int) float64 {
 		p := edited(t, defaults(t), func(e *CompiledEdit) error {

@@ -1,8 +1,9 @@
 package ratelimit
 
-// takePlainTotal is a fast path of takeAll for a client with a total and nothing else: shard.decidePlain is one for both
-// keys. Otherwise it reports false and changes nothing. The lock of the total is held for as little as that of a key
-// without one: it is taken by all requests of the client.
+// takePlainTotal is a fast path of takeAll for a client with a total and no other special case, if
+// shard.decidePlain can decide for both keys. Otherwise it returns false and changes nothing. The
+// lock of the total is held only as long as the lock of a single key, because all requests of the
+// client need it.
 func (c *Counters) takePlainTotal(ms int64, k Key, ls, total *Limits, d *Decision) bool {
 	h, th := c.all.hashKey.both(k)
 	s, t := &c.shards[h.hi>>c.shift], c.totalShard(th)
@@ -16,7 +17,7 @@ func (c *Counters) takePlainTotal(ms int64, k Key, ls, total *Limits, d *Decisio
 	whole := t.findUnder(th, total)
 	if whole == 0 || !t.decidePlain(whole, total, ms, &d.status[1], &d.Soft) {
 		t.mu.Unlock()
-		s.hotOf(first).near[0].count(-1) // nothing else has seen it
+		s.hotOf(first).near[0].count(-1) // not visible to other goroutines yet
 		s.mu.Unlock()
 		d.status[0], d.Soft = status{}, false
 		return false
@@ -35,7 +36,7 @@ func (c *Counters) takePlainTotal(ms int64, k Key, ls, total *Limits, d *Decisio
 	return true
 }
 
-// onlyPlainTotal reports whether takePlainTotal may be tried for the key, which is bounded, under its list.
+// onlyPlainTotal reports whether takePlainTotal can be tried for the bounded key under its list.
 func (e *Effective) onlyPlainTotal(k Key, clientID string, ls *Limits) bool {
 	return e.Total != nil && e.Total.plain && ls != nil && ls.plain && e.source == "" &&
 		len(clientID) <= maxKeySize-len(TotalUser) && k.ClientID == clientID

@@ -17,7 +17,8 @@ import (
 	"oauth-server/internal/fielderr"
 )
 
-// usersTotal is what applies to a client of which each user has n requests, and all together total.
+// usersTotal returns limits of n requests for each user of a client, and of total requests for all
+// users together.
 func usersTotal(tb testing.TB, n, total int64) *Effective {
 	tb.Helper()
 	return withTotal(tb, NewLimit("per-user", n, time.Minute), NewLimit("all-users", total, time.Minute))
@@ -31,8 +32,8 @@ func counted(c *Counters, now time.Time, k Key) int64 {
 	return 0
 }
 
-// TestTotal: all users of a client and the client itself count against the total, and a request that one
-// of both denies counts against neither.
+// TestTotal: all users of a client and the client itself count against the total. A request that
+// either limit denies counts against neither.
 func TestTotal(t *testing.T) {
 	c, e := NewCounters(0), usersTotal(t, 3, 5)
 	ann, bob, itself := Key{"client", "ann"}, Key{"client", "bob"}, Key{"client", ""}
@@ -61,7 +62,8 @@ func TestTotal(t *testing.T) {
 	mustAdmit(t, 2, c, at(epoch), bob, e)
 }
 
-// TestTotalOfLongNames: keys that are counted under digests have the total of their client too.
+// TestTotalOfLongNames: keys that are counted under digests also count against the total of their
+// client.
 func TestTotalOfLongNames(t *testing.T) {
 	for _, client := range []int{1, 8, 100, 127, 128, 249, 250, 300} {
 		c, e := NewCounters(0), usersTotal(t, 3, 4)
@@ -73,8 +75,8 @@ func TestTotalOfLongNames(t *testing.T) {
 	}
 }
 
-// TestTotalDecidesAsBothAlone: a request is admitted if each of both lists alone would admit it, and waits
-// for the one that takes longer.
+// TestTotalDecidesAsBothAlone: a request is admitted if each of the two lists would admit it alone.
+// Otherwise it waits for the one that takes longer.
 func TestTotalDecidesAsBothAlone(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		user, total := drawLimits(t), []Limit{drawLimit(t, "c")}
@@ -114,8 +116,8 @@ func TestTotalDecidesAsBothAlone(t *testing.T) {
 	})
 }
 
-// TestTotalIsOneStep: while many goroutines take, refund and flush, nobody ever sees a total that is not
-// the sum of its users.
+// TestTotalIsOneStep: while many goroutines take, refund and flush, a total always equals the sum
+// of its users.
 func TestTotalIsOneStep(t *testing.T) {
 	for _, limits := range []int{1, 2} {
 		user := []Limit{NewLimit("per-user", 400, time.Minute), NewLimit("per-hour", 500, time.Hour)}[:limits]
@@ -161,7 +163,7 @@ func TestTotalIsOneStep(t *testing.T) {
 	}
 }
 
-// sums returns what the first limits of all users and of all totals count, at one moment.
+// sums returns the counts under the first limits of all users and of all totals, at one moment.
 func sums(c *Counters) (users, totals int64) {
 	for i := range c.shards {
 		c.shards[i].mu.Lock()
@@ -198,8 +200,8 @@ func TestTotalAllocatesNothing(t *testing.T) {
 	}
 }
 
-// TestTotalHasRoom: a flood of names takes no total its own counter, and where there is no room for the key
-// of a user, the total counts nothing that was denied.
+// TestTotalHasRoom: in a flood of names every total still gets its own counter. If there is no room
+// for the key of a user, the total does not count the denied request.
 func TestTotalHasRoom(t *testing.T) {
 	c, e := NewCounters(64), usersTotal(t, 1, 500)
 	var admitted int64
@@ -218,12 +220,12 @@ func TestTotalHasRoom(t *testing.T) {
 	check.Equal(t, "more than the keys in memory have, some of which made room", users <= total, true)
 }
 
-// TestTotalOfAStrictList: a request that waits for permits of its user is decided with the total when it
-// gets them.
+// TestTotalOfAStrictList: a request that waits for permits of its user is decided together with the
+// total when it gets them.
 func TestTotalOfAStrictList(t *testing.T) {
 	p := leaseFrom(t, strictly(10, time.Minute))
 	p.eff = &Effective{User: p.eff.User, Client: p.eff.Client, Total: newLimits([]Limit{NewLimit("all", 2, time.Minute)}), Mode: Enforce}
-	p.take(2, Denied) // for want of permits
+	p.take(2, Denied) // for lack of permits
 	check.Equal(t, "total", counted(p.c, p.now, p.k.Total()), int64(0))
 	p.exchange()
 	p.take(2, Allowed)
@@ -250,8 +252,8 @@ func TestTotalOfAStrictList(t *testing.T) {
 	})
 }
 
-// TestTotalInPlacesOfOthers: the total is that of the policy, or else of the tier, or else of all clients, and an
-// override of a user does not replace it.
+// TestTotalInPlacesOfOthers: the total comes from the policy, or else from the tier, or else from
+// the default. An override of a user does not replace it.
 func TestTotalInPlacesOfOthers(t *testing.T) {
 	user := []Limit{NewLimit("u", 1, time.Minute)}
 	total := func(n int64) []Limit { return []Limit{NewLimit("all", n, time.Minute)} }
@@ -270,7 +272,7 @@ func TestTotalInPlacesOfOthers(t *testing.T) {
 	check.Equal(t, "total", counted(c, at(epoch), Key{ClientID: "own"}.Total()), int64(25))
 }
 
-// TestTotalIsValidated reports everything that cannot be, by its path.
+// TestTotalIsValidated: every problem is reported with its path.
 func TestTotalIsValidated(t *testing.T) {
 	strict := NewLimit("strict", 100, time.Hour)
 	strict.MakeStrict()

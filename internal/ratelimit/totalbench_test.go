@@ -11,7 +11,7 @@ import (
 	"oauth-server/internal/check"
 )
 
-// withTotal returns what applies to a client with one limit for each user and a total.
+// withTotal returns limits with one limit for each user and a total.
 func withTotal(tb testing.TB, user Limit, total ...Limit) *Effective {
 	tb.Helper()
 	p, err := Compile(Settings{
@@ -22,8 +22,8 @@ func withTotal(tb testing.TB, user Limit, total ...Limit) *Effective {
 	return p.For("client")
 }
 
-// settledTotal returns counters that share what they count, a key that is in memory with its total, and what
-// applies to it without and with the total.
+// settledTotal returns counters that share their counts, a key that is in memory with its total,
+// and its limits without and with the total.
 func settledTotal(b *testing.B) (c *Counters, k Key, without, with *Effective) {
 	b.Helper()
 	user := NewLimit("per-minute", MaxRequests, time.Minute)
@@ -35,7 +35,7 @@ func settledTotal(b *testing.B) (c *Counters, k Key, without, with *Effective) {
 	return c, k, without, with
 }
 
-// BenchmarkTakeTotal is one decision without a total and one with it.
+// BenchmarkTakeTotal measures one decision without a total and one with it.
 func BenchmarkTakeTotal(b *testing.B) {
 	c, k, without, with := settledTotal(b)
 	for _, e := range []struct {
@@ -51,8 +51,8 @@ func BenchmarkTakeTotal(b *testing.B) {
 	}
 }
 
-// BenchmarkTakeTotalCores is the throughput of one core and of two: of users of one client, which has
-// a total or not, and of one hot key.
+// BenchmarkTakeTotalCores measures the throughput of one core and of two: for users of one client,
+// with and without a total, and for one hot key.
 func BenchmarkTakeTotalCores(b *testing.B) {
 	c, _, without, with := settledTotal(b)
 	now := at(epoch + 30_000)

@@ -13,7 +13,7 @@ import (
 	"oauth-server/internal/check"
 )
 
-// TestPublishedExamples takes the examples that others published, from testdata/sliding.json.
+// TestPublishedExamples checks examples published by others, from testdata/sliding.json.
 func TestPublishedExamples(t *testing.T) {
 	raw, err := os.ReadFile("testdata/sliding.json")
 	check.OK(t, err)
@@ -64,13 +64,13 @@ func TestPublishedExamples(t *testing.T) {
 	}
 }
 
-// single returns counters, a key, and one limit that applies to it.
+// single returns counters, a key, and its single limit list.
 func single(limits ...Limit) (*Counters, Key, *Effective) {
 	ls := newLimits(limits)
 	return NewCounters(1000), Key{"client", "user"}, &Effective{User: ls, Client: ls, Mode: Enforce}
 }
 
-// hold puts the key into memory.
+// hold adds the key to memory.
 func hold(c *Counters, k Key, ls *Limits, now time.Time) {
 	s, h := c.lookup(k)
 	s.insert(k, h, ls, now.UnixMilli())

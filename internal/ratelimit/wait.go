@@ -7,29 +7,31 @@ import (
 	"oauth-server/internal/fielderr"
 )
 
-// Bounds of how requests over the limit wait.
+// Bounds for waiting requests over the limit.
 const (
-	// LongestWait bounds max_wait. It has to stay below the timeouts of the server for clients: net/http
-	// ends the context of a request whose connection has reached its read deadline.
+	// LongestWait bounds max_wait. It must stay below the timeouts of the server for clients:
+	// net/http cancels the context of a request when its connection reaches the read deadline.
 	LongestWait = 10 * time.Second
-	// MaxWaiting bounds max_waiting. It is how many requests wait at one process at once, of all keys together.
+	// MaxWaiting bounds max_waiting. It also bounds how many requests wait in one process at once,
+	// over all keys.
 	MaxWaiting     = 1000
 	defaultWaiting = 10
 )
 
-// MaxWait is how long a request waits for its turn at most. In documents it is a text such as "2s".
+// MaxWait is how long a request over the limit waits at most. In documents it is a string such as
+// "2s".
 type MaxWait time.Duration
 
 // Std converts it to a time.Duration.
 func (w MaxWait) Std() time.Duration { return time.Duration(w) }
 
-// String writes it as in documents.
+// String formats it as in documents.
 func (w MaxWait) String() string { return FormatWindow(w.Std()) }
 
-// MarshalText writes it as in documents.
+// MarshalText formats it as in documents.
 func (w MaxWait) MarshalText() ([]byte, error) { return []byte(w.String()), nil }
 
-// UnmarshalText reads what MarshalText writes.
+// UnmarshalText reads the output of MarshalText.
 func (w *MaxWait) UnmarshalText(text []byte) error {
 	d, err := time.ParseDuration(string(text))
 	if err != nil {
@@ -39,14 +41,14 @@ func (w *MaxWait) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// Wait is how requests over the limit wait for their turn. The zero Wait is that none does.
+// Wait configures how requests over the limit wait. With the zero Wait they do not wait.
 type Wait struct {
-	Longest time.Duration // that one waits
-	AtOnce  int           // how many of one key
+	Longest time.Duration // longest wait of one request
+	AtOnce  int           // how many requests of one key may wait
 }
 
-// wait returns what the first of the policies says that says anything: max_waiting belongs to the max_wait
-// beside it.
+// wait returns the Wait of the first policy with a MaxWait. MaxWaiting is always taken from the
+// same policy.
 func wait(policies ...*Policy) Wait {
 	for _, p := range policies {
 		switch {
@@ -60,8 +62,8 @@ func wait(policies ...*Policy) Wait {
 	return Wait{}
 }
 
-// Waits reports whether requests of the key wait for their turn over the limit, or would in dry-run. Where the
-// client gets its last token again it gets that at once.
+// Waits reports whether requests of the key over the limit wait, or would wait in dry-run. They do
+// not if the client gets its last token again, because it gets that at once.
 func (e *Effective) Waits(k Key) bool {
 	return e.Wait.Longest > 0 && !e.Trusted && e.Mode != Off && (k.Username != "" || e.OverLimit != OverLimitReuse)
 }
@@ -104,7 +106,7 @@ func (p *Policy) validateMaxWait() (es fielderr.Errors) {
 	return es
 }
 
-// within returns the problem of a wait that is longer than the longest window of a list, if that has limits.
+// within returns a problem if the wait is longer than the longest window of a non-empty list.
 func (w MaxWait) within(field string, list []Limit) (es fielderr.Errors) {
 	var longest time.Duration
 	for i := range list {

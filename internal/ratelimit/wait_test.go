@@ -12,7 +12,7 @@ import (
 
 func maxWait(d time.Duration) *MaxWait { return new(MaxWait(d)) }
 
-// TestWaitProblems: each is at its field.
+// TestWaitProblems: each problem has the path of its field.
 func TestWaitProblems(t *testing.T) {
 	second := []Limit{NewLimit("per-second", 5, time.Second)}
 	minute := []Limit{NewLimit("per-minute", 5, time.Minute)}
@@ -50,14 +50,14 @@ func TestWaitProblems(t *testing.T) {
 	}
 }
 
-// TestAllWaitProblems: they are reported together.
+// TestAllWaitProblems: all problems are reported together.
 func TestAllWaitProblems(t *testing.T) {
 	second := []Limit{NewLimit("per-second", 5, time.Second)}
 	p := Policy{User: second, Client: second, MaxWait: maxWait(time.Minute + 1), Trusted: true, OverLimit: OverLimitReuse}
 	mustEqual(t, "problems of max_wait", 6, len(p.validateMaxWait()))
 }
 
-// TestWaitOfTheMostSpecific: max_wait and max_waiting go together, and 0 is a value.
+// TestWaitOfTheMostSpecific: max_wait and max_waiting come from the same policy, and 0 is a value.
 func TestWaitOfTheMostSpecific(t *testing.T) {
 	two, five, none := Policy{MaxWait: maxWait(2 * time.Second), MaxWaiting: new(3)}, Policy{MaxWait: maxWait(5 * time.Second)}, Policy{MaxWait: maxWait(0)}
 	for _, tc := range []struct {
@@ -85,7 +85,8 @@ func TestWaitOfTheMostSpecific(t *testing.T) {
 	}
 }
 
-// TestWaits: those who get their last token again, are trusted or not counted never wait.
+// TestWaits: clients that get their last token again, trusted clients and uncounted clients never
+// wait.
 func TestWaits(t *testing.T) {
 	e := Effective{Wait: Wait{Longest: time.Second, AtOnce: 1}, Mode: DryRun}
 	user, client := Key{"shop", "ada"}, Key{ClientID: "shop"}
@@ -101,7 +102,7 @@ func TestWaits(t *testing.T) {
 	mustEqual(t, "off", false, e.with(Off).Waits(user))
 }
 
-// TestMaxWaitAsJSON: a text that is read back.
+// TestMaxWaitAsJSON: it is written as a string and read back.
 func TestMaxWaitAsJSON(t *testing.T) {
 	want := Policy{MaxWait: maxWait(1500 * time.Millisecond), MaxWaiting: new(3)}
 	b, err := json.Marshal(want)
