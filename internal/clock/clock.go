@@ -7,10 +7,11 @@ import (
 	"time"
 )
 
-// Tolerance is how far two clocks that agree may differ. The error of a reading is added to it.
+// Tolerance is how far two clocks may differ and still agree. The error of a reading is added to
+// it.
 const Tolerance = time.Second
 
-// Bounds of slewing: a difference is corrected in about slewTime, but process time runs at most
+// Bounds of slewing. A difference is corrected in about slewTime, but process time runs at most
 // maxRate faster or slower than monotonic time.
 const (
 	slewTime = 10 * time.Second
@@ -19,14 +20,14 @@ const (
 
 // Bounds of [Clock.Uncertainty].
 const (
-	// resolution is that of the readings of a store.
+	// resolution is the resolution of a store reading.
 	resolution = time.Millisecond
-	// driftPart is one part in so many by which monotonic time may drift: 500 ppm, which is what
-	// kernels slew a clock by at most.
+	// driftPart bounds the drift of monotonic time to one part in driftPart: 500 ppm, the most by
+	// which kernels slew a clock.
 	driftPart = 2000
-	// Unknown is the uncertainty of a clock that is not the store's.
+	// Unknown is the uncertainty of a clock that does not follow the store.
 	Unknown = time.Duration(1<<63 - 1)
-	// maxMoved bounds what moves of the wall clock add up to: less than overflows.
+	// maxMoved bounds the sum of the moves of the wall clock, to prevent an overflow.
 	maxMoved = Unknown / 8
 )
 
@@ -37,11 +38,11 @@ type Clock struct {
 	line      atomic.Pointer[line] // nil while it is replaced
 	mu        sync.Mutex           // guards the fields below, and is held while line is replaced
 	last      State
-	// hadStore is whether process time was ever set by the store. Before that it is the wall
-	// clock's, so the two do not count as two clocks.
+	// hadStore is set once the store has set process time. Before that, process time follows the
+	// wall clock, so the two do not count as two clocks.
 	hadStore bool
-	measured measure // the most exact of the latest readings that process time follows
-	watched  pair    // when the wall clock was last looked at
+	measured measure // the most exact recent reading that process time follows
+	watched  pair    // when the wall clock was last checked
 }
 
 // pair is the wall clock and monotonic time at one moment.
@@ -49,23 +50,23 @@ type pair struct {
 	wall, monotonic time.Time
 }
 
-// measure is how process time compared with a reading of the store's clock.
+// measure compares process time with one reading of the store's clock.
 type measure struct {
-	base    time.Time     // when it was taken; has a monotonic reading; zero: there is none
-	process time.Time     // process time then
-	ahead   time.Duration // by how much the store was ahead of it
+	base    time.Time     // when it was taken, with a monotonic reading; zero: no reading
+	process time.Time     // process time at base
+	ahead   time.Duration // how far the store was ahead of process
 	err     time.Duration
 }
 
 // line is process time as a function of monotonic time.
 type line struct {
 	base time.Time // has a monotonic reading
-	at   time.Time // process time at base; has none
+	at   time.Time // process time at base, without a monotonic reading
 	rate float64   // how much faster than monotonic time
 }
 
-// after returns process time at an elapsed time after base. Slewing ends after slewTime: whatever
-// was to be corrected is by then, and is not passed if no further reading comes.
+// after returns process time at an elapsed time after base. Slewing ends after slewTime. The
+// difference is then corrected, and process time must not overshoot if no further reading arrives.
 func (l *line) after(elapsed time.Duration) time.Time {
 	if l.rate != 0 {
 		elapsed += time.Duration(float64(min(elapsed, slewTime)) * l.rate)
@@ -73,8 +74,8 @@ func (l *line) after(elapsed time.Duration) time.Time {
 	return l.at.Add(elapsed)
 }
 
-// New returns a clock with the time of the wall clock, until [Clock.Begin] sets it. A nil wall
-// stands for [time.Now].
+// New returns a clock that shows the time of the wall clock until [Clock.Begin] sets it. A nil wall
+// means [time.Now].
 func New(wall func() time.Time) *Clock {
 	if wall == nil {
 		wall = time.Now
@@ -82,7 +83,7 @@ func New(wall func() time.Time) *Clock {
 	return NewOn(nil, wall)
 }
 
-// NewOn is [New] with another time than the monotonic one of this machine, for simulations.
+// NewOn is [New] with a replacement for the monotonic time of this machine, for simulations.
 func NewOn(monotonic, wall func() time.Time) *Clock {
 	c := &Clock{wall: wall, monotonic: monotonic}
 	c.line.Store(&line{base: c.moment(), at: wall().Round(0)})
@@ -97,7 +98,7 @@ func (c *Clock) moment() time.Time {
 	return time.Now()
 }
 
-// since returns the time that has elapsed since a moment.
+// since returns the time elapsed since a moment.
 func (c *Clock) since(moment time.Time) time.Duration {
 	if c.monotonic != nil {
 		return c.monotonic().Sub(moment)
@@ -105,28 +106,28 @@ func (c *Clock) since(moment time.Time) time.Duration {
 	return time.Since(moment)
 }
 
-// Now returns process time. It never returns less than a call that had returned before.
+// Now returns process time. It never returns less than an earlier call that has already returned.
 func (c *Clock) Now() time.Time {
 	for {
 		l := c.line.Load()
 		if l == nil {
 			return c.nowAfterChange()
 		}
-		// A line is valid until it is replaced; the next one begins where it ends.
+		// A line is valid until it is replaced. The next one begins where it ends.
 		if now := l.after(c.since(l.base)); c.line.Load() == l {
 			return now
 		}
 	}
 }
 
-// nowAfterChange waits until the line has been replaced, and returns process time.
+// nowAfterChange waits until the line has been replaced, then returns process time.
 func (c *Clock) nowAfterChange() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.at(c.moment())
 }
 
-// at returns process time at a moment that is not before the line began. c.mu must be held.
+// at returns process time at a moment that is not before the start of the line. c.mu must be held.
 func (c *Clock) at(moment time.Time) time.Time {
 	l := c.line.Load()
 	return l.after(moment.Sub(l.base))
@@ -135,18 +136,18 @@ func (c *Clock) at(moment time.Time) time.Time {
 // Reading is a reading of the store's clock.
 type Reading struct {
 	Time  time.Time
-	Error time.Duration // bound of the error: half of the round trip
+	Error time.Duration // bound of the error: half the round trip
 	At    time.Time     // when it was taken, with a monotonic reading
 }
 
-// NewReading returns a reading of the store's clock that was called at began and has answered at the
-// moment at.
+// NewReading returns a reading of the store's clock. theirs is the returned time. began and at are
+// the start and end of the call.
 func NewReading(theirs, began, at time.Time) *Reading {
 	half := at.Sub(began) / 2
 	return &Reading{Time: theirs.Add(half), Error: half, At: at}
 }
 
-// aged returns what the reading is worth at a later moment.
+// aged returns the reading extrapolated to a later moment, with a larger error.
 func (r *Reading) aged(at time.Time) *Reading {
 	age := at.Sub(r.At)
 	return &Reading{Time: r.Time.Add(age), Error: r.Error + age/driftPart, At: at}
@@ -154,16 +155,16 @@ func (r *Reading) aged(at time.Time) *Reading {
 
 // State is the result of comparing the clocks.
 type State struct {
-	Wall    time.Duration // by how much the wall clock is ahead of process time
-	Store   time.Duration // by how much the store is ahead of it; 0 if it could not be read
+	Wall    time.Duration // how far the wall clock is ahead of process time
+	Store   time.Duration // how far the store is ahead of process time; 0 if it could not be read
 	Alone   Source        // the clock that disagrees with the others
-	Stepped time.Duration // by how much process time was stepped forwards, after the comparison
+	Stepped time.Duration // how far process time was stepped forwards after the comparison
 }
 
 // Source names a clock.
 type Source string
 
-// The clocks. NoClock stands for all agree, AllClocks for none agree.
+// The clocks. NoClock means that all agree, AllClocks that no two agree.
 const (
 	NoClock   Source = ""
 	Wall      Source = "wall"
@@ -172,11 +173,11 @@ const (
 	AllClocks Source = "all"
 )
 
-// Begin sets process time, forwards or backwards, before it is used: to the store's time or, if
-// wall clock and store disagree, to the time that most clocks agree on, those of the other
-// processes included. store is nil if the store's clock could not be read; process time then stays
-// that of the wall clock. peers are the present process times of the others. Begin returns how the
-// clocks compare afterwards.
+// Begin sets process time, forwards or backwards, before its first use. It sets process time to the
+// store's time. If wall clock and store disagree, it uses the time that most clocks agree on,
+// including the clocks of other processes. store is nil if the store's clock could not be read.
+// Process time then continues to follow the wall clock. peers are the present process times of the
+// other processes. Begin returns how the clocks compare afterwards.
 func (c *Clock) Begin(store *Reading, peers []time.Time) State {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -195,9 +196,9 @@ func (c *Clock) Begin(store *Reading, peers []time.Time) State {
 	return c.last
 }
 
-// follow records a reading if process time is set or slewed to it. One that only confirms process
-// time, and is less exact than an earlier one, changes nothing. If process time was set to another
-// time, nothing is known of how it compares with the store's.
+// follow records a reading if process time is set or slewed to it. If a reading only confirms
+// process time and is less exact than an earlier one, follow ignores it. If process time was set to
+// another time, its difference to the store's time is unknown.
 func (c *Clock) follow(store *Reading, target time.Time, confirmed bool) {
 	if !target.Equal(store.Time) {
 		c.measured = measure{}
@@ -211,9 +212,9 @@ func (c *Clock) follow(store *Reading, target time.Time, confirmed bool) {
 	}
 }
 
-// Watch adds to the uncertainty what the wall clock has left monotonic time by since it was last
-// looked at. Either it was set, or the machine was suspended: only a new reading shows which. The
-// other methods that compare the clocks do so too.
+// Watch checks how far the wall clock has moved against monotonic time since the last check, and
+// adds the move to the uncertainty. Either the wall clock was set, or the machine was suspended.
+// Only a new reading shows which. The other methods that compare the clocks call it too.
 func (c *Clock) Watch() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -229,10 +230,11 @@ func (c *Clock) watch() {
 	c.watched = p
 }
 
-// Uncertainty returns how far process time may be off the store's: by the error of the latest
-// reading that it follows, what is not slewed yet, what clocks drift by, and what the wall clock has
-// moved by since. It is [Unknown] if process time is not that of the store. A store that is not
-// followed, because it stands alone, is taken to be wrong, not process time.
+// Uncertainty returns how far process time may differ from the store's time. It is the sum of the
+// error of the latest reading that process time follows, the part that is not slewed yet, the drift
+// of clocks, and the moves of the wall clock since then. It is [Unknown] if process time does not
+// follow the store. If the store disagrees with both other clocks, process time does not follow it,
+// and Uncertainty assumes that the store is wrong.
 func (c *Clock) Uncertainty() time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -250,9 +252,9 @@ func (c *Clock) uncertainty() time.Duration {
 	return (m.ahead - slewed).Abs() + m.err + passed/driftPart
 }
 
-// Adjust compares the clocks, slews or steps process time as the package documentation has it, and
-// returns how they compared. store is nil if the store's clock could not be read or if it has none:
-// process time is then neither slewed nor stepped.
+// Adjust compares the clocks and returns how they compared. It slews or steps process time as the
+// package documentation describes. store is nil if the store's clock could not be read or does not
+// exist. Process time is then neither slewed nor stepped.
 func (c *Clock) Adjust(store *Reading, peers []time.Time) State {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -276,17 +278,17 @@ func (c *Clock) Adjust(store *Reading, peers []time.Time) State {
 	default:
 		c.setLine(0, min(max(float64(ahead)/float64(slewTime), -maxRate), maxRate))
 	}
-	if !target.Equal(now) || target.Equal(store.Time) { // otherwise process time goes on as before
+	if !target.Equal(now) || target.Equal(store.Time) { // otherwise process time continues as before
 		c.follow(store, target, ahead.Abs() <= store.Error)
 	}
 	c.last = st
 	return st
 }
 
-// target returns what process time should be.
+// target returns the correct process time.
 func (c *Clock) target(now time.Time, store *Reading, st State, peers []time.Time) time.Time {
 	wall := now.Add(st.Wall)
-	if !c.hadStore { // process time was never that of the store
+	if !c.hadStore { // process time has never followed the store
 		target := store.Time
 		if !agree(wall, target, store.Error) {
 			target = majority(append([]time.Time{target, wall}, peers...))
@@ -307,7 +309,7 @@ func (c *Clock) target(now time.Time, store *Reading, st State, peers []time.Tim
 	}
 }
 
-// State returns how the clocks compared last.
+// State returns the result of the last comparison.
 func (c *Clock) State() State {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -315,15 +317,15 @@ func (c *Clock) State() State {
 }
 
 // setLine steps process time forwards and sets its rate. The old line ends at the moment at which
-// the new one begins: it is removed before that moment is read, so that no call of Now is ahead of
-// it.
+// the new one begins. It is removed before that moment is read, so no call of Now can be ahead of
+// the new line.
 func (c *Clock) setLine(step time.Duration, rate float64) {
 	old := c.line.Swap(nil)
 	base := c.moment()
 	c.line.Store(&line{base: base, at: old.after(base.Sub(old.base)).Add(step), rate: rate})
 }
 
-// compare returns how the clocks compare now. store may be nil.
+// compare compares the clocks now. store may be nil.
 func (c *Clock) compare(store *Reading) (st State) {
 	at := c.moment()
 	now := c.at(at)
@@ -350,12 +352,12 @@ func (c *Clock) compare(store *Reading) (st State) {
 	return st
 }
 
-// agree reports whether two clocks agree, if the difference is known to within an error.
+// agree reports whether two clocks agree. within is the error of their difference.
 func agree(a, b time.Time, within time.Duration) bool {
 	return a.Sub(b).Abs() <= Tolerance+within
 }
 
-// majority returns the time that most of the times agree with; of several the first.
+// majority returns the time that most of the times agree with, or the first of several such times.
 func majority(times []time.Time) time.Time {
 	votes := make([]int, len(times))
 	for i, a := range times {

@@ -14,7 +14,7 @@ import (
 
 // machine is a wall clock, a store's clock, and the clock of a process.
 type machine struct {
-	wall, store time.Duration // by which each is ahead of real time
+	wall, store time.Duration // how far each is ahead of real time
 	clock       *clock.Clock
 }
 
@@ -28,10 +28,10 @@ func (m *machine) reading() *clock.Reading {
 	return &clock.Reading{Time: time.Now().Add(m.store), Error: 5 * time.Millisecond, At: time.Now()}
 }
 
-// ahead is by how much process time is ahead of real time.
+// ahead returns how far process time is ahead of real time.
 func (m *machine) ahead() time.Duration { return time.Until(m.clock.Now()).Round(time.Millisecond) }
 
-// peers are processes that are ahead by so much.
+// peers returns the times of processes that are ahead of real time.
 func peers(ahead ...time.Duration) (times []time.Time) {
 	for _, d := range ahead {
 		times = append(times, time.Now().Add(d))
@@ -41,7 +41,7 @@ func peers(ahead ...time.Duration) (times []time.Time) {
 
 const hour, five = time.Hour, 5 * time.Minute
 
-// TestBegin: where process time begins.
+// TestBegin: the initial process time.
 func TestBegin(t *testing.T) {
 	for _, tc := range []struct {
 		name        string
@@ -77,13 +77,14 @@ func TestBegin(t *testing.T) {
 	}
 }
 
-// TestOneClockMoves: a clock that stands alone is not followed; two that agree are, forwards.
+// TestOneClockMoves: a single deviating clock is not followed. Two clocks that agree are followed
+// forwards.
 func TestOneClockMoves(t *testing.T) {
 	for _, step := range []time.Duration{five, hour, -five, -hour, -70 * time.Second} {
 		for _, tc := range []struct {
 			name        string
 			wall, store bool
-			want        time.Duration // at once
+			want        time.Duration // immediately after the move
 			alone       clock.Source
 		}{
 			{"wall", true, false, 0, clock.Wall},
@@ -129,7 +130,7 @@ func TestResumedMachine(t *testing.T) {
 	})
 }
 
-// TestNoneAgree: the other processes decide, if they can.
+// TestNoneAgree: the other processes decide, if possible.
 func TestNoneAgree(t *testing.T) {
 	for _, tc := range []struct {
 		name  string
@@ -155,7 +156,7 @@ func TestNoneAgree(t *testing.T) {
 	}
 }
 
-// TestSlew: a small difference is made up for within a minute, without a step.
+// TestSlew: a small difference is corrected within a minute, without a step.
 func TestSlew(t *testing.T) {
 	for _, store := range []time.Duration{900 * time.Millisecond, -900 * time.Millisecond, 20 * time.Millisecond} {
 		synctest.Test(t, func(t *testing.T) {
@@ -179,8 +180,8 @@ func TestSlew(t *testing.T) {
 	}
 }
 
-// TestStoreReadLate: the store could not be read at the start. Process time is the wall clock's
-// until then, and the store's as soon as it can.
+// TestStoreReadLate: the store could not be read at the start. Process time follows the wall clock
+// until the first reading, and then the store.
 func TestStoreReadLate(t *testing.T) {
 	for _, wall := range []time.Duration{2 * time.Second, -2 * time.Second, -hour} {
 		synctest.Test(t, func(t *testing.T) {
@@ -198,7 +199,7 @@ func TestStoreReadLate(t *testing.T) {
 	}
 }
 
-// TestNoStoreClock: a store without a clock moves nothing, and a wall clock that is set is
+// TestNoStoreClock: without a store clock process time stays, and a change of the wall clock is
 // reported.
 func TestNoStoreClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -211,8 +212,8 @@ func TestNoStoreClock(t *testing.T) {
 	})
 }
 
-// TestNeverBackwards: whatever the clocks do, process time advances, and neither one wall clock nor
-// one store takes it away from the others.
+// TestNeverBackwards: process time always advances, regardless of the other clocks. A single wall
+// clock or store cannot separate it from the other processes.
 func TestNeverBackwards(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := rand.New(rand.NewPCG(1, 2))
@@ -246,11 +247,11 @@ func TestNeverBackwards(t *testing.T) {
 }
 
 // TestReadersWhileItChanges: a call that begins after another has returned never returns less, in
-// whichever goroutine, while the line changes all the time.
+// any goroutine, while the line changes continuously.
 func TestReadersWhileItChanges(t *testing.T) {
 	c := clock.New(nil)
 	c.Begin(clock.NewReading(time.Now(), time.Now(), time.Now()), nil)
-	var newest atomic.Int64 // that a call has returned
+	var newest atomic.Int64 // latest time returned by a call
 	var worst, stop atomic.Int64
 	var readers sync.WaitGroup
 	for range 2 {
@@ -263,7 +264,7 @@ func TestReadersWhileItChanges(t *testing.T) {
 			}
 		})
 	}
-	for i := range 100_000 { // fast, slow, and as it is
+	for i := range 100_000 { // fast, slow, and unchanged
 		c.Adjust(clock.NewReading(c.Now().Add(time.Duration(i%3-1)*900*time.Millisecond), time.Now(), time.Now()), nil)
 	}
 	stop.Store(1)

@@ -8,8 +8,8 @@ import (
 	"oauth-server/internal/clock"
 )
 
-// TestUncertainty: it is the error of the best reading, what is not slewed yet and what clocks drift
-// by, and nothing is known before the store was read.
+// TestUncertainty: it is the error of the best reading, plus the part that is not slewed yet and
+// the drift of clocks. It is unknown before the first reading of the store.
 func TestUncertainty(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMachine(0, 0)
@@ -45,7 +45,7 @@ func TestUncertainty(t *testing.T) {
 	})
 }
 
-// TestUncertaintyWithoutTheStore: while the store's clock cannot be read, a wall clock that moves may
+// TestUncertaintyWithoutTheStore: while the store's clock cannot be read, a moving wall clock may
 // have been set, or the machine was suspended. A reading shows which.
 func TestUncertaintyWithoutTheStore(t *testing.T) {
 	for _, moved := range []time.Duration{-100 * time.Millisecond, 300 * time.Millisecond, 10 * time.Minute} {
@@ -88,7 +88,8 @@ func TestUncertaintyWithoutTheStore(t *testing.T) {
 	}
 }
 
-// TestUncertaintyBesideTheStore: process time that was set by the other processes is not the store's.
+// TestUncertaintyBesideTheStore: process time that was set by other processes does not follow the
+// store.
 func TestUncertaintyBesideTheStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMachine(0, hour)
@@ -106,8 +107,7 @@ func TestUncertaintyBesideTheStore(t *testing.T) {
 	})
 }
 
-// TestReadingAges: a reading is worth what the store's clock shows when it is used, not when it was
-// taken.
+// TestReadingAges: a reading stands for the store's time when it is used, not when it was taken.
 func TestReadingAges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMachine(0, 0)
@@ -138,7 +138,7 @@ func TestReadingAges(t *testing.T) {
 	})
 }
 
-// TestNewReading: the store's clock was read at some time in the round trip.
+// TestNewReading: the store's clock was read at some moment of the round trip.
 func TestNewReading(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
