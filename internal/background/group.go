@@ -10,14 +10,14 @@ import (
 	"time"
 )
 
-// Back-off between the end of a loop that should not have ended and its restart.
+// Back-off between the unexpected end of a loop and its restart.
 const (
 	FirstRestart = time.Second
 	LastRestart  = time.Minute
 )
 
-// Group runs loops until it is cancelled. Create it with [NewGroup]; its methods may be called from
-// any goroutine, Go and Repeat not after Wait.
+// Group runs loops until it is cancelled. Create it with [NewGroup]. Its methods may be called from
+// any goroutine, but Go and Repeat not after Wait.
 type Group struct {
 	on       Scheduler
 	log      *slog.Logger
@@ -29,7 +29,7 @@ type Group struct {
 }
 
 // NewGroup returns a group without loops. The context of its loops ends with ctx or with
-// [Group.Cancel]. Panics are logged, and the name of the loop is passed to panicked at each, which
+// [Group.Cancel]. The group logs each panic and calls panicked with the name of the loop. panicked
 // may be nil and must be safe for concurrent use.
 func NewGroup(ctx context.Context, log *slog.Logger, panicked func(loop string)) *Group {
 	return NewGroupOn(ctx, RealTime, log, panicked)
@@ -44,10 +44,10 @@ func NewGroupOn(ctx context.Context, on Scheduler, log *slog.Logger, panicked fu
 	return &Group{on: on, log: log, panicked: panicked, running: on.NewTasks(), ctx: ctx, cancel: cancel}
 }
 
-// Go runs the loop in a goroutine until the group is cancelled. A loop that panics or returns
-// before that is logged and started again, after [FirstRestart] at first, twice as long each time,
-// up to [LastRestart]. Each of these waits is longer by up to a quarter, at random, so that many
-// instances that fail together do not start again together.
+// Go runs the loop in a goroutine until the group is cancelled. If a loop panics or returns before
+// that, Go logs it and starts it again. The first restart comes after [FirstRestart]. Each further
+// wait is twice as long, up to [LastRestart]. A random part of up to a quarter is added to each
+// wait, so many instances that fail together do not restart together.
 func (g *Group) Go(name string, loop func(context.Context) error) {
 	g.running.Go(func() { g.supervise(g.ctx, name, loop) })
 }
@@ -72,8 +72,8 @@ func (g *Group) supervise(ctx context.Context, name string, loop func(context.Co
 	}
 }
 
-// Guard calls f once and returns its error. A panic in it is logged with its stack, reported as
-// that of the named loop, and returned as an error.
+// Guard calls f once and returns its error. It logs a panic in f with its stack, reports it as a
+// panic of the named loop, and returns it as an error.
 func (g *Group) Guard(ctx context.Context, name string, f func(context.Context) error) error {
 	err := g.call(ctx, name, f)
 	g.logPanic(ctx, name, err)
@@ -105,7 +105,7 @@ func isPanic(err error) bool {
 	return ok
 }
 
-// logPanic logs err with its stack if it is a panic, and nothing otherwise.
+// logPanic logs err with its stack if it is a panic.
 func (g *Group) logPanic(ctx context.Context, name string, err error) {
 	if p, ok := errors.AsType[*panicError](err); ok {
 		g.log.LogAttrs(ctx, slog.LevelError, "panic in a background loop",
@@ -116,11 +116,11 @@ func (g *Group) logPanic(ctx context.Context, name string, err error) {
 // Cancel ends the context of every loop. It does not wait, and may be called more than once.
 func (g *Group) Cancel() { g.cancel() }
 
-// Wait returns when every loop has returned. It sets no bound of its own: a loop that ignores its
-// context keeps it waiting.
+// Wait returns when every loop has returned. It has no timeout: if a loop ignores its context, it
+// blocks.
 func (g *Group) Wait() { g.running.Wait() }
 
-// Sleep is the function of the same name, by the scheduler of the group.
+// Sleep is the function [Sleep] on the scheduler of the group.
 func (g *Group) Sleep(ctx context.Context, d time.Duration) bool {
 	return g.on.NewSignal().Wait(ctx, d)
 }

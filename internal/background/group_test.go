@@ -124,7 +124,8 @@ func TestWaitReturnsAfterEveryLoop(t *testing.T) {
 	})
 }
 
-// A repeated task that panics keeps its period: it is not a loop that ended.
+// TestRepeatSurvivesAPanic: a repeated task that panics keeps its period, because its loop did not
+// end.
 func TestRepeatSurvivesAPanic(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log strings.Builder
@@ -247,13 +248,13 @@ func TestRepeat(t *testing.T) {
 	}
 }
 
-// TestRepeatLogsOtherFailures: an error that replaces another is logged, but not more often than once
-// a minute, and equal ones are logged once.
+// TestRepeatLogsOtherFailures: a different error is logged, but at most once a minute. Equal errors
+// are logged once.
 func TestRepeatLogsOtherFailures(t *testing.T) {
 	down, busy := errors.New("down"), errors.New("busy")
 	for name, tt := range map[string]struct {
 		do   func(run int) error // one run every 10 s, 60 in all
-		want int                 // lines about failures
+		want int                 // log lines about failures
 	}{
 		"one error": {func(int) error { return down }, 1},
 		"one panic": {func(int) error { panic("boom") }, 1},
@@ -314,7 +315,7 @@ func TestRepeatLogsOtherFailures(t *testing.T) {
 	}
 }
 
-// TestRepeatRemindsOfTheSameFailure: a task that fails for days is not silent after the first line.
+// TestRepeatRemindsOfTheSameFailure: a task that fails for days is logged more than once.
 func TestRepeatRemindsOfTheSameFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log strings.Builder
@@ -331,7 +332,7 @@ func TestRepeatRemindsOfTheSameFailure(t *testing.T) {
 	})
 }
 
-// TestPanicOfACancelledTaskIsLogged, also if the run before has failed.
+// TestPanicOfACancelledTaskIsLogged, even if the run before it has failed.
 func TestPanicOfACancelledTaskIsLogged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log strings.Builder
@@ -363,7 +364,8 @@ func TestJitter(t *testing.T) {
 	}
 }
 
-// TestStreak: of equal failures in a row the first is logged, and one an hour; and the end of them.
+// TestStreak: the first of several equal failures is logged, then one an hour, and finally their
+// end.
 func TestStreak(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var s Streak

@@ -6,15 +6,15 @@ import (
 	"time"
 )
 
-// Scheduler is where code takes time and goroutines from, so that it also runs in a simulation. There
-// one goroutine runs at a time, and time passes only while all of them wait. [RealTime] is that of
-// the Go runtime.
+// Scheduler provides time and goroutines to code that also runs in a simulation. In a simulation
+// one goroutine runs at a time, and time passes only while all of them wait. [RealTime] uses the Go
+// runtime.
 //
-// Code that is to run on any Scheduler waits in Tasks and Signals alone. It may lock a mutex, but
-// must not wait with it locked. A context may end for what asks it without its channel being closed: a
-// deadline of a simulation closes none, and so [context.AfterFunc] does nothing there.
+// Code for any Scheduler must wait only in Tasks and Signals. It may lock a mutex, but must not
+// wait while it holds the lock. A context may end without its channel being closed: a deadline in a
+// simulation closes no channel. Its Err reports the end, but [context.AfterFunc] does nothing.
 type Scheduler interface {
-	// Now returns the present time. Differences of it are elapsed time.
+	// Now returns the present time. The difference of two results is elapsed time.
 	Now() time.Time
 	// AfterFunc is [time.AfterFunc]. f must not wait.
 	AfterFunc(d time.Duration, f func()) Timer
@@ -24,13 +24,13 @@ type Scheduler interface {
 	NewSignal() Signal
 }
 
-// Timer is a call that is due later. A [time.Timer] is one.
+// Timer is a call that is due later. [time.Timer] implements it.
 type Timer interface {
 	// Stop prevents the call, and reports whether it did.
 	Stop() bool
 }
 
-// Tasks are goroutines. A [sync.WaitGroup] is one.
+// Tasks are goroutines. [sync.WaitGroup] implements it.
 type Tasks interface {
 	// Go starts f in a new goroutine.
 	Go(f func())
@@ -40,10 +40,10 @@ type Tasks interface {
 
 // Signal wakes one goroutine.
 type Signal interface {
-	// Set ends a Wait: the one under way, or else the next.
+	// Set ends the current Wait, or else the next one.
 	Set()
-	// Wait waits until the signal is set or d has passed. It reports false if ctx has ended, which
-	// ends it too.
+	// Wait waits until the signal is set, d has passed, or ctx has ended. It returns false if ctx
+	// has ended.
 	Wait(ctx context.Context, d time.Duration) bool
 }
 
@@ -69,14 +69,14 @@ func (realTime) NewTasks() Tasks { return new(sync.WaitGroup) }
 // NewSignal implements [Scheduler].
 func (realTime) NewSignal() Signal { return make(signal, 1) }
 
-// signal is a [Signal] of the Go runtime, of capacity 1. A nil one is never set.
+// signal is a [Signal] of the Go runtime, of capacity 1. A nil signal is never set.
 type signal chan struct{}
 
 // Set implements [Signal].
 func (s signal) Set() {
 	select {
 	case s <- struct{}{}:
-	default: // it is set
+	default: // already set
 	}
 }
 
@@ -92,5 +92,5 @@ func (s signal) Wait(ctx context.Context, d time.Duration) bool {
 	return ctx.Err() == nil
 }
 
-// Sleep waits for d and reports whether ctx has not ended before.
+// Sleep waits for d or until ctx ends. It returns false if ctx has ended.
 func Sleep(ctx context.Context, d time.Duration) bool { return signal(nil).Wait(ctx, d) }

@@ -8,11 +8,11 @@ import (
 	"time"
 )
 
-// Task is one step of work that is repeated.
+// Task is a step of work to repeat.
 type Task struct {
 	Name  string        // in logs and metrics
-	Every time.Duration // the longest wait between two runs; see [Jitter]
-	Retry time.Duration // the same after a failure; 0: Every
+	Every time.Duration // longest wait between two runs; see [Jitter]
+	Retry time.Duration // longest wait after a failure; 0: Every
 	First bool          // run once before the first wait
 	Do    func(context.Context) error
 
@@ -20,11 +20,11 @@ type Task struct {
 	Jitter func(time.Duration) time.Duration // draws the waits; nil: [Jitter]
 }
 
-// Repeat does the task until the group is cancelled. A panic in Do is a failure like an error. The
-// first of several failures in a row is logged with its error, and so is the first panic, with its
-// stack. A later one is logged if it is another than the last of its kind, at most once in
-// [relogAfter], or if it still is the same after [remindAfter]. The success that ends them is logged
-// too. A failure of a cancelled task is not, but a panic is.
+// Repeat runs the task until the group is cancelled. A panic in Do is a failure like an error. The
+// first of successive errors is logged. The first panic is logged too, with its stack. Later ones are
+// logged if they differ from the last logged one, but at most once per [relogAfter]. Equal ones are
+// logged again after [remindAfter]. The success that ends the failures is logged too. Errors of a
+// cancelled task are not logged, but panics are.
 func (g *Group) Repeat(t Task) {
 	if t.Failed == "" {
 		t.Failed = "background task failed"
@@ -70,20 +70,22 @@ func (g *Group) repeat(ctx context.Context, t *Task) {
 	}
 }
 
-// The least time between two log lines about failures in a row: of different ones, as an error may
-// contain a number that changes with every run, and of equal ones.
+// The minimum time between two log lines about successive failures. relogAfter is for different
+// failures, because an error may contain a number that changes with every run. remindAfter is for
+// equal ones.
 const (
 	relogAfter  = time.Minute
 	remindAfter = time.Hour
 )
 
-// failures are the errors, or the panics, since the last run that succeeded. Zero: there are none.
+// failures are the errors, or the panics, since the last successful run. The zero value means no
+// failure.
 type failures struct {
-	logged string    // the text that was logged last
-	at     time.Time // when
+	logged string    // text that was logged last
+	at     time.Time // when it was logged
 }
 
-// add reports whether a failure is to be logged.
+// add reports whether to log a failure.
 func (f *failures) add(now time.Time, text string) bool {
 	least := relogAfter
 	if text == f.logged {
@@ -96,15 +98,15 @@ func (f *failures) add(now time.Time, text string) bool {
 	return true
 }
 
-// Streak decides which failures are logged of what is tried again and again, but not by a [Task]: those
-// that Repeat logs. It is safe for concurrent use.
+// Streak decides which failures of a repeated operation to log, if it is not a [Task]. It follows
+// the rules of [Group.Repeat]. It is safe for concurrent use.
 type Streak struct {
 	mu     sync.Mutex
 	failed failures
 }
 
-// Add takes the outcome of one try, and reports whether to log it: a failure, or the success that ends
-// failures.
+// Add takes the outcome of one attempt and reports whether to log it: a failure, or the success
+// that ends a series of failures.
 func (s *Streak) Add(err error) (news bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -116,7 +118,7 @@ func (s *Streak) Add(err error) (news bool) {
 	return news
 }
 
-// Jitter returns a random wait of nine tenths of d up to d, so that many instances do not work in
+// Jitter returns a random wait between nine tenths of d and d, so many instances do not work in
 // step. It is never longer than d.
 func Jitter(d time.Duration) time.Duration {
 	return d - rand.N(d/10+1) //nolint:gosec // G404: spreads load; nothing to guess
