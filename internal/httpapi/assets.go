@@ -13,7 +13,7 @@ var style []byte
 //go:embed assets/icon.svg
 var icon []byte
 
-// The addresses of the assets name their content, so browsers may keep them for good.
+// The paths of the assets contain a hash of their content, so browsers may cache them forever.
 var (
 	stylePath = "/assets/style-" + fingerprint(style) + ".css"
 	iconPath  = "/assets/icon-" + fingerprint(icon) + ".svg"

@@ -9,12 +9,12 @@ import (
 	"oauth-server/internal/grants"
 )
 
-// maxQuery bounds an authorization request in bytes. It travels through addresses and hidden
-// fields, where browsers and proxies have limits too.
+// maxQuery bounds an authorization request in bytes. The request travels through URLs and hidden
+// fields, and browsers and proxies have limits for these too.
 const maxQuery = 16 << 10
 
-// authorize is GET /authorize (RFC 6749 3.1, 4.1.1): it shows the sign-in page or, to a user who is
-// signed in, what the client asks for; or it sends the code where the user need not be asked.
+// authorize handles GET /authorize (RFC 6749 3.1, 4.1.1). It shows the sign-in page, or the consent
+// page if the user is signed in. If the user need not be asked, it redirects with a code.
 func (s *Server) authorize(c *call) error {
 	q, err := parseAuthorization(c.Request().URL.RawQuery)
 	if err != nil {
@@ -25,9 +25,9 @@ func (s *Server) authorize(c *call) error {
 		return err
 	}
 	if c.Request().Method == http.MethodHead {
-		prompt.Silent, prompt.Consent = false, true // HEAD must issue no code
+		prompt.Silent, prompt.Consent = false, true // HEAD must not issue a code
 	}
-	if err := s.enter(c); err != nil { // not before it is known whether the client wants a page
+	if err := s.enter(c); err != nil { // only now is it known whether the client allows a page
 		return s.silently(c, prompt, err)
 	}
 	defer s.leave()
@@ -39,7 +39,8 @@ func (s *Server) authorize(c *call) error {
 	return s.proceed(c, http.StatusOK, page, err == nil)
 }
 
-// proceed does what an authorization request needs next. page is the consent page, if that is it.
+// proceed takes the next step of an authorization request. page is the consent page to show if
+// consent is needed.
 func (s *Server) proceed(c *call, status int, page *consentPage, signedIn bool) error {
 	p, session := page.prompt, &page.session
 	if !signedIn {
@@ -61,12 +62,12 @@ func (s *Server) proceed(c *call, status int, page *consentPage, signedIn bool) 
 	return s.showConsent(c, status, page)
 }
 
-// silently returns an error, or sends it to the client if that wants no page.
+// silently returns an error, or redirects to the client with it if the client allows no page.
 func (s *Server) silently(c *call, p *grants.Prompt, err error) error {
 	if !p.Silent {
 		return err
 	}
-	if shedBy(err) == "" { // of those there are many, and the access log has them
+	if shedBy(err) == "" { // requests refused under overload are too many to log here; the access log has them
 		s.log.LogAttrs(c.ctx(), slog.LevelError, "silent authorization failed", slog.String("client_id", c.clientID), slog.Any("error", err))
 	}
 	return s.redirectError(c, p.RedirectURI, p.State, &grants.Error{
@@ -74,8 +75,8 @@ func (s *Server) silently(c *call, p *grants.Prompt, err error) error {
 	})
 }
 
-// authorizeByPost is POST /authorize, which RFC 6749 3.1 allows. It redirects to the same address
-// by GET, where the browser sends its cookie whichever site the form was on.
+// authorizeByPost handles POST /authorize, which RFC 6749 3.1 allows. It redirects to the same
+// address by GET, so the browser sends its cookie even if the form was on another site.
 func (s *Server) authorizeByPost(c *call) error {
 	p, err := readForm(c)
 	if err != nil {
@@ -89,7 +90,7 @@ func (s *Server) seeAuthorize(c *call, q *params) error {
 	return seeOther(c, s.base+"/authorize?"+q.encode())
 }
 
-// parseAuthorization reads an authorization request, from the query or from the hidden field of a
+// parseAuthorization parses an authorization request, from the query or from the hidden field of a
 // page.
 func parseAuthorization(raw string) (params, error) {
 	if len(raw) > maxQuery {
@@ -98,9 +99,9 @@ func parseAuthorization(raw string) (params, error) {
 	return parseParams(raw)
 }
 
-// prompt checks the request. If the request is bad, the prompt is nil, and the answer has been
-// given unless there is an error to answer. Errors go to the client by redirect only once its
-// redirect URI has been found genuine, so everything else is checked after that.
+// prompt validates the request. If the request is invalid, it returns a nil prompt, and either an
+// error or, if it has already written the answer, nil. It redirects errors to the client only after
+// it has verified the redirect URI, so it checks everything else after that.
 func (s *Server) prompt(c *call, q *params) (*grants.Prompt, error) {
 	c.clientID = q.get("client_id")
 	if q.twice("client_id") || q.twice("redirect_uri") {
@@ -134,7 +135,7 @@ func (s *Server) prompt(c *call, q *params) (*grants.Prompt, error) {
 	return prompt, nil
 }
 
-// unfit returns what is wrong with the form of the request, nil if nothing is.
+// unfit returns the error in the form of the request, or nil.
 func unfit(q *params) *grants.Error {
 	if len(q.repeated) > 0 {
 		return invalidRequest("The parameter %s is repeated.", printable(q.repeated[0]))
@@ -145,7 +146,8 @@ func unfit(q *params) *grants.Error {
 	return nil
 }
 
-// state is what the client gets back: nothing if it sent two of them.
+// state returns the state to send back to the client, or an empty string if the client sent it
+// twice.
 func state(q *params) string {
 	if q.twice("state") {
 		return ""
@@ -153,7 +155,7 @@ func state(q *params) string {
 	return q.get("state")
 }
 
-// consent is POST /consent: the user pressed allow or deny.
+// consent handles POST /consent: the user pressed allow or deny.
 func (s *Server) consent(c *call) error {
 	p, err := readForm(c)
 	if err != nil {
@@ -184,13 +186,14 @@ func (s *Server) consent(c *call) error {
 	return s.decide(c, p.get("decision"), &a)
 }
 
-// answered is a consent page that came back.
+// answered is a consent page that the user has answered.
 type answered struct {
 	consentPage
 	consent grants.Consent
 }
 
-// askAgain shows the page anew, also if the user need not be asked: the answer may have been no.
+// askAgain shows the consent page again. It does so even if the user need not be asked, because the
+// user may have denied.
 func (s *Server) askAgain(c *call, a *answered, why string) error {
 	a.Alert, a.prompt.Consent = why, true
 	return s.proceed(c, http.StatusForbidden, &a.consentPage, true)
@@ -206,10 +209,10 @@ func (s *Server) decide(c *call, decision string, a *answered) error {
 	return invalidRequest("The decision must be allow or deny.")
 }
 
-// approve fetches the code. An internal error is sent to the client, which waits for an answer and
-// can start again; the user could do nothing about it (RFC 6749 4.1.2.1 has server_error for that
-// reason). What is wrong with the user's answer is shown to the user: the client may have the code
-// of this page already.
+// approve issues the code. It redirects internal errors to the client, which waits for an answer
+// and can start again, while the user could do nothing (RFC 6749 4.1.2.1 defines server_error for
+// this purpose). It shows errors in the user's answer to the user, because the client may already
+// have the code of this page.
 func (s *Server) approve(c *call, a *answered) error {
 	p := a.prompt
 	code, err := s.o.Authorizations.Approve(c.ctx(), p, a.session, a.consent)

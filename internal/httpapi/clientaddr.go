@@ -14,16 +14,16 @@ import (
 	"oauth-server/internal/accesslog"
 )
 
-// The headers in which proxies name the client, for [Options].TrustedHeader.
+// The headers that proxies use for the client address, for [Options].TrustedHeader.
 const (
 	XForwardedFor = "X-Forwarded-For"
 	Forwarded     = "Forwarded" // RFC 7239
 )
 
-// canonical makes ::ffff:192.0.2.1 and 192.0.2.1 one address.
+// canonical maps ::ffff:192.0.2.1 to 192.0.2.1.
 func canonical(a netip.Addr) netip.Addr { return a.Unmap().WithZone("") }
 
-// Addresses finds out which address a request comes from.
+// Addresses determines the client address of requests.
 type Addresses struct {
 	TrustedProxies []netip.Prefix // [Options].TrustedProxies
 	TrustedHeader  string         // [Options].TrustedHeader
@@ -33,7 +33,7 @@ type Addresses struct {
 	fewHops sync.Once
 }
 
-// Of returns the address that sent the request, and whether its peer is a trusted proxy.
+// Of returns the address of the client, and whether the peer is a trusted proxy.
 func (a *Addresses) Of(r *http.Request) (client netip.Addr, proxied bool) {
 	peer := accesslog.Peer(r)
 	if !a.trusts(peer) {
@@ -43,8 +43,9 @@ func (a *Addresses) Of(r *http.Request) (client netip.Addr, proxied bool) {
 	return client, true
 }
 
-// Host returns the host that the client sent the request to: as the trusted proxy nearest to the
-// client names it, in X-Forwarded-Host or as host in Forwarded, or otherwise that of the request.
+// Host returns the host that the client sent the request to. If the peer is a trusted proxy, this
+// is the host from the trusted proxy nearest to the client, in X-Forwarded-Host or as host in
+// Forwarded. Otherwise it is the host of the request.
 func (a *Addresses) Host(r *http.Request) string {
 	peer := accesslog.Peer(r)
 	if !a.trusts(peer) {
@@ -67,13 +68,14 @@ func (a *Addresses) trusts(at netip.Addr) bool {
 	return false
 }
 
-// clientAddr returns the address that sent the request. The trusted header is read from its end,
-// since every proxy appends the peer that it saw: as long as an entry is a trusted proxy, the one
-// before it was written by that proxy and can be believed, up to TrustedHops entries in all. The
-// first address that is not trusted, or the last that may be read, is the client; it may have made
-// up everything before. An entry that is not an address ends the search. Of the two headers only
-// the trusted one is read: most proxies pass the other on as the client sent it. It also returns how
-// many entries it has read, each of which a trusted proxy wrote, and the host in the last that has one.
+// clientAddr returns the address of the client. It reads the trusted header from its end, because
+// every proxy appends the peer that it saw. If an entry is a trusted proxy, that proxy wrote the
+// entry before it, so that entry can be trusted too, up to TrustedHops entries. The first untrusted
+// address, or the last entry that may be read, is the client. The client may have forged everything
+// before it. An entry that is not an address ends the search. Only the trusted header is read,
+// because most proxies pass the other one on as the client sent it. clientAddr also returns the
+// number of entries read, each written by a trusted proxy, and the host in the last entry that has
+// one.
 func (a *Addresses) clientAddr(ctx context.Context, peer netip.Addr, h http.Header) (client netip.Addr, read int, host string) {
 	client = peer
 	for _, line := range slices.Backward(h[a.TrustedHeader]) {
@@ -129,8 +131,9 @@ func xForwardedFor(line string) iter.Seq[element] {
 // blanks is the optional white space of header fields (RFC 9110 5.6.3).
 const blanks = " \t"
 
-// parseNode reads an address (RFC 7239 6), zero if s is none: with or without a port, which may be
-// obfuscated, and IPv6 in brackets if there is one. The node may also be unknown or obfuscated.
+// parseNode parses an address (RFC 7239 6). The address may have a port, which may be obfuscated,
+// and an IPv6 address with a port is in brackets. parseNode returns zero for an invalid, unknown or
+// obfuscated node.
 func parseNode(s string) netip.Addr {
 	host, port := s, ""
 	inner, bracketed := strings.CutPrefix(s, "[")

@@ -7,21 +7,21 @@ import (
 	"oauth-server/internal/grants"
 )
 
-// The page on which users see what they allow clients, and withdraw it.
+// The paths of the page where users see and withdraw the consents they gave to clients.
 const (
 	consentsPath = "/consents"
 	withdrawPath = "/consents/withdraw"
-	thenConsents = "consents" // of the sign-in form: come back to this page
+	thenConsents = "consents" // value of the sign-in form's field then: return to this page
 )
 
-// consentsPage is what that page shows.
+// consentsPage is the data of the page.
 type consentsPage struct {
 	Username string
 	Alert    string
 	Done     string // the client whose access was withdrawn
 	Clients  []allowedClient
 
-	DoneFirstParty bool // it is asked for no consent, and may be back at any time
+	DoneFirstParty bool // the client needs no consent, so it can get access again at any time
 }
 
 // allowedClient is an entry of the page.
@@ -31,10 +31,10 @@ type allowedClient struct {
 	Binding    string
 }
 
-// ClientName is the name of the client.
+// ClientName returns the name of the client.
 func (a *allowedClient) ClientName() string { return a.Client.DisplayName() }
 
-// consents is GET /consents.
+// consents handles GET /consents.
 func (s *Server) consents(c *call) error {
 	session, err := s.session(c)
 	switch {
@@ -59,7 +59,7 @@ func (s *Server) showConsents(c *call, status int, page *consentsPage) error {
 	return s.show(c, status, "consents", page, nil)
 }
 
-// withdraw is POST /consents/withdraw: the user pressed the button beside a client.
+// withdraw handles POST /consents/withdraw: the user pressed the button next to a client.
 func (s *Server) withdraw(c *call) error {
 	p, err := readForm(c)
 	if err != nil {
@@ -79,7 +79,7 @@ func (s *Server) withdraw(c *call) error {
 		return s.showConsents(c, http.StatusForbidden, page)
 	}
 	switch err := s.o.Authorizations.Withdraw(c.ctx(), session.Username, c.clientID); {
-	case errors.Is(err, grants.ErrNotFound): // pressed twice
+	case errors.Is(err, grants.ErrNotFound): // the user pressed twice
 	case err != nil:
 		return err
 	}

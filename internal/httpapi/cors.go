@@ -18,16 +18,17 @@ var (
 	headerVaryOrigin = []string{"Origin"}
 )
 
-// limitFields are the fields about limits, which [SetRateLimit] adds; exposed are all fields of our own answers that scripts
-// of other sites may read.
+// limitFields are the rate limit fields that [SetRateLimit] adds. exposed are all fields of our own
+// answers that scripts of other sites may read.
 var (
 	limitFields = ratelimit.Fields().Limit + ", " + ratelimit.Fields().Policy
 	exposed     = "Retry-After, " + limitFields + ", WWW-Authenticate, X-Request-Id"
 )
 
-// allowOrigin lets scripts of other sites read an answer in which nothing depends on cookies; without it they see a
-// failure of the network in place of it. The origin is that of the request. It is named, so that a script that sent cookies may read
-// the answer, too; empty stands for every origin. What an outer handler has said is left as it is.
+// allowOrigin lets scripts of other sites read an answer that does not depend on cookies. Otherwise
+// scripts see only a network failure. origin is the Origin of the request, or empty for any origin.
+// The answer repeats it, so a script that sent cookies may read the answer too. If an outer handler
+// has set Access-Control-Allow-Origin, it stays unchanged.
 func allowOrigin(h http.Header, origin string) {
 	if _, said := h[allowOriginField]; !said {
 		h[allowOriginField] = headerAnyOrigin
@@ -40,9 +41,9 @@ func allowOrigin(h http.Header, origin string) {
 	h.Add(exposeHeadersField, exposed)
 }
 
-// allowedHeaders returns the fields that scripts of other sites may send: those of OAuth, and of what they want to send those that
-// browsers do not add themselves but monitoring and HTTP libraries do. Others, such as forwarded addresses, could stand for somebody
-// else where the browser is trusted.
+// allowedHeaders returns the fields that scripts of other sites may send: the OAuth fields, and the
+// wanted fields that monitoring and HTTP libraries add. Other fields, such as forwarded addresses,
+// could impersonate someone else where the browser is trusted.
 func allowedHeaders(wanted []string) string {
 	allowed := "Authorization, Content-Type"
 	for _, list := range wanted {
@@ -55,8 +56,8 @@ func allowedHeaders(wanted []string) string {
 	return allowed
 }
 
-// harmlessHeaders and harmlessPrefixes are of W3C Trace Context and Baggage, Zipkin, Jaeger, Sentry, Datadog, New Relic, Elastic,
-// Instana, Azure, AWS and Google Cloud, and of HTTP libraries.
+// harmlessHeaders and harmlessPrefixes are used by W3C Trace Context and Baggage, Zipkin, Jaeger,
+// Sentry, Datadog, New Relic, Elastic, Instana, Azure, AWS and Google Cloud, and by HTTP libraries.
 var (
 	harmlessHeaders = map[string]bool{
 		"traceparent": true, "tracestate": true, "baggage": true, "b3": true, "uber-trace-id": true, "sentry-trace": true, "newrelic": true,
@@ -72,22 +73,23 @@ func isAllowedHeader(name string) bool {
 		slices.ContainsFunc(harmlessPrefixes, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
 }
 
-// isTokenText reports whether a text has only letters, digits and hyphens, so that it is safe in a list.
+// isTokenText reports whether s contains only lower-case letters, digits and hyphens, so it is safe
+// in a list.
 func isTokenText(s string) bool {
 	return strings.Trim(s, "abcdefghijklmnopqrstuvwxyz0123456789-") == ""
 }
 
-// preflight lets scripts of any web site call the endpoints that apps in a browser need
-// (draft-ietf-oauth-browser-based-apps). None of them reads cookies, so such a script can do
-// nothing there that its author could not do from elsewhere. If the request is a CORS preflight, it
-// is answered and true is returned.
+// preflight lets scripts of any website call the endpoints that browser apps need
+// (draft-ietf-oauth-browser-based-apps). None of these endpoints reads cookies, so such a script
+// can do nothing that its author could not do without a browser. If the request is a CORS
+// preflight, preflight answers it and returns true.
 func (s *Server) preflight(c *call) (answered bool) {
 	r := c.Request()
 	if !s.shared[r.URL.Path] {
 		return false
 	}
 	h := c.Response().Header()
-	h["Vary"] = headerVaryOrigin // or a browser takes what it has kept of another request
+	h["Vary"] = headerVaryOrigin // otherwise a browser may reuse a cached answer of another request
 	if r.Header.Get("Origin") == "" {
 		return false
 	}

@@ -9,8 +9,8 @@ import (
 	"oauth-server/internal/grants"
 )
 
-// pageOf returns the page of another origin that a browser sent a request for; the zero Page if there is none, or it is no
-// browser.
+// pageOf returns the page of another origin that made a browser send the request. It returns the
+// zero Page if there is no such page, or if the client is not a browser.
 func (s *Server) pageOf(r *http.Request) grants.Page {
 	if s.guard.Check(r) == nil {
 		return grants.Page{}
@@ -18,9 +18,9 @@ func (s *Server) pageOf(r *http.Request) grants.Page {
 	return grants.Page{Origin: cmp.Or(r.Header.Get("Origin"), "null"), SameSite: r.Header.Get("Sec-Fetch-Site") == "same-site"}
 }
 
-// readCredentials returns how the client authenticates (RFC 6749 2.3): with Basic, with
-// client_secret in the body, or, being public, not at all. More than one way at once is
-// invalid_request; a way that the server does not support is invalid_client. It does not check the
+// readCredentials returns the client's credentials (RFC 6749 2.3): from Basic, from client_secret
+// in the body, or only the client_id of a public client. More than one method at once is
+// invalid_request. An unsupported method is invalid_client. readCredentials does not check the
 // credentials.
 func readCredentials(h http.Header, p *params) (grants.Credentials, error) {
 	headers := h["Authorization"]
@@ -45,11 +45,11 @@ func readCredentials(h http.Header, p *params) (grants.Credentials, error) {
 	return grants.Credentials{Method: grants.AuthNone, ClientID: p.get("client_id")}, nil
 }
 
-// namesNobody reports whether a header is HTTP Basic with neither a user nor a password, as some libraries send it for a client
-// that authenticates in the body.
+// namesNobody reports whether a header is HTTP Basic with an empty user and password. Some
+// libraries send it for a client that authenticates in the body.
 func namesNobody(header string) bool {
 	scheme, rest, _ := strings.Cut(header, " ")
-	return strings.EqualFold(scheme, "Basic") && strings.Trim(rest, " =") == "Og" // a colon
+	return strings.EqualFold(scheme, "Basic") && strings.Trim(rest, " =") == "Og" // the base64 of a colon
 }
 
 func ways(used ...bool) (n int) {
@@ -61,8 +61,8 @@ func ways(used ...bool) (n int) {
 	return n
 }
 
-// basicCredentials reads an Authorization header. An empty secret counts as none, as in the body:
-// golang.org/x/oauth2 sends a public client's credentials so.
+// basicCredentials parses an Authorization header. An empty secret counts as no secret, as in the
+// body, because golang.org/x/oauth2 sends a public client's credentials that way.
 func basicCredentials(header, bodyClientID string) (grants.Credentials, error) {
 	c, ok := parseBasic(header)
 	if !ok {
@@ -74,10 +74,11 @@ func basicCredentials(header, bodyClientID string) (grants.Credentials, error) {
 	return c, nil
 }
 
-// parseBasic decodes "Basic base64(form(id):form(secret))". The inner form encoding is that of RFC
-// 6749 2.3.1, which net/http's BasicAuth does not decode. Clients that leave it out, such as curl, are understood as well: the
-// secret is kept in both spellings, and what cannot be decoded is as it was sent. An id that can be is not kept as it was sent:
-// a gateway would count its client as another one.
+// parseBasic decodes "Basic base64(form(id):form(secret))". RFC 6749 2.3.1 requires the inner form
+// encoding, which net/http's BasicAuth does not decode. Clients that omit it, such as curl, are
+// accepted too: the secret is kept in both forms, and text that cannot be decoded is kept as sent.
+// An ID that can be decoded is kept only in decoded form. Otherwise a gateway would count its
+// client as a different one.
 func parseBasic(header string) (c grants.Credentials, ok bool) {
 	scheme, rest, _ := strings.Cut(header, " ")
 	if !strings.EqualFold(scheme, "Basic") || len(rest) > 4096 {
@@ -100,7 +101,7 @@ func parseBasic(header string) (c grants.Credentials, ok bool) {
 	return c, found && c.ClientID != "" && sane
 }
 
-// decodedOr undoes form encoding, if it is that of text, or else returns the text itself.
+// decodedOr decodes form-encoded text, or returns s unchanged if it is not valid form encoding.
 func decodedOr(s string) string {
 	if decoded, ok := decodeComponent(s); ok {
 		return decoded

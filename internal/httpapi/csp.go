@@ -9,9 +9,9 @@ import (
 	"oauth-server/internal/grants"
 )
 
-// contentSecurityPolicy allows a page the server's own style sheet, images and forms, and nothing
-// else: no script, no frame around it. p is the authorization request that the page shows, nil if
-// it shows none.
+// contentSecurityPolicy allows a page only the server's own style sheet, images and forms. It
+// allows no scripts, and no frame around the page. p is the authorization request that the page
+// shows, or nil.
 func contentSecurityPolicy(p *grants.Prompt) string {
 	policy := "default-src 'none'; style-src 'self'; img-src 'self'; base-uri 'none'; frame-ancestors 'none'; form-action 'self'"
 	if p == nil {
@@ -20,10 +20,10 @@ func contentSecurityPolicy(p *grants.Prompt) string {
 	return policy + " " + strings.Join(formTargets(p.RedirectURI), " ")
 }
 
-// formTargets are the CSP sources to which the answer to the consent form may lead. Browsers apply
-// form-action to every redirect that follows a form (Chrome, Safari): first to the client's
-// redirect URI, then to where the client redirects, which may be another origin of its own. If one
-// of them is missing, the user is stuck on the consent page with a code that has been spent
+// formTargets returns the CSP sources that the answer to the consent form may lead to. Browsers
+// (Chrome, Safari) apply form-action to every redirect that follows a form: first to the client's
+// redirect URI, then to the client's own redirects, which may go to another of its origins. If a
+// source is missing, the user is stuck on the consent page with a code that has been used
 // (docs/adr/0010).
 func formTargets(redirectURI string) []string {
 	u, err := url.Parse(redirectURI)
@@ -36,11 +36,11 @@ func formTargets(redirectURI string) []string {
 	case u.Scheme == "http" && clientcfg.IsLoopback(u.Hostname()):
 		return []string{originOf(u), "https:", "http://127.0.0.1:*", "http://localhost:*"}
 	}
-	return []string{u.Scheme + ":"} // an app; the browser's part ends there
+	return []string{u.Scheme + ":"} // an app; the browser is done after this redirect
 }
 
-// originOf is the origin as a CSP source, or only its scheme where the grammar of CSP3 has no word
-// for the origin: IPv6 literals, names that are not ASCII.
+// originOf returns the origin as a CSP source. It returns only the scheme if CSP3 cannot express
+// the origin: IPv6 literals and non-ASCII names.
 func originOf(u *url.URL) string {
 	const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-.:"
 	a, err := netip.ParseAddr(u.Hostname())

@@ -14,10 +14,11 @@ import (
 	"oauth-server/internal/httpapi/early"
 )
 
-// RefusedEarly accounts for a token request that was refused before net/http read it, as for any other that is refused
-// while the server is overloaded: by a line in the log or in the number of those without one, and by [Options].Answered.
+// RefusedEarly records a token request that was refused before net/http read it, in the same way as
+// other requests that are refused under overload: it writes a log line, or counts the request among
+// those without one, and calls [Options].Answered.
 func (s *Server) RefusedEarly(f *early.Refusal) {
-	ctx := context.Background() // of a request there is none
+	ctx := context.Background() // there is no request context
 	if s.shedLines.Next(ctx) {
 		s.logEarly(f)
 	}
@@ -29,10 +30,11 @@ func (s *Server) RefusedEarly(f *early.Refusal) {
 	}
 }
 
-// logEarly writes the line of a request. Only for that is the header read, which shows where the request came from.
+// logEarly writes the access log line of a request. It parses the header, which contains the client
+// address, only for this line.
 func (s *Server) logEarly(f *early.Refusal) {
 	r, err := http.ReadRequest(bufio.NewReader(bytes.NewReader(f.Raw)))
-	if err != nil { // then the peer sent it, as far as is known
+	if err != nil { // then the peer counts as the client
 		r = &http.Request{Method: http.MethodPost, URL: &url.URL{}}
 	}
 	r.RemoteAddr = f.Remote.String()

@@ -18,8 +18,7 @@ import (
 	"oauth-server/internal/ratelimit"
 )
 
-// Header values that never change are shared, so that setting them costs no allocation. These
-// slices are read-only.
+// Constant header values are shared to avoid allocations. These slices are read-only.
 var (
 	headerJSON      = []string{"application/json"}
 	headerNoStore   = []string{"no-store"}
@@ -27,38 +26,38 @@ var (
 	headerChallenge = []string{`Basic realm="oauth-server", charset="UTF-8"`}
 )
 
-// oauthError is the body of RFC 6749 5.2. That of a 429 for a quota has two members more; for a ban, and of a 503 of
-// an overloaded server, one.
+// oauthError is the body of RFC 6749 5.2. The body of a 429 for a quota has two more members. The
+// body of a 429 for a ban, or a 503 under overload, has one more.
 type oauthError struct {
 	Code        grants.ErrorCode `json:"error"`
 	Description string           `json:"error_description,omitempty"`
 	URI         string           `json:"error_uri,omitempty"`
-	// Type is the problem type of draft-ietf-httpapi-ratelimit-headers, and Violated the names of the
-	// limits in the RateLimit fields that the request is over.
+	// Type is the problem type of draft-ietf-httpapi-ratelimit-headers. Violated holds the names of
+	// the limits in the RateLimit fields that the request exceeds.
 	Type     string   `json:"type,omitempty"`
 	Violated []string `json:"violated-policies,omitempty"`
 }
 
-// quotaExceeded is the problem type of a request over a limit of a policy.
+// quotaExceeded is the problem type for a request over a limit of a policy.
 const quotaExceeded = "https://iana.org/assignments/http-problem-types#quota-exceeded"
 
-// abnormalUsage is that of a request of who is banned.
+// abnormalUsage is the problem type for a request of a banned client or user.
 const abnormalUsage = "https://iana.org/assignments/http-problem-types#abnormal-usage-detected"
 
-// reducedCapacity is that of a request that was refused because the server is overloaded.
+// reducedCapacity is the problem type for a request that was refused under overload.
 const reducedCapacity = "https://iana.org/assignments/http-problem-types#temporary-reduced-capacity"
 
-// answer is a failure as it goes out.
+// answer is an error answer.
 type answer struct {
 	status  int
 	body    oauthError
-	limited *grants.LimitedError // of a 429
-	retry   time.Duration        // of a 503, if it is known when to try again
+	limited *grants.LimitedError // for a 429
+	retry   time.Duration        // for a 503, if the retry time is known
 }
 
-// answerTo turns any error into its answer. Only a [grants.Error] and a [grants.LimitedError] carry
-// text for the client; the cause of any other error is for the log. An overloaded server is answered for in the same
-// way wherever the request was refused.
+// answerTo turns any error into its answer. Only a [grants.Error] and a [grants.LimitedError]
+// contain text for the client. The cause of any other error is only logged. A refusal under
+// overload gets the same answer wherever it happened.
 func (s *Server) answerTo(err error) answer {
 	if busy := grants.Overloaded(err); busy != nil {
 		body := oauthError{Code: busy.Code, Description: describe(busy.Description), Type: reducedCapacity}
@@ -75,14 +74,14 @@ func (s *Server) answerTo(err error) answer {
 	return answerToOurs(err)
 }
 
-// OverloadedBody is the body of the answer to a request that was refused because the server is overloaded, in JSON.
+// OverloadedBody returns the JSON body of the answer to a request that was refused under overload.
 func OverloadedBody(shed *admission.ShedError) []byte {
 	busy := grants.Overloaded(shed)
 	a := answer{body: oauthError{Code: busy.Code, Description: describe(busy.Description), Type: reducedCapacity}}
 	return a.encoded()
 }
 
-// answerToLimited is the answer to a request over a limit, with that error code and error_uri.
+// answerToLimited returns the answer to a request over a limit, with this error code and error_uri.
 func answerToLimited(limited *grants.LimitedError, code grants.ErrorCode, uri string) answer {
 	body := oauthError{Code: code, Description: describe(limited.Description()), URI: uri, Violated: limited.Violated}
 	switch {
@@ -94,8 +93,8 @@ func answerToLimited(limited *grants.LimitedError, code grants.ErrorCode, uri st
 	return answer{http.StatusTooManyRequests, body, limited, 0}
 }
 
-// statusOf returns the HTTP status that goes with an error code (RFC 6749 5.2): 400 for all but a
-// failed client authentication and failures of the server.
+// statusOf returns the HTTP status for an error code (RFC 6749 5.2): 400, except for failed client
+// authentication and server errors.
 func statusOf(code grants.ErrorCode) int {
 	switch code {
 	case grants.InvalidClient:
@@ -109,7 +108,8 @@ func statusOf(code grants.ErrorCode) int {
 	}
 }
 
-// answerToOurs is the answer to errors of this package and of the router, and to unexpected ones.
+// answerToOurs returns the answer to errors of this package and of the router, and to unexpected
+// errors.
 func answerToOurs(err error) answer {
 	var routing *echo.HTTPError
 	var foreign *crossOriginError
@@ -125,14 +125,14 @@ func answerToOurs(err error) answer {
 	return answer{status, oauthError{Code: code, Description: description}, nil, 0}
 }
 
-// fail is the one place where a failure is answered: as JSON to clients, as a page to people.
+// fail answers every failed request: as JSON for clients, as a page for people.
 func (s *Server) fail(c *call, err error) {
 	a := s.answerTo(err)
 	c.outcome, c.busy, c.shed = string(a.body.Code), a.retry > 0, shedBy(err)
-	if a.limited != nil && !accesslog.Denied(c.ctx()) { // by a limit that is no policy's
+	if a.limited != nil && !accesslog.Denied(c.ctx()) { // denied by a limit outside the policies
 		accesslog.NoteDenial(c.ctx(), accesslog.Denial{Outcome: ratelimit.Denied.String(), Limit: a.limited.Limit})
 	}
-	if a.status >= http.StatusInternalServerError && c.shed == "" { // of those there are many, and the access log has them
+	if a.status >= http.StatusInternalServerError && c.shed == "" { // requests refused under overload are too many to log here; the access log has them
 		s.log.LogAttrs(c.ctx(), accesslog.LevelOfFailure(c.ctx(), c.busy), "request failed", slog.String("path", c.Path()), slog.Any("error", err))
 	}
 	if c.Response().Committed {
@@ -145,8 +145,8 @@ func (s *Server) fail(c *call, err error) {
 	s.failJSON(c, a)
 }
 
-// shedBy returns what there was not enough of if the error is that of a request that an overloaded server refused;
-// empty if it is another one.
+// shedBy returns the resource that was short if err refused a request under overload, otherwise an
+// empty string.
 func shedBy(err error) admission.Resource {
 	var shed *admission.ShedError
 	if errors.As(err, &shed) {
@@ -155,8 +155,8 @@ func shedBy(err error) admission.Resource {
 	return ""
 }
 
-// failJSON writes an OAuth error. A 401 names the scheme to authenticate with (RFC 6749 5.2); no
-// other status does, or some clients hide the error.
+// failJSON writes an OAuth error. Only a 401 has a WWW-Authenticate field with the scheme (RFC 6749
+// 5.2). With other statuses, some clients would hide the error.
 func (s *Server) failJSON(c *call, a answer) {
 	if a.status == http.StatusUnauthorized {
 		c.Response().Header()["Www-Authenticate"] = headerChallenge
@@ -165,7 +165,7 @@ func (s *Server) failJSON(c *call, a answer) {
 	writeJSON(c, a.status, a.encoded())
 }
 
-// encoded is the body in JSON.
+// encoded returns the body as JSON.
 func (a *answer) encoded() []byte {
 	body, err := json.Marshal(a.body)
 	if err != nil {
@@ -174,7 +174,7 @@ func (a *answer) encoded() []byte {
 	return body
 }
 
-// setRetry sets Retry-After (RFC 9110 10.2.3), if it is known, and the RateLimit fields.
+// setRetry sets the RateLimit fields, and Retry-After (RFC 9110 10.2.3) if the time is known.
 func (a *answer) setRetry(h http.Header) {
 	if a.limited != nil {
 		setLimited(h, a.limited)
@@ -210,7 +210,7 @@ func writeJSON(c *call, status int, body []byte) {
 	c.write(body)
 }
 
-// beginJSON writes the status and the header of such an answer.
+// beginJSON writes the status and the header of an answer that must not be cached.
 func beginJSON(w http.ResponseWriter, status int) {
 	h := w.Header()
 	h["Content-Type"] = headerJSON
@@ -227,8 +227,8 @@ func invalidClient(description string) *grants.Error {
 	return &grants.Error{Code: grants.InvalidClient, Description: description}
 }
 
-// describe keeps a description inside the characters that RFC 6749 allows for it (4.1.2.1, 5.2):
-// visible ASCII and space, without quote and backslash.
+// describe replaces the characters in a description that RFC 6749 does not allow (4.1.2.1, 5.2). It
+// allows printable ASCII without quotes and backslashes.
 func describe(s string) string {
 	return strings.Map(func(r rune) rune {
 		switch {

@@ -8,16 +8,16 @@ import (
 	"strings"
 )
 
-// maxBody is the most that a request body may hold, in bytes.
+// maxBody is the maximum size of a request body in bytes.
 const maxBody = 64 << 10
 
-// usualBody is what nearly every body fits in, in bytes.
+// usualBody is a size in bytes that fits nearly every body.
 const usualBody = 1 << 10
 
 const formType = "application/x-www-form-urlencoded"
 
-// readForm reads the parameters of a request to an OAuth endpoint: from the body only, never from
-// the query, which ends up in logs and histories (RFC 6749 2.3.1), and each at most once (RFC 6749
+// readForm reads the parameters of a request to an OAuth endpoint. It reads only the body, because
+// queries end up in logs and histories (RFC 6749 2.3.1). It refuses repeated parameters (RFC 6749
 // 3.2).
 func readForm(c *call) (params, error) {
 	if c.Request().URL.RawQuery != "" {
@@ -43,8 +43,8 @@ func readBody(c *call) (params, error) {
 	return p, p.once()
 }
 
-// checkContentType accepts the form type alone. Parameters have no meaning for it, but many clients send a charset, and some
-// others.
+// checkContentType accepts only the form type. It ignores parameters, which have no meaning for
+// that type, because many clients send a charset and some send others.
 func checkContentType(h http.Header) error {
 	if enc := h.Get("Content-Encoding"); enc != "" && enc != "identity" {
 		return invalidRequest("The body must not be compressed.")
@@ -62,7 +62,7 @@ func readAll(r *http.Request, w http.ResponseWriter) (string, error) {
 	if r.ContentLength > maxBody {
 		return "", tooLong()
 	}
-	// The length is a claim, so the buffer grows with what comes.
+	// The length is only claimed, so the buffer grows with the data.
 	buf := bytes.NewBuffer(make([]byte, 0, min(max(r.ContentLength, 0), usualBody)+bytes.MinRead))
 	_, err := buf.ReadFrom(http.MaxBytesReader(w, r.Body, maxBody))
 	if err == nil && r.ContentLength > int64(buf.Len()) {
@@ -80,8 +80,8 @@ func readAll(r *http.Request, w http.ResponseWriter) (string, error) {
 
 func tooLong() error { return invalidRequest("The body is longer than %d bytes.", maxBody) }
 
-// unreadable is the answer to a body that ended early, came too slowly or was badly framed. That is
-// the sender's fault, so it is invalid_request.
+// unreadable returns the error for a body that ended early, came too slowly or was badly framed.
+// The sender is at fault, so the error is invalid_request.
 func unreadable(cause error) error {
 	e := invalidRequest("The body could not be read.")
 	e.Cause = cause

@@ -7,15 +7,15 @@ import (
 	"strings"
 )
 
-// element is what one proxy wrote of a request that came to it: the client, zero if that is not an
-// address, and the host, empty if it is not said.
+// element holds the parameters that one proxy wrote about a request: the client, or zero if it is
+// not an address, and the host, or empty if missing.
 type element struct {
 	node netip.Addr
 	host string
 }
 
-// forwarded returns the elements of a line of the Forwarded header, from its end: a zero one for a
-// malformed line.
+// forwarded returns the elements of a Forwarded header line, from its end. A malformed line yields
+// one zero element.
 func forwarded(line string) iter.Seq[element] {
 	elements, ok := parseForwarded(line)
 	if !ok {
@@ -30,8 +30,9 @@ func forwarded(line string) iter.Seq[element] {
 	}
 }
 
-// parseForwarded reads a line of the Forwarded header (RFC 7239 4). It reports false if any part is
-// malformed: a quote that a client leaves open would swallow what a proxy appends to the line.
+// parseForwarded parses a line of the Forwarded header (RFC 7239 4). It reports false if any part
+// is malformed, because an open quote from a client would swallow the text that a proxy appends to
+// the line.
 func parseForwarded(line string) (elements []element, ok bool) {
 	for {
 		e, rest, ok := forwardedElement(line)
@@ -46,7 +47,7 @@ func parseForwarded(line string) (elements []element, ok bool) {
 	}
 }
 
-// forwardedElement reads what one proxy wrote, up to a comma or the end.
+// forwardedElement parses the element of one proxy, up to a comma or the end.
 func forwardedElement(s string) (e element, rest string, ok bool) {
 	seen := false
 	for {
@@ -70,8 +71,8 @@ func forwardedElement(s string) (e element, rest string, ok bool) {
 	}
 }
 
-// forwardedPair reads a parameter up to a semicolon, a comma or the end. It may be empty. Blanks
-// around it, and characters such as the colon in a value without quotes, are accepted, because
+// forwardedPair parses a parameter up to a semicolon, a comma or the end. The parameter may be
+// empty. It accepts blanks around the parameter, and characters such as an unquoted colon, because
 // proxies write them.
 func forwardedPair(s string) (name, value, rest string, ok bool) {
 	s = strings.TrimLeft(s, blanks)
@@ -93,7 +94,7 @@ func forwardedPair(s string) (name, value, rest string, ok bool) {
 	return name, value, s, ok && (s == "" || s[0] == ',' || s[0] == ';')
 }
 
-// unquote reads a quoted-string (RFC 9110 5.6.4) whose first quote has been read.
+// unquote parses a quoted-string (RFC 9110 5.6.4) after its opening quote.
 func unquote(s string) (value, rest string, ok bool) {
 	var b strings.Builder
 	for i := 0; i < len(s); i++ {

@@ -6,33 +6,33 @@ import (
 	"net/http"
 )
 
-// Status is the state of the server in /readyz.
+// Status is the state of the server, as reported by /readyz.
 type Status string
 
-// The states of the server. A degraded server still answers correctly, for instance from memory
-// while its database is away, and should still get requests.
+// The states of the server. A degraded server still answers correctly, for example from memory
+// while its database is unavailable, and should still receive requests.
 const (
 	Ready    Status = "ready"
 	Degraded Status = "degraded"
 	Down     Status = "down"
 )
 
-// Readiness is the body of /readyz. Checks names what is wrong, by part of the server, and is empty
-// if nothing is; a ready server may have some that concern single clients. It is public, so it names no
-// hosts and no clients.
+// Readiness is the body of /readyz. Checks contains the problems by part of the server. A ready
+// server may have problems that affect only single clients. Readiness is public, so it contains no
+// host or client names.
 type Readiness struct {
 	Status Status            `json:"status"`
 	Checks map[string]string `json:"checks,omitempty"`
 }
 
-// healthz is GET /healthz: the process answers. It checks nothing else, or a failing database would
-// have every instance restarted.
+// healthz handles GET /healthz. It only shows that the process answers. If it checked more, a
+// failing database would restart every instance.
 func (s *Server) healthz(c *call) error {
 	writeJSON(c, http.StatusOK, []byte(`{"status":"ok"}`))
 	return nil
 }
 
-// readyz is GET /readyz: whether requests should be sent to this instance.
+// readyz handles GET /readyz. It reports whether requests should be sent to this instance.
 func (s *Server) readyz(c *call) error {
 	r := s.o.Ready(c.ctx())
 	body, err := json.Marshal(r)

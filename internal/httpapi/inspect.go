@@ -10,7 +10,7 @@ import (
 	"oauth-server/internal/grants"
 )
 
-// introspect is POST /introspect (RFC 7662).
+// introspect handles POST /introspect (RFC 7662).
 func (s *Server) introspect(c *call) error {
 	query, err := s.readTokenQuery(c)
 	if err != nil {
@@ -28,8 +28,8 @@ func (s *Server) introspect(c *call) error {
 	return nil
 }
 
-// revoke is POST /revoke (RFC 7009). A token that was never valid is answered like one that is no
-// longer valid: with an empty 200.
+// revoke handles POST /revoke (RFC 7009). A token that was never valid gets the same answer as one
+// that is no longer valid: an empty 200.
 func (s *Server) revoke(c *call) error {
 	query, err := s.readTokenQuery(c)
 	if err != nil {
@@ -45,7 +45,7 @@ func (s *Server) revoke(c *call) error {
 	return nil
 }
 
-// readTokenQuery reads what introspection and revocation have in common.
+// readTokenQuery reads the parameters common to introspection and revocation.
 func (s *Server) readTokenQuery(c *call) (grants.TokenQuery, error) {
 	p, err := readForm(c)
 	if err != nil {
@@ -64,7 +64,7 @@ func (s *Server) readTokenQuery(c *call) (grants.TokenQuery, error) {
 	}, nil
 }
 
-// introspectionBody is the answer of RFC 7662 2.2; times are in seconds since the epoch.
+// introspectionBody is the answer of RFC 7662 2.2. Times are in seconds since the epoch.
 type introspectionBody struct {
 	Active    bool     `json:"active"`
 	Scope     string   `json:"scope,omitempty"`
@@ -79,8 +79,8 @@ type introspectionBody struct {
 	ID        string   `json:"jti,omitempty"`
 }
 
-// introspectionOf encodes an introspection. Of a token that is not active, only that is encoded
-// (RFC 7662 2.2), whatever else i holds.
+// introspectionOf encodes an introspection. If the token is not active, it encodes only that (RFC
+// 7662 2.2) and ignores the rest of i.
 func introspectionOf(i *grants.Introspection) introspectionBody {
 	if !i.Active {
 		return introspectionBody{}

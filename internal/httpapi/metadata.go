@@ -9,7 +9,7 @@ import (
 	"oauth-server/internal/grants"
 )
 
-// metadataPath is where the metadata are (RFC 8414 3).
+// metadataPath is the path of the metadata (RFC 8414 3).
 const metadataPath = "/.well-known/oauth-authorization-server"
 
 // metadata is the document of RFC 8414 2.
@@ -57,21 +57,21 @@ func (s *Server) encodeMetadata() ([]byte, error) {
 	return doc, nil
 }
 
-// serveMetadata is GET of metadataPath.
+// serveMetadata handles GET metadataPath.
 func (s *Server) serveMetadata(c *call) error {
 	writePublic(c, s.metadata)
 	return nil
 }
 
-// serveJWKS is GET /.well-known/jwks.json (RFC 7517 5).
+// serveJWKS handles GET /.well-known/jwks.json (RFC 7517 5).
 func (s *Server) serveJWKS(c *call) error {
 	writePublic(c, s.o.Keys.JWKS())
 	return nil
 }
 
 // writePublic writes JSON that is the same for every caller. Verifiers may cache it for five
-// minutes: new signing keys are published well before they sign, and a withdrawn one is accepted
-// for that long by those that verify alone.
+// minutes. New signing keys are published well before they sign, and verifiers that check tokens
+// locally accept a withdrawn key for that long.
 func writePublic(c *call, body []byte) {
 	h := c.Response().Header()
 	h["Content-Type"] = headerJSON

@@ -20,8 +20,8 @@ var (
 	headerHSTS    = []string{"max-age=31536000"}
 )
 
-// around is the only middleware, since every one costs each request: it makes the call, sets the
-// headers that every answer carries, answers errors and panics, and logs.
+// around is the only middleware, because each middleware costs time on every request. It creates
+// the call, sets the common headers, answers errors and panics, and logs.
 func (s *Server) around(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(ec echo.Context) error {
 		c := s.begin(ec)
@@ -50,8 +50,8 @@ func (s *Server) begin(ec echo.Context) *call {
 	return c
 }
 
-// end is deferred: it turns a panic into an answer and logs the request. If the answer had begun,
-// the connection is cut, so that a client never takes half an answer for a whole one.
+// end is deferred. It turns a panic into an answer and logs the request. If the answer has already
+// begun, it closes the connection, so a client cannot mistake half an answer for a whole one.
 func (s *Server) end(c *call) {
 	v := recover()
 	if v == nil {
@@ -72,7 +72,7 @@ func (s *Server) end(c *call) {
 	}
 }
 
-// errPanicked stands for a panic, which has been logged with its stack.
+// errPanicked represents a panic that has been logged with its stack.
 var errPanicked = errors.New("httpapi: the handler panicked")
 
 // account logs the request and passes its answer to [Options].Answered.
@@ -99,8 +99,8 @@ func (s *Server) logAccess(c *call) {
 	}
 }
 
-// routeOf returns the path as registered, without the issuer's own path; empty if there is nothing
-// at the address.
+// routeOf returns the registered path without the issuer's path. It returns an empty string if
+// nothing is registered at the address.
 func (s *Server) routeOf(c *call) string {
 	route := strings.TrimPrefix(c.Path(), s.base)
 	if route == "" && c.Path() != "" {
@@ -109,8 +109,8 @@ func (s *Server) routeOf(c *call) string {
 	return route
 }
 
-// page has the handler called only for requests that the server has time for. Those of pages are refused first while
-// it is overloaded.
+// page calls the handler only if the Gate admits the request. Under overload, requests for pages
+// are refused first.
 func (s *Server) page(next handler) handler {
 	return func(c *call) error {
 		if err := s.enter(c); err != nil {
@@ -121,7 +121,8 @@ func (s *Server) page(next handler) handler {
 	}
 }
 
-// enter asks the gate about a page. Without an error, leave ends the work on it.
+// enter asks the Gate to admit a request for a page. If it returns no error, the caller calls leave
+// after the work.
 func (s *Server) enter(c *call) error {
 	if s.o.Gate == nil {
 		return nil

@@ -16,11 +16,12 @@ import (
 	"oauth-server/internal/grants"
 )
 
-// Options are what [New] builds a [Server] from. Issuer, Tokens, Authorizations, Sessions,
-// Inspector and Keys are required.
+// Options are the parameters of [New]. Issuer, Tokens, Authorizations, Sessions, Inspector and Keys
+// are required.
 type Options struct {
 	// Issuer is the server's identifier (RFC 8414 2): an http or https URL without query or
-	// fragment. Every address that the server publishes starts with it; a path in it is served too.
+	// fragment. All published addresses start with it. If it has a path, the server also serves
+	// that path.
 	Issuer string
 
 	Tokens         Tokens
@@ -29,7 +30,7 @@ type Options struct {
 	Inspector      Inspector
 	Keys           Keys
 
-	// Gate decides whether there is time for the pages of people. Nil: there always is.
+	// Gate admits requests for pages while the server is not overloaded. Nil: all are admitted.
 	Gate Gate
 	// Ready returns the state of the server for /readyz. Nil: always ready.
 	Ready func(context.Context) Readiness
@@ -38,14 +39,14 @@ type Options struct {
 	Answered func(context.Context, Answer)
 	// Logger gets one line per request and one per internal error. Nil: nothing is logged.
 	Logger *slog.Logger
-	// TrustedProxies are the peers whose TrustedHeader and X-Request-Id are believed. None by
-	// default.
+	// TrustedProxies are the peers with a trusted TrustedHeader and X-Request-Id. None by default.
 	TrustedProxies []netip.Prefix
-	// TrustedHeader is where those proxies name the client: [XForwardedFor], the default, or
-	// [Forwarded]. The proxies must overwrite or append to it; the other is never read.
+	// TrustedHeader is the header in those proxies' requests that contains the client address:
+	// [XForwardedFor], the default, or [Forwarded]. The proxies must overwrite it or append to it.
+	// The other header is never read.
 	TrustedHeader string
-	// TrustedHops is how many entries of that header are read at most, from its end: the number of
-	// trusted proxies that a request passes, one behind the other. 0 means 1.
+	// TrustedHops is the maximum number of entries that are read from the end of that header: the
+	// number of trusted proxies in a row. 0 means 1.
 	TrustedHops int
 	// LimitedCode returns the OAuth error code of a 429. Nil: [grants.TemporarilyUnavailable].
 	LimitedCode func() grants.ErrorCode
@@ -56,29 +57,29 @@ type Options struct {
 	ScopeTexts map[string]string
 }
 
-// Answer is how a request was answered, for metrics.
+// Answer describes an answered request, for metrics.
 type Answer struct {
 	// Route is the path as registered, without the issuer's; empty if there was nothing at the
 	// address.
 	Route     string
 	Method    string
 	Status    int
-	GrantType string // as asked for, of token requests
+	GrantType string // as requested, for token requests
 	Error     string // OAuth error code, if any
-	// Shed is what there was not enough of for the request, which was refused because the server is overloaded.
-	// Empty: it was not.
+	// Shed is the resource that was short when the request was refused under overload. Empty: it
+	// was not refused.
 	Shed     admission.Resource
 	Duration time.Duration
 }
 
-// Keys publishes the signing keys. [keys.Ring] is one.
+// Keys publishes the signing keys. [keys.Ring] implements it.
 type Keys interface {
 	// JWKS returns the JSON Web Key Set (RFC 7517 5) of all keys whose tokens may still be valid,
 	// encoded.
 	JWKS() []byte
 }
 
-// validate returns an error that joins everything that is missing or wrong.
+// validate returns an error that joins all missing and invalid options.
 func (o *Options) validate() error {
 	var errs []error
 	if _, err := parseIssuer(o.Issuer); err != nil {
@@ -114,9 +115,9 @@ func (o *Options) setDefaults() {
 	}
 }
 
-// parseIssuer checks an issuer identifier (RFC 8414 2). Plain http is for loopback addresses and
-// for servers behind a proxy that are not configured with their outside address yet; browsers then
-// get a cookie without Secure.
+// parseIssuer validates an issuer identifier (RFC 8414 2). It allows plain http for loopback
+// addresses, and for servers behind a proxy before their public address is configured. Browsers
+// then get a cookie without Secure.
 func parseIssuer(issuer string) (*url.URL, error) {
 	u, err := url.Parse(issuer)
 	switch {

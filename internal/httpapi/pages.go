@@ -21,7 +21,7 @@ import (
 //go:embed templates
 var templates embed.FS
 
-// pageSet holds one parsed template per page, each with the layout around it.
+// pageSet holds one parsed template per page, including the layout.
 type pageSet map[string]*template.Template
 
 func parsePages(base string) (pageSet, error) {
@@ -43,16 +43,16 @@ func parsePages(base string) (pageSet, error) {
 	return set, nil
 }
 
-// signInPage is what the sign-in page shows.
+// signInPage is the data of the sign-in page.
 type signInPage struct {
-	Authorization string // the request to continue with, form-encoded
-	Then          string // where to continue without a request: thenConsents, or the index page
-	Username      string // as typed before, or as the client expects
+	Authorization string // the form-encoded request to continue with
+	Then          string // where to continue without a request: thenConsents, or empty for the index page
+	Username      string // as typed before, or from the client's login_hint
 	Alert         string
 	prompt        *grants.Prompt // nil without a client
 }
 
-// ClientName is the client that the user will return to, empty if there is none.
+// ClientName returns the name of the client that the user will return to, or an empty string.
 func (p *signInPage) ClientName() string {
 	if p.prompt == nil {
 		return ""
@@ -64,7 +64,7 @@ func (s *Server) showSignIn(c *call, status int, p *signInPage) error {
 	return s.show(c, status, "sign-in", p, p.prompt)
 }
 
-// consentPage is what the consent page shows.
+// consentPage is the data of the consent page.
 type consentPage struct {
 	Authorization string
 	Binding       string
@@ -75,19 +75,20 @@ type consentPage struct {
 	known         []string // scopes that the user allowed before
 }
 
-// Widens reports whether the client may do some of what it asks for already.
+// Widens reports whether the user has already allowed some, but not all, of the requested scopes.
 func (p *consentPage) Widens() bool { return len(p.known) > 0 && len(p.known) < len(p.prompt.Scopes) }
 
-// Remembered reports whether the answer is remembered so far that the page need not be shown again.
+// Remembered reports whether the decision is stored, so the page need not be shown again.
 func (p *consentPage) Remembered() bool { return p.prompt.Proven() }
 
-// ClientName is the name of the client.
+// ClientName returns the name of the client.
 func (p *consentPage) ClientName() string { return p.prompt.Client.DisplayName() }
 
-// ClientID is the client as registered, because a name can be anything.
+// ClientID returns the registered ID of the client. The page shows it because a name can be
+// anything.
 func (p *consentPage) ClientID() string { return p.prompt.Client.ID }
 
-// Username is who is signed in.
+// Username returns the name of the signed-in user.
 func (p *consentPage) Username() string { return p.session.Username }
 
 // Target describes where the browser goes next.
@@ -113,7 +114,7 @@ func (s *Server) showConsent(c *call, status int, p *consentPage) error {
 	return s.show(c, status, "consent", p, p.prompt)
 }
 
-// failurePage is what a person sees when a request failed.
+// failurePage is the data of the page for a failed request.
 type failurePage struct {
 	Title, Description, RequestID string
 }
@@ -146,12 +147,12 @@ func (s *Server) failPage(c *call, a answer) {
 	}
 }
 
-// indexPage is what the index page shows.
+// indexPage is the data of the index page.
 type indexPage struct {
 	Issuer, Username string
 }
 
-// index is GET /.
+// index handles GET /.
 func (s *Server) index(c *call) error {
 	page := &indexPage{Issuer: s.url}
 	if session, err := s.session(c); err == nil {
@@ -160,10 +161,10 @@ func (s *Server) index(c *call) error {
 	return s.show(c, http.StatusOK, "index", page, nil)
 }
 
-// rateLimitsPath is where the error_uri of a 429 points.
+// rateLimitsPath is the path in the error_uri of a 429.
 const rateLimitsPath = "/docs/rate-limits"
 
-// limitsPage is what the page on rate limits shows: answers as they are.
+// limitsPage is the data of the page about rate limits, which shows actual answers.
 type limitsPage struct {
 	Issuer string
 	Code   grants.ErrorCode // of a 429
@@ -171,14 +172,14 @@ type limitsPage struct {
 	Fields ratelimit.FieldNames
 }
 
-// rateLimitsPage is GET /docs/rate-limits, for developers of clients.
+// rateLimitsPage handles GET /docs/rate-limits, for developers of clients.
 func (s *Server) rateLimitsPage(c *call) error {
 	page := &limitsPage{Issuer: s.url, Code: s.o.LimitedCode(), Type: quotaExceeded, Fields: ratelimit.Fields()}
 	return s.show(c, http.StatusOK, "rate-limits", page, nil)
 }
 
-// show renders a page. It is rendered in full before the first byte is sent, so that an error in it
-// cannot leave half a page.
+// show renders a page. It renders the whole page before it sends the first byte, so an error cannot
+// leave half a page.
 func (s *Server) show(c *call, status int, name string, data any, prompt *grants.Prompt) error {
 	var b bytes.Buffer
 	if err := s.pages[name].Execute(&b, data); err != nil {
@@ -188,7 +189,7 @@ func (s *Server) show(c *call, status int, name string, data any, prompt *grants
 	h.Set("Content-Type", "text/html; charset=utf-8")
 	h.Set("Content-Security-Policy", contentSecurityPolicy(prompt))
 	h.Set("X-Frame-Options", "DENY")
-	// Not no-referrer: browsers would then post the forms with Origin: null.
+	// With no-referrer, browsers would post the forms with Origin: null.
 	h.Set("Referrer-Policy", "same-origin")
 	h["Cache-Control"] = headerNoStore
 	h["Pragma"] = headerNoCache
@@ -197,8 +198,8 @@ func (s *Server) show(c *call, status int, name string, data any, prompt *grants
 	return nil
 }
 
-// wantsPage reports whether a failure is shown as a page: never at the endpoints for clients,
-// elsewhere by what the caller accepts.
+// wantsPage reports whether an error is shown as a page. The endpoints for clients never show
+// pages. Elsewhere the Accept header decides.
 func (s *Server) wantsPage(c *call) bool {
 	accept := c.Request().Header.Get("Accept")
 	switch {
@@ -209,13 +210,13 @@ func (s *Server) wantsPage(c *call) bool {
 	case strings.Contains(accept, "application/json"):
 		return false
 	}
-	return c.Path() != "" // the address of a page
+	return c.Path() != "" // a page is registered at the address
 }
 
-// day is how a page shows a date.
+// day formats a date for a page.
 func day(t time.Time) string { return t.Format("2 January 2006") }
 
-// initial is the letter in a client's badge.
+// initial returns the letter for a client's badge.
 func initial(name string) string {
 	r, _ := utf8.DecodeRuneInString(strings.ToUpper(name))
 	return string(r)

@@ -10,8 +10,8 @@ import (
 // maxParams bounds the parameters of one request. An OAuth request needs less than a third of it.
 const maxParams = 64
 
-// params are decoded form or query parameters in the order they were sent. Requests carry a
-// handful, so a scan beats a map.
+// params holds decoded form or query parameters in the order of the request. A request has only a
+// few, so a linear scan is faster than a map.
 type params struct {
 	pairs    []param
 	repeated []string // names that were sent more than once
@@ -21,8 +21,8 @@ type param struct{ name, value string }
 
 // parseParams decodes application/x-www-form-urlencoded. It is stricter than net/url: every name
 // and value must be valid UTF-8 without NUL. A parameter without a value counts as omitted (RFC
-// 6749 3.1 and 3.2). Of a repeated one only the first value is kept, and the name is noted for the
-// caller to judge; those that may be repeated are kept as they are.
+// 6749 3.1 and 3.2). If a parameter is repeated, only the first value is kept, and the name is
+// recorded for the caller to check. Parameters that may be repeated are all kept.
 func parseParams(raw string) (params, error) {
 	p := params{pairs: make([]param, 0, 8)}
 	for raw != "" {
@@ -62,7 +62,7 @@ func (p *params) add(rawName, rawValue string) error {
 	return nil
 }
 
-// decodeComponent undoes form encoding: "+" is a space, "%XX" a byte.
+// decodeComponent decodes form encoding: "+" is a space, "%XX" a byte.
 func decodeComponent(s string) (string, bool) {
 	if strings.ContainsAny(s, "%+") {
 		var err error
@@ -73,12 +73,12 @@ func decodeComponent(s string) (string, bool) {
 	return s, isText(s)
 }
 
-// isText reports whether it is UTF-8 without NUL.
+// isText reports whether s is UTF-8 without NUL.
 func isText(s string) bool { return utf8.ValidString(s) && strings.IndexByte(s, 0) < 0 }
 
 func (p *params) twice(name string) bool { return slices.Contains(p.repeated, name) }
 
-// get returns the value, empty if the parameter is absent.
+// get returns the value, or an empty string if the parameter is missing.
 func (p *params) get(name string) string {
 	for i := range p.pairs {
 		if p.pairs[i].name == name {
@@ -90,7 +90,7 @@ func (p *params) get(name string) string {
 
 func (p *params) has(name string) bool { return p.get(name) != "" }
 
-// once fails with invalid_request if any parameter was repeated (RFC 6749 3.2).
+// once returns invalid_request if any parameter was repeated (RFC 6749 3.2).
 func (p *params) once() error {
 	if len(p.repeated) > 0 {
 		return invalidRequest("The parameter %s is repeated.", printable(p.repeated[0]))
@@ -98,8 +98,8 @@ func (p *params) once() error {
 	return nil
 }
 
-// signedIn removes what a sign-in has just done: prompt=login and max_age. What they ask for would be asked
-// for again and again otherwise.
+// signedIn removes prompt=login and max_age after a sign-in has satisfied them. Otherwise the user
+// would have to sign in again and again.
 func (p *params) signedIn() {
 	kept := p.pairs[:0]
 	for _, kv := range p.pairs {
@@ -117,7 +117,7 @@ func (p *params) signedIn() {
 	p.pairs = kept
 }
 
-// encode writes the parameters back in application/x-www-form-urlencoded, in their order.
+// encode encodes the parameters as application/x-www-form-urlencoded, in their order.
 func (p *params) encode() string {
 	var b strings.Builder
 	for i, kv := range p.pairs {
@@ -131,8 +131,8 @@ func (p *params) encode() string {
 	return b.String()
 }
 
-// maxLength bounds a value in bytes, so that no other package gets one of absurd size: passwords
-// are hashed slowly, names become keys.
+// maxLength bounds a value in bytes, so other packages never get huge values: passwords are hashed
+// slowly, and names become keys.
 func maxLength(name string) int {
 	switch name {
 	case "client_id", "username", "grant_type", "response_type", "response_mode",
@@ -151,8 +151,8 @@ func maxLength(name string) int {
 	}
 }
 
-// printable makes a name from a request fit for a description: short, and in the characters that
-// RFC 6749 5.2 allows there.
+// printable shortens a name from a request for a description and replaces characters that RFC 6749
+// 5.2 does not allow there.
 func printable(s string) string {
 	const most = 40
 	if len(s) > most {

@@ -8,8 +8,8 @@ import (
 	"oauth-server/internal/grants"
 )
 
-// redirectToClient sends the browser back to the client with an authorization response (RFC 6749
-// 4.1.2) that names its issuer (RFC 9207). The status is 303, which never lets a browser repeat a
+// redirectToClient redirects the browser to the client with an authorization response (RFC 6749
+// 4.1.2) that contains the issuer (RFC 9207). The status is 303, so a browser never repeats a
 // posted password or consent (RFC 9700 4.12). uri must come from a [grants.Prompt] or a
 // [grants.RedirectError].
 func (s *Server) redirectToClient(c *call, uri, state string, response url.Values) error {
@@ -40,7 +40,7 @@ func seeOther(c *call, location string) error {
 	return nil
 }
 
-// addQuery appends parameters to the URI and leaves the rest of it as it is, byte for byte (RFC
+// addQuery appends parameters to the URI and leaves the rest of it unchanged, byte for byte (RFC
 // 6749 3.1.2). Registered URIs have no fragment.
 func addQuery(uri string, response url.Values) string {
 	switch {

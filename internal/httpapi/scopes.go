@@ -5,11 +5,11 @@ import "strings"
 // scopeText is one line of the consent page.
 type scopeText struct {
 	Text, Scope string
-	New         bool // the client could not do it before
+	New         bool // the user has not allowed it before
 }
 
-// scopeTexts puts scopes into words. A token without any scope still shows who the user is, which
-// is then the only line.
+// scopeTexts returns descriptions of the scopes. Even a token without scopes reveals the user, so
+// in that case this is the only line.
 func (s *Server) scopeTexts(scopes []string) []scopeText {
 	if len(scopes) == 0 {
 		return []scopeText{{Text: "Know who you are (your user name)"}}
@@ -21,7 +21,7 @@ func (s *Server) scopeTexts(scopes []string) []scopeText {
 	return texts
 }
 
-// scopeText puts one scope into words and, unless they quote it, adds its name.
+// scopeText describes one scope and, unless the text quotes it, adds its name.
 func (s *Server) scopeText(scope string) scopeText {
 	if text := s.o.ScopeTexts[scope]; text != "" {
 		return scopeText{Text: text, Scope: scope}
@@ -32,14 +32,14 @@ func (s *Server) scopeText(scope string) scopeText {
 	return scopeText{Text: "Use “" + scope + "”"}
 }
 
-// scopeVerbs are the words by which scopes name an action.
+// scopeVerbs maps the action words in scopes to verbs for the page.
 var scopeVerbs = map[string]string{
 	"read": "Read", "view": "See", "list": "List", "write": "Change", "edit": "Change", "update": "Change",
 	"create": "Create", "add": "Add", "delete": "Delete", "send": "Send", "manage": "Manage", "admin": "Administer",
 }
 
-// wordsOf reads a scope as action and object, in either order: "orders:read" and "read.orders" are
-// "Read orders". ok is false if the scope has no such form.
+// wordsOf splits a scope into action and object, in either order: "orders:read" and "read.orders"
+// become "Read orders". ok is false if the scope has another form.
 func wordsOf(scope string) (text string, ok bool) {
 	words := strings.FieldsFunc(scope, func(r rune) bool { return strings.ContainsRune(":._/-", r) })
 	if len(words) == 0 {

@@ -11,29 +11,29 @@ import (
 	"oauth-server/internal/accesslog"
 )
 
-// Server answers HTTP requests. It is an [http.Handler], safe for concurrent use, and needs no
-// closing.
+// Server answers HTTP requests. It implements [http.Handler], is safe for concurrent use, and need
+// not be closed.
 type Server struct {
 	o   Options
 	log *slog.Logger
-	// shedLines takes the lines of requests that are refused while the server is overloaded.
+	// shedLines writes the log lines of requests that are refused under overload.
 	shedLines *accesslog.ShedLog
 	echo      *echo.Echo
 	pages     pageSet
-	// base is the issuer's path without a trailing slash, mostly empty; url is the issuer without
-	// one, with which the addresses of the endpoints begin.
+	// base is the issuer's path without a trailing slash, usually empty. url is the issuer without
+	// a trailing slash. The addresses of the endpoints begin with it.
 	base, url string
 	https     bool
 	cookie    string
 	guard     *http.CrossOriginProtection
 	metadata  []byte
-	// machine holds the paths that always answer in JSON; shared holds those of them that scripts
-	// of any web site may call.
+	// machine holds the paths that always answer in JSON. shared holds the machine paths that
+	// scripts of any website may call.
 	machine, shared map[string]bool
 	addresses       *Addresses
 }
 
-// New builds a server. Its error joins everything that is wrong with the options.
+// New returns a Server. Its error joins all invalid options.
 func New(o Options) (*Server, error) {
 	if err := o.validate(); err != nil {
 		return nil, err
@@ -54,7 +54,7 @@ func New(o Options) (*Server, error) {
 	if s.https {
 		s.cookie = "__Host-oauth_session"
 	}
-	// Behind a proxy that rewrites Host, Origin is still that of the issuer.
+	// Behind a proxy that rewrites Host, Origin is still the origin of the issuer.
 	if err := s.guard.AddTrustedOrigin(issuer.Scheme + "://" + issuer.Host); err != nil {
 		return nil, fmt.Errorf("httpapi: issuer: %w", err)
 	}
@@ -71,8 +71,8 @@ func New(o Options) (*Server, error) {
 // ServeHTTP implements [http.Handler].
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.echo.ServeHTTP(w, r) }
 
-// route registers the handlers. An issuer with a path is served below that path, and at the root as
-// well for proxies that strip it.
+// route registers the handlers. If the issuer has a path, they are served below it, and also at the
+// root for proxies that strip the path.
 func (s *Server) route() {
 	s.echo = echo.New()
 	s.echo.Use(s.around)

@@ -8,11 +8,11 @@ import (
 	"oauth-server/internal/grants"
 )
 
-// errSignedOut means that the browser has no session, or none any more.
+// errSignedOut means that the browser has no valid session.
 var errSignedOut = errors.New("httpapi: no user is signed in")
 
-// session returns the session of the browser, or errSignedOut. An internal error is not taken for
-// being signed out, or an outage would have people type passwords in vain.
+// session returns the session of the browser, or errSignedOut. It does not treat an internal error
+// as signed out. Otherwise people would type their passwords in vain during an outage.
 func (s *Server) session(c *call) (grants.Session, error) {
 	value := s.cookieValue(c)
 	if value == "" {
@@ -33,7 +33,7 @@ func (s *Server) cookieValue(c *call) string {
 	return cookie.Value
 }
 
-// setCookie signs the browser in. Under https the name starts with __Host-, so that neither another
+// setCookie sets the session cookie. With https, its name starts with __Host-, so neither another
 // host of the domain nor plain http can set it (draft-ietf-httpbis-rfc6265bis 4.1.3.2).
 func (s *Server) setCookie(c *call, value string, session grants.Session) {
 	http.SetCookie(c.Response(), s.newCookie(value, session.ExpiresAt, 0))
@@ -51,7 +51,7 @@ func (s *Server) newCookie(value string, expires time.Time, maxAge int) *http.Co
 	}
 }
 
-// sameOrigin refuses forms that were posted by a page of another site, by Sec-Fetch-Site and Origin
+// sameOrigin refuses forms that a page of another site posted, by Sec-Fetch-Site and Origin
 // ([http.CrossOriginProtection]).
 func (s *Server) sameOrigin(next handler) handler {
 	return func(c *call) error {
@@ -62,11 +62,11 @@ func (s *Server) sameOrigin(next handler) handler {
 	}
 }
 
-// crossOriginError is a form that did not come from a page of this server.
+// crossOriginError is the error of a form from a page of another site.
 type crossOriginError struct{ cause error }
 
 // Error implements error.
 func (e *crossOriginError) Error() string { return "httpapi: " + e.cause.Error() }
 
-// Unwrap returns the finding of net/http.
+// Unwrap returns the error of net/http.
 func (e *crossOriginError) Unwrap() error { return e.cause }

@@ -9,13 +9,13 @@ import (
 	"oauth-server/internal/grants"
 )
 
-// signInForm is GET /sign-in, for a person who comes without a client.
+// signInForm handles GET /sign-in, for a person without a client.
 func (s *Server) signInForm(c *call) error {
 	return s.showSignIn(c, http.StatusOK, &signInPage{})
 }
 
-// signIn is POST /sign-in. Afterwards the browser continues with the authorization request that the
-// form carried, or goes to the index page.
+// signIn handles POST /sign-in. Afterwards the browser continues with the authorization request in
+// the form, or goes to the index page.
 func (s *Server) signIn(c *call) error {
 	p, err := readForm(c)
 	if err != nil {
@@ -37,7 +37,7 @@ func (s *Server) signIn(c *call) error {
 	if err != nil {
 		return s.signInAgain(c, &q, page, err)
 	}
-	s.endSession(c) // that of the user who was signed in before, if any
+	s.endSession(c) // the session of the user who was signed in before, if any
 	s.setCookie(c, value, session)
 	if page.Then != "" {
 		return seeOther(c, s.base+consentsPath)
@@ -46,7 +46,8 @@ func (s *Server) signIn(c *call) error {
 	return s.goOn(c, &q)
 }
 
-// signInAgain shows the form once more, after a wrong password, too many of them, or too many people.
+// signInAgain shows the form again after a wrong password, after too many attempts, or under
+// overload.
 func (s *Server) signInAgain(c *call, q *params, page *signInPage, cause error) error {
 	page.Alert = "The user name and the password do not match. Try again."
 	status, outcome := http.StatusForbidden, grants.AccessDenied
@@ -79,7 +80,7 @@ func (s *Server) signInAgain(c *call, q *params, page *signInPage, cause error) 
 	return s.showSignIn(c, status, page)
 }
 
-// signOut is POST /sign-out: it ends the session, also to switch to another account.
+// signOut handles POST /sign-out. It ends the session, also to switch to another account.
 func (s *Server) signOut(c *call) error {
 	p, err := readForm(c)
 	if err != nil {
@@ -98,8 +99,8 @@ func (s *Server) signOut(c *call) error {
 	return s.goOn(c, &q)
 }
 
-// endSession ends the session that a new one replaces. If that fails, the session stays until it
-// expires; the new sign-in succeeds all the same.
+// endSession ends the session that a new one replaces. If that fails, the old session stays until
+// it expires, and the new sign-in still succeeds.
 func (s *Server) endSession(c *call) {
 	value := s.cookieValue(c)
 	if value == "" {
@@ -110,7 +111,7 @@ func (s *Server) endSession(c *call) {
 	}
 }
 
-// goOn redirects to the authorization request, or to the index page if there is none.
+// goOn redirects to the authorization request, or to the index page without one.
 func (s *Server) goOn(c *call, q *params) error {
 	if len(q.pairs) > 0 {
 		return s.seeAuthorize(c, q)

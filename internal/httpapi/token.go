@@ -10,7 +10,7 @@ import (
 	"oauth-server/internal/grants"
 )
 
-// token is POST /token (RFC 6749 3.2).
+// token handles POST /token (RFC 6749 3.2).
 func (s *Server) token(c *call) error {
 	p, err := readForm(c)
 	if err != nil {

@@ -1,9 +1,11 @@
-// Package early answers token requests that an overloaded server refuses before net/http has read them. To read a request
-// and find out that it is refused takes a third of what it takes to issue a token, so above some load refusing alone
-// fills the processor. Here it takes a tenth of that.
+// Package early answers token requests that an overloaded server refuses before net/http reads
+// them. Reading and refusing a request in net/http costs a third of issuing a token, so above some
+// load the refusals alone use up the processor. A refusal here costs a tenth of that.
 //
-// A [Listener] looks at the bytes with which a request begins. One that came whole in a single read, and says all that is
-// needed in the plainest way, is put to the gate; if that refuses it the answer is written and the next one awaited. Everything
-// else, and everything under TLS of this server, goes to net/http as it came, where the same gate decides. Nothing is
-// ever admitted here, and while nothing is refused a read costs one more load from memory.
+// A [Listener] inspects the bytes at the start of each request. If a single read returns the whole
+// request, and the request has the plainest form and contains everything needed, the listener asks
+// the [Gate]. If the Gate refuses the request, the listener writes the answer and waits for the
+// next request. All other requests, and all requests over this server's TLS, go to net/http
+// unchanged, and the same Gate decides there. The listener never admits a request. While nothing is
+// refused, a read costs one additional memory load.
 package early

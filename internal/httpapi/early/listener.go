@@ -9,12 +9,12 @@ import (
 	"time"
 )
 
-// Gate decides about requests. Its methods must be safe for concurrent use.
+// Gate decides whether to refuse requests. Its methods must be safe for concurrent use.
 type Gate interface {
-	// Refusing reports whether token requests are refused at the moment. It is asked at every read.
+	// Refusing reports whether token requests are currently refused. It is called at every read.
 	Refusing() bool
-	// Refuse reports whether a request that came on a connection is refused for certain, and when its caller is asked to
-	// come again. A request that is not refused comes to the gate again.
+	// Refuse reports whether a request on a connection is definitely refused, and when the client
+	// should retry. A request that is not refused here is checked again later.
 	Refuse(c net.Conn, r *Request) (retryAfter time.Duration, refused bool)
 }
 
@@ -22,30 +22,31 @@ type Gate interface {
 type Options struct {
 	Path string // of the token endpoint
 	Gate Gate
-	// Body is the body of the answer for a time to come again, JSON.
+	// Body returns the JSON body of the answer with this retry time.
 	Body func(retryAfter time.Duration) []byte
-	// Refused is called for each request that is refused, before its answer is written. It must not block. Nil disables it.
+	// Refused is called for each refused request, before its answer is written. It must not block.
+	// Nil disables it.
 	Refused func(*Refusal)
-	// IdleTimeout and HeaderTimeout, its ReadHeaderTimeout, are those of the server.
+	// IdleTimeout and HeaderTimeout (ReadHeaderTimeout) are the timeouts of the server.
 	IdleTimeout, HeaderTimeout time.Duration
 }
 
-// Refusal is a request that was refused.
+// Refusal describes a refused request.
 type Refusal struct {
 	Request  Request
-	Raw      []byte   // the whole request; valid until [Options].Refused returns
-	Remote   net.Addr // of the peer
+	Raw      []byte   // the complete request; valid until [Options].Refused returns
+	Remote   net.Addr // the peer
 	Received time.Time
-	Sent     int // bytes of the body of the answer
+	Sent     int // size of the answer's body in bytes
 }
 
-// Listener is a listener whose connections look at the requests that come.
+// Listener is a listener with connections that inspect incoming requests.
 type Listener struct {
 	net.Listener
 	o Options
 }
 
-// New makes a listener of another one.
+// New returns a Listener that wraps l.
 func New(l net.Listener, o Options) *Listener { return &Listener{l, o} }
 
 // Accept implements [net.Listener].
@@ -57,31 +58,33 @@ func (l *Listener) Accept() (net.Conn, error) {
 	return &conn{Conn: c, o: &l.o}, nil
 }
 
-// Track takes the state of a connection from [http.Server].ConnState.
+// Track records the state of a connection. Call it from [http.Server].ConnState.
 func Track(c net.Conn, state http.ConnState) {
 	if looked, ok := c.(*conn); ok && state == http.StateIdle {
 		looked.stage.Store(ended)
 	}
 }
 
-// The stages between two requests on a connection. When one has ended, net/http sets the deadline for an idle connection and
-// reads; but if something is in its buffer already, it reads only after it has set the next deadline.
+// The stages between two requests on a connection. After a request, net/http sets the deadline for
+// an idle connection and reads. If its buffer already contains data, it reads only after it has set
+// the next deadline.
 const (
-	within  int32 = iota // a request, or its beginning is in the buffer
-	ended                // the deadline is not set
-	between              // it is
+	within  int32 = iota // in a request, or its start is in the buffer
+	ended                // the idle deadline is not set yet
+	between              // the idle deadline is set
 )
 
 type conn struct {
 	net.Conn
 	o      *Options
 	stage  atomic.Int32
-	buffer int          // the size of the buffer of net/http, which is how much the first read asks for; 0: there was none
-	lag    atomic.Int64 // how long after net/http began to wait for its first request that came; 0: nothing to make up for
+	buffer int          // size of the net/http buffer, which the first read asks for; 0: no read yet
+	lag    atomic.Int64 // how much later the first forwarded request came than net/http began to wait; 0: no adjustment
 }
 
-// begins reports whether what a read of so many bytes returns begins a request: nothing that has been read is waiting in the
-// buffer, which would leave less room, as would the byte that net/http reads to see callers hang up.
+// begins reports whether a read with this much room starts a request. If unread data were in the
+// buffer, there would be less room. The same holds for the byte that net/http reads to detect that
+// callers hang up.
 func (c *conn) begins(room int) bool { return c.stage.Load() == between && room == c.buffer }
 
 // SetReadDeadline implements [net.Conn].
@@ -95,7 +98,7 @@ func (c *conn) SetReadDeadline(t time.Time) error {
 	return c.Conn.SetReadDeadline(t)
 }
 
-// NetConn returns the connection beneath, as that of [crypto/tls.Conn] does.
+// NetConn returns the underlying connection, like the method of [crypto/tls.Conn].
 func (c *conn) NetConn() net.Conn { return c.Conn }
 
 // SyscallConn implements [syscall.Conn].
@@ -106,7 +109,8 @@ func (c *conn) SyscallConn() (syscall.RawConn, error) {
 	return nil, syscall.ENOTSUP
 }
 
-// CloseWrite is what net/http calls before it closes a connection with something unread on it, so that the answer arrives.
+// CloseWrite implements the method that net/http calls before it closes a connection with unread
+// data, so the answer still arrives.
 func (c *conn) CloseWrite() error {
 	if w, ok := c.Conn.(interface{ CloseWrite() error }); ok {
 		return w.CloseWrite()
@@ -114,7 +118,7 @@ func (c *conn) CloseWrite() error {
 	return nil
 }
 
-// writeTimeout is how long a caller may take to take an answer.
+// writeTimeout bounds the time to write an answer.
 const writeTimeout = 5 * time.Second
 
 // Read implements [net.Conn].
@@ -138,8 +142,9 @@ func (c *conn) Read(b []byte) (int, error) {
 	}
 }
 
-// first is the first Read. Requests that are refused then come within what net/http takes for the wait for one, and its
-// deadlines for that are counted from the beginning of the wait.
+// first implements the first Read. Requests that are refused during it fall into the time that
+// net/http waits for the first request. net/http counts its deadlines from the start of that wait,
+// so first adjusts them.
 func (c *conn) first(b []byte) (int, error) {
 	begun, after := time.Now(), false
 	for {
@@ -166,7 +171,7 @@ func (c *conn) first(b []byte) (int, error) {
 	}
 }
 
-// look refuses the request that b begins, if it is to be refused early.
+// look refuses the request at the start of b, if it can be refused early.
 func (c *conn) look(b []byte) (refused bool, err error) {
 	if !c.o.Gate.Refusing() {
 		return false, nil
@@ -187,7 +192,7 @@ func (c *conn) look(b []byte) (refused bool, err error) {
 	return true, c.refuse(after, body)
 }
 
-// refuse answers a request.
+// refuse writes the answer to a refused request.
 func (c *conn) refuse(after time.Duration, body []byte) error {
 	now := time.Now()
 	answer := fmt.Appendf(make([]byte, 0, 512), "HTTP/1.1 503 Service Unavailable\r\n"+

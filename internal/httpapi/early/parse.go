@@ -7,16 +7,18 @@ import (
 	"strings"
 )
 
-// Request is what a token request says.
+// Request holds the fields of a token request.
 type Request struct {
 	ClientID, Secret   string
 	Grant              string
 	RefreshToken, Code string
 }
 
-// parse reads a token request that is complete and plain: HTTP/1.1 to the path, with a form as its body, and nothing
-// twice, escaped where it is looked at, or between the lines. ok is false for everything else, whether or not it is
-// well-formed, and for all that net/http refuses: it closes the connection then, since a proxy may read it otherwise.
+// parse parses a token request that is complete and plain: HTTP/1.1, the given path, a form as the
+// body, no repeated fields, no escapes in the fields it reads, and no folded lines. It returns
+// false for all other requests, well-formed or not. It also returns false for every request that
+// net/http refuses, because net/http then closes the connection: a proxy may read such a request
+// differently.
 func parse(b []byte, path string) (r Request, ok bool) {
 	line, rest, found := bytes.Cut(b, crlf)
 	if !found || !isRequestLine(line, path) {
@@ -57,9 +59,9 @@ func isRequestLine(line []byte, path string) bool {
 		string(line[len(method):len(method)+len(path)]) == path && string(line[len(method)+len(path):]) == proto
 }
 
-// header is what of a header is looked at.
+// header holds the header fields that parse uses.
 type header struct {
-	length int // of the body; -1: not said
+	length int // of the body; -1: unknown
 	form   bool
 	host   bool
 	basic  []byte // in base64; nil: none
@@ -78,13 +80,13 @@ func readHeader(head []byte) (h header, ok bool) {
 	return h, true
 }
 
-// isToken reports whether it can be the name of a field (RFC 9110 section 5.1).
+// isToken reports whether name can be a field name (RFC 9110 section 5.1).
 func isToken(name []byte) bool { return len(name) > 0 && only(name, "!#$%&'*+-.^_`|~") }
 
-// isHost reports whether it is a plain name or address, with or without a port.
+// isHost reports whether value is a plain name or address, with or without a port.
 func isHost(value []byte) bool { return len(value) > 0 && only(value, "-.:[]_") }
 
-// only reports whether there is nothing but letters, digits and the other characters.
+// only reports whether b contains only letters, digits and the other characters.
 func only(b []byte, others string) bool {
 	for _, c := range b {
 		letter, digit := 'a' <= c|' ' && c|' ' <= 'z', '0' <= c && c <= '9'
@@ -95,7 +97,7 @@ func only(b []byte, others string) bool {
 	return true
 }
 
-// isText reports whether there is no control character but tabs.
+// isText reports whether value contains no control characters except tabs.
 func isText(value []byte) bool {
 	for _, c := range value {
 		if c < ' ' && c != '\t' || c == 0x7f {
@@ -105,7 +107,7 @@ func isText(value []byte) bool {
 	return true
 }
 
-// take takes a field, and reports false if net/http, or what comes after, has to see it.
+// take reads a field. It reports false if net/http or a later handler must see the request.
 func (h *header) take(name, value []byte) bool {
 	switch {
 	case is(name, "content-length"):
@@ -138,7 +140,7 @@ func (h *header) take(name, value []byte) bool {
 	return true
 }
 
-// is compares without regard to the case of letters.
+// is compares b with lower and ignores the case of b.
 func is(b []byte, lower string) bool {
 	if len(b) != len(lower) {
 		return false
@@ -154,7 +156,7 @@ func is(b []byte, lower string) bool {
 	return true
 }
 
-// maxBasic is how long credentials may be, decoded.
+// maxBasic bounds the decoded credentials in bytes.
 const maxBasic = 512
 
 func readBasic(encoded []byte) (id, secret string, ok bool) {
