@@ -70,7 +70,7 @@ func (s *Store) Exchange(ctx context.Context, items []syncer.Item) ([]syncer.Res
 
 // writeCounters sends the bulk and sets Status and Err of the results. Where the filter of a write does
 // not match the document, the upsert tries an insert and fails because of the duplicate _id. So the errors
-// of the reply name exactly the writes whose condition did not hold.
+// of the reply name exactly the writes that did not match.
 func (s *Store) writeCounters(ctx context.Context, items []syncer.Item, written []int, results []syncer.Result) error {
 	models, writes := make([]mongo.WriteModel, len(written)), make([]*syncer.Write, len(written))
 	for m, i := range written {

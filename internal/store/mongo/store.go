@@ -142,9 +142,8 @@ func clientOptions(uri string) *options.ClientOptions {
 		SetWriteConcern(writeconcern.Majority())
 }
 
-// detail returns what is wrong with a URI without repeating a secret: the driver parses the URI
-// once more, without user name and password. If it finds nothing wrong then, the fault is in those
-// two.
+// detail returns the fault of a URI without repeating a secret: the driver parses the URI once more,
+// without user name and password. If it finds no fault then, the fault is in those two.
 func detail(uri string, err error) string {
 	const encode = ": percent-encode special characters in the user name and password"
 	lower, at := strings.ToLower(uri), strings.LastIndex(uri, "@")

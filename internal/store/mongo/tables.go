@@ -22,7 +22,7 @@ import (
 //
 //	_id:     its key
 //	value:   its value, an embedded document
-//	owner:   absent if it belongs to nobody
+//	owner:   absent without one
 //	expire:  when it may be removed, by a TTL index; absent: never
 //	version, nonce
 //	changed: when it was written, by the clock of the server
@@ -83,8 +83,8 @@ func newer(key any, version int64, set bson.D) mongo.WriteModel {
 	return mongo.NewUpdateOneModel().SetFilter(filter).SetUpdate(replacing(set)).SetUpsert(true)
 }
 
-// inState returns the filter for a record in a state. For the zero state it is that of a tombstone: an
-// upsert replaces one or inserts the record, and fails with a duplicate key if there is a record.
+// inState returns the filter for a record in a state. For the zero state it matches a tombstone: an upsert
+// replaces one or inserts the record, and fails with a duplicate key if there is a record.
 func inState(key any, seen store.Seen) bson.D {
 	if seen == (store.Seen{}) {
 		return append(byID(key), bson.E{Key: "gone", Value: true})

@@ -205,7 +205,7 @@ const (
 	exact   = 13
 )
 
-// relied has what is relied on, in the order of docs/operating-mongodb.md, with which a test compares it.
+// relied has the properties in the order of docs/operating-mongodb.md. A test compares the two.
 var relied = []property{
 	{"unordered bulk goes on and names each error", "writes that never ran are taken for written: counts are lost", bulk(false, syncer.Applied)},
 	{"ordered bulk stops at its first error", "the server ignores an option that it was sent; others may be ignored too", bulk(true, syncer.Unknown)},
