@@ -5,11 +5,11 @@ import (
 	"fmt"
 )
 
-// leastEnvelope is what an encrypted key has beside the key: header, nonce and tag.
+// leastEnvelope is the size of an encrypted key without the key itself: header, nonce and tag.
 const leastEnvelope = len(envelopeV1) + secretIDLength + 12 + 16
 
-// CheckRecord returns an error unless a ring can open on the stored key. What is encrypted is checked by its
-// form only. The error quotes nothing of the key.
+// CheckRecord returns an error if a ring could not open with the stored key. It checks only the
+// form of encrypted keys. The error quotes no part of the key.
 func CheckRecord(r Record) error {
 	if how := (Secrets{}).Of(r); how == Plain {
 		_, err := parse(r)
@@ -21,7 +21,7 @@ func CheckRecord(r Record) error {
 	return nil
 }
 
-// CheckMAC is [CheckRecord] for the shared secret from which [OpenMAC] makes a MAC.
+// CheckMAC is like [CheckRecord], for the shared secret that [OpenMAC] reads.
 func CheckMAC(stored []byte) error {
 	if (Secrets{}).Of(macRecord(stored)) != Plain {
 		return CheckRecord(macRecord(stored))

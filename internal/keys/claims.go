@@ -16,14 +16,14 @@ import (
 // tokenType is the typ of an access token (RFC 9068 2.1).
 const tokenType = "at+jwt"
 
-// maxTokenLength is the most bytes of a token that Verify parses.
+// maxTokenLength is the longest token, in bytes, that Verify parses.
 const maxTokenLength = 16 << 10
 
-// ErrInvalidToken is returned by [Ring.Verify], wrapped with the reason, for anything but a good token.
+// ErrInvalidToken is wrapped, with the reason, in the error of [Ring.Verify] for an invalid token.
 var ErrInvalidToken = errors.New("keys: invalid token")
 
-// Claims are the content of an access token (RFC 9068 2.2). A token has times to the whole second,
-// rounded down.
+// Claims are the content of an access token (RFC 9068 2.2). Times in a token are rounded down to
+// whole seconds.
 type Claims struct {
 	Issuer    string // set by Sign
 	Subject   string
@@ -32,10 +32,10 @@ type Claims struct {
 	Scopes    []string
 	IssuedAt  time.Time
 	ExpiresAt time.Time
-	AuthTime  time.Time // when the user signed in; zero without a user
+	AuthTime  time.Time // when the user signed in; zero if there is no user
 	ID        string    // jti
-	Family    string    // private claim "fam": the authorization it descends from; empty without a user
-	// ClientStamp and UserStamp are those under which the token was issued: private claims "cst" and "ust".
+	Family    string    // private claim "fam": the authorization that the token descends from; empty if there is no user
+	// ClientStamp and UserStamp are the stamps at issue: private claims "cst" and "ust".
 	ClientStamp, UserStamp secret.Stamp
 }
 
@@ -56,10 +56,10 @@ type wireClaims struct {
 	UserStamp   secret.Stamp `json:"ust,omitzero"`
 }
 
-// audience is one string or several (RFC 7519 4.1.3).
+// audience is one or several strings (RFC 7519 4.1.3).
 type audience []string
 
-// MarshalJSON writes a single audience as a string, which every verifier reads.
+// MarshalJSON writes a single audience as a string, which every verifier can read.
 func (a audience) MarshalJSON() ([]byte, error) {
 	if len(a) == 1 {
 		return json.Marshal(a[0])
@@ -128,8 +128,8 @@ func numericDate(seconds int64) *jwt.NumericDate {
 	return jwt.NewNumericDate(time.Unix(seconds, 0))
 }
 
-// sign encodes and signs the claims. The header was encoded when the key was parsed, so a token costs
-// little more than its signature.
+// sign encodes and signs the claims. The header was encoded when the key was parsed, so a token
+// costs little more than its signature.
 func (k *key) sign(w wireClaims) (string, error) {
 	payload, err := json.Marshal(&w)
 	if err != nil {
@@ -137,7 +137,7 @@ func (k *key) sign(w wireClaims) (string, error) {
 	}
 	encoding := base64.RawURLEncoding
 	var space [512]byte
-	var token strings.Builder // whose text is not copied to be signed, or returned
+	var token strings.Builder // its text is signed and returned without copying
 	token.Grow(len(k.header) + 2 + encoding.EncodedLen(len(payload)) + encoding.EncodedLen(usualSignature))
 	token.WriteString(k.header)
 	token.WriteByte('.')
@@ -151,16 +151,17 @@ func (k *key) sign(w wireClaims) (string, error) {
 	return token.String(), nil
 }
 
-// usualSignature is the bytes of a signature by ES256 or EdDSA.
+// usualSignature is the length in bytes of an ES256 or EdDSA signature.
 const usualSignature = 64
 
-// verify checks a token against the keys in byID. It checks no nbf: these tokens have none.
+// verify checks a token against the keys in byID. It does not check nbf, because these tokens have
+// no nbf.
 func verify(token, issuer string, now time.Time, byID map[string]*key) (Claims, error) {
 	if len(token) > maxTokenLength {
 		return Claims{}, fmt.Errorf("%w: longer than %d bytes", ErrInvalidToken, maxTokenLength)
 	}
 	if strings.ContainsAny(token, "\r\n") {
-		return Claims{}, fmt.Errorf("%w: holds a line break", ErrInvalidToken) // which base64 decoders skip
+		return Claims{}, fmt.Errorf("%w: holds a line break", ErrInvalidToken) // base64 decoders skip line breaks
 	}
 	parser := jwt.NewParser(
 		jwt.WithValidMethods([]string{string(ES256), string(EdDSA), string(RS256)}),
@@ -176,7 +177,7 @@ func verify(token, issuer string, now time.Time, byID map[string]*key) (Claims, 
 	return w.claims(), nil
 }
 
-// findKey returns the public key of the token. It refuses a header that sign would not write.
+// findKey returns the public key for the token. It refuses a header that sign would not write.
 func findKey(t *jwt.Token, byID map[string]*key) (any, error) {
 	kid, ok := t.Header["kid"].(string)
 	if !ok || t.Header["typ"] != tokenType || len(t.Header) != 3 {

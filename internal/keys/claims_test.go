@@ -39,8 +39,8 @@ func openRing(t *testing.T, store Store, opts Options) *Ring {
 	return r
 }
 
-// TestSignIsRFC9068 reads a token with another implementation of JOSE, from
-// the published key set alone.
+// TestSignIsRFC9068 reads a token with another JOSE implementation, using only the published key
+// set.
 func TestSignIsRFC9068(t *testing.T) {
 	for _, alg := range Algorithms() {
 		t.Run(string(alg), func(t *testing.T) {
@@ -162,7 +162,7 @@ func TestVerifyRefuses(t *testing.T) {
 	}
 }
 
-// TestVerifyExpiryHasNoLeeway: a token is good to the last moment before exp.
+// TestVerifyExpiryHasNoLeeway: a token is valid up to the last moment before exp.
 func TestVerifyExpiryHasNoLeeway(t *testing.T) {
 	r := openRing(t, &memStore{}, Options{})
 	token, err := r.Sign(testClaims())
@@ -181,8 +181,7 @@ func FuzzVerify(f *testing.F) {
 	f.Add(good)
 	f.Add("eyJhbGciOiJub25lIn0.e30.")
 	f.Fuzz(func(t *testing.T, token string) {
-		// The signature of ECDSA is over header and payload: only the token
-		// itself may pass.
+		// ECDSA signs header and payload, so only the token itself may pass.
 		if _, err := r.Verify(token, start); err == nil && token != good {
 			t.Fatalf("%q passed", token)
 		}

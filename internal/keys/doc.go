@@ -1,9 +1,9 @@
-// Package keys makes, rotates and publishes the keys that access tokens are signed with, and signs
-// and verifies access tokens.
+// Package keys makes, rotates and publishes signing keys, and signs and verifies access tokens with
+// them.
 //
-// A [Ring] holds an immutable snapshot of all published keys behind one atomic pointer, so that
-// signing and verifying never wait. [Ring.Maintain] compares it with the store and takes the steps
-// that are due; the caller repeats it, at least once in [Ring.CheckEvery].
+// A [Ring] holds an immutable snapshot of all published keys behind one atomic pointer, so signing
+// and verifying never block. [Ring.Maintain] compares the snapshot with the store and takes the
+// steps that are due. Call it at least once in [Ring.CheckEvery].
 //
 // The life of a key, with the defaults and a token lifetime of one hour:
 //
@@ -14,17 +14,17 @@
 //	day 90, one hour and two minutes later
 //	         the last token of generation 1 has expired: it is deleted
 //
-// Any number of instances may share a store. They reach the same decisions from the same records and
-// their clocks. Where two make the same generation at once, [Store.AddKey] lets one win, and the
-// other uses the winner's key.
+// Any number of instances may share a store. They reach the same decisions from the same records
+// and their clocks. If two instances make the same generation at once, [Store.AddKey] lets one of
+// them succeed, and the other uses that key.
 //
-// With [Secrets] the private keys are encrypted in the store, with the ID of the key as associated
-// data. Keys that are stored in clear, or encrypted with the second secret, are encrypted with the
-// current one by the next [Ring.Maintain]. A key that cannot be decrypted stops a start; none is made
-// in its place.
+// With [Secrets], private keys are encrypted in the store, with the key's ID as associated data.
+// The next [Ring.Maintain] encrypts keys that are stored in clear or encrypted with the second
+// secret, using the current secret. A key that cannot be decrypted prevents startup, and no key is
+// made in its place.
 //
-// [Replacement] replaces keys by order of an operator. [Ring.Refresh] is how running instances notice
-// it, and is to be repeated every second or two.
+// [Replacement] replaces keys on an operator's order. Running instances notice it through
+// [Ring.Refresh], which should be called every second or two.
 //
-// The package does not decide what a token contains; its caller does. It never logs a key or a token.
+// The package does not decide the content of a token. It never logs a key or a token.
 package keys

@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// MinSecretLength is the least number of bytes of a secret.
+// MinSecretLength is the minimum length of a secret in bytes.
 const MinSecretLength = 32
 
 // An encrypted private key is stored as
@@ -20,40 +20,41 @@ const MinSecretLength = 32
 //	"enc1"  id of the secret  nonce     ciphertext and tag
 //	4 bytes 8 bytes           12 bytes  AES-256-GCM
 //
-// A plain one is PKCS #8, whose first byte is 0x30. The ID, the algorithm and the generation of the
-// key are authenticated with it, so that a ciphertext is of no use in another record.
+// A plain one is PKCS #8, which starts with the byte 0x30. The key's ID, algorithm and generation
+// are authenticated with it, so a ciphertext is useless in another record.
 const (
 	envelopeMark   = "enc"
 	envelopeV1     = envelopeMark + "1"
 	secretIDLength = 8
 )
 
-// The info of HKDF, which keeps what is derived from one secret apart.
+// The info parameters of HKDF. They separate the values derived from one secret.
 const (
 	infoCipher = "oauth-server: encryption of signing keys, AES-256-GCM"
 	infoName   = "oauth-server: identifier of the secret of signing keys"
 )
 
-// Errors of a stored key that cannot be read; they are wrapped with its ID.
+// Errors for a stored key that cannot be read, wrapped with the ID of the key.
 var (
-	// ErrNoSecret is returned for an encrypted key if there is no secret.
+	// ErrNoSecret is returned for an encrypted key if there are no secrets.
 	ErrNoSecret = errors.New("it is encrypted, and no secret is given")
-	// ErrOtherSecret is returned for a key that was encrypted with none of the given secrets.
+	// ErrOtherSecret is returned for a key that was encrypted with a secret other than the given
+	// ones.
 	ErrOtherSecret = errors.New("it is encrypted with another secret than those that are given")
-	// ErrDamaged is returned for a key that was encrypted with a given secret and changed since, or
-	// encrypted for another record.
+	// ErrDamaged is returned for a key that was encrypted with a given secret, but was changed
+	// since or belongs to another record.
 	ErrDamaged = errors.New("its encrypted form is damaged, or that of another key")
 )
 
-// Secret encrypts private keys for the store. It never prints what it was made of.
+// Secret encrypts private keys for the store. It never prints the bytes that it was made from.
 type Secret struct {
-	id   []byte // says which secret a key was encrypted with, and nothing about the secret
+	id   []byte // identifies the secret without revealing anything about it
 	aead cipher.AEAD
 }
 
-// ParseSecret derives a secret from the text that an operator gives: base64, with either alphabet and
-// with or without padding, of at least [MinSecretLength] random bytes. White space around it is
-// ignored. An error never quotes the text.
+// ParseSecret derives a secret from an operator's text: base64 of at least [MinSecretLength] random
+// bytes, in either alphabet, with or without padding. Surrounding white space is ignored. Errors
+// never quote the text.
 func ParseSecret(text string) (*Secret, error) {
 	text = strings.TrimRight(strings.TrimSpace(text), "=")
 	text = strings.NewReplacer("+", "-", "/", "_").Replace(text)
@@ -65,8 +66,8 @@ func ParseSecret(text string) (*Secret, error) {
 	return newSecret(random)
 }
 
-// distinct returns how many values the bytes have: about 30 if 32 are random, and fewer than 16 in
-// less than one case of 10^16.
+// distinct returns the number of different byte values. 32 random bytes have about 30, and fewer
+// than 16 with a probability below 10^-16.
 func distinct(random []byte) int {
 	seen := map[byte]bool{}
 	for _, b := range random {
@@ -95,7 +96,7 @@ func newSecret(random []byte) (*Secret, error) {
 	return &Secret{id: id, aead: aead}, nil
 }
 
-// Same reports whether both were made of the same bytes.
+// Same reports whether both secrets were made from the same bytes.
 func (s *Secret) Same(other *Secret) bool {
 	return s != nil && other != nil && bytes.Equal(s.id, other.id)
 }
@@ -106,16 +107,17 @@ func (s *Secret) encrypt(r Record, pkcs8 []byte) []byte {
 	return s.aead.Seal(envelope, nil, pkcs8, associated(r)) //nolint:gosec // G407: the AEAD makes a random nonce itself
 }
 
-// associated is what is authenticated with a private key. None of its parts has a line break.
+// associated returns the data authenticated with a private key. None of its parts contains a line
+// break.
 func associated(r Record) []byte {
 	return fmt.Appendf(nil, "%s\n%s\n%s\n%d", envelopeV1, r.ID, r.Algorithm, r.Generation)
 }
 
-// Secrets are what private keys are encrypted with in the store. Without any, keys are stored as they
-// are, and encrypted ones cannot be read.
+// Secrets encrypt and decrypt private keys in the store. Without secrets, keys are stored in clear
+// and encrypted keys cannot be read.
 type Secrets struct {
-	Current *Secret // encrypts and decrypts; nil: new keys are not encrypted
-	Second  *Secret // decrypts only: the old secret, or the next one, during a change; may be nil
+	Current *Secret // encrypts and decrypts; if nil, new keys are not encrypted
+	Second  *Secret // decrypts only; the old or the next secret during a change; may be nil
 }
 
 // Encryption is how a private key is stored.
@@ -126,7 +128,7 @@ const (
 	Plain       Encryption = "none"
 	WithCurrent Encryption = "current" // by Secrets.Current
 	WithSecond  Encryption = "second"  // by Secrets.Second
-	WithOther   Encryption = "other"   // by a secret that is not among them
+	WithOther   Encryption = "other"   // by a secret that is not in Secrets
 )
 
 // Of returns how the private key is stored.
@@ -135,8 +137,8 @@ func (s Secrets) Of(r Record) Encryption {
 	return how
 }
 
-// find returns how the private key is stored, the secret that decrypts it, if there is one, and what
-// is behind the header.
+// find returns how the private key is stored, the secret that decrypts it, if any, and the body
+// after the header.
 func (s Secrets) find(r Record) (Encryption, *Secret, []byte) {
 	body, encrypted := bytes.CutPrefix(r.PrivateKey, []byte(envelopeMark))
 	if !encrypted {
@@ -156,7 +158,7 @@ func (s Secrets) find(r Record) (Encryption, *Secret, []byte) {
 	return WithOther, nil, nil
 }
 
-// seal returns the stored form of a private key.
+// seal returns the private key in its stored form.
 func (s Secrets) seal(r Record, pkcs8 []byte) []byte {
 	if s.Current == nil {
 		return pkcs8

@@ -35,7 +35,7 @@ func (m *memStore) stored() []Record {
 	return slices.Clone(m.records)
 }
 
-// holdsPKCS8 reports whether the bytes are a private key that anyone can read.
+// holdsPKCS8 reports whether the bytes are an unencrypted private key.
 func holdsPKCS8(b []byte) bool {
 	_, err := x509.ParsePKCS8PrivateKey(b)
 	return err == nil
@@ -99,10 +99,10 @@ func TestKeysAreEncryptedInTheStore(t *testing.T) {
 	}
 }
 
-// TestUnreadableKeys: whatever the reason, a server does not start, and makes no new key.
+// TestUnreadableKeys: whatever the reason, the server does not start and makes no new key.
 func TestUnreadableKeys(t *testing.T) {
 	secret, other := newTestSecret(t), newTestSecret(t)
-	two := func(t *testing.T) *memStore { // two keys of the same secret
+	two := func(t *testing.T) *memStore { // two keys encrypted with the same secret
 		t.Helper()
 		store := &memStore{}
 		openRing(t, store, Options{Secrets: Secrets{Current: secret}})
@@ -184,8 +184,8 @@ func TestPlainKeysAreEncryptedWhileTwoInstancesRun(t *testing.T) {
 	wantEncryption(t, store, s, WithCurrent, WithCurrent)
 }
 
-// TestSecretIsChanged follows the three steps of docs/signing-keys.md; in each, instances of two steps run
-// together, and either may start again.
+// TestSecretIsChanged follows the three steps of docs/signing-keys.md. In each step, instances of
+// two steps run together, and either may restart.
 func TestSecretIsChanged(t *testing.T) {
 	store, first, second := &memStore{}, newTestSecret(t), newTestSecret(t)
 	token := signedAt(t, openRing(t, store, Options{}), start)
@@ -197,7 +197,7 @@ func TestSecretIsChanged(t *testing.T) {
 	for i, s := range steps {
 		next := openRing(t, store, Options{Secrets: s})
 		if i > 0 {
-			before = openRing(t, store, Options{Secrets: steps[i-1]}) // starts again, and is the last to write
+			before = openRing(t, store, Options{Secrets: steps[i-1]}) // restarts, and is the last to write
 		}
 		for _, r := range []*Ring{before, next} {
 			if r == nil {
@@ -212,7 +212,7 @@ func TestSecretIsChanged(t *testing.T) {
 	}
 }
 
-// TestManyInstancesEncryptAtOnce: one of them wins, and all go on.
+// TestManyInstancesEncryptAtOnce: one of them succeeds, and all continue.
 func TestManyInstancesEncryptAtOnce(t *testing.T) {
 	store, s := &memStore{}, Secrets{Current: newTestSecret(t)}
 	token := signedAt(t, openRing(t, store, Options{}), start)

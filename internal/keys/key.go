@@ -17,17 +17,17 @@ import (
 	"github.com/golang-jwt/jwt/v5"
 )
 
-// rsaBits is the size of RS256 keys. RFC 7518 3.3 requires 2048 at least; larger ones are several
-// times slower, and a key lives for a few months only.
+// rsaBits is the size of RS256 keys. RFC 7518 3.3 requires at least 2048. Larger keys are several
+// times slower, and a key lives only a few months.
 const rsaBits = 2048
 
-// key is a [Record] parsed once.
+// key is a parsed [Record].
 type key struct {
 	record Record
 	method jwt.SigningMethod
 	signer crypto.Signer
 	public crypto.PublicKey
-	header string // of every token that it signs, encoded
+	header string // encoded header of all its tokens
 	jwk    jwk
 }
 
@@ -64,7 +64,7 @@ func newSigner(alg Algorithm) (crypto.Signer, error) {
 	return nil, fmt.Errorf("unknown algorithm %q", alg)
 }
 
-// parse parses a stored key, and refuses one that does not match its record.
+// parse parses a stored key, and refuses a key that does not match its record.
 func parse(r Record) (*key, error) {
 	private, err := x509.ParsePKCS8PrivateKey(r.PrivateKey)
 	if err != nil {
@@ -104,7 +104,7 @@ type jwk struct {
 	E         string    `json:"e,omitempty"`
 }
 
-// newJWK encodes a public key of the algorithm.
+// newJWK encodes a public key for the algorithm.
 func newJWK(alg Algorithm, public crypto.PublicKey) (jwk, error) {
 	j := jwk{Use: "sig", Algorithm: alg}
 	switch p := public.(type) {
@@ -135,7 +135,7 @@ func newJWK(alg Algorithm, public crypto.PublicKey) (jwk, error) {
 }
 
 // thumbprint returns the hash of the required members in lexicographic order, without white space
-// (RFC 7638 3). None of the values needs escaping.
+// (RFC 7638 3). The values need no escaping.
 func (j jwk) thumbprint() string {
 	var members string
 	switch j.KeyType {

@@ -13,51 +13,53 @@ import (
 	"sync"
 )
 
-// ErrSharedChanged is returned by [SharedStore.PutShared] when the secret is not as the caller has
-// read it.
+// ErrSharedChanged is returned by [SharedStore.PutShared] if the stored secret differs from the one
+// that the caller has read.
 var ErrSharedChanged = errors.New("keys: the shared secret was stored by another instance meanwhile")
 
-// SharedStore keeps secrets that all instances share, by name. They are no records of a [Store],
-// because a release that knows signing keys only refuses to run if it finds anything else among them.
-// Implementations MUST be safe for concurrent use and durable before they return nil.
+// SharedStore stores secrets that all instances share, by name. They are not in the [Store] of
+// keys, because a release that knows only signing keys refuses to start if it finds other records
+// there. Implementations MUST be safe for concurrent use, and writes MUST be durable when they
+// return nil.
 type SharedStore interface {
-	// Shared returns the secret of that name, nil if there is none.
+	// Shared returns the secret with that name, or nil.
 	Shared(ctx context.Context, name string) ([]byte, error)
-	// PutShared stores the secret if what is stored is before, nil for nothing. ErrSharedChanged: of
-	// many instances that store it at once, one wins.
+	// PutShared stores after if the stored secret equals before. A nil before means no stored
+	// secret. It returns ErrSharedChanged otherwise. Of many instances that store a secret at once,
+	// exactly one succeeds.
 	PutShared(ctx context.Context, name string, before, after []byte) error
 }
 
-// The key of a [MAC] is a mark, which shows the form, and macLength random bytes. It is encrypted as
-// signing keys are.
+// The key of a [MAC] is a mark for the format, followed by macLength random bytes. It is encrypted
+// in the same way as signing keys.
 const (
 	macName   = "mac"
 	macMark   = "mac1"
 	macLength = 32
 )
 
-// macRecord is the key of a MAC as [Secrets] encrypt it.
+// macRecord wraps a MAC key in a Record for [Secrets].
 func macRecord(stored []byte) Record {
 	return Record{ID: macName, Algorithm: "HS256", Generation: 1, PrivateKey: stored}
 }
 
-// MAC derives secrets from other secrets with a key that all instances share: without the key, what
-// is derived cannot be computed from what it is derived from. It is safe for concurrent use.
+// MAC derives secrets from other secrets with a key that all instances share. Without the key, a
+// derived secret cannot be computed from its input. It is safe for concurrent use.
 type MAC struct {
 	key  []byte
-	idle sync.Pool // of *keyed: to make one takes longer, and leaves more garbage, than to use it
+	idle sync.Pool // of *keyed: making one takes longer and leaves more garbage than using it
 }
 
-// keyed is an HMAC with the key in it, and the space for a sum.
+// keyed is an HMAC with its key, and the space for a sum.
 type keyed struct {
 	hash.Hash
 	sum [sha256.Size]byte
 }
 
-// OpenMAC reads the key, and makes it if there is none. One that is not encrypted with the current
-// secret is encrypted with it. One that no secret decrypts is replaced with a warning: the secret was
-// lost, for [Open] has succeeded with these secrets. Refresh tokens that were issued with it are refused
-// then.
+// OpenMAC reads the MAC key, or makes it if there is none yet. It encrypts a key that is not
+// encrypted with the current secret. It replaces a key that no secret decrypts, with a warning. In
+// that case the old secret is lost, because [Open] has succeeded with these secrets, and refresh
+// tokens issued with the old key are refused.
 func OpenMAC(ctx context.Context, store SharedStore, secrets Secrets, log *slog.Logger) (*MAC, error) {
 	for {
 		stored, err := store.Shared(ctx, macName)
@@ -79,7 +81,7 @@ func OpenMAC(ctx context.Context, store SharedStore, secrets Secrets, log *slog.
 	}
 }
 
-// openMAC returns the key, with its mark: the one that is stored, or a new one.
+// openMAC returns the stored key with its mark, or a new one.
 func openMAC(ctx context.Context, stored []byte, secrets Secrets, log *slog.Logger) ([]byte, error) {
 	fresh := append([]byte(macMark), make([]byte, macLength)...)
 	_, _ = rand.Read(fresh[len(macMark):]) // never fails
@@ -106,7 +108,7 @@ func checkMAC(plain []byte) error {
 }
 
 // Derive returns 43 characters of base64url: HMAC-SHA-256 of the purpose and the secret. Secrets
-// derived for different purposes have nothing to do with each other.
+// derived for different purposes are unrelated.
 func (m *MAC) Derive(purpose, secret string) string {
 	h, ok := m.idle.Get().(*keyed)
 	if !ok {

@@ -44,7 +44,8 @@ func openTestMAC(t *testing.T, store SharedStore, secrets ...*Secret) (*MAC, err
 	return OpenMAC(t.Context(), store, Secrets{Current: secrets[0], Second: secrets[1]}, slog.New(slog.DiscardHandler))
 }
 
-// TestMACIsEncrypted with the current secret, also one that was stored in clear or with the second.
+// TestMACIsEncrypted: the key is encrypted with the current secret, even if it was stored in clear
+// or with the second secret.
 func TestMACIsEncrypted(t *testing.T) {
 	store := &sharedStore{secrets: map[string][]byte{}}
 	secretOf := func(b byte) *Secret {
@@ -81,13 +82,14 @@ func TestMACIsEncrypted(t *testing.T) {
 	}
 }
 
-// TestInstancesShareTheMAC: of instances that make the key at once one wins, and all derive the same.
+// TestInstancesShareTheMAC: if several instances make the key at once, one succeeds, and all derive
+// the same secrets.
 func TestInstancesShareTheMAC(t *testing.T) {
 	store := &sharedStore{secrets: map[string][]byte{}}
 	var looked, opened sync.WaitGroup
 	const instances = 8
 	looked.Add(instances)
-	store.before = func() { looked.Done(); looked.Wait() } // all have found none
+	store.before = func() { looked.Done(); looked.Wait() } // all have read the missing key
 	derived := make([]string, instances)
 	for i := range instances {
 		opened.Go(func() {
@@ -139,7 +141,7 @@ func TestOpenMACRefuses(t *testing.T) {
 	}
 }
 
-// TestDeriveAtOnce: what is derived on many goroutines at once does not mix.
+// TestDeriveAtOnce: concurrent derivations do not mix.
 func TestDeriveAtOnce(t *testing.T) {
 	m, err := openTestMAC(t, &sharedStore{secrets: map[string][]byte{}})
 	check.OK(t, err)

@@ -9,27 +9,28 @@ import (
 
 // Errors of [Replacement.Now] and [Replacement.Ahead].
 var (
-	// ErrNoKeys is returned for a store without keys.
+	// ErrNoKeys is returned if the store has no keys.
 	ErrNoKeys = errors.New("there is no signing key yet: the first start of a server makes it")
-	// ErrAhead is returned if the next keys are published already.
+	// ErrAhead is returned if the next keys are already published.
 	ErrAhead = errors.New("the next signing key is published already")
 )
 
-// Replacement replaces signing keys by order of an operator, beside running servers.
+// Replacement replaces signing keys on an operator's order, while servers are running.
 type Replacement struct {
 	Store   Store
 	Secrets Secrets
-	// Time is when it happens.
+	// Time is the time of the replacement.
 	Time time.Time
-	// SecretLost makes it encrypt the new keys with the current secret, also if the keys that are
-	// stored were encrypted with another one. Running servers could not read the new keys.
+	// SecretLost makes it encrypt the new keys with the current secret, even if the stored keys
+	// were encrypted with another one. Servers running with the other secret cannot read the new
+	// keys.
 	SecretLost bool
 }
 
-// Now makes a new key of every algorithm that is in use, which signs at once, and deletes all others:
-// those that sign, those that only verify, and those that were to sign next. Whatever they have
-// signed is invalid on an instance as soon as it has refreshed its keys. After an error some of the
-// old keys may be left; calling it again completes it.
+// Now makes a new key for every algorithm in use, which signs at once, and deletes all other keys:
+// signing keys, keys that only verify, and keys published ahead. Tokens signed with them become
+// invalid on an instance as soon as it refreshes its keys. After an error some old keys may remain.
+// Calling Now again completes the replacement.
 func (p Replacement) Now(ctx context.Context) (made, withdrawn []Record, err error) {
 	made, withdrawn, err = p.addNext(ctx, p.Time)
 	if err != nil {
@@ -43,8 +44,8 @@ func (p Replacement) Now(ctx context.Context) (made, withdrawn []Record, err err
 	return made, withdrawn, nil
 }
 
-// Ahead makes the next key of every algorithm that is in use. It is published at once, and replaces
-// the one before after that time, as in the rotation that servers make by themselves. Errors: [ErrAhead].
+// Ahead makes the next key for every algorithm in use. It is published at once and starts signing
+// after the duration ahead, as in the servers' own rotation. Errors: [ErrAhead].
 func (p Replacement) Ahead(ctx context.Context, ahead time.Duration) (made []Record, err error) {
 	stored, err := p.Store.Keys(ctx)
 	if err != nil {
@@ -59,8 +60,8 @@ func (p Replacement) Ahead(ctx context.Context, ahead time.Duration) (made []Rec
 	return made, err
 }
 
-// addNext adds the next generation of every algorithm in the store, and returns those keys and all that
-// were there before. Where a server has added that generation meanwhile, it begins again.
+// addNext adds the next generation of every algorithm in the store, and returns the new keys and
+// all previous ones. If a server has just added that generation, it starts over.
 func (p Replacement) addNext(ctx context.Context, activeFrom time.Time) (made, before []Record, err error) {
 	for {
 		if before, err = p.Store.Keys(ctx); err != nil {
@@ -78,7 +79,7 @@ func (p Replacement) addAfter(ctx context.Context, before []Record, activeFrom t
 		return nil, ErrNoKeys
 	}
 	next := make([]Record, 0, len(before))
-	for _, last := range newest(before) { // all of them before the first is added
+	for _, last := range newest(before) { // make all of them before adding the first
 		r, err := p.successor(last, activeFrom)
 		if err != nil {
 			return nil, err
@@ -110,8 +111,9 @@ func newest(all []Record) []Record {
 	return last
 }
 
-// successor makes the key after last. It is stored as last is, since running servers read that:
-// servers that could not read the new key would sign with the old one for ever.
+// successor makes the key after last. It is encrypted with the same secret as last, because running
+// servers can read last. A server that could not read the new key would sign with the old one
+// forever.
 func (p Replacement) successor(last Record, activeFrom time.Time) (Record, error) {
 	k, err := generate(last.Algorithm, last.Generation+1, p.Time, activeFrom)
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"oauth-server/internal/check"
 )
 
-// TestWithdrawnKey: after the next refresh every instance signs with the new key, and accepts and
-// publishes nothing of the old one.
+// TestWithdrawnKey: after the next refresh every instance signs with the new key, and no longer
+// accepts or publishes the old one.
 func TestWithdrawnKey(t *testing.T) {
 	for name, s := range map[string]Secrets{"in clear": {}, "encrypted": {Current: newTestSecret(t)}} {
 		t.Run(name, func(t *testing.T) {
@@ -24,7 +24,7 @@ func TestWithdrawnKey(t *testing.T) {
 				check.OK(t, r.Refresh(t.Context()))
 				wantPublished(t, r, old, false)
 				wantPublished(t, r, made[0].ID, true)
-				// Also where the clock of the server is behind that of the operator.
+				// This holds even if the server's clock is behind the operator's.
 				if got := kid(t, r, start); got != made[0].ID {
 					t.Errorf("%q signs, want %q", got, made[0].ID)
 				}
@@ -41,7 +41,7 @@ func TestWithdrawnKey(t *testing.T) {
 	}
 }
 
-// TestNowWithdrawsAllKeys: those of other algorithms too, and the one that was to sign next.
+// TestNowWithdrawsAllKeys: it also withdraws keys of other algorithms, and the key published ahead.
 func TestNowWithdrawsAllKeys(t *testing.T) {
 	store := &memStore{}
 	openRing(t, store, Options{Algorithm: RS256})
@@ -65,7 +65,7 @@ func TestNowWithdrawsAllKeys(t *testing.T) {
 	check.Equal(t, "stored", store.stored(), made)
 }
 
-// TestNextKeyIsPublishedAhead: without hurry, nothing becomes invalid.
+// TestNextKeyIsPublishedAhead: a replacement ahead of time invalidates nothing.
 func TestNextKeyIsPublishedAhead(t *testing.T) {
 	store := &memStore{}
 	r := openRing(t, store, Options{})
@@ -89,14 +89,14 @@ func TestNextKeyIsPublishedAhead(t *testing.T) {
 	wantGenerations(t, store, 2)
 }
 
-// TestReplacementIsStoredAsServersReadIt: what a running server could not read would leave it with the
-// old key for ever.
+// TestReplacementIsStoredAsServersReadIt: a running server that could not read the new key would
+// keep the old one forever.
 func TestReplacementIsStoredAsServersReadIt(t *testing.T) {
 	first, second := newTestSecret(t), newTestSecret(t)
 	for name, tc := range map[string]struct {
 		servers, given Secrets
 		lost           bool
-		want           Encryption // in the eyes of the operator
+		want           Encryption // as the operator's secrets see it
 		err            error
 	}{
 		"both in clear":               {Secrets{}, Secrets{}, false, Plain, nil},
@@ -176,7 +176,8 @@ func TestReplacementCanBeRepeated(t *testing.T) {
 	check.ErrorIs(t, err, errDown)
 }
 
-// TestSecretThatTheOthersDoNotHave: a key of it does not stop a running instance, which keeps its own.
+// TestSecretThatTheOthersDoNotHave: a key encrypted with an unknown secret does not stop a running
+// instance, which keeps its own keys.
 func TestSecretThatTheOthersDoNotHave(t *testing.T) {
 	store, s := &memStore{}, Secrets{Current: newTestSecret(t)}
 	r := openRing(t, store, Options{Secrets: s})

@@ -12,7 +12,7 @@ import (
 )
 
 // The tables of the signing keys, by algorithm and generation, and of the shared secrets, by name.
-// KeysTable is written by [store.Backend.Append] only.
+// Only [store.Backend.Append] writes KeysTable.
 var (
 	KeysTable    = store.Table{Name: "keys"}
 	SecretsTable = store.Table{Name: "secrets"}
@@ -25,7 +25,7 @@ type Repository struct {
 	secrets  store.Collection[sharedSecret]
 }
 
-// NewRepository returns the repository that appends changes of keys by the follower.
+// NewRepository returns a Repository that appends key changes through f.
 func NewRepository(f *store.Follower) *Repository {
 	return &Repository{
 		f,
@@ -34,13 +34,13 @@ func NewRepository(f *store.Follower) *Repository {
 	}
 }
 
-// Changes returns a channel that gets a value after keys were added, replaced or deleted.
+// Changes returns a channel that receives a value after keys were added, replaced or deleted.
 func (s *Repository) Changes(ctx context.Context) (<-chan struct{}, error) {
 	changed := make(chan struct{}, 1)
 	notify := func() {
 		select {
 		case changed <- struct{}{}:
-		default: // there is one that was not taken
+		default: // a notification is already pending
 		}
 	}
 	return changed, s.follower.Subscribe(ctx, store.Subscriber{
@@ -96,7 +96,7 @@ func (s *Repository) ReplaceKey(ctx context.Context, id string, before, after []
 	})
 }
 
-// errGone: there is no such key.
+// errGone means that there is no such key.
 var errGone = errors.New("keys: no such key")
 
 // DeleteKey implements [Store].
@@ -117,25 +117,25 @@ func (s *Repository) DeleteKey(ctx context.Context, id string) error {
 	return err
 }
 
-// DropKey removes the record of a key that cannot be read, by its key in [KeysTable].
+// DropKey removes the record of an unreadable key, by its record key in [KeysTable].
 func (s *Repository) DropKey(ctx context.Context, key string) error {
 	return s.append(ctx, func() (store.Write, error) {
 		return store.Write{Table: KeysTable, Record: store.Record{Key: key}, Delete: true}, nil
 	})
 }
 
-// named returns the key of that ID; nil: there is none.
+// named returns the key with that ID, or nil.
 func (s *Repository) named(ctx context.Context, id string) (*Record, error) {
 	list, err := s.Keys(ctx)
 	for i := range list {
 		if list[i].ID == id {
-			return &list[i], nil // whether others can be read or not
+			return &list[i], nil // even if other keys cannot be read
 		}
 	}
 	return nil, err
 }
 
-// append appends an entry that the audit trail does not show.
+// append appends an entry that is not shown in the audit trail.
 func (s *Repository) append(ctx context.Context, write func() (store.Write, error)) error {
 	_, err := s.follower.Append(ctx, func(int64) (store.Entry, []store.Write, error) {
 		w, err := write()
@@ -163,7 +163,7 @@ func encodeKey(k *Record) (store.Record, error) {
 	return store.Record{Key: keyOf(k), Value: value}, err
 }
 
-// DecodeKey returns the key of a record of [KeysTable]. What is encrypted is checked by its form only.
+// DecodeKey returns the key in a record of [KeysTable]. It checks only the form of encrypted keys.
 func DecodeKey(r *store.Record) (Record, error) {
 	var doc keyDoc
 	err := store.Unmarshal(r, &doc)
@@ -227,10 +227,10 @@ func (s *Repository) PutShared(ctx context.Context, name string, before, after [
 	return err
 }
 
-// CheckKey returns why a record of [KeysTable] cannot be used; nil if it can.
+// CheckKey returns why a record of [KeysTable] cannot be used, or nil.
 var CheckKey = store.Readable(DecodeKey)
 
-// CheckSecret returns why a record of [SecretsTable] cannot be used; nil if it can.
+// CheckSecret returns why a record of [SecretsTable] cannot be used, or nil.
 var CheckSecret = store.Readable(func(r *store.Record) (sharedSecret, error) {
 	s, err := decodeSecret(r)
 	if err == nil && s.name == macName {

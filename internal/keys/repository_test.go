@@ -47,7 +47,7 @@ func TestRepositoryOfKeys(t *testing.T) {
 			check.Equal(t, "told of a change", false, want)
 		}
 	}
-	told(true) // of the start
+	told(true) // the notification at the start
 	k := keys.Record{ID: "k1", Algorithm: keys.ES256, Generation: 1, PrivateKey: sealed("a"), CreatedAt: noon, ActiveFrom: noon.Add(time.Hour)}
 	check.OK(t, r.AddKey(ctx, k))
 	told(true)
@@ -70,15 +70,15 @@ func TestRepositoryOfKeys(t *testing.T) {
 	told(true)
 }
 
-// TestUnreadableKey: a ring that starts leaves it out, one that runs keeps it, none makes a key in its place, and
-// it can be deleted. If there is no other key, no ring starts.
+// TestUnreadableKey: a starting ring skips an unreadable key, and a running one keeps using it. No
+// ring makes a key in its place, and it can be deleted. If it is the only key, no ring starts.
 func TestUnreadableKey(t *testing.T) {
 	r, file := repository(t)
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	at := func(after time.Duration) keys.Options {
 		return keys.Options{Issuer: "https://id.example", Now: func() time.Time { return now.Add(after) }}
 	}
-	const later = 89 * 24 * time.Hour // the second key is made, and is to sign a day later
+	const later = 89 * 24 * time.Hour // the second key is made, and starts signing a day later
 	_, err := keys.Open(t.Context(), r, at(0))
 	check.OK(t, err)
 	running, err := keys.Open(t.Context(), r, at(later))
@@ -133,7 +133,7 @@ func TestRepositoryOfSecrets(t *testing.T) {
 	check.Equal(t, "secret", secret, []byte{4})
 }
 
-// TestCheckRecords: what no ring, and no MAC, opens on.
+// TestCheckRecords has records that neither a ring nor a MAC can open.
 func TestCheckRecords(t *testing.T) {
 	for _, tt := range []struct {
 		check      func(*store.Record) error

@@ -14,16 +14,16 @@ import (
 	"time"
 )
 
-// Options configure [Open]. Issuer is required; any other zero value means the default that is named
-// beside it.
+// Options configure [Open]. Issuer is required. Any other zero value means the default noted beside
+// the field.
 type Options struct {
 	Issuer        string
 	Algorithm     Algorithm        // ES256
-	TokenLifetime time.Duration    // 1h: the longest that a signed token lives
+	TokenLifetime time.Duration    // 1h: the longest lifetime of a signed token
 	RotateEvery   time.Duration    // 90 days: how long a key signs
 	PublishAhead  time.Duration    // 24h, at most half of RotateEvery: how long a key is published before it signs
-	Secrets       Secrets          // none: keys are stored in clear
-	CheckEvery    time.Duration    // 1m, at most a quarter of PublishAhead: the longest between two calls of Maintain
+	Secrets       Secrets          // if empty, keys are stored in clear
+	CheckEvery    time.Duration    // 1m, at most a quarter of PublishAhead: the longest interval between two calls of Maintain
 	Now           func() time.Time // time.Now
 	Logger        *slog.Logger     // discards
 }
@@ -43,7 +43,7 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// PublishAhead returns how long a key is published before it signs, by default.
+// PublishAhead returns the default time that a key is published before it signs.
 func PublishAhead(rotateEvery time.Duration) time.Duration { return min(24*time.Hour, rotateEvery/2) }
 
 func (o Options) validate() error {
@@ -63,25 +63,24 @@ func (o Options) validate() error {
 	return errors.Join(errs...)
 }
 
-// Ring holds all published keys and signs with the active one. It is safe for
-// concurrent use.
+// Ring holds all published keys and signs with the active one. It is safe for concurrent use.
 type Ring struct {
 	store   Store
 	opts    Options
-	reading sync.Mutex // held from reading the store to current, which so never gets older
+	reading sync.Mutex // held from reading the store to updating current, so current never goes back to older keys
 	current atomic.Pointer[snapshot]
 }
 
-// snapshot is what was derived from one reading of the store.
+// snapshot has the values derived from one read of the store.
 type snapshot struct {
-	own  []*key // of the configured algorithm, newest generation first; never empty
+	own  []*key // keys of the configured algorithm, newest generation first; never empty
 	byID map[string]*key
 	jwks []byte
 }
 
-// Open loads the keys, and makes the first one if there is none. Keys whose records cannot be read are left out
-// with a warning, if there is another one. A key that cannot be decrypted or parsed is an error. No key is made in
-// the place of one that is damaged.
+// Open loads the keys, and makes the first one if there are none. It skips unreadable records with
+// a warning, as long as one key remains. A key that cannot be decrypted or parsed is an error. Open
+// never makes a key in place of a damaged one.
 func Open(ctx context.Context, store Store, opts Options) (*Ring, error) {
 	r := &Ring{store: store, opts: opts.withDefaults()}
 	if err := r.opts.validate(); err != nil {
@@ -93,19 +92,20 @@ func Open(ctx context.Context, store Store, opts Options) (*Ring, error) {
 	return r, nil
 }
 
-// Sign returns the token, signed with the key that is active at c.IssuedAt.
+// Sign returns the token for c, signed with the key that is active at c.IssuedAt.
 func (r *Ring) Sign(c Claims) (string, error) {
 	return r.current.Load().active(c.IssuedAt).sign(c.wire(r.opts.Issuer))
 }
 
-// Verify returns the claims of a token that this server has signed. It checks the signature by a
-// published key, its algorithm, typ, iss and exp, without leeway. Errors: [ErrInvalidToken].
+// Verify returns the claims of a token that this server has signed. It checks the signature against
+// the published keys, and the algorithm, typ, iss and exp, without leeway. Errors:
+// [ErrInvalidToken].
 func (r *Ring) Verify(token string, now time.Time) (Claims, error) {
 	return verify(token, r.opts.Issuer, now, r.current.Load().byID)
 }
 
-// Published reports whether the key of a token that Sign has returned is published. It checks nothing else
-// of the token.
+// Published reports whether the key of a token is still published. The token must come from Sign.
+// Published checks nothing else.
 func (r *Ring) Published(token string) bool {
 	header, _, _ := strings.Cut(token, ".")
 	for _, k := range r.current.Load().byID {
@@ -116,7 +116,7 @@ func (r *Ring) Published(token string) bool {
 	return false
 }
 
-// InClear returns the IDs of the keys that are not encrypted in the store, as it was last read.
+// InClear returns the IDs of the keys that were not encrypted in the store when it was last read.
 func (r *Ring) InClear() (ids []string) {
 	for id, k := range r.current.Load().byID {
 		if r.opts.Secrets.Of(k.record) == Plain {
@@ -127,10 +127,10 @@ func (r *Ring) InClear() (ids []string) {
 	return ids
 }
 
-// JWKS returns the published key set (RFC 7517 5) as JSON. It must not be changed.
+// JWKS returns the published key set (RFC 7517 5) as JSON. The caller must not change it.
 func (r *Ring) JWKS() []byte { return r.current.Load().jwks }
 
-// newSnapshot indexes the keys; at least one must be of the algorithm alg.
+// newSnapshot indexes the keys. It returns an error if no key has the algorithm alg.
 func newSnapshot(all []*key, alg Algorithm) (*snapshot, error) {
 	s := &snapshot{byID: make(map[string]*key, len(all))}
 	set := struct {
@@ -155,7 +155,7 @@ func newSnapshot(all []*key, alg Algorithm) (*snapshot, error) {
 	return s, nil
 }
 
-// active returns the newest key with an ActiveFrom up to at; if there is none, the oldest key.
+// active returns the newest key with an ActiveFrom not after at, or else the oldest key.
 func (s *snapshot) active(at time.Time) *key {
 	for _, k := range s.own {
 		if !k.record.ActiveFrom.After(at) {

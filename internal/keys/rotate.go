@@ -11,12 +11,13 @@ import (
 	"oauth-server/internal/store"
 )
 
-// CheckEvery is the longest that may pass from one call of [Ring.Maintain] to the next: a key is
-// deleted on the assumption that every instance has noticed its successor by then.
+// CheckEvery is the longest interval allowed between two calls of [Ring.Maintain]. Deleting a key
+// relies on every instance noticing its successor within this time.
 func (r *Ring) CheckEvery() time.Duration { return r.opts.CheckEvery }
 
-// Refresh publishes the keys that are in the store now, and so accepts no more what was signed with a
-// key that an operator has withdrawn. It only reads. On an error the last good snapshot stays.
+// Refresh publishes the keys that are in the store now. Tokens signed with a key that an operator
+// has withdrawn are then refused. It only reads the store. On an error the last good snapshot
+// stays.
 func (r *Ring) Refresh(ctx context.Context) error {
 	r.reading.Lock()
 	defer r.reading.Unlock()
@@ -30,14 +31,14 @@ func (r *Ring) Refresh(ctx context.Context) error {
 	return r.publish(all)
 }
 
-// errNoneLeft is the error of an instance that has keys where the store has none: its data were lost. A key
-// of its own in there would withdraw those that verifiers accept, and stand in the way of a restore.
+// errNoneLeft is returned if the store has no keys but this instance has: the store has lost its
+// data. Adding a new key would withdraw the keys that verifiers accept, and obstruct a restore.
 var errNoneLeft = errors.New("keys: the store has lost all signing keys")
 
-// Maintain takes the steps that are due: it reads the store, makes the next key, deletes those
-// whose tokens have all expired, publishes the rest, and encrypts those that are not encrypted with
-// the current secret. On an error the last good snapshot stays. Calling it at any time, from any
-// number of instances, is safe.
+// Maintain takes the steps that are due. It reads the store, makes the next key, deletes keys with
+// no unexpired tokens, publishes the rest, and encrypts keys that are not encrypted with the
+// current secret. On an error the last good snapshot stays. It is safe to call at any time, from
+// any number of instances.
 func (r *Ring) Maintain(ctx context.Context) error { return r.maintain(ctx, r.opts.Now()) }
 
 func (r *Ring) maintain(ctx context.Context, now time.Time) error {
@@ -77,9 +78,9 @@ func (r *Ring) publish(live []*key) error {
 	return nil
 }
 
-// load reads the stored keys, and parses those that the snapshot does not have. So a running instance
-// needs no secret for a key that it has read already. One that starts leaves out keys that cannot be read; a
-// running one may know them from before, so for it they are an error.
+// load reads the stored keys and parses those that are not in the snapshot. So a running instance
+// needs no secret for a key that it has already read. A starting instance skips unreadable records.
+// For a running instance they are an error, because it may know those keys from before.
 func (r *Ring) load(ctx context.Context) ([]*key, error) {
 	stored, err := r.store.Keys(ctx)
 	if errors.Is(err, store.ErrUnreadable) && len(stored) > 0 && r.current.Load() == nil {
@@ -104,8 +105,7 @@ func (r *Ring) load(ctx context.Context) ([]*key, error) {
 	return all, nil
 }
 
-// parsed returns the key of a stored record; known, which may be nil, is the same key as it was read
-// before.
+// parsed returns the key of a stored record. known is the same key from an earlier read, or nil.
 func (r *Ring) parsed(stored Record, known *key) (*key, error) {
 	if known == nil {
 		plain := stored
@@ -117,12 +117,13 @@ func (r *Ring) parsed(stored Record, known *key) (*key, error) {
 			return nil, err
 		}
 	}
-	k := *known // published snapshots do not change
+	k := *known // copy, because published snapshots are immutable
 	k.record.PrivateKey = stored.PrivateKey
 	return &k, nil
 }
 
-// add makes and stores a key. It is no error that another instance was first: its key is as good.
+// add makes and stores a key. It returns nil if another instance was first, because that key serves
+// as well.
 func (r *Ring) add(ctx context.Context, generation int64, now, activeFrom time.Time) error {
 	k, err := generate(r.opts.Algorithm, generation, now, activeFrom)
 	if err != nil {
@@ -133,7 +134,7 @@ func (r *Ring) add(ctx context.Context, generation int64, now, activeFrom time.T
 	switch err := r.store.AddKey(ctx, stored); {
 	case errors.Is(err, ErrExists):
 		return nil
-	case errors.Is(err, store.ErrUnreadable) && generation > 1: // an older one signs
+	case errors.Is(err, store.ErrUnreadable) && generation > 1: // an older key signs
 		r.opts.Logger.WarnContext(ctx, "signing keys are not rotated: the record of the next one cannot be read; delete it with: oauth-server records --delete",
 			"algorithm", string(k.record.Algorithm), "generation", generation, "error", err.Error())
 		return nil
@@ -145,7 +146,7 @@ func (r *Ring) add(ctx context.Context, generation int64, now, activeFrom time.T
 	return nil
 }
 
-// retire deletes the keys whose tokens have all expired and returns the others.
+// retire deletes the keys with no unexpired tokens and returns the others.
 func (r *Ring) retire(ctx context.Context, all []*key, now time.Time) ([]*key, error) {
 	live := make([]*key, 0, len(all))
 	rs := records(all)
@@ -162,8 +163,8 @@ func (r *Ring) retire(ctx context.Context, all []*key, now time.Time) ([]*key, e
 	return live, nil
 }
 
-// encrypt encrypts, in the store, the keys that are not encrypted with the current secret. Where another
-// instance was first, the next call finds its form.
+// encrypt encrypts stored keys that are not encrypted with the current secret. If another instance
+// was first, the next call reads its result.
 func (r *Ring) encrypt(ctx context.Context, live []*key) error {
 	secrets := r.opts.Secrets
 	if secrets.Current == nil {
@@ -200,25 +201,26 @@ func records(all []*key) []Record {
 	return rs
 }
 
-// nextKey returns whether a key of the configured algorithm is due at now, its generation, and when
-// it begins to sign.
+// nextKey reports whether a key of the configured algorithm is due at now. It returns the
+// generation and the time when the key starts signing.
 func nextKey(all []Record, o Options, now time.Time) (generation int64, activeFrom time.Time, due bool) {
 	own := slices.DeleteFunc(slices.Clone(all), func(r Record) bool { return r.Algorithm != o.Algorithm })
 	if len(own) == 0 {
-		return 1, now, true // nothing can be signed without it
+		return 1, now, true // nothing can be signed without a key
 	}
 	last := slices.MaxFunc(own, func(a, b Record) int { return cmp.Compare(a.Generation, b.Generation) })
 	if now.Before(last.ActiveFrom.Add(o.RotateEvery - o.PublishAhead)) {
 		return 0, time.Time{}, false
 	}
-	// From now, not from when it was due: it is published before it signs also after a long pause.
+	// Counted from now, not from when it was due, so the key is published ahead even after a long
+	// pause.
 	return last.Generation + 1, now.Add(o.PublishAhead), true
 }
 
-// retired reports whether every token that k can have signed has expired: its successor has signed for
-// longer than a token lives, and for two checks more, as an instance may not have noticed it at once.
-// A key of an algorithm that is no longer configured here may still be in use by another instance,
-// which would replace it after RotateEvery.
+// retired reports whether every token that k can have signed has expired: its successor has signed
+// for longer than a token lives, plus two checks, because an instance may not have noticed the
+// successor at once. If k's algorithm is no longer configured here, another instance may still use
+// it. That instance would replace the key after RotateEvery.
 func retired(k Record, all []Record, o Options, now time.Time) bool {
 	lastUse, found := time.Time{}, false
 	for _, s := range all {

@@ -16,19 +16,19 @@ import (
 
 const day = 24 * time.Hour
 
-// kid is the key that a token of that time is signed with.
+// kid returns the ID of the key that signs at that time.
 func kid(t *testing.T, r *Ring, at time.Time) string {
 	t.Helper()
 	return r.current.Load().active(at).record.ID
 }
 
-// wantGenerations stops the test unless those are in the store.
+// wantGenerations stops the test unless the store has exactly those generations.
 func wantGenerations(t *testing.T, store *memStore, want ...int64) {
 	t.Helper()
 	check.Equal(t, "generations", store.generations(), want)
 }
 
-// wantPublished reports whether the key set holds the text, which it should or not.
+// wantPublished checks whether the key set contains the text.
 func wantPublished(t *testing.T, r *Ring, text string, want bool) {
 	t.Helper()
 	if got := strings.Contains(string(r.JWKS()), text); got != want {
@@ -36,7 +36,7 @@ func wantPublished(t *testing.T, r *Ring, text string, want bool) {
 	}
 }
 
-// wantGood ends the test unless the ring accepts the token at that time.
+// wantGood stops the test unless the ring accepts the token at that time.
 func wantGood(t *testing.T, r *Ring, token string, at time.Time) {
 	t.Helper()
 	_, err := r.Verify(token, at)
@@ -69,7 +69,7 @@ func TestLifeOfAKey(t *testing.T) {
 	wantPublished(t, r, first, true)
 	wantPublished(t, r, second, true)
 	maintain(ahead)
-	wantGenerations(t, store, 1, 2) // once is enough
+	wantGenerations(t, store, 1, 2) // a second call changes nothing
 
 	change := start.Add(90 * day)
 	if got := kid(t, r, change.Add(-time.Nanosecond)); got != first {
@@ -107,8 +107,8 @@ func TestRotationAfterALongSleep(t *testing.T) {
 	}
 }
 
-// TestAlgorithmChange: the new algorithm signs at once, tokens of the old one
-// stay good, and its key goes in the end.
+// TestAlgorithmChange: the new algorithm signs at once, tokens of the old one stay valid, and the
+// old key is deleted eventually.
 func TestAlgorithmChange(t *testing.T) {
 	store := &memStore{}
 	old := signedAt(t, openRing(t, store, Options{Algorithm: ES256}), start)
@@ -157,8 +157,8 @@ func TestStoreDownKeepsTheKeys(t *testing.T) {
 	check.ErrorIs(t, err, errDown)
 }
 
-// TestStoreWithoutItsKeys: a store that comes back empty is one whose data were lost. The keys of before stay
-// in use, none is made in their place, and those of a restore are used as ever.
+// TestStoreWithoutItsKeys: an empty store means that its data were lost. The previous keys stay in
+// use, no new ones are made, and keys from a restore are used as before.
 func TestStoreWithoutItsKeys(t *testing.T) {
 	store := &memStore{}
 	r := openRing(t, store, Options{})
@@ -175,7 +175,7 @@ func TestStoreWithoutItsKeys(t *testing.T) {
 	wantGood(t, r, token, start)
 }
 
-// TestDamagedKey: the server does not start with it, and a running one keeps the keys that it has.
+// TestDamagedKey: the server does not start with it, and a running one keeps its keys.
 func TestDamagedKey(t *testing.T) {
 	store := &memStore{}
 	r := openRing(t, store, Options{})
@@ -193,7 +193,7 @@ func TestDamagedKey(t *testing.T) {
 	}
 }
 
-// TestRotationForAYear maintains the ring as often as it asks for, through an outage.
+// TestRotationForAYear calls Maintain as often as required, through an outage.
 func TestRotationForAYear(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &memStore{}

@@ -6,36 +6,37 @@ import (
 	"time"
 )
 
-// ErrExists is returned by [Store.AddKey] when another instance was first.
+// ErrExists is returned by [Store.AddKey] if another instance was first.
 var ErrExists = errors.New("keys: that generation exists already")
 
-// ErrConflict is returned by [Store.ReplaceKey] when the key is not as the caller has read it.
+// ErrConflict is returned by [Store.ReplaceKey] if the stored key differs from the one that the
+// caller has read.
 var ErrConflict = errors.New("keys: the key was changed or deleted meanwhile")
 
-// Record is one signing key as it is stored.
+// Record is a signing key as stored.
 type Record struct {
 	ID         string    // RFC 7638 thumbprint of the public key
 	Algorithm  Algorithm // RFC 7518 name
 	Generation int64     // 1, 2, 3… per algorithm
-	PrivateKey []byte    // PKCS #8, or that encrypted by [Secrets]
+	PrivateKey []byte    // PKCS #8, plain or encrypted by [Secrets]
 	CreatedAt  time.Time
-	// ActiveFrom is when signing with it begins: later than CreatedAt, so that verifiers have it
-	// by then.
+	// ActiveFrom is when the key starts signing. It is later than CreatedAt, to give verifiers time
+	// to fetch the key.
 	ActiveFrom time.Time
 }
 
-// Store keeps the signing keys. Implementations MUST be safe for concurrent
-// use and durable before they return nil.
+// Store stores the signing keys. Implementations MUST be safe for concurrent use, and writes MUST
+// be durable when they return nil.
 type Store interface {
-	// Keys returns all keys, in any order. A [store.ErrUnreadable] names those that cannot be read, and comes
-	// with the others.
+	// Keys returns all keys, in any order. If some cannot be read, it returns the others with a
+	// [store.ErrUnreadable] that names them.
 	Keys(ctx context.Context) ([]Record, error)
-	// AddKey adds the key. ErrExists if there is one with the same Algorithm and Generation: of
-	// many instances that rotate at once, one wins.
+	// AddKey adds a key. It returns ErrExists if there is already one with the same Algorithm and
+	// Generation. Of many instances that rotate at once, exactly one succeeds.
 	AddKey(ctx context.Context, k Record) error
-	// ReplaceKey replaces the PrivateKey of the key of that ID, which must be equal to before.
-	// ErrConflict if it is not, or if there is no such key. Nothing else of the key changes.
+	// ReplaceKey replaces the PrivateKey of the key with that ID, if it equals before. Otherwise,
+	// or if there is no such key, it returns ErrConflict. Nothing else of the key changes.
 	ReplaceKey(ctx context.Context, id string, before, after []byte) error
-	// DeleteKey removes the key; one that is not there is no error.
+	// DeleteKey removes the key. It returns nil if there is no such key.
 	DeleteKey(ctx context.Context, id string) error
 }

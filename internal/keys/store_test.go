@@ -15,7 +15,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var errDown = errors.New("the store is down")
 
-// memStore is a Store in memory that can be made to fail.
+// memStore is an in-memory Store with optional failures.
 type memStore struct {
 	mu      sync.Mutex
 	records []Record
