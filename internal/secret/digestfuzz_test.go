@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// FuzzDigestText: a digest is read from its hexadecimal form only, and a secret matches its own
-// digest and no other.
+// FuzzDigestText: a digest is parsed only from its hexadecimal form, and a secret matches only its
+// own digest.
 func FuzzDigestText(f *testing.F) {
 	f.Add("", "secret")
 	f.Add(DigestOf("secret").String(), "secret")

@@ -16,27 +16,27 @@ import (
 	"golang.org/x/crypto/bcrypt"
 )
 
-// Password hashes that other programs have made can be imported, and are verified until the next right
-// password, which is hashed anew:
+// Password hashes made by other programs can be imported. They are verified until the next correct
+// password, which is then hashed anew:
 //
 //	$argon2id$v=19$m=65536,t=3,p=4$<salt>$<key>   PHC string
 //	$2b$12$…, $2a$, $2y$                          bcrypt
 //	$pbkdf2-sha256$i=600000,l=32$<salt>$<key>     PHC string; passlib and Keycloak's values write 600000 only
-//	pbkdf2_sha256$600000$<salt>$<key>             Django, whose salt is the text itself
+//	pbkdf2_sha256$600000$<salt>$<key>             Django, which uses the text itself as the salt
 //
-// What is not argon2id may be with sha1, sha256 or sha512. Base64 is taken with or without padding.
+// PBKDF2 may use sha1, sha256 or sha512. Base64 is accepted with or without padding.
 
-// The bounds of what an import may ask for. A sign-in takes at most about a second of one core, and
-// memory beyond that of our own hashes is used by one at a time.
+// Limits for imported hashes. A sign-in takes at most about a second of one core. Only one hash at
+// a time may use more memory than our own hashes.
 const (
 	maxImportMemory = 128 * 1024     // KiB of argon2id
 	maxImportWork   = 4 * 128 * 1024 // KiB times passes
 	maxBcryptCost   = 14
 	minIterations   = 1000
-	maxIterations   = 2_000_000 // of PBKDF2, for all blocks of the key together
+	maxIterations   = 2_000_000 // of PBKDF2, summed over all blocks of the key
 )
 
-// foreignHash is a password hash that is not argon2id.
+// foreignHash is a password hash other than argon2id.
 type foreignHash struct {
 	kind    string
 	matches func(password string) bool
@@ -45,7 +45,7 @@ type foreignHash struct {
 // digests are the hash functions of PBKDF2.
 var digests = map[string]func() hash.Hash{"sha1": sha1.New, "sha256": sha256.New, "sha512": sha512.New}
 
-// parseForeign reads a password hash that is not argon2id.
+// parseForeign parses a password hash other than argon2id.
 func parseForeign(stored string) (h foreignHash, err error) {
 	malformed := func(format string, args ...any) (foreignHash, error) {
 		return foreignHash{}, fmt.Errorf("%w: "+format, append([]any{ErrMalformedHash}, args...)...)
@@ -75,7 +75,7 @@ func parseForeign(stored string) (h foreignHash, err error) {
 func parsePBKDF2(stored string) (h foreignHash, err error) {
 	parts, django := strings.Split(strings.TrimPrefix(stored, "$"), "$"), !strings.HasPrefix(stored, "$")
 	name := strings.TrimPrefix(strings.ReplaceAll(parts[0], "_", "-"), "pbkdf2-")
-	if parts[0] == "pbkdf2" { // passlib's name of it with SHA-1
+	if parts[0] == "pbkdf2" { // passlib's name for PBKDF2 with SHA-1
 		name = "sha1"
 	}
 	digest, known := digests[name]
@@ -108,7 +108,8 @@ func parsePBKDF2(stored string) (h foreignHash, err error) {
 	}}, nil
 }
 
-// anyBase64 reads base64 with or without padding, also with a dot for the plus as passlib writes it.
+// anyBase64 decodes base64 with or without padding. It also accepts a dot instead of the plus, as
+// passlib writes it.
 func anyBase64(s string) ([]byte, error) {
 	s = strings.NewReplacer(".", "+", "-", "+", "_", "/").Replace(strings.TrimRight(s, "="))
 	b, err := base64.RawStdEncoding.DecodeString(s)
@@ -118,8 +119,8 @@ func anyBase64(s string) ([]byte, error) {
 	return b, nil
 }
 
-// Foreign names the kind of a password hash that this program would make in another way, such as bcrypt;
-// empty for one of its own, and for one that cannot be read.
+// Foreign returns the kind of a password hash that this program would make differently, such as
+// bcrypt. It returns "" for its own hashes and for unreadable ones.
 func Foreign(stored string) string {
 	if own, err := parseHash(stored); err == nil {
 		if own.params == defaultParams && len(own.salt) == saltLength && len(own.key) == keyLength {
@@ -134,8 +135,8 @@ func Foreign(stored string) string {
 	return h.kind
 }
 
-// CheckForeign returns why a password hash cannot be imported: it is of no kind that can be verified, or
-// verifying it would cost too much.
+// CheckForeign returns why a password hash cannot be imported: its kind is unknown, or verifying it
+// would cost too much.
 func CheckForeign(stored string) error {
 	if !strings.HasPrefix(stored, "$argon2id$") {
 		_, err := parseForeign(stored)
@@ -155,8 +156,8 @@ func importError(err error) error {
 	return fmt.Errorf("password_hash: %s", strings.TrimPrefix(err.Error(), ErrMalformedHash.Error()+": "))
 }
 
-// ParseDigest reads the SHA-256 of a generated secret as other programs write it: hexadecimal or base64,
-// after {SHA256} or by itself.
+// ParseDigest parses the SHA-256 of a generated secret as other programs write it: in hexadecimal
+// or base64, with or without {SHA256} before it.
 func ParseDigest(text string) (d Digest, err error) {
 	for _, prefix := range []string{"{SHA256}", "{SHA-256}", "sha256:"} {
 		if len(text) > len(prefix) && strings.EqualFold(text[:len(prefix)], prefix) {

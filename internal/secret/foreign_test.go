@@ -18,7 +18,7 @@ import (
 
 const foreignPassword = "correct horse"
 
-// foreignHashes are of foreignPassword, as other programs write them.
+// foreignHashes are hashes of foreignPassword, as other programs write them.
 func foreignHashes(t *testing.T) map[string]string {
 	t.Helper()
 	b, err := bcrypt.GenerateFromPassword([]byte(foreignPassword), bcrypt.MinCost)
@@ -63,7 +63,8 @@ func TestForeignHashes(t *testing.T) {
 	}
 }
 
-// What would take the machine, or proves nothing, cannot be imported, and is not verified.
+// TestForeignBounds: a hash that is too expensive, or that proves nothing, cannot be imported and
+// is not verified.
 func TestForeignBounds(t *testing.T) {
 	p := NewPasswords(PasswordOptions{Concurrency: 1})
 	salt, key := strings.Repeat("A", 22), strings.Repeat("A", 43)
@@ -89,13 +90,14 @@ func TestForeignBounds(t *testing.T) {
 	}
 }
 
-// Imported hashes that take more memory than ours are computed one at a time.
+// TestMemoryOfForeignHashes: imported hashes that need more memory than ours are computed one at a
+// time.
 func TestMemoryOfForeignHashes(t *testing.T) {
 	p := NewPasswords(PasswordOptions{Concurrency: 4})
 	running, most := make(chan struct{}, 4), 0
 	p.key = func(_, _ []byte, _, _ uint32, _ uint8, n uint32) []byte {
 		running <- struct{}{}
-		most = max(most, len(running)) // the race detector finds it if there are two
+		most = max(most, len(running)) // the race detector reports two at once
 		<-running
 		return make([]byte, n)
 	}

@@ -5,17 +5,17 @@ import (
 	"fmt"
 )
 
-// What a secret that was made elsewhere must have at least. `openssl rand -hex 32` gives 64
-// characters, of which fewer than ten different ones are all but impossible.
+// Minimum requirements for a secret made elsewhere. `openssl rand -hex 32` gives 64 characters, and
+// fewer than ten different ones are practically impossible.
 const (
 	givenLength    = Bits / 6
 	givenDifferent = 10
 )
 
 // Given returns the digest of a client secret that was made elsewhere. Such a secret is hashed as
-// quickly as a random one of [Bits] bits, so whatever is too short or too regular to be one is an
-// error, and so are characters other than visible ASCII, which not every client can send. It cannot
-// know a secret that a person has chosen.
+// cheaply as a random one of [Bits] bits, so Given refuses text that is too short or too regular to
+// be random. It also refuses characters other than visible ASCII, because not every client can send
+// them. It cannot recognize a secret that a person has chosen.
 func Given(text string) (Digest, error) {
 	if len(text) < givenLength {
 		return Digest{}, fmt.Errorf("it has %d characters, and must have at least %d, made at random: openssl rand -hex 32", len(text), givenLength)

@@ -11,22 +11,24 @@ import (
 	"github.com/ccojocar/zxcvbn-go/data"
 )
 
-// leastBits is how hard a password has to be to guess: 28 bits are 268 million guesses by one who tries
-// the likeliest passwords first.
+// leastBits is the minimum strength of a password: 28 bits are 268 million guesses for an attacker
+// who tries the likeliest passwords first.
 const leastBits = 28
 
-// judgedLength is how many characters of a password are judged. What is long and easy is easy from its
-// beginning, and the time grows with the length.
+// judgedLength is how many characters of a password are examined. A long and easy password is
+// already easy at its start, and the time grows with the length.
 const judgedLength = 64
 
-// Guessable reports whether a password is among those that are tried first: a common password or name,
-// a word or two, rows of the keyboard, repetitions, or one of the known words, such as the username,
-// with the usual substitutions, digits and signs around it. Errors: a list of words cannot be read.
+// Guessable reports whether an attacker would try the password early: a common password or name,
+// one or two words, rows of the keyboard, repetitions, or one of the known words, such as the
+// username, with the usual substitutions, digits and signs around it. It returns an error if a word
+// list cannot be read.
 //
-// It is the method of zxcvbn (Wheeler, "zxcvbn: Low-Budget Password Strength Estimation", 2016) in its
-// simplest form, with the lists of words of its Go port: the cheapest way to compose the password of
-// such parts. That port itself reads all lists when a program starts, which takes 40 ms and 10 MB in
-// every server, and takes seconds for some passwords of 40 characters.
+// It uses the method of zxcvbn (Wheeler, "zxcvbn: Low-Budget Password Strength Estimation", 2016)
+// in its simplest form, with the word lists of its Go port: it finds the cheapest way to compose
+// the password from such parts. It does not use the port itself, because the port reads all lists
+// at program start, which takes 40 ms and 10 MB in every server, and takes seconds for some
+// passwords of 40 characters.
 func Guessable(password string, known ...string) (bool, error) {
 	words, err := commonWords()
 	if err != nil {
@@ -36,7 +38,7 @@ func Guessable(password string, known ...string) (bool, error) {
 	return guessBits(words, password) < leastBits, nil
 }
 
-// addKnown adds words that are tried first of all, and their parts.
+// addKnown adds the known words and their parts, which an attacker tries first.
 func addKnown(words map[string]float64, known []string) {
 	for _, k := range known {
 		for _, w := range slices.Concat(strings.FieldsFunc(k, notLetter), strings.FieldsFunc(k, notAlphanumeric), []string{k}) {
@@ -51,8 +53,8 @@ func notLetter(r rune) bool { return !unicode.IsLetter(r) }
 
 func notAlphanumeric(r rune) bool { return notLetter(r) && !unicode.IsDigit(r) }
 
-// commonWords returns how many bits it takes to name each word, by its rank in the lists. They are read
-// each time, because that is rare.
+// commonWords returns the bits for each word, from its rank in the lists. It reads the lists each
+// time, because that is rare.
 func commonWords() (map[string]float64, error) {
 	words := make(map[string]float64, 100_000)
 	for _, name := range []string{"Passwords", "English", "FemaleNames", "MaleNames", "Surnames"} {
@@ -74,16 +76,16 @@ func commonWords() (map[string]float64, error) {
 	return words, nil
 }
 
-// longestWord is more than the length of any word in the lists, in characters.
+// longestWord is longer than any word in the lists, in characters.
 const longestWord = 32
 
-// guessBits returns the bits of the cheapest composition of a password: cost[j] is that of its first j
-// characters.
+// guessBits returns the bits of the cheapest composition of a password. cost[j] is the cost of its
+// first j characters.
 func guessBits(words map[string]float64, password string) float64 {
 	raw := []rune(password)
 	raw = raw[:min(len(raw), judgedLength)]
 	lower := []rune(strings.ToLower(string(raw)))
-	if len(lower) != len(raw) { // a letter whose lower case is several characters
+	if len(lower) != len(raw) { // some lower-case forms have several characters
 		lower = raw
 	}
 	cost := make([]float64, len(raw)+1)
@@ -98,7 +100,7 @@ func guessBits(words map[string]float64, password string) float64 {
 	return cost[len(raw)]
 }
 
-// singleBits are those of a character by itself.
+// singleBits returns the bits of a single character.
 func singleBits(r rune) float64 {
 	switch {
 	case r >= '0' && r <= '9':
@@ -111,11 +113,12 @@ func singleBits(r rune) float64 {
 	return math.Log2(1000)
 }
 
-// partBits are those of a part of the password as a whole, if it is one that is tried.
+// partBits returns the bits of a part of the password as a whole. ok is false if the part is not a
+// common pattern.
 func partBits(words map[string]float64, raw, lower []rune, i, j int) (least float64, ok bool) {
 	least = math.Inf(1)
 	part, n := string(lower[i:j]), j-i
-	if i >= n && string(lower[i-n:i]) == part { // once more what is before it
+	if i >= n && string(lower[i-n:i]) == part { // repeats the characters before it
 		least = 1
 	}
 	if n >= 3 && inRow(part) {
@@ -140,20 +143,20 @@ func partBits(words map[string]float64, raw, lower []rune, i, j int) (least floa
 	return least, !math.IsInf(least, 1)
 }
 
-// substitutions are those of letters by similar signs. The first is none.
+// substitutions replace signs by similar letters. The first entry means no substitution.
 var substitutions = []*strings.Replacer{
 	nil,
 	strings.NewReplacer("4", "a", "@", "a", "8", "b", "3", "e", "6", "g", "1", "i", "!", "i", "0", "o", "5", "s", "$", "s", "7", "t", "+", "t"),
 	strings.NewReplacer("4", "a", "@", "a", "8", "b", "3", "e", "9", "g", "1", "l", "|", "l", "0", "o", "5", "s", "$", "s", "7", "t", "2", "z"),
 }
 
-// rows are the alphabet, the digits and the rows and columns of keyboards.
+// rows are the alphabet, the digits, and the rows and columns of keyboards.
 var rows = []string{
 	"abcdefghijklmnopqrstuvwxyz", "01234567890", "qwertyuiop", "qwertzuiop", "asdfghjkl", "zxcvbnm", "yxcvbnm", "azertyuiop",
 	"1qaz2wsx3edc4rfv5tgb6yhn7ujm", "!@#$%^&*()",
 }
 
-// inRow reports whether the part is one of a row, in either direction.
+// inRow reports whether the part is a piece of a row, in either direction.
 func inRow(part string) bool {
 	for _, row := range rows {
 		if strings.Contains(row, part) || strings.Contains(row, reversed(part)) {

@@ -33,7 +33,8 @@ func TestGuessable(t *testing.T) {
 	}
 }
 
-// BenchmarkGuessable judges the longest password, of the characters that stand for most letters.
+// BenchmarkGuessable uses the longest password, made of the characters that substitute the most
+// letters.
 func BenchmarkGuessable(b *testing.B) {
 	worst := strings.Repeat("4@8({[</369&#!1/|0$5+7%2/p@5$w0rd", MaxPasswordLength)[:MaxPasswordLength]
 	for b.Loop() {

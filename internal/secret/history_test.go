@@ -11,9 +11,10 @@ import (
 	"oauth-server/internal/check"
 )
 
-// The tests in this file are about what earlier turns leave behind while a process is never idle.
+// The tests in this file check the effects of earlier turns in a process that is never idle.
 
-// floodBefore returns how many of a flood were hashed before the attempt with the password.
+// floodBefore returns how many attempts of a flood were hashed before the attempt with the
+// password.
 func (s *slow) floodBefore(t *testing.T, password string) (n int) {
 	t.Helper()
 	at := slices.Index(s.hashed, password)
@@ -29,8 +30,8 @@ func (s *slow) floodBefore(t *testing.T, password string) (n int) {
 	return n
 }
 
-// TestServedLateDelaysNoOther: an attempt that was held back for long, because of its source, is served
-// late. The attempts of others that were held back meanwhile still go before those that come after.
+// TestServedLateDelaysNoOther: an attempt that was long held back because of its source is served
+// late. Attempts of others that were held back in the same time still go before newer ones.
 func TestServedLateDelaysNoOther(t *testing.T) {
 	for name, takes := range map[string]time.Duration{"in time": 10 * time.Millisecond, "all in three seconds": 80 * time.Millisecond} {
 		t.Run(name, func(t *testing.T) {
@@ -41,15 +42,15 @@ func TestServedLateDelaysNoOther(t *testing.T) {
 				for i := range 5 { // the fifth is held back
 					s.attempt(fmt.Sprint("z", i), "Z", "z")
 				}
-				for i := range 60 { // a large network in which all send one
+				for i := range 60 { // a large network with one attempt from each source
 					own := fmt.Sprint("w", i)
 					s.start(Attempt{Name: own, Source: own, Networks: []string{"W"}, Password: "w"})
 				}
 				s.attempt("bob", "Q1", "q")
 				s.attempt("bob", "Q2", "q")
-				s.attempt("bob", "Y", "bob's") // held back: two with the name are in the queue
+				s.attempt("bob", "Y", "bob's") // held back, because two with this name are in the queue
 				giveBack()
-				<-time.After(takes * 3 / 2) // the first of Z is hashed, the fifth enters the queue
+				<-time.After(takes * 3 / 2) // the first of Z is hashed, and the fifth enters the queue
 				synctest.Wait()
 				s.flood(100, always("bob"), always("X"))
 				s.group.Wait()
@@ -62,8 +63,9 @@ func TestServedLateDelaysNoOther(t *testing.T) {
 	}
 }
 
-// TestSignInsOfTheDayDelayNoOther: an address from which many have signed in goes before a flood from its
-// network, however long the process has been busy, and whatever is kept of other addresses.
+// TestSignInsOfTheDayDelayNoOther: an address with many earlier sign-ins goes before a flood from
+// its network, however long the process has been busy, and whatever is recorded about other
+// addresses.
 func TestSignInsOfTheDayDelayNoOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSlow(t, PasswordOptions{Concurrency: 2})
@@ -73,7 +75,7 @@ func TestSignInsOfTheDayDelayNoOther(t *testing.T) {
 		}
 		giveBack := takeTurn(t, s.Passwords)
 		others := 0
-		busy := func(n int, wait time.Duration) { // another network, of which something always waits
+		busy := func(n int, wait time.Duration) { // another network, which always has waiting attempts
 			for range n {
 				others++
 				own := fmt.Sprint("other ", others)
@@ -108,8 +110,8 @@ func TestSignInsOfTheDayDelayNoOther(t *testing.T) {
 	})
 }
 
-// TestNewestOfEqualsIsRefused: when the queue is full of addresses that have sent one attempt each, one
-// more of them is refused, also when the process has been busy for long.
+// TestNewestOfEqualsIsRefused: if the queue is full of addresses with one attempt each, another
+// such attempt is refused, even if the process has been busy for long.
 func TestNewestOfEqualsIsRefused(t *testing.T) {
 	for _, earlier := range []int{0, 5} {
 		t.Run(fmt.Sprint(earlier, " earlier"), func(t *testing.T) {
@@ -141,7 +143,8 @@ func TestNewestOfEqualsIsRefused(t *testing.T) {
 	}
 }
 
-// TestHashesAtOnce: at most two with one name and four from one source, of known and unknown together.
+// TestHashesAtOnce: at most two hashes with one name and four from one source run at once, known
+// and unknown together.
 func TestHashesAtOnce(t *testing.T) {
 	for name, tc := range map[string]struct {
 		name, source func(int) string
@@ -165,7 +168,8 @@ func TestHashesAtOnce(t *testing.T) {
 					if s.most != tc.most || len(s.hashed) != 40 {
 						t.Errorf("%d of %d were hashed at once, want %d of 40", s.most, len(s.hashed), tc.most)
 					}
-					// While both wait, each class has half, but for those that were hashed before the other came.
+					// While both classes wait, each has half, except for hashes that started before
+					// the other class arrived.
 					for i := tc.most; i+tc.most <= 32; i += tc.most {
 						if n := strings.Count(strings.Join(s.hashed[i:i+tc.most], " "), "true"); n != tc.most/2 {
 							t.Errorf("from %d on %d known of %d are hashed, want half: %v", i, n, tc.most, s.hashed)

@@ -13,7 +13,7 @@ import (
 
 const networks = 6 // of a crowd
 
-// crowd sends attempts of few names and sources in random order, and keeps what must always hold.
+// crowd sends attempts with few names and sources in random order, and checks the invariants.
 type crowd struct {
 	*Passwords
 	t      *testing.T
@@ -23,17 +23,17 @@ type crowd struct {
 
 	mu     sync.Mutex
 	there  map[int]*member // by arrival
-	now    map[string]int  // hashes of a name, from a source
+	now    map[string]int  // running hashes per name and source
 	passed int             // at most
 }
 
 // member is an attempt of a crowd.
 type member struct {
 	Attempt
-	alone, first bool // no other from its network, and with its name, was there when it came
+	alone, first bool // on arrival, no other attempt of its network, or with its name, was there
 	takes        time.Duration
 	begun        bool
-	passed       int // later ones of its class, or if it was not the first of its name those, that were begun before it
+	passed       int // later attempts of its class that were started before it; if it was not the first with its name, only those with its name
 }
 
 func newCrowd(t *testing.T, seed uint64, opts PasswordOptions) *crowd {
@@ -57,7 +57,7 @@ func newCrowd(t *testing.T, seed uint64, opts PasswordOptions) *crowd {
 	return c
 }
 
-// begin counts a hash, and for all others that it goes before them.
+// begin counts a hash as passed for all attempts that it overtakes.
 func (c *crowd) begin(id int) *member {
 	m := c.there[id]
 	m.begun = true
@@ -75,7 +75,7 @@ func (c *crowd) begin(id int) *member {
 	return m
 }
 
-// send starts an attempt, of which the caller may hang up.
+// send starts an attempt with a caller that may disconnect.
 func (c *crowd) send(id int) {
 	network := c.rand.IntN(networks)
 	m := &member{alone: true, first: true, Attempt: Attempt{
@@ -106,7 +106,7 @@ func (c *crowd) send(id int) {
 	synctest.Wait()
 }
 
-// look checks the lines of all that wait.
+// look checks the lines of all waiting attempts.
 func (c *crowd) look() {
 	c.turns.mu.Lock()
 	defer c.turns.mu.Unlock()
@@ -152,7 +152,7 @@ func (c *crowd) grows(l *line) {
 	c.rounds[l] = l.round
 }
 
-// TestInvariantsOfTurns: what holds at all times, of a crowd that leaves nothing idle for long.
+// TestInvariantsOfTurns checks the invariants with a crowd that leaves nothing idle for long.
 func TestInvariantsOfTurns(t *testing.T) {
 	for seed := range uint64(4) {
 		for _, room := range []int{20, 1000} {
@@ -162,13 +162,13 @@ func TestInvariantsOfTurns(t *testing.T) {
 					for id := range 1000 {
 						c.send(id)
 						c.look()
-						if c.rand.IntN(20) > 0 { // now and then some come at once
+						if c.rand.IntN(20) > 0 { // sometimes several arrive at once
 							<-time.After(time.Duration(c.rand.IntN(22)) * time.Millisecond / time.Duration(1+seed*2))
 						}
 					}
 					c.group.Wait()
-					// Turns of each network, held back and in the queue, and what is hashed while others with
-					// the name are.
+					// One turn of each network held back, and in the queue, plus the hashes that
+					// run while others with the name do.
 					if most := 3*networks + 2*c.turns.atOnce; c.passed > most {
 						t.Errorf("%d that came later were hashed before one, want at most %d", c.passed, most)
 					}

@@ -6,34 +6,35 @@ import (
 	"slices"
 )
 
-// lane is attempts that wait for their turns, which are shared on every level of a tree: a line has one turn
-// in each round of the line that it is in (start-time fair queuing; Goyal, Vin and Cheng, 1996). So it gets no
-// more turns for sending more, and the first attempt in another line stands behind one of each at most.
+// lane is a fair queue of attempts (start-time fair queuing; Goyal, Vin and Cheng, 1996), shared at
+// every level of a tree. A node of the tree is a line. Each line gets one turn per round of its
+// parent line, so sending more attempts gets a line no more turns, and the first attempt of another
+// line waits for at most one attempt of each sibling.
 //
-// Rounds only grow. An attempt that is passed over, because it may not have a turn yet, keeps its round, and
-// is served before later ones as soon as it may; but its line has no more turns for that.
+// Rounds only grow. An attempt that is not yet eligible for its turn keeps its round, and is served
+// before later ones as soon as it is eligible, but its line gets no extra turns for that.
 type lane struct {
-	waiting []*waiter // by arrival
+	waiting []*waiter // in order of arrival
 	root    line
-	lines   map[lineKey]*line // all others
+	lines   map[lineKey]*line // all lines except root
 }
 
-// line is the attempts of a class, a network, a source, or a name at a source.
+// line has the attempts of a class, a network, a source, or a name at a source.
 type line struct {
 	lineKey
-	lines int // within it
-	count int // attempts that wait in it
+	lines int // number of child lines
+	count int // number of attempts waiting in it
 	next  int // round of its next turn
-	round int // of the last turn within it
+	round int // round of the last turn of its children
 }
 
-// lineKey identifies a line: the one that it is in, and its name there.
+// lineKey identifies a line by its parent and its name there.
 type lineKey struct {
 	in   *line
 	name string
 }
 
-// enter adds an attempt. names are of its lines, from the widest.
+// enter adds an attempt. names are the names of its lines, from the widest.
 func (q *lane) enter(w *waiter, names []string) {
 	q.waiting = append(q.waiting, w)
 	w.path = nil
@@ -47,7 +48,7 @@ func (q *lane) enter(w *waiter, names []string) {
 			in.lines++
 		}
 		if l.count == 0 {
-			l.next = max(l.next, in.round) // no turns are saved up
+			l.next = max(l.next, in.round) // unused turns are not saved up
 		}
 		l.count++
 		w.path = append(w.path, l)
@@ -55,7 +56,8 @@ func (q *lane) enter(w *waiter, names []string) {
 	}
 }
 
-// turn counts a turn of an attempt, which has yet to leave. In the widest line it takes so many rounds.
+// turn counts a turn of an attempt that is still in the lane. In its widest line the turn takes the
+// given number of rounds, and one round in the others.
 func (q *lane) turn(w *waiter, rounds int) {
 	for _, l := range w.path {
 		l.in.round = max(l.in.round, l.next)
@@ -64,8 +66,8 @@ func (q *lane) turn(w *waiter, rounds int) {
 	}
 }
 
-// leave removes an attempt, and the lines that are as good as new. Those that have had their turn of the
-// round are kept, and so is what they are in.
+// leave removes an attempt, and the lines that hold no state. A line that has had its turn in the
+// current round is kept, with its parents.
 func (q *lane) leave(w *waiter) {
 	q.waiting = slices.DeleteFunc(q.waiting, func(o *waiter) bool { return o == w })
 	for _, l := range slices.Backward(w.path) {
@@ -77,7 +79,7 @@ func (q *lane) leave(w *waiter) {
 	}
 }
 
-// forget removes all lines that nothing waits in.
+// forget removes all lines without waiting attempts.
 func (q *lane) forget() {
 	maps.DeleteFunc(q.lines, func(_ lineKey, l *line) bool {
 		if l.count > 0 {
@@ -88,17 +90,19 @@ func (q *lane) forget() {
 	})
 }
 
-// first returns the attempt whose turn it is, of those that may have one; nil if there is none.
+// first returns the next attempt among those that may have a turn, or nil.
 func (q *lane) first(may func(*waiter) bool) *waiter {
 	return choose(slices.All(q.waiting), may, func(l, m *line) bool { return l.next < m.next })
 }
 
-// last returns the attempt whose turn would come last if no more came; of equals the newest.
+// last returns the attempt with the last turn if no more attempts came. Among equals it returns the
+// newest.
 func (q *lane) last(of func(*waiter) bool) *waiter {
 	return choose(slices.Backward(q.waiting), of, func(l, m *line) bool { return l.next+l.count > m.next+m.count })
 }
 
-// choose returns the first attempt of those in the line that beats all others, on each level.
+// choose returns the first attempt in iteration order that beats all others, compared at the lines
+// where they differ.
 func choose(among iter.Seq2[int, *waiter], ok func(*waiter) bool, beats func(l, m *line) bool) (best *waiter) {
 	for _, w := range among {
 		if ok(w) && (best == nil || beats(fork(w, best))) {
@@ -108,7 +112,7 @@ func choose(among iter.Seq2[int, *waiter], ok func(*waiter) bool, beats func(l, 
 	return best
 }
 
-// fork returns the widest lines that two attempts do not share, or the last that they do.
+// fork returns the widest lines that two attempts do not share, or the last ones if they share all.
 func fork(w, o *waiter) (ofW, ofO *line) {
 	i := 0
 	for i < min(len(w.path), len(o.path))-1 && w.path[i] == o.path[i] {

@@ -13,50 +13,52 @@ import (
 	"golang.org/x/crypto/argon2"
 )
 
-// MaxPasswordLength is the longest password in bytes. A longer one is never hashed: no one types
-// it, and hashing it would only cost time.
+// MaxPasswordLength is the longest password in bytes. A longer one is never hashed, because no one
+// types it and hashing it would only cost time.
 const MaxPasswordLength = 1024
 
-// ErrPasswordLength is returned by Hash only.
+// ErrPasswordLength is returned only by Hash.
 var ErrPasswordLength = fmt.Errorf("secret: a password needs 1 to %d bytes", MaxPasswordLength)
 
-// ErrStarved is the error of [PasswordOptions].Separate for a task that was not computed in time because this process
-// uses the processors. To compute it here would take even more of them.
+// ErrStarved is returned by [PasswordOptions].Separate for a task that it did not compute in time
+// because this process uses the processors. Computing the task in this process would use even more
+// of them.
 var ErrStarved = errors.New("secret: the server leaves too little of the processors for passwords")
 
 // PasswordOptions configure [Passwords]. The zero value is usable.
 type PasswordOptions struct {
-	// Concurrency is how many hashes may be computed at once, each of which takes 19 MiB; the others
-	// wait for their turn. Zero means half of GOMAXPROCS, but at most 8 and at most what a quarter of
-	// Memory is enough for; at least one.
+	// Concurrency is how many hashes may be computed at once. Each takes 19 MiB. Other attempts are
+	// queued. Zero means half of GOMAXPROCS, but at most 8, at most as many as fit in a quarter of
+	// Memory, and at least one.
 	Concurrency int
-	// Memory is how many bytes the process may use; zero if that is not known.
+	// Memory is how many bytes the process may use. Zero means unknown.
 	Memory int64
-	// Queue is how many may wait for their turn, and how many more may be held back because others
-	// with their name or from their source are waiting; as many again if they are known. Zero means
-	// 1,000.
+	// Queue is how many attempts may be queued. As many again may be held back because others with
+	// their name or from their source are queued. Known attempts have the same room of their own.
+	// Zero means 1,000.
 	Queue int
-	// MaxWait is the longest that an attempt waits for its turn. Zero means three seconds.
+	// MaxWait is the longest time that an attempt waits for its turn. Zero means three seconds.
 	MaxWait time.Duration
-	// Separate, if not nil, computes tasks outside of this process. One that it fails to compute, or whose
-	// result does not fit, is computed here, unless the error is [ErrStarved]: that attempt is refused with
-	// *[BusyError] that says so. It is called at most Concurrency times at once.
+	// Separate, if not nil, computes tasks outside this process. If it fails or its result does not
+	// fit, the task is computed in this process, unless the error is [ErrStarved]: then the attempt
+	// is refused with a *[BusyError] that has Starved set. At most Concurrency calls run at once.
 	Separate func(Task) (result []byte, err error)
-	// Hashing, if not nil, is called before each hash in this process, which leaves 19 MiB of garbage.
+	// Hashing, if not nil, is called before each hash in this process. A hash leaves 19 MiB of
+	// garbage.
 	Hashing func()
-	// Hashed, if not nil, is called after each hash, with whether Separate computed it.
+	// Hashed, if not nil, is called after each hash. separately is whether Separate computed it.
 	Hashed func(separately bool)
 }
 
-// AtOnce returns how many hashes may be computed at once: Concurrency, or what its zero means.
+// AtOnce returns how many hashes may be computed at once: Concurrency or its default.
 func (o PasswordOptions) AtOnce() int {
 	if o.Concurrency > 0 {
 		return o.Concurrency
 	}
-	return defaultConcurrency(min(runtime.GOMAXPROCS(0), runtime.NumCPU()), o.Memory) // serve may have one place more
+	return defaultConcurrency(min(runtime.GOMAXPROCS(0), runtime.NumCPU()), o.Memory) // serve may set GOMAXPROCS higher than the number of processors
 }
 
-// maxDefaultConcurrency keeps the default small on large machines: 8 hashes at once check 400
+// maxDefaultConcurrency keeps the default small on large machines. 8 concurrent hashes check 400
 // passwords a second.
 const maxDefaultConcurrency = 8
 
@@ -69,18 +71,19 @@ func defaultConcurrency(processors int, memory int64) int {
 }
 
 // Passwords hashes and checks people's passwords with argon2id. Each check is expensive on purpose,
-// so a bounded number run at a time: a flood of sign-ins waits in line and leaves processors to
-// token requests. No name and no source delays the others for long, and an attempt that would
-// wait for longer than MaxWait is refused with *[BusyError]. It is safe for concurrent use.
+// so only a bounded number run at a time: a flood of sign-ins is queued and leaves processors for
+// token requests. No name and no source delays the others for long. An attempt that would wait
+// longer than MaxWait is refused with *[BusyError]. It is safe for concurrent use.
 type Passwords struct {
 	turns    *turns
-	separate func(Task) ([]byte, error) // may be nil, as the next two
+	separate func(Task) ([]byte, error) // this and the next two may be nil
 	hashing  func()
 	hashed   func(separately bool)
-	// key computes the argon2id key. It allocates the memory anew each time: argon2.IDKey takes none.
+	// key computes the argon2id key. It allocates memory on each call, because argon2.IDKey accepts
+	// no buffer.
 	key func(password, salt []byte, passes, memory uint32, lanes uint8, n uint32) []byte
-	// big holds a token while a hash is computed that takes more memory than ours: an imported one. There
-	// is one at a time, so that Concurrency still bounds the memory.
+	// big holds a token while a hash that needs more memory than ours is computed, which can only
+	// be an imported one. Only one runs at a time, so Concurrency still bounds the memory.
 	big chan struct{}
 }
 
@@ -98,20 +101,21 @@ func (p *Passwords) Concurrency() int { return p.turns.atOnce }
 
 // Attempt is one attempt to sign in.
 type Attempt struct {
-	Name     string   // whether or not there is such a user
-	Source   string   // where it comes from
-	Networks []string // those that Source is in, the widest first; they share the turns, like sources
+	Name     string   // whether or not the user exists
+	Source   string   // where the attempt comes from
+	Networks []string // networks that contain Source, widest first; they share the turns, as sources do
 	Password string
-	// Known attempts have turns of their own, so that all others delay them little. The user exists,
-	// and has signed in from Source before.
+	// Known attempts have their own turns, so all other attempts delay them little. An attempt is
+	// known if the user exists and has signed in from Source before.
 	Known bool
-	// Still, if it is not nil, is called when the attempt has its turn. Its error ends the attempt
-	// before anything is hashed. It must use up nothing: the attempt may be refused after it, see [ErrStarved].
+	// Still, if not nil, is called when the attempt gets its turn. If it returns an error, nothing
+	// is hashed. It must not consume anything, because the attempt may still be refused afterwards;
+	// see [ErrStarved].
 	Still func() error
 }
 
 // Hash returns the argon2id hash of a password in PHC string format, with a fresh salt. Errors:
-// [ErrPasswordLength], *[BusyError], that of ctx.
+// [ErrPasswordLength], *[BusyError], the error of ctx.
 func (p *Passwords) Hash(ctx context.Context, password string) (string, error) {
 	if password == "" || len(password) > MaxPasswordLength {
 		return "", ErrPasswordLength
@@ -126,15 +130,15 @@ func (p *Passwords) Hash(ctx context.Context, password string) (string, error) {
 	return h.String(), nil
 }
 
-// Verify reports whether the password belongs to the hash. It is VerifyAttempt for an attempt without
+// Verify reports whether the password matches the hash. It is VerifyAttempt for an attempt without
 // a name and a source.
 func (p *Passwords) Verify(ctx context.Context, hash, password string) (bool, error) {
 	return p.VerifyAttempt(ctx, hash, Attempt{Password: password})
 }
 
-// VerifyAttempt reports whether the password belongs to the hash, comparing in constant time and byte
-// for byte: nothing is trimmed or normalized. The hash may be of another program, see [CheckForeign].
-// Errors: [ErrMalformedHash], *[BusyError], those of ctx and of Still.
+// VerifyAttempt reports whether the password matches the hash. It compares in constant time and
+// byte for byte, without trimming or normalization. The hash may come from another program; see
+// [CheckForeign]. Errors: [ErrMalformedHash], *[BusyError], errors of ctx and of Still.
 func (p *Passwords) VerifyAttempt(ctx context.Context, hash string, a Attempt) (bool, error) {
 	h, err := parseHash(hash)
 	var foreign foreignHash
@@ -157,8 +161,8 @@ func (p *Passwords) VerifyAttempt(ctx context.Context, hash string, a Attempt) (
 	return subtle.ConstantTimeCompare(h.key, key) == 1, nil
 }
 
-// RejectAttempt spends the time of a VerifyAttempt, and waits like one, for a user who does not exist,
-// so that the time of an answer does not show which names exist. Errors: those of VerifyAttempt.
+// RejectAttempt takes as long as VerifyAttempt, including the queue, for a user who does not exist.
+// So the response time does not show which names exist. Errors: as VerifyAttempt.
 func (p *Passwords) RejectAttempt(ctx context.Context, a Attempt) error {
 	if len(a.Password) > MaxPasswordLength {
 		return nil
@@ -205,12 +209,13 @@ func (p *Passwords) inTurn(ctx context.Context, a Attempt, task Task) ([]byte, e
 	return result, nil
 }
 
-// compute computes the task elsewhere if that is possible, else here. It goes on to its end when the caller
-// hangs up, so that an attempt is counted like any other. ok is false if it is to be computed nowhere.
+// compute computes the task with Separate if possible, and otherwise in this process. It always
+// runs to the end, even if the caller disconnects, so an attempt is counted like any other. ok is
+// false if the task was not computed at all.
 func (p *Passwords) compute(task Task) (result []byte, ok bool) {
 	separately := false
 	if p.separate != nil {
-		r, err := p.separate(task) // which reports its errors itself
+		r, err := p.separate(task) // it reports its errors itself
 		if errors.Is(err, ErrStarved) {
 			return nil, false
 		}

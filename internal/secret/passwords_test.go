@@ -56,8 +56,8 @@ func TestPasswordsHashIsSalted(t *testing.T) {
 	}
 }
 
-// TestPasswordsSayWhenTheyHash: the process makes room for the garbage of each hash, and of no attempt
-// that is not hashed.
+// TestPasswordsSayWhenTheyHash: Hashing is called for each hash, so the process can make room for
+// its garbage, and not for an attempt without a hash.
 func TestPasswordsSayWhenTheyHash(t *testing.T) {
 	n := 0
 	p := NewPasswords(PasswordOptions{Hashing: func() { n++ }})
@@ -86,7 +86,7 @@ func TestPasswordsHashLength(t *testing.T) {
 	check.ErrorIs(t, err, nil)
 }
 
-// TestPasswordsWaitTheirTurn fills every turn and the queue.
+// TestPasswordsWaitTheirTurn fills every slot and the queue.
 func TestPasswordsWaitTheirTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := NewPasswords(PasswordOptions{Concurrency: 1, Queue: 1})
@@ -104,13 +104,13 @@ func TestPasswordsWaitTheirTurn(t *testing.T) {
 		go func() { queued <- p.RejectAttempt(t.Context(), Attempt{Name: "a"}) }()
 		synctest.Wait()
 		giveBack()
-		check.ErrorIs(t, <-queued, nil) // the place in the queue was given back
+		check.ErrorIs(t, <-queued, nil) // the place in the queue was freed
 		wantIdle(t, p)
 	})
 }
 
-// TestPasswordsAskAgainWhenTheirTurnHasCome: what was true when the attempt joined the queue may be
-// so no longer.
+// TestPasswordsAskAgainWhenTheirTurnHasCome: conditions may have changed since the attempt joined
+// the queue.
 func TestPasswordsAskAgainWhenTheirTurnHasCome(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := NewPasswords(PasswordOptions{Concurrency: 1})
@@ -136,8 +136,8 @@ func TestPasswordsRefuseEndedContext(t *testing.T) {
 	check.ErrorIs(t, err, context.Canceled)
 }
 
-// TestPasswordsBoundConcurrency holds every turn and sees that nothing is computed until one is
-// given back.
+// TestPasswordsBoundConcurrency holds every slot and checks that nothing is computed until one is
+// released.
 func TestPasswordsBoundConcurrency(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := NewPasswords(PasswordOptions{Concurrency: 2})

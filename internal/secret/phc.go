@@ -10,7 +10,7 @@ import (
 	"golang.org/x/crypto/argon2"
 )
 
-// ErrMalformedHash is wrapped by every error about a stored password hash that cannot be read.
+// ErrMalformedHash is wrapped by every error for a stored password hash that cannot be read.
 var ErrMalformedHash = errors.New("secret: malformed password hash")
 
 // argonParams are the cost parameters of argon2id (RFC 9106 3.1).
@@ -24,8 +24,8 @@ type argonParams struct {
 // passes, one lane; about 18 ms of one core.
 var defaultParams = argonParams{memory: 19 * 1024, passes: 2, lanes: 1}
 
-// The bounds of what a stored hash may ask for. They keep a damaged or planted record from costing
-// gigabytes or minutes per sign-in.
+// Limits for stored hashes. They keep a damaged or planted record from costing gigabytes or minutes
+// per sign-in.
 const (
 	maxMemory  = 256 * 1024 // KiB
 	maxPasses  = 16
@@ -53,8 +53,8 @@ func (h passwordHash) String() string {
 		h.params.memory, h.params.passes, h.params.lanes, b64.EncodeToString(h.salt), b64.EncodeToString(h.key))
 }
 
-// parseHash reads what String wrote, and refuses parameters out of bounds. It is strict: whatever
-// it accepts, String writes back byte for byte.
+// parseHash parses the output of String, and refuses parameters out of bounds. It is strict: if it
+// accepts a text, String returns the same text byte for byte.
 func parseHash(s string) (passwordHash, error) {
 	if len(s) > maxPHC {
 		return passwordHash{}, fmt.Errorf("%w: longer than %d bytes", ErrMalformedHash, maxPHC)

@@ -2,7 +2,7 @@ package secret
 
 import "testing"
 
-// TestStamps: which carried stamps the records accept.
+// TestStamps checks which carried stamps a record accepts.
 func TestStamps(t *testing.T) {
 	first, other := NewStamp(), NewStamp()
 	second := first.Revoked()

@@ -7,12 +7,13 @@ import (
 	"golang.org/x/crypto/argon2"
 )
 
-// Task is the expensive part of hashing or checking a password, which can be computed in another process:
-// the argon2id key of a password, or whether a password belongs to the hash of another program.
+// Task is the expensive part of hashing or checking a password, which another process can compute.
+// Its result is the argon2id key of a password, or whether a password matches a hash of another
+// program.
 type Task struct {
 	Password string
-	// Foreign is a hash that is not argon2id, see [CheckForeign]. If it is empty, the task is the key with
-	// the parameters below.
+	// Foreign is a hash other than argon2id; see [CheckForeign]. If it is empty, the task is to
+	// compute the key with the parameters below.
 	Foreign string
 
 	Salt   []byte
@@ -22,8 +23,8 @@ type Task struct {
 	Length int // of the key, in bytes
 }
 
-// Check returns why a task is none that [Passwords] gives: something is out of the bounds of stored hashes.
-// The error repeats nothing of the task.
+// Check returns an error if [Passwords] cannot have made the task, because a parameter is out of
+// the bounds of stored hashes. The error quotes nothing of the task.
 func (t Task) Check() error {
 	if len(t.Password) > MaxPasswordLength {
 		return errors.New("secret: task with too long a password")
@@ -42,15 +43,15 @@ func (t Task) Check() error {
 		return fmt.Errorf("%w: length of the key", ErrMalformedHash)
 	}
 	h.key = make([]byte, t.Length)
-	_, err := parseHash(h.String()) // which has the bounds
+	_, err := parseHash(h.String()) // checks the bounds
 	if err != nil {
 		return ErrMalformedHash
 	}
 	return nil
 }
 
-// Do computes the task, which [Task.Check] must have accepted: the key, or one byte, 1 if the password belongs to the
-// hash and else 0.
+// Do computes the task, which [Task.Check] must have accepted. It returns the key or, for a Foreign
+// hash, one byte: 1 if the password matches, and 0 otherwise.
 func (t Task) Do() []byte { return t.do(argon2.IDKey) }
 
 func (t Task) do(key func(password, salt []byte, passes, memory uint32, lanes uint8, n uint32) []byte) []byte {
@@ -61,7 +62,7 @@ func (t Task) do(key func(password, salt []byte, passes, memory uint32, lanes ui
 	return key([]byte(t.Password), t.Salt, t.Passes, t.Memory, t.Lanes, uint32(t.Length)) //nolint:gosec // G115: at most maxKey
 }
 
-// Fits reports whether a result can be one of this task.
+// Fits reports whether result has the form of a result of this task.
 func (t Task) Fits(result []byte) bool {
 	if t.Foreign != "" {
 		return len(result) == 1 && result[0] <= 1
@@ -69,12 +70,13 @@ func (t Task) Fits(result []byte) bool {
 	return len(result) == t.Length
 }
 
-// Own reports whether the task is of a hash that this program makes, and takes the time and memory of one.
+// Own reports whether the task is for this program's own kind of hash, with its usual time and
+// memory.
 func (t Task) Own() bool {
 	return t.Foreign == "" && argonParams{memory: t.Memory, passes: t.Passes, lanes: t.Lanes} == defaultParams
 }
 
-// resultOf is the result for a hash of another program.
+// resultOf returns the result for a hash of another program.
 func resultOf(matches bool) []byte {
 	if matches {
 		return []byte{1}

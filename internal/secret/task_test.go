@@ -12,7 +12,8 @@ import (
 	"oauth-server/internal/check"
 )
 
-// TestSeparate: what is not computed elsewhere, or does not fit, is computed here, so an answer is never wrong.
+// TestSeparate: a task that Separate does not compute, or with a result that does not fit, is
+// computed in this process, so the answer is never wrong.
 func TestSeparate(t *testing.T) {
 	foreign := foreignHashes(t)["PHC"]
 	for name, tc := range map[string]struct {
@@ -80,8 +81,8 @@ func TestTaskCheck(t *testing.T) {
 	}
 }
 
-// TestStarved: what is not computed elsewhere because this process uses the processors is not computed here, and the next attempt
-// has its turn.
+// TestStarved: a task that Separate returns as starved is not computed in this process either, and
+// the next attempt gets its turn.
 func TestStarved(t *testing.T) {
 	t.Parallel()
 	starved := true

@@ -9,8 +9,8 @@ import (
 	"fmt"
 )
 
-// Bits is the entropy of every generated secret. RFC 6749 section 10.10 asks for a guessing
-// probability of at most 2^-128; 256 bits leave no doubt.
+// Bits is the entropy of every generated secret. RFC 6749 section 10.10 requires a guessing
+// probability of at most 2^-128. 256 bits exceed that by far.
 const Bits = 256
 
 // New returns a fresh random secret of [Bits] bits, base64url without padding: 43 characters that
@@ -21,21 +21,21 @@ func New() string {
 	return base64.RawURLEncoding.EncodeToString(b[:])
 }
 
-// ID returns a fresh random identifier of 128 bits, base64url without padding. It names things
-// (token families, jti); it proves nothing and is no secret.
+// ID returns a fresh random identifier of 128 bits, base64url without padding. It names things such
+// as token families and tokens (jti). It is not a secret and proves nothing.
 func ID() string {
 	var b [16]byte
 	_, _ = rand.Read(b[:])
 	return base64.RawURLEncoding.EncodeToString(b[:])
 }
 
-// Digest is the SHA-256 of a generated secret: the only form in which one is stored. It is
-// comparable, so it can key a map or an index; looking a secret up by its digest leaks nothing
+// Digest is the SHA-256 of a generated secret, the only form in which a secret is stored. It is
+// comparable, so it can key a map or an index. Looking up a secret by its digest leaks nothing
 // useful through timing.
 type Digest [sha256.Size]byte
 
-// DigestOf hashes a secret as presented, byte for byte: nothing is trimmed, so the right secret
-// followed by NUL bytes is a wrong one.
+// DigestOf hashes a secret as presented, byte for byte. Nothing is trimmed, so the right secret
+// followed by NUL bytes does not match.
 func DigestOf(secret string) Digest { return sha256.Sum256([]byte(secret)) }
 
 // Matches reports whether presented hashes to d, in constant time. The zero Digest matches nothing.
@@ -43,7 +43,7 @@ func (d Digest) Matches(presented string) bool {
 	return d.MatchesDigest(DigestOf(presented))
 }
 
-// MatchesDigest is Matches for something of which the digest is at hand. The zero Digest matches none.
+// MatchesDigest is like Matches, for an already computed digest. The zero Digest matches nothing.
 func (d Digest) MatchesDigest(presented Digest) bool {
 	return subtle.ConstantTimeCompare(d[:], presented[:]) == 1 && !d.IsZero()
 }
@@ -54,10 +54,10 @@ func (d Digest) IsZero() bool { return d == Digest{} }
 // String returns the digest in hexadecimal.
 func (d Digest) String() string { return hex.EncodeToString(d[:]) }
 
-// Key returns the digest as the key of a record: its first 18 bytes in 24 characters.
+// Key returns the digest as a record key: its first 18 bytes in 24 characters of base64url.
 func (d Digest) Key() string { return base64.RawURLEncoding.EncodeToString(d[:18]) }
 
-// MarshalText writes the digest in hexadecimal; the zero Digest is empty.
+// MarshalText writes the digest in hexadecimal. The zero Digest is empty.
 func (d Digest) MarshalText() ([]byte, error) {
 	if d.IsZero() {
 		return []byte{}, nil
@@ -65,7 +65,7 @@ func (d Digest) MarshalText() ([]byte, error) {
 	return []byte(d.String()), nil
 }
 
-// UnmarshalText reads what MarshalText wrote.
+// UnmarshalText parses the output of MarshalText.
 func (d *Digest) UnmarshalText(text []byte) error {
 	if len(text) == 0 {
 		*d = Digest{}

@@ -8,20 +8,21 @@ import (
 	"time"
 )
 
-// The bounds that keep a user or an address from delaying others.
+// Limits that keep a user or an address from delaying others.
 const (
-	perName   = 2 // attempts with one name that are hashed; those of one class that are hashed or in the queue
-	perSource = 4 // those from one source
-	// linesPerRoom bounds the memory of a lane. It is more than the attempts in the room can need.
+	perName   = 2 // attempts with one name: being hashed, and per class being hashed or queued
+	perSource = 4 // the same for attempts from one source
+	// linesPerRoom bounds the memory of a lane. It exceeds the lines that the waiting attempts can
+	// need.
 	linesPerRoom = 16
 )
 
-// BusyError is returned to those for whom a password cannot be hashed soon enough.
+// BusyError is returned if a password cannot be hashed soon enough.
 type BusyError struct {
-	// RetryAfter is when a turn is expected to be free: whole seconds, at least
+	// RetryAfter is when a turn is expected to be free, in whole seconds and at least
 	// [PasswordOptions].MaxWait.
 	RetryAfter time.Duration
-	// Starved is whether the attempt had its turn and was not hashed because of [ErrStarved].
+	// Starved is set if the attempt had its turn but was not hashed because of [ErrStarved].
 	Starved bool
 }
 
@@ -33,31 +34,31 @@ func (e *BusyError) Error() string {
 	return fmt.Sprintf("secret: too many passwords are being checked; retry after %s", e.RetryAfter)
 }
 
-// turns decides who may hash, and when. The queue takes few attempts of each name and of each source; the
-// others are held back, and enter it by turns. So an attempt in the queue waits for few of any user or
-// address, however many of them are held back.
+// turns decides which attempts are hashed, and when. The queue takes a few attempts of each name
+// and of each source. The others are held back and enter the queue by turns. So an attempt in the
+// queue waits for only a few attempts of any user or address, however many are held back.
 //
-// Turns are shared between the classes, known and unknown; between the networks of a class, from the widest
-// to the sources; and, for those held back, between the names at a source.
+// Turns are shared between the classes, known and unknown, then between the networks of a class,
+// from the widest down to the sources, and, for attempts held back, between the names at a source.
 //
-// If the queue is expected to take too long, or the room is used up, the attempt whose turn would come last
-// is refused at once. Those held back are refused when they have waited for so long: a client that repeats
-// its attempts does that less often while it waits.
+// If the queue is expected to take too long, or is full, the attempt that would get the last turn
+// is refused at once. Attempts held back are refused only after they have waited MaxWait, because a
+// client that repeats its attempts does so less often while it waits.
 //
-// Nothing depends on whether a user of the name exists, unless the attempt is known.
+// Nothing depends on whether the user exists, unless the attempt is known.
 type turns struct {
-	atOnce  int // that may hash
-	room    int // for each class: in the queue, and as much again for those held back
+	atOnce  int // maximum number of concurrent hashes
+	room    int // for each class: maximum in the queue, and the same again held back
 	maxWait time.Duration
 
 	mu      sync.Mutex
 	all     tally
-	lanes   [hashing]lane // those held back, and the queue
+	lanes   [hashing]lane // attempts held back, and the queue
 	tallies map[tallyKey]*tally
-	average time.Duration // of one hash, moving; 0 before the first
+	average time.Duration // moving average of the time of one hash; 0 before the first
 }
 
-// class is whether an attempt is known.
+// class says whether an attempt is known.
 type class int
 
 const (
@@ -65,13 +66,13 @@ const (
 	known
 )
 
-// classes are the names of their lines, and the rounds that a turn takes.
+// classes are the names of the classes' lines, and the rounds that one of their turns takes.
 var classes = [...]struct {
 	name   string
 	stride int
-}{unknown: {"unknown", 3}, known: {"known", 1}} // while both wait, three turns of four are for the known
+}{unknown: {"unknown", 3}, known: {"known", 1}} // while both wait, known attempts get three of four turns
 
-// state is where an attempt is.
+// state is the progress of an attempt.
 type state int
 
 const (
@@ -81,25 +82,26 @@ const (
 	gone
 )
 
-// waiter is an attempt on its way to a turn.
+// waiter is an attempt from arrival to release.
 type waiter struct {
 	state   state
 	class   class
-	names   []string   // of its lines: its class, its networks from the widest to its source, its name there
-	path    []*line    // where it waits
-	tallies [3]*tally  // of its name, of its source, of all
-	turn    chan error // receives nil when it may hash, or why it never may
+	names   []string   // of its lines: class, networks from the widest, source, name
+	path    []*line    // its lines in the current lane
+	tallies [3]*tally  // of its name, its source, and all attempts
+	turn    chan error // receives nil when it may hash, or the error if it never may
 }
 
-// tally counts the attempts with one name, from one source, or all, by state and class. Those that are there
-// are missing among those gone, so it is zero when none is.
+// tally counts the attempts with one name, from one source, or all attempts, by state and class.
+// Present attempts count negatively in the state gone, so the tally is zero when there are no
+// attempts.
 type tally struct {
 	tallyKey
 	count [gone + 1][len(classes)]int
 }
 
 type tallyKey struct {
-	most int // attempts; it also distinguishes a name from a source
+	most int // maximum number of attempts; also distinguishes names from sources
 	text string
 }
 
@@ -110,7 +112,7 @@ func newTurns(atOnce, room int, maxWait time.Duration) *turns {
 	}
 }
 
-// acquire waits for a turn, which the caller must release. Errors: *[BusyError], that of ctx.
+// acquire waits for a turn, which the caller must release. Errors: *[BusyError], the error of ctx.
 func (t *turns) acquire(ctx context.Context, a *Attempt) (*waiter, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("secret: wait for a turn: %w", err)
@@ -139,7 +141,7 @@ func (t *turns) acquire(ctx context.Context, a *Attempt) (*waiter, error) {
 	return nil, late
 }
 
-// join adds an attempt to the queue, or to those held back if it may not be there yet.
+// join adds an attempt to the queue, or holds it back if it may not enter the queue yet.
 func (t *turns) join(a *Attempt) (*waiter, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -159,7 +161,7 @@ func (t *turns) join(a *Attempt) (*waiter, error) {
 	return w, nil
 }
 
-// arrive returns an attempt that does not wait yet.
+// arrive returns a new attempt that is not waiting yet.
 func (t *turns) arrive(a *Attempt) *waiter {
 	w := &waiter{state: gone, tallies: [...]*tally{2: &t.all}, turn: make(chan error, 1)}
 	if a.Known {
@@ -175,7 +177,8 @@ func (t *turns) arrive(a *Attempt) *waiter {
 	return w
 }
 
-// makeRoom reports whether there is room for an attempt. The one whose turn would come last is refused.
+// makeRoom makes room for an attempt by refusing the attempt that would get the last turn. It
+// returns false if that is w itself.
 func (t *turns) makeRoom(w *waiter, to state) bool {
 	if t.all.count[to][w.class] < t.room && (to == held || t.wait(w.class) <= t.maxWait) {
 		return true
@@ -189,8 +192,8 @@ func (t *turns) makeRoom(w *waiter, to state) bool {
 	return last != w
 }
 
-// wait returns how long the queue of a class is expected to take, with the turns of the other class
-// meanwhile.
+// wait returns how long the queue of a class is expected to take, including the turns that go to
+// the other class.
 func (t *turns) wait(c class) time.Duration {
 	n := t.all.count[queued][c]
 	n += min(t.all.count[queued][1-c], n*classes[c].stride/classes[1-c].stride)
@@ -202,7 +205,7 @@ func (t *turns) busy(w *waiter) *BusyError {
 	return &BusyError{RetryAfter: seconds * time.Second}
 }
 
-// starved returns the error of an attempt that had its turn and was not hashed.
+// starved returns the error for an attempt that had its turn and was not hashed.
 func (t *turns) starved(w *waiter) *BusyError {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -211,7 +214,7 @@ func (t *turns) starved(w *waiter) *BusyError {
 	return err
 }
 
-// leave withdraws an attempt, and returns the error of one that has waited long enough.
+// leave removes an attempt, and returns the error for one that has waited too long.
 func (t *turns) leave(w *waiter) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -223,7 +226,7 @@ func (t *turns) leave(w *waiter) error {
 	return late
 }
 
-// release gives a turn back. took is how long the hash took, 0 if nothing was hashed.
+// release gives a turn back. took is the time of the hash, or 0 if nothing was hashed.
 func (t *turns) release(w *waiter, took time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -237,8 +240,8 @@ func (t *turns) release(w *waiter, took time.Duration) {
 	t.advance()
 }
 
-// advance admits to the queue those who need not be held back any more, and gives the free turns to the
-// first in the queue. Turns had are forgotten when no attempt is left, or to bound the memory.
+// advance moves attempts to the queue that no longer have to be held back, and gives free turns to
+// the first in the queue. It forgets past turns when no attempt is left, or to bound the memory.
 func (t *turns) advance() {
 	admissible := func(w *waiter) bool { return w.free() && t.all.count[queued][w.class] < t.room }
 	for w := t.lanes[held].first(admissible); w != nil; w = t.lanes[held].first(admissible) {
@@ -259,19 +262,19 @@ func (t *turns) advance() {
 	}
 }
 
-// proceed gives an attempt that is held back or in the queue its turn.
+// proceed gives a turn to an attempt that is held back or queued, and moves it to the next state.
 func (t *turns) proceed(w *waiter) {
 	t.lanes[w.state].turn(w, classes[w.class].stride)
 	t.move(w, w.state+1)
 }
 
-// move takes an attempt from one state to another.
+// move changes the state of an attempt.
 func (t *turns) move(w *waiter, to state) {
 	if w.state < hashing {
 		t.lanes[w.state].leave(w)
 	}
 	if to < hashing {
-		t.lanes[to].enter(w, w.names[:len(w.names)-int(to)]) // in the queue, those from one source are in order
+		t.lanes[to].enter(w, w.names[:len(w.names)-int(to)]) // in the queue, attempts from one source are in order of arrival
 	}
 	for _, y := range w.tallies {
 		y.count[w.state][w.class]--
@@ -283,7 +286,8 @@ func (t *turns) move(w *waiter, to state) {
 	w.state = to
 }
 
-// free reports whether the attempt may be in the queue, for others with its name and from its source.
+// free reports whether the attempt may enter the queue, given the others with its name and from its
+// source.
 func (w *waiter) free() bool {
 	for _, y := range w.tallies[:2] {
 		if y.count[queued][w.class]+y.count[hashing][w.class] >= y.most {
@@ -293,8 +297,9 @@ func (w *waiter) free() bool {
 	return true
 }
 
-// hashable reports whether the attempt in the queue may be hashed, for others with its name and from its
-// source. The bounds are for both classes together. While attempts of both are there, each class has half.
+// hashable reports whether a queued attempt may be hashed, given the others with its name and from
+// its source. The limits are for both classes together. While attempts of both classes wait, each
+// class has half.
 func (w *waiter) hashable() bool {
 	for _, y := range w.tallies[:2] {
 		contended := y.count[queued][1-w.class] > 0

@@ -15,9 +15,9 @@ import (
 	"oauth-server/internal/check"
 )
 
-const longest = 3 * time.Second // by default
+const longest = 3 * time.Second // the default
 
-// takeTurn takes a turn with a name and a source of its own.
+// takeTurn takes a turn with its own name and source.
 func takeTurn(t *testing.T, p *Passwords) (giveBack func()) {
 	t.Helper()
 	own := New()
@@ -26,7 +26,7 @@ func takeTurn(t *testing.T, p *Passwords) (giveBack func()) {
 	return func() { p.turns.release(turn, 0) }
 }
 
-// wantBusy fails the test unless err says to come back after that time.
+// wantBusy fails the test unless err is a BusyError with that RetryAfter.
 func wantBusy(t *testing.T, err error, after time.Duration) {
 	t.Helper()
 	var busy *BusyError
@@ -35,7 +35,7 @@ func wantBusy(t *testing.T, err error, after time.Duration) {
 	}
 }
 
-// wantIdle fails the test unless nothing is left of any attempt.
+// wantIdle fails the test unless all state of past attempts is gone.
 func wantIdle(t *testing.T, p *Passwords) {
 	t.Helper()
 	type left struct{ Running, Queued, Held, Lines int }
@@ -44,19 +44,19 @@ func wantIdle(t *testing.T, p *Passwords) {
 	check.Equal(t, "left", got, left{})
 }
 
-// size returns how many lines are kept.
+// size returns the number of lines.
 func (t *turns) size() int { return len(t.lanes[held].lines) + len(t.lanes[queued].lines) }
 
-// slow is Passwords whose hashes take 20 ms of the test's clock, or takes, and are recorded.
+// slow records the hashes of Passwords that take 20 ms of the test's clock each, or takes.
 type slow struct {
 	*Passwords
 	t     *testing.T
-	takes time.Duration // a hash
+	takes time.Duration // time of a hash
 	group sync.WaitGroup
 
 	mu     sync.Mutex
 	hashed []string // passwords, in order
-	most   int      // that were computed at once
+	most   int      // maximum number of concurrent hashes
 	now    int
 	failed map[string]error // by password
 }
@@ -79,7 +79,8 @@ func newSlow(t *testing.T, opts PasswordOptions) *slow {
 	return s
 }
 
-// attempt starts an attempt, and returns when it waits or hashes. The password shows in the record.
+// attempt starts an attempt, and returns when it waits or hashes. The password identifies it in the
+// records.
 func (s *slow) attempt(name, source, password string) {
 	s.start(Attempt{Name: name, Source: source, Password: password})
 }
@@ -107,13 +108,13 @@ func numbered(text string) func(int) string {
 	return func(i int) string { return fmt.Sprint(text, i) }
 }
 
-// TestNoFloodStandsBeforeOthers: however many attempts there are, few are hashed before the first of
-// another user.
+// TestNoFloodStandsBeforeOthers: however large a flood is, only few of its attempts are hashed
+// before the first attempt of another user.
 func TestNoFloodStandsBeforeOthers(t *testing.T) {
 	for name, tc := range map[string]struct {
 		flood        int
 		name, source func(int) string
-		before       int // of the flood, at most
+		before       int // maximum number of the flood's attempts
 	}{
 		"one user, one address":             {150, always("alice"), always("X"), perName},
 		"one user, one address, many":       {1050, always("alice"), always("X"), perName},
@@ -140,8 +141,8 @@ func TestNoFloodStandsBeforeOthers(t *testing.T) {
 	}
 }
 
-// TestHeldBackAreServedByTurns: of several users of one address, the one who sends most gets no more
-// than the others.
+// TestHeldBackAreServedByTurns: among several users of one address, the user with the most attempts
+// gets no more turns than the others.
 func TestHeldBackAreServedByTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSlow(t, PasswordOptions{Concurrency: 1})
@@ -157,7 +158,8 @@ func TestHeldBackAreServedByTurns(t *testing.T) {
 	})
 }
 
-// TestLongWaitsAreRefused: who would wait in the queue for more than three seconds is refused at once.
+// TestLongWaitsAreRefused: an attempt that would be queued for more than three seconds is refused
+// at once.
 func TestLongWaitsAreRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSlow(t, PasswordOptions{Concurrency: 2})
@@ -178,11 +180,12 @@ func TestLongWaitsAreRefused(t *testing.T) {
 	})
 }
 
-// TestHeldBackAreRefusedInTime: of a flood of one user, those who have waited for three seconds.
+// TestHeldBackAreRefusedInTime: in a flood of one user, attempts that have waited for three seconds
+// are refused.
 func TestHeldBackAreRefusedInTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSlow(t, PasswordOptions{Concurrency: 2})
-		s.takes = 21 * time.Millisecond // so that no turn comes at three seconds
+		s.takes = 21 * time.Millisecond // no turn falls exactly on three seconds
 		began := time.Now()
 		s.flood(400, always("alice"), always("X"))
 		s.group.Wait()
@@ -216,7 +219,8 @@ func TestStuckTurnIsWaitedForThreeSeconds(t *testing.T) {
 	})
 }
 
-// TestNothingIsHashedForThoseWhoHaveGone: neither while they wait nor when their turn comes.
+// TestNothingIsHashedForThoseWhoHaveGone: no password is hashed after its caller has disconnected,
+// neither while it waits nor when its turn comes.
 func TestNothingIsHashedForThoseWhoHaveGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSlow(t, PasswordOptions{Concurrency: 1})
@@ -229,7 +233,7 @@ func TestNothingIsHashedForThoseWhoHaveGone(t *testing.T) {
 		}
 		synctest.Wait()
 		cancel()
-		giveBack() // at the same time, so that the turn of some comes although they have gone
+		giveBack() // at the same time, so some attempts get their turn after their caller has disconnected
 		s.attempt("bob", "Y", "bob's")
 		s.group.Wait()
 		check.Equal(t, "hashed", s.hashed, []string{"bob's"})
@@ -237,7 +241,8 @@ func TestNothingIsHashedForThoseWhoHaveGone(t *testing.T) {
 	})
 }
 
-// TestRoomIsForThoseWhoGoFirst: a flood that fills the room for those held back keeps no other out.
+// TestRoomIsForThoseWhoGoFirst: a flood that fills the room for attempts held back does not keep
+// others out.
 func TestRoomIsForThoseWhoGoFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSlow(t, PasswordOptions{Concurrency: 1, Queue: 10})
@@ -245,7 +250,7 @@ func TestRoomIsForThoseWhoGoFirst(t *testing.T) {
 		s.flood(30, always("alice"), always("X"))
 		wantBusy(t, s.failed["flood 12"], longest) // two are in the queue
 		s.flood(3, always("bob"), always("Z"))
-		s.attempt("bob", "Y", "bob's") // has to wait for two with that name
+		s.attempt("bob", "Y", "bob's") // has to wait for two attempts with that name
 		giveBack()
 		s.group.Wait()
 		if !slices.Contains(s.hashed, "bob's") {
@@ -255,7 +260,7 @@ func TestRoomIsForThoseWhoGoFirst(t *testing.T) {
 	})
 }
 
-// TestUnknownNamesWaitLikeOthers: the line of a name does not depend on whether there is such a user.
+// TestUnknownNamesWaitLikeOthers: queueing does not depend on whether the user exists.
 func TestUnknownNamesWaitLikeOthers(t *testing.T) {
 	order := func(exists bool) (order []string) {
 		synctest.Test(t, func(t *testing.T) {
@@ -306,7 +311,7 @@ func TestDefaultConcurrency(t *testing.T) {
 			}
 		})
 	}
-	for _, more := range []int{0, 64} { // places for goroutines are no processors
+	for _, more := range []int{0, 64} { // GOMAXPROCS above the number of processors adds no processors
 		old := runtime.GOMAXPROCS(runtime.NumCPU() + more)
 		got := NewPasswords(PasswordOptions{Memory: 1 << 40}).Concurrency()
 		runtime.GOMAXPROCS(old)
@@ -319,8 +324,8 @@ func TestDefaultConcurrency(t *testing.T) {
 	}
 }
 
-// TestManyAtOnce: whatever happens to many attempts, no more than allowed are hashed at once and
-// nothing is left behind.
+// TestManyAtOnce: with many concurrent attempts, no more than allowed are hashed at once, and no
+// state is left behind.
 func TestManyAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSlow(t, PasswordOptions{Concurrency: 3, Queue: 40})

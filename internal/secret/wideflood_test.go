@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// in48 returns an attempt with a name of its own from a source in a /56 of a /48.
+// in48 returns an attempt with its own name from a source in a /56 of a /48.
 func in48(name string, wide, narrow, source int) Attempt {
 	site, customer := fmt.Sprintf("site %d", wide), fmt.Sprintf("customer %d.%d", wide, narrow)
 	return Attempt{
@@ -18,7 +18,8 @@ func in48(name string, wide, narrow, source int) Attempt {
 	}
 }
 
-// wideFloods are attempts that fill more than three seconds of turns of 140 ms, each with another name.
+// wideFloods are floods that fill more than three seconds of 140 ms turns, with a different name
+// for each attempt.
 var wideFloods = map[string]func(i int) Attempt{
 	"20 addresses": func(i int) Attempt { return Attempt{Source: fmt.Sprint("address ", i%20)} },
 	"20 addresses, 8 at a time": func(i int) Attempt {
@@ -29,7 +30,7 @@ var wideFloods = map[string]func(i int) Attempt{
 	"one address": func(int) Attempt { return Attempt{Source: "address"} },
 }
 
-// flooded starts such a flood, while the only turn is taken.
+// flooded starts such a flood while the only turn is taken.
 func flooded(t *testing.T, flood func(i int) Attempt) (s *slow, giveBack func()) {
 	t.Helper()
 	s = newSlow(t, PasswordOptions{Concurrency: 1})
@@ -47,7 +48,7 @@ func flooded(t *testing.T, flood func(i int) Attempt) (s *slow, giveBack func())
 	return s, giveBack
 }
 
-// wantSoon checks that the attempt with the password was hashed after so many others at most.
+// wantSoon checks that the attempt with the password was hashed after at most before others.
 func (s *slow) wantSoon(t *testing.T, password string, before int) {
 	t.Helper()
 	if n := slices.Index(s.hashed, password); n < 0 || n > before {
@@ -55,8 +56,8 @@ func (s *slow) wantSoon(t *testing.T, password string, before int) {
 	}
 }
 
-// TestKnownWaitForFew: whatever an unknown flood is, the attempts of known users stand behind one of it,
-// also with the name and the source of the flood.
+// TestKnownWaitForFew: whatever an unknown flood is, attempts of known users wait for at most one
+// attempt of the flood, even with its names and sources.
 func TestKnownWaitForFew(t *testing.T) {
 	for name, flood := range wideFloods {
 		t.Run(name, func(t *testing.T) {
@@ -81,7 +82,8 @@ func TestKnownWaitForFew(t *testing.T) {
 	}
 }
 
-// TestNewcomersGetATurn: an unknown attempt from elsewhere stands behind one of each network of the flood.
+// TestNewcomersGetATurn: an unknown attempt from another network waits for one attempt of each
+// network of the flood.
 func TestNewcomersGetATurn(t *testing.T) {
 	for name, before := range map[string]int{
 		"20 addresses": 20, "20 addresses, 8 at a time": 20, "a /56": 1, "a /48": 1, "one address": 4,
@@ -99,7 +101,8 @@ func TestNewcomersGetATurn(t *testing.T) {
 	}
 }
 
-// TestNeighboursGetATurn: also within the /48 of a flood, a smaller network that sends less goes first.
+// TestNeighboursGetATurn: within the /48 of a flood too, a smaller network that sends less goes
+// first.
 func TestNeighboursGetATurn(t *testing.T) {
 	for name, a := range map[string]Attempt{
 		"another /56": in48("bob", 1, 2, 1), "another /64": in48("bob", 1, 1, 1000),
@@ -117,7 +120,8 @@ func TestNeighboursGetATurn(t *testing.T) {
 	}
 }
 
-// TestKnownAndUnknownShareTurns: three of four are for the known, however many of both there are.
+// TestKnownAndUnknownShareTurns: known attempts get three of four turns, however many of each class
+// there are.
 func TestKnownAndUnknownShareTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSlow(t, PasswordOptions{Concurrency: 1})
@@ -135,7 +139,7 @@ func TestKnownAndUnknownShareTurns(t *testing.T) {
 	})
 }
 
-// TestKnownFloodRefusesNoUnknown: a newcomer has a place although the known fill three seconds.
+// TestKnownFloodRefusesNoUnknown: a newcomer is queued although known attempts fill three seconds.
 func TestKnownFloodRefusesNoUnknown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, giveBack := flooded(t, func(i int) Attempt { return Attempt{Source: fmt.Sprint("address ", i), Known: true} })
@@ -147,7 +151,7 @@ func TestKnownFloodRefusesNoUnknown(t *testing.T) {
 	})
 }
 
-// TestKnownAreBounded: a known user has two attempts in the queue, a source four.
+// TestKnownAreBounded: a known user has two attempts in the queue, and a source four.
 func TestKnownAreBounded(t *testing.T) {
 	for name, tc := range map[string]struct {
 		name   func(int) string
@@ -173,8 +177,8 @@ func TestKnownAreBounded(t *testing.T) {
 	}
 }
 
-// TestRoomIsForNetworksWithFewer: names of one source that fill the room for those held back keep out
-// no other source whose attempt has to wait for its name.
+// TestRoomIsForNetworksWithFewer: if the names of one source fill the room for attempts held back,
+// an attempt from another source that waits for its name still gets a place.
 func TestRoomIsForNetworksWithFewer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSlow(t, PasswordOptions{Concurrency: 1, Queue: 10})
@@ -189,8 +193,8 @@ func TestRoomIsForNetworksWithFewer(t *testing.T) {
 	})
 }
 
-// TestNewcomersDuringALastingFlood: 20 addresses send two attempts a second each for a minute, six times
-// what can be hashed, and every second someone else sends one.
+// TestNewcomersDuringALastingFlood: for a minute 20 addresses send two attempts a second each, six
+// times the hashing capacity, and every second another user sends one.
 func TestNewcomersDuringALastingFlood(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSlow(t, PasswordOptions{Concurrency: 1})
@@ -219,7 +223,7 @@ func TestNewcomersDuringALastingFlood(t *testing.T) {
 	})
 }
 
-// TestTurnsHadAreForgotten: what is kept of networks that have had a turn is bounded.
+// TestTurnsHadAreForgotten: the state kept of networks that have had a turn is bounded.
 func TestTurnsHadAreForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSlow(t, PasswordOptions{Concurrency: 1, Queue: 2})
