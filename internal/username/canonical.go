@@ -10,20 +10,21 @@ import (
 	"golang.org/x/text/secure/precis"
 )
 
-// MaxLength bounds a username in bytes, as typed and in its canonical form; it becomes part of every
-// counter key.
+// MaxLength bounds a username in bytes, both as typed and in canonical form, because it becomes
+// part of every counter key.
 const MaxLength = 128
 
-// maxRounds is how often the profile is applied until nothing changes: once and up to three more times
-// (RFC 8264 section 7).
+// maxRounds is how often the profile is applied until nothing changes: once and up to three more
+// times (RFC 8264 section 7).
 const maxRounds = 4
 
-// errUnfit is the reason for names that PRECIS refuses. The library's own do not help a person.
+// errUnfit is the error for names that PRECIS refuses. The library's own errors do not help a user.
 var errUnfit = errors.New("username: holds a character that a username cannot have, " +
 	"such as a space, a symbol or an invisible one, or mixes directions of writing")
 
-// Canonical returns the canonical form of a name, which has a canonical form of its own: itself. Names
-// with the same one are the same name. The error says, to a person, why this cannot be a name.
+// Canonical returns the canonical form of a name. The canonical form of a canonical name is the
+// name itself. Two names with the same canonical form are the same name. The error tells a user why
+// the name is not allowed.
 func Canonical(name string) (string, error) {
 	for range maxRounds {
 		switch {
@@ -44,7 +45,7 @@ func Canonical(name string) (string, error) {
 	return "", errUnfit
 }
 
-// New returns the canonical form of a name for a new user: one that is [Unmixed].
+// New returns the canonical form of a name for a new user, which must also be [Unmixed].
 func New(name string) (string, error) {
 	canonical, err := Canonical(name)
 	if err == nil {
@@ -56,8 +57,9 @@ func New(name string) (string, error) {
 	return canonical, nil
 }
 
-// Stored returns the name in the records about a user who is named like this: the canonical form. A name
-// without one is returned as it is: a user of a gateway's upstream may have it.
+// Stored returns the name to look for in stored records about a user: the canonical form. A name
+// without a canonical form is returned unchanged, because a user of a gateway's upstream may have
+// it.
 func Stored(name string) string {
 	if canonical, err := Canonical(name); err == nil {
 		return canonical
@@ -65,7 +67,8 @@ func Stored(name string) string {
 	return name
 }
 
-// Check returns what is wrong with the name of a user, here or at a gateway's upstream; nil if nothing is.
+// Check returns why the name is not valid for a user, of this server or of a gateway's upstream, or
+// nil.
 func Check(name string) error {
 	switch {
 	case name == "" || len(name) > MaxLength:

@@ -10,7 +10,7 @@ import (
 )
 
 func TestCanonical(t *testing.T) {
-	for name, tc := range map[string]struct{ given, want string }{ // want is empty if it is refused
+	for name, tc := range map[string]struct{ given, want string }{ // want is empty if the name is refused
 		// RFC 8265 section 3.6
 		"address":             {"juliet@example.com", "juliet@example.com"},
 		"two letters s":       {"fussball", "fussball"},
@@ -62,7 +62,7 @@ func TestCanonical(t *testing.T) {
 		"longest":                        {strings.Repeat("A", username.MaxLength), strings.Repeat("a", username.MaxLength)},
 		"too long":                       {strings.Repeat("a", username.MaxLength+1), ""},
 		"too long before it is narrowed": {strings.Repeat("\uff21", username.MaxLength/3+1), ""},
-		"too long in small letters":      {strings.Repeat("\u023a", username.MaxLength/2), ""}, // two bytes, small: three
+		"too long in small letters":      {strings.Repeat("\u023a", username.MaxLength/2), ""}, // two bytes each, three in lower case
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := username.Canonical(tc.given)
@@ -102,8 +102,8 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// TestEveryCharacter: the canonical form of every character, alone and with others, is stable, and its
-// script is known.
+// TestEveryCharacter: the canonical form of every character, alone and with others, is stable, and
+// its script is known.
 func TestEveryCharacter(t *testing.T) {
 	stable := func(name string) bool {
 		canonical, err := username.Canonical(name)
@@ -150,7 +150,7 @@ func TestUnmixed(t *testing.T) {
 		"Han and Cyrillic":            {"山\u0430", false},
 		"Armenian in Latin":           {"h\u0570", false},
 		"Cherokee in Latin":           {"a\uab70", false},
-		"wholly Cyrillic, like Latin": {"\u0430\u0441\u0435", true}, // not what this rule is for
+		"wholly Cyrillic, like Latin": {"\u0430\u0441\u0435", true}, // outside the scope of this rule
 	} {
 		t.Run(name, func(t *testing.T) {
 			if err := username.Unmixed(tc.given); (err == nil) != tc.ok {

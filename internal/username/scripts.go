@@ -7,17 +7,17 @@ import (
 	"unicode"
 )
 
-// together are the scripts that names mix in practice, and those in which it deceives no reader.
+// together are sets of scripts that names mix in practice without deceiving readers.
 var together = [][]string{
 	{"Latin", "Han", "Hiragana", "Katakana"}, // Japanese
 	{"Latin", "Han", "Bopomofo"},             // Chinese
 	{"Latin", "Han", "Hangul"},               // Korean
 }
 
-// Unmixed returns an error for a name that mixes scripts, in which letters of one can pass for those of
-// another: Cyrillic "а" in "pаul". It is the level "Highly Restrictive" of UTS 39 section 5.2, by the
-// property Script: characters that belong to all scripts (Common, Inherited) go with each, such as
-// digits, and Japanese, Chinese and Korean go with Latin.
+// Unmixed returns an error for a name that mixes scripts, because letters of one script can pass
+// for letters of another: Cyrillic "а" in "pаul". It implements the level "Highly Restrictive" of
+// UTS 39 section 5.2, by the property Script. Characters that belong to all scripts (Common,
+// Inherited), such as digits, go with every script, and Japanese, Chinese and Korean go with Latin.
 func Unmixed(name string) error {
 	var scripts []string
 	for _, r := range name {
@@ -37,7 +37,7 @@ func within(scripts, set []string) bool {
 	return !slices.ContainsFunc(scripts, func(s string) bool { return !slices.Contains(set, s) })
 }
 
-// scriptOf returns the script of a character, empty if it goes with every one.
+// scriptOf returns the script of a character, or "" if it goes with every script.
 func scriptOf(r rune) string {
 	if r <= unicode.MaxASCII {
 		if unicode.IsLetter(r) {
