@@ -56,7 +56,7 @@ func TestEmptyStoreStaysEmpty(t *testing.T) {
 		"keys rotate", "backup " + empty + ".backup",
 	} {
 		out, stderr, status := run(t, "", append(strings.Fields(line), "--data", empty)...)
-		if status != exitFailed || out != "" || !strings.Contains(stderr, "it is empty") {
+		if status != exitFailed || out != "" || !strings.Contains(stderr, "there is nothing in it") {
 			t.Errorf("%s: status %d: %s%s", line, status, out, stderr)
 		}
 	}
