@@ -11,7 +11,8 @@ import (
 	"oauth-server/internal/testworld"
 )
 
-// TestWithoutStore: the bans are the same, of this process alone, and are forgotten.
+// TestWithoutStore: the bans work the same, but apply to this process alone and are lost when it
+// ends.
 func TestWithoutStore(t *testing.T) {
 	e, clock := rule(t), &testworld.Clock{}
 	var began []string

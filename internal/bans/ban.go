@@ -9,29 +9,29 @@ import (
 	"oauth-server/internal/store"
 )
 
-// Max is how many bans are kept in memory, those that have ended and are not forgotten included. If there
-// are as many, no one else is banned.
+// Max is the largest number of bans in memory, including bans that have ended but are not
+// forgotten. When it is reached, no further keys are banned.
 const Max = 100_000
 
-// shownFor is how long a ban that was lifted is stored at least: all instances have seen it by then.
+// shownFor is how long a lifted ban is stored at least, so all instances see it.
 const shownFor = 10 * time.Minute
 
-// Ban keeps a key out until a time.
+// Ban denies all requests of a key until a time.
 type Ban struct {
 	ratelimit.Key
-	Seen   store.Seen // its state in the store; of a ban that waits, the state it replaces; zero: none
-	Level  int        // how many bans came before it that were not forgotten
+	Seen   store.Seen // its state in the store; of a waiting ban, the state that it replaces; zero: none
+	Level  int        // number of earlier bans that were not forgotten
 	Since  time.Time
 	Until  time.Time
-	Forget time.Time // from then on the next ban is a first one
-	// Lifted is when an operator ended it; zero: none did.
+	Forget time.Time // after this time the next ban counts as the first
+	// Lifted is when an operator ended the ban; zero: not lifted.
 	Lifted time.Time
 }
 
 // Active reports whether the ban is in force.
 func (b *Ban) Active(now time.Time) bool { return now.Before(b.Until) }
 
-// Expires is when the ban need not be stored any longer.
+// Expires returns when the ban can be removed from the store.
 func (b *Ban) Expires() time.Time {
 	at := b.Forget
 	if b.Until.After(at) {
@@ -43,9 +43,9 @@ func (b *Ban) Expires() time.Time {
 	return at
 }
 
-// next returns the ban by a rule that comes after b, which is zero if there was none.
+// next returns the ban that follows b under a rule. b is zero if there was no ban before.
 func (b *Ban) next(now time.Time, k ratelimit.Key, r *ratelimit.BanRule) Ban {
-	now = now.Truncate(time.Millisecond) // as it is stored
+	now = now.Truncate(time.Millisecond) // precision of the store
 	n := Ban{Key: k, Seen: b.Seen, Since: now}
 	if now.Before(b.Forget) {
 		n.Level = b.Level + 1
@@ -55,7 +55,7 @@ func (b *Ban) next(now time.Time, k ratelimit.Key, r *ratelimit.BanRule) Ban {
 	return n
 }
 
-// Lift returns the ban as an operator ends it; forget: as if there had been none.
+// Lift returns the ban after an operator ended it. With forget, it has no effect on later bans.
 func (b *Ban) Lift(now time.Time, forget bool) Ban {
 	n := *b
 	now = now.Truncate(time.Millisecond)
@@ -68,18 +68,18 @@ func (b *Ban) Lift(now time.Time, forget bool) Ban {
 	return n
 }
 
-// ErrNotFound is returned if there is no ban of that key.
+// ErrNotFound means that the key has no ban.
 var ErrNotFound = errors.New("bans: there is no such ban")
 
-// Store keeps the bans: a [Repository].
+// Store stores bans. [Repository] implements it.
 type Store interface {
 	// Ban returns the ban of a key, or ErrNotFound.
 	Ban(ctx context.Context, k ratelimit.Key) (Ban, error)
-	// PutBan stores a ban in the place of the one in the state b.Seen, and returns its new state. If there
-	// is another, it returns [store.ErrConflict] and changes nothing.
+	// PutBan stores a ban in place of the one in the state b.Seen, and returns its new state. If
+	// the store has another ban of the key, PutBan returns [store.ErrConflict] and changes nothing.
 	PutBan(ctx context.Context, b Ban) (store.Seen, error)
-	// Bans returns all bans that were stored since a time by the clock of the store, in any order, and some
-	// that were stored before. The zero time: all.
+	// Bans returns all bans that were stored since a time by the clock of the store, and perhaps
+	// some earlier ones, in any order. The zero time selects all bans.
 	Bans(ctx context.Context, since time.Time) ([]Ban, error)
 	// Now returns the time by the clock of the store.
 	Now(ctx context.Context) (time.Time, error)

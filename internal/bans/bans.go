@@ -10,15 +10,16 @@ import (
 	"oauth-server/internal/ratelimit"
 )
 
-// Options make [Bans]. Counters are required; Find and Lift need a Store too.
+// Options configure [Bans]. Counters are required. Find and Lift also need a Store.
 type Options struct {
-	Store    Store               // nil: the bans are those of this process alone, as in dry-run
-	Counters *ratelimit.Counters // that denied requests are counted in
-	Clock    func() time.Time    // of the counters and bans: time.Now
-	// Policy returns what applies to a client now, by which Stats knows the bans that are enforced. Nil: all are.
+	Store    Store               // nil: bans apply to this process alone, as in dry-run
+	Counters *ratelimit.Counters // count denied requests
+	Clock    func() time.Time    // clock of the counters and bans; nil: time.Now
+	// Policy returns the present limits of a client. Stats uses it to count only enforced bans.
+	// Nil: all bans count.
 	Policy func(clientID string) *ratelimit.Effective
-	// Began is called with each ban that this instance was the first to store, and with each that would
-	// have begun in dry-run. It must not block. Nil: not called.
+	// Began is called with each ban that this instance was the first to store, and with each ban
+	// that would have begun in dry-run. It must not block. Nil: not called.
 	Began func(b Ban, m ratelimit.Mode)
 }
 
@@ -27,22 +28,22 @@ type Bans struct {
 	o        Options
 	enforced table
 	dryRun   table
-	tried    table // of candidates
+	tried    table // bans of candidates
 
-	mu      sync.Mutex          // held while a table is changed, and for the fields below
-	waiting map[string]struct{} // keys of bans that are not stored yet
+	mu      sync.Mutex          // held while a table is changed; guards the fields below
+	waiting map[string]struct{} // keys with bans that are not stored yet
 	refused int                 // keys that were not banned for lack of room since the last Refresh
 
 	wake chan struct{} // has a value if a ban is waiting
 
 	following sync.Mutex // held while changes are read; guards the fields below
-	clock     time.Time  // of the store, at readAt
-	readAt    time.Time  // by this machine, whose monotonic clock counts
-	followed  time.Time  // when the last read began, as readAt
-	allAt     time.Time  // when all are read again
+	clock     time.Time  // clock of the store, at readAt
+	readAt    time.Time  // on this machine, with a monotonic reading
+	followed  time.Time  // when the last read began, on this machine
+	allAt     time.Time  // when all bans are read again
 }
 
-// table has the bans of one mode by key. They are read without a lock.
+// table has the bans of one mode by key. Reading it takes no lock.
 type table struct {
 	all atomic.Pointer[cowmap.Map[Ban]]
 }
@@ -59,10 +60,10 @@ func (t *table) edit(change func(e *cowmap.Edit[Ban])) {
 	t.all.Store(&m)
 }
 
-// name is a key as one text: no client_id has a space.
+// name returns a key as one string. No client_id contains a space.
 func name(k ratelimit.Key) string { return k.ClientID + " " + k.Username }
 
-// New reads the bans that are stored.
+// New returns Bans with the stored bans.
 func New(ctx context.Context, o Options) (*Bans, error) {
 	if o.Clock == nil {
 		o.Clock = time.Now
@@ -80,13 +81,14 @@ func New(ctx context.Context, o Options) (*Bans, error) {
 	return b, nil
 }
 
-// Enforces reports whether a policy keeps out who has a ban of a mode, or would in dry-run: a ban outlives a change of
-// the policy.
+// Enforces reports whether a policy applies the bans of a mode: Enforce, or DryRun for its
+// predictions. A ban outlives a change of the policy, so it may have no effect.
 func Enforces(e *ratelimit.Effective, m ratelimit.Mode) bool {
 	return e.Bans() != nil && (e.Mode == ratelimit.DryRun) == (m == ratelimit.DryRun)
 }
 
-// Decide returns the decision on a request of a key that is banned, or would be in dry-run; false: it is not.
+// Decide returns the decision on a request of a banned key, also in dry-run. It returns false if
+// the key is not banned.
 func (b *Bans) Decide(now time.Time, k ratelimit.Key, e *ratelimit.Effective) (d ratelimit.Decision, banned bool) {
 	if e.Bans() == nil {
 		return d, false
@@ -98,8 +100,8 @@ func (b *Bans) Decide(now time.Time, k ratelimit.Key, e *ratelimit.Effective) (d
 	return ratelimit.ByBan(ban.Until.Sub(now), e.Mode), true
 }
 
-// Denied counts a request that was denied by a limit, or would have been in dry-run, of a key that is not
-// banned. It bans the key if that was one too many.
+// Denied counts a request that a limit denied, or would have denied in dry-run. Its key must not be
+// banned. Denied bans the key if the count reaches the bound of its rule.
 func (b *Bans) Denied(now time.Time, k ratelimit.Key, e *ratelimit.Effective) {
 	in := b.scopeOf(e.Mode)
 	if ban, began := b.denied(now, k, e, in); began && !b.stores(in) {
@@ -110,7 +112,7 @@ func (b *Bans) Denied(now time.Time, k ratelimit.Key, e *ratelimit.Effective) {
 // stores reports whether bans of the scope are stored.
 func (b *Bans) stores(in scope) bool { return in.table == &b.enforced && b.o.Store != nil }
 
-// denied returns the ban, if it begins with the request.
+// denied counts the request. If a ban begins with it, denied returns the ban.
 func (b *Bans) denied(now time.Time, k ratelimit.Key, e *ratelimit.Effective, in scope) (ban Ban, began bool) {
 	rule := e.Bans()
 	if rule == nil {
@@ -118,7 +120,7 @@ func (b *Bans) denied(now time.Time, k ratelimit.Key, e *ratelimit.Effective, in
 	}
 	k = k.Bounded()
 	last := in.get(k)
-	if last.Active(now) { // since a moment ago
+	if last.Active(now) { // another request has just started a ban
 		return ban, false
 	}
 	d := b.o.Counters.Take(now, in.countKey(k, last.Since), rule.Counts, 1)
@@ -129,7 +131,7 @@ func (b *Bans) denied(now time.Time, k ratelimit.Key, e *ratelimit.Effective, in
 	return b.begin(now, k, in, rule)
 }
 
-// begin bans the key, unless another request has a moment ago.
+// begin bans the key, unless another request has just done so.
 func (b *Bans) begin(now time.Time, k ratelimit.Key, in scope, rule *ratelimit.BanRule) (next Ban, began bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -146,28 +148,28 @@ func (b *Bans) begin(now time.Time, k ratelimit.Key, in scope, rule *ratelimit.B
 		b.waiting[at] = struct{}{}
 		select {
 		case b.wake <- struct{}{}:
-		default: // it is awake
+		default: // already woken
 		}
 	}
 	in.table.edit(func(e *cowmap.Edit[Ban]) { e.Set(at, next) })
 	return next, true
 }
 
-// isFull reports whether there is no room for a ban of that name.
+// isFull reports whether the table has no room for a ban with this name.
 func (t *table) isFull(name string) bool {
 	m := t.load()
 	_, there := m.Get(name)
 	return !there && m.Len() >= Max
 }
 
-// Stats are figures of the bans.
+// Stats are statistics of the bans.
 type Stats struct {
-	Active  int           // in force, and enforced by the policy
-	Longest time.Duration // the whole length of the longest of these
+	Active  int           // in force and enforced by the policy
+	Longest time.Duration // full length of the longest active ban
 	Waiting int           // not stored yet
 }
 
-// Stats returns the figures as of now.
+// Stats returns the present statistics.
 func (b *Bans) Stats() (s Stats) {
 	now := b.o.Clock()
 	for _, ban := range b.enforced.load().All() {
@@ -182,6 +184,6 @@ func (b *Bans) Stats() (s Stats) {
 	return s
 }
 
-// All returns the table of a mode, by the client_id and the username with a space between: in dry-run, of this
-// instance. Some bans may have ended.
+// All returns the bans of a mode. The map key is client_id, a space and the username. Bans in
+// dry-run are those of this instance alone. Some bans may have ended.
 func (b *Bans) All(m ratelimit.Mode) cowmap.Map[Ban] { return b.scopeOf(m).table.load() }

@@ -18,8 +18,8 @@ import (
 
 var ada = ratelimit.Key{ClientID: "shop", Username: "ada"}
 
-// rule bans for a minute after 3 denials in 10 seconds, and then twice as long, up to 5 minutes. A ban is
-// forgotten an hour after its end.
+// rule bans for a minute after 3 denials in 10 seconds. Each further ban is twice as long, up to 5
+// minutes. A ban is forgotten an hour after its end.
 func rule(t *testing.T, edits ...func(*ratelimit.Settings)) *ratelimit.Effective {
 	t.Helper()
 	s := ratelimit.DefaultSettings()
@@ -36,7 +36,7 @@ func rule(t *testing.T, edits ...func(*ratelimit.Settings)) *ratelimit.Effective
 
 func inDryRun(s *ratelimit.Settings) { s.Mode = ratelimit.DryRun }
 
-// world is instances on one store, and a clock.
+// world is several instances on one store, and a clock.
 type world struct {
 	t     *testing.T
 	store *flaky
@@ -45,7 +45,7 @@ type world struct {
 	began []string // by all instances
 }
 
-// flaky is a store that can fail, before or after it has stored something.
+// flaky is a store that can fail, before or after it has stored a ban.
 type flaky struct {
 	bans.Store
 	mu           sync.Mutex
@@ -99,7 +99,7 @@ func (i *instance) deny(n int, k ratelimit.Key, e *ratelimit.Effective) {
 	}
 }
 
-// rest is how long the key is banned for, 0 if it is not.
+// rest returns how long the key is still banned, or 0.
 func (i *instance) rest(k ratelimit.Key, e *ratelimit.Effective) time.Duration {
 	i.w.t.Helper()
 	d, banned := i.Decide(i.w.clock.Now(), k, e)
@@ -114,7 +114,7 @@ func (i *instance) refresh() {
 	check.OK(i.w.t, i.Refresh(i.w.t.Context()))
 }
 
-// TestBan: with the last of the denials, for each key by itself, and until the time is over.
+// TestBan: a ban begins with the last of the denials, applies to one key, and ends after its time.
 func TestBan(t *testing.T) {
 	w, e := newWorld(t), rule(t)
 	a := w.instance()
@@ -131,7 +131,7 @@ func TestBan(t *testing.T) {
 	check.Equal(t, "at the end", a.rest(ada, e), time.Duration(0))
 }
 
-// TestDenialsAreForgotten: slow ones ban nobody.
+// TestDenialsAreForgotten: widely spaced denials cause no ban.
 func TestDenialsAreForgotten(t *testing.T) {
 	w, e := newWorld(t), rule(t)
 	a := w.instance()
@@ -142,8 +142,9 @@ func TestDenialsAreForgotten(t *testing.T) {
 	check.Equal(t, "rest", a.rest(ada, e), time.Duration(0))
 }
 
-// TestNextBanIsLonger: up to the maximum; a ban that is forgotten is a first one again. The denials are counted
-// anew after each (as Cloud Armor does), and those while banned are none.
+// TestNextBanIsLonger: up to the maximum. After a ban is forgotten, the next one counts as the
+// first. Denials are counted from zero after each ban (as in Cloud Armor), and denials during a ban
+// do not count.
 func TestNextBanIsLonger(t *testing.T) {
 	w, e := newWorld(t), rule(t)
 	a := w.instance()
@@ -164,7 +165,8 @@ func TestNextBanIsLonger(t *testing.T) {
 	check.Equal(t, "forgotten", a.rest(ada, e), time.Minute)
 }
 
-// TestOnlyWhoCanBeBanned: not who is trusted, or has no ban, or no limits; also if there was one.
+// TestOnlyWhoCanBeBanned: bans never apply to trusted clients or to clients without a ban rule or
+// without limits, even if they were banned before.
 func TestOnlyWhoCanBeBanned(t *testing.T) {
 	w, e := newWorld(t), rule(t)
 	a := w.instance()
@@ -187,7 +189,7 @@ func TestOnlyWhoCanBeBanned(t *testing.T) {
 	check.Equal(t, "rest", a.rest(ada, e), time.Minute)
 }
 
-// TestDryRun: who would be banned, for how long, and nothing is stored.
+// TestDryRun: it shows which keys would be banned and for how long, and stores nothing.
 func TestDryRun(t *testing.T) {
 	w, dry, live := newWorld(t), rule(t, inDryRun), rule(t)
 	a := w.instance()
@@ -212,8 +214,8 @@ func TestDryRun(t *testing.T) {
 	check.Equal(t, "enforced", a.rest(ada, live), time.Minute)
 }
 
-// TestEveryInstanceFollows: what one bans or lifts, the others have after the next refresh, and one that is
-// started at once.
+// TestEveryInstanceFollows: other instances see new and lifted bans after their next refresh. A new
+// instance sees them at once.
 func TestEveryInstanceFollows(t *testing.T) {
 	w, e := newWorld(t), rule(t)
 	a, b := w.instance(), w.instance()
@@ -237,7 +239,8 @@ func TestEveryInstanceFollows(t *testing.T) {
 	check.Equal(t, "began", fmt.Sprint(w.began), "[shop ada 1m0s enforce shop ada 2m0s enforce]")
 }
 
-// TestBansAtOnceAreOne: of instances that ban at the same time, one stores its ban; the level is raised once.
+// TestBansAtOnceAreOne: if several instances ban a key at the same time, one stores its ban and the
+// level rises by one.
 func TestBansAtOnceAreOne(t *testing.T) {
 	w, e := newWorld(t), rule(t)
 	a, b := w.instance(), w.instance()
@@ -257,8 +260,8 @@ func TestBansAtOnceAreOne(t *testing.T) {
 	check.Equal(t, "stats", stats, bans.Stats{})
 }
 
-// TestStoreAway: the instance bans nevertheless, and stores the ban when it can. A write whose reply was lost is
-// found to be its own.
+// TestStoreAway: without the store an instance still bans, and it stores the ban later. If the
+// reply to a write was lost, the instance recognizes the stored ban as its own.
 func TestStoreAway(t *testing.T) {
 	w, e := newWorld(t), rule(t)
 	a, b := w.instance(), w.instance()
@@ -280,7 +283,8 @@ func TestStoreAway(t *testing.T) {
 	check.Equal(t, "stats", a.Stats(), bans.Stats{Active: 1, Longest: time.Minute})
 }
 
-// TestLift: who is banned; with forget also who was; and nobody else.
+// TestLift: it ends an active ban, and with forget also clears an ended one. Other keys are not
+// affected.
 func TestLift(t *testing.T) {
 	w, e := newWorld(t), rule(t)
 	a, ctx := w.instance(), t.Context()
@@ -299,7 +303,8 @@ func TestLift(t *testing.T) {
 	check.Equal(t, "after it was forgotten", a.rest(ada, e), time.Minute)
 }
 
-// TestForgottenBansLeaveMemory: and the store, where they were lifted only after all have seen that.
+// TestForgottenBansLeaveMemory: they also leave the store. Lifted bans stay until all instances
+// have seen them.
 func TestForgottenBansLeaveMemory(t *testing.T) {
 	w, e := newWorld(t), rule(t)
 	a := w.instance()
@@ -320,7 +325,7 @@ func TestForgottenBansLeaveMemory(t *testing.T) {
 	check.Equal(t, "after an hour", left(), 0)
 }
 
-// TestConcurrentDenials: one ban begins, whichever request is the last one.
+// TestConcurrentDenials: exactly one ban begins, whichever request comes last.
 func TestConcurrentDenials(t *testing.T) {
 	w, e := newWorld(t), rule(t)
 	a := w.instance()
@@ -339,7 +344,7 @@ func TestConcurrentDenials(t *testing.T) {
 	check.Equal(t, "began", len(w.began), 20)
 }
 
-// TestLongNames: a ban of names that are counted under digests is found by the names.
+// TestLongNames: bans work for names that are counted under digests.
 func TestLongNames(t *testing.T) {
 	w, e := newWorld(t), rule(t)
 	a := w.instance()

@@ -13,11 +13,12 @@ import (
 	"oauth-server/internal/store"
 )
 
-// allEvery is how often all bans are read, on average: for what was stored and not seen, and to forget.
+// allEvery is the average interval between two reads of all bans. A full read finds bans that were
+// missed, and removes forgotten ones.
 const allEvery = 5 * time.Minute
 
-// Refresh reads what is newer than the last time, and stores the bans that are waiting. It also returns an error
-// if there was no room for a ban since then.
+// Refresh reads the bans that are newer than the last read, and stores waiting bans. It also
+// returns an error if there was no room for a ban since the last call.
 func (b *Bans) Refresh(ctx context.Context) error {
 	return errors.Join(b.follow(ctx), b.Flush(ctx), b.checkRoom())
 }
@@ -33,19 +34,19 @@ func (b *Bans) checkRoom() error {
 	return fmt.Errorf("there are %d bans; no one else is banned", Max)
 }
 
-// Run stores bans as they begin, until ctx ends. What cannot be stored, Refresh tries again.
+// Run stores bans as they begin, until ctx ends. Refresh retries bans that could not be stored.
 func (b *Bans) Run(ctx context.Context) error {
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-b.wake:
-			_ = b.Flush(ctx) // Refresh reports it
+			_ = b.Flush(ctx) // Refresh reports errors
 		}
 	}
 }
 
-// Flush stores the bans that are waiting. Those that cannot be stored wait on.
+// Flush stores the waiting bans. Bans that cannot be stored stay in the queue.
 func (b *Bans) Flush(ctx context.Context) error {
 	var first error
 	keys, failed := b.toStore(), 0
@@ -63,7 +64,7 @@ func (b *Bans) Flush(ctx context.Context) error {
 	return nil
 }
 
-// toStore returns the keys of the bans that are waiting.
+// toStore returns the keys of the waiting bans.
 func (b *Bans) toStore() (keys []ratelimit.Key) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -76,12 +77,12 @@ func (b *Bans) toStore() (keys []ratelimit.Key) {
 	return keys
 }
 
-// save stores a ban that is waiting. If another one is stored meanwhile, by another instance or an operator,
-// that one is taken over.
+// save stores a waiting ban. If another instance or an operator has stored a ban of the key in
+// between, save adopts that one.
 func (b *Bans) save(ctx context.Context, k ratelimit.Key) error {
 	ban := b.enforced.get(k)
 	if !b.isWaiting(k) {
-		return nil // another call has stored it
+		return nil // stored by another call
 	}
 	seen, err := b.o.Store.PutBan(ctx, ban)
 	if errors.Is(err, store.ErrConflict) {
@@ -93,7 +94,7 @@ func (b *Bans) save(ctx context.Context, k ratelimit.Key) error {
 			b.adopt([]Ban{stored})
 			return nil
 		}
-		if errors.Is(err, ErrNotFound) { // it was forgotten
+		if errors.Is(err, ErrNotFound) { // the ban before it was forgotten
 			ban.Seen = store.Seen{}
 			seen, err = b.o.Store.PutBan(ctx, ban)
 		}
@@ -112,8 +113,9 @@ func (b *Bans) isWaiting(k ratelimit.Key) bool {
 	return is
 }
 
-// saved notes that a ban is stored, and reports whether it was waiting until then: it may have been read meanwhile.
-// If the next one has begun since, that waits on, for its place.
+// saved records that a ban is stored, and reports whether it was waiting until then: a read may
+// have found it before. If the next ban of the key has begun since, that ban stays in the queue, to
+// replace the stored one.
 func (b *Bans) saved(ban Ban) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -131,7 +133,8 @@ func (b *Bans) saved(ban Ban) bool {
 	return true
 }
 
-// giveUp drops a ban that came after a state which the store, restored from a backup, does not have.
+// giveUp drops a ban if the state that it was to replace is missing after a restore of the store
+// from a backup.
 func (b *Bans) giveUp(k ratelimit.Key, after store.Seen) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -141,8 +144,9 @@ func (b *Bans) giveUp(k ratelimit.Key, after store.Seen) {
 	}
 }
 
-// dropReplaced drops the bans that are not stored any more, or in another state: they changed, or the store was
-// restored from a backup. was is the table before all was read: what has changed since is kept.
+// dropReplaced drops bans that the store no longer has, or has in another state: they changed, or
+// the store was restored from a backup. was is the table before the read of all bans. Bans that
+// have changed since then are kept.
 func (b *Bans) dropReplaced(was cowmap.Map[Ban], stored []Ban) {
 	seen := make(map[string]store.Seen, len(stored))
 	for i := range stored {
@@ -156,15 +160,15 @@ func (b *Bans) dropReplaced(was cowmap.Map[Ban], stored []Ban) {
 	})
 }
 
-// adopt takes over what is stored where it is newer, also in place of a ban that is waiting.
+// adopt replaces bans by newer stored ones. A stored ban also replaces a waiting one.
 func (b *Bans) adopt(list []Ban) {
 	for _, ban := range b.takeOver(list) {
 		b.o.Began(ban, ratelimit.Enforce)
 	}
 }
 
-// takeOver is adopt, under the mutex. It returns the bans that this instance stored by a write whose reply was
-// lost.
+// takeOver is adopt, with the mutex held. It returns the bans that this instance stored itself by
+// writes with a lost reply.
 func (b *Bans) takeOver(list []Ban) (began []Ban) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -174,7 +178,7 @@ func (b *Bans) takeOver(list []Ban) (began []Ban) {
 			key := name(s.Key)
 			have, there := known.Get(key)
 			switch {
-			case there && s.Seen.Version <= have.Seen.Version && now.Before(have.Expires()): // then its successor begins at 1
+			case there && s.Seen.Version <= have.Seen.Version && now.Before(have.Expires()): // after it expires, the next one starts at version 1
 			case !there && (known.Len() >= Max || !now.Before(s.Expires())):
 			default:
 				if _, waits := b.waiting[key]; waits && s.Since.Equal(have.Since) && s.Until.Equal(have.Until) {
@@ -188,7 +192,7 @@ func (b *Bans) takeOver(list []Ban) (began []Ban) {
 	return began
 }
 
-// follow reads what was stored since the last time, and now and then all.
+// follow reads the bans stored since the last read, and at intervals all bans.
 func (b *Bans) follow(ctx context.Context) error {
 	b.following.Lock()
 	defer b.following.Unlock()
@@ -206,7 +210,7 @@ func (b *Bans) follow(ctx context.Context) error {
 	return nil
 }
 
-// read takes over what was stored since the last read began, or all.
+// read adopts the bans stored since the last read began, or all bans.
 func (b *Bans) read(ctx context.Context, all bool) (err error) {
 	if all {
 		if b.clock, err = b.o.Store.Now(ctx); err != nil {
@@ -233,7 +237,7 @@ func (b *Bans) read(ctx context.Context, all bool) (err error) {
 	return nil
 }
 
-// forget drops the bans that are over and forgotten.
+// forget drops the bans that have ended and are forgotten.
 func (b *Bans) forget(now time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -242,7 +246,7 @@ func (b *Bans) forget(now time.Time) {
 	}
 }
 
-// drop removes bans from a table, except those that are waiting. The mutex must be held.
+// drop removes bans from a table, except waiting ones. The mutex must be held.
 func (b *Bans) drop(t *table, gone func(key string, ban Ban) bool) {
 	var keys []string
 	for key, ban := range t.load().All() {

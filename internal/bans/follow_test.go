@@ -14,7 +14,8 @@ import (
 	"oauth-server/internal/testworld"
 )
 
-// TestDenialsWhileBannedAreNone: also where the ban is shorter than the time in which denials are counted.
+// TestDenialsWhileBannedAreNone: denials during a ban do not count, even if the ban is shorter than
+// the window of denials.
 func TestDenialsWhileBannedAreNone(t *testing.T) {
 	w, e := newWorld(t), rule(t, func(s *ratelimit.Settings) { s.Default.Ban.For = time.Second })
 	a := w.instance()
@@ -26,7 +27,7 @@ func TestDenialsWhileBannedAreNone(t *testing.T) {
 	check.Equal(t, "rest", a.rest(ada, e), time.Duration(0))
 }
 
-// seeing is a store that shows of its bans what a test wants.
+// seeing is a store that returns only the bans selected by a test.
 type seeing struct {
 	bans.Store
 	show func(since time.Time) ([]bans.Ban, bool)
@@ -39,7 +40,7 @@ func (s seeing) Bans(ctx context.Context, since time.Time) ([]bans.Ban, error) {
 	return s.Store.Bans(ctx, since)
 }
 
-// TestOlderBanIsNotTakenOver: what was read before it changed.
+// TestOlderBanIsNotTakenOver: a read that started before a change does not undo it.
 func TestOlderBanIsNotTakenOver(t *testing.T) {
 	w, e := newWorld(t), rule(t)
 	a := w.instance()
@@ -54,13 +55,13 @@ func TestOlderBanIsNotTakenOver(t *testing.T) {
 	check.Equal(t, "rest", a.rest(ada, e), time.Duration(0))
 }
 
-// TestAllAreReadNowAndThen: what did not appear after the mark is found all the same.
+// TestAllAreReadNowAndThen: a full read finds bans that were missing in a read of changes.
 func TestAllAreReadNowAndThen(t *testing.T) {
 	w, e := newWorld(t), rule(t, func(s *ratelimit.Settings) { s.Default.Ban.For, s.Default.Ban.Max = time.Hour, time.Hour })
 	a, b := w.instance(), w.instance()
 	b.deny(3, ratelimit.Key{ClientID: "shop"}, e)
 	b.refresh()
-	a.refresh() // it has a mark
+	a.refresh() // it has a position to read from
 	b.deny(3, ada, e)
 	b.refresh()
 	w.store.Store = seeing{w.store.Store, func(since time.Time) ([]bans.Ban, bool) { return nil, !since.IsZero() }}
@@ -71,7 +72,7 @@ func TestAllAreReadNowAndThen(t *testing.T) {
 	check.Equal(t, "rest after six minutes", a.rest(ada, e), 54*time.Minute)
 }
 
-// TestBanOfWhoWasForgotten: the instance still knows the last ban when the store does not.
+// TestBanOfWhoWasForgotten: the instance still has the last ban, but the store does not.
 func TestBanOfWhoWasForgotten(t *testing.T) {
 	w, e := newWorld(t), rule(t)
 	a, b := w.instance(), w.instance()
@@ -88,7 +89,8 @@ func TestBanOfWhoWasForgotten(t *testing.T) {
 	check.Equal(t, "began", len(w.began), 2)
 }
 
-// TestStoreFromABackup: what is stored holds, however old, and can be lifted. What is not stored any more has ended.
+// TestStoreFromABackup: stored bans apply, however old, and can be lifted. Bans missing from the
+// store end.
 func TestStoreFromABackup(t *testing.T) {
 	w, e := newWorld(t), rule(t, func(s *ratelimit.Settings) { s.Default.Ban.For, s.Default.Ban.Max = time.Hour, time.Hour })
 	a := w.instance()
@@ -111,7 +113,8 @@ func TestStoreFromABackup(t *testing.T) {
 	check.Equal(t, "rest when lifted", a.rest(ada, e), time.Duration(0))
 }
 
-// TestBanOntoABackup: who is banned again meanwhile gets what is stored, too, and the next ban is stored.
+// TestBanOntoABackup: if a key is banned again after a restore, the stored ban replaces that ban, and
+// its next ban is stored.
 func TestBanOntoABackup(t *testing.T) {
 	w, e := newWorld(t), rule(t)
 	a := w.instance()
@@ -148,7 +151,7 @@ func (s failsFor) PutBan(ctx context.Context, b bans.Ban) (store.Seen, error) {
 	return s.Store.PutBan(ctx, b)
 }
 
-// TestOneBanThatCannotBeStored: the others are, and can be lifted.
+// TestOneBanThatCannotBeStored: the other bans are stored and can be lifted.
 func TestOneBanThatCannotBeStored(t *testing.T) {
 	w, e := newWorld(t), rule(t)
 	a := w.instance()
@@ -163,7 +166,7 @@ func TestOneBanThatCannotBeStored(t *testing.T) {
 	check.OK(t, err)
 }
 
-// TestNewerBanIsReadFirst: what is waiting gives way to it without a write.
+// TestNewerBanIsReadFirst: a newer stored ban replaces a waiting one without a write.
 func TestNewerBanIsReadFirst(t *testing.T) {
 	w, e := newWorld(t), rule(t)
 	a, b := w.instance(), w.instance()
@@ -175,7 +178,8 @@ func TestNewerBanIsReadFirst(t *testing.T) {
 	check.Equal(t, "writes", w.store.puts-puts, 0)
 }
 
-// TestDenialsCountAnewWhileTheStoreIsAway: after a ban that is not stored, as after one that is.
+// TestDenialsCountAnewWhileTheStoreIsAway: denials are counted from zero after a ban, stored or
+// not.
 func TestDenialsCountAnewWhileTheStoreIsAway(t *testing.T) {
 	w, e := newWorld(t), rule(t, func(s *ratelimit.Settings) { s.Default.Ban.For = time.Second })
 	a := w.instance()
@@ -188,7 +192,7 @@ func TestDenialsCountAnewWhileTheStoreIsAway(t *testing.T) {
 	check.Equal(t, "rest after one more", a.rest(ada, e), 2*time.Second)
 }
 
-// slow is a store that does something before it stores a ban.
+// slow is a store that calls a function before it stores a ban.
 type slow struct {
 	bans.Store
 	before func()
@@ -199,7 +203,7 @@ func (s slow) PutBan(ctx context.Context, b bans.Ban) (store.Seen, error) {
 	return s.Store.PutBan(ctx, b)
 }
 
-// TestNextBanBeginsWhileOneIsStored: it waits on, and is stored with the next call.
+// TestNextBanBeginsWhileOneIsStored: it stays in the queue and is stored by the next call.
 func TestNextBanBeginsWhileOneIsStored(t *testing.T) {
 	w, e := newWorld(t), rule(t)
 	a := w.instance()
@@ -221,7 +225,7 @@ func TestNextBanBeginsWhileOneIsStored(t *testing.T) {
 	check.Equal(t, "began", w.began, []string{"shop ada 1m0s enforce", "shop ada 2m0s enforce"})
 }
 
-// TestBeganMayLook: it is called without the mutex.
+// TestBeganMayLook: Began is called without the mutex, so it may read the bans.
 func TestBeganMayLook(t *testing.T) {
 	w, e, dry := newWorld(t), rule(t), rule(t, inDryRun)
 	var a *bans.Bans

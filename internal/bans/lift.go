@@ -10,15 +10,15 @@ import (
 	"oauth-server/internal/store"
 )
 
-// liftTries is how often a ban is lifted that is changed at the same time.
+// liftTries is how often Lift retries if the ban changes at the same time.
 const liftTries = 5
 
-// Find returns the ban of a key that an operator can lift, as it is stored: one that is in force, or with
-// forget one that is not forgotten. The error is or wraps ErrNotFound if there is none.
+// Find returns the stored ban of a key if an operator can lift it: an active ban or, with forget,
+// one that is not forgotten. The error is or wraps ErrNotFound if there is no such ban.
 func (b *Bans) Find(ctx context.Context, k ratelimit.Key, forget bool) (Ban, error) {
 	k = k.Bounded()
 	ban, err := b.o.Store.Ban(ctx, k)
-	if errors.Is(err, ErrNotFound) { // the store has not got it yet, or cannot read it: it is in force here
+	if errors.Is(err, ErrNotFound) { // not stored yet, or unreadable: it may be in force here
 		ban, err = b.enforced.get(k), nil
 	}
 	now := b.o.Clock()
@@ -28,9 +28,9 @@ func (b *Bans) Find(ctx context.Context, k ratelimit.Key, forget bool) (Ban, err
 	return ban, err
 }
 
-// Lift ends the ban of a key, on this instance at once and on the others within a second; forget: the next
-// ban is a first one. It returns the ban as it was and as it is. The error is or wraps ErrNotFound if there
-// is nothing to lift.
+// Lift ends the ban of a key, at once on this instance and within a second on the others. With
+// forget, the next ban counts as the first. Lift returns the ban before and after. The error is or
+// wraps ErrNotFound if there is no ban to lift.
 func (b *Bans) Lift(ctx context.Context, k ratelimit.Key, forget bool) (before, after Ban, err error) {
 	k = k.Bounded()
 	for range liftTries {
@@ -52,12 +52,12 @@ func (b *Bans) Lift(ctx context.Context, k ratelimit.Key, forget bool) (before, 
 	return before, after, fmt.Errorf("lift a ban: %w", err)
 }
 
-// FindDryRun returns the ban of a key that this instance has in dry-run; false: there is none.
+// FindDryRun returns the dry-run ban of a key on this instance, or false.
 func (b *Bans) FindDryRun(k ratelimit.Key) (Ban, bool) {
 	return b.dryRun.load().Get(name(k.Bounded()))
 }
 
-// LiftDryRun drops the ban of a key that this instance has in dry-run: the next one is a first one.
+// LiftDryRun removes the dry-run ban of a key on this instance. The next one counts as the first.
 func (b *Bans) LiftDryRun(k ratelimit.Key) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

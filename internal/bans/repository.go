@@ -12,22 +12,22 @@ import (
 	"oauth-server/internal/store"
 )
 
-// Table has the bans that are in force, or not forgotten yet. A key is the client ID, a space and the
-// username.
+// Table has the bans that are in force or not forgotten yet. A record key is the client ID, a space
+// and the username.
 var Table = store.Table{Name: "bans"}
 
-// CheckRecord returns why a record of [Table] cannot be read; nil if it can.
+// CheckRecord returns an error if a record of [Table] cannot be read.
 var CheckRecord = store.Readable(decode)
 
-// Repository keeps bans in a table. It implements [Store].
+// Repository stores bans in a table. It implements [Store].
 type Repository struct{ bans store.Collection[Ban] }
 
-// NewRepository returns the bans of a store.
+// NewRepository returns the bans in a store.
 func NewRepository(b store.Backend) *Repository {
 	return &Repository{store.Collection[Ban]{Backend: b, Table: Table, Encode: encode, Decode: decode}}
 }
 
-// maxLevel keeps the levels of what others stored within range.
+// maxLevel bounds levels that are read from the store.
 const maxLevel = math.MaxInt32
 
 // record is the value of a ban.
@@ -54,7 +54,7 @@ func decode(r *store.Record) (Ban, error) {
 	}, err
 }
 
-// Ban implements [Store]. A ban that cannot be read keeps nobody out, so it is as good as none.
+// Ban implements [Store]. An unreadable ban has no effect, so Ban returns ErrNotFound for it.
 func (r *Repository) Ban(ctx context.Context, k ratelimit.Key) (Ban, error) {
 	b, _, err := r.bans.Get(ctx, name(k))
 	if errors.Is(err, store.ErrNotFound) || errors.Is(err, store.ErrUnreadable) {
@@ -63,8 +63,8 @@ func (r *Repository) Ban(ctx context.Context, k ratelimit.Key) (Ban, error) {
 	return b, err
 }
 
-// PutBan implements [Store]. It replaces a record that cannot be read, or that was deleted. Its version is
-// the next one all the same: instances take up no other.
+// PutBan implements [Store]. It replaces a record that is unreadable or was deleted. The new record
+// still gets the next version, because instances adopt no other.
 func (r *Repository) PutBan(ctx context.Context, b Ban) (store.Seen, error) {
 	seen, err := r.bans.Put(ctx, &b, b.Seen)
 	if !errors.Is(err, store.ErrConflict) {
@@ -83,7 +83,7 @@ func (r *Repository) PutBan(ctx context.Context, b Ban) (store.Seen, error) {
 	return seen, err
 }
 
-// Bans implements [Store]. Bans that cannot be read are left out.
+// Bans implements [Store]. It omits unreadable bans.
 func (r *Repository) Bans(ctx context.Context, since time.Time) ([]Ban, error) {
 	return r.list(ctx, store.Query{ChangedSince: since})
 }

@@ -13,7 +13,7 @@ import (
 	"oauth-server/internal/testworld"
 )
 
-// TestRepository: every field comes back, by key, by client and from a time on.
+// TestRepository: every field is read back, by key, by client and from a time on.
 func TestRepository(t *testing.T) {
 	r := bans.NewRepository(testworld.OpenStore(t, filepath.Join(t.TempDir(), "test.db")))
 	ctx := t.Context()
@@ -48,7 +48,7 @@ func TestRepository(t *testing.T) {
 	}
 }
 
-// TestUnreadableBan: it keeps nobody out, and the next ban replaces it.
+// TestUnreadableBan: it has no effect, and the next ban replaces it.
 func TestUnreadableBan(t *testing.T) {
 	w, e := newWorld(t), rule(t)
 	_, err := w.file.Put(t.Context(), bans.Table, store.Record{Key: "shop ada", Value: []byte(`{"level":"high"}`)}, store.Seen{})

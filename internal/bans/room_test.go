@@ -12,7 +12,8 @@ import (
 	"oauth-server/internal/store"
 )
 
-// TestNoRoom: those who are banned stay so, others are not, and that is reported once a refresh.
+// TestNoRoom: banned keys stay banned, no further keys are banned, and each refresh reports that
+// once.
 func TestNoRoom(t *testing.T) {
 	w, e := newWorld(t), rule(t)
 	many := make([]bans.Ban, bans.Max)
@@ -35,7 +36,7 @@ func TestNoRoom(t *testing.T) {
 	check.Equal(t, "rest when the others are forgotten", a.rest(ada, e), time.Minute)
 }
 
-// full is a store that has many bans.
+// full is a store that contains many bans.
 type full struct {
 	bans.Store
 	list []bans.Ban

@@ -7,11 +7,12 @@ import (
 	"oauth-server/internal/ratelimit"
 )
 
-// scope is where a ban is kept, and its denials are counted: apart in dry-run, and for each candidate.
+// scope is where a ban is kept and its denials are counted. Dry-run and each candidate have
+// separate scopes.
 type scope struct {
 	table *table
 	kind  string // of counters
-	since string // identifies the candidate; empty for what is not tried
+	since string // identifies the candidate; empty if it is not a candidate
 }
 
 func (b *Bans) scopeOf(m ratelimit.Mode) scope {
@@ -21,15 +22,16 @@ func (b *Bans) scopeOf(m ratelimit.Mode) scope {
 	return scope{table: &b.enforced, kind: "denials "}
 }
 
-// triedSince is the scope of candidates that are tried since that time. Their keys tell the clients apart.
+// triedSince returns the scope of the candidates tried since t. Keys contain the client, so
+// candidates of different clients do not mix.
 func (b *Bans) triedSince(t time.Time) scope {
 	return scope{table: &b.tried, kind: "denials of a candidate ", since: strconv.FormatInt(t.UnixMilli(), 36) + " "}
 }
 
-// name is that of the ban of a key in the table.
+// name returns the name of a ban in the table.
 func (s scope) name(k ratelimit.Key) string { return s.since + name(k) }
 
-// get returns the ban of a key; zero if there is none.
+// get returns the ban of a key, or a zero Ban.
 func (s scope) get(k ratelimit.Key) Ban {
 	m := s.table.load()
 	if m.Len() == 0 {
@@ -39,16 +41,16 @@ func (s scope) get(k ratelimit.Key) Ban {
 	return b
 }
 
-// countKey is what the denied requests of a key count under since its last ban: after each one they are
-// counted anew, on all instances, also while the ban is not stored yet.
+// countKey returns the key that counts the denied requests of k since its last ban. Each ban starts
+// a new count, on all instances, even before the ban is stored.
 func (s scope) countKey(k ratelimit.Key, last time.Time) ratelimit.Key {
 	return ratelimit.Key{
 		ClientID: ratelimit.Internal + s.kind + s.since + strconv.FormatInt(last.UnixMilli(), 36) + " " + k.ClientID, Username: k.Username,
 	}
 }
 
-// Tried reports whether a key would be banned under a candidate that is tried since that time. As in dry-run, that is
-// known on this instance alone, while the requests denied are counted on all.
+// Tried reports whether a key would be banned under the candidate tried since a time. As in
+// dry-run, only this instance knows the ban, but all instances count the denied requests together.
 func (b *Bans) Tried(now time.Time, k ratelimit.Key, e *ratelimit.Effective, since time.Time) bool {
 	if e.Bans() == nil {
 		return false
@@ -57,7 +59,8 @@ func (b *Bans) Tried(now time.Time, k ratelimit.Key, e *ratelimit.Effective, sin
 	return ban.Active(now)
 }
 
-// TriedDenied counts a request that a candidate would have denied, of a key that it would not have banned.
+// TriedDenied counts a request that a candidate would have denied. The candidate must not have
+// banned the key.
 func (b *Bans) TriedDenied(now time.Time, k ratelimit.Key, e *ratelimit.Effective, since time.Time) {
 	b.denied(now, k, e, b.triedSince(since))
 }

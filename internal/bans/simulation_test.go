@@ -24,12 +24,13 @@ var (
 	simRuns = flag.Int("runs", 50, "how many simulations")
 )
 
-// inForce is after how long what is stored is in force at every instance.
+// inForce is the time after which a stored change is in force on every instance.
 const inForce = 2 * time.Second
 
-// TestSimulation runs whole clusters in simulated time, each with faults of its own and clocks that are wrong by up to
-// a second. What is stored, a ban or that it was lifted, is in force within two seconds at every instance of which no
-// message was lost meanwhile, and at all once the faults are over. No ban begins twice.
+// TestSimulation runs whole clusters in simulated time, each with its own faults and with clocks
+// that are wrong by up to a second. A stored ban, or its lifting, is in force within two seconds on
+// every instance that lost no message in that time, and on all instances once the faults are over.
+// No ban begins twice.
 func TestSimulation(t *testing.T) {
 	checked := 0
 	for i := range *simRuns {
@@ -46,17 +47,17 @@ func TestSimulation(t *testing.T) {
 	}
 }
 
-// cluster is instances on one store.
+// cluster is several instances on one store.
 type cluster struct {
 	t      *testing.T
 	policy *ratelimit.Effective
 	store  *faulty
 
-	mu      sync.Mutex // guards what follows, and rand of all
+	mu      sync.Mutex // guards the fields below, and the rand of all
 	rand    *rand.Rand
 	alive   []*process
 	started int
-	began   map[string]int // by key and when
+	began   map[string]int // by key and time
 	checked int
 }
 
@@ -68,11 +69,11 @@ func (c *cluster) draw(n int) int {
 	return c.rand.IntN(n)
 }
 
-// grid is what the times of denials are multiples of. The clocks of instances differ by other times, so no two of them ban
-// in the same millisecond: these bans would be one.
+// grid divides the times of all denials. The clocks of instances differ by other amounts, so no two
+// instances ban in the same millisecond. Such bans would count as one.
 const grid = 64 * time.Millisecond
 
-// process is an instance, whose clock is wrong by skew.
+// process is an instance with a clock that is wrong by skew.
 type process struct {
 	*bans.Bans
 	*port
@@ -106,7 +107,7 @@ func (c *cluster) start() {
 	c.alive = append(c.alive, p)
 }
 
-// about is which ban it is.
+// about identifies a ban.
 func about(b *bans.Ban) string { return fmt.Sprint(b.Key, " ", b.Since.UnixMilli()) }
 
 func (c *cluster) members() []*process {
@@ -138,7 +139,7 @@ func simulate(t *testing.T, seed uint64) (checked int) {
 	}
 	c.store.become(false)
 	c.store.loses(0)
-	wait(10 * time.Second) // what was lost is given up
+	wait(10 * time.Second) // lost messages time out
 	wait(inForce)
 	for _, key := range keys() {
 		if b, ok := c.store.get(key); ok {
@@ -165,7 +166,7 @@ func keys() (all []ratelimit.Key) {
 	return all
 }
 
-// event is one thing that happens to the cluster.
+// event makes one random thing happen to the cluster.
 func (c *cluster) event() {
 	p, key := c.any(), keys()[c.draw(5)]
 	switch c.draw(12) {
@@ -210,7 +211,7 @@ func (c *cluster) end(p *process) {
 	}
 }
 
-// follow compares two seconds after something was stored.
+// follow compares the instances two seconds after a change was stored.
 func (c *cluster) follow(b bans.Ban) {
 	were := c.members()
 	time.AfterFunc(inForce, func() {
@@ -227,7 +228,7 @@ func (c *cluster) follow(b bans.Ban) {
 	})
 }
 
-// compare fails the test if an instance does not decide as a stored ban has it.
+// compare fails the test if an instance does not decide according to a stored ban.
 func (c *cluster) compare(p *process, b *bans.Ban) {
 	at := p.now()
 	d, banned := p.Decide(at, b.Key, c.policy)
@@ -239,13 +240,13 @@ func (c *cluster) compare(p *process, b *bans.Ban) {
 	c.checked++
 }
 
-// faulty is the store. It is far away, and loses messages.
+// faulty is the store. It is slow and loses messages.
 type faulty struct {
 	c *cluster
 
 	mu      sync.Mutex
 	down    bool
-	lost    int // messages of a hundred
+	lost    int // messages in a hundred
 	stored  map[ratelimit.Key]bans.Ban
 	updated map[ratelimit.Key]time.Time
 	nonce   int64
@@ -271,17 +272,17 @@ func (f *faulty) get(k ratelimit.Key) (bans.Ban, bool) {
 	return b, ok
 }
 
-// port is the way of an instance to the store.
+// port is the connection of an instance to the store.
 type port struct {
 	c *cluster
 
 	mu     sync.Mutex
-	failed time.Time // when a call failed last
+	failed time.Time // when the last call failed
 	calls  map[int]time.Time
 	number int
 }
 
-// clean reports whether no call failed for so long, and none is under way that is late.
+// clean reports whether no call failed within d and no call is running late.
 func (p *port) clean(d time.Duration) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -293,10 +294,11 @@ func (p *port) clean(d time.Duration) bool {
 	return time.Since(p.failed) > d
 }
 
-// timeout is that of an operation.
+// timeout is the timeout of an operation.
 const timeout = 3 * time.Second
 
-// call does something at the store, if the request arrives; it returns an error if the answer does not.
+// call executes an operation on the store if the request arrives. It returns an error if the reply
+// does not arrive.
 func (p *port) call(ctx context.Context, do func(f *faulty) error) error {
 	f := p.c.store
 	ctx, cancel := context.WithTimeout(ctx, timeout)
@@ -327,7 +329,7 @@ func (p *port) call(ctx context.Context, do func(f *faulty) error) error {
 	return err
 }
 
-// travel takes a message to where it is to be, or loses it.
+// travel delivers a message or loses it.
 func (p *port) travel(ctx context.Context) error {
 	f := p.c.store
 	f.mu.Lock()

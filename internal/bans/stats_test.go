@@ -9,7 +9,7 @@ import (
 	"oauth-server/internal/ratelimit"
 )
 
-// TestStatsOfWhatIsEnforced: bans that the policies in force have no effect of are no part of them.
+// TestStatsOfWhatIsEnforced: bans that have no effect under the present policies are not counted.
 func TestStatsOfWhatIsEnforced(t *testing.T) {
 	w, e := newWorld(t), rule(t)
 	policies := map[string]*ratelimit.Effective{
