@@ -6,19 +6,20 @@ import (
 	"oauth-server/internal/ratelimit"
 )
 
-// Weighted is a request that counts as so many. With Hits 0 it is decided, and counts as none.
+// Weighted is a request that counts Hits times. With Hits 0 it is decided but not counted.
 type Weighted struct {
 	Request
 	Hits int
 }
 
-// AdmitAll is [Judge.Admit] for requests that pass together or not at all, and whose clients are not proven: if one is
-// rejected, none of them counts. It returns the decision on each, in their order. As with [Judge.Reserve], observers, and
-// limits that are tried out, see those that were rejected, and the others only if all of them pass.
+// AdmitAll is [Judge.Admit] for requests that pass together or not at all. Their clients need not
+// be proven. If one request is rejected, none of them counts. AdmitAll returns the decisions in the
+// order of the requests. As with [Judge.Reserve], observers and candidates see a rejected request
+// in any case, and the other requests only if all of them pass.
 func (j *Judge) AdmitAll(ctx context.Context, all []Weighted) []ratelimit.Decision {
 	decisions := make([]ratelimit.Decision, len(all))
 	var counted []Reservation
-	defer func() { // also if a defect has ended the rest
+	defer func() { // also after a panic
 		for i := range counted {
 			j.Cancel(&counted[i])
 		}
@@ -39,16 +40,17 @@ func (j *Judge) AdmitAll(ctx context.Context, all []Weighted) []ratelimit.Decisi
 	return decisions
 }
 
-// reserveHits reserves every hit of a request, up to one that is rejected, and adds those that were not to counted.
+// reserveHits reserves every hit of a request until one is rejected. It appends the reservations
+// that were not rejected to counted.
 func (j *Judge) reserveHits(ctx context.Context, r *Weighted, counted *[]Reservation) (d ratelimit.Decision) {
 	if r.Hits == 0 {
 		r.Unproven = true
 		now := j.Clock()
 		denial, denied := j.denies(now, j.Policies(), &r.Request)
-		if !denied { // also if it would wait for its turn
+		if !denied { // it may still have to wait in a queue
 			return d
 		}
-		j.observe(ctx, now, &r.Request, &Decided{Decision: denial}) // a candidate counts it as little as the limits do
+		j.observe(ctx, now, &r.Request, &Decided{Decision: denial}) // like the limits in force, a candidate does not count it
 		return denial
 	}
 	for range r.Hits {

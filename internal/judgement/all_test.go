@@ -11,12 +11,13 @@ import (
 	"oauth-server/internal/testworld"
 )
 
-// hits is a request of a user for as many.
+// hits is a request of a user that counts n times.
 func hits(user string, n int) judgement.Weighted {
 	return judgement.Weighted{Request: judgement.Request{Key: ratelimit.Key{ClientID: "shop", Username: user}, Grant: clientcfg.RefreshToken}, Hits: n}
 }
 
-// TestAdmitAll: requests pass together or not at all, and what was reserved for those that had room is given back.
+// TestAdmitAll: requests pass together or not at all. If one is rejected, the reservations of the
+// others are cancelled.
 func TestAdmitAll(t *testing.T) {
 	settings := ratelimit.DefaultSettings()
 	settings.Default.User = []ratelimit.Limit{ratelimit.NewLimit("per-minute", 3, time.Minute)}
@@ -43,7 +44,8 @@ func TestAdmitAll(t *testing.T) {
 	check.Equal(t, "nothing asked", len(j.AdmitAll(t.Context(), nil)), 0)
 }
 
-// TestAskedOverTheLimit: a request that would wait for its turn is not said to be denied, and one without a place is.
+// TestAskedOverTheLimit: with Hits 0, a request that would wait is not denied, but one without a
+// place in the queue is.
 func TestAskedOverTheLimit(t *testing.T) {
 	settings, longest := ratelimit.DefaultSettings(), ratelimit.MaxWait(10*time.Second)
 	settings.Default.MaxWait = &longest
@@ -56,7 +58,7 @@ func TestAskedOverTheLimit(t *testing.T) {
 	wantSeen(t, seen, "ada allowed", "ada denied")
 }
 
-// TestAskingIsNotTried: a question, which counts as none, is none for a candidate either.
+// TestAskingIsNotTried: a request with Hits 0 is not counted by a candidate either.
 func TestAskingIsNotTried(t *testing.T) {
 	settings := ratelimit.DefaultSettings()
 	settings.Default.User = []ratelimit.Limit{ratelimit.NewLimit("per-minute", 1, time.Minute)}

@@ -7,8 +7,9 @@ import (
 	"oauth-server/internal/turns"
 )
 
-// banned returns the decision on a request of who is banned, or would be in dry-run; false: it is not, or it is not known
-// who that is. Nothing is counted of one that is, except by a candidate.
+// banned returns the decision on a request of a banned key, also in dry-run. It returns false if
+// the key is not banned, or if the user is unknown. Only a candidate counts a request of a banned
+// key.
 func (j *Judge) banned(now time.Time, r *Request, e *ratelimit.Effective) (ratelimit.Decision, bool) {
 	if j.Bans == nil || r.Unknown {
 		return ratelimit.Decision{}, false
@@ -16,8 +17,8 @@ func (j *Judge) banned(now time.Time, r *Request, e *ratelimit.Effective) (ratel
 	return j.Bans.Decide(now, r.Key, e)
 }
 
-// bannedMeanwhile has a ban that began while a request waited take the place of the decision. Its turn is that of the
-// next.
+// bannedMeanwhile replaces the decision if a ban began while the request waited. The place of the
+// request goes to the next one in the queue.
 func (j *Judge) bannedMeanwhile(r *Request, t *turns.Turn) {
 	if t.Waited == 0 {
 		return
@@ -30,10 +31,11 @@ func (j *Judge) bannedMeanwhile(r *Request, t *turns.Turn) {
 	t.Decision = d
 }
 
-// countDenial counts a request that a limit denied towards a ban, also in dry-run. One whose client or user is not proven is left
-// out, and what was to wait for its turn: the stop of this process denies all that do.
+// countDenial counts a request that a limit denied towards a ban, also in dry-run. It ignores
+// requests of an unproven client or user. It also ignores requests that waited in a queue, because
+// a stopping process denies all of them.
 func (j *Judge) countDenial(r *Request, e *ratelimit.Effective, t *turns.Turn) {
-	// The clock is read again, because the request may have waited for permits.
+	// Read the clock again, because the request may have waited for permits.
 	if j.Bans != nil && !r.Unproven && !t.Held && t.ThroughLimit() {
 		j.Bans.Denied(j.Clock(), r.Key, e)
 	}

@@ -12,7 +12,7 @@ import (
 	"oauth-server/internal/testworld"
 )
 
-// withBans has the judge ban those whom its policies ban.
+// withBans enables the bans of policies.
 func withBans(t *testing.T, j *judgement.Judge) {
 	t.Helper()
 	var err error
@@ -20,7 +20,8 @@ func withBans(t *testing.T, j *judgement.Judge) {
 	check.OK(t, err)
 }
 
-// TestCandidateOfReservations: no denial of a reservation counts towards a ban, under a candidate neither.
+// TestCandidateOfReservations: denied reservations do not count towards a ban, not even a
+// candidate's.
 func TestCandidateOfReservations(t *testing.T) {
 	ban := ratelimit.DefaultBan()
 	ban.Denials = 1
@@ -36,7 +37,7 @@ func TestCandidateOfReservations(t *testing.T) {
 	wantSeen(t, seen, "ada allowed, tried allowed", "ada allowed, tried would_deny", "ada allowed, tried would_deny")
 }
 
-// TestUnknownUsersAreNotTheClient: a ban of the client itself is none of its users who are not known.
+// TestUnknownUsersAreNotTheClient: a ban of the client itself does not apply to its unknown users.
 func TestUnknownUsersAreNotTheClient(t *testing.T) {
 	settings, ban := ratelimit.DefaultSettings(), ratelimit.DefaultBan()
 	ban.Denials = 1

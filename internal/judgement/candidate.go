@@ -8,17 +8,18 @@ import (
 	"oauth-server/internal/ratelimit"
 )
 
-// Tried is what a candidate would have done with a request: its outcome as in dry-run. The zero Tried, with the
-// outcome Passed, is that of a request that concerns no candidate.
+// Tried is the decision that a candidate would have made: its outcome, as in dry-run. The zero
+// Tried, with the outcome Passed, means that no candidate applied to the request.
 type Tried struct {
 	Outcome ratelimit.Outcome
-	Limit   string    // the name of the limit that the request is over; empty if it is not, and for a ban
-	Since   time.Time // since when these limits are tried, which identifies them
+	Limit   string    // name of the limit that the request is over, or empty; empty for a ban too
+	Since   time.Time // start of the trial, which identifies the candidate
 }
 
-// tryCandidate decides on the request under limits that are tried out, if there are any for its key and an observer,
-// whether or not the limits in force admit it. It never denies a request, nor does it have one wait. Limits of users
-// do not concern one with an override, which stays whatever the limits of all others become.
+// tryCandidate decides on the request under a candidate, if there is one for its key and an
+// observer. It does so whether or not the limits in force admit the request. It never denies or
+// delays the request. Candidate limits for users do not apply to a user with an override, because
+// the override stays when the limits of all other users change.
 func (j *Judge) tryCandidate(ctx context.Context, now time.Time, policies *clientcfg.PolicySnapshot, r *Request) (t Tried) {
 	trial, ok := policies.Trial(r.Key.ClientID)
 	live := policies.For(r.Key.ClientID)
@@ -39,7 +40,7 @@ func (j *Judge) tryCandidate(ctx context.Context, now time.Time, policies *clien
 	if r.Reuse != nil && r.Reuse.Tried(tried, &trial, d.Outcome == ratelimit.WouldDeny) {
 		d.Outcome = ratelimit.WouldReuse
 	}
-	if j.Bans != nil && !r.Unproven && d.ThroughLimit() { // as countDenial
+	if j.Bans != nil && !r.Unproven && d.ThroughLimit() { // like countDenial
 		j.Bans.TriedDenied(now, k, tried, trial.Since)
 	}
 	if t.Outcome = d.Outcome; d.Outcome != ratelimit.Allowed {
@@ -48,8 +49,8 @@ func (j *Judge) tryCandidate(ctx context.Context, now time.Time, policies *clien
 	return t
 }
 
-// candidateTurn is the decision of the limits that are tried out. Over them, the request would wait as they say, or as
-// those in force do.
+// candidateTurn returns the decision of the candidate's limits. Over them, the request would wait
+// as the candidate specifies or, if it specifies nothing, as the policy in force does.
 func (j *Judge) candidateTurn(ctx context.Context, now time.Time, r *Request, k ratelimit.Key, tried *ratelimit.Effective) ratelimit.Decision {
 	of := r.of(tried)
 	if !of.Waits(k) {

@@ -12,62 +12,63 @@ import (
 	"oauth-server/internal/turns"
 )
 
-// Decided is one decision, as it is passed to [Options].Observe.
+// Decided is a decision, as passed to [Options].Observe.
 type Decided struct {
 	ClientID string
 	Username string // empty for the client itself
 	Grant    clientcfg.Grant
 	Decision ratelimit.Decision
-	// Waited is for its turn, Leased for permits of a strict limit without one.
+	// Waited is the time in a queue, Leased the time for permits of a strict limit outside a queue.
 	Waited, Leased time.Duration
-	// Tried is what limits that are tried out would have done with the request.
+	// Tried is the decision that a candidate would have made.
 	Tried Tried
 }
 
-// Request is a token request of which the client and the user are known.
+// Request is a token request with a known client and user.
 type Request struct {
 	Key    ratelimit.Key // Username empty for client_credentials
 	Grant  clientcfg.Grant
-	Remote netip.Addr // where it comes from
-	// Unproven is set if a denied request proves nothing, because it is denied before its password, or its client, is
-	// verified. Its denial counts towards no ban, and the name of a user without counts is passed to no observer: people
-	// type passwords into the field for the name.
+	Remote netip.Addr // address of the sender
+	// Unproven is set if the request is decided before its password or client is verified, so a
+	// denial proves nothing. A denial does not count towards a ban. Observers do not get the
+	// username unless the user has counts: people type passwords into the username field.
 	Unproven bool
-	// Unknown is set if the request has a user and it is not known who that is: Key has no Username. Only what counts a
-	// client over all its users, and its source, counts the request then.
+	// Unknown is set if the request has a user, but it is not known which. Key then has no
+	// Username. Only the total of the client and the source count the request.
 	Unknown bool
-	// Reuse is what over_limit: reuse does with the request; nil: nothing.
+	// Reuse implements over_limit: reuse for the request; nil: no reuse.
 	Reuse Reuse
-	// By is what a request for Reserve proves itself by; nil: it is counted whatever that is.
+	// By is the credentials of a request for Reserve; nil: it is counted without regard to
+	// credentials.
 	By *Credentials
 }
 
-// Reuse hands out the last token of a client again instead of denying a request.
+// Reuse returns the last token of a client again instead of denying a request.
 type Reuse interface {
 	// Begin is called before the decision.
 	Begin(e *ratelimit.Effective)
 	// Instead may change the outcome of a request that is over its limit.
 	Instead(ctx context.Context, d *ratelimit.Decision)
-	// Tried reports whether there would have been a token to hand out under the limits that are tried out, which deny
-	// the request or do not.
+	// Tried reports whether a token could have been returned under a candidate. denies reports
+	// whether the candidate denies the request.
 	Tried(e *ratelimit.Effective, trial *clientcfg.Trial, denies bool) bool
 }
 
-// Options are what a [Judge] decides by. Counters, Policies and Clock are required.
+// Options configure a [Judge]. Counters, Policies and Clock are required.
 type Options struct {
 	Counters *ratelimit.Counters
-	Policies func() *clientcfg.PolicySnapshot // the current ones, without I/O
-	Clock    func() time.Time                 // of all counts; see oauth-server/internal/clock
+	Policies func() *clientcfg.PolicySnapshot // the present ones, without I/O
+	Clock    func() time.Time                 // clock of all counts; see oauth-server/internal/clock
 	Bans     *bans.Bans                       // nil: bans of policies have no effect
-	// Observe is called with every decision, before the answer is made, with the context of the request. It must not
-	// block. Nil disables it.
+	// Observe is called with every decision before the response is made, with the context of the
+	// request. It must not block. Nil: not called.
 	Observe func(context.Context, Decided)
 }
 
 // Judge decides on token requests. It is safe for concurrent use.
 type Judge struct {
 	Options
-	lines    *turns.Lines // of requests over the limit
+	lines    *turns.Lines // queues of requests over the limit
 	unproven unproven
 }
 
@@ -78,12 +79,13 @@ func New(o Options) *Judge {
 	return j
 }
 
-// Admit asks for one token. The clock is read now, because it may have taken long to know the request. Under a strict
-// limit it may wait for permits, and over the limit for its turn.
+// Admit decides on a request for one token. It reads the clock itself, because parsing and
+// verifying the request may have taken long. The request may wait for permits of a strict limit, or
+// in a queue if it is over a limit.
 func (j *Judge) Admit(ctx context.Context, r Request) turns.Turn {
 	now, policies := j.Clock(), j.Policies()
 	effective := r.under(policies)
-	out := Decided{Tried: j.tryCandidate(ctx, now, policies, &r)} // before the request waits: it counts when it came
+	out := Decided{Tried: j.tryCandidate(ctx, now, policies, &r)} // before the request waits, so that it counts at its arrival
 	if d, banned := j.banned(now, &r, effective); banned {
 		out.Decision = d
 		j.observe(ctx, now, &r, &out)
@@ -103,9 +105,9 @@ func (j *Judge) Admit(ctx context.Context, r Request) turns.Turn {
 	return turn
 }
 
-// Denied denies a request that Admit would deny at once, before anything that costs is done for it: a client that does
-// not heed Retry-After must not keep people from signing in. The limits themselves count nothing. A candidate counts the
-// request as it counts every other one that was denied.
+// Denied denies a request that Admit would deny at once, before any expensive work. Otherwise a
+// client that ignores Retry-After could keep people from signing in. The limits themselves count
+// nothing. A candidate counts the request like any other denied request.
 func (j *Judge) Denied(ctx context.Context, r Request) (d ratelimit.Decision, denied bool) {
 	now, policies := j.Clock(), j.Policies()
 	if d, denied = j.denies(now, policies, &r); denied {
@@ -123,28 +125,29 @@ func (j *Judge) denies(now time.Time, policies *clientcfg.PolicySnapshot, r *Req
 	return d, denied
 }
 
-// GiveBack gives the turn of a request that got nothing for it to the next, as [turns.Lines.GiveBack] does.
+// GiveBack gives the admission of a request without a result to the next one in the queue, see
+// [turns.Lines.GiveBack].
 func (j *Judge) GiveBack(k ratelimit.Key, t *turns.Turn) { j.lines.GiveBack(k, t) }
 
-// StopWaiting denies all requests that wait for their turn, and has none wait from now on.
+// StopWaiting denies all waiting requests. After that no request waits.
 func (j *Judge) StopWaiting() {
 	j.unproven.close()
 	j.lines.Close()
 }
 
-// Waiting is how many requests wait for their turn.
+// Waiting returns how many requests wait in queues.
 func (j *Judge) Waiting() int {
 	j.unproven.mu.Lock()
 	defer j.unproven.mu.Unlock()
 	return j.lines.Waiting() + j.unproven.wait
 }
 
-// under returns what applies to the request.
+// under returns the limits and settings for the request.
 func (r *Request) under(policies *clientcfg.PolicySnapshot) *ratelimit.Effective {
 	return r.of(policies.For(r.Key.ClientID))
 }
 
-// of returns what applies to the request under limits of the client, which may be those of a candidate.
+// of returns the limits and settings for the request under e, which may be a candidate.
 func (r *Request) of(e *ratelimit.Effective) *ratelimit.Effective {
 	if r.Unknown {
 		e = e.Only(false, true, true)
@@ -168,7 +171,7 @@ func (j *Judge) observe(ctx context.Context, now time.Time, r *Request, out *Dec
 	j.Observe(ctx, *out)
 }
 
-// bindingName returns the name of the limit that decided; empty if none applied.
+// bindingName returns the name of the limit that decided, or an empty string.
 func bindingName(d *ratelimit.Decision) string {
 	st, _ := d.BindingLimit()
 	return st.Limit.Name

@@ -15,7 +15,8 @@ import (
 	"oauth-server/internal/testworld"
 )
 
-// judge admits one request a minute of each user. It notes the user and the outcome of each decision.
+// judge admits one request a minute of each user. It records the user and the outcome of each
+// decision.
 func judge(t *testing.T) (*judgement.Judge, *[]string) {
 	t.Helper()
 	settings := ratelimit.DefaultSettings()
@@ -44,7 +45,7 @@ func judgeUnder(policies *clientcfg.PolicySnapshot) (*judgement.Judge, *[]string
 	}), seen
 }
 
-// wantRejected asks for a token.
+// wantRejected requests a token.
 func wantRejected(t *testing.T, what string, j *judgement.Judge, r judgement.Request, want bool) {
 	t.Helper()
 	turn := j.Admit(t.Context(), r)
@@ -58,7 +59,7 @@ func wantSeen(t *testing.T, seen *[]string, want ...string) {
 	}
 }
 
-// TestGiveBack: a request that got nothing does not count.
+// TestGiveBack: a request without a result does not count.
 func TestGiveBack(t *testing.T) {
 	j, seen := judge(t)
 	ada := judgement.Request{Key: ratelimit.Key{ClientID: "shop", Username: "ada"}, Grant: clientcfg.RefreshToken}
@@ -69,8 +70,8 @@ func TestGiveBack(t *testing.T) {
 	wantSeen(t, seen, "ada allowed", "ada denied", "ada allowed")
 }
 
-// TestUnprovenNames: a name that may be a password in the wrong field is not passed to the observer; the name of a user with
-// counts is.
+// TestUnprovenNames: a name that may be a password in the wrong field is not passed to the
+// observer. The name of a user with counts is.
 func TestUnprovenNames(t *testing.T) {
 	j, seen := judge(t)
 	ada := judgement.Request{Key: ratelimit.Key{ClientID: "shop", Username: "ada"}, Grant: clientcfg.Password, Unproven: true}
@@ -83,12 +84,12 @@ func TestUnprovenNames(t *testing.T) {
 	wantSeen(t, seen, "ada allowed", "ada denied")
 }
 
-// unknown is a request of a user who is not known.
+// unknown is a request of an unknown user.
 func unknown() judgement.Request {
 	return judgement.Request{Key: ratelimit.Key{ClientID: "shop"}, Grant: clientcfg.AuthorizationCode, Unknown: true}
 }
 
-// TestSettle: a request counts against whom its token is for.
+// TestSettle: a request counts against the user of its token.
 func TestSettle(t *testing.T) {
 	ada := judgement.Request{Key: ratelimit.Key{ClientID: "shop", Username: "ada"}, Grant: clientcfg.RefreshToken}
 	t.Run("a user who was not known", func(t *testing.T) {
@@ -120,7 +121,7 @@ func TestSettle(t *testing.T) {
 	})
 }
 
-// TestCancel: a cancelled reservation uses up no quota and is not observed.
+// TestCancel: a cancelled reservation uses no quota and is not observed.
 func TestCancel(t *testing.T) {
 	ada := judgement.Request{Key: ratelimit.Key{ClientID: "shop", Username: "ada"}, Grant: clientcfg.Password}
 	j, seen := judge(t)
@@ -137,7 +138,7 @@ func TestCancel(t *testing.T) {
 	wantSeen(t, seen, "ada denied", "ada allowed")
 }
 
-// TestReservedTotal: the total counts a request whose user is not known, once.
+// TestReservedTotal: the total counts a request of an unknown user once.
 func TestReservedTotal(t *testing.T) {
 	settings := ratelimit.DefaultSettings()
 	settings.Default.User = []ratelimit.Limit{ratelimit.NewLimit("user", 1, time.Minute)}
@@ -154,7 +155,7 @@ func TestReservedTotal(t *testing.T) {
 	check.Equal(t, "rejected over the total", v.Rejected(), true)
 }
 
-// TestSettleInDryRun: the counts, and so the predictions, are those of enforcing.
+// TestSettleInDryRun: the counts, and so the predictions, equal those under enforcement.
 func TestSettleInDryRun(t *testing.T) {
 	settings := ratelimit.DefaultSettings()
 	settings.Mode = ratelimit.DryRun
@@ -169,7 +170,8 @@ func TestSettleInDryRun(t *testing.T) {
 	wantSeen(t, seen, "ada allowed", "ada allowed", "ada would_deny")
 }
 
-// TestCandidateOfUnknownUsers: limits of the client itself, which are tried, do not count requests of users who stay unknown.
+// TestCandidateOfUnknownUsers: candidate limits for the client itself do not count requests of
+// users who stay unknown.
 func TestCandidateOfUnknownUsers(t *testing.T) {
 	one := []ratelimit.Limit{ratelimit.NewLimit("one", 1, time.Minute)}
 	for name, tt := range map[string]struct {

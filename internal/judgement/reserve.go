@@ -8,24 +8,27 @@ import (
 	"oauth-server/internal/turns"
 )
 
-// Reservation is the turn of a request before it is known whether it gets a token, and for which user.
+// Reservation is the admission of a request before it is known whether it gets a token, and for
+// which user.
 type Reservation struct {
 	turns.Turn
 	request  Request
-	unproven bool    // it is not in the counts yet
+	unproven bool    // the counts do not include it yet
 	held     []level // the keys that it is held for
 	crowded  bool
-	late     bool // its token was issued, and there was no room left
+	late     bool // its token was issued, but there was no room left
 }
 
-// Crowded reports whether the request must be answered with 429 because others with the same credentials, which are not
-// proven, could take all of the room. There is no decision then, and nothing to settle.
+// Crowded reports whether the request must be answered with 429 because others with the same
+// unproven credentials could take all of the room. There is then no decision, and nothing to
+// settle.
 func (v *Reservation) Crowded() bool { return v.crowded }
 
-// Reserve is [Judge.Admit] for a request whose client and user are proven later, by the answer of another server. One that
-// is not rejected counts until [Judge.Settle], [Judge.Cancel] or [Judge.Refuse], of which the caller calls one, once; with
-// [Credentials] that are not proven, it counts for them alone. Observers, and limits
-// that are tried out, see it with Settle, so that requests without valid credentials are in no figures.
+// Reserve is [Judge.Admit] for a request with a client and user that are proven later, by the
+// response of another server. If the request is not rejected, it counts until the caller calls one
+// of [Judge.Settle], [Judge.Cancel] and [Judge.Refuse], once. With unproven [Credentials] it counts
+// for these credentials alone. Observers and candidates see it only after Settle, so requests
+// without valid credentials do not appear in any statistics.
 func (j *Judge) Reserve(ctx context.Context, r Request) Reservation {
 	r.Unproven = true
 	now, v := j.Clock(), Reservation{request: r}
@@ -36,7 +39,7 @@ func (j *Judge) Reserve(ctx context.Context, r Request) Reservation {
 	return v
 }
 
-// reserve is Reserve for a request that came then.
+// reserve is Reserve for a request that arrived at came.
 func (j *Judge) reserve(ctx context.Context, came time.Time, v *Reservation) {
 	r := &v.request
 	for now := came; ; now = j.Clock() {
@@ -57,7 +60,7 @@ func (j *Judge) reserve(ctx context.Context, came time.Time, v *Reservation) {
 	}
 }
 
-// Cancel ends the reservation of a request that got nothing: it does not count.
+// Cancel ends the reservation of a request that got nothing. It does not count.
 func (j *Judge) Cancel(v *Reservation) {
 	if v.unproven || v.late {
 		j.unproven.release(v)
@@ -66,10 +69,11 @@ func (j *Judge) Cancel(v *Reservation) {
 	j.GiveBack(v.request.Key, &v.Turn)
 }
 
-// Settle ends the reservation of a request that got a token for that user, or for one who is not known if username is
-// empty. The request then counts against the user it is of, whomever it was reserved for. It returns the decision that
-// the RateLimit fields are to show. late is set if the user had no room left, which shows only now: the token cannot be
-// taken back, so the request counts for the client over all users, and not for that one.
+// Settle ends the reservation of a request that got a token. username is the user of the token, or
+// empty if the user is unknown. The request then counts against this user, even if it was reserved
+// for another. Settle returns the decision for the RateLimit fields. late is set if the user had no
+// room left, which shows only now. The token cannot be taken back, so the request then counts for
+// the total of the client and not for the user.
 func (j *Judge) Settle(ctx context.Context, v *Reservation, username string) (d ratelimit.Decision, late bool) {
 	j.Prove(ctx, v)
 	now, d := j.Clock(), v.Decision
@@ -79,7 +83,7 @@ func (j *Judge) Settle(ctx context.Context, v *Reservation, username string) (d 
 		proven.Key.Username = username
 	}
 	if v.late {
-		late = true // for what it shares with others it counts, as far as that has room
+		late = true // counts under shared limits, as far as they have room
 		j.Counters.Take(now, proven.Key, proven.under(j.Policies()).Only(false, true, true), 1)
 	} else if proven.Key != v.request.Key && v.counted() {
 		d, late = j.settleOn(ctx, now, v, &proven)
@@ -89,14 +93,15 @@ func (j *Judge) Settle(ctx context.Context, v *Reservation, username string) (d 
 	return d, late
 }
 
-// counted reports whether the reservation is in the counts, or will be at its turn.
+// counted reports whether the counts include the reservation, or will when it leaves its queue.
 func (v *Reservation) counted() bool {
 	return v.Outcome == ratelimit.Allowed || v.Outcome == ratelimit.Delayed || v.Outcome == ratelimit.WouldDelay
 }
 
-// settleOn has a reservation count against the user it is of. What it counts for the client over all users, and for its
-// source, stays where it is: given back and taken again, it could meanwhile be taken by another request. Under a strict
-// limit it may wait for permits, as Reserve does, also for a client that has gone: the token is issued.
+// settleOn moves the count of a reservation to the proven user. The counts of the total and of the
+// source stay: if they were refunded and taken again, another request could take the room in
+// between. Under a strict limit settleOn may wait for permits, like Reserve. It waits even if the
+// client has disconnected, because the token is issued.
 func (j *Judge) settleOn(ctx context.Context, now time.Time, v *Reservation, proven *Request) (d ratelimit.Decision, late bool) {
 	whole := proven.under(j.Policies())
 	if v.Outcome == ratelimit.WouldDelay { // nothing is reserved yet
@@ -111,14 +116,15 @@ func (j *Judge) settleOn(ctx context.Context, now time.Time, v *Reservation, pro
 		}
 	}
 	late = d.Rejected() || d.Outcome == ratelimit.WouldDeny
-	if late || d.Outcome == ratelimit.Allowed { // it has passed as it was reserved
+	if late || d.Outcome == ratelimit.Allowed { // it has passed as reserved
 		d.Outcome, d.RetryAfter = v.Outcome, 0
 	}
 	return d, late
 }
 
-// conclude passes the decision on a reservation to the observer. Under limits that are tried out, as under those in force,
-// it counts towards no ban: its client was not proven when it was decided.
+// conclude passes the decision on a reservation to the observer. The reservation does not count
+// towards a ban, neither in force nor of a candidate, because its client was not proven when it was
+// decided.
 func (j *Judge) conclude(ctx context.Context, now time.Time, v *Reservation, d ratelimit.Decision) {
 	decided := v.request
 	decided.Unproven = true

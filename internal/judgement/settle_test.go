@@ -23,7 +23,8 @@ func refresh(user string) judgement.Request {
 	}
 }
 
-// limited returns settings with limits of requests a minute: of a user, of the client over all users, and of a source.
+// limited returns settings with limits of requests a minute: for a user, for the total of the
+// client, and for a source.
 func limited(user, total, source int64) ratelimit.Settings {
 	s := ratelimit.DefaultSettings()
 	s.Default.User = []ratelimit.Limit{ratelimit.NewLimit("user", user, time.Minute)}
@@ -33,8 +34,8 @@ func limited(user, total, source int64) ratelimit.Settings {
 	return s
 }
 
-// TestSettleKeepsTheTotal: while a request is settled on another user than it was reserved for, no other takes its place in
-// the total, and it stays counted there.
+// TestSettleKeepsTheTotal: while a request is settled on another user than it was reserved for, no
+// other request takes its place in the total, and the total still counts it.
 func TestSettleKeepsTheTotal(t *testing.T) {
 	const total = 1000
 	for name, rejectsUser := range map[string]bool{"users with room": false, "a user without room": true} {
@@ -72,7 +73,8 @@ func TestSettleKeepsTheTotal(t *testing.T) {
 	}
 }
 
-// TestSettledFields: the RateLimit fields of a settled request have the limits of its user and those that it shares.
+// TestSettledFields: the RateLimit fields of a settled request have the limits of its user and the
+// shared limits.
 func TestSettledFields(t *testing.T) {
 	for name, r := range map[string]judgement.Request{"of a known user": refresh("eve"), "of an unknown one": unknown()} {
 		t.Run(name, func(t *testing.T) {
@@ -91,7 +93,8 @@ func TestSettledFields(t *testing.T) {
 	}
 }
 
-// waiting is a judge, in a bubble of synctest, by which one request in ten seconds of each user passes, and others wait.
+// waiting returns a judge in a bubble of synctest. It admits one request of each user in ten
+// seconds, and others wait.
 func waiting(t *testing.T, mode ratelimit.Mode) (*judgement.Judge, *[]string) {
 	t.Helper()
 	longest := ratelimit.MaxWait(10 * time.Second)
@@ -106,13 +109,13 @@ func waiting(t *testing.T, mode ratelimit.Mode) (*judgement.Judge, *[]string) {
 	return j, seen
 }
 
-// TestCancelInDryRun: a request that would have waited, and got nothing, is not counted, neither if its turn is still to come
-// nor after that.
+// TestCancelInDryRun: a request that would have waited, and got nothing, is not counted. This holds
+// before and after the time at which it would have been admitted.
 func TestCancelInDryRun(t *testing.T) {
 	for name, upstream := range map[string]time.Duration{"before its turn": time.Second, "after its turn": 7 * time.Second} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				<-time.After(5 * time.Second) // the turn comes in five more, at the end of the window
+				<-time.After(5 * time.Second) // admission is due in five more seconds, at the end of the window
 				j, _ := waiting(t, ratelimit.DryRun)
 				ada := refresh("ada")
 				j.Admit(t.Context(), ada)
@@ -120,7 +123,7 @@ func TestCancelInDryRun(t *testing.T) {
 				check.Equal(t, "outcome", v.Outcome, ratelimit.WouldDelay)
 				<-time.After(upstream)
 				j.Cancel(&v)
-				<-time.After(10*time.Second - upstream) // in the window of its turn
+				<-time.After(10*time.Second - upstream) // in the window of its admission
 				turn := j.Admit(t.Context(), ada)
 				check.Equal(t, "outcome of the next", turn.Outcome, ratelimit.Allowed)
 			})
@@ -128,7 +131,8 @@ func TestCancelInDryRun(t *testing.T) {
 	}
 }
 
-// TestSettleAfterAWait: a request that waited, or would have, is settled on its user once, with its outcome.
+// TestSettleAfterAWait: a request that waited, or would have, is settled on its user once, with its
+// outcome.
 func TestSettleAfterAWait(t *testing.T) {
 	for mode, want := range map[ratelimit.Mode]string{ratelimit.Enforce: "bob delayed", ratelimit.DryRun: "bob would_delay"} {
 		t.Run(string(mode), func(t *testing.T) {
@@ -140,7 +144,7 @@ func TestSettleAfterAWait(t *testing.T) {
 				_, late := j.Settle(t.Context(), &v, "bob")
 				check.Equal(t, "late", late, false)
 				wantSeen(t, seen, "ada allowed", want)
-				<-time.After(12 * time.Second) // nor is it counted for ada at her turn
+				<-time.After(12 * time.Second) // it is not counted for ada later either
 				turn := j.Admit(t.Context(), refresh("ada"))
 				check.Equal(t, "outcome for ada", turn.Outcome, ratelimit.Allowed)
 				j.StopWaiting()
@@ -149,8 +153,8 @@ func TestSettleAfterAWait(t *testing.T) {
 	}
 }
 
-// TestUnknownUsersWaitBehindNoClient: a request whose user is not known does not stand behind those of the client itself,
-// whose limits do not count it.
+// TestUnknownUsersWaitBehindNoClient: a request of an unknown user does not wait behind requests of
+// the client itself, because their limits do not count it.
 func TestUnknownUsersWaitBehindNoClient(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		<-time.After(5 * time.Second)
@@ -167,7 +171,7 @@ func TestUnknownUsersWaitBehindNoClient(t *testing.T) {
 	})
 }
 
-// TestAdmitAllWithADefect: what was reserved before a defect ended the rest counts no more.
+// TestAdmitAllWithADefect: reservations made before a panic no longer count.
 func TestAdmitAllWithADefect(t *testing.T) {
 	policies := testworld.Policies(t, limited(1, 9, 9), clientcfg.PolicySet{})
 	var broken bool

@@ -16,7 +16,7 @@ import (
 	"oauth-server/internal/testworld"
 )
 
-// TestSettleOnAStrictLimit: the user whom an answer shows has no permits here yet.
+// TestSettleOnAStrictLimit: the user named in a response has no permits here yet.
 func TestSettleOnAStrictLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		settings := limited(2, 100, 100)

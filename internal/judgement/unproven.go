@@ -12,37 +12,47 @@ import (
 )
 
 const (
-	// maxLately bounds the memory for credentials that got a token, to some 8 MB.
+	// maxLately bounds the memory for credentials that got a token, to about 8 MB.
 	maxLately = 100_000
-	// unprovenAfter is how many answers in a row without a token it takes until credentials prove nothing.
+	// unprovenAfter is the number of successive responses without a token after which credentials
+	// are no longer proven.
 	unprovenAfter = 5
 )
 
-// ID stands for something that a request has to know to get a token. It must be of a hash that others cannot compute.
+// ID identifies a secret that a request must know to get a token. It must come from a hash that
+// others cannot compute.
 type ID [16]byte
 
-// Credentials are what a request shows that [Judge.Reserve] decides on, before another server has verified it.
+// Credentials are the credentials of a request to [Judge.Reserve], before another server has
+// verified them.
 //
-// Anyone can name a client. So a request with credentials that have not got a token yet takes no room from those that have: it is
-// held beside the counts until it is settled.
+// Anyone can name a client. So a request with credentials that have not got a token yet must not
+// take room from requests with proven credentials. It is held outside the counts until it is
+// settled.
 //
-// It is decided with the others that are held for the client: all of its own network, and of each other one at most one more
-// than that. So few networks cannot keep out all others. Requests that are held for n networks get at most
-// 1 + 1/2 + … + 1/n times the room that there was, and as many as that room may pass meanwhile with proven credentials.
+// It is decided together with other requests held for the client. All held requests of its own
+// network count, and of each other network at most one more than of its own. So a few networks
+// cannot keep out all others. Requests held for n networks get at most 1 + 1/2 + … + 1/n times the
+// available room. While they are held, as many requests as that room may pass with proven
+// credentials.
 //
-// A secret that the other server checks tells more than an address. Once it has refused one of the client, requests with a secret
-// are decided with those of the same secret alone, and so are password grants, with those of the same password, where they count
-// for the user: many at once get no more tokens than one after the other, and a wrong secret keeps only itself from passing.
+// A secret that the other server checks is better evidence than an address. Once the server has
+// refused a secret of the client, requests with a secret are decided only together with requests
+// with the same secret. In the same way, password grants are decided with password grants with the
+// same password, as far as they count for the user. So many concurrent requests get no more tokens
+// than successive ones, and a wrong secret blocks only itself.
 //
-// Credentials that got a token are proven, until [unprovenAfter] answers in a row had none: they reserve in the counts.
+// Credentials that got a token are proven, until [unprovenAfter] successive responses had no token.
+// Requests with proven credentials reserve in the counts.
 type Credentials struct {
-	Client  ID     // of the secret of the client; without one, of the client and the source of its address
-	Secret  bool   // Client is of a secret
-	User    ID     // of the user's password; zero: there is none, or it is not needed
-	Network string // where it comes from, see [NetworkOf]
+	Client  ID     // of the client's secret; without one, of the client and its source address
+	Secret  bool   // Client identifies a secret
+	User    ID     // of the user's password; zero: none, or not needed
+	Network string // network of the sender, see [NetworkOf]
 }
 
-// NetworkOf returns the network of an address, the largest that one customer usually has: an IPv4 address or an IPv6 /48.
+// NetworkOf returns the largest network that one customer usually has: an IPv4 address or an IPv6
+// /48.
 func NetworkOf(addr netip.Addr) string {
 	if site := network.Site(addr); site != "" {
 		return site
@@ -50,35 +60,36 @@ func NetworkOf(addr netip.Addr) string {
 	return network.Source(addr)
 }
 
-// unproven are the requests that are held, and the credentials that are proven.
+// unproven has the held requests and the proven credentials.
 type unproven struct {
 	mu   sync.Mutex
 	held map[ratelimit.Key]*held
-	// waiting are the requests that wait to be held, by key, and in all.
+	// waiting counts the requests that wait to be held, by key; wait counts all of them.
 	waiting map[ratelimit.Key]int
 	wait    int
-	closed  chan struct{}  // none waits any more
-	proven  lately[ID]     // with the answers in a row without a token. Only a token adds any.
-	checked lately[string] // clients whose secrets the other server checks
+	closed  chan struct{}  // closed when requests must not wait
+	proven  lately[ID]     // with the number of successive responses without a token; only a token adds an entry
+	checked lately[string] // clients with secrets that the other server checks
 }
 
-// lately has what was used last, some 100,000 at most.
+// lately has the most recently used entries, about 100,000 at most.
 type lately[K comparable] struct {
-	// young is full after maxLately/2. Then old is forgotten, which is what was not used since young was empty.
+	// young is full at maxLately/2. It then becomes old, and the previous old entries, which were
+	// not used since, are dropped.
 	young, old map[K]int
 }
 
 // held counts the requests that are held for one key.
 type held struct {
-	by       map[ID]int     // credentials
-	networks map[string]int // of credentials that have one
+	by       map[ID]int     // by credentials
+	networks map[string]int // by network of their credentials, if it has one
 }
 
-// level is one of the keys that a request counts against, with the credentials for it.
+// level is one of the keys that count a request, with the credentials for it.
 type level struct {
 	key     ratelimit.Key
 	id      ID
-	network string // empty: those of other credentials do not matter
+	network string // empty: requests with other credentials do not matter
 }
 
 // levels returns the keys of a request: its own, its source and the total.
@@ -98,8 +109,9 @@ func (u *unproven) levels(r *Request, e *ratelimit.Effective) (all [3]level) {
 	return all
 }
 
-// hold decides on a request before it counts, and reports whether that is all for now: it is held, or crowded, or denied by
-// the counts alone. Otherwise it is to be reserved in them.
+// hold decides on a request before it is counted. It returns true if that is final for now: the
+// request is held, crowded, or denied by the counts alone. Otherwise the caller must reserve it in
+// the counts.
 func (j *Judge) hold(now time.Time, v *Reservation, e *ratelimit.Effective) bool {
 	r, u := &v.request, &j.unproven
 	if r.By == nil || e.Mode == ratelimit.Off || e.Trusted {
@@ -139,11 +151,11 @@ func (j *Judge) hold(now time.Time, v *Reservation, e *ratelimit.Effective) bool
 	return true
 }
 
-// pauseFor is how long a request that waits to be held waits for others with its credentials.
+// pauseFor is how long a request that cannot be held yet pauses before it tries again.
 const pauseFor = 50 * time.Millisecond
 
-// pause has a request that cannot be held yet wait for a while, if its policy has it wait, and reports whether to look again.
-// It is in no line: those are for who is proven.
+// pause makes a request that cannot be held yet wait for a while, if its policy allows waiting. It
+// reports whether to try again. The request is in no queue, because queues are for proven clients.
 func (u *unproven) pause(ctx context.Context, v *Reservation, e *ratelimit.Effective) bool {
 	k := v.request.Key
 	u.mu.Lock()
@@ -184,7 +196,7 @@ func (u *unproven) close() {
 	}
 }
 
-// holds reports whether anything is held for credentials.
+// holds reports whether any request with the same credentials is held.
 func (u *unproven) holds(all *[3]level) bool {
 	for i := range all {
 		if h := u.held[all[i].key]; h != nil && h.by[all[i].id] > 0 {
@@ -194,7 +206,7 @@ func (u *unproven) holds(all *[3]level) bool {
 	return false
 }
 
-// before returns how many of the requests that are held come before another one; no more than the room matter.
+// before returns how many held requests come before another one. It may stop counting at room.
 func (u *unproven) before(l *level, proven bool, room int64) int64 {
 	h := u.held[l.key]
 	switch {
@@ -216,7 +228,7 @@ func (u *unproven) before(l *level, proven bool, room int64) int64 {
 	return n
 }
 
-// add counts requests that are held.
+// add counts n held requests; n may be negative.
 func (u *unproven) add(l *level, n int) {
 	h := u.held[l.key]
 	if h == nil {
@@ -241,7 +253,7 @@ func count[K comparable](all map[K]int, k K, n int) {
 	}
 }
 
-// release ends what a reservation holds.
+// release ends the hold of a reservation.
 func (u *unproven) release(v *Reservation) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -251,12 +263,12 @@ func (u *unproven) release(v *Reservation) {
 	v.held, v.unproven = nil, false
 }
 
-// proves reports whether credentials are proven, all of them.
+// proves reports whether all of the credentials are proven.
 func (u *unproven) proves(by *Credentials) bool {
 	return u.proven.known(by.Client) && (by.User == ID{} || u.proven.known(by.User))
 }
 
-// known reports whether something is there, which is then young.
+// known reports whether an entry exists, and marks it as used.
 func (l *lately[K]) known(k K) bool {
 	if _, known := l.young[k]; known {
 		return true
@@ -275,7 +287,8 @@ func (l *lately[K]) set(k K, n int) {
 	l.young[k] = n
 }
 
-// Proven reports whether the secret of a client has got a token. An address proves nothing here: it may be shared.
+// Proven reports whether the secret of a client has got a token. An address proves nothing here,
+// because it may be shared.
 func (j *Judge) Proven(by *Credentials) bool {
 	u := &j.unproven
 	u.mu.Lock()
@@ -283,8 +296,9 @@ func (j *Judge) Proven(by *Credentials) bool {
 	return by.Secret && u.proven.known(by.Client)
 }
 
-// Prove notes that a request is getting a token, so that its credentials are proven, and counts it if it was held: others may
-// have taken the room meanwhile, which Settle reports as late then. Settle calls it, too.
+// Prove records that a request is getting a token, so its credentials are proven. If the request
+// was held, Prove counts it. If others have taken the room in between, Settle reports the request
+// as late. Settle calls Prove too.
 func (j *Judge) Prove(ctx context.Context, v *Reservation) {
 	r, u := &v.request, &j.unproven
 	if r.By == nil {
@@ -299,7 +313,7 @@ func (j *Judge) Prove(ctx context.Context, v *Reservation) {
 		if v.Waited = waited; waited > 0 && v.Outcome == ratelimit.Allowed {
 			v.Outcome = ratelimit.Delayed
 		}
-		u.release(v) // not before it counts
+		u.release(v) // only once it is counted
 	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -309,8 +323,8 @@ func (j *Judge) Prove(ctx context.Context, v *Reservation) {
 	}
 }
 
-// Refuse is [Judge.Cancel] for a request that was answered without a token. wrongSecret is set if that says that the secret of
-// the client is wrong.
+// Refuse is [Judge.Cancel] for a request that was answered without a token. wrongSecret is set if
+// the response says that the secret of the client is wrong.
 func (j *Judge) Refuse(v *Reservation, wrongSecret bool) {
 	if v.request.By != nil {
 		j.unproven.refuse(&v.request, wrongSecret)

@@ -16,19 +16,19 @@ import (
 	"oauth-server/internal/ratelimit"
 )
 
-// id is what stands for a secret in tests.
+// id returns an ID for a secret.
 func id(text string) (i judgement.ID) {
 	copy(i[:], text)
 	return i
 }
 
-// by is a request with credentials.
+// by returns a request with credentials.
 func by(r judgement.Request, c judgement.Credentials) judgement.Request {
 	r.By = &c
 	return r
 }
 
-// secretly is a request with that secret of the client.
+// secretly is a request with this secret of the client.
 func secretly(secret string) judgement.Request {
 	return by(judgement.Request{Key: ratelimit.Key{ClientID: "shop"}, Grant: clientcfg.ClientCredentials}, judgement.Credentials{Client: id(secret), Secret: true, Network: "192.0.2.1"})
 }
@@ -39,7 +39,7 @@ func from(addr string) judgement.Request {
 	return by(r, judgement.Credentials{Client: id(addr), Network: judgement.NetworkOf(r.Remote)})
 }
 
-// code is a request of a user who is not known.
+// code is a request of an unknown user.
 func code(secret string) judgement.Request {
 	return by(unknown(), judgement.Credentials{Client: id(secret), Secret: true, Network: "192.0.2.1"})
 }
@@ -51,7 +51,7 @@ func signIn(user, password string) judgement.Request {
 	return by(r, judgement.Credentials{Client: id("right"), Secret: true, Network: "192.0.2.1", User: id(user + password)})
 }
 
-// outcome is that of a reservation.
+// outcome returns the outcome of a reservation.
 func outcome(v *judgement.Reservation) string {
 	if v.Crowded() {
 		return "crowded"
@@ -59,7 +59,7 @@ func outcome(v *judgement.Reservation) string {
 	return v.Outcome.String()
 }
 
-// asks reserves so many requests and returns the reservations of those that pass.
+// asks reserves n requests and returns the reservations that pass.
 func asks(t *testing.T, j *judgement.Judge, r judgement.Request, n int) (passed []*judgement.Reservation) {
 	t.Helper()
 	for range n {
@@ -80,19 +80,20 @@ func settleAll(t *testing.T, j *judgement.Judge, all []*judgement.Reservation, u
 	return late
 }
 
-// prove has the credentials of a request get a token.
+// prove makes the credentials of a request get a token.
 func prove(t *testing.T, j *judgement.Judge, r judgement.Request) {
 	t.Helper()
 	check.Equal(t, "late", settleAll(t, j, asks(t, j, r, 1), r.Key.Username), 0)
 }
 
-// checked has the secrets of the client be checked.
+// checked makes the judge see that the secrets of the client are checked.
 func checked(t *testing.T, j *judgement.Judge) {
 	t.Helper()
 	j.Refuse(asks(t, j, secretly("refused"), 1)[0], true)
 }
 
-// TestSecretsThatNobodyChecks: a server may ignore the secret of a public client. Inventing some is of no use.
+// TestSecretsThatNobodyChecks: a server may ignore the secret of a public client. Made-up secrets
+// must give no advantage.
 func TestSecretsThatNobodyChecks(t *testing.T) {
 	const limit = 5
 	j, _ := judgeBy(t, limited(limit, 100, 100))
@@ -102,15 +103,15 @@ func TestSecretsThatNobodyChecks(t *testing.T) {
 		r := refresh("ada")
 		passed := asks(t, j, by(r, judgement.Credentials{Client: id(fmt.Sprint("invented", i)), Secret: true, Network: "192.0.2.1"}), 1)
 		issued += len(passed)
-		if i%10 == 9 { // it gets its token while others are held
+		if i%10 == 9 { // gets its token while others are held
 			settleAll(t, j, passed, "ada")
 		}
 	}
 	check.Equal(t, "issued", issued, limit)
 }
 
-// TestStrangersTakeNoRoom: whatever requests without the right credentials hold, those with them pass, up to the limit, whether
-// they have got a token before or not.
+// TestStrangersTakeNoRoom: requests with the right credentials pass up to the limit, regardless of
+// the held requests without them. This holds whether or not they have got a token before.
 func TestStrangersTakeNoRoom(t *testing.T) {
 	const limit = 5
 	for name, tt := range map[string]struct {
@@ -159,8 +160,8 @@ func TestStrangersTakeNoRoom(t *testing.T) {
 	}
 }
 
-// TestOneSecretGetsNoMore: requests with one secret that are under way at once get as many tokens as the limit says, also while
-// the first of them prove it.
+// TestOneSecretGetsNoMore: concurrent requests with one secret get as many tokens as the limit
+// allows, even while the first of them prove it.
 func TestOneSecretGetsNoMore(t *testing.T) {
 	const limit = 20
 	for name, r := range map[string]judgement.Request{"a client": secretly("right"), "a user": signIn("ada", "right")} {
@@ -190,8 +191,9 @@ func TestOneSecretGetsNoMore(t *testing.T) {
 	}
 }
 
-// TestManyNetworksGetLittleMore: the bound that [judgement.Credentials] states for a client without a secret, with the worst order
-// of requests, and with proven credentials that take all of the room meanwhile.
+// TestManyNetworksGetLittleMore checks the bound in [judgement.Credentials] for a client without a
+// secret. It uses the worst order of requests, while requests with proven credentials take all of
+// the room.
 func TestManyNetworksGetLittleMore(t *testing.T) {
 	const limit, networks = 60, 12
 	j, _ := judgeBy(t, limited(limit, 10_000, 10_000))
@@ -221,7 +223,8 @@ func TestManyNetworksGetLittleMore(t *testing.T) {
 	}
 }
 
-// TestUnprovenAgain: credentials prove nothing after five answers in a row without a token. What gets no answer says nothing.
+// TestUnprovenAgain: after five successive responses without a token, credentials are no longer
+// proven. Requests without a response do not matter.
 func TestUnprovenAgain(t *testing.T) {
 	j, _ := judgeBy(t, limited(100, 100, 100))
 	right := secretly("right")
@@ -246,7 +249,7 @@ func TestUnprovenAgain(t *testing.T) {
 	check.Equal(t, "an address", j.Proven(at.By), false)
 }
 
-// TestHeldRequests: what comes of a request that was held.
+// TestHeldRequests: the possible results of a held request.
 func TestHeldRequests(t *testing.T) {
 	usage := func(j *judgement.Judge, user string) (n int64) {
 		for _, u := range j.Counters.Usage(j.Clock(), ratelimit.Key{ClientID: "shop", Username: user}) {
@@ -273,7 +276,8 @@ func TestHeldRequests(t *testing.T) {
 	wantSeen(t, seen, " allowed", " denied", " denied", " denied", " allowed", " allowed", " allowed", " allowed", " denied")
 }
 
-// TestHeldNotEnforced: in dry-run nobody is crowded, and observers see who would have been denied; trusted clients are not held.
+// TestHeldNotEnforced: in dry-run no request is crowded, and observers see which ones would have
+// been denied. Requests of trusted clients are not held.
 func TestHeldNotEnforced(t *testing.T) {
 	settings := limited(2, 100, 100)
 	settings.Mode = ratelimit.DryRun
@@ -286,7 +290,8 @@ func TestHeldNotEnforced(t *testing.T) {
 	check.Equal(t, "trusted", len(asks(t, j, secretly("right"), 50)), 50)
 }
 
-// TestProvenAreKept: however many secrets do not get a token, and however many others do, one in use stays proven.
+// TestProvenAreKept: a secret in use stays proven, regardless of how many other secrets get a token
+// or fail to.
 func TestProvenAreKept(t *testing.T) {
 	j, _ := judgeBy(t, limited(1_000_000, 1_000_000, 1_000_000))
 	j.Observe = nil
@@ -307,8 +312,8 @@ func TestProvenAreKept(t *testing.T) {
 	check.Equal(t, "proven", j.Proven(right.By), true)
 }
 
-// TestUnprovenWait: requests that are not proven wait for those with the same credentials, and for room, but in no line: they
-// take nobody's turn.
+// TestUnprovenWait: unproven requests wait for requests with the same credentials, and for room,
+// but in no queue. They take no place from others.
 func TestUnprovenWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		<-time.After(5 * time.Second)
@@ -345,7 +350,8 @@ func TestUnprovenWait(t *testing.T) {
 	})
 }
 
-// TestUnprovenPlaces: no more of them wait for a key than its policy says, and none beyond its max_wait or its caller's patience.
+// TestUnprovenPlaces: unproven requests wait at most max_waiting per key, at most max_wait, and no
+// longer than their callers.
 func TestUnprovenPlaces(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j, _ := waiting(t, ratelimit.Enforce)
