@@ -8,7 +8,8 @@ import (
 	"oauth-server/internal/ratelimit"
 )
 
-// TestReuseWhileTheyWait: requests of a client that gets its last token again no longer wait, and are denied to get it.
+// TestReuseWhileTheyWait: when a client starts to get its last token again, its waiting requests
+// are denied so that they get it.
 func TestReuseWhileTheyWait(t *testing.T) {
 	inWorld(t, 2, 10*time.Second, 4, func(w *world) {
 		w.change(func(s *ratelimit.Settings) {
@@ -25,7 +26,8 @@ func TestReuseWhileTheyWait(t *testing.T) {
 	})
 }
 
-// TestModeOfALine: a newcomer in another mode than that of the latest denial gets one of its own mode.
+// TestModeOfALine: if the mode has changed since the latest denial, a new request gets a denial of
+// its own mode.
 func TestModeOfALine(t *testing.T) {
 	inWorld(t, 2, 3*time.Second, 1, func(w *world) {
 		pass(30 * time.Millisecond)
@@ -36,13 +38,14 @@ func TestModeOfALine(t *testing.T) {
 	})
 }
 
-// TestGiveBackOfANewcomer: also one that was decided because the mode of its line is another one is given back.
+// TestGiveBackOfANewcomer: a new request that was decided because of a mode change can be given
+// back too.
 func TestGiveBackOfANewcomer(t *testing.T) {
 	inWorld(t, 2, 3*time.Second, 4, func(w *world) {
 		w.change(func(s *ratelimit.Settings) { s.Mode = ratelimit.DryRun })
 		w.askAll(3)
 		w.change(func(s *ratelimit.Settings) { s.Mode = ratelimit.Enforce })
-		w.ahead.Store(int64(2 * time.Second)) // the timer of the line is late
+		w.ahead.Store(int64(2 * time.Second)) // the timer of the queue is late
 		newcomers := w.askAll(2)
 		check.Equal(t, "outcomes", texts(newcomers), []string{"allowed 0s", "allowed 0s"})
 		w.lines.GiveBack(shop, &newcomers[0].Turn)

@@ -13,8 +13,8 @@ func (w *world) askFrom(k ratelimit.Key, grant ratelimit.Grants, source string) 
 	return w.askFor(k, 0, func() *ratelimit.Effective { return w.policy.Load().ForRequest(grant, source) })
 }
 
-// TestGrantsWaitInLinesOfTheirOwn: a request of a grant that the limit does not count does not stand behind those that
-// wait for it.
+// TestGrantsWaitInLinesOfTheirOwn: a request with a grant that a limit does not count does not wait
+// behind requests that wait for that limit.
 func TestGrantsWaitInLinesOfTheirOwn(t *testing.T) {
 	inWorld(t, 100, 3*time.Second, 3, func(w *world) {
 		refreshes := ratelimit.NewLimit("refreshes", 2, time.Second)
@@ -35,8 +35,8 @@ func TestGrantsWaitInLinesOfTheirOwn(t *testing.T) {
 	})
 }
 
-// TestSourcesOfALine: each request of a line counts against its own source, also if the one before it left while it was
-// decided, and nobody waits for a source.
+// TestSourcesOfALine: each waiting request counts against its own source, even if the request
+// before it left while it was decided. No request waits for a source.
 func TestSourcesOfALine(t *testing.T) {
 	inWorld(t, 2, 3*time.Second, 3, func(w *world) {
 		w.change(func(s *ratelimit.Settings) {
@@ -66,7 +66,7 @@ func TestSourcesOfALine(t *testing.T) {
 	})
 }
 
-// askInTurn sends requests of one user, of several grants in turn, and returns how many wait.
+// askInTurn sends requests of one user, cycling through grants, and returns how many wait.
 func (w *world) askInTurn(n int, grants ...ratelimit.Grants) (all []*asked, held int) {
 	for i := range n {
 		all = append(all, w.askFrom(user(1), grants[i%len(grants)], ""))
@@ -74,8 +74,8 @@ func (w *world) askInTurn(n int, grants ...ratelimit.Grants) (all []*asked, held
 	return all, w.lines.Waiting()
 }
 
-// TestOneLineWhereNoLimitTellsGrants: a limit of some grants, or an override of somebody else, splits no line of those
-// that wait for a limit that counts all.
+// TestOneLineWhereNoLimitTellsGrants: a limit for some grants, or an override of another user, does
+// not split a queue for a limit that counts all grants.
 func TestOneLineWhereNoLimitTellsGrants(t *testing.T) {
 	for name, change := range map[string]func(w *world){
 		"a limit for refreshes": func(w *world) {
@@ -106,7 +106,8 @@ func TestOneLineWhereNoLimitTellsGrants(t *testing.T) {
 	}
 }
 
-// TestGrantsAddedWhileTheyWait: newcomers stand behind those that wait already, and max_waiting is of all of a key.
+// TestGrantsAddedWhileTheyWait: new requests wait behind earlier ones, and max_waiting bounds all
+// requests of a key.
 func TestGrantsAddedWhileTheyWait(t *testing.T) {
 	inWorld(t, 2, 3*time.Second, 4, func(w *world) {
 		pass(30 * time.Millisecond)
@@ -125,7 +126,8 @@ func TestGrantsAddedWhileTheyWait(t *testing.T) {
 	})
 }
 
-// TestNoStandingOfAnotherAddress: a denial in a line says nothing of the source of who is first there.
+// TestNoStandingOfAnotherAddress: a denial in a queue does not apply to the source of its first
+// request.
 func TestNoStandingOfAnotherAddress(t *testing.T) {
 	inWorld(t, 2, 3*time.Second, 1, func(w *world) {
 		w.change(func(s *ratelimit.Settings) {
@@ -147,7 +149,8 @@ func TestNoStandingOfAnotherAddress(t *testing.T) {
 	})
 }
 
-// TestGiveBackToTheSource: who leaves after its turn gives back to its own source, under the policy that counted it.
+// TestGiveBackToTheSource: a request that leaves after its admission is refunded to its own source,
+// under the policy that counted it.
 func TestGiveBackToTheSource(t *testing.T) {
 	inWorld(t, 2, 3*time.Second, 3, func(w *world) {
 		w.change(func(s *ratelimit.Settings) {

@@ -9,11 +9,11 @@ import (
 	"oauth-server/internal/turns"
 )
 
-// denials returns a function that asks for a key over its limit, whose turn comes too late to wait for it.
+// denials returns a function that sends a request over its limit that would have to wait too long.
 func denials(tb testing.TB, wait time.Duration) (ask func()) {
 	tb.Helper()
 	s, longest := ratelimit.DefaultSettings(), ratelimit.MaxWait(wait)
-	now := time.Unix(1_700_000_010, 0) // half a minute before the frame ends, after which turns come soon
+	now := time.Unix(1_700_000_010, 0) // half a minute before the frame ends; after that, room returns quickly
 	s.Default.MaxWait = &longest
 	p, err := ratelimit.Compile(s)
 	check.OK(tb, err)
@@ -29,7 +29,7 @@ func denials(tb testing.TB, wait time.Duration) (ask func()) {
 	}
 }
 
-// TestDeniedForALateTurn: it costs what a denial without max_wait costs, and no forecast.
+// TestDeniedForALateTurn: it costs as much as a denial without max_wait, and no forecast.
 func TestDeniedForALateTurn(t *testing.T) {
 	check.Equal(t, "allocations", testing.AllocsPerRun(100, denials(t, time.Second)), testing.AllocsPerRun(100, denials(t, 0)))
 }

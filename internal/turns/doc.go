@@ -1,25 +1,26 @@
-// Package turns holds requests over a limit until it is their turn.
+// Package turns queues requests over a limit until they pass.
 //
-// [Lines.Take] is [ratelimit.Counters.Await] for a policy with a max_wait. A request over the limit joins the line
-// of its key if a place is free and its turn comes within max_wait, which [ratelimit.Forecast] knows; otherwise
-// it is denied at once, with the time at which its turn would have come as Retry-After. A line is first come, first
-// served: while anybody waits, a newcomer is not decided before them.
+// [Lines.Take] is [ratelimit.Counters.Await] for a policy with a max_wait. A request over the limit
+// joins the queue of its key if the queue has a free place and [ratelimit.Forecast] predicts that
+// the request will pass within max_wait. Otherwise it is denied at once, and Retry-After is the
+// predicted time. Queues are first come, first served: a new request is never decided before the
+// requests that already wait.
 //
-// A line has one timer, for the millisecond at which its first request passes, and runs no goroutine between: a
-// request that waits is a goroutine of its caller and less than a kilobyte. The timer fires at least every second, to
-// find what has changed: the policy, or the counts of other processes. Whose turn no longer comes in time is then
-// denied.
+// A queue has one timer, set to the millisecond at which its first request passes. It has no
+// goroutine of its own: each waiting request is a goroutine of its caller and less than a kilobyte.
+// The timer fires at least every second to detect changes of the policy or of other processes'
+// counts. Requests that can no longer pass in time are then denied.
 //
-// # One line, worked through
+// # One queue, worked through
 //
-// A limit of 2 per second, in ten frames, with max_wait 1s. At 12:00:00.030 five requests come. Two pass. The
-// frame of these, which began at 12:00:00.000, shrinks from 12:00:01.000 on: one more fits at 12:00:01.001, and a
-// second one at 12:00:01.051. So the third request waits for 971 ms, and the fourth is denied, with Retry-After 2, because
-// its turn would come after 1,021 ms. If the third leaves at 12:00:00.500, one that comes then waits in its place,
-// for 501 ms.
+// A limit of 2 per second, in ten frames, with max_wait 1s. At 12:00:00.030 five requests arrive.
+// Two pass. Their frame, which began at 12:00:00.000, shrinks from 12:00:01.000 on: there is room
+// for one more at 12:00:01.001, and for a second one at 12:00:01.051. So the third request waits
+// for 971 ms. The fourth is denied with Retry-After 2, because it would pass after 1,021 ms. If the
+// third leaves at 12:00:00.500, a request that arrives then takes its place, and waits for 501 ms.
 //
-// In dry-run nobody is held: the request passes, and its place in the line counts it at its turn, as if it had waited.
-// So the counts are those that enforcing would have.
+// In dry-run no request waits. It passes at once, and its place in the queue counts it later, as if
+// it had waited. So the counts are the same as under enforcement.
 //
-// The package reads no clock but the one it is given, and does no I/O.
+// The package does no I/O and reads only the clock that it is given.
 package turns

@@ -13,46 +13,47 @@ import (
 	"oauth-server/internal/ratelimit"
 )
 
-// lookAgain is how long a line waits at most until it looks for what has changed.
+// lookAgain is the longest time for which a queue does not check for changes.
 const lookAgain = time.Second
 
-// Lines are the requests that wait, by key. They are safe for concurrent use.
+// Lines are the queues of waiting requests, by key. They are safe for concurrent use.
 type Lines struct {
 	counters *ratelimit.Counters
 	clock    func() time.Time
 	after    func(d time.Duration, f func()) Timer
 
 	mu      sync.Mutex
-	lines   map[ratelimit.Key][]*line // by grants, in descending order
+	lines   map[ratelimit.Key][]*line // requests in all queues: those that wait, and those that would wait, in dry-run
 	waiting [2]int                    // requests in all lines: those that are held, and those that would be, in dry-run
 	closed  bool
 }
 
-// New returns empty lines for keys of the counters, whose time clock is.
+// New returns empty queues for keys of the counters. clock must be the clock of the counters.
 func New(counters *ratelimit.Counters, clock func() time.Time) *Lines {
 	return NewOn(counters, clock, func(d time.Duration, f func()) Timer { return time.AfterFunc(d, f) })
 }
 
-// NewOn is [New] on timers of another time than that of this machine, such as a simulated one: after is to them what
-// [time.AfterFunc] is to those of package time.
+// NewOn is [New] with other timers, for example simulated ones. after replaces [time.AfterFunc].
 func NewOn(counters *ratelimit.Counters, clock func() time.Time, after func(d time.Duration, f func()) Timer) *Lines {
 	return &Lines{counters: counters, clock: clock, after: after, lines: map[ratelimit.Key][]*line{}}
 }
 
-// Timer is what the lines need of a [time.Timer] that calls a function.
+// Timer is the part of [time.Timer] that the queues use.
 type Timer interface {
 	Reset(d time.Duration) bool
 	Stop() bool
 }
 
-// id identifies a line: the key and the grants of the limit that its requests wait for, none if that counts all grants.
-// So a request does not stand behind those that wait for a limit which does not count it.
+// id identifies a queue: the key, and the grants of the limit that its requests wait for (none if
+// it counts all grants). So a request does not wait behind requests for a limit that does not count
+// it.
 type id struct {
 	key    ratelimit.Key
 	grants ratelimit.Grants
 }
 
-// standing returns the lines that a request of the key stands in or behind: those for a limit that counts it.
+// standing yields the queues that a request of the key waits in or behind: the queues for limits
+// that count it.
 func (l *Lines) standing(k ratelimit.Key, e *ratelimit.Effective) iter.Seq[*line] {
 	return func(yield func(*line) bool) {
 		for _, ln := range l.lines[k] {
@@ -63,7 +64,7 @@ func (l *Lines) standing(k ratelimit.Key, e *ratelimit.Effective) iter.Seq[*line
 	}
 }
 
-// behind returns the line that a request of the key stands in or behind; nil if there is none.
+// behind returns the queue that a request of the key waits in or behind, or nil.
 func (l *Lines) behind(k ratelimit.Key, e *ratelimit.Effective) *line {
 	for ln := range l.standing(k, e) {
 		return ln
@@ -71,45 +72,45 @@ func (l *Lines) behind(k ratelimit.Key, e *ratelimit.Effective) *line {
 	return nil
 }
 
-// line is the requests of one id that wait.
+// line is the queue of the waiting requests of one id.
 type line struct {
 	id
 	list     []*place
-	denied   ratelimit.Decision  // the latest on its first request
-	mode     ratelimit.Mode      // in which that was decided
-	forecast *ratelimit.Forecast // of who comes next, behind the list; nil: to be made
+	denied   ratelimit.Decision  // latest denial of its first request
+	mode     ratelimit.Mode      // mode of that denial
+	forecast *ratelimit.Forecast // for the next new request, behind the list; nil: to be created
 	timer    Timer
-	fresh    bool // what other processes have counted was asked for since the latest denial
-	serving  bool // a goroutine decides on its first requests
-	again    bool // its first request is to be decided again, whatever the present decision on it is
+	fresh    bool // the counts of other processes were requested since the latest denial
+	serving  bool // a goroutine is deciding its first requests
+	again    bool // decide the first request again after the present decision, whatever that is
 }
 
-// place is a request in a line.
+// place is a request in a queue.
 type place struct {
 	line    *line
 	policy  func() *ratelimit.Effective
 	came    time.Time
-	virtual bool // in dry-run: nobody waits for the decision
+	virtual bool // in dry-run: no caller waits for the decision
 	turn    Turn
-	decided func()        // called when there is a turn, unless it is virtual
-	done    chan struct{} // closed by it, if the caller has none of its own
+	decided func()        // called when turn is final, unless the place is virtual
+	done    chan struct{} // closed by decided, unless the caller has its own decided
 }
 
-// Turn is what became of a request.
+// Turn is the decision on a request, and how long it waited.
 type Turn struct {
 	ratelimit.Decision
-	Waited time.Duration // in its line
-	Leased time.Duration // for permits of a strict limit, without a line
-	// Held is set if it was in a line, or there are no lines any more: a denial of it may come from its caller
-	// or this process ending, as opposed to its client asking too often.
+	Waited time.Duration // in its queue
+	Leased time.Duration // for permits of a strict limit, without a queue
+	// Held is set if the request was in a queue, or if the queues are closed. Its denial may then
+	// be due to the caller or this process ending, and not to a client that asks too often.
 	Held  bool
 	at    time.Time            // when it was decided
-	under *ratelimit.Effective // under which it was
-	place *place               // that counts it at its turn, in dry-run; nil: there is none
+	under *ratelimit.Effective // limits under which it was decided
+	place *place               // the place that counts it later, in dry-run; nil: none
 }
 
-// Own is what of the turn counts against the key itself, as opposed to its source and the total of its client. It is to be
-// given back by itself if another key takes its place.
+// Own returns the part of the turn that counts against the key itself, without its source and
+// total. Give this part back separately if the request moves to another key.
 func (t Turn) Own() Turn {
 	if t.under != nil {
 		t.under = t.under.Own()
@@ -117,12 +118,14 @@ func (t Turn) Own() Turn {
 	return t
 }
 
-// Take decides on one request of the key as [ratelimit.Counters.Await] does. Over the limit it waits for its turn,
-// if the policy has it wait: the outcome is then Delayed, or WouldDelay in dry-run, where it does not wait. policy
-// returns what applies to the request at the time of the call, the same for all of one key and grant but for the source
-// address; it must not block.
+// Take decides on one request of the key like [ratelimit.Counters.Await]. If the request is over
+// the limit and its policy allows waiting, it waits in a queue until it passes. The outcome is then
+// Delayed. In dry-run the outcome is WouldDelay and it does not wait. policy returns the limits for
+// the request at the time of the call. Apart from the source address they must be the same for all
+// requests with one key and grant. policy must not block.
 //
-// A request whose context ends while it waits is denied, and leaves its turn to the next.
+// If the context ends while the request waits, the request is denied and its place goes to the next
+// one.
 func (l *Lines) Take(ctx context.Context, k ratelimit.Key, policy func() *ratelimit.Effective) Turn {
 	p, t := l.enter(ctx, k, policy, nil)
 	if p == nil {
@@ -135,9 +138,10 @@ func (l *Lines) Take(ctx context.Context, k ratelimit.Key, policy func() *rateli
 	return l.end(ctx, p)
 }
 
-// Enter is [Lines.Take] without the wait, for callers that have many requests wait. It returns the turn of a request
-// that is decided at once; end is then nil. Otherwise it calls decided, once, when the request is; decided must not
-// block, nor use the lines. After that, or if the request is not to wait any longer, end returns the turn.
+// Enter is [Lines.Take] without the wait, for callers that have many waiting requests. If the
+// request is decided at once, Enter returns its turn, and end is nil. Otherwise it calls decided
+// once when the request is decided. decided must not block or use the queues. Call end after that,
+// or to stop waiting. It returns the turn.
 func (l *Lines) Enter(ctx context.Context, k ratelimit.Key, policy func() *ratelimit.Effective, decided func()) (t Turn, end func(context.Context) Turn) {
 	p, t := l.enter(ctx, k, policy, decided)
 	if p == nil {
@@ -146,14 +150,15 @@ func (l *Lines) Enter(ctx context.Context, k ratelimit.Key, policy func() *ratel
 	return t, func(ctx context.Context) Turn { return l.end(ctx, p) }
 }
 
-// enter returns the place of a request that waits, or the turn of one that is decided at once. decided is called when the
-// former is; nil: its place has a channel for that.
+// enter returns the place of a waiting request, or the turn of a request that is decided at once.
+// decided is called when the waiting request is decided. If it is nil, the place gets a channel
+// instead.
 func (l *Lines) enter(ctx context.Context, k ratelimit.Key, policy func() *ratelimit.Effective, decided func()) (*place, Turn) {
 	e := policy()
 	if !e.Waits(k) {
 		return nil, l.Decide(ctx, k, e)
 	}
-	var first ratelimit.Decision // on the request, if nobody waits
+	var first ratelimit.Decision // on the request, if no other one waits
 	if !l.has(k, e) {
 		t := l.Decide(ctx, k, e)
 		if !waits(&t.Decision) || t.RetryAfter > e.Wait.Longest {
@@ -164,27 +169,28 @@ func (l *Lines) enter(ctx context.Context, k ratelimit.Key, policy func() *ratel
 	return l.join(k, e, policy, &first, decided) //nolint:contextcheck // the line is served for all who wait in it
 }
 
-// waits reports whether a request that was so decided waits for its turn. Nobody waits for a source or a total: their
-// room is taken by requests of other lines of the client, and by those without one, so no line has a turn of its own
-// there.
+// waits reports whether a request with this decision waits. Requests never wait for a source or a
+// total. Requests of other queues of the client, and requests without a queue, use the same room,
+// so no queue could predict it.
 func waits(d *ratelimit.Decision) bool { return d.Over() && !d.OverShared() }
 
-// Decide is [Lines.Take] for a request that does not wait for its turn.
+// Decide is [Lines.Take] for a request that must not wait in a queue.
 func (l *Lines) Decide(ctx context.Context, k ratelimit.Key, e *ratelimit.Effective) Turn {
 	now := l.clock()
 	d, waited := l.counters.Await(ctx, now, k, e, 1)
 	return Turn{Decision: d, Leased: waited, at: now.Add(waited), under: e}
 }
 
-// has reports whether anybody waits whom the request stands behind.
+// has reports whether any request waits that this one would have to wait behind.
 func (l *Lines) has(k ratelimit.Key, e *ratelimit.Effective) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.behind(k, e) != nil
 }
 
-// join puts a request into the line of its key. If there is no place, or its turn comes too late, it returns the
-// denial; in dry-run the outcome, at once. first is the denial for which it joins, if there was no line.
+// join adds a request to the queue of its key. If there is no free place, or the request would pass
+// too late, it returns the denial. In dry-run it returns the outcome at once. first is the denial
+// that made the request join, if there was no queue.
 func (l *Lines) join(k ratelimit.Key, e *ratelimit.Effective, policy func() *ratelimit.Effective, first *ratelimit.Decision, decided func()) (p *place, at Turn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -197,7 +203,7 @@ func (l *Lines) join(k ratelimit.Key, e *ratelimit.Effective, policy func() *rat
 			ln.denied, ln.mode = *first, e.Mode
 		}
 	}
-	if ln.mode != e.Mode { // the line has gone since, or the denial is of another mode
+	if ln.mode != e.Mode { // the queue has ended since, or the denial is of another mode
 		d := l.counters.Take(now, k, e, 1)
 		if !waits(&d) {
 			return nil, Turn{Decision: d, at: now, under: e}
@@ -230,12 +236,13 @@ func (l *Lines) join(k ratelimit.Key, e *ratelimit.Effective, policy func() *rat
 	return p, Turn{}
 }
 
-// until is how long the line lets its first request wait that will have its turn after the wait and must be decided within
-// the rest. Where other processes count the key too, they come at different times, so that they do not all take the room
-// that there is for one of them, and early enough to be decided with what the others have admitted.
+// until returns how long to wait before the first request is decided. turn is the predicted wait.
+// rest is the time left for the request. If other processes count the key too, the wait is random,
+// so that they do not all compete for the room of one request. It is also short enough to decide
+// with the counts of the others.
 func (l *Lines) until(ln *line, turn, rest time.Duration) time.Duration {
 	if spread := ln.forecast.Spread(); spread > 0 {
-		turn += rand.N(spread) //nolint:gosec // when it is no secret
+		turn += rand.N(spread) //nolint:gosec // needs no secrecy
 		if before := l.counters.RefreshTime(); rest > before {
 			rest -= before
 		}
@@ -243,7 +250,7 @@ func (l *Lines) until(ln *line, turn, rest time.Duration) time.Duration {
 	return min(turn, rest, lookAgain)
 }
 
-// nextTurn returns when it will be the turn of who comes next.
+// nextTurn returns when the next new request will pass.
 func (l *Lines) nextTurn(ln *line, now time.Time, e *ratelimit.Effective) time.Time {
 	if ln.forecast == nil {
 		ln.forecast = l.counters.Forecast(now, ln.key, e)
@@ -257,7 +264,7 @@ func (l *Lines) nextTurn(ln *line, now time.Time, e *ratelimit.Effective) time.T
 	return now
 }
 
-// fits reports whether one more request that waits so long has a place in the line.
+// fits reports whether the queue has a place for one more request that waits this long.
 func (l *Lines) fits(ln *line, e *ratelimit.Effective, wait time.Duration) bool {
 	kind := 0
 	if e.Mode == ratelimit.DryRun {
@@ -270,7 +277,7 @@ func (l *Lines) fits(ln *line, e *ratelimit.Effective, wait time.Duration) bool 
 	return !l.closed && wait <= e.Wait.Longest && places < e.Wait.AtOnce && l.waiting[kind] < ratelimit.MaxWaiting
 }
 
-// kind is the index of a place in Lines.waiting.
+// kind returns the index of a place in Lines.waiting.
 func (p *place) kind() int {
 	if p.virtual {
 		return 1
@@ -278,14 +285,14 @@ func (p *place) kind() int {
 	return 0
 }
 
-// refusal is the denial of a request whose turn would come after the wait.
+// refusal returns the denial of a request that would pass only after the wait.
 func (ln *line) refusal(wait time.Duration) ratelimit.Decision {
-	d := ln.denied.WithoutSource() // that is the one of the first request
+	d := ln.denied.WithoutSource() // the source is the one of the first request
 	d.RetryAfter = max(wait, time.Millisecond)
 	return d
 }
 
-// end is the end of the wait of a request: it was decided, or its caller has gone.
+// end ends the wait of a request because it was decided or its caller has gone.
 func (l *Lines) end(ctx context.Context, p *place) Turn {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -302,7 +309,7 @@ func (l *Lines) end(ctx context.Context, p *place) Turn {
 	return *t
 }
 
-// drop removes a request from a line. Those behind it move up; the time of the first one stays the same.
+// drop removes a request from a queue. Requests behind it move up. The timer stays the same.
 func (l *Lines) drop(ln *line, i int) {
 	l.waiting[ln.list[i].kind()]--
 	ln.list = slices.Delete(ln.list, i, i+1)
@@ -316,8 +323,8 @@ func (l *Lines) drop(ln *line, i int) {
 	}
 }
 
-// Denies is [ratelimit.Counters.Denies] for requests that may wait: it reports whether Take would deny a request at
-// once.
+// Denies is [ratelimit.Counters.Denies] for requests that may wait. It reports whether Take would
+// deny a request at once.
 func (l *Lines) Denies(k ratelimit.Key, e *ratelimit.Effective) (d ratelimit.Decision, denies bool) {
 	now := l.clock()
 	d, denies = l.counters.Denies(now, k, e)
@@ -334,8 +341,8 @@ func (l *Lines) Denies(k ratelimit.Key, e *ratelimit.Effective) (d ratelimit.Dec
 	return ln.refusal(wait), !l.fits(ln, e, wait)
 }
 
-// GiveBack gives the turn of a request that got nothing for it to the next: what was counted, or in dry-run its place in
-// the line. A request that was not counted has nothing to give back.
+// GiveBack refunds a request that got nothing, so the next one in the queue can pass. In dry-run it
+// removes its place in the queue. It does nothing for a request that was not counted.
 func (l *Lines) GiveBack(k ratelimit.Key, t *Turn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -351,7 +358,8 @@ func (l *Lines) GiveBack(k ratelimit.Key, t *Turn) {
 	}
 }
 
-// refund gives back what was counted, under the policy that counted it: another one may count it elsewhere.
+// refund refunds a request under the policy that counted it, because another policy may count it
+// elsewhere.
 func (l *Lines) refund(k ratelimit.Key, t *Turn) {
 	l.counters.Refund(l.clock(), t.at, k, t.under, 1)
 	for ln := range l.standing(k, t.under) {
@@ -360,14 +368,14 @@ func (l *Lines) refund(k ratelimit.Key, t *Turn) {
 	}
 }
 
-// Waiting is how many requests are held.
+// Waiting returns how many requests wait. It excludes dry-run.
 func (l *Lines) Waiting() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.waiting[0]
 }
 
-// Close denies all requests that wait, and has none wait from now on.
+// Close denies all waiting requests. After that no request waits.
 func (l *Lines) Close() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

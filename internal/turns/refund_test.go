@@ -9,8 +9,9 @@ import (
 	"oauth-server/internal/ratelimit"
 )
 
-// TestRefundWhileTheFirstIsDecided: a turn that is given back when the first of a line was found to be over the limit,
-// and before its timer is set by that, is its turn at once, and not only when the line looks again.
+// TestRefundWhileTheFirstIsDecided: a refund can come after the first request of a queue was found
+// to be over the limit, but before the timer is set for that. The first request must then pass at
+// once, not only at the next check.
 func TestRefundWhileTheFirstIsDecided(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, longest := ratelimit.DefaultSettings(), ratelimit.MaxWait(10*time.Second)

@@ -6,7 +6,8 @@ import (
 	"oauth-server/internal/ratelimit"
 )
 
-// serve decides on the first requests of a line, for as long as they pass. The timer of the line calls it.
+// serve decides on the first requests of a queue for as long as they pass. The timer of the queue
+// calls it.
 func (l *Lines) serve(ln *line) {
 	for p := l.begin(ln); p != nil; {
 		e, t := l.decideFirst(ln, p)
@@ -14,8 +15,9 @@ func (l *Lines) serve(ln *line) {
 	}
 }
 
-// begin returns the first request of a line, if it is to be decided now: nil if all have gone, if another goroutine
-// decides already, and if the line waits for what other processes have counted.
+// begin returns the first request of a queue if it is to be decided now. It returns nil if all
+// requests have left, if another goroutine is deciding, or if the queue waits for the counts of
+// other processes.
 func (l *Lines) begin(ln *line) *place {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -30,8 +32,9 @@ func (l *Lines) begin(ln *line) *place {
 	return ln.list[0]
 }
 
-// refresh asks for what other processes have admitted since the latest denial, if there are any, and has the line wait
-// for it. It reports whether it does.
+// refresh requests the counts of other processes since the latest denial, and sets the timer to wait
+// for them. It returns false if they were already requested, or if there is no other process or no
+// time to wait.
 func (l *Lines) refresh(ln *line, p *place) bool {
 	if ln.fresh || ln.forecast == nil || ln.forecast.Spread() == 0 {
 		return false
@@ -45,8 +48,9 @@ func (l *Lines) refresh(ln *line, p *place) bool {
 	return true
 }
 
-// decideFirst decides on the first request of a line, outside of the lock: a strict limit may wait for permits, but not
-// for longer than the request waits, and not for so long that the line does not look for what has changed.
+// decideFirst decides on the first request of a queue, without holding the lock, because a strict
+// limit may wait for permits. That wait is bounded by the remaining wait of the request, and by
+// lookAgain, so that the queue keeps checking for changes.
 func (l *Lines) decideFirst(ln *line, p *place) (*ratelimit.Effective, Turn) {
 	e := p.policy()
 	ctx, cancel := context.WithTimeout(context.Background(), min(p.came.Add(e.Wait.Longest).Sub(l.clock()), lookAgain))
@@ -54,14 +58,14 @@ func (l *Lines) decideFirst(ln *line, p *place) (*ratelimit.Effective, Turn) {
 	return e, l.Decide(ctx, ln.key, e)
 }
 
-// lacksPermits reports whether a request was denied for nothing but what the store would have to bring. If it waits
-// already, it goes on to wait for that.
+// lacksPermits reports whether a request was denied only because the store has not provided
+// permits. A request that already waits keeps waiting for them.
 func lacksPermits(d *ratelimit.Decision) bool {
 	return d.Outcome == ratelimit.Denied && d.Outage && !d.Exceeded()
 }
 
-// resolve settles the first request of the line by a decision on it, and returns the next one if that is to be decided
-// now.
+// resolve applies a decision on the first request of the queue. It returns the next request if that
+// is to be decided now.
 func (l *Lines) resolve(ln *line, p *place, e *ratelimit.Effective, t *Turn) (next *place) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -72,11 +76,12 @@ func (l *Lines) resolve(ln *line, p *place, e *ratelimit.Effective, t *Turn) (ne
 	return nil
 }
 
-// settled is resolve under the lock. It reports whether the next one, if there is one, is to be decided now.
+// settled is resolve with the lock held. It reports whether to decide the next request now, if
+// there is one.
 func (l *Lines) settled(ln *line, p *place, e *ratelimit.Effective, t *Turn) bool {
 	l.follow(ln, e, t)
 	switch {
-	case len(ln.list) == 0 || ln.list[0] != p: // it has gone; the next one may come from another source
+	case len(ln.list) == 0 || ln.list[0] != p: // it has left; the next one may have another source
 		if t.Outcome == ratelimit.Allowed {
 			l.refund(ln.key, t)
 		}
@@ -99,8 +104,8 @@ func (l *Lines) settled(ln *line, p *place, e *ratelimit.Effective, t *Turn) boo
 	return false
 }
 
-// follow removes the requests that the mode in force does not hold. Those that were held and are over the limit
-// would have been delayed; those that were not are not there.
+// follow removes requests that do not fit the present mode. Waiting requests that are over the
+// limit become WouldDelay in dry-run. Virtual requests are dropped under enforcement.
 func (l *Lines) follow(ln *line, e *ratelimit.Effective, t *Turn) {
 	dry := e.Mode == ratelimit.DryRun
 	for i := len(ln.list) - 1; i >= 0; i-- {
@@ -116,8 +121,8 @@ func (l *Lines) follow(ln *line, e *ratelimit.Effective, t *Turn) {
 	}
 }
 
-// prune denies the requests whose turn no longer comes in time, because the policy has changed, or other processes
-// have admitted more than was known.
+// prune denies requests that can no longer pass in time, because the policy has changed or other
+// processes have admitted more than was known.
 func (l *Lines) prune(ln *line, e *ratelimit.Effective, t *Turn) {
 	f := l.counters.Forecast(t.at, ln.key, e)
 	for i := 0; i < len(ln.list); {
@@ -142,7 +147,7 @@ func (l *Lines) settle(ln *line, i int, d ratelimit.Decision, by *Turn) {
 	forecast := ln.forecast
 	l.drop(ln, i)
 	if d.Outcome == ratelimit.Delayed {
-		ln.forecast = forecast // which has counted it
+		ln.forecast = forecast // it still counts the request
 	}
 	if !p.virtual {
 		p.decided()

@@ -8,9 +8,9 @@ import (
 	"oauth-server/internal/ratelimit"
 )
 
-// TestStoreThatBringsNoPermits: who waits is denied when its max_wait is over, and not before, however long lease_wait
-// is. The last two are denied earlier, once their turn can no longer come: the two before them would take the room of
-// one more second.
+// TestStoreThatBringsNoPermits: waiting requests are denied when their max_wait is over and not
+// before, for any lease_wait. The last two are denied earlier, once they can no longer pass: the
+// two before them would use the room of one more second.
 func TestStoreThatBringsNoPermits(t *testing.T) {
 	for leaseWait, last := range map[time.Duration]string{50 * time.Millisecond: "denied 2.1s", 5 * time.Second: "denied 2s"} {
 		t.Run(leaseWait.String(), func(t *testing.T) {
@@ -24,7 +24,7 @@ func TestStoreThatBringsNoPermits(t *testing.T) {
 				all := w.askAll(6)
 				// Attached only now, so that the first two were admitted by this process alone.
 				y := w.counters.Sync(ratelimit.SyncOptions{Interval: time.Second, MaxBackoff: time.Second})
-				_ = w.lines.Waiting() // takes the lock of the lines: their timers see the syncer from here on
+				_ = w.lines.Waiting() // takes the lock, so the timers of the queues see the syncer from here on
 				for range 30 {
 					y.SetUncertainty(time.Now(), 3*time.Millisecond)
 					pass(100 * time.Millisecond)

@@ -26,7 +26,7 @@ func inTotal(t *testing.T, requests int64, mode ratelimit.Mode, window time.Dura
 
 func user(i int) ratelimit.Key { return ratelimit.Key{ClientID: "shop", Username: fmt.Sprint("u", i)} }
 
-// count returns how many requests had each outcome after each wait.
+// count returns how many requests had each combination of outcome and wait.
 func count(all []*asked) map[string]int {
 	got := map[string]int{}
 	for _, a := range all {
@@ -35,8 +35,8 @@ func count(all []*asked) map[string]int {
 	return got
 }
 
-// TestNobodyWaitsForATotal: who is over it is denied at once, with the time at which it has room. In dry-run that is
-// what is predicted.
+// TestNobodyWaitsForATotal: a request over the total is denied at once, with the time at which the
+// total has room. In dry-run this is the prediction.
 func TestNobodyWaitsForATotal(t *testing.T) {
 	for mode, denied := range map[ratelimit.Mode]string{ratelimit.Enforce: "denied 0s", ratelimit.DryRun: "would_deny 0s"} {
 		t.Run(denied, func(t *testing.T) {
@@ -57,8 +57,8 @@ func TestNobodyWaitsForATotal(t *testing.T) {
 	}
 }
 
-// TestTotalIsFullAtTheTurn: who waits for a limit of its own, and finds the total full then, is denied then, and so are
-// those behind.
+// TestTotalIsFullAtTheTurn: if a request waits for its own limit and then finds the total full, it
+// is denied, and so are the requests behind it.
 func TestTotalIsFullAtTheTurn(t *testing.T) {
 	inTotal(t, 2, ratelimit.Enforce, 50*time.Second, func(w *world) {
 		var all []*asked

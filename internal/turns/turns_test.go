@@ -20,21 +20,21 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// world is the lines of one process under a policy that can be changed. It runs in a bubble of synctest, so its
-// clock is that of time.Now.
+// world is the queues of one process under a policy that can be changed. It runs in a bubble of
+// synctest, so time.Now is its clock.
 type world struct {
 	t        *testing.T
 	counters *ratelimit.Counters
 	lines    *turns.Lines
 	policy   atomic.Pointer[ratelimit.Effective]
-	ahead    atomic.Int64 // of the clock, before timers
+	ahead    atomic.Int64 // how far the clock is ahead of timers
 	settings ratelimit.Settings
 	mu       sync.Mutex
-	finished []int // numbers of the requests that waited, in the order of their turns if these differ
+	finished []int // numbers of the requests that waited, in order of completion; arbitrary if they pass together
 }
 
-// inWorld runs a test with a limit of requests in a second of ten frames, a max_wait and a max_waiting. A second limit,
-// which denies nothing, allows a max_wait of more than a second.
+// inWorld runs a test with a limit of requests in a second of ten frames, a max_wait and a
+// max_waiting. A second limit, which never denies, allows a max_wait of more than a second.
 func inWorld(t *testing.T, requests int64, wait time.Duration, waiting int, test func(w *world)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -54,7 +54,7 @@ func inWorld(t *testing.T, requests int64, wait time.Duration, waiting int, test
 	})
 }
 
-// change changes the policy for all.
+// change changes the policy for all clients.
 func (w *world) change(edit func(*ratelimit.Settings)) {
 	w.t.Helper()
 	edit(&w.settings)
@@ -69,7 +69,7 @@ var shop = ratelimit.Key{ClientID: "shop"}
 type asked struct {
 	turns.Turn
 	took time.Duration
-	done chan struct{} // closed with the rest
+	done chan struct{} // closed when Turn is set
 	stop context.CancelFunc
 }
 
@@ -82,7 +82,7 @@ func (a *asked) String() string {
 	return fmt.Sprint(a.Outcome, " ", a.took.Truncate(time.Millisecond))
 }
 
-// ask sends a request for the key, and returns when it waits or was decided.
+// ask sends a request for the key. It returns when the request waits or was decided.
 func (w *world) ask(k ratelimit.Key, number int) *asked { return w.askFor(k, number, w.policy.Load) }
 
 func (w *world) askFor(k ratelimit.Key, number int, policy func() *ratelimit.Effective) *asked {
@@ -122,8 +122,8 @@ func texts(all []*asked) (out []string) {
 	return out
 }
 
-// TestTurns: each waits for its own, in the order in which they came. The time of synctest begins at the start of a
-// frame.
+// TestTurns: waiting requests pass in order of arrival, each when there is room. The time of
+// synctest begins at the start of a frame.
 func TestTurns(t *testing.T) {
 	inWorld(t, 2, 3*time.Second, 4, func(w *world) {
 		pass(30 * time.Millisecond)
@@ -139,7 +139,8 @@ func TestTurns(t *testing.T) {
 	})
 }
 
-// TestTurnTooLate: who would not get its turn in time is denied at once, with that time.
+// TestTurnTooLate: a request that would not pass in time is denied at once, with the predicted
+// time.
 func TestTurnTooLate(t *testing.T) {
 	inWorld(t, 2, time.Second, 4, func(w *world) {
 		pass(30 * time.Millisecond)
@@ -156,7 +157,7 @@ func TestTurnTooLate(t *testing.T) {
 	})
 }
 
-// TestWhoLeaves: those behind move up, also if the caller leaves in the moment of its turn.
+// TestWhoLeaves: requests behind move up, even if the caller leaves at the moment of its admission.
 func TestWhoLeaves(t *testing.T) {
 	for _, when := range []time.Duration{500 * time.Millisecond, 971 * time.Millisecond} {
 		inWorld(t, 2, 3*time.Second, 4, func(w *world) {
@@ -173,7 +174,7 @@ func TestWhoLeaves(t *testing.T) {
 	}
 }
 
-// TestGiveBack: the turn of an admitted request that gets nothing is that of the next, at once.
+// TestGiveBack: if an admitted request gets nothing, the next one passes at once.
 func TestGiveBack(t *testing.T) {
 	inWorld(t, 2, 3*time.Second, 4, func(w *world) {
 		all := w.askAll(4)
@@ -185,8 +186,8 @@ func TestGiveBack(t *testing.T) {
 	})
 }
 
-// TestNobodyOvertakes: at every millisecond one more comes; those that are admitted are so in the order in which
-// they came, and at the first millisecond at which there is room.
+// TestNobodyOvertakes: a request arrives every millisecond. Requests are admitted in order of
+// arrival, each at the first millisecond with room.
 func TestNobodyOvertakes(t *testing.T) {
 	inWorld(t, 20, time.Second, 10, func(w *world) {
 		exact := ratelimit.NewCounters(0)
@@ -213,8 +214,8 @@ func TestNobodyOvertakes(t *testing.T) {
 	})
 }
 
-// TestNewcomerBehindALateLine: a newcomer waits behind the others also where there is room, because the timer of the
-// line is late.
+// TestNewcomerBehindALateLine: a new request waits behind the others even if there is room because
+// the timer of the queue is late.
 func TestNewcomerBehindALateLine(t *testing.T) {
 	inWorld(t, 2, 3*time.Second, 4, func(w *world) {
 		pass(30 * time.Millisecond)
@@ -226,7 +227,7 @@ func TestNewcomerBehindALateLine(t *testing.T) {
 	})
 }
 
-// TestPlaceOfOneWhoLeft: it is free, and the turns of the others are earlier.
+// TestPlaceOfOneWhoLeft: the place is free, and the other requests pass earlier.
 func TestPlaceOfOneWhoLeft(t *testing.T) {
 	inWorld(t, 2, 3*time.Second, 2, func(w *world) {
 		pass(30 * time.Millisecond)
@@ -241,7 +242,7 @@ func TestPlaceOfOneWhoLeft(t *testing.T) {
 	})
 }
 
-// TestAllLeaveInTheMomentOfTheirTurn: it is counted for nobody.
+// TestAllLeaveInTheMomentOfTheirTurn: no request is counted.
 func TestAllLeaveInTheMomentOfTheirTurn(t *testing.T) {
 	inWorld(t, 2, 3*time.Second, 4, func(w *world) {
 		pass(30 * time.Millisecond)
@@ -252,7 +253,7 @@ func TestAllLeaveInTheMomentOfTheirTurn(t *testing.T) {
 		go func() {
 			defer close(gone)
 			w.lines.Take(ctx, shop, func() *ratelimit.Effective {
-				if asked { // at its turn
+				if asked { // at its admission
 					leave()
 					<-gone
 				}
@@ -267,7 +268,8 @@ func TestAllLeaveInTheMomentOfTheirTurn(t *testing.T) {
 	})
 }
 
-// TestClose: all are denied at once, with the time of their turn, and nobody waits any more.
+// TestClose: all waiting requests are denied at once, with their predicted time, and no request
+// waits after that.
 func TestClose(t *testing.T) {
 	inWorld(t, 2, 3*time.Second, 4, func(w *world) {
 		pass(30 * time.Millisecond)
@@ -281,7 +283,7 @@ func TestClose(t *testing.T) {
 	})
 }
 
-// TestLiveChange: what changes while requests wait holds for them within two seconds.
+// TestLiveChange: changes apply to waiting requests within two seconds.
 func TestLiveChange(t *testing.T) {
 	limit := func(n int64) func(*ratelimit.Settings) {
 		return func(s *ratelimit.Settings) {
@@ -318,7 +320,7 @@ func TestLiveChange(t *testing.T) {
 	}
 }
 
-// TestDryRun: nobody is held, the counts are those of enforcing, and so are the requests that it would deny.
+// TestDryRun: no request waits. The counts and the predicted denials equal those under enforcement.
 func TestDryRun(t *testing.T) {
 	inWorld(t, 2, 3*time.Second, 4, func(w *world) {
 		w.change(func(s *ratelimit.Settings) { s.Mode = ratelimit.DryRun })
@@ -339,7 +341,7 @@ func TestDryRun(t *testing.T) {
 	})
 }
 
-// TestDenies: who would wait is not denied before.
+// TestDenies: a request that could wait is not denied in advance.
 func TestDenies(t *testing.T) {
 	inWorld(t, 2, time.Second, 2, func(w *world) {
 		var got []bool
@@ -369,7 +371,7 @@ func TestDenies(t *testing.T) {
 	})
 }
 
-// TestTenThousandCallers: as many wait as may, and each of the others is denied at once.
+// TestTenThousandCallers: the allowed number of requests wait, and all others are denied at once.
 func TestTenThousandCallers(t *testing.T) {
 	inWorld(t, 2, 10*time.Second, 10, func(w *world) {
 		before := runtime.NumGoroutine()
@@ -391,7 +393,7 @@ func TestTenThousandCallers(t *testing.T) {
 		}
 		synctest.Wait()
 		check.Equal(t, "waiting", w.lines.Waiting(), 1000)
-		runtime.GC() // NumGoroutine may count 32 ended goroutines while a processor frees them; a stopped world has no such moment
+		runtime.GC() // NumGoroutine may count 32 ended goroutines while a processor frees them, but not while the world is stopped
 		check.Equal(t, "more goroutines than those that wait, and a few that end", runtime.NumGoroutine()-before > 1010, false)
 		check.Equal(t, "denied and allowed", []int64{denied.Load(), allowed.Load()}, []int64{8600, 400})
 		pass(10 * time.Second)
