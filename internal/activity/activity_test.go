@@ -17,7 +17,7 @@ import (
 
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// world decides with real counters and records.
+// world makes decisions with real counters and records them.
 type world struct {
 	t        *testing.T
 	counters *ratelimit.Counters
@@ -135,8 +135,8 @@ func (w *world) kind(at time.Time) activity.KindReport {
 	return activity.KindReport{}
 }
 
-// A peak above a lower limit of the same shape must mean that the lower limit
-// denies something, and no such peak that it does not.
+// A peak above a lower limit of the same shape means that the lower limit would deny a request. A
+// peak that is not above it means that it would not.
 func TestPeakPredictsALowerLimit(t *testing.T) {
 	for sent := 1; sent <= 12; sent++ {
 		high := newWorld(t, settings(ratelimit.Enforce, 10))
@@ -153,7 +153,7 @@ func TestPeakPredictsALowerLimit(t *testing.T) {
 	}
 }
 
-// change puts other limits in force and asks once more.
+// change enforces other limits and sends one request.
 func (w *world) change(at time.Time, mode ratelimit.Mode, limits ...ratelimit.Limit) activity.KindReport {
 	w.t.Helper()
 	s := settings(mode, 1)
@@ -175,7 +175,7 @@ func TestFiguresBelongToTheLimitsTheyWereCountedUnder(t *testing.T) {
 	if k.Over != 0 || !k.Since.Equal(later) {
 		t.Errorf("under a higher limit: %+v", k)
 	}
-	if k.Limits[0].Count != 11 { // the ten that were counted, and this one
+	if k.Limits[0].Count != 11 { // the ten requests counted before, and this one
 		t.Errorf("the peak is %d", k.Limits[0].Count)
 	}
 	if got := w.recorder.Report(later, 1).Clients[0].WouldDeny; got != 5 {
@@ -195,8 +195,7 @@ func TestFiguresBelongToTheLimitsTheyWereCountedUnder(t *testing.T) {
 	}
 }
 
-// TestFiguresOutliveAChangeOfOnOutage: the same requests are denied while counts are
-// shared.
+// TestFiguresOutliveAChangeOfOnOutage: while counts are shared, the limits deny the same requests.
 func TestFiguresOutliveAChangeOfOnOutage(t *testing.T) {
 	w := newWorld(t, settings(ratelimit.DryRun, 10))
 	w.ask(noon, "shop", "", 15)
@@ -218,7 +217,8 @@ func TestFiguresOutliveAChangeOfOnOutage(t *testing.T) {
 	}
 }
 
-// TestRecorderKeepsWhatIsUsed: a client is recorded although many names came before it and come between its requests.
+// TestRecorderKeepsWhatIsUsed: an active client is recorded even if many names came before it and
+// come between its requests.
 func TestRecorderKeepsWhatIsUsed(t *testing.T) {
 	w := newWorld(t, settings(ratelimit.Enforce, 100))
 	w.recorder = activity.New(640, noon)
@@ -301,7 +301,7 @@ func TestMergeAddsUp(t *testing.T) {
 	}
 }
 
-// One process has been asked since the limits were changed, the other has not.
+// One process had a request since the limits were changed, the other did not.
 func TestMergeBelievesTheLaterLimits(t *testing.T) {
 	a, b := newWorld(t, settings(ratelimit.DryRun, 2)), newWorld(t, settings(ratelimit.DryRun, 2))
 	a.ask(noon, "shop", "", 5)

@@ -8,33 +8,34 @@ import (
 	"oauth-server/internal/ratelimit"
 )
 
-// How many users are followed: of one client, and of all clients of one [Recorder] (about 12 MB). Of the
-// denied ones of a client, a report has at most reportedUsers.
+// Bounds on the users with denials: followed for one client, followed for all clients of one
+// [Recorder] (about 12 MB), and reported for one client.
 const (
 	usersOfClient = 50
 	maxUsers      = 20_000
 	reportedUsers = 20
 )
 
-// MaxDenied bounds the denied users of one report of all clients, and so the size of a heartbeat.
+// MaxDenied bounds the denied users in a report of all clients, and so the size of a heartbeat.
 const MaxDenied = 500
 
-// Denials is how many requests were denied, would have been, or would have been by a candidate.
+// Denials counts requests that were denied, that would have been in dry-run, and that a candidate
+// would have denied.
 type Denials struct {
 	Denied             uint64 `json:"denied"`
 	WouldDeny          uint64 `json:"would_deny"`
 	CandidateWouldDeny uint64 `json:"candidate_would_deny"`
 }
 
-// Total is the number of denials of all sorts.
+// Total returns the number of all denials.
 func (d Denials) Total() uint64 { return d.Denied + d.WouldDeny + d.CandidateWouldDeny }
 
-// Plus adds both up.
+// Plus returns the sum of both.
 func (d Denials) Plus(o Denials) Denials {
 	return Denials{d.Denied + o.Denied, d.WouldDeny + o.WouldDeny, d.CandidateWouldDeny + o.CandidateWouldDeny}
 }
 
-// minus subtracts, down to zero.
+// minus subtracts o, down to zero.
 func (d Denials) minus(o Denials) Denials {
 	return Denials{
 		d.Denied - min(d.Denied, o.Denied), d.WouldDeny - min(d.WouldDeny, o.WouldDeny),
@@ -42,29 +43,31 @@ func (d Denials) minus(o Denials) Denials {
 	}
 }
 
-// Denials is the part of the counts that are denials.
+// Denials returns the denials in the counts.
 func (c Counts) Denials() Denials {
 	return Denials{c.Denied + c.Banned, c.WouldDeny + c.WouldBan, c.CandidateWouldDeny}
 }
 
-// UserReport is a user of whom requests were denied, or would have been. The figures are what is known:
-// there may have been more, of a user who was not among the most denied of the client all the time.
+// UserReport is a user with denied requests, including dry-run and candidates. The figures are
+// lower bounds: a user who was not always among the most denied users of the client may have had
+// more.
 type UserReport struct {
 	ClientID string `json:"client_id"`
 	Username string `json:"username"` // empty: the client itself
 	Denials
 }
 
-// user has the denials of one user of a client. It is one of usersOfClient: who comes anew takes the
-// place of the least denied, and its rank with it, so that those denied most stay (Metwally, Agrawal and
-// El Abbadi, Efficient Computation of Frequent and Top-k Elements in Data Streams, 2005).
+// user has the denials of one user of a client. A client has at most usersOfClient of them. A new
+// user takes the place of the least denied one and inherits its rank, so that the most denied users
+// stay (Metwally, Agrawal and El Abbadi, Efficient Computation of Frequent and Top-k Elements in
+// Data Streams, 2005).
 type user struct {
 	slots [slots]struct {
 		number int64
 		denied [3]uint32 // as in Denials
 	}
-	inherited   uint64 // rank of the one before
-	inheritedAt int64  // slot at which that was taken over
+	inherited   uint64 // rank of the replaced user
+	inheritedAt int64  // slot of the replacement
 }
 
 func (u *user) add(n int64, o *Observation) {
@@ -88,7 +91,7 @@ func (u *user) sum(now int64) (d Denials) {
 	return d
 }
 
-// rank is what the user is compared by: at least the denials in the window.
+// rank returns the sort key of a user. It is at least the number of denials in the window.
 func (u *user) rank(now int64) uint64 {
 	rank := u.sum(now).Total()
 	if live(u.inheritedAt, now) {
@@ -97,7 +100,7 @@ func (u *user) rank(now int64) uint64 {
 	return rank
 }
 
-// denies returns which of Denials the request counts as.
+// denies returns which fields of Denials count the request.
 func (o *Observation) denies() [3]bool {
 	outcome := o.Decision.Outcome
 	return [3]bool{
@@ -107,7 +110,7 @@ func (o *Observation) denies() [3]bool {
 	}
 }
 
-// recordDenied counts the request for its user, if it was denied or would have been.
+// recordDenied counts the request for its user if it was denied, or would have been.
 func (s *shard) recordDenied(c *client, n int64, o *Observation) {
 	if o.denies() == [3]bool{} {
 		return
@@ -121,8 +124,8 @@ func (s *shard) recordDenied(c *client, n int64, o *Observation) {
 	u.add(n, o)
 }
 
-// follow begins to follow a user of the client. It returns nil if there is no room: then it is counted
-// with the client alone.
+// follow starts to follow a user of the client. It returns nil if there is no room. Only the client
+// then counts the request.
 func (s *shard) follow(c *client, n int64, name string) *user {
 	u := &user{}
 	if s.users >= maxUsers/shards && s.swept != n {
@@ -160,7 +163,7 @@ func (s *shard) sweepUsers(now int64) {
 	}
 }
 
-// denied appends the denied users of the client, those with most denials first.
+// denied appends the denied users of the client, ordered by denials, the most denied first.
 func (c *client) denied(to []UserReport, id string, now int64) []UserReport {
 	begin := len(to)
 	for name, u := range c.users {
@@ -172,15 +175,15 @@ func (c *client) denied(to []UserReport, id string, now int64) []UserReport {
 	return to[:begin+min(len(to)-begin, reportedUsers)]
 }
 
-// orderUsers sorts by denials.
+// orderUsers sorts by denials, the most denied first.
 func orderUsers(us []UserReport) {
 	slices.SortFunc(us, func(a, b UserReport) int {
 		return cmp.Or(cmp.Compare(b.Total(), a.Total()), cmp.Compare(a.ClientID, b.ClientID), cmp.Compare(a.Username, b.Username))
 	})
 }
 
-// mergeDenied adds up the denied users of several processes. What counts for a candidate that is not the
-// one of the merged report is left out.
+// mergeDenied adds up the denied users of several processes. It omits denials by a candidate other
+// than the one in the merged report.
 func mergeDenied(reports []Report, merged map[string]ClientReport) []UserReport {
 	type key struct{ client, user string }
 	sums := map[key]UserReport{}
@@ -203,7 +206,7 @@ func mergeDenied(reports []Report, merged map[string]ClientReport) []UserReport 
 	return out
 }
 
-// DeniedOf returns the denied users of a client, and the denials that are of no user among them.
+// DeniedOf returns the denied users of a client, and its denials that belong to none of them.
 func (r *Report) DeniedOf(clientID string) (users []UserReport, others Denials) {
 	for _, c := range r.Clients {
 		if c.ClientID == clientID {

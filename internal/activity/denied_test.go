@@ -33,7 +33,7 @@ func TestDenialsPerUser(t *testing.T) {
 	}
 }
 
-// The users who are denied most are found among very many who are denied once, in bounded memory.
+// The most denied users are found among very many users with one denial, in bounded memory.
 func TestMostDeniedAreFound(t *testing.T) {
 	w := newWorld(t, settings(ratelimit.DryRun, 1))
 	d := w.counters.Take(noon, ratelimit.Key{ClientID: "x"}, w.policies.For("x"), 2)
@@ -101,7 +101,7 @@ func TestDenialsOfAnotherCandidateAreLeftOut(t *testing.T) {
 	}
 }
 
-// A new candidate begins with no denials, also those of users.
+// A new candidate starts without denials, including those of users.
 func TestDenialsOfAnEarlierCandidateAreForgotten(t *testing.T) {
 	allowed := ratelimit.Decision{Outcome: ratelimit.Allowed}
 	r := activity.New(0, noon)

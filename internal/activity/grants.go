@@ -6,24 +6,24 @@ import (
 	"oauth-server/internal/ratelimit"
 )
 
-// A request shows the limits that count its grant. So what is known of a client is put together from requests of
-// different grants, which show different limits of one list.
+// A request shows only the limits that count its grant. So the list of a client's limits is
+// assembled from requests of different grants.
 
 // Covers reports whether limit a counts the requests of every grant that b counts.
 func Covers(a, b ratelimit.Limit) bool {
 	return a.Grants == 0 || b.Grants != 0 && b.Grants&^a.Grants == 0
 }
 
-// ofOthers reports whether requests of other grants may not show the limit.
+// ofOthers reports whether the limit may be missing from requests of other grants.
 func (l *limitRecord) ofOthers() bool { return l.limit.Grants != 0 }
 
 func recordLimit(l *limitRecord) *ratelimit.Limit { return &l.limit }
 
 func peakLimit(p *Peak) *ratelimit.Limit { return &p.Limit }
 
-// united returns all that is in a or b, both in the order of one list, with what both have as a has it. It is false if
-// they are not of one list: a limit of either is not in the other though every request shows it, or is there with
-// other values.
+// united returns the union of a and b, in the order of their common list. For elements in both, it
+// takes the one in a. It returns false if a and b belong to different lists: a limit that every
+// request shows is in only one of them, or a limit has different values.
 func united[T any](a, b []T, limitOf func(*T) *ratelimit.Limit) (all []T, same bool) {
 	rest := a
 	for i := range b {

@@ -9,7 +9,8 @@ import (
 	"oauth-server/internal/ratelimit"
 )
 
-// ofGrants is a world with decisions that show some limits of a list, as those for one grant do.
+// ofGrants returns a world with decisions that show some limits of a list, as the decisions for one
+// grant do.
 func ofGrants(t *testing.T, list []ratelimit.Limit) (w *world, ask func(at time.Time, user string, n int, shown ...int)) {
 	t.Helper()
 	w = newWorld(t, settings(ratelimit.DryRun, 1))
@@ -38,7 +39,7 @@ func grantLimits() []ratelimit.Limit {
 	return list
 }
 
-// peaks are the counts of a report by the names of the limits.
+// peaks returns the counts of a report by the names of the limits.
 func peaks(k activity.KindReport) map[string]int64 {
 	found := map[string]int64{}
 	for _, p := range k.Limits {
@@ -47,8 +48,8 @@ func peaks(k activity.KindReport) map[string]int64 {
 	return found
 }
 
-// TestFiguresOfAllGrants: requests of different grants, which show different limits of the same list, are no change of
-// it, in whatever order they come and wherever.
+// TestFiguresOfAllGrants: requests of different grants, which show different limits of the same
+// list, do not count as a change of the list, in any order and in any process.
 func TestFiguresOfAllGrants(t *testing.T) {
 	list := grantLimits()
 	w, ask := ofGrants(t, list)
@@ -78,7 +79,8 @@ func TestFiguresOfAllGrants(t *testing.T) {
 	check.Equal(t, "both are under the list", k.Under(list), true)
 }
 
-// TestGrantThatAsksNoMore: a limit that no request shows any more is forgotten, and one with other grants is another.
+// TestGrantThatAsksNoMore: a limit that requests no longer show is forgotten. A limit with other
+// grants is a different limit.
 func TestGrantThatAsksNoMore(t *testing.T) {
 	list := grantLimits()
 	w, ask := ofGrants(t, list)
@@ -101,7 +103,7 @@ func TestGrantThatAsksNoMore(t *testing.T) {
 	check.Equal(t, "peaks of yet another", peaks(k), map[string]int64{"codes": 1, "all": 4})
 }
 
-// TestLimitThatEveryRequestShowed: where it is missing, the list is another one.
+// TestLimitThatEveryRequestShowed: if it is missing, the list has changed.
 func TestLimitThatEveryRequestShowed(t *testing.T) {
 	list := grantLimits()
 	list[0].Grants = 0

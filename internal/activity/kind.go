@@ -6,7 +6,7 @@ import (
 	"oauth-server/internal/ratelimit"
 )
 
-// Kind is which of a policy's two lists of limits applied to a request.
+// Kind tells which of the two lists of a policy applied to a request.
 type Kind string
 
 // The kinds.
@@ -17,43 +17,45 @@ const (
 
 var kinds = [...]Kind{User, Client}
 
-// KindReport is what is known of a client's requests under the lists of limits that were in
-// force at its last request: its own, then those of the source and of the total. Of users with an override it has nothing but what counts in Over.
+// KindReport has the figures of a client's requests under the limits that were in force at its last
+// request: its own list, then the limits of the source and of the total. For users with an override
+// it has only Over and its parts.
 type KindReport struct {
 	Kind Kind `json:"kind"`
 	// Since is when the list replaced another; zero if it is the first.
 	Since time.Time `json:"since,omitzero"`
-	// Over is how many requests were over a limit since then. Of these, Reused were answered with the
-	// client's last token, or would have been, and Delayed admitted at their turn.
+	// Over is how many requests were over a limit since then. Reused is how many of these got the
+	// client's last token, or would have in dry-run. Delayed is how many were admitted after a
+	// wait, or would have been.
 	Over    uint64 `json:"over"`
 	Reused  uint64 `json:"reused,omitempty"`
 	Delayed uint64 `json:"delayed,omitempty"`
 	Limits  []Peak `json:"limits"`
 }
 
-// Peak is a limit and the most that was inside its window at once, over all keys of the
-// client, the last request included. If a request was denied, or would have been, it is
-// one more than the limit.
+// Peak is a limit and the highest count inside its window, over all keys of the client and
+// including the last request. If a request was denied, or would have been, Count is one more than
+// the limit.
 type Peak struct {
 	Limit ratelimit.Limit `json:"limit"`
 	Count int64           `json:"count"`
 }
 
-// SameShape reports whether two limits count in the same way, so that a count under one
-// can be compared with the other. They may count requests of different grants, see [Covers].
+// SameShape reports whether two limits count in the same way, so that a count under one can be
+// compared with the other. They may count requests of different grants, see [Covers].
 func SameShape(a, b ratelimit.Limit) bool {
 	return a.Window == b.Window && a.Frames == b.Frames && a.Algorithm == b.Algorithm && a.Strict == b.Strict
 }
 
-// sameCount reports whether two limits deny the same requests while counts are shared. A
-// different on_outage or lease_wait is no reason to discard what was counted.
+// sameCount reports whether two limits deny the same requests while counts are shared. Counts are
+// kept if only on_outage or lease_wait changes.
 func sameCount(a, b ratelimit.Limit) bool {
 	a.OnOutage, a.LeaseWait = b.OnOutage, b.LeaseWait
 	return a == b
 }
 
-// Under reports whether k was counted under these limits, regardless of their on_outage and lease_wait. One that
-// counts certain grants only is not in k if there was no request of them.
+// Under reports whether k was counted under these limits, regardless of their on_outage and
+// lease_wait. A limit for certain grants is missing from k if there was no request of these grants.
 func (k KindReport) Under(limits []ratelimit.Limit) bool {
 	will := make([]Peak, len(limits))
 	for i, l := range limits {
@@ -63,10 +65,10 @@ func (k KindReport) Under(limits []ratelimit.Limit) bool {
 	return same && len(all) == len(limits)
 }
 
-// ring is one value per slot of time.
+// ring has one value per time slot.
 type ring [slots]struct{ number, value int64 }
 
-// at returns the value of the slot, to be changed.
+// at returns a pointer to the value of the slot.
 func (r *ring) at(n int64) *int64 {
 	s := &r[index(n)]
 	if s.number != n {
@@ -95,8 +97,8 @@ func (r *ring) max(now int64) (most int64) {
 	return most
 }
 
-// uncut replaces peaks of limit+1, which stand for an unknown number of requests beyond
-// the limit, by the limit, which was certainly reached.
+// uncut replaces peaks of limit+1 by the limit. They stand for an unknown number of requests beyond
+// the limit, but the limit itself was certainly reached.
 func (r *ring) uncut(limit int64) {
 	for i := range r {
 		if r[i].value == limit+1 {
@@ -105,7 +107,7 @@ func (r *ring) uncut(limit int64) {
 	}
 }
 
-// kindRecord is a KindReport by slot.
+// kindRecord has the figures of a KindReport by slot.
 type kindRecord struct {
 	since   time.Time
 	over    ring
@@ -119,7 +121,7 @@ type limitRecord struct {
 	peak  ring
 }
 
-// kind returns the record of a kind.
+// kind returns the record of a kind, and creates it if necessary.
 func (c *client) kind(k Kind) *kindRecord {
 	i := 0
 	if k == Client {
@@ -147,8 +149,8 @@ func (k *kindRecord) record(now time.Time, n int64, d *ratelimit.Decision) {
 	}
 }
 
-// raise raises the peaks to the counts of the decision. It returns false if that was made
-// under other limits than those of the record.
+// raise raises the peaks to the counts of the decision. It returns false if the decision has other
+// limits than the record.
 func (k *kindRecord) raise(n int64, d *ratelimit.Decision) bool {
 	i := 0
 	for _, st := range d.Limits() {
@@ -176,8 +178,9 @@ func (k *kindRecord) raise(n int64, d *ratelimit.Decision) bool {
 	return true
 }
 
-// change adds the limits that only requests of the decision's grant show. If it shows other limits than the record in
-// another way, it starts over under these. The peaks of limits of the same shape are kept.
+// change adds limits that only requests of the decision's grant show. If the decision differs from
+// the record in another way, the record starts again with the limits of the decision. Peaks of
+// limits of the same shape are kept.
 func (k *kindRecord) change(now time.Time, d *ratelimit.Decision) {
 	var shown []limitRecord
 	for _, st := range d.Limits() {
@@ -201,7 +204,7 @@ func (k *kindRecord) change(now time.Time, d *ratelimit.Decision) {
 	k.over, k.reused, k.delayed, k.limits = ring{}, ring{}, ring{}, shown
 }
 
-// report returns the report of the window before now; false if nothing was counted.
+// report returns the figures of the window before now, or false if nothing was counted.
 func (k *kindRecord) report(kind Kind, now int64) (r KindReport, known bool) {
 	r = KindReport{Kind: kind, Since: k.since, Over: k.over.total(now), Reused: k.reused.total(now), Delayed: k.delayed.total(now)}
 	for i := range k.limits {

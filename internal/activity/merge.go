@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// Merge adds up the reports of several processes. If one of them leaves out clients, the
-// sums may be too low, and Incomplete is set.
+// Merge adds up the reports of several processes. If one of them omits clients, the sums may be too
+// low, and Incomplete is set.
 func Merge(reports ...Report) Report {
 	var out Report
 	byID := map[string]ClientReport{}
@@ -27,8 +27,8 @@ func Merge(reports ...Report) Report {
 	return out
 }
 
-// merged adds another process's report of the client. If the two are about different
-// candidates or limits, because one had no request since a change, the later one is used.
+// merged adds another process's report of the client. The two may have different candidates or
+// limits, if one process had no request since a change. The later ones are then used.
 func (c ClientReport) merged(o ClientReport) ClientReport {
 	m := ClientReport{ClientID: o.ClientID, TriedSince: o.TriedSince, Counts: c.Plus(o.Counts)}
 	if !c.TriedSince.Equal(o.TriedSince) {
@@ -64,7 +64,7 @@ func (k KindReport) merged(o KindReport) KindReport {
 	}
 	m := KindReport{Kind: k.Kind, Since: k.Since, Over: k.Over + o.Over, Reused: k.Reused + o.Reused, Delayed: k.Delayed + o.Delayed, Limits: all}
 	if m.Since.IsZero() || !o.Since.IsZero() && o.Since.Before(m.Since) {
-		m.Since = o.Since // each process noticed the change at its next request
+		m.Since = o.Since // each process sees the change at its next request
 	}
 	for i := range m.Limits {
 		for _, p := range o.Limits {

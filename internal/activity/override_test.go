@@ -9,15 +9,15 @@ import (
 	"oauth-server/internal/ratelimit"
 )
 
-// TestOverridesDoNotStartTheFiguresOver: requests under an override are counted among those of the client, and
-// what was denied of them among what enforcing would deny. The peaks are those of all others.
+// TestOverridesDoNotStartTheFiguresOver: requests under an override count as requests of the
+// client, and their denials as denials that enforcement would cause. Peaks ignore them.
 func TestOverridesDoNotStartTheFiguresOver(t *testing.T) {
 	s := settings(ratelimit.DryRun, 10)
 	w := newWorld(t, s)
 	e := w.policies.Edit()
 	check.OK(t, e.SetOverride("shop", "batch", []ratelimit.Limit{ratelimit.NewLimit("per-minute", 20, time.Minute)}))
 	w.policies = e.Compiled()
-	for range 3 { // in turn
+	for range 3 { // alternating
 		w.ask(noon, "shop", "ada", 2)
 		w.ask(noon, "shop", "batch", 7)
 	}

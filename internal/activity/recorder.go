@@ -10,26 +10,27 @@ import (
 	"oauth-server/internal/ratelimit"
 )
 
-// The time that is covered, and its resolution: the oldest slot is dropped as a whole.
+// The covered time, and its resolution. The oldest slot is dropped as a whole.
 const (
 	Window = 10 * time.Minute
 	slot   = 30 * time.Second
 	slots  = int(Window / slot)
 )
 
-// DefaultMaxClients takes about 40 MB.
+// DefaultMaxClients clients take about 40 MB.
 const DefaultMaxClients = 10_000
 
 const shards = 64
 
-// Observation is one request and how it was decided.
+// Observation is one request and its decision.
 type Observation struct {
 	ClientID string
 	Username string // empty: the client itself
 	Kind     Kind
 	Decision *ratelimit.Decision
-	// Tried is the outcome that a candidate would have had, as in dry-run. Passed: there was none. TriedSince is when
-	// its limits began to be tried, which identifies it: the counts of an earlier one are dropped.
+	// Tried is the outcome under a candidate, as in dry-run; Passed: there was no candidate.
+	// TriedSince is the start of the trial, which identifies the candidate. The counts of an
+	// earlier candidate are dropped.
 	Tried      ratelimit.Outcome
 	TriedSince time.Time
 }
@@ -45,28 +46,28 @@ type shard struct {
 	mu      sync.Mutex
 	clients map[string]*client
 	max     int
-	users   int   // of all clients
-	swept   int64 // number of the last slot in which users were removed
-	dropped int64 // number of the last slot that removed a client to make room
+	users   int   // number of users of all clients
+	swept   int64 // number of the slot of the last removal of users
+	dropped int64 // number of the slot of the last eviction of a client
 	_       [64]byte
 }
 
 // client has the counts of one client.
 type client struct {
 	slots      [slots]counts
-	kinds      [2]*kindRecord // nil: there was no request of that kind
+	kinds      [2]*kindRecord // nil: no request of that kind
 	triedSince time.Time
-	users      map[string]*user // some of those with denials
+	users      map[string]*user // some of the users with denials
 }
 
-// counts of one slot. It counts only if number is that of a slot in the window.
+// counts has the counts of one slot. They are valid only if number is a slot in the window.
 type counts struct {
 	number int64
 	Counts
 }
 
-// New returns an empty recorder for at most maxClients clients, [DefaultMaxClients] if
-// that is below 1. Its reports begin at now.
+// New returns an empty recorder for at most maxClients clients. A value below 1 means
+// [DefaultMaxClients]. Its reports begin at now.
 func New(maxClients int, now time.Time) *Recorder {
 	if maxClients < 1 {
 		maxClients = DefaultMaxClients
@@ -78,17 +79,17 @@ func New(maxClients int, now time.Time) *Recorder {
 	return r
 }
 
-// number names the slot that holds the time.
+// number returns the number of the slot that contains the time.
 func number(now time.Time) int64 { return now.UnixMilli() / slot.Milliseconds() }
 
-// live reports whether the slot of that number is still in the window.
+// live reports whether a slot is still in the window.
 func live(number, now int64) bool { return number > now-int64(slots) && number <= now }
 
-// index is the place of a slot in its ring.
+// index returns the index of a slot in its ring.
 func index(number int64) int64 { return ((number % int64(slots)) + int64(slots)) % int64(slots) }
 
-// Record counts one request. If there is no room for its client, one with few requests is forgotten, and reports are
-// marked as incomplete.
+// Record counts one request. If there is no room for its client, Record drops a client with few
+// requests, and reports are marked as incomplete.
 func (r *Recorder) Record(now time.Time, o Observation) {
 	s, n := r.shard(o.ClientID), number(now)
 	s.mu.Lock()
@@ -104,8 +105,9 @@ func (r *Recorder) Record(now time.Time, o Observation) {
 	}
 }
 
-// Shed counts one request that was refused because the server is overloaded, or in dry-run would have been, with the
-// same room for clients as [Recorder.Record]. A request without a client is not counted.
+// Shed counts one request that was refused because the server is overloaded, or would have been in
+// dry-run. It makes room for clients like [Recorder.Record]. A request without a client is not
+// counted.
 func (r *Recorder) Shed(now time.Time, clientID string, dryRun bool) {
 	if clientID == "" {
 		return
@@ -121,14 +123,14 @@ func (r *Recorder) Shed(now time.Time, clientID string, dryRun bool) {
 	}
 }
 
-// Issuance is one access token that was issued.
+// Issuance is the issue of one access token.
 type Issuance struct {
 	ClientID string
-	Wasted   bool // an equal one had more than half of its life left
+	Wasted   bool // an equal token had more than half of its life left
 	Refresh  bool // in exchange for a refresh token
 }
 
-// RecordIssued counts one token, with the same room for clients as [Recorder.Record].
+// RecordIssued counts one token. It makes room for clients like [Recorder.Record].
 func (r *Recorder) RecordIssued(now time.Time, i Issuance) {
 	s, n := r.shard(i.ClientID), number(now)
 	s.mu.Lock()
@@ -144,12 +146,12 @@ func (r *Recorder) RecordIssued(now time.Time, i Issuance) {
 	}
 }
 
-// shard returns the shard that the client is in.
+// shard returns the shard of the client.
 func (r *Recorder) shard(clientID string) *shard {
 	return &r.shards[maphash.String(r.seed, clientID)%shards]
 }
 
-// client returns the client of that ID, also one that is new.
+// client returns the client with that ID, and adds it if necessary.
 func (s *shard) client(id string, now int64) *client {
 	c := s.clients[id]
 	if c == nil {
@@ -158,8 +160,9 @@ func (s *shard) client(id string, now int64) *client {
 	return c
 }
 
-// admit adds a client. If there is no room, clients without a request in the window are removed first, and otherwise one
-// with few requests: at a gateway anybody can send names, and these must not keep out those that are used.
+// admit adds a client. If there is no room, it first removes clients without a request in the
+// window, or else one with few requests. Anyone can send names to a gateway, and these must not
+// displace clients in use.
 func (s *shard) admit(id string, now int64) *client {
 	if len(s.clients) >= s.max {
 		maps.DeleteFunc(s.clients, func(_ string, c *client) bool {
@@ -178,10 +181,10 @@ func (s *shard) admit(id string, now int64) *client {
 	return c
 }
 
-// sampled is how many clients are compared to find one with few requests.
+// sampled is how many clients evict compares.
 const sampled = 8
 
-// evict removes the client with the fewest requests of some, and returns its memory, emptied.
+// evict removes the client with the fewest requests in a sample, and returns its cleared memory.
 func (s *shard) evict(now int64) *client {
 	var least string
 	fewest, left := uint64(math.MaxUint64), sampled
@@ -200,7 +203,7 @@ func (s *shard) evict(now int64) *client {
 	return c
 }
 
-// requests is how many there were in the window.
+// requests returns the number of requests in the window.
 func (c *client) requests(now int64) (n uint64) {
 	for i := range c.slots {
 		if live(c.slots[i].number, now) {
@@ -219,8 +222,7 @@ func (c *client) seen(now int64) bool {
 	return false
 }
 
-// at returns the counts of the slot of that number, which replace those of an older slot
-// in the same place.
+// at returns the counts of a slot. They replace the counts of an older slot in the same place.
 func (c *client) at(n int64) *counts {
 	at := &c.slots[index(n)]
 	if at.number != n {

@@ -6,45 +6,48 @@ import (
 	"time"
 )
 
-// MaxReported bounds the clients of one report, and so the size of a heartbeat.
+// MaxReported bounds the clients in a report, and so the size of a heartbeat.
 const MaxReported = 500
 
-// reportedForWaste is how many clients are in a report because of their wasted tokens, if there are more
-// clients than it has room for.
+// reportedForWaste is how many clients a report has because of their wasted tokens, if not all
+// clients fit.
 const reportedForWaste = 50
 
-// Counts is the number of requests by outcome, of those tried against a candidate, and of tokens.
+// Counts has the numbers of requests by outcome, of requests by candidate outcome, and of tokens.
 type Counts struct {
 	Allowed   uint64 `json:"allowed"`
 	Denied    uint64 `json:"denied"`
 	WouldDeny uint64 `json:"would_deny"`
-	// Reused requests were over the limit and answered with the client's last token; in dry-run, WouldReuse
-	// ones would have been.
+	// Reused requests were over the limit and answered with the client's last token. WouldReuse
+	// counts requests that would have been in dry-run.
 	Reused     uint64 `json:"reused"`
 	WouldReuse uint64 `json:"would_reuse"`
-	// Delayed requests were over the limit and admitted at their turn, for which they waited; in dry-run,
-	// WouldDelay ones would have been.
+	// Delayed requests were over the limit and admitted after a wait. WouldDelay counts requests
+	// that would have been in dry-run.
 	Delayed    uint64 `json:"delayed"`
 	WouldDelay uint64 `json:"would_delay"`
-	// Banned requests were denied by a ban; in dry-run, WouldBan ones would have been.
+	// Banned requests were denied by a ban. WouldBan counts requests that would have been in
+	// dry-run.
 	Banned   uint64 `json:"banned"`
 	WouldBan uint64 `json:"would_ban"`
 	Trusted  uint64 `json:"trusted"`
 	Off      uint64 `json:"off"`
 	CandidateCounts
-	// Shed requests were refused because the server was overloaded, before anything else was decided; in dry-run,
-	// WouldShed ones would have been, and are counted above too. Both include requests to introspect and to revoke.
+	// Shed requests were refused because the server was overloaded, before any other decision.
+	// WouldShed counts requests that would have been in dry-run; they are also counted above. Both
+	// include requests to introspect and to revoke.
 	Shed      uint64 `json:"shed"`
 	WouldShed uint64 `json:"would_shed"`
-	// Issued tokens do not include those that were handed out again. Wasted ones were issued while an equal
-	// one had more than half of its life left, EarlyRefreshes of them in exchange for a refresh token.
+	// Issued excludes tokens that were returned again. Wasted tokens were issued while an equal one
+	// had more than half of its life left. EarlyRefreshes counts the wasted ones in exchange for a
+	// refresh token.
 	Issued         uint64 `json:"issued"`
 	Wasted         uint64 `json:"wasted"`
 	EarlyRefreshes uint64 `json:"early_refreshes"`
 }
 
-// CandidateCounts is the number of requests that were also decided by a candidate, and of those among them that it
-// would not have admitted at once.
+// CandidateCounts has the number of requests that a candidate also decided, and the numbers of
+// those that it would not have admitted at once.
 type CandidateCounts struct {
 	Tried               uint64 `json:"tried"`
 	CandidateWouldDeny  uint64 `json:"candidate_would_deny"`
@@ -53,12 +56,12 @@ type CandidateCounts struct {
 	CandidateWouldBan   uint64 `json:"candidate_would_ban"`
 }
 
-// Total is the number of requests that the limiter decided; Shed ones are none of them.
+// Total returns the number of requests that the limiter decided. It excludes Shed.
 func (c Counts) Total() uint64 {
 	return c.Allowed + c.Denied + c.WouldDeny + c.Reused + c.WouldReuse + c.Delayed + c.WouldDelay + c.Banned + c.WouldBan + c.Trusted + c.Off
 }
 
-// Plus adds both up.
+// Plus returns the sum of both.
 func (c Counts) Plus(o Counts) Counts {
 	c.Allowed += o.Allowed
 	c.Denied += o.Denied
@@ -87,16 +90,16 @@ func (c Counts) Plus(o Counts) Counts {
 // seen reports whether there was a request.
 func (c Counts) seen() bool { return c.Total()+c.Shed+c.WouldShed > 0 }
 
-// ClientReport is one client.
+// ClientReport is the report of one client.
 type ClientReport struct {
 	ClientID string `json:"client_id"`
 	Counts
-	// TriedSince identifies the candidate of Tried and of the counts that begin with Candidate; zero for none.
+	// TriedSince identifies the candidate of CandidateCounts; zero: no candidate.
 	TriedSince time.Time    `json:"tried_since,omitzero"`
 	Kinds      []KindReport `json:"kinds,omitempty"`
 }
 
-// Kind returns the report of one kind of request; false if there is none.
+// Kind returns the report of one kind of request, or false.
 func (c ClientReport) Kind(k Kind) (KindReport, bool) {
 	for _, kr := range c.Kinds {
 		if kr.Kind == k {
@@ -106,22 +109,22 @@ func (c ClientReport) Kind(k Kind) (KindReport, bool) {
 	return KindReport{}, false
 }
 
-// Report is the decisions from Since on.
+// Report has the decisions since Since.
 type Report struct {
 	Since time.Time `json:"since"`
-	// Clients, those with most requests denied or shed, or that would have been, first. If not all are listed,
-	// some of those with most wasted tokens are.
+	// Clients is ordered by requests that were denied or shed, or would have been, the most first.
+	// If not all clients are listed, it includes some with the most wasted tokens.
 	Clients []ClientReport `json:"clients"`
-	// Total is the number of clients with requests, including those that are not listed.
+	// Total is the number of clients with requests, including unlisted ones.
 	Total int `json:"total"`
-	// Incomplete is set if there were more clients than there is room for.
+	// Incomplete is set if there was no room for some clients.
 	Incomplete bool `json:"incomplete,omitempty"`
-	// Denied are users with requests denied, or that would have been, those with most first: at most
-	// some of each client, and MaxDenied.
+	// Denied lists users with requests that were denied, or would have been, the most first. It has
+	// at most reportedUsers users of each client, and at most MaxDenied in total.
 	Denied []UserReport `json:"denied_users,omitempty"`
 }
 
-// Report returns the decisions of the window before now, of at most limit clients.
+// Report returns the decisions of the window before now, for at most limit clients.
 func (r *Recorder) Report(now time.Time, limit int) Report {
 	n := number(now)
 	out := Report{Since: r.since(now)}
@@ -144,7 +147,7 @@ func (r *Recorder) Report(now time.Time, limit int) Report {
 	return out
 }
 
-// since is when the oldest slot of the window began, or the recorder.
+// since returns the start of the oldest slot in the window, or of the recorder if that is later.
 func (r *Recorder) since(now time.Time) time.Time {
 	oldest := time.UnixMilli((number(now) - int64(slots) + 1) * slot.Milliseconds()).UTC()
 	if r.started.After(oldest) {
@@ -174,13 +177,13 @@ func (c *client) report(id string, now int64) ClientReport {
 	return cr
 }
 
-// refusals is what the clients of a report are ordered by first.
+// refusals returns the first sort key of the clients in a report.
 func (c Counts) refusals() uint64 {
 	return c.Denied + c.WouldDeny + c.CandidateWouldDeny + c.Shed + c.WouldShed
 }
 
-// order sorts the clients by refusals, then by requests, and keeps the first limit; of these, some may be
-// those who waste most.
+// order sorts the clients by refusals, then by requests, and keeps limit of them, including some
+// with the most wasted tokens.
 func (r *Report) order(limit int) {
 	slices.SortFunc(r.Clients, func(a, b ClientReport) int {
 		return cmp.Or(
@@ -192,8 +195,8 @@ func (r *Report) order(limit int) {
 	}
 }
 
-// keepWasteful keeps limit clients, the first ones and those of the others who are among the reportedForWaste
-// with most wasted tokens. The order stays.
+// keepWasteful keeps limit clients in their order. It keeps up to reportedForWaste clients with the
+// most wasted tokens, and otherwise the first ones.
 func (r *Report) keepWasteful(limit int) {
 	byWaste := slices.SortedStableFunc(slices.Values(r.Clients), func(a, b ClientReport) int { return cmp.Compare(b.Wasted, a.Wasted) })
 	wasteful := map[string]bool{}

@@ -12,7 +12,8 @@ import (
 	"oauth-server/internal/ratelimit"
 )
 
-// TestReportKeepsTheWasteful: a client that wastes most is reported, however many others are denied more.
+// TestReportKeepsTheWasteful: the client with the most wasted tokens is reported, even if many
+// others have more denials.
 func TestReportKeepsTheWasteful(t *testing.T) {
 	r := activity.New(0, noon.Add(-time.Hour))
 	denied, allowed := ratelimit.Decision{Outcome: ratelimit.Denied}, ratelimit.Decision{Outcome: ratelimit.Allowed}
@@ -45,7 +46,7 @@ func TestReportKeepsTheWasteful(t *testing.T) {
 	}
 }
 
-// TestReportCountsReuseAndWaste: what was over the limit and not denied, and which tokens were issued.
+// TestReportCountsReuseAndWaste: requests over the limit that were not denied, and issued tokens.
 func TestReportCountsReuseAndWaste(t *testing.T) {
 	r := activity.New(0, noon.Add(-time.Hour))
 	limits, err := ratelimit.Enforced(ratelimit.DefaultLimit(), ratelimit.NewLimit("few", 1, time.Minute))

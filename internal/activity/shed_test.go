@@ -10,8 +10,8 @@ import (
 	"oauth-server/internal/ratelimit"
 )
 
-// Requests that were refused before the limiter decided are counted by themselves, on all instances together, and make a
-// client known that has no others.
+// Requests that were refused before the limiter decided are counted separately and merged over all
+// instances. A client with no other requests is reported.
 func TestShedRequests(t *testing.T) {
 	a, b := activity.New(0, noon.Add(-time.Hour)), activity.New(0, noon.Add(-time.Hour))
 	allowed := ratelimit.Decision{Outcome: ratelimit.Allowed}
@@ -20,7 +20,7 @@ func TestShedRequests(t *testing.T) {
 		a.Shed(noon, "shop", false)
 	}
 	a.Shed(noon, "batch", true)
-	a.Shed(noon, "", false) // of nobody
+	a.Shed(noon, "", false) // without a client
 	b.Shed(noon.Add(time.Minute), "shop", false)
 	b.Shed(noon.Add(time.Minute), "shop", true)
 
@@ -32,7 +32,8 @@ func TestShedRequests(t *testing.T) {
 	check.Equal(t, "after the window", shedOf(a.Report(later, activity.MaxReported)), []string(nil))
 }
 
-// shedOf has the clients of a report, each with its requests that were decided, shed and would have been.
+// shedOf returns the clients of a report, each with its requests that were decided, shed, and would
+// have been shed.
 func shedOf(r activity.Report) (out []string) {
 	for _, c := range r.Clients {
 		out = append(out, fmt.Sprint(c.ClientID, " ", c.Total(), " ", c.Shed, " ", c.WouldShed))
@@ -40,7 +41,7 @@ func shedOf(r activity.Report) (out []string) {
 	return out
 }
 
-// A report that has no room for all clients has those of whom most was shed.
+// A report without room for all clients has the clients with the most shed requests.
 func TestReportKeepsTheShed(t *testing.T) {
 	r := activity.New(0, noon.Add(-time.Hour))
 	allowed := ratelimit.Decision{Outcome: ratelimit.Allowed}
@@ -54,7 +55,7 @@ func TestReportKeepsTheShed(t *testing.T) {
 	check.Equal(t, "kept", shedOf(r.Report(noon, 2)), []string{"a 0 0 1", "b 0 1 0"})
 }
 
-// More clients than there is room for take no more memory, and the report says that it is incomplete.
+// More clients than there is room for take no more memory, and the report is marked as incomplete.
 func TestShedIsBounded(t *testing.T) {
 	r := activity.New(64, noon.Add(-time.Hour))
 	for i := range 10_000 {
@@ -66,7 +67,7 @@ func TestShedIsBounded(t *testing.T) {
 	}
 }
 
-// Shed is called for each of thousands of requests a second that are refused, to save time.
+// Shed is called for each of thousands of requests a second that are refused to save time.
 func TestShedDoesNotAllocate(t *testing.T) {
 	r := activity.New(0, noon)
 	shed := func() { r.Shed(noon, "shop", false) }
