@@ -9,7 +9,7 @@ import (
 	"oauth-server/internal/ratelimit"
 )
 
-// newBans reads the bans that are stored.
+// newBans loads the stored bans.
 func newBans(ctx context.Context, l *limiter) (*bans.Bans, error) {
 	f := l.base
 	return bans.New(ctx, bans.Options{
@@ -19,7 +19,7 @@ func newBans(ctx context.Context, l *limiter) (*bans.Bans, error) {
 	})
 }
 
-// banBegan counts a ban, and logs it.
+// banBegan counts and logs a new ban.
 func (l *limiter) banBegan(b bans.Ban, m ratelimit.Mode) {
 	outcome, message := metrics.Banned, "banned for going on after being denied"
 	if m == ratelimit.DryRun {
@@ -34,7 +34,7 @@ func (l *limiter) banBegan(b bans.Ban, m ratelimit.Mode) {
 	l.base.log.LogAttrs(context.Background(), slog.LevelWarn, message, attrs...) //nolint:sloglint // one of two constants
 }
 
-// storeBans stores the bans that began in the last moment, at the stop.
+// storeBans stores the most recent bans at shutdown.
 func (l *limiter) storeBans(ctx context.Context) error {
 	ctx, cancel := withShare(ctx, 1.0/4)
 	defer cancel()

@@ -22,31 +22,33 @@ import (
 )
 
 const (
-	// operatorConnections are kept free for operators, scrapers and health checks; at most half of the files. One source has
-	// half of them, which has to be more than an import uses.
+	// operatorConnections are reserved for operators, scrapers and health checks, but at most half
+	// of the files. One source gets half of them, which must be more than an import uses.
 	operatorConnections = 128
-	// envoyConnections has room for the threads of many Envoys, each of which has one connection.
+	// envoyConnections fits the threads of many Envoys. Each thread opens one connection.
 	envoyConnections = 1024
-	// ownFiles is how many files the process has open besides connections.
+	// ownFiles is the number of open files of the process besides connections.
 	ownFiles = 64
-	// leastConnections are allowed however few files and little memory there are.
+	// leastConnections is the minimum, however few files and little memory there are.
 	leastConnections = 16
-	// mostConnections are allowed where neither is known.
+	// mostConnections is the maximum if neither files nor memory are known.
 	mostConnections = 1 << 16
-	// connectionMemory is what a connection may cost: its buffers, TLS, and a request with its header and body.
+	// connectionMemory is the maximum memory of a connection: its buffers, TLS, and a request with
+	// header and body.
 	connectionMemory = 128 << 10
-	// upstreamConnections is how many connections to the upstream a gateway may have for each of a client: one of a
-	// request of HTTP/1, one of a request of HTTP/2, and one that is kept idle.
+	// upstreamConnections is the number of upstream connections that a gateway may need for each
+	// client connection: one for an HTTP/1 request, one for an HTTP/2 request, and one idle
+	// connection.
 	upstreamConnections = 3
-	// sourceShare is which share of all connections one source may have.
+	// One source may have 1/sourceShare of all connections.
 	sourceShare = 4
 )
 
-// bounds are those of the three listeners.
+// bounds holds the bounds of the three listeners.
 type bounds struct{ clients, operators, envoy *bound }
 
-// newBounds divides the files that the process may open, and the memory that it may use, 0 if either is not known. store
-// is how many connections that opens.
+// newBounds divides the files that the process may open and the memory that it may use between the
+// listeners. Zero means unknown. store is the number of connections of the store.
 func newBounds(cfg *config.Config, files, memory int64, store int, log *slog.Logger) *bounds {
 	left, operators := int64(mostConnections), operatorConnections
 	if files > 0 {
@@ -69,7 +71,7 @@ func newBounds(cfg *config.Config, files, memory int64, store int, log *slog.Log
 	return b
 }
 
-// metrics returns what is open, and what the bounds hold back.
+// metrics returns the open connections and the refusals of all listeners.
 func (b *bounds) metrics() (all []metrics.Connections) {
 	for _, one := range []*bound{b.clients, b.operators, b.envoy} {
 		if one != nil {
@@ -79,50 +81,51 @@ func (b *bounds) metrics() (all []metrics.Connections) {
 	return all
 }
 
-// bound limits the connections of a listener, and the requests on those of HTTP/2, which carry many: in all, and of one
-// source, such that no one takes the room of all others. One more takes the place of the one that has been silent for
-// longest: a connection without a request, or a request of which the body has not come in. If there is none, it is
-// refused. It is safe for concurrent use.
+// bound limits the connections of a listener, and the requests on its HTTP/2 connections, which
+// carry many. It limits them in total and per source, so one source cannot use up the room of all
+// others. At the limit, a new entry replaces the one that has been silent longest: a connection
+// without a request, or a request with an incomplete body. If no entry is silent, the new one is
+// refused. bound is safe for concurrent use.
 type bound struct {
 	name            string
-	most, perSource int            // connections, and as many requests of HTTP/2
-	trusted         []netip.Prefix // of proxies: what comes from there is of many sources
+	most, perSource int            // of connections, and also of HTTP/2 requests
+	trusted         []netip.Prefix // of proxies: their connections carry many sources
 	log             *slog.Logger
 
 	mu       sync.Mutex
 	all      tally
 	sources  map[string]*tally
-	excess   time.Time // the last
+	excess   time.Time // time of the last refusal or cut
 	refusals metrics.Refusals
 }
 
-// kind is what is bounded.
+// kind is the kind of an entry.
 type kind int
 
 const (
 	connections kind = iota
-	requests         // of HTTP/2
+	requests         // HTTP/2 requests
 	kinds
 )
 
-// tally is what is open of a source, or in all.
+// tally counts the open entries of a source, or of all sources.
 type tally [kinds]struct {
 	open   int
-	silent list.List // of *held, the one that has been silent for longest first
+	silent list.List // of *held, the longest silent first
 }
 
-// held is what counts until it is released.
+// held is an entry that counts until it is released.
 type held struct {
 	bound  *bound
 	kind   kind
 	source string
-	cut    func() // ends it; it does not wait
+	cut    func() // ends it without blocking
 	// Guarded by the mutex of the bound:
 	released      bool
-	inAll, inHere *list.Element // among what is silent; nil: it is not
+	inAll, inHere *list.Element // elements of the silent lists; nil: not silent
 }
 
-// take counts what comes from an address, and is silent so far; nil: there is too much.
+// take adds an entry for an address, initially silent. It returns nil at the limit.
 func (b *bound) take(k kind, at netip.Addr, cut func()) *held {
 	source, most := network.Source(at), b.perSource
 	if slices.ContainsFunc(b.trusted, func(p netip.Prefix) bool { return p.Contains(at) }) {
@@ -153,7 +156,7 @@ func (b *bound) take(k kind, at netip.Addr, cut func()) *held {
 	return h
 }
 
-// makeRoom cuts what has been silent for longest; false: nothing is.
+// makeRoom cuts the entry that has been silent longest. It reports false if no entry is silent.
 func (b *bound) makeRoom(silent *list.List, source string) bool {
 	oldest, now := silent.Front(), time.Now()
 	if now.Sub(b.excess) >= noteAgainAfter {
@@ -171,10 +174,11 @@ func (b *bound) makeRoom(silent *list.List, source string) bool {
 	return true
 }
 
-// noteAgainAfter is how long there must be no excess before the next one has a line.
+// noteAgainAfter is the time without excess after which the next one is logged again.
 const noteAgainAfter = time.Minute
 
-// release takes it from the count. Calls after the first do nothing. The caller holds the mutex, as for rest and wake.
+// release removes the entry from the counts. Further calls do nothing. The caller holds the mutex,
+// as for rest and wake.
 func (h *held) release() {
 	if h.released {
 		return
@@ -189,7 +193,7 @@ func (h *held) release() {
 	}
 }
 
-// rest notes that it is silent from now on.
+// rest marks the entry as silent from now on.
 func (h *held) rest() {
 	switch {
 	case h.released:
@@ -202,7 +206,7 @@ func (h *held) rest() {
 	}
 }
 
-// wake notes that it is not silent.
+// wake marks the entry as not silent.
 func (h *held) wake() {
 	if h.inAll != nil {
 		h.bound.all[h.kind].silent.Remove(h.inAll)
@@ -211,7 +215,7 @@ func (h *held) wake() {
 	}
 }
 
-// locked calls f, one of the methods above, with the mutex.
+// locked calls f, one of the methods above, with the mutex held.
 func (h *held) locked(f func(*held)) {
 	h.bound.mu.Lock()
 	defer h.bound.mu.Unlock()
@@ -233,11 +237,11 @@ func (l *boundListener) Accept() (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		at, _ := netip.ParseAddrPort(c.RemoteAddr().String())                                      // a Unix socket has none
+		at, _ := netip.ParseAddrPort(c.RemoteAddr().String())                                      // a Unix socket has no address
 		if h := l.bound.take(connections, at.Addr().Unmap(), func() { _ = c.Close() }); h != nil { // its server notices
 			return &heldConn{c, h}, nil
 		}
-		_ = c.Close() // it is refused
+		_ = c.Close() // refused
 	}
 }
 
@@ -261,7 +265,8 @@ func (c *heldConn) SyscallConn() (syscall.RawConn, error) {
 	return nil, syscall.ENOTSUP
 }
 
-// CloseWrite is what net/http calls before it closes a connection with something unread on it.
+// CloseWrite implements the method that net/http calls before it closes a connection with unread
+// data.
 func (c *heldConn) CloseWrite() error {
 	if w, ok := c.Conn.(interface{ CloseWrite() error }); ok {
 		return w.CloseWrite()
@@ -269,7 +274,8 @@ func (c *heldConn) CloseWrite() error {
 	return nil
 }
 
-// heldOf returns what counts for a connection, beneath TLS and others; nil: it is not bounded.
+// heldOf returns the entry of a connection, which may be below TLS and other wrappers. It returns
+// nil if the connection is not bounded.
 func heldOf(c net.Conn) *held {
 	for {
 		switch at := c.(type) {
@@ -283,7 +289,7 @@ func heldOf(c net.Conn) *held {
 	}
 }
 
-// trackSilence takes the state of a connection from [http.Server].ConnState.
+// trackSilence records the state of a connection. It is called from [http.Server].ConnState.
 func trackSilence(c net.Conn, state http.ConnState) {
 	h := heldOf(c)
 	switch {
@@ -297,23 +303,23 @@ func trackSilence(c net.Conn, state http.ConnState) {
 
 type heldKey struct{}
 
-// withHeld is a [http.Server].ConnContext.
+// withHeld is an [http.Server].ConnContext.
 func withHeld(ctx context.Context, c net.Conn) context.Context {
 	return context.WithValue(ctx, heldKey{}, heldOf(c))
 }
 
-// around bounds requests: those of HTTP/2 beyond the bound are refused with 503, and one of which the body does not come in
-// is silent, or its connection is with HTTP/1.
+// around limits requests. HTTP/2 requests over the limit get 503. While a body is incomplete, its
+// HTTP/2 request, or its HTTP/1 connection, is silent.
 func (b *bound) around(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		hasBody := r.Body != nil && r.Body != http.NoBody
-		h, _ := r.Context().Value(heldKey{}).(*held) // that of the connection
+		h, _ := r.Context().Value(heldKey{}).(*held) // the entry of the connection
 		if r.ProtoMajor >= 2 {
 			stream := http.NewResponseController(w)
 			h = b.take(requests, accesslog.Peer(r), func() { _ = stream.SetReadDeadline(time.Unix(1, 0)) }) //nolint:contextcheck // the line in the log is about no single request
 			if h == nil {
 				w.Header().Set("Retry-After", "1")
-				_ = httpapi.WriteError(w, r.Header.Get("Origin"), http.StatusServiceUnavailable, grants.TemporarilyUnavailable, "Too many requests at once.") // it may be gone
+				_ = httpapi.WriteError(w, r.Header.Get("Origin"), http.StatusServiceUnavailable, grants.TemporarilyUnavailable, "Too many requests at once.") // the client may be gone
 				return
 			}
 			defer h.locked((*held).release)
@@ -323,7 +329,7 @@ func (b *bound) around(next http.Handler) http.Handler {
 		}
 		if hasBody && h != nil {
 			h.locked((*held).rest)
-			r = r.WithContext(r.Context()) // which leaves the body to the server in the request that it made
+			r = r.WithContext(r.Context()) // the server keeps the body in its own request
 			r.Body = &silentBody{r.Body, h}
 		}
 		next.ServeHTTP(w, r)
@@ -347,7 +353,7 @@ func (s *silentBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// stats returns what is open, and what was refused.
+// stats returns the open entries and the refusals.
 func (b *bound) stats() metrics.Connections {
 	b.mu.Lock()
 	defer b.mu.Unlock()

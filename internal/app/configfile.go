@@ -19,32 +19,32 @@ import (
 	"oauth-server/internal/grants"
 )
 
-// configFileCheck is how often the configuration file is read. That notices every way of replacing it, as
-// for certificates.
+// configFileCheck is the interval between reads of the configuration file. As for certificates,
+// reading detects every way of replacing it.
 const configFileCheck = 2 * time.Second
 
-// configFile uses what changes in the configuration file while the server runs, as far as it can change
-// then. A file that is not valid as a whole is not used at all.
+// configFile applies changes of the configuration file while the server runs, as far as they can
+// take effect then. An invalid file is not used at all.
 type configFile struct {
-	sources  config.Sources // with the path of the file; empty: there is none
+	sources  config.Sources // with the path of the file; empty: no file
 	started  *config.Config
 	inUse    atomic.Pointer[config.Config]
 	log      *slog.Logger
-	level    *slog.LevelVar // nil: it stays as it is
+	level    *slog.LevelVar // nil: not changed
 	limiter  *limiter
-	overload func(config.Overload) // uses a changed one
+	overload func(config.Overload) // applies changed overload settings
 	statusOf atomic.Pointer[fileStatus]
 
-	mu   sync.Mutex // one look at a time
-	text []byte     // that is in use; nil: that of the start
-	seen []byte     // at the last look; nil if it could not be read
+	mu   sync.Mutex // held while the file is read
+	text []byte     // the text in use; nil: the text at the start
+	seen []byte     // the text at the last read; nil: unreadable
 }
 
-// fileStatus is what came of the last look.
+// fileStatus is the result of the last read.
 type fileStatus struct {
 	at      time.Time // when the file in use was first seen
-	refused error     // why the newest is not in use; nil if it is
-	restart []string  // fields that take effect at the next start only
+	refused error     // why the newest file is not in use, or nil
+	restart []string  // fields that take effect only after a restart
 }
 
 func newConfigFile(l *limiter, opts Options) *configFile {
@@ -58,8 +58,9 @@ func newConfigFile(l *limiter, opts Options) *configFile {
 	return c
 }
 
-// regular returns the path of a file that can be read again. A pipe, such as that of a shell's <(…), has
-// nothing any more once it was read. A file that is missing was there at the start, and comes back.
+// regular returns path if the file can be read again, otherwise an empty string. A pipe, such as
+// <(…) of a shell, is empty after the first read. A missing file existed at the start and may come
+// back.
 func regular(path string) string {
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
 		return ""
@@ -72,11 +73,12 @@ func (c *configFile) exists() bool { return c.sources.File != "" }
 
 func (c *configFile) status() fileStatus { return *c.statusOf.Load() }
 
-// look reads the file, and uses it if it has changed. One that is written in place may be read half
-// written, and half a file can be valid. So it is used when it is the same at two looks.
+// look reads the file and applies it if it has changed. A file that is being overwritten may be
+// half written, and half a file can be valid. So look applies a file only if two reads in a row
+// return the same text.
 func (c *configFile) look(ctx context.Context) error { return c.read(ctx, false) }
 
-// lookAtOnce is look for an operator who says that the file is as it should be.
+// lookAtOnce is like look, but applies the file after one read, because an operator asked for it.
 func (c *configFile) lookAtOnce(ctx context.Context) error {
 	if !c.exists() {
 		return nil
@@ -84,14 +86,14 @@ func (c *configFile) lookAtOnce(ctx context.Context) error {
 	return c.read(ctx, true)
 }
 
-// read uses the file if it is to be used. An error is why the newest file is not in use; each one is logged,
-// and so is what an operator asked for.
+// read applies the file if needed. It returns the reason if the newest file is not in use. It logs
+// each new reason, and every reason if an operator asked.
 func (c *configFile) read(ctx context.Context, asked bool) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	before := c.status()
 	now, err := c.next(ctx, before, asked)
-	if ctx.Err() != nil { // it may be why
+	if ctx.Err() != nil { // the end of ctx may have caused err
 		return err
 	}
 	now.refused = err
@@ -102,7 +104,7 @@ func (c *configFile) read(ctx context.Context, asked bool) error {
 	return err
 }
 
-// next returns what comes of another look.
+// next returns the status after another read.
 func (c *configFile) next(ctx context.Context, before fileStatus, asked bool) (fileStatus, error) {
 	text, err := config.ReadAgain(c.sources.File)
 	if err != nil {
@@ -121,11 +123,11 @@ func (c *configFile) next(ctx context.Context, before fileStatus, asked bool) (f
 	return now, err
 }
 
-// same reports whether a file was read before with that text.
+// same reports whether the file was read before and had the same text.
 func same(text, before []byte) bool { return before != nil && bytes.Equal(text, before) }
 
-// use validates a file as a start does, together with what operators changed, and applies what can change
-// while the server runs.
+// use validates a file as at startup, together with the changes by operators, and applies the
+// fields that can change while the server runs.
 func (c *configFile) use(ctx context.Context, text []byte) (fileStatus, error) {
 	sources, now := c.sources, c.status()
 	sources.Text = text
@@ -162,24 +164,24 @@ func (c *configFile) use(ctx context.Context, text []byte) (fileStatus, error) {
 	return now, nil
 }
 
-// errEmptied refuses a file without a setting, also one of comments only, that would put back what is in use
-// to its default: most likely the file was to be written, and was not.
+// errEmptied refuses a file that sets nothing, for example only comments, if it would reset
+// settings in use to their defaults. Most likely the file is still being written.
 var errEmptied = errors.New("the configuration file is empty; one that sets nothing has {}")
 
 // errorCodeField is the one live field below rate_limit that is not about limits.
 const errorCodeField = "rate_limit.error_code"
 
-// overloadField has the settings of overload control below it, all of which are live.
+// overloadField is the parent of the overload control settings, which are all live.
 const overloadField = "overload"
 
-// live are the fields that take effect while the server runs, and those below them.
+// live lists the fields that take effect while the server runs, including the fields below them.
 var live = []string{
 	"drain_delay", "shutdown_timeout", "log.level", "log_users", "log_usernames",
 	"rate_limit.mode", "rate_limit.instance_mode", "rate_limit.canary_percent", "rate_limit.default", "rate_limit.clients",
 	errorCodeField, overloadField,
 }
 
-// withLive is a configuration with the live fields of another one.
+// withLive returns a copy of c with the live fields of from.
 func withLive(c, from *config.Config) *config.Config {
 	next := *c
 	next.DrainDelay, next.ShutdownTimeout, next.LogUsernames = from.DrainDelay, from.ShutdownTimeout, from.LogUsernames
@@ -199,12 +201,12 @@ func isOfLimits(path string) bool {
 
 func isOfOverload(path string) bool { return strings.HasPrefix(path, overloadField+".") }
 
-// limitedCode is the OAuth error code of a 429.
+// limitedCode returns the OAuth error code of a 429.
 func (c *configFile) limitedCode() grants.ErrorCode {
 	return grants.ErrorCode(c.inUse.Load().RateLimit.ErrorCode)
 }
 
-// follow looks at each signal, at once, until ctx ends.
+// follow reads the file at once after each signal, until ctx ends.
 func (c *configFile) follow(ctx context.Context, signals <-chan os.Signal) error {
 	for {
 		select {
@@ -221,7 +223,7 @@ func (c *configFile) follow(ctx context.Context, signals <-chan os.Signal) error
 	}
 }
 
-// show is the status for operators.
+// show returns the status for operators.
 func (c *configFile) show() adminapi.ConfigFile {
 	st := c.status()
 	out := adminapi.ConfigFile{ReadAt: st.at.UTC(), RestartNeeded: st.restart, ErrorCode: string(c.limitedCode())}
@@ -231,8 +233,8 @@ func (c *configFile) show() adminapi.ConfigFile {
 	return out
 }
 
-// firstProblem is the first line of an error. A file may have a hundred problems, and the report of an
-// instance is stored with each heartbeat; the log has all.
+// firstProblem returns the first line of an error. A file may have a hundred problems, and each
+// heartbeat stores the report of the instance. The log has all of them.
 func firstProblem(err error) string {
 	first, rest, more := strings.Cut(err.Error(), "\n")
 	if more {
@@ -241,7 +243,7 @@ func firstProblem(err error) string {
 	return first
 }
 
-// rebase has the limits of another configuration file lie below what operators changed.
+// rebase puts the limits of another configuration file below the changes by operators.
 func (l *limiter) rebase(ctx context.Context, cfg *config.Config) error {
 	if err := l.policies.Rebase(ctx, cfg.RateLimit.Settings, l.locksOut); err != nil {
 		return err
@@ -251,8 +253,8 @@ func (l *limiter) rebase(ctx context.Context, cfg *config.Config) error {
 	return nil
 }
 
-// locksOut returns an error if policies lock out an operator's client that others do not, as for a change
-// by an operator.
+// locksOut returns an error if new policies lock out an operator's client that the old ones do not,
+// as for a change by an operator.
 func (l *limiter) locksOut(before, after *clientcfg.PolicySnapshot) error {
 	if err := l.base.clients.Directory().LockedOut(before, after); err != nil {
 		return fmt.Errorf("rate_limit: %w", err)

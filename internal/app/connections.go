@@ -19,9 +19,9 @@ import (
 	"oauth-server/internal/config"
 )
 
-// newHTTPServer returns a server that bounds what a slow or greedy peer can hold on to. Requests are
-// small and answered in milliseconds, unless they wait: for a password to be hashed, or for their turn.
-// net/http ends the context of a request that lasts longer than ReadTimeout.
+// newHTTPServer returns a server with limits for slow or greedy peers. Requests are small and
+// answered in milliseconds, unless they wait for a password hash or in a queue. net/http ends the
+// context of a request that takes longer than ReadTimeout.
 func newHTTPServer(handler http.Handler, log *slog.Logger) *http.Server {
 	return &http.Server{
 		Handler:           handler,
@@ -31,26 +31,26 @@ func newHTTPServer(handler http.Handler, log *slog.Logger) *http.Server {
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    32 << 10,
 		HTTP2: &http.HTTP2Config{
-			MaxConcurrentStreams: 100,      // the least that RFC 9113 recommends
-			MaxReadFrameSize:     16 << 10, // which each connection allocates when a frame begins
-			// What is received and not read yet. A whole form is half of it.
+			MaxConcurrentStreams: 100,      // the minimum that RFC 9113 recommends
+			MaxReadFrameSize:     16 << 10, // allocated by each connection when a frame begins
+			// Received data that is not read yet. A whole form is half of it.
 			MaxReceiveBufferPerConnection: 128 << 10,
 			MaxReceiveBufferPerStream:     128 << 10,
 			WriteByteTimeout:              time.Minute, // for a peer that does not read
 		},
-		// Errors of clients below HTTP, such as bad handshakes, need no attention here.
+		// Client errors below HTTP, such as bad handshakes, need no attention.
 		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}
 }
 
-// idleDelay is how long a stopping server keeps idle connections open. One that is quiet for
-// longer hardly carries a request in the very moment in which it is closed.
+// idleDelay is how long a stopping server keeps idle connections open. A connection that has been
+// idle for longer rarely carries a request at the very moment it is closed.
 const idleDelay = 250 * time.Millisecond
 
-// connDrainer lets the connections of a stopping server end without losing a request.
-// [http.Server.Shutdown] closes idle ones at once, and a request that is on its way then fails;
-// clients do not repeat it by themselves, since it is a POST. So a server that is about to stop marks
-// each answer as the last of its connection, and answers on those it has for a moment longer.
+// connDrainer closes the connections of a stopping server without losing a request.
+// [http.Server.Shutdown] closes idle connections at once, so a request in transit fails, and
+// clients do not retry it by themselves because it is a POST. So a stopping server first marks each
+// answer as the last on its connection, and keeps its connections open for a moment longer.
 type connDrainer struct {
 	draining atomic.Bool
 	open     atomic.Int64 // connections
@@ -64,13 +64,13 @@ type connDrainer struct {
 func (d *connDrainer) around(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if d.draining.Load() {
-			w.Header().Set("Connection", "close") // in HTTP/2 this becomes GOAWAY
+			w.Header().Set("Connection", "close") // sends GOAWAY with HTTP/2
 		}
 		next.ServeHTTP(w, r)
 	})
 }
 
-// track is a [http.Server.ConnState].
+// track is an [http.Server].ConnState.
 func (d *connDrainer) track(c net.Conn, state http.ConnState) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -88,7 +88,7 @@ func (d *connDrainer) track(c net.Conn, state http.ConnState) {
 	}
 }
 
-// wait returns when no connection is open, or after the delay, or when ctx ends.
+// wait returns when all connections are closed, after the delay, or when ctx ends.
 func (d *connDrainer) wait(ctx context.Context) {
 	over := time.After(d.delay)
 	look := time.NewTicker(5 * time.Millisecond)
@@ -104,8 +104,8 @@ func (d *connDrainer) wait(ctx context.Context) {
 	}
 }
 
-// closeUnused closes the connections on which no request has come yet. Clients and proxies open some
-// ahead of need, and [http.Server.Shutdown] would wait five seconds for each.
+// closeUnused closes the connections that have not received a request. Clients and proxies open
+// some in advance, and [http.Server.Shutdown] would wait five seconds for each.
 func (d *connDrainer) closeUnused() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -114,28 +114,29 @@ func (d *connDrainer) closeUnused() {
 	}
 }
 
-// certificateCheck is how often the certificate files are read. They are small, and reading them
-// notices every way of replacing them: in place, by rename, or through the symbolic links of a
-// mounted Kubernetes secret.
+// certificateCheck is the interval between reads of the certificate files. They are small, and
+// reading them detects every way of replacing them: in place, by rename, or through the symbolic
+// links of a mounted Kubernetes secret.
 const certificateCheck = 10 * time.Second
 
-// certificate serves the newest good pair of certificate and key, and asks for client certificates of
-// the newest good CA.
+// certificate serves the newest valid pair of certificate and key, and requests client certificates
+// of the newest valid CA.
 type certificate struct {
 	cfg      config.TLS
-	clientCA string // file; empty: no client certificate is asked for
-	// local is served to the commands on this machine; nil: as to all others. It is set before config.
+	clientCA string // file; empty: no client certificates
+	// local is served to commands on this machine. Nil: they get the same certificate as others. It
+	// is set before config is called.
 	local   *tls.Certificate
 	log     *slog.Logger
-	seen    []byte // content of all files when last read
-	refused error  // why they are not served, nil if they are
+	seen    []byte // contents of all files at the last read
+	refused error  // why they are not served, or nil
 	current atomic.Pointer[identity]
 }
 
-// identity is what the files held.
+// identity holds the parsed contents of the files.
 type identity struct {
 	pair    tls.Certificate
-	clients *x509.CertPool // nil: no client certificate is asked for
+	clients *x509.CertPool // nil: no client certificates
 }
 
 func loadCertificate(cfg config.TLS, clientCA string, log *slog.Logger) (*certificate, error) {
@@ -146,9 +147,9 @@ func loadCertificate(cfg config.TLS, clientCA string, log *slog.Logger) (*certif
 	return c, nil
 }
 
-// read reads the files and, if they have changed, serves them from now on. Files that do not fit are
-// an error until they change again (one may be replaced before the others), and the last good ones
-// stay.
+// read reads the files and serves them if they have changed. Files that do not match are an error
+// until they change again, because one file may be replaced before the others. The last valid ones
+// stay in use.
 func (c *certificate) read() (changed bool, err error) {
 	cert, err := os.ReadFile(c.cfg.CertFile)
 	if err != nil {
@@ -194,7 +195,7 @@ func (c *certificate) parse(cert, key, authority []byte) (*identity, error) {
 
 var errNoPEM = errors.New("it holds no PEM certificate")
 
-// reload serves the files as they are now, and logs a change.
+// reload reads the files again and logs a change.
 func (c *certificate) reload(ctx context.Context) error {
 	changed, err := c.read()
 	if changed {
@@ -205,9 +206,9 @@ func (c *certificate) reload(ctx context.Context) error {
 	return err
 }
 
-// config returns TLS 1.2 or newer (RFC 9325) with the newest certificate and the newest client CA. A
-// client certificate is verified in every handshake: no session is resumed, so a CA that was taken out
-// of its file is not accepted again.
+// config returns a configuration with TLS 1.2 or newer (RFC 9325), the newest certificate and the
+// newest client CA. Every handshake verifies the client certificate. Sessions are not resumed, so a
+// CA that was removed from its file is no longer accepted.
 func (c *certificate) config() *tls.Config {
 	base := &tls.Config{
 		MinVersion: tls.VersionTLS12,
@@ -223,7 +224,7 @@ func (c *certificate) config() *tls.Config {
 	}
 	required := base.Clone()
 	required.ClientAuth, required.SessionTicketsDisabled = tls.RequireAndVerifyClientCert, true
-	required.NextProtos = []string{"h2", "http/1.1"} // http.Server sets them in base only
+	required.NextProtos = []string{"h2", "http/1.1"} // http.Server sets them only in base
 	base.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) {
 		now := required.Clone()
 		now.ClientCAs = c.current.Load().clients

@@ -22,18 +22,19 @@ import (
 	"oauth-server/internal/store/bolt"
 )
 
-// Restoration is how a backup becomes a data file.
+// Restoration says how a backup is turned into a data file.
 type Restoration struct {
-	// KeepSignIns leaves codes, sign-ins, sessions and consents as they are in the backup, and what was
-	// issued before the restoration as good as the backup has it. Otherwise all of that ends.
+	// KeepSignIns keeps codes, sign-ins, sessions and consents as they are in the backup, and
+	// everything issued before the restoration stays valid. Otherwise all of them end.
 	KeepSignIns bool
-	Event       clientcfg.Event // goes into the trail
+	Event       clientcfg.Event // recorded in the audit trail
 }
 
-// DataFileSummary is what a whole data file holds.
+// DataFileSummary summarizes the contents of a data file.
 type DataFileSummary = bolt.Summary
 
-// readers are the tables of a data file. A server does not start without its signing keys.
+// readers check the tables of a data file. Signing keys must be readable because a server does not
+// start without them.
 var readers = func() bolt.Readers {
 	all := bolt.Readers{}
 	for t, check := range tables {
@@ -50,33 +51,35 @@ var readers = func() bolt.Readers {
 	return all
 }()
 
-// InspectDataFile reads a whole data file that no process writes to; see [bolt.Inspect].
+// InspectDataFile reads a whole data file that no process writes to, see [bolt.Inspect].
 func InspectDataFile(ctx context.Context, path string) (DataFileSummary, error) {
 	return bolt.Inspect(ctx, path, readers)
 }
 
-// CopyDataFile writes a data file that no process has open; see [bolt.CopyFile]. ErrStoreHeld.
+// CopyDataFile copies a data file to w, see [bolt.CopyFile]. It returns ErrStoreHeld if a process
+// has the file open.
 func CopyDataFile(ctx context.Context, path string, w io.Writer) error {
 	return bolt.CopyFile(ctx, path, w)
 }
 
-// HeldDataFile is a data file that no server opens; see [bolt.Held].
+// HeldDataFile is a data file that servers cannot open, see [bolt.Held].
 type HeldDataFile struct {
 	*bolt.Held
 	path string
 }
 
-// ErrNoDataFile is returned by [HoldDataFile] for what is no data file.
+// ErrNoDataFile is returned by [HoldDataFile] for a file that is not a data file.
 var ErrNoDataFile = bolt.ErrForeign
 
-// HoldDataFile keeps servers from opening a data file; see [bolt.Hold]. ErrStoreHeld, ErrNoDataFile.
+// HoldDataFile prevents servers from opening a data file, see [bolt.Hold]. It may return
+// ErrStoreHeld or ErrNoDataFile.
 func HoldDataFile(path string) (*HeldDataFile, error) {
 	held, err := bolt.Hold(path)
 	return &HeldDataFile{held, path}, err
 }
 
-// Restore puts a prepared file in the place of the data file, and returns where that one is kept. If that
-// fails, nothing has changed and the prepared file is removed.
+// Restore replaces the data file with a prepared file, and returns the path where it keeps the old
+// one. If that fails, it removes the prepared file and changes nothing.
 func (h *HeldDataFile) Restore(prepared string) (kept string, err error) {
 	kept = besides(h.path, "before-restore")
 	if err := h.Replace(prepared, kept); err != nil {
@@ -98,7 +101,7 @@ func removeIfThere(file string) error {
 // SyncDirectory makes the name of a new file durable.
 func SyncDirectory(dir string) error { return bolt.SyncDirectory(dir) }
 
-// PrepareRestore makes the file that is to take the place of a data file; see [bolt.Prepare].
+// PrepareRestore creates the file that will replace a data file, see [bolt.Prepare].
 func PrepareRestore(ctx context.Context, backup, dataFile string, r Restoration) (prepared string, err error) {
 	return bolt.Prepare(ctx, backup, dataFile, readers, func(ctx context.Context, s *bolt.Store) error {
 		repositories, err := repositories.On(ctx, s)
@@ -112,13 +115,13 @@ func PrepareRestore(ctx context.Context, backup, dataFile string, r Restoration)
 	})
 }
 
-// besides names another file beside the data file.
+// besides returns the path of another file next to the data file.
 func besides(dataFile, what string) string {
 	return dataFile + "." + what + "-" + time.Now().UTC().Format("20060102T150405.000Z")
 }
 
-// DataFile returns the path of the data file, without symbolic links if it is there; empty if the store
-// is none.
+// DataFile returns the path of the data file, with symbolic links resolved if it exists. It returns
+// an empty string if the store is not a file.
 func DataFile(cfg config.Store) string {
 	if cfg.MongoDB != nil || cfg.Embedded == nil {
 		return ""
@@ -133,13 +136,13 @@ func DataFile(cfg config.Store) string {
 type backups struct {
 	*bolt.Store
 	path   string
-	wanted chan string // a prepared file that is to take its place; nil: that cannot be done
+	wanted chan string // prepared file to restore; nil: not supported
 	mu     sync.Mutex
-	closed bool // there is one, or none is taken any more
+	closed bool // a restoration was accepted, or the server stops
 }
 
-// newBackups returns that of an embedded store, and nil for any other. What prepares a store at each start
-// cannot do so with one that was restored.
+// newBackups returns the backups of an embedded store, or nil for another store. A server that
+// prepares its store at each start does not support restoring.
 func newBackups(cfg *config.Config, s store.Backend, prepares bool) *backups {
 	file, ok := s.(*bolt.Store)
 	if !ok {
@@ -152,7 +155,8 @@ func newBackups(cfg *config.Config, s store.Backend, prepares bool) *backups {
 	return b
 }
 
-// Restore implements admin.Backups. The command that has prepared the file may withdraw it by its removal.
+// Restore implements admin.Backups. The command that prepared the file can cancel the restoration
+// by removing the file.
 func (b *backups) Restore(_ context.Context, name string) error {
 	if filepath.Base(name) != name || !strings.HasPrefix(name, bolt.PreparedPrefix(b.path)) {
 		return fmt.Errorf("%q is no name of a prepared file", name)
@@ -174,11 +178,12 @@ func (b *backups) Restore(_ context.Context, name string) error {
 		return errors.New("another restoration is under way, or the server stops")
 	}
 	b.closed = true
-	b.wanted <- prepared // there is room for one
+	b.wanted <- prepared // the channel has a buffer of one
 	return nil
 }
 
-// close refuses what is not accepted yet, and returns the prepared file of what is; empty: there is none.
+// close refuses further restorations. It returns the prepared file of an accepted one, or an empty
+// string.
 func (b *backups) close() (prepared string) {
 	if b == nil {
 		return ""
@@ -193,7 +198,7 @@ func (b *backups) close() (prepared string) {
 	return prepared
 }
 
-// requests returns the prepared files that are to take the place of the data file.
+// requests returns the channel of prepared files to restore.
 func (b *backups) requests() <-chan string {
 	if b == nil {
 		return nil
@@ -201,12 +206,12 @@ func (b *backups) requests() <-chan string {
 	return b.wanted
 }
 
-// Serve builds a server and runs it until ctx ends; see [New] and [Server.Run]. If an operator restores
-// the data file, the server stops, the file is replaced and a new server starts in this process. If it
-// cannot start, the former file is put back, and a server starts with that.
+// Serve creates a server and runs it until ctx ends, see [New] and [Server.Run]. If an operator
+// restores the data file, the server stops, the file is replaced, and a new server starts in this
+// process. If that server cannot start, Serve puts the old file back and starts a server with it.
 func Serve(ctx context.Context, cfg *config.Config, opts Options) error {
 	opts.Logger = cmp.Or(opts.Logger, slog.New(slog.DiscardHandler))
-	var former *restoredFile // if the next server is the first with a restored one
+	var former *restoredFile // set if the next server is the first with a restored file
 	for {
 		server, err := New(ctx, cfg, opts)
 		switch {
@@ -217,7 +222,7 @@ func Serve(ctx context.Context, cfg *config.Config, opts Options) error {
 			former = nil
 			continue
 		case err != nil && ctx.Err() != nil:
-			return nil //nolint:nilerr // stopped before the start was complete
+			return nil //nolint:nilerr // stopped during the start
 		case err != nil:
 			return err
 		}
@@ -238,8 +243,8 @@ func Serve(ctx context.Context, cfg *config.Config, opts Options) error {
 	}
 }
 
-// dropRestore gives up a restoration that was accepted, because the server stops for another reason: it could
-// not see whether it starts with the restored file. The command that waits for it finds out by the files.
+// dropRestore cancels an accepted restoration because the server stops for another reason and could
+// not check that it starts with the restored file. The waiting command detects that from the files.
 func dropRestore(ctx context.Context, log *slog.Logger, prepared string) {
 	if prepared == "" {
 		return

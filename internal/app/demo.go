@@ -13,13 +13,13 @@ import (
 	"oauth-server/internal/ratelimit"
 )
 
-// Demo is what a store to try is filled with: a client for every grant, a public one for people, and
-// a user to sign in as. Every secret is random, so that a demo that others can reach has no
+// Demo holds the credentials of a demo store: a client for every grant, a public client for people,
+// and a user to sign in as. All secrets are random, so a demo that others can reach has no
 // well-known credentials.
 type Demo struct {
 	ClientID       string `json:"client_id"`
 	ClientSecret   string `json:"client_secret"`
-	BusyClientID   string `json:"busy_client_id"` // uses its limit up, and not that of the other
+	BusyClientID   string `json:"busy_client_id"` // uses up its own limit, not the limit of the demo client
 	BusySecret     string `json:"busy_client_secret"`
 	PublicClientID string `json:"public_client_id"`
 	AdminClientID  string `json:"admin_client_id"` // for operators
@@ -28,25 +28,23 @@ type Demo struct {
 	Password       string `json:"password"`
 }
 
-// demoLimit is the number of tokens per minute, few enough to be used up by hand. demoFrames keeps
-// the estimate from jumping where a minute ends: what was admitted in the last 50 seconds counts in
-// full.
+// demoLimit is the number of tokens per minute, small enough to use up by hand. demoFrames keeps
+// the estimate from jumping at the end of a minute: requests of the last 50 seconds count in full.
 const (
 	demoLimit  = 10
 	demoFrames = 6
 )
 
-// demoScope is what the demo clients may ask for.
+// demoScope is the scope of the demo clients.
 const demoScope = "notes:read"
 
 // demoRedirect matches every port (RFC 8252 7.3), so the token command can use it.
 const demoRedirect = "http://127.0.0.1/callback"
 
-// DemoConfig returns the default configuration for a demo that keeps everything in the file of that
-// path.
+// DemoConfig returns the default configuration of a demo with its data in the file at path.
 func DemoConfig(path string) *config.Config {
 	cfg := config.Default()
-	cfg.DrainDelay = 0 // no load balancer sends it requests
+	cfg.DrainDelay = 0 // no load balancer sends requests
 	cfg.Store = config.Store{Embedded: &config.Embedded{Path: path}}
 	limit := func(name string) []ratelimit.Limit {
 		l := cfg.RateLimit.Default.User[0]
@@ -58,11 +56,11 @@ func DemoConfig(path string) *config.Config {
 	return cfg
 }
 
-// NewDemo fills an empty store, and returns the credentials.
+// NewDemo fills an empty store and returns the credentials.
 func NewDemo(ctx context.Context, store Store, now time.Time) (*Demo, error) {
 	d := &Demo{
 		ClientID: "demo", BusyClientID: "demo-busy", PublicClientID: "demo-app", AdminClientID: "demo-admin", Username: "ada",
-		Password: strings.ToLower(rand.Text()[:12]), // 60 bits, and a person may have to type it
+		Password: strings.ToLower(rand.Text()[:12]), // 60 bits, and short because a person may have to type it
 	}
 	_, secret, err := CreateClient(ctx, store, clientcfg.Client{
 		ID: d.ClientID, Name: "Demo service", Scopes: []string{demoScope},
@@ -92,7 +90,7 @@ func NewDemo(ctx context.Context, store Store, now time.Time) (*Demo, error) {
 	return d, err
 }
 
-// NewDemoOperator makes a client for operators, and returns its secret.
+// NewDemoOperator creates a client for operators and returns its secret.
 func NewDemoOperator(ctx context.Context, store Store, id string, now time.Time) (secret string, err error) {
 	operator := clientcfg.Client{ID: id, Name: "Demo operator"}
 	clientcfg.MakeOperator(&operator)
@@ -100,21 +98,22 @@ func NewDemoOperator(ctx context.Context, store Store, id string, now time.Time)
 	return secret, err
 }
 
-// DemoLine is a command to paste, and what it shows.
+// DemoLine is a command to paste, with a description.
 type DemoLine struct {
 	Title   string `json:"title"`
 	Command string `json:"command"`
 }
 
-// The pair of RFC 7636 appendix B. A real client makes a new one each time.
+// The code verifier and challenge of RFC 7636 appendix B. A real client generates new ones each
+// time.
 const (
 	demoVerifier  = "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk"
 	demoChallenge = "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM"
 )
 
-// Lines returns commands that show every grant. Each works by itself in a POSIX shell with curl and
-// sed, and stores cookies and tokens in the directory dir. The one for operators needs admin, the
-// URL that they are served on; it is left out if that is empty.
+// Lines returns commands that show every grant. Each runs by itself in a POSIX shell with curl and
+// sed, and stores cookies and tokens in the directory dir. The command for operators needs admin,
+// the URL of the admin API. It is omitted if admin is empty.
 func (d *Demo) Lines(issuer, admin, dir string) []DemoLine {
 	as := fmt.Sprintf("curl -s -w '\\n' -u '%s:%s'", d.ClientID, d.ClientSecret)
 	password := fmt.Sprintf("%s -d grant_type=password -d username=%s -d password=%s -d scope=%s %s/token",
@@ -141,7 +140,7 @@ func (d *Demo) Lines(issuer, admin, dir string) []DemoLine {
 	return append(lines, d.operatorLines(admin, issuer, dir)...)
 }
 
-// operatorLines returns the command for operators; none if they are not served.
+// operatorLines returns the command for operators, or nothing if the admin API is not served.
 func (d *Demo) operatorLines(admin, issuer, dir string) []DemoLine {
 	if admin == "" {
 		return nil
@@ -151,7 +150,7 @@ func (d *Demo) operatorLines(admin, issuer, dir string) []DemoLine {
 		admin, issuer, d.AdminClientID, d.AdminSecret, dir)}}
 }
 
-// GatewayLines returns commands that show a gateway before the server of this demo, as Lines does for the server.
+// GatewayLines is like Lines, for a gateway in front of the demo server.
 func (d *Demo) GatewayLines(gateway, admin, dir string) []DemoLine {
 	as := fmt.Sprintf("curl -s -w '\\n' -u '%s:%s'", d.ClientID, d.ClientSecret)
 	password := fmt.Sprintf("%s -d grant_type=password -d username=%s -d password=%s -d scope=%s %s/token",
@@ -169,8 +168,8 @@ func (d *Demo) GatewayLines(gateway, admin, dir string) []DemoLine {
 	return append(lines, d.operatorLines(admin, admin, dir)...)
 }
 
-// codeLine returns a command that does what a browser and a native app do together: sign in, read
-// the consent page, allow, take the code out of the redirect, redeem it.
+// codeLine returns a command that acts as a browser and a native app: it signs in, reads the
+// consent page, allows, takes the code from the redirect and redeems it.
 func (d *Demo) codeLine(issuer, cookies string) string {
 	request := url.Values{
 		"response_type": {"code"}, "client_id": {d.PublicClientID}, "redirect_uri": {demoRedirect},
@@ -188,9 +187,9 @@ func (d *Demo) codeLine(issuer, cookies string) string {
 	}, " | ")
 }
 
-// loopLine returns a command that asks for two tokens more than the limit allows.
+// loopLine returns a command that requests two tokens more than the limit allows.
 func (d *Demo) loopLine(issuer string) string {
-	field := ratelimit.Fields().Limit // over HTTP/2 in lower case
+	field := ratelimit.Fields().Limit // in lower case over HTTP/2
 	return fmt.Sprintf("for i in %s; do curl -s -D - -o /dev/null -u '%s:%s' -d grant_type=client_credentials %s/token"+
 		` | tr -d '\r' | sed -n -e 's/^HTTP[^ ]* //p' -e '/^%s: /p' -e '/^%s: /p' -e '/^[Rr]etry-[Aa]fter: /p' | paste -s -d ' ' -; done`,
 		"1 2 3 4 5 6 7 8 9 10 11 12", d.BusyClientID, d.BusySecret, issuer, field, strings.ToLower(field))

@@ -15,14 +15,15 @@ import (
 	"oauth-server/internal/ratelimit"
 )
 
-// wouldBeLines is how many would-be denials of a second stand in the log: in dry-run there may be as
-// many as there are requests. Denials, answers with the last token and requests that waited are logged all.
+// wouldBeLines is the maximum number of logged would-be denials per second, because in dry-run mode
+// every request may be one. Denials, reused tokens and delayed requests are all logged.
 const wouldBeLines = 10
 
-// denials notes who was over a limit, or would have been, for the access log, and whom other requests are for.
+// denials records requests that were, or would have been, over a limit for the access log, and the
+// users of other requests.
 type denials struct {
 	hash  func(username string) string
-	names atomic.Bool // log usernames, instead of hashes of them
+	names atomic.Bool // log usernames instead of hashes
 	all   atomic.Bool // log the users of all requests
 
 	mu      sync.Mutex
@@ -31,22 +32,23 @@ type denials struct {
 	skipped uint64 // since the last line
 }
 
-// hashLength is how many characters of 6 bits a hash of a username has.
+// hashLength is the length of a username hash in characters of 6 bits.
 const hashLength = 16
 
-// userHash is what stands for a username in logs. It is the same on all instances and after restarts,
-// and cannot be computed without the key.
+// userHash returns the hash that stands for a username in logs. It is the same on all instances and
+// after restarts, and cannot be computed without the key.
 func (f *foundation) userHash(username string) string {
 	return f.mac.Derive("username in a log", username)[:hashLength]
 }
 
-// follow takes over what the configuration says of users in the log.
+// follow applies the settings about users in the log.
 func (d *denials) follow(cfg *config.Config) {
 	d.names.Store(cfg.LogUsernames)
 	d.all.Store(cfg.LogUsers == config.LogAllUsers)
 }
 
-// note notes the decision. Of one that admitted the request only the user is noted, if the configuration says so.
+// note records a decision. If the request was admitted, it records only the user, if the
+// configuration asks for it.
 func (d *denials) note(ctx context.Context, now time.Time, x *judgement.Decided) {
 	out, denied := d.denial(now, x)
 	if x.Username != "" && (denied || d.all.Load()) {
@@ -55,8 +57,8 @@ func (d *denials) note(ctx context.Context, now time.Time, x *judgement.Decided)
 	accesslog.NoteDenial(ctx, out)
 }
 
-// denial returns what the line says of the decision, and whether that is a denial; of would-be ones, those that are
-// logged.
+// denial returns the log entry of a decision, and whether it is a denial. Only a sample of would-be
+// denials is reported.
 func (d *denials) denial(now time.Time, x *judgement.Decided) (out accesslog.Denial, denied bool) {
 	binding, _ := x.Decision.BindingLimit()
 	out = accesslog.Denial{Outcome: x.Decision.Outcome.String(), Limit: binding.Limit.Name}
@@ -80,7 +82,8 @@ func (d *denials) denial(now time.Time, x *judgement.Decided) (out accesslog.Den
 	return out, true
 }
 
-// candidateOutcomes are what a candidate would have done with a request that it would not have admitted at once.
+// candidateOutcomes maps the outcome of a candidate policy that would not have admitted the request
+// at once to its name.
 var candidateOutcomes = map[ratelimit.Outcome]string{
 	ratelimit.WouldDeny:  metrics.CandidateWouldDeny,
 	ratelimit.WouldReuse: metrics.CandidateWouldReuse,
@@ -88,7 +91,7 @@ var candidateOutcomes = map[ratelimit.Outcome]string{
 	ratelimit.WouldBan:   metrics.CandidateWouldBan,
 }
 
-// shown returns what stands for the user in the log, and whether it is a hash.
+// shown returns the text that stands for the user in the log, and whether it is a hash.
 func (d *denials) shown(username string) (user string, hashed bool) {
 	if d.names.Load() {
 		return username, false
@@ -96,10 +99,10 @@ func (d *denials) shown(username string) (user string, hashed bool) {
 	return d.hash(username), true
 }
 
-// user returns the attribute for the user in a line of the log.
+// user returns the log attribute of a user.
 func (d *denials) user(username string) slog.Attr { return accesslog.User(d.shown(username)) }
 
-// sample reports whether a would-be denial is logged, and how many before it were not.
+// sample reports whether to log a would-be denial, and how many were skipped before it.
 func (d *denials) sample(second int64) (skipped uint64, sampled bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

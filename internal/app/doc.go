@@ -1,5 +1,5 @@
-// Package app puts the server together, in three stages, and runs it. It also holds what operators
-// do to a store directly: making clients and users.
+// Package app builds the server in three stages and runs it. It also contains the changes that
+// operators make directly in a store: creating clients and users.
 //
 //	cfg, err := config.Load(config.Sources{File: "oauth.yaml", Environ: os.Environ()})
 //	// …
@@ -7,13 +7,13 @@
 //	// …
 //	err = server.Run(ctx) // until ctx ends, then stops gracefully
 //
-// It decides nothing about tokens or limits; it connects the packages that do, and is the only one
-// that chooses the backend.
+// The package makes no decisions about tokens or limits. It connects the packages that do, and it
+// is the only package that selects the backend.
 //
 // # How to read it
 //
-// server.go has the order of start and stop: [New] builds the stages, [Server.Run] starts what they
-// hold, and stops it in reverse.
+// server.go contains the order of start and stop: [New] builds the stages, and [Server.Run] starts
+// their parts and stops them in reverse order.
 //
 //	foundation.go   what is opened: telemetry, addresses, store, certificate, signing keys, clients
 //	limiter.go      what decides: counters, policies, resets, and the syncer that shares the counts

@@ -14,7 +14,7 @@ import (
 	"oauth-server/internal/httpapi/early"
 )
 
-// earlyGate has token requests refused before they are read.
+// earlyGate implements [early.Gate], which refuses token requests before they are read.
 type earlyGate struct {
 	gate interface {
 		RefusingTokens() bool
@@ -24,7 +24,8 @@ type earlyGate struct {
 	drainer *connDrainer
 }
 
-// Refusing implements [early.Gate]. A stopping server answers each request as the last on its connection.
+// Refusing implements [early.Gate]. It returns false while the server stops, because then each
+// answer must be marked as the last on its connection.
 func (e *earlyGate) Refusing() bool { return e.gate.RefusingTokens() && !e.drainer.draining.Load() }
 
 // Refuse implements [early.Gate].
@@ -43,7 +44,8 @@ func (e *earlyGate) Refuse(c net.Conn, r *early.Request) (time.Duration, bool) {
 	return shed.RetryAfter, true
 }
 
-// watched returns the listener for clients, which bounds connections and refuses token requests of this server's own endpoint early.
+// watched returns a listener for clients that limits connections. For this server's own token
+// endpoint, it also refuses token requests early.
 func (e *edge) watched(l net.Listener) net.Listener {
 	l = e.base.bounds.clients.listener(l)
 	if e.base.isGateway() {
@@ -52,8 +54,8 @@ func (e *edge) watched(l net.Listener) net.Listener {
 	return early.New(l, e.earlyOptions(&earlyGate{e.base.overload.gate, e.service, e.drainer}))
 }
 
-// earlyOptions are those of the listener for clients. What the gate refuses is in the log and in metrics as if net/http had
-// read it.
+// earlyOptions returns the options of the listener for clients. Early refusals appear in the log
+// and in metrics like requests that net/http has read.
 func (e *edge) earlyOptions(gate early.Gate) early.Options {
 	return early.Options{
 		Path: e.tokenPath(), Gate: gate,
@@ -65,16 +67,16 @@ func (e *edge) earlyOptions(gate early.Gate) early.Options {
 	}
 }
 
-// tokenPath is the path of the token endpoint.
+// tokenPath returns the path of the token endpoint.
 func (e *edge) tokenPath() string {
 	u, err := url.Parse(e.base.issuer)
 	if err != nil {
-		return "" // no issuer of a server that runs
+		return "" // a running server has a valid issuer
 	}
 	return strings.TrimRight(u.EscapedPath(), "/") + "/token"
 }
 
-// track is the [http.Server.ConnState] of the server for clients.
+// track is the [http.Server].ConnState of the server for clients.
 func (e *edge) track(c net.Conn, state http.ConnState) {
 	e.drainer.track(c, state)
 	trackSilence(c, state)

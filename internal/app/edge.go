@@ -28,24 +28,24 @@ import (
 	"oauth-server/internal/store"
 )
 
-// edge is the third stage: what clients and operators talk to.
+// edge is the third stage: the servers for clients and operators.
 type edge struct {
 	base    *foundation
 	ready   *readiness
 	http    *http.Server // for clients
-	drainer *connDrainer // of its connections
+	drainer *connDrainer // drains the connections of http
 	admin   *admin.Server
 	service *grants.Service
-	own     *httpapi.Server    // the endpoints of this server: for clients, or for operators only where this is a gateway
-	gateway *gateway.Gateway   // nil: this is none
+	own     *httpapi.Server    // the endpoints of this server: for clients, or only for operators if this is a gateway
+	gateway *gateway.Gateway   // nil: not a gateway
 	shared  *sharing.Subjects  // of the gateway; nil: it shares nothing
-	judge   *judgement.Judge   // of the gateway; nil: this is none
-	envoy   *envoy.Server      // nil: Envoy asks nothing
+	judge   *judgement.Judge   // of the gateway; nil: not a gateway
+	envoy   *envoy.Server      // nil: no Envoy protocols
 	ops     *http.Server       // for operators
-	local   *adminlocal.Access // for the commands on this machine; nil: there is none
+	local   *adminlocal.Access // for commands on this machine; nil: not available
 }
 
-// newEdge makes the handlers and their servers, which serve nothing yet.
+// newEdge creates the handlers and their servers without starting them.
 func newEdge(f *foundation, l *limiter) (e *edge, err error) {
 	e = &edge{
 		base: f, drainer: &connDrainer{delay: idleDelay},
@@ -87,25 +87,25 @@ func newEdge(f *foundation, l *limiter) (e *edge, err error) {
 	return e, nil
 }
 
-// around is what every request of a client passes before its handler.
+// around wraps the handler of client requests.
 func (e *edge) around(h http.Handler) http.Handler {
 	return e.drainer.around(e.base.bounds.clients.around(e.base.telemetry.around(h)))
 }
 
-// grantsStore is a [grants.Store].
+// grantsStore implements [grants.Store].
 type grantsStore struct {
 	*grants.Repository
 	*grants.UserRepository
 	clientcfg.ClientReader
 }
 
-// registryStore is a [registry.Store].
+// registryStore implements [registry.Store].
 type registryStore struct {
 	repositories.All
-	store.Backend // observed
+	store.Backend // with metrics
 }
 
-// newService makes the grants: who gets a token.
+// newService creates the service that issues tokens.
 func newService(f *foundation, l *limiter) (*grants.Service, error) {
 	return grants.New(grants.Options{
 		Issuer:               f.issuer,
@@ -153,7 +153,7 @@ func guessLimits(q config.SignInQuota) grants.GuessLimits {
 	return grants.NewGuessLimits(q.PerNameDaily, q.SlowAfter, q.SlowWait.Std())
 }
 
-// newHandler makes what clients are served.
+// newHandler creates the handler for clients.
 func (e *edge) newHandler(service *grants.Service, file *configFile) (*httpapi.Server, error) {
 	f := e.base
 	return httpapi.New(httpapi.Options{
@@ -176,16 +176,16 @@ func (e *edge) newHandler(service *grants.Service, file *configFile) (*httpapi.S
 	})
 }
 
-// grantTypes returns those of the metadata. The password grant is not advertised unless a client is
-// registered for it: RFC 9700 2.4 says not to use it.
+// grantTypes returns the grants for the metadata. It includes the password grant only if a client
+// is registered for it, because RFC 9700 2.4 forbids its use.
 func grantTypes(clients *clientcfg.Directory) []clientcfg.Grant {
 	return slices.DeleteFunc(clientcfg.Grants(), func(g clientcfg.Grant) bool {
 		return g == clientcfg.Password && !clients.May(g)
 	})
 }
 
-// newAdmin makes the admin API. Without an address it is not served, but the other instances
-// still show the report of this one.
+// newAdmin creates the admin API. Without an address it is not served, but other instances still
+// show the report of this one.
 func newAdmin(f *foundation, l *limiter, service *grants.Service, local *adminlocal.Access) (*admin.Server, error) {
 	token := ""
 	if local != nil {
@@ -225,7 +225,7 @@ func newAdmin(f *foundation, l *limiter, service *grants.Service, local *adminlo
 	return admin.New(o)
 }
 
-// syncState returns what operators see of the syncer.
+// syncState returns the state of the syncer for operators.
 func (l *limiter) syncState() adminapi.SyncState {
 	st := l.stats.get()
 	return adminapi.SyncState{
@@ -235,8 +235,8 @@ func (l *limiter) syncState() adminapi.SyncState {
 	}
 }
 
-// operatorHandler serves the admin API, which requires a token, the token endpoint for that, and metrics and health,
-// which hold no secrets.
+// operatorHandler serves the admin API, which requires a token, the token endpoint for such tokens,
+// and metrics and health, which contain no secrets.
 func (e *edge) operatorHandler() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle(adminapi.Prefix+"/", e.admin)
@@ -248,7 +248,7 @@ func (e *edge) operatorHandler() http.Handler {
 		e.writeStatus(w, r, http.StatusOK, map[string]string{"status": "ok"})
 	})
 	tokens := e.own.Operators()
-	if e.judge != nil { // only here operators can sign in
+	if e.judge != nil { // operators can sign in only here
 		mux.Handle("/", tokens)
 	} else {
 		mux.Handle("POST /token", tokens)
@@ -273,11 +273,11 @@ func (e *edge) writeStatus(w http.ResponseWriter, r *http.Request, status int, b
 	}
 }
 
-// slowestScrape bounds the time in which a scraper may take its answer.
+// slowestScrape bounds the time to write an answer to a scraper.
 const slowestScrape = 30 * time.Second
 
-// serveOperators answers scrapers and operators in the background. Without an address it does
-// nothing, and stop is nil.
+// serveOperators serves scrapers and operators in the background. Without an address it does
+// nothing and returns nil.
 func (e *edge) serveOperators(ctx context.Context, failed chan<- error) (stop func(context.Context) error) {
 	if e.base.operators == nil {
 		if address := e.base.cfg.AdminListen; address != "" {
@@ -308,8 +308,8 @@ func (e *edge) serveOperators(ctx context.Context, failed chan<- error) (stop fu
 	}
 }
 
-// announce writes where operators are served beside the data file, for the commands on this machine.
-// Without it the server does as well.
+// announce writes the address of the admin API next to the data file, for commands on this machine.
+// The server also runs without that file.
 func (e *edge) announce(ctx context.Context) (undo func(context.Context) error) {
 	if e.local == nil {
 		return nil
@@ -323,7 +323,7 @@ func (e *edge) announce(ctx context.Context) (undo func(context.Context) error) 
 	return func(context.Context) error { return e.local.Remove(file) }
 }
 
-// serve answers clients in the background.
+// serve serves clients in the background.
 func (e *edge) serve(failed chan<- error) (stop func(context.Context) error) {
 	go func() {
 		serve := e.http.Serve
@@ -337,8 +337,8 @@ func (e *edge) serve(failed chan<- error) (stop func(context.Context) error) {
 	return e.drain
 }
 
-// retire makes readiness fail, so that clients are sent to other instances. Requests that come all the
-// same are answered as before, each as the last on its connection, but none waits for its turn any more.
+// retire makes readiness fail, so clients are sent to other instances. Requests that still arrive
+// are answered, each as the last on its connection, but no request waits in a queue.
 func (e *edge) retire() {
 	e.ready.stopping.Store(true)
 	e.drainer.draining.Store(true)
@@ -348,9 +348,9 @@ func (e *edge) retire() {
 	e.stopWaiting()
 }
 
-// drain takes no new connections, so that clients turn to another instance, and waits for the
-// requests under way. Those that do not end in their share of the time are cut off: a peer that
-// reads slowly must not keep counts from being written.
+// drain stops accepting connections, so clients turn to another instance, and waits for the
+// requests in progress. Requests that exceed their share of the time are cut off, because a peer
+// that reads slowly must not keep counts from being written.
 func (e *edge) drain(ctx context.Context) error {
 	ctx, cancel := withShare(ctx, 3.0/4)
 	defer cancel()
@@ -362,8 +362,8 @@ func (e *edge) drain(ctx context.Context) error {
 	return errors.Join(failed, e.shutdown(ctx, e.http))
 }
 
-// shutdown closes a server once it has answered the requests under way, or when ctx ends. Requests
-// that are cut off then are logged and do not make the stop a failure.
+// shutdown closes a server after it has answered the requests in progress, or when ctx ends.
+// Requests that are cut off then are logged and do not count as an error.
 func (e *edge) shutdown(ctx context.Context, server *http.Server) error {
 	err := server.Shutdown(ctx)
 	switch {

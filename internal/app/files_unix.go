@@ -4,7 +4,7 @@ package app
 
 import "golang.org/x/sys/unix"
 
-// openFiles returns how many files the process may open; 0 if that is not known.
+// openFiles returns how many files the process may open, or 0 if unknown.
 func openFiles() int64 {
 	var limit unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
@@ -13,5 +13,5 @@ func openFiles() int64 {
 	return int64(min(limit.Cur, mostFiles))
 }
 
-// mostFiles stands for no limit.
+// mostFiles replaces an unlimited value.
 const mostFiles = 1 << 30

@@ -22,20 +22,21 @@ import (
 	"oauth-server/internal/store/observed"
 )
 
-// foundation is the first stage: what the others use, and everything that is opened.
+// foundation is the first stage: the parts that the other stages use, and everything that is
+// opened.
 type foundation struct {
 	cfg       *config.Config
 	log       *slog.Logger
-	clock     *clock.Clock // of all counts
+	clock     *clock.Clock // for all counts
 	telemetry *telemetry
 	listener  net.Listener // for clients
 	operators net.Listener // nil: operators are not served
-	envoy     net.Listener // for Envoy's questions; nil: it asks none
+	envoy     net.Listener // for Envoy; nil: not served
 	issuer    string
 	backend   repositories.Backend
-	data      store.Backend // the same: observed, and operations of requests wait in the lane
+	data      store.Backend // backend with metrics; request operations wait in the lane
 	follower  *store.Follower
-	// store is the same with its repositories, which change what the follower follows.
+	// store is the backend with its repositories. Their writes notify the follower.
 	store       Store
 	backups     *backups // of the data file; nil for MongoDB
 	loops       *background.Group
@@ -43,17 +44,17 @@ type foundation struct {
 	cert        *certificate    // nil: plain HTTP
 	adminCert   *certificate    // the same for operators
 	keys        *keys.Ring
-	keysChanged <-chan struct{} // gets a value after keys were added or withdrawn
+	keysChanged <-chan struct{} // receives a value after keys were added or withdrawn
 	mac         *keys.MAC
 	clients     *clientcfg.Source
 	passwords   *secret.Passwords
-	uses        *clientcfg.Uses // of clients' secrets
+	uses        *clientcfg.Uses // of client secrets
 	overload    *overload
 	bounds      *bounds // of connections
 }
 
-// newFoundation opens everything, in the order of its fields. What has to be closed is pushed on
-// undo at once, so that it is closed also if a later step fails.
+// newFoundation opens everything, in the order of the fields. It pushes each close function to undo
+// at once, so it is called even if a later step fails.
 func newFoundation(ctx context.Context, cfg *config.Config, opts Options, undo *teardown) (*foundation, error) {
 	f := &foundation{cfg: cfg, log: opts.Logger, clock: clock.New(nil)}
 	var err error
@@ -66,7 +67,7 @@ func newFoundation(ctx context.Context, cfg *config.Config, opts Options, undo *
 	}
 	f.issuer = IssuerFor(cfg, f.listener.Addr())
 	if f.isGateway() && cfg.Issuer == "" {
-		if f.issuer = f.adminURL(); f.issuer == "" { // without an admin address no operator needs tokens
+		if f.issuer = f.adminURL(); f.issuer == "" { // without an admin address, operators need no tokens
 			f.issuer = "http://127.0.0.1"
 		}
 	}
@@ -80,7 +81,7 @@ func newFoundation(ctx context.Context, cfg *config.Config, opts Options, undo *
 	f.overload = newOverload(cfg.Overload, f.backend)
 	f.overload.gate.SetQuota(opts.Quota)
 	f.data = observed.New(f.backend, observed.Options{Observer: f.telemetry, Lane: f.overload.lane, Gate: f.overload.gate})
-	// One caller at a time follows, so its operations need not wait in the lane.
+	// Only one caller follows at a time, so its operations need not wait in the lane.
 	if f.follower, err = store.NewFollower(ctx, observed.New(f.backend, observed.Options{Observer: f.telemetry})); err != nil {
 		return nil, err
 	}
@@ -121,7 +122,7 @@ func newFoundation(ctx context.Context, cfg *config.Config, opts Options, undo *
 	return f, nil
 }
 
-// followKeys publishes keys that were added, and accepts no more what was signed with those that were withdrawn.
+// followKeys publishes added keys, and stops accepting tokens signed with withdrawn keys.
 func (f *foundation) followKeys(ctx context.Context) error {
 	for {
 		select {
@@ -138,8 +139,8 @@ func (f *foundation) followKeys(ctx context.Context) error {
 	}
 }
 
-// flushUses stores which secrets were used in the last minute. Nothing depends on it, so a failure is
-// not one of the stop.
+// flushUses stores which secrets were used in the last minute. Nothing depends on it, so a failure
+// does not fail the shutdown.
 func (f *foundation) flushUses(ctx context.Context) error {
 	if err := f.uses.Flush(ctx); err != nil {
 		f.log.LogAttrs(ctx, slog.LevelInfo, "last uses of secrets not stored", slog.Any("error", err))
@@ -147,14 +148,14 @@ func (f *foundation) flushUses(ctx context.Context) error {
 	return nil
 }
 
-// stopLoops ends the background work, before the store closes.
+// stopLoops ends the background work before the store closes.
 func (f *foundation) stopLoops(context.Context) error {
 	f.loops.Cancel()
 	f.loops.Wait()
 	return nil
 }
 
-// loadCertificates loads those of the listeners that speak HTTPS.
+// loadCertificates loads the certificates of the HTTPS listeners.
 func (f *foundation) loadCertificates() (err error) {
 	if f.cfg.TLS.Enabled() {
 		if f.cert, err = loadCertificate(f.cfg.TLS, "", f.log); err != nil {
@@ -167,8 +168,8 @@ func (f *foundation) loadCertificates() (err error) {
 	return err
 }
 
-// listen binds the addresses for clients, operators and Envoy. operators is nil if there is no address, or
-// if it is the default one and in use: that must not keep a second server on a machine from starting.
+// listen binds the addresses for clients, operators and Envoy. operators stays nil if there is no
+// address, or if the default address is in use, so a second server on the same machine can start.
 func (f *foundation) listen(ctx context.Context, undo *teardown) (err error) {
 	bind := func(name, flag, address string) (net.Listener, error) {
 		if address == "" {
@@ -192,7 +193,7 @@ func (f *foundation) listen(ctx context.Context, undo *teardown) (err error) {
 	return err
 }
 
-// closeListener closes a listener that its server may have closed already.
+// closeListener closes a listener, which its server may have closed already.
 func closeListener(l net.Listener) error {
 	if err := l.Close(); !errors.Is(err, net.ErrClosed) {
 		return err
@@ -200,8 +201,8 @@ func closeListener(l net.Listener) error {
 	return nil
 }
 
-// IssuerFor returns the configured issuer; without one, the URL of the loopback address that is
-// listened on.
+// IssuerFor returns the configured issuer. By default, it is the URL of the listening loopback
+// address.
 func IssuerFor(cfg *config.Config, addr net.Addr) string {
 	if cfg.Issuer != "" {
 		return cfg.Issuer
@@ -218,10 +219,11 @@ func IssuerFor(cfg *config.Config, addr net.Addr) string {
 	return scheme + net.JoinHostPort(host, port)
 }
 
-// isGateway reports whether clients are served the upstream of the gateway, and not the endpoints of this server.
+// isGateway reports whether clients get the upstream of the gateway instead of the endpoints of
+// this server.
 func (f *foundation) isGateway() bool { return f.cfg.Gateway.Enabled() }
 
-// adminURL is the URL that operators are served on, by its address; empty if none.
+// adminURL returns the URL of the admin API, or an empty string if it is not served.
 func (f *foundation) adminURL() string {
 	switch {
 	case f.operators == nil:
@@ -232,8 +234,8 @@ func (f *foundation) adminURL() string {
 	return "http://" + f.operators.Addr().String()
 }
 
-// localAccess is how the commands on this machine reach operators; nil if they are not served on a
-// loopback address, or if the store is no file.
+// localAccess returns how commands on this machine reach the admin API. It returns nil if the API
+// is not served on a loopback address, or if the store is not a file.
 func (f *foundation) localAccess() *adminlocal.Access {
 	if f.operators == nil || f.cfg.Store.Embedded == nil {
 		return nil
@@ -272,7 +274,7 @@ func openKeys(ctx context.Context, f *foundation) (*keys.Ring, error) {
 	if secrets.Current == nil {
 		level := slog.LevelWarn
 		if f.cfg.LoopbackListen() {
-			level = slog.LevelInfo // most likely a machine of a developer
+			level = slog.LevelInfo // most likely a developer's machine
 		}
 		for _, kid := range ring.InClear() {
 			f.log.LogAttrs(ctx, level, "signing key is stored in clear, because keys.secret is not set", slog.String("kid", kid))
@@ -281,7 +283,7 @@ func openKeys(ctx context.Context, f *foundation) (*keys.Ring, error) {
 	return ring, nil
 }
 
-// ExplainKeys adds to an error about a signing key what to do about it.
+// ExplainKeys adds advice to an error about a signing key.
 func ExplainKeys(err error) error {
 	switch {
 	case errors.Is(err, keys.ErrNoSecret):

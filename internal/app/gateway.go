@@ -23,7 +23,8 @@ import (
 	"oauth-server/internal/ratelimit"
 )
 
-// becomeGateway has clients served the upstream, or other proxies the judgement, instead of the endpoints of this server.
+// becomeGateway serves clients the upstream, or serves other proxies a Judge, instead of the
+// endpoints of this server.
 func (e *edge) becomeGateway(l *limiter) error {
 	f := e.base
 	e.judge = judgement.New(judgement.Options{
@@ -50,7 +51,7 @@ func (e *edge) becomeGateway(l *limiter) error {
 	return e.passOn(o)
 }
 
-// answerProxies has other proxies served the judgement.
+// answerProxies serves a Judge to other proxies.
 func (e *edge) answerProxies(o gateway.Options) error {
 	f := e.base
 	j, err := gateway.NewJudge(o)
@@ -70,7 +71,8 @@ func (e *edge) answerProxies(o gateway.Options) error {
 	return nil
 }
 
-// serveEnvoy answers Envoy in the background. Without an address for it, it does nothing, and stop is nil.
+// serveEnvoy serves Envoy in the background. Without an address for it, it does nothing and returns
+// nil.
 func (e *edge) serveEnvoy(failed chan<- error) (stop func(context.Context) error) {
 	if e.envoy == nil {
 		return nil
@@ -91,16 +93,16 @@ func (e *edge) serveEnvoy(failed chan<- error) (stop func(context.Context) error
 	}
 }
 
-// passOn has clients served the upstream.
+// passOn serves clients the upstream.
 func (e *edge) passOn(o gateway.Options) (err error) {
 	f := e.base
 	if o.Upstream, err = url.Parse(f.cfg.Gateway.Upstream); err != nil {
-		return err // which config.Validate has said
+		return err // already checked by config.Validate
 	}
 	if public := f.cfg.Gateway.PublicURL; public == "" {
 		f.log.Info("public_url is not set: every host is served, and the upstream sees its own host only")
 	} else if o.PublicURL, err = url.Parse(public); err != nil {
-		return err // which config.Validate has said
+		return err // already checked by config.Validate
 	}
 	if f.cfg.Gateway.ShareSubjects {
 		e.shared = sharing.New(sharing.Options{
@@ -118,29 +120,29 @@ func (e *edge) passOn(o gateway.Options) (err error) {
 	f.telemetry.WatchGateway(func() metrics.Gateway { return gatewayMetrics(g.Stats(), e.shared) })
 	f.telemetry.ExpectUpstream()
 	e.gateway = g
-	// What passes may be a stream, and take as long as it likes; the gateway itself bounds the time of a token request, and of
-	// each write to a client.
+	// A forwarded request may be a stream and take any time. The gateway itself bounds the time of
+	// token requests, and of each write to a client.
 	e.http.Handler = e.around(g)
-	e.http.DisableGeneralOptionsHandler = true // OPTIONS * is for the upstream, too
+	e.http.DisableGeneralOptionsHandler = true // OPTIONS * also goes to the upstream
 	e.http.ReadTimeout, e.http.WriteTimeout, e.http.ReadHeaderTimeout = 0, 0, 10*time.Second
 	return nil
 }
 
-// introspectionEndpoint returns the configured endpoint; nil if none is configured.
+// introspectionEndpoint returns the configured endpoint, or nil.
 func introspectionEndpoint(set config.Introspection) (*introspection.Endpoint, error) {
 	if set.URL == "" {
-		return nil, nil //nolint:nilnil // there is none
+		return nil, nil //nolint:nilnil // not configured
 	}
 	u, err := url.Parse(set.URL)
 	if err != nil {
-		return nil, err // which config.Validate has said
+		return nil, err // already checked by config.Validate
 	}
 	secret, err := set.Secret()
 	return &introspection.Endpoint{URL: u, ClientID: set.ClientID, ClientSecret: secret}, err
 }
 
-// stopGateway waits, within its share of the time, for requests without their clients and the users who are asked for, whose
-// counts are to be written.
+// stopGateway waits, within its share of the time, for requests without clients and for
+// introspections, because their counts must still be written.
 func (e *edge) stopGateway(ctx context.Context) error {
 	ctx, cancel := withShare(ctx, 1.0/4)
 	defer cancel()
@@ -171,7 +173,7 @@ func sharedMetrics(s sharing.Stats) *metrics.GatewayShared {
 	}
 }
 
-// storeSubjects stores what the gateway has learned in the last moment, at the stop.
+// storeSubjects stores the most recent mappings of the gateway at shutdown.
 func (e *edge) storeSubjects(ctx context.Context) error {
 	ctx, cancel := withShare(ctx, 1.0/4)
 	defer cancel()
@@ -183,7 +185,7 @@ func (e *edge) storeSubjects(ctx context.Context) error {
 	return nil
 }
 
-// stopWaiting denies all requests that wait for their turn.
+// stopWaiting denies all requests that wait in a queue.
 func (e *edge) stopWaiting() {
 	e.service.StopWaiting()
 	if e.judge != nil {
@@ -194,7 +196,8 @@ func (e *edge) stopWaiting() {
 // maxDescribed bounds the text of one attribute in bytes.
 const maxDescribed = 400
 
-// describeGateway returns the attributes of a gateway's start in the log: its upstream, and the limits in force.
+// describeGateway returns the log attributes of a gateway at startup: its upstream and the limits
+// in force.
 func describeGateway(set *config.Gateway, in ratelimit.Settings) (attrs []slog.Attr) {
 	if set.Judge {
 		attrs = append(attrs, slog.Bool("judge", true))
@@ -224,7 +227,7 @@ func describeGateway(set *config.Gateway, in ratelimit.Settings) (attrs []slog.A
 	return attrs
 }
 
-// shorten joins words, as many as fit.
+// shorten joins words and truncates the result to maxDescribed.
 func shorten(words []string) string {
 	text := strings.Join(words, " ")
 	if len(text) > maxDescribed {

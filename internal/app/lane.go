@@ -6,13 +6,15 @@ import (
 	"oauth-server/internal/store"
 )
 
-// fileCalls is how many calls of requests are at the data file at once. It is what one of its commits takes: more
-// writes would wait for the next in any case, and fewer would make commits smaller, hence each of them dearer.
+// fileCalls is the maximum number of concurrent calls of requests to the data file. It is the size
+// of one commit. More writes would wait for the next commit anyway, and fewer would make each
+// commit smaller and so more expensive per write.
 const fileCalls = 1024
 
-// laneOptions returns how calls of requests wait before the store. Of a database they get four fifths of the
-// connections, so that what is shared between instances gets through whatever requests do. A file has no limit that
-// follows the latency: that grows with the number of writes that share a commit, and so does the throughput.
+// laneOptions returns the options of the queue before the store. With a database, requests get four
+// fifths of the connections, so the exchanges between instances always get through. With a file,
+// the limit does not adapt to the latency: the latency grows with the number of writes in a commit,
+// and so does the throughput.
 func laneOptions(s store.Backend, mode ratelimit.Mode) lane.Options {
 	pool := poolSize(s)
 	if pool == 0 {
@@ -22,7 +24,7 @@ func laneOptions(s store.Backend, mode ratelimit.Mode) lane.Options {
 	return lane.Options{Max: most, Min: max(most/4, 1), Mode: mode}
 }
 
-// poolSize is how many connections a store opens at most; 0: it is a file.
+// poolSize returns the maximum number of connections of a store, or 0 for a file.
 func poolSize(s store.Backend) int {
 	if pool, ok := s.(interface{ Connections() int }); ok {
 		return pool.Connections()

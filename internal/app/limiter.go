@@ -21,7 +21,7 @@ import (
 	"oauth-server/internal/syncer"
 )
 
-// limiter is the second stage: who may have how many tokens, and what was decided.
+// limiter is the second stage: the limits on tokens, and the record of decisions.
 type limiter struct {
 	base       *foundation
 	counters   *ratelimit.Counters
@@ -36,12 +36,12 @@ type limiter struct {
 	report     func() []byte // for heartbeats; see share
 	file       *configFile
 
-	unregistered *unregistered // clients of the configuration's policies
+	unregistered *unregistered // clients in the configured policies
 	lockOuts     *lockOuts
 }
 
-// newLimiter reads the policies: those of the configuration file, with what operators changed on
-// top. The syncer does not run yet; see share.
+// newLimiter loads the policies: the configuration file with the changes by operators on top. It
+// does not start the syncer, see share.
 func newLimiter(ctx context.Context, f *foundation, opts Options) (l *limiter, err error) {
 	l = &limiter{
 		base: f, counters: ratelimit.NewCounters(f.cfg.RateLimit.MaxKeys),
@@ -75,7 +75,7 @@ func newLimiter(ctx context.Context, f *foundation, opts Options) (l *limiter, e
 	return l, nil
 }
 
-// eraser removes counts from the store once no exchange is under way that may still bring them there.
+// eraser removes counts from the store when no running exchange can write them again.
 type eraser struct {
 	store  admin.Eraser
 	syncer *syncer.Syncer
@@ -101,22 +101,22 @@ func (l *limiter) newSyncer() *syncer.Syncer {
 	return syncer.New(l.counters, counters, l.heartbeats, cfg)
 }
 
-// clockless are the counters of a data file: its clock is that of this machine, which must not count twice
-// against process time.
+// clockless wraps the counters of a data file. Its clock is the clock of this machine, which must
+// not be compared with the process clock twice.
 type clockless struct{ syncer.Store }
 
 // Now implements [syncer.Store].
 func (clockless) Now(context.Context) (time.Time, error) { return time.Time{}, syncer.ErrNoClock }
 
-// share starts the syncer, whose heartbeats carry the report. The report comes with the start and not
-// with the syncer because it shows the syncer's figures. stop writes what is left, after the last
-// request was answered; what it cannot write is logged and does not make the stop a failure, as the
-// stop was asked for.
+// share starts the syncer, with the report for its heartbeats. The report is passed here and not to
+// newLimiter because it contains the syncer's figures. stop writes the remaining counts after the
+// last request was answered. It logs counts that it cannot write and returns no error, because the
+// shutdown was requested.
 func (l *limiter) share(ctx context.Context, report func() []byte) (stop func(context.Context) error) {
 	l.report = report
 	l.syncer.Start(ctx)
 	return func(ctx context.Context) error {
-		l.base.loops.Cancel() // they have no more work; an absent store may keep some of them for a while
+		l.base.loops.Cancel() // the loops have no more work, and a missing store may delay some of them
 		ctx, cancel := withShare(ctx, 3.0/4)
 		defer cancel()
 		left, err := l.syncer.Stop(ctx)
@@ -129,8 +129,9 @@ func (l *limiter) share(ctx context.Context, report func() []byte) (stop func(co
 	}
 }
 
-// warnOfShortCodes logs limits that can make a client wait for longer than its authorization code
-// lives: a denied code would be lost. The codes of a gateway are its upstream's.
+// warnOfShortCodes logs limits that can delay a client for longer than its authorization code is
+// valid, because the code would be lost. It does nothing for a gateway, where the upstream issues
+// the codes.
 func (l *limiter) warnOfShortCodes(ctx context.Context, cfg *config.Config) {
 	if l.base.isGateway() {
 		return
@@ -151,7 +152,7 @@ func (l *limiter) warnOfShortCodes(ctx context.Context, cfg *config.Config) {
 	}
 }
 
-// logOverrides logs that parts of the configuration file do not apply, for a reader who has just
+// logOverrides logs that parts of the configuration file do not apply, for someone who has just
 // edited it.
 func (l *limiter) logOverrides(ctx context.Context) {
 	set := l.policies.Snapshot().Set()

@@ -8,9 +8,9 @@ import (
 	"oauth-server/internal/clientcfg"
 )
 
-// lockOuts finds the operators' clients that limits lock out. No instance makes a change that does, by what it
-// knows; but the one that follows it may have another configuration file, and a client may become an operator's
-// under limits that are there already.
+// lockOuts finds operators' clients that limits lock out. An instance never makes a change that
+// locks one out, as far as it knows. But an instance that follows the change may have another
+// configuration file, and a client may become an operator's when such limits already exist.
 type lockOuts struct {
 	clients  *clientcfg.Source
 	policies *clientcfg.PolicySource
@@ -25,8 +25,8 @@ type lockOuts struct {
 // mostLockedOutLogged bounds the lines of one call of note.
 const mostLockedOutLogged = 20
 
-// note logs which clients are locked out that were not at the last call. It looks at the operators'
-// clients, once after each change of clients or policies.
+// note logs the clients that became locked out since the last call. It checks the operators'
+// clients only after a change of clients or policies.
 func (l *lockOuts) note(ctx context.Context) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -12,8 +12,8 @@ import (
 	"oauth-server/internal/store"
 )
 
-// overload connects what refuses requests while the server is overloaded with the configuration and with what
-// operators see. Its fields are set before the first request.
+// overload connects overload control with the configuration and with the data for operators. Its
+// fields are set before the first request.
 type overload struct {
 	gate     *admission.Gate
 	lane     *lane.Lane // before the store
@@ -29,7 +29,7 @@ func newOverload(c config.Overload, s store.Backend) *overload {
 	return o
 }
 
-// set uses a changed configuration.
+// set applies a changed configuration.
 func (o *overload) set(c config.Overload) {
 	o.gate.Set(c.Gate())
 	o.lane.Set(c.Mode)
@@ -42,15 +42,15 @@ func (o *overload) observe(_ context.Context, r *admission.Request, outcome admi
 	}
 }
 
-// refused records a request of which a call was refused before the store, or in dry-run would have been, unless the gate
-// has done so.
+// refused records a request with a call that was refused before the store, or would have been in
+// dry-run mode, unless the gate has already recorded it.
 func (o *overload) refused(ctx context.Context, dryRun bool) {
 	if r := admission.Requested(ctx); r != nil && (!dryRun || !r.WouldShed) {
 		o.activity.Shed(time.Now(), r.ClientID, dryRun)
 	}
 }
 
-// laneMetrics is the state of the lane for metrics.
+// laneMetrics returns the state of the lane for metrics.
 func (o *overload) laneMetrics() metrics.StoreLane {
 	st := o.lane.Stats()
 	return metrics.StoreLane{

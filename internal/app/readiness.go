@@ -15,11 +15,11 @@ import (
 	"oauth-server/internal/httpapi"
 )
 
-// staleAfter is how long the store may be silent before /readyz reports it: the clients are
+// staleAfter is how long the store may be silent before /readyz reports it. The clients are
 // refreshed every [changesEvery], and an answer may take several seconds.
 const staleAfter = 8 * changesEvery
 
-// readiness is what /readyz reports on.
+// readiness holds the sources of /readyz.
 type readiness struct {
 	clients  *clientcfg.Source
 	policies *clientcfg.PolicySource
@@ -32,10 +32,11 @@ type readiness struct {
 	lane         *lane.Lane
 }
 
-// report returns the answer of /readyz, which names clients only for operators. It does no I/O: it uses what the background loops have
-// found, so probes cost next to nothing and an outage does not make them hang. While the store is
-// away, client_credentials tokens are issued and limits are decided, so the server is degraded, not
-// down: the status code stays 200. An overloaded server is ready, see [uselessAfter].
+// report returns the answer of /readyz. It names clients only for operators. It does no I/O and
+// uses the results of the background loops, so probes cost almost nothing and do not hang during an
+// outage. While the store is unavailable, client_credentials tokens are still issued and limits
+// still decide, so the server is degraded, not down, and the status code stays 200. An overloaded
+// server is ready, see [uselessAfter].
 func (r *readiness) report(forOperators bool) httpapi.Readiness {
 	policies, sync := r.policies.Status(), r.sync.get()
 	calls := r.lane.Stats()
@@ -58,24 +59,25 @@ func (r *readiness) report(forOperators bool) httpapi.Readiness {
 	return c.readiness(forOperators)
 }
 
-// condition is all that /readyz reports.
+// condition holds everything that /readyz reports.
 type condition struct {
 	stopping bool
-	silent   time.Duration // since the store last answered; 0 if it does
+	silent   time.Duration // since the last answer of the store; 0: it answers
 	refused  bool          // some of the stored limits are invalid or unreadable
-	unshared time.Duration // since exchanges began to fail; 0 if they do not
-	outage   bool          // limits are decided by their on_outage
+	unshared time.Duration // since exchanges began to fail; 0: they succeed
+	outage   bool          // limits follow their on_outage
 	clock    clock.State
 
 	unreadable   map[string]error // clients that are not served, by ID
-	unregistered []string         // clients that the configuration has a policy for, ordered
+	unregistered []string         // clients with a configured policy, sorted
 	file         fileStatus
 	shedding     shedding
-	beforeStore  string // what is refused there; empty: nothing
+	beforeStore  string // calls that are refused there; empty: none
 }
 
-// readiness returns the answer: ready if nothing is wrong but single clients and the configuration file, and
-// while requests are shed. The texts name no hosts, and hold no errors; clients are named for operators only.
+// readiness returns the answer. Problems of single clients, problems of the configuration file, and
+// shed requests leave the server ready. The texts contain no hosts and no errors, and name clients
+// only for operators.
 func (c *condition) readiness(forOperators bool) httpapi.Readiness {
 	if c.stopping {
 		return httpapi.Readiness{Status: httpapi.Down, Checks: map[string]string{"server": "stopping"}}
@@ -135,15 +137,15 @@ func (c *condition) readiness(forOperators bool) httpapi.Readiness {
 	return httpapi.Readiness{Status: status, Checks: checks}
 }
 
-// namedClients is how many clients a text names at most.
+// namedClients is the maximum number of clients in a text.
 const namedClients = 5
 
-// describeUnreadable names clients that cannot be read.
+// describeUnreadable describes the clients that cannot be read.
 func describeUnreadable(clients map[string]error) string {
 	return "not served, because they cannot be read: " + nameSome(slices.Sorted(maps.Keys(clients))) + "; the others are"
 }
 
-// nameSome names the first clients, and says how many more there are.
+// nameSome names the first clients and the number of others.
 func nameSome(ids []string) string {
 	named := slices.Clone(ids[:min(len(ids), namedClients)])
 	for i, id := range named {
@@ -156,7 +158,7 @@ func nameSome(ids []string) string {
 	return text
 }
 
-// describeClocks returns which clock disagrees, and by how much; empty if none does.
+// describeClocks returns which clock disagrees and by how much, or an empty string if all agree.
 func describeClocks(st clock.State) string {
 	switch st.Alone {
 	case clock.NoClock:
@@ -172,7 +174,7 @@ func describeClocks(st clock.State) string {
 	}
 }
 
-// ahead returns by how much a clock is ahead of another, or behind it.
+// ahead returns how far a clock is ahead of or behind another one.
 func ahead(d time.Duration) string {
 	if d < 0 {
 		return inSeconds(-d) + " behind"
@@ -180,5 +182,5 @@ func ahead(d time.Duration) string {
 	return inSeconds(d) + " ahead of"
 }
 
-// inSeconds formats a duration to the second, and at least as one second.
+// inSeconds formats a duration in whole seconds, at least one.
 func inSeconds(d time.Duration) string { return max(d.Round(time.Second), time.Second).String() }

@@ -15,8 +15,8 @@ import (
 	"oauth-server/internal/store"
 )
 
-// tables return why one of their records cannot be read; nil if it can. The trail, and what lives for seconds,
-// are not among them.
+// tables contains, for each table, a function that returns why a record is unreadable, or nil. It
+// leaves out the audit trail and short-lived records.
 var tables = func() map[store.Table]func(*store.Record) error {
 	all := map[store.Table]func(*store.Record) error{
 		bans.Table: bans.CheckRecord, clientcfg.ClientsTable: clientcfg.CheckRecord, clientcfg.UsesTable: clientcfg.CheckUse,
@@ -37,7 +37,7 @@ type UnreadableRecord struct {
 // Name returns the table and the key.
 func (r *UnreadableRecord) Name() string { return r.Table.Name + "/" + r.Key }
 
-// UnreadableRecords returns the records that cannot be read, by table and key.
+// UnreadableRecords returns the unreadable records, sorted by table and key.
 func UnreadableRecords(ctx context.Context, s Store) (found []UnreadableRecord, err error) {
 	for _, t := range slices.SortedFunc(maps.Keys(tables), func(a, b store.Table) int { return strings.Compare(a.Name, b.Name) }) {
 		err := s.List(ctx, t, store.Query{}, func(r store.Record) error {
@@ -53,7 +53,8 @@ func UnreadableRecords(ctx context.Context, s Store) (found []UnreadableRecord, 
 	return found, nil
 }
 
-// Delete removes the record. A client or a user takes more with it, so there are commands of their own.
+// Delete removes the record. It refuses clients and users and names the command to use, because
+// deleting them also deletes related records.
 func (r *UnreadableRecord) Delete(ctx context.Context, s Store) error {
 	switch r.Table {
 	case clientcfg.ClientsTable:

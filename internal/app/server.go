@@ -15,30 +15,30 @@ import (
 	"oauth-server/internal/store"
 )
 
-// Options are what a [Server] needs beside its configuration.
+// Options are the parameters of a [Server] besides its configuration.
 type Options struct {
 	Logger *slog.Logger // nil: nothing is logged
-	// Prepare, if not nil, is called with the opened store before anything is
-	// read from it.
+	// Prepare, if not nil, is called with the opened store before anything is read from it.
 	Prepare func(context.Context, Store) error
-	// Memory is how many bytes the process may use; 0 if that is not known.
+	// Memory is the number of bytes that the process may use. 0: unknown.
 	Memory int64
-	// Quota is how many processors a quota of processor time leaves the process; 0 if there is none.
+	// Quota is the number of processors that a CPU quota leaves the process. 0: no quota.
 	Quota float64
-	// Separate, if not nil, computes the expensive part of hashing a password in another process. What it
-	// fails to compute is computed in this one.
+	// Separate, if not nil, computes the expensive part of hashing a password in another process.
+	// If that fails, this process computes it.
 	Separate func(secret.Task) ([]byte, error)
 	// Hashing, if not nil, is called before each password is hashed in this process.
 	Hashing func()
-	// Listening, if not nil, is called once the server answers.
+	// Listening, if not nil, is called once the server is listening.
 	Listening func(*Server)
 
-	// Sources are what the configuration was loaded from, if its file is to be followed while the server
-	// runs. Nil: it is not.
+	// Sources are the sources of the configuration, if the server is to follow its file. Nil: it
+	// does not.
 	Sources *config.Sources
-	// Level is that of Logger, for a file that changes it. Nil: it stays.
+	// Level is the level of Logger, for a configuration file that changes it. Nil: it stays
+	// unchanged.
 	Level *slog.LevelVar
-	// Reread has the file read at once at each signal.
+	// Reread makes the server read the file at once at each signal.
 	Reread <-chan os.Signal
 }
 
@@ -50,13 +50,13 @@ type Server struct {
 	limiter *limiter
 	edge    *edge
 	undo    teardown
-	// prepared is the file for which Run has stopped: it is to take the place of the data file.
+	// prepared is the file that will replace the data file, if Run has stopped for that.
 	prepared string
 }
 
-// New builds the three stages, so that whatever is wrong is found before the first request:
-// addresses are bound, the store is open, keys, clients and policies are read. It serves nothing
-// yet. If it fails, everything it opened is closed again.
+// New builds the three stages, so errors are found before the first request: it binds addresses,
+// opens the store, and loads keys, clients and policies. It does not serve yet. If it fails, it
+// closes everything that it opened.
 func New(ctx context.Context, cfg *config.Config, opts Options) (*Server, error) {
 	opts.Logger = cmp.Or(opts.Logger, slog.New(slog.DiscardHandler))
 	s := &Server{cfg: cfg, opts: opts}
@@ -77,17 +77,17 @@ func (s *Server) build(ctx context.Context) (err error) {
 	return err
 }
 
-// ErrTerminated is the cause of the end of a context at which [Server.Run] waits for the drain delay
-// before it stops.
+// ErrTerminated is the cause of a context that makes [Server.Run] wait for the drain delay before
+// it stops.
 var ErrTerminated = errors.New("terminated")
 
-// Run serves until ctx ends, then stops gracefully: it takes no new requests, answers those it has,
-// writes the counts that are left, stops the background loops and closes the store, all within the
-// configured time. If the cause is [ErrTerminated], readiness fails for the drain delay before that,
-// while every request is answered. It returns nil after a clean stop. It stops also if the data file is to
-// be restored, for [Serve].
+// Run serves until ctx ends, then stops gracefully: it accepts no new requests, answers the current
+// ones, writes the remaining counts, stops the background loops and closes the store, all within
+// the configured time. If the cause is [ErrTerminated], readiness first fails for the drain delay,
+// while every request is answered. Run returns nil after a clean stop. It also stops if the data
+// file is to be restored, for [Serve].
 func (s *Server) Run(ctx context.Context) error {
-	log, live := s.opts.Logger, context.WithoutCancel(ctx) // live ends with the teardown, not before
+	log, live := s.opts.Logger, context.WithoutCancel(ctx) // live ends with the teardown, not with ctx
 	failed := make(chan error, 3)
 	s.start(live, failed)
 	s.base.awaitVerification(ctx)
@@ -117,9 +117,9 @@ func (s *Server) Run(ctx context.Context) error {
 	return err
 }
 
-// retire has the load balancers send requests to other instances: readiness fails, and if the server
-// is terminated, it returns after the drain delay, in which they notice. It returns sooner, with the
-// error, when serving fails.
+// retire makes load balancers send requests to other instances. Readiness fails. If the server is
+// terminated, retire returns after the drain delay, so balancers can notice. It returns earlier,
+// with the error, if serving fails.
 func (s *Server) retire(ctx context.Context, cause error, failed <-chan error) error {
 	s.edge.retire()
 	delay := s.config().DrainDelay
@@ -137,8 +137,8 @@ func (s *Server) retire(ctx context.Context, cause error, failed <-chan error) e
 	}
 }
 
-// config is the configuration in use: that of the start, with what has changed in its file meanwhile and can
-// change while the server runs.
+// config returns the configuration in use: the one at startup, with the later changes in its file
+// that can take effect while the server runs.
 func (s *Server) config() *config.Config {
 	if s.limiter == nil {
 		return s.cfg
@@ -146,18 +146,18 @@ func (s *Server) config() *config.Config {
 	return s.limiter.file.inUse.Load()
 }
 
-// next is the configuration for the server that takes the place of this one in the process: the one that it
-// was started with, and what has changed while it ran.
+// next returns the configuration for the server that replaces this one in the process: the one at
+// startup with the live changes.
 func (s *Server) next() *config.Config { return withLive(s.cfg, s.config()) }
 
-// start starts what runs, in this order. Operators come first, and so can watch a stop until the
-// counts are written. Counts are shared before the first request and after the last. An end of
-// serving that was not asked for is sent to failed.
+// start starts everything, in this order. The admin API comes first, so operators can watch a
+// shutdown until the counts are written. Counts are shared from before the first request until
+// after the last. Unexpected errors of serving go to failed.
 func (s *Server) start(ctx context.Context, failed chan<- error) {
 	s.undo.push("serving operators", s.edge.serveOperators(ctx, failed))
 	s.undo.push("the admin address beside the data file", s.edge.announce(ctx))
 	s.startLoops()
-	s.base.loops.Go("admission", s.base.overload.gate.Run) // apart: it measures real time, which tests of the others simulate
+	s.base.loops.Go("admission", s.base.overload.gate.Run) // separate, because it measures real time, which tests of the others simulate
 	if g := s.edge.gateway; g != nil {
 		s.base.loops.Go("the token paths of the upstream", g.Check)
 	}
@@ -173,11 +173,12 @@ func (s *Server) start(ctx context.Context, failed chan<- error) {
 	s.undo.push("serving Envoy", s.edge.serveEnvoy(failed))
 }
 
-// Close gives up a server that was made and never run.
+// Close closes a server that was never run.
 func (s *Server) Close() error { return s.stop(context.Background()) }
 
-// stop undoes the start within the configured time. What does not end in time is logged and is not
-// an error: the process is about to end, and whatever was answered is durable.
+// stop undoes the start within the configured time. It logs steps that do not end in time and
+// returns no error for them, because the process is about to end and all answered requests are
+// durable.
 func (s *Server) stop(ctx context.Context) error {
 	within, cancel := context.WithTimeout(ctx, s.config().ShutdownTimeout.Std())
 	defer cancel()
@@ -188,20 +189,20 @@ func (s *Server) stop(ctx context.Context) error {
 	return err
 }
 
-// Periods of background work. A change of clients or policies is in force on every instance after
-// that long, at most.
+// Intervals of background work. A change of clients or policies takes effect on every instance
+// within changesEvery.
 const (
-	changesEvery     = time.Second // of clients, policies and keys
+	changesEvery     = time.Second // clients, policies and keys
 	keysRetryEvery   = time.Second // after a failure
-	lastTokensEvery  = time.Second // a token that was revoked elsewhere is handed out again no longer than that
-	bansRefreshEvery = time.Second // a ban is in force on every instance after that long
-	endsEvery        = time.Second // temporary changes that are due are looked for, in memory
+	lastTokensEvery  = time.Second // maximum time that a token revoked on another instance is still reused
+	bansRefreshEvery = time.Second // maximum time until a ban applies on every instance
+	endsEvery        = time.Second // check for expired temporary changes, in memory
 )
 
-// usesFlushedEvery is how often the store learns which secrets were used.
+// usesFlushedEvery is how often the uses of secrets are stored.
 const usesFlushedEvery = time.Minute
 
-// tasks lists what is repeated while the server runs.
+// tasks returns the periodic tasks.
 func (s *Server) tasks() []background.Task {
 	const keep = "refresh failed; keeping last good snapshot"
 	f, l := s.base, s.limiter
@@ -260,15 +261,15 @@ func (s *Server) startLoops() {
 	file := s.limiter.file
 	if file.exists() {
 		loops.Repeat(background.Task{Name: "configuration file", Every: configFileCheck, Do: func(ctx context.Context) error {
-			_ = file.look(ctx) // it has logged why
+			_ = file.look(ctx) // look has logged the error
 			return nil
 		}})
 	}
 	loops.Go("signals", func(ctx context.Context) error { return file.follow(ctx, s.opts.Reread) })
 }
 
-// sweep removes what has expired, by process time: a wall clock that was set must not delete what
-// still counts.
+// sweep removes expired records by process time. With the wall clock, a clock change could delete
+// records that still count.
 func sweep(s store.Sweeper, now func() time.Time, log *slog.Logger) func(context.Context) error {
 	return func(ctx context.Context) error {
 		n, err := s.Sweep(ctx, now())
@@ -279,10 +280,10 @@ func sweep(s store.Sweeper, now func() time.Time, log *slog.Logger) func(context
 	}
 }
 
-// Addr is the address that is listened on, with the port that a port 0 became.
+// Addr returns the listening address, with the actual port.
 func (s *Server) Addr() string { return s.base.listener.Addr().String() }
 
-// AdminAddr is the address that operators are served on; empty if none.
+// AdminAddr returns the address of the admin API, or an empty string if it is not served.
 func (s *Server) AdminAddr() string {
 	if s.base.operators == nil {
 		return ""
@@ -290,16 +291,16 @@ func (s *Server) AdminAddr() string {
 	return s.base.operators.Addr().String()
 }
 
-// AdminURL is the URL that operators are served on, by its address; empty if none.
+// AdminURL returns the URL of the admin API, or an empty string if it is not served.
 func (s *Server) AdminURL() string { return s.base.adminURL() }
 
-// Address is the host and port that clients are served on.
+// Address returns the host and port for clients.
 func (s *Server) Address() string { return s.base.listener.Addr().String() }
 
-// Issuer is the public URL of the server.
+// Issuer returns the public URL of the server.
 func (s *Server) Issuer() string { return s.base.issuer }
 
-// describe returns what is logged when the server answers.
+// describe returns the attributes of the log line at startup.
 func (s *Server) describe() []slog.Attr {
 	attrs := []slog.Attr{
 		slog.String("address", s.Addr()), slog.String("issuer", s.Issuer()),

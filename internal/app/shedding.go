@@ -9,24 +9,26 @@ import (
 	"oauth-server/internal/ratelimit"
 )
 
-// When an overloaded server is down. While it sheds it is ready: its load would go to other instances, which are hardly
-// better off, and be too much for these. It is down when what it answers is next to nothing, for uselessAfter, in which
-// a burst has passed. It stays so until that has ended for usefulAfter, in which a balancer that asks every five seconds
-// and wants to hear it twice, as in deploy/kubernetes, takes it out. Shorter ones would flap: without requests an
-// instance is idle at once.
+// These durations say when an overloaded server is down. A server that sheds is still ready:
+// otherwise its load would go to other instances, which are probably as loaded and would be
+// overwhelmed. The server is down after it has refused nearly everything for uselessAfter, which is
+// longer than a burst. It is ready again when that has ended for usefulAfter. In that time, a
+// balancer that probes every five seconds and needs two failures, as in deploy/kubernetes, takes it
+// out. With shorter times the state would flap, because an instance without requests is idle at
+// once.
 const (
 	uselessAfter = 10 * time.Second
 	usefulAfter  = 10 * time.Second
 )
 
-// shedding is what /readyz has to know of overload control.
+// shedding is the state of overload control for /readyz.
 type shedding struct {
 	lasted time.Duration         // since it began; 0: nothing is refused
-	upTo   ratelimit.Criticality // of which some are refused at the moment
-	down   bool                  // there is no use in sending requests here
+	upTo   ratelimit.Criticality // the highest criticality that is partly refused
+	down   bool                  // sending requests here is useless
 }
 
-// describe returns the line of /readyz; empty if nothing is refused.
+// describe returns the line for /readyz, or an empty string if nothing is refused.
 func (s *shedding) describe() string {
 	switch {
 	case s.down && s.lasted > 0:
@@ -41,8 +43,9 @@ func (s *shedding) describe() string {
 	return "refusing the least critical requests for " + inSeconds(s.lasted) + ", up to " + s.upTo.String()
 }
 
-// beforeStore returns the line of /readyz about calls that are refused before the store; empty if none is. Most of what
-// needs no store is answered, and the most critical calls come first, so the instance stays ready.
+// beforeStore returns the line for /readyz about calls that are refused before the store, or an
+// empty string. The instance stays ready, because it answers most requests that need no store, and
+// serves the most critical calls first.
 func beforeStore(st *lane.Stats) string {
 	if st.Mode != ratelimit.Enforce || st.Refusing == 0 || st.UpTo == ratelimit.CriticalityUnset {
 		return ""
@@ -50,20 +53,20 @@ func beforeStore(st *lane.Stats) string {
 	return "refusing requests that wait too long for the store for " + inSeconds(st.Refusing) + ", up to " + st.UpTo.String()
 }
 
-// shedWatch judges the state of the gate whenever it is asked, and so as often as a balancer asks.
+// shedWatch evaluates the state of the gate at each call, so as often as a balancer asks.
 type shedWatch struct {
 	stats func() admission.Stats
 
 	mu      sync.Mutex
 	down    bool
-	useless time.Time // when that was last seen
+	useless time.Time // when refusing was last useless
 }
 
 func (w *shedWatch) look(now time.Time) shedding {
 	st := w.stats()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if st.Mode != ratelimit.Enforce { // then nothing is refused
+	if st.Mode != ratelimit.Enforce { // nothing is refused in other modes
 		w.down = false
 		return shedding{}
 	}

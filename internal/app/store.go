@@ -15,20 +15,21 @@ import (
 	"oauth-server/migrations"
 )
 
-// Store is what [OpenStore] opens.
+// Store is the type that [OpenStore] returns.
 type Store = repositories.Store
 
 // ErrStoreHeld is returned by [OpenStore] for a data file that another process has open.
 var ErrStoreHeld = bolt.ErrLocked
 
-// OpenStore opens the configured store. A file that another process holds, a database that does
-// not answer and one whose layout is not that of this release (*[UnmigratedError]) are errors within
-// three seconds, with what to do.
+// OpenStore opens the configured store. Within three seconds, it returns an error with advice if
+// another process holds the file, if the database does not answer, or if the layout of the database
+// does not match this release (*[UnmigratedError]).
 func OpenStore(ctx context.Context, cfg config.Store) (Store, error) {
 	return withRepositories(ctx, cfg, bolt.Options{})
 }
 
-// OpenExisting is [OpenStore], but makes no data file: one that is not there, or has nothing in it, is an error.
+// OpenExisting is like [OpenStore], but does not create a data file. A missing or empty file is an
+// error.
 func OpenExisting(ctx context.Context, cfg config.Store) (Store, error) {
 	return withRepositories(ctx, cfg, bolt.Options{Existing: true})
 }
@@ -76,14 +77,14 @@ func checkMigrated(ctx context.Context, db *mongo.Store, cfg *config.MongoDB) er
 	return &UnmigratedError{Pending: pending, URI: config.RedactURI(cfg.URI), Database: cfg.Database}
 }
 
-// UnmigratedError is returned for a database whose layout is not that of this release.
+// UnmigratedError is returned for a database with a layout that does not match this release.
 type UnmigratedError struct {
 	Pending  []migrations.Migration
 	URI      string // without the password
 	Database string
 }
 
-// Error implements error and names the command to run.
+// Error implements error. It names the command to run.
 func (e *UnmigratedError) Error() string {
 	names := make([]string, len(e.Pending))
 	for i, m := range e.Pending {
@@ -96,20 +97,20 @@ func (e *UnmigratedError) Error() string {
 // ErrNoMigrations is returned for a store without migrations.
 var ErrNoMigrations = errors.New("only MongoDB is migrated, and the store is an embedded file: give --mongodb-uri")
 
-// Migrator is a store whose layout is brought up to date by an operator.
+// Migrator is a store with a layout that an operator migrates.
 type Migrator interface {
-	// Migrate applies what is missing.
+	// Migrate applies the missing migrations.
 	Migrate(ctx context.Context) (migrations.Report, error)
 	// Migrations returns every migration with its state.
 	Migrations(ctx context.Context) ([]migrations.State, error)
-	// Verify checks that the database does what exact counts depend on.
+	// Verify checks the properties of the database that exact counts depend on.
 	Verify(ctx context.Context, o VerifyOptions) (Verification, error)
 	// Close closes the connection.
 	Close() error
 }
 
-// OpenMigrator opens the configured store to migrate it. Errors:
-// [ErrNoMigrations], and those of opening it.
+// OpenMigrator opens the configured store to migrate it. It returns [ErrNoMigrations], or an error
+// of opening the store.
 func OpenMigrator(ctx context.Context, cfg config.Store) (Migrator, error) {
 	if cfg.MongoDB == nil {
 		return nil, ErrNoMigrations
@@ -117,7 +118,7 @@ func OpenMigrator(ctx context.Context, cfg config.Store) (Migrator, error) {
 	return openMongoDB(ctx, cfg)
 }
 
-// migrateAndOpen brings a database up to date, if the configuration says so, and opens the store to serve.
+// migrateAndOpen migrates a database, if configured, and opens the store.
 func migrateAndOpen(ctx context.Context, cfg *config.Config, log *slog.Logger) (repositories.Backend, error) {
 	if cfg.Migrate && cfg.Store.MongoDB != nil {
 		if err := migrate(ctx, cfg.Store, log); err != nil {
@@ -142,19 +143,19 @@ func migrate(ctx context.Context, cfg config.Store, log *slog.Logger) error {
 	return errors.Join(err, db.Close()) //nolint:contextcheck // closing is bounded by itself
 }
 
-// VerifyOptions are how far [Migrator.Verify] goes.
+// VerifyOptions are the options of [Migrator.Verify].
 type VerifyOptions = mongo.VerifyOptions
 
-// Verification is what [Migrator.Verify] found.
+// Verification is the result of [Migrator.Verify].
 type Verification = mongo.Verification
 
-// startWaits bounds how long the start waits for the verification, which takes a few round trips.
-// One that takes longer continues in the background.
+// startWaits bounds how long the start waits for the verification, which takes a few round trips. A
+// longer verification continues in the background.
 const startWaits = 300 * time.Millisecond
 
-// verifyStore checks in the background, once, that the database does what exact counts depend on.
-// It never keeps a server from starting. A store that needs no verification is verified at once, and
-// stop is nil.
+// verifyStore checks once, in the background, the properties of the database that exact counts
+// depend on. It never prevents the server from starting. For a store that needs no verification, it
+// does nothing and returns nil.
 func (f *foundation) verifyStore(ctx context.Context) (stop func(context.Context) error) {
 	done := make(chan struct{})
 	f.verified = done
@@ -183,7 +184,7 @@ func (f *foundation) verifyStore(ctx context.Context) (stop func(context.Context
 	}
 }
 
-// reportVerification logs what failed, also where the checks ended early or left their documents
+// reportVerification logs failed checks, also if the checks ended early or left their documents
 // behind.
 func (f *foundation) reportVerification(ctx context.Context, found Verification, err error) {
 	var failed []string
@@ -205,7 +206,7 @@ func (f *foundation) reportVerification(ctx context.Context, found Verification,
 	}
 }
 
-// awaitVerification waits for the verification, within [startWaits], so that its warning is logged
+// awaitVerification waits for the verification, at most [startWaits], so its warning is logged
 // before "listening".
 func (f *foundation) awaitVerification(ctx context.Context) {
 	timer := time.NewTimer(startWaits)

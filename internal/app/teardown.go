@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// teardown undoes a start: what was started last is stopped first.
+// teardown undoes a start in reverse order.
 type teardown struct {
 	steps []step
 }
@@ -18,20 +18,20 @@ type step struct {
 	stop func(context.Context) error
 }
 
-// push adds the undoing of what has just been started; nil if there is nothing to undo.
+// push adds a function that stops something that was just started. nil is ignored.
 func (t *teardown) push(name string, stop func(context.Context) error) {
 	if stop != nil {
 		t.steps = append(t.steps, step{name, stop})
 	}
 }
 
-// grace is the least time of a step, however late it is: most steps close something and take no
-// time at all.
+// grace is the minimum time of a step, however late it is. Most steps only close something and take
+// almost no time.
 const grace = 200 * time.Millisecond
 
-// run stops everything, once. It continues after a failure. Once ctx has ended, it abandons a step
-// that takes longer than [grace], so that the whole is bounded. It returns the names of abandoned
-// steps, and the failures of the others.
+// run runs all steps once, and continues after a failure. After ctx has ended, it abandons each
+// step that takes longer than [grace], so the total time is bounded. It returns the names of
+// abandoned steps and the errors of the others.
 func (t *teardown) run(ctx context.Context) (late []string, err error) {
 	steps := t.steps
 	t.steps = nil
@@ -66,8 +66,8 @@ func (s step) run(ctx context.Context) error {
 	}
 }
 
-// withShare returns a context that ends after that share of the time that is left to ctx, so that
-// the steps after this one have the rest. Without a deadline it ends with ctx.
+// withShare returns a context with this share of the time left to ctx, so later steps have the
+// rest. Without a deadline it ends with ctx.
 func withShare(ctx context.Context, share float64) (context.Context, context.CancelFunc) {
 	deadline, ok := ctx.Deadline()
 	if !ok {

@@ -23,18 +23,19 @@ import (
 	"oauth-server/internal/tracing"
 )
 
-// NewLogger returns the logger that the configuration asks for. An unknown level is info;
+// NewLogger returns a logger for the configuration. An unknown level counts as info.
 // [config.Config.Validate] reports it.
 func NewLogger(cfg config.Log, w io.Writer) *slog.Logger {
 	return NewLeveledLogger(cfg, &slog.LevelVar{}, w)
 }
 
 func levelOf(cfg config.Log) (level slog.Level) {
-	_ = level.UnmarshalText([]byte(cfg.Level)) // leaves info
+	_ = level.UnmarshalText([]byte(cfg.Level)) // an error leaves info
 	return level
 }
 
-// NewLeveledLogger is [NewLogger] with a level that may be changed later. It sets that of the configuration.
+// NewLeveledLogger is like [NewLogger], with a level that can be changed later. It sets level to
+// the configured one.
 func NewLeveledLogger(cfg config.Log, level *slog.LevelVar, w io.Writer) *slog.Logger {
 	level.Set(levelOf(cfg))
 	opts := &slog.HandlerOptions{Level: level}
@@ -45,7 +46,7 @@ func NewLeveledLogger(cfg config.Log, level *slog.LevelVar, w io.Writer) *slog.L
 	return slog.New(slog.NewTextHandler(w, opts))
 }
 
-// durationsAsText has a duration in JSON read as in text, 1.5s, and not as a number of nanoseconds.
+// durationsAsText formats a duration in JSON as in text, for example 1.5s, and not as nanoseconds.
 func durationsAsText(_ []string, a slog.Attr) slog.Attr {
 	if a.Value.Kind() == slog.KindDuration {
 		a.Value = slog.StringValue(a.Value.Duration().String())
@@ -59,7 +60,7 @@ type telemetry struct {
 	registry *prometheus.Registry
 	tracer   *tracing.Tracer
 	log      *slog.Logger
-	logged   *recent.Table // records that cannot be read
+	logged   *recent.Table // unreadable records
 	seed     maphash.Seed
 }
 
@@ -96,8 +97,8 @@ func thisBuild() metrics.Build {
 	return b
 }
 
-// around counts the requests in flight and the store operations of each, and traces a sample. The operations wait in
-// the lane.
+// around counts the requests in flight and the store operations of each request, traces a sample,
+// and makes the operations wait in the lane.
 func (t *telemetry) around(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		defer t.Enter()()
@@ -123,8 +124,9 @@ func (t *telemetry) answered(ctx context.Context, a httpapi.Answer) {
 	}
 }
 
-// tokenError returns the error code of the answer, and for a rate limit or an overload one of its own: on the
-// wire the one is what operators choose, by default the code of a failure of the server, and the other is that code.
+// tokenError returns the error code of the answer. For a rate limit and for overload it returns
+// separate codes, because the codes on the wire are ambiguous: operators choose the code of a rate
+// limit, and by default it is the same as the code of an overloaded server.
 func tokenError(a httpapi.Answer) string {
 	switch {
 	case a.Status == http.StatusTooManyRequests:
@@ -135,7 +137,7 @@ func tokenError(a httpapi.Answer) string {
 	return a.Error
 }
 
-// Begin counts and traces an operation of the store. It implements observed.Observer.
+// Begin counts and traces a store operation. It implements observed.Observer.
 func (t *telemetry) Begin(ctx context.Context, operation string) (_ context.Context, end func(failed bool)) {
 	ctx, counted := t.Metrics.Begin(ctx, operation)
 	ctx, traced := t.tracer.Operation(ctx, "store "+operation)
@@ -145,10 +147,10 @@ func (t *telemetry) Begin(ctx context.Context, operation string) (_ context.Cont
 	}
 }
 
-// personal lists the tables with usernames in their keys, which the log must not show.
+// personal lists the tables with usernames in their keys. The log must not contain these keys.
 var personal = map[string]bool{"agreements": true, "bans": true, "known_addresses": true, "users": true}
 
-// Unreadable counts a record that could not be read, and logs it once an hour. It implements observed.Observer.
+// Unreadable counts an unreadable record and logs it once an hour. It implements observed.Observer.
 func (t *telemetry) Unreadable(table, key string, err error) {
 	_, end := t.Metrics.Begin(context.Background(), "decode_"+table)
 	end(true)
@@ -166,7 +168,7 @@ func (t *telemetry) Call(op syncer.Op, items int, took time.Duration, err error)
 	t.SyncCall(string(op), items, took, err != nil)
 }
 
-// decided counts a decision of the limiter, and adds it to the trace of the request.
+// decided counts a decision of the limiter and adds it to the trace of the request.
 func (t *telemetry) decided(ctx context.Context, d judgement.Decided) {
 	grant := string(d.Grant)
 	if tracing.Recording(ctx) {
@@ -200,7 +202,8 @@ func (t *telemetry) decided(ctx context.Context, d judgement.Decided) {
 	}
 }
 
-// plain returns what the limiter alone has decided, at the turn of the request if it waited for that.
+// plain returns the decision of the limiter alone. For a request that waited in the queue, it is
+// the decision after the wait.
 func plain(o ratelimit.Outcome) ratelimit.Outcome {
 	switch o {
 	case ratelimit.Reused:
@@ -214,7 +217,7 @@ func plain(o ratelimit.Outcome) ratelimit.Outcome {
 	return o
 }
 
-// watch registers the figures that are gathered at each scrape.
+// watch registers the metrics that are read at each scrape.
 func (t *telemetry) watch(l *limiter) {
 	clients, policies := l.base.clients, l.policies
 	t.WatchConfigs(func() []metrics.Config {

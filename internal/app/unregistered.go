@@ -10,22 +10,22 @@ import (
 	"oauth-server/internal/config"
 )
 
-// unregistered finds the clients that the configuration file has a policy for and that are not registered.
-// The server serves all the same: clients are registered and deleted while files stay as they are.
+// unregistered finds clients that have a policy in the configuration file but are not registered.
+// The server still serves, because clients are registered and deleted while files stay unchanged.
 type unregistered struct {
 	clients  *clientcfg.Source
 	policies *clientcfg.PolicySource
 	log      *slog.Logger
-	gateway  bool // its clients are registered elsewhere: there are none to find
+	gateway  bool // its clients are registered elsewhere, so the list is empty
 
 	mu       sync.Mutex
-	of       *clientcfg.Directory // and of the policies below, for which ids was made
+	of       *clientcfg.Directory // ids was computed from these clients and policies
 	with     *clientcfg.PolicySnapshot
 	ids      []string
-	reported []string // by note
+	reported []string // by the last call of note
 }
 
-// list returns them, ordered. It compares again only if either has changed, because /readyz is open to the
+// list returns the sorted IDs. It computes them again only after a change, because /readyz is
 // public.
 func (u *unregistered) list() []string {
 	u.mu.Lock()
@@ -46,7 +46,7 @@ func (u *unregistered) current() []string {
 // mostUnregisteredLogged bounds the lines of one call of note.
 const mostUnregisteredLogged = 20
 
-// note logs what has changed since the last call.
+// note logs the changes since the last call.
 func (u *unregistered) note(ctx context.Context) error {
 	u.mu.Lock()
 	defer u.mu.Unlock()
