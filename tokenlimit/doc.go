@@ -1,6 +1,7 @@
-// Package tokenlimit puts rate limits before the token endpoint (RFC 6749 section 3.2) of an OAuth 2.0 authorization
-// server that is written in Go, in its process. Requests are counted per client and user, which a reverse proxy that
-// limits by address or by header cannot do: it does not see whose refresh token it passes on.
+// Package tokenlimit adds rate limits to the token endpoint (RFC 6749 section 3.2) of an OAuth 2.0
+// authorization server written in Go, within its process. It counts requests per client and user. A
+// reverse proxy that limits by address or header cannot do that, because it does not know the user
+// of a refresh token.
 //
 //	limits, err := tokenlimit.New(tokenlimit.Options{
 //		Default: tokenlimit.Policy{
@@ -11,34 +12,43 @@
 //	…
 //	mux.Handle("POST /oauth2/token", limits.Handler(tokenEndpoint))
 //
-// What happens to a token request:
+// A token request is handled as follows:
 //
-//  1. The client is read from HTTP Basic, from client_id in the body (a form or JSON), or from the sub of a
-//     client_assertion; the user from the username of a password grant, or by the refresh token, if that was issued
-//     through the same Limiter. A request that two servers could read differently, such as one with two client_id, is
-//     answered with 400 invalid_request, and one beyond 64 KiB with 413.
-//  2. One request is reserved. Over the limit, the answer is 429 with Retry-After, RateLimit and RateLimit-Policy
-//     (draft-ietf-httpapi-ratelimit-headers), and the endpoint is not called: no code and no refresh token is used up.
-//  3. The endpoint is called, with the body as it came.
-//  4. If it answers 200 without an error in place of access_token, or another 2xx with an access_token, the request counts,
-//     and the RateLimit fields are added. It counts against the user whom the answer names: by [SetUser], or else by the
-//     claim of an id_token or of an access token that is a JWT. Any other answer does not count, so wrong secrets and guessed
-//     tokens use up no quota.
+//  1. The client is read from HTTP Basic, from client_id in the body (a form or JSON), or from the
+//     sub of a client_assertion. The user is read from the username of a password grant, or is
+//     known from the refresh token if that was issued through the same Limiter. A request that
+//     servers could read differently, for example with two client_id, gets 400 invalid_request. A
+//     request larger than 64 KiB gets 413.
+//  2. One request is reserved. Over the limit, the answer is 429 with Retry-After, RateLimit and
+//     RateLimit-Policy (draft-ietf-httpapi-ratelimit-headers). The endpoint is not called, so no
+//     code or refresh token is used up.
+//  3. The endpoint is called with the original body.
+//  4. The request counts if the endpoint answers 200 without an error in place of access_token, or
+//     another 2xx with an access_token. The RateLimit fields are added. The request counts against
+//     the user from [SetUser], or else against the user in the claim of an id_token or of a JWT
+//     access token. Any other answer does not count, so wrong secrets and guessed tokens use no
+//     quota.
 //
-// Scripts of every site may read the answers of the package itself (CORS), unless an outer handler has set
-// Access-Control-Allow-Origin. Those of the endpoint stay as they are, but for the RateLimit fields, which are exposed where
-// the endpoint lets a script read its answer.
+// Scripts of any site may read the answers of the package itself (CORS), unless an outer handler
+// has set Access-Control-Allow-Origin. Answers of the endpoint stay unchanged, except for the
+// RateLimit fields. These are exposed if the endpoint lets a script read its answer.
 //
-// A request whose user shows only with the answer, such as that of an authorization code, is decided beforehand by
-// [Policy].Total alone. Its token is issued then, so it passes also if its user has no room left ([Event].Late). A request that
-// names no client passes.
+// For some requests, such as an authorization code, the user is known only after the answer. Before
+// the answer, only [Policy].Total applies to them. The token is already issued then, so such a
+// request passes even if its user is over the limit ([Event].Late). A request that names no client
+// passes.
 //
-// While it is checked, a client is not proven. Requests with credentials that have got no token yet take no room from others:
-// each is decided with those under way with the same client secret, once the endpoint has refused one, and for a password grant
-// with the same password; otherwise with those of its network, and some of each other one. Of a client 256 of them may be under way from one address, and two after five answers in a row
-// that may be those to a wrong secret, until one gets a token or for ten minutes; what is beyond is answered with 429.
+// Until a client gets a token with its credentials, it is unproven. Requests with unproven
+// credentials do not take room from other requests. After the endpoint has refused a client secret,
+// requests with it are decided together with concurrent requests that have the same client secret,
+// or the same password for a password grant. Other unproven requests are decided together with
+// requests of the same network, and some of other networks. A client may have 256 unproven requests
+// in progress from one address. After five answers in a row that may mean a wrong secret, it may
+// have only two, until one request gets a token or ten minutes have passed. Requests over these
+// limits get 429.
 //
-// Counts are in memory, of a million users and clients at most, and of this process. For counts that several processes
-// share, put the command oauth-server gateway before them. The package starts no goroutine, does no I/O and logs no
-// secret, and a defect in it lets requests pass, which is logged.
+// Counts are kept in memory, for at most a million users and clients, and only for this process. To
+// share counts between processes, use the command oauth-server gateway in front of them. The
+// package starts no goroutines, does no I/O and logs no secrets. After an internal error, requests
+// pass, and the error is logged.
 package tokenlimit

@@ -7,34 +7,37 @@ import (
 	"oauth-server/internal/ratelimit"
 )
 
-// Outcome is what became of a token request.
+// Outcome is the result of a token request.
 type Outcome string
 
 // The values of Outcome.
 const (
 	Issued  Outcome = "issued"  // the endpoint answered with a token
-	Failed  Outcome = "failed"  // the endpoint answered something else, or panicked: not counted
+	Failed  Outcome = "failed"  // the endpoint answered without a token, or panicked: not counted
 	Denied  Outcome = "denied"  // 429; the endpoint was not called
-	Refused Outcome = "refused" // 400 or 413, because it is ambiguous or too large; the endpoint was not called
+	Refused Outcome = "refused" // 400 or 413, because the request is ambiguous or too large; the endpoint was not called
 )
 
-// Event is what became of one token request.
+// Event describes one token request.
 type Event struct {
-	// ClientID and GrantType are as the request says. Only a token proves them.
+	// ClientID and GrantType are as in the request. Only a token proves them.
 	ClientID, GrantType string
-	// User is whom the request counts against, or would have. It is empty if that is not known, and for
-	// client_credentials. Only a token proves it: before, it may be any text that was typed into its field.
+	// User is the user that the request counts against, or would have. It is empty if the user is
+	// unknown, and for client_credentials. Only a token proves it: before that, it may be any text
+	// that someone typed.
 	User    string
 	Outcome Outcome
-	// Status is that of the answer, 0 if there was none.
+	// Status is the status of the answer, or 0 if there was no answer.
 	Status int
-	// OverLimit is set if a limit had no room, in dry-run too. It is not if the request was denied because too many that prove
-	// nothing yet are under way.
+	// OverLimit is set if the request was over a limit, also in dry-run mode. It is not set if the
+	// request was denied because too many unproven requests are in progress.
 	OverLimit bool
-	// Late is set if the limit had no room, which showed only with the answer: the token was issued all the same.
+	// Late is set if the request was over a limit, but only the answer showed its user. The token
+	// was still issued.
 	Late bool
-	// Limit is the name of the limit that decided, or that has the smallest share left; empty if none applied. Remaining
-	// is how many requests it has room for, and RetryAfter when it has some again, if it had none.
+	// Limit is the name of the limit that decided, or the limit with the smallest share left. It is
+	// empty if no limit applied. Remaining is the number of requests left in it. RetryAfter is the
+	// time until there is room again, if there was no room.
 	Limit      string
 	Remaining  int64
 	RetryAfter time.Duration

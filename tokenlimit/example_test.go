@@ -19,7 +19,7 @@ import (
 	"oauth-server/tokenlimit"
 )
 
-// A stock go-oauth2 server, two tokens a minute for each user.
+// A stock go-oauth2 server with two tokens a minute for each user.
 func Example() {
 	limits, err := tokenlimit.New(tokenlimit.Options{
 		Default: tokenlimit.Policy{User: []tokenlimit.Limit{{Requests: 2, Window: time.Minute}}},
@@ -30,7 +30,7 @@ func Example() {
 	srv := stockServer()
 	mux := http.NewServeMux()
 	mux.Handle("POST /token", limits.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		_ = srv.HandleTokenRequest(w, r) // it has answered
+		_ = srv.HandleTokenRequest(w, r) // it has written the answer
 	})))
 
 	for _, user := range []string{"ada", "ada", "ada", "bob"} {
@@ -44,7 +44,7 @@ func Example() {
 	// bob 200
 }
 
-// stockServer is a go-oauth2 server as its README makes one, with opaque tokens and one client.
+// stockServer returns a go-oauth2 server as in its README, with opaque tokens and one client.
 func stockServer() *server.Server {
 	manager := manage.NewDefaultManager()
 	manager.MapClientStorage(clients{})
@@ -61,7 +61,7 @@ func stockServer() *server.Server {
 	return srv
 }
 
-// clients has one client, shop.
+// clients contains one client, shop.
 type clients struct{}
 
 func (clients) GetByID(_ context.Context, id string) (oauth2.ClientInfo, error) {
@@ -71,7 +71,7 @@ func (clients) GetByID(_ context.Context, id string) (oauth2.ClientInfo, error) 
 	return &models.Client{ID: id, Secret: "secret"}, nil
 }
 
-// tokens keeps none: this example has no use for the other methods.
+// tokens stores nothing. The example does not use the other methods.
 type tokens struct{ oauth2.TokenStore }
 
 func (tokens) Create(context.Context, oauth2.TokenInfo) error { return nil }

@@ -16,13 +16,13 @@ import (
 	"oauth-server/internal/ratelimit"
 )
 
-// Limiter counts token requests. It is safe for concurrent use, holds nothing that has to be closed, and must not be
+// Limiter counts token requests. It is safe for concurrent use, need not be closed, and must not be
 // copied.
 type Limiter struct {
 	before func(http.Handler) http.Handler
 }
 
-// New makes a Limiter. Its error names everything that is wrong with the options.
+// New returns a Limiter. Its error names all invalid options.
 func New(o Options) (*Limiter, error) {
 	settings, err := o.settings()
 	if err != nil {
@@ -55,20 +55,22 @@ func New(o Options) (*Limiter, error) {
 	return &Limiter{before: before}, nil
 }
 
-// Handler returns next with the limits before it. Next is a token endpoint: every request is judged but for those of
-// GET, HEAD and OPTIONS without a query and a body. It goes before what compresses answers, so that those of next
-// can be read, and should go before what reads the body, which may have parsed it as a form all the same. How long a body
-// may take to come is for the [http.Server] to say, with its ReadTimeout.
+// Handler returns next with limits in front of it. next is a token endpoint. Every request is
+// checked, except GET, HEAD and OPTIONS without a query and a body. Place Handler inside middleware
+// that compresses answers, so it can read the answers of next. It should also be inside nothing
+// that reads the body, although a body that was parsed as a form is accepted. Use the ReadTimeout
+// of the [http.Server] to bound the time to receive a body.
 //
-// The context of a request does not end for next when the client hangs up, so that a token which is made meanwhile counts. It
-// ends at its deadline, if it has one.
+// The context of a request does not end when the client hangs up, so a token that next still issues
+// is counted. It ends at its deadline, if it has one.
 //
-// An answer of next with a status of 2xx is held back until next returns, up to 1 MiB; a larger one, and any other, is
-// written through. Endpoints that are handlers of one Limiter share their counts.
+// An answer of next with status 2xx and up to 1 MiB is held back until next returns. Larger answers
+// and other statuses are written through. All handlers of one Limiter share their counts.
 func (l *Limiter) Handler(next http.Handler) http.Handler { return l.before(next) }
 
-// SetUser says whom the token is for that answers the request of ctx. An endpoint whose tokens are opaque calls it before
-// it answers, for every grant with a user: such as where it has verified a password, or loaded a code or a refresh token.
-// It takes the place of what the answer itself shows. The name is 1 to 255 bytes of UTF-8 without control characters, and
-// does not begin with a space; SetUser ignores others, and a ctx that is not of a [Limiter.Handler].
+// SetUser sets the user of the token in the answer to the request of ctx. An endpoint with opaque
+// tokens calls it before it answers, for every grant with a user, for example after it has verified
+// a password, or loaded a code or a refresh token. It overrides the user in the answer itself. The
+// name has 1 to 255 bytes of UTF-8 without control characters and does not begin with a space.
+// SetUser ignores other names, and contexts that do not come from [Limiter.Handler].
 func SetUser(ctx context.Context, user string) { gateway.SetUser(ctx, user) }

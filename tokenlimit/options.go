@@ -12,55 +12,63 @@ import (
 	"oauth-server/internal/ratelimit"
 )
 
-// Limit admits a number of requests in a window that slides, which is estimated from two counts, of the present and of the
-// previous one of consecutive windows: as if the requests of the previous one had been spread evenly over it. After a burst at
-// its end, a window can so have up to twice as many. Requests whose user shows only with the answer may come on top: see the
-// package.
+// Limit admits a number of requests in a sliding window. The count in the window is estimated from
+// the counts of the current and the previous fixed window, as if the requests of the previous one
+// were spread evenly. After a burst at the end of the previous window, a window can therefore
+// contain up to twice as many requests. Requests with a user that only the answer shows may be
+// added to that, see the package documentation.
 type Limit struct {
-	// Requests is how many are admitted, from 1 to 1,000,000,000.
+	// Requests is the number of admitted requests, from 1 to 1,000,000,000.
 	Requests int64
-	// Window is whole milliseconds, up to 31 days.
+	// Window is a whole number of milliseconds, up to 31 days.
 	Window time.Duration
-	// Name is what the RateLimit fields and events call the limit: letters, digits, '-', '_' and '.', unique among those
-	// that can apply to one request. Empty: "per-" and the window, such as per-1m, and total-per-1m in Total.
+	// Name is the name of the limit in RateLimit fields and events: letters, digits, '-', '_' and
+	// '.', unique among the limits that can apply to one request. Empty: "per-" and the window, for
+	// example per-1m, and total-per-1m in Total.
 	Name string
 }
 
-// Policy is the limits of a client. A request has to have room under all that concern it.
+// Policy holds the limits of a client. A request must be within all limits that apply to it.
 type Policy struct {
-	// User limits each user of the client, in all grants but client_credentials. Empty: as in [Options].Default, and
-	// there 100 requests a minute.
+	// User limits each user of the client, in all grants except client_credentials. Empty: as in
+	// [Options].Default. Empty in Default: 100 requests a minute.
 	User []Limit
-	// Client limits what the client gets for itself, with client_credentials. Empty: likewise.
+	// Client limits the client's own requests, with client_credentials. Empty: as in
+	// [Options].Default. Empty in Default: 100 requests a minute.
 	Client []Limit
-	// Total limits the client over all its users and all grants. Empty: as in Default, and there no limit.
+	// Total limits the client over all users and grants. Empty: as in Default. Empty in Default: no
+	// limit.
 	Total []Limit
-	// DryRun has requests of the client counted, and reported to [Options].Observe, but never denied.
+	// DryRun counts requests of the client and reports them to [Options].Observe, but never denies
+	// them.
 	DryRun bool
-	// Unlimited has requests of the client neither counted nor denied. It cannot be set in Default.
+	// Unlimited neither counts nor denies requests of the client. It cannot be set in Default.
 	Unlimited bool
 }
 
-// Options configure a [Limiter]. The zero value limits every user of every client, and every client, to 100 requests a
-// minute.
+// Options configure a [Limiter]. The zero value limits every user of every client, and every
+// client, to 100 requests a minute.
 type Options struct {
-	// Default is for clients that are not in Clients. Its DryRun is for those too.
+	// Default is the policy of clients that are not in Clients. Its DryRun also applies to the
+	// clients in Clients.
 	Default Policy
-	// Clients has clients with limits of their own, by client_id.
+	// Clients maps a client_id to the client's own policy.
 	Clients map[string]Policy
-	// UserClaim is the claim that names the user in an id_token, or in an access token that is a JWT. Empty: sub.
+	// UserClaim is the name of the claim with the user, in an id_token or a JWT access token.
+	// Empty: sub.
 	UserClaim string
-	// ClientAddr returns the address that a request comes from, for the bound on what one address has under way at once.
-	// It is needed behind a proxy, whose address all requests have otherwise. Nil: that of RemoteAddr.
+	// ClientAddr returns the client address of a request, for the limit on concurrent requests from
+	// one address. Set it behind a proxy. Otherwise all requests have the proxy's address. Nil: the
+	// address in RemoteAddr.
 	ClientAddr func(*http.Request) netip.Addr
-	// Observe is called with what became of each token request, once it is answered, with the context of the request. It
-	// must not block. Nil disables it.
+	// Observe is called with the Event of each token request after its answer, with the context of
+	// the request. It must not block. Nil disables it.
 	Observe func(context.Context, Event)
-	// Logger gets what operators should know: defects, at error level. Nil: [slog.Default].
+	// Logger receives messages for operators: internal errors, at error level. Nil: [slog.Default].
 	Logger *slog.Logger
 }
 
-// settings returns the limits as they are validated and counted.
+// settings returns the validated limits in internal form.
 func (o *Options) settings() (ratelimit.Settings, error) {
 	s := ratelimit.DefaultSettings()
 	if o.Default.Unlimited {
@@ -93,7 +101,8 @@ func (p *Policy) policy() ratelimit.Policy {
 	return ratelimit.Policy{User: limits("per-", p.User), Client: limits("per-", p.Client), Total: limits("total-per-", p.Total)}
 }
 
-// limits returns those given. One without a name is called by its window, after the prefix.
+// limits converts limits to internal form. A limit without a name is named after its window, with
+// the prefix.
 func limits(prefix string, given []Limit) (all []ratelimit.Limit) {
 	for _, l := range given {
 		name := cmp.Or(l.Name, prefix+ratelimit.FormatWindow(l.Window))
