@@ -52,12 +52,13 @@ type Options struct {
 	LimitedCode func() grants.ErrorCode
 	// GrantTypes are published in the metadata. Nil: all but password.
 	GrantTypes []clientcfg.Grant
-	// ScopeTexts holds, by scope, what it allows, in words for the consent page. A scope without a
-	// text is put into words from its name.
+	// ScopeTexts maps a scope to its description on the consent page. A scope without a text gets a
+	// description derived from its name.
 	ScopeTexts map[string]string
 }
 
-// Answer describes an answered request, for metrics.
+// Route is the registered path without the issuer's path. Empty: nothing is registered at the
+// address.
 type Answer struct {
 	// Route is the path as registered, without the issuer's; empty if there was nothing at the
 	// address.
