@@ -8,7 +8,7 @@ import (
 
 // lane is a fair queue of attempts (start-time fair queuing; Goyal, Vin and Cheng, 1996), shared at
 // every level of a tree. A node of the tree is a line. Each line gets one turn per round of its
-// parent line, so sending more attempts gets a line no more turns, and the first attempt of another
+// parent line, so a line gains no turns by sending more attempts, and the first attempt of another
 // line waits for at most one attempt of each sibling.
 //
 // Rounds only grow. An attempt that is not yet eligible for its turn keeps its round, and is served
@@ -95,7 +95,7 @@ func (q *lane) first(may func(*waiter) bool) *waiter {
 	return choose(slices.All(q.waiting), may, func(l, m *line) bool { return l.next < m.next })
 }
 
-// last returns the attempt with the last turn if no more attempts came. Among equals it returns the
+// last returns the attempt with the last turn if no others came. Among equals it returns the
 // newest.
 func (q *lane) last(of func(*waiter) bool) *waiter {
 	return choose(slices.Backward(q.waiting), of, func(l, m *line) bool { return l.next+l.count > m.next+m.count })
