@@ -34,38 +34,40 @@ type Client struct {
 	ID           string        `json:"client_id"`
 	Name         string        `json:"client_name,omitempty"` // shown on the consent page
 	SecretDigest secret.Digest `json:"-"`                     // zero for a public client
-	// SecretUsed is the minute in which the secret was last used; zero: it was not.
+	// SecretUsed is the minute when the secret was last used. Zero means never.
 	SecretUsed time.Time `json:"secret_used_at,omitzero"`
-	// Former is the secret before the last rotation, if that let it stay valid for a while.
+	// Former is the secret before the last rotation, if it stays valid for a while.
 	Former       FormerSecret `json:"former_secret,omitzero"`
 	Public       bool         `json:"public"` // cannot keep a secret: native and browser apps
 	Grants       []Grant      `json:"grant_types"`
 	RedirectURIs []string     `json:"redirect_uris,omitempty"`
-	Scopes       []string     `json:"scopes,omitempty"`   // all that it may request
+	Scopes       []string     `json:"scopes,omitempty"`   // all scopes that it may request
 	Audience     []string     `json:"audience,omitempty"` // aud of its tokens; empty: the server's default
 	WithoutPKCE  bool         `json:"without_pkce,omitempty"`
-	// ResourceServer allows it to introspect all access tokens, not only those that concern it.
+	// ResourceServer allows the client to introspect all access tokens, not only its own and those
+	// for its audience.
 	ResourceServer bool `json:"resource_server,omitempty"`
-	// FirstParty is of those who run the server: its users are not asked for their consent.
+	// FirstParty marks a client of the server's own operator. Its users are not asked for consent.
 	FirstParty bool      `json:"first_party,omitempty"`
 	Labels     Labels    `json:"labels,omitempty"`
 	CreatedAt  time.Time `json:"created_at"`
-	// Stamp is of this registration, as long as nothing is revoked.
+	// Stamp identifies this registration. A revocation changes its count.
 	Stamp   secret.Stamp `json:"-"`
 	Version int64        `json:"version"` // +1 with every change, against lost updates
 }
 
-// FormerSecret is a secret that was replaced and stays valid for a while. Zero: there is none.
+// FormerSecret is a replaced secret that stays valid for a while. The zero value means no such
+// secret.
 type FormerSecret struct {
 	Digest secret.Digest `json:"-"`
 	Until  time.Time     `json:"valid_until"`
-	Used   time.Time     `json:"used_at,omitzero"` // as SecretUsed
+	Used   time.Time     `json:"used_at,omitzero"` // like SecretUsed
 }
 
-// MaxIDLength bounds a client_id; it becomes part of every counter key.
+// MaxIDLength bounds a client_id, because it becomes part of every counter key.
 const MaxIDLength = 128
 
-// Clone returns a client that shares nothing with this one, so that either may be changed.
+// Clone returns a copy that shares nothing with c, so either may be changed.
 func (c *Client) Clone() Client {
 	out := *c
 	out.Grants, out.RedirectURIs = slices.Clone(c.Grants), slices.Clone(c.RedirectURIs)
@@ -79,11 +81,11 @@ func (c *Client) May(g Grant) bool { return slices.Contains(c.Grants, g) }
 // ActsForUsers reports whether the client can get tokens for users who sign in.
 func (c *Client) ActsForUsers() bool { return c.May(AuthorizationCode) || c.May(Password) }
 
-// NeedsPKCE reports whether the client must send a code_challenge: a public client always
-// (RFC 9700 2.1.1), others unless they are exempted.
+// NeedsPKCE reports whether the client must send a code_challenge. A public client always must (RFC
+// 9700 2.1.1), and other clients unless they are exempted.
 func (c *Client) NeedsPKCE() bool { return c.Public || !c.WithoutPKCE }
 
-// DisplayName is the name shown to users: Name, or the ID if there is none.
+// DisplayName returns the name to show to users: Name, or the ID if Name is empty.
 func (c *Client) DisplayName() string {
 	if c.Name != "" {
 		return c.Name
@@ -91,7 +93,7 @@ func (c *Client) DisplayName() string {
 	return c.ID
 }
 
-// Validate reports everything that is wrong with the registration: [fielderr.Errors].
+// Validate returns everything that is wrong with the registration, as [fielderr.Errors].
 func (c *Client) Validate() error {
 	var errs fielderr.Errors
 	validateID(&errs, c.ID)
@@ -122,7 +124,7 @@ func (c *Client) Validate() error {
 	return errs.Err()
 }
 
-// validateTimes refuses years that JSON cannot show.
+// validateTimes refuses years that JSON cannot represent.
 func (c *Client) validateTimes(errs *fielderr.Errors) {
 	for i, t := range [...]time.Time{c.CreatedAt, c.SecretUsed, c.Former.Until, c.Former.Used} {
 		if year := t.UTC().Year(); year < 0 || year > 9999 {
@@ -159,11 +161,11 @@ func (c *Client) validateKind(errs *fielderr.Errors) {
 	}
 }
 
-// ScopeOpenID is the scope by which a client asks for OpenID Connect, which this server does not do.
+// ScopeOpenID is the scope that requests OpenID Connect, which this server does not support.
 const ScopeOpenID = "openid"
 
-// validateID accepts VSCHAR (RFC 6749 appendix A.1) except for the space, which leads to
-// mistakes in shells and dashboards.
+// validateID accepts VSCHAR (RFC 6749 appendix A.1) except the space, because spaces cause mistakes
+// in shells and dashboards.
 func validateID(errs *fielderr.Errors, id string) {
 	if id == "" || len(id) > MaxIDLength {
 		errs.Add("client_id", "needs 1 to %d characters", MaxIDLength)
@@ -190,11 +192,10 @@ func ValidScopeToken(s string) bool {
 	return true
 }
 
-// ValidateRedirectURI returns an error if a redirect URI cannot be registered. It must be
-// absolute, without a fragment (RFC 6749 3.1.2), and https unless it is a loopback address
-// (RFC 8252 7.3) or has a private-use scheme with a dot in its name (RFC 8252 7.1). What
-// could never match a request is refused too: characters that a URI cannot contain, and
-// wildcards.
+// ValidateRedirectURI returns an error if a redirect URI cannot be registered. It must be absolute,
+// without a fragment (RFC 6749 3.1.2), and https unless it is a loopback address (RFC 8252 7.3) or
+// has a private-use scheme with a dot in its name (RFC 8252 7.1). It also refuses URIs that could
+// never match a request: those with wildcards or with characters that a URI cannot contain.
 func ValidateRedirectURI(raw string) error {
 	if isPlainHTTPS(raw) {
 		return nil
@@ -202,8 +203,9 @@ func ValidateRedirectURI(raw string) error {
 	return validateAnyRedirectURI(raw)
 }
 
-// isPlainHTTPS reports whether a URI is https, a host without a port, and a path and query without escapes. Most
-// are, and a start reads 100,000 of them: url.Parse took a tenth of its time.
+// isPlainHTTPS reports whether a URI is https with a host without a port, and a path and query
+// without escapes. Most are, and a start reads 100,000 of them. url.Parse took a tenth of that
+// time.
 func isPlainHTTPS(raw string) bool {
 	rest, ok := strings.CutPrefix(raw, "https://")
 	host := 0

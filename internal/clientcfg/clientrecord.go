@@ -12,7 +12,7 @@ import (
 	"oauth-server/internal/store/document"
 )
 
-// ClientsTable holds the registrations by client ID. It is written by [store.Backend.Append] only.
+// ClientsTable holds the registrations by client ID. Only [store.Backend.Append] writes it.
 var ClientsTable = store.Table{Name: "clients"}
 
 // EncodeClient returns the record of a client in [ClientsTable].
@@ -55,7 +55,7 @@ func grantNames(grants []Grant) []string {
 	return names
 }
 
-// validClient returns the client of a record. One that is not valid is as one that cannot be read.
+// validClient returns the client in a record. An invalid client is treated as unreadable.
 func validClient(r *store.Record) (Client, error) {
 	c, err := decodeClient(r)
 	if err == nil {
@@ -156,7 +156,7 @@ func ReadStamp(r *document.Reader) (s secret.Stamp) {
 	return s
 }
 
-// readClient returns the client of a record, or why it cannot be read.
+// readClient returns the client in a record, or the reason why it cannot be read.
 func readClient(r *store.Record) Record {
 	c, err := Client{}, r.Err
 	if err == nil {
@@ -173,7 +173,7 @@ func unreadableRecord(id string, err error) Record {
 	return Record{ID: id, Err: fmt.Errorf("%w: %s", ErrUnreadableClient, text)}
 }
 
-// encodeJSON encodes a value without the escapes that only a page of HTML needs.
+// encodeJSON encodes a value without escaping HTML.
 func encodeJSON(v any) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -182,7 +182,8 @@ func encodeJSON(v any) ([]byte, error) {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
 }
 
-// decodeStrictly decodes a stored value. A member that is not known was written by a newer version.
+// decodeStrictly decodes a stored value. An unknown member is an error, because a newer version
+// wrote it.
 func decodeStrictly(value []byte, v any) error {
 	d := json.NewDecoder(bytes.NewReader(value))
 	d.DisallowUnknownFields()

@@ -8,24 +8,24 @@ import (
 	"oauth-server/internal/cowmap"
 )
 
-// Directory is an immutable snapshot of all clients. The next one shares with it what has not changed,
-// so that a change costs what it changes.
+// Directory is an immutable snapshot of all clients. A new snapshot shares everything unchanged
+// with the previous one, so only the change costs time.
 type Directory struct {
 	revision   int64
 	clients    cowmap.Map[*entry]
 	unreadable map[string]error    // cloned when it changes, which is rare
-	operators  map[string]struct{} // IDs of the clients that operate; cloned when it changes, which is rare
-	grants     map[Grant]int       // how many clients may use it
+	operators  map[string]struct{} // IDs of clients that can change something over the admin API; cloned when it changes, which is rare
+	grants     map[Grant]int       // number of clients that may use each grant
 	order      order
 }
 
-// ReadDirectory reads all clients. A client that cannot be read, or whose registration is not valid,
-// takes only itself out: it is one of [Directory.Unreadable].
+// ReadDirectory reads all clients. An unreadable or invalid client affects no other client, and is
+// listed in [Directory.Unreadable].
 func ReadDirectory(ctx context.Context, store Store) (*Directory, error) {
 	return readDirectory(ctx, store, &Directory{}, &shapes{}, 0)
 }
 
-// readDirectory shares with the old directory the clients that are the same.
+// readDirectory is like ReadDirectory, and shares unchanged clients with old.
 func readDirectory(ctx context.Context, store Store, old *Directory, known *shapes, revision int64) (*Directory, error) {
 	e := (&Directory{}).edit(known)
 	e.from = old
@@ -35,8 +35,8 @@ func readDirectory(ctx context.Context, store Store, old *Directory, known *shap
 	return e.directory(revision), nil
 }
 
-// Client returns a copy of the client of that ID. When its secrets were used is not in it, nor is a former
-// secret that was not valid any more for a day when the client was read.
+// Client returns a copy of the client with that ID. The copy does not include when its secrets were
+// used, or a former secret that had been invalid for a day when the client was read.
 func (d *Directory) Client(id string) (*Client, bool) {
 	e, ok := d.clients.Get(id)
 	if !ok {
@@ -45,7 +45,7 @@ func (d *Directory) Client(id string) (*Client, bool) {
 	return e.client(), true
 }
 
-// All yields every client that can be read, in no order.
+// All yields every readable client, in no particular order.
 func (d *Directory) All() iter.Seq[*Client] {
 	return func(yield func(*Client) bool) {
 		for _, e := range d.clients.All() {
@@ -56,8 +56,8 @@ func (d *Directory) All() iter.Seq[*Client] {
 	}
 }
 
-// Operators yields the clients that can change something over the admin API, in no order. It costs what
-// there are of these.
+// Operators yields the clients that can change something over the admin API, in no particular
+// order. The cost depends only on their number.
 func (d *Directory) Operators() iter.Seq[*Client] {
 	return func(yield func(*Client) bool) {
 		for id := range d.operators {
@@ -68,8 +68,8 @@ func (d *Directory) Operators() iter.Seq[*Client] {
 	}
 }
 
-// Unreadable returns why clients cannot be read, by their IDs. Nothing is issued to these clients, and
-// what was issued to them is worthless, as if they were deleted.
+// Unreadable returns why clients cannot be read, by ID. Nothing is issued to these clients, and
+// their tokens are not accepted, as if they were deleted.
 func (d *Directory) Unreadable() map[string]error {
 	return maps.Clone(d.unreadable)
 }
@@ -77,18 +77,18 @@ func (d *Directory) Unreadable() map[string]error {
 // May reports whether any client is registered for the grant.
 func (d *Directory) May(g Grant) bool { return d.grants[g] > 0 }
 
-// Revision is the number of the newest entry of the trail that the snapshot follows from.
+// Revision is the number of the newest trail entry that the snapshot includes.
 func (d *Directory) Revision() int64 { return d.revision }
 
-// Len is the number of clients that can be read.
+// Len returns the number of readable clients.
 func (d *Directory) Len() int { return d.clients.Len() }
 
-// directoryEdit is a directory while it is made from another one.
+// directoryEdit is a directory under construction from another one.
 type directoryEdit struct {
 	from, next    *Directory
 	known         *shapes
 	clients       *cowmap.Edit[*entry]
-	ownsMap       bool // the map of unreadable clients
+	ownsMap       bool // unreadable is already cloned
 	ownsOperators bool
 }
 
@@ -106,7 +106,7 @@ func (e *directoryEdit) directory(revision int64) *Directory {
 	return e.next
 }
 
-// apply makes the client what the record says.
+// apply adds, replaces or marks unreadable the client in the record.
 func (e *directoryEdit) apply(r Record) {
 	e.remove(r.ID)
 	if r.Err != nil {
@@ -114,7 +114,7 @@ func (e *directoryEdit) apply(r Record) {
 		e.next.unreadable[r.ID] = r.Err
 		return
 	}
-	operates := r.Client.operates() // while it has its scopes and audience
+	operates := r.Client.operates() // called before entry removes the scopes and the audience
 	added := e.known.entry(r.Client)
 	if known, ok := e.from.clients.Get(r.ID); ok && known.equal(added) {
 		added = known
@@ -127,7 +127,7 @@ func (e *directoryEdit) apply(r Record) {
 	}
 }
 
-// remove takes out a client, if there is one.
+// remove removes a client, if it exists.
 func (e *directoryEdit) remove(id string) {
 	e.next.order.touch(id)
 	if old, ok := e.clients.Get(id); ok {

@@ -6,25 +6,26 @@ import (
 	"sync"
 )
 
-// order is the IDs of the clients of a directory, ordered when they are asked for. A directory begins with
-// those of the one before, so that a change does not cost the order of all.
+// order holds the sorted IDs of a directory's clients, computed on demand. A directory starts with
+// the order of the previous one, so a change does not require sorting everything.
 type order struct {
 	mu    sync.Mutex
-	ids   []string // ordered, and never changed; nil: not known
-	moved []string // IDs of which any may have been added or removed since
+	ids   []string // sorted, never modified; nil if unknown
+	moved []string // IDs that may have been added or removed since
 }
 
-// mostMoved is how many changes the order is brought up to date with. After more, all IDs are ordered anew.
+// mostMoved is how many changes are merged into an existing order. After more changes, all IDs are
+// sorted again.
 const mostMoved = 1000
 
-// begin makes the order that of another directory, before any change.
+// begin copies the order of another directory, before any change.
 func (o *order) begin(with *order) {
 	with.mu.Lock()
 	defer with.mu.Unlock()
 	o.ids, o.moved = with.ids, slices.Clone(with.moved)
 }
 
-// touch notes that a client is added, removed or replaced.
+// touch records that a client was added, removed or replaced.
 func (o *order) touch(id string) {
 	if len(o.moved) == mostMoved {
 		o.ids, o.moved = nil, nil
@@ -34,7 +35,7 @@ func (o *order) touch(id string) {
 	}
 }
 
-// ordered returns the IDs of the clients, which must not be changed.
+// ordered returns the sorted client IDs, which the caller must not change.
 func (d *Directory) ordered() []string {
 	o := &d.order
 	o.mu.Lock()
@@ -67,8 +68,8 @@ func (d *Directory) ordered() []string {
 	return o.ids
 }
 
-// After yields the clients that can be read and whose ID is greater, ordered by ID. The first call orders
-// all of them, unless the directory before has: then those that have changed since.
+// After yields the readable clients with IDs greater than id, sorted by ID. The first call sorts
+// all IDs. If the previous directory was already sorted, it only merges the changes.
 func (d *Directory) After(id string) iter.Seq[*Client] {
 	ids := d.ordered()
 	first, found := slices.BinarySearch(ids, id)

@@ -1,16 +1,16 @@
-// Package clientcfg has the OAuth clients and their rate limits, as snapshots in memory
-// that are refreshed from a store.
+// Package clientcfg holds the OAuth clients and their rate limits, as in-memory snapshots that are
+// refreshed from a store.
 //
-// A [Client] is a value. A [Directory] is an immutable snapshot of all that can be read and are
-// valid. [Source] keeps the newest one, so that looking a client up never reads the store. It
-// follows the changes that the store shows: a change costs what it changes, however many clients
-// there are.
+// A [Client] is a value. A [Directory] is an immutable snapshot of all readable and valid clients.
+// [Source] keeps the newest one, so looking up a client never reads the store. It follows the
+// changes in the store. The cost of a change does not depend on the number of clients.
 //
-// What operators have set of the limits is a [PolicySet]: records of [PoliciesTable], one for each target. It
-// overrides the configuration file. A [PolicySnapshot] is both together, validated, and [PolicySource] keeps the
-// newest one. A change is made by [PolicySource.Change]: what it comes to is validated, and its [Event] is appended to
-// the trail together with the records. Every other instance applies the event when it next follows the trail. A
-// snapshot shares everything unchanged with the one before, so only the change costs time.
+// A [PolicySet] is the limits that operators have set: records of [PoliciesTable], one for each
+// target. It overrides the configuration file. A [PolicySnapshot] combines both, validated, and
+// [PolicySource] keeps the newest one. [PolicySource.Change] makes a change: it validates the
+// result, and appends its [Event] to the trail together with the records. Every other instance
+// applies the event when it next follows the trail. A snapshot shares everything unchanged with the
+// previous one, so only the change costs time.
 //
 //	source, err := clientcfg.NewPolicySource(ctx, follower, clientcfg.PolicyOptions{Base: fromFile})
 //	…

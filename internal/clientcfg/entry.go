@@ -7,14 +7,15 @@ import (
 	"oauth-server/internal/secret"
 )
 
-// entry is a client in memory, in a third of the space of a [Client]: what many clients have in common is
-// there once, texts are one text, and times are milliseconds since 1970, as in the stores. Entries can be
-// compared.
+// entry is a client in memory, in a third of the space of a [Client]: values common to many clients
+// are stored once, texts are joined into one, and times are milliseconds since 1970, as in the
+// stores. Entries are comparable.
 type entry struct {
 	shape *shape // the fields that are not below
-	// text is the ID, the name, the ID of the stamp, the labels, and the redirect URIs in lines. Labels are
-	// here, and not in the shape, because nothing keeps operators from giving each client its own: so they
-	// cost their own length, and a client without any costs nothing more.
+	// text is the ID, the name, the ID of the stamp, the labels, and the redirect URIs separated by
+	// newlines. Labels are here and not in the shape, because operators may give each client
+	// different labels. So labels cost only their own length, and clients without labels pay
+	// nothing.
 	text                                string
 	idEnd, nameEnd, stampEnd, labelsEnd uint32 // in text
 	digest                              secret.Digest
@@ -22,12 +23,12 @@ type entry struct {
 	stampCount, version                 int64
 }
 
-// formerKept is after how long a former secret that is not valid any more is left out: clocks that judge
-// whether it is may be behind.
+// formerKept is how long a former secret is kept after it became invalid, because other clocks may
+// be behind.
 const formerKept = 24 * time.Hour
 
-// entry returns a client as it is kept in memory. A field that is not named here is part
-// of the shape: one that differs from client to client only costs more.
+// entry returns the in-memory form of a client. Fields not handled here become part of the shape,
+// which works but costs more memory if they differ from client to client.
 func (s *shapes) entry(c Client) *entry {
 	var ends [4]uint32
 	end := 0
@@ -64,7 +65,7 @@ func (e *entry) client() *Client {
 	return &c
 }
 
-// equal reports whether it is the same client. Shapes that are equal may be there twice.
+// equal reports whether both are the same client. Equal shapes may exist twice.
 func (e *entry) equal(other *entry) bool {
 	like := *e
 	like.shape = other.shape

@@ -12,53 +12,53 @@ import (
 	"oauth-server/internal/store"
 )
 
-// Event is an entry of the audit trail: a change of policies, of a client, of a user or of what they are signed in
-// with, or a backup or restoration of the store. It takes effect together with the change, or is stored before a
-// change of what cannot be written together with it. The zero Event is for changes by programs that set up a store of
-// their own: the audit trail does not show it.
+// Event is an entry of the audit trail: a change of policies, a client, a user or their sign-ins,
+// or a backup or restore of the store. It takes effect together with the change. If the change
+// cannot be written in the same operation, the event is stored first. The zero Event is for
+// programs that set up their own store. The audit trail does not show it.
 type Event struct {
-	Number   int64     `json:"-"` // of the entry of the trail
-	ID       string    `json:"-"` // identifies the entry
+	Number   int64     `json:"-"` // of the trail entry
+	ID       string    `json:"-"` // identifies the trail entry
 	At       time.Time `json:"-"` // UTC, whole milliseconds
 	Actor    Actor     `json:"actor"`
 	Action   string    `json:"action"`
 	Target   string    `json:"target"`
 	Reason   string    `json:"reason,omitempty"`
 	Instance string    `json:"instance,omitempty"` // that served the request
-	// Until is when the change ends by itself; zero: it lasts.
+	// Until is when a temporary change ends. Zero means permanent.
 	Until time.Time `json:"until,omitzero"`
-	// Before and After are what is changed, as in the admin API, without anything secret; null if there
-	// was or is nothing.
+	// Before and After are the changed resource as in the admin API, without secrets. Null means
+	// that it did not or does not exist.
 	Before json.RawMessage `json:"before"`
 	After  json.RawMessage `json:"after"`
-	// More are the other resources that the same change concerned, in the same form.
+	// More are the other resources that the same change affected, in the same form.
 	More []Change `json:"more,omitempty"`
-	// Changes are all that it changes of the policies.
+	// Changes are all changes that the event makes to policies.
 	Changes []Change `json:"changes,omitempty"`
-	// Unknown is set if it is not known whether the change was made: it follows the event of a change that
-	// has failed.
+	// Unknown is set if a change failed and may or may not have been made. Such an event follows
+	// the event of the change.
 	Unknown bool `json:"unknown,omitempty"`
-	// Err is why a stored event cannot be read, an ErrUnreadable; nil if it can.
+	// Err is why a stored event cannot be read. It wraps ErrUnreadable. Nil means readable.
 	Err error `json:"-"`
 }
 
-// Actor is who made a change.
+// Actor identifies the author of a change.
 type Actor struct {
 	ClientID string `json:"client_id"`
 	Username string `json:"username,omitempty"` // empty if the client acted for itself
 	Address  string `json:"address,omitempty"`
-	// Store is who opened the store and changed it directly, as user@host by the word of that machine;
-	// then there is no client.
+	// Store is user@host, as reported by that machine, if the change was made by opening the store
+	// directly. Then there is no client.
 	Store string `json:"store,omitempty"`
 }
 
-// ClientTarget is a client as a target of events.
+// ClientTarget returns the event target for a client.
 func ClientTarget(id string) string { return "clients/" + id }
 
-// UserTarget is a user as a target of events.
+// UserTarget returns the event target for a user.
 func UserTarget(name string) string { return "users/" + name }
 
-// BanTarget is the ban of a client, or of one of its users, as a target of events.
+// BanTarget returns the event target for the ban of a client, or of one of its users.
 func BanTarget(clientID, username string) string {
 	if username == "" {
 		return "bans/" + clientID
@@ -66,13 +66,13 @@ func BanTarget(clientID, username string) string {
 	return "bans/" + clientID + " " + username
 }
 
-// StoreTarget is the store as a whole as a target of events: that it was backed up, or restored.
+// StoreTarget is the event target for the whole store, for backups and restores.
 const StoreTarget = "store"
 
-// BackupAction is the action of an event that the store was backed up.
+// BackupAction is the action of an event for a backup of the store.
 const BackupAction = "backup"
 
-// entry returns the event as an entry of the trail.
+// entry returns the trail entry for the event.
 func (e *Event) entry() (store.Entry, error) {
 	if e.Action == "" && len(e.Changes) == 0 {
 		return store.Entry{At: time.Now(), Value: []byte("{}")}, nil
@@ -84,7 +84,8 @@ func (e *Event) entry() (store.Entry, error) {
 	return store.Entry{At: e.At, Value: value}, nil
 }
 
-// readEvent is the inverse of entry. Of an entry that cannot be read there is what is known of it, without values.
+// readEvent is the inverse of entry. For an unreadable entry it returns the readable fields,
+// without values.
 func readEvent(entry *store.Entry) (e Event) {
 	err := entry.Err
 	if err == nil {
@@ -99,7 +100,7 @@ func readEvent(entry *store.Entry) (e Event) {
 	return e
 }
 
-// concerns reports whether the event shows the target as changed.
+// concerns reports whether the event changes the target.
 func (e *Event) concerns(target string) bool {
 	return e.Target == target || slices.ContainsFunc(e.More, func(c Change) bool { return c.Target == target })
 }
@@ -109,30 +110,30 @@ func (q *EventQuery) matches(e *Event) bool {
 	return (q.Target == "" || e.concerns(q.Target)) && (known || e.Err != nil)
 }
 
-// EventLog keeps the events. [AuditTrail] is one.
+// EventLog stores events. [AuditTrail] implements it.
 type EventLog interface {
 	// AddEvent stores an event.
 	AddEvent(ctx context.Context, e Event) error
-	// Events returns the events that match, the newest first. One that cannot be read may be missing from
-	// those of a target.
+	// Events returns the matching events, newest first. A query for a target may miss unreadable
+	// events.
 	Events(ctx context.Context, q EventQuery) ([]Event, error)
-	// SweepEvents removes events from before that time, except the newest.
+	// SweepEvents removes events older than before, except the newest.
 	SweepEvents(ctx context.Context, before, now time.Time) error
 }
 
-// EventQuery chooses events. Zero fields choose all.
+// EventQuery selects events. Zero fields select all.
 type EventQuery struct {
-	Target string // exactly, such as policies/shop
-	Before int64  // only those of lower numbers
-	Since  int64  // only those of this number and greater ones
-	Limits bool   // only changes of limits, and those that cannot be read
-	Limit  int    // at most so many; 0 for no bound
+	Target string // exact target, such as policies/shop
+	Before int64  // only events with lower numbers
+	Since  int64  // only events with this or a greater number
+	Limits bool   // only changes of limits, and unreadable events
+	Limit  int    // maximum number of events; 0 for no limit
 }
 
 // AuditTrail is the audit trail. It implements [EventLog], and is safe for concurrent use.
 type AuditTrail struct{ follower *store.Follower }
 
-// NewAuditTrail returns the trail that the follower follows.
+// NewAuditTrail returns the trail followed by f.
 func NewAuditTrail(f *store.Follower) *AuditTrail { return &AuditTrail{f} }
 
 // AddEvent implements [EventLog].
@@ -140,8 +141,8 @@ func (t *AuditTrail) AddEvent(ctx context.Context, e Event) error {
 	return AppendEvent(ctx, t.follower, func() (Event, []store.Write, error) { return e, nil, nil })
 }
 
-// AppendEvent appends an event together with the writes of its change. prepare is called again if another
-// writer was faster. It MUST NOT use the follower.
+// AppendEvent appends an event together with the writes of its change. prepare is called again if
+// another writer was faster. It MUST NOT use the follower.
 func AppendEvent(ctx context.Context, f *store.Follower, prepare func() (Event, []store.Write, error)) error {
 	_, err := f.Append(ctx, func(int64) (entry store.Entry, writes []store.Write, err error) {
 		e, writes, err := prepare()
@@ -153,11 +154,11 @@ func AppendEvent(ctx context.Context, f *store.Follower, prepare func() (Event, 
 	return err
 }
 
-// rewrittenAtOnce is how many records one entry of RewriteAll changes.
+// rewrittenAtOnce is how many records RewriteAll changes in one entry.
 const rewrittenAtOnce = 1000
 
-// RewriteAll stores all values of a table as edit changes them, for a restored backup. Records that cannot be
-// read stay as they are. The audit trail does not show it.
+// RewriteAll applies edit to all values of a table, for a restored backup. Unreadable records stay
+// as they are. The audit trail does not show it.
 func RewriteAll[T any](ctx context.Context, f *store.Follower, c *store.Collection[T], edit func(v *T)) error {
 	var writes []store.Write
 	err := c.List(ctx, store.Query{}, func(v T, _ store.Seen) error {
@@ -174,10 +175,10 @@ func RewriteAll[T any](ctx context.Context, f *store.Follower, c *store.Collecti
 	return err
 }
 
-// errEnough ends a look at the trail.
+// errEnough stops reading the trail.
 var errEnough = errors.New("no more is needed")
 
-// history is that of the store.
+// history calls each with the store's trail entries.
 func (t *AuditTrail) history(ctx context.Context, before int64, each func(*store.Entry) error) error {
 	err := t.follower.Backend().History(ctx, before, func(e store.Entry) error { return each(&e) })
 	if err != nil && !errors.Is(err, errEnough) {
@@ -203,11 +204,11 @@ func (t *AuditTrail) Events(ctx context.Context, q EventQuery) (list []Event, er
 	return list, err
 }
 
-// SweepEvents implements [EventLog]. It never removes an entry by its own time alone, because the clock of its
-// writer may have been wrong: all entries before it are old, too. The time of one that cannot be read, or is after
-// now, says nothing about its age.
+// SweepEvents implements [EventLog]. It never removes an entry by its own time alone, because the
+// writer's clock may have been wrong: all entries before it must be old too. It ignores the time of
+// an unreadable entry, and times later than now.
 func (t *AuditTrail) SweepEvents(ctx context.Context, before, now time.Time) error {
-	// The search looks at few of the entries that stay.
+	// The search reads only a few of the entries that stay.
 	var failed error
 	newest, err := t.newestOf(ctx, 0, now)
 	if err != nil {
@@ -233,7 +234,7 @@ func (t *AuditTrail) SweepEvents(ctx context.Context, before, now time.Time) err
 	return t.follower.Backend().Trim(ctx, old)
 }
 
-// newestOf returns the newest entry before a number of which the time is known; the zero entry if there is none.
+// newestOf returns the newest entry before a number with a known time, or the zero entry.
 func (t *AuditTrail) newestOf(ctx context.Context, before int64, now time.Time) (newest store.Entry, err error) {
 	err = t.history(ctx, before, func(e *store.Entry) error {
 		if e.Err != nil || e.At.After(now) {

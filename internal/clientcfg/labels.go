@@ -10,9 +10,9 @@ import (
 	"oauth-server/internal/fielderr"
 )
 
-// The bounds of labels.
+// Limits on labels.
 const (
-	MostLabels  = 16 // of a client
+	MostLabels  = 16 // per client
 	labelLength = 63 // of a name, and of a value
 )
 
@@ -22,26 +22,27 @@ const (
 	labelValueBytes = "ABCDEFGHIJKLMNOPQRSTUVWXYZ" + labelNameBytes
 )
 
-// Labels are names with values by which operators find clients, and change them together. They say
-// nothing to the server itself. The text has one name=value on each line, sorted, so that labels can be
-// compared, shared and kept in memory as any text; it is empty if there are none.
+// Labels are names with values that operators use to find clients and to change them together. They
+// have no meaning to the server. The text has one name=value per line, sorted, so labels can be
+// compared, shared and stored like any string. It is empty without labels.
 type Labels string
 
-// LabelsOf returns the labels of name=value pairs in any order. It does not check them, as
-// [Client.Validate] does.
+// LabelsOf returns the labels for name=value pairs in any order. It does not validate them; see
+// [Client.Validate].
 func LabelsOf(pairs []string) Labels {
 	pairs = slices.Clone(pairs)
 	slices.Sort(pairs)
 	return Labels(strings.Join(pairs, "\n"))
 }
 
-// ParseLabels is [LabelsOf] for what is not known to be valid. Errors: [fielderr.Errors] under "labels".
+// ParseLabels is like [LabelsOf], and validates the pairs. Errors: [fielderr.Errors] under
+// "labels".
 func ParseLabels(pairs []string) (Labels, error) {
 	pairs = slices.Sorted(slices.Values(pairs))
 	return LabelsOf(pairs), checkPairs(pairs).Err()
 }
 
-// LabelPairs returns name=value of each, in no order.
+// LabelPairs returns name=value for each label, in no particular order.
 func LabelPairs(values map[string]string) (pairs []string) {
 	for name, value := range values {
 		pairs = append(pairs, name+"="+value)
@@ -49,7 +50,7 @@ func LabelPairs(values map[string]string) (pairs []string) {
 	return pairs
 }
 
-// Pairs returns name=value of each label, sorted; nil if there are none.
+// Pairs returns name=value for each label, sorted, or nil without labels.
 func (l Labels) Pairs() []string {
 	if l == "" {
 		return nil
@@ -57,7 +58,7 @@ func (l Labels) Pairs() []string {
 	return strings.Split(string(l), "\n")
 }
 
-// Values returns the values by their names.
+// Values returns the values by name.
 func (l Labels) Values() map[string]string {
 	pairs := l.Pairs()
 	values := make(map[string]string, len(pairs))
@@ -68,7 +69,7 @@ func (l Labels) Values() map[string]string {
 	return values
 }
 
-// Has reports whether there is that label: name=value, or a name, which may have any value.
+// Has reports whether l has the label: name=value, or only a name, which matches any value.
 func (l Labels) Has(label string) bool {
 	for pair := range strings.SplitSeq(string(l), "\n") {
 		if rest, ok := strings.CutPrefix(pair, label); ok && (rest == "" || rest[0] == '=') {
@@ -78,14 +79,15 @@ func (l Labels) Has(label string) bool {
 	return false
 }
 
-// With returns the labels with those of more, whose values replace those of the same names.
+// With returns the labels with those of more added. Values in more replace values with the same
+// name.
 func (l Labels) With(more Labels) Labels {
 	values := l.Values()
 	maps.Copy(values, more.Values())
 	return LabelsOf(LabelPairs(values))
 }
 
-// Without returns the labels that do not have one of the names.
+// Without returns the labels except those with one of the names.
 func (l Labels) Without(names ...string) Labels {
 	values := l.Values()
 	for _, name := range names {
@@ -97,7 +99,7 @@ func (l Labels) Without(names ...string) Labels {
 // MarshalJSON writes an object.
 func (l Labels) MarshalJSON() ([]byte, error) { return json.Marshal(l.Values()) }
 
-// UnmarshalJSON reads an object, and does not check it.
+// UnmarshalJSON reads an object without validating it.
 func (l *Labels) UnmarshalJSON(text []byte) error {
 	var values map[string]string
 	err := json.Unmarshal(text, &values)
@@ -105,7 +107,7 @@ func (l *Labels) UnmarshalJSON(text []byte) error {
 	return err
 }
 
-// CheckSelector returns why a text cannot choose clients by a label, as [Labels.Has] does.
+// CheckSelector returns why a text cannot select clients by label, as [Labels.Has] does.
 func CheckSelector(label string) error {
 	if !strings.Contains(label, "=") {
 		label += "="
@@ -114,7 +116,7 @@ func CheckSelector(label string) error {
 	return err
 }
 
-// checkPairs checks pairs that are sorted, in which a name that is given twice follows itself.
+// checkPairs checks sorted pairs, in which duplicate names are adjacent.
 func checkPairs(pairs []string) (errs fielderr.Errors) {
 	if len(pairs) > MostLabels {
 		errs.Add("labels", "has %d, more than %d", len(pairs), MostLabels)
@@ -133,7 +135,7 @@ func checkPairs(pairs []string) (errs fielderr.Errors) {
 	return errs
 }
 
-// checkPair returns the name, also of what is no label.
+// checkPair checks one pair. It returns the name even for an invalid pair.
 func checkPair(pair string) (name string, err error) {
 	name, value, ok := strings.Cut(pair, "=")
 	switch {

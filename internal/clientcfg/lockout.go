@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// LockedOut returns an error if the second snapshot locks out an operator's client that the first does not,
-// now or from an end of something temporary on: that of the first time, and of the first client by ID. It is or
-// wraps a *[LockOutError].
+// LockedOut returns an error if the snapshot after locks out an operator's client that before does
+// not, now or from the end of a temporary change on. It reports the earliest time, and the first
+// client by ID. The error is or wraps a *[LockOutError].
 func (d *Directory) LockedOut(before, after *PolicySnapshot) error {
 	operators := map[string]*Client{}
 	for c := range d.Operators() {
@@ -40,10 +40,10 @@ func lockedOut(operators map[string]*Client, before, after *PolicySnapshot) erro
 	return nil
 }
 
-// endsOf returns the times, in order, at which something temporary ends that may be of one of the operators'
-// clients: its policy, the overrides of its users, the settings, and the tiers.
+// endsOf returns, in order, the times when something temporary ends that may affect one of the
+// operators' clients: its policy, overrides of its users, the settings, and tiers.
 func endsOf(operators map[string]*Client, snapshots ...*PolicySnapshot) []time.Time {
-	times := map[int64]time.Time{} // as two of the same time may differ otherwise
+	times := map[int64]time.Time{} // keyed by milliseconds, because equal times can differ as map keys
 	for _, p := range snapshots {
 		for target, e := range p.set.Ends.All() {
 			id, all := (&Change{Target: target}).Concerns()
@@ -56,7 +56,7 @@ func endsOf(operators map[string]*Client, snapshots ...*PolicySnapshot) []time.T
 	return slices.SortedFunc(maps.Values(times), time.Time.Compare)
 }
 
-// endedAt returns the snapshot as it would be at that time if nothing changed but what ends by itself.
+// endedAt returns the snapshot after all ends up to that time, with no other changes.
 func (p *PolicySnapshot) endedAt(at time.Time) *PolicySnapshot {
 	due := map[string]End{}
 	for target, e := range p.set.Ends.All() {

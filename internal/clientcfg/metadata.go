@@ -7,15 +7,15 @@ import (
 	"oauth-server/internal/fielderr"
 )
 
-// The values of token_endpoint_auth_method. A confidential client may send its secret in either way.
+// Values of token_endpoint_auth_method. A confidential client may send its secret in either way.
 const (
 	AuthNone  = "none"
 	AuthBasic = "client_secret_basic"
 	AuthPost  = "client_secret_post"
 )
 
-// Metadata is a client as operators read and write it, with the names of RFC 7591 section 2. Audience,
-// RequirePKCE, ResourceServer, FirstParty and Labels are extensions.
+// Metadata is a client as operators read and write it, with the names of RFC 7591 section 2.
+// Audience, RequirePKCE, ResourceServer, FirstParty and Labels are extensions.
 type Metadata struct {
 	ClientID       string   `json:"client_id"`
 	Name           string   `json:"client_name,omitempty"`
@@ -31,7 +31,7 @@ type Metadata struct {
 	Labels         Labels   `json:"labels,omitempty"`
 }
 
-// Metadata returns the client as operators see it: nothing secret.
+// Metadata returns the client as operators see it, without secrets.
 func (c *Client) Metadata() Metadata {
 	m := Metadata{
 		ClientID: c.ID, Name: c.Name, AuthMethod: AuthBasic, Grants: append([]Grant{}, c.Grants...), ResponseTypes: []string{},
@@ -48,9 +48,9 @@ func (c *Client) Metadata() Metadata {
 	return m
 }
 
-// Apply replaces all metadata of the client (RFC 7592 section 2.2); what else it has stays: its secrets,
-// its stamp, its times. Without grants it gets those of [UsualGrants]. It does not check what
-// [Client.Validate] does.
+// Apply replaces all metadata of the client (RFC 7592 section 2.2). Its secrets, stamp and times
+// stay. Without grants the client gets the [UsualGrants]. Apply does not make the checks of
+// [Client.Validate].
 func (m *Metadata) Apply(c *Client) (errs fielderr.Errors) {
 	methods := []string{AuthNone, AuthBasic, AuthPost}
 	if m.AuthMethod != "" && !slices.Contains(methods, m.AuthMethod) {
@@ -71,8 +71,8 @@ func (m *Metadata) Apply(c *Client) (errs fielderr.Errors) {
 	return errs
 }
 
-// UsualGrants are those of a client that is registered for none. They never include password: RFC 9700
-// 2.4 says it must not be used, so it has to be asked for.
+// UsualGrants returns the grants for a client registered without any. They never include password:
+// RFC 9700 2.4 says that it must not be used, so it has to be requested explicitly.
 func UsualGrants(c *Client) []Grant {
 	if c.Public || len(c.RedirectURIs) > 0 {
 		return []Grant{AuthorizationCode, RefreshToken}
@@ -80,8 +80,7 @@ func UsualGrants(c *Client) []Grant {
 	return []Grant{ClientCredentials}
 }
 
-// MetadataErrors returns the errors of [Client.Validate] with the names that the fields have in
-// [Metadata].
+// MetadataErrors translates the errors of [Client.Validate] to the field names of [Metadata].
 func MetadataErrors(errs fielderr.Errors) fielderr.Errors {
 	names := map[string]string{
 		"grants": "grant_types", "scopes": "scope", "public": "token_endpoint_auth_method", "without_pkce": "require_pkce",
@@ -93,7 +92,7 @@ func MetadataErrors(errs fielderr.Errors) fielderr.Errors {
 				continue
 			}
 			out[i].Path = to + strings.TrimPrefix(e.Path, from)
-			if from == "scopes" { // one text holds all
+			if from == "scopes" { // all scopes are in one string
 				out[i].Path = to
 			}
 		}

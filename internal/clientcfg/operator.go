@@ -10,41 +10,42 @@ import (
 
 // Tokens for the admin API have its audience and one of its scopes.
 const (
-	// AdminAudience is the aud of tokens for the admin API. It is a name, because the
-	// address differs between instances.
+	// AdminAudience is the aud of tokens for the admin API. It is a URN, because the address
+	// differs between instances.
 	AdminAudience = "urn:oauth-server:admin"
 	// ScopeLimitsRead allows reading limits and counters.
 	ScopeLimitsRead = "ratelimit:read"
 	// ScopeLimitsWrite allows changing them.
 	ScopeLimitsWrite = "ratelimit:write"
-	// ScopeRegistrationsRead allows reading clients, users and what they are signed in with.
+	// ScopeRegistrationsRead allows reading clients, users and their sign-ins.
 	ScopeRegistrationsRead = "registrations:read"
-	// ScopeRegistrationsWrite allows changing them. Who has it can register a client with any scope.
+	// ScopeRegistrationsWrite allows changing them. Its holder can register a client with any
+	// scope.
 	ScopeRegistrationsWrite = "registrations:write"
 )
 
-// Access is what an operator, a client or a user, may do with the admin API.
+// Access is an operator's access level for the admin API. The operator is a client or a user.
 type Access string
 
-// The levels of access. Any other one, which a newer release may have stored, is none.
+// The levels of access. An unknown level, which a newer release may have stored, gives no access.
 const (
 	NoAccess    Access = ""
 	ReadAccess  Access = "read"
-	WriteAccess Access = "write" // and read
+	WriteAccess Access = "write" // includes read
 )
 
-// Allows reports whether the level is enough for what the scope stands for.
+// Allows reports whether the level covers the scope.
 func (a Access) Allows(scope string) bool {
 	return a == WriteAccess || a == ReadAccess && (scope == ScopeLimitsRead || scope == ScopeRegistrationsRead)
 }
 
-// MakeOperator adds to a registration what the admin API needs: scopes and audience. It adds no grant:
-// with client_credentials the secret is enough, without a user who can be named.
+// MakeOperator adds the scopes and the audience for the admin API to a registration. It adds no
+// grant: with client_credentials the secret alone would suffice, and no user could be named.
 func MakeOperator(c *Client) {
 	makeOperator(c, ScopeLimitsRead, ScopeLimitsWrite, ScopeRegistrationsRead, ScopeRegistrationsWrite)
 }
 
-// MakeReader is MakeOperator without the right to change anything.
+// MakeReader is like MakeOperator, with read access only.
 func MakeReader(c *Client) { makeOperator(c, ScopeLimitsRead, ScopeRegistrationsRead) }
 
 func makeOperator(c *Client, scopes ...string) {
@@ -60,12 +61,12 @@ func makeOperator(c *Client, scopes ...string) {
 	c.Audience = add(c.Audience, AdminAudience)
 }
 
-// IsOperator reports whether the client can get tokens that change limits.
+// IsOperator reports whether the client can get tokens for changing limits.
 func (c *Client) IsOperator() bool {
 	return slices.Contains(c.Audience, AdminAudience) && slices.Contains(c.Scopes, ScopeLimitsWrite)
 }
 
-// Registers reports whether the client can get tokens that change clients and users.
+// Registers reports whether the client can get tokens for changing clients and users.
 func (c *Client) Registers() bool {
 	return slices.Contains(c.Audience, AdminAudience) && slices.Contains(c.Scopes, ScopeRegistrationsWrite) &&
 		(c.May(ClientCredentials) || c.ActsForUsers())
@@ -74,21 +75,20 @@ func (c *Client) Registers() bool {
 // operates reports whether the client can change anything over the admin API.
 func (c *Client) operates() bool { return c.IsOperator() || c.Registers() }
 
-// operatorPatience is the longest time for which a limit may keep an operator from
-// getting a token.
+// operatorPatience is the longest time that a limit may keep an operator from getting a token.
 const operatorPatience = time.Minute
 
-// modesJudged are the modes of a client by which it may be locked out: the one that it has at instances without
-// a mode of their own, as most are, and the one that it has here.
+// modesJudged are the modes in which a client may be locked out: its mode at instances without a
+// mode of their own, as most are, and its mode at this instance.
 var modesJudged = []func(p *PolicySnapshot, clientID string) ratelimit.Mode{
 	func(p *PolicySnapshot, clientID string) ratelimit.Mode { return p.live.SharedMode(clientID) },
 	func(p *PolicySnapshot, clientID string) ratelimit.Mode { return p.live.For(clientID).Mode },
 }
 
-// LocksOut returns a [LockOutError] if an enforced limit of the snapshot would lock the
-// operator's client out of the admin API: one that, used up, admits less than one request
-// a minute, or that denies everything in an outage. It is enforced if it is so here, or at
-// instances without a mode of their own.
+// LocksOut returns a [LockOutError] if an enforced limit of the snapshot would lock the operator's
+// client out of the admin API: once used up, it admits less than one request a minute, or it denies
+// everything in an outage. Enforced means at this instance, or at instances without a mode of their
+// own.
 func (p *PolicySnapshot) LocksOut(c *Client) error {
 	for _, mode := range modesJudged {
 		if err := p.locksOut(c, mode); err != nil {
@@ -98,7 +98,7 @@ func (p *PolicySnapshot) LocksOut(c *Client) error {
 	return nil
 }
 
-// locksOut is LocksOut by one of the modes of the client.
+// locksOut is LocksOut for one of the modes.
 func (p *PolicySnapshot) locksOut(c *Client, mode func(p *PolicySnapshot, clientID string) ratelimit.Mode) error {
 	if !c.operates() {
 		return nil
@@ -122,7 +122,7 @@ func (p *PolicySnapshot) locksOut(c *Client, mode func(p *PolicySnapshot, client
 	if !c.ActsForUsers() {
 		return nil
 	}
-	var first *LockOutError // by username: an error that is always the same is logged once
+	var first *LockOutError // in order of usernames, so that the same error is always reported and logged once
 	for username, list := range e.Overrides() {
 		if l, does := c.lockedOutBy(list); does && (first == nil || username < first.Username) {
 			first = &LockOutError{ClientID: c.ID, Username: username, Limit: l}
@@ -134,7 +134,8 @@ func (p *PolicySnapshot) locksOut(c *Client, mode func(p *PolicySnapshot, client
 	return first
 }
 
-// lockedOutBy returns a limit that would keep an operator's client out: none that counts only grants that it may not use.
+// lockedOutBy returns a limit that would keep an operator's client out. It ignores limits that
+// count only grants the client may not use.
 func (c *Client) lockedOutBy(list *ratelimit.Limits) (ratelimit.Limit, bool) {
 	var usable ratelimit.Grants
 	for _, g := range c.Grants {
@@ -151,15 +152,15 @@ func (c *Client) lockedOutBy(list *ratelimit.Limits) (ratelimit.Limit, bool) {
 	return ratelimit.Limit{}, false
 }
 
-// leastRequests is how many requests an operator needs per window.
+// leastRequests returns how many requests an operator needs per window.
 func leastRequests(window time.Duration) int64 {
 	return int64((window + operatorPatience - 1) / operatorPatience)
 }
 
-// LockOutError is a limit that would lock an operator's client out.
+// LockOutError is returned for a limit that would lock out an operator's client.
 type LockOutError struct {
 	ClientID string
-	Username string // of the override that has the limit; empty: there is none
+	Username string // of the override that has the limit; empty without an override
 	Limit    ratelimit.Limit
 }
 

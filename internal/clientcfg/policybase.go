@@ -7,10 +7,10 @@ import (
 	"oauth-server/internal/ratelimit"
 )
 
-// Rebase puts what operators changed on top of another configuration file. The policies that come of it
-// are adopted as those of any change are, so no count is lost. If both together are not valid, the error is
-// or wraps [fielderr.Errors]; that of allowed, unless it is nil, is returned as it is. After an error nothing
-// is changed.
+// Rebase puts the operators' changes on top of another configuration file. The resulting policies
+// are adopted like those of any change, so no count is lost. If both together are invalid, the
+// error is or wraps [fielderr.Errors]. An error of allowed, which may be nil, is returned
+// unchanged. After an error nothing is changed.
 func (s *PolicySource) Rebase(ctx context.Context, base ratelimit.Settings, allowed func(before, after *PolicySnapshot) error) error {
 	return s.follower.Do(ctx, func() error {
 		before := s.current.Load()
@@ -29,8 +29,8 @@ func (s *PolicySource) Rebase(ctx context.Context, base ratelimit.Settings, allo
 	})
 }
 
-// rebase returns the snapshot of the same changes on top of another base. It keeps whatever does not come of
-// the base.
+// rebase returns the snapshot with the same changes on top of another base. It keeps everything
+// that does not depend on the base.
 func (p *PolicySnapshot) rebase(base ratelimit.Settings) (*PolicySnapshot, error) {
 	d := p.edit()
 	d.next.base = base

@@ -16,22 +16,23 @@ import (
 	"oauth-server/internal/store"
 )
 
-// draft is a snapshot while it is made of another one: the only way in which one is made, whether of
-// one entry or of all that is stored.
+// draft is a snapshot under construction from another one. Every snapshot is made this way, from
+// one entry or from everything stored.
 type draft struct {
 	next        PolicySnapshot
 	set         PolicySet
-	clients     *cowmap.Edit[ClientPolicy] // nil: as in set
-	candidates  *cowmap.Edit[Candidate]    // nil: as in set
-	tiers       *cowmap.Edit[Tier]         // nil: as in set
-	overrides   *cowmap.Edit[Override]     // nil: as in set
-	ends        *cowmap.Edit[End]          // nil: as in set
+	clients     *cowmap.Edit[ClientPolicy] // nil if unchanged in set
+	candidates  *cowmap.Edit[Candidate]    // nil if unchanged in set
+	tiers       *cowmap.Edit[Tier]         // nil if unchanged in set
+	overrides   *cowmap.Edit[Override]     // nil if unchanged in set
+	ends        *cowmap.Edit[End]          // nil if unchanged in set
 	live, trial *ratelimit.CompiledEdit
-	common      bool              // what applies to all clients is compiled again
-	naming      map[string]string // tiers that policies name which were put, by client
-	removed     map[string]bool   // tiers that were removed
-	// reading is set if the values are those of stored records: each takes out only itself. They are not checked
-	// together, and a policy without its tier uses the limits for all clients instead.
+	common      bool              // recompile everything that applies to all clients
+	naming      map[string]string // tiers named by the changed policies, by client
+	removed     map[string]bool   // removed tiers
+	// reading is set if the values come from stored records. Then an invalid record affects only
+	// its own target: records are not checked together, and a policy with a missing tier uses the
+	// limits for all clients instead.
 	reading bool
 
 	errs, trialErrs fielderr.Errors
@@ -43,8 +44,9 @@ func (p *PolicySnapshot) edit() *draft {
 	return &draft{next: next, set: p.set, live: p.live.Edit(), trial: p.trial.Edit()}
 }
 
-// put gives a target the value that an entry of that version and time gives it. An error is
-// [ErrUnreadable]; what is invalid is an error of finish. Either way the target stays as it was.
+// put sets a target to the value of an entry with that version and time. It returns [ErrUnreadable]
+// for an unreadable value. An invalid value is an error of finish. In both cases the target stays
+// as it was.
 func (d *draft) put(target string, value json.RawMessage, version int64, at time.Time) error {
 	delete(d.next.leftOut, target)
 	if of, is := endOf(target); is {
@@ -99,7 +101,7 @@ func (d *draft) put(target string, value json.RawMessage, version int64, at time
 	return d.putTierOrOverride(target, value, version)
 }
 
-// read takes up a stored record.
+// read adds a stored record.
 func (d *draft) read(r *store.Record) {
 	if r.Err == nil {
 		d.set.Version = max(d.set.Version, r.Version)
@@ -123,7 +125,7 @@ func (d *draft) leaveOut(target string, why error) {
 	d.next.leftOut[target] = fmt.Errorf("%s: %w", target, why)
 }
 
-// try is put, except that it leaves out an invalid value as well, and returns why.
+// try is like put, but also skips an invalid value and returns the reason.
 func (d *draft) try(target string, value json.RawMessage, version int64) error {
 	err := d.put(target, value, version, time.Time{})
 	if err == nil {
@@ -133,7 +135,7 @@ func (d *draft) try(target string, value json.RawMessage, version int64) error {
 	return err
 }
 
-// optional decodes a value that may be none.
+// optional decodes a value that may be null.
 func optional[V any](target string, value json.RawMessage) (*V, error) {
 	if isNull(value) {
 		return nil, nil //nolint:nilnil // none, and no error
@@ -199,7 +201,7 @@ func (d *draft) putCandidate(name string, c *Candidate) {
 	put(d.candidates, name, c)
 }
 
-// finish validates what concerns all, and returns the snapshot. The error is or wraps
+// finish validates the draft as a whole, and returns the snapshot. The error is or wraps
 // [fielderr.Errors].
 func (d *draft) finish() (*PolicySnapshot, error) {
 	p := &d.next
@@ -244,7 +246,7 @@ func (d *draft) finish() (*PolicySnapshot, error) {
 	return p, nil
 }
 
-// problems is what is invalid so far. It is or wraps [fielderr.Errors].
+// problems returns the validation errors so far, as or wrapping [fielderr.Errors].
 func (d *draft) problems() error {
 	if err := inOrder(d.errs).Err(); err != nil {
 		return err
@@ -255,7 +257,7 @@ func (d *draft) problems() error {
 	return nil
 }
 
-// inOrder sorts errors by path: targets come in no order.
+// inOrder sorts errors by path, because targets come in no particular order.
 func inOrder(errs fielderr.Errors) fielderr.Errors {
 	slices.SortStableFunc(errs, func(a, b fielderr.Error) int { return cmp.Compare(a.Path, b.Path) })
 	return errs

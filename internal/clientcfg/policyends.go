@@ -14,32 +14,33 @@ import (
 	"oauth-server/internal/strict"
 )
 
-// End is when a temporary change of a target ends, and with which value. It is a target of its own
-// beside the one that it ends: so it lasts longer than the entry that it came with, and is undone with that. A target has one at most.
+// End says when a temporary change of a target ends, and which value the target gets then. It is a
+// target of its own, so it outlives the entry that it came with and is undone together with it. A
+// target has at most one End.
 type End struct {
 	Until  time.Time       `json:"until"`  // UTC, whole milliseconds
 	Change int64           `json:"change"` // version of the temporary change
-	Actor  Actor           `json:"actor"`  // who made it
-	Value  json.RawMessage `json:"value"`  // of the target from then on, as Change has it
-	// Left is the version of a later change of the target, which therefore stays as it is; 0: there is
-	// none.
+	Actor  Actor           `json:"actor"`  // author of the change
+	Value  json.RawMessage `json:"value"`  // of the target after the end, as in Change
+	// Left is the version of a later change of the target, which cancels the end. 0 means that
+	// there was no such change.
 	Left int64 `json:"left,omitempty"`
 }
 
 const (
 	endTargets = "ends/"
-	// endRoom is more than an end takes beside the value that it has, and is kept free in a temporary
-	// change for the entry that ends it.
+	// endRoom is more than an end needs in addition to its value. A temporary change keeps it free
+	// for the entry that ends it.
 	endRoom = 32 << 10
 )
 
-// EndTarget is the end of a temporary change of a target as a target.
+// EndTarget returns the target for the end of a temporary change of target.
 func EndTarget(target string) string { return endTargets + target }
 
 // endOf is the inverse of EndTarget.
 func endOf(target string) (of string, ok bool) { return strings.CutPrefix(target, endTargets) }
 
-// putEnd is [draft.put] of the end of a target.
+// putEnd is [draft.put] for the end of a target.
 func (d *draft) putEnd(of string, value json.RawMessage) error {
 	_, nested := endOf(of)
 	if c := (Change{Target: of}); nested || !c.IsState() {
@@ -60,9 +61,9 @@ func (d *draft) putEnd(of string, value json.RawMessage) error {
 	return nil
 }
 
-// decodeEnd is decodeValue for an end, whose own value is not decoded.
+// decodeEnd is decodeValue for an end, without decoding its own value.
 func decodeEnd(of string, stored json.RawMessage) (e End, err error) {
-	_, err = strict.ParseJSON(stored) // no name twice, only Unicode
+	_, err = strict.ParseJSON(stored) // refuses duplicate names and invalid Unicode
 	if err == nil {
 		d := json.NewDecoder(bytes.NewReader(stored))
 		d.DisallowUnknownFields()
@@ -81,7 +82,7 @@ func decodeEnd(of string, stored json.RawMessage) (e End, err error) {
 	return e, nil
 }
 
-// endValue is the end of a target as [Change] has it.
+// endValue returns the end of a target in the form of [Change].
 func (p *PolicySnapshot) endValue(of string) (json.RawMessage, error) {
 	e, ok := p.set.Ends.Get(of)
 	if !ok {
@@ -91,26 +92,28 @@ func (p *PolicySnapshot) endValue(of string) (json.RawMessage, error) {
 	return c.After, err
 }
 
-// End returns the end of what the target is now; false if that has none.
+// End returns the end of the target's current value. The second result is false if the value is not
+// temporary.
 func (p *PolicySnapshot) End(target string) (End, bool) {
 	e, ok := p.set.Ends.Get(target)
 	return e, ok && e.Left == 0
 }
 
-// Alters reports whether the change gives its target another value, or another end to one that is temporary.
+// Alters reports whether the change gives its target another value, or a temporary target another
+// end.
 func (p *PolicySnapshot) Alters(c *Change) bool {
 	_, temporary := p.End(c.Target)
 	return temporary || p.GivesOther(c)
 }
 
-// GivesOther reports whether the change gives its target another value than the stored one.
+// GivesOther reports whether the change gives its target a value other than the stored one.
 func (p *PolicySnapshot) GivesOther(c *Change) bool {
 	value, err := p.value(c.Target)
 	return err != nil || p.IsLeftOut(c.Target) || !bytes.Equal(value, c.After)
 }
 
-// Temporarily returns the changes with the ends that make them temporary. A target that is temporary
-// already returns to the same value as before, only at the new time.
+// Temporarily returns the changes together with the ends that make them temporary. A target that is
+// already temporary still returns to its earlier value, but at the new time.
 func (p *PolicySnapshot) Temporarily(changes []Change, until time.Time, by Actor) ([]Change, error) {
 	out := slices.Clone(changes)
 	for i := range changes {
@@ -131,8 +134,9 @@ func (p *PolicySnapshot) Temporarily(changes []Change, until time.Time, by Actor
 	return out, nil
 }
 
-// Complete makes the event the next one, unless it is already. For each target that it changes, it adds the change
-// that cancels the end of an earlier temporary change, unless it changes that end itself.
+// Complete makes the event the next one, unless it already is. For each changed target with an
+// earlier temporary change, it adds the change that cancels the end, unless the event changes that
+// end itself.
 func (p *PolicySnapshot) Complete(e *Event) error {
 	if e.Number == p.next() {
 		return nil
@@ -163,18 +167,21 @@ func (p *PolicySnapshot) Complete(e *Event) error {
 	return nil
 }
 
-// Ending is how a temporary change ends.
+// Ending describes the end of a temporary change.
 type Ending struct {
-	Change  int64    // its version
-	Actor   Actor    // who made it
-	Changes []Change // without what is stuck
-	// Left are the targets that were changed since and stay as they are, with the version of that change.
+	Change  int64    // version of the temporary change
+	Actor   Actor    // author of the temporary change
+	Changes []Change // without stuck targets
+	// Left are the targets that were changed since and stay as they are, with the versions of those
+	// changes.
 	Left map[string]int64
-	// Stuck are the targets whose ends would not be valid now, with the reason. They stay as they are.
+	// Stuck are the targets that cannot end now because the result would be invalid, with the
+	// reasons. They stay as they are.
 	Stuck map[string]error
 }
 
-// Ending returns how the first temporary change ends of those that have ends which are due; false if none is.
+// Ending returns the ending of the earliest temporary change with due ends. found is false if there
+// are no due ends.
 func (p *PolicySnapshot) Ending(due func(target string, e *End) bool) (ending Ending, found bool) {
 	var ends map[string]End
 	for target, e := range p.set.Ends.All() {
@@ -195,10 +202,10 @@ func (p *PolicySnapshot) Ending(due func(target string, e *End) bool) (ending En
 	return ending, ends != nil
 }
 
-// overdueAfter is more than instances take to make what is due end.
+// overdueAfter is longer than instances take to end what is due.
 const overdueAfter = 10 * time.Second
 
-// Overdue returns how many targets are temporary still, although that should have ended.
+// Overdue returns how many targets are still temporary although their end has passed.
 func (p *PolicySnapshot) Overdue(now time.Time) (n int) {
 	for _, e := range p.set.Ends.All() {
 		if e.Left == 0 && IsOverdue(e.Until, now) {
@@ -208,20 +215,21 @@ func (p *PolicySnapshot) Overdue(now time.Time) (n int) {
 	return n
 }
 
-// IsOverdue reports whether what was temporary until then should have ended.
+// IsOverdue reports whether a temporary change until then should have ended.
 func IsOverdue(until, now time.Time) bool {
 	return !until.IsZero() && now.Sub(until) > overdueAfter
 }
 
-// Lasting returns the snapshot as it would be if all temporary changes ended, except those ends that are
-// stuck. It is worked out once for each snapshot.
+// Lasting returns the snapshot as it would be after the ends of all temporary changes, except stuck
+// ends. It is computed once for each snapshot.
 func (p *PolicySnapshot) Lasting() *PolicySnapshot { return p.lasting() }
 
-// ended returns the snapshot after as many of these ends, by target, as are valid together, by which changes
-// it comes about, and why the others are not. An end that is not valid holds back no other.
+// ended returns the snapshot after as many of these ends, by target, as are valid together, the
+// changes that produce it, and the reasons for the other ends. An invalid end does not hold back
+// others.
 func (p *PolicySnapshot) ended(ends map[string]End) (next *PolicySnapshot, changes []Change, stuck map[string]error) {
 	next, targets := p, slices.Sorted(maps.Keys(ends))
-	for progress := true; progress; { // one may be valid only after another
+	for progress := true; progress; { // one end may become valid only after another
 		var made []Change
 		stuck = map[string]error{}
 		next, made = next.endMost(ends, targets, stuck)
@@ -231,9 +239,10 @@ func (p *PolicySnapshot) ended(ends map[string]End) (next *PolicySnapshot, chang
 	return next, changes, stuck
 }
 
-// endMost is end without those ends that are not valid, which it adds to stuck. What usually keeps an end from
-// being valid is a tier that would go and that policies name. The error names all of these tiers at once, so
-// that few attempts are made: each looks at all policies. For any other reason the targets are divided.
+// endMost is like end, but skips invalid ends and adds them to stuck. The usual reason is a tier
+// that would be removed while policies still name it. The error lists all such tiers at once, which
+// keeps the number of attempts low, because each attempt looks at all policies. For other reasons
+// the targets are bisected.
 func (p *PolicySnapshot) endMost(ends map[string]End, targets []string, stuck map[string]error) (*PolicySnapshot, []Change) {
 	next, changes, err := p.end(ends, targets...)
 	if err == nil {
@@ -265,7 +274,7 @@ func (p *PolicySnapshot) endMost(ends map[string]End, targets []string, stuck ma
 	return next, append(changes, more...)
 }
 
-// end returns the snapshot after the ends of these targets, and the changes by which it comes about.
+// end returns the snapshot after the ends of these targets, and the changes that produce it.
 func (p *PolicySnapshot) end(ends map[string]End, targets ...string) (*PolicySnapshot, []Change, error) {
 	e := Event{Number: p.next()}
 	for _, target := range targets {

@@ -11,37 +11,37 @@ import (
 	"oauth-server/internal/ratelimit"
 )
 
-// Bounds of what operators can store.
+// Limits on stored changes of operators.
 const (
-	MaxPolicies   = 100_000  // clients with a policy of their own
+	MaxPolicies   = 100_000  // clients with their own policy
 	MaxCandidates = 1_000    // clients with a candidate
-	MaxTargetSize = 12 << 10 // bytes of the value of a target as JSON; the longest valid one is shorter
-	MaxEntrySize  = 1 << 20  // bytes of an entry of the trail as JSON
+	MaxTargetSize = 12 << 10 // bytes of a target's JSON value; the longest valid one is shorter
+	MaxEntrySize  = 1 << 20  // bytes of a trail entry as JSON
 	MaxNoteLength = 500      // bytes of a note or a reason
 )
 
-// GlobalCandidate is the name of the candidate for the default limits. The others are
-// named by their client_id.
+// GlobalCandidate is the name of the candidate for the default limits. Other candidates are named
+// by their client_id.
 const GlobalCandidate = "_default"
 
-// PolicySet is what operators changed while the server ran: what all entries of the trail up to its
-// Version come to. What is not set here is as in the configuration file.
+// PolicySet is the sum of the operators' runtime changes: all trail entries up to its Version.
+// Anything not set here comes from the configuration file.
 //
-// A set is not modified once it is shared; the With… methods return modified copies, which share with
-// it what they do not change.
+// A shared set is never modified. The With… methods return modified copies, which share everything
+// unchanged.
 type PolicySet struct {
-	// Version is that of the last entry; 0 if there never was one.
+	// Version is the version of the last entry, or 0 if there never was one.
 	Version    int64
 	Settings   SettingsOverride
 	Clients    cowmap.Map[ClientPolicy]
 	Candidates cowmap.Map[Candidate]
 	Tiers      cowmap.Map[Tier]
 	Overrides  cowmap.Map[Override] // by OverrideKey
-	Ends       cowmap.Map[End]      // of what is temporary, by target
+	Ends       cowmap.Map[End]      // of temporary changes, by target
 }
 
-// SettingsOverride is what operators changed of the settings for all clients. A nil field
-// is as in the configuration file.
+// SettingsOverride holds the operators' changes to the settings for all clients. A nil field comes
+// from the configuration file.
 type SettingsOverride struct {
 	Mode          *ratelimit.Mode        `json:"mode,omitempty"`
 	CanaryPercent *float64               `json:"canary_percent,omitempty"`
@@ -50,43 +50,43 @@ type SettingsOverride struct {
 	Total         []ratelimit.Limit      `json:"total,omitempty"`
 	Source        []ratelimit.Limit      `json:"source,omitempty"`
 	OverLimit     *ratelimit.OverLimit   `json:"over_limit,omitempty"`
-	MaxWait       *ratelimit.MaxWait     `json:"max_wait,omitempty"` // MaxWaiting goes with it
+	MaxWait       *ratelimit.MaxWait     `json:"max_wait,omitempty"` // set together with MaxWaiting
 	MaxWaiting    *int                   `json:"max_waiting,omitempty"`
 	Ban           *ratelimit.Ban         `json:"ban,omitempty"`
 	Criticality   *ratelimit.Criticality `json:"criticality,omitempty"`
 	HideHeaders   *bool                  `json:"hide_headers,omitempty"`
 	Note          string                 `json:"note,omitempty"`
-	Changed       int64                  `json:"changed,omitempty"` // version of the last change; not in an entry, which has it already
+	Changed       int64                  `json:"changed,omitempty"` // version of the last change; omitted in an entry, which has the version itself
 }
 
 // ClientPolicy replaces the file's policy of one client.
 type ClientPolicy struct {
 	ratelimit.Policy
-	Tier    string `json:"tier,omitempty"` // whose values apply where the policy has none; empty: none
+	Tier    string `json:"tier,omitempty"` // supplies values that the policy does not set; empty for no tier
 	Note    string `json:"note,omitempty"`
 	Changed int64  `json:"changed,omitempty"` // as above
 }
 
-// Candidate is limits that are tried beside the live ones: they have counters of their own
-// and are never enforced. An empty list is not tried. What becomes of requests over them is as it is in force
-// where the candidate does not say.
+// Candidate is a set of limits on trial beside the live ones. Candidates have their own counters
+// and are never enforced. An empty list is not tried. If the candidate does not set what happens to
+// requests over its limits, the setting in force applies.
 type Candidate struct {
 	User       []ratelimit.Limit   `json:"user,omitempty"`
 	Client     []ratelimit.Limit   `json:"client,omitempty"`
 	Total      []ratelimit.Limit   `json:"total,omitempty"`
 	Source     []ratelimit.Limit   `json:"source,omitempty"`
 	OverLimit  ratelimit.OverLimit `json:"over_limit,omitempty"`
-	MaxWait    *ratelimit.MaxWait  `json:"max_wait,omitempty"` // MaxWaiting goes with it
+	MaxWait    *ratelimit.MaxWait  `json:"max_wait,omitempty"` // set together with MaxWaiting
 	MaxWaiting *int                `json:"max_waiting,omitempty"`
 	Ban        *ratelimit.Ban      `json:"ban,omitempty"`
-	// Criticality is not tried: it comes into force with the limits, when the candidate becomes live.
+	// Criticality is not tried. It takes effect with the limits when the candidate becomes live.
 	Criticality ratelimit.Criticality `json:"criticality,omitempty"`
 	Note        string                `json:"note,omitempty"`
 	Since       time.Time             `json:"since"`
 	Changed     int64                 `json:"changed,omitempty"` // as above
 }
 
-// Policy is what is tried.
+// Policy returns the policy on trial.
 func (c *Candidate) Policy() ratelimit.Policy {
 	return ratelimit.Policy{
 		User: c.User, Client: c.Client, Total: c.Total, Source: c.Source,
@@ -94,15 +94,15 @@ func (c *Candidate) Policy() ratelimit.Policy {
 	}
 }
 
-// Reset is an order to forget counts, on all instances.
+// Reset is a command to forget counts on all instances.
 type Reset struct {
-	Version  int64 // of the entry that brought it
+	Version  int64 // of its entry
 	ClientID string
-	Username *string // nil: all keys of the client
+	Username *string // nil for all keys of the client
 	At       time.Time
 }
 
-// WithPolicy returns a copy in which the client has that policy; with nil, the one of the
+// WithPolicy returns a copy in which the client has the policy p. A nil p means the policy of the
 // configuration file.
 func (s PolicySet) WithPolicy(clientID string, p *ClientPolicy) PolicySet {
 	e := s.Clients.Edit()
@@ -111,7 +111,7 @@ func (s PolicySet) WithPolicy(clientID string, p *ClientPolicy) PolicySet {
 	return s
 }
 
-// WithCandidate returns a copy with that candidate, nil for none.
+// WithCandidate returns a copy with that candidate, or without it if c is nil.
 func (s PolicySet) WithCandidate(name string, c *Candidate) PolicySet {
 	e := s.Candidates.Edit()
 	put(e, name, c)
@@ -127,7 +127,7 @@ func put[V any](e *cowmap.Edit[V], key string, v *V) {
 	e.Set(key, *v)
 }
 
-// Over returns base with the changes of the settings, and without the policies of single clients.
+// Over returns base with the changed settings, without policies of single clients.
 func (o *SettingsOverride) Over(base ratelimit.Settings) ratelimit.Settings {
 	out := base
 	if o.Mode != nil {
@@ -167,7 +167,7 @@ func (o *SettingsOverride) Over(base ratelimit.Settings) ratelimit.Settings {
 	return out
 }
 
-// Names returns the names of the settings that operators changed.
+// Names returns the names of the changed settings.
 func (o *SettingsOverride) Names() (names []string) {
 	for _, f := range []struct {
 		name string
@@ -193,8 +193,8 @@ func (o *SettingsOverride) Names() (names []string) {
 	return names
 }
 
-// trial returns the common settings under which the candidates are evaluated, if c is the candidate for
-// the default limits.
+// trial returns the common settings for evaluating candidates, if c is the candidate for the
+// default limits.
 func (c *Candidate) trial(live ratelimit.Settings) ratelimit.Settings {
 	out := ratelimit.Settings{Mode: ratelimit.DryRun, CanaryPercent: 100, Default: c.Policy()}
 	if len(c.User) == 0 {
@@ -206,7 +206,7 @@ func (c *Candidate) trial(live ratelimit.Settings) ratelimit.Settings {
 	return out
 }
 
-// checkCounts reports, as [fielderr.Errors], that there is too much of a kind.
+// checkCounts reports, as [fielderr.Errors], which kinds exceed their maximum number.
 func (s *PolicySet) checkCounts() (es fielderr.Errors) {
 	if n := s.Clients.Len(); n > MaxPolicies {
 		es.Add("clients", "%d policies are more than %d", n, MaxPolicies)
@@ -223,7 +223,7 @@ func (s *PolicySet) checkCounts() (es fielderr.Errors) {
 	return es
 }
 
-// ValidateNote returns an error if a text cannot be a note or a reason.
+// ValidateNote returns an error if a text is not allowed as a note or a reason.
 func ValidateNote(text string) error {
 	switch {
 	case len(text) > MaxNoteLength:

@@ -13,51 +13,50 @@ import (
 	"oauth-server/internal/ratelimit"
 )
 
-// PolicySnapshot is an immutable, validated snapshot of the configuration file, of what
-// operators changed, and of what follows from both.
+// PolicySnapshot is an immutable, validated snapshot of the configuration file and the operators'
+// changes, with the limits compiled from both.
 type PolicySnapshot struct {
 	base     ratelimit.Settings
 	digest   string // of base
 	set      PolicySet
-	upcoming int64              // number that the next entry would have; 0: not known
+	upcoming int64              // number of the next entry; 0 if unknown
 	resets   []Reset            // of the last entry
-	leftOut  map[string]error   // why targets are not as they are stored; not modified
+	leftOut  map[string]error   // why targets differ from their stored values; not modified
 	settings ratelimit.Settings // for all clients
 	live     *ratelimit.Compiled
 	trial    *ratelimit.Compiled
 	lasting  func() *PolicySnapshot // see Lasting
 }
 
-// Trial is a candidate in force: it has limits of its own and is never
-// enforced.
+// Trial is a candidate that applies to a client: it has its own limits and is never enforced.
 type Trial struct {
-	// ClientID replaces the client's in the candidate's keys. It contains a space, which no
-	// client_id does, so that it is no other client's.
+	// ClientID replaces the client's ID in the candidate's keys. It contains a space, so it cannot
+	// be the client_id of another client.
 	ClientID  string
 	Effective *ratelimit.Effective
-	// User, Client, Total and Source say which of the lists are tried.
+	// User, Client, Total and Source say which lists are tried.
 	User, Client, Total, Source bool
-	// OverLimit, Waits and Ban say what of it is tried that becomes of requests over the limits. The rest is as it is in
-	// force: see Over.
+	// OverLimit, Waits and Ban say which settings for requests over the limits are tried. The
+	// others are as in force: see Over.
 	OverLimit, Waits, Ban bool
-	// Since is when these limits began to be tried. It identifies the candidate: counts
-	// start over when it changes.
+	// Since is when the trial of these limits began. It identifies the candidate: counts start over
+	// when it changes.
 	Since time.Time
 }
 
-// CandidateID is the name under which a client's requests are counted against
-// its candidate.
+// CandidateID returns the ID for counting a client's requests against its candidate.
 func CandidateID(clientID string) string { return candidatePrefix + clientID }
 
 const candidatePrefix = "candidate "
 
-// CandidateOf is the inverse of [CandidateID]: the client of a key, and whether the key is
-// its candidate's.
+// CandidateOf is the inverse of [CandidateID]: it returns the client of a key, and whether the key
+// belongs to its candidate.
 func CandidateOf(keyID string) (clientID string, candidate bool) {
 	return strings.CutPrefix(keyID, candidatePrefix)
 }
 
-// FixedPolicies returns the snapshot of settings that no operator changes. An error is or wraps [fielderr.Errors].
+// FixedPolicies returns the snapshot for settings without operator changes. The error is or wraps
+// [fielderr.Errors].
 func FixedPolicies(settings ratelimit.Settings) (*PolicySnapshot, error) {
 	d, err := newDraft(settings)
 	if err != nil {
@@ -66,8 +65,9 @@ func FixedPolicies(settings ratelimit.Settings) (*PolicySnapshot, error) {
 	return d.finish()
 }
 
-// Apply returns the snapshot after an event. It costs what the event changes, unless that is the
-// settings for all clients. An error is or wraps [fielderr.Errors] or [ErrUnreadable].
+// Apply returns the snapshot after an event. The cost depends only on the event's changes, unless
+// they include the settings for all clients. The error is or wraps [fielderr.Errors] or
+// [ErrUnreadable].
 func (p *PolicySnapshot) Apply(e *Event) (*PolicySnapshot, error) {
 	d := p.edit()
 	for i := range e.Changes {
@@ -79,10 +79,11 @@ func (p *PolicySnapshot) Apply(e *Event) (*PolicySnapshot, error) {
 	return d.finish()
 }
 
-// next is the number that the next entry has, or would have if nothing but policies were changed.
+// next returns the number of the next entry, or the number that it would have if only policies were
+// changed.
 func (p *PolicySnapshot) next() int64 { return max(p.upcoming, p.Version()+1) }
 
-// value is what a target is now, as [Change] has it.
+// value returns the target's current value in the form of [Change].
 func (p *PolicySnapshot) value(target string) (json.RawMessage, error) {
 	c := Change{After: jsonNull}
 	var err error
@@ -111,19 +112,18 @@ func (p *PolicySnapshot) value(target string) (json.RawMessage, error) {
 	return c.After, err
 }
 
-// For returns what applies to the client, at the cost of a map lookup.
+// For returns the limits that apply to the client. It costs a map lookup.
 func (p *PolicySnapshot) For(clientID string) *ratelimit.Effective { return p.live.For(clientID) }
 
-// ForUnknown is For with a client of which nothing is known but that its name is at that place of the canary share,
-// in percent.
+// ForUnknown is like For, for an unknown client at that place of the canary share, in percent.
 func (p *PolicySnapshot) ForUnknown(place float64) *ratelimit.Effective {
 	return p.live.ForUnknown(place)
 }
 
-// Trial returns the candidate that the client's requests are tried against; false if there
-// is none. The candidate for the default limits is tried on the clients that the default
-// limits apply to: not on trusted ones, nor on those with limits of their own or of a tier. It is not for
-// users with an override, whose limits no other change replaces.
+// Trial returns the candidate that the client's requests are tried against, or false. The candidate
+// for the default limits is tried on clients with the default limits: not on trusted clients, and
+// not on clients with their own limits or a tier's. It does not apply to users with an override,
+// because no other change replaces their limits.
 func (p *PolicySnapshot) Trial(clientID string) (Trial, bool) {
 	if p.set.Candidates.Len() == 0 {
 		return Trial{}, false
@@ -159,9 +159,9 @@ func (p *PolicySnapshot) Trial(clientID string) (Trial, bool) {
 	return t, true
 }
 
-// Of returns the key that a request of a user, or of the client itself if username is empty, is tried under, and
-// the limits. It returns false if none concern it: those of a list that is not tried, and, as overrides replace
-// no total and no limits of a source, all but those for a user with an override.
+// Of returns the key and the limits for trying a request of a user, or of the client itself if
+// username is empty. It returns false if no tried list applies. For a user with an override only
+// totals and limits of a source apply, because overrides do not replace them.
 func (t *Trial) Of(username string, overridden bool) (ratelimit.Key, *ratelimit.Effective, bool) {
 	k := ratelimit.Key{ClientID: t.ClientID, Username: username}
 	switch {
@@ -173,8 +173,8 @@ func (t *Trial) Of(username string, overridden bool) (ratelimit.Key, *ratelimit.
 	return k, nil, false
 }
 
-// Over returns the limits that are tried, with what would become of requests over them: as the candidate says, and
-// where it says nothing as it is under the limits in force.
+// Over returns the tried limits with the settings for requests over them: the candidate's, or the
+// ones in force if the candidate does not set them.
 func (t *Trial) Over(live, tried *ratelimit.Effective) *ratelimit.Effective {
 	e := *tried
 	if !t.OverLimit {
@@ -189,14 +189,14 @@ func (t *Trial) Over(live, tried *ratelimit.Effective) *ratelimit.Effective {
 	return &e
 }
 
-// Set is what operators changed. It must not be modified.
+// Set returns the operators' changes. The caller must not modify them.
 func (p *PolicySnapshot) Set() PolicySet { return p.set }
 
-// Base is what the configuration file says. It must not be modified.
+// Base returns the settings of the configuration file. The caller must not modify them.
 func (p *PolicySnapshot) Base() ratelimit.Settings { return p.base }
 
-// BaseDigest identifies the limits of the configuration file: those of two instances with different ones
-// differ. The mode of a single instance is no part of it.
+// BaseDigest identifies the limits of the configuration file. Instances with different limits have
+// different digests. The mode of a single instance is not included.
 func (p *PolicySnapshot) BaseDigest() string { return p.digest }
 
 // digestOf returns 16 hexadecimal digits.
@@ -210,12 +210,12 @@ func digestOf(base ratelimit.Settings) (string, error) {
 	return hex.EncodeToString(sum[:8]), nil
 }
 
-// Settings is what applies to all clients: the set on top of the base, without the policies of single
-// clients. It must not be modified.
+// Settings returns the settings for all clients: the set on top of the base, without policies of
+// single clients. The caller must not modify them.
 func (p *PolicySnapshot) Settings() ratelimit.Settings { return p.settings }
 
-// Clients are those that have a policy of their own, in the set or in the file, sorted. If they are more than
-// most, only those that are trusted; none if these are more than most too.
+// Clients returns the sorted clients with their own policy, in the set or in the file. If there are
+// more than most, it returns only the trusted ones, or nil if there are too many of those as well.
 func (p *PolicySnapshot) Clients(most int) []string {
 	if p.live.Len() <= most {
 		return slices.Sorted(p.live.Clients())
@@ -238,11 +238,11 @@ func (p *PolicySnapshot) Clients(most int) []string {
 	return trusted
 }
 
-// AllClients yields those that have a policy of their own, in no order.
+// AllClients yields the clients with their own policy, in no particular order.
 func (p *PolicySnapshot) AllClients() iter.Seq[string] { return p.live.Clients() }
 
-// Concerned returns the clients whose limits in force the changes may change; all: those of every client. It
-// looks at all policies, once, if tiers are changed.
+// Concerned returns the clients with limits in force that the changes may affect. all means every
+// client. If tiers are changed, it looks at all policies once.
 func (p *PolicySnapshot) Concerned(changes []Change) (clientIDs []string, all bool) {
 	tiers := map[string]bool{}
 	for i := range changes {
@@ -265,20 +265,21 @@ func (p *PolicySnapshot) Concerned(changes []Change) (clientIDs []string, all bo
 	return clientIDs, false
 }
 
-// Resets returns the resets in the last entry; nothing if all policies were read instead of applying it.
+// Resets returns the resets of the last entry. It is empty if all policies were read instead of
+// applying the entry.
 func (p *PolicySnapshot) Resets() []Reset { return p.resets }
 
-// LeftOut is how many targets are not as they are stored. See [PolicyStatus].
+// LeftOut returns how many targets differ from their stored values. See [PolicyStatus].
 func (p *PolicySnapshot) LeftOut() int { return len(p.leftOut) }
 
-// IsLeftOut reports whether what is stored of the target cannot be used.
+// IsLeftOut reports whether the target's stored value cannot be used.
 func (p *PolicySnapshot) IsLeftOut(target string) bool { return p.leftOut[target] != nil }
 
-// Version is the number of the last entry that changed policies; 0: there is none.
+// Version is the number of the last entry that changed policies, or 0.
 func (p *PolicySnapshot) Version() int64 { return p.set.Version }
 
-// Policy returns the client's policy from the set or from the file, empty if there is
-// none, and whether it comes from the set.
+// Policy returns the client's policy from the set or from the file, or an empty policy. changed
+// reports whether it comes from the set.
 func (p *PolicySnapshot) Policy(clientID string) (own ClientPolicy, changed bool) {
 	if own, changed = p.set.Clients.Get(clientID); changed {
 		return own, true
@@ -286,7 +287,7 @@ func (p *PolicySnapshot) Policy(clientID string) (own ClientPolicy, changed bool
 	return ClientPolicy{Policy: p.base.Clients[clientID]}, false
 }
 
-// newDraft begins the snapshot of an empty set on top of base.
+// newDraft starts a snapshot with an empty set on top of base.
 func newDraft(base ratelimit.Settings) (*draft, error) {
 	live, err := ratelimit.Compile(base)
 	if err != nil {

@@ -16,49 +16,50 @@ import (
 	"oauth-server/internal/store"
 )
 
-// PoliciesTable holds what operators have set: under each target of a [Change], its value.
+// PoliciesTable holds the values that operators have set, by the target of a [Change].
 var PoliciesTable = store.Table{Name: "policies"}
 
-// versionKey is the key of an empty record that each change writes: the version of the policies is the number of
-// the entry that wrote it.
+// versionKey is the key of an empty record that each change writes. The version of the policies is
+// the number of the entry that wrote it last.
 const versionKey = "version"
 
-// ErrUnreadable is returned for a stored value that was edited by hand, damaged, or written by a newer version.
+// ErrUnreadable is returned for a stored value that was edited by hand, is damaged, or comes from a
+// newer version.
 var ErrUnreadable = errors.New("clientcfg: the stored value cannot be read")
 
 // PolicySource holds the newest [PolicySnapshot]. Reads are a pointer load. It is safe for concurrent use.
 type PolicySource struct {
 	follower *store.Follower
-	base     ratelimit.Settings // used by the follower only
+	base     ratelimit.Settings // used only by the follower
 	adopted  func(old, next *PolicySnapshot)
 	now      func() time.Time
 	log      *slog.Logger
 	current  atomic.Pointer[PolicySnapshot]
 }
 
-// PolicyOptions make a [PolicySource]. A zero value means the default named beside it.
+// PolicyOptions configure a [PolicySource]. A zero value means the default noted beside the field.
 type PolicyOptions struct {
-	// Base is what the configuration file says: ratelimit.DefaultSettings().
+	// Base is the settings of the configuration file. The default is ratelimit.DefaultSettings().
 	Base ratelimit.Settings
-	// Adopted is called with every snapshot that replaces another, in their order, before
-	// it is used. Nil: not called.
+	// Adopted is called with every snapshot that replaces another, in order, before it is used. It
+	// may be nil.
 	Adopted func(old, next *PolicySnapshot)
 	Now     func() time.Time // time.Now
 	Log     *slog.Logger     // discards
 }
 
-// PolicyStatus says which policies are in force.
+// PolicyStatus describes the policies in force.
 type PolicyStatus struct {
 	Version int64
-	// LeftOut is how many targets are not as they are stored, because that cannot be used: they have an older value or
-	// that of the configuration file.
+	// LeftOut is how many targets have an older value or the value of the configuration file,
+	// because their stored value cannot be used.
 	LeftOut   int
-	CheckedAt time.Time // when they were last found to be the newest
-	Err       error     // why targets are left out, nil if none is
+	CheckedAt time.Time // when they were last known to be current
+	Err       error     // why targets are left out; nil if all can be used
 }
 
-// NewPolicySource reads the policies, and follows the trail from then on. A value that cannot be used takes out only
-// its own target.
+// NewPolicySource reads the policies, and follows the trail from then on. An unusable value affects
+// only its own target.
 func NewPolicySource(ctx context.Context, f *store.Follower, o PolicyOptions) (*PolicySource, error) {
 	s := &PolicySource{follower: f, base: o.Base, adopted: o.Adopted, now: o.Now, log: o.Log}
 	if s.base.Default.User == nil && s.base.Default.Client == nil {
@@ -103,7 +104,7 @@ func (s *PolicySource) reload(ctx context.Context, _ store.Mark) error {
 			return nil
 		})
 	}
-	// Tiers come first, so that policies that are nothing but a tier share it.
+	// Tiers come first, so policies that have only a tier share its compiled form.
 	if err = list(store.Query{Prefix: tierTargets}, true); err == nil {
 		err = list(store.Query{}, false)
 	}
@@ -122,8 +123,8 @@ func (s *PolicySource) reload(ctx context.Context, _ store.Mark) error {
 	return nil
 }
 
-// fillFromTrail gives the targets that were left out the value of their last change that can be used, or the one
-// before it, if the trail still has one.
+// fillFromTrail gives each left-out target the value of its last usable change, or the value before
+// that change, if the trail still has one.
 func (s *PolicySource) fillFromTrail(ctx context.Context, d *draft) error {
 	leftOut, wanted := d.next.leftOut, maps.Clone(d.next.leftOut)
 	if len(leftOut) == 0 {
@@ -149,7 +150,8 @@ func (s *PolicySource) fillFromTrail(ctx context.Context, d *draft) error {
 	return err
 }
 
-// apply follows the entries that change policies. What one has changed that cannot be used is taken from the table.
+// apply follows the entries that change policies. If an entry cannot be applied, the changed values
+// are read from the table.
 func (s *PolicySource) apply(ctx context.Context, b store.Batch) {
 	var failed error
 	for i := range b.Entries {
@@ -166,7 +168,7 @@ func (s *PolicySource) apply(ctx context.Context, b store.Batch) {
 		d.read(&b.Changed[i])
 	}
 	for _, target := range b.Deleted {
-		_ = d.try(target, jsonNull, 0) // an unknown target leaves nothing
+		_ = d.try(target, jsonNull, 0) // an unknown target has no effect
 	}
 	next, err := d.finish()
 	if err != nil {
@@ -196,11 +198,11 @@ func (s *PolicySource) applyEntry(ctx context.Context, entry *store.Entry) error
 	return nil
 }
 
-// resetsFor is how late a reset is still carried out. After that the counts that it was meant for are
-// gone, or are those of a window that ends soon.
+// resetsFor is how late a reset is still carried out. After that, its counts are gone, or belong to
+// a window that ends soon.
 const resetsFor = time.Hour
 
-// use makes the next snapshot the one in use.
+// use installs the next snapshot.
 func (s *PolicySource) use(ctx context.Context, next *PolicySnapshot) {
 	old := s.current.Load()
 	var before map[string]error
@@ -218,7 +220,8 @@ func (s *PolicySource) use(ctx context.Context, next *PolicySnapshot) {
 	}
 }
 
-// joined is one error for those of targets: the first of them, and how many there are; nil if there is none.
+// joined combines the errors of targets: the first few, and the number of the others. It returns
+// nil if there are no errors.
 func joined(leftOut map[string]error) error {
 	const most = 5
 	var shown []error
@@ -232,14 +235,14 @@ func joined(leftOut map[string]error) error {
 	return errors.Join(shown...)
 }
 
-// Edit derives an event from the newest policies: its Changes, and what the audit trail shows of them.
-// It is called again when another instance was faster, so it must have no other effect than its
-// result. Its error ends the change.
+// Edit derives an event from the newest policies: its Changes, and its fields for the audit trail.
+// It is called again if another instance was faster, so it must have no side effects. An error
+// cancels the change.
 type Edit func(current *PolicySnapshot) (Event, error)
 
-// Change appends the event that an edit makes of the newest policies. What it comes to is validated,
-// durable and in force here when Change returns. Errors: that of the edit; [fielderr.Errors], perhaps
-// wrapped, for an invalid result.
+// Change appends the event that an edit returns for the newest policies. When Change returns, the
+// result is validated, durable and in force at this instance. Errors: errors of the edit;
+// [fielderr.Errors], possibly wrapped, for an invalid result.
 func (s *PolicySource) Change(ctx context.Context, edit Edit) (next *PolicySnapshot, err error) {
 	_, err = s.follower.Append(ctx, func(number int64) (entry store.Entry, writes []store.Write, err error) {
 		var changes []Change
@@ -254,8 +257,7 @@ func (s *PolicySource) Change(ctx context.Context, edit Edit) (next *PolicySnaps
 	return next, nil
 }
 
-// Try returns the snapshot that [PolicySource.Change] would make of the edit, and changes
-// nothing.
+// Try returns the snapshot that [PolicySource.Change] would produce, and changes nothing.
 func (s *PolicySource) Try(ctx context.Context, edit Edit) (next *PolicySnapshot, err error) {
 	err = s.follower.View(ctx, func(number int64) (err error) {
 		next, _, _, err = s.prepare(number, edit)
@@ -264,7 +266,7 @@ func (s *PolicySource) Try(ctx context.Context, edit Edit) (next *PolicySnapshot
 	return next, err
 }
 
-// prepare runs the edit, and completes its event with the values before.
+// prepare runs the edit, and fills in the Before values of its event.
 func (s *PolicySource) prepare(number int64, edit Edit) (next *PolicySnapshot, entry store.Entry, changes []Change, err error) {
 	current := *s.current.Load()
 	current.upcoming = number
@@ -296,10 +298,10 @@ func (s *PolicySource) prepare(number int64, edit Edit) (next *PolicySnapshot, e
 	return next, entry, e.Changes, nil
 }
 
-// nothingSet is what [CheckPolicy] adds a record to; it is compiled once.
+// nothingSet is the empty snapshot that [CheckPolicy] adds a record to. It is compiled once.
 var nothingSet = sync.OnceValues(func() (*PolicySnapshot, error) { return FixedPolicies(ratelimit.DefaultSettings()) })
 
-// CheckPolicy returns why a record of [PoliciesTable] cannot be used; nil if it can.
+// CheckPolicy returns why a record of [PoliciesTable] cannot be used, or nil.
 func CheckPolicy(r *store.Record) error {
 	p, err := nothingSet()
 	if err != nil {
@@ -310,7 +312,7 @@ func CheckPolicy(r *store.Record) error {
 	return joined(d.next.leftOut)
 }
 
-// DropPolicy removes a record of [PoliciesTable], whatever it is.
+// DropPolicy removes a record of [PoliciesTable] without reading it.
 func DropPolicy(ctx context.Context, f *store.Follower, target string) error {
 	_, err := f.Append(ctx, func(int64) (store.Entry, []store.Write, error) {
 		e := Event{At: time.Now(), Changes: []Change{{Target: target, Before: jsonNull, After: jsonNull}}}
@@ -320,8 +322,8 @@ func DropPolicy(ctx context.Context, f *store.Follower, target string) error {
 	return err
 }
 
-// TargetsOf returns the targets of the policy, candidate and overrides of a client that are stored, whether they can be
-// read or not.
+// TargetsOf returns the stored targets for a client's policy, candidate and overrides, including
+// unreadable ones.
 func TargetsOf(ctx context.Context, b store.Backend, clientID string) (targets []string, err error) {
 	add := func(r store.Record) error {
 		targets = append(targets, r.Key)
@@ -333,7 +335,7 @@ func TargetsOf(ctx context.Context, b store.Backend, clientID string) (targets [
 	return targets, err
 }
 
-// writesOf returns the writes of changes, of which each has another target.
+// writesOf returns the writes for changes. All changes must have different targets.
 func writesOf(changes []Change) []store.Write {
 	writes := []store.Write{{Table: PoliciesTable, Record: store.Record{Key: versionKey, Value: []byte("{}")}}}
 	for i := range changes {

@@ -10,7 +10,7 @@ import (
 	"oauth-server/internal/ratelimit"
 )
 
-// Bounds of tiers and overrides.
+// Limits on tiers and overrides.
 const (
 	MaxTiers          = 1_000
 	MaxTierNameLength = 64
@@ -23,8 +23,8 @@ const (
 	overrideTargets = "overrides/"
 )
 
-// Tier is a named policy that the policies of clients refer to, so that it is changed in one place. What
-// it leaves open comes from the settings for all clients.
+// Tier is a named policy that the policies of clients refer to, so it can be changed in one place.
+// Values that it does not set come from the settings for all clients.
 type Tier struct {
 	User        []ratelimit.Limit     `json:"user,omitempty"`
 	Client      []ratelimit.Limit     `json:"client,omitempty"`
@@ -41,7 +41,7 @@ type Tier struct {
 	Changed     int64                 `json:"changed,omitempty"` // as in SettingsOverride
 }
 
-// Policy is the tier as a policy.
+// Policy returns the tier as a policy.
 func (t *Tier) Policy() *ratelimit.Policy {
 	return &ratelimit.Policy{
 		User: t.User, Client: t.Client, Total: t.Total, Source: t.Source, Mode: t.Mode, OverLimit: t.OverLimit, MaxWait: t.MaxWait, MaxWaiting: t.MaxWaiting, Ban: t.Ban,
@@ -49,25 +49,26 @@ func (t *Tier) Policy() *ratelimit.Policy {
 	}
 }
 
-// Override is limits for one user of one client, in place of the client's list for its users.
+// Override is limits for one user of one client. It replaces the client's list for its users.
 type Override struct {
 	User    []ratelimit.Limit `json:"user"`
 	Note    string            `json:"note,omitempty"`
 	Changed int64             `json:"changed,omitempty"` // as above
 }
 
-// TierTarget is a tier as a target.
+// TierTarget returns the target for a tier.
 func TierTarget(name string) string { return tierTargets + name }
 
 // TierOf is the inverse of [TierTarget].
 func TierOf(target string) (name string, ok bool) { return strings.CutPrefix(target, tierTargets) }
 
-// OverrideTarget is an override as a target. The username is that of the keys that are counted.
+// OverrideTarget returns the target for an override. username is the one in the keys of the
+// counters.
 func OverrideTarget(clientID, username string) string {
 	return KeyedOverrideTarget(OverrideKey(clientID, username))
 }
 
-// KeyedOverrideTarget is the override of an [OverrideKey] as a target.
+// KeyedOverrideTarget returns the target for the override with that [OverrideKey].
 func KeyedOverrideTarget(key string) string { return overrideTargets + key }
 
 // OverrideOf is the inverse of [OverrideTarget].
@@ -80,10 +81,11 @@ func OverrideOf(target string) (clientID, username string, ok bool) {
 	return clientID, username, clientID != "" && username != ""
 }
 
-// OverrideKey is the key of an override in a [PolicySet]: no client_id has a space.
+// OverrideKey returns the key of an override in a [PolicySet]. It is unambiguous, because
+// client_ids contain no spaces.
 func OverrideKey(clientID, username string) string { return clientID + " " + username }
 
-// ValidateTierName returns an error if a name cannot be that of a tier.
+// ValidateTierName returns an error if a name is not allowed for a tier.
 func ValidateTierName(name string) error {
 	if name == "" || len(name) > MaxTierNameLength {
 		return fmt.Errorf("needs 1 to %d characters", MaxTierNameLength)
@@ -96,7 +98,7 @@ func ValidateTierName(name string) error {
 	return nil
 }
 
-// ChangeTier makes a tier; nil: removes it.
+// ChangeTier returns a Change that sets a tier, or removes it if t is nil.
 func ChangeTier(name string, t *Tier) (Change, error) {
 	if t == nil {
 		return newChange(TierTarget(name), t)
@@ -106,7 +108,8 @@ func ChangeTier(name string, t *Tier) (Change, error) {
 	return newChange(TierTarget(name), &stored)
 }
 
-// ChangeOverride gives a user of a client an override; nil: none.
+// ChangeOverride returns a Change that gives a user of a client an override, or removes it if o is
+// nil.
 func ChangeOverride(clientID, username string, o *Override) (Change, error) {
 	target := OverrideTarget(clientID, username)
 	if o == nil {
@@ -117,7 +120,7 @@ func ChangeOverride(clientID, username string, o *Override) (Change, error) {
 	return newChange(target, &stored)
 }
 
-// WithTier returns a copy with that tier, nil for none.
+// WithTier returns a copy with that tier, or without it if t is nil.
 func (s PolicySet) WithTier(name string, t *Tier) PolicySet {
 	e := s.Tiers.Edit()
 	put(e, name, t)
@@ -125,7 +128,7 @@ func (s PolicySet) WithTier(name string, t *Tier) PolicySet {
 	return s
 }
 
-// WithOverride returns a copy with that override, nil for none.
+// WithOverride returns a copy with that override, or without it if o is nil.
 func (s PolicySet) WithOverride(clientID, username string, o *Override) PolicySet {
 	e := s.Overrides.Edit()
 	put(e, OverrideKey(clientID, username), o)
@@ -144,8 +147,8 @@ func (s *PolicySet) TierUses() map[string]int {
 	return uses
 }
 
-// TierClients returns the clients whose policies name one of these tiers, by tier and sorted. It looks at all
-// policies, once.
+// TierClients returns the clients with policies that name one of these tiers, by tier and sorted.
+// It looks at all policies once.
 func (s *PolicySet) TierClients(names map[string]bool) map[string][]string {
 	ids := map[string][]string{}
 	if len(names) == 0 {
@@ -162,11 +165,11 @@ func (s *PolicySet) TierClients(names map[string]bool) map[string][]string {
 	return ids
 }
 
-// namedUsers is how many clients an error names at most.
+// namedUsers is how many clients an error lists at most.
 const namedUsers = 5
 
-// checkTiers reports, as [fielderr.Errors], which of these policies name a tier that is not there, and which
-// of these tiers, which were removed, are named by a policy.
+// checkTiers reports, as [fielderr.Errors], which of these policies name a missing tier, and which
+// of the removed tiers policies still name.
 func (s *PolicySet) checkTiers(naming map[string]string, removed map[string]bool) (es fielderr.Errors) {
 	for id, name := range naming {
 		if _, ok := s.Tiers.Get(name); !ok {

@@ -7,7 +7,7 @@ import (
 	"oauth-server/internal/fielderr"
 )
 
-// putTierOrOverride is put for what is none of the other targets.
+// putTierOrOverride is put for tiers and overrides. Any other target is an error.
 func (d *draft) putTierOrOverride(target string, value json.RawMessage, version int64) error {
 	if name, is := TierOf(target); is {
 		t, err := optional[Tier](target, value)
@@ -77,8 +77,8 @@ func (d *draft) putOverride(clientID, username string, o *Override) {
 	put(d.overrides, OverrideKey(clientID, username), o)
 }
 
-// names notes which tier the policy of a client names, to be checked in the end: an entry may make the tier
-// after it.
+// names records which tier a client's policy names. finish checks it, because the same entry may
+// create the tier later.
 func (d *draft) names(clientID, tier string) {
 	if tier == "" {
 		delete(d.naming, clientID)

@@ -11,9 +11,10 @@ import (
 	"oauth-server/internal/fielderr"
 )
 
-// CheckEnds reports, as [fielderr.Errors], which of the changes that led here keep something temporary from
-// ending when it is due: because a tier that it returns to is not there then, or because a tier would go
-// that a policy still names. It is for what an operator asks for, never for what is stored already.
+// CheckEnds reports, as [fielderr.Errors], which of the changes that led to this snapshot would
+// prevent a temporary change from ending when due: the tier that a policy returns to would be
+// missing then, or a tier would be removed that a policy still names. Use it for new requests of
+// operators, never for stored changes.
 func (p *PolicySnapshot) CheckEnds(changes []Change) (es fielderr.Errors) {
 	if p.set.Ends.Len() == 0 {
 		return nil
@@ -37,7 +38,7 @@ func (p *PolicySnapshot) CheckEnds(changes []Change) (es fielderr.Errors) {
 	return es
 }
 
-// tierTime is when a tier is there: now, and from the time of its end on, if it has one.
+// tierTime is whether a tier exists now, and after its end, if it has one.
 type tierTime struct {
 	now, then bool
 	end       time.Time
@@ -53,8 +54,8 @@ func (p *PolicySnapshot) tierIn(name string) tierTime {
 	return tierTime{now: now, then: now}
 }
 
-// naming adds the clients whose policies name one of the tiers, now or when what is temporary of them has
-// ended. It looks at all policies, once.
+// naming adds the clients with policies that name one of the tiers, now or after the end of a
+// temporary change. It looks at all policies once.
 func (p *PolicySnapshot) naming(tiers, clients map[string]bool) {
 	if len(tiers) == 0 {
 		return
@@ -71,8 +72,8 @@ func (p *PolicySnapshot) naming(tiers, clients map[string]bool) {
 	}
 }
 
-// tierOf returns the tier that the value of a policy names. Of a value that cannot be read it is empty: such
-// an end is reported when it is due.
+// tierOf returns the tier that a policy's value names. It returns "" for an unreadable value,
+// because such an end is reported when it is due.
 func tierOf(policy json.RawMessage) string {
 	var named struct {
 		Tier string `json:"tier"`
@@ -83,7 +84,7 @@ func tierOf(policy json.RawMessage) string {
 	return named.Tier
 }
 
-// checkTiersOf reports the tiers that the policy of a client names at a time at which they are not there.
+// checkTiersOf reports tiers that the client's policy names at a time when they do not exist.
 func (p *PolicySnapshot) checkTiersOf(clientID string) (es fielderr.Errors) {
 	own, _ := p.set.Clients.Get(clientID)
 	policy, temporary := p.End(PolicyTarget(clientID))
@@ -100,7 +101,7 @@ func (p *PolicySnapshot) checkTiersOf(clientID string) (es fielderr.Errors) {
 		return es
 	}
 	remedy := "let this change end later, or last"
-	if policy.Change != p.Version() { // an earlier one
+	if policy.Change != p.Version() { // from an earlier change
 		remedy = fmt.Sprintf("undo change %d, or change %s without an end, first", policy.Change, PolicyTarget(clientID))
 	}
 	es.Add(fielderr.Join("tiers", back), "%s returns to the tier %q at %s, when that would not be there: %s",

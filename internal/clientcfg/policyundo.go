@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Changed returns the targets that the event changes, each once; those of which it changes only the end are
-// the last.
+// Changed returns the targets that the event changes, each once. Targets with only their end
+// changed come last.
 func (e *Event) Changed() (targets []string) {
 	seen := map[string]bool{}
 	for _, ends := range []bool{false, true} {
@@ -22,11 +22,12 @@ func (e *Event) Changed() (targets []string) {
 	return targets
 }
 
-// Undo returns the changes that give the targets of the entry the values of before, if these were not
-// changed since; none if they have them. A value that was temporary then, and would have ended by now, is
-// the one that it would have returned to. What is no state cannot be undone, and is left out.
+// Undo returns the changes that give the targets of the entry their previous values, or no changes
+// if they already have them. The caller checks that the targets were not changed since. If a
+// previous value was temporary and would have ended by now, the value after its end is restored.
+// Commands cannot be undone, and are skipped.
 func (e *Event) Undo(p *PolicySnapshot, now time.Time) (changes []Change, err error) {
-	ends, values := map[string]json.RawMessage{}, map[string]json.RawMessage{} // before, by the target
+	ends, values := map[string]json.RawMessage{}, map[string]json.RawMessage{} // previous ends and values, by target
 	for i := range e.Changes {
 		c := &e.Changes[i]
 		if of, is := endOf(c.Target); is {
@@ -39,7 +40,7 @@ func (e *Event) Undo(p *PolicySnapshot, now time.Time) (changes []Change, err er
 		value, given := values[target]
 		end, ended := ends[target]
 		switch {
-		case !given && !ended: // no state
+		case !given && !ended: // a command, not state
 			continue
 		case !given:
 			if value, err = p.value(target); err != nil {
@@ -67,7 +68,7 @@ func (e *Event) Undo(p *PolicySnapshot, now time.Time) (changes []Change, err er
 	return changes, nil
 }
 
-// restore returns the changes after which a target has that value, and that end or none.
+// restore returns the changes that give a target that value and that end, which may be null.
 func (p *PolicySnapshot) restore(target string, value, end json.RawMessage) (changes []Change, err error) {
 	if isNull(value) {
 		value = jsonNull

@@ -11,18 +11,18 @@ import (
 	"oauth-server/internal/store/document"
 )
 
-// UsesTable holds when secrets were used, by the digest of the secret.
+// UsesTable holds when secrets were last used, by the digest of the secret.
 var UsesTable = store.Table{Name: "secret_uses"}
 
-// Registrations stores the clients. It implements [Store], [Registry] and [SecretUses], and is safe for
-// concurrent use.
+// Registrations stores the clients. It implements [Store], [Registry] and [SecretUses], and is safe
+// for concurrent use.
 type Registrations struct {
 	follower *store.Follower
 	clients  store.Collection[Client]
 	uses     store.Collection[SecretUse]
 }
 
-// NewRegistrations returns the registrations that the follower follows, and appends changes of.
+// NewRegistrations returns the Registrations in f's store. It appends changes through f.
 func NewRegistrations(f *store.Follower) *Registrations {
 	b := f.Backend()
 	return &Registrations{
@@ -59,14 +59,15 @@ func (s *Registrations) Client(ctx context.Context, id string) (Client, error) {
 		switch use, _, err := s.uses.Get(ctx, d.Key()); {
 		case err == nil:
 			*used = use.At
-		case !errors.Is(err, store.ErrNotFound) && !errors.Is(err, store.ErrUnreadable): // one that cannot be read was edited by hand
+		case !errors.Is(err, store.ErrNotFound) && !errors.Is(err, store.ErrUnreadable): // an unreadable use was edited by hand and is ignored
 			return c, fmt.Errorf("clientcfg: read use of a secret: %w", err)
 		}
 	}
 	return c, nil
 }
 
-// stored reads a client without the uses of its secrets. Errors: [ErrNotFound], [ErrUnreadableClient].
+// stored reads a client without the uses of its secrets. Errors: [ErrNotFound],
+// [ErrUnreadableClient].
 func (s *Registrations) stored(ctx context.Context, id string) (Client, error) {
 	c, _, err := s.clients.Get(ctx, id)
 	switch {
@@ -111,7 +112,7 @@ func (s *Registrations) DeleteClient(ctx context.Context, id string, e Event) er
 	return s.change(ctx, id, e, func() (before Client, _ *Client, err error) {
 		before, err = s.stored(ctx, id)
 		if errors.Is(err, ErrUnreadableClient) {
-			err = nil // it is deleted, too
+			err = nil // unreadable clients can be deleted too
 		}
 		return before, nil, err
 	})
@@ -125,7 +126,7 @@ func (s *Registrations) DeleteUnchanged(ctx context.Context, c Client, e Event) 
 	})
 }
 
-// unchanged returns what is stored if it is the client as it was read.
+// unchanged returns the stored client if it is still the same as c was read.
 func (s *Registrations) unchanged(ctx context.Context, c *Client) (Client, error) {
 	stored, err := s.stored(ctx, c.ID)
 	switch {
@@ -139,7 +140,8 @@ func (s *Registrations) unchanged(ctx context.Context, c *Client) (Client, error
 	return stored, nil
 }
 
-// change appends an event with what to makes of the client; nil: nothing.
+// change appends an event and the client that to returns as after. If after is nil, the client is
+// deleted.
 func (s *Registrations) change(ctx context.Context, id string, e Event, to func() (before Client, after *Client, err error)) error {
 	var before, now Client
 	err := AppendEvent(ctx, s.follower, func() (_ Event, _ []store.Write, err error) {
@@ -160,8 +162,8 @@ func (s *Registrations) change(ctx context.Context, id string, e Event, to func(
 	return err
 }
 
-// forgetUses removes the uses of secrets that a client does not have any more. If it fails, they stay: nothing
-// shows them.
+// forgetUses removes the recorded uses of secrets that a client no longer has. If it fails they
+// stay, but nothing shows them.
 func (s *Registrations) forgetUses(ctx context.Context, before, now *Client) {
 	var keys []string
 	for _, d := range []secret.Digest{before.SecretDigest, before.Former.Digest} {
@@ -174,8 +176,9 @@ func (s *Registrations) forgetUses(ctx context.Context, before, now *Client) {
 	}
 }
 
-// RestampClients gives every client another stamp, so that all that was issued to one before is worthless, also
-// what a restored backup does not know of. For those that cannot be read nothing is accepted anyway.
+// RestampClients gives every client a new stamp, which invalidates everything issued before,
+// including grants that a restored backup does not contain. It skips unreadable clients, because
+// nothing is accepted for them anyway.
 func (s *Registrations) RestampClients(ctx context.Context) error {
 	return RewriteAll(ctx, s.follower, &s.clients, func(c *Client) {
 		c.Stamp = secret.NewStamp()
@@ -183,12 +186,12 @@ func (s *Registrations) RestampClients(ctx context.Context) error {
 	})
 }
 
-// CheckRecord returns why a record of [ClientsTable] is not served; nil if it is.
+// CheckRecord returns why a record of [ClientsTable] is not served, or nil.
 func CheckRecord(r *store.Record) error {
 	return readClient(r).Err
 }
 
-// CheckUse returns why a record of [UsesTable] cannot be read; nil if it can.
+// CheckUse returns why a record of [UsesTable] cannot be read, or nil.
 var CheckUse = store.Readable(decodeUse)
 
 // RecordUses implements [SecretUses].

@@ -6,31 +6,32 @@ import (
 	"slices"
 )
 
-// mostShapes bounds the shapes that are looked for. Where clients have more, some are there twice.
+// mostShapes bounds the number of shapes that are looked up. If clients have more shapes, some are
+// stored twice.
 const mostShapes = 1 << 12
 
-// shape is what clients have in common. The lists are apart, because there may be as many as clients,
-// and in one text, because as slices they take several times their length.
+// shape is the part of a client that other clients may share. The lists are separate, because there
+// may be as many as clients, and joined into one string, because slices would take several times
+// their length.
 type shape struct {
-	common *Client // without the lists, and without what is in an entry
+	common *Client // without the lists, and without the fields of entry
 	lists  string  // scopes and audience, see appendList
 }
 
-// shapes has what clients have in common, so that it is in memory once. One goroutine at a time may
-// use it.
+// shapes finds equal shapes, so each is in memory once. It is not safe for concurrent use.
 type shapes struct {
 	byHash map[uint64]*Client // the common part
 	hash   maphash.Hash
 	known  map[shape]*shape
-	lists  []byte // of the client that is looked for
+	lists  []byte // of the client being looked up
 }
 
-// of returns the shape of a client, which it changes.
+// of returns the shape of a client. It modifies c.
 func (s *shapes) of(c *Client) *shape {
 	s.lists = appendList(appendList(s.lists[:0], c.Scopes), c.Audience)
 	c.Scopes, c.Audience = nil, nil
 	common := s.commonOf(c)
-	if seen := s.known[shape{common, string(s.lists)}]; seen != nil { // without a copy of the lists
+	if seen := s.known[shape{common, string(s.lists)}]; seen != nil { // looked up without copying the lists
 		return seen
 	}
 	is := shape{common, string(s.lists)}
@@ -41,8 +42,9 @@ func (s *shapes) of(c *Client) *shape {
 	return &is
 }
 
-// commonOf returns a common part that is equal: the one that was seen last of those with the hash, or
-// this one. All that is compared is hashed, or those that differ in the rest would replace each other.
+// commonOf returns an equal common part: the last one seen with the same hash, or a copy of c. The
+// hash covers all compared fields, because otherwise parts that differ in the rest would keep
+// replacing each other.
 func (s *shapes) commonOf(c *Client) *Client {
 	if s.byHash == nil || len(s.byHash) >= mostShapes {
 		s.byHash = map[uint64]*Client{}
@@ -63,13 +65,13 @@ func (s *shapes) commonOf(c *Client) *Client {
 	return &common
 }
 
-// sameCommon compares all that is in the common part of a shape.
+// sameCommon compares all fields of the common part.
 func sameCommon(a, b *Client) bool {
 	return a.Former == b.Former && a.Public == b.Public && a.WithoutPKCE == b.WithoutPKCE && a.ResourceServer == b.ResourceServer &&
 		a.FirstParty == b.FirstParty && slices.Equal(a.Grants, b.Grants)
 }
 
-// client returns a client of that shape.
+// client returns a client with that shape.
 func (s *shape) client() Client {
 	c := *s.common
 	scopes, rest := cutList(s.lists)
@@ -78,7 +80,7 @@ func (s *shape) client() Client {
 	return c
 }
 
-// appendList appends how many texts there are, and each behind its length.
+// appendList appends the number of strings, and each string after its length.
 func appendList(b []byte, list []string) []byte {
 	b = binary.AppendUvarint(b, uint64(len(list)))
 	for _, text := range list {
@@ -87,8 +89,8 @@ func appendList(b []byte, list []string) []byte {
 	return b
 }
 
-// cutList returns the list at the beginning of what appendList has made, whose texts are parts of it, and
-// the rest.
+// cutList returns the list at the start of an appendList result, and the rest. The strings of the
+// list are substrings of from.
 func cutList(from string) (list []string, rest string) {
 	n, rest := cutLength(from)
 	if n > 0 {

@@ -19,11 +19,11 @@ type Source struct {
 	follower *store.Follower
 	log      *slog.Logger
 	current  atomic.Pointer[Directory]
-	known    shapes // used by the follower only
+	known    shapes // used only by the follower
 }
 
-// NewSource reads the first directory, which follows the trail from then on, and fails if the store cannot be
-// read. When a client cannot be read, or can be again, it is logged; nil discards.
+// NewSource reads the first directory and follows the trail from then on. It fails if the store
+// cannot be read. It logs when a client becomes unreadable, or readable again. A nil log discards.
 func NewSource(ctx context.Context, f *store.Follower, log *slog.Logger) (*Source, error) {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
@@ -33,24 +33,24 @@ func NewSource(ctx context.Context, f *store.Follower, log *slog.Logger) (*Sourc
 	return s, f.Subscribe(ctx, store.Subscriber{Table: ClientsTable, Reload: s.reload, Apply: s.apply})
 }
 
-// Client returns the client of that ID from the current snapshot, without I/O.
+// Client returns the client with that ID from the current snapshot, without I/O.
 func (s *Source) Client(id string) (*Client, bool) { return s.current.Load().Client(id) }
 
 // Directory returns the current snapshot.
 func (s *Source) Directory() *Directory { return s.current.Load() }
 
-// CheckedAt is when the directory was last found to be the newest.
+// CheckedAt returns when the directory was last known to be current.
 func (s *Source) CheckedAt() time.Time { return s.follower.CheckedAt() }
 
-// Renew reads what has changed unless the directory was the newest at most so long ago; 0: before the call. A
-// process that was stopped, or cut off from the store, learns in this way what it has missed before it judges
-// by it. It is for requests: it never reads all clients, and returns [store.ErrMarkLost] where that is needed.
-// One caller at a time reads, so these reads need no lane before the store; who waits too long for another one is
-// refused as by a lane, with an error that is *[admission.ShedError].
+// Renew reads the changes, unless the directory was current at most atMost ago. 0 means before the
+// call. So a process that was paused or cut off from the store catches up before it decides. Renew
+// is for requests: it never reads all clients, and returns [store.ErrMarkLost] if that is needed.
+// One caller reads at a time, so these reads bypass the store's queue. A caller that waits too long
+// for another one gets an error that wraps *[admission.ShedError], like one shed from that queue.
 func (s *Source) Renew(ctx context.Context, atMost time.Duration) error {
 	err := s.follower.Renew(ctx, atMost)
 	if errors.Is(err, store.ErrBusy) {
-		// It is to come again the later, the longer nothing could be read.
+		// The longer nothing could be read, the later the retry.
 		shed := &admission.ShedError{RetryAfter: admission.RetryAfter(time.Since(s.CheckedAt())), Short: admission.Store}
 		err = fmt.Errorf("%w: %w", err, shed)
 	}
@@ -82,17 +82,17 @@ func (s *Source) apply(ctx context.Context, b store.Batch) {
 	s.use(ctx, old, e.directory(b.Entries[len(b.Entries)-1].Number))
 }
 
-// use makes the next directory the one in use.
+// use installs the next directory.
 func (s *Source) use(ctx context.Context, old, next *Directory) {
 	s.current.Store(next)
 	s.logUnreadable(ctx, old, next)
 }
 
-// mostLogged bounds the lines of one refresh.
+// mostLogged bounds the log lines of one refresh.
 const mostLogged = 20
 
-// logUnreadable logs which clients cannot be read any more, and which can be again: when that begins
-// and ends, not each time.
+// logUnreadable logs which clients have become unreadable, and which are readable again. It logs
+// each transition once.
 func (s *Source) logUnreadable(ctx context.Context, old, next *Directory) {
 	changed := 0
 	few := func() bool { changed++; return changed <= mostLogged }

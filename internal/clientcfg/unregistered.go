@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Has reports whether a client of that ID is registered, also if it cannot be read.
+// Has reports whether a client with that ID is registered, readable or not.
 func (d *Directory) Has(id string) bool {
 	if _, ok := d.clients.Get(id); ok {
 		return true
@@ -14,7 +14,7 @@ func (d *Directory) Has(id string) bool {
 	return unreadable
 }
 
-// Missing returns those of the clients that are not registered, in their order.
+// Missing returns the given clients that are not registered, in the same order.
 func (d *Directory) Missing(ids []string) (missing []string) {
 	for _, id := range ids {
 		if !d.Has(id) {
@@ -24,8 +24,9 @@ func (d *Directory) Missing(ids []string) (missing []string) {
 	return missing
 }
 
-// UnregisteredInFile returns the clients, ordered, that have a policy in the configuration file and are not
-// registered: deleted, not registered yet, or misspelt there. It costs what the file has.
+// UnregisteredInFile returns, sorted, the clients with a policy in the configuration file that are
+// not registered: deleted, not registered yet, or misspelled in the file. The cost depends only on
+// the file.
 func (p *PolicySnapshot) UnregisteredInFile(d *Directory) (ids []string) {
 	for id := range p.Base().Clients {
 		if !d.Has(id) {
@@ -36,9 +37,9 @@ func (p *PolicySnapshot) UnregisteredInFile(d *Directory) (ids []string) {
 	return ids
 }
 
-// Unregistered yields, once each and in no order, the clients that have a policy, overrides or a candidate and
-// are not registered: those of the configuration file, and those that were deleted after operators had set
-// limits for them. It looks at all of these limits.
+// Unregistered yields, once each and in no particular order, the unregistered clients with a
+// policy, overrides or a candidate: those in the configuration file, and deleted clients that
+// operators had set limits for. It looks at all of these limits.
 func (p *PolicySnapshot) Unregistered(d *Directory) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for id := range p.live.Owners() {

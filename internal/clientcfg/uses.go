@@ -11,9 +11,9 @@ import (
 	"oauth-server/internal/secret"
 )
 
-// Uses collects in memory when secrets were used, until Flush stores it, so that no request waits for
-// the store. Only secrets of registered clients are used, so it is bounded by their number. It is safe
-// for concurrent use.
+// Uses collects in memory when secrets were used until Flush stores it, so no request waits for the
+// store. It only contains secrets of registered clients, so their number bounds it. It is safe for
+// concurrent use.
 type Uses struct {
 	store SecretUses
 
@@ -26,7 +26,7 @@ func NewUses(store SecretUses) *Uses {
 	return &Uses{store: store, pending: map[secret.Digest]SecretUse{}}
 }
 
-// Used notes a use, to the minute.
+// Used records a use, rounded down to the minute.
 func (u *Uses) Used(clientID string, d secret.Digest, at time.Time) {
 	at = at.UTC().Truncate(time.Minute)
 	u.mu.Lock()
@@ -36,8 +36,8 @@ func (u *Uses) Used(clientID string, d secret.Digest, at time.Time) {
 	}
 }
 
-// Flush stores what was noted since the last time, one write for each secret that was used. What could
-// not be stored is kept.
+// Flush stores the uses recorded since the last call, one write for each secret. It keeps uses that
+// could not be stored.
 func (u *Uses) Flush(ctx context.Context) error {
 	u.mu.Lock()
 	noted := u.pending
