@@ -9,8 +9,8 @@ import (
 
 type connKey struct{}
 
-// WithConn returns a context for all requests of a connection, so that a gate can find out whether the caller is
-// still there. It is for [net/http.Server].ConnContext.
+// WithConn returns a context for all requests of a connection, so a gate can check whether the
+// caller is still connected. Use it in [net/http.Server].ConnContext.
 func WithConn(ctx context.Context, c net.Conn) context.Context {
 	if t, ok := c.(*tls.Conn); ok {
 		c = t.NetConn()
@@ -23,9 +23,10 @@ func WithConn(ctx context.Context, c net.Conn) context.Context {
 	return ctx
 }
 
-// CallerGone reports whether the caller of a request has hung up, by the context of the request. That ends then too,
-// but only once a goroutine has read the end of the connection, for which an overloaded server has no time before the
-// answer. Without [WithConn], and on other systems than Linux, that is all there is to go by.
+// CallerGone reports whether the caller of a request has hung up, given the context of the request.
+// That context also ends when the caller hangs up, but only after a goroutine has read the end of
+// the connection. An overloaded server does not get to that before the answer. Without [WithConn],
+// and on systems other than Linux, CallerGone checks only the context.
 func CallerGone(ctx context.Context) bool {
 	if ctx.Err() != nil {
 		return true

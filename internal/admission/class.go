@@ -2,7 +2,7 @@ package admission
 
 import "oauth-server/internal/ratelimit"
 
-// Class is a kind of request, as metrics and costs tell them apart.
+// Class is a kind of request, for metrics and costs.
 type Class uint8
 
 // The classes.
@@ -12,18 +12,18 @@ const (
 	Revocation
 	ClientCredentials
 	Introspection
-	Password // the grant
-	Page     // of people: authorization, consent
+	Password // the password grant
+	Page     // pages for people: authorization, consent
 	SignIn   // the form with the password
 	Classes  = iota
 )
 
-// tiers is how many classes of one criticality are told apart by the rank.
+// tiers is the number of tiers within one criticality.
 const tiers = 4
 
 var classes = [Classes]struct {
 	name        string
-	criticality ratelimit.Criticality // where no policy sets one
+	criticality ratelimit.Criticality // if no policy sets one
 	tier        int                   // among requests of equal criticality; the lowest is refused first
 }{
 	Refresh:           {"refresh_token", ratelimit.CriticalPlus, 3},
@@ -36,11 +36,11 @@ var classes = [Classes]struct {
 	SignIn:            {"sign_in", ratelimit.Sheddable, 0},
 }
 
-// String is the name, as in metrics: of a grant, its grant_type.
+// String returns the name for metrics. For a grant it is the grant_type.
 func (c Class) String() string { return classes[c].name }
 
-// criticality returns the criticality of a request: that of the policy if it sets one; otherwise that of the class,
-// and of a trusted client at least critical.
+// criticality returns the criticality of a request: the one in the policy, if set, otherwise the
+// one of the class. For a trusted client without a set criticality, it is at least critical.
 func (c Class) criticality(set ratelimit.Criticality, trusted bool) ratelimit.Criticality {
 	switch {
 	case set != ratelimit.CriticalityUnset:

@@ -7,27 +7,29 @@ import (
 	"time"
 )
 
-// clients knows what each client sent lately, and how near its limit it was; of clients that everyone can send requests
-// as, what was sent from each source. Those that are silent are forgotten.
+// clients tracks the recent requests of each client and how near its limit it was. For clients that
+// anyone can send requests as, it tracks the requests of each source separately. It forgets silent
+// clients.
 type clients struct {
 	of     sync.Map // name -> *client
 	active atomic.Int64
-	others client // all for which there is no room
-	sent   window // by all of them
+	others client // all clients for which there is no room
+	sent   window // by all clients
 }
 
-// mostClients bounds the memory: about 200 bytes each.
+// mostClients bounds the memory. Each client needs about 200 bytes.
 const mostClients = 1 << 16
 
-// client is what is known of one client. Its fields are changed without a lock, so figures may be off by those of a
-// request at the turn of a period.
+// client holds the data of one client. Its fields change without a lock, so figures may be off by
+// one request at the turn of a period.
 type client struct {
 	sent  window
-	usage atomic.Uint64 // float64: mean share of the limit that its decisions had used, the latest weighing most
+	usage atomic.Uint64 // float64: weighted mean of the used share of the limit, the latest decision weighing most
 	asked atomic.Bool   // there was a decision in this period
 }
 
-// window counts over a minute that slides: the current period, and what of the one before is still in the window.
+// window counts requests in a sliding minute, from the current period and the part of the previous
+// one that is still in the window.
 type window struct{ now, before atomic.Int64 }
 
 const period = time.Minute
@@ -37,12 +39,13 @@ func (w *window) turn() (empty bool) {
 	return w.before.Load() == 0
 }
 
-// estimate counts the last minute; elapsed is the share of the current one that is over.
+// estimate returns the count of the last minute. elapsed is the elapsed share of the current
+// period.
 func (w *window) estimate(elapsed float64) float64 {
 	return float64(w.now.Load()) + (1-elapsed)*float64(w.before.Load())
 }
 
-// sender is what a request counts for.
+// sender returns the key that a request counts for.
 func (r *Request) sender() string {
 	if r.Source == "" {
 		return r.ClientID
@@ -67,7 +70,7 @@ func (t *clients) find(id string) *client {
 // usageWeight is the weight of the latest decision in the mean.
 const usageWeight = 1.0 / 16
 
-// used takes the share of its limit that the client has used, by a decision of the limiter.
+// used records the share of its limit that the client has used, from a decision of the limiter.
 func (t *clients) used(id string, usage float64) {
 	c := t.find(id)
 	c.asked.Store(true)
@@ -75,7 +78,7 @@ func (t *clients) used(id string, usage float64) {
 	c.usage.Store(math.Float64bits(before + usageWeight*(min(usage, 1)-before))) // a decision lost in a race changes little
 }
 
-// standing counts a request, and returns its standing.
+// standing counts a request and returns its standing.
 func (t *clients) standing(r *Request, elapsed float64) int {
 	c := t.find(r.sender())
 	c.sent.now.Add(1)
@@ -83,17 +86,17 @@ func (t *clients) standing(r *Request, elapsed float64) int {
 	return t.look(r, c, elapsed)
 }
 
-// look returns the standing of a request of a sender without counting it.
+// look returns the standing of a request without counting it. c is its sender.
 func (t *clients) look(r *Request, c *client, elapsed float64) int {
 	average := t.sent.estimate(elapsed) / float64(max(1, t.active.Load()))
 	share := c.sent.estimate(elapsed) / max(1, average)
 	if r.Source != "" {
-		c = t.find(r.ClientID) // whose limits they are
+		c = t.find(r.ClientID) // the limits belong to the client, not the source
 	}
 	return standing(math.Float64frombits(c.usage.Load()), share)
 }
 
-// turn begins a period. Clients that sent nothing in the last one are forgotten.
+// turn begins a period. It forgets clients that sent nothing in the previous one.
 func (t *clients) turn() {
 	t.sent.turn()
 	t.others.turn()
@@ -106,8 +109,8 @@ func (t *clients) turn() {
 	})
 }
 
-// turn begins a period of a client, and reports whether it was silent in the last one. If the limiter has decided nothing,
-// as all its requests were refused here, the usage fades.
+// turn begins a period of a client. It reports whether the client was silent in the previous one.
+// If the limiter made no decision because all requests were refused here, the usage decays.
 func (c *client) turn() (silent bool) {
 	asked := c.asked.Swap(false)
 	if !asked {

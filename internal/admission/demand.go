@@ -8,23 +8,24 @@ import (
 	"oauth-server/internal/ratelimit"
 )
 
-// demand knows of what rank the requests of the last second or two were.
+// demand holds the ranks of the requests of the last second or two.
 type demand struct {
 	arrived [Ranks]atomic.Uint32 // since the last fold
-	recent  [Ranks]float64       // decayed; of one goroutine, as is rate
-	rate    float64              // a second
+	recent  [Ranks]float64       // decayed; used by one goroutine, like rate
+	rate    float64              // requests per second
 }
 
-// memory is the time constant with which earlier requests are forgotten.
+// The time constants of the decay.
 const (
 	memory     = time.Second
-	rateMemory = 300 * time.Millisecond // of the rate of all together
+	rateMemory = 300 * time.Millisecond // for the total rate
 )
 
-// wholly is the share of a rank from which on all of it is taken, so that no rounding reaches into the next one.
+// wholly is the share of a rank above which the whole rank is refused, so rounding never reaches
+// the next rank.
 const wholly = 0.9999
 
-// fold adds what has arrived in the time dt.
+// fold adds the requests that arrived in the time dt.
 func (d *demand) fold(dt time.Duration) {
 	keep := math.Exp(-dt.Seconds() / memory.Seconds())
 	var all uint32
@@ -37,7 +38,7 @@ func (d *demand) fold(dt time.Duration) {
 	d.rate = keep*d.rate + (1-keep)*float64(all)/dt.Seconds()
 }
 
-// level returns up to which rank to refuse requests, so that they are the given share of all.
+// level returns the level that refuses the given share of all requests.
 func (d *demand) level(share float64) level {
 	var total float64
 	for _, n := range d.recent {
@@ -47,7 +48,7 @@ func (d *demand) level(share float64) level {
 	if share <= 0 || total < 1 {
 		return 0
 	}
-	end := 0 // of the ranks that are refused whole
+	end := 0 // the number of ranks that are refused completely
 	for i, n := range d.recent {
 		switch {
 		case n == 0:
@@ -64,10 +65,12 @@ func (d *demand) level(share float64) level {
 	return levelOf(Ranks, 0)
 }
 
-// few is the decayed number of requests up to which there are none of a kind: one that came three seconds ago.
+// few is the decayed number of requests below which a kind counts as absent: a single request three
+// seconds ago.
 const few = 0.05
 
-// refusable is the share of requests that may be refused at a wait: those of criticalities whose own target is below.
+// refusable returns the share of requests that may be refused at a wait: requests with a target
+// below the wait.
 func (d *demand) refusable(wait, target time.Duration) float64 {
 	var all, below float64
 	for i, n := range d.recent {
@@ -79,7 +82,7 @@ func (d *demand) refusable(wait, target time.Duration) float64 {
 	return below / max(all, few)
 }
 
-// lowest is the lowest criticality of which there are requests.
+// lowest returns the lowest criticality of the recent requests.
 func (d *demand) lowest() ratelimit.Criticality {
 	for i, n := range d.recent {
 		if n > few {
@@ -89,8 +92,8 @@ func (d *demand) lowest() ratelimit.Criticality {
 	return ratelimit.Sheddable
 }
 
-// ofHighest is the share that the level refuses of the requests of the highest criticality that there are requests of; 0
-// if there are none.
+// ofHighest returns the share that the level refuses of the requests of the highest present
+// criticality. It returns 0 without requests.
 func (d *demand) ofHighest(l level) float64 {
 	var all, refused float64
 	for i := Ranks - 1; i >= 0; i-- {
@@ -105,8 +108,8 @@ func (d *demand) ofHighest(l level) float64 {
 	return refused / max(all, few)
 }
 
-// level is a rank in its upper bits: all requests of lower ranks are refused, and of the rank itself the share in
-// its lower 16 bits.
+// level holds a rank in its upper bits and a share in its lower 16 bits. All requests of lower
+// ranks are refused, and that share of the rank itself.
 type level uint32
 
 const levelUnit = 1 << 16
@@ -115,12 +118,13 @@ func levelOf(rank int, share float64) level {
 	return level(rank)*levelUnit + level(share*(levelUnit-1)) //nolint:gosec // G115: at most Ranks
 }
 
-// refuses reports whether a request is refused. dice is random, and of 16 bits.
+// refuses reports whether a request is refused. dice is a random number of 16 bits.
 func (l level) refuses(r Rank, dice uint32) bool {
 	return uint32(r)*levelUnit+dice < uint32(l)
 }
 
-// upTo is the highest criticality of which requests are refused; none if none is.
+// upTo returns the highest criticality with refused requests, or unset if the level refuses
+// nothing.
 func (l level) upTo() ratelimit.Criticality {
 	if l == 0 {
 		return ratelimit.CriticalityUnset

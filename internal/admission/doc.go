@@ -1,6 +1,7 @@
-// Package admission refuses requests while the server is overloaded, the least critical first, so that the others are
-// answered in time. Limits protect against one client; this protects against many that are each below their limit.
+// Package admission refuses requests while the server is overloaded, the least critical first, so
+// that others are answered in time. Limits protect against one client. This package protects
+// against many clients that are each below their limit.
 //
-// It never waits, does no I/O for a request but to ask whether an overloaded server still has the caller, and changes
-// nothing about limits.
+// It never waits and does not change limits. Its only I/O for a request is a check whether the
+// caller is still connected, and only under overload.
 package admission

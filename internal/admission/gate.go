@@ -10,53 +10,53 @@ import (
 	"oauth-server/internal/ratelimit"
 )
 
-// Request is what a [Gate] decides about.
+// Request describes a request for a [Gate].
 type Request struct {
-	ClientID    string // empty if it is not known
-	Source      string // where it comes from, of a client that everyone can send requests as
+	ClientID    string // empty: unknown
+	Source      string // the source, for a client that anyone can send requests as
 	Class       Class
-	Criticality ratelimit.Criticality // set by the policy of the client, or unset
+	Criticality ratelimit.Criticality // from the policy of the client, or unset
 	Trusted     bool
 
-	WouldShed bool // set by the gate, in dry-run: the request was admitted and would have been refused
+	WouldShed bool // set by the gate in dry-run mode: the request was admitted but would have been refused
 }
 
-// Observer is called with every request that a gate did not simply admit: it must not block.
+// Observer is called with every request that a gate did not simply admit. It must not block.
 type Observer func(ctx context.Context, r *Request, o Outcome)
 
-// Gate refuses requests while work waits too long for the processor, or too many requests are being worked on. It is
-// safe for concurrent use.
+// Gate refuses requests while work waits too long for the processor, or while too many requests are
+// in progress. It is safe for concurrent use.
 type Gate struct {
 	settings atomic.Pointer[Settings]
 	observe  Observer
-	started  time.Time // what times count from, so that no wall clock matters
+	started  time.Time // origin of times, independent of the wall clock
 	demand   demand
 	clients  clients
 
-	// of Run
+	// used by Run
 	control            controller
 	waits              standingWait
-	began              time.Time // of the period of clients
+	began              time.Time // start of the period of clients
 	overload, helpless episode
 	mode               ratelimit.Mode // at the last beat
 	busy               func(time.Duration) bool
-	gone               atomic.Uint64 // callers who had hung up when they were let in, since the last beat
-	lost               float64       // of these a second, lately
+	gone               atomic.Uint64 // callers that had hung up on arrival, since the last beat
+	lost               float64       // recent rate of these per second
 
 	refused  atomic.Uint64 // float64: share of requests
-	level    atomic.Uint32 // what is refused, or in dry-run would be
-	elapsed  atomic.Uint64 // float64: share of the period of clients that is over
-	since    atomic.Int64  // when the overload began, by uptime; 0: there is none
-	useless  atomic.Int64  // the same, of the most critical requests
-	crowded  atomic.Uint32 // highest rank + 1 for which there was no room since the last beat; 0: there was
-	upTo     atomic.Uint32 // criticality of which some are refused
+	level    atomic.Uint32 // the refused level; in dry-run mode, the level that would be refused
+	elapsed  atomic.Uint64 // float64: elapsed share of the period of clients
+	since    atomic.Int64  // start of the overload, by uptime; 0: none
+	useless  atomic.Int64  // the same for the most critical requests
+	crowded  atomic.Uint32 // highest rank + 1 without room since the last beat; 0: there was room
+	upTo     atomic.Uint32 // highest criticality that is partly refused
 	wait     atomic.Int64
 	inFlight atomic.Int64
 	results  [Classes][Outcomes]atomic.Uint64
-	starved  [Classes][Outcomes]atomic.Int64 // requests that are still counted as admitted, or as would_shed
+	starved  [Classes][Outcomes]atomic.Int64 // starved requests that are still counted as admitted or would_shed
 }
 
-// New makes a gate, which admits everything until Run is called. observe may be nil.
+// New returns a Gate. It admits everything until Run is called. observe may be nil.
 func New(s Settings, observe Observer) *Gate {
 	now := time.Now()
 	g := &Gate{observe: observe, started: now, began: now, busy: new(processorUse).busy}
@@ -64,15 +64,16 @@ func New(s Settings, observe Observer) *Gate {
 	return g
 }
 
-// SetQuota takes how many processors a quota of processor time leaves the process, 0 if there is none: what uses half of
-// its quota waits for itself, however many processors there are. It is called before Run.
+// SetQuota sets how many processors a CPU quota leaves the process, or 0 without a quota. A process
+// that uses half of its quota causes its own waits, however many processors there are. Call
+// SetQuota before Run.
 func (g *Gate) SetQuota(processors float64) { g.busy = (&processorUse{quota: processors}).busy }
 
 // Set changes the settings.
 func (g *Gate) Set(s Settings) { g.settings.Store(&s) }
 
-// Admit returns nil if the request is to be worked on, and its rank: then the caller calls Leave in the end. Errors:
-// *[ShedError].
+// Admit returns nil and the rank of the request if it is admitted. The caller then calls Leave at
+// the end. Otherwise it returns a *[ShedError].
 func (g *Gate) Admit(ctx context.Context, r *Request) (Rank, error) {
 	s := g.settings.Load()
 	if s.Mode == ratelimit.Off {
@@ -83,7 +84,7 @@ func (g *Gate) Admit(ctx context.Context, r *Request) (Rank, error) {
 	g.demand.arrived[rank].Add(1)
 	inFlight := g.inFlight.Add(1)
 	l, enforced := level(g.level.Load()), s.Mode == ratelimit.Enforce
-	late := l > 0 || time.Duration(g.wait.Load()) > s.Target // also where other programs use the processors
+	late := l > 0 || time.Duration(g.wait.Load()) > s.Target // also if other programs use the processors
 	if late && CallerGone(ctx) {
 		g.gone.Add(1)
 		if enforced {
@@ -111,14 +112,16 @@ func (g *Gate) Admit(ctx context.Context, r *Request) (Rank, error) {
 	return rank, nil
 }
 
-// RefusingTokens reports whether token requests of clients without a criticality of their own are refused at the moment.
-// While only what is less critical is refused, as sign-ins are, it is of no use to look at token requests early.
+// RefusingTokens reports whether token requests of clients without their own criticality are
+// currently refused. While only less critical requests, such as sign-ins, are refused, checking
+// token requests early is useless.
 func (g *Gate) RefusingTokens() bool {
 	return level(g.level.Load()) > levelOf(int(ratelimit.SheddablePlus-ratelimit.Sheddable)*perCriticality, 0) &&
 		g.settings.Load().Mode == ratelimit.Enforce
 }
 
-// RefuseEarly refuses a request, of a known client, as Admit would, if that is sure to. Nil: it is to be asked.
+// RefuseEarly refuses a request of a known client if Admit would certainly refuse it. It returns
+// nil if Admit must decide.
 func (g *Gate) RefuseEarly(ctx context.Context, r *Request) *ShedError {
 	l := level(g.level.Load())
 	elapsed := math.Float64frombits(g.elapsed.Load())
@@ -138,8 +141,8 @@ func (g *Gate) RefuseEarly(ctx context.Context, r *Request) *ShedError {
 	return g.shed()
 }
 
-// Starved counts a request that was admitted, and that ctx carries, as refused for want of the processor: none is left
-// for its password, in every mode. It returns *[ShedError].
+// Starved counts an admitted request, which ctx carries, as refused because no processor is left to
+// hash its password. It does so in every mode. It returns a *[ShedError].
 func (g *Gate) Starved(ctx context.Context) error {
 	if r := Requested(ctx); r != nil {
 		rank := RankFrom(ctx)
@@ -156,8 +159,9 @@ func (g *Gate) Starved(ctx context.Context) error {
 	return g.shed()
 }
 
-// balances reports whether an outcome is not to be counted, because that of a request of the same class was counted
-// that was starved later. What is counted never falls, and each request has one outcome.
+// balances reports whether an outcome must not be counted, because a request of the same class was
+// counted with it before and starved later. So counters never decrease, and each request has one
+// outcome.
 func (g *Gate) balances(c Class, o Outcome) bool {
 	starved := &g.starved[c][o]
 	for n := starved.Load(); n > 0; n = starved.Load() {
@@ -168,10 +172,11 @@ func (g *Gate) balances(c Class, o Outcome) bool {
 	return false
 }
 
-// Leave ends a request that was admitted.
+// Leave ends an admitted request.
 func (g *Gate) Leave() { g.inFlight.Add(-1) }
 
-// Used takes the share of its limit that a client has used, as the limiter has decided; above 1 is as 1.
+// Used records the share of its limit that a client has used, from a decision of the limiter.
+// Values above 1 count as 1.
 func (g *Gate) Used(clientID string, usage float64) { g.clients.used(clientID, usage) }
 
 func (g *Gate) rank(r *Request) Rank {
@@ -182,14 +187,15 @@ func (g *Gate) rank(r *Request) Rank {
 	return rankOf(r.Class.criticality(r.Criticality, r.Trusted), r.Class, at)
 }
 
-// room is how many requests may be worked on for one of the rank to be admitted: the last tenth of the maximum is
-// for the most critical, the one before for the next, and so on.
+// room returns the maximum number of requests in progress at which one of the rank is admitted. The
+// last tenth of the maximum is reserved for the highest criticality, the tenth before it for that
+// one and the next, and so on.
 func room(most int, r Rank) int64 {
 	tenths := 10 - int(ratelimit.CriticalPlus-r.Criticality())
 	return int64(most * tenths / 10)
 }
 
-// noRoom notes that a request of the rank had no room, or no processor.
+// noRoom records that a request of the rank found no room, or no processor.
 func (g *Gate) noRoom(r Rank) {
 	for {
 		before := g.crowded.Load()

@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// hungUp reports whether the peer has closed the connection, whatever it has sent before that is still unread. One that
-// has closed its side only counts as gone, as for net/http.
+// hungUp reports whether the peer has closed the connection, even if there is unread data. A peer
+// that has closed only its side counts as gone, as in net/http.
 func hungUp(rc syscall.RawConn) (gone bool) {
 	err := rc.Control(func(fd uintptr) {
 		fds := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLRDHUP}} //nolint:gosec // G115: a file descriptor

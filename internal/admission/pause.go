@@ -2,9 +2,10 @@ package admission
 
 import "context"
 
-// Pause takes the request that ctx carries out of those that are worked on, while it waits for something that keeps no
-// processor busy and has bounds of its own, such as the store: or the waiting would leave no room for requests that do not
-// need it. Resume ends that. Nothing happens if ctx carries no request that was admitted.
+// Pause removes the request in ctx from the requests in progress while it waits for something that
+// uses no processor and has its own bounds, such as the store. Otherwise the waiting requests would
+// leave no room for requests that do not need it. Resume ends the pause. Pause does nothing if ctx
+// carries no admitted request.
 func (g *Gate) Pause(ctx context.Context) {
 	if v := rankingFrom(ctx); v != nil && v.request != nil && v.paused.Add(1) == 1 {
 		g.inFlight.Add(-1)

@@ -7,14 +7,15 @@ import (
 	"time"
 )
 
-// probe measures how long work waits for the processor: the time from a byte that is written to a pipe until it is
-// read. A goroutine that waits for a socket is served in the same order. The latencies that Go's scheduler reports do
-// not show this wait, since they begin when the scheduler has learned that there is something to read.
+// probe measures how long work waits for the processor: the time between writing a byte to a pipe
+// and reading it. A goroutine that waits for a socket is served in the same order. The latencies
+// from Go's scheduler do not include this wait, because they begin only when the scheduler has
+// learned that there is data to read.
 type probe struct {
 	r, w  *os.File
-	sent  atomic.Int64 // nanoseconds since began; 0: nothing is under way
-	wait  atomic.Int64 // of the last byte
-	began time.Time    // what sent counts from: before the first byte, whose sent is not 0 so
+	sent  atomic.Int64 // nanoseconds since began; 0: no byte is in transit
+	wait  atomic.Int64 // wait of the last byte
+	began time.Time    // origin of sent; before the first byte, so sent is never 0
 	ended chan struct{}
 }
 
@@ -28,7 +29,7 @@ func newProbe() (*probe, error) {
 	return p, nil
 }
 
-// receive ends when the pipe is closed.
+// receive reads until the pipe is closed.
 func (p *probe) receive() {
 	defer close(p.ended)
 	for b := make([]byte, 1); ; {
@@ -40,11 +41,11 @@ func (p *probe) receive() {
 	}
 }
 
-// measure returns the wait that was measured last, or is being measured, and sends the next byte. The error
-// says that the pipe is closed.
+// measure returns the last measured wait, or the current one if it is longer, and sends the next
+// byte. It returns an error if the pipe is closed.
 func (p *probe) measure() (time.Duration, error) {
 	now := int64(time.Since(p.began))
-	if sent := p.sent.Load(); sent != 0 { // it waits still
+	if sent := p.sent.Load(); sent != 0 { // the byte is still waiting
 		return time.Duration(max(now-sent, p.wait.Load())), nil
 	}
 	wait := p.wait.Load()
@@ -56,7 +57,7 @@ func (p *probe) measure() (time.Duration, error) {
 }
 
 func (p *probe) close() {
-	_ = p.w.Close() // of a pipe of this process: nothing is lost
+	_ = p.w.Close() // a pipe within this process loses nothing
 	_ = p.r.Close()
 	<-p.ended
 }

@@ -10,14 +10,14 @@ import (
 	"oauth-server/internal/ratelimit"
 )
 
-// How often the wait is measured and the level is set.
+// beat is the interval between measurements of the wait and updates of the level.
 const beat = 25 * time.Millisecond
 
-// forgetAfter is how long nothing must have been refused for an overload to be over.
+// forgetAfter is the time without refusals after which an overload is over.
 const forgetAfter = 5 * time.Second
 
-// mostInDryRun bounds the share that would be refused in dry-run. Nothing is refused then, so the wait does not fall,
-// and how much would have had to be refused cannot be known.
+// mostInDryRun bounds the share that would be refused in dry-run mode. Since nothing is refused,
+// the wait does not fall, so the share that would be needed is unknown.
 const mostInDryRun = 0.5
 
 // Run measures and controls until ctx ends.
@@ -30,9 +30,9 @@ func (g *Gate) Run(ctx context.Context) error {
 	return g.run(ctx, p.measure)
 }
 
-// run is Run with the waits that measure returns.
+// run implements Run with the waits from measure.
 func (g *Gate) run(ctx context.Context, measure func() (time.Duration, error)) error {
-	defer g.level.Store(0) // what is not measured any more must not be refused for ever
+	defer g.level.Store(0) // without measurements, nothing must be refused
 	beats := time.NewTicker(beat)
 	defer beats.Stop()
 	for last := time.Now(); ; {
@@ -51,10 +51,10 @@ func (g *Gate) run(ctx context.Context, measure func() (time.Duration, error)) e
 	}
 }
 
-// beat takes a measured wait, after the time dt, and sets what is refused.
+// beat updates the refused level from a measured wait, dt after the last beat.
 func (g *Gate) beat(now time.Time, dt, measured time.Duration) {
 	s := g.settings.Load()
-	dt = max(1, min(dt, 10*beat)) // after a pause of the process; a coarse clock may show none between two beats
+	dt = max(1, min(dt, 10*beat)) // after a pause of the process; a coarse clock may show 0 between two beats
 	wait := g.waits.add(measured)
 	g.wait.Store(int64(wait))
 	g.demand.fold(dt)
@@ -63,7 +63,7 @@ func (g *Gate) beat(now time.Time, dt, measured time.Duration) {
 		g.began = now
 	}
 	g.elapsed.Store(math.Float64bits(now.Sub(g.began).Seconds() / period.Seconds()))
-	if s.Mode != g.mode { // what was learned in the other mode is of no use
+	if s.Mode != g.mode { // data from the other mode is useless
 		g.mode, g.control, g.overload, g.helpless = s.Mode, controller{last: wait}, episode{}, episode{}
 	}
 	share := 0.0
@@ -78,7 +78,7 @@ func (g *Gate) beat(now time.Time, dt, measured time.Duration) {
 func (g *Gate) share(s *Settings, wait, dt time.Duration) float64 {
 	losing := g.losing(dt)
 	if !g.busy(dt) && !losing {
-		wait = 0 // it is other programs that requests wait for, and they are answered all the same
+		wait = 0 // requests wait for other programs, and are still answered
 	}
 	most := g.demand.refusable(wait, s.Target)
 	if s.Mode == ratelimit.DryRun {
@@ -89,10 +89,11 @@ func (g *Gate) share(s *Settings, wait, dt time.Duration) float64 {
 	return g.control.step(wait, target, dt, g.demand.rate, most)
 }
 
-// Of so many callers, and of such a part of all, that hang up before it is their turn, the requests of a process that uses
-// little are more than the part of the processors that other programs, or a quota, leave it.
+// If at least leastLost callers per second, and at least lostShare of all, hang up before their
+// turn, the requests exceed the processor time that other programs, or a quota, leave to the
+// process, even if the process itself uses little.
 const (
-	leastLost = 5.0 // a second
+	leastLost = 5.0 // per second
 	lostShare = 0.05
 )
 
@@ -103,7 +104,7 @@ func (g *Gate) losing(dt time.Duration) bool {
 	return g.lost >= max(leastLost, lostShare*g.demand.rate)
 }
 
-// set sets what is refused, and since when.
+// set sets the refused level and updates the start of the overload.
 func (g *Gate) set(now time.Time, l level) {
 	g.level.Store(uint32(l))
 	shown := l
@@ -116,13 +117,14 @@ func (g *Gate) set(now time.Time, l level) {
 	g.useless.Store(int64(g.helpless.follow(at, g.demand.ofHighest(l) > nearlyAll, time.Second)))
 }
 
-// nearlyAll is the share of the most critical requests from which on refusing does no good any more.
+// nearlyAll is the refused share of the most critical requests above which refusing is useless.
 const nearlyAll = 0.9
 
-// episode is the time for which a condition has held. It ends once the condition has not held for a while.
-type episode struct{ began, held time.Duration } // by uptime; 0: there is none
+// episode is the time for which a condition has held. It ends when the condition has not held for a
+// while.
+type episode struct{ began, held time.Duration } // by uptime; 0: no episode
 
-// follow takes whether the condition holds now. It returns when the episode began, 0 if there is none.
+// follow updates the episode. It returns its start, or 0 if there is no episode.
 func (e *episode) follow(now time.Duration, holds bool, forget time.Duration) time.Duration {
 	switch {
 	case holds && e.began == 0:
@@ -135,8 +137,8 @@ func (e *episode) follow(now time.Duration, holds bool, forget time.Duration) ti
 	return e.began
 }
 
-// standingWait is the shortest of the last waits: what is left when bursts have passed (as in CoDel, RFC 8289
-// section 3.1). A collection of garbage or a password that is hashed makes single waits long.
+// standingWait is the shortest of the last waits, which remains when bursts have passed (as in
+// CoDel, RFC 8289 section 3.1). Garbage collection and password hashing make single waits long.
 type standingWait struct {
 	last [5]time.Duration
 	next int
@@ -163,7 +165,7 @@ func (g *Gate) Stats() Stats {
 	return st
 }
 
-// lasted is for how long what began then has lasted; 0 if nothing has.
+// lasted returns the time since began, or 0 if it is unset.
 func (g *Gate) lasted(began *atomic.Int64) time.Duration {
 	if at := began.Load(); at != 0 {
 		return max(1, g.uptime()-time.Duration(at))

@@ -11,19 +11,20 @@ import (
 // Settings can be changed while a gate is in use.
 type Settings struct {
 	Mode ratelimit.Mode // Enforce, DryRun or Off
-	// Target is how long work may wait for the processor before sheddable requests are refused. Those of higher
-	// criticality are refused at longer waits.
+	// Target is how long work may wait for the processor before sheddable requests are refused.
+	// Requests of higher criticality are refused at longer waits.
 	Target time.Duration
-	// MaxInFlight is how many requests are worked on at once, at most.
+	// MaxInFlight is the maximum number of requests in progress.
 	MaxInFlight int
 }
 
-// DefaultSettings are those where nothing is configured.
+// DefaultSettings returns the settings used without configuration.
 func DefaultSettings() Settings {
 	return Settings{Mode: ratelimit.Enforce, Target: 5 * time.Millisecond, MaxInFlight: 10_000}
 }
 
-// What the settings can be. A wait below a millisecond is that of an idle machine; after a second, callers give up.
+// The bounds of the settings. A wait below a millisecond is normal on an idle machine. After a
+// second, callers give up.
 const (
 	minTarget      = time.Millisecond
 	maxTarget      = time.Second
@@ -31,8 +32,8 @@ const (
 	maxMaxInFlight = 1_000_000
 )
 
-// Validate returns every problem of the settings as [fielderr.Errors], by the names of the fields in the
-// configuration, or nil.
+// Validate returns all problems of the settings as [fielderr.Errors], with the names of the
+// configuration fields, or nil.
 func (s Settings) Validate() error {
 	var es fielderr.Errors
 	if !slices.Contains([]ratelimit.Mode{ratelimit.Enforce, ratelimit.DryRun, ratelimit.Off}, s.Mode) {

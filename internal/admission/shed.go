@@ -6,16 +6,17 @@ import (
 	"time"
 )
 
-// ShedError is a request that was refused because the server is overloaded. The answer is 503 with Retry-After. The
-// request consumed nothing, so what the client presented stays valid.
+// ShedError is the error of a request that was refused because the server is overloaded. The answer
+// is 503 with Retry-After. The request used up nothing, so the client's credentials and tokens stay
+// valid.
 type ShedError struct {
 	// RetryAfter is in whole seconds.
 	RetryAfter time.Duration
-	// Short is what there was not enough of: the processor or the store.
+	// Short is the resource that was short: the processor or the store.
 	Short Resource
 }
 
-// Resource is what an overloaded server has not enough of.
+// Resource is a resource that is short under overload.
 type Resource string
 
 // The resources.
@@ -29,15 +30,15 @@ func (e *ShedError) Error() string {
 	return fmt.Sprintf("admission: refused for want of the %s; retry after %v", e.Short, e.RetryAfter)
 }
 
-// The shortest and the longest time after which a refused caller is asked to come again.
+// The minimum and the maximum retry time.
 const (
 	shortestRetry = time.Second
 	longestRetry  = 30 * time.Second
 )
 
-// RetryAfter returns when a refused caller is asked to come again, in whole seconds: a quarter of the time for which
-// the overload has lasted, and up to three times that by chance, so that those refused together do not return
-// together. It is at least a second and at most half a minute.
+// RetryAfter returns the retry time for a refused caller, in whole seconds: a quarter of the
+// duration of the overload, multiplied by a random factor from 1 to 3, so callers that were refused
+// together do not return together. It is between a second and half a minute.
 func RetryAfter(overloaded time.Duration) time.Duration {
 	base := min(max(overloaded/4, shortestRetry), longestRetry/3)
 	wait := base + time.Duration(rand.Int64N(2*int64(base)+1)) //nolint:gosec // G404: spreads load, protects nothing

@@ -6,7 +6,7 @@ import (
 	"oauth-server/internal/ratelimit"
 )
 
-// Outcome is what became of a request at the gate.
+// Outcome is the result of a request at the gate.
 type Outcome uint8
 
 // The outcomes.
@@ -14,29 +14,31 @@ const (
 	Admitted  Outcome = iota
 	Shed              // refused
 	WouldShed         // would have been refused; the mode is dry_run
-	Abandoned         // its caller has gone
+	Abandoned         // the caller had hung up
 	Outcomes  = iota
 )
 
 var outcomeNames = [Outcomes]string{Admitted: "admitted", Shed: "shed", WouldShed: "would_shed", Abandoned: "abandoned"}
 
-// String is the name, as in metrics.
+// String returns the name for metrics.
 func (o Outcome) String() string { return outcomeNames[o] }
 
-// Stats are the state of a gate, for metrics and readiness.
+// Stats is the state of a gate, for metrics and readiness.
 type Stats struct {
 	Mode ratelimit.Mode
-	// Wait is how long work waits for the processor at the moment.
+	// Wait is the current wait for the processor.
 	Wait time.Duration
-	// Refused is the share of requests that are refused at the moment, 0 to 1; in dry-run, that would be.
+	// Refused is the share of requests that are currently refused, or would be in dry-run mode,
+	// from 0 to 1.
 	Refused float64
-	// UpTo is the highest criticality of which some are refused; none if nothing is.
+	// UpTo is the highest criticality that is partly refused. Unset: nothing is refused.
 	UpTo ratelimit.Criticality
-	// Overloaded is for how long something has been refused; 0 if nothing is.
+	// Overloaded is how long requests have been refused. 0: nothing is refused.
 	Overloaded time.Duration
-	// Useless is for how long the most critical requests have been refused nearly all; 0 if they are not.
+	// Useless is how long nearly all of the most critical requests have been refused. 0: they are
+	// not.
 	Useless time.Duration
-	// InFlight is how many requests are being worked on.
+	// InFlight is the number of requests in progress.
 	InFlight int
 	Requests [Classes][Outcomes]uint64 // since the start
 }

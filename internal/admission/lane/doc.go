@@ -1,5 +1,5 @@
-// Package lane bounds how many calls of requests are at the store at once, so that a slow or absent store delays only
-// the requests that need it, and those for a short time.
+// Package lane bounds the concurrent store calls of requests, so a slow or unavailable store delays
+// only the requests that need it, and only briefly.
 //
 //	l := lane.New(lane.Options{Max: 80, Min: 20, Mode: ratelimit.Enforce})
 //	ctx = lane.NewRequest(ctx) // once for each request
@@ -9,10 +9,12 @@
 //	}
 //	defer func() { pass.Leave(measured) }()
 //
-// A pass is for one call, not for a request: it is never held while a password waits or is hashed, and who holds one
-// never waits for a second, so nothing can deadlock. Calls of requests that have been let in before are first, and
-// are not refused for their age as soon as others, because their work would be lost.
+// A pass is for one call, not for a request. It is never held while a password waits or is hashed,
+// and the holder of a pass never waits for another one, so there is no deadlock. Calls of requests
+// with an earlier admitted call come first. They also wait longer before they are refused, because
+// their work would be lost.
 //
-// The limit follows the measured latency, between a minimum and a hard maximum: the baseline that latency is compared
-// with follows a lasting change, so without the maximum a store that stays slow would get ever more calls at once.
+// The limit follows the measured latency, between a minimum and a hard maximum. The maximum is
+// needed because the baseline of the latency adapts to a lasting change: without it, a store that
+// stays slow would get more and more concurrent calls.
 package lane

@@ -12,28 +12,30 @@ import (
 	"oauth-server/internal/ratelimit"
 )
 
-// Options configure a lane.
+// Options configure a Lane.
 type Options struct {
-	// Max is the hard maximum of calls at once.
+	// Max is the hard maximum of concurrent calls.
 	Max int
-	// Min is the least that the limit falls to when the latency rises. 0: the limit is always Max.
+	// Min is the lowest limit when the latency rises. 0: the limit is always Max.
 	Min int
-	// Queue bounds the calls that wait, and so their memory. 0: a thousand.
+	// Queue bounds the number of waiting calls, and so their memory. 0: a thousand.
 	Queue int
-	// MaxAge is how long a call waits at most; one of a request that was let in before, patience times as long. 0:
-	// half a second.
+	// MaxAge is the longest wait of a call. Calls of a request with an earlier admitted call may
+	// wait patience times as long. 0: half a second.
 	MaxAge time.Duration
-	// Mode is enforce if it is empty. In dry-run nothing waits or is refused, but what would be is counted.
+	// Mode defaults to enforce. In dry-run mode nothing waits or is refused, and only the counts
+	// are kept.
 	Mode ratelimit.Mode
-	// Refused, if not nil, is called with the context of each request of which a call was refused, or in dry-run would
-	// have been: once. It must neither block nor call the lane.
+	// Refused, if not nil, is called once for each request with a refused call, with the context of
+	// the request. In dry-run mode it is called for calls that would have been refused. It must
+	// neither block nor call the lane.
 	Refused func(ctx context.Context, dryRun bool)
 }
 
-// patience is how much longer calls of requests wait that were let in before.
+// patience is the factor on the longest wait for calls of requests with an earlier admitted call.
 const patience = 10
 
-// Lane is a lane before a store. It is safe for concurrent use.
+// Lane is a queue in front of a store. It is safe for concurrent use.
 type Lane struct {
 	opts    Options
 	limiter limiter
@@ -45,7 +47,7 @@ type Lane struct {
 	calls    Calls
 }
 
-// New returns a lane.
+// New returns a Lane.
 func New(o Options) *Lane {
 	if o.Queue == 0 {
 		o.Queue = 1000
@@ -63,7 +65,7 @@ func New(o Options) *Lane {
 	return l
 }
 
-// Set changes the mode. Calls that wait go on.
+// Set changes the mode. Calls that wait proceed.
 func (l *Lane) Set(mode ratelimit.Mode) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -77,15 +79,16 @@ func (l *Lane) Set(mode ratelimit.Mode) {
 	}
 }
 
-// Pass is the permission for one call, which must end with Leave.
+// Pass is the permission for one call. It must end with Leave.
 type Pass struct {
 	lane   *Lane
 	permit adaptivelimiter.Permit
-	ghost  *waiter // in dry-run: of a call that would have waited
+	ghost  *waiter // in dry-run mode: the call that would have waited
 }
 
-// Enter returns when a call may go on. If ctx is not that of a request, of [NewRequest], that is at once: work of the
-// server's own is neither queued nor refused. Errors: *[admission.ShedError], that of ctx.
+// Enter waits until a call may proceed. If ctx does not come from [NewRequest], it returns at once:
+// the server's own work is neither queued nor refused. It returns a *[admission.ShedError] or the
+// error of ctx.
 func (l *Lane) Enter(ctx context.Context) (Pass, error) {
 	r := requestOf(ctx)
 	if r == nil {
@@ -103,7 +106,7 @@ func (l *Lane) Enter(ctx context.Context) (Pass, error) {
 
 func gone(err error) error { return fmt.Errorf("admission: wait for the store: %w", err) }
 
-// join returns a pass if the call may go on, or the waiter that it has to wait as.
+// join returns a pass if the call may proceed, or a waiter if it must wait.
 func (l *Lane) join(ctx context.Context, r *request) (Pass, *waiter, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -135,7 +138,7 @@ func (l *Lane) join(ctx context.Context, r *request) (Pass, *waiter, error) {
 	return Pass{}, w, nil
 }
 
-// evict refuses the last in the queue; without one, the newcomer.
+// evict refuses the last call in the queue, or the newcomer if no call may be refused.
 func (l *Lane) evict(newcomer *waiter) {
 	last := l.queue.last()
 	if last == nil {
@@ -145,7 +148,7 @@ func (l *Lane) evict(newcomer *waiter) {
 	last.turn <- l.refuse(last)
 }
 
-// refuse counts a refusal, and returns its error.
+// refuse counts a refusal and returns its error.
 func (l *Lane) refuse(w *waiter) error {
 	outcome := admission.Shed
 	if w.ghost {
@@ -159,7 +162,7 @@ func (l *Lane) refuse(w *waiter) error {
 	return &admission.ShedError{RetryAfter: admission.RetryAfter(lasted), Short: admission.Store}
 }
 
-// maxAge is how long a call waits at most.
+// maxAge returns the longest wait of a call.
 func (l *Lane) maxAge(w *waiter) time.Duration {
 	if w.started {
 		return patience * l.opts.MaxAge
@@ -176,14 +179,15 @@ func (l *Lane) wait(ctx context.Context, w *waiter) (Pass, error) {
 		if err != nil || ctx.Err() == nil {
 			return Pass{lane: l, permit: w.permit}, err
 		}
-		w.turn <- nil // settle gives it to others
+		w.turn <- nil // settle gives it to another call
 	case <-ctx.Done():
 	case <-old.C:
 	}
 	return l.settle(ctx, w)
 }
 
-// settle ends the wait of a call that is too old or whose caller has gone, unless it has had its turn meanwhile.
+// settle ends the wait of a call that is too old or has lost its caller, unless the call has got
+// its turn in the meantime.
 func (l *Lane) settle(ctx context.Context, w *waiter) (Pass, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -201,8 +205,8 @@ func (l *Lane) settle(ctx context.Context, w *waiter) (Pass, error) {
 	return Pass{lane: l, permit: w.permit}, err
 }
 
-// giveBack gives the permit of a call to others, if it has got one. It reports whether the call had its turn or was refused,
-// and so was counted.
+// giveBack passes on the permit of a call, if it got one. It reports whether the call was already
+// counted, because it got its turn or was refused.
 func (l *Lane) giveBack(w *waiter) (counted bool) {
 	select {
 	case err := <-w.turn:
@@ -211,12 +215,13 @@ func (l *Lane) giveBack(w *waiter) (counted bool) {
 			l.advance()
 		}
 		return true
-	default: // next has passed it over
+	default: // next has skipped it
 		return false
 	}
 }
 
-// Leave ends a call. measured is whether the time since Enter is that of an answer of the store.
+// Leave ends a call. measured says whether the time since Enter is the latency of an answer of the
+// store.
 func (p Pass) Leave(measured bool) {
 	if p.lane == nil {
 		return
@@ -226,7 +231,7 @@ func (p Pass) Leave(measured bool) {
 		p.permit = l.finish(p.ghost)
 	}
 	switch {
-	case p.permit == nil: // of a ghost, or the mode was changed while the call waited
+	case p.permit == nil: // a ghost without a permit, or the mode changed while the call waited
 		return
 	case measured:
 		p.permit.Record()
@@ -238,8 +243,8 @@ func (p Pass) Leave(measured bool) {
 	l.advance()
 }
 
-// finish ends a call that would have waited, and returns the permit that it would have got meanwhile. Without one, it
-// waits on, because it would not have begun yet.
+// finish ends a call that would have waited, and returns the permit that it would have got by then.
+// Without one, the ghost stays in the queue, because its call would not have begun yet.
 func (l *Lane) finish(ghost *waiter) adaptivelimiter.Permit {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -249,7 +254,7 @@ func (l *Lane) finish(ghost *waiter) adaptivelimiter.Permit {
 
 func (l *Lane) late(w *waiter) bool { return time.Since(w.joined) >= l.maxAge(w) }
 
-// advance gives the free permits to those whose turn it is.
+// advance gives the free permits to the next calls in the queue.
 func (l *Lane) advance() {
 	for l.queue.n > 0 {
 		permit, ok := l.limiter.TryAcquirePermit()
@@ -271,8 +276,8 @@ func (l *Lane) advance() {
 	}
 }
 
-// next takes the first out of the queue whose caller has not gone and, in dry-run, that would not have been refused
-// before. nil: there is none.
+// next removes and returns the first waiter with a caller that has not hung up. In dry-run mode it
+// skips waiters that would have been refused by then. It returns nil if there is no such waiter.
 func (l *Lane) next() *waiter {
 	for w := l.queue.first(); w != nil; w = l.queue.first() {
 		l.queue.remove(w)

@@ -6,20 +6,21 @@ import (
 	"github.com/failsafe-go/failsafe-go/adaptivelimiter"
 )
 
-// limiter gives permits, and never waits.
+// limiter gives out permits. It never waits.
 type limiter interface {
 	TryAcquirePermit() (adaptivelimiter.Permit, bool)
 	Limit() int
 	Inflight() int
 }
 
-// baselineWindows is how many windows, each of a second or of two calls, the latency is compared with. With the
-// default of the library, 10, a limit of 40 falls to 30 only when calls take 40 times as long, and is back within a
-// minute although they still do; with 60 it falls to 14, and is back after some minutes.
+// baselineWindows is the number of windows in the baseline of the latency. Each window is a second
+// or two calls long. With the library's default of 10, a limit of 40 falls to 30 only when calls
+// take 40 times as long, and recovers within a minute although they still do. With 60 windows it
+// falls to 14 and recovers after some minutes.
 const baselineWindows = 60
 
-// newAdaptive returns a limiter whose limit begins at most and follows the latency. It does not follow the number of
-// calls at once: after a quiet night the limit is as high as before.
+// newAdaptive returns a limiter with a limit that starts at most and follows the latency. It does
+// not follow the number of concurrent calls, so the limit is still high after a quiet night.
 func newAdaptive(least, most int) limiter {
 	return adaptivelimiter.NewBuilder[any]().
 		WithLimits(uint(least), uint(most), uint(most)).
@@ -28,7 +29,7 @@ func newAdaptive(least, most int) limiter {
 		Build()
 }
 
-// fixed is a limiter whose limit is always the same, and a permit of it.
+// fixed is a limiter with a constant limit. It is also its own permit.
 type fixed struct {
 	limit    int64
 	inFlight atomic.Int64

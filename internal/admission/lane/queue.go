@@ -16,18 +16,19 @@ type waiter struct {
 	ctx     context.Context //nolint:containedctx // of the request: whether the caller has gone, when it is the turn of the call; who is refused
 	request *request
 	rank    admission.Rank
-	started bool // the request was let in before
+	started bool // the request has an earlier admitted call
 	joined  time.Time
-	turn    chan error // receives nil when the call may go on, or why it never may
+	turn    chan error // receives nil when the call may proceed, or the error that refuses it
 	permit  adaptivelimiter.Permit
-	ghost   bool // in dry-run: the call does not wait
+	ghost   bool // in dry-run mode: the call does not wait
 	done    bool // the call of a ghost has ended
 	in      *list.List
 	element *list.Element // nil: not in the queue
 }
 
-// queue orders waiters: those of requests that were let in before, first come first served; then by rank, and within
-// a rank the newest first. Under overload the newest is the one whose caller still waits.
+// queue orders waiters. Requests with an earlier admitted call come first, in order of arrival. The
+// others follow by rank, and within a rank the newest first, because under overload the caller of
+// the newest is most likely still waiting.
 type queue struct {
 	started list.List
 	ranks   [admission.Ranks]list.List
@@ -45,7 +46,7 @@ func (q *queue) add(w *waiter) {
 	q.n++
 }
 
-// remove takes a waiter out, and reports whether it was in.
+// remove removes a waiter. It reports whether the waiter was in the queue.
 func (q *queue) remove(w *waiter) bool {
 	if w.element == nil {
 		return false
@@ -56,7 +57,7 @@ func (q *queue) remove(w *waiter) bool {
 	return true
 }
 
-// first returns whose turn is next; nil if none waits.
+// first returns the next waiter, or nil.
 func (q *queue) first() *waiter {
 	if e := q.started.Front(); e != nil {
 		return e.Value.(*waiter)
@@ -69,7 +70,8 @@ func (q *queue) first() *waiter {
 	return nil
 }
 
-// last returns the one to refuse if one has to be; nil if all were let in before.
+// last returns the waiter to refuse if the queue is full, or nil if all have earlier admitted
+// calls.
 func (q *queue) last() *waiter {
 	for i := range q.ranks {
 		if e := q.ranks[i].Back(); e != nil {
@@ -79,7 +81,7 @@ func (q *queue) last() *waiter {
 	return nil
 }
 
-// all returns the waiters in no order. Each may be removed meanwhile.
+// all returns the waiters in no particular order. Each may be removed during the iteration.
 func (q *queue) all() iter.Seq[*waiter] {
 	return func(yield func(*waiter) bool) {
 		for i := -1; i < len(q.ranks); i++ {

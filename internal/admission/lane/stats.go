@@ -7,27 +7,29 @@ import (
 	"oauth-server/internal/ratelimit"
 )
 
-// Stats are the state of a lane, for metrics and readiness.
+// Stats is the state of a lane, for metrics and readiness.
 type Stats struct {
 	Mode     ratelimit.Mode
-	Limit    int // calls at once, at the moment
-	InFlight int // calls that hold a pass; in dry-run, that would
+	Limit    int // current limit of concurrent calls
+	InFlight int // calls that hold a pass, or would in dry-run mode
 	Queued   int
-	// Refusing is for how long calls have been refused, or in dry-run would have been; 0 if none is.
+	// Refusing is how long calls have been refused, or would have been in dry-run mode. 0: no calls
+	// are refused.
 	Refusing time.Duration
-	// UpTo is the highest criticality of those that were refused in the last two seconds; none if none was.
+	// UpTo is the highest criticality of the calls refused in the last two seconds. Unset: no calls
+	// were refused.
 	UpTo  ratelimit.Criticality
 	Calls Calls // since the start
 }
 
-// Calls are numbers of calls by criticality, from sheddable on, and outcome.
+// Calls counts calls by criticality, from sheddable up, and outcome.
 type Calls [admission.Criticalities][admission.Outcomes]uint64
 
 func (c *Calls) add(r admission.Rank, o admission.Outcome) {
 	c[r.Criticality()-ratelimit.Sheddable][o]++
 }
 
-// Of returns how many calls had an outcome.
+// Of returns the number of calls with an outcome.
 func (c *Calls) Of(o admission.Outcome) (n uint64) {
 	for i := range c {
 		n += c[i][o]
@@ -35,16 +37,16 @@ func (c *Calls) Of(o admission.Outcome) (n uint64) {
 	return n
 }
 
-// calm is how long nothing must be refused for a lane not to be refusing any more.
+// calm is the time without refusals after which a lane counts as not refusing.
 const calm = 2 * time.Second
 
-// refusals is when calls were refused.
+// refusals holds the times of refusals.
 type refusals struct {
 	first, last time.Time
-	of          [admission.Criticalities]time.Time // the last of each criticality, from sheddable on
+	of          [admission.Criticalities]time.Time // the last of each criticality, from sheddable up
 }
 
-// add notes a refusal, and returns for how long calls have been refused.
+// add records a refusal and returns how long calls have been refused.
 func (r *refusals) add(now time.Time, c ratelimit.Criticality) time.Duration {
 	if r.since(now) == 0 {
 		r.first = now
@@ -53,7 +55,7 @@ func (r *refusals) add(now time.Time, c ratelimit.Criticality) time.Duration {
 	return now.Sub(r.first)
 }
 
-// upTo returns the highest criticality of which calls are refused; none if none is.
+// upTo returns the highest criticality of recently refused calls, or unset.
 func (r *refusals) upTo(now time.Time) ratelimit.Criticality {
 	for c := ratelimit.CriticalPlus; c >= ratelimit.Sheddable; c-- {
 		if at := r.of[c-ratelimit.Sheddable]; !at.IsZero() && now.Sub(at) <= calm {
@@ -63,7 +65,7 @@ func (r *refusals) upTo(now time.Time) ratelimit.Criticality {
 	return ratelimit.CriticalityUnset
 }
 
-// since returns for how long calls have been refused; 0 if none is.
+// since returns how long calls have been refused, or 0.
 func (r *refusals) since(now time.Time) time.Duration {
 	if r.last.IsZero() || now.Sub(r.last) > calm {
 		return 0
@@ -71,7 +73,7 @@ func (r *refusals) since(now time.Time) time.Duration {
 	return max(now.Sub(r.first), 1)
 }
 
-// Stats returns the state.
+// Stats returns the state of the lane.
 func (l *Lane) Stats() Stats {
 	l.mu.Lock()
 	defer l.mu.Unlock()
