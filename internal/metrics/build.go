@@ -9,7 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// The classic buckets, beside the native ones that need none.
+// The classic buckets. Native histograms need none.
 var (
 	latencyBuckets = []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5}
 	delayBuckets   = []float64{.01, .025, .05, .1, .25, .5, 1, 2, 5, 10}
@@ -18,7 +18,7 @@ var (
 	sizeBuckets    = []float64{1, 2, 5, 10, 25, 50, 100, 250, 500, 1000}
 )
 
-// builder makes and registers collectors, and keeps the first error.
+// builder creates and registers collectors, and keeps the first error.
 type builder struct {
 	reg prometheus.Registerer
 	err error
@@ -45,7 +45,7 @@ func (b *builder) gauge(i Info) prometheus.Gauge {
 func (b *builder) histogramVec(i Info, buckets []float64, native bool) *prometheus.HistogramVec {
 	o := prometheus.HistogramOpts{Name: i.Name, Help: i.Help, Buckets: buckets}
 	if native {
-		// Buckets at most 10 % wide, and a bound on how many.
+		// Buckets are at most 10 % wide, and their number is bounded.
 		o.NativeHistogramBucketFactor = 1.1
 		o.NativeHistogramMaxBucketNumber = 160
 		o.NativeHistogramMinResetDuration = time.Hour
@@ -55,9 +55,8 @@ func (b *builder) histogramVec(i Info, buckets []float64, native bool) *promethe
 	return h
 }
 
-// bounded bounds the values of a label, such as route or operation, that come from this
-// program: after maxValues different ones, all new ones are [Other]. The zero value is
-// ready to use.
+// bounded bounds the values of a label, such as route or operation, that come from this program.
+// After maxValues different values, all new ones become [Other]. The zero value is ready to use.
 type bounded struct {
 	mu     sync.Mutex
 	values atomic.Pointer[map[string]struct{}]

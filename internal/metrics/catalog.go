@@ -24,7 +24,7 @@ func (i Info) desc() *prometheus.Desc {
 	return prometheus.NewDesc(i.Name, i.Help, i.Labels, nil)
 }
 
-// The limiter: what was decided, and against which limit.
+// The limiter: decisions and limits.
 var (
 	decisionsInfo = Info{
 		"oauth_ratelimit_decisions_total", Counter,
@@ -324,8 +324,8 @@ type Section struct {
 	Metrics []Info
 }
 
-// Sections lists every metric of this program, in the order of docs/metrics.md. The
-// go_* and process_* metrics of client_golang are exported besides.
+// Sections lists all metrics of this program, in the order of docs/metrics.md. The go_* and
+// process_* metrics of client_golang are exported too.
 func Sections() []Section {
 	return []Section{
 		{"Rate limits", []Info{

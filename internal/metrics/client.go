@@ -25,7 +25,7 @@ const (
 	CandidateWouldBan   = "candidate_would_ban"
 )
 
-// Other is the label value of everything that has none of its own.
+// Other is the label value of everything without its own value.
 const Other = "other"
 
 // The label values in use. The last of each counts everything unexpected, which keeps
@@ -38,22 +38,22 @@ var (
 	grantNames = [...]string{"authorization_code", "client_credentials", "refresh_token", "password", Other}
 )
 
-// outageOutcomes are the outcomes of a decision that a limit's on_outage made.
+// outageOutcomes are the outcomes of decisions by a limit's on_outage.
 var outageOutcomes = [...]string{Allowed, Denied, WouldDeny}
 
-// banOutcomes are whether a ban is in force, or would be in dry-run.
+// banOutcomes are the outcomes of a ban: in force, or dry-run only.
 var banOutcomes = [...]string{Banned, WouldBan}
 
-// reuseOutcomes are those that client_credentials alone can have.
+// reuseOutcomes are the outcomes that only client_credentials can have.
 var reuseOutcomes = []string{Reused, WouldReuse, CandidateWouldReuse}
 
-// delayOutcomes are those that requests of a client with a max_wait alone can have.
+// delayOutcomes are the outcomes that only requests of a client with a max_wait can have.
 var delayOutcomes = []string{Delayed, WouldDelay, CandidateWouldDelay}
 
 // deniedIndex is the index of Denied in outcomeNames.
 const deniedIndex = 1
 
-// indexOf returns the index of name, or the last one.
+// indexOf returns the index of name, or the last index.
 func indexOf(names []string, name string) int {
 	if i := slices.Index(names, name); i >= 0 {
 		return i
@@ -61,8 +61,8 @@ func indexOf(names []string, name string) int {
 	return len(names) - 1
 }
 
-// client has the counts of one label value. Its fields are atomic unless they are
-// guarded by clients.mu.
+// client holds the counts of one label value. Its fields are atomic unless they are guarded by
+// clients.mu.
 type client struct {
 	label     string
 	seenHits  uint64      // guarded by clients.mu: hits at the last rotation
@@ -77,7 +77,7 @@ type client struct {
 	usage     recentMax
 }
 
-// isUsed reports whether anything was decided for the client.
+// isUsed reports whether any decision was counted for the client.
 func (c *client) isUsed() bool {
 	for g := range c.decisions {
 		if c.usesGrant(g) {
@@ -87,7 +87,7 @@ func (c *client) isUsed() bool {
 	return false
 }
 
-// usesGrant reports whether anything was decided for the grant.
+// usesGrant reports whether any decision was counted for the grant.
 func (c *client) usesGrant(grant int) bool {
 	for o := range c.decisions[grant] {
 		if c.decisions[grant][o].Load() > 0 {
@@ -97,12 +97,12 @@ func (c *client) usesGrant(grant int) bool {
 	return false
 }
 
-// recentMax is the highest value of the current and the previous slot of time. Reading
-// it does not change it, so that two scrapers see the same maximum.
+// recentMax is the highest value of the current and the previous time slot. Reading does not change
+// it, so two scrapers see the same maximum.
 type recentMax struct {
-	// Two slots, by parity. Each holds the slot's number in its upper half
-	// and the bits of a float32 in its lower; for values that are not
-	// negative, these order as the pairs do.
+	// Two slots, by parity. Each holds the slot's number in its upper half and the bits of a
+	// float32 in its lower half. For values that are not negative, these numbers have the same
+	// order as the pairs.
 	slots [2]atomic.Uint64
 }
 

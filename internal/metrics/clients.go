@@ -13,19 +13,19 @@ import (
 // rotateEvery is how often labels are reassigned to the busiest clients.
 const rotateEvery = time.Minute
 
-// clients gives a bounded number of clients a label: every pinned one, and the busiest
-// of the others. Looking up a client that has one is a pointer load and a map access.
+// clients gives a bounded number of clients a label: every pinned one, and the busiest others.
+// Looking up a client with a label costs a pointer load and a map access.
 type clients struct {
 	max   int
 	other *client
-	// table is replaced, never changed. It has other under "other", so that a client of
-	// that name is counted there, and under the empty name.
+	// table is replaced, never changed. It contains other under "other", so a client of that name
+	// is counted there, and under the empty name.
 	table  atomic.Pointer[map[string]*client]
-	sketch atomic.Pointer[sketch] // of those without a label
+	sketch atomic.Pointer[sketch] // of clients without a label
 
 	mu       sync.Mutex // held while the table is replaced
 	rotated  time.Time
-	followed PolicySnapshot // whose clients are pinned; nil: none
+	followed PolicySnapshot // its clients are pinned; nil: none
 }
 
 func newClients(most int) *clients {
@@ -35,8 +35,8 @@ func newClients(most int) *clients {
 	return c
 }
 
-// of returns the counts for the client of that ID, which may be those of other, and
-// notes the request for the next rotation.
+// of returns the counts for the client ID, or the counts of other, and counts the request for the
+// next rotation.
 func (c *clients) of(id string) *client {
 	table := *c.table.Load()
 	if found, ok := table[id]; ok {
@@ -50,7 +50,7 @@ func (c *clients) of(id string) *client {
 	return c.other
 }
 
-// labelled is how many clients of the table have a label, other not included.
+// labelled returns the number of clients in the table with a label, without other.
 func labelled(table map[string]*client) int { return len(table) - 2 }
 
 // adopt gives the client a label if there is room, and returns its counts or other.
@@ -72,14 +72,14 @@ func (c *clients) adopt(id string) *client {
 }
 
 func add(table map[string]*client, id string) *client {
-	id = strings.Clone(id) // or the label keeps a request's memory alive
+	id = strings.Clone(id) // otherwise the label keeps a request's memory alive
 	table[id] = &client{label: id}
 	return table[id]
 }
 
-// follow pins the clients of the policies that current returns, unless they are, and returns these policies.
-// It calls current under the lock, so that of concurrent scrapes none pins the clients of older policies
-// after another has pinned those of newer ones.
+// follow pins the clients of the current policies, unless they are already pinned, and returns
+// these policies. It calls current under the lock, so concurrent scrapes cannot replace the clients
+// of newer policies with those from older ones.
 func (c *clients) follow(current func() PolicySnapshot) PolicySnapshot {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -91,9 +91,9 @@ func (c *clients) follow(current func() PolicySnapshot) PolicySnapshot {
 	return policies
 }
 
-// pin gives each of these clients, at most max, a label that it keeps, and unpins all others.
-// While there are more than max labels, unpinned clients lose theirs, the least busy first.
-// The caller holds mu.
+// pin gives each of these clients, at most max, a permanent label and unpins all others. While
+// there are more than max labels, unpinned clients lose theirs, the least busy first. The caller
+// holds mu.
 func (c *clients) pin(ids []string) {
 	next := maps.Clone(*c.table.Load())
 	for _, held := range next {
@@ -114,8 +114,7 @@ func (c *clients) pin(ids []string) {
 	c.table.Store(&next)
 }
 
-// rivals returns the unpinned clients that have a label, the least busy since the last
-// rotation first.
+// rivals returns the unpinned clients with a label, the least busy since the last rotation first.
 func (c *clients) rivals(table map[string]*client) []*client {
 	var held []*client
 	for _, holder := range table {
@@ -129,12 +128,12 @@ func (c *clients) rivals(table map[string]*client) []*client {
 	return held
 }
 
-// recentHits is how busy the client was since the last rotation.
+// recentHits returns the number of requests since the last rotation.
 func (c *client) recentHits() uint64 { return c.hits.Load() - c.seenHits }
 
-// rotate moves labels from quiet clients to busier ones, at most once in rotateEvery. A
-// client must be twice as busy as the one it replaces, and at most a tenth of the labels
-// move at once, because every move makes new series in Prometheus.
+// rotate moves labels from quiet clients to busier ones, at most once per rotateEvery. A client
+// must be twice as busy as the one it replaces, and at most a tenth of the labels move at once,
+// because every move creates new series in Prometheus.
 func (c *clients) rotate(now time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -151,7 +150,7 @@ func (c *clients) rotate(now time.Time) {
 	c.table.Store(&next)
 }
 
-// deal gives free labels, and those of quiet clients, to the clients with most votes.
+// deal gives free labels, and the labels of quiet clients, to the clients with the most votes.
 func (c *clients) deal(table map[string]*client, votes map[string]uint64) {
 	challengers := slices.SortedFunc(maps.Keys(votes), func(a, b string) int {
 		return cmp.Or(cmp.Compare(votes[b], votes[a]), cmp.Compare(a, b))
@@ -160,7 +159,7 @@ func (c *clients) deal(table map[string]*client, votes map[string]uint64) {
 	rivals = rivals[:min(len(rivals), max(1, c.max/10))]
 	for _, challenger := range challengers {
 		switch {
-		case table[challenger] != nil: // it was given a label meanwhile
+		case table[challenger] != nil: // it got a label in the meantime
 		case labelled(table) < c.max:
 			add(table, challenger)
 		case len(rivals) > 0 && votes[challenger] > 2*rivals[0].recentHits():
@@ -173,7 +172,7 @@ func (c *clients) deal(table map[string]*client, votes map[string]uint64) {
 	}
 }
 
-// all returns every client with a label of its own, and other at the end.
+// all returns every client with its own label, and other at the end.
 func (c *clients) all() []*client {
 	table := *c.table.Load()
 	held := make([]*client, 0, len(table))

@@ -31,10 +31,10 @@ type Connections struct {
 	Refusals
 }
 
-// Refusals counts what was beyond the bound of a listener.
+// Refusals counts the entries that were over the bound of a listener.
 type Refusals struct{ Source, Total, Silent uint64 }
 
-// WatchConnections exports what read returns at each scrape.
+// WatchConnections exports the result of read at each scrape.
 func (m *Metrics) WatchConnections(read func() []Connections) {
 	m.pull.watch("connections", func(emit emit) {
 		for _, c := range read() {

@@ -1,17 +1,16 @@
 // Package metrics counts what the server does and exports it to Prometheus.
 //
-// All exported metrics are listed in one place, [Catalog], from which the collectors are
-// built and docs/metrics.md is written; a test compares the three and the dashboards.
-// Events are counted by method calls ([Metrics.Decision], [Metrics.Request], …), which
-// implement the observer interfaces of the calling packages. State (keys in memory, age
-// of g) is read at each scrape, by the functions given to [Metrics.WatchSync] and the
-// other Watch methods.
+// [Catalog] lists all exported metrics. The collectors and docs/metrics.md are built from it. A
+// test compares the three and the dashboards. Events are counted by method calls
+// ([Metrics.Decision], [Metrics.Request], …), which implement the observer interfaces of the
+// calling packages. State (keys in memory, age of g) is read at each scrape, by the functions
+// passed to [Metrics.WatchSync] and the other Watch methods.
 //
 // The number of series is bounded, whatever the traffic and the policies: at most
-// [Options.MaxClients] clients have a label. Those with a policy keep theirs, or, if they
-// are more than that, those of them that are trusted; the busiest have the rest. All others
-// are counted together as "other". Usernames, addresses, tokens and error texts are never
-// labels: no method takes one.
+// [Options.MaxClients] clients have a label. Clients with a policy keep their labels. If there are
+// too many of them, only the trusted ones do. The busiest clients get the remaining labels. All
+// others are counted together as "other". Usernames, addresses, tokens and error texts are never
+// labels: no method accepts one.
 //
 // The package runs no goroutine and does no I/O.
 //

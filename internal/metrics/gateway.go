@@ -2,7 +2,7 @@ package metrics
 
 import "time"
 
-// The gateway before another server's token endpoint.
+// The gateway in front of another server's token endpoint.
 var (
 	gatewayRequestsInfo = Info{
 		"oauth_gateway_requests_total", Counter,
@@ -46,8 +46,9 @@ var (
 	}
 )
 
-// The series of these are bounded by the outcomes, and by the statuses of one upstream. They have no client_id: a histogram
-// for each client would be more series than everything else together.
+// The number of series is bounded by the outcomes, and by the statuses of one upstream. There is no
+// client_id label, because a histogram for each client would be more series than everything else
+// together.
 var (
 	gatewayDurationInfo = Info{
 		"oauth_gateway_request_duration_seconds", Histogram,
@@ -61,19 +62,20 @@ var (
 	}
 )
 
-// GatewayAnswered observes how long the gateway took for a token request with that outcome.
+// GatewayAnswered observes how long the gateway took for a token request with this outcome.
 func (m *Metrics) GatewayAnswered(outcome string, took time.Duration) {
 	m.gateway.WithLabelValues(outcome).Observe(took.Seconds())
 }
 
-// ExpectUpstream exports that no token request had no answer yet: the first of them is to raise a rate.
+// ExpectUpstream exports a zero count of token requests without an answer, so the first one raises
+// the rate.
 func (m *Metrics) ExpectUpstream() {
 	m.upstream.WithLabelValues("token", "none")
 	m.upstream.WithLabelValues("token", "timeout")
 }
 
-// GatewayExchanged observes how long the upstream took for an answer with that status. Without an answer the status
-// is 0 and missing says why.
+// GatewayExchanged observes how long the upstream took for an answer with this status. Without an
+// answer, status is 0 and missing is the reason.
 func (m *Metrics) GatewayExchanged(token bool, status int, missing string, took time.Duration) {
 	request, code := "other", missing
 	if token {
@@ -93,17 +95,17 @@ type Gateway struct {
 	Defects  uint64
 	UnderWay int
 	Subjects int
-	// Shared is how users are shared through the store. Nil: they are not.
+	// Shared is the state of sharing users through the store. Nil: they are not shared.
 	Shared *GatewayShared
 }
 
-// GatewayShared is how the users of refresh tokens are shared.
+// GatewayShared is the state of sharing the users of refresh tokens.
 type GatewayShared struct {
 	Reads, Writes map[string]uint64 // by outcome
 	Waiting       int               // writes
 }
 
-// WatchGateway exports what read returns at each scrape.
+// WatchGateway exports the result of read at each scrape.
 func (m *Metrics) WatchGateway(read func() Gateway) {
 	m.pull.watch("gateway", func(emit emit) {
 		now := read()

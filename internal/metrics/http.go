@@ -9,9 +9,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Request is one answered HTTP request. Route is the pattern it matched
-// ("/token"), never the raw path; TraceID is empty if the request is not
-// traced.
+// Request is one answered HTTP request. Route is the matched pattern ("/token"), never the raw
+// path. TraceID is empty if the request is not traced.
 type Request struct {
 	Route, Method string
 	Code          int
@@ -32,13 +31,13 @@ func (m *Metrics) Request(r Request) {
 	m.dbCalls.WithLabelValues(route).Observe(float64(r.DBCalls))
 }
 
-// Enter counts a request in flight until the function it returns is called.
+// Enter counts a request in flight until the returned function is called.
 func (m *Metrics) Enter() (leave func()) {
 	m.inFlight.Inc()
 	return m.inFlight.Dec
 }
 
-// methodLabel bounds the methods: a client can send any token (RFC 9110 9.1).
+// methodLabel bounds the method label, because a client can send any token (RFC 9110 9.1).
 func methodLabel(method string) string {
 	switch method {
 	case "GET", "POST", "HEAD", "PUT", "PATCH", "DELETE", "OPTIONS":
@@ -54,8 +53,8 @@ func codeLabel(code int) string {
 	return strconv.Itoa(code)
 }
 
-// RateLimited is the error of a 429 in [Metrics.Token], whatever operators have set it
-// to on the wire, where it is temporarily_unavailable by default, as that of a 503.
+// RateLimited is the error of a 429 in [Metrics.Token], whatever error code operators have
+// configured. The default code on the wire, temporarily_unavailable, is also the code of a 503.
 const RateLimited = "rate_limited"
 
 var tokenErrors = [...]string{
@@ -63,8 +62,8 @@ var tokenErrors = [...]string{
 	"unsupported_grant_type", "invalid_scope", "temporarily_unavailable", "server_error", Other,
 }
 
-// Token counts an answer of the token endpoint: the grant type as requested, and the
-// error parameter of the answer, "" for a token.
+// Token counts an answer of the token endpoint. grantType is the grant type as requested.
+// oauthError is the error parameter of the answer, or "" for a token.
 func (m *Metrics) Token(grantType, oauthError string) {
 	if oauthError == "" {
 		oauthError = tokenErrors[0]
@@ -75,8 +74,8 @@ func (m *Metrics) Token(grantType, oauthError string) {
 
 type callsKey struct{}
 
-// CountCalls returns a context in which [Metrics.Begin] counts the calls to
-// the store, and the counter.
+// CountCalls returns a context that makes [Metrics.Begin] count the calls to the store, and the
+// counter.
 func CountCalls(ctx context.Context) (context.Context, *atomic.Int64) {
 	n := new(atomic.Int64)
 	return context.WithValue(ctx, callsKey{}, n), n
@@ -90,8 +89,8 @@ func Calls(ctx context.Context) int {
 	return 0
 }
 
-// Begin counts an operation of the store. The function it returns ends it, with failed
-// set if the store could not answer; finding nothing is an answer.
+// Begin counts a store operation. The caller ends it with the returned function, with failed set if
+// the store could not answer. Finding nothing is not a failure.
 func (m *Metrics) Begin(ctx context.Context, operation string) (_ context.Context, end func(failed bool)) {
 	if n, ok := ctx.Value(callsKey{}).(*atomic.Int64); ok {
 		n.Add(1)

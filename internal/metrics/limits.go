@@ -9,17 +9,17 @@ import (
 )
 
 // Decision counts a decision of the limiter. The outcome is one of [Allowed], [Denied],
-// [WouldDeny], [Reused], [WouldReuse], [Banned], [WouldBan], [Delayed], [WouldDelay] and [Trusted]; [CandidateWouldDeny],
-// [CandidateWouldReuse], [CandidateWouldDelay] or [CandidateWouldBan] is counted in addition to one of these.
-// It allocates nothing for a client that has a label.
+// [WouldDeny], [Reused], [WouldReuse], [Banned], [WouldBan], [Delayed], [WouldDelay] and [Trusted].
+// [CandidateWouldDeny], [CandidateWouldReuse], [CandidateWouldDelay] and [CandidateWouldBan] are
+// counted in addition to one of these. It allocates nothing for a client with a label.
 func (m *Metrics) Decision(clientID, grantType, outcome string) {
 	c := m.clients.of(clientID)
 	c.decisions[indexOf(grantNames[:], grantType)][indexOf(outcomeNames[:], outcome)].Add(1)
 }
 
-// OutageDecision counts a decision that a limit's on_outage made, in addition to
-// [Metrics.Decision]. The outcome is one of [Allowed], [Denied] and [WouldDeny]; others
-// are not counted. It allocates nothing for a client that has a label.
+// OutageDecision counts a decision by a limit's on_outage, in addition to [Metrics.Decision]. The
+// outcome is one of [Allowed], [Denied] and [WouldDeny]. Others are not counted. It allocates
+// nothing for a client with a label.
 func (m *Metrics) OutageDecision(clientID, outcome string) {
 	if i := slices.Index(outageOutcomes[:], outcome); i >= 0 {
 		m.clients.of(clientID).outage[i].Add(1)
@@ -31,20 +31,21 @@ func (m *Metrics) LeaseWait(outcome string, waited time.Duration) {
 	m.leaseWait.WithLabelValues(outcomeNames[indexOf(outcomeNames[:], outcome)]).Observe(waited.Seconds())
 }
 
-// Delay counts how long a request waited for its turn.
+// Delay observes how long a request waited in the queue.
 func (m *Metrics) Delay(d time.Duration) { m.delays.WithLabelValues().Observe(d.Seconds()) }
 
-// WatchWaiting exports what read returns at each scrape.
+// WatchWaiting exports the result of read at each scrape.
 func (m *Metrics) WatchWaiting(read func() int) {
 	m.pull.watch("waiting", func(emit emit) { emit(waitingInfo, float64(read())) })
 }
 
-// SoftWarning counts a request let through above the soft ratio of a limit.
+// SoftWarning counts a request admitted above the soft ratio of a limit.
 func (m *Metrics) SoftWarning(clientID, grantType string) {
 	m.clients.of(clientID).soft[indexOf(grantNames[:], grantType)].Add(1)
 }
 
-// Issued counts an access token that was issued; wasted if an equal one had more than half of its life left.
+// Issued counts an issued access token. wasted is set if an equal token had more than half of its
+// lifetime left.
 func (m *Metrics) Issued(clientID, grantType string, wasted bool) {
 	c, g := m.clients.of(clientID), indexOf(grantNames[:], grantType)
 	c.issued[g].Add(1)
@@ -53,35 +54,35 @@ func (m *Metrics) Issued(clientID, grantType string, wasted bool) {
 	}
 }
 
-// BanBegan counts a ban. The outcome is [Banned], or [WouldBan] of one that there would be in dry-run.
+// BanBegan counts a ban. The outcome is [Banned], or [WouldBan] for a ban in dry-run mode only.
 func (m *Metrics) BanBegan(clientID, outcome string) {
 	m.clients.of(clientID).bans[indexOf(banOutcomes[:], outcome)].Add(1)
 }
 
-// Usage records the share of its limit, 1 being the limit, that a key of the client uses
-// now; with several limits, the highest share.
+// Usage records the share of its limit that a key of the client uses now, where 1 is the limit.
+// With several limits it is the highest share.
 func (m *Metrics) Usage(clientID string, ratio float64) {
 	m.clients.of(clientID).usage.observe(m.now(), ratio)
 }
 
-// PolicySnapshot is what metrics shows of the policies in force. It is a pointer to what never changes.
-// [clientcfg.PolicySnapshot] is one.
+// PolicySnapshot holds the policies in force, as far as metrics show them. It is a pointer to an
+// immutable value. [clientcfg.PolicySnapshot] implements it.
 type PolicySnapshot interface {
-	// Settings are those of all clients.
+	// Settings returns the settings of all clients.
 	Settings() ratelimit.Settings
-	// Clients are those that have a policy of their own; if they are more than most, only the trusted ones of
-	// them, and none if these are more than most too.
+	// Clients returns the clients with their own policy. If there are more than most, it returns
+	// only the trusted ones, and if these are also more than most, nothing.
 	Clients(most int) []string
-	// For returns what applies to a client.
+	// For returns the policy of a client.
 	For(clientID string) *ratelimit.Effective
 }
 
-// WatchPolicies exports the limits, modes and trust of the snapshot that current returns.
-// It is called at each scrape, must not block, and must be safe for concurrent use.
+// WatchPolicies exports the limits, modes and trust of the snapshot that current returns. current
+// is called at each scrape. It must not block and must be safe for concurrent use.
 func (m *Metrics) WatchPolicies(current func() PolicySnapshot) { m.policies.Store(&current) }
 
-// emitLimits exports what is counted by client, and the policies in force. Labels are
-// reassigned here too, so that the package needs no goroutine.
+// emitLimits exports the metrics by client and the policies in force. It also reassigns labels, so
+// the package needs no goroutine.
 func (m *Metrics) emitLimits(emit emit) {
 	var policies PolicySnapshot
 	if current := m.policies.Load(); current != nil {
@@ -106,10 +107,11 @@ func (m *Metrics) emitLimits(emit emit) {
 	}
 }
 
-// emit exports every outcome of a grant once one was counted, and denied from the start
-// for a client with a policy: increase() misses the first event of a series that does not
-// begin at 0. For the same reason the decisions of on_outage are exported from 0 on for a
-// client that sent a request, and delays for one whose requests may wait, and bans of one that can be banned.
+// emit exports every outcome of a grant after one was counted, and denied from the start for a
+// client with a policy, because increase() misses the first event of a series that does not begin
+// at 0. For the same reason, other series begin at 0 too: on_outage decisions for a client that
+// sent a request, delays for a client with requests that may wait, and bans for a client that can
+// be banned.
 func (c *client) emit(emit emit, now time.Time, waits, banned bool) {
 	emit(usageInfo, c.usage.load(now), c.label)
 	for g, grant := range grantNames {
@@ -152,7 +154,8 @@ func emitEffective(emit emit, label string, e *ratelimit.Effective) {
 	emitList(emit, limitInfo, limitWindowInfo, e.Source.All(), label, "source")
 }
 
-// emitList exports a list of limits with these labels, and the name of each limit and the grants that it counts.
+// emitList exports a list of limits with these labels, and with the name of each limit and the
+// grants that it counts.
 func emitList(emit emit, requests, window Info, limits []ratelimit.Limit, labels ...string) {
 	for _, l := range limits {
 		named := append(slices.Clip(labels), l.Name, strings.Join(l.Grants.Names(), "+"))

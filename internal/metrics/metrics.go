@@ -13,7 +13,7 @@ import (
 
 // Options configure [New].
 type Options struct {
-	// MaxClients is how many clients have a label, at most.
+	// MaxClients is the maximum number of clients with a label.
 	MaxClients int
 	// Build is exported as oauth_build_info.
 	Build Build
@@ -21,21 +21,21 @@ type Options struct {
 	Now func() time.Time
 }
 
-// DefaultMaxClients keeps an instance under about 10,000 series.
+// DefaultMaxClients keeps an instance below about 10,000 series.
 const DefaultMaxClients = 200
 
-// Build names a build of the server.
+// Build describes a build of the server.
 type Build struct {
 	Version, Revision, GoVersion string
 }
 
-// Metrics is what the server counts. All methods may be called concurrently.
+// Metrics holds the metrics of the server. All methods are safe for concurrent use.
 type Metrics struct {
 	now     func() time.Time
 	clients *clients
 	pull    *pullCollector
 
-	policies atomic.Pointer[func() PolicySnapshot] // nil: not known
+	policies atomic.Pointer[func() PolicySnapshot] // nil: unknown
 
 	leaseWait  *prometheus.HistogramVec
 	delays     *prometheus.HistogramVec
@@ -61,7 +61,7 @@ type Metrics struct {
 	loops      bounded
 }
 
-// New registers the collectors with reg. It fails if one of them is registered already.
+// New registers the collectors with reg. It fails if one of them is already registered.
 func New(reg prometheus.Registerer, o Options) (*Metrics, error) {
 	if o.Now == nil {
 		o.Now = time.Now
@@ -97,7 +97,7 @@ func New(reg prometheus.Registerer, o Options) (*Metrics, error) {
 	if b.err != nil {
 		return nil, fmt.Errorf("metrics: %w", b.err)
 	}
-	m.delays.WithLabelValues() // from 0 on
+	m.delays.WithLabelValues() // starts at 0
 	m.hashes.WithLabelValues(inProcess)
 	m.hashes.WithLabelValues(inServer)
 	m.pull.watch("limits", m.emitLimits)
@@ -108,24 +108,24 @@ func New(reg prometheus.Registerer, o Options) (*Metrics, error) {
 	return m, nil
 }
 
-// Handler serves what g gathers in the format that the scraper negotiates, with native
-// histograms and exemplars.
+// Handler serves the metrics of g in the format that the scraper negotiates, with native histograms
+// and exemplars.
 func Handler(g prometheus.Gatherer) http.Handler {
 	return promhttp.HandlerFor(g, promhttp.HandlerOpts{EnableOpenMetrics: true})
 }
 
-// Panic counts a panic in the background loop of that name.
+// Panic counts a panic in the background loop with this name.
 func (m *Metrics) Panic(loop string) {
 	m.panics.WithLabelValues(m.loops.value(loop)).Inc()
 }
 
-// Where passwords are hashed, in oauth_password_hashes_total.
+// The process that hashed a password, in oauth_password_hashes_total.
 const (
 	inProcess = "process"
 	inServer  = "server"
 )
 
-// PasswordHashed counts a password that was hashed, in a process of its own or in this one.
+// PasswordHashed counts a password hash, computed in a separate process or in this one.
 func (m *Metrics) PasswordHashed(separately bool) {
 	place := inServer
 	if separately {

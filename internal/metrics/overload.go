@@ -5,7 +5,7 @@ import (
 	"oauth-server/internal/ratelimit"
 )
 
-// Overload control: the gate before the requests, and the lane before the store.
+// Overload control: the gate in front of the requests, and the lane in front of the store.
 var (
 	overloadRequestsInfo = Info{
 		"oauth_overload_requests_total", Counter,
@@ -56,11 +56,11 @@ var (
 	}
 )
 
-// Overloaded is the error, in oauth_token_responses_total, of a token request that was refused because the server is
-// overloaded.
+// Overloaded is the error, in oauth_token_responses_total, of a token request that was refused
+// because the server is overloaded.
 const Overloaded = "overloaded"
 
-// WatchOverload exports what read returns at each scrape.
+// WatchOverload exports the result of read at each scrape.
 func (m *Metrics) WatchOverload(read func() admission.Stats) {
 	m.pull.watch("overload", func(emit emit) {
 		now := read()
@@ -78,16 +78,16 @@ func (m *Metrics) WatchOverload(read func() admission.Stats) {
 	})
 }
 
-// StoreLane is the state of the lane that calls of the store pass.
+// StoreLane is the state of the lane in front of the store.
 type StoreLane struct {
-	Limit    int // of calls at once
+	Limit    int // of concurrent calls
 	InFlight int
 	Waiting  int
-	// Requests are calls since the start, by criticality, from sheddable on, and outcome.
+	// Requests counts calls since the start, by criticality, from sheddable up, and outcome.
 	Requests [admission.Criticalities][admission.Outcomes]uint64
 }
 
-// WatchStoreLane exports what read returns at each scrape.
+// WatchStoreLane exports the result of read at each scrape.
 func (m *Metrics) WatchStoreLane(read func() StoreLane) {
 	m.pull.watch("store lane", func(emit emit) {
 		now := read()
@@ -100,7 +100,7 @@ func (m *Metrics) WatchStoreLane(read func() StoreLane) {
 	})
 }
 
-// emitOutcomes exports a count of each outcome, with that as the last label.
+// emitOutcomes exports a count of each outcome, with the outcome as the last label.
 func emitOutcomes(emit emit, i Info, counts [admission.Outcomes]uint64, labels ...string) {
 	for o := range admission.Outcome(admission.Outcomes) {
 		emit(i, float64(counts[o]), append(labels[:len(labels):len(labels)], o.String())...)

@@ -18,7 +18,7 @@ type pullCollector struct {
 	descs   map[string]*prometheus.Desc
 }
 
-// pulled are the metrics that a pullCollector may show.
+// pulled are the metrics that a pullCollector may export.
 var pulled = []Info{
 	decisionsInfo, outageDecisionsInfo, softWarningsInfo, waitingInfo, issuedInfo, wastedInfo, bansInfo, bannedInfo, longestBanInfo, bansWaitingInfo, usageInfo, limitInfo, limitWindowInfo,
 	defaultLimitInfo, defaultWindowInfo, trustedInfo, modeInfo, labelledInfo,
@@ -41,8 +41,8 @@ func newPullCollector() *pullCollector {
 	return p
 }
 
-// watch adds a source: read emits some of the pulled metrics. A second call with the
-// same name replaces the first.
+// watch adds a source. read emits some of the pulled metrics. A second call with the same name
+// replaces the first.
 func (p *pullCollector) watch(source string, read func(emit)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -71,15 +71,15 @@ func (p *pullCollector) Collect(ch chan<- prometheus.Metric) {
 	}
 }
 
-// Memory is how full the limiter's memory is.
+// Memory is the state of the limiter's memory.
 type Memory struct {
 	Counters, MaxCounters int64
-	// Since the start: counters that made room for others, decisions on
-	// shared counters, and counts that expired before they were written.
+	// Since the start: counters evicted for others, decisions on shared counters, and counts that
+	// expired before they were written.
 	Evictions, Overflows, Expired int64
 }
 
-// WatchMemory exports what read returns at each scrape.
+// WatchMemory exports the result of read at each scrape.
 func (m *Metrics) WatchMemory(read func() Memory) {
 	m.pull.watch("memory", func(emit emit) {
 		now := read()
@@ -93,12 +93,12 @@ func (m *Metrics) WatchMemory(read func() Memory) {
 
 // Bans are the bans in force.
 type Bans struct {
-	Active  int           // clients and users that are banned, and kept out by the policies in force
-	Longest time.Duration // the longest of these bans, from its beginning to its end
+	Active  int           // banned clients and users that the policies in force keep out
+	Longest time.Duration // the longest of these bans, from start to end
 	Waiting int           // bans that are not stored yet
 }
 
-// WatchBans exports what read returns at each scrape.
+// WatchBans exports the result of read at each scrape.
 func (m *Metrics) WatchBans(read func() Bans) {
 	m.pull.watch("bans", func(emit emit) {
 		now := read()
@@ -112,10 +112,10 @@ func (m *Metrics) WatchBans(read func() Bans) {
 type Config struct {
 	Name      string // "clients" or "policies"
 	Revision  int64
-	Refreshed time.Time // when it was last known to be the newest
+	Refreshed time.Time // when it was last known to be current
 }
 
-// WatchConfigs exports the revision and age of what read returns at each scrape.
+// WatchConfigs exports the revision and age of the configurations that read returns at each scrape.
 func (m *Metrics) WatchConfigs(read func() []Config) {
 	m.pull.watch("configs", func(emit emit) {
 		for _, c := range read() {
@@ -125,14 +125,14 @@ func (m *Metrics) WatchConfigs(read func() []Config) {
 	})
 }
 
-// ConfigFile is what became of the configuration file.
+// ConfigFile is the state of the configuration file.
 type ConfigFile struct {
 	Refused       bool
-	RestartNeeded int    // fields
-	Limits        string // digest of those in use: hexadecimal digits
+	RestartNeeded int    // number of fields
+	Limits        string // digest of the limits in use: hexadecimal digits
 }
 
-// WatchConfigFile exports what read returns at each scrape.
+// WatchConfigFile exports the result of read at each scrape.
 func (m *Metrics) WatchConfigFile(read func() ConfigFile) {
 	m.pull.watch("configuration file", func(emit emit) {
 		now := read()
@@ -144,17 +144,17 @@ func (m *Metrics) WatchConfigFile(read func() ConfigFile) {
 	})
 }
 
-// WatchUnregisteredClients exports what read returns at each scrape.
+// WatchUnregisteredClients exports the result of read at each scrape.
 func (m *Metrics) WatchUnregisteredClients(read func() int) {
 	m.pull.watch("unregistered clients", func(emit emit) { emit(unregisteredInfo, float64(read())) })
 }
 
-// WatchOverdueEnds exports what read returns at each scrape.
+// WatchOverdueEnds exports the result of read at each scrape.
 func (m *Metrics) WatchOverdueEnds(read func() int) {
 	m.pull.watch("overdue ends", func(emit emit) { emit(overdueEndsInfo, float64(read())) })
 }
 
-// WatchUnreadableClients exports what read returns at each scrape.
+// WatchUnreadableClients exports the result of read at each scrape.
 func (m *Metrics) WatchUnreadableClients(read func() int) {
 	m.pull.watch("unreadable clients", func(emit emit) { emit(unreadableInfo, float64(read())) })
 }

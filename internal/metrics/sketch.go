@@ -6,13 +6,13 @@ import (
 	"sync"
 )
 
-// sketch finds the busiest of any number of names in constant memory: each name belongs
-// to a cell by its hash, and a cell keeps the name that has a majority of its requests
-// (Boyer and Moore's majority vote). A busy name that shares the cell of a busier one is
-// missed until the next sketch, which hashes with another seed.
+// sketch finds the busiest of any number of names in constant memory. Each name belongs to a cell
+// by its hash, and a cell keeps the name with a majority of its requests (Boyer and Moore's
+// majority vote). If two busy names share a cell, the less busy one is missed until the next
+// sketch, which uses another hash seed.
 type sketch struct {
 	seed  maphash.Seed
-	mask  uint64 // len(cells) - 1, a power of two less one
+	mask  uint64 // len(cells) - 1; len(cells) is a power of two
 	cells []cell
 }
 
@@ -31,8 +31,7 @@ func newSketch(n int) *sketch {
 	return &sketch{seed: maphash.MakeSeed(), mask: mask, cells: make([]cell, mask+1)}
 }
 
-// add counts one request of the name. It allocates only when the name takes
-// over a cell.
+// add counts one request of the name. It allocates only when the name takes over a cell.
 func (s *sketch) add(name string) {
 	c := &s.cells[maphash.String(s.seed, name)&s.mask]
 	c.mu.Lock()
@@ -43,13 +42,13 @@ func (s *sketch) add(name string) {
 	case c.votes > 0:
 		c.votes--
 	default:
-		// Cloned, so that the cell does not keep a request's memory alive.
+		// Cloned so the cell does not keep a request's memory alive.
 		c.name, c.votes = strings.Clone(name), 1
 	}
 }
 
-// winners returns the name of each cell with its votes: at most the requests of that
-// name, and close to them if it is busy.
+// winners returns the name of each cell with its votes: at most the number of requests of that
+// name, and close to it if the name is busy.
 func (s *sketch) winners() map[string]uint64 {
 	names := make(map[string]uint64)
 	for i := range s.cells {

@@ -2,18 +2,17 @@ package metrics
 
 import "time"
 
-// The commands that the syncer sends, as values of the label command.
+// The commands of the syncer, as values of the label command.
 const (
 	CommandWrite = "write" // a bulk of writes
-	CommandRead  = "read"  // documents are read
-	CommandClock = "clock" // the clock is read
-	CommandBeat  = "beat"  // the heartbeat of the instance
+	CommandRead  = "read"  // reads documents
+	CommandClock = "clock" // reads the clock
+	CommandBeat  = "beat"  // writes the heartbeat of the instance
 )
 
 var syncCommands = [...]string{CommandWrite, CommandRead, CommandClock, CommandBeat, Other}
 
-// expectSync makes the syncer's series begin at 0, so that increase() sees the
-// first of each.
+// expectSync makes the syncer's series begin at 0, so increase() sees the first event of each.
 func (m *Metrics) expectSync() {
 	for _, c := range syncCommands[:len(syncCommands)-1] {
 		m.commands.WithLabelValues(c)
@@ -21,8 +20,8 @@ func (m *Metrics) expectSync() {
 	}
 }
 
-// SyncCall counts one command to the database: one of the Command constants, the number
-// of keys in it, its duration, and whether it failed as a whole.
+// SyncCall counts one command to the database: one of the Command constants, the number of keys in
+// it, its duration, and whether it failed as a whole.
 func (m *Metrics) SyncCall(command string, keys int, took time.Duration, failed bool) {
 	command = syncCommands[indexOf(syncCommands[:], command)]
 	m.commands.WithLabelValues(command).Inc()
@@ -35,29 +34,29 @@ func (m *Metrics) SyncCall(command string, keys int, took time.Duration, failed 
 	}
 }
 
-// SyncLeftover sets how many counts the final flush could not write.
+// SyncLeftover sets the number of counts that the final flush could not write.
 func (m *Metrics) SyncLeftover(counts int64) { m.leftover.Set(float64(counts)) }
 
-// Sync is the state of the syncer, and its totals since the start.
+// Sync is the state of the syncer, with totals since the start.
 type Sync struct {
-	GAge        time.Duration // of the oldest g among the active keys
-	Late        time.Duration // how long the first exchange has been due
-	Unconfirmed time.Duration // age of the oldest write that is not known to be applied
-	Degraded    time.Duration // how long the store has failed; 0 if it does not
-	Stalled     bool          // limits are decided by their on_outage
-	// Keys that wait for an exchange, and those of them that are due.
+	GAge        time.Duration // age of the oldest g of the active keys
+	Late        time.Duration // how long the first exchange is overdue
+	Unconfirmed time.Duration // age of the oldest write that is not confirmed
+	Degraded    time.Duration // how long the store has failed; 0: it works
+	Stalled     bool          // limits follow their on_outage
+	// Keys that wait for an exchange, and the number of them that are due.
 	Waiting, Due int
-	Instances    int // alive, this one included; 0 if not known
+	Instances    int // live instances including this one; 0: unknown
 
-	// Writes of keys, by what came of them. Applied does not include Fallback.
+	// Writes of keys, by result. Applied does not include Fallback.
 	Applied, Fallback, Conflicts, Unknown, Rejected int64
-	Foreign                                         int64 // documents that are malformed, as a whole or in part
-	Drift                                           int64 // documents that hold less than was written
-	Clones                                          int64 // copies of this process that were noticed
+	Foreign                                         int64 // documents that are malformed, completely or partly
+	Drift                                           int64 // documents that contain less than was written
+	Clones                                          int64 // detected copies of this process
 	Panics                                          int64
 }
 
-// WatchSync exports what read returns at each scrape.
+// WatchSync exports the result of read at each scrape.
 func (m *Metrics) WatchSync(read func() Sync) {
 	m.pull.watch("sync", func(emit emit) {
 		now := read()
@@ -81,8 +80,7 @@ func (m *Metrics) WatchSync(read func() Sync) {
 	})
 }
 
-// WatchClock exports by how much the wall clock and the store's clock are ahead of process
-// time.
+// WatchClock exports how far the wall clock and the store's clock are ahead of process time.
 func (m *Metrics) WatchClock(ahead func() (wall, store time.Duration)) {
 	m.pull.watch("clock", func(emit emit) {
 		wall, store := ahead()
