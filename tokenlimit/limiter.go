@@ -57,9 +57,9 @@ func New(o Options) (*Limiter, error) {
 
 // Handler returns next with limits in front of it. next is a token endpoint. Every request is
 // checked, except GET, HEAD and OPTIONS without a query and a body. Place Handler inside middleware
-// that compresses answers, so it can read the answers of next. It should also be inside nothing
-// that reads the body, although a body that was parsed as a form is accepted. Use the ReadTimeout
-// of the [http.Server] to bound the time to receive a body.
+// that compresses answers, so it can read the answers of next. Middleware that reads the body
+// should go between Handler and next, although a body that was already parsed as a form is
+// accepted. Use the ReadTimeout of the [http.Server] to bound the time to receive a body.
 //
 // The context of a request does not end when the client hangs up, so a token that next still issues
 // is counted. It ends at its deadline, if it has one.

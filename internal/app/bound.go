@@ -27,7 +27,7 @@ const (
 	operatorConnections = 128
 	// envoyConnections fits the threads of many Envoys. Each thread opens one connection.
 	envoyConnections = 1024
-	// ownFiles is the number of open files of the process besides connections.
+	// ownFiles is the number of open files of the process, not counting connections.
 	ownFiles = 64
 	// leastConnections is the minimum, however few files and little memory there are.
 	leastConnections = 16

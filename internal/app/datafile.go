@@ -244,7 +244,7 @@ func Serve(ctx context.Context, cfg *config.Config, opts Options) error {
 }
 
 // dropRestore cancels an accepted restoration because the server stops for another reason and could
-// not check that it starts with the restored file. The waiting command detects that from the files.
+// not check that it starts with the restored file. The files tell the waiting command.
 func dropRestore(ctx context.Context, log *slog.Logger, prepared string) {
 	if prepared == "" {
 		return

@@ -116,7 +116,7 @@ func (l *limiter) share(ctx context.Context, report func() []byte) (stop func(co
 	l.report = report
 	l.syncer.Start(ctx)
 	return func(ctx context.Context) error {
-		l.base.loops.Cancel() // the loops have no more work, and a missing store may delay some of them
+		l.base.loops.Cancel() // the loops are done, and a missing store may delay some of them
 		ctx, cancel := withShare(ctx, 3.0/4)
 		defer cancel()
 		left, err := l.syncer.Stop(ctx)

@@ -15,7 +15,7 @@ import (
 	"oauth-server/internal/store"
 )
 
-// Options are the parameters of a [Server] besides its configuration.
+// Options are the parameters of a [Server] apart from its configuration.
 type Options struct {
 	Logger *slog.Logger // nil: nothing is logged
 	// Prepare, if not nil, is called with the opened store before anything is read from it.

@@ -75,8 +75,8 @@ type Answer struct {
 
 // Keys publishes the signing keys. [keys.Ring] implements it.
 type Keys interface {
-	// JWKS returns the JSON Web Key Set (RFC 7517 5) of all keys whose tokens may still be valid,
-	// encoded.
+	// JWKS returns the encoded JSON Web Key Set (RFC 7517 5) of all keys with tokens that may still
+	// be valid.
 	JWKS() []byte
 }
 
