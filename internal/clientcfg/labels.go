@@ -87,7 +87,7 @@ func (l Labels) With(more Labels) Labels {
 	return LabelsOf(LabelPairs(values))
 }
 
-// Without returns the labels except those with one of the names.
+// Without returns l without the labels that have one of the names.
 func (l Labels) Without(names ...string) Labels {
 	values := l.Values()
 	for _, name := range names {

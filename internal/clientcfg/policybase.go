@@ -8,7 +8,7 @@ import (
 )
 
 // Rebase puts the operators' changes on top of another configuration file. The resulting policies
-// are adopted like those of any change, so no count is lost. If both together are invalid, the
+// are adopted like any other change, so no count is lost. If both together are invalid, the
 // error is or wraps [fielderr.Errors]. An error of allowed, which may be nil, is returned
 // unchanged. After an error nothing is changed.
 func (s *PolicySource) Rebase(ctx context.Context, base ratelimit.Settings, allowed func(before, after *PolicySnapshot) error) error {

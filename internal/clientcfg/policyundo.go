@@ -24,7 +24,7 @@ func (e *Event) Changed() (targets []string) {
 
 // Undo returns the changes that give the targets of the entry their previous values, or no changes
 // if they already have them. The caller checks that the targets were not changed since. If a
-// previous value was temporary and would have ended by now, the value after its end is restored.
+// previous value was temporary and would already have ended, the value after its end is restored.
 // Commands cannot be undone, and are skipped.
 func (e *Event) Undo(p *PolicySnapshot, now time.Time) (changes []Change, err error) {
 	ends, values := map[string]json.RawMessage{}, map[string]json.RawMessage{} // previous ends and values, by target

@@ -38,7 +38,7 @@ func (p *PolicySnapshot) UnregisteredInFile(d *Directory) (ids []string) {
 }
 
 // Unregistered yields, once each and in no particular order, the unregistered clients with a
-// policy, overrides or a candidate: those in the configuration file, and deleted clients that
+// policy, overrides or a candidate: clients in the configuration file, and deleted clients that
 // operators had set limits for. It looks at all of these limits.
 func (p *PolicySnapshot) Unregistered(d *Directory) iter.Seq[string] {
 	return func(yield func(string) bool) {
