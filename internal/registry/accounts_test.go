@@ -66,7 +66,7 @@ func TestRotateSecret(t *testing.T) {
 	check.ErrorIs(t, err, clientcfg.ErrNotFound)
 }
 
-// contested is a store where another change of the client comes first, once.
+// contested is a store with one concurrent change of the client before the first change.
 type contested struct {
 	*testworld.Store
 	lost bool
@@ -84,7 +84,7 @@ func (c *contested) UpdateClient(ctx context.Context, cl clientcfg.Client, e cli
 	return c.Store.UpdateClient(ctx, cl, e)
 }
 
-// TestContestedChange: a change that another one comes before keeps that, and is recorded once.
+// TestContestedChange: a change keeps a concurrent change that came first, and is recorded once.
 func TestContestedChange(t *testing.T) {
 	store := &contested{Store: openTestStore(t)}
 	addClient(t, store, clientcfg.Client{ID: "shop"})

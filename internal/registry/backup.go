@@ -8,13 +8,15 @@ import (
 
 const actionRestore = "restore"
 
-// Backup records that the store is copied, which do does. If the copy ends early, a part of it was given away.
+// Backup records a backup of the store, and makes it by calling do. If the copy ends early, a part
+// of it was still handed out.
 func (r *Registry) Backup(ctx context.Context, do func() error) error {
 	return r.record(ctx, change{action: clientcfg.BackupAction, target: clientcfg.StoreTarget}, do)
 }
 
-// Restoring records that the store will be replaced, which do asks for. Its outcome is unknown here: this
-// store is replaced, and if it is put back, the replacement has failed.
+// Restoring records that the store will be replaced, and requests that by calling do. The outcome
+// is unknown at this point, because this store is replaced. If this store is put back, the
+// replacement has failed.
 func (r *Registry) Restoring(ctx context.Context, do func() error) error {
 	e, err := r.event(change{action: actionRestore, target: clientcfg.StoreTarget})
 	if err == nil && r.o.Events != nil {
@@ -27,7 +29,7 @@ func (r *Registry) Restoring(ctx context.Context, do func() error) error {
 	return do()
 }
 
-// RestoreEvent returns the event of a restoration, for the store that takes the place.
+// RestoreEvent returns the event of a restore, for the store that replaces the old one.
 func (r *Registry) RestoreEvent(details any) (clientcfg.Event, error) {
 	return r.newEvent(change{action: actionRestore, target: clientcfg.StoreTarget, after: details})
 }

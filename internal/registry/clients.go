@@ -16,17 +16,17 @@ import (
 	"oauth-server/internal/secret"
 )
 
-// Errors of a name that is taken by one of the other kind: the tokens of both would have the same sub.
+// Errors for a name that the other kind already uses. The tokens of both would have the same sub.
 var (
 	ErrNameOfUser   = errors.New("there is a user of that name")
 	ErrNameOfClient = errors.New("there is a client of that name")
 )
 
-// CreateClient completes the registration, checks and stores it, and returns it with the secret of a
-// confidential client, which is stored as a digest only. One that has a digest already keeps it, and no
-// secret is returned. A client without grants gets those that its redirect URIs suggest. Errors:
-// *[InvalidError], [clientcfg.ErrExists], [ErrNameOfUser]; that a user of the name is created at the
-// same moment is not noticed.
+// CreateClient completes, checks and stores a registration. It returns the client, and its secret
+// if it is confidential. Only the secret's digest is stored. A client that already has a digest
+// keeps it, and no secret is returned. A client without grants gets the usual ones for its redirect
+// URIs. It does not notice a user with the same name created at the same moment. Errors:
+// *[InvalidError], [clientcfg.ErrExists], [ErrNameOfUser].
 func (r *Registry) CreateClient(ctx context.Context, c clientcfg.Client) (clientcfg.Client, string, error) {
 	c, shown := r.complete(c)
 	if err := r.checkClient(ctx, c); err != nil {
@@ -42,7 +42,7 @@ func (r *Registry) CreateClient(ctx context.Context, c clientcfg.Client) (client
 	return c, shown, nil
 }
 
-// complete returns the client as it is stored, and its new secret, if it needs one.
+// complete returns the client as it will be stored, and its new secret if it needs one.
 func (r *Registry) complete(c clientcfg.Client) (_ clientcfg.Client, shown string) {
 	if !c.Public && c.SecretDigest.IsZero() {
 		shown = secret.New()
@@ -56,11 +56,11 @@ func (r *Registry) complete(c clientcfg.Client) (_ clientcfg.Client, shown strin
 	return c, shown
 }
 
-// ValidateClient returns what is wrong with a client to be registered, without a look at others. Errors:
+// ValidateClient checks a client to be registered, without comparing it with others. Errors:
 // *[InvalidError].
 func ValidateClient(c clientcfg.Client) error {
 	if !c.Public && c.SecretDigest.IsZero() {
-		c.SecretDigest = secret.DigestOf("") // in the place of the one to be made
+		c.SecretDigest = secret.DigestOf("") // stands for the secret to be made
 	}
 	if len(c.Grants) == 0 {
 		c.Grants = clientcfg.UsualGrants(&c)
@@ -71,7 +71,7 @@ func ValidateClient(c clientcfg.Client) error {
 	return nil
 }
 
-// checkClient returns why a client that is not stored yet could not be.
+// checkClient returns why a new client cannot be stored.
 func (r *Registry) checkClient(ctx context.Context, c clientcfg.Client) error {
 	if err := ValidateClient(c); err != nil {
 		return err
@@ -85,7 +85,8 @@ func (r *Registry) checkClient(ctx context.Context, c clientcfg.Client) error {
 	return nil
 }
 
-// FindClient returns the client of that ID. Errors: [clientcfg.ErrNotFound], [clientcfg.ErrUnreadableClient].
+// FindClient returns the client with that ID. Errors: [clientcfg.ErrNotFound],
+// [clientcfg.ErrUnreadableClient].
 func (r *Registry) FindClient(ctx context.Context, id string) (clientcfg.Client, error) {
 	c, err := r.o.Store.Client(ctx, id)
 	if err != nil {
@@ -94,20 +95,20 @@ func (r *Registry) FindClient(ctx context.Context, id string) (clientcfg.Client,
 	return c, nil
 }
 
-// Listing is all clients, ordered by ID.
+// Listing is a list of clients, ordered by ID.
 type Listing struct {
 	Clients    []clientcfg.Client
 	Unreadable []Unreadable
 }
 
-// Unreadable is a client that cannot be read: it is not served, and all others are.
+// Unreadable is a client that cannot be read. Only that client is not served.
 type Unreadable struct {
 	ClientID string `json:"client_id"`
 	Why      string `json:"unreadable"`
 }
 
-// Clients returns the clients that the filter chooses, and those that cannot be read: of these nothing but
-// the ID can be compared.
+// Clients returns the clients that match the filter, and the unreadable clients, which only the ID
+// can be compared with.
 func (r *Registry) Clients(ctx context.Context, filter Filter) (l Listing, err error) {
 	d, err := clientcfg.ReadDirectory(ctx, r.o.Store)
 	if err != nil {
@@ -122,7 +123,7 @@ func (r *Registry) Clients(ctx context.Context, filter Filter) (l Listing, err e
 	return l, nil
 }
 
-// UnreadableOf returns the clients whose ID begins so and that cannot be read.
+// UnreadableOf returns the unreadable clients with IDs that start with prefix.
 func UnreadableOf(d *clientcfg.Directory, prefix string) (list []Unreadable) {
 	all := d.Unreadable()
 	for _, id := range slices.Sorted(maps.Keys(all)) {
@@ -133,12 +134,13 @@ func UnreadableOf(d *clientcfg.Directory, prefix string) (list []Unreadable) {
 	return list
 }
 
-// ChangeClient changes the metadata of a client and returns it. edit is called again, with what others
-// have stored, if they change it meanwhile. If edit leaves it as it was, nothing is stored or recorded. Errors: that of edit, *[InvalidError], *[LockOutError],
+// ChangeClient changes the metadata of a client and returns it. If others change the client at the
+// same time, edit is called again with the newly stored client. If edit changes nothing, nothing is
+// stored or recorded. Errors: errors of edit, *[InvalidError], *[LockOutError],
 // [clientcfg.ErrNotFound].
 func (r *Registry) ChangeClient(ctx context.Context, id string, edit func(c *clientcfg.Client) error) (clientcfg.Client, error) {
 	return r.changeClient(ctx, id, func(c *clientcfg.Client, _ time.Time) (change, error) {
-		before := c.Clone() // as edit may change the items of a list in their places
+		before := c.Clone() // a copy, because edit may change list items in place
 		if err := edit(c); err != nil {
 			return change{}, err
 		}
@@ -154,7 +156,7 @@ func (r *Registry) ChangeClient(ctx context.Context, id string, edit func(c *cli
 	})
 }
 
-// kept returns an error for a change that is none of the metadata, or makes the client invalid.
+// kept returns an error for a change outside the metadata, or one that makes the client invalid.
 func (r *Registry) kept(before, after *clientcfg.Client) error {
 	var errs fielderr.Errors
 	if after.ID != before.ID {
@@ -162,7 +164,7 @@ func (r *Registry) kept(before, after *clientcfg.Client) error {
 	}
 	if after.Public != before.Public {
 		errs.Add("public", "a client with a secret cannot become one without, nor the other way round; register another client")
-		after.Public = before.Public // so that nothing else is wrong for that
+		after.Public = before.Public // avoids follow-up errors
 	}
 	errs.AddUnreported(fielderr.Of(after.Validate()))
 	if err := errs.Err(); err != nil {
@@ -171,8 +173,9 @@ func (r *Registry) kept(before, after *clientcfg.Client) error {
 	return nil
 }
 
-// changeClient changes a client and returns it as it was stored. What others change meanwhile is kept:
-// then edit is called again, with what they have stored. Errors: those of edit, [clientcfg.ErrNotFound].
+// changeClient changes a client and returns it as stored. Concurrent changes by others are kept:
+// edit is called again with the newly stored client. Errors: errors of edit,
+// [clientcfg.ErrNotFound].
 func (r *Registry) changeClient(ctx context.Context, id string, edit func(c *clientcfg.Client, now time.Time) (change, error)) (clientcfg.Client, error) {
 	now, err := r.o.Store.Now(ctx)
 	for err == nil {
@@ -188,7 +191,7 @@ func (r *Registry) changeClient(ctx context.Context, id string, edit func(c *cli
 			ch.end()
 			break
 		}
-		if ch.action == "" { // nothing is changed
+		if ch.action == "" { // unchanged
 			return c, nil
 		}
 		ch.target = clientcfg.ClientTarget(id)
@@ -208,8 +211,8 @@ func (r *Registry) changeClient(ctx context.Context, id string, edit func(c *cli
 	return clientcfg.Client{}, fmt.Errorf("client %q: %w", id, err)
 }
 
-// DeleteClient removes a client, also one that cannot be read. One that others change meanwhile is judged
-// again, as they have stored it. Errors: *[LockOutError], [clientcfg.ErrNotFound].
+// DeleteClient removes a client, readable or not. If others change the client at the same time, the
+// newly stored client is checked again. Errors: *[LockOutError], [clientcfg.ErrNotFound].
 func (r *Registry) DeleteClient(ctx context.Context, id string) error {
 	err := r.deleteClient(ctx, id)
 	for errors.Is(err, clientcfg.ErrConflict) && ctx.Err() == nil {
@@ -249,10 +252,10 @@ func (r *Registry) deleteClient(ctx context.Context, id string) error {
 	return r.o.Store.DeleteUnchanged(ctx, c, e)
 }
 
-// RevokeClient makes everything worthless that was issued to a client until now, and returns the
-// client. Its secret stays, and what is issued from now on is good. Instances follow as soon as they have
-// refreshed their clients, within two seconds; what one issues that has not is worthless to all others.
-// Errors: [clientcfg.ErrNotFound].
+// RevokeClient invalidates everything issued to a client until now, and returns the client. Its
+// secret stays valid. Tokens issued from now on are valid too. Instances follow when they refresh
+// their clients, within two seconds. Tokens from an instance that has not refreshed yet are not
+// accepted by the others. Errors: [clientcfg.ErrNotFound].
 func (r *Registry) RevokeClient(ctx context.Context, id string) (clientcfg.Client, error) {
 	return r.changeClient(ctx, id, func(c *clientcfg.Client, _ time.Time) (change, error) {
 		c.Stamp = c.Stamp.Revoked()

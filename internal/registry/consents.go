@@ -10,19 +10,19 @@ import (
 	"oauth-server/internal/grants"
 )
 
-// ErrNoConsent is returned if the user allows the client nothing.
+// ErrNoConsent is returned if the user has no consent for the client.
 var ErrNoConsent = errors.New("the user allows the client nothing")
 
-// Consent is what a user allows a client.
+// Consent is a user's consent to a client.
 type Consent struct {
 	ClientID  string    `json:"client_id"`
 	Scopes    []string  `json:"scopes"`
-	AgreedAt  time.Time `json:"agreed_at"`  // on a page
-	UsedAt    time.Time `json:"used_at"`    // to the day
-	ExpiresAt time.Time `json:"expires_at"` // unless it is used before
+	AgreedAt  time.Time `json:"agreed_at"`  // when the user last agreed on a page
+	UsedAt    time.Time `json:"used_at"`    // accurate to a day
+	ExpiresAt time.Time `json:"expires_at"` // if it is not used before
 }
 
-// Consents returns what a user allows clients, ordered by client. Errors: [grants.ErrNotFound].
+// Consents returns a user's valid consents, ordered by client. Errors: [grants.ErrNotFound].
 func (r *Registry) Consents(ctx context.Context, typed string) (user string, list []Consent, err error) {
 	u, err := r.user(ctx, typed)
 	if err != nil {
@@ -49,8 +49,8 @@ func (r *Registry) Consents(ctx context.Context, typed string) (user string, lis
 	return u.Name, list, nil
 }
 
-// WithdrawConsent ends what a user allows a client, and what came of it: on every instance at once.
-// Errors: [ErrNoConsent], [grants.ErrNotFound].
+// WithdrawConsent ends a user's consent to a client and everything issued under it, on every
+// instance at once. Errors: [ErrNoConsent], [grants.ErrNotFound].
 func (r *Registry) WithdrawConsent(ctx context.Context, typed, clientID string) error {
 	u, err := r.user(ctx, typed)
 	if err != nil {
@@ -66,7 +66,7 @@ func (r *Registry) WithdrawConsent(ctx context.Context, typed, clientID string) 
 	ch := change{action: "withdraw_consent", target: clientcfg.UserTarget(u.Name), before: map[string]string{"client_id": clientID}}
 	name, until := a.Revocation(r.o.Now())
 	err = r.record(ctx, ch, func() error {
-		ctx := context.WithoutCancel(ctx) // to the end: one that is revoked and still there is void
+		ctx := context.WithoutCancel(ctx) // finish even if canceled: a revoked consent that still exists is void
 		if err := r.grants.Revoke(ctx, name, until); err != nil {
 			return err
 		}

@@ -26,7 +26,8 @@ func agree(t *testing.T, store *testworld.Store, username, clientID string) gran
 	return a
 }
 
-// TestConsentsThatHold: what is listed is what a client would get a code by without asking.
+// TestConsentsThatHold: the list has exactly the consents that would give a client a code without
+// asking.
 func TestConsentsThatHold(t *testing.T) {
 	ctx, store := t.Context(), openTestStore(t)
 	for _, name := range []string{"ada", "bob"} {
@@ -71,8 +72,8 @@ func TestConsentsThatHold(t *testing.T) {
 	check.Equal(t, "event", events[0].Action+" "+string(events[0].Before), `withdraw_consent {"client_id":"withdrawn"}`)
 }
 
-// TestWithdrawalOutlastsEveryLifetime: a command that has the store does not know how long the servers let
-// sign-ins be refreshed. What is revoked stays so for the longest that can be configured.
+// TestWithdrawalOutlastsEveryLifetime: a command that opens the store does not know the servers'
+// lifetimes. So the revocation lasts for the longest configurable lifetime.
 func TestWithdrawalOutlastsEveryLifetime(t *testing.T) {
 	ctx, store := t.Context(), openTestStore(t)
 	addUser(t, store, "ada")

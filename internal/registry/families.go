@@ -9,13 +9,14 @@ import (
 	"oauth-server/internal/clientcfg"
 )
 
-// revokedAtOnce is how many families are revoked at the same time. A store confirms what comes at the same
-// time together, so that many cost little more than one.
+// revokedAtOnce is how many families are revoked concurrently. A store commits concurrent writes
+// together, so many cost little more than one.
 const revokedAtOnce = 64
 
-// RevokeFamilies revokes the family of that ID, or all of a user if it is empty: refresh tokens and
-// access tokens, at once on every instance. It returns how many. All can be 100,000, and take a minute.
-// Errors: [ErrNoFamily], [grants.ErrNotFound], *[PartlyError].
+// RevokeFamilies revokes the family with that ID, or all families of a user if id is empty: refresh
+// tokens and access tokens, at once on every instance. It returns how many it revoked. A user may
+// have 100,000 families, which take a minute. Errors: [ErrNoFamily], [grants.ErrNotFound],
+// *[PartlyError].
 func (r *Registry) RevokeFamilies(ctx context.Context, typed, id string) (int, error) {
 	var revoked atomic.Int64
 	_, err := r.families(ctx, typed, func(some []Family) error {
@@ -40,7 +41,7 @@ func (r *Registry) RevokeFamilies(ctx context.Context, typed, id string) (int, e
 	return n, partly(n, err)
 }
 
-// revokeFamily reports whether it has revoked the family, which may have been revoked before.
+// revokeFamily revokes a family. done is false if it was already revoked.
 func (r *Registry) revokeFamily(ctx context.Context, f *Family) (done bool, err error) {
 	if revoked, err := r.grants.Revoked(ctx, f.record.RevocationNames()...); revoked || err != nil {
 		return false, err
@@ -51,8 +52,8 @@ func (r *Registry) revokeFamily(ctx context.Context, f *Family) (done bool, err 
 	return err == nil, err
 }
 
-// atOnce calls do for all items, of which at most so many at the same time, until one fails. It returns when
-// all calls have.
+// atOnce calls do for all items, with at most most concurrent calls, until one fails. It returns
+// after all calls have ended.
 func atOnce[T any](most int, items []T, do func(item *T) error) error {
 	var next atomic.Int64
 	var failed atomic.Bool

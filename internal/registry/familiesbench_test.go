@@ -14,7 +14,7 @@ import (
 	"oauth-server/internal/testworld"
 )
 
-// BenchmarkRevokeFamilies is the end of 10,000 sign-ins of one user in a file, each with its event.
+// BenchmarkRevokeFamilies revokes 10,000 sign-ins of one user in a file, each with its event.
 func BenchmarkRevokeFamilies(b *testing.B) {
 	for b.Loop() {
 		b.StopTimer()

@@ -6,15 +6,15 @@ import (
 	"oauth-server/internal/clientcfg"
 )
 
-// Filter chooses clients. The zero value chooses all.
+// Filter selects clients. The zero value selects all.
 type Filter struct {
 	Prefix string          // of the ID
-	Grant  clientcfg.Grant // that the client may use; empty: any
-	// Labels are name=value, or a name for any value. A client needs all of them.
+	Grant  clientcfg.Grant // that the client may use; empty for any
+	// Labels are name=value, or a name for any value. A client must have all of them.
 	Labels []string
 }
 
-// Matches reports whether the filter chooses the client.
+// Matches reports whether the filter selects the client.
 func (f *Filter) Matches(c *clientcfg.Client) bool {
 	for _, label := range f.Labels {
 		if !c.Labels.Has(label) {

@@ -20,7 +20,7 @@ func openTestStore(t *testing.T) *testworld.Store {
 	return testworld.OpenStore(t, filepath.Join(t.TempDir(), "test.db"))
 }
 
-// The functions below make one change, by a registry of its own.
+// Each of the functions below makes one change with its own registry.
 
 func on(store Store) *Registry { return New(Options{Store: store}) }
 
@@ -28,7 +28,7 @@ func CreateClient(ctx context.Context, store Store, c clientcfg.Client, now time
 	return New(Options{Store: store, Now: func() time.Time { return now }}).CreateClient(ctx, c)
 }
 
-// addClient creates a client, which must succeed, and returns its secret, too.
+// addClient creates a client, which must succeed, and also returns its secret.
 func addClient(tb testing.TB, store Store, c clientcfg.Client) (made clientcfg.Client, secret string) {
 	tb.Helper()
 	made, secret, err := CreateClient(tb.Context(), store, c, noon)

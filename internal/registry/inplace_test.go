@@ -10,8 +10,8 @@ import (
 	"oauth-server/internal/clientcfg"
 )
 
-// TestEditInPlace: an edit that takes an item out of a list where it is changes neither what the trail says
-// of before, nor whether operators would be locked out.
+// TestEditInPlace: an edit that removes a list item in place affects neither the Before value in
+// the trail nor the lockout check.
 func TestEditInPlace(t *testing.T) {
 	store := openTestStore(t)
 	ops := clientcfg.Client{ID: "ops"}
@@ -38,7 +38,7 @@ func TestEditInPlace(t *testing.T) {
 	}
 }
 
-// TestNothingChanged: what leaves a client or a user as it was is not recorded, and leaves the version.
+// TestNothingChanged: an edit without effect is not recorded, and does not change the version.
 func TestNothingChanged(t *testing.T) {
 	store := openTestStore(t)
 	r := New(Options{Store: store, Events: store})
@@ -67,7 +67,7 @@ func TestNothingChanged(t *testing.T) {
 	check.Equal(t, "events", recorded, []string{"create clients/shop", "create users/ada", "operator users/ada"})
 }
 
-// TestOpenIDIsNotAdded: no change registers what every request is refused for.
+// TestOpenIDIsNotAdded: no change registers a scope that every request is refused for.
 func TestOpenIDIsNotAdded(t *testing.T) {
 	store := openTestStore(t)
 	addClient(t, store, clientcfg.Client{ID: "shop"})

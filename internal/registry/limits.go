@@ -8,22 +8,24 @@ import (
 	"oauth-server/internal/clientcfg"
 )
 
-// Limits is what operators have set about the limits of one client, and its bans. It is not deleted with the client.
+// Limits describes the limits that operators have set for one client, and its bans. They are not
+// deleted with the client.
 type Limits struct {
 	Policy, Candidate bool
-	// Overrides is how many users have limits of their own, and Users the first of them, ordered.
+	// Overrides is the number of users with their own limits. Users are the first of them, sorted.
 	Overrides int
 	Users     []string
-	// Banned are those who are banned, or were and are not forgotten: the first users, ordered, an empty one for the
-	// client itself.
+	// Banned are the first users with a current or remembered ban, sorted. An empty username means
+	// the client itself.
 	Banned     []string
-	MoreBanned bool // that are not among them
+	MoreBanned bool // there are more than in Banned
 }
 
-// NamedOverrides is how many of the users with limits of their own are named, and of those who are banned.
+// NamedOverrides is the maximum length of Users and of Banned.
 const NamedOverrides = 5
 
-// LimitsOf returns what operators have set about the limits of a client, and its bans. It reads no policies of others.
+// LimitsOf returns the limits that operators have set for a client, and its bans. It does not read
+// policies of other clients.
 func (r *Registry) LimitsOf(ctx context.Context, id string) (l Limits, err error) {
 	targets, err := clientcfg.TargetsOf(ctx, r.o.Store, id)
 	if err != nil {
@@ -41,7 +43,7 @@ func (r *Registry) LimitsOf(ctx context.Context, id string) (l Limits, err error
 	return l, r.addBans(ctx, id, &l)
 }
 
-// addBans adds those of the client who are banned, or were and are not forgotten.
+// addBans adds the client's current and remembered bans.
 func (r *Registry) addBans(ctx context.Context, id string, l *Limits) error {
 	all, err := bans.NewRepository(r.o.Store).Of(ctx, id)
 	if err != nil {

@@ -8,10 +8,10 @@ import (
 	"oauth-server/internal/grants"
 )
 
-// LockOutError is a change that would take from operators what they make changes with.
+// LockOutError is returned for a change that would lock operators out of making changes.
 type LockOutError struct {
 	Name string // of the client or user
-	Own  bool   // the one who makes the change
+	Own  bool   // it is the one that makes the change
 }
 
 // Error implements error.
@@ -22,13 +22,13 @@ func (e *LockOutError) Error() string {
 	return fmt.Sprintf("%q is the last client that can change clients and users: without it that is possible in the store only", e.Name)
 }
 
-// demoting is held from the look for another client that can register until the change is made, so that two
-// changes of this process do not each find the client of the other.
+// demoting is held from looking for another registering client until the change is made. Otherwise
+// two concurrent changes in this process could each rely on the other's client.
 var demoting = make(chan struct{}, 1)
 
-// mayLockOut returns a *[LockOutError] for a change, or the end if after is nil, of the client that the
-// operator uses, or of the last one that can register others, unless that is confirmed. The change has to end
-// before another one is judged: see [change.end].
+// mayLockOut returns a *[LockOutError] if the change, or the deletion if after is nil, takes the
+// right to register clients from the operator's own client or from the last such client, unless
+// that was confirmed. Another such change has to wait until this one ends: see [change.end].
 func (r *Registry) mayLockOut(ctx context.Context, ch *change, before, after *clientcfg.Client) error {
 	if !before.Registers() || after != nil && after.Registers() || r.o.Confirmed == before.ID {
 		return nil
@@ -54,14 +54,15 @@ func (r *Registry) mayLockOut(ctx context.Context, ch *change, before, after *cl
 	return &LockOutError{before.ID, false}
 }
 
-// end lets the next change be judged by mayLockOut.
+// end allows the next change to be checked by mayLockOut.
 func (ch *change) end() {
 	if ch.demotes {
 		<-demoting
 	}
 }
 
-// mayEndOperator returns a *[LockOutError] if it is the operator's own user, unless that is confirmed.
+// mayEndOperator returns a *[LockOutError] if u is the operator's own user, unless that was
+// confirmed.
 func (r *Registry) mayEndOperator(u *grants.User) error {
 	if u.Operator == clientcfg.WriteAccess && r.o.By.Username == u.Name && r.o.Confirmed != u.Name {
 		return &LockOutError{u.Name, true}

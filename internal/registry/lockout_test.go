@@ -10,7 +10,7 @@ import (
 	"oauth-server/internal/clientcfg"
 )
 
-// TestTwoOperatorsDemoteEachOther at the same moment: one of them stays.
+// TestTwoOperatorsDemoteEachOther at the same moment: one of them stays an operator.
 func TestTwoOperatorsDemoteEachOther(t *testing.T) {
 	store := openTestStore(t)
 	for _, id := range []string{"anna", "bert"} {

@@ -14,7 +14,7 @@ import (
 	"oauth-server/internal/testworld"
 )
 
-// failing is a store that fails, before or after it has ended a session, or cannot record events.
+// failing is a store that fails before or after ending a session, or cannot record events.
 type failing struct {
 	*testworld.Store
 	before, after, recording error
@@ -34,8 +34,8 @@ func (s *failing) AddEvent(ctx context.Context, e clientcfg.Event) error {
 	return s.Store.AddEvent(ctx, e)
 }
 
-// TestEventsTellTheTruth of what cannot be changed together with its event: that comes first, and another one
-// says if it is not known whether the change was made.
+// TestEventsTellTheTruth: if a change cannot be written together with its event, the event comes
+// first, and another event follows if it is unknown whether the change was made.
 func TestEventsTellTheTruth(t *testing.T) {
 	down := errors.New("no database")
 	for _, tt := range []struct {

@@ -13,7 +13,7 @@ import (
 	"oauth-server/internal/store"
 )
 
-// Store is what the registry needs of a store.
+// Store is the storage that the registry needs.
 type Store interface {
 	clientcfg.Store
 	clientcfg.Registry
@@ -21,12 +21,13 @@ type Store interface {
 	store.Backend
 }
 
-// Hasher hashes passwords. [secret.Passwords] is one.
+// Hasher hashes passwords. [secret.Passwords] implements it.
 type Hasher interface {
 	Hash(ctx context.Context, password string) (string, error)
 }
 
-// Options make a [Registry]. Store is required; every other zero value means what is said beside it.
+// Options configure a [Registry]. Store is required. Any other zero value means the default noted
+// beside the field.
 type Options struct {
 	Store  Store
 	Events clientcfg.EventLog // nothing is recorded
@@ -34,17 +35,17 @@ type Options struct {
 	By       clientcfg.Actor // of the events
 	Reason   string
 	Instance string
-	// Confirmed is the client or user of which the caller has said that it may be changed although that
-	// may lock operators out.
+	// Confirmed is a client or user that the caller has confirmed may be changed even if that may
+	// lock operators out.
 	Confirmed string
 
 	Now       func() time.Time // time.Now
 	Passwords Hasher           // one that hashes one password at a time
-	// IfClient and IfUser are asked about what is there before it is changed; their error ends the change.
-	// Always.
+	// IfClient and IfUser are called with the stored client or user before a change. If they return
+	// an error, the change is canceled. The default accepts all.
 	IfClient func(c *clientcfg.Client) error
 	IfUser   func(u *User) error
-	// AllClients returns all clients as they are now: those of the store.
+	// AllClients returns all current clients. The default reads the store.
 	AllClients func(ctx context.Context) (iter.Seq[*clientcfg.Client], error)
 }
 
@@ -54,7 +55,7 @@ type Registry struct {
 	grants *grants.Repository
 }
 
-// New returns a registry.
+// New returns a Registry.
 func New(o Options) *Registry {
 	if o.Now == nil {
 		o.Now = time.Now
@@ -89,23 +90,26 @@ func (e *InvalidError) Error() string { return e.err.Error() }
 // Unwrap returns the problems, joined.
 func (e *InvalidError) Unwrap() error { return e.err }
 
-// change is what an event says of a change.
+// change describes a change for its event.
 type change struct {
 	action, target string
-	before, after  any  // as in the admin API; nil for nothing
+	before, after  any  // as in the admin API; nil if it does not exist
 	demotes        bool // set by mayLockOut
 }
 
-// noteWithin bounds the time in which it is noted that a change has failed. The caller may have gone.
+// noteWithin bounds the time for recording that a change has failed, because the caller may have
+// disconnected.
 const noteWithin = 5 * time.Second
 
-// Record makes a change of something, as it was before and is afterwards, nil for nothing, with its event: see record.
+// Record makes a change with its event: see record. before and after are the changed resource, nil
+// if it does not exist.
 func (r *Registry) Record(ctx context.Context, action, target string, before, after any, do func() error) error {
 	return r.record(ctx, change{action: action, target: target, before: before, after: after}, do)
 }
 
-// record makes a change that the store cannot make together with its event. The event is stored first, so a
-// change that was made always has one. If the change fails, another event follows that says so.
+// record makes a change that the store cannot make together with its event. The event is stored
+// first, so every change that was made has an event. If the change fails, another event follows and
+// says so.
 func (r *Registry) record(ctx context.Context, ch change, do func() error) error {
 	if r.o.Events == nil {
 		return do()
@@ -122,12 +126,13 @@ func (r *Registry) record(ctx context.Context, ch change, do func() error) error
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), noteWithin)
 		defer cancel()
 		e.Unknown = true
-		_ = r.o.Events.AddEvent(ctx, e) // without it, the trail says more than is known
+		_ = r.o.Events.AddEvent(ctx, e) // if this fails too, the trail shows the change as made
 	}
 	return failed
 }
 
-// event returns the event of a change that is about to be made; the zero event if nothing is recorded.
+// event returns the event for a change that is about to be made, or the zero event if nothing is
+// recorded.
 func (r *Registry) event(ch change) (clientcfg.Event, error) {
 	if r.o.Events == nil {
 		return clientcfg.Event{}, nil

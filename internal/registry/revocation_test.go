@@ -13,7 +13,7 @@ import (
 	"oauth-server/internal/testworld"
 )
 
-// timed is a store with a clock of its own.
+// timed is a store with its own clock.
 type timed struct {
 	*testworld.Store
 	now time.Time
@@ -71,7 +71,8 @@ func TestRotationWithOverlap(t *testing.T) {
 	}
 }
 
-// A new password has to be as good as a first one; a bad one changes nothing.
+// TestSetPassword: a new password must meet the same requirements as the first one. A bad one
+// changes nothing.
 func TestSetPassword(t *testing.T) {
 	store := newTimed(t)
 	if _, err := CreateUser(t.Context(), store, "ada", testPassword, clientcfg.ReadAccess, noon); err != nil {

@@ -12,18 +12,18 @@ import (
 
 // Errors about the secrets of a client.
 var (
-	// ErrPublic is returned when a secret is asked for a client that has none.
+	// ErrPublic is returned for an operation on the secret of a public client.
 	ErrPublic = errors.New("a public client has no secret")
-	// ErrLastSecret: the client would have no secret.
+	// ErrLastSecret means that the client would have no secret left.
 	ErrLastSecret = errors.New("this is the newest secret of the client: add another one first, or delete the client")
-	// ErrNoSecret: the client has no such secret.
+	// ErrNoSecret means that the client has no such secret.
 	ErrNoSecret = errors.New("the client has no such secret")
 )
 
-// Rotation is what becomes of a secret that is replaced, and of what was issued under it.
+// Rotation says what happens to a replaced secret and to the tokens issued under it.
 type Rotation struct {
-	Revoke  bool          // as [Registry.RevokeClient] does
-	Overlap time.Duration // the old secret stays valid for so long; 0: it ends at once
+	Revoke  bool          // revoke them, as [Registry.RevokeClient] does
+	Overlap time.Duration // how long the old secret stays valid; 0 ends it at once
 }
 
 // MaxOverlap is the longest overlap of two secrets.
@@ -40,15 +40,15 @@ func (r Rotation) validate() error {
 	return nil
 }
 
-// Secret is a secret of a client as operators see it.
+// Secret is a client's secret as operators see it.
 type Secret struct {
 	ID      string    `json:"id"`
-	Current bool      `json:"current"`              // the newest, which has no end
-	Used    time.Time `json:"used_at,omitzero"`     // the minute of its last use; none: it was not used
-	Until   time.Time `json:"valid_until,omitzero"` // of the one before
+	Current bool      `json:"current"`              // the newest secret, which has no end
+	Used    time.Time `json:"used_at,omitzero"`     // the minute of its last use; zero if unused
+	Until   time.Time `json:"valid_until,omitzero"` // end of the previous secret
 }
 
-// Secrets returns those of a client that are valid at a time, the newest first.
+// Secrets returns a client's valid secrets at a time, newest first.
 func Secrets(c *clientcfg.Client, now time.Time) []Secret {
 	list := []Secret{}
 	if !c.SecretDigest.IsZero() {
@@ -60,7 +60,8 @@ func Secrets(c *clientcfg.Client, now time.Time) []Secret {
 	return list
 }
 
-// SecretID names a secret: a part of a digest of its digest, so that nothing of what is stored is shown.
+// SecretID returns an ID for a secret: a part of a digest of its digest, which reveals nothing of
+// the stored digest.
 func SecretID(clientID string, d secret.Digest) string {
 	return secret.DigestOf("secret of " + clientID + " " + d.String()).String()[:16]
 }
@@ -73,10 +74,11 @@ func secretsOf(c *clientcfg.Client, now time.Time) any {
 	return map[string]any{"client_id": c.ID, "secrets": ids}
 }
 
-// AddSecret gives a confidential client a new secret; what becomes of the one before is the rotation. It
-// returns the client and the new secret, which is stored as a digest only. Instances follow as soon as
-// they have refreshed their clients, within two seconds. At most two secrets are valid: one that still
-// was from an earlier rotation ends. Errors: *[InvalidError], [ErrPublic], [clientcfg.ErrNotFound].
+// AddSecret gives a confidential client a new secret. rotation says what happens to the previous
+// one. It returns the client and the new secret, which is stored only as a digest. Instances follow
+// when they refresh their clients, within two seconds. At most two secrets are valid: if a secret
+// from an earlier rotation is still valid, it ends. Errors: *[InvalidError], [ErrPublic],
+// [clientcfg.ErrNotFound].
 func (r *Registry) AddSecret(ctx context.Context, id string, rotation Rotation) (c clientcfg.Client, shown string, err error) {
 	if err := rotation.validate(); err != nil {
 		return c, "", err
@@ -104,8 +106,9 @@ func (r *Registry) AddSecret(ctx context.Context, id string, rotation Rotation) 
 	return c, shown, nil
 }
 
-// RetireSecret ends a secret of a client before its time. The newest cannot be: the client would have
-// none. Errors: [ErrLastSecret], [ErrNoSecret], [clientcfg.ErrNotFound].
+// RetireSecret ends a client's secret early. The newest secret cannot be retired, because the
+// client would have no secret left. Errors: [ErrLastSecret], [ErrNoSecret],
+// [clientcfg.ErrNotFound].
 func (r *Registry) RetireSecret(ctx context.Context, id, secretID string) error {
 	_, err := r.changeClient(ctx, id, func(c *clientcfg.Client, now time.Time) (change, error) {
 		for _, s := range Secrets(c, now) {
@@ -125,7 +128,7 @@ func (r *Registry) RetireSecret(ctx context.Context, id, secretID string) error 
 	return err
 }
 
-// Secrets returns those of a client that are valid, the newest first. Errors: [clientcfg.ErrNotFound].
+// Secrets returns a client's valid secrets, newest first. Errors: [clientcfg.ErrNotFound].
 func (r *Registry) Secrets(ctx context.Context, id string) ([]Secret, error) {
 	c, err := r.FindClient(ctx, id)
 	if err != nil {

@@ -12,13 +12,13 @@ import (
 	"oauth-server/internal/secret"
 )
 
-// Errors of what a user is not signed in with.
+// Errors for missing sessions and sign-ins of a user.
 var (
 	ErrNoSession = errors.New("the user has no such session")
 	ErrNoFamily  = errors.New("the user has no such sign-in that can be refreshed")
 )
 
-// Session is a browser that a user is signed in with.
+// Session is a browser session of a user.
 type Session struct {
 	ID        string    `json:"id"`
 	CreatedAt time.Time `json:"created_at"`
@@ -26,7 +26,7 @@ type Session struct {
 	key       string
 }
 
-// Family is a sign-in of a user through a client that can be refreshed.
+// Family is a refreshable sign-in of a user through a client.
 type Family struct {
 	ID        string    `json:"id"`
 	ClientID  string    `json:"client_id"`
@@ -37,13 +37,13 @@ type Family struct {
 	record    grants.Family
 }
 
-// MostFamilies is how many families of a user are listed. Any number is revoked at once.
+// MostFamilies is how many families of a user are listed. Any number can be revoked at once.
 const MostFamilies = 1000
 
-// errEnough ends a look at families.
+// errEnough stops reading families.
 var errEnough = errors.New("no more are needed")
 
-// Sessions returns the sessions of a user that count, the newest first. Errors: [grants.ErrNotFound].
+// Sessions returns a user's valid sessions, newest first. Errors: [grants.ErrNotFound].
 func (r *Registry) Sessions(ctx context.Context, typed string) (user string, list []Session, err error) {
 	u, err := r.user(ctx, typed)
 	if err != nil {
@@ -62,10 +62,10 @@ func (r *Registry) Sessions(ctx context.Context, typed string) (user string, lis
 	return u.Name, list, nil
 }
 
-// sessionID names a session without showing what it is stored under.
+// sessionID returns an ID for a session that does not reveal its store key.
 func sessionID(key string) string { return secret.DigestOf("session " + key).String()[:32] }
 
-// PartlyError is the end of some sign-ins of a user, but not of all that were meant.
+// PartlyError is returned if only some of a user's sign-ins were ended.
 type PartlyError struct {
 	Ended int
 	Err   error
@@ -76,10 +76,10 @@ func (e *PartlyError) Error() string {
 	return fmt.Sprintf("%d were ended, and others not: %v", e.Ended, e.Err)
 }
 
-// Unwrap returns why others were not.
+// Unwrap returns why the others were not ended.
 func (e *PartlyError) Unwrap() error { return e.Err }
 
-// partly returns the error of a change after so many of the same kind, if there is one.
+// partly wraps err in a *[PartlyError] if some sign-ins were ended before it.
 func partly(ended int, err error) error {
 	if err == nil || ended == 0 {
 		return err
@@ -87,8 +87,9 @@ func partly(ended int, err error) error {
 	return &PartlyError{ended, err}
 }
 
-// EndSessions ends the session of that ID, or all of a user if it is empty, and returns how many. What
-// was issued in them stays. Errors: [ErrNoSession], [grants.ErrNotFound], *[PartlyError].
+// EndSessions ends the session with that ID, or all sessions of a user if id is empty, and returns
+// how many it ended. Tokens issued in them stay valid. Errors: [ErrNoSession],
+// [grants.ErrNotFound], *[PartlyError].
 func (r *Registry) EndSessions(ctx context.Context, typed, id string) (int, error) {
 	user, list, err := r.Sessions(ctx, typed)
 	if err != nil {
@@ -107,8 +108,8 @@ func (r *Registry) EndSessions(ctx context.Context, typed, id string) (int, erro
 	return len(list), nil
 }
 
-// Families returns the sign-ins of a user that can be refreshed, those refreshed last first: at most
-// [MostFamilies], without those that were revoked. Errors: [grants.ErrNotFound].
+// Families returns a user's refreshable sign-ins, most recently refreshed first: at most
+// [MostFamilies], without revoked ones. Errors: [grants.ErrNotFound].
 func (r *Registry) Families(ctx context.Context, typed string) (user string, list []Family, err error) {
 	list = []Family{}
 	user, err = r.families(ctx, typed, func(some []Family) error {
@@ -131,8 +132,9 @@ func (r *Registry) Families(ctx context.Context, typed string) (user string, lis
 	return user, list, nil
 }
 
-// families calls each with the families of a user that neither ended by themselves nor with their client, some
-// at a time, until that fails. [errEnough] is no error. They may be revoked; each may revoke them.
+// families calls each with a user's families, in batches, until each returns an error. It skips
+// families that have expired or ended with their client. [errEnough] is not returned. The families
+// may be revoked already, and each may revoke them.
 func (r *Registry) families(ctx context.Context, typed string, each func(some []Family) error) (user string, err error) {
 	u, err := r.user(ctx, typed)
 	if err != nil {
@@ -161,10 +163,11 @@ func (r *Registry) families(ctx context.Context, typed string, each func(some []
 	return u.Name, nil
 }
 
-// knownClients are clients that were read already, by ID; nil: it is not there, or not readable.
+// knownClients caches clients by ID. Nil means that the client does not exist or is unreadable.
 type knownClients map[string]*clientcfg.Client
 
-// accepted reports whether the client that something was issued to is there, and was not revoked since.
+// accepted reports whether the client still exists and accepts the stamp, which means that it was
+// not revoked since.
 func (r *Registry) accepted(ctx context.Context, clientID string, stamp secret.Stamp, clients knownClients) (bool, error) {
 	c, known := clients[clientID]
 	if !known {

@@ -12,7 +12,8 @@ import (
 	"oauth-server/internal/secret"
 )
 
-// TestFamiliesBehindThoseThatEnded: sign-ins that count are listed and ended, however many have ended.
+// TestFamiliesBehindThoseThatEnded: valid sign-ins are listed and ended, however many ended ones
+// come before them.
 func TestFamiliesBehindThoseThatEnded(t *testing.T) {
 	ctx, store := t.Context(), openTestStore(t)
 	addUser(t, store, "ada")

@@ -26,8 +26,8 @@ func (s *pausing) User(ctx context.Context, name string) (grants.User, error) {
 	return u, err
 }
 
-// TestSessionBetweenTwoRevocations: a session of the old password, from a sign-in that took place between
-// the read and the write of a new password, and after another revocation, ends with the new password.
+// TestSessionBetweenTwoRevocations: a session with the old password, from a sign-in between the
+// read and the write of a new password and after another revocation, ends with the new password.
 func TestSessionBetweenTwoRevocations(t *testing.T) {
 	const other = "another staple for ada"
 	store := openTestStore(t)
@@ -74,8 +74,8 @@ func (s *pausingClients) Client(ctx context.Context, id string) (clientcfg.Clien
 	return c, err
 }
 
-// TestChangeOfANamesake: a client that is deleted and created again between the read and the write of a
-// change stays the new one, whose secret is valid, and that of the deleted one is not.
+// TestChangeOfANamesake: if a client is deleted and created again between the read and the write of
+// a change, the new client stays. Its secret is valid, and the deleted client's is not.
 func TestChangeOfANamesake(t *testing.T) {
 	for name, change := range map[string]func(Store) error{
 		"revoke":          func(s Store) error { _, err := RevokeClient(t.Context(), s, "shop"); return err },
@@ -106,8 +106,8 @@ func TestChangeOfANamesake(t *testing.T) {
 	}
 }
 
-// TestDeletionOfAChangedClient: what others change between the read and the deletion is judged, and what may not
-// be deleted then stays.
+// TestDeletionOfAChangedClient: a concurrent change between the read and the deletion is checked,
+// and a client that may no longer be deleted stays.
 func TestDeletionOfAChangedClient(t *testing.T) {
 	store := openTestStore(t)
 	addClient(t, store, clientcfg.Client{ID: "shop"})
@@ -129,7 +129,8 @@ func TestDeletionOfAChangedClient(t *testing.T) {
 	check.OK(t, on(store).DeleteClient(t.Context(), "shop"))
 }
 
-// TestRevocationsCount: each counts the stamp on and keeps its ID. No other change does.
+// TestRevocationsCount: each revocation increments the stamp's count and keeps its ID. No other
+// change does.
 func TestRevocationsCount(t *testing.T) {
 	store := newTimed(t)
 	c, err := FindClient(t.Context(), store, "shop")

@@ -17,11 +17,11 @@ import (
 type User struct {
 	Username  string    `json:"username"`
 	CreatedAt time.Time `json:"created_at,omitzero"`
-	// Operator is what the user may do with the admin API; empty: nothing.
+	// Operator is the user's access to the admin API. Empty means no access.
 	Operator clientcfg.Access `json:"operator,omitempty"`
-	// Foreign names the kind of a password hash that was imported, until the next right password.
+	// Foreign is the kind of an imported password hash, until the next correct password.
 	Foreign string `json:"imported_hash,omitempty"`
-	// Unreadable is why the user cannot be read; then only the name is known.
+	// Unreadable is why the user cannot be read. Then only the name is known.
 	Unreadable string `json:"unreadable,omitempty"`
 }
 
@@ -31,7 +31,7 @@ func showUser(u *grants.User) User {
 	}
 }
 
-// userDoc is what an event shows of a user.
+// userDoc is a user as shown in an event.
 type userDoc struct {
 	Username string           `json:"username"`
 	Operator clientcfg.Access `json:"operator,omitempty"`
@@ -41,13 +41,13 @@ type userDoc struct {
 type NewUser struct {
 	Name     string
 	Password string
-	Hash     string // instead of the password: as it was stored elsewhere; see [secret.CheckForeign]
+	Hash     string // used instead of Password: a hash from elsewhere; see [secret.CheckForeign]
 	Operator clientcfg.Access
 }
 
-// CreateUser stores a user under the canonical form of the name, with the argon2id hash of the password.
-// Errors: *[InvalidError], [grants.ErrExists], [ErrNameOfClient]; that a client of the
-// name is registered at the same moment is not noticed.
+// CreateUser stores a user under the canonical form of the name, with the argon2id hash of the
+// password. It does not notice a client with the same name registered at the same moment. Errors:
+// *[InvalidError], [grants.ErrExists], [ErrNameOfClient].
 func (r *Registry) CreateUser(ctx context.Context, n NewUser) (User, error) {
 	name, err := r.CheckUser(ctx, n)
 	if err != nil {
@@ -72,7 +72,7 @@ func (r *Registry) CreateUser(ctx context.Context, n NewUser) (User, error) {
 	return showUser(&u), nil
 }
 
-// Validate returns the name under which the user would be stored. Errors: *[InvalidError].
+// Validate returns the name that the user would be stored under. Errors: *[InvalidError].
 func (n *NewUser) Validate() (string, error) {
 	name, bad := username.New(n.Name)
 	password := grants.ValidatePassword(n.Name, n.Password)
@@ -85,7 +85,8 @@ func (n *NewUser) Validate() (string, error) {
 	return name, nil
 }
 
-// CheckUser returns the name under which a new user would be stored, or why it could not be.
+// CheckUser returns the name that a new user would be stored under, or why the user cannot be
+// created.
 func (r *Registry) CheckUser(ctx context.Context, n NewUser) (string, error) {
 	name, err := n.Validate()
 	if err != nil {
@@ -116,7 +117,8 @@ func (r *Registry) hash(ctx context.Context, name, password string) (string, err
 	return hash, nil
 }
 
-// Users returns a page of the users, ordered by name: at most limit of those whose names are greater.
+// Users returns a page of users: at most limit users with names greater than after, ordered by
+// name.
 func (r *Registry) Users(ctx context.Context, after string, limit int) ([]User, error) {
 	stored, err := r.o.Store.UsersAfter(ctx, after, limit)
 	list := make([]User, len(stored))
@@ -128,7 +130,7 @@ func (r *Registry) Users(ctx context.Context, after string, limit int) ([]User, 
 	return list, err
 }
 
-// User returns the user of that name, in any way that the user can sign in with. Errors:
+// User returns the user with that name, in any spelling that works for signing in. Errors:
 // [grants.ErrNotFound], [grants.ErrUnreadableUser].
 func (r *Registry) User(ctx context.Context, typed string) (User, error) {
 	u, err := r.user(ctx, typed)
@@ -143,7 +145,7 @@ func (r *Registry) user(ctx context.Context, typed string) (grants.User, error) 
 	return u, nil
 }
 
-// SetPassword replaces the password of a user and revokes the user, as [Registry.RevokeUser] does.
+// SetPassword replaces a user's password and revokes the user, as [Registry.RevokeUser] does.
 // Errors: *[InvalidError], [grants.ErrNotFound].
 func (r *Registry) SetPassword(ctx context.Context, typed, password string) (User, error) {
 	u, err := r.User(ctx, typed)
@@ -158,14 +160,14 @@ func (r *Registry) SetPassword(ctx context.Context, typed, password string) (Use
 		return u, err
 	}
 	return r.changeUser(ctx, u.Username, "password", func(u *grants.User) error {
-		// In one step, so that what came of a sign-in with the old password carries a lower count.
+		// In one step, so everything from a sign-in with the old password has a lower count.
 		u.PasswordHash, u.Stamp = hash, u.Stamp.Revoked()
 		return nil
 	})
 }
 
-// RevokeUser makes everything worthless that came of a user's sign-ins until now: sessions, codes,
-// refresh tokens and access tokens, at once on every instance. Errors: [grants.ErrNotFound].
+// RevokeUser invalidates everything from a user's sign-ins until now: sessions, codes, refresh
+// tokens and access tokens, at once on every instance. Errors: [grants.ErrNotFound].
 func (r *Registry) RevokeUser(ctx context.Context, typed string) (User, error) {
 	return r.changeUser(ctx, typed, "revoke", func(u *grants.User) error {
 		u.Stamp = u.Stamp.Revoked()
@@ -173,7 +175,8 @@ func (r *Registry) RevokeUser(ctx context.Context, typed string) (User, error) {
 	})
 }
 
-// SetOperator lets a user use the admin API, or not. If it is so already, nothing is recorded. Errors: *[LockOutError], [grants.ErrNotFound].
+// SetOperator sets a user's access to the admin API. If it is already set, nothing is recorded.
+// Errors: *[LockOutError], [grants.ErrNotFound].
 func (r *Registry) SetOperator(ctx context.Context, typed string, access clientcfg.Access) (User, error) {
 	return r.changeUser(ctx, typed, "operator", func(u *grants.User) (err error) {
 		if u.Operator != access && access != clientcfg.WriteAccess {
@@ -184,7 +187,7 @@ func (r *Registry) SetOperator(ctx context.Context, typed string, access clientc
 	})
 }
 
-// changeUser changes a user and returns it as it is then.
+// changeUser changes a user and returns the changed user.
 func (r *Registry) changeUser(ctx context.Context, typed, action string, edit func(u *grants.User) error) (shown User, err error) {
 	name := username.Stored(typed)
 	err = r.o.Store.ChangeUser(ctx, name, func(u *grants.User) (clientcfg.Event, error) {
@@ -206,8 +209,8 @@ func (r *Registry) changeUser(ctx context.Context, typed, action string, edit fu
 	return shown, nil
 }
 
-// UnlockUser ends the row of wrong passwords of a user, on every instance with its next attempt, so that
-// new addresses are not slowed down. Limits by address stay. Errors: [grants.ErrNotFound].
+// UnlockUser ends a user's row of wrong passwords, so new addresses are no longer slowed down. Each
+// instance follows with its next attempt. Limits by address stay. Errors: [grants.ErrNotFound].
 func (r *Registry) UnlockUser(ctx context.Context, typed string) (User, error) {
 	u, err := r.user(ctx, typed)
 	if err != nil {
@@ -230,7 +233,7 @@ func (r *Registry) UnlockUser(ctx context.Context, typed string) (User, error) {
 	return shown, nil
 }
 
-// DeleteUser removes a user, also one that cannot be read, and returns the name. Errors: *[LockOutError],
+// DeleteUser removes a user, readable or not, and returns the name. Errors: *[LockOutError],
 // [grants.ErrNotFound].
 func (r *Registry) DeleteUser(ctx context.Context, typed string) (string, error) {
 	name := username.Stored(typed)
@@ -252,7 +255,7 @@ func (r *Registry) DeleteUser(ctx context.Context, typed string) (string, error)
 	case errors.Is(err, grants.ErrUnreadableUser):
 		err = nil
 	}
-	if err == nil { // what belongs to the user first, so that a second call removes what is left
+	if err == nil { // remove the user's other records first, so a second call can finish the job
 		err = errors.Join(r.grants.ForgetAgreements(ctx, name), r.grants.ForgetKnown(ctx, name))
 	}
 	if err == nil {
