@@ -15,7 +15,7 @@ func (r *Record) Meets(w *Write) bool {
 	if r.Version == 0 {
 		return true
 	}
-	// Sequences are above 0, which an absent writer and pruned read as.
+	// Sequences are above 0. An absent writer and an absent pruned read as 0.
 	return r.Frame == w.Frame && r.Writers[w.Writer] < w.Seq && r.Pruned < w.Seq && r.has(&w.Remove)
 }
 
@@ -34,7 +34,7 @@ func (r *Record) has(x *Removal) bool {
 	return true
 }
 
-// Apply changes a document by a write that it [Record.Meets]. The expiry is left to the caller.
+// Apply changes a document by a write that it [Record.Meets]. The caller sets the expiry.
 func (r *Record) Apply(w *Write) {
 	if w.Rewrite {
 		r.Frames = nil

@@ -12,8 +12,8 @@ import (
 )
 
 // BenchmarkRequestPath times single decisions on 100,000 keys while the syncer works: with a
-// database that answers at once, with one that takes 100 ms for every call, and with none. The
-// decisions must not notice.
+// database that answers at once, with one that takes 100 ms per call, and with none. The database
+// must not slow the decisions down.
 func BenchmarkRequestPath(b *testing.B) {
 	for _, bm := range []struct {
 		name     string

@@ -10,8 +10,9 @@ import (
 	"oauth-server/internal/ratelimit"
 )
 
-// Excess is what [Record.Bound] has left out of a record. The syncer may choose other frames and
-// writers from it: a store has neither process time nor the ID of the reader.
+// Excess is the part of a record that [Record.Bound] left out. The syncer may choose other frames
+// and writers from it. A store cannot choose them: it knows neither process time nor the reader's
+// ID.
 type Excess struct {
 	Frames  []ratelimit.FrameCount
 	Writers map[string]int64
@@ -19,9 +20,9 @@ type Excess struct {
 
 func byName(a, b ratelimit.FrameCount) int { return cmp.Compare(a.Name, b.Name) }
 
-// Bound brings a record into the form that [Store] requires: frames ordered by name, the newest
-// [MaxFramesRead] at most, and the [MaxWritersRead] writers with the highest sequences. It moves
-// the rest to Excess, sets Damaged if that includes frames, and returns texts for the Problem.
+// Bound brings a record into the form that [Store] requires: frames ordered by name, at most the
+// newest [MaxFramesRead], and the [MaxWritersRead] writers with the highest sequences. It moves the
+// rest to Excess, sets Damaged if that includes frames, and returns texts for Problem.
 func (r *Record) Bound() (problems []string) {
 	slices.SortFunc(r.Frames, byName)
 	extra := len(r.Frames) - MaxFramesRead
@@ -57,8 +58,8 @@ func newestWriters(all map[string]int64) (newest, others map[string]int64) {
 	return newest, others
 }
 
-// chooseFrames replaces the frames of a record that was bounded by those around now: half of them
-// are the last that have begun, so that no number of frames in the future displaces those that
+// chooseFrames replaces the frames of a bounded record by the frames around now. Half of them are
+// the latest that have begun, so frames in the future, however many, do not displace the ones that
 // count. It also adds the given writer back: without its sequence its writes would seem refused.
 func (r *Record) chooseFrames(now time.Time, writer string) {
 	if r.Excess == nil {

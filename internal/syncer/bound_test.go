@@ -57,8 +57,8 @@ func TestBound(t *testing.T) {
 	}
 }
 
-// TestTooManyFrames: a limit holds although its document has more frames than are read, wherever
-// they are, and what is mended keeps the frames that count.
+// TestTooManyFrames: a limit holds even if its document has more frames than are read, wherever
+// they are. Mending keeps the frames that count.
 func TestTooManyFrames(t *testing.T) {
 	const day = 24 * time.Hour
 	for _, tc := range []struct {
@@ -93,7 +93,7 @@ func TestTooManyFrames(t *testing.T) {
 					}
 					pass(100 * time.Millisecond)
 				}
-				if admitted > 11 { // one before the document was read
+				if admitted > 11 { // one was admitted before the document was read
 					t.Errorf("%d admitted where 10 are left", admitted)
 				}
 				for _, f := range store.Documents()[0].Frames {

@@ -9,13 +9,13 @@ import (
 	"oauth-server/internal/syncer"
 )
 
-// cost is what it takes to share so many admitted requests.
+// cost counts the calls needed to share a number of admitted requests.
 type cost struct {
 	admitted, writes, reads, commands int64
 }
 
-// share offers the keys so many requests a second in all, at instances picked at random, for four
-// minutes, and counts what the last three of them cost.
+// share offers the keys perSecond requests in all, at instances picked at random, for four minutes.
+// It returns the cost of the last three minutes.
 func share(t *testing.T, instances, keys int, perSecond float64, limit ratelimit.Limit) (c cost) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -64,9 +64,9 @@ func share(t *testing.T, instances, keys int, perSecond float64, limit ratelimit
 
 func (c cost) per(n int64) float64 { return float64(n) / float64(c.admitted) }
 
-// TestFarBelow: keys that are hardly used cost at most a fifth of a write for each request where an
-// instance sees one a second of each. Where the requests of a key are spread over many instances,
-// each writes its own after ten seconds.
+// TestFarBelow: keys far below their limit cost at most a fifth of a write per request if an
+// instance sees one request a second of each key. If the requests of a key are spread over many
+// instances, each instance writes its own after ten seconds.
 func TestFarBelow(t *testing.T) {
 	for _, tc := range []struct {
 		instances int
@@ -85,8 +85,8 @@ func TestFarBelow(t *testing.T) {
 }
 
 // TestFewCommands: 150 requests a second on three instances cost at most a tenth of a command each.
-// Keys that an instance has not seen for a while are read at once, so many keys that are seldom
-// used cost more.
+// An instance reads a key at once if it has not seen it for a while, so many seldom-used keys cost
+// more.
 func TestFewCommands(t *testing.T) {
 	for _, tc := range []struct {
 		keys int

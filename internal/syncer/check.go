@@ -30,9 +30,9 @@ func CheckItems(items []Item) error {
 	return nil
 }
 
-// Check returns an error if the write breaks a rule of [Write], so that stores could disagree on
-// its meaning or take a part of it for the path of a field. Implementations of [Store] report
-// [Rejected] for it.
+// Check returns an error if the write breaks a rule of [Write]. Stores could disagree on the
+// meaning of such a write, or treat a part of it as the path of a field. Implementations of [Store]
+// report [Rejected] for it.
 func (w *Write) Check() error {
 	switch {
 	case w.NewEtag == 0:
@@ -51,8 +51,8 @@ func (w *Write) Check() error {
 	return errors.Join(w.checkFrames(), w.checkWriters())
 }
 
-// checkFrames returns an error if a frame is twice in Delta and Remove together, or has a negative
-// name.
+// checkFrames returns an error if a frame occurs twice in Delta and Remove together, or has a
+// negative name.
 func (w *Write) checkFrames() error {
 	names := make([]int64, 0, len(w.Delta)+len(w.Remove.Frames))
 	for _, f := range w.Delta {
@@ -73,8 +73,8 @@ func (w *Write) checkFrames() error {
 	return nil
 }
 
-// checkWriters returns an error if a writer is twice in Remove, or the writer itself is in it, or a
-// name cannot be part of a field's path.
+// checkWriters returns an error if a writer occurs twice in Remove, if the writer itself is in it,
+// or if a name cannot be part of a field's path.
 func (w *Write) checkWriters() error {
 	names := append(make([]string, 0, 1+len(w.Remove.Writers)), w.Writer)
 	for _, x := range w.Remove.Writers {

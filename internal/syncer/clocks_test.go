@@ -12,13 +12,13 @@ import (
 	"oauth-server/internal/syncer"
 )
 
-// trial is a cluster that is offered several times its limit, minute after minute, while something
-// happens in the middle of it.
+// trial is a cluster that gets several times its limit in requests, minute after minute. Halfway
+// through, a fault happens.
 type trial struct {
 	t       *testing.T
 	net     *network
 	cluster []*member
-	limits  []int64 // of one key each, per minute
+	limits  []int64 // one limit per key, per minute
 	rand    *rand.Rand
 	minutes map[int]map[int64]int64 // admitted, by key and minute
 }
@@ -33,7 +33,7 @@ func newTrial(t *testing.T, instances int, limits ...int64) *trial {
 	return tr
 }
 
-// run offers about four requests a second for each limit of 20, at instances picked at random.
+// run offers about four requests a second per 20 of each limit, at instances picked at random.
 func (tr *trial) run(d time.Duration) {
 	for end := time.Now().Add(d); time.Now().Before(end); {
 		for i, limit := range tr.limits {
@@ -52,7 +52,7 @@ func (tr *trial) run(d time.Duration) {
 	}
 }
 
-// worst is the most that was admitted of a key in one minute.
+// worst returns the most requests of a key that were admitted in one minute.
 func (tr *trial) worst(key int) (most int64) {
 	for _, n := range tr.minutes[key] {
 		most = max(most, n)
@@ -60,8 +60,8 @@ func (tr *trial) worst(key int) (most int64) {
 	return most
 }
 
-// check reports minutes in which more than so many limits were admitted, and live frames that have
-// fallen.
+// check reports minutes that admitted more than limits times the limit, and live frames with counts
+// that fell.
 func (tr *trial) check(what string, limits int64) {
 	tr.t.Helper()
 	line := what + ": worst minute"
@@ -124,8 +124,8 @@ func TestLyingStore(t *testing.T) {
 	}
 }
 
-// TestNewcomerAsksTheOthers: an instance starts whose wall clock is wrong, or for which the store's
-// is. It goes by the time of the others.
+// TestNewcomerAsksTheOthers: an instance starts with a wrong wall clock, or reads a wrong time from
+// the store. It uses the time of the other instances.
 func TestNewcomerAsksTheOthers(t *testing.T) {
 	for _, wrong := range sample(2, clockSteps) {
 		for _, liar := range []clock.Source{clock.Wall, clock.Store} {
@@ -151,7 +151,8 @@ func TestNewcomerAsksTheOthers(t *testing.T) {
 	}
 }
 
-// TestSlowNewcomerAsksTheOthers: their times are from before it has read the store's clock, slowly, and go on meanwhile.
+// TestSlowNewcomerAsksTheOthers: the instance reads the times of the others before it reads the
+// store's clock, slowly. It adds the time that passes in between.
 func TestSlowNewcomerAsksTheOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tr := newTrial(t, 3, 60, 20)
@@ -168,8 +169,9 @@ func TestSlowNewcomerAsksTheOthers(t *testing.T) {
 	})
 }
 
-// TestOneWrongTime: an instance whose time is wrong, because its wall clock and the store's agree
-// on it, admits at most one limit more in a window, and takes no count of the others away.
+// TestOneWrongTime: the time of an instance is wrong because its wall clock and its reading of the
+// store's clock agree on a wrong time. It admits at most one extra limit in a window, and removes
+// no counts of the others.
 func TestOneWrongTime(t *testing.T) {
 	for _, wrong := range sample(2, clockSteps) {
 		for _, atStart := range []bool{true, false} {
@@ -195,7 +197,7 @@ func TestOneWrongTime(t *testing.T) {
 	}
 }
 
-// TestClock: process time begins with the store's, and follows it.
+// TestClock: process time starts at the store's time and follows it.
 func TestClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log, store := &journal{}, &wrapped{}
@@ -219,7 +221,7 @@ func TestClock(t *testing.T) {
 	})
 }
 
-// TestSlowSample: a clock sample is as old as the failed one after it took.
+// TestSlowSample: a clock sample ages by the time that a failed sample after it took.
 func TestSlowSample(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store, samples := &wrapped{}, 0
@@ -264,8 +266,8 @@ func TestInstances(t *testing.T) {
 	})
 }
 
-// TestPanicsOfAHeartbeatAreSurvived: they are counted, the first of equal ones is logged, and the next
-// heartbeat is in its turn.
+// TestPanicsOfAHeartbeatAreSurvived: panics in heartbeats are counted, the first of equal ones is
+// logged, and the next heartbeat comes on time.
 func TestPanicsOfAHeartbeatAreSurvived(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log, store, beats := &journal{}, &wrapped{}, 0

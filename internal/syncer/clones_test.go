@@ -55,12 +55,12 @@ func TestClonedProcess(t *testing.T) {
 	})
 }
 
-// TestCopiesDrawDifferently: what copies of a process write in the same millisecond has different
+// TestCopiesDrawDifferently: copies of a process that write in the same millisecond use different
 // sequences and etags. With a seed both draw the same.
 func TestCopiesDrawDifferently(t *testing.T) {
 	for _, tc := range []struct {
 		seed        uint64
-		least, most int // the same, of 100; two of 20 bits may be by chance
+		least, most int // equal draws among 100; two draws of 20 bits may be equal by chance
 	}{{0, 0, 2}, {7, 100, 100}} {
 		synctest.Test(t, func(t *testing.T) {
 			var copies [2]*syncer.Syncer
@@ -87,8 +87,8 @@ func TestCopiesDrawDifferently(t *testing.T) {
 	}
 }
 
-// TestOddHeartbeats: a process that is alone is not taken for a copy of itself, whatever becomes of
-// its heartbeats.
+// TestOddHeartbeats: an instance that runs alone does not mistake itself for a copy, whatever
+// happens to its heartbeats.
 func TestOddHeartbeats(t *testing.T) {
 	var late func()
 	for _, tc := range []struct {

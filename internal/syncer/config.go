@@ -10,33 +10,34 @@ import (
 
 // Config configures a [Syncer]. [DefaultConfig] has values for all fields.
 type Config struct {
-	// Interval is the flush interval: how long counts wait that do not matter to other instances
-	// yet. A key far below its limit waits up to ten times as long.
+	// Interval is the flush interval: how long counts wait that do not yet matter to other
+	// instances. Counts of a key far below its limit wait up to ten times as long.
 	Interval time.Duration
 	// Timeout bounds one call of the store; TimeoutPerItem is added for each item in it.
 	Timeout, TimeoutPerItem time.Duration
 	// MaxBackoff bounds the wait after failures of the store.
 	MaxBackoff time.Duration
-	// Beat is the time between heartbeats: the instance stores its own, reads which others are
-	// alive, and compares the clocks. SweepEvery is the time between sweeps for idle keys.
+	// Beat is the time between heartbeats. With a heartbeat, the instance stores its own record,
+	// reads which others are alive, and compares the clocks. SweepEvery is the time between sweeps
+	// for idle keys.
 	Beat, SweepEvery time.Duration
-	// Report returns what the heartbeat of this instance carries for operators. Nil: nothing.
+	// Report returns the operators' report that the heartbeat of this instance carries. Nil: none.
 	Report func() []byte
 	// Clock is the process time that the counters use. Start sets it.
 	Clock *clock.Clock
 	// Seed makes waits, etags and sequences repeatable, for simulations; 0 makes them random.
 	Seed uint64
-	// NewID returns an ID that no process has had, of a-z and 0-9. Nil: 64 random bits.
+	// NewID returns an ID of a-z and 0-9 that no process has used before. Nil: 64 random bits.
 	NewID func() string
-	// Scheduler is where goroutines and time come from.
+	// Scheduler provides goroutines and time.
 	Scheduler background.Scheduler
 	Log       *slog.Logger
 	// Observer is called after every call of the store. Nil: none.
 	Observer Observer
 }
 
-// DefaultConfig has a flush interval of a second and logs nothing. Its clock is that of this
-// machine until Start.
+// DefaultConfig has a flush interval of a second and logs nothing. Its clock is this machine's
+// clock until Start.
 func DefaultConfig() Config {
 	return Config{
 		Interval: time.Second,
@@ -47,7 +48,8 @@ func DefaultConfig() Config {
 	}
 }
 
-// beatsToLive is after how many times Beat an instance without a heartbeat counts as gone.
+// beatsToLive is how many times Beat an instance may go without a heartbeat before it counts as
+// gone.
 const beatsToLive = 4
 
 // Op is a kind of call to the store, by its name in metrics.

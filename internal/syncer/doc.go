@@ -1,44 +1,44 @@
 // Package syncer shares the counts of one process with all others through a store, in the
 // background.
 //
-// Each instance decides on its own with [ratelimit.Counters]. The syncer writes what was admitted
-// here and reads what was admitted elsewhere: soon for a key near its limit, seldom for one far
-// from it. No request waits for it but those under strict limits, whose permits it leases: see
-// [ratelimit.Counters.Await]. While the store is away decisions are made from memory, and requests
-// under strict limits are denied.
+// Each instance decides on its own with [ratelimit.Counters]. The syncer writes the requests
+// admitted here and reads the requests admitted by other instances: soon for a key near its limit,
+// seldom for a key far below it. Only requests under strict limits wait for it: it leases their
+// permits, see [ratelimit.Counters.Await]. While the store is unavailable, decisions are made from
+// memory, and requests under strict limits are denied.
 //
-// Every count is written exactly once, through lost requests, lost replies, conflicts and restarts
-// of the store. [Store] has the conditions that make it so: a write depends either on the version
-// and a random etag of the document, or on the sequence of this process in it, and is repeated
-// unchanged until its outcome is known.
+// Every count is written exactly once, despite lost requests, lost replies, conflicts and restarts
+// of the store. [Store] has the conditions for this. A write depends either on the version and a
+// random etag of the document, or on the sequence of this process in it. It is repeated unchanged
+// until its outcome is known.
 //
 // # One exchange
 //
-// An exchange is one round trip to the store for up to [MaxBatch] counters. loop.go takes the counters
-// that are due from the queue (queue.go), has a task begun for each, calls the store once for all of
-// them, and has them completed. exchange.go begins and completes: each task returns when its counter is
-// due next. [ratelimit.Sync] decides what a task does. record.go turns what the store has read into what
-// the counters need.
+// An exchange is one round trip to the store for up to [MaxBatch] counters. loop.go takes the
+// counters that are due from the queue (queue.go), calls the store once for all of them, and lets
+// exchange.go begin a task for each before the call and complete it afterwards. Completing a task
+// returns when its counter is due next. [ratelimit.Sync] decides what a task does. record.go
+// converts the record that the store has read into the form that the counters need.
 //
-// Nothing waits but the loop, the calls of the store, heartbeats and Stop, and all of that takes time and
-// goroutines from [Config].Scheduler. So the syncer runs unchanged in simulated time, but for the deadline
+// Only the loop, the calls of the store, heartbeats and Stop wait. They take time and goroutines
+// from [Config].Scheduler, so the syncer runs unchanged in simulated time, except for the deadline
 // of Stop: see loop.go.
 //
-// Counters of strict limits have a queue and round trips of their own, with a deadline that does not
-// grow with the number of counters. A lost reply then keeps the keys of its round trip without
-// permits for less than half a second, and other keys not at all. Three failures in a row are an
-// outage for strict limits; calls that fail while they are under way together are one.
+// Counters of strict limits have their own queue and round trips, with a deadline that does not
+// grow with the number of counters. A lost reply leaves the keys of its round trip without permits
+// for less than half a second, and does not affect other keys. Three failures in a row are an
+// outage for strict limits. Calls that fail while they are under way together count as one failure.
 //
-// health.go watches how the calls go, and outage.go lets limits be decided by their OnOutage when
-// they fail. heartbeat.go compares the clocks and finds which instances are alive. identity.go
+// health.go tracks the outcome of the calls. When calls fail, outage.go lets limits be decided by
+// their OnOutage. heartbeat.go compares the clocks and finds which instances are alive. identity.go
 // holds the ID and the sequences that this process writes under.
 //
 // # Two instances, worked through
 //
-// A and B share a counter whose document has the count 1. A admits one request and B three. B
-// writes first: version and etag are what it last read, so the store adds 3 and the document has 4.
-// A's write is a conflict, because the etag has changed. A writes again, now on the condition that
-// the document does not have its sequence yet, and reads the document in the same exchange: 5, its
-// own request included. Meanwhile A has decided with 1 + 1 and then with 5, never with less than it
-// had admitted itself.
+// A and B share a counter. Its document has the count 1. A admits one request and B three. B writes
+// first. Version and etag are still as B last read them, so the store adds 3 and the document has
+// 4. A's write is a conflict, because the etag has changed. A writes again, now on the condition
+// that the document does not have its sequence yet, and reads the document in the same exchange: 5,
+// its own request included. Until then A has decided with 1 + 1, and from then on with 5. It never
+// decided with less than it had admitted itself.
 package syncer

@@ -11,19 +11,19 @@ import (
 	"oauth-server/internal/ratelimit"
 )
 
-// This file is the steps of an exchange: schedule, begin, complete. None of them waits; loop.go calls
-// them, and the store in between.
+// This file has the steps of an exchange: schedule, begin, complete. None of them waits. loop.go
+// calls them, and calls the store between begin and complete.
 
-// Due times of lazy counters, and of those that are only watched, are rounded up to a grid, so that they are
-// exchanged together: a fourth of a second, and never more than the wait itself. For lazy ones it is an eighth of the
-// wait if that is longer.
+// Due times of lazy counters, and of counters that are only watched, are rounded up to a grid, so
+// that these counters are exchanged together. The grid is a fourth of a second, but never more than
+// the wait itself. For lazy counters it is an eighth of the wait if that is longer.
 const (
 	usualGrid = 250 * time.Millisecond
 	lazyShare = 8
 	maxGrid   = 2 * time.Second
 )
 
-// grid returns the grid of a plan; 0 if it must not be later.
+// grid returns the grid of a plan; 0 if the plan must not be delayed.
 func grid(p ratelimit.Plan) time.Duration {
 	own := max(p.In, time.Millisecond)
 	switch {
@@ -36,7 +36,7 @@ func grid(p ratelimit.Plan) time.Duration {
 	}
 }
 
-// schedule adds a plan to its queue, to be due not before the delay has passed.
+// schedule adds a plan to its queue. It is due after the delay at the earliest.
 func (s *Syncer) schedule(p ratelimit.Plan, delay time.Duration) {
 	now := s.elapsed()
 	due := now + max(s.jitter(p.In), delay)
@@ -59,10 +59,11 @@ type roundTrip struct {
 	reads    int    // items with a read
 	began    time.Duration
 	finished int  // tasks that have been finished
-	lease    bool // of strict limits: requests may wait for it
+	lease    bool // counters of strict limits: requests may wait for it
 }
 
-// begin begins the tasks of the entries whose tickets are good: those of strict limits apart.
+// begin begins the tasks of the entries with valid tickets. Tasks of strict limits get a round trip
+// of their own, leases.
 func (s *Syncer) begin(entries []entry) (x, leases *roundTrip) {
 	x, leases = &roundTrip{began: s.elapsed()}, &roundTrip{began: s.elapsed(), lease: true}
 	for _, it := range entries {
@@ -75,7 +76,8 @@ func (s *Syncer) begin(entries []entry) (x, leases *roundTrip) {
 			s.health.ticketStale(it.ticket)
 			continue
 		}
-		// Of a key that had no requests for a while nothing was decided until its exchange was planned.
+		// If the key had no requests for a while, no decision used its age before its exchange was
+		// planned.
 		s.stats.age.note(x.began, min(task.Age, x.began-it.planned))
 		if task.Lease {
 			leases.tasks = append(leases.tasks, task)
@@ -116,8 +118,8 @@ func (s *Syncer) itemFor(t *ratelimit.Task) Item {
 	return it
 }
 
-// complete takes the outcome of the call for x: it finishes the tasks. An error pauses the queue. There
-// must be a result for each task.
+// complete finishes the tasks of x with the outcome of the call. results must have one result per
+// task. An error pauses the queue.
 func (s *Syncer) complete(x *roundTrip, results []Result, err error) {
 	took := s.elapsed() - x.began
 	var wait time.Duration
@@ -126,7 +128,7 @@ func (s *Syncer) complete(x *roundTrip, results []Result, err error) {
 		s.leases.succeeded(took)
 	case err == nil:
 		s.queue.succeeded(took)
-	case x.lease: // a strict counter has its own back-off, and the requests of others wait for theirs
+	case x.lease: // a strict counter has its own back-off, so requests for other counters do not wait for it
 		s.leases.failed(s.cfg.MaxBackoff)
 	default:
 		wait = s.jitter(s.queue.failed(s.cfg.MaxBackoff))
@@ -137,7 +139,7 @@ func (s *Syncer) complete(x *roundTrip, results []Result, err error) {
 	}
 }
 
-// completeAfterPanic finishes the tasks that an exchange has left when it panicked, as unknown.
+// completeAfterPanic finishes the remaining tasks of an exchange that panicked as unknown.
 func (s *Syncer) completeAfterPanic(x *roundTrip) {
 	for ; x.finished < len(x.tasks); x.finished++ {
 		s.finish(x, x.finished, &Result{}, background.FirstRestart)
@@ -182,7 +184,7 @@ func (s *Syncer) noteUnread(task *ratelimit.Task, res *Result) time.Duration {
 	return s.jitter(backoff(failed, s.cfg.MaxBackoff))
 }
 
-// reportProblems counts and logs what is wrong with the document of a task.
+// reportProblems counts and logs the problems of a task's document.
 func (s *Syncer) reportProblems(task *ratelimit.Task, res *Result, done *ratelimit.Finished) {
 	if done.Lost > 0 {
 		s.stats.drift.Add(1)

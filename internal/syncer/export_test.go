@@ -45,7 +45,7 @@ func (s *Syncer) DrawSeq() int64 { return s.identity.nextSeq(s.clock.Now()) }
 // DrawEtag returns a new etag.
 func (s *Syncer) DrawEtag() int64 { return s.newEtag() }
 
-// Degraded returns nil while the store takes what is exchanged; otherwise what is wrong.
+// Degraded returns nil while exchanges succeed, otherwise the problem.
 func (s *Syncer) Degraded() error {
 	_, err := s.health.degraded()
 	return err

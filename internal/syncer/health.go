@@ -24,8 +24,8 @@ const (
 	stallAfter = 250 * time.Millisecond
 )
 
-// health records how the calls to the store go, each kind on its own, and which writes are
-// unconfirmed. Durations without another note are since the syncer was made.
+// health records the outcome of the calls to the store, each kind on its own, and the unconfirmed
+// writes. Unless noted otherwise, durations are since the syncer was made.
 type health struct {
 	on      background.Scheduler
 	elapsed func() time.Duration
@@ -53,8 +53,8 @@ type unconfirmedWrite struct {
 	staleSince time.Duration    // when that ticket was found stale; 0: it was not
 }
 
-// staleAfter is how long a counter may have a stale ticket and no new plan until it is taken to be
-// gone: a change of its limit leaves it without a plan for a moment.
+// staleAfter is how long a counter may have a stale ticket and no new plan before it counts as
+// gone. A change of its limit leaves a counter without a plan for a moment.
 const staleAfter = 2 * time.Second
 
 // storeCall is a call under way.
@@ -75,8 +75,8 @@ func newHealth(on background.Scheduler, elapsed func() time.Duration) *health {
 	return h
 }
 
-// underWay records a call that begins, and calls late if it takes too long, see stallAfter. The
-// function that it returns ends the call; after that late is not called.
+// underWay records a call that begins, and calls late if the call takes too long, see stallAfter.
+// The returned function ends the call; after that late is not called.
 func (h *health) underWay(began time.Duration, writes bool, late func()) (end func()) {
 	f := &storeCall{began: began, writes: writes}
 	h.mu.Lock()
@@ -132,7 +132,8 @@ func (h *health) exchangeFailed() {
 }
 
 // clearIfIdle forgets the failures of exchanges if nothing is left to retry, and reports whether it
-// did: no exchange is under way or has failed within the time after, and no write is unconfirmed.
+// did. Nothing is left if no exchange is under way, none has failed within the time after, and no
+// write is unconfirmed.
 func (h *health) clearIfIdle(after time.Duration) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -162,8 +163,8 @@ func (h *health) planned(t ratelimit.Ticket) {
 	}
 }
 
-// ticketStale records that a ticket is no longer good: its counter was planned again, will be, or
-// is gone.
+// ticketStale records that a ticket is no longer valid: its counter was planned again, will be
+// planned again, or is gone.
 func (h *health) ticketStale(t ratelimit.Ticket) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -201,8 +202,8 @@ func (h *health) markConfirmed(t ratelimit.Ticket) {
 	delete(h.pending, t.Counter())
 }
 
-// unconfirmedFor returns the age of the oldest unconfirmed write, one under way included; 0 if
-// there is none.
+// unconfirmedFor returns the age of the oldest unconfirmed write, including one under way, or 0
+// without unconfirmed writes.
 func (h *health) unconfirmedFor() time.Duration {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -238,8 +239,8 @@ func (h *health) degraded() (lasted time.Duration, err error) {
 	return lasted, err
 }
 
-// recordExchange records an exchange as the write and the read that it was. Each has failed if all
-// of its items have, and begins or ends an outage.
+// recordExchange records an exchange as a write, a read, or both. Each of the two has failed if all
+// of its items have. It then begins an outage; otherwise it ends one.
 func (s *Syncer) recordExchange(x *roundTrip, results []Result, took time.Duration, err error) {
 	var writeErr, readErr error
 	written, read := 0, 0
@@ -284,7 +285,7 @@ func (s *Syncer) recordCall(op Op, items int, took time.Duration, err error) {
 	s.health.recordCall(op, took, err)
 }
 
-// watchHealth logs when the syncer becomes degraded and when it recovers, and looks at the clock.
+// watchHealth logs when the syncer becomes degraded and when it recovers, and checks the clock.
 func (s *Syncer) watchHealth(context.Context) {
 	s.watchClock()
 	s.outage.recovered(s.elapsed())

@@ -14,8 +14,8 @@ import (
 
 var perDay = ratelimit.NewLimit("per-day", 1_000_000, 24*time.Hour)
 
-// TestStoreAway: decisions continue, nothing is lost, calls become few and small, and the syncer is
-// degraded.
+// TestStoreAway: while the store is unavailable, decisions continue, no count is lost, calls become
+// few and small, and the syncer is degraded.
 func TestStoreAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var away atomic.Bool
@@ -70,12 +70,12 @@ func TestStoreAway(t *testing.T) {
 	})
 }
 
-// TestWritesFailWhileReadsWork: degraded shows within five seconds of the first failing writes, and
-// all the time that they fail, whatever else succeeds.
+// TestWritesFailWhileReadsWork: the syncer is degraded within five seconds of the first failed
+// write, and stays so while writes fail, whatever else succeeds.
 func TestWritesFailWhileReadsWork(t *testing.T) {
 	for _, tc := range []struct {
 		name string
-		fail func(r *syncer.Result) error // what becomes of a write
+		fail func(r *syncer.Result) error // changes the outcome of a write
 	}{
 		{"as commands", func(r *syncer.Result) error { r.Err = errServer; return errServer }},
 		{"as statements", func(r *syncer.Result) error { r.Err = errServer; return nil }},
@@ -148,7 +148,7 @@ func TestWritesFailWhileReadsWork(t *testing.T) {
 	}
 }
 
-// TestOneStatementFails: an error that is not known concerns one counter. Its write is tried
+// TestOneStatementFails: an unknown error concerns one counter. The write of the counter is retried
 // seldom, the others continue, and the syncer is degraded.
 func TestOneStatementFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -193,8 +193,8 @@ func TestOneStatementFails(t *testing.T) {
 	})
 }
 
-// TestLimitChangedMeanwhile: a limit that changes while its write fails does not make the write any
-// younger.
+// TestLimitChangedMeanwhile: changing a limit while its write fails does not reset the age of the
+// write.
 func TestLimitChangedMeanwhile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		net := newNetwork(time.Millisecond)
@@ -220,8 +220,8 @@ func TestLimitChangedMeanwhile(t *testing.T) {
 	})
 }
 
-// TestCounterGone: the write in doubt of a counter that is gone, because the limits of its key are
-// others, is not waited for.
+// TestCounterGone: a counter disappears because its key has new limits. The syncer does not wait
+// for the unconfirmed write of this counter.
 func TestCounterGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		net := newNetwork(time.Millisecond)
@@ -293,7 +293,7 @@ func TestRejectedWrite(t *testing.T) {
 	})
 }
 
-// TestPanicsAreSurvived: a panic in the store is reported and counted, and what it interrupted is
+// TestPanicsAreSurvived: a panic in the store is reported and counted, and the interrupted work is
 // done again.
 func TestPanicsAreSurvived(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -317,8 +317,8 @@ func TestPanicsAreSurvived(t *testing.T) {
 	})
 }
 
-// TestForeignDocument: what makes no sense is counted and reported once, and what does make sense
-// still limits.
+// TestForeignDocument: invalid parts of a document are counted and reported once, and the valid
+// parts still limit.
 func TestForeignDocument(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log, store := &journal{}, &wrapped{}

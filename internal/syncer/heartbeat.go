@@ -9,11 +9,12 @@ import (
 	"oauth-server/internal/clock"
 )
 
-// clockSamples is how often the store's clock is read at the start. The quickest reading is used.
+// clockSamples is how many times the store's clock is read at the start. The quickest reading is
+// used.
 const clockSamples = 3
 
-// readClock reads the store's clock so many times and returns the most exact reading, or nil if the
-// store has no clock or could not be read.
+// readClock reads the store's clock samples times and returns the most exact reading. It returns
+// nil if the store has no clock or could not be read.
 func (s *Syncer) readClock(ctx context.Context, samples int) *clock.Reading {
 	var best *clock.Reading
 	for range samples {
@@ -56,10 +57,10 @@ func (s *Syncer) join(ctx context.Context) {
 	s.logClock(state, clock.NoClock)
 }
 
-// shareUncertainty passes on how far process time may be off the store's. A store without a clock
-// is of one process, which has no other time.
+// shareUncertainty passes on how far process time may differ from the store's. A store without a
+// clock is used by one process only, which has no other time to differ from.
 func (s *Syncer) shareUncertainty() {
-	s.unsure.Lock() // so that an older one does not replace a newer one
+	s.unsure.Lock() // an older value must not replace a newer one
 	defer s.unsure.Unlock()
 	u := s.clock.Uncertainty()
 	if s.clockless.Load() {
@@ -68,9 +69,9 @@ func (s *Syncer) shareUncertainty() {
 	s.sync.SetUncertainty(s.clock.Now(), u)
 }
 
-// awaitPeers returns the heartbeats of all instances once each of the others has stored a new one,
-// or after the time in which all should have. Older ones may be by a clock that the store had
-// before.
+// awaitPeers returns the heartbeats of all instances once each other instance has stored a new one,
+// or once the time is up in which all should have. Older heartbeats may have been stored under a
+// previous clock of the store.
 func (s *Syncer) awaitPeers(ctx context.Context, alive []Instance) []Instance {
 	first := s.ownBeat(alive)
 	for wait := s.cfg.Beat*3/2 + time.Second; wait > 0; wait -= s.cfg.Beat / 4 {
@@ -93,8 +94,8 @@ func (s *Syncer) awaitPeers(ctx context.Context, alive []Instance) []Instance {
 	return alive
 }
 
-// watchClock finds that the machine was suspended before the next heartbeat does, which may have to
-// wait for a store that does not answer.
+// watchClock detects that the machine was suspended, without waiting for the next heartbeat: that
+// may hang in a store that does not answer.
 func (s *Syncer) watchClock() {
 	s.clock.Watch()
 	s.shareUncertainty()
@@ -110,8 +111,8 @@ func (s *Syncer) beat(ctx context.Context) {
 	s.logClock(state, before)
 }
 
-// storeHeartbeat stores a heartbeat of this instance, and returns those of all live instances; nil
-// if that failed. A failure begins an outage.
+// storeHeartbeat stores a heartbeat of this instance and returns the heartbeats of all live
+// instances; nil if that failed. A failure begins an outage.
 func (s *Syncer) storeHeartbeat(ctx context.Context) []Instance {
 	if s.instances == nil {
 		return nil
@@ -129,7 +130,7 @@ func (s *Syncer) storeHeartbeat(ctx context.Context) []Instance {
 	})
 	s.recordCall(OpBeat, 1, took, err)
 	if err != nil {
-		s.outage.begin(began, s.elapsed()) // an idle instance has no exchange that could fail
+		s.outage.begin(began, s.elapsed()) // an idle instance makes no exchanges, so only this failure can begin an outage
 		s.countOthers(ctx)
 		return nil
 	}
@@ -143,11 +144,11 @@ func (s *Syncer) storeHeartbeat(ctx context.Context) []Instance {
 	return alive
 }
 
-// assumedInstances is the number of instances that is assumed if the store could never be read.
+// assumedInstances is the number of instances to assume while the store has never been read.
 const assumedInstances = 10
 
-// countOthers reads which instances are alive where this one cannot store a heartbeat, unless it
-// has read them before.
+// countOthers reads which instances are alive when this one cannot store a heartbeat. It does
+// nothing if it has read them before.
 func (s *Syncer) countOthers(ctx context.Context) {
 	if s.alive.Load() != nil {
 		return
@@ -175,9 +176,9 @@ func (s *Syncer) setAlive(alive []Instance, n int) {
 	s.sync.SetInstances(n)
 }
 
-// peerTimes returns the process times of the other instances now: those in their heartbeats, plus
-// what has passed since, by the store's clock and, since the latest heartbeat of this instance, by
-// monotonic time.
+// peerTimes returns the process times of the other instances now. Each is the time in the heartbeat
+// plus the time passed since then: measured by the store's clock up to the latest heartbeat of this
+// instance, and by monotonic time from there on.
 func (s *Syncer) peerTimes(alive []Instance) (times []time.Time) {
 	now := s.ownBeat(alive).Add(s.elapsed() - time.Duration(s.beaten.Load()))
 	for _, i := range alive {
@@ -199,7 +200,7 @@ func (s *Syncer) ownBeat(alive []Instance) (at time.Time) {
 }
 
 // logClock logs when a clock begins to disagree, when all agree again, and when process time was
-// stepped. before is the clock that disagreed before.
+// stepped. before is the clock that disagreed until now.
 func (s *Syncer) logClock(st clock.State, before clock.Source) {
 	attrs := []any{slog.Duration("wall_ahead", st.Wall.Round(time.Millisecond)), slog.Duration("store_ahead", st.Store.Round(time.Millisecond))}
 	switch {
@@ -212,8 +213,8 @@ func (s *Syncer) logClock(st clock.State, before clock.Source) {
 	}
 }
 
-// takeNewID replaces the ID of this process, which another process was found to use, if it is still
-// old.
+// takeNewID replaces the ID of this process if it is still old. Another process was found to use
+// that ID.
 func (s *Syncer) takeNewID(old string) {
 	if id, renewed := s.identity.replace(old); renewed {
 		s.stats.clones.Add(1)

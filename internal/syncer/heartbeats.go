@@ -12,8 +12,8 @@ import (
 	"oauth-server/internal/store"
 )
 
-// InstancesTable has the heartbeats of instances by ID, ReportsTable the reports that came with them. They are
-// apart because every instance reads all heartbeats every few seconds.
+// InstancesTable has the heartbeats of instances by ID, ReportsTable the reports that came with
+// them. They are separate because every instance reads all heartbeats every few seconds.
 var (
 	InstancesTable = store.Table{Name: "instances", Volatile: true}
 	ReportsTable   = store.Table{Name: "reports", Volatile: true}
@@ -27,8 +27,8 @@ type Heartbeats struct {
 	beats store.Collection[Instance]
 
 	mu   sync.Mutex
-	last Instance   // ID and nonce of the one stored here
-	seen store.Seen // its state
+	last Instance   // ID and nonce of the heartbeat stored here
+	seen store.Seen // state of its record
 }
 
 // NewHeartbeats returns the heartbeats of a store.
@@ -75,8 +75,8 @@ func (h *Heartbeats) Beat(ctx context.Context, self Instance, ttl time.Duration)
 	return all.alive(own.Beaten, ttl, false), previous, nil
 }
 
-// put stores a heartbeat, and returns the nonce of the one it replaces. It knows that from its last call, unless
-// another process stored one of the same ID.
+// put stores a heartbeat and returns the nonce of the heartbeat that it replaces. It remembers this
+// nonce from its last call, unless another process stored a heartbeat with the same ID.
 func (h *Heartbeats) put(ctx context.Context, self *Instance) (previous string, err error) {
 	h.mu.Lock()
 	before, seen := h.last, h.seen
@@ -101,7 +101,7 @@ func (h *Heartbeats) put(ctx context.Context, self *Instance) (previous string, 
 	}
 }
 
-// roster reads all heartbeats. One that cannot be read is left out.
+// roster reads all heartbeats and leaves out unreadable ones.
 func (h *Heartbeats) roster(ctx context.Context) (*Roster, error) {
 	var all Roster
 	err := h.beats.List(ctx, store.Query{}, func(i Instance, _ store.Seen) error {

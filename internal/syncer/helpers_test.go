@@ -21,14 +21,14 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// wrapped is a store of which a test changes what it needs to.
+// wrapped is a store with parts that a test can replace.
 type wrapped struct {
 	memstore.Store
 	exchange func(items []syncer.Item) ([]syncer.Result, error) // in place of the store's
 	took     time.Duration                                      // of every exchange
 	calls    atomic.Int64
 	now      func() (time.Time, error)
-	beat     func(store func()) error // what becomes of a heartbeat; nil: it is stored
+	beat     func(store func()) error // handles a heartbeat; nil: store it
 }
 
 // Exchange implements [syncer.Store].
@@ -64,7 +64,7 @@ func (w *wrapped) Beat(ctx context.Context, self syncer.Instance, ttl time.Durat
 	return alive, previous, err
 }
 
-// stores is what an instance is started on.
+// stores is the store and the heartbeats that an instance needs.
 type stores interface {
 	syncer.Store
 	syncer.Instances
@@ -99,7 +99,7 @@ func say(format string, args ...any) {
 	}
 }
 
-// stored adds up what the store has of a key.
+// stored returns the sum of the counts that the store has of a key.
 func stored(t *testing.T, store *memstore.Store, k ratelimit.Key) (n int64) {
 	t.Helper()
 	for _, r := range store.Documents() {

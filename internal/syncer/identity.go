@@ -6,15 +6,15 @@ import (
 	"time"
 )
 
-// seqRandomBits is the number of random low bits of a sequence, which keep two copies of one
-// process from issuing the same. The bits above are process time in milliseconds, so that a
-// sequence is larger than those of earlier processes.
+// seqRandomBits is the number of random low bits of a sequence. They keep two copies of one process
+// from issuing the same sequence. The bits above them are process time in milliseconds, so a
+// sequence is larger than the sequences of earlier processes.
 const seqRandomBits = 20
 
 // seqTime returns when a sequence was issued, in milliseconds since the epoch.
 func seqTime(seq int64) int64 { return seq >> seqRandomBits }
 
-// identity is the ID that this process writes and beats under, and its sequences.
+// identity holds the ID that this process writes and beats under, and its sequences.
 type identity struct {
 	mu       sync.Mutex
 	names    []name // the last is used now
@@ -31,7 +31,8 @@ type name struct {
 	after int64
 }
 
-// newIdentity returns an identity with an ID of newID, whose sequences have bits of random.
+// newIdentity returns an identity with an ID from newID. It takes the random bits of its sequences
+// from random.
 func newIdentity(newID func() string, random func(bits int) int64) *identity {
 	return &identity{names: []name{{id: newID()}}, newID: newID, random: random}
 }
@@ -51,7 +52,7 @@ func (n *identity) nextSeq(now time.Time) int64 {
 	return n.seq
 }
 
-// writer returns the ID that a sequence was issued under; the present one for 0.
+// writer returns the ID that a sequence was issued under. For 0 it returns the present ID.
 func (n *identity) writer(seq int64) string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -88,9 +89,9 @@ func (n *identity) replace(old string) (id string, renewed bool) {
 	return n.names[len(n.names)-1].id, true
 }
 
-// maxNonces is how many nonces are remembered from before the unstored heartbeats, since one may be
-// stored later than those after it. It is also how many heartbeats may be unstored: with more, a
-// copy of this process is not recognised.
+// maxNonces is how many nonces are remembered, beginning before the unstored heartbeats. A
+// heartbeat may be stored later than the ones after it. maxNonces also bounds the unstored
+// heartbeats: with more, a copy of this process is not recognised.
 const maxNonces = 64
 
 // nonce returns a new nonce for the next heartbeat.
@@ -104,8 +105,8 @@ func (n *identity) nonce() string {
 	return nonce
 }
 
-// stored records that the latest heartbeat was stored, and reports whether the one that it
-// replaced, with the nonce previous, was stored by another process.
+// stored records that the latest heartbeat was stored. It reports whether the heartbeat that it
+// replaced, with the nonce previous, came from another process.
 func (n *identity) stored(previous string) (foreign bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -11,8 +11,8 @@ import (
 	"oauth-server/internal/syncer"
 )
 
-// cutStore returns a store that fails every exchange while away is set, and takes heartbeats all
-// the time.
+// cutStore returns a store that fails every exchange while away is set, and always accepts
+// heartbeats.
 func cutStore(t *testing.T) (store *wrapped, away *atomic.Bool) {
 	t.Helper()
 	store, away = &wrapped{}, &atomic.Bool{}
@@ -25,15 +25,15 @@ func cutStore(t *testing.T) (store *wrapped, away *atomic.Bool) {
 	return store, away
 }
 
-// TestFailuresOfThePast: an instance that has nothing to exchange any more is sound again soon
-// after the store is: its last exchanges, which failed, say nothing.
+// TestFailuresOfThePast: an instance without anything left to exchange recovers soon after the
+// store does. The failures of its last exchanges no longer count.
 func TestFailuresOfThePast(t *testing.T) {
 	perSecond := ratelimit.NewLimit("per-second", 1000, time.Second)
 	perMinute := ratelimit.NewLimit("per-minute", 10, time.Minute)
 	for _, tc := range []struct {
 		name  string
 		limit ratelimit.Limit
-		n     int64 // requests, when the store has just gone away
+		n     int64 // requests, when the store has just become unavailable
 		away  time.Duration
 	}{
 		{"writes of counts that have expired", perSecond, 300, 20 * time.Second},
@@ -70,7 +70,8 @@ func TestFailuresOfThePast(t *testing.T) {
 	}
 }
 
-// TestAgeOfIdleKeys: a key that comes back after a pause has old counts, but nothing was decided on them.
+// TestAgeOfIdleKeys: a key that is used again after a pause has old counts, but no decision was
+// based on them.
 func TestAgeOfIdleKeys(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := alone(t, &wrapped{}, nil)
@@ -87,8 +88,9 @@ func TestAgeOfIdleKeys(t *testing.T) {
 	})
 }
 
-// TestIdleOutage: an instance without requests notices by its heartbeats that the store is away,
-// decides the first request by on_outage, and logs both edges once.
+// TestIdleOutage: an instance without requests notices from its heartbeats that the store is
+// unavailable. It decides the first request by on_outage, and logs the begin and the end of the
+// outage once.
 func TestIdleOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store, away, log := &beatless{}, &atomic.Bool{}, &journal{}
@@ -137,12 +139,12 @@ func (b *beatless) Beat(ctx context.Context, self syncer.Instance, ttl time.Dura
 	return b.wrapped.Beat(ctx, self, ttl)
 }
 
-// TestHeartbeatsAreNoProof: while exchanges fail that are still wanted, heartbeats which succeed
-// change nothing.
+// TestHeartbeatsAreNoProof: successful heartbeats do not end an outage while exchanges are still
+// needed and fail.
 func TestHeartbeatsAreNoProof(t *testing.T) {
 	for _, tc := range []struct {
 		name  string
-		known bool // the key, before the store goes away
+		known bool // whether the key was known before the store became unavailable
 	}{{"a write is not confirmed", true}, {"a key was never read", false}} {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -168,7 +170,7 @@ func TestHeartbeatsAreNoProof(t *testing.T) {
 }
 
 // TestJustInTime: a call that takes exactly as long as it may, and succeeds, leaves no outage
-// behind, whether it ends before or after it was found to be late.
+// behind, no matter if it ends before or after it was found to be late.
 func TestJustInTime(t *testing.T) {
 	for range 300 {
 		synctest.Test(t, func(t *testing.T) {
@@ -182,8 +184,8 @@ func TestJustInTime(t *testing.T) {
 	}
 }
 
-// TestUnreadDocument: a store that does not read a document, and reports no error, is asked for it
-// seldom, and it shows.
+// TestUnreadDocument: a store leaves a document unread without reporting an error. The syncer asks
+// for the document seldom, and reports the problem.
 func TestUnreadDocument(t *testing.T) {
 	for _, tc := range []struct {
 		name string
@@ -225,8 +227,8 @@ func TestUnreadDocument(t *testing.T) {
 	}
 }
 
-// TestNoOutcome: a store that applies writes, never reports it and returns no error, makes the
-// syncer degraded, although the documents prove each write to be applied.
+// TestNoOutcome: a store applies writes, but never reports it and returns no error. This makes the
+// syncer degraded, although the documents prove that each write was applied.
 func TestNoOutcome(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &wrapped{}

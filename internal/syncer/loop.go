@@ -8,19 +8,19 @@ import (
 	"oauth-server/internal/ratelimit"
 )
 
-// This file is what waits: for the time at which an exchange is due, and for the store. It takes its
-// goroutines, timers and deadlines from Config.Scheduler, and so does all else in this package, but for
-// one: that the context of Stop ends calls under way (Stop, within) is by context.AfterFunc. In simulated
-// time that does nothing: such calls last until their own deadlines.
+// This file waits: for the time when an exchange is due, and for the store. Like the rest of this
+// package it takes goroutines, timers and deadlines from Config.Scheduler. There is one exception:
+// the context of Stop ends calls under way with context.AfterFunc (Stop, within). In simulated time
+// that does nothing, and such calls last until their own deadlines.
 
-// maxCalls is how many exchanges of a queue may be under way at once. Another one begins only when
+// maxCalls is how many exchanges of a queue may be under way at once. Another one begins only after
 // the latest has taken longer than overlap.
 const (
 	maxCalls = 4
 	overlap  = 20 * time.Millisecond
 )
 
-// minWait keeps a loop from spinning while its next entry is due and cannot be taken.
+// minWait keeps a loop from spinning while its next entry is due but cannot be taken yet.
 const minWait = time.Millisecond
 
 // exchangeLoop collects the counters that need an exchange, and exchanges them when they are due. It
@@ -43,8 +43,8 @@ func (s *Syncer) exchangeLoop(ctx context.Context) error {
 	return nil
 }
 
-// dispatch starts the exchanges of a queue that are due, as many as may be under way, and returns
-// after how long it must be called again at the latest.
+// dispatch starts the exchanges of a queue that are due, as many as may be under way at once. It
+// must be called again within the time that it returns.
 func (s *Syncer) dispatch(ctx context.Context, q *dueQueue, c *calls) time.Duration {
 	for {
 		due, some := q.nextDue()
@@ -65,20 +65,20 @@ func (s *Syncer) dispatch(ctx context.Context, q *dueQueue, c *calls) time.Durat
 	}
 }
 
-// guardedExchange makes an exchange that must not end the process: its error or panic is counted,
-// and its counters are planned anew.
+// guardedExchange makes an exchange without letting it end the process: an error or panic is
+// counted, and the counters are planned again.
 func (s *Syncer) guardedExchange(ctx context.Context, entries []entry) {
 	_ = s.loops.Guard(ctx, "exchange", func(ctx context.Context) error { return s.exchange(ctx, entries) })
 }
 
-// Flush exchanges the counters of keys once and at once, and so writes their unflushed counts. They may
-// be [MaxBatch] counters in all. A conflict is no error: the key is written again later. It is for tests
-// and simulations that need one exchange at a time, without Start.
+// Flush exchanges the counters of keys once, immediately, and so writes their unflushed counts.
+// There may be at most [MaxBatch] counters in all. A conflict is no error: the key is written again
+// later. Flush is for tests and simulations that need one exchange at a time, without Start.
 func (s *Syncer) Flush(ctx context.Context, keys ...ratelimit.Key) error {
 	return s.exchange(ctx, s.entriesOf(keys, false))
 }
 
-// Refresh is [Syncer.Flush] without writes: it reads the documents at once.
+// Refresh is [Syncer.Flush] without writes: it reads the documents immediately.
 func (s *Syncer) Refresh(ctx context.Context, keys ...ratelimit.Key) error {
 	return s.exchange(ctx, s.entriesOf(keys, true))
 }
@@ -94,8 +94,8 @@ func (s *Syncer) entriesOf(keys []ratelimit.Key, readOnly bool) (entries []entry
 	return entries
 }
 
-// exchange makes the round trips for the counters of the entries, one of them for strict limits if
-// there are any. Errors are counted and pause the queue.
+// exchange makes the round trips for the counters of the entries, with a separate one for strict
+// limits if there are any. Errors are counted and pause the queue.
 func (s *Syncer) exchange(ctx context.Context, entries []entry) error {
 	defer s.trips.begin()()
 	x, leases := s.begin(entries)
@@ -130,9 +130,9 @@ func (s *Syncer) roundTrip(ctx context.Context, x *roundTrip) error {
 	return err
 }
 
-// call calls the store, with a deadline that grows with the number of items, but for strict limits,
-// and records the call. It returns one result per item. A loop that stops lets a call end by itself, so that its outcome
-// is known; only the deadline of Stop aborts it.
+// call calls the store and records the call. Its deadline grows with the number of items, except
+// for strict limits. It returns one result per item. A stopping loop lets a call end by itself, so
+// that its outcome is known; only the deadline of Stop aborts it.
 func (s *Syncer) call(ctx context.Context, x *roundTrip) ([]Result, error) {
 	end := s.health.underWay(x.began, x.writes > 0, func() { s.outage.begin(x.began, s.elapsed()) })
 	defer end() // also after a panic

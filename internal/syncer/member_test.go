@@ -19,7 +19,7 @@ import (
 // member is one process of a cluster.
 type member struct {
 	counters *ratelimit.Counters
-	lines    *turns.Lines // of requests over a limit with a max_wait
+	lines    *turns.Lines // queues of requests over a limit with a max_wait
 	syncer   *syncer.Syncer
 	clock    *clock.Clock
 	wall     *wallClock
@@ -53,7 +53,7 @@ func (y *tally) of(op syncer.Op) (calls, items int64) {
 
 func (m *member) now() time.Time { return m.clock.Now() }
 
-// take asks the member for n requests of a key.
+// take decides n requests of a key at the member.
 func (m *member) take(k ratelimit.Key, policy *ratelimit.Effective, n int64) ratelimit.Decision {
 	return m.counters.Take(m.now(), k, policy, n)
 }
@@ -79,7 +79,7 @@ func (w *wallClock) now() time.Time {
 // maxKeys bounds the memory of a simulated instance.
 const maxKeys = 1000
 
-// newMember starts an instance whose wall clock is wrong by skew.
+// newMember starts an instance with a wall clock that is wrong by skew.
 func newMember(t *testing.T, net *network, seed uint64, skew time.Duration, change func(*syncer.Config)) *member {
 	t.Helper()
 	return startMember(t, newPort(net, seed), seed, skew, change)
@@ -97,12 +97,12 @@ func startMember(t *testing.T, p *port, seed uint64, skew time.Duration, change 
 	}
 	m.syncer = syncer.New(m.counters, p, p, cfg)
 	m.syncer.Start(t.Context())
-	t.Cleanup(m.syncer.Kill) // of those that are still there
+	t.Cleanup(m.syncer.Kill) // for members that still run
 	return m
 }
 
-// unflushed is what the instance has not written, by its own knowledge: in all, and of the limits
-// whose names begin with exact.
+// unflushed returns the counts that the instance knows it has not written: in all, and of the
+// limits with names that begin with exact.
 func (m *member) unflushed() (all, exact int64) {
 	for _, u := range m.counters.Top(m.now(), 1_000_000) {
 		all += u.Unflushed
@@ -119,7 +119,7 @@ func policyOf(tb testing.TB, limits ...ratelimit.Limit) *ratelimit.Effective {
 	return compiled(tb, ratelimit.Policy{User: limits, Client: limits})
 }
 
-// compiled is what a policy comes to.
+// compiled returns the effective form of a policy.
 func compiled(tb testing.TB, policy ratelimit.Policy) *ratelimit.Effective {
 	tb.Helper()
 	s := ratelimit.DefaultSettings()
@@ -129,7 +129,8 @@ func compiled(tb testing.TB, policy ratelimit.Policy) *ratelimit.Effective {
 	return p.For("any")
 }
 
-// waiting is a policy over which so many requests of a key wait for so long; 0 for none.
+// waiting returns the policy with a queue: up to places requests of a key wait for at most longest.
+// With 0 none wait.
 func waiting(p ratelimit.Policy, longest time.Duration, places int) ratelimit.Policy {
 	if wait := ratelimit.MaxWait(longest); longest > 0 {
 		p.MaxWait, p.MaxWaiting = &wait, &places
@@ -137,7 +138,8 @@ func waiting(p ratelimit.Policy, longest time.Duration, places int) ratelimit.Po
 	return p
 }
 
-// policyWaiting makes a policy of a limit, over which so many requests of a key wait for so long.
+// policyWaiting makes a policy of one limit with a queue: up to places requests of a key wait for
+// at most longest.
 func policyWaiting(tb testing.TB, longest time.Duration, places int, limit ratelimit.Limit) *ratelimit.Effective {
 	tb.Helper()
 	limits := []ratelimit.Limit{limit}
@@ -157,7 +159,7 @@ func newRand(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 0)) }
 // wait lets simulated time pass.
 func wait(d time.Duration) { _ = travel(context.Background(), d) }
 
-// admits asks the member for one request and reports whether it passed.
+// admits sends the member one request and reports whether it was admitted.
 func (m *member) admits(k ratelimit.Key, policy *ratelimit.Effective) bool {
 	d := m.take(k, policy, 1)
 	return !d.Rejected()

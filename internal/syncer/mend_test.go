@@ -11,8 +11,8 @@ import (
 	"oauth-server/internal/syncer"
 )
 
-// readFirst makes a store read every document before its write, as MongoDB does where the find is
-// quicker than the bulk.
+// readFirst makes a store read every document before its write, as MongoDB does when the find is
+// quicker than the bulk write.
 func readFirst(t *testing.T, store *wrapped) {
 	t.Helper()
 	store.exchange = func(items []syncer.Item) ([]syncer.Result, error) {
@@ -33,7 +33,7 @@ func readFirst(t *testing.T, store *wrapped) {
 	}
 }
 
-// orders runs a test on a store that reads as it likes, and on one that always reads before it
+// orders runs a test on a store that reads in either order, and on one that always reads before it
 // writes.
 func orders(t *testing.T, test func(t *testing.T, store *wrapped)) {
 	t.Helper()
@@ -50,10 +50,10 @@ func orders(t *testing.T, test func(t *testing.T, store *wrapped)) {
 	}
 }
 
-// minuteOf is the name of the current frame of a minute.
+// minuteOf returns the name of the current frame of a minute.
 func minuteOf(now time.Time) int64 { return now.Unix() / 60 * 60 }
 
-// TestOldPartsLeave: what no longer matters leaves a document that is written all the time.
+// TestOldPartsLeave: outdated parts leave a document that is written all the time.
 func TestOldPartsLeave(t *testing.T) {
 	orders(t, func(t *testing.T, store *wrapped) {
 		t.Helper()
@@ -78,7 +78,7 @@ func TestOldPartsLeave(t *testing.T) {
 	})
 }
 
-// TestManyFramesLeave: more frames leave a document than come.
+// TestManyFramesLeave: more frames leave a document than are added.
 func TestManyFramesLeave(t *testing.T) {
 	orders(t, func(t *testing.T, store *wrapped) {
 		t.Helper()
@@ -116,8 +116,8 @@ func TestNegativeFrameIsMended(t *testing.T) {
 	})
 }
 
-// TestAbsurdHeads: whatever the fields of a document say beside its counts, two processes keep the
-// limit and write what they admit.
+// TestAbsurdHeads: two processes keep the limit and write the requests that they admit, whatever
+// values the document has in its fields besides the counts.
 func TestAbsurdHeads(t *testing.T) {
 	for _, head := range []syncer.Record{
 		{Version: 4, Etag: 4, Frame: 60_000},
@@ -159,8 +159,8 @@ func TestAbsurdHeads(t *testing.T) {
 	}
 }
 
-// TestNoWriteCanLand: a document that no condition of a write matches is reported like one whose
-// writes fail, and the limit is decided as in an outage.
+// TestNoWriteCanLand: if a document matches no condition of a write, it is reported like a document
+// with failing writes, and the limit is decided as in an outage.
 func TestNoWriteCanLand(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &wrapped{}
@@ -188,8 +188,8 @@ func TestNoWriteCanLand(t *testing.T) {
 	})
 }
 
-// TestMovedLimit: two limits change places in a list, at one process after the other, and neither
-// frees the key.
+// TestMovedLimit: two limits swap places in a list, first at one process and then at the other.
+// Neither swap frees the key.
 func TestMovedLimit(t *testing.T) {
 	orders(t, func(t *testing.T, store *wrapped) {
 		t.Helper()
@@ -208,7 +208,7 @@ func TestMovedLimit(t *testing.T) {
 					admitted++
 				}
 			}
-			if i == 40 { // 82 of 100 are used by now
+			if i == 40 { // 82 of 100 are used at this point
 				pass(8 * time.Minute)
 			}
 			pass(time.Second)
@@ -219,9 +219,9 @@ func TestMovedLimit(t *testing.T) {
 	})
 }
 
-// TestShorterFramesFree: a key that is denied under a new limit, because of a document in the long
-// frames of the old one, is free again when it should be, though nothing is admitted that could be
-// written.
+// TestShorterFramesFree: a document still has the long frames of an old limit, and its key is
+// denied under a new limit. The key is free again when it should be, even though no request is
+// admitted that could be written.
 func TestShorterFramesFree(t *testing.T) {
 	for seed := range uint64(10) { // which of the two writes last is chance
 		orders(t, func(t *testing.T, store *wrapped) { //nolint:thelper // all of it is in there

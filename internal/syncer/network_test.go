@@ -14,19 +14,19 @@ import (
 	"oauth-server/internal/syncer/memstore"
 )
 
-// network stands between the instances and the database, and loses messages. Like MongoDB it takes
-// the writes of an exchange as one command and its reads as another, each with a fate of its own.
+// network connects the instances to the database, and loses messages. Like MongoDB it handles the
+// writes of an exchange as one command and its reads as another. Each of them can fail on its own.
 type network struct {
 	db     *memstore.Store
-	oneWay time.Duration // a message takes this long
-	jitter time.Duration // by how much any message may take longer
+	oneWay time.Duration // how long a message takes
+	jitter time.Duration // how much longer any message may take
 
 	mu       sync.Mutex
 	faults   faults
 	down     bool                          // no message arrives
 	noWrites bool                          // the server answers, and refuses to write
-	ahead    time.Duration                 // by which the server's clock is wrong
-	liesTo   *port                         // for one instance alone; nil: for all
+	ahead    time.Duration                 // how far the server's clock is ahead
+	liesTo   *port                         // the one instance that gets the wrong time; nil: all
 	broken   map[ratelimit.CounterID]bool  // statements that fail by themselves
 	applied  map[ratelimit.CounterID]int64 // everything that was ever added
 	writes   int                           // that arrived
@@ -47,7 +47,7 @@ type faults struct {
 	loseRequest, loseReply, delay, unsure int
 }
 
-// latest is when a delayed request arrives at last.
+// latest is when a delayed request arrives at the latest.
 const latest = 30 * time.Second
 
 // become changes the faults.
@@ -57,16 +57,16 @@ func (n *network) become(f faults, down bool) {
 	n.faults, n.down = f, down
 }
 
-// refuse makes the server refuse every write, or no longer.
+// refuse makes the server refuse every write, or accept writes again.
 func (n *network) refuse(writes bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.noWrites = writes
 }
 
-// lie makes the clock of the server wrong for a member, or for all if m is nil. Beaten, by which
-// instances judge who is alive, stays right: the member's own is compared with that of the others
-// only.
+// lie makes the clock of the server wrong for a member, or for all if m is nil. Beaten, which tells
+// instances who is alive, stays right: a member's own Beaten is compared only with the Beaten times
+// of the others.
 func (n *network) lie(m *member, ahead time.Duration) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -94,7 +94,7 @@ func (n *network) erase() {
 	n.db.Expire(time.Now().Add(1000 * time.Hour))
 }
 
-// breakStatements makes the writes of a counter fail by themselves, or no longer.
+// breakStatements makes the writes of one counter fail, or work again.
 func (n *network) breakStatements(id ratelimit.CounterID, broken bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -112,14 +112,14 @@ var (
 	errServer  = errors.New("server: not primary")
 )
 
-// port is one instance's way to the database, with its own chance.
+// port is the connection of one instance to the database, with its own random source.
 type port struct {
 	net  *network
 	mu   sync.Mutex
 	rand *rand.Rand
 	cut  func() bool   // no message of this instance arrives
-	lean float64       // by which part of oneWay requests take longer than that, and answers less
-	far  time.Duration // that both take longer than in the rest of the network
+	lean float64       // part of oneWay by which requests take longer and answers less
+	far  time.Duration // extra time for both, compared with the rest of the network
 }
 
 func newPort(net *network, seed uint64) *port {
@@ -150,7 +150,7 @@ func travel(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// send makes the way there; an error if the request does not arrive in time.
+// send delays a request. It returns an error if the request does not arrive in time.
 func (p *port) send(ctx context.Context) error {
 	f, down := p.net.now()
 	if down || p.chance(f.loseRequest) || p.cut != nil && p.cut() {
@@ -173,7 +173,7 @@ func (p *port) leaning(part float64) time.Duration {
 	return p.between(least, least+p.net.jitter)
 }
 
-// answer makes the way back.
+// answer delays a reply.
 func (p *port) answer(ctx context.Context) error {
 	if f, _ := p.net.now(); p.chance(f.loseReply) {
 		<-ctx.Done()
@@ -229,7 +229,7 @@ func (p *port) write(ctx context.Context, items []syncer.Item) ([]syncer.Result,
 	if len(items) == 0 {
 		return nil, nil
 	}
-	if f, _ := p.net.now(); p.chance(f.delay) { // it arrives when the sender has long given up
+	if f, _ := p.net.now(); p.chance(f.delay) { // it arrives long after the sender gave up
 		time.AfterFunc(p.between(0, latest), func() { _, _ = p.net.write(items) })
 		<-ctx.Done()
 		return nil, errNetwork
@@ -250,7 +250,7 @@ func (p *port) write(ctx context.Context, items []syncer.Item) ([]syncer.Result,
 	return out, err
 }
 
-// write applies what arrived, and keeps account of it.
+// write applies the writes that arrived and records them.
 func (n *network) write(items []syncer.Item) ([]syncer.Result, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -282,7 +282,7 @@ func (n *network) write(items []syncer.Item) ([]syncer.Result, error) {
 	return out, nil
 }
 
-// read is the document of a counter; nil if there is none.
+// read returns the document of a counter, or nil.
 func (n *network) read(id ratelimit.CounterID) *syncer.Record {
 	out, err := n.db.Exchange(context.Background(), []syncer.Item{{ID: id, Read: true}})
 	if err != nil {
@@ -291,8 +291,8 @@ func (n *network) read(id ratelimit.CounterID) *syncer.Record {
 	return out[0].Record
 }
 
-// compare notes a live frame that a write has made smaller, or, where the write changes the length
-// of the frames, a smaller sum of all.
+// compare records a live frame with a count that the write reduced. If the write changes the length
+// of the frames, it compares the sums of all frames instead.
 func (n *network) compare(before, after *syncer.Record) {
 	if before == nil {
 		return

@@ -2,7 +2,7 @@
 
 package syncer_test
 
-// What differs under the race detector; see race_test.go.
+// These values differ under the race detector; see race_test.go.
 const (
 	underRace       = false
 	usualRuns       = 120

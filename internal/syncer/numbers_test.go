@@ -28,11 +28,11 @@ type load struct {
 	windows   int           // how long, after the first
 	rush      time.Duration // or only this long, for long windows
 	quiet     float64       // requests per second for a window before
-	skew      time.Duration // of half of the clocks one way, of the others the other
+	skew      time.Duration // half of the clocks are ahead by it, the others behind
 	plain     bool          // flush and refresh every second, as Allegro describes it
 }
 
-// result is what a load came to. Ratios are of what was admitted to the limit.
+// result has the figures of a load. Ratios are admitted requests divided by the limit.
 type result struct {
 	first, mean, worst float64 // of the first window, and of those after it
 	offered            int
@@ -54,7 +54,7 @@ func (r *result) String() string {
 }
 
 // run offers the load for its windows in simulated time: Poisson arrivals, each at an instance
-// picked at random, 5 ms to the database and 5 ms back.
+// picked at random, and 5 ms to the database and 5 ms back.
 func (l load) run(t *testing.T, seed uint64) (res result) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -109,7 +109,7 @@ func (l load) run(t *testing.T, seed uint64) (res result) {
 	return res
 }
 
-// fits reports whether one counter that knows everything would admit one more.
+// fits reports whether one exact counter would admit one more request.
 func fits(exact *ratelimit.Counters, limit int64) bool {
 	u := exact.Usage(time.Now(), keyOf(0))
 	return len(u) == 0 || int64(u[0].Estimate)+1 <= limit
@@ -135,7 +135,7 @@ func (r *result) sum(perWindow []int, limit int64, net *network, cluster []*memb
 	}
 }
 
-// member is an instance with our syncer, or one that does as a plain one would.
+// member returns an instance with our syncer, or one that works like a plain syncer.
 func (l load) member(t *testing.T, net *network, seed uint64, skew time.Duration) *member {
 	t.Helper()
 	if !l.plain {
@@ -157,12 +157,12 @@ func (l load) member(t *testing.T, net *network, seed uint64, skew time.Duration
 	return m
 }
 
-// TestNumbers holds the syncer to its promises, in simulated time. To see the figures: go test
-// ./internal/syncer -run TestNumbers -numbers -v
+// TestNumbers checks the figures that the syncer promises, in simulated time. To print them: go
+// test ./internal/syncer -run TestNumbers -numbers -v
 func TestNumbers(t *testing.T) {
 	for _, tc := range sample(6, []struct {
 		load
-		short       int // windows where nobody looks at the figures
+		short       int // number of windows when the figures are not printed
 		low         float64
 		mean, worst float64
 	}{

@@ -8,7 +8,7 @@ import (
 	"oauth-server/internal/ratelimit"
 )
 
-// outage is whether limits are decided by their OnOutage, because counts cannot be shared. It
+// outage records whether limits are decided by their OnOutage, because counts cannot be shared. It
 // begins with an exchange that fails or is late, or with a heartbeat that fails. It ends with an
 // exchange that succeeds; for an idle instance see endIdleOutage.
 type outage struct {
@@ -19,21 +19,23 @@ type outage struct {
 	on     bool
 	lost   int           // failures in a row, see begin
 	failed time.Duration // when the latest of them was counted, since the syncer was made
-	began  time.Duration // since the syncer was made, and so is ended
+	began  time.Duration // since the syncer was made; the same holds for ended
 	ended  time.Duration
 }
 
-// recoverAfter is how long after an outage the counters that were not exchanged since are still
-// decided by their OnOutage.
+// recoverAfter is how long after an outage counters that were not exchanged since are still decided
+// by their OnOutage.
 const recoverAfter = 10 * time.Second
 
-// lostAfter is after how many failures in a row requests under strict limits are denied at once.
-// Until then each waits for its own permits, and no other limit concerns it.
+// lostAfter is the number of failures in a row after which requests under strict limits are denied
+// at once. Until then each waits for its own permits, and failures of other limits do not affect
+// it.
 const lostAfter = 3
 
-// begin begins an outage, unless there is one, with a call that began then and has failed or is late
-// now, both since the syncer was made. A call that was under way when the last failure was counted
-// is no other failure: one blip may concern several, and one that is late may fail too.
+// begin begins an outage, unless there is one. The call that caused it began at began, and has
+// failed or is late at now, both since the syncer was made. A call that was already under way when
+// the last failure was counted does not count as another failure: one blip may affect several
+// calls, and a late call may fail too.
 func (o *outage) begin(began, now time.Duration) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -62,21 +64,22 @@ func (o *outage) end(elapsed time.Duration, now time.Time) {
 	}
 }
 
-// answered ends what begins with lostAfter. o.mu must be held.
+// answered resets the failures in a row and admits strict limits again, see lostAfter. o.mu must be
+// held.
 func (o *outage) answered() {
 	o.lost = 0
 	o.sync.SetLost(false)
 }
 
-// beaten records a heartbeat that was stored. Without requests that wait for permits there may be no
-// exchange that could succeed.
+// beaten records that a heartbeat was stored. Without requests that wait for permits there may be
+// no exchange to succeed.
 func (o *outage) beaten() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.answered()
 }
 
-// recovered lets all counters be decided as usual when the outage ended long enough ago.
+// recovered lets all counters be decided as usual once recoverAfter has passed since the outage.
 func (o *outage) recovered(elapsed time.Duration) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -10,16 +10,17 @@ import (
 	"oauth-server/internal/ratelimit"
 )
 
-// outageTrial is a cluster that is offered twelve times a limit of 100 a minute while its database
-// is away for five minutes.
+// outageTrial is a cluster that gets twelve times a limit of 100 a minute in requests while its
+// database is unavailable for five minutes.
 type outageTrial struct {
 	on        ratelimit.OnOutage
 	instances int
-	event     string // what happens to the cluster meanwhile
+	event     string // what happens to the cluster during the outage
 }
 
-// run returns what was admitted in each minute, the first being the one before the database goes
-// away, which it does a third into the second one, or exactly as it begins.
+// run returns the requests admitted in each minute. The first minute is the one before the outage.
+// The database becomes unavailable in the second minute, after the time into: a third of the
+// minute, or exactly at its begin.
 func (o outageTrial) run(t *testing.T, into time.Duration) (minutes []int) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -65,12 +66,12 @@ func (o outageTrial) run(t *testing.T, into time.Duration) (minutes []int) {
 	return minutes
 }
 
-// TestOutage: what instances admit together of a limit of 100 a minute while their database is
-// away.
+// TestOutage checks how many requests the instances together admit of a limit of 100 a minute while
+// their database is unavailable.
 func TestOutage(t *testing.T) {
 	for _, tc := range sample(4, []struct {
 		outageTrial
-		first, later int // the most in the first minute that the database is away in, and in a later one
+		first, later int // the most in the first minute of the outage, and in a later one
 	}{
 		{outageTrial{ratelimit.Share, 2, ""}, 104, 102},
 		{outageTrial{ratelimit.Share, 3, ""}, 107, 103},
@@ -82,7 +83,7 @@ func TestOutage(t *testing.T) {
 		{outageTrial{ratelimit.Deny, 3, ""}, 107, 0},
 		{outageTrial{ratelimit.Deny, 10, ""}, 125, 0},
 		{outageTrial{ratelimit.Share, 10, "writes fail, reads work"}, 125, 110},
-		{outageTrial{ratelimit.Share, 10, "writes fail, reads work, as many join"}, 125, 205}, // a share each
+		{outageTrial{ratelimit.Share, 10, "writes fail, reads work, as many join"}, 125, 205}, // each admits its share
 		{outageTrial{ratelimit.Share, 10, "half of them die"}, 125, 110},
 	}) {
 		t.Run(fmt.Sprintf("%s, %d instances %s", tc.on, tc.instances, tc.event), func(t *testing.T) {

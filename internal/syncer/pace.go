@@ -6,16 +6,16 @@ import (
 	"oauth-server/internal/ratelimit"
 )
 
-// pace is when the lazy counters are collected: a few times per flush interval, and while there are
-// counters with a shorter wait, as often as that. Times are since the syncer was made.
+// pace decides when the lazy counters are collected: a few times per flush interval, and more often
+// while some counters have a shorter wait. Times are since the syncer was made.
 type pace struct {
 	usual, every time.Duration
 	next         time.Duration
 	last         time.Duration // when a counter was last found that could wait no longer than every
 }
 
-// Bounds of how often counters are collected. A quicker pace is kept until no counter that needs it
-// has been found for keepPace.
+// Bounds of how often counters are collected. A quicker pace is kept until no counter has needed it
+// for keepPace.
 const (
 	quickestPace = 10 * time.Millisecond
 	slowestPace  = time.Second / 2
@@ -28,7 +28,7 @@ func newPace(interval, now time.Duration) *pace {
 	return &pace{usual: usual, every: usual, next: now + usual}
 }
 
-// adjust sets the pace by how long the counters that were just collected can wait.
+// adjust sets the pace by how long the collected counters can wait.
 func (p *pace) adjust(now time.Duration, plans []ratelimit.Plan) {
 	every := p.usual
 	for i := range plans {
@@ -46,7 +46,7 @@ func (p *pace) adjust(now time.Duration, plans []ratelimit.Plan) {
 	}
 }
 
-// wait returns how long it is until counters must be collected again, which they have been now.
+// wait returns the time until the next collection. Counters have just been collected, at now.
 func (p *pace) wait(now time.Duration) time.Duration {
 	if late := now - p.next; late >= 0 {
 		p.next += (late/p.every + 1) * p.every

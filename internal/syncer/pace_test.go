@@ -7,7 +7,7 @@ import (
 	"oauth-server/internal/check"
 )
 
-// TestPaceWait: the next collection is on the grid of the pace, and the first one of it that is yet to come.
+// TestPaceWait: the next collection is at the next point on the grid of the pace.
 func TestPaceWait(t *testing.T) {
 	t.Parallel()
 	const ms = time.Millisecond

@@ -9,8 +9,8 @@ import (
 )
 
 // dueQueue holds the counters that wait for an exchange, the first due first. When a counter is
-// planned again its old entry stays, with a stale ticket that [ratelimit.Sync.Begin] refuses, so
-// that no entry is ever searched for.
+// planned again its old entry stays, with a stale ticket that [ratelimit.Sync.Begin] refuses. So
+// the queue never searches for an entry.
 type dueQueue struct {
 	mu      sync.Mutex
 	entries entryHeap
@@ -58,7 +58,7 @@ func (q *dueQueue) pop(now time.Duration) (due []entry) {
 	return due
 }
 
-// nextDue returns when the first entry becomes due; false if there is none.
+// nextDue returns when the first entry becomes due; false if the queue is empty.
 func (q *dueQueue) nextDue() (time.Duration, bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -75,8 +75,8 @@ func (q *dueQueue) clear() {
 	q.entries, q.paused = nil, 0
 }
 
-// waiting returns how many entries there are, including stale tickets, how many of them are due,
-// and for how long the first has been.
+// waiting returns the number of entries, including stale tickets, the number of due ones, and how
+// long the first has been due.
 func (q *dueQueue) waiting(now time.Duration) (n, due int, late time.Duration) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -123,7 +123,7 @@ func backoff(fails int, longest time.Duration) time.Duration {
 	return min(firstBackoff<<min(fails-1, 16), longest)
 }
 
-// pause makes no entry due before that time.
+// pause keeps all entries from being due before that time.
 func (q *dueQueue) pause(until time.Duration) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

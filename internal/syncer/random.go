@@ -10,8 +10,8 @@ import (
 )
 
 // random makes the random choices of a process. IDs, etags and sequences must differ between copies
-// of a process, which have the same memory, so their bits are read from the system each time. None
-// of them is a secret: a program that can write the documents has no need to guess them.
+// of a process, which have the same memory, so their bits are read from the system each time. They
+// are not secrets: a program that can write the documents has no need to guess them.
 type random struct {
 	mu         sync.Mutex
 	state      *randv2.Rand // for waits; the same in a copy of the process
@@ -47,7 +47,8 @@ func (r *random) upTo(d time.Duration) time.Duration {
 	return time.Duration(r.state.Int64N(int64(d) + 1))
 }
 
-// jitter returns a wait changed at random by up to a tenth, so that instances do not work in step.
+// jitter returns a wait changed at random by up to a tenth, so that instances do not act at the
+// same moment.
 func (s *Syncer) jitter(d time.Duration) time.Duration {
 	if d < time.Millisecond {
 		return d

@@ -9,15 +9,15 @@ import (
 	"oauth-server/internal/ratelimit"
 )
 
-// MaxWriters bounds the writers of a document besides those of live instances. Those above it are
-// removed, the oldest sequence first, and pruned is raised so that no write of a removed writer is
-// applied later.
+// MaxWriters bounds the writers of a document, not counting live instances. Writers above the bound
+// are removed, the oldest sequence first. pruned is then raised so that no write of a removed
+// writer is applied later.
 const MaxWriters = 512
 
-// surplusAtOnce is how many of them one write removes at most.
+// surplusAtOnce is how many surplus writers one write removes at most.
 const surplusAtOnce = 100
 
-// document returns a record as the counters need it, for the outcome of a task.
+// document converts a record into the form that the counters need, for the outcome of a task.
 func (s *Syncer) document(r *Record, task *ratelimit.Task) *ratelimit.Document {
 	now, own := s.clock.Now(), s.identity.writer(task.Pending)
 	r.chooseFrames(now, own)
@@ -33,9 +33,9 @@ func (s *Syncer) document(r *Record, task *ratelimit.Task) *ratelimit.Document {
 	return d
 }
 
-// countWriters sets how many processes may hold back counts: those that wrote recently, and at
-// least half of the live instances. A document in its first frame does not yet have all its
-// writers; 0 then stands for all live instances.
+// countWriters sets how many processes may hold back counts: the processes that wrote recently, but
+// at least half of the live instances. A document in its first frame does not yet have all its
+// writers. The number is then 0, which stands for all live instances.
 func (s *Syncer) countWriters(d *ratelimit.Document, r *Record, task *ratelimit.Task, now int64) {
 	lately := now - max(2*task.Limit.Window, 2*time.Second).Milliseconds()
 	writers := 1
@@ -51,9 +51,9 @@ func (s *Syncer) countWriters(d *ratelimit.Document, r *Record, task *ratelimit.
 	}
 }
 
-// silentWriters sets the writers of processes that are not alive, and those of them above the
-// bound. A writer whose sequence is in the future is never removed for being above the bound:
-// pruned would keep the writes of all processes from being applied until then.
+// silentWriters sets the writers of processes that are not alive, and the writers above the bound
+// of MaxWriters. A writer with a sequence in the future is never removed for being above the bound:
+// pruned would then block the writes of all processes until that time.
 func (s *Syncer) silentWriters(d *ratelimit.Document, r *Record, alive map[string]bool, now int64) {
 	var past []ratelimit.WriterSeq
 	for _, id := range slices.Sorted(maps.Keys(r.Writers)) {
@@ -69,6 +69,6 @@ func (s *Syncer) silentWriters(d *ratelimit.Document, r *Record, alive map[strin
 	if extra := min(len(d.Silent)-MaxWriters, len(past)); extra > 0 {
 		slices.SortStableFunc(past, func(a, b ratelimit.WriterSeq) int { return cmp.Compare(a.Seq, b.Seq) })
 		d.Surplus = past[:min(extra, surplusAtOnce)]
-		d.Silent = nil // they are removed when there are no longer too many
+		d.Silent = nil // they are removed once there are no longer too many
 	}
 }

@@ -8,15 +8,15 @@ import (
 	"time"
 )
 
-// Roster keeps heartbeats in memory, for a store whose instances are all in one process. Its
-// methods are those of [Instances], and Reports, with now as the time of the store's clock, and
-// are safe for concurrent use. The zero value is empty.
+// Roster keeps heartbeats in memory, for a store used by one process only. It has the methods of
+// [Instances], and Reports. They take the time of the store's clock as now, and are safe for
+// concurrent use. The zero value is empty.
 type Roster struct {
 	mu      sync.Mutex
 	records map[string]Instance
 }
 
-// Beat stores a heartbeat, and returns those that are alive and the nonce that it replaces.
+// Beat stores a heartbeat. It returns the live instances and the nonce that it replaces.
 func (r *Roster) Beat(now time.Time, self Instance, ttl time.Duration) (alive []Instance, previous string) {
 	self.Beaten, self.Report = now, bytes.Clone(self.Report)
 	r.mu.Lock()
@@ -40,7 +40,7 @@ func (r *Roster) put(i Instance) {
 	r.records[i.ID] = i
 }
 
-// Alive returns those that have beaten within ttl of the newest heartbeat, without reports.
+// Alive returns the instances that have beaten within ttl of the newest heartbeat, without reports.
 func (r *Roster) Alive(now time.Time, ttl time.Duration) []Instance {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -60,15 +60,15 @@ func (r *Roster) Leave(id string) {
 	delete(r.records, id)
 }
 
-// Reports returns those that have beaten within ttl of now, with their reports.
+// Reports returns the instances that have beaten within ttl of now, with their reports.
 func (r *Roster) Reports(now time.Time, ttl time.Duration) []Instance {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.alive(now, ttl, true)
 }
 
-// alive returns the records of those that have beaten within ttl of now, ordered by ID. It leaves
-// out records that are ttl or more ahead, which are of a clock that was wrong.
+// alive returns the records of instances that have beaten within ttl of now, ordered by ID. It
+// leaves out records that are ttl or more ahead: their clock was wrong.
 func (r *Roster) alive(now time.Time, ttl time.Duration, reports bool) (list []Instance) {
 	for _, id := range slices.Sorted(maps.Keys(r.records)) {
 		i := r.records[id]

@@ -6,7 +6,8 @@ import (
 	"sync"
 )
 
-// trips are the exchanges under way: each from before it takes counts until it has their outcome.
+// trips are the exchanges under way. Each lasts from before it takes counts until it has their
+// outcome.
 type trips struct {
 	mu  sync.Mutex
 	all map[chan struct{}]bool // closed when the exchange ends
@@ -28,7 +29,7 @@ func (t *trips) begin() (end func()) {
 	}
 }
 
-// underWay returns what is closed as each exchange ends that has begun.
+// underWay returns a channel for each exchange under way. It is closed when the exchange ends.
 func (t *trips) underWay() (all []<-chan struct{}) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -38,8 +39,8 @@ func (t *trips) underWay() (all []<-chan struct{}) {
 	return all
 }
 
-// Settle waits until every exchange that has begun has ended. Counts that were dropped from memory
-// before are in no write that is sent afterwards, so they can be removed from the store.
+// Settle waits until every exchange that has begun has ended. No write sent afterwards has counts
+// that were dropped from memory before, so the counts can be removed from the store.
 func (s *Syncer) Settle(ctx context.Context) error {
 	for _, ended := range s.trips.underWay() {
 		select {

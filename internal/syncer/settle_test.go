@@ -10,8 +10,8 @@ import (
 	"oauth-server/internal/ratelimit"
 )
 
-// TestSettle: what is dropped from memory while it is on its way to the store is there when Settle
-// returns, and not later.
+// TestSettle: counts that are dropped from memory during their write are in the store when Settle
+// returns, and do not arrive later.
 func TestSettle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &wrapped{took: 200 * time.Millisecond}

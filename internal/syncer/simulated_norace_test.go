@@ -11,18 +11,20 @@ import (
 	"oauth-server/internal/simulate/cluster"
 )
 
-// simulatedSeeds is how many runs of either simulation are compared. One run's mean of the windows goes up and down by
-// 0.0019 of the limit (standard deviation), so that two single runs are more than 0.005 apart in one case of fifteen.
+// simulatedSeeds is how many runs of either simulation are compared. The mean of the windows varies
+// between runs by 0.0019 of the limit (standard deviation), so two single runs differ by more than
+// 0.005 in one case of fifteen.
 const simulatedSeeds = 6
 
-// TestSimulatedCluster: `oauth-server simulate cluster` and the simulations of these tests come to the same, in the
-// mean of several runs. So what the one forgives the other does: coroutines and goroutines, its network and that of
-// network_test.go, its judge and that of numbers_test.go. The race detector would see what it sees in the other tests,
-// and take minutes.
+// TestSimulatedCluster: `oauth-server simulate cluster` and the simulations of these tests give the
+// same results, in the mean of several runs. So a fault that only one of them can miss would show.
+// They differ in coroutines and goroutines, in the network (compare network_test.go), and in how
+// they check requests (compare numbers_test.go). The race detector would find nothing beyond the
+// other tests, and take minutes.
 func TestSimulatedCluster(t *testing.T) {
 	for _, tc := range []struct {
 		load
-		mean, worst, cost float64 // by how much they may differ; the cost in parts of itself
+		mean, worst, cost float64 // how much they may differ; the cost as a fraction of itself
 	}{
 		{load{name: "10 instances, 50 per s over 60 s", instances: 10, limit: 3000, window: time.Minute, offered: 500, windows: 3}, 0.004, 0.01, 0.1},
 		{load{name: "the same, every second", instances: 10, limit: 3000, window: time.Minute, offered: 500, windows: 3, plain: true}, 0.03, 0.06, 0},
@@ -57,8 +59,8 @@ func TestSimulatedCluster(t *testing.T) {
 	}
 }
 
-// simulatedFigures are those that both simulations give: windows in parts of the limit, false denials in parts of what
-// was offered, writes and reads per admitted request.
+// simulatedFigures are the figures that both simulations give: windows in parts of the limit, false
+// denials in parts of the offered requests, writes and reads per admitted request.
 type simulatedFigures struct{ mean, worst, falseDenials, writes, reads float64 }
 
 // add adds the figures of one of the runs to their mean.

@@ -27,7 +27,7 @@ func TestSimulation(t *testing.T) {
 	var waited atomic.Int64
 	var seeds []uint64
 	if !underRace {
-		seeds = []uint64{700, 825, 850, 900} // large clusters, which have found something
+		seeds = []uint64{700, 825, 850, 900} // large clusters that found bugs before
 	}
 	for i := range *simRuns {
 		seeds = append(seeds, *simSeed+uint64(i))
@@ -45,7 +45,7 @@ func TestSimulation(t *testing.T) {
 	}
 }
 
-// scenario is a cluster that lives through something.
+// scenario is a cluster with its traffic and faults.
 type scenario struct {
 	t      *testing.T
 	rand   *rand.Rand
@@ -56,16 +56,16 @@ type scenario struct {
 	keys   int
 
 	long, short ratelimit.Limit
-	total       []ratelimit.Limit // of all keys together; in every third cluster
-	source      []ratelimit.Limit // of each source address; in every fourth cluster
-	longest     time.Duration     // wait for a turn; in every third cluster, 0 in others
+	total       []ratelimit.Limit // for all keys together; in every third cluster
+	source      []ratelimit.Limit // for each source address; in every fourth cluster
+	longest     time.Duration     // wait in the queue; in every third cluster, 0 in others
 
 	requests sync.WaitGroup // that may wait
 	waited   *atomic.Int64  // of them, in all clusters
 
 	mu       sync.Mutex
 	admitted map[ratelimit.Key]int64
-	lost     int64 // at most: what killed instances had not written
+	lost     int64 // at most: the counts that killed instances had not written
 }
 
 func simulate(t *testing.T, seed uint64, waited *atomic.Int64) {
@@ -107,8 +107,8 @@ func simulate(t *testing.T, seed uint64, waited *atomic.Int64) {
 	s.finish()
 }
 
-// start starts an instance. A server does not start without its store, so the network works
-// meanwhile.
+// start starts an instance. A server does not start without its store, so the network works during
+// the start.
 func (s *scenario) start() {
 	s.net.become(faults{}, false)
 	defer s.setDown(false)
@@ -116,7 +116,7 @@ func (s *scenario) start() {
 	s.alive = append(s.alive, newMember(s.t, s.net, s.rand.Uint64(), skew, nil))
 }
 
-// event is one thing that happens to the cluster.
+// event makes one random event happen to the cluster.
 func (s *scenario) event() {
 	switch s.rand.IntN(30) {
 	case 0:
@@ -156,10 +156,10 @@ func (s *scenario) event() {
 	s.net.db.Expire(time.Now())
 }
 
-// clockSteps are by how much a clock is set wrong.
+// clockSteps are the amounts by which a clock is set wrong.
 var clockSteps = []time.Duration{5 * time.Minute, time.Hour, -5 * time.Minute, -time.Hour, -70 * time.Second}
 
-// breakOne lets the writes of one counter fail by themselves for 20 s.
+// breakOne makes only the writes of one counter fail for 20 s.
 func (s *scenario) breakOne() {
 	id := idOf(s.rand.IntN(s.keys))
 	s.net.breakStatements(id, true)
@@ -167,7 +167,7 @@ func (s *scenario) breakOne() {
 	s.net.breakStatements(id, false)
 }
 
-// jump lets the clock of the store be wrong for a while, for all or for one.
+// jump makes the clock of the store wrong for a while, for all or for one.
 func (s *scenario) jump() {
 	ahead := clockSteps[s.rand.IntN(len(clockSteps))]
 	m := s.alive[s.rand.IntN(len(s.alive))]
@@ -198,7 +198,7 @@ var sources = []string{"192.0.2.1", "2001:db8::/64"}
 
 func (s *scenario) setDown(down bool) { s.net.become(s.faults, down) }
 
-// traffic sends requests from anywhere to anything for that long.
+// traffic sends random requests to random instances for d.
 func (s *scenario) traffic(d time.Duration) {
 	for n := 50 + s.rand.IntN(150); n > 0; n-- {
 		k := keyOf(s.rand.IntN(s.keys))
@@ -230,7 +230,7 @@ func (s *scenario) count(k ratelimit.Key, grant ratelimit.Grants, source string,
 	}
 }
 
-// await sends one request, which waits for its turn, but not for longer than its max_wait.
+// await sends one request, which waits in the queue for its max_wait at most.
 func (s *scenario) await(m *member, k ratelimit.Key, grant ratelimit.Grants, source string) {
 	began := time.Now()
 	turn := m.lines.Take(context.Background(), k, func() *ratelimit.Effective { return s.policy.Load().ForRequest(grant, source) })
@@ -245,7 +245,8 @@ func (s *scenario) await(m *member, k ratelimit.Key, grant ratelimit.Grants, sou
 	}
 }
 
-// take removes one member from the cluster, but never the last. Who waits there is denied.
+// take removes one member from the cluster, but never the last. Requests that wait there are
+// denied.
 func (s *scenario) take() *member {
 	if len(s.alive) < 2 {
 		return nil
@@ -258,7 +259,8 @@ func (s *scenario) take() *member {
 	return m
 }
 
-// stopOne stops an instance in a hurry: what it could not write is said.
+// stopOne stops an instance with a short deadline. It must report the counts that it could not
+// write.
 func (s *scenario) stopOne() {
 	m := s.take()
 	if m == nil {
@@ -281,7 +283,7 @@ func (s *scenario) killOne() {
 	}
 }
 
-// finish lets everything arrive, and compares.
+// finish lets everything arrive, and compares the counts.
 func (s *scenario) finish() {
 	s.net.become(faults{}, false)
 	wait(latest + 2*time.Minute)
@@ -322,7 +324,7 @@ func (s *scenario) finish() {
 	}
 }
 
-// counted are the keys of users, and those of the sources and of the total if there are any.
+// counted returns the keys of users, and the keys of the sources and of the total if there are any.
 func (s *scenario) counted() (keys []ratelimit.Key) {
 	for i := range s.keys {
 		keys = append(keys, keyOf(i))
@@ -338,7 +340,7 @@ func (s *scenario) counted() (keys []ratelimit.Key) {
 	return keys
 }
 
-// inDatabase adds up a document.
+// inDatabase returns the sum of the counts of a document.
 func (s *scenario) inDatabase(id ratelimit.CounterID) (n int64) {
 	for _, r := range s.net.db.Documents() {
 		if r.ID == id {

@@ -10,9 +10,9 @@ import (
 	"oauth-server/internal/ratelimit"
 )
 
-// Stats is totals since a syncer was made, and its present state.
+// Stats has totals since a syncer was made, and its present state.
 type Stats struct {
-	// Writes by their outcome. Fallback is the applied ones that were not conditional on the
+	// Writes by their outcome. Fallback counts the applied writes that were not conditional on the
 	// version.
 	Applied, Fallback, Conflicts, Unknown, Rejected int64
 
@@ -22,9 +22,10 @@ type Stats struct {
 	Panics  int64
 
 	Waiting int           // entries in the queues, including stale tickets
-	Due     int           // of those, the ones that are due
+	Due     int           // entries that are due
 	Late    time.Duration // how long the first of them has been due
-	// Age is the longest time, recently, for which requests of a key were decided without the store being asked.
+	// Age is the longest time, recently, that requests of a key were decided without asking the
+	// store.
 	Age         time.Duration
 	Unconfirmed time.Duration // age of the oldest unconfirmed write
 	Instances   int           // alive, this one included; 0: not known
@@ -54,7 +55,7 @@ type peak struct {
 	now, previous time.Duration
 }
 
-// peakPeriod is a usual interval between two scrapes.
+// peakPeriod is a common interval between two scrapes.
 const peakPeriod = 15 * time.Second
 
 // note takes a duration into account.
@@ -100,7 +101,7 @@ func (c *counts) outcome(s Status, versioned bool) {
 	}
 }
 
-// Problems that show although no call has failed.
+// Problems that are detected without a failed call.
 var (
 	errUnconfirmed = errors.New("syncer: writes stay unconfirmed")
 	errUnread      = errors.New("syncer: the store did not read the document, and returned no error")
@@ -148,8 +149,8 @@ func (l *limiter) allow(now time.Time, every time.Duration) bool {
 	return true
 }
 
-// logLimited logs a problem with a counter's document, at most one a minute for all documents: the
-// totals count every one. It leaves out the name of the user.
+// logLimited logs a problem with a counter's document, at most once a minute for all documents
+// together. The totals count every problem. It leaves out the username.
 func (s *Syncer) logLimited(what string, id ratelimit.CounterID, err error) {
 	if s.documentLog.allow(s.on.Now(), documentLogEvery) {
 		s.cfg.Log.Error("problem with a counter document", "problem", what, "client_id", id.ClientID, "limit", id.Limit, "error", err)

@@ -8,19 +8,18 @@ import (
 	"oauth-server/internal/ratelimit"
 )
 
-// Left is what could not be written before the syncer had to stop.
+// Left counts the unwritten rest when the syncer had to stop.
 type Left struct {
 	Keys     int   // counters
-	Requests int64 // admitted requests that the store is not known to have
+	Requests int64 // admitted requests that are not known to be in the store
 }
 
-// Stop ends the loops and writes everything that is not yet written, until nothing is left or the
-// context ends. Nothing may be admitted any more. The error says what was left; it is nil if
-// nothing was.
+// Stop ends the loops and writes all unflushed counts, until nothing is left or the context ends.
+// Nothing may be admitted once it is called. If counts are left, it returns them with an error.
 func (s *Syncer) Stop(ctx context.Context) (Left, error) {
 	defer context.AfterFunc(ctx, s.abort)()
 	s.loops.Cancel()
-	s.loops.Wait() // for calls under way at most, which the context aborts
+	s.loops.Wait() // waits for calls under way at most, which the context aborts
 	s.sync.SetFinal()
 	s.queue.clear()
 	s.leases.clear() // from now on no counter is planned there
@@ -30,7 +29,7 @@ func (s *Syncer) Stop(ctx context.Context) (Left, error) {
 	return s.left()
 }
 
-// flushAll exchanges what is in the queue, until it is empty or the context ends.
+// flushAll exchanges the counters in the queue, until it is empty or the context ends.
 func (s *Syncer) flushAll(ctx context.Context) {
 	for ctx.Err() == nil {
 		due, some := s.queue.nextDue()
@@ -39,7 +38,7 @@ func (s *Syncer) flushAll(ctx context.Context) {
 		}
 		rest := due - s.elapsed()
 		if rest > longWait {
-			return // all that is left was refused
+			return // only counters with refused writes are left
 		}
 		if !s.loops.Sleep(ctx, rest) {
 			return
@@ -50,10 +49,10 @@ func (s *Syncer) flushAll(ctx context.Context) {
 	}
 }
 
-// longWait is longer than any counter waits but one whose write was refused.
+// longWait is longer than any wait of a counter, except after a refused write.
 const longWait = 15 * time.Second
 
-// left returns what is unflushed, and an error if that is anything.
+// left returns the unflushed counts, and an error if there are any.
 func (s *Syncer) left() (Left, error) {
 	u := s.sync.Unflushed(s.clock.Now(), nil)
 	l := Left{Keys: u.Counters, Requests: u.Requests}

@@ -12,7 +12,8 @@ import (
 	"oauth-server/internal/syncer/memstore"
 )
 
-// TestManyKeysInFewCommands: 100,000 dirty keys go out in little more than a hundred.
+// TestManyKeysInFewCommands: 100,000 dirty keys are written with little more than a hundred
+// commands.
 func TestManyKeysInFewCommands(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const keys = 100_000
@@ -33,8 +34,8 @@ func TestManyKeysInFewCommands(t *testing.T) {
 	})
 }
 
-// TestStopSaysWhatIsLeft: with the store away, the final flush ends with its time and says what it
-// could not write.
+// TestStopSaysWhatIsLeft: with the store unavailable, the final flush ends at its deadline and
+// reports the counts that it could not write.
 func TestStopSaysWhatIsLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &wrapped{exchange: func([]syncer.Item) ([]syncer.Result, error) { return nil, errNetwork }}
@@ -54,8 +55,7 @@ func TestStopSaysWhatIsLeft(t *testing.T) {
 	})
 }
 
-// TestStopAbortsACall: a store that does not answer at all holds the stop up no longer than it may
-// take.
+// TestStopAbortsACall: a store that does not answer does not delay Stop beyond its deadline.
 func TestStopAbortsACall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := alone(t, &wrapped{took: time.Hour}, func(c *syncer.Config) { c.Timeout = 2 * time.Hour })
@@ -80,8 +80,8 @@ func TestStopBeforeStart(t *testing.T) {
 	}
 }
 
-// TestSlowStore: calls shrink until each takes a bearable time, even where the store is so slow
-// that a full one would never end in its time.
+// TestSlowStore: calls shrink until each takes an acceptable time, even if the store is so slow
+// that a full call would never end before its deadline.
 func TestSlowStore(t *testing.T) {
 	for _, perItem := range []time.Duration{6 * time.Millisecond, 40 * time.Millisecond} {
 		synctest.Test(t, func(t *testing.T) {
@@ -115,8 +115,8 @@ func (s *slowStore) Exchange(ctx context.Context, items []syncer.Item) ([]syncer
 	return s.Store.Exchange(ctx, items)
 }
 
-// TestSeveralCallsAtOnce: where the store is slow, several exchanges are under way at once, and
-// never more than four.
+// TestSeveralCallsAtOnce: with a slow store, several exchanges are under way at once, but never
+// more than four.
 func TestSeveralCallsAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store, policy := &wrapped{took: 300 * time.Millisecond}, policyOf(t, perMinute)

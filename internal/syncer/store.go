@@ -22,16 +22,16 @@ const MaxBatch = 1000
 //	  requestCounters: {"<frame>": count} }
 //
 // Implementations MUST be safe for concurrent use, MUST return when the context ends, and MUST NOT
-// repeat a write by themselves unless it was certainly not applied. They MUST NOT interpret frames
-// or expiry: a document that has expired may be there or not.
+// repeat a write on their own unless it was certainly not applied. They MUST NOT interpret frames
+// or expiry: an expired document may be present or not.
 type Store interface {
 	// Exchange applies the writes and reads the documents of the items. Each item is independent of
 	// the others. The caller sorts the items by ID, has at most [MaxBatch] of them, and no two with
 	// the same ID.
 	//
 	// It MUST return one result per item, at the same index, whatever fails. The error is the first
-	// that concerned more than one item, for the log and for back-off; all else is in the results.
-	// After an error without results every write is [Unknown] and nothing was read.
+	// one that concerned more than one item, for the log and for back-off. All other errors are in
+	// the results. After an error without results every write is [Unknown] and nothing was read.
 	//
 	// A write MUST be applied completely or not at all, and only if its condition holds at that
 	// moment:
@@ -48,9 +48,9 @@ type Store interface {
 	//     writer in Remove still has exactly the value that Remove states.
 	//
 	// Applying it MUST, in one atomic step, add every Delta to its frame (created as 0) or, if
-	// Rewrite is set, replace all frames by those of Delta; add 1 to version; set etag to NewEtag
-	// and frame to Frame; raise writers[Writer] to Seq, expire to Expire and pruned to Pruned but
-	// never lower them; and remove the frames and writers in Remove.
+	// Rewrite is set, replace all frames by the frames of Delta; add 1 to version; set etag to
+	// NewEtag and frame to Frame; raise writers[Writer] to Seq, expire to Expire and pruned to
+	// Pruned but never lower them; and remove the frames and writers in Remove.
 	//
 	// If it is not certain whether a write was applied (the reply was lost, the time was up, the
 	// write was not confirmed by a majority), its status MUST be Unknown; a store MUST NOT guess.
@@ -64,12 +64,12 @@ type Store interface {
 	// error.
 	Exchange(ctx context.Context, items []Item) ([]Result, error)
 
-	// Now returns the time by the clock of the store, or [ErrNoClock] if it has none but that of
-	// this machine.
+	// Now returns the time by the clock of the store. If the store has no clock except this
+	// machine's, it returns [ErrNoClock].
 	Now(ctx context.Context) (time.Time, error)
 }
 
-// ErrNoClock is returned by a store whose only clock is that of this machine.
+// ErrNoClock is returned by a store that has only the clock of this machine.
 var ErrNoClock = errors.New("the store has no clock of its own")
 
 // Item is what an exchange does for one counter.
@@ -83,19 +83,19 @@ type Item struct {
 type Write struct {
 	Versioned     bool                   // conditional on Version and Etag; otherwise on Seq, see [Store]
 	Version, Etag int64                  // of the document that a versioned write is based on
-	NewEtag       int64                  // random, not 0; a repeat is as likely as a collision of 62 bits
+	NewEtag       int64                  // random, not 0; equal to another only by a collision of 62 bits
 	Writer        string                 // ID of this process, a-z and 0-9
-	Seq           int64                  // grows from write to write of a writer
+	Seq           int64                  // grows with each write of a writer
 	Frame         int64                  // length of the frames, milliseconds
 	Delta         []ratelimit.FrameCount // counts may be negative: requests given back
 	Rewrite       bool                   // Delta replaces all frames of the document; versioned writes only
-	Remove        Removal                // what leaves the document
+	Remove        Removal                // frames and writers to remove from the document
 	Pruned        int64                  // highest sequence of a writer in Remove that may write again; 0: none
-	Expire        time.Time              // the document is not needed after it
+	Expire        time.Time              // after it the document is no longer needed
 }
 
-// Removal is what leaves a document, each entry with the value that it was last read with. Frames
-// of Remove are never in Delta, and the writer itself is never in Remove.
+// Removal lists the frames and writers to remove from a document, each with the value that it was
+// last read with. Frames of Remove are never in Delta, and the writer itself is never in Remove.
 type Removal = ratelimit.Removal
 
 // WriterSeq is an entry of a document's writers.
@@ -120,8 +120,8 @@ type Result struct {
 	Record *Record // nil after a read: there is no document
 }
 
-// Record is one document as a store has read it. Counts are as they are stored, negative and too
-// large ones included.
+// Record is one document as a store has read it. Counts are as stored, including negative and too
+// large ones.
 type Record struct {
 	ID            ratelimit.CounterID
 	Version, Etag int64
@@ -129,12 +129,13 @@ type Record struct {
 	Pruned        int64
 	Writers       map[string]int64
 	Frames        []ratelimit.FrameCount // ordered by name; at most MaxFramesRead, the newest
-	Excess        *Excess                // what Bound has left out; nil: nothing
-	Problem       string                 // what is invalid in the document, for the log; empty: nothing
+	Excess        *Excess                // frames and writers that Bound left out; nil: none
+	Problem       string                 // invalid parts of the document, for the log; empty: none
 	Damaged       bool                   // frames are left out that a Rewrite would remove: invalid ones, or those beyond MaxFramesRead
 }
 
-// Bounds of what is read of one document. What exceeds them is left out, and Problem mentions it.
+// Bounds of the parts read of one document. Parts beyond them are left out, and Problem mentions
+// it.
 const (
 	// MaxFramesRead is more than a limit of [ratelimit.MaxFrames] frames needs.
 	MaxFramesRead = 1000
@@ -142,19 +143,19 @@ const (
 	MaxWritersRead = 10_000
 )
 
-// Instances stores which processes share the store. Each has one record, its heartbeat.
+// Instances records which processes share the store. Each has one record, its heartbeat.
 type Instances interface {
-	// Beat stores the record of this instance, with the time of the store as Beaten, and returns
-	// those of all instances that have beaten within ttl by the same clock, this one included,
-	// ordered by ID, without their reports. Older records may be deleted. A record ahead of that
-	// clock by ttl or more is ignored, here and below.
+	// Beat stores the record of this instance, with the time of the store as Beaten. It returns the
+	// records of all instances that have beaten within ttl by the same clock, including this one,
+	// ordered by ID, without their reports. Older records may be deleted. Beat, Alive and Reports
+	// ignore a record that is ahead of that clock by ttl or more.
 	//
-	// previous is the Nonce that the record of this instance had before; empty if there was none.
+	// previous is the Nonce that the record of this instance had before; empty if it had no record.
 	Beat(ctx context.Context, self Instance, ttl time.Duration) (alive []Instance, previous string, err error)
-	// Alive returns the instances that had beaten within ttl before the newest heartbeat there is,
-	// ordered by ID, without their reports. It is for an instance that cannot store a heartbeat.
+	// Alive returns the instances that had beaten within ttl before the newest heartbeat, ordered
+	// by ID, without their reports. It is for an instance that cannot store a heartbeat.
 	Alive(ctx context.Context, ttl time.Duration) ([]Instance, error)
-	// Leave deletes the record of the instance. It is no error if there is none.
+	// Leave deletes the record of the instance. A missing record is no error.
 	Leave(ctx context.Context, id string) error
 }
 

@@ -21,7 +21,7 @@ func strictLimit(requests int64, window time.Duration) ratelimit.Limit {
 	return l
 }
 
-// exactLog is when each request was admitted, by real time.
+// exactLog records when each request was admitted, by real time.
 type exactLog struct {
 	mu    sync.Mutex
 	since time.Time // earlier ones do not count
@@ -44,7 +44,7 @@ func (x *exactLog) add(waited time.Duration, limit int64) {
 	}
 }
 
-// remove takes out a request that was admitted and given back.
+// remove takes out an admitted request that was given back.
 func (x *exactLog) remove(a admission) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -60,8 +60,8 @@ func (x *exactLog) forget(before time.Time) {
 	x.all, x.since = nil, before
 }
 
-// excess returns the first requests within a window that are more than the highest limit of any of
-// them, and that limit; 0 if there are none.
+// excess looks for a window with more requests than the highest limit that applied to any of them.
+// It returns the number of requests and the limit for the first such window, or 0.
 func (x *exactLog) excess(window time.Duration) (n, limit int64) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -108,10 +108,10 @@ type strictLoad struct {
 	window    time.Duration
 	skewed    bool // nine of ten requests come to one instance
 	windows   int
-	least     float64 // of what one exact log admits of the same arrivals
+	least     float64 // as a fraction of the requests that one exact log admits of the same arrivals
 }
 
-// strictResult is what a load came to.
+// strictResult has the figures of a load.
 type strictResult struct {
 	share, ofLimit, writes, reads float64
 	worst                         int
@@ -165,7 +165,7 @@ func (l strictLoad) run(t *testing.T, seed uint64) (res strictResult) {
 	return res
 }
 
-// TestStrictLoad: what is admitted of a strict limit at twice the offer.
+// TestStrictLoad checks how many requests a strict limit admits of an offer of twice the limit.
 func TestStrictLoad(t *testing.T) {
 	for _, l := range sample(4, strictLoads()) {
 		t.Run(fmt.Sprintf("%d per %v, %d instances, skewed %v", l.limit, l.window, l.instances, l.skewed), func(t *testing.T) {
@@ -182,7 +182,8 @@ func TestStrictLoad(t *testing.T) {
 	}
 }
 
-// strictLoads is every limit with every number of instances, all of them asked alike or one much more than the others.
+// strictLoads returns every limit with every number of instances. Requests come to all instances
+// equally, or mostly to one.
 func strictLoads() (all []strictLoad) {
 	for _, l := range []strictLoad{
 		{limit: 10, window: 10 * time.Minute, windows: 20, least: 0.97},
@@ -201,13 +202,13 @@ func strictLoads() (all []strictLoad) {
 	return all
 }
 
-// await sends a request that may wait, and returns the decision when it is there.
+// await sends a request that may wait, and returns the decision and how long it took.
 func (m *member) await(t *testing.T, key int, policy *ratelimit.Effective) (ratelimit.Decision, time.Duration) {
 	t.Helper()
 	return m.counters.Await(t.Context(), m.now(), keyOf(key), policy, 1)
 }
 
-// TestStrictWithoutAClock: a store of one process has no clock, and needs none.
+// TestStrictWithoutAClock: a store of one process has no clock and does not need one.
 func TestStrictWithoutAClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &wrapped{now: func() (time.Time, error) { return time.Time{}, syncer.ErrNoClock }}
@@ -222,7 +223,8 @@ func TestStrictWithoutAClock(t *testing.T) {
 	})
 }
 
-// TestStopGivesPermitsBack: and no log line says that requests are not shared, or fewer than none.
+// TestStopGivesPermitsBack: Stop gives permits back, and no log line reports unshared requests or a
+// negative number of them.
 func TestStopGivesPermitsBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store, log := &wrapped{}, &journal{}
@@ -236,7 +238,7 @@ func TestStopGivesPermitsBack(t *testing.T) {
 		m := alone(t, store, func(c *syncer.Config) { c.Log = log.logger() })
 		policy := policyOf(t, strictLimit(10, 10*time.Minute))
 		ctx, cancel := context.WithCancel(t.Context())
-		for range 4 { // nobody waits for the permits that they ask for
+		for range 4 { // no request waits for the permits that these ask for
 			m.take(keyOf(0), policy, 1)
 		}
 		pass(20 * time.Millisecond)
@@ -244,7 +246,7 @@ func TestStopGivesPermitsBack(t *testing.T) {
 		mustEqual(t, "permits taken", true, stored(t, &store.Store, keyOf(0)) >= 4)
 		_, _ = m.counters.Await(ctx, m.now(), keyOf(0), policy, 1)
 		fail.Store(true)
-		pass(20 * time.Second) // they are to be given back meanwhile
+		pass(20 * time.Second) // the permits are to be given back in this time
 		mustEqual(t, "lines with fewer than no requests", 0, log.count("requests=-"))
 		fail.Store(false)
 		left, err := m.syncer.Stop(t.Context())

@@ -12,8 +12,8 @@ import (
 	"oauth-server/internal/syncer"
 )
 
-// TestLostReplyOfLeases: it delays the requests of its keys for less than half a second, however many
-// they are, and those of other keys not at all.
+// TestLostReplyOfLeases: a lost reply delays the requests of its keys for less than half a second,
+// however many keys there are, and does not delay requests of other keys.
 func TestLostReplyOfLeases(t *testing.T) {
 	for _, keys := range []int{1, 100, 500} {
 		synctest.Test(t, func(t *testing.T) {
@@ -47,7 +47,8 @@ func TestLostReplyOfLeases(t *testing.T) {
 	}
 }
 
-// TestLostReplyOfALease: it delays the requests of its own key, and for less than half a second.
+// TestLostReplyOfALease: a lost reply delays only the requests of its own key, and for less than
+// half a second.
 func TestLostReplyOfALease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		lost := map[ratelimit.CounterID]bool{idOf(0): true}
@@ -76,7 +77,7 @@ type hanging struct {
 	lost map[ratelimit.CounterID]bool
 }
 
-// lose makes the next exchange of a counter one without an answer.
+// lose makes the store not answer the next exchange of a counter.
 func (h *hanging) lose(id ratelimit.CounterID) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -100,7 +101,8 @@ func (h *hanging) Exchange(ctx context.Context, items []syncer.Item) ([]syncer.R
 	return results, err
 }
 
-// TestStrictWithoutDatabase: requests are denied, soon without a wait, and admitted when it is back.
+// TestStrictWithoutDatabase: without a database requests are denied, after a short time without a
+// wait. They are admitted again when it is back.
 func TestStrictWithoutDatabase(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		net := newNetwork(2 * time.Millisecond)
@@ -124,7 +126,7 @@ func TestStrictWithoutDatabase(t *testing.T) {
 	})
 }
 
-// hangingAll is a store that at times does not answer.
+// hangingAll is a store that sometimes does not answer.
 type hangingAll struct {
 	*wrapped
 	on   atomic.Bool
@@ -141,8 +143,8 @@ func (h *hangingAll) Exchange(ctx context.Context, items []syncer.Item) ([]synce
 	return h.wrapped.Exchange(ctx, items)
 }
 
-// TestLostRepliesOfOtherLimits: as many calls of plain counters as may be under way hang and fail. No
-// strict limit has to wait for them, nor for the pause after them.
+// TestLostRepliesOfOtherLimits: the maximum number of calls for plain counters hang and fail.
+// Strict limits wait neither for them nor for the pause after them.
 func TestLostRepliesOfOtherLimits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &hanging{wrapped: &wrapped{}, lost: map[ratelimit.CounterID]bool{}}
@@ -162,14 +164,14 @@ func TestLostRepliesOfOtherLimits(t *testing.T) {
 	})
 }
 
-// TestOneBlipWithOtherLimits: calls that fail at the same time are one failure. Afterwards strict
-// limits of all other keys admit at once.
+// TestOneBlipWithOtherLimits: calls that fail at the same time count as one failure. Afterwards
+// strict limits of all other keys admit at once.
 func TestOneBlipWithOtherLimits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &hangingAll{wrapped: &wrapped{}}
 		m := alone(t, store, nil)
 		strict, plain := policyOf(t, strictLimit(10, time.Minute)), policyOf(t, perMinute)
-		pass(3500 * time.Millisecond) // the next heartbeat is far
+		pass(3500 * time.Millisecond) // the next heartbeat is still far away
 		store.on.Store(true)
 		for i := range 3 {
 			m.take(keyOf(100+i), plain, 1)
@@ -187,8 +189,8 @@ func TestOneBlipWithOtherLimits(t *testing.T) {
 	})
 }
 
-// TestStrictOnAResumedMachine: the wall clock shows that the machine was suspended while the database
-// is away. Permits of before are not used, until the store's clock shows the time again.
+// TestStrictOnAResumedMachine: the wall clock shows that the machine was suspended while the
+// database is unavailable. Older permits are not used until the store's clock can be read again.
 func TestStrictOnAResumedMachine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		net := newNetwork(2 * time.Millisecond)
@@ -201,7 +203,7 @@ func TestStrictOnAResumedMachine(t *testing.T) {
 		for range 10 {
 			m.take(keyOf(0), policy, 1)
 		}
-		pass(20 * time.Millisecond) // permits are here
+		pass(20 * time.Millisecond) // permits have arrived
 		net.become(faults{}, true)
 		d, waited := m.await(t, 0, policy)
 		mustEqual(t, "from a permit that is here", ratelimit.Allowed, d.Outcome)

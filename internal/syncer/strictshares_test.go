@@ -8,14 +8,15 @@ import (
 	"time"
 )
 
-// TestStrictShares: of a strict limit that all instances want more of than there is, each gets a share. Permits go to
-// whoever writes first, so an instance with a slower way to the store gets a smaller one, but not nothing.
+// TestStrictShares: if all instances want more of a strict limit than there is, each gets a share.
+// The first writer gets the permits, so an instance with a slower connection to the store gets a
+// smaller share, but always some.
 func TestStrictShares(t *testing.T) {
 	for _, tc := range sample(2, []struct {
 		name  string
 		limit int64
-		far   time.Duration // of the last instance, more than the 4 ms that the others need for a round trip
-		least float64       // part of an instance, and of the last one
+		far   time.Duration // extra time of the last instance, on top of the 4 ms that the others need for a round trip
+		least float64       // least share of an instance, and of the last one
 		last  float64
 	}{
 		{"alike", 10, 0, 0.2, 0.2},

@@ -17,19 +17,19 @@ import (
 var strictRuns = flag.Int("strictruns", usualStrictRuns, "how many simulations of strict limits")
 
 // TestStrictSimulation runs clusters in simulated time, each with its own faults, and looks for a
-// window with more requests than a strict limit admits. The log is exact: each request by real time
-// at the moment of its decision.
+// window with more requests than a strict limit admits. The log is exact: it has the real time of
+// each request at the moment of its decision.
 //
-// What the network forgives: answers are lost, late, and slower or quicker than requests, but the
-// database itself loses nothing that it has confirmed. It deletes a document that has expired by its
-// own clock, which may be wrong by hours. Monotonic time runs at the same rate everywhere, and no machine is suspended. A server
-// starts while the clock of the database is right. A wall clock and the database are never wrong by
-// the same.
+// The network is kinder than reality in some ways. Answers are lost, late, and slower or quicker
+// than requests, but the database itself loses nothing that it has confirmed. It deletes a document
+// that has expired by its own clock, which may be wrong by hours. Monotonic time runs at the same
+// rate everywhere, and no machine is suspended. A server starts while the clock of the database is
+// right. A wall clock and the database are never wrong by the same amount.
 //
-// A limit that is raised or lowered reaches one instance after the other: no window has more
-// requests than the highest limit that an instance had while any of them was decided. Nor is anything that was admitted
-// before a reset counted, until two frames after the last instance has carried it out: permits of
-// these frames may have been taken before.
+// A raised or lowered limit reaches one instance after the other. No window has more requests than
+// the highest limit that an instance had while any of them was decided. Requests admitted before a
+// reset do not count, until two frames after the last instance has done the reset: permits of these
+// frames may have been taken before.
 func TestStrictSimulation(t *testing.T) {
 	runs := *strictRuns
 	if testing.Short() {
@@ -46,7 +46,7 @@ func TestStrictSimulation(t *testing.T) {
 	}
 }
 
-// strictScenario is a cluster with one strict limit that lives through something.
+// strictScenario is a cluster with one strict limit, its traffic and its faults.
 type strictScenario struct {
 	t      *testing.T
 	rand   *rand.Rand
@@ -54,12 +54,12 @@ type strictScenario struct {
 	faults faults
 	alive  []*member
 	limit  ratelimit.Limit
-	offer  int64     // times the limit
-	now    *settings // of instances that start
+	offer  int64     // offered requests, as a multiple of the limit
+	now    *settings // for instances that start
 	of     map[*member]*atomic.Pointer[settings]
 	skewed bool
 	edges  bool // all requests come at about the time at which a frame ends
-	// longest is how long most requests wait for their turn; 0 in most clusters: none does.
+	// longest is how long most requests wait in the queue. In most clusters it is 0 and none wait.
 	longest time.Duration
 	keys    int
 	logs    []exactLog
@@ -67,7 +67,7 @@ type strictScenario struct {
 	requests sync.WaitGroup
 }
 
-// settings are a limit that may change, as an instance has it.
+// settings are the limit as an instance has it. It may change.
 type settings struct {
 	requests int64
 	policy   *ratelimit.Effective
@@ -81,7 +81,7 @@ func simulateStrict(t *testing.T, seed uint64) {
 		skewed: r.IntN(2) == 0, edges: r.IntN(3) == 0, keys: 1 + r.IntN(2), of: map[*member]*atomic.Pointer[settings]{},
 	}
 	s.net.jitter = time.Duration(r.IntN(10)) * time.Millisecond
-	if r.IntN(4) == 0 { // the clocks are wrong by as much
+	if r.IntN(4) == 0 { // both clocks are wrong by the same amount
 		s.net.oneWay, s.net.jitter = 40*time.Millisecond, 0
 	}
 	s.offer = int64(2 + r.IntN(5))
@@ -112,8 +112,8 @@ func (s *strictScenario) settingsOf(l *ratelimit.Limit) *settings {
 	return &settings{l.Requests, policyWaiting(s.t, s.longest, 5, *l)}
 }
 
-// start starts an instance. A server does not start without its store, so the network works
-// meanwhile.
+// start starts an instance. A server does not start without its store, so the network works during
+// the start.
 func (s *strictScenario) start() {
 	s.net.become(faults{}, false)
 	defer s.net.become(s.faults, false)
@@ -126,12 +126,12 @@ func (s *strictScenario) start() {
 	s.of[m].Store(s.now)
 }
 
-// part returns a random part of the window.
+// part returns a random fraction of the window.
 func (s *strictScenario) part() time.Duration {
 	return time.Duration(s.rand.Int64N(int64(max(s.limit.Window/2, 5*time.Second))))
 }
 
-// event is one thing that happens to the cluster.
+// event makes one random event happen to the cluster.
 func (s *strictScenario) event() {
 	m := s.alive[s.rand.IntN(len(s.alive))]
 	switch s.rand.IntN(14) {
@@ -199,8 +199,8 @@ func (s *strictScenario) reset() {
 	}
 }
 
-// change raises or lowers the limit, in one instance after the other. A request may wait through one
-// change, not through two.
+// change raises or lowers the limit, in one instance after the other. A request may wait across one
+// change, but not across two.
 func (s *strictScenario) change() {
 	s.requests.Wait()
 	l := s.limit
@@ -223,7 +223,7 @@ func (s *strictScenario) replace(gone *member) {
 	}
 }
 
-// traffic offers some times the limit for that long; at times in bursts.
+// traffic offers a multiple of the limit for d, at times in bursts.
 func (s *strictScenario) traffic(d time.Duration) {
 	began := time.Now()
 	every := float64(s.limit.Window) / float64(s.offer*s.limit.Requests*int64(s.keys))
@@ -248,7 +248,7 @@ func (s *strictScenario) traffic(d time.Duration) {
 	}
 }
 
-// request is one request; kind says which of its ways it goes.
+// request sends one request; kind selects how it is sent.
 func (s *strictScenario) request(m *member, key, kind int) {
 	k, log, present := keyOf(key), &s.logs[key], s.of[m]
 	with := present.Load()
@@ -257,7 +257,7 @@ func (s *strictScenario) request(m *member, key, kind int) {
 		ctx, cancel := context.WithCancel(context.Background())
 		defer cancel()
 		switch kind {
-		case 0: // the client does not wait as long
+		case 0: // the client does not wait that long
 			defer time.AfterFunc(patience, cancel).Stop()
 		case 1: // it does not wait at all
 			if d := m.take(k, with.policy, 1); !d.Rejected() {
@@ -286,7 +286,7 @@ func (s *strictScenario) request(m *member, key, kind int) {
 	})
 }
 
-// await is a request that waits for its turn.
+// await sends a request that waits in the queue.
 func (s *strictScenario) await(ctx context.Context, m *member, k ratelimit.Key, log *exactLog, present *atomic.Pointer[settings]) {
 	with, began := present.Load(), time.Now()
 	t := m.lines.Take(ctx, k, func() *ratelimit.Effective { return present.Load().policy })
@@ -298,7 +298,7 @@ func (s *strictScenario) await(ctx context.Context, m *member, k ratelimit.Key, 
 	}
 }
 
-// finish lets everything arrive, and compares.
+// finish lets everything arrive, and compares the counts.
 func (s *strictScenario) finish() {
 	s.net.become(faults{}, false)
 	s.requests.Wait()

@@ -28,7 +28,7 @@ type Syncer struct {
 	identity  *identity
 	random    *random
 	alive     atomic.Pointer[map[string]bool] // IDs of the live instances; nil: not known
-	beaten    atomic.Int64                    // when the latest heartbeat was stored, by elapsed, to half of the round trip
+	beaten    atomic.Int64                    // when the latest heartbeat was stored, by elapsed; accurate to half a round trip
 	stats     counts
 	health    *health
 	outage    outage
@@ -69,12 +69,12 @@ func New(counters *ratelimit.Counters, store Store, instances Instances, cfg Con
 }
 
 // ID returns the name of this process among the writers of a document. It changes when another
-// process is found to use it, a copy of this one.
+// process, a copy of this one, is found to use it.
 func (s *Syncer) ID() string { return s.identity.id() }
 
-// Start sets the clock and reads which other instances are alive, once, within ctx, and starts the
-// loops, which run until Stop. A store that does not answer is no error: counts wait in memory. It
-// must be called once, before anything is counted.
+// Start sets the clock, reads once which other instances are alive, within ctx, and starts the
+// loops, which run until Stop. If the store does not answer, that is no error: counts wait in
+// memory. Start must be called once, before anything is counted.
 func (s *Syncer) Start(ctx context.Context) {
 	s.join(ctx)
 	s.loops.Go("exchange", s.exchangeLoop)
@@ -83,8 +83,8 @@ func (s *Syncer) Start(ctx context.Context) {
 	s.repeat("health", healthEvery, s.watchHealth)
 }
 
-// repeat runs the step about every period. The waits are those of the seed, so that a simulation
-// can be repeated.
+// repeat runs the step about every period. The waits come from the seed, so a simulation can be
+// repeated.
 func (s *Syncer) repeat(name string, period time.Duration, step func(context.Context)) {
 	s.loops.Repeat(background.Task{Name: name, Every: period, Jitter: s.jitter, Do: func(ctx context.Context) error {
 		step(ctx)

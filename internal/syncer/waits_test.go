@@ -11,11 +11,12 @@ import (
 	"oauth-server/internal/ratelimit"
 )
 
-// slowest is how much time passes at most while process time, which may be slewed by 5 %, moves on by d, with what the
-// timers of lines are rounded up by.
+// slowest returns how much time passes at most while process time, which may be slewed by 5 %,
+// advances by d. It includes the rounding up of the queues' timers.
 func slowest(d time.Duration) time.Duration { return d + d/19 + 5*time.Millisecond }
 
-// waitLoad is one limit, over which requests wait for their turn, twice as much traffic as it admits, and a cluster.
+// waitLoad is one limit, twice as much traffic as it admits, and a cluster. Requests over the limit
+// wait in a queue.
 type waitLoad struct {
 	limit     int64
 	window    time.Duration
@@ -28,17 +29,17 @@ type waitLoad struct {
 	windows   int // how long, after the first
 }
 
-// waitResult is what a load came to.
+// waitResult has the figures of a load.
 type waitResult struct {
 	ofLimit, worst float64 // of what was admitted to the limit: in the mean of the windows after the first, and in the worst
-	over           int     // admitted that one counter for all would have denied at that moment
+	over           int     // admitted although one counter for all instances would have denied them at that moment
 	admitted       int
-	waited, gaveUp int // requests that got their turn, and that waited and were denied
+	waited, gaveUp int // requests admitted after a wait, and requests denied after a wait
 	latest         time.Duration
 }
 
-// run offers the load in simulated time, with Poisson arrivals, 5 ms to the database and 5 ms back. The arrivals
-// of a seed are the same whether requests wait or not.
+// run offers the load in simulated time, with Poisson arrivals, 5 ms to the database and 5 ms back.
+// A seed gives the same arrivals with and without waiting.
 func (l waitLoad) run(t *testing.T, seed uint64, waits bool) (res waitResult) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -82,7 +83,7 @@ func (l waitLoad) run(t *testing.T, seed uint64, waits bool) (res waitResult) {
 	return res
 }
 
-// oneCounter is a counter that sees the requests of all instances when they are admitted.
+// oneCounter counts the requests of all instances at the moment of their admission.
 type oneCounter struct {
 	mu       sync.Mutex
 	counters *ratelimit.Counters
@@ -112,7 +113,7 @@ func (o *oneCounter) note(d ratelimit.Decision, came time.Time) {
 	}
 }
 
-// result adds up the windows of a load that began at a time.
+// result sums up the windows of a load that began at began.
 func (o *oneCounter) result(began time.Time, window time.Duration, windows int) waitResult {
 	res, per := o.res, make([]float64, windows)
 	for _, at := range o.times {
@@ -127,8 +128,9 @@ func (o *oneCounter) result(began time.Time, window time.Duration, windows int) 
 	return res
 }
 
-// TestWaitLoad: requests that wait for their turn at several instances are admitted as those that do not wait would
-// be, and decided within max_wait. To see the figures: go test ./internal/syncer -run TestWaitLoad -numbers -v
+// TestWaitLoad: requests that wait at several instances are admitted at the same rate as without
+// waiting, and decided within max_wait. To print the figures: go test ./internal/syncer -run
+// TestWaitLoad -numbers -v
 func TestWaitLoad(t *testing.T) {
 	var loads []waitLoad
 	for _, limit := range []waitLoad{

@@ -12,8 +12,8 @@ import (
 )
 
 // TestWritersAreBounded: with a window of a day and ten deployments a day, a document keeps a
-// bounded number of writers, every count is there, and so is that of an instance which was cut off
-// with a write in doubt all the while.
+// bounded number of writers, and no count is missing. That includes the counts of an instance that
+// was cut off the whole time with an unconfirmed write.
 func TestWritersAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const instances, deployments = 60, 12
@@ -28,7 +28,7 @@ func TestWritersAreBounded(t *testing.T) {
 		lost := startMember(t, p, 99, 0, seldom)
 		lost.take(keyOf(0), policy, 7)
 		pass(time.Second)
-		cut.Store(true) // its next write is in doubt from now on
+		cut.Store(true) // from here on its next write is unconfirmed
 		lost.take(keyOf(0), policy, 5)
 		admitted, most := int64(12), 0
 		for range deployments {
@@ -48,7 +48,7 @@ func TestWritersAreBounded(t *testing.T) {
 			pass(3 * time.Minute)
 			most = max(most, len(net.db.Documents()[0].Writers))
 			for _, m := range alive {
-				m.syncer.Kill() // no time to say goodbye
+				m.syncer.Kill() // killed without a goodbye
 			}
 			pass(time.Minute)
 		}
@@ -68,8 +68,8 @@ func TestWritersAreBounded(t *testing.T) {
 	})
 }
 
-// TestSilentWritersLeave: with a window of a minute, writers of instances that are gone leave the
-// document after two windows, and frames do as well.
+// TestSilentWritersLeave: with a window of a minute, the writers of stopped instances leave the
+// document after two windows, and so do the frames.
 func TestSilentWritersLeave(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		net := newNetwork(time.Millisecond)
@@ -96,8 +96,8 @@ func TestSilentWritersLeave(t *testing.T) {
 	})
 }
 
-// TestWritersFromTheFuture: an instance writes, and finds what it has written, however many writers
-// have a higher sequence than its own, from a time to come, also if answers are lost.
+// TestWritersFromTheFuture: an instance writes, and recognises its own writes, even if many writers
+// have higher sequences with a future time, and even if answers are lost.
 func TestWritersFromTheFuture(t *testing.T) {
 	for _, tc := range []struct {
 		name    string

@@ -21,13 +21,14 @@ type roster interface {
 	Reports(ctx context.Context, ttl time.Duration) ([]syncer.Instance, error)
 }
 
-// fixture is one without heartbeats. putAhead stores a heartbeat that is ahead of the clock of the store.
+// fixture is a roster without heartbeats. putAhead stores a heartbeat that is ahead of the clock of
+// the store.
 type fixture struct {
 	roster
 	putAhead func(id string, ahead time.Duration)
 }
 
-// inMemory is the stand-in.
+// inMemory returns the implementation in memory.
 func inMemory(*testing.T) fixture {
 	s := &memstore.Store{}
 	return fixture{s, func(id string, ahead time.Duration) {
@@ -48,7 +49,7 @@ func (b *aheadOf) List(ctx context.Context, t store.Table, q store.Query, each f
 	})
 }
 
-// inTables is the repository. Each caller here is a process of its own.
+// inTables returns the implementation in tables. Each call comes from a process of its own.
 func inTables(t *testing.T) fixture {
 	t.Helper()
 	b := &aheadOf{testworld.OpenStore(t, filepath.Join(t.TempDir(), "data.db")), map[string]time.Duration{}}
@@ -59,7 +60,7 @@ func inTables(t *testing.T) fixture {
 	}}
 }
 
-// processes has every heartbeat stored by another process.
+// processes stores every heartbeat from another process.
 type processes struct {
 	*syncer.Heartbeats
 	data store.Backend
@@ -69,13 +70,14 @@ func (p processes) Beat(ctx context.Context, self syncer.Instance, ttl time.Dura
 	return syncer.NewHeartbeats(p.data).Beat(ctx, self, ttl)
 }
 
-// TestInstances: the stand-in and the repository behave alike.
+// TestInstances: the implementations in memory and in tables behave alike.
 func TestInstances(t *testing.T) {
 	t.Run("memory", func(t *testing.T) { testInstances(t, inMemory) })
 	t.Run("tables", func(t *testing.T) { testInstances(t, inTables) })
 }
 
-// TestOneProcess: it knows the state of its own heartbeat, and finds out when another process has its ID.
+// TestOneProcess: a process remembers the state of its own heartbeat, and detects another process
+// with its ID.
 func TestOneProcess(t *testing.T) {
 	data := testworld.OpenStore(t, filepath.Join(t.TempDir(), "data.db"))
 	one, other := syncer.NewHeartbeats(data), syncer.NewHeartbeats(data)
@@ -185,8 +187,8 @@ func instancesInOrder(t *testing.T, b fixture) {
 	check.Equal(t, "reports after one left", ids(reports(t, b, time.Hour)), "10 a b c ")
 }
 
-// instancesSilent: one that does not beat for ttl is left out, and alive again
-// when it beats.
+// instancesSilent: an instance without a heartbeat for ttl is left out, and is alive again after
+// its next heartbeat.
 func instancesSilent(t *testing.T, b fixture) {
 	t.Helper()
 	const short = 5 * time.Millisecond
@@ -201,8 +203,8 @@ func instancesSilent(t *testing.T, b fixture) {
 	check.Equal(t, "alive again", ids(alive), "a b ")
 }
 
-// instancesLastSeen: those alive when the newest heartbeat was stored, however long
-// ago that was.
+// instancesLastSeen: Alive returns the instances that were alive when the newest heartbeat was
+// stored, however long ago.
 func instancesLastSeen(t *testing.T, b fixture) {
 	t.Helper()
 	const short = 5 * time.Millisecond
@@ -223,8 +225,8 @@ func instancesLastSeen(t *testing.T, b fixture) {
 	check.Equal(t, "the newest is always among them", ids(last(short)), "b ")
 }
 
-// instancesAhead: a heartbeat that is further ahead than ttl, of a clock that was
-// wrong, is of no live instance.
+// instancesAhead: a heartbeat further ahead than ttl comes from a clock that was wrong, and its
+// instance does not count as alive.
 func instancesAhead(t *testing.T, b fixture) {
 	t.Helper()
 	for _, ahead := range []time.Duration{2 * time.Hour, 1000 * time.Hour} {
@@ -279,7 +281,7 @@ func instancesTogether(t *testing.T, b fixture) {
 	t.Helper()
 	const n = 12
 	errs, lists := make([]error, n), make([][]syncer.Instance, n)
-	names := []string{"a", "b", "c", "d"} // of each, three at once
+	names := []string{"a", "b", "c", "d"} // three heartbeats of each at once
 	var group sync.WaitGroup
 	for i := range n {
 		group.Go(func() {

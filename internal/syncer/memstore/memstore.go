@@ -15,10 +15,11 @@ import (
 	"oauth-server/internal/syncer"
 )
 
-// Store is safe for concurrent use. The zero value is an empty store.
+// Store is a store in memory, safe for concurrent use. The zero value is an empty store.
 type Store struct {
-	// Clock is the clock of the store; nil means that of this machine. In simulations it jumps. The
-	// field must not be changed while the store is in use, and the function must not call the store.
+	// Clock is the clock of the store; nil means the clock of this machine. In simulations it
+	// jumps. Do not change the field while the store is in use. The function must not call the
+	// store.
 	Clock func() time.Time
 
 	mu        sync.Mutex
@@ -34,8 +35,8 @@ type document struct {
 	expire time.Time
 }
 
-// Exchange implements [syncer.Store]. Calls read the documents before and after they write them by
-// turns, because MongoDB does both at the same time, in either order.
+// Exchange implements [syncer.Store]. Calls alternate between reading the documents before and
+// after the writes, because MongoDB does both at the same time, in either order.
 func (s *Store) Exchange(ctx context.Context, items []syncer.Item) ([]syncer.Result, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -117,8 +118,8 @@ func (s *Store) now() time.Time {
 	return time.Now()
 }
 
-// Put stores a document as it is, as if another program had written it, and replaces the one that is
-// there. Version must not be 0. The frames must be ordered by name. Problem and Damaged are ignored.
+// Put stores a document unchanged, as if another program had written it, and replaces the existing
+// one. Version must not be 0. The frames must be ordered by name. Put ignores Problem and Damaged.
 func (s *Store) Put(r syncer.Record, expire time.Time) {
 	d := &document{clone(&r), expire}
 	d.Problem, d.Damaged = "", false

@@ -14,7 +14,7 @@ import (
 	"oauth-server/internal/syncer/memstore"
 )
 
-// swept is a store whose expired documents the suite removes.
+// swept is a store that lets the suite remove expired documents.
 type swept struct{ *memstore.Store }
 
 func (s swept) Sweep(_ context.Context, now time.Time) (int, error) { return s.Expire(now), nil }

@@ -15,8 +15,8 @@ import (
 	"oauth-server/internal/syncer"
 )
 
-// step is one line of the table: what is done, and then the known and the unflushed count at A and
-// at B (g and i in the table), the count in the database, and all requests.
+// step is one line of the table: the action, the known and the unflushed count at A and at B (g and
+// i in the table), the count in the database, and all requests.
 type step struct {
 	Do    string   `json:"do"`
 	A     [2]int64 `json:"A"`
@@ -75,7 +75,7 @@ func newInstance(t *testing.T, store syncer.Store) *instance {
 	return &instance{counters: c, syncer: syncer.New(c, store, nil, cfg), clock: cfg.Clock, policy: policies.For(key.ClientID)}
 }
 
-// request sends n requests. More than the limit are denied, which only adds the key.
+// request sends n requests. Requests over the limit are denied; they only add the key.
 func (in *instance) request(t *testing.T, n int64) {
 	t.Helper()
 	d := in.counters.Take(in.clock.Now(), key, in.policy, n)
@@ -139,7 +139,7 @@ func (p *play) do(t *testing.T, what string) {
 	}
 }
 
-// now returns the present counts as a step.
+// now returns the current counts as a step.
 func (p *play) now(t *testing.T, did string) step {
 	t.Helper()
 	s := step{Do: did, A: p.a.counts(), B: p.b.counts(), Total: p.total}
