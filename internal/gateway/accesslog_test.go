@@ -10,7 +10,8 @@ import (
 	"oauth-server/internal/gateway"
 )
 
-// TestUnknownUsersInTheLog: the line of a request that was judged without knowing its user says so, for the simulator.
+// TestUnknownUsersInTheLog checks that the log line of a request says if its user was unknown when
+// the limits were checked. The simulator needs that.
 func TestUnknownUsersInTheLog(t *testing.T) {
 	opaque := func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(`{"access_token":"opaque"}`)) }
 	for name, tt := range map[string]struct {

@@ -15,7 +15,8 @@ import (
 	"oauth-server/internal/gateway"
 )
 
-// TestAnswersPassUnchanged: whatever the gateway makes of them.
+// TestAnswersPassUnchanged checks that answers pass unchanged, whether or not the gateway can read
+// them.
 func TestAnswersPassUnchanged(t *testing.T) {
 	huge := `{"access_token":"` + strings.Repeat("x", 2<<20) + `"}`
 	for name, body := range map[string]string{
@@ -41,7 +42,8 @@ func TestAnswersPassUnchanged(t *testing.T) {
 	}
 }
 
-// TestCompressedAnswers: the upstream is not asked for any; one that comes all the same passes.
+// TestCompressedAnswers checks that the gateway does not request compression, and that a compressed
+// answer still passes.
 func TestCompressedAnswers(t *testing.T) {
 	w := newWorld(t, 1)
 	w.upstream(func(rw http.ResponseWriter, r *http.Request) {
@@ -52,7 +54,7 @@ func TestCompressedAnswers(t *testing.T) {
 		_, _ = io.WriteString(z, `{"access_token":"`+jwt("ada")+`"}`)
 		_ = z.Close()
 	})
-	got := w.token("grant_type=authorization_code&code=c") // whose body net/http uncompresses
+	got := w.token("grant_type=authorization_code&code=c") // net/http decompresses its body
 	check.Equal(t, "status", got.status, 200)
 	check.Equal(t, "asked", got.header.Get("Asked"), "")
 	check.Equal(t, "body", strings.Contains(got.body, "access_token"), true)
@@ -63,7 +65,7 @@ func TestCompressedAnswers(t *testing.T) {
 	check.Equal(t, "tokens of no user", unknown, 1)
 }
 
-// TestOwnRateLimitFields: those of the upstream are kept.
+// TestOwnRateLimitFields checks that the upstream's own RateLimit fields are kept.
 func TestOwnRateLimitFields(t *testing.T) {
 	w := newWorld(t, 5)
 	w.upstream(func(rw http.ResponseWriter, r *http.Request) {
@@ -75,7 +77,7 @@ func TestOwnRateLimitFields(t *testing.T) {
 	check.Equal(t, "RateLimit-Policy", got.header.Get("RateLimit-Policy"), "")
 }
 
-// TestSlowUpstream: 504, and nothing counts.
+// TestSlowUpstream checks that a slow upstream causes a 504 and that nothing counts.
 func TestSlowUpstream(t *testing.T) {
 	end := make(chan struct{})
 	w := newWorld(t, 1, func(o *gateway.Options) {
@@ -91,18 +93,18 @@ func TestSlowUpstream(t *testing.T) {
 	close(end)
 	check.Equal(t, "status", got.status, 504)
 	check.Equal(t, "error", strings.Contains(got.body, "temporarily_unavailable"), true)
-	w.upstream(issues("shop", "")) // which a slow machine may take too long for, too
+	w.upstream(issues("shop", "")) // a slow machine may take too long for this, too
 	check.Eventually(t, "again", func() bool { return w.token("grant_type=client_credentials").status == http.StatusOK })
 }
 
-// TestFraming: a request that could be read as two never reaches the upstream as it came.
+// TestFraming checks that an ambiguously framed request never reaches the upstream as sent.
 func TestFraming(t *testing.T) {
 	const form = "client_id=shop&grant_type=client_credentials"
 	for name, tc := range map[string]struct {
 		fields string
 		body   string
 		status string
-		bodies string // that the upstream got
+		bodies string // received by the upstream
 	}{
 		"two lengths":           {fmt.Sprintf("Content-Length: %d\r\nContent-Length: 1\r\n", len(form)), form, "400", ""},
 		"the same length twice": {fmt.Sprintf("Content-Length: %d\r\nContent-Length: %[1]d\r\n", len(form)), form, "200", form},
@@ -130,7 +132,7 @@ func TestFraming(t *testing.T) {
 	}
 }
 
-// TestJSONBodies: some upstreams take them.
+// TestJSONBodies checks JSON bodies, which some upstreams accept.
 func TestJSONBodies(t *testing.T) {
 	w := newWorld(t, 1)
 	w.upstream(issues("ada", ""))

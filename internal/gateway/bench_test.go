@@ -23,8 +23,8 @@ import (
 
 const fixedForm = "client_id=shop&client_secret=s&grant_type=client_credentials"
 
-// BenchmarkForward is one token request on its way through the gateway's handler and back, over a kept connection to an
-// upstream that costs next to nothing.
+// BenchmarkForward measures one token request through the gateway's handler and back, over a
+// persistent connection to an upstream that costs almost nothing.
 func BenchmarkForward(b *testing.B) {
 	settings := ratelimit.DefaultSettings()
 	settings.Default.Client = []ratelimit.Limit{ratelimit.NewLimit("ample", 1_000_000_000, time.Minute)}
@@ -50,7 +50,8 @@ func BenchmarkForward(b *testing.B) {
 	}
 }
 
-// fixedUpstream answers every request, whose body is fixedForm, with the same token, and returns its address.
+// fixedUpstream starts an upstream that answers every request with the same token, and returns its
+// address. The body of each request must be fixedForm.
 func fixedUpstream(b *testing.B) string {
 	b.Helper()
 	const answer = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 66\r\n\r\n" +
@@ -72,7 +73,7 @@ func fixedUpstream(b *testing.B) string {
 						return
 					}
 					if len(line) > len("\r\n") {
-						continue // of the header
+						continue // still in the header
 					}
 					if _, err := in.Discard(len(fixedForm)); err != nil {
 						return

@@ -14,7 +14,7 @@ import (
 	"oauth-server/internal/gateway"
 )
 
-// TestCheck: a token path that the upstream does not have is said at the start.
+// TestCheck checks that a token path that the upstream does not have is reported at startup.
 func TestCheck(t *testing.T) {
 	for name, tc := range map[string]struct{ metadata, want string }{
 		"its path":      {`{"token_endpoint":"https://idp.example/realms/a/protocol/openid-connect/token"}`, ""},
@@ -40,14 +40,14 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// TestCheckOfIssuers: metadata under a path that begins a token path is found, in both forms; that of a segment * is compared
-// when a client asks for it.
+// TestCheckOfIssuers checks that metadata below the start of a token path is found, in both forms.
+// With a * segment, metadata is compared when a client requests it.
 func TestCheckOfIssuers(t *testing.T) {
 	const fixed, any = "/realms/shop/protocol/openid-connect/token", "/realms/*/protocol/openid-connect/token"
 	const oidc, oauth = "/.well-known/openid-configuration", "/.well-known/oauth-authorization-server"
 	for name, tc := range map[string]struct {
 		path, at string
-		asked    bool // for its metadata by a client
+		asked    bool // a client requests its metadata
 		warned   bool
 	}{
 		"behind the issuer":              {fixed, "/realms/shop" + oidc, false, true},
@@ -87,14 +87,15 @@ func TestCheckOfIssuers(t *testing.T) {
 	}
 }
 
-// TestCheckOfAnUpstreamThatStartsLater: it is asked until it answers, and that it did not is logged once.
+// TestCheckOfAnUpstreamThatStartsLater checks that Check retries until the upstream answers, and
+// logs its absence once.
 func TestCheckOfAnUpstreamThatStartsLater(t *testing.T) {
 	var log check.Buffer
 	var asked atomic.Int32
 	w := newWorld(t, 1, func(o *gateway.Options) { o.Logger = slog.New(slog.NewTextHandler(&log, nil)) })
 	w.upstream(func(rw http.ResponseWriter, _ *http.Request) {
 		if asked.Add(1) < 10 {
-			panic(http.ErrAbortHandler) // the connection breaks off
+			panic(http.ErrAbortHandler) // breaks the connection
 		}
 		_, _ = fmt.Fprint(rw, `{"token_endpoint":"https://idp.example/oauth2/token"}`)
 	})

@@ -12,8 +12,8 @@ import (
 	"oauth-server/internal/check"
 )
 
-// TestNoOtherProtocol: a connection that became one of HTTP/2 would reach the token endpoint past the gateway.
-// WebSockets pass.
+// TestNoOtherProtocol checks that a connection cannot become HTTP/2, because its token requests
+// would bypass the gateway. WebSockets pass.
 func TestNoOtherProtocol(t *testing.T) {
 	for protocol, want := range map[string]int{
 		"h2c": http.StatusOK, "H2C": http.StatusOK, "h2c, websocket": http.StatusOK, "TLS/1.2": http.StatusOK,
@@ -48,7 +48,8 @@ func TestNoOtherProtocol(t *testing.T) {
 	}
 }
 
-// TestPathsWithAnAuthority: servers that read the target as a URL take what follows two slashes for a host.
+// TestPathsWithAnAuthority covers servers that read the target as a URL and treat the text after
+// two slashes as a host.
 func TestPathsWithAnAuthority(t *testing.T) {
 	for _, before := range []string{"//x", `/\x`, "///x", "//x:80", "//user@x"} {
 		w := newWorld(t, 1)
@@ -59,7 +60,8 @@ func TestPathsWithAnAuthority(t *testing.T) {
 	}
 }
 
-// TestOpaqueTargets: the part of such a target that would be sent on is a URL of its own, with a host and a path.
+// TestOpaqueTargets covers opaque targets. The part that would be sent on is itself a URL with a
+// host and a path.
 func TestOpaqueTargets(t *testing.T) {
 	const form = "client_id=shop&grant_type=client_credentials"
 	w := newWorld(t, 1)

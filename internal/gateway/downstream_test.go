@@ -14,7 +14,7 @@ import (
 	"oauth-server/internal/gateway"
 )
 
-// deadlines notes what is written, and whether there is a deadline then and afterwards.
+// deadlines records each write, and whether there is a deadline during it and after it.
 type deadlines struct {
 	*httptest.ResponseRecorder
 	set   bool
@@ -37,7 +37,8 @@ func (d *deadlines) FlushError() error {
 	return nil
 }
 
-// TestEachWriteIsBounded: of token requests and streams, and the pauses between writes are not.
+// TestEachWriteIsBounded checks that writes of token requests and streams have a deadline, and that
+// the pauses between writes have none.
 func TestEachWriteIsBounded(t *testing.T) {
 	w := newWorld(t, 1)
 	serve := func(path string) *deadlines {
@@ -65,7 +66,8 @@ func TestEachWriteIsBounded(t *testing.T) {
 	}
 }
 
-// TestContinueIsBounded: the interim answer that the server writes as the body is read.
+// TestContinueIsBounded checks the deadline of the interim answer that the server writes when the
+// body is read.
 func TestContinueIsBounded(t *testing.T) {
 	w := newWorld(t, 1)
 	w.upstream(fails)
@@ -77,7 +79,7 @@ func TestContinueIsBounded(t *testing.T) {
 	check.Equal(t, "at first", out.noted[:2], []string{"deadline", "read"})
 }
 
-// noting notes reads of a body among what is written.
+// noting records the reads of a body among the writes.
 type noting struct {
 	io.Reader
 	out *deadlines
@@ -88,7 +90,8 @@ func (n *noting) Read(b []byte) (int, error) {
 	return n.Reader.Read(b)
 }
 
-// TestStalledReader: a client that does not read is cut off, and with it the upstream's answer.
+// TestStalledReader checks that a client that does not read is cut off, and the upstream's answer
+// with it.
 func TestStalledReader(t *testing.T) {
 	w := newWorld(t, 1)
 	w.WriteWithin(20 * time.Millisecond)
@@ -109,7 +112,8 @@ func TestStalledReader(t *testing.T) {
 	<-ended
 }
 
-// TestUnreachableInTheLog: also a request that is none of tokens has a line and an id if the upstream does not answer.
+// TestUnreachableInTheLog checks that a request that is not a token request also has a log line
+// with an ID if the upstream does not answer.
 func TestUnreachableInTheLog(t *testing.T) {
 	var log check.Buffer
 	w := newWorld(t, 1, func(o *gateway.Options) { o.Logger = slog.New(slog.NewTextHandler(&log, nil)) })

@@ -12,7 +12,8 @@ import (
 	"oauth-server/internal/gateway"
 )
 
-// TestExchanges: each request to the upstream is reported once, with its answer or why there is none.
+// TestExchanges checks that each request to the upstream is reported once, with its answer or the
+// reason why there is no answer.
 func TestExchanges(t *testing.T) {
 	const token, other = tokenPath, "/login"
 	aborts := func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }
@@ -83,7 +84,8 @@ func TestExchanges(t *testing.T) {
 	}
 }
 
-// TestDeniedIsNoExchange: what does not reach the upstream says nothing about it.
+// TestDeniedIsNoExchange checks that requests that do not reach the upstream are not reported as
+// exchanges.
 func TestDeniedIsNoExchange(t *testing.T) {
 	n := 0
 	w := newWorld(t, 1, func(o *gateway.Options) { o.Exchanged = func(gateway.Exchange) { n++ } })

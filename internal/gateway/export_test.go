@@ -12,20 +12,21 @@ import (
 	"oauth-server/internal/gateway/upstream"
 )
 
-// CheckNow is Check without the wait for the end, and with none for an upstream that does not answer.
+// CheckNow is Check without waiting for the end of ctx, and without waiting between retries.
 func (g *Gateway) CheckNow(ctx context.Context) {
 	g.checkAgain = 0
 	g.check(ctx)
 	g.checkIntrospection(ctx)
 }
 
-// MostIntrospections is how many questions there are at most, under way and waiting; IntrospectedAtOnce those under way.
+// MostIntrospections is the maximum number of running and queued introspections. IntrospectedAtOnce
+// is the maximum of running ones.
 const (
 	MostIntrospections = introspectedAtOnce + introspectionsWaiting
 	IntrospectedAtOnce = introspectedAtOnce
 )
 
-// IntrospectOver has users asked for over a transport.
+// IntrospectOver sends introspections over a transport.
 func (g *Gateway) IntrospectOver(t http.RoundTripper) {
 	client, err := introspection.New(introspection.Endpoint{URL: &url.URL{Scheme: "http", Host: "127.0.0.1"}}, t, g.reader)
 	if err != nil {
@@ -34,22 +35,22 @@ func (g *Gateway) IntrospectOver(t http.RoundTripper) {
 	g.asking.client = client
 }
 
-// Trust has all but token requests trust certificates of the upstream.
+// Trust makes all requests except token requests trust these certificates of the upstream.
 func (g *Gateway) Trust(roots *x509.CertPool) {
-	proxy := g.next.(*httputil.ReverseProxy)                                                 //nolint:forcetypeassert // of New
-	proxy.Transport.(timed).RoundTripper.(upstream.Resender).TLSClientConfig.RootCAs = roots //nolint:forcetypeassert // of New
+	proxy := g.next.(*httputil.ReverseProxy)                                                 //nolint:forcetypeassert // set by New
+	proxy.Transport.(timed).RoundTripper.(upstream.Resender).TLSClientConfig.RootCAs = roots //nolint:forcetypeassert // set by New
 }
 
-// ManyGone has as many requests go on without their clients as may.
+// ManyGone sets the number of requests without clients to its maximum.
 func (g *Gateway) ManyGone() { g.gone.Add(mostGone) }
 
-// WriteWithin sets how long a client may take to read what is written at once.
+// WriteWithin sets the deadline of each write to a client.
 func (g *Gateway) WriteWithin(d time.Duration) { g.writeWithin = d }
 
-// UploadGrace sets how long a body that is passed on may be waited for.
+// UploadGrace sets the grace of a forwarded body.
 func (g *Gateway) UploadGrace(d time.Duration) { g.uploadGrace = d }
 
-// Patience is how long to wait for the next bytes of a body.
+// Patience returns how long to wait for the next bytes of a body.
 func Patience(received int64, waited time.Duration) time.Duration {
 	return patience(uploadGrace, received, waited)
 }

@@ -12,8 +12,8 @@ import (
 	"oauth-server/internal/gateway"
 )
 
-// TestFieldsOfTheHop: what is meant for the next hop ends there, in both directions; everything else arrives, and what a
-// client says of the way that it came is not believed.
+// TestFieldsOfTheHop checks that hop-by-hop fields are removed in both directions, that everything
+// else arrives, and that the gateway ignores what a client says about its route.
 func TestFieldsOfTheHop(t *testing.T) {
 	w := newWorld(t, 1)
 	var got http.Header
@@ -56,7 +56,7 @@ func TestFieldsOfTheHop(t *testing.T) {
 	}
 }
 
-// TestNoBody: a request without a body has none at the upstream, and says so.
+// TestNoBody checks that a request without a body has none at the upstream, and says so.
 func TestNoBody(t *testing.T) {
 	w := newWorld(t, 1)
 	var length string
@@ -72,7 +72,8 @@ func TestNoBody(t *testing.T) {
 	check.Equal(t, "length of the body", length, "0")
 }
 
-// TestBrokenAfterTheStart: of an answer that is too large to be read, the client sees that it broke off.
+// TestBrokenAfterTheStart checks that the client sees that an answer broke off, if the answer is
+// too large to be read first.
 func TestBrokenAfterTheStart(t *testing.T) {
 	w := newWorld(t, 1)
 	w.upstream(func(rw http.ResponseWriter, _ *http.Request) {
@@ -91,7 +92,8 @@ func TestBrokenAfterTheStart(t *testing.T) {
 	check.Eventually(t, "it is settled once", func() bool { return w.Stats().Requests[gateway.Issued] == 1 && w.Stats().UnderWay == 0 })
 }
 
-// TestMethodsOfOtherProtocols: what would make a tunnel, or begin HTTP/2, ends at the gateway.
+// TestMethodsOfOtherProtocols checks that requests that would open a tunnel or start HTTP/2 end at
+// the gateway.
 func TestMethodsOfOtherProtocols(t *testing.T) {
 	w := newWorld(t, 1)
 	w.upstream(fails)

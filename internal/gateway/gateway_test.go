@@ -22,7 +22,7 @@ import (
 	"oauth-server/internal/testworld"
 )
 
-// world is a gateway before an upstream, which answers as the test says.
+// world is a gateway in front of an upstream that answers as the test says.
 type world struct {
 	t            *testing.T
 	url          string
@@ -31,10 +31,10 @@ type world struct {
 
 	mu     sync.Mutex
 	answer http.HandlerFunc // of the upstream
-	came   []string         // at the upstream: method, URL, body
+	came   []string         // requests at the upstream: method, URL, body
 }
 
-// upstream has the upstream answer so from now on.
+// upstream sets the handler of the upstream.
 func (w *world) upstream(answer http.HandlerFunc) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -46,7 +46,7 @@ var noon = time.Date(2026, 11, 24, 12, 0, 0, 0, time.UTC)
 
 const tokenPath = "/realms/x/protocol/openid-connect/token"
 
-// newWorld admits so many requests a minute of each user and of each client.
+// newWorld admits limit requests a minute for each user and each client.
 func newWorld(t *testing.T, limit int64, edits ...func(*gateway.Options)) *world {
 	t.Helper()
 	w := &world{t: t}
@@ -85,14 +85,14 @@ func newWorld(t *testing.T, limit int64, edits ...func(*gateway.Options)) *world
 	return w
 }
 
-// jwt is a token for that user, whose signature is none.
+// jwt returns a token for that user with an invalid signature.
 func jwt(sub string) string {
 	return jwtPart(`{"alg":"ES256"}`) + "." + jwtPart(fmt.Sprintf(`{"sub":%q}`, sub)) + "." + jwtPart("signature")
 }
 
 func jwtPart(s string) string { return base64.RawURLEncoding.EncodeToString([]byte(s)) }
 
-// issues has the upstream answer with tokens of that user.
+// issues returns an upstream handler that issues tokens for that user.
 func issues(sub, refresh string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
@@ -110,7 +110,7 @@ func fails(w http.ResponseWriter, _ *http.Request) {
 	_, _ = io.WriteString(w, `{"error":"invalid_client"}`)
 }
 
-// answer is what the gateway answers.
+// answer is an answer of the gateway.
 type answer struct {
 	status int
 	header http.Header
@@ -148,7 +148,7 @@ func (w *world) wantCame(want int) {
 	check.Equal(w.t, "requests at the upstream", len(w.came), want)
 }
 
-// TestDenied: a request over the limit gets our 429 and never reaches the upstream.
+// TestDenied checks that a request over the limit gets our 429 and never reaches the upstream.
 func TestDenied(t *testing.T) {
 	w := newWorld(t, 2)
 	w.upstream(issues("shop", ""))
@@ -164,7 +164,7 @@ func TestDenied(t *testing.T) {
 	w.wantCame(2)
 }
 
-// TestWrongSecretsSpendNothing: what gets no token does not count.
+// TestWrongSecretsSpendNothing checks that a request that gets no token does not count.
 func TestWrongSecretsSpendNothing(t *testing.T) {
 	w := newWorld(t, 1)
 	w.upstream(fails)
@@ -176,7 +176,8 @@ func TestWrongSecretsSpendNothing(t *testing.T) {
 	w.wantStatus("over the limit", "grant_type=client_credentials", 429)
 }
 
-// TestRefreshTokensLeadToTheirUser: the user of a code shows with the answer, and is known with its refresh tokens.
+// TestRefreshTokensLeadToTheirUser checks that the answer to a code shows the user, and that the
+// refresh tokens lead to that user.
 func TestRefreshTokensLeadToTheirUser(t *testing.T) {
 	w := newWorld(t, 3)
 	w.upstream(issues("ada", "r1"))
@@ -192,8 +193,8 @@ func TestRefreshTokensLeadToTheirUser(t *testing.T) {
 	w.wantCame(5)
 }
 
-// TestRefreshTokensThatStay: without a new one in the answer, the one that was sent leads to the user whom it shows (RFC
-// 6749 6), also if this gateway did not see it issued.
+// TestRefreshTokensThatStay checks that without a new refresh token in the answer, the one that was
+// sent leads to the user in the answer (RFC 6749 6), even if this gateway did not see it issued.
 func TestRefreshTokensThatStay(t *testing.T) {
 	w := newWorld(t, 2)
 	w.upstream(issues("ada", ""))
@@ -204,7 +205,8 @@ func TestRefreshTokensThatStay(t *testing.T) {
 	w.wantCame(2)
 }
 
-// TestUsernamesLeadToTheirSubject: a password grant counts with the other grants of its user, whatever the name.
+// TestUsernamesLeadToTheirSubject checks that a password grant counts together with the other
+// grants of its user, whatever the username.
 func TestUsernamesLeadToTheirSubject(t *testing.T) {
 	w := newWorld(t, 2)
 	w.upstream(issues("0b5c", "r1"))
@@ -213,7 +215,8 @@ func TestUsernamesLeadToTheirSubject(t *testing.T) {
 	w.wantStatus("password over the limit", "grant_type=password&username=ada&password=p", 429)
 }
 
-// TestSpacesBeforeNames: a space in front makes no other user of one, nor a key of something else.
+// TestSpacesBeforeNames checks that a leading space makes neither another user nor the key of
+// something else.
 func TestSpacesBeforeNames(t *testing.T) {
 	w := newWorld(t, 1)
 	w.upstream(issues("", ""))
@@ -223,8 +226,9 @@ func TestSpacesBeforeNames(t *testing.T) {
 	w.wantStatus("no name", "grant_type=password&username=+&password=p", 200)
 }
 
-// TestSpacesInClients: such a client shares no key with what the server counts for itself, and has limits: those of the name
-// that an upstream sees which does not decode it.
+// TestSpacesInClients checks that a client with a space in its name shares no key with internal
+// counts, and that it has the limits of the name that an upstream sees if it does not decode the
+// space.
 func TestSpacesInClients(t *testing.T) {
 	w := newWorld(t, 1)
 	w.upstream(issues("", ""))
@@ -237,7 +241,8 @@ func TestSpacesInClients(t *testing.T) {
 	}
 }
 
-// TestTruncated: an answer that breaks off is one of no token, and the client gets nothing of it.
+// TestTruncated checks that an answer that breaks off counts as one without a token, and that the
+// client gets nothing of it.
 func TestTruncated(t *testing.T) {
 	w := newWorld(t, 1)
 	w.upstream(func(rw http.ResponseWriter, r *http.Request) {
@@ -251,7 +256,8 @@ func TestTruncated(t *testing.T) {
 	check.Equal(t, "unreachable, issued", []uint64{stats[gateway.Unreachable], stats[gateway.Issued]}, []uint64{1, 1})
 }
 
-// TestDryRunHoldsNobody: not even one who has too many requests under way.
+// TestDryRunHoldsNobody checks that dry-run mode denies no request, even with too many requests in
+// progress.
 func TestDryRunHoldsNobody(t *testing.T) {
 	settings := ratelimit.DefaultSettings()
 	settings.Mode = ratelimit.DryRun
@@ -279,7 +285,8 @@ func TestDryRunHoldsNobody(t *testing.T) {
 	}
 }
 
-// TestUsernamesInAnyCase: another spelling of a username gives no quota. Where the upstream knows both, each counts.
+// TestUsernamesInAnyCase checks that another spelling of a username gives no additional quota. If
+// the upstream knows both spellings as users, each counts separately.
 func TestUsernamesInAnyCase(t *testing.T) {
 	w := newWorld(t, 2)
 	w.upstream(issues("0b5c", ""))
@@ -295,7 +302,7 @@ func TestUsernamesInAnyCase(t *testing.T) {
 	w.wantStatus("the other again", "grant_type=password&username=Ada&password=p", 200)
 }
 
-// TestOtherPathsPassUnchanged: also what looks odd.
+// TestOtherPathsPassUnchanged checks that other paths pass unchanged, also odd ones.
 func TestOtherPathsPassUnchanged(t *testing.T) {
 	w := newWorld(t, 1)
 	w.upstream(func(rw http.ResponseWriter, r *http.Request) {
@@ -310,7 +317,8 @@ func TestOtherPathsPassUnchanged(t *testing.T) {
 	check.Equal(t, "came", w.came[0], "PUT /a%2Fb//c?x=%zz&y;z client_id=shop&grant_type=client_credentials")
 }
 
-// TestUnreachable: an upstream that does not answer is said to be, and nothing is counted.
+// TestUnreachable checks the answers while the upstream does not answer, and that nothing is
+// counted.
 func TestUnreachable(t *testing.T) {
 	w := newWorld(t, 1)
 	w.upstream(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })
@@ -319,12 +327,12 @@ func TestUnreachable(t *testing.T) {
 		check.Equal(t, "status", resp.status, 502)
 		check.Equal(t, "type", resp.header.Get("Content-Type"), "application/json")
 	}
-	w.wantCame(3) // none was repeated
+	w.wantCame(3) // no request was repeated
 	w.upstream(issues("shop", ""))
 	w.wantStatus("again", "grant_type=client_credentials", 200)
 }
 
-// TestRefused: what the upstream could read differently does not get there.
+// TestRefused checks that requests that the upstream could read differently do not get there.
 func TestRefused(t *testing.T) {
 	w := newWorld(t, 1)
 	w.upstream(issues("shop", ""))
@@ -339,7 +347,8 @@ func TestRefused(t *testing.T) {
 	w.wantCame(0)
 }
 
-// TestStrangersHoldLittle: who gets no tokens has few requests under way, until one gets a token.
+// TestStrangersHoldLittle checks that a caller that gets no tokens may have only a few requests in
+// progress, until one request gets a token.
 func TestStrangersHoldLittle(t *testing.T) {
 	w := newWorld(t, 100)
 	w.upstream(fails)
@@ -379,7 +388,8 @@ func TestStrangersHoldLittle(t *testing.T) {
 	}
 }
 
-// TestDefects: a defect of the judgement lets requests pass, or not, as it was said.
+// TestDefects checks that after a defect in the judgement requests pass, or not, depending on
+// OnError.
 func TestDefects(t *testing.T) {
 	for on, want := range map[gateway.OnError]int{gateway.Allow: 200, gateway.Deny: 503} {
 		w := newWorld(t, 1, func(o *gateway.Options) {

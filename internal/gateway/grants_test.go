@@ -12,7 +12,7 @@ import (
 	"oauth-server/internal/testworld"
 )
 
-// onlyFor has one request a minute of each user admitted for these grants, and no other limit.
+// onlyFor sets a limit of one request a minute for each user, for these grants, and no other limit.
 func onlyFor(t *testing.T, grants ratelimit.Grants) func(*gateway.Options) {
 	t.Helper()
 	limit := ratelimit.NewLimit("some", 1, time.Minute)
@@ -25,7 +25,7 @@ func onlyFor(t *testing.T, grants ratelimit.Grants) func(*gateway.Options) {
 
 const exchange = "grant_type=urn:ietf:params:oauth:grant-type:token-exchange&subject_token=s"
 
-// TestLimitsForSomeGrants: they count and deny requests of these grants only, among all that there are.
+// TestLimitsForSomeGrants checks that such limits count and deny only requests of these grants.
 func TestLimitsForSomeGrants(t *testing.T) {
 	const device = "grant_type=urn:ietf:params:oauth:grant-type:device_code&device_code=d"
 	for name, tc := range map[string]struct {
@@ -55,7 +55,7 @@ func TestLimitsForSomeGrants(t *testing.T) {
 	}
 }
 
-// TestAJudgeTellsGrantsApart: also those that a limit can be for at a gateway only.
+// TestAJudgeTellsGrantsApart also covers the grants that only a limit at a gateway can name.
 func TestAJudgeTellsGrantsApart(t *testing.T) {
 	const ask = `{"client_id":"shop","user":"ada","grant_type":"`
 	h := newJudge(t, onlyFor(t, ratelimit.GrantExchange))
@@ -74,7 +74,8 @@ func TestAJudgeTellsGrantsApart(t *testing.T) {
 	}
 }
 
-// TestGrantsInAnotherCase: some servers ignore it, so no limit for a grant may be avoided by it.
+// TestGrantsInAnotherCase checks that a grant in another case cannot avoid a limit, because some
+// servers ignore the case.
 func TestGrantsInAnotherCase(t *testing.T) {
 	w := newWorld(t, 1)
 	w.upstream(issues("ada", "r1"))

@@ -12,7 +12,8 @@ import (
 	"oauth-server/internal/gateway"
 )
 
-// TestUpstreamWithHTTP2: an https upstream takes the protocol that the gateway names first, so it names HTTP/1.1 only.
+// TestUpstreamWithHTTP2 checks that the gateway offers only HTTP/1.1, because an https upstream
+// uses the first protocol that is offered.
 func TestUpstreamWithHTTP2(t *testing.T) {
 	up := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, r.Proto) }))
 	up.EnableHTTP2 = true

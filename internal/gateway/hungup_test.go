@@ -20,8 +20,8 @@ import (
 
 const oneToken = "grant_type=client_credentials"
 
-// hangUp sends a token request and hangs up while the upstream works on it. The answer comes when end is called, which returns
-// when the gateway has done with it.
+// hangUp sends a token request and hangs up while the upstream processes it. The answer comes when
+// end is called. end returns when the gateway has finished with it.
 func (w *world) hangUp(version int, form string, answer http.HandlerFunc) (end func()) {
 	w.t.Helper()
 	came, answers, answered := make(chan struct{}), make(chan struct{}), make(chan struct{})
@@ -63,8 +63,8 @@ func (w *world) hangUp(version int, form string, answer http.HandlerFunc) (end f
 	}
 }
 
-// TestHungUp: a request that was sent goes on at the upstream, holds its place, and is settled by the answer. Log and
-// metrics say that the client has gone.
+// TestHungUp checks that a request that was sent continues at the upstream, keeps its place, and is
+// settled by the answer. Log and metrics show that the client has gone.
 func TestHungUp(t *testing.T) {
 	for name, tc := range map[string]struct {
 		answer http.HandlerFunc
@@ -97,7 +97,7 @@ func TestHungUp(t *testing.T) {
 	}
 }
 
-// TestManyGone: beyond a bound a request ends with its client, and does not count.
+// TestManyGone checks that beyond the bound a request ends with its client and does not count.
 func TestManyGone(t *testing.T) {
 	w := newWorld(t, 1)
 	w.ManyGone()
@@ -125,7 +125,8 @@ func tokenRequest(ctx context.Context) *http.Request {
 	return r
 }
 
-// TestGoneBefore: the request of a client that hung up before it was sent is not sent, and does not count.
+// TestGoneBefore checks that a request is neither sent nor counted if its client hung up before it
+// was sent.
 func TestGoneBefore(t *testing.T) {
 	w := newWorld(t, 1)
 	w.upstream(issues("shop", ""))
@@ -138,7 +139,8 @@ func TestGoneBefore(t *testing.T) {
 	w.wantCame(1)
 }
 
-// TestGoneWhileItWaits: so is that of one that hung up while it waited for its turn.
+// TestGoneWhileItWaits checks the same for a client that hung up while its request waited in the
+// queue.
 func TestGoneWhileItWaits(t *testing.T) {
 	settings, longest := ratelimit.DefaultSettings(), ratelimit.MaxWait(ratelimit.LongestWait)
 	settings.Default.Client = []ratelimit.Limit{ratelimit.NewLimit("client", 1, ratelimit.LongestWait)}
@@ -167,7 +169,8 @@ func TestGoneWhileItWaits(t *testing.T) {
 	check.Equal(t, "under way", w.Stats().UnderWay, 0)
 }
 
-// TestStopWaitsForTheGone: the stop returns when their requests are settled, or at the end of its time.
+// TestStopWaitsForTheGone checks that Stop returns when requests without clients are settled, or at
+// the end of its time.
 func TestStopWaitsForTheGone(t *testing.T) {
 	w := newWorld(t, 1)
 	end := w.hangUp(2, oneToken, issues("shop", ""))

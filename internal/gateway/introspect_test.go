@@ -20,7 +20,7 @@ import (
 	"oauth-server/internal/testworld"
 )
 
-// introspecting has users asked for at the upstream.
+// introspecting looks up users at the upstream.
 func introspecting(o *gateway.Options) {
 	o.Introspection = &introspection.Endpoint{
 		URL: o.Upstream.JoinPath("/introspect"), ClientID: "gateway", ClientSecret: "s", Timeout: time.Hour,
@@ -34,7 +34,8 @@ const (
 	introspect = "POST /introspect token=" + opaque + "&token_type_hint=access_token"
 )
 
-// issuesOpaque answers with tokens that show no user, and as introspect where the user of one is asked for.
+// issuesOpaque answers with tokens that show no user, and with introspect at the introspection
+// endpoint.
 func issuesOpaque(refresh string, introspect http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
@@ -50,7 +51,7 @@ func says(body string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, body) }
 }
 
-// asked is how often a user was asked for.
+// asked returns the number of introspection requests.
 func (w *world) asked() (asked int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -72,8 +73,8 @@ func (w *world) wantUnknown(reason subject.Reason, want uint64) {
 	check.Eventually(w.t, reason.String(), func() bool { return w.Stats().Unknown[reason] == want })
 }
 
-// TestIntrospection: the client has its answer before the user is asked for; then the token counts for the user, and its
-// refresh token leads there.
+// TestIntrospection checks that the client has its answer before the lookup of the user. Then the
+// token counts for the user, and its refresh token leads to the user.
 func TestIntrospection(t *testing.T) {
 	w := newWorld(t, 1, introspecting)
 	answered := make(chan struct{})
@@ -95,7 +96,8 @@ func TestIntrospection(t *testing.T) {
 	check.Equal(t, "tokens of no user", w.Stats().Unknown[subject.NoJWT], 0)
 }
 
-// TestIntrospectedTooLate: the token of a user without room is issued all the same, and counted as late.
+// TestIntrospectedTooLate checks that the token of a user over the limit is still issued, and
+// counted as late.
 func TestIntrospectedTooLate(t *testing.T) {
 	w := newWorld(t, 1, introspecting)
 	w.upstream(issuesOpaque("r1", says(userOf)))
@@ -105,7 +107,8 @@ func TestIntrospectedTooLate(t *testing.T) {
 	check.Eventually(t, "late", func() bool { return w.Stats().Late == 1 })
 }
 
-// TestNotIntrospected: no request to the endpoint if the user is known, or there is none, or nothing counts.
+// TestNotIntrospected checks that there is no request to the endpoint if the user is known, if
+// there is no user, or if nothing counts.
 func TestNotIntrospected(t *testing.T) {
 	t.Run("a client of its own", func(t *testing.T) {
 		w := newWorld(t, 1, introspecting)
@@ -153,7 +156,8 @@ func TestNotIntrospected(t *testing.T) {
 	})
 }
 
-// TestIntrospectedOnce: what has led to a user does so again, without a question; another spelling is asked for.
+// TestIntrospectedOnce checks that a name that has led to a user does so again without a lookup.
+// Another spelling is looked up.
 func TestIntrospectedOnce(t *testing.T) {
 	w := newWorld(t, 9, introspecting)
 	w.upstream(issuesOpaque("r1", says(userOf)))
@@ -178,8 +182,8 @@ func TestIntrospectedOnce(t *testing.T) {
 	w.wantStatus("all of it is one user's", "grant_type=refresh_token&refresh_token=r1", 429)
 }
 
-// TestIntrospectionFails: the client has its token, which counts for no user; the reason is logged, at most once a minute, and
-// never has the token.
+// TestIntrospectionFails checks that the client has its token, which counts for no user. The reason
+// is logged at most once a minute, and never contains the token.
 func TestIntrospectionFails(t *testing.T) {
 	status := func(code int) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) {
@@ -219,8 +223,8 @@ func TestIntrospectionFails(t *testing.T) {
 				w.wantStatus("code", codeGrant, 200)
 				w.wantUnknown(tc.reason, uint64(i+1))
 			}
-			if name != "no end" || w.asked() > 3 { // whose time may be over before it is asked
-				w.wantAsked(3) // none was repeated
+			if name != "no end" || w.asked() > 3 { // the time may end before the endpoint is asked
+				w.wantAsked(3) // no request was repeated
 			}
 			lines := strings.Count(log.String(), "introspection failed; tokens count for no user")
 			if tc.logged == "" {
@@ -242,7 +246,7 @@ func slow(w http.ResponseWriter, r *http.Request) {
 	<-r.Context().Done()
 }
 
-// TestManyIntrospections: those beyond the bound are not asked for, and keep no client waiting.
+// TestManyIntrospections checks that lookups over the bound are skipped and do not delay clients.
 func TestManyIntrospections(t *testing.T) {
 	w := newWorld(t, 1, introspecting)
 	over, under := make(chan struct{}), make(chan struct{}, gateway.MostIntrospections)
@@ -266,7 +270,7 @@ func TestManyIntrospections(t *testing.T) {
 	check.Equal(t, "late, all but the first", w.Stats().Late, gateway.MostIntrospections-1)
 }
 
-// TestStop waits for the users who are asked for, and gives them up when its time is over.
+// TestStop checks that Stop waits for lookups of users, and cancels them when its time is over.
 func TestStop(t *testing.T) {
 	for name, inTime := range map[string]bool{"in time": true, "too late": false} {
 		t.Run(name, func(t *testing.T) {
@@ -304,8 +308,8 @@ func TestStop(t *testing.T) {
 	}
 }
 
-// TestIntrospectionOfTheGone: the token of a client that hung up before its answer counts for the user it is of, and the stop waits
-// for that.
+// TestIntrospectionOfTheGone checks that the token of a client that hung up before its answer
+// counts for its user, and that the stop waits for that.
 func TestIntrospectionOfTheGone(t *testing.T) {
 	w := newWorld(t, 1, introspecting)
 	end := w.hangUp(1, codeGrant, issuesOpaque("", says(userOf)))
@@ -315,7 +319,8 @@ func TestIntrospectionOfTheGone(t *testing.T) {
 	check.Equal(t, "gone", w.Stats().Requests[gateway.Gone], 1)
 }
 
-// TestIntrospectionIsChecked: a wrong URL or secret is said at the start, by a token that does not exist.
+// TestIntrospectionIsChecked checks that a wrong URL or secret is reported at startup, by
+// introspecting a token that does not exist.
 func TestIntrospectionIsChecked(t *testing.T) {
 	for status, want := range map[int]string{200: "", 401: "the client_secret is wrong", 404: "not that of an introspection endpoint"} {
 		var log check.Buffer
@@ -334,7 +339,7 @@ func TestIntrospectionIsChecked(t *testing.T) {
 	}
 }
 
-// TestIntrospectionDefect: the token of a request that cannot be settled is issued all the same.
+// TestIntrospectionDefect checks that a token is still issued if its request cannot be settled.
 func TestIntrospectionDefect(t *testing.T) {
 	var log check.Buffer
 	w := newWorld(t, 1, introspecting, func(o *gateway.Options) { o.Logger = slog.New(slog.NewTextHandler(&log, nil)) })

@@ -17,8 +17,8 @@ import (
 	"oauth-server/internal/testworld"
 )
 
-// newJudge admits one request an hour of each user and of each client, three of a client in all, and two from one
-// address.
+// newJudge admits one request an hour for each user and each client, three for a client in total,
+// and two from one address.
 func newJudge(t *testing.T, edits ...func(*gateway.Options)) http.Handler {
 	t.Helper()
 	limit := func(name string, n int64) []ratelimit.Limit {
@@ -47,7 +47,7 @@ func newJudge(t *testing.T, edits ...func(*gateway.Options)) http.Handler {
 
 // asked is a question and its answer.
 type asked struct {
-	method, path, query, from, kind, body string // POST, JudgePath, none, 192.0.2.1, a form
+	method, path, query, from, kind, body string // defaults: POST, JudgePath, no query, 192.0.2.1, a form
 	basic, uri                            string // client_id; the URL of the token request, as proxies write it
 	want                                  int
 }
@@ -158,7 +158,7 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// TestJudgeAnswers: 200 and 429 have the fields of the limits.
+// TestJudgeAnswers checks that 200 and 429 have the limit fields.
 func TestJudgeAnswers(t *testing.T) {
 	h, q, names := newJudge(t), asked{body: "client_id=shop&grant_type=client_credentials"}, ratelimit.Fields()
 	passed := q.send(h)
@@ -172,7 +172,7 @@ func TestJudgeAnswers(t *testing.T) {
 	check.Equal(t, "body", strings.Contains(denied.Body.String(), `"error":"temporarily_unavailable"`), true)
 }
 
-// TestJudgeDefects: as at the gateway.
+// TestJudgeDefects checks that defects are handled as at the gateway.
 func TestJudgeDefects(t *testing.T) {
 	for on, want := range map[gateway.OnError]int{gateway.Allow: 200, gateway.Deny: 503} {
 		h := newJudge(t, func(o *gateway.Options) {

@@ -18,14 +18,14 @@ const (
 	multipart = "--x\r\nContent-Disposition: form-data; name=\"grant_type\"\r\n\r\nclient_credentials\r\n--x--\r\n"
 )
 
-// sent is a request, and the status of its answer where the client is over its limit.
+// sent is a request, and the status of its answer if the client is over its limit.
 type sent struct {
-	method, path, kind, encoding, body string // POST, the token path, a form, none
+	method, path, kind, encoding, body string // defaults: POST, the token path, a form, none
 	inChunks                           bool
 	want                               int
 }
 
-// ask sends it. 200 is the answer of the upstream, which gets the request as it was.
+// ask sends the request. 200 is the answer of the upstream, which gets the request unchanged.
 func (w *world) ask(s *sent) {
 	w.t.Helper()
 	var body io.Reader = strings.NewReader(s.body)
@@ -59,7 +59,8 @@ func (w *world) ask(s *sent) {
 
 const formType = "application/x-www-form-urlencoded"
 
-// TestPathsNearATokenEndpoint: what routers lead there counts if it asks for a token, and everything else passes.
+// TestPathsNearATokenEndpoint checks that requests that routers lead to the token endpoint count if
+// they ask for a token, and that everything else passes.
 func TestPathsNearATokenEndpoint(t *testing.T) {
 	const (
 		json, long = "application/json", 3 * gateway.MaxBody
@@ -109,7 +110,8 @@ func TestPathsNearATokenEndpoint(t *testing.T) {
 	}
 }
 
-// TestLateGrant: a request near a token endpoint that asks for a token behind a long beginning is not passed on to its end.
+// TestLateGrant checks that a request near a token endpoint is not forwarded completely if it asks
+// for a token after a long beginning.
 func TestLateGrant(t *testing.T) {
 	for name, tc := range map[string]struct {
 		before   int
@@ -128,8 +130,8 @@ func TestLateGrant(t *testing.T) {
 			check.OK(t, err)
 			w := newWorld(t, 1, func(o *gateway.Options) { o.Upstream = target })
 			w.ask(&sent{path: tokenPath + "/x", body: "x=" + strings.Repeat("x", tc.before) + "&" + ofShop, inChunks: tc.inChunks, want: 413})
-			up.Close()          // when it has answered
-			if len(ended) > 0 { // otherwise nothing was passed on
+			up.Close()          // after it has answered
+			if len(ended) > 0 { // otherwise nothing was forwarded
 				check.Equal(t, "the upstream sees that it breaks off", <-ended != nil, true)
 			}
 		})
@@ -144,7 +146,8 @@ func gzipped(text string) string {
 	return b.String()
 }
 
-// TestMethodsAtTheTokenEndpoint: some servers take parameters with any method, and from the query.
+// TestMethodsAtTheTokenEndpoint covers servers that take parameters with any method, and from the
+// query.
 func TestMethodsAtTheTokenEndpoint(t *testing.T) {
 	for name, s := range map[string]sent{
 		"OPTIONS with a body":           {method: "OPTIONS", path: tokenPath, body: ofShop, want: 429},

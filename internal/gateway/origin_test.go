@@ -18,7 +18,8 @@ import (
 	"oauth-server/internal/httpapi"
 )
 
-// forgedOrigin are fields about the origin of a request that a client has no say in, as some server reads them.
+// forgedOrigin are fields about the origin of a request, as some server reads them. A client must
+// not be able to set them.
 var forgedOrigin = []string{
 	"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Forwarded-Port", "X-Forwarded-Prefix", "X-Forwarded-Server",
 	"X-Forwarded-Ssl", "X-Forwarded-Scheme", "X-Forwarded-User", "X-Forwarded-By", "X-Forwarded-Client-Cert", "X-Forwarded-Uri", "X-Forwarded",
@@ -29,11 +30,11 @@ var forgedOrigin = []string{
 	"$WSSN", "X-Script-Name", "X-Azure-Clientip", "Fly-Client-Ip", "X-Envoy-External-Address", "X-Vercel-Forwarded-For", "Proxy",
 }
 
-// forgedIdentity are fields in which proxies say who a request is from.
+// forgedIdentity are fields that proxies use for the identity of the sender.
 var forgedIdentity = []string{"Remote-User", "X-Remote-User", "X_Remote_User", "Client-Cert", "Client-Cert-Chain", "Ssl-Client-Cert", "SSL_CLIENT_CERT", "X-Ssl-Client-Verify"}
 
-// TestTheOriginIsTheGateways: Host and all fields about the origin of a request are the gateway's, whoever sent others, on
-// token requests, other ones and WebSockets.
+// TestTheOriginIsTheGateways checks that the gateway sets Host and all fields about the origin of a
+// request, whatever was sent, for token requests, other requests and WebSockets.
 func TestTheOriginIsTheGateways(t *testing.T) {
 	const evil = "evil.example"
 	public := func(u string) func(*gateway.Options) {
@@ -62,7 +63,7 @@ func TestTheOriginIsTheGateways(t *testing.T) {
 	for name, tc := range map[string]struct {
 		edits []func(*gateway.Options)
 		want  map[string]string // Host of the upstream is "own"
-		sees  []string          // of what was forged
+		sees  []string          // forged fields that arrive
 	}{
 		"a stranger": {nil, map[string]string{"Host": "own", "X-Forwarded-For": "192.0.2.1", "X-Real-Ip": "192.0.2.1"}, nil},
 		"a trusted proxy": {
@@ -138,7 +139,7 @@ func TestTheOriginIsTheGateways(t *testing.T) {
 	}
 }
 
-// raw sends a request as it is written and returns the status.
+// raw sends a request as written and returns the status.
 func (w *world) raw(request string) int {
 	w.t.Helper()
 	c, err := net.Dial("tcp", strings.TrimPrefix(w.url, "http://"))
@@ -152,7 +153,8 @@ func (w *world) raw(request string) int {
 	return res.StatusCode
 }
 
-// TestMisdirected: with a public URL only its host is served, however the request names another.
+// TestMisdirected checks that with a public URL only its host is served, however the request names
+// another.
 func TestMisdirected(t *testing.T) {
 	for public, hosts := range map[string]map[string]int{
 		"https://auth.example.com": {
@@ -194,7 +196,8 @@ func TestMisdirected(t *testing.T) {
 	}
 }
 
-// TestMisdirectedAuthority: in HTTP/2 the host is :authority. The answer is the gateway's own, and logged as its others.
+// TestMisdirectedAuthority checks the same with HTTP/2, where the host is :authority. The gateway
+// writes and logs the answer itself.
 func TestMisdirectedAuthority(t *testing.T) {
 	u, err := url.Parse("https://auth.example.com")
 	check.OK(t, err)
@@ -226,7 +229,8 @@ func TestMisdirectedAuthority(t *testing.T) {
 	w.wantCame(1)
 }
 
-// TestTheHostThatAProxyNames: a proxy that writes Host anew says what the client asked for.
+// TestTheHostThatAProxyNames covers a proxy that rewrites Host and passes on the host that the
+// client requested.
 func TestTheHostThatAProxyNames(t *testing.T) {
 	u, err := url.Parse("https://auth.example.com")
 	check.OK(t, err)
@@ -240,7 +244,7 @@ func TestTheHostThatAProxyNames(t *testing.T) {
 	}
 }
 
-// FuzzPublicHost: a host is served in no more than its own spellings.
+// FuzzPublicHost checks that a host is served only in its own spellings.
 func FuzzPublicHost(f *testing.F) {
 	for _, host := range []string{"auth.example.com", "AUTH.example.com.:443", "auth.example.com:", "evil.example", "", ".", ":443", "[::1]:443", "auth.example.com]:443"} {
 		f.Add(host)

@@ -8,8 +8,8 @@ import (
 	"oauth-server/internal/check"
 )
 
-// TestWhichServersCheckSecrets: after one of these answers a request with another secret is not decided with those under way with
-// wrong ones.
+// TestWhichServersCheckSecrets checks that after one of these answers, a request with another
+// secret is decided separately from concurrent requests with wrong secrets.
 func TestWhichServersCheckSecrets(t *testing.T) {
 	for name, tt := range map[string]struct {
 		answer http.HandlerFunc

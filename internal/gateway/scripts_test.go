@@ -22,7 +22,7 @@ import (
 
 const spa = "https://app.example"
 
-// asScript sends a POST with a form, from a script of that origin; empty: from no script.
+// asScript posts a form from a script of that origin. Empty: not from a script.
 func asScript(h http.Handler, target, origin, form string) http.Header {
 	header, _ := statusFor(h, http.MethodPost, target, origin, form)
 	return header
@@ -45,7 +45,8 @@ func exposed(h http.Header, name string) bool {
 	return slices.ContainsFunc(all, func(s string) bool { return strings.TrimSpace(s) == name })
 }
 
-// wantReadable: a script of that origin may read the answer and its fields, also if it sent cookies.
+// wantReadable checks that a script of that origin may read the answer and its fields, even if it
+// sent cookies.
 func wantReadable(t *testing.T, origin string, h http.Header) {
 	t.Helper()
 	credentials := []string{"true"}
@@ -62,8 +63,8 @@ func wantReadable(t *testing.T, origin string, h http.Header) {
 
 func breaksOff(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }
 
-// TestScriptsReadOwnAnswers: scripts of other sites may read every answer of the gateway itself, not only a failure of the
-// network.
+// TestScriptsReadOwnAnswers checks that scripts of other sites may read every answer of the gateway
+// itself, and do not just see a network failure.
 func TestScriptsReadOwnAnswers(t *testing.T) {
 	const form = "client_id=shop&grant_type=client_credentials"
 	for name, tc := range map[string]struct {
@@ -109,8 +110,8 @@ func TestScriptsReadOwnAnswers(t *testing.T) {
 	}
 }
 
-// TestScriptsReadTheFieldsOfPassedAnswers: an answer of the upstream is the upstream's, but for the fields that the gateway adds
-// to one that a script may read.
+// TestScriptsReadTheFieldsOfPassedAnswers checks that the upstream's answer stays unchanged, except
+// for the fields that the gateway adds if a script may read it.
 func TestScriptsReadTheFieldsOfPassedAnswers(t *testing.T) {
 	const allow, expose = "Access-Control-Allow-Origin", "Access-Control-Expose-Headers"
 	names := ratelimit.Fields()
@@ -118,7 +119,7 @@ func TestScriptsReadTheFieldsOfPassedAnswers(t *testing.T) {
 	for name, tc := range map[string]struct {
 		header http.Header // of the upstream
 		answer http.HandlerFunc
-		want   []string // what is exposed
+		want   []string // exposed fields
 	}{
 		"not allowed":            {http.Header{}, issues("shop", ""), nil},
 		"allowed":                {http.Header{allow: {spa}}, issues("shop", ""), []string{added}},
@@ -146,7 +147,7 @@ func TestScriptsReadTheFieldsOfPassedAnswers(t *testing.T) {
 	}
 }
 
-// TestScriptsReadAnswersOfTheJudge: proxies hand them on.
+// TestScriptsReadAnswersOfTheJudge checks the answers that proxies pass on.
 func TestScriptsReadAnswersOfTheJudge(t *testing.T) {
 	for _, origin := range []string{spa, ""} {
 		h := newJudge(t)
@@ -164,10 +165,11 @@ func TestScriptsReadAnswersOfTheJudge(t *testing.T) {
 	}
 }
 
-// TestBrowserReadsOwnAnswers: a page of another site gets what the gateway answers, whether it sends cookies or not.
+// TestBrowserReadsOwnAnswers checks that a page of another site gets the gateway's answers, with
+// and without cookies.
 func TestBrowserReadsOwnAnswers(t *testing.T) {
 	w := newWorld(t, 1)
-	w.upstream(func(rw http.ResponseWriter, r *http.Request) { // of an identity provider that allows the site
+	w.upstream(func(rw http.ResponseWriter, r *http.Request) { // an identity provider that allows the site
 		rw.Header().Set("Access-Control-Allow-Origin", r.Header.Get("Origin"))
 		rw.Header().Set("Access-Control-Allow-Credentials", "true")
 		issues("shop", "")(rw, r)

@@ -18,7 +18,7 @@ import (
 	"oauth-server/internal/testworld"
 )
 
-// instances are gateways that share their counts and what leads to users.
+// instances are gateways that share their counts and their mappings to users.
 type instances struct {
 	t      *testing.T
 	limit  int64
@@ -34,7 +34,7 @@ func newInstances(t *testing.T, limit int64) *instances {
 	return &instances{t: t, limit: limit, store: store, now: noon}
 }
 
-// start starts another one, which knows nothing by itself.
+// start starts another instance, with an empty memory.
 func (i *instances) start() *world {
 	i.t.Helper()
 	return newWorld(i.t, i.limit, func(o *gateway.Options) {
@@ -48,7 +48,7 @@ func (i *instances) start() *world {
 	})
 }
 
-// flush stores what waits.
+// flush stores the queues.
 func (i *instances) flush() {
 	i.t.Helper()
 	for _, s := range i.shared {
@@ -56,7 +56,7 @@ func (i *instances) flush() {
 	}
 }
 
-// reads is what was asked of the store.
+// reads returns the number of reads of the store.
 func (i *instances) reads() (n uint64) {
 	for _, s := range i.shared {
 		st := s.Stats()
@@ -65,8 +65,9 @@ func (i *instances) reads() (n uint64) {
 	return n
 }
 
-// TestAnotherInstanceKnowsTheUser: at the first use of a refresh token there, with one read. So it denies who is over the
-// limit, and the token is not used up.
+// TestAnotherInstanceKnowsTheUser checks that another instance knows the user of a refresh token at
+// its first use, with one read. So it denies a request over the limit, and the token is not used
+// up.
 func TestAnotherInstanceKnowsTheUser(t *testing.T) {
 	i := newInstances(t, 3)
 	one, other := i.start(), i.start()
@@ -91,7 +92,8 @@ func TestAnotherInstanceKnowsTheUser(t *testing.T) {
 	check.Equal(t, "late", one.Stats().Late+other.Stats().Late, 0)
 }
 
-// TestEachRefreshAtAnotherInstance: before the token that it uses is stored, but for the one that is over the limit.
+// TestEachRefreshAtAnotherInstance uses each token at another instance before it is stored, except
+// the one that is over the limit.
 func TestEachRefreshAtAnotherInstance(t *testing.T) {
 	i := newInstances(t, 2)
 	all := []*world{i.start(), i.start()}
@@ -102,7 +104,7 @@ func TestEachRefreshAtAnotherInstance(t *testing.T) {
 	check.Equal(t, "late", all[0].Stats().Late+all[1].Stats().Late, 1)
 }
 
-// TestAnotherClientsToken finds nothing.
+// TestAnotherClientsToken checks that another client's token is not found.
 func TestAnotherClientsToken(t *testing.T) {
 	i := newInstances(t, 1)
 	one := i.start()
@@ -116,8 +118,8 @@ func TestAnotherClientsToken(t *testing.T) {
 	check.Equal(t, "unknown", i.shared[1].Stats().Unknown, 1)
 }
 
-// TestRotatedTokens: the one that was used leads to its user for an hour at other instances, as an answer may be lost; the
-// new one for as long as it is good.
+// TestRotatedTokens checks that a used token leads to its user for an hour at other instances,
+// because an answer may be lost, and a new token as long as it is valid.
 func TestRotatedTokens(t *testing.T) {
 	for name, c := range map[string]struct {
 		after            time.Duration
@@ -146,8 +148,8 @@ func TestRotatedTokens(t *testing.T) {
 	}
 }
 
-// TestTokensOfBefore: the user of a refresh token that was never seen shows with its first answer, and is known from then
-// on, also where the upstream does not rotate: at this instance, and at others.
+// TestTokensOfBefore checks that the first answer shows the user of a new refresh token, which is
+// known from then on at this instance and at others, even if the upstream does not rotate.
 func TestTokensOfBefore(t *testing.T) {
 	for name, c := range map[string]struct {
 		answered string
@@ -175,8 +177,8 @@ func TestTokensOfBefore(t *testing.T) {
 	}
 }
 
-// TestShortLives: where the answer says that its refresh token ends within the hour, the one that was used has the end that
-// it was stored with, and is not stored again.
+// TestShortLives checks that if the answer says that its refresh token expires within the hour, the
+// used one keeps its stored expiry and is not stored again.
 func TestShortLives(t *testing.T) {
 	for lifetime, want := range map[int]uint64{1800: 2, 3600: 2, 3601: 3} {
 		t.Run(fmt.Sprint(lifetime), func(t *testing.T) {
@@ -200,7 +202,8 @@ func TestShortLives(t *testing.T) {
 	}
 }
 
-// TestWhatAsksNothing: usernames are not stored, and the judge of other proxies follows no tokens.
+// TestWhatAsksNothing checks that usernames are not stored, and that a Judge for other proxies does
+// not follow tokens.
 func TestWhatAsksNothing(t *testing.T) {
 	i := newInstances(t, 1000)
 	w := i.start()
@@ -220,7 +223,8 @@ func TestWhatAsksNothing(t *testing.T) {
 	check.Equal(t, "stats", i.shared[0].Stats(), sharing.Stats{})
 }
 
-// TestGuessedTokens: what a stranger guesses costs no more reads than the bound, and nothing is stored of it.
+// TestGuessedTokens checks that guessed tokens cause no more reads than the bound, and that nothing
+// is stored for them.
 func TestGuessedTokens(t *testing.T) {
 	i := newInstances(t, 1000)
 	w := i.start()
@@ -234,7 +238,7 @@ func TestGuessedTokens(t *testing.T) {
 	check.Equal(t, "waiting", st.Waiting, 0)
 }
 
-// TestStoreAway: requests are judged as if nothing was shared.
+// TestStoreAway checks that without the store, requests are judged as if nothing were shared.
 func TestStoreAway(t *testing.T) {
 	i := newInstances(t, 2)
 	w := i.start()

@@ -21,8 +21,8 @@ func (s stuck) Write(b []byte) (int, error) {
 	return s.ResponseWriter.Write(b)
 }
 
-// TestSlowReaderTakesNoRoom: what a request without a token has reserved is free when the upstream has answered, and not when
-// the client has read the answer.
+// TestSlowReaderTakesNoRoom checks that the reservation of a request without a token is canceled
+// when the upstream has answered, and not only when the client has read the answer.
 func TestSlowReaderTakesNoRoom(t *testing.T) {
 	w := newWorld(t, 1)
 	w.upstream(fails)

@@ -9,7 +9,7 @@ import (
 	"oauth-server/internal/gateway"
 )
 
-// TestOtherStatuses: it is the token that counts.
+// TestOtherStatuses checks that an issued token counts, whatever the status.
 func TestOtherStatuses(t *testing.T) {
 	for name, tc := range map[string]struct {
 		status int

@@ -10,7 +10,8 @@ import (
 	"oauth-server/internal/check"
 )
 
-// TestStrangersWhoHangUp: who never waits to be refused has few requests under way, too.
+// TestStrangersWhoHangUp checks that a caller that never waits for the refusal may also have only a
+// few requests in progress.
 func TestStrangersWhoHangUp(t *testing.T) {
 	w := newWorld(t, 100)
 	under, refuse := make(chan struct{}), make(chan struct{})
@@ -53,7 +54,8 @@ func TestStrangersWhoHangUp(t *testing.T) {
 	check.Eventually(t, "all have ended", func() bool { return w.Stats().UnderWay == 0 })
 }
 
-// TestGuessesOfForeignPages: those that a page has the browsers at an address send do not count as guesses of others there.
+// TestGuessesOfForeignPages checks that guesses that a page makes browsers send do not count as
+// guesses of others at the same address.
 func TestGuessesOfForeignPages(t *testing.T) {
 	w := newWorld(t, 100)
 	guesses := func(rw http.ResponseWriter, _ *http.Request) {

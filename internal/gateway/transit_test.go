@@ -15,13 +15,13 @@ import (
 	"oauth-server/internal/gateway"
 )
 
-// wire is a gateway before an upstream, both of which are asked byte by byte.
+// wire is a gateway in front of an upstream, both accessed byte by byte.
 type wire struct {
 	t        *testing.T
 	front    string
 	upstream string
 	answer   string      // of the upstream
-	came     chan string // at the upstream
+	came     chan string // requests at the upstream
 }
 
 func newWire(t *testing.T) *wire {
@@ -60,7 +60,7 @@ func (w *wire) serve(conn net.Conn) {
 	_, _ = io.WriteString(conn, w.answer)
 }
 
-// arrived returns what came at the upstream, of a request that is answered.
+// arrived returns the bytes of a request that arrived at the upstream and was answered.
 func (w *wire) arrived() string {
 	w.t.Helper()
 	select {
@@ -72,7 +72,7 @@ func (w *wire) arrived() string {
 	}
 }
 
-// ask sends a request, and returns the whole answer.
+// ask sends a request and returns the whole answer.
 func (w *wire) ask(to, request string) string {
 	w.t.Helper()
 	conn, err := net.Dial("tcp", to)
@@ -87,7 +87,7 @@ func (w *wire) ask(to, request string) string {
 
 const rest = " HTTP/1.1\r\nHost: idp.example\r\nConnection: close\r\n"
 
-// TestTargets: the target of a request arrives byte by byte.
+// TestTargets checks that the target of a request arrives byte by byte.
 func TestTargets(t *testing.T) {
 	for name, tc := range map[string]struct{ sent, want string }{ // empty: as sent
 		"encoded slash":               {"/a%2Fb", ""},
@@ -123,7 +123,7 @@ func TestTargets(t *testing.T) {
 	}
 }
 
-// TestTargetsOfTokenRequests: theirs, too.
+// TestTargetsOfTokenRequests checks the same for token requests.
 func TestTargetsOfTokenRequests(t *testing.T) {
 	for _, target := range []string{
 		"/realms/a%2Fb|\xc3\xa9/protocol/openid-connect/token?", "/REALMS/a|/protocol/openid-connect/token;x%2Fy?a=b+|c",
@@ -135,7 +135,7 @@ func TestTargetsOfTokenRequests(t *testing.T) {
 	}
 }
 
-// TestOptionsOfTheServer: OPTIONS * is for the upstream, and has no path.
+// TestOptionsOfTheServer checks that OPTIONS *, which has no path, goes to the upstream.
 func TestOptionsOfTheServer(t *testing.T) {
 	w := newWire(t)
 	w.answer = "HTTP/1.1 204 No Content\r\nAllow: GET, POST\r\n\r\n"
@@ -145,10 +145,10 @@ func TestOptionsOfTheServer(t *testing.T) {
 	check.Equal(t, "answered by the upstream", strings.Contains(answer, "\r\nAllow: GET, POST\r\n"), true)
 }
 
-// added is what the gateway adds to answers, or net/http does.
+// added matches the fields that the gateway or net/http adds to answers.
 var added = regexp.MustCompile(`(?m)^(Date|X-Request-Id|Connection): .*\r\n`)
 
-// TestAnswersArrive: the answers of all paths, with what comes before and behind them.
+// TestAnswersArrive checks that answers arrive for all paths, with interim answers and trailers.
 func TestAnswersArrive(t *testing.T) {
 	const page = "<html><p>a page"
 	for name, tc := range map[string]struct{ answer, want string }{ // empty: as the upstream answered
@@ -176,7 +176,7 @@ func TestAnswersArrive(t *testing.T) {
 				"other": "POST /login" + rest + "\r\n",
 			} {
 				if name == "hop of the hints" && path == "other" {
-					continue // ReverseProxy leaves these fields
+					continue // ReverseProxy keeps these fields
 				}
 				got := w.ask(w.front, request)
 				w.arrived()
@@ -191,7 +191,8 @@ func TestAnswersArrive(t *testing.T) {
 	}
 }
 
-// TestUnannouncedTrailer: the client learns its name before the body, since the body of the answer to a token request is read first.
+// TestUnannouncedTrailer checks that the client learns the name of a trailer field before the body,
+// because the body of an answer to a token request is read first.
 func TestUnannouncedTrailer(t *testing.T) {
 	w := newWire(t)
 	w.answer = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\nX-Sum: 1\r\n\r\n"
@@ -200,7 +201,7 @@ func TestUnannouncedTrailer(t *testing.T) {
 		"HTTP/1.1 200 OK\r\nTrailer: X-Sum\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\nX-Sum: 1\r\n\r\n")
 }
 
-// TestNoInterimAnswersForHTTP10: that protocol knows none.
+// TestNoInterimAnswersForHTTP10 checks that HTTP/1.0 clients get no interim answers.
 func TestNoInterimAnswersForHTTP10(t *testing.T) {
 	w := newWire(t)
 	w.answer = "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
@@ -213,8 +214,8 @@ func TestNoInterimAnswersForHTTP10(t *testing.T) {
 	}
 }
 
-// TestRequestTrailer: what a client sends behind a body arrives, but for what says where the request comes from. Behind a token
-// request nothing does: it would not be judged.
+// TestRequestTrailer checks that the trailer of a request arrives, except fields about its origin.
+// The trailer of a token request is removed, because it would not be judged.
 func TestRequestTrailer(t *testing.T) {
 	const trailer = "Trailer: X-Sum, X-Real-Ip, Host, a b\r\nTransfer-Encoding: chunked\r\nContent-Type: application/x-www-form-urlencoded\r\n\r\n" +
 		"b\r\nclient_id=a\r\n0\r\nX-Sum: 1\r\nX-Real-Ip: 192.0.2.7\r\nHost: a\r\nX-Unannounced: 1\r\n\r\n"

@@ -17,8 +17,8 @@ import (
 	"oauth-server/internal/testworld"
 )
 
-// slowly has the upstream take until the end of the test, or until end is called, to refuse what has no right secret or password.
-// It issues tokens to others.
+// slowly makes the upstream take until the end of the test, or until end is called, to refuse
+// requests without the right secret or password. It issues tokens to others.
 func (w *world) slowly() (arrived <-chan struct{}, end func()) {
 	under, over := make(chan struct{}), make(chan struct{})
 	end = sync.OnceFunc(func() { close(over) })
@@ -38,12 +38,12 @@ func (w *world) slowly() (arrived <-chan struct{}, end func()) {
 	return under, end
 }
 
-// of is a token request from an address.
+// of sends a token request from an address.
 func (w *world) of(addr, form string) int {
 	return w.send(http.MethodPost, tokenPath+"/"+addr, form).status
 }
 
-// addressed takes the address of a client from the last segment of the path.
+// addressed takes the client address from the last segment of the path.
 func addressed(o *gateway.Options) {
 	o.TokenPaths = []string{tokenPath + "/*"}
 	o.ClientAddr = func(r *http.Request) (netip.Addr, bool) {
@@ -51,7 +51,8 @@ func addressed(o *gateway.Options) {
 	}
 }
 
-// TestStrangersLockOutNobody: whoever knows no secret can have as many requests under way as he likes.
+// TestStrangersLockOutNobody checks that a caller without a secret can have any number of requests
+// in progress without affecting others.
 func TestStrangersLockOutNobody(t *testing.T) {
 	const limit, strangers = 3, 12
 	const secret = "grant_type=client_credentials&client_id=shop&client_secret="
@@ -86,7 +87,7 @@ func TestStrangersLockOutNobody(t *testing.T) {
 				select {
 				case <-arrived:
 					under++
-				case <-answered: // their own requests take their room
+				case <-answered: // their own requests use up their room
 				}
 			}
 			check.Equal(t, "strangers are under way", under >= limit, true)
@@ -99,7 +100,8 @@ func TestStrangersLockOutNobody(t *testing.T) {
 	}
 }
 
-// TestOneSecretGetsNoMoreAtOnce: not even the first requests with it.
+// TestOneSecretGetsNoMoreAtOnce checks that one secret gets no more concurrent tokens, even for the
+// first requests with it.
 func TestOneSecretGetsNoMoreAtOnce(t *testing.T) {
 	const limit = 5
 	for name, form := range map[string]string{
@@ -118,7 +120,7 @@ func TestOneSecretGetsNoMoreAtOnce(t *testing.T) {
 					for range 10 {
 						sent := form
 						if strings.Contains(sent, "%s") {
-							sent = fmt.Sprintf(sent, []string{"", "+", "%20"}[i%3]) // writings of one
+							sent = fmt.Sprintf(sent, []string{"", "+", "%20"}[i%3]) // spellings of one secret
 						}
 						if w.send(http.MethodPost, tokenPath, sent).status == 200 {
 							mu.Lock()
@@ -134,7 +136,8 @@ func TestOneSecretGetsNoMoreAtOnce(t *testing.T) {
 	}
 }
 
-// TestInventedSecrets: at a server that ignores the secrets of public clients, each of them gets no tokens of its own.
+// TestInventedSecrets checks that, at a server that ignores the secrets of public clients, an
+// invented secret gets no tokens of its own.
 func TestInventedSecrets(t *testing.T) {
 	const limit = 5
 	w := newWorld(t, limit)
@@ -151,7 +154,7 @@ func TestInventedSecrets(t *testing.T) {
 	check.Equal(t, "no more than is held, and as much again", w.Stats().Requests[gateway.Issued] <= 2*limit, true)
 }
 
-// refuses has the upstream answer so.
+// refuses returns an upstream handler with this answer.
 func refuses(status int, body string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(status)
@@ -159,8 +162,8 @@ func refuses(status int, body string) http.HandlerFunc {
 	}
 }
 
-// TestGuesses: which answers of the upstream say that a secret may have been guessed, so that after five in a row a third request
-// at once is denied. That is in the log, the figures and the answer.
+// TestGuesses checks which answers of the upstream count as guesses of a secret, so that after five
+// in a row a third concurrent request is denied. The log, the metrics and the answer show that.
 func TestGuesses(t *testing.T) {
 	for name, tt := range map[string]struct {
 		answer http.HandlerFunc
@@ -227,7 +230,8 @@ func TestGuesses(t *testing.T) {
 	}
 }
 
-// TestWhoMayGuess: those bounds are for clients that limits are enforced for, and whose secret has got no token.
+// TestWhoMayGuess checks that these bounds apply only to clients with enforced limits and secrets
+// that have got no token.
 func TestWhoMayGuess(t *testing.T) {
 	for name, tt := range map[string]struct {
 		edit  func(*ratelimit.Settings)
@@ -268,7 +272,7 @@ func TestWhoMayGuess(t *testing.T) {
 			for i := range got {
 				all.Go(func() {
 					if got[i] = w.token("grant_type=client_credentials").status; got[i] == http.StatusTooManyRequests {
-						came.Done() // it never comes
+						came.Done() // it never arrives
 					}
 				})
 			}

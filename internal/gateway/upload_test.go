@@ -35,7 +35,8 @@ func TestPatience(t *testing.T) {
 	}
 }
 
-// uploading is a gateway before an upstream that reads the body of each request, or answers at once.
+// uploading is a gateway in front of an upstream that reads the body of each request, or answers at
+// once.
 func uploading(t *testing.T, reads bool) (address string, ended chan error) {
 	t.Helper()
 	ended = make(chan error, 1)
@@ -54,8 +55,8 @@ func uploading(t *testing.T, reads bool) (address string, ended chan error) {
 	return strings.TrimPrefix(w.url, "http://"), ended
 }
 
-// TestBodyThatDoesNotCome: the client and the upstream are let go, whatever of the body has come, and whether or not the
-// upstream waits for it.
+// TestBodyThatDoesNotCome checks that the client and the upstream are disconnected, however much of
+// the body has arrived, and whether or not the upstream waits for it.
 func TestBodyThatDoesNotCome(t *testing.T) {
 	for name, head := range map[string]string{
 		"nothing":          "POST /elsewhere HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n",
@@ -81,21 +82,21 @@ func TestBodyThatDoesNotCome(t *testing.T) {
 				select { // a request may have been cut off before it was sent
 				case err := <-ended:
 					check.Equal(t, "the upstream has read it all", err == nil, false)
-				default: // it ends before the server of the test does
+				default: // it ends before the test's server does
 				}
 			})
 		}
 	}
 }
 
-// TestBodyThatComes: in pieces, each within the time.
+// TestBodyThatComes sends a body in pieces, each within the time.
 func TestBodyThatComes(t *testing.T) {
 	address, ended := uploading(t, true)
 	c, err := net.Dial("tcp", address)
 	check.OK(t, err)
 	defer func() { check.OK(t, c.Close()) }()
 	part := strings.Repeat("x", 20_000)
-	_, err = io.WriteString(c, "POST /elsewhere HTTP/1.1\r\nHost: x\r\nContent-Length: 200000\r\n\r\n"+part) // which buys the time for the rest
+	_, err = io.WriteString(c, "POST /elsewhere HTTP/1.1\r\nHost: x\r\nContent-Length: 200000\r\n\r\n"+part) // it earns the time for the rest
 	check.OK(t, err)
 	for range 9 {
 		_, err = io.WriteString(c, part)

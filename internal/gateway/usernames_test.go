@@ -10,7 +10,8 @@ import (
 	"oauth-server/internal/gateway/subject"
 )
 
-// TestUsernamesAtTwoClients: a username that is used at another client, too, leads to its user at both.
+// TestUsernamesAtTwoClients checks that a username that is used at two clients leads to its user at
+// both.
 func TestUsernamesAtTwoClients(t *testing.T) {
 	w := newWorld(t, 2)
 	w.upstream(issues("0b5c", ""))
@@ -22,8 +23,8 @@ func TestUsernamesAtTwoClients(t *testing.T) {
 	}
 }
 
-// TestOpaqueTokensOfPasswords: where no answer shows a user, the username is the user, also of the refresh tokens that its
-// password got.
+// TestOpaqueTokensOfPasswords checks that if no answer shows a user, the username is the user, also
+// for the refresh tokens from its password.
 func TestOpaqueTokensOfPasswords(t *testing.T) {
 	const password, refresh = "grant_type=password&password=p&username=", "grant_type=refresh_token&refresh_token="
 	for name, edit := range map[string]func(*gateway.Options){

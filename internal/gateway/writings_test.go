@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// TestOtherWritingsOfARefreshToken: servers that decode a refresh token take several writings of it. Each leads to its user.
+// TestOtherWritingsOfARefreshToken checks that each spelling of a refresh token that servers accept
+// leads to its user.
 func TestOtherWritingsOfARefreshToken(t *testing.T) {
 	long := strings.Repeat("abcQ", 10)
 	signed := jwtPart(`{"alg":"HS512"}`) + "." + jwtPart(`{"jti":"1"}`) + "." + long
@@ -55,7 +56,8 @@ func TestOtherWritingsOfARefreshToken(t *testing.T) {
 	}
 }
 
-// TestCharactersOfNoToken: a refresh token has none of them, and some server may ignore them.
+// TestCharactersOfNoToken covers characters that no refresh token contains, and that some server
+// may ignore.
 func TestCharactersOfNoToken(t *testing.T) {
 	w := newWorld(t, 1)
 	w.upstream(issues("ada", "r1"))

@@ -16,7 +16,8 @@ import (
 
 type httpRequest = authv3.AttributeContext_HttpRequest
 
-// post is a token request with that form, as Envoy sends it with pack_as_bytes, from 192.0.2.1.
+// post returns a token request with that form, as Envoy sends it with pack_as_bytes, from
+// 192.0.2.1.
 func post(form string, edits ...func(*httpRequest)) *authv3.CheckRequest {
 	r := &httpRequest{
 		Method: "POST", Path: "/oauth2/token", RawBody: []byte(form),
@@ -43,7 +44,7 @@ func at(method, path string) func(*httpRequest) {
 	return func(r *httpRequest) { r.Method, r.Path = method, path }
 }
 
-// raw has the header in the form of encode_raw_headers, and adds to it.
+// raw moves the header into the form of encode_raw_headers and adds fields to it.
 func raw(more ...string) func(*httpRequest) {
 	return func(r *httpRequest) {
 		r.HeaderMap = &corev3.HeaderMap{}
@@ -63,7 +64,7 @@ func basic(client string) string {
 	return "Basic " + base64.StdEncoding.EncodeToString([]byte(client+":secret"))
 }
 
-// authorized is an answer as Envoy understands it.
+// authorized is an answer as Envoy reads it.
 type authorized struct {
 	status int
 	fields map[string]string
@@ -128,7 +129,8 @@ func TestAuthorization(t *testing.T) {
 	}
 }
 
-// TestSourceOfAuthorization: limits of an address go by that of Envoy's peer, not by what the request says.
+// TestSourceOfAuthorization checks that address limits use the address of Envoy's peer, not an
+// address in the request.
 func TestSourceOfAuthorization(t *testing.T) {
 	w := newWorld(t)
 	for i, want := range []int{200, 200, 200, 429} {
@@ -140,7 +142,7 @@ func TestSourceOfAuthorization(t *testing.T) {
 	check.Equal(t, "from a pipe", w.check(t, other).status, 200)
 }
 
-// TestTokenPaths: with token_path, requests of other paths pass, whatever is in them.
+// TestTokenPaths checks that with token_path, requests for other paths pass, whatever they contain.
 func TestTokenPaths(t *testing.T) {
 	w := newWorld(t, func(o *gateway.Options) { o.TokenPaths = []string{"/realms/*/token"} })
 	ambiguous := "client_id=shop&client_id=other"
@@ -162,7 +164,8 @@ func TestTokenPaths(t *testing.T) {
 	check.Equal(t, "requests", w.judge.Stats().Requests, [gateway.Outcomes]uint64{gateway.Refused: 12})
 }
 
-// TestAuthorizationAnswer: both answers have the fields of the limits, and a denial is the answer for the client.
+// TestAuthorizationAnswer checks that both answers have the limit fields, and that a denial
+// contains the answer for the client.
 func TestAuthorizationAnswer(t *testing.T) {
 	w, in, names := newWorld(t), post("client_id=shop&grant_type=client_credentials"), ratelimit.Fields()
 	passed := w.check(t, in)

@@ -27,7 +27,8 @@ import (
 	"oauth-server/internal/gateway/envoy"
 )
 
-// example is a file of deploy/envoy. Every message in it, also within others, is known and valid.
+// example is a file of deploy/envoy. Every message in it, also nested ones, has a known type and is
+// valid.
 type example struct {
 	*bootstrapv3.Bootstrap
 	manager *managerv3.HttpConnectionManager
@@ -36,7 +37,7 @@ type example struct {
 	others  *routev3.Route
 }
 
-// parse reads a file as Envoy does: strictly, and with all rules of its messages.
+// parse reads a file as Envoy does: strictly, and with all validation rules of its messages.
 func parse(t *testing.T, file string) *example {
 	t.Helper()
 	raw, err := os.ReadFile(filepath.Join("..", "..", "..", "deploy", "envoy", file))
@@ -66,7 +67,7 @@ func parse(t *testing.T, file string) *example {
 	return x
 }
 
-// valid returns a message that is known by its type.
+// valid unpacks a message of a known type and validates it.
 func valid(t *testing.T, packed *anypb.Any) proto.Message {
 	t.Helper()
 	m, err := packed.UnmarshalNew()
@@ -82,7 +83,8 @@ func unpack(t *testing.T, packed *anypb.Any, to proto.Message) {
 	proto.Merge(to, valid(t, packed))
 }
 
-// wantClusters: every name of a cluster is that of one, and the judge's speaks HTTP/2 to a loopback address and is checked.
+// wantClusters checks that every cluster name refers to a cluster, and that the judge's cluster
+// uses HTTP/2 on a loopback address and has health checks.
 func (x *example) wantClusters(t *testing.T, asks, service string) {
 	t.Helper()
 	check.Equal(t, "cluster that is asked", asks, "judge")
@@ -105,8 +107,8 @@ func (x *example) wantClusters(t *testing.T, asks, service string) {
 	check.Equal(t, "clusters", len(names), 2)
 }
 
-// wantPaths: the route of the token endpoint has its path however lenient servers read it, and no other; the filter that is
-// off elsewhere is on there.
+// wantPaths checks that the route of the token endpoint matches its path however lenient servers
+// read it, and no other path, and that the filter is enabled only there.
 func (x *example) wantPaths(t *testing.T, filter string) {
 	t.Helper()
 	pattern := regexp.MustCompile("^(?:" + x.token.GetMatch().GetSafeRegex().GetRegex() + ")$") // Envoy matches the whole path

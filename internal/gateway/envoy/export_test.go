@@ -8,10 +8,10 @@ import (
 	"oauth-server/internal/gateway"
 )
 
-// Services are both without a server.
+// Services returns both services without a server.
 func Services(j *gateway.Judge) (authv3.AuthorizationServer, ratelimitv3.RateLimitServiceServer) {
 	return &authorization{judge: j}, &rateLimits{judge: j}
 }
 
-// Recovering is the interceptor.
+// Recovering returns the interceptor.
 func Recovering(j *gateway.Judge) grpc.UnaryServerInterceptor { return recovering(j) }

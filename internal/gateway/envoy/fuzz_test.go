@@ -13,8 +13,9 @@ import (
 	"oauth-server/internal/gateway/envoy"
 )
 
-// FuzzAuthorization: every message that is one has an answer, which Envoy accepts, and none is a defect. Two requests with
-// the same bytes and header are read in the same way, whichever form of the header Envoy sends.
+// FuzzAuthorization checks that every valid message has an answer that Envoy accepts, and that none
+// is a defect. Two requests with the same bytes and header are read in the same way, in either form
+// of the header.
 func FuzzAuthorization(f *testing.F) {
 	f.Add("/oauth2/token", "application/x-www-form-urlencoded", "", []byte("client_id=shop&grant_type=client_credentials"))
 	f.Add("/oauth2/token?a=b", "application/json", basic("shop"), []byte(`{"client_id":"shop"}`))
@@ -28,7 +29,7 @@ func FuzzAuthorization(f *testing.F) {
 		ways := map[bool]bool{}
 		for _, in := range []*authv3.CheckRequest{joined, apart} {
 			if _, err := proto.Marshal(in); err != nil {
-				return // text that is no UTF-8, which no message has
+				return // text that is not UTF-8, which no message contains
 			}
 			out, err := auth.Check(t.Context(), in)
 			wantAnswer(t, out, err)
@@ -46,7 +47,7 @@ func FuzzAuthorization(f *testing.F) {
 	})
 }
 
-// wantAnswer looks at an answer: it is one that Envoy accepts, and can be sent.
+// wantAnswer checks that Envoy accepts an answer and that it can be sent.
 func wantAnswer(t *testing.T, out interface {
 	proto.Message
 	ValidateAll() error
@@ -59,7 +60,7 @@ func wantAnswer(t *testing.T, out interface {
 	check.OK(t, err)
 }
 
-// FuzzMessages: as FuzzAuthorization, of messages of any content and of both services.
+// FuzzMessages is like FuzzAuthorization, with arbitrary messages to both services.
 func FuzzMessages(f *testing.F) {
 	for _, m := range []proto.Message{
 		post("client_id=shop", raw()), &ratelimitv3.RateLimitRequest{Descriptors: descriptors(shop, "user=x"), HitsAddend: 7},

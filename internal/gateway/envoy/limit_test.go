@@ -11,12 +11,12 @@ import (
 	"oauth-server/internal/ratelimit"
 )
 
-// TestLimitOf: windows in the units of the protocol.
+// TestLimitOf checks windows in the units of the protocol.
 func TestLimitOf(t *testing.T) {
 	for _, tc := range []struct {
 		window time.Duration
 		unit   ratelimitv3.RateLimitResponse_RateLimit_Unit
-		times  uint32 // 0: none is said
+		times  uint32 // 0: not set
 	}{
 		{time.Second, ratelimitv3.RateLimitResponse_RateLimit_SECOND, 0},
 		{90 * time.Second, ratelimitv3.RateLimitResponse_RateLimit_SECOND, 90},

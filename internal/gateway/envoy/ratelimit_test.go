@@ -17,7 +17,7 @@ import (
 
 const shop = "client_id=shop,grant_type=client_credentials"
 
-// descriptors are written as key=value,key=value.
+// descriptors parses descriptors of the form key=value,key=value.
 func descriptors(texts ...string) (all []*descriptorv3.RateLimitDescriptor) {
 	for _, text := range texts {
 		d := &descriptorv3.RateLimitDescriptor{}
@@ -30,7 +30,7 @@ func descriptors(texts ...string) (all []*descriptorv3.RateLimitDescriptor) {
 	return all
 }
 
-// hits is a descriptor that counts as so many.
+// hits returns a descriptor that counts as n requests.
 func hits(text string, n uint64) *descriptorv3.RateLimitDescriptor {
 	d := descriptors(text)[0]
 	d.HitsAddend = wrapperspb.UInt64(n)
@@ -44,7 +44,7 @@ func (w *world) should(t *testing.T, in *ratelimitv3.RateLimitRequest) *ratelimi
 	return out
 }
 
-// codes is the overall code and those of the descriptors: o OK, x OVER_LIMIT.
+// codesOf returns the overall code and the codes of the descriptors: o for OK, x for OVER_LIMIT.
 func codesOf(out *ratelimitv3.RateLimitResponse) string {
 	letter := map[ratelimitv3.RateLimitResponse_Code]string{ratelimitv3.RateLimitResponse_OK: "o", ratelimitv3.RateLimitResponse_OVER_LIMIT: "x"}
 	text := letter[out.GetOverallCode()] + ":"
@@ -99,7 +99,7 @@ func TestRateLimits(t *testing.T) {
 			{all: []*descriptorv3.RateLimitDescriptor{hits(shop, 1<<63)}, want: "x:x"},
 			{all: descriptors(shop, "client_id=other"), hits: 60, want: "x:xx"},
 			{all: descriptors(strings.Split(strings.Repeat("generic_key=a ", 17), " ")[:17]...), want: "x:" + strings.Repeat("x", 17)},
-			one(shop, "o:o"), one(shop, "o:o"), one(shop, "x:x"), // nothing of it counted
+			one(shop, "o:o"), one(shop, "o:o"), one(shop, "x:x"), // nothing of it was counted
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -121,7 +121,7 @@ func headersOf(all []*corev3.HeaderValue) map[string]string {
 	return m
 }
 
-// TestRateLimitAnswer: how the limit stands, and the answer for the client.
+// TestRateLimitAnswer checks the state of the limit and the answer for the client.
 func TestRateLimitAnswer(t *testing.T) {
 	w, in, names := newWorld(t), &ratelimitv3.RateLimitRequest{Descriptors: descriptors(shop)}, ratelimit.Fields()
 	passed := w.should(t, in)
@@ -144,7 +144,7 @@ func TestRateLimitAnswer(t *testing.T) {
 	check.Equal(t, "Retry-After is set", fields["Retry-After"] != "", true)
 	check.Equal(t, "RateLimit is set", fields[names.Limit] != "" && fields[names.Policy] != "", true)
 	check.Equal(t, "number of fields", len(fields), 8)
-	check.Equal(t, "scripts of", fields["Access-Control-Allow-Origin"], "*") // the service is not sent the origin
+	check.Equal(t, "scripts of", fields["Access-Control-Allow-Origin"], "*") // the service does not receive the origin
 	check.Equal(t, "Retry-After is exposed", strings.HasPrefix(fields["Access-Control-Expose-Headers"], "Retry-After, "), true)
 	check.Equal(t, "body", strings.Contains(string(denied.GetRawBody()), `"error":"temporarily_unavailable"`), true)
 	check.Equal(t, "remaining", denied.GetStatuses()[0].GetLimitRemaining(), 0)
@@ -154,7 +154,7 @@ func TestRateLimitAnswer(t *testing.T) {
 	check.Equal(t, "refused", strings.Contains(string(refused.GetRawBody()), `"error":"invalid_request"`), true)
 }
 
-// TestHiddenLimits: what operators hide is in no status either.
+// TestHiddenLimits checks that limits hidden by operators do not appear in a status either.
 func TestHiddenLimits(t *testing.T) {
 	w := newWorld(t, func(o *gateway.Options) { hide(t, o) })
 	for range 3 {

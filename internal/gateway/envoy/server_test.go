@@ -29,8 +29,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// world is a judge behind both protocols. It admits two requests an hour of each user and of each client, four of a
-// client in all, and three from one address.
+// world is a judge behind both protocols. It admits two requests an hour for each user and each
+// client, four for a client in total, and three from one address.
 type world struct {
 	judge  *gateway.Judge
 	server *envoy.Server
@@ -88,7 +88,8 @@ func broken(on gateway.OnError) func(*gateway.Options) {
 	}
 }
 
-// TestDefects: what becomes of a request that could not be judged is on_error's to say, in both protocols.
+// TestDefects checks that on_error decides about a request that could not be judged, in both
+// protocols.
 func TestDefects(t *testing.T) {
 	for _, tc := range []struct {
 		on    gateway.OnError
@@ -108,7 +109,7 @@ func TestDefects(t *testing.T) {
 	}
 }
 
-// TestStats: every token request is counted by what became of it.
+// TestStats checks that every token request is counted by its outcome.
 func TestStats(t *testing.T) {
 	w := newWorld(t)
 	for range 3 {
@@ -121,7 +122,8 @@ func TestStats(t *testing.T) {
 	check.Equal(t, "requests", w.judge.Stats().Requests, want)
 }
 
-// TestHealth: each service is healthy until the server stops, in whose drain calls are answered.
+// TestHealth checks that each service is healthy until the server stops, and that calls are
+// answered while it drains.
 func TestHealth(t *testing.T) {
 	w := newWorld(t)
 	for _, want := range []healthv1.HealthCheckResponse_ServingStatus{healthv1.HealthCheckResponse_SERVING, healthv1.HealthCheckResponse_NOT_SERVING} {
@@ -135,7 +137,7 @@ func TestHealth(t *testing.T) {
 	}
 }
 
-// TestBounds: a message that is too large ends its call, and nothing else.
+// TestBounds checks that a message that is too large ends only its own call.
 func TestBounds(t *testing.T) {
 	w := newWorld(t)
 	huge := post("client_id=shop")
@@ -145,7 +147,7 @@ func TestBounds(t *testing.T) {
 	check.Equal(t, "the next", w.check(t, post("client_id=shop")).status, 200)
 }
 
-// TestShutdownEndsInTime: a call that does not end is cut off when the time is over.
+// TestShutdownEndsInTime checks that a call that does not end is cut off when the time is over.
 func TestShutdownEndsInTime(t *testing.T) {
 	asked, release := make(chan struct{}), make(chan struct{})
 	w := newWorld(t, func(o *gateway.Options) {
@@ -169,7 +171,7 @@ func TestShutdownEndsInTime(t *testing.T) {
 	close(release)
 }
 
-// hide has the limits hidden from clients.
+// hide hides the limits from clients.
 func hide(t *testing.T, o *gateway.Options) {
 	t.Helper()
 	settings := ratelimit.DefaultSettings()
@@ -178,7 +180,7 @@ func hide(t *testing.T, o *gateway.Options) {
 	o.Judge.Policies = func() *clientcfg.PolicySnapshot { return policies }
 }
 
-// TestPanics: what panics outside of the judgement ends its call and counts as a defect.
+// TestPanics checks that a panic outside of the judgement ends its call and counts as a defect.
 func TestPanics(t *testing.T) {
 	j := newJudge(t)
 	_, err := envoy.Recovering(j)(t.Context(), nil, nil, func(context.Context, any) (any, error) { panic("a defect") })

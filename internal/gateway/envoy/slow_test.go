@@ -15,7 +15,8 @@ import (
 	"oauth-server/internal/gateway/envoy"
 )
 
-// TestCallThatDoesNotComeIn: one whose message is announced and not sent ends with DEADLINE_EXCEEDED.
+// TestCallThatDoesNotComeIn checks that a call with a message that is announced but never sent ends
+// with DEADLINE_EXCEEDED.
 func TestCallThatDoesNotComeIn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server, pipe, ended := envoy.NewServer(newJudge(t), nil), bufconn.Listen(1<<20), make(chan error, 1)
@@ -40,7 +41,7 @@ func TestCallThatDoesNotComeIn(t *testing.T) {
 			check.OK(t, e.WriteField(hpack.HeaderField{Name: field[0], Value: field[1]}))
 		}
 		check.OK(t, f.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: head.Bytes(), EndHeaders: true}))
-		check.OK(t, f.WriteData(1, false, []byte{0, 0, 3, 0, 0, 'x'})) // of 196,608 bytes
+		check.OK(t, f.WriteData(1, false, []byte{0, 0, 3, 0, 0, 'x'})) // 1 of 196,608 bytes
 		status := ""
 		for status == "" {
 			frame, err := f.ReadFrame()

@@ -20,7 +20,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const token = "secret-token+/="
 
-// newClient asks an endpoint that answers so.
+// newClient returns a client of an endpoint with that handler.
 func newClient(t *testing.T, e introspection.Endpoint, answer http.HandlerFunc) *introspection.Client {
 	t.Helper()
 	server := httptest.NewServer(answer)
@@ -39,7 +39,8 @@ func newClient(t *testing.T, e introspection.Endpoint, answer http.HandlerFunc) 
 	return c
 }
 
-// TestRequest: it is as RFC 7662 section 2.1 says, with credentials as RFC 6749 section 2.3.1 does.
+// TestRequest checks that the request follows RFC 7662 section 2.1, and its credentials RFC 6749
+// section 2.3.1.
 func TestRequest(t *testing.T) {
 	for name, tc := range map[string]struct{ id, secret, basic string }{
 		"plain":         {"gateway", "s", "gateway:s"},
@@ -67,11 +68,12 @@ func TestRequest(t *testing.T) {
 	}
 }
 
-// TestAnswers: every other answer gives no user and says why, without the token or what was answered.
+// TestAnswers checks that every other answer yields no user and a reason, without the token or the
+// answer in it.
 func TestAnswers(t *testing.T) {
 	for name, tc := range map[string]struct {
 		status     int
-		body, want string // of the error; empty: there is none
+		body, want string // the error; empty: no error
 		reason     subject.Reason
 	}{
 		"inactive":     {200, `{"active":false}`, "", subject.IntrospectionInactive},
@@ -109,12 +111,13 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// TestSlow: an answer that does not come, and one that does not end, are given up.
+// TestSlow checks that the client gives up on an answer that does not come, and on one that does
+// not end.
 func TestSlow(t *testing.T) {
 	for name, begin := range map[string]string{"no answer": "", "no end": `{"active":true`} {
 		t.Run(name, func(t *testing.T) {
 			c := newClient(t, introspection.Endpoint{Timeout: 10 * time.Millisecond}, func(w http.ResponseWriter, r *http.Request) {
-				_, err := io.Copy(io.Discard, r.Body) // or the end of the connection is not seen
+				_, err := io.Copy(io.Discard, r.Body) // otherwise the handler does not see the end of the connection
 				check.OK(t, err)
 				if begin != "" {
 					_, _ = io.WriteString(w, begin)
@@ -129,7 +132,7 @@ func TestSlow(t *testing.T) {
 	}
 }
 
-// TestUnreachable: the error has the address, and not the token.
+// TestUnreachable checks that the error contains the address, and not the token.
 func TestUnreachable(t *testing.T) {
 	c := newClient(t, introspection.Endpoint{}, func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })
 	_, reason, err := c.User(t.Context(), token)

@@ -1,6 +1,6 @@
 package sharing
 
-// What tests count up to.
+// The bounds that tests reach.
 const (
 	MaxReads     = maxReads
 	MaxFruitless = maxFruitless

@@ -9,7 +9,8 @@ import (
 	"oauth-server/internal/gateway/sharing"
 )
 
-// TestFlushNow: an answer waits for a store that answers, as long as for a read, and not for one that fails.
+// TestFlushNow checks that an answer waits for a store that works, as long as for a read, and not
+// for a store that fails.
 func TestFlushNow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &fakeStore{hangs: true}

@@ -15,14 +15,15 @@ import (
 	"oauth-server/internal/testworld"
 )
 
-// entry is one of a Keycloak, which names users by UUIDs.
+// entry returns an entry as from Keycloak, which uses UUIDs as user names.
 func entry(n int, expires time.Time) sharing.Entry {
 	return sharing.Entry{
 		Key: sharing.KeyOf(token(n), "shop"), Subject: fmt.Sprintf("%08d-2a73-4d66-9f7f-1d9c1a7b8e21", n), Expires: expires,
 	}
 }
 
-// TestRepository: entries come back as they are, and of several with one key the one that lasts longest.
+// TestRepository checks that entries come back unchanged, and that the one that expires last is
+// kept of several with one key.
 func TestRepository(t *testing.T) {
 	r := sharing.NewRepository(testworld.OpenStore(t, filepath.Join(t.TempDir(), "data.db")))
 	first, second := entry(1, noon), entry(2, noon)
@@ -42,8 +43,8 @@ func TestRepository(t *testing.T) {
 
 var benchSubjects = flag.Int("subjects", 100_000, "how many users of refresh tokens BenchmarkRepository begins with")
 
-// BenchmarkRepository reads users of refresh tokens that are there and that are not, beside so many others. It
-// reports the growth of the file, and how long a batch takes to store:
+// BenchmarkRepository reads users of present and missing refresh tokens, among the given number of
+// others. It reports the growth of the file, and how long it takes to store a batch:
 //
 //	go test -run '^$' -bench Repository ./internal/gateway/sharing -subjects 1000000
 func BenchmarkRepository(b *testing.B) {

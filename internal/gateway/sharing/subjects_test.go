@@ -29,7 +29,7 @@ type fakeStore struct {
 	mu      sync.Mutex
 	entries map[string]sharing.Entry
 	reads   int
-	batches []int // sizes of what was stored at once
+	batches []int // sizes of the stored batches
 	hangs   bool  // calls end with their context
 	err     error
 }
@@ -92,7 +92,7 @@ const address = "192.0.2.1"
 
 func token(n int) subject.Digest { return subject.DigestOf(fmt.Sprint("token ", n)) }
 
-// instance is one that shares through the store, with a memory of its own.
+// instance returns a Subjects that shares through the store, with its own memory.
 func instance(store sharing.Store, edits ...func(*sharing.Options)) (*sharing.Subjects, *subject.Memory) {
 	memory := subject.NewMemory(subject.Options{})
 	o := sharing.Options{Store: store, Memory: memory}
@@ -109,7 +109,8 @@ func wantFound(t *testing.T, s *sharing.Subjects, now time.Time, d subject.Diges
 	check.Equal(t, "it is known", known, want != "")
 }
 
-// TestAnotherInstanceFinds: by the same client, until it expires, and once: then the memory has it.
+// TestAnotherInstanceFinds checks that the same client finds a token until it expires, with one
+// read. Afterwards the memory has it.
 func TestAnotherInstanceFinds(t *testing.T) {
 	store := &fakeStore{}
 	one, _ := instance(store)
@@ -123,7 +124,7 @@ func TestAnotherInstanceFinds(t *testing.T) {
 	wantFound(t, other, noon, token(1), "shopping", "")
 	wantFound(t, other, noon, token(9), "shop", "")
 	wantFound(t, other, noon.Add(time.Hour), token(1), "shop", "")
-	for _, n := range []int{2, 3} { // for the longest lifetime
+	for _, n := range []int{2, 3} { // with the maximum lifetime
 		check.Equal(t, "expires", store.entries[sharing.KeyOf(token(n), "shop")].Expires, noon.Add(subject.DefaultMaxLifetime))
 	}
 	got, known := memory.Get(noon.Add(time.Hour-time.Second), token(1), "shop")
@@ -135,7 +136,8 @@ func TestAnotherInstanceFinds(t *testing.T) {
 	check.Equal(t, "stats", one.Stats(), sharing.Stats{Stored: 3})
 }
 
-// TestWhatIsNotShared: what no answer proves, and with a nil value nothing.
+// TestWhatIsNotShared checks that unproven data is not shared, and that a nil Subjects shares
+// nothing.
 func TestWhatIsNotShared(t *testing.T) {
 	store := &fakeStore{}
 	s, _ := instance(store)
@@ -151,7 +153,8 @@ func TestWhatIsNotShared(t *testing.T) {
 	check.Equal(t, "stats", none.Stats(), sharing.Stats{})
 }
 
-// TestNothingOfATokenIsStored: neither the token nor its digest, by which a stolen token could be recognised elsewhere.
+// TestNothingOfATokenIsStored checks that neither the token nor its digest is stored. With the
+// digest, a stolen token could be recognized elsewhere.
 func TestNothingOfATokenIsStored(t *testing.T) {
 	d := token(1)
 	key := sharing.KeyOf(d, "shop")
@@ -163,7 +166,8 @@ func TestNothingOfATokenIsStored(t *testing.T) {
 	check.Equal(t, "the digest is as it was", d, token(1))
 }
 
-// TestGuessesAreBounded: by source, in each minute, whatever client they name. What is there does not count.
+// TestGuessesAreBounded checks the bound on guesses by source and minute, whatever the client.
+// Found tokens do not count.
 func TestGuessesAreBounded(t *testing.T) {
 	store := &fakeStore{}
 	s, _ := instance(store)
@@ -177,7 +181,7 @@ func TestGuessesAreBounded(t *testing.T) {
 		wantFound(t, s, noon, token(1+n), fmt.Sprint("client ", n), "")
 	}
 	check.Equal(t, "reads for one source", store.reads, sharing.MaxFruitless)
-	wantFound(t, s, noon, token(0), "shop", "") // its memory is not asked here
+	wantFound(t, s, noon, token(0), "shop", "") // its memory is not used here
 	check.Equal(t, "skipped", s.Stats().Skipped, sharing.MaxFruitless+1)
 	got, _ := s.Find(t.Context(), noon, token(0), "shop", "192.0.2.2")
 	check.Equal(t, "user for another source", got, "ada")
@@ -189,7 +193,8 @@ func TestGuessesAreBounded(t *testing.T) {
 	wantFound(t, s, noon, token(0), "shop", "ada") // the clock was set back
 }
 
-// TestSourcesAreBounded: there is no more memory for them. Those whose tokens are there need none.
+// TestSourcesAreBounded checks the memory bound on sources. Sources with tokens that are found need
+// no memory.
 func TestSourcesAreBounded(t *testing.T) {
 	store := &fakeStore{}
 	s, _ := instance(store)
@@ -205,8 +210,8 @@ func TestSourcesAreBounded(t *testing.T) {
 	check.Equal(t, "reads", store.reads, sharing.MaxSources)
 }
 
-// TestReadsUnderWay: so many, and the users of the rest are unknown at once. A slow store is one that fails, and is left alone for a
-// second.
+// TestReadsUnderWay checks the bound on concurrent reads, beyond which users are unknown at once. A
+// slow store counts as failing and gets no reads for a second.
 func TestReadsUnderWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &fakeStore{hangs: true}
@@ -230,7 +235,7 @@ func TestReadsUnderWay(t *testing.T) {
 	})
 }
 
-// TestHangingUp says nothing about the store, and is counted as a guess.
+// TestHangingUp checks that hanging up does not count as a failure of the store, but as a guess.
 func TestHangingUp(t *testing.T) {
 	store := &fakeStore{hangs: true}
 	s, _ := instance(store)
@@ -247,7 +252,7 @@ func TestHangingUp(t *testing.T) {
 	check.Equal(t, "unknown", s.Stats().Unknown, 1)
 }
 
-// TestBatches: at most so many at once, each key once, with what was put last.
+// TestBatches checks that a batch is bounded and contains each key once, with the last value.
 func TestBatches(t *testing.T) {
 	store := &fakeStore{}
 	s, _ := instance(store)
@@ -263,7 +268,8 @@ func TestBatches(t *testing.T) {
 	check.Equal(t, "stored last", store.entries[sharing.KeyOf(token(2*sharing.MaxBatch), "shop")].Subject, "eve")
 }
 
-// TestWrittenBehind: soon after it was put, also what waited while the store was away; at the stop without delay.
+// TestWrittenBehind checks that entries are stored soon after Put, also entries that waited while
+// the store was unavailable, and without delay at shutdown.
 func TestWrittenBehind(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &fakeStore{}
@@ -294,7 +300,7 @@ func TestWrittenBehind(t *testing.T) {
 		check.Equal(t, "the first of the outage is stored", stored(2), true)
 		check.Equal(t, "the last of the outage is stored", stored(9), true)
 
-		store.become(true, nil) // calls under way at the stop
+		store.become(true, nil) // calls in progress at shutdown
 		put(10)
 		time.Sleep(sharing.FlushEvery) //nolint:forbidigo // simulated
 		loops.Cancel()
@@ -306,7 +312,7 @@ func TestWrittenBehind(t *testing.T) {
 	})
 }
 
-// TestFlushesTakeTurns: one that waits for another ends with its context.
+// TestFlushesTakeTurns checks that a Flush that waits for another ends with its context.
 func TestFlushesTakeTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &fakeStore{hangs: true}
@@ -327,7 +333,8 @@ func TestFlushesTakeTurns(t *testing.T) {
 	})
 }
 
-// TestTheOldestMakesRoom while the store is away, and nothing waits for it.
+// TestTheOldestMakesRoom checks that the oldest entries are dropped while the store is unavailable,
+// without blocking.
 func TestTheOldestMakesRoom(t *testing.T) {
 	store := &fakeStore{err: errAway}
 	s, _ := instance(store, func(o *sharing.Options) { o.MaxWaiting = 3 })
@@ -347,7 +354,8 @@ func TestTheOldestMakesRoom(t *testing.T) {
 	}
 }
 
-// TestGivenUp: what the store refuses always does not hold up what comes after it. A stop is no refusal.
+// TestGivenUp checks that a batch that the store always refuses does not block later ones. A
+// shutdown is not a refusal.
 func TestGivenUp(t *testing.T) {
 	store := &fakeStore{err: errAway}
 	s, _ := instance(store)
@@ -369,7 +377,7 @@ func TestGivenUp(t *testing.T) {
 	check.Equal(t, "stats", s.Stats(), sharing.Stats{Stored: 1, GivenUp: sharing.MaxBatch})
 }
 
-// TestConcurrently: instances put, find and flush side by side; run with -race.
+// TestConcurrently uses instances concurrently. Run it with -race.
 func TestConcurrently(t *testing.T) {
 	store := &fakeStore{}
 	one, _ := instance(store)

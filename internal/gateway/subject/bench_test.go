@@ -9,7 +9,7 @@ import (
 	"oauth-server/internal/gateway/subject"
 )
 
-// full returns a memory with a million tokens, and how much the heap grew by it.
+// full returns a memory with a million tokens, and the growth of the heap.
 func full(b *testing.B) (*subject.Memory, float64) {
 	b.Helper()
 	var before, after runtime.MemStats
@@ -46,7 +46,7 @@ func BenchmarkMemoryGet(b *testing.B) {
 	}
 }
 
-// BenchmarkMemoryParallel is a Get and a Put: one request.
+// BenchmarkMemoryParallel measures a Get and a Put, as for one request.
 func BenchmarkMemoryParallel(b *testing.B) {
 	memory, _ := full(b)
 	name := uuid(1)
@@ -60,7 +60,7 @@ func BenchmarkMemoryParallel(b *testing.B) {
 	})
 }
 
-// BenchmarkGCWithFullMemory is a whole garbage collection beside a million tokens.
+// BenchmarkGCWithFullMemory measures a full garbage collection with a million tokens in memory.
 func BenchmarkGCWithFullMemory(b *testing.B) {
 	memory, _ := full(b)
 	for b.Loop() {

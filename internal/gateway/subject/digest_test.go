@@ -10,7 +10,7 @@ import (
 	"oauth-server/internal/gateway/subject"
 )
 
-// TestTokensThatDiffer: those of two users never have the same digest.
+// TestTokensThatDiffer checks that tokens of two users never have the same digest.
 func TestTokensThatDiffer(t *testing.T) {
 	e := base64.RawURLEncoding.EncodeToString
 	header, direct := e([]byte(`{"alg":"HS256"}`)), e([]byte(`{"alg":"dir","enc":"A128GCM"}`))
@@ -24,14 +24,15 @@ func TestTokensThatDiffer(t *testing.T) {
 		strings.Repeat("ab", 20) + "1", strings.Repeat("ab", 20) + "2", "a=" + strings.Repeat("x", 30), "a=" + strings.Repeat("y", 30),
 	} {
 		d := subject.DigestOf(token)
-		if other, known := seen[d]; known && token != header+"."+e([]byte(`{"jti":"a2"}`)) { // that is the same without its signature
+		if other, known := seen[d]; known && token != header+"."+e([]byte(`{"jti":"a2"}`)) { // that one is the same without its signature
 			t.Errorf("%q and %q have the same digest", token, other)
 		}
 		seen[d] = token
 	}
 }
 
-// TestWritingsOfTokens: a token of any bytes has one digest, whatever its alphabet, padding and unused bits.
+// TestWritingsOfTokens checks that a token of any bytes has one digest, whatever its alphabet,
+// padding and unused bits.
 func TestWritingsOfTokens(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		token := rapid.SliceOfN(rapid.Byte(), 20, 60).Draw(t, "token")

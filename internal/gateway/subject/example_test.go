@@ -7,7 +7,7 @@ import (
 	"oauth-server/internal/gateway/subject"
 )
 
-// A user signs in, and a refresh later leads to the same user although its answer names none.
+// A user signs in. A later refresh leads to the same user although its answer names no user.
 func Example() {
 	reader, err := subject.NewReader("preferred_username")
 	if err != nil {

@@ -6,16 +6,16 @@ import (
 	"unsafe"
 )
 
-// EntrySize is the size of a record, which the doc comment of Memory relies on.
+// EntrySize is the size of a record. The doc comment of Memory depends on it.
 const EntrySize = unsafe.Sizeof(entry{})
 
-// Records are the types of which there may be millions.
+// Records are the record types that may exist in millions.
 var Records = []reflect.Type{reflect.TypeFor[entry](), reflect.TypeFor[block]()}
 
-// MaxDepth is how deeply JSON may be nested.
+// MaxDepth is the maximum nesting of JSON.
 const MaxDepth = maxDepth
 
-// Check returns what is inconsistent in a memory.
+// Check returns an inconsistency in a memory, or nil.
 func (m *Memory) Check() error {
 	for i := range m.shards {
 		if err := m.shards[i].check(); err != nil {

@@ -13,8 +13,8 @@ import (
 	"oauth-server/internal/gateway/subject"
 )
 
-// FuzzRead: nothing panics, a subject is always one that may be used, and where no name occurs twice it
-// is what encoding/json finds.
+// FuzzRead checks that nothing panics, that a subject is always valid, and that it equals the one
+// that encoding/json finds if no name occurs twice.
 func FuzzRead(f *testing.F) {
 	for _, seed := range []string{
 		keycloakAnswer(), hydraAnswer(), `{}`, `{"a":[1,-0.5e+3,true,false,null,{"b":"\ud83d\ude00"}]} `, `{"id_token":"` + jwt(`{"sub":7}`) + `"}`,
@@ -26,7 +26,8 @@ func FuzzRead(f *testing.F) {
 	check.OK(f, err)
 	f.Fuzz(func(t *testing.T, body []byte) {
 		compare(t, reader.Read(body), body)
-		// Most changes of a body spoil the token in it, so the same bytes are tried as a payload.
+		// Most changes of a body break the token in it, so the same bytes are also tried as a
+		// payload.
 		wrapped := []byte(`{"id_token":"` + jwt(string(body)) + `"}`)
 		compare(t, reader.Read(wrapped), wrapped)
 	})
@@ -66,12 +67,13 @@ func compare(t *testing.T, got subject.Claims, body []byte) {
 	}
 }
 
-// usable is what the contract says of a subject, in other words than the code.
+// usable is the contract for a subject, written differently from the code.
 func usable(s string) bool {
 	return s != "" && len(s) <= 255 && utf8.ValidString(s) && s[0] != ' ' && !strings.ContainsFunc(s, unicode.IsControl)
 }
 
-// expected returns the subject by encoding/json, and whether the payloads leave no doubt.
+// expected returns the subject according to encoding/json, and whether the payloads are
+// unambiguous.
 func expected(answer map[string]any) (string, bool) {
 	for _, name := range []string{"id_token", "access_token"} {
 		if answer[name] == nil {
@@ -81,7 +83,7 @@ func expected(answer map[string]any) (string, bool) {
 		payload, ok := payloadOf(token)
 		claims, isObject := object(payload)
 		if !ok || !isObject {
-			return "", true // an access token is the last
+			return "", true // the access token is tried last
 		}
 		if twice(payload) || deep(payload) {
 			return "", false
@@ -122,7 +124,7 @@ func payloadOf(token string) ([]byte, bool) {
 	return payload, err == nil
 }
 
-// object reads b as one JSON object.
+// object parses b as a single JSON object.
 func object(b []byte) (map[string]any, bool) {
 	if !json.Valid(b) || bytes.TrimLeft(b, " \t\r\n")[0] != '{' {
 		return nil, false
@@ -154,7 +156,7 @@ func twice(b []byte) bool {
 	return false
 }
 
-// deep reports whether JSON may be nested more deeply than is read.
+// deep reports whether JSON may be nested more deeply than the limit.
 func deep(b []byte) bool {
 	return bytes.Count(b, []byte("["))+bytes.Count(b, []byte("{")) > subject.MaxDepth
 }

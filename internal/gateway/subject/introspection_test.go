@@ -45,7 +45,8 @@ func TestReadIntrospection(t *testing.T) {
 	}
 }
 
-// TestIntrospectedClaim: another claim than sub; also the one that says whether the token is active, which is no name.
+// TestIntrospectedClaim checks claims other than sub, including the one that says whether the token
+// is active, which is not a name.
 func TestIntrospectedClaim(t *testing.T) {
 	for claim, want := range map[string]subject.Reason{"username": subject.Known, "active": subject.NoClaim} {
 		reader, err := subject.NewReader(claim)
@@ -77,7 +78,8 @@ func TestAccessToken(t *testing.T) {
 	}
 }
 
-// FuzzReadIntrospection: nothing panics, a user is always one that may be used, and encoding/json finds the token active.
+// FuzzReadIntrospection checks that nothing panics, that a user is always valid, and that
+// encoding/json finds the token active.
 func FuzzReadIntrospection(f *testing.F) {
 	for _, seed := range []string{`{"active":true,"sub":"u"}`, `{"active":false}`, `{"sub":7,"active":true} `, `{"active":true,"sub":" total"}`, `[]`} {
 		f.Add([]byte(seed))

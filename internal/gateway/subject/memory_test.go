@@ -16,7 +16,7 @@ import (
 
 var noon = time.Date(2026, 11, 24, 12, 0, 0, 0, time.UTC)
 
-// digest returns one that is spread as that of a token, without the cost of a hash.
+// digest returns a digest that is spread like a token's, without the cost of a hash.
 func digest(n uint64) (d subject.Digest) {
 	rng := rand.NewPCG(n, 7)
 	binary.LittleEndian.PutUint64(d[:], rng.Uint64())
@@ -29,21 +29,21 @@ func uuid(n uint64) string {
 	return "6e9a1f02-77c1-4b3e-8a55-" + hex.EncodeToString(binary.BigEndian.AppendUint64(nil, n)[2:])
 }
 
-// remembered is what a model of the memory has of a token.
+// remembered is the entry of a token in the model.
 type remembered struct {
 	client, subject string
 	expires         time.Time
-	put             int // how many Puts of other tokens there were before; see model.puts
+	put             int // number of earlier Puts of other tokens; see model.puts
 }
 
-// model is the simplest memory: a map without a bound.
+// model is the simplest memory: an unbounded map.
 type model struct {
 	entries map[uint64]remembered
 	puts    int
 }
 
-// check compares an answer of the memory of so many entries with the model. A token may have been
-// forgotten only after as many later Puts.
+// check compares a result of a memory with this limit with the model. A token may be evicted only
+// after as many later Puts.
 func (m *model) check(t *testing.T, now time.Time, key uint64, client, got string, ok bool, limit int) {
 	t.Helper()
 	e, there := m.entries[key]
@@ -55,8 +55,8 @@ func (m *model) check(t *testing.T, now time.Time, key uint64, client, got strin
 	}
 }
 
-// TestAgainstAMap does the same at random to a memory and to a map: with room for all, and with too
-// little.
+// TestAgainstAMap applies the same random operations to a memory and to a map, with enough room and
+// with too little.
 func TestAgainstAMap(t *testing.T) {
 	for _, limit := range []int{1, 7, 100, 5000} {
 		for seed := range uint64(4) {
@@ -98,7 +98,7 @@ func walk(t *testing.T, rng *rand.Rand, limit int) {
 	}
 }
 
-// TestTheOldestMakesRoom: exactly, in a memory that is not divided.
+// TestTheOldestMakesRoom checks the order of evictions in a memory with a single shard.
 func TestTheOldestMakesRoom(t *testing.T) {
 	memory := subject.NewMemory(subject.Options{MaxEntries: 3})
 	for key := range uint64(3) {
@@ -115,8 +115,8 @@ func TestTheOldestMakesRoom(t *testing.T) {
 	}
 }
 
-// TestExpiredPlacesAreUsedAgain: a long-lived token stays although a hundred times as many short-lived
-// ones were put as there is room for.
+// TestExpiredPlacesAreUsedAgain checks that a long-lived token stays although a hundred times as
+// many short-lived ones are added as there is room for.
 func TestExpiredPlacesAreUsedAgain(t *testing.T) {
 	memory := subject.NewMemory(subject.Options{MaxEntries: 1000})
 	memory.Put(noon, digest(0), "app", "long", noon.Add(24*time.Hour))
@@ -137,11 +137,11 @@ func TestExpiredPlacesAreUsedAgain(t *testing.T) {
 	check.OK(t, memory.Check())
 }
 
-// TestLifetimes: to the second, and at most the longest.
+// TestLifetimes checks expiry to the second, and the maximum lifetime.
 func TestLifetimes(t *testing.T) {
 	for name, c := range map[string]struct {
 		expires time.Time
-		want    time.Duration // 0: it is not remembered
+		want    time.Duration // 0: not remembered
 	}{
 		"as given":  {noon.Add(time.Minute), time.Minute},
 		"not given": {time.Time{}, time.Hour},
@@ -164,7 +164,7 @@ func TestLifetimes(t *testing.T) {
 	}
 }
 
-// TestAnotherClient finds nothing, and takes nothing away.
+// TestAnotherClient checks that another client finds nothing, and removes nothing.
 func TestAnotherClient(t *testing.T) {
 	memory := subject.NewMemory(subject.Options{})
 	memory.Put(noon, digest(1), "app", "u", time.Time{})
@@ -175,7 +175,7 @@ func TestAnotherClient(t *testing.T) {
 	check.Equal(t, "its own client finds it", ok, true)
 }
 
-// TestWhatIsNotRemembered: the zero digest, and subjects that no answer proves.
+// TestWhatIsNotRemembered covers the zero digest, and invalid subjects.
 func TestWhatIsNotRemembered(t *testing.T) {
 	memory := subject.NewMemory(subject.Options{})
 	memory.Put(noon, subject.Digest{}, "app", "u", time.Time{})
@@ -188,7 +188,8 @@ func TestWhatIsNotRemembered(t *testing.T) {
 	check.Equal(t, "Len", memory.Len(), 0)
 }
 
-// TestConcurrently: what one goroutine puts it finds, whatever the others do; run with -race.
+// TestConcurrently checks that a goroutine finds its own entries, whatever the others do. Run it
+// with -race.
 func TestConcurrently(t *testing.T) {
 	memory := subject.NewMemory(subject.Options{MaxEntries: 100_000})
 	var group sync.WaitGroup
@@ -198,7 +199,7 @@ func TestConcurrently(t *testing.T) {
 			for i := range uint64(2000) {
 				old, key := digest(worker<<32|i), digest(worker<<32|(i+1))
 				memory.Put(noon, key, client, uuid(i), time.Time{})
-				memory.Put(noon, old, client, "", time.Time{}) // forgets it
+				memory.Put(noon, old, client, "", time.Time{}) // removes it
 				if got, ok := memory.Get(noon, key, client); !ok || got != uuid(i) {
 					t.Errorf("%s: got %q, %v", client, got, ok)
 				}
@@ -212,8 +213,8 @@ func TestConcurrently(t *testing.T) {
 	check.Equal(t, "Len", memory.Len(), 8)
 }
 
-// TestContention: goroutines put, find and forget the same few tokens in a memory that is always full.
-// Whatever is found belongs to the token.
+// TestContention puts, gets and removes the same few tokens from many goroutines, in a memory that
+// is always full. A found subject always belongs to the token.
 func TestContention(t *testing.T) {
 	memory := subject.NewMemory(subject.Options{MaxEntries: 50})
 	var group sync.WaitGroup
@@ -227,7 +228,7 @@ func TestContention(t *testing.T) {
 				if got, ok := memory.Get(now, digest(key), "app"); ok && got != want {
 					t.Errorf("token %d: %q", key, got)
 				}
-				memory.Put(now, digest(rng.Uint64N(100)), "app", "", time.Time{}) // forgets it
+				memory.Put(now, digest(rng.Uint64N(100)), "app", "", time.Time{}) // removes it
 			}
 		})
 	}
@@ -235,8 +236,8 @@ func TestContention(t *testing.T) {
 	check.OK(t, memory.Check())
 }
 
-// TestBytes: with a million tokens, each with its own UUID, by the memory's own count, and no more than
-// the limit however many there are.
+// TestBytes checks the memory's own figure with a million tokens, each with its own UUID, and that
+// it stays below the limit however many tokens are added.
 func TestBytes(t *testing.T) {
 	memory := subject.NewMemory(subject.Options{})
 	for key := range uint64(subject.DefaultMaxEntries + 50_000) {
@@ -253,7 +254,7 @@ func TestBytes(t *testing.T) {
 	}
 }
 
-// TestAllocations: a Put reuses what there is, and a Get allocates the subject only.
+// TestAllocations checks that a Put reuses memory, and that a Get allocates only the subject.
 func TestAllocations(t *testing.T) {
 	memory := subject.NewMemory(subject.Options{MaxEntries: 1000})
 	d, name := digest(1), uuid(1)

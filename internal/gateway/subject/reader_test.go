@@ -11,13 +11,13 @@ import (
 	"oauth-server/internal/gateway/subject"
 )
 
-// jwt returns a token with the payload and a signature that is none.
+// jwt returns a token with the payload and an invalid signature.
 func jwt(payload string) string {
 	e := base64.RawURLEncoding.EncodeToString
 	return e([]byte(`{"alg":"RS256","typ":"JWT"}`)) + "." + e([]byte(payload)) + "." + e(make([]byte, 256))
 }
 
-// keycloakAnswer is in form and size one of Keycloak 26, with the users and keys made up.
+// keycloakAnswer has the form and size of an answer of Keycloak 26, with invented users and keys.
 func keycloakAnswer() string {
 	roles := `"realm_access":{"roles":["offline_access","uma_authorization","default-roles-acme"]},` +
 		`"resource_access":{"account":{"roles":["manage-account","manage-account-links","view-profile"]}}`
@@ -31,7 +31,7 @@ func keycloakAnswer() string {
 		`"id_token":%q,"not-before-policy":0,"session_state":"f0","scope":"openid profile email"}`, access, refresh, id)
 }
 
-// hydraAnswer is in form one of Ory Hydra, whose access tokens are opaque.
+// hydraAnswer has the form of an answer of Ory Hydra, with opaque access tokens.
 func hydraAnswer() string {
 	return fmt.Sprintf(`{"access_token":"ory_at_x.y","expires_in":3599,"id_token":%q,"refresh_token":"ory_rt_a.b",`+
 		`"scope":"openid offline","token_type":"bearer"}`, jwt(`{"sub":"u-1","aud":["app"]}`))
@@ -44,7 +44,7 @@ func read(t *testing.T, claim, answer string) subject.Claims {
 	return reader.Read([]byte(answer))
 }
 
-// TestServers: answers as well-known servers write them.
+// TestServers reads answers in the form of well-known servers.
 func TestServers(t *testing.T) {
 	c := read(t, "", keycloakAnswer())
 	check.Equal(t, "sub", c.Subject, "8d1e5a4c-95c8-4b4c-a1f3-0a4b1f3c2d5e")
@@ -58,7 +58,7 @@ func TestServers(t *testing.T) {
 	check.Equal(t, "hydra", read(t, "", hydraAnswer()), subject.Claims{Subject: "u-1", Refresh: subject.DigestOf("ory_rt_a.b")})
 }
 
-// TestSubject: one answer for every reason, and around each of them.
+// TestSubject reads an answer for every reason, and answers close to it.
 func TestSubject(t *testing.T) {
 	u := jwt(`{"sub":"u"}`)
 	parts := strings.Split(u, ".")
@@ -104,7 +104,7 @@ func TestSubject(t *testing.T) {
 	}
 }
 
-// TestClaim: values of the claim.
+// TestClaim reads values of the claim.
 func TestClaim(t *testing.T) {
 	for payload, want := range map[string]struct {
 		subject string
@@ -144,7 +144,7 @@ func TestClaim(t *testing.T) {
 	}
 }
 
-// TestRefresh: the digest and the lifetime, which do not depend on the subject.
+// TestRefresh checks the digest and the lifetime, which do not depend on the subject.
 func TestRefresh(t *testing.T) {
 	const year = 365 * 24 * time.Hour
 	r, none := subject.DigestOf("r/="), subject.Digest{}
@@ -177,7 +177,7 @@ func TestNewReader(t *testing.T) {
 	}
 }
 
-// TestReasons: each has a label of its own.
+// TestReasons checks that each reason has its own label.
 func TestReasons(t *testing.T) {
 	seen := map[string]bool{subject.Known.String(): true, "": true}
 	for _, r := range subject.Reasons() {
@@ -190,7 +190,7 @@ func TestReasons(t *testing.T) {
 	check.Equal(t, "another", subject.Reason(200).String(), "unknown")
 }
 
-// TestReadAllocations: of an answer of the usual size, the subject only.
+// TestReadAllocations checks that reading an answer of the usual size allocates only the subject.
 func TestReadAllocations(t *testing.T) {
 	reader, err := subject.NewReader("")
 	check.OK(t, err)

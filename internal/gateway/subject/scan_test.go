@@ -10,7 +10,7 @@ import (
 	"oauth-server/internal/gateway/subject"
 )
 
-// sameAsJSON: what is read is what encoding/json accepts.
+// sameAsJSON checks that the scanner accepts what encoding/json accepts.
 func sameAsJSON(t *testing.T, body string) {
 	t.Helper()
 	malformed := read(t, "", body).Reason == subject.MalformedAnswer
@@ -19,8 +19,8 @@ func sameAsJSON(t *testing.T, body string) {
 	}
 }
 
-// TestEveryByteInAString, at every place of the eight that are looked at together, also after an
-// escape.
+// TestEveryByteInAString tries every byte at each of the eight positions that are checked together,
+// also after an escape.
 func TestEveryByteInAString(t *testing.T) {
 	for at := range 18 {
 		for c := range 256 {
@@ -33,7 +33,7 @@ func TestEveryByteInAString(t *testing.T) {
 	}
 }
 
-// TestValues: of every kind, whole and broken.
+// TestValues reads values of every kind, complete and broken.
 func TestValues(t *testing.T) {
 	for _, value := range []string{
 		"0", "-0", "01", "-", "1.", ".1", "1.5", "1e5", "1e", "1E+5", "1e-", "+1", "0x1", "1e5.5", "true", "tru", "truer", "false",
@@ -49,7 +49,7 @@ func TestValues(t *testing.T) {
 	}
 }
 
-// TestDepth: as deep as is said, and no deeper.
+// TestDepth checks the maximum nesting.
 func TestDepth(t *testing.T) {
 	nested := func(n int) string { return `{"a":` + strings.Repeat("[", n) + strings.Repeat("]", n) + `}` }
 	sameAsJSON(t, nested(subject.MaxDepth-1))
@@ -58,7 +58,7 @@ func TestDepth(t *testing.T) {
 	}
 }
 
-// TestNoPointers: a chunk of either kind of record is nothing for the garbage collector to look into.
+// TestNoPointers checks that the garbage collector need not scan a chunk of either kind of record.
 func TestNoPointers(t *testing.T) {
 	for _, record := range subject.Records {
 		for i := range record.NumField() {

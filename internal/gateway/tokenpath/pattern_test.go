@@ -11,8 +11,8 @@ import (
 func TestParseRefuses(t *testing.T) {
 	for _, p := range []string{
 		"", "token", "*", "/token/", "/a//token", "/a/../token", "/token?x", "/token#x", "/token;x", `/a\token`, "/%74oken",
-		"/realm*/token", "/a/**/token", "/***/token", "/*x", // these would match no path but one with a *
-		"/**", // and this one every path
+		"/realm*/token", "/a/**/token", "/***/token", "/*x", // these would match only paths that contain a *
+		"/**", // and this one would match every path
 	} {
 		if got, err := Parse(p); !errors.Is(err, ErrMalformed) {
 			t.Errorf("Parse(%q) = %q, %v, want ErrMalformed", p, got, err)
@@ -61,7 +61,7 @@ func TestMatch(t *testing.T) {
 	}
 }
 
-// TestMatchURL: what is encoded may be read before parameters are cut off, or after it.
+// TestMatchURL covers servers that decode a path before or after they remove parameters.
 func TestMatchURL(t *testing.T) {
 	for target, want := range map[string]bool{
 		"/realms/a/token":                  true,
@@ -88,7 +88,7 @@ func TestMatchURL(t *testing.T) {
 	}
 }
 
-// TestNearURL: what routers lead to the token endpoint besides its path.
+// TestNearURL covers other paths that routers lead to the token endpoint.
 func TestNearURL(t *testing.T) {
 	for _, tc := range []struct {
 		pattern string

@@ -8,7 +8,8 @@ import (
 	"oauth-server/internal/gateway/tokenrequest"
 )
 
-// TestPermissionsByBearerToken: a request for permissions is of the client whose token it has, and names no other.
+// TestPermissionsByBearerToken checks that a request for permissions belongs to the client of its
+// token, and must not name another one.
 func TestPermissionsByBearerToken(t *testing.T) {
 	const grant = "urn:ietf:params:oauth:grant-type:uma-ticket"
 	const permissions = "grant_type=" + grant

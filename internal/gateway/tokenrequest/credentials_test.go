@@ -10,7 +10,8 @@ import (
 	"oauth-server/internal/secret"
 )
 
-// TestCredentials: which requests have the same secret, and the same password, as one with the secret "a b" and the password "p".
+// TestCredentials compares the secret and the password of requests with those of a request with the
+// secret "a b" and the password "p".
 func TestCredentials(t *testing.T) {
 	jsonType := header("Content-Type", "application/json")
 	long := strings.Repeat("x", 80)

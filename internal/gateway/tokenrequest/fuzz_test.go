@@ -20,8 +20,8 @@ var judged = []string{
 	"client_id", "client_secret", "grant_type", "username", "refresh_token", "code", "client_assertion", "client_assertion_type",
 }
 
-// FuzzReadForm: of what is accepted, net/url, a parser that separates by semicolons too and one that
-// ignores case read the same.
+// FuzzReadForm checks that net/url, a parser that also separates by semicolons, and one that
+// ignores case read an accepted form in the same way.
 func FuzzReadForm(f *testing.F) {
 	for _, body := range []string{
 		"grant_type=password&username=johndoe&password=A3ddj3w", "grant_type=refresh_token&refresh_token=a%2Bb", "grant_type=authorization_code&code=c&client_id=s6BhdRkqt3",
@@ -57,8 +57,8 @@ func FuzzReadForm(f *testing.F) {
 	})
 }
 
-// FuzzReadJSON: of what is accepted, encoding/json reads the same, into a map and into a struct, whose
-// fields it finds in any case.
+// FuzzReadJSON checks that encoding/json reads an accepted object in the same way, into a map and
+// into a struct, where it ignores the case of names.
 func FuzzReadJSON(f *testing.F) {
 	for _, body := range []string{
 		`{"client_id":"a","grant_type":"password","username":"\u00fc\/"}`, `{"x":[{"code":"]}"}],"code":"b","grant_type":"authorization_code"}`,
@@ -101,7 +101,7 @@ func wantError(t *testing.T, err error) {
 func wantNotJudged(t *testing.T, query string) {
 	t.Helper()
 	for _, separators := range []string{query, strings.ReplaceAll(query, ";", "&")} {
-		values, _ := url.ParseQuery(separators) // what it can read
+		values, _ := url.ParseQuery(separators) // the part that it can parse
 		wantSimilarNone(t, values)
 		for _, name := range judged {
 			if values.Has(name) {
@@ -111,7 +111,7 @@ func wantNotJudged(t *testing.T, query string) {
 	}
 }
 
-// wantSimilarNone checks that no name is a judged one to a server that ignores case, or to PHP.
+// wantSimilarNone checks that a server that ignores case, and PHP, read no name as a judged one.
 func wantSimilarNone(t *testing.T, values url.Values) {
 	t.Helper()
 	for name := range values {
@@ -125,7 +125,7 @@ func wantSimilarNone(t *testing.T, values url.Values) {
 	}
 }
 
-// expected is the request as the standard library reads it.
+// expected returns the request as the standard library reads it.
 func expected(t *testing.T, h http.Header, value func(name string) string) (r tokenrequest.Request) {
 	t.Helper()
 	sources := []string{value("client_id")}

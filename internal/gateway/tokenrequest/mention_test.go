@@ -53,7 +53,8 @@ func TestMayAsk(t *testing.T) {
 	}
 }
 
-// FuzzMayAsk: a request that has a grant may ask, and a body that may is not read to its end, however it is cut.
+// FuzzMayAsk checks that MayAsk is true for every request with a grant, and that a body that asks
+// is not read to its end, however it is split.
 func FuzzMayAsk(f *testing.F) {
 	for _, seed := range []string{"a=b&grant_type=password", `{"g\u0072ant_type":"password"}`, "%67rant%5Ftype=x", "\x00g\x00r\x00a", "grant_types=x"} {
 		f.Add([]byte(seed), 3)

@@ -155,7 +155,7 @@ func TestRefusesHeader(t *testing.T) {
 	}
 }
 
-// What is not ASCII stands for other characters in ISO-8859-1.
+// Bytes that are not ASCII stand for other characters in ISO-8859-1.
 func TestRefusesOtherThanASCII(t *testing.T) {
 	for body, why := range map[string]string{
 		"grant_type=password&username=%c3%bc":   "username is not ASCII",

@@ -18,11 +18,11 @@ const (
 	formType  = "application/x-www-form-urlencoded"
 	jwtBearer = "client_assertion_type=urn%3Aietf%3Aparams%3Aoauth%3Aclient-assertion-type%3Ajwt-bearer"
 
-	// exampleBasic is the client of the examples in RFC 6749.
+	// exampleBasic is the client in the examples of RFC 6749.
 	exampleBasic = "Basic czZCaGRSa3F0MzpnWDFmQmF0M2JW"
 )
 
-// form returns the header of a request with a form, and the fields that are given as name, value.
+// form returns the header of a request with a form, with fields given as name, value.
 func form(fields ...string) http.Header {
 	return header(append([]string{"Content-Type", formType}, fields...)...)
 }
@@ -45,7 +45,8 @@ func jwt(claims string) string {
 	return fmt.Sprintf("client_assertion=%s.%s.%s", part([]byte(`{"alg":"RS256"}`)), part([]byte(claims)), part([]byte("signature")))
 }
 
-// wantRefused checks that the request is refused, and that the description says why, fit for a response.
+// wantRefused checks that the request is refused, and that the description gives the reason and
+// fits a response.
 func wantRefused(t *testing.T, h http.Header, query, body, why string) {
 	t.Helper()
 	r, err := tokenrequest.Read(h, query, []byte(body))
@@ -163,13 +164,13 @@ func TestReadForm(t *testing.T) {
 			body := []byte(c.body)
 			got, err := tokenrequest.Read(c.header, "tenant=a&scope=x&scope=y", body)
 			check.OK(t, err)
-			clear(body) // nothing of it is kept
+			clear(body) // nothing of it is retained
 			check.Equal(t, "the request", got, c.want)
 		})
 	}
 }
 
-// The secrets of a request do not get into a log with it.
+// The secrets of a request do not appear when it is logged.
 func TestRequestPrintsNoSecret(t *testing.T) {
 	for _, body := range []string{"grant_type=refresh_token&refresh_token=hush", "grant_type=authorization_code&code=hush", "grant_type=password&username=a&password=hush&client_id=b&client_secret=hush"} {
 		r, err := tokenrequest.Read(form(), "", []byte(body))

@@ -11,7 +11,7 @@ import (
 	"oauth-server/internal/gateway/upstream"
 )
 
-// halting is a body whose second half comes when a channel is closed.
+// halting is a body with a second half that comes when a channel is closed.
 type halting struct {
 	left int
 	half <-chan struct{}
@@ -31,7 +31,8 @@ func (h *halting) Read(b []byte) (int, error) {
 
 const earlyBody = 64 << 10
 
-// TestEarlyAnswer: a server that answers without reading the body, and closes the connection, is heard all the same.
+// TestEarlyAnswer checks that the answer is read even if a server answers without reading the body
+// and closes the connection.
 func TestEarlyAnswer(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	check.OK(t, err)
@@ -45,7 +46,7 @@ func TestEarlyAnswer(t *testing.T) {
 		}
 		_, _ = conn.Read(make([]byte, 1))
 		_, _ = io.WriteString(conn, "HTTP/1.1 413 Content Too Large\r\nContent-Length: 3\r\n\r\nbig")
-		_ = conn.Close() // with what is not read, this resets the connection
+		_ = conn.Close() // unread data makes this a reset
 	}()
 	p := upstream.New(&url.URL{Scheme: "http", Host: l.Addr().String()}, upstream.Options{})
 	defer p.CloseIdleConnections()

@@ -1,6 +1,6 @@
 package upstream
 
-// Idle returns how many connections are kept.
+// Idle returns the number of idle connections.
 func (p *Pool) Idle() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()

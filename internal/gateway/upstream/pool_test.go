@@ -24,16 +24,16 @@ import (
 	"oauth-server/internal/gateway/upstream"
 )
 
-// server answers by hand.
+// server is a hand-written HTTP server.
 type server struct {
 	url         *url.URL
 	connections atomic.Int64
 	requests    atomic.Int64
 	closed      atomic.Int64  // connections that the client has closed
-	waits       chan struct{} // one for each answer after which it waits
+	waits       chan struct{} // receives after each answer when the server waits
 }
 
-// answer is one as it goes over the wire, and what the server does after it.
+// answer is an answer on the wire, and the server's action after it.
 type answer struct {
 	text string
 	then func(s *server, in io.Reader) (more bool)
@@ -42,7 +42,7 @@ type answer struct {
 func keeps(*server, io.Reader) bool   { return true }
 func hangsUp(*server, io.Reader) bool { return false }
 
-// waits has the server wait until the client hangs up.
+// waits makes the server wait until the client hangs up.
 func waits(s *server, in io.Reader) bool {
 	s.waits <- struct{}{}
 	_, _ = io.Copy(io.Discard, in)
@@ -50,7 +50,7 @@ func waits(s *server, in io.Reader) bool {
 	return false
 }
 
-// serve starts a server that answers the n-th request, from 1, so.
+// serve starts a server that answers the n-th request, from 1, with say(n).
 func serve(t *testing.T, say func(n int64) answer) *server {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -104,11 +104,11 @@ func ask(ctx context.Context, t *testing.T, p *upstream.Pool, to *url.URL) (stat
 	return res.StatusCode, string(read), err
 }
 
-// TestConnectionsAreKept: as far as both sides want it.
+// TestConnectionsAreKept checks that connections are kept if both sides want it.
 func TestConnectionsAreKept(t *testing.T) {
 	for name, tc := range map[string]struct {
 		answer      string
-		connections int64 // of three requests
+		connections int64 // for three requests
 	}{
 		"length":       {ok, 1},
 		"chunked":      {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n", 1},
@@ -134,7 +134,8 @@ func TestConnectionsAreKept(t *testing.T) {
 	}
 }
 
-// TestClosedByTheUpstream: a kept connection that the upstream has closed is not used, and nothing fails for it.
+// TestClosedByTheUpstream checks that an idle connection that the upstream has closed is not used
+// and causes no failure.
 func TestClosedByTheUpstream(t *testing.T) {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok") }))
 	defer s.Close()
@@ -150,7 +151,7 @@ func TestClosedByTheUpstream(t *testing.T) {
 	}
 }
 
-// TestNothingIsRepeated: whatever becomes of a request.
+// TestNothingIsRepeated checks that no failed request is repeated.
 func TestNothingIsRepeated(t *testing.T) {
 	for name, tc := range map[string]struct{ answer, says string }{
 		"closed":             {"", "EOF"},
@@ -169,7 +170,7 @@ func TestNothingIsRepeated(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := serve(t, func(n int64) answer {
 				if n == 1 {
-					return answer{ok, keeps} // so that there is a kept connection
+					return answer{ok, keeps} // to have an idle connection
 				}
 				return answer{tc.answer, hangsUp}
 			})
@@ -186,7 +187,8 @@ func TestNothingIsRepeated(t *testing.T) {
 	}
 }
 
-// TestTheContextEndsIt: at any time, and its connection with it.
+// TestTheContextEndsIt checks that the context can end a request at any time, and its connection
+// with it.
 func TestTheContextEndsIt(t *testing.T) {
 	for name, sent := range map[string]string{"before the answer": "", "in the header": "HTTP/1.1 200", "in the body": ok[:len(ok)-1]} {
 		t.Run(name, func(t *testing.T) {
@@ -205,7 +207,8 @@ func TestTheContextEndsIt(t *testing.T) {
 	}
 }
 
-// TestSend: a request whose client has gone is not written, and its connection is kept; one that is written goes on.
+// TestSend checks that a request without its client is not written, and its connection is kept, and
+// that a request that is written continues.
 func TestSend(t *testing.T) {
 	client, hangUp := context.WithCancel(t.Context())
 	s := serve(t, func(n int64) answer {
@@ -227,13 +230,13 @@ func TestSend(t *testing.T) {
 	}
 	req, err := http.NewRequestWithContext(client, http.MethodPost, s.url.String(), strings.NewReader("a=b"))
 	check.OK(t, err)
-	_, err = p.Send(t.Context(), req) //nolint:bodyclose // there is none
+	_, err = p.Send(t.Context(), req) //nolint:bodyclose // there is no body
 	check.Equal(t, "the third one was stopped", errors.Is(err, context.Canceled), true)
 	check.Equal(t, "requests", s.requests.Load(), 2)
 	check.Equal(t, "idle connections", p.Idle(), 1)
 }
 
-// TestAnswersInTime: the body, too, must come in time.
+// TestAnswersInTime checks that the time limit includes the body.
 func TestAnswersInTime(t *testing.T) {
 	for name, sent := range map[string]string{"nothing": "", "a part of the header": "HTTP/1.1 200", "a part of the body": ok[:len(ok)-1]} {
 		t.Run(name, func(t *testing.T) {
@@ -250,7 +253,7 @@ func TestAnswersInTime(t *testing.T) {
 	}
 }
 
-// TestUnreadBodies: a connection with an unread answer is closed.
+// TestUnreadBodies checks that a connection with an unread answer is closed.
 func TestUnreadBodies(t *testing.T) {
 	s := serve(t, always(fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s", 1<<16, bytes.Repeat([]byte("x"), 1<<16))))
 	p := upstream.New(s.url, upstream.Options{})
@@ -264,7 +267,8 @@ func TestUnreadBodies(t *testing.T) {
 	check.Eventually(t, "it is closed", func() bool { return s.closed.Load() == 1 })
 }
 
-// TestIdleConnectionsEnd: unused connections are closed after IdleFor, without another request.
+// TestIdleConnectionsEnd checks that idle connections are closed after IdleFor, without another
+// request.
 func TestIdleConnectionsEnd(t *testing.T) {
 	s := serve(t, always(ok))
 	p := upstream.New(s.url, upstream.Options{IdleFor: time.Millisecond})
@@ -273,7 +277,7 @@ func TestIdleConnectionsEnd(t *testing.T) {
 	check.Eventually(t, "it is closed", func() bool { return s.closed.Load() == 1 && p.Idle() == 0 })
 }
 
-// TestTLS: the certificate is checked, and connections are kept.
+// TestTLS checks that the certificate is verified and that connections are kept.
 func TestTLS(t *testing.T) {
 	var connections atomic.Int64
 	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, r.Proto) }))
@@ -305,7 +309,7 @@ func TestTLS(t *testing.T) {
 	}
 }
 
-// TestMany: at the same time, each on its own connection.
+// TestMany sends concurrent requests, each on its own connection.
 func TestMany(t *testing.T) {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.Copy(w, r.Body) }))
 	defer s.Close()

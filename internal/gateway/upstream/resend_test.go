@@ -19,11 +19,12 @@ import (
 	"oauth-server/internal/gateway/upstream"
 )
 
-// closing is an upstream that answers the first request of each connection, and then does something with the first connection.
+// closing is an upstream that answers the first request of each connection, and then acts on the
+// first connection.
 type closing struct {
 	url      *url.URL
-	noticed  chan struct{}  // the client has closed its end, too; nil: that is not waited for
-	act      func(net.Conn) // the TCP connection
+	noticed  chan struct{}  // the client has closed its end, too; nil: do not wait for it
+	act      func(net.Conn) // called with the TCP connection
 	now, did chan struct{}
 	requests atomic.Int64
 	begun    atomic.Int64 // connections
@@ -74,7 +75,8 @@ func (c *closing) serve(plain, conn net.Conn, first bool) {
 	_ = conn.Close()
 }
 
-// post sends a request with a body. If so is not nil, it acts after a connection is chosen, and before anything is written to it.
+// post sends a request with a body. If so is not nil, it acts after a connection is chosen and
+// before anything is written to it.
 func post(t *testing.T, transport http.RoundTripper, to *url.URL, so *closing) (status int, err error) {
 	t.Helper()
 	ctx := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{WroteHeaders: func() { // to the buffer
@@ -102,7 +104,7 @@ func post(t *testing.T, transport http.RoundTripper, to *url.URL, so *closing) (
 	return res.StatusCode, nil
 }
 
-// noticing tells when it is closed.
+// noticing reports when it is closed.
 type noticing struct {
 	net.Conn
 	closed chan<- struct{}
@@ -116,8 +118,8 @@ func (n noticing) Close() error {
 	return n.Conn.Close()
 }
 
-// TestClosedMeanwhile: a request goes out on another connection if the upstream closes the kept one before it has got anything of it, and
-// on no other one if it may have.
+// TestClosedMeanwhile checks that a request is sent on another connection if the upstream closes
+// the idle one before it has received any of it, and only then.
 func TestClosedMeanwhile(t *testing.T) {
 	certified := httptest.NewTLSServer(nil) // for its certificate
 	t.Cleanup(certified.Close)
@@ -183,7 +185,7 @@ func TestClosedMeanwhile(t *testing.T) {
 	}
 }
 
-// TestHalfRead: a request of which the upstream has read something is not sent again.
+// TestHalfRead checks that a request is not sent again if the upstream has read a part of it.
 func TestHalfRead(t *testing.T) {
 	s := newClosing(t, nil, func(c net.Conn) {
 		_, _ = c.Read(make([]byte, 1))

@@ -16,7 +16,7 @@ import (
 	"oauth-server/internal/gateway/upstream"
 )
 
-// gathering keeps what is written until it is flushed, so that several TLS records come in one read.
+// gathering buffers writes until it is flushed, so several TLS records arrive in one read.
 type gathering struct {
 	net.Conn
 	on   bool
@@ -33,8 +33,8 @@ func (g *gathering) Write(b []byte) (int, error) {
 
 func (g *gathering) flush() { _, _ = g.Conn.Write(g.kept); g.kept, g.on = nil, false }
 
-// TestMoreThanAnAnswerOverTLS: what came with an answer and is behind it, in the buffers of TLS, is no answer to
-// the next request.
+// TestMoreThanAnAnswerOverTLS checks that data after an answer, in the buffers of TLS, is not read
+// as the answer to the next request.
 func TestMoreThanAnAnswerOverTLS(t *testing.T) {
 	certified := httptest.NewTLSServer(nil) // for its certificate
 	t.Cleanup(certified.Close)
@@ -58,7 +58,7 @@ func TestMoreThanAnAnswerOverTLS(t *testing.T) {
 					}
 					g.on = true
 					_, _ = io.WriteString(c, ok)
-					_, _ = io.WriteString(c, strings.Replace(ok, "ok", "no", 1)) // a record of its own
+					_, _ = io.WriteString(c, strings.Replace(ok, "ok", "no", 1)) // in its own record
 					g.flush()
 				}
 			}()
