@@ -9,9 +9,9 @@ import (
 	"oauth-server/internal/clientcfg"
 )
 
-// activityOf sums up the decisions of the last ten minutes about one client, or about all
-// on which the candidate for the default limits was tried. What was tried before the candidate's limits began to be tried is
-// of another one, and left out.
+// activityOf sums up the decisions of the last ten minutes about one client, or about all clients
+// that the candidate for the default limits was tried on. It leaves out decisions from before
+// since, because they belong to an earlier candidate.
 func (s *Server) activityOf(ctx context.Context, name string, since time.Time) adminapi.Activity {
 	r := s.activity(ctx)
 	v := adminapi.Activity{Since: r.Since}

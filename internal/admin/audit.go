@@ -8,7 +8,7 @@ import (
 	"oauth-server/internal/username"
 )
 
-// audit answers with a page of the audit trail, the newest entry first.
+// audit returns a page of the audit trail, newest entry first.
 func (s *Server) audit(c *call) error {
 	if err := c.parameters("before", "limit", "target"); err != nil {
 		return err
@@ -44,8 +44,8 @@ func showEvents(events []clientcfg.Event) []adminapi.AuditEntry {
 	return shown
 }
 
-// auditTarget returns the target as it stands in the trail: a user is meant by any way to write the name. The
-// user may be deleted.
+// auditTarget returns the target as it is in the trail. A username may be in any spelling. The user
+// may be deleted.
 func auditTarget(target string) string {
 	typed, isUser := strings.CutPrefix(target, clientcfg.UserTarget(""))
 	canonical, err := username.Canonical(typed)

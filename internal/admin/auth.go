@@ -19,8 +19,8 @@ import (
 	"oauth-server/internal/ratelimit"
 )
 
-// failuresAdmitted is how many requests with a bad token per minute an address may send
-// before they are answered with 429. Requests with a good token are always served.
+// failuresAdmitted is how many requests with an invalid token an address may send per minute before
+// they get 429. Requests with a valid token are always served.
 const failuresAdmitted = 20
 
 // guard verifies tokens.
@@ -44,8 +44,8 @@ type caller struct {
 	clientID, username string
 	address            netip.Addr
 	scopes             []string
-	access             clientcfg.Access // of the user; that of a client is in its scopes
-	store              string           // who uses the key of the store; there is no client then
+	access             clientcfg.Access // of the user; a client's access is in its scopes
+	store              string           // user of the store's key; there is no client then
 }
 
 func (c *caller) actor() clientcfg.Actor {
@@ -56,8 +56,9 @@ func (c *caller) actor() clientcfg.Actor {
 	return a
 }
 
-// admit verifies the bearer token of a request. If a user signed in for it, that one must be an
-// operator now: the store is asked each time, so a change acts at once. Errors: *problemError.
+// admit verifies the bearer token of a request. If the token belongs to a user, the user must be an
+// operator now. The store is read each time, so a change takes effect at once. Errors:
+// *problemError.
 func (g *guard) admit(r *http.Request) (*caller, error) {
 	from := accesslog.Peer(r)
 	token, ok := bearer(r.Header)
@@ -91,8 +92,8 @@ func (g *guard) admit(r *http.Request) (*caller, error) {
 	return c, nil
 }
 
-// local returns the caller who has the key that lies beside the data file; nil if it is another one. The
-// key is worth nothing from another machine.
+// local returns the caller if the token is the key beside the data file, or nil. The key works only
+// from a loopback address.
 func (g *guard) local(r *http.Request, token string, from netip.Addr) *caller {
 	want := g.o.LocalToken
 	if want == "" || subtle.ConstantTimeCompare([]byte(token), []byte(want)) != 1 || !from.Unmap().IsLoopback() {
@@ -106,10 +107,10 @@ func (g *guard) local(r *http.Request, token string, from netip.Addr) *caller {
 	return c
 }
 
-// maxOperator bounds the name that a user of the key gives itself.
+// maxOperator bounds the name that a holder of the key claims.
 const maxOperator = 200
 
-// scopes are those of the token that its client still has.
+// scopes returns the token's scopes that its client still has.
 func (g *guard) scopes(claims keys.Claims) []string {
 	client, ok := g.o.Clients.Directory().Client(claims.ClientID)
 	if !ok {
@@ -118,13 +119,13 @@ func (g *guard) scopes(claims keys.Claims) []string {
 	return slices.DeleteFunc(slices.Clone(claims.Scopes), func(s string) bool { return !slices.Contains(client.Scopes, s) })
 }
 
-// including are the scopes to change what another one allows to read.
+// including maps a read scope to the write scope that includes it.
 var including = map[string]string{
 	clientcfg.ScopeLimitsRead: clientcfg.ScopeLimitsWrite, clientcfg.ScopeRegistrationsRead: clientcfg.ScopeRegistrationsWrite,
 }
 
-// may returns an error unless the caller has the scope, and the access that it stands for;
-// a scope to write includes that to read.
+// may returns an error unless the caller has the scope, or the write scope that includes it, and
+// the corresponding access.
 func (c *caller) may(scope string) error {
 	if !c.access.Allows(scope) {
 		return notOperator("the user %q may only read", c.username)
@@ -136,22 +137,22 @@ func (c *caller) may(scope string) error {
 	return forbidden("Scope missing", why, fmt.Sprintf(`error_description="%s", scope="%s"`, why, scope))
 }
 
-// notOperator is the answer to a user who may not do it. The detail names the user, so it stays out of
-// the header.
+// notOperator returns the error for a user without the required access. The detail names the user,
+// so it must stay out of the header.
 func notOperator(format, name string) error {
 	return forbidden("Not an operator", fmt.Sprintf(format, name), `error_description="the user may not do this"`)
 }
 
-// forbidden is the answer to a good token that is not enough (RFC 6750 3.1).
+// forbidden returns the error for a valid token with insufficient rights (RFC 6750 3.1).
 func forbidden(title, detail, challenge string) *problemError {
 	p := problem(http.StatusForbidden, typeForbidden, title, "%s", detail)
 	p.challenge = `Bearer realm="oauth-server admin", error="insufficient_scope", ` + challenge
 	return p
 }
 
-// refuse returns the answer to a request without a good token, and counts the failure. why
-// is empty if there is no token at all: that is not counted, and gets no error code
-// (RFC 6750 3.1).
+// refuse returns the error for a request without a valid token, and counts the failure. why is
+// empty if there is no token at all. Such a request is not counted, and gets no error code (RFC
+// 6750 3.1).
 func (g *guard) refuse(from netip.Addr, why string) *problemError {
 	if why == "" {
 		p := problem(http.StatusUnauthorized, typeUnauthorized, "Token needed",
@@ -171,8 +172,8 @@ func (g *guard) refuse(from netip.Addr, why string) *problemError {
 	return p
 }
 
-// bearer returns the token in the Authorization header (RFC 6750 2.1). It may not be sent
-// in any other way.
+// bearer returns the token in the Authorization header (RFC 6750 2.1), the only place where it is
+// accepted.
 func bearer(h http.Header) (string, bool) {
 	values := h.Values("Authorization")
 	if len(values) != 1 {

@@ -12,18 +12,19 @@ import (
 	"oauth-server/internal/registry"
 )
 
-// Backups copies the data file, and restores it. An embedded store has one.
+// Backups copies and restores the data file of an embedded store.
 type Backups interface {
-	// Copy writes the data file as it is at this moment. begin gets the size before the first byte; its
-	// error ends the copy. An error after that means that it is not complete.
+	// Copy writes the current data file. It calls begin with the size before the first byte. If
+	// begin returns an error, nothing is written. An error after that means that the copy is
+	// incomplete.
 	Copy(ctx context.Context, w io.Writer, begin func(size int64) error) error
-	// Restore has the file of that name beside the data file take its place once this request is answered.
-	// An error means that it does not, and why.
+	// Restore replaces the data file by the file with that name beside it, after this request has
+	// been answered. An error means that it will not be replaced, and why.
 	Restore(ctx context.Context, name string) error
 }
 
-// holder returns an error unless the caller has the key that lies beside the data file. No scope is enough:
-// what a backup holds is as good as the data file itself.
+// holder returns an error unless the caller has the key beside the data file. A scope is not
+// enough, because a backup is as sensitive as the data file itself.
 func (s *Server) holder(c *call) error {
 	switch {
 	case s.o.Backups == nil:
@@ -35,7 +36,7 @@ func (s *Server) holder(c *call) error {
 	return nil
 }
 
-// storeRegistry is the registry in whose name the store is backed up or restored.
+// storeRegistry returns a registry that records backups and restores in the caller's name.
 func (s *Server) storeRegistry(c *call) (*registry.Registry, error) {
 	if err := s.holder(c); err != nil {
 		return nil, err
@@ -49,11 +50,12 @@ func (s *Server) storeRegistry(c *call) (*registry.Registry, error) {
 	}), nil
 }
 
-// backupStalls is how long the reader of a backup may take nothing: the copy pins pages of the data file.
+// backupStalls is how long the reader of a backup may stall, because the copy pins pages of the
+// data file.
 const backupStalls = 10 * time.Second
 
-// backup answers with a copy of the data file. If it ends early, so does the connection: the length in the
-// header is not reached.
+// backup sends a copy of the data file. If the copy ends early, the connection is closed before the
+// length in the header is reached.
 func (s *Server) backup(c *call) error {
 	if err := c.parameters("reason"); err != nil {
 		return err
@@ -87,7 +89,7 @@ func (s *Server) backup(c *call) error {
 	return err
 }
 
-// patient is a writer to a client that may stall for a while only.
+// patient is a writer to a client that may stall only for a limited time.
 type patient struct {
 	io.Writer
 	deadlines *http.ResponseController
@@ -101,8 +103,8 @@ func (p *patient) Write(b []byte) (int, error) {
 	return p.Writer.Write(b)
 }
 
-// restore has a file that was prepared beside the data file take its place. The server stops serving for
-// that and starts afresh, so the caller sees the outcome when it has.
+// restore replaces the data file by a file prepared beside it. The server stops serving for that
+// and restarts, so the caller sees the outcome afterwards.
 func (s *Server) restore(c *call) error {
 	if err := c.parameters("reason", "file"); err != nil {
 		return err

@@ -13,7 +13,7 @@ import (
 	"oauth-server/internal/registry"
 )
 
-// banRoutes are those of bans.
+// banRoutes returns the routes for bans.
 func (s *Server) banRoutes() []route {
 	return []route{
 		{http.MethodGet, "/bans", read, s.listBans},
@@ -21,8 +21,8 @@ func (s *Server) banRoutes() []route {
 	}
 }
 
-// listBans answers with the bans in force, a page at a time: of all clients or one, and with ended also those
-// that are over and not forgotten. In dry-run they are those of this instance.
+// listBans returns a page of the bans in force, of all clients or one. With ended it includes bans
+// that are over but remembered. In dry-run the list has the bans of this instance.
 func (s *Server) listBans(c *call) error {
 	if err := c.parameters("client_id", "mode", "ended", "after", "limit"); err != nil {
 		return err
@@ -82,11 +82,11 @@ func showBan(b *bans.Ban, m ratelimit.Mode, now time.Time) adminapi.Ban {
 	return shown
 }
 
-// actionUnban is the action of an event that a ban was lifted.
+// actionUnban is the action of an event for lifting a ban.
 const actionUnban = "unban"
 
-// liftBan ends the ban of a client, or of one of its users, on all instances. With forget, the next one is a
-// first one.
+// liftBan ends the ban of a client, or of one of its users, on all instances. With forget, the next
+// ban counts as the first.
 func (s *Server) liftBan(c *call) error {
 	if err := c.parameters("username", "forget", "reason"); err != nil {
 		return err
@@ -127,7 +127,8 @@ func (s *Server) liftBan(c *call) error {
 	return nil
 }
 
-// lift ends a ban and records who did, and why: the ban as it is afterwards, and nothing if it is forgotten.
+// lift ends a ban and records the actor, the reason and the resulting ban, or null if it is
+// forgotten.
 func (s *Server) lift(ctx context.Context, c *call, key ratelimit.Key, forget bool, reason string) error {
 	before, err := s.o.Bans.Find(ctx, key, forget)
 	if err != nil {
@@ -145,8 +146,8 @@ func (s *Server) lift(ctx context.Context, c *call, key ratelimit.Key, forget bo
 	})
 }
 
-// liftDryRun is lift for a ban that this instance has in dry-run, which is always forgotten. It reports whether there
-// was one.
+// liftDryRun is lift for a dry-run ban of this instance, which is always forgotten. It reports
+// whether there was one.
 func (s *Server) liftDryRun(ctx context.Context, c *call, key ratelimit.Key, reason string) (bool, error) {
 	before, there := s.o.Bans.FindDryRun(key)
 	if !there {
@@ -158,7 +159,7 @@ func (s *Server) liftDryRun(ctx context.Context, c *call, key ratelimit.Key, rea
 	})
 }
 
-// recordUnban ends a ban with its event.
+// recordUnban ends a ban together with its event.
 func (s *Server) recordUnban(ctx context.Context, c *call, before adminapi.Ban, after any, reason string, do func() error) error {
 	r := registry.New(registry.Options{Events: s.o.Events, By: c.caller.actor(), Reason: reason, Instance: s.o.Instance(), Now: s.o.Now})
 	username := ""

@@ -10,21 +10,20 @@ import (
 	"github.com/labstack/echo/v4"
 )
 
-// call is one request on its way through the server: echo's context and what is found
-// out about the request while it is answered.
+// call is one request: echo's context, and values determined while the request is served.
 type call struct {
 	echo.Context
 	started time.Time
 	caller  *caller // nil until the token is verified
 	query   url.Values
-	outcome string        // type of the problem that was answered, for the log; empty if none
-	age     time.Duration // of what is answered, if it is not known to be the newest
+	outcome string        // type of the problem in the response, for the log; empty without a problem
+	age     time.Duration // of the data in the response, if they may be out of date
 }
 
-// handler answers a call. It returns an error instead of writing one.
+// handler serves a call. It returns errors instead of writing them.
 type handler func(*call) error
 
-// echo adapts the handler to echo's router; around has made the call.
+// echo adapts the handler to echo's router. around has made the call.
 func (h handler) echo(c echo.Context) error {
 	return h(c.(*call)) //nolint:forcetypeassert // around passes nothing else
 }
@@ -41,8 +40,8 @@ func (c *call) answerStatus(status int, v any) error {
 	return nil
 }
 
-// write sends an answer. A failure means that the client has gone; the access log has
-// the request.
+// write sends a response. A write error means that the client has disconnected, which the access
+// log shows.
 func (c *call) write(media string, status int, body []byte) {
 	c.Response().Header().Set("Content-Type", media)
 	c.Response().WriteHeader(status)

@@ -15,7 +15,7 @@ import (
 	"oauth-server/internal/strict"
 )
 
-// The actions in the audit trail.
+// Actions in the audit trail.
 const (
 	actionUpdate  = "update"
 	actionDelete  = "delete"
@@ -25,23 +25,23 @@ const (
 	actionEnd     = "end" // of a temporary change
 )
 
-// change is one change to be made: of which resource, under which conditions, and by whom.
+// change is a requested change: the resource, the conditions and the actor.
 type change struct {
 	resource   resource // that the conditions refer to
-	changes    resource // that is changed; another one only for promote
+	changes    resource // the changed resource; differs from resource only for promote
 	action     string
 	conditions conditions
 	derive     deriver
 	by         *caller
 	reason     string
-	lasts      time.Duration // until it ends by itself; 0: it does not
+	lasts      time.Duration // how long a temporary change lasts; 0 for a permanent one
 
-	until  time.Time                 // the same, as a time; set like before
-	before *clientcfg.PolicySnapshot // set by the last run of the edit, and so is made
+	until  time.Time                 // end of a temporary change; set together with before
+	before *clientcfg.PolicySnapshot // set by each run of the edit; the last run counts
 	made   []clientcfg.Change
 }
 
-// edit returns the change for [clientcfg.PolicySource], which may run it several times.
+// edit returns the edit for [clientcfg.PolicySource], which may run it several times.
 func (s *Server) edit(ch *change) clientcfg.Edit {
 	return func(p *clientcfg.PolicySnapshot) (e clientcfg.Event, err error) {
 		ch.before = p
@@ -79,7 +79,7 @@ func (s *Server) edit(ch *change) clientcfg.Edit {
 	}
 }
 
-// allowed checks the conditions, and that what is deleted or promoted exists.
+// allowed checks the conditions, and that a resource to be deleted or promoted exists.
 func (ch *change) allowed(p *clientcfg.PolicySnapshot) error {
 	st := ch.resource.state(p)
 	etag, err := etagOf(st.version, st.doc)
@@ -95,8 +95,9 @@ func (ch *change) allowed(p *clientcfg.PolicySnapshot) error {
 	return err
 }
 
-// concerned yields the clients that the change may concern and that can send requests: the registered ones, or if
-// clients are registered elsewhere, any that something is set for. Some come twice.
+// concerned yields the clients that the change may affect and that can send requests: the
+// registered ones or, if clients are registered elsewhere, all with any setting. Some are yielded
+// twice.
 func (s *Server) concerned(ch *change, after *clientcfg.PolicySnapshot) iter.Seq[string] {
 	directory := s.o.Clients.Directory()
 	ids, all := ch.before.Concerned(ch.made)
@@ -127,8 +128,9 @@ func (s *Server) concerned(ch *change, after *clientcfg.PolicySnapshot) iter.Seq
 	}
 }
 
-// effect returns the clients that the change would have hit. It judges all clients that this instance has recorded, and
-// the reported ones of other instances. If the change enforces more only when temporary changes end, it judges that state.
+// effect returns the clients that the change would have hit. It covers all clients that this
+// instance has recorded, and the clients in the reports of other instances. If the change enforces
+// more only after temporary changes end, it evaluates that state.
 func (s *Server) effect(ctx context.Context, ch *change, after *clientcfg.PolicySnapshot) adminapi.Effect {
 	now := s.o.Now()
 	all := s.reports(ctx)
@@ -148,7 +150,7 @@ func (s *Server) effect(ctx context.Context, ch *change, after *clientcfg.Policy
 	return e
 }
 
-// describe adds to the event of the change what the audit trail shows.
+// describe adds the fields for the audit trail to the event.
 func (s *Server) describe(e *clientcfg.Event, ch *change, before, after *clientcfg.PolicySnapshot) error {
 	e.Actor, e.Action, e.Reason, e.Instance, e.Until = ch.by.actor(), ch.action, ch.reason, s.o.Instance(), ch.until
 	changed, err := shown(withEnded(ch.made), before, after)
@@ -159,7 +161,7 @@ func (s *Server) describe(e *clientcfg.Event, ch *change, before, after *clientc
 	return nil
 }
 
-// encoded is a resource as the audit trail keeps it; null if it does not exist.
+// encoded returns a resource in the form of the audit trail, or null if it does not exist.
 func encoded(r resource, p *clientcfg.PolicySnapshot) (json.RawMessage, error) {
 	st := r.state(p)
 	if !st.exists {
@@ -172,7 +174,7 @@ func encoded(r resource, p *clientcfg.PolicySnapshot) (json.RawMessage, error) {
 	return b, nil
 }
 
-// get answers with the resource and its ETag.
+// get returns the resource and its ETag.
 func (s *Server) get(c *call, r resource) error {
 	if err := c.parameters(); err != nil {
 		return err
@@ -225,7 +227,7 @@ func (s *Server) patch(c *call, r resource) error {
 	})
 }
 
-// patched is what a resource is after a merge patch (RFC 7396).
+// patched returns a resource after a merge patch (RFC 7396).
 func patched(r resource, p *clientcfg.PolicySnapshot, patch *strict.Value) (*strict.Value, error) {
 	base, err := baseOf(r, p)
 	if err != nil {
@@ -234,7 +236,7 @@ func patched(r resource, p *clientcfg.PolicySnapshot, patch *strict.Value) (*str
 	return strict.MergePatch(base, patch), nil
 }
 
-// baseOf is what a merge patch of a resource applies to.
+// baseOf returns the document that a merge patch of a resource applies to.
 func baseOf(r resource, p *clientcfg.PolicySnapshot) (*strict.Value, error) {
 	base, err := strict.Of(r.base(p))
 	if err != nil {
@@ -249,16 +251,16 @@ func (s *Server) remove(c *call, r resource) error {
 	})
 }
 
-// deriver returns what is changed.
+// deriver returns the changes to make.
 type deriver func(p *clientcfg.PolicySnapshot, now time.Time) ([]clientcfg.Change, error)
 
-// change makes a change of the resource and answers with what it is now.
+// change changes the resource and returns its new state.
 func (s *Server) change(c *call, r resource, action string, derive deriver) error {
 	return s.perform(c, &change{resource: r, changes: r, action: action, derive: derive})
 }
 
-// asked reads how a change is to be made; only: it is only to be rehearsed. more are other parameters than all
-// changes have.
+// asked reads the parameters of a change. only is true if the change is only to be rehearsed. more
+// are additional allowed parameters.
 func (c *call) asked(ch *change, more ...string) (only bool, err error) {
 	if err := c.parameters(append(more, "validate", "reason")...); err != nil {
 		return false, err
@@ -277,8 +279,8 @@ func (c *call) asked(ch *change, more ...string) (only bool, err error) {
 	return only, nil
 }
 
-// perform makes the change and answers; with ?validate=true it only answers what the change
-// would do.
+// perform makes the change and responds. With ?validate=true it only returns the effect of the
+// change.
 func (s *Server) perform(c *call, ch *change) (err error) {
 	if c.query.Has("for") {
 		if ch.lasts, err = readFor(c.query.Get("for")); err != nil {
@@ -306,8 +308,7 @@ func (s *Server) perform(c *call, ch *change) (err error) {
 // applyWithin bounds the time of a change.
 const applyWithin = 10 * time.Second
 
-// apply makes the change. It continues if the caller hangs up, so that its outcome is
-// certain.
+// apply makes the change. It continues if the caller disconnects, so the outcome is certain.
 func (s *Server) apply(ctx context.Context, ch *change) (*clientcfg.PolicySnapshot, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), applyWithin)
 	defer cancel()
@@ -324,7 +325,7 @@ func (s *Server) answerChanged(c *call, r resource, p *clientcfg.PolicySnapshot)
 	return c.answer(r.view(c.Request().Context(), s, p))
 }
 
-// rehearse answers what a change would do, and changes nothing.
+// rehearse returns the effect of a change, without making it.
 func (s *Server) rehearse(c *call, ch *change) error {
 	after, err := s.o.Policies.Try(c.Request().Context(), s.edit(ch))
 	if err != nil {

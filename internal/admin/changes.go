@@ -17,14 +17,15 @@ import (
 	"oauth-server/internal/strict"
 )
 
-// Bounds of a change of several targets.
+// Limits on a change of several targets.
 const (
 	maxChanges     = 10_000
 	maxChangesBody = 4 << 20 // bytes
 )
 
-// wholeSet is everything that operators have set, as a resource: its version is that of all policies.
-// Its parts are changed, never it as a whole. It is shown as a page of so many targets after one; 0: all.
+// wholeSet is all operator settings as one resource, with the version of all policies. Only its
+// parts can be changed. It is shown in pages of limit targets after one target; a limit of 0 shows
+// all.
 type wholeSet struct {
 	after string
 	limit int
@@ -67,7 +68,7 @@ func (w wholeSet) view(_ context.Context, _ *Server, p *clientcfg.PolicySnapshot
 	return out
 }
 
-// setValue is what is set of a resource, as a change takes it.
+// setValue returns a resource's setting in the form that a change accepts.
 func setValue(r resource, p *clientcfg.PolicySnapshot) json.RawMessage {
 	if isUnset(r, p) {
 		return json.RawMessage("null")
@@ -79,8 +80,8 @@ func setValue(r resource, p *clientcfg.PolicySnapshot) json.RawMessage {
 	return b
 }
 
-// listChanges answers with everything that operators have set; with a limit a page at a time, all of which are
-// of one state if their ETags are equal.
+// listChanges returns all operator settings. With a limit it returns a page, and pages with equal
+// ETags show the same state.
 func (s *Server) listChanges(c *call) error {
 	if err := c.parameters("after", "limit"); err != nil {
 		return err
@@ -92,15 +93,15 @@ func (s *Server) listChanges(c *call) error {
 	return s.show(c, wholeSet{c.query.Get("after"), int(limit)})
 }
 
-// targetChange is one of the changes that were asked for.
+// targetChange is one of the requested changes.
 type targetChange struct {
-	field string // of it, in errors
+	field string // of the change, for errors
 	to    resource
-	value *strict.Value // nil: it is to be removed, unless there is a patch
-	patch *strict.Value // of what is set; nil: none
+	value *strict.Value // nil to remove it, unless there is a patch
+	patch *strict.Value // of the current setting; nil for no patch
 }
 
-// of returns the value that is asked for of a snapshot.
+// of returns the requested value for a snapshot.
 func (a *targetChange) of(p *clientcfg.PolicySnapshot) (*strict.Value, error) {
 	if a.patch == nil {
 		return a.value, nil
@@ -108,7 +109,7 @@ func (a *targetChange) of(p *clientcfg.PolicySnapshot) (*strict.Value, error) {
 	return patched(a.to, p, a.patch)
 }
 
-// makeChanges changes several targets in one entry of the trail.
+// makeChanges changes several targets in one trail entry.
 func (s *Server) makeChanges(c *call) error {
 	v, err := c.bodyOf(maxChangesBody, "application/json")
 	if err != nil {
@@ -131,8 +132,8 @@ func (s *Server) makeChanges(c *call) error {
 	return s.performMany(c, ch, only)
 }
 
-// without returns what would be changed if the patch changed nothing of what is not set: that is no change,
-// as it would set what comes from elsewhere.
+// without returns the changes that an empty patch would make. A patch with this result changes
+// nothing: it would only turn inherited values into settings.
 func (a *targetChange) without(p *clientcfg.PolicySnapshot, now time.Time) ([]clientcfg.Change, error) {
 	if a.patch == nil || !isUnset(a.to, p) {
 		return nil, nil
@@ -144,19 +145,19 @@ func (a *targetChange) without(p *clientcfg.PolicySnapshot, now time.Time) ([]cl
 	return a.to.with(p, base, now)
 }
 
-// same reports whether two lists change the same.
+// same reports whether two lists make the same changes.
 func same(a, b []clientcfg.Change) bool {
 	return slices.EqualFunc(a, b, func(a, b clientcfg.Change) bool { return a.Target == b.Target && bytes.Equal(a.After, b.After) })
 }
 
-// changeOfTarget is one of the changes in the body of a request.
+// changeOfTarget is one of the changes in a request body.
 type changeOfTarget struct {
 	Target string        `json:"target"`
 	Value  *strict.Value `json:"value"`
 	Patch  *strict.Value `json:"patch"`
 }
 
-// check returns an error unless there is one of a value and a patch.
+// check returns an error unless there is exactly one of value and patch.
 func (c *changeOfTarget) check() (errs fielderr.Errors) {
 	switch {
 	case c.Value != nil && c.Patch != nil:
@@ -169,7 +170,7 @@ func (c *changeOfTarget) check() (errs fielderr.Errors) {
 	return errs
 }
 
-// readChanges reads which targets are to be changed, and for how long; 0: for good.
+// readChanges reads the targets to change and for how long. 0 means permanently.
 func (s *Server) readChanges(ctx context.Context, v *strict.Value) (asked []targetChange, lasts time.Duration, err error) {
 	var in struct {
 		Changes []changeOfTarget `json:"changes"`
@@ -228,8 +229,8 @@ func (s *Server) readChanges(ctx context.Context, v *strict.Value) (asked []targ
 	return asked, lasts, err
 }
 
-// altered returns the changes that give the targets the values that were asked for, without those that
-// change nothing. A patch that lasts and changes no value of what is temporary leaves it temporary.
+// altered returns the changes that give the targets the requested values, without those that have
+// no effect. A permanent patch that changes no value of a temporary setting leaves it temporary.
 func altered(p *clientcfg.PolicySnapshot, asked []targetChange, lasts time.Duration, now time.Time) (made []clientcfg.Change, err error) {
 	var errs fielderr.Errors
 	for _, a := range asked {
@@ -262,13 +263,13 @@ func altered(p *clientcfg.PolicySnapshot, asked []targetChange, lasts time.Durat
 	return made, errs.Err()
 }
 
-// The bounds of how long a temporary change lasts.
+// Limits on the duration of a temporary change.
 const (
 	shortest = time.Minute
 	longest  = 30 * 24 * time.Hour
 )
 
-// readFor reads how long a change is to last: 90m, 2h, 7d.
+// readFor reads the duration of a temporary change: 90m, 2h, 7d.
 func readFor(text string) (time.Duration, error) {
 	d, err := time.ParseDuration(text)
 	if days, is := strings.CutSuffix(text, "d"); is {
@@ -282,10 +283,11 @@ func readFor(text string) (time.Duration, error) {
 	return d, nil
 }
 
-// errNothing ends a change that would change nothing.
+// errNothing cancels a change without effect.
 var errNothing = errors.New("admin: nothing to change")
 
-// performMany makes a change of several targets and answers what it has changed, or only what it would.
+// performMany changes several targets and returns the changes made, or only the changes that it
+// would make.
 func (s *Server) performMany(c *call, ch *change, only bool) (err error) {
 	ctx := c.Request().Context()
 	var after *clientcfg.PolicySnapshot
@@ -327,7 +329,7 @@ func (s *Server) answerMany(c *call, ch *change, after *clientcfg.PolicySnapshot
 	return c.answer(out)
 }
 
-// withEnded returns the changes, and as changed also what only another end is given.
+// withEnded returns the changes, including targets that only get another end.
 func withEnded(made []clientcfg.Change) []clientcfg.Change {
 	changed, out := map[string]bool{}, slices.Clone(made)
 	for i := range made {
@@ -341,7 +343,7 @@ func withEnded(made []clientcfg.Change) []clientcfg.Change {
 	return out
 }
 
-// shown returns the changes of resources as the audit trail shows them; never nil.
+// shown returns the changes in the form of the audit trail. It is never nil.
 func shown(made []clientcfg.Change, before, after *clientcfg.PolicySnapshot) (out []clientcfg.Change, err error) {
 	out = []clientcfg.Change{}
 	for i := range made {

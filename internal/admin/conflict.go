@@ -12,11 +12,11 @@ import (
 	"oauth-server/internal/clientcfg"
 )
 
-// mostConflicts is how many changes a refusal names at most.
+// mostConflicts is how many changes a conflict error lists at most.
 const mostConflicts = 10
 
-// explained adds to a refusal because of the conditions who has changed what since the state that they name.
-// It takes that from the trail; without it the refusal stands as it is.
+// explained adds the changes since the state that the conditions name to a conflict error. It reads
+// them from the trail. If that fails, it returns the error unchanged.
 func (s *Server) explained(c *call, ch *change, err error) error {
 	p := stale(err)
 	if p == nil {
@@ -34,8 +34,7 @@ func (s *Server) explained(c *call, ch *change, err error) error {
 	return p.because(ch.resource.target(), changes, s.o.Now())
 }
 
-// stale returns the refusal because of conditions that an error is, if it can be because of a change; nil if it
-// is another one.
+// stale returns err as a failed condition if a change can have caused it, and nil otherwise.
 func stale(err error) *problemError {
 	var p *problemError
 	if errors.As(err, &p) && p.Type == typeStale && p != errAbsent {
@@ -44,7 +43,7 @@ func stale(err error) *problemError {
 	return nil
 }
 
-// because adds the changes that a refusal is because of, the newest first.
+// because adds the changes that caused a conflict, newest first.
 func (p *problemError) because(target string, changes []adminapi.AuditEntry, now time.Time) *problemError {
 	p.Conflict = &adminapi.Conflict{Target: target, Now: now.UTC(), Changes: changes[:min(len(changes), mostConflicts)]}
 	if p.Conflict.Changes == nil {
@@ -57,8 +56,8 @@ func (p *problemError) because(target string, changes []adminapi.AuditEntry, now
 	return p
 }
 
-// since is the version of the state that the conditions name, by the newest of its ETags: 0 if it had not
-// been changed, unknown if they name no state.
+// since returns the version of the state that the conditions name, from the newest of their ETags.
+// It returns 0 if the resource had not been changed, and unknown if they name no state.
 func (c conditions) since() int64 {
 	since := int64(unknownVersion)
 	for _, tag := range c.match {
@@ -72,9 +71,9 @@ func (c conditions) since() int64 {
 
 const unknownVersion = -1
 
-// changesSince returns the changes of a target after a version, the newest first. Of those since an unknown
-// version it returns the last one. A target that was removed is at version 0, as if it had never been changed,
-// so what came before the last removal was not since then.
+// changesSince returns the changes of a target after a version, newest first. After an unknown
+// version it returns only the last one. A removed target has version 0, like one that was never
+// changed, so changes before the last removal are not included.
 func (s *Server) changesSince(ctx context.Context, target string, since int64) (changes []adminapi.AuditEntry, err error) {
 	events, err := s.o.Events.Events(ctx, clientcfg.EventQuery{Target: target, Limit: mostConflicts, Limits: true})
 	for i := range events {
@@ -89,7 +88,7 @@ func (s *Server) changesSince(ctx context.Context, target string, since int64) (
 	return changes, err
 }
 
-// of is what an event shows of one target.
+// of returns the part of an event that concerns one target.
 func of(e *clientcfg.Event, target string) *clientcfg.Event {
 	one := *e
 	one.More = nil
@@ -101,8 +100,8 @@ func of(e *clientcfg.Event, target string) *clientcfg.Event {
 	return &one
 }
 
-// explained is that of the server for clients and users. A user has no version; then it is the last change
-// that the trail has.
+// explained is the same for clients and users. A user has no version, so it adds the last change in
+// the trail.
 func (r *registrar) explained(err error, target string, changes int64) error {
 	p := stale(err)
 	if p == nil {

@@ -41,7 +41,7 @@ func showUsage(u ratelimit.Usage, now time.Time) adminapi.Counter {
 	return d
 }
 
-// showUsages leaves out the counters of candidates that are not tried any more.
+// showUsages converts counters, without those of candidates that are no longer tried.
 func (s *Server) showUsages(us []ratelimit.Usage, now time.Time) []adminapi.Counter {
 	out := make([]adminapi.Counter, 0, len(us))
 	p := s.o.Policies.Snapshot()
@@ -54,8 +54,9 @@ func (s *Server) showUsages(us []ratelimit.Usage, now time.Time) []adminapi.Coun
 	return out
 }
 
-// username reads whose counters are meant: nil is the client and all its users, empty the client itself.
-// A name may be typed in any way that the user can sign in with, and the address of a source in any form.
+// username reads which counters are requested: nil means the client and all its users, and empty
+// the client itself. The name may be in any spelling that works for signing in, and a source
+// address in any form.
 func (s *Server) username(c *call) (*string, error) {
 	if _, one := c.query["username"]; !one {
 		return nil, nil
@@ -76,7 +77,7 @@ func (s *Server) username(c *call) (*string, error) {
 	return &name, nil
 }
 
-// showCounters answers with the live counters of a client and its users.
+// showCounters returns the live counters of a client and its users.
 func (s *Server) showCounters(c *call) error {
 	if err := c.parameters("username", "limit"); err != nil {
 		return err
@@ -106,10 +107,10 @@ func (s *Server) showCounters(c *call) error {
 	return c.answer(out)
 }
 
-// usages returns the counters of a client and its users, or of one username, the most used
-// first: those in memory, and those that other processes have stored. It reads at most
-// maxListed stored counters, in no order; complete is false if there are more, or if they
-// could not be read.
+// usages returns the counters of a client and its users, or of one username, most used first: those
+// in memory, and those that other processes have stored. It reads at most maxListed stored
+// counters, in no particular order. complete is false if there are more, or if they could not be
+// read.
 func (s *Server) usages(ctx context.Context, clientID string, username *string, limit int, now time.Time) (out []ratelimit.Usage, complete bool) {
 	if username == nil {
 		out = s.o.Counters.ClientUsage(now, clientID, limit)
@@ -139,7 +140,7 @@ func (s *Server) usages(ctx context.Context, clientID string, username *string, 
 	return out[:min(limit, len(out))], complete
 }
 
-// limitsOf are the limits that the key is counted under.
+// limitsOf returns the limits that count the key.
 func (s *Server) limitsOf(key ratelimit.Key) *ratelimit.Limits {
 	p := s.o.Policies.Snapshot()
 	id, candidate := clientcfg.CandidateOf(key.ClientID)
@@ -163,8 +164,8 @@ func order(b bool) int {
 	return 0
 }
 
-// nearest returns the counters nearest their limits. Of several instances' views of one
-// counter it keeps the one with the highest estimate.
+// nearest returns the counters nearest their limits. If several instances report the same counter,
+// it keeps the one with the highest estimate.
 func nearest(all []adminapi.Counter, limit int) []adminapi.Counter {
 	same := func(a, b adminapi.Counter) int {
 		return cmp.Or(strings.Compare(a.ClientID, b.ClientID), strings.Compare(userOf(a), userOf(b)), strings.Compare(a.Source, b.Source),

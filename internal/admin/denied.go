@@ -11,22 +11,23 @@ import (
 	"oauth-server/internal/username"
 )
 
-// The orders of talkers.
+// Sort orders for talkers.
 const (
 	byRequests = "requests"
 	byWasted   = "wasted"
 	byShed     = "shed"
 )
 
-// ranks are what talkers are ordered by.
+// ranks maps each order to its sort key.
 var ranks = map[string]func(activity.ClientReport) uint64{
 	byRequests: func(r activity.ClientReport) uint64 { return r.Total() + r.Shed },
 	byWasted:   func(r activity.ClientReport) uint64 { return r.Wasted },
 	byShed:     func(r activity.ClientReport) uint64 { return r.Shed + r.WouldShed },
 }
 
-// top answers with the clients that send most requests, waste most tokens or are shed most, the users who are denied most and the keys
-// nearest their limits, on all instances; of one client if that is asked for.
+// top returns, for all instances together, the clients with the most requests, wasted tokens or
+// shed requests, the users with the most denials, and the keys nearest their limits. It can be
+// restricted to one client.
 func (s *Server) top(c *call) error {
 	if err := c.parameters("limit", "client_id", "sort"); err != nil {
 		return err
@@ -62,8 +63,8 @@ func (s *Server) top(c *call) error {
 	return c.answer(out)
 }
 
-// talkers returns the first clients in that order, or the one of that ID. Those without any wasted tokens
-// or shed requests, if these are the order, are left out.
+// talkers returns the first clients in that order, or the one with that ID. If the order is wasted
+// tokens or shed requests, it omits clients with a count of zero.
 func talkers(clients []activity.ClientReport, id, order string, limit int) []adminapi.ClientCounts {
 	out, rank := []adminapi.ClientCounts{}, ranks[order]
 	slices.SortFunc(clients, func(a, b activity.ClientReport) int {
@@ -77,8 +78,8 @@ func talkers(clients []activity.ClientReport, id, order string, limit int) []adm
 	return out
 }
 
-// near returns the keys nearest their limits: of all clients those of the reports, and of one all that
-// can be found.
+// near returns the keys nearest their limits: from the reports for all clients, and from all
+// sources for a single client.
 func (s *Server) near(ctx context.Context, id string, all []adminapi.Report, limit int) []adminapi.Counter {
 	var out []adminapi.Counter
 	if id != "" {
@@ -115,8 +116,8 @@ func (s *Server) showDenied(users []activity.UserReport, limit int) []adminapi.D
 	return out
 }
 
-// userHash answers with the hash that stands for a user in the log. The name may be typed in any way
-// that the user can sign in with.
+// userHash returns the hash that represents a user in the log. The name may be in any spelling that
+// works for signing in.
 func (s *Server) userHash(c *call) error {
 	if err := c.parameters("username"); err != nil {
 		return err

@@ -1,26 +1,26 @@
-// Package admin is the HTTP API for operators, under /admin/v1 on a listener of its own:
-// limits that are changed while the server runs, live counters, which clients a change
-// would hit, the audit trail, and the state of every instance.
+// Package admin is the HTTP API for operators, under /admin/v1 on its own listener: limits that can
+// be changed at runtime, live counters, the clients that a change would hit, the audit trail, and
+// the state of every instance.
 //
-// Every request needs a bearer token of this server with the audience of the admin API and
-// the scope ratelimit:read, or ratelimit:write for a change. A change of a resource needs
-// If-Match with the ETag that was read, so that two operators cannot overwrite each other.
-// It is validated as a whole, stored together with its audit entry, and in force on every
-// instance at its next refresh. With ?validate=true nothing is changed, and the answer is
-// what the change would do and which clients it would hit.
+// Every request needs a bearer token of this server with the audience of the admin API and the
+// scope ratelimit:read, or ratelimit:write for a change. A change of a resource needs If-Match with
+// the ETag that was read, so two operators cannot overwrite each other's changes. A change is
+// validated as a whole, stored together with its audit entry, and in force on every instance after
+// its next refresh. With ?validate=true nothing is changed, and the response shows the effect of
+// the change and the clients that it would hit.
 //
-// Errors are problem details (RFC 9457) that name the field and the allowed range. The
-// documents are in package adminapi, and described at /admin/v1/openapi.json, which tests
-// compare with every answer.
+// Errors are problem details (RFC 9457) that name the field and the allowed range. The documents
+// are in package adminapi, and described at /admin/v1/openapi.json. Tests compare that description
+// with every response.
 //
-// The package never accesses a store directly: it changes policies through
-// [clientcfg.PolicySource] and reads through the interfaces in [Options].
+// The package never accesses a store directly. It changes policies through [clientcfg.PolicySource]
+// and reads through the interfaces in [Options].
 //
 //	api, err := admin.New(admin.Options{Policies: source, Tokens: service, …})
 //	…
 //	mux.Handle("/admin/", api)
 //
-// A change, worked through:
+// A worked example of a change:
 //
 //	GET /admin/v1/policies/shop          200, ETag: "0-5f2c…"
 //	PATCH /admin/v1/policies/shop?reason=ticket+4711

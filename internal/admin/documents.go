@@ -8,7 +8,7 @@ import (
 	"oauth-server/internal/ratelimit"
 )
 
-// What is stored, as the documents that operators read.
+// Conversions from stored values to the documents for operators.
 
 func showSettings(p *clientcfg.PolicySnapshot) adminapi.Settings {
 	s := p.Settings()

@@ -14,17 +14,18 @@ import (
 	"oauth-server/internal/ratelimit"
 )
 
-// effect is which clients a change would have hit, had it been made earlier.
+// effect collects the clients that a change would have hit, had it been made earlier.
 type effect struct {
 	adminapi.Effect
-	// normally and outage are set if it widens enforcement while counts are shared, and
+	// normally and outage are set if the change widens enforcement while counts are shared, or
 	// during an outage.
 	normally, outage bool
 	lost             ratelimit.Grants // see unlimited
 }
 
-// effectOf compares two snapshots by the decisions of the last ten minutes. They differ at most for the concerned clients
-// and those that were active; if clients are registered elsewhere, also for names not seen yet.
+// effectOf compares two snapshots using the decisions of the last ten minutes. It compares the
+// concerned clients and the recently active ones, because only these can differ. If clients are
+// registered elsewhere, unknown names can differ too.
 func effectOf(before, after *clientcfg.PolicySnapshot, concerned iter.Seq[string], elsewhere bool, r activity.Report, now time.Time) adminapi.Effect {
 	var e effect
 	e.Since, e.Clients, e.Incomplete = r.Since, r.Total, r.Incomplete
@@ -37,7 +38,7 @@ func effectOf(before, after *clientcfg.PolicySnapshot, concerned iter.Seq[string
 			e.compare(before.ForUnknown(share), after.ForUnknown(share))
 		}
 	}
-	dryRun := e // if the limits that stay in dry-run were enforced
+	dryRun := e // compares as if the limits that stay in dry-run were enforced
 	for _, c := range r.Clients {
 		was, will := before.For(c.ClientID), after.For(c.ClientID)
 		trial, _ := before.Trial(c.ClientID)
@@ -78,7 +79,7 @@ func (e *effect) add(clientID string, v verdict) {
 	}
 }
 
-// compare notes what becomes of one client.
+// compare records the differences for one client.
 func (e *effect) compare(was, will *ratelimit.Effective) {
 	e.normally = e.normally || widens(was, will)
 	e.outage = e.outage || widensOnOutage(was, will)
@@ -87,10 +88,10 @@ func (e *effect) compare(was, will *ratelimit.Effective) {
 
 func enforced(e *ratelimit.Effective) bool { return e.Mode == ratelimit.Enforce && !e.Trusted }
 
-// watched reports whether denials are recorded and not enforced.
+// watched reports whether denials are recorded but not enforced.
 func watched(e *ratelimit.Effective) bool { return e.Mode == ratelimit.DryRun && !e.Trusted }
 
-// otherLimits reports whether a client has other limits than before, for all its users.
+// otherLimits reports whether a client's limits differ from before for all its users.
 func otherLimits(was, will *ratelimit.Effective) bool {
 	differ := func(was, will *ratelimit.Limits) bool { return !equalLimits(was, will) }
 	return anyList(was, will, differ) || was.OverLimit != will.OverLimit || was.Wait != will.Wait
@@ -101,18 +102,18 @@ func widens(was, will *ratelimit.Effective) bool {
 	return widensForAll(was, will) || enforced(will) && anyOverride(was, will, stricter)
 }
 
-// widensForAll is widens for the lists that all users have in common, and for that of the client itself.
+// widensForAll is widens for the lists that all users share and the list of the client itself.
 func widensForAll(was, will *ratelimit.Effective) bool {
 	return enforced(will) && (!enforced(was) || anyList(was, will, stricter) ||
 		was.Reuses() && !will.Reuses() || waitsLess(was, will) || bansMore(was, will))
 }
 
-// anyList reports whether it is so of any list of a client but the overrides.
+// anyList reports whether is returns true for any list of a client except overrides.
 func anyList(was, will *ratelimit.Effective, is func(was, will *ratelimit.Limits) bool) bool {
 	return is(was.User, will.User) || is(was.Client, will.Client) || is(was.Total, will.Total) || is(was.Source, will.Source)
 }
 
-// waitsLess reports whether a request can be denied that would have waited for its turn.
+// waitsLess reports whether a request can be denied that would have been queued before.
 func waitsLess(was, will *ratelimit.Effective) bool {
 	return will.Wait.Longest < was.Wait.Longest || will.Wait.AtOnce < was.Wait.AtOnce
 }
@@ -124,7 +125,8 @@ func bansMore(was, will *ratelimit.Effective) bool {
 		n.For > o.For || n.Factor > o.Factor || n.Max > o.Max || n.Forget > o.Forget)
 }
 
-// anyOverride reports whether it is so of the lists of any user who had or will have an override.
+// anyOverride reports whether is returns true for the list of any user with an override before or
+// after.
 func anyOverride(was, will *ratelimit.Effective, is func(was, will *ratelimit.Limits) bool) bool {
 	for _, e := range []*ratelimit.Effective{was, will} {
 		for username := range e.Overrides() {
@@ -151,7 +153,7 @@ func stricter(was, will *ratelimit.Limits) bool {
 }
 
 // widensOnOutage reports whether more can be denied than before during an outage, because of
-// the limits' on_outage.
+// on_outage.
 func widensOnOutage(was, will *ratelimit.Effective) bool {
 	if !enforced(will) {
 		return false
@@ -177,8 +179,9 @@ func harder(was, will *ratelimit.Limits) bool {
 
 var severityOf = map[ratelimit.OnOutage]int{ratelimit.Memory: 0, ratelimit.Share: 1, ratelimit.Deny: 2}
 
-// severity is how strict a list of limits is in an outage for requests of these grants: as strict as the strictest limit
-// that counts them, since all must pass.
+// severity returns how strict a list of limits is in an outage for requests of the grants of one
+// limit. It is the strictness of the strictest limit that counts them, because a request must pass
+// all limits.
 func severity(ls *ratelimit.Limits, of ratelimit.Limit) (most int) {
 	for _, l := range ls.All() {
 		if activity.Covers(l, of) {
@@ -199,15 +202,15 @@ func equalLimits(a, b *ratelimit.Limits) bool {
 // verdict is how many of a client's requests would have been denied.
 type verdict struct {
 	requests uint64
-	atLeast  bool      // there may have been more
-	why      string    // it is not known; this is the reason
-	since    time.Time // since when the figure is complete; zero: always
+	atLeast  bool      // the count is a lower bound
+	why      string    // why the count is unknown; empty if it is known
+	since    time.Time // since when the count is complete; zero for always
 }
 
-// ofUsersUnknown is why it is not known whom limits of some users' own would have hit.
+// ofUsersUnknown is the reason if the users that overrides would have hit are unknown.
 const ofUsersUnknown = "what each user has requested is not kept; look at limits counters"
 
-// judge compares what applies to a client. trial is the candidate that was tried on it; zero: none was.
+// judge compares a client's limits. trial is the candidate that was tried on the client, or zero.
 func judge(c activity.ClientReport, was, will *ratelimit.Effective, trial clientcfg.Trial) verdict {
 	switch {
 	case !widens(was, will):
@@ -232,8 +235,8 @@ func judge(c activity.ClientReport, was, will *ratelimit.Effective, trial client
 	return v
 }
 
-// isWhatWasTried reports whether the change would make the candidate's limits live, so that
-// its denials are the answer.
+// isWhatWasTried reports whether the change would make the candidate's limits live. Then the
+// candidate's denials are the answer.
 func isWhatWasTried(t clientcfg.Trial, was, will *ratelimit.Effective) bool {
 	same := func(isTried bool, cand, was, will *ratelimit.Limits) bool {
 		return isTried && equalLimits(cand, will) || !isTried && equalLimits(was, will)
@@ -246,7 +249,8 @@ func isWhatWasTried(t clientcfg.Trial, was, will *ratelimit.Effective) bool {
 		(enforced(was) || t.User && t.Client && (t.Total || will.Total == nil) && (t.Source || will.Source == nil))
 }
 
-// judgeKind judges one kind of request, whose own list will be that. The peaks of the source are the most of any one address.
+// judgeKind evaluates one kind of request, with list as its own new list. The peaks of the source
+// are the highest of any single address.
 func judgeKind(c activity.ClientReport, kind activity.Kind, list *ratelimit.Limits, was, will *ratelimit.Effective) verdict {
 	k, asked := c.Kind(kind)
 	if !asked {
@@ -268,8 +272,9 @@ func judgeKind(c activity.ClientReport, kind activity.Kind, list *ratelimit.Limi
 	return v
 }
 
-// peaksOf returns the peaks of one list, by the names of its limits: the last request may have been before another list was
-// added or removed. A name that another list has, too, does not say of which one a peak is.
+// peaksOf returns the peaks of one list, by the names of its limits, because the last request may
+// predate the addition or removal of another list. It skips names that another list uses too,
+// because their peaks are ambiguous.
 func peaksOf(k activity.KindReport, list *ratelimit.Limits, others ...*ratelimit.Limits) (out []activity.Peak) {
 	for _, p := range k.Limits {
 		has := func(list *ratelimit.Limits) bool {
@@ -282,7 +287,7 @@ func peaksOf(k activity.KindReport, list *ratelimit.Limits, others ...*ratelimit
 	return out
 }
 
-// judgeClient judges client_credentials, where the client may get its last token again.
+// judgeClient evaluates client_credentials, where the client may get its last token again.
 func judgeClient(c activity.ClientReport, was, will *ratelimit.Effective) verdict {
 	v := judgeKind(c, activity.Client, will.Client, was, will).waiting(c, activity.Client, was, will)
 	if !will.Reuses() || v.requests == 0 {
@@ -295,7 +300,7 @@ func judgeClient(c activity.ClientReport, was, will *ratelimit.Effective) verdic
 	return verdict{why: "it is not known how many of its requests would be answered with its last token; try a candidate, or dry-run, first"}
 }
 
-// waiting takes those out of a verdict who would wait for their turn.
+// waiting removes requests that would be queued from a verdict.
 func (v verdict) waiting(c activity.ClientReport, kind activity.Kind, was, will *ratelimit.Effective) verdict {
 	key, list := ratelimit.Key{}, will.Client
 	if kind == activity.User {
@@ -311,8 +316,8 @@ func (v verdict) waiting(c activity.ClientReport, kind activity.Kind, was, will 
 	return verdict{why: "it is not known how many of its requests would wait for their turn; try dry-run first"}
 }
 
-// judgePeaks compares the peaks with limits that were not in force then. The peak of a limit is what one that counts
-// fewer grants could have seen at most, and one that counts more grants at least.
+// judgePeaks compares peaks with limits that were not in force at the time. The peak of a limit is
+// an upper bound for a limit that counts fewer grants, and a lower bound for one that counts more.
 func judgePeaks(peaks []activity.Peak, will []ratelimit.Limit) (v verdict) {
 	for _, l := range will {
 		known := false
@@ -324,7 +329,7 @@ func judgePeaks(peaks []activity.Peak, will []ratelimit.Limit) (v verdict) {
 			if over && activity.Covers(l, p.Limit) {
 				return verdict{requests: 1, atLeast: true}
 			}
-			// Beyond the limit, the count says nothing of how many requests there would have been.
+			// Beyond the limit, the count does not show how many requests there would have been.
 			known = known || !over && p.Count <= p.Limit.Requests && activity.Covers(p.Limit, l)
 		}
 		if !known {
@@ -334,7 +339,7 @@ func judgePeaks(peaks []activity.Peak, will []ratelimit.Limit) (v verdict) {
 	return v
 }
 
-// ofGrants names the grants that a limit counts, if it does not count all.
+// ofGrants returns the names of the grants that a limit counts, or "" if it counts all.
 func ofGrants(g ratelimit.Grants) string {
 	if g == 0 {
 		return ""

@@ -6,8 +6,9 @@ import (
 	"oauth-server/internal/ratelimit"
 )
 
-// unlimited returns the grants of which requests are limited by user before a change and not after it: a list of limits for
-// some grants replaces one for all. It is about the list that all users have in common, and those of users with one of their own.
+// unlimited returns the grants with requests that are limited by user before a change but not after
+// it, because a list for some grants replaces one for all grants. It covers the list that all users
+// share, and the lists of users with overrides.
 func unlimited(was, will *ratelimit.Effective) (g ratelimit.Grants) {
 	if !enforced(was) || !enforced(will) {
 		return 0
@@ -21,7 +22,7 @@ func unlimited(was, will *ratelimit.Effective) (g ratelimit.Grants) {
 	return g
 }
 
-// counted returns the grants that any limit of the list counts.
+// counted returns the grants that at least one limit of the list counts.
 func counted(list *ratelimit.Limits) (g ratelimit.Grants) {
 	for _, l := range list.All() {
 		if g |= l.Grants; l.Grants == 0 {
@@ -31,7 +32,7 @@ func counted(list *ratelimit.Limits) (g ratelimit.Grants) {
 	return g
 }
 
-// unlimitedText says it in a sentence after others; empty if there is none.
+// unlimitedText returns a sentence about such grants, to follow other sentences, or "".
 func unlimitedText(names []string) string {
 	if len(names) == 0 {
 		return ""

@@ -9,10 +9,10 @@ import (
 	"oauth-server/internal/adminapi"
 )
 
-// named is how many clients the summary names at most.
+// named is how many clients the summary lists at most.
 const named = 10
 
-// summarize says in sentences what the change does.
+// summarize describes the effect of the change in sentences.
 func (e *effect) summarize(now time.Time) string {
 	switch {
 	case !e.Widens:
@@ -49,7 +49,7 @@ func (e *effect) figures(what string, now time.Time) string {
 		list(&b, ": ", e.Unknown, unknownText)
 		b.WriteString(".")
 	}
-	// The oldest half minute is always forgotten in part.
+	// The oldest half minute is always partly forgotten.
 	if age := now.Sub(e.Since); age < activity.Window-time.Minute {
 		fmt.Fprintf(&b, " The figures are complete for the last %s only.", duration(age))
 	}
@@ -69,10 +69,11 @@ func list[T any](b *strings.Builder, intro string, items []T, text func(T) strin
 	}
 }
 
-// longestName is how much of a client_id the summary shows: a gateway reads names of up to 255 bytes from anybody.
+// longestName is the maximum length of a client_id in the summary, because a gateway accepts names
+// of up to 255 bytes from anyone.
 const longestName = 64
 
-// short cuts a client_id for the summary.
+// short truncates a client_id for the summary.
 func short(clientID string) string {
 	if len(clientID) <= longestName {
 		return clientID
@@ -80,7 +81,7 @@ func short(clientID string) string {
 	return strings.ToValidUTF8(clientID[:longestName], "") + "…"
 }
 
-// hitText is the client and how many of its requests would have been denied.
+// hitText returns the client and how many of its requests would have been denied.
 func hitText(h adminapi.Hit) string {
 	switch {
 	case h.AtLeast:
@@ -91,10 +92,10 @@ func hitText(h adminapi.Hit) string {
 	return fmt.Sprintf("%s (%d requests)", short(h.ClientID), h.Requests)
 }
 
-// unknownText is the client and the reason.
+// unknownText returns the client and the reason.
 func unknownText(u adminapi.Unknown) string { return short(u.ClientID) + " (" + u.Why + ")" }
 
-// duration writes a time in words: 2 minutes.
+// duration formats a duration in words: 2 minutes.
 func duration(d time.Duration) string {
 	n, unit := int(d.Round(time.Minute)/time.Minute), "minute"
 	if d < time.Minute {

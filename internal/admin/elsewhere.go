@@ -14,8 +14,8 @@ import (
 
 // This file is for clients that are registered with another server: see Options.ClientsElsewhere.
 
-// listed yields the clients whose ID is greater, ordered. Of those that are registered elsewhere they are the ones with
-// recent requests or a policy, of which nothing but the ID is known.
+// listed yields the clients with greater IDs, sorted. If clients are registered elsewhere, it
+// yields the ones with recent requests or a policy, of which only the ID is known.
 func (s *Server) listed(after string, d *clientcfg.Directory, p *clientcfg.PolicySnapshot, counts map[string]activity.Counts) iter.Seq[*clientcfg.Client] {
 	if !s.o.ClientsElsewhere {
 		return d.After(after)
@@ -43,8 +43,8 @@ func (s *Server) listed(after string, d *clientcfg.Directory, p *clientcfg.Polic
 	}
 }
 
-// unseen returns a warning for each client that the change sets something for, although nothing was set for it before,
-// it is not registered, and no request of it is recorded: it may be misspelt.
+// unseen returns a warning for each client that may be misspelled: the change sets something for
+// it, nothing was set for it before, it is not registered, and it has no recorded requests.
 func (s *Server) unseen(ch *change, recent activity.Report) (warnings []string) {
 	if !s.o.ClientsElsewhere {
 		return nil

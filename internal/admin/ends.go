@@ -15,13 +15,13 @@ import (
 	"oauth-server/internal/fielderr"
 )
 
-// endsWithin is how long after the end of a temporary change its last instance tries to end it. Each has a
-// moment of its own in that time, so that of many instances only one or two do.
+// endsWithin is the time after the end of a temporary change within which all instances try to end
+// it. Each instance has its own moment in that time, so of many instances only one or two try.
 const endsWithin = 2 * time.Second
 
-// EndChanges ends the temporary changes that are due: each by an entry of the trail, which one instance
-// appends, and the others follow. A target whose end would not be valid stays until that is, or until it is
-// changed, and holds back no other. The caller repeats it.
+// EndChanges ends the temporary changes that are due. One instance appends an entry for each, and
+// the others follow. A target with an invalid end stays until the end is valid or the target is
+// changed, and holds back no other target. Call it periodically.
 func (s *Server) EndChanges(ctx context.Context) error {
 	stuck := map[string]error{}
 	for {
@@ -29,12 +29,12 @@ func (s *Server) EndChanges(ctx context.Context) error {
 		if !due {
 			return stuckEnds(stuck)
 		}
-		if len(ending.Changes) == 0 { // all is stuck: nothing to append
+		if len(ending.Changes) == 0 { // all ends are stuck, so there is nothing to append
 			maps.Copy(stuck, ending.Stuck)
 			continue
 		}
 		_, err := s.o.Policies.Change(ctx, func(p *clientcfg.PolicySnapshot) (e clientcfg.Event, err error) {
-			if ending, due = s.ending(p, stuck); len(ending.Changes) == 0 { // another instance was faster, or all is stuck
+			if ending, due = s.ending(p, stuck); len(ending.Changes) == 0 { // another instance was faster, or all are stuck
 				return e, errNothing
 			}
 			return s.endEntry(&ending, p)
@@ -56,7 +56,8 @@ func (s *Server) EndChanges(ctx context.Context) error {
 	}
 }
 
-// stuckEnds says which targets do not end although that is due, and why; nil if there are none.
+// stuckEnds returns an error that names the targets that cannot end when due, with the reasons, or
+// nil.
 func stuckEnds(stuck map[string]error) error {
 	var errs []error
 	for _, target := range slices.Sorted(maps.Keys(stuck)) {
@@ -69,12 +70,13 @@ func stuckEnds(stuck map[string]error) error {
 	return errors.Join(errs...)
 }
 
-// cannotEnd reports whether an error is of the end itself, and not of the store.
+// cannotEnd reports whether an error comes from the end itself, not from the store.
 func cannotEnd(err error) bool {
 	return fielderr.Of(err) != nil || errors.Is(err, clientcfg.ErrUnreadable)
 }
 
-// ending returns how the first temporary change ends of those that are due here, except for some targets.
+// ending returns the ending of the first temporary change that is due at this instance, except for
+// some targets.
 func (s *Server) ending(p *clientcfg.PolicySnapshot, except map[string]error) (clientcfg.Ending, bool) {
 	now := s.o.Clock()
 	return p.Ending(func(target string, e *clientcfg.End) bool {
@@ -82,14 +84,15 @@ func (s *Server) ending(p *clientcfg.PolicySnapshot, except map[string]error) (c
 	})
 }
 
-// moment is when this instance ends a temporary change, after that is due.
+// moment returns how long after its end this instance ends a temporary change.
 func (s *Server) moment(change int64) time.Duration {
 	h := fnv.New64a()
 	_, _ = fmt.Fprint(h, s.o.Instance(), change) // never fails
 	return time.Duration(h.Sum64() % uint64(endsWithin))
 }
 
-// endEntry is the entry by which a temporary change ends. It is by who made that.
+// endEntry returns the trail entry that ends a temporary change. Its actor is the author of that
+// change.
 func (s *Server) endEntry(ending *clientcfg.Ending, p *clientcfg.PolicySnapshot) (clientcfg.Event, error) {
 	now := s.o.Now().UTC().Truncate(time.Millisecond)
 	e := clientcfg.Event{
@@ -103,7 +106,7 @@ func (s *Server) endEntry(ending *clientcfg.Ending, p *clientcfg.PolicySnapshot)
 		return e, err
 	}
 	changed, err := shown(ending.Changes, p, after)
-	if len(changed) == 0 && err == nil { // all were changed since: what they are now is shown
+	if len(changed) == 0 && err == nil { // all were changed since, so their current values are shown
 		changed, err = shown([]clientcfg.Change{{Target: slices.Min(slices.Collect(maps.Keys(ending.Left)))}}, p, p)
 	}
 	if err != nil || len(changed) == 0 {
@@ -113,10 +116,10 @@ func (s *Server) endEntry(ending *clientcfg.Ending, p *clientcfg.PolicySnapshot)
 	return e, nil
 }
 
-// mostNamed bounds the targets that a reason or an error names.
+// mostNamed bounds the targets that a reason or an error lists.
 const mostNamed = 5
 
-// endReason says what ends, and what was changed since and therefore stays as it is.
+// endReason returns the reason text: what ends, and what stays because it was changed since.
 func endReason(ending *clientcfg.Ending) string {
 	var left []string
 	for _, target := range slices.Sorted(maps.Keys(ending.Left)) {

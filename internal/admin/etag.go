@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// etagOf returns the ETag of a resource (RFC 9110 8.8.3): the version of its last change
-// and a digest of its content, which a new configuration file changes without a version.
+// etagOf returns the ETag of a resource (RFC 9110 8.8.3): the version of its last change and a
+// digest of its content. A new configuration file changes the digest but not the version.
 func etagOf(version int64, doc any) (string, error) {
 	b, err := json.Marshal(doc)
 	if err != nil {
@@ -20,17 +20,17 @@ func etagOf(version int64, doc any) (string, error) {
 	return fmt.Sprintf(`"%d-%x"`, version, sum[:8]), nil
 }
 
-// conditions are those of a request (RFC 9110 13.1).
+// conditions are the conditional headers of a request (RFC 9110 13.1).
 type conditions struct {
-	match, noneMatch []string // nil: not given
+	match, noneMatch []string // nil if absent
 }
 
 func conditionsOf(h http.Header) conditions {
 	return conditions{tags(h.Values("If-Match")), tags(h.Values("If-None-Match"))}
 }
 
-// tags splits a list of entity tags. Those of this server contain no comma, so splitting
-// another one at a comma cannot make it match.
+// tags splits a list of entity tags. Tags of this server contain no comma, so splitting other tags
+// at a comma cannot make them match.
 func tags(values []string) (out []string) {
 	for _, tag := range strings.Split(strings.Join(values, ","), ",") {
 		if tag = strings.TrimSpace(tag); tag != "" {
@@ -40,20 +40,20 @@ func tags(values []string) (out []string) {
 	return out
 }
 
-// given reports whether there is a condition that keeps a change from overwriting another.
+// given reports whether a condition prevents a change from overwriting another one.
 func (c conditions) given() bool { return c.match != nil || c.noneMatch != nil }
 
-// errNoCondition is the answer to a change that could overwrite another.
+// errNoCondition is returned for a change that could overwrite another one.
 var errNoCondition = problem(http.StatusPreconditionRequired, typeNoCondition, "If-Match is needed",
 	"send If-Match with the ETag that you read, so that no other change is overwritten; "+
 		"to make what does not exist yet, send If-None-Match: *")
 
-// errAbsent is the answer to If-Match: * for what is not there. No change is the reason.
+// errAbsent is returned for If-Match: * on a missing resource. It is not caused by a change.
 var errAbsent = problem(http.StatusPreconditionFailed, typeStale, "Not there",
 	"nothing is set here yet, so there is nothing that If-Match: * could match; to make it, send If-None-Match: *")
 
-// check compares the conditions with the current state. Both headers use strong
-// comparison: a weak tag never matches for a change.
+// check compares the conditions with the current state. Both headers use strong comparison, so a
+// weak tag never matches for a change.
 func (c conditions) check(etag string, exists bool) error {
 	anything := slices.Contains(c.match, "*")
 	if anything && !exists {

@@ -13,8 +13,8 @@ import (
 	"oauth-server/internal/registry"
 )
 
-// How many items a page has: by default, and at most. One of policies, or of candidates, has the most by
-// default.
+// Default and maximum number of items in a page. Pages of policies and of candidates have the
+// maximum by default.
 const (
 	usuallyListed = 100
 	maxListed     = 1000
@@ -56,8 +56,8 @@ func (s *Server) onCandidate(f func(*call, resource) error) handler {
 	}
 }
 
-// registered returns an error if the client does not exist. A client that is not in memory
-// may have been created a moment ago, so the store is read first.
+// registered returns an error if the client does not exist. If the client is not in memory it may
+// be new, so the changes in the store are read first.
 func (s *Server) registered(ctx context.Context, id string) error {
 	if _, ok := s.o.Clients.Directory().Client(id); ok || s.o.ClientsElsewhere {
 		return nil
@@ -71,7 +71,7 @@ func (s *Server) registered(ctx context.Context, id string) error {
 	return nil
 }
 
-// missing returns which of the clients are not registered where they should be.
+// missing returns which of the clients are not registered, unless clients are registered elsewhere.
 func (s *Server) missing(c *call, names []string) []string {
 	if s.o.ClientsElsewhere {
 		return nil
@@ -79,7 +79,7 @@ func (s *Server) missing(c *call, names []string) []string {
 	return s.clients(c).Missing(names)
 }
 
-// listPolicies answers with the policies of the API and of the configuration file, a page at a time.
+// listPolicies returns a page of the policies from the API and the configuration file.
 func (s *Server) listPolicies(c *call) error {
 	p := s.policies(c)
 	names, next, err := c.page(p.AllClients())
@@ -96,7 +96,7 @@ func (s *Server) listPolicies(c *call) error {
 	return c.answer(out)
 }
 
-// listCandidates answers with the candidates, a page at a time.
+// listCandidates returns a page of the candidates.
 func (s *Server) listCandidates(c *call) error {
 	p := s.policies(c)
 	names, next, err := c.page(p.Set().Candidates.Keys())
@@ -113,8 +113,8 @@ func (s *Server) listCandidates(c *call) error {
 	return c.answer(out)
 }
 
-// listUnregistered answers with the clients that limits are set for and that are not registered, a page at a
-// time. The clients are read last, so that one which was registered before its limits were set is not listed.
+// listUnregistered returns a page of the unregistered clients with limits. It reads the clients
+// last, so a client that was registered before its limits were set is not listed.
 func (s *Server) listUnregistered(c *call) error {
 	p := s.policies(c)
 	unregistered := p.Unregistered(s.clients(c))
@@ -132,8 +132,8 @@ func (s *Server) listUnregistered(c *call) error {
 	return c.answer(out)
 }
 
-// page returns those names that the query asks for, which come in any order: sorted, after one, with a
-// prefix, and so many. next is the value of after for the next page, empty if there is none.
+// page returns the names that the query selects: sorted, after a name, with a prefix, and a limited
+// number. names come in any order. next is the after value for the next page, or empty.
 func (c *call) page(names iter.Seq[string]) (page []string, next string, err error) {
 	if err := c.parameters("after", "limit", "prefix"); err != nil {
 		return nil, "", err
@@ -157,10 +157,11 @@ func (c *call) page(names iter.Seq[string]) (page []string, next string, err err
 	return page, next, nil
 }
 
-// lowest returns the n lowest names, sorted. It keeps no more than twice as many, however many there are.
+// lowest returns the n lowest names, sorted. It stores at most twice as many, however many names
+// there are.
 func lowest(n int, names iter.Seq[string]) []string {
 	var found []string
-	bound := "" // if n are found: no lower one is missing so far
+	bound := "" // once n names are kept, higher names are not needed
 	for name := range names {
 		if bound != "" && name >= bound {
 			continue
@@ -175,7 +176,7 @@ func lowest(n int, names iter.Seq[string]) []string {
 	return found[:min(n, len(found))]
 }
 
-// listClients answers with the registered clients, a page at a time.
+// listClients returns a page of the registered clients.
 func (s *Server) listClients(c *call) error {
 	if err := c.parameters("after", "limit", "prefix", "grant_type", labelParameter); err != nil {
 		return err
@@ -217,10 +218,10 @@ func (s *Server) listClients(c *call) error {
 	return c.answer(out)
 }
 
-// labelParameter is the one parameter that may stand in a query several times.
+// labelParameter is the only query parameter that may be repeated.
 const labelParameter = "label"
 
-// filter reads which clients the query asks for.
+// filter reads which clients the query selects.
 func (c *call) filter() (registry.Filter, error) {
 	for _, label := range c.query[labelParameter] {
 		if err := clientcfg.CheckSelector(label); err != nil {
@@ -237,13 +238,13 @@ func showClient(cl *clientcfg.Client, p *clientcfg.PolicySnapshot, counts activi
 		Metadata: cl.Metadata(), Public: cl.Public, Admin: cl.IsOperator(),
 		Applied: applied(p, cl.ID), Activity: counts,
 	}
-	if !cl.CreatedAt.IsZero() { // it is not known of one that is registered elsewhere
+	if !cl.CreatedAt.IsZero() { // unknown for clients registered elsewhere
 		out.IssuedAt = cl.CreatedAt.Unix()
 	}
 	return out
 }
 
-// applied is what applies to a client, whether it is registered or not.
+// applied returns the values in force for a client, registered or not.
 func applied(p *clientcfg.PolicySnapshot, id string) adminapi.Applied {
 	_, candidate := p.Set().Candidates.Get(id)
 	return adminapi.Applied{
@@ -251,7 +252,7 @@ func applied(p *clientcfg.PolicySnapshot, id string) adminapi.Applied {
 	}
 }
 
-// instances answers with every process that is alive.
+// instances returns every live process.
 func (s *Server) instances(c *call) error {
 	if err := c.parameters(); err != nil {
 		return err

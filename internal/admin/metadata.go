@@ -16,8 +16,8 @@ import (
 	"oauth-server/internal/strict"
 )
 
-// metadataInput is a client as it is sent (RFC 7591 2). What is only for reading is skipped, so that a
-// document can be read, edited and sent back; a secret is not taken.
+// metadataInput is a client in a request (RFC 7591 2). Read-only fields are ignored, so a document
+// can be read, edited and sent back. A secret is not accepted.
 type metadataInput struct {
 	ClientID        *string            `json:"client_id"`
 	Name            string             `json:"client_name"`
@@ -30,21 +30,21 @@ type metadataInput struct {
 	RequirePKCE     *bool              `json:"require_pkce"`
 	ResourceServer  bool               `json:"resource_server"`
 	FirstParty      bool               `json:"first_party"`
-	Labels          map[string]*string `json:"labels"` // null: there is none
+	Labels          map[string]*string `json:"labels"` // a null value means no such label
 	IssuedAt        strict.Skip        `json:"client_id_issued_at"`
 	SecretExpiresAt strict.Skip        `json:"client_secret_expires_at"`
 	Secrets         strict.Skip        `json:"secrets"`
 	Meta            strict.Skip        `json:"meta"`
 }
 
-// The bounds of a client.
+// Limits on a client.
 const (
 	maxItems = 100 // of each list
 	maxName  = 200 // bytes
 	maxItem  = 2000
 )
 
-// check returns what is out of bounds.
+// check returns the fields out of bounds.
 func (in *metadataInput) check() (errs fielderr.Errors) {
 	if len(in.Name) > maxName {
 		errs.Add("client_name", "has %d bytes, more than %d", len(in.Name), maxName)
@@ -65,8 +65,8 @@ func (in *metadataInput) check() (errs fielderr.Errors) {
 	return errs
 }
 
-// readMetadata replaces the metadata of a client. The errors of the whole client are left to the registry,
-// unless there are others: then all are returned.
+// readMetadata replaces the metadata of a client. It leaves the validation of the whole client to
+// the registry, unless there are other errors: then it returns all of them.
 func readMetadata(v *strict.Value, c *clientcfg.Client) error {
 	var in metadataInput
 	errs := v.Decode(&in, nil)
@@ -95,7 +95,7 @@ func (in *metadataInput) apply(errs fielderr.Errors, c *clientcfg.Client) error 
 	return errs.Err()
 }
 
-// labels returns those that are not null, and what is wrong with them.
+// labels returns the labels that are not null, and their errors.
 func (in *metadataInput) labels() (clientcfg.Labels, error) {
 	values := map[string]string{}
 	for name, value := range in.Labels {
@@ -106,8 +106,8 @@ func (in *metadataInput) labels() (clientcfg.Labels, error) {
 	return clientcfg.ParseLabels(clientcfg.LabelPairs(values))
 }
 
-// ReadNewClient reads a client to be registered. Its secret may be known elsewhere already, as a digest.
-// Errors: [fielderr.Errors].
+// ReadNewClient reads a client to be registered. Its secret may be given as a digest, if it is
+// already in use elsewhere. Errors: [fielderr.Errors].
 func ReadNewClient(v *strict.Value) (c clientcfg.Client, err error) {
 	var in struct {
 		metadataInput
@@ -124,14 +124,14 @@ func ReadNewClient(v *strict.Value) (c clientcfg.Client, err error) {
 	}
 	digest := c.SecretDigest
 	if in.AuthMethod != clientcfg.AuthNone {
-		c.SecretDigest = secret.DigestOf("") // so that only what was sent is judged
+		c.SecretDigest = secret.DigestOf("") // so only the fields in the request are checked
 	}
 	err = in.apply(errs, &c)
 	c.SecretDigest = digest
 	return c, err
 }
 
-// registryProblem returns the answer to an error of the registry.
+// registryProblem returns the problem for an error of the registry.
 func registryProblem(err error) error {
 	var known *problemError
 	var invalidErr *registry.InvalidError
@@ -181,7 +181,8 @@ func registryProblem(err error) error {
 	return err
 }
 
-// fieldsOf returns the errors of a client or user by field. Some are texts that begin with its name.
+// fieldsOf returns the errors of a client or user by field. Some are plain errors that start with
+// the name of the field.
 func fieldsOf(err *registry.InvalidError) fielderr.Errors {
 	if errs := fielderr.Of(err); errs != nil {
 		return clientcfg.MetadataErrors(errs)

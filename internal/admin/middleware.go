@@ -15,8 +15,8 @@ import (
 	"oauth-server/internal/adminapi"
 )
 
-// around is the only middleware: it sets the headers that every answer carries, verifies
-// the token, answers errors and panics, and logs.
+// around is the only middleware: it sets common headers, verifies the token, handles errors and
+// panics, and logs.
 func (s *Server) around(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(ec echo.Context) error {
 		c := &call{Context: ec, started: time.Now()}
@@ -36,7 +36,7 @@ func (s *Server) around(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// end is deferred: it turns a panic into an answer and logs the request.
+// end is deferred. It converts a panic to a response and logs the request.
 func (s *Server) end(c *call) {
 	if v := recover(); v != nil {
 		s.log.LogAttrs(c.Request().Context(), slog.LevelError, "panic in the admin API",
@@ -46,10 +46,10 @@ func (s *Server) end(c *call) {
 	s.logAccess(c)
 }
 
-// errPanicked stands for a panic, which has been logged with its stack.
+// errPanicked represents a panic that has been logged with its stack.
 var errPanicked = errors.New("admin: the handler panicked")
 
-// fail is the one place where an error is answered.
+// fail is the only place that writes error responses.
 func (s *Server) fail(c *call, err error) {
 	var routing *echo.HTTPError
 	var p *problemError

@@ -9,14 +9,15 @@ import (
 	"oauth-server/internal/clientcfg"
 )
 
-// policies returns the policies as they are in the store, so that what an operator reads can be changed.
-// If they cannot be read they are the last known, and the answer says how old they are.
+// policies returns the policies as they are in the store, so an operator's change is based on
+// current values. If the store cannot be read, it returns the last known ones, and the response
+// shows their age.
 func (s *Server) policies(c *call) *clientcfg.PolicySnapshot {
 	s.renew(c)
 	return s.o.Policies.Snapshot()
 }
 
-// clients is policies for the registered clients.
+// clients is like policies, for the registered clients.
 func (s *Server) clients(c *call) *clientcfg.Directory {
 	s.renew(c)
 	return s.o.Clients.Directory()
@@ -25,7 +26,7 @@ func (s *Server) clients(c *call) *clientcfg.Directory {
 // renewWithin is how long a request waits for the newest snapshots.
 const renewWithin = 2 * time.Second
 
-// renew makes the snapshots at least as new as the store was when the request came.
+// renew makes the snapshots at least as new as the store was when the request arrived.
 func (s *Server) renew(c *call) {
 	ctx, cancel := context.WithTimeout(c.Request().Context(), renewWithin)
 	defer cancel()
@@ -34,7 +35,7 @@ func (s *Server) renew(c *call) {
 	}
 }
 
-// aged says in the answer how old what it shows is (RFC 9111 5.1), if it is older than what was said so far.
+// aged sets the Age header (RFC 9111 5.1) to age, if that is older than the current value.
 func (c *call) aged(age time.Duration) {
 	if age = max(age, time.Second); age > c.age {
 		c.age = age

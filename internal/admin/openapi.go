@@ -11,7 +11,7 @@ import (
 //go:embed openapi.json
 var document []byte
 
-// openAPI answers with the document.
+// openAPI returns the document.
 func (s *Server) openAPI(c *call) error {
 	if err := c.parameters(); err != nil {
 		return err

@@ -18,30 +18,30 @@ import (
 	"oauth-server/internal/syncer"
 )
 
-// Tokens verifies bearer tokens. [grants.Service] is one.
+// Tokens verifies bearer tokens. [grants.Service] implements it.
 type Tokens interface {
-	// Bearer returns the claims of a valid token. An error that wraps [grants.ErrBearer]
-	// means that it is not valid; any other error, that this could not be found out.
+	// Bearer returns the claims of a valid token. It wraps [grants.ErrBearer] for an invalid token.
+	// Any other error means that the token could not be checked.
 	Bearer(ctx context.Context, token string) (keys.Claims, error)
 }
 
-// Users looks users up. [grants.Users] is one.
+// Users looks up users. [grants.Users] implements it.
 type Users interface {
-	// User returns the user of that name, or an error that wraps [grants.ErrNotFound].
+	// User returns the user with that name, or an error that wraps [grants.ErrNotFound].
 	User(ctx context.Context, name string) (grants.User, error)
 }
 
-// Clients looks registered clients up. [clientcfg.Source] is one.
+// Clients looks up registered clients. [clientcfg.Source] implements it.
 type Clients interface {
 	// Directory returns the current snapshot.
 	Directory() *clientcfg.Directory
-	// Renew reads what has changed in the store, unless the snapshot was the newest at most so long ago.
+	// Renew reads changes from the store, unless the snapshot was current at most atMost ago.
 	Renew(ctx context.Context, atMost time.Duration) error
-	// CheckedAt is when the snapshot was last found to be the newest.
+	// CheckedAt returns when the snapshot was last known to be current.
 	CheckedAt() time.Time
 }
 
-// Counters reads the counters of this process. [ratelimit.Counters] is one.
+// Counters reads the counters of this process. [ratelimit.Counters] implements it.
 type Counters interface {
 	// ClientUsage returns the most used counters of a client and its users.
 	ClientUsage(now time.Time, clientID string, limit int) []ratelimit.Usage
@@ -51,66 +51,67 @@ type Counters interface {
 	Top(now time.Time, limit int) []ratelimit.Usage
 }
 
-// StoredCounters reads the counters that all processes share.
+// StoredCounters reads the counters shared by all processes.
 type StoredCounters interface {
-	// CountersOf returns at most limit counters of a client, in any order: of
-	// all its users, or of one username if it is not nil.
+	// CountersOf returns at most limit counters of a client, in any order: of all its users, or of
+	// one username if it is not nil.
 	CountersOf(ctx context.Context, clientID string, username *string, limit int) ([]syncer.Record, error)
 }
 
 // Reports reads the heartbeats of all instances.
 type Reports interface {
-	// Reports returns the records of all instances that have beaten within ttl by the
-	// clock of the store, with their reports, ordered by ID.
+	// Reports returns the records of all instances with a heartbeat within ttl, by the store's
+	// clock, with their reports, ordered by ID.
 	Reports(ctx context.Context, ttl time.Duration) ([]syncer.Instance, error)
 }
 
-// Options make a [Server]. All are required, except for those with a default or a meaning
-// of nil.
+// Options configure a [Server]. All fields are required, unless a default or a meaning of nil is
+// noted.
 type Options struct {
-	Issuer   string        // sent to callers without a token, which they can get there
+	Issuer   string        // sent to callers without a token, because they can get one there
 	Version  string        // of the program
-	Instance func() string // ID of this process; it changes if a copy of the process runs under it
+	Instance func() string // ID of this process; it changes if a copy of the process runs under the same ID
 
 	Tokens   Tokens
 	Users    Users
 	Clients  Clients
 	Policies *clientcfg.PolicySource
-	Resets   *Resets            // that Policies calls, and that run
-	Registry registry.Store     // clients and users, to be changed
+	Resets   *Resets            // called by Policies; must be running
+	Registry registry.Store     // for changing clients and users
 	Events   clientcfg.EventLog // the audit trail
-	// Passwords hashes the passwords that operators give users. Nil: one at a time.
+	// Passwords hashes the passwords that operators set for users. Nil hashes one at a time.
 	Passwords registry.Hasher
 	Reports   Reports
 	Counters  Counters
 	Activity  *activity.Recorder
 	Bans      *bans.Bans
 
-	// ClientsElsewhere is set if the clients that are limited are registered with another server: limits can then be set
-	// for any, and none is missing.
+	// ClientsElsewhere is set if the limited clients are registered with another server. Then
+	// limits can be set for any client, and no client counts as missing.
 	ClientsElsewhere bool
 
-	// Stored are the shared counters, including keys that only other processes serve. Nil:
-	// there are none.
+	// Stored reads the shared counters, including keys that only other processes serve. Nil means
+	// that there are no shared counters.
 	Stored StoredCounters
-	// Sync returns how this process shares its counts. Nil: it does not share them.
+	// Sync returns how this process shares its counts. Nil means that it does not share them.
 	Sync func() adminapi.SyncState
 
-	// File returns what became of the configuration file of this process. Nil: that is not known.
+	// File returns the state of this process's configuration file. Nil means unknown.
 	File func() adminapi.ConfigFile
 
-	// Backups copies and restores the data file. Nil: the store is none.
+	// Backups copies and restores the data file. Nil means that the store is not a file.
 	Backups Backups
-	// LocalToken makes its sender an operator, from a loopback address: who can read what lies beside
-	// the data file. Empty: there is none.
+	// LocalToken makes its sender an operator if it comes from a loopback address, because the
+	// sender can read the files beside the data file. Empty disables it.
 	LocalToken string
-	// UserHash returns what stands for a username in the log. Nil: nothing does.
+	// UserHash returns the text that represents a username in the log. Nil means that users are not
+	// logged.
 	UserHash func(username string) string
 
-	// AuditKept is how long audit entries are kept: 400 days if 0.
+	// AuditKept is how long audit entries are kept. 0 means 400 days.
 	AuditKept time.Duration
 	Now       func() time.Time // time.Now
-	// Clock is the process time that counters go by (package clock). Nil: Now.
+	// Clock is the process time for counters (package clock). The default is Now.
 	Clock  func() time.Time
 	Logger *slog.Logger // discards
 }
@@ -136,7 +137,7 @@ func (o *Options) setDefaults() {
 	}
 }
 
-// validate reports everything that is missing, joined.
+// validate returns everything that is missing, joined.
 func (o *Options) validate() error {
 	var errs []error
 	for _, need := range []struct {

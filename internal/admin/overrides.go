@@ -12,8 +12,8 @@ import (
 	"oauth-server/internal/username"
 )
 
-// overrideResource is the limits of one user of one client. The username is that of the keys that are
-// counted.
+// overrideResource is the limits of one user of one client. username is the one in the keys of the
+// counters.
 type overrideResource struct{ clientID, username string }
 
 func (r overrideResource) target() string { return clientcfg.OverrideTarget(r.clientID, r.username) }
@@ -59,8 +59,8 @@ func (r overrideResource) document(o clientcfg.Override) adminapi.Override {
 	return adminapi.Override{ClientID: r.clientID, Username: r.username, User: adminapi.ShowLimits(o.User), Note: o.Note}
 }
 
-// onOverride accepts the clients that onPolicy accepts, and every name that a user can have: the user may
-// come later.
+// onOverride accepts the clients that onPolicy accepts, and every valid username, because the user
+// may be created later.
 func (s *Server) onOverride(f func(*call, resource) error) handler {
 	return func(c *call) error {
 		name, err := c.name("username", username.MaxLength)
@@ -77,7 +77,7 @@ func (s *Server) onOverride(f func(*call, resource) error) handler {
 	}
 }
 
-// override is the override of a user who is named in any way in which the name can be typed.
+// override returns the override of a user, with the name in any spelling.
 func override(clientID, typed string) (overrideResource, error) {
 	name := username.Stored(typed)
 	if err := username.Check(name); err != nil {
@@ -86,7 +86,7 @@ func override(clientID, typed string) (overrideResource, error) {
 	return overrideResource{clientID, name}, nil
 }
 
-// listOverrides answers with the overrides of a client, a page at a time.
+// listOverrides returns a page of a client's overrides.
 func (s *Server) listOverrides(c *call, r resource) error {
 	id := r.(policyResource).clientID //nolint:forcetypeassert // onPolicy passes nothing else
 	p := s.policies(c)

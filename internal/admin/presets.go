@@ -5,7 +5,7 @@ import (
 	"oauth-server/internal/preset"
 )
 
-// listPresets answers with the limits that this release has under a name.
+// listPresets returns the named limits of this release.
 func (s *Server) listPresets(c *call) error {
 	if err := c.parameters(); err != nil {
 		return err

@@ -13,16 +13,16 @@ import (
 	"oauth-server/internal/fielderr"
 )
 
-// problemError is an error with the answer to it.
+// problemError is an error together with its response.
 type problemError struct {
 	adminapi.Problem
 
 	challenge  string // value of WWW-Authenticate
 	retryAfter int64  // seconds
-	cause      error  // for the log; not sent
+	cause      error  // for the log only
 }
 
-// Error implements error; it is for logs.
+// Error implements error, for logs.
 func (p *problemError) Error() string {
 	if p.cause != nil {
 		return fmt.Sprintf("%s: %s: %v", p.Title, p.Detail, p.cause)
@@ -33,7 +33,7 @@ func (p *problemError) Error() string {
 // Unwrap returns the cause.
 func (p *problemError) Unwrap() error { return p.cause }
 
-// The types of problems. They are names, not addresses.
+// The problem types. They are names, not addresses.
 const (
 	typePrefix = "urn:oauth-server:problem:"
 
@@ -66,13 +66,12 @@ func conflict(format string, args ...any) *problemError {
 	return problem(http.StatusConflict, typeConflict, "Not possible now", format, args...)
 }
 
-// invalidField is a single problem with one field or parameter.
+// invalidField returns a problem with a single field or parameter.
 func invalidField(field, format string, args ...any) *problemError {
 	return invalid(fielderr.Errors{{Path: field, Message: fmt.Sprintf(format, args...)}})
 }
 
-// fieldOrder is the order in which the errors of a document are listed, those of unknown fields
-// last.
+// fieldOrder is the order of errors in a response. Unknown fields come last.
 var fieldOrder = []string{
 	"client_id", "username", "name", "trusted", "tier", "mode", "canary_percent",
 	"default.user", "default.client", "default.total", "default.source", "default.over_limit", "default.max_wait", "default.max_waiting", "default.ban", "default.criticality", "default.hide_headers", "default",
@@ -90,7 +89,7 @@ func inOrder(errs fielderr.Errors) fielderr.Errors {
 	return slices.SortedStableFunc(slices.Values(errs), func(a, b fielderr.Error) int { return cmp.Compare(rank(a), rank(b)) })
 }
 
-// invalid is the answer to a document with these errors.
+// invalid returns the problem for a document with these errors.
 func invalid(fields fielderr.Errors) *problemError {
 	fields = inOrder(fields)
 	p := problem(http.StatusUnprocessableEntity, typeInvalid, "Invalid value", "%s", fields.Error())
@@ -101,12 +100,12 @@ func invalid(fields fielderr.Errors) *problemError {
 	return p
 }
 
-// malformed is a body that is not even JSON.
+// malformed returns the problem for a body that is not JSON.
 func malformed(format string, args ...any) *problemError {
 	return problem(http.StatusBadRequest, typeInvalid, "Malformed request", format, args...)
 }
 
-// problemOf returns the answer to any error.
+// problemOf returns the problem for any error.
 func problemOf(err error) *problemError {
 	var known *problemError
 	var lock *clientcfg.LockOutError
@@ -123,7 +122,7 @@ func problemOf(err error) *problemError {
 	return p
 }
 
-// storeAway is the detail of an error of the store.
+// storeAway is the detail for an error of the store.
 const storeAway = "the store could not be asked; try again"
 
 // write sends the problem.
@@ -136,7 +135,7 @@ func (p *problemError) write(c *call) {
 		h.Set("Retry-After", fmt.Sprint(p.retryAfter))
 	}
 	body, err := json.Marshal(p.Problem)
-	if err != nil { // it holds strings and numbers only
+	if err != nil { // it has only strings and numbers
 		panic(fmt.Sprintf("admin: a problem does not encode: %v", err))
 	}
 	c.write("application/problem+json", p.Status, body)

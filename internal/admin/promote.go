@@ -9,8 +9,8 @@ import (
 	"oauth-server/internal/ratelimit"
 )
 
-// promote makes a candidate live: its limits become those of the client, or the default
-// limits. A trusted client becomes limited, since that is what was tried.
+// promote makes a candidate live: its limits become the client's limits, or the default limits. A
+// trusted client is no longer trusted afterwards, because the candidate was tried as limits.
 func (s *Server) promote(c *call, r resource) error {
 	candidate := r.(candidateResource) //nolint:forcetypeassert // the route is that of candidates
 	return s.perform(c, &change{
@@ -21,7 +21,7 @@ func (s *Server) promote(c *call, r resource) error {
 	})
 }
 
-// live is what the candidate becomes.
+// live returns the resource that the candidate becomes.
 func (r candidateResource) live() resource {
 	if r.name == clientcfg.GlobalCandidate {
 		return settingsResource{}
@@ -29,7 +29,7 @@ func (r candidateResource) live() resource {
 	return policyResource{r.name}
 }
 
-// promoted returns the changes that make the candidate live, and a candidate no more.
+// promoted returns the changes that make the candidate live and remove it as a candidate.
 func promoted(p *clientcfg.PolicySnapshot, name string) ([]clientcfg.Change, error) {
 	set := p.Set()
 	cand, _ := set.Candidates.Get(name)

@@ -15,10 +15,10 @@ import (
 	"oauth-server/internal/username"
 )
 
-// maxBody bounds the body of a request, in bytes; the longest policy is far shorter.
+// maxBody bounds a request body, in bytes. The longest policy is far shorter.
 const maxBody = 64 << 10
 
-// parameters returns an error if the query has other parameters than these.
+// parameters returns an error if the query has parameters other than these.
 func (c *call) parameters(known ...string) error {
 	for name := range c.query {
 		if !slices.Contains(known, name) {
@@ -31,7 +31,7 @@ func (c *call) parameters(known ...string) error {
 	return nil
 }
 
-// flag reads a parameter that is true or false.
+// flag reads a boolean parameter.
 func (c *call) flag(name string) (bool, error) {
 	switch v := c.query.Get(name); v {
 	case "", "false":
@@ -43,7 +43,7 @@ func (c *call) flag(name string) (bool, error) {
 	}
 }
 
-// number reads a parameter from 1 to high; otherwise is its default.
+// number reads a parameter from 1 to high. otherwise is the default.
 func (c *call) number(name string, high, otherwise int64) (int64, error) {
 	v := c.query.Get(name)
 	if v == "" {
@@ -56,7 +56,7 @@ func (c *call) number(name string, high, otherwise int64) (int64, error) {
 	return n, nil
 }
 
-// reason reads why a change is made, for the audit trail.
+// reason reads the reason for a change, for the audit trail.
 func (c *call) reason() (string, error) {
 	reason := c.query.Get("reason")
 	if err := clientcfg.ValidateNote(reason); err != nil {
@@ -65,13 +65,13 @@ func (c *call) reason() (string, error) {
 	return reason, nil
 }
 
-// clientID is the one in the path. The router leaves it escaped if the path needs escaping,
-// as with a slash.
+// clientID returns the client ID in the path. The router leaves it escaped if the path needs
+// escaping, for example for a slash.
 func (c *call) clientID() (string, error) { return c.name("client_id", clientcfg.MaxIDLength) }
 
 func (c *call) username() (string, error) { return c.name("username", username.MaxLength) }
 
-// name is a part of the path, of so many bytes at most.
+// name returns a path parameter of at most most bytes.
 func (c *call) name(param string, most int) (string, error) {
 	name, err := c.Param(param), error(nil)
 	if c.Request().URL.RawPath != "" {
@@ -86,10 +86,10 @@ func (c *call) name(param string, most int) (string, error) {
 	return name, nil
 }
 
-// body reads one JSON value of one of the media types.
+// body reads one JSON value with one of the media types.
 func (c *call) body(types ...string) (*strict.Value, error) { return c.bodyOf(maxBody, types...) }
 
-// bodyOf is body with another bound.
+// bodyOf is like body, with another size limit.
 func (c *call) bodyOf(most int64, types ...string) (*strict.Value, error) {
 	r := c.Request()
 	media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))

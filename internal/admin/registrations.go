@@ -20,7 +20,7 @@ type registrar struct {
 	options registry.Options
 }
 
-// registrar reads the parameters of a change: why, and what is confirmed.
+// registrar reads the parameters of a change: the reason, and the confirmation.
 func (s *Server) registrar(c *call, name string, parameters ...string) (*registrar, error) {
 	if c.Request().Method != http.MethodGet {
 		parameters = append(parameters, "reason", "confirm")
@@ -38,7 +38,7 @@ func (s *Server) registrar(c *call, name string, parameters ...string) (*registr
 	}}, nil
 }
 
-// registry returns the registry in which the request is carried out.
+// registry returns the registry for the request.
 func (r *registrar) registry() *registry.Registry { return registry.New(r.options) }
 
 // newestClients returns all clients as they are in the store.
@@ -49,16 +49,16 @@ func (s *Server) newestClients(ctx context.Context) (iter.Seq[*clientcfg.Client]
 	return s.o.Clients.Directory().All(), nil
 }
 
-// lasting returns a context for a change, which continues if the caller hangs up, so that its outcome is
+// lasting returns a context for a change. It continues if the caller disconnects, so the outcome is
 // certain.
 func (r *registrar) lasting() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(r.Request().Context()), applyWithin)
 }
 
-// onClient makes a handler of one for the client in the path.
+// onClient makes a handler from one for the client in the path.
 func (s *Server) onClient(f func(*registrar) error) handler { return s.onNamed((*call).clientID, f) }
 
-// onUser makes a handler of one for the user in the path.
+// onUser makes a handler from one for the user in the path.
 func (s *Server) onUser(f func(*registrar) error) handler { return s.onNamed((*call).username, f) }
 
 func (s *Server) onNamed(nameOf func(*call) (string, error), f func(*registrar) error) handler {
@@ -75,10 +75,12 @@ func (s *Server) onNamed(nameOf func(*call) (string, error), f func(*registrar) 
 	}
 }
 
-// etagOfClient is that of the metadata, not of what else is shown: when a secret was used changes nothing.
+// etagOfClient returns the ETag of the metadata only. The time when a secret was used does not
+// change it.
 func etagOfClient(c *clientcfg.Client) (string, error) { return etagOf(c.Version, c.Metadata()) }
 
-// conditional makes the conditions of the request those of the change. Without any it is refused.
+// conditional applies the request's conditions to the change. If needed is set, a request without
+// conditions is refused.
 func (r *registrar) conditional(needed bool) error {
 	conditions := conditionsOf(r.Request().Header)
 	if needed && !conditions.given() {
@@ -95,10 +97,11 @@ func (r *registrar) conditional(needed bool) error {
 	return nil
 }
 
-// followed lets this instance follow a change at once. If it cannot, it follows in its time.
+// followed makes this instance follow a change at once. If that fails, it follows with the next
+// refresh.
 func (r *registrar) followed(ctx context.Context) { _ = r.server.o.Clients.Renew(ctx, 0) }
 
-// answerClient answers with a client and its ETag.
+// answerClient responds with a client and its ETag.
 func (r *registrar) answerClient(status int, c *clientcfg.Client, shown string) error {
 	etag, err := etagOfClient(c)
 	if err != nil {
@@ -119,7 +122,7 @@ func (r *registrar) answerClient(status int, c *clientcfg.Client, shown string) 
 	return r.answerStatus(status, out)
 }
 
-// createClient registers a client. Its secret is in this answer only.
+// createClient registers a client. Only this response contains its secret.
 func (s *Server) createClient(c *call) error {
 	r, err := s.registrar(c, "")
 	if err != nil {
@@ -235,7 +238,7 @@ func (s *Server) listSecrets(r *registrar) error {
 	return r.answer(adminapi.Secrets{ClientID: client.ID, Secrets: registry.Secrets(&client, s.o.Now())})
 }
 
-// addSecret gives a client another secret, which is in this answer only.
+// addSecret gives a client another secret, which only this response contains.
 func (s *Server) addSecret(r *registrar) error {
 	if err := r.conditional(false); err != nil {
 		return err
@@ -254,7 +257,7 @@ func (s *Server) addSecret(r *registrar) error {
 	return r.answerClient(http.StatusCreated, &changed, shown)
 }
 
-// rotation reads the body of a request for another secret. It may be missing.
+// rotation reads the body of a request for another secret. The body may be missing.
 func (r *registrar) rotation() (out registry.Rotation, err error) {
 	if r.Request().ContentLength == 0 {
 		return out, nil

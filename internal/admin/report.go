@@ -12,16 +12,15 @@ import (
 	"oauth-server/internal/adminapi"
 )
 
-// topReported is how many counters a report has at most.
+// topReported is the maximum number of counters in a report.
 const topReported = 20
 
-// reportsLast is how long an instance is shown after its last heartbeat. Heartbeats are 3 s
-// apart.
+// reportsLast is how long an instance is shown after its last heartbeat. Heartbeats are 3 s apart.
 const reportsLast = 15 * time.Second
 
-// Report returns the report of this process, encoded, for its next heartbeat, so that the
-// admin API of other instances shows this one. It is nil if it cannot be encoded; the first
-// such failure is logged. It is safe for concurrent use.
+// Report returns the encoded report of this process for its next heartbeat, which lets the admin
+// API of other instances show this instance. It returns nil if encoding fails, and logs the first
+// failure. It is safe for concurrent use.
 func (s *Server) Report() []byte {
 	r := s.report(s.o.Now())
 	r.Instance.Self = false
@@ -33,7 +32,7 @@ func (s *Server) Report() []byte {
 	return body
 }
 
-// report is the report of this process at now.
+// report returns the report of this process at now.
 func (s *Server) report(now time.Time) adminapi.Report {
 	return adminapi.Report{
 		Instance: s.self(now),
@@ -42,9 +41,8 @@ func (s *Server) report(now time.Time) adminapi.Report {
 	}
 }
 
-// Finding the keys nearest their limits reads every key. If that takes longer than
-// quickLook, the result is reused, so that at most one part in lookShare of the time is
-// spent on it.
+// Finding the keys nearest their limits reads every key. If that takes longer than quickLook, the
+// result is reused, which limits the time spent on it to one part in lookShare.
 const (
 	quickLook = 10 * time.Millisecond
 	lookShare = 100
@@ -54,7 +52,7 @@ const (
 type lastLook struct {
 	mu    sync.Mutex
 	found []adminapi.Counter
-	due   time.Time // by the clock of the machine
+	due   time.Time // by the machine's clock
 }
 
 func (s *Server) nearLimit() []adminapi.Counter {
@@ -96,15 +94,14 @@ func (s *Server) self(now time.Time) adminapi.Instance {
 	return d
 }
 
-// SweepAudit removes the entries of the audit trail that are older than Options.AuditKept. The
-// caller repeats it.
+// SweepAudit removes audit entries older than Options.AuditKept. Call it periodically.
 func (s *Server) SweepAudit(ctx context.Context) error {
 	now := s.o.Now()
 	return s.o.Events.SweepEvents(ctx, now.Add(-s.o.AuditKept), now)
 }
 
-// reports returns the reports of all instances, first that of this one at this moment.
-// Those of the others are as old as their last heartbeat.
+// reports returns the reports of all instances, starting with the current one of this instance. The
+// other reports are as old as the last heartbeats.
 func (s *Server) reports(ctx context.Context) []adminapi.Report {
 	out := []adminapi.Report{s.report(s.o.Now())}
 	stored, err := s.o.Reports.Reports(ctx, reportsLast)

@@ -13,9 +13,9 @@ import (
 	"oauth-server/internal/ratelimit"
 )
 
-// resetCounters forgets the counts of a client, or of one of its users, on all instances:
-// the reset is an entry of the trail. It answers when they are gone from the store
-// too, because what is only forgotten in memory would be back if this process died.
+// resetCounters forgets the counts of a client, or of one of its users, on all instances, through a
+// reset in the trail. It responds after the counts are removed from the store too. Otherwise the
+// stored counts would return if this process died.
 func (s *Server) resetCounters(c *call) error {
 	if err := c.parameters("username", "reason"); err != nil {
 		return err
@@ -58,7 +58,7 @@ func (s *Server) resetCounters(c *call) error {
 	return nil
 }
 
-// Forgetter forgets counts in this process. [ratelimit.Counters] is one.
+// Forgetter forgets counts in this process. [ratelimit.Counters] implements it.
 type Forgetter interface {
 	Reset(k ratelimit.Key) bool
 	ResetClient(clientID string) int
@@ -66,40 +66,39 @@ type Forgetter interface {
 
 // Eraser removes counts from the store.
 type Eraser interface {
-	// EraseCounters removes the counters of the client: all of them, or those of one
-	// username if it is not nil. Counters that do not exist are no error.
+	// EraseCounters removes the counters of the client: all of them, or those of one username if it
+	// is not nil. Missing counters are not an error.
 	EraseCounters(ctx context.Context, clientID string, username *string) error
 }
 
-// Resets carries out resets in this process. Every instance drops the counts that it has
-// not yet written, and then removes those that are stored, so that the last instance to do
-// so leaves none of the old counts.
+// Resets carries out resets in this process. Every instance drops its unwritten counts, and then
+// removes the stored ones, so after the last instance none of the old counts remain.
 type Resets struct {
 	counters Forgetter
 	store    Eraser
 	log      *slog.Logger
 	wake     chan struct{}
-	stopped  chan struct{} // closed when Run has been stopped
+	stopped  chan struct{} // closed when Run has stopped
 	stop     sync.Once
 
 	mu    sync.Mutex
 	queue []*storedReset
 }
 
-// storedReset is a reset that is not carried out in the store yet.
+// storedReset is a reset that has not been applied to the store yet.
 type storedReset struct {
 	clientcfg.Reset
-	ids  []string // whose counters are still to be removed; only Run uses them
+	ids  []string // clients with counters still to be removed; used only by Run
 	done chan struct{}
 }
 
-// NewResets takes the counters of this process and the store that they are shared through;
-// nil if they are not shared.
+// NewResets returns Resets for the counters of this process and the store that shares them. store
+// is nil if they are not shared.
 func NewResets(counters Forgetter, store Eraser, log *slog.Logger) *Resets {
 	return &Resets{counters: counters, store: store, log: log, wake: make(chan struct{}, 1), stopped: make(chan struct{})}
 }
 
-// Adopted carries out the resets that are new in a snapshot; see [clientcfg.PolicyOptions].
+// Adopted carries out the new resets in a snapshot; see [clientcfg.PolicyOptions].
 func (r *Resets) Adopted(_, next *clientcfg.PolicySnapshot) {
 	for _, reset := range next.Resets() {
 		ids := []string{reset.ClientID, clientcfg.CandidateID(reset.ClientID)}
@@ -133,8 +132,8 @@ func (r *Resets) enqueue(reset *storedReset) {
 
 var errResetsStopped = errors.New("admin: the server stops")
 
-// Carried waits until the store has forgotten what was reset up to a version of the policies. It returns
-// an error if ctx or Run ends before.
+// Carried waits until the store has applied all resets up to a version of the policies. It returns
+// an error if ctx or Run ends first.
 func (r *Resets) Carried(ctx context.Context, version int64) error {
 	for reset := r.first(); reset != nil && reset.Version <= version; reset = r.first() {
 		select {
@@ -148,7 +147,7 @@ func (r *Resets) Carried(ctx context.Context, version int64) error {
 	return nil
 }
 
-// first returns the oldest reset that the store has not carried out; nil if there is none.
+// first returns the oldest reset that has not been applied to the store, or nil.
 func (r *Resets) first() *storedReset {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -158,10 +157,10 @@ func (r *Resets) first() *storedReset {
 	return r.queue[0]
 }
 
-// eraseRetry is the pause after a failure of the store.
+// eraseRetry is the pause after a store failure.
 const eraseRetry = time.Second
 
-// Run removes from the store what was reset, until ctx ends.
+// Run applies resets to the store until ctx ends.
 func (r *Resets) Run(ctx context.Context) error {
 	for {
 		var retry <-chan time.Time
@@ -179,15 +178,16 @@ func (r *Resets) Run(ctx context.Context) error {
 	}
 }
 
-// erase erases the counters of every queued reset. It stops at the first error and leaves
-// that reset in the queue, without what was erased: that is counted anew.
+// erase erases the counters of every queued reset. It stops at the first error and keeps the rest
+// of that reset in the queue. It skips counters that were already erased, because they contain only
+// new counts.
 func (r *Resets) erase(ctx context.Context) error {
 	for reset := r.first(); reset != nil; reset = r.first() {
 		for len(reset.ids) > 0 {
 			if err := r.store.EraseCounters(ctx, reset.ids[0], reset.Username); err != nil {
 				return err
 			}
-			r.forget(reset.ids[0], reset.Username) // counts that were read from the store meanwhile
+			r.forget(reset.ids[0], reset.Username) // counts that were read from the store in between
 			reset.ids = reset.ids[1:]
 		}
 		r.mu.Lock()

@@ -12,29 +12,29 @@ import (
 
 // state is a resource in a snapshot.
 type state struct {
-	doc     any   // what can be changed, as it is shown
-	exists  bool  // it was set over the API
+	doc     any   // the editable document as shown
+	exists  bool  // set through the API
 	version int64 // of its last change
 }
 
-// resource is what operators read and change: the settings, a policy or a candidate. Its
+// resource is something that operators read and change: the settings, a policy or a candidate. Its
 // methods read a snapshot and change nothing.
 type resource interface {
-	// target is its name in the audit trail.
+	// target returns its name in the audit trail.
 	target() string
 	state(p *clientcfg.PolicySnapshot) state
-	// base is what a merge patch applies to.
+	// base returns the document that a merge patch applies to.
 	base(p *clientcfg.PolicySnapshot) any
-	// with returns the changes by which the resource becomes v, or is removed if v is nil. Errors:
+	// with returns the changes that set the resource to v, or remove it if v is nil. Errors:
 	// [fielderr.Errors], *problemError.
 	with(p *clientcfg.PolicySnapshot, v *strict.Value, now time.Time) ([]clientcfg.Change, error)
-	// view is the answer to a reader: the document with what is only for reading.
+	// view returns the response for a reader: the document with its read-only fields.
 	view(ctx context.Context, s *Server, p *clientcfg.PolicySnapshot) any
 }
 
-// deletable is a resource that is not there unless it was made over this API.
+// deletable is a resource that exists only if it was created through this API.
 type deletable interface {
-	// absent is the answer to a reader if there is none.
+	// absent returns the problem for a reader if it does not exist.
 	absent() *problemError
 }
 
@@ -63,7 +63,7 @@ func (settingsResource) with(_ *clientcfg.PolicySnapshot, v *strict.Value, _ tim
 	return one(clientcfg.ChangeSettings(o))
 }
 
-// one is a list of one change.
+// one returns a list with one change.
 func one(c clientcfg.Change, err error) ([]clientcfg.Change, error) {
 	return []clientcfg.Change{c}, err
 }
@@ -109,7 +109,7 @@ func (r policyResource) show(p *clientcfg.PolicySnapshot) adminapi.PolicyView {
 	return view
 }
 
-// until is when a target ends being what it is; zero: it does not.
+// until returns when a target's temporary value ends, or zero for a permanent one.
 func until(p *clientcfg.PolicySnapshot, target string) time.Time {
 	if end, temporary := p.End(target); temporary {
 		return end.Until
@@ -117,7 +117,7 @@ func until(p *clientcfg.PolicySnapshot, target string) time.Time {
 	return time.Time{}
 }
 
-// source is where a client's policy comes from: api, file or none.
+// source returns the origin of a client's policy: api, file or none.
 func source(p *clientcfg.PolicySnapshot, clientID string) string {
 	if _, changed := p.Policy(clientID); changed {
 		return "api"
@@ -128,7 +128,7 @@ func source(p *clientcfg.PolicySnapshot, clientID string) string {
 	return "none"
 }
 
-// candidateResource is the candidate of one client, or that for the default limits.
+// candidateResource is the candidate for one client or for the default limits.
 type candidateResource struct{ name string }
 
 func (r candidateResource) target() string { return clientcfg.CandidateTarget(r.name) }
@@ -140,7 +140,7 @@ func (r candidateResource) state(p *clientcfg.PolicySnapshot) state {
 
 func (r candidateResource) base(p *clientcfg.PolicySnapshot) any { return r.state(p).doc }
 
-// with keeps Since if what is tried stays.
+// with keeps Since if the tried limits stay the same.
 func (r candidateResource) with(p *clientcfg.PolicySnapshot, v *strict.Value, now time.Time) ([]clientcfg.Change, error) {
 	if v == nil {
 		return one(clientcfg.ChangeCandidate(r.name, nil))

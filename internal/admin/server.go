@@ -25,11 +25,11 @@ type Server struct {
 	look  lastLook
 
 	unreported atomic.Bool   // the last report could not be encoded
-	copying    atomic.Bool   // a backup is under way
-	revoking   chan struct{} // has a value while all families of a user are revoked
+	copying    atomic.Bool   // a backup is running
+	revoking   chan struct{} // holds a value while all families of a user are being revoked
 }
 
-// New returns a server. The error joins everything that is wrong with the options.
+// New returns a Server. The error joins all problems with the options.
 func New(o Options) (*Server, error) {
 	if err := o.validate(); err != nil {
 		return nil, err
@@ -99,7 +99,7 @@ func (s *Server) routes() []route {
 	})
 }
 
-// registrationRoutes are those of clients, users and what they are signed in with.
+// registrationRoutes returns the routes for clients, users and their sign-ins.
 func (s *Server) registrationRoutes() []route {
 	return []route{
 		{http.MethodPost, "/clients", writeRegistrations, s.createClient},
@@ -130,7 +130,7 @@ func (s *Server) registrationRoutes() []route {
 	}
 }
 
-// answer checks the scope and the query, and lets the operation answer.
+// answer checks the scope and the query, and runs the operation.
 func (r route) answer(c *call) (err error) {
 	if err := c.caller.may(r.scope); err != nil {
 		return err

@@ -12,8 +12,8 @@ import (
 	"oauth-server/internal/fielderr"
 )
 
-// resourceOf returns the resource that a target of the audit trail is; false if it is none that can be
-// changed so. It does not look whether the client that it names is registered.
+// resourceOf returns the resource for an audit target. It returns false if the target cannot be
+// changed this way. It does not check whether the client is registered.
 func resourceOf(target string) (resource, bool) {
 	if target == clientcfg.SettingsTarget {
 		return settingsResource{}, true
@@ -34,7 +34,7 @@ func resourceOf(target string) (resource, bool) {
 	return overrideResource{id, username}, is && len(id) <= clientcfg.MaxIDLength
 }
 
-// resourceTyped is resourceOf with the user of an override in any form in which the name can be typed.
+// resourceTyped is like resourceOf, with the username of an override in any spelling.
 func resourceTyped(target string) (r resource, known bool, err error) {
 	if r, known = resourceOf(target); known {
 		if o, is := r.(overrideResource); is {
@@ -44,7 +44,7 @@ func resourceTyped(target string) (r resource, known bool, err error) {
 	return r, known, err
 }
 
-// clientOf returns the client that a resource is about; empty if it is about all.
+// clientOf returns the client of a resource, or "" if it applies to all.
 func clientOf(r resource) string {
 	switch r := r.(type) {
 	case policyResource:
@@ -59,8 +59,8 @@ func clientOf(r resource) string {
 	return ""
 }
 
-// setTargets returns the first n targets after one that operators have set, or that are to return to
-// something, in the order of a file of limits; n is 0: all.
+// setTargets returns the first n targets after a target that operators have set, or that will
+// return to an earlier value, in the order of a limits file. n = 0 returns all.
 func setTargets(p *clientcfg.PolicySnapshot, after string, n int) (targets []string) {
 	set := p.Set()
 	if n == 0 {
@@ -81,7 +81,7 @@ func setTargets(p *clientcfg.PolicySnapshot, after string, n int) (targets []str
 	return targets
 }
 
-// sectionTargets yields those of a section in any order, each once.
+// sectionTargets yields the targets of a section in any order, each once.
 func sectionTargets(p *clientcfg.PolicySnapshot, section string) iter.Seq[string] {
 	set := p.Set()
 	names := map[string]iter.Seq[string]{
@@ -99,7 +99,7 @@ func sectionTargets(p *clientcfg.PolicySnapshot, section string) iter.Seq[string
 				return
 			}
 		}
-		for of := range set.Ends.Keys() { // of what was removed for a while
+		for of := range set.Ends.Keys() { // of temporary removals
 			kind, _, _ := strings.Cut(of, "/")
 			if _, temporary := p.End(of); kind != section || !temporary {
 				continue
@@ -111,7 +111,7 @@ func sectionTargets(p *clientcfg.PolicySnapshot, section string) iter.Seq[string
 	}
 }
 
-// isUnset reports whether operators have set nothing of the resource.
+// isUnset reports whether operators have not set the resource.
 func isUnset(r resource, p *clientcfg.PolicySnapshot) bool {
 	if _, is := r.(settingsResource); is {
 		o := p.Set().Settings
@@ -120,8 +120,8 @@ func isUnset(r resource, p *clientcfg.PolicySnapshot) bool {
 	return !r.state(p).exists
 }
 
-// areRegistered returns, as errors of the fields, which resources are about clients that do not exist.
-// One that has been set already is accepted.
+// areRegistered returns, as field errors, which resources belong to clients that do not exist. It
+// accepts a resource that is already set.
 func (s *Server) areRegistered(ctx context.Context, resources map[string]resource) (errs fielderr.Errors, err error) {
 	if s.o.ClientsElsewhere {
 		return nil, nil
@@ -135,7 +135,7 @@ func (s *Server) areRegistered(ctx context.Context, resources map[string]resourc
 	if len(unknown) == 0 {
 		return nil, nil
 	}
-	if err := s.o.Clients.Renew(ctx, 0); err != nil { // they may have been created a moment ago
+	if err := s.o.Clients.Renew(ctx, 0); err != nil { // they may be new
 		return nil, err
 	}
 	for _, field := range slices.Sorted(maps.Keys(unknown)) {

@@ -12,7 +12,7 @@ import (
 	"oauth-server/internal/strict"
 )
 
-// tierRoutes are those of tiers, of presets that they are made of, and of overrides.
+// tierRoutes returns the routes for tiers, the presets for making them, and overrides.
 func (s *Server) tierRoutes() []route {
 	return []route{
 		{http.MethodGet, "/tiers", read, s.listTiers},
@@ -57,7 +57,7 @@ func (r tierResource) view(_ context.Context, _ *Server, p *clientcfg.PolicySnap
 	return r.show(p, set.TierUses())
 }
 
-// show is the view, given how many clients have each tier.
+// show returns the view, given how many clients have each tier.
 func (r tierResource) show(p *clientcfg.PolicySnapshot, uses map[string]int) adminapi.TierView {
 	t, _ := p.Set().Tiers.Get(r.name)
 	view := adminapi.TierView{Tier: showTier(r.name, t), Clients: uses[r.name]}
@@ -87,7 +87,7 @@ func (s *Server) onTier(f func(*call, resource) error) handler {
 	}
 }
 
-// listTiers answers with the tiers, a page at a time.
+// listTiers returns a page of the tiers.
 func (s *Server) listTiers(c *call) error {
 	p := s.policies(c)
 	set := p.Set()
@@ -103,7 +103,7 @@ func (s *Server) listTiers(c *call) error {
 	return c.answer(out)
 }
 
-// withoutPrefix yields the keys that begin with a prefix, without it.
+// withoutPrefix yields the keys that start with a prefix, with the prefix removed.
 func withoutPrefix(prefix string, keys iter.Seq[string]) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for key := range keys {

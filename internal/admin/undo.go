@@ -13,8 +13,8 @@ import (
 	"oauth-server/internal/clientcfg"
 )
 
-// undo gives the targets of an earlier change the values that they had before it: a change like any other,
-// which can be undone too.
+// undo gives the targets of an earlier change their previous values. It is a normal change, which
+// can be undone too.
 func (s *Server) undo(c *call) error {
 	version, err := strconv.ParseInt(c.Param("version"), 10, 64)
 	if err != nil || version < 1 {
@@ -41,23 +41,23 @@ func (s *Server) undo(c *call) error {
 	if err != nil {
 		return err
 	}
-	if err := u.read(ctx); err != nil { // most of it before others have to wait
+	if err := u.read(ctx); err != nil { // reads most of it before blocking others
 		return err
 	}
 	return s.performMany(c, ch, only)
 }
 
-// undoing is a change that is to be undone, and what came after it.
+// undoing is a change to be undone, with the changes after it.
 type undoing struct {
 	events  clientcfg.EventLog
 	version int64
 
 	entry   *clientcfg.Event
-	changed map[string][]*clientcfg.Event // of each of its targets, the changes since that were not undone
-	next    int64                         // number to read from
+	changed map[string][]*clientcfg.Event // later changes of each of its targets that were not undone
+	next    int64                         // trail number to continue reading from
 }
 
-// read reads the change, and what was changed since, as far as that is not read yet.
+// read reads the change and the later changes that have not been read yet.
 func (u *undoing) read(ctx context.Context) error {
 	events, err := u.events.Events(ctx, clientcfg.EventQuery{Since: max(u.next, u.version), Limits: true})
 	if err != nil {
@@ -84,11 +84,11 @@ func (u *undoing) read(ctx context.Context) error {
 	return nil
 }
 
-// since takes a later change into account. The undo of the last one of a target cancels that out.
+// since records a later change. If it undoes the last recorded change of a target, both cancel out.
 func (u *undoing) since(e *clientcfg.Event) {
 	later := &clientcfg.Event{Number: e.Number, At: e.At, Actor: e.Actor, Action: e.Action}
 	undone, changed := undoneBy(e), map[string]bool{}
-	for i := range e.Changes { // an end changes with its target
+	for i := range e.Changes { // an end changes together with its target
 		changed[e.Changes[i].Target] = true
 	}
 	if undone != 0 { // or alone
@@ -106,13 +106,13 @@ func (u *undoing) since(e *clientcfg.Event) {
 	}
 }
 
-// undoReason begins the reason of the undo of a change.
+// undoReason is the start of the reason for undoing a change.
 const undoReason = "change %d"
 
-// undoneBy returns the version of the change that an entry undoes; 0 if it undoes none.
+// undoneBy returns the version of the change that an entry undoes, or 0.
 func undoneBy(e *clientcfg.Event) (version int64) {
 	if e.Action == actionUndo {
-		_, _ = fmt.Sscanf(e.Reason, undoReason, &version) // 0 if it is not there
+		_, _ = fmt.Sscanf(e.Reason, undoReason, &version) // 0 if it is missing
 	}
 	return version
 }

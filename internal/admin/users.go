@@ -16,7 +16,7 @@ import (
 	"oauth-server/internal/strict"
 )
 
-// listUsers answers with the users, a page at a time.
+// listUsers returns a page of the users.
 func (s *Server) listUsers(c *call) error {
 	r, err := s.registrar(c, "", "after", "limit", "prefix")
 	if err != nil {
@@ -26,7 +26,7 @@ func (s *Server) listUsers(c *call) error {
 	if err != nil {
 		return err
 	}
-	// No name that begins with the prefix is below it, and all of them follow each other.
+	// Names with the prefix are contiguous, and none of them sorts before the prefix.
 	after, prefix := c.query.Get("after"), c.query.Get("prefix")
 	out := adminapi.Users{Users: []registry.User{}}
 	if prefix != "" && after < prefix {
@@ -52,7 +52,7 @@ func (s *Server) listUsers(c *call) error {
 	return c.answer(out)
 }
 
-// createUser adds a user, with a password or a hash of one.
+// createUser adds a user with a password or a password hash.
 func (s *Server) createUser(c *call) error {
 	r, err := s.registrar(c, "")
 	if err != nil {
@@ -100,7 +100,7 @@ func checkOperator(access clientcfg.Access) (errs fielderr.Errors) {
 	return errs
 }
 
-// answerUser answers with a user and its ETag.
+// answerUser responds with a user and its ETag.
 func (r *registrar) answerUser(status int, u *registry.User) error {
 	etag, err := etagOf(0, u)
 	if err != nil {
@@ -114,7 +114,7 @@ func (r *registrar) answerUser(status int, u *registry.User) error {
 	return r.answerStatus(status, u)
 }
 
-// ifUser makes the conditions of the request those of the change.
+// ifUser applies the request's conditions to the change.
 func (r *registrar) ifUser(needed bool) error {
 	conditions := conditionsOf(r.Request().Header)
 	if needed && !conditions.given() {
@@ -138,7 +138,8 @@ func (s *Server) showUser(r *registrar) error {
 	return r.answerUser(http.StatusOK, &u)
 }
 
-// patchUser changes what the user may do with the admin API: all that can be changed by itself.
+// patchUser changes the user's access to the admin API, the only field that can be changed
+// separately.
 func (s *Server) patchUser(r *registrar) error {
 	v, err := r.body("application/merge-patch+json", "application/json")
 	if err != nil {
@@ -191,7 +192,7 @@ func (s *Server) deleteUser(r *registrar) error {
 	return nil
 }
 
-// setPassword replaces the password, and ends all that came of the one before.
+// setPassword replaces the password, and ends everything from sign-ins with the previous one.
 func (s *Server) setPassword(r *registrar) error {
 	v, err := r.body("application/json")
 	if err != nil {
@@ -243,7 +244,7 @@ func (s *Server) listSessions(r *registrar) error {
 	return r.answer(adminapi.Sessions{Username: user, Sessions: list})
 }
 
-// endSessions ends the session in the path, or all.
+// endSessions ends the session in the path, or all sessions.
 func (s *Server) endSessions(r *registrar) error {
 	ctx, cancel := r.lasting()
 	defer cancel()
@@ -270,7 +271,7 @@ func (s *Server) listConsents(r *registrar) error {
 	return r.answer(adminapi.Consents{Username: user, Consents: list})
 }
 
-// withdrawConsent ends what a user allows the client in the path.
+// withdrawConsent ends the user's consent to the client in the path.
 func (s *Server) withdrawConsent(r *registrar) error {
 	id, err := r.clientID()
 	if err != nil {
@@ -285,9 +286,10 @@ func (s *Server) withdrawConsent(r *registrar) error {
 	return nil
 }
 
-// revokeFamilies revokes the family in the path, or all. These may be many: what is begun is brought to its
-// end, however long that takes and whether the caller waits or not, and answered afterwards. All families are
-// those of one user at a time: other requests wait, and are not begun if their callers hang up meanwhile.
+// revokeFamilies revokes the family in the path, or all families. All may be many. Once begun, the
+// revocation runs to the end, however long it takes and even if the caller disconnects, and the
+// response follows afterwards. Revoking all families runs for one user at a time. Other such
+// requests wait, and are not begun if their callers disconnect before their turn.
 func (s *Server) revokeFamilies(r *registrar) error {
 	ctx, id := r.Request().Context(), r.Param("id")
 	deadlines := http.NewResponseController(r.Response())
