@@ -10,7 +10,7 @@ import (
 	"oauth-server/internal/check"
 )
 
-// growing notes the largest read that it is asked for before anything has come.
+// growing records the largest read before any data has arrived.
 type growing struct {
 	text    io.Reader
 	largest int
@@ -21,7 +21,8 @@ func (g *growing) Read(p []byte) (int, error) {
 	return g.text.Read(p[:min(len(p), 1)])
 }
 
-// TestAnnouncedBodies: a body takes memory as it comes, whatever length was announced, and has to be that long.
+// TestAnnouncedBodies checks that a body uses memory as it arrives, whatever length was announced,
+// and that it must have that length.
 func TestAnnouncedBodies(t *testing.T) {
 	for name, tc := range map[string]struct {
 		length int64

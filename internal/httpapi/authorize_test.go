@@ -60,7 +60,7 @@ func wantRedirect(tb testing.TB, res *reply, target string) url.Values {
 	return u.Query()
 }
 
-// TestWayThroughThePages goes from /authorize to the code, without a browser.
+// TestWayThroughThePages goes from /authorize to the code without a browser.
 func TestWayThroughThePages(t *testing.T) {
 	f := newFake()
 	s := newServer(t, f, nil)
@@ -188,8 +188,8 @@ func TestApprovalThatFails(t *testing.T) {
 	lacks(t, q.Get("error_description"), "fire")
 }
 
-// TestBadAuthorization: errors of a client or redirect URI that cannot be trusted are shown, never
-// redirected; the others are sent to the client.
+// TestBadAuthorization checks that errors about an untrusted client or redirect URI are shown and
+// never redirected. Other errors are redirected to the client.
 func TestBadAuthorization(t *testing.T) {
 	with := func(edit func(url.Values)) string {
 		v := authorization()
@@ -244,7 +244,7 @@ func TestBadAuthorization(t *testing.T) {
 	}
 }
 
-// TestUnknownParametersAreIgnored: RFC 6749 3.1, and OpenID Connect's prompt.
+// TestUnknownParametersAreIgnored covers RFC 6749 3.1 and OpenID Connect's prompt.
 func TestUnknownParametersAreIgnored(t *testing.T) {
 	res := get(t, newServer(t, newFake(), nil), "/authorize?"+authorization().Encode()+"&prompt=none&nonce=n&response_mode=query", "")
 	wantStatus(t, res, http.StatusOK)
@@ -252,7 +252,7 @@ func TestUnknownParametersAreIgnored(t *testing.T) {
 
 func TestAuthorizeByPost(t *testing.T) {
 	s := newServer(t, newFake(), nil)
-	// From the client's site: the request must work across origins.
+	// From the client's site, because the request must work across origins.
 	res := request{path: "/authorize", body: authorization().Encode(), header: http.Header{
 		"Origin": {"https://app.example"}, "Sec-Fetch-Site": {"cross-site"},
 	}}.send(t, s)

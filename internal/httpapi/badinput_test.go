@@ -15,7 +15,7 @@ func basic(id, secret string) []string {
 	return []string{"Basic " + base64.StdEncoding.EncodeToString([]byte(id+":"+secret))}
 }
 
-// wantOAuthError checks all that RFC 6749 5.2 says of an error answer.
+// wantOAuthError checks everything that RFC 6749 5.2 requires of an error answer.
 func wantOAuthError(tb testing.TB, res *reply, status int, code grants.ErrorCode) {
 	tb.Helper()
 	body := res.Body
@@ -45,7 +45,7 @@ func wantOAuthError(tb testing.TB, res *reply, status int, code grants.ErrorCode
 	}
 }
 
-// TestBadForm sends what no OAuth endpoint may accept to all that take forms.
+// TestBadForm sends invalid forms to all OAuth endpoints.
 func TestBadForm(t *testing.T) {
 	good := form("grant_type", "client_credentials", "token", "good", "client_id", "shop", "client_secret", secretOf)
 	long := strings.Repeat("x", 64<<10)
@@ -167,7 +167,7 @@ func TestUnknownPath(t *testing.T) {
 	}
 }
 
-// TestOurTrouble makes everything behind the endpoints fail: the answer is server_error without the
+// TestOurTrouble makes everything behind the endpoints fail. The answer is server_error without the
 // cause.
 func TestOurTrouble(t *testing.T) {
 	f := newFake()
@@ -189,7 +189,7 @@ func TestPanicIsAnswered(t *testing.T) {
 	wantOAuthError(t, res, http.StatusInternalServerError, grants.ServerError)
 }
 
-// TestErrorCodes sees every code on the wire with its status (RFC 6749 5.2).
+// TestErrorCodes checks every error code on the wire with its status (RFC 6749 5.2).
 func TestErrorCodes(t *testing.T) {
 	for code, status := range map[grants.ErrorCode]int{
 		grants.InvalidRequest: 400, grants.InvalidClient: 401, grants.InvalidGrant: 400, grants.UnauthorizedClient: 400,

@@ -26,8 +26,8 @@ import (
 	"oauth-server/internal/testworld"
 )
 
-// newBare is the least that can be called a token endpoint: it parses the same form, makes one
-// ES256 signature and writes the same JSON. It does not authenticate, check or log.
+// newBare is a minimal token endpoint: it parses the same form, makes one ES256 signature and
+// writes the same JSON. It does not authenticate, check or log.
 func newBare(b *testing.B) *httptest.Server {
 	b.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -68,8 +68,8 @@ func newBare(b *testing.B) *httptest.Server {
 	return srv
 }
 
-// newTokenServer is ours as it runs: real grants, a signing key from a real store, the access log
-// written to a file.
+// newTokenServer runs our server as in production: real grants, a signing key from a real store,
+// and the access log in a file.
 func newTokenServer(b *testing.B, edits ...worldEdit) *httptest.Server {
 	b.Helper()
 	log, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
@@ -99,7 +99,7 @@ func ask(client *http.Client, url string) error {
 	return err
 }
 
-const benchClients = 16 // connections at once
+const benchClients = 16 // concurrent connections
 
 // askMany sends n requests over [benchClients] connections.
 func askMany(b *testing.B, client *http.Client, url string, n int) {
@@ -145,19 +145,20 @@ func BenchmarkTokenBare(b *testing.B) { benchmarkToken(b, newBare(b)) }
 
 func BenchmarkTokenClientCredentials(b *testing.B) { benchmarkToken(b, newTokenServer(b)) }
 
-// BenchmarkTokenShareOfBare reports our throughput as a share of that of the bare handler.
+// BenchmarkTokenShareOfBare reports our throughput as a share of the bare handler's.
 func BenchmarkTokenShareOfBare(b *testing.B) {
 	b.ReportMetric(takeTurns(b, newBare(b), newTokenServer(b)), "share-of-bare")
 }
 
-// BenchmarkTokenLimiter reports our throughput with the limiter as a share of that without.
+// BenchmarkTokenLimiter reports our throughput with the limiter as a share of the throughput
+// without it.
 func BenchmarkTokenLimiter(b *testing.B) {
 	b.ReportMetric(takeTurns(b, newTokenServer(b), newTokenServer(b, limitedTo(b, 1_000_000))), "share-of-unlimited")
 }
 
-// takeTurns asks two servers by turns, so that whatever else the machine does hits both alike, and
-// returns the throughput of the second as a share of that of the first: the median over the turns,
-// which a hiccup does not move.
+// takeTurns alternates requests to two servers, so other load on the machine affects both equally.
+// It returns the throughput of the second as a share of the throughput of the first: the median
+// over the rounds, which a single slow round does not change.
 func takeTurns(b *testing.B, first, second *httptest.Server) float64 {
 	b.Helper()
 	client := newBenchClient(b)

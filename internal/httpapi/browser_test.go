@@ -33,13 +33,13 @@ func withoutScript(t *testing.T, ctx context.Context) {
 	check.OK(t, err)
 }
 
-// callback is the client's side: a page at the redirect URI.
+// callback is the client's page at the redirect URI.
 type callback struct {
 	*httptest.Server
 	got chan url.Values
 }
 
-// newCallback answers with a page, or redirects to next if that is not empty.
+// newCallback answers with a page, or redirects to next if it is not empty.
 func newCallback(t *testing.T, next string) callback {
 	t.Helper()
 	c := callback{got: make(chan url.Values, 1)}
@@ -89,8 +89,8 @@ func signIn(username, password string) chromedp.Action[chromedp.Void] {
 	)
 }
 
-// wantFits checks that a page needs no sideways scrolling on a phone, and that a thumb can hit what
-// there is to hit (WCAG 2.2, 2.5.8).
+// wantFits checks that a page does not scroll sideways on a phone, and that its buttons and links
+// are large enough for a thumb (WCAG 2.2, 2.5.8).
 func wantFits(t *testing.T, ctx context.Context) {
 	t.Helper()
 	box, err := chromedp.Run(ctx, chromedp.Dimensions(chromedp.CSS("html")))
@@ -109,8 +109,8 @@ func wantFits(t *testing.T, ctx context.Context) {
 	}
 }
 
-// TestBrowserFromAuthorizeToToken is the whole way of a person with a phone: a wrong password, the
-// right one, consent, and back in the app, which exchanges the code.
+// TestBrowserFromAuthorizeToToken follows a person with a phone: a wrong password, the right one,
+// consent, and back to the app, which exchanges the code.
 func TestBrowserFromAuthorizeToToken(t *testing.T) {
 	for name, script := range map[string]bool{"with script": true, "without script": false} {
 		t.Run(name, func(t *testing.T) {
@@ -155,8 +155,8 @@ func TestBrowserFromAuthorizeToToken(t *testing.T) {
 	}
 }
 
-// TestBrowserFollowsWhereTheClientGoesOn: form-action must not stop a client that redirects from
-// its callback to another origin.
+// TestBrowserFollowsWhereTheClientGoesOn checks that form-action does not stop a client that
+// redirects from its callback to another origin.
 func TestBrowserFollowsWhereTheClientGoesOn(t *testing.T) {
 	last := newCallback(t, "")
 	app := newCallback(t, strings.Replace(last.URL, "127.0.0.1", "localhost", 1)+"/done")
@@ -171,8 +171,8 @@ func TestBrowserFollowsWhereTheClientGoesOn(t *testing.T) {
 	holds(t, where, "://localhost:")
 }
 
-// TestBrowserHandsOverToAnApp: nor may form-action stop the way into an app with a scheme of its
-// own (RFC 8252 7.1).
+// TestBrowserHandsOverToAnApp checks that form-action does not stop a redirect to an app with its
+// own scheme (RFC 8252 7.1).
 func TestBrowserHandsOverToAnApp(t *testing.T) {
 	const redirect = "com.example.app:/cb"
 	srv := newWorld(t, testworld.Clients{"app": appClient(redirect)})
@@ -189,7 +189,7 @@ func TestBrowserHandsOverToAnApp(t *testing.T) {
 			break
 		}
 	}
-	// There is no such app on this machine: Chromium gives up, by itself.
+	// There is no such app on this machine, so Chromium gives up.
 	for e, err := range failed {
 		check.OK(t, err)
 		check.Equal(t, "error of the browser", e.ErrorText, "net::ERR_ABORTED")
@@ -198,7 +198,7 @@ func TestBrowserHandsOverToAnApp(t *testing.T) {
 	}
 }
 
-// TestBrowserRefusesForeignPages: another site can neither show our pages in a frame nor send our
+// TestBrowserRefusesForeignPages checks that another site can neither frame our pages nor send our
 // forms.
 func TestBrowserRefusesForeignPages(t *testing.T) {
 	srv := newWorld(t, testworld.Clients{"app": appClient("https://app.example/cb")})

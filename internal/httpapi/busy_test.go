@@ -26,14 +26,14 @@ func busy() *grants.Error {
 	}
 }
 
-// seenBusy is what matters of an answer that says to come back later.
+// seenBusy holds the relevant parts of an answer with a retry time.
 type seenBusy struct {
 	Status           int
 	RetryAfter, Type string
 	Form, Text       bool
 }
 
-// TestBusySignIn: the form is shown again, as a page that says when to try.
+// TestBusySignIn checks that the form is shown again, as a page with the retry time.
 func TestBusySignIn(t *testing.T) {
 	f := newFake()
 	f.failSignIn = busy()
@@ -70,7 +70,8 @@ func TestBusyToken(t *testing.T) {
 	}
 }
 
-// TestOverloaded: the answer is the same whether the gate has refused the request or the lane before the store.
+// TestOverloaded checks that the answer is the same whether the gate or the lane before the store
+// refused the request.
 func TestOverloaded(t *testing.T) {
 	shed := &admission.ShedError{RetryAfter: 4 * time.Second, Short: admission.Store}
 	for name, err := range map[string]error{

@@ -14,7 +14,7 @@ import (
 	"oauth-server/internal/httpapi"
 )
 
-// behindProxies is a server whose proxies are in 10.0.0.0/8 and fd00::/8.
+// behindProxies is a server with proxies in 10.0.0.0/8 and fd00::/8.
 type behindProxies struct {
 	*fake
 	*httpapi.Server
@@ -34,7 +34,7 @@ func newBehindProxies(tb testing.TB, edits ...func(*httpapi.Options)) *behindPro
 	return b
 }
 
-// remote returns the address that the server takes for that of the client.
+// remote returns the address that the server uses as the client's.
 func (b *behindProxies) remote(peer, header string, lines ...string) string {
 	return b.remoteOf(peer, http.Header{header: lines})
 }
@@ -89,7 +89,7 @@ func TestClientAddress(t *testing.T) {
 	}
 }
 
-// TestClientAddressInForwarded reads the examples of RFC 7239, and what is close to them.
+// TestClientAddressInForwarded reads the examples of RFC 7239, and similar values.
 func TestClientAddressInForwarded(t *testing.T) {
 	const none = "10.0.0.1" // the proxy itself
 	tests := map[string]struct {
@@ -137,7 +137,8 @@ func TestClientAddressInForwarded(t *testing.T) {
 	}
 }
 
-// TestOnlyTheTrustedHeaderIsRead: a proxy passes on the other as the client sent it.
+// TestOnlyTheTrustedHeaderIsRead covers a proxy that passes on the other header as the client sent
+// it.
 func TestOnlyTheTrustedHeaderIsRead(t *testing.T) {
 	both := http.Header{"X-Forwarded-For": {"203.0.113.9"}, "Forwarded": {"for=198.51.100.7"}, "X-Real-Ip": {"192.0.2.1"}}
 	for header, want := range map[string]string{
@@ -151,7 +152,7 @@ func TestOnlyTheTrustedHeaderIsRead(t *testing.T) {
 	}
 }
 
-// TestTrustedHops: a client with an address among the trusted ones can claim none but its own.
+// TestTrustedHops checks that a client with a trusted address can claim only its own address.
 func TestTrustedHops(t *testing.T) {
 	const line = "203.0.113.9, 10.0.0.4, 10.0.0.3, 10.0.0.2"
 	for hops, want := range []string{"10.0.0.2", "10.0.0.2", "10.0.0.3", "10.0.0.4", "203.0.113.9", "203.0.113.9"} {
@@ -182,8 +183,8 @@ func TestTrustThatCannotBe(t *testing.T) {
 	}
 }
 
-// FuzzClientAddress: whatever a client sends, the address is the one that a proxy appended, or that
-// of the proxy.
+// FuzzClientAddress checks that, whatever a client sends, the address is the one that a proxy
+// appended, or the proxy's own.
 func FuzzClientAddress(f *testing.F) {
 	for _, s := range []string{
 		"", "1.2.3.4", "1.2.3.4, 10.0.0.2", "[2001:db8::9]:4711, nonsense", ",,", "10.0.0.9", "[", "1.2.3.4:", "::ffff:1.2.3.4",
@@ -225,7 +226,8 @@ func FuzzClientAddress(f *testing.F) {
 	})
 }
 
-// TestClientHost: it is the host that the trusted proxy nearest to the client names, in the header that is trusted.
+// TestClientHost checks that the host is the one from the trusted proxy nearest to the client, in
+// the trusted header.
 func TestClientHost(t *testing.T) {
 	type header = http.Header
 	const own, stranger = "gateway.internal", "198.51.100.7:1"
@@ -279,8 +281,8 @@ func TestClientHost(t *testing.T) {
 	}
 }
 
-// FuzzClientHost: whatever a client sends, the host is the one that the proxy appended, or that of the request where a client's
-// open quote hides it.
+// FuzzClientHost checks that, whatever a client sends, the host is the one that the proxy appended,
+// or the host of the request if an open quote of the client hides it.
 func FuzzClientHost(f *testing.F) {
 	for _, s := range []string{"", "evil.example", "evil.example, ", "host=evil.example", `host="evil.example`, `for=1.2.3.4;x="`, `host="\`, ",,", "for=10.0.0.9;host=evil.example", `a="",host=1`} {
 		f.Add(s)

@@ -9,7 +9,7 @@ import (
 	"oauth-server/internal/grants"
 )
 
-// TestConsentPagesDiffer: each showing is a page of its own, and any of them can be answered.
+// TestConsentPagesDiffer checks that each page shown is different, and that each can be answered.
 func TestConsentPagesDiffer(t *testing.T) {
 	f := newFake()
 	s := newServer(t, f, nil)
@@ -22,8 +22,8 @@ func TestConsentPagesDiffer(t *testing.T) {
 	wantRedirect(t, post(t, s, "/consent", cookie, first), appTarget)
 }
 
-// TestAnswersThatComeTooLate are shown to the user, and never sent to the client, which may have the
-// code of the page.
+// TestAnswersThatComeTooLate checks that late answers are shown to the user and never sent to the
+// client, which may have the code of the page.
 func TestAnswersThatComeTooLate(t *testing.T) {
 	for name, tt := range map[string]struct {
 		err      error
@@ -61,7 +61,7 @@ func TestAnswersThatComeTooLate(t *testing.T) {
 	}
 }
 
-// TestDenyOnAnOldPage needs no new page: it grants nothing.
+// TestDenyOnAnOldPage checks that denying needs no new page, because it grants nothing.
 func TestDenyOnAnOldPage(t *testing.T) {
 	f := newFake()
 	s := newServer(t, f, nil)

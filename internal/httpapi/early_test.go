@@ -15,7 +15,7 @@ import (
 	"oauth-server/internal/httpapi/early"
 )
 
-// refusedEarly is a request of shop with these fields, refused by 40 bytes.
+// refusedEarly returns a request of shop with these fields, refused with a body of 40 bytes.
 func refusedEarly(fields string) *early.Refusal {
 	const body = "grant_type=client_credentials"
 	return &early.Refusal{
@@ -26,7 +26,8 @@ func refusedEarly(fields string) *early.Refusal {
 	}
 }
 
-// A request that was refused before net/http read it has the line, and the part in the metrics, of one that was refused after.
+// A request that was refused before net/http read it has the same log line and metrics as one that
+// was refused later.
 func TestRefusedEarly(t *testing.T) {
 	for name, tt := range map[string]struct{ fields, line string }{
 		"from the peer":        {"X-Forwarded-For: 198.51.100.7\r\nX-Request-Id: abc\r\n", "remote=192.0.2.1 grant_type=client_credentials client_id=shop error=temporarily_unavailable shed=processor request_id="},
@@ -55,7 +56,7 @@ func TestRefusedEarly(t *testing.T) {
 	}
 }
 
-// Requests that were refused early share the ten lines a second with the others, and each is in the metrics.
+// Early refusals share the ten log lines a second with other refusals, and all are in the metrics.
 func TestRefusedEarlyFloodIsNotLogged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake()

@@ -9,8 +9,8 @@ import (
 	"oauth-server/internal/httpapi"
 )
 
-// A server is an http.Handler over the domain: here a fake one, in the real server grants.Service
-// and keys.Ring.
+// A server is an http.Handler for the domain. The example uses a fake domain. The real server uses
+// grants.Service and keys.Ring.
 func ExampleNew() {
 	domain := newFake()
 	server, err := httpapi.New(httpapi.Options{

@@ -20,8 +20,8 @@ import (
 	"oauth-server/internal/httpapi"
 )
 
-// fake is a domain of one client and two users, enough to see what the HTTP layer asks and how it
-// answers. Fields named fail… make an operation fail.
+// fake is a domain with one client and two users, to test the calls and answers of the HTTP layer.
+// Fields named fail… make an operation fail.
 type fake struct {
 	client                                    clientcfg.Client
 	failToken, failSession, failApprove       error
@@ -33,9 +33,9 @@ type fake struct {
 	token    grants.TokenRequest // the last one seen
 	query    grants.TokenQuery
 	signIn   grants.SignIn
-	approved []string // usernames that codes were issued for
+	approved []string // users with issued codes
 
-	next        grants.Next // what Proceed answers if a user is signed in
+	next        grants.Next // the result of Proceed if a user is signed in
 	failProceed error
 	proceeded   grants.Interaction           // of the last request
 	allowed     map[string]*grants.Agreement // by user, with the client
@@ -215,7 +215,7 @@ func (f *fake) Revoke(_ context.Context, q grants.TokenQuery) error {
 
 func (f *fake) JWKS() []byte { return []byte(`{"keys":[]}`) }
 
-// signedIn returns the cookie header of a user who is signed in.
+// signedIn returns the cookie header of a signed-in user.
 func (f *fake) signedIn(username string) string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -236,7 +236,7 @@ func newServer(tb testing.TB, f *fake, edit func(*httpapi.Options)) *httpapi.Ser
 	return s
 }
 
-// request is one request in a table; the zero value of a field is the usual.
+// request is one request in a table. A zero field has the usual value.
 type request struct {
 	method, path, body string
 	header             http.Header
@@ -262,12 +262,12 @@ func (r request) send(tb testing.TB, h http.Handler) *reply {
 	maps.Copy(req.Header, r.header)
 	rec := httptest.NewRecorder()
 	h.ServeHTTP(rec, req)
-	res := rec.Result() // the headers as they were when the status went out
+	res := rec.Result() // the headers when the status was sent
 	check.OK(tb, res.Body.Close())
 	return &reply{res.StatusCode, res.Header, rec.Body.String()}
 }
 
-// reply is what came back.
+// reply is an answer.
 type reply struct {
 	StatusCode int
 	Header     http.Header
@@ -282,7 +282,7 @@ func form(pairs ...string) string {
 	return v.Encode()
 }
 
-// authorization is a good authorization request.
+// authorization returns a valid authorization request.
 func authorization() url.Values {
 	return url.Values{
 		"response_type": {"code"}, "client_id": {"shop"}, "redirect_uri": {appTarget},

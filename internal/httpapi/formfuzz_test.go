@@ -11,8 +11,8 @@ import (
 	"oauth-server/internal/check"
 )
 
-// FuzzInspectForm: introspection and revocation answer the owner of the secret only, and nothing
-// is active but the one good token.
+// FuzzInspectForm checks that introspection and revocation answer only the owner of the secret, and
+// that only the one valid token is active.
 func FuzzInspectForm(f *testing.F) {
 	f.Add("token=good&client_id=shop&client_secret=s3cret", true)
 	f.Add("token=bad&client_id=shop&client_secret=s3cret", true)
@@ -43,9 +43,9 @@ func FuzzInspectForm(f *testing.F) {
 	})
 }
 
-// FuzzPages: the forms of the pages, with any authorization request inside. The right password alone
-// signs in, the binding alone makes a code, and no redirect leads away from this server but to a
-// registered URI.
+// FuzzPages posts the forms of the pages with any authorization request. Only the right password
+// signs in, only the binding makes a code, and redirects outside this server lead only to
+// registered URIs.
 func FuzzPages(f *testing.F) {
 	f.Add("/sign-in", authorization().Encode(), "alice", "pass-alice")
 	f.Add("/sign-in", "//evil.example", "alice", "wrong")

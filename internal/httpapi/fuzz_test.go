@@ -11,7 +11,7 @@ import (
 	"oauth-server/internal/check"
 )
 
-// wantAnswer checks what holds for any answer of the token endpoint.
+// wantAnswer checks the properties of every answer of the token endpoint.
 func wantAnswer(t *testing.T, res *reply) {
 	t.Helper()
 	if res.StatusCode >= http.StatusInternalServerError {
@@ -97,7 +97,7 @@ func FuzzAuthorizeQuery(f *testing.F) {
 	f.Fuzz(func(t *testing.T, query string, signedIn bool) {
 		u := &url.URL{Path: "/authorize", RawQuery: query}
 		if _, err := url.ParseRequestURI(u.String()); err != nil || strings.ContainsAny(query, " \x00\r\n\t\x7f") {
-			return // not a request line that net/http would let through
+			return // net/http would not accept this request line
 		}
 		cookie := ""
 		if signedIn {

@@ -11,7 +11,7 @@ import (
 	"oauth-server/internal/httpapi"
 )
 
-// doorkeeper is a gate that counts whom it has let in.
+// doorkeeper is a gate that counts admitted requests.
 type doorkeeper struct {
 	shut          bool
 	asked, inside int
@@ -28,13 +28,13 @@ func (d *doorkeeper) EnterGate(ctx context.Context, r *admission.Request) (conte
 
 func (d *doorkeeper) LeaveGate() { d.inside-- }
 
-// gated is a domain that notes whether a page looks its session up between entering and leaving.
+// gated is a domain that records whether a page looks up its session between entering and leaving.
 type gated struct {
 	*fake
 	gate      *doorkeeper
 	panicking bool
 	looked    bool
-	within    bool // with the rank that the gate has given
+	within    bool // with the rank from the gate
 }
 
 func (g *gated) Session(ctx context.Context, cookie string) (grants.Session, error) {
@@ -45,13 +45,13 @@ func (g *gated) Session(ctx context.Context, cookie string) (grants.Session, err
 	return g.fake.Session(ctx, cookie)
 }
 
-// TestPagesLeaveTheGate: each page is asked about once, and is over for the gate when it has been answered, whatever the
-// answer is. What the gate refuses does no work.
+// TestPagesLeaveTheGate checks that each page enters the gate once and leaves it after its answer,
+// whatever the answer is. A page that the gate refuses does no work.
 func TestPagesLeaveTheGate(t *testing.T) {
 	authorize := "/authorize?" + authorization().Encode()
 	for name, tt := range map[string]struct {
 		request
-		anonymous bool // the page looks no session up
+		anonymous bool // the page does not look up a session
 	}{
 		"index":                    {request: request{method: http.MethodGet, path: "/id/"}},
 		"index, without the slash": {request: request{method: http.MethodGet, path: "/id"}},

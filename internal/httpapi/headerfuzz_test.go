@@ -17,7 +17,7 @@ func behindProxy(o *httpapi.Options) {
 	o.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("192.0.2.1/32"), netip.MustParsePrefix("10.0.0.0/8")}
 }
 
-// FuzzRequestID: what a trusted proxy sends is the ID only if it is fit for a log line.
+// FuzzRequestID checks that a trusted proxy's value is used as the ID only if it fits a log line.
 func FuzzRequestID(f *testing.F) {
 	for _, seed := range []string{"", "abc-123_x.y", "a b", "a\nlevel=ERROR", strings.Repeat("x", 65), "ä", "\x00"} {
 		f.Add(seed)
@@ -36,7 +36,7 @@ func FuzzRequestID(f *testing.F) {
 	})
 }
 
-// FuzzCookie: only the value of a session signs in.
+// FuzzCookie checks that only the value of a session signs in.
 func FuzzCookie(f *testing.F) {
 	for _, seed := range []string{"", "oauth_session=cookie-alice", "oauth_session=x; oauth_session=cookie-alice", "a=b; oauth_session=\"cookie-alice\"", "oauth_session"} {
 		f.Add(seed)

@@ -53,8 +53,8 @@ func TestLimitedToken(t *testing.T) {
 	}
 }
 
-// TestLimitedBody: the members of the problem type stand beside those of OAuth, and the code is the one that is
-// configured at that moment, in the answer, in the log and on the page about it.
+// TestLimitedBody checks that the body has the members of the problem type and of OAuth, and that
+// the code is the currently configured one, in the answer, in the log and on the page about it.
 func TestLimitedBody(t *testing.T) {
 	f := newFake()
 	code := grants.TemporarilyUnavailable
@@ -83,7 +83,7 @@ func TestLimitedBody(t *testing.T) {
 	f.failToken = hidden
 	lacks(t, ask.send(t, s).Body, "violated-policies")
 	holds(t, ask.send(t, s).Body, `"type":`)
-	f.failToken = &grants.LimitedError{RetryAfter: time.Second, Limit: "failed_attempts"} // has no quota
+	f.failToken = &grants.LimitedError{RetryAfter: time.Second, Limit: "failed_attempts"} // without a quota
 	sameJSON(t, ask.send(t, s).Body, `{"error":"`+string(code)+`","error_description":"; retry after 1 second.",
 		"error_uri":"http://id.example/docs/rate-limits"}`)
 	f.failToken = &grants.Error{Code: grants.TemporarilyUnavailable, Description: "x"}
@@ -103,7 +103,7 @@ func TestLimitedInspection(t *testing.T) {
 	}
 }
 
-// A limit that is no policy's is named in the log too.
+// A limit outside the policies is named in the log too.
 func TestLimitedIsLogged(t *testing.T) {
 	f := newFake()
 	f.failInspection = &grants.LimitedError{RetryAfter: time.Second, Limit: "inspection"}
@@ -131,7 +131,7 @@ func TestLimitedSignIn(t *testing.T) {
 	}
 }
 
-// TestLimitOverTCP has a real limiter behind real grants, and looks at what goes over the wire.
+// TestLimitOverTCP uses a real limiter and real grants, and checks the bytes on the wire.
 func TestLimitOverTCP(t *testing.T) {
 	srv := newWorld(t, testworld.Clients{"daemon": daemon()}, limitedTo(t, 2))
 	type seen struct{ status, retry, policy, limit string }

@@ -62,7 +62,7 @@ func TestRequestID(t *testing.T) {
 	}
 }
 
-// TestLogHoldsNoSecrets sends something secret in every place there is.
+// TestLogHoldsNoSecrets sends a secret in every possible place.
 func TestLogHoldsNoSecrets(t *testing.T) {
 	var log bytes.Buffer
 	f := newFake()
@@ -85,7 +85,8 @@ func TestLogHoldsNoSecrets(t *testing.T) {
 	lacks(t, log.String(), "hush")
 }
 
-// TestAccessLogIsTerse: probes are quiet, and a line says nothing about what is not known.
+// TestAccessLogIsTerse checks that probes are not logged, and that a line contains no unknown
+// values.
 func TestAccessLogIsTerse(t *testing.T) {
 	var log bytes.Buffer
 	s := newServer(t, newFake(), func(o *httpapi.Options) {
@@ -117,7 +118,7 @@ func TestFailuresAreLoggedWithTheirCause(t *testing.T) {
 	holds(t, log.String(), "status=500")
 }
 
-// TestCallerWhoHangsUp is not worth waking anybody for.
+// TestCallerWhoHangsUp checks that a caller who hangs up causes no error in the log.
 func TestCallerWhoHangsUp(t *testing.T) {
 	var log bytes.Buffer
 	f := newFake()
@@ -132,7 +133,7 @@ func TestCallerWhoHangsUp(t *testing.T) {
 	lacks(t, log.String(), "level=ERROR")
 }
 
-// TestAbortedAnswer: half an answer must not look like a whole one.
+// TestAbortedAnswer checks that half an answer cannot be mistaken for a whole one.
 func TestAbortedAnswer(t *testing.T) {
 	f := newFake()
 	s := newServer(t, f, func(o *httpapi.Options) {
@@ -166,7 +167,7 @@ func TestHealth(t *testing.T) {
 	}
 }
 
-// TestCrossOriginScripts: apps in a browser may ask for tokens, and only that.
+// TestCrossOriginScripts checks that browser apps may request tokens, and nothing else.
 func TestCrossOriginScripts(t *testing.T) {
 	s := newServer(t, newFake(), nil)
 	preflight := http.Header{"Origin": {"https://spa.example"}, "Access-Control-Request-Method": {"POST"}}
@@ -187,14 +188,14 @@ func TestCrossOriginScripts(t *testing.T) {
 		if allowed {
 			vary = "Origin"
 		}
-		wantHeader(t, request{method: "GET", path: path}.send(t, s).Header, "Vary", vary) // or a browser keeps it for a script
+		wantHeader(t, request{method: "GET", path: path}.send(t, s).Header, "Vary", vary) // otherwise a browser caches it for a script
 	}
 	res := request{path: "/token", body: "", header: http.Header{"Origin": preflight["Origin"]}}.send(t, s)
 	holds(t, res.Header.Get("Access-Control-Expose-Headers"), "Retry-After")
 }
 
-// TestPreflightHeaders: a page may send what tracing and HTTP libraries add to its requests, and nothing that stands for somebody
-// else.
+// TestPreflightHeaders checks that a page may send the fields that tracing and HTTP libraries add
+// to its requests, and no field that could impersonate someone else.
 func TestPreflightHeaders(t *testing.T) {
 	s := newServer(t, newFake(), nil)
 	for wanted, also := range map[string]string{
@@ -222,7 +223,7 @@ func TestPreflightHeaders(t *testing.T) {
 	}
 }
 
-// TestScriptsReadErrors: also those before the handler, and of an overloaded server.
+// TestScriptsReadErrors also covers errors before the handler, and under overload.
 func TestScriptsReadErrors(t *testing.T) {
 	f := newFake()
 	f.failToken = shed(admission.Processor)

@@ -13,7 +13,8 @@ import (
 	"oauth-server/internal/httpapi"
 )
 
-// TestMetadataForOperators: they name the address that was asked, but for that of the issuer.
+// TestMetadataForOperators checks that the metadata name the requested address, unless it is the
+// issuer's.
 func TestMetadataForOperators(t *testing.T) {
 	s := newServer(t, newFake(), func(o *httpapi.Options) { o.Issuer = "https://auth.example/idp" })
 	for _, tt := range []struct {
@@ -53,7 +54,8 @@ func TestMetadataForOperators(t *testing.T) {
 	}
 }
 
-// TestForeignPagesForOperators: no page of another origin gets an answer, not even a refusal that it can read.
+// TestForeignPagesForOperators checks that a page of another origin gets no answer, not even a
+// readable refusal.
 func TestForeignPagesForOperators(t *testing.T) {
 	s := newServer(t, newFake(), func(o *httpapi.Options) { o.Issuer = "https://auth.example" })
 	for origin, want := range map[string]int{
@@ -72,7 +74,8 @@ func TestForeignPagesForOperators(t *testing.T) {
 	}
 }
 
-// TestForwardedHeadersForOperators: none is believed, so nobody has more addresses there than one.
+// TestForwardedHeadersForOperators checks that forwarded headers are ignored, so a client has only
+// one address there.
 func TestForwardedHeadersForOperators(t *testing.T) {
 	for _, header := range []string{httpapi.XForwardedFor, httpapi.Forwarded} {
 		var log bytes.Buffer

@@ -19,7 +19,7 @@ import (
 
 const evil = "https://evil.example"
 
-// spa is an app in a browser, and legacy a client with passwords.
+// spa is a browser app. legacy is a client with the password grant.
 func spa() *clientcfg.Client {
 	return &clientcfg.Client{
 		ID: "spa", Public: true, Grants: []clientcfg.Grant{clientcfg.AuthorizationCode, clientcfg.RefreshToken},
@@ -34,7 +34,7 @@ func legacy() *clientcfg.Client {
 	}
 }
 
-// send posts a form as a browser does for a page of that origin; an empty one is none.
+// send posts a form as a browser does for a page of that origin. An empty origin means no page.
 func send(t *testing.T, address, origin, site string, form url.Values) int {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, address, strings.NewReader(form.Encode()))
@@ -54,8 +54,8 @@ func send(t *testing.T, address, origin, site string, form url.Values) int {
 	return res.StatusCode
 }
 
-// TestForeignPagesLockOutNobody: what pages of other sites have a browser send is counted apart, so that clients and apps
-// at its address are answered as before.
+// TestForeignPagesLockOutNobody checks that requests that pages of other sites make a browser send
+// are counted separately, so clients and apps at the browser's address are not affected.
 func TestForeignPagesLockOutNobody(t *testing.T) {
 	few := func(o *grants.Options, _ *httpapi.Options) {
 		one := ratelimit.NewLimit("few", 3, time.Minute)
@@ -79,7 +79,7 @@ func TestForeignPagesLockOutNobody(t *testing.T) {
 		form          url.Values
 		origin, site  string
 		first, beyond int // answers to the page
-		others        int // to others at the address
+		others        int // answers to others at the address
 	}{
 		"client, by origin":       {"/token", wrongSecret, evil, "", 401, 429, 401},
 		"client, by site":         {"/token", wrongSecret, "", "cross-site", 401, 429, 401},
@@ -107,8 +107,9 @@ func TestForeignPagesLockOutNobody(t *testing.T) {
 	}
 }
 
-// TestPasswordsOfForeignPages are refused before one is looked at; those of a page of the client, of a page of the same site
-// and of this server are not.
+// TestPasswordsOfForeignPages checks that passwords from pages of other sites are refused without
+// checking them. Passwords from a page of the client, of the same site and of this server are
+// checked.
 func TestPasswordsOfForeignPages(t *testing.T) {
 	s := newWorld(t, testworld.Clients{"legacy": legacy()})
 	form := url.Values{
@@ -137,7 +138,8 @@ func TestPasswordsOfForeignPages(t *testing.T) {
 	}
 }
 
-// TestOwnAddressBehindAProxy: a page of the issuer is none of another site, whatever Host a proxy sends.
+// TestOwnAddressBehindAProxy checks that a page of the issuer does not count as another site,
+// whatever Host a proxy sends.
 func TestOwnAddressBehindAProxy(t *testing.T) {
 	for origin, want := range map[string]grants.Page{"http://id.example": {}, "http://backend:8080": {}, evil: {Origin: evil}} {
 		f := newFake()

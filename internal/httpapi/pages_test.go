@@ -25,7 +25,7 @@ func TestIssuerPath(t *testing.T) {
 	wantStatus(t, get(t, s, style, ""), http.StatusOK)
 }
 
-// TestPagesEscape shows markup wherever a client or a user chose the text.
+// TestPagesEscape puts markup wherever a client or a user can choose the text.
 func TestPagesEscape(t *testing.T) {
 	const evil = `<script>alert("x")</script>`
 	f := newFake()
@@ -43,7 +43,7 @@ func TestPagesEscape(t *testing.T) {
 	lacks(t, page, "<script>")
 }
 
-// TestPagesNeedNoScript: no page holds one, nor a style that CSP would block.
+// TestPagesNeedNoScript checks that no page contains a script, or a style that CSP would block.
 func TestPagesNeedNoScript(t *testing.T) {
 	f := newFake()
 	s := newServer(t, f, nil)
@@ -62,7 +62,8 @@ func TestPagesNeedNoScript(t *testing.T) {
 	}
 }
 
-// TestFailurePagesSayWhatFailed: the heading names what failed, and the text says why.
+// TestFailurePagesSayWhatFailed checks that the heading names the failed action and the text gives
+// the reason.
 func TestFailurePagesSayWhatFailed(t *testing.T) {
 	foreign := http.Header{"Origin": {"https://evil.example"}, "Sec-Fetch-Site": {"cross-site"}}
 	for name, tt := range map[string]struct {

@@ -10,8 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// FuzzParams: what is accepted is bounded, is what net/url reads, and survives being written and
-// read again.
+// FuzzParams checks that accepted parameters are bounded, equal those of net/url, and survive
+// encoding and parsing.
 func FuzzParams(f *testing.F) {
 	for _, seed := range []string{
 		"a=1&b=2", "a=1&a=2&a=", "=x&y", "scope=a+b%20c", "%61=%e2%82%ac", "x=%00", "x=%ff", "x=%zz", "a=b;c=d", "client_id=" + strings.Repeat("x", 257),
@@ -48,8 +48,8 @@ func FuzzParams(f *testing.F) {
 	})
 }
 
-// firstValues are the first values that are not empty, as net/url reads them; it refuses a
-// semicolon, which is no separator here.
+// firstValues returns the first values that are not empty, as net/url reads them. net/url refuses a
+// semicolon, which does not separate parameters here.
 func firstValues(raw string) map[string]string {
 	values, err := url.ParseQuery(raw)
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	"oauth-server/internal/grants"
 )
 
-// Those of the numbered pitfalls of go-oauth2 that concern HTTP. The faults of the stock library
-// are shown in internal/grants, under the same numbers.
+// The numbered pitfalls of go-oauth2 that concern HTTP. internal/grants shows the faults of the
+// stock library under the same numbers.
 
 func TestPitfall07_StatusesAndChallenge(t *testing.T) {
 	for code, status := range map[grants.ErrorCode]int{
@@ -22,7 +22,7 @@ func TestPitfall07_StatusesAndChallenge(t *testing.T) {
 			f := newFake()
 			f.failToken = &grants.Error{Code: code, Description: "no"}
 			res := request{path: "/token", body: form("grant_type", "x", "client_id", "shop")}.send(t, newServer(t, f, nil))
-			wantOAuthError(t, res, status, code) // and the challenge with 401 alone
+			wantOAuthError(t, res, status, code) // includes the challenge, with 401 only
 		})
 	}
 }

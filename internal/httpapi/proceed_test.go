@@ -10,7 +10,7 @@ import (
 	"oauth-server/internal/httpapi"
 )
 
-// authorizationWith is a good authorization request with more parameters, or other ones.
+// authorizationWith returns a valid authorization request with additional or changed parameters.
 func authorizationWith(pairs ...string) string {
 	v := authorization()
 	for i := 0; i < len(pairs); i += 2 {
@@ -19,7 +19,7 @@ func authorizationWith(pairs ...string) string {
 	return "/authorize?" + v.Encode()
 }
 
-// TestCodeWithoutPage: a user who agreed before goes straight back to the client.
+// TestCodeWithoutPage checks that a user who agreed before goes straight back to the client.
 func TestCodeWithoutPage(t *testing.T) {
 	f := newFake()
 	f.next.Code = "a-code"
@@ -33,7 +33,8 @@ func TestCodeWithoutPage(t *testing.T) {
 	wantStatus(t, res, http.StatusOK) // and no code
 }
 
-// TestRefusedWithoutPage: what the client must not show a page for, it gets as an error (RFC 9207 included).
+// TestRefusedWithoutPage checks that the client gets an error (with the issuer of RFC 9207) if it
+// allows no page but one is needed.
 func TestRefusedWithoutPage(t *testing.T) {
 	f := newFake()
 	f.failProceed = &grants.RedirectError{RedirectURI: appTarget, State: "st&ate", Err: &grants.Error{
@@ -47,7 +48,8 @@ func TestRefusedWithoutPage(t *testing.T) {
 	check.Equal(t, "asked", f.proceeded.Silent, true)
 }
 
-// TestSilentFailures go to the client too, which waits for an answer; others are shown.
+// TestSilentFailures checks that failures of silent requests also go to the client, which waits for
+// an answer. Others are shown.
 func TestSilentFailures(t *testing.T) {
 	for name, fail := range map[string]func(*fake){
 		"session":  func(f *fake) { f.failSession = errDisk },
@@ -57,7 +59,7 @@ func TestSilentFailures(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := newFake()
 			s := newServer(t, f, func(o *httpapi.Options) {
-				o.LimitedCode = func() grants.ErrorCode { return "slow_down" } // is for answers with a 429 alone
+				o.LimitedCode = func() grants.ErrorCode { return "slow_down" } // only for answers with a 429
 			})
 			cookie := f.signedIn("alice")
 			fail(f)
@@ -70,7 +72,8 @@ func TestSilentFailures(t *testing.T) {
 	}
 }
 
-// TestSignInAnswersPromptAndMaxAge: they are not asked again after it, and all else is.
+// TestSignInAnswersPromptAndMaxAge checks that a sign-in satisfies prompt=login and max_age, and
+// that all other parameters are kept.
 func TestSignInAnswersPromptAndMaxAge(t *testing.T) {
 	for prompt, left := range map[string]string{
 		"login": "", "login consent": "consent", "consent login select_account": "consent select_account", "consent": "consent",
@@ -101,8 +104,8 @@ func TestRepeatedPromptIsRefused(t *testing.T) {
 	}
 }
 
-// TestAnswerThatDoesNotCountGivesNoCode: who pressed a button of another page is asked, also if there is
-// nothing to ask otherwise.
+// TestAnswerThatDoesNotCountGivesNoCode checks that a user who answered a page of another request
+// is asked, even if no question is needed otherwise.
 func TestAnswerThatDoesNotCountGivesNoCode(t *testing.T) {
 	f := newFake()
 	s := newServer(t, f, nil)
@@ -116,7 +119,8 @@ func TestAnswerThatDoesNotCountGivesNoCode(t *testing.T) {
 	holds(t, res.Body, `name="decision" value="allow"`)
 }
 
-// TestConsentPageShowsWhatIsNew, if the user allowed the rest before.
+// TestConsentPageShowsWhatIsNew checks the marks of new scopes if the user allowed the others
+// before.
 func TestConsentPageShowsWhatIsNew(t *testing.T) {
 	f := newFake()
 	f.next.Known = []string{"orders:read"}
@@ -135,7 +139,7 @@ func (f *fake) allows(username string) {
 	f.allowed = map[string]*grants.Agreement{username: {ClientID: "shop", Scopes: []string{"orders:read"}}}
 }
 
-// TestConsentsPage signs in, sees what is allowed, and withdraws it.
+// TestConsentsPage signs in, reads the list of consents, and withdraws one.
 func TestConsentsPage(t *testing.T) {
 	f := newFake()
 	s := newServer(t, f, nil)
@@ -165,7 +169,8 @@ func TestConsentsPage(t *testing.T) {
 	lacks(t, get(t, s, "/consents", f.signedIn("bob")).Body, "The Shop")
 }
 
-// TestConsentsPageOfTheFirstParty: the user did not allow it, and it can be back after a withdrawal.
+// TestConsentsPageOfTheFirstParty covers a client that needs no consent and can get access again
+// after a withdrawal.
 func TestConsentsPageOfTheFirstParty(t *testing.T) {
 	f := newFake()
 	f.client.FirstParty = true
@@ -184,7 +189,8 @@ func TestConsentsPageOfTheFirstParty(t *testing.T) {
 	}
 }
 
-// TestWithdrawalsThatDoNotCount: of another session, for another client, or from no page.
+// TestWithdrawalsThatDoNotCount covers withdrawals from another session, for another client, or
+// from no page.
 func TestWithdrawalsThatDoNotCount(t *testing.T) {
 	f := newFake()
 	s := newServer(t, f, nil)

@@ -13,7 +13,7 @@ import (
 	"oauth-server/internal/httpapi"
 )
 
-// refusing is the gate of a server that is overloaded.
+// refusing is the gate of an overloaded server.
 type refusing struct{}
 
 func (refusing) Admit(context.Context, *admission.Request) (admission.Rank, error) {
@@ -23,7 +23,7 @@ func (refusing) Leave() {}
 
 func (r refusing) Starved(ctx context.Context) error { _, err := r.Admit(ctx, nil); return err }
 
-// written is an answer that is thrown away.
+// written is a response writer that discards the answer.
 type written struct {
 	header http.Header
 	status int
@@ -33,8 +33,8 @@ func (w *written) Header() http.Header         { return w.header }
 func (w *written) WriteHeader(status int)      { w.status = status }
 func (w *written) Write(b []byte) (int, error) { return len(b), nil }
 
-// BenchmarkHandler is the processor time of a request without that of the HTTP server and the network: one that is
-// refused because the server is overloaded, and one that gets a token.
+// BenchmarkHandler measures the processor time of a request without the HTTP server and the
+// network: for a request that is refused under overload, and for one that gets a token.
 func BenchmarkHandler(b *testing.B) {
 	for name, tt := range map[string]struct {
 		gate   grants.Gate

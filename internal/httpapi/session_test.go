@@ -14,7 +14,7 @@ import (
 	"oauth-server/internal/httpapi"
 )
 
-// TestCrossOriginForms: pages of other sites can post nothing.
+// TestCrossOriginForms checks that pages of other sites cannot post any form.
 func TestCrossOriginForms(t *testing.T) {
 	f := newFake()
 	s := newServer(t, f, func(o *httpapi.Options) { o.Issuer = "https://outside.example" })
@@ -87,8 +87,8 @@ func TestSignInTrouble(t *testing.T) {
 	wantStatus(t, post(t, s, "/sign-in", "", v), http.StatusServiceUnavailable)
 }
 
-// TestSignInSaysWhatIsNoUserName: the answer to a name that no new user can have says so, or a person
-// who mistyped it would try again for ever.
+// TestSignInSaysWhatIsNoUserName checks that the answer says if a name cannot be a user name.
+// Otherwise a person who mistyped it would keep trying.
 func TestSignInSaysWhatIsNoUserName(t *testing.T) {
 	f := newFake()
 	s := newServer(t, f, nil)

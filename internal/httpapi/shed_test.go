@@ -16,7 +16,7 @@ import (
 	"oauth-server/internal/httpapi"
 )
 
-// shed is the error for a request that was refused because the server is overloaded.
+// shed returns the error of a request that was refused under overload.
 func shed(short admission.Resource) *grants.Error {
 	return &grants.Error{
 		Code: grants.TemporarilyUnavailable, Description: "The server is overloaded; retry after 2 seconds.",
@@ -24,7 +24,7 @@ func shed(short admission.Resource) *grants.Error {
 	}
 }
 
-// reporting returns a server with what it logs, and the answers that it passes to Answered.
+// reporting returns a server with its log, and the answers that it passes to Answered.
 func reporting(t *testing.T, f *fake, edit func(*httpapi.Options)) (s *httpapi.Server, log *check.Buffer, answers *[]httpapi.Answer) {
 	t.Helper()
 	log, answers = &check.Buffer{}, &[]httpapi.Answer{}
@@ -37,7 +37,8 @@ func reporting(t *testing.T, f *fake, edit func(*httpapi.Options)) (s *httpapi.S
 	}), log, answers
 }
 
-// A request that is refused while overloaded has one line in the log, which says so, and is told apart for metrics.
+// A request that is refused under overload has one log line that says so, and is distinct in the
+// metrics.
 func TestShedRequestIsLoggedAsSuch(t *testing.T) {
 	f := newFake()
 	f.failToken, f.failSignIn = shed(admission.Store), shed(admission.Processor)
@@ -58,7 +59,7 @@ func TestShedRequestIsLoggedAsSuch(t *testing.T) {
 	}
 }
 
-// Of a flood of refused requests few are logged; the others are still answered and counted.
+// Of a flood of refused requests, only a few are logged. All are still answered and counted.
 func TestShedFloodIsNotLogged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake()

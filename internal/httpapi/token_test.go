@@ -24,7 +24,7 @@ func TestTokenAnswer(t *testing.T) {
 	sameJSON(t, res.Body, `{"access_token":"a.b.c","token_type":"Bearer","expires_in":3600,"refresh_token":"r","scope":"read write"}`)
 }
 
-// TestTokenReading checks what the grants see of a request.
+// TestTokenReading checks the request that the grants receive.
 func TestTokenReading(t *testing.T) {
 	everything := form("grant_type", "g", "scope", "a b", "code", "c", "redirect_uri", "https://x/?a=b&c=d",
 		"code_verifier", "v", "refresh_token", "r", "username", "jürgen", "password", " p+w ")

@@ -30,7 +30,7 @@ const password = testworld.Password
 
 type worldEdit func(*grants.Options, *httpapi.Options)
 
-// limitedTo admits so many tokens an hour, per client and per user.
+// limitedTo admits this many tokens an hour, per client and per user.
 func limitedTo(tb testing.TB, requests int64) worldEdit {
 	tb.Helper()
 	settings := ratelimit.DefaultSettings()

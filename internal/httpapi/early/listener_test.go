@@ -17,7 +17,7 @@ import (
 // gate refuses requests of shop while on is set.
 type gate struct {
 	on     atomic.Bool
-	looked atomic.Int64 // beginnings of requests
+	looked atomic.Int64 // requests that were checked
 	asked  atomic.Int64
 }
 
@@ -31,14 +31,14 @@ func (g *gate) Refuse(_ net.Conn, r *Request) (time.Duration, bool) {
 	return 7 * time.Second, r.ClientID == "shop"
 }
 
-// world is a server that answers 200 to what comes to its handler.
+// world is a server with a handler that answers 200.
 type world struct {
 	gate
 	t       *testing.T
 	handled atomic.Int64
 	idle    atomic.Int64  // how often the connection became idle
 	ok      int64         // answers of the handler
-	refused chan Refusal  // what [Options].Refused was called with; the bytes are copies
+	refused chan Refusal  // arguments of [Options].Refused; the bytes are copies
 	hold    chan struct{} // the handler waits for it, unless it is nil
 	conn    net.Conn
 	in      *bufio.Reader
@@ -100,7 +100,7 @@ func (w *world) want(status int) http.Header {
 	check.OK(w.t, err)
 	check.OK(w.t, res.Body.Close())
 	check.Equal(w.t, "status", res.StatusCode, status)
-	if status == http.StatusOK { // a request that came before that would be one that comes during another
+	if status == http.StatusOK { // an earlier request would arrive during another one
 		w.ok++
 		check.Eventually(w.t, "the connection is idle", func() bool { return w.idle.Load() >= w.ok })
 	} else {
@@ -109,7 +109,7 @@ func (w *world) want(status int) http.Header {
 	return res.Header
 }
 
-// TestRefused: on one connection, between requests that are handled.
+// TestRefused refuses requests on one connection, between requests that are handled.
 func TestRefused(t *testing.T) {
 	w := newWorld(t)
 	w.write(message(basic, grant))
@@ -138,7 +138,7 @@ func TestRefused(t *testing.T) {
 	check.Equal(t, "asked", w.asked.Load(), 8)
 }
 
-// TestFirstOnItsConnection: also the first request of a connection is refused.
+// TestFirstOnItsConnection checks that the first request of a connection is refused too.
 func TestFirstOnItsConnection(t *testing.T) {
 	w := newWorld(t)
 	w.on.Store(true)
@@ -147,7 +147,7 @@ func TestFirstOnItsConnection(t *testing.T) {
 	check.Equal(t, "handled", w.handled.Load(), 0)
 }
 
-// TestRefusedIsCalled once for each answer, and for nothing else.
+// TestRefusedIsCalled checks that Refused is called once for each answer, and only then.
 func TestRefusedIsCalled(t *testing.T) {
 	w := newWorld(t)
 	w.write(message(basic, grant))
@@ -171,7 +171,8 @@ func TestRefusedIsCalled(t *testing.T) {
 	check.Equal(t, "calls besides", len(w.refused), 0)
 }
 
-// TestInPieces: what does not come whole, or not alone, is handled; nothing of it is lost or read twice.
+// TestInPieces checks that a request that arrives in pieces, or with other data, goes to the
+// handler, and that no data is lost or read twice.
 func TestInPieces(t *testing.T) {
 	for name, pieces := range map[string][]string{
 		"two at once":         {message(basic, grant) + message(basic, grant)},
@@ -183,7 +184,7 @@ func TestInPieces(t *testing.T) {
 			w := newWorld(t)
 			w.on.Store(true)
 			for i, piece := range pieces {
-				if i > 0 { // what came is read
+				if i > 0 { // the data was read
 					check.Eventually(t, "the piece before is taken", func() bool { return w.looked.Load() == 1 })
 				}
 				w.write(piece)
@@ -195,14 +196,15 @@ func TestInPieces(t *testing.T) {
 	}
 }
 
-// TestDuringAnother: of a request that comes while another is handled, net/http has the first byte already.
+// TestDuringAnother covers a request that arrives while another is handled, so net/http has already
+// read its first byte.
 func TestDuringAnother(t *testing.T) {
 	w := newWorld(t)
 	w.hold = make(chan struct{})
 	w.write(message(basic, grant))
 	check.Eventually(t, "it is handled", func() bool { return w.handled.Load() == 1 })
 	w.on.Store(true)
-	w.write("X" + message(basic, grant)) // one of the method XPOST
+	w.write("X" + message(basic, grant)) // a request with the method XPOST
 	close(w.hold)
 	w.want(200)
 	w.want(200)

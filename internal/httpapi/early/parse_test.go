@@ -14,7 +14,7 @@ import (
 
 const path = "/token"
 
-// message is a request with those fields, and the length of its body.
+// message returns a request with those fields, including the length of its body.
 func message(fields, body string) string {
 	return fmt.Sprintf("POST /token HTTP/1.1\r\nHost: x\r\n%sContent-Type: application/x-www-form-urlencoded\r\nContent-Length: %d\r\n\r\n%s",
 		fields, len(body), body)
@@ -92,7 +92,8 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// FuzzParse: what is taken says the same to net/http, and is nothing but that one request.
+// FuzzParse checks that net/http reads an accepted request in the same way, and that the data
+// contains nothing else.
 func FuzzParse(f *testing.F) {
 	for _, fields := range []string{"", basic, basic + "Connection: keep-alive\r\n", "X: \r\n", "Content-Length: 1\r\n", "\r\n", "A: b\nC: d\r\n"} {
 		for _, body := range []string{grant, creds + grant, "grant_type=refresh_token&refresh_token=a", "a;b=c&" + grant, "&&" + grant + "&x=%zz"} {

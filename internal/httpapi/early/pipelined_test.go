@@ -13,13 +13,13 @@ import (
 	"oauth-server/internal/check"
 )
 
-// TestBehindAnother: what stands behind a request that came in the same read is in the buffer of net/http. What comes then
-// does not begin a request, whatever it looks like.
+// TestBehindAnother covers data after a request in the same read. It is in the buffer of net/http,
+// so the data after it does not start a request, whatever it looks like.
 func TestBehindAnother(t *testing.T) {
 	first, looksLikeOne := "GET / HTTP/1.1\r\nHost: x\r\n\r\n", message(basic, grant)
 	for name, behind := range map[string]string{
 		"the header of one with a body": fmt.Sprintf("POST /other HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n", len(looksLikeOne)),
-		"its first character":           "X", // one of the method XPOST
+		"its first character":           "X", // a request with the method XPOST
 		"a field that is not complete":  "GET /other HTTP/1.1\r\nX: ",
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -49,7 +49,8 @@ func (l one) Close() error { return nil }
 
 func (l one) Addr() net.Addr { return &net.TCPAddr{} }
 
-// TestLongAfterTheFirst: a connection whose first requests were refused has the time for the next one that a new one has.
+// TestLongAfterTheFirst checks that after its first requests were refused, a connection has as much
+// time for the next request as a new connection.
 func TestLongAfterTheFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const readTimeout, headerTimeout = 15 * time.Second, 5 * time.Second
@@ -99,7 +100,7 @@ func TestLongAfterTheFirst(t *testing.T) {
 	})
 }
 
-// TestSlowAfterTheFirst: nor more time.
+// TestSlowAfterTheFirst checks that it does not have more time.
 func TestSlowAfterTheFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := &gate{}
