@@ -37,8 +37,8 @@ func (g *Gateway) IntrospectOver(t http.RoundTripper) {
 
 // Trust makes all requests except token requests trust these certificates of the upstream.
 func (g *Gateway) Trust(roots *x509.CertPool) {
-	proxy := g.next.(*httputil.ReverseProxy)                                                 //nolint:forcetypeassert // set by New
-	proxy.Transport.(timed).RoundTripper.(upstream.Resender).TLSClientConfig.RootCAs = roots //nolint:forcetypeassert // set by New
+	proxy := g.next.(*httputil.ReverseProxy)                                                 //nolint:forcetypeassert // of New
+	proxy.Transport.(timed).RoundTripper.(upstream.Resender).TLSClientConfig.RootCAs = roots //nolint:forcetypeassert // of New
 }
 
 // ManyGone sets the number of requests without clients to its maximum.

@@ -230,7 +230,7 @@ func TestSend(t *testing.T) {
 	}
 	req, err := http.NewRequestWithContext(client, http.MethodPost, s.url.String(), strings.NewReader("a=b"))
 	check.OK(t, err)
-	_, err = p.Send(t.Context(), req) //nolint:bodyclose // there is no body
+	_, err = p.Send(t.Context(), req) //nolint:bodyclose // there is none
 	check.Equal(t, "the third one was stopped", errors.Is(err, context.Canceled), true)
 	check.Equal(t, "requests", s.requests.Load(), 2)
 	check.Equal(t, "idle connections", p.Idle(), 1)
