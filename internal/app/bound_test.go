@@ -62,7 +62,8 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// TestBound: who gives way, and who is refused. A step is a source that comes, or what is done with those that came before.
+// TestBound checks which entries are cut and which are refused. A step is a new source, or an
+// action on earlier ones.
 func TestBound(t *testing.T) {
 	const here, there, elsewhere, proxy = "192.0.2.1", "2001:db8::1", "192.0.2.3", "10.0.0.1"
 	comes := func(from string) func(*fakes) { return func(f *fakes) { f.comes(from) } }
@@ -71,7 +72,7 @@ func TestBound(t *testing.T) {
 	ends := func(i int) func(*fakes) { return func(f *fakes) { f.all[i].locked((*held).release) } }
 	for name, tc := range map[string]struct {
 		steps []func(*fakes)
-		open  string // the numbers of those that are open at the end
+		open  string // the numbers of the open ones at the end
 		want  metrics.Refusals
 	}{
 		"room for all":         {[]func(*fakes){comes(here), comes(here), comes(there)}, "0 1 2", metrics.Refusals{}},
@@ -119,7 +120,7 @@ func TestBound(t *testing.T) {
 	}
 }
 
-// fakes are connections, nil where one was refused.
+// fakes are connections. A refused one is nil.
 type fakes struct {
 	bound *bound
 	all   []*held
@@ -129,7 +130,8 @@ func (f *fakes) comes(from string) {
 	f.all = append(f.all, f.bound.take(connections, netip.MustParseAddr(from), func() {}))
 }
 
-// smallServer is a server of 16 connections, 4 of each source, that answers when a request has come in.
+// smallServer returns a server with 16 connections, 4 for each source. It answers each complete
+// request.
 func smallServer(t *testing.T, cfg *config.Config, log io.Writer) *Server {
 	t.Helper()
 	s, err := New(t.Context(), cfg, Options{Logger: NewLogger(cfg.Log, log), Memory: 1})
@@ -144,7 +146,7 @@ func smallServer(t *testing.T, cfg *config.Config, log io.Writer) *Server {
 	return s
 }
 
-// dial connects from a loopback address, and sends.
+// dial connects from a loopback address and sends the request.
 func dial(t *testing.T, from, to, request string) net.Conn {
 	t.Helper()
 	d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}
@@ -156,7 +158,7 @@ func dial(t *testing.T, from, to, request string) net.Conn {
 	return c
 }
 
-// answered reports whether the answer that comes is one of 200.
+// answered reports whether the answer has status 200.
 func answered(c net.Conn) bool {
 	res, err := http.ReadResponse(bufio.NewReader(c), nil)
 	if err != nil {
@@ -167,7 +169,8 @@ func answered(c net.Conn) bool {
 	return err == nil && res.StatusCode == http.StatusOK
 }
 
-// TestOneSourceTakesNoRoomOfOthers: whatever an address does with its connections, others are served, and so is it.
+// TestOneSourceTakesNoRoomOfOthers checks that others are served whatever an address does with its
+// connections, and that the address itself is served too.
 func TestOneSourceTakesNoRoomOfOthers(t *testing.T) {
 	const get = "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"
 	for name, tc := range map[string]struct{ first string }{
@@ -196,12 +199,13 @@ func TestOneSourceTakesNoRoomOfOthers(t *testing.T) {
 			if st.Open > 16 || st.Silent < 90 {
 				t.Errorf("clients: %+v", st)
 			}
-			check.Equal(t, "lines", strings.Count(log.String(), "too many connections"), 2) // one of each listener
+			check.Equal(t, "lines", strings.Count(log.String(), "too many connections"), 2) // one for each listener
 		})
 	}
 }
 
-// TestStreamsAreBounded: requests of HTTP/2 of which no body comes make room for others, also of the same address.
+// TestStreamsAreBounded checks that HTTP/2 requests without their bodies make room for others, also
+// from the same address.
 func TestStreamsAreBounded(t *testing.T) {
 	cfg := testConfig(t)
 	cfg.TLS = certificateFiles(t)
@@ -244,7 +248,8 @@ func TestStreamsAreBounded(t *testing.T) {
 	check.Equal(t, "status of a good one", res.StatusCode, http.StatusOK)
 }
 
-// TestHTTP2IsBounded: what a connection may make the server allocate before anything useful has come.
+// TestHTTP2IsBounded checks how much a connection can make the server allocate before anything
+// useful has arrived.
 func TestHTTP2IsBounded(t *testing.T) {
 	h2 := newHTTPServer(http.NotFoundHandler(), slog.New(slog.DiscardHandler)).HTTP2
 	for name, v := range map[string]struct{ got, most int }{

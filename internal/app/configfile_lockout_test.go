@@ -16,7 +16,7 @@ const (
 	lockedOut = `would lock out the admin client "ops"`
 )
 
-// operator registers a client that operators use.
+// operator registers a client for operators.
 func (f *followed) operator(id string) {
 	f.t.Helper()
 	c := clientcfg.Client{ID: id}
@@ -26,7 +26,7 @@ func (f *followed) operator(id string) {
 	check.OK(f.t, f.base.clients.Renew(f.t.Context(), 0))
 }
 
-// trustOps is a change by an operator, for that long if it is not for good.
+// trustOps changes a policy as an operator would, for that time or permanently.
 func (f *followed) trustOps(lasts time.Duration) {
 	f.t.Helper()
 	change, err := clientcfg.ChangePolicy("ops", &clientcfg.ClientPolicy{Policy: ratelimit.Policy{Trusted: true}})
@@ -41,7 +41,8 @@ func (f *followed) trustOps(lasts time.Duration) {
 	check.OK(f.t, err)
 }
 
-// TestConfigurationFileThatLocksOut operators is refused by the same judgement as a change over the admin API.
+// TestConfigurationFileThatLocksOut checks that a file that locks out operators is refused by the
+// same check as a change over the admin API.
 func TestConfigurationFileThatLocksOut(t *testing.T) {
 	const low = "rate_limit: { default: { client: " + onceADay + " } }\n"
 	for name, tt := range map[string]struct{ before, after, refused string }{
@@ -63,7 +64,7 @@ func TestConfigurationFileThatLocksOut(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := newFollowed(t, filepath.Join(t.TempDir(), "x.yaml"), tt.before)
 			f.operator("ops")
-			f.operator("ops2") // the error is the same at each look
+			f.operator("ops2") // the error is the same at each read
 			check.OK(t, f.look(2))
 			before := f.limiter.policies.Snapshot()
 			f.write(tt.after)
@@ -82,8 +83,8 @@ func TestConfigurationFileThatLocksOut(t *testing.T) {
 	}
 }
 
-// A file that is refused because it locks out is used as soon as it does not, and only if it does not when a
-// temporary change ends.
+// A file that was refused because it locks out an operator is applied as soon as it does not, and
+// only if it still does not when a temporary change ends.
 func TestConfigurationFileThatLocksOutLater(t *testing.T) {
 	f := newFollowed(t, filepath.Join(t.TempDir(), "x.yaml"), tenPerMinute)
 	f.operator("ops")
@@ -99,7 +100,7 @@ func TestConfigurationFileThatLocksOutLater(t *testing.T) {
 	check.Equal(t, "limit", f.limit(), int64(20))
 }
 
-// A start is not refused, because an operator who can start the server can mend the file.
+// The start is not refused, because an operator who can start the server can fix the file.
 func TestStartWithLimitsThatLockOut(t *testing.T) {
 	f := newFollowed(t, filepath.Join(t.TempDir(), "x.yaml"), "rate_limit: { default: { client: "+onceADay+" } }\n")
 	f.operator("ops")
@@ -110,7 +111,8 @@ func TestStartWithLimitsThatLockOut(t *testing.T) {
 	check.Equal(t, "lines in the log", strings.Count(f.log.String(), `level=WARN msg="started with limits that lock out an operator's client"`), 1)
 }
 
-// TestOperatorsLockedOutLater: what other instances or the store's commands have changed is logged, once.
+// TestOperatorsLockedOutLater checks that lockouts caused by other instances or by commands on the
+// store are logged once.
 func TestOperatorsLockedOutLater(t *testing.T) {
 	f := newFollowed(t, filepath.Join(t.TempDir(), "x.yaml"), "rate_limit: { instance_mode: dry_run }\n")
 	logged := func(name string, want int) {

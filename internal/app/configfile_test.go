@@ -17,7 +17,7 @@ import (
 	"oauth-server/internal/metrics"
 )
 
-// followed is a server that follows a configuration file, whose looks the test decides.
+// followed is a server that follows a configuration file. The test decides when it reads the file.
 type followed struct {
 	*Server
 	t    *testing.T
@@ -49,7 +49,7 @@ func (f *followed) write(text string) {
 	check.OK(f.t, os.WriteFile(f.path, []byte(text), 0o600))
 }
 
-// look is n looks, of which all but the last may fail.
+// look reads the file n times. All reads except the last may fail.
 func (f *followed) look(n int) (err error) {
 	for range n {
 		err = f.limiter.file.look(f.t.Context())
@@ -57,7 +57,7 @@ func (f *followed) look(n int) (err error) {
 	return err
 }
 
-// limit is that of users of any client.
+// limit returns the limit of users of any client.
 func (f *followed) limit() int64 {
 	return f.limiter.policies.Snapshot().For("any").User.All()[0].Requests
 }
@@ -71,7 +71,7 @@ func (f *followed) shows(metric string) {
 	}
 }
 
-// page is what clients are served at the path.
+// page returns the page at a path, as served to clients.
 func (f *followed) page(path string) string {
 	f.t.Helper()
 	page := httptest.NewRecorder()
@@ -79,7 +79,7 @@ func (f *followed) page(path string) string {
 	return page.Body.String()
 }
 
-// ready is what /readyz says of the file, with the status ready.
+// ready returns what /readyz reports about the file while it is ready.
 func (f *followed) ready() string {
 	f.t.Helper()
 	ready := f.edge.ready.report(true)
@@ -94,7 +94,7 @@ func TestChangedConfigurationFileIsUsed(t *testing.T) {
 	if f.limiter.policies.Snapshot() != before || strings.Contains(f.log.String(), "configuration file") {
 		t.Errorf("something has changed:\n%s", f.log.String())
 	}
-	f.write("") // all defaults: valid, but it is being written
+	f.write("") // all defaults: valid, but the file is still being written
 	check.OK(t, f.look(1))
 	f.write("log: { level: warn }\nlog_users: denied\nlog_usernames: true\ndrain_delay: 7s\nshutdown_timeout: 9s\noverload: { mode: dry_run, target: 25ms, max_in_flight: 64 }\n" +
 		"rate_limit: { error_code: slow_down, default: { user: [ { requests: 20 } ] }, clients: { shop: { trusted: true } } }\n")
@@ -114,7 +114,7 @@ func TestChangedConfigurationFileIsUsed(t *testing.T) {
 	f.shows("oauth_config_restart_needed 0")
 	f.shows(`oauth_overload_mode{mode="dry_run"} 1`)
 
-	f.write(tenPerMinute) // what was taken out has its default again
+	f.write(tenPerMinute) // a removed field has its default again
 	check.OK(t, f.look(2))
 	check.Equal(t, "limit", f.limit(), int64(10))
 	check.Equal(t, "level", f.opts.Level.Level(), slog.LevelInfo)
@@ -123,7 +123,7 @@ func TestChangedConfigurationFileIsUsed(t *testing.T) {
 	check.Equal(t, "lines in the log", strings.Count(f.log.String(), line), 1) // the first was above the level
 }
 
-// An invalid file is not used at all, whatever in it is valid, until it is mended.
+// An invalid file is not used at all until it is fixed, even if parts of it are valid.
 func TestInvalidConfigurationFileIsRefused(t *testing.T) {
 	f := newFollowed(t, filepath.Join(t.TempDir(), "x.yaml"), tenPerMinute)
 	f.write("rate_limit:\n  default: { user: [ { requests: 20 } ] }\n  mode: no\ndrain_delay: 7\n")
@@ -154,7 +154,7 @@ func TestInvalidConfigurationFileIsRefused(t *testing.T) {
 	check.Equal(t, "/readyz", f.ready(), "")
 }
 
-// Each file that is refused is logged once, however soon it is after another one.
+// Each refused file is logged once, however soon it follows another one.
 func TestEachRefusedConfigurationFileIsLogged(t *testing.T) {
 	f := newFollowed(t, filepath.Join(t.TempDir(), "x.yaml"), tenPerMinute)
 	for _, wrong := range []string{"drain_delay: 7", "listn: x", "drain_delay: 7"} {
@@ -168,7 +168,8 @@ func TestEachRefusedConfigurationFileIsLogged(t *testing.T) {
 	check.Equal(t, "lines in the log after a signal", strings.Count(f.log.String(), line), 4)
 }
 
-// A file without a setting is hardly meant: also not the first one that is seen after the start.
+// A file that sets nothing is probably a mistake. This also holds for the first file read after the
+// start.
 func TestEmptiedConfigurationFileIsRefused(t *testing.T) {
 	for _, empty := range []string{"", " \n", "# rate_limit:\n", "---\n"} {
 		f := newFollowed(t, filepath.Join(t.TempDir(), "x.yaml"), tenPerMinute)
@@ -188,7 +189,7 @@ func TestEmptiedConfigurationFileIsRefused(t *testing.T) {
 	check.Equal(t, "/readyz", f.ready(), "")
 }
 
-// A pipe is empty when it is read again: it is not followed.
+// A pipe is empty when it is read again, so it is not followed.
 func TestConfigurationOfAPipeIsNotFollowed(t *testing.T) {
 	r, w, err := os.Pipe()
 	check.OK(t, err)
@@ -203,7 +204,7 @@ func TestConfigurationOfAPipeIsNotFollowed(t *testing.T) {
 	check.Equal(t, "path of a file that is missing for a moment", regular("no/such/file"), "no/such/file")
 }
 
-// What cannot change while the server runs is named, and all else is used.
+// Fields that cannot change while the server runs are named. All others are applied.
 func TestChangesThatNeedARestart(t *testing.T) {
 	f := newFollowed(t, filepath.Join(t.TempDir(), "x.yaml"), tenPerMinute)
 	f.write("tokens: { access_ttl: 5m }\nrate_limit: { max_keys: 7, default: { user: [ { requests: 20 } ] } }\n")
@@ -221,7 +222,7 @@ func TestChangesThatNeedARestart(t *testing.T) {
 	f.shows("oauth_config_restart_needed 0")
 }
 
-// A mounted ConfigMap is replaced by a symbolic link that points elsewhere.
+// A mounted ConfigMap is replaced by changing a symbolic link.
 func TestConfigurationFileBehindALink(t *testing.T) {
 	dir := t.TempDir()
 	version := func(name, text string) {
@@ -241,7 +242,7 @@ func TestConfigurationFileBehindALink(t *testing.T) {
 	check.Equal(t, "limit", f.limit(), int64(30))
 }
 
-// After a signal there is no second look.
+// After a signal, the file is applied after one read.
 func TestConfigurationFileIsReadAtOnce(t *testing.T) {
 	f := newFollowed(t, filepath.Join(t.TempDir(), "x.yaml"), tenPerMinute)
 	f.write(strings.Replace(tenPerMinute, "10", "30", 1))
@@ -252,7 +253,7 @@ func TestConfigurationFileIsReadAtOnce(t *testing.T) {
 	f.shows("oauth_config_reload_failed 1")
 }
 
-// Every field is live or needs a restart; the live ones exist.
+// Every field is live or needs a restart, and the live fields exist.
 func TestLiveFieldsExist(t *testing.T) {
 	for _, field := range live {
 		if field == "rate_limit.default" || field == "rate_limit.clients" {
@@ -268,7 +269,8 @@ func TestLiveFieldsExist(t *testing.T) {
 	check.Equal(t, "a default list is live", isLive("rate_limit.default.user"), true)
 }
 
-// TestLiveFields: what a server that starts afresh in the process takes over is what can change while it runs.
+// TestLiveFields checks that a server that restarts within the process takes over exactly the
+// fields that can change while it runs.
 func TestLiveFields(t *testing.T) {
 	started, inUse := config.Default(), config.Default()
 	inUse.DrainDelay, inUse.ShutdownTimeout, inUse.LogUsernames, inUse.Log.Level = 1, 2, true, "debug"

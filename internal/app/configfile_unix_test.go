@@ -12,7 +12,8 @@ import (
 	"oauth-server/internal/check"
 )
 
-// What is no regular file, and may block, is refused, whether it takes the place of the file or is named by it.
+// A file that is not regular, and may block, is refused, whether it replaces the file or the path
+// points to it.
 func TestNoRegularFileIsRead(t *testing.T) {
 	dir := t.TempDir()
 	f := newFollowed(t, filepath.Join(dir, "x.yaml"), tenPerMinute)

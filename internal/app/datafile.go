@@ -222,7 +222,7 @@ func Serve(ctx context.Context, cfg *config.Config, opts Options) error {
 			former = nil
 			continue
 		case err != nil && ctx.Err() != nil:
-			return nil //nolint:nilerr // stopped during the start
+			return nil //nolint:nilerr // stopped before the start was complete
 		case err != nil:
 			return err
 		}

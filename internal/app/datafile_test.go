@@ -14,7 +14,8 @@ import (
 	"oauth-server/internal/config"
 )
 
-// prepareBackup makes a data file with a client, a backup of it without that, and a prepared file of the backup.
+// prepareBackup creates a data file with a client, a backup without that client, and a prepared
+// file from the backup.
 func prepareBackup(t *testing.T) (cfg *config.Config, prepared string) {
 	t.Helper()
 	cfg = testConfig(t)
@@ -34,7 +35,7 @@ func prepareBackup(t *testing.T) (cfg *config.Config, prepared string) {
 	return cfg, prepared
 }
 
-// isRestored reports whether the data file is that of the backup, and fails if a prepared file is left.
+// isRestored reports whether the data file is the backup. It fails if a prepared file is left.
 func isRestored(t *testing.T, cfg *config.Config) bool {
 	t.Helper()
 	left, err := filepath.Glob(cfg.Store.Embedded.Path + ".restore-*")
@@ -45,7 +46,7 @@ func isRestored(t *testing.T, cfg *config.Config) bool {
 	return sum.Records["clients"] == 0
 }
 
-// serveOnce serves with what is done to each server once it listens, by its number.
+// serveOnce runs Serve. It calls the n-th function for the n-th server, once it listens.
 func serveOnce(ctx context.Context, t *testing.T, cfg *config.Config, log *slog.Logger, listening ...func(*Server)) error {
 	t.Helper()
 	n := 0
@@ -55,7 +56,8 @@ func serveOnce(ctx context.Context, t *testing.T, cfg *config.Config, log *slog.
 	}})
 }
 
-// TestOneRestorationAtATime: the second is refused, also while the server stops.
+// TestOneRestorationAtATime checks that a second restoration is refused, also while the server
+// stops.
 func TestOneRestorationAtATime(t *testing.T) {
 	_, prepared := prepareBackup(t)
 	b := &backups{path: strings.Split(prepared, ".restore-")[0], wanted: make(chan string, 1)}
@@ -68,7 +70,8 @@ func TestOneRestorationAtATime(t *testing.T) {
 	check.ErrorSays(t, stopping.Restore(t.Context(), name), "the server stops")
 }
 
-// TestRestoreAfterAFailedStop: what was accepted is done, also if something that stops fails.
+// TestRestoreAfterAFailedStop checks that an accepted restoration is done even if a step of the
+// stop fails.
 func TestRestoreAfterAFailedStop(t *testing.T) {
 	cfg, prepared := prepareBackup(t)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -80,7 +83,8 @@ func TestRestoreAfterAFailedStop(t *testing.T) {
 	check.Equal(t, "restored", isRestored(t, cfg), true)
 }
 
-// TestRestoreWhileTheServerStops: it is not done, the log says so, and nothing is left.
+// TestRestoreWhileTheServerStops checks that the restoration is not done, that the log says so, and
+// that nothing is left.
 func TestRestoreWhileTheServerStops(t *testing.T) {
 	for range 8 { // the stop or the restoration is noticed first
 		cfg, prepared := prepareBackup(t)
@@ -98,8 +102,8 @@ func TestRestoreWhileTheServerStops(t *testing.T) {
 	}
 }
 
-// TestRestoreUnseen: if the server is stopped before it has started with the restored file, it is not known
-// whether it can; the former one is put back.
+// TestRestoreUnseen checks that the old file is put back if the server is stopped before it has
+// started with the restored file, because then it is unknown whether it can start.
 func TestRestoreUnseen(t *testing.T) {
 	cfg, prepared := prepareBackup(t)
 	ctx, cancel := context.WithCancel(t.Context())

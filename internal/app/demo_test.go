@@ -9,8 +9,7 @@ import (
 	"oauth-server/internal/testworld"
 )
 
-// The demo promises ten tokens and then refusals, at whatever time its lines are
-// pasted.
+// The demo promises ten tokens and then refusals, whenever its lines are pasted.
 func TestDemoAdmitsTenWhereverTheMinuteEnds(t *testing.T) {
 	policies, err := ratelimit.Compile(DemoConfig("demo.db").RateLimit.Settings)
 	check.OK(t, err)

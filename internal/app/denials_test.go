@@ -17,8 +17,8 @@ import (
 	"oauth-server/internal/secret"
 )
 
-// denialLines asks for three tokens where two are allowed, and returns what the access log adds to the
-// lines of the token requests.
+// denialLines requests three tokens where two are allowed, and returns the additions to the access
+// log lines of these requests.
 func denialLines(t *testing.T, change func(*config.RateLimit)) []string {
 	t.Helper()
 	var log bytes.Buffer
@@ -58,7 +58,7 @@ func TestDenialsAreLogged(t *testing.T) {
 	}
 }
 
-// decision returns a decision of a limit of one request an hour about the second request.
+// decision returns the decision about the second request under a limit of one request an hour.
 func decision(t *testing.T, mode ratelimit.Mode) ratelimit.Decision {
 	t.Helper()
 	limits, err := ratelimit.Enforced(ratelimit.NewLimit("per-hour", 1, time.Hour), ratelimit.NewLimit("per-hour", 1, time.Hour))
@@ -69,7 +69,7 @@ func decision(t *testing.T, mode ratelimit.Mode) ratelimit.Decision {
 	return c.Take(time.Now(), k, limits, 1)
 }
 
-// noted returns what the line of a request says of the decision.
+// noted returns the additions to the log line of a request with this decision.
 func noted(t *testing.T, d *denials, now time.Time, x judgement.Decided) string {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "/token", http.NoBody)
@@ -125,7 +125,7 @@ func TestDenialsNameTheUser(t *testing.T) {
 	}
 }
 
-// Of would-be denials some stand in the log, and how many do not; of denials all.
+// A sample of would-be denials is logged, with the number of skipped ones. All denials are logged.
 func TestWouldBeDenialsAreSampled(t *testing.T) {
 	d, now := &denials{hash: strings.ToUpper}, time.Unix(1_000_000, 0)
 	count := func(mode ratelimit.Mode) (lines int) {
@@ -153,7 +153,7 @@ func TestWouldBeDenialsAreSampled(t *testing.T) {
 	}
 }
 
-// What the limiter decides goes into the line and to the operators, with the user's hash or name.
+// Decisions appear in the log line and in the data for operators, with the user's hash or name.
 func TestDenialsOfUsersGoToTheLogAndToOperators(t *testing.T) {
 	for _, names := range []bool{false, true} {
 		cfg := testConfig(t)
@@ -179,7 +179,7 @@ func TestDenialsOfUsersGoToTheLogAndToOperators(t *testing.T) {
 	}
 }
 
-// The line of a withdrawal on /consents says whose consent it was.
+// The log line of a withdrawal on /consents names the user of the consent.
 func TestWithdrawalNamesTheUser(t *testing.T) {
 	var log bytes.Buffer
 	r := start(t, testConfig(t), &log)
@@ -201,7 +201,8 @@ func TestWithdrawalNamesTheUser(t *testing.T) {
 	}
 }
 
-// The hash of a user is the same after a restart, and neither the name nor another user's.
+// The hash of a user is the same after a restart, and differs from the name and from other users'
+// hashes.
 func TestUserHashStays(t *testing.T) {
 	cfg := testConfig(t)
 	r := start(t, cfg, &bytes.Buffer{})

@@ -17,7 +17,7 @@ import (
 	"oauth-server/internal/ratelimit"
 )
 
-// full is a gate that refuses everything, and keeps what it was asked about last.
+// full is a gate that refuses everything and keeps the last request.
 type full struct {
 	asked *admission.Request
 	of    context.Context //nolint:containedctx // which the test looks at
@@ -30,8 +30,8 @@ func (f *full) RefuseEarly(ctx context.Context, r *admission.Request) *admission
 	return &admission.ShedError{RetryAfter: 3 * time.Second, Short: admission.Processor}
 }
 
-// TestRefusedEarly: who proves to be a client is refused by what its policy says; everything that would be refused for
-// another reason is left to the endpoint.
+// TestRefusedEarly checks that a proven client is refused according to its policy, and that
+// requests that would be refused for another reason are left to the endpoint.
 func TestRefusedEarly(t *testing.T) {
 	r := start(t, limited(t, nil), io.Discard)
 	_, _, err := CreateClient(t.Context(), r.base.store, clientcfg.Client{ID: "app", Public: true, Grants: []clientcfg.Grant{clientcfg.RefreshToken}}, time.Now())
@@ -67,7 +67,8 @@ func TestRefusedEarly(t *testing.T) {
 	}
 }
 
-// TestEarlyListener: the server's own listener looks at requests, and answers as the endpoint would.
+// TestEarlyListener checks that the server's listener inspects requests and answers like the
+// endpoint.
 func TestEarlyListener(t *testing.T) {
 	r := start(t, limited(t, nil), io.Discard)
 	check.Equal(t, "path", r.edge.tokenPath(), "/token")
@@ -78,7 +79,8 @@ func TestEarlyListener(t *testing.T) {
 	client.CloseIdleConnections()
 }
 
-// TestRefusedEarlyIsSeen: what the listener refuses is in the log and in the metrics of requests, beside what net/http has read.
+// TestRefusedEarlyIsSeen checks that early refusals appear in the log and the metrics like requests
+// that net/http has read.
 func TestRefusedEarlyIsSeen(t *testing.T) {
 	var log check.Buffer
 	r := start(t, withOperators(t), &log)
@@ -98,7 +100,7 @@ func TestRefusedEarlyIsSeen(t *testing.T) {
 	req.SetBasicAuth("shop", r.secret)
 	res, err := client.Do(req)
 	check.OK(t, err)
-	_, err = io.Copy(io.Discard, res.Body) // so that the connection stays
+	_, err = io.Copy(io.Discard, res.Body) // keeps the connection open
 	check.OK(t, err)
 	check.OK(t, res.Body.Close())
 	check.Equal(t, "status", res.StatusCode, http.StatusServiceUnavailable)

@@ -35,7 +35,7 @@ func TestOperatorsChangeLimitsOfARunningServer(t *testing.T) {
 		t.Fatalf("%d %s", read.status, read.body)
 	}
 	for range 3 {
-		r.token(t, client) // more than the limit of the file
+		r.token(t, client) // more than the limit in the file
 	}
 	changed := call(t, client, http.MethodPatch, settings, `{"trusted": true}`, http.Header{
 		"Authorization": {"Bearer " + token}, "If-Match": {read.etag}, "Content-Type": {"application/merge-patch+json"},
@@ -49,8 +49,8 @@ func TestOperatorsChangeLimitsOfARunningServer(t *testing.T) {
 	client.CloseIdleConnections()
 }
 
-// Invalid limits that were put into the store by hand are left out: the server keeps the last good
-// ones and reports it on /readyz.
+// Invalid limits that were written directly into the store are ignored. The server keeps the last
+// valid ones and reports that on /readyz.
 func TestImpossibleStoredLimitsAreRefused(t *testing.T) {
 	r := start(t, limited(t, nil), io.Discard)
 	bad, err := clientcfg.ChangeSettings(clientcfg.SettingsOverride{User: []ratelimit.Limit{{Name: "none"}}})
@@ -65,7 +65,7 @@ func TestImpossibleStoredLimitsAreRefused(t *testing.T) {
 	check.Equal(t, "settings", r.limiter.policies.Snapshot().Settings(), good)
 }
 
-// reply is what the admin API answered.
+// reply is an answer of the admin API.
 type reply struct {
 	status     int
 	etag, body string
@@ -100,8 +100,8 @@ func tokenFor(t *testing.T, client *http.Client, issuer, id, secret string) stri
 	return token.AccessToken
 }
 
-// The metadata does not advertise a grant that RFC 9700 2.4 forbids, unless
-// a client is registered for it.
+// The metadata does not advertise a grant that RFC 9700 2.4 forbids, unless a client is registered
+// for it.
 func TestPasswordGrantIsAdvertisedOnlyWhereItIsUsed(t *testing.T) {
 	r := start(t, testConfig(t), io.Discard)
 	advertised := func() bool {

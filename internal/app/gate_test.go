@@ -14,8 +14,8 @@ import (
 	"oauth-server/internal/ratelimit"
 )
 
-// TestGateSeesCallersGo: connections of clients are in the contexts of their requests, where the gate looks whether
-// the caller is still there when net/http has not noticed yet.
+// TestGateSeesCallersGo checks that the contexts of requests contain the client's connection. The
+// gate uses it to check whether the caller is still connected, before net/http notices.
 func TestGateSeesCallersGo(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("a connection that was closed is noticed on Linux only")
@@ -24,7 +24,7 @@ func TestGateSeesCallersGo(t *testing.T) {
 	there, gone := make(chan bool, 1), make(chan bool, 1)
 	leave := make(chan struct{})
 	f.edge.http.Handler = http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		ctx := context.WithoutCancel(r.Context()) // the connection alone
+		ctx := context.WithoutCancel(r.Context()) // only the connection
 		there <- !admission.CallerGone(ctx)
 		close(leave)
 		deadline := time.Now().Add(10 * time.Second)
@@ -53,8 +53,8 @@ func TestGateSeesCallersGo(t *testing.T) {
 	check.OK(t, stop(t.Context()))
 }
 
-// TestGateKnowsWhoIsNearItsLimit: the gate learns from decisions of the limiter how much of its limit a client has used.
-// Those that count against no limit change nothing.
+// TestGateKnowsWhoIsNearItsLimit checks that the gate learns from the limiter's decisions how much
+// of its limit a client has used. Decisions that count against no limit change nothing.
 func TestGateKnowsWhoIsNearItsLimit(t *testing.T) {
 	f := newFollowed(t, filepath.Join(t.TempDir(), "x.yaml"), tenPerMinute)
 	decide := func(id string, d ratelimit.Decision) {

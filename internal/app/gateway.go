@@ -131,7 +131,7 @@ func (e *edge) passOn(o gateway.Options) (err error) {
 // introspectionEndpoint returns the configured endpoint, or nil.
 func introspectionEndpoint(set config.Introspection) (*introspection.Endpoint, error) {
 	if set.URL == "" {
-		return nil, nil //nolint:nilnil // not configured
+		return nil, nil //nolint:nilnil // there is none
 	}
 	u, err := url.Parse(set.URL)
 	if err != nil {

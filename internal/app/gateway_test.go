@@ -12,8 +12,8 @@ import (
 	"oauth-server/internal/ratelimit"
 )
 
-// TestDescribeGateway: the line of a gateway's start names what is behind it and which limits apply, and is short whatever
-// the configuration has.
+// TestDescribeGateway checks that the log line at the start of a gateway names its upstream and
+// limits, and is short whatever the configuration contains.
 func TestDescribeGateway(t *testing.T) {
 	const upstream = "https://idp.example"
 	tight := []ratelimit.Limit{ratelimit.NewLimit("per-minute", 10, time.Minute), ratelimit.NewLimit("per-second", 2, time.Second)}

@@ -22,8 +22,8 @@ type pooled struct {
 
 func (p pooled) Connections() int { return p.connections }
 
-// TestLaneOptions: of a database, some connections are left for what is shared between instances; a file has no limit
-// that follows the latency.
+// TestLaneOptions checks that with a database, some connections are left for exchanges between
+// instances, and that with a file the limit does not follow the latency.
 func TestLaneOptions(t *testing.T) {
 	tests := map[string]struct {
 		store     store.Backend
@@ -42,8 +42,9 @@ func TestLaneOptions(t *testing.T) {
 	}
 }
 
-// TestRequestsGoThroughTheLane: their calls wait there, even if no gate has given them a rank, and those of the server's
-// own work do not. Of who has gone, the lane refuses the former.
+// TestRequestsGoThroughTheLane checks that calls of requests wait in the lane even without a rank,
+// and that the server's own calls do not. If the caller has hung up, the lane refuses only the
+// calls of requests.
 func TestRequestsGoThroughTheLane(t *testing.T) {
 	tel, err := newTelemetry(t.Context(), config.Default(), slog.New(slog.DiscardHandler))
 	check.OK(t, err)

@@ -17,7 +17,7 @@ import (
 	"oauth-server/internal/ratelimit"
 )
 
-// limited is a server that allows two client_credentials tokens an hour.
+// limited returns a server that allows two client_credentials tokens an hour.
 func limited(t *testing.T, change func(*config.RateLimit)) *config.Config {
 	t.Helper()
 	cfg := withOperators(t)
@@ -37,7 +37,7 @@ func TestLimitsOfTheConfigurationApply(t *testing.T) {
 		name    string
 		change  func(*config.RateLimit)
 		third   int    // status of the third answer
-		counted string // decision that the metrics show for it; empty: none at all
+		counted string // its decision in the metrics; empty: not counted
 	}{
 		{"enforce", nil, http.StatusTooManyRequests, "denied"},
 		{"dry run", func(r *config.RateLimit) { r.Mode = "dry_run" }, http.StatusOK, "would_deny"},
@@ -72,7 +72,7 @@ func TestLimitsOfTheConfigurationApply(t *testing.T) {
 	}
 }
 
-// TestDecisionsInAnOutageAreCounted: beside what was decided.
+// TestDecisionsInAnOutageAreCounted checks that they are counted in addition to the decisions.
 func TestDecisionsInAnOutageAreCounted(t *testing.T) {
 	tm, err := newTelemetry(t.Context(), config.Default(), slog.New(slog.DiscardHandler))
 	check.OK(t, err)
@@ -139,7 +139,7 @@ func TestFailedAttemptsOfTheConfigurationApply(t *testing.T) {
 	client.CloseIdleConnections()
 }
 
-// The counts are shared with the next start of the same server, too.
+// The counts survive a restart of the same server, too.
 func TestCountsOutliveARestart(t *testing.T) {
 	cfg := limited(t, nil)
 	first := start(t, cfg, io.Discard)
@@ -152,7 +152,7 @@ func TestCountsOutliveARestart(t *testing.T) {
 	client.CloseIdleConnections()
 	check.OK(t, first.stop())
 	second := resume(t, cfg, first.secret)
-	// Requests are let through until the first of them has had the counts read.
+	// Requests pass until the first of them has caused a read of the counts.
 	denied := func() bool { return second.token(t, client).status == http.StatusTooManyRequests }
 	for range 100 {
 		if denied() {
@@ -166,7 +166,7 @@ func TestCountsOutliveARestart(t *testing.T) {
 func TestCodesThatExpireBeforeTheLimitLetsThemPassAreWarnedOf(t *testing.T) {
 	for name, tt := range map[string]struct {
 		change func(*config.Config)
-		want   []string // of the log
+		want   []string // in the log
 	}{
 		"nothing": {func(*config.Config) {}, nil},
 		"the default": {

@@ -10,8 +10,9 @@ import (
 	"oauth-server/internal/check"
 )
 
-// TestKeyOverTLS: commands on this machine reach operators by the key, whatever the certificate for the
-// outside is, and whenever it is replaced; the outside sees that certificate alone.
+// TestKeyOverTLS checks that commands on this machine reach the admin API with the local key,
+// whatever the public certificate is and whenever it is replaced. Others see only the public
+// certificate.
 func TestKeyOverTLS(t *testing.T) {
 	files := certificateFiles(t)
 	first := writeCertificate(t, files, 1)

@@ -14,7 +14,7 @@ import (
 	"oauth-server/internal/config"
 )
 
-// pool returns certificates to trust.
+// pool returns a pool of trusted certificates.
 func pool(certs ...*x509.Certificate) *x509.CertPool {
 	p := x509.NewCertPool()
 	for _, c := range certs {
@@ -30,7 +30,7 @@ func pair(t *testing.T, files config.TLS) tls.Certificate {
 	return p
 }
 
-// metricsOver fetches /metrics over a connection of its own, and returns the status, 0 if there is no
+// metricsOver fetches /metrics over a new connection and returns the status, or 0 without an
 // answer.
 func metricsOver(t *testing.T, address string, cfg *tls.Config) (status int, proto string, err error) {
 	t.Helper()
@@ -47,7 +47,7 @@ func metricsOver(t *testing.T, address string, cfg *tls.Config) (status int, pro
 	return res.StatusCode, res.Proto, err
 }
 
-// Operators are served with the certificate of the server, or with their own.
+// The admin API uses the certificate of the server, or its own.
 func TestOperatorsAreServedByTLS(t *testing.T) {
 	public, own := certificateFiles(t), certificateFiles(t)
 	publicCert, ownCert := writeCertificate(t, public, 1), writeCertificate(t, own, 2)
@@ -81,8 +81,8 @@ func TestOperatorsAreServedByTLS(t *testing.T) {
 	}
 }
 
-// With a client CA, a connection needs a certificate of it. The CA is read again when its file
-// changes, and holds then for a client that could resume a session.
+// With a client CA, a connection needs a certificate of that CA. The CA is read again when its file
+// changes, and the change also applies to a client that could resume a session.
 func TestOperatorsNeedAClientCertificate(t *testing.T) {
 	server, first, second := certificateFiles(t), certificateFiles(t), certificateFiles(t)
 	serverCert := writeCertificate(t, server, 1)
@@ -145,7 +145,7 @@ func TestClientCAThatCannotBeReadStopsTheStart(t *testing.T) {
 }
 
 // The admin address is never silently open: without TLS, on an address that others can reach, the
-// start warns.
+// server warns at startup.
 func TestOpenAdminAddressIsWarnedOf(t *testing.T) {
 	files := certificateFiles(t)
 	writeCertificate(t, files, 1)

@@ -14,7 +14,7 @@ import (
 	"oauth-server/internal/ratelimit"
 )
 
-// A changed section overload reaches the gate and the lane, and one that is refused does not.
+// A changed section overload is applied to the gate and the lane. An invalid one is not.
 func TestOverloadSettingsFollowTheFile(t *testing.T) {
 	f := newFollowed(t, filepath.Join(t.TempDir(), "x.yaml"), tenPerMinute+"overload: { mode: dry_run, max_in_flight: 50 }\n")
 	check.Equal(t, "mode at the start", f.base.overload.gate.Stats().Mode, ratelimit.DryRun)
@@ -29,7 +29,8 @@ func TestOverloadSettingsFollowTheFile(t *testing.T) {
 	check.Equal(t, "mode after a file that is refused", f.base.overload.gate.Stats().Mode, ratelimit.Off)
 }
 
-// Operators see of whom requests were refused before the store, beside those that the gate refused.
+// Operators see the clients with requests refused before the store, in addition to those refused by
+// the gate.
 func TestRefusedBeforeTheStoreIsRecorded(t *testing.T) {
 	o := newOverload(config.Default().Overload, pooled{connections: 1})
 	o.activity = activity.New(0, time.Now())
@@ -38,7 +39,7 @@ func TestRefusedBeforeTheStoreIsRecorded(t *testing.T) {
 	check.OK(t, err)
 	_, err = o.lane.Enter(admission.WithRequest(lane.NewRequest(t.Context()), &admission.Request{ClientID: "shop"}, 1))
 	check.Equal(t, "refused", errors.As(err, new(*admission.ShedError)), true)
-	_, err = o.lane.Enter(lane.NewRequest(t.Context())) // of nobody that is known
+	_, err = o.lane.Enter(lane.NewRequest(t.Context())) // of an unknown client
 	check.Equal(t, "refused", errors.As(err, new(*admission.ShedError)), true)
 	report := o.activity.Report(time.Now(), 10)
 	check.Equal(t, "clients", len(report.Clients), 1)
@@ -46,13 +47,13 @@ func TestRefusedBeforeTheStoreIsRecorded(t *testing.T) {
 	check.Equal(t, "calls of sheddable requests that were refused", o.laneMetrics().Requests[0][admission.Shed], uint64(2))
 }
 
-// In dry-run, a request that the gate and the lane would have refused is recorded once.
+// In dry-run mode, a request that both the gate and the lane would have refused is recorded once.
 func TestRecordedOnceInDryRun(t *testing.T) {
 	c := config.Default().Overload
 	c.Mode, c.MaxInFlight = ratelimit.DryRun, 10
 	o := newOverload(c, pooled{connections: 1})
 	o.activity = activity.New(0, time.Now())
-	const more = 4 // than have room: seven introspections have
+	const more = 4 // than there is room for: seven introspections
 	for range 7 + more {
 		r := admission.Request{ClientID: "shop", Class: admission.Introspection}
 		rank, err := o.gate.Admit(t.Context(), &r)
@@ -62,7 +63,7 @@ func TestRecordedOnceInDryRun(t *testing.T) {
 	check.Equal(t, "would have been refused", o.activity.Report(time.Now(), 10).Clients[0].WouldShed, uint64(7+more))
 }
 
-// Operators see who was shed, and not who hung up.
+// Operators see the clients with shed requests, and not the callers that hung up.
 func TestShedRequestsAreRecorded(t *testing.T) {
 	o := overload{activity: activity.New(0, time.Now())}
 	for _, outcome := range []admission.Outcome{admission.Shed, admission.Shed, admission.WouldShed, admission.Abandoned, admission.Admitted} {

@@ -124,7 +124,8 @@ func TestReadiness(t *testing.T) {
 	}
 }
 
-// TestReadinessForThePublic: how many clients something is wrong with, and not which.
+// TestReadinessForThePublic checks that the public sees the number of clients with problems, and
+// not their names.
 func TestReadinessForThePublic(t *testing.T) {
 	c := condition{unreadable: map[string]error{"shop": errors.New("x")}, unregistered: []string{"partner", "bank"}}
 	want := httpapi.Readiness{Status: httpapi.Ready, Checks: map[string]string{
@@ -134,7 +135,7 @@ func TestReadinessForThePublic(t *testing.T) {
 	check.Equal(t, "readiness", c.readiness(false), want)
 }
 
-// TestReadinessOfTheSyncer: what the syncer reports is on /readyz, and on the operator
+// TestReadinessOfTheSyncer checks that the reports of the syncer appear on /readyz and in the admin
 // API.
 func TestReadinessOfTheSyncer(t *testing.T) {
 	s, err := New(t.Context(), testConfig(t), Options{})

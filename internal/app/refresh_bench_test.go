@@ -15,7 +15,8 @@ import (
 	"oauth-server/internal/clientcfg"
 )
 
-// BenchmarkRefresh is what a refresh costs the server with the embedded store, without net/http: 64 at once share its commits.
+// BenchmarkRefresh measures the cost of a refresh with the embedded store, without net/http. 64
+// concurrent refreshes share its commits.
 //
 //	TMPDIR=/dev/shm go test -run '^$' -bench Refresh -benchtime 20000x ./internal/app
 func BenchmarkRefresh(b *testing.B) {

@@ -15,7 +15,7 @@ import (
 	"oauth-server/internal/syncer/memstore"
 )
 
-// slowStore makes each exchange when it may, and then erases.
+// slowStore delays each exchange until the test allows it, and then erases.
 type slowStore struct {
 	memstore.Store
 	may chan struct{}
@@ -33,8 +33,8 @@ func (s *slowStore) EraseCounters(context.Context, string, *string) error {
 	return nil
 }
 
-// TestResetsEraseWhatIsOnItsWay: counts that were sent to the store before they were reset are there when
-// it erases.
+// TestResetsEraseWhatIsOnItsWay checks that counts that were sent to the store before they were
+// reset have arrived when it erases.
 func TestResetsEraseWhatIsOnItsWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store, counters := &slowStore{may: make(chan struct{})}, ratelimit.NewCounters(10)

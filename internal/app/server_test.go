@@ -27,7 +27,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// testConfig is a server on a free port with a store of its own.
+// testConfig returns a server on a free port with its own store.
 func testConfig(tb testing.TB) *config.Config {
 	tb.Helper()
 	cfg := config.Default()
@@ -54,7 +54,7 @@ func start(tb testing.TB, cfg *config.Config, log io.Writer) *running {
 	return r
 }
 
-// resume runs a server on the store of one that was stopped.
+// resume runs a server on the store of a stopped one.
 func resume(tb testing.TB, cfg *config.Config, secret string) *running {
 	tb.Helper()
 	r := &running{secret: secret}
@@ -112,7 +112,7 @@ func (r *running) token(tb testing.TB, client *http.Client) answer {
 	return answer{res.StatusCode, res.ProtoMajor, body.AccessToken}
 }
 
-// newClient keeps no connection open after the test.
+// newClient returns a client that keeps no connection open after the test.
 func newClient(tb testing.TB, cfg *tls.Config) *http.Client {
 	tb.Helper()
 	transport := &http.Transport{TLSClientConfig: cfg, ForceAttemptHTTP2: true}
@@ -180,8 +180,9 @@ func TestNewReportsWhatIsWrongAndLetsGo(t *testing.T) {
 	}
 }
 
-// TestPolicyOfAnUnknownClientIsReported: a file that names a client that is deleted, or not registered
-// yet, stops no start. The report follows registrations while the server runs.
+// TestPolicyOfAnUnknownClientIsReported checks that the server starts although the file names a
+// client that is deleted or not registered yet. The report follows registrations while the server
+// runs.
 func TestPolicyOfAnUnknownClientIsReported(t *testing.T) {
 	cfg := testConfig(t)
 	cfg.RateLimit.Clients = map[string]ratelimit.Policy{"shop": {}, "shpo": {}, "app.example.com": {Trusted: true}}
@@ -245,8 +246,8 @@ func TestNewLogger(t *testing.T) {
 	}
 }
 
-// BenchmarkStartToFirstToken is what a person waits for: everything from
-// opening an empty store, making the signing key included, to the first answer.
+// BenchmarkStartToFirstToken measures the time that a person waits: from opening an empty store,
+// including creating the signing key, to the first answer.
 func BenchmarkStartToFirstToken(b *testing.B) {
 	client := newClient(b, nil)
 	for b.Loop() {
@@ -259,7 +260,7 @@ func BenchmarkStartToFirstToken(b *testing.B) {
 	}
 }
 
-// A peer can hold on to a connection or to memory only so long and so much.
+// A peer can hold a connection or memory only for a limited time, and only a limited amount.
 func TestServerBoundsItsPeers(t *testing.T) {
 	s := newHTTPServer(http.NotFoundHandler(), slog.New(slog.DiscardHandler))
 	for name, bound := range map[string]struct{ got, most time.Duration }{

@@ -11,15 +11,15 @@ import (
 	"oauth-server/internal/ratelimit"
 )
 
-// An overloaded server is ready while it sheds, down only when nearly all is refused for a while, and back only when that
-// has been over for a while.
+// An overloaded server is ready while it sheds, down only after nearly everything is refused for a
+// while, and ready again only after that has been over for a while.
 func TestReadinessWhileOverloaded(t *testing.T) {
 	const s = time.Second
 	began := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	for _, tt := range []struct {
 		name string
 		mode ratelimit.Mode
-		// useless is whether nearly all is refused, from each second on; down is from which on it is down or not.
+		// Both map a second to a new value. useless: nearly all is refused. down: the expected state.
 		useless, down map[int]bool
 	}{
 		{"a burst", ratelimit.Enforce, map[int]bool{5: true, 14: false}, nil},
@@ -53,7 +53,8 @@ func TestReadinessWhileOverloaded(t *testing.T) {
 	}
 }
 
-// Calls that are refused before the store leave the status as it is, and are told with what else is wrong.
+// Calls that are refused before the store do not change the status, and are reported with the other
+// problems.
 func TestReadinessWhileCallsAreRefusedBeforeTheStore(t *testing.T) {
 	st := lane.Stats{Mode: ratelimit.Enforce, Refusing: 12 * time.Second, UpTo: ratelimit.SheddablePlus}
 	c := condition{beforeStore: beforeStore(&st)}
@@ -67,7 +68,7 @@ func TestReadinessWhileCallsAreRefusedBeforeTheStore(t *testing.T) {
 	check.Equal(t, "while nothing is refused", beforeStore(&lane.Stats{Mode: ratelimit.Enforce}), "")
 }
 
-// A server that is down stops being so when operators switch overload control off.
+// A server that is down becomes ready when operators switch overload control off.
 func TestReadinessAfterOverloadControlIsSwitchedOff(t *testing.T) {
 	st := admission.Stats{Mode: ratelimit.Enforce, Useless: time.Minute, Overloaded: time.Minute, UpTo: ratelimit.CriticalPlus}
 	w, now := shedWatch{stats: func() admission.Stats { return st }}, time.Now()

@@ -37,11 +37,11 @@ func TestStopWaitsForARequestUnderWay(t *testing.T) {
 	}
 }
 
-// A client that keeps its connection loses no request when the server stops: the last answer asks it
-// to use another connection.
+// A client that keeps its connection loses no request when the server stops, because the last
+// answer asks it to use another connection.
 func TestStopDrainsKeptConnections(t *testing.T) {
 	r := start(t, testConfig(t), io.Discard)
-	r.edge.drainer.delay = time.Minute // it ends sooner, when no connection is left
+	r.edge.drainer.delay = time.Minute // it ends earlier, when no connection is left
 	client := newClient(t, nil)
 	if _, last := fetch(t, client, r.Issuer()+"/healthz"); last {
 		t.Fatal("the connection is not kept")
@@ -106,7 +106,7 @@ func TestStopCutsOffARequestThatDoesNotEnd(t *testing.T) {
 	}
 }
 
-// TestStopCutsOffAScrapeThatDoesNotEnd: it is a stop without an error.
+// TestStopCutsOffAScrapeThatDoesNotEnd checks that the stop returns no error.
 func TestStopCutsOffAScrapeThatDoesNotEnd(t *testing.T) {
 	var log check.Buffer
 	cfg := withOperators(t)
@@ -136,8 +136,8 @@ func TestStopCutsOffAScrapeThatDoesNotEnd(t *testing.T) {
 	}
 }
 
-// begin sends the head of a token request and returns when the server waits
-// for the body, of that length.
+// begin sends the header of a token request and returns when the server waits for the body of that
+// length.
 func begin(t *testing.T, addr string, length int) (net.Conn, *bufio.Reader) {
 	t.Helper()
 	conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", addr)
@@ -155,7 +155,7 @@ func begin(t *testing.T, addr string, length int) (net.Conn, *bufio.Reader) {
 	return conn, answers
 }
 
-// waitUntilRefused returns once no new connection is accepted.
+// waitUntilRefused returns once new connections are refused.
 func waitUntilRefused(t *testing.T, addr string) {
 	t.Helper()
 	for {

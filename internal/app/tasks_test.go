@@ -16,8 +16,8 @@ import (
 	datastore "oauth-server/internal/store"
 )
 
-// TestTasks: what is repeated, and how often. A change of clients or policies is in force on every
-// instance after the longest wait, at most.
+// TestTasks checks the periodic tasks and their intervals. A change of clients or policies takes
+// effect on every instance within the longest wait.
 func TestTasks(t *testing.T) {
 	cfg := testConfig(t)
 	cfg.TLS = certificateFiles(t)
@@ -53,7 +53,7 @@ func TestTasks(t *testing.T) {
 	check.Equal(t, "tasks()", got, want)
 }
 
-// TestTasksOfAGateway: what it learns is stored, unless it shares nothing.
+// TestTasksOfAGateway checks that a gateway stores its mappings, unless it shares nothing.
 func TestTasksOfAGateway(t *testing.T) {
 	for name, c := range map[string]struct {
 		edit func(*config.Gateway)
@@ -96,7 +96,7 @@ func idle(t *testing.T) (*Server, *bytes.Buffer) {
 	return s, log
 }
 
-// changePolicy gives a client a policy as another process does, at that time.
+// changePolicy gives a client a policy at that time, as another process would.
 func changePolicy(t *testing.T, s *Server, at time.Time, policy *clientcfg.ClientPolicy) (version int64) {
 	t.Helper()
 	change, err := clientcfg.ChangePolicy("shop", policy)
@@ -104,7 +104,7 @@ func changePolicy(t *testing.T, s *Server, at time.Time, policy *clientcfg.Clien
 	return appendChange(t, s.base.store, at, change)
 }
 
-// appendChange appends a change of policies that is not checked.
+// appendChange appends a change of policies without validation.
 func appendChange(t *testing.T, b datastore.Backend, at time.Time, c clientcfg.Change) (version int64) {
 	t.Helper()
 	value, err := json.Marshal(clientcfg.Event{Action: "update", Target: c.Target, Changes: []clientcfg.Change{c}})
@@ -127,8 +127,8 @@ func pass(d time.Duration) {
 	synctest.Wait()
 }
 
-// TestTasksFollowTheStore: what another process changes is in force after the longest wait of its
-// task, also after failures, which are logged when they begin and when they end.
+// TestTasksFollowTheStore checks that changes by another process take effect within the longest
+// wait of their task, also after failures, which are logged when they begin and when they end.
 func TestTasksFollowTheStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, log := idle(t)
@@ -142,7 +142,7 @@ func TestTasksFollowTheStore(t *testing.T) {
 		}
 		store, invalid := s.base.store, clientcfg.Client{ID: "invalid"}
 		check.OK(t, store.CreateClient(t.Context(), invalid, clientcfg.Event{}))
-		// Limits that no instance can use, as another process might store them.
+		// Invalid limits, as another process might store them.
 		changePolicy(t, s, time.Now(), &clientcfg.ClientPolicy{Policy: ratelimit.Policy{Mode: "loud"}})
 		pass(3 * changesEvery)
 		changePolicy(t, s, time.Now(), nil)
@@ -165,7 +165,7 @@ func TestTasksFollowTheStore(t *testing.T) {
 	})
 }
 
-// TestTasksSweepTheAuditTrail: at once, and then about every hour.
+// TestTasksSweepTheAuditTrail checks that the trail is swept at once, and then about every hour.
 func TestTasksSweepTheAuditTrail(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, _ := idle(t)

@@ -54,8 +54,8 @@ func TestTeardownLeavesAStepBehindThatHangs(t *testing.T) {
 	})
 }
 
-// TestStopOrder: what stops is the reverse of this. Requests end before the counts are written, and
-// that before the store closes; operators can watch it.
+// TestStopOrder checks the order of starts, which the stop reverses: requests end before the counts
+// are written, the counts are written before the store closes, and operators can watch all of it.
 func TestStopOrder(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	var got []string

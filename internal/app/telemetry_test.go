@@ -24,7 +24,7 @@ import (
 	"oauth-server/internal/ratelimit"
 )
 
-// withOperators is a server that serves operators too.
+// withOperators returns a server that also serves the admin API.
 func withOperators(tb testing.TB) *config.Config {
 	tb.Helper()
 	cfg := testConfig(tb)
@@ -75,7 +75,8 @@ func TestMetricsShowWhatTheServerDid(t *testing.T) {
 	client.CloseIdleConnections()
 }
 
-// A soft warning is of a request that the limit lets through, and not of one that gets its last token again.
+// A soft warning is counted only for a request that the limit admits, and not for one that gets its
+// last token again.
 func TestSoftWarningsAreOfWhatIsLetThrough(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	m, err := metrics.New(registry, metrics.Options{})
@@ -128,9 +129,10 @@ func TestWithoutAnAddressOperatorsAreNotServed(t *testing.T) {
 	}
 }
 
-// The default address was not asked for: that it is in use is logged, and the server starts.
+// The default address was not configured explicitly. If it is in use, that is logged and the server
+// starts.
 func TestTheDefaultAdminAddressInUseStopsNothing(t *testing.T) {
-	// Either the test gets the address, or another process has it already.
+	// Either the test gets the address, or another process already has it.
 	if l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", config.DefaultAdminListen); err == nil {
 		t.Cleanup(func() { _ = l.Close() })
 	}
@@ -200,8 +202,7 @@ func TestTokenErrors(t *testing.T) {
 	}
 }
 
-// A collector gets the request, with what the limiter decided, and what it
-// asked of the store.
+// A collector receives the request with the limiter's decision and its store operations.
 func TestRequestsAreTraced(t *testing.T) {
 	sent := make(chan string, 10)
 	collector := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -234,7 +235,7 @@ func TestRequestsAreTraced(t *testing.T) {
 	}
 }
 
-// What counting costs a request.
+// The cost of counting for a request.
 func BenchmarkTelemetry(b *testing.B) {
 	t, err := newTelemetry(b.Context(), config.Default(), slog.New(slog.DiscardHandler))
 	check.OK(b, err)
