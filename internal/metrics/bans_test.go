@@ -11,8 +11,8 @@ import (
 	"oauth-server/internal/testworld"
 )
 
-// TestBans: decisions by bans, and the bans that began, are exported from 0 on for a client that can be banned,
-// and otherwise once there are any.
+// TestBans checks that decisions by bans, and new bans, are exported from 0 on for a client that
+// can be banned, and otherwise once there are any.
 func TestBans(t *testing.T) {
 	m, reg := newMetrics(t, metrics.Options{MaxClients: 10})
 	ban := ratelimit.DefaultBan()

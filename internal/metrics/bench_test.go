@@ -48,7 +48,7 @@ func BenchmarkGatewayRequest(b *testing.B) {
 	}
 }
 
-// A scrape of an instance on which 200 clients use two grants each, and that many have a policy.
+// A scrape of an instance with 200 clients that use two grants each, and with this many policies.
 func BenchmarkScrape(b *testing.B) {
 	for _, n := range []int{2, 10_000} {
 		b.Run("policies="+strconv.Itoa(n), func(b *testing.B) {

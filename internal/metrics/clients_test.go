@@ -26,7 +26,7 @@ func labels(c *clients) []string {
 	return names
 }
 
-// has reports whether the client has a label of its own.
+// has reports whether the client has its own label.
 func (c *clients) has(id string) bool {
 	holder, ok := (*c.table.Load())[id]
 	return ok && holder != c.other
@@ -147,8 +147,8 @@ func TestAtMostATenthOfTheLabelsChangeHandsAtOnce(t *testing.T) {
 	}
 }
 
-// Ten million names must make no more labels than the bound, and the one that
-// is truly busy must be found among them.
+// Ten million names must not create more labels than the bound, and the one busy name must be found
+// among them.
 func TestTenMillionNamesStayInsideTheBound(t *testing.T) {
 	const most, names = 100, 10_000_000
 	c := newClients(most)
@@ -214,7 +214,7 @@ func TestClientsInManyGoroutines(t *testing.T) {
 	}
 }
 
-// only is policies of one client.
+// only is a policy of one client.
 type only struct{ id string }
 
 func (o *only) Clients(int) []string         { return []string{o.id} }
@@ -223,8 +223,8 @@ func (o *only) For(string) *ratelimit.Effective {
 	return &ratelimit.Effective{User: &ratelimit.Limits{}, Client: &ratelimit.Limits{}}
 }
 
-// Which policies are the newest is read under the lock under which their clients are pinned: concurrent
-// scrapes would pin those of older ones otherwise, until the policies change again.
+// The newest policies are read under the same lock that pins their clients. Otherwise concurrent
+// scrapes could pin the clients of older policies until the policies change again.
 func TestConcurrentScrapesPinTheNewest(t *testing.T) {
 	m, err := New(prometheus.NewRegistry(), Options{MaxClients: 8})
 	if err != nil {

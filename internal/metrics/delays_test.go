@@ -11,7 +11,8 @@ import (
 	"oauth-server/internal/ratelimit"
 )
 
-// TestDelays: a client whose requests may wait has the outcomes of that from the start, others once they are counted.
+// TestDelays checks that a client with requests that may wait has the delay outcomes from the
+// start, and others once they are counted.
 func TestDelays(t *testing.T) {
 	m, reg := newMetrics(t, metrics.Options{MaxClients: 10})
 	wait := ratelimit.MaxWait(time.Second)

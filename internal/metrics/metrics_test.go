@@ -34,7 +34,7 @@ func shows(tb testing.TB, page, text string) {
 	}
 }
 
-// exercise makes every metric show at least one series.
+// exercise makes every metric export at least one series.
 func exercise(m *metrics.Metrics) {
 	m.WatchPolicies(policies)
 	m.WatchMemory(func() metrics.Memory { return metrics.Memory{Counters: 3, MaxCounters: 9, Evictions: 1} })
@@ -137,7 +137,8 @@ oauth_ratelimit_decisions_total{client_id="shop",grant_type="other",outcome="wou
 `), "oauth_ratelimit_decisions_total"))
 }
 
-// TestTokens: what was issued and wasted is exported once a token was issued for the grant.
+// TestTokens checks that issued and wasted tokens are exported once a token was issued for the
+// grant.
 func TestTokens(t *testing.T) {
 	m, reg := newMetrics(t, metrics.Options{MaxClients: 10})
 	m.Issued("shop", "client_credentials", false)
@@ -155,8 +156,8 @@ oauth_tokens_wasted_total{client_id="shop",grant_type="refresh_token"} 0
 `), "oauth_tokens_issued_total", "oauth_tokens_wasted_total"))
 }
 
-// TestOutageDecisions: what on_outage decided is counted beside the decisions, and shown
-// from 0 on for a client that was seen.
+// TestOutageDecisions checks that on_outage decisions are counted in addition to the decisions, and
+// exported from 0 on for a client that was seen.
 func TestOutageDecisions(t *testing.T) {
 	m, reg := newMetrics(t, metrics.Options{MaxClients: 1})
 	m.Decision("shop", "client_credentials", metrics.Allowed)
@@ -210,7 +211,7 @@ func TestPolicies(t *testing.T) {
 	}
 }
 
-// Neither what clients send nor how many policies operators make adds series without end.
+// Neither the requests of clients nor the policies of operators can add series without bound.
 func TestSeriesAreBounded(t *testing.T) {
 	const most = 20
 	m, reg := newMetrics(t, metrics.Options{MaxClients: most})
@@ -313,7 +314,7 @@ func TestSync(t *testing.T) {
 	}
 }
 
-// The hash of the limits is exact as a number, and shows a difference in any of its digits.
+// The hash of the limits is exact as a number, and differs if any of its digits differs.
 func TestConfigFile(t *testing.T) {
 	for digest, want := range map[string]string{
 		"0123456789abcdef": "1.250999896491e+12", "0123456789acffff": "1.250999896492e+12", "ffffffffffff0000": "2.81474976710655e+14", "": "0",

@@ -10,8 +10,7 @@ import (
 	"oauth-server/internal/ratelimit"
 )
 
-// policies has 100 requests a minute for users by default, and for both clients that it
-// names 2 a second.
+// policies allows users 100 requests a minute by default, and 2 a second for both named clients.
 func policies() metrics.PolicySnapshot {
 	perSecond := ratelimit.Policy{User: []ratelimit.Limit{ratelimit.NewLimit("per-second", 2, time.Second)}}
 	trusted := perSecond
@@ -19,7 +18,7 @@ func policies() metrics.PolicySnapshot {
 	return snapshotOf(map[string]ratelimit.Policy{"mobile-app": trusted, "shop": perSecond})
 }
 
-// manyPolicies are those of n clients. Each allows its users two requests a second.
+// manyPolicies returns policies of n clients. Each allows its users two requests a second.
 func manyPolicies(n int) func() metrics.PolicySnapshot {
 	all := make(map[string]ratelimit.Policy, n)
 	for i := range n {
@@ -60,8 +59,8 @@ func (s *snapshot) Clients(most int) (ids []string) {
 	return ids
 }
 
-// A client that a policy names is shown before its first request, and so is a trusted one if there are more
-// policies than labels.
+// A client with a policy is exported before its first request. If there are more policies than
+// labels, this holds for the trusted clients.
 func TestClientsOfPoliciesHaveLabels(t *testing.T) {
 	m, reg := newMetrics(t, metrics.Options{MaxClients: 2})
 	current, trusted := policies(), ratelimit.Policy{Trusted: true}

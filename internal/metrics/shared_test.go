@@ -8,7 +8,8 @@ import (
 	"oauth-server/internal/ratelimit"
 )
 
-// TestGrantsAndSources: limits of a total and of a source have a kind of their own, and limits for some grants name them.
+// TestGrantsAndSources checks that total and source limits have their own kind, and that limits for
+// some grants name them.
 func TestGrantsAndSources(t *testing.T) {
 	m, reg := newMetrics(t, metrics.Options{MaxClients: 10})
 	renewals := ratelimit.NewLimit("renewals", 10, 10*time.Minute)
