@@ -10,7 +10,8 @@ import (
 	"oauth-server/internal/check"
 )
 
-// TestWaitIsTheShortestOfFive: a single long wait is no overload, and one short wait shows that there is none.
+// TestWaitIsTheShortestOfFive checks that a single long wait is not an overload, and that one short
+// wait shows that there is no overload.
 func TestWaitIsTheShortestOfFive(t *testing.T) {
 	g := New(DefaultSettings(), nil)
 	g.busy = always
@@ -27,8 +28,9 @@ func TestWaitIsTheShortestOfFive(t *testing.T) {
 	check.Equal(t, "five later", waits(90), 50)
 }
 
-// TestFortyMeasurementsASecond: the loop measures 40 times a second and uses each, and refuses nothing once it has
-// ended, for whatever reason. It has no probe here: pipes are not simulated.
+// TestFortyMeasurementsASecond checks that the loop measures 40 times a second, uses each
+// measurement, and refuses nothing after it has ended for any reason. It uses no probe, because
+// pipes are not simulated.
 func TestFortyMeasurementsASecond(t *testing.T) {
 	for name, failure := range map[string]error{"stopped": nil, "failed": errors.New("closed")} {
 		t.Run(name, func(t *testing.T) {
@@ -61,7 +63,8 @@ func TestFortyMeasurementsASecond(t *testing.T) {
 	}
 }
 
-// TestNoTimeBetweenBeats: after two beats at the same time of a coarse clock, the share follows the wait as before.
+// TestNoTimeBetweenBeats checks that the share still follows the wait after two beats at the same
+// time of a coarse clock.
 func TestNoTimeBetweenBeats(t *testing.T) {
 	g := New(DefaultSettings(), nil)
 	g.busy = always

@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// TestClientsAreForgotten keeps the table to those that are active, and to its room.
+// TestClientsAreForgotten checks that the table keeps only active clients, and stays within its
+// size.
 func TestClientsAreForgotten(t *testing.T) {
 	var c clients
 	once, often := &Request{ClientID: "once"}, &Request{ClientID: "often"}
@@ -26,8 +27,8 @@ func TestClientsAreForgotten(t *testing.T) {
 	}
 }
 
-// TestUsageFades: a client all of whose requests are refused here is not near its limit for ever, nor are those for which
-// there is no room.
+// TestUsageFades checks that a client with all requests refused here does not stay near its limit
+// forever, and that the same holds for clients without room in the table.
 func TestUsageFades(t *testing.T) {
 	for name, known := range map[string]int64{"a client": 0, "one without room": mostClients} {
 		t.Run(name, func(t *testing.T) {
@@ -49,7 +50,8 @@ func TestUsageFades(t *testing.T) {
 	}
 }
 
-// TestStandingBySource: of a client that everyone can send requests as, who sends most is refused first.
+// TestStandingBySource checks that for a client that anyone can send requests as, the busiest
+// source is refused first.
 func TestStandingBySource(t *testing.T) {
 	var c clients
 	for range 1000 {

@@ -10,7 +10,7 @@ import (
 
 const target = 5 * time.Millisecond
 
-// TestOneLongWaitMovesLittle: a wait counts for three targets above the target at most.
+// TestOneLongWaitMovesLittle checks that a wait counts for at most three targets above the target.
 func TestOneLongWaitMovesLittle(t *testing.T) {
 	share := func(before, wait time.Duration) float64 {
 		c := controller{last: before, refused: 0.5}
@@ -23,10 +23,10 @@ func TestOneLongWaitMovesLittle(t *testing.T) {
 	check.Equal(t, "share after a minute, relative to that after four targets", share(time.Minute, target)-share(4*target, target), 0)
 }
 
-// TestMoreRequests: the share follows the rate up only while there is an overload that is taken to be one, and down
-// always.
+// TestMoreRequests checks that the share follows the rate up only during an established overload,
+// and always follows it down.
 func TestMoreRequests(t *testing.T) {
-	const above, below = target + 1, target - 1 // next to nothing for the rest of the controller
+	const above, below = target + 1, target - 1 // almost zero for the rest of the controller
 	for name, tt := range map[string]struct {
 		refused, rate float64
 		wait          time.Duration

@@ -8,7 +8,8 @@ import (
 	"oauth-server/internal/ratelimit"
 )
 
-// TestRefuseEarly refuses what is refused for certain, as a refusal, and leaves all else to Admit without a trace.
+// TestRefuseEarly checks that requests that are certain to be refused are refused and counted, and
+// that all others are left to Admit without a trace.
 func TestRefuseEarly(t *testing.T) {
 	for name, tc := range map[string]struct {
 		mode  ratelimit.Mode
@@ -45,7 +46,8 @@ func TestRefuseEarly(t *testing.T) {
 	}
 }
 
-// TestRefusingTokens: token requests are looked at early only while some of them are refused.
+// TestRefusingTokens checks that token requests are checked early only while some of them are
+// refused.
 func TestRefusingTokens(t *testing.T) {
 	tokens := int(rankOf(ratelimit.SheddablePlus, Password, 0))
 	for name, tc := range map[string]struct {

@@ -16,7 +16,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// TestOrder is the order in which kinds of requests are refused, first to last.
+// TestOrder checks the order in which kinds of requests are refused, first to last.
 func TestOrder(t *testing.T) {
 	ranked := func(c Class, set ratelimit.Criticality, trusted bool, standing int) Rank {
 		return rankOf(c.criticality(set, trusted), c, standing)
@@ -53,7 +53,7 @@ func TestStandingIsInRange(t *testing.T) {
 	}
 }
 
-// TestLevel: a level refuses the share of requests that it was made for.
+// TestLevel checks that a level refuses the share of requests that it was created for.
 func TestLevel(t *testing.T) {
 	for _, share := range []float64{0, 0.1, 0.3, 0.5, 0.75, 1} {
 		var d demand
@@ -87,7 +87,7 @@ func TestUpTo(t *testing.T) {
 	}
 }
 
-// full is a gate that refuses everything.
+// full returns a gate that refuses everything.
 func full(mode ratelimit.Mode, seen *[]Outcome) *Gate {
 	s := DefaultSettings()
 	s.Mode = mode
@@ -117,7 +117,7 @@ func TestModes(t *testing.T) {
 	}
 }
 
-// TestMostInFlight: the last tenths of the maximum are for what is critical.
+// TestMostInFlight checks that the last tenths of the maximum are reserved for critical requests.
 func TestMostInFlight(t *testing.T) {
 	s := DefaultSettings()
 	s.MaxInFlight = 100
@@ -141,7 +141,8 @@ func TestMostInFlight(t *testing.T) {
 	}
 }
 
-// TestCallersWhoHaveGone are not worked on while the server is overloaded, and are no matter otherwise.
+// TestCallersWhoHaveGone checks that requests of callers that have hung up are not worked on under
+// overload, and are treated like others otherwise.
 func TestCallersWhoHaveGone(t *testing.T) {
 	client, server := check.Connected(t)
 	ctx := WithConn(t.Context(), server)
@@ -182,7 +183,7 @@ func TestCallersWhoHaveGone(t *testing.T) {
 	}
 }
 
-// TestProbe: the wait is long while goroutines keep all processors from others.
+// TestProbe checks that the wait is long while goroutines keep all processors busy.
 func TestProbe(t *testing.T) {
 	p, err := newProbe()
 	check.OK(t, err)
@@ -214,7 +215,7 @@ func TestRunEnds(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error)
 	go func() { ended <- g.Run(ctx) }()
-	for g.wait.Load() == 0 { // it measures
+	for g.wait.Load() == 0 { // until it measures
 		runtime.Gosched()
 	}
 	cancel()

@@ -13,8 +13,8 @@ import (
 	"oauth-server/internal/ratelimit"
 )
 
-// TestHungUpBeforeItIsRead: nothing is worked on for a request whose caller hangs up while it waits to be read, once work
-// waits longer than the target, although net/http reads and handles it.
+// TestHungUpBeforeItIsRead checks that once work waits longer than the target, no work is done for
+// a request if its caller hangs up before it is read, although net/http reads and handles it.
 func TestHungUpBeforeItIsRead(t *testing.T) {
 	for name, tt := range map[string]struct {
 		wait   time.Duration
@@ -63,8 +63,9 @@ func TestHungUpBeforeItIsRead(t *testing.T) {
 	}
 }
 
-// TestHungUpRefusedEarly: a caller who has gone counts as one, also if its request would be refused before it is read. Beside
-// other programs it is by these that a server knows of an overload.
+// TestHungUpRefusedEarly checks that a caller that has hung up is counted as such, even if its
+// request would be refused before it is read. Next to other programs, a server detects an overload
+// by such callers.
 func TestHungUpRefusedEarly(t *testing.T) {
 	client, server := check.Connected(t)
 	var seen []Outcome

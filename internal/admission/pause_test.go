@@ -8,7 +8,8 @@ import (
 	"oauth-server/internal/check"
 )
 
-// TestPaused: a request that waits for the store takes no room from others, whatever calls it makes at once.
+// TestPaused checks that a request that waits for the store takes no room from others, whatever
+// concurrent calls it makes.
 func TestPaused(t *testing.T) {
 	s := DefaultSettings()
 	s.MaxInFlight = minMaxInFlight
@@ -36,7 +37,7 @@ func TestPaused(t *testing.T) {
 	check.Equal(t, "refused when they work", errors.As(err, new(*ShedError)), true)
 }
 
-// TestPauseOfNothing: work of the server's own has no room to give.
+// TestPauseOfNothing checks that pausing the server's own work gives no room to others.
 func TestPauseOfNothing(t *testing.T) {
 	g := New(DefaultSettings(), nil)
 	for _, ctx := range []context.Context{t.Context(), WithRequest(t.Context(), nil, 1)} {

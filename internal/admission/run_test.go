@@ -9,7 +9,7 @@ import (
 	"oauth-server/internal/ratelimit"
 )
 
-// beats runs the control at a constant wait, with so many requests of a class a beat.
+// beats runs n beats at a constant wait, with this many requests of each class per beat.
 func (g *Gate) beats(n int, wait time.Duration, arriving map[Class]int) {
 	for range n {
 		for class, count := range arriving {
@@ -25,7 +25,8 @@ func (g *Gate) beats(n int, wait time.Duration, arriving map[Class]int) {
 
 func always(time.Duration) bool { return true }
 
-// TestRefreshesAlone are not refused before the wait for them is reached, whatever else there is not to refuse.
+// TestRefreshesAlone checks that refreshes are not refused before their own target wait is reached,
+// even if there is nothing else to refuse.
 func TestRefreshesAlone(t *testing.T) {
 	g := New(DefaultSettings(), nil)
 	g.busy = always
@@ -40,7 +41,8 @@ func TestRefreshesAlone(t *testing.T) {
 	}
 }
 
-// TestUseless: when nearly all of the highest criticality that there is is refused, there is no use in more requests.
+// TestUseless checks that sending more requests counts as useless when nearly all requests of the
+// highest present criticality are refused.
 func TestUseless(t *testing.T) {
 	for class, wait := range map[Class]time.Duration{Refresh: time.Second, ClientCredentials: time.Second} {
 		g := New(DefaultSettings(), nil)
@@ -62,7 +64,7 @@ func TestUseless(t *testing.T) {
 	}
 }
 
-// TestOthersUseTheProcessor: a wait that is not for the work of this process refuses nothing.
+// TestOthersUseTheProcessor checks that a wait caused by other programs refuses nothing.
 func TestOthersUseTheProcessor(t *testing.T) {
 	g := New(DefaultSettings(), nil)
 	g.busy = func(time.Duration) bool { return false }
@@ -72,8 +74,9 @@ func TestOthersUseTheProcessor(t *testing.T) {
 	}
 }
 
-// TestCallersGiveUp: beside other programs, what is more than this process can answer is refused once callers hang up
-// before it is their turn, and nothing is refused any more when they do not.
+// TestCallersGiveUp checks that next to other programs, requests beyond the capacity of this
+// process are refused once callers hang up before their turn, and that refusing ends when callers
+// stop hanging up.
 func TestCallersGiveUp(t *testing.T) {
 	g := New(DefaultSettings(), nil)
 	g.busy = func(time.Duration) bool { return false }
@@ -117,7 +120,7 @@ func TestProcessorUse(t *testing.T) {
 	}
 }
 
-// TestProcessorsOfProcess: those that a process can use are the least of what limits it.
+// TestProcessorsOfProcess checks that the usable processors are the minimum of all limits.
 func TestProcessorsOfProcess(t *testing.T) {
 	for name, tt := range map[string]struct {
 		places, there int
@@ -126,7 +129,7 @@ func TestProcessorsOfProcess(t *testing.T) {
 		"all":                          {4, 4, 0, 4},
 		"one place more":               {5, 4, 0, 4},
 		"few places":                   {2, 4, 0, 2},
-		"half a processor, of four":    {2, 4, 0.5, 0.5}, // Go makes at least two places
+		"half a processor, of four":    {2, 4, 0.5, 0.5}, // Go uses at least two places
 		"half a processor, of one":     {2, 1, 0.5, 0.5},
 		"a quota of more than places":  {2, 4, 3, 2},
 		"one and a half, rounded to 2": {3, 2, 1.5, 1.5},
@@ -137,7 +140,8 @@ func TestProcessorsOfProcess(t *testing.T) {
 	}
 }
 
-// TestQuotaIsUsedUp: what this process has used is little of its processors in an hour, and all of a tiny quota.
+// TestQuotaIsUsedUp checks that the same usage is little compared to the processors in an hour, and
+// everything compared to a tiny quota.
 func TestQuotaIsUsedUp(t *testing.T) {
 	g := New(DefaultSettings(), nil)
 	check.Equal(t, "busy without a quota", g.busy(time.Hour), false)
@@ -145,7 +149,7 @@ func TestQuotaIsUsedUp(t *testing.T) {
 	check.Equal(t, "busy with one", g.busy(time.Hour), true)
 }
 
-// TestNoRoomIsAnOverload: operators see it, and the time to try again grows.
+// TestNoRoomIsAnOverload checks that operators see it, and that the retry time grows.
 func TestNoRoomIsAnOverload(t *testing.T) {
 	s := DefaultSettings()
 	s.MaxInFlight = 10
@@ -167,7 +171,8 @@ func TestNoRoomIsAnOverload(t *testing.T) {
 	}
 }
 
-// TestModesForgetEachOther: what dry-run would have refused is not refused when the mode becomes enforce.
+// TestModesForgetEachOther checks that the level of dry-run mode is not enforced when the mode
+// becomes enforce.
 func TestModesForgetEachOther(t *testing.T) {
 	s := DefaultSettings()
 	s.Mode = ratelimit.DryRun

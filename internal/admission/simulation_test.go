@@ -11,24 +11,24 @@ import (
 	"oauth-server/internal/ratelimit"
 )
 
-// processor is one simulated processor in front of which requests wait in the order in which they come, as they do
-// before a Go server. What it forgives: no other process runs, work is never interrupted, and a class always costs
-// the same.
+// processor simulates one processor with a first-in-first-out queue, as in front of a Go server.
+// Simplifications: no other process runs, work is never interrupted, and a class always costs the
+// same.
 type processor struct {
 	gate     *Gate
 	dice     *rand.Rand
 	began    time.Time
-	free     time.Duration // when the work that has come so far is done
-	refusal  time.Duration // what refusing costs
+	free     time.Duration // when the work that has arrived so far is done
+	refusal  time.Duration // cost of a refusal
 	patience time.Duration
 	streams  []*stream
 	queue    []arrival
 	probe    time.Duration // when it was sent
-	measured time.Duration // by the last probe that has come back
+	measured time.Duration // by the last probe that returned
 	busy     time.Duration
 }
 
-// stream is a class of requests that come by chance.
+// stream is a class of requests that arrive at random times.
 type stream struct {
 	class     Class
 	client    string
@@ -49,7 +49,7 @@ func (p *processor) schedule(s *stream, from time.Duration) {
 	s.next = from + time.Duration(p.dice.ExpFloat64()/s.perSecond*float64(time.Second))
 }
 
-// run simulates until the given time, in which the streams send.
+// run simulates until the given time, while the streams send.
 func (p *processor) run(from, until time.Duration) {
 	for _, s := range p.streams {
 		if s.perSecond > 0 {
@@ -71,7 +71,7 @@ func (p *processor) run(from, until time.Duration) {
 	p.serve(until)
 }
 
-// arrive adds what is sent until the given time.
+// arrive adds the requests sent until the given time.
 func (p *processor) arrive(until time.Duration) {
 	old := len(p.queue)
 	for _, s := range p.streams {
@@ -83,7 +83,7 @@ func (p *processor) arrive(until time.Duration) {
 	slices.SortFunc(p.queue[old:], func(a, b arrival) int { return int(a.at - b.at) })
 }
 
-// serve works on what has come, until the given time.
+// serve works on the queue until the given time.
 func (p *processor) serve(until time.Duration) {
 	for len(p.queue) > 0 {
 		next := p.queue[0]
@@ -138,7 +138,7 @@ func (s *stream) p99() time.Duration {
 	return s.waits[len(s.waits)*99/100]
 }
 
-// forget begins new figures.
+// forget resets the figures.
 func (p *processor) forget() {
 	p.busy = 0
 	for _, s := range p.streams {
@@ -146,7 +146,8 @@ func (p *processor) forget() {
 	}
 }
 
-// mix is a load of which refresh tokens are 0.4 of the work, client_credentials 0.5 and introspections 0.1.
+// mix returns a load with refresh tokens as 0.4 of the work, client_credentials 0.5 and
+// introspections 0.1.
 func mix(load float64) (refresh, credentials, introspection *stream) {
 	of := func(c Class, client string, share float64, cost time.Duration) *stream {
 		return &stream{class: c, client: client, perSecond: share * load / cost.Seconds(), cost: cost}
@@ -155,12 +156,13 @@ func mix(load float64) (refresh, credentials, introspection *stream) {
 		of(Introspection, "api", 0.1, 300*time.Microsecond)
 }
 
-// TestOverloadedProcessor: the processor stays busy, waits stay short, and the least critical are refused.
+// TestOverloadedProcessor checks that the processor stays busy, waits stay short, and the least
+// critical requests are refused.
 func TestOverloadedProcessor(t *testing.T) {
 	for _, tt := range []struct {
 		load                                float64
-		refresh, credentials, introspection float64 // success, at least
-		most                                float64 // success of introspections, at most
+		refresh, credentials, introspection float64 // minimum success
+		most                                float64 // maximum success of introspections
 		wait                                time.Duration
 	}{
 		{load: 0.5, refresh: 1, credentials: 1, introspection: 1, most: 1, wait: 5 * time.Millisecond},
@@ -190,7 +192,7 @@ func TestOverloadedProcessor(t *testing.T) {
 	}
 }
 
-// TestUncontrolledProcessor is the same load without the gate: all are late.
+// TestUncontrolledProcessor applies the same load without the gate. All requests are late.
 func TestUncontrolledProcessor(t *testing.T) {
 	refresh, credentials, introspection := mix(1.5)
 	p := newProcessor(0, refresh, credentials, introspection)
@@ -203,7 +205,8 @@ func TestUncontrolledProcessor(t *testing.T) {
 	}
 }
 
-// TestRecovery: two seconds after an overload nothing is refused, and waits are as before.
+// TestRecovery checks that two seconds after an overload nothing is refused and waits are normal
+// again.
 func TestRecovery(t *testing.T) {
 	refresh, credentials, introspection := mix(1.8)
 	p := newProcessor(100*time.Microsecond, refresh, credentials, introspection)
@@ -221,7 +224,8 @@ func TestRecovery(t *testing.T) {
 	}
 }
 
-// TestBursts: passwords hashed in the server, 37 ms each, cost no refresh and few others.
+// TestBursts checks that passwords hashed in the server, 37 ms each, cause no refused refreshes and
+// only a few other refusals.
 func TestBursts(t *testing.T) {
 	refresh, credentials, introspection := mix(0.5)
 	hash := &stream{class: Password, perSecond: 5, cost: 37 * time.Millisecond}
@@ -232,7 +236,8 @@ func TestBursts(t *testing.T) {
 	}
 }
 
-// TestWhoIsRefusedFirst: of one class, a client near its limit before others, and those that send little last.
+// TestWhoIsRefusedFirst checks that within a class, a client near its limit is refused before
+// others, and clients that send little are refused last.
 func TestWhoIsRefusedFirst(t *testing.T) {
 	of := func(name string, share float64) *stream {
 		return &stream{class: ClientCredentials, client: name, perSecond: share * 1.5 / 250e-6, cost: 250 * time.Microsecond}
@@ -251,7 +256,8 @@ func TestWhoIsRefusedFirst(t *testing.T) {
 	}
 }
 
-// TestDryRunRefusesNothing and counts no more than half, since it cannot know.
+// TestDryRunRefusesNothing checks that dry-run refuses nothing, and counts at most half as refused,
+// because it cannot know the share.
 func TestDryRunRefusesNothing(t *testing.T) {
 	refresh, credentials, introspection := mix(1.5)
 	p := newProcessor(0, refresh, credentials, introspection)

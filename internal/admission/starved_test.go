@@ -9,8 +9,8 @@ import (
 	"oauth-server/internal/ratelimit"
 )
 
-// TestStarved: a request that was admitted and for whose password there is no processor has one outcome, shed, whatever
-// the mode, and is an overload of its criticality. No count ever falls.
+// TestStarved checks that an admitted request without a processor for its password has the single
+// outcome shed in every mode, and counts as an overload of its criticality. No counter decreases.
 func TestStarved(t *testing.T) {
 	for _, mode := range []ratelimit.Mode{ratelimit.Enforce, ratelimit.DryRun, ratelimit.Off} {
 		s := DefaultSettings()
@@ -46,7 +46,7 @@ func TestStarved(t *testing.T) {
 			send(false)
 		}
 		want := [Outcomes]uint64{Admitted: 4, Shed: 3}
-		if mode == ratelimit.Off { // which counts nothing else
+		if mode == ratelimit.Off { // this mode counts nothing else
 			want[Admitted] = 0
 		}
 		if got := g.Stats().Requests[Password]; got != want {
@@ -58,7 +58,8 @@ func TestStarved(t *testing.T) {
 	}
 }
 
-// TestStarvedWithoutAdmission is a request that the gate was not asked about: it is refused, and counts nowhere.
+// TestStarvedWithoutAdmission covers a request that never entered the gate. It is refused and not
+// counted.
 func TestStarvedWithoutAdmission(t *testing.T) {
 	g := New(DefaultSettings(), func(context.Context, *Request, Outcome) { t.Error("observed") })
 	if err := g.Starved(WithRequest(t.Context(), nil, 3)); !errors.As(err, new(*ShedError)) {

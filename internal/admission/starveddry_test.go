@@ -7,8 +7,9 @@ import (
 	"oauth-server/internal/ratelimit"
 )
 
-// TestStarvedInDryRun: a request that would have been refused and is refused later, because there is no processor for its
-// password, has one outcome, and leaves those of others as they are.
+// TestStarvedInDryRun checks that a request that would have been refused, and is refused later
+// because there is no processor for its password, has one outcome and does not change the outcomes
+// of others.
 func TestStarvedInDryRun(t *testing.T) {
 	s := DefaultSettings()
 	s.Mode = ratelimit.DryRun

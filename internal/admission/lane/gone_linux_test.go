@@ -15,8 +15,9 @@ import (
 	"oauth-server/internal/check"
 )
 
-// TestWorkThatMustGoOn has its turn although its caller has hung up: a thief must not prevent a revocation by that.
-// Only the context counts in a lane, and not the connection, which such work has in common with its request.
+// TestWorkThatMustGoOn checks that such work gets its turn although its caller has hung up.
+// Otherwise a thief could prevent a revocation. Only the context counts in a lane, not the
+// connection, which such work shares with its request.
 func TestWorkThatMustGoOn(t *testing.T) {
 	client, server := check.Connected(t)
 	ctx := context.WithoutCancel(admission.WithConn(ranked(t, 1), server))
@@ -37,8 +38,8 @@ func TestWorkThatMustGoOn(t *testing.T) {
 	check.OK(t, <-done)
 }
 
-// TestHungUpInTheLane: a request whose caller closes the connection while it waits leaves the lane without a call, and others
-// take its turn.
+// TestHungUpInTheLane checks that a request leaves the lane without a call if its caller closes the
+// connection while it waits, and that others take its turn.
 func TestHungUpInTheLane(t *testing.T) {
 	l := lane.New(lane.Options{Max: 1, MaxAge: time.Minute})
 	held, err := l.Enter(ranked(t, 0))

@@ -21,13 +21,13 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// ranked is the context of a request of that rank.
+// ranked returns the context of a request with that rank.
 func ranked(t *testing.T, r admission.Rank) context.Context {
 	t.Helper()
 	return admission.WithRequest(lane.NewRequest(t.Context()), nil, r)
 }
 
-// world is a lane and what became of the calls that entered it, in that order.
+// world is a lane, and the results of the calls that entered it, in order.
 type world struct {
 	*lane.Lane
 	t  *testing.T
@@ -35,7 +35,8 @@ type world struct {
 	in []string
 }
 
-// full returns a lane of one call at once, and what ends that call.
+// full returns a lane with a limit of one call, which is in use, and a function that ends that
+// call.
 func full(t *testing.T, o lane.Options) (w *world, end func()) {
 	t.Helper()
 	o.Max = 1
@@ -45,7 +46,7 @@ func full(t *testing.T, o lane.Options) (w *world, end func()) {
 	return w, func() { pass.Leave(true) }
 }
 
-// call enters in the background and leaves at once. It returns when the call waits, or is done.
+// call enters in the background and leaves at once. It returns when the call waits or is done.
 func (w *world) call(ctx context.Context, name string) {
 	go func() {
 		pass, err := w.Enter(ctx)
@@ -88,8 +89,8 @@ func TestOrder(t *testing.T) {
 	})
 }
 
-// TestStartedFirst: the next calls of requests that were let in once are first, in their order, whatever the ranks,
-// and are not refused when others are.
+// TestStartedFirst checks that calls of requests with an earlier admitted call come first, in order
+// of arrival whatever the ranks, and are not refused when others are.
 func TestStartedFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, end := full(t, lane.Options{Mode: ratelimit.Enforce})
@@ -110,7 +111,8 @@ func TestStartedFirst(t *testing.T) {
 	})
 }
 
-// TestAgeOfStarted: of a request that was let in before, a call that waits is refused after ten times as long.
+// TestAgeOfStarted checks that a call of a request with an earlier admitted call waits ten times as
+// long before it is refused.
 func TestAgeOfStarted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, end := full(t, lane.Options{Mode: ratelimit.Enforce})
@@ -159,7 +161,8 @@ func TestAge(t *testing.T) {
 	})
 }
 
-// TestQueueFull: the lowest rank is refused, and of that the one that has waited longest.
+// TestQueueFull checks that the lowest rank is refused, and within it the call that has waited
+// longest.
 func TestQueueFull(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, end := full(t, lane.Options{Mode: ratelimit.Enforce, Queue: 3})
@@ -197,7 +200,8 @@ func TestCallersWhoHaveGone(t *testing.T) {
 	})
 }
 
-// TestGoneAtItsTurn: the turn of a caller that goes at the same moment is another's.
+// TestGoneAtItsTurn checks that the turn of a caller that hangs up at the same moment goes to
+// another call.
 func TestGoneAtItsTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for range 50 {
@@ -228,7 +232,7 @@ func TestOwnWorkNeverWaits(t *testing.T) {
 	})
 }
 
-// TestNeverMoreThanMax runs many calls whose callers go at any time.
+// TestNeverMoreThanMax runs many calls with callers that may hang up at any time.
 func TestNeverMoreThanMax(t *testing.T) {
 	for name, least := range map[string]int{"fixed": 0, "adaptive": 2} {
 		t.Run(name, func(t *testing.T) {
@@ -262,8 +266,9 @@ func TestNeverMoreThanMax(t *testing.T) {
 	}
 }
 
-// TestLimitFollowsLatency: it falls when the store becomes slow, and is between the bounds however long that lasts,
-// although the baseline follows it; it is at the maximum again some time after the store is quick.
+// TestLimitFollowsLatency checks that the limit falls when the store becomes slow, stays within its
+// bounds however long that lasts, although the baseline adapts, and returns to the maximum some
+// time after the store is fast again.
 func TestLimitFollowsLatency(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const least, most = 5, 40

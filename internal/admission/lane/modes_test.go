@@ -13,7 +13,7 @@ import (
 	"oauth-server/internal/ratelimit"
 )
 
-// TestGoneCallersInOtherModes: only enforcing keeps anything from the store.
+// TestGoneCallersInOtherModes checks that only enforce mode keeps calls from the store.
 func TestGoneCallersInOtherModes(t *testing.T) {
 	ctx, leave := context.WithCancel(ranked(t, 5))
 	leave()
@@ -40,7 +40,8 @@ func TestOff(t *testing.T) {
 	})
 }
 
-// TestDryRunCountsCallsThatEndEarly: a call that would have waited and has ended before its turn is admitted then.
+// TestDryRunCountsCallsThatEndEarly checks that a call that would have waited, and has ended before
+// its turn, counts as admitted at its turn.
 func TestDryRunCountsCallsThatEndEarly(t *testing.T) {
 	l := lane.New(lane.Options{Max: 1, Mode: ratelimit.DryRun})
 	first, err := l.Enter(ranked(t, 5))
@@ -54,7 +55,8 @@ func TestDryRunCountsCallsThatEndEarly(t *testing.T) {
 	check.Equal(t, "in flight", s.InFlight, 0)
 }
 
-// TestDryRun: what would have been refused is the same as what is, and nothing waits.
+// TestDryRun checks that the calls that would have been refused are the ones that enforce mode
+// refuses, and that nothing waits.
 func TestDryRun(t *testing.T) {
 	refused := func(mode ratelimit.Mode) (n uint64, longest time.Duration) {
 		synctest.Test(t, func(t *testing.T) {
@@ -97,7 +99,8 @@ func TestDryRun(t *testing.T) {
 	check.Equal(t, "longest wait in dry-run", longest, 0)
 }
 
-// TestModeChanges: whatever the mode was when calls came, none is left behind.
+// TestModeChanges checks that no call is stuck after a change of the mode, whatever the mode was
+// when it arrived.
 func TestModeChanges(t *testing.T) {
 	l := lane.New(lane.Options{Max: 4, MaxAge: time.Millisecond})
 	ctx, stop := context.WithCancel(t.Context())

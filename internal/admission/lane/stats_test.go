@@ -13,12 +13,13 @@ import (
 	"oauth-server/internal/ratelimit"
 )
 
-// ofCriticality is the lowest rank of a criticality.
+// ofCriticality returns the lowest rank of a criticality.
 func ofCriticality(c ratelimit.Criticality) admission.Rank {
 	return admission.Rank(c-ratelimit.Sheddable) * (admission.Ranks / admission.Criticalities)
 }
 
-// TestCallsByCriticality is what operators see of the lane: what became of calls, and what is refused at the moment.
+// TestCallsByCriticality checks the data for operators: the outcomes of calls, and the criticality
+// that is currently refused.
 func TestCallsByCriticality(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, end := full(t, lane.Options{Mode: ratelimit.Enforce})
@@ -42,7 +43,8 @@ func TestCallsByCriticality(t *testing.T) {
 	})
 }
 
-// TestWhoWasRefused: each request once, however many of its calls were refused, with what its context says of it.
+// TestWhoWasRefused checks that each refused request is reported once, however many of its calls
+// were refused, with its context.
 func TestWhoWasRefused(t *testing.T) {
 	for mode, dryRun := range map[ratelimit.Mode]bool{ratelimit.Enforce: false, ratelimit.DryRun: true} {
 		synctest.Test(t, func(t *testing.T) {
