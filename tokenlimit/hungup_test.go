@@ -13,8 +13,8 @@ import (
 	"oauth-server/tokenlimit"
 )
 
-// TestHungUp: an endpoint goes on if the client hangs up, and the token it makes counts. It ends with its time all the same, and
-// is not called for a client that has gone before.
+// TestHungUp checks that an endpoint continues if the client hangs up, and that its token counts.
+// It still ends at its deadline, and is not called for a client that has already gone.
 func TestHungUp(t *testing.T) {
 	w := newWorld(t, tokenlimit.Options{Default: tokenlimit.Policy{Client: perHour(2)}})
 	post := func(ctx context.Context) {

@@ -11,8 +11,9 @@ import (
 	"oauth-server/tokenlimit"
 )
 
-// TestScriptsOfOtherSites: they may read the answers of the middleware, and the fields that it adds to those that they may
-// read. What a middleware around it has said stays.
+// TestScriptsOfOtherSites checks that scripts may read the answers of the middleware, and the
+// fields that it adds to answers that they may read. Fields from an outer middleware stay
+// unchanged.
 func TestScriptsOfOtherSites(t *testing.T) {
 	const allow, credentials, expose = "Access-Control-Allow-Origin", "Access-Control-Allow-Credentials", "Access-Control-Expose-Headers"
 	const site, added = "https://app.example", "RateLimit, RateLimit-Policy"
@@ -20,8 +21,8 @@ func TestScriptsOfOtherSites(t *testing.T) {
 	outer := http.Header{allow: {"https://other.example"}, expose: {"X-Outer"}, "Vary": {"Origin"}}
 	for name, tc := range map[string]struct {
 		outer  http.Header
-		token  http.Header // what is said of an answer with a token
-		denied http.Header // and of one without
+		token  http.Header // set on an answer with a token
+		denied http.Header // set on an answer without one
 	}{
 		"alone":               {nil, http.Header{}, http.Header{allow: {site}, credentials: {"true"}, expose: {all}, "Vary": {"Origin"}}},
 		"in one that says so": {outer, http.Header{allow: outer[allow], expose: {"X-Outer", added}, "Vary": {"Origin"}}, http.Header{allow: outer[allow], expose: {"X-Outer", all}, "Vary": {"Origin"}}},

@@ -18,13 +18,13 @@ import (
 	"oauth-server/tokenlimit"
 )
 
-// world is a Limiter before an endpoint, which answers as the test says.
+// world is a Limiter in front of an endpoint that answers as the test says.
 type world struct {
 	t        *testing.T
 	limits   *tokenlimit.Limiter
 	endpoint http.HandlerFunc
 	events   []tokenlimit.Event
-	bodies   []string // that came to the endpoint
+	bodies   []string // received by the endpoint
 }
 
 // fields are the names of the RateLimit fields, which keep their capitals on the wire.
@@ -119,7 +119,7 @@ func TestOtherAnswersDoNotCount(t *testing.T) {
 	}
 	w.endpoint = func(rw http.ResponseWriter, _ *http.Request) { rw.WriteHeader(http.StatusNoContent) }
 	w.want(credentials, 204)
-	w.endpoint = func(http.ResponseWriter, *http.Request) {} // as of one whose client has hung up
+	w.endpoint = func(http.ResponseWriter, *http.Request) {} // as for a client that has hung up
 	w.want(credentials, 200)
 	check.Equal(t, "outcome", w.last().Outcome, tokenlimit.Failed)
 	w.endpoint = opaque
@@ -127,7 +127,7 @@ func TestOtherAnswersDoNotCount(t *testing.T) {
 	w.want(credentials, 429)
 }
 
-// TestPanicsDoNotCount: also those after half of an answer, of which the client gets nothing.
+// TestPanicsDoNotCount also covers panics after half of an answer, which the client does not get.
 func TestPanicsDoNotCount(t *testing.T) {
 	w := newWorld(t, tokenlimit.Options{Default: tokenlimit.Policy{Client: perHour(1)}})
 	for _, before := range []http.HandlerFunc{func(http.ResponseWriter, *http.Request) {}, opaque} {
@@ -166,7 +166,7 @@ func TestUserClaim(t *testing.T) {
 	check.Equal(t, "user", w.last().User, "n")
 }
 
-// TestSetUser: an endpoint with opaque tokens says whose they are.
+// TestSetUser covers an endpoint with opaque tokens that sets their user.
 func TestSetUser(t *testing.T) {
 	w := newWorld(t, tokenlimit.Options{Default: tokenlimit.Policy{User: perHour(2)}})
 	w.endpoint = func(rw http.ResponseWriter, r *http.Request) {
@@ -211,7 +211,7 @@ func TestDryRunDeniesNothing(t *testing.T) {
 		w.want(credentials, 401)
 	}
 	w.endpoint = opaque
-	const most = 5 // more than who guesses may have under way
+	const most = 5 // more than a guessing caller may have in progress
 	under, end, done := make(chan struct{}), make(chan struct{}), make(chan int)
 	h := w.limits.Handler(http.HandlerFunc(func(rw http.ResponseWriter, _ *http.Request) {
 		under <- struct{}{}
@@ -242,7 +242,8 @@ func TestRefused(t *testing.T) {
 	check.Equal(t, "requests at the endpoint", len(w.bodies), 0)
 }
 
-// TestLargeAnswersAreStreamed: nothing beyond 1 MiB is held back, and it counts.
+// TestLargeAnswersAreStreamed checks that an answer larger than 1 MiB is not held back, and that it
+// counts.
 func TestLargeAnswersAreStreamed(t *testing.T) {
 	w := newWorld(t, tokenlimit.Options{Default: tokenlimit.Policy{Client: perHour(1)}})
 	var rec *httptest.ResponseRecorder
@@ -263,7 +264,7 @@ func TestLargeAnswersAreStreamed(t *testing.T) {
 	w.want(credentials, 429)
 }
 
-// TestParsedFormsAreJudged: a handler before the limits has parsed the body.
+// TestParsedFormsAreJudged covers a body that an outer handler has parsed.
 func TestParsedFormsAreJudged(t *testing.T) {
 	w := newWorld(t, tokenlimit.Options{Default: tokenlimit.Policy{Client: perHour(1)}})
 	h := w.limits.Handler(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
@@ -278,7 +279,7 @@ func TestParsedFormsAreJudged(t *testing.T) {
 	}
 }
 
-// deadlined notes that the deadline of its connection was set.
+// deadlined records whether the deadline of its connection was set.
 type deadlined struct {
 	*httptest.ResponseRecorder
 	set bool
@@ -289,7 +290,7 @@ func (d *deadlined) SetReadDeadline(time.Time) error {
 	return nil
 }
 
-// TestDeadlinesAreTheServers: those that its ReadTimeout has set stay.
+// TestDeadlinesAreTheServers checks that the deadlines from the server's ReadTimeout stay.
 func TestDeadlinesAreTheServers(t *testing.T) {
 	w := newWorld(t, tokenlimit.Options{})
 	w.endpoint = opaque
@@ -301,7 +302,7 @@ func TestDeadlinesAreTheServers(t *testing.T) {
 	check.Equal(t, "a read deadline is set", d.set, false)
 }
 
-// TestAddresses: failed guesses from one address do not limit another address.
+// TestAddresses checks that failed guesses from one address do not limit another address.
 func TestAddresses(t *testing.T) {
 	w := newWorld(t, tokenlimit.Options{ClientAddr: func(r *http.Request) netip.Addr {
 		return netip.MustParseAddr(r.Header.Get("X-Real-Ip"))
@@ -331,12 +332,13 @@ func TestAddresses(t *testing.T) {
 	}
 }
 
-// TestSharedCounts: the endpoints of one Limiter share them, and those of another do not.
+// TestSharedCounts checks that the endpoints of one Limiter share their counts, and that another
+// Limiter has its own.
 func TestSharedCounts(t *testing.T) {
 	o := tokenlimit.Options{Default: tokenlimit.Policy{Client: perHour(1)}}
 	w := newWorld(t, o)
 	w.want(credentials, 200)
-	w.want(credentials, 429) // want makes a handler of its own each time
+	w.want(credentials, 429) // want makes a new handler each time
 	newWorld(t, o).want(credentials, 200)
 }
 

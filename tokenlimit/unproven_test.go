@@ -10,8 +10,9 @@ import (
 	"oauth-server/tokenlimit"
 )
 
-// TestStrangersLockOutNobody: requests with wrong secrets take no room, and those that are refused for another reason are no
-// guesses. Both are denied when too many of them are under way.
+// TestStrangersLockOutNobody checks that requests with wrong secrets take no room from others, and
+// that requests refused for another reason are not guesses. Both are denied when too many of them
+// are in progress.
 func TestStrangersLockOutNobody(t *testing.T) {
 	w := newWorld(t, tokenlimit.Options{Default: tokenlimit.Policy{Client: perHour(5)}})
 	w.endpoint = func(rw http.ResponseWriter, _ *http.Request) {
@@ -28,7 +29,7 @@ func TestStrangersLockOutNobody(t *testing.T) {
 	w.want("grant_type=client_credentials&client_secret=wrong", 401)
 	var nest func(n int)
 	w.endpoint = func(rw http.ResponseWriter, _ *http.Request) {
-		if n := len(w.bodies) - 7; n < 5 { // while all before this one are under way
+		if n := len(w.bodies) - 7; n < 5 { // while all earlier ones are in progress
 			nest(n)
 		}
 		rw.WriteHeader(http.StatusUnauthorized)
