@@ -26,7 +26,7 @@ func TestClientValidate(t *testing.T) {
 	tests := []struct {
 		name   string
 		change func(*clientcfg.Client)
-		want   string // part of the error; empty: valid
+		want   string // part of the error; empty if valid
 	}{
 		{"confidential web client", func(*clientcfg.Client) {}, ""},
 		{"public native client", func(c *clientcfg.Client) {
@@ -122,7 +122,7 @@ func TestNeedsPKCE(t *testing.T) {
 	}
 }
 
-// requireError ends the test unless the error says want; empty: unless there is none.
+// requireError stops the test unless the error contains want. An empty want means no error.
 func requireError(tb testing.TB, err error, want string) {
 	tb.Helper()
 	if want == "" {
@@ -132,8 +132,8 @@ func requireError(tb testing.TB, err error, want string) {
 	check.ErrorSays(tb, err, want)
 }
 
-// TestTimesThatCannotBeShown: JSON has years of four digits. A client with another would make a list of all
-// of them fail.
+// TestTimesThatCannotBeShown: JSON has four-digit years. A client with any other year would break
+// every list that contains it.
 func TestTimesThatCannotBeShown(t *testing.T) {
 	for _, year := range []int{-1, 10_000} {
 		at := time.Date(year, 1, 1, 0, 0, 0, 0, time.UTC)

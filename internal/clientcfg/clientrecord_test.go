@@ -22,13 +22,13 @@ func usualClient(i int) Client {
 	}
 }
 
-// TestClientRecord: a client with any one field set is stored and read as it is.
+// TestClientRecord: a client with any single field set is stored and read back unchanged.
 func TestClientRecord(t *testing.T) {
 	fields := reflect.TypeFor[Client]()
 	for i := range fields.NumField() {
 		c := Client{ID: "shop", Grants: []Grant{ClientCredentials}}
 		set(t, reflect.ValueOf(&c).Elem().Field(i))
-		c.SecretUsed, c.Former.Used = time.Time{}, time.Time{} // in a table of their own
+		c.SecretUsed, c.Former.Used = time.Time{}, time.Time{} // in their own table
 		r, err := EncodeClient(&c)
 		check.OK(t, err)
 		got, err := decodeClient(&r)
@@ -37,7 +37,7 @@ func TestClientRecord(t *testing.T) {
 	}
 }
 
-// TestPlainHTTPS: what is taken without parsing is what is taken after parsing.
+// TestPlainHTTPS: a URI accepted without parsing is also accepted with parsing.
 func TestPlainHTTPS(t *testing.T) {
 	r, plain := rand.New(rand.NewPCG(1, 2)), 0
 	const alphabet = "a0.-/?=&_~Z:@%#*[] \x7f\xff"

@@ -8,8 +8,9 @@ import (
 	"oauth-server/internal/ratelimit"
 )
 
-// TestCriticalityInForce: what is asked for before a request is decided is that of the client, its tier or all clients,
-// whatever the mode; a candidate changes nothing of it, and its own is not tried.
+// TestCriticalityInForce: the criticality used before a request is decided comes from the client,
+// its tier or the settings for all, in any mode. A candidate does not change it, and its own is not
+// tried.
 func TestCriticalityInForce(t *testing.T) {
 	base := ratelimit.DefaultSettings()
 	base.Mode, base.Default.Criticality = ratelimit.Off, ratelimit.Sheddable

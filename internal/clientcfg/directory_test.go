@@ -18,7 +18,7 @@ import (
 	"oauth-server/internal/secret"
 )
 
-// filled returns a client in which every field is set, also those that are added later.
+// filled returns a client with every field set, including fields added in the future.
 func filled(t *testing.T) clientcfg.Client {
 	t.Helper()
 	c := webClient(func(c *clientcfg.Client) {
@@ -31,7 +31,7 @@ func filled(t *testing.T) clientcfg.Client {
 	fields := reflect.ValueOf(&c).Elem()
 	for i := range fields.NumField() {
 		switch name := fields.Type().Field(i).Name; {
-		case name == "Public" || name == "SecretUsed": // excludes other fields; is not in a directory
+		case name == "Public" || name == "SecretUsed": // excludes other fields, or is not in a directory
 		case fields.Field(i).IsZero():
 			t.Fatalf("the field %s is not set: set it here, and see that entry in directory.go has it, if it differs from client to client", name)
 		}
@@ -39,7 +39,8 @@ func filled(t *testing.T) clientcfg.Client {
 	return c
 }
 
-// TestDirectoryKeepsEveryField: what is read comes out as it was, whatever clients have in common.
+// TestDirectoryKeepsEveryField: clients are read back unchanged, whatever they share with each
+// other.
 func TestDirectoryKeepsEveryField(t *testing.T) {
 	a, b := filled(t), filled(t)
 	b.ID, b.Former.Until = "other", time.Unix(4e9, 0).UTC()
@@ -67,8 +68,8 @@ func TestDirectoryKeepsEveryField(t *testing.T) {
 	}
 }
 
-// TestDirectoryFollowsChanges makes random changes, some of them to clients that cannot be read. A
-// snapshot that follows them has what one that reads all has, and earlier ones stay as they were.
+// TestDirectoryFollowsChanges makes random changes, some with unreadable clients. A snapshot that
+// follows them equals one that reads everything, and earlier snapshots stay unchanged.
 func TestDirectoryFollowsChanges(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	store := storeOf(t)
@@ -152,7 +153,7 @@ func BenchmarkClient(b *testing.B) {
 	}
 }
 
-// TestRest: at rest, nothing in memory is copied, however many clients there are.
+// TestRest: when nothing changes, nothing in memory is copied, however many clients there are.
 func TestRest(t *testing.T) {
 	var many []clientcfg.Client
 	for i := range 500 {

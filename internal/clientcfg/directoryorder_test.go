@@ -20,8 +20,8 @@ func idsOf(d *Directory) (ids []string) {
 	return ids
 }
 
-// TestOrderFollowsChanges: few or many, of any kind, whether a directory was listed or not, and of two that were
-// made from one.
+// TestOrderFollowsChanges: after few or many changes of any kind, whether or not the directory was
+// listed before, and for two directories made from the same one.
 func TestOrderFollowsChanges(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	d, known := &Directory{}, &shapes{}
@@ -59,7 +59,7 @@ func TestOrderFollowsChanges(t *testing.T) {
 	}
 }
 
-// BenchmarkFirstPage is the first client by ID of 100,000, after a change of one.
+// BenchmarkFirstPage gets the first of 100,000 clients by ID, after one client changed.
 func BenchmarkFirstPage(b *testing.B) {
 	const number = 100_000
 	known := &shapes{}

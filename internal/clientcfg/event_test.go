@@ -49,7 +49,7 @@ func TestEvents(t *testing.T) {
 	e := events[0]
 	check.Equal(t, "event", e.Number == 5 && e.ID != "" && e.At.Equal(noon.Add(4*time.Hour)) && string(e.After) == `{"a":1}`, true)
 
-	for _, value := range []string{`{}`, `{"action":"update","reason":"newer","why":1}`} { // the first is not shown
+	for _, value := range []string{`{}`, `{"action":"update","reason":"newer","why":1}`} { // the first one is not shown
 		_, newest, err := file.Trail(t.Context(), store.Mark{}, 1)
 		check.OK(t, err)
 		_, err = file.Append(t.Context(), store.Entry{Number: newest.Number + 1, At: noon, Value: []byte(value)})
@@ -61,8 +61,8 @@ func TestEvents(t *testing.T) {
 	check.Equal(t, "what is known of it", events[0].Reason+" "+events[1].Reason, "newer 5")
 }
 
-// TestSweepEvents: what is older than noon goes, except the newest. An entry with a wrong time keeps none that is
-// young from being kept.
+// TestSweepEvents: events older than noon are removed, except the newest. An entry with a wrong
+// time does not cause a recent one to be removed.
 func TestSweepEvents(t *testing.T) {
 	for _, tt := range []struct {
 		name  string

@@ -38,14 +38,14 @@ func NewPolicySnapshot(base ratelimit.Settings, set PolicySet) (*PolicySnapshot,
 	return d.finish()
 }
 
-// Shares reports whether a directory has the client of that ID from the other one, and no copy of it.
+// Shares reports whether both directories share the same copy of the client with that ID.
 func (d *Directory) Shares(other *Directory, id string) bool {
 	own, _ := d.clients.Get(id)
 	theirs, _ := other.clients.Get(id)
 	return own == theirs
 }
 
-// Stored returns the event as it is appended to the trail.
+// Stored returns the event as appended to the trail.
 func (e *Event) Stored() (store.Entry, []store.Write, error) {
 	entry, err := e.entry()
 	return entry, writesOf(e.Changes), err

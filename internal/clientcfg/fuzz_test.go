@@ -15,7 +15,7 @@ import (
 	"oauth-server/internal/ratelimit"
 )
 
-// FuzzRedirectURI: what can be registered leads nowhere but to https, a loopback address or an app.
+// FuzzRedirectURI: every URI that can be registered leads to https, a loopback address or an app.
 func FuzzRedirectURI(f *testing.F) {
 	for _, seed := range []string{
 		"https://app.example/cb?tenant=a%20b", "http://127.0.0.1:0/cb", "http://[::1]:7777/cb", "com.example.app:/cb", "javascript:alert(1)",
@@ -41,7 +41,7 @@ func FuzzRedirectURI(f *testing.F) {
 	})
 }
 
-// FuzzStoredValue: what is read from a store is written so that it reads back the same.
+// FuzzStoredValue: a value read from a store can be written and read back unchanged.
 func FuzzStoredValue(f *testing.F) {
 	for _, seed := range []string{
 		`{}`, `{"mode":"off","changed":12}`, `{"trusted":true,"note":"x"}`, `{"user":[{"name":"a","requests":1,"window":"1s"}],"hide_headers":null}`,

@@ -92,7 +92,8 @@ func TestPolicySetLiesOnTopOfTheFile(t *testing.T) {
 	}
 }
 
-// Of too many clients with a policy the trusted ones are named, by which the metrics watch that none is denied.
+// TestClientsOfManyPolicies: if too many clients have a policy, only the trusted ones are listed.
+// The metrics need them, to show that none of them is denied.
 func TestClientsOfManyPolicies(t *testing.T) {
 	set := clientcfg.PolicySet{}
 	for _, id := range []string{"w", "x", "y", "z"} {

@@ -14,10 +14,10 @@ import (
 	"oauth-server/internal/ratelimit"
 )
 
-// Every client that the property below looks at; shop has a policy in the file.
+// everyClient has the clients that the property below checks. shop has a policy in the file.
 var everyClient = []string{"shop", "a", "b", "c", "d", "e", "none"}
 
-// drawChange draws a change of any target, mostly a valid one.
+// drawChange draws a change of any target, usually a valid one.
 func drawChange(t *rapid.T) (clientcfg.Change, error) {
 	list := func(name string) []ratelimit.Limit {
 		if n := rapid.Int64Range(-3, 20).Draw(t, name); n >= 0 {
@@ -85,7 +85,7 @@ func drawChange(t *rapid.T) (clientcfg.Change, error) {
 	}})
 }
 
-// picture is all that can be asked of a snapshot.
+// picture returns everything that can be read from a snapshot.
 func picture(p *clientcfg.PolicySnapshot) (lines []string) {
 	set := p.Set()
 	lines = append(lines, fmt.Sprintf("version %d, %+v, %+v of %d, %d candidates", p.Version(), p.Settings(), p.Clients(100), set.Clients.Len(), set.Candidates.Len()))
@@ -110,7 +110,7 @@ func picture(p *clientcfg.PolicySnapshot) (lines []string) {
 	return lines
 }
 
-// effective is what applies to a client, as a text.
+// effective returns a client's limits as text.
 func effective(e *ratelimit.Effective) string {
 	text := fmt.Sprintf("%s %v %s %q %v %v %q of %d overrides, client %v", e.Mode, e.Trusted, e.OverLimit, e.Criticality, e.Wait, e.HideHeaders, e.Tier, e.Overridden(), e.Client.All())
 	for _, username := range []string{"ada", "bob", "eve"} {
@@ -119,8 +119,8 @@ func effective(e *ratelimit.Effective) string {
 	return text
 }
 
-// TestChangesOneByOne: a snapshot that followed the entries one by one is the same as one made of the
-// stored policies, and as one compiled of the same set. Those that it was made of stay as they were.
+// TestChangesOneByOne: a snapshot that followed the entries one by one equals one made from the
+// stored policies, and one compiled from the same set. Earlier snapshots stay unchanged.
 func TestChangesOneByOne(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		p, err := clientcfg.NewPolicySnapshot(fileSettings(), clientcfg.PolicySet{})

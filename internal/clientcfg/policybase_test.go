@@ -10,7 +10,7 @@ import (
 	"oauth-server/internal/ratelimit"
 )
 
-// otherFile is fileSettings after an edit: another default, one client fewer and one more.
+// otherFile is fileSettings after an edit: another default, one client less and one more.
 func otherFile() ratelimit.Settings {
 	s := ratelimit.DefaultSettings()
 	s.Mode, s.Default.User = ratelimit.DryRun, limits(70)
@@ -18,8 +18,8 @@ func otherFile() ratelimit.Settings {
 	return s
 }
 
-// TestRebaseIsAsAStartWithThatFile: what comes of changes on top of another file is the same, whether the
-// file was there at the start or came later; and later changes go on from there.
+// TestRebaseIsAsAStartWithThatFile: the result of changes on top of another file is the same,
+// whether the file was there at the start or came later. Later changes work as usual.
 func TestRebaseIsAsAStartWithThatFile(t *testing.T) {
 	store := newPolicyStore(t)
 	store.put(shopHas(5), stored("settings", `{"client":[{"requests":9}],"note":"x"}`))
@@ -27,7 +27,7 @@ func TestRebaseIsAsAStartWithThatFile(t *testing.T) {
 	store.put(stored("candidates/new", `{"user":[{"requests":3}],"since":"2026-01-01T00:00:00Z"}`))
 	store.put(stored("clients/shop/counters", `{"username":null}`))
 	resets, file := 0, fileSettings()
-	file.Clients["mobile-app"] = ratelimit.Policy{Trusted: true} // in the other file no more
+	file.Clients["mobile-app"] = ratelimit.Policy{Trusted: true} // missing in the other file
 	s := follow(t, store, clientcfg.PolicyOptions{
 		Base: file, Now: func() time.Time { return time.Unix(1_700_000_000, 0) }, // of the entries
 		Adopted: func(_, next *clientcfg.PolicySnapshot) { resets += len(next.Resets()) },
@@ -60,7 +60,7 @@ func TestRebaseIsAsAStartWithThatFile(t *testing.T) {
 	same("after a change by this one")
 }
 
-// shown is what applies to a client, and what is tried.
+// shown returns a client's limits in force and on trial.
 func shown(p *clientcfg.PolicySnapshot, id string) map[string]any {
 	own, changed := p.Policy(id)
 	e, out := p.For(id), map[string]any{"own": own, "changed": changed}
@@ -71,7 +71,7 @@ func shown(p *clientcfg.PolicySnapshot, id string) map[string]any {
 	return out
 }
 
-// TestRebaseKeepsAllIfTheFileIsInvalid: nothing of it is in force.
+// TestRebaseKeepsAllIfTheFileIsInvalid: no part of an invalid file takes effect.
 func TestRebaseKeepsAllIfTheFileIsInvalid(t *testing.T) {
 	s := newPolicySource(t, newPolicyStore(t))
 	before := s.Snapshot()
@@ -85,7 +85,7 @@ func TestRebaseKeepsAllIfTheFileIsInvalid(t *testing.T) {
 	}
 }
 
-// TestRebaseForgetsNoCount: a key keeps its count with every limit that the file can give it.
+// TestRebaseForgetsNoCount: a key keeps its count under every limit that the file can set for it.
 func TestRebaseForgetsNoCount(t *testing.T) {
 	s := newPolicySource(t, newPolicyStore(t))
 	counters, now := ratelimit.NewCounters(0), time.Unix(1e9, 0)

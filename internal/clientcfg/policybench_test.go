@@ -10,8 +10,8 @@ import (
 	"oauth-server/internal/ratelimit"
 )
 
-// BenchmarkPolicies measures, in a data file with so many policies: what a change costs the
-// instance that makes it, and another that follows; a period without a change; and a start.
+// BenchmarkPolicies measures, for a data file with many policies: the cost of a change for the
+// instance that makes it and for one that follows, a period without a change, and a start.
 func BenchmarkPolicies(b *testing.B) {
 	for _, n := range []int{100, 10_000, 100_000} {
 		benchmarkPolicies(b, newPolicyStore(b), n)

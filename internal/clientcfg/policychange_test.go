@@ -31,7 +31,7 @@ func TestChangeIsStoredWithItsEntryAndInForce(t *testing.T) {
 	if len(trail) != 2 || trail[0].Number != 1 || trail[0].Reason != "3" {
 		t.Errorf("the trail is %+v", trail)
 	}
-	// What a change has replaced is in its entry.
+	// The entry of a change contains the previous value.
 	first, second := trail[0].Changes[0], trail[1].Changes[0]
 	check.Equal(t, "before the first", string(first.Before), "null")
 	check.Equal(t, "before the second", string(second.Before), string(first.After))

@@ -16,7 +16,7 @@ import (
 
 var dawn = time.Date(2026, 5, 1, 6, 0, 0, 0, time.UTC)
 
-// trailOf makes changes one after the other; a change with an end is temporary.
+// trailOf makes changes one after the other. A change with an end is temporary.
 type trailOf struct {
 	t     *testing.T
 	store *policyStore
@@ -41,7 +41,7 @@ func (tr *trailOf) make(until time.Time, changes ...clientcfg.Change) {
 	check.OK(tr.t, err)
 }
 
-// end ends what is due at now, and returns what stays as it is.
+// end ends everything due at now, and returns the targets that stay unchanged.
 func (tr *trailOf) end(now time.Time) (left map[string]int64, ended bool) {
 	tr.t.Helper()
 	ending, ended := tr.Snapshot().Ending(func(_ string, e *clientcfg.End) bool { return !now.Before(e.Until) })
@@ -62,7 +62,8 @@ func (tr *trailOf) undo(version int64, now time.Time) (changed int) {
 	return len(changes)
 }
 
-// is fails unless shop has that limit until then. An instance that reads everything anew agrees.
+// is fails unless shop has that limit until that time. An instance that reads everything again must
+// agree.
 func (tr *trailOf) is(requests int64, until time.Time) {
 	tr.t.Helper()
 	for _, s := range []*following{tr.following, newPolicySource(tr.t, tr.store)} {
@@ -92,7 +93,8 @@ func TestTemporaryChangeEnds(t *testing.T) {
 	}
 }
 
-// A target that is changed meanwhile stays as it is, also if it is what it was; the others return.
+// TestTemporaryChangeIsMadeToLast: a target that was changed in between stays as it is, even if it
+// has its original value. The others return.
 func TestTemporaryChangeIsMadeToLast(t *testing.T) {
 	for name, change := range map[string]clientcfg.Change{
 		"another value": shopHas(30), "the same value": shopHas(20), "removed": stored("policies/shop", "null"),
@@ -112,7 +114,7 @@ func TestTemporaryChangeIsMadeToLast(t *testing.T) {
 	}
 }
 
-// What was removed for a while comes back, and what was made goes.
+// TestTemporaryRemoval: a temporary removal is reversed, and a temporary addition removed.
 func TestTemporaryRemoval(t *testing.T) {
 	tr, never := newTrail(t), time.Time{}
 	tr.make(never, shopHas(10))
@@ -122,7 +124,8 @@ func TestTemporaryRemoval(t *testing.T) {
 	tr.is(10, never)
 }
 
-// A temporary change on top of another returns to what that would have returned to, at its own end.
+// TestTemporaryOnTemporary: a temporary change on top of another one returns, at its own end, to
+// the value that the first one would have returned to.
 func TestTemporaryOnTemporary(t *testing.T) {
 	tr, never := newTrail(t), time.Time{}
 	tr.make(never, shopHas(10))
@@ -155,8 +158,8 @@ func TestUndo(t *testing.T) {
 	tr.is(7, never)
 }
 
-// Undoing a temporary change removes its end, and undoing that brings it back, unless it would have
-// passed: then the value does not come back either.
+// TestUndoOfATemporaryChange: undoing a temporary change removes its end. Undoing that restores the
+// end, unless it has passed. Then the value is not restored either.
 func TestUndoOfATemporaryChange(t *testing.T) {
 	tr, never, before := newTrail(t), time.Time{}, dawn.Add(-time.Hour)
 	tr.make(never, shopHas(10))
@@ -170,7 +173,8 @@ func TestUndoOfATemporaryChange(t *testing.T) {
 	tr.is(10, never)
 }
 
-// Undoing what made a temporary change last makes it temporary again; after its end, what it returns to.
+// TestUndoOfWhatMadeItLast: undoing the change that made a temporary change permanent makes it
+// temporary again. After its end, the undo restores the value that it returns to.
 func TestUndoOfWhatMadeItLast(t *testing.T) {
 	for _, late := range []bool{false, true} {
 		tr, never, now := newTrail(t), time.Time{}, dawn.Add(-time.Hour)
@@ -190,7 +194,7 @@ func TestUndoOfWhatMadeItLast(t *testing.T) {
 	}
 }
 
-// An end, once undone, does not begin again what has ended.
+// TestUndoOfAnEnd: undoing an end does not restart the change that has ended.
 func TestUndoOfAnEnd(t *testing.T) {
 	tr := newTrail(t)
 	tr.make(dawn, shopHas(20))
@@ -209,7 +213,7 @@ func TestLasting(t *testing.T) {
 	tr.is(20, dawn)
 }
 
-// An end that cannot be read is as any other target that cannot.
+// TestUnreadableEnds: an unreadable end is handled like any other unreadable target.
 func TestUnreadableEnds(t *testing.T) {
 	for _, bad := range []clientcfg.Change{
 		stored("ends/policies/shop", `{"until":"2026-05-01T06:00:00Z","change":1,"actor":{"client_id":"ops"},"value":null,"new":1}`),
@@ -226,7 +230,8 @@ func TestUnreadableEnds(t *testing.T) {
 	}
 }
 
-// There is room for the entry that ends a temporary change, which says more than that, however large it is.
+// TestTemporaryChangeLeavesRoomForItsEnd: however large a temporary change is, the longer entry
+// that ends it fits.
 func TestTemporaryChangeLeavesRoomForItsEnd(t *testing.T) {
 	tr := newTrail(t)
 	note := strings.Repeat("n", clientcfg.MaxNoteLength)
@@ -258,14 +263,14 @@ func TestTemporaryChangeLeavesRoomForItsEnd(t *testing.T) {
 	check.Equal(t, "policies left", tr.Snapshot().Set().Clients.Len(), 0)
 }
 
-// temporary is a target and its end, which returns it to a value.
+// temporary returns a target and its end, which returns it to a value.
 func temporary(target, value, back string) []clientcfg.Change {
 	return []clientcfg.Change{stored(target, value), stored(clientcfg.EndTarget(target),
 		fmt.Sprintf(`{"until":%q,"change":1,"actor":{"client_id":"ops"},"value":%s}`, dawn.Format(time.RFC3339), back))}
 }
 
-// As many ends as can be happen together, whatever keeps the others from being valid, and few attempts find
-// out which.
+// TestStuckEnds: as many ends as possible take effect together, whatever makes the others invalid,
+// and few attempts find out which.
 func TestStuckEnds(t *testing.T) {
 	const tiers = 200
 	var free []clientcfg.Change
@@ -273,7 +278,7 @@ func TestStuckEnds(t *testing.T) {
 		free = append(free, temporary(fmt.Sprintf("tiers/t-%03d", i), `{}`, "null")...)
 	}
 	all := func(string, *clientcfg.End) bool { return true }
-	ends := func(p *clientcfg.PolicySnapshot) float64 { // what it takes, in bytes
+	ends := func(p *clientcfg.PolicySnapshot) float64 { // allocated bytes
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
 		p.Ending(all)

@@ -15,18 +15,18 @@ import (
 	"oauth-server/internal/ratelimit"
 )
 
-// entry is the event of that number that makes the changes.
+// entry returns the event with that number that makes the changes.
 func entry(number int64, changes ...clientcfg.Change) *clientcfg.Event {
 	null := json.RawMessage("null")
 	return &clientcfg.Event{Number: number, At: time.Unix(1_700_000_000, 0).UTC(), Action: "update", Before: null, After: null, Changes: changes}
 }
 
-// stored is a change to a value as it may be stored.
+// stored returns a change to a value as it may be stored.
 func stored(target, value string) clientcfg.Change {
 	return clientcfg.Change{Target: target, Before: json.RawMessage("null"), After: json.RawMessage(value)}
 }
 
-// did is a change that can be made.
+// did returns a function that checks that a change can be made.
 func did(t *testing.T) func(c clientcfg.Change, err error) clientcfg.Change {
 	t.Helper()
 	return func(c clientcfg.Change, err error) clientcfg.Change {
@@ -36,7 +36,7 @@ func did(t *testing.T) func(c clientcfg.Change, err error) clientcfg.Change {
 	}
 }
 
-// after applies changes, each as an entry of its own, to the file.
+// after applies changes to the file, each as its own entry.
 func after(t *testing.T, changes ...clientcfg.Change) (*clientcfg.PolicySnapshot, error) {
 	t.Helper()
 	p := compile(t, clientcfg.PolicySet{})
@@ -84,8 +84,8 @@ func TestEveryChangeIsApplied(t *testing.T) {
 	check.Equal(t, "resets", p.Resets(), nil)
 }
 
-// TestValuesOfAnEarlierRelease: limits were stored without on_outage, and the version of the last change
-// was in the value.
+// TestValuesOfAnEarlierRelease: earlier releases stored limits without on_outage, and the version
+// of the last change in the value.
 func TestValuesOfAnEarlierRelease(t *testing.T) {
 	const old = `{"name":"per-minute","requests":5,"window":"1m0s","frames":1,"algorithm":"sliding","soft_ratio":0.8}`
 	p, err := after(t, stored("settings", `{"user":[`+old+`]}`), stored("policies/shop", `{"client":[`+old+`],"changed":7}`),
@@ -115,7 +115,8 @@ func TestStoredValuesAreChecked(t *testing.T) {
 	check.Equal(t, "it is set", set, true)
 }
 
-// TestStoredStrictLimit: it is read as it was written, and by hand only what it needs must be.
+// TestStoredStrictLimit: a strict limit is read back as written, and a handwritten one needs only
+// the required fields.
 func TestStoredStrictLimit(t *testing.T) {
 	want := ratelimit.NewLimit("contract", 10, 10*time.Minute)
 	want.MakeStrict()
@@ -132,7 +133,7 @@ func TestStoredStrictLimit(t *testing.T) {
 	requireError(t, err, "clients.shop.client[0].on_outage")
 }
 
-// TestTheLongestPolicy: whatever is valid is not too long.
+// TestTheLongestPolicy: no valid policy is too long.
 func TestTheLongestPolicy(t *testing.T) {
 	longest := make([]ratelimit.Limit, ratelimit.MaxLimits)
 	for i := range longest {

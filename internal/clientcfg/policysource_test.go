@@ -21,12 +21,12 @@ import (
 	"oauth-server/internal/store/bolt"
 )
 
-// policyStore is a data file that the test changes as other instances do.
+// policyStore is a data file that the test changes like other instances.
 type policyStore struct {
 	*bolt.Store
 	tb    testing.TB
 	loads int // reads of all policies
-	race  int // so many writes of others come before the next one
+	race  int // number of concurrent writes that come before the next one
 }
 
 func newPolicyStore(tb testing.TB) *policyStore {
@@ -49,7 +49,7 @@ func (f *policyStore) Append(ctx context.Context, e store.Entry, writes ...store
 	return f.Store.Append(ctx, e, writes...)
 }
 
-// put appends an entry of another instance.
+// put appends an entry from another instance.
 func (f *policyStore) put(changes ...clientcfg.Change) {
 	f.tb.Helper()
 	e, writes, err := entry(0, changes...).Stored()
@@ -67,7 +67,7 @@ func (f *policyStore) append(e store.Entry, writes ...store.Write) {
 	check.OK(f.tb, err)
 }
 
-// trail returns the events of the trail, the oldest first.
+// trail returns the events of the trail, oldest first.
 func (f *policyStore) trail() (events []clientcfg.Event) {
 	f.tb.Helper()
 	events, err := clientcfg.NewAuditTrail(followerOf(f.tb, f)).Events(context.Background(), clientcfg.EventQuery{})
@@ -99,7 +99,7 @@ func userLimit(s *following, id string) int64 {
 	return s.Snapshot().For(id).User.All()[0].Requests
 }
 
-// limitShop is an edit that gives shop a policy.
+// limitShop returns an edit that gives shop a policy.
 func limitShop(requests int64) clientcfg.Edit {
 	return func(*clientcfg.PolicySnapshot) (clientcfg.Event, error) {
 		c, err := clientcfg.ChangePolicy("shop", &clientcfg.ClientPolicy{Policy: ratelimit.Policy{User: limits(requests)}})
@@ -107,7 +107,7 @@ func limitShop(requests int64) clientcfg.Edit {
 	}
 }
 
-// broken is a change that another release may find valid.
+// broken returns a change that another release may consider valid.
 func broken() clientcfg.Change { return stored("policies/shop", `{"user":[{"requests":0}]}`) }
 
 // shopHas is a change by another instance.
@@ -124,8 +124,8 @@ func TestPolicySourceStartsOnlyWithAStore(t *testing.T) {
 	check.Equal(t, "failed without a store", err != nil, true)
 }
 
-// TestPolicySourceReadsWhatIsNew: all policies once, then entries, however many there are. Those of other kinds
-// leave the version as it is, and an instance that starts has the same.
+// TestPolicySourceReadsWhatIsNew: it reads all policies once, and then only entries. Entries of
+// other kinds do not change the version. A starting instance reads the same policies.
 func TestPolicySourceReadsWhatIsNew(t *testing.T) {
 	f := newPolicyStore(t)
 	s := newPolicySource(t, f)
@@ -144,7 +144,8 @@ func TestPolicySourceReadsWhatIsNew(t *testing.T) {
 	}
 }
 
-// TestPolicySourceReadsAllOfAnotherTrail: what was restored from a backup, or is no longer in the trail.
+// TestPolicySourceReadsAllOfAnotherTrail: after a restored backup, or if entries are no longer in
+// the trail.
 func TestPolicySourceReadsAllOfAnotherTrail(t *testing.T) {
 	for name, change := range map[string]func(f *policyStore){
 		"an older one": func(f *policyStore) { f.Store = newPolicyStore(t).Store; f.put(shopHas(8)) },
@@ -174,8 +175,9 @@ func TestPolicySourceReadsAllOfAnotherTrail(t *testing.T) {
 	}
 }
 
-// TestPolicySourceLeavesOutWhatCannotBeUsed: an instance that runs keeps the value of before, one that starts takes it
-// from the trail. All else is in force, and changes are made. The ordinary command repairs it.
+// TestPolicySourceLeavesOutWhatCannotBeUsed: for an unusable value, a running instance keeps the
+// previous one, and a starting instance takes it from the trail. Everything else is in force, and
+// changes work. An ordinary command repairs the value.
 func TestPolicySourceLeavesOutWhatCannotBeUsed(t *testing.T) {
 	for _, tt := range []struct {
 		name string
@@ -230,8 +232,8 @@ func TestPolicySourceLeavesOutWhatCannotBeUsed(t *testing.T) {
 	}
 }
 
-// TestPolicySourceStartsWithWhatCanBeUsed: what cannot be has the value of its last change that can, or that of
-// the configuration file.
+// TestPolicySourceStartsWithWhatCanBeUsed: an unusable target gets the value of its last usable
+// change, or the one of the configuration file.
 func TestPolicySourceStartsWithWhatCanBeUsed(t *testing.T) {
 	for _, tt := range []struct {
 		name     string
@@ -271,7 +273,8 @@ func TestPolicySourceStartsWithWhatCanBeUsed(t *testing.T) {
 	}
 }
 
-// TestPolicySourceTakesAnUnreadableEntryFromTheTable: a newer version wrote the entry, and values that can be read.
+// TestPolicySourceTakesAnUnreadableEntryFromTheTable: a newer version wrote the entry, and its
+// values are readable.
 func TestPolicySourceTakesAnUnreadableEntryFromTheTable(t *testing.T) {
 	f := newPolicyStore(t)
 	f.put(shopHas(5), stored("policies/web", `{"user":[{"requests":6}]}`))
@@ -280,7 +283,7 @@ func TestPolicySourceTakesAnUnreadableEntryFromTheTable(t *testing.T) {
 	check.OK(t, err)
 	f.append(store.Entry{Value: []byte(`{"unknown":1}`)}, writes...)
 	check.OK(t, s.Refresh(t.Context()))
-	check.Equal(t, "limits", []int64{userLimit(s, "shop"), userLimit(s, "web")}, []int64{8, 100}) // 100 is that of the file
+	check.Equal(t, "limits", []int64{userLimit(s, "shop"), userLimit(s, "web")}, []int64{8, 100}) // 100 is the value in the file
 	check.Equal(t, "version", s.Status().Version, 2)
 	check.OK(t, s.Status().Err)
 	check.Equal(t, "reads of all policies", f.loads, 1)
@@ -304,7 +307,8 @@ func TestManyThatCannotBeUsed(t *testing.T) {
 	}
 }
 
-// TestResetsTravelWithTheEntries: to those that have read what was before, for an hour.
+// TestResetsTravelWithTheEntries: resets reach instances that have read the previous entries, for
+// an hour.
 func TestResetsTravelWithTheEntries(t *testing.T) {
 	f := newPolicyStore(t)
 	now := entry(0).At

@@ -12,13 +12,13 @@ import (
 	"oauth-server/internal/ratelimit"
 )
 
-// users is the limit of a user of a client; of each one if the username is not known.
+// users returns the limit of a user of a client, or of all users if the username has no override.
 func users(p *clientcfg.PolicySnapshot, clientID, username string) int64 {
 	return p.For(clientID).For(ratelimit.Key{ClientID: clientID, Username: username}).All()[0].Requests
 }
 
-// TestTiersAreChecked: a policy cannot name a tier that is not there, nor can one be removed that is named. An
-// entry is judged by what it comes to, in whatever order its changes are.
+// TestTiersAreChecked: a policy cannot name a missing tier, and a tier in use cannot be removed. An
+// entry is checked by its result, whatever the order of its changes.
 func TestTiersAreChecked(t *testing.T) {
 	tier, named := stored("tiers/gold", `{"user":[{"requests":9}]}`), stored("policies/shop", `{"tier":"gold"}`)
 	noTier, unnamed := stored("tiers/gold", "null"), stored("policies/shop", "null")
@@ -58,7 +58,7 @@ func TestTiersAreChecked(t *testing.T) {
 	}
 }
 
-// TestTierOfManyClients: the refusal names some of them, and says how many there are.
+// TestTierOfManyClients: the error lists some of the clients, and their number.
 func TestTierOfManyClients(t *testing.T) {
 	set := clientcfg.PolicySet{}.WithTier("gold", &clientcfg.Tier{})
 	for i := range 12 {
@@ -75,7 +75,7 @@ func TestTierOfManyClients(t *testing.T) {
 	}
 }
 
-// TestOverridesAreChecked, and are of one user.
+// TestOverridesAreChecked: overrides are validated, and apply to one user.
 func TestOverridesAreChecked(t *testing.T) {
 	for _, tt := range []struct {
 		target, value, want string
@@ -107,7 +107,7 @@ func TestOverridesAreChecked(t *testing.T) {
 	}
 }
 
-// TestTiersAndOverridesAreBounded.
+// TestTiersAndOverridesAreBounded checks the maximum numbers of both.
 func TestTiersAndOverridesAreBounded(t *testing.T) {
 	var set clientcfg.PolicySet
 	e := set.Tiers.Edit()
@@ -129,8 +129,9 @@ func TestTiersAndOverridesAreBounded(t *testing.T) {
 	check.OK(t, err)
 }
 
-// TestStartWithoutATier: a tier that cannot be used is as it was before, or not there; the policies that name
-// it are in force as far as they go. A release that does not know tiers does the same with each such target.
+// TestStartWithoutATier: an unusable tier has its previous value, or is missing. Policies that name
+// it are in force without it. A release that does not know tiers does the same with each such
+// target.
 func TestStartWithoutATier(t *testing.T) {
 	for _, tt := range []struct {
 		name, before string
@@ -159,7 +160,7 @@ func TestStartWithoutATier(t *testing.T) {
 	}
 }
 
-// TestChangeOfATierIsOneEntry with the values before, of tiers and of overrides.
+// TestChangeOfATierIsOneEntry: the entry has the previous values of tiers and overrides.
 func TestChangeOfATierIsOneEntry(t *testing.T) {
 	store := newPolicyStore(t)
 	s := newPolicySource(t, store)
@@ -187,7 +188,8 @@ func TestChangeOfATierIsOneEntry(t *testing.T) {
 	check.Equal(t, "versions", []int64{tier.Changed, own.Changed}, []int64{2, 2})
 }
 
-// TestTrialUnderATier: the candidate for the default limits is not tried where a tier has others.
+// TestTrialUnderATier: the candidate for the default limits is not tried if a tier has other
+// limits.
 func TestTrialUnderATier(t *testing.T) {
 	p := compile(t, clientcfg.PolicySet{}.
 		WithTier("gold", &clientcfg.Tier{User: limits(9)}).
@@ -197,7 +199,7 @@ func TestTrialUnderATier(t *testing.T) {
 	check.Equal(t, "tried", []bool{ok, trial.User, trial.Client}, []bool{true, false, true})
 }
 
-// TestTiersAndOverridesLockOut the operators whose limits they are.
+// TestTiersAndOverridesLockOut: tiers and overrides can lock out the operators that they apply to.
 func TestTiersAndOverridesLockOut(t *testing.T) {
 	slow := []ratelimit.Limit{ratelimit.NewLimit("daily", 1, 24*time.Hour)}
 	signsIn := operator(func(c *clientcfg.Client) { c.Grants = []clientcfg.Grant{clientcfg.AuthorizationCode} })

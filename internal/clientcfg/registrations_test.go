@@ -26,7 +26,8 @@ func (s *clientStore) is(t *testing.T, want clientcfg.Client) {
 	}
 }
 
-// TestRegistrations: each change is made with its event, on its conditions, or not at all.
+// TestRegistrations: each change is made together with its event, under its conditions, or not at
+// all.
 func TestRegistrations(t *testing.T) {
 	s, ctx := storeOf(t), t.Context()
 	f := followerOf(t, s.file)
@@ -65,7 +66,8 @@ func TestRegistrations(t *testing.T) {
 	check.Equal(t, "events", strings.Join(actions, " "), "delete create delete update create")
 }
 
-// TestClientsCreatedAtOnce: of several with one ID, one wins; of several IDs, all.
+// TestClientsCreatedAtOnce: of several clients with one ID, one is created. With different IDs, all
+// are.
 func TestClientsCreatedAtOnce(t *testing.T) {
 	s := storeOf(t)
 	const instances, clients = 3, 4
@@ -103,7 +105,7 @@ func TestSecretUses(t *testing.T) {
 	}
 	use(c.SecretDigest, noon)
 	use(c.Former.Digest, noon.Add(time.Hour))
-	use(c.SecretDigest, noon.Add(-time.Minute)) // of an instance with a slow clock
+	use(c.SecretDigest, noon.Add(-time.Minute)) // from an instance with a slow clock
 	c.SecretUsed, c.Former.Used = noon, noon.Add(time.Hour)
 	s.is(t, c)
 
@@ -123,7 +125,8 @@ func (s *clientStore) records(t *testing.T, table string) (n int) {
 	return n
 }
 
-// TestUnreadableClients are read as such, exist, and can be deleted; the others are as before.
+// TestUnreadableClients: an unreadable client is read as such, exists, and can be deleted. The
+// others are unaffected.
 func TestUnreadableClients(t *testing.T) {
 	for name, value := range map[string]string{
 		"no list": `{"grants":"all"}`, "a newer version": `{"grants":["client_credentials"],"signs":true}`,
@@ -163,7 +166,7 @@ func TestRestampClients(t *testing.T) {
 	check.Equal(t, "version", after.Version, int64(2))
 }
 
-// TestStoredClientIsReadable shows the document that operators see.
+// TestStoredClientIsReadable shows the document as operators see it.
 func TestStoredClientIsReadable(t *testing.T) {
 	s := storeOf(t)
 	check.OK(t, s.CreateClient(t.Context(), filled(t), clientcfg.Event{}))

@@ -14,9 +14,9 @@ import (
 	"oauth-server/internal/secret"
 )
 
-// TestShapesAreShared: clients of two kinds have two shapes in all, whatever the kinds differ in, also
-// in fields that are added later; and those with a former secret, of which each has its own shape, do
-// not keep the others from sharing theirs. None takes on what another one has.
+// TestShapesAreShared: clients of two kinds have two shapes in total, whichever fields the kinds
+// differ in, including fields added in the future. Clients with a former secret each have their own
+// shape, and do not keep the others from sharing theirs. No client gets values of another one.
 func TestShapesAreShared(t *testing.T) {
 	const clients = 1000
 	kinds := reflect.TypeFor[Client]()
@@ -52,7 +52,8 @@ func TestShapesAreShared(t *testing.T) {
 	}
 }
 
-// TestFormerSecretsThatEnded: they are left out, and cost nothing, once no clock may take them for valid.
+// TestFormerSecretsThatEnded: they are left out, and cost nothing, once no clock can consider them
+// valid.
 func TestFormerSecretsThatEnded(t *testing.T) {
 	for ago, want := range map[time.Duration]int{-time.Minute: 9, time.Minute: 9, 25 * time.Hour: 1} {
 		s, distinct := shapes{}, map[*shape]bool{}
@@ -70,8 +71,8 @@ func TestFormerSecretsThatEnded(t *testing.T) {
 	}
 }
 
-// TestLabelsCostTheirLength: clients that each have labels of their own share what they have in common, and
-// an entry is no longer than it was without labels, 104 bytes.
+// TestLabelsCostTheirLength: clients with different labels share the rest, and an entry has the
+// same size as without labels, 104 bytes.
 func TestLabelsCostTheirLength(t *testing.T) {
 	const size = 104
 	if got := unsafe.Sizeof(entry{}); got > size {
@@ -92,8 +93,9 @@ func TestLabelsCostTheirLength(t *testing.T) {
 	}
 }
 
-// TestListsCostTheirLength: clients that each have scopes and an audience of their own share the rest, and
-// take the length of their lists. One that is read again is the same, also if its shape is not found again.
+// TestListsCostTheirLength: clients with different scopes and audiences share the rest, and cost
+// the length of their lists. A client that is read again is equal, even if its shape is not found
+// again.
 func TestListsCostTheirLength(t *testing.T) {
 	const size = 24
 	if got := unsafe.Sizeof(shape{}); got > size {
@@ -129,8 +131,8 @@ func TestListsCostTheirLength(t *testing.T) {
 	check.Equal(t, "equal to another version", all[0].equal(&other), false)
 }
 
-// BenchmarkMemory shows what a client takes in memory, if its scopes and audience are those of many, and
-// if they are its own.
+// BenchmarkMemory measures the memory of a client, with common scopes and audience, and with
+// individual ones.
 func BenchmarkMemory(b *testing.B) {
 	const clients = 100_000
 	for name, own := range map[string]bool{"shared": false, "own": true} {
@@ -168,7 +170,7 @@ func heap() int64 {
 	return int64(m.HeapAlloc)
 }
 
-// set changes a field of any type that clients have.
+// set sets a client field of any type.
 func set(t *testing.T, v reflect.Value) {
 	t.Helper()
 	switch p := v.Addr().Interface().(type) {

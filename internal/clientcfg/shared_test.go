@@ -19,8 +19,8 @@ func ofRefresh(requests int64) []ratelimit.Limit {
 	return ls
 }
 
-// TestStoredGrantsAndSources: in the settings, a policy, a tier, an override and a candidate they are read as they were
-// written, and by hand.
+// TestStoredGrantsAndSources: in settings, a policy, a tier, an override and a candidate they are
+// read back as written, also if written by hand.
 func TestStoredGrantsAndSources(t *testing.T) {
 	const source, refresh = `[{"name":"per-address","requests":3}]`, `[{"requests":4,"grants":["refresh_token"]}]`
 	byHand := []clientcfg.Change{
@@ -64,7 +64,8 @@ func TestStoredGrantsAndSources(t *testing.T) {
 	requireError(t, err, "tiers.gold.source[0].name")
 }
 
-// TestTrialOfShared: what a request of a client is tried under where the candidate has lists that it shares with others.
+// TestTrialOfShared: the limits that a request is tried under if the candidate has lists that the
+// client shares with its users.
 func TestTrialOfShared(t *testing.T) {
 	p := compile(t, clientcfg.PolicySet{}.
 		WithPolicy("own", &clientcfg.ClientPolicy{Policy: ratelimit.Policy{Source: perAddress(9)}}).
@@ -98,7 +99,8 @@ func TestTrialOfShared(t *testing.T) {
 	}
 }
 
-// TestDigestOfGrants: files that differ in the grants of a limit, or in a source, are different files.
+// TestDigestOfGrants: files that differ in the grants of a limit, or in a source, have different
+// digests.
 func TestDigestOfGrants(t *testing.T) {
 	seen := map[string]bool{}
 	for _, policy := range []ratelimit.Policy{{User: limits(4)}, {User: ofRefresh(4)}, {User: limits(4), Source: perAddress(5)}} {

@@ -16,7 +16,7 @@ import (
 	"oauth-server/internal/store/bolt"
 )
 
-// clientStore is a store on a file, with what another instance follows.
+// clientStore is a store on a file, with the view of another instance that follows it.
 type clientStore struct {
 	*clientcfg.Registrations
 	tb      testing.TB
@@ -81,7 +81,7 @@ func storeOf(tb testing.TB, list ...clientcfg.Client) *clientStore {
 	return s
 }
 
-// source is that of the other instance.
+// source returns the source of the other instance.
 func (s *clientStore) source(log *slog.Logger) *clientcfg.Source {
 	s.tb.Helper()
 	s.another = followerOf(s.tb, s.reads)
@@ -107,7 +107,7 @@ func (s *clientStore) slow(took time.Duration) {
 	s.reads.took = took
 }
 
-// put makes these the clients.
+// put replaces all clients with these.
 func (s *clientStore) put(list ...clientcfg.Client) {
 	s.tb.Helper()
 	ctx, gone := s.tb.Context(), map[string]bool{}

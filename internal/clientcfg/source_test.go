@@ -43,7 +43,7 @@ func TestSourceReadsOnlyWhatChanged(t *testing.T) {
 	check.Equal(t, "reads of all clients", store.reads.lists, 1)
 }
 
-// TestSourceKeepsTheLastGoodDirectory while the store cannot be read.
+// TestSourceKeepsTheLastGoodDirectory: if the store cannot be read, the last directory stays.
 func TestSourceKeepsTheLastGoodDirectory(t *testing.T) {
 	store := storeOf(t, named("a"))
 	source := store.source(nil)
@@ -61,8 +61,9 @@ func TestSourceKeepsTheLastGoodDirectory(t *testing.T) {
 	}
 }
 
-// TestSourceRefusesWhoWaitsTooLong: behind a read of a store that does not answer, a request waits a second, and is told
-// when to come again: later, the longer that lasts. One that goes before is not refused.
+// TestSourceRefusesWhoWaitsTooLong: if a read of the store hangs, a request behind it waits a
+// second and then gets a retry time, which grows with the outage. An earlier request is not
+// refused.
 func TestSourceRefusesWhoWaitsTooLong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := storeOf(t, named("a"))
@@ -91,8 +92,8 @@ func TestSourceRefusesWhoWaitsTooLong(t *testing.T) {
 	})
 }
 
-// TestUnreadableClientTakesOnlyItselfOut: the source starts and follows changes with a client that is
-// not valid, and logs when that begins and ends, once.
+// TestUnreadableClientTakesOnlyItselfOut: the source starts and follows changes despite an invalid
+// client, and logs once when that begins and once when it ends.
 func TestUnreadableClientTakesOnlyItselfOut(t *testing.T) {
 	var log strings.Builder
 	logger := slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
@@ -109,7 +110,7 @@ func TestUnreadableClientTakesOnlyItselfOut(t *testing.T) {
 		name       string
 		put        []clientcfg.Client
 		unreadable []string
-		logged     string // parts of the lines, in their order
+		logged     string // parts of the log lines, in order
 	}{
 		{"a client beside it is registered", []clientcfg.Client{broken, named("a"), named("b")}, []string{"broken"}, ""},
 		{"another is spoilt", []clientcfg.Client{broken, named("a"), odd}, []string{"broken", "odd"}, "level=ERROR client_id=odd error="},

@@ -8,8 +8,8 @@ import (
 	"oauth-server/internal/clientcfg"
 )
 
-// TestUnregisteredClients: each client that anything is set for and that is not registered is yielded once,
-// whatever it is that is set, until nothing is left of it. A client that cannot be read is registered.
+// TestUnregisteredClients: each unregistered client with any setting is yielded once, whichever
+// setting it is, until all its settings are gone. An unreadable client is registered.
 func TestUnregisteredClients(t *testing.T) {
 	const limit = `{"user":[{"requests":3}]}`
 	here := []string{"here", "broken"}
@@ -49,6 +49,6 @@ func TestUnregisteredClients(t *testing.T) {
 	check.OK(t, err)
 	unregistered("broken", "here")
 	for range p.Unregistered(d) {
-		break // it may be broken off
+		break // the loop may stop early
 	}
 }

@@ -15,7 +15,7 @@ import (
 	"oauth-server/internal/secret"
 )
 
-// usesStore keeps what is recorded, unless it is broken.
+// usesStore stores the recorded uses, unless it is broken.
 type usesStore struct {
 	broken bool
 	calls  [][]clientcfg.SecretUse
@@ -39,7 +39,8 @@ func TestUses(t *testing.T) {
 	noon := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	a, b := secret.DigestOf("a"), secret.DigestOf("b")
 
-	// However often a secret is used, by however many at once, it is one write a minute.
+	// However often a secret is used, and by how many requests at once, it is written once a
+	// minute.
 	var together sync.WaitGroup
 	for i := range 50 {
 		together.Go(func() { u.Used("shop", a, noon.Add(time.Duration(i)*time.Second)) })
@@ -64,7 +65,7 @@ func TestUses(t *testing.T) {
 	check.Equal(t, "recorded", store.calls, want)
 }
 
-// BenchmarkUsed: it is on the path of every token request of a confidential client.
+// BenchmarkUsed measures a step in the path of every token request of a confidential client.
 func BenchmarkUsed(b *testing.B) {
 	u := clientcfg.NewUses(&usesStore{})
 	digests := make([]secret.Digest, 100)
