@@ -11,7 +11,7 @@ import (
 	"oauth-server/internal/admin"
 )
 
-// The access log of operators has the attributes of that of clients.
+// TestAccessLog: the access log for operators has the same attributes as the one for clients.
 func TestAccessLog(t *testing.T) {
 	var log bytes.Buffer
 	w := newInstance(t, "i-1", openStore(t), file(), func(o *admin.Options) { o.Logger = slog.New(slog.NewJSONHandler(&log, nil)) })

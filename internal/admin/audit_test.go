@@ -44,7 +44,7 @@ func TestTrailOfAll(t *testing.T) {
 	}
 }
 
-// TestUnknownOutcome: a change of which it is not known whether it was made says so.
+// TestUnknownOutcome: an entry says if it is unknown whether its change was made.
 func TestUnknownOutcome(t *testing.T) {
 	w := newWorld(t)
 	e := clientcfg.Event{At: w.clock.Now(), Action: "delete", Target: "clients/shop", Before: []byte("null"), After: []byte("null"), Unknown: true}

@@ -7,8 +7,8 @@ import (
 	"oauth-server/internal/check"
 )
 
-// TestTrailOfAUser: the trail of a user is found by any way to write the name, also after the user is
-// deleted.
+// TestTrailOfAUser: the trail of a user is found under any spelling of the name, even after the
+// user is deleted.
 func TestTrailOfAUser(t *testing.T) {
 	w := newWorld(t)
 	w.post("/users", `{"username": "grace", "password": "correct horse battery staple"}`).is(http.StatusCreated)
@@ -20,7 +20,7 @@ func TestTrailOfAUser(t *testing.T) {
 	check.Equal(t, "no user", w.events("?target=clients/GRACE"), nil)
 }
 
-// TestOpenIDIsRefused: no way to change a client registers it.
+// TestOpenIDIsRefused: no way of changing a client registers the scope openid.
 func TestOpenIDIsRefused(t *testing.T) {
 	w := newWorld(t)
 	for name, a := range map[string]answer{

@@ -20,7 +20,7 @@ func TestNothingIsOpenWithoutAToken(t *testing.T) {
 	} {
 		method, path, _ := strings.Cut(route, " ")
 		a := w.send(request{method: method, path: path}).is(http.StatusUnauthorized)
-		// RFC 6750 3.1: no error code where there was no token.
+		// RFC 6750 3.1: no error code if there was no token.
 		if got := a.header.Get("WWW-Authenticate"); !strings.HasPrefix(got, "Bearer ") ||
 			strings.Contains(got, "error=") || !strings.Contains(got, `issuer="https://issuer.example"`) {
 			t.Errorf("%s: the challenge is %s", route, got)
@@ -71,7 +71,7 @@ func TestWhoMay(t *testing.T) {
 	}
 }
 
-// TestOperatorNow: what a user may do is asked of the store at each request.
+// TestOperatorNow: a user's access is read from the store at each request.
 func TestOperatorNow(t *testing.T) {
 	w := newWorld(t)
 	for _, step := range []struct {
@@ -86,7 +86,7 @@ func TestOperatorNow(t *testing.T) {
 	}
 }
 
-// TestAuditNamesTheUser who signed in, beside the client.
+// TestAuditNamesTheUser: the entry names the signed-in user and the client.
 func TestAuditNamesTheUser(t *testing.T) {
 	w := newWorld(t)
 	etag := w.get("/settings").header.Get("ETag")
@@ -121,7 +121,7 @@ func TestFailedAttemptsAreLimited(t *testing.T) {
 	if n, err := strconv.Atoi(wait); err != nil || n < 1 || n > 120 {
 		t.Errorf("Retry-After: %q", wait)
 	}
-	try(writer, "[2001:db8:0:1::1]:1").is(200) // a good token is always heard
+	try(writer, "[2001:db8:0:1::1]:1").is(200) // a valid token is always accepted
 	try("", "[2001:db8:0:1::1]:1").is(401)
 	try("guess", "192.0.2.1:1").is(401)
 	try("guess", "[2001:db8:0:2::1]:1").is(401)

@@ -14,9 +14,8 @@ import (
 
 // Backups copies and restores the data file of an embedded store.
 type Backups interface {
-	// Copy writes the current data file. It calls begin with the size before the first byte. If
-	// begin returns an error, nothing is written. An error after that means that the copy is
-	// incomplete.
+	// Copy writes the current data file. It calls begin with the size before the first byte. An
+	// error of begin ends the copy. A later error means that the copy is incomplete.
 	Copy(ctx context.Context, w io.Writer, begin func(size int64) error) error
 	// Restore replaces the data file by the file with that name beside it, after this request has
 	// been answered. An error means that it will not be replaced, and why.

@@ -15,7 +15,7 @@ import (
 	"oauth-server/internal/clientcfg"
 )
 
-// dataFile is what is backed up and restored in these tests.
+// dataFile is the file that these tests back up and restore.
 type dataFile struct {
 	copying  func(w io.Writer) error
 	restored []string
@@ -54,7 +54,7 @@ func (w *instance) local(rec http.ResponseWriter, method, path, remote, token st
 	w.api.ServeHTTP(rec, r)
 }
 
-// TestBackupNeedsTheLocalKey: no scope and no operator gets what the data file holds, or replaces it.
+// TestBackupNeedsTheLocalKey: no scope and no operator is enough to read or replace the data file.
 func TestBackupNeedsTheLocalKey(t *testing.T) {
 	d := &dataFile{copying: whole}
 	w := backupWorld(t, d)
@@ -79,7 +79,7 @@ func TestBackupNeedsTheLocalKey(t *testing.T) {
 	check.Equal(t, "events", len(events), 0)
 }
 
-// TestBackup: the copy, and who made it when.
+// TestBackup checks the copy, and the event with its actor and time.
 func TestBackup(t *testing.T) {
 	d := &dataFile{copying: whole}
 	w := backupWorld(t, d)
@@ -109,7 +109,7 @@ func TestBackup(t *testing.T) {
 	check.Equal(t, "it may be a part only", event().Unknown, true)
 }
 
-// TestOneBackupAtATime: each pins pages of the data file.
+// TestOneBackupAtATime: only one runs at once, because each pins pages of the data file.
 func TestOneBackupAtATime(t *testing.T) {
 	d := &dataFile{}
 	w := backupWorld(t, d)
@@ -128,7 +128,7 @@ func TestOneBackupAtATime(t *testing.T) {
 	check.Equal(t, "status of the next", rec.Code, http.StatusOK)
 }
 
-// deadlines is a connection that notes its write deadlines.
+// deadlines is a connection that records its write deadlines.
 type deadlines struct {
 	*httptest.ResponseRecorder
 	set []time.Time
@@ -139,7 +139,7 @@ func (d *deadlines) SetWriteDeadline(at time.Time) error {
 	return nil
 }
 
-// TestBackupIsCutOffFromASlowReader: each write has a deadline of its own, seconds away.
+// TestBackupIsCutOffFromASlowReader: each write has its own deadline, a few seconds later.
 func TestBackupIsCutOffFromASlowReader(t *testing.T) {
 	w := backupWorld(t, &dataFile{copying: func(w io.Writer) error { return errors.Join(whole(w), whole(w)) }})
 	rec := &deadlines{ResponseRecorder: httptest.NewRecorder()}
@@ -152,7 +152,7 @@ func TestBackupIsCutOffFromASlowReader(t *testing.T) {
 	}
 }
 
-// TestRestoreIsAskedFor: it is in the trail before the server takes or refuses it.
+// TestRestoreIsAskedFor: the restore is in the trail before the server accepts or refuses it.
 func TestRestoreIsAskedFor(t *testing.T) {
 	d := &dataFile{refuses: errors.New("it is damaged")}
 	w := backupWorld(t, d)
@@ -173,7 +173,7 @@ func TestRestoreIsAskedFor(t *testing.T) {
 	check.Equal(t, "unknown", events[0].Unknown, true)
 }
 
-// TestNoBackupOfADatabase: it has tools of its own.
+// TestNoBackupOfADatabase: a database has its own tools.
 func TestNoBackupOfADatabase(t *testing.T) {
 	w := newWorld(t)
 	a := w.send(request{method: http.MethodGet, path: "/backup", token: writer})

@@ -9,7 +9,8 @@ import (
 	"oauth-server/internal/fielderr"
 )
 
-// Every invalid value names its field and what is allowed.
+// TestInvalidValuesAreNamed: every error for an invalid value names the field and the allowed
+// values.
 func TestInvalidValuesAreNamed(t *testing.T) {
 	long := strings.Repeat("x", 501)
 	tests := []struct{ name, path, body, field, says string }{
@@ -85,7 +86,8 @@ func TestAllProblemsAreReportedTogether(t *testing.T) {
 	equal(t, "problems", len(a.at("errors").([]any)), 6)
 }
 
-// A body that is not JSON has a problem of the whole, with its place.
+// TestWhereABodyIsMalformed: the problem for a body that is not JSON applies to the whole body and
+// gives the position.
 func TestWhereABodyIsMalformed(t *testing.T) {
 	w := newWorld(t)
 	a := w.put("/policies/shop", "{\n \"trusted\": yes\n}").is(http.StatusBadRequest)
@@ -94,8 +96,8 @@ func TestWhereABodyIsMalformed(t *testing.T) {
 	}
 }
 
-// Problems are in the order of the fields, those of unknown ones last, by name. An odd name
-// is quoted, so that its dots separate nothing.
+// TestProblemsAreInOrder: problems are in the order of the fields. Unknown fields come last, by
+// name. An odd name is quoted, because its dots would look like separators.
 func TestProblemsAreInOrder(t *testing.T) {
 	w := newWorld(t)
 	for _, tt := range []struct {

@@ -17,7 +17,7 @@ import (
 
 const banFields = `"denials":3,"within":"1m","for":"5m","factor":2,"max":"24h","forget":"24h"`
 
-// ban bans a key, or would in dry-run.
+// ban bans a key, or records a ban in dry-run.
 func (w *instance) ban(clientID, username string) {
 	w.t.Helper()
 	e := w.policies.Snapshot().For(clientID)
@@ -27,7 +27,7 @@ func (w *instance) ban(clientID, username string) {
 	check.OK(w.t, w.bans.Refresh(w.t.Context()))
 }
 
-// listed are the keys of the bans that an address shows.
+// listed returns the keys of the bans at a path.
 func (w *instance) listed(path string) string {
 	w.t.Helper()
 	var names []string
@@ -39,7 +39,8 @@ func (w *instance) listed(path string) string {
 	return strings.Join(names, ", ")
 }
 
-// TestBanOfPolicies: is set, shown with what applies, inherited, and taken back.
+// TestBanOfPolicies: the setting can be set, is shown among the values in force, is inherited, and
+// can be removed.
 func TestBanOfPolicies(t *testing.T) {
 	w := newWorld(t)
 	set := func(method, path, body string) answer {
@@ -69,7 +70,7 @@ func TestBanOfPolicies(t *testing.T) {
 	equal(t, "inherited again", w.get("/policies/shop").at("effective", "ban", "denials"), any(7.0))
 }
 
-// TestBanProblems: all at once, with the paths of the fields.
+// TestBanProblems: all problems are reported at once, with the paths of the fields.
 func TestBanProblems(t *testing.T) {
 	w := newWorld(t)
 	for _, tt := range []struct{ path, body, want string }{
@@ -89,7 +90,7 @@ func TestBanProblems(t *testing.T) {
 	}
 }
 
-// TestBanWidens: who would be banned is not known.
+// TestBanWidens: the clients that would be banned are unknown.
 func TestBanWidens(t *testing.T) {
 	w := newWorld(t)
 	w.ask("shop", "", 1)
@@ -101,7 +102,7 @@ func TestBanWidens(t *testing.T) {
 	equal(t, "widens", w.change("PATCH", "/policies/shop?validate=true", `{"ban":{"max":"48h"}}`).at("effect", "widens"), any(true))
 }
 
-// TestBansAreListed: by client and user, a page at a time, those in force or also the others.
+// TestBansAreListed: by client and user, in pages, only bans in force or all.
 func TestBansAreListed(t *testing.T) {
 	w := newWorld(t)
 	w.change("PATCH", "/settings", `{"default":{"ban":{`+banFields+`}}}`)
@@ -129,7 +130,7 @@ func TestBansAreListed(t *testing.T) {
 	}
 }
 
-// TestBansInDryRunAreListed: apart from those in force.
+// TestBansInDryRunAreListed: bans in dry-run are listed separately from those in force.
 func TestBansInDryRunAreListed(t *testing.T) {
 	w := newWorld(t)
 	w.change("PATCH", "/settings", `{"mode":"dry_run","default":{"ban":{`+banFields+`}}}`)
@@ -146,7 +147,8 @@ func TestBansInDryRunAreListed(t *testing.T) {
 	equal(t, "lift again", w.send(request{method: "DELETE", path: "/bans/shop?username=ada", token: writer}).status, http.StatusNotFound)
 }
 
-// TestBansThatAreNotEnforced: those in force that the policy has no effect of now are marked, in either mode.
+// TestBansThatAreNotEnforced: bans in force are marked if the current policy does not enforce them,
+// in either mode.
 func TestBansThatAreNotEnforced(t *testing.T) {
 	w := newWorld(t)
 	marked := func(mode string) any { t.Helper(); return w.get("/bans?mode="+mode).at("bans", 0, "not_enforced") }
@@ -168,7 +170,8 @@ func TestBansThatAreNotEnforced(t *testing.T) {
 	equal(t, "over", w.get("/bans?ended=true").at("bans", 0, "not_enforced"), any(nil))
 }
 
-// TestUnban: lifts a ban, here at once and elsewhere with the next refresh, and is in the audit trail.
+// TestUnban: lifting a ban takes effect at once on this instance and with the next refresh on
+// others, and is in the audit trail.
 func TestUnban(t *testing.T) {
 	store := openStore(t)
 	w, other := newInstance(t, "i-1", store, file()), newInstance(t, "i-2", store, file())
@@ -209,14 +212,14 @@ func TestUnban(t *testing.T) {
 	equal(t, "forgotten", forgotten["after"], any(nil))
 }
 
-// away is a store of bans that does not answer.
+// away is an unreachable store of bans.
 type away struct{ bans.Store }
 
 func (away) Ban(context.Context, ratelimit.Key) (bans.Ban, error) {
 	return bans.Ban{}, errors.New("no database")
 }
 
-// TestUnbanWithoutStore: it is not said to be lifted.
+// TestUnbanWithoutStore: the response does not claim that the ban is lifted.
 func TestUnbanWithoutStore(t *testing.T) {
 	store := openStore(t)
 	w := newInstance(t, "i-1", store, file())

@@ -81,7 +81,7 @@ func TestPromoteTheCandidateForTheDefaultLimits(t *testing.T) {
 	w := newWorld(t)
 	w.put("/candidates/_default", `{"user":[{"requests":4}]}`).is(http.StatusOK)
 	w.ask("shop", "ada", 6)
-	w.ask("app", "ada", 6) // has limits of its own for users
+	w.ask("app", "ada", 6) // has its own limits for users
 	a := w.get("/candidates/_default")
 	equal(t, "tried", a.at("activity", "tried"), any(6.0))
 	equal(t, "whom it hits", a.at("activity", "clients", 0, "client_id"), any("shop"))

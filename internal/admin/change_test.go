@@ -76,7 +76,7 @@ func TestChangesNeedTheETag(t *testing.T) {
 	w.send(request{method: "GET", path: "/settings", token: reader, ifNoneMatch: w.get("/settings").header.Get("ETag")}).is(http.StatusNotModified)
 }
 
-// Changes of different resources do not get into each other's way.
+// TestETagsAreOfOneResource: changes of different resources do not conflict.
 func TestETagsAreOfOneResource(t *testing.T) {
 	w := newWorld(t)
 	shop, settings := w.get("/policies/shop").header.Get("ETag"), w.get("/settings").header.Get("ETag")
@@ -113,7 +113,7 @@ func TestOfManyOperatorsWithOneETagOneWins(t *testing.T) {
 
 func TestPatchChangesWhatItNames(t *testing.T) {
 	w := newWorld(t)
-	// app has a policy in the file: what is not named stays.
+	// app has a policy in the file. Fields that are not in the patch stay.
 	a := w.patch("/policies/app", `{"trusted":true,"note":"friends"}`).is(http.StatusOK)
 	equal(t, "requests", a.at("user", 0, "requests"), any(7.0))
 	equal(t, "trusted", a.at("effective", "trusted"), any(true))
@@ -179,7 +179,7 @@ func TestSettingsLieOnTopOfTheFile(t *testing.T) {
 	}
 }
 
-// What was read can be edited and sent back.
+// TestWhatWasReadCanBeSent: a document that was read can be edited and sent back.
 func TestWhatWasReadCanBeSent(t *testing.T) {
 	w := newWorld(t)
 	w.put("/candidates/shop", `{"user":[{"requests":5}]}`).is(http.StatusOK)
@@ -201,10 +201,10 @@ func TestUnknownClientsAreRefused(t *testing.T) {
 		method: "PUT", path: "/policies/shpo", token: writer, ifNoneMatch: "*", contentType: "application/json", body: "{}",
 	}).is(http.StatusNotFound).says(`"shpo"`)
 	w.send(request{method: "DELETE", path: "/clients/shpo/counters", token: writer}).is(http.StatusNotFound)
-	// One that was made a moment ago is no unknown one.
+	// A client that was just created is not unknown.
 	check.OK(t, w.store.CreateClient(t.Context(), confidential("shpo", func(*clientcfg.Client) {}), clientcfg.Event{}))
 	w.put("/policies/shpo", tenAMinute).is(http.StatusOK)
-	// Its policy can still be taken back once it is gone.
+	// Its policy can still be removed after the client is deleted.
 	check.OK(t, w.store.DeleteClient(t.Context(), "shpo", clientcfg.Event{}))
 	check.OK(t, w.clients.Renew(t.Context(), 0))
 	w.change("DELETE", "/policies/shpo", "").is(http.StatusNoContent)
@@ -248,7 +248,7 @@ func TestValidateChangesNothing(t *testing.T) {
 	w.put("/policies/shop?validate=true", `{"user":[{"requests":0}]}`).is(http.StatusUnprocessableEntity)
 	w.send(request{
 		method: "PUT", path: "/policies/shop?validate=true", token: writer, contentType: "application/json", body: tenAMinute,
-	}).is(http.StatusOK) // a question needs no ETag, but one that is given must fit
+	}).is(http.StatusOK) // a rehearsal needs no ETag, but a given one must match
 	w.send(request{
 		method: "PUT", path: "/policies/shop?validate=true", token: writer, ifMatch: `"0-1"`, contentType: "application/json", body: tenAMinute,
 	}).is(http.StatusPreconditionFailed)
@@ -265,7 +265,7 @@ func TestEveryInstanceFollows(t *testing.T) {
 	check.OK(t, b.follower.Refresh(t.Context()))
 	equal(t, "passed on the other", b.ask("shop", "", 5), 3)
 	equal(t, "same ETag", b.get("/policies/shop").header.Get("ETag"), a.get("/policies/shop").header.Get("ETag"))
-	// An instance that has not seen a change yet refuses to act on what it knows.
+	// An instance that has not seen a change yet refuses to act on its old state.
 	old := b.get("/policies/shop").header.Get("ETag")
 	a.patch("/policies/shop", `{"trusted":true}`).is(http.StatusOK)
 	b.send(request{
@@ -274,7 +274,8 @@ func TestEveryInstanceFollows(t *testing.T) {
 	equal(t, "trusted on the other", b.policies.Snapshot().For("shop").Trusted, true)
 }
 
-// A new configuration file makes another resource of what it says.
+// TestETagKnowsTheFile: a new configuration file changes the ETags of the resources that it
+// changes.
 func TestETagKnowsTheFile(t *testing.T) {
 	store := openStore(t)
 	other := file()
@@ -293,7 +294,7 @@ func TestStoreFailureIsSaid(t *testing.T) {
 		method: "PATCH", path: "/settings", token: writer, ifMatch: etag, contentType: "application/json", body: `{"mode":"off"}`,
 	}).is(http.StatusServiceUnavailable)
 	w.send(request{method: "GET", path: "/audit", token: reader}).is(http.StatusServiceUnavailable)
-	w.get("/settings") // what is known is still answered
+	w.get("/settings") // the last known state is still returned
 	w.get("/top")
 }
 

@@ -7,7 +7,8 @@ import (
 	"oauth-server/internal/check"
 )
 
-// A patch of several leaves temporary what it does not change; of what it makes last, the plan says so.
+// TestBulkChangeOfWhatIsTemporary: a patch of several targets leaves unchanged ones temporary. The
+// plan shows which ones it makes permanent.
 func TestBulkChangeOfWhatIsTemporary(t *testing.T) {
 	w := newWorld(t)
 	end := any("2026-03-01T13:00:00Z")
@@ -36,7 +37,8 @@ func TestBulkChangeOfWhatIsTemporary(t *testing.T) {
 	equal(t, "was until", a.at("changes", 0, "was_until"), nil)
 }
 
-// TestUndoThatChangesAnEndOnly: what was made to last, and nothing else, is temporary again, and shown.
+// TestUndoThatChangesAnEndOnly: targets that were only made permanent are temporary again, and are
+// shown.
 func TestUndoThatChangesAnEndOnly(t *testing.T) {
 	w := newWorld(t)
 	w.put("/policies/shop?for=1h", `{"trusted":true}`).is(http.StatusOK)

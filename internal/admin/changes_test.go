@@ -12,14 +12,14 @@ import (
 	"oauth-server/internal/ratelimit"
 )
 
-// changes sends a change of several targets under the ETag that holds now.
+// changes sends a change of several targets with the current ETag.
 func (w *instance) changes(query, body string) answer {
 	w.t.Helper()
 	etag := w.get("/changes").header.Get("ETag")
 	return w.send(request{method: http.MethodPost, path: "/changes" + query, token: writer, ifMatch: etag, contentType: "application/json", body: body})
 }
 
-// newest is the newest entry of the trail.
+// newest returns the newest entry of the trail.
 func (w *instance) newest() (e adminapi.AuditEntry) {
 	w.t.Helper()
 	var trail adminapi.Audit
@@ -75,7 +75,7 @@ func TestEverythingThatIsSet(t *testing.T) {
 	equal(t, "value", a.at("targets", 0, "value", "mode"), any("enforce"))
 	w.send(request{method: "GET", path: "/changes", token: reader, ifNoneMatch: a.header.Get("ETag")}).is(http.StatusNotModified)
 
-	// What was read can be sent back and changes nothing; null removes.
+	// A document that was read can be sent back without effect. Null removes a setting.
 	var set adminapi.Set
 	a.into(&set)
 	body := func(change func(*adminapi.SetTarget)) string {
@@ -119,11 +119,11 @@ func TestABadChangeOfSeveralTargetsChangesNothing(t *testing.T) {
 	w.changes("", `{"changes":[`+strings.Repeat(" ", 5<<20)+`]}`).is(http.StatusRequestEntityTooLarge)
 	equal(t, "version", w.policies.Snapshot().Version(), 0)
 	equal(t, "trusted", w.policies.Snapshot().For("app").Trusted, false)
-	// Removing what an unknown client does not have is no error, and no change.
+	// Removing a missing setting of an unknown client is neither an error nor a change.
 	equal(t, "removed", len(w.changes("", `{"changes":[{"target":"policies/shpo","value":null}]}`).is(http.StatusOK).at("changes").([]any)), 0)
 }
 
-// A change that the trail cannot hold is refused, and says how it can be made.
+// TestAChangeThatIsTooLargeForTheTrail: such a change is refused, with advice.
 func TestAChangeThatIsTooLargeForTheTrail(t *testing.T) {
 	w := newWorld(t)
 	var parts []string
@@ -138,7 +138,7 @@ func TestAChangeThatIsTooLargeForTheTrail(t *testing.T) {
 	w.changes("", `{"changes":[`+strings.Join(parts[:500], ",")+`]}`).is(http.StatusOK)
 }
 
-// TestPatchesInOneChange: fields of several targets are changed on top of what each has.
+// TestPatchesInOneChange: the fields of several targets are changed on top of their current values.
 func TestPatchesInOneChange(t *testing.T) {
 	w := newWorld(t)
 	w.put("/policies/shop", `{"client":[{"requests":3}],"note":"own"}`).is(http.StatusOK)

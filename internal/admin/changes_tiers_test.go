@@ -11,7 +11,8 @@ import (
 	"oauth-server/internal/check"
 )
 
-// Tiers and overrides are changed, undone and ended like everything else.
+// TestTiersAndOverridesInOneChange: tiers and overrides are changed, undone and ended like
+// everything else.
 func TestTiersAndOverridesInOneChange(t *testing.T) {
 	w := newWorld(t)
 	body := `{"changes":[{"target":"policies/shop","value":{"tier":"gold"}},{"target":"overrides/shop ada","value":{"user":[{"requests":1}]}},` +
@@ -48,7 +49,8 @@ func TestTiersAndOverridesInOneChange(t *testing.T) {
 	check.Equal(t, "undone", w.get("/changes").at("targets"), a.at("targets"))
 }
 
-// What operators have set is read a page at a time, in the order of a file, with what was removed for a while.
+// TestPagesOfWhatIsSet: the settings are read in pages, in the order of a limits file, including
+// temporary removals.
 func TestPagesOfWhatIsSet(t *testing.T) {
 	w := newWorld(t)
 	w.changes("", `{"changes":[{"target":"settings","value":{"mode":"off"}},{"target":"tiers/gold","value":{"user":[{"requests":42}]}},`+

@@ -13,7 +13,7 @@ import (
 	"oauth-server/internal/store"
 )
 
-// withoutAgreements is a store that does not answer about agreements.
+// withoutAgreements is a store with unreachable agreements.
 type withoutAgreements struct{ *shared }
 
 func (w withoutAgreements) List(ctx context.Context, t store.Table, q store.Query, each func(store.Record) error) error {
@@ -30,7 +30,7 @@ func TestConsentsAreListedAndWithdrawn(t *testing.T) {
 		AgreedAt: noon, UsedAt: noon, ExpiresAt: noon.Add(time.Hour),
 	}
 	check.OK(t, w.store.PutAgreement(t.Context(), agreed))
-	a := w.get("/users/ADA/consents") // in any case
+	a := w.get("/users/ADA/consents") // in any case of letters
 	equal(t, "username", a.at("username"), any("ada"))
 	equal(t, "client", a.at("consents", 0, "client_id"), any("shop"))
 	equal(t, "scope", a.at("consents", 0, "scopes", 0), any("orders:read"))

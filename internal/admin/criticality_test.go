@@ -8,7 +8,8 @@ import (
 	"oauth-server/internal/ratelimit"
 )
 
-// TestCriticality: it is shown where it is set, and what applies; a trusted client may have one.
+// TestCriticality: it is shown with the resource that sets it, and among the values in force. A
+// trusted client may have one.
 func TestCriticality(t *testing.T) {
 	w := newWorld(t)
 	equal(t, "of all clients", w.get("/settings").at("default", "criticality"), nil)
@@ -33,7 +34,8 @@ func TestCriticality(t *testing.T) {
 	equal(t, "what applies", w.get("/policies/app").at("effective", "criticality"), nil)
 }
 
-// TestCriticalityThatIsNone: the refusal has the names that there are, once, among all other problems in their order.
+// TestCriticalityThatIsNone: the error lists the valid names once, in order among all other
+// problems.
 func TestCriticalityThatIsNone(t *testing.T) {
 	w := newWorld(t)
 	const names = `"critical_plus", "critical", "sheddable_plus", "sheddable"`
@@ -45,8 +47,8 @@ func TestCriticalityThatIsNone(t *testing.T) {
 	equal(t, "detail", a.at("errors", 0, "detail"), any(`"" is none of `+names+"; leave it out, or set it to null, to have none of its own"))
 }
 
-// TestCandidateWithACriticality: it is not tried, and comes into force with the limits. What a candidate does not have
-// stays as it was.
+// TestCandidateWithACriticality: it is not tried, and takes effect together with the limits. Values
+// that the candidate does not set stay.
 func TestCandidateWithACriticality(t *testing.T) {
 	for name, tc := range map[string]struct{ candidate, live, before, below string }{
 		"client":  {"/candidates/shop", "/policies/shop", `{"criticality":"sheddable"}`, ""},

@@ -14,7 +14,7 @@ import (
 	"oauth-server/internal/ratelimit"
 )
 
-// ofUser is the expectation of a denied user.
+// ofUser returns the expected entry for a denied user.
 func ofUser(client, user string, denied uint64) adminapi.DeniedUser {
 	out := adminapi.DeniedUser{ClientID: client, Denials: activity.Denials{Denied: denied}}
 	if user != "" {
@@ -66,7 +66,7 @@ func TestDeniedUsersOfAllInstances(t *testing.T) {
 	a.send(request{method: http.MethodGet, path: "/top?client_id=", token: reader}).is(http.StatusNotFound)
 }
 
-// TestTopByShed: of whom most requests were refused while overloaded, on all instances.
+// TestTopByShed: the clients with the most requests shed under overload, on all instances.
 func TestTopByShed(t *testing.T) {
 	store := openStore(t)
 	a, b := newInstance(t, "i-1", store, file()), newInstance(t, "i-2", store, file())
@@ -90,7 +90,7 @@ func TestTopByShed(t *testing.T) {
 	check.Equal(t, "by requests", of(""), []string{"shop 0 7 1", "ops 5 0 0", "app 0 0 4"})
 }
 
-// TestTopByWaste: the clients that waste most tokens, on all instances.
+// TestTopByWaste: the clients that waste the most tokens, on all instances.
 func TestTopByWaste(t *testing.T) {
 	store := openStore(t)
 	a, b := newInstance(t, "i-1", store, file()), newInstance(t, "i-2", store, file())
@@ -131,7 +131,7 @@ func TestUserHash(t *testing.T) {
 	w.send(request{method: http.MethodGet, path: "/user-hash?username=x&client_id=y", token: reader}).is(http.StatusUnprocessableEntity)
 }
 
-// A candidate's would-be denials are shown by user too.
+// TestDeniedByACandidate: would-be denials of a candidate are shown by user too.
 func TestDeniedByACandidate(t *testing.T) {
 	w := newWorld(t)
 	w.put("/candidates/"+clientcfg.GlobalCandidate, `{"user":[{"requests":2,"window":"60s"}]}`).is(http.StatusOK)

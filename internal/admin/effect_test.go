@@ -12,7 +12,7 @@ import (
 	"oauth-server/internal/testworld"
 )
 
-// summary is what ?validate=true says of a change.
+// summary returns the summary of a change with ?validate=true.
 func (w *instance) summary(method, path, body string) string {
 	w.t.Helper()
 	a := w.change(method, path+"?validate=true", body).is(http.StatusOK)
@@ -21,7 +21,7 @@ func (w *instance) summary(method, path, body string) string {
 
 const young = " The figures are complete for the last 1 second only."
 
-// wouldDeny begins the summary of a change that widens enforcement.
+// wouldDeny is the start of the summary for a change that widens enforcement.
 const wouldDeny = "In the last 10 minutes, this change would have denied "
 
 const notWidened = "This change denies no request that would pass without it."
@@ -46,7 +46,7 @@ func TestEffectOfEndingDryRun(t *testing.T) {
 	equal(t, "only one client", w.summary("PATCH", "/policies/app", `{"mode":"enforce"}`),
 		wouldDeny+"requests of 1 of 4 active clients: app (1 request).")
 	equal(t, "not widened", w.summary("PATCH", "/policies/app", `{"mode":"off"}`), notWidened)
-	// What was predicted is what enforcing gives.
+	// The prediction matches the result of enforcing.
 	w.patch("/settings", `{"mode":"enforce"}`).is(http.StatusOK)
 	w.clock.Advance(5 * time.Minute)
 	equal(t, "passed", w.ask("shop", "", 8), 5)
@@ -55,7 +55,7 @@ func TestEffectOfEndingDryRun(t *testing.T) {
 	equal(t, "not widened", end(), notWidened)
 }
 
-// What was counted under other limits says nothing about these.
+// TestEffectForgetsFormerLimits: counts under other limits say nothing about these.
 func TestEffectForgetsFormerLimits(t *testing.T) {
 	w := newWorld(t)
 	w.clock.Advance(time.Hour)
@@ -155,7 +155,8 @@ func TestEffectOfOnOutage(t *testing.T) {
 	}
 }
 
-// A candidate that was tried under another on_outage has denied the same.
+// TestEffectOfACandidateWithAnotherOnOutage: a candidate tried with a different on_outage has the
+// same denials.
 func TestEffectOfACandidateWithAnotherOnOutage(t *testing.T) {
 	w := newWorld(t)
 	w.put("/candidates/shop", `{"client":[{"requests":10,"window":"10s"}]}`).is(http.StatusOK)
@@ -204,7 +205,7 @@ func TestEffectCountsAllInstances(t *testing.T) {
 	equal(t, "both", a.summary("PATCH", "/settings", `{"mode":"enforce"}`), want)
 }
 
-// ofAMinute is the summary of a change, without what it says about a minute of figures.
+// ofAMinute returns the summary of a change, without the note that the figures cover only a minute.
 func (w *instance) ofAMinute(path, body string) string {
 	w.t.Helper()
 	return strings.ReplaceAll(w.summary("PATCH", path, body), " The figures are complete for the last 1 minute only.", "")
@@ -232,7 +233,7 @@ func TestEffectOfReuse(t *testing.T) {
 	equal(t, "a beginning", summary("/policies/app", `{"over_limit":"reuse"}`), notWidened)
 }
 
-// TestEffectOfWaiting: a request that waits is not denied, as far as that is known.
+// TestEffectOfWaiting: a queued request is not denied, as far as that is known.
 func TestEffectOfWaiting(t *testing.T) {
 	w := newWorld(t)
 	w.patch("/settings", `{"mode":"dry_run","default":{"client":[{"requests":5}],"user":[{"requests":5}]}}`).is(http.StatusOK)

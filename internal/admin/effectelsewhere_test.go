@@ -15,8 +15,8 @@ import (
 
 func registeredElsewhere(o *admin.Options) { o.ClientsElsewhere = true }
 
-// newGateway is an instance whose clients are registered elsewhere, in dry-run with 5 requests a minute, except for the
-// client in-force.
+// newGateway is an instance with clients registered elsewhere, in dry-run with 5 requests a minute.
+// The client in-force is enforced.
 func newGateway(t *testing.T) *instance {
 	t.Helper()
 	return newGatewayOn(t, "i-1", openStore(t))
@@ -31,8 +31,8 @@ func newGatewayOn(t *testing.T, name string, store *shared) *instance {
 	return newInstance(t, name, store, base, registeredElsewhere)
 }
 
-// TestEffectOnClientsElsewhere: each kind of change that enforces more shows the clients that it hits, although none of
-// them is registered.
+// TestEffectOnClientsElsewhere: each kind of change that enforces more shows the clients that it
+// hits, although they are not registered.
 func TestEffectOnClientsElsewhere(t *testing.T) {
 	const batch, forced = "batch (15 requests)", "in-force (at least 1)"
 	for _, tt := range []struct{ name, method, path, body, want string }{
@@ -68,7 +68,7 @@ func TestEffectOnClientsElsewhere(t *testing.T) {
 	}
 }
 
-// TestEffectOfManyChangesElsewhere: apply, undo, and a change that removes what trusts a client.
+// TestEffectOfManyChangesElsewhere: apply, undo, and a change that stops trusting a client.
 func TestEffectOfManyChangesElsewhere(t *testing.T) {
 	w := newGateway(t)
 	w.put("/policies/trusted", `{"trusted":true,"mode":"enforce"}`).is(http.StatusOK)
@@ -89,8 +89,8 @@ func TestEffectOfManyChangesElsewhere(t *testing.T) {
 	}
 }
 
-// TestEnforcingWithoutActivity: where clients are registered elsewhere, any name may come, so a change widens also if
-// none has come yet.
+// TestEnforcingWithoutActivity: if clients are registered elsewhere, any name may appear, so a
+// change widens even before the first request.
 func TestEnforcingWithoutActivity(t *testing.T) {
 	for _, tt := range []struct {
 		name, before, change string
@@ -124,7 +124,8 @@ func TestEnforcingWithoutActivity(t *testing.T) {
 	equal(t, "a client's own", w.summary("PUT", "/policies/new", `{"mode":"enforce"}`), wouldDeny+"no request of 0 active clients."+young)
 }
 
-// TestEffectInDryRun: limits that stay in dry-run deny nothing, and it is said what they would.
+// TestEffectInDryRun: limits that stay in dry-run deny nothing, and the summary says how much they
+// would.
 func TestEffectInDryRun(t *testing.T) {
 	w := newGateway(t)
 	w.ask("batch", "", 20)
@@ -146,7 +147,8 @@ func TestEffectInDryRun(t *testing.T) {
 	}
 }
 
-// TestEffectAtTheEndOfAnother: a change that enforces more only when a temporary one ends is shown before, too.
+// TestEffectAtTheEndOfAnother: the preview includes a change that enforces more only after a
+// temporary one ends.
 func TestEffectAtTheEndOfAnother(t *testing.T) {
 	const later = "When what is temporary ends, this change denies more requests. " + wouldDeny
 	for _, tt := range []struct{ name, before, path, change, want string }{
@@ -175,7 +177,8 @@ func TestEffectAtTheEndOfAnother(t *testing.T) {
 	}
 }
 
-// TestEffectOfManyNames: a flood of names leaves the preview short, with the client that is hit most first.
+// TestEffectOfManyNames: after a flood of names the preview is still short, and starts with the
+// client that is hit most.
 func TestEffectOfManyNames(t *testing.T) {
 	w := newGateway(t)
 	const names = 2000
@@ -194,7 +197,7 @@ func TestEffectOfManyNames(t *testing.T) {
 	}
 }
 
-// TestEffectCountsInstancesElsewhere: also what another instance of the gateway has seen.
+// TestEffectCountsInstancesElsewhere: requests at other instances of the gateway count too.
 func TestEffectCountsInstancesElsewhere(t *testing.T) {
 	a := newGateway(t)
 	b := newGatewayOn(t, "i-2", a.store)
@@ -205,7 +208,7 @@ func TestEffectCountsInstancesElsewhere(t *testing.T) {
 	equal(t, "both", a.summary("PATCH", "/settings", `{"mode":"enforce"}`), wouldDeny+"requests of 2 of 2 active clients: batch (5 requests), shop (1 request)."+young)
 }
 
-// TestEffectOnADeletedClient: what it has sent is judged as long as it is recorded.
+// TestEffectOnADeletedClient: its requests are evaluated as long as they are recorded.
 func TestEffectOnADeletedClient(t *testing.T) {
 	w := newWorld(t)
 	w.patch("/settings", `{"mode":"dry_run","default":{"client":[{"requests":5}]}}`).is(http.StatusOK)
@@ -220,7 +223,7 @@ func TestEffectOnADeletedClient(t *testing.T) {
 	equal(t, "its own", w.summary("PATCH", "/policies/shop", `{"mode":"enforce"}`), want)
 }
 
-// TestMisspeltClientElsewhere: a name of which nothing is known gets a warning, and the nearest one that is known.
+// TestMisspeltClientElsewhere: an unknown name gets a warning with the nearest known name.
 func TestMisspeltClientElsewhere(t *testing.T) {
 	w := newGateway(t)
 	w.put("/policies/nightly", `{"note":"x"}`).is(http.StatusOK)

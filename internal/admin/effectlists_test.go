@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestEffectAfterAListChanged: the peaks of a list are not taken for those of another that was removed or added since the last
-// request.
+// TestEffectAfterAListChanged: the peaks of a list are not used for another list that was removed
+// or added since the last request.
 func TestEffectAfterAListChanged(t *testing.T) {
 	const source, total = `"source":[{"name":"per-address","requests":50}]`, `"total":[{"name":"of-all","requests":500}]`
 	const none, unknown = ".", ". It is unknown for 1: shop (no counter shows 2 requests in 60s; try a candidate first)."
@@ -30,7 +30,7 @@ func TestEffectAfterAListChanged(t *testing.T) {
 	}
 }
 
-// TestEffectOfOneUser: a change for one user alone has no figure of the other users.
+// TestEffectOfOneUser: a change for one user does not use the figures of other users.
 func TestEffectOfOneUser(t *testing.T) {
 	w := newWorld(t)
 	w.put("/policies/shop", `{"user":[{"requests":3}]}`).is(http.StatusOK)
@@ -41,7 +41,7 @@ func TestEffectOfOneUser(t *testing.T) {
 	equal(t, "of some grants", some, unknown)
 }
 
-// TestEffectOnGrantsThatLoseTheirLimits: it is said where requests of a grant were limited by user and are not afterwards.
+// TestEffectOnGrantsThatLoseTheirLimits: the summary lists grants that lose their limit by user.
 func TestEffectOnGrantsThatLoseTheirLimits(t *testing.T) {
 	w := newWorld(t)
 	const refreshes = `{"user":[{"requests":100,"grants":["refresh_token"]}]}`

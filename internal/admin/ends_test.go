@@ -14,7 +14,7 @@ import (
 	"oauth-server/internal/store/mongo/mongotest"
 )
 
-// later is after the moment in which every instance tries to end what is due.
+// later is past the moment when every instance tries to end a due change.
 const later = 2 * time.Second
 
 func TestTemporaryChangeIsShownAndEnds(t *testing.T) {
@@ -49,7 +49,7 @@ func TestTemporaryChangeIsShownAndEnds(t *testing.T) {
 	equal(t, "once", w.policies.Snapshot().Version(), 3)
 }
 
-// Every kind of target can be temporary, by every method.
+// TestEveryChangeCanBeTemporary: every kind of target can be temporary, with every method.
 func TestEveryChangeCanBeTemporary(t *testing.T) {
 	w := newWorld(t)
 	w.put("/policies/shop", `{"trusted":true}`).is(http.StatusOK)
@@ -68,7 +68,8 @@ func TestEveryChangeCanBeTemporary(t *testing.T) {
 	equal(t, "four changes and their ends", w.policies.Snapshot().Version(), 10)
 }
 
-// What was changed meanwhile is left as it is, and the entry of the end says so.
+// TestEndLeavesWhatWasChanged: a target that was changed in between stays as it is, and the entry
+// of the end says so.
 func TestEndLeavesWhatWasChanged(t *testing.T) {
 	w := newWorld(t)
 	w.changes("", `{"for":"1h","changes":[{"target":"policies/shop","value":{"trusted":true}},{"target":"policies/app","value":{"trusted":true}}]}`).is(http.StatusOK)
@@ -87,8 +88,8 @@ func TestEndLeavesWhatWasChanged(t *testing.T) {
 	equal(t, "entry", w.newest().Target+" "+w.newest().Reason, "policies/shop change 4; left as it is: policies/shop since change 5")
 }
 
-// Three instances find the end due at once: one entry ends it, and all follow. Restarts forget nothing, also
-// if the entry is swept.
+// TestOneInstanceEndsIt: if three instances find the end due at once, one entry ends it and all
+// follow. Restarts forget nothing, even if the entry is swept.
 func TestOneInstanceEndsIt(t *testing.T) {
 	t.Run("embedded", func(t *testing.T) { oneInstanceEndsIt(t, openStore(t)) })
 	t.Run("MongoDB", func(t *testing.T) {
@@ -136,7 +137,7 @@ func oneInstanceEndsIt(t *testing.T, store *shared) {
 	}
 }
 
-// While the store is away nothing ends; then it does.
+// TestEndWaitsForTheStore: while the store is unreachable nothing ends. It ends afterwards.
 func TestEndWaitsForTheStore(t *testing.T) {
 	w := newWorld(t)
 	w.patch("/policies/shop?for=1h", `{"trusted":true}`).is(http.StatusOK)
@@ -146,7 +147,8 @@ func TestEndWaitsForTheStore(t *testing.T) {
 	equal(t, "trusted", w.policies.Snapshot().For("shop").Trusted, true)
 }
 
-// A change whose end would not be valid keeps no other from ending, and ends once its target is changed.
+// TestEndThatIsNotValid: a change with an invalid end does not keep others from ending, and ends
+// once its target is changed.
 func TestEndThatIsNotValid(t *testing.T) {
 	for _, value := range []string{`{"user":[{"requests":0}]}`, `{"of_a_later_release":1}`} {
 		w := newWorld(t)
@@ -163,8 +165,8 @@ func TestEndThatIsNotValid(t *testing.T) {
 	}
 }
 
-// TestLockOutByAnEnd: a change is refused also if an operator's client would be locked out when what is
-// temporary ends.
+// TestLockOutByAnEnd: a change is also refused if the end of a temporary change would lock out an
+// operator's client.
 func TestLockOutByAnEnd(t *testing.T) {
 	w := newWorld(t)
 	daily := `{"default":{"client":[{"name":"daily","requests":1,"window":"24h"}]}}`
@@ -182,8 +184,8 @@ func TestLockOutByAnEnd(t *testing.T) {
 	refused(other.put("/policies/ops", `{"client":[{"name":"daily","requests":1,"window":"24h"}]}`))
 }
 
-// TestLockOutBetweenEnds: a change is refused also if an operator's client would be locked out only after the end of
-// one thing and before that of another.
+// TestLockOutBetweenEnds: a change is also refused if an operator's client would be locked out only
+// between two ends.
 func TestLockOutBetweenEnds(t *testing.T) {
 	const daily = `{"default":{"client":[{"name":"daily","requests":1,"window":"24h"}]}}`
 	const between = "when what is temporary until 2026-03-01T12:01:00Z has ended"
@@ -192,7 +194,7 @@ func TestLockOutBetweenEnds(t *testing.T) {
 	w.patch("/settings?for=2h", daily).is(http.StatusConflict).says(between).says(`lock out the admin client "ops"`)
 	w.patch("/settings?for=1m", daily).is(http.StatusOK)
 
-	// A client that has a tier again later, which is not in force for it now.
+	// The client gets a tier back later, which is not in force for it now.
 	w = newWorld(t)
 	w.put("/tiers/gold", `{"client":[{"requests":42}]}`).is(http.StatusOK)
 	w.put("/policies/ops", `{"tier":"gold"}`).is(http.StatusOK)
@@ -201,7 +203,7 @@ func TestLockOutBetweenEnds(t *testing.T) {
 	w.put("/policies/ops", `{"tier":"gold","trusted":true}`).is(http.StatusOK)
 	w.put("/tiers/gold", `{"client":[{"name":"daily","requests":1,"window":"24h"}]}`).is(http.StatusOK)
 
-	// That it is temporary again is as good as a change of it.
+	// Making it temporary again counts as changing it.
 	w = newWorld(t)
 	w.put("/policies/ops?for=1h", `{"trusted":true}`).is(http.StatusOK)
 	w.changes("", `{"changes":[{"target":"policies/ops","value":{"trusted":true}}]}`).is(http.StatusOK)
@@ -209,8 +211,8 @@ func TestLockOutBetweenEnds(t *testing.T) {
 	w.undo("2/undo").is(http.StatusConflict).says("has ended")
 }
 
-// TestLockOutAtOtherInstances: the mode of a single instance, which others have not, is no reason to accept what locks
-// operators out there.
+// TestLockOutAtOtherInstances: the mode of a single instance does not justify a change that locks
+// operators out at the others.
 func TestLockOutAtOtherInstances(t *testing.T) {
 	const daily = `{"client":[{"name":"daily","requests":1,"window":"24h"}]}`
 	for instance, global := range map[ratelimit.Mode]ratelimit.Mode{

@@ -8,7 +8,7 @@ import (
 	"oauth-server/internal/check"
 )
 
-// TestNamesThatAreTaken: the answer says by what.
+// TestNamesThatAreTaken: the response says whether a user or a client has the name.
 func TestNamesThatAreTaken(t *testing.T) {
 	w := newWorld(t)
 	const password = `"password": "correct horse battery staple"`

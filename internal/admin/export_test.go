@@ -4,12 +4,12 @@ import (
 	"regexp"
 )
 
-// What the tests look at.
+// Exports for the tests.
 
 // Document is the OpenAPI document.
 var Document = document
 
-// Routes returns the scope of every route, as the document writes them.
+// Routes returns the scope of every route, in the spelling of the document.
 func Routes(s *Server) map[string]string {
 	out := map[string]string{}
 	for _, r := range s.routes() {
@@ -18,10 +18,10 @@ func Routes(s *Server) map[string]string {
 	return out
 }
 
-// ShowPolicy is a policy as operators read it.
+// ShowPolicy returns a policy as operators read it.
 var ShowPolicy = showPolicy
 
-// ResourceOf returns the target of the resource that a target is.
+// ResourceOf returns the target of the resource found for a target.
 func ResourceOf(target string) (string, bool) {
 	r, ok := resourceOf(target)
 	if !ok {

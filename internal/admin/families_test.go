@@ -31,7 +31,7 @@ func (s revoking) PutAll(ctx context.Context, t store.Table, records []store.Rec
 	return s.Store.PutAll(ctx, t, records)
 }
 
-// familiesWorld has a user with three families, of a store that calls revoke.
+// familiesWorld has a user with three families, in a store that calls revoke.
 func familiesWorld(t *testing.T, revoke func(ctx context.Context) error) *instance {
 	t.Helper()
 	store := openStore(t)
@@ -46,7 +46,7 @@ func familiesWorld(t *testing.T, revoke func(ctx context.Context) error) *instan
 	return w
 }
 
-// TestFamiliesRevokedInPart: the answer says how many, and the next request revokes the others.
+// TestFamiliesRevokedInPart: the response has the number, and the next request revokes the others.
 func TestFamiliesRevokedInPart(t *testing.T) {
 	var calls atomic.Int64
 	w := familiesWorld(t, func(context.Context) error {
@@ -62,8 +62,8 @@ func TestFamiliesRevokedInPart(t *testing.T) {
 	check.Equal(t, "ended by the next", w.send(all).is(http.StatusOK).at("ended"), any(float64(len(left))))
 }
 
-// TestFamiliesOfOneUserAtATime: a second request waits for the first, and is not begun if its caller hangs up.
-// One family is revoked at any time.
+// TestFamiliesOfOneUserAtATime: a second request waits for the first, and is not begun if its
+// caller disconnects. A single family can be revoked at any time.
 func TestFamiliesOfOneUserAtATime(t *testing.T) {
 	begun, proceed := make(chan struct{}), make(chan struct{})
 	var calls atomic.Int64
@@ -99,7 +99,8 @@ func TestFamiliesOfOneUserAtATime(t *testing.T) {
 	check.Equal(t, "answer afterwards", strings.TrimSpace(remove(t.Context(), "/users/ada/families").Body.String()), `{"username":"ada","ended":0}`)
 }
 
-// TestFamiliesAreRevokedToTheEnd, without a limit of time and though the caller has gone.
+// TestFamiliesAreRevokedToTheEnd: there is no time limit, and it continues even if the caller has
+// disconnected.
 func TestFamiliesAreRevokedToTheEnd(t *testing.T) {
 	ctx, hangUp := context.WithCancel(t.Context())
 	w := familiesWorld(t, func(ctx context.Context) error {

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// FuzzBearer: the token is what follows the scheme, and nothing else is one.
+// FuzzBearer: the token is the text after the scheme, and no other text is accepted.
 func FuzzBearer(f *testing.F) {
 	for _, seed := range []string{"", "Bearer", "Bearer ", "bearer  a.b.c", "Basic YTpi", "Bearer a b", "Bearer\ta"} {
 		f.Add(seed)
@@ -27,8 +27,7 @@ func FuzzBearer(f *testing.F) {
 	})
 }
 
-// FuzzConditions: a change passes with the ETag that holds, or with * where that is right, and with
-// nothing else.
+// FuzzConditions: a change passes only with the current ETag, or with * if that is allowed.
 func FuzzConditions(f *testing.F) {
 	const now = `"7-0011223344556677"`
 	f.Add(now, "", true)

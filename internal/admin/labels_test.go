@@ -55,7 +55,8 @@ func TestInvalidLabels(t *testing.T) {
 	}
 }
 
-// TestClientsByLabel: with several pages, so that what is left out is no item of a page.
+// TestClientsByLabel uses several pages, to check that skipped clients do not count as items of a
+// page.
 func TestClientsByLabel(t *testing.T) {
 	w := newWorld(t)
 	for id, labels := range map[string]string{

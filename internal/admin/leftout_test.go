@@ -9,8 +9,8 @@ import (
 	datastore "oauth-server/internal/store"
 )
 
-// TestPartOfAVersion: an instance that leaves something out says so beside the version. What operators set then repairs
-// it.
+// TestPartOfAVersion: an instance that leaves out a target says so beside the version. Setting the
+// target repairs it.
 func TestPartOfAVersion(t *testing.T) {
 	store := openStore(t)
 	_, err := store.Append(t.Context(), datastore.Entry{Number: 1, Value: []byte("{}")},

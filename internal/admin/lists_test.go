@@ -56,8 +56,8 @@ func TestPoliciesAreListedFromBothSides(t *testing.T) {
 	equal(t, "second", fmt.Sprintf("%v %v", a.at("policies", 1, "client_id"), a.at("policies", 1, "meta", "source")), "shop api")
 }
 
-// TestPoliciesArePaged: with a prefix or without, each once and in order, and each page says as of which
-// version it is.
+// TestPoliciesArePaged: with or without a prefix, each policy appears once and in order, and each
+// page has its version.
 func TestPoliciesArePaged(t *testing.T) {
 	w := newWorld(t)
 	var changes []clientcfg.Change
@@ -129,7 +129,7 @@ func TestPoliciesArePaged(t *testing.T) {
 	}
 }
 
-// spoiledTrail is a trail of which the entry of version 2 cannot be read.
+// spoiledTrail is a trail with an unreadable entry of version 2.
 type spoiledTrail struct{ clientcfg.EventLog }
 
 func (s spoiledTrail) Events(ctx context.Context, q clientcfg.EventQuery) ([]clientcfg.Event, error) {
@@ -142,7 +142,7 @@ func (s spoiledTrail) Events(ctx context.Context, q clientcfg.EventQuery) ([]cli
 	return events, err
 }
 
-// TestAuditShowsTheOthers: an entry that cannot be read is marked.
+// TestAuditShowsTheOthers: an unreadable entry is marked.
 func TestAuditShowsTheOthers(t *testing.T) {
 	store := openStore(t)
 	w := newInstance(t, "i-1", store, file(), func(o *admin.Options) { o.Events = spoiledTrail{o.Events} })
@@ -172,13 +172,14 @@ func TestAuditIsPagedAndFiltered(t *testing.T) {
 	equal(t, "no more", a.at("next"), nil)
 	a = w.get("/audit?target=policies/shop")
 	equal(t, "of shop", len(a.at("entries").([]any)), 3)
-	// There is no way to write to it.
+	// The trail cannot be written.
 	for _, method := range []string{"POST", "PUT", "PATCH", "DELETE"} {
 		w.send(request{method: method, path: "/audit", token: writer}).is(http.StatusMethodNotAllowed)
 	}
 }
 
-// A change of several targets is one entry, found by each of them, and acts at once.
+// TestAuditShowsAllTargets: a change of several targets is one entry, is found by each of them, and
+// takes effect at once.
 func TestAuditShowsAllTargets(t *testing.T) {
 	w := newWorld(t)
 	_, err := w.policies.Change(t.Context(), func(*clientcfg.PolicySnapshot) (e clientcfg.Event, err error) {
@@ -206,7 +207,7 @@ func TestAuditShowsAllTargets(t *testing.T) {
 	for _, id := range []string{"shop", "app", odd} {
 		equal(t, "trust in "+id, w.policies.Snapshot().For(id).Trusted, true)
 	}
-	// One that changes a target is as it always was.
+	// An entry with one target has the same form as always.
 	w.patch("/policies/shop", `{"note":"x"}`).is(http.StatusOK)
 	equal(t, "more", w.get("/audit").at("entries", 0, "more"), nil)
 }
@@ -225,8 +226,8 @@ func TestCountersShowWhatTheLimiterKnows(t *testing.T) {
 	equal(t, "estimate", a.at("counters", 0, "estimate"), any(4.0))
 	equal(t, "usage", a.at("counters", 0, "usage"), any(1.0))
 	equal(t, "limit", a.at("counters", 0, "limit", "requests"), any(4.0))
-	// Noon begins a frame: it moves out of the window from 12:01 on, and one of
-	// four is free as soon as any of it has.
+	// A frame begins at noon. It leaves the window from 12:01 on, and one of four requests is free
+	// as soon as part of it has.
 	equal(t, "free at", a.at("counters", 0, "free_at"), any("2026-03-01T12:01:00.001Z"))
 	equal(t, "second", a.at("counters", 1, "username"), any("ada"))
 	equal(t, "free", a.at("counters", 1, "free_at"), nil)
@@ -240,7 +241,8 @@ func TestCountersShowWhatTheLimiterKnows(t *testing.T) {
 	equal(t, "nothing counted", len(w.get("/clients/app/counters").at("counters").([]any)), 0)
 }
 
-// What only other instances serve is known from the store.
+// TestCountersOfOtherInstances: counters of keys that only other instances serve are read from the
+// store.
 func TestCountersOfOtherInstances(t *testing.T) {
 	w := newWorld(t)
 	w.put("/policies/shop", `{"user":[{"requests":10},{"name":"per-hour","requests":100,"window":"1h"}]}`).is(http.StatusOK)
@@ -253,9 +255,9 @@ func TestCountersOfOtherInstances(t *testing.T) {
 		}}
 	}
 	results, err := w.store.Exchange(t.Context(), []syncer.Item{
-		stored("ada", "", minute, 9), // held here: what is known here counts
+		stored("ada", "", minute, 9), // also in memory here, which takes precedence
 		stored("bob", "", minute, 10),
-		stored("bob", "per-day", minute, 10), // of a limit that is no more
+		stored("bob", "per-day", minute, 10), // of a limit that no longer exists
 		stored("bob", "per-hour", hour, 10), stored("eve", "", minute-600, 10),
 	})
 	check.OK(t, err)
@@ -276,7 +278,8 @@ func TestCountersOfOtherInstances(t *testing.T) {
 	equal(t, "incomplete", a.at("incomplete"), any(true))
 }
 
-// A user's counters are found however many others the client has.
+// TestCountersOfOneOfManyUsers: a user's counters are found however many other users the client
+// has.
 func TestCountersOfOneOfManyUsers(t *testing.T) {
 	w := newWorld(t)
 	const others = 1000

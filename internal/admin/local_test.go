@@ -12,7 +12,7 @@ import (
 	"oauth-server/internal/clientcfg"
 )
 
-// TestLocalKey: it makes an operator of its sender on this machine, and of no sender on another one.
+// TestLocalKey: it makes its sender an operator on this machine only.
 func TestLocalKey(t *testing.T) {
 	w := newInstance(t, "i-1", openStore(t), file(), func(o *admin.Options) { o.LocalToken = "local-key" })
 	send := func(token, remote, operator string) int {

@@ -8,7 +8,8 @@ import (
 	"oauth-server/internal/strict"
 )
 
-// FuzzNewClient: what is accepted is within the bounds, and is the same when it is sent back as it is shown.
+// FuzzNewClient: an accepted client is within bounds, and stays the same when its shown form is
+// sent back.
 func FuzzNewClient(f *testing.F) {
 	f.Add(`{"client_id": "shop", "scope": "a b", "redirect_uris": ["https://a.example/cb"], "require_pkce": false}`)
 	f.Add(`{"client_id": "app", "token_endpoint_auth_method": "none", "grant_types": ["authorization_code"]}`)

@@ -10,7 +10,8 @@ import (
 	"oauth-server/internal/clientcfg"
 )
 
-// TestWhatAnInstanceAnswersIsTheNewest: whichever of them was asked for the change before, without a wait.
+// TestWhatAnInstanceAnswersIsTheNewest: every instance shows a change at once, whichever instance
+// made it.
 func TestWhatAnInstanceAnswersIsTheNewest(t *testing.T) {
 	store := openStore(t)
 	all := []*instance{newInstance(t, "i-1", store, file()), newInstance(t, "i-2", store, file())}
@@ -36,7 +37,8 @@ func TestWhatAnInstanceAnswersIsTheNewest(t *testing.T) {
 	equal(t, "version", all[0].policies.Snapshot().Version(), 60)
 }
 
-// TestAgeOfWhatIsNotKnownToBeTheNewest: while the store is away, the last known state is answered.
+// TestAgeOfWhatIsNotKnownToBeTheNewest: while the store is unreachable, the last known state is
+// returned with its age.
 func TestAgeOfWhatIsNotKnownToBeTheNewest(t *testing.T) {
 	w := newWorld(t)
 	w.put("/candidates/shop", `{"client":[{"requests":3}]}`).is(http.StatusOK)
@@ -52,7 +54,7 @@ func TestAgeOfWhatIsNotKnownToBeTheNewest(t *testing.T) {
 	}
 }
 
-// TestRefusalSaysWhoChangedWhat: a conflict is a real one, and the answer has all of it.
+// TestRefusalSaysWhoChangedWhat: a conflict is always real, and the response describes it.
 func TestRefusalSaysWhoChangedWhat(t *testing.T) {
 	store := openStore(t)
 	a, b := newInstance(t, "i-1", store, file()), newInstance(t, "i-2", store, file())

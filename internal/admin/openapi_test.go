@@ -16,7 +16,7 @@ import (
 	"oauth-server/internal/check"
 )
 
-// openAPI is the document as far as the tests look at it.
+// openAPI is the part of the OpenAPI document that the tests use.
 type openAPI struct {
 	OpenAPI    string                          `json:"openapi"`
 	Paths      map[string]map[string]operation `json:"paths"`
@@ -40,7 +40,7 @@ type response struct {
 	} `json:"content"`
 }
 
-// schema is a JSON Schema, of which the document uses a small part.
+// schema is a JSON Schema, limited to the keywords in the document.
 type schema map[string]any
 
 var loadDocument = sync.OnceValues(func() (openAPI, error) {
@@ -82,7 +82,7 @@ func TestDocumentIsServed(t *testing.T) {
 	equal(t, "version", w.get("/openapi.json").at("openapi"), any("3.1.0"))
 }
 
-// TestReferencesLeadSomewhere also finds schemas that nobody uses.
+// TestReferencesLeadSomewhere also finds unused schemas.
 func TestReferencesLeadSomewhere(t *testing.T) {
 	var root map[string]any
 	check.OK(t, json.Unmarshal(admin.Document, &root))
@@ -120,8 +120,8 @@ func TestReferencesLeadSomewhere(t *testing.T) {
 	}
 }
 
-// checkAgainstDocument holds an answer against what the document says of it.
-// Every request of every test comes through here.
+// checkAgainstDocument compares a response with the document. Every request of every test is
+// checked here.
 func checkAgainstDocument(t *testing.T, r request, a answer) {
 	t.Helper()
 	d := document(t)

@@ -104,8 +104,7 @@ type Options struct {
 	// LocalToken makes its sender an operator if it comes from a loopback address, because the
 	// sender can read the files beside the data file. Empty disables it.
 	LocalToken string
-	// UserHash returns the text that represents a username in the log. Nil means that users are not
-	// logged.
+	// UserHash returns the text that represents a username in the log. Nil means no text.
 	UserHash func(username string) string
 
 	// AuditKept is how long audit entries are kept. 0 means 400 days.

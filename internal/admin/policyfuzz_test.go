@@ -12,8 +12,8 @@ import (
 	"oauth-server/internal/strict"
 )
 
-// FuzzPolicy: whatever is sent, the answer is an error or a policy that
-// survives being shown and sent back.
+// FuzzPolicy: the response is always an error, or a policy that stays the same when its shown form
+// is sent back.
 func FuzzPolicy(f *testing.F) {
 	for _, seed := range []string{
 		`{}`, tenAMinute, `{"criticality":"sheddable_plus","trusted":true}`, `{"mode":"off","trusted":true,"hide_headers":true,"note":"x","client":[{"name":"a","frames":6}]}`,

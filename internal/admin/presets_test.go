@@ -9,7 +9,7 @@ import (
 	"oauth-server/internal/check"
 )
 
-// TestPresetIsWhatATierTakes: the lists of each are a value for a tier, as they are.
+// TestPresetIsWhatATierTakes: the lists of each preset are valid for a tier without changes.
 func TestPresetIsWhatATierTakes(t *testing.T) {
 	w := newWorld(t)
 	var list adminapi.Presets

@@ -12,7 +12,7 @@ import (
 	"oauth-server/internal/clientcfg"
 )
 
-// FuzzQuery: the numbers, flags and reasons of a query are in their bounds, or an error names the
+// FuzzQuery: the numbers, flags and reasons of a query are within bounds, or an error names the
 // field.
 func FuzzQuery(f *testing.F) {
 	for _, seed := range []string{"", "limit=5&flag=true&reason=ticket", "limit=0", "limit=-1", "limit=1e3", "flag=1", "limit=5&limit=6", "reason=%00", "other=1", "%zz"} {
@@ -45,8 +45,8 @@ func FuzzQuery(f *testing.F) {
 	})
 }
 
-// FuzzClientIDInPath: every client_id can be addressed, escaped as in a URL, and is read back as it
-// is.
+// FuzzClientIDInPath: every client_id can be used in a path, escaped as in a URL, and is read back
+// unchanged.
 func FuzzClientIDInPath(f *testing.F) {
 	for _, seed := range []string{"shop", "a/b%2F:c", "..", "%", "a%20b", "?x=1", "#"} {
 		f.Add(seed)

@@ -24,7 +24,7 @@ func (w *instance) post(path, body string) answer {
 	return w.send(r)
 }
 
-// events are the changes of clients and users in the trail, the newest first.
+// events returns the changes of clients and users in the trail, newest first.
 func (w *instance) events(query string) (out []string) {
 	w.t.Helper()
 	var page adminapi.Audit
@@ -35,7 +35,7 @@ func (w *instance) events(query string) (out []string) {
 	return out
 }
 
-// TestLifeOfAClient follows a client from its registration to its end.
+// TestLifeOfAClient follows a client from its registration to its deletion.
 func TestLifeOfAClient(t *testing.T) {
 	w := newWorld(t)
 	made := w.post("/clients?reason=ticket+7", `{"client_id": "new", "client_name": "New", "scope": "a b"}`).is(http.StatusCreated)
@@ -72,7 +72,8 @@ func TestLifeOfAClient(t *testing.T) {
 	}
 }
 
-// A secret is in the answer of its creation and in no other; the one before is valid for a while.
+// TestSecrets: a secret is only in the response that creates it. The previous one is valid for a
+// while.
 func TestSecrets(t *testing.T) {
 	w := newWorld(t)
 	added := w.post("/clients/shop/secrets", `{"overlap": "24h"}`).is(http.StatusCreated)
@@ -113,7 +114,7 @@ func TestSecrets(t *testing.T) {
 	w.post("/clients/native/secrets", "").is(http.StatusConflict).says("no secret")
 }
 
-// A client that cannot be read is listed, and can be removed.
+// TestUnreadableRegistration: an unreadable client is listed, and can be removed.
 func TestUnreadableRegistration(t *testing.T) {
 	w := newWorld(t)
 	check.OK(t, w.store.CreateClient(t.Context(), clientcfg.Client{ID: "bad", Public: true, Grants: []clientcfg.Grant{"of_tomorrow"}}, clientcfg.Event{}))
@@ -161,7 +162,7 @@ func TestMetadataIsStrict(t *testing.T) {
 	}
 }
 
-// A change needs the state that it is based on, and the scope.
+// TestConditionsAndScopes: a change needs the ETag of the state that it is based on, and the scope.
 func TestConditionsAndScopes(t *testing.T) {
 	w := newWorld(t)
 	etag := w.get("/clients/shop").header.Get("ETag")
@@ -175,13 +176,14 @@ func TestConditionsAndScopes(t *testing.T) {
 	send(http.MethodDelete, "/clients/shop", writer, etag, "").is(http.StatusPreconditionFailed)
 	send(http.MethodPost, "/clients/shop/secrets", writer, etag, `{}`).is(http.StatusPreconditionFailed)
 	send(http.MethodPatch, "/clients/shop", reader, "*", `{}`).is(http.StatusForbidden)
-	// A token that changes limits does not change clients.
+	// A token for changing limits cannot change clients.
 	send(http.MethodPatch, "/clients/shop", "of-a-user", "*", `{}`).is(http.StatusForbidden)
 	send(http.MethodGet, "/users/ada", "of-a-user", "", "").is(http.StatusForbidden)
 	w.send(request{method: http.MethodGet, path: "/clients/shop", token: reader, ifNoneMatch: w.get("/clients/shop").header.Get("ETag")}).is(http.StatusNotModified)
 }
 
-// TestNoLockOut: what changes are made with, and the last client that can make them, need a word.
+// TestNoLockOut: changing the caller's own client, and the last client that can change clients,
+// needs confirmation.
 func TestNoLockOut(t *testing.T) {
 	w := newWorld(t)
 	w.change(http.MethodDelete, "/clients/ops", "").is(http.StatusConflict).says("confirm=ops")
@@ -261,7 +263,7 @@ func TestListUsers(t *testing.T) {
 	w.send(request{method: http.MethodGet, path: "/users?reason=x", token: reader}).is(http.StatusUnprocessableEntity)
 }
 
-// TestSignIns lists what a user is signed in with, and ends one or all.
+// TestSignIns lists a user's sign-ins, and ends one or all.
 func TestSignIns(t *testing.T) {
 	w := newWorld(t)
 	ctx, now := t.Context(), w.clock.Now()
@@ -298,7 +300,8 @@ func TestSignIns(t *testing.T) {
 	w.send(request{method: http.MethodGet, path: "/users/nobody/sessions", token: reader}).is(http.StatusNotFound)
 }
 
-// TestRegistrationUnderLimitsThatLockOut is not refused, and says what holds.
+// TestRegistrationUnderLimitsThatLockOut: the registration is not refused, and the response shows
+// the limits in force.
 func TestRegistrationUnderLimitsThatLockOut(t *testing.T) {
 	w := newWorld(t)
 	w.put("/policies/ops", `{"trusted":true}`).is(http.StatusOK)

@@ -17,7 +17,7 @@ import (
 	"oauth-server/internal/syncer"
 )
 
-// publish lets the others know of this instance, as its heartbeat does.
+// publish shows this instance to the others, as its heartbeat does.
 func (w *instance) publish() {
 	w.t.Helper()
 	w.beat(w.name, w.api.Report())
@@ -32,7 +32,7 @@ func (w *instance) beat(id string, report []byte) {
 func TestInstancesTellHowFreshTheyAre(t *testing.T) {
 	store := openStore(t)
 	a, b := newInstance(t, "i-1", store, file()), newInstance(t, "i-2", store, file())
-	a.publish() // its own answer is fresher than that
+	a.publish() // older than the instance's own answer
 	b.publish()
 	a.put("/policies/shop", tenAMinute).is(200)
 	all := a.get("/instances")
@@ -52,7 +52,7 @@ func TestInstancesTellHowFreshTheyAre(t *testing.T) {
 	equal(t, "after its time", len(a.get("/instances").at("instances").([]any)), 1)
 }
 
-// TestInstancesTellHowTheyShare: an instance in an outage shows it on the others too.
+// TestInstancesTellHowTheyShare: other instances show an instance that is in an outage.
 func TestInstancesTellHowTheyShare(t *testing.T) {
 	store := openStore(t)
 	sharing := func(state adminapi.SyncState) func(*admin.Options) {
@@ -91,7 +91,7 @@ func TestInstanceWithoutReport(t *testing.T) {
 	}
 }
 
-// noReports is a store that does not answer.
+// noReports is a store with unreachable reports.
 type noReports struct{}
 
 func (noReports) Reports(context.Context, time.Duration) ([]syncer.Instance, error) {
@@ -107,7 +107,7 @@ func TestReportsCannotBeRead(t *testing.T) {
 }
 
 func TestSweepAudit(t *testing.T) {
-	store := openStore(t) // its goroutines are no part of the bubble
+	store := openStore(t) // its goroutines are outside the synctest bubble
 	synctest.Test(t, func(t *testing.T) {
 		w, audit := newInstance(t, "i-1", store, file()), &trail{}
 		api, err := admin.New(admin.Options{

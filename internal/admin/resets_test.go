@@ -17,7 +17,7 @@ import (
 	"oauth-server/internal/testworld"
 )
 
-// erasures is a store that notes what it erases.
+// erasures is a store that records what it erases.
 type erasures struct {
 	mu   sync.Mutex
 	down bool
@@ -51,8 +51,8 @@ func (e *erasures) seen() []string {
 	return append([]string(nil), e.done...)
 }
 
-// TestResetsAreErasedInTheStore: in their order, and again each second after a failure. What was erased
-// before the failure is not erased again.
+// TestResetsAreErasedInTheStore: resets are applied in order, and retried each second after a
+// failure. Counters erased before the failure are not erased again.
 func TestResetsAreErasedInTheStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &erasures{down: true, lost: clientcfg.CandidateID("shop")}
@@ -86,7 +86,7 @@ func TestResetsAreErasedInTheStore(t *testing.T) {
 	})
 }
 
-// resetting is an instance whose counts are in a store, which the resets of the instance erase.
+// resetting is an instance with counts in a store, which its resets erase.
 func resetting(t *testing.T, store *erasures) *instance {
 	t.Helper()
 	resets := admin.NewResets(ratelimit.NewCounters(10), store, slog.New(slog.DiscardHandler))
@@ -101,7 +101,7 @@ func resetting(t *testing.T, store *erasures) *instance {
 	return w
 }
 
-// run runs the resets of the instance; what it returns stops them.
+// run runs the resets of the instance. The returned function stops them.
 func (w *instance) run() (stop func()) {
 	ctx, cancel := context.WithCancel(w.t.Context())
 	done := make(chan error, 1)
@@ -116,8 +116,9 @@ func (w *instance) reset(path string) answer {
 	return w.send(request{method: "DELETE", path: path + "?reason=test", token: writer})
 }
 
-// TestResetIsAnsweredWhenTheStoreHasForgotten: a process that dies right after the answer has nothing left
-// to do. Where the store fails that is what the answer says, after a while, and the trail has the order.
+// TestResetIsAnsweredWhenTheStoreHasForgotten: a process that dies right after the response has
+// nothing left to do. If the store fails, the response says so after a while, and the trail has the
+// reset.
 func TestResetIsAnsweredWhenTheStoreHasForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &erasures{}
@@ -136,13 +137,14 @@ func TestResetIsAnsweredWhenTheStoreHasForgotten(t *testing.T) {
 		equal(t, "entries in the trail", len(w.get("/audit").at("entries").([]any)), 2)
 
 		time.AfterFunc(3*time.Second, func() { store.setDown(false) })
-		w.reset("/clients/ops/counters").is(204) // after the one before
+		w.reset("/clients/ops/counters").is(204) // after the previous one
 		want := []string{"shop", clientcfg.CandidateID("shop"), "app", clientcfg.CandidateID("app"), "ops", clientcfg.CandidateID("ops")}
 		check.Equal(t, "erased", store.seen(), want)
 	})
 }
 
-// TestResetWhileTheServerStops is not acknowledged, and does not wait for what has ended.
+// TestResetWhileTheServerStops: the reset is not acknowledged, and does not wait for the stopped
+// Run.
 func TestResetWhileTheServerStops(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &erasures{}

@@ -15,7 +15,8 @@ const (
 	elsewhere = "2001:db8:0:7::/64"
 )
 
-// TestSourceIsChangedAndInForce: over the API it is set, counted for each address over all users, listed and reset.
+// TestSourceIsChangedAndInForce: a limit by source is set over the API, counted by address over all
+// users, listed and reset.
 func TestSourceIsChangedAndInForce(t *testing.T) {
 	w := newWorld(t)
 	a := w.put("/policies/shop", `{"user":[{"requests":5}],"source":[{"name":"per-address","requests":7}]}`).is(http.StatusOK)
@@ -64,7 +65,7 @@ func TestSourceIsChangedAndInForce(t *testing.T) {
 	equal(t, "changed", w.patch("/settings", `{"note":"as before"}`).is(http.StatusOK).at("meta", "changed", 0), any("default.source"))
 }
 
-// TestGrantsAndSourceAreRefused: everything that cannot be, with its fields, at once.
+// TestGrantsAndSourceAreRefused: all invalid values are reported at once, with their fields.
 func TestGrantsAndSourceAreRefused(t *testing.T) {
 	w := newWorld(t)
 	for _, path := range []string{"/policies/shop", "/tiers/gold", "/candidates/shop"} {
@@ -83,7 +84,7 @@ func TestGrantsAndSourceAreRefused(t *testing.T) {
 	equal(t, "of a user", fieldsOf(w.put("/policies/shop/users/ada", `{"user":[{"grants":["x","y"]}]}`).is(http.StatusUnprocessableEntity)), "user[0].grants[0] user[0].grants[1]")
 }
 
-// fieldsOf are the fields of the problems of an answer, in their order.
+// fieldsOf returns the fields of the problems in a response, in order.
 func fieldsOf(a answer) string {
 	var fields []string
 	for i := range a.at("errors").([]any) {
@@ -92,7 +93,7 @@ func fieldsOf(a answer) string {
 	return strings.Join(fields, " ")
 }
 
-// TestGrantsAreChanged: they are set, read back as they are sent, taken for what they are in a patch, and undone.
+// TestGrantsAreChanged: grants are set, read back as sent, used in a patch, and undone.
 func TestGrantsAreChanged(t *testing.T) {
 	w := newWorld(t)
 	all := w.put("/policies/shop", `{"user":[{"requests":5}]}`).is(http.StatusOK)
@@ -106,7 +107,8 @@ func TestGrantsAreChanged(t *testing.T) {
 	equal(t, "of a user", one.at("user", 0, "grants", 0), any("authorization_code"))
 }
 
-// TestSourceIsTried: a candidate may be a source alone, and all requests of the client are tried against it.
+// TestSourceIsTried: a candidate may have only a source, and all requests of the client are tried
+// against it.
 func TestSourceIsTried(t *testing.T) {
 	w := newWorld(t)
 	w.put("/candidates/shop", `{"source":[{"name":"per-address","requests":4}]}`).is(http.StatusOK)
@@ -133,8 +135,8 @@ func TestSourceIsTried(t *testing.T) {
 	equal(t, "passed", w.askAs("shop", "ada", 0, home, 3)+w.askAs("shop", "bob", 0, home, 3), 4)
 }
 
-// TestEffectOfASourceBesideACandidate: what a candidate without a source would have denied does not answer for one that
-// is enforced with it.
+// TestEffectOfASourceBesideACandidate: the denials of a candidate without a source are not used for
+// a change that also enforces one.
 func TestEffectOfASourceBesideACandidate(t *testing.T) {
 	w := newWorld(t)
 	const source = `"source":[{"name":"per-address","requests":5}]`
@@ -146,8 +148,8 @@ func TestEffectOfASourceBesideACandidate(t *testing.T) {
 	equal(t, "by the source", strings.HasPrefix(s, wouldDeny+"requests of 1 of 1 active client: shop (at least 1)."), true)
 }
 
-// TestEffectOfASource: one that is set where there was none is compared with nothing, one that is lowered with its
-// peak, which is that of the busiest address.
+// TestEffectOfASource: a new source limit has no figures to compare with. A lowered one is compared
+// with its peak, which comes from the busiest address.
 func TestEffectOfASource(t *testing.T) {
 	w := newWorld(t)
 	w.askAs("shop", "ada", 0, home, 10)
@@ -168,8 +170,8 @@ func TestEffectOfASource(t *testing.T) {
 	equal(t, "higher", w.summary("PUT", "/policies/shop", `{"source":[{"name":"per-address","requests":200}]}`), notWidened)
 }
 
-// TestEffectOfGrants: a limit that counts more grants than before denies more, one that counts fewer does not. What
-// came of all grants is the most that can have come of some.
+// TestEffectOfGrants: a limit that counts more grants than before denies more, and one that counts
+// fewer does not. The peak of all grants is an upper bound for some of them.
 func TestEffectOfGrants(t *testing.T) {
 	w := newWorld(t)
 	w.put("/policies/shop", `{"user":[{"requests":50}]}`).is(http.StatusOK)
@@ -198,7 +200,8 @@ func TestEffectOfGrants(t *testing.T) {
 	equal(t, "of all grants", effect(`{"requests":40}`+rest), wouldDeny+"no request of 1 active client.")
 }
 
-// TestOutageOfGrants: what denies in an outage for some grants denies more if it does so for all.
+// TestOutageOfGrants: a limit that denies in an outage for some grants denies more if it does so
+// for all.
 func TestOutageOfGrants(t *testing.T) {
 	w := newWorld(t)
 	first := `{"user":[{"requests":40,"on_outage":"deny","grants":["refresh_token"]},{"name":"all","requests":60`

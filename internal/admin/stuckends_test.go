@@ -10,7 +10,8 @@ import (
 	"oauth-server/internal/clientcfg"
 )
 
-// A change that keeps something temporary from ending is refused, with the field and what to do.
+// TestChangeThatKeepsAnEndFromHappening: a change that prevents a temporary change from ending is
+// refused, with the field and advice.
 func TestChangeThatKeepsAnEndFromHappening(t *testing.T) {
 	gold, tiered := `{"user":[{"requests":42}]}`, `{"tier":"gold"}`
 	w := newWorld(t)
@@ -20,7 +21,7 @@ func TestChangeThatKeepsAnEndFromHappening(t *testing.T) {
 		a.says(says)
 	}
 
-	// A policy would be left with a tier that goes.
+	// A policy would keep a tier that is removed at its end.
 	w.put("/tiers/gold?for=1h", gold).is(http.StatusOK)
 	for _, query := range []string{"", "?validate=true", "?for=2h"} {
 		refused(w.put("/policies/shop"+query, tiered), "clients.shop.tier", "is temporary, until 2026-03-01T13:00:00Z")
@@ -31,13 +32,13 @@ func TestChangeThatKeepsAnEndFromHappening(t *testing.T) {
 	w.put("/tiers/gold", gold).is(http.StatusOK)
 	w.put("/policies/shop", tiered).is(http.StatusOK)
 
-	// A policy would return to a tier that is not there.
+	// A policy would return to a missing tier.
 	w.put("/tiers/silver", gold).is(http.StatusOK)
 	w.put("/policies/shop?for=1h", `{"tier":"silver"}`).is(http.StatusOK)
 	for _, query := range []string{"", "?for=2h"} {
 		refused(w.change("DELETE", "/tiers/gold"+query, ""), "tiers.gold", `policies/shop returns to the tier "gold" at 2026-03-01T13:00:00Z, when that would not be there: undo change 6, or`)
 	}
-	w.change("DELETE", "/tiers/gold?for=30m", "").is(http.StatusNoContent) // it is back by then
+	w.change("DELETE", "/tiers/gold?for=30m", "").is(http.StatusNoContent) // the tier will be back before
 	refused(w.put("/policies/shop?for=20m", `{"tier":"silver"}`), "tiers.gold", "let this change end later, or last")
 	w.changes("", `{"changes":[{"target":"policies/shop","value":{"tier":"silver"}},{"target":"tiers/gold","value":null}]}`).is(http.StatusOK)
 
@@ -46,8 +47,8 @@ func TestChangeThatKeepsAnEndFromHappening(t *testing.T) {
 	equal(t, "overdue", w.policies.Snapshot().Overdue(w.clock.Now()), 0)
 }
 
-// TestOneStuckTargetHoldsBackNoOther: a change of an earlier release gave a client for good a tier that goes.
-// All else of the temporary change ends, and the tier when it can.
+// TestOneStuckTargetHoldsBackNoOther: an earlier release let a client keep a tier that will be
+// removed. Everything else of the temporary change ends, and the tier ends when it can.
 func TestOneStuckTargetHoldsBackNoOther(t *testing.T) {
 	w := newWorld(t)
 	w.changes("", `{"for":"1h","changes":[{"target":"tiers/gold","value":{"user":[{"requests":42}]}},`+
@@ -76,7 +77,7 @@ func TestOneStuckTargetHoldsBackNoOther(t *testing.T) {
 	equal(t, "targets", len(w.get("/changes").at("targets").([]any)), 0)
 }
 
-// TestStuckEndsAskNoStore: nothing is to be appended, so the store need not be there.
+// TestStuckEndsAskNoStore: there is nothing to append, so the store is not needed.
 func TestStuckEndsAskNoStore(t *testing.T) {
 	w := newWorld(t)
 	value := `{"until":"2026-03-01T12:30:00Z","change":1,"actor":{"client_id":"ops"},"value":{"tier":"gold"}}`
@@ -87,8 +88,8 @@ func TestStuckEndsAskNoStore(t *testing.T) {
 	check.ErrorSays(t, w.api.EndChanges(t.Context()), "admin: end policies/shop: ")
 }
 
-// TestLockOutByAChangeThatLasts: what is judged is the state in which the change lasts, not one in which it has
-// ended as it would have.
+// TestLockOutByAChangeThatLasts: the check uses the state in which the change is permanent, not the
+// one after its former end.
 func TestLockOutByAChangeThatLasts(t *testing.T) {
 	w := newWorld(t)
 	w.put("/policies/ops", `{"trusted":true}`).is(http.StatusOK)

@@ -14,14 +14,14 @@ import (
 	"oauth-server/internal/ratelimit"
 )
 
-// create makes what does not exist yet.
+// create makes a resource that does not exist yet.
 func (w *instance) create(path, body string) answer {
 	w.t.Helper()
 	return w.send(request{method: http.MethodPut, path: path, token: writer, ifNoneMatch: "*", contentType: "application/json", body: body})
 }
 
-// TestTierIsChangedInOnePlace: a tier is made, given to clients, changed for all of them, and removed when none
-// has it.
+// TestTierIsChangedInOnePlace: a tier is created, given to clients, changed for all of them, and
+// removed when no client has it.
 func TestTierIsChangedInOnePlace(t *testing.T) {
 	w := newWorld(t)
 	w.create("/tiers/gold", `{"user":[{"requests":20}],"client":[{"requests":30}],"note":"n"}`).is(http.StatusOK)
@@ -111,7 +111,7 @@ func TestTierThatCannotBe(t *testing.T) {
 	w.send(request{method: http.MethodPut, path: "/tiers/silver", token: writer, contentType: "application/json", body: "{}"}).is(http.StatusPreconditionRequired)
 }
 
-// TestOverLimit: it is shown where it is set, and what applies.
+// TestOverLimit: it is shown with the resource that sets it, and among the values in force.
 func TestOverLimit(t *testing.T) {
 	w := newWorld(t)
 	equal(t, "of all clients", w.get("/settings").at("default", "over_limit"), any("deny"))
@@ -128,7 +128,7 @@ func TestOverLimit(t *testing.T) {
 	equal(t, "what applies", w.get("/policies/app").at("effective", "over_limit"), any("reuse"))
 }
 
-// TestMaxWait: it is shown where it is set, and what applies.
+// TestMaxWait: it is shown with the resource that sets it, and among the values in force.
 func TestMaxWait(t *testing.T) {
 	w := newWorld(t)
 	equal(t, "of all clients", w.get("/settings").at("default", "max_wait"), nil)
@@ -146,7 +146,7 @@ func TestMaxWait(t *testing.T) {
 	equal(t, "what applies", w.get("/policies/app").at("effective", "max_waiting"), any(3.0))
 }
 
-// TestTiersArePaged, with how many clients have each.
+// TestTiersArePaged: each tier has the number of its clients.
 func TestTiersArePaged(t *testing.T) {
 	w := newWorld(t)
 	for _, name := range []string{"silver", "gold", "a/b", "bronze"} {
@@ -168,7 +168,7 @@ func TestTiersArePaged(t *testing.T) {
 	check.Equal(t, "tiers", got, []string{"a/b0", "bronze0", "gold1", "silver0"})
 }
 
-// TestEffectOfATier: a change of a tier is judged by all clients that have it.
+// TestEffectOfATier: the effect of a tier change covers all clients that have it.
 func TestEffectOfATier(t *testing.T) {
 	w := newWorld(t)
 	w.create("/tiers/gold", `{"client":[{"requests":30}]}`).is(http.StatusOK)
@@ -183,7 +183,7 @@ func TestEffectOfATier(t *testing.T) {
 	equal(t, "limit after all", w.get("/policies/shop").at("effective", "client", 0, "requests"), any(30.0))
 }
 
-// TestTierLocksNoOperatorOut.
+// TestTierLocksNoOperatorOut: a tier that would lock out an operator is refused.
 func TestTierLocksNoOperatorOut(t *testing.T) {
 	w := newWorld(t)
 	w.create("/tiers/gold", `{}`).is(http.StatusOK)
@@ -192,7 +192,8 @@ func TestTierLocksNoOperatorOut(t *testing.T) {
 	equal(t, "type", a.at("type"), any("urn:oauth-server:problem:locks-out-admin"))
 }
 
-// TestOverridesOfUsers: one user of one client has limits of its own, under the name that is counted.
+// TestOverridesOfUsers: one user of one client has its own limits, under the username in the
+// counters.
 func TestOverridesOfUsers(t *testing.T) {
 	w := newWorld(t)
 	w.send(request{method: http.MethodGet, path: "/policies/shop/users/ada", token: reader}).is(http.StatusNotFound)
@@ -206,12 +207,12 @@ func TestOverridesOfUsers(t *testing.T) {
 	a = w.get("/policies/shop")
 	equal(t, "overrides", a.at("effective", "overrides"), any(1.0))
 	equal(t, "source", a.at("meta", "source"), any("none"))
-	equal(t, "policies", len(w.get("/policies").at("policies").([]any)), 1) // that of the file
+	equal(t, "policies", len(w.get("/policies").at("policies").([]any)), 1) // the one in the file
 	w.patch("/policies/shop/users/ada", `{"user":[{"requests":4}]}`).is(http.StatusOK)
 	equal(t, "note after a patch", w.get("/policies/shop/users/ada").at("note"), any("noisy"))
 	equal(t, "more requests of ada", w.ask("shop", "ada", 5), 2)
 
-	// Whatever else is changed, they stay, and others have what they had.
+	// They stay whatever else is changed, and other users keep their limits.
 	w.put("/policies/shop", `{"user":[{"requests":100}],"trusted":false}`).is(http.StatusOK)
 	w.create("/policies/shop/users/bob%20b", `{"user":[{"requests":3}]}`).is(http.StatusOK)
 	w.create("/policies/app/users/ada", `{"user":[{"requests":3}]}`).is(http.StatusOK)
@@ -230,7 +231,7 @@ func TestOverridesOfUsers(t *testing.T) {
 	equal(t, "requests of ada without it", w.ask("shop", "ada", 5), 5)
 }
 
-// TestOverridesOfADeletedClient can be seen and removed.
+// TestOverridesOfADeletedClient: they can be read and removed.
 func TestOverridesOfADeletedClient(t *testing.T) {
 	w := newWorld(t)
 	w.create("/policies/shop/users/ada", `{"user":[{"requests":2}]}`).is(http.StatusOK)
@@ -257,7 +258,8 @@ func TestOverrideThatCannotBe(t *testing.T) {
 	w.create("/policies/nobody/users/ada", `{"user":[{"requests":1}]}`).is(http.StatusNotFound)
 }
 
-// TestEffectOfAnOverride: lower limits for one user can deny more, and it is said that the figures do not tell.
+// TestEffectOfAnOverride: lower limits for one user can deny more, and the summary says that the
+// figures do not show how much.
 func TestEffectOfAnOverride(t *testing.T) {
 	w := newWorld(t)
 	w.ask("shop", "ada", 9)
@@ -274,7 +276,7 @@ func TestEffectOfAnOverride(t *testing.T) {
 	equal(t, "taking it back widens", a.at("effect", "widens"), any(true))
 }
 
-// TestResourceOf: every target that can be changed is a resource, whose target it is.
+// TestResourceOf: every target that can be changed has a resource with that target.
 func TestResourceOf(t *testing.T) {
 	for _, target := range []string{
 		clientcfg.SettingsTarget, clientcfg.PolicyTarget(odd), clientcfg.CandidateTarget("_default"),
@@ -291,7 +293,7 @@ func TestResourceOf(t *testing.T) {
 	}
 }
 
-// TestSettingsDoNotReachBelowATier: they hold where the tier leaves something open.
+// TestSettingsDoNotReachBelowATier: settings apply only to values that the tier does not set.
 func TestSettingsDoNotReachBelowATier(t *testing.T) {
 	w := newWorld(t)
 	w.create("/tiers/gold", `{"mode":"enforce","user":[{"requests":3}]}`).is(http.StatusOK)

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// TestTotalIsChangedAndInForce: over the API it is set, counted over all users and the client itself, listed
-// and reset.
+// TestTotalIsChangedAndInForce: a total is set over the API, counted over all users and the client
+// itself, listed and reset.
 func TestTotalIsChangedAndInForce(t *testing.T) {
 	w := newWorld(t)
 	a := w.put("/policies/shop", `{"user":[{"requests":5}],"total":[{"name":"all-users","requests":7}]}`).is(http.StatusOK)
@@ -40,7 +40,7 @@ func TestTotalIsChangedAndInForce(t *testing.T) {
 	equal(t, "of all clients", w.get("/policies/ops").at("effective", "total", 0, "name"), any("of-all"))
 }
 
-// TestTotalIsRefused: everything that cannot be, with its fields, at once.
+// TestTotalIsRefused: all invalid values are reported at once, with their fields.
 func TestTotalIsRefused(t *testing.T) {
 	w := newWorld(t)
 	for _, path := range []string{"/policies/shop", "/tiers/gold", "/candidates/shop"} {
@@ -50,7 +50,8 @@ func TestTotalIsRefused(t *testing.T) {
 	equal(t, "an empty list", w.put("/policies/shop", `{"total":[]}`).is(http.StatusUnprocessableEntity).at("errors", 0, "field"), any("total"))
 }
 
-// TestTotalIsTried: a candidate may be a total alone, and all requests of the client are tried against it.
+// TestTotalIsTried: a candidate may have only a total, and all requests of the client are tried
+// against it.
 func TestTotalIsTried(t *testing.T) {
 	w := newWorld(t)
 	w.put("/candidates/shop", `{"total":[{"name":"all","requests":4}]}`).is(http.StatusOK)
@@ -64,8 +65,8 @@ func TestTotalIsTried(t *testing.T) {
 	equal(t, "passed", w.ask("shop", "ada", 3)+w.ask("shop", "bob", 3), 4)
 }
 
-// TestEffectOfATotal: one that is set where there was none is compared with nothing, one that is lowered with its
-// peak.
+// TestEffectOfATotal: a new total has no figures to compare with. A lowered one is compared with
+// its peak.
 func TestEffectOfATotal(t *testing.T) {
 	w := newWorld(t)
 	w.ask("shop", "ada", 10)

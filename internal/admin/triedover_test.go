@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// TestCandidateWithABan: what becomes of requests over the limits is tried with them, and put in force with them.
+// TestCandidateWithABan: the settings for requests over the limits are tried together with the
+// limits, and take effect with them.
 func TestCandidateWithABan(t *testing.T) {
 	for name, tc := range map[string]struct{ candidate, live, below string }{
 		"client":  {"/candidates/shop", "/policies/shop", ""},
@@ -38,7 +39,7 @@ func TestCandidateWithABan(t *testing.T) {
 	}
 }
 
-// TestCandidateOverItsLimitsIsRefused: everything that cannot be, with its field, at once.
+// TestCandidateOverItsLimitsIsRefused: all invalid values are reported at once, with their fields.
 func TestCandidateOverItsLimitsIsRefused(t *testing.T) {
 	w := newWorld(t)
 	a := w.put("/candidates/shop", `{"client":[{"requests":3,"window":"1s"}],"ban":{"denials":0},"max_wait":"5s","over_limit":"reuse"}`).is(http.StatusUnprocessableEntity)

@@ -37,7 +37,8 @@ func TestChangeIsUndone(t *testing.T) {
 	equal(t, "reason", w.newest().Reason, "change 3")
 }
 
-// Nothing is undone if any of it was changed since, and the answer says by whom.
+// TestUndoOfWhatWasChangedSince: nothing is undone if any target was changed since, and the
+// response names the author.
 func TestUndoOfWhatWasChangedSince(t *testing.T) {
 	store := openStore(t)
 	w, other := newInstance(t, "i-1", store, file()), newInstance(t, "i-2", store, file())
@@ -46,16 +47,16 @@ func TestUndoOfWhatWasChangedSince(t *testing.T) {
 	w.patch("/policies/app", `{"note":"x"}`).is(http.StatusOK)
 	w.undo("1/undo").is(http.StatusConflict).says("policies/app: ops did update it in change 2, at 2026-03-01T12:01:00Z")
 	w.undo("1/undo?validate=true").is(http.StatusConflict)
-	w.undo("2/undo").is(http.StatusOK) // then it can be
+	w.undo("2/undo").is(http.StatusOK) // now it can be undone
 	w.undo("1/undo?validate=true").is(http.StatusOK)
-	// Removed and made again is changed too, also by another instance.
+	// Removing and recreating counts as a change, also by another instance.
 	w.put("/policies/shop", `{"trusted":true}`).is(http.StatusOK)
 	w.change("DELETE", "/policies/shop", "").is(http.StatusNoContent)
 	check.OK(t, other.follower.Refresh(t.Context()))
 	other.put("/policies/shop", `{}`).is(http.StatusOK)
 	other.change("DELETE", "/policies/shop", "").is(http.StatusNoContent)
 	w.undo("5/undo").is(http.StatusConflict).says("change 7")
-	// So is the candidate that was promoted.
+	// This includes the promoted candidate.
 	w.change("POST", "/candidates/shop/promote", "").is(http.StatusOK)
 	w.undo("1/undo").is(http.StatusConflict)
 	equal(t, "of the promotion", len(w.newest().More), 1)
@@ -63,8 +64,8 @@ func TestUndoOfWhatWasChangedSince(t *testing.T) {
 	equal(t, "candidates", w.policies.Snapshot().Set().Candidates.Len(), 1)
 }
 
-// A change and its undo cancel out, and so does the undo of the undo: what the refusal of an undo advises
-// makes it possible.
+// TestUndoAfterUndo: a change and its undo cancel out, and so does the undo of the undo. So the
+// advice in the error for a refused undo works.
 func TestUndoAfterUndo(t *testing.T) {
 	w := newWorld(t)
 	for _, n := range []string{"1", "2"} {
@@ -81,7 +82,7 @@ func TestUndoAfterUndo(t *testing.T) {
 	w.undo("1/undo").is(http.StatusOK) // once more
 }
 
-// An undo that only gives back an end can be undone.
+// TestUndoOfAnEnd: an undo that only restores an end can be undone.
 func TestUndoOfAnEnd(t *testing.T) {
 	w := newWorld(t)
 	until := func() any { return w.get("/policies/shop").at("meta", "until") }
@@ -108,20 +109,20 @@ func TestWhatCannotBeUndone(t *testing.T) {
 		w.undo(path).is(http.StatusNotFound)
 	}
 	w.send(request{method: "POST", path: "/changes/1/undo", token: reader}).is(http.StatusForbidden)
-	// An undo that locks an operator out is refused like any other change.
+	// An undo that locks out an operator is refused like any other change.
 	daily := `{"client":[{"name":"daily","requests":1,"window":"24h"}]}`
 	w.put("/policies/ops", `{"trusted":true}`).is(http.StatusOK)
 	w.patch("/settings", `{"default":`+daily+`}`).is(http.StatusOK)
 	w.undo("3/undo").is(http.StatusConflict).says("lock out")
-	// What is swept is not there any more.
+	// A swept entry is gone.
 	w.clock.Advance(500 * 24 * time.Hour)
 	check.OK(t, w.api.SweepAudit(t.Context()))
 	w.undo("3/undo").is(http.StatusNotFound)
 	equal(t, "version", w.policies.Snapshot().Version(), 4)
 }
 
-// What is wrong with the request is said before the trail is read, and what fails on a read says nothing about
-// changes.
+// TestUndoAndReadsWithoutTheStore: request errors are reported before the trail is read, and a
+// failed read says nothing about changes.
 func TestUndoAndReadsWithoutTheStore(t *testing.T) {
 	w := newWorld(t)
 	w.put("/policies/shop", `{"trusted":true}`).is(http.StatusOK)

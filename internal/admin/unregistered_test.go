@@ -11,8 +11,9 @@ import (
 	"oauth-server/internal/ratelimit"
 )
 
-// TestLimitsOfDeletedClientsAreListed: with where they come from, whatever there is of them, and marked in the
-// lists of policies and candidates; also by instances that have not read the deletion yet.
+// TestLimitsOfDeletedClientsAreListed: the list says where the limits come from, for every kind of
+// limit. The clients are marked in the lists of policies and candidates, even by instances that
+// have not read the deletion yet.
 func TestLimitsOfDeletedClientsAreListed(t *testing.T) {
 	store, inFile := openStore(t), file()
 	inFile.Clients["misspelt"] = ratelimit.Policy{Trusted: true}
@@ -59,7 +60,7 @@ func TestLimitsOfDeletedClientsAreListed(t *testing.T) {
 	equal(t, "left", len(late.get("/unregistered").at("unregistered").([]any)), 2)
 }
 
-// TestUnregisteredClientsArePaged: once each and in order, with a prefix or without.
+// TestUnregisteredClientsArePaged: each client appears once and in order, with or without a prefix.
 func TestUnregisteredClientsArePaged(t *testing.T) {
 	w := newWorld(t)
 	var changes []clientcfg.Change

@@ -34,7 +34,7 @@ import (
 
 func TestMain(m *testing.M) {
 	if os.Getenv("MONGODB_TEST_URI") == "" {
-		os.Exit(m.Run()) // testcontainers keeps connections of its own until the end
+		os.Exit(m.Run()) // testcontainers keeps its own connections until the end
 	}
 	goleak.VerifyTestMain(m)
 }
@@ -54,7 +54,7 @@ func (ts tokens) Bearer(_ context.Context, token string) (keys.Claims, error) {
 	return keys.Claims{}, grants.ErrBearer
 }
 
-// users are those of the store, which does not answer about one of them.
+// users are the users of the store, which fails for one of them.
 type users struct{ store *shared }
 
 func (u users) User(ctx context.Context, name string) (grants.User, error) {
@@ -64,15 +64,15 @@ func (u users) User(ctx context.Context, name string) (grants.User, error) {
 	return u.store.User(ctx, name)
 }
 
-// shared is the store of several processes. Its clock is not theirs.
+// shared is the store of several processes, with its own clock.
 type shared struct {
 	repositories.Store
 	clock      *testworld.Clock
 	heartbeats *memstore.Store
-	reports    admin.Reports // heartbeats, unless a test has others
+	reports    admin.Reports // heartbeats, unless a test replaces them
 }
 
-// instance is one process with its admin API; several share a store.
+// instance is one process with its admin API. Several instances share a store.
 type instance struct {
 	t        *testing.T
 	name     string
@@ -89,7 +89,7 @@ type instance struct {
 	tokens   tokens
 }
 
-// odd is a client_id that a path has to escape.
+// odd is a client_id that must be escaped in a path.
 const odd = "a/b%2F:c"
 
 // The tokens of the world.
@@ -116,7 +116,7 @@ func openStore(t *testing.T) *shared {
 // sharedOn fills an empty store.
 func sharedOn(t *testing.T, store repositories.Store) *shared {
 	t.Helper()
-	made := testworld.OpenStore(t, filepath.Join(t.TempDir(), "made.db")) // the trail of the other begins with what a test does
+	made := testworld.OpenStore(t, filepath.Join(t.TempDir(), "made.db")) // the trail of the test's own store starts with the test's first change
 	for _, c := range []clientcfg.Client{
 		confidential("ops", clientcfg.MakeOperator),
 		confidential("viewer", func(c *clientcfg.Client) {
@@ -148,7 +148,7 @@ func sharedOn(t *testing.T, store repositories.Store) *shared {
 	return &shared{store, c, heartbeats, heartbeats}
 }
 
-// change makes a change of policies as another instance does.
+// change changes policies like another instance.
 func (s *shared) change(t *testing.T, changes ...clientcfg.Change) {
 	t.Helper()
 	f, err := datastore.NewFollower(t.Context(), s)
@@ -162,7 +162,7 @@ func (s *shared) change(t *testing.T, changes ...clientcfg.Change) {
 	check.OK(t, err)
 }
 
-// file is what the configuration file says in these tests.
+// file returns the configuration file's settings in these tests.
 func file() ratelimit.Settings {
 	s := ratelimit.DefaultSettings()
 	s.Clients = map[string]ratelimit.Policy{"app": {User: perMinute(7)}}
@@ -232,14 +232,14 @@ func newWorld(t *testing.T) *instance {
 	return newInstance(t, "i-1", openStore(t), file())
 }
 
-// ask sends token requests through the limiter, of no grant in particular and from one address, and returns how many
-// passed.
+// ask sends token requests through the limiter, without a particular grant and from one address,
+// and returns how many passed.
 func (w *instance) ask(id, user string, n int) (passed int) {
 	w.t.Helper()
 	return w.askAs(id, user, 0, "192.0.2.1", n)
 }
 
-// askAs is ask for a grant and an address.
+// askAs is like ask, with a grant and an address.
 func (w *instance) askAs(id, user string, grant ratelimit.Grants, address string, n int) (passed int) {
 	w.t.Helper()
 	p, now := w.policies.Snapshot(), w.clock.Now()
@@ -250,11 +250,11 @@ func (w *instance) askAs(id, user string, grant ratelimit.Grants, address string
 	for range n {
 		d := w.counters.Take(now, ratelimit.Key{ClientID: id, Username: user}, p.For(id).ForRequest(grant, address), 1)
 		again := map[ratelimit.Outcome]ratelimit.Outcome{ratelimit.Denied: ratelimit.Reused, ratelimit.WouldDeny: ratelimit.WouldReuse}
-		if reused, over := again[d.Outcome]; over && p.For(id).Reuses() && user == "" { // as if there were always a token
+		if reused, over := again[d.Outcome]; over && p.For(id).Reuses() && user == "" { // as if there were always a last token
 			d.Outcome = reused
 		}
 		later := map[ratelimit.Outcome]ratelimit.Outcome{ratelimit.Denied: ratelimit.Delayed, ratelimit.WouldDeny: ratelimit.WouldDelay}
-		if delayed, over := later[d.Outcome]; over && p.For(id).Waits(ratelimit.Key{ClientID: id, Username: user}) { // as if there were always a place
+		if delayed, over := later[d.Outcome]; over && p.For(id).Waits(ratelimit.Key{ClientID: id, Username: user}) { // as if there were always room in the queue
 			d.Outcome = delayed
 		}
 		o := activity.Observation{ClientID: id, Username: user, Kind: kind, Decision: &d}
@@ -272,7 +272,7 @@ func (w *instance) askAs(id, user string, grant ratelimit.Grants, address string
 	return passed
 }
 
-// answer is what came back.
+// answer is a response.
 type answer struct {
 	t      *testing.T
 	status int
@@ -280,7 +280,7 @@ type answer struct {
 	body   []byte
 }
 
-// request is what is sent; the zero fields are left out.
+// request is a request. Zero fields are left out.
 type request struct {
 	method, path, token, ifMatch, ifNoneMatch, contentType, body, remote string
 }
@@ -311,7 +311,7 @@ func (w *instance) send(r request) answer {
 	return a
 }
 
-// plausible checks what every answer has in common.
+// plausible checks the properties that all responses share.
 func (a answer) plausible(r request) {
 	a.t.Helper()
 	if a.header.Get("Cache-Control") != "no-store" {
@@ -332,7 +332,7 @@ func (w *instance) get(path string) answer {
 	return w.send(request{method: http.MethodGet, path: path, token: reader}).is(http.StatusOK)
 }
 
-// change sends a change under the ETag that holds now.
+// change sends a change with the current ETag.
 func (w *instance) change(method, path, body string) answer {
 	w.t.Helper()
 	resource, _, _ := strings.Cut(path, "?")
@@ -359,7 +359,7 @@ func (a answer) is(status int) answer {
 	return a
 }
 
-// into decodes the body, strictly.
+// into strictly decodes the body.
 func (a answer) into(v any) {
 	a.t.Helper()
 	d := json.NewDecoder(bytes.NewReader(a.body))
@@ -369,7 +369,7 @@ func (a answer) into(v any) {
 	}
 }
 
-// at returns a value out of the body: a name or an index per step.
+// at returns a value in the body. The path has a name or an index per step.
 func (a answer) at(path ...any) any {
 	a.t.Helper()
 	var v any
@@ -395,7 +395,7 @@ func (a answer) at(path ...any) any {
 	return v
 }
 
-// says fails unless the body holds the text.
+// says fails unless the body contains the text.
 func (a answer) says(text string) answer {
 	a.t.Helper()
 	var p struct {
