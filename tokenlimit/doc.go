@@ -38,14 +38,14 @@
 // request passes even if its user is over the limit ([Event].Late). A request that names no client
 // passes.
 //
-// Until a client gets a token with its credentials, it is unproven. Requests with unproven
-// credentials do not take room from other requests. After the endpoint has refused a client secret,
-// requests with it are decided together with concurrent requests that have the same client secret,
-// or the same password for a password grant. Other unproven requests are decided together with
-// requests of the same network, and some of other networks. A client may have 256 unproven requests
-// in progress from one address. After five answers in a row that may mean a wrong secret, it may
-// have only two, until one request gets a token or ten minutes have passed. Requests over these
-// limits get 429.
+// A request is unproven until its credentials have got a token. Unproven requests take no room from
+// others. Once the endpoint has refused a secret of the client, an unproven request with a secret is
+// decided only together with concurrent requests with the same secret. In the same way, a password
+// grant is decided together with password grants with the same password. All other unproven requests
+// are decided together with the unproven requests of their network, and some of each other network.
+// A client may have 256 unproven requests in progress from one address. After five answers in a row
+// that may mean a wrong secret, it may have only two, until one request gets a token or ten minutes
+// have passed. Requests over these limits get 429.
 //
 // Counts are kept in memory, for at most a million users and clients, and only for this process. To
 // share counts between processes, use the command oauth-server gateway in front of them. The

@@ -140,8 +140,8 @@ func TestProcessorsOfProcess(t *testing.T) {
 	}
 }
 
-// TestQuotaIsUsedUp checks that the same usage is little compared to the processors in an hour, and
-// everything compared to a tiny quota.
+// TestQuotaIsUsedUp checks that the usage of this process in an hour is little compared to its
+// processors, and more than a tiny quota.
 func TestQuotaIsUsedUp(t *testing.T) {
 	g := New(DefaultSettings(), nil)
 	check.Equal(t, "busy without a quota", g.busy(time.Hour), false)

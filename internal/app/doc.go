@@ -15,11 +15,11 @@
 // server.go contains the order of start and stop: [New] builds the stages, and [Server.Run] starts
 // their parts and stops them in reverse order.
 //
-//	foundation.go   what is opened: telemetry, addresses, store, certificate, signing keys, clients
-//	limiter.go      what decides: counters, policies, resets, and the syncer that shares the counts
+//	foundation.go   opens telemetry, addresses, store, certificate, signing keys, clients
+//	limiter.go      decides: counters, policies, resets, and the syncer that shares the counts
 //	configfile.go   follows the configuration file while the server runs
-//	edge.go         what answers: the token endpoint, the admin API, and their HTTP servers
-//	teardown.go     stops in reverse and in bounded time what the others have started
+//	edge.go         answers: the token endpoint, the admin API, and their HTTP servers
+//	teardown.go     stops everything in reverse order and in bounded time
 //
 // Then, in any order: connections.go (how connections end, and TLS), bound.go (how many there are),
 // store.go (backend, migrations, verification), telemetry.go (logs, metrics, traces), readiness.go

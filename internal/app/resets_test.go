@@ -15,7 +15,7 @@ import (
 	"oauth-server/internal/syncer/memstore"
 )
 
-// slowStore delays each exchange until the test allows it, and then erases.
+// slowStore delays each exchange until the test allows it, and logs exchanges and erasures.
 type slowStore struct {
 	memstore.Store
 	may chan struct{}

@@ -8,8 +8,9 @@ import (
 	"oauth-server/internal/check"
 )
 
-// TestWhichServersCheckSecrets checks that after one of these answers, a request with another
-// secret is decided separately from concurrent requests with wrong secrets.
+// TestWhichServersCheckSecrets checks which answers show that a server checks secrets. After such an
+// answer, a request with another secret is decided separately from concurrent requests with wrong
+// secrets.
 func TestWhichServersCheckSecrets(t *testing.T) {
 	for name, tt := range map[string]struct {
 		answer http.HandlerFunc

@@ -118,7 +118,7 @@ func TestFailuresAreLoggedWithTheirCause(t *testing.T) {
 	holds(t, log.String(), "status=500")
 }
 
-// TestCallerWhoHangsUp checks that a caller who hangs up causes no error in the log.
+// TestCallerWhoHangsUp checks that a failure is not logged as an error if the caller has hung up.
 func TestCallerWhoHangsUp(t *testing.T) {
 	var log bytes.Buffer
 	f := newFake()
