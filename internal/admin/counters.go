@@ -41,7 +41,7 @@ func showUsage(u ratelimit.Usage, now time.Time) adminapi.Counter {
 	return d
 }
 
-// showUsages converts counters, without those of candidates that are no longer tried.
+// showUsages converts counters, and omits counters of candidates that are no longer tried.
 func (s *Server) showUsages(us []ratelimit.Usage, now time.Time) []adminapi.Counter {
 	out := make([]adminapi.Counter, 0, len(us))
 	p := s.o.Policies.Snapshot()
