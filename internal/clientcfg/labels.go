@@ -79,8 +79,7 @@ func (l Labels) Has(label string) bool {
 	return false
 }
 
-// With returns the labels with those of more added. Values in more replace values with the same
-// name.
+// With returns l with the labels of more added. Values in more replace values with the same name.
 func (l Labels) With(more Labels) Labels {
 	values := l.Values()
 	maps.Copy(values, more.Values())

@@ -202,7 +202,7 @@ func (p *PolicySnapshot) Ending(due func(target string, e *End) bool) (ending En
 	return ending, ends != nil
 }
 
-// overdueAfter is longer than instances take to end what is due.
+// overdueAfter is longer than instances need to end a due change.
 const overdueAfter = 10 * time.Second
 
 // Overdue returns how many targets are still temporary although their end has passed.
