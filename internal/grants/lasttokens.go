@@ -78,8 +78,8 @@ func (l *lastTokens) underWayFor(id tokenSet) *underWay {
 }
 
 // set returns the hash for tokens of client c with that credential and scope set. keyID identifies
-// the policy that counts them, of the client or of its candidate, and since is when that policy was
-// put in force or on trial.
+// the policy that counts them: the client's ID or its candidate's. since is when the candidate's
+// trial began, or zero for the policy in force.
 func (l *lastTokens) set(keyID string, c *clientcfg.Client, credential secret.Digest, scopes []string, since time.Time) (id tokenSet) {
 	h := hmac.New(sha256.New, l.key[:])
 	texts := [][]string{{keyID, string(credential[:])}, slices.Sorted(slices.Values(scopes)), c.Audience}

@@ -24,7 +24,7 @@ const (
 	refreshTokenMAC = "refresh token" // purpose of the derived MAC
 )
 
-// encoding is strict, so different texts never decode to the same bytes.
+// encoding is strict about trailing bits, so each content has only one encoding.
 var encoding = base64.RawURLEncoding.Strict()
 
 // refreshToken is the content of a refresh token.
