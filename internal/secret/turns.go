@@ -41,9 +41,10 @@ func (e *BusyError) Error() string {
 // Turns are shared between the classes, known and unknown, then between the networks of a class,
 // from the widest down to the sources, and, for attempts held back, between the names at a source.
 //
-// If the queue is expected to take too long, or is full, the attempt that would get the last turn
-// is refused at once. Attempts held back are refused only after they have waited MaxWait, because a
-// client that repeats its attempts does so less often while it waits.
+// If the queue is expected to take too long, or there is no room left, the attempt that would get
+// the last turn is refused at once. Other attempts are refused after they have waited maxWait. They
+// are not refused earlier, because a client that repeats its attempts does so less often while it
+// waits.
 //
 // Nothing depends on whether the user exists, unless the attempt is known.
 type turns struct {
