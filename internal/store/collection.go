@@ -17,19 +17,19 @@ type Collection[T any] struct {
 	Table   Table
 	// Encode returns the record of a value: its Key, Value, Owner and Expires; Version only for PutAll.
 	Encode func(v *T) (Record, error)
-	// Decode returns the value of a record, or why it is none. It keeps nothing of r.Value.
+	// Decode returns the value of a record, or an error if the record has no valid value. It keeps
+	// no reference to r.Value.
 	Decode func(r *Record) (T, error)
-	// Skipped is called for each record that List leaves out, because it cannot be read; nil: the Backend
-	// is told, if it is a Reporter.
+	// Skipped is called for each unreadable record that List leaves out; nil: Report is called.
 	Skipped func(table, key string, err error)
 }
 
-// Reporter is a [Backend] that wants to know of each record that cannot be read. It is safe for concurrent use.
+// Reporter is a [Backend] that records unreadable records. It is safe for concurrent use.
 type Reporter interface {
 	Unreadable(table, key string, err error)
 }
 
-// Report tells the Backend of a record that cannot be read, if it is a [Reporter].
+// Report reports an unreadable record to the Backend, if it is a [Reporter].
 func (c *Collection[T]) Report(key string, err error) {
 	if r, ok := c.Backend.(Reporter); ok {
 		r.Unreadable(c.Table.Name, key, err)
@@ -52,9 +52,9 @@ func (c *Collection[T]) Get(ctx context.Context, key string) (v T, seen Seen, er
 	return v, seen, err
 }
 
-// List calls each with the values that match, ordered by key, until it fails. Records that cannot be
-// read are left out and reported to Skipped. Decoding takes most of the time in which a long table is
-// read, so all processors do it, some records at a time.
+// List calls each with the values that match, ordered by key, until it fails. Unreadable records
+// are left out and reported to Skipped. Decoding takes most of the time of reading a long table, so
+// all processors decode, each some records at a time.
 func (c *Collection[T]) List(ctx context.Context, q Query, each func(v T, seen Seen) error) error {
 	var pending []*decoding[T] // the oldest first
 	some := &decoding[T]{}
@@ -83,19 +83,19 @@ func (c *Collection[T]) List(ctx context.Context, q Query, each func(v T, seen S
 	return err
 }
 
-// decodedTogether is how many records one goroutine decodes; a shorter list needs none.
+// decodedTogether is how many records one goroutine decodes. A shorter list needs no goroutine.
 const decodedTogether = 256
 
-// decoding is some records of a List.
+// decoding is a group of records of a List.
 type decoding[T any] struct {
 	records []Record // without their values
 	buffer  []byte   // their values
-	ends    []int    // in the buffer
+	ends    []int    // ends of the values in the buffer
 	values  []T
 	decoded sync.WaitGroup
 }
 
-// reset lets the memory be used again.
+// reset makes the memory available for reuse.
 func (d *decoding[T]) reset() {
 	d.records, d.buffer, d.ends = d.records[:0], d.buffer[:0], d.ends[:0]
 }
@@ -135,8 +135,8 @@ func (d *decoding[T]) deliver(c *Collection[T], each func(v T, seen Seen) error)
 	return nil
 }
 
-// Put stores a value in the place of the one in the state seen, and returns the new state.
-// [ErrConflict]: another writer was faster.
+// Put replaces the value in the state seen, and returns the new state. [ErrConflict]: another
+// writer was faster.
 func (c *Collection[T]) Put(ctx context.Context, v *T, seen Seen) (Seen, error) {
 	r, err := c.Encode(v)
 	if err != nil {
@@ -145,7 +145,7 @@ func (c *Collection[T]) Put(ctx context.Context, v *T, seen Seen) (Seen, error) 
 	return c.Backend.Put(ctx, c.Table, r, seen)
 }
 
-// PutAll stores values, each unless there is one of the same or a greater version.
+// PutAll stores each value unless the same or a greater version of it exists.
 func (c *Collection[T]) PutAll(ctx context.Context, values []T) error {
 	records := make([]Record, len(values))
 	for i := range values {
@@ -176,7 +176,8 @@ func (c *Collection[T]) decode(r *Record) (v T, err error) {
 	return v, err
 }
 
-// Readable returns a function that returns why decode cannot read a record; nil if it can.
+// Readable returns a function that returns the error of decoding a record; nil if it can be
+// decoded.
 func Readable[T any](decode func(*Record) (T, error)) func(*Record) error {
 	return func(r *Record) error {
 		if r.Err != nil {
@@ -187,7 +188,7 @@ func Readable[T any](decode func(*Record) (T, error)) func(*Record) error {
 	}
 }
 
-// Unmarshal decodes the value of a record. A member that v does not have is an error: a newer version of
+// Unmarshal decodes the value of a record. A member unknown to v is an error: a newer version of
 // this program wrote it.
 func Unmarshal(r *Record, v any) error {
 	d := json.NewDecoder(bytes.NewReader(r.Value))

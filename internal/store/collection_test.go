@@ -16,7 +16,7 @@ import (
 type records struct {
 	store.Backend
 	list []store.Record
-	put  []store.Record // what was written, with the state it depends on in Version and Nonce
+	put  []store.Record // written records, with the state they depend on in Version and Nonce
 }
 
 func (b *records) Get(_ context.Context, _ store.Table, each func(store.Record) error, keys ...string) error {
@@ -77,7 +77,8 @@ func collection(b store.Backend, skipped *[]string) *store.Collection[animal] {
 	}
 }
 
-// zoo has two records that can be read, one that the backend cannot read, and one that the domain cannot.
+// zoo returns two readable records, one that the backend cannot read, and one that the domain
+// package cannot read.
 func zoo() *records {
 	return &records{list: []store.Record{
 		{Key: "ant", Value: []byte(`{"legs":6}`), Version: 3, Nonce: 33},
@@ -123,7 +124,7 @@ func TestCollectionList(t *testing.T) {
 	}
 }
 
-// TestCollectionListsMany: the order stays, although all processors decode.
+// TestCollectionListsMany: List keeps the order although all processors decode.
 func TestCollectionListsMany(t *testing.T) {
 	t.Parallel()
 	var skipped, want, got []string

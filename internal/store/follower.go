@@ -8,39 +8,39 @@ import (
 	"time"
 )
 
-// ErrBusy is returned if another caller has read changes for too long.
+// ErrBusy is returned if another caller takes too long to read changes.
 var ErrBusy = errors.New("store: another read of changes takes too long")
 
-// Subscriber keeps a snapshot of a table that is written by [Backend.Append]. A [Follower] calls its
+// Subscriber keeps a snapshot of a table written by [Backend.Append]. A [Follower] calls its
 // functions one at a time.
 type Subscriber struct {
 	Table Table
-	// Reload reads the whole table. Apply follows with the entries after the mark; the table may contain
-	// what these changed already.
+	// Reload reads the whole table. Apply follows with the entries after the mark. The table may
+	// already contain their changes.
 	Reload func(ctx context.Context, from Mark) error
-	// Apply takes up what entries have changed.
+	// Apply adds the changes of entries to the snapshot.
 	Apply func(ctx context.Context, b Batch)
 }
 
-// Batch is what some entries of the trail have changed in a table.
+// Batch has the changes of some entries of the trail to a table.
 type Batch struct {
-	Entries []Entry  // all, also those of other tables; the oldest first
-	Changed []Record // as they are now, each once; their Nonce may be unknown
+	Entries []Entry  // all, including entries for other tables; the oldest first
+	Changed []Record // in their current state, each once; their Nonce may be unknown
 	Deleted []string // keys
 }
 
-// Follower keeps the snapshots of its subscribers up to date with the trail, and appends to it. It is safe
-// for concurrent use. Create it with [NewFollower].
+// Follower keeps the snapshots of its subscribers up to date with the trail, and appends to the
+// trail. It is safe for concurrent use. Create it with [NewFollower].
 type Follower struct {
 	backend     Backend
 	subscribers []Subscriber
-	turn        chan struct{} // held while the other fields are used
+	turn        chan struct{} // held while the fields below are used
 	mark        Mark
-	lost        bool // the snapshots are to be read anew
+	lost        bool // the snapshots must be read again
 	checked     atomic.Pointer[time.Time]
 }
 
-// NewFollower returns a follower from the newest entry on.
+// NewFollower returns a follower that starts at the newest entry.
 func NewFollower(ctx context.Context, b Backend) (*Follower, error) {
 	f := &Follower{backend: b, turn: make(chan struct{}, 1), lost: true}
 	if err := f.Refresh(ctx); err != nil {
@@ -52,7 +52,7 @@ func NewFollower(ctx context.Context, b Backend) (*Follower, error) {
 // Backend returns the store that is followed.
 func (f *Follower) Backend() Backend { return f.backend }
 
-// Subscribe has the subscriber read its table, and keeps it up to date from then on.
+// Subscribe makes the subscriber read its table, and keeps it up to date from then on.
 func (f *Follower) Subscribe(ctx context.Context, s Subscriber) error {
 	return f.Do(ctx, func() error {
 		if err := f.refresh(ctx); err != nil {
@@ -66,11 +66,11 @@ func (f *Follower) Subscribe(ctx context.Context, s Subscriber) error {
 	})
 }
 
-// CheckedAt returns when the snapshots were last known to be the newest.
+// CheckedAt returns when the snapshots were last known to be up to date.
 func (f *Follower) CheckedAt() time.Time { return *f.checked.Load() }
 
-// Refresh takes up all changes until now. It reads the tables anew if the trail does not continue what was
-// read before.
+// Refresh applies all changes made so far. It reads the tables again if the trail does not continue
+// from the last entry read.
 func (f *Follower) Refresh(ctx context.Context) error {
 	return f.Do(ctx, func() error { return f.refresh(ctx) })
 }
@@ -78,9 +78,9 @@ func (f *Follower) Refresh(ctx context.Context) error {
 // mostWait is how long [Follower.Renew] waits for another caller.
 const mostWait = time.Second
 
-// Renew is [Follower.Refresh] for requests: it does nothing if the snapshots were the newest at most so long
-// ago, and callers that wait for each other share one read. Errors: [ErrBusy]; [ErrMarkLost] while tables
-// have to be read anew, which is left to Refresh.
+// Renew is [Follower.Refresh] for requests. It does nothing if the snapshots were up to date within
+// the last atMost. Callers that wait for each other share one read. Errors: [ErrBusy];
+// [ErrMarkLost] while tables must be read again, which only Refresh does.
 func (f *Follower) Renew(ctx context.Context, atMost time.Duration) error {
 	since := time.Now().Round(0).Add(-atMost)
 	if f.renewed(since) {
@@ -96,20 +96,21 @@ func (f *Follower) Renew(ctx context.Context, atMost time.Duration) error {
 	})
 }
 
-// renewed reports whether a read that began after that time has found the snapshots to be the newest.
+// renewed reports whether a read that began after since has found the snapshots up to date.
 func (f *Follower) renewed(since time.Time) bool {
-	// The monotonic clock stands still while the machine is suspended; the other may be set back.
+	// Compare wall clock times: the monotonic clock stops while the machine is suspended. The wall
+	// clock may be set back.
 	at := f.CheckedAt()
 	return at.After(since) && !at.After(time.Now().Round(0))
 }
 
-// Prepare returns the entry of that number, with the records that it changes. It is called again, with a
-// greater number, if another writer was faster. The snapshots are then the newest, as is all that it reads
-// from the store. It MUST NOT use the follower.
+// Prepare returns the entry with the given number and the records that it changes. If another
+// writer was faster, it is called again with a greater number. When it is called, the snapshots and
+// everything it reads from the store are up to date. It MUST NOT use the follower.
 type Prepare func(number int64) (Entry, []Write, error)
 
-// Append appends the entry that is prepared. The snapshots contain the change when it returns. Errors: those
-// of prepare, and failures of the store.
+// Append appends the entry that prepare returns. The snapshots contain the change when it returns.
+// Errors: errors of prepare, and failures of the store.
 func (f *Follower) Append(ctx context.Context, prepare Prepare) (mark Mark, err error) {
 	err = f.Do(ctx, func() error {
 		for {
@@ -156,8 +157,8 @@ func (f *Follower) appended(ctx context.Context, e Entry, mark Mark, writes []Wr
 	f.mark = mark
 }
 
-// View calls what while the snapshots are the newest, with the number that the next entry would have. what
-// MUST NOT use the follower.
+// View calls what while the snapshots are up to date, with the number of the next entry. what MUST
+// NOT use the follower.
 func (f *Follower) View(ctx context.Context, what func(number int64) error) error {
 	return f.Do(ctx, func() error {
 		if err := f.refresh(ctx); err != nil {
@@ -167,8 +168,8 @@ func (f *Follower) View(ctx context.Context, what func(number int64) error) erro
 	})
 }
 
-// Do calls what while nothing else is read or appended here. It does not use the store. what MUST NOT use the
-// follower.
+// Do calls what and lets no other read or append of this follower run in the meantime. Do itself
+// does not use the store. what MUST NOT use the follower.
 func (f *Follower) Do(ctx context.Context, what func() error) error {
 	select {
 	case f.turn <- struct{}{}:
@@ -200,7 +201,7 @@ func (f *Follower) refresh(ctx context.Context) error {
 	return nil
 }
 
-// batchEntries bounds the entries that are read at once.
+// batchEntries bounds how many entries are read at once.
 const batchEntries = 256
 
 // follow delivers all entries after the mark. Errors: [ErrMarkLost].
@@ -224,8 +225,8 @@ func (f *Follower) follow(ctx context.Context) error {
 	}
 }
 
-// deliver gives entries to the subscribers. It is not known what one has changed that cannot be read:
-// [ErrMarkLost].
+// deliver passes entries to the subscribers. If an entry cannot be read, its changes are unknown,
+// and deliver returns [ErrMarkLost].
 func (f *Follower) deliver(ctx context.Context, entries []Entry) error {
 	keys := map[Ref]bool{}
 	for i := range entries {
@@ -252,7 +253,7 @@ func (f *Follower) deliver(ctx context.Context, entries []Entry) error {
 	return nil
 }
 
-// batch reads those of the records that are of a table.
+// batch reads the records of one table among refs.
 func (f *Follower) batch(ctx context.Context, t Table, refs map[Ref]bool) (b Batch, err error) {
 	var keys []string
 	gone := map[string]bool{}

@@ -17,7 +17,7 @@ import (
 
 var things = store.Table{Name: "things"}
 
-// memory is a backend of one table and a trail. Fields that functions are in replace what it does.
+// memory is a backend of one table and a trail. Function fields replace its behaviour.
 type memory struct {
 	store.Backend
 	mu      sync.Mutex
@@ -87,7 +87,7 @@ func (m *memory) Append(_ context.Context, e store.Entry, writes ...store.Write)
 	return e.Mark(), nil
 }
 
-// put is a change by another process; no value: a deletion.
+// put makes a change as another process. Without a value it deletes.
 func (m *memory) put(t *testing.T, key, value string) {
 	t.Helper()
 	_, err := m.Append(t.Context(), store.Entry{Number: m.newest().Number + 1}, writeOf(key, value))
@@ -186,7 +186,7 @@ func TestFollowerReadsManyEntries(t *testing.T) {
 	check.Equal(t, "entries", len(s.seen), 600)
 }
 
-// TestFollowerFails: what was not delivered is delivered later.
+// TestFollowerFails: changes that could not be delivered are delivered later.
 func TestFollowerFails(t *testing.T) {
 	m := newMemory(t, "a")
 	f, s := follow(t, m)
@@ -226,7 +226,8 @@ func TestFollowerAppends(t *testing.T) {
 	check.Equal(t, "error of prepare", errors.Is(err, refused), true)
 }
 
-// TestFollowerReloads if the trail was replaced, or an entry cannot be read. Requests never read the table.
+// TestFollowerReloads: the tables are read again if the trail was replaced, or an entry cannot be
+// read. Requests never read the table.
 func TestFollowerReloads(t *testing.T) {
 	replace := map[string]func(m *memory){
 		"another trail": func(m *memory) { m.entries[0].Nonce = 7 },

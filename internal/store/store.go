@@ -1,12 +1,12 @@
-// Package store is the ground floor of the data: records in tables, and one numbered trail of the
+// Package store is the lowest layer of the data: records in tables, and one numbered trail of the
 // changes that operators make. Two backends implement it, internal/store/bolt in a local file and
-// internal/store/mongo in MongoDB, and internal/store/storetest checks both.
+// internal/store/mongo in MongoDB. internal/store/storetest checks both.
 //
-// A domain package declares its tables, and keeps a repository of a few methods on a [Collection]. The
-// store never looks into a record, except that its value is a JSON object: MongoDB stores that as a
-// document that operators can read and query.
+// A domain package declares its tables, and has a repository of a few methods on a [Collection].
+// The store does not interpret records, but requires their value to be a JSON object: MongoDB
+// stores it as a document that operators can read and query.
 //
-// Almost every change is one [Backend.Put] in the state that was read:
+// Almost every change is one [Backend.Put] with the state that was read:
 //
 //	family, seen, err := families.Get(ctx, key)
 //	family.Generation++
@@ -24,11 +24,11 @@ import (
 	"unicode/utf8"
 )
 
-// Errors of a [Backend] that are answers. Any other error is a failure of the store.
+// Errors of a [Backend] that are results. Any other error is a failure of the store.
 var (
 	// ErrConflict: the record, or the trail, is not in the state that the write depends on.
 	ErrConflict = errors.New("store: changed meanwhile")
-	// ErrNotFound: there is no such record.
+	// ErrNotFound: the record does not exist.
 	ErrNotFound = errors.New("store: not found")
 	// ErrUnreadable: the stored record was edited by hand, damaged, or written by a newer version.
 	ErrUnreadable = errors.New("store: the stored record cannot be read")
@@ -39,34 +39,36 @@ var (
 // Table is a set of records with unique keys. A domain package declares it once, as a variable.
 type Table struct {
 	Name string // a-z, 0-9 and _; the name of the MongoDB collection and of the bolt bucket
-	// ByOwner: List finds the records of an owner without reading the others. A bolt file has an index
-	// then, which costs a write. Without it, a bolt file reads the whole table.
+	// ByOwner: List finds the records of an owner without reading the others. A bolt file then has
+	// an index, which makes writes more expensive. Without it, a bolt file reads the whole table.
 	ByOwner bool
-	// Volatile records need not survive a restart of a single process: heartbeats. A bolt file keeps
-	// them in memory.
+	// Volatile records, such as heartbeats, need not survive a restart of a single process. A bolt
+	// file keeps them in memory.
 	Volatile bool
 }
 
 // Record is one row of a table.
 type Record struct {
 	Key string // not empty; at most MaxKey bytes of UTF-8
-	// Value is a JSON object of at most MaxValue bytes. The order of its members stays. Whole numbers are
-	// within int64, others are stored as float64. A member's name contains no zero byte.
+	// Value is a JSON object of at most MaxValue bytes. The order of its members is kept. Whole
+	// numbers must fit an int64; others are stored as float64. The name of a member must not
+	// contain a zero byte.
 	Value []byte
 	Owner string // a username, for instance; may be empty; at most MaxKey bytes of UTF-8
-	// Expires is from when the record is useless, to the millisecond; zero: never. The backend removes it
-	// some time later and never hides it earlier: the caller has the clock.
+	// Expires is when the record becomes useless, to the millisecond; zero: never. The backend
+	// removes the record some time later and never hides it before. The caller compares Expires
+	// with its own clock.
 	Expires time.Time
-	// Version counts the writes of the record from 1. A record of the trail has the number of the entry
-	// that wrote it. PutAll stores the version that it is given.
+	// Version counts the writes of the record from 1. In a table written by Append it is the number
+	// of the entry that wrote the record. PutAll stores the given version.
 	Version int64
-	// Nonce is random for every write. It tells a record from its successor of the same version after a
-	// deletion or a restored backup.
+	// Nonce is random for every write. It distinguishes a record from a later one with the same
+	// version, after a deletion or a restored backup.
 	Nonce int64
 	// Changed is when the record was written, by the clock of the store, to the millisecond.
 	Changed time.Time
-	// Err is why the stored record cannot be read, an ErrUnreadable; nil if it can. Such a record has its
-	// Key, and nothing else that can be relied on.
+	// Err is why the stored record cannot be read, an ErrUnreadable; nil if it can. With Err set,
+	// only Key is reliable.
 	Err error
 }
 
@@ -76,7 +78,7 @@ const (
 	MaxValue = 8 << 20 // also of an entry together with its writes
 )
 
-// Check returns why a record exceeds the bounds. Whether its value is JSON is left to the caller.
+// Check returns an error if a record exceeds the bounds. The caller checks that the value is JSON.
 func (r *Record) Check() error {
 	switch {
 	case r.Key == "" || len(r.Key) > MaxKey || !utf8.ValidString(r.Key):
@@ -89,7 +91,8 @@ func (r *Record) Check() error {
 	return nil
 }
 
-// Seen is the state of a record that a write depends on. The zero value: there is no such record.
+// Seen is the state of a record that a write depends on. The zero value means that the record does
+// not exist.
 type Seen struct{ Version, Nonce int64 }
 
 // Seen returns the state of a record that was read.
@@ -101,14 +104,15 @@ type Query struct {
 	Prefix string // of the key
 	Owner  string
 	After  string // only greater keys
-	Limit  int    // at most so many; 0: all
-	// ChangedSince selects records written at that time or later, by the clock of the store. The backend
-	// adds an overlap for writes that become visible out of order, so records may come again.
+	Limit  int    // at most that many; 0: all
+	// ChangedSince selects records written at that time or later, by the clock of the store. The
+	// backend adds an overlap for writes that become visible out of order, so a query may return
+	// records again.
 	ChangedSince time.Time
 }
 
-// ChangedOverlap is how far a backend goes back behind [Query.ChangedSince]. It is longer than a write takes
-// to become visible, and than clocks are set back by.
+// ChangedOverlap is how far before [Query.ChangedSince] a backend starts. It is longer than a write
+// takes to become visible, and longer than usual steps back of clocks.
 const ChangedOverlap = 10 * time.Second
 
 // NewNonce returns the nonce of a write: a random number that is not 0.
@@ -121,20 +125,20 @@ type Write struct {
 	Delete bool   // removes the record of that key; only Key is used
 }
 
-// Ref names a record that an entry of the trail has changed.
+// Ref names a record changed by an entry of the trail.
 type Ref struct{ Table, Key string }
 
-// Entry is one change in the trail. It stays when its records change again.
+// Entry is one change in the trail. It stays unchanged when its records change again.
 type Entry struct {
-	Number int64     // entries count up from 1 without a gap
+	Number int64     // counts from 1 without gaps
 	Nonce  int64     // random, set by Append; identifies the entry
 	At     time.Time // when the caller made it, to the millisecond
-	Value  []byte    // a JSON object for the reader of the trail; MUST NOT hold secrets
-	Refs   []Ref     // the records that it changed, set by Append
+	Value  []byte    // a JSON object for readers of the trail; MUST NOT hold secrets
+	Refs   []Ref     // the changed records, set by Append
 	Err    error     // why the stored entry cannot be read, an ErrUnreadable; nil if it can
 }
 
-// Check returns why an entry and its writes exceed the bounds.
+// Check returns an error if an entry and its writes exceed the bounds.
 func (e *Entry) Check(writes []Write) error {
 	size := len(e.Value)
 	for i := range writes {
@@ -149,8 +153,8 @@ func (e *Entry) Check(writes []Write) error {
 	return nil
 }
 
-// Mark is a position in the trail: the last entry that was read. The zero value is before the first entry
-// ever. A mark leads on while its entry is there, and the zero mark until the first trim.
+// Mark is a position in the trail: the last entry that was read. The zero value is before the very
+// first entry. A mark is valid while its entry exists, and the zero mark until the first trim.
 type Mark struct{ Number, Nonce int64 }
 
 // Mark returns the position after the entry.
@@ -161,46 +165,50 @@ func (e *Entry) Mark() Mark { return Mark{e.Number, e.Nonce} }
 //
 // A table is written either by Put, PutAll and Delete, or by Append, never by both.
 type Backend interface {
-	// Get calls each with the records of those keys that exist, in any order, until it fails. It returns
-	// the error of each. A key beyond the bounds does not exist, here and in List and Delete.
+	// Get calls each with the existing records of those keys, in any order, until it fails. Get
+	// returns the error of each. In Get, List and Delete, a key beyond the bounds does not exist.
 	Get(ctx context.Context, t Table, each func(Record) error, keys ...string) error
-	// List calls each with the records that match, in the order of their keys, until it fails. Records
-	// that change meanwhile may come in their old or new state; none that stays is missing. each may use
-	// the store. Value is valid until each returns, here and in Get.
+	// List calls each with the matching records, in the order of their keys, until it fails.
+	// Records that change during the call may come in their old or new state. Records that stay are
+	// never missing. each may use the store. In List and Get, Value is valid until each returns.
 	List(ctx context.Context, t Table, q Query, each func(Record) error) error
-	// Put stores a record if its predecessor is in the state seen, and returns the new state. Of any number
-	// of concurrent calls with one state, exactly one succeeds; the others get ErrConflict. A record that
-	// cannot be read exists, too: delete it first. If the reply of a database is lost, Put finds out by the
-	// nonce what became of the write. Any other error: the write may or may not have taken place.
+	// Put stores a record if its predecessor is in the state seen, and returns the new state. Of
+	// any number of concurrent calls with one state, exactly one succeeds. The others get
+	// ErrConflict. An unreadable record also counts as existing: delete it first. If the reply of a
+	// database is lost, Put uses the nonce to find out whether the write took place. After any
+	// other error the write may or may not have taken place.
 	Put(ctx context.Context, t Table, r Record, seen Seen) (Seen, error)
-	// PutAll stores records in any order, each unless a record of that key with the same or a greater
-	// Version exists. After an error some may be stored.
+	// PutAll stores records in any order. It skips a record if one of that key with the same or a
+	// greater Version exists. After an error some may be stored.
 	PutAll(ctx context.Context, t Table, records []Record) error
-	// Delete removes a record if it is in the state seen, or in any if that is nil. ErrConflict: it is in
-	// another; a record that does not exist is an error only for a state that is not nil.
+	// Delete removes a record if it is in the state seen, or in any state if seen is nil.
+	// ErrConflict: the record is in another state. A missing record is an error only if seen is not
+	// nil.
 	Delete(ctx context.Context, t Table, seen *Seen, key string) error
-	// DeleteAll removes the records of those keys, in one commit where the backend has such.
+	// DeleteAll removes the records of those keys, in one commit if the backend has commits.
 	DeleteAll(ctx context.Context, t Table, keys ...string) error
 
-	// Append adds an entry with its writes, which take effect together, and returns its mark. e.Number
-	// MUST be one more than that of the newest entry, whose records the caller has read: otherwise
-	// ErrConflict, and nothing is changed. Each record is written at most once, whether the stored one can
-	// be read or not. Lost replies are resolved as by Put.
+	// Append adds an entry with its writes, which take effect together, and returns its mark.
+	// e.Number MUST be one more than the number of the newest entry, and the caller must have read
+	// the records of that entry. Otherwise Append returns ErrConflict and changes nothing. Each
+	// record is written at most once, even if the stored one is unreadable. Lost replies are
+	// handled as in Put.
 	Append(ctx context.Context, e Entry, writes ...Write) (Mark, error)
-	// Trail returns at most limit entries after a mark, the oldest first, and the newest mark there is. The
-	// mark of an entry that cannot be read is as good as any. Every entry up to the newest has taken effect
-	// in the tables when Trail returns. ErrMarkLost: read the tables anew, and continue from the newest
-	// mark, which is valid with this error too.
+	// Trail returns at most limit entries after a mark, the oldest first, and the newest mark. The
+	// mark of an unreadable entry is valid too. When Trail returns, every entry up to the newest
+	// has taken effect in the tables. ErrMarkLost: read the tables again, and continue from the
+	// newest mark, which is valid with this error too.
 	Trail(ctx context.Context, after Mark, limit int) ([]Entry, Mark, error)
-	// History calls each with the entries before a number, the newest first, until it fails; 0: all.
+	// History calls each with the entries before a number, the newest first, until it fails; 0
+	// means all entries.
 	History(ctx context.Context, before int64, each func(Entry) error) error
-	// Trim removes the entries up to a number, but never the newest. What they changed stays. The entries
-	// MUST be older than any Append under way.
+	// Trim removes the entries up to a number, but never the newest. Their changes stay. The
+	// entries MUST be older than any Append under way.
 	Trim(ctx context.Context, through int64) error
 
-	// Now returns the time by the clock of the store: that of the database server, or of this machine.
+	// Now returns the time by the clock of the store: the database server's or this machine's.
 	Now(ctx context.Context) (time.Time, error)
-	// Close completes what is under way, then releases the data.
+	// Close completes operations under way, then releases the data.
 	Close() error
 }
 
@@ -210,8 +218,8 @@ type Copier interface {
 	Copy(ctx context.Context, w io.Writer, begin func(size int64) error) error
 }
 
-// Sweeper is a [Backend] that relies on its caller to remove what has expired. MongoDB does that by
-// itself, by the clock of the server, so its backend MUST NOT implement Sweeper.
+// Sweeper is a [Backend] that relies on its caller to remove expired records. MongoDB removes them
+// by itself, by the clock of the server, so its backend MUST NOT implement Sweeper.
 type Sweeper interface {
 	// Sweep removes records that expired before now, in bounded steps, and returns how many.
 	Sweep(ctx context.Context, now time.Time) (int, error)

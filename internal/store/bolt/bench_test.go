@@ -23,12 +23,12 @@ import (
 	"oauth-server/internal/syncer"
 )
 
-// Each operation is durable when it returns, so the figures hold for the disk that the temporary
+// Each operation is durable when it returns, so the figures apply to the disk that the temporary
 // directory is on. The iterations are fixed because a store of many families takes time to fill:
 //
 //	go test -run '^$' -bench . -benchtime 20000x ./internal/store/bolt -families 300000,10000000
 //
-// Beside the time per operation they report its p50 and p99, and the growth of the file.
+// Besides the time per operation the benchmarks report its p50 and p99, and the growth of the file.
 
 var benchFamilies = flag.String("families", "20000,300000", "how many families the benchmarks begin with")
 
@@ -58,15 +58,16 @@ func benchFamily(now time.Time) grants.Family {
 
 const benchLifetime = 30 * 24 * time.Hour
 
-// benchDigest is that of family i in a file of benchFile.
+// benchDigest returns the digest of family i in a file of benchFile.
 func benchDigest(i int) secret.Digest { return secret.DigestOf(fmt.Sprint("family ", i)) }
 
-// benchFile makes a data file with families in it, refreshed last at any time in the 30 days before now.
+// benchFile makes a data file with families that were last refreshed at times spread over the 30
+// days before now.
 func benchFile(b *testing.B, families int, now time.Time) (path string) {
 	b.Helper()
 	path = filepath.Join(b.TempDir(), "bench.db")
 	s := mustOpen(b, path)
-	s.db.NoSync = true // until it is whole
+	s.db.NoSync = true // until the file is complete
 	r, n := grants.NewRepository(s), atomic.Int64{}
 	share(b, 512, families, func(ctx context.Context) error {
 		d := benchDigest(int(n.Add(1) - 1))
@@ -112,7 +113,7 @@ func benchEach(b *testing.B, run func(b *testing.B, s *Store, families, clients 
 	}
 }
 
-// measure lets the clients do b.N operations between them, and reports what they took.
+// measure runs b.N operations, shared by the clients, and reports the times.
 func measure(b *testing.B, s *Store, clients int, do func(ctx context.Context) error) {
 	b.Helper()
 	before := benchSize(b, s)
@@ -133,7 +134,7 @@ func reportTook(b *testing.B, prefix string, took []time.Duration) {
 	}
 }
 
-// benchSize is how much of the file has ever been in use.
+// benchSize returns how much of the file has ever been in use.
 func benchSize(b *testing.B, s *Store) (size int64) {
 	b.Helper()
 	err := s.view(b.Context(), func(tx *bbolt.Tx) error {
@@ -146,7 +147,7 @@ func benchSize(b *testing.B, s *Store) (size int64) {
 	return size
 }
 
-// share lets so many clients do n operations between them, and returns how long each took.
+// share runs n operations, shared by the clients, and returns how long each took.
 func share(b *testing.B, clients, n int, do func(ctx context.Context) error) []time.Duration {
 	b.Helper()
 	var next atomic.Int64
@@ -190,7 +191,7 @@ func BenchmarkRedeemCode(b *testing.B) {
 	})
 }
 
-// BenchmarkRotateFamily refreshes families at random, each by one client at a time.
+// BenchmarkRotateFamily refreshes families at random. One client at a time refreshes each.
 func BenchmarkRotateFamily(b *testing.B) {
 	benchEach(b, func(b *testing.B, s *Store, families, clients int) {
 		b.Helper()
@@ -211,7 +212,7 @@ func benchRotate(b *testing.B, s *Store, clients int, next func(i int) secret.Di
 	measure(b, s, clients, rotating(s, next))
 }
 
-// rotating returns what refreshes one family after the other.
+// rotating returns a function that refreshes one family after the other.
 func rotating(s *Store, next func(i int) secret.Digest) func(ctx context.Context) error {
 	r, n := grants.NewRepository(s), atomic.Int64{}
 	return func(ctx context.Context) error {

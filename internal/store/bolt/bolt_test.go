@@ -34,7 +34,7 @@ func TestMain(m *testing.M) {
 
 func TestConformance(t *testing.T) { storetest.Run(t, target) }
 
-// holdForever is what the process does that holds the file in a test.
+// holdForever runs in the process that holds the file in a test.
 func holdForever(path string) {
 	if _, err := Open(path, Options{}); err != nil {
 		panic(err)

@@ -13,25 +13,25 @@ import (
 // write is one caller's change, waiting for the commit that makes it durable.
 type write struct {
 	change func(*writeTx) error
-	answer error      // of the change in the latest attempt
+	answer error      // result of the change in the latest attempt
 	done   chan error // of capacity 1, for the one answer of the commit
 }
 
 // writeTx is a write transaction that several changes share. A change calls touch before it writes.
 type writeTx struct {
 	tx      *bbolt.Tx
-	touched bool // by the change that is running
-	dirty   bool // by any
+	touched bool // by the running change
+	dirty   bool // by any change
 }
 
 func (w *writeTx) touch() { w.touched, w.dirty = true, true }
 
-// committer lets concurrent writes share a transaction. One of the callers commits; what the others want to
-// write meanwhile queues up, and the next of them commits all of that. There is no timer: a single write is
-// committed at once, and the batch grows with the load.
+// committer lets concurrent writes share a transaction. One of the callers commits. Writes that
+// arrive during the commit queue up, and the next caller commits all of them. There is no timer: a
+// single write is committed at once, and the batch grows with the load.
 //
-// bbolt's own Batch waits up to 10 ms for further writes, and repeats failing changes one by one: of
-// 100 claimers of one code, 99 fail.
+// bbolt's own Batch waits up to 10 ms for further writes, and repeats failing changes one by one:
+// if 100 callers claim one code, 99 fail.
 type committer struct {
 	db      *bbolt.DB
 	writing chan struct{} // of capacity 1; holds the token of the caller that commits
@@ -41,10 +41,10 @@ type committer struct {
 	refuses error // of every further call: nil, ErrClosed or ErrFailed
 }
 
-// do runs change in a transaction, possibly more than once, and returns nil once it is durable. After
-// an error nothing of it has happened, unless that is [ErrFailed]. If ctx ends while the change is
-// queued it is withdrawn; if its transaction has begun, do waits for the commit, so that the outcome
-// is always returned.
+// do runs change in a transaction, possibly more than once, and returns nil once it is durable.
+// After an error the change has had no effect, except after [ErrFailed]. If ctx ends while the
+// change is queued, the change is withdrawn. If its transaction has begun, do waits for the commit,
+// so the outcome is always returned.
 func (c *committer) do(ctx context.Context, change func(*writeTx) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -112,7 +112,7 @@ func (c *committer) refusal() error {
 }
 
 // commit makes the queued writes durable and answers each. If a change fails after it has written
-// something, the transaction starts over without it, so that no half of it remains.
+// something, the transaction starts over without it, so that no part of it remains.
 func (c *committer) commit() {
 	c.mu.Lock()
 	batch := c.queue
@@ -126,7 +126,7 @@ func (c *committer) commit() {
 			continue
 		}
 		for _, w := range batch {
-			if err != nil { // nothing was committed, so the changes' own answers do not hold
+			if err != nil { // nothing was committed, so the results of the changes are void
 				w.answer = err
 			}
 			w.done <- w.answer
@@ -138,10 +138,11 @@ func (c *committer) commit() {
 // errRollback ends a transaction that is not committed.
 var errRollback = errors.New("bolt: roll back")
 
-// attempt runs the changes in one transaction and commits it. If a change must be left out, it returns the index of
-// that change; otherwise -1, and err is the error of the whole transaction. If readers do not see a failed
-// transaction, nothing has happened (a full disk, say) and the next one may succeed. If they see it although it may
-// not be durable, or bbolt has panicked, no further answer is safe, and the store stops.
+// attempt runs the changes in one transaction and commits it. If a change must be left out, attempt
+// returns its index. Otherwise it returns -1 and the error of the whole transaction. If readers do
+// not see a failed transaction, nothing has happened (a full disk, say) and the next one may
+// succeed. The store stops if readers see the transaction although it may not be durable, or if
+// bbolt has panicked: no further answer is then safe.
 func (c *committer) attempt(batch []*write) (spoiler int, err error) {
 	if err := c.refusal(); errors.Is(err, ErrFailed) {
 		return -1, err
@@ -175,7 +176,8 @@ func (c *committer) attempt(batch []*write) (spoiler int, err error) {
 	return -1, err
 }
 
-// visible reports whether readers see the transaction of that ID, or whether that is unknown.
+// visible reports whether readers see the transaction with that ID. It also returns true if that is
+// unknown.
 func (c *committer) visible(id int) bool {
 	seen := true
 	_ = guarded(func() error {

@@ -14,8 +14,8 @@ import (
 
 var errSpoiled = errors.New("spoiled")
 
-// hold occupies the writer until the returned function is called, so that what
-// is written meanwhile lands in one batch.
+// hold blocks the writer until the returned function is called, so that writes in between form one
+// batch.
 func hold(s *Store) (release func()) {
 	held, wait := make(chan struct{}), make(chan struct{})
 	finished := make(chan error, 1)
@@ -35,7 +35,7 @@ func hold(s *Store) (release func()) {
 	}
 }
 
-// queued waits until so many writes are waiting.
+// queued waits until n writes are waiting.
 func queued(s *Store, n int) {
 	for {
 		s.writes.mu.Lock()
@@ -47,7 +47,7 @@ func queued(s *Store, n int) {
 	}
 }
 
-// inOneBatch lets the writer take all the changes at once, in their order.
+// inOneBatch makes the writer take all the changes at once, in their order.
 func inOneBatch(t *testing.T, s *Store, changes []func(*writeTx) error) []error {
 	t.Helper()
 	release := hold(s)
@@ -93,8 +93,8 @@ func keysIn(t *testing.T, s *Store) (keys string) {
 	return keys
 }
 
-// TestFailingChange: a change that fails half-way leaves nothing behind, and
-// those in the same transaction do not notice.
+// TestFailingChange: a change that fails half-way leaves nothing behind, and does not affect other
+// changes in the same transaction.
 func TestFailingChange(t *testing.T) {
 	for name, spoil := range map[string]func() error{
 		"an error":      func() error { return errSpoiled },
@@ -126,7 +126,7 @@ func TestFailingChange(t *testing.T) {
 	}
 }
 
-// TestOneTransaction: what arrives during a commit shares the next one.
+// TestOneTransaction: writes that arrive during a commit share the next one.
 func TestOneTransaction(t *testing.T) {
 	s := mustOpen(t, filepath.Join(t.TempDir(), "data.db"))
 	ids := make([]int, 64)
@@ -147,8 +147,7 @@ func TestOneTransaction(t *testing.T) {
 	}
 }
 
-// TestFullDisk: a write that does not fit fails alone and changes nothing; the
-// store goes on.
+// TestFullDisk: a write that does not fit fails alone and changes nothing. The store continues.
 func TestFullDisk(t *testing.T) {
 	s, err := Open(filepath.Join(t.TempDir(), "data.db"), Options{MaxSize: 1 << 20})
 	if err != nil {
@@ -166,7 +165,7 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
-// TestWithdraw: a context that ends before the write's turn takes it back.
+// TestWithdraw: a queued write is withdrawn when its context ends.
 func TestWithdraw(t *testing.T) {
 	s := mustOpen(t, filepath.Join(t.TempDir(), "data.db"))
 	release := hold(s)
@@ -184,8 +183,8 @@ func TestWithdraw(t *testing.T) {
 	}
 }
 
-// TestStaysForTheAnswer: once its commit has begun, a write is answered with
-// what became of it, whatever the context says.
+// TestStaysForTheAnswer: once its commit has begun, a write returns the outcome even if the context
+// ends.
 func TestStaysForTheAnswer(t *testing.T) {
 	s := mustOpen(t, filepath.Join(t.TempDir(), "data.db"))
 	ctx, cancel := context.WithCancel(t.Context())
@@ -198,8 +197,7 @@ func TestStaysForTheAnswer(t *testing.T) {
 	}
 }
 
-// TestStops: after a commit whose outcome cannot be known nothing is answered
-// any more, neither writes nor reads.
+// TestStops: after a commit with an unknown outcome, all writes and reads fail.
 func TestStops(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "data.db")
 	s := mustOpen(t, path)

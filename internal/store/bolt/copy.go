@@ -9,8 +9,8 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// While a copy is read, in one transaction, the pages that writes replace are not used again, and the file
-// grows with each write. So the time of a copy is bounded, by its size in bytes a second.
+// A copy is read in one transaction. Until it ends, replaced pages are not reused, and the file
+// grows with each write. So the time of a copy is bounded by a rate in bytes a second.
 const (
 	copyGrace = 30 * time.Second
 	copyRate  = 8 << 20
@@ -29,8 +29,8 @@ func (s *Store) Copy(ctx context.Context, w io.Writer, begin func(size int64) er
 	})
 }
 
-// CopyFile writes a file that no process has open for writing, and changes nothing. What it writes is only
-// as whole as the file is. Errors are those of [Open].
+// CopyFile copies a file that no process has open for writing, and changes nothing. The copy has
+// the same damage as the file. Errors are the errors of [Open].
 func CopyFile(ctx context.Context, path string, w io.Writer) error {
 	err := readFile(path, Options{}, func(tx *bbolt.Tx) error { return copyTo(ctx, tx, w) })
 	if err != nil {
@@ -50,12 +50,12 @@ func copyTo(ctx context.Context, tx *bbolt.Tx, w io.Writer) error {
 		return n, err
 	}))
 	if failed != nil {
-		return failed // bbolt returns the text of some only
+		return failed // for some errors bbolt returns only the text
 	}
 	return err
 }
 
-// writerFunc is a function that is written to.
+// writerFunc makes a function an [io.Writer].
 type writerFunc func(p []byte) (int, error)
 
 // Write implements [io.Writer].

@@ -24,7 +24,7 @@ import (
 
 func anySize(int64) error { return nil }
 
-// TestCopyIsOfOneMoment: what is written during a copy is not in it, not even a part of it.
+// TestCopyIsOfOneMoment: a copy contains no part of a write made during the copy.
 func TestCopyIsOfOneMoment(t *testing.T) {
 	const all, before = 400, 50
 	s := mustOpen(t, filepath.Join(t.TempDir(), "data.db"))
@@ -78,7 +78,8 @@ func TestCopyIsOfOneMoment(t *testing.T) {
 	}
 }
 
-// TestCopyKeepsNoWriteWaiting: not even one by which the file grows, while the reader of the copy takes nothing.
+// TestCopyKeepsNoWriteWaiting: no write waits for a copy, even if the file grows while the reader
+// of the copy takes nothing.
 func TestCopyKeepsNoWriteWaiting(t *testing.T) {
 	s := mustOpen(t, filepath.Join(t.TempDir(), "data.db"))
 	grow := sync.OnceFunc(func() { grown(t, s) })
@@ -88,7 +89,7 @@ func TestCopyKeepsNoWriteWaiting(t *testing.T) {
 	}), anySize))
 }
 
-// TestCopyEnds: in time, if its reader goes, and if it is refused.
+// TestCopyEnds: a copy ends when its time is up, when its reader goes away, and when it is refused.
 func TestCopyEnds(t *testing.T) {
 	s := mustOpen(t, filepath.Join(t.TempDir(), "data.db"))
 	refused := errors.New("refused")
@@ -118,7 +119,7 @@ func TestCopyEnds(t *testing.T) {
 	})
 }
 
-// TestCopyFile: of a file that is not open, as it is, not of one that is open.
+// TestCopyFile: a file that is not open is copied unchanged. An open file is refused.
 func TestCopyFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "data.db")
 	check.OK(t, os.WriteFile(path, written(t), 0o600))
@@ -181,7 +182,8 @@ func TestInspectRefuses(t *testing.T) {
 	}
 }
 
-// TestInspectCountsWhatIsNotServed: records that can be decoded, of which a server makes no use.
+// TestInspectCountsWhatIsNotServed: Inspect counts records that can be decoded but that a server
+// does not use.
 func TestInspectCountsWhatIsNotServed(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "data.db")
 	s := mustOpen(t, path)
@@ -199,7 +201,7 @@ func TestInspectCountsWhatIsNotServed(t *testing.T) {
 	check.Equal(t, "unreadable", sum.Unreadable, map[string]int{"things": 1})
 }
 
-// grown makes the file larger than the map with which it was opened.
+// grown makes the file larger than its initial map.
 func grown(t *testing.T, s *Store) {
 	t.Helper()
 	value := []byte(`{"a":"` + strings.Repeat("x", store.MaxValue-100) + `"}`)

@@ -10,8 +10,9 @@ import (
 	"oauth-server/internal/secret"
 )
 
-// BenchmarkCopy measures a copy to a file on the same disk while one client refreshes: how long it takes,
-// what the refreshes take beside it, and by how much the file grows; and the check of the copy.
+// BenchmarkCopy measures a copy to a file on the same disk while one client refreshes. It reports
+// how long the copy takes, how long the refreshes take during the copy, how much the file grows,
+// and how long the check of the copy takes.
 //
 //	go test -run '^$' -bench Copy -benchtime 1x ./internal/store/bolt -families 300000,1000000
 func BenchmarkCopy(b *testing.B) {

@@ -18,8 +18,8 @@ import (
 	"oauth-server/internal/syncer"
 )
 
-// counters is the table of the counters. Only the functions below use it. The key is the three names, each with its
-// length before it. The nonce is the etag, and the value is
+// counters is the table of the counters. Only the functions below use it. The key is the three
+// names, each preceded by its length. The nonce is the etag, and the value is
 //
 //	varint     length of the frames
 //	varint     pruned
@@ -61,8 +61,8 @@ func encodeCounter(c *syncer.Record, expires time.Time) []byte {
 	return encodeRecord(&store.Record{Version: c.Version, Nonce: c.Etag, Expires: expires, Value: b})
 }
 
-// decodeCounter returns the whole document of a counter and its expiry; the empty document for nil. Errors:
-// [store.ErrUnreadable].
+// decodeCounter returns the whole document of a counter and its expiry. For nil it returns the
+// empty document. Errors: [store.ErrUnreadable].
 func decodeCounter(id ratelimit.CounterID, value []byte) (c syncer.Record, expires time.Time, err error) {
 	c = syncer.Record{ID: id, Writers: map[string]int64{}}
 	if value == nil {
@@ -84,8 +84,8 @@ func decodeCounter(id ratelimit.CounterID, value []byte) (c syncer.Record, expir
 	return c, fromMillis(r.expires), d.finish()
 }
 
-// Exchange implements [syncer.Store]. All items are written and read in one transaction; an item is
-// read after it was written.
+// Exchange implements [syncer.Store]. All items are written and read in one transaction. Each item
+// is read after its write.
 func (s *Store) Exchange(ctx context.Context, items []syncer.Item) ([]syncer.Result, error) {
 	if err := syncer.CheckItems(items); err != nil {
 		return nil, fmt.Errorf("bolt: %w", err)
@@ -103,7 +103,7 @@ func (s *Store) Exchange(ctx context.Context, items []syncer.Item) ([]syncer.Res
 	return results, nil
 }
 
-// exchange replaces all results: a change may run more than once.
+// exchange overwrites all results, because a change may run more than once.
 func (t *table) exchange(items []syncer.Item, results []syncer.Result) (err error) {
 	for i, it := range items {
 		results[i] = syncer.Result{}
@@ -130,8 +130,8 @@ func (t *table) readCounters(items []syncer.Item, results []syncer.Result) {
 	}
 }
 
-// readCounter returns a stored counter within the bounds of the syncer. One that cannot be read has its
-// Problem set.
+// readCounter returns a stored counter within the bounds of the syncer. An unreadable counter has
+// its Problem set.
 func readCounter(id ratelimit.CounterID, value []byte) *syncer.Record {
 	c, _, err := decodeCounter(id, value)
 	if err != nil {
@@ -141,8 +141,8 @@ func readCounter(id ratelimit.CounterID, value []byte) *syncer.Record {
 	return &c
 }
 
-// count applies one write. An error fails the whole transaction. A write that cannot be stored, or that changes
-// an unreadable document, is rejected alone.
+// count applies one write. An error fails the whole transaction. A write that cannot be stored, or
+// that changes an unreadable document, is rejected on its own.
 func (t *table) count(id ratelimit.CounterID, write *syncer.Write) (syncer.Result, error) {
 	key := counterKey(id)
 	c, expires, refused := decodeCounter(id, t.records.Get([]byte(key)))
@@ -184,8 +184,8 @@ func (s *Store) CountersOf(ctx context.Context, clientID string, username *strin
 // Now implements [store.Backend], with the clock of this machine.
 func (s *Store) Now(ctx context.Context) (time.Time, error) { return time.Now(), ctx.Err() }
 
-// EraseCounters implements admin.Eraser. The keys of a client's counters are adjacent, and so are a
-// user's among them.
+// EraseCounters implements admin.Eraser. The keys of a client's counters are adjacent, and within
+// them the keys of each user.
 func (s *Store) EraseCounters(ctx context.Context, clientID string, username *string) error {
 	prefix := counterPrefix(clientID, username)
 	return s.deleteWhile(ctx, counters, string(prefix), func(k, _ []byte) bool { return bytes.HasPrefix(k, prefix) })

@@ -29,7 +29,7 @@ func putRecord(t *testing.T, b storetest.SyncBackend, r syncer.Record, expire ti
 	putCounter(t, b.(*Store), r.ID, encodeCounter(&r, expire))
 }
 
-// TestCounterRecord: a record decodes as what was encoded, and no part of it decodes.
+// TestCounterRecord: decoding returns the encoded document. A truncated record does not decode.
 func TestCounterRecord(t *testing.T) {
 	for _, c := range []syncer.Record{
 		{Version: 1, Etag: 5},
@@ -53,8 +53,7 @@ func TestCounterRecord(t *testing.T) {
 	}
 }
 
-// TestDamagedCounter: a record that cannot be read is refused and reported, and
-// concerns no other.
+// TestDamagedCounter: an unreadable record is refused and reported, and does not affect others.
 func TestDamagedCounter(t *testing.T) {
 	s := mustOpen(t, filepath.Join(t.TempDir(), "data.db"))
 	var items []syncer.Item
@@ -78,8 +77,8 @@ func TestDamagedCounter(t *testing.T) {
 	}
 }
 
-// TestExchangeNotCommitted: what was read in a transaction that failed is not
-// returned, for its writes are in it.
+// TestExchangeNotCommitted: results read in a failed transaction are not returned, because they
+// include its writes.
 func TestExchangeNotCommitted(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "data.db")
 	s, err := Open(path, Options{MaxSize: 1 << 20})

@@ -17,10 +17,11 @@ import (
 	"oauth-server/internal/store"
 )
 
-// TestDamagedFile flips bytes all over a data file. Whatever is hit, opening
-// and using it ends in answers or errors, never in a crash of the process. The file is always the
-// same, with 200 codes in it: bbolt writes pages in an order of its own, and follows one damaged file
-// in 12,000 until memory ends. It is what written returns, compressed; a new format needs a new one.
+// TestDamagedFile flips bytes all over a data file. Wherever the damage is, opening and using the
+// file returns results or errors and never crashes the process. The file is always the same, with
+// 200 codes in it, because bbolt's order of pages varies, and bbolt follows one damaged file in
+// 12,000 until memory runs out. The file is the compressed result of written. A new format needs a
+// new file.
 func TestDamagedFile(t *testing.T) {
 	good := unpack(t, "codes.db.gz")
 	noticed := 0

@@ -11,7 +11,8 @@ import (
 	"oauth-server/internal/syncer"
 )
 
-// FuzzDecode: what is read is written so that it reads back the same, and what cannot be read is reported.
+// FuzzDecode: a record that can be read is encoded so that it decodes to the same again, and one
+// that cannot be read is reported.
 func FuzzDecode(f *testing.F) {
 	f.Add([]byte{recordFormat})
 	f.Add(encodeCounter(&syncer.Record{Writers: map[string]int64{"a": 1}, Frames: []ratelimit.FrameCount{{Name: 1, Count: 2}}}, time.Unix(1e9, 0)))

@@ -11,27 +11,28 @@ import (
 	"oauth-server/internal/store"
 )
 
-// Summary is what [Inspect] finds in a data file.
+// Summary is the result of [Inspect].
 type Summary struct {
 	Bytes  int64
 	Format uint64
-	// Records are the numbers of records, by bucket.
+	// Records has the number of records, by bucket.
 	Records map[string]int
-	// Unreadable are the numbers of records that this release cannot read or serve, by bucket. They were so in the
-	// store from which the file was copied, or were damaged since.
+	// Unreadable has the number of records that this release cannot read or serve, by bucket. They
+	// were already unreadable in the store that the file was copied from, or were damaged since.
 	Unreadable map[string]int
 	// Newest is the number of the newest entry of the trail, and Changed its time; zero if the trail is empty.
 	Newest  int64
 	Changed time.Time
 }
 
-// Readers return why a record of a table cannot be used; nil if it can. With an ErrCorrupt the file is not
-// in order.
+// Readers has a function per table that returns why a record cannot be used; nil if it can. An
+// ErrCorrupt means that the file is damaged.
 type Readers map[string]func(r *store.Record) error
 
-// Inspect reads a whole data file that no process writes to, and changes nothing. It returns an error unless all
-// pages and their keys are in order, and [Open] and a starting server accept the file. It checks encrypted values as
-// far as possible without the secret. Errors are as of Open.
+// Inspect reads a whole data file without changing it. No process may write to the file. Inspect
+// returns an error unless all pages and their keys are in order, and [Open] and a starting server
+// accept the file. It checks encrypted values as far as possible without the secret. It returns the
+// same errors as Open.
 func Inspect(ctx context.Context, path string, tables Readers) (sum Summary, err error) {
 	err = readFile(path, Options{checked: true}, func(tx *bbolt.Tx) error { return sum.inspect(ctx, tx, tables) })
 	if err != nil {
@@ -40,9 +41,9 @@ func Inspect(ctx context.Context, path string, tables Readers) (sum Summary, err
 	return sum, err
 }
 
-// inspect needs a file that no one writes to, and its list of free pages. It counts and reads all records. It also
-// looks up each key, which reads the same pages as [bbolt.Tx.Check] will. If the keys are in order, as from checks,
-// bbolt does not follow pages in a circle.
+// inspect counts and reads all records. The file must have no writer, and its list of free pages
+// must be loaded. inspect also looks up each key, which reads the same pages as [bbolt.Tx.Check]
+// will. If the keys are in order, bbolt does not follow pages in a circle.
 func (sum *Summary) inspect(ctx context.Context, tx *bbolt.Tx, tables Readers) error {
 	sum.Bytes, sum.Format = tx.Size(), format
 	sum.Records, sum.Unreadable = map[string]int{}, map[string]int{}
@@ -88,8 +89,9 @@ func damaged(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", ErrCorrupt, fmt.Sprintf(format, args...))
 }
 
-// checkPages returns an error unless every page is a part of one tree, or free, and never both. It needs
-// [Options].checked. It is called after all records were read, because bbolt checks in a goroutine without guard.
+// checkPages returns an error unless every page is either part of one tree or free, but not both.
+// It needs [Options].checked. Call it after all records were read: bbolt checks in a goroutine,
+// where a panic cannot be recovered.
 func checkPages(tx *bbolt.Tx) (err error) {
 	pages := int(tx.Size() / int64(tx.DB().Info().PageSize))
 	for id := 0; id < pages; id++ {
@@ -104,7 +106,7 @@ func checkPages(tx *bbolt.Tx) (err error) {
 			return damaged("page %d is longer than the file", page.ID)
 		}
 	}
-	for found := range tx.Check() { // to the end, or its goroutine stays
+	for found := range tx.Check() { // read to the end: its goroutine would leak otherwise
 		if err == nil {
 			err = fmt.Errorf("%w: %w", ErrCorrupt, found)
 		}

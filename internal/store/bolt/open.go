@@ -17,12 +17,12 @@ import (
 	berrors "go.etcd.io/bbolt/errors"
 )
 
-// lockTimeout is how long Open waits for another process that is just closing the file.
+// lockTimeout is how long Open waits for another process that is about to close the file.
 const lockTimeout = 200 * time.Millisecond
 
-// mapSize is how much of the file is mapped at first. It is address space, not memory. A write for which the
-// file has to be mapped anew waits for all readers, a copy among them, so that should never be. On Windows,
-// the file itself grows to this size.
+// mapSize is how much of the file is mapped at first. It is address space, not memory. If the file
+// outgrows the map, a write has to map it again and waits for all readers, including copies.
+// mapSize is large enough to avoid that. On Windows, the file itself grows to this size.
 func mapSize() int {
 	if strconv.IntSize == 64 && runtime.GOOS != "windows" {
 		return 256 * smallMap
@@ -32,9 +32,10 @@ func mapSize() int {
 
 const smallMap = 64 << 20 // for a file that does not grow, and where address space is limited (ulimit -v)
 
-// Open opens the file. If the file does not exist, Open creates it with mode 0600, unless [Options].Existing is
-// set. It takes away the permissions of all other users, because the file holds the signing keys, and leaves those
-// of its owner as they are. Errors are those of this package, or of the operating system, with the path.
+// Open opens the file. If the file does not exist, Open creates it with mode 0600, unless
+// [Options].Existing is set. It removes the permissions of all other users, because the file holds
+// the signing keys, and keeps the owner's permissions. Errors are the errors of this package or of
+// the operating system, with the path.
 func Open(path string, opts Options) (s *Store, err error) {
 	defer func() {
 		if err != nil {
@@ -44,10 +45,10 @@ func Open(path string, opts Options) (s *Store, err error) {
 			err = fmt.Errorf("%w; restore it from a backup", err)
 		}
 	}()
-	defer guard(&err, false)() // the file stays open then: to close it could wait for a lock for ever
-	// Read first: to open for writing, bbolt reads the list of free pages or, in a file without one (NoFreelistSync,
-	// as etcd uses it), makes one. That walks over all pages in a goroutine of bbolt, where a panic over a damaged
-	// page cannot be recovered.
+	defer guard(&err, false)() // the file then stays open: closing it could wait for a lock forever
+	// Read first. When bbolt opens a file for writing, it reads the list of free pages, or builds
+	// the list if the file has none (NoFreelistSync, as etcd uses it). Building it walks over all
+	// pages in a goroutine of bbolt, where a panic over a damaged page cannot be recovered.
 	err = readFile(path, opts, func(*bbolt.Tx) error { return nil })
 	if isNew := errors.Is(err, fs.ErrNotExist) || errors.Is(err, errBlank); err != nil && (opts.Existing || !isNew) {
 		return nil, err
@@ -62,7 +63,7 @@ func Open(path string, opts Options) (s *Store, err error) {
 	return newStore(db), nil
 }
 
-// errBlank is returned for a file with nothing in it.
+// errBlank is returned for a file without content.
 var errBlank = fmt.Errorf("%w: there is nothing in it", ErrForeign)
 
 // readFile opens a data file for reading and calls fn, unless the file is foreign, truncated or blank. Other
@@ -75,7 +76,7 @@ func readFile(path string, opts Options, fn func(tx *bbolt.Tx) error) (err error
 		return err
 	case !info.Mode().IsRegular():
 		return fmt.Errorf("%w: it is no regular file", ErrForeign)
-	case info.Size() == 0: // bbolt would lay it out
+	case info.Size() == 0: // bbolt would initialise it
 		return errBlank
 	}
 	db, f, err := openFile(path, opts, true)
@@ -84,7 +85,7 @@ func readFile(path string, opts Options, fn func(tx *bbolt.Tx) error) (err error
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
 	return db.View(func(tx *bbolt.Tx) error {
-		info, err := f.Stat() // not before: until it was locked, the file could grow
+		info, err := f.Stat() // only now: the file could grow until it was locked
 		if err != nil {
 			return err
 		}
@@ -98,8 +99,9 @@ func readFile(path string, opts Options, fn func(tx *bbolt.Tx) error) (err error
 	})
 }
 
-// openFile opens a file with bbolt, and returns its errors as those of this package. If bbolt panics,
-// over a damaged list of free pages, the file stays mapped and locked until the process ends.
+// openFile opens a file with bbolt, and converts its errors to errors of this package. If bbolt
+// panics over a damaged list of free pages, the file stays mapped and locked until the process
+// ends.
 func openFile(path string, opts Options, readOnly bool) (db *bbolt.DB, f *os.File, err error) {
 	open, size := opts.open, smallMap
 	if open == nil {
@@ -122,7 +124,7 @@ func openFile(path string, opts Options, readOnly bool) (db *bbolt.DB, f *os.Fil
 			}
 			return opened, err
 		},
-		NoStatistics: true, // they cost a lock on every read, and are not used
+		NoStatistics: true, // they cost a lock per read and are not used
 	}
 	db, err = bbolt.Open(path, 0o600, &options)
 	if errors.Is(err, syscall.ENOMEM) && size > smallMap {
@@ -137,12 +139,12 @@ func openFile(path string, opts Options, readOnly bool) (db *bbolt.DB, f *os.Fil
 		return nil, nil, ErrLocked
 	case errors.Is(err, berrors.ErrVersionMismatch) || !isBolt(path):
 		return nil, nil, fmt.Errorf("%w: %w", ErrForeign, err)
-	default: // a header is damaged, or the file has not two pages
+	default: // a header is damaged, or the file has fewer than two pages
 		return nil, nil, fmt.Errorf("%w: %w", ErrCorrupt, err)
 	}
 }
 
-// isBolt reports whether the file begins as all of bbolt do: with the header of a page and a magic
+// isBolt reports whether the file begins like every bbolt file: with a page header and a magic
 // number.
 func isBolt(path string) bool {
 	f, err := os.Open(path) //nolint:gosec // the operator names the data file
@@ -155,9 +157,9 @@ func isBolt(path string) bool {
 	return err == nil && binary.NativeEndian.Uint32(head[16:]) == 0xED0CDAED
 }
 
-// prepare takes the permissions of other users away from a file that was opened for writing, and lays it out if it
-// is blank. bbolt opens a file and then waits for its lock, so a restoration can replace the file in between:
-// writes to the former one would be lost.
+// prepare removes the permissions of other users from a file that was opened for writing, and
+// initialises it if it is blank. bbolt opens a file and then waits for its lock, so a restoration
+// can replace the file in between. Writes to the former file would be lost.
 func prepare(db *bbolt.DB, f *os.File, path string) error {
 	const owner fs.FileMode = 0o700
 	info, err := f.Stat()
@@ -179,16 +181,17 @@ func prepare(db *bbolt.DB, f *os.File, path string) error {
 	return err
 }
 
-// format is the version of the layout. It grows when an older release could misread what a newer one writes.
+// format is the version of the layout. It increases when an older release could misread data of a
+// newer one.
 const format = 5
 
-// metaBucket is the bucket that is neither a table nor the trail. It has the format.
+// metaBucket holds the format. It is neither a table nor the trail.
 const metaBucket = "meta"
 
 var formatKey = []byte("format")
 
-// checkFormat returns an error unless a file has the format of this release: errBlank, another [ErrForeign], or
-// [ErrNewerFormat].
+// checkFormat returns an error unless a file has the format of this release. The error is errBlank,
+// another [ErrForeign], or [ErrNewerFormat].
 func checkFormat(tx *bbolt.Tx) error {
 	if first, _ := tx.Cursor().First(); first == nil {
 		return errBlank

@@ -31,7 +31,7 @@ func mustOpen(tb testing.TB, path string) *Store {
 	return s
 }
 
-// written returns the pages of a data file with something in them.
+// written returns the pages of a data file with some content.
 func written(tb testing.TB) []byte {
 	tb.Helper()
 	path := filepath.Join(tb.TempDir(), "written.db")
@@ -56,7 +56,7 @@ func written(tb testing.TB) []byte {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	return b[:size] // without the room that bbolt keeps to grow into
+	return b[:size] // without the space that bbolt reserves for growth
 }
 
 func TestOpenMode(t *testing.T) {
@@ -83,8 +83,8 @@ func TestOpenMode(t *testing.T) {
 	}
 }
 
-// TestOpenAddsNoPermission: a file that its owner may only read stays so, also if it is opened as
-// root, which may write it. Other users may not open it.
+// TestOpenAddsNoPermission: a read-only file of its owner stays read-only, even if root, which may
+// write it, opens it. Other users may not open it.
 func TestOpenAddsNoPermission(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "data.db")
 	if err := errors.Join(os.WriteFile(path, written(t), 0o600), os.Chmod(path, 0o400)); err != nil {
@@ -227,8 +227,8 @@ func TestOpenRefusesContent(t *testing.T) {
 	}
 }
 
-// TestOpenLeavesForeign: a file of another program that uses bbolt is not changed, in no byte and not
-// in its permissions, also if it keeps no list of free pages, as those of etcd.
+// TestOpenLeavesForeign: Open changes neither the content nor the permissions of another program's
+// bbolt file, even if the file keeps no list of free pages, as etcd's files.
 func TestOpenLeavesForeign(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "member.db")
 	db, err := bbolt.Open(path, 0o640, &bbolt.Options{NoFreelistSync: true})
@@ -258,8 +258,8 @@ func TestOpenLeavesForeign(t *testing.T) {
 	}
 }
 
-// TestOpenWhileItIsReplaced: a restoration ends while a server that starts waits for the lock. It would write
-// to the former file.
+// TestOpenWhileItIsReplaced: a restoration ends while a starting server waits for the lock. The
+// server would otherwise write to the former file.
 func TestOpenWhileItIsReplaced(t *testing.T) {
 	path, prepared := put(t, written(t)), put(t, written(t))
 	replace := sync.OnceFunc(func() {
@@ -300,7 +300,7 @@ func change(t *testing.T, path string, fn func(tx *bbolt.Tx) error) {
 	}
 }
 
-// TestOpenExisting: nothing is made of a file that is not there, or in which nothing is.
+// TestOpenExisting: Existing neither creates a missing file nor initialises an empty one.
 func TestOpenExisting(t *testing.T) {
 	for name, prepare := range map[string]func(path string) error{
 		"none":        func(string) error { return nil },
@@ -331,7 +331,7 @@ func TestOpenExisting(t *testing.T) {
 	}
 }
 
-// blankFile makes a file of bbolt with nothing in it.
+// blankFile makes a bbolt file without content.
 func blankFile(path string) error {
 	db, err := bbolt.Open(path, 0o600, nil)
 	if err != nil {

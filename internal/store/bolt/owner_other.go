@@ -4,5 +4,5 @@ package bolt
 
 import "os"
 
-// keepOwner does nothing: files have no owner that the server must be.
+// keepOwner does nothing: on this system the server does not depend on the owner of a file.
 func keepOwner(*os.File, string) error { return nil }

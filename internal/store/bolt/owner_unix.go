@@ -10,12 +10,12 @@ import (
 	"syscall"
 )
 
-// keepOwner gives a file the owner of another one or, if that is not there, of its directory: a restoration by
-// root must not take the data file away from the account that the server runs as.
+// keepOwner gives a file the owner of another file or, if that is missing, of its directory. A
+// restoration by root must not take the data file away from the account that the server runs as.
 func keepOwner(f *os.File, of string) error {
 	info, err := os.Stat(of)
 	if errors.Is(err, fs.ErrNotExist) {
-		if os.Geteuid() != 0 { // who may write to a directory is not always its owner
+		if os.Geteuid() != 0 { // a user who may write to a directory is not always its owner
 			return nil
 		}
 		info, err = os.Stat(filepath.Dir(of))
@@ -27,5 +27,5 @@ func keepOwner(f *os.File, of string) error {
 	if !ok || int(st.Uid) == os.Geteuid() {
 		return nil
 	}
-	return f.Chown(int(st.Uid), int(st.Gid)) // not by name: another file may have it
+	return f.Chown(int(st.Uid), int(st.Gid)) // by file descriptor: the name may lead to another file
 }

@@ -11,7 +11,8 @@ import (
 	"oauth-server/internal/check"
 )
 
-// TestPrepareTakesTheOwner: of the data file or, if that is lost, of its directory.
+// TestPrepareTakesTheOwner: the prepared file gets the owner of the data file or, if that is
+// missing, of its directory.
 func TestPrepareTakesTheOwner(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root gives files to others")

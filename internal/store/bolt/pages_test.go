@@ -13,18 +13,19 @@ import (
 	"oauth-server/internal/store"
 )
 
-// How bbolt lays out a page, in bytes and in the byte order of the machine: a header of its number (8), what
-// it is (2), how many elements it has (2) and how many pages follow it (4), then the elements.
+// Layout of a bbolt page, in bytes and in the byte order of the machine. The header has the page
+// number (8), the type (2), the number of elements (2) and the number of overflow pages (4). The
+// elements follow.
 const (
 	pageHeader  = 16
 	pageElement = 16
 	branchPage  = 0x01
 	leafPage    = 0x02
 	freePage    = 0x10
-	manyFree    = 0xFFFF // their count is the first number then
+	manyFree    = 0xFFFF // the count is then in the first element
 )
 
-// put writes a file in a place of its own.
+// put writes a file to a directory of its own.
 func put(t *testing.T, content []byte) (path string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "data.db")
@@ -32,7 +33,7 @@ func put(t *testing.T, content []byte) (path string) {
 	return path
 }
 
-// branchOf returns where a branch page is in a file.
+// branchOf returns the offset of a branch page in a file.
 func branchOf(t *testing.T, content []byte) (at int) {
 	t.Helper()
 	for at = 2 * os.Getpagesize(); at < len(content); at += os.Getpagesize() {
@@ -45,7 +46,7 @@ func branchOf(t *testing.T, content []byte) (at int) {
 	return 0
 }
 
-// freeListOf returns where the list of free pages is in a file.
+// freeListOf returns the offset of the list of free pages in a file.
 func freeListOf(t *testing.T, content []byte) (at int) {
 	t.Helper()
 	var newest uint64
@@ -63,8 +64,8 @@ func freeListOf(t *testing.T, content []byte) (at int) {
 	return at
 }
 
-// TestInspectRefusesWhatBboltFollows: pages that refer to each other in a circle, and to pages outside of the
-// file or of other kinds. bbolt's cursor does not come back from some of them.
+// TestInspectRefusesWhatBboltFollows: pages refer to each other in a circle, to pages outside the
+// file, or to pages of another type. With some of these bbolt's cursor never returns.
 func TestInspectRefusesWhatBboltFollows(t *testing.T) {
 	path := filled(t)
 	whole, err := os.ReadFile(path)
@@ -141,7 +142,8 @@ func TestInspectEndsOnEveryFlip(t *testing.T) {
 	}
 }
 
-// TestInspectRefusesWhatNoServerStartsWith: the file is whole, but what a start reads is not.
+// TestInspectRefusesWhatNoServerStartsWith: the file is intact, but data that a server reads at
+// start is invalid.
 func TestInspectRefusesWhatNoServerStartsWith(t *testing.T) {
 	path := filled(t)
 	needed := Readers{"things": func(r *store.Record) error {

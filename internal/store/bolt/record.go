@@ -79,8 +79,8 @@ func fromMillis(ms int64) time.Time {
 	return time.UnixMilli(ms).UTC()
 }
 
-// checkObject returns an error for a value that MongoDB could not store. It costs nothing: the caller has
-// encoded the value.
+// checkObject returns an error for a value that MongoDB could not store. It is cheap: the caller
+// has already encoded the value.
 func checkObject(value []byte) error {
 	if n := len(value); n < 2 || value[0] != '{' || value[n-1] != '}' {
 		return fmt.Errorf("bolt: the value is no JSON object")
@@ -92,8 +92,8 @@ func appendString(b []byte, s string) []byte {
 	return append(binary.AppendVarint(b, int64(len(s))), s...)
 }
 
-// decoder reads numbers and strings one after the other. After the first error, a [store.ErrUnreadable], it
-// returns zero values, and nothing is left.
+// decoder reads numbers and strings one after the other. After the first error, a
+// [store.ErrUnreadable], it returns zero values and has no data left.
 type decoder struct {
 	rest []byte
 	err  error
@@ -127,7 +127,7 @@ func (d *decoder) varint() int64 {
 
 func (d *decoder) string() string { return string(d.bytes(d.varint())) }
 
-// finish returns the first error, which may be that something is left.
+// finish returns the first error. Trailing data is an error too.
 func (d *decoder) finish() error {
 	if len(d.rest) > 0 {
 		d.fail(fmt.Sprintf("it has %d bytes too many", len(d.rest)))

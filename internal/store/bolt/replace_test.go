@@ -58,7 +58,7 @@ func TestHold(t *testing.T) {
 	}
 }
 
-// TestHoldRefuses: what is no data file is not replaced by one.
+// TestHoldRefuses: a file that is not a data file is not replaced.
 func TestHoldRefuses(t *testing.T) {
 	dir := t.TempDir()
 	text, link, other := filepath.Join(dir, "notes.txt"), filepath.Join(dir, "link.db"), filepath.Join(dir, "other.db")
@@ -75,7 +75,7 @@ func TestHoldRefuses(t *testing.T) {
 	}
 }
 
-// TestReplaceEmpty: an empty file cannot be held, so what has become of it since is looked at.
+// TestReplaceEmpty: an empty file cannot be held, so Replace checks whether it has changed since.
 func TestReplaceEmpty(t *testing.T) {
 	for _, laidOut := range []bool{false, true} {
 		dir := t.TempDir()
@@ -93,8 +93,8 @@ func TestReplaceEmpty(t *testing.T) {
 	}
 }
 
-// TestReplaceIsUndone: after an error at any step the former file has its place, and nothing else is left but
-// what was prepared, if it was not moved.
+// TestReplaceIsUndone: after an error at any step the former file is in place again. Only the
+// prepared file may be left besides it, if it was not moved.
 func TestReplaceIsUndone(t *testing.T) {
 	broken := errors.New("broken disk")
 	for _, there := range []bool{true, false} {
@@ -140,7 +140,8 @@ func TestReplaceIsUndone(t *testing.T) {
 	}
 }
 
-// TestReplaceTakesNoNewFile: a server that starts where no file was keeps the one that it makes.
+// TestReplaceTakesNoNewFile: a server started without a data file and created one. Replace keeps
+// that file.
 func TestReplaceTakesNoNewFile(t *testing.T) {
 	data, prepared := filepath.Join(t.TempDir(), "data.db"), put(t, written(t))
 	mustOpen(t, data)
@@ -154,7 +155,8 @@ func TestReplaceTakesNoNewFile(t *testing.T) {
 	check.OK(t, err)
 }
 
-// TestTwoHold: of two restorations of one file, the second fails: the first may have let a server start.
+// TestTwoHold: if two restorations hold the same missing file, the second one fails: after the
+// first, a server may have started.
 func TestTwoHold(t *testing.T) {
 	path := filled(t)
 	held, err := Hold(path)
@@ -183,8 +185,8 @@ func TestTwoHold(t *testing.T) {
 	}
 }
 
-// TestPrepareWritesToItsOwnFileOnly: the name of the prepared file leads to another file meanwhile, as the account
-// that owns the directory can have it do to a restoration by root.
+// TestPrepareWritesToItsOwnFileOnly: during a restoration by root, the account that owns the
+// directory makes the name of the prepared file lead to another file.
 func TestPrepareWritesToItsOwnFileOnly(t *testing.T) {
 	backup := filled(t)
 	other := filled(t)
@@ -203,7 +205,7 @@ func TestPrepareWritesToItsOwnFileOnly(t *testing.T) {
 		check.OK(t, err)
 		check.OK(t, CopyFile(t.Context(), backup, f))
 		check.OK(t, errors.Join(os.Remove(f.Name()), swap(f.Name())))
-		check.OK(t, complete(t.Context(), f, nil, restored)) // to the file that has no name any more
+		check.OK(t, complete(t.Context(), f, nil, restored)) // to the file that no longer has a name
 	}
 	after, err := os.ReadFile(other)
 	check.OK(t, err)

@@ -11,9 +11,10 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// Prepare copies a backup to a new file beside the data file, and returns its path. It calls then to change the
-// copy; then must not keep the store. Prepare inspects the result, so that only a whole file ever becomes the data
-// file. The backup stays as it is. Errors are those of [Open], or of the operating system.
+// Prepare copies a backup to a new file beside the data file, and returns its path. It calls then
+// to change the copy; then must not keep the store. Prepare inspects the result, so that only an
+// intact file can become the data file. It does not change the backup. Errors are the errors of
+// [Open] or of the operating system.
 func Prepare(ctx context.Context, backup, dataFile string, tables Readers, then func(context.Context, *Store) error) (prepared string, err error) {
 	f, err := os.CreateTemp(filepath.Dir(dataFile), PreparedPrefix(dataFile)+"*") // mode 0600
 	if err != nil {
@@ -30,11 +31,12 @@ func Prepare(ctx context.Context, backup, dataFile string, tables Readers, then 
 	return f.Name(), nil
 }
 
-// PreparedPrefix begins the names of the files that [Prepare] makes.
+// PreparedPrefix returns the prefix of the names of the files that [Prepare] makes.
 func PreparedPrefix(dataFile string) string { return filepath.Base(dataFile) + ".restore-" }
 
-// complete changes and inspects the copy. bbolt gets the file that is open, and does not open it by its name: a
-// restoration by root works in the directory of another account, which can give that name to another file.
+// complete changes and inspects the copy. It gives bbolt the open file, so that bbolt does not open
+// it by name: a restoration by root works in the directory of another account, which could make the
+// name lead to another file.
 func complete(ctx context.Context, f *os.File, tables Readers, then func(context.Context, *Store) error) (err error) {
 	defer guard(&err, false)()
 	db, _, err := openFile(f.Name(), Options{open: func(string, int, fs.FileMode) (*os.File, error) { return f, nil }}, false)
@@ -49,16 +51,16 @@ func complete(ctx context.Context, f *os.File, tables Readers, then func(context
 	return db.View(func(tx *bbolt.Tx) error { return new(Summary).inspect(ctx, tx, tables) })
 }
 
-// Held is a data file, or the place for one, that no other process opens.
+// Held is a data file, or the place for one, that no other process can open.
 type Held struct {
 	path  string
-	was   fs.FileInfo // nil: it was not there
-	store *Store      // nil: it need not be held
+	was   fs.FileInfo // nil: it did not exist
+	store *Store      // nil: it does not have to be held
 }
 
-// Hold keeps other processes from opening a data file until it is released. A file that is blank, missing, or too
-// damaged to be opened, is not held. Errors: [ErrLocked], and [ErrForeign] for another program's file, which must
-// not be replaced.
+// Hold keeps other processes from opening a data file until it is released. It does not hold a file
+// that is blank, missing, or too damaged to be opened. Errors: [ErrLocked], and [ErrForeign] for
+// another program's file, which must not be replaced.
 func Hold(dataFile string) (h *Held, err error) {
 	h = &Held{path: dataFile}
 	h.was, err = os.Stat(dataFile)
@@ -81,7 +83,7 @@ func Hold(dataFile string) (h *Held, err error) {
 // IsNew reports whether there was no data file.
 func (h *Held) IsNew() bool { return h.was == nil }
 
-// Release ends the holding.
+// Release lets other processes open the file again.
 func (h *Held) Release() error {
 	if h.store == nil {
 		return nil
@@ -89,11 +91,11 @@ func (h *Held) Release() error {
 	return h.store.Close()
 }
 
-// errReplaced is returned if another file has the name of one that is opened or restored.
+// errReplaced is returned if the name of the opened or restored file leads to another file.
 var errReplaced = errors.New("the file was replaced meanwhile")
 
-// Replace is [Replace] for the file that is held. It fails if another file has replaced it: without
-// a lock, a restoration or a starting server may have made one.
+// Replace is [Replace] for the held file. It fails if another file has replaced it: without a lock,
+// a restoration or a starting server may have made one.
 func (h *Held) Replace(prepared, kept string) error {
 	now, err := os.Stat(h.path)
 	switch {
@@ -105,9 +107,10 @@ func (h *Held) Replace(prepared, kept string) error {
 	return Replace(h.path, prepared, kept)
 }
 
-// Replace puts a prepared file in the place of the data file, which no process may have open for writing,
-// and keeps that one, if it is there, under another name. There is a whole data file at every moment: the
-// former one, then the new one. After an error the former one has its place. The file system must have links.
+// Replace puts a prepared file in the place of the data file, and keeps the old data file, if there
+// is one, under another name. No process may have the data file open for writing. At every moment
+// the data file is complete: first the old one, then the new one. After an error the old one is in
+// place. The file system must support hard links.
 func Replace(dataFile, prepared, kept string) error {
 	return replace(dataFile, prepared, kept, SyncDirectory)
 }
@@ -121,7 +124,7 @@ func replace(dataFile, prepared, kept string, sync func(dir string) error) error
 	case err != nil:
 		return fmt.Errorf("bolt: keep %s: %w", dataFile, err)
 	}
-	if err = sync(dir); err == nil { // the kept one is there before it is replaced
+	if err = sync(dir); err == nil { // the old file must have its second name on disk before it is replaced
 		err = os.Rename(prepared, dataFile)
 	}
 	if err != nil {

@@ -29,7 +29,7 @@ func filled(t *testing.T) string {
 		many = append(many, store.Record{Key: fmt.Sprintf("thing-%04d", i), Value: []byte(`{"a":"` + strings.Repeat("x", 100) + `"}`), Version: 1})
 	}
 	check.OK(t, s.PutAll(t.Context(), store.Table{Name: "things"}, many))
-	for _, key := range []string{"a", "b"} { // the pages before are free, and are used again
+	for _, key := range []string{"a", "b"} { // the free pages before are used again
 		_, err := s.Put(t.Context(), store.Table{Name: "others"}, store.Record{Key: key, Value: []byte("{}")}, store.Seen{})
 		check.OK(t, err)
 	}
@@ -37,7 +37,7 @@ func filled(t *testing.T) string {
 	return path
 }
 
-// TestPrepare: the result has what the backup has, and what Then has changed.
+// TestPrepare: the result has the content of the backup and the changes of then.
 func TestPrepare(t *testing.T) {
 	backup, ctx := filled(t), t.Context()
 	before, err := os.ReadFile(backup)
@@ -59,7 +59,7 @@ func TestPrepare(t *testing.T) {
 	check.Equal(t, "entries", len(entries), 1)
 }
 
-// TestPrepareLeavesNothing: of a backup that cannot be used.
+// TestPrepareLeavesNothing: an unusable backup leaves no file behind.
 func TestPrepareLeavesNothing(t *testing.T) {
 	dir := t.TempDir()
 	backup := filepath.Join(t.TempDir(), "backup.db")

@@ -17,12 +17,13 @@ import (
 var scaleRefreshes = flag.Int("refreshes", 20_000, "how many refreshes BenchmarkScaleRefreshes makes")
 
 const (
-	scaleSample = 5_000 // operations that are measured one after the other
+	scaleSample = 5_000 // operations measured one after the other
 	scaleOpens  = 20
-	scaleBulk   = 512 // clients of what is not measured one by one
+	scaleBulk   = 512 // clients for operations that are not measured one by one
 )
 
-// BenchmarkScaleFamilies measures opening, refreshing and sweeping with so many sign-ins that live.
+// BenchmarkScaleFamilies measures opening, refreshing and sweeping with the given number of live
+// sign-ins.
 func BenchmarkScaleFamilies(b *testing.B) {
 	for _, families := range benchSizes(b) {
 		b.Run(fmt.Sprintf("families=%d", families), func(b *testing.B) {
@@ -60,8 +61,8 @@ func scaleOpen(b *testing.B, path string) {
 	b.ReportMetric(float64(took[scaleOpens/2].Microseconds())/1e3, "open-ms")
 }
 
-// BenchmarkScaleRefreshes refreshes a thousand sign-ins, again and again, and measures the same after a
-// thousand refreshes and after all of them.
+// BenchmarkScaleRefreshes refreshes a thousand sign-ins again and again. It takes the same
+// measurements after a thousand refreshes and after all of them.
 func BenchmarkScaleRefreshes(b *testing.B) {
 	const families = 1000
 	s := mustOpen(b, benchFile(b, families, time.Now()))

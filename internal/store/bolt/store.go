@@ -44,12 +44,12 @@ var _ interface {
 type Options struct {
 	// MaxSize bounds the file, in bytes; writes beyond it fail and change nothing. 0 means no bound.
 	MaxSize int
-	// Existing has Open lay out no new file. An empty one is [ErrForeign], and one that is not there an error of
-	// the operating system.
+	// Existing keeps Open from creating a file. An empty file is then [ErrForeign], and a missing
+	// one an error of the operating system.
 	Existing bool
-	// checked has the list of free pages read when the file is opened for reading, for its check.
+	// checked loads the list of free pages when the file is opened for reading, for its check.
 	checked bool
-	// open opens the file; nil: by its name.
+	// open opens the file; nil: open it by its name.
 	open func(name string, flag int, mode fs.FileMode) (*os.File, error)
 }
 
@@ -67,7 +67,7 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// usable returns why nothing can be read now.
+// usable returns an error if the store cannot be read now.
 func (s *Store) usable(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -75,7 +75,7 @@ func (s *Store) usable(ctx context.Context) error {
 	return s.writes.refusal()
 }
 
-// view runs fn on a snapshot. What fn reads is valid until it returns.
+// view runs fn on a snapshot. Data read by fn is valid until fn returns.
 func (s *Store) view(ctx context.Context, fn func(tx *bbolt.Tx) error) (err error) {
 	if err := s.usable(ctx); err != nil {
 		return err
@@ -91,8 +91,9 @@ func (s *Store) view(ctx context.Context, fn func(tx *bbolt.Tx) error) (err erro
 // errPanicked marks the errors of guard. The locks of bbolt may be held afterwards.
 var errPanicked = errors.New("a page cannot be read")
 
-// guard turns a panic over damaged pages, or a fault in the mapped file, into [ErrCorrupt]. Use:
-// defer guard(&err, stack)(). The errors of a store in use contain the stack: the fault may be ours.
+// guard converts a panic over damaged pages, or a fault in the mapped file, to [ErrCorrupt]. Use:
+// defer guard(&err, stack)(). In an open store the errors contain the stack, because the bug may be
+// ours.
 func guard(err *error, stack bool) func() {
 	faults := debug.SetPanicOnFault(true)
 	return func() {

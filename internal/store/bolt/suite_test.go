@@ -63,7 +63,7 @@ func spoilEntryAt(how func(value []byte) []byte) func(t *testing.T, b store.Back
 	}
 }
 
-// changeValue gives what is stored under a key another value.
+// changeValue changes the value stored under a key.
 func changeValue(t *testing.T, b store.Backend, bucket string, key []byte, how func(value []byte) []byte) {
 	t.Helper()
 	err := b.(*Store).writes.do(t.Context(), func(w *writeTx) error {

@@ -11,15 +11,16 @@ import (
 	"oauth-server/internal/store"
 )
 
-// sweepStep bounds how many records one transaction writes, so that requests get their turn in between.
+// sweepStep bounds how many records one transaction writes, so that requests can write in between.
 const sweepStep = 256
 
-// sweptAtOnce bounds how many records of a table one sweep passes: with a sweep each minute, a million are
-// passed in ten minutes. What it removes does not count, so that it keeps up with any load.
+// sweptAtOnce bounds how many records of a table one sweep passes. With a sweep each minute, a
+// million records take ten minutes. Removed records do not count, so the sweep keeps up with any
+// load.
 const sweptAtOnce = 100_000
 
-// Sweep implements [store.Sweeper]. There is no index of what expires: it reads a part of each table, from the key
-// at which the one before ended.
+// Sweep implements [store.Sweeper]. Expiry has no index: Sweep reads a part of each table, starting
+// at the key where the previous sweep ended.
 func (s *Store) Sweep(ctx context.Context, now time.Time) (removed int, err error) {
 	s.sweeping.Lock()
 	defer s.sweeping.Unlock()
@@ -45,7 +46,7 @@ func (s *Store) Sweep(ctx context.Context, now time.Time) (removed int, err erro
 	return removed, err
 }
 
-// expired reports whether a record expired before now. One that cannot be read has not.
+// expired reports whether a record expired before now. An unreadable record never expires.
 func expired(value []byte, now time.Time) bool {
 	r, err := decodeRecord(value)
 	return err == nil && r.expires != 0 && r.expires < now.UnixMilli()

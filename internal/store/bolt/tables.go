@@ -18,16 +18,16 @@ import (
 	"oauth-server/internal/store"
 )
 
-// rows are the records of a table, encoded: a bucket, which is made at the first write, or memory. The index
-// of a table by owner is a bucket of its own: its keys are the owner, with its length before it, and the
-// key of the record.
+// rows are the encoded records of a table. They are in a bucket, which is created at the first
+// write, or in memory. The index of a table by owner is a bucket of its own. Its keys are the
+// owner, preceded by its length, and the key of the record.
 type rows interface {
 	Get(key []byte) []byte
 	Put(key, value []byte) error
 	Delete(key []byte) error
 }
 
-// memory holds a volatile table: no other process can have the file open. A nil one is empty.
+// memory holds a volatile table: no other process can have the file open. A nil memory is empty.
 type memory map[string][]byte
 
 // Get implements [rows].
@@ -51,8 +51,9 @@ func bucketOf(tx *bbolt.Tx, name string) rows {
 	return memory(nil)
 }
 
-// from returns the rows from a key on, in order. In a damaged file, where bbolt may follow pages in a circle,
-// they are not in order: it panics then, which is [ErrCorrupt] for the caller of the store.
+// from returns the rows from a key on, in order. In a damaged file bbolt may follow pages in a
+// circle, and the rows are then out of order. from panics in this case, and the caller of the store
+// gets [ErrCorrupt].
 func from(r rows, key string) iter.Seq2[[]byte, []byte] {
 	return func(yield func(k, v []byte) bool) {
 		switch r := r.(type) {
@@ -93,15 +94,15 @@ func (s *Store) Get(ctx context.Context, t store.Table, each func(store.Record) 
 	return err
 }
 
-// partRecords and partBytes bound what one transaction reads: while it lasts, writers cannot use pages
-// again that they free.
+// partRecords and partBytes bound how much one transaction reads: until it ends, writers cannot
+// reuse pages that they free.
 const (
 	partRecords = 4096
 	partBytes   = 1 << 20
 )
 
-// List implements [store.Backend]. It reads in parts, each in a transaction. An unreadable record has no owner and no
-// time, so only a query without them finds it.
+// List implements [store.Backend]. It reads in parts, one transaction each. An unreadable record
+// has no owner and no time, so only a query without an owner and a time finds it.
 func (s *Store) List(ctx context.Context, t store.Table, q store.Query, each func(store.Record) error) error {
 	indexed, prefix, next := t.ByOwner && !t.Volatile && q.Owner != "", q.Prefix, ""
 	if indexed {
@@ -221,7 +222,8 @@ func (s *Store) DeleteAll(ctx context.Context, t store.Table, keys ...string) er
 	return s.change(ctx, t, func(tb *table) error { return tb.deleteAll(keys) })
 }
 
-// deleteWhile removes the records of a table from a key on, as long as they are due, in bounded steps.
+// deleteWhile removes the records of a table from a key on, as long as due returns true, in bounded
+// steps.
 func (s *Store) deleteWhile(ctx context.Context, t store.Table, first string, due func(key, value []byte) bool) error {
 	for more := true; more; {
 		var keys []string
@@ -239,7 +241,7 @@ func (s *Store) deleteWhile(ctx context.Context, t store.Table, first string, du
 			return err
 		}
 		if more = len(keys) == sweepStep; more {
-			first = keys[sweepStep-1] + "\x00" // also in a damaged file, where bbolt may not find what it is to remove
+			first = keys[sweepStep-1] + "\x00" // also in a damaged file, where bbolt may not find the records to remove
 		}
 	}
 	return nil
@@ -247,12 +249,12 @@ func (s *Store) deleteWhile(ctx context.Context, t store.Table, first string, du
 
 // table is a table in a transaction.
 type table struct {
-	w       *writeTx // nil: it is only read
+	w       *writeTx // nil: read only
 	records rows
-	owners  rows // nil: there is no index
+	owners  rows // nil: no index
 }
 
-// read calls fn with a table on a snapshot. What fn reads is valid until it returns.
+// read calls fn with a table on a snapshot. Data read by fn is valid until fn returns.
 func (s *Store) read(ctx context.Context, t store.Table, fn func(*table)) error {
 	if t.Volatile {
 		return s.change(ctx, t, func(tb *table) error { fn(tb); return nil })
@@ -267,7 +269,7 @@ func (s *Store) read(ctx context.Context, t store.Table, fn func(*table)) error 
 	})
 }
 
-// change calls fn with a table, in a transaction that others share.
+// change calls fn with a table, in a transaction shared with others.
 func (s *Store) change(ctx context.Context, t store.Table, fn func(*table) error) error {
 	if !t.Volatile {
 		return s.writes.do(ctx, func(w *writeTx) error {
@@ -289,8 +291,8 @@ func (s *Store) change(ctx context.Context, t store.Table, fn func(*table) error
 	return fn(&table{w: &writeTx{}, records: s.inMemory[t.Name]})
 }
 
-// table returns a table for writing, and makes its buckets if they do not exist. An empty bucket alone is not worth
-// a commit.
+// table returns a table for writing, and creates its buckets if they do not exist. If a transaction
+// only creates empty buckets, it is not committed.
 func (w *writeTx) table(t store.Table) (tb table, err error) {
 	tb.w = w
 	if tb.records, err = w.tx.CreateBucketIfNotExists([]byte(t.Name)); err == nil && t.ByOwner {
@@ -340,12 +342,12 @@ func (t *table) deleteAll(keys []string) error {
 	return nil
 }
 
-// reindex gives a record another owner in the index than the stored one has.
+// reindex moves a record in the index from the owner of the stored record to another one.
 func (t *table) reindex(key, owner string) (err error) {
 	if t.owners == nil {
 		return nil
 	}
-	was, _ := decodeRecord(t.records.Get([]byte(key))) // one that cannot be read is not found by its owner
+	was, _ := decodeRecord(t.records.Get([]byte(key))) // the index has no unreadable records
 	if string(was.owner) == owner {
 		return nil
 	}

@@ -12,7 +12,7 @@ import (
 	"oauth-server/internal/store"
 )
 
-// TestSweepOfTables: with an index and without, in the file and in memory.
+// TestSweepOfTables sweeps tables with and without an index, in the file and in memory.
 func TestSweepOfTables(t *testing.T) {
 	s, now := mustOpen(t, filepath.Join(t.TempDir(), "data.db")), time.Now()
 	for _, table := range []store.Table{{Name: "plain"}, {Name: "owned", ByOwner: true}, {Name: "volatile", Volatile: true}} {
@@ -34,7 +34,7 @@ func TestSweepOfTables(t *testing.T) {
 	}
 }
 
-// TestIndexOfOwners: the index has nothing but the present owner of each record.
+// TestIndexOfOwners: the index has only the current owner of each record.
 func TestIndexOfOwners(t *testing.T) {
 	s, table := mustOpen(t, filepath.Join(t.TempDir(), "data.db")), store.Table{Name: "owned", ByOwner: true}
 	for i, owner := range []string{"ada", "grace", "", "ada\x00x", "ada"} {

@@ -12,13 +12,13 @@ import (
 	"oauth-server/internal/store"
 )
 
-// trailBucket holds the entries under their numbers, 8 bytes big-endian. An entry is stored as a record. That was
-// changed when the entry was made. Its owner is the list of what it refers to: table and key of each, with their
-// lengths.
+// trailBucket holds the entries under their numbers, 8 bytes big-endian. An entry is stored as a
+// record. Its changed time is when the entry was made. Its owner is the list of references: table
+// and key of each, preceded by their lengths.
 const trailBucket = "trail"
 
-// growing is how much of a page is filled where each key is greater than those before. Half of it, which suits
-// other orders, would leave every page half empty.
+// growing is how far pages are filled if each key is greater than all keys before. bbolt's default
+// of half a page, which suits other orders, would leave every page half empty.
 const growing = 0.9
 
 func trailKey(number int64) []byte {
@@ -33,7 +33,7 @@ func encodeEntry(e *store.Entry) []byte {
 	return encodeRecord(&store.Record{Version: e.Number, Nonce: e.Nonce, Changed: e.At, Owner: string(refs), Value: e.Value})
 }
 
-// decodeEntry returns an entry; one that cannot be read has Err set.
+// decodeEntry returns an entry. An unreadable entry has Err set.
 func decodeEntry(key, value []byte) store.Entry {
 	m := markOf(key, value)
 	r, err := decodeRecord(value)
@@ -48,7 +48,8 @@ func decodeEntry(key, value []byte) store.Entry {
 	return e
 }
 
-// markOf returns the mark of an entry, also of one that cannot be read; the zero mark for none.
+// markOf returns the mark of an entry, even of an unreadable one. Without an entry it returns the
+// zero mark.
 func markOf(key, value []byte) (m store.Mark) {
 	r, _ := decodeRecord(value)
 	if m.Nonce = r.nonce; len(key) == 8 {
@@ -128,7 +129,7 @@ func (s *Store) Trail(ctx context.Context, after store.Mark, limit int) (entries
 		if newest = newestMark(tx); after == newest {
 			return nil
 		}
-		// Without an entry, as before the first, the nonce is 0.
+		// The nonce is 0 if there is no entry, as before the first one.
 		if markOf(at, trail.Get(at)) != after || trail.Get(next) == nil {
 			return store.ErrMarkLost
 		}
@@ -143,8 +144,8 @@ func (s *Store) Trail(ctx context.Context, after store.Mark, limit int) (entries
 	return entries, newest, err
 }
 
-// History implements [store.Backend]. It reads in parts, each in a transaction, and stops at the first number
-// without an entry.
+// History implements [store.Backend]. It reads in parts, one transaction each, and stops at the
+// first number without an entry.
 func (s *Store) History(ctx context.Context, before int64, each func(store.Entry) error) error {
 	for {
 		var entries []store.Entry

@@ -78,7 +78,7 @@ func decodeInner(r *document.Reader) (v inner) {
 	return v
 }
 
-// TestAsEncodingJSON: what is written is what encoding/json writes, and can be read.
+// TestAsEncodingJSON: the output is the same as from encoding/json, and can be read.
 func TestAsEncodingJSON(t *testing.T) {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 600, time.UTC)
 	for _, v := range []record{
@@ -116,7 +116,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// FuzzRead: what is read is valid, and is read alike once it is written.
+// FuzzRead: accepted input is valid, and reads the same after it is written again.
 func FuzzRead(f *testing.F) {
 	f.Add([]byte(`{"s":"a\"","l":["b"],"n":-1,"b":true,"t":"2026-01-02T03:04:05Z","i":{"id":"x","n":1},"e":{"id":"é"}}`))
 	f.Fuzz(func(t *testing.T, value []byte) {

@@ -36,7 +36,7 @@ func benchFamily(i int, now time.Time) grants.Family {
 //
 //	go test -run '^$' -bench Rotate -benchtime 1000x ./internal/store/mongo -families 100000
 //
-// It reports how many commands a refresh takes of the store, and by how much the collection grows.
+// It reports how many commands a refresh needs, and how much the collection grows.
 func BenchmarkRotateFamily(b *testing.B) {
 	var commands atomic.Int64
 	monitor := &event.CommandMonitor{Started: func(context.Context, *event.CommandStartedEvent) { commands.Add(1) }}
@@ -83,7 +83,7 @@ func BenchmarkRotateFamily(b *testing.B) {
 	b.ReportMetric(float64(bytes)/float64(looked), "B/document")
 }
 
-// benchStore opens a migrated store whose commands are shown to the monitor.
+// benchStore opens a migrated store that reports its commands to the monitor.
 func benchStore(b *testing.B, monitor *event.CommandMonitor) *Store {
 	b.Helper()
 	uri, database := mongotest.Database(b)
@@ -99,8 +99,8 @@ func benchStore(b *testing.B, monitor *event.CommandMonitor) *Store {
 	return s
 }
 
-// benchSize returns how many grants there are, and of the first of them, which are refreshed, how many it
-// looked at, and their bytes as BSON.
+// benchSize returns the number of grants, the size in BSON of the first ones, which the benchmark
+// refreshes, and how many it measured.
 func benchSize(b *testing.B, s *Store) (count, bytes, looked int64) {
 	b.Helper()
 	c := s.db.Collection("grants")

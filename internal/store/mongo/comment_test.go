@@ -16,7 +16,7 @@ import (
 	"oauth-server/internal/syncer"
 )
 
-// diary notes the comment of every command that is about data.
+// diary records the comment of every command that reads or writes data.
 type diary struct {
 	mu       sync.Mutex
 	comments map[string][]string // by command

@@ -17,7 +17,8 @@ import (
 	"oauth-server/internal/store/mongo/mongotest"
 )
 
-// TestOpenFails: each fault has its own error, in time, and none of them repeats the password.
+// TestOpenFails: each fault has its own error, within the timeout, and no error repeats the
+// password.
 func TestOpenFails(t *testing.T) {
 	t.Parallel()
 	const password = "s3cr3t"
@@ -76,7 +77,7 @@ func silent(t *testing.T) string {
 	return serve(t, func(net.Conn) {})
 }
 
-// babbling speaks another protocol.
+// babbling answers in another protocol.
 func babbling(t *testing.T) string {
 	t.Helper()
 	return serve(t, func(c net.Conn) { _, _ = c.Write([]byte("HTTP/1.1 400 Bad Request\r\n\r\n")) })
@@ -121,8 +122,8 @@ func TestClosed(t *testing.T) {
 	}
 }
 
-// TestNoSecretInErrors: whatever a password is made of, and wherever the URI is broken, no error
-// repeats it.
+// TestNoSecretInErrors: whatever characters a password has, and wherever the URI is broken, no
+// error repeats it.
 func TestNoSecretInErrors(t *testing.T) {
 	refused := 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -142,7 +143,7 @@ func TestNoSecretInErrors(t *testing.T) {
 	}
 }
 
-// TestConnections: as many as the URI allows, or the driver by default.
+// TestConnections: the driver opens as many connections as the URI allows, or its default.
 func TestConnections(t *testing.T) {
 	uri, database := mongotest.Database(t)
 	for option, want := range map[string]int{"": 100, "maxPoolSize=7": 7, "maxPoolSize=0": 100} {

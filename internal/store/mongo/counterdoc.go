@@ -19,12 +19,12 @@ import (
 type counterReader struct {
 	doc     bson.Raw
 	record  syncer.Record
-	problem string // the first
-	more    int    // further ones
+	problem string // the first problem
+	more    int    // number of further problems
 }
 
-// counterRecord returns the record of a document. It has a Problem if a part of the document is not
-// valid, and is never an error.
+// counterRecord returns the record of a document. If a part of the document is not valid, the
+// record has a Problem; that is never an error.
 func counterRecord(doc bson.Raw) syncer.Record {
 	r := counterReader{doc: doc}
 	for _, name := range []string{"version", "etag", "frame", counts} {
@@ -56,7 +56,7 @@ func (r *counterReader) complain(format string, args ...any) {
 	r.more++
 }
 
-// text reads a field of the _id. A document that was read by its _id has it.
+// text reads a field of the _id. A document found by its _id has this field.
 func (r *counterReader) text(name string) string {
 	s, _ := r.doc.Lookup("_id", name).StringValueOK()
 	return s
@@ -76,8 +76,8 @@ func (r *counterReader) number(name string, least int64) int64 {
 	return n
 }
 
-// whole returns the value of a whole number of any BSON type that a shell may write, and false for any
-// other value. A double beyond 2^53 is not exact, and so no whole number.
+// whole returns the value of a whole number of any BSON type that a shell may write, and false for
+// any other value. A double beyond 2^53 is not exact, so it is not a whole number.
 func whole(v bson.RawValue) (int64, bool) {
 	if f, ok := v.DoubleOK(); ok {
 		return int64(f), f == math.Trunc(f) && math.Abs(f) <= 1<<53
@@ -88,8 +88,8 @@ func whole(v bson.RawValue) (int64, bool) {
 	return v.Int64OK()
 }
 
-// each calls read for the elements of a document, which may be absent. Only a rewrite can remove frames
-// that it cannot read, so they make the record Damaged.
+// each calls read for the elements of a document, which may be absent. An unreadable field of
+// frames makes the record Damaged, because only a rewrite can remove them.
 func (r *counterReader) each(name string, read func(key string, v bson.RawValue)) {
 	v := r.doc.Lookup(name)
 	if v.IsZero() {
@@ -119,8 +119,8 @@ func (r *counterReader) writer(name string, v bson.RawValue) {
 	}
 }
 
-// frame reads a count as it is stored, whatever its size. One that is not valid is left out; only a
-// rewrite of all frames can remove it, so the record is Damaged.
+// frame reads a count as stored, whatever its size. It leaves out an invalid count. Only a rewrite
+// of all frames can remove it, so the record is Damaged.
 func (r *counterReader) frame(key string, v bson.RawValue) {
 	name, err := strconv.ParseInt(key, 10, 64)
 	count, ok := whole(v)
@@ -145,23 +145,26 @@ func counterID(id ratelimit.CounterID) bson.D {
 	return d
 }
 
-// counterModel returns the write as an upsert. If there is no document, it creates one; if the
-// filter does not match the one there is, it fails because of the duplicate _id.
+// counterModel returns the write as an upsert. Without a document, it creates one. If the document
+// does not match the filter, it fails because of the duplicate _id.
 func counterModel(id ratelimit.CounterID, w *syncer.Write) mongo.WriteModel {
 	return mongo.NewUpdateOneModel().SetFilter(counterFilter(id, w)).SetUpdate(counterUpdate(w)).SetUpsert(true)
 }
 
 // counterFilter returns the condition of the write. It is never the _id alone: a write that arrives
-// twice, because a gateway repeated it, or late would be counted twice.
+// late, or twice because a gateway repeated it, would be counted twice.
 //
 // A versioned write depends on version and etag. The syncer sends one while the document shows no
-// other writer, and where the other kind would not match or not do: its frames have to be
-// rewritten, it does not state their length, or pruned is ahead of the sequence. Every other write,
-// and so most writes of a shared key, depends on the writer's own sequence, which writes of others
-// do not change. That is as exact. The update adds, and sums are the same in any order. It raises
-// the sequence in the same step, so the sequence of an applied write never matches again. What it
-// removes is part of the filter, with the values that were read. And since every write changes the
-// etag, a versioned attempt that arrives after its repeat does not match either.
+// other writer. It also sends one if the other kind would not match or not suffice: if the frames
+// must be rewritten, if the document does not state their length, or if pruned is ahead of the
+// sequence.
+//
+// Every other write, and so most writes of a shared key, depends on the writer's own sequence,
+// which other writers do not change. That is just as exact. The update adds, and the order of
+// additions does not matter. It raises the sequence in the same step, so the sequence of an applied
+// write never matches again. The filter includes the frames and writers to remove, with the values
+// that were read. Every write changes the etag, so a versioned attempt that arrives after its
+// repeat does not match either.
 //
 // The fields that the filter compares by equality become part of a document that the upsert
 // creates, before the update is applied. The update sets or removes each of them.
@@ -184,8 +187,7 @@ func counterFilter(id ratelimit.CounterID, w *syncer.Write) bson.D {
 	return filter
 }
 
-// sameOrAbsent returns the condition that a field has the value; 0 also stands for a field that is
-// absent.
+// sameOrAbsent returns the condition that a field has the value. 0 also matches an absent field.
 func sameOrAbsent(n int64) any {
 	if n == 0 {
 		return bson.D{{Key: "$in", Value: bson.A{n, nil}}}
@@ -193,8 +195,8 @@ func sameOrAbsent(n int64) any {
 	return n
 }
 
-// counterUpdate returns the update. It has no two operators on one path, or on a path and one below
-// it: [syncer.Write.Check] refuses writes that would need them.
+// counterUpdate returns the update. It never has two operators on the same path, or on a path and a
+// path below it: [syncer.Write.Check] refuses writes that would need them.
 func counterUpdate(w *syncer.Write) bson.D {
 	inc := bson.D{{Key: "version", Value: int64(1)}}
 	set := bson.D{{Key: "etag", Value: w.NewEtag}, {Key: "frame", Value: w.Frame}}
@@ -221,7 +223,7 @@ func counterUpdate(w *syncer.Write) bson.D {
 	if unset != nil {
 		update = append(update, bson.E{Key: "$unset", Value: unset})
 	}
-	if !w.Rewrite && len(w.Delta)+len(w.Remove.Frames) == 0 { // a document is not valid without the field
+	if !w.Rewrite && len(w.Delta)+len(w.Remove.Frames) == 0 { // a document without the field is not valid
 		update = append(update, bson.E{Key: "$setOnInsert", Value: bson.D{{Key: counts, Value: bson.D{}}}})
 	}
 	return update
@@ -235,20 +237,21 @@ func wholeCounts(frames []ratelimit.FrameCount) bson.D {
 	return doc
 }
 
-// counts is the field with the count of each frame.
+// counts is the name of the field with the count of each frame.
 const counts = "requestCounters"
 
 func frameField(name int64) string { return counts + "." + strconv.FormatInt(name, 10) }
 
 func writerField(name string) string { return "writers." + name }
 
-// counterOutcomes returns the outcome of each write of a bulk. The error is one that concerns more
-// than one of them.
+// counterOutcomes returns the outcome of each write of a bulk. It returns an error that concerns
+// more than one write.
 //
-// A reply names the writes that created a document and those that failed, and has the number of
-// writes that matched a document. Only if the three add up to the number of writes, the others were
-// applied. Otherwise their outcome is unknown: a bulk that the server broke off, or a reply that is
-// not understood, loses no count. A result without a status is Unknown.
+// A reply names the writes that created a document and the writes that failed, and has the number
+// of writes that matched a document. The other writes were applied only if the three add up to the
+// number of writes. Otherwise their outcome is unknown. So no count is lost if the server stops in
+// the middle of a bulk, or sends a reply that is not understood. A result without a status is
+// Unknown.
 func counterOutcomes(writes []*syncer.Write, result *mongo.BulkWriteResult, bulk mongo.BulkWriteException) ([]syncer.Result, error) {
 	outcomes, named := make([]syncer.Result, len(writes)), make([]bool, len(writes))
 	accounted := int64(0)
@@ -264,7 +267,7 @@ func counterOutcomes(writes []*syncer.Write, result *mongo.BulkWriteResult, bulk
 		outcomes[i], named[i] = o, true
 	}
 	others := syncer.Result{Status: syncer.Applied}
-	if e := bulk.WriteConcernError; e != nil { // they were applied, and can still be rolled back
+	if e := bulk.WriteConcernError; e != nil { // applied, but they can still be rolled back
 		others = syncer.Result{Err: fmt.Errorf("no majority has confirmed the write: %w", described(e.Code, e.Name, e.Message))}
 	}
 	if result != nil {
@@ -272,7 +275,8 @@ func counterOutcomes(writes []*syncer.Write, result *mongo.BulkWriteResult, bulk
 		for i := range result.UpsertedIDs {
 			created := others
 			if i >= 0 && i < int64(len(writes)) && writes[i].Versioned && writes[i].Version != 0 {
-				// The condition did not hold, and yet the write is counted. Sent again, it meets its sequence.
+				// The condition did not hold, but the write is counted. If it is sent again, its
+				// own sequence stops it.
 				created = syncer.Result{Err: errors.New("mongo: the counter had expired; the write has created it anew")}
 			}
 			name(int(i), created)
@@ -297,11 +301,11 @@ const duplicateKey = 11000
 // refusedForGood has the codes of errors that the same write would cause each time.
 // https://www.mongodb.com/docs/manual/reference/error-codes/
 var refusedForGood = map[int]bool{
-	2:     true, // BadValue: a count beyond 64 bits, too
+	2:     true, // BadValue: also a count beyond 64 bits
 	9:     true, // FailedToParse
-	14:    true, // TypeMismatch: a count that is no number
+	14:    true, // TypeMismatch: a count that is not a number
 	22:    true, // InvalidBSON
-	28:    true, // PathNotViable: through something that is no document
+	28:    true, // PathNotViable: through a value that is not a document
 	40:    true, // ConflictingUpdateOperators
 	52:    true, // DollarPrefixedFieldName
 	54:    true, // NotSingleValueField
@@ -312,10 +316,10 @@ var refusedForGood = map[int]bool{
 	10334: true, // BSONObjectTooLarge
 	17280: true, // KeyTooLong
 	17419: true, // the document would become too large
-	17420: true, // the same, of a new one
+	17420: true, // the same for a new document
 }
 
-// refusal is the outcome of a write that the server reports an error for.
+// refusal returns the outcome of a write for which the server reports an error.
 func refusal(e mongo.WriteError) syncer.Result {
 	codeName, _ := e.Raw.Lookup("codeName").StringValueOK()
 	err := described(e.Code, codeName, e.Message)
@@ -324,13 +328,13 @@ func refusal(e mongo.WriteError) syncer.Result {
 		return syncer.Result{Status: syncer.Conflict}
 	case refusedForGood[e.Code] || failedValidation(codeName, e.Message):
 		return syncer.Result{Status: syncer.Rejected, Err: err}
-	default: // such as a deadlock: perhaps not applied, but not refused for good
+	default: // such as a deadlock: perhaps not applied, but not refused permanently
 		return syncer.Result{Status: syncer.Unknown, Err: err}
 	}
 }
 
-// failedValidation recognises a failed validation by its name, because compatible servers have
-// other codes for it. The message must begin with it: the rest may quote a username.
+// failedValidation recognises a failed validation by its name, because compatible servers use other
+// codes for it. The message must begin with the name: the rest may quote a username.
 func failedValidation(codeName, message string) bool {
 	const name = "DocumentValidationFailure"
 	return codeName == name || strings.HasPrefix(message, name) || strings.HasPrefix(message, "Document failed validation")
@@ -339,8 +343,8 @@ func failedValidation(codeName, message string) bool {
 // maxMessage is how much of a server's message an error repeats, in bytes.
 const maxMessage = 100
 
-// described returns the error of a reply for the log, without what the server quotes of the
-// document: the _id of a counter contains a username.
+// described returns the error of a reply for the log. It leaves out the parts of the document that
+// the server quotes: the _id of a counter contains a username.
 func described(code int, codeName, message string) error {
 	if i := strings.IndexAny(message, `{"`); i >= 0 {
 		message = message[:i]

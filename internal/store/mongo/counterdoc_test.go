@@ -56,7 +56,7 @@ func many(n int, value any) (doc bson.D) {
 type foreign struct {
 	doc     bson.D
 	says    string
-	damaged bool // it has what only a rewrite removes
+	damaged bool // it has parts that only a rewrite can remove
 }
 
 func foreignDocuments() map[string]foreign {
@@ -93,8 +93,8 @@ func foreignDocuments() map[string]foreign {
 	}
 }
 
-// TestForeignDocuments: what others have written is reported, and what of it makes sense is read.
-// Where only a rewrite helps, it does.
+// TestForeignDocuments: documents written by other programs are reported, and their valid parts are
+// read. Where only a rewrite helps, it does.
 func TestForeignDocuments(t *testing.T) {
 	s, _, _ := throughProxy(t)
 	for name, test := range foreignDocuments() {
@@ -107,8 +107,8 @@ func TestForeignDocuments(t *testing.T) {
 			if len(r.Frames) > syncer.MaxFramesRead || len(r.Writers) > syncer.MaxWritersRead {
 				t.Errorf("%d frames and %d writers were read", len(r.Frames), len(r.Writers))
 			}
-			// What the server makes of a write onto it is its own matter (one hangs up on a list);
-			// it must only not pass for a lost race, unless what is wrong is the condition.
+			// The result of a write to this document depends on the server (one hangs up on a
+			// list). It must only not look like a lost race, unless the condition itself is wrong.
 			got, err := writeOne(t.Context(), s, hotID, aWrite("me", 9, 1))
 			if err == nil && got.Status == syncer.Conflict && r.Frame != 0 {
 				t.Errorf("a write onto it: %+v", got)
@@ -150,7 +150,7 @@ func TestSoundDocument(t *testing.T) {
 	}
 }
 
-// TestReadAsStored: counts are not judged, and a document without pruned is sound.
+// TestReadAsStored: counts are read as stored, and a document without pruned is valid.
 func TestReadAsStored(t *testing.T) {
 	doc := without(sound(), "pruned")
 	doc = with(doc, "requestCounters", bson.D{{Key: "9", Value: int64(math.MaxInt64)}, {Key: "7", Value: int64(-3)}, {Key: "8", Value: -2.0}})
@@ -188,8 +188,8 @@ func FuzzCounterRecord(f *testing.F) {
 	})
 }
 
-// TestHeadlessDocuments: a document that another program made without a version, an etag or both is
-// taken over by a write that depends on just that.
+// TestHeadlessDocuments: another program made a document without a version, an etag or both. A
+// write with the condition that they are absent takes it over.
 func TestHeadlessDocuments(t *testing.T) {
 	s, _, _ := throughProxy(t)
 	for _, missing := range [][]string{{"version"}, {"etag"}, {"version", "etag"}, {"version", "etag", "frame"}} {

@@ -18,10 +18,10 @@ import (
 	"oauth-server/internal/syncer"
 )
 
-// Exchange implements [syncer.Store] with one unordered bulk of upserts and one find, each sent as
-// one command, at the same time, and only if there is something to write or to read. If one fails,
-// the results still have the outcome of the other. Only ctx bounds the time of both: a large batch
-// needs more than an ordinary operation.
+// Exchange implements [syncer.Store] with one unordered bulk of upserts and one find. Each is one
+// command. Both are sent at the same time, and only if there is something to write or to read. If
+// one fails, the results still have the outcome of the other. Only ctx bounds the time of both: a
+// large batch needs more than an ordinary operation.
 func (s *Store) Exchange(ctx context.Context, items []syncer.Item) ([]syncer.Result, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -34,7 +34,7 @@ func (s *Store) Exchange(ctx context.Context, items []syncer.Item) ([]syncer.Res
 	var wanted bson.A // _ids
 	for i := range items {
 		it, r := &items[i], &results[i]
-		// A server may take two names that are not UTF-8 for the same, so they are not sent.
+		// A server may treat two different names that are not UTF-8 as equal, so they are not sent.
 		possible := utf8.ValidString(it.ID.ClientID) && utf8.ValidString(it.ID.Username) && utf8.ValidString(it.ID.Limit)
 		if it.Read && possible {
 			wanted = append(wanted, counterID(it.ID))
@@ -68,9 +68,9 @@ func (s *Store) Exchange(ctx context.Context, items []syncer.Item) ([]syncer.Res
 	return results, cmp.Or(wrote, read)
 }
 
-// writeCounters sends the bulk and sets Status and Err of the results. Where the filter of a write does
-// not match the document, the upsert tries an insert and fails because of the duplicate _id. So the errors
-// of the reply name exactly the writes that did not match.
+// writeCounters sends the bulk and sets Status and Err of the results. If the filter of a write
+// does not match the document, the upsert tries to insert and fails because of the duplicate _id.
+// So the errors of the reply name exactly the writes that did not match.
 func (s *Store) writeCounters(ctx context.Context, items []syncer.Item, written []int, results []syncer.Result) error {
 	models, writes := make([]mongo.WriteModel, len(written)), make([]*syncer.Write, len(written))
 	for m, i := range written {
@@ -88,8 +88,8 @@ func (s *Store) writeCounters(ctx context.Context, items []syncer.Item, written 
 	return err
 }
 
-// readCounters sends the find and sets Read and Record of the results. If it fails, the documents that
-// were read until then count, and the others are not marked as read.
+// readCounters sends the find and sets Read and Record of the results. If it fails, the documents
+// received so far count, and the others are not marked as read.
 func (s *Store) readCounters(ctx context.Context, items []syncer.Item, wanted bson.A, results []syncer.Result) error {
 	cursor, err := s.counters.Find(ctx, byID(field("$in", wanted)), options.Find().SetBatchSize(syncer.MaxBatch).SetComment(comment(ctx)))
 	if err != nil {
@@ -132,8 +132,9 @@ func (s *Store) EraseCounters(ctx context.Context, clientID string, username *st
 }
 
 // countersOf returns the filter for the counters of a client, or of one of its usernames. It is a
-// range of _ids, so the index finds them: MongoDB compares documents field by field, a document
-// without further fields comes before one with further fields, and MaxKey after every string.
+// range of _ids, so the index finds them. MongoDB compares documents field by field, sorts a
+// document without further fields before one with further fields, and sorts MaxKey after every
+// string.
 func countersOf(clientID string, username *string) bson.D {
 	from, next := field("clientId", text(clientID)), "username"
 	if username != nil {
@@ -155,7 +156,7 @@ func (s *Store) Now(ctx context.Context) (now time.Time, err error) {
 	return now, err
 }
 
-// hello is what a server says of itself.
+// hello is a server's description of itself.
 type hello struct {
 	LocalTime time.Time `bson:"localTime"`
 	Primary   bool      `bson:"isWritablePrimary"`
@@ -167,7 +168,7 @@ type hello struct {
 func (s *Store) hello(ctx context.Context) (h hello, err error) {
 	admin := s.client.Database("admin")
 	err = admin.RunCommand(ctx, bson.D{{Key: "hello", Value: 1}}).Decode(&h)
-	if hasCode(err, commandNotFound) { // a server older than MongoDB 4.4.2, or like it
+	if hasCode(err, commandNotFound) { // a server older than MongoDB 4.4.2, or a similar one
 		err = admin.RunCommand(ctx, bson.D{{Key: "isMaster", Value: 1}}).Decode(&h)
 	}
 	return h, err

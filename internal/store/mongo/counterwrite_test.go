@@ -12,8 +12,8 @@ import (
 	"oauth-server/internal/syncer"
 )
 
-// TestCounterOutcomes: a write is applied only if the reply, taken as a whole, leaves no other
-// reading.
+// TestCounterOutcomes: a write is applied only if the reply as a whole allows no other
+// interpretation.
 func TestCounterOutcomes(t *testing.T) {
 	const unknown, applied, conflict, rejected = syncer.Unknown, syncer.Applied, syncer.Conflict, syncer.Rejected
 	result := func(matched int64, upserted ...int64) *mongo.BulkWriteResult {
@@ -106,8 +106,8 @@ func TestRefusal(t *testing.T) {
 	}
 }
 
-// TestNoUsernameInErrors: the error of a refused write says what happened, and not to whom: it is
-// logged.
+// TestNoUsernameInErrors: the error of a refused write is logged, so it describes the problem but
+// not the user.
 func TestNoUsernameInErrors(t *testing.T) {
 	named, _ := bson.Marshal(bson.D{{Key: "codeName", Value: "TypeMismatch"}})
 	for _, test := range []struct {
@@ -141,7 +141,7 @@ func TestNoUsernameInErrors(t *testing.T) {
 }
 
 // TestStrangeReplies: a reply that no server should send leaves the writes unknown, and does not
-// end the process.
+// crash the process.
 func TestStrangeReplies(t *testing.T) {
 	duplicate := func(index any) bson.A {
 		return bson.A{bson.D{{Key: "index", Value: index}, {Key: "code", Value: 11000}, {Key: "errmsg", Value: "E11000"}}}
@@ -178,7 +178,7 @@ func TestStrangeReplies(t *testing.T) {
 	}
 }
 
-// openFake opens a store on a server that answers everything alike.
+// openFake opens a store on a server that sends the same reply to everything.
 func openFake(t *testing.T, reply bson.D) *Store {
 	t.Helper()
 	client, err := mongo.Connect(clientOptions("mongodb://" + fakeServer(t, reply)))
@@ -190,8 +190,8 @@ func openFake(t *testing.T, reply bson.D) *Store {
 	return s
 }
 
-// TestReadBrokenOff: where the server returns a part and fails to return the rest, the part counts,
-// and nothing is known of the rest.
+// TestReadBrokenOff: the server returns one part and fails to return the rest. The part counts, and
+// the rest is unknown.
 func TestReadBrokenOff(t *testing.T) {
 	s := openFake(t, bson.D{{Key: "ok", Value: 1}, {Key: "cursor", Value: bson.D{
 		{Key: "id", Value: int64(5)}, {Key: "ns", Value: "x.ratelimits"}, {Key: "firstBatch", Value: bson.A{sound()}},

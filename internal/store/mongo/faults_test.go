@@ -15,15 +15,15 @@ import (
 	"oauth-server/internal/syncer"
 )
 
-// TestLostOnTheWay: whether the request or the reply is lost, the outcome is unknown, and the same
-// write sent again is counted once.
+// TestLostOnTheWay: if the request or the reply is lost, the outcome is unknown. Sent again, the
+// same write is counted once.
 func TestLostOnTheWay(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		name      string
 		fault     mongotest.Fault
 		versioned bool
-		want      syncer.Status // of the second attempt
+		want      syncer.Status // outcome of the second attempt
 	}{
 		{"request", mongotest.LoseRequest, true, syncer.Applied},
 		{"reply", mongotest.LoseReply, true, syncer.Conflict},
@@ -40,14 +40,14 @@ func TestLostOnTheWay(t *testing.T) {
 	}
 }
 
-// TestAppliedLate: an attempt that was given up reaches the server after all, before or after it
-// was sent again.
+// TestAppliedLate: an abandoned attempt reaches the server after all, before or after the second
+// attempt.
 func TestAppliedLate(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		name      string
 		versioned bool
-		before    bool // the late one arrives before the second attempt
+		before    bool // the late attempt arrives before the second one
 	}{
 		{"versioned, after", true, false},
 		{"versioned, before", true, true},
@@ -80,7 +80,7 @@ func deliver(t *testing.T, p *mongotest.Proxy, want int) {
 	}
 }
 
-// TestRecreated: the document expires while a write is held up, another instance begins a new one,
+// TestRecreated: the document expires while a write is delayed, another instance creates a new one,
 // and then the old write arrives.
 func TestRecreated(t *testing.T) {
 	t.Parallel()
@@ -101,7 +101,7 @@ func TestRecreated(t *testing.T) {
 	}
 }
 
-// TestHalfLost: of an exchange that writes and reads, the half that was answered counts.
+// TestHalfLost: an exchange writes and reads, and only one half gets a reply. That half counts.
 func TestHalfLost(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -117,7 +117,7 @@ func TestHalfLost(t *testing.T) {
 			s, direct, proxy := throughProxy(t)
 			mustApply(t, direct, aWrite("other", 1, 1), syncer.Applied)
 			var sent atomic.Bool
-			proxy.Decide(func(command string) mongotest.Fault { // each time: the driver reads again by itself
+			proxy.Decide(func(command string) mongotest.Fault { // each time: the driver repeats a read on its own
 				sent.Store(sent.Load() || command == "update")
 				if command == test.command {
 					return mongotest.LoseReply
@@ -126,8 +126,8 @@ func TestHalfLost(t *testing.T) {
 			})
 			var results []syncer.Result
 			var err error
-			// A lost reply costs the driver its connections. Then it may give up on the other
-			// command before it has one to send it on.
+			// A lost reply costs the driver its connections. The driver may then give up the other
+			// command before it has a connection for it.
 			for try := 0; !sent.Load() && try < 50; try++ {
 				results, err = s.Exchange(t.Context(), []syncer.Item{
 					{ID: hotID, Write: aWrite("me", 7, 2), Read: true}, {ID: keyID(1), Write: aWrite("me", 8, 1)}, {ID: keyID(2), Read: true},
@@ -153,8 +153,8 @@ func TestHalfLost(t *testing.T) {
 	}
 }
 
-// TestServerAway: while the server is away every call fails within the time that it has, and
-// afterwards they succeed again.
+// TestServerAway: while the server is unavailable every call fails within its timeout, and
+// afterwards calls succeed again.
 func TestServerAway(t *testing.T) {
 	t.Parallel()
 	s, _, proxy := throughProxy(t)
@@ -201,12 +201,12 @@ func lossy(seed uint64) func(command string) mongotest.Fault {
 }
 
 // TestExactThroughFaults: 12 instances count in 4 hot documents through a proxy that loses requests
-// and replies and delivers some much later. Every count is there exactly once.
+// and replies and delivers some much later. Every request is counted exactly once.
 func TestExactThroughFaults(t *testing.T) {
 	t.Parallel()
 	const instances, keys, rounds, seed = 12, 4, 3, 1
 	_, direct, proxy := throughProxy(t)
-	stores := make([]*Store, instances) // a process each, with connections of its own
+	stores := make([]*Store, instances) // one process each, with its own connections
 	for i := range stores {
 		stores[i] = openAt(t, proxy.URI, direct.db.Name())
 	}
@@ -239,8 +239,9 @@ func keyID(k int) ratelimit.CounterID {
 	return ratelimit.CounterID{ClientID: "shop", Username: fmt.Sprintf("user %d", k)}
 }
 
-// countThroughFaults adds one: on the document as read, then, once anything is unknown or lost
-// three times, unversioned, until the document shows that it is in.
+// countThroughFaults counts one request. It first writes on the document as read. After an unknown
+// outcome or three conflicts it writes unversioned, until the document shows that the write was
+// applied.
 func countThroughFaults(t *testing.T, s *Store, proxy *mongotest.Proxy, me string, seq int64, k int) {
 	t.Helper()
 	w, base := aWrite(me, seq, 1), readThroughFaults(t, s, keyID(k))
@@ -262,7 +263,7 @@ func countThroughFaults(t *testing.T, s *Store, proxy *mongotest.Proxy, me strin
 			t.Errorf("without an error the document was not read: %+v", r)
 		}
 		if tries%5 == 4 {
-			_, _ = proxy.Deliver() // those given up on arrive in the middle of the others
+			_, _ = proxy.Deliver() // abandoned writes arrive between the others
 		}
 		if base = r.Record; !r.Read {
 			base = readThroughFaults(t, s, keyID(k))

@@ -38,7 +38,7 @@ var hotID = ratelimit.CounterID{ClientID: "shop", Username: "alice"}
 
 const aFrame = 1622211780
 
-// aWrite is an unversioned write that counts n.
+// aWrite returns an unversioned write that counts n.
 func aWrite(writer string, seq, n int64) *syncer.Write {
 	return &syncer.Write{
 		NewEtag: 1 + rand.Int64N(1<<62), Writer: writer, Seq: seq, Frame: 60_000,
@@ -54,7 +54,7 @@ func onto(r *syncer.Record, w *syncer.Write, versioned bool) *syncer.Write {
 	return w
 }
 
-// again is the same write, sent once more because its outcome is not known.
+// again returns the same write, to be sent once more because its outcome is unknown.
 func again(w *syncer.Write) *syncer.Write {
 	next := *w
 	next.Versioned, next.Version, next.Etag, next.NewEtag = false, 0, 0, 1+rand.Int64N(1<<62)
@@ -77,7 +77,7 @@ func mustApply(t *testing.T, s *Store, w *syncer.Write, want syncer.Status) {
 	}
 }
 
-// mustNotGuess is a write whose reply does not come.
+// mustNotGuess sends a write that gets no reply. Its outcome must be unknown.
 func mustNotGuess(t *testing.T, s *Store, w *syncer.Write) {
 	t.Helper()
 	if r, err := writeOne(t.Context(), s, hotID, w); err == nil || r.Status != syncer.Unknown {
@@ -85,7 +85,7 @@ func mustNotGuess(t *testing.T, s *Store, w *syncer.Write) {
 	}
 }
 
-// interrupted has one instance count 1, and another 2 in a write that breaks on its way.
+// interrupted makes one instance count 1, and another 2 with a write that hits a fault.
 func interrupted(t *testing.T, f mongotest.Fault, versioned bool) (s *Store, p *mongotest.Proxy, w *syncer.Write) {
 	t.Helper()
 	s, direct, p := throughProxy(t)
@@ -121,7 +121,7 @@ func counted(r *syncer.Record) (n int64) {
 	return n
 }
 
-// impatient is a store that waits for one second, behind a proxy.
+// impatient returns a store with a timeout of one second, behind a proxy.
 func impatient(t *testing.T) (*Store, *mongotest.Proxy) {
 	t.Helper()
 	uri, database := mongotest.Database(t)
@@ -131,10 +131,10 @@ func impatient(t *testing.T) (*Store, *mongotest.Proxy) {
 	return s, proxy
 }
 
-// fields returns one document of the fields of all.
+// fields returns one document with the fields of all.
 func fields(all ...bson.D) bson.D { return slices.Concat(all...) }
 
-// setFields gives fields of a document other values, whatever the validator says.
+// setFields sets fields of a document and bypasses the validator.
 func setFields(t *testing.T, s *Store, collection string, id any, set bson.D) {
 	t.Helper()
 	_, err := s.db.Collection(collection).UpdateByID(t.Context(), id, bson.D{{Key: "$set", Value: set}}, options.UpdateOne().SetBypassDocumentValidation(true).SetUpsert(true))

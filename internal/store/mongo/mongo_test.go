@@ -16,7 +16,7 @@ import (
 	"oauth-server/internal/syncer"
 )
 
-// target's locations are a URI and a database's name, one space between them.
+// target uses locations of the form "URI database".
 var target = storetest.Target{
 	Location: location,
 	Open: func(ctx context.Context, location string) (storetest.Backend, error) {
@@ -48,7 +48,7 @@ func location(t *testing.T) string {
 	return uri + " " + database
 }
 
-// recordDocument is the document that reads as the record.
+// recordDocument returns the document that reads as the record.
 func recordDocument(r *syncer.Record, expire time.Time) bson.D {
 	doc := bson.D{
 		{Key: "_id", Value: counterID(r.ID)},
@@ -67,7 +67,7 @@ func recordDocument(r *syncer.Record, expire time.Time) bson.D {
 		bson.E{Key: "expire", Value: expire})
 }
 
-// putDocument stores a document of a counter as it is, against all validation.
+// putDocument stores a document of a counter unchanged and bypasses the validator.
 func putDocument(t *testing.T, s *Store, doc bson.D) {
 	t.Helper()
 	var id any
@@ -85,7 +85,7 @@ func putDocument(t *testing.T, s *Store, doc bson.D) {
 func TestMain(m *testing.M) {
 	storetest.BackendChild(backendTarget.Open)
 	if os.Getenv("MONGODB_TEST_URI") == "" {
-		os.Exit(m.Run()) // testcontainers keeps connections of its own until the end
+		os.Exit(m.Run()) // testcontainers keeps its own connections open until the end
 	}
 	goleak.VerifyTestMain(m)
 }

@@ -9,8 +9,8 @@ import (
 	"oauth-server/internal/store"
 )
 
-// TestDatabaseWithoutItsData: an instance keeps the records that it knows when its database
-// comes back empty, and follows it again once it is restored.
+// TestDatabaseWithoutItsData: an instance keeps the known records when its database comes back
+// empty, and follows the database again once it is restored.
 func TestDatabaseWithoutItsData(t *testing.T) {
 	_, s, _ := throughProxy(t)
 	things := store.Table{Name: "things"}
@@ -39,7 +39,7 @@ func TestDatabaseWithoutItsData(t *testing.T) {
 	}
 	check.Equal(t, "reads of the table", reloads, 1)
 
-	// It is restored as it was before there was anything.
+	// It is restored to the state before it had any data.
 	_, err = s.Migrate(t.Context())
 	check.OK(t, err)
 	check.OK(t, f.Refresh(t.Context()))

@@ -51,8 +51,8 @@ func TestAuthenticationRealMongoDB(t *testing.T) {
 	}
 }
 
-// TestMajorityRealMongoDB: whatever the URI asks for, writes wait for a majority and reads see only
-// what a majority has.
+// TestMajorityRealMongoDB: whatever the URI says, writes wait for a majority and reads see only
+// data that a majority has.
 func TestMajorityRealMongoDB(t *testing.T) {
 	uri := mongotest.Real(t, "read and write concerns with an effect")
 	_, database := mongotest.Database(t)
@@ -95,8 +95,8 @@ func TestMajorityRealMongoDB(t *testing.T) {
 	}
 }
 
-// TestRetryableWritesRealMongoDB: a claim whose connection breaks is retried by the driver and
-// still claimed once.
+// TestRetryableWritesRealMongoDB: if the connection of a claim breaks, the driver retries the claim
+// and it still succeeds only once.
 func TestRetryableWritesRealMongoDB(t *testing.T) {
 	uri := mongotest.Real(t, "retryable writes")
 	_, database := mongotest.Database(t)

@@ -54,12 +54,12 @@ var (
 	ErrReplicaSet = errors.New("no member of the replica set in the MongoDB URI was found")
 )
 
-// Timeouts. The driver's default for server selection is 30 s, for which a request would hang while
-// there is no primary.
+// Timeouts. The driver's default for server selection is 30 s. A request would hang for that time
+// while there is no primary.
 const (
 	selectionTimeout = 2 * time.Second
 	openTimeout      = 2500 * time.Millisecond
-	operationTimeout = 5 * time.Second // all of the driver's retries included
+	operationTimeout = 5 * time.Second // includes all retries of the driver
 )
 
 // Options name the server and the database.
@@ -78,11 +78,11 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 		return nil, fmt.Errorf("mongo: open: %w", err)
 	}
 	client, err := mongo.Connect(settings)
-	if err != nil { // Connect refuses only options, and those are of the URI
+	if err != nil { // Connect refuses only options, and they come from the URI
 		return nil, fmt.Errorf("mongo: open: %w%s", ErrURI, detail(o.URI, err))
 	}
 	if err = client.Ping(ctx, readpref.Primary()); err != nil {
-		go func() { // it waits for the connections that are being opened, whatever its context
+		go func() { // it waits for connections that are being opened, regardless of its context
 			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), openTimeout)
 			defer cancel()
 			_ = client.Disconnect(ctx)
@@ -100,18 +100,18 @@ func newStore(client *mongo.Client, database string) *Store {
 	db := client.Database(database)
 	return &Store{
 		client: client, db: db, timeout: operationTimeout,
-		connections: 100, // by default of the driver
+		connections: 100, // the driver's default
 		counters:    db.Collection("ratelimits"),
 		trail:       db.Collection("trail"),
 	}
 }
 
-// Connections returns how many connections the driver opens at most, and so how many calls are with the database at
-// once. 0 in the URI, which is no maximum, counts as the default.
+// Connections returns how many connections the driver opens at most. This is also how many calls
+// can use the database at once. 0 in the URI means no maximum and counts as the default.
 func (s *Store) Connections() int { return s.connections }
 
 // parseURI parses the URI. For mongodb+srv:// the driver queries the DNS, which no context can
-// cancel: when ctx ends, parseURI returns before that does.
+// cancel. When ctx ends, parseURI returns without waiting for the query.
 func parseURI(ctx context.Context, uri string) (*options.ClientOptions, error) {
 	parsed := make(chan *options.ClientOptions, 1)
 	go func() { parsed <- clientOptions(uri) }()
@@ -142,8 +142,8 @@ func clientOptions(uri string) *options.ClientOptions {
 		SetWriteConcern(writeconcern.Majority())
 }
 
-// detail returns the fault of a URI without repeating a secret: the driver parses the URI once more,
-// without user name and password. If it finds no fault then, the fault is in those two.
+// detail returns the fault of a URI without repeating a secret. The driver parses the URI again,
+// without user name and password. If it then finds no fault, the fault is in user name or password.
 func detail(uri string, err error) string {
 	const encode = ": percent-encode special characters in the user name and password"
 	lower, at := strings.ToLower(uri), strings.LastIndex(uri, "@")
@@ -179,7 +179,7 @@ func classify(err error) error {
 		errors.As(err, &command) && (command.Code == authenticationFailed || command.Code == unauthorized):
 		return fmt.Errorf("%w: %w", ErrAuth, err)
 	case errors.As(err, &selection) && selection.Desc.SetName != "" && len(selection.Desc.Servers) == 0:
-		// The driver drops servers of other sets.
+		// The driver drops servers of other replica sets.
 		return fmt.Errorf("%w: %s: %w", ErrReplicaSet, selection.Desc.SetName, err)
 	default:
 		return fmt.Errorf("%w: %w", ErrUnreachable, err)
@@ -212,7 +212,7 @@ func (s *Store) Migrations(ctx context.Context) ([]migrations.State, error) {
 	return migrations.Status(ctx, s.db)
 }
 
-// PendingMigrations returns what [Store.Migrate] would apply.
+// PendingMigrations returns the migrations that [Store.Migrate] would apply.
 func (s *Store) PendingMigrations(ctx context.Context) ([]migrations.Migration, error) {
 	return migrations.Pending(ctx, s.db)
 }
@@ -229,9 +229,9 @@ func (s *Store) do(ctx context.Context, operation string, fn func(ctx context.Co
 
 type operationKey struct{}
 
-// run runs one operation. Its commands and its error carry its name. A panic becomes an error: the
-// driver does not check the indexes in a reply, and no caller could recover from a panic in a goroutine
-// of this package.
+// run runs one operation. Its commands and its error carry the operation's name. A panic becomes an
+// error: the driver does not check the indexes in a reply, and no caller could recover from a panic
+// in a goroutine of this package.
 func run(ctx context.Context, operation string, fn func(ctx context.Context) error) (err error) {
 	defer func() {
 		if v := recover(); v != nil {

@@ -11,8 +11,8 @@ import (
 	"oauth-server/internal/store"
 )
 
-// strays are documents that an editor may have put into the trail, whose _ids are whole numbers. They
-// sort before and after all numbers.
+// strays returns documents that an editor may have put into the trail. The _ids of entries are
+// whole numbers. The strays sort before and after all numbers.
 func strays() []bson.D {
 	note := bson.E{Key: "note", Value: "by hand"}
 	at, old := bson.E{Key: "at", Value: time.Now()}, bson.E{Key: "at", Value: time.Unix(0, 0)}
@@ -37,9 +37,10 @@ func putStrays(t *testing.T, s *Store, collection string) {
 	}
 }
 
-// TestStraysInTheTrail: no change is refused for them, nothing else is unreadable, and they are in no history.
+// TestStraysInTheTrail: strays cause no refused change and no unreadable entry, and are not part of
+// the history.
 func TestStraysInTheTrail(t *testing.T) {
-	for _, before := range []int{0, 5} { // entries that are there before them
+	for _, before := range []int{0, 5} { // existing entries
 		_, s, _ := throughProxy(t)
 		f, err := store.NewFollower(t.Context(), s)
 		check.OK(t, err)

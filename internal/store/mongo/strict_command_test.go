@@ -12,8 +12,8 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 )
 
-// TestServerRefusesCommands: the server refuses what it does not understand, as MongoDB does, and
-// ignores none of it.
+// TestServerRefusesCommands: like MongoDB, the server refuses commands that it does not understand,
+// and ignores no part of a command.
 func TestServerRefusesCommands(t *testing.T) {
 	c := scratch(t)
 	if _, err := c.InsertOne(t.Context(), byID(1)); err != nil {
@@ -59,7 +59,7 @@ func TestServerRefusesCommands(t *testing.T) {
 	}
 }
 
-// TestServerTTLIndexConflict: an index that is there stays as it is.
+// TestServerTTLIndexConflict: an existing index is not changed.
 func TestServerTTLIndexConflict(t *testing.T) {
 	c := scratch(t)
 	index := func(seconds int32) error {
@@ -78,15 +78,15 @@ func TestServerTTLIndexConflict(t *testing.T) {
 	}
 }
 
-// writeCounts is what a server reports of a batch of writes.
+// writeCounts are the numbers that a server reports for a batch of writes.
 type writeCounts struct {
 	N, NModified int
 	Upserted     []struct{ Index int }
 	WriteErrors  []struct{ Index, Code int }
 }
 
-// writeBatch is a command of several writes, and what a server reports of it if there are the
-// documents "there" and "also there".
+// writeBatch is a command of several writes, and the report of a server that has the documents
+// "there" and "also there".
 type writeBatch struct {
 	name    string
 	command bson.D
@@ -129,7 +129,7 @@ func writeBatches() []writeBatch {
 	}
 }
 
-// TestServerCounts: n is what was written, whatever failed beside it.
+// TestServerCounts: n is the number of writes that took place, whatever else failed.
 func TestServerCounts(t *testing.T) {
 	for _, tt := range writeBatches() {
 		t.Run(tt.name, func(t *testing.T) {
@@ -142,7 +142,7 @@ func TestServerCounts(t *testing.T) {
 			raw, err := result.Raw()
 			var partial mongo.CommandError
 			if err != nil && !errors.As(err, &partial) {
-				var write mongo.WriteException // the driver's view of writeErrors in an answer that is ok
+				var write mongo.WriteException // how the driver returns writeErrors in a reply that is ok
 				if !errors.As(err, &write) {
 					t.Fatal(err)
 				}
@@ -159,8 +159,8 @@ func TestServerCounts(t *testing.T) {
 	}
 }
 
-// TestServerReadsWhole: a document is read as one write left it, never between two fields of an
-// update, in the first batch of a cursor and in the next.
+// TestServerReadsWhole: a read returns a document as one write left it, never between two fields of
+// an update. This holds for the first batch of a cursor and for the next.
 func TestServerReadsWhole(t *testing.T) {
 	c := scratch(t)
 	const names, rounds = 40, 300
@@ -209,8 +209,8 @@ func TestServerReadsWhole(t *testing.T) {
 	}
 }
 
-// TestServerRemovesExpired: a TTL index removes what has expired by the server's clock, and nothing
-// else.
+// TestServerRemovesExpired: a TTL index removes only documents that have expired by the server's
+// clock.
 func TestServerRemovesExpired(t *testing.T) {
 	c := scratch(t)
 	if _, err := c.InsertMany(t.Context(), bson.A{
@@ -228,7 +228,7 @@ func TestServerRemovesExpired(t *testing.T) {
 	}
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
-	for stored(t, c, "past") != nil { // the test's own deadline bounds the wait for the monitor
+	for stored(t, c, "past") != nil { // the deadline of the test bounds the wait for the monitor
 		<-tick.C
 	}
 	if n, err := c.CountDocuments(t.Context(), bson.D{}); err != nil || n != 4 {

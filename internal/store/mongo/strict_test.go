@@ -9,8 +9,8 @@ import (
 	"oauth-server/internal/syncer"
 )
 
-// TestConflictKeepsTheRest: the writes behind a conflict are applied, and those that are reported
-// as applied are in the database.
+// TestConflictKeepsTheRest: the writes after a conflict are applied, and every write reported as
+// applied is in the database.
 func TestConflictKeepsTheRest(t *testing.T) {
 	s, _, _ := throughProxy(t)
 	items := make([]syncer.Item, 20)

@@ -15,15 +15,15 @@ import (
 	"oauth-server/internal/store/mongo/mongotest"
 )
 
-// strictUpdate is one update of one document, and what MongoDB does with it.
+// strictUpdate is one update of one document, and MongoDB's result.
 type strictUpdate struct {
 	name   string
-	before bson.D // nil: there is no document
-	filter bson.D // beside the _id
+	before bson.D // nil: no document
+	filter bson.D // besides the _id
 	update bson.D
-	plain  bool   // no upsert
-	code   int    // of the error; then the document stays as it was
-	after  bson.D // without the _id; nil where code says all
+	plain  bool   // not an upsert
+	code   int    // of the error; the document then stays unchanged
+	after  bson.D // without the _id; nil if code is sufficient
 }
 
 func operator(name string, all ...bson.D) bson.D { return field(name, fields(all...)) }
@@ -33,8 +33,9 @@ var (
 	strictOne  = field("n", int64(1))
 )
 
-// TestServerUpdates checks how the server that the tests run on applies and refuses updates: one
-// that forgives what MongoDB refuses hides a lost count. TestVerify has the forms that the store sends.
+// TestServerUpdates checks how the test server applies and refuses updates. A server that accepts
+// updates that MongoDB refuses would hide a lost count. TestVerify has the forms that the store
+// sends.
 func TestServerUpdates(t *testing.T) {
 	c := scratch(t)
 	not := func(seq int64) bson.D { return field("w.a", field("$not", field("$gte", seq))) }
@@ -85,7 +86,7 @@ func TestServerUpdates(t *testing.T) {
 	}
 }
 
-// run sends the update and compares the document with what MongoDB makes of it.
+// run sends the update and compares the document with MongoDB's result.
 func (tt *strictUpdate) run(t *testing.T, c *mongo.Collection) {
 	t.Helper()
 	id := fields(field("clientId", "shop"), field("username", tt.name))
@@ -117,7 +118,7 @@ func scratch(t *testing.T) *mongo.Collection {
 	return mongotest.Connect(t, uri).Database(database).Collection("scratch")
 }
 
-// stored reads a document; nil if there is none.
+// stored reads a document; nil if it does not exist.
 func stored(t *testing.T, c *mongo.Collection, id any) (doc bson.D) {
 	t.Helper()
 	err := c.FindOne(t.Context(), byID(id)).Decode(&doc)
@@ -127,8 +128,8 @@ func stored(t *testing.T, c *mongo.Collection, id any) (doc bson.D) {
 	return doc
 }
 
-// asJSON leaves nothing of a document but its fields and their values, without the _id: the order
-// of fields that an update adds is the server's. Nil stays nil.
+// asJSON returns the fields of a document and their values, without the _id. It drops the order:
+// the server chooses the order of fields that an update adds. For nil it returns nil.
 func asJSON(t *testing.T, doc bson.D) (m map[string]any) {
 	t.Helper()
 	if doc == nil {

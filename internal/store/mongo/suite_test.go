@@ -83,7 +83,7 @@ func spoilTrail(set bson.D) func(t *testing.T, b store.Backend, number int64) {
 // writes are the names of the commands that change data.
 var writes = map[string]bool{"update": true, "insert": true, "delete": true, "findAndModify": true, "bulkWrite": true}
 
-// lose breaks one command that writes, counted from now.
+// lose breaks the given writing command, counted from now.
 func lose(p *mongotest.Proxy, command int, whole bool) {
 	fault := mongotest.LoseReply
 	if whole {
@@ -99,7 +99,7 @@ func lose(p *mongotest.Proxy, command int, whole bool) {
 	})
 }
 
-// hold keeps one command that writes back, counted from now.
+// hold delays the given writing command, counted from now.
 func hold(p *mongotest.Proxy, command int) (reached <-chan struct{}, release func()) {
 	var mu sync.Mutex
 	come, released := make(chan struct{}), make(chan struct{})

@@ -44,7 +44,7 @@ func startNode(t *testing.T, store *Store) *node {
 	return n
 }
 
-// request admits requests of all keys for so long.
+// request sends requests of all keys for period.
 func (n *node) request(t *testing.T, period time.Duration) {
 	t.Helper()
 	tick := time.NewTicker(5 * time.Millisecond)
@@ -62,9 +62,9 @@ func (n *node) request(t *testing.T, period time.Duration) {
 }
 
 // TestClusterThroughFaults runs whole syncers against the server while requests and replies are
-// lost, some arrive much later, the server goes away for a while, and one process stops in the
-// middle of it. In the end the database has what was admitted, less at most what the stopped one
-// said it had left.
+// lost, some arrive much later, the server is unavailable for a while, and one process stops in the
+// middle. At the end the database has all admitted requests, less at most the number that the
+// stopped process reported as left.
 func TestClusterThroughFaults(t *testing.T) {
 	t.Parallel()
 	_, direct, proxy := throughProxy(t)

@@ -25,14 +25,14 @@ import (
 //	owner:   absent without one
 //	expire:  when it may be removed, by a TTL index; absent: never
 //	version, nonce
-//	changed: when it was written, by the clock of the server
+// changed: when it was written, by the server's clock
 //
-// Other fields are ignored, and stay when the record is written.
+// Other fields are ignored, and stay unchanged when the record is written.
 //
-// A record that an entry of the trail has deleted leaves a tombstone for a day: a document with gone: true
-// and no value, which keeps a late write of an older entry from bringing the record back.
+// When an entry of the trail deletes a record, a tombstone stays for a day: a document with gone:
+// true and no value. It keeps a late write of an older entry from bringing the record back.
 
-// tombstoneFor is much longer than any write may be under way.
+// tombstoneFor is much longer than any write can be under way.
 const tombstoneFor = 24 * time.Hour
 
 // fieldsOf returns the fields of a record that its writer sets.
@@ -60,7 +60,7 @@ func tombstone(version, nonce int64) bson.D {
 	return bson.D{{Key: "gone", Value: true}, {Key: "version", Value: version}, {Key: "nonce", Value: nonce}, {Key: "expire", Value: expire}}
 }
 
-// replacing returns the update that gives a document those fields in the place of the ones that it has.
+// replacing returns the update that replaces all fields of a document with the given ones.
 func replacing(set bson.D) bson.D {
 	var unset bson.D
 	for _, name := range []string{"value", "owner", "expire", "gone"} {
@@ -75,16 +75,17 @@ func replacing(set bson.D) bson.D {
 	}
 }
 
-// newer returns the upsert of a record for a bulk: it fails with a duplicate key if a record of that key
-// with the same or a greater version is there.
+// newer returns the upsert of a record for a bulk. It fails with a duplicate key if the record
+// exists in the same or a greater version.
 func newer(key any, version int64, set bson.D) mongo.WriteModel {
-	below := bson.D{{Key: "$not", Value: bson.D{{Key: "$gte", Value: version}}}} // or absent, or no number
+	below := bson.D{{Key: "$not", Value: bson.D{{Key: "$gte", Value: version}}}} // or absent, or not a number
 	filter := append(byID(key), bson.E{Key: "version", Value: below})
 	return mongo.NewUpdateOneModel().SetFilter(filter).SetUpdate(replacing(set)).SetUpsert(true)
 }
 
-// inState returns the filter for a record in a state. For the zero state it matches a tombstone: an upsert
-// replaces one or inserts the record, and fails with a duplicate key if there is a record.
+// inState returns the filter for a record in a state. For the zero state it matches a tombstone: an
+// upsert replaces the tombstone or inserts the record, and fails with a duplicate key if the record
+// exists.
 func inState(key any, seen store.Seen) bson.D {
 	if seen == (store.Seen{}) {
 		return append(byID(key), bson.E{Key: "gone", Value: true})
@@ -99,7 +100,8 @@ type reader struct {
 	buffer []byte
 }
 
-// read reads a document, and returns false for a tombstone. Of one that cannot be read it keeps what can.
+// read reads a document, and returns false for a tombstone. Of an unreadable document it keeps the
+// readable fields.
 func (rd *reader) read(doc bson.Raw) bool {
 	rd.record, rd.gone = store.Record{}, false
 	var wrong error
@@ -135,7 +137,7 @@ func (rd *reader) field(name []byte, v bsoncore.Value) (err error) {
 		r.Expires, ok = v.TimeOK()
 	case "version":
 		r.Version, ok = whole(bson.RawValue{Type: bson.Type(v.Type), Value: v.Data})
-	case "nonce": // one that was rounded would match no document, and no write would ever succeed
+	case "nonce": // a rounded nonce would match no document, so no write would ever succeed
 		r.Nonce, ok = whole(bson.RawValue{Type: bson.Type(v.Type), Value: v.Data})
 	case "changed":
 		r.Changed, ok = v.TimeOK()
@@ -165,7 +167,7 @@ func (s *Store) Get(ctx context.Context, t store.Table, each func(store.Record) 
 
 // List implements [store.Backend].
 func (s *Store) List(ctx context.Context, t store.Table, q store.Query, each func(store.Record) error) error {
-	id := bson.D{{Key: "$gt", Value: text(q.After)}} // true of texts only: other _ids are no keys
+	id := bson.D{{Key: "$gt", Value: text(q.After)}} // true for texts only: other _ids are not keys
 	if q.Prefix != "" {
 		last := q.Prefix + strings.Repeat(string(utf8.MaxRune), store.MaxKey/utf8.UTFMax)
 		id = append(id, bson.E{Key: "$gte", Value: text(q.Prefix)}, bson.E{Key: "$lte", Value: text(last)})
@@ -182,7 +184,8 @@ func (s *Store) List(ctx context.Context, t store.Table, q store.Query, each fun
 	return s.eachRecord(ctx, "list "+t.Name, t, filter, opts, each)
 }
 
-// text returns what matches a stored text. What is not UTF-8 is no text in BSON: as bytes it matches nothing.
+// text returns a value that matches a stored text. BSON texts are UTF-8, so text returns any other
+// string as bytes, which match no text.
 func text(s string) any {
 	if utf8.ValidString(s) {
 		return s
@@ -210,8 +213,8 @@ func (s *Store) eachRecord(ctx context.Context, operation string, t store.Table,
 	})
 }
 
-// Sizes of commands: how many documents one returns, and how many it writes. Each has the timeout of the
-// store.
+// Sizes of commands: how many documents one command returns, and how many it writes. Each command
+// has the timeout of the store.
 const (
 	batch  = 5000
 	atOnce = 1000
@@ -241,7 +244,7 @@ func (s *Store) find(ctx context.Context, operation string, c *mongo.Collection,
 		if err = each(cursor.Current); err != nil {
 			return err
 		}
-		if cursor.RemainingBatchLength() > 0 { // without a command
+		if cursor.RemainingBatchLength() > 0 { // the next document needs no command
 			err = errors.Join(ctx.Err(), next(ctx))
 		} else {
 			err = s.do(ctx, operation, next)
@@ -272,10 +275,11 @@ func (s *Store) Put(ctx context.Context, t store.Table, r store.Record, seen sto
 	return r.Seen(), nil
 }
 
-// outcome finds out what became of a write that was not acknowledged: its reply may have been lost, or a
-// retry of the driver may have met its own first attempt. Nil: the nonce shows that the write took place.
-// [store.ErrConflict]: it did not, and never will. Otherwise the cause is returned, if it was no answer.
-// The caller's context may have ended, so there is a short timeout instead.
+// outcome finds out whether an unacknowledged write took place. Its reply may have been lost, or a
+// retry of the driver may have conflicted with its own first attempt. outcome returns nil if the
+// nonce shows that the write took place, and [store.ErrConflict] if it did not and never will.
+// Otherwise it returns the cause, if that is not a reply. The caller's context may have ended, so
+// outcome uses a short timeout instead.
 func (s *Store) outcome(ctx context.Context, c *mongo.Collection, id any, seen store.Seen, nonce int64, cause error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), selectionTimeout)
 	defer cancel()
@@ -293,10 +297,10 @@ func (s *Store) outcome(ctx context.Context, c *mongo.Collection, id any, seen s
 		return nil
 	case cause == nil || mongo.IsDuplicateKeyError(cause):
 		return store.ErrConflict
-	case !absent && stored != seen && stored.Version <= seen.Version+1: // it has the place of the write
+	case !absent && stored != seen && stored.Version <= seen.Version+1: // another write has taken its place
 		return store.ErrConflict
 	}
-	return cause // the write may be on its way
+	return cause // the write may still arrive
 }
 
 // PutAll implements [store.Backend].
@@ -322,9 +326,9 @@ func (s *Store) PutAll(ctx context.Context, t store.Table, records []store.Recor
 	return nil
 }
 
-// putNewer sends upserts of [newer] in one bulk. A duplicate key shows that the record is there in the same
-// or a newer version, or that another upsert has inserted an older one meanwhile. So those writes are sent
-// once more.
+// putNewer sends upserts of [newer] in one bulk. A duplicate key means that the record exists in
+// the same or a newer version, or that another upsert inserted an older version at the same time.
+// So these writes are sent once more.
 func putNewer(ctx context.Context, c *mongo.Collection, models []mongo.WriteModel) error {
 	for range 2 {
 		var failed mongo.BulkWriteException

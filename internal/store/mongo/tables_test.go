@@ -21,7 +21,7 @@ var things = store.Table{Name: "things", ByOwner: true}
 
 func thing(key, value string) store.Record { return store.Record{Key: key, Value: []byte(value)} }
 
-// get reads one record; nil: there is none.
+// get reads one record; nil if it does not exist.
 func get(t *testing.T, s *Store, key string) (found *store.Record) {
 	t.Helper()
 	err := s.Get(t.Context(), things, func(r store.Record) error {
@@ -52,7 +52,7 @@ func put(t *testing.T, s *Store, r store.Record, seen store.Seen) store.Seen {
 	return next
 }
 
-// TestPutLostRace: a request is lost, and another writer is faster than its repeat would be.
+// TestPutLostRace: a request is lost, and another writer writes before it could be repeated.
 func TestPutLostRace(t *testing.T) {
 	t.Parallel()
 	s, direct, proxy := throughProxy(t)
@@ -69,8 +69,8 @@ func TestPutLostRace(t *testing.T) {
 	}
 }
 
-// TestPutAllRace: other processes insert older and newer records between the search and the insert of an
-// upsert, which MongoDB reports as a duplicate key for both.
+// TestPutAllRace: other processes insert older and newer records between an upsert's search and its
+// insert. MongoDB reports a duplicate key for both.
 func TestPutAllRace(t *testing.T) {
 	t.Parallel()
 	s, direct, proxy := throughProxy(t)
@@ -121,7 +121,8 @@ func TestDocument(t *testing.T) {
 	}
 }
 
-// TestEditedByHand: what a shell writes is read where it makes sense, and otherwise one record is unreadable.
+// TestEditedByHand: values written by a shell are read if they are valid. Otherwise only that
+// record is unreadable.
 func TestEditedByHand(t *testing.T) {
 	t.Parallel()
 	s := openMigrated(t)
@@ -165,7 +166,8 @@ func TestEditedByHand(t *testing.T) {
 	check.Equal(t, "listed", n, 15)
 }
 
-// TestListBatches: a list of more than one batch is complete, and its documents may be changed meanwhile.
+// TestListBatches: a list of more than one batch is complete, even if its documents change during
+// the list.
 func TestListBatches(t *testing.T) {
 	t.Parallel()
 	s := openMigrated(t)

@@ -17,21 +17,21 @@ import (
 
 // entryDoc is an entry of the trail in the collection "trail".
 //
-// Its insert is the moment at which the entry takes effect: from then on anybody who reads or continues
-// the trail applies its writes first. Applying them again changes nothing, and a process that was paused
-// on the way cannot undo newer writes: a record has the number of its entry as version, and is only
-// replaced by one with a greater version. Only the newest entry can have writes, because the next one is
-// inserted after they are applied.
+// The entry takes effect at the moment of its insert. From then on every process that reads or
+// continues the trail applies its writes first. Applying them again changes nothing. A process that
+// was paused in between cannot undo newer writes: a record has the number of its entry as version,
+// and is only replaced by one with a greater version. Only the newest entry can have writes,
+// because the next one is inserted after they are applied.
 type entryDoc struct {
 	Number int64       `bson:"_id"`
 	Nonce  int64       `bson:"nonce"`
 	At     time.Time   `bson:"at"`
 	Value  bson.Raw    `bson:"value"`
 	Refs   []store.Ref `bson:"refs,omitempty"`   // with the members table and key
-	Writes []writeDoc  `bson:"writes,omitempty"` // until they are applied
+	Writes []writeDoc  `bson:"writes,omitempty"` // until they have been applied
 }
 
-// writeDoc is a write with the fields that its record gets.
+// writeDoc is a write with the new fields of its record.
 type writeDoc struct {
 	Table string `bson:"table"`
 	Key   string `bson:"key"`
@@ -100,17 +100,17 @@ func (s *Store) Append(ctx context.Context, e store.Entry, writes ...store.Write
 	if err != nil {
 		return store.Mark{}, err
 	}
-	ctx = context.WithoutCancel(ctx) // it is stored
+	ctx = context.WithoutCancel(ctx) // the entry is stored
 	mark := store.Mark{Number: d.Number, Nonce: d.Nonce}
 	if err = s.apply(ctx, mark, d.Writes); err != nil {
-		err = s.apply(ctx, mark, d.Writes) // a reply was lost, perhaps
+		err = s.apply(ctx, mark, d.Writes) // the entry may have been stored although its reply was lost
 	}
 	return mark, err
 }
 
-// mayAppend applies the writes of the newest entry, and returns an error unless the number is the next one
-// and the records are older. The records are read first: one with that number or a later one, without such
-// an entry, is not of this trail.
+// mayAppend applies the writes of the newest entry, and returns an error unless the number is the
+// next one and the records are older. It reads the records first: a record with that number or a
+// later one, but without such an entry, does not belong to this trail.
 func (s *Store) mayAppend(ctx context.Context, d *entryDoc) error {
 	var strange error
 	for table, writes := range byTable(d.Writes) {
@@ -149,7 +149,8 @@ func numbered(from, to int64) bson.D {
 	return byID(bson.D{{Key: "$gte", Value: from}, {Key: "$lte", Value: to}})
 }
 
-// newestEntry reads the mark and the pending writes of the newest entry; zero: the trail is empty.
+// newestEntry reads the mark and the pending writes of the newest entry. They are zero if the trail
+// is empty.
 func (s *Store) newestEntry(ctx context.Context) (mark store.Mark, pending []writeDoc, err error) {
 	opts := options.Find().SetSort(byID(-1)).SetLimit(1).SetProjection(bson.D{{Key: "nonce", Value: 1}, {Key: "writes", Value: 1}})
 	err = s.find(ctx, "read the newest entry of the trail", s.trail, numbered(1, maxNumber), opts, func(doc bson.Raw) error {
@@ -195,7 +196,7 @@ func byTable(writes []writeDoc) map[string][]writeDoc {
 	return tables
 }
 
-// Trail implements [store.Backend]. It takes one command if there is no entry after the mark.
+// Trail implements [store.Backend]. Without entries after the mark it needs one command.
 func (s *Store) Trail(ctx context.Context, after store.Mark, limit int) ([]store.Entry, store.Mark, error) {
 	newest, pending, err := s.newestEntry(ctx)
 	if err == nil {
@@ -231,8 +232,9 @@ func (s *Store) Trail(ctx context.Context, after store.Mark, limit int) ([]store
 	return entries, newest, err
 }
 
-// present returns an error if the database lacks migrations, without which no store is opened: its data were lost,
-// or it is another one. Instances then keep the clients and policies that they know.
+// present returns an error if the database lacks migrations. A store opens only with all
+// migrations, so the database has lost its data or is another one. Instances then keep the known
+// clients and policies.
 func (s *Store) present(ctx context.Context) error {
 	return s.do(ctx, "read migrations", func(ctx context.Context) error {
 		pending, err := migrations.Pending(ctx, s.db)

@@ -30,7 +30,7 @@ func appendThing(t *testing.T, s *Store, number int64, r store.Record) store.Mar
 	return mark
 }
 
-// TestTrailReplaced: a trail that was dropped or restored from another moment is noticed.
+// TestTrailReplaced: the store notices that the trail was dropped, or restored from another moment.
 func TestTrailReplaced(t *testing.T) {
 	t.Parallel()
 	s := openMigrated(t)
@@ -60,7 +60,7 @@ func TestTrailReplaced(t *testing.T) {
 	}
 }
 
-// TestTrailIdle: looking for news takes one command.
+// TestTrailIdle: checking for new entries takes one command.
 func TestTrailIdle(t *testing.T) {
 	t.Parallel()
 	uri, database, _ := strings.Cut(location(t), " ")

@@ -11,14 +11,15 @@ import (
 	"oauth-server/internal/store"
 )
 
-// ttlStore adds what the server itself does to the documents of a store: its TTL monitor removes
-// them once they have expired. The store never does, so that no clock of an instance decides what
-// is deleted. The suite calls the monitor when it needs it, with the time that it wants.
+// ttlStore adds the TTL monitor of the server, which removes expired documents. The store never
+// removes them itself, so no clock of an instance decides which documents are deleted. The suite
+// calls the monitor when it needs to, with a time of its choice.
 type ttlStore struct{ *Store }
 
 var _ store.Sweeper = ttlStore{}
 
-// Sweep removes what expired before now, as the TTL indexes do, and returns how many records that were.
+// Sweep removes the documents that expired before now, as the TTL indexes do, and returns how many
+// of them were records.
 func (s ttlStore) Sweep(ctx context.Context, now time.Time) (removed int, err error) {
 	expired := bson.D{{Key: "expire", Value: bson.D{{Key: "$lt", Value: now}}}}
 	for _, c := range []*mongo.Collection{s.counters} {

@@ -15,16 +15,16 @@ import (
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
 )
 
-// A value is a JSON object for the callers, and an embedded document in the database. Names keep their
-// order. Whole numbers are stored as int32 or int64, others as doubles; a document that was edited in the
-// shell has doubles for both, so a double without a fraction is read as a whole number. Dates, which the
-// shell writes for new Date(), are read as RFC 3339 text.
+// A value is a JSON object for the callers, and an embedded document in the database. Names keep
+// their order. Whole numbers are stored as int32 or int64, others as doubles. A document that was
+// edited in the shell has doubles for both, so a double without a fraction is read as a whole
+// number. The shell writes dates for new Date(). They are read as RFC 3339 text.
 
-// maxDepth is how deep values are nested at most. MongoDB's limit for documents is 100.
+// maxDepth is how deep values can be nested. MongoDB's limit for documents is 100.
 const maxDepth = 90
 
-// documentOf returns the document of a JSON object. A number that neither an int64 nor a double holds is
-// an error.
+// documentOf returns the document of a JSON object. A number that fits neither an int64 nor a
+// double is an error.
 func documentOf(object []byte) (bson.Raw, error) {
 	d := jsontext.NewDecoder(bytes.NewBuffer(object))
 	kind, doc, err := appendValue(make([]byte, 0, len(object)+len(object)/4+16), d, 0)
@@ -40,7 +40,7 @@ func documentOf(object []byte) (bson.Raw, error) {
 	return doc, nil
 }
 
-// appendValue appends the value that the decoder is at, without a name, and returns its type.
+// appendValue appends the decoder's next value, without a name, and returns its type.
 func appendValue(dst []byte, d *jsontext.Decoder, depth int) (bson.Type, []byte, error) {
 	t, err := d.ReadToken()
 	if err != nil {
@@ -64,7 +64,7 @@ func appendValue(dst []byte, d *jsontext.Decoder, depth int) (bson.Type, []byte,
 	}
 }
 
-// appendMembers appends an object or array, behind its first bracket.
+// appendMembers appends an object or array. The decoder is after the first bracket.
 func appendMembers(dst []byte, d *jsontext.Decoder, depth int, end jsontext.Kind) ([]byte, error) {
 	if depth > maxDepth {
 		return dst, fmt.Errorf("nested more than %d deep", maxDepth)

@@ -39,7 +39,7 @@ func TestValueRefused(t *testing.T) {
 	}
 }
 
-// FuzzValue: what is stored reads as the same object, and no document makes the reader fail.
+// FuzzValue: a stored value reads as the same object, and no document makes the reader panic.
 func FuzzValue(f *testing.F) {
 	f.Add([]byte(`{"a":[1,2.5,"x",null,true,{"b":-0}],"c":1e3}`))
 	f.Add([]byte("\x0c\x00\x00\x00\x10a\x00\x01\x00\x00\x00\x00"))
@@ -60,7 +60,7 @@ func FuzzValue(f *testing.F) {
 	})
 }
 
-// tokens are those of a JSON text, with numbers as float64 or int64.
+// tokens returns the tokens of a JSON text, with numbers as float64 or int64.
 func tokens(t *testing.T, text []byte) (list []any) {
 	t.Helper()
 	for d := jsontext.NewDecoder(bytes.NewReader(text)); ; {

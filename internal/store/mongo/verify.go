@@ -26,8 +26,8 @@ import (
 // CheckStatus is the outcome of one [Check].
 type CheckStatus string
 
-// The outcomes: the server does what is relied on, does not offer it, or does something else; or
-// the check could not be made, because of what failed before.
+// The outcomes: the server has the property, does not offer it, or behaves differently; or the
+// check could not be made, because of an earlier failure.
 const (
 	CheckOK        CheckStatus = "ok"
 	CheckMissing   CheckStatus = "missing"
@@ -35,23 +35,23 @@ const (
 	CheckUnchecked CheckStatus = "unchecked"
 )
 
-// Check is one property of the server that is relied on, by its number in
-// docs/operating-mongodb.md, and whether the server has it.
+// Check is one property that the store requires of the server, and whether the server has it.
+// Properties are numbered as in docs/operating-mongodb.md.
 type Check struct {
 	Number  int         `json:"number"`
 	Name    string      `json:"check"`
 	Status  CheckStatus `json:"status"`
-	Exact   bool        `json:"exact"`             // exact counts rest on it
-	Detail  string      `json:"detail,omitempty"`  // what was measured, or found instead
-	Follows string      `json:"follows,omitempty"` // what follows if it is missing or failed
+	Exact   bool        `json:"exact"`             // exact counts depend on it
+	Detail  string      `json:"detail,omitempty"`  // the measurement, or the difference found
+	Follows string      `json:"follows,omitempty"` // consequence if it is missing or failed
 }
 
-// Verification is what [Store.Verify] found, in the order of the numbers.
+// Verification is the result of [Store.Verify], in the order of the numbers.
 type Verification struct {
 	Checks []Check `json:"checks"`
 }
 
-// Inexact returns the checks that exact counts rest on and that are not ok.
+// Inexact returns the checks that exact counts depend on and that are not ok.
 func (v Verification) Inexact() (failed []Check) {
 	for _, c := range v.Checks {
 		if c.Exact && c.Status != CheckOK {
@@ -70,14 +70,14 @@ type VerifyOptions struct {
 	Waiting func(elapsed time.Duration)
 }
 
-// difference is the error of a server that does something else than MongoDB.
+// difference is the error of a server that behaves differently from MongoDB.
 type difference string
 
 func (d difference) Error() string { return string(d) }
 
 func differs(format string, args ...any) error { return difference(fmt.Sprintf(format, args...)) }
 
-// verifier runs probes. All of them write and read with the concern majority.
+// verifier runs probes. All of them write and read with majority concern.
 type verifier struct {
 	store       *Store // the probes write to its counters
 	scratch     bool   // the counters are in a scratch collection
@@ -87,9 +87,9 @@ type verifier struct {
 	interrupted <-chan struct{} // ends a wait
 }
 
-// Verify runs all checks in a scratch collection, and drops it at the end, also when ctx ends. It
-// returns an error if the checks ended early or the collection may be left, and beside it what was found
-// until then.
+// Verify runs all checks in a scratch collection, and drops the collection at the end, even if ctx
+// ends. If the checks end early or the collection may be left, it returns an error together with
+// the results so far.
 func (s *Store) Verify(ctx context.Context, o VerifyOptions) (Verification, error) {
 	own := *s
 	own.counters = s.db.Collection("verify_scratch_" + rand.Text())
@@ -97,9 +97,10 @@ func (s *Store) Verify(ctx context.Context, o VerifyOptions) (Verification, erro
 	return v.run(ctx, relied)
 }
 
-// VerifyCounters runs the checks of the writes and reads of counters. It needs the rights of serving
-// only: it writes a few counters of a client ID that no client can have, and deletes them. If the
-// process dies in between, the TTL index does. Results and errors are as those of [Store.Verify].
+// VerifyCounters runs the checks of the writes and reads of counters. It needs only the rights of
+// serving: it writes a few counters of a client ID that no client can have, and deletes them. If
+// the process dies in between, the TTL index deletes them. Results and errors are the same as for
+// [Store.Verify].
 func (s *Store) VerifyCounters(ctx context.Context) (Verification, error) {
 	v := verifier{store: s}
 	return v.run(ctx, relied[:atStart])
@@ -117,9 +118,9 @@ func (v *verifier) run(ctx context.Context, properties []property) (all Verifica
 	return all, errors.Join(err, run(ctx, "verify", v.cleanUp))
 }
 
-// check runs one probe. The error is one that ends all checks: the server is away, or a right is missing.
-// A probe runs to its end, also when ctx ends: a write that was abandoned could arrive after the scratch
-// collection is dropped, and create it again.
+// check runs one probe. It returns an error that ends all checks: the server is unavailable, or a
+// right is missing. A probe runs to its end, even if ctx ends: an abandoned write could arrive
+// after the scratch collection is dropped, and create it again.
 func (v *verifier) check(ctx context.Context, c *Check, p property) error {
 	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*v.store.timeout+v.options.WaitTTL)
 	defer cancel()
@@ -147,14 +148,15 @@ func (v *verifier) check(ctx context.Context, c *Check, p property) error {
 	return nil
 }
 
-// isAway reports whether a server did not answer, or was not asked: a command gets no connection if another one
-// has failed and the driver closed all.
+// isAway reports whether a server did not answer, or was not asked: after a failed command the
+// driver closes all connections, and other commands get none.
 func isAway(err error) bool {
 	var unsent driver.RetryablePoolError
 	return mongo.IsNetworkError(err) || mongo.IsTimeout(err) || errors.As(err, &unsent)
 }
 
-// cleanUp removes what the probes have written, also after ctx has ended or if no majority acknowledges.
+// cleanUp removes the documents of the probes, even after ctx has ended or if no majority
+// acknowledges.
 func (v *verifier) cleanUp(ctx context.Context) (err error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), operationTimeout)
 	defer cancel()
@@ -170,10 +172,10 @@ func (v *verifier) cleanUp(ctx context.Context) (err error) {
 	return nil
 }
 
-// property is something that the store relies on the server for.
+// property is a property that the store requires of the server.
 type property struct {
 	name    string
-	follows string // if the server does not have it
+	follows string // consequence if the server does not have it
 	probe   probe
 }
 
@@ -199,7 +201,8 @@ var expire = time.Now().Add(24 * time.Hour).Truncate(time.Millisecond)
 
 type write = syncer.Write
 
-// A server checks the first ten properties when it starts. Exact counts and records rest on the first thirteen.
+// A server checks the first ten properties when it starts. Exact counts and records depend on the
+// first thirteen.
 const (
 	atStart = 10
 	exact   = 13
@@ -333,7 +336,7 @@ func (v *verifier) id() ratelimit.CounterID {
 	return id
 }
 
-// send sends writes in one bulk. Its outcomes are those that an exchange would report.
+// send sends writes in one bulk. It returns the same outcomes as an exchange.
 func (v *verifier) send(ctx context.Context, ordered bool, models ...mongo.WriteModel) ([]syncer.Result, error) {
 	result, err := v.store.counters.BulkWrite(ctx, models, options.BulkWrite().SetOrdered(ordered).SetComment(comment(ctx)))
 	var failed mongo.BulkWriteException
@@ -359,8 +362,8 @@ func upserts(documents ...[]row) probe {
 	}
 }
 
-// upsert sends the write of a row and returns how the outcome differs from MongoDB. A server may refuse a write with
-// another error code.
+// upsert sends the write of a row and returns how the outcome differs from MongoDB's. A server may
+// refuse a write with another error code than MongoDB.
 func (v *verifier) upsert(ctx context.Context, id ratelimit.CounterID, r *row) error {
 	got, err := v.send(ctx, false, r.model(id))
 	if err != nil {
@@ -384,8 +387,9 @@ func (v *verifier) upsert(ctx context.Context, id ratelimit.CounterID, r *row) e
 	return err
 }
 
-// bulk returns a probe that sends three writes in one bulk. The second one conflicts, and the others get the given
-// status. It is Unknown after a bulk that stops, because the reply does not account for all writes.
+// bulk returns a probe that sends three writes in one bulk. The second one conflicts, and the
+// others must get the given status. In a bulk that stops, that is Unknown, because the reply does
+// not account for all writes.
 func bulk(ordered bool, others syncer.Status) probe {
 	return func(v *verifier, ctx context.Context) (string, error) {
 		first, next := counter(write{Versioned: true}), counter(write{Versioned: true, Version: 1, Etag: etag})
@@ -424,7 +428,8 @@ func (v *verifier) rangeOfIDs(ctx context.Context) (string, error) {
 	return "", err
 }
 
-// manyWriters has many goroutines insert and update one document at the same time, then inserts it once more.
+// manyWriters inserts and updates one document from many goroutines at the same time, then inserts
+// it once more.
 func (v *verifier) manyWriters(ctx context.Context) (string, error) {
 	const writers = 40
 	c, id := v.store.counters, byID("many writers")

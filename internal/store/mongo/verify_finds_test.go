@@ -13,8 +13,8 @@ import (
 	"oauth-server/internal/store/mongo/mongotest"
 )
 
-// TestVerifyFinds: each way in which a server differs from MongoDB is found by the checks that it
-// matters to, and by no other.
+// TestVerifyFinds: for each way in which a server can differ from MongoDB, exactly the checks that
+// it affects fail.
 func TestVerifyFinds(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
@@ -93,7 +93,7 @@ func replies(name, key string, change func(value any) any) mongotest.Alteration 
 	}}
 }
 
-// firstOfAll says that every error was that of the first write.
+// firstOfAll attributes every error to the first write.
 func firstOfAll(list any) any {
 	errs := list.(bson.A)
 	for i := range errs {
@@ -105,7 +105,7 @@ func firstOfAll(list any) any {
 	return errs
 }
 
-// lowerSequence is the wrong way to write the fallback filter.
+// lowerSequence is a wrong form of the fallback filter.
 func lowerSequence(update bson.D) bson.D {
 	q := slices.Clone(mongotest.Get[bson.D](update, "q"))
 	for i := range q {
@@ -116,7 +116,7 @@ func lowerSequence(update bson.D) bson.D {
 	return mongotest.With(update, "q", q)
 }
 
-// dropped is the statement with the fields of that prefix left out of its part.
+// dropped returns the statement without the fields of part that have the prefix.
 func dropped(update bson.D, part, prefix string) bson.D {
 	rest := slices.DeleteFunc(slices.Clone(mongotest.Get[bson.D](update, part)), func(e bson.E) bool { return strings.HasPrefix(e.Key, prefix) })
 	return mongotest.With(update, part, rest)
@@ -163,7 +163,7 @@ func asDoubles(update bson.D) bson.D {
 	return mongotest.With(update, "q", q)
 }
 
-// rounded is the last number in that direction which is the same double.
+// rounded returns the last number in that direction with the same double.
 func rounded(n, step int64) int64 {
 	for float64(n) == float64(n+step) {
 		n += step
@@ -186,7 +186,7 @@ func secondary(c bson.D) bson.D {
 	return fields(field("ok", 1.0), field("isWritablePrimary", false), field("secondary", true), field("setName", "rs0"), field("localTime", time.Now()))
 }
 
-// TestVerifyOptional: what exact counts do not rest on is reported all the same.
+// TestVerifyOptional: properties that exact counts do not depend on are still reported.
 func TestVerifyOptional(t *testing.T) {
 	farFuture := requests("insert", func(c bson.D) bson.D {
 		docs := mongotest.Get[bson.A](c, "documents")

@@ -23,8 +23,8 @@ func numbers(checks []Check) (list []int) {
 	return list
 }
 
-// TestVerify: the server that the tests run on does all that exact counts rest on, and nothing is
-// left of the checks.
+// TestVerify: the test server has all properties that exact counts depend on, and the checks leave
+// nothing behind.
 func TestVerify(t *testing.T) {
 	_, s, _ := throughProxy(t)
 	before := collections(t, s)
@@ -41,8 +41,7 @@ func TestVerify(t *testing.T) {
 	}
 }
 
-// TestVerifyCounters: the short form decides the checks of reads and writes, and leaves no
-// document.
+// TestVerifyCounters: the short form runs the checks of reads and writes, and leaves no document.
 func TestVerifyCounters(t *testing.T) {
 	_, s, _ := throughProxy(t)
 	r, err := s.VerifyCounters(t.Context())
@@ -70,7 +69,7 @@ func collections(t *testing.T, s *Store) []string {
 	return names
 }
 
-// TestVerifyCleansUp: the scratch collection is removed however the checks end.
+// TestVerifyCleansUp: the scratch collection is removed no matter how the checks end.
 func TestVerifyCleansUp(t *testing.T) {
 	for _, tt := range []struct {
 		name string
@@ -105,8 +104,8 @@ func TestVerifyCleansUp(t *testing.T) {
 	}
 }
 
-// TestVerifyCountersRights: the short form needs no right to make collections, and says so where it
-// lacks the right to write.
+// TestVerifyCountersRights: the short form does not need the right to create collections. Without
+// the right to write it reports that.
 func TestVerifyCountersRights(t *testing.T) {
 	s, _, proxy := throughProxy(t)
 	refuse := func(names ...string) mongotest.Alteration {
@@ -127,8 +126,8 @@ func TestVerifyCountersRights(t *testing.T) {
 	}
 }
 
-// TestReliedIsDocumented: the numbers, names and consequences of the checks are those of the list
-// that operators read.
+// TestReliedIsDocumented: the checks have the numbers, names and consequences of the list in the
+// operators' documentation.
 func TestReliedIsDocumented(t *testing.T) {
 	page, err := os.ReadFile("../../../docs/operating-mongodb.md")
 	if err != nil {
@@ -152,7 +151,8 @@ func TestReliedIsDocumented(t *testing.T) {
 	}
 }
 
-// TestVerifyKeepsFindings: what was found before the server goes away is returned, beside the error.
+// TestVerifyKeepsFindings: results from before the server becomes unavailable are returned together
+// with the error.
 func TestVerifyKeepsFindings(t *testing.T) {
 	s, proxy := impatient(t)
 	proxy.Alter(mongotest.Alteration{Answer: func(c bson.D) bson.D {

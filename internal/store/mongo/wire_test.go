@@ -11,8 +11,8 @@ import (
 	"oauth-server/internal/store/mongo/wire"
 )
 
-// fakeServer speaks just enough of MongoDB's protocol to be greeted, and answers every other
-// command with the document it was given.
+// fakeServer speaks just enough of MongoDB's protocol to answer a greeting, and answers every other
+// command with the given document.
 func fakeServer(t *testing.T, answer bson.D) (address string) {
 	t.Helper()
 	return fakeServerThat(t, greeting, answer)
@@ -61,7 +61,7 @@ func serveFake(conn net.Conn, greeting, answer bson.D) {
 	}
 }
 
-// oldReply is an OP_MSG as an OP_REPLY, the answer to a greeting of the old form.
+// oldReply converts an OP_MSG to an OP_REPLY, the reply to a greeting of the old form.
 func oldReply(m wire.Message) wire.Message {
 	const header, flagsAndKind = 16, 5
 	reply := binary.LittleEndian.AppendUint32(make(wire.Message, header+16), 1) // one document

@@ -11,11 +11,11 @@ import (
 	"oauth-server/internal/syncer"
 )
 
-// wireCheck takes one command to the counters apart, and notes what about it could cost or double a
-// count on a server that takes it literally.
+// wireCheck examines one command on the counters. It records everything that could lose or double a
+// count on a server that follows the command to the letter.
 type wireCheck struct {
 	problems []string
-	forms    []string // what it has been recognised as
+	forms    []string // the recognised forms
 }
 
 func (c *wireCheck) problem(format string, args ...any) {
@@ -24,7 +24,7 @@ func (c *wireCheck) problem(format string, args ...any) {
 
 func (c *wireCheck) form(name string) { c.forms = append(c.forms, name) }
 
-// checkCommand checks a command; nil if it is not about the counters.
+// checkCommand checks a command. It returns nil if the command does not concern the counters.
 func checkCommand(command bson.Raw) *wireCheck {
 	name := command.Index(0).Key()
 	collection, _ := command.Index(0).Value().StringValueOK()
@@ -52,10 +52,10 @@ func checkCommand(command bson.Raw) *wireCheck {
 	return c
 }
 
-// sessionFields are those that the driver adds where the server has sessions.
+// sessionFields are the fields that the driver adds if the server has sessions.
 var sessionFields = []string{"lsid", "txnNumber", "$clusterTime", "maxTimeMS"}
 
-// fields reports fields besides those.
+// fields reports fields other than the known ones.
 func (c *wireCheck) fields(doc bson.Raw, known ...string) {
 	elements, err := doc.Elements()
 	if err != nil {
@@ -74,7 +74,7 @@ func (c *wireCheck) primary(command bson.Raw) {
 	}
 }
 
-// is reports a field that is not exactly that.
+// is reports a field that is not exactly want.
 func (c *wireCheck) is(doc bson.Raw, want any, path ...string) {
 	_, value, err := bson.MarshalValue(want)
 	got := doc.Lookup(path...)
@@ -148,7 +148,7 @@ func (c *wireCheck) document(v bson.RawValue) bson.Raw {
 	return doc
 }
 
-// counterID reads an _id, the order of whose fields is part of it.
+// counterID reads an _id. The order of its fields matters.
 func (c *wireCheck) counterID(v bson.RawValue) (id ratelimit.CounterID) {
 	doc := c.document(v)
 	elements, _ := doc.Elements()

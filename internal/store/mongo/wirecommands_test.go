@@ -17,7 +17,7 @@ import (
 	"oauth-server/internal/syncer"
 )
 
-// wireLog checks all that passes through a proxy.
+// wireLog checks all commands that pass through a proxy.
 type wireLog struct {
 	mu       sync.Mutex
 	forms    map[string]int
@@ -45,7 +45,7 @@ func observed(p *mongotest.Proxy) *wireLog {
 	return l
 }
 
-// saw fails on any problem, and if one of the forms was never there to be checked.
+// saw fails on any problem, and if one of the forms never occurred.
 func (l *wireLog) saw(t *testing.T, forms ...string) {
 	t.Helper()
 	l.mu.Lock()
@@ -62,8 +62,8 @@ func (l *wireLog) saw(t *testing.T, forms ...string) {
 	}
 }
 
-// TestCommandsOnTheWire: every command that reaches the counters, in a run with all kinds of writes
-// by several instances through faults, is one that is right on a server that obeys all of it.
+// TestCommandsOnTheWire: several instances make all kinds of writes through faults. Every command
+// on the counters must be correct on a server that follows it to the letter.
 func TestCommandsOnTheWire(t *testing.T) {
 	t.Parallel()
 	const instances, rounds, keys = 4, 12, 6
@@ -89,7 +89,7 @@ func TestCommandsOnTheWire(t *testing.T) {
 		"removes writers", "rewrite", "prunes", "gives back", "counts nothing", "bulk of many", "find of many")
 }
 
-// wireInstance writes in every way that the contract has, as far as what it read allows.
+// wireInstance writes in every way that the contract allows for the document it read.
 type wireInstance struct {
 	store  *Store
 	me     string
@@ -154,8 +154,8 @@ func (x *wireInstance) write(base *syncer.Record) *syncer.Write {
 	return w
 }
 
-// TestLargestExchangeOnTheWire: the largest exchange is one command of each kind, and one that is
-// too large none.
+// TestLargestExchangeOnTheWire: the largest exchange is one command of each kind. An exchange that
+// is too large sends no command.
 func TestLargestExchangeOnTheWire(t *testing.T) {
 	t.Parallel()
 	s, _, proxy := throughProxy(t)
@@ -182,8 +182,8 @@ func TestLargestExchangeOnTheWire(t *testing.T) {
 	}
 }
 
-// TestOnlyWhatIsNeededOnTheWire: an exchange without writes sends no update, one without reads no
-// find, and one without either nothing.
+// TestOnlyWhatIsNeededOnTheWire: an exchange without writes sends no update, one without reads
+// sends no find, and an empty one sends nothing.
 func TestOnlyWhatIsNeededOnTheWire(t *testing.T) {
 	t.Parallel()
 	s, _, proxy := throughProxy(t)
@@ -213,9 +213,9 @@ func TestOnlyWhatIsNeededOnTheWire(t *testing.T) {
 	}
 }
 
-// TestPrimaryOnTheWire: whatever the URI asks for, reads go to the primary and both concerns are
-// majority. The driver states a read preference only to a server that can choose, such as the
-// router of a sharded cluster.
+// TestPrimaryOnTheWire: whatever the URI says, reads go to the primary and both concerns are
+// majority. The driver sends a read preference only to a server that can choose, such as the router
+// of a sharded cluster.
 func TestPrimaryOnTheWire(t *testing.T) {
 	router := slices.Concat(bson.D{{Key: "msg", Value: "isdbgrid"}}, greeting)
 	proxy := mongotest.NewProxy(t, "mongodb://"+fakeServerThat(t, router, bson.D{{Key: "ok", Value: 1}, {Key: "n", Value: 1}}))

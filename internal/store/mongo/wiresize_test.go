@@ -13,8 +13,8 @@ import (
 	"oauth-server/internal/syncer"
 )
 
-// TestSimulatedSizes: what a simulated cluster takes for the size of writes and documents is what goes over the wire, but
-// for what the commands have around it.
+// TestSimulatedSizes: the sizes of writes and documents that a simulated cluster assumes are the
+// sizes on the wire, apart from the overhead of the commands.
 func TestSimulatedSizes(t *testing.T) {
 	t.Parallel()
 	near := func(what string, estimate int64, wire any) {

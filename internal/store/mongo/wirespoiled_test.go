@@ -11,7 +11,7 @@ import (
 	"oauth-server/internal/syncer"
 )
 
-// soundCommands are as the store sends them.
+// soundCommands returns commands as the store sends them.
 func soundCommands() map[string]bson.D {
 	remove := aWrite("me", 7, 1)
 	remove.Remove = syncer.Removal{Frames: []ratelimit.FrameCount{{Name: 60, Count: 2}}, Writers: []syncer.WriterSeq{{Writer: "x", Seq: 1}}}
@@ -45,7 +45,8 @@ func soundCommands() map[string]bson.D {
 	}
 }
 
-// spoiledCommand is a sound command, what makes it unsound, and the problem that is then found.
+// spoiledCommand is a valid command, a change that makes it invalid, and the problem that the check
+// then finds.
 type spoiledCommand struct {
 	name, command string
 	spoil         func(bson.D)
@@ -141,7 +142,7 @@ func spoiledReadsAndDeletes() []spoiledCommand {
 	}
 }
 
-// TestWireCheck: the check of the commands finds what it is for.
+// TestWireCheck: the check of the commands finds the problems that it is meant to find.
 func TestWireCheck(t *testing.T) {
 	for _, test := range slices.Concat(spoiledUpdates(), spoiledReadsAndDeletes()) {
 		t.Run(test.command+"/"+test.name, func(t *testing.T) {

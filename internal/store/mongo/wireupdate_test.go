@@ -8,13 +8,13 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
-// wireWrite is what the filter of a write says about it.
+// wireWrite is the part of a write that its filter shows.
 type wireWrite struct {
 	versioned bool
-	writer    string // with "writers." before it; only of an unversioned one
+	writer    string // prefixed with "writers."; only for an unversioned write
 	seq       int64
 	frame     int64
-	equal     []string // paths of removals whose value is part of the condition
+	equal     []string // paths of removals with values that are part of the condition
 }
 
 var (
@@ -61,7 +61,7 @@ func (c *wireCheck) filter(q bson.Raw) (w wireWrite) {
 	return w
 }
 
-// longOrAbsent is a number, or 0 where a field that is absent is meant as well.
+// longOrAbsent returns a number, or 0 if the condition also matches an absent field.
 func (c *wireCheck) longOrAbsent(v bson.RawValue) int64 {
 	if either, ok := v.DocumentOK(); ok && either.String() == `{"$in": [{"$numberLong":"0"},null]}` {
 		return 0

@@ -9,7 +9,7 @@ import (
 	"oauth-server/internal/ratelimit"
 )
 
-// BenchmarkEnter is what a call costs that need not wait.
+// BenchmarkEnter measures a call that does not have to wait.
 func BenchmarkEnter(b *testing.B) {
 	for name, least := range map[string]int{"fixed": 0, "adaptive": 20} {
 		b.Run(name, func(b *testing.B) {

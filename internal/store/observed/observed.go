@@ -1,11 +1,11 @@
-// Package observed wraps a [store.Backend]. It reports each operation to an [Observer], and operations of
-// requests enter a [lane.Lane] first, which may have them wait or refuse them. It changes no argument and
-// no other result.
+// Package observed wraps a [store.Backend]. It reports each operation to an [Observer]. Operations
+// of requests enter a [lane.Lane] first, which may make them wait or refuse them. Apart from the
+// errors of such refusals, arguments and results pass unchanged.
 //
 //	data := observed.New(backend, observed.Options{Observer: metrics, Lane: lane, Gate: gate})
 //
-// Operations without a request in their context, such as those of background work, never wait. Commands
-// that open a store while no server runs do not wrap it.
+// Operations without a request in their context, such as background work, never wait. Commands that
+// open a store while no server runs do not wrap it.
 package observed
 
 import (
@@ -18,20 +18,20 @@ import (
 
 // Observer measures operations. It is safe for concurrent use.
 type Observer interface {
-	// Begin is called before an operation, such as get_users, which gets the context that Begin returns.
-	// end is called after it and gets whether the store failed.
+	// Begin is called before an operation, such as get_users. The operation gets the context that
+	// Begin returns. end is called after the operation, and gets whether the store failed.
 	Begin(ctx context.Context, operation string) (_ context.Context, end func(failed bool))
 	store.Reporter
 }
 
-// Gate counts the requests that are worked on. Requests in an operation, or waiting for one, are not
-// counted. [admission.Gate] is one.
+// Gate counts the requests being processed. Requests in an operation, or waiting for one, do not
+// count. [admission.Gate] implements it.
 type Gate interface {
 	Pause(ctx context.Context)
 	Resume(ctx context.Context)
 }
 
-// Options make a [Backend].
+// Options configure a [Backend].
 type Options struct {
 	Observer Observer
 	Lane     *lane.Lane // nil: no operation waits
@@ -40,8 +40,8 @@ type Options struct {
 
 // Backend is a wrapped [store.Backend]. Its methods also return the errors of [lane.Lane.Enter].
 //
-// A request must not use the store in the callback of List or History: it would wait for a second place
-// in the lane while it holds one.
+// A request must not use the store in the callback of List or History: it would wait for a second
+// slot in the lane while it holds one.
 type Backend struct {
 	backend store.Backend
 	o       Options
@@ -52,11 +52,11 @@ var (
 	_ store.Reporter = (*Backend)(nil)
 )
 
-// New returns the backend, wrapped.
+// New wraps the backend.
 func New(b store.Backend, o Options) *Backend { return &Backend{b, o} }
 
-// do runs an operation. The time that the observer measures does not include the wait, and a refusal is
-// no failure of the store.
+// do runs an operation. The observer's time does not include the wait. A refusal does not count as
+// a failure of the store.
 func (b *Backend) do(ctx context.Context, operation string, call func(context.Context) error) (err error) {
 	if b.o.Lane == nil {
 		return b.observe(ctx, operation, call)
@@ -67,7 +67,7 @@ func (b *Backend) do(ctx context.Context, operation string, call func(context.Co
 	if err != nil {
 		return err
 	}
-	measured := false // stays so if call panics
+	measured := false // stays false if call panics
 	defer func() { pass.Leave(measured) }()
 	err = b.observe(ctx, operation, call)
 	measured = answered(err)
@@ -80,8 +80,8 @@ func (b *Backend) observe(ctx context.Context, operation string, call func(conte
 	return call(ctx)
 }
 
-// answered reports whether the duration of the call shows how fast the store is. A refused connection
-// takes no time, and neither does a caller that has gone.
+// answered reports whether the duration of the call shows how fast the store is. A refused
+// connection takes no time, and neither does a call abandoned by its caller.
 func answered(err error) bool {
 	return errors.Is(err, context.DeadlineExceeded) || !failed(err) && !errors.Is(err, context.Canceled)
 }
@@ -101,7 +101,8 @@ func failed(err error) bool {
 	return true
 }
 
-// visit runs an operation with a callback. The error of the callback is no failure of the store.
+// visit runs an operation with a callback. An error of the callback does not count as a failure of
+// the store.
 func visit[T any](ctx context.Context, b *Backend, operation string, each func(T) error, call func(context.Context, func(T) error) error) error {
 	var own error
 	err := b.do(ctx, operation, func(ctx context.Context) error {

@@ -18,7 +18,7 @@ import (
 	"oauth-server/internal/store/observed"
 )
 
-// diary is an Observer. The contexts that it returns carry the name of the operation.
+// diary is an Observer that records operations. Its contexts carry the name of the operation.
 type diary struct {
 	operations []string
 	failures   []bool
@@ -68,9 +68,9 @@ func (f *fake) List(_ context.Context, _ store.Table, _ store.Query, each func(s
 	return f.fail
 }
 
-// TestEveryMethod: each is observed under a name of its own. With a full lane, each is refused and does not
-// reach the backend; with a free one it does, and leaves the lane even after a panic. The backend here
-// has no methods, so a call that reaches it panics.
+// TestEveryMethod: each method is observed under its own name. With a full lane, each call is
+// refused and does not reach the backend. With a free lane it reaches the backend, and leaves the
+// lane even after a panic. The backend here has no methods, so a call that reaches it panics.
 func TestEveryMethod(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, d := newLane(), &diary{}
@@ -161,7 +161,7 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// TestErrorOfTheCallback: it comes back as it is, and is no failure of the store.
+// TestErrorOfTheCallback: it is returned unchanged, and does not count as a failure of the store.
 func TestErrorOfTheCallback(t *testing.T) {
 	own, down := errors.New("enough"), errors.New("down")
 	for _, tt := range []struct {
@@ -179,7 +179,7 @@ func TestErrorOfTheCallback(t *testing.T) {
 	}
 }
 
-// TestRefusalIsNoFailureOfTheStore: the observer never sees it.
+// TestRefusalIsNoFailureOfTheStore: the observer does not see a refusal.
 func TestRefusalIsNoFailureOfTheStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, l := &diary{}, newLane()
@@ -193,8 +193,8 @@ func TestRefusalIsNoFailureOfTheStore(t *testing.T) {
 	})
 }
 
-// TestFailuresDoNotLookQuick: refused connections take no time. If they counted as answers, the store would look slow
-// as soon as it is back, and the limit would fall.
+// TestFailuresDoNotLookQuick: refused connections take no time. If they counted as answers, the
+// store would look slow once it is back, and the limit would fall.
 func TestFailuresDoNotLookQuick(t *testing.T) {
 	tests := map[string]struct {
 		err    error

@@ -16,7 +16,7 @@ import (
 	"oauth-server/internal/store/observed"
 )
 
-// slow is a store whose calls take a time, or until their caller goes.
+// slow is a store with slow calls, which end early when their context ends.
 type slow struct {
 	store.Backend
 	takes time.Duration
@@ -49,23 +49,24 @@ func (s *slow) Now(ctx context.Context) (time.Time, error) {
 	}
 }
 
-// slowWorld is a slow store behind a lane of four calls at once.
+// slowWorld returns a slow store behind a lane of four concurrent calls.
 func slowWorld(takes time.Duration) (*observed.Backend, *lane.Lane, *slow) {
 	b := &slow{takes: takes}
 	l := lane.New(lane.Options{Max: 4, Mode: ratelimit.Enforce})
 	return wrap(b, l), l, b
 }
 
-// TestSlowStore offers five times what a slow store can do, as requests of three calls each whose callers wait for ten
-// seconds. What is let in is finished: each further call waits at most for those that hold the places. Others are refused
-// after half a second, work of the server's own begins at once, and in the end no place is held.
+// TestSlowStore offers five times as many requests as a slow store can handle. A request makes
+// three calls, and its caller waits for ten seconds. Admitted requests finish: each further call
+// waits only for the calls that hold the slots. Other requests are refused after half a second, the
+// server's own operations begin at once, and at the end all slots are free.
 func TestSlowStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const calls, takes = 3, time.Second
 		s, l, b := slowWorld(takes)
 		var mu sync.Mutex
 		var finished, refused int
-		var longest time.Duration // wait of a further call
+		var longest time.Duration // longest wait of a further call
 		request := func() {
 			ctx, cancel := context.WithTimeout(lane.NewRequest(t.Context()), 10*time.Second)
 			defer cancel()
@@ -92,7 +93,7 @@ func TestSlowStore(t *testing.T) {
 			}
 		}
 		var requests sync.WaitGroup
-		for range 200 { // 6.7 a second for 30 s, of which 1.3 can be worked on
+		for range 200 { // 6.7 a second for 30 s; the store can handle 1.3 a second
 			requests.Go(request)
 			time.Sleep(150 * time.Millisecond) //nolint:forbidigo // simulated time
 		}
@@ -100,7 +101,7 @@ func TestSlowStore(t *testing.T) {
 		peak := b.peak
 		b.mu.Unlock()
 		began := time.Now()
-		_, err := s.Now(t.Context()) // the server's own
+		_, err := s.Now(t.Context()) // an operation of the server itself
 		check.OK(t, err)
 		check.Equal(t, "work of the server's own takes", time.Since(began), takes)
 		requests.Wait()
@@ -115,7 +116,8 @@ func TestSlowStore(t *testing.T) {
 	})
 }
 
-// TestCallersWhoGoFreePlaces: those that wait, and those whose calls are at the store, whose places others take at once.
+// TestCallersWhoGoFreePlaces: callers go away while they wait or while their calls are at the
+// store. Others get their slots at once.
 func TestCallersWhoGoFreePlaces(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, l, b := slowWorld(time.Hour)

@@ -16,37 +16,39 @@ import (
 
 // BackendTarget is a [store.Backend] under test.
 type BackendTarget struct {
-	// Location creates an empty place for data and returns what Open needs to find it, also in another
-	// process. The place is removed when the test ends.
+	// Location creates an empty place for data and returns the string that Open needs to find it,
+	// even in another process. The place is removed when the test ends.
 	Location func(t *testing.T) string
 	// Open opens the data at a location. Once a backend is closed, or its process has ended, the same
 	// location can be opened again.
 	Open func(ctx context.Context, location string) (store.Backend, error)
 	// Shared: several backends can have one location open at once.
 	Shared bool
-	// Sweep removes what expired before now, as [store.Sweeper] or the TTL monitor of a server does.
+	// Sweep removes records that expired before now, as [store.Sweeper] or the TTL monitor of a
+	// server does.
 	Sweep func(ctx context.Context, b store.Backend, now time.Time) error
-	// Faulty opens the data at a location over a connection that can be broken; nil: there is none.
+	// Faulty opens the data at a location over a connection that can be broken; nil: not supported.
 	Faulty func(t *testing.T, location string) (store.Backend, Faults)
-	// Many is how many records there are at once, in the test that has the most.
+	// Many is how many records exist at once in the largest test.
 	Many int
-	// Age sets the time at which a record was written back.
+	// Age moves the time at which a record was written back.
 	Age func(t *testing.T, b store.Backend, table store.Table, key string, by time.Duration)
-	// Spoil are ways to make a stored record unreadable, by name.
+	// Spoil has ways to make a stored record unreadable, by name.
 	Spoil map[string]func(t *testing.T, b store.Backend, table store.Table, key string)
-	// SpoilEntry are ways to make an entry of the trail unreadable. Its number stays.
+	// SpoilEntry has ways to make an entry of the trail unreadable. Its number stays.
 	SpoilEntry map[string]func(t *testing.T, b store.Backend, number int64)
 }
 
-// Faults breaks or delays a command that writes. Commands are counted from the call, from 1.
+// Faults breaks or delays a writing command. Commands are counted from the call, from 1.
 type Faults struct {
 	// Lose drops the reply to a command, or the whole command; 0: none.
 	Lose func(command int, whole bool)
-	// Hold keeps a command back until release is called. reached is closed when it has come.
+	// Hold delays a command until release is called. reached is closed when the command has
+	// arrived.
 	Hold func(command int) (reached <-chan struct{}, release func())
 }
 
-// The tables of the suite. A backend that needs to know its tables in advance declares [Tables].
+// The tables of the suite. If a backend must know its tables in advance, it declares [Tables].
 var (
 	plain    = store.Table{Name: "suite_plain"}
 	owned    = store.Table{Name: "suite_owned", ByOwner: true}
@@ -102,7 +104,7 @@ func RunBackend(t *testing.T, target BackendTarget) {
 	}
 }
 
-// suite is a test, and the backend and table that it is at.
+// suite is a test with its backend and table.
 type suite struct {
 	*testing.T
 	BackendTarget
@@ -111,7 +113,7 @@ type suite struct {
 	table    store.Table
 }
 
-// unclosed opens a backend that the test closes, at a new location if it has none.
+// unclosed opens a backend that the test itself closes, at a new location if s has no location.
 func (s suite) unclosed() suite {
 	s.Helper()
 	if s.location == "" {
@@ -123,7 +125,7 @@ func (s suite) unclosed() suite {
 	return s
 }
 
-// open opens one that is closed when the test ends.
+// open opens a backend that is closed when the test ends.
 func (s suite) open() suite {
 	s.Helper()
 	s = s.unclosed()
@@ -131,10 +133,10 @@ func (s suite) open() suite {
 	return s
 }
 
-// fresh opens an empty one.
+// fresh opens an empty backend.
 func (s suite) fresh() suite { s.location = ""; return s.open() }
 
-// another opens the location once more, or returns the same if that cannot be done.
+// another opens the location once more, or returns the same backend if that is not possible.
 func (s suite) another() suite {
 	s.Helper()
 	if s.Shared {
@@ -216,12 +218,12 @@ func (s suite) haveKeys(want ...string) {
 	equal(s.T, "keys of "+s.table.Name, want, s.keys(store.Query{}))
 }
 
-// numbered returns a record with a number for its value, of that version.
+// numbered returns a record with the number n as its value and version.
 func numbered(key string, n int64) store.Record {
 	return store.Record{Key: key, Value: fmt.Appendf(nil, `{"n":%d}`, n), Version: n}
 }
 
-// number returns that of a record; -1: there is none, -2: it has no number.
+// number returns the number of a record; -1: no record, -2: the record has no number.
 func number(r *store.Record) int64 {
 	v := struct{ N int64 }{-2}
 	if r == nil {
@@ -254,8 +256,8 @@ func (s suite) same(want store.Record, got *store.Record) {
 	equal(s.T, "record", want, g)
 }
 
-// sameValue compares the tokens of JSON values, so that spelling does not matter. Order does, and every bit of
-// a number.
+// sameValue compares the tokens of JSON values: spelling does not matter. The order and every bit
+// of a number do.
 func (s suite) sameValue(want, got []byte) {
 	s.Helper()
 	w, g := tokens(want), tokens(got)
@@ -292,7 +294,7 @@ func deleting(key string) store.Write {
 	return store.Write{Table: trailed, Record: store.Record{Key: key}, Delete: true}
 }
 
-// append adds the next entry, which has that number.
+// append adds the next entry, which must have that number.
 func (s suite) append(n int64, writes ...store.Write) store.Mark {
 	s.Helper()
 	m, err := s.Append(s.Context(), entry(n), writes...)

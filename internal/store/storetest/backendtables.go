@@ -15,7 +15,8 @@ import (
 	"oauth-server/internal/store"
 )
 
-// oneWins: of a hundred puts and deletes in one state, one succeeds, whether there is a record or not.
+// oneWins: of a hundred puts and deletes in one state, one succeeds, with or without an existing
+// record.
 func oneWins(s suite) {
 	both := []suite{s, s.another()}
 	var seen store.Seen
@@ -42,7 +43,7 @@ func oneWins(s suite) {
 	}
 }
 
-// statesDiffer: a write in any state but the present one changes nothing.
+// statesDiffer: a write in any state except the current one changes nothing.
 func statesDiffer(s suite) {
 	refuse := func(about string, n int64, states ...store.Seen) {
 		s.Helper()
@@ -69,7 +70,7 @@ func statesDiffer(s suite) {
 		"the states are %+v, %+v and %+v", first, second, again)
 }
 
-// manyKeys: Get and DeleteAll take any number of keys, whether there are records or not.
+// manyKeys: Get and DeleteAll take any number of keys, with or without records.
 func manyKeys(s suite) {
 	s.delete("none")
 	s.put(numbered("a", 2), s.put(numbered("a", 1), store.Seen{}))
@@ -122,7 +123,7 @@ func putAll(s suite) {
 	s.check(next.Version == 7, "the version after 6 is %d", next.Version)
 }
 
-// putAllAtOnce: concurrent writers leave the greatest version, and refuse no record.
+// putAllAtOnce: concurrent writers leave the greatest version, and no record is refused.
 func putAllAtOnce(s suite) {
 	const writers, keys = 24, 20
 	both := []suite{s, s.another()}
@@ -159,8 +160,8 @@ func writesDated(s suite) {
 	dated(s.get("put"), between, s.now())
 }
 
-// oddNames are keys, prefixes and owners that a careless backend confuses. There are none from U+D7FF to U+FFFF,
-// which the stand-in for MongoDB does not order as MongoDB does.
+// oddNames are keys, prefixes and owners that a careless backend confuses. They do not include
+// U+D7FF to U+FFFF, which the stand-in for MongoDB sorts differently from MongoDB.
 var oddNames = []string{
 	"a", "a\x00", "a\x00b", "a\x00b\x00c", "a.b", "a.*", "a*", "ab", "abc", "a$b", "$a", "$set", "A", "^a", "[a", `a\`, `a"`, "a\n", "a\nb", "a/b", " ",
 	"\x00", "\x01", "%", "1", "10", "2", "null", "true", "ä", "a\u0308", "ß", "z", "日本", "\u07ff", "\u0800", "\U00010000",
@@ -177,7 +178,7 @@ func listsSelect(s suite) {
 	for i, key := range oddNames {
 		write(key, owners[i%len(owners)])
 	}
-	write("b\x00c", "a") // easily taken for the next one
+	write("b\x00c", "a") // easily confused with the next one
 	write("c", "a\x00b")
 	s.compareLists(owners, model)
 	for i, key := range oddNames {
@@ -220,7 +221,8 @@ func (s suite) compareLists(owners []string, model map[string]string) {
 	}
 }
 
-// listsPage: a list has every record that stays, once and in order, while others come and go.
+// listsPage: a list has every record that stays, once and in order, while others are added and
+// removed.
 func listsPage(s suite) {
 	other, stay := s.another(), []string{}
 	for i := range 120 {
@@ -258,8 +260,8 @@ func listsPage(s suite) {
 	succeed(s.T, "change", <-changed)
 }
 
-// listsChanged: what was written since is selected, and a write dated a second before that, which may become
-// visible now.
+// listsChanged: a query selects records written since, and also a write dated a second earlier,
+// which may only now become visible.
 func listsChanged(s suite) {
 	first := s.put(numbered("b", 1), store.Seen{})
 	s.put(numbered("a", 1), store.Seen{})
@@ -278,7 +280,7 @@ func listsChanged(s suite) {
 	s.check(len(changed) == 1 && number(&changed[0]) == 2, "the record that changed again is missing: %+v", changed)
 }
 
-// listsFollow reads what has changed since the previous time, again and again, while others write.
+// listsFollow repeatedly reads the changes since the previous read, while others write.
 func listsFollow(s suite) {
 	const writers, writes = 8, 40
 	other := s.another()
@@ -373,7 +375,7 @@ func valuesReturn(s suite) {
 	}
 }
 
-// valuesBounded: what is at a bound is stored. What is beyond is refused, and changes nothing.
+// valuesBounded: a record at a bound is stored. A record beyond it is refused, and changes nothing.
 func valuesBounded(s suite) {
 	sized := func(key string, n int) store.Record {
 		return store.Record{Key: key, Value: fmt.Appendf(nil, `{"s":"%s"}`, strings.Repeat("x", n-len(`{"s":""}`))), Version: 1}
@@ -408,7 +410,7 @@ func valuesBounded(s suite) {
 	s.haveKeys()
 	s.in(trailed).haveKeys(largest.Key)
 	s.haveHistory(1, 1)
-	s.put(store.Record{Key: "\ufffd", Value: []byte("{}"), Owner: "\ufffd"}, store.Seen{}) // which others make of what is not UTF-8
+	s.put(store.Record{Key: "\ufffd", Value: []byte("{}"), Owner: "\ufffd"}, store.Seen{}) // other programs convert invalid UTF-8 to this
 	for _, key := range []string{"", "\xff", "a\xc3", strings.Repeat("k", 40_000)} {
 		succeed(s.T, "delete", errors.Join(s.Delete(s.Context(), s.table, nil, key), s.DeleteAll(s.Context(), s.table, key)))
 		s.check(s.get(key) == nil && (key == "" || s.keys(store.Query{Owner: key}) == nil && s.keys(store.Query{Prefix: key}) == nil), "%.40q is found", key)
@@ -420,7 +422,8 @@ func expiring(key string, at time.Time) store.Record {
 	return store.Record{Key: key, Value: []byte("{}"), Owner: "owner", Expires: at, Version: 1}
 }
 
-// expiryRemoves: a sweep removes what has expired by the last write of a record, and nothing else.
+// expiryRemoves: a sweep removes exactly the records that have expired according to their last
+// write.
 func expiryRemoves(s suite) {
 	early, late := Epoch.Add(-time.Hour), Epoch.Add(time.Hour)
 	for key, times := range map[string][2]time.Time{

@@ -14,7 +14,8 @@ import (
 	"oauth-server/internal/store"
 )
 
-// trailNext: an entry of any but the next number is refused, and changes nothing.
+// trailNext: only an entry with the next number is accepted. Any other is refused, and changes
+// nothing.
 func trailNext(s suite) {
 	s = s.in(trailed)
 	for newest := range int64(3) {
@@ -28,7 +29,8 @@ func trailNext(s suite) {
 	}
 }
 
-// trailEffects: the writes of an entry take effect together, and date their records by its number.
+// trailEffects: the writes of an entry take effect together. Its number becomes the version of
+// their records.
 func trailEffects(s suite) {
 	s = s.in(trailed)
 	for n, step := range []struct {
@@ -56,7 +58,7 @@ func trailEffects(s suite) {
 	}
 }
 
-// trailWriters has twenty writers add to one record, each in the state that it has read.
+// trailWriters: twenty writers add to one record, each in the state that it has read.
 func trailWriters(s suite) {
 	const writers, each = 20, 3
 	s = s.in(trailed)
@@ -78,7 +80,7 @@ func trailWriters(s suite) {
 	s.check(len(want) == len(s.keys(store.Query{})) && s.get("sum").Version == newest.Number, "the records are %q", s.keys(store.Query{}))
 }
 
-// addToSum adds one in an entry that also writes an own record.
+// addToSum adds one in an entry that also writes a record of its own.
 func addToSum(ctx context.Context, b store.Backend, own string) error {
 	for {
 		var sum, version int64
@@ -96,9 +98,9 @@ func addToSum(ctx context.Context, b store.Backend, own string) error {
 	}
 }
 
-// trailMarks: entries are read in pages. A mark is lost once its entry is not there, or is another.
+// trailMarks: entries are read in pages. A mark is lost once its entry is gone, or is another one.
 func trailMarks(s suite) {
-	restored := s.fresh() // stands for another state of the same data
+	restored := s.fresh() // another state of the same data
 	entries, newest := s.trail(store.Mark{}, 10)
 	s.check(len(entries) == 0 && newest == store.Mark{}, "an empty trail has %d entries up to %+v", len(entries), newest)
 	marks, others := []store.Mark{{}}, []store.Mark{}
@@ -135,7 +137,7 @@ func trailMarks(s suite) {
 	s.haveEntries(5, 6, entries)
 }
 
-// trailTrim: Trim removes old entries, and nothing that they changed. History has what is left.
+// trailTrim: Trim removes old entries but not their changes. History returns the remaining entries.
 func trailTrim(s suite) {
 	const n = 250
 	s = s.in(trailed)
@@ -162,12 +164,12 @@ func trailTrim(s suite) {
 	s.haveKeys("key 0", "key 2", "key 3", "key 4")
 }
 
-// damagedRecords: a record that cannot be read is reported alone, and can be deleted.
+// damagedRecords: only the unreadable record itself is reported, and it can be deleted.
 func damagedRecords(s suite) {
 	for name, spoil := range s.Spoil {
 		s.Log(name)
 		s := s.fresh()
-		have := func(about string, q store.Query, want ...string) { // * marks what cannot be read
+		have := func(about string, q store.Query, want ...string) { // * marks unreadable records
 			s.Helper()
 			var got []string
 			for _, r := range s.list(q) {
@@ -176,7 +178,7 @@ func damagedRecords(s suite) {
 				}
 				got = append(got, r.Key)
 			}
-			if q.Owner != "" || !q.ChangedSince.IsZero() { // the store may not know this of the record
+			if q.Owner != "" || !q.ChangedSince.IsZero() { // the store may not know the record's owner or time
 				got = slices.DeleteFunc(got, func(key string) bool { return key == "b*" })
 			}
 			equal(s.T, about, want, got)
@@ -217,7 +219,7 @@ func damagedRecords(s suite) {
 	}
 }
 
-// damagedEntries: an entry that cannot be read is reported alone, and the trail goes on.
+// damagedEntries: only the unreadable entry itself is reported, and the trail continues.
 func damagedEntries(s suite) {
 	for name, spoil := range s.SpoilEntry {
 		s.Log(name)
@@ -248,7 +250,7 @@ func damagedEntries(s suite) {
 	}
 }
 
-// calls are the errors of all methods, called with one context.
+// calls returns the errors of all methods, called with one context.
 func (s suite) calls(ctx context.Context, seen store.Seen) map[string]error {
 	record := func(store.Record) error { return nil }
 	errs := map[string]error{
@@ -290,7 +292,7 @@ func contextsBefore(s suite) {
 	s.haveHistory(1, 2)
 }
 
-// cancelledWhileWriting: a write that is cancelled takes place or does not.
+// cancelledWhileWriting: a cancelled write takes place completely or not at all.
 func cancelledWhileWriting(s suite) {
 	trail := s.in(trailed)
 	seen, before := store.Seen{}, int64(-1)
@@ -302,7 +304,7 @@ func cancelledWhileWriting(s suite) {
 		s.check(!errors.Is(put, store.ErrConflict) && !errors.Is(appended, store.ErrConflict), "%v, %v", put, appended)
 		r := s.get("key")
 		s.check(number(r) == n && (put != nil || r.Seen() == next) || number(r) == before && put != nil, "put returned %v, and the record is %+v", put, r)
-		// What was cancelled may still be under way. The same once more ends that.
+		// The cancelled write may still be under way. Writing the same again ends that.
 		_, err := s.Put(s.Context(), s.table, numbered("key", n), seen)
 		_, err2 := s.Append(s.Context(), entry(n), writing("a", n), writing("b", n))
 		for _, err := range []error{err, err2} {
@@ -314,7 +316,7 @@ func cancelledWhileWriting(s suite) {
 	}
 }
 
-// reopened: after a restart all is as before.
+// reopened: after a restart all data is unchanged.
 func reopened(s suite) {
 	s.location = ""
 	s = s.unclosed()
@@ -362,7 +364,7 @@ func closedWhileWriting(s suite) {
 	})
 	succeed(s.T, "close", <-closed)
 	late := s.calls(s.Context(), store.Seen{})
-	delete(late, "Now") // it may need no data
+	delete(late, "Now") // it may not need the data
 	for name, err := range late {
 		s.check(err != nil && !errors.Is(err, store.ErrConflict) && !errors.Is(err, store.ErrMarkLost), "%s after the end returned %v", name, err)
 	}
@@ -376,9 +378,9 @@ func closedWhileWriting(s suite) {
 // backendEnv carries the location to the child process.
 const backendEnv = "STORETEST_BACKEND_LOCATION"
 
-// BackendChild returns at once, unless this process was started by the suite as the one to be killed. Then it
-// writes until that happens, and prints the key and the number of each record that was stored. TestMain of a
-// backend calls it first.
+// BackendChild returns at once, unless the suite started this process as the one to be killed. In
+// that case it writes until it is killed, and prints the key and the number of each stored record.
+// TestMain of a backend calls it first.
 func BackendChild(open func(ctx context.Context, location string) (store.Backend, error)) {
 	location, ok := os.LookupEnv(backendEnv)
 	if !ok {
@@ -414,8 +416,8 @@ func BackendChild(open func(ctx context.Context, location string) (store.Backend
 	}
 }
 
-// killedWhileWriting: what a process has answered before kill -9 is there, and the next write of each writer as a
-// whole or not at all.
+// killedWhileWriting: all writes that a process reported before kill -9 are present. The next write
+// of each writer is present completely or not at all.
 func killedWhileWriting(s suite) {
 	s.location = s.Location(s.T)
 	child := exec.CommandContext(s.Context(), os.Args[0])
@@ -451,7 +453,7 @@ func killedWhileWriting(s suite) {
 	}
 }
 
-// runFaults tests a backend over a connection that breaks, beside one that has an own connection.
+// runFaults tests a backend over a connection that breaks, beside one with a connection of its own.
 func runFaults(t *testing.T, target BackendTarget) {
 	t.Helper()
 	for name, run := range map[string]func(f faulty){
@@ -475,10 +477,11 @@ type faulty struct {
 	faults Faults
 }
 
-// lastCommand is how many commands of an operation are broken, one after the other.
+// lastCommand is the number of commands of an operation to break, one after the other.
 const lastCommand = 4
 
-// held is an operation that stands still at one of its commands; nil: it has ended without.
+// held is an operation blocked at one of its commands. It is nil if the operation ended without
+// reaching that command.
 type held struct {
 	release func()
 	ended   chan error
@@ -500,7 +503,8 @@ func (f faulty) hold(command int, do func(ctx context.Context) error) *held {
 	}
 }
 
-// holdEntry starts an entry that stands still at a command; 2: it is stored, and has changed nothing yet.
+// holdEntry starts an entry and blocks it at a command. At command 2 the entry is stored, and has
+// not changed anything yet.
 func (f faulty) holdEntry(command int, n int64, writes ...store.Write) *held {
 	f.Helper()
 	return f.hold(command, func(ctx context.Context) error {
@@ -517,7 +521,8 @@ func (h *held) resume() error {
 	return <-h.ended
 }
 
-// writerDead: an entry takes effect for all that read the trail or add to it, though its writer died.
+// writerDead: an entry takes effect for all that read or continue the trail, even though its writer
+// died.
 func writerDead(f faulty) {
 	for n := int64(1); n <= 7; n += 3 {
 		f.direct.append(n, writing("a", n), writing("b", n))
@@ -543,8 +548,8 @@ func writerDead(f faulty) {
 	f.direct.haveHistory(9, 9)
 }
 
-// late has the writer of an entry, or a reader that completes it, continue after others have completed it and
-// have written more.
+// late: the writer of an entry, or a reader that completes it, continues after others have
+// completed the entry and written more.
 func late(f faulty) {
 	reader := f
 	reader.Backend, reader.faults = f.Faulty(f.T, f.location)
@@ -571,7 +576,7 @@ func late(f faulty) {
 		} else {
 			late = f.holdEntry(command, n+1, write(own), writing("other", n+1))
 		}
-		n = f.direct.newest().Number // with the entry, unless command 1 stores that
+		n = f.direct.newest().Number // including the entry, unless command 1 stores it
 		for _, number := range after {
 			n, want = n+1, number
 			f.direct.append(n, write(number))
@@ -579,7 +584,7 @@ func late(f faulty) {
 		if i%3 == 0 && command > 1 && !byReader {
 			succeed(f.T, "trim", f.direct.Trim(f.Context(), n))
 		}
-		if err := late.resume(); !byReader && command == 1 && len(after) > 0 { // another entry has the number
+		if err := late.resume(); !byReader && command == 1 && len(after) > 0 { // another entry has taken the number
 			failWith(f.T, about, store.ErrConflict, err)
 		} else {
 			succeed(f.T, about, err)
@@ -590,7 +595,7 @@ func late(f faulty) {
 	}
 }
 
-// eachFault runs a test for every command that may be lost, or the reply to it.
+// eachFault runs a test for every command, once with the command lost and once with its reply lost.
 func (f faulty) eachFault(last int, run func(key string, round int64, lost bool, broken func(func() error) error)) {
 	for i := range int64(2 * last) {
 		run(fmt.Sprintf("key %d", i), i, i%2 == 1, func(do func() error) error {
@@ -601,8 +606,8 @@ func (f faulty) eachFault(last int, run func(key string, round int64, lost bool,
 	}
 }
 
-// putLost: success is a record in the state that was returned, and an executed write is a success. One in an old
-// state never is.
+// putLost: after a success the record is in the returned state, and an executed write returns
+// success. A write in an old state never succeeds.
 func putLost(f faulty) {
 	direct := f.direct.in(owned)
 	f.eachFault(2, func(key string, _ int64, lost bool, broken func(func() error) error) {
@@ -625,7 +630,7 @@ func putLost(f faulty) {
 	})
 }
 
-// appendLost: the same of entries.
+// appendLost: the same for entries.
 func appendLost(f faulty) {
 	f.eachFault(lastCommand, func(key string, round int64, lost bool, broken func(func() error) error) {
 		n, mark := 2*round+2, store.Mark{}
@@ -653,7 +658,7 @@ func appendLost(f faulty) {
 	})
 }
 
-// othersLost: these may fail, and can be repeated.
+// othersLost: other operations may fail, and can be repeated.
 func othersLost(f faulty) {
 	direct := f.direct.in(owned)
 	f.eachFault(1, func(key string, _ int64, _ bool, broken func(func() error) error) {

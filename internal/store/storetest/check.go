@@ -15,7 +15,7 @@ import (
 // Epoch is "now" in this suite. Stores keep times to the millisecond.
 var Epoch = time.Date(2100, time.March, 4, 5, 6, 7, 890e6, time.UTC)
 
-// equal compares records. Nil and empty lists are equal, and so are times of the same instant.
+// equal compares records. Nil and empty lists count as equal, as do times of the same instant.
 func equal(t *testing.T, what string, want, got any) {
 	t.Helper()
 	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
@@ -51,7 +51,7 @@ func together(n int, do func(i int)) {
 	wg.Wait()
 }
 
-// sweep sweeps until nothing is left to do, and checks how many went.
+// sweep sweeps until nothing is left to do, and checks how many records were removed.
 func sweep(t *testing.T, b store.Sweeper, now time.Time, want int) {
 	t.Helper()
 	n, err := b.Sweep(t.Context(), now)

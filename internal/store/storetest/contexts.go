@@ -7,8 +7,8 @@ import (
 	"oauth-server/internal/syncer"
 )
 
-// testContexts calls everything with a context that is cancelled already. Every call must return the
-// context's error, and must have no effect.
+// testContexts calls every method with a cancelled context. Every call must return the context's
+// error and must have no effect.
 func testContexts(t *testing.T, target Target) {
 	t.Helper()
 	b := target.fresh(t)

@@ -7,7 +7,7 @@ import (
 	"oauth-server/internal/syncer"
 )
 
-// conditioned stores the document that conditions are tested on, and returns it.
+// conditioned stores the document for the tests of conditions, and returns it.
 func conditioned(t *testing.T, s fixture, name string) *syncer.Record {
 	t.Helper()
 	id := counterID(name)

@@ -9,8 +9,8 @@ import (
 	"oauth-server/internal/syncer"
 )
 
-// counterEffects states the whole document after one write onto none, or onto
-// that of [conditioned].
+// counterEffects states the whole document after one write without a document, or onto the document
+// of [conditioned].
 func counterEffects(t *testing.T, s fixture) {
 	t.Helper()
 	full := syncer.Write{
@@ -149,8 +149,8 @@ func counterExpires(t *testing.T, s fixture) {
 	}
 }
 
-// counterPruned: a writer is removed although it may come back. What it sent
-// before, and arrives after, must not count again.
+// counterPruned: a writer is removed although it may come back. If its earlier writes arrive late,
+// they must not count again.
 func counterPruned(t *testing.T, s fixture) {
 	t.Helper()
 	id := counterID("u")

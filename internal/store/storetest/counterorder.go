@@ -11,8 +11,8 @@ import (
 	"oauth-server/internal/syncer"
 )
 
-// counterResent: the reply was lost, so the writer sends the same sequence and
-// delta again until its outcome is known; it counts once.
+// counterResent: the reply was lost, so the writer sends the same sequence and delta again until
+// its outcome is known. The write counts once.
 func counterResent(t *testing.T, s fixture) {
 	t.Helper()
 	id := counterID("u")
@@ -25,8 +25,7 @@ func counterResent(t *testing.T, s fixture) {
 	}
 }
 
-// counterLate: the first attempt was held up and arrives when the second has
-// been applied.
+// counterLate: the first attempt was delayed and arrives after the second one was applied.
 func counterLate(t *testing.T, s fixture) {
 	t.Helper()
 	id := counterID("u")
@@ -40,9 +39,8 @@ func counterLate(t *testing.T, s fixture) {
 	equal(t, "based on none", r, attempt(t, s, fresh, w, syncer.Conflict))
 }
 
-// counterGone: the document expired between read and write. The write may be
-// refused, or start a document whose outcome is unknown; sent again, it has
-// counted once.
+// counterGone: the document expired between read and write. The write may be refused, or create a
+// document with an unknown outcome. Sent again, it has counted once.
 func counterGone(t *testing.T, s fixture) {
 	t.Helper()
 	id := counterID("u")
@@ -88,8 +86,7 @@ func counterRecreated(t *testing.T, s fixture) {
 	}
 }
 
-// counterIndexes mixes in one exchange what is there and what is not, what is
-// written and what is read.
+// counterIndexes mixes existing and missing documents, and writes and reads, in one exchange.
 func counterIndexes(t *testing.T, s fixture) {
 	t.Helper()
 	const n = 240
@@ -132,8 +129,8 @@ func counterIndexes(t *testing.T, s fixture) {
 	}
 }
 
-// counterRefusedAlone: a write that breaks the contract is rejected, and the
-// others of its exchange are applied.
+// counterRefusedAlone: a write that breaks the contract is rejected, and the others of its exchange
+// are still applied.
 func counterRefusedAlone(t *testing.T, s fixture) {
 	t.Helper()
 	bad := map[string]func(w *syncer.Write){
@@ -172,7 +169,7 @@ func counterRefusedAlone(t *testing.T, s fixture) {
 	}
 }
 
-// counterDisorder: nothing of an exchange that breaks the contract is done.
+// counterDisorder: an exchange that breaks the contract has no effect at all.
 func counterDisorder(t *testing.T, s fixture) {
 	t.Helper()
 	item := func(user string) syncer.Item {
@@ -200,8 +197,8 @@ var strangeNames = []string{
 	"a\xff", "a\xfe", "\xed\xa0\x80", strings.Repeat("x", 300), strings.Repeat("x", 40_000),
 }
 
-// counterNames: a counter is stored under the name that it has, or refused;
-// never under that of another.
+// counterNames: a counter is stored under its own name or refused, and never stored under another
+// name.
 func counterNames(t *testing.T, s fixture) {
 	t.Helper()
 	var ids []ratelimit.CounterID
@@ -234,7 +231,7 @@ func counterNames(t *testing.T, s fixture) {
 	}
 }
 
-// counterOnlyWhatIsAsked: what is not to be read is not, and a read changes nothing.
+// counterOnlyWhatIsAsked: only requested documents are read, and a read changes nothing.
 func counterOnlyWhatIsAsked(t *testing.T, s fixture) {
 	t.Helper()
 	r := apply(t, s, counterID("b"), adding("me", 3))

@@ -16,20 +16,20 @@ type SyncBackend interface {
 	store.Sweeper
 }
 
-// SyncTarget is a backend under test, as far as the syncer uses it.
+// SyncTarget is a backend under test, limited to the methods that the syncer uses.
 type SyncTarget struct {
 	// Fresh opens an empty backend that is closed when the test ends.
 	Fresh func(t *testing.T) SyncBackend
-	// Put stores a document as it is, as if another program had written it.
+	// Put stores a document unchanged, as if another program had written it.
 	Put func(t *testing.T, b SyncBackend, r syncer.Record, expire time.Time)
 }
 
-// RunSync runs the groups of the suite that are about counters.
+// RunSync runs the groups of the suite for counters.
 func RunSync(t *testing.T, target SyncTarget) {
 	t.Helper()
 	t.Run("Counters", func(t *testing.T) { testCounters(t, target) })
 	t.Run("AllegrosTable", func(t *testing.T) { synctable.Run(t, target.Fresh(t)) })
-	if _, ok := target.Fresh(t).(eraser); ok { // memory has none
+	if _, ok := target.Fresh(t).(eraser); ok { // the store in memory is not an eraser
 		t.Run("CountersOf", func(t *testing.T) { testCountersOf(t, target.Fresh(t).(eraser)) })
 		t.Run("EraseCounters", func(t *testing.T) { testEraseCounters(t, target.Fresh(t).(eraser)) })
 	}
@@ -103,7 +103,7 @@ func frames(names ...int64) (list []ratelimit.FrameCount) {
 	return list
 }
 
-// adding is an unversioned write that counts n, the first of a writer.
+// adding returns an unversioned write that counts n, the first of a writer.
 func adding(writer string, n int64) *syncer.Write {
 	return &syncer.Write{NewEtag: 11, Writer: writer, Seq: 1, Frame: minute, Delta: frames(frame, n), Expire: Epoch}
 }
@@ -118,7 +118,7 @@ func onto(r *syncer.Record, w *syncer.Write) *syncer.Write {
 	return w
 }
 
-// unversioned is the same write, as it is sent again when its outcome is not known.
+// unversioned returns the same write, to be sent again after an unknown outcome.
 func unversioned(w *syncer.Write) *syncer.Write {
 	again := *w
 	again.Versioned, again.Version, again.Etag = false, 0, 0
@@ -126,7 +126,7 @@ func unversioned(w *syncer.Write) *syncer.Write {
 	return &again
 }
 
-// exchange does a valid exchange, which must have a result of each item.
+// exchange makes a valid exchange, which must return a result for each item.
 func exchange(t *testing.T, b syncer.Store, items ...syncer.Item) []syncer.Result {
 	t.Helper()
 	results, err := b.Exchange(t.Context(), items)
@@ -137,7 +137,7 @@ func exchange(t *testing.T, b syncer.Store, items ...syncer.Item) []syncer.Resul
 	return results
 }
 
-// attempt sends a write, which must end as wanted, and returns the document.
+// attempt sends a write, which must have the wanted outcome, and returns the document.
 func attempt(t *testing.T, b syncer.Store, id ratelimit.CounterID, w *syncer.Write, want syncer.Status) *syncer.Record {
 	t.Helper()
 	if r := exchange(t, b, syncer.Item{ID: id, Write: w})[0]; r.Status != want {
@@ -146,13 +146,13 @@ func attempt(t *testing.T, b syncer.Store, id ratelimit.CounterID, w *syncer.Wri
 	return load(t, b, id)
 }
 
-// apply is a write that must be applied.
+// apply sends a write that must be applied.
 func apply(t *testing.T, b syncer.Store, id ratelimit.CounterID, w *syncer.Write) *syncer.Record {
 	t.Helper()
 	return attempt(t, b, id, w, syncer.Applied)
 }
 
-// load returns the document, which must be sound; nil if there is none.
+// load returns the document, which must be valid; nil if it does not exist.
 func load(t *testing.T, b syncer.Store, id ratelimit.CounterID) *syncer.Record {
 	t.Helper()
 	r := look(t, b, id)
@@ -162,7 +162,7 @@ func load(t *testing.T, b syncer.Store, id ratelimit.CounterID) *syncer.Record {
 	return r
 }
 
-// look returns the document, whatever is wrong with it.
+// look returns the document, valid or not.
 func look(t *testing.T, b syncer.Store, id ratelimit.CounterID) *syncer.Record {
 	t.Helper()
 	r := exchange(t, b, syncer.Item{ID: id, Read: true})[0]

@@ -1,5 +1,5 @@
-// Package storetest is the conformance suite of the stores: one set of tests
-// that every backend must pass, with no group that can be switched off.
+// Package storetest is the conformance suite of the stores. Every backend must pass all of its
+// tests; no group can be switched off.
 //
 // A backend's own test passes a [Target] to [Run]:
 //
@@ -9,7 +9,7 @@
 //
 // [RunBackend] checks [store.Backend] in the same way, with a [BackendTarget] and [BackendChild].
 //
-// [RunSync] is the part of it that the syncer relies on, for a store that does no more than that.
+// [RunSync] is the part of the suite that the syncer relies on, for a store that offers only that.
 //
 // The suite does not depend on the date: its records expire around [Epoch], far in the future, so that
 // no TTL monitor of a database removes them while it runs.

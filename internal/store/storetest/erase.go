@@ -10,7 +10,7 @@ import (
 	"oauth-server/internal/syncer"
 )
 
-// counterIDs are of clients and users whose names are close to each other.
+// counterIDs have similar names of clients and users.
 var counterIDs = []ratelimit.CounterID{
 	{ClientID: "shop"},
 	{ClientID: "shop", Limit: "per-second"},
@@ -31,7 +31,7 @@ var counterIDs = []ratelimit.CounterID{
 	{ClientID: "名", Username: "ada"},
 }
 
-// eraser is a [SyncBackend] of which operators read and erase counters.
+// eraser is a [SyncBackend] that lets operators read and erase counters.
 type eraser interface {
 	SyncBackend
 	CountersOf(ctx context.Context, clientID string, username *string, limit int) ([]syncer.Record, error)

@@ -12,8 +12,8 @@ import (
 	"oauth-server/internal/syncer"
 )
 
-// counterHot has many instances count in the same few documents, each as the syncer does it: based on
-// what it has read, then, after three conflicts, unversioned.
+// counterHot: many instances count in the same few documents, each as the syncer does: first based
+// on the document it has read and, after three conflicts, unversioned.
 func counterHot(t *testing.T, s fixture) {
 	t.Helper()
 	const instances, keys, rounds = 24, 4, 10
@@ -43,7 +43,7 @@ type hotWriter struct {
 	known map[ratelimit.CounterID]*syncer.Record // nil: no document
 }
 
-// count adds one, exactly once, with one exchange for each attempt.
+// count counts one request exactly once, with one exchange per attempt.
 func (h *hotWriter) count(ctx context.Context, id ratelimit.CounterID) error {
 	h.seq++
 	for tries := range 1000 {
@@ -71,8 +71,8 @@ func (h *hotWriter) count(ctx context.Context, id ratelimit.CounterID) error {
 	return fmt.Errorf("%s is never applied", h.me)
 }
 
-// consistent reports a document that cannot have been there at any moment: each
-// write of this test adds one, and raises the version by one.
+// consistent reports a document that cannot have existed at any moment: each write of this test
+// adds one, and raises the version by one.
 func (h *hotWriter) consistent(r *syncer.Record, seq int64, s syncer.Status) error {
 	if r == nil {
 		return nil // it was read before the write
@@ -86,8 +86,8 @@ func (h *hotWriter) consistent(r *syncer.Record, seq int64, s syncer.Status) err
 	return nil
 }
 
-// counterReadAndWritten: the record beside a write is from before it or from
-// after it, and the sequence of the writer shows which.
+// counterReadAndWritten: a record read together with a write is from before or after the write, and
+// the sequence of the writer shows which.
 func counterReadAndWritten(t *testing.T, s fixture) {
 	t.Helper()
 	id := counterID("u")
@@ -112,7 +112,7 @@ func counterReadAndWritten(t *testing.T, s fixture) {
 	}
 }
 
-// counterReadWhileWritten: whatever moment a read hits, the document is whole.
+// counterReadWhileWritten: at whatever moment a read happens, the document is consistent.
 func counterReadWhileWritten(t *testing.T, s fixture) {
 	t.Helper()
 	const writers, rounds = 4, 40
@@ -157,8 +157,8 @@ func counterReadWhileWritten(t *testing.T, s fixture) {
 	}
 }
 
-// insist sends an unversioned write until it is applied: two that create the
-// document at once may refuse each other.
+// insist sends an unversioned write until it is applied: two writes that create the document at the
+// same time may refuse each other.
 func insist(ctx context.Context, s syncer.Store, id ratelimit.CounterID, w *syncer.Write) error {
 	for range 100 {
 		results, err := s.Exchange(ctx, []syncer.Item{{ID: id, Write: w}})
@@ -172,8 +172,8 @@ func insist(ctx context.Context, s syncer.Store, id ratelimit.CounterID, w *sync
 	return fmt.Errorf("%+v was never applied", w)
 }
 
-// counterRemovedOnce: of many that remove the same frame and writer at once,
-// one does, because for the others it is no longer there.
+// counterRemovedOnce: of many writes that remove the same frame and writer at the same time, one
+// succeeds. For the others the frame and writer no longer exist.
 func counterRemovedOnce(t *testing.T, s fixture) {
 	t.Helper()
 	const instances = 16

@@ -9,8 +9,8 @@ import (
 	"oauth-server/internal/syncer"
 )
 
-// Backend is a store whose expired records the suite removes. For a backend whose server does that by
-// itself, the test adds Sweep.
+// Backend is a store that lets the suite remove expired records. If a server removes them by
+// itself, the test of the backend adds Sweep.
 type Backend interface {
 	store.Backend
 	store.Sweeper
@@ -21,13 +21,13 @@ type Backend interface {
 
 // Target is a backend under test.
 type Target struct {
-	// Location creates an empty place for data and returns what Open needs to find it, also in another
-	// process. The place is removed when the test ends.
+	// Location creates an empty place for data and returns the string that Open needs to find it,
+	// even in another process. The place is removed when the test ends.
 	Location func(t *testing.T) string
 	// Open opens the data at a location. Once a backend is closed, or its process has ended, the same
 	// location can be opened again.
 	Open func(ctx context.Context, location string) (Backend, error)
-	// Put is that of [SyncTarget], for a backend that Open returned.
+	// Put is [SyncTarget].Put for a backend that Open returned.
 	Put func(t *testing.T, b SyncBackend, r syncer.Record, expire time.Time)
 }
 

@@ -61,8 +61,9 @@ func (p *Proxy) forward(server net.Conn, request wire.Message) (wire.Message, er
 	return wire.New(a.Reply(command, doc), 0, id)
 }
 
-// withWireVersion returns the answer to a greeting with what the driver requires in one, unless it has that: by the answer to
-// hello, which it sends as well where a server offers it, it would take the server for one that is too old.
+// withWireVersion adds the wire versions to the reply to a greeting, unless it has them. The driver
+// requires them: it also sends hello to a server that offers it, and would treat a server as too
+// old if the reply lacks them.
 func withWireVersion(command, answer bson.D) bson.D {
 	greeting := slices.Contains([]string{"hello", "isMaster", "ismaster"}, command[0].Key)
 	if !greeting || slices.ContainsFunc(answer, func(e bson.E) bool { return e.Key == "maxWireVersion" }) {

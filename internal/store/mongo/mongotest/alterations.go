@@ -8,13 +8,14 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
-// Alterations of servers that speak the protocol and differ from MongoDB in one thing.
+// Alterations that make a server of the same protocol differ from MongoDB in one way.
 var (
 	// OrderedIgnored runs every bulk to its end.
 	OrderedIgnored = Alteration{Request: func(command bson.D) bson.D { return With(command, "ordered", false) }}
 	// AlwaysOrdered stops every bulk at its first error.
 	AlwaysOrdered = Alteration{Request: func(command bson.D) bson.D { return With(command, "ordered", true) }}
-	// FieldOrderIgnored treats an embedded _id and the one with its fields swapped as the same.
+	// FieldOrderIgnored treats two embedded _ids as equal if they differ only in the order of their
+	// fields.
 	FieldOrderIgnored = Alteration{Request: func(command bson.D) bson.D { return inOrder(command).(bson.D) }}
 	// SequenceIgnored leaves the writers' sequences out of filters.
 	SequenceIgnored = Alteration{Request: EachUpdate(func(update bson.D) bson.D {
@@ -35,8 +36,7 @@ func Refuses(name string, code int, codeName, message string) Alteration {
 	}}
 }
 
-// Refusal returns the reply to a command that fails. A code of 0 is left out, and so is an empty
-// name.
+// Refusal returns the reply to a command that fails. It leaves out a code of 0 and an empty name.
 func Refusal(code int, codeName, message string) bson.D {
 	reply := bson.D{{Key: "ok", Value: 0.0}, {Key: "errmsg", Value: message}}
 	if code != 0 {
@@ -48,9 +48,10 @@ func Refusal(code int, codeName, message string) bson.D {
 	return reply
 }
 
-// Collision returns a server on which other processes insert the documents of the next upserts between
-// the search for them and the insert: it lets those processes do that, and refuses each upsert of the
-// command, as MongoDB does where the filter has more than the _id. The stand-in is atomic there.
+// Collision returns a server on which other processes insert the documents of the next upserts,
+// between an upsert's search and its insert. It runs others and then refuses each upsert of the
+// command, as MongoDB does if the filter has more than the _id. The stand-in needs this because its
+// upserts are atomic.
 func Collision(others func()) Alteration {
 	var once sync.Once
 	return Alteration{Answer: func(command bson.D) (answer bson.D) {
@@ -97,7 +98,8 @@ func Get[T any](doc bson.D, name string) (value T) {
 	return value
 }
 
-// With returns a copy of the document with another value in that field, if it has the field.
+// With returns a copy of the document with another value in that field, if the document has the
+// field.
 func With(doc bson.D, name string, value any) bson.D {
 	doc = slices.Clone(doc)
 	for i := range doc {

@@ -8,7 +8,8 @@ import (
 	"oauth-server/internal/check"
 )
 
-// TestGreetingsHaveAWireVersion: the driver takes a server whose greeting lacks it for one that is too old.
+// TestGreetingsHaveAWireVersion: without a wire version in the greeting, the driver treats a server
+// as too old.
 func TestGreetingsHaveAWireVersion(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"hello", "isMaster", "ismaster"} {

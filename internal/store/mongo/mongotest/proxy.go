@@ -15,19 +15,19 @@ import (
 // Fault is what the proxy does with one request.
 type Fault int
 
-// The faults. All but the first close the client's connection, so that the outcome of the request
-// is unknown to it.
+// The faults. All except the first close the client's connection, so the client does not know the
+// outcome of the request.
 const (
 	Pass        Fault = iota
-	LoseRequest       // the server never gets it
+	LoseRequest       // the server never receives it
 	LoseReply         // the server executes it, and its reply is dropped
-	Delay             // the server gets it at the next [Proxy.Deliver]
+	Delay             // the server receives it at the next [Proxy.Deliver]
 )
 
-// Proxy relays messages of MongoDB's protocol between the driver and a server. By rule it loses,
-// delays or alters them.
+// Proxy relays messages of MongoDB's protocol between the driver and a server. Depending on its
+// rule it loses, delays or alters them.
 type Proxy struct {
-	URI string // of the server, as seen through the proxy
+	URI string // URI of the server through the proxy
 
 	listener *wire.Listener
 
@@ -77,8 +77,8 @@ func (p *Proxy) Once(command string, f Fault) {
 	})
 }
 
-// Observe calls f with every command that a client sends, before any fault: the document as it is
-// on the wire, its sequences as arrays. f is called from many goroutines at once.
+// Observe calls f with every command that a client sends, before any fault. f gets the document as
+// sent on the wire, with sequences as arrays. f is called from many goroutines at once.
 func (p *Proxy) Observe(f func(command bson.Raw)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -102,8 +102,8 @@ func (p *Proxy) Restore() {
 	p.down = false
 }
 
-// Deliver sends the delayed requests to the server, in their order, and returns how many, once the
-// server has answered each.
+// Deliver sends the delayed requests to the server, in their order, and waits for each reply. It
+// returns the number of requests.
 func (p *Proxy) Deliver() (int, error) {
 	p.mu.Lock()
 	delayed := p.delayed
@@ -187,7 +187,7 @@ func (p *Proxy) relay(client, server net.Conn) (open bool) {
 	return err == nil
 }
 
-// fault returns the fault of a request, and keeps a request that is delayed.
+// fault returns the fault of a request, and stores a delayed request.
 func (p *Proxy) fault(request wire.Message) Fault {
 	p.mu.Lock()
 	observe := p.observe

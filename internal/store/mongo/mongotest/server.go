@@ -68,7 +68,7 @@ func Connect(tb testing.TB, uri string) *mongo.Client {
 }
 
 // Real returns the connection string of a real MongoDB replica set, or skips the test. lacking
-// names what the other server does not have, for the message.
+// names, for the message, the feature that the other server lacks.
 func Real(t *testing.T, lacking string) string {
 	t.Helper()
 	uri := URI(t)
@@ -115,7 +115,7 @@ func dockerAnswers(ctx context.Context) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	defer func() {
-		if r := recover(); r != nil { // testcontainers panics where there is no Docker at all
+		if r := recover(); r != nil { // testcontainers panics if there is no Docker at all
 			err = fmt.Errorf("%v", r)
 		}
 	}()

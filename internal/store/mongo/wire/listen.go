@@ -6,16 +6,16 @@ import (
 	"net/url"
 )
 
-// Listener accepts the clients of a server on a free port of the loopback address.
+// Listener accepts a server's clients on a free port of the loopback address.
 type Listener struct {
 	net.Listener
-	// URI is that of the server, as its clients see it through the listener.
+	// URI is the URI of the server through the listener.
 	URI string
 
 	upstream string
 }
 
-// Listen listens for the clients of the server of that URI, which names one host.
+// Listen listens for clients of the server at uri, which names one host.
 func Listen(ctx context.Context, uri string) (*Listener, error) {
 	u, err := url.Parse(uri)
 	if err != nil {
@@ -35,8 +35,8 @@ func (l *Listener) Dial(ctx context.Context) (net.Conn, error) {
 	return new(net.Dialer).DialContext(ctx, "tcp", l.upstream)
 }
 
-// Relay connects each client to the server until the listener is closed. It calls command or reply with
-// each message before that is passed on, from many goroutines at once.
+// Relay connects each client to the server until the listener is closed. It calls command or reply
+// with each message before passing it on, from many goroutines at once.
 func (l *Listener) Relay(ctx context.Context, command, reply func(Message)) {
 	for {
 		client, err := l.Accept()

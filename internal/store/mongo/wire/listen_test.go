@@ -9,7 +9,8 @@ import (
 	"oauth-server/internal/store/mongo/wire"
 )
 
-// TestListen: clients find the listener under the URI, of which nothing but the host is another, and it finds the server.
+// TestListen: clients find the listener under the URI, which differs only in the host, and the
+// listener finds the server.
 func TestListen(t *testing.T) {
 	t.Parallel()
 	server, err := wire.Listen(t.Context(), "mongodb://nowhere.invalid:1/")

@@ -1,6 +1,7 @@
-// Package wire reads and makes messages of MongoDB's wire protocol, for what stands between a driver
-// and a server: the proxies of tests and of lab. It starts no server. Compressed messages,
-// which driver and server must have agreed on, are relayed like any other, but have no command.
+// Package wire reads and makes messages of MongoDB's wire protocol, for programs between a driver
+// and a server: the proxies of tests and of lab. It starts no server. It relays compressed messages
+// like any other, but reads no command from them. Driver and server must have agreed on compression
+// before.
 package wire
 
 import (
@@ -14,7 +15,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/wiremessage"
 )
 
-// Message is one message as it is sent, header included. It comes from [Read] or [New].
+// Message is one message as sent, header included. It comes from [Read] or [New].
 type Message []byte
 
 const (
@@ -63,9 +64,9 @@ func (m Message) ID() int32 {
 	return id
 }
 
-// Command returns the name of the command that the message carries, and the collection if the command
-// begins with one, as {find: "clients"} does. Of a reply it is the first field. Both are empty for a
-// greeting of the old form.
+// Command returns the name of the message's command, and the collection if the command begins with
+// one, as {find: "clients"} does. For a reply it returns the name of the first field. Both are
+// empty for a greeting of the old form.
 func (m Message) Command() (name, collection string) {
 	whole, err := m.Document()
 	if err != nil {
@@ -79,8 +80,8 @@ func (m Message) Command() (name, collection string) {
 	return first.Key(), collection
 }
 
-// Document returns the command or reply that an OP_MSG carries. Sequences of documents, such as the
-// updates of "update", are arrays in it, behind the other fields.
+// Document returns the command or reply of an OP_MSG. Sequences of documents, such as the updates
+// of "update", are arrays in it, after the other fields.
 func (m Message) Document() (bson.Raw, error) {
 	_, _, _, opcode, rest, _ := wiremessage.ReadHeader(m)
 	flags, rest, ok := wiremessage.ReadMsgFlags(rest)

@@ -20,7 +20,7 @@ func marshalled(tb testing.TB, doc bson.D) bson.Raw {
 	return raw
 }
 
-// message is an OP_MSG of these bytes behind the header. Its length is theirs.
+// message returns an OP_MSG with these bytes after the header. The header has the right length.
 func message(flags wiremessage.MsgFlag, payload ...[]byte) Message {
 	m := wiremessage.AppendHeader(nil, 0, 7, 3, wiremessage.OpMsg)
 	m = append(wiremessage.AppendMsgFlags(m, flags), bytes.Join(payload, nil)...)
@@ -35,7 +35,7 @@ func sequence(name string, documents ...[]byte) []byte {
 	return append(binary.LittleEndian.AppendUint32([]byte{1}, uint32(4+len(data))), data...)
 }
 
-// What is made is read as it was, one message after the other.
+// A message reads as it was made, one message after the other.
 func TestRoundTrip(t *testing.T) {
 	t.Parallel()
 	sent := []bson.D{{{Key: "find", Value: "clients"}, {Key: "filter", Value: bson.D{{Key: "_id", Value: "shop"}}}}, {{Key: "ping", Value: 1}}}
@@ -80,7 +80,8 @@ func TestCommand(t *testing.T) {
 	}
 }
 
-// TestDocument: sequences of documents are arrays behind the other fields, wherever they are in the message.
+// TestDocument: sequences of documents become arrays after the other fields, wherever they are in
+// the message.
 func TestDocument(t *testing.T) {
 	t.Parallel()
 	one, two := bson.D{{Key: "q", Value: int32(1)}}, bson.D{}
@@ -113,7 +114,7 @@ func TestDocument(t *testing.T) {
 	}
 }
 
-// A header whose length is no message's is refused before anything is allocated for it.
+// A header with an impossible length is refused before memory is allocated for it.
 func TestLyingHeader(t *testing.T) {
 	t.Parallel()
 	for _, size := range []uint32{0, headerSize - 1, maxSize + 1, 1 << 31, 1<<32 - 1} {
