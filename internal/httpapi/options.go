@@ -57,10 +57,9 @@ type Options struct {
 	ScopeTexts map[string]string
 }
 
-// Route is the registered path without the issuer's path. Empty: nothing is registered at the
-// address.
+// Answer describes an answered request, for metrics.
 type Answer struct {
-	// Route is the path as registered, without the issuer's; empty if there was nothing at the
+	// Route is the registered path without the issuer's path. Empty: nothing is registered at the
 	// address.
 	Route     string
 	Method    string
