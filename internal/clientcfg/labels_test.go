@@ -64,7 +64,7 @@ func TestInvalidLabels(t *testing.T) {
 		_, err := clientcfg.ParseLabels(strings.Split(tt.pairs, " "))
 		requireError(t, err, tt.says)
 		c := webClient(func(c *clientcfg.Client) { c.Labels = clientcfg.LabelsOf(strings.Split(tt.pairs, " ")) })
-		if !strings.Contains(tt.pairs, "\n") { // makes two labels
+		if !strings.Contains(tt.pairs, "\n") { // a line break makes two labels
 			requireError(t, c.Validate(), tt.says)
 		}
 	}
