@@ -68,8 +68,8 @@ func TestPitfall06_256RandomBits(t *testing.T) {
 	})
 }
 
-// TestPitfall07_Statuses has only the stock part: "ours" is TestTokenRefuses, and internal/httpapi tests the
-// status of each code.
+// TestPitfall07_Statuses has only the stock part. The "ours" part is TestTokenRefuses, and
+// internal/httpapi tests the status of each code.
 func TestPitfall07_Statuses(t *testing.T) {
 	s := newStock()
 	status, body, header := s.post(t, url.Values{"grant_type": {"authorization_code"}, "code": {"x"}, "redirect_uri": {"https://example.com/cb"}}, "shop", "s")
