@@ -11,9 +11,9 @@ import (
 	"oauth-server/internal/strict"
 )
 
-// ReadAgain returns the content of a configuration file that may have changed, unless it is larger than any
-// real one. What is not a regular file is an error: a pipe has nothing any more once it was read, and without
-// a writer it would block.
+// ReadAgain returns the content of a configuration file that may have changed. It returns an error
+// if the file is larger than any real configuration, or not a regular file: a pipe is empty after
+// the first read, and blocks without a writer.
 func ReadAgain(path string) ([]byte, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) //nolint:gosec // the operator names the file
 	if err != nil {
@@ -33,7 +33,7 @@ func errIrregular(path string) error {
 	return fmt.Errorf("%s is not a regular file, and only such a file can be read again", path)
 }
 
-// checkRegular refuses files that the configuration names and that cannot be read again.
+// checkRegular refuses files named by the configuration that cannot be read again.
 func (c *Config) checkRegular() (es fielderr.Errors) {
 	mongo := *cmp.Or(c.Store.MongoDB, &MongoDB{})
 	for _, f := range [][2]string{
@@ -54,7 +54,7 @@ func (c *Config) checkRegular() (es fielderr.Errors) {
 	return es
 }
 
-// SetsNothing reports whether a file has no setting at all: it is empty, or has comments only.
+// SetsNothing reports whether a file has no settings: it is empty, or has only comments.
 func SetsNothing(text []byte) bool {
 	v, problems := strict.ParseYAML("", text)
 	return v == nil && problems == nil

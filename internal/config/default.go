@@ -7,18 +7,18 @@ import (
 	"oauth-server/internal/ratelimit"
 )
 
-// DefaultStorePath is the embedded store when none is configured.
+// DefaultStorePath is the path of the embedded store if no store is configured.
 const DefaultStorePath = "oauth-server.db"
 
-// DefaultAdminListen is the admin listener when none is configured. If the address is in
-// use then, the server runs without one.
+// DefaultAdminListen is the address of the admin listener if none is configured. If that address is
+// in use, the server runs without an admin listener.
 const DefaultAdminListen = "127.0.0.1:9097"
 
-// DefaultDatabase is the MongoDB database when none is configured.
+// DefaultDatabase is the MongoDB database if none is configured.
 const DefaultDatabase = "oauth"
 
-// Default is the configuration without any source: a server that listens on loopback only
-// and stores everything in [DefaultStorePath].
+// Default returns the configuration without any source: a server that listens only on loopback and
+// stores everything in [DefaultStorePath].
 func Default() *Config {
 	return &Config{
 		Listen:          "127.0.0.1:9096",

@@ -6,8 +6,9 @@ import (
 	"oauth-server/internal/strict"
 )
 
-// Differences returns the paths of the fields in which two configurations differ, in the order of the
-// fields. Of a list or a map the whole is one field. It names no values, which may be secret.
+// Differences returns the paths of the fields that differ between two configurations, in the order
+// of the fields. A list or a map counts as one field. The paths contain no values, which may be
+// secret.
 func Differences(a, b *Config) []string {
 	return differences("", reflect.ValueOf(a), reflect.ValueOf(b))
 }

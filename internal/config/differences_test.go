@@ -48,7 +48,7 @@ func TestDifferences(t *testing.T) {
 	}
 }
 
-// TestDifferencesLookAtEveryOption: each that can be set is a path of its own.
+// TestDifferencesLookAtEveryOption: each option has a path of its own.
 func TestDifferencesLookAtEveryOption(t *testing.T) {
 	seen := map[string]bool{}
 	for _, o := range config.Options() {
@@ -56,7 +56,7 @@ func TestDifferencesLookAtEveryOption(t *testing.T) {
 		if value == "" {
 			value = "other"
 		}
-		if o.Default() == value { // of one that is on
+		if o.Default() == value { // for an option that is on by default
 			value = "false"
 		}
 		base := config.Default()
@@ -73,7 +73,7 @@ func TestDifferencesLookAtEveryOption(t *testing.T) {
 	}
 }
 
-// TestTextInsteadOfTheFile: what was read already is not read again.
+// TestTextInsteadOfTheFile: if the text is given, the file is not read again.
 func TestTextInsteadOfTheFile(t *testing.T) {
 	cfg, err := config.Load(config.Sources{File: "no/such/file.yaml", Text: []byte("log: { level: debug }\n")})
 	check.OK(t, err)

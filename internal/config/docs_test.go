@@ -9,7 +9,7 @@ import (
 	"oauth-server/internal/check"
 )
 
-// The page for operators lists every option as the program knows it.
+// The page for operators lists every option of the program.
 func TestPageListsEveryOption(t *testing.T) {
 	text, err := os.ReadFile("../../docs/configuration.md")
 	check.OK(t, err)

@@ -9,7 +9,7 @@ import (
 	"oauth-server/internal/strict"
 )
 
-// EnvPrefix begins the name of every variable that is read.
+// EnvPrefix is the prefix of all variables that are read.
 const EnvPrefix = "OAUTH_"
 
 // configEnv is the variable for --config.
@@ -19,21 +19,20 @@ const configEnv = EnvPrefix + "CONFIG"
 // service named "oauth" or "oauth-something".
 var foreign = regexp.MustCompile(`^OAUTH_([A-Z0-9_]+_)?(SERVICE_HOST|SERVICE_PORT(_[A-Z0-9_]+)?|PORT(_[0-9]+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?)$`)
 
-// elsewhere are variables for flags that are no settings, and for those of other
-// commands.
+// elsewhere are variables for flags that are not settings, and variables of other commands.
 var elsewhere = []string{
 	"OAUTH_DEMO", "OAUTH_CHECK_CONFIG", "OAUTH_PRINT_CONFIG",
 	"OAUTH_SERVER", "OAUTH_CLIENT_ID", "OAUTH_CLIENT_SECRET", "OAUTH_TOKEN", "OAUTH_USERNAME", "OAUTH_PASSWORD",
 	"OAUTH_CA_FILE", "OAUTH_CERT_FILE", "OAUTH_KEY_FILE",
 }
 
-// Value returns the value of a variable, without line breaks at its end: secrets that were made with echo have one, and no
-// setting can.
+// Value returns the value of a variable without trailing line breaks. Secrets made with echo have
+// one, and no setting can.
 func Value(variable string) string { return strings.TrimRight(variable, "\r\n") }
 
-// environment returns the settings in environ, see [Value]. An empty variable counts as absent, because
-// many tools cannot leave one out. An unknown one with [EnvPrefix] is a problem: it is
-// most likely misspelt.
+// environment returns the settings in environ, see [Value]. An empty variable counts as absent,
+// because many tools cannot omit one. An unknown variable with [EnvPrefix] is a problem: it is most
+// likely misspelt.
 func environment(environ []string) (settings []setting, file string, problems fielderr.Errors) {
 	known := []string{configEnv}
 	for _, o := range options {

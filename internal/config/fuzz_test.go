@@ -9,8 +9,8 @@ import (
 	"oauth-server/internal/check"
 )
 
-// FuzzParse feeds arbitrary files: none may crash the parser, and whatever is
-// accepted must be printed and read back as the same configuration.
+// FuzzParse parses arbitrary files. No file may crash the parser, and every accepted configuration
+// must be the same after it is printed and read back.
 func FuzzParse(f *testing.F) {
 	seeds, err := filepath.Glob("testdata/bad/*.yaml")
 	check.OK(f, err)

@@ -15,45 +15,51 @@ import (
 	"oauth-server/internal/gateway/tokenpath"
 )
 
-// Gateway puts the limits before the token endpoint of another server, for the command gateway.
+// Gateway applies the limits in front of the token endpoint of another server, for the command
+// gateway.
 type Gateway struct {
 	// Upstream is the URL of that server, without a path.
 	Upstream string `json:"upstream,omitempty"`
-	// PublicURL is the origin at which clients reach the gateway: the only one that the upstream sees, and that is served.
+	// PublicURL is the origin at which clients reach the gateway. The upstream sees only this
+	// origin, and no other is served.
 	PublicURL string `json:"public_url,omitempty"`
-	// TokenPath are the paths of its token endpoints. A segment * stands for any one, a first segment ** for any number.
+	// TokenPath has the paths of its token endpoints. A segment * stands for any one segment, a
+	// first segment ** for any number.
 	TokenPath []string `json:"token_path,omitempty"`
 	// InsecureUpstream allows an http Upstream on another machine.
 	InsecureUpstream bool `json:"insecure_upstream,omitempty"`
 	// SubjectClaim names the user in the tokens of the upstream.
 	SubjectClaim string `json:"subject_claim"`
-	// Introspection is where the users of opaque tokens are asked for.
+	// Introspection is the endpoint that returns the users of opaque tokens.
 	Introspection Introspection `json:"introspection,omitzero"`
-	// OnError is what becomes of a request that the gateway itself fails to judge: allow or deny.
+	// OnError is the decision if the gateway itself fails to decide a request: allow or deny.
 	OnError string `json:"on_error"`
-	// MaxSubjects is how many refresh tokens and usernames are known by their user, at most.
+	// MaxSubjects is the maximum number of refresh tokens and usernames with a known user.
 	MaxSubjects int `json:"max_subjects"`
-	// ShareSubjects has the store keep the users of refresh tokens, for other instances and the next start.
+	// ShareSubjects stores the users of refresh tokens, for other instances and the next start.
 	ShareSubjects bool `json:"share_subjects"`
-	// Judge has this server answer the questions of another proxy, in place of being one: there is no Upstream then.
+	// Judge makes this server answer the queries of another proxy instead of being a proxy. There
+	// is then no Upstream.
 	Judge bool `json:"judge,omitempty"`
-	// InsecureJudge allows questions from other machines. Every caller of /judge can use up the limits of any client.
+	// InsecureJudge allows queries from other machines. Every caller of /judge can use up the
+	// limits of any client.
 	InsecureJudge bool `json:"insecure_judge,omitempty"`
-	// EnvoyListen is where Envoy asks the judge, over gRPC. Empty: nowhere.
+	// EnvoyListen is the address at which Envoy queries the judge over gRPC. Empty: no such
+	// listener.
 	EnvoyListen string `json:"envoy_listen,omitempty"`
 }
 
-// Enabled reports whether this is a gateway, or what judges for one.
+// Enabled reports whether this server is a gateway, or decides for one.
 func (g *Gateway) Enabled() bool { return g.Upstream != "" || g.Judge }
 
 func defaultGateway() Gateway {
 	return Gateway{SubjectClaim: "sub", OnError: "allow", MaxSubjects: 1_000_000, ShareSubjects: true}
 }
 
-// maxSubjects is what some 9 GB have room for.
+// maxSubjects fit into about 9 GB.
 const maxSubjects = 100_000_000
 
-// check checks the settings of a gateway that listens there.
+// check checks the settings of a gateway that listens at listen.
 func (g *Gateway) check(es *fielderr.Errors, listen string) {
 	oneOf(es, "gateway.on_error", g.OnError, "allow", "deny")
 	if n := g.MaxSubjects; n < 1000 || n > maxSubjects {
@@ -112,7 +118,7 @@ func (g *Gateway) checkPublicURL(es *fielderr.Errors) {
 	}
 }
 
-// checkIgnored reports what is set and would have no effect.
+// checkIgnored reports settings that would have no effect.
 func (g *Gateway) checkIgnored(es *fielderr.Errors) {
 	if !g.Judge {
 		if g.InsecureJudge {
@@ -139,8 +145,8 @@ func (g *Gateway) checkIgnored(es *fielderr.Errors) {
 	}
 }
 
-// listensAt reports whether what listens on an address of this machine is what a URL leads to, as far as both are numbers: every
-// request would go round until there are no more connections.
+// listensAt reports whether a URL leads to the listen address on this machine, as far as both are
+// numeric. Every request would then loop until no connections are left.
 func listensAt(listen string, u *url.URL) bool {
 	host, port, err := net.SplitHostPort(listen)
 	ports := map[string]string{"http": "80", "https": "443"}

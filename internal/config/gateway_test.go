@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestTokenPathRefused: what --check-config accepts, the gateway starts with.
+// TestTokenPathRefused: the gateway starts with every setting that --check-config accepts.
 func TestTokenPathRefused(t *testing.T) {
 	for _, path := range []string{"token", "/token/", "/token?x", "/%74oken", "/realm*/token"} {
 		_, err := Load(Sources{Environ: []string{"OAUTH_UPSTREAM=https://idp.example", "OAUTH_TOKEN_PATH=/a/*/b," + path}})
@@ -15,7 +15,7 @@ func TestTokenPathRefused(t *testing.T) {
 	}
 }
 
-// TestUpstreamOfItself: a request would go round for ever.
+// TestUpstreamOfItself: a request would loop forever.
 func TestUpstreamOfItself(t *testing.T) {
 	for listen, upstreams := range map[string]map[string]bool{
 		"127.0.0.1:9096": {"http://127.0.0.1:9096": true, "http://localhost:9096": true, "http://127.0.0.1:9097": false, "https://idp.example:9096": false},
@@ -33,7 +33,7 @@ func TestUpstreamOfItself(t *testing.T) {
 	}
 }
 
-// TestSubjectClaimRefused: what --check-config accepts, the gateway starts with.
+// TestSubjectClaimRefused: the gateway starts with every setting that --check-config accepts.
 func TestSubjectClaimRefused(t *testing.T) {
 	for _, claim := range []string{" sub", strings.Repeat("x", 256)} {
 		_, err := Load(Sources{Environ: []string{"OAUTH_UPSTREAM=https://idp.example", "OAUTH_TOKEN_PATH=/token", "OAUTH_SUBJECT_CLAIM=" + claim}})
@@ -43,7 +43,7 @@ func TestSubjectClaimRefused(t *testing.T) {
 	}
 }
 
-// TestPublicURL: an origin, which has an effect only where requests are passed on.
+// TestPublicURL: it is an origin, and has an effect only if requests are forwarded.
 func TestPublicURL(t *testing.T) {
 	const gateway = "OAUTH_UPSTREAM=https://idp.example OAUTH_TOKEN_PATH=/token"
 	const notURL, notOrigin = "is not a URL such as https://auth.example.com", "gateway.public_url: must be a scheme and a host only"

@@ -11,10 +11,10 @@ import (
 	"oauth-server/internal/fielderr"
 )
 
-// Introspection is the endpoint (RFC 7662) at which a gateway asks for the users of tokens that show none. The secret is
-// given by its value or in a file, not both.
+// Introspection is the endpoint (RFC 7662) that a gateway asks for the users of opaque tokens. The
+// secret is given by its value or in a file, not both.
 type Introspection struct {
-	// URL is that of the endpoint. Empty disables introspection.
+	// URL is the URL of the endpoint. Empty disables introspection.
 	URL string `json:"url,omitempty"`
 	// ClientID authenticates the gateway there. Without it, no credentials are sent.
 	ClientID         string `json:"client_id,omitempty"`
@@ -22,7 +22,8 @@ type Introspection struct {
 	ClientSecretFile string `json:"client_secret_file,omitempty"`
 }
 
-// Secret returns the secret, of which a line end at the end of the file is no part. The error is [fielderr.Errors].
+// Secret returns the secret. It removes a line break at the end of the file. The error is
+// [fielderr.Errors].
 func (i Introspection) Secret() (string, error) {
 	var es fielderr.Errors
 	secret := i.secret(&es)
@@ -83,12 +84,12 @@ func (i Introspection) redacted() Introspection {
 	return i
 }
 
-// isWeb reports whether a URL, which parsed with that error, is one of a web server.
+// isWeb reports whether a parsed URL is the URL of a web server. err is the error of parsing it.
 func isWeb(u *url.URL, err error) bool {
 	return err == nil && slices.Contains([]string{"http", "https"}, u.Scheme) && u.Hostname() != "" && isPort(cmp.Or(u.Port(), "80"))
 }
 
-// isPort reports whether a server can be reached at that port.
+// isPort reports whether text is a port that a server can have.
 func isPort(text string) bool {
 	n, err := strconv.ParseUint(text, 10, 16)
 	return err == nil && n > 0

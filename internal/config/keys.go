@@ -5,13 +5,13 @@ import (
 	"oauth-server/internal/keys"
 )
 
-// Keys is what signing keys are encrypted with in the store. Each secret is given by its value or in a
-// file, not both.
+// Keys has the secrets that encrypt the signing keys in the store. Each secret is given by its
+// value or in a file, not both.
 type Keys struct {
 	// Secret encrypts and decrypts. Without it, new keys are stored in clear.
 	Secret     string `json:"secret,omitempty"`
 	SecretFile string `json:"secret_file,omitempty"`
-	// SecondSecret decrypts only: the old secret or the next one, while Secret is changed.
+	// SecondSecret only decrypts: it is the old or the next secret while Secret is being changed.
 	SecondSecret     string `json:"second_secret,omitempty"`
 	SecondSecretFile string `json:"second_secret_file,omitempty"`
 }
@@ -37,7 +37,7 @@ func (k Keys) read(es *fielderr.Errors) (s keys.Secrets) {
 // maxSecretFile is far above any secret, in bytes.
 const maxSecretFile = 64 << 10
 
-// readSecret returns the secret of the field at path, nil if there is none.
+// readSecret returns the secret of the field at path, or nil without a secret.
 func readSecret(es *fielderr.Errors, path, text, file string) *keys.Secret {
 	switch {
 	case text != "" && file != "":

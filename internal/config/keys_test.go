@@ -81,7 +81,7 @@ func TestSecretsOfKeysRefused(t *testing.T) {
 	}
 }
 
-// LoadKeys does not need what only a server needs.
+// LoadKeys does not need the settings that only a server needs.
 func TestLoadKeysIsAboutStoreAndKeys(t *testing.T) {
 	if _, err := LoadKeys(Sources{Environ: []string{"OAUTH_LISTEN=nowhere", "OAUTH_KEYS_SECRET=" + oneSecret}}); err != nil {
 		t.Error(err)
@@ -105,7 +105,8 @@ func TestPrintedConfigurationHidesTheSecretsOfKeys(t *testing.T) {
 	if !strings.Contains(yaml.String(), "set OAUTH_KEYS_SECRET") || cfg.Keys.Secret != oneSecret {
 		t.Errorf("%s\n%+v", yaml.String(), cfg.Keys)
 	}
-	// Read again without them, it is refused: a server must not start without its secret.
+	// A printed configuration has no secrets and is refused: a server must not start without its
+	// secret.
 	printed := secretFile(t, yaml.String())
 	if _, err := Load(Sources{File: printed}); err == nil || !strings.Contains(err.Error(), "keys.secret: must be base64") {
 		t.Errorf("Load() = %v", err)

@@ -14,14 +14,15 @@ import (
 // maxFileSize is far above any real configuration, in bytes.
 const maxFileSize = 4 << 20
 
-// FlagValue is a flag as given on the command line. A repeated flag has one for each time.
+// FlagValue is a flag as given on the command line. A repeated flag has one FlagValue per
+// occurrence.
 type FlagValue struct{ Name, Value string }
 
-// Sources are where a configuration comes from, the weakest first.
+// Sources are the sources of a configuration, the weakest first.
 type Sources struct {
 	Base    *Config  // what the others override; nil: Default()
-	File    string   // path; empty: that of OAUTH_CONFIG, or none
-	Text    []byte   // of the file, when it is read again; see [ReadAgain]
+	File    string   // path; empty: the value of OAUTH_CONFIG, if set
+	Text    []byte   // content of the file, if it is read again; see [ReadAgain]
 	Environ []string // as os.Environ returns it
 	Flags   []FlagValue
 }
@@ -32,14 +33,14 @@ func Load(s Sources) (*Config, error) {
 	return load(s, func(c *Config) fielderr.Errors { return append(c.Store.MongoDB.readURI(), c.check()...) })
 }
 
-// LoadStore is [Load] for a command that uses only the store: it does not validate the
-// other settings.
+// LoadStore is [Load] for a command that uses only the store. It does not validate the other
+// settings.
 func LoadStore(s Sources) (*Config, error) {
 	return load(s, (*Config).readStore)
 }
 
-// LoadAddresses is [Load] for a command that asks a running server: it validates only where that
-// listens, and reads no secret.
+// LoadAddresses is [Load] for a command that calls a running server. It validates only the
+// addresses of that server, and reads no secrets.
 func LoadAddresses(s Sources) (*Config, error) {
 	return load(s, func(c *Config) (es fielderr.Errors) {
 		c.checkListen(&es)
@@ -47,7 +48,7 @@ func LoadAddresses(s Sources) (*Config, error) {
 	})
 }
 
-// LoadKeys is [LoadStore] for a command that uses the signing keys as well.
+// LoadKeys is [LoadStore] for a command that also uses the signing keys.
 func LoadKeys(s Sources) (*Config, error) {
 	return load(s, func(c *Config) fielderr.Errors {
 		es := c.readStore()
@@ -69,7 +70,7 @@ func load(s Sources, check func(*Config) fielderr.Errors) (*Config, error) {
 	}
 	cfg := s.base()
 	preset := cfg.Store
-	cfg.Store = Store{} // the default must not count as given
+	cfg.Store = Store{} // the default must not count as configured
 	origins := map[string]string{}
 	switch {
 	case s.Text != nil:
@@ -99,7 +100,7 @@ func load(s Sources, check func(*Config) fielderr.Errors) (*Config, error) {
 	return cfg, problems.Err()
 }
 
-// Path is the path of the file; empty if there is none.
+// Path returns the path of the file; empty without a file.
 func (s Sources) Path() string {
 	if s.File != "" {
 		return s.File
@@ -116,8 +117,8 @@ func (s Sources) base() *Config {
 	return &c
 }
 
-// originOf is where the field was set, or else the nearest field around it: a missing
-// field is reported with the line of the mapping that it is missing from.
+// originOf returns where the field was set, or else the origin of the nearest field around it: a
+// missing field is reported with the line of the mapping that lacks it.
 func originOf(path string, origins map[string]string) string {
 	for path != "" {
 		if o, ok := origins[path]; ok {

@@ -16,8 +16,8 @@ import (
 	"oauth-server/internal/strict"
 )
 
-// Each file of testdata/bad shows one failure and says, in "# want:" lines,
-// exactly what is reported for it.
+// Each file of testdata/bad has one fault, and lists in "# want:" lines exactly the problems that
+// are reported for it.
 func TestLoadReportsBadFiles(t *testing.T) {
 	t.Chdir("testdata/bad")
 	files, err := filepath.Glob("*.yaml")
@@ -128,14 +128,14 @@ func TestPrecedence(t *testing.T) {
 	}
 }
 
-// TestProxies: a proxy in front that is not mentioned is most likely forgotten.
+// TestProxies: if the configuration does not mention a proxy, it was most likely forgotten.
 func TestProxies(t *testing.T) {
 	https := []string{"OAUTH_ISSUER=https://auth.example.com"}
 	tests := map[string]struct {
 		file  string
 		env   []string
 		flags []FlagValue
-		want  []string // of trusted addresses
+		want  []string // trusted addresses
 		ok    bool
 	}{
 		"https, nothing":           {"", https, nil, nil, false},
@@ -286,8 +286,8 @@ func TestEveryOptionHasItsField(t *testing.T) {
 	}
 }
 
-// A setting that could only be given in the file would break the promise that
-// the environment and flags go by the same names.
+// The environment and flags use the same names as the file, so every such setting must be available
+// in both.
 func TestEveryPlainFieldHasItsOption(t *testing.T) {
 	covered := map[string]bool{"rate_limit.default": true, "rate_limit.clients": true, "scopes": true}
 	for _, o := range Options() {
@@ -314,7 +314,8 @@ func TestEveryPlainFieldHasItsOption(t *testing.T) {
 	walk(reflect.TypeFor[Config](), "")
 }
 
-// A variable that was set from a secret made with echo ends with a line break, which is no part of its value.
+// A variable set from a secret made with echo ends with a line break, which is not part of the
+// value.
 func TestLineBreakBehindAVariable(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "oauth.yaml")

@@ -8,9 +8,10 @@ import (
 	"strings"
 )
 
-// uriProblem returns what is wrong with a MongoDB connection string, by the rules of the driver,
-// which only the store imports; empty if nothing is. The driver checks the options when it
-// connects. No part of the string is repeated: in a malformed one, any may be of the password.
+// uriProblem returns the problem of a MongoDB connection string, or an empty text. It applies the
+// rules of the driver, which only the store imports. The driver checks the options when it
+// connects. The problem repeats no part of the string: in a malformed one, any part may belong to
+// the password.
 func uriProblem(uri string) string {
 	scheme, rest, _ := strings.Cut(uri, "://")
 	user, hosts, found := strings.Cut(rest, "@")
@@ -41,7 +42,7 @@ func allHosts(list string) bool {
 	return !slices.ContainsFunc(strings.Split(list, ","), func(host string) bool {
 		host, escapes := url.QueryUnescape(host)
 		_, port, err := net.SplitHostPort(host)
-		if err != nil { // perhaps only because there is no port
+		if err != nil { // perhaps only because the port is missing
 			_, port, err = net.SplitHostPort(host + ":27017")
 		}
 		n, notNumber := strconv.ParseUint(port, 10, 16)

@@ -7,8 +7,8 @@ import (
 	driver "go.mongodb.org/mongo-driver/v2/mongo/options"
 )
 
-// A URI that the driver refuses is refused here, apart from its options, and none that it
-// can use.
+// URIs that the driver refuses are refused here, apart from their options. URIs that it can use are
+// accepted.
 func TestMongoURI(t *testing.T) {
 	const password = "s3cret"
 	for uri, want := range map[string]string{
@@ -51,7 +51,7 @@ func TestMongoURI(t *testing.T) {
 			t.Errorf("%s: the driver says %v", uri, refused)
 		}
 	}
-	// For these, the driver would query the DNS.
+	// For these URIs, the driver would query the DNS.
 	for uri, want := range map[string]string{
 		"mongodb+srv://me:x@db.example/?w=1":     "",
 		"mongodb+srv://me:x@db:a":                "must name hosts",

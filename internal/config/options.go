@@ -25,19 +25,19 @@ func (o Option) Env() string {
 // has these options.
 func (o Option) IsStore() bool { return strings.HasPrefix(o.Path, "store.") }
 
-// IsGateway reports whether the option is about the server behind the gateway. Only the command gateway has these
-// options.
+// IsGateway reports whether the option concerns the server behind the gateway. Only the command
+// gateway has these options.
 func (o Option) IsGateway() bool { return strings.HasPrefix(o.Path, "gateway.") }
 
-// IsOwn reports whether the option is about tokens and sign-ins of this server itself. At a gateway only operators get these,
-// on the admin address.
+// IsOwn reports whether the option concerns tokens and sign-ins of this server itself. At a gateway
+// only operators use them, at the admin address.
 func (o Option) IsOwn() bool {
 	return slices.ContainsFunc([]string{"tokens.", "sessions.", "passwords.", "failed_attempts.", "inspection."}, func(section string) bool {
 		return strings.HasPrefix(o.Path, section)
 	})
 }
 
-// IsKeys reports whether the option is about the signing keys. Commands that write keys have these
+// IsKeys reports whether the option concerns the signing keys. Commands that write keys have these
 // options.
 func (o Option) IsKeys() bool { return strings.HasPrefix(o.Path, "keys.") }
 
@@ -63,7 +63,7 @@ func (o Option) Kind() string {
 	return "string"
 }
 
-// Default is the value when the option is not given, as text; empty if it is zero.
+// Default returns the value of an option that is not given, as text. It is empty for a zero value.
 func (o Option) Default() string {
 	c := Default()
 	if o.Path == "store.mongodb.database" {

@@ -12,7 +12,7 @@ type setting struct {
 	origin string
 }
 
-// flagSettings returns one setting per flag, with all values of a repeated one.
+// flagSettings returns one setting per flag, with all values of a repeated flag.
 func flagSettings(flags []FlagValue) (settings []setting, problems fielderr.Errors) {
 	index := map[string]int{}
 	for _, f := range flags {
@@ -31,7 +31,7 @@ func flagSettings(flags []FlagValue) (settings []setting, problems fielderr.Erro
 	return settings, problems
 }
 
-// overlay applies the settings of one source, over those of weaker ones.
+// overlay applies the settings of one source over the settings of weaker ones.
 func (c *Config) overlay(layer []setting, origins map[string]string) (problems fielderr.Errors) {
 	c.Store.yieldTo(layer)
 	for _, s := range layer {
@@ -43,8 +43,8 @@ func (c *Config) overlay(layer []setting, origins map[string]string) (problems f
 	return problems
 }
 
-// yieldTo removes the store of weaker sources if this layer chooses the other one, and the
-// other form of the URI.
+// yieldTo removes the store of weaker sources if this source chooses the other store, or the other
+// form of the URI.
 func (s *Store) yieldTo(layer []setting) {
 	for _, set := range layer {
 		switch set.option.Path {

@@ -6,13 +6,13 @@ import (
 	"oauth-server/internal/ratelimit"
 )
 
-// Overload is what is refused while the server is overloaded, and when that is.
+// Overload configures which requests are refused during overload, and when.
 type Overload struct {
-	// Mode is enforce; dry_run, which counts what would be refused; or off.
+	// Mode is enforce; dry_run, which only counts the requests that it would refuse; or off.
 	Mode ratelimit.Mode `json:"mode"`
 	// Target is how long work may wait for the processor before the least critical requests are refused.
 	Target Duration `json:"target"`
-	// MaxInFlight is how many requests are worked on at once, at most.
+	// MaxInFlight is the maximum number of requests processed at once.
 	MaxInFlight int `json:"max_in_flight"`
 }
 

@@ -14,8 +14,9 @@ import (
 // Redacted replaces a password.
 const Redacted = "REDACTED"
 
-// RedactURI replaces the secrets in a connection string, or in the URL of another server. The string need not be well
-// formed: one whose password contains @ or / is what ends up in an error message.
+// RedactURI replaces the secrets in a connection string, or in the URL of another server. The
+// string may be malformed: a string with @ or / in the password is likely to end up in an error
+// message.
 func RedactURI(uri string) string {
 	uri = redactOptions(uri)
 	scheme, rest, ok := strings.Cut(uri, "://")
@@ -25,7 +26,7 @@ func RedactURI(uri string) string {
 	end := strings.LastIndex(rest, "@")
 	user, _, hasPassword := strings.Cut(rest[:max(0, end)], ":")
 	switch isWeb := strings.HasPrefix(strings.ToLower(scheme), "http"); {
-	case end >= 0 && isWeb: // a user can be a token
+	case end >= 0 && isWeb: // the user may be a token
 		return scheme + "://" + Redacted + rest[end:]
 	case !hasPassword:
 		return uri
@@ -33,13 +34,14 @@ func RedactURI(uri string) string {
 	return scheme + "://" + user + ":" + Redacted + rest[end:]
 }
 
-// uriOption is an option of a connection string: the driver takes either separator.
+// uriOption is an option of a connection string. The driver accepts both separators.
 var uriOption = regexp.MustCompile(`([?&;])([^?&;=]*)=([^&;]*)`)
 
-// secretName is what is in the names of options that have a secret, without regard to the case of letters.
+// secretName matches the names of options with secrets, in any case of letters.
 var secretName = regexp.MustCompile(`(?i)passw|secret|token|credential|signature|bearer|jwt|licen[cs]e|api[-_]?key|access[-_]?key|^(key|sig|sas|auth|authorization|code|pass|pwd|session)$`)
 
-// redactOptions replaces the values of options that have a secret, however their names are written: the driver decodes both.
+// redactOptions replaces the values of options with secrets. It decodes names and values first, as
+// the driver does.
 func redactOptions(uri string) string {
 	return uriOption.ReplaceAllStringFunc(uri, func(option string) string {
 		part := uriOption.FindStringSubmatch(option)
@@ -54,15 +56,15 @@ func redactOptions(uri string) string {
 	})
 }
 
-// redactProperties replaces the secrets in a list of name:value, such as AWS_SESSION_TOKEN. The list is returned as it is if
-// there are none.
+// redactProperties replaces the secrets in a list of name:value, such as AWS_SESSION_TOKEN. Without
+// secrets it returns the list unchanged.
 func redactProperties(list string) string {
 	found := false
 	out := strings.Split(decoded(list), ",")
 	for i, property := range out {
 		name, _, ok := strings.Cut(property, ":")
 		switch {
-		case !ok && found: // more of a secret with a comma in it
+		case !ok && found: // the rest of a secret that contains a comma
 			out[i] = Redacted
 		case secretName.MatchString(name) && !strings.EqualFold(name, "TOKEN_RESOURCE"):
 			out[i], found = name+":"+Redacted, true
@@ -76,7 +78,7 @@ func redactProperties(list string) string {
 	return strings.Join(out, ",")
 }
 
-// decoded undoes the encoding of a query; what is not encoded as it should be stays as it is.
+// decoded undoes the encoding of a query. Wrongly encoded text stays unchanged.
 func decoded(text string) string {
 	if out, err := url.QueryUnescape(text); err == nil {
 		return out
@@ -84,9 +86,9 @@ func decoded(text string) string {
 	return text
 }
 
-// WriteYAML writes the configuration in a form that can be read again. A password in the
-// MongoDB URI, the secrets of the signing keys and that of the introspection are replaced by
-// [Redacted], with a comment on where to give them instead.
+// WriteYAML writes the configuration in a form that can be read again. It replaces a password in
+// the MongoDB URI, the secrets of the signing keys and the introspection secret by [Redacted], with
+// a comment on where to give them instead.
 func (c *Config) WriteYAML(w io.Writer) error {
 	shown := c.redacted()
 	var text bytes.Buffer
@@ -119,8 +121,8 @@ func (c *Config) WriteJSON(w io.Writer) error {
 	return enc.Encode(shown)
 }
 
-// redacted returns a copy without the password and the secrets. A URI that was read from a file is
-// left out: it is read there again.
+// redacted returns a copy without the password and the secrets. It leaves out a URI that was read
+// from a file, which is read from there again.
 func (c *Config) redacted() Config {
 	shown := *c
 	shown.Keys = c.Keys.redacted()
@@ -138,7 +140,7 @@ func (c *Config) redacted() Config {
 	return shown
 }
 
-// urls are those of other servers, and the own ones.
+// urls returns the URLs of this server and of other servers.
 func (c *Config) urls() [5]string {
 	return [...]string{c.Issuer, c.Tracing.Endpoint, c.Gateway.Upstream, c.Gateway.PublicURL, c.Gateway.Introspection.URL}
 }

@@ -81,7 +81,7 @@ func TestRedactURI(t *testing.T) {
 	}
 }
 
-// No credentials of any URL are printed, nor named by an error.
+// Credentials in URLs are neither printed nor part of an error.
 func TestPrintedURLsHaveNoCredentials(t *testing.T) {
 	cfg := Default()
 	for _, u := range []*string{&cfg.Issuer, &cfg.Tracing.Endpoint, &cfg.Gateway.Upstream, &cfg.Gateway.PublicURL, &cfg.Gateway.Introspection.URL} {
@@ -101,7 +101,7 @@ func TestPrintedURLsHaveNoCredentials(t *testing.T) {
 	}
 }
 
-// A secret of digits is no text in YAML.
+// In YAML, a secret of digits is not a text.
 func TestErrorsHaveNoSecretOfDigits(t *testing.T) {
 	for _, file := range []string{"keys: { secret: 12345678 }", "keys: { second_secret: 12345678.5 }", "gateway: { introspection: { client_secret: 12345678 } }"} {
 		path := filepath.Join(t.TempDir(), "c.yaml")

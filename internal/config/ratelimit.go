@@ -14,12 +14,12 @@ func PolicyPath(clientID string) string { return fielderr.Join("rate_limit.clien
 // maxMaxKeys is about 200 GiB of counters.
 const maxMaxKeys = 1 << 30
 
-// ErrorCodes are the OAuth error codes that a 429 can have; the first is the default. RFC 6749 has none for it,
-// and slow_down is of RFC 8628 section 3.5. The slice is read-only.
+// ErrorCodes are the OAuth error codes that a 429 can have; the first is the default. RFC 6749 has
+// no code for it, and slow_down is from RFC 8628 section 3.5. The slice is read-only.
 var ErrorCodes = []string{"temporarily_unavailable", "slow_down", "rate_limited", "invalid_request"}
 
-// check reports what internal/ratelimit finds, and values that are given but empty, which
-// it takes for absent ones.
+// check reports the problems found by internal/ratelimit. It also reports values that are given but
+// empty, which internal/ratelimit treats as absent.
 func (r *RateLimit) check(es *fielderr.Errors) {
 	*es = append(*es, fielderr.Of(r.Validate()).Under("rate_limit")...)
 	if r.Mode == ratelimit.Unset {

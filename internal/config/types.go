@@ -9,10 +9,10 @@ import (
 	"oauth-server/internal/ratelimit"
 )
 
-// Duration is a time.Duration that is written without zero parts: 60s, 1m30s, 720h.
+// Duration is a time.Duration written without zero parts: 60s, 1m30s, 720h.
 type Duration time.Duration
 
-// MarshalText writes it as in a file.
+// MarshalText returns the duration as written in a file.
 func (d Duration) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
 
 // String is the duration without the zero parts: 1h, not 1h0m0s.
@@ -21,13 +21,13 @@ func (d Duration) String() string { return ratelimit.FormatWindow(time.Duration(
 // Std converts it to a time.Duration.
 func (d Duration) Std() time.Duration { return time.Duration(d) }
 
-// Proxies are the addresses of trusted proxies: none given, the word none, or a list.
+// Proxies are the addresses of trusted proxies: not given, the word none, or a list.
 type Proxies []Prefix
 
-// none is what an operator writes who means that no proxy is trusted.
+// none is the value for no trusted proxies.
 const none = "none"
 
-// UnmarshalText reads none, which needs no list around it.
+// UnmarshalText reads the word none, which may be given without a list.
 func (ps *Proxies) UnmarshalText(text []byte) error {
 	if string(text) != none {
 		return errors.New("must be a list of addresses and ranges, or none")
@@ -53,7 +53,7 @@ type Prefix struct {
 	none bool
 }
 
-// MarshalText writes what UnmarshalText reads.
+// MarshalText writes the form that UnmarshalText reads.
 func (p Prefix) MarshalText() ([]byte, error) {
 	if p.none {
 		return []byte(none), nil
@@ -68,7 +68,7 @@ func (p *Prefix) UnmarshalText(text []byte) error {
 		return nil
 	}
 	if a, err := netip.ParseAddr(string(text)); err == nil && a.Zone() == "" {
-		a = a.Unmap() // as the address of a connection is
+		a = a.Unmap() // as in the address of a connection
 		p.Prefix = netip.PrefixFrom(a, a.BitLen())
 		return nil
 	}

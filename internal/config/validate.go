@@ -20,13 +20,13 @@ import (
 // maxClientLabels keeps an instance well under a million series.
 const maxClientLabels = 10_000
 
-// maxSessionsPerUser bounds what ends at once when the setting is lowered.
+// maxSessionsPerUser bounds how many sessions end at once when the setting is lowered.
 const maxSessionsPerUser = 10_000
 
-// maxPasswordConcurrency is 19 GiB.
+// maxPasswordConcurrency needs 19 GiB.
 const maxPasswordConcurrency = 1024
 
-// Validate reports everything that is wrong with c, as [fielderr.Errors].
+// Validate reports all problems of c, as [fielderr.Errors].
 func (c *Config) Validate() error { return c.check().Err() }
 
 func (c *Config) check() (es fielderr.Errors) {
@@ -91,11 +91,12 @@ func checkHostPort(es *fielderr.Errors, path, value string) {
 	}
 }
 
-// LoopbackListen reports whether the server can only be reached from its own machine. Its
-// issuer may then be plain HTTP, and is derived from the address if it is not configured.
+// LoopbackListen reports whether the server can only be reached from its own machine. Its issuer
+// may then be plain HTTP, and is derived from the address if it is not configured.
 func (c *Config) LoopbackListen() bool { return isLoopback(c.Listen) }
 
-// LoopbackAdminListen reports whether operators can only be served on the server's own machine.
+// LoopbackAdminListen reports whether the admin address can only be reached from the server's own
+// machine.
 func (c *Config) LoopbackAdminListen() bool { return isLoopback(c.AdminListen) }
 
 func isLoopback(address string) bool {
@@ -106,7 +107,7 @@ func isLoopback(address string) bool {
 // checkIssuer follows RFC 8414 section 2: https, no query, no fragment. Plain HTTP is
 // allowed on loopback only, where no network can be tapped.
 func (c *Config) checkIssuer(es *fielderr.Errors) {
-	if c.Issuer == "" && c.Gateway.Enabled() { // its own tokens are for operators only, whom it serves apart
+	if c.Issuer == "" && c.Gateway.Enabled() { // the gateway's own tokens are only for operators, at the admin address
 		return
 	}
 	if c.Issuer == "" {
@@ -133,7 +134,8 @@ func (c *Config) checkIssuer(es *fielderr.Errors) {
 // The headers that TrustedHeader can be.
 const xForwardedFor, forwarded = "x-forwarded-for", "forwarded"
 
-// The values of LogUsers: all token requests that reached the limiter, or those over a limit.
+// The values of LogUsers: all token requests that reached the limiter, or only requests over a
+// limit.
 const (
 	LogAllUsers    = "all"
 	LogDeniedUsers = "denied"
@@ -142,8 +144,9 @@ const (
 // maxHops is far above any real chain of proxies.
 const maxHops = 100
 
-// checkProxies refuses to guess whether a proxy stands in front. Where one speaks HTTPS for the
-// server and is not trusted, every client has its address, and failed attempts lock out all.
+// checkProxies requires a setting instead of guessing whether a proxy is in front. Behind an
+// untrusted proxy that terminates HTTPS for the server, every client has the proxy's address, and
+// failed attempts lock out all of them.
 func (c *Config) checkProxies(es *fielderr.Errors) {
 	switch {
 	case len(c.TrustedProxies) > 1 && slices.ContainsFunc(c.TrustedProxies, func(p Prefix) bool { return p.none }):
@@ -189,7 +192,7 @@ func (t TLS) checkFiles(es *fielderr.Errors, path string) {
 	}
 }
 
-// checkOperators checks how operators are served.
+// checkOperators checks the settings of the admin address.
 func (c *Config) checkOperators(es *fielderr.Errors) {
 	c.AdminTLS.check(es, "admin_tls")
 	if c.AdminClientCA == "" {
@@ -230,7 +233,7 @@ func (s Store) check() (es fielderr.Errors) {
 }
 
 func (m MongoDB) check(es *fielderr.Errors) {
-	// An empty URI with a file was reported when the file was read.
+	// If a file is given, an empty URI was reported when the file was read.
 	if problem := uriProblem(m.URI); problem != "" && (m.URI != "" || m.URIFile == "") {
 		es.Add("store.mongodb.uri", "%s", problem)
 	}
@@ -245,10 +248,10 @@ func (t Tokens) check(es *fielderr.Errors) {
 	oneOf(es, "tokens.algorithm", t.Algorithm, keys.Algorithms()...)
 	between(es, "tokens.access_ttl", t.AccessTTL, time.Second, 30*24*time.Hour)
 	between(es, "tokens.refresh_ttl", t.RefreshTTL, time.Second, 10*year)
-	// Within the grace period a stolen token passes for a repetition.
+	// Within the grace period a stolen token looks like a repetition.
 	between(es, "tokens.refresh_grace", t.RefreshGrace, 0, 10*time.Minute)
 	between(es, "tokens.refresh_max_age", t.RefreshMaxAge, time.Second, 10*year)
-	// RFC 6749 4.1.2 recommends ten minutes at the most.
+	// RFC 6749 4.1.2 recommends a maximum of ten minutes.
 	between(es, "tokens.code_ttl", t.CodeTTL, time.Second, 10*time.Minute)
 	between(es, "tokens.key_rotation", t.KeyRotation, time.Hour, 10*year)
 }
@@ -265,7 +268,7 @@ func (i Inspection) check(es *fielderr.Errors) {
 	perSecond(es, "inspection.revoke_per_second", i.RevokePerSecond)
 }
 
-// perSecond leaves room for the count of ten seconds, which the limit is over.
+// perSecond leaves room for the count of ten seconds, the window of the limit.
 func perSecond(es *fielderr.Errors, path string, n int64) {
 	if n < 1 || n > ratelimit.MaxRequests/10 {
 		es.Add(path, "must be from 1 to %d, not %d", ratelimit.MaxRequests/10, n)
