@@ -10,7 +10,7 @@ import (
 	"oauth-server/internal/strict"
 )
 
-// Decoding stops soon after as many problems as are shown.
+// Decoding stops soon after the maximum number of reported problems.
 func TestDecodeStopsAfterManyProblems(t *testing.T) {
 	var unknown, aliases strings.Builder
 	for i := range 1000 {
@@ -67,7 +67,7 @@ func TestDecodeIsBounded(t *testing.T) {
 	}
 }
 
-// The paths of many values can have one long name in them.
+// The paths of many values can contain one long name.
 func TestLongNamesAreCutInPaths(t *testing.T) {
 	v, errs := strict.ParseYAML("f", []byte("named:\n  ? "+strings.Repeat("x", 100_000)+"\n  : {name: a}\n"))
 	var d document

@@ -9,39 +9,39 @@ import (
 	"oauth-server/internal/fielderr"
 )
 
-// maxValues bounds the values that are read from a YAML document: with aliases, a small
-// file can describe a very large one. JSON has no aliases, so that the length of a document
-// bounds its values.
+// maxValues bounds how many values are read from a YAML document: with aliases, a small file can
+// describe a very large document. JSON has no aliases, so the length of a document bounds its
+// values.
 const maxValues = 1 << 20
 
-// Skip is the type of a field that may be given, and is not read.
+// Skip is the type of a field that may be given, but is not read.
 type Skip struct{}
 
-// Defaulter is a struct whose absent fields have values other than zero.
+// Defaulter is a struct with non-zero defaults for absent fields.
 type Defaulter interface {
-	// SetDefaults sets all fields, before those that are given are read.
+	// SetDefaults sets all fields, before the given fields are read.
 	SetDefaults()
 }
 
-// Completer is a struct whose absent fields have values that depend on those that are given.
+// Completer is a struct with absent fields that depend on the given ones.
 type Completer interface {
-	// Complete sets absent fields, after those that are given were read.
+	// Complete sets absent fields, after the given fields were read.
 	Complete(given func(field string) bool)
 }
 
 // Lister is a value that is written as a list of texts, such as a set of names.
 type Lister interface {
-	// SetList sets the value to what the texts stand for. Its errors are [fielderr.Errors], those of a text with its index as
-	// the path.
+	// SetList sets the value from the texts. Its errors are [fielderr.Errors]. The path of an error
+	// in a text is the index of the text.
 	SetList(texts []string) error
 }
 
-// Decode writes v into a struct, given by its address. Fields that v does not have
-// keep their values, as do those that are null in JSON; those of a [Defaulter] get its
-// defaults, and what a pointer points to is new. What is null in a map is as if it had no
-// fields. What goes into an interface is any value: nil, bool, int64, float64, string, []any or
-// map[string]any; a [*Value] is the value itself, null included. Decode notes in origins, unless that is nil, by its path where each value stands
-// in a file. After more than [fielderr.Most] errors it stops.
+// Decode writes v into a struct, given by its address. Fields that v lacks keep their values, and
+// so do fields that are null in JSON. Absent fields of a [Defaulter] get its defaults. Pointers get
+// new values. A null in a map counts as an object without fields. An interface gets any value: nil,
+// bool, int64, float64, string, []any or map[string]any. A [*Value] gets the value itself, null
+// included. Unless origins is nil, Decode records in it, by path, the position of each value in a
+// file. It stops after more than [fielderr.Most] errors.
 func (v *Value) Decode(into any, origins map[string]string) fielderr.Errors {
 	d := decoder{origins: origins}
 	d.value(v, reflect.ValueOf(into).Elem(), "")
@@ -50,7 +50,7 @@ func (v *Value) Decode(into any, origins map[string]string) fielderr.Errors {
 
 type decoder struct {
 	values  int
-	depth   int // of interfaces
+	depth   int // of nested interfaces
 	stopped bool
 	errs    fielderr.Errors
 	origins map[string]string
@@ -61,7 +61,7 @@ func (d *decoder) fail(at *Value, path, message string, args ...any) {
 	d.stopped = d.stopped || len(d.errs) > fielderr.Most
 }
 
-// origin is where v stands; empty for JSON.
+// origin returns the position of v; empty for JSON.
 func (v *Value) origin() string {
 	if v.line == 0 {
 		return v.format.file
@@ -105,8 +105,8 @@ func (d *decoder) value(v *Value, into reflect.Value, path string) {
 	}
 }
 
-// insteadOfWord reports whether a value is not the text that the type reads, but the list or the fields in
-// place of which that text may be.
+// insteadOfWord reports whether a type that reads a text gets a list or an object instead. Such a
+// type may accept either form.
 func insteadOfWord(v *Value, into reflect.Value) bool {
 	if into.Kind() == reflect.Slice {
 		return v.kind != text
@@ -116,7 +116,7 @@ func insteadOfWord(v *Value, into reflect.Value) bool {
 
 func (d *decoder) structure(v *Value, into reflect.Value, path string) {
 	setDefaults(into)
-	var given map[string]bool // nil: nobody asks
+	var given map[string]bool // nil: not needed
 	if c, ok := into.Addr().Interface().(Completer); ok {
 		given = map[string]bool{}
 		defer c.Complete(func(field string) bool { return given[field] })
@@ -144,8 +144,8 @@ func (d *decoder) structure(v *Value, into reflect.Value, path string) {
 	})
 }
 
-// plain writes any value into an interface. null leaves it as it is. In YAML an alias can contain itself, so
-// the depth is bounded here too.
+// plain writes any value into an interface. null leaves the interface unchanged. In YAML an alias
+// can contain itself, so plain bounds the depth too.
 func (d *decoder) plain(v *Value, into reflect.Value, path string) {
 	if d.depth++; d.depth > maxDepth {
 		d.fail(v, path, "is nested more than %d deep", maxDepth)
@@ -184,8 +184,8 @@ func (d *decoder) mapping(v *Value, into reflect.Value, path string) {
 	})
 }
 
-// fields calls each for every field of an object whose name is text. The value of one that is
-// given again is checked, and not kept.
+// fields calls each for every field of an object with a text as its name. The value of a repeated
+// field is checked, but not kept.
 func (d *decoder) fields(v *Value, path string, each func(f field, at string, again bool)) {
 	if v.kind != object {
 		d.fail(v, path, "must be %s, not %s", v.format.wantObject, v.instead())
@@ -264,7 +264,7 @@ func (d *decoder) scalar(v *Value, into reflect.Value, path string) {
 	case !ok && want == wantText && !v.format.isJSON && v.isScalar():
 		shown := v.String()
 		if strings.HasSuffix(path, "secret") {
-			shown = "a number or the like" // messages end up in logs
+			shown = "a number or the like" // messages may be logged
 		}
 		d.fail(v, path, "must be %s, not %s; write it in quotes", want, shown)
 	case !ok:
@@ -276,11 +276,11 @@ func (d *decoder) scalar(v *Value, into reflect.Value, path string) {
 	}
 }
 
-// wantText is what a field for text needs.
+// wantText describes the value of a text field.
 const wantText = "text"
 
-// fits reports whether a value of that kind can be written into a field, and names
-// what the field needs.
+// fits reports whether a value of kind k can be written into a field, and describes the value that
+// the field needs.
 func fits(k kind, into reflect.Value) (want string, ok bool) {
 	switch {
 	case isDuration(into):

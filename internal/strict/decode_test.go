@@ -40,7 +40,8 @@ func TestLimitIsReadStrictlyWithDefaults(t *testing.T) {
 	}
 }
 
-// TestStrictLimitIsCompleted: fields that are absent, or null in JSON, have the values of a strict limit.
+// TestStrictLimitIsCompleted: fields that are absent, or null in JSON, get the values of a strict
+// limit.
 func TestStrictLimitIsCompleted(t *testing.T) {
 	want := ratelimit.NewLimit("a", 10, 10*time.Minute)
 	want.MakeStrict()
@@ -95,7 +96,7 @@ type document struct {
 	Hidden  string              `json:"-"`
 }
 
-// listOrWord may be given as a word instead of a list.
+// listOrWord can be given as a word instead of a list.
 type listOrWord []string
 
 func (l *listOrWord) UnmarshalText(text []byte) error {
@@ -181,7 +182,7 @@ func TestDecodeReportsEverything(t *testing.T) {
 	}
 }
 
-// What only YAML can say.
+// These documents are only possible in YAML.
 func TestDecodeYAML(t *testing.T) {
 	for in, want := range map[string]string{
 		"name: a\nname: b":                      "name: is given twice, first in line 1 (f:2)",
@@ -216,7 +217,7 @@ func TestDecodeYAML(t *testing.T) {
 	}
 }
 
-// Duration is a number that only has the name of a duration.
+// Duration is a number with the name of a duration only.
 type Duration int64
 
 func TestDurationsGoByTheirType(t *testing.T) {

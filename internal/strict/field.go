@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// At returns the field of that path, such as store.mongodb.uri, in the struct that v
-// points to. It makes what is missing on the way.
+// At returns the field at that path, such as store.mongodb.uri, in the struct that v points to. It
+// allocates nil values on the way.
 func At(v any, path string) (reflect.Value, error) {
 	at := reflect.ValueOf(v).Elem()
 	for name := range strings.SplitSeq(path, ".") {
@@ -32,8 +32,8 @@ func At(v any, path string) (reflect.Value, error) {
 	return at, nil
 }
 
-// Set writes texts, such as those of a repeated flag, into the field of that path: a
-// list takes all, split at commas; anything else the last.
+// Set writes texts, such as the values of a repeated flag, into the field at that path. A list
+// takes all of them, split at commas. Any other field takes the last.
 func Set(v any, path string, texts []string) error {
 	at, err := At(v, path)
 	if err != nil {
@@ -93,10 +93,10 @@ func setText(into reflect.Value, text string) error {
 	return nil
 }
 
-// wantDuration is what a field for a duration needs.
+// wantDuration describes the value of a duration field.
 const wantDuration = "a duration with its unit, such as 60s"
 
-// isDuration recognises time.Duration, and a type like it that is written otherwise.
+// isDuration recognises time.Duration, and a similar type with its own notation.
 func isDuration(v reflect.Value) bool {
 	switch v.Addr().Interface().(type) {
 	case *time.Duration, interface{ Std() time.Duration }:
@@ -116,16 +116,16 @@ func setDefaults(v reflect.Value) {
 	}
 }
 
-// Name is the name of a field in documents: that of its json tag. A field that is
-// embedded or not in documents has none.
+// Name returns the name of a field in documents, from its json tag. It is empty for an embedded
+// field and for a field that is not in documents.
 func Name(f reflect.StructField) string {
 	name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 	return strings.TrimPrefix(name, "-")
 }
 
-// fields is the fields of a struct by name, those of embedded ones included.
+// fields has the fields of a struct by name, including fields of embedded structs.
 type fields struct {
-	names []string // in their order
+	names []string // in their order in the struct
 	index map[string][]int
 }
 
@@ -153,12 +153,12 @@ func fieldNamed(v reflect.Value, name string) (reflect.Value, bool) {
 	return v.FieldByIndex(index), true
 }
 
-// Suggest returns "; did you mean x?" for the nearest of the known names, whatever their case; empty if none
-// is near.
+// Suggest returns "; did you mean x?" for the nearest known name, ignoring case. It returns an
+// empty text if no name is near.
 func Suggest(name string, known []string) string {
 	best, least := "", 3
 	for _, k := range known {
-		if max(len(k)-len(name), len(name)-len(k)) >= least { // at least that far away
+		if max(len(k)-len(name), len(name)-len(k)) >= least { // the distance is at least this large
 			continue
 		}
 		if n := distance(strings.ToLower(name), strings.ToLower(k)); n < least && n < len(k) {
@@ -171,7 +171,7 @@ func Suggest(name string, known []string) string {
 	return fmt.Sprintf("; did you mean %s?", best)
 }
 
-// distance is the Levenshtein distance, for names of sensible length.
+// distance returns the Levenshtein distance. It is meant for names of reasonable length.
 func distance(a, b string) int {
 	if len(a) > 64 {
 		return len(a)

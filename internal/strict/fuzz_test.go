@@ -22,8 +22,8 @@ type fuzzed struct {
 	Named map[string]fuzzed `json:"named,omitempty"`
 }
 
-// FuzzJSON: what is accepted is one value that encoding/json reads in the same way, and an empty
-// merge patch leaves it as it is.
+// FuzzJSON: accepted input is one value that encoding/json reads in the same way, and an empty
+// merge patch leaves the value unchanged.
 func FuzzJSON(f *testing.F) {
 	for _, seed := range []string{
 		`{"name":"a","count":1}`, `{"named":{"a":{}}}`, "[[[", `{"count":1e400}`, `{"a":1,"a":2}`, `{"\u0061":1,"a":2}`, `1 2`, `"\ud800"`, strings.Repeat("[", 17),
@@ -58,7 +58,7 @@ func FuzzJSON(f *testing.F) {
 	})
 }
 
-// repeated finds a name that an object inside v has twice.
+// repeated returns a name that occurs twice in an object inside v.
 func repeated(v *Value) (name string, twice bool) {
 	parts, seen := v.items, map[string]bool{}
 	for _, f := range v.fields {
@@ -76,7 +76,7 @@ func repeated(v *Value) (name string, twice bool) {
 	return "", false
 }
 
-// scalarsAsText brings what encoding/json reads into the form of [plain].
+// scalarsAsText converts a value of encoding/json to the form of [plain].
 func scalarsAsText(v any) any {
 	switch v := v.(type) {
 	case nil:
@@ -101,7 +101,7 @@ func scalarsAsText(v any) any {
 	}
 }
 
-// FuzzYAML: no document makes the parser panic or grow without bound, and every problem names its
+// FuzzYAML: no document makes the parser panic or use unbounded memory, and every problem names its
 // file.
 func FuzzYAML(f *testing.F) {
 	for _, seed := range []string{
@@ -130,7 +130,7 @@ func FuzzYAML(f *testing.F) {
 	})
 }
 
-// FuzzTextAsYAML: any text that is written as YAML reads back as the same text.
+// FuzzTextAsYAML: any text written as YAML reads back as the same text.
 func FuzzTextAsYAML(f *testing.F) {
 	for _, seed := range []string{"", "null", "a: b", "0x10", "2026-01-01", " x ", "- a", "\u2028", "\x7f\x01", "'", "|\n a", "#", "<<", "\ufeff", "yes"} {
 		f.Add(seed, seed)

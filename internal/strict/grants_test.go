@@ -9,7 +9,7 @@ import (
 	"oauth-server/internal/strict"
 )
 
-// TestListOfNames: a value that is a set of names is read from a list, with all that is wrong with that at its place.
+// TestListOfNames: a set of names is read from a list, and each problem is reported at its index.
 func TestListOfNames(t *testing.T) {
 	type document struct {
 		Limits []ratelimit.Limit `json:"limits"`

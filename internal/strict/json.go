@@ -13,12 +13,12 @@ import (
 	"unicode/utf8"
 )
 
-// maxDepth bounds the nesting of JSON; no document of this program is deeper than five.
+// maxDepth bounds the nesting of JSON. No document of this program is deeper than five.
 const maxDepth = 16
 
-// ParseJSON reads one JSON value and nothing after it. It refuses more than
-// encoding/json does: a name that stands twice in an object, invalid UTF-8, half of a
-// surrogate pair and deep nesting, because two readers could understand them differently.
+// ParseJSON reads one JSON value and nothing after it. It refuses more than encoding/json does: a
+// repeated name in an object, invalid UTF-8, half of a surrogate pair and deep nesting. Two readers
+// could interpret these differently.
 func ParseJSON(b []byte) (*Value, error) {
 	if at := firstInvalid(b); at >= 0 {
 		return nil, position(b, int64(at), errors.New("it is not UTF-8"))
@@ -41,7 +41,7 @@ func ParseJSON(b []byte) (*Value, error) {
 	return v, nil
 }
 
-// firstInvalid returns where b ceases to be UTF-8, -1 if it is UTF-8.
+// firstInvalid returns the index of the first byte of b that is not UTF-8, or -1.
 func firstInvalid(b []byte) int {
 	for at := 0; at < len(b); {
 		r, size := utf8.DecodeRune(b[at:])
@@ -53,8 +53,8 @@ func firstInvalid(b []byte) int {
 	return -1
 }
 
-// halfPair returns where an escape stands for half of a UTF-16 surrogate pair, -1 if none does.
-// encoding/json would silently replace it.
+// halfPair returns the index of an escape for half of a UTF-16 surrogate pair, or -1. encoding/json
+// would silently replace it.
 func halfPair(b []byte) int {
 	for at := 0; ; {
 		next := bytes.IndexByte(b[at:], '\\')
@@ -73,7 +73,8 @@ func halfPair(b []byte) int {
 	}
 }
 
-// escaped is the UTF-16 unit of an escape such as \u00e9 at the start of b; 0 if there is none.
+// escaped returns the UTF-16 unit of an escape such as \u00e9 at the start of b, or 0 without an
+// escape.
 func escaped(b []byte) rune {
 	if len(b) < 6 || b[0] != '\\' || b[1] != 'u' {
 		return 0
@@ -85,7 +86,7 @@ func escaped(b []byte) rune {
 	return rune(n)
 }
 
-// Of returns what [ParseJSON] reads from the JSON of v.
+// Of returns the value that [ParseJSON] reads from the JSON of v.
 func Of(v any) (*Value, error) {
 	b, err := json.Marshal(v)
 	if err != nil {
@@ -121,7 +122,7 @@ func readJSON(d *json.Decoder, depth int) (*Value, error) {
 	return v, err
 }
 
-// readContent reads the items of a list or the fields of an object, and its end.
+// readContent reads the items of a list or the fields of an object, and the closing bracket.
 func (v *Value) readContent(d *json.Decoder, depth int) error {
 	seen := map[string]bool{}
 	for d.More() {
@@ -147,8 +148,8 @@ func (v *Value) readContent(d *json.Decoder, depth int) error {
 	return err
 }
 
-// readNumber finds the whole numbers by their digits: 1e3 and 10.0 are some,
-// 0.99999999999999999999 is none. One that does not fit 64 bits counts as a number.
+// readNumber recognises whole numbers by their digits: 1e3 and 10.0 are whole,
+// 0.99999999999999999999 is not. A whole number that does not fit into 64 bits counts as a number.
 func readNumber(s string) (kind, string) {
 	mantissa, power, found := strings.Cut(strings.ToLower(s), "e")
 	whole, fraction, _ := strings.Cut(mantissa, ".")

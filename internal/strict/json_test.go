@@ -18,7 +18,7 @@ func parse(t *testing.T, s string) *Value {
 	return v
 }
 
-// plain is v as encoding/json reads it, for comparing regardless of order.
+// plain returns v as encoding/json reads it, for comparing regardless of order.
 func plain(v *Value) any {
 	switch v.kind {
 	case null:

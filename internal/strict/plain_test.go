@@ -62,7 +62,7 @@ func TestValueItself(t *testing.T) {
 	}
 }
 
-// A text is written as the library would write it by itself, and reads back the same.
+// A text is written as the library would write it on its own, and reads back the same.
 func TestTextsAreQuotedWhereNeeded(t *testing.T) {
 	for _, text := range []string{
 		"", "a", "y", "no", "off", "true", "False", "null", "~", "60s", "10", "1e3", "1:30", "0x10", ".5", "- a", "a: b", "a #b", "x-y_9",

@@ -5,7 +5,8 @@ import (
 	"fmt"
 )
 
-// position adds to an error where in the document it is, as line and column, counted in bytes from 1.
+// position adds the position in the document to an error, as line and column, counted in bytes from
+// 1.
 func position(b []byte, offset int64, err error) error {
 	before := b[:min(offset, int64(len(b)))]
 	line, column := bytes.Count(before, []byte("\n"))+1, len(before)-bytes.LastIndexByte(before, '\n')

@@ -7,18 +7,18 @@ import (
 	"strings"
 )
 
-// Value is one value of a document: what JSON and YAML have in common. It is never
-// changed once it is read.
+// Value is one value of a document, in the form that JSON and YAML share. It does not change after
+// it was read.
 type Value struct {
 	kind   kind
-	text   string   // of a scalar, as it is written
+	text   string   // of a scalar, as written
 	items  []*Value // of a list
 	fields []field  // of an object, in their order
 	format *format
-	line   int // 0: not known
+	line   int // 0: unknown
 }
 
-// field is one pair of an object. In YAML its name can be any value.
+// field is one pair of an object. In YAML the name can be any value.
 type field struct{ name, value *Value }
 
 type kind int
@@ -27,18 +27,18 @@ const (
 	null kind = iota
 	boolean
 	integer
-	number // that is no integer
+	number // not an integer
 	text
-	scalar // of another type, which only YAML has: a date
+	scalar // of a type that only YAML has: a date
 	list
 	object
 )
 
-// format is what the two formats differ in.
+// format has the differences between the two formats.
 type format struct {
-	file       string // that lines are counted in; empty: there are none
-	wantObject string // what an object is called where one is needed
-	anObject   string // and among other values
+	file       string // the file with the lines; empty: no lines
+	wantObject string // the word for an object where one is needed
+	anObject   string // the word for it among other values
 	anNull     string
 	isJSON     bool
 }
@@ -52,17 +52,17 @@ func yamlFormat(file string) *format {
 // IsObject reports whether v is an object or, in YAML, a mapping.
 func (v *Value) IsObject() bool { return v.kind == object }
 
-// IsNull reports whether v is null, or nothing at all.
+// IsNull reports whether v is null or nil.
 func (v *Value) IsNull() bool { return v == nil || v.kind == null }
 
-// absent reports whether v is null in JSON, which is as if it were not there.
+// absent reports whether v is null in JSON, which counts as absent.
 func (v *Value) absent() bool { return v.kind == null && v.format.isJSON }
 
-// isScalar reports whether v is text or written like text: no list, object or null.
+// isScalar reports whether v is text or written like text: not a list, object or null.
 func (v *Value) isScalar() bool { return v.kind > null && v.kind < list }
 
-// sorted returns v with its fields in the order of names, the others last by their names: an
-// object of JSON has no order of its own.
+// sorted returns v with its fields in the order of names, and the other fields after them by name:
+// an object of JSON has no order of its own.
 func (v *Value) sorted(names []string) *Value {
 	rank := make(map[string]int, len(names))
 	for i, name := range names {
@@ -75,7 +75,7 @@ func (v *Value) sorted(names []string) *Value {
 	return &out
 }
 
-// String describes v in a message: a scalar as it is written, and text in quotes.
+// String describes v for a message: a scalar as written, and text in quotes.
 func (v *Value) String() string {
 	switch v.kind {
 	case object:
@@ -94,8 +94,8 @@ func (v *Value) String() string {
 	}
 }
 
-// instead describes v where an object is needed. A scalar of a YAML file is not
-// quoted: it may be another file altogether, such as one with a secret.
+// instead describes v where an object is needed. It does not quote a scalar of a YAML file: the
+// file may be a different one, such as one with a secret.
 func (v *Value) instead() string {
 	if !v.format.isJSON && v.isScalar() {
 		return "text"
@@ -103,14 +103,14 @@ func (v *Value) instead() string {
 	return v.String()
 }
 
-// What a message shows of a value, and a path of a name, in bytes. Many values can have one
-// long name in their paths.
+// How many bytes a message shows of a value, and a path of a name. The paths of many values can
+// contain one long name.
 const (
 	maxText = 64
 	maxName = 200
 )
 
-// shorten keeps a message from growing with the document.
+// shorten bounds the length of a message, however large the document.
 func shorten(s string, most int) string {
 	if len(s) <= most {
 		return s

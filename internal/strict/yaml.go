@@ -14,8 +14,8 @@ import (
 	"oauth-server/internal/fielderr"
 )
 
-// ParseYAML reads one YAML document; file is its name in messages. The value is nil if
-// the document is empty or cannot be read.
+// ParseYAML reads one YAML document. file is its name in messages. The value is nil if the document
+// is empty or cannot be read.
 func ParseYAML(file string, b []byte) (*Value, fielderr.Errors) {
 	r := yamlReader{yamlFormat(file), map[*yaml.Node]*Value{}}
 	doc, more, err := documents(b)
@@ -37,7 +37,7 @@ func ParseYAML(file string, b []byte) (*Value, fielderr.Errors) {
 	return v, errs
 }
 
-// documents returns the first two documents; one that is not there is zero.
+// documents returns the first two documents. A missing document is zero.
 func documents(b []byte) (first, second yaml.Node, err error) {
 	parser := yaml.NewDecoder(bytes.NewReader(b))
 	if err = parser.Decode(&first); err == nil {
@@ -49,16 +49,16 @@ func documents(b []byte) (first, second yaml.Node, err error) {
 	return first, second, err
 }
 
-// ofParser matches the errors whose lines the YAML library counts from 0. In the others it
-// counts from 1.
+// ofParser matches the errors of the YAML library with lines counted from 0. In its other errors
+// lines count from 1.
 var ofParser = regexp.MustCompile(`^(did not find expected (<|node content|key|'-' indicator|',' or)|found (undefined tag|duplicate %|incompatible))`)
 
-// maxSearched bounds the bytes that syntaxError searches, because it reads them many times.
+// maxSearched bounds how many bytes syntaxError searches, because it reads them many times.
 const maxSearched = 256 << 10
 
-// syntaxError separates the message of the YAML library and the line. If the library gives
-// no line, it is that of the first line up to which b has the same error; 0 if b is too long
-// to look for it.
+// syntaxError separates the message of the YAML library and the line. If the library gives no line,
+// the line is the first one at which the beginning of b already has the same error. It is 0 if b is
+// too long for that search.
 func syntaxError(b []byte, err error) (message string, line int) {
 	message = strings.TrimPrefix(err.Error(), "yaml: ")
 	if n, _ := fmt.Sscanf(message, "line %d:", &line); n == 1 {
@@ -78,8 +78,8 @@ func syntaxError(b []byte, err error) (message string, line int) {
 	})
 }
 
-// yamlReader makes values of nodes. An anchor and its aliases are one value, which
-// keeps a small file from becoming a large one, and may contain itself.
+// yamlReader makes values from nodes. An anchor and its aliases are one value. This keeps a small
+// file from becoming a large value, but a value may contain itself.
 type yamlReader struct {
 	format *format
 	known  map[*yaml.Node]*Value
@@ -109,7 +109,7 @@ func (r yamlReader) value(n *yaml.Node) *Value {
 		if k, ok := yamlKinds[n.Tag]; ok {
 			v.kind = k
 		}
-	default: // a scalar of no known type
+	default: // a scalar of an unknown type
 	}
 	return v
 }
@@ -118,7 +118,7 @@ var yamlKinds = map[string]kind{
 	"!!null": null, "!!bool": boolean, "!!int": integer, "!!float": number, "!!str": text,
 }
 
-// WriteYAML writes the JSON of v as YAML, fields in the same order.
+// WriteYAML writes the JSON of v as YAML, with fields in the same order.
 func WriteYAML(w io.Writer, v any) error {
 	value, err := Of(v)
 	if err != nil {
@@ -133,8 +133,8 @@ func WriteYAML(w io.Writer, v any) error {
 	return errors.Join(enc.Encode(node), enc.Close())
 }
 
-// yamlWriter makes nodes of values. The library takes long to decide how a text is to be quoted, so it
-// is asked once for each.
+// yamlWriter makes nodes from values. The library takes long to decide how to quote a text, so each
+// text is decided only once.
 type yamlWriter map[string]yaml.Node
 
 func (w yamlWriter) node(v *Value) (n *yaml.Node, err error) {
@@ -161,7 +161,7 @@ func (w yamlWriter) node(v *Value) (n *yaml.Node, err error) {
 	return n, err
 }
 
-// quote makes n that text, in quotes where needed.
+// quote sets n to that text, in quotes if necessary.
 func (w yamlWriter) quote(n *yaml.Node, text string) (err error) {
 	known, is := w[text]
 	if !is {
@@ -176,8 +176,8 @@ func (w yamlWriter) quote(n *yaml.Node, text string) (err error) {
 	return err
 }
 
-// simple reports whether a text certainly needs no quotes: it begins with a letter, so it is no number, and is
-// longer than any word that YAML 1.1 knows.
+// simple reports whether a text certainly needs no quotes: it begins with a letter, so it is not a
+// number, and is longer than any special word of YAML 1.1.
 func simple(text string) bool {
 	return len(text) > len("false") && strings.Trim(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-") == "" &&
 		strings.Trim(text[:1], "abcdefghijklmnopqrstuvwxyz") == ""

@@ -7,7 +7,7 @@ import (
 	"oauth-server/internal/strict"
 )
 
-// A file that is not YAML is reported like a field, with the line.
+// A file that is not YAML is reported like a field, with its line.
 func TestYAMLSyntaxErrors(t *testing.T) {
 	for in, want := range map[string]string{
 		"a: b: c":                                 "mapping values are not allowed in this context (f:1)",
