@@ -15,16 +15,16 @@ import (
 // Argument is the only argument of a child.
 const Argument = "hash-passwords-for-the-server"
 
-// exitFailed is the exit status of a child that got something else than tasks.
+// exitFailed is the exit status of a child that received invalid input.
 const exitFailed = 1
 
-// IsChild reports whether these are the arguments, with the name of the program, of a child.
+// IsChild reports whether the arguments, including the program name, start a child.
 func IsChild(args []string) bool { return len(args) == 2 && args[1] == Argument }
 
 // Child computes tasks until the standard input ends, and returns the exit status. It logs nothing.
 func Child() (status int) {
 	signal.Ignore(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
-	debug.SetGCPercent(-1) // there is garbage after a task only, and it is collected there
+	debug.SetGCPercent(-1) // garbage exists only after a task, and is collected then
 	if err := prepare(); err != nil {
 		_, _ = os.Stdout.Write(appendFrame(nil, []byte(err.Error())))
 		return exitFailed
@@ -35,7 +35,7 @@ func Child() (status int) {
 	return 0
 }
 
-// compute says that it is ready, and answers tasks until there are no more, or one that is none.
+// compute sends the greeting, and then answers tasks until the input ends or is not a task.
 func compute(in io.Reader, out io.Writer) error {
 	if _, err := out.Write(appendFrame(nil, []byte(ready))); err != nil {
 		return err
@@ -60,8 +60,8 @@ func compute(in io.Reader, out io.Writer) error {
 	}
 }
 
-// collect collects the garbage of a task, whose memory is used by the next one. That of larger tasks is returned to
-// the system.
+// collect collects the garbage of a task, so that the next task reuses its memory. It returns the
+// memory of larger tasks to the system.
 func collect(task secret.Task) {
 	if task.Own() {
 		runtime.GC()

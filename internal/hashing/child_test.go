@@ -16,7 +16,8 @@ import (
 	"oauth-server/internal/check"
 )
 
-// stat returns the fields of a file stat of /proc from the third, the state, on; nil if there is none.
+// stat returns the fields of a stat file of /proc, beginning with the third, the state. It returns
+// nil if the file does not exist.
 func stat(file string) []string {
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -63,7 +64,7 @@ func TestAllThreadsHaveTheLowestPriority(t *testing.T) {
 	check.Equal(t, "process group", group, pid)
 }
 
-// The environment of the server, which may hold secrets, is not that of a child.
+// A child does not get the environment of the server, which may hold secrets.
 func TestEnvironmentOfAChild(t *testing.T) {
 	t.Setenv("OAUTH_KEYS_SECRET", "s3cret")
 	t.Setenv("GORACE", "")
@@ -82,7 +83,7 @@ func TestChildIgnoresSignalsOfTheTerminal(t *testing.T) {
 	check.Equal(t, "children", p.pids(), []int{pid})
 }
 
-// TestChildEndsWithTheServer that is killed while the child computes.
+// TestChildEndsWithTheServer: a child ends if the server is killed while the child computes.
 func TestChildEndsWithTheServer(t *testing.T) {
 	server := exec.CommandContext(t.Context(), program)
 	server.Env = append(os.Environ(), serverMode+"=1")
@@ -103,7 +104,7 @@ func TestChildEndsWithTheServer(t *testing.T) {
 	_ = server.Wait()
 	check.Eventually(t, "the child has ended", func() bool {
 		fields := stat(fmt.Sprintf("/proc/%d/stat", pid))
-		return fields == nil || fields[0] == "Z" // ended, and not yet awaited by the process that inherits it
+		return fields == nil || fields[0] == "Z" // ended, but the process that inherited it has not waited for it yet
 	})
 }
 

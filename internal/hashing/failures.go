@@ -6,27 +6,28 @@ import (
 	"time"
 )
 
-// The pause before another child is started, after a failure and at most; and how often failures are logged.
+// The pause before another child is started: after the first failure, and at most. And the interval
+// at which failures are logged.
 const (
 	firstPause  = 100 * time.Millisecond
 	longest     = time.Minute
 	loggedEvery = time.Minute
 )
 
-// errPause is returned while no child is started, because others have failed.
+// errPause is returned during a pause after failures of children.
 var errPause = errors.New("hashing: no child is started so soon after others have failed")
 
 // failures counts failures of children. The zero value is usable.
 type failures struct {
 	mu     sync.Mutex
-	pause  time.Duration // after the latest of a row; 0: there is none
+	pause  time.Duration // after the latest failure in a row; 0: no pause
 	until  time.Time     // its end
 	count  int           // since they were logged
 	logged time.Time     // zero: never
 }
 
-// add counts a failure, after which there is a pause that doubles in a row of them. It returns how many there
-// were since the last time that they were logged, if they are to be logged now, and else 0.
+// add counts a failure and begins a pause, which doubles with each failure in a row. If failures
+// are to be logged now, it returns how many there were since the last log line, else 0.
 func (f *failures) add(now time.Time) int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -41,7 +42,7 @@ func (f *failures) add(now time.Time) int {
 	return n
 }
 
-// over ends a row of failures.
+// over ends a series of failures.
 func (f *failures) over() {
 	f.mu.Lock()
 	defer f.mu.Unlock()

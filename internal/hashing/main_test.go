@@ -13,7 +13,8 @@ import (
 	"oauth-server/internal/secret"
 )
 
-// childMode, in the environment of a child, makes it one that fails; serverMode makes this binary a server.
+// childMode, in the environment of a child, selects how the child fails. serverMode makes this
+// binary a server.
 const (
 	childMode  = "TEST_CHILD"
 	serverMode = "TEST_SERVER"
@@ -63,7 +64,7 @@ func badChild(mode string) {
 		_, _ = os.Stdout.Write([]byte{0, 0, 0, 32, 1, 2, 3})
 		_ = os.Stdout.Close()
 	case "silent":
-	case "slow": // it answers the first task late
+	case "slow": // it answers the first task too late
 		<-time.After(200 * time.Millisecond)
 		say(string(make([]byte, 32)))
 		_ = compute(os.Stdin, io.Discard)
@@ -73,7 +74,7 @@ func badChild(mode string) {
 	_, _ = io.Copy(io.Discard, os.Stdin) // until it is killed
 }
 
-// beServer prints the process of its child, has it compute, and waits to be killed.
+// beServer prints the process ID of its child, makes the child compute, and waits to be killed.
 func beServer() {
 	p, err := Open(Options{Patience: time.Minute})
 	if err != nil {
@@ -87,15 +88,15 @@ func beServer() {
 	_, _ = bufio.NewReader(os.Stdin).ReadString('\n')
 }
 
-// own is a task with the parameters of our own hashes.
+// own returns a task with the parameters of our own hashes.
 func own(password string) secret.Task {
 	return secret.Task{Password: password, Salt: []byte("0123456789abcdef"), Memory: 19 * 1024, Passes: 2, Lanes: 1, Length: 32}
 }
 
-// slow takes longer than our own.
+// slow is a task that takes longer than our own hashes.
 var slow = secret.Task{Password: "x", Foreign: "$pbkdf2-sha512$i=300000$c2FsdHNhbHRzYWx0$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"}
 
-// pids are the children that have not ended.
+// pids returns the process IDs of the children that have not ended.
 func (p *Pool) pids() (pids []int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -14,43 +14,45 @@ import (
 	"oauth-server/internal/secret"
 )
 
-// Memory is about what a child takes of its own, in bytes: 19 MiB for a hash, and what the Go runtime needs.
+// Memory is roughly the memory of a child, in bytes: 19 MiB for a hash, and the Go runtime.
 const Memory = 24 << 20
 
 // Options configure a [Pool]. The zero value is usable.
 type Options struct {
-	Logger *slog.Logger // nil: nothing is logged
+	Logger *slog.Logger // nil: no log
 	// Idle is how long a child without a task is kept. Zero means a minute.
 	Idle time.Duration
-	// Patience is how long a hash of our own may take, and ten times as long one of another program. Zero means
-	// a second: what is not computed by then gets too little of the processors.
+	// Patience is how long one of our own hashes may take. A hash of another program may take ten
+	// times as long. Zero means a second. A hash that takes longer gets too little processor time.
 	Patience time.Duration
 
-	// starved, in tests, says whether the child got too little of the processors because of this process.
+	// starved, in tests, reports whether the child got too little processor time because of this
+	// process.
 	starved func() bool
-	program string   // in tests: another than this one
+	program string   // in tests: a program other than this one
 	environ []string // in tests: added to the environment of the children
 }
 
-// Pool computes tasks in child processes: each takes one task at a time, and there are as many as there are
-// tasks at once. Bounding these is up to the caller. It is safe for concurrent use.
+// Pool computes tasks in child processes. Each child takes one task at a time, and there are as
+// many children as concurrent tasks. The caller must bound them. A Pool is safe for concurrent use.
 type Pool struct {
 	opts    Options
 	failing failures
-	late    atomic.Int32 // children that compute what has been refused
+	late    atomic.Int32 // children that still compute a refused task
 
 	mu      sync.Mutex
 	closed  bool
-	idle    []*child // that of the latest task is last
+	idle    []*child // the child of the latest task is last
 	all     map[*child]struct{}
 	endings sync.WaitGroup // of all children
 }
 
-// errClosed is returned by a pool that is closed.
+// errClosed is returned by a closed pool.
 var errClosed = errors.New("hashing: the pool is closed")
 
-// Open starts a first child, and returns why that cannot be: the system is not Linux, it starts no
-// further processes, or does not let them lower their priority. Close the pool in the end.
+// Open starts a first child. It returns an error if that is not possible: the system is not Linux,
+// starts no further processes, or does not let them lower their priority. Close the pool at the
+// end.
 func Open(opts Options) (*Pool, error) {
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
@@ -69,9 +71,10 @@ func Open(opts Options) (*Pool, error) {
 	return p, nil
 }
 
-// Compute computes a task in a child. It does not end early when a caller hangs up, so a result is never taken for
-// that of another task. The error is [secret.ErrStarved] while this process uses the processors, so that the lowest
-// priority gets too little of them. About any other the caller can do no more than computing the task itself.
+// Compute computes a task in a child. It does not end early when a caller hangs up, so a result is
+// never mistaken for the result of another task. The error is [secret.ErrStarved] while this
+// process uses the processors and the child gets too little time. After any other error the caller
+// can only compute the task itself.
 func (p *Pool) Compute(task secret.Task) ([]byte, error) {
 	if err := task.Check(); err != nil {
 		return nil, err
@@ -103,7 +106,8 @@ func (p *Pool) Compute(task secret.Task) ([]byte, error) {
 	return result, nil
 }
 
-// starved reports whether a child got too little of the processors because of this process, since before.
+// starved reports whether, since before, a child got too little processor time because of this
+// process.
 func (p *Pool) starved(before shares) bool {
 	if p.opts.starved != nil {
 		return p.opts.starved()
@@ -111,14 +115,15 @@ func (p *Pool) starved(before shares) bool {
 	return measureShares(before.pid).starvedSince(before, runtime.NumCPU())
 }
 
-// finish lets a child go on with a task whose caller was refused, for as long as this process keeps it from the
-// processors, and at most ten times as long as it had. To kill it would waste what it has computed, and the start of
-// another one is not of the lowest priority. Nothing else is computed until it has ended: it would take as long.
+// finish lets a child continue a refused task while this process keeps it from the processors, for
+// at most ten times its original time. Killing it would waste its work, and a new child does not
+// start at the lowest priority. Nothing else is computed until the child has ended: it would take
+// just as long.
 func (p *Pool) finish(c *child, task secret.Task, patience time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed {
-		return // which has killed it
+		return // it has killed the child
 	}
 	p.endings.Add(1)
 	p.late.Add(1)
@@ -135,8 +140,9 @@ func (p *Pool) finish(c *child, task secret.Task, patience time.Duration) {
 	}()
 }
 
-// lateResult waits for the result of a child that was starved. One that has not answered although this process has left
-// it the processors for [Options].Patience is not waited for any longer, since everybody else is refused meanwhile.
+// lateResult waits for the result of a child that was starved. If this process has left the child
+// the processors for [Options].Patience and there is still no result, lateResult stops waiting,
+// because all other tasks are refused in the meantime.
 func (p *Pool) lateResult(c *child, task secret.Task, end time.Time) ([]byte, error) {
 	for {
 		before := measureShares(c.cmd.Process.Pid)
@@ -147,13 +153,13 @@ func (p *Pool) lateResult(c *child, task secret.Task, end time.Time) ([]byte, er
 	}
 }
 
-// take returns a child without a task, or starts one.
+// take returns an idle child, or starts one.
 func (p *Pool) take() (*child, error) {
 	for c := p.pop(); c != nil; c = p.pop() {
 		if c.runs() {
 			return c, nil
 		}
-		p.failed(c.err()) // it died without a task
+		p.failed(c.err()) // it died while idle
 	}
 	if err := p.failing.wait(time.Now()); err != nil {
 		return nil, err
@@ -177,7 +183,7 @@ func (p *Pool) pop() *child {
 	return c
 }
 
-// put keeps a child for the next task, for a while.
+// put keeps a child for the next task, for the idle time.
 func (p *Pool) put(c *child) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -189,7 +195,7 @@ func (p *Pool) put(c *child) {
 	c.expiry = time.AfterFunc(p.opts.Idle, func() { p.expire(c) })
 }
 
-// expire ends a child that has had no task for long. If one has just been found for it, nothing happens.
+// expire ends a child that was idle for too long. It does nothing if the child has just got a task.
 func (p *Pool) expire(c *child) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -202,7 +208,7 @@ func (p *Pool) expire(c *child) {
 	}
 }
 
-// start starts a child, which is in all until it has ended.
+// start starts a child. The child is in all until it has ended.
 func (p *Pool) start() (*child, error) {
 	p.mu.Lock()
 	if p.closed {
@@ -239,7 +245,8 @@ func (p *Pool) start() (*child, error) {
 	return c, nil
 }
 
-// failed counts a failure, and logs it unless another was within a minute, or the pool is closed.
+// failed counts a failure. It logs the failure unless another was logged within a minute, or the
+// pool is closed.
 func (p *Pool) failed(err error) {
 	p.mu.Lock()
 	closed := p.closed
@@ -253,7 +260,7 @@ func (p *Pool) failed(err error) {
 	}
 }
 
-// Close ends all children, and returns when they have ended. Tasks under way fail.
+// Close ends all children and waits until they have ended. Tasks under way fail.
 func (p *Pool) Close() {
 	p.mu.Lock()
 	p.closed, p.idle = true, nil
@@ -267,7 +274,7 @@ func (p *Pool) Close() {
 	p.endings.Wait()
 }
 
-// environment is that of a child: nothing but what tests need.
+// environment returns the environment of a child: empty, except in tests.
 func environment() []string {
 	env := []string{"GOMAXPROCS=1"}
 	for _, name := range []string{"GORACE", "GOCOVERDIR"} {

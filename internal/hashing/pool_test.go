@@ -21,7 +21,7 @@ import (
 	"oauth-server/internal/secret"
 )
 
-// open opens a pool with much patience, unless options say otherwise.
+// open opens a pool with a long Patience, unless options change it.
 func open(t *testing.T, options ...func(*Options)) *Pool {
 	t.Helper()
 	opts := Options{Patience: time.Minute}
@@ -34,7 +34,7 @@ func open(t *testing.T, options ...func(*Options)) *Pool {
 	return p
 }
 
-// failing has the children fail in one of the ways of badChild.
+// failing makes the children fail in one of the ways of badChild.
 func failing(mode string) func(*Options) {
 	return func(o *Options) { o.environ = append(o.environ, childMode+"="+mode) }
 }
@@ -67,7 +67,7 @@ func TestResultsAreThoseOfTheServer(t *testing.T) {
 	check.Equal(t, "children", len(p.pids()), 1)
 }
 
-// TestHashesOfOnePlaceAreVerifiedInTheOther also with the known result of another implementation.
+// TestHashesOfOnePlaceAreVerifiedInTheOther also uses a known result of another implementation.
 func TestHashesOfOnePlaceAreVerifiedInTheOther(t *testing.T) {
 	places := map[bool]int{}
 	there := secret.NewPasswords(secret.PasswordOptions{
@@ -87,14 +87,14 @@ func TestHashesOfOnePlaceAreVerifiedInTheOther(t *testing.T) {
 			}
 		}
 	}
-	// The first in test.c of the reference implementation that is in our bounds.
+	// The first test vector in test.c of the reference implementation that is within our bounds.
 	ok, err := there.Verify(t.Context(), "$argon2id$v=19$m=65536,t=2,p=1$c29tZXNhbHQ$CTFhFdXPJO1aFaMaO6Mm5c8y7cJHAph8ArZWb2GRPPc", "password")
 	check.OK(t, err)
 	check.Equal(t, "the reference implementation's", ok, true)
 	check.Equal(t, "places", places, map[bool]int{true: 8})
 }
 
-// TestEachCallGetsItsOwnResult of many at once, while children are killed.
+// TestEachCallGetsItsOwnResult makes many calls at once while children are killed.
 func TestEachCallGetsItsOwnResult(t *testing.T) {
 	p := open(t)
 	var calls sync.WaitGroup
@@ -153,7 +153,8 @@ func TestKilledChild(t *testing.T) {
 	}
 }
 
-// TestChildThatDiedWithoutATask: the next task finds that, and another child computes it.
+// TestChildThatDiedWithoutATask: the next task detects the dead child, and another child computes
+// the task.
 func TestChildThatDiedWithoutATask(t *testing.T) {
 	p := open(t)
 	c := p.idle[0]
@@ -179,7 +180,8 @@ func TestBadChildrenAreNotUsed(t *testing.T) {
 	})
 }
 
-// TestBadAnswers: the password is hashed in the server, and no such child is asked again.
+// TestBadAnswers: after an invalid answer the password is hashed in the server, and the child gets
+// no further tasks.
 func TestBadAnswers(t *testing.T) {
 	for mode, want := range map[string]string{
 		"dies": "exit status 7", "short": errResult.Error(), "long": errResult.Error(), "empty": errFrame.Error(),
@@ -218,7 +220,7 @@ func TestIdleChildrenEnd(t *testing.T) {
 	gone := func() bool { return len(p.pids()) == 0 }
 	check.Eventually(t, "the first has ended", gone)
 	_, err := p.Compute(own("x"))
-	check.OK(t, err) // an end that was meant is no failure
+	check.OK(t, err) // an intended end is not a failure
 	check.Eventually(t, "the second has ended", gone)
 }
 

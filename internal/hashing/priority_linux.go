@@ -10,28 +10,29 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// program is this one, also after its file was replaced by a newer one.
+// program is this program, even if its file was replaced by a newer one.
 const program = "/proc/self/exe"
 
 const (
 	lowest      = 19
-	lowestOfAll = 20 - lowest // as the system call returns it
+	lowestOfAll = 20 - lowest // as returned by the system call
 )
 
-// attributes put a child in a process group of its own, which gets no signals of a terminal.
+// attributes put a child in a process group of its own, so it gets no signals from a terminal.
 func attributes() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
 
-// prepare gives this process the lowest priority, and keeps others of the user from reading its memory.
+// prepare gives this process the lowest priority, and keeps other processes of the user from
+// reading its memory.
 func prepare() error {
 	if err := lower(); err != nil {
 		return fmt.Errorf("lower the priority: %w", err)
 	}
-	_ = unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0) // a filter of system calls may forbid it
+	_ = unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0) // a filter of system calls may forbid this
 	return nil
 }
 
-// lower gives all threads the lowest priority. A new thread has that of the one that starts it, so all have it
-// once no thread is found that has another.
+// lower gives all threads the lowest priority. A new thread inherits the priority of the thread
+// that starts it, so lower is done once it finds no thread with another priority.
 func lower() error {
 	for range 100 {
 		threads, err := os.ReadDir("/proc/self/task")

@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// program is empty where no children can be started.
+// program is empty on systems that cannot start children.
 const program = ""
 
 func attributes() *syscall.SysProcAttr { return nil }

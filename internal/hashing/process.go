@@ -12,24 +12,24 @@ import (
 	"oauth-server/internal/secret"
 )
 
-// startWithin is how long a child may take to say that it is ready.
+// startWithin is how long a child may take to send its greeting.
 const startWithin = 5 * time.Second
 
-// errLate is wrapped by the error of a child that has not answered in time.
+// errLate is wrapped by the error of a child that did not answer in time.
 var errLate = errors.New("hashing: no answer of the child")
 
-// errResult is returned for what a child answers that is no result of its task.
+// errResult is returned for an answer of a child that is not a result of its task.
 var errResult = errors.New("hashing: the child answered what is no result")
 
 // child is a process that computes tasks.
 type child struct {
 	cmd    *exec.Cmd
-	in     *os.File      // what it reads
-	out    *os.File      // what it writes
-	buf    []byte        // of its answers
+	in     *os.File      // the child's input
+	out    *os.File      // the child's output
+	buf    []byte        // for its answers
 	ended  chan struct{} // closed when it has ended
 	why    error         // read after ended
-	expiry *time.Timer   // while it has no task
+	expiry *time.Timer   // runs while it is idle
 }
 
 // launch starts a child.
@@ -54,8 +54,8 @@ func launch(program string, environ []string) (*child, error) {
 	return &child{cmd: cmd, in: in, out: out, buf: make([]byte, maxFrame), ended: make(chan struct{})}, nil
 }
 
-// reap waits for the end of the child and closes its pipes, once its greeting was read: a child that cannot work says why,
-// and ends.
+// reap waits for the end of the child and closes its pipes, but not before its greeting was read: a
+// child that cannot work sends the reason and ends.
 func (c *child) reap(greeted <-chan struct{}) {
 	c.why = fmt.Errorf("hashing: the child has ended: %w", cmpErr(c.cmd.Wait(), errors.New("exit status 0")))
 	close(c.ended)
@@ -70,7 +70,7 @@ func cmpErr(err, otherwise error) error {
 	return otherwise
 }
 
-// greet waits until the child is ready. The error may be what the child says.
+// greet waits until the child is ready. The error may be the reason that the child sends.
 func (c *child) greet() error {
 	said, err := c.answer(startWithin)
 	switch {
@@ -83,10 +83,10 @@ func (c *child) greet() error {
 	}
 }
 
-// ask has the child compute a task. After an error the child must not be asked again.
+// ask makes the child compute a task. After an error the child must not be asked again.
 func (c *child) ask(task secret.Task, patience time.Duration) ([]byte, error) {
 	request := appendTask(make([]byte, 0, frameHeader+taskHeader+len(task.Salt)+len(task.Foreign)+len(task.Password)), task)
-	_, err := c.in.Write(request) // a pipe has room for all of it
+	_, err := c.in.Write(request) // a pipe has room for the whole request
 	clear(request)
 	if err != nil {
 		return nil, c.cause(err)
@@ -94,7 +94,7 @@ func (c *child) ask(task secret.Task, patience time.Duration) ([]byte, error) {
 	return c.result(task, patience)
 }
 
-// result waits for the result of a task that the child has.
+// result waits for the result of the child's current task.
 func (c *child) result(task secret.Task, patience time.Duration) ([]byte, error) {
 	result, err := c.answer(patience)
 	if err != nil {
@@ -107,7 +107,7 @@ func (c *child) result(task secret.Task, patience time.Duration) ([]byte, error)
 	return append([]byte(nil), result...), nil
 }
 
-// answer reads a frame of the child, which is valid until the next one.
+// answer reads a frame from the child. The frame is valid until the next one.
 func (c *child) answer(within time.Duration) ([]byte, error) {
 	if err := c.out.SetReadDeadline(time.Now().Add(within)); err != nil {
 		return nil, c.cause(err)
@@ -122,12 +122,12 @@ func (c *child) answer(within time.Duration) ([]byte, error) {
 	return body, nil
 }
 
-// cause is why the child has ended, if an error is because of that.
+// cause returns why the child has ended, if that caused the error.
 func (c *child) cause(err error) error {
 	if errors.Is(err, errFrame) {
 		return err
 	}
-	c.kill() // it may have closed its pipes only
+	c.kill() // it may only have closed its pipes
 	<-c.ended
 	return c.err()
 }
@@ -142,11 +142,11 @@ func (c *child) runs() bool {
 	}
 }
 
-// err is why the child has ended, after it has.
+// err returns why the child has ended. Call it only after the end.
 func (c *child) err() error {
 	<-c.ended
 	return c.why
 }
 
-// kill ends the child at once: it has nothing to finish.
+// kill ends the child at once. The child has nothing to clean up.
 func (c *child) kill() { _ = c.cmd.Process.Kill() }

@@ -9,15 +9,16 @@ import (
 	"oauth-server/internal/secret"
 )
 
-// Server and child exchange frames: the length of the body in four bytes, and the body. The child begins with one
-// that is [ready], or says why it is not. Then each frame to it is a task, and each from it the result.
+// Server and child exchange frames: the length of the body in four bytes, and the body. The first
+// frame from the child is [ready], or the reason why it is not ready. After that each frame to it
+// is a task, and each frame from it a result.
 const (
-	maxFrame    = 4096 // bytes of a body; a task has at most 1,024 of a password, 512 of a hash and 64 of a salt
+	maxFrame    = 4096 // bytes of a body; a task has at most 1,024 for the password, 512 for a hash and 64 for a salt
 	frameHeader = 4
 	taskHeader  = 4 + 4 + 1 + 1 + 1 + 2
 )
 
-// ready is what the child says when it can compute. The number is that of the protocol.
+// ready is the greeting of a child that can compute. The number is the protocol version.
 const ready = "oauth-server hashing 1"
 
 var (
@@ -31,8 +32,8 @@ func appendFrame(b, body []byte) []byte {
 	return append(b, body...)
 }
 
-// readFrame reads a frame into buf, which has maxFrame bytes, and returns its body. The error is io.EOF if there is
-// no further one.
+// readFrame reads a frame into buf, which has maxFrame bytes, and returns its body. The error is
+// io.EOF at the end of the input.
 func readFrame(r io.Reader, buf []byte) ([]byte, error) {
 	var header [frameHeader]byte
 	if _, err := io.ReadFull(r, header[:]); err != nil {
@@ -52,8 +53,8 @@ func readFrame(r io.Reader, buf []byte) ([]byte, error) {
 	return buf[:n], nil
 }
 
-// appendTask appends the frame of a task: memory, passes, lanes, length of the key, lengths of salt and foreign
-// hash; then these two, and the password.
+// appendTask appends the frame of a task: memory, passes, lanes, length of the key, lengths of salt
+// and foreign hash; then salt, foreign hash and password.
 func appendTask(b []byte, t secret.Task) []byte {
 	body := taskHeader + len(t.Salt) + len(t.Foreign) + len(t.Password)
 	//nolint:gosec // G115: Task.Check bounds all of them
@@ -66,7 +67,8 @@ func appendTask(b []byte, t secret.Task) []byte {
 	return b
 }
 
-// parseTask reads the body of a task, and refuses one that is out of bounds. It keeps nothing of body.
+// parseTask reads the body of a task, and refuses a task that is out of bounds. It keeps no
+// reference to body.
 func parseTask(body []byte) (secret.Task, error) {
 	if len(body) < taskHeader {
 		return secret.Task{}, errTask

@@ -11,7 +11,8 @@ import (
 	"oauth-server/internal/secret"
 )
 
-// FuzzTask: a child takes only tasks within the bounds, and reads of each what the server would write.
+// FuzzTask: a child accepts only tasks within the bounds, and encoding an accepted task returns the
+// same bytes.
 func FuzzTask(f *testing.F) {
 	for _, task := range []secret.Task{own("correct horse"), own(""), slow} {
 		f.Add(appendTask(nil, task)[frameHeader:])
@@ -33,7 +34,7 @@ func FuzzTask(f *testing.F) {
 	})
 }
 
-// FuzzFrame: what is read as frames is what it was written as.
+// FuzzFrame: frames read as they were written.
 func FuzzFrame(f *testing.F) {
 	f.Add(appendFrame(appendFrame(nil, []byte(ready)), []byte{1}))
 	f.Add([]byte{0xff, 0xff, 0xff, 0xff, 1})
@@ -51,7 +52,8 @@ func FuzzFrame(f *testing.F) {
 	})
 }
 
-// TestPauses: after failures in a row no child is started for a while, and one line a minute counts them.
+// TestPauses: after failures in a row no child is started for a while, and one log line a minute
+// has their number.
 func TestPauses(t *testing.T) {
 	var f failures
 	now := time.Unix(1_800_000_000, 0)

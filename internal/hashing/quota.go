@@ -8,9 +8,9 @@ import (
 	"oauth-server/internal/heapfloor"
 )
 
-// Quota returns the least number of processors that a control group of this process limits its time to, if that is less than
-// processors; else 0. A quota stops all processes of the group once it is used up, whatever their priority. root
-// is the file system of the machine.
+// Quota returns the smallest number of processors that the control groups of this process limit its
+// time to. It returns 0 if that is not less than processors. A quota that is used up stops all
+// processes of the group, whatever their priority. root is the file system of the machine.
 func Quota(root fs.FS, processors int) (least float64) {
 	for _, file := range heapfloor.ControlGroupFiles(root, "cpu", []string{"cpu.max"}, []string{"cpu.cfs_quota_us"}) {
 		text, err := fs.ReadFile(root, file)
@@ -32,8 +32,8 @@ func Quota(root fs.FS, processors int) (least float64) {
 	return least
 }
 
-// share is the processors that a quota and its period are: 50000 and 100000 are half of one. It is 0 if there is no
-// quota, which is "max" or -1.
+// share returns the number of processors for a quota and its period: 50000 and 100000 are half a
+// processor. It returns 0 without a quota, which is written "max" or -1.
 func share(fields []string) float64 {
 	if len(fields) != 2 {
 		return 0

@@ -6,13 +6,13 @@ import (
 	"oauth-server/internal/proctime"
 )
 
-// shares are what a child and this process have had of the processors by a time.
+// shares are the processor times of a child and of this process up to a moment.
 type shares struct {
 	pid    int // of the child
 	at     time.Time
-	waited time.Duration // the child, for a processor
-	used   time.Duration // this process
-	known  bool          // the system says it
+	waited time.Duration // how long the child waited for a processor
+	used   time.Duration // by this process
+	known  bool          // the system reports them
 }
 
 func measureShares(pid int) shares {
@@ -21,9 +21,10 @@ func measureShares(pid int) shares {
 	return shares{pid: pid, at: time.Now(), waited: child.Waited, used: used, known: err == nil && selfErr == nil}
 }
 
-// starvedSince reports whether the child could have run for most of the time and was not given a processor, and this
-// process used at least half of the processors meanwhile. A child that hangs does not wait for a processor, and one that computes
-// for ever has one. Where other programs use the processors, this process is not overloaded.
+// starvedSince reports whether the child was ready to run for most of the time but got no
+// processor, while this process used at least half of the processors. A child that hangs does not
+// wait for a processor, and one that computes forever has one. If other programs use the
+// processors, this process is not overloaded.
 func (s shares) starvedSince(before shares, processors int) bool {
 	if !s.known || !before.known {
 		return false

@@ -41,7 +41,7 @@ func TestStarvedSince(t *testing.T) {
 	}
 }
 
-// TestSharesOfAChild: what the system says of a child that runs is used.
+// TestSharesOfAChild: the pool uses the system's figures for a running child.
 func TestSharesOfAChild(t *testing.T) {
 	p := open(t)
 	before := measureShares(p.pids()[0])
@@ -56,7 +56,7 @@ func TestSharesOfAChild(t *testing.T) {
 	}
 }
 
-// TestStarvedChild is used again when it has answered.
+// TestStarvedChild: a starved child is used again after it has answered.
 func TestStarvedChild(t *testing.T) {
 	p := open(t, failing("slow"), func(o *Options) {
 		o.Patience = 50 * time.Millisecond
@@ -69,7 +69,7 @@ func TestStarvedChild(t *testing.T) {
 	check.Equal(t, "children", p.pids(), before)
 }
 
-// TestStarvedChildThatNeverAnswers is ended, and another one computes the next task.
+// TestStarvedChildThatNeverAnswers: the child is ended, and another one computes the next task.
 func TestStarvedChildThatNeverAnswers(t *testing.T) {
 	p := open(t, failing("silent"), func(o *Options) {
 		o.Patience = time.Millisecond
@@ -82,8 +82,8 @@ func TestStarvedChildThatNeverAnswers(t *testing.T) {
 	check.Eventually(t, "no child is late", func() bool { return p.late.Load() == 0 })
 }
 
-// TestLateChildWithProcessors: one that is not starved any more and still has no result is ended, and others are
-// computed again, long before it would have to have a result of another program's hash.
+// TestLateChildWithProcessors: a child that is no longer starved and still has no result is ended.
+// Other tasks are computed again long before the time limit for a hash of another program.
 func TestLateChildWithProcessors(t *testing.T) {
 	var starved atomic.Bool
 	starved.Store(true)
@@ -92,7 +92,7 @@ func TestLateChildWithProcessors(t *testing.T) {
 		o.starved = starved.Load
 	})
 	late := p.idle[0]
-	_, err := p.Compute(slow) // has 1 s, and 10 s more while it is starved
+	_, err := p.Compute(slow) // gets 1 s, and 10 s more while it is starved
 	check.Equal(t, "starved", errors.Is(err, secret.ErrStarved), true)
 	began := time.Now()
 	starved.Store(false)
@@ -103,8 +103,8 @@ func TestLateChildWithProcessors(t *testing.T) {
 	}
 }
 
-// TestCloseWithALateChild: what is asked until a late child has answered is refused, and no other child is started. Closing
-// ends it.
+// TestCloseWithALateChild: until a late child has answered, all tasks are refused and no other
+// child is started. Close ends the late child.
 func TestCloseWithALateChild(t *testing.T) {
 	p := open(t, failing("silent"), func(o *Options) {
 		o.Patience = time.Second
