@@ -8,27 +8,29 @@ import (
 )
 
 const (
-	// Default is the floor where there is enough memory, in bytes.
+	// Default is the floor if there is enough memory, in bytes.
 	Default = 64 << 20
-	// DefaultRaised is the raised floor where there is enough memory, in bytes.
+	// DefaultRaised is the raised floor if there is enough memory, in bytes.
 	DefaultRaised = 192 << 20
-	// share is which part of the memory a floor may take at most: an eighth; a raised one a quarter.
+	// share is the part of the memory that a floor may use at most: an eighth. A raised floor may
+	// use a quarter.
 	share, raisedShare = 8, 4
-	// goMinimum is the heap below which Go collects nothing at GOGC=100.
+	// goMinimum is the heap size below which Go never collects at GOGC=100.
 	goMinimum = 4 << 20
 )
 
-// Choice is a floor, and why it is that one.
+// Choice is a floor, and the reason for it.
 type Choice struct {
-	Floor  int64  // bytes; 0: the collector is left alone
-	Raised int64  // the floor during work that leaves much garbage
-	Memory int64  // bytes that this process may use; 0: not known
-	From   string // where that was found: cgroup, GOMEMLIMIT, machine; or why there is no floor: GOGC
+	Floor  int64  // bytes; 0: the collector is not changed
+	Raised int64  // the floor during work that makes much garbage
+	Memory int64  // bytes that this process may use; 0: unknown
+	From   string // source of Memory: cgroup, GOMEMLIMIT, machine; or why there is no floor: GOGC
 }
 
-// Choose returns [Default] and [DefaultRaised], or an eighth and a quarter of the memory that this process
-// may use if that is less: the machine's, that of its control groups, or GOMEMLIMIT. lookup is
-// [os.LookupEnv]; if it finds GOGC, the floor is 0. root is the file system of the machine.
+// Choose returns [Default] and [DefaultRaised], or an eighth and a quarter of the memory that this
+// process may use if that is less. This memory is limited by the machine, its control groups, or
+// GOMEMLIMIT. lookup is [os.LookupEnv]; if it finds GOGC, the floor is 0. root is the file system
+// of the machine.
 func Choose(lookup func(string) (string, bool), root fs.FS) Choice {
 	if v, set := lookup("GOGC"); set && v != "" {
 		return Choice{From: "GOGC"}
@@ -38,15 +40,15 @@ func Choose(lookup func(string) (string, bool), root fs.FS) Choice {
 	if memory > 0 {
 		c.Floor, c.Raised = min(c.Floor, memory/share), min(c.Raised, memory/raisedShare)
 	}
-	if c.Floor <= goMinimum { // no floor at all: Go has that one
+	if c.Floor <= goMinimum { // not a floor: Go has this minimum anyway
 		c.Floor, c.Raised = 0, 0
 	}
 	return c
 }
 
-// Memory returns how many bytes this process may use, 0 if that is not known, and where it was found:
-// cgroup, GOMEMLIMIT or machine, whichever is least. Call it before [Choice.Keep], which changes the
-// memory limit. root is the file system of the machine.
+// Memory returns how many bytes this process may use, and the source of that limit: cgroup,
+// GOMEMLIMIT or machine, whichever is least. It returns 0 if the limit is unknown. Call it before
+// [Choice.Keep], which changes the memory limit. root is the file system of the machine.
 func Memory(root fs.FS) (bytes int64, from string) {
 	bytes, from = memoryOf(root)
 	if limit := debug.SetMemoryLimit(-1); limit < math.MaxInt64 && (bytes == 0 || limit < bytes) {

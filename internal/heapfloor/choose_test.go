@@ -20,7 +20,7 @@ func files(pairs ...string) fstest.MapFS {
 
 const (
 	mib = 1 << 20
-	// meminfo is a machine with 8 GiB.
+	// meminfo is the memory of a machine with 8 GiB.
 	meminfo = "MemTotal:        8388608 kB\nMemFree:          123456 kB\n"
 	slice   = "sys/fs/cgroup/system.slice/"
 	legacy  = "sys/fs/cgroup/memory/docker/"

@@ -9,16 +9,18 @@ import (
 	"time"
 )
 
-// usual is the GOGC of a process without a floor, and of a heap above it unless [Choice.KeepAbove] says another.
+// usual is the GOGC of a process without a floor. It also applies to a heap above the floor unless
+// [Choice.KeepAbove] sets another.
 const usual = 100
 
-// What makes the floor a raised one: so many calls of [Keeper.Raise] in so long a time. It is lowered
-// when that was not so for as long.
+// The floor is raised after this many calls of [Keeper.Raise] within this time. It is lowered when
+// there were fewer calls for the same time.
 const (
 	burst    = 8
 	burstFor = 2 * time.Second
-	// few is the number of processors up to which the floor is raised. More of them check more than two
-	// passwords at once, which hold half of a floor live and more, and leave processors free.
+	// few is the number of processors up to which the floor is raised. With more, more than two
+	// passwords are checked at once. They hold more than half of a floor live, and leave processors
+	// free.
 	few = 4
 )
 
@@ -26,8 +28,9 @@ const (
 // it once per process: it changes GOGC and the memory limit.
 func (c Choice) Keep() *Keeper { return c.KeepAbove(usual) }
 
-// KeepAbove is [Choice.Keep] with another GOGC than 100 for a heap above the floor. Less is for a process whose large
-// objects have no pointers, so that a collection costs little however many there are.
+// KeepAbove is [Choice.Keep] with another GOGC than 100 for a heap above the floor. Use a lower one
+// for a process with large objects without pointers: a collection then costs little however many
+// there are.
 func (c Choice) KeepAbove(gogc int) *Keeper {
 	k := newKeeper(c, gogc)
 	k.collected()
@@ -45,19 +48,19 @@ type Keeper struct {
 	now     settings
 	stopped bool
 	samples []metrics.Sample
-	calls   int              // of Raise
-	recent  [burst]time.Time // the last of them
+	calls   int              // number of calls of Raise
+	recent  [burst]time.Time // times of the last calls
 	lower   *time.Timer      // nil: the floor is not raised
-	procs   int              // GOMAXPROCS before it was raised; 0: it is not
+	procs   int              // GOMAXPROCS before it was raised; 0: not raised
 }
 
-// settings are the two knobs of the collector.
+// settings are the two settings of the collector.
 type settings struct {
 	percent int   // GOGC
 	limit   int64 // bytes
 }
 
-// The figures that are read, by their index in keeper.samples.
+// The metrics that are read, by their index in keeper.samples.
 const (
 	liveHeap = iota // marked by the last collection
 	stacks
@@ -86,18 +89,20 @@ func newKeeper(c Choice, above int) *Keeper {
 	return k
 }
 
-// sentinel is unreachable as soon as it is made, so the next collection finds it. It
-// holds a pointer, or it would share its memory with others.
+// sentinel becomes unreachable as soon as it is made, so the next collection finds it. It holds a
+// pointer, because otherwise it would share its memory block with other objects.
 type sentinel struct{ _ *Keeper }
 
-// collected is called after each collection: it adjusts, and has itself called after the next.
+// collected runs after each collection. It adjusts the settings and arranges to run again after the
+// next one.
 func (k *Keeper) collected() {
 	if k.adjust() {
 		runtime.AddCleanup(&sentinel{}, (*Keeper).collected, k)
 	}
 }
 
-// adjust sets GOGC and the memory limit by the last collection. It returns false after Stop.
+// adjust sets GOGC and the memory limit according to the last collection. It returns false after
+// Stop.
 func (k *Keeper) adjust() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -122,10 +127,11 @@ func (k *Keeper) follow() {
 	k.set(want)
 }
 
-// Raise is called before work that leaves much garbage and keeps a processor busy. While that is often and
-// there are few processors, the floor is the raised one, and GOMAXPROCS is one above the number of
-// processors, so that the work takes no P from others. A GOMAXPROCS below that number stays: it was set, or
-// follows from a limit of processor time, which more threads would use up sooner.
+// Raise must be called before work that makes much garbage and keeps a processor busy. While there
+// is much such work and there are few processors, the floor is the raised one. GOMAXPROCS is then
+// one above the number of processors, so that the work does not take a P from other goroutines. A
+// GOMAXPROCS below that number is not changed: it was set explicitly, or follows a limit of
+// processor time, which more threads would use up sooner.
 func (k *Keeper) Raise() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -141,7 +147,7 @@ func (k *Keeper) Raise() {
 	case !often:
 	case k.lower != nil:
 		k.lower.Reset(burstFor)
-	case min(runtime.GOMAXPROCS(0), runtime.NumCPU()) > k.few: // serve may have raised it
+	case min(runtime.GOMAXPROCS(0), runtime.NumCPU()) > k.few: // serve may have raised GOMAXPROCS
 	default:
 		k.lower = time.AfterFunc(burstFor, k.lowered)
 		k.follow()
@@ -152,27 +158,27 @@ func (k *Keeper) Raise() {
 	}
 }
 
-// lowerProcs ends what Raise did to GOMAXPROCS.
+// lowerProcs undoes the change of GOMAXPROCS by Raise.
 func (k *Keeper) lowerProcs() {
 	switch {
 	case k.procs == 0:
 	case os.Getenv("GOMAXPROCS") == "":
-		runtime.SetDefaultGOMAXPROCS() // which follows changes of the machine again
+		runtime.SetDefaultGOMAXPROCS() // it follows changes of the machine again
 	default:
 		runtime.GOMAXPROCS(k.procs)
 	}
 	k.procs = 0
 }
 
-// lowered ends what Raise began, and returns the memory: without much garbage a server at rest would
-// keep it until the next collection, and most of it after that.
+// lowered undoes Raise and returns the memory to the system. Without much garbage an idle server
+// would keep the memory until the next collection, and most of it even longer.
 func (k *Keeper) lowered() {
 	if k.normal() {
 		debug.FreeOSMemory()
 	}
 }
 
-// normal makes the floor and GOMAXPROCS what they were before Raise. It returns false after Stop.
+// normal restores the floor and GOMAXPROCS from before Raise. It returns false after Stop.
 func (k *Keeper) normal() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -185,9 +191,10 @@ func (k *Keeper) normal() bool {
 	return true
 }
 
-// guard returns the memory limit under which the heap grows to one floor above the present one at most
-// ([Choice].Floor), or to what it has already: a limit below that would make the collector work all the
-// time. An eighth is added, as the collector stays a little below a limit.
+// guard returns the memory limit. Under it, the heap can grow to at most one floor ([Choice].Floor)
+// above the present floor, or to its current size if that is larger: a lower limit would make the
+// collector run all the time. guard adds an eighth, because the collector stays a little below a
+// limit.
 func (k *Keeper) guard(present int64) int64 {
 	heap := k.value(objects) + k.value(free)
 	rest := k.value(total) - k.value(released) - heap
@@ -206,7 +213,7 @@ func (k *Keeper) set(want settings) {
 	k.now = want
 }
 
-// Stop restores what was set before.
+// Stop restores the previous settings.
 func (k *Keeper) Stop() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -221,8 +228,9 @@ func (k *Keeper) Stop() {
 	}
 }
 
-// percentFor returns the GOGC with which the heap grows to the floor, but at least that above it. The next goal is
-// live + (live + roots) * GOGC / 100, or 4 MiB * GOGC / 100 if that is more.
+// percentFor returns the GOGC that lets the heap grow to the floor. It never returns less than the
+// GOGC above the floor. The next goal is live + (live + roots) * GOGC / 100, or 4 MiB * GOGC / 100
+// if that is more.
 func (k *Keeper) percentFor(floor, live, roots int64) int {
 	most := floor * usual / goMinimum
 	if live+roots <= 0 {

@@ -9,13 +9,13 @@ import (
 	"time"
 )
 
-// held is what the tests keep alive, garbage what they do not.
+// The tests keep held alive, and not garbage.
 var (
 	held    [][]byte
 	garbage []byte
 )
 
-// hold keeps n MiB alive, and nothing else.
+// hold keeps n MiB alive, and releases everything else.
 func hold(t *testing.T, n int) {
 	t.Helper()
 	held = nil
@@ -25,8 +25,8 @@ func hold(t *testing.T, n int) {
 	t.Cleanup(func() { held = nil; runtime.GC() })
 }
 
-// waste allocates n MiB of garbage as a server does, in small pieces, and returns
-// how many collections that took.
+// waste allocates n MiB of garbage in small pieces, as a server does, and returns how many
+// collections that took.
 func waste(n int) (cycles uint64) {
 	before := read("/gc/cycles/total:gc-cycles")
 	for range n * 256 {
@@ -41,7 +41,7 @@ func read(name string) uint64 {
 	return s[0].Value.Uint64()
 }
 
-// unset makes the collector that of a process without a floor.
+// unset resets the collector to the settings of a process without a floor.
 func unset(t *testing.T) {
 	t.Helper()
 	percent, limit := debug.SetGCPercent(usual), debug.SetMemoryLimit(math.MaxInt64)
@@ -52,16 +52,16 @@ func unset(t *testing.T) {
 	runtime.GC()
 }
 
-// knobs are what the collector is set to now.
+// knobs returns the current settings of the collector.
 func knobs() settings {
 	return settings{int(read("/gc/gogc:percent")), int64(read("/gc/gomemlimit:bytes"))}
 }
 
-// settled waits until the knobs follow the last collection.
+// settled waits until the settings follow the last collection.
 func settled(t *testing.T, what string, ok func(settings) bool) {
 	t.Helper()
 	for range 200 {
-		runtime.GC() // the last may have begun before the one was followed that was before it
+		runtime.GC() // the last collection may have begun before the settings followed the one before it
 		for range 20 {
 			if ok(knobs()) {
 				return
@@ -72,9 +72,9 @@ func settled(t *testing.T, what string, ok func(settings) bool) {
 	t.Fatalf("%s: still %+v", what, knobs())
 }
 
-// TestSmallHeapIsCollectedSeldom: half a GiB of garbage beside 2 MiB. On an idle machine
-// that takes over 90 collections without a floor, and 8 or 9 with one of 64 MiB. How many
-// it takes without one on a busy machine depends on what is allocated while they run.
+// TestSmallHeapIsCollectedSeldom makes half a GiB of garbage besides 2 MiB of live objects. On an
+// idle machine that takes over 90 collections without a floor, and 8 or 9 with a floor of 64 MiB.
+// On a busy machine the number without a floor depends on how much is allocated during collections.
 func TestSmallHeapIsCollectedSeldom(t *testing.T) {
 	unset(t)
 	hold(t, 2)
@@ -96,7 +96,7 @@ func TestGoal(t *testing.T) {
 		name        string
 		held, floor int // MiB
 		above       int
-		from, to    int // of the goal
+		from, to    int // of the next goal
 	}{
 		{"hardly anything", 1, 64, 100, 62, 70},
 		{"a little", 16, 64, 100, 62, 70},
@@ -119,8 +119,8 @@ func TestGoal(t *testing.T) {
 	}
 }
 
-// TestLargeHeapIsCollectedAsEver: above the floor the collector is that of a process
-// without one, whatever is allocated.
+// TestLargeHeapIsCollectedAsEver: above the floor, collections are the same as in a process without
+// a floor, whatever is allocated.
 func TestLargeHeapIsCollectedAsEver(t *testing.T) {
 	unset(t)
 	hold(t, 48)
@@ -136,21 +136,21 @@ func TestLargeHeapIsCollectedAsEver(t *testing.T) {
 	}
 }
 
-// TestSuddenGrowthIsBounded: until GOGC is set anew, the memory limit keeps the heap
-// from growing by a GOGC that was right for less.
+// TestSuddenGrowthIsBounded: until GOGC is set again, the memory limit keeps the heap from growing
+// by a GOGC meant for a smaller heap.
 func TestSuddenGrowthIsBounded(t *testing.T) {
 	unset(t)
 	const floor = 32 * mib
 	k := newKeeper(Choice{Floor: floor}, usual)
 	defer k.Stop()
 	held = nil
-	debug.FreeOSMemory() // what the heap has already may be used
+	debug.FreeOSMemory() // the limit includes the current size of the heap
 	k.adjust()
 	if s := knobs(); s.percent < 400 {
 		t.Fatalf("GOGC=%d for a small heap", s.percent)
 	}
 	hold(t, 24)
-	runtime.GC() // and nothing follows
+	runtime.GC() // without a new setting afterwards
 	if goal := read("/gc/heap/goal:bytes"); goal > 2*floor*5/4 {
 		t.Errorf("with 24 MiB live the goal is %d MiB, above twice the floor of 32", goal/mib)
 	}
@@ -160,7 +160,7 @@ func TestSuddenGrowthIsBounded(t *testing.T) {
 	}
 }
 
-// TestFollowsTheHeap: the knobs are set after every collection, down and up.
+// TestFollowsTheHeap: the settings follow every collection, down and up.
 func TestFollowsTheHeap(t *testing.T) {
 	unset(t)
 	k := Choice{Floor: 32 * mib}.Keep()
@@ -175,7 +175,7 @@ func TestFollowsTheHeap(t *testing.T) {
 	}
 }
 
-// TestMemoryLimitIsNotRaised: that of the environment holds.
+// TestMemoryLimitIsNotRaised: a memory limit from the environment still applies.
 func TestMemoryLimitIsNotRaised(t *testing.T) {
 	unset(t)
 	for _, tt := range []struct {

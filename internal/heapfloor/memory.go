@@ -8,12 +8,12 @@ import (
 	"strings"
 )
 
-// unlimited is the least limit of a control group that means no limit: version 1 writes the largest
-// multiple of a page for that.
+// unlimited is the smallest limit of a control group that means no limit. Version 1 writes the
+// largest multiple of a page for no limit.
 const unlimited = 1 << 60
 
-// memoryOf returns the bytes of memory that this process may use on Linux, and where that was found;
-// 0 if it was not.
+// memoryOf returns how many bytes of memory this process may use on Linux, and the source of that
+// limit. It returns 0 if the limit is unknown.
 func memoryOf(root fs.FS) (least int64, from string) {
 	consider := func(n int64, source string) {
 		if n > 0 && n < unlimited && (least == 0 || n < least) {
@@ -32,7 +32,7 @@ func memoryOf(root fs.FS) (least int64, from string) {
 	return least, from
 }
 
-// machineMemory returns MemTotal of /proc/meminfo in bytes; 0 if it is not there.
+// machineMemory returns MemTotal of /proc/meminfo in bytes; 0 if it is missing.
 func machineMemory(root fs.FS) int64 {
 	text, err := fs.ReadFile(root, "proc/meminfo")
 	if err != nil {
@@ -50,9 +50,10 @@ func machineMemory(root fs.FS) int64 {
 	return 0
 }
 
-// ControlGroupFiles returns the paths of files that may limit this process, of the names v2 or v1 by the version: those
-// of its control group for a resource, such as memory, and of all above it. Inside a container its group usually is
-// the root of what is mounted. root is the file system of the machine.
+// ControlGroupFiles returns the paths of files that may limit this process. Their names are v2 or
+// v1, by the version of the control groups. They are the files of the process's control group for a
+// resource, such as memory, and of all groups above it. Inside a container its group usually is the
+// root of the mount. root is the file system of the machine.
 func ControlGroupFiles(root fs.FS, resource string, v2, v1 []string) (files []string) {
 	text, err := fs.ReadFile(root, "proc/self/cgroup")
 	if err != nil {
@@ -73,8 +74,8 @@ func ControlGroupFiles(root fs.FS, resource string, v2, v1 []string) (files []st
 	return files
 }
 
-// upwards lists the files in the group's directory and in all above, up to the mount point. A group
-// outside of what is mounted ("/..") is the mount point.
+// upwards lists the files in the group's directory and in all directories above, up to the mount
+// point. A group outside the mount ("/..") counts as the mount point.
 func upwards(mount, group string, names ...string) (files []string) {
 	dir := path.Join(mount, path.Join("/", group))
 	for {

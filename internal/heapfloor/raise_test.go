@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// goal is the size of the heap, in MiB, at which the next collection is due.
+// goal returns the heap size, in MiB, at which the next collection starts.
 func goal() int64 { return int64(read("/gc/heap/goal:bytes")) / mib }
 
 func wantGoal(t *testing.T, when string, from, to int64) {
@@ -25,7 +25,7 @@ func wantProcs(t *testing.T, when string, want int) {
 	}
 }
 
-// raising is a keeper with 4 MiB live, a floor of 32 MiB and a raised one of 128.
+// raising returns a keeper with 4 MiB live, a floor of 32 MiB and a raised floor of 128 MiB.
 func raising(t *testing.T) *Keeper {
 	t.Helper()
 	unset(t)
@@ -33,7 +33,7 @@ func raising(t *testing.T) *Keeper {
 	t.Cleanup(func() { runtime.GOMAXPROCS(before) })
 	hold(t, 4)
 	k := newKeeper(Choice{Floor: 32 * mib, Raised: 128 * mib}, usual)
-	k.few = runtime.NumCPU() + 1 // whatever the machine of the test has
+	k.few = runtime.NumCPU() + 1 // independent of the machine of the test
 	t.Cleanup(k.Stop)
 	runtime.GC()
 	k.adjust()
@@ -41,8 +41,8 @@ func raising(t *testing.T) *Keeper {
 	return k
 }
 
-// TestRaisedDuringBursts: more than eight pieces of work in two seconds raise the floor, and two
-// seconds after the last of them it is lowered. Fewer never raise it.
+// TestRaisedDuringBursts: more than eight calls in two seconds raise the floor. Two seconds after
+// the last of them it is lowered. Fewer calls never raise it.
 func TestRaisedDuringBursts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := raising(t)
@@ -67,8 +67,8 @@ func TestRaisedDuringBursts(t *testing.T) {
 	})
 }
 
-// TestMemoryIsReturnedAfterBursts: a server at rest has as much as before, although nothing is collected
-// there for a long time.
+// TestMemoryIsReturnedAfterBursts: an idle server uses as much memory as before the burst, even if
+// no collection runs for a long time.
 func TestMemoryIsReturnedAfterBursts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := raising(t)
@@ -91,7 +91,7 @@ func TestMemoryIsReturnedAfterBursts(t *testing.T) {
 	})
 }
 
-// TestGrowthIsBoundedWhileRaised: as [TestSuddenGrowthIsBounded].
+// TestGrowthIsBoundedWhileRaised: like [TestSuddenGrowthIsBounded].
 func TestGrowthIsBoundedWhileRaised(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := raising(t)
@@ -99,7 +99,7 @@ func TestGrowthIsBoundedWhileRaised(t *testing.T) {
 			k.Raise()
 		}
 		hold(t, 60)
-		runtime.GC() // and nothing follows
+		runtime.GC() // without a new setting afterwards
 		wantGoal(t, "with 60 MiB live", 100, (128+32)*5/4)
 	})
 }
@@ -125,7 +125,7 @@ func TestStopWhileRaised(t *testing.T) {
 	})
 }
 
-// TestChosenProcessorsStay: a GOMAXPROCS that is not the number of processors.
+// TestChosenProcessorsStay: a GOMAXPROCS that differs from the number of processors is not changed.
 func TestChosenProcessorsStay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := raising(t)
@@ -139,7 +139,8 @@ func TestChosenProcessorsStay(t *testing.T) {
 	})
 }
 
-// TestNotRaisedWithManyProcessors: many passwords are checked at once there, which take memory enough.
+// TestNotRaisedWithManyProcessors: many processors check many passwords at once, which hold enough
+// memory.
 func TestNotRaisedWithManyProcessors(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := raising(t)
