@@ -10,10 +10,11 @@ import (
 	"oauth-server/internal/clientcfg"
 )
 
-// accessFlag is a flag for what an operator may do: --name for everything, --name=read for less.
+// accessFlag is the flag for a client's access to the admin API: --name for full access,
+// --name=read for read-only access.
 type accessFlag struct{ access clientcfg.Access }
 
-// add adds the flag to those of a command.
+// add adds the flag to a command's flags.
 func (f *accessFlag) add(flags *pflag.FlagSet, name, usage string) {
 	flags.VarPF(f, name, "", usage).NoOptDefVal = "write"
 }
@@ -21,11 +22,12 @@ func (f *accessFlag) add(flags *pflag.FlagSet, name, usage string) {
 // String implements pflag.Value.
 func (f *accessFlag) String() string { return string(f.access) }
 
-// Type implements pflag.Value. With it the help shows --name[=write], the form that works, and no value
-// after a space.
+// Type implements pflag.Value. Returning "bool" makes the help show --name[=write], the form that
+// works, and not a value after a space.
 func (f *accessFlag) Type() string { return "bool" }
 
-// Set implements pflag.Value. It takes true and false too: --admin was a boolean flag once.
+// Set implements pflag.Value. It also accepts true and false, because --admin used to be a boolean
+// flag.
 func (f *accessFlag) Set(s string) error {
 	levels := map[string]clientcfg.Access{
 		"read": clientcfg.ReadAccess, "write": clientcfg.WriteAccess, "true": clientcfg.WriteAccess, "false": clientcfg.NoAccess,
@@ -38,8 +40,8 @@ func (f *accessFlag) Set(s string) error {
 	return nil
 }
 
-// unspaced accepts what args does, except for a level after a space: it is no value of the flag, but would
-// be taken for a name.
+// unspaced wraps args and rejects a level after a space: pflag does not read it as the flag's
+// value, so it would be used as a name.
 func (f *accessFlag) unspaced(args cobra.PositionalArgs, name string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, given []string) error {
 		for _, level := range []string{"read", "write"} {
@@ -51,8 +53,9 @@ func (f *accessFlag) unspaced(args cobra.PositionalArgs, name string) cobra.Posi
 	}
 }
 
-// apply makes the client one that can get tokens for the admin API. A scope that the level does not
-// agree with is refused: --admin with the scope to read would give more than was asked for.
+// apply lets the client get tokens for the admin API. It returns an error for a scope that
+// contradicts the level: --admin together with the read scope would grant more than that scope asks
+// for.
 func (f *accessFlag) apply(spec *clientcfg.Client) error {
 	read, write := slices.Contains(spec.Scopes, clientcfg.ScopeLimitsRead), slices.Contains(spec.Scopes, clientcfg.ScopeLimitsWrite)
 	switch {
@@ -68,8 +71,8 @@ func (f *accessFlag) apply(spec *clientcfg.Client) error {
 	return nil
 }
 
-// upgrade makes a client that exists one that can get tokens for the admin API. With a level to read, it
-// may change nothing any more.
+// upgrade lets an existing client get tokens for the admin API. With the level read, it also
+// removes the client's write access.
 func (f *accessFlag) upgrade(cl *clientcfg.Client) {
 	switch f.access {
 	case clientcfg.ReadAccess:
@@ -83,7 +86,7 @@ func (f *accessFlag) upgrade(cl *clientcfg.Client) {
 	}
 }
 
-// note says what the grants of an admin client mean, if users sign in through it.
+// note warns about the grants of an admin client if users sign in through it.
 func (f *accessFlag) note(c *cli, made *clientcfg.Client) {
 	if f.access == clientcfg.NoAccess || !made.ActsForUsers() {
 		return

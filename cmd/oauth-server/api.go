@@ -18,7 +18,8 @@ import (
 	"oauth-server/internal/tokenclient"
 )
 
-// apiFlags are the flags of commands that use the admin API: where it is, and who asks.
+// apiFlags are the flags of commands that use the admin API: its address and the caller's
+// credentials.
 type apiFlags struct {
 	*cli
 	tls              tlsFiles
@@ -31,15 +32,15 @@ type apiFlags struct {
 	noCache          bool
 	timeout          time.Duration
 	saidAge          bool
-	local            *adminlocal.Access // of the server, if it was found by its data file
+	local            *adminlocal.Access // of the server, if found by its data file
 
 	api  *adminclient.Client // made by connect
-	mu   sync.Mutex          // of kept
-	kept *tokenclient.Token  // for all calls of this process
+	mu   sync.Mutex          // guards kept
+	kept *tokenclient.Token  // shared by all calls of this process
 }
 
-// addressFlag is a string that is not empty: that is most likely a variable of a shell that is not set,
-// and no address would mean another server or store.
+// addressFlag is a string flag that rejects an empty value. An empty value usually comes from an
+// unset shell variable, and would select another server or store.
 type addressFlag string
 
 // String implements pflag.Value.
@@ -57,7 +58,7 @@ func (f *addressFlag) Set(s string) error {
 	return nil
 }
 
-// add adds the flags; server is what is said about the address.
+// add adds the flags. server is the usage text of --server.
 func (l *apiFlags) add(flags *pflag.FlagSet, server string) {
 	flags.Var((*addressFlag)(&l.server), "server", server)
 	flags.StringVar(&l.issuer, "issuer", "", "issuer of the token, which gets the secret (default the admin address itself)")
@@ -71,8 +72,8 @@ func (l *apiFlags) add(flags *pflag.FlagSet, server string) {
 	flags.DurationVar(&l.timeout, "timeout", 30*time.Second, "time limit for each call to the server, with the token for it")
 }
 
-// connect completes the flags from the environment and the defaults, and returns the client, which is the
-// same for all calls. The error is a usageError.
+// connect completes the flags from the environment and the defaults and returns the client, always
+// the same one. The error is a usageError.
 func (l *apiFlags) connect() (*adminclient.Client, error) {
 	if l.api != nil {
 		return l.api, nil
@@ -97,14 +98,14 @@ func (l *apiFlags) connect() (*adminclient.Client, error) {
 	if l.local != nil {
 		calls.Transport = l.local.Transport(calls.Transport)
 	}
-	if l.issuer == "" || l.issuer == strings.TrimRight(l.server, "/") { // with the certificate that the server may ask for
+	if l.issuer == "" || l.issuer == strings.TrimRight(l.server, "/") { // the issuer may require the client certificate
 		l.tokens.Transport = calls.Transport
 	}
 	l.api = &adminclient.Client{Server: l.server, HTTP: calls, Issuer: l.issuer, Token: l.bearer, Aged: l.aged}
 	return l.api, nil
 }
 
-// aged says, once, that an answer may not show the newest state.
+// aged warns, once, that an answer may not show the newest state.
 func (l *apiFlags) aged(age time.Duration) {
 	if !l.saidAge {
 		l.note("The server could not read the newest state from its store: this is how it was %s.", ago(age))
@@ -129,8 +130,8 @@ func (l *apiFlags) readSecret() (err error) {
 	return nil
 }
 
-// bearer returns the token for the API: the one that this process has or the cache holds, unless fresh is
-// set or it ends soon.
+// bearer returns the token for the API. It reuses the token in memory or in the cache unless fresh
+// is set or the token expires soon.
 func (l *apiFlags) bearer(ctx context.Context, issuer string, fresh bool) (string, error) {
 	if l.token != "" {
 		return l.token, nil
@@ -145,11 +146,11 @@ func (l *apiFlags) bearer(ctx context.Context, issuer string, fresh bool) (strin
 		CacheFile: l.cache, Force: fresh,
 	}
 	if l.cache == "" && !l.noCache {
-		r.CacheDir, _ = tokenclient.DefaultCacheDir() // without one, as in a container without HOME, nothing is cached
+		r.CacheDir, _ = tokenclient.DefaultCacheDir() // without a cache directory, as in a container without HOME, nothing is cached
 	}
 	client := &tokenclient.Client{HTTP: l.tokens, Now: time.Now, Notify: func(m string) { l.note("%s", m) }}
 	result, err := client.Token(ctx, r)
-	if r.CacheDir != "" && errors.Is(err, tokenclient.ErrNoPlace) { // as with a HOME that cannot be written
+	if r.CacheDir != "" && errors.Is(err, tokenclient.ErrNoPlace) { // as when HOME is read-only
 		r.CacheDir = ""
 		result, err = client.Token(ctx, r)
 	}

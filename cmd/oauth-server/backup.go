@@ -25,10 +25,10 @@ type dataFileFlags struct {
 	apiFlags
 	settings *settings
 	reason   string
-	path     string // of the data file, without symbolic links
+	path     string // of the data file, symbolic links resolved
 }
 
-// add adds the flags. The server that holds the file is found by the file alone.
+// add adds the flags. A server that holds the file is found by the file alone.
 func (f *dataFileFlags) add(c *cli, cmd *cobra.Command) {
 	f.cli = c
 	f.settings = addSettings(cmd, config.Option.IsStore)
@@ -36,8 +36,8 @@ func (f *dataFileFlags) add(c *cli, cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.reason, "reason", "", "reason, kept in the audit trail")
 }
 
-// find reads where the data file is. OAUTH_SERVER is where the other commands work: then the file has to be
-// named, so that no other than that server's is copied or replaced.
+// find resolves the path of the data file. If OAUTH_SERVER sends the other commands to a server,
+// the file has to be named explicitly, to avoid copying or replacing another server's file.
 func (f *dataFileFlags) find() error {
 	if server := f.variable("OAUTH_SERVER"); server != "" && (&registryFlags{settings: f.settings}).storeFlag() == "" {
 		return usagef("OAUTH_SERVER names %s, but this command works on a data file of this machine: name that with --data or --config", server)
@@ -53,7 +53,7 @@ func (f *dataFileFlags) find() error {
 	return nil
 }
 
-// direct says that the data file was used itself, unless that failed.
+// direct reports on standard error that the command used the data file itself, if err is nil.
 func (f *dataFileFlags) direct(err error) {
 	if err == nil {
 		f.note("using %s directly", f.store())
@@ -95,7 +95,7 @@ shell makes for it with > can be read by others, unless umask 077 came first.`,
 	f.add(c, cmd)
 	cmd.Flags().BoolVar(&f.force, "force", false, "replace FILE if it is there")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		ctx, cancel := untilSignal(cmd.Context(), syscall.SIGHUP) // of a closed terminal: no file with keys is left
+		ctx, cancel := untilSignal(cmd.Context(), syscall.SIGHUP) // also when the terminal closes: leave no partial file with keys
 		defer cancel()
 		if err := f.find(); err != nil {
 			return err
@@ -126,13 +126,13 @@ func (f *backupFlags) toOutput(ctx context.Context) error {
 	return nil
 }
 
-// openToOthers reports whether a file, not a pipe, can be read by others than its owner.
+// openToOthers reports whether a regular file is readable by users other than its owner.
 func openToOthers(file *os.File) bool {
 	info, err := file.Stat()
 	return err == nil && info.Mode().IsRegular() && info.Mode().Perm()&0o077 != 0
 }
 
-// counting counts what is written.
+// counting is a writer that counts the bytes written.
 type counting struct {
 	io.Writer
 	n int64
@@ -145,7 +145,7 @@ func (c *counting) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// copy writes the data file as it is now: itself, or through the server that holds it.
+// copy writes the current data file: directly, or through the server that holds it.
 func (f *backupFlags) copy(ctx context.Context, w io.Writer) error {
 	err := app.CopyDataFile(ctx, f.path, w)
 	if !errors.Is(err, app.ErrStoreHeld) {
@@ -156,7 +156,7 @@ func (f *backupFlags) copy(ctx context.Context, w io.Writer) error {
 	if err != nil {
 		return err
 	}
-	api.HTTP.Timeout = 0 // the server bounds the copy, by its size
+	api.HTTP.Timeout = 0 // the server limits the duration, by the file's size
 	query := url.Values{}
 	if f.reason != "" {
 		query.Set("reason", f.reason)
@@ -168,7 +168,8 @@ func (f *backupFlags) copy(ctx context.Context, w io.Writer) error {
 	return err
 }
 
-// toFile makes the backup beside where it belongs and gives it its name once it is whole.
+// toFile writes the backup to a temporary file in the same directory and renames it when it is
+// complete.
 func (f *backupFlags) toFile(ctx context.Context, file string) (err error) {
 	if err := f.mayWrite(file); err != nil {
 		return err
@@ -203,7 +204,8 @@ func (f *backupFlags) toFile(ctx context.Context, file string) (err error) {
 	return f.showBackup(file, &sum, time.Since(begun))
 }
 
-// mayWrite refuses to replace a file unless that is forced, and the data file at all.
+// mayWrite refuses to replace an existing file unless forced. It never allows replacing the data
+// file.
 func (f *backupFlags) mayWrite(file string) error {
 	there, err := os.Lstat(file)
 	switch {
@@ -226,7 +228,7 @@ func (f *backupFlags) mayWrite(file string) error {
 	return nil
 }
 
-// shownBackup is what is said of a backup.
+// shownBackup is the report on a backup.
 type shownBackup struct {
 	File       string         `json:"file"`
 	Bytes      int64          `json:"bytes"`
@@ -255,7 +257,7 @@ func (f *backupFlags) showBackup(file string, sum *app.DataFileSummary, took tim
 	return f.list(s, append(rows, []string{"took", took.Round(time.Millisecond).String() + ", with the check"})...)
 }
 
-// rowsOf says for a person what a data file holds.
+// rowsOf describes the contents of a data file as table rows.
 func rowsOf(sum *app.DataFileSummary) [][]string {
 	trail := "empty"
 	if sum.Newest > 0 {
@@ -272,7 +274,8 @@ func rowsOf(sum *app.DataFileSummary) [][]string {
 	return rows
 }
 
-// unreadable says for a person what of a data file cannot be read; empty: all can.
+// unreadable lists the unreadable parts of a data file for a person; empty if everything can be
+// read.
 func unreadable(sum *app.DataFileSummary) string {
 	if len(sum.Unreadable) == 0 {
 		return ""
@@ -280,7 +283,7 @@ func unreadable(sum *app.DataFileSummary) string {
 	return counted(sum.Unreadable) + ", written by a newer release or damaged"
 }
 
-// counted names the records of a data file; what is only an index of others, or the layout, is left out.
+// counted lists the record counts of a data file. It omits index records and the layout record.
 func counted(records map[string]int) string {
 	names := [...]struct{ bucket, name string }{
 		{"clients", "clients"},

@@ -22,11 +22,11 @@ func newClient(c *cli) *cobra.Command {
 		newClientResourceServer(c), newClientRevoke(c), newClientDelete(c), newClientImport(c))
 }
 
-// credentials are shown once, when they are made.
+// credentials are shown only once, when they are created.
 type credentials struct {
 	ClientID     string `json:"client_id"`
 	ClientSecret string `json:"client_secret,omitempty"`
-	// FormerUntil is how long the secret before stays valid.
+	// FormerUntil is when the previous secret stops being valid.
 	FormerUntil time.Time `json:"former_secret_valid_until,omitzero"`
 }
 
@@ -77,7 +77,7 @@ func newClientCreate(c *cli) *cobra.Command {
 	})
 }
 
-// first lets a command check its flags before it looks for the store.
+// first makes a command check its flags before it looks for the store.
 func first(cmd *cobra.Command, check func(args []string) error) *cobra.Command {
 	run := cmd.RunE
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -117,7 +117,7 @@ func changeError(name string, err error) error {
 	case errors.As(err, &p) && p.Status == http.StatusUnprocessableEntity:
 		return &usageError{err}
 	case errors.As(err, &p) && p.LocksOut():
-		why, _, _ := strings.Cut(p.Detail, "; to do it nevertheless") // by a parameter of the API
+		why, _, _ := strings.Cut(p.Detail, "; to do it nevertheless") // drops the advice about a parameter of the API
 		return fmt.Errorf("%s; to do it nevertheless, add --confirm '%s'", why, name)
 	case errors.As(err, &p) && p.Status == http.StatusForbidden:
 		return fmt.Errorf("%w; an admin client from before this was possible gets its scopes by oauth-server client update ID --admin", err)
@@ -219,8 +219,8 @@ func (c *cli) showClient(cl *clientcfg.Client) error {
 	return c.list(cl, append(rows, secretRows(cl)...)...)
 }
 
-// secretRows shows when the secrets of a client were last used, to the minute, and when a former one
-// ends.
+// secretRows shows when a client's secrets were last used, to the minute, and when a former one
+// expires.
 func secretRows(cl *clientcfg.Client) (rows [][]string) {
 	if cl.Public {
 		return nil

@@ -20,7 +20,7 @@ limits of single users, a candidate. So do bans. If there is any of it, the comm
 that remove it.`,
 	}
 	return c.changing(cmd, func(ctx context.Context, r registrar, args []string) error {
-		left, _ := r.LimitsOf(ctx, args[0]) // if that is not known, nothing is said
+		left, _ := r.LimitsOf(ctx, args[0]) // on an error, the limits are not mentioned
 		if err := r.DeleteClient(ctx, args[0]); err != nil {
 			return clientError(args[0], err)
 		}
@@ -32,7 +32,7 @@ that remove it.`,
 	})
 }
 
-// removals are the commands that remove the limits and bans of a client.
+// removals returns the commands that remove the limits and bans of a client.
 func removals(id string, l *registry.Limits) (commands []string) {
 	if l.Policy {
 		commands = append(commands, "oauth-server limits unset "+shellWord(id))
@@ -59,5 +59,5 @@ func removals(id string, l *registry.Limits) (commands []string) {
 	return commands
 }
 
-// shellWord quotes a text so that a shell takes it for one word.
+// shellWord quotes a text as one shell word.
 func shellWord(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }

@@ -8,10 +8,10 @@ import (
 	"oauth-server/internal/clientcfg"
 )
 
-// labelFlags are --label and, of a client that exists, --remove-label.
+// labelFlags are --label and, for an existing client, --remove-label.
 type labelFlags struct {
 	pairs, remove []string
-	set           clientcfg.Labels // pairs, once they are checked
+	set           clientcfg.Labels // KEY=VALUE pairs, once checked
 }
 
 func (f *labelFlags) add(flags *pflag.FlagSet) {
@@ -34,12 +34,12 @@ func (f *labelFlags) check() (err error) {
 	return nil
 }
 
-// apply leaves labels of other names as they are.
+// apply sets and removes the named labels and keeps all others.
 func (f *labelFlags) apply(cl *clientcfg.Client) {
 	cl.Labels = cl.Labels.Without(f.remove...).With(f.set)
 }
 
-// selectorFlag is --label of a command that chooses clients.
+// selectorFlag adds --label to a command that selects clients.
 func selectorFlag(flags *pflag.FlagSet, labels *[]string) {
 	flags.StringArrayVar(labels, "label", nil, "only those with this label: name=value, or a name with any value; may be repeated, for clients that have all")
 }

@@ -12,7 +12,7 @@ import (
 	"oauth-server/internal/registry"
 )
 
-// clientEdit is the flags of client update.
+// clientEdit holds the flags of client update.
 type clientEdit struct {
 	name                          string
 	kinds                         []string
@@ -81,7 +81,7 @@ func (*clientEdit) isEdit(name string) bool {
 	}, name)
 }
 
-// apply changes what the flags name.
+// apply changes the fields that the flags name.
 func (e *clientEdit) apply(cl *clientcfg.Client) error {
 	if e.given("name") {
 		cl.Name = e.name

@@ -13,8 +13,8 @@ import (
 
 type completion = func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective)
 
-// completions gives the flags of all commands that have a known set of values these values, by the name
-// of the flag, and the commands for clients and users the names of those that a running server has.
+// completions registers shell completions: the values of flags that have a known set, by the flag's
+// name, and for commands on clients and users the names that a running server has.
 func completions(c *cli, root *cobra.Command) {
 	byFlag := map[string]completion{
 		"output":        fixed(outputText, outputJSON),
@@ -45,7 +45,7 @@ func completions(c *cli, root *cobra.Command) {
 		for _, flags := range []*pflag.FlagSet{cmd.NonInheritedFlags(), cmd.PersistentFlags()} {
 			flags.VisitAll(func(f *pflag.Flag) {
 				if complete, known := byFlag[f.Name]; known {
-					_ = cmd.RegisterFlagCompletionFunc(f.Name, complete) // fails if the flag has one
+					_ = cmd.RegisterFlagCompletionFunc(f.Name, complete) // fails if the flag already has one
 				}
 			})
 		}
@@ -56,7 +56,7 @@ func completions(c *cli, root *cobra.Command) {
 		case takesUser(cmd):
 			cmd.ValidArgsFunction = c.completeUsername
 		}
-		if cmd.Name() == "reset" { // of limits: elsewhere --user is a limit
+		if cmd.Name() == "reset" { // of limits: in other commands --user is a limit
 			_ = cmd.RegisterFlagCompletionFunc("user", c.completeNamedUser)
 		}
 		for _, sub := range cmd.Commands() {
@@ -66,7 +66,7 @@ func completions(c *cli, root *cobra.Command) {
 	visit(root)
 }
 
-// takesClient reports whether the first argument of the command is the ID of a client that exists.
+// takesClient reports whether the command's first argument is the ID of an existing client.
 func takesClient(cmd *cobra.Command) bool {
 	fields := strings.Fields(cmd.Use)
 	ofClient := cmd.HasParent() && (cmd.Parent().Name() == "client" || cmd.Parent().Name() == "secrets")
@@ -94,7 +94,7 @@ func grantNames() (names []string) {
 	return names
 }
 
-// completeFields completes the fields of "limits unset", which may stand in one list.
+// completeFields completes the comma-separated fields of "limits unset".
 func completeFields(_ *cobra.Command, args []string, typed string) (out []string, _ cobra.ShellCompDirective) {
 	before := typed[:strings.LastIndex(typed, ",")+1]
 	fields := unsettable
@@ -107,7 +107,7 @@ func completeFields(_ *cobra.Command, args []string, typed string) (out []string
 	return out, cobra.ShellCompDirectiveNoFileComp
 }
 
-// completeTarget completes the targets of the audit trail: their kinds, and then the client.
+// completeTarget completes the targets of the audit trail: first the kind, then the client.
 func (l *limits) completeTarget(cmd *cobra.Command, _ []string, typed string) (out []string, _ cobra.ShellCompDirective) {
 	kind, id, named := strings.Cut(typed, "/")
 	if !named {

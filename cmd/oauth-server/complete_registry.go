@@ -16,9 +16,9 @@ import (
 	"oauth-server/internal/registry"
 )
 
-// lookUp reads for a completion from where the command itself would, for a short time, and says nothing. It
-// returns false for a command that does not work on clients and users: that reads from the server which its
-// flags or the environment name.
+// lookUp reads for a completion from the store or server that the command itself would use, within
+// [completeWithin] and without output. It returns false for commands that do not work on clients
+// and users; those read from the server that their flags or the environment name.
 func (c *cli) lookUp(cmd *cobra.Command, read func(ctx context.Context, r registrar) error) bool {
 	f := c.places[cmd]
 	if f == nil {
@@ -29,12 +29,12 @@ func (c *cli) lookUp(cmd *cobra.Command, read func(ctx context.Context, r regist
 	f.cli, f.creates, f.timeout = &quiet, false, completeWithin
 	ctx, cancel := context.WithTimeout(cmd.Context(), completeWithin)
 	defer cancel()
-	_ = f.with(ctx, func(r registrar) error { return read(ctx, r) }) // then nothing is offered
+	_ = f.with(ctx, func(r registrar) error { return read(ctx, r) }) // on an error, nothing is offered
 	return true
 }
 
-// completing returns the flags of a command that may also do without a server, to read from the one that
-// they or the environment name.
+// completing returns API flags for the completions of a command that can also work without a
+// server. They select the server named by the command's flags or the environment.
 func (c *cli) completing(cmd *cobra.Command) *limits {
 	l := &limits{apiFlags: apiFlags{cli: c, timeout: completeWithin}}
 	for name, into := range map[string]*string{
@@ -68,7 +68,7 @@ func (c *cli) completeClientID(cmd *cobra.Command, args []string, typed string) 
 	return beginning(out, typed), cobra.ShellCompDirectiveNoFileComp
 }
 
-// completeAfterID completes what stands after the ID of a client.
+// completeAfterID completes the arguments after the ID of a client.
 func (c *cli) completeAfterID(cmd *cobra.Command, args []string, typed string) (out []string, _ cobra.ShellCompDirective) {
 	switch {
 	case len(args) > 1:
@@ -88,7 +88,7 @@ func (c *cli) completeAfterID(cmd *cobra.Command, args []string, typed string) (
 	return beginning(out, typed), cobra.ShellCompDirectiveNoFileComp
 }
 
-// beginning returns the texts that begin with what was typed, sorted.
+// beginning returns the texts with the prefix typed, sorted.
 func beginning(texts []string, typed string) []string {
 	texts = slices.DeleteFunc(texts, func(s string) bool { return !strings.HasPrefix(s, typed) })
 	slices.Sort(texts)
@@ -100,7 +100,7 @@ func (c *cli) completeNamedClient(cmd *cobra.Command, _ []string, typed string) 
 	return c.completeClientID(cmd, nil, typed)
 }
 
-// mostCompleted bounds how many usernames are offered.
+// mostCompleted is the maximum number of usernames offered.
 const mostCompleted = 100
 
 // completeUsername completes the name of a user as the first argument.
@@ -114,7 +114,7 @@ func (c *cli) completeUsername(cmd *cobra.Command, args []string, typed string) 
 		}
 	}
 	found := c.lookUp(cmd, func(ctx context.Context, r registrar) error {
-		if u, err := r.User(ctx, typed); typed != "" && err == nil { // those after it do not have it
+		if u, err := r.User(ctx, typed); typed != "" && err == nil { // the list after this name does not include it
 			add(u)
 		}
 		users, err := r.Users(ctx, typed, mostCompleted)
@@ -131,7 +131,8 @@ func (c *cli) completeUsername(cmd *cobra.Command, args []string, typed string) 
 	return beginning(out, typed), cobra.ShellCompDirectiveNoFileComp
 }
 
-// completeSignIn completes the ID of a session or family of the user who is the first argument.
+// completeSignIn completes the ID of a session or family. It belongs to the user in the first
+// argument.
 func (c *cli) completeSignIn(cmd *cobra.Command, args []string, typed string) (out []string, _ cobra.ShellCompDirective) {
 	if len(args) == 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
@@ -158,7 +159,7 @@ func (c *cli) completeNamedUser(cmd *cobra.Command, _ []string, typed string) ([
 	return c.completeUsername(cmd, nil, typed)
 }
 
-// completeLabel completes a label with those that clients have.
+// completeLabel completes a label with the labels that clients have.
 func (c *cli) completeLabel(cmd *cobra.Command, _ []string, typed string) (out []string, _ cobra.ShellCompDirective) {
 	found := c.lookUp(cmd, func(ctx context.Context, r registrar) error {
 		all, err := r.Clients(ctx, registry.Filter{})
@@ -168,7 +169,7 @@ func (c *cli) completeLabel(cmd *cobra.Command, _ []string, typed string) (out [
 		return err
 	})
 	if !found {
-		all, _ := c.completing(cmd).clients(cmd.Context()) // without an answer nothing is offered
+		all, _ := c.completing(cmd).clients(cmd.Context()) // on an error, nothing is offered
 		for _, raw := range all {
 			var client clientcfg.Metadata
 			if json.Unmarshal(raw, &client) == nil {
@@ -179,7 +180,7 @@ func (c *cli) completeLabel(cmd *cobra.Command, _ []string, typed string) (out [
 	return beginning(out, typed), cobra.ShellCompDirectiveNoFileComp
 }
 
-// completeLabelName completes the name of a label with those of the client that is the first argument.
+// completeLabelName completes a label's name with the labels of the client in the first argument.
 func (c *cli) completeLabelName(cmd *cobra.Command, args []string, typed string) (out []string, _ cobra.ShellCompDirective) {
 	if len(args) == 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// errNotAgreed ends a change that was not confirmed.
+// errNotAgreed is returned when a change was not confirmed.
 var errNotAgreed = errors.New("nothing was changed")
 
 const maxAnswerLine = 100

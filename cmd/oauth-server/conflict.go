@@ -12,19 +12,20 @@ import (
 	"oauth-server/internal/clientcfg"
 )
 
-// overtaken says in one sentence who has changed what, if a change was refused because of another one.
+// overtaken turns a stale-version error into one sentence that names the operator and the change
+// that came first. It returns other errors unchanged.
 func overtaken(err error) error {
 	var p *adminclient.ProblemError
 	switch {
 	case !errors.As(err, &p) || !p.Stale():
 		return err
-	case p.Conflict == nil || len(p.Conflict.Changes) == 0: // no operator's: most likely the files differ
+	case p.Conflict == nil || len(p.Conflict.Changes) == 0: // no change by an operator: the configuration files probably differ
 		return &overtakenError{err, "nothing was changed: " + p.Detail + "; look at limits instances and run the command again"}
 	}
 	return &overtakenError{err, adminclient.Printable(conflictText(p.Conflict))}
 }
 
-// overtakenError is a refusal with its explanation.
+// overtakenError is a stale-version error with its explanation.
 type overtakenError struct {
 	refusal error
 	text    string
@@ -33,7 +34,7 @@ type overtakenError struct {
 // Error implements error.
 func (e *overtakenError) Error() string { return e.text }
 
-// Unwrap returns the refusal.
+// Unwrap returns the original error.
 func (e *overtakenError) Unwrap() error { return e.refusal }
 
 func conflictText(c *adminapi.Conflict) string {
@@ -50,7 +51,7 @@ func conflictText(c *adminapi.Conflict) string {
 	return text + "; look at it and run the command again"
 }
 
-// nameOfTarget names a target of the trail for a person.
+// nameOfTarget describes a target of the audit trail for a person.
 func nameOfTarget(target string) string {
 	kind, name, _ := strings.Cut(target, "/")
 	client, user, override := clientcfg.OverrideOf(target)
@@ -76,7 +77,7 @@ func plural(n int, one string) string {
 	return one + "s"
 }
 
-// ago is how long something is past.
+// ago formats how long ago something happened.
 func ago(d time.Duration) string {
 	switch {
 	case d < time.Minute:

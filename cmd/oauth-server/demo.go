@@ -59,7 +59,7 @@ func (c *cli) showDemo(d *app.Demo, issuer, admin, dir string) error {
 	return errors.Join(err, c.showLines(lines))
 }
 
-// showLines writes commands to paste.
+// showLines writes the demo commands for pasting.
 func (c *cli) showLines(lines []app.DemoLine) (err error) {
 	for _, l := range lines {
 		if _, failed := fmt.Fprintf(c.out, "\n# %s\n%s\n", l.Title, l.Command); failed != nil {

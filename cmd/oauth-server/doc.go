@@ -1,4 +1,4 @@
-// Command oauth-server is an OAuth 2.0 authorization server whose token endpoint
+// Command oauth-server is an OAuth 2.0 authorization server with a token endpoint that
 // is rate limited per client and user.
 //
 //	oauth-server serve --demo

@@ -13,8 +13,8 @@ import (
 	"oauth-server/internal/ratelimit"
 )
 
-// gatewayDemo runs a gateway before a small server of its own, both on temporary stores, until ctx ends, and removes
-// them.
+// gatewayDemo runs a gateway and a small upstream server, both on temporary stores, until ctx ends.
+// It then removes the stores.
 func (c *cli) gatewayDemo(ctx context.Context, sources config.Sources) (err error) {
 	dir, err := os.MkdirTemp("", "oauth-gateway-demo-")
 	if err != nil {
@@ -47,7 +47,8 @@ func (c *cli) gatewayDemo(ctx context.Context, sources config.Sources) (err erro
 	})
 }
 
-// gatewayDemoConfig is the configuration of a gateway on a temporary store before that upstream, with what is given besides.
+// gatewayDemoConfig returns the configuration of a gateway with a temporary store, in front of
+// upstream. It is based on sources.
 func gatewayDemoConfig(sources config.Sources, store, upstream string) (*config.Config, error) {
 	sources.Base = app.DemoConfig(store)
 	sources.Base.Gateway.Upstream, sources.Base.Gateway.TokenPath = upstream, []string{"/token"}
@@ -68,7 +69,7 @@ type demoUpstream struct {
 	ended   chan error
 }
 
-// start returns when it answers, or ctx has ended, with which it ends.
+// start starts the server and returns once it answers or ctx ends. The server stops with ctx.
 func (u *demoUpstream) start(ctx context.Context, path string) error {
 	cfg := app.DemoConfig(path)
 	cfg.Listen, cfg.AdminListen, cfg.RateLimit.Mode = "127.0.0.1:0", "", ratelimit.Off

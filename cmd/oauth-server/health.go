@@ -21,10 +21,10 @@ import (
 	"oauth-server/internal/config"
 )
 
-// maxHealthBody bounds what is read of an answer, which is one line.
+// maxHealthBody limits how much of the one-line answer is read, in bytes.
 const maxHealthBody = 4 << 10
 
-// errUnhealthy means that the server answered with another status than 200.
+// errUnhealthy means that the server returned a status other than 200.
 var errUnhealthy = errors.New("the server is not healthy")
 
 // healthCheck is the command health.
@@ -80,13 +80,13 @@ A gateway without one cannot be checked: it passes every request on to its upstr
 	cmd.Flags().StringVar(&url, "url", "", "address to check (default /healthz of the configured server)")
 	cmd.Flags().DurationVar(&patience, "timeout", 3*time.Second, "time limit for the answer")
 	h.settings = addSettings(cmd, func(config.Option) bool { return true })
-	for _, o := range config.Options() { // all are accepted, so that the flags of the server can be pasted
+	for _, o := range config.Options() { // accept all, to allow pasting the server's flags
 		cmd.Flags().Lookup(o.Name).Hidden = !slices.Contains([]string{"listen", "admin-listen"}, o.Name)
 	}
 	return cmd
 }
 
-// url returns where the configured server says that it is healthy.
+// url returns the health URL of the configured server.
 func (h *healthCheck) url() (string, error) {
 	from := h.settings
 	if len(from.sources(nil).Flags) == 0 && from.file == "" {
@@ -114,7 +114,8 @@ func (h *healthCheck) url() (string, error) {
 	return scheme + reachable(address) + "/healthz", nil
 }
 
-// isSecond reports whether a server may lack the default admin address, because another one on this machine has it.
+// isSecond reports whether a server may lack the default admin address because another server on
+// this machine uses it.
 func isSecond(cfg *config.Config) bool {
 	usual := config.Default()
 	_, port, _ := net.SplitHostPort(cfg.Listen)
@@ -122,9 +123,9 @@ func isSecond(cfg *config.Config) bool {
 	return cfg.AdminListen == usual.AdminListen && port != usualPort
 }
 
-// reachable returns the address at which this machine reaches a listener.
+// reachable returns the address for reaching a listener from this machine.
 func reachable(listen string) string {
-	host, port, _ := net.SplitHostPort(listen) // which was checked
+	host, port, _ := net.SplitHostPort(listen) // already checked
 	if ip, err := netip.ParseAddr(host); host == "" || err == nil && ip == netip.IPv4Unspecified() {
 		host = "127.0.0.1"
 	} else if err == nil && ip == netip.IPv6Unspecified() {
@@ -133,7 +134,8 @@ func reachable(listen string) string {
 	return net.JoinHostPort(host, port)
 }
 
-// running returns the flags of the server that is process 1, as in a container; nil: it is another program.
+// running returns the flags of the server that is process 1, as in a container; nil if process 1 is
+// another program.
 func (h *healthCheck) running() *settings {
 	if h.root == nil {
 		return nil
@@ -160,8 +162,9 @@ func sameFile(root fs.FS, a, b string) bool {
 	return err == nil && os.SameFile(first, second)
 }
 
-// toThisMachine returns the transport for an address on this machine. It does not verify the certificate, which has the names
-// that clients use: a health check sends no secret.
+// toThisMachine returns a transport for addresses on this machine. It does not verify the
+// certificate, which is issued for the names that clients use. This is safe because a health check
+// sends no secret.
 func toThisMachine(transport http.RoundTripper) http.RoundTripper {
 	t := transport.(*http.Transport).Clone() //nolint:forcetypeassert // see transports
 	t.Proxy = nil

@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// withHint adds to an error what can be done about it, if that is known.
+// withHint appends a known remedy to an error.
 func withHint(cmd *cobra.Command, err error) error {
 	var call *url.Error // not of a database
 	if !errors.As(err, &call) || !errors.Is(err, syscall.ECONNREFUSED) {

@@ -17,8 +17,8 @@ import (
 	"oauth-server/internal/username"
 )
 
-// importAtOnce is how many lines are stored at once: fewer than the connections that one source may have to the admin
-// address of a server that may open few files.
+// importAtOnce is the number of lines stored concurrently. It is below the number of connections
+// that one source may open to the admin address of a server with a low limit on open files.
 const importAtOnce = 24
 
 // importing is the import of clients or users from JSON lines.
@@ -26,18 +26,19 @@ type importing struct {
 	*cli
 	what           string // client or user
 	partial, check bool
-	// readLine returns the name on a line and what stores it; the errors are those of the line.
+	// readLine returns the name on a line and a function that stores it. Its errors are about this
+	// line.
 	readLine func(v *strict.Value) (name string, store func(context.Context, registrar) error, err error)
 
-	read     int // lines, without those that are empty
+	read     int // lines, without empty ones
 	lines    []importLine
 	problems []importProblem
 }
 
-// imported is the answer of an import.
+// imported is the output of an import.
 type imported struct {
 	Imported int      `json:"imported"`
-	InOrder  int      `json:"in_order"` // before anything was stored
+	InOrder  int      `json:"in_order"` // valid lines, before anything is stored
 	Problems []string `json:"problems"`
 }
 
@@ -134,7 +135,7 @@ func (i *importing) run(ctx context.Context, r registrar) error {
 	return i.finish(func() []importProblem { return i.store(ctx, r) })
 }
 
-// withoutStore ends an import that stores nothing, if there is no store yet.
+// withoutStore finishes an import that stores nothing, if there is no store yet.
 func (i *importing) withoutStore() (done bool, err error) {
 	if i.stores() {
 		return false, nil
@@ -148,7 +149,8 @@ func (i *importing) stores() bool {
 	return !i.check && len(i.lines) > 0 && (len(i.problems) == 0 || i.partial)
 }
 
-// finish calls store, if anything is to be stored, and says what was imported and what is wrong.
+// finish calls store if there is anything to store, and reports the imported lines and the
+// problems.
 func (i *importing) finish(store func() []importProblem) error {
 	for _, p := range i.problems {
 		i.note("%s", p.text)
@@ -189,7 +191,7 @@ func (i *importing) finish(store func() []importProblem) error {
 	return nil
 }
 
-// store stores the lines, some at a time, and returns what failed, in the order of the lines.
+// store stores the lines, up to [importAtOnce] at a time, and returns the failures in line order.
 func (i *importing) store(ctx context.Context, r registrar) (failed []importProblem) {
 	lines := i.lines
 	var wg sync.WaitGroup

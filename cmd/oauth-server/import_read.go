@@ -16,23 +16,24 @@ import (
 	"oauth-server/internal/username"
 )
 
-// maxImportLine bounds a line, in bytes.
+// maxImportLine is the maximum length of a line, in bytes.
 const maxImportLine = 64 << 10
 
-// importLine is a line that is in order.
+// importLine is a valid line.
 type importLine struct {
 	number int
 	name   string
 	store  func(context.Context, registrar) error
 }
 
-// importProblem is one thing that is wrong with a line.
+// importProblem is one problem of a line.
 type importProblem struct {
 	line int
-	text string // with the line
+	text string // includes the line number
 }
 
-// problemOf makes of a problem that has no line, or the only one of its JSON value, one of that line.
+// problemOf returns a problem with this line number. It replaces the "line 1" that the decoder of
+// the single JSON value reports.
 func problemOf(line int, err error) importProblem {
 	text := strings.TrimSuffix(strings.TrimSpace(err.Error()), ", first in line 1")
 	if inside, ok := strings.CutPrefix(text, "line 1, "); ok { // column …
@@ -41,7 +42,7 @@ func problemOf(line int, err error) importProblem {
 	return importProblem{line, fmt.Sprintf("line %d: %s", line, text)}
 }
 
-// refused adds what is wrong with a line, of which the error has one line for each.
+// refused records the problems of a line. The error has one problem per line of text.
 func (i *importing) refused(line int, err error) {
 	for text := range strings.Lines(err.Error()) {
 		i.problems = append(i.problems, problemOf(line, errors.New(text)))
@@ -61,7 +62,7 @@ func (i *importing) readFile(name string) error {
 	return i.readAll(f)
 }
 
-// byteOrderMark is what some editors and programs put before UTF-8.
+// byteOrderMark is the UTF-8 byte order mark, which some editors and programs write.
 var byteOrderMark = []byte("\ufeff")
 
 func (i *importing) readAll(in io.Reader) error {
@@ -100,7 +101,7 @@ func (i *importing) readAll(in io.Reader) error {
 	return nil
 }
 
-// refuse takes out the lines whose names are taken in the store.
+// refuse removes the lines with names that are taken in the store.
 func (i *importing) refuse(taken map[string]string) {
 	i.lines = slices.DeleteFunc(i.lines, func(l importLine) bool {
 		why, is := taken[l.name]
@@ -112,7 +113,8 @@ func (i *importing) refuse(taken map[string]string) {
 	slices.SortStableFunc(i.problems, func(a, b importProblem) int { return a.line - b.line })
 }
 
-// takenNames returns what has each name: a user, also by the form that the name would have now, or a client.
+// takenNames maps each taken name to its holder: a client or a user. A user also takes the current
+// normalized form of the name.
 func takenNames(ctx context.Context, r registrar) (map[string]string, error) {
 	taken := map[string]string{}
 	users, err := allUsers(ctx, r)

@@ -21,7 +21,7 @@ func newKeys(c *cli) *cobra.Command {
 	return group("keys", "List and replace the keys that access tokens are signed with", newKeysList(c), newKeysRotate(c))
 }
 
-// onKeys is onStore for commands that get the settings of the signing keys as well.
+// onKeys is like onStore, for commands that also need the settings of the signing keys.
 func (c *cli) onKeys(cmd *cobra.Command, do func(ctx context.Context, store app.Store, cfg *config.Config) error) *cobra.Command {
 	set := addSettings(cmd, func(o config.Option) bool { return o.IsStore() || o.IsKeys() })
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
@@ -47,8 +47,8 @@ type shownKey struct {
 // The states of a key.
 const (
 	keySigns    = "signs"
-	keyNext     = "next"     // published, and will sign
-	keyVerifies = "verifies" // published, and signs no more
+	keyNext     = "next"     // published, not signing yet
+	keyVerifies = "verifies" // published, no longer signing
 )
 
 func newKeysList(c *cli) *cobra.Command {
@@ -79,7 +79,7 @@ the servers, in OAUTH_KEYS_SECRET and so on, to see which of them encrypts a key
 	})
 }
 
-// showKeys orders the keys by algorithm, the newest first.
+// showKeys sorts the keys by algorithm, newest first.
 func showKeys(stored []keys.Record, secrets keys.Secrets, now time.Time) []shownKey {
 	slices.SortFunc(stored, func(a, b keys.Record) int {
 		return cmp.Or(cmp.Compare(a.Algorithm, b.Algorithm), cmp.Compare(b.Generation, a.Generation))
@@ -148,7 +148,8 @@ func newKeysRotate(c *cli) *cobra.Command {
 	})
 }
 
-// confirmReplacement says what --now will do, and asks. Without keys there is nothing to ask.
+// confirmReplacement explains what --now does and asks for confirmation. Without keys it asks
+// nothing.
 func (c *cli) confirmReplacement(ctx context.Context, store app.Store) error {
 	stored, err := store.Keys(ctx)
 	switch {
@@ -161,7 +162,7 @@ func (c *cli) confirmReplacement(ctx context.Context, store app.Store) error {
 	return c.confirm()
 }
 
-// replaced is the answer of a rotation.
+// replaced is the output of a rotation.
 type replaced struct {
 	Made      []shownKey `json:"made"`
 	Withdrawn []string   `json:"withdrawn,omitempty"`

@@ -17,7 +17,7 @@ import (
 	"oauth-server/internal/adminclient"
 )
 
-// defaultAdmin is the admin address of serve without configuration.
+// defaultAdmin is the default admin address of serve.
 const defaultAdmin = "http://127.0.0.1:9097"
 
 const limitsLong = `Show and change the limits of a running server, through its admin API.
@@ -45,14 +45,14 @@ const limitsExample = `  oauth-server limits list
   oauth-server limits dry-run on
   oauth-server limits canary 5%`
 
-// limits holds the flags that the limits commands share: how to reach the server, and how to make
-// a change.
+// limits holds the flags that the limits commands share: how to reach the server and how to make a
+// change.
 type limits struct {
 	apiFlags
 	reason     string
 	lasts      string // --for
 	yes, check bool
-	since      time.Time // from which the activity of clients is counted
+	since      time.Time // start of the client activity shown
 }
 
 func newLimits(c *cli) *cobra.Command {
@@ -67,12 +67,12 @@ func newLimits(c *cli) *cobra.Command {
 	return cmd
 }
 
-// maybeEmpty are the flags of the limits commands that have a meaning, or a refusal of their own, when they
-// are empty.
+// maybeEmpty are the flags of the limits commands that accept an empty value, or report it
+// themselves.
 var maybeEmpty = []string{"note", "reason", "mode", "filter", "target", forUser}
 
-// refuseEmpty makes the commands below cmd refuse each other flag of theirs that is given and empty, such as
-// --for "$UNSET": as if it were not given, the change would be a wider or a lasting one.
+// refuseEmpty makes the commands below cmd reject every other flag with an empty value, such as
+// --for "$UNSET". Treated as absent, such a flag would make the change wider or permanent.
 func refuseEmpty(cmd *cobra.Command) {
 	for _, below := range cmd.Commands() {
 		refuseEmpty(below)
@@ -89,13 +89,13 @@ func refuseEmpty(cmd *cobra.Command) {
 	}
 }
 
-// changes adds the flags that every change has.
+// changes adds the flags common to all changes.
 func (l *limits) changes(cmd *cobra.Command) *cobra.Command {
 	cmd.Flags().StringVar(&l.lasts, "for", "", "let the change end by itself after that time, from 1m to 30d: 90m, 2h, 7d")
 	return l.confirmed(cmd)
 }
 
-// confirmed adds the flags of a change that lasts.
+// confirmed adds the flags of a permanent change.
 func (l *limits) confirmed(cmd *cobra.Command) *cobra.Command {
 	cmd.Flags().StringVar(&l.reason, "reason", "", "reason for the change, kept in the audit trail")
 	cmd.Flags().BoolVarP(&l.yes, "yes", "y", false, "make a change that can deny more requests without asking")
@@ -103,7 +103,7 @@ func (l *limits) confirmed(cmd *cobra.Command) *cobra.Command {
 	return cmd
 }
 
-// fetch reads a resource of the API, within the time limit.
+// fetch reads a resource of the API, within the timeout.
 func (l *limits) fetch(ctx context.Context, path string, query url.Values) (raw json.RawMessage, err error) {
 	api, err := l.connect()
 	if err != nil {
@@ -115,7 +115,7 @@ func (l *limits) fetch(ctx context.Context, path string, query url.Values) (raw 
 	return raw, err
 }
 
-// show fetches a resource and writes it: unchanged for a script, by text for a person.
+// show fetches a resource and writes it: unchanged for a script, formatted by text for a person.
 func show[T any](ctx context.Context, l *limits, path string, query url.Values, text func(T) error) error {
 	raw, err := l.fetch(ctx, path, query)
 	if err != nil {
@@ -142,5 +142,5 @@ func notFound(err error) bool {
 	return errors.As(err, &p) && p.NotFound()
 }
 
-// only returns the single argument, or an empty string if there is none.
+// only returns the single argument, or an empty string without arguments.
 func only(args []string) string { return strings.Join(args, "") }

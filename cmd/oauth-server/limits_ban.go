@@ -31,7 +31,7 @@ func registerBan(cmd *cobra.Command) {
 	cmd.Flags().String(banFlag, "", "ban who goes on after being denied: denials=20,within=60s,for=5m,factor=2,max=24h,forget=24h, or off")
 }
 
-// banInto sets the field ban of doc, if the flag is given.
+// banInto sets the field ban of doc if the flag is given.
 func banInto(cmd *cobra.Command, doc map[string]any) error {
 	flag := cmd.Flags().Lookup(banFlag)
 	if !flag.Changed {
@@ -45,8 +45,8 @@ func banInto(cmd *cobra.Command, doc map[string]any) error {
 	return nil
 }
 
-// parseBan reads the parts of a ban that are given, for a merge patch, or off. The error has all that is wrong,
-// with the fields; together with what they are merged into, the server judges them.
+// parseBan reads the given parts of a ban for a merge patch, or off. The error lists every problem
+// with its field. The server validates the merged result.
 func parseBan(spec string) (ban any, errs fielderr.Errors) {
 	if (&ratelimit.Ban{}).UnmarshalText([]byte(spec)) == nil {
 		return spec, nil
@@ -81,14 +81,14 @@ func parseBan(spec string) (ban any, errs fielderr.Errors) {
 		}
 	}
 	for _, e := range fielderr.Of(full.Validate()) {
-		if _, given := parts[e.Path]; given { // what is not given may be another on the server
+		if _, given := parts[e.Path]; given { // the server may have other values for the parts not given
 			errs.AddUnreported(fielderr.Errors{e})
 		}
 	}
 	return parts, errs
 }
 
-// banValues are what completion offers for the flag.
+// banValues are the completions of the flag.
 func banValues() []string {
 	usual := ratelimit.DefaultBan()
 	return []string{"off", showBan(&usual)}

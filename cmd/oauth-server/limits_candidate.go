@@ -57,7 +57,7 @@ func (l *limits) newCandidateSet() *cobra.Command {
 	registerOver(cmd)
 	registerCriticality(cmd)
 	cmd.Flags().StringVarP(&file, "file", "f", "", "in place of these: the limits of a file of limits; - for standard input")
-	_ = cmd.MarkFlagFilename("file", "yaml", "yml") // fails for a flag that is not there
+	_ = cmd.MarkFlagFilename("file", "yaml", "yml") // fails only for a missing flag
 	cmd.Flags().StringVar(&note, "note", "", "note for other operators")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		doc := map[string]any{}
@@ -89,7 +89,8 @@ func (l *limits) newCandidateSet() *cobra.Command {
 	return l.changes(cmd)
 }
 
-// addFile sets the lists of doc to those that a file of limits has for a client, or else for all clients.
+// addFile sets the lists of doc to the lists that a file of limits has for a client, or else for
+// all clients.
 func (l *limits) addFile(path, client string, doc map[string]any) error {
 	name, text, err := readFile(l.in, path)
 	if err != nil {
@@ -126,7 +127,7 @@ func (l *limits) newCandidateShow() *cobra.Command {
 	}
 }
 
-// noCandidate replaces the error of the API if there is no candidate: the advice in it is for programs.
+// noCandidate replaces the API's error for a missing candidate, because its advice is for programs.
 func noCandidate(shown string, err error) error {
 	if notFound(err) {
 		return fmt.Errorf("there is no candidate for %s", shown)

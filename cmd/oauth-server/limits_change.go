@@ -16,15 +16,15 @@ import (
 
 // change is a change of one resource.
 type change struct {
-	read   string // path of the resource whose ETag must not have changed
+	read   string // path of the resource to compare by ETag
 	method string
 	path   string // path to call; empty means read
 	body   any
-	done   string // what is different now, for a person: a sentence without its full stop
+	done   string // the new state, for a person: a sentence without its full stop
 }
 
-// perform rehearses a change, asks for confirmation if it widens enforcement, and makes it. It
-// fails if the resource was changed after it was read.
+// perform asks the server for the effect of a change, asks for confirmation if it widens
+// enforcement, and makes the change. It fails if the resource changed after it was read.
 func (l *limits) perform(ctx context.Context, ch change) error {
 	api, err := l.connect()
 	if err != nil {
@@ -64,7 +64,7 @@ func (l *limits) perform(ctx context.Context, ch change) error {
 	return l.showChanged(changed, ch.done)
 }
 
-// forTime is how long a change lasts in a sentence; empty if it does not end.
+// forTime says how long a change lasts, for a sentence; empty if it is permanent.
 func forTime(lasts string) string {
 	if lasts == "" {
 		return ""
@@ -72,7 +72,7 @@ func forTime(lasts string) string {
 	return ", for " + lasts
 }
 
-// untilTime is the end of a change in a sentence; empty if it has none.
+// untilTime says when a change ends, for a sentence; empty if it is permanent.
 func untilTime(end time.Time) string {
 	if end.IsZero() {
 		return ""
@@ -80,12 +80,12 @@ func untilTime(end time.Time) string {
 	return ", until " + dateTime(end)
 }
 
-// endOf is the end of what is set, in a table.
+// endOf says when a setting ends, for a table.
 func (l *limits) endOf(end time.Time) string {
 	return untilTime(end) + l.overdue(end)
 }
 
-// overdue marks what is temporary still, although it should have ended.
+// overdue marks a temporary setting that is still in force after its end.
 func (l *limits) overdue(end time.Time) string {
 	if !clientcfg.IsOverdue(end, time.Now()) {
 		return ""
@@ -95,7 +95,7 @@ func (l *limits) overdue(end time.Time) string {
 
 const overdueMark = "(overdue)"
 
-// noteEnd says that what is changed was to end by itself.
+// noteEnd reports that the setting being changed was temporary.
 func (l *limits) noteEnd(r *adminapi.Rehearsal) {
 	switch {
 	case r.WasUntil.IsZero():
@@ -125,15 +125,16 @@ func (l *limits) send(ctx context.Context, api *adminclient.Client, req admincli
 	return overtaken(err)
 }
 
-// warn says which clients may be misspelt.
+// warn lists the clients with possibly misspelt names.
 func (l *limits) warn(effect *adminapi.Effect) {
 	for _, w := range effect.Warnings {
 		l.note("warning: %s", printable(w))
 	}
 }
 
-// agree shows which clients a change that widens enforcement would have denied, and asks for
-// confirmation. It also shows a change that leaves requests of some grants without a limit. It returns nil if there is nothing to confirm.
+// agree shows which clients a widening change would have denied, and asks for confirmation. It also
+// shows a change that leaves requests of some grants without a limit. It returns nil if there is
+// nothing to confirm.
 func (l *limits) agree(effect *adminapi.Effect) error {
 	if effect.Widens || len(effect.Unlimited) > 0 {
 		l.note("%s", printable(effect.Summary))
@@ -144,13 +145,14 @@ func (l *limits) agree(effect *adminapi.Effect) error {
 	return l.confirm()
 }
 
-// showChanged writes what is answered to a change for a script, or done for a person, with when it holds.
+// showChanged writes the server's answer to a change for a script, or done for a person, with its
+// end and when it takes effect.
 func (l *limits) showChanged(changed json.RawMessage, done string) error {
 	if len(changed) == 0 {
 		changed = json.RawMessage("{}")
 	}
 	var of struct {
-		Until time.Time `json:"until"` // of several targets
+		Until time.Time `json:"until"` // of a change of several targets
 		Meta  struct {
 			Until time.Time `json:"until"`
 		} `json:"meta"`
@@ -159,7 +161,7 @@ func (l *limits) showChanged(changed json.RawMessage, done string) error {
 		return fmt.Errorf("read the answer: %w", err)
 	}
 	end := untilTime(cmp.Or(of.Until, of.Meta.Until))
-	if end == "" { // what was removed is not answered
+	if end == "" { // the answer to a removal is empty
 		end = forTime(l.lasts)
 	}
 	return l.answer(changed, done+end+"; every instance follows within two seconds.")

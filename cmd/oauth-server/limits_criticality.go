@@ -9,7 +9,8 @@ import (
 	"oauth-server/internal/ratelimit"
 )
 
-// criticalityFlag sets which requests are refused first while the server is overloaded, one of criticalities.
+// criticalityFlag sets which requests are refused first while the server is overloaded, one of
+// criticalities.
 const criticalityFlag = "criticality"
 
 var criticalities = ratelimit.CriticalityNames()

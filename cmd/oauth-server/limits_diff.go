@@ -10,10 +10,10 @@ import (
 	"oauth-server/internal/adminapi"
 )
 
-// noDifference is differences of equal documents.
+// noDifference is the result of differences for equal documents.
 const noDifference = "-"
 
-// differences lists the fields in which two documents differ, for a line of a table.
+// differences lists the fields that differ between two documents, for a table cell.
 func differences(before, after json.RawMessage) string {
 	was, is := flatten(before), flatten(after)
 	names := slices.Sorted(maps.Keys(was))
@@ -45,7 +45,7 @@ func differences(before, after json.RawMessage) string {
 	return printable(strings.Join(out, "; "))
 }
 
-// flatten returns the values of a document by their dotted paths; a list is one value.
+// flatten returns the values of a document by dotted path. A list is one value.
 func flatten(raw json.RawMessage) map[string]string {
 	var doc map[string]any
 	out := map[string]string{}
@@ -80,7 +80,7 @@ func shortList(list []any) string {
 	return strings.Join(items, " ")
 }
 
-// shortItem writes a limit in the syntax of the flags, and anything else unchanged.
+// shortItem writes a limit in the syntax of the flags, and any other value unchanged.
 func shortItem(item any) string {
 	raw, err := json.Marshal(item)
 	var l adminapi.Limit

@@ -45,7 +45,7 @@ nothing. Of what is temporary it has what that returns to.`,
 				return err
 			}
 			if file != "" {
-				return os.WriteFile(file, text, 0o644) //nolint:gosec // there is nothing secret in it
+				return os.WriteFile(file, text, 0o644) //nolint:gosec // contains no secrets
 			}
 			_, err = l.out.Write(text)
 			return err
@@ -55,7 +55,7 @@ nothing. Of what is temporary it has what that returns to.`,
 	return cmd
 }
 
-// set reads everything that operators have set, and its ETag: pages of one state.
+// set reads everything that operators have set, and its ETag. All pages are from the same version.
 func (l *limits) set(ctx context.Context) (set *adminapi.Set, etag string, err error) {
 	api, err := l.connect()
 	if err != nil {
@@ -70,7 +70,7 @@ func (l *limits) set(ctx context.Context) (set *adminapi.Set, etag string, err e
 		if err != nil {
 			return nil, "", err
 		}
-		if etag != "" && of != etag { // it was changed meanwhile: from the beginning
+		if etag != "" && of != etag { // changed between two pages: start over
 			set, etag = &adminapi.Set{}, ""
 			continue
 		}
@@ -83,7 +83,7 @@ func (l *limits) set(ctx context.Context) (set *adminapi.Set, etag string, err e
 
 const setPage = "5000"
 
-// export writes a file of limits. Its sections are in the order of the targets.
+// export writes a file of limits. Its sections are in target order.
 func (l *limits) export(set *adminapi.Set) ([]byte, error) {
 	var out bytes.Buffer
 	fmt.Fprintf(&out, "# What operators have set on %s, as of change %d.\n", l.server, set.Version)
@@ -134,7 +134,7 @@ What is not in FILE stays as it is, and with --prune is removed. What is tempora
 compared with what it returns to, so an application of FILE does not end it, unless FILE
 has another value.`
 
-// fileFlags are those of commands that read a file of limits.
+// fileFlags are the flags of commands that read a file of limits.
 type fileFlags struct {
 	file  string
 	prune bool
@@ -143,7 +143,7 @@ type fileFlags struct {
 func (f *fileFlags) add(cmd *cobra.Command) {
 	cmd.Flags().StringVarP(&f.file, "file", "f", "", "file of limits; - for standard input")
 	cmd.Flags().BoolVar(&f.prune, "prune", false, "remove what operators have set and FILE does not have")
-	_ = cmd.MarkFlagFilename("file", "yaml", "yml") // fails for a flag that is not there
+	_ = cmd.MarkFlagFilename("file", "yaml", "yml") // fails only for a missing flag
 }
 
 func (l *limits) newDiff() *cobra.Command {
@@ -212,10 +212,10 @@ nothing to change, it says so and succeeds.
 	return l.changes(cmd)
 }
 
-// plan is how a file of limits differs from what is set.
+// plan is the difference between a file of limits and the current settings.
 type plan struct {
 	name    string // of the file
-	etag    string // of what is set
+	etag    string // of the current settings
 	version int64
 	changes []adminapi.SetTarget
 	file    *limitsFile
@@ -255,12 +255,13 @@ func (l *limits) plan(ctx context.Context, f *fileFlags) (*plan, error) {
 	return p, nil
 }
 
-// request is the change that makes the file true, of what was set when it was planned.
+// request returns the change that makes the settings equal to the file, based on the settings at
+// the time of the plan.
 func (p *plan) request(lasts string) adminclient.Change {
 	return adminclient.Change{Method: http.MethodPost, Path: "/changes", ETag: p.etag, Body: adminapi.Changes{Changes: p.changes, For: lasts}}
 }
 
-// readFile reads a file of limits, at most so many bytes of it.
+// readFile reads a file of limits, up to a maximum size.
 func readFile(stdin io.Reader, path string) (name string, text []byte, err error) {
 	const most = 64 << 20
 	in := stdin

@@ -37,11 +37,11 @@ func (l *limits) instancesTable(page adminapi.Instances) error {
 	return nil
 }
 
-// shortDigest is how many digits of the digest of a file are shown.
+// shortDigest is the number of digits shown of a file's digest.
 const shortDigest = 8
 
-// disagreement says which instances have which limits and which error_code in their configuration files; empty if all
-// have the same.
+// disagreement says which instances have which limits and which error_code in their configuration
+// files; empty if all agree.
 func disagreement(all []adminapi.Instance) string {
 	limits, codes := map[string][]string{}, map[string][]string{}
 	for _, i := range all {
@@ -59,7 +59,7 @@ func disagreement(all []adminapi.Instance) string {
 	return strings.Join(texts, "\n")
 }
 
-// whoHas lists instances by what they have.
+// whoHas lists the instances grouped by value.
 func whoHas(with map[string][]string) string {
 	var parts []string
 	for _, what := range slices.Sorted(maps.Keys(with)) {
@@ -68,7 +68,7 @@ func whoHas(with map[string][]string) string {
 	return strings.Join(parts, "; ")
 }
 
-// fileState is the digest of an instance's file, and what is wrong with it.
+// fileState shows the digest of an instance's file and any problem with it.
 func (l *limits) fileState(i adminapi.Instance) string {
 	text := i.Policies.File[:min(shortDigest, len(i.Policies.File))]
 	switch {
@@ -115,8 +115,7 @@ func showCounting(s *adminapi.SyncState) string {
 	return text
 }
 
-// showClock names the clock that disagrees, and by how much it is ahead of process
-// time.
+// showClock names the clock that disagrees and how far it is ahead of process time.
 func showClock(s *adminapi.SyncState) string {
 	wall, store := "wall "+showOffset(s.WallOffset), "store "+showOffset(s.StoreOffset)
 	switch s.ClockAlone {
@@ -126,12 +125,12 @@ func showClock(s *adminapi.SyncState) string {
 		return wall
 	case "store":
 		return store
-	default: // process time itself, or all of them
+	default: // process time itself, or all clocks
 		return wall + ", " + store
 	}
 }
 
-// showOffset writes an offset with its sign, to the tenth of a second.
+// showOffset writes an offset with its sign, to a tenth of a second.
 func showOffset(seconds float64) string {
 	d := time.Duration(seconds * float64(time.Second)).Round(100 * time.Millisecond)
 	if d < 0 {

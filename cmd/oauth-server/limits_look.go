@@ -103,14 +103,14 @@ func (l *limits) clientRow(id string, a *adminapi.Applied, counts *activity.Coun
 	}
 }
 
-// unregisteredRow is clientRow for a client that sends no requests.
+// unregisteredRow is like clientRow, for an unregistered client, which sends no requests.
 func (l *limits) unregisteredRow(c *adminapi.UnregisteredClient) []string {
 	row := l.clientRow(c.ClientID, &c.Applied, &activity.Counts{})
 	row[1] = l.notable("not registered", true) + ", " + row[1]
 	return row
 }
 
-// clients reads all pages of the list of clients that have the labels.
+// clients reads all pages of the list of clients with these labels.
 func (l *limits) clients(ctx context.Context, labels ...string) (all []json.RawMessage, err error) {
 	query := url.Values{"limit": {"1000"}, "label": labels}
 	for {
@@ -135,8 +135,8 @@ func (l *limits) clients(ctx context.Context, labels ...string) (all []json.RawM
 	}
 }
 
-// unregistered reads all pages of the clients that have limits and are not registered, and returns those that
-// match; never nil.
+// unregistered reads all pages of the unregistered clients that have limits, and returns the
+// matching ones; never nil.
 func (l *limits) unregistered(ctx context.Context, by *listOrder) ([]adminapi.UnregisteredClient, error) {
 	found, query := []adminapi.UnregisteredClient{}, url.Values{}
 	for {
@@ -257,11 +257,11 @@ func (l *limits) newAudit() *cobra.Command {
 	}
 	cmd.Flags().IntVar(&limit, "limit", 20, "how many changes to show, at most 1000")
 	cmd.Flags().StringVar(&target, "target", "", "show changes of this only: settings, policies/CLIENT, candidates/CLIENT, tiers/NAME, overrides/CLIENT USERNAME, clients/CLIENT/counters, clients/CLIENT, users/NAME or store")
-	_ = cmd.RegisterFlagCompletionFunc("target", l.completeTarget) // fails for a flag that is not there
+	_ = cmd.RegisterFlagCompletionFunc("target", l.completeTarget) // fails only for a missing flag
 	return cmd
 }
 
-// showAudit writes the changes of the target. It is an error if there are none because it is no target.
+// showAudit writes the changes of the target. It returns an error if the target is unknown.
 func (l *limits) showAudit(target string, raw json.RawMessage) error {
 	var page adminapi.Audit
 	if err := json.Unmarshal(raw, &page); err != nil {
@@ -313,7 +313,7 @@ func (l *limits) auditTable(page adminapi.Audit) error {
 	return l.table(rows...)
 }
 
-// completeClient completes the first argument with the client_ids that begin with what was typed.
+// completeClient completes the first argument with the client_ids that have the prefix typed.
 func (l *limits) completeClient(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
@@ -333,5 +333,5 @@ func (l *limits) completeClient(cmd *cobra.Command, args []string, typed string)
 	return out, cobra.ShellCompDirectiveNoFileComp
 }
 
-// completeWithin bounds the wait for a completion.
+// completeWithin is the timeout of a completion.
 const completeWithin = 2 * time.Second

@@ -16,8 +16,8 @@ import (
 	"oauth-server/internal/clientcfg"
 )
 
-// performMany rehearses a change of several targets, shows it, asks for confirmation if it widens
-// enforcement, and makes it.
+// performMany asks the server for the effect of a change of several targets, shows it, asks for
+// confirmation if it widens enforcement, and makes the change.
 func (l *limits) performMany(ctx context.Context, req adminclient.Change, done string) error {
 	raw, planned, err := l.rehearseMany(ctx, req)
 	if err != nil {
@@ -62,7 +62,7 @@ func (l *limits) version(ctx context.Context) (etag string, err error) {
 	return api.Get(ctx, "/changes", url.Values{"limit": {"1"}}, nil)
 }
 
-// checkLabelled refuses labels beside a client, and such as no client can have.
+// checkLabelled rejects labels given together with a client, and invalid labels.
 func checkLabelled(cmd *cobra.Command, args, labels []string) error {
 	if len(args) > 0 {
 		return usagef("limits %s: --label chooses the clients, so CLIENT %q contradicts it", cmd.Name(), args[0])
@@ -70,7 +70,7 @@ func checkLabelled(cmd *cobra.Command, args, labels []string) error {
 	return checkSelectors(labels)
 }
 
-// patchLabelled changes fields of the policies of all clients that have the labels, in one change.
+// patchLabelled changes fields of the policies of all clients with these labels, in one change.
 func (l *limits) patchLabelled(cmd *cobra.Command, args, labels []string, patch map[string]any) error {
 	ctx := cmd.Context()
 	if err := checkLabelled(cmd, args, labels); err != nil {
@@ -102,7 +102,7 @@ func (l *limits) patchLabelled(cmd *cobra.Command, args, labels []string, patch 
 
 const nothingToChange = "There is nothing to change."
 
-// rehearseMany returns what a change of several targets would do.
+// rehearseMany returns the effect of a change of several targets without making it.
 func (l *limits) rehearseMany(ctx context.Context, req adminclient.Change) (raw json.RawMessage, planned *adminapi.Changed, err error) {
 	api, err := l.connect()
 	if err != nil {
@@ -116,8 +116,8 @@ func (l *limits) rehearseMany(ctx context.Context, req adminclient.Change) (raw 
 	return raw, planned, err
 }
 
-// showPlan writes what is to be changed: for a person it is the answer, for a script that is what was
-// changed.
+// showPlan writes the planned changes: to standard output for a person, to standard error for a
+// script, which reads the result of the change from standard output.
 func (l *limits) showPlan(planned *adminapi.Changed) error {
 	if l.output != outputText {
 		defer func(out io.Writer) { l.out = out }(l.out)

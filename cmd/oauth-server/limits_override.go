@@ -13,7 +13,7 @@ import (
 	"oauth-server/internal/adminapi"
 )
 
-// policyFlags are the flags of "limits set" and "limits unset" that say what of a policy is meant.
+// policyFlags are the flags that select the part of a policy for "limits set" and "limits unset".
 type policyFlags struct {
 	tier, user string
 	labels     []string
@@ -30,7 +30,7 @@ func overridePath(clientID, username string) string {
 	return policyPath(clientID) + "/users/" + adminapi.Escape(username)
 }
 
-// checkForUser refuses flags that are about more than one user.
+// checkForUser rejects flags that concern more than one user.
 func (f *policyFlags) checkForUser(cmd *cobra.Command, args []string, others ...string) error {
 	if len(args) == 0 || f.user == "" {
 		return usagef("limits %s: --%s needs a CLIENT and the name of a user", cmd.Name(), forUser)
@@ -43,7 +43,7 @@ func (f *policyFlags) checkForUser(cmd *cobra.Command, args []string, others ...
 	return nil
 }
 
-// checkOverride refuses what cannot be set of one user.
+// checkOverride rejects settings that one user cannot have.
 func (f *policyFlags) checkOverride(cmd *cobra.Command, args []string, nothing bool) error {
 	err := f.checkForUser(cmd, args, "client", "total", "source", "limit", "requests", "window", "preset", overLimitFlag, maxWaitFlag, maxWaitingFlag, banFlag, criticalityFlag, "hide-headers", "tier", "label")
 	if err == nil && nothing {
@@ -52,7 +52,7 @@ func (f *policyFlags) checkOverride(cmd *cobra.Command, args []string, nothing b
 	return err
 }
 
-// setOverride gives one user of a client limits of its own. doc has the fields that the flags set.
+// setOverride sets the limits of one user of a client. doc has the fields from the flags.
 func (l *limits) setOverride(ctx context.Context, clientID, user string, doc map[string]any) error {
 	return l.perform(ctx, change{
 		read: overridePath(clientID, user), method: http.MethodPatch, body: doc,
@@ -60,7 +60,7 @@ func (l *limits) setOverride(ctx context.Context, clientID, user string, doc map
 	})
 }
 
-// unsetOverride gives one user of a client the limits of all others again.
+// unsetOverride removes the limits of one user of a client.
 func (l *limits) unsetOverride(cmd *cobra.Command, args []string, f *policyFlags) error {
 	if err := f.checkForUser(cmd, args, "field", "label"); err != nil {
 		return err
@@ -71,10 +71,10 @@ func (l *limits) unsetOverride(cmd *cobra.Command, args []string, f *policyFlags
 	})
 }
 
-// shownUsers is how many users with limits of their own "limits get" shows.
+// shownUsers is the number of users with their own limits that "limits get" shows.
 const shownUsers = 100
 
-// overrideRows are the rows of a table for the users of a client with limits of their own.
+// overrideRows returns table rows for the users of a client with their own limits.
 func (l *limits) overrideRows(ctx context.Context, clientID string, n int) (rows [][]string, err error) {
 	if n == 0 {
 		return nil, nil
@@ -96,7 +96,7 @@ func (l *limits) overrideRows(ctx context.Context, clientID string, n int) (rows
 	return rows, nil
 }
 
-// tierOf reads the tier of a client; an empty one if it has none.
+// tierOf reads the tier of a client. It returns an empty tier for a client without one.
 func (l *limits) tierOf(ctx context.Context, name string) (t adminapi.TierView, err error) {
 	if name == "" {
 		return t, nil

@@ -19,7 +19,7 @@ import (
 	"oauth-server/internal/username"
 )
 
-// limitsFile is a file of limits: the values that it gives to targets. The server judges them.
+// limitsFile is a file of limits: a value for each target. The server validates the values.
 type limitsFile struct {
 	name    string
 	values  map[string]json.RawMessage // by target
@@ -28,7 +28,7 @@ type limitsFile struct {
 	origins map[string]string          // FILE:LINE of sections and targets, by path
 }
 
-// parseLimitsFile reads a file of limits. The error has all that is wrong with its form, with the lines.
+// parseLimitsFile reads a file of limits. The error lists all syntax problems, with their lines.
 func parseLimitsFile(name string, text []byte) (*limitsFile, error) {
 	f := &limitsFile{
 		name: name, values: map[string]json.RawMessage{}, parsed: map[string]*strict.Value{}, paths: map[string]string{}, origins: map[string]string{},
@@ -66,7 +66,7 @@ func parseLimitsFile(name string, text []byte) (*limitsFile, error) {
 	return f, errs.Err()
 }
 
-// targetOf returns the target of a name in a section. A user is named in any form.
+// targetOf returns the target for a name in a section. A username may be in any form.
 func targetOf(section, name string) string {
 	if client, user, is := strings.Cut(name, " "); is && section == "overrides" {
 		if one, err := username.Canonical(user); err == nil {
@@ -76,7 +76,8 @@ func targetOf(section, name string) string {
 	return section + "/" + name
 }
 
-// fields returns the fields of an object at a path. Each is decoded by itself, so that a file may be long.
+// fields returns the fields of an object at a path. It decodes each one separately, because a file
+// may be long.
 func (f *limitsFile) fields(path string, v *strict.Value) (map[string]*strict.Value, fielderr.Errors) {
 	var fields map[string]*strict.Value
 	origins := map[string]string{}
@@ -97,14 +98,14 @@ func (f *limitsFile) add(target, path string, v *strict.Value) fielderr.Errors {
 		return errs.Under(path)
 	}
 	b, err := json.Marshal(value)
-	if err != nil { // a number that JSON does not have
+	if err != nil { // a number that JSON does not allow
 		return fielderr.Errors{f.at(path, err.Error())}
 	}
 	f.values[target], f.parsed[target], f.paths[target] = b, v, path
 	return nil
 }
 
-// at is an error of a section or a target, with its line.
+// at returns an error about a section or a target, with its line.
 func (f *limitsFile) at(path, message string) fielderr.Error {
 	origin := f.origins[path]
 	if origin == "" {
@@ -113,12 +114,13 @@ func (f *limitsFile) at(path, message string) fielderr.Error {
 	return fielderr.Error{Path: path, Message: message, Origin: origin}
 }
 
-// inside is an error of a field of a target, empty for the whole, with the line of it or of what it is in.
+// inside returns an error about a field of a target, or about the whole target if field is empty.
+// It has the line of the field or of the nearest enclosing value.
 func (f *limitsFile) inside(target, field, message string) fielderr.Error {
 	e := f.at(f.paths[target], message)
 	origins, value := map[string]string{}, any(nil)
 	if v := f.parsed[target]; v != nil {
-		_ = v.Decode(&value, origins) // it was decoded before
+		_ = v.Decode(&value, origins) // decoded before without an error
 	}
 	for in := field; in != ""; in = in[:max(0, strings.LastIndexAny(in, ".["))] {
 		if origin, known := origins[in]; known {
@@ -132,12 +134,12 @@ func (f *limitsFile) inside(target, field, message string) fielderr.Error {
 	return e
 }
 
-// targets are the targets of the file in the order of its sections.
+// targets returns the targets of the file in the order of its sections.
 func (f *limitsFile) targets() []string {
 	return slices.SortedFunc(maps.Keys(f.values), adminapi.CompareTargets)
 }
 
-// inFile returns an error of the server with the lines of the file that it is about.
+// inFile adds file lines to an error of the server.
 func (p *plan) inFile(err error) error {
 	var refused *adminclient.ProblemError
 	if errors.As(err, &refused) && refused.Status == http.StatusRequestEntityTooLarge {
@@ -158,8 +160,8 @@ func (p *plan) inFile(err error) error {
 	return errs
 }
 
-// find returns the target of the plan that a field of an error is of, and the field within it. What is wrong
-// with one change has its number; what is wrong with all together has the name.
+// find maps a field path of a server error to the target in the plan and the field within it.
+// Errors about one change use its index; errors about the combined result use the target's name.
 func (p *plan) find(path string) (target, field string, found bool) {
 	if index, is := strings.CutPrefix(path, "changes["); is {
 		index, field, _ = strings.Cut(index, "]")
@@ -180,7 +182,7 @@ func (p *plan) find(path string) (target, field string, found bool) {
 	return "", "", false
 }
 
-// lasting is what is set of a target when nothing is temporary.
+// lasting returns the permanent value of a target, without temporary changes.
 func lasting(t *adminapi.SetTarget) json.RawMessage {
 	if !t.Until.IsZero() {
 		return t.ReturnsTo
@@ -190,13 +192,13 @@ func lasting(t *adminapi.SetTarget) json.RawMessage {
 
 func isNull(value json.RawMessage) bool { return len(value) == 0 || string(value) == "null" }
 
-// jsonField is a field of an object of JSON.
+// jsonField is a field of a JSON object.
 type jsonField struct {
 	name  string
 	value json.RawMessage
 }
 
-// members returns the fields of an object in their order; false if it is none.
+// members returns the fields of a JSON object in order; false if raw is not an object.
 func members(raw json.RawMessage) (out []jsonField, ok bool) {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	if first, err := d.Token(); err != nil || first != json.Delim('{') {
@@ -217,17 +219,16 @@ func members(raw json.RawMessage) (out []jsonField, ok bool) {
 	return out, true
 }
 
-// documentFields are the fields of all sections in the order in which a file has them; unknown ones
-// follow.
+// documentFields are the fields of all sections in the order of a file. Unknown fields come last.
 var documentFields = []string{"tier", "trusted", "mode", "canary_percent", "default", "user", "client", "total", "source", "over_limit", "max_wait", "max_waiting", "ban", "criticality", "hide_headers", "note"}
 
-// nameFields are those that say of what a document is, as the file does by its place.
+// nameFields are the fields that name the subject of a document. In a file, its position does that.
 var nameFields = map[string][]string{
 	"policies": {"client_id"}, "candidates": {"client_id"}, "tiers": {"name"}, "overrides": {"client_id", "username"},
 }
 
-// short is the value of a target of that section without what goes without saying, its fields in one
-// order: two values that mean the same are equal.
+// short returns the canonical value of a target in a section: defaults left out, fields in a fixed
+// order. Two values with the same meaning become equal.
 func short(section string, value json.RawMessage) json.RawMessage {
 	fields, ok := members(value)
 	if !ok {
@@ -268,8 +269,8 @@ func short(section string, value json.RawMessage) json.RawMessage {
 	return append(out, '}')
 }
 
-// shortLimits is a list of limits without the defaults of what is rarely set. One that it does not
-// understand stays as it is, for the server to judge.
+// shortLimits is a list of limits without the defaults of rarely set fields. It leaves an
+// unparsable list unchanged for the server to validate.
 func shortLimits(raw json.RawMessage) json.RawMessage {
 	var items []json.RawMessage
 	if json.Unmarshal(raw, &items) != nil {
@@ -302,7 +303,8 @@ func shortLimits(raw json.RawMessage) json.RawMessage {
 	return b
 }
 
-// completeLimit reads a limit, with the usual values in fields that it has not, and returns these too.
+// completeLimit reads a limit and fills missing fields with the default values, which it also
+// returns.
 func completeLimit(item json.RawMessage) (l, usual adminapi.Limit, ok bool) {
 	read := func() bool {
 		usual = usualLimit(l)
@@ -317,7 +319,7 @@ func completeLimit(item json.RawMessage) (l, usual adminapi.Limit, ok bool) {
 	return l, usual, ok
 }
 
-// unlessUsual returns the value, and the zero value if it is the usual one.
+// unlessUsual returns the value, or the zero value if it equals the default.
 func unlessUsual[V comparable](value, usual V) (none V) {
 	if value == usual {
 		return none

@@ -31,22 +31,22 @@ func (l *limits) register(cmd *cobra.Command, f *limitFlags) {
 	cmd.Flags().StringArrayVar(&f.total, "total", nil, "limit for the client over all its users and grants, beside the others; may be repeated")
 	cmd.Flags().StringArrayVar(&f.source, "source", nil, "limit for the client from each source address, over all its users and grants, beside the others; may be repeated")
 	cmd.Flags().StringVar(&f.preset, "preset", "", "in place of these: the limits that a provider publishes (limits presets)")
-	_ = cmd.RegisterFlagCompletionFunc("preset", l.completePreset) // fails for a flag that is not there
+	_ = cmd.RegisterFlagCompletionFunc("preset", l.completePreset) // fails only for a missing flag
 }
 
-// registerOver registers the flags for what becomes of requests over the limit.
+// registerOver registers the flags for requests over the limit.
 func registerOver(cmd *cobra.Command) {
 	registerOverLimit(cmd)
 	registerWait(cmd)
 	registerBan(cmd)
 }
 
-// overInto sets the fields of doc for which these flags are given.
+// overInto sets the fields of doc from these flags, if given.
 func overInto(cmd *cobra.Command, doc map[string]any) error {
 	return cmp.Or(overLimitInto(cmd, doc), waitInto(cmd, doc), banInto(cmd, doc))
 }
 
-// overLimitFlag sets what a client gets over its limit, one of overLimits.
+// overLimitFlag sets the response to a client over its limit, one of overLimits.
 const overLimitFlag = "over-limit"
 
 var overLimits = []string{string(ratelimit.OverLimitDeny), string(ratelimit.OverLimitReuse)}
@@ -55,7 +55,7 @@ func registerOverLimit(cmd *cobra.Command) {
 	cmd.Flags().String(overLimitFlag, "", "what the client gets over its limit of client_credentials: deny, or reuse for its last token again")
 }
 
-// overLimitInto sets the field over_limit of doc, if the flag is given.
+// overLimitInto sets the field over_limit of doc if the flag is given.
 func overLimitInto(cmd *cobra.Command, doc map[string]any) error {
 	flag := cmd.Flags().Lookup(overLimitFlag)
 	if !flag.Changed {
@@ -83,11 +83,11 @@ const limitSyntax = `A limit is REQUESTS/WINDOW, such as 10/60s, with options af
 A preset gives its limits, as they are now: a later release with other figures changes
 nothing that is set.`
 
-// presetLists is what becomes of the lists that a preset does not have, where a change is of single fields.
+// presetLists explains a preset's missing lists, for commands that change single fields.
 const presetLists = " A list that\nit has not stays as it is."
 
-// parse sets the fields user, client, total and source of doc by all flags but --preset. The error has all that is wrong with
-// them.
+// parse sets the fields user, client, total and source of doc from all flags except --preset. The
+// error lists all problems.
 func (f *limitFlags) parse(doc map[string]any) error {
 	const pair = "--requests/--window"
 	both, errs := parseLimits("limit", f.both)
@@ -129,8 +129,8 @@ func (f *limitFlags) parse(doc map[string]any) error {
 	return errs.Err()
 }
 
-// addPreset sets the fields of doc to the lists of --preset, if it is given. It asks the server
-// for them, so what is wrong with the command line is found before.
+// addPreset sets the fields of doc to the lists of --preset, if given. It asks the server for the
+// preset, so call it after checking the command line.
 func (l *limits) addPreset(ctx context.Context, f *limitFlags, doc map[string]any) error {
 	if f.preset == "" {
 		return nil
@@ -185,7 +185,7 @@ func (l *limits) settingsTable(s adminapi.SettingsView) error {
 	return l.table(l.untilRow(s.Meta.Until, rows...)...)
 }
 
-// untilRow adds when what the rows show ends by itself, if it does.
+// untilRow adds a row with the end of temporary settings, if there is one.
 func (l *limits) untilRow(end time.Time, rows ...[]string) [][]string {
 	if end.IsZero() {
 		return rows
@@ -272,7 +272,7 @@ on, until "limits unset CLIENT".
 	registerCriticality(cmd)
 	of.register(cmd)
 	cmd.Flags().StringVar(&of.tier, "tier", "", "tier of the client: limits tier list")
-	_ = cmd.RegisterFlagCompletionFunc("tier", l.completeTierName) // fails for a flag that is not there
+	_ = cmd.RegisterFlagCompletionFunc("tier", l.completeTierName) // fails only for a missing flag
 	cmd.Flags().StringVar(&note, "note", "", "note for other operators")
 	cmd.Flags().BoolVar(&hide, "hide-headers", false, "leave the RateLimit headers and violated-policies out of answers")
 	selectorFlag(cmd.Flags(), &of.labels)
@@ -301,7 +301,7 @@ on, until "limits unset CLIENT".
 	return l.changes(cmd)
 }
 
-// checkSet refuses what "limits set" cannot do.
+// checkSet rejects flag combinations that "limits set" does not support.
 func (f *policyFlags) checkSet(cmd *cobra.Command, args []string, nothing bool) error {
 	switch {
 	case cmd.Flags().Changed(forUser):
@@ -316,8 +316,8 @@ func (f *policyFlags) checkSet(cmd *cobra.Command, args []string, nothing bool) 
 	return nil
 }
 
-// setFields changes fields of a policy, of several, of one user, or of the settings, which have those of doc
-// below default.
+// setFields changes fields of one or several policies, of one user, or of the settings for all
+// clients. In the settings, the fields of doc go below default.
 func (l *limits) setFields(cmd *cobra.Command, args []string, of *policyFlags, doc, patch map[string]any) error {
 	all := maps.Clone(patch)
 	maps.Copy(all, doc)

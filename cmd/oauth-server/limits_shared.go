@@ -11,10 +11,10 @@ import (
 	"oauth-server/internal/ratelimit"
 )
 
-// sharedLists are the flags and fields of the lists that requests of several users count against together.
+// sharedLists are the flags and fields of the lists with limits that several users share.
 var sharedLists = []string{"total", "source"}
 
-// withShared adds rows for the total and for the limits of a source below that of the limits of the client, if there
+// withShared adds rows for the total and source limits after the row of the client limits, if there
 // are any.
 func withShared(total []adminapi.Limit, totalFrom string, source []adminapi.Limit, sourceFrom string, rows ...[]string) [][]string {
 	at := 1 + slices.IndexFunc(rows, func(row []string) bool { return row[0] == "client limits" })
@@ -27,10 +27,10 @@ func withShared(total []adminapi.Limit, totalFrom string, source []adminapi.Limi
 	return rows
 }
 
-// sharedHeading is that of the column of showShared.
+// sharedHeading is the heading of the column that showShared fills.
 const sharedHeading = "SHARED LIMITS"
 
-// showShared writes both lists, with what they are of; empty if there is none.
+// showShared writes both lists with their names; empty if both lists are empty.
 func showShared(total, source []adminapi.Limit) string {
 	var parts []string
 	if len(total) > 0 {
@@ -42,7 +42,7 @@ func showShared(total, source []adminapi.Limit) string {
 	return strings.Join(parts, "; ")
 }
 
-// withoutEmpty removes the column of showShared where no row has anything in it.
+// withoutEmpty removes the showShared column if it is empty in every row.
 func withoutEmpty(rows [][]string) [][]string {
 	at := slices.Index(rows[0], sharedHeading)
 	some := slices.ContainsFunc(rows[1:], func(row []string) bool { return row[at] != "" })
@@ -50,14 +50,14 @@ func withoutEmpty(rows [][]string) [][]string {
 		switch {
 		case !some:
 			rows[i] = slices.Delete(row, at, at+1)
-		case row[0] != "": // not one that continues another
+		case row[0] != "": // not a continuation row
 			row[at] = orNone(row[at])
 		}
 	}
 	return rows
 }
 
-// resetFlags say which of the counts of a client are forgotten.
+// resetFlags select the counts of a client to forget.
 type resetFlags struct {
 	user, source string
 	total        bool
@@ -69,7 +69,8 @@ func (f *resetFlags) register(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.source, "source", "", "forget the counts of the client from this source address only")
 }
 
-// key returns whose counts are forgotten, nil for all of the client, and what that is for people.
+// key returns the key of the counts to forget, nil for all counts of the client, and a description
+// for people.
 func (f *resetFlags) key(cmd *cobra.Command, clientID string) (k *ratelimit.Key, about string, err error) {
 	client := ratelimit.Key{ClientID: clientID}
 	one := func(set ratelimit.Key, text string) {
@@ -97,7 +98,8 @@ func (f *resetFlags) key(cmd *cobra.Command, clientID string) (k *ratelimit.Key,
 	return k, about, err
 }
 
-// sharedKey is what a table has for the username under which a total or a source is counted; empty for that of a user.
+// sharedKey describes the username that a total or a source is counted under; empty for the name of
+// a user.
 func sharedKey(username string) string {
 	k := ratelimit.Key{Username: username}
 	switch address, isSource := k.SourceAddress(); {

@@ -7,20 +7,22 @@ import (
 	"oauth-server/internal/adminapi"
 )
 
-// shedHeading is above what shed returns.
+// shedHeading is the heading of the columns that shed returns.
 var shedHeading = []string{"SHED", "WOULD SHED"}
 
-// shed is how many requests of a client were refused while the server was overloaded, or would have been.
+// shed returns how many requests of a client were refused because of overload, or would have been.
 func (l *limits) shed(c *activity.Counts) []string {
 	return []string{l.alarming(number(c.Shed), c.Shed > 0), l.notable(number(c.WouldShed), c.WouldShed > 0)}
 }
 
-// anyShed reports whether any request was shed, or would have been. Tables have columns for it only then.
+// anyShed reports whether any request was shed, or would have been. Tables have these columns only
+// then.
 func anyShed(clients []adminapi.ClientCounts) bool {
 	return slices.ContainsFunc(clients, func(c adminapi.ClientCounts) bool { return c.Shed+c.WouldShed > 0 })
 }
 
-// shedTable shows the clients of whom requests were shed, beside those that the limiter decided.
+// shedTable shows the clients with shed requests, beside the number of requests that the limiter
+// decided.
 func (l *limits) shedTable(top adminapi.Top) error {
 	rows := [][]string{append([]string{"CLIENT", "DECIDED BY LIMITS"}, shedHeading...)}
 	for i := range top.Talkers {

@@ -13,8 +13,9 @@ import (
 	"oauth-server/internal/ratelimit"
 )
 
-// parseLimit reads REQUESTS/WINDOW[,name=N][,frames=N][,algorithm=A][,soft=S][,on_outage=O][,strict][,lease_wait=D][,grants=G+G].
-// The error has all that is wrong, with the fields.
+// parseLimit reads
+// REQUESTS/WINDOW[,name=N][,frames=N][,algorithm=A][,soft=S][,on_outage=O][,strict][,lease_wait=D][,grants=G+G].
+// The error lists all problems with their fields.
 func parseLimit(spec string) (l adminapi.Limit, errs fielderr.Errors) {
 	head, options, _ := strings.Cut(spec, ",")
 	requests, window, ok := strings.Cut(head, "/")
@@ -89,13 +90,13 @@ func setOption(l *adminapi.Limit, option string, errs *fielderr.Errors) {
 	case "frames":
 		if l.Frames, err = strconv.ParseInt(value, 10, 64); err != nil {
 			errs.Add("frames", "%q is not a number", value)
-		} else if l.Frames < 1 { // 0 would be left out of what is sent, and so be the default
+		} else if l.Frames < 1 { // 0 would be omitted from the JSON and mean the default
 			errs.Add("frames", "at least 1 is needed, not %s", value)
 		}
 	case "soft":
 		if l.SoftRatio, err = strconv.ParseFloat(value, 64); err != nil {
 			errs.Add("soft_ratio", "%q is not a number", value)
-		} else if l.SoftRatio <= 0 { // likewise
+		} else if l.SoftRatio <= 0 { // 0 would be omitted from the JSON and mean the default
 			errs.Add("soft_ratio", "more than 0 is needed, not %s", value)
 		}
 	default:
@@ -103,7 +104,7 @@ func setOption(l *adminapi.Limit, option string, errs *fielderr.Errors) {
 	}
 }
 
-// windowNames are the default names of limits with the usual windows.
+// windowNames are the default names of limits with common windows.
 var windowNames = map[time.Duration]string{
 	time.Second: "per-second", time.Minute: "per-minute", time.Hour: "per-hour", 24 * time.Hour: "per-day",
 }
@@ -118,14 +119,14 @@ func parseLimits(flag string, specs []string) (out []adminapi.Limit, errs fielde
 	for i, spec := range specs {
 		l, wrong := parseLimit(spec)
 		if slices.Contains(sharedLists, flag) && !strings.Contains(spec, ",name=") {
-			l.Name = flag + "-" + l.Name // clients see it beside those of the other lists
+			l.Name = flag + "-" + l.Name // keeps the names distinct from the other lists, which clients see too
 		}
 		out, errs = append(out, l), append(errs, wrong.Under(fmt.Sprintf("--%s[%d]", flag, i))...)
 	}
 	return out, errs
 }
 
-// showLimits writes limits in the syntax of the flags, without what is default.
+// showLimits writes limits in the syntax of the flags, without defaults.
 func showLimits(limits []adminapi.Limit) string {
 	out := make([]string, len(limits))
 	for i, l := range limits {
@@ -164,8 +165,8 @@ func showLimit(l adminapi.Limit) string {
 	return spec
 }
 
-// usualLimit returns the values that a limit has in fields that are not given: those of a strict limit
-// depend on its window.
+// usualLimit returns the defaults of a limit's optional fields. For a strict limit they depend on
+// its window.
 func usualLimit(l adminapi.Limit) adminapi.Limit {
 	usual := ratelimit.DefaultLimit()
 	if window, err := time.ParseDuration(l.Window); err == nil && l.Strict {
@@ -175,8 +176,8 @@ func usualLimit(l adminapi.Limit) adminapi.Limit {
 	return adminapi.ShowLimit(usual)
 }
 
-// isUsualName reports whether a limit of that window has the name if it is given none. The window may be
-// written in another way than it was then.
+// isUsualName reports whether name is the default name of a limit with that window. The window may
+// have been written differently when the name was set.
 func isUsualName(name, window string) bool {
 	if name == "" || name == "per-"+window {
 		return true

@@ -7,12 +7,12 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// states are what a switch can be set to.
+// states are the values of a switch.
 var states = []string{"on", "off"}
 
 func isState(arg string) bool { return slices.Contains(states, arg) }
 
-// switchArgs reads [CLIENT] on|off. The last argument is the state, so a client may be named on
+// switchArgs reads [CLIENT] on|off. The last argument is the state, which allows a client named on
 // or off.
 func switchArgs(cmd *cobra.Command, args []string) (client string, on bool, err error) {
 	last := len(args) - 1
@@ -84,7 +84,7 @@ the state after its name.`,
 			done := map[bool]string{true: " is now trusted", false: " is no longer trusted"}[on]
 			patch := map[string]any{"trusted": on}
 			if on {
-				patch["over_limit"], patch["ban"] = nil, nil // the server refuses reuse, a ban and waiting beside it
+				patch["over_limit"], patch["ban"] = nil, nil // the server rejects reuse, a ban and waiting with this setting
 				takeBack(patch, maxWaitFlag)
 			}
 			return l.patchPolicy(cmd.Context(), client, patch, "The client "+client+done)
@@ -92,8 +92,8 @@ the state after its name.`,
 	})
 }
 
-// trustArgs adds the state on where there is only a client. It refuses a state without a client,
-// which would otherwise trust a client of that name, and a state before its client.
+// trustArgs adds the state on if only a client is given. It rejects a state without a client, which
+// would otherwise trust a client of that name, and a state before the client.
 func trustArgs(cmd *cobra.Command, args []string) ([]string, error) {
 	alone := len(args) == 1
 	switch {
@@ -107,7 +107,7 @@ func trustArgs(cmd *cobra.Command, args []string) ([]string, error) {
 	return args, nil
 }
 
-// completeSwitch completes CLIENT on|off. What is given as alone may stand in place of CLIENT.
+// completeSwitch completes CLIENT on|off. The values of alone may replace CLIENT and take no state.
 func (l *limits) completeSwitch(alone ...string) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 		if len(args) == 1 && !slices.Contains(alone, args[0]) {

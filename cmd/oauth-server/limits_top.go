@@ -109,15 +109,16 @@ func (l *limits) topTable(top adminapi.Top) error {
 	return l.period(top.Since)
 }
 
-// reusedHeading is above what reused returns.
+// reusedHeading is the heading of the columns that reused returns.
 var reusedHeading = []string{"REUSED", "WOULD REUSE"}
 
-// reused is how many requests were answered with the last token of the client, or would have been.
+// reused returns how many requests were answered with the client's last token, or would have been.
 func (l *limits) reused(c *activity.Counts) []string {
 	return []string{l.notable(number(c.Reused), c.Reused > 0), l.notable(number(c.WouldReuse), c.WouldReuse > 0)}
 }
 
-// reusedRows are the clients that got their last token again, which is no denial, and a heading.
+// reusedRows returns a heading and the clients that got their last token again, which is not a
+// denial.
 func (l *limits) reusedRows(top *adminapi.Top) [][]string {
 	rows := [][]string{append([]string{"CLIENT"}, reusedHeading...)}
 	for i := range top.Talkers {
@@ -128,7 +129,7 @@ func (l *limits) reusedRows(top *adminapi.Top) [][]string {
 	return rows
 }
 
-// wasteTable shows how many of the tokens of each client were issued while it had an equal one.
+// wasteTable shows how many tokens each client got while it still had an equal one.
 func (l *limits) wasteTable(top adminapi.Top) error {
 	rows := [][]string{{"CLIENT", "TOKENS ISSUED", "WASTED", "SHARE", "EARLY REFRESHES", "REUSED"}}
 	for _, c := range top.Talkers {
@@ -148,7 +149,7 @@ func (l *limits) wasteTable(top adminapi.Top) error {
 	return l.period(top.Since)
 }
 
-// deniedRows are the users who were denied, and a heading.
+// deniedRows returns a heading and the users who were denied.
 func (l *limits) deniedRows(top *adminapi.Top) [][]string {
 	rows := [][]string{{"CLIENT", "USER", "HASH IN THE LOG", "DENIED", "WOULD DENY", "CANDIDATE DENIES"}}
 	add := func(client, user, hash string, d activity.Denials) {
@@ -214,7 +215,7 @@ on all instances and after restarts.`,
 	}
 }
 
-// period writes from when on the figures above are, for a person.
+// period writes the start of the period that the figures above cover, for a person.
 func (l *limits) period(since time.Time) error {
 	if l.output != outputText || since.IsZero() {
 		return nil
@@ -223,7 +224,7 @@ func (l *limits) period(since time.Time) error {
 	return err
 }
 
-// targetForms are what --target takes.
+// targetForms are the forms of --target.
 var targetForms = []string{"settings", "policies/CLIENT", "candidates/CLIENT", "tiers/NAME", "'overrides/CLIENT USERNAME'", "clients/CLIENT/counters", "clients/CLIENT", "users/NAME", "store"}
 
 func isTarget(s string) bool {
@@ -232,10 +233,10 @@ func isTarget(s string) bool {
 		slices.Contains([]string{"policies", "candidates", "tiers", "overrides", "clients", "users"}, kind) && rest != ""
 }
 
-// listOrder is how "limits list" filters and sorts.
+// listOrder holds the filter and the order of "limits list".
 type listOrder struct {
 	by, filter string
-	used       map[string]float64 // most used share of a limit, by client; if it sorts by that
+	used       map[string]float64 // most used share of a limit, by client; set only for that order
 }
 
 var listOrders = []string{"name", "requests", "denied", "usage"}
@@ -245,7 +246,7 @@ func (o *listOrder) add(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&o.filter, "filter", "", "list only clients with this in their ID or name, in capital or small letters")
 }
 
-// listedClient is a client and the text of it.
+// listedClient is a client with its table text.
 type listedClient struct {
 	adminapi.Client
 	raw json.RawMessage
@@ -256,7 +257,7 @@ func (o *listOrder) matches(id, name string) bool {
 	return strings.Contains(strings.ToLower(id), text) || strings.Contains(strings.ToLower(name), text)
 }
 
-// sort sorts clients that are sorted by name.
+// sort sorts clients that are already sorted by name.
 func (o *listOrder) sort(ctx context.Context, l *limits, clients []listedClient) error {
 	var value func(c *listedClient) float64
 	switch o.by {
@@ -297,7 +298,7 @@ func (o *listOrder) readUsed(ctx context.Context, l *limits) error {
 	return nil
 }
 
-// heading and row add the column that is sorted by, if it is not one of the usual ones.
+// heading and row add the column of the sort key, unless it is one of the usual columns.
 func (o *listOrder) heading(columns ...string) []string {
 	if o.by == "usage" {
 		return append(columns, "USED")

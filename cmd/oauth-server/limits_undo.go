@@ -37,13 +37,13 @@ now does not come back.`,
 	})
 }
 
-// changedRows are the changes of several targets as a table.
+// changedRows returns the changes of several targets as table rows.
 func (l *limits) changedRows(changed *adminapi.Changed) [][]string {
 	rows := [][]string{{"TARGET", "CHANGE"}}
 	for i := range changed.Changes {
 		c := &changed.Changes[i]
 		end := untilTime(c.Until)
-		if !changed.Until.IsZero() { // it begins with the change, which is not made yet
+		if !changed.Until.IsZero() { // starts with the change, which is not made yet
 			end = forTime(l.lasts)
 		}
 		rows = append(rows, []string{c.Target + end, changedText(c)})
@@ -51,7 +51,7 @@ func (l *limits) changedRows(changed *adminapi.Changed) [][]string {
 	return rows
 }
 
-// changedText says what a target becomes, and what becomes of its end.
+// changedText says what a target's new value and end are.
 func changedText(c *adminapi.ChangedTarget) string {
 	what := differences(c.Before, c.After)
 	if isNull(c.After) {

@@ -57,8 +57,8 @@ all clients. With --for-user it concerns the limits of that user alone.`,
 	return l.changes(cmd)
 }
 
-// nullPatch returns the merge patch that removes the fields. The settings have some of them below
-// default.
+// nullPatch returns the merge patch that removes the fields. In the settings, some of them are
+// below default.
 func nullPatch(fields []string, settings bool) (map[string]any, error) {
 	patch, defaults := map[string]any{}, map[string]any{}
 	for _, f := range fields {

@@ -13,7 +13,7 @@ import (
 	"oauth-server/internal/adminapi"
 )
 
-// The flags for how requests over the limit wait.
+// The flags for delaying requests over the limit.
 const (
 	maxWaitFlag    = "max-wait"
 	maxWaitingFlag = "max-waiting"
@@ -24,8 +24,8 @@ func registerWait(cmd *cobra.Command) {
 	cmd.Flags().String(maxWaitingFlag, "", "with --"+maxWaitFlag+": how many of one key wait at once (default 10)")
 }
 
-// waitInto sets the fields max_wait and max_waiting of doc, if their flags are given. The second belongs to the first:
-// without a wait it is taken back.
+// waitInto sets the fields max_wait and max_waiting of doc, if their flags are given. Removing
+// max_wait also removes max_waiting, which has no meaning without it.
 func waitInto(cmd *cobra.Command, doc map[string]any) error {
 	if flag := cmd.Flags().Lookup(maxWaitFlag); flag.Changed {
 		d, err := time.ParseDuration(flag.Value.String())
@@ -47,8 +47,8 @@ func waitInto(cmd *cobra.Command, doc map[string]any) error {
 	return nil
 }
 
-// waitsOf is what applies to a client; also where that is that none of its requests waits, if the client or else its tier
-// says so.
+// waitsOf returns the waits in force for a client. If no request waits, it includes the max_wait of
+// the client, or else of its tier.
 func waitsOf(effective, client, tier adminapi.Waits) adminapi.Waits {
 	if effective.MaxWait == "" {
 		effective.MaxWait = cmp.Or(client.MaxWait, tier.MaxWait)
@@ -56,7 +56,7 @@ func waitsOf(effective, client, tier adminapi.Waits) adminapi.Waits {
 	return effective
 }
 
-// waitRow is how requests over the limit wait, where it is set.
+// waitRow describes how requests over the limit wait, if set.
 func waitRow(w adminapi.Waits, from string) [][]string {
 	if w.MaxWait == "" {
 		return nil
@@ -68,12 +68,13 @@ func waitRow(w adminapi.Waits, from string) [][]string {
 	return [][]string{{"max wait", text, from}}
 }
 
-// anyDelayed reports whether any request waited for its turn, or would have. Tables have columns for it only then.
+// anyDelayed reports whether any request waited in the queue, or would have. Tables have these
+// columns only then.
 func anyDelayed(clients []adminapi.ClientCounts) bool {
 	return slices.ContainsFunc(clients, func(c adminapi.ClientCounts) bool { return c.Delayed+c.WouldDelay > 0 })
 }
 
-// delayedRows are how many requests waited for their turn while a candidate was tried, if any did.
+// delayedRows returns how many requests waited in the queue while a candidate was tried, if any.
 func delayedRows(c *activity.Counts) [][]string {
 	if c.CandidateWouldDelay+c.Delayed+c.WouldDelay == 0 {
 		return nil
@@ -85,10 +86,10 @@ func delayedRows(c *activity.Counts) [][]string {
 	}
 }
 
-// ofDefault are those of unsettable that the settings have below default.
+// ofDefault are the unsettable fields that the settings have below default.
 var ofDefault = []string{"user", "client", "total", "source", overLimitFlag, maxWaitFlag, maxWaitingFlag, banFlag, criticalityFlag, "hide-headers"}
 
-// takeBack removes a field, and what belongs to it.
+// takeBack removes a field and its dependent fields.
 func takeBack(patch map[string]any, field string) {
 	patch[strings.ReplaceAll(field, "-", "_")] = nil
 	if field == maxWaitFlag {

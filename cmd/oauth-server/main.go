@@ -21,12 +21,12 @@ const (
 )
 
 func main() {
-	if hashing.IsChild(os.Args) { // before anything else
+	if hashing.IsChild(os.Args) { // must run first
 		os.Exit(hashing.Child())
 	}
 	c := &cli{in: os.Stdin, out: os.Stdout, errOut: os.Stderr, environ: os.Environ(), root: os.DirFS("/")}
 	if len(os.Args) > 1 && os.Args[1] == "serve" {
-		c.catchHangups() // before anything else
+		c.catchHangups() // must run first
 	}
 	c.terminal, c.errTerminal = term.IsTerminal(int(os.Stdout.Fd())), term.IsTerminal(int(os.Stderr.Fd()))
 	os.Exit(c.run(context.Background(), os.Args[1:]))
@@ -57,7 +57,7 @@ func exitStatus(err error) int {
 	return exitFailed
 }
 
-// errReported marks an error that is in the output already.
+// errReported marks an error that was already printed.
 var errReported = errors.New("reported")
 
 // usageError is a mistake in the command line or the configuration; the exit status is 2.

@@ -13,8 +13,8 @@ import (
 	"oauth-server/migrations"
 )
 
-// newMigrate makes the group of the migrate commands, which takes a flag itself: migrate --dry-run
-// is short for migrate up --dry-run.
+// newMigrate makes the group of the migrate commands. The group takes a flag itself: migrate
+// --dry-run is short for migrate up --dry-run.
 func newMigrate(c *cli) *cobra.Command {
 	cmd := group("migrate", "Bring a MongoDB database to the layout of this release, and check it",
 		newMigrateUp(c), newMigrateStatus(c), newMigrateVerify(c))
@@ -35,7 +35,7 @@ func dryRunFlag(cmd *cobra.Command) *bool {
 	return cmd.Flags().Bool("dry-run", false, "show the database commands and change nothing")
 }
 
-// shownMigration is a migration as it is shown.
+// shownMigration is the output form of a migration.
 type shownMigration struct {
 	Name      string     `json:"name"`
 	About     string     `json:"about"`

@@ -16,7 +16,7 @@ import (
 // late.
 const ttlWait = 3 * time.Minute
 
-// errInexact means that a check failed that exact counts rest on.
+// errInexact means that a check failed that exact counting depends on.
 var errInexact = errors.New("counts would not be exact on this database: see the checks above that are not ok, and docs/operating-mongodb.md")
 
 func newMigrateVerify(c *cli) *cobra.Command {
@@ -52,7 +52,7 @@ missing: that is shown, and is no failure.`,
 	return cmd
 }
 
-// verify runs the checks and writes what they found, even if an error ended them.
+// verify runs the checks and writes their results, even if an error ended them.
 func (c *cli) verify(ctx context.Context, db app.Migrator, options app.VerifyOptions) error {
 	found, err := db.Verify(ctx, options)
 	if len(found.Checks) == 0 {
@@ -71,8 +71,8 @@ func (c *cli) verify(ctx context.Context, db app.Migrator, options app.VerifyOpt
 	return errors.Join(c.table(verificationRows(found)...), err)
 }
 
-// verificationRows returns the table: what was measured for a check that is ok, and what follows
-// and what was seen for any other.
+// verificationRows returns the table of checks. A check with a consequence shows it before the
+// observed detail; other checks show the detail only.
 func verificationRows(found app.Verification) [][]string {
 	rows := [][]string{{"", "CHECK", "RESULT", "WHAT FOLLOWS"}}
 	for _, check := range found.Checks {

@@ -15,7 +15,7 @@ import (
 	"oauth-server/internal/config"
 )
 
-// rawFlag keeps its values in order; internal/config parses and validates them.
+// rawFlag keeps its values in order. internal/config parses and validates them.
 type rawFlag struct {
 	kind   string
 	values []string
@@ -39,7 +39,7 @@ type settings struct {
 	cmd  *cobra.Command
 }
 
-// addSettings gives a command --config and a flag for each option wanted.
+// addSettings adds --config and a flag for each wanted option to a command.
 func addSettings(cmd *cobra.Command, wanted func(config.Option) bool) *settings {
 	s := &settings{cmd: cmd}
 	cmd.Flags().StringVar(&s.file, "config", "", "YAML file (OAUTH_CONFIG)")
@@ -71,8 +71,8 @@ func (s *settings) sources(environ []string) config.Sources {
 	return src
 }
 
-// withExisting opens the configured store while do runs. The store must exist: a mistyped --data
-// would otherwise create a file, and show an empty list of clients.
+// withExisting opens the configured store while do runs. The store must exist: otherwise a mistyped
+// --data would create a file and show an empty list of clients.
 func withExisting(ctx context.Context, cfg *config.Config, do func(app.Store) error) error {
 	if e := cfg.Store.Embedded; e != nil {
 		if isNew(cfg) {
@@ -82,7 +82,7 @@ func withExisting(ctx context.Context, cfg *config.Config, do func(app.Store) er
 	return withOpen(ctx, cfg, app.OpenExisting, do)
 }
 
-// isNew reports whether there is no data file. A database is made by migrate only.
+// isNew reports whether the data file does not exist yet. Databases are only created by migrate.
 func isNew(cfg *config.Config) bool {
 	if cfg.Store.Embedded == nil {
 		return false
@@ -91,8 +91,9 @@ func isNew(cfg *config.Config) bool {
 	return errors.Is(err, fs.ErrNotExist)
 }
 
-// withNew is withExisting for commands that may create the store: if it is not there, they ask, unless that
-// is confirmed, because a command in the wrong directory would make another one.
+// withNew is like withExisting, for commands that may create the store. They ask before creating
+// it, unless confirmed is set, because a command in the wrong directory would create a second
+// store.
 func (c *cli) withNew(ctx context.Context, cfg *config.Config, confirmed bool, do func(app.Store) error) error {
 	if isNew(cfg) && !confirmed {
 		if err := c.confirmNew(nameOf(cfg)); err != nil {
@@ -106,7 +107,7 @@ func (c *cli) withNew(ctx context.Context, cfg *config.Config, confirmed bool, d
 	return withOpen(ctx, cfg, open, do)
 }
 
-// confirmNew asks whether to make a data file.
+// confirmNew asks whether to create a data file.
 func (c *cli) confirmNew(store string) error {
 	c.note("There is no data file yet. This makes a new one: %s", store)
 	err := c.confirm()

@@ -55,8 +55,8 @@ func (c *cli) table(rows ...[]string) error {
 	return w.Flush()
 }
 
-// printable writes characters that cannot be printed as in a string of Go: in a cell, they could forge rows, or steer the
-// terminal.
+// printable escapes unprintable characters as in a Go string: in a table cell, they could forge
+// rows or control the terminal.
 func printable(cell string) string {
 	var b strings.Builder
 	for _, r := range cell {
@@ -70,7 +70,7 @@ func printable(cell string) string {
 	return b.String()
 }
 
-// note writes to standard error what is not the answer.
+// note writes a message to standard error, because standard output is for the answer.
 func (c *cli) note(format string, args ...any) {
 	_, _ = fmt.Fprintf(c.errOut, format+"\n", args...)
 }

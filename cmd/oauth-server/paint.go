@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// The runes around a cell that is drawn in colour. A table counts each as one place, so [painter] adds
-// two spaces for them.
+// The runes around a coloured cell. Tables count each as one column, so [painter] adds two spaces
+// for them.
 const (
 	alarmMark  = "\ue000"
 	noticeMark = "\ue001"
@@ -17,10 +17,11 @@ const (
 
 var paint = strings.NewReplacer(alarmMark, "\x1b[31m", noticeMark, "\x1b[33m", endMark, "\x1b[0m  ")
 
-// painter writes text with its marks replaced by the colours of a terminal.
+// painter writes text and replaces its marks by terminal colours.
 type painter struct{ io.Writer }
 
-// Write implements [io.Writer]. A mark is never divided between two calls: a table writes whole cells.
+// Write implements [io.Writer]. A mark is never split between two calls, because a table writes
+// whole cells.
 func (p painter) Write(b []byte) (int, error) {
 	if _, err := paint.WriteString(p.Writer, string(b)); err != nil {
 		return 0, err
@@ -28,15 +29,16 @@ func (p painter) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// coloured reports whether text may be coloured: on a terminal, unless NO_COLOR is set (no-color.org).
+// coloured reports whether output may be coloured: on a terminal, unless NO_COLOR is set
+// (no-color.org).
 func (c *cli) coloured() bool {
 	return c.terminal && c.output == outputText && c.variable("NO_COLOR") == "" && c.variable("TERM") != "dumb"
 }
 
-// alarming marks a cell of a table that needs attention, if it does.
+// alarming marks a table cell that needs attention, if does is true.
 func (c *cli) alarming(cell string, does bool) string { return c.marked(alarmMark, cell, does) }
 
-// notable marks a cell that may need attention.
+// notable marks a cell that may need attention, if does is true.
 func (c *cli) notable(cell string, does bool) string { return c.marked(noticeMark, cell, does) }
 
 func (c *cli) marked(mark, cell string, does bool) string {
@@ -46,14 +48,14 @@ func (c *cli) marked(mark, cell string, does bool) string {
 	return mark + cell + endMark
 }
 
-// used writes the share of a limit that is used.
+// used writes the used share of a limit.
 func (c *cli) used(share float64) string {
 	text := strconv.FormatFloat(100*share, 'f', 0, 64) + "%"
 	const soft = 0.8
 	return c.alarming(c.notable(text, share >= soft && share < 1), share >= 1)
 }
 
-// dateTime writes a time for a table, in UTC as all of them.
+// dateTime writes a time for a table, in UTC like all times.
 func dateTime(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
 // clockTime writes a time of today.

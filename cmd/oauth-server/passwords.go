@@ -13,8 +13,9 @@ import (
 	"oauth-server/internal/secret"
 )
 
-// hashSeparately has passwords hashed in processes of the lowest priority, if the configuration and the system
-// allow it. Otherwise it logs why not. closeAll ends these processes.
+// hashSeparately makes password hashing run in processes of the lowest priority, if the
+// configuration and the system allow it. Otherwise it logs the reason. closeAll ends these
+// processes.
 func hashSeparately(ctx context.Context, cfg *config.Config, opts *app.Options) (closeAll func()) {
 	pool, err := openPool(cfg, opts.Quota, opts.Logger) //nolint:contextcheck // the processes end with the pool
 	if err != nil {
@@ -31,7 +32,7 @@ func hashSeparately(ctx context.Context, cfg *config.Config, opts *app.Options) 
 	}
 }
 
-// openPool returns why there is no pool.
+// openPool opens the pool of hashing processes. The error says why there is no pool.
 func openPool(cfg *config.Config, quota float64, log *slog.Logger) (*hashing.Pool, error) {
 	if cfg.Passwords.Processes == config.ProcessesOff {
 		return nil, fmt.Errorf("passwords.processes is %s", config.ProcessesOff)
@@ -42,8 +43,9 @@ func openPool(cfg *config.Config, quota float64, log *slog.Logger) (*hashing.Poo
 	return hashing.Open(hashing.Options{Logger: log})
 }
 
-// shareMemory lowers a memory limit from the environment (GOMEMLIMIT) by what other processes use of it, by half at
-// most. It is that of the control group, less a reserve, and they are in that group.
+// shareMemory lowers the memory limit set by GOMEMLIMIT by the memory of the other processes, by
+// half at most. The limit is derived from the control group's limit, less a reserve, and those
+// processes are in the same group.
 func shareMemory(others int64) (restore func()) {
 	limit := debug.SetMemoryLimit(-1)
 	if limit == math.MaxInt64 {

@@ -64,7 +64,7 @@ what deleting a record means.`,
 	return cmd
 }
 
-// named returns those records of a list that are named; all if there are no names.
+// named returns the records with these names; all records if names is empty.
 func named(found []app.UnreadableRecord, names []string) (some []app.UnreadableRecord, err error) {
 	if len(names) == 0 {
 		return found, nil
@@ -83,7 +83,7 @@ func named(found []app.UnreadableRecord, names []string) (some []app.UnreadableR
 	return some, nil
 }
 
-// showRecords lists records with why they cannot be read.
+// showRecords lists records with the reason why they are unreadable.
 func (c *cli) showRecords(found []app.UnreadableRecord) error {
 	type shown struct {
 		Record string `json:"record"`

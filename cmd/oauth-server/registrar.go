@@ -56,22 +56,23 @@ var (
 	_ registrar = (*adminclient.Registry)(nil)
 )
 
-// registryFlags choose where a command finds clients and users, and say why it changes them.
+// registryFlags choose the store or server for commands on clients and users, and the reason for a
+// change.
 type registryFlags struct {
 	apiFlags
 	settings          *settings
 	reason, confirmed string
-	creates, create   bool // the store, if there is none; without asking
-	// before, of one that creates, is called before a store would be made: an error, or being done, ends the
-	// command without one.
+	creates, create   bool // create a missing store; without asking
+	// before, for a command with creates, is called before the store is created. If it returns an
+	// error or done, the command ends without creating it.
 	before func() (done bool, err error)
-	// later, unless it is empty, says what follows of a change that is made in a database directly.
+	// later, unless empty, describes the consequences of a change made directly in a database.
 	later string
 }
 
 const serverUsage = "admin address of a running server, to work there (default OAUTH_SERVER, or the store, or the server that holds its file)"
 
-// onRegistry gives a command the flags that choose where it works, and runs it there.
+// onRegistry adds the flags that select the store or server to a command, and runs do there.
 func (c *cli) onRegistry(cmd *cobra.Command, do func(ctx context.Context, r registrar, args []string) error) *cobra.Command {
 	return c.onRegistryOf(cmd, &registryFlags{}, do)
 }
@@ -90,7 +91,7 @@ func (c *cli) onRegistryOf(cmd *cobra.Command, f *registryFlags, do func(ctx con
 	return cmd
 }
 
-// changes adds the flags that every change has.
+// changes adds the flags common to all changes.
 func (f *registryFlags) changes(cmd *cobra.Command) *registryFlags {
 	cmd.Flags().StringVar(&f.reason, "reason", "", "reason for the change, kept in the audit trail")
 	cmd.Flags().StringVar(&f.confirmed, "confirm", "", "the ID or name again, to change it although that may lock operators out")
@@ -103,7 +104,7 @@ func (c *cli) changing(cmd *cobra.Command, do func(ctx context.Context, r regist
 	return c.onRegistryOf(cmd, f.changes(cmd), do)
 }
 
-// creating is [cli.changing] for a command that may make the store, unless before ends it.
+// creating is [cli.changing] for a command that may create the store, unless before ends it.
 func (c *cli) creating(cmd *cobra.Command, before func() (done bool, err error), do func(ctx context.Context, r registrar, args []string) error) *registryFlags {
 	f := &registryFlags{creates: true, before: before}
 	cmd.Flags().BoolVar(&f.create, "create", false, "make the data file if there is none, without asking")
@@ -111,8 +112,8 @@ func (c *cli) creating(cmd *cobra.Command, before func() (done bool, err error),
 	return f
 }
 
-// with runs do on the server that is named, on the store, or on the server that holds the store's file,
-// and says on standard error which of them it is.
+// with runs do on the named server, on the store, or on the server that holds the store's file. It
+// reports its choice on standard error.
 func (f *registryFlags) with(ctx context.Context, do func(registrar) error) error {
 	if f.server != "" {
 		return f.onServer("--server", do)
@@ -162,7 +163,7 @@ func nameOf(cfg *config.Config) string {
 	return "the store " + path
 }
 
-// onServer runs do on the server that the flag or variable called by names.
+// onServer runs do on a server. by is the flag or variable that names it.
 func (f *registryFlags) onServer(by string, do func(registrar) error) error {
 	if name := f.storeFlag(); name != "" {
 		return usagef("%s and --%s contradict each other: name the server or the store", by, name)
@@ -175,7 +176,7 @@ func (f *registryFlags) onServer(by string, do func(registrar) error) error {
 	return do(f.remote(api))
 }
 
-// storeFlag returns a flag that names a store; empty if none was given.
+// storeFlag returns the flag that names a store; empty if none was given.
 func (f *registryFlags) storeFlag() (name string) {
 	f.settings.cmd.Flags().Visit(func(flag *pflag.Flag) {
 		if _, ok := flag.Value.(*rawFlag); ok || flag.Name == "config" {
@@ -192,7 +193,8 @@ func (f *registryFlags) remote(api *adminclient.Client) registrar {
 	}
 }
 
-// onHolder runs do on the server that holds a data file. held is returned if there is no such server.
+// onHolder runs do on the server that holds a data file. It returns held if there is no such
+// server.
 func (f *registryFlags) onHolder(ctx context.Context, dataFile string, held error, do func(registrar) error) error {
 	api, err := f.holder(ctx, dataFile, held)
 	if err != nil {
@@ -201,15 +203,15 @@ func (f *registryFlags) onHolder(ctx context.Context, dataFile string, held erro
 	return do(f.remote(api))
 }
 
-// holder returns the admin API of the server that holds a data file. Its address lies beside the file, with a
-// key; an account that can read that can also open the file once the server is stopped. held is returned if there
-// is no such server.
+// holder returns the admin API of the server that holds a data file. The server's address and a key
+// are stored beside the file. An account that can read them could also open the file once the server
+// has stopped. It returns held if there is no such server.
 func (l *apiFlags) holder(ctx context.Context, dataFile string, held error) (*adminclient.Client, error) {
 	access, err := adminlocal.Read(dataFile)
 	if err != nil {
 		return nil, fmt.Errorf("%w (%w)", held, err)
 	}
-	if l.token == "" && l.clientID == "" { // as flags: the key says enough
+	if l.token == "" && l.clientID == "" { // no flags given: the key is enough
 		l.token = access.Token()
 	}
 	l.server, l.local = access.URL, &access
@@ -225,7 +227,7 @@ func (l *apiFlags) holder(ctx context.Context, dataFile string, held error) (*ad
 	return api, nil
 }
 
-// prove returns an error unless the server at the address has written it: it has the key.
+// prove returns an error unless the server at the address proves that it has the key in access.
 func (l *apiFlags) prove(ctx context.Context, api *adminclient.Client, access *adminlocal.Access) error {
 	ctx, cancel := context.WithTimeout(ctx, l.timeout)
 	defer cancel()
@@ -236,7 +238,7 @@ func (l *apiFlags) prove(ctx context.Context, api *adminclient.Client, access *a
 	challenge := secret.ID()
 	req.Header.Set(adminlocal.ChallengeHeader, challenge)
 	client := *api.HTTP
-	client.Transport = access.Transport(client.Transport) // which may be for the key of a server before this one
+	client.Transport = access.Transport(client.Transport) // may be for the key of an earlier server
 	defer client.CloseIdleConnections()
 	res, err := client.Do(req)
 	if errors.Is(err, adminlocal.ErrOther) {

@@ -50,7 +50,7 @@ users, passwords, operators, limits and signing keys are those of the backup.`,
 	flags.BoolVar(&f.create, "create", false, "make the data file if there is none, without asking")
 	flags.DurationVar(&f.wait, "wait", time.Minute, "how long to wait for a running server to start afresh")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		ctx, cancel := untilSignal(cmd.Context(), syscall.SIGHUP) // of a closed terminal: no file with keys is left
+		ctx, cancel := untilSignal(cmd.Context(), syscall.SIGHUP) // also when the terminal closes: leave no file with keys
 		defer cancel()
 		return f.run(ctx, args[0])
 	}
@@ -98,7 +98,7 @@ func (f *restoreFlags) run(ctx context.Context, backup string) error {
 	return f.done(backup, kept)
 }
 
-// isSame reports whether two paths lead to one file.
+// isSame reports whether two paths lead to the same file.
 func isSame(a, b string) bool {
 	one, err := os.Stat(a)
 	if err != nil {
@@ -108,7 +108,7 @@ func isSame(a, b string) bool {
 	return err == nil && os.SameFile(one, other)
 }
 
-// agree asks, after it has said what the backup holds. It says in any case what cannot be read of it.
+// agree describes the backup and asks for confirmation. It always lists the unreadable parts.
 func (f *restoreFlags) agree(backup string, sum *app.DataFileSummary, isNew bool) error {
 	if isNew && f.create || !isNew && f.yes {
 		if lost := unreadable(sum); lost != "" {
@@ -131,7 +131,8 @@ func (f *restoreFlags) agree(backup string, sum *app.DataFileSummary, isNew bool
 	return f.confirm()
 }
 
-// prepare makes the file that takes the place of the data file. The restoration is an event in its trail.
+// prepare writes the file that will replace the data file. It records the restoration in the file's
+// audit trail.
 func (f *restoreFlags) prepare(ctx context.Context, backup string) (string, error) {
 	signIns := "ended"
 	if f.keep {
@@ -156,7 +157,8 @@ func former(kept string) string {
 	return "; the former data file is " + kept
 }
 
-// throughServer has the server that holds the data file replace it, and waits until it has started afresh.
+// throughServer makes the server that holds the data file replace it, and waits until the server
+// has restarted.
 func (f *restoreFlags) throughServer(ctx context.Context, backup string, sum *app.DataFileSummary) error {
 	api, err := f.holderOfFile(ctx)
 	if err != nil {
@@ -177,7 +179,7 @@ func (f *restoreFlags) throughServer(ctx context.Context, backup string, sum *ap
 	if err != nil {
 		return err
 	}
-	// Without an answer it may have been accepted all the same: the files say so.
+	// The server may have accepted the request even without an answer. The files show that.
 	if err := api.Restore(ctx, filepath.Base(prepared), f.reason); err != nil && withdraw(prepared) {
 		return fmt.Errorf("%w (nothing was restored)", err)
 	}
@@ -202,13 +204,14 @@ func (f *restoreFlags) throughServer(ctx context.Context, backup string, sum *ap
 	return errors.New("the server has dropped the backup: nothing was restored, its log says why")
 }
 
-// nameNow returns the name that a prepared file has now: of the data file or of one beside it; empty: it is gone.
+// nameNow returns the current name of a prepared file: the data file's or a neighbour's; empty if
+// it is gone.
 func (f *restoreFlags) nameNow(prepared os.FileInfo) string {
 	entries, err := os.ReadDir(filepath.Dir(f.path))
 	if err != nil {
 		return ""
 	}
-	for _, e := range entries { // the data file is the first of those with its name at the beginning
+	for _, e := range entries { // the data file sorts first among the names with its prefix
 		info, err := e.Info()
 		if err == nil && strings.HasPrefix(e.Name(), filepath.Base(f.path)) && os.SameFile(prepared, info) {
 			return filepath.Join(filepath.Dir(f.path), e.Name())
@@ -217,10 +220,11 @@ func (f *restoreFlags) nameNow(prepared os.FileInfo) string {
 	return ""
 }
 
-// withdraw removes a prepared file, and reports whether it was there: then no server takes it any more.
+// withdraw removes a prepared file before a server can use it. It reports whether the file was
+// still there.
 func withdraw(prepared string) bool { return os.Remove(prepared) == nil }
 
-// awaitStart waits until a server with another key than before holds the data file, and reports whether one does.
+// awaitStart waits until a server with a new key holds the data file, and reports whether one does.
 func (f *restoreFlags) awaitStart(ctx context.Context, api *adminclient.Client, before *adminlocal.Access) bool {
 	ctx, cancel := context.WithTimeout(ctx, f.wait)
 	defer cancel()
@@ -238,13 +242,14 @@ func (f *restoreFlags) awaitStart(ctx context.Context, api *adminclient.Client, 
 	}
 }
 
-// newestKept returns where the former data file is: the last, because their names have the time.
+// newestKept returns the path of the former data file: the last one, because the names contain the
+// time.
 func (f *restoreFlags) newestKept() (kept string) {
 	entries, err := os.ReadDir(filepath.Dir(f.path))
 	if err != nil {
 		return ""
 	}
-	for _, e := range entries { // in the order of their names
+	for _, e := range entries { // in name order
 		if strings.HasPrefix(e.Name(), filepath.Base(f.path)+".before-restore-") {
 			kept = filepath.Join(filepath.Dir(f.path), e.Name())
 		}

@@ -12,20 +12,20 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// cli is what the commands read and write; tests replace it.
+// cli is the environment of the commands: input, output and variables. Tests replace it.
 type cli struct {
 	in          io.Reader
 	out, errOut io.Writer
 	environ     []string
-	root        fs.FS  // of the machine; nil: not looked at
+	root        fs.FS  // of the machine; nil: do not look
 	output      string // -o
 	terminal    bool   // out is a terminal
 	errTerminal bool   // errOut is one
-	// hangups are the SIGHUPs of serve; see catchHangups.
+	// hangups receives the SIGHUPs of serve; see catchHangups.
 	hangups chan os.Signal
 	// pause waits between two views of --watch; nil waits.
 	pause func(context.Context, time.Duration) error
-	// places are the flags of the commands that work on clients and users, for completions.
+	// places holds the flags of the commands that work on clients and users, for completions.
 	places map[*cobra.Command]*registryFlags
 }
 
@@ -52,7 +52,7 @@ func newRoot(c *cli) *cobra.Command {
 	root.SetErr(c.errOut)
 	root.PersistentFlags().StringVarP(&c.output, "output", "o", outputText, "output: text or json")
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		if cmd.HasSubCommands() && cmd.Flags().NArg() > 0 { // the flag is one of a command that is misspelt
+		if cmd.HasSubCommands() && cmd.Flags().NArg() > 0 { // the flag belongs to a misspelt command
 			return needsSubcommand(cmd, cmd.Flags().Args())
 		}
 		if err.Error() == "unknown flag: --version" {
@@ -65,15 +65,15 @@ func newRoot(c *cli) *cobra.Command {
 	return root
 }
 
-// group is a command that only holds others.
+// group is a command that only holds other commands.
 func group(use, short string, commands ...*cobra.Command) *cobra.Command {
 	cmd := &cobra.Command{Use: use, Short: short, Args: cobra.ArbitraryArgs, RunE: needsSubcommand}
 	cmd.AddCommand(commands...)
 	return cmd
 }
 
-// needsSubcommand shows the help of a command that only holds others, and refuses an argument that
-// is none of them: cobra alone would show the help and succeed.
+// needsSubcommand shows the help of a command group and rejects an unknown argument: by default,
+// cobra shows the help and succeeds.
 func needsSubcommand(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return cmd.Help()
@@ -86,7 +86,7 @@ func needsSubcommand(cmd *cobra.Command, args []string) error {
 	return usagef("%sunknown command %q%s", within(cmd), args[0], hint)
 }
 
-// within returns the prefix of an error about the command.
+// within returns the error prefix that names the command.
 func within(cmd *cobra.Command) string {
 	_, path, nested := strings.Cut(cmd.CommandPath(), " ")
 	if !nested {
@@ -95,8 +95,8 @@ func within(cmd *cobra.Command) string {
 	return path + ": "
 }
 
-// takes accepts one argument for each name. Names in brackets may be left out; the others are
-// shown where they are missing.
+// takes accepts one argument for each name. Names in brackets are optional. The error shows the
+// missing ones.
 func takes(names ...string) cobra.PositionalArgs {
 	needed := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return strings.HasPrefix(name, "[") })
 	return func(cmd *cobra.Command, args []string) error {

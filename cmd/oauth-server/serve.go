@@ -52,7 +52,7 @@ out is not used, and logged.`,
 	return cmd
 }
 
-// complete sets the flags that were not given from the environment.
+// complete sets the missing flags from the environment.
 func (f *serveFlags) complete(c *cli) error {
 	for name, flag := range map[string]*bool{
 		"OAUTH_CHECK_CONFIG": &f.check, "OAUTH_PRINT_CONFIG": &f.print, "OAUTH_DEMO": &f.demo,
@@ -94,14 +94,14 @@ func (c *cli) serve(ctx context.Context, f *serveFlags) error {
 	case f.print:
 		return c.showConfig(cfg)
 	}
-	if sources.Path() == "" && c.terminal { // it means that the terminal was closed
+	if sources.Path() == "" && c.terminal { // SIGHUP means that the terminal was closed
 		signal.Stop(c.hangups)
 	}
 	return c.runServer(ctx, cfg, app.Options{Sources: &sources, Reread: c.hangups})
 }
 
-// catchHangups has SIGHUP no longer end the process, but the configuration file read again once that is
-// possible. One that comes while the server starts is kept until then.
+// catchHangups makes SIGHUP reload the configuration file, and no longer end the process. A signal
+// during startup is kept until the server can reload.
 func (c *cli) catchHangups() {
 	if c.hangups == nil {
 		c.hangups = make(chan os.Signal, 1)
@@ -109,7 +109,7 @@ func (c *cli) catchHangups() {
 	}
 }
 
-// runServer serves until ctx ends, with the logger of the configuration added to opts.
+// runServer serves until ctx ends. It adds the configured logger to opts.
 func (c *cli) runServer(ctx context.Context, cfg *config.Config, opts app.Options) error {
 	opts.Level = &slog.LevelVar{}
 	opts.Logger = app.NewLeveledLogger(cfg.Log, opts.Level, c.errOut)
@@ -125,8 +125,9 @@ func (c *cli) runServer(ctx context.Context, cfg *config.Config, opts app.Option
 	return app.Serve(ctx, cfg, opts)
 }
 
-// keepHeap lets the heap grow to the floor. What is large in a gateway above it, the users that refresh tokens lead to and the
-// counters, has no pointers, so collecting it more often saves memory and costs little.
+// keepHeap lets the heap grow to the floor before garbage is collected. Above the floor, a gateway
+// collects more often: its large tables (users by refresh token, and counters) contain no pointers,
+// so this saves memory and costs little.
 func keepHeap(floor heapfloor.Choice, cfg *config.Config) *heapfloor.Keeper {
 	if cfg.Gateway.Enabled() {
 		return floor.KeepAbove(50)
@@ -134,14 +135,15 @@ func keepHeap(floor heapfloor.Choice, cfg *config.Config) *heapfloor.Keeper {
 	return floor.Keep()
 }
 
-// untilSignal returns a context that the first SIGTERM or SIGINT ends, SIGTERM with the cause
-// [app.ErrTerminated], or one of others. A second one ends the process at once, because the handler is removed.
+// untilSignal returns a context that ends at the first SIGTERM, SIGINT or signal in others. SIGTERM
+// has the cause [app.ErrTerminated]. A second signal kills the process at once, because the handler
+// is removed.
 func untilSignal(parent context.Context, others ...os.Signal) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(parent)
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
 	for _, other := range others {
-		if !signal.Ignored(other) { // as SIGHUP is by nohup
+		if !signal.Ignored(other) { // as nohup ignores SIGHUP
 			signal.Notify(signals, other)
 		}
 	}
@@ -182,8 +184,8 @@ func (c *cli) showCheck(err error) error {
 	return &usageError{errReported}
 }
 
-// showConfig writes the configuration for --print-config. --config reads both forms, because JSON is
-// YAML.
+// showConfig writes the configuration for --print-config. --config reads both formats, because JSON
+// is YAML.
 func (c *cli) showConfig(cfg *config.Config) error {
 	if c.output == outputJSON {
 		return cfg.WriteJSON(c.out)

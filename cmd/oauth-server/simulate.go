@@ -24,7 +24,7 @@ type simulation struct {
 	*cli
 	logFlags
 	policies     []string
-	files        policyFiles // of policies
+	files        policyFiles // the policies
 	asConfigured bool
 	limits       []string
 	presets      []string
@@ -36,7 +36,7 @@ type simulation struct {
 	maxKeys, top int
 }
 
-// logFlags say how logs are read.
+// logFlags describe how to read logs.
 type logFlags struct {
 	format, mapping, zone string
 	strict                bool
@@ -80,7 +80,7 @@ func (l *logFlags) register(cmd *cobra.Command) {
 	f.StringVar(&l.mapping, "map", "", "for json, csv, common and combined: which field is what, such as client=.app,user=.sub,time=.at")
 	f.StringVar(&l.zone, "zone", "UTC", "time zone of times that name none, such as Europe/Berlin")
 	f.BoolVar(&l.strict, "strict", false, "stop at the first line that cannot be read")
-	_ = cmd.RegisterFlagCompletionFunc("format", fixed(formatNames()...)) // fails for a flag that is not there
+	_ = cmd.RegisterFlagCompletionFunc("format", fixed(formatNames()...)) // fails only for a missing flag
 }
 
 func (s *simulation) register(cmd *cobra.Command) {
@@ -99,7 +99,7 @@ func (s *simulation) register(cmd *cobra.Command) {
 	for name, complete := range map[string]completion{
 		"preset": fixed(presetNames()...), "of": fixed(string(simulate.OfClients), string(simulate.OfRequests)),
 	} {
-		_ = cmd.RegisterFlagCompletionFunc(name, complete) // fails for a flag that is not there
+		_ = cmd.RegisterFlagCompletionFunc(name, complete) // fails only for a missing flag
 	}
 	_ = cmd.MarkFlagFilename("policies", "yaml", "yml")
 	_ = cmd.MarkFlagFilename("write", "yaml", "yml")
@@ -135,7 +135,7 @@ func (s *simulation) run(cmd *cobra.Command, logs []string) error {
 	if err := errors.Join(s.outputsApart(logs), s.writableFiles()); err != nil {
 		return err
 	}
-	const garbage = 10 // percent of what lives: there is little of it
+	const garbage = 10 // percent of the live heap: there is little garbage
 	defer debug.SetGCPercent(debug.SetGCPercent(garbage))
 	bar := s.newProgress(reader)
 	options.Progress = bar.show
@@ -145,7 +145,7 @@ func (s *simulation) run(cmd *cobra.Command, logs []string) error {
 		return failed
 	}
 	result.Lines = linesOf(reader)
-	if reader.Err() != nil { // it stopped in a log: what was judged by then is no answer
+	if reader.Err() != nil { // a log stopped halfway: partial results are not an answer
 		s.warnFormats(&result.Lines)
 		return failed
 	}
@@ -165,7 +165,7 @@ func (s *simulation) run(cmd *cobra.Command, logs []string) error {
 	return err
 }
 
-// finish writes what came of it.
+// finish writes the results.
 func (s *simulation) finish(result *simulate.Result) error {
 	if len(result.Targets) > 0 {
 		text, err := s.found(result)
@@ -174,7 +174,7 @@ func (s *simulation) finish(result *simulate.Result) error {
 		}
 		result.Found = string(text)
 	}
-	if s.write != "" && len(result.Targets) > 0 { // otherwise none was found, and the error says why
+	if s.write != "" && len(result.Targets) > 0 { // without targets, the error explains why
 		if err := s.writePolicies(result.Found); err != nil {
 			return err
 		}
@@ -187,7 +187,7 @@ func (s *simulation) finish(result *simulate.Result) error {
 	return errors.Join(wrong, s.show(result))
 }
 
-// options reads the flags. The error has all that is wrong with them, and with the files of policies.
+// options reads the flags. The error lists all problems with them and with the policy files.
 func (s *simulation) options() (o simulate.Options, err error) {
 	var errs fielderr.Errors
 	if o.Policies, err = s.readPolicies(); err != nil {
@@ -217,7 +217,7 @@ func (s *simulation) options() (o simulate.Options, err error) {
 	if s.lifetime < time.Second {
 		errs.Add("--token-lifetime", "%v is less than a second", s.lifetime)
 	}
-	if most := 1 << 30; s.maxKeys < 1 || s.maxKeys > most { // as rate_limit.max_keys
+	if most := 1 << 30; s.maxKeys < 1 || s.maxKeys > most { // same bound as rate_limit.max_keys
 		errs.Add("--max-keys", "%d is not from 1 to %d", s.maxKeys, most)
 	}
 	if s.top < 0 {
@@ -227,7 +227,7 @@ func (s *simulation) options() (o simulate.Options, err error) {
 	return o, errs.Err()
 }
 
-// goal is what --target looks for; nil: nothing.
+// goal returns what --target searches for; nil without that flag.
 func (s *simulation) goal(forms []simulate.Form) (g *simulate.Goal, errs fielderr.Errors) {
 	of := simulate.Of(s.of)
 	if of != simulate.OfClients && of != simulate.OfRequests {
@@ -264,7 +264,7 @@ func (s *simulation) goal(forms []simulate.Form) (g *simulate.Goal, errs fielder
 	return g, errs
 }
 
-// parseForms reads the values of --limit: limits as of "limits set", with commas between.
+// parseForms reads the values of --limit: comma-separated limits as in "limits set".
 func parseForms(values []string) (forms []simulate.Form, errs fielderr.Errors) {
 	for _, value := range values {
 		if slices.Contains(strings.Split(value, ","), "") {
@@ -289,7 +289,7 @@ func parseForms(values []string) (forms []simulate.Form, errs fielderr.Errors) {
 	return forms, errs
 }
 
-// splitLimits divides lists of limits: one begins with each REQUESTS/WINDOW.
+// splitLimits splits lists of limits. Each limit starts with REQUESTS/WINDOW.
 func splitLimits(values []string) (specs []string) {
 	for _, value := range values {
 		for i, part := range strings.Split(value, ",") {

@@ -16,7 +16,7 @@ import (
 	"oauth-server/internal/simulate/report"
 )
 
-const fileMode = 0o644 // of results: there is nothing secret in them
+const fileMode = 0o644 // of results, which contain no secrets
 
 var chartExtensions = []string{".svg", ".png"}
 
@@ -26,7 +26,8 @@ func chartFlag(cmd *cobra.Command, path *string) {
 	_ = cmd.MarkFlagFilename("chart", "svg", "png")
 }
 
-// once is the value of a flag that names one file. A second one is refused, as nothing would be written to the first.
+// once is the value of a flag that names one file. It rejects a second value, because nothing would
+// be written to the first file.
 type once struct{ value *string }
 
 func (o *once) String() string {
@@ -48,10 +49,11 @@ func (o *once) Set(path string) error {
 // Type implements [pflag.Value].
 func (o *once) Type() string { return "string" }
 
-// chartWritable reports what is wrong with the value of --chart.
+// chartWritable reports a problem with the value of --chart.
 func chartWritable(path string) error { return writable("chart", path, chartExtensions...) }
 
-// writable reports why the file of a flag cannot be written, before long work is done for it. No path is no file.
+// writable reports why a flag's output file cannot be written. It runs before any long work. An
+// empty path is valid.
 func writable(flag, path string, extensions ...string) error {
 	if path == "" {
 		return nil
@@ -72,7 +74,7 @@ func writable(flag, path string, extensions ...string) error {
 	return err
 }
 
-// outputsApart reports files that would be overwritten while they are read, or by each other.
+// outputsApart reports output files that would overwrite an input or each other.
 func (s *simulation) outputsApart(logs []string) error {
 	type named struct {
 		as   string
@@ -99,7 +101,7 @@ func (s *simulation) outputsApart(logs []string) error {
 	return nil
 }
 
-// writableFiles reports which of the files of a replay cannot be written.
+// writableFiles reports the output files of a replay that cannot be written.
 func (s *simulation) writableFiles() error {
 	return errors.Join(writable("write", s.write), writable("report", s.report, ".html", ".htm"), chartWritable(s.chart))
 }
@@ -121,14 +123,14 @@ func (s *simulation) writeFiles(r *simulate.Result) error {
 	return nil
 }
 
-// replaceFile writes a file, or leaves the one that there is as it is. What is no regular file, such as a pipe or a
-// link, is written to as it is.
+// replaceFile writes a file atomically. On an error, the old file stays unchanged. It writes
+// directly to anything that is not a regular file, such as a pipe or a link.
 func replaceFile(path string, content []byte) error {
 	if info, err := os.Lstat(path); err == nil && !info.Mode().IsRegular() {
 		return os.WriteFile(path, content, fileMode)
 	}
 	f, err := os.CreateTemp(filepath.Dir(path), ".oauth-server-*")
-	if errors.Is(err, fs.ErrPermission) { // in the directory; the file itself was found to be writable
+	if errors.Is(err, fs.ErrPermission) { // the directory is read-only; the file was checked to be writable
 		return os.WriteFile(path, content, fileMode)
 	}
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 	"oauth-server/internal/strict"
 )
 
-// judged is what the requests are judged under: in words, as a part of a sentence, and the files. What is built in, and
-// holds where no file has another limit, is one of them.
+// judged returns the limits that the simulation applies: as part of a sentence, and as files.
+// Built-in limits count as one of the files if they apply.
 func (f *policyFiles) judged() (under string, files []simulate.PolicyFile, err error) {
 	var names []string
 	if f.limits != "" {
@@ -50,11 +50,11 @@ func (f *policyFiles) judged() (under string, files []simulate.PolicyFile, err e
 	return under, files, nil
 }
 
-// builtIn are the lists for all clients that no file has, and what they are of.
+// builtIn returns the lists for all clients that no file sets, and their names.
 func (f *policyFiles) builtIn() (lists map[string]any, of []string) {
 	given := map[string]bool{}
 	settings := map[string]any{}
-	_ = json.Unmarshal(f.settings, &settings) // it was read before, or there is none
+	_ = json.Unmarshal(f.settings, &settings) // already validated, or empty
 	for _, from := range []map[string]any{settings, f.rateLimit} {
 		inGeneral, _ := from["default"].(map[string]any)
 		for name, list := range inGeneral {
@@ -75,8 +75,8 @@ func (f *policyFiles) builtIn() (lists map[string]any, of []string) {
 	return lists, of
 }
 
-// absent are notes about clients that have limits of their own and no request in the log: their names may be misspelt.
-// If the result leaves out clients, it is not known.
+// absent returns notes about clients that have limits but no request in the log: their names may be
+// misspelt. It returns nothing if the result omits clients, because then this is unknown.
 func (f *policyFiles) absent(r *simulate.Result) []string {
 	if r.MoreClients > 0 || r.ClientCount == 0 {
 		return nil

@@ -11,7 +11,7 @@ import (
 	"oauth-server/internal/simulate/report"
 )
 
-// linesOf is what became of the lines.
+// linesOf returns the line counts of a reader.
 func linesOf(r *events.Reader) simulate.Lines {
 	from := r.Lines()
 	out := simulate.Lines{Read: from.Read, Unread: from.Unread, Skipped: from.Skipped, Reordered: from.Reordered}
@@ -24,7 +24,7 @@ func linesOf(r *events.Reader) simulate.Lines {
 	return out
 }
 
-// noRequests is the error about logs without a token request.
+// noRequests returns the error for logs without a token request.
 func noRequests(logs []string, l *simulate.Lines) error {
 	none := "there is no token request in " + strings.Join(logs, ", ")
 	if l.Skipped == 0 || l.Unread > 0 {
@@ -33,7 +33,7 @@ func noRequests(logs []string, l *simulate.Lines) error {
 	return fmt.Errorf("%s: read as %s, all that is in it is something else; --format chooses another format", none, formatsOf(l))
 }
 
-// formatsOf names the formats of the logs, each once.
+// formatsOf lists the formats of the logs, each once.
 func formatsOf(l *simulate.Lines) string {
 	var names []string
 	for _, f := range l.Files {
@@ -44,7 +44,7 @@ func formatsOf(l *simulate.Lines) string {
 	return strings.Join(names, " and ")
 }
 
-// warn writes what a person should know to standard error.
+// warn writes warnings about the result to standard error.
 func (s *simulation) warn(r *simulate.Result) {
 	l := &r.Lines
 	s.warnFormats(l)
@@ -54,7 +54,7 @@ func (s *simulation) warn(r *simulate.Result) {
 	}
 }
 
-// warnFormats says as what the logs were read.
+// warnFormats reports the format of each log.
 func (s *simulation) warnFormats(l *simulate.Lines) {
 	if s.format != string(events.Auto) {
 		return
@@ -68,8 +68,8 @@ func (s *simulation) warnFormats(l *simulate.Lines) {
 	}
 }
 
-// warnLines says how many entries were left out, and why those that could not be read. An entry is a line, or a value of a
-// JSON document.
+// warnLines reports how many entries were skipped, and why some were unreadable. An entry is a
+// line, or a value of a JSON document.
 func (s *simulation) warnLines(l *simulate.Lines) {
 	all := l.Read + l.Skipped + l.Unread
 	if l.Read == all {
@@ -101,13 +101,13 @@ func numberOf(n uint64, one, many string) string {
 	return many
 }
 
-// warnSame says which logs are the same file.
+// warnSame reports logs that are the same file.
 func (s *simulation) warnSame(logs []string) {
 	var infos []os.FileInfo
 	for i, name := range logs {
 		info, err := os.Stat(name)
 		if err != nil {
-			info = nil // standard input, which is read once
+			info = nil // standard input, read only once
 		}
 		for j, other := range infos {
 			if info != nil && other != nil && os.SameFile(info, other) {

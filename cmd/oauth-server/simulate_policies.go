@@ -19,15 +19,15 @@ import (
 
 // policyFiles are the files of --policies.
 type policyFiles struct {
-	config, limits string // names; empty: there is none
+	config, limits string // file names; empty if not given
 	all            simulate.Policies
 	rateLimit      map[string]any  // of the configuration file
-	file           *limitsFile     // of limits; nil: there is none
-	settings       json.RawMessage // of it; nil: it has none
-	text           string          // of it
+	file           *limitsFile     // file of limits; nil if not given
+	settings       json.RawMessage // settings in file; nil if not set
+	text           string          // text of file
 }
 
-// readPolicies reads the files of --policies. The error has all that is wrong with them, with the lines.
+// readPolicies reads the files of --policies. The error lists all problems with their lines.
 func (s *simulation) readPolicies() (simulate.Policies, error) {
 	f := policyFiles{all: simulate.Policies{
 		Settings: ratelimit.DefaultSettings(), Tiers: map[string]ratelimit.Policy{}, TierOf: map[string]string{},
@@ -63,7 +63,7 @@ func (s *simulation) readPolicies() (simulate.Policies, error) {
 	if f.all.Settings.Clients == nil {
 		f.all.Settings.Clients = map[string]ratelimit.Policy{}
 	}
-	if f.file != nil { // over the configuration file, whichever is named first
+	if f.file != nil { // takes precedence over the configuration file, in any order
 		if err := f.readLimits(f.file); err != nil {
 			return f.all, err
 		}
@@ -85,13 +85,14 @@ func count(f *limitsFile, section string) (n int) {
 	return n
 }
 
-// isConfiguration reports whether a file is a configuration file and not one of limits, also one with a misspelt field.
+// isConfiguration reports whether a file is a configuration file and not a file of limits, even
+// with a misspelt field.
 func isConfiguration(doc *strict.Value) bool {
 	var fields map[string]*strict.Value
 	if doc == nil || !doc.IsObject() {
 		return false
 	}
-	_ = doc.Decode(&fields, nil) // what is wrong is found again
+	_ = doc.Decode(&fields, nil) // problems are reported later
 	var known []string
 	for _, f := range reflect.VisibleFields(reflect.TypeFor[config.Config]()) {
 		known = append(known, strict.Name(f))
@@ -106,7 +107,7 @@ func isConfiguration(doc *strict.Value) bool {
 	return near
 }
 
-// readConfig reads a configuration file, of which the section rate_limit counts.
+// readConfig reads the section rate_limit of a configuration file.
 func (f *policyFiles) readConfig(doc *strict.Value) error {
 	cfg, origins := config.Default(), map[string]string{}
 	errs := doc.Decode(cfg, origins)
@@ -117,14 +118,14 @@ func (f *policyFiles) readConfig(doc *strict.Value) error {
 	}
 	errs.AddUnreported(found)
 	var values map[string]any
-	_ = doc.Decode(&values, nil) // likewise
+	_ = doc.Decode(&values, nil) // problems are reported later
 	if f.rateLimit, _ = values["rate_limit"].(map[string]any); f.rateLimit == nil {
 		f.rateLimit = map[string]any{}
 	}
 	return errs.Err()
 }
 
-// originIn is where a field stands in a file, or else the nearest field around it.
+// originIn returns the position of a field in a file, or of the nearest enclosing field.
 func originIn(path string, origins map[string]string) string {
 	for ; path != ""; path = path[:max(0, strings.LastIndexAny(path, ".["))] {
 		if origin, known := origins[path]; known {
@@ -134,7 +135,8 @@ func originIn(path string, origins map[string]string) string {
 	return ""
 }
 
-// readLimits reads a file of limits onto what there is, and judges it as the server does.
+// readLimits reads a file of limits on top of the earlier policies and validates it as the server
+// does.
 func (f *policyFiles) readLimits(file *limitsFile) error {
 	var errs fielderr.Errors
 	for _, target := range file.targets() {
@@ -156,11 +158,11 @@ func (f *policyFiles) readLimits(file *limitsFile) error {
 	if len(errs) > 0 {
 		return errs
 	}
-	_, err := f.all.Compile() // what concerns several targets
+	_, err := f.all.Compile() // checks across several targets
 	return err
 }
 
-// add adds a target, which it reads as the admin API does.
+// add adds a target, parsed as the admin API parses it.
 func (f *policyFiles) add(section, name string, v *strict.Value) error {
 	switch section {
 	case "settings":

@@ -9,12 +9,12 @@ import (
 	"oauth-server/internal/simulate/events"
 )
 
-// progress is a line on a terminal that says how far long work is.
+// progress is a progress line on a terminal for long work.
 type progress struct {
 	*cli
 	reader *events.Reader
 	began  time.Time
-	next   time.Time // not before is it drawn again
+	next   time.Time // earliest time of the next redraw
 	drawn  bool
 	what   string
 	since  time.Time // of what
@@ -31,7 +31,7 @@ func (c *cli) newProgress(r *events.Reader) *progress {
 	return &progress{cli: c, reader: r, began: now, next: now.Add(progressAfter)}
 }
 
-// show draws the line anew, if it is time to.
+// show redraws the line if it is due.
 func (p *progress) show(at simulate.Progress) {
 	now := time.Now()
 	if at.What != p.what {
@@ -50,7 +50,7 @@ func (p *progress) show(at simulate.Progress) {
 	_, _ = fmt.Fprintf(p.errOut, "\r\x1b[K%s%s: %d requests, %.1f million a minute", barOf(done, of), at.What, at.Requests, rate/1e6)
 }
 
-// barOf draws a part of a whole; nothing if that is not known.
+// barOf draws a progress bar; nothing if the total is unknown.
 func barOf(done, of float64) string {
 	if of <= 0 {
 		return ""

@@ -11,10 +11,10 @@ import (
 	"oauth-server/internal/simulate/report"
 )
 
-// shownClients is how many clients the table has, unless --top says so.
+// shownClients is the number of clients in the table without --top.
 const shownClients = 20
 
-// cut leaves out the clients that are not to be shown.
+// cut removes the clients beyond the number to show.
 func (s *simulation) cut(r *simulate.Result) {
 	most := s.top
 	if most == 0 && s.output == outputText {
@@ -28,7 +28,7 @@ func (s *simulation) cut(r *simulate.Result) {
 // show writes the result for a person.
 func (s *simulation) show(r *simulate.Result) error {
 	if r.ClientCount == 0 {
-		return nil // what there is to say is an error
+		return nil // the error says everything
 	}
 	if err := s.table(s.clientRows(r)...); err != nil {
 		return err
@@ -55,7 +55,7 @@ func (s *simulation) show(r *simulate.Result) error {
 	return nil
 }
 
-// refusedText is how many requests are refused, and of whom, in a sentence.
+// refusedText says in a sentence how many requests are refused, and which clients sent them.
 func refusedText(r *simulate.Result) string {
 	n := r.Total.Refused()
 	if n == 0 {
@@ -70,7 +70,7 @@ func refusedText(r *simulate.Result) string {
 		about(r.UsersHit, r.UsersEstimated), plural(users, "user"))
 }
 
-// column is a column of a table of counts, which is left out if it is empty.
+// column is a column of a table of counts. An empty column is left out.
 type column struct {
 	name  string
 	count func(*simulate.Counts) uint64
@@ -83,7 +83,7 @@ var rareColumns = []column{
 	{"FAILED", func(c *simulate.Counts) uint64 { return c.Failed }},
 }
 
-// filled are the columns that are not empty.
+// filled returns the columns that are not empty.
 func filled(total *simulate.Counts) (columns []column) {
 	for _, c := range rareColumns {
 		if c.count(total) > 0 {
@@ -116,7 +116,7 @@ func (s *simulation) clientRows(r *simulate.Result) [][]string {
 	return withoutDashes(rows)
 }
 
-// shortened leaves out the middle of a name that would make a table too wide to read.
+// shortened removes the middle of a name that would make a table too wide.
 func shortened(name string) string {
 	const most, tail = 60, 20
 	runes := []rune(name)
@@ -126,7 +126,7 @@ func shortened(name string) string {
 	return string(runes[:most-tail-1]) + "…" + string(runes[len(runes)-tail:])
 }
 
-// withoutDashes leaves out the columns that have nothing but "-" below their heading.
+// withoutDashes removes columns with only "-" below their heading.
 func withoutDashes(rows [][]string) [][]string {
 	for i := len(rows[0]) - 1; i >= 0; i-- {
 		if slices.ContainsFunc(rows[1:], func(row []string) bool { return row[i] != "-" }) {
@@ -146,7 +146,7 @@ func about(n uint64, estimated bool) string {
 	return number(n)
 }
 
-// seconds writes a time for a table; - for none.
+// seconds writes a duration for a table, or - for a missing one.
 func seconds(d simulate.Seconds) string {
 	switch t := d.Duration(); {
 	case t == 0:
@@ -184,7 +184,7 @@ func (s *simulation) whatIfRows(all []simulate.WhatIf) [][]string {
 	return rows
 }
 
-// shownOutstanding is how many clients that a limit would deny are shown.
+// shownOutstanding is the number of clients shown that a limit would deny.
 const shownOutstanding = 10
 
 func (s *simulation) showTarget(t *simulate.Target) error {

@@ -13,7 +13,7 @@ import (
 	"oauth-server/internal/strict"
 )
 
-// writePolicies writes the limits that were found as a file of limits.
+// writePolicies writes the limits found as a file of limits.
 func (s *simulation) writePolicies(text string) error {
 	if err := replaceFile(s.write, []byte(text)); err != nil {
 		return fmt.Errorf("--write: %w", err)
@@ -22,7 +22,7 @@ func (s *simulation) writePolicies(text string) error {
 	return nil
 }
 
-// found returns a file of limits with the settings of the file that was given, and the limits that were found in their
+// found returns a file of limits: the settings of the given file with the limits found in their
 // lists.
 func (s *simulation) found(r *simulate.Result) ([]byte, error) {
 	settings := map[string]any{}
@@ -60,7 +60,7 @@ func (s *simulation) found(r *simulate.Result) ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// writeRest writes what the file of limits has beside the settings.
+// writeRest writes the rest of the file of limits, without the settings.
 func (f *policyFiles) writeRest(out *bytes.Buffer) error {
 	if f.file == nil {
 		return nil

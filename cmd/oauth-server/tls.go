@@ -11,8 +11,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// tlsFiles are the flags of commands that call a server with a certificate of its own CA, or one that
-// asks for a client certificate.
+// tlsFiles are the flags for calling a server with a certificate of a private CA, or a server that
+// requires a client certificate.
 type tlsFiles struct{ ca, cert, key string }
 
 func (f *tlsFiles) add(flags *pflag.FlagSet) {
@@ -21,8 +21,8 @@ func (f *tlsFiles) add(flags *pflag.FlagSet) {
 	flags.StringVar(&f.key, "key-file", "", "PEM file of its private key")
 }
 
-// transports returns one that presents the client certificate, if there is any, and one that does not;
-// both trust the CA. Flags that were not given are taken from the environment.
+// transports returns one transport with the client certificate, if there is one, and one without.
+// Both trust the CA. Missing flags are read from the environment.
 func (f *tlsFiles) transports(c *cli) (presenting, plain http.RoundTripper, err error) {
 	ca := cmp.Or(f.ca, c.variable("OAUTH_CA_FILE"))
 	cert, key := cmp.Or(f.cert, c.variable("OAUTH_CERT_FILE")), cmp.Or(f.key, c.variable("OAUTH_KEY_FILE"))
@@ -45,11 +45,11 @@ func (f *tlsFiles) transports(c *cli) (presenting, plain http.RoundTripper, err 
 	return withTLS(own), plain, nil
 }
 
-// rootsWith returns the CAs of the system and those in the file.
+// rootsWith returns the system's CAs and the CAs in the file.
 func rootsWith(file string) (*x509.CertPool, error) {
 	roots, err := x509.SystemCertPool()
 	if err != nil {
-		roots = x509.NewCertPool() // of a system without any
+		roots = x509.NewCertPool() // a system without CAs
 	}
 	text, err := os.ReadFile(file) //nolint:gosec // the operator names the file
 	if err != nil {
@@ -65,6 +65,6 @@ func rootsWith(file string) (*x509.CertPool, error) {
 func withTLS(cfg *tls.Config) http.RoundTripper {
 	transport := http.DefaultTransport.(*http.Transport).Clone() //nolint:forcetypeassert // nothing replaces it
 	transport.TLSClientConfig = cfg
-	transport.MaxIdleConnsPerHost = importAtOnce // or an import would open a connection for nearly each line
+	transport.MaxIdleConnsPerHost = importAtOnce // otherwise an import would open a connection for nearly every line
 	return transport
 }

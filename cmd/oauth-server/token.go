@@ -18,9 +18,9 @@ import (
 )
 
 const (
-	// defaultIssuer is the issuer of serve without configuration.
+	// defaultIssuer is the default issuer of serve.
 	defaultIssuer = "http://127.0.0.1:9096"
-	// maxSecretLine bounds a secret that is read from standard input.
+	// maxSecretLine is the maximum length of a secret on standard input, in bytes.
 	maxSecretLine = 4 << 10
 )
 
@@ -56,7 +56,7 @@ type tokenFlags struct {
 	timeout             time.Duration
 }
 
-// newToken makes the command that gets tokens, to try the server with.
+// newToken makes the command that gets tokens, for trying the server.
 func newToken(c *cli) *cobra.Command {
 	var f tokenFlags
 	cmd := &cobra.Command{
@@ -111,7 +111,7 @@ func (f *tokenFlags) run(cmd *cobra.Command, c *cli) error {
 	return c.printToken(result)
 }
 
-// complete sets what the flags leave open from the environment, standard input and the defaults.
+// complete sets missing values from the environment, standard input and the defaults.
 func (f *tokenFlags) complete(c *cli) error {
 	r := &f.request
 	r.Grant = clientcfg.Grant(f.grant)
@@ -122,14 +122,14 @@ func (f *tokenFlags) complete(c *cli) error {
 	if err := f.readStdin(c); err != nil {
 		return err
 	}
-	if r.ClientID == cmp.Or(c.variable("OAUTH_CLIENT_ID"), r.ClientID) { // else it is the secret of another client
+	if r.ClientID == cmp.Or(c.variable("OAUTH_CLIENT_ID"), r.ClientID) { // otherwise the secret belongs to another client
 		r.ClientSecret = cmp.Or(r.ClientSecret, c.variable("OAUTH_CLIENT_SECRET"))
 	}
 	r.Password = cmp.Or(r.Password, c.variable("OAUTH_PASSWORD"))
 	return f.placeCache()
 }
 
-// readStdin reads the secret that comes by standard input, if any.
+// readStdin reads a secret from standard input, if requested.
 func (f *tokenFlags) readStdin(c *cli) error {
 	var into []*string
 	for _, from := range []struct {
@@ -175,7 +175,7 @@ func (f *tokenFlags) placeCache() (err error) {
 	return nil
 }
 
-// secretLine reads one line, without its end. Spaces stay, because they may belong to a password.
+// secretLine reads one line, without its end. It keeps spaces, which may be part of a password.
 func secretLine(stdin io.Reader) (string, error) {
 	line, err := bufio.NewReader(io.LimitReader(stdin, maxSecretLine)).ReadString('\n')
 	if err != nil && !errors.Is(err, io.EOF) {
@@ -209,7 +209,7 @@ func (f *tokenFlags) client(c *cli) *tokenclient.Client {
 	}
 }
 
-// explain adds to a refusal for too many requests what can be done.
+// explain adds advice to a "too many requests" error.
 func (f *tokenFlags) explain(err error) error {
 	var refused *tokenclient.ServerError
 	if !errors.As(err, &refused) || !refused.Limited() || f.wait {

@@ -17,7 +17,7 @@ type tokenResponse struct {
 	Scope        string `json:"scope,omitempty"`
 }
 
-// tokenNotes is what the client adds to a token response.
+// tokenNotes are the client's additions to a token response.
 type tokenNotes struct {
 	Origin         tokenclient.Origin `json:"origin"`
 	ExpiresAt      time.Time          `json:"expires_at,omitzero"`

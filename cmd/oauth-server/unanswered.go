@@ -11,19 +11,22 @@ import (
 	"oauth-server/internal/registry"
 )
 
-// unanswered is a change that the store neither confirmed nor refused: whether it was made is not known.
+// unanswered is an error for a change that the store neither confirmed nor refused. The change may
+// have been made.
 type unanswered struct {
 	err   error
-	state string // what is not known, and the next step
+	state string // the unknown state and the next step
 }
 
 func (u *unanswered) Error() string { return u.err.Error() + "; " + u.state }
 func (u *unanswered) Unwrap() error { return u.err }
 
-// marking is a store whose changes of clients and users return *[unanswered] where that is so.
+// marking is a store that returns *[unanswered] for changes of clients and users with an unknown
+// outcome.
 type marking struct{ app.Store }
 
-// mark returns an error as it is if the store names it, because it refused the change then.
+// mark returns err as *[unanswered], unless it is one of the store's own errors: with those, the
+// store refused the change.
 func mark(err error, state, name string) error {
 	if err == nil {
 		return nil

@@ -83,11 +83,11 @@ func userError(name string, err error) error {
 	return changeError(name, err)
 }
 
-// maxPasswordInput bounds what is read of standard input. Passwords are shorter.
+// maxPasswordInput is the maximum number of bytes read from standard input. Passwords are shorter.
 const maxPasswordInput = 1 << 16
 
-// password reads a password from standard input, or prompts for it. It is never an argument: other
-// users could see it, and the shell would keep it.
+// password reads a password from standard input or prompts for it. A password is never an argument:
+// other users could see it, and the shell would keep it in its history.
 func (c *cli) password(fromStdin bool) (string, error) {
 	if fromStdin {
 		text, err := io.ReadAll(io.LimitReader(c.in, maxPasswordInput))
@@ -140,7 +140,7 @@ func newUserList(c *cli) *cobra.Command {
 	})
 }
 
-// usersAtOnce is how many users are read at once.
+// usersAtOnce is the number of users read at once.
 const usersAtOnce = 1000
 
 func allUsers(ctx context.Context, r registrar) (all []registry.User, err error) {

@@ -50,8 +50,8 @@ tokens that came of them stay: see families and revoke.`,
 	return first(cmd, oneOrAll(cmd, "end"))
 }
 
-// oneOrAll refuses a flag that is given together with the one for all, or with no ID: that is most likely a
-// variable of a shell that is not set.
+// oneOrAll rejects a flag given together with the flag for all, or with an empty ID, which usually
+// comes from an unset shell variable.
 func oneOrAll(cmd *cobra.Command, name string) func([]string) error {
 	return func([]string) error {
 		one := cmd.Flags().Lookup(name)
@@ -65,7 +65,7 @@ func oneOrAll(cmd *cobra.Command, name string) func([]string) error {
 	}
 }
 
-// ended answers how many were ended.
+// ended reports how many sign-ins were ended.
 func (c *cli) ended(name, what string, n int, err error) error {
 	if err != nil {
 		return userError(name, err)

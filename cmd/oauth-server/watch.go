@@ -12,7 +12,7 @@ import (
 // watchEvery is the time between two views of --watch.
 const watchEvery = 2 * time.Second
 
-// clearScreen takes the cursor of a terminal to its corner and clears what is shown. What was scrolled away stays.
+// clearScreen moves the cursor to the top left and clears the screen. The scrollback stays.
 const clearScreen = "\x1b[H\x1b[2J"
 
 // watched adds --watch to a command that shows something.
@@ -29,8 +29,9 @@ func (c *cli) watched(cmd *cobra.Command) *cobra.Command {
 	return cmd
 }
 
-// watch shows a view again and again. On a terminal each replaces the one before; elsewhere an empty line
-// is between two. The first one must succeed; later errors are shown in the place of a view.
+// watch shows a view repeatedly. On a terminal, each view replaces the previous one; otherwise an
+// empty line separates them. The first view must succeed. Later errors are shown in place of a
+// view.
 func (c *cli) watch(ctx context.Context, once func() error) error {
 	out := c.out
 	defer func() { c.out = out }()
