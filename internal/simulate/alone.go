@@ -7,10 +7,10 @@ import (
 	"oauth-server/internal/simulate/traffic"
 )
 
-// alone judges requests by one limit, as nothing else would deny them.
+// alone decides requests by one limit only, as if nothing else denied them.
 type alone struct {
 	policies     *ratelimit.Compiled
-	user, client *ratelimit.Limits // of whom the limit is for
+	user, client *ratelimit.Limits // users and clients with the limit
 	grants       ratelimit.Grants
 	counters     *ratelimit.Counters
 	swept        sweeps
@@ -34,7 +34,8 @@ func newAlone(p *Policies, l *ratelimit.Limit, maxKeys int) (*alone, error) {
 	return a, nil
 }
 
-// concerns reports whether the limit counts a request, and returns its key and what applies to it.
+// concerns reports whether the limit counts a request, and returns its key and the policy that
+// applies.
 func (a *alone) concerns(r *traffic.Request) (k ratelimit.Key, e *ratelimit.Effective, does bool) {
 	if r.Failed || r.Unknown {
 		return k, nil, false
@@ -59,10 +60,10 @@ func (a *alone) take(now time.Time, k ratelimit.Key, e *ratelimit.Effective) rat
 	return a.counters.Take(now, k, e, 1)
 }
 
-// needs takes a request under a limit that is never reached, and returns the lowest limit that would have admitted it,
-// and all requests of its key before it.
+// needs counts a request under a limit that is never reached. It returns the lowest limit that
+// would have admitted the request and all earlier ones of its key.
 func (a *alone) needs(now time.Time, k ratelimit.Key, e *ratelimit.Effective) int64 {
-	if a.weighted { // what is counted now weighs less than 1
+	if a.weighted { // requests counted at this moment weigh less than 1
 		before := int64(0)
 		if u := a.counters.Usage(now, k); len(u) > 0 {
 			before = u[0].Limit.Requests - u[0].Remaining

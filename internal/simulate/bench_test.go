@@ -54,7 +54,8 @@ func (c *crowd) Next(r *traffic.Request) bool {
 func (*crowd) Answer(*traffic.Request, traffic.Answer) {}
 func (*crowd) Err() error                              { return nil }
 
-// BenchmarkReplay is the cost of a request, of 10,000 users of 100 clients, some of whom are denied.
+// BenchmarkReplay measures the cost of a request. 10,000 users of 100 clients send requests, and
+// some are denied.
 func BenchmarkReplay(b *testing.B) {
 	for _, trials := range []int{0, 3} {
 		b.Run(fmt.Sprint("trials-", trials), func(b *testing.B) {
@@ -68,7 +69,8 @@ func BenchmarkReplay(b *testing.B) {
 	}
 }
 
-// BenchmarkMillionKeys is the memory for a million keys of 1,000 clients, all of them in their windows at once.
+// BenchmarkMillionKeys measures the memory for a million keys of 1,000 clients, all of them in
+// their windows at once.
 func BenchmarkMillionKeys(b *testing.B) {
 	for _, clients := range []int{1_000, 1_000_000} {
 		b.Run(fmt.Sprint("clients-", clients), func(b *testing.B) {

@@ -2,17 +2,17 @@ package simulate
 
 import "time"
 
-// blocked are the keys of which every request is refused, by their hash. So that there are not more and more of them, a
-// key that sends nothing for a while is not blocked any longer.
+// blocked has the keys, by their hash, for which every request is refused. A key that sends nothing
+// for a while is dropped, so that the map does not grow forever.
 type blocked map[uint64]stretch
 
-// stretch is a time in which every request of a key is refused.
+// stretch is a period of a key without any admitted request.
 type stretch struct {
 	client       *client
-	since, until int64 // milliseconds since 1970; until one would have passed
+	since, until int64 // milliseconds since 1970; at until a request would have passed
 }
 
-// blockedPause ends a stretch: so long after the time at which a request would have passed, there was none.
+// blockedPause ends a stretch: the key sent no request for this long after one would have passed.
 const blockedPause = time.Hour
 
 func (b blocked) refuse(c *client, key uint64, now time.Time, retryAfter time.Duration) {

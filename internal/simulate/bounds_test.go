@@ -13,7 +13,7 @@ import (
 	"oauth-server/internal/simulate/traffic"
 )
 
-// made yields requests that do makes, so many.
+// made yields n requests that do makes.
 type made struct {
 	n, next int
 	do      func(i int) traffic.Request
@@ -33,8 +33,8 @@ func (*made) Err() error                              { return nil }
 
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// TestFailuresOfMadeUpClients: a scan with client IDs that are made up neither fills the memory nor takes the series of
-// others.
+// TestFailuresOfMadeUpClients: a scan with made-up client IDs neither fills the memory nor takes
+// the series of other clients.
 func TestFailuresOfMadeUpClients(t *testing.T) {
 	t.Parallel()
 	const scan = maxFailing + 500
@@ -43,7 +43,7 @@ func TestFailuresOfMadeUpClients(t *testing.T) {
 		switch i - scan {
 		case 0: // one that failed before
 			r.Client, r.Failed = "c7", false
-		case 1, 2: // the first takes the room of c7
+		case 1, 2: // the first takes the place of c7
 			r.Client = fmt.Sprint("late", i)
 		}
 		return r
@@ -61,12 +61,13 @@ func TestFailuresOfMadeUpClients(t *testing.T) {
 	check.Equal(t, "its series", r.Clients[0].Series != nil, true)
 }
 
-// TestFullTemporaryDirectory: the requests are judged, and what needs them again is left out.
+// TestFullTemporaryDirectory: the requests are still decided. Results that need to read them again
+// are left out.
 func TestFullTemporaryDirectory(t *testing.T) {
 	t.Parallel()
 	s, err := newSpill()
 	check.OK(t, err)
-	check.OK(t, s.file.Close()) // as good as full
+	check.OK(t, s.file.Close()) // behaves like a full disk
 	o := Options{Trials: []Trial{TrialOf("tried", ratelimit.DefaultLimit())}}
 	r := &run{Options: o.withDefaults(), ctx: t.Context(), spill: s}
 	policies, err := r.check()
@@ -81,7 +82,7 @@ func TestFullTemporaryDirectory(t *testing.T) {
 	}
 }
 
-// TestSweeps: what is counted of keys that are gone is dropped, also if each request is of another one.
+// TestSweeps: the counts of keys that are gone are dropped, even if each request has a new key.
 func TestSweeps(t *testing.T) {
 	t.Parallel()
 	settings := ratelimit.DefaultSettings()
@@ -102,7 +103,7 @@ func TestSweeps(t *testing.T) {
 	check.Equal(t, "last tokens of a few minutes", len(e.last) < clients/4, true)
 }
 
-// TestTimersOfOneTime fire in the order in which they were set.
+// TestTimersOfOneTime: timers due at the same time fire in the order in which they were set.
 func TestTimersOfOneTime(t *testing.T) {
 	t.Parallel()
 	c := clock{fired: func() {}}
@@ -114,7 +115,7 @@ func TestTimersOfOneTime(t *testing.T) {
 	check.Equal(t, "in order", slices.IsSorted(fired), true)
 }
 
-// TestAtLeast: a share that is a little off what is meant is taken for that.
+// TestAtLeast: a share that is slightly off because of rounding counts as the intended one.
 func TestAtLeast(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {

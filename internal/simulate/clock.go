@@ -8,15 +8,15 @@ import (
 	"oauth-server/internal/turns"
 )
 
-// clock is a time that stands still until it is moved, and calls what is due on the way.
+// clock is a time that only moves when told to. It calls the timers that become due on the way.
 type clock struct {
 	now    time.Time
 	timers timers
-	set    uint64 // timers until now
+	set    uint64 // timers set so far
 	fired  func() // after each call of a timer
 }
 
-// Now is the present time.
+// Now returns the current time.
 func (c *clock) Now() time.Time { return c.now }
 
 // AfterFunc is [time.AfterFunc] in this time.
@@ -26,7 +26,7 @@ func (c *clock) AfterFunc(d time.Duration, f func()) turns.Timer {
 	return t
 }
 
-// moveTo moves the time on, to each timer that is due until then.
+// moveTo advances the time, stopping at each timer that becomes due.
 func (c *clock) moveTo(to time.Time) {
 	for len(c.timers) > 0 && !c.timers[0].at.After(to) {
 		c.fire()
@@ -34,7 +34,7 @@ func (c *clock) moveTo(to time.Time) {
 	c.now = to
 }
 
-// drain moves the time on until no timer is left.
+// drain advances the time until no timer is left.
 func (c *clock) drain() {
 	for len(c.timers) > 0 {
 		c.fire()
@@ -54,7 +54,7 @@ func (c *clock) fire() {
 type timer struct {
 	clock *clock
 	at    time.Time
-	order uint64 // in which timers were set: those of one time fire in it
+	order uint64 // order of setting; timers of the same time fire in this order
 	f     func()
 	index int // in the timers of the clock; -1: it is not running
 }
@@ -77,7 +77,7 @@ func (t *timer) Stop() bool {
 	return true
 }
 
-// timers is a heap of running timers, that of the earliest first.
+// timers is a heap of running timers, the earliest first.
 type timers []*timer
 
 // Len implements [heap.Interface].

@@ -27,7 +27,7 @@ import (
 	"oauth-server/internal/testworld"
 )
 
-// everyRule is settings that use all that the limiter has.
+// everyRule returns settings that use all features of the limiter.
 func everyRule() ratelimit.Settings {
 	second, three := ratelimit.MaxWait(2*time.Second), 3
 	strict := ratelimit.NewLimit("per-10s", 4, 10*time.Second)
@@ -52,10 +52,10 @@ func everyRule() ratelimit.Settings {
 
 var shopUsers = []string{"u0", "u1", "u2", "u3", "u4"}
 
-// mixedTraffic is two hours of requests for these settings, in bursts and trickles.
+// mixedTraffic returns two hours of requests for these settings, in bursts and trickles.
 func mixedTraffic() (all []traffic.Request) {
 	random := rand.New(rand.NewPCG(7, 11))
-	began := time.Date(2000, 1, 1, 0, 40, 0, 0, time.UTC) // no token that was issued before is wasted
+	began := time.Date(2000, 1, 1, 0, 40, 0, 0, time.UTC) // no token issued before counts as wasted
 	add := func(n int, gap time.Duration, make func(i int) traffic.Request) {
 		at := began
 		for i := range n {
@@ -87,7 +87,7 @@ func mixedTraffic() (all []traffic.Request) {
 	})
 	add(40, 8*time.Second, func(int) traffic.Request { return traffic.Request{Client: "login", User: "alice", Grant: "password"} })
 	slices.SortStableFunc(all, func(a, b traffic.Request) int { return a.At.Compare(b.At) })
-	for i := range all { // no two at once: which of them is first is not said
+	for i := range all { // no two at the same time: their order would be undefined
 		if i > 0 && !all[i].At.After(all[i-1].At) {
 			all[i].At = all[i-1].At.Add(time.Nanosecond)
 		}
@@ -95,7 +95,7 @@ func mixedTraffic() (all []traffic.Request) {
 	return all
 }
 
-// server is the grants of a server with all that decides, in the time of a bubble.
+// server is the grants of a server with all parts that decide, in the time of a bubble.
 type server struct {
 	t       *testing.T
 	service *grants.Service
@@ -190,7 +190,7 @@ func (s *server) serve(all []traffic.Request) {
 		<-time.After(time.Until(r.At))
 		check.OK(s.t, s.service.SweepLastTokens(s.t.Context())) // as the server does every second
 		if r.Client == "waiter" || r.Client == "both" {
-			go func() { _, _ = s.ask(r) }() // what becomes of it is observed
+			go func() { _, _ = s.ask(r) }() // the outcome is observed
 			synctest.Wait()
 			continue
 		}
@@ -201,7 +201,8 @@ func (s *server) serve(all []traffic.Request) {
 	<-time.After(time.Minute)
 }
 
-// outcomes are counts by client as a replay reports them; would-be outcomes of dry-run count as what they would be.
+// outcomes returns counts by client as a replay reports them. The would-be outcomes of dry-run
+// count as real ones.
 func (s *server) outcomes() map[string]simulate.Counts {
 	all := map[string]simulate.Counts{}
 	for id, seen := range s.seen {
@@ -227,8 +228,8 @@ func (s *server) outcomes() map[string]simulate.Counts {
 	return all
 }
 
-// TestPredictionIsEnforcement: what a replay of the requests of a dry-run says of each client is what the server does
-// when it enforces the same policies on the same requests, to the last one.
+// TestPredictionIsEnforcement: a replay of the requests of a dry-run predicts, for each client and
+// to the last request, the result of enforcing the same policies on the same requests.
 func TestPredictionIsEnforcement(t *testing.T) {
 	t.Parallel()
 	all, settings := mixedTraffic(), everyRule()
@@ -245,7 +246,7 @@ func TestPredictionIsEnforcement(t *testing.T) {
 			s := newServer(t, settings)
 			s.serve(all)
 			got := s.outcomes()
-			if mode == ratelimit.DryRun { // holds nobody, so nobody is banned while they wait
+			if mode == ratelimit.DryRun { // dry-run queues no requests, so no user is banned while waiting
 				got["both"] = predicted["both"]
 			}
 			check.Equal(t, fmt.Sprintf("%s: outcomes", mode), got, predicted)
@@ -254,7 +255,7 @@ func TestPredictionIsEnforcement(t *testing.T) {
 			}
 		})
 	}
-	for id, n := range predicted { // so that the test is about something
+	for id, n := range predicted { // makes sure that the test covers every outcome
 		if id != "strict" && n.Admitted == 0 || n.Denied == 0 && id != "reuser" {
 			t.Errorf("nothing happens to %s: %+v", id, n)
 		}

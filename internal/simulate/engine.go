@@ -11,8 +11,8 @@ import (
 	"oauth-server/internal/turns"
 )
 
-// engine decides on requests in the order of their times, as the grants of the server do: see Service.admit in package
-// grants.
+// engine decides requests in the order of their times, like the grants of the server: see
+// Service.admit in package grants.
 type engine struct {
 	ctx      context.Context // of the run
 	policies *ratelimit.Compiled
@@ -21,10 +21,10 @@ type engine struct {
 	lines    *turns.Lines
 	clock    clock
 	last     lastTokens
-	lifetime time.Duration // of tokens, where a request does not say
+	lifetime time.Duration // of tokens, for requests without a lifetime
 	stats    *stats
 	answer   func(*traffic.Request, traffic.Answer)
-	decided  []*waiting // whose turn has come, or does not come any more
+	decided  []*waiting // requests that are no longer in a queue
 	swept    sweeps
 }
 
@@ -36,7 +36,7 @@ type ticket struct {
 	e      *ratelimit.Effective
 }
 
-// waiting is a request that waits for its turn.
+// waiting is a request in a queue.
 type waiting struct {
 	ticket
 	request traffic.Request // of the ticket
@@ -55,7 +55,7 @@ func newEngine(ctx context.Context, policies *ratelimit.Compiled, o *Options, an
 	return e, err
 }
 
-// take decides on a request, unless it waits for its turn.
+// take decides a request, unless it has to wait in a queue.
 func (e *engine) take(r *traffic.Request) {
 	e.clock.moveTo(r.At)
 	if e.swept.due(r.At, e.counters) {
@@ -80,7 +80,7 @@ func (e *engine) take(r *traffic.Request) {
 	e.conclude(&t, &turn)
 }
 
-// banned returns the decision on a request of who is banned. A user who is not known is not.
+// banned returns the decision on a request of a banned key. An unknown user is never banned.
 func (e *engine) banned(t *ticket) (ratelimit.Decision, bool) {
 	if t.r.Unknown {
 		return ratelimit.Decision{}, false
@@ -88,7 +88,7 @@ func (e *engine) banned(t *ticket) (ratelimit.Decision, bool) {
 	return e.bans.Decide(e.clock.now, t.key, t.e)
 }
 
-// finish decides on all requests that wait.
+// finish decides all waiting requests.
 func (e *engine) finish() {
 	e.clock.drain()
 	e.stats.finish()
@@ -97,7 +97,7 @@ func (e *engine) finish() {
 // clientCredentials is the grant without a user.
 const clientCredentials = "client_credentials"
 
-// keyOf is the key that a request counts against.
+// keyOf returns the key that counts a request.
 func keyOf(r *traffic.Request) ratelimit.Key {
 	if r.Grant == clientCredentials {
 		return ratelimit.Key{ClientID: r.Client}
@@ -105,8 +105,9 @@ func keyOf(r *traffic.Request) ratelimit.Key {
 	return ratelimit.Key{ClientID: r.Client, Username: r.User}
 }
 
-// applied returns what applies to a request, as at a gateway if its user is not known. One whose address is not known is
-// counted by no source: in a log without addresses all requests would have the same one.
+// applied returns the policy for a request. If the user is unknown, it is the policy of a gateway.
+// A request with an unknown address is not counted by source: in a log without addresses all
+// requests would have the same one.
 func (e *engine) applied(r *traffic.Request) *ratelimit.Effective {
 	effective := e.policies.For(r.Client)
 	if r.Unknown {
@@ -123,7 +124,7 @@ func (e *engine) applied(r *traffic.Request) *ratelimit.Effective {
 	return effective.ForRequest(ratelimit.GrantOf(r.Grant), source)
 }
 
-// enter has a request wait for its turn if it is over the limit.
+// enter queues a request that is over the limit.
 func (e *engine) enter(t *ticket) {
 	w := &waiting{ticket: *t, request: *t.r}
 	w.r = &w.request
@@ -134,7 +135,7 @@ func (e *engine) enter(t *ticket) {
 	}
 }
 
-// settleDecided concludes the requests whose wait is over.
+// settleDecided concludes the requests that have left their queue.
 func (e *engine) settleDecided() {
 	for len(e.decided) > 0 {
 		w := e.decided[0]
@@ -148,7 +149,8 @@ func (e *engine) settleDecided() {
 	}
 }
 
-// conclude completes a decision by what the limiter leaves to the grants, records it and answers.
+// conclude completes a decision by the parts that the limiter leaves to the grants, records it and
+// answers.
 func (e *engine) conclude(t *ticket, turn *turns.Turn) {
 	d := &turn.Decision
 	reuses := t.r.Grant == clientCredentials && t.e.Reuses()
@@ -176,7 +178,7 @@ func (e *engine) conclude(t *ticket, turn *turns.Turn) {
 // passwordGrant is not counted towards a ban: see Service.countDenial in package grants.
 const passwordGrant = "password"
 
-// answerOf is what the client gets to know of a decision.
+// answerOf returns the part of a decision that the client sees.
 func answerOf(turn *turns.Turn) traffic.Answer {
 	switch turn.Outcome {
 	case ratelimit.Denied:
@@ -192,7 +194,7 @@ func answerOf(turn *turns.Turn) traffic.Answer {
 	}
 }
 
-// sweep drops what no decision needs any more.
+// sweep drops data that no later decision needs.
 func (e *engine) sweep(now time.Time) {
 	e.counters.Sweep(now)
 	if err := e.bans.Refresh(e.ctx); err != nil {
@@ -202,9 +204,10 @@ func (e *engine) sweep(now time.Time) {
 	e.stats.sweep(now)
 }
 
-// sweeps says when it is time to drop what is old: not often, but before that fills the memory, and only after as many
-// requests as the last sweep left keys, so that it costs little for each. (As many as there are keys now would be never, if
-// each request is of another one.)
+// sweeps decides when to drop old keys: seldom, but before they fill the memory. There must have
+// been as many requests as keys left after the last sweep, so that a sweep costs little per
+// request. (Comparing with the current number of keys would never sweep if each request has a new
+// key.)
 type sweeps struct {
 	requests int
 	next     time.Time

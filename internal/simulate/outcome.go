@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// seriesShown is of how many clients the result has a series.
+// seriesShown is the number of clients with a series in the result.
 const seriesShown = 20
 
-// result is what the engine has found, with at most so many clients.
+// result returns the findings of the engine, with at most most clients.
 func (e *engine) result(most int) *Result {
 	s := e.stats
 	r := &Result{From: s.first.UTC(), To: s.last.UTC(), Series: s.series.result(s.last), Clients: []Client{}}

@@ -8,15 +8,15 @@ import (
 	"oauth-server/internal/ratelimit"
 )
 
-// Policies are limits as operators set them.
+// Policies are limits as set by operators.
 type Policies struct {
 	Settings  ratelimit.Settings          // with the policies of clients
 	Tiers     map[string]ratelimit.Policy // by name
-	TierOf    map[string]string           // by client; each has a policy
+	TierOf    map[string]string           // by client; each of these clients has a policy
 	Overrides []Override
 }
 
-// Override is the limits of one user of a client.
+// Override has the limits of one user of a client.
 type Override struct {
 	ClientID, Username string
 	User               []ratelimit.Limit
@@ -44,8 +44,8 @@ func (p *Policies) Compile() (*ratelimit.Compiled, error) {
 	return e.Compiled(), nil
 }
 
-// Enforced returns the policies with every limit enforced that is in dry-run, or outside of the canary share. What is
-// off stays off.
+// Enforced returns the policies with every limit enforced that is in dry-run, or outside the canary
+// share. Limits that are off stay off.
 func (p Policies) Enforced() Policies {
 	enforced := func(m ratelimit.Mode) ratelimit.Mode {
 		if m == ratelimit.DryRun {
@@ -59,7 +59,7 @@ func (p Policies) Enforced() Policies {
 	return p.each(func(own *ratelimit.Policy) { own.Mode = enforced(own.Mode) })
 }
 
-// each returns a copy in which change has changed every tier and every policy of a client.
+// each returns a copy with change applied to every tier and every client policy.
 func (p Policies) each(change func(*ratelimit.Policy)) Policies {
 	for _, all := range []*map[string]ratelimit.Policy{&p.Settings.Clients, &p.Tiers} {
 		changed := make(map[string]ratelimit.Policy, len(*all))
@@ -72,7 +72,8 @@ func (p Policies) each(change func(*ratelimit.Policy)) Policies {
 	return p
 }
 
-// With returns a copy whose lists for all clients are those of the trial, as far as it has them.
+// With returns a copy with the lists of the trial as the lists for all clients. Lists that the
+// trial lacks stay.
 func (p Policies) With(t *Trial) Policies {
 	d := &p.Settings.Default
 	for _, list := range []struct{ into, of *[]ratelimit.Limit }{{&d.User, &t.User}, {&d.Client, &t.Client}, {&d.Total, &t.Total}} {
@@ -83,8 +84,8 @@ func (p Policies) With(t *Trial) Policies {
 	return p
 }
 
-// alone returns a copy in which nothing denies a request but the limit, for users and for clients, and the lists of
-// clients that have lists of their own.
+// alone returns a copy in which only the limit denies requests, for users and for clients. Clients
+// with lists of their own keep them.
 func (p Policies) alone(l *ratelimit.Limit) Policies {
 	s := ratelimit.DefaultSettings()
 	s.Clients = p.Settings.Clients
@@ -95,9 +96,9 @@ func (p Policies) alone(l *ratelimit.Limit) Policies {
 	}).Enforced()
 }
 
-// Trial is limits that are tried as those of all clients.
+// Trial has limits that are tried as the limits of all clients.
 type Trial struct {
-	Name                string // as it is reported
+	Name                string // as reported
 	User, Client, Total []ratelimit.Limit
 }
 

@@ -6,33 +6,33 @@ import (
 	"oauth-server/internal/ratelimit"
 )
 
-// Result is what came of a replay.
+// Result is the result of a replay.
 type Result struct {
-	// From and To are the times of the first and the last request, in UTC; zero if there was none.
+	// From and To are the times of the first and the last request, in UTC; zero without requests.
 	From time.Time `json:"from,omitzero"`
 	To   time.Time `json:"to,omitzero"`
-	// Total is over all clients, those included that Clients leaves out.
+	// Total counts all clients, including clients left out of Clients.
 	Total Counts `json:"total"`
 	Reach
-	// Clients are sorted by how many of their requests were refused, those of most first.
+	// Clients are sorted by how many of their requests were refused, in descending order.
 	Clients []Client `json:"clients"`
 	// MoreClients is how many clients Clients leaves out.
 	MoreClients int `json:"more_clients,omitempty"`
-	// Series is over all clients.
+	// Series counts all clients.
 	Series Series `json:"series"`
-	// WhatIf are the limits that were compared, in the order in which they were given. The limits that were found
-	// for Targets follow.
+	// WhatIf has the compared limits, in the given order. The limits found for
+	// Targets follow.
 	WhatIf  []WhatIf `json:"what_if,omitempty"`
 	Targets []Target `json:"targets,omitempty"`
-	// Notes are what a person should know about the figures, as sentences without a full stop.
+	// Notes are remarks on the figures for the reader, as sentences without a full stop.
 	Notes []string `json:"notes,omitempty"`
-	// Lines are how the log was read.
+	// Lines describes how the log was read.
 	Lines Lines `json:"lines"`
-	// Under is what the requests were judged under, such as "the limits of limits.yaml", and Policies are the files of
-	// it.
+	// Under names the policies that decided the requests, such as "the limits of limits.yaml".
+	// Policies are their files.
 	Under    string       `json:"under,omitempty"`
 	Policies []PolicyFile `json:"policies,omitempty"`
-	// Found is the file of the limits that were found for Targets.
+	// Found is the file of the limits found for Targets.
 	Found string `json:"found,omitempty"`
 }
 
@@ -42,31 +42,32 @@ type PolicyFile struct {
 	Text string `json:"text"`
 }
 
-// Counts are requests, by what became of them. Requests is the sum of Admitted, Denied, Delayed, Reused and Banned.
+// Counts are numbers of requests by outcome. Requests is the sum of Admitted, Denied, Delayed,
+// Reused and Banned.
 type Counts struct {
 	Requests uint64 `json:"requests"`
-	Admitted uint64 `json:"admitted"` // at once, each with a new token
+	Admitted uint64 `json:"admitted"` // immediately, each with a new token
 	Denied   uint64 `json:"denied"`   // by a limit
-	Delayed  uint64 `json:"delayed"`  // admitted at its turn
-	Reused   uint64 `json:"reused"`   // answered with the token that the client got last
+	Delayed  uint64 `json:"delayed"`  // admitted after a wait
+	Reused   uint64 `json:"reused"`   // answered with the last token of the client
 	Banned   uint64 `json:"banned"`   // denied, because its key was banned
-	// Failed are requests that were refused for another reason than a limit. No limit counts them, and Requests
-	// does not either.
+	// Failed counts requests refused for another reason than a limit. Neither limits nor Requests
+	// count them.
 	Failed uint64 `json:"failed"`
-	// Wasted are tokens that were issued while an equal one had more than half of its life left.
+	// Wasted counts tokens issued while an equal token had more than half of its life left.
 	Wasted uint64 `json:"wasted"`
 }
 
-// Refused is how many requests got no token because of a limit.
+// Refused returns how many requests got no token because of a limit.
 func (c *Counts) Refused() uint64 { return c.Denied + c.Banned }
 
-// Issued is how many new tokens were issued.
+// Issued returns how many new tokens were issued.
 func (c *Counts) Issued() uint64 { return c.Admitted + c.Delayed }
 
-// RefusedShare is the share of the requests that were refused, 0 to 1.
+// RefusedShare returns the share of refused requests, 0 to 1.
 func (c *Counts) RefusedShare() float64 { return share(c.Refused(), c.Requests) }
 
-// WastedShare is the share of the issued tokens that were wasted, 0 to 1.
+// WastedShare returns the share of wasted tokens among the issued ones, 0 to 1.
 func (c *Counts) WastedShare() float64 { return share(c.Wasted, c.Issued()) }
 
 func share(part, whole uint64) float64 {
@@ -76,7 +77,7 @@ func share(part, whole uint64) float64 {
 	return float64(part) / float64(whole)
 }
 
-// Reach is whom refusals reached. A user is one of one client.
+// Reach counts the clients and users with refused requests. A user belongs to one client.
 type Reach struct {
 	ClientCount int `json:"client_count"`
 	ClientsHit  int `json:"clients_hit"`
@@ -85,23 +86,24 @@ type Reach struct {
 	UsersEstimated bool   `json:"users_estimated,omitempty"`
 }
 
-// Client is what became of the requests of one client.
+// Client has the outcomes of the requests of one client.
 type Client struct {
 	ClientID string `json:"client_id"`
 	Counts
 	RefusedShare float64 `json:"refused_share"`
 	WastedShare  float64 `json:"wasted_share"`
-	// UsersHit are users of whom at least one request was refused. It is exact unless UsersEstimated is set.
+	// UsersHit counts users with at least one refused request. It is exact unless UsersEstimated is
+	// set.
 	UsersHit       uint64 `json:"users_hit"`
 	UsersEstimated bool   `json:"users_estimated,omitempty"`
-	// WorstMinute is the minute with the most refused requests; nil: none was refused.
+	// WorstMinute is the minute with the most refused requests; nil without refusals.
 	WorstMinute *Minute `json:"worst_minute,omitempty"`
-	// LongestBlocked is the longest time in which every request of one key, a user or the client itself, was
-	// refused, until one would have passed.
+	// LongestBlocked is the longest time in which every request of one key, a user or the client
+	// itself, was refused. It ends when a request would have passed.
 	LongestBlocked Seconds `json:"longest_blocked_seconds"`
-	// LongestWait is the longest Retry-After that an answer had.
+	// LongestWait is the longest Retry-After of an answer.
 	LongestWait Seconds `json:"longest_wait_seconds"`
-	// Series is nil but for the clients of which most was refused.
+	// Series is set only for the clients with the most refused requests.
 	Series *Series `json:"series,omitempty"`
 }
 
@@ -115,54 +117,54 @@ type Minute struct {
 // Seconds is a time in seconds, as numbers in JSON.
 type Seconds float64
 
-// Duration converts it.
+// Duration converts s to a time.Duration.
 func (s Seconds) Duration() time.Duration { return time.Duration(float64(s) * float64(time.Second)) }
 
-// Series is how many requests there were, and how many of them were refused, in each part of the time. The parts
+// Series has the number of requests, and of refused requests, in each part of the time. The parts
 // are of equal length, and as many as a chart can show: at most [MaxBuckets].
 type Series struct {
 	Start    time.Time `json:"start,omitzero"` // of the first part, UTC
 	Step     Seconds   `json:"step_seconds"`
 	Requests []uint64  `json:"requests"`
 	Refused  []uint64  `json:"refused"`
-	// Delayed and Reused are empty if there were none in all.
+	// Delayed and Reused are empty if their total is 0.
 	Delayed []uint64 `json:"delayed,omitempty"`
 	Reused  []uint64 `json:"reused,omitempty"`
 }
 
-// MaxBuckets is how many parts a [Series] has at most.
+// MaxBuckets is the maximum number of parts of a [Series].
 const MaxBuckets = 1440
 
-// WhatIf is what would have become of the requests if the limits were those of every client that has none of its own.
+// WhatIf has the outcomes if the limits applied to every client without limits of its own.
 type WhatIf struct {
 	Limit string `json:"limit"` // as it was written, or the name of a preset
 	Reach
 	Counts
 	RefusedShare float64 `json:"refused_share"`
-	// Found is set if it is the limit of a [Target].
+	// Found is set for the limit of a [Target].
 	Found bool `json:"found,omitempty"`
 }
 
 // Target is the lowest limit that leaves a share of the clients, or of the requests, untouched.
 type Target struct {
-	Share float64 `json:"share"` // that was asked for, 0 to 1
+	Share float64 `json:"share"` // the requested share, 0 to 1
 	Of    Of      `json:"of"`
-	// Limit is what was found: a limit of so many Requests, the lowest.
+	// Limit is the lowest such limit. It has the number Requests.
 	Limit    string          `json:"limit"`
 	Requests int64           `json:"requests"`
 	Found    ratelimit.Limit `json:"-"`
-	// Count is how many clients or requests there were that the limit counts, and Untouched how many of them it
-	// leaves untouched.
+	// Count is the number of clients or requests that the limit counts. Untouched is how many of
+	// them it leaves untouched.
 	Count     uint64 `json:"count"`
 	Untouched uint64 `json:"untouched"`
-	// Outstanding are the clients that it would refuse requests of, those that need most first, and
-	// MoreOutstanding how many are left out.
+	// Outstanding are the clients with requests that the limit would refuse, the ones with the
+	// highest needs first. MoreOutstanding is how many are left out.
 	Outstanding     []Outstanding `json:"outstanding"`
 	MoreOutstanding int           `json:"more_outstanding,omitempty"`
-	// Curve is how many of Count are untouched at other limits, with rising Requests.
+	// Curve has the number of untouched ones among Count at other limits, by ascending Requests.
 	Curve []Point `json:"curve"`
-	// Days are the answers if one day of the log is left out; empty if it has only one. Min and Max are the
-	// lowest and the highest of them.
+	// Days are the answers without one day of the log each. They are empty if the log has only one
+	// day. Min and Max are the lowest and the highest answer.
 	Days []Day `json:"days,omitempty"`
 	Min  int64 `json:"min,omitempty"`
 	Max  int64 `json:"max,omitempty"`
@@ -177,32 +179,32 @@ const (
 	OfRequests Of = "requests"
 )
 
-// Outstanding is a client that a limit would refuse requests of.
+// Outstanding is a client with requests that a limit would refuse.
 type Outstanding struct {
 	ClientID string `json:"client_id"`
-	// Needs is the lowest limit that would refuse none.
+	// Needs is the lowest limit that would refuse no request of the client.
 	Needs    int64  `json:"needs"`
 	Requests uint64 `json:"requests"`
 }
 
-// Point is how much a limit leaves untouched.
+// Point is the number that one limit leaves untouched.
 type Point struct {
 	Requests  int64  `json:"requests"`
 	Untouched uint64 `json:"untouched"`
 }
 
-// Day is the answer without one day.
+// Day is the answer if one day is left out.
 type Day struct {
 	Without  string `json:"without"` // the day, in UTC, such as 2026-11-23
 	Requests int64  `json:"requests"`
 }
 
-// Lines are how many lines of a log were read. Every line is one of the three.
+// Lines counts the lines of a log. Every line is either read, unread or skipped.
 type Lines struct {
 	Read    uint64 `json:"read"`
 	Unread  uint64 `json:"unread"`
-	Skipped uint64 `json:"skipped"` // that are no token request
-	// Reordered is how many of those read stood before an earlier one, and were put in order.
+	Skipped uint64 `json:"skipped"` // not a token request
+	// Reordered is how many of the read lines came before an earlier one, and were put in order.
 	Reordered uint64  `json:"reordered"`
 	Causes    []Cause `json:"causes,omitempty"`
 	Files     []File  `json:"files,omitempty"`
@@ -214,10 +216,10 @@ type File struct {
 	Format string `json:"format"`
 }
 
-// Cause is why lines could not be read.
+// Cause is a reason why lines could not be read.
 type Cause struct {
-	Field string `json:"field"` // the log's name of it; line or file if it is about all of that
-	Cause string `json:"cause"` // what is wrong with it
+	Field string `json:"field"` // the log's name of the field; line or file if the whole is invalid
+	Cause string `json:"cause"` // the problem
 	Lines uint64 `json:"lines"`
 	First string `json:"first"` // FILE:LINE of the first of them
 }

@@ -10,11 +10,11 @@ import (
 	"oauth-server/internal/simulate/traffic"
 )
 
-// lastTokens is until when the token that a client got last for a set of scopes is handed out again, by client. The
-// server tells credentials apart too, which a log does not.
+// lastTokens has, by client, the time until which its last token for a set of scopes is returned
+// again. The server also distinguishes credentials, which a log does not have.
 type lastTokens map[string][]lastToken
 
-// maxTokensOfClient is how many the server keeps of one client.
+// maxTokensOfClient is how many tokens the server keeps per client.
 const maxTokensOfClient = 32
 
 type lastToken struct {
@@ -24,7 +24,7 @@ type lastToken struct {
 
 var seed = maphash.MakeSeed()
 
-// scopesOf is a hash of a set of scopes.
+// scopesOf returns a hash of a set of scopes.
 func scopesOf(scope string) (sum uint64) {
 	if !strings.Contains(scope, " ") {
 		return maphash.String(seed, scope)
@@ -37,7 +37,7 @@ func scopesOf(scope string) (sum uint64) {
 	return sum
 }
 
-// find reports whether there is a token that is handed out again.
+// find reports whether there is a token to return again.
 func (l lastTokens) find(r *traffic.Request, now time.Time) bool {
 	i := l.index(r)
 	return i >= 0 && now.Before(l[r.Client][i].until)
@@ -52,7 +52,7 @@ func (l lastTokens) index(r *traffic.Request) int {
 	return slices.IndexFunc(all, func(t lastToken) bool { return t.scopes == scopes })
 }
 
-// keep notes a token that is issued.
+// keep records an issued token.
 func (l lastTokens) keep(r *traffic.Request, now time.Time, life time.Duration) {
 	expires := now.Add(life).Truncate(time.Second) // tokens carry times in seconds
 	t := lastToken{scopesOf(r.Scope), ratelimit.ReusedUntil(expires, life)}
@@ -68,7 +68,7 @@ func (l lastTokens) keep(r *traffic.Request, now time.Time, life time.Duration) 
 	l[r.Client] = append(all, t)
 }
 
-// sweep drops the tokens that are not handed out any more.
+// sweep drops the tokens that are no longer returned.
 func (l lastTokens) sweep(now time.Time) {
 	for id, all := range l {
 		all = slices.DeleteFunc(all, func(t lastToken) bool { return !now.Before(t.until) })

@@ -13,31 +13,32 @@ import (
 	"oauth-server/internal/simulate/traffic"
 )
 
-// Options say how requests are judged. The zero value judges them by the limits that are built in.
+// Options configure how requests are decided. The zero value uses the built-in limits.
 type Options struct {
-	// Policies are the limits. Those of the zero value are [ratelimit.DefaultSettings].
+	// Policies are the limits. The zero value means [ratelimit.DefaultSettings].
 	Policies Policies
-	// TokenLifetime is how long tokens live, where a request does not say. 0: an hour, as in the server.
+	// TokenLifetime is how long tokens live if a request has no lifetime. 0: an hour, as in the
+	// server.
 	TokenLifetime time.Duration
 	// MaxKeys bounds the keys that are counted at once, as in the server; below 1: [ratelimit.DefaultMaxKeys].
 	MaxKeys int
 	// MaxClients bounds the clients in the result; below 1: 10,000.
 	MaxClients int
-	// Trials are limits that are compared.
+	// Trials are limits to compare.
 	Trials []Trial
-	// Goal is what limits are looked for; nil: none.
+	// Goal describes limits to find; nil: none.
 	Goal *Goal
-	// Progress is called now and then by the goroutine of Run. Nil: not called.
+	// Progress is called from time to time by the goroutine of Run. Nil: not called.
 	Progress func(Progress)
 
-	brief bool // no series of single clients
+	brief bool // no series for single clients
 }
 
-// Progress is how far a replay is.
+// Progress is the progress of a replay.
 type Progress struct {
-	// What is done now: a phrase such as "judge the requests".
+	// What names the current step: a phrase such as "judge the requests".
 	What string
-	// Requests are those that were read in this pass, and Of how many there are; 0: it is not known yet.
+	// Requests is how many requests were read in this pass, and Of their total; 0: not known yet.
 	Requests, Of uint64
 }
 
@@ -65,9 +66,10 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Run judges the requests of a source. An error of the options is or wraps [fielderr.Errors]. If the source fails, what
-// it yielded until then is judged, and the error is returned beside the result. If the temporary file is full, there are no
-// trials and no targets in the result, and the error is returned beside it; so is [ErrNoTarget].
+// Run decides the requests of a source. An error in the options is or wraps [fielderr.Errors]. If
+// the source fails, Run decides the requests up to then, and returns the error together with the
+// result. If the temporary file is full, the result has no trials and no targets, and Run returns
+// the error with it. It does the same with [ErrNoTarget].
 func Run(ctx context.Context, source traffic.Source, options Options) (*Result, error) {
 	r := &run{Options: options.withDefaults(), ctx: ctx}
 	policies, err := r.check()
@@ -86,20 +88,20 @@ func Run(ctx context.Context, source traffic.Source, options Options) (*Result, 
 	return result, err
 }
 
-// ErrNoTarget is the error if a limit is looked for that would deny nothing, however low it is.
+// ErrNoTarget is returned if even the lowest limit of the requested form would deny no request.
 var ErrNoTarget = errors.New("there is no request to find a limit for: those in the log failed, have another grant, or are of clients that are trusted, off, or have limits of their own")
 
 // run is a call of Run.
 type run struct {
 	Options
 	ctx    context.Context
-	spill  *spill // what is read again; nil: nothing is
-	keys   int    // the most that were counted at once, and clients
+	spill  *spill // for further passes; nil: not needed
+	keys   int    // the highest numbers of keys counted at once, and of clients
 	failed error  // of the source, or ErrNoTarget
 	kept   error  // of the spill: it lacks requests, so nothing can be compared
 }
 
-// check compiles the policies, and reports what is wrong with any that are tried.
+// check compiles the policies, and reports problems of the policies and of all trials.
 func (r *run) check() (*ratelimit.Compiled, error) {
 	policies, err := r.Policies.Compile()
 	if err != nil {
@@ -145,7 +147,7 @@ func (r *run) all(policies *ratelimit.Compiled, source traffic.Source) (*Result,
 	return result, r.failed
 }
 
-// judge judges the requests under the policies.
+// judge decides the requests under the policies.
 func (r *run) judge(policies *ratelimit.Compiled, source traffic.Source) (*Result, error) {
 	e, err := newEngine(r.ctx, policies, &r.Options, source.Answer)
 	if err != nil {
@@ -190,7 +192,7 @@ func (r *run) pass(what string, source traffic.Source, do func(*traffic.Request)
 	return r.ctx.Err()
 }
 
-// again calls do with each request that was kept.
+// again calls do with each request in the spill.
 func (r *run) again(what string, do func(*traffic.Request)) error {
 	source, err := r.spill.requests()
 	if err != nil {
@@ -202,13 +204,13 @@ func (r *run) again(what string, do func(*traffic.Request)) error {
 	return source.Err()
 }
 
-// keysAtOnce bounds the keys of all limits that are tried in one pass, and with them the memory.
+// keysAtOnce bounds the keys of all limits tried in one pass, and so the memory.
 const keysAtOnce = 1_000_000
 
-// atOnce is how many limits are tried in one pass.
+// atOnce returns how many limits to try in one pass.
 func (r *run) atOnce() int { return min(max(keysAtOnce/max(r.keys, 1), 1), 8) }
 
-// findTargets finds the limits that are looked for, and has them compared with the others.
+// findTargets finds the requested limits and adds them to the comparison.
 func (r *run) findTargets(result *Result) error {
 	if r.Goal == nil {
 		return nil
@@ -239,14 +241,14 @@ func (r *run) find(form Form) (t Target, err error) {
 	if len(p.clients) == 0 {
 		return t, ErrNoTarget
 	}
-	p.counters = nil // it has served
+	p.counters = nil // no longer needed
 	if r.Goal.Of == OfClients {
 		return p.target(r.Goal.Share), nil
 	}
 	s := newSearch(p, &r.Policies, r.Goal.Share, r.MaxKeys, r.atOnce())
 	for limits := s.next(); ; {
 		if len(limits) == 0 {
-			limits = []int64{p.highest()} // so that the requests are counted
+			limits = []int64{p.highest()} // at least one pass, so that the requests are counted
 		}
 		what := fmt.Sprintf("try %d limits per %s from %d to %d", len(limits), per, limits[0], limits[len(limits)-1])
 		if err := s.try(limits, func(do func(*traffic.Request)) error { return r.again(what, do) }); err != nil {
@@ -258,7 +260,7 @@ func (r *run) find(form Form) (t Target, err error) {
 	}
 }
 
-// found are the limits that were found, one by one and all together.
+// found returns the found limits as trials, one by one and all together.
 func found(targets []Target) (trials []Trial) {
 	var together Trial
 	for i := range targets {
@@ -272,12 +274,13 @@ func found(targets []Target) (trials []Trial) {
 	return trials
 }
 
-// compare judges the requests under each of the trials, and under the limits that were found, several in one pass.
+// compare decides the requests under each of the trials, and under the found limits, several in one
+// pass.
 func (r *run) compare(result *Result) error {
 	trials := slices.Clone(r.Trials)
 	for _, t := range found(result.Targets) {
 		tried := r.Policies.With(&t)
-		if _, err := tried.Compile(); err != nil { // with a total that is lower, for example
+		if _, err := tried.Compile(); err != nil { // for example, with a lower total
 			result.Notes = append(result.Notes, fmt.Sprintf("%s cannot be set beside the other limits: %v", t.Name, err))
 			continue
 		}

@@ -14,7 +14,7 @@ import (
 	"oauth-server/internal/testworld"
 )
 
-// script yields requests, and notes what became of them.
+// script yields requests, and records their outcomes.
 type script struct {
 	all     []traffic.Request
 	next    int
@@ -37,7 +37,7 @@ func (s *script) Answer(r *traffic.Request, a traffic.Answer) {
 
 func (s *script) Err() error { return s.err }
 
-// add adds n requests, from at on, every so often.
+// add adds n requests, beginning at at, with every between them.
 func (s *script) add(at, every time.Duration, n int, r traffic.Request) {
 	for i := range n {
 		r.At = testworld.Noon.Add(at + time.Duration(i)*every)
@@ -61,7 +61,7 @@ func shared(name string, requests int64) []ratelimit.Limit {
 	return []ratelimit.Limit{ratelimit.NewLimit(name, requests, time.Minute)}
 }
 
-// limited are policies with one limit for all.
+// limited returns policies with one limit for all.
 func limited(requests int64, edits ...func(*ratelimit.Settings)) simulate.Policies {
 	s := ratelimit.DefaultSettings()
 	s.Default.User, s.Default.Client = perMinute(requests), perMinute(requests)
@@ -78,7 +78,7 @@ func run(t *testing.T, source traffic.Source, o simulate.Options) *simulate.Resu
 	return r
 }
 
-// TestClients: everything that is reported of a client.
+// TestClients checks all reported figures of a client.
 func TestClients(t *testing.T) {
 	var s script
 	s.add(0, 20*time.Second, 3, credentials("quiet"))
@@ -94,7 +94,8 @@ func TestClients(t *testing.T) {
 			ClientID: "shop", Counts: simulate.Counts{Requests: 11, Admitted: 8, Denied: 3, Wasted: 6},
 			RefusedShare: 3.0 / 11, WastedShare: 0.75, UsersHit: 2,
 			WorstMinute: &simulate.Minute{At: testworld.Noon.Add(2 * time.Minute), Requests: 9, Refused: 3},
-			// Of ada from 12:02:03 on, until the three before begin to leave the window at 12:03:00.
+			// Ada is blocked from 12:02:03 on, until the three requests before begin to leave the
+			// window at 12:03:00.
 			LongestBlocked: 57.001, LongestWait: 57.001, Series: r.Clients[0].Series,
 		},
 		{
@@ -108,7 +109,7 @@ func TestClients(t *testing.T) {
 	check.Equal(t, "to", r.To, testworld.Noon.Add(5*time.Minute))
 }
 
-// TestOrderOfTheServer: bans, totals, sources, reuse and turns.
+// TestOrderOfTheServer: bans, totals, sources, reuse and queues apply in the order of the server.
 func TestOrderOfTheServer(t *testing.T) {
 	longest, one := ratelimit.MaxWait(10*time.Second), 1
 	refreshes := ratelimit.NewLimit("refreshes", 1, time.Hour)
@@ -162,7 +163,7 @@ func TestOrderOfTheServer(t *testing.T) {
 			ratelimit.Policy{Source: shared("source", 2)},
 			func(s *script) {
 				s.add(0, time.Second, 3, from(refresh("shop", "ada")))
-				s.add(5*time.Second, time.Second, 2, refresh("shop", "bob")) // not known from where
+				s.add(5*time.Second, time.Second, 2, refresh("shop", "bob")) // from an unknown address
 			},
 			simulate.Counts{Admitted: 4, Denied: 1},
 		},
@@ -175,7 +176,7 @@ func TestOrderOfTheServer(t *testing.T) {
 				unknown := refresh("shop", "")
 				unknown.Unknown = true
 				s.add(0, time.Second, 6, from(unknown))
-				s.add(10*time.Second, time.Second, 3, credentials("shop")) // whose limit of three, and ban, is its own
+				s.add(10*time.Second, time.Second, 3, credentials("shop")) // the client itself has a limit of three, and a ban, of its own
 				s.add(20*time.Second, time.Second, 1, unknown)
 			},
 			simulate.Counts{Admitted: 8, Denied: 2},
@@ -197,7 +198,7 @@ func TestOrderOfTheServer(t *testing.T) {
 	}
 }
 
-// TestLifetimeOfTheLog goes before that of the options.
+// TestLifetimeOfTheLog: a lifetime in the log takes precedence over the options.
 func TestLifetimeOfTheLog(t *testing.T) {
 	var s script
 	short := credentials("shop")
@@ -209,7 +210,7 @@ func TestLifetimeOfTheLog(t *testing.T) {
 	check.Equal(t, "wasted, of an hour", run(t, &other, simulate.Options{}).Total.Wasted, 2)
 }
 
-// TestUsersWhoAreNotKnown: of whom no token is known to equal another one, and for whom no limit is looked for.
+// TestUsersWhoAreNotKnown: unknown users have no equal tokens, and no limit is searched for them.
 func TestUsersWhoAreNotKnown(t *testing.T) {
 	var s script
 	unknown := refresh("shop", "")
@@ -221,14 +222,14 @@ func TestUsersWhoAreNotKnown(t *testing.T) {
 	check.Equal(t, "the lowest limit", r.Targets[0].Requests, 2)
 }
 
-// fast is a limit per ten seconds whose frames are short.
+// fast returns a limit per ten seconds with short frames.
 func fast(requests int64) ratelimit.Limit {
 	l := ratelimit.NewLimit("per-10s", requests, 10*time.Second)
 	l.Frames = 10
 	return l
 }
 
-// TestAnswers: they come in the order of the times at which they are sent.
+// TestAnswers: answers come in the order of the times at which they are sent.
 func TestAnswers(t *testing.T) {
 	longest := ratelimit.MaxWait(10 * time.Second)
 	p := limited(3, func(s *ratelimit.Settings) {
@@ -242,7 +243,8 @@ func TestAnswers(t *testing.T) {
 		"500ms a 0, 500ms a 0, 9s b 0, 10s b 0, 500ms a 1, 11s b 1, 12s b 1")
 }
 
-// TestEnforced: what is in dry-run, or outside the canary share, is judged as if it was enforced; what is off is not.
+// TestEnforced: limits in dry-run, or outside the canary share, are applied as if enforced. Limits
+// that are off are not.
 func TestEnforced(t *testing.T) {
 	p := limited(1, func(s *ratelimit.Settings) {
 		s.Mode, s.CanaryPercent = ratelimit.DryRun, 0
@@ -261,7 +263,7 @@ func TestEnforced(t *testing.T) {
 	check.Equal(t, "mode of the copied policy", p.Settings.Clients["dry"].Mode, ratelimit.DryRun)
 }
 
-// TestNotes: what a log does not say, and what did not fit.
+// TestNotes: the notes mention data missing in the log, and data that exceeded bounds.
 func TestNotes(t *testing.T) {
 	var s script
 	s.add(0, time.Second, 3, refresh("shop", ""))

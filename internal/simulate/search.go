@@ -7,30 +7,32 @@ import (
 	"oauth-server/internal/simulate/traffic"
 )
 
-// search finds the lowest limit for a share of the requests. How many requests a limit denies does not follow from the
-// peaks, as those that are denied are not counted, so it is tried: several limits in each pass, which divide what is left
-// between one that denies too many and one that does not. It takes for granted that a higher limit does not deny more.
+// search finds the lowest limit for a share of the requests. The peaks do not show how many
+// requests a limit denies, because denied requests are not counted. So search tries limits, several
+// in each pass. They divide the range between a limit that denies too many and one that does not.
+// search assumes that a higher limit does not deny more.
 type search struct {
 	peaks    *peaks
 	policies *Policies
 	share    float64
 	maxKeys  int
 	requests map[day]uint64
-	denied   map[int64]map[day]uint64 // of the limits that were tried
-	atOnce   int                      // limits that are tried in a pass
+	denied   map[int64]map[day]uint64 // by limit tried
+	atOnce   int                      // limits to try in one pass
 }
 
 func newSearch(p *peaks, policies *Policies, share float64, maxKeys, atOnce int) *search {
 	return &search{
 		peaks: p, policies: policies, share: share, maxKeys: maxKeys, atOnce: atOnce, requests: map[day]uint64{},
-		denied: map[int64]map[day]uint64{p.highest(): {}}, // as no request needs more
+		denied: map[int64]map[day]uint64{p.highest(): {}}, // because no request needs more
 	}
 }
 
-// noDay is left out where none is.
+// noDay means that no day is left out.
 const noDay day = -1 << 31
 
-// untouched is how many requests a limit that was tried does not deny, and how many there are, without a day.
+// untouched returns, without a day, how many requests a tried limit does not deny, and how many
+// there are.
 func (s *search) untouched(limit int64, without day) (left, all uint64) {
 	for d, n := range s.requests {
 		if d != without {
@@ -40,8 +42,8 @@ func (s *search) untouched(limit int64, without day) (left, all uint64) {
 	return left, all
 }
 
-// bounds are the highest limit that is known to deny too many requests without a day, 0 if there is none, and the lowest
-// that is known not to.
+// bounds returns, without a day, the highest limit known to deny too many requests, or 0, and the
+// lowest limit known not to.
 func (s *search) bounds(without day) (low, high int64) {
 	high = s.peaks.highest()
 	for limit := range s.denied {
@@ -58,7 +60,7 @@ func (s *search) bounds(without day) (low, high int64) {
 	return low, high
 }
 
-// days are those that are left out, one by one, after none.
+// days returns noDay, followed by the days to leave out one by one.
 func (s *search) days() []day {
 	all := []day{noDay}
 	if n := len(s.peaks.days); n > 1 && n <= maxDays {
@@ -67,7 +69,7 @@ func (s *search) days() []day {
 	return all
 }
 
-// next are the limits to be tried next; none if all answers are known.
+// next returns the limits to try next. It returns no limits once all answers are known.
 func (s *search) next() []int64 {
 	var open [][2]int64
 	for _, d := range s.days() {
@@ -90,7 +92,7 @@ func (s *search) next() []int64 {
 	return slices.Sorted(maps.Keys(asked))
 }
 
-// try has the limits judge the requests of a source.
+// try applies the limits to the requests of a source.
 func (s *search) try(limits []int64, each func(func(*traffic.Request)) error) error {
 	tried := make([]*alone, len(limits))
 	for i, limit := range limits {
@@ -119,7 +121,7 @@ func (s *search) try(limits []int64, each func(func(*traffic.Request)) error) er
 	})
 }
 
-// target is the answer, once all limits that are asked for were tried.
+// target returns the answer. All limits that next returned must have been tried.
 func (s *search) target() Target {
 	t := Target{Share: s.share, Of: OfRequests}
 	_, t.Requests = s.bounds(noDay)

@@ -6,15 +6,17 @@ import (
 	"oauth-server/internal/simulate/traffic"
 )
 
-// steps are the lengths of the parts of a series, each a multiple of the one before. After the last one they double.
+// steps are the lengths of the parts of a series. Each is a multiple of the one before. After the
+// last one, lengths double.
 var steps = []time.Duration{
 	time.Second, 5 * time.Second, 15 * time.Second, time.Minute, 5 * time.Minute, 15 * time.Minute,
 	time.Hour, 4 * time.Hour, 24 * time.Hour, 7 * 24 * time.Hour,
 }
 
-// series counts requests over time. Its parts are as short as possible, and grow with the time.
+// series counts requests over time. Its parts are as short as possible, and grow with the length of
+// the log.
 type series struct {
-	most                               int // parts
+	most                               int // maximum number of parts
 	start                              int64
 	step                               int64 // seconds
 	requests, refused, delayed, reused []uint32
@@ -33,7 +35,7 @@ func (s *series) add(at time.Time, o traffic.Outcome) {
 		s.widen()
 		i = int((sec - s.start) / s.step)
 	}
-	if i < 0 { // a request that waited came before the first one of its client
+	if i < 0 { // a queued request arrived before the first one of its client
 		i = 0
 	}
 	increment(&s.requests, i)
@@ -89,7 +91,7 @@ func mod(n, by int64) int64 {
 	}
 }
 
-// result returns the series until a time.
+// result returns the series up to a time.
 func (s *series) result(until time.Time) Series {
 	out := Series{Start: time.Unix(s.start, 0).UTC(), Step: Seconds(s.step)}
 	if s.step == 0 {

@@ -13,7 +13,7 @@ import (
 	"oauth-server/internal/simulate/traffic"
 )
 
-// spill is a temporary file of requests, to read them again. Most take about 10 bytes.
+// spill is a temporary file of requests for further passes. Most requests take about 10 bytes.
 type spill struct {
 	file  *os.File
 	w     *bufio.Writer
@@ -23,7 +23,7 @@ type spill struct {
 	count uint64
 }
 
-// maxNames is how many names have a number. Then the numbering begins anew.
+// maxNames is how many names get a number. After that the numbering starts again.
 const maxNames = 1 << 16
 
 // The flags of a request in the file.
@@ -45,7 +45,7 @@ func newSpill() (*spill, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make a temporary file: %w", err)
 	}
-	_ = os.Remove(f.Name()) // where open files cannot be removed, close does it
+	_ = os.Remove(f.Name()) // if open files cannot be removed, close removes it
 	return &spill{file: f, w: bufio.NewWriterSize(f, spillBuffer), names: map[string]uint64{}}, nil
 }
 
@@ -94,7 +94,8 @@ func (s *spill) add(r *traffic.Request) error {
 	return err
 }
 
-// name appends the number of a name, or 0, its length and the name itself where it has none yet.
+// name appends the number of a name. For a name without a number it appends 0, the length and the
+// name.
 func (s *spill) name(name string) {
 	if n, known := s.names[name]; known {
 		s.buf = binary.AppendUvarint(s.buf, n)
@@ -108,7 +109,7 @@ func (s *spill) name(name string) {
 	s.names[name] = uint64(len(s.names) + 1)
 }
 
-// requests returns what was added, from the beginning. Only one can be read at a time.
+// requests returns the added requests, from the beginning. Only one reader can be used at a time.
 func (s *spill) requests() (*spilled, error) {
 	if err := s.w.Flush(); err != nil {
 		return nil, err

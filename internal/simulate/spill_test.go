@@ -11,8 +11,8 @@ import (
 	"oauth-server/internal/simulate/traffic"
 )
 
-// TestSpill: what is read again is what was added, to the microsecond, also if there are more names than are numbered,
-// and before 1970.
+// TestSpill: the requests read are the requests added, to the microsecond. This also holds with
+// more names than numbers, and before 1970.
 func TestSpill(t *testing.T) {
 	s, err := newSpill()
 	check.OK(t, err)
@@ -64,7 +64,7 @@ func TestSpill(t *testing.T) {
 	}
 }
 
-// TestSeries: its parts grow with the time, and nothing is lost.
+// TestSeries: the parts grow with the time, and no request is lost.
 func TestSeries(t *testing.T) {
 	s := newSeries(10)
 	noon := time.Date(2026, 3, 1, 12, 0, 7, 0, time.UTC)
@@ -93,7 +93,7 @@ func TestSeries(t *testing.T) {
 	}
 }
 
-// TestUsers: exact up to the bound, and then nearly so.
+// TestUsers: the count is exact up to the bound, and then almost exact.
 func TestUsers(t *testing.T) {
 	u, a, b := newUsers(1000), &client{id: "a"}, &client{id: "b"}
 	hash := func(i int) uint64 { return uint64(i+1) * 0x9e3779b97f4a7c15 }

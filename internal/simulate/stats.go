@@ -11,41 +11,43 @@ import (
 	"oauth-server/internal/simulate/traffic"
 )
 
-// stats is what becomes of the requests, by client. Its memory grows with the clients alone.
+// stats has the outcomes of the requests, by client. Its memory grows only with the number of
+// clients.
 type stats struct {
 	clients     map[string]*client
-	trackable   int // of so many clients more a series is kept
+	trackable   int // for this many further clients a series is kept
 	series      *series
 	users       users
 	blocked     blocked
-	issued      *recent.Table // tokens
+	issued      *recent.Table // issued tokens
 	first, last time.Time
 
-	failing    int    // clients of which all requests failed until now
-	failedMore uint64 // requests of further ones
+	failing    int    // clients with only failed requests so far
+	failedMore uint64 // requests of further such clients
 
 	withoutSource, withoutUser, unknown uint64
 	warnings                            []string
 }
 
-// client is what became of the requests of one client. There may be many, so what most have not is in trouble.
+// client has the outcomes of one client. There may be many clients, so data that most do not need
+// is in trouble.
 type client struct {
 	id                                 string
 	requests, admitted, failed, wasted uint64
 	minute                             int64 // of the latest request, since 1970
 	inMinute                           uint32
 	trouble                            *trouble // nil: all of its requests were admitted at once, or failed
-	series                             *series  // nil: none is kept
+	series                             *series  // nil: not kept
 }
 
-// trouble is what became of the requests of a client that were not admitted at once.
+// trouble has the data of a client with requests that were not admitted at once.
 type trouble struct {
 	denied, delayed, reused, banned uint64
 	refusedInMinute                 uint32
 	worst                           minute
 	longestBlocked, longestWait     time.Duration
 	blocked                         int    // keys that are blocked
-	users                           uint64 // that were hit, at the end
+	users                           uint64 // hit users, at the end
 	hash                            uint64 // of the client
 }
 
@@ -54,14 +56,14 @@ type minute struct {
 	requests, refused uint32
 }
 
-// Bounds of what is kept of single clients.
+// Bounds of the data kept per client.
 const (
 	maxSeries     = 2000 // clients with a series
-	lateSeries    = 500  // … of which these are for clients that are refused requests when the others are taken
+	lateSeries    = 500  // … of these, reserved for clients with refusals after the others are used up
 	clientBuckets = 360
 	issuedSlots   = 1 << 20 // 8 MB
 	maxUsersHit   = 1 << 20
-	maxFailing    = 10_000 // clients of which all requests failed: a scan makes up any number of them
+	maxFailing    = 10_000 // clients with only failed requests: a scan can make up any number of them
 )
 
 func newStats(o *Options) *stats {
@@ -72,14 +74,14 @@ func newStats(o *Options) *stats {
 	return s
 }
 
-// warn notes what a person should know about the result, once.
+// warn adds a note about the result for the reader, once.
 func (s *stats) warn(text string) {
 	if !slices.Contains(s.warnings, text) {
 		s.warnings = append(s.warnings, text)
 	}
 }
 
-// see notes the time of a request.
+// see records the time of a request.
 func (s *stats) see(r *traffic.Request) {
 	if s.first.IsZero() {
 		s.first, s.issued = r.At, recent.New(r.At, issuedSlots)
@@ -87,7 +89,7 @@ func (s *stats) see(r *traffic.Request) {
 	s.last = r.At
 }
 
-// client returns the client of that ID, which it makes if there is none.
+// client returns the client with that ID. It creates a missing one.
 func (s *stats) client(id string) *client {
 	c := s.clients[id]
 	if c == nil {
@@ -97,7 +99,7 @@ func (s *stats) client(id string) *client {
 	return c
 }
 
-// fail counts a request that failed. Anyone can send such ones, with any client ID.
+// fail counts a failed request. Anyone can send such requests, with any client ID.
 func (s *stats) fail(r *traffic.Request) {
 	s.see(r)
 	if s.clients[r.Client] == nil {
@@ -110,7 +112,7 @@ func (s *stats) fail(r *traffic.Request) {
 	s.client(r.Client).failed++
 }
 
-// arrive counts a request that comes.
+// arrive counts an arriving request.
 func (s *stats) arrive(r *traffic.Request) *client {
 	s.see(r)
 	c := s.client(r.Client)
@@ -142,7 +144,7 @@ func (s *stats) arrive(r *traffic.Request) *client {
 	return c
 }
 
-// record notes what became of a request at now.
+// record records the outcome of a request at now.
 func (s *stats) record(t *ticket, a traffic.Answer, now time.Time) {
 	c := t.client
 	s.series.add(t.r.At, a.Outcome)
@@ -197,13 +199,13 @@ func (s *stats) recordTrouble(t *ticket, a traffic.Answer, now time.Time) {
 	}
 }
 
-// keyHash identifies the key of a request of a client in trouble. Two of a million keys are taken for one with a
-// probability of 1 in 37 million.
+// keyHash identifies the key of a request of a client in trouble. For a million keys, the
+// probability that two of them collide is 1 in 37 million.
 func (s *stats) keyHash(t *ticket) uint64 {
 	return recent.Mix(t.client.trouble.hash, maphash.String(seed, t.key.Username))
 }
 
-// issue notes that a token is issued. Of users who are not known, it is not known which tokens are equal.
+// issue records an issued token. For unknown users it is not known which tokens are equal.
 func (s *stats) issue(t *ticket, now time.Time, life time.Duration) {
 	if t.r.Unknown {
 		return
@@ -217,10 +219,10 @@ func (s *stats) issue(t *ticket, now time.Time, life time.Duration) {
 	}
 }
 
-// sweep drops what cannot change any more.
+// sweep drops data that can no longer change.
 func (s *stats) sweep(now time.Time) { s.blocked.sweep(now) }
 
-// finish completes what is known at the end only.
+// finish completes the figures that are known only at the end.
 func (s *stats) finish() {
 	s.blocked.finish()
 	for c, n := range s.users.byClient() {
@@ -228,7 +230,7 @@ func (s *stats) finish() {
 	}
 }
 
-// notes are what a person should know about the result.
+// notes returns remarks on the result for the reader.
 func (s *stats) notes() []string {
 	all := s.warnings
 	if s.withoutSource > 0 {
@@ -249,7 +251,7 @@ func (s *stats) notes() []string {
 	return all
 }
 
-// counted is a sentence about one or many.
+// counted returns a sentence about one or many.
 func counted(n uint64, one, many string) string {
 	if n == 1 {
 		return "1 " + one
@@ -257,7 +259,7 @@ func counted(n uint64, one, many string) string {
 	return fmt.Sprintf("%d %s", n, many)
 }
 
-// total is over all clients.
+// total returns the sum over all clients.
 func (s *stats) total() Counts {
 	sum := Counts{Failed: s.failedMore}
 	for _, c := range s.clients {
@@ -274,7 +276,7 @@ func (c *client) counts() Counts {
 	return n
 }
 
-// refused is how many of its requests were.
+// refused returns how many requests of the client were refused.
 func (c *client) refused() uint64 {
 	if c.trouble == nil {
 		return 0

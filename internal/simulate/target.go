@@ -13,21 +13,21 @@ import (
 	"oauth-server/internal/simulate/traffic"
 )
 
-// Goal is what limits are looked for: the lowest ones of these forms that leave a share untouched.
+// Goal describes the limits to find: the lowest of these forms that leave a share untouched.
 type Goal struct {
 	Share float64 // above 0, at most 1
 	Of    Of
-	// Limits are the forms, of which only the Requests are looked for.
+	// Limits are the forms. The search varies only their Requests.
 	Limits []Form
 }
 
-// Form is a limit and how it is written, such as 100/60s.
+// Form is a limit and its notation, such as 100/60s.
 type Form struct {
 	Spec  string
 	Limit ratelimit.Limit
 }
 
-// with is the limit of the form with so many requests, and how that is written.
+// with returns the limit of the form with that many requests, and its notation.
 func (f *Form) with(requests int64) Form {
 	_, rest, _ := strings.Cut(f.Spec, "/")
 	l := f.Limit
@@ -39,7 +39,8 @@ func (f *Form) with(requests int64) Form {
 const (
 	maxOutstanding = 1000
 	maxCurve       = 200
-	// maxDays is for how many days each is left out once. A longer log is not asked how stable the answer is.
+	// maxDays is the largest number of days to leave out one by one. For a longer log the stability
+	// of the answer is not computed.
 	maxDays = 366
 )
 
@@ -53,9 +54,9 @@ func dayOf(t time.Time) day {
 
 func (d day) String() string { return time.Unix(int64(d)*24*60*60, 0).UTC().Format(time.DateOnly) }
 
-// peaks finds the lowest limit for a share of the clients in one pass, as one that refuses a client nothing is at least
-// its peak: the most that would have been counted for a key of it if nothing was denied. So the limit that is looked for
-// is one of the peaks.
+// peaks finds the lowest limit for a share of the clients in one pass. A limit refuses a client
+// nothing if it is at least the client's peak: the highest count of any of its keys if no request
+// was denied. So the limit to find is one of the peaks.
 type peaks struct {
 	*alone
 	form    Form
@@ -63,10 +64,10 @@ type peaks struct {
 	days    map[day]bool
 }
 
-// peak is that of a client, and without the day of it that of all other days. What was counted on a day that is left out
-// still counts in the windows that reach into the next.
+// peak has the peak of a client, and its peak without one day. The counts of a day that is left out
+// still count in windows that reach into the next day.
 type peak struct {
-	most, other uint32 // other: of all days but on; 0: there was no request on them
+	most, other uint32 // other: over all days except on; 0: no request on them
 	on          day
 	requests    uint64
 }
@@ -103,7 +104,7 @@ func (p *peaks) add(r *traffic.Request) {
 	}
 }
 
-// without is the peak of a client without a day; 0: it has no request then.
+// without returns the peak of a client without a day; 0 if it has no other requests.
 func (p *peak) without(d day) uint32 {
 	if p.on == d {
 		return p.other
@@ -111,7 +112,7 @@ func (p *peak) without(d day) uint32 {
 	return p.most
 }
 
-// highest is the highest peak.
+// highest returns the highest peak.
 func (p *peaks) highest() int64 {
 	most := uint32(1)
 	for _, c := range p.clients {
@@ -120,7 +121,7 @@ func (p *peaks) highest() int64 {
 	return int64(most)
 }
 
-// target is the answer for a share of the clients.
+// target returns the answer for a share of the clients.
 func (p *peaks) target(share float64) Target {
 	sorted := p.sorted(func(c *peak) uint32 { return c.most })
 	t := Target{Share: share, Of: OfClients, Count: uint64(len(sorted)), Requests: lowest(sorted, share), Curve: curve(sorted)}
@@ -136,7 +137,7 @@ func (p *peaks) target(share float64) Target {
 	return t
 }
 
-// complete adds how the limit is written, and the clients that need more.
+// complete adds the notation of the limit, and the clients that need more.
 func (p *peaks) complete(t *Target) {
 	found := p.form.with(t.Requests)
 	t.Limit, t.Found, t.Outstanding = found.Spec, found.Limit, []Outstanding{}
@@ -162,7 +163,7 @@ func (t *Target) addDay(d day, requests int64) {
 	t.Min, t.Max = min(t.Min, requests), max(t.Max, requests)
 }
 
-// sorted are the peaks that are above 0.
+// sorted returns the peaks above 0.
 func (p *peaks) sorted(of func(*peak) uint32) []uint32 {
 	all := make([]uint32, 0, len(p.clients))
 	for _, c := range p.clients {
@@ -174,19 +175,20 @@ func (p *peaks) sorted(of func(*peak) uint32) []uint32 {
 	return all
 }
 
-// lowest is the lowest limit that is at least a share of the sorted peaks, of which there are some.
+// lowest returns the lowest limit that covers at least a share of the sorted peaks. There must be
+// at least one peak.
 func lowest(sorted []uint32, share float64) int64 {
 	return int64(sorted[max(atLeast(share, uint64(len(sorted))), 1)-1])
 }
 
-// atLeast is how many of n are at least a share. A share such as 0.999 is a little off what is meant: so is a product
-// that is whole but for that.
+// atLeast returns how many of n are at least a share. A share such as 0.999 is not exact, so
+// atLeast rounds a product that is almost whole.
 func atLeast(share float64, n uint64) uint64 {
 	const off = 1e-9
 	return min(uint64(math.Ceil(share*float64(n)*(1-off))), n)
 }
 
-// untouched is how many of the sorted peaks a limit is at least.
+// untouched returns how many of the sorted peaks a limit covers.
 func untouched(sorted []uint32, requests int64) int {
 	n, _ := slices.BinarySearchFunc(sorted, requests, func(p uint32, requests int64) int {
 		if int64(p) <= requests {
@@ -197,7 +199,8 @@ func untouched(sorted []uint32, requests int64) int {
 	return n
 }
 
-// curve is how many of the sorted peaks limits are at least. Of many different peaks some are left out.
+// curve returns how many of the sorted peaks various limits cover. With many different peaks it
+// leaves some out.
 func curve(sorted []uint32) []Point {
 	points := []Point{}
 	for i, n := range sorted {

@@ -57,8 +57,8 @@ func drawForm(t *rapid.T) simulate.Form {
 	return simulate.Form{Spec: spec, Limit: l}
 }
 
-// TestTargetOfClients: the limit that is found leaves enough clients untouched, and no lower one does, as a replay under
-// it shows.
+// TestTargetOfClients: the limit that was found leaves enough clients untouched, and no lower one
+// does. A replay under it confirms this.
 func TestTargetOfClients(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -74,7 +74,7 @@ func TestTargetOfClients(t *testing.T) {
 			return
 		}
 		enough := func(n uint64) bool { return float64(n) >= share*float64(found.Count)-1e-6 }
-		// A client all of whose requests failed is not one of those that are counted.
+		// A client with only failed requests does not count.
 		none := uint64(tried(t, all, form, 1e9).ClientCount) - found.Count
 		same(t, "untouched", untouched(found.Requests)-none, found.Untouched)
 		if !enough(found.Untouched) {
@@ -92,7 +92,7 @@ func TestTargetOfClients(t *testing.T) {
 	})
 }
 
-// TestTargetOfRequests: likewise for requests.
+// TestTargetOfRequests checks the same for requests.
 func TestTargetOfRequests(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -124,7 +124,7 @@ func same(t *rapid.T, what string, got, want uint64) {
 	}
 }
 
-// target finds a limit; the zero value if no request could be denied by one.
+// target finds a limit. It returns the zero value if no limit could deny a request.
 func target(t *rapid.T, all []traffic.Request, form simulate.Form, share float64, of simulate.Of) simulate.Target {
 	goal := &simulate.Goal{Share: share, Of: of, Limits: []simulate.Form{form}}
 	r, err := simulate.Run(context.Background(), &script{all: all}, simulate.Options{Goal: goal})
@@ -137,7 +137,7 @@ func target(t *rapid.T, all []traffic.Request, form simulate.Form, share float64
 	return r.Targets[0]
 }
 
-// tried replays the requests under the limit of the form with so many requests.
+// tried replays the requests under the limit of the form with the given number of requests.
 func tried(t *rapid.T, all []traffic.Request, form simulate.Form, requests int64) simulate.WhatIf {
 	l := form.Limit
 	l.Requests = requests
@@ -148,7 +148,7 @@ func tried(t *rapid.T, all []traffic.Request, form simulate.Form, requests int64
 	return r.WhatIf[0]
 }
 
-// TestLeaveOneDayOut: the peak of a day counts for the answers without the others only.
+// TestLeaveOneDayOut: the peak of a day only affects the answers that leave out other days.
 func TestLeaveOneDayOut(t *testing.T) {
 	var s script
 	const day = 24 * time.Hour
@@ -169,7 +169,7 @@ func TestLeaveOneDayOut(t *testing.T) {
 		got := run(t, &s, simulate.Options{Goal: &simulate.Goal{Share: 1, Of: of, Limits: []simulate.Form{form}}}).Targets[0]
 		want.Share, want.Of, want.Found, want.Outstanding = 1, of, got.Found, []simulate.Outstanding{}
 		want.Days = []simulate.Day{{"2026-03-01", 10}, {"2026-03-02", 8}, {"2026-03-03", 10}}
-		if of == simulate.OfRequests { // it has the limits that were tried
+		if of == simulate.OfRequests { // it has the limits that the search tried
 			last := len(got.Curve) - 1
 			check.Equal(t, "the end of the curve", got.Curve[last], simulate.Point{Requests: 10, Untouched: 45})
 			want.Curve = got.Curve
@@ -181,7 +181,8 @@ func TestLeaveOneDayOut(t *testing.T) {
 	check.Equal(t, "outstanding", got.Outstanding, []simulate.Outstanding{{ClientID: "b", Needs: 10, Requests: 24}})
 }
 
-// TestTargetOfSome: clients with limits of their own, or none, are left out, and what else a policy has denies nothing.
+// TestTargetOfSome: clients with limits of their own, or without limits, are left out. The other
+// rules of a policy deny no requests.
 func TestTargetOfSome(t *testing.T) {
 	var s script
 	s.add(0, 0, 50, credentials("own"))
@@ -210,7 +211,8 @@ func TestTargetOfSome(t *testing.T) {
 	check.Equal(t, "requests all the same", r.Total.Requests, 108)
 }
 
-// TestPeakAcrossMidnight: the peak of a day may begin on the day before, whose own peak is not forgotten for it.
+// TestPeakAcrossMidnight: the peak of a day may begin on the day before. The own peak of that day
+// still counts.
 func TestPeakAcrossMidnight(t *testing.T) {
 	var s script
 	s.add(12*time.Hour-time.Millisecond, 0, 5, credentials("a"))

@@ -1,8 +1,8 @@
 package simulate
 
-// users counts different users by client. It is exact until there are more than it keeps. From then on it keeps every
-// second one, every fourth, and so on, chosen by their hashes, and multiplies (adaptive sampling: Flajolet, On adaptive
-// sampling, Computing 43, 1990).
+// users counts different users by client. It is exact up to the number of users that it can keep.
+// Beyond that it keeps every second user, every fourth, and so on, chosen by their hashes, and
+// multiplies (adaptive sampling: Flajolet, On adaptive sampling, Computing 43, 1990).
 type users struct {
 	kept  map[uint64]*client // by hash
 	most  int
@@ -26,17 +26,17 @@ func (u *users) add(hash uint64, c *client) {
 	}
 }
 
-// keeps reports whether the hash of a user is one of those that are kept. It looks at the upper bits: what a map does
-// with the lower ones stays even.
+// keeps reports whether users keeps a user with that hash. It uses the upper bits. The lower bits,
+// which a map uses, stay evenly distributed.
 func (u *users) keeps(hash uint64) bool { return hash>>(64-u.level) == 0 }
 
 // estimated reports whether the counts are estimates.
 func (u *users) estimated() bool { return u.level > 0 }
 
-// count is how many there are.
+// count returns the number of users.
 func (u *users) count() uint64 { return uint64(len(u.kept)) << u.level }
 
-// byClient is how many there are of each client.
+// byClient returns the number of users of each client.
 func (u *users) byClient() map[*client]uint64 {
 	counts := map[*client]uint64{}
 	for _, c := range u.kept {

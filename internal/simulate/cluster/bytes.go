@@ -5,23 +5,23 @@ import (
 	"oauth-server/internal/syncer"
 )
 
-// Sizes on the wire, as internal/store/mongo writes them in BSON; a test there holds them to it.
+// Sizes on the wire, as internal/store/mongo writes the data in BSON. A test there checks them.
 const (
 	idBytes      = 35  // an _id, without the names in it
 	limitBytes   = 12  // the name of a limit in it
-	writeSize    = 164 // a write, without what follows
-	versionSize  = 31  // that it depends on version and etag
-	sequenceSize = 109 // that it depends on the sequence
+	writeSize    = 164 // a write, without the parts below
+	versionSize  = 31  // the condition on version and etag
+	sequenceSize = 109 // the condition on the sequence
 	deltaSize    = 36  // for each frame that it adds to
 	removeSize   = 44  // for each frame or writer that it removes
-	checkSize    = 34  // that it depends on one of these, too
-	readSize     = 5   // what is asked for, beside the _id
-	recordSize   = 108 // a document, without what follows
+	checkSize    = 34  // the condition on one of these
+	readSize     = 5   // a read of one document, apart from the _id
+	recordSize   = 108 // a document, without the parts below
 	writerSize   = 26  // for each writer
 	frameSize    = 20  // for each frame
-	// commandBytes is for what a command and its answer have around all that.
+	// commandBytes is the size of a command and its reply without the parts above.
 	commandBytes = 400
-	// aliveBytes is for each live instance in the answer to a heartbeat.
+	// aliveBytes is the size of each live instance in the reply to a heartbeat.
 	aliveBytes = 100
 )
 
@@ -43,7 +43,7 @@ func WriteBytes(it *syncer.Item) int64 {
 	return n + sequenceSize + int64(checkSize*removed)
 }
 
-// ReadBytes estimates the size of what is asked for and of the document; nil: there is none.
+// ReadBytes estimates the size of a read and of its document. Without a document, r is nil.
 func ReadBytes(it *syncer.Item, r *syncer.Record) int64 {
 	n := readSize + sizeOf(&it.ID)
 	if r != nil {

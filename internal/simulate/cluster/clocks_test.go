@@ -8,7 +8,7 @@ import (
 	"oauth-server/internal/ratelimit"
 )
 
-// TestWallClocks: they are wrong as configured, and the time that counts is not.
+// TestWallClocks: wall clocks are wrong as configured, and the time used for counting is right.
 func TestWallClocks(t *testing.T) {
 	t.Parallel()
 	begin := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)

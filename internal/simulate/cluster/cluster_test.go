@@ -17,7 +17,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// config is a cluster of five instances with a limit of 300 a minute for each user.
+// config returns a cluster of five instances with a limit of 300 a minute for each user.
 func config(change func(*cluster.Config)) cluster.Config {
 	cfg := cluster.Config{
 		Instances: 5, Limit: ratelimit.NewLimit("limit", 300, time.Minute), Flush: cluster.Flush{Every: time.Second},
@@ -45,7 +45,7 @@ func asJSON(t *testing.T, r *cluster.Result) string {
 	return string(text)
 }
 
-// TestRepeatable: a seed gives one result, whatever befalls the cluster.
+// TestRepeatable: a seed gives one result, whatever faults the cluster has.
 func TestRepeatable(t *testing.T) {
 	t.Parallel()
 	results := map[string]int{}
@@ -61,7 +61,8 @@ func TestRepeatable(t *testing.T) {
 	}
 }
 
-// TestAllIsAccountedForInShortWindows: a count can expire while it is being written, and is then in the store or not.
+// TestAllIsAccountedForInShortWindows: a count can expire during its write, and is then in the
+// store or not.
 func TestAllIsAccountedForInShortWindows(t *testing.T) {
 	t.Parallel()
 	for _, window := range []time.Duration{time.Millisecond, 10 * time.Millisecond, 20 * time.Millisecond} {
@@ -106,7 +107,7 @@ func TestSums(t *testing.T) {
 	}
 }
 
-// answers is a source that keeps what it is told.
+// answers is a source that records the answers it gets.
 type answers struct {
 	traffic.Source
 
@@ -127,7 +128,8 @@ func (a *answers) Answer(r *traffic.Request, x traffic.Answer) {
 	}
 }
 
-// TestAnswers: the source gets to know what a client would; what failed for another reason is not asked about.
+// TestAnswers: the source gets the answers that a client would get. Requests that failed for
+// another reason are not sent to the cluster.
 func TestAnswers(t *testing.T) {
 	t.Parallel()
 	src := &answers{Source: &cluster.Poisson{Begin: noon, Duration: time.Minute, Rate: 30, Users: 1}, outcomes: map[traffic.Outcome]int{}}
@@ -141,7 +143,7 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// TestInvalid: all that is wrong is named.
+// TestInvalid: every problem is reported.
 func TestInvalid(t *testing.T) {
 	t.Parallel()
 	_, err := cluster.Run(t.Context(), cluster.Config{

@@ -10,26 +10,27 @@ import (
 	"oauth-server/internal/ratelimit"
 )
 
-// Config is a cluster and what befalls it.
+// Config is a cluster and its faults.
 type Config struct {
 	Instances int
 	Limit     ratelimit.Limit // of each key: a client and a user
 	Flush     Flush
 	Network   Network
 	Balance   Balance
-	// Skew is by how much the wall clock of an instance may be wrong, either way.
+	// Skew bounds how far the wall clock of an instance may be wrong, in either direction.
 	Skew  time.Duration
 	Steps []Step
-	// MaxKeys bounds the keys that an instance has in memory. 0: ratelimit.DefaultMaxKeys.
+	// MaxKeys bounds the keys that an instance keeps in memory. 0: ratelimit.DefaultMaxKeys.
 	MaxKeys int
-	// Duration is how long the requests go on, for the points of the result. It need not be exact.
+	// Duration is how long requests are sent, for the points of the result. It need not be exact.
 	Duration time.Duration
 	Seed     uint64
-	// Progress is called now and then with the time of the simulation, since its first request. Nil: it is not.
+	// Progress is called from time to time with the simulated time since the first request. Nil:
+	// not called.
 	Progress func(time.Duration)
 }
 
-// Flush is when counts are written and read.
+// Flush configures when counts are written and read.
 type Flush struct {
 	// Every is the flush interval of the syncer or, if Plain, of every key.
 	Every time.Duration
@@ -44,30 +45,31 @@ func (f Flush) String() string {
 	return f.Every.String()
 }
 
-// Network is the way from the instances to the store.
+// Network is the connection from the instances to the store.
 type Network struct {
 	// A message takes Latency, and longer by an exponentially distributed time with the mean Jitter.
 	Latency, Jitter time.Duration
-	// LoseRequest and LoseReply are the parts of commands whose message there, or back, is lost.
+	// LoseRequest and LoseReply are the fractions of commands that lose their request, or their
+	// reply.
 	LoseRequest, LoseReply float64
 	Down                   []Outage
 }
 
-// Outage is when no message arrives, since the first request.
+// Outage is a period, since the first request, when no message arrives.
 type Outage struct{ From, To time.Duration }
 
-// Step is a wall clock that is set.
+// Step sets a wall clock.
 type Step struct {
 	At       time.Duration // since the first request
 	Instance int
 	By       time.Duration
 }
 
-// Balance is how requests are spread over the instances.
+// Balance selects how requests are distributed to the instances.
 type Balance string
 
-// The balances. With Skewed, half of all requests go to the first instance, with Sticky all requests of a
-// user to one.
+// The balances. Skewed sends half of all requests to the first instance. Sticky sends all requests
+// of a user to one instance.
 const (
 	Random     Balance = "random"
 	RoundRobin Balance = "roundrobin"
@@ -85,7 +87,7 @@ const (
 	MaxDuration  = 400 * 24 * time.Hour
 )
 
-// Validate returns all that is wrong with the configuration.
+// Validate returns all problems of the configuration.
 func (c *Config) Validate() error {
 	var errs fielderr.Errors
 	check := func(ok bool, field, format string, args ...any) {
@@ -116,7 +118,7 @@ func (c *Config) Validate() error {
 
 func part(p float64) bool { return p >= 0 && p < 1 }
 
-// policy returns what the limit, with another number of requests, comes to.
+// policy returns the effective form of the limit with another number of requests.
 func (c *Config) policy(requests int64) (*ratelimit.Effective, error) {
 	l := c.Limit
 	l.Requests = requests

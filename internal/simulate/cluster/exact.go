@@ -6,35 +6,35 @@ import (
 	"oauth-server/internal/ratelimit"
 )
 
-// judge compares what the cluster does with the truth: an exact log of each key, one counter that has all that
-// was admitted, and one that decides on all requests.
+// judge compares the cluster's decisions with the truth: an exact log of each key, one counter that
+// has all admitted requests, and one counter that decides on all requests.
 type judge struct {
 	limit  int64
 	window time.Duration
 	begin  time.Time
 	keys   map[ratelimit.Key]*keyLog
 
-	// all has what was admitted, whatever that is; one decides by itself on the same requests.
+	// all counts everything that was admitted; one makes its own decisions on the same requests
 	all, one       *ratelimit.Counters
 	counts, policy *ratelimit.Effective
 	oneAdmitted    int64
 
-	over, point Over // from the begin, and since the last point
+	over, point Over // since the begin, and since the last point
 	windows     Windows
-	admitted    int64 // in the windows
+	admitted    int64 // within the windows
 }
 
-// keyLog is what is known of a key.
+// keyLog is the log of one key.
 type keyLog struct {
-	log  []int64 // when requests were admitted, since begin; before head: too long ago
+	log  []int64 // times of admitted requests, since begin; entries before head are too old
 	head int
 
-	window            int64 // number of the window that is under way
-	offered, admitted int64 // in it
-	later             bool  // it is not the first one of the key that counts
+	window            int64 // number of the current window
+	offered, admitted int64 // in the current window
+	later             bool  // it is not the key's first window that counts
 }
 
-// maxKeys is how many keys a simulation can have, in the counters of the judge.
+// maxKeys is how many keys a simulation can have in the counters of the judge.
 const maxKeys = 4_000_000
 
 func newJudge(cfg *Config, begin time.Time) (*judge, error) {
@@ -53,7 +53,7 @@ func newJudge(cfg *Config, begin time.Time) (*judge, error) {
 	}, nil
 }
 
-// request takes note of a request and what became of it.
+// request records a request and its decision.
 func (j *judge) request(now time.Time, k ratelimit.Key, admitted bool) {
 	l := j.keys[k]
 	if l == nil {
@@ -80,7 +80,7 @@ func (j *judge) request(now time.Time, k ratelimit.Key, admitted bool) {
 	j.point.Log = max(j.point.Log, float64(l.within(at-int64(j.window)))/float64(j.limit))
 }
 
-// within returns how many requests were admitted after a time, and drops the others.
+// within returns how many requests were admitted after a time, and drops the older ones.
 func (l *keyLog) within(since int64) int64 {
 	for l.head < len(l.log) && l.log[l.head] <= since {
 		l.head++
@@ -91,7 +91,7 @@ func (l *keyLog) within(since int64) int64 {
 	return int64(len(l.log) - l.head)
 }
 
-// estimate returns that of one counter that has everything.
+// estimate returns the estimate of the counter that has all admitted requests.
 func (j *judge) estimate(now time.Time, k ratelimit.Key) int64 {
 	if u := j.all.Usage(now, k); len(u) > 0 {
 		return int64(u[0].Estimate)
@@ -99,7 +99,7 @@ func (j *judge) estimate(now time.Time, k ratelimit.Key) int64 {
 	return 0
 }
 
-// rotate begins a new window of a key if the one under way is over.
+// rotate begins a new window of a key if the current one is over.
 func (j *judge) rotate(l *keyLog, now time.Time) {
 	number := now.UnixNano() / int64(j.window)
 	if number == l.window {
@@ -109,8 +109,9 @@ func (j *judge) rotate(l *keyLog, now time.Time) {
 	l.window, l.offered, l.admitted = number, 0, 0
 }
 
-// endWindow counts the window that is under way, if the key was offered its limit in it and the requests
-// go on for all of it; for nine tenths, as the first one comes a little after the beginning.
+// endWindow counts the current window, if the key was offered its limit in it and requests were
+// sent during all of it. Nine tenths are enough, because the first request comes a little after the
+// beginning.
 func (j *judge) endWindow(l *keyLog) {
 	if l.offered < j.limit || l.window*int64(j.window) < j.begin.Add(-j.window/10).UnixNano() {
 		return
@@ -126,7 +127,7 @@ func (j *judge) endWindow(l *keyLog) {
 	j.windows.Worst = max(j.windows.Worst, ratio)
 }
 
-// endPoint returns what was over since the last one.
+// endPoint returns the excess since the last point.
 func (j *judge) endPoint() Over {
 	p := j.point
 	j.over.Log = max(j.over.Log, p.Log)
@@ -136,7 +137,7 @@ func (j *judge) endPoint() Over {
 	return p
 }
 
-// end counts the windows that are over by now.
+// end counts the windows that have ended.
 func (j *judge) end(now time.Time) Windows {
 	for _, l := range j.keys {
 		if l.window < now.UnixNano()/int64(j.window) {

@@ -11,11 +11,11 @@ import (
 	"oauth-server/internal/simulate/cluster"
 )
 
-// Under the race detector these take minutes, and it has nothing to see: one goroutine of a cluster runs at a time. CI runs
-// the package without it too.
+// Under the race detector these tests take minutes and cannot find anything: only one goroutine of
+// a cluster runs at a time. CI also runs the package without the detector.
 
-// TestEveryCountArrives: whatever befalls the cluster, the store has in the end what was admitted. All that
-// expired had no way to the store for longer than its window.
+// TestEveryCountArrives: whatever faults the cluster has, at the end the store has all admitted
+// requests. Counts expire only if they could not reach the store for longer than their window.
 func TestEveryCountArrives(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*cluster.Config){
@@ -50,15 +50,15 @@ func TestEveryCountArrives(t *testing.T) {
 	}
 }
 
-// TestOvershoot: what the syncer promises holds here too, and the comparison is not blind.
+// TestOvershoot: the syncer keeps its promises here too, and the comparison detects if it does not.
 func TestOvershoot(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
 		name        string
 		change      func(*cluster.Config)
-		least, most float64 // of the limit admitted in the mean of the windows
+		least, most float64 // admitted requests in parts of the limit, in the mean of the windows
 		worst       float64
-		falsely     float64 // part of the denied requests that one counter would admit, at most
+		falsely     float64 // maximum part of the denied requests that one counter would admit
 	}{
 		{"one instance", func(c *cluster.Config) { c.Instances = 1 }, 0.99, 1, 1.01, 0.005},
 		{"five instances", nil, 0.99, 1.02, 1.05, 0.005},
@@ -94,8 +94,9 @@ func TestOvershoot(t *testing.T) {
 	}
 }
 
-// TestLostMessagesDenyFew: where one message in fifty is lost, about one denied request in a hundred is one that one
-// counter would admit: 1.03 % over these seeds, with a standard deviation of 0.34 % of one and so of 0.04 % of all.
+// TestLostMessagesDenyFew: if one message in fifty is lost, one counter would admit about one in a
+// hundred denied requests: 1.03 % over these seeds. The standard deviation is 0.34 % for one seed
+// and so 0.04 % for all.
 func TestLostMessagesDenyFew(t *testing.T) {
 	t.Parallel()
 	var falsely, denied int64
@@ -108,7 +109,8 @@ func TestLostMessagesDenyFew(t *testing.T) {
 	}
 }
 
-// TestKeysAreReadTogether: instances that watch many keys near their limits read them by a few commands a second.
+// TestKeysAreReadTogether: instances that watch many keys near their limits read them with a few
+// commands a second.
 func TestKeysAreReadTogether(t *testing.T) {
 	t.Parallel()
 	cfg := config(func(c *cluster.Config) { c.Instances, c.Limit = 10, ratelimit.NewLimit("limit", 100, time.Minute) })

@@ -36,7 +36,7 @@ func newInstance(net *network, number int, cfg *Config, r *rand.Rand) *instance 
 	i.counters = ratelimit.NewRepeatable(cfg.MaxKeys, r.Uint64())
 	o := syncer.DefaultConfig()
 	o.Interval, o.Clock, o.Scheduler = cfg.Flush.Every, i.clock, net.loop
-	o.Seed = r.Uint64() | 1 // 0 would be no seed
+	o.Seed = r.Uint64() | 1 // 0 would mean no seed
 	ids := 0
 	o.NewID = func() string {
 		ids++
@@ -54,7 +54,7 @@ func newInstance(net *network, number int, cfg *Config, r *rand.Rand) *instance 
 // wall returns the time of the wall clock.
 func (i *instance) wall() time.Time { return i.loop.Now().Add(i.skew) }
 
-// start starts the instance; it waits for the store.
+// start starts the instance and waits for the store.
 func (i *instance) start(ctx context.Context, all background.Tasks) {
 	if i.plain != nil {
 		all.Go(func() { i.plain.run(ctx) })
@@ -77,26 +77,26 @@ func (i *instance) take(k ratelimit.Key, policy *ratelimit.Effective) ratelimit.
 	return d
 }
 
-// cost returns what the instance has asked of the store.
+// cost returns the calls of the instance to the store.
 func (i *instance) cost() Cost {
 	c, st := i.port.cost, i.syncer.Stats()
 	c.Conflicts, c.Unknown = st.Conflicts, st.Unknown
 	return c
 }
 
-// plain exchanges every key that had a request within the last window, each interval.
+// plain exchanges every key that had a request within the last window, at each interval.
 type plain struct {
 	instance      *instance
 	every, window time.Duration
-	first         time.Duration // when it first does
+	first         time.Duration // when the first flush begins
 	keys          []ratelimit.Key
 	of            map[ratelimit.Key]*plainKey
 }
 
 // plainKey is a key of a plain instance.
 type plainKey struct {
-	last time.Time // request
-	read bool      // its document was
+	last time.Time // time of the last request
+	read bool      // its document was read
 }
 
 func (p *plain) requested(k ratelimit.Key) {
@@ -124,8 +124,9 @@ func (i *instance) sleepUntil(ctx context.Context, at time.Time) bool {
 	return i.loop.NewSignal().Wait(ctx, at.Sub(i.loop.Now()))
 }
 
-// flush exchanges the keys, and those again whose counts were not written: the document was read for the first
-// time, or another instance had written in between, which can also be after the first reading.
+// flush exchanges the keys, and then again the keys with counts that were not written. A write
+// fails if the document was read for the first time, or if another instance wrote in between. The
+// latter can also happen after the first read.
 func (p *plain) flush(ctx context.Context) {
 	p.forget()
 	var again []ratelimit.Key
@@ -135,7 +136,7 @@ func (p *plain) flush(ctx context.Context) {
 			again = append(again, k)
 		}
 	}
-	p.exchange(ctx, slices.Clone(p.keys)) // requests add to them meanwhile
+	p.exchange(ctx, slices.Clone(p.keys)) // requests add to the keys during the exchange
 	p.exchange(ctx, append(again, p.instance.port.takeConflicts()...))
 	p.exchange(ctx, p.instance.port.takeConflicts())
 }
@@ -153,11 +154,11 @@ func (p *plain) forget() {
 	p.keys = kept
 }
 
-// exchange exchanges keys, as many at a time as one call may have.
+// exchange exchanges keys, with as many in each call as allowed.
 func (p *plain) exchange(ctx context.Context, keys []ratelimit.Key) {
 	for len(keys) > 0 && ctx.Err() == nil {
 		n := min(len(keys), syncer.MaxBatch)
-		_ = p.instance.syncer.Flush(ctx, keys[:n]...) // what failed is exchanged with the next interval
+		_ = p.instance.syncer.Flush(ctx, keys[:n]...) // failed keys are exchanged at the next interval
 		keys = keys[n:]
 	}
 }

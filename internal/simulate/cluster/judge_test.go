@@ -22,7 +22,8 @@ func newJudged(t *testing.T, begin time.Time) judged {
 	return judged{j, ratelimit.Key{ClientID: "client", Username: "user"}}
 }
 
-// requests notes n requests in the first seconds of a minute, of which the first so many were admitted.
+// requests records n requests in the first seconds of a minute. The first admitted ones of them
+// were admitted.
 func (j judged) requests(minute, n, admitted int) {
 	for i := range n {
 		at := time.Duration(minute)*time.Minute + time.Duration(i)*100*time.Millisecond
@@ -41,12 +42,13 @@ func TestFalseDenials(t *testing.T) {
 		check.Equal(t, "false denials", j.endPoint().FalseDenials, want)
 	}
 	j := newJudged(t, noon)
-	j.requests(0, 13, 9) // none is admitted after them, so all four are
+	j.requests(0, 13, 9) // no request after them was admitted, so all four are false
 	check.Equal(t, "false denials", j.endPoint().FalseDenials, 4)
 	check.Equal(t, "in all", j.over.FalseDenials, 4)
 }
 
-// TestFullWindows: those count in which a key was offered its limit, the first one of them apart.
+// TestFullWindows: only windows count in which a key was offered its limit. Its first one counts
+// separately.
 func TestFullWindows(t *testing.T) {
 	t.Parallel()
 	j := newJudged(t, noon)
@@ -56,9 +58,9 @@ func TestFullWindows(t *testing.T) {
 		j.requests(minute, n.offered, n.admitted)
 	}
 	now := noon.Add(7*time.Minute + 30*time.Second)
-	check.Equal(t, "windows", j.end(now), Windows{Count: 2, Mean: 1.1, Worst: 1.3, First: 1.1}) // the last is not over
+	check.Equal(t, "windows", j.end(now), Windows{Count: 2, Mean: 1.1, Worst: 1.3, First: 1.1}) // the last window is not over
 	j = newJudged(t, noon.Add(7*time.Second))
-	j.requests(0, 11, 11) // requests do not go on for all of it
+	j.requests(0, 11, 11) // requests were not sent during all of it
 	j.requests(1, 10, 10)
 	check.Equal(t, "windows", j.end(noon.Add(2*time.Minute)), Windows{First: 1})
 }

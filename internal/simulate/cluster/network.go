@@ -12,20 +12,21 @@ import (
 	"oauth-server/internal/syncer/memstore"
 )
 
-// network stands between the instances and the store, and loses messages. Like MongoDB it takes the writes
-// of an exchange as one command and its reads as another, under way at the same time, each with a fate of
-// its own.
+// network connects the instances to the store, and loses messages. Like MongoDB it handles the
+// writes of an exchange as one command and its reads as another. Both are under way at the same
+// time, and each can fail on its own.
 type network struct {
 	Network
 
 	loop    *simtime.Loop
-	begin   time.Time // of the outages
+	begin   time.Time // reference time of the outages
 	store   memstore.Store
 	applied int64 // counts that writes have added
-	over    bool  // the requests are over, and with them the faults
+	over    bool  // all requests were sent, and faults have ended
 }
 
-// expireEvery is how often the store deletes what has expired: a database does so about once a minute.
+// expireEvery is how often the store deletes expired documents. A database does so about once a
+// minute.
 const expireEvery = time.Minute
 
 func newNetwork(loop *simtime.Loop, begin time.Time, cfg Network) *network {
@@ -51,20 +52,20 @@ func (n *network) down() bool {
 	return false
 }
 
-// port is the way of one instance to the store, with chances of its own. It implements [syncer.Store] and
-// [syncer.Instances].
+// port is the connection of one instance to the store, with its own random numbers. It implements
+// [syncer.Store] and [syncer.Instances].
 type port struct {
 	net  *network
 	rand *rand.Rand
 	cost Cost
 
 	plain     bool
-	conflicts []ratelimit.Key // of writes of a plain instance, since it has looked
+	conflicts []ratelimit.Key // conflicting writes of a plain instance, since takeConflicts
 }
 
 var errNoAnswer = errors.New("simulated network: no answer")
 
-// lost reports whether a message is lost, with such a chance.
+// lost reports whether a message is lost, with the given chance.
 func (p *port) lost(chance float64) bool {
 	return p.net.down() || chance > 0 && p.rand.Float64() < chance && !p.net.over
 }
@@ -77,8 +78,8 @@ func (p *port) travel() time.Duration {
 	return p.net.Latency + time.Duration(p.rand.ExpFloat64()*float64(p.net.Jitter))
 }
 
-// send sends a command. The store carries it out when it arrives, and answered is called when the answer does.
-// Either may never be.
+// send sends a command. The store runs carryOut when the command arrives, and answered is called
+// when the reply arrives. Either may never happen.
 func (p *port) send(ctx context.Context, carryOut func(context.Context), answered func()) {
 	p.cost.Commands++
 	p.cost.Bytes += commandBytes
@@ -103,7 +104,7 @@ func (p *port) send(ctx context.Context, carryOut func(context.Context), answere
 // forever is longer than any call waits.
 const forever = 1000 * time.Hour
 
-// call sends a command and waits for its answer, until ctx ends.
+// call sends a command and waits for its reply, until ctx ends.
 func (p *port) call(ctx context.Context, carryOut func(context.Context)) error {
 	answered, signal := false, p.net.loop.NewSignal()
 	p.send(ctx, carryOut, func() {
@@ -154,7 +155,7 @@ type command struct {
 	answered bool
 }
 
-// carryOut does in the store what a command says.
+// carryOut executes a command in the store.
 func (p *port) carryOut(ctx context.Context, c *command) {
 	c.results, c.err = p.net.store.Exchange(ctx, c.of)
 	for i := range c.results {
@@ -169,7 +170,7 @@ func (p *port) carryOut(ctx context.Context, c *command) {
 	}
 }
 
-// results returns those of an exchange.
+// results returns the results of an exchange.
 func (p *port) results(items []syncer.Item, written, read *command) (all []syncer.Result, err error) {
 	all = make([]syncer.Result, len(items))
 	for _, c := range []*command{written, read} {
@@ -197,14 +198,14 @@ func (p *port) results(items []syncer.Item, written, read *command) (all []synce
 	return all, err
 }
 
-// noteConflict keeps the key of a write that was a conflict, for a plain instance.
+// noteConflict records the key of a write with a conflict, for a plain instance.
 func (p *port) noteConflict(it *syncer.Item, s syncer.Status) {
 	if s == syncer.Conflict && p.plain {
 		p.conflicts = append(p.conflicts, ratelimit.Key{ClientID: it.ID.ClientID, Username: it.ID.Username})
 	}
 }
 
-// takeConflicts returns the keys of a plain instance whose writes were conflicts, and forgets them.
+// takeConflicts returns the keys of a plain instance with conflicting writes, and forgets them.
 func (p *port) takeConflicts() (keys []ratelimit.Key) {
 	keys, p.conflicts = p.conflicts, nil
 	return keys

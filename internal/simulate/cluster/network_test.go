@@ -11,7 +11,7 @@ import (
 	"oauth-server/internal/simulate/simtime"
 )
 
-// TestOutage: no message arrives in it, also none that was under way when it began.
+// TestOutage: no message arrives during an outage, not even one that was under way when it began.
 func TestOutage(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
@@ -39,8 +39,8 @@ func TestOutage(t *testing.T) {
 	}
 }
 
-// TestPlainConflict: of two plain instances that write at once, the one whose write is a conflict writes again
-// at once, not with the next interval.
+// TestPlainConflict: if two plain instances write at once, the one with the conflict writes again
+// immediately, not at the next interval.
 func TestPlainConflict(t *testing.T) {
 	t.Parallel()
 	loop := simtime.New(noon)

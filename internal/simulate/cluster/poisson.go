@@ -8,13 +8,15 @@ import (
 	"oauth-server/internal/simulate/traffic"
 )
 
-// Poisson makes requests up: independent users of one client, at random times. They ignore the answers.
+// Poisson generates requests: independent users of one client, at random times. They ignore the
+// answers.
 type Poisson struct {
 	Begin    time.Time
 	Duration time.Duration
-	Rate     float64 // requests per second, of all users
+	Rate     float64 // requests per second of all users together
 	Users    int
-	// Zipf is the exponent by which some users have more requests than others; 0: all have as many.
+	// Zipf is the exponent of the distribution of requests over users. 0: all users have equally
+	// many.
 	Zipf float64
 	Seed uint64
 

@@ -2,7 +2,7 @@ package cluster
 
 import "time"
 
-// Result is what a cluster did.
+// Result has the figures of a cluster.
 type Result struct {
 	Instances int           `json:"instances"`
 	Requests  int64         `json:"requests"`
@@ -10,9 +10,9 @@ type Result struct {
 	Denied    int64         `json:"denied"`
 	Lasted    time.Duration `json:"-"` // from the first request to the last
 	Seconds   float64       `json:"seconds"`
-	Keys      int           `json:"keys"` // that had a request
+	Keys      int           `json:"keys"` // keys with a request
 
-	// AdmittedByOne is what one instance would have admitted of the same requests.
+	// AdmittedByOne is how many of the same requests one instance would have admitted.
 	AdmittedByOne int64   `json:"admitted_by_one"`
 	Over          Over    `json:"over"`
 	Windows       Windows `json:"windows"`
@@ -21,44 +21,47 @@ type Result struct {
 	PerInstance []Instance `json:"per_instance"`
 	Points      []Point    `json:"points"`
 
-	// Unaccounted is how many admitted requests neither the store has nor any instance knows to be missing
-	// there, when all instances have stopped. It is 0 unless the simulation or the syncer is wrong.
+	// Unaccounted is how many admitted requests are missing in the store without any instance
+	// reporting them as unwritten, after all instances have stopped. It is 0 unless the simulation
+	// or the syncer has a bug.
 	Unaccounted int64 `json:"unaccounted"`
-	// Expired is how many left their window before they were known to be written.
+	// Expired is how many requests left their window before they were known to be written.
 	Expired int64 `json:"expired"`
 }
 
-// Over is how far the cluster was from the truth.
+// Over shows how far the cluster's decisions were from the truth.
 type Over struct {
-	// Log is the most requests of one key that were admitted in any window, by an exact log, in parts of the
-	// limit. Limits that are estimated from frames are above 1 even with one instance.
+	// Log is the most requests of one key admitted in any window, by an exact log, in parts of the
+	// limit. Limits that are estimated from frames exceed 1 even with one instance.
 	Log float64 `json:"log"`
-	// Estimate is the highest estimate of one key by one counter that has all admitted requests, in parts of
-	// the limit: what is above 1 is so because there are several instances.
+	// Estimate is the highest estimate of one key, by one counter that has all admitted requests,
+	// in parts of the limit. Any excess over 1 is caused by having several instances.
 	Estimate float64 `json:"estimate"`
 	// FalseDenials counts denied requests that such a counter would have admitted.
 	FalseDenials int64 `json:"false_denials"`
 }
 
-// Windows are the full windows, by the clock, in which a key was offered at least its limit.
+// Windows are the full windows, aligned to the clock, in which a key was offered at least its
+// limit.
 type Windows struct {
 	Count int64 `json:"count"`
-	// What was admitted in them, in parts of the limit: in the mean, and at most. Those that are the first of
-	// their key are left out.
+	// Mean and Worst are the admitted requests per window in parts of the limit: the mean, and the
+	// maximum. They leave out the first window of each key.
 	Mean  float64 `json:"mean"`
 	Worst float64 `json:"worst"`
-	// First is the most in the first window of a key.
+	// First is the maximum in the first window of a key.
 	First float64 `json:"first"`
 }
 
-// Cost is what the instances asked of the store.
+// Cost counts the instances' calls to the store.
 type Cost struct {
-	Commands  int64 `json:"commands"` // heartbeats and readings of the clock included
-	Writes    int64 `json:"writes"`   // counters that were to be written
-	Reads     int64 `json:"reads"`    // documents that were to be read
+	Commands  int64 `json:"commands"` // including heartbeats and readings of the clock
+	Writes    int64 `json:"writes"`   // counters to write
+	Reads     int64 `json:"reads"`    // documents to read
 	Conflicts int64 `json:"conflicts"`
-	Unknown   int64 `json:"unknown"` // writes whose outcome was not known
-	// Bytes estimates what went over the wire, both ways, without what TLS and TCP add.
+	Unknown   int64 `json:"unknown"` // writes with an unknown outcome
+	// Bytes estimates the bytes on the wire, in both directions, without the overhead of TLS and
+	// TCP.
 	Bytes int64 `json:"bytes"`
 }
 
@@ -71,15 +74,15 @@ func (c *Cost) add(o *Cost, sign int64) {
 	c.Bytes += sign * o.Bytes
 }
 
-// Instance is what one instance did.
+// Instance has the figures of one instance.
 type Instance struct {
 	Requests int64 `json:"requests"`
 	Admitted int64 `json:"admitted"`
-	Keys     int   `json:"keys"` // in memory, at most
+	Keys     int   `json:"keys"` // the most in memory at once
 	Cost     Cost  `json:"cost"`
 }
 
-// Point is a part of the time.
+// Point has the figures of one part of the time.
 type Point struct {
 	At       time.Duration `json:"-"` // its end, since the first request
 	Seconds  float64       `json:"at"`
@@ -89,7 +92,7 @@ type Point struct {
 	Cost     Cost          `json:"cost"`
 }
 
-// PerAdmitted returns n for each admitted request.
+// PerAdmitted returns n divided by the admitted requests.
 func (r *Result) PerAdmitted(n int64) float64 {
 	if r.Admitted == 0 {
 		return 0
@@ -97,7 +100,7 @@ func (r *Result) PerAdmitted(n int64) float64 {
 	return float64(n) / float64(r.Admitted)
 }
 
-// PerSecond returns n for each second.
+// PerSecond returns n divided by the seconds of the run.
 func (r *Result) PerSecond(n int64) float64 {
 	if r.Seconds == 0 {
 		return 0

@@ -16,13 +16,13 @@ import (
 
 // Bounds of a run.
 const (
-	warmUp   = 30 * time.Second // the instances start so long before the first request
-	coolDown = 2 * time.Minute  // after the last one, before they stop
-	stopTime = time.Minute      // that they have to write what is left
+	warmUp   = 30 * time.Second // the instances start this long before the first request
+	coolDown = 2 * time.Minute  // time between the last request and the stop of the instances
+	stopTime = time.Minute      // time for the instances to write the rest
 	points   = 120
 )
 
-// cluster is one that runs.
+// cluster is a running cluster.
 type cluster struct {
 	cfg       *Config
 	loop      *simtime.Loop
@@ -32,18 +32,18 @@ type cluster struct {
 	policy    *ratelimit.Effective
 	judge     *judge
 	rand      *rand.Rand
-	turn      int // of round robin
+	turn      int // next instance of round robin
 	stop      context.CancelFunc
 	running   background.Tasks // plain instances
 
 	result Result
-	cost   Cost // until the last point
+	cost   Cost // up to the last point
 	point  Point
 }
 
-// Run sends the requests of the source to a cluster, and answers them. Requests that failed for other
-// reasons than a limit are left out. The first one must not be before [time.Unix](0, 0). When ctx ends, Run
-// returns its error.
+// Run sends the requests of the source to a cluster, and answers them. It leaves out requests that
+// failed for other reasons than a limit. The first request must not be before [time.Unix](0, 0).
+// When ctx ends, Run returns its error.
 func Run(ctx context.Context, cfg Config, src traffic.Source) (*Result, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("cluster: %w", err)
@@ -77,7 +77,7 @@ func Run(ctx context.Context, cfg Config, src traffic.Source) (*Result, error) {
 	return c.end(last) //nolint:contextcheck // as above
 }
 
-// start starts the instances of a cluster, so that they are all there when the requests begin.
+// start starts the instances of a cluster, so that all of them run when the requests begin.
 func start(cfg *Config, begin time.Time) (*cluster, error) {
 	c := &cluster{
 		cfg: cfg, loop: simtime.New(begin.Add(-warmUp)), begin: begin,
@@ -111,7 +111,7 @@ func start(cfg *Config, begin time.Time) (*cluster, error) {
 	return c, nil
 }
 
-// runUntil lets simulated time pass, with all points in between.
+// runUntil advances simulated time to at, with all points in between.
 func (c *cluster) runUntil(at time.Time) {
 	for {
 		every := max(c.cfg.Duration/points, time.Millisecond)
@@ -138,7 +138,8 @@ func (c *cluster) request(r *traffic.Request) traffic.Answer {
 	return traffic.Answer{Outcome: traffic.Admitted}
 }
 
-// choose returns the instance of the next request, which is for that user or, for itself, of that client.
+// choose returns the instance for the next request of a user or, without a user, of the client
+// itself.
 func (c *cluster) choose(user string) *instance {
 	n := len(c.instances)
 	switch b := c.cfg.Balance; {
@@ -156,7 +157,7 @@ func (c *cluster) choose(user string) *instance {
 	}
 }
 
-// costs returns what all instances have asked of the store.
+// costs returns the calls of all instances to the store.
 func (c *cluster) costs() (sum Cost) {
 	for _, i := range c.instances {
 		sum.add(new(i.cost()), 1)
@@ -184,7 +185,7 @@ func (c *cluster) endPoint(at time.Duration) {
 	}
 }
 
-// end stops the cluster and returns what it did.
+// end stops the cluster and returns its result.
 func (c *cluster) end(last time.Time) (*Result, error) {
 	c.endPoint(last.Sub(c.begin))
 	r := &c.result
@@ -201,7 +202,7 @@ func (c *cluster) end(last time.Time) (*Result, error) {
 	for _, i := range c.instances {
 		r.Expired += i.counters.Stats().Expired
 	}
-	// A count that has expired while it was being written may have been written all the same.
+	// A count that expired during its write may still have been written.
 	missing := r.Admitted - c.net.applied - left
 	r.Unaccounted = missing - min(max(missing, 0), r.Expired)
 	return r, nil
@@ -214,7 +215,8 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
-// settle lets everything arrive and stops the instances. It returns what they could not write.
+// settle lets all messages arrive and stops the instances. It returns the number of requests that
+// they could not write.
 func (c *cluster) settle() (left int64) {
 	c.net.over = true
 	c.loop.RunUntil(c.loop.Now().Add(coolDown))

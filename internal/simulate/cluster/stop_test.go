@@ -13,7 +13,8 @@ import (
 
 var errSource = errors.New("the log is damaged")
 
-// ending is a source that calls end at its hundredth request, and fails or panics a little later.
+// ending is a source that calls end at its hundredth request, and returns an error or panics a
+// little later.
 type ending struct {
 	traffic.Source
 
@@ -37,7 +38,8 @@ func (e *ending) Next(r *traffic.Request) bool {
 
 func (*ending) Err() error { return errSource }
 
-// earlyEnd runs a cluster with the source, and returns the error or what the source panicked with.
+// earlyEnd runs a cluster with the source. It returns the error, or the value of the source's
+// panic.
 func earlyEnd(ctx context.Context, plain bool, src *ending) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -49,7 +51,7 @@ func earlyEnd(ctx context.Context, plain bool, src *ending) (err error) {
 	return err
 }
 
-// TestEarlyEnd: whatever ends a run early, no goroutine stays: TestMain looks.
+// TestEarlyEnd: no goroutine stays behind, however a run ends early. TestMain checks that.
 func TestEarlyEnd(t *testing.T) {
 	t.Parallel()
 	for _, plain := range []bool{false, true} {

@@ -13,13 +13,14 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// widestWindow is how much of a zstd stream is kept while it is decompressed, at most: what zstd takes by default.
+// widestWindow bounds how much of a zstd stream is kept during decompression. It is the default
+// maximum of zstd.
 const widestWindow = 128 << 20
 
-// errFile marks an error that is of the file and not of what is in it.
+// errFile marks an error of the file itself and not of its content.
 var errFile = errors.New("file")
 
-// counted counts what is read, as it is stored.
+// counted counts the bytes read, as stored.
 type counted struct {
 	from io.Reader
 	n    *atomic.Int64
@@ -35,7 +36,7 @@ func (c *counted) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// archive decompresses a stream if its first bytes are those of gzip or zstd.
+// archive decompresses a stream that begins with the magic number of gzip or zstd.
 type archive struct {
 	from  *bufio.Reader
 	plain io.Reader // nil until the first read
@@ -56,7 +57,7 @@ func (a *archive) Read(p []byte) (int, error) {
 	return a.plain.Read(p)
 }
 
-// failing is a reader that only has an error.
+// failing is a reader that always returns an error.
 type failing struct{ err error }
 
 func (f failing) Read([]byte) (int, error) { return 0, f.err }
@@ -86,13 +87,13 @@ func (a *archive) begin() error {
 	return nil
 }
 
-// isZstandard reports whether a file begins with a frame of zstd, or one to be skipped (RFC 8878 3.1.2), as parallel
-// compressors and formats that can be read from any place write it.
+// isZstandard reports whether a file begins with a frame of zstd, or with a skippable frame (RFC
+// 8878 3.1.2). Parallel compressors and seekable formats write skippable frames.
 func isZstandard(magic []byte) bool {
 	return len(magic) == 4 && (bytes.Equal(magic, []byte{0x28, 0xb5, 0x2f, 0xfd}) || magic[0]&0xf0 == 0x50 && bytes.Equal(magic[1:], []byte{0x2a, 0x4d, 0x18}))
 }
 
-// members reads all members of a gzip file. Zeros behind one are padding, as gzip takes them for.
+// members reads all members of a gzip file. Like gzip, it treats zeros after a member as padding.
 type members struct {
 	*gzip.Reader
 	from *bufio.Reader
@@ -120,7 +121,8 @@ func (m *members) Read(p []byte) (int, error) {
 	}
 }
 
-// endedEarly is the error of the header of an archive: there is one, so its end is not that of the file.
+// endedEarly returns the error of a header that is cut off: an archive was recognised, so this is
+// not the normal end of the file.
 func endedEarly(err error) error {
 	if errors.Is(err, io.EOF) {
 		return io.ErrUnexpectedEOF
@@ -128,7 +130,7 @@ func endedEarly(err error) error {
 	return err
 }
 
-// size returns the size of a file, and whether it is one that can be read twice.
+// size returns the size of a file, and whether the file can be read twice.
 func size(name string) (n int64, regular bool, err error) {
 	if name == "-" {
 		return 0, false, nil

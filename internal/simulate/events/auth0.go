@@ -6,14 +6,14 @@ import (
 	"oauth-server/internal/simulate/traffic"
 )
 
-// auth0 reads tenant logs of Auth0: as its management API has them, and as log streams send them, wrapped in data, and
-// what carries them around that.
+// auth0 reads tenant logs of Auth0: as returned by its management API, and as sent by log streams,
+// wrapped in data, with further wrappers around that.
 type auth0 struct {
 	*fields
 	at, kind, client, user, remote, scope int
 }
 
-// What can be wrong with entries of a tenant log.
+// Problems of entries of a tenant log.
 var (
 	errAuth0Type     = &problem{wholeLine, "is no entry of a tenant log: it has no type or no date"}
 	errAuth0Time     = &problem{"date", "is missing"}
@@ -21,7 +21,7 @@ var (
 	errAuth0Client   = &problem{"client_id", "is missing"}
 )
 
-// auth0Exchange is what a type of log entry says of a token request.
+// auth0Exchange is the token request of a type of log entry.
 type auth0Exchange struct {
 	grant  string
 	failed bool
@@ -47,7 +47,8 @@ var auth0Exchanges = map[string]auth0Exchange{
 	"ciba_exchange_succeeded": {ciba, false}, "ciba_exchange_failed": {ciba, true},
 }
 
-// auth0Wrappers are where entries are: of log streams, and in those of Amazon EventBridge, Azure Event Grid and Splunk.
+// auth0Wrappers are the paths to the entries of log streams, including the streams of Amazon
+// EventBridge, Azure Event Grid and Splunk.
 var auth0Wrappers = []string{".data", ".detail.data", ".data.data", ".event.data"}
 
 func newAuth0(c *shared) *auth0 {
@@ -74,7 +75,7 @@ func (a *auth0) parse(line []byte, r *traffic.Request) *problem {
 	x, known := auth0Exchanges[string(a.text(a.kind))]
 	switch {
 	case known:
-	case !a.has(a.kind) || !a.has(a.at): // others have types, too
+	case !a.has(a.kind) || !a.has(a.at): // other logs have types, too
 		return errAuth0Type
 	default:
 		return skip
@@ -90,7 +91,7 @@ func (a *auth0) parse(line []byte, r *traffic.Request) *problem {
 	return clientOr(r, errAuth0Client)
 }
 
-// isAuth0 reports whether a line is of a tenant log.
+// isAuth0 reports whether a line comes from a tenant log.
 func isAuth0(line []byte) bool {
 	return hasMembers(line, "type", "date", "log_id") || hasMembers(line, "type", "date", "client_id") ||
 		slices.ContainsFunc(auth0Wrappers, func(wrapper string) bool { return hasPath(line, wrapper+".type", wrapper+".date") })

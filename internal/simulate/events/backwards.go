@@ -2,18 +2,20 @@ package events
 
 import "fmt"
 
-// first fills for the first time. The error is a *[LineError] if it is strict, or that of a log that is backwards.
+// first fills for the first time. The error is a *[LineError] if strict is set, or the error of
+// backwards.
 func (f *file) first(strict bool) error {
 	if err := f.fill(strict); err != nil || f.done || !f.newestFirst() {
 		return err
 	}
 	if err := f.fillTo(f.depth+1, strict); err != nil || f.done {
-		return err // all of them fit in
+		return err // all requests fit into the buffer
 	}
 	return f.backwards()
 }
 
-// newestFirst reports whether all of the oldest quarter of the requests stand behind all of the newest one.
+// newestFirst reports whether the oldest quarter of the requests comes completely after the newest
+// quarter.
 func (f *file) newestFirst() bool {
 	quarter := len(f.held) / 4
 	oldest, newest := f.held[:quarter], f.held[len(f.held)-quarter:]
@@ -24,8 +26,8 @@ func (f *file) newestFirst() bool {
 	return first > last
 }
 
-// backwards is the error of a log that has its newest requests first, and more of them than can be put in order: all
-// the others would be lost.
+// backwards returns the error of a log that has its newest requests first, and too many requests to
+// sort: all others would be lost.
 func (f *file) backwards() error {
 	how := "tac FILE"
 	switch member := f.in.doc.member; {

@@ -13,7 +13,7 @@ import (
 	"oauth-server/internal/simulate/traffic"
 )
 
-// reversed are n events, of which the newest comes first, about two in a second and not quite in that order.
+// reversed returns n events, the newest first, about two a second and slightly out of order.
 func reversed(n int) []string {
 	var out []string
 	for i := range n {
@@ -23,7 +23,7 @@ func reversed(n int) []string {
 	return out
 }
 
-// A log that has its newest requests first, and too many to be put in order, is refused with what to do.
+// A log with its newest requests first, and too many to sort, is refused with an instruction.
 func TestNewestFirst(t *testing.T) {
 	t.Parallel()
 	all := reversed(17_000)
@@ -46,7 +46,8 @@ func TestNewestFirst(t *testing.T) {
 	}
 }
 
-// What can be put in order is: a log that has its newest requests first and fits in, and pages that have, one by one.
+// A log with its newest requests first is sorted if it fits into the buffer. So are pages with
+// their newest requests first, one by one.
 func TestNewestFirstFitsIn(t *testing.T) {
 	t.Parallel()
 	all := reversed(16_384)
@@ -74,7 +75,8 @@ func TestNewestFirstFitsIn(t *testing.T) {
 	}
 }
 
-// Of several files one is refused as well, also if that is seen only when its requests come.
+// Such a log is also refused among several files, even if the order is only discovered when its
+// requests come.
 func TestOneNewestFirst(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -87,7 +89,7 @@ func TestOneNewestFirst(t *testing.T) {
 	at := write("at once", reversed(17_000))
 	_, err := events.Open([]string{other, at}, events.Options{})
 	check.ErrorSays(t, err, "at once has its newest requests first")
-	var sparse []string // so that its first lines do not have as many as are held
+	var sparse []string // its first lines have fewer requests than fit into the buffer
 	for _, line := range reversed(17_000) {
 		sparse = append(sparse, line, strings.Repeat(`{"type":"LOGOUT"}`+"\n", 4))
 	}

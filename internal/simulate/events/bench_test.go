@@ -12,8 +12,8 @@ import (
 	"oauth-server/internal/simulate/traffic"
 )
 
-// madeUp writes n lines of a format, of 50,000 clients and users and slightly out of order. In the template, T stands
-// for the time, C for the client and U for the user.
+// madeUp returns n lines of a format, with 50,000 clients and users and slightly out of order. In
+// the template, T stands for the time, C for the client and U for the user.
 func madeUp(format events.Format, n int) []byte {
 	var out bytes.Buffer
 	at := time.Date(2026, 7, 1, 0, 0, 0, 0, time.UTC)
@@ -48,7 +48,8 @@ var templates = map[events.Format]string{
 	events.Combined:    `192.0.2.4 - $C [$T] "POST /oauth2/token?grant_type=client_credentials HTTP/1.1" 200 912 "-" "Go-http-client/1.1"`,
 }
 
-// BenchmarkRead measures one core: the metric lines/s is to be 33,000 at least, and is aimed at ten times that.
+// BenchmarkRead measures one core. The metric lines/s must be at least 33,000; the goal is ten
+// times that.
 func BenchmarkRead(b *testing.B) {
 	for format := range templates {
 		b.Run(string(format), func(b *testing.B) {

@@ -23,7 +23,8 @@ func writeLogs(t *testing.T, texts ...string) (names []string) {
 	return names
 }
 
-// lateAfter is a log with so many requests, a second apart, and then one that is before all of them.
+// lateAfter returns a log with n requests, a second apart, and then one that is earlier than all of
+// them.
 func lateAfter(n int) string {
 	seconds := make([]int, n+1)
 	for i := range n {
@@ -32,8 +33,8 @@ func lateAfter(n int) string {
 	return csvOf(seconds...)
 }
 
-// TestDepth: the more files there are, the less far a request can be from its place, down to 1,024 others, so that
-// what is held of all files together is bounded.
+// TestDepth: the more files there are, the less far a request can be from its place, down to 1,024
+// others. This bounds the requests held for all files together.
 func TestDepth(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct{ files, depth int }{{1, 16 << 10}, {4, 16 << 10}, {16, 4 << 10}, {100, 1 << 10}} {
@@ -51,8 +52,8 @@ func TestDepth(t *testing.T) {
 	}
 }
 
-// TestLateFile: a file is opened at the first request that its first lines have. An earlier one far below, that
-// the requests of others have passed by then, is unread, and so not read.
+// TestLateFile: a file is opened at the time of the first request in its first lines. An earlier
+// request further down is unread if the requests of other files have passed its time.
 func TestLateFile(t *testing.T) {
 	t.Parallel()
 	late := csvOf(200) + strings.Repeat("\n", 70_000) + strings.TrimPrefix(csvOf(50, 300), "time,client\n")

@@ -5,21 +5,22 @@ import (
 	"time"
 )
 
-// clock turns the times of one log into instants. A local time of the hour that the end of summer time repeats has two.
-// The order of the lines tells them apart: the log goes on, but for lines that are slightly out of order.
+// clock converts the times of one log to instants. At the end of summer time an hour repeats, so a
+// local time in it has two instants. The order of the lines decides between them: except for lines
+// that are slightly out of order, the times of a log increase.
 type clock struct {
 	zone             *time.Location
 	offset, from, to int64 // the offset of the zone for instants in [from, to); seconds
 	seen             bool
 	last             int64 // the instant of the last line; set if seen
-	// doubt is set while all lines are in a repeated hour: held requests are this much later if the log leaves that hour
-	// without having repeated it. Then shift says so.
+	// doubt is set while all lines are in a repeated hour. If the log leaves the hour without
+	// having repeated it, the held requests are later by this much. shift then has that value.
 	doubt, shift int64
 	missing      bool   // the last local time does not exist
-	stamp        []byte // when the line was collected; empty: that is not known
+	stamp        []byte // when the line was collected; empty: unknown
 }
 
-// disorder is how far behind the last line a line of the first of two repeated hours may be.
+// disorder is how far a line of the first of two repeated hours may be behind the last line.
 const disorder = 5 * 60
 
 // time reads a time, see [parseTime].
@@ -40,7 +41,7 @@ func (c *clock) time(b []byte) (time.Time, bool) {
 	return t, t.Year() >= firstYear && t.Year() <= lastYear
 }
 
-// choose returns the instant of a line that has one, or two.
+// choose returns the instant of a line with one or two possible instants.
 func (c *clock) choose(early, late int64) int64 {
 	at := early
 	switch {
@@ -58,7 +59,8 @@ func (c *clock) choose(early, late int64) int64 {
 	return at
 }
 
-// instants returns the instants of a local time, given as if it were UTC: one, two, or none.
+// instants returns the possible instants of a local time, given as if it were UTC: zero, one or
+// two.
 func (c *clock) instants(local int64) (early, late int64, ok bool) {
 	if c.zone == time.UTC {
 		return local, local, true
@@ -84,7 +86,7 @@ func (c *clock) instants(local int64) (early, late int64, ok bool) {
 			late = local - int64(after)
 		}
 	}
-	const day = 86400 // no zone shifts its clock further
+	const day = 86400 // no zone shifts its clock by more
 	if c.offset, c.from, c.to = int64(offset), start, end; !from.IsZero() {
 		c.from += day
 	}

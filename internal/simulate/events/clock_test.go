@@ -15,7 +15,8 @@ import (
 	"oauth-server/internal/simulate/traffic"
 )
 
-// localLines are lines of a table without zones, of requests every step from one instant to another.
+// localLines returns lines of a table without zones, with requests every step from one instant to
+// another.
 func localLines(zone *time.Location, from, to time.Time, step time.Duration) (lines []string, at []time.Time) {
 	for t := from; t.Before(to); t = t.Add(step) {
 		lines = append(lines, t.In(zone).Format("2006-01-02 15:04:05")+",c\n")
@@ -40,7 +41,8 @@ func instants(t *testing.T, zone *time.Location, logs ...string) (at []time.Time
 	return at, r.Lines()
 }
 
-// changes are nights in which a clock is put back or forward, from before to behind it.
+// changes are nights in which a clock is set back or forward, each from before the change to after
+// it.
 var changes = map[string]struct {
 	zone   string
 	change string
@@ -54,7 +56,7 @@ var changes = map[string]struct {
 	"Troll, back":        {"Antarctica/Troll", "2025-10-26T01:00:00Z"}, // by two hours
 }
 
-// TestClockChange: the lines of a night in which the clock is put back or forward are read as they were written, also
+// TestClockChange: lines of a night with a clock change are read with their right times, also
 // slightly out of order, with the newest first, and from any line on.
 func TestClockChange(t *testing.T) {
 	t.Parallel()
@@ -81,7 +83,7 @@ func TestClockChange(t *testing.T) {
 	}
 }
 
-// TestClockChangeFiles: so are those of a log that was cut into files, however they are named.
+// TestClockChangeFiles: the same holds for a log that was split into files, whatever their names.
 func TestClockChangeFiles(t *testing.T) {
 	t.Parallel()
 	for name, tt := range changes {
@@ -103,7 +105,7 @@ func TestClockChangeFiles(t *testing.T) {
 	}
 }
 
-// A local time that the zone leaves out is unread, and said to be.
+// A local time that the zone skips is unread, and reported.
 func TestSkippedHour(t *testing.T) {
 	t.Parallel()
 	got, l := instants(t, mustLoad(t, "Europe/Berlin"), "2025-03-30 01:59:59,a\n2025-03-30 02:30:00,b\n2025-03-30 03:00:00,c\n2025-03-30 02:30:00Z,d\n")
@@ -111,7 +113,7 @@ func TestSkippedHour(t *testing.T) {
 	check.Equal(t, "lines", summary(l), "3 read, 1 skipped, 1 unread: 000.csv:3: time: does not exist in the zone, which puts its clock forward then: see --zone")
 }
 
-// In the repeated hour requests with long gaps go on as well.
+// The repeated hour is also recognised if the requests in it have long gaps.
 func TestRepeatedHourSparse(t *testing.T) {
 	t.Parallel()
 	got, _ := instants(t, mustLoad(t, "Europe/Berlin"),
@@ -123,7 +125,8 @@ func TestRepeatedHourSparse(t *testing.T) {
 	check.Equal(t, "times", utc, []string{"25 23:30", "26 00:20", "26 00:50", "26 01:10", "26 01:40", "26 03:00", "27 11:00"})
 }
 
-// A strict reader that ends in a repeated hour, and one with a file that cannot be opened again, end.
+// Reading ends properly if a strict reader stops in a repeated hour, or if a file cannot be opened
+// again.
 func TestRepeatedHourFileIsGone(t *testing.T) {
 	t.Parallel()
 	names := writeLogs(t, "time,client\n2025-10-26 01:30:00,a\n2025-10-26 04:30:00,a\n", "time,client\n2025-10-26 02:30:00,b\n")

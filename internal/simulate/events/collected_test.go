@@ -10,18 +10,19 @@ import (
 	"oauth-server/internal/simulate/events"
 )
 
-// quote is a text in JSON.
+// quote returns a text in JSON.
 func quote(text string) string {
 	var out strings.Builder
 	e := json.NewEncoder(&out)
 	e.SetEscapeHTML(false)
 	if err := e.Encode(text); err != nil {
-		panic(err) // of a text there is none
+		panic(err) // a text has no error
 	}
 	return strings.TrimSpace(out.String())
 }
 
-// collectors are what a program's line becomes where it is collected, with a time that is not that of the event.
+// collectors convert a program's line to the form in which it is collected. The time of that form
+// is not the time of the event.
 var collectors = map[string]func(line string) string{
 	"none": func(line string) string { return line },
 	"Docker": func(line string) string {
@@ -93,7 +94,7 @@ var collectors = map[string]func(line string) string{
 	},
 }
 
-// TestCollected: however a line was collected, it is read as what wrote it did, at its own time.
+// TestCollected: however a line was collected, it is read like the original line, at its own time.
 func TestCollected(t *testing.T) {
 	t.Parallel()
 	for format, tt := range map[string]struct {
@@ -144,7 +145,7 @@ func TestCollected(t *testing.T) {
 	} {
 		for name, collect := range collectors {
 			if name == "logcli, as text" && tt.line[0] == '{' {
-				continue // which object is the line cannot be told
+				continue // the line itself cannot be recognised among the objects
 			}
 			t.Run(format+" by "+name, func(t *testing.T) {
 				t.Parallel()
@@ -164,7 +165,7 @@ func TestCollected(t *testing.T) {
 	}
 }
 
-// What a collector did to a line besides is undone as well, or said.
+// Other changes of collectors to a line are undone as well, or reported.
 func TestCollectedOtherwise(t *testing.T) {
 	t.Parallel()
 	const pairs = `type=\"CLIENT_LOGIN\", realmId=\"r\", clientId=\"a\", grant_type=\"client_credentials\"`
@@ -331,7 +332,7 @@ func TestCollectedOtherwise(t *testing.T) {
 
 func wrap(line string) string { return `{"message":` + quote(line) + `}` }
 
-// A mapping is of what a program wrote, if it is not of what was put around that.
+// A mapping applies to the line of the program, or else to the line as collected.
 func TestCollectedByMapping(t *testing.T) {
 	t.Parallel()
 	inner := `{"what":"issued","at":"2026-03-02T09:00:00Z","app":{"id":"a"}}`

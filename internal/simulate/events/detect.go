@@ -9,10 +9,10 @@ import (
 	"oauth-server/internal/simulate/traffic"
 )
 
-// detectLines is how many lines are looked at.
+// detectLines is how many lines are examined.
 const detectLines = 200
 
-// detect returns the format of a log by its beginning; "" if it is not one that can be told.
+// detect returns the format of a log from its beginning, or "" if it is not recognised.
 func detect(head []byte, isDocument bool, m *Mapping) Format {
 	in := newInput(bytes.NewReader(head))
 	in.doc.on = isDocument
@@ -30,7 +30,7 @@ func detect(head []byte, isDocument bool, m *Mapping) Format {
 		}
 		for range 1 + deepestWrapper {
 			if inner, ok := in.wrap.unwrap(line); ok && !m.empty() && (&webLine{}).split(inner) {
-				line = inner // or it would be taken for what the mapping is of
+				line = inner // otherwise the mapping would apply to the wrapper
 			}
 			if f := detectLine(line, m); f != "" {
 				return f
@@ -46,15 +46,16 @@ func detect(head []byte, isDocument bool, m *Mapping) Format {
 	return ""
 }
 
-// detectFirst returns the format of a log by its first line, of which no line has the form of another. What a mapping
-// is for, but does not fit, is recognised as well, so that the error says what is wrong with the mapping.
+// detectFirst returns the format of a log from its first line if detectLine recognised no line. It
+// also recognises the format that a mapping is meant for but does not fit, so that the error
+// describes the problem of the mapping.
 func detectFirst(line []byte, m *Mapping) Format {
 	switch {
 	case isTable(line, m):
 		return CSV
 	case m.empty():
 		return ""
-	case hasMembers(line): // with text before it
+	case hasMembers(line): // with text before the object
 		return JSON
 	case isText(line) && bytes.ContainsAny(line, separators):
 		return CSV
@@ -62,7 +63,7 @@ func detectFirst(line []byte, m *Mapping) Format {
 	return ""
 }
 
-// isText reports whether a line has nothing in it that texts do not have.
+// isText reports whether a line has only bytes that occur in texts.
 func isText(line []byte) bool {
 	return utf8.Valid(line) && bytes.IndexFunc(line, func(r rune) bool { return unicode.IsControl(r) && r != '\t' }) < 0
 }
@@ -71,7 +72,7 @@ func isText(line []byte) bool {
 func detectLine(line []byte, m *Mapping) Format {
 	if m.empty() {
 		switch {
-		case isKeycloak(line): // before ours, which its lines could quote
+		case isKeycloak(line): // before our own format: its lines could quote ours
 			return Keycloak
 		case isOAuthServer(line):
 			return OAuthServer
@@ -95,7 +96,8 @@ func detectLine(line []byte, m *Mapping) Format {
 	return ""
 }
 
-// isTable reports whether the first line of a log is that of a table with the columns that are wanted.
+// isTable reports whether the first line of a log is the header of a table with the columns of the
+// mapping.
 func isTable(line []byte, m *Mapping) bool {
 	if line[0] == '{' || line[0] == '[' {
 		return false
@@ -113,7 +115,7 @@ func hasMembers(line []byte, names ...string) bool {
 	return hasPath(line, paths...)
 }
 
-// hasPath reports whether a line is an object with something at all these paths.
+// hasPath reports whether a line is an object with values at all these paths.
 func hasPath(line []byte, paths ...string) bool {
 	l := newLayout()
 	for _, path := range paths {
@@ -131,7 +133,7 @@ func hasPath(line []byte, paths ...string) bool {
 	return true
 }
 
-// newParser returns the parser of a format; head is the beginning of the log.
+// newParser returns the parser of a format. head is the beginning of the log.
 func newParser(f Format, c *shared, head []byte) (parser, error) {
 	switch f {
 	case OAuthServer:
@@ -155,7 +157,8 @@ func newParser(f Format, c *shared, head []byte) (parser, error) {
 	return nil, fmt.Errorf("unknown format %q", f)
 }
 
-// clientOr returns what is wrong if the request has no client. One that failed is about nobody then.
+// clientOr returns missing if a request has no client. A failed request without a client is
+// skipped, because it concerns no client.
 func clientOr(r *traffic.Request, missing *problem) *problem {
 	switch {
 	case r.Client == "" && r.Failed:
@@ -166,7 +169,8 @@ func clientOr(r *traffic.Request, missing *problem) *problem {
 	return nil
 }
 
-// foreign returns what is wrong with a file whose first bytes say that it has to be converted.
+// foreign returns the problem of a file that must be converted first, recognised by its first
+// bytes.
 func foreign(name string, head []byte) error {
 	first, _, more := bytes.Cut(head, []byte{'\n'})
 	if text := bytes.TrimSpace(first); !more && bytes.IndexByte(text, '\r') > 0 && text[0] != '{' && text[0] != '[' {

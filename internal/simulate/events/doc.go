@@ -1,9 +1,10 @@
-// Package events reads what identity providers write in their logs as token requests, in the order of their time.
+// Package events reads token requests from the logs of identity providers, in the order of their
+// time.
+// A file is read line by line, or value by value if it is one JSON document. gzip and zstd are
+// recognised by their first bytes. Because logs are large, handwritten code extracts a few fields
+// of each line. Lines that are slightly out of order are sorted within a buffer, several files are
+// merged, and memory stays bounded whatever the size of the log. Unreadable lines are counted by
+// cause, with the first line of each.
 //
-// A file is read line by line, or value by value if it is one JSON document; gzip and zstd are recognised by their
-// first bytes. Of each line a few fields are picked out by hand, since logs are large. Lines that are slightly out
-// of order are put in order within a buffer, several files are merged, and memory stays bounded whatever the size of
-// the log. What cannot be read is counted by its cause, with the first line of each.
-//
-// It writes nothing, follows no link in a log, and opens only the files that it is given.
+// The package writes nothing, follows no link in a log, and opens only the given files.
 package events

@@ -5,28 +5,29 @@ import (
 	"io"
 )
 
-// document splits a stream of JSON values that are not one in a line: the answers of APIs, which are arrays or objects
-// with an array in one member, as they are or indented; and objects with nothing between them.
+// document splits a stream of JSON values that are not on one line each: the responses of APIs,
+// which are arrays, or objects with an array in one member, compact or indented; and objects
+// without separators.
 type document struct {
 	on     bool
-	in     []byte // the objects and arrays around the next value: { and [
-	member string // that has the array, if one has
+	in     []byte // the objects and arrays around the next value, as { and [
+	member string // name of the member with the array, if any
 }
 
-// arrayNames are the members in which APIs return arrays, and how their elements begin: of Microsoft Graph, Azure Monitor, ours,
-// CloudWatch and Loki.
+// arrayNames are the members in which APIs return arrays, and the first byte of their elements: of
+// Microsoft Graph, Azure Monitor, this server, CloudWatch and Loki.
 var arrayNames = map[string]byte{"value": '{', "records": '{', "entries": '{', "logEvents": '{', "events": '{', "streams": '{', "values": '['}
 
-// nestedNames are those that are members of a member: of Loki, the event hooks of Okta, and Elasticsearch.
+// nestedNames are members within a member: of Loki, the event hooks of Okta, and Elasticsearch.
 var nestedNames = map[string]map[string]byte{"data": {"result": '{', "events": '{'}, "hits": {"hits": '{'}}
 
-// lokiNames are those in the elements of an array of Loki.
+// lokiNames are members of the elements in an array of Loki.
 var lokiNames = map[string]byte{"values": '['}
 
-// deepestDocument is how many objects and arrays around a value are followed.
+// deepestDocument bounds how many objects and arrays around a value are tracked.
 const deepestDocument = 64
 
-// innermost is what the next value stands in: { or [, 0 for nothing.
+// innermost returns the innermost bracket around the next value: { or [, or 0 at the top level.
 func (d *document) innermost() byte {
 	if len(d.in) == 0 {
 		return 0
@@ -40,7 +41,8 @@ func (d *document) enter(c byte) {
 	}
 }
 
-// isDocument reports whether the stream, which begins with head, is to be split into values instead of lines.
+// isDocument reports whether to split the stream, which begins with head, into values instead of
+// lines.
 func isDocument(head []byte) bool {
 	i := space(head, 0)
 	if i == len(head) {
@@ -62,13 +64,14 @@ func isDocument(head []byte) bool {
 		next := space(first, end)
 		return next < len(first) && first[next] == '{'
 	}
-	// A first line that is cut off, as the first of a log may be, is followed by others that begin an object.
+	// The first line of a log may be cut off. The lines after it then begin an object.
 	next := space(rest, 0)
 	return more && (next == len(rest) || rest[next] != '{')
 }
 
-// arrayIn returns where the array begins if the object at i has one in a member with such a name; 0 if it has none, or if that is
-// not seen yet. It also returns how many objects deep that is, and the names of the members, separated by points.
+// arrayIn returns where the array begins if the object at i has one in a member with such a name.
+// It returns 0 if there is no array, or if it is not in b yet. It also returns the depth in
+// objects, and the names of the members, separated by points.
 func arrayIn(b []byte, i int, names map[string]byte, nested map[string]map[string]byte) (at, depth int, member string) {
 	for i = space(b, i+1); i < len(b) && b[i] == '"'; {
 		end, _ := text(b, i+1)
@@ -102,7 +105,7 @@ func arrayIn(b []byte, i int, names map[string]byte, nested map[string]map[strin
 	return 0, 0, ""
 }
 
-// endOf returns where the value at i ends, -1 if that is not seen.
+// endOf returns where the value at i ends, or -1 if the end is not in b.
 func endOf(b []byte, i int) int {
 	switch b[i] {
 	case '{', '[':
@@ -164,8 +167,8 @@ func (in *input) nextValue() (record []byte, line uint64, p *problem, ok bool) {
 	}
 }
 
-// seek goes to the next value, past what stands between two, and reports whether there is one. It stops at text
-// that is no JSON as well.
+// seek moves to the next value, past the separators, and reports whether there is one. It also
+// stops at text that is not JSON.
 func (in *input) seek() bool {
 	for {
 		for in.start < in.end {
@@ -206,7 +209,7 @@ func (in *input) isTexts() bool {
 	}
 }
 
-// passMember passes over a part of the object around an array: a name, a colon or a value.
+// passMember skips a part of the object around an array: a name, a colon or a value.
 func (in *input) passMember() {
 	for {
 		b := in.buf[in.start:in.end]
@@ -225,20 +228,20 @@ func (in *input) passMember() {
 	}
 }
 
-// advance takes n bytes and counts the lines in them.
+// advance takes n bytes and counts their lines.
 func (in *input) advance(n int) {
 	in.line += uint64(bytes.Count(in.buf[in.start:in.start+n], []byte{'\n'})) //nolint:gosec // no negative count
 	in.start += n
 }
 
-// junk takes the rest of a line that is no JSON.
+// junk takes the rest of a line that is not JSON.
 func (in *input) junk() (record []byte, line uint64, p *problem, ok bool) {
 	line = in.line + 1
 	_, _, _, ok = in.nextLine()
 	return nil, line, errNoObject, ok
 }
 
-// tooLong takes a value that is too long, up to the next line that begins one.
+// tooLong takes a value that is too long, up to the next line that begins a value.
 func (in *input) tooLong() (record []byte, line uint64, p *problem, ok bool) {
 	line = in.line + 1
 	for {
@@ -256,7 +259,7 @@ func (in *input) tooLong() (record []byte, line uint64, p *problem, ok bool) {
 	return nil, line, errLong, true
 }
 
-// cut takes a value that the stream does not have the end of.
+// cut takes a value that the stream cuts off.
 func (in *input) cut() (record []byte, line uint64, p *problem, ok bool) {
 	line = in.line + 1
 	if p = problemOf(in.err); p == nil {

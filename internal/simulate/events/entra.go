@@ -6,15 +6,16 @@ import (
 	"oauth-server/internal/simulate/traffic"
 )
 
-// entra reads sign-in logs of Microsoft Entra: as Microsoft Graph has them, as diagnostic settings write them, wrapped
-// in properties, as tables of Log Analytics are exported, and as PowerShell writes what Microsoft Graph has.
+// entra reads sign-in logs of Microsoft Entra: as returned by Microsoft Graph; as written by
+// diagnostic settings, wrapped in properties; as exported from tables of Log Analytics; and as
+// PowerShell writes the data of Microsoft Graph.
 type entra struct {
 	*fields
 	at, received, category, client, user, remote, caller int
 	code, result, principal, protocol, interactive, sent int
 }
 
-// What can be wrong with sign-ins.
+// Problems of sign-ins.
 var (
 	errEntraTime     = &problem{"createdDateTime", "is missing"}
 	errEntraTimeForm = &problem{"createdDateTime", "is not a time"}
@@ -63,7 +64,8 @@ func (e *entra) parse(line []byte, r *traffic.Request) *problem {
 	return clientOr(r, errEntraClient)
 }
 
-// grantOf is the grant of a sign-in, as far as the log says: that of a user without a page is a refresh token.
+// grantOf returns the grant of a sign-in, as far as the log shows it. A sign-in of a user without a
+// page uses a refresh token.
 func (e *entra) grantOf(category string) string {
 	switch {
 	case strings.Contains(category, "serviceprincipal") || strings.Contains(category, "managedidentity"):
@@ -80,7 +82,7 @@ func (e *entra) grantOf(category string) string {
 	return "authorization_code"
 }
 
-// isEntra reports whether a line is of a sign-in log.
+// isEntra reports whether a line comes from a sign-in log.
 func isEntra(line []byte) bool {
 	return hasMembers(line, "appId", "createdDateTime") || hasMembers(line, "AppId", "ResultType") || hasMembers(line, "AppId", "CreatedDateTime") ||
 		hasMembers(line, "category", "properties") || hasMembers(line, "category", "resultType")

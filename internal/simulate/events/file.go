@@ -13,47 +13,50 @@ import (
 	"oauth-server/internal/simulate/traffic"
 )
 
-// parser reads one line of a format into the request, or says why not; nil: it is read. The request is zero before.
+// parser reads one line of a format into the request, which is zero before. It returns nil, or the
+// problem of the line.
 type parser interface {
 	parse(line []byte, r *traffic.Request) *problem
 }
 
-// file is one log, as requests in the order of their time.
+// file is one log. It yields requests in the order of their time.
 type file struct {
 	name   string
-	format Format // empty: nothing is in it
+	format Format // empty: the file has no content
 	in     *input
 	parser parser
 	tally  *tally
 	clock  clock
 	close  func()
 
-	// held are requests that wait for earlier ones to turn up behind them, in order, from head on. At most depth wait.
+	// held are requests, in order, from head on. They wait for earlier requests further down in the
+	// file. At most depth wait.
 	held   []heldRequest
 	head   int
 	depth  int
-	sorted bool      // held is, and stays
-	nth    int       // how many were held until now
-	newest time.Time // of them
-	last   time.Time // of what was taken last
+	sorted bool      // held is sorted, and stays so
+	nth    int       // number of requests held so far
+	newest time.Time // time of the newest of them
+	last   time.Time // time of the request taken last
 	done   bool
 }
 
-// heldRequest is a request and where it stands.
+// heldRequest is a request and its position.
 type heldRequest struct {
 	traffic.Request
 	line uint64
-	nth  int // of those that were held
+	nth  int // position among the held requests
 }
 
-// The most and the fewest requests of one file that are held, and of all files together.
+// The maximum and minimum number of held requests per file, and the maximum for all files together.
 const (
 	deepest   = 16 << 10
 	shallow   = 1 << 10
 	heldInAll = 64 << 10
 )
 
-// shared is what the files of one reader share; but for the clock, of which each has its own.
+// shared is the state that the files of one reader share, except for the clock: each file has its
+// own.
 type shared struct {
 	Options
 	strings *stringTable
@@ -61,7 +64,7 @@ type shared struct {
 	clock   *clock
 }
 
-// open opens a log and finds out its format. Lines are counted in t, and bytes in n.
+// open opens a log and detects its format. It counts lines in t and bytes in n.
 func (c *shared) open(name string, t *tally, n *atomic.Int64) (*file, error) {
 	f := &file{name: name, tally: t, depth: c.depth}
 	from, closeFile := c.Stdin, func() error { return nil }
@@ -75,7 +78,7 @@ func (c *shared) open(name string, t *tally, n *atomic.Int64) (*file, error) {
 	a := newArchive(&counted{from, n})
 	f.close = func() {
 		a.close()
-		_ = closeFile() // of a file that was only read
+		_ = closeFile() // the file was only read
 	}
 	if err := f.begin(c, a); err != nil {
 		f.close()
@@ -84,7 +87,7 @@ func (c *shared) open(name string, t *tally, n *atomic.Int64) (*file, error) {
 	return f, nil
 }
 
-// begin looks at the first lines.
+// begin examines the first lines.
 func (f *file) begin(c *shared, from io.Reader) error {
 	mine := *c
 	f.clock.zone, mine.clock = c.Zone, &f.clock
@@ -120,16 +123,16 @@ func (f *file) begin(c *shared, from io.Reader) error {
 	return nil
 }
 
-// documents reports whether logs of the format can be one JSON document.
+// documents reports whether a log of the format can be one JSON document.
 func (f Format) documents() bool { return f != CSV }
 
-// blank is the parser of files in which nothing is.
+// blank is the parser of files without content.
 type blank struct{}
 
 func (blank) parse([]byte, *traffic.Request) *problem { return skip }
 
-// fill reads until it holds as many requests as it may, or the log ends. If it is strict, it stops at a line that
-// cannot be read.
+// fill reads until it holds the maximum number of requests, or the log ends. If strict is set, it
+// stops at an unreadable line.
 func (f *file) fill(strict bool) error { return f.fillTo(f.depth, strict) }
 
 func (f *file) fillTo(n int, strict bool) error {
@@ -142,7 +145,8 @@ func (f *file) fillTo(n int, strict bool) error {
 	return nil
 }
 
-// sort puts in order what was held at first: one by one that takes long if the newest comes first.
+// sort sorts the requests held at first. Inserting them one by one takes long if the newest comes
+// first.
 func (f *file) sort() {
 	if !f.sorted {
 		slices.SortFunc(f.held, func(a, b heldRequest) int { return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.nth, b.nth)) })
@@ -150,7 +154,7 @@ func (f *file) sort() {
 	f.sorted = true
 }
 
-// at is the time of the next request, of which there is one.
+// at returns the time of the next request. There must be one.
 func (f *file) at() time.Time { return f.held[f.head].At }
 
 // take removes the next request, which is valid until the next call of fill.
@@ -161,8 +165,8 @@ func (f *file) take() *heldRequest {
 	return h
 }
 
-// begins returns the time of the first request, as far as the first lines say; zero if they do not. The error is that
-// of a log that is backwards.
+// begins returns the time of the first request in the first lines, or zero if they have no request.
+// The error is the error of backwards.
 func (f *file) begins() (time.Time, error) {
 	for n := 0; n < 4*deepest && !f.done && len(f.held) < f.depth; n++ {
 		_ = f.readLine() // will be read again
@@ -177,7 +181,7 @@ func (f *file) begins() (time.Time, error) {
 	return f.at(), nil
 }
 
-// readLine reads one line and holds its request, if it is one.
+// readLine reads one line. If it is a request, it holds the request.
 func (f *file) readLine() error {
 	record, line, p, ok := f.in.next()
 	if !ok {
@@ -206,7 +210,7 @@ func (f *file) readLine() error {
 	return nil
 }
 
-// parse reads a line, or what it is wrapped around if it is not of the format.
+// parse reads a line. If the line is not of the format, parse unwraps it and reads the inner line.
 func (f *file) parse(line []byte, r *traffic.Request) *problem {
 	f.clock.stamp = f.in.wrap.stamp
 	p := f.parser.parse(line, r)
@@ -221,13 +225,13 @@ func (f *file) parse(line []byte, r *traffic.Request) *problem {
 	return p
 }
 
-// isForeign reports whether a line is not of the format, as far as the problem with it says.
+// isForeign reports whether the problem shows that a line is not of the format.
 func (f *file) isForeign(p *problem) bool {
 	m, ok := f.parser.(mappedJSON)
 	return p != nil && (p.field == wholeLine || ok && p == m.missing[keyClient])
 }
 
-// shift moves what is held to the second of two repeated hours, once that is known.
+// shift moves the held requests to the second of two repeated hours, once that is known.
 func (f *file) shift() {
 	if f.clock.shift == 0 {
 		return
@@ -239,13 +243,13 @@ func (f *file) shift() {
 	f.newest, f.clock.shift = f.newest.Add(by), 0
 }
 
-// hold puts the request in its place; of several at the same time, behind the others.
+// hold inserts the request at its place, after others with the same time.
 func (f *file) hold(h *heldRequest) {
 	switch n := cap(f.held); {
 	case len(f.held) < n:
 	case n < 2*f.depth:
 		f.held = slices.Grow(f.held, min(3*n+64, 2*f.depth-n))
-	default: // at least half of it was taken
+	default: // at least half of the slice was taken
 		f.held = f.held[:copy(f.held, f.held[f.head:])]
 		f.head = 0
 	}

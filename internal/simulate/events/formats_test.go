@@ -107,7 +107,7 @@ func TestFormats(t *testing.T) {
 	}
 }
 
-// summary writes what became of the lines.
+// summary writes the counts of the lines.
 func summary(l events.Lines) string {
 	out := fmt.Sprintf("%d read, %d skipped, %d unread", l.Read, l.Skipped, l.Unread)
 	for i, c := range l.Causes {

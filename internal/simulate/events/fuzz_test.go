@@ -13,8 +13,8 @@ import (
 	"oauth-server/internal/simulate/traffic"
 )
 
-// fuzz reads anything as a log of the format. Whatever is in it, each line is counted once, each request that was read
-// is yielded, in order, with a client and a time.
+// fuzz reads arbitrary data as a log of the format. Each line must be counted once, and each
+// request that was read must be yielded, in order, with a client and a time.
 func fuzz(f *testing.F, format Format, mapping string, seeds ...string) {
 	f.Helper()
 	m, err := ParseMapping(mapping)
@@ -30,7 +30,7 @@ func fuzz(f *testing.F, format Format, mapping string, seeds ...string) {
 	f.Fuzz(func(t *testing.T, log []byte) {
 		r, err := Open([]string{"-"}, Options{Format: format, Mapping: m, Stdin: bytes.NewReader(log)})
 		if err != nil {
-			return // a table without the columns
+			return // a table without the required columns
 		}
 		defer r.Close()
 		in := r.waiting[0].opened.in
@@ -53,7 +53,7 @@ func fuzz(f *testing.F, format Format, mapping string, seeds ...string) {
 	})
 }
 
-// linesOf counts lines, of which the last may have no line break. There are none in what is blank as a whole.
+// linesOf counts lines. The last may lack a line break. A blank file has no lines.
 func linesOf(log []byte) uint64 {
 	log = bytes.TrimPrefix(log, []byte("\xef\xbb\xbf"))
 	n := bytes.Count(log, []byte{'\n'})
@@ -91,7 +91,7 @@ func FuzzJSON(f *testing.F) {
 	fuzz(f, JSON, ".event==token*,time=.ts,client=.oauth.client,source=.net[kind=peer].ip,user=.net[0].ip,lifetime=.ttl", "mapped.jsonl")
 }
 
-// FuzzDetect: what is recognised can be opened, and anything can be looked at.
+// FuzzDetect: a recognised log can be opened, and arbitrary data can be examined.
 func FuzzDetect(f *testing.F) {
 	for _, name := range []string{"keycloak.log", "okta.json", "entra-graph.json", "table.csv", "combined.log", "mapped.jsonl"} {
 		text, err := os.ReadFile(filepath.Join("testdata", name))
@@ -110,7 +110,8 @@ func FuzzDetect(f *testing.F) {
 	})
 }
 
-// FuzzScanner: what encoding/json writes is read as it was, and what it accepts is accepted.
+// FuzzScanner: output of encoding/json reads back unchanged, and all input that encoding/json
+// accepts is accepted.
 func FuzzScanner(f *testing.F) {
 	f.Add("a", `{"a":1}`, []byte(`{"x":[{"a":"}"}],"\u0061":null}`))
 	f.Add("tab\t\"", "\u2028 \\ \x00", []byte(`{"a":1e5,"b":{"c":[[]]}} `))
@@ -148,10 +149,11 @@ func FuzzScanner(f *testing.F) {
 	})
 }
 
-// shadowed reports whether the key has the name of another member, so that the slots are not what they are for.
+// shadowed reports whether the key has the name of another member, so that the slots get other
+// values.
 func shadowed(key string, slot int) bool { return key == "list" && slot < 3 }
 
-// FuzzTime: what package time reads as RFC 3339 is read as the same.
+// FuzzTime: a time that package time reads as RFC 3339 is read as the same time.
 func FuzzTime(f *testing.F) {
 	for _, s := range []string{"2026-07-01T12:00:00.123456789+05:30", "2024-02-29 23:59:60Z", "1760129736.25", "10/Oct/2025:13:55:36 -0700", "2026-07-01 12:00:00,5"} {
 		f.Add(s)
@@ -174,7 +176,7 @@ func FuzzTime(f *testing.F) {
 	})
 }
 
-// FuzzMapping: a mapping that is accepted has only known keys, and compiles or says why not.
+// FuzzMapping: an accepted mapping has only known keys. It compiles or returns an error.
 func FuzzMapping(f *testing.F) {
 	f.Add("client=.a[x=y].b,time=.\"q.r\",.c==*d*")
 	f.Fuzz(func(t *testing.T, text string) {

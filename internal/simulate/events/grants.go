@@ -1,6 +1,6 @@
 package events
 
-// Grants that this server does not have, as others name them.
+// Grants that this server does not support, by their names at other providers.
 const (
 	auth0MFA          = "http://auth0.com/oauth/grant-type/mfa"
 	auth0Passwordless = "http://auth0.com/oauth/grant-type/passwordless/otp" //nolint:gosec // G101: a name

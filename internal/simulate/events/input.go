@@ -6,7 +6,7 @@ import (
 	"io"
 )
 
-// The sizes of what is read at once, and of the longest line.
+// The sizes of a single read, and of the longest line.
 const (
 	blockSize   = 256 << 10
 	longestLine = 1 << 20
@@ -19,13 +19,13 @@ var bom = []byte("\xef\xbb\xbf")
 type input struct {
 	from  io.Reader
 	buf   []byte
-	start int // of what is not split yet
+	start int // begin of the part that is not split yet
 	end   int
-	err   error // why there is no more to read
+	err   error // why reading ended
 	line  uint64
 	doc   document
-	table *table // whose cells can have line breaks; nil: it is none
-	// joined counts the lines that belong to a record that begins above them.
+	table *table // its cells can have line breaks; nil: not a table
+	// joined counts the lines that belong to a record begun in an earlier line.
 	joined uint64
 	pieces [streams]pieces
 	wrap   *wrapper
@@ -35,8 +35,9 @@ func newInput(from io.Reader) *input {
 	return &input{from: from, buf: make([]byte, blockSize), wrap: newWrapper()}
 }
 
-// fill reads more behind what is not split yet, and reports whether there was more. The buffer grows to the longest
-// line and a block; after that there is no room, which the caller has to see.
+// fill reads more data after the unsplit part, and reports whether there was more. The buffer grows
+// to the longest line and a block. When it is full, fill cannot read more, and the caller must
+// check for that.
 func (in *input) fill() bool {
 	if in.err != nil {
 		return false
@@ -64,7 +65,7 @@ func (in *input) fill() bool {
 	return false
 }
 
-// head returns the beginning of the stream, as far as it fits in, and takes nothing of it.
+// head returns the beginning of the stream, as far as it fits into the buffer, without taking it.
 func (in *input) head() []byte {
 	for in.end-in.start < blockSize && in.fill() {
 	}
@@ -82,7 +83,7 @@ func (in *input) next() (record []byte, line uint64, p *problem, ok bool) {
 		if record, line, p, ok = next(); !ok {
 			return in.unfinished()
 		}
-		record = bytes.TrimPrefix(record, bom) // files that were put together have one in the middle
+		record = bytes.TrimPrefix(record, bom) // concatenated files have one in the middle
 		record, stream, goesOn := in.wrap.container(record)
 		if stream == noStream || !goesOn && in.pieces[stream].line == 0 {
 			return record, line, p, true
@@ -95,13 +96,14 @@ func (in *input) next() (record []byte, line uint64, p *problem, ok bool) {
 	}
 }
 
-// pieces are those of a line that a container runtime wrote one after the other, between lines of the other stream.
+// pieces has the pieces of a line. A container runtime writes them one after the other, between
+// lines of the other stream.
 type pieces struct {
 	text []byte
-	line uint64 // of the first; 0: there is none
+	line uint64 // number of the first line; 0: no pieces
 }
 
-// join puts a piece behind the others, and returns the line of the first.
+// join appends a piece to the others, and returns the line of the first.
 func (in *input) join(all *pieces, record []byte, line uint64) (first uint64, p *problem) {
 	if all.line == 0 {
 		all.text, all.line = all.text[:0], line
@@ -117,7 +119,7 @@ func (in *input) join(all *pieces, record []byte, line uint64) (first uint64, p 
 	return all.line, p
 }
 
-// unfinished returns a line whose last piece the log does not have.
+// unfinished returns a line without its last piece, which the log does not have.
 func (in *input) unfinished() (record []byte, line uint64, p *problem, ok bool) {
 	for stream := range in.pieces {
 		if all := &in.pieces[stream]; all.line > 0 {
@@ -157,8 +159,9 @@ func (in *input) nextLine() (record []byte, line uint64, p *problem, ok bool) {
 	}
 }
 
-// joinCells takes the lines behind the one of n bytes that was taken, if a cell of it ends in one of them (RFC 4180 2.6).
-// It is taken alone if no cell ends that way, or if the table has another number of columns: then it is broken.
+// joinCells takes the lines after a line of n bytes, if a cell of it ends in one of them (RFC 4180
+// 2.6). It takes the line alone if no cell ends that way, or if the result would have another
+// number of columns than the table: the line is then broken.
 func (in *input) joinCells(n int) (record []byte, line uint64) {
 	line = in.line
 	in.start -= n + 1
@@ -183,8 +186,8 @@ func (in *input) joinCells(n int) (record []byte, line uint64) {
 	return bytes.TrimSuffix(record, []byte{'\r'}), line
 }
 
-// lineEnd returns where the line ends that begins n bytes behind what was taken; -1 if there is none, or if a record that ends
-// there is too long.
+// lineEnd returns the end of the line that begins n bytes after the taken part. It returns -1 if
+// there is none, or if a record with that end is too long.
 func (in *input) lineEnd(n int) int {
 	for seen := n; ; {
 		if in.start+seen > in.end { // the last line had no line break
@@ -209,7 +212,7 @@ func (in *input) lineEnd(n int) int {
 	}
 }
 
-// passLine passes over the rest of a line that is too long.
+// passLine skips the rest of a line that is too long.
 func (in *input) passLine() {
 	for {
 		if i := bytes.IndexByte(in.buf[in.start:in.end], '\n'); i >= 0 {
@@ -223,8 +226,8 @@ func (in *input) passLine() {
 	}
 }
 
-// last returns what stands behind the last line break, and then what ended the stream too early. These two are one:
-// half a line is not read.
+// last returns the text after the last line break, and then the problem that ended the stream
+// early. In that case the text is part of the problem, because half a line is not read.
 func (in *input) last() (record []byte, line uint64, p *problem, ok bool) {
 	rest := in.buf[in.start:in.end]
 	in.start = in.end
@@ -240,7 +243,7 @@ func (in *input) last() (record []byte, line uint64, p *problem, ok bool) {
 	return bytes.TrimSuffix(rest, []byte{'\r'}), in.line, nil, true
 }
 
-// problemOf says what ended a stream; nil: its end.
+// problemOf returns the problem that ended a stream; nil at its normal end.
 func problemOf(err error) *problem {
 	switch {
 	case err == nil || errors.Is(err, io.EOF):

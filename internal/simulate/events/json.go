@@ -2,10 +2,10 @@ package events
 
 import "bytes"
 
-// node is a place in JSON documents, below which fields are wanted.
+// node is a place in JSON documents, with wanted fields below it.
 type node struct {
-	slot  int // where the value goes; -1: nowhere
-	rank  int // among the places that fill the slot: the greatest one that is there does
+	slot  int // slot of the value; -1: not wanted
+	rank  int // rank among the places that fill the slot: the highest one present fills it
 	named []member
 	elems []element
 }
@@ -16,7 +16,8 @@ type member struct {
 	node *node
 }
 
-// element is an element of an array: that at an index, or those objects in which a member has a certain text.
+// element selects elements of an array: the one at an index, or the objects with a certain text in
+// a member.
 type element struct {
 	index    int // -1: by member
 	key, is  string
@@ -26,7 +27,7 @@ type element struct {
 
 func newNode() *node { return &node{slot: -1} }
 
-// child returns the node of a member, which it makes if there is none.
+// child returns the node of a member. It creates a missing one.
 func (n *node) child(name string) *node {
 	for _, m := range n.named {
 		if m.name == name {
@@ -38,7 +39,7 @@ func (n *node) child(name string) *node {
 	return c
 }
 
-// element returns the node of an element, which it makes if there is none.
+// element returns the node of an element. It creates a missing one.
 func (n *node) element(index int, key, is string) *node {
 	for _, e := range n.elems {
 		if e.index == index && e.key == key && e.is == is {
@@ -51,7 +52,7 @@ func (n *node) element(index int, key, is string) *node {
 	return e.node
 }
 
-// find returns the node of the member, nil if it is not wanted.
+// find returns the node of the member; nil if the member is not wanted.
 func (n *node) find(key []byte) *node {
 	for i := range n.named {
 		if m := &n.named[i]; m.name == string(key) {
@@ -61,11 +62,11 @@ func (n *node) find(key []byte) *node {
 	return nil
 }
 
-// scanner picks fields out of JSON objects. It does not check what it passes over more than is needed to find its
-// end. Of a member that is there twice it takes the last, but null counts as if the member was not there.
+// scanner extracts fields from JSON objects. It checks skipped parts only as far as needed to find
+// their end. If a member occurs twice it takes the last one, but a null counts as an absent member.
 type scanner struct {
 	values []value
-	ranks  []int    // by slot: that of the place of the value
+	ranks  []int    // by slot: rank of the place of the value
 	sub    *scanner // for selectors
 	buf    []byte
 }
@@ -86,8 +87,8 @@ func (s *scanner) set(n *node, v value) {
 	}
 }
 
-// line picks the fields out of the object in a line. Text before it is passed over: what moves logs about puts a time
-// there.
+// line extracts the fields of the object in a line. It skips text before the object: log shippers
+// put a time there.
 func (s *scanner) line(b []byte, root *node) *problem {
 	s.clear()
 	i := bytes.IndexByte(b, '{')
@@ -101,7 +102,7 @@ func (s *scanner) line(b []byte, root *node) *problem {
 	return nil
 }
 
-// object reads the object at i and returns where it ends, -1 if it does not.
+// object reads the object at i and returns where it ends, or -1 if it has no end.
 func (s *scanner) object(b []byte, i int, n *node) int {
 	for i++; ; {
 		if i = space(b, i); i == len(b) {
@@ -135,7 +136,7 @@ func (s *scanner) object(b []byte, i int, n *node) int {
 	}
 }
 
-// value reads the value at i, for the node if it is not nil, and returns where it ends.
+// value reads the value at i, for the node unless it is nil, and returns where it ends.
 func (s *scanner) value(b []byte, i int, n *node) int {
 	if i >= len(b) {
 		return -1
@@ -185,7 +186,7 @@ func (s *scanner) literal(b []byte, i int, n *node) int {
 	return end
 }
 
-// array reads the array at i for the elements that are wanted, and returns where it ends.
+// array reads the wanted elements of the array at i, and returns where it ends.
 func (s *scanner) array(b []byte, i int, n *node) int {
 	i++
 	for at := 0; ; {
@@ -209,9 +210,9 @@ func (s *scanner) array(b []byte, i int, n *node) int {
 	}
 }
 
-// element reads the element from i to end for those that want it, by its index or its member.
+// element reads the element from i to end for the nodes that select it, by its index or its member.
 func (s *scanner) element(b []byte, i, end, at int, n *node) {
-	read := "" // the member whose text sub has
+	read := "" // the member with its text in sub
 	for j := range n.elems {
 		e := &n.elems[j]
 		if e.index < 0 && b[i] == '{' && read != e.key {
@@ -233,7 +234,8 @@ func space(b []byte, i int) int {
 	return i
 }
 
-// text returns where the string that begins at i ends, -1 if it does not, and whether it has escapes.
+// text returns where the string that begins at i ends, or -1 if it has no end, and whether it has
+// escapes.
 func text(b []byte, i int) (end int, esc bool) {
 	for short := min(i+24, len(b)); i < short; i++ { // most are short
 		switch b[i] {
@@ -255,12 +257,12 @@ func text(b []byte, i int) (end int, esc bool) {
 			return end, esc
 		}
 		esc = true
-		i += slash + 2 // behind the escape, which may be of the quote that was found
+		i += slash + 2 // after the escape, which may be an escaped quote
 	}
 	return -1, false
 }
 
-// passOver returns where the object or array at i ends, -1 if it does not.
+// passOver returns where the object or array at i ends, or -1 if it has no end.
 func passOver(b []byte, i int) int {
 	for depth := 0; i < len(b); i++ {
 		switch b[i] {

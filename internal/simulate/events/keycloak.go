@@ -8,15 +8,15 @@ import (
 	"oauth-server/internal/simulate/traffic"
 )
 
-// keycloak reads events of Keycloak: as the admin API has them and as exporters write them, and the lines of its log
-// that the jboss-logging listener writes, as text or JSON.
+// keycloak reads events of Keycloak: as returned by the admin API, as written by exporters, and as
+// lines of its log that the jboss-logging listener writes, as text or JSON.
 type keycloak struct {
 	*fields
 	at, logged, kind, client, user, remote, failure        int
 	grant, method, scope, life, logger, message, operation int
 }
 
-// What can be wrong with events of Keycloak.
+// Problems of events of Keycloak.
 var (
 	errKeycloakTime     = &problem{"time", "is missing"}
 	errKeycloakTimeForm = &problem{"time", "is not a time with a date"}
@@ -25,15 +25,15 @@ var (
 	errKeycloakPairs    = &problem{wholeLine, "has an event whose fields cannot be told apart"}
 )
 
-// keycloakEvents is the category of the log that has the events.
+// keycloakEvents is the log category of the events.
 var keycloakEvents = []byte("[org.keycloak.events]")
 
-// keycloakGrants are the types of events that token requests have, and their grants where the event does not say.
+// keycloakGrants has the event types of token requests, and their grants if the event has no grant.
 var keycloakGrants = map[string]string{ //nolint:gosec // G101: names
 	"CLIENT_LOGIN":                "client_credentials",
 	"CODE_TO_TOKEN":               "authorization_code",
 	"REFRESH_TOKEN":               "refresh_token",
-	"LOGIN":                       "", // of a browser, unless it has the grant password
+	"LOGIN":                       "", // from a browser, unless it has the grant password
 	"TOKEN_EXCHANGE":              tokenExchange,
 	"OAUTH2_DEVICE_CODE_TO_TOKEN": deviceCode,
 	"AUTHREQID_TO_TOKEN":          ciba,
@@ -82,13 +82,13 @@ func (k *keycloak) parse(line []byte, r *traffic.Request) *problem {
 	}
 	r.Client, r.Grant, r.Failed = nameOf(k.string(k.client)), grant, failed || k.has(k.failure) && !k.is(k.failure, "null")
 	if r.User = nameOf(k.string(k.user)); grant == "client_credentials" {
-		r.User = "" // the service account
+		r.User = "" // the user is the service account
 	}
 	r.Source, r.Scope, r.Lifetime = k.strings.addr(k.text(k.remote)), k.string(k.scope), k.seconds(k.life)
 	return clientOr(r, errKeycloakClient)
 }
 
-// nameOf is what the log means: it writes null for nothing.
+// nameOf returns a name from the log, which writes null for an absent one.
 func nameOf(text string) string {
 	if text == "null" {
 		return ""
@@ -111,14 +111,14 @@ func (k *keycloak) pick(line []byte) *problem {
 			return bad
 		}
 	}
-	if category < 0 && isEvent(line) { // in a format of the log that leaves the category out
+	if category < 0 && isEvent(line) { // a log format without the category
 		category, event = bytes.Index(line, keycloakType), 0
 	}
 	switch {
 	case category < 0 && !utf8.Valid(line) || bytes.IndexByte(line, 0) >= 0:
 		return errKeycloakLine
 	case category < 0:
-		return skip // of another part of the server
+		return skip // from another part of the server
 	}
 	clear(k.values)
 	if at, ok := stamp(line[:category]); ok || len(k.clock.stamp) == 0 {
@@ -127,7 +127,7 @@ func (k *keycloak) pick(line []byte) *problem {
 	return k.pickPairs(line[category+event:])
 }
 
-// keycloakType is how the fields of an event begin.
+// keycloakType is the beginning of the fields of an event.
 var keycloakType = []byte("type=")
 
 // isEvent reports whether a text has the fields of an event.
@@ -140,10 +140,10 @@ func isType(b []byte) bool {
 	return len(b) > 0 && len(bytes.Trim(b, "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_")) == 0
 }
 
-// pickMessage fills the slots from the message of a log line in JSON, if it is that.
+// pickMessage fills the slots from the message of a log line in JSON, if the line is one.
 func (k *keycloak) pickMessage() *problem {
 	switch {
-	case isType(k.text(k.kind)) || k.has(k.operation): // an event, or one of an administrator
+	case isType(k.text(k.kind)) || k.has(k.operation): // an event, or an event of an administrator
 		return nil
 	case !k.has(k.message):
 		return errKeycloakLine
@@ -152,7 +152,7 @@ func (k *keycloak) pickMessage() *problem {
 	}
 	message := append([]byte(nil), k.text(k.message)...)
 	if !bytes.HasPrefix(message, keycloakType) && (!k.has(k.logger) || message[0] == '{' || bytes.Contains(message, keycloakEvents)) {
-		return errKeycloakLine // a line of its own, with its own time
+		return errKeycloakLine // a complete line with its own time
 	}
 	logged := k.values[k.logged]
 	clear(k.values)
@@ -160,8 +160,8 @@ func (k *keycloak) pickMessage() *problem {
 	return k.pickPairs(message)
 }
 
-// stamp finds the time in what precedes the category: the last thing that looks like a date and what follows it up
-// to the level. What collects logs may have put a time of its own before it.
+// stamp finds the time in the text before the category: the last part that looks like a date, and
+// the text after it up to the level. A log collector may have put its own time before it.
 func stamp(b []byte) (at []byte, ok bool) {
 	for i := len(b) - 19; i >= 0; i-- {
 		if b[i+4] != '-' || b[i+7] != '-' || b[i+13] != ':' || b[i+16] != ':' {
@@ -176,8 +176,9 @@ func stamp(b []byte) (at []byte, ok bool) {
 	return b, false
 }
 
-// pickPairs fills the slots from the fields of an event: key="value", separated by commas; without quotes, or in
-// single ones where there is a space, in older releases. Before them stands the name of the thread.
+// pickPairs fills the slots from the fields of an event: key="value", separated by commas. In older
+// releases values have no quotes, or single quotes if they contain a space. The name of the thread
+// precedes the fields.
 func (k *keycloak) pickPairs(b []byte) *problem {
 	at := bytes.Index(b, keycloakType)
 	if at < 0 {
@@ -202,7 +203,8 @@ func (k *keycloak) pickPairs(b []byte) *problem {
 	return nil
 }
 
-// detail returns the node of a field, of which the log has no levels. The time is that of the line.
+// detail returns the node of a field. The log has no nested fields. The time is the time of the
+// line.
 func (k *keycloak) detail(key []byte) *node {
 	if string(key) == "time" {
 		return nil
@@ -210,7 +212,7 @@ func (k *keycloak) detail(key []byte) *node {
 	return k.root.find(key)
 }
 
-// pairValue reads a value and returns where it ends, -1 if it does not.
+// pairValue reads a value and returns where it ends, or -1 if it has no end.
 func pairValue(b []byte) (v value, end int) {
 	if len(b) == 0 || b[0] != '"' && b[0] != '\'' {
 		if end = bytes.Index(b, []byte(", ")); end < 0 {
@@ -231,7 +233,7 @@ func pairValue(b []byte) (v value, end int) {
 	return v, -1
 }
 
-// isKeycloak reports whether a line is of Keycloak.
+// isKeycloak reports whether a line comes from Keycloak.
 func isKeycloak(line []byte) bool {
 	if bytes.Contains(line, []byte("[org.keycloak.")) || bytes.Contains(line, []byte("[io.quarkus")) {
 		return true

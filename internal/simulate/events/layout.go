@@ -10,7 +10,7 @@ import (
 	"oauth-server/internal/simulate/traffic"
 )
 
-// layout says where a format has its fields. Each field has a slot, which several places may fill.
+// layout has the places of a format's fields. Each field has a slot. Several places may fill it.
 type layout struct {
 	root  *node
 	slots int
@@ -18,8 +18,8 @@ type layout struct {
 
 func newLayout() *layout { return &layout{root: newNode()} }
 
-// field gives a field a slot, and the paths at which it may be. If it is at several, the last of them counts: what collects
-// logs adds members of its own around those of the event.
+// field assigns a slot to a field with the given paths. If values exist at several paths, the last
+// path counts: log collectors add members of their own around the event.
 func (l *layout) field(paths ...string) (slot int) {
 	slot = l.slots
 	l.slots++
@@ -33,8 +33,8 @@ func (l *layout) field(paths ...string) (slot int) {
 	return slot
 }
 
-// add has the slot filled by what is at a path of a JSON document, such as .details.grant_type, .target[0].id,
-// .target[type=User].id or ."log.logger".
+// add lets the value at a path of a JSON document fill the slot, such as .details.grant_type,
+// .target[0].id, .target[type=User].id or ."log.logger".
 func (l *layout) add(slot int, path string) (*node, error) {
 	n, rest := l.root, path
 	for rest != "" {
@@ -55,7 +55,7 @@ func (l *layout) add(slot int, path string) (*node, error) {
 	return n, nil
 }
 
-// intoMember goes to a member, in quotes or not.
+// intoMember follows a path to a member, in quotes or not.
 func intoMember(n *node, path string) (*node, string, error) {
 	path = strings.TrimPrefix(path, ".")
 	if inner, isQuoted := strings.CutPrefix(path, `"`); isQuoted {
@@ -75,7 +75,7 @@ func intoMember(n *node, path string) (*node, string, error) {
 	return n.child(path[:end]), path[end:], nil
 }
 
-// intoElement goes to an element: [0], or [name=text].
+// intoElement follows a path to an element: [0], or [name=text].
 func intoElement(n *node, path string) (*node, string, error) {
 	inner, rest, closed := strings.Cut(path[1:], "]")
 	if !closed {
@@ -91,7 +91,7 @@ func intoElement(n *node, path string) (*node, string, error) {
 	return n.element(int(index), "", ""), rest, nil
 }
 
-// fields are the values of a line, by slot, and what reads them.
+// fields has the values of a line, by slot, and the scanner that reads them.
 type fields struct {
 	*scanner
 	*layout
@@ -104,7 +104,7 @@ func newFields(l *layout, c *shared) *fields {
 	return &fields{scanner: newScanner(l.slots), layout: l, strings: c.strings, clock: c.clock}
 }
 
-// pick fills the slots from a line that is a JSON object. Nothing is in a blank line.
+// pick fills the slots from a line that is a JSON object. A blank line has no fields.
 func (f *fields) pick(line []byte) *problem {
 	if len(bytes.TrimSpace(line)) == 0 {
 		return skip
@@ -112,13 +112,13 @@ func (f *fields) pick(line []byte) *problem {
 	return f.line(line, f.root)
 }
 
-// text returns the text of a field as it is; it is valid until the next call.
+// text returns the text of a field. It is valid until the next call.
 func (f *fields) text(slot int) []byte { return f.values[slot].bytes(&f.buf) }
 
-// string returns the text of a field; "" if it is not there.
+// string returns the text of a field; "" if the field is absent.
 func (f *fields) string(slot int) string { return f.strings.of(f.text(slot)) }
 
-// first returns the text of the first field that is there.
+// first returns the text of the first field that is present.
 func (f *fields) first(slots ...int) string {
 	for _, slot := range slots {
 		if f.values[slot].present() {
@@ -131,7 +131,8 @@ func (f *fields) first(slots ...int) string {
 func (f *fields) has(slot int) bool             { return f.values[slot].present() }
 func (f *fields) is(slot int, text string) bool { return f.values[slot].is(text) }
 
-// time reads the time of the line from the first of the fields that is there, or else takes when the line was collected.
+// time reads the time of the line from the first field that is present, or else uses the time at
+// which the line was collected.
 func (f *fields) time(r *traffic.Request, missing, invalid *problem, slots ...int) *problem {
 	for _, slot := range slots {
 		if !f.has(slot) {
@@ -154,16 +155,17 @@ func (f *fields) time(r *traffic.Request, missing, invalid *problem, slots ...in
 	return missing
 }
 
-// seconds reads a number of seconds; 0 if there is none.
+// seconds reads a number of seconds; 0 if the field is absent.
 func (f *fields) seconds(slot int) time.Duration {
 	n, err := strconv.ParseFloat(string(f.text(slot)), 64)
-	if err != nil || !(n >= 0 && n <= 1e9) { // it can be no number
+	if err != nil || !(n >= 0 && n <= 1e9) { // it may be NaN
 		return 0
 	}
 	return time.Duration(n * float64(time.Second))
 }
 
-// pairs fills the slots from key=value pairs, as slog writes them: separated by spaces, in quotes where needed.
+// pairs fills the slots from key=value pairs in the format of slog: separated by spaces, in quotes
+// where necessary.
 func (f *fields) pairs(b []byte) bool {
 	for b = bytes.TrimLeft(b, " "); len(b) > 0; b = bytes.TrimLeft(b, " ") {
 		eq := bytes.IndexByte(b, '=')
@@ -184,7 +186,7 @@ func (f *fields) pairs(b []byte) bool {
 	return true
 }
 
-// pair reads a value and returns where it ends, -1 if it does not.
+// pair reads a value and returns where it ends, or -1 if it has no end.
 func pair(b []byte) (v value, end int) {
 	if len(b) == 0 || b[0] != '"' {
 		if end = bytes.IndexByte(b, ' '); end < 0 {

@@ -5,44 +5,46 @@ import (
 	"slices"
 )
 
-// Lines says what became of the lines of all files. Every line is in one of the first three counts; in a file that
-// is one JSON document, a line is a value of it, and what belongs together but was split into lines is one.
+// Lines counts the lines of all files. Every line is in one of the first three counts. In a file
+// that is one JSON document, a value counts as a line. Parts that were split into several lines
+// count as one line.
 type Lines struct {
 	Read    uint64 `json:"read"`    // as a token request
-	Unread  uint64 `json:"unread"`  // cannot be read, or stands too far from its place in time
-	Skipped uint64 `json:"skipped"` // about something else than a token request
-	// Reordered is how many of those read stood before an earlier one, and were put in order.
+	Unread  uint64 `json:"unread"`  // cannot be read, or are too far from their place in time
+	Skipped uint64 `json:"skipped"` // not about a token request
+	// Reordered is how many of the read lines came before an earlier one, and were put in order.
 	Reordered uint64  `json:"reordered"`
-	Causes    []Cause `json:"causes,omitempty"` // of the unread, most frequent first
+	Causes    []Cause `json:"causes,omitempty"` // of the unread lines, most frequent first
 }
 
-// Cause is why lines could not be read.
+// Cause is a reason why lines could not be read.
 type Cause struct {
-	Field   string `json:"field"`   // the log's name of it; line or file if it is about all of that
-	Problem string `json:"problem"` // what is wrong with it
+	Field   string `json:"field"`   // the log's name of the field; line or file if the whole is invalid
+	Problem string `json:"problem"` // the problem
 	Lines   uint64 `json:"lines"`
-	File    string `json:"file"` // where it was seen first
+	File    string `json:"file"` // file of its first occurrence
 	Line    uint64 `json:"line"`
 }
 
-// String says the cause and its first line.
+// String returns the cause and its first line.
 func (c *Cause) String() string {
 	return fmt.Sprintf("%s:%d: %s: %s", c.File, c.Line, c.Field, c.Problem)
 }
 
-// LineError is a line that cannot be read, under [Options].Strict.
+// LineError is an unreadable line, under [Options].Strict.
 type LineError struct{ Cause }
 
 // Error implements error.
 func (e *LineError) Error() string { return e.String() }
 
-// problem is what is wrong with a line. Problems are constants, so that there are few causes.
+// problem is a problem of a line. Problems are constants, so that there are few causes.
 type problem struct{ field, text string }
 
-// wholeLine is the field of problems with lines that are not of the format at all. They may be wrapped.
+// wholeLine is the field of problems of lines that are not of the format at all. Such lines may be
+// wrapped.
 const wholeLine = "line"
 
-// skip is no problem: the line is about something else.
+// skip marks a line about something else. It is not a real problem.
 var skip = &problem{"", "no token request"}
 
 // Problems that any format can have.
@@ -62,7 +64,7 @@ type tally struct {
 	causes                   map[problem]*Cause
 }
 
-// unread counts a line that cannot be read, and returns it as an error.
+// unread counts an unreadable line, and returns it as an error.
 func (t *tally) unread(p *problem, file string, line uint64) *LineError {
 	if t.causes == nil {
 		t.causes = map[problem]*Cause{}

@@ -9,20 +9,20 @@ import (
 	"oauth-server/internal/simulate/traffic"
 )
 
-// Mapping says where a log has what a token request is made of: for JSON by paths, for tables by columns, for logs of
-// web servers by the parts of a line. The zero value stands for fields with the names of the keys.
+// Mapping has the places of a token request's fields in a log: paths for JSON, columns for tables,
+// parts of a line for logs of web servers. The zero value means fields with the names of the keys.
 type Mapping struct {
 	fields map[string]string // by key
 	only   []condition
 }
 
-// MappingError is a mapping that is not complete, or does not fit the log or its format.
+// MappingError means that a mapping is incomplete, or does not fit the log or its format.
 type MappingError struct{ err error }
 
 // Error implements error.
 func (e *MappingError) Error() string { return e.err.Error() }
 
-// condition is what lines have to have in a field; others are skipped.
+// condition is a text that lines must have in a field. Other lines are skipped.
 type condition struct{ field, text string }
 
 // The keys of a mapping.
@@ -41,9 +41,9 @@ const (
 var keyNames = [keyCount]string{"client", "time", "user", "grant", "status", "source", "scope", "lifetime"}
 
 // ParseMapping reads a mapping: pairs of a key and a field, separated by commas, such as
-// client=.app.id,time=.at,user=.sub. The keys are client and time, which are needed, and user, grant, status, source,
-// scope and lifetime. A part field==text keeps the lines that have the text in the field; * at its beginning or
-// end stands for any.
+// client=.app.id,time=.at,user=.sub. The keys are client and time, which are required, and user,
+// grant, status, source, scope and lifetime. A part field==text keeps only lines with the text in
+// the field. A * at the beginning or end of the text matches anything.
 func ParseMapping(text string) (m Mapping, err error) {
 	if text == "" {
 		return m, nil
@@ -74,7 +74,8 @@ func ParseMapping(text string) (m Mapping, err error) {
 
 func (m *Mapping) empty() bool { return len(m.fields)+len(m.only) == 0 }
 
-// orDefault fills in what the mapping does not say: for logs of web servers each key, for others all if it is empty.
+// orDefault fills in defaults. For logs of web servers it fills in each missing key, for other
+// formats all keys if the mapping is empty.
 func (m *Mapping) orDefault(f Format) *Mapping {
 	out := &Mapping{fields: map[string]string{}, only: m.only}
 	switch {
@@ -98,23 +99,23 @@ func (m *Mapping) orDefault(f Format) *Mapping {
 	return out
 }
 
-// mapped makes requests of lines by a mapping.
+// mapped reads requests by a mapping.
 type mapped struct {
 	*fields
-	slot    [keyCount]int // -1: not there
+	slot    [keyCount]int // -1: absent
 	only    []wanted
 	missing [keyCount]*problem // of client and time
 	badTime *problem
 }
 
-// wanted is a condition on what is in a slot.
+// wanted is a condition on the value in a slot.
 type wanted struct {
 	slot                int
 	text                string
 	anyBefore, anyAfter bool
 }
 
-// newMapped compiles a mapping. The slots are given by place: it returns the slot of a field, or an error.
+// newMapped compiles a mapping. place returns the slot of a field, or an error.
 func newMapped(m *Mapping, place func(field string) (slot int, err error)) (*mapped, error) {
 	out := &mapped{}
 	for key, name := range keyNames {
@@ -147,7 +148,7 @@ func newMapped(m *Mapping, place func(field string) (slot int, err error)) (*map
 	return out, nil
 }
 
-// fieldOf names a field and what it is for, if its name does not say that.
+// fieldOf returns the name of a field, and its purpose if that is not clear from the name.
 func fieldOf(key, field string) string {
 	if strings.TrimPrefix(field, ".") == key {
 		return field
@@ -155,7 +156,7 @@ func fieldOf(key, field string) string {
 	return key + " (field " + field + ")"
 }
 
-// request makes a request of the values of a line.
+// request reads a request from the values of a line.
 func (m *mapped) request(r *traffic.Request) *problem {
 	for i := range m.only {
 		if w := &m.only[i]; !w.matches(string(m.text(w.slot))) {
@@ -201,8 +202,9 @@ func (w *wanted) matches(text string) bool {
 	return text == w.text
 }
 
-// failed reports whether a status is that of a request that failed for another reason than a limit: an HTTP status
-// from 400 on but 429, also with its reason, or a word other than those of success.
+// failed reports whether a request with that status failed for another reason than a limit. Such a
+// status is an HTTP status of 400 or higher except 429, with or without its reason, or a word that
+// does not mean success.
 func failed(status string) bool {
 	status = strings.Trim(status, " \"'+")
 	code := status
@@ -219,7 +221,8 @@ func failed(status string) bool {
 	return true
 }
 
-// statusCode reads a number, also with text behind it as in 200 OK and 200-OK, or a class of numbers, such as 2xx.
+// statusCode reads a number, which text may follow as in 200 OK and 200-OK, or a class of numbers,
+// such as 2xx.
 func statusCode(text string) (n int, ok bool) {
 	if len(text) == 3 && strings.EqualFold(text[1:], "xx") {
 		n, ok = digits([]byte(text[:1]))

@@ -9,7 +9,8 @@ import (
 	"oauth-server/internal/simulate/events"
 )
 
-// A mapping that does not fit is said, also if the format was to be recognised, and not that the format is unknown.
+// A mapping that does not fit is reported as such, and not as an unknown format. This holds even if
+// the format is detected.
 func TestMappingErrors(t *testing.T) {
 	t.Parallel()
 	table := "when,app,sub\n2026-07-01T00:00:00Z,a,b\n"
@@ -32,7 +33,7 @@ func TestMappingErrors(t *testing.T) {
 	}
 }
 
-// What is no table is not taken for one.
+// Text that is not a table is not recognised as one.
 func TestNoTable(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{"a line of text\n", "\x00\x01,\x02\n"} {
@@ -41,7 +42,7 @@ func TestNoTable(t *testing.T) {
 	}
 }
 
-// Files that have to be converted are refused with how to, also if the format is named.
+// Files that must be converted are refused with an instruction, even if the format is given.
 func TestForeign(t *testing.T) {
 	t.Parallel()
 	for head, says := range map[string]string{
@@ -61,7 +62,7 @@ func TestForeign(t *testing.T) {
 	check.OK(t, err)
 }
 
-// What is missing is named as what it is for.
+// The error of a missing field names its purpose.
 func TestMissingFieldIsNamed(t *testing.T) {
 	t.Parallel()
 	for text, tt := range map[string]struct{ mapping, want string }{

@@ -9,7 +9,8 @@ import (
 	"oauth-server/internal/simulate/events"
 )
 
-// A status is the same however a program writes it: as a number, as a float if it has no others, as text, or with its reason.
+// A status is recognised in every notation: as a number, as a float by programs without integers,
+// as text, or with its reason.
 func TestStatus(t *testing.T) {
 	t.Parallel()
 	const ok, failed = "", " failed"
@@ -32,7 +33,7 @@ func TestStatus(t *testing.T) {
 	}
 }
 
-// So are the numbers of providers, and ids that are numbers.
+// The same holds for the numbers of providers, and for numeric IDs.
 func TestFloats(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct{ line, want string }{

@@ -6,8 +6,8 @@ import (
 	"oauth-server/internal/simulate/traffic"
 )
 
-// oauthServer reads the access log of this server, as text or JSON. Its other lines, and entries of the audit trail,
-// are no token requests.
+// oauthServer reads the access log of this server, as text or JSON. Its other lines, and entries of
+// the audit trail, are not token requests.
 type oauthServer struct {
 	*fields
 	at, level, msg, method, path, status, duration, remote int
@@ -15,7 +15,7 @@ type oauthServer struct {
 	limit, outcome, action                                 int
 }
 
-// What can be wrong with lines of the access log.
+// Problems of lines of the access log.
 var (
 	errNotOurs     = &problem{wholeLine, "is no line of this server's log"}
 	errOurTime     = &problem{"time", "is missing"}
@@ -51,7 +51,8 @@ func (p *oauthServer) parse(line []byte, r *traffic.Request) *problem {
 	if !ok {
 		return errOurStatus
 	}
-	// The line is written when the request is answered. It counts when it comes, above all if it has to wait.
+	// The line is written at the end of the request. The request counts when it arrives, which
+	// matters most if it has to wait.
 	if r.At = r.At.Add(-p.seconds(p.duration) / 1000); r.At.Year() < firstYear {
 		return errOurTimeForm
 	}
@@ -75,7 +76,7 @@ func (p *oauthServer) pick(line []byte) *problem {
 	if brace := bytes.IndexByte(line, '{'); at < 0 || brace >= 0 && brace < at {
 		switch bad := p.line(line, p.root); {
 		case bad != nil && brace > 0 && at > 0 && bytes.LastIndexByte(line[:at], '}') > bytes.LastIndexByte(line[:at], '{'):
-			// Before it stand names of what it is of, as those of a stream of Loki.
+			// The text before it may have other names, as in a stream of Loki.
 			return p.pickPairs(line[at:])
 		case bad == errNoObject:
 			return errNotOurs
@@ -99,14 +100,14 @@ func (p *oauthServer) pickPairs(line []byte) *problem {
 	return nil
 }
 
-// ofTokens reports whether a request is one for a token. Paths of token endpoints behind a gateway are any, and those of its
-// judge are others again, which is also asked by GET and not always for which grant; but only token requests have a grant, or
-// a user who is not known.
+// ofTokens reports whether a request is a token request. The path does not show it: token endpoints
+// behind a gateway have any path, and the gateway's judge has other paths, is also called by GET,
+// and does not always get the grant. But only token requests have a grant, or an unknown user.
 func (p *oauthServer) ofTokens() bool {
 	return p.has(p.grant) || p.has(p.user) || p.is(p.method, "POST") && bytes.HasSuffix(p.values[p.path].raw, []byte("/token"))
 }
 
-// ofNoPolicy reports whether the request was denied before the limits of policies were asked.
+// ofNoPolicy reports whether the request was denied before the policies were checked.
 func (p *oauthServer) ofNoPolicy() bool {
 	switch string(p.text(p.limit)) {
 	case "failed_attempts", "failed_attempts.users", "failed_attempts.grants", "passwords.sign_ins_per_minute":
@@ -115,10 +116,10 @@ func (p *oauthServer) ofNoPolicy() bool {
 	return !p.has(p.outcome)
 }
 
-// isOAuthServer reports whether a line is of this server's log.
+// isOAuthServer reports whether a line comes from this server's log.
 func isOAuthServer(line []byte) bool {
 	if bytes.Contains(line, []byte("level=")) && bytes.Contains(line, []byte(" msg=")) {
 		return bytes.Contains(line, []byte("time="))
 	}
-	return hasMembers(line, "time", "level", "msg") || hasMembers(line, "level", "msg", "duration_ms") // the time of which is around it
+	return hasMembers(line, "time", "level", "msg") || hasMembers(line, "level", "msg", "duration_ms") // in a wrapper with the time
 }

@@ -7,14 +7,14 @@ import (
 	"oauth-server/internal/simulate/traffic"
 )
 
-// okta reads the System Log of Okta: as its API has it, and as log streams send it, wrapped in detail or,
-// for Splunk, in event.
+// okta reads the System Log of Okta: as returned by its API, and as sent by log streams, wrapped in
+// detail or, for Splunk, in event.
 type okta struct {
 	*fields
 	at, kind, result, actor, actorType, client, remote, grant, granted, user, expires int
 }
 
-// What can be wrong with events of the System Log.
+// Problems of events of the System Log.
 var (
 	errOktaType     = &problem{wholeLine, "is no event of the System Log: it has no eventType"}
 	errOktaTime     = &problem{"published", "is missing"}
@@ -43,7 +43,8 @@ func (o *okta) parse(line []byte, r *traffic.Request) *problem {
 		return errOktaType
 	}
 	r.Failed = !o.is(o.result, "SUCCESS")
-	// A request has one event for each of its tokens, of which one is an access token; and one if it fails.
+	// A successful request has one event for each of its tokens, and exactly one is for an access
+	// token. A failed request has one event.
 	switch string(o.text(o.kind)) {
 	case "app.oauth2.token.grant.access_token", "app.oauth2.as.token.grant.access_token":
 	case "app.oauth2.token.grant", "app.oauth2.as.token.grant":
@@ -73,7 +74,7 @@ func (o *okta) parse(line []byte, r *traffic.Request) *problem {
 	return clientOr(r, errOktaClient)
 }
 
-// isOkta reports whether a line is of the System Log.
+// isOkta reports whether a line comes from the System Log.
 func isOkta(line []byte) bool {
 	return hasMembers(line, "eventType", "published") || hasPath(line, ".detail.eventType", ".detail.published") ||
 		hasPath(line, ".event.eventType", ".event.published")

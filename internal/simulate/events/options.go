@@ -13,33 +13,34 @@ type Format string
 
 // The formats.
 const (
-	Auto        Format = "auto" // recognised by the first lines of each file
+	Auto        Format = "auto" // detected from the first lines of each file
 	OAuthServer Format = "oauth-server"
 	Keycloak    Format = "keycloak"
 	Auth0       Format = "auth0"
 	Okta        Format = "okta"
 	Entra       Format = "entra"
-	JSON        Format = "json" // by a [Mapping], as the three below
+	JSON        Format = "json" // with a [Mapping], like the three below
 	CSV         Format = "csv"
 	Common      Format = "common" // the Common Log Format of web servers
 	Combined    Format = "combined"
 )
 
-// Formats are all formats, for help texts and completion.
+// Formats returns all formats, for help texts and completion.
 func Formats() []Format {
 	return []Format{Auto, OAuthServer, Keycloak, Auth0, Okta, Entra, JSON, CSV, Common, Combined}
 }
 
-// mapped reports whether a [Mapping] says where the format has its fields.
+// mapped reports whether the fields of the format are given by a [Mapping].
 func (f Format) mapped() bool { return f == JSON || f == CSV || f == Common || f == Combined }
 
-// Options say how logs are read. The zero value recognises the format and takes times without a zone as UTC.
+// Options configure how logs are read. The zero value detects the format and reads times without a
+// zone as UTC.
 type Options struct {
 	Format  Format // empty: [Auto]
 	Mapping Mapping
-	// Zone is that of times that name none; nil: UTC.
+	// Zone is the zone of times without one; nil: UTC.
 	Zone *time.Location
-	// Strict ends the reading at the first line that cannot be read; see [Reader.Err].
+	// Strict ends reading at the first unreadable line; see [Reader.Err].
 	Strict bool
 	// Stdin is read for the name "-".
 	Stdin io.Reader

@@ -20,7 +20,7 @@ import (
 	"oauth-server/internal/simulate/traffic"
 )
 
-// csvOf is a table with a request at each of these seconds.
+// csvOf returns a table with a request at each of these seconds.
 func csvOf(seconds ...int) string {
 	var out strings.Builder
 	out.WriteString("time,client\n")
@@ -30,7 +30,7 @@ func csvOf(seconds ...int) string {
 	return out.String()
 }
 
-// secondsOf reads a log and returns the seconds at which its requests are.
+// secondsOf reads a log and returns the seconds of its requests.
 func secondsOf(t *testing.T, r *events.Reader) (out []int) {
 	t.Helper()
 	var q traffic.Request
@@ -49,7 +49,8 @@ func openText(t *testing.T, text string, o events.Options) *events.Reader {
 	return r
 }
 
-// Requests that are out of order are put in order; of those at the same time the first in the log comes first.
+// Requests that are out of order are sorted. Requests with the same time keep their order in the
+// log.
 func TestOrder(t *testing.T) {
 	t.Parallel()
 	got, r := readAll(t, events.Options{Stdin: strings.NewReader(csvOf(3, 1, 2, 1, 5))}, "-")
@@ -61,7 +62,7 @@ func TestOrder(t *testing.T) {
 	check.Equal(t, "reordered", r.Lines().Reordered, 3)
 }
 
-// A request that is too far from its place is not read, and no other is lost for it.
+// A request that is too far from its place is not read, and no other request is lost because of it.
 func TestTooLate(t *testing.T) {
 	t.Parallel()
 	seconds := []int{0}
@@ -77,7 +78,7 @@ func TestTooLate(t *testing.T) {
 			"sort the log, or give its parts as files of their own")
 }
 
-// Files are merged by time, however they are named, and each is open only when it is its turn.
+// Files are merged by time, whatever their names, and each is open only while its requests come.
 func TestMerge(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -102,7 +103,7 @@ func TestProgress(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "x.csv")
 	text := csvOf(1, 2, 3)
 	check.OK(t, os.WriteFile(name, []byte(text), 0o600))
-	for _, names := range [][]string{{name}, {name, name}} { // a file that is named twice is read twice
+	for _, names := range [][]string{{name}, {name, name}} { // a file given twice is read twice
 		r, err := events.Open(names, events.Options{})
 		check.OK(t, err)
 		secondsOf(t, r)
@@ -130,7 +131,8 @@ func zstandard(t *testing.T, text string) []byte {
 	return w.EncodeAll([]byte(text), nil)
 }
 
-// Archives are told by their content. What can be read of a damaged one counts, and the rest is one line.
+// Archives are recognised by their content. The readable part of a damaged archive counts, and the
+// rest counts as one line.
 func TestArchives(t *testing.T) {
 	t.Parallel()
 	var seconds []int
@@ -139,7 +141,7 @@ func TestArchives(t *testing.T) {
 	}
 	text := csvOf(seconds...)
 	gz, zst := zipped(t, text), zstandard(t, text)
-	marked, empty := "\xef\xbb\xbf"+text, []byte("\x5a\x2a\x4d\x18\x03\x00\x00\x00abc") // a frame to be skipped
+	marked, empty := "\xef\xbb\xbf"+text, []byte("\x5a\x2a\x4d\x18\x03\x00\x00\x00abc") // a skippable frame
 	zeros := make([]byte, 100_000)
 	damaged := bytes.Clone(gz)
 	damaged[len(damaged)-3] ^= 1
@@ -211,11 +213,11 @@ func TestReadError(t *testing.T) {
 	check.Equal(t, "lines", summary(r.Lines()), "2 read, 1 skipped, 1 unread: -:4: file: cannot be read further")
 }
 
-// Strict reading stops at the first line that cannot be read, and says where it is and what is wrong.
+// Strict reading stops at the first unreadable line, and reports its place and problem.
 func TestStrict(t *testing.T) {
 	t.Parallel()
 	r := openText(t, csvOf(1)+"noon,c\n1700000002,c\n", events.Options{Strict: true})
-	check.Equal(t, "requests", len(secondsOf(t, r)), 0) // it stops while it still looks for earlier ones
+	check.Equal(t, "requests", len(secondsOf(t, r)), 0) // it stops while it still looks for earlier requests
 	var at *events.LineError
 	if !errors.As(r.Err(), &at) || at.Line != 3 || at.Field != "time" {
 		t.Errorf("the error is %v", r.Err())
@@ -244,7 +246,7 @@ func TestLongLines(t *testing.T) {
 	check.Equal(t, "lines", summary(r.Lines()), "2 read, 0 skipped, 1 unread: -:3: line: is longer than 1 MiB")
 }
 
-// A time without a zone is that of Options.Zone; others are what they say.
+// A time without a zone is in Options.Zone. Other times use their own zone.
 func TestZones(t *testing.T) {
 	t.Parallel()
 	text := "time,client\n2026-07-01 12:00:00,a\n2026-07-01T12:00:00Z,b\n2026-07-01T12:00:00+05:30,c\n2026-01-01 12:00:00,d\n"
@@ -270,7 +272,7 @@ func mustLoad(t *testing.T, name string) *time.Location {
 	return l
 }
 
-// The most frequent cause comes first, with the first line of it.
+// The most frequent cause comes first, with its first line.
 func TestCauses(t *testing.T) {
 	t.Parallel()
 	_, r := readAll(t, events.Options{Stdin: strings.NewReader("time,client\n\"x\nnoon,a\n1700000001,a\nnight,a\n")}, "-")

@@ -13,8 +13,8 @@ import (
 	"oauth-server/internal/simulate/traffic"
 )
 
-// TestPage: each block of log lines on the page is recognised as the format that it names, with the --map of the block
-// before it, and is read as the next block says.
+// TestPage: each block of log lines on the page is recognised as the named format, with the --map
+// of the block before it. The result must be the next block.
 func TestPage(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../../../docs/simulate-logs.md")
@@ -41,7 +41,7 @@ func TestPage(t *testing.T) {
 	}
 }
 
-// asTable reads a log and shows it as the page does.
+// asTable reads a log and formats it as the page does.
 func asTable(t *testing.T, o events.Options, format events.Format) string {
 	t.Helper()
 	r, err := events.Open([]string{"-"}, o)

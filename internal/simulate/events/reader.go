@@ -19,16 +19,16 @@ type Reader struct {
 	files   []File
 	read    atomic.Int64 // bytes
 	total   int64
-	unknown bool      // how many bytes there are in all
-	waiting []laterOn // the next one last
+	unknown bool      // the total number of bytes is unknown
+	waiting []laterOn // files to open later, the next one last
 	open    byTime
-	taken   bool // of the first of open
+	taken   bool // the first request of open was taken
 	last    time.Time
-	ended   time.Time // when the file ended that ended last
+	ended   time.Time // last time of the file that ended last
 	err     error
 }
 
-// File is a log and its format, which is empty if nothing is in it.
+// File is a log and its format. The format is empty for a file without content.
 type File struct {
 	Name   string `json:"name"`
 	Format Format `json:"format"`
@@ -38,15 +38,15 @@ type File struct {
 type laterOn struct {
 	name   string
 	first  time.Time
-	doubt  time.Duration // first may be this much later: its lines do not leave a repeated hour; negative: it is
-	opened *file         // already, since it cannot be opened twice; nil: not
+	doubt  time.Duration // first may be this much later, because all its lines are in a repeated hour; negative: it is later
+	opened *file         // already open, if it cannot be opened twice; nil: not open
 }
 
-// Open opens logs; the name "-" is the standard input. It reads the first lines of each: its error says what cannot
-// be opened, is of no format that it knows, or has its newest requests first and too many of them to be put in order.
-// The caller closes the reader.
+// Open opens logs; the name "-" is the standard input. It reads the first lines of each. It returns
+// an error if a file cannot be opened, is of no known format, or has its newest requests first and
+// too many of them to sort. The caller must close the reader.
 //
-// A file is open only from its first request on, so that there can be many of them.
+// A file is open only from its first request on, so there can be many files.
 func Open(names []string, o Options) (*Reader, error) {
 	if err := o.validate(names); err != nil {
 		return nil, err
@@ -68,7 +68,7 @@ func (r *Reader) sortWaiting() {
 	slices.SortStableFunc(r.waiting, func(a, b laterOn) int { return b.first.Compare(a.first) })
 }
 
-// add opens a file, or finds out when it has to be opened.
+// add opens a file, or finds out when to open it.
 func (r *Reader) add(name string, alone bool) error {
 	n, regular, err := size(name)
 	if err != nil {
@@ -82,7 +82,7 @@ func (r *Reader) add(name string, alone bool) error {
 			return err
 		}
 		r.files = append(r.files, File{name, f.format})
-		r.waiting = append(r.waiting, laterOn{name: name, opened: f}) // from now on the reader closes it
+		r.waiting = append(r.waiting, laterOn{name: name, opened: f}) // from here on the reader closes it
 		return r.first(f)
 	}
 	f, err := r.shared.open(name, &tally{}, new(atomic.Int64))
@@ -96,7 +96,8 @@ func (r *Reader) add(name string, alone bool) error {
 	return err
 }
 
-// first reads the first requests of a file. What a strict reader cannot read ends the reading, and is not the error.
+// first reads the first requests of a file. If a strict reader finds an unreadable line, reading
+// ends, and first returns no error.
 func (r *Reader) first(f *file) error {
 	err := f.first(r.shared.Strict)
 	if line := (*LineError)(nil); errors.As(err, &line) {
@@ -123,7 +124,7 @@ func (r *Reader) Next(to *traffic.Request) bool {
 	return false
 }
 
-// arrange brings the file with the next request to the front, and reports whether there is one.
+// arrange moves the file with the next request to the front, and reports whether there is one.
 func (r *Reader) arrange() bool {
 	if r.taken {
 		r.taken = false
@@ -152,21 +153,22 @@ func (r *Reader) arrange() bool {
 	return r.err == nil && len(r.open) > 0
 }
 
-// isLater decides on a file that is in a repeated hour from its first line to its last: it goes on where another one has
-// just ended, and is of the second hour if others fill the first. It reports whether it was moved to that.
+// isLater decides about a file with all its lines in a repeated hour. The file belongs to the
+// second hour if it continues another file that has just ended, or if other files fill the first
+// hour. isLater reports whether it moved the file to the second hour.
 func (r *Reader) isLater(w *laterOn) bool {
 	if w.doubt <= 0 {
 		return false
 	}
 	if len(r.open) == 0 || w.first.Sub(r.ended) < time.Minute {
-		r.ended = time.Time{} // only one file goes on there
+		r.ended = time.Time{} // only one file continues there
 		return false
 	}
 	w.first, w.doubt = w.first.Add(w.doubt), -w.doubt
 	return true
 }
 
-// holds reports whether the file has another request. If not, it is closed.
+// holds reports whether the file has another request. Otherwise it closes the file.
 func (r *Reader) holds(f *file) bool {
 	err := f.fill(r.shared.Strict)
 	if err != nil {
@@ -180,7 +182,7 @@ func (r *Reader) holds(f *file) bool {
 	return true
 }
 
-// start opens a file; nil: that failed.
+// start opens a file. It returns nil if that fails.
 func (r *Reader) start(w laterOn) *file {
 	if w.opened != nil {
 		return w.opened
@@ -203,28 +205,29 @@ func (r *Reader) start(w laterOn) *file {
 	return f
 }
 
-// fail ends the reading if it is strict.
+// fail ends reading if the reader is strict.
 func (r *Reader) fail(err error) {
 	if r.shared.Strict {
 		r.err = fmt.Errorf("stopped at the first line that cannot be read: %w", err)
 	}
 }
 
-// Answer implements [traffic.Source]. A log takes no notice.
+// Answer implements [traffic.Source]. A log ignores answers.
 func (r *Reader) Answer(*traffic.Request, traffic.Answer) {}
 
-// Err implements [traffic.Source]. It wraps a *[LineError] if [Options].Strict is set: otherwise what cannot be read is
-// counted. Without it there is an error only if a file of several turns out to have its newest requests first.
+// Err implements [traffic.Source]. It wraps a *[LineError] if [Options].Strict is set; otherwise
+// unreadable lines are only counted. Without Strict there is an error only if one of several files
+// turns out to have its newest requests first.
 func (r *Reader) Err() error { return r.err }
 
-// Lines says what became of the lines that were read until now.
+// Lines returns the counts of the lines read so far.
 func (r *Reader) Lines() Lines { return r.tally.lines() }
 
-// Files are the logs and their formats.
+// Files returns the logs and their formats.
 func (r *Reader) Files() []File { return r.files }
 
-// Progress is how many bytes of the files were read, as they are stored, and how many there are; 0 if that is not
-// known. It may be called at any time.
+// Progress returns how many bytes of the files were read, as stored, and their total; 0 if the
+// total is unknown. It may be called at any time.
 func (r *Reader) Progress() (read, total int64) {
 	if r.unknown {
 		return r.read.Load(), 0

@@ -36,7 +36,7 @@ func TestFewFilesAreOpen(t *testing.T) {
 	check.Equal(t, "requests", n, 90)
 }
 
-// What is held of a file stays within bounds.
+// The number of requests held per file stays bounded.
 func TestHeldIsBounded(t *testing.T) {
 	t.Parallel()
 	f := &file{depth: 8, tally: &tally{}}

@@ -9,15 +9,15 @@ import (
 	"oauth-server/internal/simulate/traffic"
 )
 
-// table reads lines of columns (RFC 4180), separated by what separates most columns of the first line: a comma, a
-// semicolon, a tab or a bar.
+// table reads lines of columns (RFC 4180). The separator is the one that gives most columns in the
+// first line: a comma, a semicolon, a tab or a bar.
 type table struct {
 	*mapped
 	separator byte
-	width     int     // how many columns the first line has
-	columns   [][]int // by column: the slots that it fills
-	needed    int     // as many columns as every line has to have
-	header    bool    // the first line is still to come
+	width     int     // number of columns in the first line
+	columns   [][]int // by column: its slots
+	needed    int     // minimum number of columns in a line
+	header    bool    // the next line is the first one
 	short     *problem
 	open      *problem
 }
@@ -59,7 +59,7 @@ func newTable(m *Mapping, first []byte) (*table, error) {
 	return t, nil
 }
 
-// newMappedCSV returns the parser of a table; head is its beginning.
+// newMappedCSV returns the parser of a table. head is its beginning.
 func newMappedCSV(c *shared, head []byte) (parser, error) {
 	in := newInput(bytes.NewReader(bytes.TrimLeft(head, "\r\n")))
 	line, _, _ := bytes.Cut(in.head(), []byte{'\n'})
@@ -73,7 +73,7 @@ func newMappedCSV(c *shared, head []byte) (parser, error) {
 	return t, nil
 }
 
-// byNumber reports whether the mapping names columns by their numbers. The table then has no line of names.
+// byNumber reports whether the mapping gives columns by number. The table then has no header.
 func byNumber(m *Mapping) bool {
 	for _, field := range m.fields {
 		if _, err := strconv.ParseUint(field, 10, 16); err != nil {
@@ -83,7 +83,7 @@ func byNumber(m *Mapping) bool {
 	return true
 }
 
-// column returns the index of a column, which is named, or numbered from 1.
+// column returns the index of a column, given by name or by number from 1.
 func (t *table) column(field string, names []string) (int, error) {
 	if n, err := strconv.ParseUint(field, 10, 16); err == nil && n > 0 && !t.header {
 		return int(n) - 1, nil
@@ -96,7 +96,7 @@ func (t *table) column(field string, names []string) (int, error) {
 	return 0, fmt.Errorf("there is no column %q in the first line, which has %s", field, listed(names))
 }
 
-// listed names columns, if they are many only the first.
+// listed lists the names of columns. If there are many, it lists only the first.
 func listed(names []string) string {
 	const most = 30
 	more := ""
@@ -110,7 +110,7 @@ func listed(names []string) string {
 	return strings.Join(quoted, ", ") + more
 }
 
-// cells splits the line of names.
+// cells splits the header.
 func (t *table) cells(line []byte) (out []string) {
 	var buf []byte
 	for rest := line; ; {
@@ -156,8 +156,8 @@ func (t *table) parse(line []byte, r *traffic.Request) *problem {
 	return t.request(r)
 }
 
-// scan counts the cells that end in a line. It reports whether the last one is open, so that the next line begins inside of it, and
-// whether the quotes are in order.
+// scan counts the cells that end in a line. It also reports whether the last cell is open, so that
+// the next line begins inside it, and whether the quotes are valid.
 func (t *table) scan(b []byte, inside bool) (cells int, open, ok bool) {
 	for {
 		if !inside {
@@ -192,7 +192,8 @@ func (t *table) scan(b []byte, inside bool) (cells int, open, ok bool) {
 	}
 }
 
-// cell reads a cell and returns where its separator or the line's end is, -1 if it has none.
+// cell reads a cell and returns the position of its separator or of the end of the line, or -1 if
+// the cell has no end.
 func cell(b []byte, separator byte) (v value, end int) {
 	if n := beforeQuote(b); n > 0 {
 		if v, end = cell(b[n:], separator); end >= 0 {
@@ -222,7 +223,8 @@ func cell(b []byte, separator byte) (v value, end int) {
 	return v, -1
 }
 
-// beforeQuote returns how many spaces precede the quote that a cell begins with; 0 if it begins otherwise.
+// beforeQuote returns how many spaces precede the opening quote of a cell; 0 if the cell does not
+// begin with a quote.
 func beforeQuote(b []byte) (n int) {
 	if len(b) == 0 || b[0] != ' ' {
 		return 0
@@ -233,10 +235,10 @@ func beforeQuote(b []byte) (n int) {
 	return 0
 }
 
-// separators are what can separate columns.
+// separators are the possible separators of columns.
 const separators = ",;\t|"
 
-// separatorOf returns what separates the most columns.
+// separatorOf returns the separator that gives the most columns.
 func separatorOf(line []byte) byte {
 	best, most := byte(','), 0
 	for _, c := range []byte(separators) {

@@ -8,7 +8,8 @@ import (
 	"oauth-server/internal/simulate/events"
 )
 
-// A cell can have line breaks. What stands in it is no record, and what only looks like it is no cell.
+// A cell can have line breaks. Text inside it is not a record. Text that only looks like such a
+// cell is not a cell.
 func TestCellsWithLineBreaks(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -42,7 +43,7 @@ func TestCellsWithLineBreaks(t *testing.T) {
 	}
 }
 
-// A record can be as long as a line, and no longer.
+// A record can be as long as the longest line, and no longer.
 func TestLongCells(t *testing.T) {
 	t.Parallel()
 	for size, want := range map[int]string{
@@ -56,7 +57,7 @@ func TestLongCells(t *testing.T) {
 	}
 }
 
-// Quotes that are never closed do not have the rest of the log read again for each of them.
+// Unclosed quotes do not cause the rest of the log to be read again for each of them.
 func TestStrayQuotesAreCheap(t *testing.T) {
 	t.Parallel()
 	r := openText(t, "time,client\n"+strings.Repeat("a\",\"c\n", 100_000)+"1700000001,b\n", events.Options{})

@@ -8,17 +8,19 @@ import (
 	"time"
 )
 
-// The years that a time can have: those in which nanoseconds since 1970 are an int64.
+// The years that a time can have. In these, nanoseconds since 1970 fit into an int64.
 const firstYear, lastYear = 1970, 2261
 
-// parseTime reads a time: RFC 3339, also with a space for the T, a comma for the point, and without a zone; the
-// time of the Common Log Format; or seconds, milliseconds, microseconds or nanoseconds since 1970. Of the two instants of a
-// local time in a repeated hour it takes the first.
+// parseTime reads a time. It accepts RFC 3339, also with a space for the T, a comma for the point,
+// and without a zone; the time of the Common Log Format; and seconds, milliseconds, microseconds or
+// nanoseconds since 1970. For a local time in a repeated hour it returns the first of the two
+// instants.
 func parseTime(b []byte, zone *time.Location) (t time.Time, ok bool) {
 	return (&clock{zone: zone}).time(b)
 }
 
-// parseStamp reads a time as seconds since 1970 and nanoseconds. The seconds of a local time are as if it were UTC.
+// parseStamp reads a time as seconds since 1970 and nanoseconds. It returns the seconds of a local
+// time as if it were UTC.
 func parseStamp(b []byte) (sec int64, nanos int, local, ok bool) {
 	b = bytes.TrimSpace(b)
 	switch {
@@ -43,7 +45,7 @@ func parseDateTime(b []byte) (at int64, nanos int, local, ok bool) {
 	return assemble(year, month, day, sec, b[19:])
 }
 
-// parseCommonTime reads 02/Jan/2006:15:04:05 -0700, also with a fraction.
+// parseCommonTime reads 02/Jan/2006:15:04:05 -0700, with or without a fraction.
 func parseCommonTime(b []byte) (at int64, nanos int, local, ok bool) {
 	day, ok1 := digits(b[0:2])
 	month, ok2 := monthOf(b[3:6])
@@ -55,7 +57,8 @@ func parseCommonTime(b []byte) (at int64, nanos int, local, ok bool) {
 	return assemble(year, month, day, sec, b[20:])
 }
 
-// assemble puts a time together. What follows the time of day in rest is its fraction and its zone.
+// assemble returns the time of its parts. rest is the text after the time of day: the fraction and
+// the zone.
 func assemble(year, month, day, sec int, rest []byte) (at int64, nanos int, local, ok bool) {
 	if month < 1 || month > 12 || day < 1 || day > daysIn(year, month) {
 		return 0, 0, false, false
@@ -93,7 +96,7 @@ func zoneOf(b []byte) (offset int, has, ok bool) {
 	return offset, true, true
 }
 
-// fraction reads the fraction of a second, if there is one, and returns what follows it.
+// fraction reads the fraction of a second, if there is one, and returns the text after it.
 func fraction(b []byte) (nanos int, rest []byte) {
 	if len(b) < 2 || b[0] != '.' && b[0] != ',' {
 		return 0, b
@@ -106,7 +109,7 @@ func fraction(b []byte) (nanos int, rest []byte) {
 	return nanos, b[i:]
 }
 
-// timeOfDay reads 15:04:05 as seconds. A leap second is the one before it.
+// timeOfDay reads 15:04:05 as seconds. It returns a leap second as the second before it.
 func timeOfDay(b []byte) (sec int, ok bool) {
 	h, ok1 := digits(b[0:2])
 	m, ok2 := digits(b[3:5])
@@ -115,8 +118,8 @@ func timeOfDay(b []byte) (sec int, ok bool) {
 	return h*3600 + m*60 + min(s, 59), ok
 }
 
-// parseEpoch reads a number of seconds since 1970, or of the thousandth, millionth or billionth part of one, which
-// its size tells apart.
+// parseEpoch reads a number of seconds, milliseconds, microseconds or nanoseconds since 1970. The
+// size of the number shows the unit.
 func parseEpoch(b []byte) (sec int64, nanos int, ok bool) {
 	whole, frac := b, []byte(nil)
 	if i := bytes.IndexByte(b, '.'); i >= 0 {
@@ -156,7 +159,7 @@ func parseExponent(b []byte) (sec int64, nanos int, ok bool) {
 	return sec, nanos, true
 }
 
-// sinceEpoch takes a number since 1970 apart, by its size.
+// sinceEpoch splits a number since 1970. Its size shows the unit.
 func sinceEpoch(n int64) (sec int64, nanos int) {
 	switch {
 	case n < 1e11:
@@ -179,7 +182,8 @@ func digits(b []byte) (n int, ok bool) {
 	return n, len(b) > 0 && len(b) < 19
 }
 
-// whole reads a whole number, also as programs write it that have floats only: 200.0, 200,0 or 2e2.
+// whole reads a whole number, also in the notation of programs with floats only: 200.0, 200,0 or
+// 2e2.
 func whole(b []byte) (n int, ok bool) {
 	if n, ok = digits(b); ok {
 		return n, true
@@ -216,8 +220,8 @@ func daysIn(year, month int) int {
 	return 31
 }
 
-// daysSince1970 counts the days from 1970-01-01. A year begins with March here, so that the day that a leap year
-// adds is its last.
+// daysSince1970 counts the days from 1970-01-01. Its years begin in March, so that a leap day is
+// the last day of a year.
 func daysSince1970(year, month, day int) int64 {
 	if month <= 2 {
 		year--

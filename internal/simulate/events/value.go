@@ -10,17 +10,17 @@ import (
 	"unicode/utf8"
 )
 
-// kind is how a value is written.
+// kind is the notation of a value.
 type kind uint8
 
 const (
 	absent  kind = iota // also null
-	plain               // text as it is
+	plain               // text without escapes
 	escaped             // text with the escapes of a JSON string
 	quoted              // text with the escapes of a quoted Go string, as slog writes it
-	slashed             // text in which a backslash precedes a quote
+	slashed             // text with a backslash before quotes
 	logged              // text with the escapes of Apache and nginx
-	doubled             // text in which quotes are doubled
+	doubled             // text with doubled quotes
 	number
 	truth     // true or false
 	composite // an object or an array
@@ -29,15 +29,15 @@ const (
 // value is a field of a line. It is valid until the next line.
 type value struct {
 	kind kind
-	raw  []byte // of text without its quotes
+	raw  []byte // text without its quotes
 }
 
-// present reports whether the field is there and not empty.
+// present reports whether the field exists and is not empty.
 func (v value) present() bool {
 	return v.kind != absent && v.kind != composite && len(v.raw) > 0
 }
 
-// bytes returns the text of the value. What has escapes is decoded into buf, which it may grow.
+// bytes returns the text of the value. It decodes escapes into buf, which it may grow.
 func (v value) bytes(buf *[]byte) []byte {
 	switch v.kind {
 	case plain, truth:
@@ -71,8 +71,8 @@ func (v value) bytes(buf *[]byte) []byte {
 	return nil
 }
 
-// number returns a number as it is, but a whole one without the fraction or the exponent of a float: the id 4622.0 is
-// the id 4622.
+// number returns a number unchanged, except that a whole number loses the fraction or the exponent
+// of a float: the id 4622.0 is the id 4622.
 func (v value) number(buf *[]byte) []byte {
 	if !bytes.ContainsAny(v.raw, ".eE") {
 		return v.raw
@@ -85,10 +85,10 @@ func (v value) number(buf *[]byte) []byte {
 	return *buf
 }
 
-// is reports whether the value is the text, which has nothing to escape.
+// is reports whether the value equals text, which must not need escapes.
 func (v value) is(text string) bool { return string(v.raw) == text && v.kind != composite }
 
-// unslash removes the backslashes that precede quotes.
+// unslash removes the backslashes before quotes.
 func unslash(to, from []byte) []byte {
 	for i := 0; i < len(from); i++ {
 		if from[i] == '\\' && i+1 < len(from) && (from[i+1] == '"' || from[i+1] == '\'') {
@@ -99,7 +99,8 @@ func unslash(to, from []byte) []byte {
 	return to
 }
 
-// unescapeLogged decodes what web servers escape: \" and \\, \n and the like, and \x22. What is no escape stays as it is.
+// unescapeLogged decodes the escapes of web servers: \" and \\, \n and similar ones, and \x22.
+// Invalid escapes stay unchanged.
 func unescapeLogged(to, from []byte) []byte {
 	const letters, means = `"'\nrtbvf`, "\"'\\\n\r\t\b\v\f"
 	for i := 0; i < len(from); i++ {
@@ -122,7 +123,7 @@ func unescapeLogged(to, from []byte) []byte {
 	return to
 }
 
-// unescape decodes the escapes of a JSON string (RFC 8259 7). What is no escape stays as it is.
+// unescape decodes the escapes of a JSON string (RFC 8259 7). Invalid escapes stay unchanged.
 func unescape(to, from []byte) []byte {
 	for i := 0; i < len(from); i++ {
 		c := from[i]
@@ -153,7 +154,8 @@ func unescape(to, from []byte) []byte {
 	return to
 }
 
-// codePoint decodes what follows \u, and returns how many bytes that was. A lone surrogate is U+FFFD.
+// codePoint decodes the text after \u, and returns how many bytes it used. A lone surrogate becomes
+// U+FFFD.
 func codePoint(b []byte) (r rune, n int) {
 	first, ok := hex4(b)
 	if !ok {
@@ -183,8 +185,8 @@ func hex4(b []byte) (r rune, ok bool) {
 // slots is how many strings are kept.
 const slots = 1 << 16
 
-// strings keeps one copy of the strings that occur often: the ids of clients and users. It is a table of a fixed
-// size in which a new string takes the place of an old one, so that it stays small whatever is in a log.
+// strings keeps one copy of frequent strings: the IDs of clients and users. It is a table of a
+// fixed size. A new string replaces an old one, so the table stays small whatever a log contains.
 type stringTable struct {
 	seen  [slots]string
 	addrs [slots / 8]struct {
@@ -193,20 +195,21 @@ type stringTable struct {
 	}
 }
 
-// of returns the bytes as a string.
+// of converts the bytes to a string.
 func (t *stringTable) of(b []byte) string {
 	if len(b) == 0 {
 		return ""
 	}
 	slot := &t.seen[hash(b)%slots]
-	if *slot == string(b) { // without a copy
+	if *slot == string(b) { // compares without a copy
 		return *slot
 	}
 	*slot = string(b)
 	return *slot
 }
 
-// addr returns the address in the bytes, with or without a port, the first of a list; zero if there is none.
+// addr returns the first address in the bytes, which may be a list, with or without ports. It
+// returns zero if there is no address.
 func (t *stringTable) addr(b []byte) netip.Addr {
 	if len(b) == 0 {
 		return netip.Addr{}
@@ -237,7 +240,7 @@ func parseAddr(text string) netip.Addr {
 	return a.Unmap().WithZone("")
 }
 
-// hash is FNV-1a. Who writes a log can make strings collide; that costs copies and nothing else.
+// hash is FNV-1a. The writer of a log can make strings collide, but that costs only copies.
 func hash(b []byte) uint32 {
 	h := uint32(2166136261)
 	for _, c := range b {

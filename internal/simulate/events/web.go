@@ -9,7 +9,7 @@ import (
 	"oauth-server/internal/simulate/traffic"
 )
 
-// webLine are the parts of a line in the Common Log Format, and in the Combined one.
+// webLine has the parts of a line in the Common Log Format or the Combined Log Format.
 type webLine struct {
 	host, ident, user, time, method, path, query, protocol, status, bytes, referer, agent []byte
 	shifted                                                                               bool // the user cannot be told apart
@@ -25,10 +25,11 @@ var webFields = map[string]func(*webLine) []byte{
 	"agent": func(l *webLine) []byte { return l.agent },
 }
 
-// errWebShifted is what is wrong with a line without a client that may have one.
+// errWebShifted is the problem of a line that may have a client, but not at a certain place.
 var errWebShifted = &problem{"user", "cannot be told apart from other columns before the time"}
 
-// split takes a line apart: host ident user [time] "request" status bytes, and then maybe "referer" "agent" and more.
+// split splits a line: host ident user [time] "request" status bytes, and optionally "referer"
+// "agent" and more.
 func (l *webLine) split(b []byte) bool {
 	*l = webLine{}
 	before, b, ok := l.cutTime(b)
@@ -51,10 +52,11 @@ func (l *webLine) split(b []byte) bool {
 	return true
 }
 
-// longestTime is how long a time in brackets is, at most.
+// longestTime is the maximum length of a time in brackets.
 const longestTime = 64
 
-// cutTime cuts a line at its time in brackets, which the request in quotes follows. What precedes it can have brackets too.
+// cutTime cuts a line at its time in brackets. The request in quotes must follow. The text before
+// the time may also have brackets.
 func (l *webLine) cutTime(b []byte) (before, after []byte, ok bool) {
 	for from := 0; ; {
 		i := bytes.Index(b[from:], []byte(" ["))
@@ -70,9 +72,10 @@ func (l *webLine) cutTime(b []byte) (before, after []byte, ok bool) {
 	}
 }
 
-// who finds the host, the ident and the user in what precedes the time. Formats have more columns there: the name of the
-// virtual host, several addresses, or what a program that moves lines about puts before them. The user follows the ident, which
-// follows the addresses. A list of addresses, as X-Forwarded-For has it, is one column. A user can have spaces.
+// who finds the host, the ident and the user in the text before the time. Some formats have more
+// columns there: the name of the virtual host, several addresses, or a prefix of a log shipper. The
+// ident follows the addresses, and the user follows the ident. A list of addresses, as in
+// X-Forwarded-For, is one column. A user can have spaces.
 func (l *webLine) who(b []byte) bool {
 	var room [16]column
 	columns, first := room[:0], -1
@@ -99,7 +102,7 @@ func (l *webLine) who(b []byte) bool {
 		return false
 	}
 	if first < 0 {
-		host = ident - 1 // behind the virtual host
+		host = ident - 1 // after the virtual host
 	}
 	user := columns[ident+1:]
 	l.host, l.ident, l.user = columns[host].text(), columns[ident].text(), user[0].text()
@@ -116,11 +119,11 @@ func (l *webLine) who(b []byte) bool {
 	return true
 }
 
-// column is one of those before the time.
+// column is one of the columns before the time.
 type column struct {
 	raw     []byte
 	at      int
-	address bool // or a list of them
+	address bool // an address or a list of addresses
 }
 
 func (c *column) isDash() bool { return string(c.raw) == "-" }
@@ -133,7 +136,8 @@ func (c *column) text() []byte {
 	return c.raw
 }
 
-// columnAt returns the column at a place: up to a space, but what is in quotes, or follows a comma, belongs to it.
+// columnAt returns the column at a position. It ends at a space, except for spaces in quotes or
+// after a comma.
 func columnAt(b []byte, at int) column {
 	end := at
 	for ; end < len(b) && (b[end] != ' ' || b[end-1] == ','); end++ {
@@ -155,7 +159,7 @@ func columnAt(b []byte, at int) column {
 	return c
 }
 
-// request takes the line of the request apart: POST /path?query HTTP/1.1.
+// request splits the request line: POST /path?query HTTP/1.1.
 func (l *webLine) request(b []byte) {
 	l.method, b, _ = bytes.Cut(b, []byte{' '})
 	target := b
@@ -165,7 +169,8 @@ func (l *webLine) request(b []byte) {
 	l.path, l.query, _ = bytes.Cut(target, []byte{'?'})
 }
 
-// inQuotes returns what is in the quotes with which the text begins, nil if it begins with none, and what follows.
+// inQuotes returns the text inside the quotes at the beginning of b, or nil without quotes, and the
+// rest.
 func inQuotes(b []byte) (inner, rest []byte) {
 	if len(b) == 0 || b[0] != '"' {
 		return nil, b

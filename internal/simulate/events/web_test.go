@@ -10,11 +10,12 @@ import (
 	"oauth-server/internal/simulate/traffic"
 )
 
-// Formats of web servers differ in what precedes the time. The client is the user of the line, or the line is unread.
+// Formats of web servers differ in the text before the time. The client is the user of the line. If
+// the user is uncertain, the line is unread.
 func TestWebColumns(t *testing.T) {
 	t.Parallel()
 	const shifted = "user: cannot be told apart from other columns before the time"
-	for before, want := range map[string]string{ // client and source, or the problem
+	for before, want := range map[string]string{ // client and source, or a problem
 		`192.0.2.7 - batch`:                                    `"batch" 192.0.2.7`,
 		`192.0.2.7, 10.0.0.1 - batch`:                          `"batch" 192.0.2.7`,
 		`192.0.2.7,10.0.0.1,10.0.0.2 - batch`:                  `"batch" 192.0.2.7`,
@@ -88,7 +89,7 @@ func TestWebColumns(t *testing.T) {
 	}
 }
 
-// Brackets that are never closed do not have the rest of a line searched again for each of them.
+// Unclosed brackets do not cause the rest of a line to be searched again for each of them.
 func TestStrayBracketsAreCheap(t *testing.T) {
 	t.Parallel()
 	const request = `192.0.2.1 - c [10/Oct/2025:20:55:36 +0000] "POST /token HTTP/1.1" 200 9` + "\n"

@@ -6,28 +6,29 @@ import (
 	"strconv"
 )
 
-// wrapper takes what a program wrote out of what collects logs put around it.
+// wrapper extracts a program's own line from the wrapping of log collectors.
 type wrapper struct {
 	*scanner
 	layout  *layout
-	inner   [2][]byte // by turns, since one can be in the other
-	stamp   []byte    // when the line was collected, for lines without a time; empty: it does not say
+	inner   [2][]byte // used alternately, since one can be inside the other
+	stamp   []byte    // when the line was collected, for lines without a time; empty: unknown
 	decoded []byte
 }
 
-// wrappedIn are the members that have what was wrapped, as text or as an object: of Docker, Fluent Bit and Fluentd, of Filebeat,
-// Logstash and Vector, journald, Google Cloud, Loki, Splunk, OpenTelemetry, Elasticsearch, CloudWatch, Azure, Graylog and Datadog.
+// wrappedIn are the members with the wrapped line, as text or as an object: of Docker, Fluent Bit
+// and Fluentd, of Filebeat, Logstash and Vector, journald, Google Cloud, Loki, Splunk,
+// OpenTelemetry, Elasticsearch, CloudWatch, Azure, Graylog and Datadog.
 var wrappedIn = []string{
 	".log", ".message", ".MESSAGE", ".textPayload", ".line", "._raw", ".event", ".body", ".stringValue", `."@message"`, ".LogMessage", ".LogEntry",
 	".full_message", ".short_message", ".msg", "[1]", ".jsonPayload", ".log_processed", ".json", "._source", ".result", ".content", ".attributes",
 }
 
-// collectedAt are the members that say when; the last one that is there counts.
+// collectedAt are the members with the time of collection. The last one present counts.
 var collectedAt = []string{
 	".TimeGenerated", "._time", ".ts", ".__REALTIME_TIMESTAMP", ".date", ".time", `."@timestamp"`, ".timestamp", "[0]",
 }
 
-// deepestWrapper is how many wrappers there can be around each other.
+// deepestWrapper bounds how many wrappers can be nested.
 const deepestWrapper = 4
 
 func newWrapper() *wrapper {
@@ -40,7 +41,8 @@ func newWrapper() *wrapper {
 	return w
 }
 
-// unwrap returns what the object in a line is around, or the array that has a time and a line, and takes the time from it.
+// unwrap returns the inner line of an object, or of an array of a time and a line. It also takes
+// the time from the wrapper.
 func (w *wrapper) unwrap(line []byte) (inner []byte, ok bool) {
 	line = bytes.TrimSpace(line)
 	from := bytes.IndexByte(line, '{')
@@ -61,7 +63,8 @@ func (w *wrapper) unwrap(line []byte) (inner []byte, ok bool) {
 	return inner, ok
 }
 
-// pick returns the first of the values that is text, or else the first that is an object, or text in bytes.
+// pick returns the first of the values that is text. Without text it returns the first object, or
+// text as bytes.
 func (w *wrapper) pick(values []value) (inner []byte, ok bool) {
 	w.inner[0], w.inner[1] = w.inner[1], w.inner[0]
 	for _, v := range values {
@@ -71,7 +74,7 @@ func (w *wrapper) pick(values []value) (inner []byte, ok bool) {
 			if text = bytes.TrimRight(text, "\r\n"); len(text) > 0 {
 				return text, true
 			}
-			ok = true // unless there is other text, the line is blank
+			ok = true // without other text, the line is blank
 		case v.kind == composite && v.raw[0] == '[':
 			if w.inner[0] = bytesOf(w.inner[0][:0], v.raw); len(w.inner[0]) > 0 {
 				return w.inner[0], true
@@ -84,7 +87,8 @@ func (w *wrapper) pick(values []value) (inner []byte, ok bool) {
 	return nil, ok
 }
 
-// bytesOf decodes an array of bytes, as which journald writes what is no text to it; empty if it has anything else.
+// bytesOf decodes an array of bytes. journald writes data that it does not treat as text in this
+// form. The result is empty if the array has other values.
 func bytesOf(to, array []byte) []byte {
 	for b := array[1 : len(array)-1]; len(b) > 0; {
 		var one []byte
@@ -98,18 +102,20 @@ func bytesOf(to, array []byte) []byte {
 	return bytes.TrimRight(to, "\r\n")
 }
 
-// Docker's driver json-file wraps what a container writes: {"log":"…\n","stream":"stdout","time":"…"}. Other runtimes put the
-// time, the stream and a tag before it.
+// Docker's driver json-file wraps the lines of a container:
+// {"log":"…\n","stream":"stdout","time":"…"}. Other runtimes put the time, the stream and a tag
+// before the line.
 var (
 	dockerLog    = []byte(`{"log":"`)
 	dockerStream = []byte(`","stream":"std`)
 	dockerTime   = []byte(`"time":"`)
 )
 
-// dockerPiece is how much of a line is in one of Docker's, of which it then has several.
+// dockerPiece is the maximum part of a line in one line of Docker. A longer line is split into
+// several.
 const dockerPiece = 16 << 10
 
-// The streams of a container, whose lines a runtime mixes.
+// The streams of a container. A runtime mixes their lines.
 const (
 	noStream = iota - 1 // the line is not of a container
 	stdout
@@ -117,8 +123,9 @@ const (
 	streams
 )
 
-// container returns what a container wrote, if a runtime wrapped the line, or else the line itself; and whether the next line
-// of the same stream goes on with it. It also unwraps what is unmistakable otherwise: an array of a time and a line, as Loki has it.
+// container returns the original line of a container if a runtime wrapped it, or else the line
+// itself. goesOn reports whether the next line of the same stream continues it. container also
+// unwraps one other unmistakable form: an array of a time and a line, as in Loki.
 func (w *wrapper) container(line []byte) (inner []byte, stream int, goesOn bool) {
 	switch {
 	case bytes.HasPrefix(line, dockerLog):
@@ -139,7 +146,7 @@ func (w *wrapper) container(line []byte) (inner []byte, stream int, goesOn bool)
 	return line, noStream, false
 }
 
-// streamOf returns the stream with a name that goes on like that behind std.
+// streamOf returns the stream with that name. name is the part after std.
 func streamOf(name []byte) int {
 	if bytes.HasPrefix(name, []byte("err")) {
 		return stderr

@@ -10,7 +10,7 @@ import (
 	"oauth-server/internal/simulate/events"
 )
 
-// logins are events of Keycloak, one in an element.
+// logins returns events of Keycloak, one per element.
 func logins(n int) (out []string) {
 	for i := range n {
 		out = append(out, fmt.Sprintf(`{"time":%d,"type":"CLIENT_LOGIN","realmId":"r","clientId":"c%d"}`, 1_700_000_000_000+1000*i, i))
@@ -18,7 +18,7 @@ func logins(n int) (out []string) {
 	return out
 }
 
-// Records are found however an API or a shipper puts them together.
+// Records are found in every form in which an API or a shipper combines them.
 func TestRecordsTogether(t *testing.T) {
 	t.Parallel()
 	all := logins(50)
@@ -38,14 +38,14 @@ func TestRecordsTogether(t *testing.T) {
 	}
 }
 
-// A first line that is cut off is one line, whatever follows.
+// A first line that is cut off is one line, whatever comes after it.
 func TestFirstLineCutOff(t *testing.T) {
 	t.Parallel()
 	_, r := readAll(t, events.Options{Stdin: strings.NewReader(`{"a":"b` + "\n" + strings.Join(logins(3), "\n"))}, "-")
 	check.Equal(t, "lines", summary(r.Lines()), "3 read, 0 skipped, 1 unread: -:1: line: is not valid JSON")
 }
 
-// dockered are lines as Docker's driver json-file writes them.
+// dockered returns lines in the form of Docker's driver json-file.
 func dockered(tb testing.TB, lines ...string) string {
 	tb.Helper()
 	var out strings.Builder
@@ -57,7 +57,7 @@ func dockered(tb testing.TB, lines ...string) string {
 	return out.String()
 }
 
-// The log of a container is read as what the container wrote, in any format.
+// The log of a container is read like the original lines of the container, in any format.
 func TestDocker(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -87,14 +87,14 @@ func TestDocker(t *testing.T) {
 	}
 }
 
-// A member called log is nothing special without Docker's others.
+// A member called log has no special meaning without Docker's other members.
 func TestNotDocker(t *testing.T) {
 	t.Parallel()
 	got, _ := readAll(t, events.Options{Stdin: strings.NewReader(`{"log":"x","client":"c","time":1700000000}` + "\n")}, "-")
 	check.Equal(t, "requests", len(got), 1)
 }
 
-// What carries the logs of a provider to where they are kept wraps them, or writes names its own way.
+// Programs that ship the logs of a provider wrap them, or use their own names of members.
 func TestWrappers(t *testing.T) {
 	t.Parallel()
 	const (

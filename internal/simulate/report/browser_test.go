@@ -20,7 +20,7 @@ import (
 	"oauth-server/internal/simulate"
 )
 
-// site serves the page, and counts what is asked of it.
+// site serves the page, and counts the requests to it.
 type site struct {
 	*httptest.Server
 	asked atomic.Int32
@@ -46,7 +46,8 @@ func eval[T any](t *testing.T, ctx context.Context, expression string) T {
 	return v
 }
 
-// hover moves the mouse to a place in the data of chart i, 0 to 1 from the left, and returns the lines of what is shown.
+// hover moves the mouse over the data of chart i, 0 to 1 from the left, and returns the lines of
+// the tooltip.
 func hover(t *testing.T, ctx context.Context, i int, fraction float64) []string {
 	t.Helper()
 	at := eval[[]float64](t, ctx, fmt.Sprintf(`(() => {
@@ -60,8 +61,8 @@ func hover(t *testing.T, ctx context.Context, i int, fraction float64) []string 
 		.map((line) => line.textContent)`, i))
 }
 
-// TestBrowser is what a reader does with the page: it points at charts, hides series, sorts tables, by mouse and keys.
-// Nothing of it writes to the console or asks a server.
+// TestBrowser uses the page like a reader: it points at charts, hides series, and sorts tables, by
+// mouse and keys. None of this may write to the console or send requests.
 func TestBrowser(t *testing.T) {
 	t.Parallel()
 	s := serve(t, sample())
@@ -133,7 +134,7 @@ func TestBrowser(t *testing.T) {
 	}
 }
 
-// TestBrowserWithoutScript: charts, tables and the choice of series are there all the same.
+// TestBrowserWithoutScript: charts, tables and the choice of series work without scripts.
 func TestBrowserWithoutScript(t *testing.T) {
 	t.Parallel()
 	s := serve(t, sample())
@@ -149,7 +150,8 @@ func TestBrowserWithoutScript(t *testing.T) {
 	))
 }
 
-// TestBrowserOnPaperAndPhones: the page fits a narrow screen, and everything is on paper. The flag -show keeps pictures.
+// TestBrowserOnPaperAndPhones: the page fits a narrow screen, and a print shows everything. The
+// flag -show keeps pictures.
 func TestBrowserOnPaperAndPhones(t *testing.T) {
 	t.Parallel()
 	s := serve(t, sample())

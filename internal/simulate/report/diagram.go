@@ -14,7 +14,7 @@ import (
 	"oauth-server/internal/simulate"
 )
 
-// tint is a colour: as CSS variable of the page, which has another value in the dark, and in files.
+// tint is a colour: a CSS variable in the page, which differs in dark mode, and a value in files.
 type tint struct {
 	css  template.CSS
 	file color.Color
@@ -27,17 +27,18 @@ var (
 		{"var(--orange)", chart.Palette(1)},
 		{"var(--green)", chart.Palette(2)},
 		{"var(--purple)", chart.Palette(3)},
-		{"var(--grey)", chart.Palette(6)}, // not the sky blue: it is too near to blue
+		{"var(--grey)", chart.Palette(6)}, // not the sky blue, which is too close to blue
 		{"var(--brown)", chart.Palette(5)},
 	}
 	blue, orange, green = tints[0], tints[1], tints[2]
 )
 
-// diagram is a chart with what the page needs beside it: the same values as a table.
+// diagram is a chart with the additional data for the page: the same values as a table.
 type diagram struct {
 	chart *chart.Chart
 	tints []tint
-	// values are how many of the series are values, with a column of the table; those after them are marks.
+	// values is how many of the series have values, with a column of the table. The series after
+	// them are marks.
 	values int
 	table  *table
 	reads  reads
@@ -49,7 +50,7 @@ func (d *diagram) add(s chart.Series, t tint) {
 	d.tints = append(d.tints, t)
 }
 
-// tabulate writes the values of the series, which have the same X, as a table.
+// tabulate adds a table of the values of the series, which share their X values.
 func (d *diagram) tabulate(first string, name func(x float64) string, value func(y float64) cell) {
 	d.values = len(d.chart.Series)
 	d.table = &table{Caption: d.chart.Title, Columns: []column{{Name: first}}}
@@ -65,7 +66,7 @@ func (d *diagram) tabulate(first string, name func(x float64) string, value func
 	}
 }
 
-// picture is a diagram in the page: wide, and narrow for phones.
+// picture is a diagram in the page, in a wide form and a narrow one for phones.
 type picture struct {
 	Title, Subtitle string
 	Reads           reads
@@ -75,12 +76,12 @@ type picture struct {
 	Table           *table
 }
 
-// reads is how a script reads a value off a picture.
+// reads selects how a script reads a value from a picture.
 type reads string
 
 const (
-	parts  reads = "parts"  // each is that of the time until the next
-	steps  reads = "steps"  // each holds until the next
+	parts  reads = "parts"  // each value applies until the next time
+	steps  reads = "steps"  // each value holds until the next one
 	points reads = "points" // the nearest one
 )
 
@@ -88,10 +89,11 @@ type series struct {
 	Number int
 	Name   string
 	Tint   template.CSS
-	Mark   bool // is no value, so it cannot be read or hidden
+	Mark   bool // not a value, so it cannot be read or hidden
 }
 
-// seriesNumbers are those that the page has rules for: as many as a diagram may have.
+// seriesNumbers returns the numbers of series that the page has rules for: as many as a diagram may
+// have.
 func seriesNumbers() []int {
 	numbers := make([]int, 1+len(tints))
 	for i := range numbers {
@@ -118,16 +120,17 @@ func (d *diagram) picture() (*picture, error) {
 	return p, nil
 }
 
-// maxParts is how many parts of the time a diagram has: more are too narrow to point at.
+// maxParts is the maximum number of time parts in a diagram: more would be too narrow to point at.
 const maxParts = 288
 
-// grid is equal parts of the time.
+// grid divides the time into equal parts.
 type grid struct {
 	start, step time.Duration // since 1970
 	n           int
 }
 
-// gridOf returns the parts of a series, so many of them in one that a diagram has room.
+// gridOf returns the grid of a series. It joins as many parts of the series as needed to fit a
+// diagram.
 func gridOf(s *simulate.Series) grid {
 	step := s.Step.Duration()
 	g := grid{start: time.Duration(s.Start.UnixNano()), step: step * time.Duration((len(s.Requests)+maxParts-1)/maxParts)}
@@ -137,7 +140,8 @@ func gridOf(s *simulate.Series) grid {
 	return g
 }
 
-// points are the counts of a series in the parts of the grid, with one more that ends the last part.
+// points returns the counts of a series in the parts of the grid, and one more point to end the
+// last part.
 func (g grid) points(s *simulate.Series, counts []uint64) []chart.Point {
 	sums := make([]uint64, g.n)
 	for i, n := range counts {
@@ -151,10 +155,10 @@ func (g grid) points(s *simulate.Series, counts []uint64) []chart.Point {
 	return append(all, chart.Point{X: (g.start + time.Duration(g.n)*g.step).Seconds(), Y: all[g.n-1].Y})
 }
 
-// unit is what the counts are of.
+// unit returns the unit of the counts.
 func (g grid) unit() string { return "requests per " + ratelimit.FormatWindow(g.step) }
 
-// name is when a part begins.
+// name returns the time at which a part begins.
 func (g grid) name(x float64) string {
 	layout := "2 Jan 15:04"
 	if g.step < time.Minute {
@@ -169,14 +173,15 @@ func newDiagram(title, subtitle string, g grid) *diagram {
 	}}
 }
 
-// finish tabulates counts over time. The point that ends the last part is no part.
+// finish tabulates counts over time. The point that ends the last part gets no row.
 func (d *diagram) finish(g grid) *diagram {
 	d.tabulate("From, UTC", g.name, func(y float64) cell { return number(uint64(y)) })
 	d.table.Rows = d.table.Rows[:g.n]
 	return d
 }
 
-// overTime are the diagrams of what became of the requests: of all, and of the clients that were hit most.
+// overTime returns the diagrams of outcomes over time: for all requests, and for the clients with
+// the most refusals.
 func overTime(r *simulate.Result) (all []*diagram) {
 	if g := gridOf(&r.Series); g.n > 0 {
 		d := newDiagram("Requests over time", "those that would have been refused are a part of all", g)
@@ -196,7 +201,8 @@ func overTime(r *simulate.Result) (all []*diagram) {
 	return all
 }
 
-// byClient is what was refused of the clients that were hit most; nil: none was.
+// byClient returns the refused requests of the clients with the most refusals, or nil without
+// refusals.
 func byClient(r *simulate.Result) *diagram {
 	var hit []*simulate.Client
 	g := gridOf(&r.Series)
@@ -215,14 +221,14 @@ func byClient(r *simulate.Result) *diagram {
 		return nil
 	}
 	d := newDiagram("Refused requests by client", "the clients of which most was refused", g)
-	d.chart.Y.Label = "refused " + d.chart.Y.Label // another scale than that of all requests
+	d.chart.Y.Label = "refused " + d.chart.Y.Label // a scale other than the one for all requests
 	for i, c := range hit {
 		d.add(chart.Series{Name: printable(c.ClientID), Step: true, Points: g.points(c.Series, c.Series.Refused)}, tints[i])
 	}
 	return d.finish(g)
 }
 
-// below is where an axis of percent begins that ends at 100.
+// below returns the start of an axis of percent that ends at 100.
 func below(points []chart.Point) float64 {
 	lowest := slices.MinFunc(points, func(a, b chart.Point) int { return cmp.Compare(a.Y, b.Y) }).Y
 	switch {

@@ -1,9 +1,10 @@
-// Package report makes a page and charts of the result of a replay.
+// Package report makes a page and charts from the result of a replay.
 //
-// The page is one HTML file that needs nothing else: no host, no script and no font from outside, which its content
-// security policy forbids. Its charts are drawn when it is written, so they are there without JavaScript as well; with
-// it, they answer the mouse, fingers and arrow keys, and tables are sorted. What comes from a log, such as a client ID,
-// is hostile text: it is escaped, and characters that cannot be printed are written as in a string of Go.
+// The page is one self-contained HTML file. It loads no scripts, fonts or other files from a host;
+// its content security policy forbids that. Its charts are drawn when the page is written, so they
+// also appear without JavaScript. With JavaScript, they react to the mouse, fingers and arrow keys,
+// and tables can be sorted. Text from a log, such as a client ID, is hostile. It is escaped, and
+// unprintable characters are written as in a Go string.
 //
-// The package computes no figures: they are those of the result.
+// The package computes no figures: it shows the figures of the result.
 package report

@@ -6,7 +6,7 @@ import (
 	"oauth-server/internal/simulate"
 )
 
-// sentence is the result in one sentence.
+// sentence returns the result in one sentence.
 func sentence(r *simulate.Result) string {
 	switch {
 	case r.Total.Requests == 0:
@@ -21,7 +21,7 @@ func sentence(r *simulate.Result) string {
 		about(r.UsersHit, r.UsersEstimated)+map[bool]string{true: " user", false: " users"}[r.UsersHit == 1])
 }
 
-// under is what the requests were judged under, in the sentence.
+// under returns, for the sentence, the policies that decided the requests.
 func under(r *simulate.Result) string {
 	if r.Under == "" {
 		return ""
@@ -29,7 +29,8 @@ func under(r *simulate.Result) string {
 	return " under " + printable(r.Under)
 }
 
-// headlines are the figures at the top. What never happened is left out, but for what everyone asks.
+// headlines returns the figures at the top. Zero figures are left out, except the ones that every
+// reader looks for.
 func headlines(r *simulate.Result) []figure {
 	t := &r.Total
 	all := []figure{
@@ -59,7 +60,7 @@ func headlines(r *simulate.Result) []figure {
 	})
 }
 
-// lines are the figures of how the log was read.
+// lines returns the figures about reading the log.
 func lines(l *simulate.Lines) []figure {
 	all := l.Read + l.Skipped + l.Unread
 	figures := []figure{

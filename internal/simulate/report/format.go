@@ -11,8 +11,8 @@ import (
 	"oauth-server/internal/simulate"
 )
 
-// printable writes characters that cannot be printed as in a string of Go: so a name is on one line, in one direction,
-// and two that differ look different.
+// printable writes unprintable characters as in a Go string. A name is then on one line and in one
+// direction, and different names look different.
 func printable(name string) string {
 	var b strings.Builder
 	for _, r := range name {
@@ -26,7 +26,7 @@ func printable(name string) string {
 	return b.String()
 }
 
-// printableLines is printable, but keeps lines.
+// printableLines is printable, but keeps line breaks.
 func printableLines(text string) string {
 	lines := strings.Split(text, "\n")
 	for i := range lines {
@@ -44,7 +44,7 @@ func count[N int | int64 | uint64](n N) string {
 	return digits
 }
 
-// about writes a number that may be an estimate.
+// about writes a number, and marks an estimate.
 func about(n uint64, estimated bool) string {
 	if estimated {
 		return "≈ " + count(n)
@@ -52,7 +52,7 @@ func about(n uint64, estimated bool) string {
 	return count(n)
 }
 
-// Percent writes a share with two digits at least, and never says that a part is nothing or all if it is not.
+// Percent writes a share with at least two digits. It never rounds a part to nothing or to all.
 func Percent(share float64) string {
 	p := 100 * share
 	digits := 10.0 // after the point: a tenth
@@ -69,13 +69,13 @@ func Percent(share float64) string {
 	return strconv.FormatFloat(math.Round(p*digits)/digits, 'f', -1, 64) + " %"
 }
 
-// ExactPercent writes a share that was asked for, with all its digits.
+// ExactPercent writes a share given by the user, with all its digits.
 func ExactPercent(share float64) string {
-	const digits = 1e9 // a share such as 0.999 is a little off
+	const digits = 1e9 // a share such as 0.999 is not exact
 	return strconv.FormatFloat(math.Round(100*share*digits)/digits, 'f', -1, 64) + " %"
 }
 
-// share is the part of a whole.
+// share returns part divided by whole.
 func share(part, whole uint64) float64 {
 	if whole == 0 {
 		return 0
@@ -83,7 +83,7 @@ func share(part, whole uint64) float64 {
 	return float64(part) / float64(whole)
 }
 
-// duration writes seconds as in a configuration: 1m30s. What is less than a second is not written as none.
+// duration writes seconds as in a configuration: 1m30s. It never writes a part of a second as zero.
 func duration(s simulate.Seconds) string {
 	d := s.Duration()
 	switch {
@@ -97,7 +97,7 @@ func duration(s simulate.Seconds) string {
 
 const minutes = "2 Jan 2006 15:04"
 
-// over says what time a result is over.
+// over returns the period of a result.
 func over(r *simulate.Result) string {
 	if r.From.IsZero() {
 		return "no requests"
@@ -105,7 +105,7 @@ func over(r *simulate.Result) string {
 	return r.From.UTC().Format(minutes) + " to " + r.To.UTC().Format(minutes) + " UTC"
 }
 
-// counted is a number with its noun.
+// counted returns a number with its noun.
 func counted[N int | int64 | uint64](n N, one, many string) string {
 	if n == 1 {
 		return "1 " + one

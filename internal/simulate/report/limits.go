@@ -62,7 +62,7 @@ func whatIfDiagram(all []simulate.WhatIf) *diagram {
 	return d
 }
 
-// target is a limit that was looked for.
+// target is a limit to look for.
 type target struct {
 	Title, Sentence, Stability string
 	Curve                      *picture
@@ -101,7 +101,7 @@ func targetOf(t *simulate.Target) (*target, error) {
 	return v, err
 }
 
-// stability says how much the answer depends on single days.
+// stability describes how much the answer depends on single days.
 func stability(t *simulate.Target) string {
 	switch {
 	case len(t.Days) == 0:

@@ -24,9 +24,9 @@ var (
 	pageTemplate = template.Must(template.New("report").Funcs(template.FuncMap{"series": seriesNumbers}).Parse(page))
 )
 
-// view is what the page shows.
+// view has the content of the page.
 type view struct {
-	Policy   template.HTML // of the page's content, in its head
+	Policy   template.HTML // content policy of the page, in its head
 	CSS      template.CSS
 	Script   template.JS
 	Over     string
@@ -40,8 +40,8 @@ type view struct {
 	Lines    []figure
 	Files    *table
 	Causes   *table
-	Limits   []simulate.PolicyFile // that the requests were judged under
-	Found    string                // the file of limits that were found
+	Limits   []simulate.PolicyFile // policies that decided the requests
+	Found    string                // the file of the found limits
 }
 
 // figure is a headline.
@@ -86,8 +86,8 @@ func Write(w io.Writer, r *simulate.Result) error {
 	return err
 }
 
-// WriteCharts writes the charts of a result to a file, one above the other, in the format of its extension: .png or
-// .svg. A result without requests has none: the error is [chart.ErrNothing].
+// WriteCharts writes the charts of a result to a file, one above the other, in the format of its
+// extension: .png or .svg. For a result without requests it returns [chart.ErrNothing].
 func WriteCharts(path string, r *simulate.Result) error {
 	var all []*chart.Chart
 	for _, d := range overTime(r) {
@@ -104,8 +104,8 @@ func WriteCharts(path string, r *simulate.Result) error {
 	return chart.Write(path, all...)
 }
 
-// contentPolicy lets the page run its own script and nothing else, and load nothing. Styles are inline, as gonum's SVG
-// has them on its elements; nothing that comes from a log gets into one.
+// contentPolicy lets the page run only its own script, and load nothing. Styles are inline, because
+// gonum's SVG puts them on its elements. No text from a log gets into a style.
 func contentPolicy() template.HTML {
 	sum := sha256.Sum256([]byte(script))
 	return template.HTML(fmt.Sprintf( //nolint:gosec // G203: made here

@@ -24,10 +24,10 @@ var show = flag.String("show", "", "write pictures of the page to this directory
 
 var monday = time.Date(2026, 5, 4, 0, 0, 0, 0, time.UTC)
 
-// hostile is what a client may be called in a log.
+// hostile is a possible client ID in a log.
 const hostile = "</script><img src=x onerror=\"document.title='hit'\">'\"&{{.}}\u202e\x1b[31m\n<b>"
 
-// sample is the result of two days of traffic with all that a result can have.
+// sample returns the result of two days of traffic with all that a result can have.
 func sample() *simulate.Result {
 	over := func(n int, f func(i int) float64) (counts []uint64) {
 		for i := range n {
@@ -114,7 +114,7 @@ func written(t *testing.T, r *simulate.Result) string {
 	return out.String()
 }
 
-// words are the texts of the page, without elements, styles and scripts.
+// words returns the texts of the page, without elements, styles and scripts.
 func words(t *testing.T, page string) string {
 	t.Helper()
 	var all []string
@@ -169,7 +169,8 @@ func TestWhatThePageSays(t *testing.T) {
 	}
 }
 
-// TestNothingHappened: of what did not happen, there are no columns, figures, sections or charts.
+// TestNothingHappened: the page leaves out columns, figures, sections and charts for events that
+// did not happen.
 func TestNothingHappened(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -209,7 +210,7 @@ func TestNothingHappened(t *testing.T) {
 	check.ErrorSays(t, report.WriteCharts(filepath.Join(t.TempDir(), "c.svg"), &simulate.Result{}), chart.ErrNothing.Error())
 }
 
-// TestHostileNames: what stands in a log stays text.
+// TestHostileNames: text from a log stays text.
 func TestHostileNames(t *testing.T) {
 	t.Parallel()
 	page := written(t, sample())
@@ -236,7 +237,7 @@ func TestHostileNames(t *testing.T) {
 	}
 }
 
-// TestBounds: neither many clients nor much time make the page one that a browser cannot show.
+// TestBounds: neither many clients nor a long time make the page too large for a browser.
 func TestBounds(t *testing.T) {
 	t.Parallel()
 	r := sample()

@@ -7,19 +7,19 @@ import (
 	"oauth-server/internal/simulate"
 )
 
-// table is one of the page. The first cell of a row names it.
+// table is a table of the page. The first cell of a row names the row.
 type table struct {
 	Caption  string
 	Columns  []column
 	Rows     []row
 	Sortable bool
-	More     string // what is left out
+	More     string // describes the rows that are left out
 }
 
 type column struct {
 	Name   string
 	Number bool
-	Sorted string // how the rows are sorted by it: ascending, descending or not
+	Sorted string // how the rows are sorted by this column: ascending, descending or not
 }
 
 type row struct {
@@ -29,7 +29,7 @@ type row struct {
 
 type cell struct {
 	Text   string
-	Sort   string // what a number or a time is sorted by
+	Sort   string // sort value of a number or a time
 	Number bool
 	Alarm  bool
 }
@@ -53,10 +53,11 @@ func (c cell) alarm(set bool) cell {
 	return c
 }
 
-// maxClients is how many rows the table of clients has: a page of more is slow in a browser.
+// maxClients is the maximum number of rows in the table of clients: a page with more is slow in a
+// browser.
 const maxClients = 1000
 
-// clients is the table of clients. A column in which nothing ever happened is left out.
+// clients returns the table of clients. It leaves out columns without any events.
 func clients(r *simulate.Result) *table {
 	t := &table{Caption: "Clients, those of which most was refused first", Sortable: true}
 	all := []struct {
@@ -107,7 +108,7 @@ func clients(r *simulate.Result) *table {
 	return t
 }
 
-// worstMinute is sorted by how much was refused in it.
+// worstMinute returns a cell that sorts by how many requests were refused in the minute.
 func worstMinute(c *simulate.Client) cell {
 	m := c.WorstMinute
 	if m == nil {

@@ -12,22 +12,22 @@ import (
 	"oauth-server/internal/background"
 )
 
-// Loop is simulated time and the goroutines that wait in it. All its methods, and those of its Tasks and
-// Signals, are called by its own goroutines and functions, or by the one that calls RunUntil, between the
-// calls.
+// Loop is simulated time and the goroutines that wait in it. Its methods, and the methods of its
+// Tasks and Signals, must be called by its own goroutines and functions, or by the caller of
+// RunUntil between its calls.
 type Loop struct {
 	began   time.Time
 	now     time.Duration // since began
 	timers  timers
 	created uint64       // timers and waits so far
-	ready   []*goroutine // that can run
-	next    []*goroutine // empty, for those that can after them
-	waits   []*wait      // under contexts that may end
+	ready   []*goroutine // goroutines that can run
+	next    []*goroutine // empty slice for the goroutines that become ready next
+	waits   []*wait      // waits with contexts that may end
 	running *goroutine
-	all     []*goroutine // that have not ended
+	all     []*goroutine // goroutines that have not ended
 }
 
-// goroutine is one of the loop, a coroutine.
+// goroutine is a goroutine of the loop, run as a coroutine.
 type goroutine struct {
 	resume func() (struct{}, bool) // runs it until it waits or ends
 	yield  func(struct{}) bool
@@ -38,13 +38,13 @@ type goroutine struct {
 // park waits until the goroutine is resumed, or ends it if the loop is closed.
 func (g *goroutine) park() {
 	if !g.yield(struct{}{}) {
-		runtime.Goexit() // a panic would be taken for an error
+		runtime.Goexit() // a panic would look like an error
 	}
 }
 
 // wait is a goroutine that waits in a [background.Signal].
 type wait struct {
-	ctx    context.Context // looked at when it may have been cancelled
+	ctx    context.Context // checked when it may have been cancelled
 	wake   func()
 	number uint64 // grows from wait to wait
 	index  int    // in Loop.waits
@@ -58,8 +58,8 @@ func New(begin time.Time) *Loop { return &Loop{began: begin.Round(0)} }
 // Now implements [background.Scheduler]. It has no monotonic reading.
 func (l *Loop) Now() time.Time { return l.began.Add(l.now) }
 
-// RunUntil runs everything until that time, which is then the present one. A panic of a goroutine is that
-// of RunUntil.
+// RunUntil runs everything up to t and sets the time to t. If a goroutine panics, RunUntil panics
+// with the same value.
 func (l *Loop) RunUntil(t time.Time) {
 	if l.running != nil {
 		panic("simtime: RunUntil in a goroutine of the loop")
@@ -78,7 +78,7 @@ func (l *Loop) RunUntil(t time.Time) {
 	}
 }
 
-// runReady runs the goroutines that can run, in the order in which they became able to.
+// runReady runs the goroutines that can run, in the order of becoming ready.
 func (l *Loop) runReady() {
 	for len(l.ready) > 0 {
 		ready := l.ready
@@ -91,7 +91,7 @@ func (l *Loop) runReady() {
 	}
 }
 
-// start starts a goroutine, which runs when the present one waits.
+// start starts a goroutine, which runs once the current one waits.
 func (l *Loop) start(f func()) {
 	g := &goroutine{index: len(l.all)}
 	g.resume, g.stop = iter.Pull(func(yield func(struct{}) bool) {
@@ -102,7 +102,7 @@ func (l *Loop) start(f func()) {
 	l.ready, l.all = append(l.ready, g), append(l.all, g)
 }
 
-// forget removes a goroutine that ends.
+// forget removes a goroutine that has ended.
 func (l *Loop) forget(g *goroutine) {
 	last := l.all[len(l.all)-1]
 	l.all[g.index], last.index = last, g.index
@@ -110,15 +110,15 @@ func (l *Loop) forget(g *goroutine) {
 	l.all = l.all[:len(l.all)-1]
 }
 
-// Close ends all goroutines where they wait, as [runtime.Goexit] would: of their code only deferred
-// functions still run, and those that wait end too. The loop is not used after it. A second Close does
-// nothing.
+// Close ends all goroutines where they wait, as [runtime.Goexit] would. Only their deferred
+// functions still run, and waits in them end too. The loop must not be used afterwards. A second
+// Close does nothing.
 func (l *Loop) Close() {
 	for len(l.all) > 0 {
 		g := l.all[len(l.all)-1]
 		l.running = g
 		var stopping sync.WaitGroup
-		stopping.Go(g.stop) // on a goroutine of its own, which ends with it
+		stopping.Go(g.stop) // on its own goroutine, which ends with it
 		stopping.Wait()
 		if n := len(l.all); n > 0 && l.all[n-1] == g {
 			l.forget(g) // it had not begun
@@ -127,7 +127,7 @@ func (l *Loop) Close() {
 	l.running, l.ready, l.waits, l.timers = nil, nil, nil, timers{}
 }
 
-// present returns the goroutine that is running.
+// present returns the running goroutine.
 func (l *Loop) present() *goroutine {
 	if l.running == nil {
 		panic("simtime: wait outside the goroutines of the loop")
@@ -143,7 +143,7 @@ func (l *Loop) AfterFunc(d time.Duration, f func()) background.Timer {
 	return t
 }
 
-// wakeEnded ends the waits whose contexts have ended, in the order in which they began.
+// wakeEnded ends the waits with ended contexts, the oldest wait first.
 func (l *Loop) wakeEnded() {
 	var ended []*wait
 	for _, w := range l.waits {
@@ -157,7 +157,7 @@ func (l *Loop) wakeEnded() {
 	}
 }
 
-// watch adds a wait to those whose contexts may end.
+// watch adds a wait with a context that may end.
 func (l *Loop) watch(w *wait) {
 	l.created++
 	w.number, w.index = l.created, len(l.waits)

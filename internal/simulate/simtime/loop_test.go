@@ -16,7 +16,7 @@ import (
 
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// journal is what happened, and when.
+// journal records events and their times.
 type journal struct {
 	loop  *simtime.Loop
 	lines []string
@@ -40,7 +40,7 @@ func begin() (*simtime.Loop, *journal) {
 
 func sleep(l *simtime.Loop, d time.Duration) { l.NewSignal().Wait(context.Background(), d) }
 
-// TestTimePasses: while all wait, and in the order of what they wait for.
+// TestTimePasses: time advances while all goroutines wait, in the order of the times they wait for.
 func TestTimePasses(t *testing.T) {
 	l, j := begin()
 	all := l.NewTasks()
@@ -61,7 +61,7 @@ func TestTimePasses(t *testing.T) {
 		"2h0m0s and again", "2h0m0s here", "3h0m0s slept 3h0m0s", "5h0m0s there")
 }
 
-// TestSignal: it wakes the wait under way or the next one, and once.
+// TestSignal: a signal wakes the current wait or the next one, once.
 func TestSignal(t *testing.T) {
 	l, j := begin()
 	s := l.NewSignal()
@@ -83,7 +83,7 @@ func TestSignal(t *testing.T) {
 	j.is(t, "5s woken", "10s woken", "1m10s woken", "2m10s was set", "3m10s was not set")
 }
 
-// TestTasks: Wait returns when the last of them has ended, also if it began later.
+// TestTasks: Wait returns when the last task has ended, even one that began during the wait.
 func TestTasks(t *testing.T) {
 	l, j := begin()
 	some := l.NewTasks()
@@ -101,7 +101,7 @@ func TestTasks(t *testing.T) {
 	j.is(t, "3s waited", "3s waited", "1m0s no wait")
 }
 
-// TestDeadline: a context ends at its time, and with it the waits under it.
+// TestDeadline: a context ends at its deadline and ends the waits under it.
 func TestDeadline(t *testing.T) {
 	l, j := begin()
 	l.NewTasks().Go(func() {
@@ -117,7 +117,7 @@ func TestDeadline(t *testing.T) {
 	j.is(t, "1s true", "3s false context deadline exceeded", "4s true context deadline exceeded")
 }
 
-// TestCancel: waits under a context that was cancelled end, when somebody waits for those who wait.
+// TestCancel: waits under a cancelled context end once another goroutine waits for their tasks.
 func TestCancel(t *testing.T) {
 	l, j := begin()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -142,12 +142,12 @@ func TestCancel(t *testing.T) {
 		"4.5s loop 1 ends", "4.5s loop 2 ends", "4.5s loop 0 ends", "4.5s all ended")
 }
 
-// TestStopTimer: a timer that was stopped does nothing, and one that was not there anymore says so.
+// TestStopTimer: a stopped timer does nothing, and stopping one that no longer runs returns false.
 func TestStopTimer(t *testing.T) {
 	l, j := begin()
 	stop := l.AfterFunc(time.Second, func() { j.add("stopped") })
 	late := l.AfterFunc(2*time.Second, func() { j.add("not stopped") })
-	for i := range 20 { // others around them in the heap
+	for i := range 20 { // other timers around them in the heap
 		l.AfterFunc(time.Duration(i*i%7)*time.Second/2, func() {})
 	}
 	if !stop.Stop() || stop.Stop() {
@@ -160,7 +160,7 @@ func TestStopTimer(t *testing.T) {
 	j.is(t, "2s not stopped")
 }
 
-// TestPanic: what nobody recovers reaches who runs the loop.
+// TestPanic: an unrecovered panic reaches the caller of RunUntil.
 func TestPanic(t *testing.T) {
 	l, _ := begin()
 	l.NewTasks().Go(func() {
@@ -175,7 +175,8 @@ func TestPanic(t *testing.T) {
 	l.RunUntil(noon.Add(time.Minute))
 }
 
-// TestClose: it ends goroutines wherever they wait, with their deferred functions, and is no error of theirs.
+// TestClose: Close ends goroutines wherever they wait and runs their deferred functions. The
+// goroutines see no error.
 func TestClose(t *testing.T) {
 	leaked := goleak.IgnoreCurrent()
 	l, j := begin()
@@ -204,7 +205,7 @@ func TestClose(t *testing.T) {
 	goleak.VerifyNone(t, leaked)
 }
 
-// TestCloseAfterPanic: it ends the others.
+// TestCloseAfterPanic: after a panic Close ends the other goroutines.
 func TestCloseAfterPanic(t *testing.T) {
 	leaked := goleak.IgnoreCurrent()
 	l, _ := begin()
@@ -224,7 +225,7 @@ func TestCloseAfterPanic(t *testing.T) {
 	goleak.VerifyNone(t, leaked)
 }
 
-// BenchmarkSleep is one wait of one of a thousand goroutines.
+// BenchmarkSleep measures one wait of one of a thousand goroutines.
 func BenchmarkSleep(b *testing.B) {
 	l := simtime.New(noon)
 	for i := range 1000 {

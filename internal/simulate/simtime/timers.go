@@ -5,22 +5,22 @@ import (
 	"time"
 )
 
-// timer is something to be done at a time.
+// timer is a function to call at a time.
 type timer struct {
 	loop   *Loop
 	at     time.Duration // since the loop began
-	number uint64        // orders those of one time
+	number uint64        // orders timers of the same time
 	f      func()
-	index  int // in the heap, plus 1; 0: it is not there
+	index  int // in the heap, plus 1; 0: not in the heap
 }
 
 // Stop implements [background.Timer].
 func (t *timer) Stop() bool { return t.loop.timers.remove(t) }
 
-// timers are those that are not done, a heap.
+// timers is a heap of pending timers.
 type timers struct{ heap timerHeap }
 
-// first returns the timer that is due first; nil if there is none.
+// first returns the timer that is due first; nil without timers.
 func (t *timers) first() *timer {
 	if len(t.heap) == 0 {
 		return nil

@@ -7,8 +7,8 @@ import (
 	"oauth-server/internal/background"
 )
 
-// WithTimeout implements [background.Scheduler]. The context ends at its deadline for all that asks it,
-// but its channel is closed by cancel alone: nothing on a loop waits for channels.
+// WithTimeout implements [background.Scheduler]. The context's Err reports the end at the deadline,
+// but only cancel closes its channel: code on a loop does not wait for channels.
 func (l *Loop) WithTimeout(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
 	at := l.Now().Add(d)
 	if earlier, ok := ctx.Deadline(); ok && earlier.Before(at) {
@@ -63,8 +63,8 @@ func (t *tasks) ended() {
 	}
 }
 
-// Wait implements [background.Tasks]. Contexts that were cancelled end waits by then, since that may be
-// what it waits for.
+// Wait implements [background.Tasks]. It first ends the waits under cancelled contexts, because the
+// tasks may be blocked in them.
 func (t *tasks) Wait() {
 	if t.running == 0 {
 		return
@@ -82,7 +82,7 @@ func (l *Loop) NewSignal() background.Signal { return &signal{loop: l} }
 type signal struct {
 	loop *Loop
 	set  bool
-	wake func() // ends the wait under way; nil: there is none
+	wake func() // ends the current wait; nil: no wait
 }
 
 // Set implements [background.Signal].
@@ -94,7 +94,8 @@ func (s *signal) Set() {
 	}
 }
 
-// Wait implements [background.Signal]. A context that is cancelled ends it when something waits for Tasks.
+// Wait implements [background.Signal]. A cancelled context ends it once another goroutine waits for
+// Tasks.
 func (s *signal) Wait(ctx context.Context, d time.Duration) bool {
 	g, l := s.loop.present(), s.loop
 	if s.set || ctx.Err() != nil {
@@ -117,7 +118,7 @@ func (s *signal) Wait(ctx context.Context, d time.Duration) bool {
 	return ctx.Err() == nil
 }
 
-// end ends the wait under way, if there still is one.
+// end ends the current wait, if it has not ended.
 func (s *signal) end() {
 	if s.wake != nil {
 		s.wake()

@@ -1,5 +1,5 @@
-// Package traffic is what the simulator works on: token requests in the order of their time, read from a log
-// (package events) or made up (package workload).
+// Package traffic has the input of the simulator: token requests in the order of their time, read
+// from a log (package events) or generated (package workload).
 package traffic
 
 import (
@@ -11,43 +11,45 @@ import (
 type Request struct {
 	At     time.Time
 	Client string
-	// User is whom the token is for. It is empty for client_credentials, and where a log does not say.
+	// User is the user of the token. It is empty for client_credentials, and if a log does not have
+	// it.
 	User string
-	// Unknown is set if the token is for a user and a gateway did not know for whom when it judged the request: only what
-	// counts a client over all its users, and its source, counts it.
+	// Unknown is set if the token is for a user that a gateway did not know when it decided the
+	// request. Only limits of a client over all its users, and of the source, count such a request.
 	Unknown bool
-	// Grant is the grant_type; empty where a log does not say.
+	// Grant is the grant_type. It is empty if a log does not have it.
 	Grant string
-	// Source is the address that sent it; the zero address where a log does not say.
+	// Source is the sender's address. It is zero if a log does not have it.
 	Source netip.Addr
-	// Scope is as it was sent. With the client, the user and the grant it says which tokens are equal.
+	// Scope is the scope as sent. With the client, the user and the grant it determines which
+	// tokens are equal.
 	Scope string
-	// Lifetime is how long the token that was issued lives; 0 where a log does not say.
+	// Lifetime is how long the issued token lives. It is 0 if a log does not have it.
 	Lifetime time.Duration
-	// Failed is set if the request was refused for another reason than a limit, such as a wrong secret: the
-	// limiter would never have been asked.
+	// Failed is set if the request was refused for another reason than a limit, such as a wrong
+	// secret. The server would not have called the limiter.
 	Failed bool
 }
 
-// Outcome is what became of a request.
+// Outcome is the outcome of a request.
 type Outcome uint8
 
 // The outcomes.
 const (
 	Admitted Outcome = iota
-	Delayed          // admitted at its turn, after Answer.Wait
-	Reused           // answered with the token that the client got last
+	Delayed          // admitted after Answer.Wait
+	Reused           // answered with the last token of the client
 	Denied
 	Banned
 )
 
-// Answer is what a client gets to know.
+// Answer is the response that a client gets.
 type Answer struct {
 	Outcome
-	// RetryAfter is after what time the same request would be admitted if nothing else was sent; 0 if it was
-	// not denied.
+	// RetryAfter is the time after which the same request would be admitted if no others were sent.
+	// It is 0 if the request was not denied.
 	RetryAfter time.Duration
-	// Wait is for how long a delayed request was held.
+	// Wait is how long a delayed request was held.
 	Wait time.Duration
 }
 
@@ -56,12 +58,12 @@ func (o Outcome) Refused() bool { return o == Denied || o == Banned }
 
 // Source yields requests. It is not safe for concurrent use.
 type Source interface {
-	// Next fills in the next request, which is never before the last one, and reports whether there was one.
-	// After false, Err says why the requests ended before their time.
+	// Next fills in the next request, which is never before the last one, and reports whether there
+	// was one. After false, Err returns an error if the requests ended early.
 	Next(r *Request) bool
-	// Answer tells what became of a request that Next yielded; the answers come in the order of the times at which
-	// they would be sent, so that of a delayed request comes after later requests. A log takes no notice; a client that reacts sends
-	// its next request by it.
+	// Answer reports the outcome of a request that Next yielded. Answers come in the order of the
+	// times at which they would be sent, so the answer of a delayed request comes after later
+	// requests. A log ignores answers. A reacting client chooses its next request by them.
 	Answer(r *Request, a Answer)
 	Err() error
 }

@@ -20,18 +20,18 @@ const (
 	Considerate      = "considerate"
 )
 
-// Behaviour is how clients ask for tokens, and what they do when they are denied one.
+// Behaviour describes how clients request tokens, and how they react to a denial.
 type Behaviour struct {
 	Name, About string
-	Source      string // where a library's behaviour is from
+	Source      string // source of the description of a library's behaviour
 
 	reuses bool
-	early  time.Duration // before its end, from when on a token is not reused
-	// retry returns after how long the request is sent again; nil: the call is given up.
+	early  time.Duration // a token is not reused this long before its end
+	// retry returns the wait before the request is sent again; nil: the client gives up.
 	retry func(r *rand.Rand, attempt int, a traffic.Answer) time.Duration
 }
 
-// every reports whether each call is a request, and each request a call.
+// every reports whether calls and requests correspond one to one.
 func (b *Behaviour) every() bool { return !b.reuses && b.retry == nil }
 
 // Behaviours returns all behaviours.
@@ -68,7 +68,7 @@ func Behaviours() []Behaviour {
 
 func hammer(*rand.Rand, int, traffic.Answer) time.Duration { return time.Second }
 
-// obey waits as long as the Retry-After field says, which is in whole seconds.
+// obey waits as long as the Retry-After header says, which is in whole seconds.
 func obey(_ *rand.Rand, _ int, a traffic.Answer) time.Duration {
 	return max((a.RetryAfter + time.Second - 1).Truncate(time.Second), time.Second)
 }

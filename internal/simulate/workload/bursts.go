@@ -7,8 +7,9 @@ import (
 	"time"
 )
 
-// edgeStreams make use of where frames begin. The calls are at the end of a window, a millisecond apart or, if the limit is
-// large, in its last tenth; then evenly through the next window; then there is a window's pause.
+// edgeStreams exploit the edges of frames. The calls come at the end of a window, a millisecond
+// apart or, for a large limit, in its last tenth; then evenly through the next window. A pause of
+// one window follows.
 func edgeStreams(s *Spec) []stream {
 	window, n := int64(s.Window), s.Requests
 	apart := min(int64(time.Millisecond), window/(10*n))
@@ -34,11 +35,11 @@ func edgeStreams(s *Spec) []stream {
 }
 
 const (
-	spikeOf   = 3               // limits that a client calls for in a spike
+	spikeOf   = 3               // calls of a client in a spike, as a multiple of the limit
 	spikeMean = 3 * time.Second // after the full hour
 )
 
-// spikeStreams have two streams for each client: the steady calls, and those of the spikes.
+// spikeStreams return two streams for each client: the steady calls, and the calls of the spikes.
 func spikeStreams(s *Spec) []stream {
 	streams := s.each(exponential)
 	n := s.calls(spikeOf)
@@ -49,7 +50,7 @@ func spikeStreams(s *Spec) []stream {
 				left = n
 				at += int64(time.Hour) - at%int64(time.Hour)
 			}
-			// of so many exponential times that are left, the first is that much earlier than one alone
+			// the first of left exponential times is earlier than a single one by that factor
 			pause := exponential(r, float64(spikeMean)/float64(left))
 			left--
 			return later(at, pause)
@@ -61,12 +62,12 @@ func spikeStreams(s *Spec) []stream {
 }
 
 const (
-	attackOf    = 50 // limits that the attacker sends in a window
+	attackOf    = 50 // requests of the attacker in a window, as a multiple of the limit
 	attackerID  = "attacker"
-	attackParts = 3 // of the time; the attack is in the second
+	attackParts = 3 // parts of the time; the attack is in the second
 )
 
-// attackStreams have one client that attacks, beside as many others as there are.
+// attackStreams return one client that attacks, and the other clients.
 func attackStreams(s *Spec) []stream {
 	streams := s.each(exponential)
 	r, mean := s.random(s.Number), s.interval(attackOf)
@@ -82,14 +83,14 @@ func attackStreams(s *Spec) []stream {
 
 const (
 	zipfExponent = 1.1
-	zipfUsers    = 100 // of each client, at most
+	zipfUsers    = 100 // maximum number of users of each client
 )
 
-// zipfStreams are one stream, for all clients and their users.
+// zipfStreams return one stream for all clients and their users.
 func zipfStreams(s *Spec) []stream {
 	r := s.random(0)
 	clients, users := ranks(r, s.Number), ranks(r, zipfUsers)
-	all := s.interval(s.Rate) * first(s.Number) * first(zipfUsers) // the busiest user of the busiest client has this part
+	all := s.interval(s.Rate) * first(s.Number) * first(zipfUsers) // the busiest user of the busiest client has this share
 	ids, names := make([]string, s.Number), make([]string, zipfUsers)
 	for i := range ids {
 		ids[i] = clientName(i)
@@ -115,20 +116,21 @@ func first(n int) float64 {
 	return 1 / sum
 }
 
-// What a mix of sources is like.
+// Properties of a mix of sources.
 const (
-	mixSigma  = 1.0    // of the logarithm of a source's rate
-	mixPauses = 1.0    // of the logarithm of its pauses
+	mixSigma  = 1.0    // sigma of the logarithm of a source's rate
+	mixPauses = 1.0    // sigma of the logarithm of its pauses
 	mixAbuse  = 27_000 // one source in so many is abusive
-	mixLeast  = 3.0    // limits of an abusive source, at least
-	mixMost   = 10.0   // and at most
-	mixFar    = 0.5    // limits: the sources below it are sampled
-	mixSample = 100    // one of so many
+	mixLeast  = 3.0    // minimum rate of an abusive source, as a multiple of the limit
+	mixMost   = 10.0   // maximum rate
+	mixFar    = 0.5    // fraction of the limit: sources below it are sampled
+	mixSample = 100    // one of this many is simulated
 )
 
-// mixStreams draw the rates of all sources. Of those that stay far below the limit a sample is simulated, whose
-// requests stand for those of the others: they are most of the traffic, and none is ever limited. The sources
-// near the limit and above it are few, and all of them are simulated.
+// mixStreams draw the rates of all sources. They simulate only a sample of the sources that stay
+// far below the limit. A request of the sample stands for several: these sources are most of the
+// traffic, and are never limited. There are few sources near the limit and above it, and all of
+// them are simulated.
 func mixStreams(s *Spec) (streams []stream) {
 	pause := func(r *rand.Rand, mean float64) float64 {
 		return mean * math.Exp(mixPauses*r.NormFloat64()-mixPauses*mixPauses/2)

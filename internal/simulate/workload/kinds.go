@@ -24,10 +24,10 @@ const (
 type Kind struct {
 	Name, About string
 
-	number, least int // of clients: usual, and the fewest
+	number, least int // of clients: usual number, and minimum
 	rate          float64
 	duration      time.Duration
-	calls         float64 // of each client on average, from which the usual duration follows; 0: duration is it
+	calls         float64 // average of each client, which determines the usual duration; 0: use duration
 	streams       func(s *Spec) []stream
 }
 
@@ -51,10 +51,12 @@ func Kinds() []Kind {
 	}
 }
 
-// mixCalls is a quarter of what Cloudflare counted, 400 million requests of 270,000 sources: a quarter of the time.
+// mixCalls is a quarter of the calls that Cloudflare counted, 400 million requests of 270,000
+// sources: a quarter of the time.
 const mixCalls = 100e6 / 270e3
 
-// each makes a stream for each client, from what makes the pauses of one: a random pause with a mean, in nanoseconds.
+// each returns a stream for each client. pause returns a random pause with a given mean, in
+// nanoseconds.
 func (s *Spec) each(pause func(r *rand.Rand, mean float64) float64) []stream {
 	mean := s.interval(s.Rate)
 	streams := make([]stream, s.Number)
@@ -64,7 +66,7 @@ func (s *Spec) each(pause func(r *rand.Rand, mean float64) float64) []stream {
 	return streams
 }
 
-// paused makes the stream of one client.
+// paused returns the stream of one client.
 func paused(r *rand.Rand, mean float64, client string, pause func(r *rand.Rand, mean float64) float64) stream {
 	next := func(at int64) int64 { return later(at, pause(r, mean)) }
 	return stream{at: next(0), next: next, who: itself(client)}
@@ -72,7 +74,7 @@ func paused(r *rand.Rand, mean float64, client string, pause func(r *rand.Rand, 
 
 func clientName(i int) string { return fmt.Sprintf("client-%04d", i+1) }
 
-// later returns a time after another one, by a pause that may be very long.
+// later returns the time after a pause. The pause may be very long.
 func later(at int64, pause float64) int64 {
 	if pause >= float64(never) {
 		return never
@@ -84,8 +86,9 @@ func exponential(r *rand.Rand, mean float64) float64 { return r.ExpFloat64() * m
 
 func poissonStreams(s *Spec) []stream { return s.each(exponential) }
 
-// paretoShape is that of pauses. Below 2 their variance is infinite, as was measured of pauses in the traffic of
-// networks (Paxson and Floyd, Wide-Area Traffic: The Failure of Poisson Modeling, 1995).
+// paretoShape is the shape of the pauses. Below 2 their variance is infinite, as measured for
+// pauses in network traffic (Paxson and Floyd, Wide-Area Traffic: The Failure of Poisson Modeling,
+// 1995).
 const paretoShape = 1.5
 
 func paretoStreams(s *Spec) []stream {
@@ -104,7 +107,7 @@ func logNormal(r *rand.Rand, mean float64) float64 {
 	return mean * math.Exp(logNormalSigma*r.NormFloat64()-logNormalSigma*logNormalSigma/2)
 }
 
-// What the rate of wandering calls is like: an Ornstein-Uhlenbeck process of its logarithm.
+// Parameters of the rate of wandering calls: an Ornstein-Uhlenbeck process of its logarithm.
 const (
 	wanderSigma = 0.35
 	wanderTime  = 2 * time.Minute

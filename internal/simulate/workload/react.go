@@ -11,7 +11,7 @@ import (
 // patience is how long a request is tried again before its call is given up.
 const patience = 10 * time.Minute
 
-// clients make requests of calls.
+// clients turn calls into requests.
 type clients struct {
 	calls    *merged
 	as       Behaviour
@@ -23,26 +23,26 @@ type clients struct {
 	ended    bool
 	retries  attempts
 	order    uint64  // of the last retry
-	sent     attempt // the request that Next yielded last
+	sent     attempt // the last request that Next yielded
 	sessions map[session]*token
 }
 
-// session is who keeps a token.
+// session identifies the owner of a token.
 type session struct{ client, user string }
 
-// token is what a session has.
+// token is the token of a session.
 type token struct {
-	until  time.Time // it is used
-	asking bool      // a request is under way, or to be sent again: other calls wait for it
+	until  time.Time // end of its use
+	asking bool      // a request is under way, or will be sent again; other calls wait for it
 }
 
-// attempt is a request that is to be sent, or was.
+// attempt is a request to be sent, or already sent.
 type attempt struct {
 	traffic.Request
-	first  time.Time // when it was sent first
-	number int       // of times that it was sent
+	first  time.Time // when it was first sent
+	number int       // how often it was sent
 	weight int64     // how many requests it stands for
-	order  uint64    // in which requests of one time were put in the heap
+	order  uint64    // order in the heap of requests with the same time
 }
 
 func react(calls *merged, b Behaviour, s *Spec) *clients {
@@ -73,7 +73,7 @@ func (c *clients) Next(r *traffic.Request) bool {
 	}
 }
 
-// earliest takes the call or the retry that comes first.
+// earliest takes the next call or retry, whichever comes first.
 func (c *clients) earliest() (a attempt, ok bool) {
 	if !c.pending && !c.ended {
 		c.pending = c.calls.Next(&c.call)
@@ -116,10 +116,10 @@ func (c *clients) Answer(r *traffic.Request, a traffic.Answer) {
 	}
 }
 
-// retry sends a request again that was denied, unless its call is given up.
+// retry sends a denied request again, unless its call is given up.
 func (c *clients) retry(r *traffic.Request, a traffic.Answer) bool {
 	next := attempt{Request: *r, first: r.At, number: 1, weight: 1}
-	if c.sent.Request == *r { // else it was held before it was denied
+	if c.sent.Request == *r { // otherwise it was queued before it was denied
 		next = c.sent
 	}
 	next.At = r.At.Add(c.as.retry(c.random, next.number, a))
@@ -132,7 +132,7 @@ func (c *clients) retry(r *traffic.Request, a traffic.Answer) bool {
 	return true
 }
 
-// Weight returns how many requests the one that Next yielded last stands for.
+// Weight returns how many requests the last one that Next yielded stands for.
 func (c *clients) Weight() int64 { return c.sent.weight }
 
 // Err implements [traffic.Source].

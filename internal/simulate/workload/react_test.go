@@ -9,12 +9,13 @@ import (
 	"oauth-server/internal/simulate/workload"
 )
 
-// once is a client that calls once a minute, for as long as one call: the first is all that is looked at.
+// once returns a client that calls once a minute, for the duration of one call: the test only uses
+// the first.
 func once(clients string) workload.Spec {
 	return workload.Spec{Clients: clients, Requests: 1, Window: 24 * time.Hour, Rate: 1, Duration: 40 * 24 * time.Hour, Seed: 3}
 }
 
-// sent returns after what times the first call's request is sent again if all are denied.
+// sent returns the times after which the first call's request is sent again if all are denied.
 func sent(t *testing.T, clients string, answer traffic.Answer) (after []time.Duration) {
 	t.Helper()
 	src := source(t, once(clients))
@@ -59,12 +60,12 @@ func TestRetries(t *testing.T) {
 	}
 }
 
-// busy is a client that calls ten times a second for a day.
+// busy returns a client that calls ten times a second for a day.
 func busy(clients string) workload.Spec {
 	return workload.Spec{Clients: clients, Requests: 600, Window: time.Minute, Rate: 1, Duration: 24 * time.Hour}
 }
 
-// TestTokensAreKept until the library no longer uses them.
+// TestTokensAreKept: tokens are kept until the library no longer uses them.
 func TestTokensAreKept(t *testing.T) {
 	t.Parallel()
 	for clients, early := range map[string]time.Duration{
@@ -94,7 +95,8 @@ func TestErrorOfTheCall(t *testing.T) {
 	check.Equal(t, "requests", n, calls)
 }
 
-// TestCallsWait: a considerate client has one request at a time, whatever its calls are; also while one is held.
+// TestCallsWait: a considerate client has one request at a time, however many calls it makes, even
+// while a request is queued.
 func TestCallsWait(t *testing.T) {
 	t.Parallel()
 	src := source(t, busy(workload.Considerate))
@@ -113,7 +115,8 @@ func TestCallsWait(t *testing.T) {
 	check.Equal(t, "the token lives from when it was issued", kept >= time.Hour-30*time.Second && kept < time.Hour-27*time.Second, true)
 }
 
-// TestLateAnswers: an answer to a request that was held comes after later requests; a retry is not before these.
+// TestLateAnswers: an answer to a queued request comes after later requests. A retry never comes
+// before these.
 func TestLateAnswers(t *testing.T) {
 	t.Parallel()
 	src := source(t, busy(workload.Hammer))

@@ -10,16 +10,17 @@ import (
 	"oauth-server/internal/simulate/traffic"
 )
 
-// Start is when simulated time begins: a full hour, and so the edge of a frame of every usual limit.
+// Start is the begin of simulated time: a full hour, and so the edge of a frame of every usual
+// limit.
 var Start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// Spec says what traffic is made. The zero value of a field stands for what is usual for the kind.
+// Spec describes the traffic to generate. A zero field means the usual value for the kind.
 type Spec struct {
 	Traffic string `json:"traffic"` // the name of a kind, see [Kinds]
 	Clients string `json:"clients"` // the name of how clients react, see [Behaviours]
 
-	// Rate is how often a client calls, as a multiple of Requests in a Window, which is the limit that is tried. What
-	// it is the rate of in traffic of unequal clients, the kind says.
+	// Rate is how often a client calls, as a multiple of the tested limit: Requests in a Window.
+	// For traffic of unequal clients, the kind defines which client has this rate.
 	Rate     float64       `json:"rate"`
 	Requests int64         `json:"requests"`
 	Window   time.Duration `json:"-"`
@@ -38,7 +39,7 @@ const (
 	MaxDuration = 400 * 24 * time.Hour
 )
 
-// Complete returns the spec with what is usual in the place of zero values. The error has all that is wrong with it.
+// Complete returns the spec with usual values for zero fields. The error lists all problems.
 func (s Spec) Complete() (Spec, error) {
 	var errs fielderr.Errors
 	s.Traffic, s.Clients = cmp.Or(s.Traffic, Poisson), cmp.Or(s.Clients, Ignore)
@@ -73,7 +74,7 @@ func (s Spec) Complete() (Spec, error) {
 	return s, errs.Err()
 }
 
-// New returns a source of the traffic. The error has all that is wrong with the spec.
+// New returns a source of the traffic. The error lists all problems of the spec.
 func New(s Spec) (traffic.Source, error) {
 	s, err := s.Complete()
 	if err != nil {
@@ -88,12 +89,13 @@ func New(s Spec) (traffic.Source, error) {
 	return react(calls, b, &s), nil
 }
 
-// interval returns the mean time between two calls at a multiple of the limit, in nanoseconds.
+// interval returns the mean time between two calls at a rate that is a multiple of the limit, in
+// nanoseconds.
 func (s *Spec) interval(rate float64) float64 {
 	return float64(s.Window) / (float64(s.Requests) * rate)
 }
 
-// long returns how long so many calls of a client take on average.
+// long returns how long the given number of calls of a client takes on average.
 func (s *Spec) long(calls float64) time.Duration {
 	return time.Duration(min(calls*s.interval(s.Rate), float64(MaxDuration)))
 }

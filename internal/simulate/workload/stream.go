@@ -10,17 +10,18 @@ import (
 // never is the time of the next call of a stream that has ended.
 const never = int64(1) << 62
 
-// stream is calls in the order of their time, of one client or of several. Times are nanoseconds from Start.
+// stream has calls in the order of their time, of one client or of several. Times are nanoseconds
+// from Start.
 type stream struct {
 	at   int64
-	next func(at int64) int64                // the time of the call after that at a time, not before it
-	who  func() (client, user, grant string) // whose the call is
-	// weight is how many calls each stands for, where only a sample is made; 0 and 1: for itself.
+	next func(at int64) int64                // returns the time of the call after the one at at, never before at
+	who  func() (client, user, grant string) // returns the caller
+	// weight is how many calls each call of a sample stands for; 0 and 1: only itself.
 	weight int64
 }
 
-// merged is streams in the order of their calls. Of calls at one time, the stream that is first in the heap is first,
-// which is the same one in every run.
+// merged has the calls of several streams in order. For calls at the same time, the order of the
+// streams in the heap decides, which is the same in every run.
 type merged struct {
 	heap     []stream // the earliest first
 	end      int64
@@ -28,7 +29,7 @@ type merged struct {
 	weight   int64 // of the last call
 }
 
-// merge merges streams until a time.
+// merge merges streams up to a time.
 func merge(streams []stream, duration, lifetime time.Duration) *merged {
 	m := &merged{heap: streams, end: int64(duration), lifetime: lifetime}
 	for i := len(streams)/2 - 1; i >= 0; i-- {
@@ -52,7 +53,7 @@ func (m *merged) Next(r *traffic.Request) bool {
 	return true
 }
 
-// Weight returns how many requests the one that Next yielded last stands for.
+// Weight returns how many requests the last one that Next yielded stands for.
 func (m *merged) Weight() int64 { return m.weight }
 
 // Answer implements [traffic.Source].
@@ -61,7 +62,7 @@ func (m *merged) Answer(*traffic.Request, traffic.Answer) {}
 // Err implements [traffic.Source].
 func (m *merged) Err() error { return nil }
 
-// down moves a stream to where it belongs below its place in the heap.
+// down moves a stream down to its place in the heap.
 func (m *merged) down(i int) {
 	h := m.heap
 	for {
@@ -79,12 +80,13 @@ func (m *merged) down(i int) {
 	}
 }
 
-// random returns the random numbers of a stream. Each has its own, so that a stream is the same whatever the others are.
+// random returns the random numbers of a stream. Each stream has its own, so it does not depend on
+// the others.
 func (s *Spec) random(stream int) *rand.Rand {
 	return rand.New(rand.NewPCG(s.Seed, uint64(stream))) //nolint:gosec // G404: traffic is to be the same for a seed
 }
 
-// itself returns who calls in a stream of a client itself.
+// itself returns the caller of a stream of a client without users.
 func itself(client string) func() (string, string, string) {
 	return func() (string, string, string) { return client, "", "client_credentials" }
 }

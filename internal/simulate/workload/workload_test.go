@@ -11,7 +11,7 @@ import (
 	"oauth-server/internal/simulate/workload"
 )
 
-// source makes traffic, or ends the test.
+// source returns a source of traffic, or ends the test.
 func source(t *testing.T, s workload.Spec) traffic.Source {
 	t.Helper()
 	src, err := workload.New(s)
@@ -19,7 +19,7 @@ func source(t *testing.T, s workload.Spec) traffic.Source {
 	return src
 }
 
-// all returns the requests of which every one is admitted.
+// all returns the requests if every one is admitted.
 func all(t *testing.T, s workload.Spec) (out []traffic.Request) {
 	t.Helper()
 	src := source(t, s)
@@ -32,7 +32,7 @@ func all(t *testing.T, s workload.Spec) (out []traffic.Request) {
 	return out
 }
 
-// small is a short simulation of a kind.
+// small returns a short simulation of a kind.
 func small(kind string) workload.Spec {
 	s := workload.Spec{Traffic: kind, Duration: 2 * time.Hour, Seed: 7}
 	if kind == workload.Mix {
@@ -41,7 +41,8 @@ func small(kind string) workload.Spec {
 	return s
 }
 
-// TestKinds: all kinds make requests in the order of their time until the end, the same ones for the same seed.
+// TestKinds: all kinds generate requests in the order of their time until the end, and the same
+// requests for the same seed.
 func TestKinds(t *testing.T) {
 	t.Parallel()
 	for _, k := range workload.Kinds() {
@@ -85,8 +86,8 @@ func about(t *testing.T, what string, got, want, part float64) {
 	}
 }
 
-// TestRates: twice a limit of 30 a minute is a request a second, however the pauses are distributed. Those of Poisson
-// arrivals are as their mean; tails that are heavier vary more.
+// TestRates: twice a limit of 30 a minute is a request a second, however the pauses are
+// distributed. The pauses of Poisson arrivals vary as much as their mean. Heavier tails vary more.
 func TestRates(t *testing.T) {
 	t.Parallel()
 	s := workload.Spec{Rate: 2, Requests: 30, Window: time.Minute, Duration: 30 * time.Hour, Seed: 1}
@@ -100,7 +101,8 @@ func TestRates(t *testing.T) {
 	}
 }
 
-// TestEdge: as many requests as the limit in the last tenth of a second of a minute, then a hundred a second for a minute.
+// TestEdge: the last tenth of a second of a minute has as many requests as the limit. Then a
+// hundred a second follow for a minute.
 func TestEdge(t *testing.T) {
 	t.Parallel()
 	in := map[int]int{} // by the tenth of a second
@@ -115,7 +117,8 @@ func TestEdge(t *testing.T) {
 	check.Equal(t, "the next round", in[1800+599], 100)
 }
 
-// TestSpikes: in the seconds after a full hour each client calls for three limits besides.
+// TestSpikes: in the seconds after a full hour each client makes extra calls of three times the
+// limit.
 func TestSpikes(t *testing.T) {
 	t.Parallel()
 	s := workload.Spec{Traffic: workload.Spikes, Number: 10, Requests: 20, Window: time.Minute, Rate: 0.3, Duration: 4 * time.Hour}
@@ -131,7 +134,7 @@ func TestSpikes(t *testing.T) {
 	}
 }
 
-// TestZipf: the busiest user has the rate, and clients are by their rank.
+// TestZipf: the busiest user has the rate, and the rates of clients follow their rank.
 func TestZipf(t *testing.T) {
 	t.Parallel()
 	s := workload.Spec{Traffic: workload.Zipf, Number: 200, Requests: 60, Window: time.Minute, Rate: 2, Duration: time.Hour}
@@ -145,7 +148,8 @@ func TestZipf(t *testing.T) {
 	about(t, "rank 10 to 1", float64(clients["client-0010"])/float64(clients["client-0001"]), math.Pow(10, -1.1), 0.1)
 }
 
-// TestAttack: one client has 50 limits in each window of the middle third, and the others what they always have.
+// TestAttack: one client sends 50 times the limit in each window of the middle third. The others
+// send as usual.
 func TestAttack(t *testing.T) {
 	t.Parallel()
 	s := workload.Spec{Traffic: workload.Attack, Number: 5, Rate: 0.5, Duration: time.Hour}
@@ -161,8 +165,8 @@ func TestAttack(t *testing.T) {
 	about(t, "another", float64(of["client-0003"]), 0.5*100*60, 0.06)
 }
 
-// TestMix: the requests that are made stand for those of all sources. All sources near the limit are there, and those
-// that are abusive.
+// TestMix: the generated requests stand for the requests of all sources. All sources near the
+// limit, and all abusive ones, are included.
 func TestMix(t *testing.T) {
 	t.Parallel()
 	s := workload.Spec{Traffic: workload.Mix, Requests: 600, Window: time.Minute, Number: 54_000, Rate: 0.023, Duration: 10 * time.Minute}
@@ -192,7 +196,7 @@ func TestMix(t *testing.T) {
 	check.Equal(t, "one in 10,000 has more than 0.6 limits", near > 0 && near < 20, true)
 }
 
-// TestMemory: a source needs none for each request.
+// TestMemory: a source does not allocate per request.
 func TestMemory(t *testing.T) {
 	for _, kind := range []string{workload.Poisson, workload.Zipf, workload.Spikes, workload.Mix} {
 		s := small(kind)
@@ -205,7 +209,7 @@ func TestMemory(t *testing.T) {
 	}
 }
 
-// TestBadSpecs: all that is wrong is said, with the field.
+// TestBadSpecs: every problem is reported with its field.
 func TestBadSpecs(t *testing.T) {
 	t.Parallel()
 	_, err := workload.New(workload.Spec{
