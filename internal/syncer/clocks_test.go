@@ -33,7 +33,7 @@ func newTrial(t *testing.T, instances int, limits ...int64) *trial {
 	return tr
 }
 
-// run offers about four requests a second per 20 of each limit, at instances picked at random.
+// run offers limit/5 requests a second for each key, at instances picked at random.
 func (tr *trial) run(d time.Duration) {
 	for end := time.Now().Add(d); time.Now().Before(end); {
 		for i, limit := range tr.limits {

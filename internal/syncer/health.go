@@ -240,7 +240,7 @@ func (h *health) degraded() (lasted time.Duration, err error) {
 }
 
 // recordExchange records an exchange as a write, a read, or both. Each of the two has failed if all
-// of its items have. It then begins an outage; otherwise it ends one.
+// of its items have. An exchange with an error begins an outage. Any other exchange ends it.
 func (s *Syncer) recordExchange(x *roundTrip, results []Result, took time.Duration, err error) {
 	var writeErr, readErr error
 	written, read := 0, 0

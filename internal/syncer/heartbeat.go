@@ -70,8 +70,8 @@ func (s *Syncer) shareUncertainty() {
 }
 
 // awaitPeers returns the heartbeats of all instances once each other instance has stored a new one,
-// or once the time is up in which all should have. Older heartbeats may have been stored under a
-// previous clock of the store.
+// or when there has been enough time for all to do so. Older heartbeats may have been stored under
+// a previous clock of the store.
 func (s *Syncer) awaitPeers(ctx context.Context, alive []Instance) []Instance {
 	first := s.ownBeat(alive)
 	for wait := s.cfg.Beat*3/2 + time.Second; wait > 0; wait -= s.cfg.Beat / 4 {

@@ -31,7 +31,7 @@ type waitLoad struct {
 
 // waitResult has the figures of a load.
 type waitResult struct {
-	ofLimit, worst float64 // of what was admitted to the limit: in the mean of the windows after the first, and in the worst
+	ofLimit, worst float64 // admitted requests divided by the limit: the mean of the windows after the first, and the highest
 	over           int     // admitted although one counter for all instances would have denied them at that moment
 	admitted       int
 	waited, gaveUp int // requests admitted after a wait, and requests denied after a wait
