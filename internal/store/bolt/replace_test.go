@@ -155,8 +155,8 @@ func TestReplaceTakesNoNewFile(t *testing.T) {
 	check.OK(t, err)
 }
 
-// TestTwoHold: if two restorations hold the same missing file, the second one fails: after the
-// first, a server may have started.
+// TestTwoHold: a file that is held cannot be held again. A missing or damaged file can be held
+// twice, but then only the first restoration succeeds: after it, a server may have started.
 func TestTwoHold(t *testing.T) {
 	path := filled(t)
 	held, err := Hold(path)
