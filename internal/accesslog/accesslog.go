@@ -1,5 +1,5 @@
-// Package accesslog is what the servers for clients and for operators have in common about
-// every request: its id, the address that sent it, and its line in the log.
+// Package accesslog is the per-request code that the client and operator servers share: the request
+// ID, the sender's address and the access log line.
 package accesslog
 
 import (
@@ -11,25 +11,25 @@ import (
 	"time"
 )
 
-// Line is what the access log says of one request.
+// Line is the access log entry of one request.
 type Line struct {
-	Route    string // as registered; empty if there is nothing at the address
+	Route    string // as registered; empty if no route matches
 	Status   int
-	Bytes    int64 // of the body that was sent
+	Bytes    int64 // of the response body
 	Started  time.Time
 	Remote   netip.Addr
-	Grant    string // grant_type of a token request, as it was sent
+	Grant    string // grant_type of a token request, as sent
 	ClientID string // empty if unknown
-	Error    string // code of the error that was answered; empty if none
-	NoUser   bool   // the request is for a user, and it is not known for whom
-	Gone     bool   // the client hung up before it had an answer
+	Error    string // error code of the response; empty if none
+	NoUser   bool   // the request is for a user, but the user is unknown
+	Gone     bool   // the client disconnected before the response
 	Probe    bool   // a health check: logged at debug level unless it fails
-	Busy     bool   // turned away, with the time to try again
-	Shed     string // what an overloaded server, which refused the request, had not enough of; empty: it did not
+	Busy     bool   // rejected with a Retry-After
+	Shed     string // the overloaded resource that made the server shed this request; empty if not shed
 }
 
-// Write writes the line, at error level if the server failed. It names the route, never the query,
-// the body or a header: those hold codes, states and secrets.
+// Write logs the line, at error level if the server failed. It logs the route, never the query,
+// body or headers, because those contain codes, states and secrets.
 func (l *Line) Write(log *slog.Logger, r *http.Request) {
 	ctx, level := r.Context(), slog.LevelInfo
 	switch {
@@ -73,9 +73,9 @@ func (l *Line) Write(log *slog.Logger, r *http.Request) {
 	log.LogAttrs(ctx, level, "request", attrs...)
 }
 
-// LevelOfFailure is the level at which to log that the server failed to answer. If the caller hung
-// up meanwhile, that is most likely the cause; and of those who were turned away, because the
-// server is busy, there may be many. No operator has to act on any of them.
+// LevelOfFailure returns the level for logging that the server failed to answer. A caller that
+// disconnected is the likely cause of its own failure, and a busy server may reject many requests.
+// No operator has to act on either.
 func LevelOfFailure(ctx context.Context, busy bool) slog.Level {
 	if busy || ctx.Err() != nil {
 		return slog.LevelInfo
@@ -83,7 +83,8 @@ func LevelOfFailure(ctx context.Context, busy bool) slog.Level {
 	return slog.LevelError
 }
 
-// Path is the route as registered. Of an unknown path, as are all of the upstream of a gateway, it is only the beginning.
+// Path returns the route as registered. For an unregistered path, such as every upstream path of a
+// gateway, it returns the first 128 bytes of the request path.
 func Path(route string, r *http.Request) string {
 	if route != "" {
 		return route
@@ -93,7 +94,8 @@ func Path(route string, r *http.Request) string {
 
 func plain(s string) string { return shortened(s, 40) }
 
-// shortened returns at most so many bytes of text from a request, without the characters that are unfit for a log.
+// shortened returns the first bytes of text from a request, without characters that are unsafe
+// in a log.
 func shortened(s string, most int) string {
 	if len(s) > most {
 		s = s[:most] + "..."
@@ -106,7 +108,7 @@ func shortened(s string, most int) string {
 	}, s)
 }
 
-// Peer is the address at the other end of the connection, without port and zone; zero if it has none
+// Peer returns the remote address of the connection, without port and zone; zero without one
 // (a Unix socket).
 func Peer(r *http.Request) netip.Addr {
 	ap, err := netip.ParseAddrPort(r.RemoteAddr)

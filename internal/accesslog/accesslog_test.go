@@ -86,7 +86,7 @@ func TestLine(t *testing.T) {
 	}
 }
 
-// newLogger writes lines without their time.
+// newLogger returns a logger without timestamps.
 func newLogger(to *bytes.Buffer) *slog.Logger {
 	return slog.New(slog.NewTextHandler(to, &slog.HandlerOptions{
 		Level: slog.LevelDebug,
@@ -99,7 +99,7 @@ func newLogger(to *bytes.Buffer) *slog.Logger {
 	}))
 }
 
-// A caller that hung up is most likely the cause of the failure.
+// A caller that disconnected is the likely cause of the failure.
 func TestLevelOfFailure(t *testing.T) {
 	ctx, hangUp := context.WithCancel(t.Context())
 	before := accesslog.LevelOfFailure(ctx, false)
@@ -135,7 +135,7 @@ func TestDenialInTheLine(t *testing.T) {
 			}
 		})
 	}
-	accesslog.NoteDenial(t.Context(), accesslog.Denial{Outcome: "denied"}) // of no request
+	accesslog.NoteDenial(t.Context(), accesslog.Denial{Outcome: "denied"}) // outside a request
 }
 
 func TestPeer(t *testing.T) {

@@ -5,34 +5,34 @@ import (
 	"log/slog"
 )
 
-// Denial says who was denied by which limit, or would have been; it stands in the line of the request. Without an
-// outcome it only says whom the request is for.
+// Denial describes which limit denied a request to which user, or would have; it is part of the
+// request's log line. Without an outcome, it only names the user.
 type Denial struct {
-	Outcome string // such as denied or would_deny; empty: there is no denial
+	Outcome string // such as denied or would_deny; empty if there is no denial
 	Limit   string // name of the limit
-	// User is whom the request is for: a name, or a hash of it under the attribute user_hash. Empty:
-	// unknown, or the client itself.
+	// User is the user of the request: a name, or a hash logged as user_hash. It is empty if the
+	// user is unknown, or if the client acts for itself.
 	User   string
 	Hashed bool
-	// Skipped is how many denials before this one stand in no line.
+	// Skipped is the number of earlier denials that were not logged.
 	Skipped uint64
 }
 
-// NoteDenial notes the denial for the line of the request that ctx belongs to. Only the goroutine that
-// serves the request may call it.
+// NoteDenial adds the denial to the log line of the request that ctx belongs to. Only the goroutine
+// that serves the request may call it.
 func NoteDenial(ctx context.Context, d Denial) {
 	if r := of(ctx); r != nil {
 		r.denial = d
 	}
 }
 
-// Denied reports whether a denial is noted for the request that ctx belongs to.
+// Denied reports whether the request that ctx belongs to has a denial.
 func Denied(ctx context.Context) bool {
 	r := of(ctx)
 	return r != nil && r.denial.Outcome != ""
 }
 
-// User is the attribute for a user in the log: the name, or a hash of it.
+// User returns the log attribute for a user: the name, or a hash of it.
 func User(user string, hashed bool) slog.Attr {
 	if hashed {
 		return slog.String("user_hash", user)
@@ -40,7 +40,7 @@ func User(user string, hashed bool) slog.Attr {
 	return slog.String("username", user)
 }
 
-// attrs adds the attributes of the denial, and the user.
+// attrs appends the attributes of the denial and the user.
 func (d *Denial) attrs(to []slog.Attr) []slog.Attr {
 	if d.Outcome != "" {
 		to = append(to, slog.String("outcome", d.Outcome))

@@ -8,7 +8,7 @@ import (
 	"oauth-server/internal/secret"
 )
 
-// request is what the context of a request carries for its lines in the log.
+// request is the context value with the log data of a request.
 type request struct {
 	id     string
 	denial Denial
@@ -16,22 +16,22 @@ type request struct {
 
 type requestKey struct{}
 
-// of returns the request that ctx belongs to, nil if it belongs to none.
+// of returns the request that ctx belongs to, or nil.
 func of(ctx context.Context) *request {
 	r, _ := ctx.Value(requestKey{}).(*request)
 	return r
 }
 
-// Identify gives a request an id, which the context of the returned request carries, and the answer
-// as X-Request-Id. The id that a trusted proxy sent is kept if it is sane, so that one id follows a
-// request through all logs.
+// Identify assigns an ID to a request. The context of the returned request carries it, and the
+// response returns it as X-Request-Id. Identify keeps a valid ID from a trusted proxy, which lets
+// one ID identify a request in all logs.
 func Identify(r *http.Request, answer http.Header, trusted bool) *http.Request {
 	id := requestID(r.Header, trusted)
 	answer["X-Request-Id"] = []string{id}
 	return r.WithContext(context.WithValue(r.Context(), requestKey{}, &request{id: id}))
 }
 
-// RequestID returns the id of the request that ctx belongs to, or "".
+// RequestID returns the ID of the request that ctx belongs to, or "".
 func RequestID(ctx context.Context) string {
 	if r := of(ctx); r != nil {
 		return r.id
@@ -39,8 +39,8 @@ func RequestID(ctx context.Context) string {
 	return ""
 }
 
-// Detach returns a context for work that outlives the request that ctx belongs to: it ends with life, and has of the request
-// the id only. What such work notes is in no line.
+// Detach returns a context for work that outlives the request of ctx. It ends with life and keeps
+// only the ID of the request. Nothing noted with it appears in the request's log line.
 func Detach(ctx, life context.Context) context.Context {
 	return context.WithValue(life, requestKey{}, &request{id: RequestID(ctx)})
 }
@@ -68,11 +68,11 @@ func saneRequestID(id string) bool {
 	return true
 }
 
-// requestIDHandler adds the request id of the context to every record.
+// requestIDHandler adds the context's request ID to every record.
 type requestIDHandler struct{ slog.Handler }
 
-// WithRequestID wraps a handler so that every line logged with a request's context carries its
-// request_id, whichever package logs it. Wrapping twice changes nothing.
+// WithRequestID wraps a handler to add request_id to every line logged with a request's context,
+// whichever package logs it. Wrapping twice has no further effect.
 func WithRequestID(h slog.Handler) slog.Handler {
 	if _, done := h.(requestIDHandler); done {
 		return h

@@ -10,7 +10,8 @@ import (
 	"oauth-server/internal/check"
 )
 
-// TestDetach: a detached context has the id of its request, ends with the given context, and notes nothing in the request's line.
+// TestDetach: a detached context has the ID of its request, ends with the given context, and does
+// not change the request's log line.
 func TestDetach(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	r := httptest.NewRequestWithContext(ctx, http.MethodPost, "/token", nil)

@@ -8,32 +8,31 @@ import (
 	"time"
 )
 
-// shedLinesPerSecond is how many requests that were refused while overloaded have a line, in each second.
+// shedLinesPerSecond is the maximum number of shed requests logged per second.
 const shedLinesPerSecond = 10
 
-// ShedLog writes the lines of requests that were refused while the server is overloaded. There may be thousands a
-// second, each of which is refused to save time. So some of each second are written, and of the others only how many
-// there were.
+// ShedLog logs requests shed because of overload. There may be thousands per second, and shedding
+// must stay cheap. It logs the first few of each second and counts the rest.
 type ShedLog struct {
 	log *slog.Logger
 
 	mu      sync.Mutex
-	logged  int // in the second that began with the first of them
+	logged  int // since the first one of this second
 	skipped int
 }
 
 // NewShedLog makes a log.
 func NewShedLog(log *slog.Logger) *ShedLog { return &ShedLog{log: log} }
 
-// Write writes the line of a request that was refused, or counts it.
+// Write logs a shed request, or counts it.
 func (s *ShedLog) Write(l *Line, r *http.Request) {
 	if s.Next(r.Context()) {
 		l.Write(s.log, r)
 	}
 }
 
-// Next reports whether the next request that was refused is to have a line, which the caller writes; otherwise it counts
-// the request. What was counted in a second is logged at its end, in the background.
+// Next reports whether the caller should log the next shed request; otherwise it counts the
+// request. The count of a second is logged in the background when the second ends.
 func (s *ShedLog) Next(ctx context.Context) bool {
 	if !s.log.Enabled(ctx, slog.LevelInfo) {
 		return false
@@ -44,14 +43,14 @@ func (s *ShedLog) Next(ctx context.Context) bool {
 		s.skipped++
 		return false
 	}
-	if s.logged == 0 { // the first one begins a second
+	if s.logged == 0 { // the first one starts a second
 		time.AfterFunc(time.Second, s.endSecond)
 	}
 	s.logged++
 	return true
 }
 
-// endSecond logs how many requests there were if not all of them have a line.
+// endSecond logs the number of requests if some were not logged.
 func (s *ShedLog) endSecond() {
 	s.mu.Lock()
 	logged, skipped := s.logged, s.skipped

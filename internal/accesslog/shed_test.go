@@ -13,7 +13,7 @@ import (
 	"oauth-server/internal/check"
 )
 
-// flood has n requests refused.
+// flood sheds n requests.
 func flood(t *testing.T, s *accesslog.ShedLog, n int) {
 	t.Helper()
 	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/token", http.NoBody)
@@ -25,7 +25,8 @@ func flood(t *testing.T, s *accesslog.ShedLog, n int) {
 	}
 }
 
-// Ten a second have a line; of the others the log has how many there were, once a second, and after the last of them too.
+// Ten requests per second are logged. The others are counted, and the count is logged once a
+// second, also after the last request.
 func TestShedLog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log check.Buffer
@@ -63,7 +64,7 @@ func TestShedLog(t *testing.T) {
 	})
 }
 
-// At a higher level nothing is written, and no second begins.
+// At a higher level nothing is logged, and no second starts.
 func TestShedLogAtWarn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log check.Buffer
@@ -75,7 +76,7 @@ func TestShedLogAtWarn(t *testing.T) {
 	})
 }
 
-// Requests are refused on many goroutines at once.
+// Many goroutines shed requests at once.
 func TestShedLogAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log check.Buffer
