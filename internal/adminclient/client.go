@@ -19,37 +19,38 @@ import (
 	"oauth-server/internal/clientcfg"
 )
 
-// maxAnswer bounds how much of an answer is read, in bytes.
+// maxAnswer is the maximum size of a response, in bytes.
 const maxAnswer = 64 << 20
 
 // Client calls the API of one server.
 type Client struct {
 	Server string // such as http://127.0.0.1:9097
 	HTTP   *http.Client
-	// Token returns a bearer token of that issuer. It must be a new one if fresh is set:
-	// the server has refused the one before.
+	// Token returns a bearer token of that issuer. With fresh it must return a new one, because the
+	// server rejected the last one.
 	Token func(ctx context.Context, issuer string, fresh bool) (string, error)
-	// Issuer is the URL of the server that issues tokens. Empty: Server itself. No answer names another one: a secret
-	// is sent there.
+	// Issuer is the URL of the server that issues tokens. Empty: Server itself. No response can
+	// change it, because the client secret is sent there.
 	Issuer string
-	Header http.Header // of every request; may be nil
-	// Aged is called with the age of an answer that may not show the newest state. Nil: not called.
+	Header http.Header // sent with every request; may be nil
+	// Aged is called with the age of a response that may not show the newest state. Nil: not
+	// called.
 	Aged func(age time.Duration)
 
-	renewing sync.Mutex // held while a refused token is replaced
+	renewing sync.Mutex // held while a rejected token is replaced
 }
 
-// Change is a request that changes a resource, or shows what the change would do.
+// Change is a request that changes a resource, or only shows the effect of a change.
 type Change struct {
 	Method, Path string
 	ETag         string // If-Match; empty: If-None-Match: *
 	Reason       string
-	For          string // after which it ends by itself; empty: it does not
+	For          string // duration of the change; empty: permanent
 	Validate     bool   // change nothing
 	Body         any    // JSON; nil for none
 }
 
-// CheckServer returns an error if the address is not one that a token may be sent to.
+// CheckServer returns an error if it is unsafe to send a token to the address.
 func CheckServer(address string) error {
 	u, err := url.Parse(address)
 	switch {
@@ -68,8 +69,7 @@ func (c *Client) Get(ctx context.Context, path string, query url.Values, v any) 
 	return c.call(ctx, http.MethodGet, path, query, nil, nil, v)
 }
 
-// Change makes the change, reads the answer into v unless that is nil, and
-// returns the new ETag.
+// Change makes the change, decodes the response into v unless v is nil, and returns the new ETag.
 func (c *Client) Change(ctx context.Context, ch Change, v any) (etag string, err error) {
 	query, header := url.Values{}, http.Header{}
 	if ch.Reason != "" {
@@ -99,7 +99,7 @@ func (c *Client) Change(ctx context.Context, ch Change, v any) (etag string, err
 	return c.call(ctx, ch.Method, ch.Path, query, header, body, v)
 }
 
-// call sends a request; if its token is refused, once more with a new one.
+// call sends a request. If its token is rejected, it retries once with a new one.
 func (c *Client) call(ctx context.Context, method, path string, query url.Values, header http.Header, body []byte, v any) (string, error) {
 	if err := CheckServer(c.Server); err != nil {
 		return "", err
@@ -127,8 +127,8 @@ func (c *Client) call(ctx context.Context, method, path string, query url.Values
 	return once()
 }
 
-// renew returns a token in the place of one that the server has refused. Of the calls that were made with it
-// at the same time only one requests a new one.
+// renew returns a replacement for a rejected token. If several concurrent calls used that token,
+// only one of them requests a new one.
 func (c *Client) renew(ctx context.Context, refused string) (string, error) {
 	c.renewing.Lock()
 	defer c.renewing.Unlock()
@@ -146,14 +146,14 @@ func (c *Client) noteAge(res *http.Response) {
 	}
 }
 
-// base is Server without the path of the API, which may have been pasted with it.
+// base returns Server without the path of the API, which the user may have pasted too.
 func (c *Client) base() string {
 	return strings.TrimSuffix(strings.TrimRight(c.Server, "/"), adminapi.Prefix)
 }
 
 func (c *Client) issuer() string { return cmp.Or(c.Issuer, c.base()) }
 
-// ErrNoAPI is returned if the address answers, but not with this API.
+// ErrNoAPI is returned if the address answers, but does not serve this API.
 var ErrNoAPI = errors.New("that is not the admin address of a server")
 
 func (c *Client) send(ctx context.Context, method, path string, query url.Values, header http.Header, body []byte, token string) (*http.Response, error) {
@@ -176,7 +176,7 @@ func (c *Client) send(ctx context.Context, method, path string, query url.Values
 	return c.HTTP.Do(req)
 }
 
-// read decodes an answer into v and returns its ETag. It closes the body.
+// read decodes a response into v and returns its ETag. It closes the body.
 func read(res *http.Response, v any) (etag string, err error) {
 	defer func() { _ = res.Body.Close() }()
 	body, err := io.ReadAll(io.LimitReader(res.Body, maxAnswer))
@@ -194,7 +194,7 @@ func read(res *http.Response, v any) (etag string, err error) {
 	return res.Header.Get("ETag"), nil
 }
 
-// Delete removes a resource that has no ETag, such as counters.
+// Delete removes a resource without an ETag, such as counters.
 func (c *Client) Delete(ctx context.Context, path, reason string) (string, error) {
 	path, rest, _ := strings.Cut(path, "?")
 	query, err := url.ParseQuery(rest)

@@ -18,7 +18,8 @@ import (
 	"oauth-server/internal/check"
 )
 
-// api is a server that takes the token "good" and remembers what came. It names an issuer, of which the client takes no notice.
+// api is a server that accepts the token "good" and records requests. It names an issuer, which the
+// client must ignore.
 type api struct {
 	*httptest.Server
 	seen []string
@@ -46,7 +47,7 @@ func newAPI(t *testing.T, answer http.HandlerFunc) *api {
 	return a
 }
 
-// client has an old token first, and a good one when it asks for a fresh one.
+// client has an old token, and gets a good one when it asks for a fresh one.
 func (a *api) client(t *testing.T) *adminclient.Client {
 	t.Helper()
 	return &adminclient.Client{Server: a.URL, HTTP: a.Client(), Token: func(_ context.Context, issuer string, fresh bool) (string, error) {
@@ -81,7 +82,7 @@ func TestChangeSendsWhatItNeeds(t *testing.T) {
 	header := http.Header{}
 	a := newAPI(t, func(_ http.ResponseWriter, r *http.Request) { header = r.Header })
 	c := a.client(t)
-	c.Server += "/admin/v1/" // pasted from elsewhere
+	c.Server += "/admin/v1/" // pasted
 	_, err := c.Change(t.Context(), adminclient.Change{
 		Method: http.MethodPatch, Path: "/policies/a%2Fb", ETag: `"7"`, Reason: "x y", Validate: true, Body: map[string]any{"trusted": nil},
 	}, nil)
@@ -112,7 +113,7 @@ func TestProblems(t *testing.T) {
 		status int
 		body   string
 		want   string
-		no     bool // it is no problem of this API
+		no     bool // not a problem of this API
 	}{
 		{"with fields", 422, `{"title":"t","errors":[{"field":"a","detail":"x"},{"field":"","detail":"y"}]}`, "a: x\ny", false},
 		{"without", 409, `{"title":"Locked","detail":"out\u001b[2J"}`, "Locked: out?[2J", false},
@@ -171,7 +172,8 @@ func TestServerThatIsNone(t *testing.T) {
 	check.ErrorIs(t, err, adminclient.ErrNoAPI)
 }
 
-// TestTokenIsRenewedOnceForAll: of many calls whose token is refused at the same time, one requests another.
+// TestTokenIsRenewedOnceForAll: when many concurrent calls have their token rejected, only one
+// requests another.
 func TestTokenIsRenewedOnceForAll(t *testing.T) {
 	const calls = 8
 	var waiting, wg sync.WaitGroup
@@ -179,7 +181,7 @@ func TestTokenIsRenewedOnceForAll(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Authorization") == "Bearer old" {
 			waiting.Done()
-			waiting.Wait() // until all have come with it
+			waiting.Wait() // until all have arrived with it
 			w.WriteHeader(http.StatusUnauthorized)
 			_, _ = w.Write([]byte(`{"title":"Token refused","detail":"it is revoked"}`))
 		}

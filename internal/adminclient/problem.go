@@ -15,7 +15,7 @@ import (
 // ProblemError is an error answer of the server (RFC 9457).
 type ProblemError struct {
 	adminapi.Problem
-	// RetryAfter is how long to wait before the next attempt; zero if not given.
+	// RetryAfter is the wait before the next attempt; zero if not given.
 	RetryAfter time.Duration
 	ETag       string // of the resource; empty if not given
 }
@@ -35,13 +35,13 @@ func (e *ProblemError) Error() string {
 // NotFound reports whether the resource does not exist.
 func (e *ProblemError) NotFound() bool { return e.Status == http.StatusNotFound }
 
-// Stale reports whether the resource was changed since its ETag was read.
+// Stale reports whether the resource changed after its ETag was read.
 func (e *ProblemError) Stale() bool { return e.Status == http.StatusPreconditionFailed }
 
-// Exists reports whether a client or user of that name is there already.
+// Exists reports whether a client or user of that name exists already.
 func (e *ProblemError) Exists() bool { return strings.HasSuffix(e.Type, ":exists") }
 
-// LocksOut reports whether the change would lock operators out, and has to be confirmed.
+// LocksOut reports whether the change needs confirmation because it would lock operators out.
 func (e *ProblemError) LocksOut() bool { return strings.HasSuffix(e.Type, ":locks-out-admin") }
 
 func refusal(res *http.Response, body []byte) error {
@@ -62,7 +62,7 @@ func refusal(res *http.Response, body []byte) error {
 	return e
 }
 
-// Printable replaces control characters, which could steer the terminal.
+// Printable replaces control characters, which could control the terminal.
 func Printable(s string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsPrint(r) || r == '\n' {

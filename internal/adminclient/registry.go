@@ -17,27 +17,27 @@ import (
 	"oauth-server/internal/registry"
 )
 
-// Registry changes clients and users through the API. Its methods are those of [registry.Registry], and
-// return its errors where they name the case; all others are *[ProblemError].
+// Registry changes clients and users through the API. It has the methods of [registry.Registry] and
+// returns the same errors for the cases that they name. All other errors are *[ProblemError].
 type Registry struct {
 	Client *Client
-	// Reason goes into the audit trail. Confirmed is the client or user of which the caller has said that
-	// it may be changed although that may lock operators out.
+	// Reason goes into the audit trail. Confirmed is the client or user that the caller agreed to
+	// change even if the change locks operators out.
 	Reason, Confirmed string
-	// Timeout bounds each call; 0: nothing does.
+	// Timeout limits each call; 0 means no limit.
 	Timeout time.Duration
-	// Warn is called with what is to be said of a change that was made. Nil: not called.
+	// Warn is called with warnings about a change that was made. Nil: not called.
 	Warn func(message string)
 }
 
-// warn says of a client that was registered or changed that limits lock it out.
+// warn warns if limits lock out a client that was registered or changed.
 func (r *Registry) warn(doc *adminapi.Registration) {
 	if doc.LockedOut != "" && r.Warn != nil {
 		r.Warn("Limits in force lock this client out of the admin API: " + doc.LockedOut)
 	}
 }
 
-// do calls the API. in is the body, nil for none; absent is the error for 404.
+// do calls the API. in is the request body, or nil; absent is the error for status 404.
 func (r *Registry) do(ctx context.Context, method, path, etag string, query url.Values, in, out any, absent error) (string, error) {
 	if r.Timeout > 0 {
 		var cancel context.CancelFunc
@@ -78,10 +78,10 @@ func clientPath(id string, more ...string) string {
 	return "/clients/" + adminapi.Escape(id) + strings.Join(more, "")
 }
 
-// stored is the client of an answer, as far as it is shown.
+// stored returns the client in a response, with the fields that the API shows.
 func stored(doc *adminapi.Registration) clientcfg.Client {
 	c := clientcfg.Client{CreatedAt: time.Unix(doc.IssuedAt, 0).UTC(), Version: doc.Meta.Version}
-	_ = doc.Apply(&c) // what the server shows is valid, or newer
+	_ = doc.Apply(&c) // the server's values are valid, or from a newer release
 	for _, s := range doc.Secrets {
 		if s.Current {
 			c.SecretUsed = s.Used
@@ -92,7 +92,7 @@ func stored(doc *adminapi.Registration) clientcfg.Client {
 	return c
 }
 
-// CreateClient is that of [registry.Registry].
+// CreateClient implements [registry.Registry.CreateClient].
 func (r *Registry) CreateClient(ctx context.Context, c clientcfg.Client) (clientcfg.Client, string, error) {
 	in := struct {
 		clientcfg.Metadata
@@ -118,23 +118,23 @@ func (r *Registry) read(ctx context.Context, id string) (c clientcfg.Client, eta
 	return stored(&out), etag, nil
 }
 
-// FindClient is that of [registry.Registry].
+// FindClient implements [registry.Registry.FindClient].
 func (r *Registry) FindClient(ctx context.Context, id string) (clientcfg.Client, error) {
 	c, _, err := r.read(ctx, id)
 	return c, err
 }
 
-// Secrets returns those of a client that are valid, the newest first.
+// Secrets returns the valid secrets of a client, newest first.
 func (r *Registry) Secrets(ctx context.Context, id string) ([]registry.Secret, error) {
 	var out adminapi.Secrets
 	_, err := r.do(ctx, http.MethodGet, clientPath(id, "/secrets"), "", nil, nil, &out, clientcfg.ErrNotFound)
 	return out.Secrets, err
 }
 
-// pageSize is how many are read at once.
+// pageSize is the number of items read at once.
 const pageSize = 1000
 
-// Clients is that of [registry.Registry].
+// Clients implements [registry.Registry.Clients].
 func (r *Registry) Clients(ctx context.Context, filter registry.Filter) (l registry.Listing, err error) {
 	query := url.Values{"limit": {strconv.Itoa(pageSize)}, "prefix": {filter.Prefix}, "grant_type": {string(filter.Grant)}, "label": filter.Labels}
 	for {
@@ -158,10 +158,10 @@ func (r *Registry) Clients(ctx context.Context, filter registry.Filter) (l regis
 	}
 }
 
-// mostEdits bounds the attempts of a change that others come before.
+// mostEdits is the maximum number of attempts of a change while other changes get in first.
 const mostEdits = 10
 
-// ChangeClient is that of [registry.Registry].
+// ChangeClient implements [registry.Registry.ChangeClient].
 func (r *Registry) ChangeClient(ctx context.Context, id string, edit func(c *clientcfg.Client) error) (c clientcfg.Client, err error) {
 	for range mostEdits {
 		var etag string
@@ -182,7 +182,8 @@ func (r *Registry) ChangeClient(ctx context.Context, id string, edit func(c *cli
 	return c, err
 }
 
-// LimitsOf is that of [registry.Registry], but for a client that is not there: [clientcfg.ErrNotFound].
+// LimitsOf implements [registry.Registry.LimitsOf], but returns [clientcfg.ErrNotFound] for a
+// missing client.
 func (r *Registry) LimitsOf(ctx context.Context, id string) (l registry.Limits, err error) {
 	get := func(path string, query url.Values, out any) error {
 		_, err := r.do(ctx, http.MethodGet, path, "", query, nil, out, clientcfg.ErrNotFound)
@@ -224,20 +225,20 @@ func (r *Registry) LimitsOf(ctx context.Context, id string) (l registry.Limits, 
 	return l, nil
 }
 
-// DeleteClient is that of [registry.Registry].
+// DeleteClient implements [registry.Registry.DeleteClient].
 func (r *Registry) DeleteClient(ctx context.Context, id string) error {
 	_, err := r.do(ctx, http.MethodDelete, clientPath(id), "*", nil, nil, nil, clientcfg.ErrNotFound)
 	return err
 }
 
-// RevokeClient is that of [registry.Registry].
+// RevokeClient implements [registry.Registry.RevokeClient].
 func (r *Registry) RevokeClient(ctx context.Context, id string) (clientcfg.Client, error) {
 	var out adminapi.Registration
 	_, err := r.do(ctx, http.MethodPost, clientPath(id, "/revoke"), "", nil, nil, &out, clientcfg.ErrNotFound)
 	return stored(&out), err
 }
 
-// AddSecret is that of [registry.Registry].
+// AddSecret implements [registry.Registry.AddSecret].
 func (r *Registry) AddSecret(ctx context.Context, id string, rotation registry.Rotation) (clientcfg.Client, string, error) {
 	in := struct {
 		Overlap string `json:"overlap"`
@@ -248,7 +249,7 @@ func (r *Registry) AddSecret(ctx context.Context, id string, rotation registry.R
 	return stored(&out.Registration), out.Secret, err
 }
 
-// RetireSecret is that of [registry.Registry].
+// RetireSecret implements [registry.Registry.RetireSecret].
 func (r *Registry) RetireSecret(ctx context.Context, id, secretID string) error {
 	_, err := r.do(ctx, http.MethodDelete, clientPath(id, "/secrets/", adminapi.Escape(secretID)), "", nil, nil, nil, registry.ErrNoSecret)
 	return err
@@ -264,7 +265,7 @@ func (r *Registry) user(ctx context.Context, method, path string, in any) (u reg
 	return u, err
 }
 
-// Users is that of [registry.Registry].
+// Users implements [registry.Registry.Users].
 func (r *Registry) Users(ctx context.Context, after string, limit int) ([]registry.User, error) {
 	var out adminapi.Users
 	query := url.Values{"limit": {strconv.Itoa(min(limit, pageSize))}, "after": {after}}
@@ -272,13 +273,13 @@ func (r *Registry) Users(ctx context.Context, after string, limit int) ([]regist
 	return out.Users, err
 }
 
-// User is that of [registry.Registry].
+// User implements [registry.Registry.User].
 func (r *Registry) User(ctx context.Context, name string) (u registry.User, err error) {
 	_, err = r.do(ctx, http.MethodGet, userPath(name), "", nil, nil, &u, grants.ErrNotFound)
 	return u, err
 }
 
-// CreateUser is that of [registry.Registry].
+// CreateUser implements [registry.Registry.CreateUser].
 func (r *Registry) CreateUser(ctx context.Context, n registry.NewUser) (u registry.User, err error) {
 	in := map[string]any{"username": n.Name}
 	for name, v := range map[string]string{"password": n.Password, "password_hash": n.Hash, "operator": string(n.Operator)} {
@@ -290,22 +291,22 @@ func (r *Registry) CreateUser(ctx context.Context, n registry.NewUser) (u regist
 	return u, err
 }
 
-// SetPassword is that of [registry.Registry].
+// SetPassword implements [registry.Registry.SetPassword].
 func (r *Registry) SetPassword(ctx context.Context, name, password string) (registry.User, error) {
 	return r.user(ctx, http.MethodPut, userPath(name, "/password"), map[string]string{"password": password})
 }
 
-// RevokeUser is that of [registry.Registry].
+// RevokeUser implements [registry.Registry.RevokeUser].
 func (r *Registry) RevokeUser(ctx context.Context, name string) (registry.User, error) {
 	return r.user(ctx, http.MethodPost, userPath(name, "/revoke"), nil)
 }
 
-// UnlockUser is that of [registry.Registry].
+// UnlockUser implements [registry.Registry.UnlockUser].
 func (r *Registry) UnlockUser(ctx context.Context, name string) (registry.User, error) {
 	return r.user(ctx, http.MethodPost, userPath(name, "/unlock"), nil)
 }
 
-// SetOperator is that of [registry.Registry].
+// SetOperator implements [registry.Registry.SetOperator].
 func (r *Registry) SetOperator(ctx context.Context, name string, access clientcfg.Access) (registry.User, error) {
 	patch := map[string]any{"operator": access}
 	if access == clientcfg.NoAccess {
@@ -314,44 +315,45 @@ func (r *Registry) SetOperator(ctx context.Context, name string, access clientcf
 	return r.user(ctx, http.MethodPatch, userPath(name), patch)
 }
 
-// DeleteUser is that of [registry.Registry].
+// DeleteUser implements [registry.Registry.DeleteUser].
 func (r *Registry) DeleteUser(ctx context.Context, name string) (string, error) {
 	_, err := r.do(ctx, http.MethodDelete, userPath(name), "*", nil, nil, nil, grants.ErrNotFound)
 	return name, err
 }
 
-// Sessions is that of [registry.Registry].
+// Sessions implements [registry.Registry.Sessions].
 func (r *Registry) Sessions(ctx context.Context, name string) (string, []registry.Session, error) {
 	var out adminapi.Sessions
 	_, err := r.do(ctx, http.MethodGet, userPath(name, "/sessions"), "", nil, nil, &out, grants.ErrNotFound)
 	return out.Username, out.Sessions, err
 }
 
-// Families is that of [registry.Registry].
+// Families implements [registry.Registry.Families].
 func (r *Registry) Families(ctx context.Context, name string) (string, []registry.Family, error) {
 	var out adminapi.Families
 	_, err := r.do(ctx, http.MethodGet, userPath(name, "/families"), "", nil, nil, &out, grants.ErrNotFound)
 	return out.Username, out.Families, err
 }
 
-// EndSessions is that of [registry.Registry].
+// EndSessions implements [registry.Registry.EndSessions].
 func (r *Registry) EndSessions(ctx context.Context, name, id string) (int, error) {
 	return r.end(ctx, userPath(name, "/sessions"), id, registry.ErrNoSession)
 }
 
-// RevokeFamilies is that of [registry.Registry].
+// RevokeFamilies implements [registry.Registry.RevokeFamilies].
 func (r *Registry) RevokeFamilies(ctx context.Context, name, id string) (int, error) {
 	return r.end(ctx, userPath(name, "/families"), id, registry.ErrNoFamily)
 }
 
-// Consents is that of [registry.Registry].
+// Consents implements [registry.Registry.Consents].
 func (r *Registry) Consents(ctx context.Context, name string) (string, []registry.Consent, error) {
 	var out adminapi.Consents
 	_, err := r.do(ctx, http.MethodGet, userPath(name, "/consents"), "", nil, nil, &out, grants.ErrNotFound)
 	return out.Username, out.Consents, err
 }
 
-// WithdrawConsent is that of [registry.Registry], but for a user who is not there: [registry.ErrNoConsent].
+// WithdrawConsent implements [registry.Registry.WithdrawConsent], but returns
+// [registry.ErrNoConsent] for a missing user.
 func (r *Registry) WithdrawConsent(ctx context.Context, name, clientID string) error {
 	_, err := r.do(ctx, http.MethodDelete, userPath(name, "/consents/", adminapi.Escape(clientID)), "", nil, nil, nil, registry.ErrNoConsent)
 	return err

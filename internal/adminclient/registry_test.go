@@ -9,12 +9,12 @@ import (
 	"oauth-server/internal/adminclient"
 )
 
-// late is a connection on which no answer comes in time.
+// late is a connection on which the response is always late.
 type late struct{}
 
 func (late) RoundTrip(*http.Request) (*http.Response, error) { return nil, context.DeadlineExceeded }
 
-// TestRevocationThatOutlastsTheCaller: the server brings it to its end, and the error says so.
+// TestRevocationThatOutlastsTheCaller: the server completes the revocation, and the error says so.
 func TestRevocationThatOutlastsTheCaller(t *testing.T) {
 	r := &adminclient.Registry{Client: &adminclient.Client{
 		Server: "http://127.0.0.1:1", HTTP: &http.Client{Transport: late{}}, Issuer: "https://issuer.example",

@@ -8,8 +8,8 @@ import (
 	"net/url"
 )
 
-// Stream writes the answer to a GET to w, of any length, and returns how much that was. An answer that
-// ends early is an error. The time limit of the HTTP client must be none, or long enough.
+// Stream copies the response to a GET to w, of any length, and returns its length in bytes. A
+// truncated response is an error. The timeout of the HTTP client must be zero or long enough.
 func (c *Client) Stream(ctx context.Context, path string, query url.Values, w io.Writer) (n int64, err error) {
 	if err := CheckServer(c.Server); err != nil {
 		return 0, err
@@ -32,7 +32,7 @@ func (c *Client) Stream(ctx context.Context, path string, query url.Values, w io
 	return io.Copy(w, res.Body)
 }
 
-// Restore asks the server to have the file of that name, beside its data file, take the place of that.
+// Restore asks the server to replace its data file by the file of that name in the same directory.
 func (c *Client) Restore(ctx context.Context, name, reason string) error {
 	query := url.Values{"file": {name}}
 	if reason != "" {
