@@ -13,19 +13,19 @@ import (
 	"time"
 )
 
-// ServerName is the name (SNI) by which commands ask a server with TLS for the certificate of its key.
-// No certificate for the outside has it: names below .invalid belong to no one (RFC 2606).
+// ServerName is the name (SNI) that commands use to get the certificate of the server's key. No
+// public certificate can have this name, because names below .invalid are reserved (RFC 2606).
 const ServerName = "local.oauth-server.invalid"
 
-// private is the private key of the certificate. The server and its commands know it, as they know the key
-// from which it follows.
+// private returns the private key of the certificate. It is derived from the shared key, and known
+// to the server and its commands like that key.
 func (a *Access) private() ed25519.PrivateKey {
-	seed, _ := hex.DecodeString(a.derive("certificate")) // which derive has encoded
+	seed, _ := hex.DecodeString(a.derive("certificate")) // valid hex, encoded by derive
 	return ed25519.NewKeyFromSeed(seed)
 }
 
-// Certificate is what the server serves under [ServerName]. Only its public key means anything, so neither
-// the names and times of the certificate for the outside matter to commands, nor that it is replaced.
+// Certificate returns the certificate that the server uses for [ServerName]. Commands check only
+// its public key. The names, validity and renewal of the public certificate do not affect them.
 func (a *Access) Certificate() (*tls.Certificate, error) {
 	private := a.private()
 	now := time.Now()
@@ -39,20 +39,20 @@ func (a *Access) Certificate() (*tls.Certificate, error) {
 	return &tls.Certificate{Certificate: [][]byte{der}, PrivateKey: private}, nil
 }
 
-// ErrOther is returned for a connection to another server.
+// ErrOther is returned for a connection to a different server.
 var ErrOther = errors.New("what answers there does not have the key that lies beside the data file")
 
-// Transport returns base, an [http.Transport], with connections by TLS to a server that has the key, and to
-// no other. The client certificate of base stays.
+// Transport returns a copy of base, an [http.Transport], that opens TLS connections only to the
+// server that has the key. It keeps the client certificate of base.
 func (a *Access) Transport(base http.RoundTripper) http.RoundTripper {
 	t := base.(*http.Transport).Clone() //nolint:forcetypeassert // see above
 	if t.TLSClientConfig == nil {
 		t.TLSClientConfig = &tls.Config{MinVersion: tls.VersionTLS12}
 	}
-	t.ForceAttemptHTTP2 = true // which a configuration of TLS disables
+	t.ForceAttemptHTTP2 = true // setting a TLS configuration disables it
 	public := a.private().Public()
 	t.TLSClientConfig.ServerName = ServerName
-	t.TLSClientConfig.InsecureSkipVerify = true // instead of names and CAs the key is compared
+	t.TLSClientConfig.InsecureSkipVerify = true // the key is compared, not names and CAs
 	t.TLSClientConfig.VerifyConnection = func(s tls.ConnectionState) error {
 		if len(s.PeerCertificates) > 0 {
 			if key, ok := s.PeerCertificates[0].PublicKey.(ed25519.PublicKey); ok && key.Equal(public) {

@@ -15,7 +15,7 @@ import (
 	"oauth-server/internal/secret"
 )
 
-// Access is what the file holds.
+// Access is the content of the file.
 type Access struct {
 	URL string `json:"url"` // of the admin API
 	Key string `json:"key"`
@@ -24,10 +24,11 @@ type Access struct {
 // New returns the access to a server at that URL, with a new key.
 func New(url string) Access { return Access{URL: url, Key: secret.New()} }
 
-// Token is the bearer token that makes its sender an operator, from a loopback address.
+// Token returns the bearer token that makes its sender an operator, if sent from a loopback
+// address.
 func (a *Access) Token() string { return "local-" + a.derive("token") }
 
-// Proof is what a server answers to a challenge.
+// Proof returns the server's response to a challenge.
 func (a *Access) Proof(challenge string) string { return a.derive("proof " + challenge) }
 
 func (a *Access) derive(purpose string) string {
@@ -36,17 +37,18 @@ func (a *Access) derive(purpose string) string {
 	return hex.EncodeToString(mac.Sum(nil))
 }
 
-// The headers of a challenge and its proof, of GET /healthz; and of who uses the key, by its own word.
+// The headers of a challenge and its proof, for GET /healthz, and of the user of the key, as
+// claimed by the sender.
 const (
 	ChallengeHeader = "X-Local-Challenge"
 	ProofHeader     = "X-Local-Proof"
 	OperatorHeader  = "X-Local-Operator"
 )
 
-// MaxChallenge bounds a challenge, in bytes.
+// MaxChallenge is the maximum length of a challenge, in bytes.
 const MaxChallenge = 100
 
-// path returns where the file is. The data file may be named by a symbolic link.
+// path returns the path of the file. It resolves symbolic links to the data file.
 func path(dataFile string) string {
 	if resolved, err := filepath.EvalSymlinks(dataFile); err == nil {
 		dataFile = resolved
@@ -54,7 +56,8 @@ func path(dataFile string) string {
 	return dataFile + ".admin"
 }
 
-// Write writes the file beside the data file, for its owner only, and replaces one that is left over.
+// Write writes the file beside the data file, readable by its owner only. It replaces a left-over
+// file.
 func (a *Access) Write(dataFile string) (err error) {
 	text, err := json.Marshal(a)
 	if err != nil {
@@ -79,7 +82,7 @@ func (a *Access) Write(dataFile string) (err error) {
 func (a *Access) Remove(dataFile string) error {
 	there, err := Read(dataFile)
 	if err != nil || there != *a {
-		return nil //nolint:nilerr // it is gone, or is not ours
+		return nil //nolint:nilerr // it is gone, or belongs to another server
 	}
 	return os.Remove(path(dataFile))
 }
@@ -87,10 +90,10 @@ func (a *Access) Remove(dataFile string) error {
 // ErrNone is returned if there is no file beside the data file.
 var ErrNone = errors.New("no admin address is known of the server that holds it")
 
-// maxFile bounds the file.
+// maxFile is the maximum size of the file, in bytes.
 const maxFile = 4 << 10
 
-// Read reads the file beside the data file. ErrNone.
+// Read reads the file beside the data file. It returns ErrNone if there is no file.
 func Read(dataFile string) (a Access, err error) {
 	f, err := os.Open(path(dataFile))
 	switch {

@@ -20,7 +20,7 @@ func TestFile(t *testing.T) {
 	info, err := os.Stat(data + ".admin")
 	check.OK(t, err)
 	check.Equal(t, "mode", info.Mode().Perm(), os.FileMode(0o600))
-	check.OK(t, second.Write(data)) // over one that is left
+	check.OK(t, second.Write(data)) // replaces a left-over file
 	got, err := Read(link)
 	check.OK(t, err)
 	check.Equal(t, "access", got, second)
@@ -40,7 +40,7 @@ func TestFile(t *testing.T) {
 	}
 }
 
-// The token and a proof do not follow from each other, nor from another key.
+// The token and a proof cannot be derived from each other, nor from another key.
 func TestDerived(t *testing.T) {
 	a, b := New("x"), New("x")
 	seen := map[string]bool{}
