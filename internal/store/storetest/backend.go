@@ -24,8 +24,7 @@ type BackendTarget struct {
 	Open func(ctx context.Context, location string) (store.Backend, error)
 	// Shared: several backends can have one location open at once.
 	Shared bool
-	// Sweep removes records that expired before now, as [store.Sweeper] or the TTL monitor of a
-	// server does.
+	// Sweep removes records that expired before now, as [store.Sweeper] or the TTL monitor of a server does.
 	Sweep func(ctx context.Context, b store.Backend, now time.Time) error
 	// Faulty opens the data at a location over a connection that can be broken; nil: not supported.
 	Faulty func(t *testing.T, location string) (store.Backend, Faults)
@@ -43,8 +42,7 @@ type BackendTarget struct {
 type Faults struct {
 	// Lose drops the reply to a command, or the whole command; 0: none.
 	Lose func(command int, whole bool)
-	// Hold delays a command until release is called. reached is closed when the command has
-	// arrived.
+	// Hold delays a command until release is called. reached is closed when the command has arrived.
 	Hold func(command int) (reached <-chan struct{}, release func())
 }
 
@@ -256,8 +254,7 @@ func (s suite) same(want store.Record, got *store.Record) {
 	equal(s.T, "record", want, g)
 }
 
-// sameValue compares the tokens of JSON values: spelling does not matter. The order and every bit
-// of a number do.
+// sameValue compares the tokens of JSON values: spelling does not matter. The order and every bit of a number do.
 func (s suite) sameValue(want, got []byte) {
 	s.Helper()
 	w, g := tokens(want), tokens(got)

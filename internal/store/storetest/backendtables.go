@@ -15,8 +15,7 @@ import (
 	"oauth-server/internal/store"
 )
 
-// oneWins: of a hundred puts and deletes in one state, one succeeds, with or without an existing
-// record.
+// oneWins: of a hundred puts and deletes in one state, one succeeds, with or without an existing record.
 func oneWins(s suite) {
 	both := []suite{s, s.another()}
 	var seen store.Seen
@@ -221,8 +220,7 @@ func (s suite) compareLists(owners []string, model map[string]string) {
 	}
 }
 
-// listsPage: a list has every record that stays, once and in order, while others are added and
-// removed.
+// listsPage: a list has every record that stays, once and in order, while others are added and removed.
 func listsPage(s suite) {
 	other, stay := s.another(), []string{}
 	for i := range 120 {
@@ -422,8 +420,7 @@ func expiring(key string, at time.Time) store.Record {
 	return store.Record{Key: key, Value: []byte("{}"), Owner: "owner", Expires: at, Version: 1}
 }
 
-// expiryRemoves: a sweep removes exactly the records that have expired according to their last
-// write.
+// expiryRemoves: a sweep removes exactly the records that have expired according to their last write.
 func expiryRemoves(s suite) {
 	early, late := Epoch.Add(-time.Hour), Epoch.Add(time.Hour)
 	for key, times := range map[string][2]time.Time{

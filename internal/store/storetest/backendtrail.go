@@ -14,8 +14,7 @@ import (
 	"oauth-server/internal/store"
 )
 
-// trailNext: only an entry with the next number is accepted. Any other is refused, and changes
-// nothing.
+// trailNext: only an entry with the next number is accepted. Any other is refused, and changes nothing.
 func trailNext(s suite) {
 	s = s.in(trailed)
 	for newest := range int64(3) {
@@ -29,8 +28,7 @@ func trailNext(s suite) {
 	}
 }
 
-// trailEffects: the writes of an entry take effect together. Its number becomes the version of
-// their records.
+// trailEffects: the writes of an entry take effect together. Its number becomes the version of their records.
 func trailEffects(s suite) {
 	s = s.in(trailed)
 	for n, step := range []struct {
@@ -521,8 +519,7 @@ func (h *held) resume() error {
 	return <-h.ended
 }
 
-// writerDead: an entry takes effect for all that read or continue the trail, even though its writer
-// died.
+// writerDead: an entry takes effect for all that read or continue the trail, even though its writer died.
 func writerDead(f faulty) {
 	for n := int64(1); n <= 7; n += 3 {
 		f.direct.append(n, writing("a", n), writing("b", n))
