@@ -9,17 +9,17 @@ import (
 	"oauth-server/internal/registry"
 )
 
-// Activity is what was decided in the last ten minutes: for one client, or for all that
-// a candidate for the default limits concerns.
+// Activity is the decisions of the last ten minutes: for one client, or for all clients that a
+// candidate for the default limits affects.
 type Activity struct {
 	Since time.Time `json:"since"`
 	activity.Counts
-	// Clients are those of which most was or would have been denied; only for the
-	// candidate for the default limits.
+	// Clients are the clients with the most requests that were or would have been denied. It is set
+	// only for the candidate for the default limits.
 	Clients []ClientCounts `json:"clients,omitempty"`
 }
 
-// ClientCounts is what was decided about one client's requests.
+// ClientCounts is the decisions about one client's requests.
 type ClientCounts struct {
 	ClientID string `json:"client_id"`
 	activity.Counts
@@ -27,21 +27,21 @@ type ClientCounts struct {
 
 // Policies is a page of the policies.
 type Policies struct {
-	Version  int64        `json:"version"`            // of all policies: what the whole page shows
-	LeftOut  int          `json:"left_out,omitempty"` // targets that are not as in that version: see PoliciesInForce
+	Version  int64        `json:"version"`            // of all policies; the whole page shows this version
+	LeftOut  int          `json:"left_out,omitempty"` // targets that differ from that version: see PoliciesInForce
 	Policies []PolicyView `json:"policies"`
 	Next     string       `json:"next,omitempty"` // value of after for the next page
-	// Unregistered are those of the page whose client is not registered, by client_id.
+	// Unregistered lists the page's unregistered clients, by client_id.
 	Unregistered []string `json:"unregistered,omitempty"`
 }
 
 // Candidates is a page of the candidates.
 type Candidates struct {
-	Version    int64           `json:"version"` // as above
+	Version    int64           `json:"version"` // see Policies
 	LeftOut    int             `json:"left_out,omitempty"`
 	Candidates []CandidateView `json:"candidates"`
 	Next       string          `json:"next,omitempty"` // value of after for the next page
-	// Unregistered is as above.
+	// Unregistered lists the page's unregistered clients, by client_id.
 	Unregistered []string `json:"unregistered,omitempty"`
 }
 
@@ -50,55 +50,56 @@ type Clients struct {
 	Since   time.Time `json:"since"` // of the activity
 	Clients []Client  `json:"clients"`
 	Next    string    `json:"next,omitempty"` // value of after for the next page
-	// Unregistered are clients that the configuration file has a policy for and that are not registered;
-	// on the last page. [UnregisteredClients] also have those that operators have set limits for.
+	// Unregistered are unregistered clients with a policy in the configuration file; on the last
+	// page. [UnregisteredClients] also include the clients that operators have set limits for.
 	Unregistered []string `json:"unregistered,omitempty"`
-	// Unreadable are clients that cannot be read and are not served; only on the last page.
+	// Unreadable are clients with unreadable records, which are not served; only on the last page.
 	Unreadable []registry.Unreadable `json:"unreadable,omitempty"`
 }
 
-// Client is a registered client with what applies to it and what was decided about it. At a gateway it may also be one of the
-// server behind that, of which only the ID is known.
+// Client is a registered client with its limits and the decisions about it. At a gateway it may
+// also be a client of the upstream server, with only its ID known.
 type Client struct {
 	clientcfg.Metadata
-	IssuedAt int64 `json:"client_id_issued_at"` // seconds since 1970; 0: it is not registered here
+	IssuedAt int64 `json:"client_id_issued_at"` // seconds since 1970; 0: not registered here
 	Public   bool  `json:"public"`
 	Admin    bool  `json:"admin"` // it may change limits
 	Applied
 	Activity activity.Counts `json:"activity"`
 }
 
-// Applied is what applies to a client, and where it comes from.
+// Applied is the limits in force for a client, and their source.
 type Applied struct {
-	Source    string    `json:"source"`         // of its policy: api, file or none
-	Until     time.Time `json:"until,omitzero"` // when its policy ends by itself
-	Candidate bool      `json:"candidate"`      // one of its own
+	Source    string    `json:"source"`         // of the policy: api, file or none
+	Until     time.Time `json:"until,omitzero"` // end of a temporary policy
+	Candidate bool      `json:"candidate"`      // it has its own candidate
 	Effective Effective `json:"effective"`
 }
 
-// UnregisteredClients is a page of the clients that are not registered and have limits: a policy, limits of
-// single users or a candidate, set by operators or in the configuration file.
+// UnregisteredClients is a page of the unregistered clients with limits: a policy, limits of single
+// users or a candidate, set by operators or in the configuration file.
 type UnregisteredClients struct {
-	Version      int64                `json:"version"` // as above
+	Version      int64                `json:"version"` // see Policies
 	LeftOut      int                  `json:"left_out,omitempty"`
 	Unregistered []UnregisteredClient `json:"unregistered"`
 	Next         string               `json:"next,omitempty"` // value of after for the next page
 }
 
-// UnregisteredClient is a client that is not registered, with what will apply to it when it is.
+// UnregisteredClient is an unregistered client, with the limits that will apply once it is
+// registered.
 type UnregisteredClient struct {
 	ClientID string `json:"client_id"`
 	Applied
 }
 
-// Counters is the live counters of a client and its users.
+// Counters are the live counters of a client and its users.
 type Counters struct {
 	ClientID string    `json:"client_id"`
 	Instance string    `json:"instance"`
 	At       time.Time `json:"at"`
 	Counters []Counter `json:"counters"`
-	// Incomplete is set if the counts of other instances could not be read, or are
-	// more than are looked at.
+	// Incomplete is set if the counts of other instances could not be read, or if there are more
+	// than the server examines.
 	Incomplete bool `json:"incomplete"`
 }
 
@@ -108,57 +109,57 @@ type Counter struct {
 	// Username is null for the client itself (client_credentials), for a total and for a source.
 	Username  *string `json:"username"`
 	Total     bool    `json:"total,omitempty"`  // of the client over all its users
-	Source    string  `json:"source,omitempty"` // of the client from this address; an IPv6 network is that of a /64
+	Source    string  `json:"source,omitempty"` // of the client from this address; an IPv6 network is a /64
 	Candidate bool    `json:"candidate"`        // counted for a candidate, never enforced
 	Limit     Limit   `json:"limit"`
 	Known     int64   `json:"g"` // known to be in the database
-	InFlight  int64   `json:"i"` // admitted here, not known to be there
+	InFlight  int64   `json:"i"` // admitted here, not yet known to be in the database
 	Estimate  float64 `json:"estimate"`
 	Remaining int64   `json:"remaining"`
 	Usage     float64 `json:"usage"` // share of the limit
-	// FreeAt is when the next request passes if nothing else is sent; null if one
-	// would pass now.
+	// FreeAt is when the next request passes if no others are sent; null if one would pass now.
 	FreeAt *time.Time `json:"free_at"`
-	// LastSeen is when this instance last decided a request on it; null if it never did.
+	// LastSeen is when this instance last decided a request on it; null if never.
 	LastSeen *time.Time `json:"last_seen"`
 	Instance string     `json:"instance,omitempty"`
 }
 
-// Top is the clients with most requests, the keys nearest their limits and the users denied most: of all
-// clients, or of one.
+// Top lists the clients with the most requests, the keys nearest their limits and the users denied
+// most: of all clients, or of one.
 type Top struct {
-	Since     time.Time      `json:"since"` // of the talkers and of the denied
+	Since     time.Time      `json:"since"` // of Talkers and Denied
 	Talkers   []ClientCounts `json:"talkers"`
 	NearLimit []Counter      `json:"near_limit"`
 	Denied    []DeniedUser   `json:"denied"`
-	// DeniedOthers is what is of no user in Denied; only if it is about one client.
+	// DeniedOthers are the denials of users missing from Denied; only if Top is about one client.
 	DeniedOthers *activity.Denials `json:"denied_others,omitempty"`
 }
 
-// DeniedUser is a user of a client of whom requests were denied, or would have been.
+// DeniedUser is a user of a client with denied requests, or with requests that would have been
+// denied.
 type DeniedUser struct {
 	ClientID string `json:"client_id"`
 	// Username is null for the client itself (client_credentials).
 	Username *string `json:"username"`
-	UserHash string  `json:"user_hash,omitempty"` // what stands for the user in the log
+	UserHash string  `json:"user_hash,omitempty"` // the user's identifier in the log
 	activity.Denials
 }
 
-// UserHash is what stands for a user in the log.
+// UserHash is the identifier of a user in the log.
 type UserHash struct {
 	Username string `json:"username"`
 	UserHash string `json:"user_hash"`
 }
 
-// Audit is a page of the audit trail, the newest entry first.
+// Audit is a page of the audit trail, newest entry first.
 type Audit struct {
 	Entries []AuditEntry `json:"entries"`
 	Next    int64        `json:"next,omitempty"` // value of before for the next page
 }
 
-// AuditEntry is an entry of the trail. Of one that cannot be read the version is known at least.
+// AuditEntry is an entry of the trail. An unreadable entry has at least its version.
 type AuditEntry struct {
-	Version  int64              `json:"version"` // number of the entry, and the version of the policies if it changes them
+	Version  int64              `json:"version"` // number of the entry, and the new version of the policies if it changes them
 	ID       string             `json:"id"`
 	At       time.Time          `json:"at"`
 	Actor    clientcfg.Actor    `json:"actor"`
@@ -170,9 +171,9 @@ type AuditEntry struct {
 	Before   json.RawMessage    `json:"before"`
 	After    json.RawMessage    `json:"after"`
 	More     []clientcfg.Change `json:"more,omitempty"`
-	// Outcome is "unknown" if it is not known whether the change was made.
+	// Outcome is "unknown" if the change may or may not have been made.
 	Outcome    string `json:"outcome,omitempty"`
-	Unreadable string `json:"unreadable,omitempty"` // why; empty if it can be read
+	Unreadable string `json:"unreadable,omitempty"` // reason; empty if readable
 }
 
 // ShowEvent returns an event as the API shows it.
@@ -209,55 +210,56 @@ func (e AuditEntry) MarshalJSON() ([]byte, error) {
 	}{e.Version, e.ID, e.At, e.Actor, e.Action, e.Target, e.Reason, e.Instance, e.Unreadable})
 }
 
-// OutcomeUnknown is the outcome of a change of which it is not known whether it was made.
+// OutcomeUnknown is the outcome of a change that may or may not have been made.
 const OutcomeUnknown = "unknown"
 
-// Rehearsal is the answer to ?validate=true: what a change would do.
+// Rehearsal is the answer to ?validate=true: the effect of a change.
 type Rehearsal struct {
 	Valid  bool            `json:"valid"`
 	Before json.RawMessage `json:"before"`
 	After  json.RawMessage `json:"after"`
-	// Until is when the change would end by itself, and WasUntil when that ends which it replaces. Zero:
-	// never.
+	// Until is the end of the change, and WasUntil the end of the value that it replaces. Zero:
+	// permanent.
 	Until    time.Time `json:"until,omitzero"`
 	WasUntil time.Time `json:"was_until,omitzero"`
 	Effect   Effect    `json:"effect"`
 }
 
-// Effect is which clients a change would have hit, had it been made ten minutes earlier.
+// Effect shows which clients a change would have affected if made ten minutes earlier.
 type Effect struct {
-	// Widens is set if more can be denied than before, of any client: only then can a
-	// client be hit that was not before.
+	// Widens is set if the change can deny more than before, to any client. Only then can it affect
+	// a client that was not affected before.
 	Widens bool `json:"widens"`
-	// Since is from when on the figures are complete: later than ten minutes ago where
-	// limits were changed or tried, or the server was started, since.
+	// Since is the start of complete figures. It is later than ten minutes ago if limits were
+	// changed or tried, or the server was started, within that time.
 	Since time.Time `json:"since"`
-	// Clients is how many clients sent requests in the last ten minutes.
+	// Clients is the number of clients that sent requests in the last ten minutes.
 	Clients int `json:"clients"`
-	// Hit are the clients of which something would have been denied, those with the
-	// most first: at most 1000 of HitTotal.
+	// Hit are the clients with requests that would have been denied, most first: at most 1000 of
+	// HitTotal.
 	Hit      []Hit `json:"hit"`
 	HitTotal int   `json:"hit_total"`
-	// Unknown are clients that sent requests of which nothing is known: at most 1000 of UnknownTotal.
+	// Unknown are clients with requests that the server has no data about: at most 1000 of
+	// UnknownTotal.
 	Unknown      []Unknown `json:"unknown"`
 	UnknownTotal int       `json:"unknown_total"`
-	// Incomplete is set if there were more clients than are counted.
+	// Incomplete is set if there were more clients than the server counts.
 	Incomplete bool `json:"incomplete"`
-	// Unlimited are grants of which requests were limited by user and are not any more.
+	// Unlimited are grants with requests that were limited by user and no longer are.
 	Unlimited []string `json:"unlimited,omitempty"`
-	// Warnings are sentences about clients that may be misspelt.
+	// Warnings are sentences about clients with possibly misspelt names.
 	Warnings []string `json:"warnings,omitempty"`
-	Summary  string   `json:"summary"` // all of it in one sentence, but for the warnings
+	Summary  string   `json:"summary"` // everything in one sentence, except the warnings
 }
 
-// Hit is a client of which requests would have been denied.
+// Hit is a client with requests that would have been denied.
 type Hit struct {
 	ClientID string `json:"client_id"`
 	Requests uint64 `json:"requests"`
 	AtLeast  bool   `json:"at_least,omitempty"` // there may have been more
 }
 
-// Unknown is a client of which it is not known what would have been denied.
+// Unknown is a client for which the server cannot tell which requests would have been denied.
 type Unknown struct {
 	ClientID string `json:"client_id"`
 	Why      string `json:"why"`
@@ -270,12 +272,12 @@ type Problem struct {
 	Status int            `json:"status"`
 	Detail string         `json:"detail,omitempty"`
 	Errors []FieldProblem `json:"errors,omitempty"`
-	// Conflict is there if a change was refused because of others.
+	// Conflict is set if earlier changes caused the refusal of this one.
 	Conflict *Conflict `json:"conflict,omitempty"`
 }
 
-// FieldProblem is one thing that is wrong with what was sent.
+// FieldProblem is one problem of the request.
 type FieldProblem struct {
-	Field  string `json:"field"` // where, such as user[0].window; empty for the whole
+	Field  string `json:"field"` // path, such as user[0].window; empty for the whole
 	Detail string `json:"detail"`
 }

@@ -13,7 +13,7 @@ import (
 // Sections are the kinds of targets that operators set, in the order of a file of limits.
 var Sections = []string{"settings", "tiers", "policies", "overrides", "candidates"}
 
-// CompareTargets orders targets as a file of limits has them.
+// CompareTargets orders targets as in a file of limits.
 func CompareTargets(a, b string) int {
 	section := func(target string) int {
 		kind, _, _ := strings.Cut(target, "/")
@@ -22,18 +22,18 @@ func CompareTargets(a, b string) int {
 	return cmp.Or(cmp.Compare(section(a), section(b)), cmp.Compare(a, b))
 }
 
-// Set is everything that operators have set: what a file of limits has.
+// Set is everything that operators have set: the content of a file of limits.
 type Set struct {
 	Version int64       `json:"version"`        // of all policies
 	Targets []SetTarget `json:"targets"`        // in the order of a file
 	Next    string      `json:"next,omitempty"` // the value of after for the next page
 }
 
-// SetTarget is what operators have set of one target.
+// SetTarget is the operators' value for one target.
 type SetTarget struct {
 	Target string          `json:"target"`
-	Value  json.RawMessage `json:"value"` // as a change takes it; null: as in the configuration file
-	// Until is when that ends by itself, and ReturnsTo what is set from then on.
+	Value  json.RawMessage `json:"value"` // in the form that a change takes; null: as in the configuration file
+	// Until is the end of a temporary value, and ReturnsTo the value after that.
 	Until     time.Time       `json:"until,omitzero"`
 	ReturnsTo json.RawMessage `json:"returns_to,omitempty"`
 }
@@ -53,22 +53,22 @@ type Patches struct {
 // TargetPatch changes fields of one target.
 type TargetPatch struct {
 	Target string         `json:"target"`
-	Patch  map[string]any `json:"patch"` // a merge patch (RFC 7396) of what PATCH would change
+	Patch  map[string]any `json:"patch"` // merge patch (RFC 7396) in the form that PATCH takes
 }
 
-// Changed is a change of several targets that was made, or would be.
+// Changed is a change of several targets, made or validated.
 type Changed struct {
-	// Version is that of all policies after the change. If nothing was to be changed, it is that of before,
-	// and there are no Changes.
+	// Version is the version of all policies after the change. If nothing had to be changed, it is
+	// the current version, and Changes is empty.
 	Version int64           `json:"version"`
-	Until   time.Time       `json:"until,omitzero"` // when the change ends by itself
+	Until   time.Time       `json:"until,omitzero"` // end of a temporary change
 	Changes []ChangedTarget `json:"changes"`
 	Effect  *Effect         `json:"effect,omitempty"` // with validate=true: nothing was changed
 }
 
-// ChangedTarget is what a change made of one target, as the audit trail has it.
+// ChangedTarget is the change of one target, as in the audit trail.
 type ChangedTarget struct {
 	clientcfg.Change
-	Until    time.Time `json:"until,omitzero"`     // when that ends by itself
-	WasUntil time.Time `json:"was_until,omitzero"` // when what it was before would have ended by itself
+	Until    time.Time `json:"until,omitzero"`     // end of a temporary value
+	WasUntil time.Time `json:"was_until,omitzero"` // end of the previous value, if temporary
 }

@@ -6,20 +6,22 @@ import (
 	"oauth-server/internal/clientcfg"
 )
 
-// AgeHeader is in an answer that is not known to show the newest state, because that could not be read from
-// the store: how many seconds ago it was the newest (RFC 9111 5.1).
+// AgeHeader is set on an answer that may not show the newest state, because the server could not
+// read it from the store. Its value is the number of seconds since the answer was known to be the
+// newest state (RFC 9111 5.1).
 const AgeHeader = "Age"
 
-// Conflict is why a change was refused: what others have changed since the state that it is based on.
+// Conflict is the reason for a refused change: the changes made by others since the state that it
+// is based on.
 type Conflict struct {
 	Target string    `json:"target"` // as in the trail
-	Now    time.Time `json:"now"`    // by the clock of the server, to compare with the times of the changes
-	// Changes are those entries of the trail, the newest first: at most ten. If there is none, the
-	// configuration file is another one than that of the answer that was read.
+	Now    time.Time `json:"now"`    // by the server's clock, for comparison with the times of the changes
+	// Changes are the audit entries of those changes, newest first: at most ten. If it is empty,
+	// the configuration file differs from the file behind the earlier answer.
 	Changes []AuditEntry `json:"changes"`
 }
 
-// Who names who made a change.
+// Who names the actor of a change.
 func Who(a *clientcfg.Actor) string {
 	switch {
 	case a.Store != "":

@@ -1,8 +1,8 @@
-// Package adminapi is the documents of the admin API (docs/operating.md) as JSON:
-// internal/admin writes them, internal/adminclient and the command line read them, and
-// openapi.json describes them.
+// Package adminapi has the JSON documents of the admin API (docs/operating.md). internal/admin
+// writes them, internal/adminclient and the command line read them, and openapi.json describes
+// them.
 //
-// A client reads them with encoding/json, so that fields of a newer server do no harm. What operators send is read more
-// strictly, by [ReadSettings], [ReadTier], [ReadPolicy], [ReadOverride] and [ReadCandidate]; a file of limits has the same
-// documents.
+// Clients read them with encoding/json and ignore the fields of newer servers. [ReadSettings],
+// [ReadTier], [ReadPolicy], [ReadOverride] and [ReadCandidate] parse the documents that operators
+// send more strictly. A file of limits uses the same documents.
 package adminapi

@@ -10,12 +10,11 @@ import (
 	"oauth-server/internal/strict"
 )
 
-// The documents that operators send, and that a file of limits has, are decoded here, strictly, into the types that are
-// stored. Fields that are only for reading are skipped, so that a document can be read, edited and sent back. An error is
-// or wraps [fielderr.Errors], with all that is wrong.
+// This file strictly decodes the documents that operators send, and that a file of limits has, into
+// the stored types. It skips read-only fields, which lets an operator read a document, edit it and
+// send it back. Errors are or wrap [fielderr.Errors], with all problems.
 
-// settingsInput is the settings as they are sent. An absent field is as in the configuration
-// file.
+// settingsInput is the settings as sent. An absent field keeps the value of the configuration file.
 type settingsInput struct {
 	Mode          *ratelimit.Mode `json:"mode,omitempty"`
 	CanaryPercent *float64        `json:"canary_percent,omitempty"`
@@ -185,7 +184,8 @@ func ReadOverride(clientID, username string, v *strict.Value) (clientcfg.Overrid
 	return clientcfg.Override{User: in.User, Note: in.Note}, errs.Err()
 }
 
-// ReadCandidate reads a candidate, for a client or, by the name of one for all, for the default limits.
+// ReadCandidate reads a candidate: for a client, or for the default limits if name is the name of
+// the candidate for all clients.
 func ReadCandidate(name string, v *strict.Value) (c clientcfg.Candidate, err error) {
 	var in struct {
 		ClientID    *string                `json:"client_id"`
@@ -227,7 +227,7 @@ func ReadCandidate(name string, v *strict.Value) (c clientcfg.Candidate, err err
 	return c, errs.Err()
 }
 
-// CheckClientID accepts the client_id of the resource, which is sent with it, and none.
+// CheckClientID accepts the client_id of the resource in the document, or none.
 func CheckClientID(id *string, want string) (errs fielderr.Errors) {
 	if id != nil && *id != want {
 		errs.Add("client_id", "%q is not that of the address, %q", *id, want)
@@ -235,8 +235,8 @@ func CheckClientID(id *string, want string) (errs fielderr.Errors) {
 	return errs
 }
 
-// checkTierName refuses what cannot be the name of a tier, an empty text for instance, which is not the same
-// as to name none.
+// checkTierName rejects invalid tier names. An empty name is invalid too: it differs from an absent
+// one.
 func checkTierName(field, name string) (errs fielderr.Errors) {
 	if err := clientcfg.ValidateTierName(name); err != nil {
 		errs.Add(field, "%v", err)
@@ -244,7 +244,7 @@ func checkTierName(field, name string) (errs fielderr.Errors) {
 	return errs
 }
 
-// checkMode refuses an empty text, which ratelimit takes for no mode.
+// checkMode rejects an empty text, which ratelimit treats as absent.
 func checkMode(m *ratelimit.Mode) (errs fielderr.Errors) {
 	modes := []ratelimit.Mode{ratelimit.Enforce, ratelimit.DryRun, ratelimit.Off}
 	if m != nil && !slices.Contains(modes, *m) {
@@ -254,7 +254,7 @@ func checkMode(m *ratelimit.Mode) (errs fielderr.Errors) {
 	return errs
 }
 
-// checkOverLimit refuses an empty text, which ratelimit takes for no choice.
+// checkOverLimit rejects an empty text, which ratelimit treats as absent.
 func checkOverLimit(o *ratelimit.OverLimit) (errs fielderr.Errors) {
 	if o != nil && *o == "" {
 		errs.Add("over_limit", "%q is none of %q, %q; leave it out, or set it to null, to have none of its own",
@@ -263,7 +263,7 @@ func checkOverLimit(o *ratelimit.OverLimit) (errs fielderr.Errors) {
 	return errs
 }
 
-// checkCriticality refuses an empty text, likewise. All others were refused while they were decoded.
+// checkCriticality rejects an empty text. Decoding has already rejected all other invalid values.
 func checkCriticality(c *ratelimit.Criticality) (errs fielderr.Errors) {
 	if c != nil && *c == ratelimit.CriticalityUnset {
 		errs.Add("criticality", `"" is none of "%s"; leave it out, or set it to null, to have none of its own`,
@@ -272,7 +272,8 @@ func checkCriticality(c *ratelimit.Criticality) (errs fielderr.Errors) {
 	return errs
 }
 
-// checkWaiting refuses a max_waiting without the max_wait that it belongs to, which may be in the configuration file.
+// checkWaiting rejects a max_waiting without a max_wait in the same document. That max_wait may
+// only be in the configuration file.
 func checkWaiting(longest *ratelimit.MaxWait, atOnce *int) (errs fielderr.Errors) {
 	if longest == nil && atOnce != nil {
 		errs.Add("max_waiting", "it belongs to a max_wait: set both")
@@ -280,7 +281,7 @@ func checkWaiting(longest *ratelimit.MaxWait, atOnce *int) (errs fielderr.Errors
 	return errs
 }
 
-// checkLists refuses empty lists, which ratelimit takes for absent ones.
+// checkLists rejects empty lists, which ratelimit treats as absent.
 func checkLists(user, client, total, source []ratelimit.Limit) (errs fielderr.Errors) {
 	for _, l := range []struct {
 		name string

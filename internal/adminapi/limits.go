@@ -10,9 +10,9 @@ import (
 // Prefix is the path below which the API is served.
 const Prefix = "/admin/v1"
 
-// Limit is a limit. The server always sends all fields, strict and lease_wait for strict limits only and grants for
-// those of certain grants;
-// a client may leave out those that have a default.
+// Limit is a limit. The server always sends all fields, except that it sends strict and lease_wait
+// only for strict limits, and grants only for limits of certain grants. A client may omit fields
+// that have a default.
 type Limit struct {
 	Name      string  `json:"name,omitempty"`
 	Requests  int64   `json:"requests"`
@@ -23,7 +23,7 @@ type Limit struct {
 	OnOutage  string  `json:"on_outage,omitempty"`
 	Strict    bool    `json:"strict,omitempty"`
 	LeaseWait string  `json:"lease_wait,omitempty"`
-	// Grants are those that a limit of the list user counts; empty: all of them.
+	// Grants are the grants that a limit of the list user counts; empty: all grants.
 	Grants ratelimit.Grants `json:"grants,omitzero"`
 }
 
@@ -38,8 +38,8 @@ func ShowLimit(l ratelimit.Limit) Limit {
 	return shown
 }
 
-// ShowLimits returns a list as the API shows it. It keeps nil: no list is not an empty
-// one.
+// ShowLimits returns a list as the API shows it. It keeps nil, because an absent list differs from
+// an empty one.
 func ShowLimits(limits []ratelimit.Limit) []Limit {
 	if limits == nil {
 		return nil
@@ -51,8 +51,8 @@ func ShowLimits(limits []ratelimit.Limit) []Limit {
 	return out
 }
 
-// ShowWindow writes a window as 60s or 1s, and as whole minutes or hours above a minute
-// where it can.
+// ShowWindow writes a window in seconds such as 60s, or in whole minutes or hours if it is longer
+// than a minute and divisible.
 func ShowWindow(d time.Duration) string {
 	switch {
 	case d > time.Minute && d%time.Hour == 0:
@@ -65,7 +65,7 @@ func ShowWindow(d time.Duration) string {
 	return d.String()
 }
 
-// Settings is what holds for all clients.
+// Settings are the settings for all clients.
 type Settings struct {
 	Mode          string  `json:"mode"`
 	CanaryPercent float64 `json:"canary_percent"`
@@ -73,38 +73,38 @@ type Settings struct {
 	Note          string  `json:"note,omitempty"`
 }
 
-// Default holds for every client without a policy of its own.
+// Default applies to every client without its own policy.
 type Default struct {
 	User      []Limit `json:"user"`
 	Client    []Limit `json:"client"`
 	Total     []Limit `json:"total,omitempty"`  // of each client over all its users
 	Source    []Limit `json:"source,omitempty"` // of each client from each source address
-	OverLimit string  `json:"over_limit"`       // deny or reuse: of client_credentials
+	OverLimit string  `json:"over_limit"`       // deny or reuse: for client_credentials
 	Waits
 	Ban         *ratelimit.Ban `json:"ban,omitempty"`
-	Criticality string         `json:"criticality,omitempty"` // absent: it depends on the request
+	Criticality string         `json:"criticality,omitempty"` // absent: depends on the request
 	HideHeaders bool           `json:"hide_headers"`
 }
 
-// SettingsView is the settings with what is only for reading.
+// SettingsView is the settings with their read-only fields.
 type SettingsView struct {
 	Settings
 	Meta struct {
 		Version int64 `json:"version"`
-		// Changed names the settings that were changed over the API; all others are
-		// those of the configuration file.
+		// Changed names the settings changed over the API. All others come from the configuration
+		// file.
 		Changed []string `json:"changed"`
-		// Until is when they end by themselves; zero: they do not.
+		// Until is the end of temporary settings; zero: permanent.
 		Until time.Time `json:"until,omitzero"`
 	} `json:"meta"`
 }
 
-// Policy is the policy of one client. An absent field leaves the decision to the
-// tier, or else to the settings.
+// Policy is the policy of one client. An absent field takes the value of the tier, or else of the
+// settings.
 type Policy struct {
 	ClientID  string  `json:"client_id"`
 	Trusted   bool    `json:"trusted"`
-	Tier      string  `json:"tier,omitempty"` // whose values apply before the settings
+	Tier      string  `json:"tier,omitempty"` // its values take precedence over the settings
 	Mode      string  `json:"mode,omitempty"`
 	User      []Limit `json:"user,omitempty"`
 	Client    []Limit `json:"client,omitempty"`
@@ -118,18 +118,18 @@ type Policy struct {
 	Note        string         `json:"note,omitempty"`
 }
 
-// PolicyView is a policy with what is only for reading.
+// PolicyView is a policy with its read-only fields.
 type PolicyView struct {
 	Policy
 	Effective Effective `json:"effective"`
 	Meta      struct {
 		Version int64     `json:"version"`
 		Source  string    `json:"source"`         // api, file or none
-		Until   time.Time `json:"until,omitzero"` // as above
+		Until   time.Time `json:"until,omitzero"` // end if temporary; zero: permanent
 	} `json:"meta"`
 }
 
-// Effective is what applies to a client, everything taken together.
+// Effective are the values in force for a client, from all sources.
 type Effective struct {
 	Mode      string  `json:"mode"`
 	Trusted   bool    `json:"trusted"`
@@ -139,8 +139,8 @@ type Effective struct {
 	Source    []Limit `json:"source,omitempty"`
 	OverLimit string  `json:"over_limit"`
 	Waits
-	Ban         *ratelimit.Ban `json:"ban,omitempty"`         // absent: nobody is banned
-	Criticality string         `json:"criticality,omitempty"` // absent: nobody set one, and it depends on the request
+	Ban         *ratelimit.Ban `json:"ban,omitempty"`         // absent: the client has no ban
+	Criticality string         `json:"criticality,omitempty"` // absent: not set, depends on the request
 	HideHeaders bool           `json:"hide_headers"`
 	Tier        string         `json:"tier,omitempty"`      // of the client
 	Overrides   int            `json:"overrides,omitempty"` // users with limits of their own
@@ -158,29 +158,30 @@ func ShowEffective(e *ratelimit.Effective) Effective {
 	}
 }
 
-// Candidate is limits that are tried beside those in force.
+// Candidate is a set of limits tried beside the limits in force.
 type Candidate struct {
 	ClientID string  `json:"client_id"`
 	User     []Limit `json:"user,omitempty"`
 	Client   []Limit `json:"client,omitempty"`
 	Total    []Limit `json:"total,omitempty"`
 	Source   []Limit `json:"source,omitempty"`
-	// OverLimit, Waits and Ban are as above; where they are absent, those in force are tried.
+	// OverLimit, Waits and Ban are as in Policy. If absent, the candidate uses the values in force.
 	OverLimit string `json:"over_limit,omitempty"`
 	Waits
 	Ban *ratelimit.Ban `json:"ban,omitempty"`
-	// Criticality is not tried: it comes into force when the candidate is made live. Absent: the one in force stays.
+	// Criticality is not tried. It comes into force when the candidate is made live. Absent: the
+	// value in force stays.
 	Criticality string `json:"criticality,omitempty"`
 	Note        string `json:"note,omitempty"`
 }
 
-// CandidateView is a candidate with what was decided while it was tried.
+// CandidateView is a candidate with the decisions made while it was tried.
 type CandidateView struct {
 	Candidate
 	Since    time.Time `json:"since"`
 	Activity Activity  `json:"activity"`
 	Meta     struct {
 		Version int64     `json:"version"`
-		Until   time.Time `json:"until,omitzero"` // as above
+		Until   time.Time `json:"until,omitzero"` // end if temporary; zero: permanent
 	} `json:"meta"`
 }

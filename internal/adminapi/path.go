@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Escape returns a name as a segment of a path. Dots alone are escaped too: a path is cleaned of such
-// segments on its way.
+// Escape escapes a name as a path segment. It also escapes names of dots only, because path
+// cleaning would remove such segments.
 func Escape(name string) string {
 	if name == "." || name == ".." {
 		return strings.ReplaceAll(name, ".", "%2E")

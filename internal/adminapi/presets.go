@@ -1,17 +1,17 @@
 package adminapi
 
-// Preset is limits that a provider publishes, by a name. A list is absent if its page has no limit
-// that can be counted so.
+// Preset is a named set of limits that a provider publishes. A list is absent if the provider's
+// page has no limit that this server can count.
 type Preset struct {
 	Name   string  `json:"name"`
 	User   []Limit `json:"user,omitempty"`
 	Client []Limit `json:"client,omitempty"`
 	Total  []Limit `json:"total,omitempty"`
-	About  string  `json:"about"` // what is limited, for people
-	Page   string  `json:"page"`  // URL of where the provider says so
+	About  string  `json:"about"` // limited resource, for people
+	Page   string  `json:"page"`  // URL of the provider's page with the limits
 }
 
-// Presets is all of them.
+// Presets is all presets.
 type Presets struct {
 	Presets []Preset `json:"presets"`
 }

@@ -6,7 +6,7 @@ import (
 	"oauth-server/internal/ratelimit"
 )
 
-// Tier is a named policy that the policies of clients refer to. An absent field leaves the decision to the
+// Tier is a named policy that clients' policies refer to. An absent field takes the value of the
 // settings.
 type Tier struct {
 	Name      string  `json:"name"`
@@ -23,25 +23,25 @@ type Tier struct {
 	Note        string         `json:"note,omitempty"`
 }
 
-// TierView is a tier with what is only for reading.
+// TierView is a tier with its read-only fields.
 type TierView struct {
 	Tier
-	Clients int `json:"clients"` // how many have it
+	Clients int `json:"clients"` // number of clients with this tier
 	Meta    struct {
 		Version int64     `json:"version"`
-		Until   time.Time `json:"until,omitzero"` // when it ends by itself; zero: it does not
+		Until   time.Time `json:"until,omitzero"` // end if temporary; zero: permanent
 	} `json:"meta"`
 }
 
 // Tiers is a page of the tiers.
 type Tiers struct {
-	Version int64      `json:"version"`            // of all policies: what the whole page shows
-	LeftOut int        `json:"left_out,omitempty"` // targets that are not as in that version: see PoliciesInForce
+	Version int64      `json:"version"`            // of all policies; the whole page shows this version
+	LeftOut int        `json:"left_out,omitempty"` // targets that differ from that version: see PoliciesInForce
 	Tiers   []TierView `json:"tiers"`
 	Next    string     `json:"next,omitempty"` // value of after for the next page
 }
 
-// Override is limits for one user of one client, in place of the client's list for its users.
+// Override is the limits of one user of one client. They replace the client's list for its users.
 type Override struct {
 	ClientID string  `json:"client_id"`
 	Username string  `json:"username"`
@@ -49,19 +49,19 @@ type Override struct {
 	Note     string  `json:"note,omitempty"`
 }
 
-// OverrideView is an override with what is only for reading.
+// OverrideView is an override with its read-only fields.
 type OverrideView struct {
 	Override
 	Meta struct {
 		Version int64     `json:"version"`
-		Until   time.Time `json:"until,omitzero"` // as above
+		Until   time.Time `json:"until,omitzero"` // end if temporary; zero: permanent
 	} `json:"meta"`
 }
 
 // Overrides is a page of the overrides of one client.
 type Overrides struct {
 	ClientID  string         `json:"client_id"`
-	Version   int64          `json:"version"` // as in Tiers
+	Version   int64          `json:"version"` // see Tiers
 	LeftOut   int            `json:"left_out,omitempty"`
 	Overrides []OverrideView `json:"overrides"`
 	Next      string         `json:"next,omitempty"` // value of after for the next page

@@ -2,13 +2,13 @@ package adminapi
 
 import "oauth-server/internal/ratelimit"
 
-// Waits is how requests over the limit wait for their turn.
+// Waits describes how requests over the limit wait in the queue.
 type Waits struct {
-	MaxWait    string `json:"max_wait,omitempty"` // such as 2s; 0s: they do not
+	MaxWait    string `json:"max_wait,omitempty"` // such as 2s; 0s: no waiting
 	MaxWaiting int    `json:"max_waiting,omitempty"`
 }
 
-// ShowWaits returns what a policy has.
+// ShowWaits returns a policy's values.
 func ShowWaits(longest *ratelimit.MaxWait, atOnce *int) (w Waits) {
 	if longest != nil {
 		w.MaxWait = longest.String()
@@ -19,7 +19,7 @@ func ShowWaits(longest *ratelimit.MaxWait, atOnce *int) (w Waits) {
 	return w
 }
 
-// effectiveWaits returns what applies; nothing if no request waits.
+// effectiveWaits returns the values in force; empty if no request waits.
 func effectiveWaits(w ratelimit.Wait) Waits {
 	if w.Longest == 0 {
 		return Waits{}
