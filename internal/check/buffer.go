@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// Buffer is a log that can be read while others still write it. The zero value is empty.
+// Buffer is a log that can be read while other goroutines still write it. The zero value is empty.
 type Buffer struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -18,7 +18,7 @@ func (b *Buffer) Write(p []byte) (int, error) {
 	return b.b.Write(p)
 }
 
-// String returns what has been written until now.
+// String returns everything written so far.
 func (b *Buffer) String() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()

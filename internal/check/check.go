@@ -1,5 +1,5 @@
-// Package check holds the assertions that the tests of several packages share. Nothing but tests
-// imports it.
+// Package check holds the assertions that the tests of several packages share. Only tests import
+// it.
 package check
 
 import (
@@ -44,12 +44,12 @@ func Equal[T any](tb testing.TB, what string, got, want T) {
 	}
 }
 
-// patience is how long [Eventually] waits. A slow machine needs some of it; no test asserts how
-// fast something becomes true.
+// patience is how long [Eventually] waits. It is long enough for a slow machine; no test asserts
+// how fast something becomes true.
 const patience = 30 * time.Second
 
-// Eventually waits until holds returns true, and ends the test if it does not in time; what is the
-// condition in words. It is for what another process does.
+// Eventually waits until holds returns true, and ends the test after a timeout; what describes the
+// condition. Use it for the effects of another process.
 func Eventually(tb testing.TB, what string, holds func() bool) {
 	tb.Helper()
 	deadline := time.After(patience)

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// Connected returns the two ends of a TCP connection. That of the server is closed at the end of the test; the client's is for
-// the test to close, as one that hangs up.
+// Connected returns the two ends of a TCP connection. The server's end is closed when the test
+// ends. The test closes the client's end itself, like a client that disconnects.
 func Connected(tb testing.TB) (client, server net.Conn) {
 	tb.Helper()
 	l, err := new(net.ListenConfig).Listen(tb.Context(), "tcp", "127.0.0.1:0")

@@ -11,8 +11,8 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// New starts a headless Chromium with a fresh profile and returns the context of its first tab. It skips the test where
-// there is no browser. CI has to have one.
+// New starts a headless Chromium with a fresh profile and returns the context of its first tab. It
+// skips the test if no browser is installed, except in CI.
 func New(t *testing.T) context.Context {
 	t.Helper()
 	options := append(chromedp.DefaultExecAllocatorOptions[:],
