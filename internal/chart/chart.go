@@ -11,16 +11,17 @@ import (
 	"time"
 )
 
-// Chart is series over one X axis.
+// Chart is a set of series over one X axis.
 type Chart struct {
 	Title, Subtitle string
 	X, Y            Axis
 	Series          []Series
 	// Notes are drawn over the series.
 	Notes []Note
-	// Stacked draws each area and each bar on those before it, which must have the same X.
+	// Stacked draws each area and each bar on top of the earlier ones, which must have the same X.
 	Stacked bool
-	// Width and Height are those of the picture and of the area between the axes. Zero means 800 and 270.
+	// Width and Height are the size of the picture and of the area between the axes. Zero means 800
+	// and 270.
 	Width, Height float64
 }
 
@@ -29,9 +30,9 @@ type Axis struct {
 	// Label says what the values are, with their unit.
 	Label string
 	Scale Scale
-	// Min and Max are the range. If both are 0, it is as the series need it.
+	// Min and Max are the range. If both are 0, the range is computed from the series.
 	Min, Max float64
-	// Names makes the values 0, 1, 2, … of the X axis names, in as many lines as they have.
+	// Names labels the values 0, 1, 2, … of the X axis. A name may have several lines.
 	Names []string
 }
 
@@ -41,33 +42,33 @@ type Scale int
 // The scales.
 const (
 	Linear Scale = iota
-	Log          // has no place for values of 0 or below: they are gaps
-	Time         // of the X axis: values are seconds since 1970, and written as UTC
+	Log          // values of 0 or below are gaps
+	Time         // for the X axis: values are seconds since 1970, shown in UTC
 )
 
 // Series is named points in the order of X.
 type Series struct {
-	Name   string // empty: not in the legend
+	Name   string // empty: left out of the legend
 	Points []Point
 	Kind   Kind
-	// Step keeps each value until the next point.
+	// Step holds each value until the next point.
 	Step bool
 	// Dots marks each point.
 	Dots bool
 	Dash Dash
-	// Gap is the longest distance of X that is joined; 0 joins all.
+	// Gap is the longest X distance between connected points; 0 connects all.
 	Gap float64
-	// Color is the next one of the palette if nil.
+	// Color is the series' colour; nil means the next colour of the palette.
 	Color color.Color
 }
 
-// Point is a value of Y at X. If Y is NaN or infinite, it is a gap.
+// Point is a value of Y at X. A NaN or infinite Y is a gap.
 type Point struct{ X, Y float64 }
 
-// At is a point of a chart over time.
+// At returns a point of a chart over time.
 func At(t time.Time, y float64) Point { return Point{X: Seconds(t), Y: y} }
 
-// Seconds is a time on an axis.
+// Seconds converts a time to a value of a time axis.
 func Seconds(t time.Time) float64 { return float64(t.UnixMicro()) / 1e6 }
 
 // Kind is how a series is drawn.
@@ -77,10 +78,10 @@ type Kind int
 const (
 	Line Kind = iota
 	Area      // a line, filled down to the axis
-	Bar       // beside those of other series; its chart has names
+	Bar       // beside the bars of other series; the chart has names
 )
 
-// Dash is how a line is broken up.
+// Dash is the line style of a series.
 type Dash int
 
 // The dashes.
@@ -94,13 +95,13 @@ const (
 type Note struct {
 	At   Point
 	Text string
-	// Align is where the point is: at the start of the text, in its middle or at its end.
+	// Align places the point at the start, the middle or the end of the text.
 	Align Align
-	// Color is that of other texts if nil.
+	// Color is the text colour; nil means the colour of other texts.
 	Color color.Color
 }
 
-// Align is on which side of a point a text is.
+// Align is the side of a point that a text is on.
 type Align int
 
 // The alignments.
@@ -116,8 +117,8 @@ var ErrNothing = errors.New("chart: there is nothing to draw")
 // Write writes the chart to a file, in the format of its extension: .png or .svg.
 func (c *Chart) Write(path string) error { return Write(path, c) }
 
-// Write writes charts to a file, one above the other, in the format of its extension: .png or .svg. Those
-// with the same label of Y have the same scale, so that they can be compared.
+// Write writes charts to a file, one above the other, in the format of its extension: .png or .svg.
+// Charts with the same Y label get the same scale, to make them comparable.
 func Write(path string, charts ...*Chart) error {
 	encode, ok := map[string]func(io.Writer, ...*Chart) error{".png": PNG, ".svg": SVG}[filepath.Ext(path)]
 	if !ok {

@@ -10,5 +10,5 @@
 //	}
 //	err := c.Write("denied.svg")
 //
-// It reads no data and knows nothing of what it draws.
+// It only draws: it reads no data, and does not depend on the meaning of a chart.
 package chart

@@ -15,10 +15,10 @@ import (
 	"gonum.org/v1/plot/vg/vgsvg"
 )
 
-// dpi makes a picture of the usual width 1200 pixels wide.
+// dpi makes a picture of the default width 1200 pixels wide.
 const dpi = 108
 
-// PNG writes charts to w, one above the other. Those with the same label of Y have the same scale.
+// PNG writes charts to w, one above the other. Charts with the same Y label get the same scale.
 func PNG(w io.Writer, charts ...*Chart) error {
 	all, width, height, err := pages(false, charts...)
 	if err != nil {
@@ -32,8 +32,8 @@ func PNG(w io.Writer, charts ...*Chart) error {
 	return err
 }
 
-// SVG writes charts to w as PNG does. The picture has a white ground, so that it is
-// readable on dark pages.
+// SVG writes charts to w as PNG does. The picture has a white background, which keeps it readable
+// on dark pages.
 func SVG(w io.Writer, charts ...*Chart) error {
 	all, width, height, err := pages(false, charts...)
 	if err != nil {
@@ -72,8 +72,8 @@ func drawPages(c draw.Canvas, all []page) error {
 	return nil
 }
 
-// svg returns what was drawn in a root element of ours: gonum's has a fixed size, in points. Where gonum's font is not
-// installed, one of the same widths takes its place.
+// svg returns the drawing in a root element of its own, because gonum's has a fixed size in points.
+// If gonum's font is not installed, a font with the same widths replaces it.
 func svg(canvas *vgsvg.Canvas, attributes, title string) ([]byte, error) {
 	var drawn bytes.Buffer
 	if _, err := canvas.WriteTo(&drawn); err != nil {
@@ -95,9 +95,9 @@ func svg(canvas *vgsvg.Canvas, attributes, title string) ([]byte, error) {
 
 // Inline is a chart as an element of a page.
 type Inline struct {
-	// SVG has neither title nor legend, and its colours are the page's: the CSS variables --ink, --faint, --rule,
-	// --mark (of the values at the Y axis, from the lowest) and, for series 0, --series-0. So a page finds, colours and
-	// hides a series by [style*="--series-0)"].
+	// SVG has no title and no legend. Its colours are CSS variables of the page: --ink, --faint,
+	// --rule, --mark (values at the Y axis, from the lowest) and, for series 0, --series-0. A page
+	// can find, colour and hide a series by [style*="--series-0)"].
 	SVG template.HTML
 	// Left, Right, Top and Bottom are the edges of the data, in units of the SVG's view box.
 	Left, Right, Top, Bottom float64
@@ -105,14 +105,14 @@ type Inline struct {
 	MinX, MaxX, MinY, MaxY float64
 }
 
-// Inline returns the chart as an element of a page. Names are escaped. It has no name for screen readers: the page's
-// element around it has.
+// Inline returns the chart as an element of a page. Names are escaped. It has no name for screen
+// readers; the enclosing element on the page has one.
 func (c *Chart) Inline() (*Inline, error) {
 	painted := *c
 	painted.Series = append([]Series(nil), c.Series...)
 	names := []string{hex(ink), "var(--ink)", hex(faint), "var(--faint)", hex(mark), "var(--mark)", hex(rule), "var(--rule)"}
 	for i := range painted.Series {
-		// Four apart, since what lets the grid through is rounded.
+		// Steps of four, because the colours of translucent areas are rounded.
 		mark := color.RGBA{R: 0xfe, G: uint8(i >> 6), B: uint8(i << 2), A: 0xff}
 		painted.Series[i].Color = mark
 		variable := fmt.Sprintf("var(--series-%d)", i)
@@ -140,7 +140,7 @@ func (c *Chart) Inline() (*Inline, error) {
 	}, nil
 }
 
-// hex is a colour as gonum writes it, rounding included.
+// hex writes a colour as gonum does, including its rounding.
 func hex(c color.Color) string {
 	r, g, b, a := c.RGBA()
 	part := func(v uint32) int { return int(float64(v) * (255 / float64(a))) }

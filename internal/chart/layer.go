@@ -6,15 +6,16 @@ import (
 	"math"
 )
 
-// layer is a series as it is drawn.
+// layer is a series ready for drawing.
 type layer struct {
 	*Series
 	color color.Color
-	// over are its points, under those of the series that it is stacked on; nil is the axis.
+	// over are the points of the series, under the points of the series below it in a stack; nil is
+	// the axis.
 	over, under []Point
 }
 
-// layers returns the series, stacked if the chart is, and the range of their values.
+// layers returns the series, stacked if the chart is stacked, and the range of their values.
 func (c *Chart) layers() (all []layer, x, y span, err error) {
 	x, y = noSpan(), noSpan()
 	for _, a := range []Axis{c.X, c.Y} {
@@ -46,7 +47,7 @@ func (c *Chart) layers() (all []layer, x, y span, err error) {
 	return all, x, y, nil
 }
 
-// stack returns the points of a series on top of those below. What is no number counts as 0.
+// stack returns the points of a series on top of the series below. Gaps count as 0.
 func stack(s *Series, under []Point) ([]Point, error) {
 	if under != nil && len(under) != len(s.Points) {
 		return nil, fmt.Errorf("chart: stack %q: %d points on %d", s.Name, len(s.Points), len(under))
@@ -67,7 +68,7 @@ func stack(s *Series, under []Point) ([]Point, error) {
 	return over, nil
 }
 
-// drawable reports whether a point has a place in the chart.
+// drawable reports whether a point can be drawn in the chart.
 func (c *Chart) drawable(p Point) bool {
 	for _, v := range []struct {
 		float64
@@ -80,7 +81,7 @@ func (c *Chart) drawable(p Point) bool {
 	return true
 }
 
-// pieces returns the points between two gaps.
+// pieces returns the runs of points between gaps.
 func (c *Chart) pieces(l *layer) (all [][]Point) {
 	var piece []Point
 	for _, p := range l.over {
@@ -99,7 +100,7 @@ func (c *Chart) pieces(l *layer) (all [][]Point) {
 	return all
 }
 
-// steps keeps each value until the next point.
+// steps holds each value until the next point.
 func steps(points []Point) []Point {
 	var all []Point
 	for i, p := range points {

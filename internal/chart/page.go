@@ -17,13 +17,13 @@ const (
 	titleHeight  = 34
 	subHeight    = 18 // of the subtitle
 	unitHeight   = 22 // of the label of the Y axis, above it
-	axisHeight   = 20 // of the names of the X axis, if they have one line
+	axisHeight   = 20 // of the names of the X axis, on one line
 	keyWidth     = 24
 	legendRow    = 19
 	legendIndent = keyWidth + 8
 )
 
-// page is a chart with its scales and its measures, ready to be drawn.
+// page is a chart with its scales and sizes, ready to be drawn.
 type page struct {
 	*Chart
 	layers                []layer
@@ -33,7 +33,7 @@ type page struct {
 	bare                  bool // without title and legend
 }
 
-// pages lays charts out. Those with the same label of Y get the same scale.
+// pages lays out charts. Charts with the same Y label get the same scale.
 func pages(bare bool, charts ...*Chart) (all []page, width, height vg.Length, err error) {
 	values := map[string]span{}
 	for _, c := range charts {
@@ -69,7 +69,7 @@ func or(given, otherwise float64) vg.Length {
 	return vg.Length(otherwise)
 }
 
-// measure computes the height, of which the legend needs as much as the names of the series do.
+// measure computes the height. The height of the legend depends on the names of the series.
 func (p *page) measure() {
 	p.height = unitHeight + or(p.Height, 270) + axisHeight + margin
 	lines := 1
@@ -112,7 +112,7 @@ func (p *page) head() (height vg.Length) {
 	return height
 }
 
-// draw draws the page, and returns where its data is.
+// draw draws the page, and returns the rectangle of the data.
 func (p *page) draw(c draw.Canvas) (vg.Rectangle, error) {
 	area := draw.Crop(c, margin, -2*margin, margin+p.legend, -unitHeight-p.head())
 	if p.xLabel() != "" {
@@ -138,7 +138,7 @@ func (p *page) draw(c draw.Canvas) (vg.Rectangle, error) {
 	return data, nil
 }
 
-// xLabel says what the X axis is. Of one of time that it is in UTC.
+// xLabel returns the label of the X axis. A time axis is labelled as UTC.
 func (p *page) xLabel() string {
 	if p.X.Label == "" && p.X.Scale == Time {
 		return "UTC"
@@ -171,8 +171,8 @@ func (p *page) drawLegend(c draw.Canvas, left vg.Length, keys [][]plot.Thumbnail
 	}
 }
 
-// printable replaces what cannot be drawn and has no place in an SVG: control characters, and those that turn the
-// direction of a text.
+// printable replaces characters that cannot be drawn or are invalid in SVG: control characters, and
+// characters that change the text direction.
 func printable(s string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsPrint(r) || r == '\n' {

@@ -19,7 +19,8 @@ const (
 	titleSize = 17
 )
 
-// style is that of a text. Its typeface is as wide as Arial, so that an SVG is laid out right without it.
+// style returns a text style. Its typeface has the widths of Arial, so an SVG has the right layout
+// without it.
 func style(size vg.Length, weight font.Weight, c color.Color) text.Style {
 	return text.Style{
 		Color: c, Handler: plot.DefaultTextHandler,
@@ -52,12 +53,12 @@ func newPlot(x, y scale, names bool) *plot.Plot {
 	return p
 }
 
-// only hides from a plot what range and room a plotter asks for: the axes have theirs.
+// only hides a plotter's range and padding from the plot, because the axes have their own.
 type only struct{ plot.Plotter }
 
 func hair(c color.Color) draw.LineStyle { return draw.LineStyle{Color: c, Width: 1} }
 
-// line is how the line of a series is drawn.
+// line returns the line style of a series.
 func (l *layer) line() draw.LineStyle {
 	s := draw.LineStyle{Color: l.color, Width: 1.75}
 	switch l.Dash {
@@ -74,7 +75,7 @@ func (l *layer) dot() draw.GlyphStyle {
 	return draw.GlyphStyle{Color: l.color, Radius: 2.75, Shape: draw.CircleGlyph{}}
 }
 
-// add adds the series to the plot, areas first, and returns what stands for each in the legend.
+// add adds the series to the plot, areas first, and returns the legend symbols of each.
 func (c *Chart) add(p *plot.Plot, layers []layer, area draw.Canvas) ([][]plot.Thumbnailer, error) {
 	keys := make([][]plot.Thumbnailer, len(layers))
 	var areas, lines, dots []plot.Plotter
@@ -133,7 +134,7 @@ func xys(points []Point) plotter.XYs {
 	return all
 }
 
-// addBars adds the series of bars: side by side in the places of their names, or stacked.
+// addBars adds the series of bars: side by side above their names, or stacked.
 func (c *Chart) addBars(p *plot.Plot, layers []layer, area draw.Canvas) (map[int]*plotter.BarChart, error) {
 	bars, side := map[int]*plotter.BarChart{}, 0
 	for _, l := range layers {
@@ -172,7 +173,7 @@ func (c *Chart) addBars(p *plot.Plot, layers []layer, area draw.Canvas) (map[int
 	return bars, nil
 }
 
-// heights are the values of a series in the places of the names, 0 where there is none.
+// heights returns the values of a series at each name, 0 if it has no value there.
 func heights(points []Point, names int) plotter.Values {
 	all := make(plotter.Values, names)
 	for _, p := range points {
@@ -183,7 +184,7 @@ func heights(points []Point, names int) plotter.Values {
 	return all
 }
 
-// notes are the texts in the chart.
+// notes returns the texts in the chart.
 func (c *Chart) notes() (all []plot.Plotter) {
 	for _, n := range c.Notes {
 		s := style(textSize, font.WeightNormal, ink)

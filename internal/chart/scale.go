@@ -9,7 +9,7 @@ import (
 	"gonum.org/v1/plot"
 )
 
-// scale is the range of an axis, with its marks.
+// scale is the range of an axis, with its tick marks.
 type scale struct {
 	low, high float64
 	marks     []plot.Tick
@@ -25,7 +25,7 @@ func (s span) with(v float64) span { return span{min(s.low, v), max(s.high, v)} 
 
 func (s span) empty() bool { return !(s.low <= s.high) }
 
-// horizontal returns the scale of an X axis with at most so many marks.
+// horizontal returns the scale of an X axis. It has at most marks tick marks.
 func (a Axis) horizontal(values span, marks int) scale {
 	if a.Min != a.Max {
 		values = span{a.Min, a.Max}
@@ -54,7 +54,8 @@ func (a Axis) horizontal(values span, marks int) scale {
 	return s
 }
 
-// vertical returns the scale of a Y axis: from 0, to a mark that is at least 2 % above the highest value.
+// vertical returns the scale of a Y axis: from 0 to a tick mark at least 2 % above the highest
+// value.
 func (a Axis) vertical(values span) scale {
 	switch {
 	case a.Min != a.Max && a.Scale == Log:
@@ -74,7 +75,8 @@ func (a Axis) vertical(values span) scale {
 	return scale{low: low, high: high, marks: marksBetween(low, high, step), kind: plot.LinearScale{}}
 }
 
-// stepOf returns 1, 2 or 5 times a power of ten, of which at most so many make up the span.
+// stepOf returns a step of 1, 2 or 5 times a power of ten. It divides the span into at most marks
+// steps.
 func stepOf(span float64, marks int) float64 {
 	rough := span / float64(marks)
 	power := math.Pow(10, math.Floor(math.Log10(rough)))
@@ -94,7 +96,7 @@ func marksBetween(low, high, step float64) (marks []plot.Tick) {
 	return marks
 }
 
-// number writes a value with as many decimals as steps of this size need.
+// number writes a value with the decimals that steps of this size need.
 func number(v, step float64) string {
 	for _, unit := range []struct {
 		size float64
@@ -119,7 +121,7 @@ func number(v, step float64) string {
 	return whole
 }
 
-// logScale is gonum's, but has a place for 0, where bars begin: the lower end.
+// logScale is gonum's log scale, except that it places 0, the start of bars, at the lower end.
 type logScale struct{}
 
 // Normalize implements [plot.Normalizer].
@@ -130,8 +132,8 @@ func (logScale) Normalize(low, high, v float64) float64 {
 	return math.Log(v/low) / math.Log(high/low)
 }
 
-// logarithmic returns the scale that ends at 1, 2 or 5 times powers of ten. Marks are at these, or, for more than two
-// decades, at powers of ten.
+// logarithmic returns a scale that ends at 1, 2 or 5 times a power of ten. Its tick marks are at
+// these values or, above two decades, at powers of ten.
 func logarithmic(values span) scale {
 	var all []float64
 	for power := math.Floor(math.Log10(values.low)) - 1; power <= math.Ceil(math.Log10(values.high))+1; power++ {
@@ -157,7 +159,7 @@ func logarithmic(values span) scale {
 	return s
 }
 
-// timeMarks returns marks at round times of the day, or at days.
+// timeMarks returns tick marks at round times of the day, or at days.
 func timeMarks(low, high float64, marks int) (all []plot.Tick) {
 	step := timeStep(time.Duration((high-low)*float64(time.Second)), marks)
 	layout := "15:04"
@@ -178,7 +180,7 @@ func timeMarks(low, high float64, marks int) (all []plot.Tick) {
 	return all
 }
 
-// timeStep returns the time between two marks, so that there are about as many as asked for at most.
+// timeStep returns the time between two tick marks, for about marks of them at most.
 func timeStep(span time.Duration, marks int) (step time.Duration) {
 	const day = 24 * time.Hour
 	for _, step = range []time.Duration{
