@@ -1,6 +1,6 @@
-// Package cowmap has an immutable map that is cheap to change: a changed copy shares with the original
-// all that did not change (copy on write). So a directory of a million entries can be read without a
-// lock, while a change of one entry copies about a thousandth of it.
+// Package cowmap is an immutable map with cheap modified copies: a copy shares all unchanged parts
+// with the original (copy on write). A directory of a million entries can be read without a lock,
+// and changing one entry copies about a thousandth of it.
 package cowmap
 
 import (
@@ -9,23 +9,24 @@ import (
 	"maps"
 )
 
-// shards is into how many parts a map is divided. A change copies the table of them, 8 KiB, and each
-// part that it touches.
+// shards is the number of parts of a divided map. A change copies the table of parts, 8 KiB, and
+// each part that it touches.
 const shards = 1 << 10
 
-// few is up to how many entries a map is not divided: a change copies it all, and there may be many such
-// maps.
+// few is the maximum number of entries of an undivided map. A change copies all of it. There may be
+// many such small maps.
 const few = 64
 
-// Map maps strings to values. It is never changed, so it may be read from everywhere at once. The zero
-// Map is empty.
+// Map maps strings to values. It never changes, so it is safe for concurrent use. The zero Map is
+// empty.
 type Map[V any] struct {
 	parts *[shards]map[string]V // nil: it is not divided
-	whole *map[string]V         // of one that is not divided; nil: it is empty
+	whole *map[string]V         // of an undivided map; nil: empty
 	len   int
 }
 
-// seed is of this process: keys may come from outside, and must not be able to meet in one part.
+// seed is random for each process: keys may come from outside, and must not be able to collide in
+// one part on purpose.
 var seed = maphash.MakeSeed()
 
 func shardOf(key string) int { return int(maphash.String(seed, key) % shards) }
@@ -41,10 +42,10 @@ func (m Map[V]) Get(key string) (v V, ok bool) {
 	return v, ok
 }
 
-// Len is the number of entries.
+// Len returns the number of entries.
 func (m Map[V]) Len() int { return m.len }
 
-// All yields every entry, in no order.
+// All yields every entry, in undefined order.
 func (m Map[V]) All() iter.Seq2[string, V] {
 	return func(yield func(string, V) bool) {
 		if m.whole != nil {
@@ -67,7 +68,7 @@ func (m Map[V]) All() iter.Seq2[string, V] {
 	}
 }
 
-// Keys yields every key, in no order.
+// Keys yields every key, in undefined order.
 func (m Map[V]) Keys() iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for key := range m.All() {
@@ -78,13 +79,13 @@ func (m Map[V]) Keys() iter.Seq[string] {
 	}
 }
 
-// Edit begins a changed copy of the map. It costs nothing until the first change.
+// Edit starts a modified copy of the map. It copies nothing until the first change.
 func (m Map[V]) Edit() *Edit[V] { return &Edit[V]{m: m} }
 
-// Edit is a map while it is made. Only one goroutine may use it.
+// Edit is a map under construction. It is not safe for concurrent use.
 type Edit[V any] struct {
-	m        Map[V]        // as it is now
-	own      *[shards]bool // parts that no Map has; nil: a Map has even the table of them
+	m        Map[V]        // the current state
+	own      *[shards]bool // parts that no Map shares; nil: a Map shares even the table of parts
 	ownWhole bool          // no Map has m.whole
 }
 
@@ -104,16 +105,16 @@ func (e *Edit[V]) Delete(key string) {
 	}
 }
 
-// Get returns the value of a key as it is now, and whether there is one.
+// Get returns the current value of a key, and whether there is one.
 func (e *Edit[V]) Get(key string) (v V, ok bool) { return e.m.Get(key) }
 
-// Map returns what was made. Afterwards the Edit is a copy of it, which may be changed further.
+// Map returns the result. The Edit can then be changed further without affecting the result.
 func (e *Edit[V]) Map() Map[V] {
 	e.own, e.ownWhole = nil, false
 	return e.m
 }
 
-// part returns the part of a key, copied if a Map has it, with room for so many more entries.
+// part returns the part of a key, copied if a Map shares it, with room for that many more entries.
 func (e *Edit[V]) part(key string, more int) map[string]V {
 	if e.m.parts == nil && e.m.len+more <= few {
 		return e.whole()
@@ -145,7 +146,7 @@ func (e *Edit[V]) part(key string, more int) map[string]V {
 	return e.m.parts[i]
 }
 
-// whole returns all entries of a map that is not divided, copied if a Map has them.
+// whole returns all entries of an undivided map, copied if a Map shares them.
 func (e *Edit[V]) whole() map[string]V {
 	if !e.ownWhole {
 		e.ownWhole = true
