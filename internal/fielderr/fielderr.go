@@ -15,14 +15,14 @@ import (
 	"strings"
 )
 
-// Error is one thing that is wrong with a field.
+// Error is one problem of a field.
 type Error struct {
 	Path    string `json:"path,omitempty"`   // of the field, such as clients.shop.user[0].window; empty for the whole
-	Message string `json:"message"`          // what is wrong and what would be right
+	Message string `json:"message"`          // the problem and the valid values
 	Origin  string `json:"origin,omitempty"` // where the value came from: file:line, OAUTH_X or --x; empty if unknown
 }
 
-// Error is one line: path, message, origin. Absurdly long ones are cut, as by [Error.Short].
+// Error returns one line: path, message, origin. It truncates very long ones like [Error.Short].
 func (e Error) Error() string {
 	e = e.Short()
 	line := e.Message
@@ -35,7 +35,7 @@ func (e Error) Error() string {
 	return line
 }
 
-// Short cuts a path or message that quotes input of absurd length.
+// Short truncates a path or message that quotes very long input.
 func (e Error) Short() Error {
 	const most = 400
 	for _, s := range []*string{&e.Path, &e.Message} {
@@ -46,8 +46,8 @@ func (e Error) Short() Error {
 	return e
 }
 
-// Errors is everything that is wrong with a document, in the order of its fields. It
-// is never empty when it is returned as an error.
+// Errors are all problems of a document, in field order. It is never empty when returned as an
+// error.
 type Errors []Error
 
 // Error lists the errors, one per line.
@@ -59,11 +59,12 @@ func (es Errors) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// Most is how many errors [Errors.Err] returns. A small document can have millions.
+// Most is the maximum number of errors that [Errors.Err] returns. A small document can have
+// millions.
 const Most = 100
 
-// Err returns es as an error, nil if it is empty. Of more than [Most] errors it returns the
-// first, and one that says so.
+// Err returns es as an error, or nil if it is empty. It returns the first [Most] errors, and one
+// more that says if there were others.
 func (es Errors) Err() error {
 	switch {
 	case len(es) == 0:
@@ -79,9 +80,8 @@ func (es *Errors) Add(path, format string, args ...any) {
 	*es = append(*es, Error{Path: path, Message: fmt.Sprintf(format, args...)})
 }
 
-// AddUnreported appends errors that a later check found, except those about fields
-// that es names already, or that are inside one: a value that could not be read is not
-// reported again for being zero.
+// AddUnreported appends errors of a later check, except errors about fields that es already names,
+// or about fields inside them. A value that could not be read is not reported again for being zero.
 func (es *Errors) AddUnreported(later Errors) {
 	first := *es
 	for _, e := range later {
@@ -91,14 +91,14 @@ func (es *Errors) AddUnreported(later Errors) {
 	}
 }
 
-// In reports whether the error is about that field or about one inside it.
+// In reports whether the error is about that field or a field inside it.
 func (e Error) In(field string) bool {
 	rest, ok := strings.CutPrefix(e.Path, field)
 	return ok && (rest == "" || rest[0] == '.' || rest[0] == '[')
 }
 
-// Under returns the errors of a part as those of the whole: "user[0].window" under
-// "clients.shop" is "clients.shop.user[0].window".
+// Under prefixes the paths: "user[0].window" under "clients.shop" becomes
+// "clients.shop.user[0].window".
 func (es Errors) Under(prefix string) Errors {
 	out := slices.Clone(es)
 	for i, e := range es {
@@ -113,15 +113,15 @@ func (es Errors) Under(prefix string) Errors {
 	return out
 }
 
-// Of returns the errors that err is or wraps; none if it is no Errors.
+// Of returns the Errors that err is or wraps, or nil.
 func Of(err error) Errors {
 	var es Errors
 	errors.As(err, &es)
 	return es
 }
 
-// Join appends the name of a field to a path. One that could be mistaken for several
-// fields is quoted: rate_limit.clients["app.example.com"].
+// Join appends the name of a field to a path. It quotes a name that could be mistaken for several
+// fields: rate_limit.clients["app.example.com"].
 func Join(path, name string) string {
 	plain := name != "" && strings.Trim(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-") == ""
 	switch {
