@@ -1,4 +1,5 @@
-// Package network names where requests come from, for everything that counts by address.
+// Package network maps addresses to the networks of customers, for everything that counts by
+// address.
 package network
 
 import (
@@ -6,19 +7,19 @@ import (
 	"net/netip"
 )
 
-// Source returns what stands for one customer: an IPv4 address, or the /64 of an IPv6 address, because one
-// customer usually has all of it. An IPv4 address in IPv6 form is that IPv4 address; zones do not count.
-// All unknown addresses are one source.
+// Source returns the network of one customer: an IPv4 address, or the /64 of an IPv6 address,
+// because a customer usually has a whole /64. An IPv4-mapped IPv6 address counts as IPv4, and zones
+// are ignored. All unknown addresses are one source.
 func Source(addr netip.Addr) string {
 	addr = plain(addr)
 	if !addr.Is6() {
-		return addr.String() // "invalid IP" if it is unknown
+		return addr.String() // "invalid IP" if unknown
 	}
 	return around(addr, 64)
 }
 
-// ParseSource returns the source of an address in any form. It takes what [Source] returns, too; any other
-// network is an error.
+// ParseSource returns the source of an address in any form. It also accepts the output of [Source].
+// Any other network is an error.
 func ParseSource(text string) (string, error) {
 	if addr, err := netip.ParseAddr(text); err == nil {
 		return Source(addr), nil
@@ -32,8 +33,8 @@ func ParseSource(text string) (string, error) {
 	return "", fmt.Errorf("%q is neither an address nor the /64 of an IPv6 address", text)
 }
 
-// Around returns the networks that a source is in, the widest first: the /48 and the /56 of an IPv6
-// address, which many customers have alone, or the /24 of an IPv4 address.
+// Around returns the networks that contain a source, widest first: the /48 and the /56 of an IPv6
+// address, which often belong to one customer, or the /24 of an IPv4 address.
 func Around(addr netip.Addr) []string {
 	switch addr = plain(addr); {
 	case addr.Is4():
@@ -44,8 +45,8 @@ func Around(addr netip.Addr) []string {
 	return nil
 }
 
-// Site returns the /48 of an IPv6 address, the largest network that one customer usually gets, and "" for
-// all others.
+// Site returns the /48 of an IPv6 address, the largest network that a customer usually gets, and ""
+// for all others.
 func Site(addr netip.Addr) string {
 	if addr = plain(addr); !addr.Is6() {
 		return ""
