@@ -1,8 +1,8 @@
-// Package preset has limits that well-known providers publish for requests for tokens, for operators who want
-// the same. Each figure is on the page that stands beside it; no figure is here that is not on the page.
+// Package preset has the limits that well-known providers publish for token requests, for operators
+// who want the same limits. Every figure is on the page named beside it.
 //
-// A preset is only ever copied: what an operator sets has the limits and not the name, so that a
-// preset that changes in a later release changes nothing that is set.
+// A preset is only ever copied: the operator's settings contain its limits and not its name. Changing
+// a preset in a later release therefore leaves existing settings unchanged.
 //
 //	p := preset.All()[0]
 //	policy := p.Policy()
@@ -14,21 +14,21 @@ import (
 	"oauth-server/internal/ratelimit"
 )
 
-// Preset is the limits of one provider. A list is nil if its page has no limit that can be
-// counted so.
+// Preset is the limits of one provider. A list is nil if the provider's page has no limit that this
+// server can count.
 type Preset struct {
 	Name                string
 	User, Client, Total []ratelimit.Limit
-	About               string // what the provider limits, for people
-	Page                string // URL of where the provider says so
+	About               string // limited resource, for people
+	Page                string // URL of the provider's page with the limits
 }
 
-// Policy is the limits of the preset as a policy.
+// Policy returns the limits of the preset as a policy.
 func (p *Preset) Policy() ratelimit.Policy {
 	return ratelimit.Policy{User: p.User, Client: p.Client, Total: p.Total}
 }
 
-// All returns the presets by name. The caller must not change the lists.
+// All returns the presets sorted by name. The caller must not change the lists.
 func All() []Preset { return presets }
 
 var presets = []Preset{
@@ -76,7 +76,7 @@ var presets = []Preset{
 	},
 }
 
-// of returns the limit for these grants only.
+// of restricts the limit to these grants.
 func of(g ratelimit.Grants, l ratelimit.Limit) ratelimit.Limit {
 	l.Grants = g
 	return l
