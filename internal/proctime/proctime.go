@@ -1,6 +1,6 @@
-// Package proctime reads how long the threads of a process have run, and have waited for a processor.
-// Both are in nanoseconds, where /proc/PID/stat counts in hundredths of a second. It needs Linux: elsewhere [Of] and
-// [Self] return an error.
+// Package proctime reads how long the threads of a process have run, and how long they have waited
+// for a processor. Both are in nanoseconds, while /proc/PID/stat has only hundredths of a second.
+// It needs Linux: on other systems [Of] and [Self] return an error.
 package proctime
 
 import (
@@ -15,14 +15,14 @@ import (
 	"time"
 )
 
-// Times is what the threads of a process have come to, since each began.
+// Times are the totals of a process's threads since each started.
 type Times struct {
 	Ran    time.Duration
 	Waited time.Duration // ready to run, without a processor
 }
 
-// Of returns the times of a process. Threads that have ended are not in them; a program in Go seldom
-// ends one.
+// Of returns the times of a process. Threads that have ended are not included; Go programs seldom
+// end one.
 func Of(pid int) (Times, error) {
 	t, err := of(os.DirFS("/proc"), strconv.Itoa(pid))
 	if err != nil {
@@ -59,7 +59,8 @@ func of(proc fs.FS, pid string) (sum Times, err error) {
 	return sum, nil
 }
 
-// parse reads a line of nanoseconds on a processor, nanoseconds without one, and turns on one.
+// parse reads a schedstat line: nanoseconds on a processor, nanoseconds waiting for one, and the
+// number of time slices.
 func parse(schedstat string) (Times, error) {
 	fields := strings.Fields(schedstat)
 	if len(fields) != 3 {

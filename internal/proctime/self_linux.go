@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// Self returns the processor time of this process with the threads that have ended, and without its children.
+// Self returns the processor time of this process, including threads that have ended, without its
+// children.
 func Self() (time.Duration, error) {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
