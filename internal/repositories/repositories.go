@@ -1,5 +1,5 @@
-// Package repositories has what every domain stores, on one backend, as one value: for commands and the
-// admin API, which use most of it.
+// Package repositories combines the repositories of all domains on one backend into one value.
+// Commands and the admin API use most of them.
 package repositories
 
 import (
@@ -12,15 +12,15 @@ import (
 	"oauth-server/internal/syncer"
 )
 
-// Backend is a backend with the counters. The file and MongoDB implement it.
+// Backend is a store backend with counters. The file and MongoDB implement it.
 type Backend interface {
 	store.Backend
 	syncer.Store
-	// CountersOf returns at most limit counters of a client, in any order: all of them, or those of one
-	// username if it is not nil.
+	// CountersOf returns at most limit counters of a client, in any order: all counters, or only
+	// the counters of one username if it is not nil.
 	CountersOf(ctx context.Context, clientID string, username *string, limit int) ([]syncer.Record, error)
-	// EraseCounters removes the counters of a client: all of them, or those of one username if it is
-	// not nil.
+	// EraseCounters removes the counters of a client: all counters, or only the counters of one
+	// username if it is not nil.
 	EraseCounters(ctx context.Context, clientID string, username *string) error
 }
 
@@ -34,7 +34,7 @@ type All struct {
 	*grantsRepository
 }
 
-type grantsRepository = grants.Repository // another name: keys has a Repository as well
+type grantsRepository = grants.Repository // renamed, because keys has a Repository too
 
 // On returns the repositories on a backend.
 func On(ctx context.Context, b store.Backend) (All, error) {
@@ -45,7 +45,7 @@ func On(ctx context.Context, b store.Backend) (All, error) {
 	return Of(f), nil
 }
 
-// Of is [On] with the follower of snapshots, which contain a change when it is made.
+// Of is [On] with a follower of snapshots. The snapshots contain a change as soon as it is made.
 func Of(f *store.Follower) All {
 	b := f.Backend()
 	return All{
