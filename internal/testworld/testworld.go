@@ -1,6 +1,6 @@
-// Package testworld holds what the tests of several packages build their worlds from: a clock that
-// tests turn, a store on a fresh file, clients in memory, two people who can sign in and an unused
-// address. Nothing but tests imports it.
+// Package testworld holds the fixtures that the tests of several packages share: a settable clock,
+// a store on a fresh file, clients in memory, two users who can sign in and an unused address. Only
+// tests import it.
 package testworld
 
 import (
@@ -19,23 +19,23 @@ import (
 	"oauth-server/internal/store/bolt"
 )
 
-// Noon is the time at which a [Clock] begins.
+// Noon is the initial time of a [Clock].
 var Noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// Clock is a clock that tests turn. It is safe for concurrent use.
+// Clock is a clock that tests advance. It is safe for concurrent use.
 type Clock struct {
 	mu    sync.Mutex
 	since time.Duration // since Noon
 }
 
-// Now returns the time that the clock shows.
+// Now returns the clock's time.
 func (c *Clock) Now() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return Noon.Add(c.since)
 }
 
-// Advance turns the clock on by d.
+// Advance advances the clock by d.
 func (c *Clock) Advance(d time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -67,7 +67,7 @@ func OpenStore(tb testing.TB, file string) *Store {
 	return &Store{store, repositories}
 }
 
-// Policies returns the snapshot of a set on top of a configuration file.
+// Policies returns a snapshot of a policy set on top of a configuration file.
 func Policies(tb testing.TB, file ratelimit.Settings, set clientcfg.PolicySet) *clientcfg.PolicySnapshot {
 	tb.Helper()
 	e := clientcfg.Event{Number: set.Version}
@@ -110,10 +110,10 @@ func (c Clients) Client(id string) (*clientcfg.Client, bool) {
 	return found, ok
 }
 
-// Renew has nothing to do: these are always the newest.
+// Renew does nothing, because the clients are always current.
 func (c Clients) Renew(context.Context, time.Duration) error { return nil }
 
-// MustBeValid fails the test if a client could not be registered as it is.
+// MustBeValid fails the test if a client is invalid for registration.
 func (c Clients) MustBeValid(tb testing.TB) {
 	tb.Helper()
 	for _, client := range c {
@@ -131,7 +131,7 @@ var passwordHash = sync.OnceValues(func() (string, error) {
 	return secret.NewPasswords(secret.PasswordOptions{}).Hash(context.Background(), Password)
 })
 
-// AddUsers adds alice and bob, who sign in with [Password] and were created at that time, with stamps.
+// AddUsers adds alice and bob, created at that time. They have stamps and sign in with [Password].
 func AddUsers(tb testing.TB, store grants.UserRegistry, created time.Time) {
 	tb.Helper()
 	hash, err := passwordHash()
@@ -146,15 +146,15 @@ func AddUsers(tb testing.TB, store grants.UserRegistry, created time.Time) {
 	}
 }
 
-// FreeAddress returns an address of this machine with an unused port, for a server whose address
-// must be known before it listens.
+// FreeAddress returns an address of this machine with an unused port, for a server that needs to
+// know its address before it listens.
 func FreeAddress(tb testing.TB) string {
 	tb.Helper()
 	return FreeAddressOf(tb, "127.0.0.1")
 }
 
 // FreeAddressOf is FreeAddress for another IP address of this machine. A port that is unused on one
-// may be used on the other.
+// address may be in use on another.
 func FreeAddressOf(tb testing.TB, ip string) string {
 	tb.Helper()
 	l, err := new(net.ListenConfig).Listen(tb.Context(), "tcp", net.JoinHostPort(ip, "0"))
