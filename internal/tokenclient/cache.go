@@ -29,20 +29,19 @@ var (
 	ErrExposed = errors.New("the cache file is accessible to others")
 	// ErrForeign means that the file holds a token of another [Key].
 	ErrForeign = errors.New("the cache file holds another token")
-	// ErrNoPlace means that no file can be made where the cache should be.
+	// ErrNoPlace means that the cache file cannot be created.
 	ErrNoPlace = errors.New("make a place for the token cache")
 )
 
-// Key identifies what a token was requested for. Below [Request.CacheDir] each key has a file of its
-// own.
+// Key identifies the request for a token. In [Request.CacheDir] each key has its own file.
 type Key struct {
 	Issuer   string          `json:"issuer"`
 	ClientID string          `json:"client_id"`
 	Grant    clientcfg.Grant `json:"grant_type"`
 	Username string          `json:"username,omitempty"`
 	Scope    string          `json:"scope,omitempty"` // requested, sorted
-	// From is the SHA-256 of [Request.RefreshToken], if any. A refresh token that is given a second
-	// time must not be sent again, because it was rotated.
+	// From is the SHA-256 of [Request.RefreshToken], if any. A refresh token given a second time
+	// must not be sent again, because it was rotated.
 	From string `json:"from,omitempty"`
 }
 
@@ -52,8 +51,9 @@ type entry struct {
 	Token Token `json:"token"`
 }
 
-// DefaultCacheDir returns the directory for cache files, below the user's cache directory. It is an error if
-// what that lies in, such as HOME, is no directory: the home of an account without one is not made.
+// DefaultCacheDir returns the directory for cache files, below the user's cache directory. It
+// returns an error if the parent, such as HOME, is not a directory. It does not create a missing
+// home directory.
 func DefaultCacheDir() (string, error) {
 	dir, err := os.UserCacheDir()
 	if err == nil {
@@ -125,8 +125,8 @@ func checkPrivate(path string, info fs.FileInfo) error {
 	return nil
 }
 
-// saveEntry replaces the file in one step: a reader sees the old token or the new one, and a crash
-// leaves one of the two.
+// saveEntry replaces the file atomically: a reader, also after a crash, sees the old token or the new
+// one.
 func saveEntry(path string, e *entry) (err error) {
 	text, err := json.MarshalIndent(e, "", "  ")
 	if err != nil {

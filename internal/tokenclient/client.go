@@ -108,10 +108,10 @@ func (r *run) result(ctx context.Context) (*Result, error) {
 	}
 }
 
-// renewer returns a valid token, given the cached one; old is nil if there is none.
+// renewer returns a valid token, given the cached one; old is nil without a cached one.
 type renewer func(ctx context.Context, old *Token) (*Token, Origin, error)
 
-// locked calls renew while the cache file of the key is locked, so that one of several processes
+// locked calls renew while it holds the lock of the key's cache file. One of several processes
 // requests a token and the others reuse it.
 func (r *run) locked(ctx context.Context, key Key, renew renewer) (result *Result, err error) {
 	path := r.req.cachePath(key)
@@ -133,7 +133,7 @@ func (r *run) locked(ctx context.Context, key Key, renew renewer) (result *Resul
 		return result, nil
 	}
 	if err := saveEntry(path, &entry{Key: key, Token: *t}); err != nil {
-		// The token is valid, and its refresh token cannot be obtained again.
+		// Return the token anyway: it is valid, and its refresh token cannot be obtained again.
 		r.client.notify("the token is not kept: %v", err)
 		result.CacheFile = ""
 	}
@@ -173,7 +173,7 @@ func (r *run) renew(ctx context.Context, old *Token) (*Token, Origin, error) {
 	return t, r.freshOrigin(), err
 }
 
-// refreshCached refreshes the cached token of a user grant, whichever of them it came from.
+// refreshCached refreshes the cached token of a user grant, from whichever user grant it came.
 func (r *run) refreshCached(ctx context.Context) (*Result, error) {
 	for _, grant := range []clientcfg.Grant{clientcfg.AuthorizationCode, clientcfg.Password} {
 		key := r.req.key(grant)

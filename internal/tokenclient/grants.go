@@ -119,8 +119,8 @@ func (r *run) ask(ctx context.Context, call func(context.Context) (*oauth2.Token
 	}
 }
 
-// waitToRetry returns nil when it is time to retry, and an error that wraps the failure if there is
-// nothing to wait for or no time to.
+// waitToRetry returns nil when it is time to retry. If it should not wait or the time does not
+// suffice, it returns an error that wraps the failure.
 func (r *run) waitToRetry(ctx context.Context, failure error) error {
 	var refused *ServerError
 	if !r.client.Wait || !errors.As(failure, &refused) || !refused.Limited() || refused.RetryAfter == 0 {

@@ -12,12 +12,12 @@ import (
 // lockPoll is how often a busy lock is tried again.
 const lockPoll = 50 * time.Millisecond
 
-// errLocked is what tryLock returns while another process holds the lock.
+// errLocked is returned by tryLock while another process holds the lock.
 var errLocked = errors.New("locked by another process")
 
-// lockFile takes the lock of a cache file, a file beside it, and returns how to release it. Without
-// it two processes could send the same refresh token, which the server must take for theft and
-// answer by revoking the family (RFC 9700 section 4.14.2). The lock ends with its process.
+// lockFile locks a cache file through a file beside it, and returns a function that unlocks it.
+// Without the lock two processes could send the same refresh token. The server must treat that as
+// theft and revoke the family (RFC 9700 section 4.14.2). The lock ends with its process.
 func lockFile(ctx context.Context, path string) (release func() error, err error) {
 	if err := os.MkdirAll(filepath.Dir(path), cacheDirMode); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrNoPlace, err)

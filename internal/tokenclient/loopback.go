@@ -123,7 +123,7 @@ func (l *loopback) serveCallback(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// outcome is what the page shows.
+// outcome is the content of the page.
 type outcome struct {
 	Title   string
 	Denied  bool   // by the user

@@ -48,12 +48,13 @@ func NewHTTPClient() *http.Client {
 	}
 }
 
-// ErrNoIssuer is wrapped by the error about an address that answers, but not as the issuer.
+// ErrNoIssuer is wrapped by errors about an address that answers, but not as the issuer.
 var ErrNoIssuer = errors.New("it does not answer as that issuer")
 
-// Discover fetches the metadata of the issuer and checks it: the issuer in it must be identical to the requested one (RFC 8414
-// section 3.3), and every endpoint must be https. An issuer on a loopback address without TLS proves nothing, so its endpoints
-// must have the same address. The error wraps [ErrNoIssuer] if anything answers.
+// Discover fetches the metadata of the issuer and checks it. The issuer in it must be identical to
+// the requested one (RFC 8414 section 3.3), and every endpoint must use https. A loopback issuer
+// without TLS proves nothing, so its endpoints must have the same address. The error wraps
+// [ErrNoIssuer] if the address answers at all.
 func Discover(ctx context.Context, client *http.Client, issuer string) (*Metadata, error) {
 	address, err := MetadataURL(issuer)
 	if err != nil {
@@ -112,7 +113,7 @@ func (m *Metadata) check(issuer string) error {
 	return nil
 }
 
-// origin is the scheme and the host of a URL that was checked, in lower case.
+// origin returns the scheme and host of a checked URL, in lower case.
 func origin(checked string) string {
 	u, err := url.Parse(checked)
 	if err != nil {

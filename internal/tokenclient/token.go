@@ -16,12 +16,13 @@ type Token struct {
 	ExpiresAt    time.Time `json:"expires_at,omitzero"` // zero: unknown
 }
 
-// maxMargin bounds how long before its expiry a token is not used any more, so that it does not
-// expire on the way to the resource server.
+// maxMargin is the maximum time before its expiry at which a token is no longer used. It keeps a
+// token from expiring on the way to the resource server.
 const maxMargin = 30 * time.Second
 
-// Fresh reports whether the token can be used at now: until a tenth of its lifetime, at most half a
-// minute, before it expires. A token of unknown lifetime is never fresh, and neither is nil.
+// Fresh reports whether the token can still be used at now: it is until a tenth of its lifetime
+// before it expires, at most half a minute. A nil token and a token of unknown lifetime are never
+// fresh.
 func (t *Token) Fresh(now time.Time) bool {
 	if t == nil || t.AccessToken == "" || t.ExpiresAt.IsZero() {
 		return false
