@@ -69,10 +69,10 @@ func New(ctx context.Context, o Options) (*Tracer, error) {
 	return &Tracer{on: true, tracer: provider.Tracer("oauth-server"), shutdown: provider.Shutdown}, nil
 }
 
-// Shutdown sends the spans that are left, until the context ends.
+// Shutdown sends the remaining spans, until the context ends.
 func (t *Tracer) Shutdown(ctx context.Context) error { return t.shutdown(ctx) }
 
-// Request begins the span of a request, and returns the request with the span in its context. The
+// Request starts the span of a request, and returns the request with the span in its context. The
 // route is not known yet; see [Route].
 func (t *Tracer) Request(r *http.Request) (*http.Request, trace.Span) {
 	if !t.on {
@@ -83,8 +83,8 @@ func (t *Tracer) Request(r *http.Request) (*http.Request, trace.Span) {
 	return r.WithContext(ctx), span
 }
 
-// Operation begins the span of an operation inside a traced request. Outside of one it does nothing:
-// the spans of background loops would be most of all spans.
+// Operation starts the span of an operation inside a traced request. Outside of a request it does
+// nothing, because background loops would make most of all spans.
 func (t *Tracer) Operation(ctx context.Context, name string) (_ context.Context, end func(failed bool)) {
 	if !t.on || !trace.SpanFromContext(ctx).IsRecording() {
 		return ctx, func(bool) {}
@@ -101,15 +101,15 @@ func (t *Tracer) Operation(ctx context.Context, name string) (_ context.Context,
 // Recording reports whether the request of the context is being traced.
 func Recording(ctx context.Context) bool { return trace.SpanFromContext(ctx).IsRecording() }
 
-// Answer describes a request that was answered.
+// Answer describes the response to a request.
 type Answer struct {
 	Method, Route string // Route is the pattern
 	Status        int
 	Error         string // OAuth error code
 }
 
-// Route adds the route and the answer to the request's span, and names the span after the route. It
-// returns the trace ID for an exemplar, empty if the request is not recorded.
+// Route adds the route and the response to the request's span, and names the span after the route.
+// It returns the trace ID for an exemplar, empty if the request is not recorded.
 func Route(ctx context.Context, a Answer) (traceID string) {
 	span := trace.SpanFromContext(ctx)
 	if !span.IsRecording() {
@@ -128,10 +128,10 @@ func Route(ctx context.Context, a Answer) (traceID string) {
 	return span.SpanContext().TraceID().String()
 }
 
-// Decision is what the limiter decided about a request.
+// Decision is the limiter's decision about a request.
 type Decision struct {
 	ClientID, Grant, Outcome string
-	Limit                    string // that decided; empty if none applied
+	Limit                    string // the deciding limit; empty if none applied
 	Usage                    float64
 	RetryAfter               time.Duration
 }
