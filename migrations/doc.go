@@ -1,13 +1,13 @@
 // Package migrations brings a MongoDB database to the layout that this release needs, in numbered
 // steps, and reports which of them have been applied.
 //
-// A migration is a list of database commands in layout.go, each with a sentence on what it does. Every
-// command may run twice, so many instances may migrate at once, and again after a crash. What has been
-// applied is recorded in the collection "migrations". A released migration never changes: a new need
-// is a new migration.
+// A migration is a list of database commands in layout.go, each with a sentence about its effect. Every
+// command may run twice, so many instances may migrate at once, and again after a crash. The collection
+// "migrations" records the applied migrations. A released migration never changes: a new need is a new
+// migration.
 //
 // Servers that only speak MongoDB's protocol may lack validators: those commands are optional, and
-// what a server refuses of them is reported once. TTL indexes are not optional: nothing but the
+// a missing feature is reported once. TTL indexes are not optional: nothing but the
 // server's monitor deletes expired counters, codes, tokens and sessions, so without one the
 // collections grow until the disk is full.
 //

@@ -20,12 +20,12 @@ type Migration struct {
 type Command struct {
 	About string
 	Run   bson.D
-	// Optional is set if the database works without it on a server that does not implement it: for
-	// validators, and not for TTL indexes (see doc.go).
+	// Optional is set if the database works without the command on a server that does not implement
+	// it: for validators, but not for TTL indexes (see doc.go).
 	Optional bool
 }
 
-// String returns the command as it can be pasted into db.runCommand.
+// String returns the command in the form that db.runCommand accepts.
 func (c Command) String() string {
 	text, err := bson.MarshalExtJSON(c.Run, false, false)
 	if err != nil {
@@ -46,8 +46,8 @@ func (m Migration) Checksum() string {
 	return hex.EncodeToString(sum.Sum(nil))
 }
 
-// All returns the migrations of this release, in their order. Released ones never change: a new table or
-// index is a new migration, which only adds.
+// All returns the migrations of this release, in order. Released migrations never change: a new
+// table or index is a new migration, which only adds.
 func All() []Migration {
 	first := Migration{Number: 1, Name: "layout", About: "The counters, the tables with their indexes, and the trail."}
 	first.Commands = append(first.Commands, counters()...)
@@ -60,11 +60,12 @@ func All() []Migration {
 // table is a store.Table: a collection of records, see internal/store/mongo/tables.go.
 type table struct {
 	name    string
-	owner   bool // its records are found by their owner
-	changed bool // by when they were written
+	owner   bool // its records are looked up by owner
+	changed bool // its records are looked up by time of change
 }
 
-// tables are those of the domain packages, by name. The trail needs no index but that of its numbers.
+// tables are the tables of the domain packages, by name. The trail needs only the index on its
+// numbers.
 var tables = []table{
 	{name: "agreements", owner: true},
 	{name: "bans", changed: true},
@@ -83,7 +84,7 @@ var tables = []table{
 	{name: "users"},
 }
 
-// commands returns those that make the collection of a table.
+// commands returns the commands that create the collection of a table.
 func (t table) commands() []Command {
 	indexes := bson.A{parse(`{"key": {"expire": 1}, "name": "expire", "expireAfterSeconds": 0}`)}
 	if t.owner {
@@ -114,7 +115,7 @@ func (t table) commands() []Command {
 	}
 }
 
-// counters returns the commands that make the collection of the shared counters.
+// counters returns the commands that create the collection of the shared counters.
 func counters() []Command {
 	return []Command{
 		{
@@ -153,7 +154,7 @@ func validate(collection, about, schema string) Command {
 	}}
 }
 
-// parse returns the document of a JSON text of this file.
+// parse returns the document of a JSON text in this file.
 func parse(text string) (doc bson.D) {
 	if err := bson.UnmarshalExtJSON([]byte(text), false, &doc); err != nil {
 		panic(err)

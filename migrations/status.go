@@ -9,8 +9,8 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo"
 )
 
-// ErrChanged means that a migration was applied in another form than this release has it, so the
-// layout of the database is unknown.
+// ErrChanged means that an applied migration differs from the one in this release, so the layout of
+// the database is unknown.
 var ErrChanged = errors.New("migrations: an applied migration differs from the one in this release")
 
 // State is one migration and whether the database has it.
@@ -19,8 +19,8 @@ type State struct {
 	AppliedAt time.Time // zero while it is pending
 }
 
-// Status returns every migration of this release with its state. Those that a newer release has
-// applied are not listed: migrations only ever add, so this release works with them.
+// Status returns every migration of this release with its state. It does not list migrations of a
+// newer release: migrations only ever add, so this release works with them.
 func Status(ctx context.Context, db *mongo.Database) ([]State, error) {
 	applied, err := recorded(ctx, db)
 	if err != nil {

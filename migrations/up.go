@@ -16,9 +16,9 @@ import (
 // collection holds a document for each applied migration.
 const collection = "migrations"
 
-// passing are the errors of a server on which another operation is in the way and ends by itself. Servers on top of
-// PostgreSQL report its deadlocks and conflicts as internal errors, by their text only. An index build that failed does not
-// pass: its documents have to be mended.
+// passing are the server errors caused by another operation that will end by itself. Servers on top
+// of PostgreSQL report its deadlocks and conflicts as internal errors, recognizable only by their
+// text. A failed index build is not among them: its documents have to be repaired.
 var passing = struct {
 	codes []int
 	texts []string
@@ -35,7 +35,7 @@ var passing = struct {
 	texts: []string{"deadlock", "could not serialize access", "index build in progress", "index build is in progress", "index build already in progress"},
 }
 
-// passes reports whether the error is one of a server that may be asked again.
+// passes reports whether the command may be retried after the error.
 func passes(err error) bool {
 	var server mongo.ServerError
 	if !errors.As(err, &server) {
@@ -48,18 +48,18 @@ func passes(err error) bool {
 	return slices.ContainsFunc(passing.texts, func(t string) bool { return strings.Contains(text, t) })
 }
 
-// refusals has the errors by which servers that speak MongoDB's protocol refuse what they do not
-// implement, by code and name: a keyword of $jsonSchema, validators as a whole, the command. Some
-// servers send only one of the two. Every other error (a missing right, no such collection) stops
-// the migration, because an operator can do something about it.
+// refusals are the errors of servers that speak MongoDB's protocol but do not implement a feature,
+// by code and name: a keyword of $jsonSchema, validators as a whole, the command. Some servers send
+// only the code or only the name. Every other error (a missing right, no such collection) stops the
+// migration, because an operator can fix it.
 var refusals = map[int32]string{
 	9:   "FailedToParse",
 	59:  "CommandNotFound",
 	115: "CommandNotSupported",
 }
 
-// notOffered returns what the server lacks, if the error is the answer of one that does not implement the
-// command or an option of it, and an empty text otherwise.
+// notOffered returns the missing feature if the error says that the server does not implement the
+// command or one of its options; otherwise it returns an empty text.
 func notOffered(c Command, err error) string {
 	var answer mongo.CommandError
 	if errors.As(err, &answer) {
@@ -74,16 +74,16 @@ func notOffered(c Command, err error) string {
 	return ""
 }
 
-// Report has what [Up] did.
+// Report is the result of [Up].
 type Report struct {
 	Applied []Migration
-	// Lacking has one sentence on what the server does not offer and the database does without, or none.
+	// Lacking has a sentence on optional features that the server lacks, or is empty.
 	Lacking []string
 }
 
 // Up applies the pending migrations in order, and records each. It may run in many processes at
-// once and be interrupted anywhere: the next run repeats what was not recorded. After an error the
-// report has what was applied until then.
+// once and be interrupted anywhere: the next run repeats the unrecorded ones. After an error the
+// report has the migrations applied before it.
 func Up(ctx context.Context, db *mongo.Database) (report Report, err error) {
 	pending, err := Pending(ctx, db)
 	if err != nil {
@@ -111,10 +111,12 @@ func (r *Report) apply(ctx context.Context, db *mongo.Database, m Migration) err
 	return record(ctx, db, m)
 }
 
-// retryFor is how long a command is repeated. Building an index on a large collection takes minutes.
+// retryFor is the maximum time to retry a command. Building an index on a large collection takes
+// minutes.
 const retryFor = 10 * time.Minute
 
-// again repeats what may run twice while it fails because of another operation, at most for [retryFor].
+// again retries do while another operation makes it fail, at most for [retryFor]. do must be safe
+// to run twice.
 func again(ctx context.Context, do func() error) error {
 	begun := time.Now()
 	for pause := 50 * time.Millisecond; ; pause = min(2*pause, time.Second) {
