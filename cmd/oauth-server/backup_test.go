@@ -15,7 +15,7 @@ import (
 	"oauth-server/internal/testworld"
 )
 
-// on names the data file.
+// on returns a command line with the data file.
 func on(data, args string) []string { return append(strings.Fields(args), "--data", data) }
 
 // clientIDs are the clients in a data file, as its registry shows them.
@@ -31,7 +31,7 @@ func clientIDs(t *testing.T, data string) (ids []string) {
 	return ids
 }
 
-// serveAt starts a server at addresses that it finds again when it starts afresh.
+// serveAt starts a server at fixed addresses, which it keeps over a restart.
 func serveAt(t *testing.T, data string, args ...string) operated {
 	t.Helper()
 	clients, operators := testworld.FreeAddress(t), testworld.FreeAddress(t)
@@ -40,7 +40,7 @@ func serveAt(t *testing.T, data string, args ...string) operated {
 	return operated{p, "http://" + clients, "http://" + operators}
 }
 
-// TestBackup: of a file that no server has open, and through the server that has it.
+// TestBackup: of a file that no server has open, and through the server that holds it.
 func TestBackup(t *testing.T) {
 	data := storeFile(t)
 	runOK(t, "", on(data, "client create shop")...)
@@ -83,7 +83,7 @@ func TestBackup(t *testing.T) {
 	check.Equal(t, "files", len(left), 3)
 }
 
-// TestServerThatCannotBeAsked: it serves no operators, so the next step is to stop it.
+// TestServerThatCannotBeAsked: the server has no admin API, so the error suggests stopping it.
 func TestServerThatCannotBeAsked(t *testing.T) {
 	data := storeFile(t)
 	backup := filepath.Join(t.TempDir(), "b.db")
@@ -109,7 +109,7 @@ func TestBackupIsInTheTrail(t *testing.T) {
 	has(t, stdout, whoami()+" (store)", "backup store", "nightly")
 }
 
-// TestRestore: with no server, into a place where there is a file and where there is none.
+// TestRestore: without a server, over an existing file and into an empty place.
 func TestRestore(t *testing.T) {
 	data := storeFile(t)
 	backup := filepath.Join(t.TempDir(), "backup.db")
@@ -153,7 +153,8 @@ func TestRestore(t *testing.T) {
 	runFails(t, exitFailed, "not a data file of oauth-server", "", on(data, "restore "+damaged+" --yes")...)
 	check.Equal(t, "clients", clientIDs(t, data), []string{"first", "second"})
 
-	// A data file that is damaged is what a backup is for; what is none has to be moved away.
+	// A damaged data file is replaced, because backups exist for that. A file of another kind has
+	// to be moved away.
 	check.OK(t, os.WriteFile(data, content[:5000], 0o600))
 	runOK(t, "", on(data, "restore "+backup+" --yes")...)
 	check.Equal(t, "clients", clientIDs(t, data), []string{"first"})
@@ -164,8 +165,8 @@ func TestRestore(t *testing.T) {
 	check.Equal(t, "clients", clientIDs(t, data), []string{"first"})
 }
 
-// TestRestoreWhileServing: the server starts afresh in its process with what was restored. What was issued
-// before is worthless, unless it is to be kept.
+// TestRestoreWhileServing: the server restarts in its process with the restored file. Tokens issued
+// before are invalid, unless they are to be kept.
 func TestRestoreWhileServing(t *testing.T) {
 	data := storeFile(t)
 	server := serveAt(t, data)
@@ -209,8 +210,8 @@ func TestRestoreWhileServing(t *testing.T) {
 	check.Equal(t, "the newest", trail.Entries[0].Action+" "+trail.Entries[0].After["sign_ins"], "restore ended")
 }
 
-// TestRestoreThatCannotBeServed: the server goes back to the former file, if it cannot start with the
-// restored one.
+// TestRestoreThatCannotBeServed: the server goes back to the former file if it cannot start with
+// the restored one.
 func TestRestoreThatCannotBeServed(t *testing.T) {
 	secretFile := func() string {
 		path := filepath.Join(t.TempDir(), "secret")

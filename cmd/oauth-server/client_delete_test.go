@@ -87,7 +87,7 @@ func TestDeletingAClientNamesItsLimits(t *testing.T) {
 	deletes(want...)
 }
 
-// TestDeletingAClientNamesItsBans: those that are not forgotten, on the store and on a server.
+// TestDeletingAClientNamesItsBans: the bans that are not forgotten, on the store and on a server.
 func TestDeletingAClientNamesItsBans(t *testing.T) {
 	data := storeFile(t)
 	for _, id := range []string{"here", "there", "many"} {

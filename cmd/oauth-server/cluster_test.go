@@ -27,7 +27,7 @@ type member struct {
 	passed  atomic.Int64 // tokens it answered with
 }
 
-// cluster is what stands behind a load balancer.
+// cluster is the set of processes behind a load balancer.
 type cluster struct {
 	members []*member
 	client  *http.Client
@@ -50,7 +50,7 @@ func newCluster(t *testing.T, size, limit int) (c *cluster, uri, name string) {
 	return c, db[1], db[3]
 }
 
-// ask sends a token request to the next member that is there.
+// ask sends a token request to the next live member.
 func (c *cluster) ask(ctx context.Context) error {
 	m := c.members[c.next.Add(1)%int64(len(c.members))]
 	for m.gone.Load() {
@@ -104,7 +104,7 @@ func (c *cluster) load(t *testing.T, enough func() bool) {
 	callers.Wait()
 }
 
-// stored is what the database has counted, of the documents that match.
+// stored returns the sum of the counts in the database, over the matching documents.
 func stored(t *testing.T, db *mongo.Database, filter bson.D) (sum int64) {
 	t.Helper()
 	documents, err := db.Collection("ratelimits").Find(t.Context(), filter)
@@ -147,9 +147,9 @@ func TestClusterWithoutAKilledAndAStoppedMember(t *testing.T) {
 	if sum > passed+unanswered || sum < passed-lost {
 		t.Errorf("stored %d for %d tokens: counted twice, or lost", sum, passed)
 	}
-	// What is admitted beyond the limit is what the members did not yet know
-	// of each other, what the killed one took along, and what a sliding minute
-	// frees in the seconds that this takes.
+	// Requests above the limit come from three sources: counts that the members had not yet
+	// exchanged, counts lost with the killed member, and capacity that the sliding minute frees
+	// while this runs.
 	if passed < limit-unanswered || passed > limit+lost+limit/4 {
 		t.Errorf("%d passed under a limit of %d", passed, limit)
 	}

@@ -23,7 +23,7 @@ func (r *revocable) guessed(by operated, from, name, password string) (status in
 	return send(r.t, req)
 }
 
-// deniedSoon guesses at an instance until it denies that, and checks that it admitted few.
+// deniedSoon guesses at an instance until it denies a guess, and checks that it admitted few.
 func (r *revocable) deniedSoon(by operated, name, reason string, from func(i int) string) {
 	r.t.Helper()
 	for i := range 5 {
@@ -38,8 +38,8 @@ func (r *revocable) deniedSoon(by operated, name, reason string, from func(i int
 	r.t.Errorf("guesses as %s pass at another instance", name)
 }
 
-// roomNeeded is longer than the test of guesses takes. A limit admits one request more when its next
-// window begins, so that none may begin meanwhile.
+// roomNeeded is longer than the test of guesses takes. A limit admits one more request when its
+// next window starts, so no window may start during the test.
 const roomNeeded = 3 * time.Minute
 
 // awaitDay waits for the next day of UTC if this one is nearly over.
@@ -62,14 +62,14 @@ func longWait() time.Duration {
 	return w
 }
 
-// leftOf is what is left of a window of that length. Windows are aligned to the epoch.
+// leftOf returns the time left of a window of that length. Windows are aligned to the epoch.
 func leftOf(w time.Duration) time.Duration {
 	return w - time.Duration(time.Now().UnixNano())%w
 }
 
-// Wrong passwords at one instance count at the other: those of a username from an address, for a day, and
-// those of a username from all addresses, beyond which new ones are slowed down. It is the same for a
-// username that no user has.
+// Wrong passwords at one instance count at the other: per username and address, for a day, and per
+// username from all addresses; above that limit, new addresses are slowed down. The same holds for
+// a username without a user.
 func TestGuessesCountEverywhere(t *testing.T) {
 	awaitDay(t)
 	r := newRevocable(t, "--trusted-proxies", "127.0.0.1", "--failed-attempts-users-per-name-daily", "6",

@@ -32,8 +32,8 @@ func (c *operatedCluster) balanced(t *testing.T) operated {
 	return operated{operators: proxy.URL}
 }
 
-// Changes one after another, each read at one instance and made at the other, with nothing in between: none is
-// refused, because what it is based on is read from the store.
+// Changes are made one after another, each read at one instance and made at the other, without a
+// pause. None is refused, because the state that a change is based on is read from the store.
 func TestChangesAtAlternatingInstancesAreNotRefused(t *testing.T) {
 	c := newOperatedCluster(t, 2)
 	ask := func(o operated, method, etag, body string) (string, string) {
@@ -61,8 +61,8 @@ func TestChangesAtAlternatingInstancesAreNotRefused(t *testing.T) {
 	}
 }
 
-// Commands one after another, each request of them at another instance: none is refused, because each is
-// based on what the one before has changed.
+// Commands run one after another, and each request goes to another instance. None is refused,
+// because each is based on the result of the one before.
 func TestCommandsThroughALoadBalancerAreNotRefused(t *testing.T) {
 	c := newOperatedCluster(t, 2)
 	through := c.balanced(t)

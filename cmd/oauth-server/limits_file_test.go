@@ -58,7 +58,7 @@ func (s *limitsServer) limits(status int, args string) (stdout, stderr string) {
 	return stdout, stderr
 }
 
-// version is that of all policies.
+// version returns the version of all policies.
 func (s *limitsServer) version() int64 {
 	s.t.Helper()
 	var set struct{ Version int64 }
@@ -216,7 +216,8 @@ func manyTiers() string {
 	return out.String()
 }
 
-// TestFileAndTemporaryChanges: a file neither ends nor keeps what is temporary, unless it says otherwise.
+// TestFileAndTemporaryChanges: a file neither ends nor extends temporary changes, unless it says
+// otherwise.
 func TestFileAndTemporaryChanges(t *testing.T) {
 	s := newLimitsServer(t)
 	s.limits(0, "set shop --user 10/60s --yes")

@@ -7,8 +7,8 @@ import (
 	"oauth-server/internal/check"
 )
 
-// TestStrictLimitsAreExportedShort: without what goes without saying of a strict limit, which is not what
-// does of another.
+// TestStrictLimitsAreExportedShort: without the defaults of a strict limit, which differ from the
+// defaults of other limits.
 func TestStrictLimitsAreExportedShort(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct{ shown, want string }{
