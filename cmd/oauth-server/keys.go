@@ -63,9 +63,9 @@ the servers, in OAUTH_KEYS_SECRET and so on, to see which of them encrypts a key
 		if err != nil {
 			return err
 		}
-		stored, err := store.Keys(ctx)
-		if err != nil {
-			return err
+		stored, unreadable := store.Keys(ctx) // the others are shown
+		if unreadable != nil && len(stored) == 0 {
+			return unreadable
 		}
 		shown := showKeys(stored, secrets, time.Now())
 		rows := [][]string{{"KID", "ALGORITHM", "GENERATION", "STATE", "SIGNS FROM", "ENCRYPTION"}}
@@ -75,7 +75,7 @@ the servers, in OAUTH_KEYS_SECRET and so on, to see which of them encrypts a key
 				k.ActiveFrom.UTC().Format(time.RFC3339), string(k.Encryption),
 			})
 		}
-		return c.list(shown, rows...)
+		return errors.Join(c.list(shown, rows...), unreadable)
 	})
 }
 

@@ -77,10 +77,10 @@ func named(found []app.UnreadableRecord, names []string) (some []app.UnreadableR
 			}
 		}
 		if len(some) == before {
-			return nil, fmt.Errorf("%s: every record can be read", name)
+			err = errors.Join(err, fmt.Errorf("%s: every record can be read, so nothing was done", name))
 		}
 	}
-	return some, nil
+	return some, err
 }
 
 // showRecords lists records with the reason why they are unreadable.
@@ -102,7 +102,10 @@ func (c *cli) showRecords(found []app.UnreadableRecord) error {
 
 func (c *cli) deleteRecords(ctx context.Context, store app.Store, r *registry.Registry, found []app.UnreadableRecord) (err error) {
 	for i := range found {
-		failed := r.Record(ctx, "delete", "records/"+found[i].Name(), nil, nil, func() error { return found[i].Delete(ctx, store) })
+		failed := found[i].Deletable()
+		if failed == nil {
+			failed = r.Record(ctx, "delete", "records/"+found[i].Name(), nil, nil, func() error { return found[i].Delete(ctx, store) })
+		}
 		if failed == nil {
 			c.note("deleted %s", found[i].Name())
 		}

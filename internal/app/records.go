@@ -53,14 +53,21 @@ func UnreadableRecords(ctx context.Context, s Store) (found []UnreadableRecord, 
 	return found, nil
 }
 
-// Delete removes the record. It refuses clients and users and names the command to use, because
-// deleting them also deletes related records.
-func (r *UnreadableRecord) Delete(ctx context.Context, s Store) error {
+// Deletable returns an error for clients and users. It names the command to use, because deleting
+// them also deletes related records.
+func (r *UnreadableRecord) Deletable() error {
 	switch r.Table {
 	case clientcfg.ClientsTable:
 		return fmt.Errorf("%s: delete it with: oauth-server client delete '%s'", r.Name(), r.Key)
 	case grants.UsersTable:
 		return fmt.Errorf("%s: delete it with: oauth-server user delete '%s'", r.Name(), r.Key)
+	}
+	return nil
+}
+
+// Delete removes the record, which must be deletable.
+func (r *UnreadableRecord) Delete(ctx context.Context, s Store) error {
+	switch r.Table {
 	case clientcfg.PoliciesTable:
 		return clientcfg.DropPolicy(ctx, s.Follower, r.Key)
 	case keys.KeysTable:

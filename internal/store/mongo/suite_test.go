@@ -51,6 +51,7 @@ var backendTarget = storetest.BackendTarget{
 	Spoil: map[string]func(t *testing.T, b store.Backend, table store.Table, key string){
 		"edited by hand": spoil(bson.D{{Key: "value", Value: "text"}, {Key: "version", Value: "one"}, {Key: "nonce", Value: nil}}),
 		"other type":     spoil(bson.D{{Key: "expire", Value: "tomorrow"}, {Key: "owner", Value: 7}, {Key: "changed", Value: "now"}}),
+		"neither gone":   spoil(bson.D{{Key: "gone", Value: "yes"}}),
 		"other value":    spoil(bson.D{{Key: "value.at", Value: bson.NewObjectID()}}),
 		"truncated": func(t *testing.T, b store.Backend, table store.Table, key string) {
 			t.Helper()

@@ -172,7 +172,7 @@ func (s *Store) List(ctx context.Context, t store.Table, q store.Query, each fun
 		last := q.Prefix + strings.Repeat(string(utf8.MaxRune), store.MaxKey/utf8.UTFMax)
 		id = append(id, bson.E{Key: "$gte", Value: text(q.Prefix)}, bson.E{Key: "$lte", Value: text(last)})
 	}
-	filter := append(byID(id), bson.E{Key: "gone", Value: nil})
+	filter := append(byID(id), bson.E{Key: "gone", Value: bson.D{{Key: "$ne", Value: true}}})
 	if q.Owner != "" {
 		filter = append(filter, bson.E{Key: "owner", Value: text(q.Owner)})
 	}

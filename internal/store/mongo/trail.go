@@ -158,7 +158,7 @@ func (s *Store) newestEntry(ctx context.Context) (mark store.Mark, pending []wri
 		mark.Nonce, _ = whole(doc.Lookup("nonce"))
 		var d struct{ Writes []writeDoc }
 		if err := bson.Unmarshal(doc, &d); err != nil {
-			return fmt.Errorf("the writes of entry %d of the trail: %w", mark.Number, unreadable(err))
+			return fmt.Errorf("the writes of entry %d of the trail, which must be removed (docs/data.md#trail): %w", mark.Number, unreadable(err))
 		}
 		pending = d.Writes
 		return nil
