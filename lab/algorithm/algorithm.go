@@ -16,32 +16,34 @@ import (
 // Key is what requests are counted by.
 type Key struct {
 	ratelimit.Key
-	// Number tells keys apart whose requests still matter: it is from 0, and that of a key which sent nothing for so
-	// long that all algorithms have forgotten it is given to another one.
+	// Number identifies the key among the keys with requests that still matter, starting at 0. A
+	// number is reused once its key has been idle for so long that no algorithm remembers it.
 	Number int
 	hash   uint64
 }
 
 // Algorithm decides whether requests are admitted. It is not safe for concurrent use.
 type Algorithm interface {
-	// Admit decides on one request of the key, and counts it if it is admitted. The time is in milliseconds since
-	// the epoch, and never before that of an earlier call.
+	// Admit decides on one request of the key, and counts it if it is admitted. The time ms is in
+	// milliseconds since the epoch, and never decreases from call to call.
 	Admit(k Key, ms int64) traffic.Answer
 }
 
-// Estimator counts all requests, and estimates how many of them are in the last window.
+// Estimator counts all requests and estimates how many were in the last window.
 type Estimator interface {
-	// Estimate returns the estimate for the key at a time, without a request at that time itself.
+	// Estimate returns the estimate for the key at time ms. It does not include the request that is
+	// being decided.
 	Estimate(k Key, ms int64) float64
 	// Count counts one request.
 	Count(k Key, ms int64)
 }
 
-// Limit is what an algorithm is to keep.
+// Limit is the limit that an algorithm enforces.
 type Limit struct {
 	Requests int64
 	Window   time.Duration // whole milliseconds
-	// Burst is how many requests the token bucket, the leaky buckets and GCRA admit at once; 0 stands for Requests.
+	// Burst is how many requests the token bucket, the leaky buckets and GCRA admit at once. 0 means
+	// Requests.
 	Burst int64
 }
 
@@ -55,19 +57,19 @@ func (l *Limit) Validate() error {
 	return errs.Err()
 }
 
-// burst returns Burst, or what it stands for.
+// burst returns Burst, or Requests if Burst is 0.
 func (l *Limit) burst() int64 { return cmp.Or(l.Burst, l.Requests) }
 
-// The names of the algorithms. [SlidingFrames] makes the name of sliding with several frames.
+// The names of the algorithms. [SlidingFrames] returns the name of sliding with several frames.
 const (
-	Unlimited   = "unlimited" // admits every request: what comes without a limit
+	Unlimited   = "unlimited" // admits every request, to show the traffic without a limit
 	Exact       = "exact"     // the log of the last window
 	Fixed       = "fixed"
 	Weighted    = "weighted"
 	Sliding     = "sliding" // one frame in a window
 	Strict      = "strict"
 	TokenBucket = "token-bucket"
-	LeakyBucket = "leaky-bucket" // as a meter: denies what does not fit
+	LeakyBucket = "leaky-bucket" // as a meter: denies requests that do not fit
 	LeakyQueue  = "leaky-queue"  // as a queue: delays, as nginx does
 	GCRA        = "gcra"         // the generic cell rate algorithm
 )
@@ -80,8 +82,8 @@ func SlidingFrames(n int) string {
 	return Sliding + "-" + strconv.Itoa(n)
 }
 
-// Names returns the algorithms that are compared unless others are named. There are also SlidingFrames of any
-// number of frames.
+// Names returns the algorithms that are compared by default. [New] also accepts [SlidingFrames] with
+// any number of frames.
 func Names() []string {
 	return []string{
 		Unlimited, Exact, Fixed, Weighted, Sliding, SlidingFrames(2), SlidingFrames(4), SlidingFrames(6), SlidingFrames(60), Strict,
@@ -89,7 +91,8 @@ func Names() []string {
 	}
 }
 
-// Fitting returns those of Names whose frames divide the window of the limit, which must be valid.
+// Fitting returns the Names without the algorithms that cannot divide the window of the limit into
+// their number of frames. The limit must be valid.
 func Fitting(l Limit) []string {
 	return slices.DeleteFunc(Names(), func(name string) bool {
 		_, _, err := ownLimit(name, l)
@@ -97,7 +100,8 @@ func Fitting(l Limit) []string {
 	})
 }
 
-// New returns the algorithm of that name. The error has all that is wrong with the limit.
+// New returns the algorithm with the given name. If the limit is invalid, the error lists every
+// problem.
 func New(name string, l Limit) (Algorithm, error) {
 	if err := l.Validate(); err != nil {
 		return nil, err
@@ -125,7 +129,8 @@ func New(name string, l Limit) (Algorithm, error) {
 	}
 }
 
-// NewEstimator returns the estimate of the algorithm of that name; nil if it has none.
+// NewEstimator returns the estimator of the algorithm with the given name, or nil if the algorithm
+// does not estimate the window.
 func NewEstimator(name string, l Limit) (Estimator, error) {
 	if err := l.Validate(); err != nil {
 		return nil, err
@@ -138,8 +143,8 @@ func NewEstimator(name string, l Limit) (Estimator, error) {
 	return newOwn(own)
 }
 
-// ownLimit returns the limit of internal/ratelimit that an algorithm is, and whether it is one. The error is
-// about a name that there is not, or about the number of frames.
+// ownLimit returns the internal/ratelimit limit for an algorithm, and whether that package implements
+// the algorithm. It returns an error if the name is unknown or the number of frames is invalid.
 func ownLimit(name string, l Limit) (own ratelimit.Limit, is bool, err error) {
 	own = ratelimit.NewLimit("limit", l.Requests, l.Window)
 	base, frames, several := strings.Cut(name, "-")
@@ -177,7 +182,7 @@ func denied(ms int64) traffic.Answer {
 	return traffic.Answer{Outcome: traffic.Denied, RetryAfter: time.Duration(ms) * time.Millisecond}
 }
 
-// of returns the state of key number i, and makes those up to it.
+// of returns the state of key number i. It extends the slice if it is too short.
 func of[T any](all *[]T, i int) *T {
 	if n := i + 1 - len(*all); n > 0 {
 		*all = append(*all, make([]T, n)...)
@@ -185,7 +190,7 @@ func of[T any](all *[]T, i int) *T {
 	return &(*all)[i]
 }
 
-// ceil returns a/b, rounded up, of numbers that are not negative.
+// ceil returns a/b, rounded up. Neither may be negative.
 func ceil(a, b int64) int64 {
 	if a%b > 0 {
 		return a/b + 1

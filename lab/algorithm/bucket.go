@@ -6,10 +6,12 @@ import (
 	"oauth-server/internal/simulate/traffic"
 )
 
-// The buckets calculate in parts of a request: with N requests in a window of W milliseconds, a request is W parts, and
-// N parts flow in or out in each millisecond. So everything is whole numbers, below 2^62 for every valid limit.
+// The buckets calculate in parts of a request. With N requests in a window of W milliseconds, a
+// request is W parts, and N parts flow in or out in each millisecond. All values are therefore
+// integers, below 2^62 for every valid limit.
 
-// tokenBucket admits a request if the bucket has a token for it. A bucket begins full, with Burst tokens.
+// tokenBucket admits a request if the bucket has a token for it. A bucket starts full, with Burst
+// tokens.
 type tokenBucket struct {
 	limit   Limit
 	buckets []tokens
@@ -31,7 +33,7 @@ func (t *tokenBucket) Admit(k Key, ms int64) traffic.Answer {
 	return traffic.Answer{Outcome: traffic.Admitted}
 }
 
-// drained returns what is left of parts after ms milliseconds, in each of which n flow out.
+// drained returns how many of parts are left after ms milliseconds, if n flow out in each millisecond.
 func drained(parts, ms, n int64) int64 {
 	if ms > parts/n {
 		return 0
@@ -39,9 +41,10 @@ func drained(parts, ms, n int64) int64 {
 	return parts - ms*n
 }
 
-// leakyBucket pours each request into a bucket that holds Burst of them and leaks at the rate of the limit. What does not
-// fit is denied. As a queue, what fits waits until all before it has leaked, as with limit_req of nginx with a
-// burst of Burst-1 (https://nginx.org/en/docs/http/ngx_http_limit_req_module.html); as a meter it is admitted at once.
+// leakyBucket adds each request to a bucket that holds Burst requests and leaks at the rate of the
+// limit. It denies requests that do not fit. As a meter, it admits the others at once. As a queue, it
+// delays a request until all earlier ones have leaked, like nginx's limit_req with a burst of Burst-1
+// (https://nginx.org/en/docs/http/ngx_http_limit_req_module.html).
 type leakyBucket struct {
 	limit   Limit
 	queue   bool
@@ -64,23 +67,24 @@ func (l *leakyBucket) Admit(k Key, ms int64) traffic.Answer {
 	return traffic.Answer{Outcome: traffic.Admitted}
 }
 
-// gcra is the generic cell rate algorithm (ITU-T I.371, virtual scheduling): it keeps the theoretical time at
-// which the next request would arrive if all came evenly, and admits one that is not too early by more than
-// what a burst may be. It admits what a token bucket of the same burst admits.
+// gcra is the generic cell rate algorithm (ITU-T I.371, virtual scheduling). It stores the theoretical
+// arrival time of the next request if requests came evenly spaced. It denies a request that comes
+// earlier than that by more than the burst tolerates. It admits the same requests as a token bucket
+// with the same burst.
 type gcra struct {
 	limit Limit
 	cells []cell
 }
 
 type cell struct {
-	base int64 // of the times, in milliseconds
+	base int64 // milliseconds since the epoch
 	next int64 // the theoretical arrival time, in parts since base
 }
 
 // Admit implements [Algorithm].
 func (g *gcra) Admit(k Key, ms int64) traffic.Answer {
 	c, n, interval := of(&g.cells, k.Number), g.limit.Requests, g.limit.Window.Milliseconds()
-	if ms-c.base >= ceil(c.next, n) { // nothing is ahead of its time
+	if ms-c.base >= ceil(c.next, n) { // the theoretical arrival time has passed
 		c.base, c.next = ms, 0
 	}
 	now := (ms - c.base) * n

@@ -1,23 +1,25 @@
-// Package algorithm has the usual algorithms of rate limiting, and compares them on the same traffic with an exact log.
+// Package algorithm implements the usual rate-limiting algorithms. It runs them on the same traffic
+// and compares each with an exact log.
 //
-// Those that the server has (fixed, weighted, sliding, strict) are decided by the code of internal/ratelimit itself; the
-// others (exact, token-bucket, leaky-bucket, leaky-queue, gcra) are short and written down here. All of them see times
-// in whole milliseconds and calculate in integers, so that a decision can be repeated.
+// The server's own algorithms (fixed, weighted, sliding, strict) run the code of internal/ratelimit.
+// The others (exact, token-bucket, leaky-bucket, leaky-queue, gcra) are short and implemented here.
+// All of them take times in whole milliseconds and calculate in integers, which makes decisions
+// reproducible.
 //
-// # What is wrong
+// # Wrong decisions
 //
 // [Run] counts wrong decisions by two definitions.
 //
-// By its own log: every algorithm is judged by the exact log of what it has itself admitted. With a limit of N in
-// a window W, the right answer to a request at t is to admit it if fewer than N were admitted in (t-W, t]. A
-// false admit is one that was admitted although there were N or more, a false denial one that was denied although
-// there were fewer. So each decision is judged by itself: an algorithm that admitted one request too many
-// is not wrong about all that follow.
+// The first uses the algorithm's own log: an exact log of the requests that the algorithm itself has
+// admitted. With a limit of N in a window W, a request at t should be admitted if fewer than N were
+// admitted in (t-W, t]. A false admit is a request admitted although there were N or more. A false
+// denial is a request denied although there were fewer. Each decision is checked on its own: after
+// one request too many, the later decisions do not count as wrong too.
 //
-// By the count of all: every request is counted, whatever becomes of it, and the algorithm's estimate
-// of the last window is compared with the exact count of it. The request is wrongly allowed if the
-// estimate is below the limit and the count is not, and wrongly limited the other way round; the rate
-// error is by how much the estimate is off the count, in parts of the count. It is what
-// Cloudflare published figures of (https://blog.cloudflare.com/counting-things-a-lot-of-different-things/).
-// An algorithm without an estimate of the window, such as the token bucket, has none of these.
+// The second uses the count of all requests, admitted or not. It compares the algorithm's estimate
+// for the last window with the exact count. A request is wrongly allowed if the estimate is within
+// the limit and the count is over it, and wrongly limited in the opposite case. The rate error is the
+// difference between the estimate and the count, as a fraction of the count. Cloudflare published
+// these figures (https://blog.cloudflare.com/counting-things-a-lot-of-different-things/). They do not
+// exist for algorithms that do not estimate the window, such as the token bucket.
 package algorithm

@@ -6,7 +6,7 @@ import (
 	"oauth-server/internal/simulate/traffic"
 )
 
-// judge compares decisions with the exact log of what was admitted.
+// judge compares decisions with the exact log of admitted requests.
 type judge struct {
 	limit, window    int64
 	logs             []log
@@ -21,7 +21,7 @@ func newJudge(o Options) judge {
 	}
 }
 
-// judge records a decision on a request that stands for so many.
+// judge checks a decision on a request that stands for weight requests, and records it in r.
 func (j *judge) judge(k Key, ms int64, a traffic.Answer, weight int64, r *Result) {
 	l := of(&j.logs, k.Number)
 	l.forget(ms - j.window)
@@ -53,7 +53,7 @@ func (j *judge) judge(k Key, ms int64, a traffic.Answer, weight int64, r *Result
 	r.Spike.Tokens = j.tokens.most
 }
 
-// far returns 1 if requests are more than FarPercent of the limit.
+// far returns 1 if requests is more than FarPercent of the limit, otherwise 0.
 func (j *judge) far(requests int64) int64 {
 	if 100*requests > FarPercent*j.limit {
 		return 1
@@ -61,14 +61,14 @@ func (j *judge) far(requests int64) int64 {
 	return 0
 }
 
-// peak finds the most in any interval.
+// peak finds the highest count in any interval.
 type peak struct {
 	every, most int64
-	now         map[int64]int64 // by the number of the interval, from the present one on
+	now         map[int64]int64 // counts by interval number, from the current interval on
 	oldest      int64
 }
 
-// add counts one at a time that is not before now.
+// add counts one event at time at, which is not before now.
 func (p *peak) add(now, at int64) {
 	if n := now / p.every; n > p.oldest {
 		for i := range p.now {
@@ -101,7 +101,8 @@ func newCounting(e Estimator, l Limit) *counting {
 	return &counting{Estimator: e, limit: l.Requests, window: l.Window.Milliseconds(), wrong: map[uint64]struct{}{}}
 }
 
-// count counts a request that stands for so many. Of estimate and count it is part.
+// count counts a request that stands for weight requests. The estimate and the exact count both
+// include the request itself.
 func (c *counting) count(k Key, ms, weight int64) {
 	l := of(&c.logs, k.Number)
 	l.forget(ms - c.window)
@@ -145,7 +146,7 @@ func (c *counting) result() *Counted {
 	return &r
 }
 
-// exactly returns the count of a key at a time.
+// exactly returns the exact count for a key at time ms.
 func (c *counting) exactly(k Key, ms int64) int64 {
 	l := of(&c.logs, k.Number)
 	l.forget(ms - c.window)

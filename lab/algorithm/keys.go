@@ -8,28 +8,28 @@ import (
 	"oauth-server/internal/simulate/traffic"
 )
 
-// keys numbers the keys whose requests still matter, and counts all that there were. So the memory is that of the keys
-// of a time, but for a hash of each.
+// keys numbers the keys with requests that still matter, and counts all keys it has ever seen. It
+// needs memory only for the keys that are active at once, plus one hash for every key seen.
 type keys struct {
-	idle    int64 // milliseconds after which nothing of a key matters
+	idle    int64 // milliseconds without a request after which a key no longer matters
 	numbers map[ratelimit.Key]int
 	last    []int64 // time of the last request, by number
-	free    []int   // numbers
-	first   Key     // keeps its number: its values over time are wanted
+	free    []int   // numbers to reuse
+	first   Key     // keeps its number, because [Series] reports its values over time
 	seen    map[uint64]struct{}
 	most    int // at once
 
 	left int   // requests until the next sweep
-	next int64 // not before is it
+	next int64 // earliest time of the next sweep
 }
 
-// minSweep is after how many requests at least what is old is looked for.
+// minSweep is the minimum number of requests between two sweeps.
 const minSweep = 1 << 10
 
 var seed = maphash.MakeSeed()
 
-// newKeys returns keys of algorithms of that limit. After the last request of a key its burst is filled up again, or
-// its queue served, and then what was served last leaves the window.
+// newKeys returns keys for algorithms with limit l. A key is idle once its burst has filled up again or
+// its queue has been served, and its last served request has then left the window.
 func newKeys(l Limit) keys {
 	window := l.Window.Milliseconds()
 	return keys{
@@ -37,7 +37,7 @@ func newKeys(l Limit) keys {
 	}
 }
 
-// of returns the key of a request at a time.
+// of returns the key of a request at time ms.
 func (ks *keys) of(r *traffic.Request, ms int64) Key {
 	ks.sweep(ms)
 	k := Key{Key: ratelimit.Key{ClientID: r.Client, Username: r.User}}
@@ -58,7 +58,7 @@ func (ks *keys) of(r *traffic.Request, ms int64) Key {
 	return k
 }
 
-// number returns a number that no key has.
+// number returns an unused number.
 func (ks *keys) number() (n int) {
 	if last := len(ks.free) - 1; last >= 0 {
 		n, ks.free = ks.free[last], ks.free[:last]
@@ -68,8 +68,8 @@ func (ks *keys) number() (n int) {
 	return len(ks.last) - 1
 }
 
-// sweep takes the numbers of the keys that are idle: not often, and only after as many requests as the last sweep has left
-// keys.
+// sweep frees the numbers of idle keys. To keep the cost per request low, it runs at most every half
+// idle time, and only after as many requests as the last sweep left keys.
 func (ks *keys) sweep(ms int64) {
 	if ks.left--; ks.left >= 0 || ms < ks.next {
 		return

@@ -7,7 +7,7 @@ import (
 	"oauth-server/internal/simulate/traffic"
 )
 
-// own is an algorithm of internal/ratelimit, decided by that package on one instance.
+// own is an algorithm that internal/ratelimit implements, run on one instance.
 type own struct {
 	counters *ratelimit.Counters
 	limits   *ratelimit.Effective
@@ -22,7 +22,8 @@ func newOwn(l ratelimit.Limit) (*own, error) {
 	return &own{counters: ratelimit.NewCounters(maxKeys), limits: e}, nil
 }
 
-// maxKeys is the most keys that are compared: with more, keys would share counters, and that is not what is compared.
+// maxKeys is the maximum number of keys in a comparison. With more, keys would share counters, which
+// would distort it.
 const maxKeys = 4_000_000
 
 // Admit implements [Algorithm].
@@ -45,8 +46,8 @@ func (o *own) Estimate(k Key, ms int64) float64 {
 // Count implements [Estimator].
 func (o *own) Count(k Key, ms int64) { o.take(k, ms) }
 
-// take takes a request, and drops the counters that have become empty after as many requests as there are counters, so
-// that it costs little for each.
+// take counts a request. It sweeps empty counters only after as many requests as there are counters,
+// to keep the cost per request low.
 func (o *own) take(k Key, ms int64) ratelimit.Decision {
 	now := time.UnixMilli(ms)
 	if o.left--; o.left < 0 {

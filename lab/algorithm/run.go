@@ -117,7 +117,7 @@ func start(ctx context.Context, src traffic.Source, name string, o Options) (*ru
 	return r, src.Err()
 }
 
-// all decides on all requests.
+// all runs the algorithm on all requests.
 func (r *run) all(ctx context.Context, src traffic.Source, progress func(string, int64, time.Time)) error {
 	sampled, _ := src.(Sampled)
 	decided := int64(0)
@@ -148,24 +148,24 @@ func (r *run) all(ctx context.Context, src traffic.Source, progress func(string,
 	return nil
 }
 
-// Sampled is traffic of which only a sample is made.
+// Sampled is traffic that yields only a sample of its requests.
 type Sampled interface {
-	// Weight returns how many requests the one that Next yielded last stands for, all with the same answer.
+	// Weight returns how many requests the last one from Next stands for. All get the same answer.
 	Weight() int64
 }
 
-// run is an algorithm on its traffic.
+// run is one algorithm running on traffic.
 type run struct {
 	Result
 	algorithm   Algorithm
 	keys        keys
 	judge       judge
-	counting    *counting // nil: there is no estimate
-	series      *series   // nil: not asked for
+	counting    *counting // nil if the algorithm has no estimate
+	series      *series   // nil if not requested
 	first, last int64
 }
 
-// request decides on a request that stands for so many, and judges the decision.
+// request decides on a request that stands for weight requests, and checks the decision.
 func (r *run) request(req *traffic.Request, weight int64) traffic.Answer {
 	ms := req.At.UnixMilli()
 	k := r.keys.of(req, ms)

@@ -6,20 +6,20 @@ import (
 	"oauth-server/internal/simulate/traffic"
 )
 
-// maxIntervals is how many intervals a [Series] has at most.
+// maxIntervals is the maximum number of intervals in a [Series].
 const maxIntervals = 100_000
 
-// series gathers values over time. Where there are too many intervals, each two become one.
+// series collects values over time. When there are too many intervals, it merges them in pairs.
 type series struct {
 	Series
 	begun              bool
-	every, first, next int64 // numbers of intervals: the first, and the first of those that are not over
+	every, first, next int64 // interval length in ms; numbers of the first interval and of the first incomplete one
 }
 
 func newSeries(per time.Duration) *series { return &series{every: per.Milliseconds()} }
 
-// advance completes the intervals that are over at a time. The count and its estimate are those of a key, at the end
-// of the interval.
+// advance completes the intervals that have ended by time ms. It records the exact count and the
+// estimate for key k at the end of each interval.
 func (s *series) advance(ms int64, c *counting, k Key) {
 	if !s.begun {
 		s.begun, s.first, s.next = true, s.number(ms), s.number(ms)
@@ -35,10 +35,11 @@ func (s *series) advance(ms int64, c *counting, k Key) {
 	}
 }
 
-// number is that of the interval of a time.
+// number returns the number of the interval that contains time ms.
 func (s *series) number(ms int64) int64 { return floor(ms, s.every) }
 
-// index is the place of the interval of a time, for which the intervals are made longer if need be.
+// index returns the index of the interval that contains time ms. It first makes the intervals longer
+// if there would be too many.
 func (s *series) index(ms int64) int {
 	for s.number(ms)-s.first >= maxIntervals {
 		s.widen()
@@ -52,13 +53,13 @@ func (s *series) widen() {
 	s.Requests, s.Tokens = inPairs(s.Requests, odd, sum), inPairs(s.Tokens, odd, sum)
 	s.every, s.first = 2*s.every, floor(s.first, 2)
 	s.next = floor(s.next, 2)
-	// Of an interval that is half over there is no value at its end yet.
+	// An interval that is only half over has no value for its end yet.
 	over := max(2*int(s.next-s.first)-odd, 0)
 	s.Exact = inPairs(s.Exact[:min(over, len(s.Exact))], odd, later)
 	s.Estimate = inPairs(s.Estimate[:min(over, len(s.Estimate))], odd, later)
 }
 
-// inPairs makes one of each two values; where odd is 1, the first has no other.
+// inPairs merges values in pairs. If odd is 1, the first value stays on its own.
 func inPairs[T any](all []T, odd int, pair func(a, b T) T) (out []T) {
 	for i, v := range all {
 		if (i+odd)%2 == 0 || i == 0 {
@@ -86,7 +87,7 @@ func (s *series) add(ms int64, a traffic.Answer) {
 func (s *series) result() *Series {
 	r := s.Series
 	r.Seconds = (time.Duration(s.every) * time.Millisecond).Seconds()
-	if n := max(len(r.Requests), len(r.Tokens)); n > 0 { // both are as long
+	if n := max(len(r.Requests), len(r.Tokens)); n > 0 { // make both the same length
 		_, _ = of(&r.Requests, n-1), of(&r.Tokens, n-1)
 	}
 	return &r
