@@ -5,7 +5,8 @@ import (
 	"slices"
 )
 
-// What is to hold under control, and is shown for a server without.
+// The bars that a server with overload control must meet. A server without it is only shown beside
+// them.
 const (
 	tokensBar   = 0.99 // share of refreshes and codes that succeed …
 	ownWork     = 0.8  // … as long as their work alone takes less of the processor
@@ -16,7 +17,7 @@ const (
 	noticeBar   = 0.01 // share of the requests of others
 )
 
-// bar is one that was measured.
+// bar is a bar and its measured value.
 type bar struct {
 	what, want, got string
 	met             bool
@@ -36,7 +37,7 @@ func (r *Report) barTable() string {
 	return table([]string{"control", "what", "bar", "measured", ""}, rows)
 }
 
-// bars judges all that was measured under a control.
+// bars compares all measurements under a control with the bars.
 func (r *Report) bars(control string) (all []bar) {
 	var loads []float64
 	for _, row := range r.Rows {
@@ -87,7 +88,7 @@ func (r *Report) ownWork(row *Row) (work float64) {
 	return work
 }
 
-// noticed judges what others notice of a client over its limit.
+// noticed measures how a client over its limit affects the other clients.
 func (r *Report) noticed(control string) (all []bar) {
 	for i := range r.Rows {
 		with := &r.Rows[i]

@@ -20,7 +20,7 @@ type mixed struct {
 	sent   [Classes]int
 	open   map[int]*grant // refresh tokens under way
 	number int
-	lacked error // of what there was not enough
+	lacked error // the resource that ran out
 }
 
 func newMixed(w *world, mix Mix, seed uint64) *mixed {
@@ -85,8 +85,8 @@ func (m *mixed) draw() Class {
 	return last
 }
 
-// Done implements [openloop.Source]. A refresh token without an answer is used again, as a client does that does not
-// know what became of it.
+// Done implements [openloop.Source]. It reuses a refresh token that got no answer, because a real
+// client would retry too.
 func (m *mixed) Done(c openloop.Call, status int, body []byte) {
 	if Class(c.Class) != Refresh {
 		return
@@ -101,7 +101,7 @@ func (m *mixed) Done(c openloop.Call, status int, body []byte) {
 			return
 		}
 		g.secret = next
-	case 400: // of no more use
+	case 400: // the token is no longer valid
 		return
 	}
 	m.world.families = append(m.world.families, g)

@@ -8,17 +8,18 @@ import (
 	"oauth-server/lab/openloop"
 )
 
-// Figures are what became of requests that were due in a time.
+// Figures counts the outcomes of requests that were due in an interval.
 type Figures struct {
 	Due     int // requests
-	OK      int // with the answer that their callers asked for
+	OK      int // the answer that the caller wanted
 	Refused int // 503
 	Limited int // 429
 	HungUp  int // no answer before the callers hung up
 	Other   int // other answers, and connections that the server closed
-	// P50 and P99 are latencies of those that are OK, in milliseconds.
+	// P50 and P99 are latencies of the OK requests, in milliseconds.
 	P50, P99 float64
-	// Late is how many are in none of these: the generator did not run when they were due, or when their answer came.
+	// Late counts requests left out of all other figures, because the generator did not run when they
+	// were due or when their answer came.
 	Late int
 }
 
@@ -30,10 +31,10 @@ func (f Figures) Success() float64 {
 	return float64(f.OK) / float64(f.Due)
 }
 
-// lateGap is the shortest gap of the generator for which requests are left out.
+// lateGap is the shortest generator gap that makes [figure] leave out requests.
 const lateGap = 5 * time.Millisecond
 
-// lateness finds requests whose times are in doubt.
+// lateness finds requests with unreliable times.
 type lateness struct{ gaps []openloop.Gap }
 
 func newLateness(gaps []openloop.Gap) lateness {
@@ -57,11 +58,11 @@ func (l lateness) in(r *openloop.Record) bool {
 		})
 		return i < len(l.gaps) && l.gaps[i].From <= at
 	}
-	const reading = 2 * time.Millisecond // what has arrived meanwhile
+	const reading = 2 * time.Millisecond // time to read answers that arrived during the gap
 	return within(r.Due, 0) || within(r.Done, reading)
 }
 
-// figure counts the requests that were due in a time, and that are of one of the classes.
+// figure counts the requests of the given classes that were due in [from, to).
 func figure(result *openloop.Result, from, to time.Duration, classes ...Class) (f Figures) {
 	late := newLateness(result.Gaps)
 	var took []time.Duration

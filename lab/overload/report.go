@@ -28,10 +28,10 @@ const (
 	GreedySeries = "one over its limit" // beside the mix
 )
 
-// Row is what became of one load.
+// Row holds the figures of one load.
 type Row struct {
 	Series  string
-	Control string  // the mode; "none" if the server has none, or it is off
+	Control string  // the mode; "none" if the server has no control or control is off
 	Load    float64 // times the capacity
 	Greedy  bool    // whether one client sends 50 times its limit
 	Offered float64 // requests a second, without those of that client
@@ -45,13 +45,14 @@ type Row struct {
 	Useful float64
 	// ServerShare and HashingShare are the shares of the processor.
 	ServerShare, HashingShare float64
-	// Waited is for how long threads of the server waited for the processor, together, as a share of the time. Others is the
-	// share of the processor that other programs had, Stolen that of the hypervisor: both should be near 0.
+	// Waited is the total time for which threads of the server waited for the processor, as a share of
+	// the time. Others is the share of the processor that other programs used. Stolen is the share that
+	// the hypervisor took. Both should be near 0.
 	Waited, Others, Stolen float64
 	InServer, InChildren   float64 // passwords hashed
 	// Memory is resident, in bytes: before, most, and at the end.
 	MemoryBefore, MemoryPeak, MemoryAfter int64
-	Stalled                               float64 // share of the time in which the generator did not run
+	Stalled                               float64 // share of the time during which the generator did not run
 	Connections                           int     // opened
 }
 

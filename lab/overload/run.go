@@ -11,13 +11,14 @@ import (
 	"oauth-server/lab/openloop"
 )
 
-// patience is how long after a request was due its caller hangs up.
+// patience is how long a caller waits after its request was due before it hangs up.
 const patience = time.Second
 
-// connections is how many requests are under way at most.
+// connections is the maximum number of requests under way.
 const connections = 8192
 
-// addresses are those that requests come from, so that sign-ins are of many people.
+// addresses are the source addresses of requests. There are several, to make sign-ins come from many
+// people.
 func addresses() (all []string) {
 	for n := range 200 {
 		all = append(all, fmt.Sprintf("127.0.1.%d", n+1))
@@ -33,14 +34,14 @@ type load struct {
 	seed   uint64
 }
 
-// sent is what came of a load.
+// sent is the result of a load.
 type sent struct {
 	*openloop.Result
 	usage           []usage
 	metrics, before map[string]float64
 }
 
-// send sends a load and samples what the server uses meanwhile.
+// send sends a load, and samples the server's usage during it.
 func (w *world) send(l load) (*sent, error) {
 	runtime.GC()
 	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // the generator has its processor for itself
@@ -74,7 +75,7 @@ func (w *world) send(l load) (*sent, error) {
 	return s, err
 }
 
-// stalled returns the share of a time in which the generator did not run.
+// stalled returns the share of an interval during which the generator did not run.
 func (s *sent) stalled(from, to time.Duration) (share float64) {
 	for _, g := range s.Gaps {
 		if g.From >= from && g.From < to {
@@ -90,7 +91,7 @@ func (s *sent) hashed(place string) float64 {
 	return s.metrics[name] - s.before[name]
 }
 
-// settle waits until the server has nothing left to do, and no other program either, but for no longer than w.quiet.
+// settle waits until neither the server nor other programs have work left, for at most w.quiet.
 func (w *world) settle() {
 	const tick, quiet = time.Second / 2, 0.1
 	for began := time.Now(); time.Since(began) < w.quiet; {
@@ -103,7 +104,7 @@ func (w *world) settle() {
 	}
 }
 
-// busy returns for how long both processors were not idle, together.
+// busy returns the sum of the busy times of both processors.
 func busy() (sum time.Duration, err error) {
 	for _, core := range []int{machine.ServerCore, machine.GeneratorCore} {
 		b, _, err := processor(core)
@@ -115,7 +116,8 @@ func busy() (sum time.Duration, err error) {
 	return sum, nil
 }
 
-// cost measures what a request of a class takes, alone and without a pause. others is the share that other programs had.
+// cost measures the processor time of a request of class c, sent without pauses and without other
+// classes. others is the share of the processor that other programs used.
 func (w *world) cost(c Class, lasts time.Duration) (_ Cost, others float64, err error) {
 	w.settle()
 	const atOnce = 4 // of one processor: some wait, and hashes are never waited for
@@ -142,8 +144,9 @@ func (w *world) cost(c Class, lasts time.Duration) (_ Cost, others float64, err 
 	return Cost{Class: c.String(), Server: used.server * micros, Hashing: used.children * micros, N: len(s.Records)}, used.others + s.stalled(0, lasts), nil
 }
 
-// refusedCost measures what the server takes for a request that it refuses: sign-ins without a pause, of which nearly all are. All
-// that the server does meanwhile is in it, but for hashing.
+// refusedCost measures the server's processor time for a request that it refuses. It sends sign-ins
+// without pauses, and the server refuses nearly all of them. The cost includes everything that the
+// server does during the measurement except hashing.
 func (w *world) refusedCost(control string, lasts time.Duration) (c Cost, ok bool, err error) {
 	w.settle()
 	const atOnce = 64
@@ -163,8 +166,8 @@ func (w *world) refusedCost(control string, lasts time.Duration) (c Cost, ok boo
 	return c, refused > len(s.Records)*9/10, nil
 }
 
-// capacity returns how many requests of a mix are answered in a second while some are always under way. others is as
-// for costs.
+// capacity returns how many requests of a mix the server answers a second while some are always under
+// way. others is the same as for cost.
 func (w *world) capacity(m Mix, lasts time.Duration) (rate, others float64, err error) {
 	w.settle()
 	const atOnce = 16

@@ -13,9 +13,9 @@ import (
 	"oauth-server/lab/openloop"
 )
 
-// Settings are what is measured, and for how long.
+// Settings says which loads to measure, and for how long.
 type Settings struct {
-	Controls []string // modes of the control to measure: off, enforce, dry_run; what the server does not know is left out
+	Controls []string // control modes to measure: off, enforce, dry_run; modes that the server does not know are skipped
 	Costs    time.Duration
 	Capacity time.Duration
 	Warm     time.Duration // before each load, at half capacity
@@ -25,9 +25,10 @@ type Settings struct {
 	Tokens   []float64     // times the capacity of tokens
 	Greedy   []float64     // times the capacity of the mix, with and without the client over its limit
 	Families int           // refresh tokens
-	Attempts int           // how often a load is measured at most, if other programs ran meanwhile
-	Quiet    time.Duration // how long the end of other programs is waited for before each load, at most
-	// Capacities, if not 0, are those of the mix and of tokens; costs and capacities are not measured then.
+	Attempts int           // maximum number of measurements of a load, if other programs run during them
+	Quiet    time.Duration // maximum wait for other programs to end before each load
+	// Capacities are the known capacities of the mix and of tokens. If set, costs and capacities are not
+	// measured.
 	Capacities [2]float64
 	Logf       func(format string, args ...any)
 	maxTokens  float64 // a second, at most, for the smoke test
@@ -83,7 +84,7 @@ func Measure(tb testing.TB, s Settings) (*Report, error) {
 	return m.report, nil
 }
 
-// machineName says what was measured on.
+// machineName describes the machine: processors, kernel and Go version.
 func machineName() string {
 	model := runtime.GOARCH
 	text, _ := os.ReadFile("/proc/cpuinfo")
@@ -96,7 +97,7 @@ func machineName() string {
 	return fmt.Sprintf("%d × %s, Linux %s, %s", processors, model, version, runtime.Version())
 }
 
-// measurement is one under way.
+// measurement is a measurement in progress.
 type measurement struct {
 	Settings
 	world  *world
@@ -104,7 +105,8 @@ type measurement struct {
 	half   Figures // of refreshes and codes at the least load of the mix, which recovery is compared with
 }
 
-// off is how control is off: not mentioned where the server has none.
+// off returns the mode for no control. It is empty if the server has no overload control, because such
+// a server does not know the setting.
 func (m *measurement) off() string {
 	if m.world.knowsControl() {
 		return "off"
@@ -208,11 +210,11 @@ func (m *measurement) under(control string) error {
 	return nil
 }
 
-// disturbed is the share of the time that others may have of either processor.
+// disturbed is the share of either processor that other programs may use.
 const disturbed = 0.05
 
-// best measures something, and again while others use the processors meanwhile: the second result is which share of them they had. It
-// returns what was measured when that was least.
+// best calls measure, and repeats it, up to attempts times, if other programs used the processors. The
+// second result of measure is their share. It returns the result with the lowest share.
 func best[T any](attempts int, measure func() (T, float64, error)) (found T, err error) {
 	least := math.Inf(1)
 	for range attempts {
@@ -230,7 +232,7 @@ func best[T any](attempts int, measure func() (T, float64, error)) (found T, err
 	return found, nil
 }
 
-// measured is a row, and all that came of its load.
+// measured is a row with the full result of its load.
 type measured struct {
 	Row
 	sent *sent
@@ -292,7 +294,7 @@ func (m *measurement) fill(r *Row, s *sent) {
 			continue
 		}
 		r.Classes[c.String()] = f
-		// What was left out is taken to have fared as the rest.
+		// Assume the same success rate for the requests that were left out.
 		ok := f.Success() * float64(f.Due+f.Late) / r.Seconds
 		if c != Greedy && !math.IsNaN(ok) {
 			r.Goodput += ok
@@ -332,7 +334,7 @@ func (m *measurement) recover(r *Row, s *sent, after time.Duration) {
 	m.Logf("recovery: %+v", found)
 }
 
-// line is the row as a line of a log.
+// line returns the row as a line for the log.
 func (r *Row) line() string {
 	text := fmt.Sprintf("%s, %s, %4.1f × capacity, %.0f/s", r.Series, r.Control, r.Load, r.Offered)
 	if r.Greedy {

@@ -89,10 +89,10 @@ func (r *Report) loadTable(series string) string {
 		"server + hashing %", "MiB before, peak", "other programs %"), rows)
 }
 
-// success is the share of the requests of a class that were OK; NaN if there were none.
+// success returns the share of OK requests of a class, or NaN if the class has no requests.
 func (r *Row) success(c Class) float64 { return r.Classes[c.String()].Success() }
 
-// find returns a row; nil if there is none.
+// find returns the matching row, or nil.
 func (r *Report) find(series, control string, load float64, greedy bool) *Row {
 	for i := range r.Rows {
 		row := &r.Rows[i]

@@ -13,7 +13,7 @@ import (
 	"oauth-server/lab/machine"
 )
 
-// usage is what the server and the processes that hash passwords for it have used by a time.
+// usage holds the resources that the server and its password-hashing processes have used up to a time.
 type usage struct {
 	at       time.Time
 	server   time.Duration // processor time
@@ -21,8 +21,8 @@ type usage struct {
 	ended    time.Duration // of those that have ended, in hundredths of a second
 	waited   time.Duration // of threads of the server that could run and had no processor
 	memory   int64         // bytes resident, of all of them
-	busy     time.Duration // of the processor of the server, for anything, in hundredths of a second
-	stolen   time.Duration // of it, by the hypervisor, likewise
+	busy     time.Duration // busy time of the server's processor, with all programs, in hundredths of a second
+	stolen   time.Duration // time the hypervisor took from the server's processor, in hundredths of a second
 }
 
 func (u usage) processor() time.Duration { return u.server + u.children + u.ended }
@@ -54,7 +54,7 @@ func use(pid int) (u usage, err error) {
 	return u, nil
 }
 
-// processor returns for how long a processor was not idle, and for how long the machine below had it.
+// processor returns how long a processor was busy, and how long the hypervisor took it.
 func processor(core int) (busy, stolen time.Duration, err error) {
 	text, err := os.ReadFile("/proc/stat")
 	if err != nil {
@@ -121,15 +121,15 @@ func sample(ctx context.Context, pid int) (all []usage) {
 	}
 }
 
-// shares are of a time, as parts of one processor.
+// shares holds the usage in an interval, as fractions of one processor.
 type shares struct {
 	server, children float64
 	waited           float64 // threads of the server, together
-	others, stolen   float64 // of the processor of the server: what else ran, and what the hypervisor took
-	seconds          float64 // between the samples; 0: there are none
+	others, stolen   float64 // of the server's processor, for other programs and for the hypervisor
+	seconds          float64 // between the samples; 0 without samples
 }
 
-// between returns what was used from one time to another, by the samples next to them.
+// between returns the usage in [from, to], from the first and last samples in that interval.
 func between(all []usage, from, to time.Time) (s shares) {
 	var first, last *usage
 	for i := range all {
