@@ -18,7 +18,7 @@ const (
 	oldFile  = "docs/scale-old.json"
 )
 
-// figures are what was measured of one release, by names such as clients/mongodb/1000/start.
+// figures holds the measurements of one release, by names such as clients/mongodb/1000/start.
 type figures struct {
 	Commit   string             `json:"commit,omitempty"`
 	Measured string             `json:"measured,omitempty"` // when and on what
@@ -30,7 +30,7 @@ func newFigures() *figures {
 	return &figures{Values: map[string]float64{}, Notes: map[string]string{}}
 }
 
-// readFigures reads a file that [figures.write] wrote; it is empty if there is none.
+// readFigures reads a file that [figures.write] wrote. Without such a file it returns empty figures.
 func readFigures(file string) (*figures, error) {
 	f := newFigures()
 	raw, err := os.ReadFile(file) //nolint:gosec // G304: a file of the project

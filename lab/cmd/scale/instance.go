@@ -140,7 +140,7 @@ func spent(all []*instance, do func() error) (processor, elapsed float64, err er
 	return (after - before) / float64(len(all)), elapsed, err
 }
 
-// credentials are those of a registered client.
+// credentials holds the ID and secret of a registered client.
 type credentials struct {
 	ID     string `json:"client_id"`
 	Secret string `json:"client_secret"`

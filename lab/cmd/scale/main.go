@@ -170,14 +170,14 @@ func (w *world) keep() error {
 	return w.old.write(filepath.Join(w.root, oldFile))
 }
 
-// sizes are how much of everything is measured.
+// sizes holds the number and size of the measurements.
 type sizes struct {
 	clients, policies   []int
-	registrations       int   // of clients, and changes of policies, of which the time is taken
-	quiet               int   // of which the processor time is taken
+	registrations       int   // client registrations and policy changes to time
+	quiet               int   // registrations and changes to measure processor time for
 	refreshes           []int // after so many
 	refreshesBefore     int   // the most of the release before on MongoDB, where each costs what all before it left
-	clientsBefore       int   // the most of the release before of which a registration is measured
+	clientsBefore       int   // the most clients at which a registration is measured on the previous release
 	sample              int   // refreshes that are timed one by one
 	families, rotations int
 	documents           int // families on MongoDB

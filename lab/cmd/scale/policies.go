@@ -124,8 +124,9 @@ func (i *instance) inForce(ctx context.Context, as credentials, requests int) (b
 	return strings.Contains(res.Header.Get(names.Policy), fmt.Sprintf(";%s=%d;", names.Quota, requests)), nil
 }
 
-// measureChanges changes policies, one after the other: first some that all instances are asked for until they
-// go by them, then some that none is asked for, for the processor time and what is written.
+// measureChanges changes policies one after another. For the first ones it polls all instances until
+// they apply the change. For the others it polls no instance, and measures the processor time and the
+// bytes written.
 func (w *world) measureChanges(ctx context.Context, s *store, all []*instance, c *changer, idle float64, name string) error {
 	var answered, took []float64
 	for range w.sizes.registrations {

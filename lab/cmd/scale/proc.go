@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// machine says what is measured on, and when.
+// machine describes the machine, the date and the load average before the measurement.
 func machine(at time.Time, load string) string {
 	info, _ := os.ReadFile("/proc/cpuinfo")
 	memory, _ := os.ReadFile("/proc/meminfo")
@@ -19,7 +19,7 @@ func machine(at time.Time, load string) string {
 		at.UTC().Format(time.DateOnly), runtime.NumCPU(), field(string(info), "model name"), (kib(field(string(memory), "MemTotal"))+(1<<19))>>20, load)
 }
 
-// loadAverage is that of the last minute.
+// loadAverage returns the load average of the last minute.
 func loadAverage() string {
 	text, _ := os.ReadFile("/proc/loadavg")
 	load, _, _ := strings.Cut(string(text), " ")

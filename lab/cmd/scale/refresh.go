@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	signIns  = 64 // whose tokens are refreshed, again and again
+	signIns  = 64 // sign-ins to refresh repeatedly
 	atOnce   = 16 // refreshes that are under way while none is timed
 	userName = "ada"
 	password = "a quiet harbour at four in the morning"

@@ -116,7 +116,7 @@ const (
 	processorRow = "processor"
 )
 
-// asked returns what was asked of the store until now.
+// asked returns the totals so far of commands, commits and bytes of the store.
 func (a *atRest) asked() (map[string]float64, error) {
 	all := map[string]float64{}
 	if a.kind == embedded {
@@ -175,7 +175,7 @@ func restTables(w *world, old, now *figures) string {
 	return b.String()
 }
 
-// commandsIn returns the commands of which any instance sends one in ten minutes, in order.
+// commandsIn returns, sorted, the commands that an instance sends at least once in ten minutes.
 func commandsIn(all ...*figures) []string {
 	found := map[string]bool{}
 	for _, f := range all {

@@ -84,9 +84,10 @@ func (w *world) checkOut(ctx context.Context, tree string) error {
 	return nil
 }
 
-// standInOptions are those of MongoDB's stand-in that let it hold millions of documents. The heap has its size
-// from the start, so that it is not collected as a whole each time it grows. The TTL monitor would look at all
-// documents every second, and a cursor would copy all that it has not returned yet, or return all of it at once.
+// standInOptions are the options that let MongoDB's stand-in hold millions of documents. The heap
+// starts at full size, to avoid a full collection each time it grows. By default, the TTL monitor
+// would scan all documents every second, and a cursor would copy all documents it has not returned
+// yet, or return them all at once.
 const standInOptions = "-Xms%[1]s -Xmx%[1]s -Xmn1g -XX:TieredStopAtLevel=4 -DttlMonitorSeconds=60 -DcursorsShare=true"
 
 // with runs do while MongoDB's stand-in runs. Each part has one of its own, with an empty heap.
@@ -152,7 +153,7 @@ type store struct {
 	kind, dir, file, uri, database string
 }
 
-// flags are those of the server, its commands and the filler.
+// flags returns the store flags for the server, its commands and the filler.
 func (s *store) flags() []string {
 	if s.kind == embedded {
 		return []string{"--data=" + s.file}
