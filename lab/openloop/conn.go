@@ -41,7 +41,7 @@ func (l *loop) open() error {
 	})
 }
 
-// poll looks once at what has arrived.
+// poll handles all pending connection events once, without waiting.
 func (l *loop) poll() error {
 	n, err := unix.EpollWait(l.epoll, l.events, 0)
 	if err != nil && !errors.Is(err, unix.EINTR) {
@@ -67,7 +67,7 @@ func (l *loop) poll() error {
 	return nil
 }
 
-// read reads what has arrived on a connection, and ends its request if the answer is complete.
+// read reads all available bytes from a connection, and ends its request if the answer is complete.
 func (l *loop) read(c *conn) error {
 	for {
 		n, err := unix.Read(c.fd, c.buffer[len(c.answer):])

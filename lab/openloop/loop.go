@@ -32,8 +32,8 @@ type loop struct {
 	result  Result
 
 	schedule *schedule
-	waiting  queue[time.Duration] // when requests were due that have no connection
-	underway queue[flight]        // in the order in which they were due, with those that have ended
+	waiting  queue[time.Duration] // due times of requests without a connection
+	underway queue[flight]        // ordered by due time; includes requests that have ended
 	busy     int                  // connections with a request under way
 	last     time.Duration        // when the latest round began
 	end      time.Duration        // of the phases
@@ -54,7 +54,7 @@ type conn struct {
 	call      Call
 	due, sent time.Duration
 	rest      []byte // of the request, not written yet
-	answer    []byte // what has been read of it
+	answer    []byte // the part read so far
 	buffer    [4096]byte
 }
 
@@ -80,7 +80,7 @@ func newLoop(o Options, source Source) (*loop, error) {
 	return l, err
 }
 
-// run sends what is due until the end, and then waits for the last answers.
+// run sends requests as they become due until the end, and then waits for the last answers.
 func (l *loop) run(ctx context.Context) error {
 	l.result.Began = time.Now()
 	for {
@@ -105,7 +105,7 @@ func (l *loop) run(ctx context.Context) error {
 	return l.giveUp()
 }
 
-// noteRound notes when a round begins, and the gap since the one before.
+// noteRound records the start of a round, and the gap since the previous round if it is long enough.
 func (l *loop) noteRound(now time.Duration) {
 	if now-l.last >= shortestGap && now < l.end+lastAnswers {
 		l.result.Gaps = append(l.result.Gaps, Gap{l.last, now})
@@ -113,7 +113,7 @@ func (l *loop) noteRound(now time.Duration) {
 	l.last = now
 }
 
-// plan adds the requests that are due by now.
+// plan queues the requests that are due at time now.
 func (l *loop) plan(now time.Duration) {
 	for l.busy+l.waiting.len() < l.o.Closed {
 		l.waiting.push(now)
@@ -150,7 +150,7 @@ func (l *loop) send(now time.Duration) error {
 	return nil
 }
 
-// write writes what is left of the request.
+// write writes the rest of the request.
 func (l *loop) write(c *conn) error {
 	if !c.connected || len(c.rest) == 0 {
 		return nil
@@ -192,7 +192,7 @@ func (l *loop) hangUp(now time.Duration) error {
 	return nil
 }
 
-// giveUp ends what has no answer at the end.
+// giveUp ends all requests that have no answer at the end of the run.
 func (l *loop) giveUp() error {
 	var errs []error
 	for _, c := range l.conns {

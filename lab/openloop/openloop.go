@@ -47,29 +47,30 @@ type Options struct {
 	Closed int
 	// Patience is how long after it was due a caller hangs up. 0: not before the end.
 	Patience time.Duration
-	// Connections is how many there may be. Requests that are due while there are so many under way wait.
+	// Connections is the maximum number of connections. While all are busy, due requests wait.
 	Connections int
 	// From are the IPv4 addresses to connect from, by turns; none: any.
 	From []string
 	Seed uint64 // of the times
 }
 
-// Record is what came of a request. Times are since the start.
+// Record is the outcome of a request. Times are since the start.
 type Record struct {
 	Class  int
 	Status int           // of the answer, or HungUp or Closed
-	Due    time.Duration // when it was to be sent
-	Sent   time.Duration // when it was; 0: it was not, for there was no connection
-	Done   time.Duration // when its answer was there, or its caller hung up
+	Due    time.Duration // when it should have been sent
+	Sent   time.Duration // when it was sent; 0 if never, for lack of a connection
+	Done   time.Duration // when its answer was complete, or its caller hung up
 }
 
 // Took returns the latency, from when the request was due.
 func (r *Record) Took() time.Duration { return r.Done - r.Due }
 
-// Gap is a time in which the generator did not run: something else had its processor.
+// Gap is an interval during which the generator did not run, because another program used its
+// processor.
 type Gap struct{ From, To time.Duration }
 
-// Result is what came of a load.
+// Result is the outcome of a load.
 type Result struct {
 	Began   time.Time
 	Records []Record // in the order in which they ended

@@ -12,7 +12,7 @@ func (q *queue[T]) push(v T) { q.all = append(q.all, v) }
 
 func (q *queue[T]) first() T { return q.all[q.head] }
 
-// pop removes the first. What has been popped is moved away once it is half of the memory.
+// pop removes the first element. It compacts the slice when half of it has been popped.
 func (q *queue[T]) pop() T {
 	v := q.all[q.head]
 	var none T
