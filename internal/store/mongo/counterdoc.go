@@ -58,7 +58,8 @@ func (r *counterReader) complain(format string, args ...any) {
 
 // text reads a field of the _id. A document found by its _id has this field.
 func (r *counterReader) text(name string) string {
-	s, _ := r.doc.Lookup("_id", name).StringValueOK()
+	id, _ := r.doc.Lookup("_id").DocumentOK() // Lookup with two names panics if the document is damaged
+	s, _ := id.Lookup(name).StringValueOK()
 	return s
 }
 
