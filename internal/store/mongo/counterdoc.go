@@ -32,7 +32,8 @@ func counterRecord(doc bson.Raw) syncer.Record {
 			r.complain("%s is missing", name)
 		}
 	}
-	r.record.ID = ratelimit.CounterID{ClientID: r.text("clientId"), Username: r.text("username"), Limit: r.text("limit")}
+	id, _ := doc.Lookup("_id").DocumentOK() // Lookup with two names panics if the document is damaged
+	r.record.ID = ratelimit.CounterID{ClientID: textOf(id, "clientId"), Username: textOf(id, "username"), Limit: textOf(id, "limit")}
 	r.record.Version, r.record.Etag = r.number("version", 1), r.number("etag", math.MinInt64)
 	r.record.Frame, r.record.Pruned = max(r.number("frame", 0), 0), r.number("pruned", math.MinInt64)
 	r.record.Writers = map[string]int64{}
@@ -56,9 +57,8 @@ func (r *counterReader) complain(format string, args ...any) {
 	r.more++
 }
 
-// text reads a field of the _id. A document found by its _id has this field.
-func (r *counterReader) text(name string) string {
-	id, _ := r.doc.Lookup("_id").DocumentOK() // Lookup with two names panics if the document is damaged
+// textOf returns a field of an _id. It is empty if the field is absent or no text.
+func textOf(id bson.Raw, name string) string {
 	s, _ := id.Lookup(name).StringValueOK()
 	return s
 }

@@ -25,7 +25,7 @@ import (
 //	owner:   absent without one
 //	expire:  when it may be removed, by a TTL index; absent: never
 //	version, nonce
-// changed: when it was written, by the server's clock
+//	changed: when it was written, by the server's clock
 //
 // Other fields are ignored, and stay unchanged when the record is written.
 //

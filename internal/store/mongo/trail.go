@@ -103,7 +103,7 @@ func (s *Store) Append(ctx context.Context, e store.Entry, writes ...store.Write
 	ctx = context.WithoutCancel(ctx) // the entry is stored
 	mark := store.Mark{Number: d.Number, Nonce: d.Nonce}
 	if err = s.apply(ctx, mark, d.Writes); err != nil {
-		err = s.apply(ctx, mark, d.Writes) // the entry may have been stored although its reply was lost
+		err = s.apply(ctx, mark, d.Writes) // a reply may have been lost
 	}
 	return mark, err
 }
