@@ -15,13 +15,10 @@ type Options struct {
 	Limit  Limit
 	Per    time.Duration // interval of spikes and series; whole milliseconds; 0 stands for a second
 	Series bool          // return values over time
-	// Progress is called now and then, by several goroutines: an algorithm has got to the request of that time, and
-	// decided on so many. Nil: it is not.
-	Progress func(algorithm string, requests int64, at time.Time)
 }
 
-// progressEvery is after how many requests an algorithm tells how far it is.
-const progressEvery = 1 << 16
+// stopEvery is after how many requests an algorithm looks whether its context has ended.
+const stopEvery = 1 << 16
 
 // Compare runs the algorithms of these names, each on traffic of its own that open returns, and closes the traffic when its
 // algorithm ends, if it has a method Close. Results are in the order of the names. The first error stops all.
@@ -110,7 +107,7 @@ func start(ctx context.Context, src traffic.Source, name string, o Options) (*ru
 	if o.Series {
 		r.series = newSeries(o.Per)
 	}
-	if err := r.all(ctx, src, o.Progress); err != nil {
+	if err := r.all(ctx, src); err != nil {
 		return nil, err
 	}
 	r.finish()
@@ -118,7 +115,7 @@ func start(ctx context.Context, src traffic.Source, name string, o Options) (*ru
 }
 
 // all runs the algorithm on all requests.
-func (r *run) all(ctx context.Context, src traffic.Source, progress func(string, int64, time.Time)) error {
+func (r *run) all(ctx context.Context, src traffic.Source) error {
 	sampled, _ := src.(Sampled)
 	decided := int64(0)
 	var req traffic.Request
@@ -135,14 +132,8 @@ func (r *run) all(ctx context.Context, src traffic.Source, progress func(string,
 			r.Sampled = r.Sampled || weight > 1
 		}
 		src.Answer(&req, r.request(&req, weight))
-		if decided++; decided%progressEvery != 0 {
-			continue
-		}
-		if ctx.Err() != nil {
+		if decided++; decided%stopEvery == 0 && ctx.Err() != nil {
 			return context.Cause(ctx)
-		}
-		if progress != nil {
-			progress(r.Algorithm, decided, req.At)
 		}
 	}
 	return nil

@@ -25,9 +25,6 @@ type Config struct {
 	// Duration is how long requests are sent, for the points of the result. It need not be exact.
 	Duration time.Duration
 	Seed     uint64
-	// Progress is called from time to time with the simulated time since the first request. Nil:
-	// not called.
-	Progress func(time.Duration)
 }
 
 // Flush configures when counts are written and read.

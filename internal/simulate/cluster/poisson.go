@@ -15,13 +15,9 @@ type Poisson struct {
 	Duration time.Duration
 	Rate     float64 // requests per second of all users together
 	Users    int
-	// Zipf is the exponent of the distribution of requests over users. 0: all users have equally
-	// many.
-	Zipf float64
-	Seed uint64
+	Seed     uint64
 
 	rand  *rand.Rand
-	zipf  *rand.Zipf
 	names []string
 	at    time.Duration
 }
@@ -35,26 +31,16 @@ func (p *Poisson) Next(r *traffic.Request) bool {
 	if p.at > p.Duration {
 		return false
 	}
-	*r = traffic.Request{At: p.Begin.Add(p.at), Client: "client", User: p.names[p.user()], Grant: "refresh_token"}
+	*r = traffic.Request{At: p.Begin.Add(p.at), Client: "client", User: p.names[p.rand.IntN(p.Users)], Grant: "refresh_token"}
 	return true
 }
 
 func (p *Poisson) init() {
 	p.rand = rand.New(rand.NewPCG(p.Seed, 2)) //nolint:gosec // repeatable
-	if p.Zipf > 0 {
-		p.zipf = rand.NewZipf(p.rand, p.Zipf, 1, uint64(p.Users-1)) //nolint:gosec // at least one
-	}
 	p.names = make([]string, p.Users)
 	for i := range p.names {
 		p.names[i] = "user-" + strconv.Itoa(i)
 	}
-}
-
-func (p *Poisson) user() int {
-	if p.zipf != nil {
-		return int(p.zipf.Uint64()) //nolint:gosec // less than Users
-	}
-	return p.rand.IntN(p.Users)
 }
 
 // Answer implements [traffic.Source].

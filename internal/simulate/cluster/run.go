@@ -180,9 +180,6 @@ func (c *cluster) endPoint(at time.Duration) {
 	for _, i := range c.instances {
 		i.seen.Keys = max(i.seen.Keys, i.counters.Len())
 	}
-	if c.cfg.Progress != nil {
-		c.cfg.Progress(at)
-	}
 }
 
 // end stops the cluster and returns its result.
