@@ -7,13 +7,12 @@ import (
 	"context"
 	"fmt"
 	"strconv"
-	"strings"
-	"text/tabwriter"
 	"time"
 
 	"oauth-server/internal/simulate/cluster"
 	"oauth-server/internal/simulate/traffic"
 	"oauth-server/internal/simulate/workload"
+	"oauth-server/lab/page"
 )
 
 // Study is clusters that differ in the number of instances and in when they share counts. Zero values stand for
@@ -119,17 +118,7 @@ func Text(runs []Run) string {
 			whole(r.Cost.Conflicts), whole(r.Cost.Unknown), strconv.Itoa(keys),
 		})
 	}
-	return table(exact) + "\n" + table(costs)
-}
-
-func table(rows [][]string) string {
-	var b strings.Builder
-	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-	for _, row := range rows {
-		_, _ = fmt.Fprintln(w, strings.Join(row, "\t"))
-	}
-	_ = w.Flush() // to memory
-	return b.String()
+	return page.Table(exact) + "\n" + page.Table(costs)
 }
 
 func whole(n int64) string { return strconv.FormatInt(n, 10) }

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"text/tabwriter"
 )
 
 // Write replaces a section of a page.
@@ -34,6 +35,17 @@ func With(page, section, text string) (string, error) {
 		return "", fmt.Errorf("there is no section between %q and %q", first, last)
 	}
 	return head + first + "\n\n" + strings.Trim(text, "\n") + "\n\n" + last + tail, nil
+}
+
+// Table returns rows of cells as text, with two spaces between the columns.
+func Table(rows [][]string) string {
+	var b strings.Builder
+	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	for _, row := range rows {
+		_, _ = fmt.Fprintln(w, strings.Join(row, "\t")) // to memory
+	}
+	_ = w.Flush()
+	return b.String()
 }
 
 // Replace writes a file that is whole at any time.

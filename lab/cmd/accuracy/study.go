@@ -6,13 +6,13 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/simulate/traffic"
 	"oauth-server/internal/simulate/workload"
 	"oauth-server/lab/algorithm"
+	"oauth-server/lab/page"
 )
 
 // study compares algorithms on traffic that is made up, in simulated time. Zero values stand for what is usual.
@@ -91,20 +91,16 @@ func (s study) text(all []comparison) string {
 	for _, name := range s.tables {
 		t := tables(ratelimit.FormatWindow(s.per))[name]
 		fmt.Fprintf(&b, "\n%s:\n\n", t.title)
-		w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-		row := func(labels, cells []string) {
-			_, _ = fmt.Fprintln(w, strings.Join(slices.Concat(labels, cells), "\t")) // to memory
-		}
-		row(s.labels("RATE", "CLIENTS", "SEED"), t.heads)
+		rows := [][]string{slices.Concat(s.labels("RATE", "CLIENTS", "SEED"), t.heads)}
 		for i := range all {
 			c := &all[i]
 			for j := range c.results {
 				if cells := t.row(c, &c.results[j]); cells != nil {
-					row(s.labels(timesLimit(c.Rate), c.Clients, fmt.Sprint(c.Seed)), cells)
+					rows = append(rows, slices.Concat(s.labels(timesLimit(c.Rate), c.Clients, fmt.Sprint(c.Seed)), cells))
 				}
 			}
 		}
-		_ = w.Flush() // to memory
+		b.WriteString(page.Table(rows))
 	}
 	return b.String()
 }
