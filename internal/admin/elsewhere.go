@@ -15,7 +15,7 @@ import (
 // This file is for clients that are registered with another server: see Options.ClientsElsewhere.
 
 // listed yields the clients with greater IDs, sorted. If clients are registered elsewhere, it
-// yields the ones with recent requests or a policy, of which only the ID is known.
+// yields the ones with recent requests or a policy. Only their IDs are known.
 func (s *Server) listed(after string, d *clientcfg.Directory, p *clientcfg.PolicySnapshot, counts map[string]activity.Counts) iter.Seq[*clientcfg.Client] {
 	if !s.o.ClientsElsewhere {
 		return d.After(after)

@@ -66,8 +66,8 @@ type Forgetter interface {
 
 // Eraser removes counts from the store.
 type Eraser interface {
-	// EraseCounters removes the counters of the client: all of them, or those of one username if it
-	// is not nil. Missing counters are not an error.
+	// EraseCounters removes all counters of the client. If username is not nil, it removes only the
+	// counters of that username. Missing counters are not an error.
 	EraseCounters(ctx context.Context, clientID string, username *string) error
 }
 

@@ -115,7 +115,7 @@ func CheckSelector(label string) error {
 	return err
 }
 
-// checkPairs checks sorted pairs, in which duplicate names are adjacent.
+// checkPairs checks sorted pairs: duplicate names are adjacent.
 func checkPairs(pairs []string) (errs fielderr.Errors) {
 	if len(pairs) > MostLabels {
 		errs.Add("labels", "has %d, more than %d", len(pairs), MostLabels)
