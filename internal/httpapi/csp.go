@@ -23,8 +23,9 @@ func contentSecurityPolicy(p *grants.Prompt) string {
 // formTargets returns the CSP sources that the answer to the consent form may lead to. Browsers
 // (Chrome, Safari) apply form-action to every redirect that follows a form: first to the client's
 // redirect URI, then to the client's own redirects, which may go to another of its origins. If a
-// source is missing, the user is stuck on the consent page with a code that has been used
-// (docs/adr/0010).
+// source is missing, the user is stuck on the consent page with a code that has been used. A page in
+// between that redirects with a Refresh header would keep form-action narrow, but the tests and
+// scripts of clients do not expect it, and RFC 9700 section 4.12 asks for a 303.
 func formTargets(redirectURI string) []string {
 	u, err := url.Parse(redirectURI)
 	if err != nil {
