@@ -1,8 +1,7 @@
 package tokenclient
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,17 +9,22 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"slices"
-	"strings"
+	"time"
+
+	"github.com/gofrs/flock"
+	"golang.org/x/oauth2"
 
 	"oauth-server/internal/clientcfg"
 )
 
-// Modes of the files and directories of the cache: only the owner has access.
 const (
-	cacheFileMode = 0o600
+	cacheFileMode = 0o600 // only the owner has access
 	cacheDirMode  = 0o700
 	maxCacheSize  = 1 << 20
+	lockPoll      = 50 * time.Millisecond // how often a busy lock is tried again
+	// maxMargin is the maximum time before its expiry at which a token is no longer used. It keeps
+	// a token from expiring on the way to the resource server.
+	maxMargin = 30 * time.Second
 )
 
 // Errors of the cache, possibly wrapped.
@@ -45,10 +49,48 @@ type Key struct {
 	From string `json:"from,omitempty"`
 }
 
+// Token is an access token with the rest of the token response.
+type Token struct {
+	AccessToken  string    `json:"access_token"`
+	TokenType    string    `json:"token_type"`
+	RefreshToken string    `json:"refresh_token,omitempty"`
+	Scope        string    `json:"scope,omitempty"`
+	ObtainedAt   time.Time `json:"obtained_at"`
+	ExpiresAt    time.Time `json:"expires_at,omitzero"` // zero: unknown
+}
+
 // entry is the content of a cache file.
 type entry struct {
 	Key   Key   `json:"key"`
 	Token Token `json:"token"`
+}
+
+// tokenFrom returns the token of an answer that was received at now.
+func tokenFrom(answer *oauth2.Token, now time.Time) Token {
+	t := Token{
+		AccessToken:  answer.AccessToken,
+		TokenType:    answer.Type(),
+		RefreshToken: answer.RefreshToken,
+		ObtainedAt:   now.UTC(),
+	}
+	t.Scope, _ = answer.Extra("scope").(string)
+	// expires_in is a JSON number. answer.Expiry is not used, because x/oauth2 computes it with the
+	// wall clock instead of now.
+	if seconds, ok := answer.Extra("expires_in").(float64); ok && seconds > 0 {
+		t.ExpiresAt = t.ObtainedAt.Add(time.Duration(seconds * float64(time.Second)))
+	}
+	return t
+}
+
+// Fresh reports whether the token can still be used at now: it is until a tenth of its lifetime
+// before it expires, at most half a minute. A nil token and a token of unknown lifetime are never
+// fresh.
+func (t *Token) Fresh(now time.Time) bool {
+	if t == nil || t.AccessToken == "" || t.ExpiresAt.IsZero() {
+		return false
+	}
+	margin := min(t.ExpiresAt.Sub(t.ObtainedAt)/10, maxMargin)
+	return now.Before(t.ExpiresAt.Add(-margin))
 }
 
 // DefaultCacheDir returns the directory for cache files, below the user's cache directory. It
@@ -68,23 +110,27 @@ func DefaultCacheDir() (string, error) {
 	return filepath.Join(dir, "oauth-server", "tokens"), nil
 }
 
-// fileName returns the name of the cache file of the key. It is a hash, because an issuer or a
-// username may contain any character.
-func (k Key) fileName() string {
-	// A struct of strings always marshals.
-	text, _ := json.Marshal(k)
-	sum := sha256.Sum256(text)
-	return hex.EncodeToString(sum[:16]) + ".json"
-}
-
-func normalScope(scopes []string) string {
-	sorted := slices.Clone(scopes)
-	slices.Sort(sorted)
-	return strings.Join(slices.Compact(sorted), " ")
+// lockFile locks a cache file through a file beside it, and returns a function that unlocks it.
+// Without the lock two processes could send the same refresh token. The server must treat that as
+// theft and revoke the family (RFC 9700 section 4.14.2). The lock ends with its process.
+func lockFile(ctx context.Context, path string) (unlock func() error, err error) {
+	if err := os.MkdirAll(filepath.Dir(path), cacheDirMode); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrNoPlace, err)
+	}
+	lock := flock.New(path+".lock", flock.SetPermissions(cacheFileMode))
+	_, err = lock.TryLockContext(ctx, lockPoll)
+	switch {
+	case err == nil:
+		return lock.Unlock, nil
+	case ctx.Err() != nil:
+		return nil, fmt.Errorf("lock the token cache: %w", err)
+	}
+	return nil, fmt.Errorf("%w: %w", ErrNoPlace, err)
 }
 
 // loadEntry reads a cache file. It returns nil if the file does not exist, and [ErrExposed] if its
-// permissions are looser than 0600.
+// permissions are looser than 0600. It checks the opened file, which cannot be swapped before the
+// read.
 func loadEntry(path string) (e *entry, err error) {
 	f, err := os.Open(path) //nolint:gosec // G304: the person running this names the file
 	if errors.Is(err, fs.ErrNotExist) {
@@ -95,11 +141,13 @@ func loadEntry(path string) (e *entry, err error) {
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
 	info, err := f.Stat()
-	if err != nil {
+	switch {
+	case err != nil:
 		return nil, fmt.Errorf("look at the cache file: %w", err)
-	}
-	if err := checkPrivate(path, info); err != nil {
-		return nil, err
+	case !info.Mode().IsRegular() || info.Size() > maxCacheSize:
+		return nil, fmt.Errorf("the cache file %s is not a regular file of a sensible size", path)
+	case info.Mode().Perm()&^cacheFileMode != 0 && runtime.GOOS != "windows": // Windows has access lists instead
+		return nil, fmt.Errorf("%w: %s has mode %#o, make it private with chmod 600", ErrExposed, path, info.Mode().Perm())
 	}
 	text := make([]byte, info.Size())
 	if _, err := f.ReadAt(text, 0); err != nil {
@@ -112,28 +160,14 @@ func loadEntry(path string) (e *entry, err error) {
 	return e, nil
 }
 
-// checkPrivate checks the file that was opened, so the file cannot be swapped between this check and
-// the read.
-func checkPrivate(path string, info fs.FileInfo) error {
-	if !info.Mode().IsRegular() || info.Size() > maxCacheSize {
-		return fmt.Errorf("the cache file %s is not a regular file of a sensible size", path)
-	}
-	// Windows has access lists instead; the bits there mean nothing.
-	if open := info.Mode().Perm() &^ cacheFileMode; open != 0 && runtime.GOOS != "windows" {
-		return fmt.Errorf("%w: %s has mode %#o, make it private with chmod 600", ErrExposed, path, info.Mode().Perm())
-	}
-	return nil
-}
-
 // saveEntry replaces the file atomically: a reader, also after a crash, sees the old token or the new
 // one.
-func saveEntry(path string, e *entry) (err error) {
+func saveEntry(path string, e *entry) error {
 	text, err := json.MarshalIndent(e, "", "  ")
 	if err != nil {
 		return fmt.Errorf("write the cache file: %w", err)
 	}
-	// CreateTemp makes files of mode 0600.
-	f, err := os.CreateTemp(filepath.Dir(path), ".token-*")
+	f, err := os.CreateTemp(filepath.Dir(path), ".token-*") // of mode 0600
 	if err != nil {
 		return fmt.Errorf("write the cache file: %w", err)
 	}

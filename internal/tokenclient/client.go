@@ -5,7 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"sync"
 	"time"
+
+	"golang.org/x/oauth2"
+	"golang.org/x/oauth2/clientcredentials"
 
 	"oauth-server/internal/clientcfg"
 )
@@ -46,6 +50,9 @@ type Client struct {
 	Wait bool
 }
 
+// errNoRefreshToken is the error of a refresh without a cached refresh token.
+var errNoRefreshToken = errors.New("the cache holds no refresh token of this client, user and scope: get a token with authorization_code or password first, or give the refresh token")
+
 // Token returns a token for the request: a cached one that is fresh, otherwise a refreshed one,
 // otherwise a new one. The context bounds everything, a person's sign-in included. The error is a
 // [*ServerError] if the server refused, and wraps [ErrExposed] or [ErrForeign] for a cache file that
@@ -54,15 +61,17 @@ func (c *Client) Token(ctx context.Context, req Request) (*Result, error) {
 	if err := req.Validate(); err != nil {
 		return nil, err
 	}
-	r := &run{client: c, req: req}
-	result, err := r.result(ctx)
+	r := &run{Client: c, Request: req, metadata: sync.OnceValues(func() (*Metadata, error) {
+		return Discover(ctx, c.HTTP, req.Issuer)
+	})}
+	result, err := r.cached(ctx)
 	if err != nil {
 		return nil, err
 	}
 	// The token is returned even if it cannot be verified.
-	m, err := r.metadata(ctx)
+	m, err := r.metadata()
 	if err != nil {
-		c.notify("the token could not be verified: %v", err)
+		r.notify("the token could not be verified: %v", err)
 	}
 	result.Claims = readClaims(ctx, c.HTTP, m, result.Token.AccessToken, c.Now)
 	return result, nil
@@ -76,135 +85,164 @@ func (c *Client) notify(format string, args ...any) {
 
 // run is one call of [Client.Token].
 type run struct {
-	client *Client
-	req    Request
-	meta   *Metadata
+	*Client
+	Request
+	metadata func() (*Metadata, error) // fetches once
 }
 
-func (r *run) metadata(ctx context.Context) (*Metadata, error) {
-	if r.meta != nil {
-		return r.meta, nil
+// cached returns the token of the cache file, renewed if needed. It holds the file's lock, so of
+// several processes one requests a token and the others reuse it.
+func (r *run) cached(ctx context.Context) (result *Result, err error) {
+	if !r.caches() {
+		t, origin, err := r.renew(ctx, nil)
+		return &Result{Token: t, Origin: origin}, err
 	}
-	m, err := Discover(ctx, r.client.HTTP, r.req.Issuer)
+	key := r.key()
+	path := r.cachePath(key)
+	unlock, err := lockFile(ctx, path)
 	if err != nil {
 		return nil, err
 	}
-	r.meta = m
-	return m, nil
-}
-
-func (r *run) result(ctx context.Context) (*Result, error) {
-	switch {
-	case !r.req.caches():
-		t, err := r.issue(ctx)
-		if err != nil {
-			return nil, err
+	defer func() { err = errors.Join(err, unlock()) }()
+	e, err := loadEntry(path)
+	if err != nil {
+		return nil, err
+	}
+	var old *Token
+	if e != nil {
+		if e.Key != key {
+			return nil, fmt.Errorf("%w: %s is for %s by %s at %s", ErrForeign, path, e.Key.ClientID, e.Key.Grant, e.Key.Issuer)
 		}
-		return &Result{Token: *t, Origin: r.freshOrigin()}, nil
-	case r.req.Grant == clientcfg.RefreshToken && r.req.RefreshToken == "":
-		return r.refreshCached(ctx)
-	default:
-		return r.locked(ctx, r.req.key(r.req.Grant), r.renew)
+		old = &e.Token
 	}
-}
-
-// renewer returns a valid token, given the cached one; old is nil without a cached one.
-type renewer func(ctx context.Context, old *Token) (*Token, Origin, error)
-
-// locked calls renew while it holds the lock of the key's cache file. One of several processes
-// requests a token and the others reuse it.
-func (r *run) locked(ctx context.Context, key Key, renew renewer) (result *Result, err error) {
-	path := r.req.cachePath(key)
-	release, err := lockFile(ctx, path)
+	t, origin, err := r.renew(ctx, old)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, release()) }()
-	old, err := r.load(path, key)
-	if err != nil {
-		return nil, err
-	}
-	t, origin, err := renew(ctx, old)
-	if err != nil {
-		return nil, err
-	}
-	result = &Result{Token: *t, Origin: origin, CacheFile: path}
+	result = &Result{Token: t, Origin: origin, CacheFile: path}
 	if origin == Reused {
 		return result, nil
 	}
-	if err := saveEntry(path, &entry{Key: key, Token: *t}); err != nil {
+	if err := saveEntry(path, &entry{Key: key, Token: t}); err != nil {
 		// Return the token anyway: it is valid, and its refresh token cannot be obtained again.
-		r.client.notify("the token is not kept: %v", err)
+		r.notify("the token is not kept: %v", err)
 		result.CacheFile = ""
 	}
 	return result, nil
 }
 
-func (r *run) load(path string, key Key) (*Token, error) {
-	e, err := loadEntry(path)
-	if err != nil || e == nil {
-		return nil, err
-	}
-	if e.Key != key {
-		return nil, fmt.Errorf("%w: %s is for %s by %s at %s", ErrForeign, path, e.Key.ClientID, e.Key.Grant, e.Key.Issuer)
-	}
-	return &e.Token, nil
-}
-
-// renew reuses the old token, refreshes it, or requests a new one, in this order.
-func (r *run) renew(ctx context.Context, old *Token) (*Token, Origin, error) {
-	if r.req.Force {
-		old = nil
-	}
-	if old.Fresh(r.client.Now()) {
-		return old, Reused, nil
-	}
-	if old != nil && old.RefreshToken != "" {
+// renew reuses the old token, refreshes it, or requests a new one, in this order. A nil old token
+// means that the cache has none.
+func (r *run) renew(ctx context.Context, old *Token) (Token, Origin, error) {
+	refreshable := old != nil && old.RefreshToken != ""
+	switch {
+	case r.refreshesCached():
+		if !refreshable {
+			return Token{}, "", errNoRefreshToken
+		}
 		t, err := r.refresh(ctx, *old)
-		if err == nil {
-			return t, Refreshed, nil
+		return t, Refreshed, err
+	case r.Force:
+	case old.Fresh(r.Now()):
+		return *old, Reused, nil
+	case refreshable:
+		t, err := r.refresh(ctx, *old)
+		var refused *ServerError
+		if !errors.As(err, &refused) || refused.Code != "invalid_grant" {
+			return t, Refreshed, err
 		}
-		if !isInvalidGrant(err) {
-			return nil, "", err
-		}
-		r.client.notify("the refresh token is not valid any more, so a new token is requested (%v)", err)
+		r.notify("the refresh token is not valid any more, so a new token is requested (%v)", err)
+	}
+	if r.Grant == clientcfg.RefreshToken {
+		t, err := r.refresh(ctx, Token{RefreshToken: r.RefreshToken})
+		return t, Refreshed, err
 	}
 	t, err := r.issue(ctx)
-	return t, r.freshOrigin(), err
+	return t, Issued, err
 }
 
-// refreshCached refreshes the cached token of a user grant, from whichever user grant it came.
-func (r *run) refreshCached(ctx context.Context) (*Result, error) {
-	for _, grant := range []clientcfg.Grant{clientcfg.AuthorizationCode, clientcfg.Password} {
-		key := r.req.key(grant)
-		e, err := loadEntry(r.req.cachePath(key))
-		if err != nil {
-			return nil, err
+// issue requests a new token with the grant of the request.
+func (r *run) issue(ctx context.Context) (Token, error) {
+	m, err := r.metadata()
+	if err != nil {
+		return Token{}, err
+	}
+	config := r.config(m)
+	switch r.Grant {
+	case clientcfg.ClientCredentials:
+		machine := clientcredentials.Config{
+			ClientID: config.ClientID, ClientSecret: config.ClientSecret, Scopes: config.Scopes,
+			TokenURL: config.Endpoint.TokenURL, AuthStyle: config.Endpoint.AuthStyle,
 		}
-		if e == nil || e.Key != key || e.Token.RefreshToken == "" {
-			continue
-		}
-		return r.locked(ctx, key, func(ctx context.Context, old *Token) (*Token, Origin, error) {
-			if old == nil || old.RefreshToken == "" {
-				return nil, "", errNoRefreshToken
-			}
-			t, err := r.refresh(ctx, *old)
-			return t, Refreshed, err
+		return r.ask(ctx, machine.Token)
+	case clientcfg.Password:
+		return r.ask(ctx, func(ctx context.Context) (*oauth2.Token, error) {
+			return config.PasswordCredentialsToken(ctx, r.Username, r.Password)
 		})
+	default:
+		return r.authorize(ctx, m, config)
 	}
-	return nil, errNoRefreshToken
 }
 
-var errNoRefreshToken = errors.New("the cache holds no refresh token of this client, user and scope: get a token with authorization_code or password first, or give the refresh token")
-
-func (r *run) freshOrigin() Origin {
-	if r.req.Grant == clientcfg.RefreshToken {
-		return Refreshed
+// refresh requests a new token with the refresh token of the old one. The server rotates it: only
+// the refresh token of the answer is valid afterwards.
+func (r *run) refresh(ctx context.Context, old Token) (Token, error) {
+	m, err := r.metadata()
+	if err != nil {
+		return Token{}, err
 	}
-	return Issued
+	t, err := r.ask(ctx, func(ctx context.Context) (*oauth2.Token, error) {
+		return r.config(m).TokenSource(ctx, &oauth2.Token{RefreshToken: old.RefreshToken}).Token()
+	})
+	if t.Scope == "" {
+		t.Scope = old.Scope // left out when unchanged (RFC 6749 section 5.1)
+	}
+	return t, err
 }
 
-func isInvalidGrant(err error) bool {
+func (r *run) config(m *Metadata) *oauth2.Config {
+	return &oauth2.Config{
+		ClientID:     r.ClientID,
+		ClientSecret: r.ClientSecret,
+		Scopes:       r.Scopes,
+		Endpoint: oauth2.Endpoint{
+			AuthURL:   m.AuthorizationEndpoint,
+			TokenURL:  m.TokenEndpoint,
+			AuthStyle: m.authStyle(r.ClientSecret),
+		},
+	}
+}
+
+// ask sends a token request, and repeats it after a 429 if the client is to wait. A 429 does not use
+// up the code or the refresh token of the request.
+func (r *run) ask(ctx context.Context, call func(context.Context) (*oauth2.Token, error)) (Token, error) {
+	ctx = context.WithValue(ctx, oauth2.HTTPClient, r.HTTP)
+	for {
+		answer, err := call(ctx)
+		if err == nil {
+			return tokenFrom(answer, r.Now()), nil
+		}
+		if err := r.waitToRetry(ctx, serverError(err, r.Now())); err != nil {
+			return Token{}, err
+		}
+	}
+}
+
+// waitToRetry returns nil when it is time to retry. If it should not wait or the time does not
+// suffice, it returns an error that wraps the failure.
+func (r *run) waitToRetry(ctx context.Context, failure error) error {
 	var refused *ServerError
-	return errors.As(err, &refused) && refused.Code == "invalid_grant"
+	if !r.Wait || !errors.As(failure, &refused) || !refused.Limited() || refused.RetryAfter == 0 {
+		return failure
+	}
+	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) < refused.RetryAfter {
+		return fmt.Errorf("%w; there is no time left to wait %s", failure, refused.RetryAfter)
+	}
+	r.notify("too many requests; waiting %s, as the server asks", refused.RetryAfter)
+	select {
+	case <-time.After(refused.RetryAfter):
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("%w; stopped waiting: %w", failure, ctx.Err())
+	}
 }

@@ -16,8 +16,8 @@ func FuzzDecodeJWT(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, token string) {
-		payload, err := decodeJWT(token)
-		if err != nil {
+		payload := decodeJWT(token)
+		if payload == nil {
 			return
 		}
 		if middle := strings.Split(token, ".")[1]; !json.Valid(payload) || base64.RawURLEncoding.EncodeToString(payload) != canonicalBase64(middle) {

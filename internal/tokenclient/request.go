@@ -1,10 +1,13 @@
 package tokenclient
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"path/filepath"
-	"strconv"
+	"slices"
 	"strings"
 
 	"oauth-server/internal/clientcfg"
@@ -42,81 +45,78 @@ type Request struct {
 // the name of the flag.
 func (r *Request) Validate() error {
 	var errs []error
+	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
 	if _, err := MetadataURL(r.Issuer); err != nil {
 		errs = append(errs, err)
 	}
-	if err := validateKind(r.Grant); err != nil {
-		errs = append(errs, err)
-	}
 	if r.ClientID == "" {
-		errs = append(errs, errors.New("client-id: is needed"))
+		bad("client-id: is needed")
 	}
 	for _, s := range r.Scopes {
 		if !clientcfg.ValidScopeToken(s) {
-			errs = append(errs, fmt.Errorf("scope: %q is not a scope-token (RFC 6749 3.3)", s))
+			bad("scope: %q is not a scope-token (RFC 6749 3.3)", s)
 		}
 	}
-	return errors.Join(append(errs, r.validateGrant()...)...)
-}
-
-func validateKind(g clientcfg.Grant) error {
-	var known []string
-	for _, k := range clientcfg.Grants() {
-		if k == g {
-			return nil
-		}
-		known = append(known, strconv.Quote(string(k)))
-	}
-	if g == "" {
-		return fmt.Errorf("grant: is needed, one of %s", strings.Join(known, ", "))
-	}
-	return fmt.Errorf("grant: %q is none of %s", g, strings.Join(known, ", "))
-}
-
-func (r *Request) validateGrant() (errs []error) {
 	switch r.Grant {
 	case clientcfg.ClientCredentials:
 		if r.ClientSecret == "" {
-			errs = append(errs, errors.New("client-secret: client_credentials needs one"))
+			bad("client-secret: client_credentials needs one")
 		}
 	case clientcfg.Password:
 		if r.Username == "" || r.Password == "" {
-			errs = append(errs, errors.New("username, password: the password grant needs both"))
+			bad("username, password: the password grant needs both")
 		}
 	case clientcfg.AuthorizationCode:
 		if r.RedirectPort < 0 || r.RedirectPort > 65535 {
-			errs = append(errs, fmt.Errorf("redirect-port: %d is not a port", r.RedirectPort))
+			bad("redirect-port: %d is not a port", r.RedirectPort)
 		}
 		if !strings.HasPrefix(r.RedirectPath, "/") || strings.ContainsAny(r.RedirectPath, "?#") {
-			errs = append(errs, fmt.Errorf("redirect-path: %q is not a path from the root", r.RedirectPath))
+			bad("redirect-path: %q is not a path from the root", r.RedirectPath)
 		}
 	case clientcfg.RefreshToken:
 		if r.RefreshToken == "" && !r.caches() {
-			errs = append(errs, errors.New("refresh-token: is needed when there is no cache"))
+			bad("refresh-token: is needed when there is no cache")
 		}
+	case "":
+		bad("grant: is needed, one of %q", clientcfg.Grants())
+	default:
+		bad("grant: %q is none of %q", r.Grant, clientcfg.Grants())
 	}
-	return errs
+	return errors.Join(errs...)
 }
 
 func (r *Request) caches() bool { return r.CacheFile != "" || r.CacheDir != "" }
 
-func (r *Request) key(grant clientcfg.Grant) Key {
-	k := Key{
-		Issuer:   r.Issuer,
-		ClientID: r.ClientID,
-		Grant:    grant,
-		Username: r.Username,
-		Scope:    normalScope(r.Scopes),
-	}
+// refreshesCached reports whether the request is to refresh the cached token of a user grant.
+func (r *Request) refreshesCached() bool {
+	return r.Grant == clientcfg.RefreshToken && r.RefreshToken == ""
+}
+
+// key returns the key of the cached token. To refresh a cached token, it is the key of the user
+// grant that has one.
+func (r *Request) key() Key {
+	k := Key{Issuer: r.Issuer, ClientID: r.ClientID, Grant: r.Grant, Username: r.Username}
+	scopes := slices.Sorted(slices.Values(r.Scopes))
+	k.Scope = strings.Join(slices.Compact(scopes), " ")
 	if r.RefreshToken != "" {
 		k.From = secret.DigestOf(r.RefreshToken).String()
+	}
+	if r.refreshesCached() {
+		k.Grant = clientcfg.AuthorizationCode
+		if e, err := loadEntry(r.cachePath(k)); err == nil && (e == nil || e.Key != k) {
+			k.Grant = clientcfg.Password
+		}
 	}
 	return k
 }
 
+// cachePath returns the path of the cache file of the key. The name in a directory is a hash,
+// because an issuer or a username may contain any character.
 func (r *Request) cachePath(k Key) string {
 	if r.CacheFile != "" {
 		return r.CacheFile
 	}
-	return filepath.Join(r.CacheDir, k.fileName())
+	text, _ := json.Marshal(k) // a struct of strings always marshals
+	sum := sha256.Sum256(text)
+	return filepath.Join(r.CacheDir, hex.EncodeToString(sum[:16])+".json")
 }
