@@ -13,6 +13,7 @@ import (
 
 	"oauth-server/internal/adminclient"
 	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/fielderr"
 	"oauth-server/internal/registry"
 )
 
@@ -57,7 +58,7 @@ func newClientCreate(c *cli) *cobra.Command {
 	given.add(flags)
 	labels.add(flags)
 	valid := func() (bool, error) { return false, clientError(spec.ID, registry.ValidateClient(spec)) }
-	f := c.creating(cmd, valid, func(ctx context.Context, r registrar, args []string) error {
+	f := c.creating(cmd, valid, func(ctx context.Context, r *adminclient.Accounts, args []string) error {
 		made, secret, err := r.CreateClient(ctx, spec)
 		if already, err := given.created(ctx, r, spec.ID, err); err != nil {
 			return clientError(args[0], err)
@@ -94,26 +95,22 @@ func clientError(id string, err error) error {
 	var invalid *registry.InvalidError
 	switch {
 	case errors.As(err, &invalid):
-		return &usageError{err}
+		return &usageError{clientcfg.MetadataErrors(fielderr.Of(invalid))}
 	case errors.Is(err, clientcfg.ErrNotFound):
 		return fmt.Errorf("there is no client %q", id)
-	case errors.Is(err, clientcfg.ErrUnreadableClient):
-		return fmt.Errorf("%w; mend what is stored, or remove it with oauth-server client delete '%s'", err, id)
-	case errors.Is(err, registry.ErrNameOfUser):
-		return fmt.Errorf("there is a user %q: the tokens of a client and a user of one name would have the same sub; choose another ID", id)
-	case errors.Is(err, clientcfg.ErrExists):
-		return fmt.Errorf("there is a client %q already", id)
 	}
-	return changeError(id, err)
+	return changeError("client", id, err)
 }
 
 // changeError turns an error about a client or a user into a message for the terminal.
-func changeError(name string, err error) error {
-	var lockOut *registry.LockOutError
+func changeError(kind, name string, err error) error {
 	var p *adminclient.ProblemError
 	switch {
-	case errors.As(err, &lockOut):
-		return fmt.Errorf("%w; to do it nevertheless, add --confirm '%s'", lockOut, name)
+	case errors.As(err, &p) && p.Exists():
+		return errors.New(p.Detail)
+	case errors.As(err, &p) && p.Unreadable():
+		why, _, _ := strings.Cut(p.Detail, "; mend what is stored")
+		return fmt.Errorf("%s; mend what is stored, or remove it with oauth-server %s delete '%s'", why, kind, name)
 	case errors.As(err, &p) && p.Status == http.StatusUnprocessableEntity:
 		return &usageError{err}
 	case errors.As(err, &p) && p.LocksOut():
@@ -160,7 +157,7 @@ func newClientList(c *cli) *cobra.Command {
 	cmd.Flags().StringVar(&filter.Prefix, "prefix", "", "only those whose ID begins so")
 	cmd.Flags().StringVar((*string)(&filter.Grant), "grant", "", "only those that may use this grant")
 	selectorFlag(cmd.Flags(), &filter.Labels)
-	c.onRegistry(cmd, func(ctx context.Context, r registrar, _ []string) error {
+	c.onRegistry(cmd, func(ctx context.Context, r *adminclient.Accounts, _ []string) error {
 		all, err := r.Clients(ctx, filter)
 		if err != nil {
 			return err
@@ -193,7 +190,7 @@ func newClientList(c *cli) *cobra.Command {
 
 func newClientShow(c *cli) *cobra.Command {
 	cmd := &cobra.Command{Use: "show ID", Short: "Show a client", Args: takes("ID")}
-	return c.onRegistry(cmd, func(ctx context.Context, r registrar, args []string) error {
+	return c.onRegistry(cmd, func(ctx context.Context, r *adminclient.Accounts, args []string) error {
 		cl, err := r.FindClient(ctx, args[0])
 		if err != nil {
 			return clientError(args[0], err)
@@ -245,7 +242,7 @@ do that when the old secret may be known to others.`,
 	var rotation registry.Rotation
 	cmd.Flags().DurationVar(&rotation.Overlap, "overlap", 0, "how long the old secret stays valid, such as 24h, at most 720h")
 	cmd.Flags().BoolVar(&rotation.Revoke, "revoke", false, "also make everything worthless that was issued to the client until now")
-	return c.changing(cmd, func(ctx context.Context, r registrar, args []string) error {
+	return c.changing(cmd, func(ctx context.Context, r *adminclient.Accounts, args []string) error {
 		cl, secret, err := r.AddSecret(ctx, args[0], rotation)
 		if err != nil {
 			return clientError(args[0], err)
@@ -265,7 +262,7 @@ it expires.
 
 The secret still works: to replace it as well, use rotate-secret --revoke.`,
 	}
-	return c.changing(cmd, func(ctx context.Context, r registrar, args []string) error {
+	return c.changing(cmd, func(ctx context.Context, r *adminclient.Accounts, args []string) error {
 		cl, err := r.RevokeClient(ctx, args[0])
 		if err != nil {
 			return clientError(args[0], err)
@@ -282,7 +279,7 @@ func newClientResourceServer(c *cli) *cobra.Command {
 			"Running servers follow within two seconds.",
 		Args: takes("ID", "on|off"),
 	}
-	return c.changing(cmd, func(ctx context.Context, r registrar, args []string) error {
+	return c.changing(cmd, func(ctx context.Context, r *adminclient.Accounts, args []string) error {
 		on := args[1] == "on"
 		if !on && args[1] != "off" {
 			return usagef("%q is neither on nor off", args[1])

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"oauth-server/internal/adminclient"
 	"oauth-server/internal/registry"
 )
 
@@ -19,7 +20,7 @@ What operators have set about its limits stays, for a client that is registered 
 limits of single users, a candidate. So do bans. If there is any of it, the command says so, with the commands
 that remove it.`,
 	}
-	return c.changing(cmd, func(ctx context.Context, r registrar, args []string) error {
+	return c.changing(cmd, func(ctx context.Context, r *adminclient.Accounts, args []string) error {
 		left, _ := r.LimitsOf(ctx, args[0]) // on an error, the limits are not mentioned
 		if err := r.DeleteClient(ctx, args[0]); err != nil {
 			return clientError(args[0], err)

@@ -46,11 +46,15 @@ func (g *givenSecret) apply(spec *clientcfg.Client) error {
 
 // created returns success if the client already exists with this secret, which lets a job that
 // registers it run twice.
-func (g *givenSecret) created(ctx context.Context, r registrar, id string, err error) (already bool, _ error) {
-	if g.file == "" || !taken(err) {
+func (g *givenSecret) created(ctx context.Context, r *adminclient.Accounts, id string, err error) (already bool, _ error) {
+	var p *adminclient.ProblemError
+	if g.file == "" || !errors.As(err, &p) || !p.Exists() {
 		return false, err
 	}
 	list, failed := r.Secrets(ctx, id)
+	if errors.Is(failed, clientcfg.ErrNotFound) { // a user has the name
+		return false, err
+	}
 	if failed != nil {
 		return false, errors.Join(err, failed)
 	}
@@ -60,10 +64,4 @@ func (g *givenSecret) created(ctx context.Context, r registrar, id string, err e
 		}
 	}
 	return false, fmt.Errorf("there is a client %q already, with another secret", id)
-}
-
-// taken reports whether creating a client failed because it exists.
-func taken(err error) bool {
-	var p *adminclient.ProblemError
-	return errors.Is(err, clientcfg.ErrExists) || errors.As(err, &p) && p.Exists()
 }

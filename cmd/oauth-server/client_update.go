@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"oauth-server/internal/adminclient"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/registry"
 )
@@ -55,7 +56,7 @@ leaves those of other names. Secrets, and whether the client has one, are not ch
 	e.labels.addRemove(flags)
 	e.admin.add(flags, "admin", "make it an admin client, or with --admin=read one that may only read")
 	e.given = func(name string) bool { return flags.Changed(name) }
-	c.changing(cmd, func(ctx context.Context, r registrar, args []string) error {
+	c.changing(cmd, func(ctx context.Context, r *adminclient.Accounts, args []string) error {
 		cl, err := r.ChangeClient(ctx, args[0], e.apply)
 		if err != nil {
 			return clientError(args[0], err)
@@ -119,7 +120,7 @@ func (e *clientEdit) apply(cl *clientcfg.Client) error {
 
 func newClientSecrets(c *cli) *cobra.Command {
 	list := &cobra.Command{Use: "list ID", Short: "List the valid secrets of a client, and when each was last used", Args: takes("ID")}
-	c.onRegistry(list, func(ctx context.Context, r registrar, args []string) error {
+	c.onRegistry(list, func(ctx context.Context, r *adminclient.Accounts, args []string) error {
 		secrets, err := r.Secrets(ctx, args[0])
 		if err != nil {
 			return clientError(args[0], err)
@@ -137,7 +138,7 @@ func newClientSecrets(c *cli) *cobra.Command {
 	var rotation registry.Rotation
 	add := &cobra.Command{Use: "add ID", Short: "Give a client another secret and show it, once; the one before stays valid for --overlap", Args: takes("ID")}
 	add.Flags().DurationVar(&rotation.Overlap, "overlap", 24*time.Hour, "how long the secret before stays valid, at most 720h")
-	c.changing(add, func(ctx context.Context, r registrar, args []string) error {
+	c.changing(add, func(ctx context.Context, r *adminclient.Accounts, args []string) error {
 		cl, secret, err := r.AddSecret(ctx, args[0], rotation)
 		if err != nil {
 			return clientError(args[0], err)
@@ -145,7 +146,7 @@ func newClientSecrets(c *cli) *cobra.Command {
 		return c.showCredentials(credentials{ClientID: args[0], ClientSecret: secret, FormerUntil: cl.Former.Until})
 	})
 	retire := &cobra.Command{Use: "retire ID SECRET", Short: "End a secret, by its name in the list, before its time; not the newest", Args: takes("ID", "SECRET")}
-	c.changing(retire, func(ctx context.Context, r registrar, args []string) error {
+	c.changing(retire, func(ctx context.Context, r *adminclient.Accounts, args []string) error {
 		if err := r.RetireSecret(ctx, args[0], args[1]); err != nil {
 			return clientError(args[0], err)
 		}

@@ -36,7 +36,7 @@ func TestExitStatusAndMessage(t *testing.T) {
 		{"two stores", "client list --data x --mongodb-uri mongodb://h", 2, "store: embedded (--data) and mongodb (--mongodb-uri) exclude each other"},
 		{"demo with a store", "serve --demo --data x", 2, "--demo keeps everything in a temporary store: leave out --data, --mongodb-uri and the store of the configuration"},
 		{"no such configuration", "serve --config no-such.yaml", 2, "--config: open no-such.yaml: no such file or directory"},
-		{"unknown grant", "client create x --grant implicit --data " + data, 2, `grants[0]: unknown grant type "implicit"`},
+		{"unknown grant", "client create x --grant implicit --data " + data, 2, `grant_types[0]: unknown grant type "implicit"`},
 		{"no redirect URI", "client create x --public --data " + data, 2, "redirect_uris: the authorization_code grant needs at least one"},
 		{"password not given", "user create ada --data " + data, 2, "standard input is not a terminal: give the password with --password-stdin"},
 		{"empty password", "user create ada --password-stdin --data " + data, 2, "password: needs at least 8 characters, and at most 1024 bytes"},

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"oauth-server/internal/adminapi"
+	"oauth-server/internal/adminclient"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/registry"
 )
@@ -19,7 +20,7 @@ import (
 // lookUp reads for a completion from the store or server that the command itself would use, within
 // [completeWithin] and without output. It returns false for commands that do not work on clients
 // and users; those read from the server that their flags or the environment name.
-func (c *cli) lookUp(cmd *cobra.Command, read func(ctx context.Context, r registrar) error) bool {
+func (c *cli) lookUp(cmd *cobra.Command, read func(ctx context.Context, r *adminclient.Accounts) error) bool {
 	f := c.places[cmd]
 	if f == nil {
 		return false
@@ -29,7 +30,7 @@ func (c *cli) lookUp(cmd *cobra.Command, read func(ctx context.Context, r regist
 	f.cli, f.creates, f.timeout = &quiet, false, completeWithin
 	ctx, cancel := context.WithTimeout(cmd.Context(), completeWithin)
 	defer cancel()
-	_ = f.with(ctx, func(r registrar) error { return read(ctx, r) }) // on an error, nothing is offered
+	_ = f.with(ctx, func(r *adminclient.Accounts) error { return read(ctx, r) }) // on an error, nothing is offered
 	return true
 }
 
@@ -52,7 +53,7 @@ func (c *cli) completeClientID(cmd *cobra.Command, args []string, typed string) 
 	if len(args) > 0 {
 		return c.completeAfterID(cmd, args, typed)
 	}
-	found := c.lookUp(cmd, func(ctx context.Context, r registrar) error {
+	found := c.lookUp(cmd, func(ctx context.Context, r *adminclient.Accounts) error {
 		all, err := r.Clients(ctx, registry.Filter{Prefix: typed})
 		for i := range all.Clients {
 			out = append(out, all.Clients[i].ID)
@@ -75,7 +76,7 @@ func (c *cli) completeAfterID(cmd *cobra.Command, args []string, typed string) (
 	case cmd.Name() == "resource-server":
 		out = []string{"on", "off"}
 	case cmd.Name() == "retire":
-		c.lookUp(cmd, func(ctx context.Context, r registrar) error {
+		c.lookUp(cmd, func(ctx context.Context, r *adminclient.Accounts) error {
 			secrets, err := r.Secrets(ctx, args[0])
 			for _, s := range secrets {
 				if !s.Current {
@@ -113,7 +114,7 @@ func (c *cli) completeUsername(cmd *cobra.Command, args []string, typed string) 
 			out = append(out, u.Username)
 		}
 	}
-	found := c.lookUp(cmd, func(ctx context.Context, r registrar) error {
+	found := c.lookUp(cmd, func(ctx context.Context, r *adminclient.Accounts) error {
 		if u, err := r.User(ctx, typed); typed != "" && err == nil { // the list after this name does not include it
 			add(u)
 		}
@@ -137,7 +138,7 @@ func (c *cli) completeSignIn(cmd *cobra.Command, args []string, typed string) (o
 	if len(args) == 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	c.lookUp(cmd, func(ctx context.Context, r registrar) error {
+	c.lookUp(cmd, func(ctx context.Context, r *adminclient.Accounts) error {
 		if cmd.Name() == "sessions" {
 			_, list, err := r.Sessions(ctx, args[0])
 			for _, s := range list {
@@ -161,7 +162,7 @@ func (c *cli) completeNamedUser(cmd *cobra.Command, _ []string, typed string) ([
 
 // completeLabel completes a label with the labels that clients have.
 func (c *cli) completeLabel(cmd *cobra.Command, _ []string, typed string) (out []string, _ cobra.ShellCompDirective) {
-	found := c.lookUp(cmd, func(ctx context.Context, r registrar) error {
+	found := c.lookUp(cmd, func(ctx context.Context, r *adminclient.Accounts) error {
 		all, err := r.Clients(ctx, registry.Filter{})
 		for i := range all.Clients {
 			out = append(out, all.Clients[i].Labels.Pairs()...)
@@ -185,7 +186,7 @@ func (c *cli) completeLabelName(cmd *cobra.Command, args []string, typed string)
 	if len(args) == 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	c.lookUp(cmd, func(ctx context.Context, r registrar) error {
+	c.lookUp(cmd, func(ctx context.Context, r *adminclient.Accounts) error {
 		client, err := r.FindClient(ctx, args[0])
 		for name := range client.Labels.Values() {
 			out = append(out, name)

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"oauth-server/internal/admin"
+	"oauth-server/internal/adminclient"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/fielderr"
 	"oauth-server/internal/registry"
@@ -28,7 +29,7 @@ type importing struct {
 	partial, check bool
 	// readLine returns the name on a line and a function that stores it. Its errors are about this
 	// line.
-	readLine func(v *strict.Value) (name string, store func(context.Context, registrar) error, err error)
+	readLine func(v *strict.Value) (name string, store func(context.Context, *adminclient.Accounts) error, err error)
 
 	read     int // lines, without empty ones
 	lines    []importLine
@@ -50,7 +51,7 @@ func (i *importing) command(use, short, long, example string) *cobra.Command {
 	cmd := &cobra.Command{Use: use, Short: short, Long: importLong + "\n\n" + long, Example: example, Args: takes("FILE")}
 	cmd.Flags().BoolVar(&i.partial, "partial", false, "import the lines that are in order although others are not")
 	cmd.Flags().BoolVar(&i.check, "check", false, "check the lines, and import nothing")
-	i.creating(cmd, i.withoutStore, func(ctx context.Context, r registrar, _ []string) error { return i.run(ctx, r) })
+	i.creating(cmd, i.withoutStore, func(ctx context.Context, r *adminclient.Accounts, _ []string) error { return i.run(ctx, r) })
 	return first(cmd, func(args []string) error { return i.readFile(args[0]) })
 }
 
@@ -81,7 +82,7 @@ labels, an object such as {"team": "payments"}.
 		`  echo '{"client_id": "shop", "scope": "orders:read", "client_secret_hash": "{SHA256}…"}' | oauth-server client import -`)
 }
 
-func readUser(v *strict.Value) (string, func(context.Context, registrar) error, error) {
+func readUser(v *strict.Value) (string, func(context.Context, *adminclient.Accounts) error, error) {
 	var in struct {
 		Username string           `json:"username"`
 		Hash     string           `json:"password_hash"`
@@ -98,13 +99,13 @@ func readUser(v *strict.Value) (string, func(context.Context, registrar) error, 
 	if a := in.Operator; a != clientcfg.NoAccess && a != clientcfg.ReadAccess && a != clientcfg.WriteAccess {
 		errs.AddUnreported(fielderr.Errors{{Path: "operator", Message: fmt.Sprintf("%q is none of read, write", string(a))}})
 	}
-	return name, func(ctx context.Context, r registrar) error {
+	return name, func(ctx context.Context, r *adminclient.Accounts) error {
 		_, err := r.CreateUser(ctx, registry.NewUser{Name: name, Hash: in.Hash, Operator: in.Operator})
 		return userError(name, err)
 	}, errs.Err()
 }
 
-func readClient(v *strict.Value) (string, func(context.Context, registrar) error, error) {
+func readClient(v *strict.Value) (string, func(context.Context, *adminclient.Accounts) error, error) {
 	cl, err := admin.ReadNewClient(v)
 	errs := fielderr.Of(err)
 	if err == nil {
@@ -119,14 +120,14 @@ func readClient(v *strict.Value) (string, func(context.Context, registrar) error
 			}
 		}
 	}
-	return cl.ID, func(ctx context.Context, r registrar) error {
+	return cl.ID, func(ctx context.Context, r *adminclient.Accounts) error {
 		_, _, err := r.CreateClient(ctx, cl)
 		return clientError(cl.ID, err)
 	}, errs.Err()
 }
 
 // run imports the lines that were read.
-func (i *importing) run(ctx context.Context, r registrar) error {
+func (i *importing) run(ctx context.Context, r *adminclient.Accounts) error {
 	taken, err := takenNames(ctx, r)
 	if err != nil {
 		return err
@@ -192,7 +193,7 @@ func (i *importing) finish(store func() []importProblem) error {
 }
 
 // store stores the lines, up to [importAtOnce] at a time, and returns the failures in line order.
-func (i *importing) store(ctx context.Context, r registrar) (failed []importProblem) {
+func (i *importing) store(ctx context.Context, r *adminclient.Accounts) (failed []importProblem) {
 	lines := i.lines
 	var wg sync.WaitGroup
 	errs, next := make([]error, len(lines)), make(chan int)

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"oauth-server/internal/adminclient"
 	"oauth-server/internal/registry"
 	"oauth-server/internal/strict"
 	"oauth-server/internal/username"
@@ -23,7 +24,7 @@ const maxImportLine = 64 << 10
 type importLine struct {
 	number int
 	name   string
-	store  func(context.Context, registrar) error
+	store  func(context.Context, *adminclient.Accounts) error
 }
 
 // importProblem is one problem of a line.
@@ -115,7 +116,7 @@ func (i *importing) refuse(taken map[string]string) {
 
 // takenNames maps each taken name to its holder: a client or a user. A user also takes the current
 // normalized form of the name.
-func takenNames(ctx context.Context, r registrar) (map[string]string, error) {
+func takenNames(ctx context.Context, r *adminclient.Accounts) (map[string]string, error) {
 	taken := map[string]string{}
 	users, err := allUsers(ctx, r)
 	if err != nil {

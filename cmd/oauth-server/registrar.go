@@ -13,47 +13,12 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"oauth-server/internal/admin"
 	"oauth-server/internal/adminclient"
 	"oauth-server/internal/adminlocal"
 	"oauth-server/internal/app"
-	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/config"
-	"oauth-server/internal/registry"
 	"oauth-server/internal/secret"
-)
-
-// registrar changes clients and users: in the store, or through the admin API of a running server.
-type registrar interface {
-	CreateClient(ctx context.Context, c clientcfg.Client) (clientcfg.Client, string, error)
-	FindClient(ctx context.Context, id string) (clientcfg.Client, error)
-	Clients(ctx context.Context, filter registry.Filter) (registry.Listing, error)
-	ChangeClient(ctx context.Context, id string, edit func(*clientcfg.Client) error) (clientcfg.Client, error)
-	DeleteClient(ctx context.Context, id string) error
-	LimitsOf(ctx context.Context, id string) (registry.Limits, error)
-	RevokeClient(ctx context.Context, id string) (clientcfg.Client, error)
-	Secrets(ctx context.Context, id string) ([]registry.Secret, error)
-	AddSecret(ctx context.Context, id string, r registry.Rotation) (clientcfg.Client, string, error)
-	RetireSecret(ctx context.Context, id, secretID string) error
-
-	CreateUser(ctx context.Context, n registry.NewUser) (registry.User, error)
-	Users(ctx context.Context, after string, limit int) ([]registry.User, error)
-	User(ctx context.Context, name string) (registry.User, error)
-	SetPassword(ctx context.Context, name, password string) (registry.User, error)
-	SetOperator(ctx context.Context, name string, access clientcfg.Access) (registry.User, error)
-	RevokeUser(ctx context.Context, name string) (registry.User, error)
-	UnlockUser(ctx context.Context, name string) (registry.User, error)
-	DeleteUser(ctx context.Context, name string) (string, error)
-	Sessions(ctx context.Context, name string) (string, []registry.Session, error)
-	EndSessions(ctx context.Context, name, id string) (int, error)
-	Families(ctx context.Context, name string) (string, []registry.Family, error)
-	RevokeFamilies(ctx context.Context, name, id string) (int, error)
-	Consents(ctx context.Context, name string) (string, []registry.Consent, error)
-	WithdrawConsent(ctx context.Context, name, clientID string) error
-}
-
-var (
-	_ registrar = (*registry.Registry)(nil)
-	_ registrar = (*adminclient.Registry)(nil)
 )
 
 // registryFlags choose the store or server for commands on clients and users, and the reason for a
@@ -73,11 +38,11 @@ type registryFlags struct {
 const serverUsage = "admin address of a running server, to work there (default OAUTH_SERVER, or the store, or the server that holds its file)"
 
 // onRegistry adds the flags that select the store or server to a command, and runs do there.
-func (c *cli) onRegistry(cmd *cobra.Command, do func(ctx context.Context, r registrar, args []string) error) *cobra.Command {
+func (c *cli) onRegistry(cmd *cobra.Command, do func(ctx context.Context, r *adminclient.Accounts, args []string) error) *cobra.Command {
 	return c.onRegistryOf(cmd, &registryFlags{}, do)
 }
 
-func (c *cli) onRegistryOf(cmd *cobra.Command, f *registryFlags, do func(ctx context.Context, r registrar, args []string) error) *cobra.Command {
+func (c *cli) onRegistryOf(cmd *cobra.Command, f *registryFlags, do func(ctx context.Context, r *adminclient.Accounts, args []string) error) *cobra.Command {
 	f.cli = c
 	f.settings = addSettings(cmd, config.Option.IsStore)
 	f.add(cmd.Flags(), serverUsage)
@@ -86,7 +51,7 @@ func (c *cli) onRegistryOf(cmd *cobra.Command, f *registryFlags, do func(ctx con
 	}
 	c.places[cmd] = f
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		return f.with(cmd.Context(), func(r registrar) error { return do(cmd.Context(), r, args) })
+		return unanswered(cmd, args, f.with(cmd.Context(), func(r *adminclient.Accounts) error { return do(cmd.Context(), r, args) }))
 	}
 	return cmd
 }
@@ -99,13 +64,13 @@ func (f *registryFlags) changes(cmd *cobra.Command) *registryFlags {
 }
 
 // changing is [cli.onRegistry] for a change.
-func (c *cli) changing(cmd *cobra.Command, do func(ctx context.Context, r registrar, args []string) error) *cobra.Command {
+func (c *cli) changing(cmd *cobra.Command, do func(ctx context.Context, r *adminclient.Accounts, args []string) error) *cobra.Command {
 	f := &registryFlags{}
 	return c.onRegistryOf(cmd, f.changes(cmd), do)
 }
 
 // creating is [cli.changing] for a command that may create the store, unless before ends it.
-func (c *cli) creating(cmd *cobra.Command, before func() (done bool, err error), do func(ctx context.Context, r registrar, args []string) error) *registryFlags {
+func (c *cli) creating(cmd *cobra.Command, before func() (done bool, err error), do func(ctx context.Context, r *adminclient.Accounts, args []string) error) *registryFlags {
 	f := &registryFlags{creates: true, before: before}
 	cmd.Flags().BoolVar(&f.create, "create", false, "make the data file if there is none, without asking")
 	c.onRegistryOf(cmd, f.changes(cmd), do)
@@ -114,7 +79,7 @@ func (c *cli) creating(cmd *cobra.Command, before func() (done bool, err error),
 
 // with runs do on the named server, on the store, or on the server that holds the store's file. It
 // reports its choice on standard error.
-func (f *registryFlags) with(ctx context.Context, do func(registrar) error) error {
+func (f *registryFlags) with(ctx context.Context, do func(*adminclient.Accounts) error) error {
 	if f.server != "" {
 		return f.onServer("--server", do)
 	}
@@ -136,11 +101,13 @@ func (f *registryFlags) with(ctx context.Context, do func(registrar) error) erro
 			return f.withNew(ctx, cfg, f.create, do)
 		}
 	}
-	err = open(ctx, cfg, func(store app.Store) error {
+	err = open(ctx, cfg, func(store app.Store) error { //nolint:contextcheck // requests have their own
 		f.note("using %s directly", nameOf(cfg))
-		return do(registry.New(registry.Options{
-			Store: marking{store}, Events: store, Reason: f.reason, Confirmed: f.confirmed, By: clientcfg.Actor{Store: whoami()},
-		}))
+		api, err := admin.New(admin.Options{Registry: store, Events: store, Operator: whoami()})
+		if err != nil {
+			return err
+		}
+		return do(f.accounts(adminclient.InProcess(api)))
 	})
 	if errors.Is(err, app.ErrStoreHeld) {
 		return f.onHolder(ctx, cfg.Store.Embedded.Path, err, do)
@@ -164,7 +131,7 @@ func nameOf(cfg *config.Config) string {
 }
 
 // onServer runs do on a server. by is the flag or variable that names it.
-func (f *registryFlags) onServer(by string, do func(registrar) error) error {
+func (f *registryFlags) onServer(by string, do func(*adminclient.Accounts) error) error {
 	if name := f.storeFlag(); name != "" {
 		return usagef("%s and --%s contradict each other: name the server or the store", by, name)
 	}
@@ -173,7 +140,7 @@ func (f *registryFlags) onServer(by string, do func(registrar) error) error {
 		return err
 	}
 	f.note("using the admin API at %s", f.server)
-	return do(f.remote(api))
+	return do(f.accounts(api))
 }
 
 // storeFlag returns the flag that names a store; empty if none was given.
@@ -186,8 +153,8 @@ func (f *registryFlags) storeFlag() (name string) {
 	return name
 }
 
-func (f *registryFlags) remote(api *adminclient.Client) registrar {
-	return &adminclient.Registry{
+func (f *registryFlags) accounts(api *adminclient.Client) *adminclient.Accounts {
+	return &adminclient.Accounts{
 		Client: api, Reason: f.reason, Confirmed: f.confirmed, Timeout: f.timeout,
 		Warn: func(message string) { f.note("%s", message) },
 	}
@@ -195,12 +162,12 @@ func (f *registryFlags) remote(api *adminclient.Client) registrar {
 
 // onHolder runs do on the server that holds a data file. It returns held if there is no such
 // server.
-func (f *registryFlags) onHolder(ctx context.Context, dataFile string, held error, do func(registrar) error) error {
+func (f *registryFlags) onHolder(ctx context.Context, dataFile string, held error, do func(*adminclient.Accounts) error) error {
 	api, err := f.holder(ctx, dataFile, held)
 	if err != nil {
 		return err
 	}
-	return do(f.remote(api))
+	return do(f.accounts(api))
 }
 
 // holder returns the admin API of the server that holds a data file. The server's address and a key

@@ -60,7 +60,7 @@ func TestRegisteringWhileServing(t *testing.T) {
 	}
 	for args, says := range map[string]string{
 		"client show nobody": `there is no client "nobody"`, "user show nobody": `there is no user "nobody"`,
-		"client create web": "there is a client of this ID already", "client create x --grant implicit": `grant_types[0]: unknown grant type "implicit"`,
+		"client create web": `there is a client "web" already`, "client create x --grant implicit": `grant_types[0]: unknown grant type "implicit"`,
 		"user create bob --password-stdin": "easy to guess", "client update web": "nothing to change",
 		"client secrets retire web 00": "no such secret", "user sessions bob --end x": "no such",
 	} {

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"oauth-server/internal/adminclient"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/registry"
@@ -42,7 +43,7 @@ func newUserCreate(c *cli) *cobra.Command {
 		_, err := spec.Validate()
 		return false, userError(spec.Name, err)
 	}
-	c.creating(cmd, valid, func(ctx context.Context, r registrar, _ []string) error {
+	c.creating(cmd, valid, func(ctx context.Context, r *adminclient.Accounts, _ []string) error {
 		name := spec.Name
 		if canonical, err := username.Canonical(name); err == nil && canonical != name {
 			c.note("note: the user %s is stored as %s, and signs in by either name", name, canonical)
@@ -73,14 +74,8 @@ func userError(name string, err error) error {
 		return &usageError{err}
 	case errors.Is(err, grants.ErrNotFound):
 		return fmt.Errorf("there is no user %q", name)
-	case errors.Is(err, grants.ErrUnreadableUser):
-		return fmt.Errorf("%w; mend what is stored, or remove it with oauth-server user delete '%s'", err, name)
-	case errors.Is(err, registry.ErrNameOfClient):
-		return fmt.Errorf("there is a client %q: the tokens of a client and a user of one name would have the same sub; choose another name", name)
-	case errors.Is(err, grants.ErrExists):
-		return fmt.Errorf("there is a user %q already", username.Stored(name))
 	}
-	return changeError(name, err)
+	return changeError("user", name, err)
 }
 
 // maxPasswordInput is the maximum number of bytes read from standard input. Passwords are shorter.
@@ -131,7 +126,7 @@ func newUserList(c *cli) *cobra.Command {
 		Use: "list", Short: "List all users", Args: takes(),
 	}
 	cmd.Flags().StringVar(&prefix, "prefix", "", "only those whose name begins so")
-	return c.onRegistry(cmd, func(ctx context.Context, r registrar, _ []string) error {
+	return c.onRegistry(cmd, func(ctx context.Context, r *adminclient.Accounts, _ []string) error {
 		users, err := allUsers(ctx, r)
 		if err != nil {
 			return err
@@ -143,7 +138,7 @@ func newUserList(c *cli) *cobra.Command {
 // usersAtOnce is the number of users read at once.
 const usersAtOnce = 1000
 
-func allUsers(ctx context.Context, r registrar) (all []registry.User, err error) {
+func allUsers(ctx context.Context, r *adminclient.Accounts) (all []registry.User, err error) {
 	after := ""
 	for {
 		page, err := r.Users(ctx, after, usersAtOnce)
@@ -189,7 +184,7 @@ that are there already, and acts at once on every instance.`,
 	}
 	levels := map[string]clientcfg.Access{"on": clientcfg.WriteAccess, "read": clientcfg.ReadAccess, "off": clientcfg.NoAccess}
 	says := map[string]string{"on": "may now use the admin API", "read": "may now read with the admin API", "off": "may no longer use the admin API"}
-	return c.changing(cmd, func(ctx context.Context, r registrar, args []string) error {
+	return c.changing(cmd, func(ctx context.Context, r *adminclient.Accounts, args []string) error {
 		level := args[1]
 		access, ok := levels[level]
 		if !ok {
@@ -214,7 +209,7 @@ the user end, and all tokens of earlier sign-ins are worthless, as with revoke.`
 	}
 	fromStdinFlag(cmd, &fromStdin)
 	var password string
-	c.changing(cmd, func(ctx context.Context, r registrar, args []string) error {
+	c.changing(cmd, func(ctx context.Context, r *adminclient.Accounts, args []string) error {
 		u, err := r.SetPassword(ctx, args[0], password)
 		if err != nil {
 			return userError(args[0], err)
@@ -237,7 +232,7 @@ it expires.
 
 The password still works: passwd changes it and does the same.`,
 	}
-	return c.changing(cmd, func(ctx context.Context, r registrar, args []string) error {
+	return c.changing(cmd, func(ctx context.Context, r *adminclient.Accounts, args []string) error {
 		u, err := r.RevokeUser(ctx, args[0])
 		if err != nil {
 			return userError(args[0], err)
@@ -256,7 +251,7 @@ What an address has used up of the limit of a day stays: from another address th
 once, from there soon after midnight UTC, and later by a day divided by the limit for each attempt that
 was admitted beyond it. Retry-After of the next attempt says when.`,
 	}
-	return c.changing(cmd, func(ctx context.Context, r registrar, args []string) error {
+	return c.changing(cmd, func(ctx context.Context, r *adminclient.Accounts, args []string) error {
 		u, err := r.UnlockUser(ctx, args[0])
 		if err != nil {
 			return userError(args[0], err)
@@ -267,7 +262,7 @@ was admitted beyond it. Retry-After of the next attempt says when.`,
 
 func newUserDelete(c *cli) *cobra.Command {
 	cmd := &cobra.Command{Use: "delete NAME", Short: "Delete a user", Args: takes("NAME")}
-	return c.changing(cmd, func(ctx context.Context, r registrar, args []string) error {
+	return c.changing(cmd, func(ctx context.Context, r *adminclient.Accounts, args []string) error {
 		name, err := r.DeleteUser(ctx, args[0])
 		if err != nil {
 			return userError(args[0], err)

@@ -7,11 +7,13 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"oauth-server/internal/adminclient"
 )
 
 func newUserShow(c *cli) *cobra.Command {
 	cmd := &cobra.Command{Use: "show NAME", Short: "Show a user", Args: takes("NAME")}
-	return c.onRegistry(cmd, func(ctx context.Context, r registrar, args []string) error {
+	return c.onRegistry(cmd, func(ctx context.Context, r *adminclient.Accounts, args []string) error {
 		u, err := r.User(ctx, args[0])
 		if err != nil {
 			return userError(args[0], err)
@@ -32,7 +34,7 @@ tokens that came of them stay: see families and revoke.`,
 	}
 	cmd.Flags().StringVar(&end, "end", "", "end the session of this ID")
 	cmd.Flags().BoolVar(&all, "end-all", false, "end all sessions")
-	c.changing(cmd, func(ctx context.Context, r registrar, args []string) error {
+	c.changing(cmd, func(ctx context.Context, r *adminclient.Accounts, args []string) error {
 		if end != "" || all {
 			n, err := r.EndSessions(ctx, args[0], end)
 			return c.ended(args[0], "sessions", n, err)
@@ -83,7 +85,7 @@ of them is revoked, with --revoke-all all are: refresh tokens and access tokens,
 	}
 	cmd.Flags().StringVar(&revoke, "revoke", "", "revoke the family of this ID")
 	cmd.Flags().BoolVar(&all, "revoke-all", false, "revoke all families")
-	c.changing(cmd, func(ctx context.Context, r registrar, args []string) error {
+	c.changing(cmd, func(ctx context.Context, r *adminclient.Accounts, args []string) error {
 		if revoke != "" || all {
 			n, err := r.RevokeFamilies(ctx, args[0], revoke)
 			return c.ended(args[0], "families", n, err)
@@ -112,7 +114,7 @@ nothing any more: its codes, refresh tokens and access tokens that came of the c
 once on every instance, and it has to ask again.`,
 	}
 	cmd.Flags().StringVar(&withdraw, "withdraw", "", "withdraw what the user allows this client")
-	c.changing(cmd, func(ctx context.Context, r registrar, args []string) error {
+	c.changing(cmd, func(ctx context.Context, r *adminclient.Accounts, args []string) error {
 		if withdraw != "" {
 			if err := r.WithdrawConsent(ctx, args[0], withdraw); err != nil {
 				return userError(args[0], err)

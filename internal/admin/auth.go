@@ -60,6 +60,9 @@ func (c *caller) actor() clientcfg.Actor {
 // operator now. The store is read each time, so a change takes effect at once. Errors:
 // *problemError.
 func (g *guard) admit(r *http.Request) (*caller, error) {
+	if operator := g.o.Operator; operator != "" {
+		return storeOperator(operator), nil
+	}
 	from := accesslog.Peer(r)
 	token, ok := bearer(r.Header)
 	if !ok {
@@ -99,12 +102,18 @@ func (g *guard) local(r *http.Request, token string, from netip.Addr) *caller {
 	if want == "" || subtle.ConstantTimeCompare([]byte(token), []byte(want)) != 1 || !from.Unmap().IsLoopback() {
 		return nil
 	}
-	c := &caller{address: from, access: clientcfg.WriteAccess, store: "local"}
-	c.scopes = []string{clientcfg.ScopeLimitsWrite, clientcfg.ScopeRegistrationsWrite}
+	c := storeOperator("local")
+	c.address = from
 	if name := r.Header.Get(adminlocal.OperatorHeader); len(name) <= maxOperator && clientcfg.ValidateNote(name) == nil && name != "" {
 		c.store = name
 	}
 	return c
+}
+
+// storeOperator returns a caller who may do everything because the store is theirs.
+func storeOperator(name string) *caller {
+	scopes := []string{clientcfg.ScopeLimitsWrite, clientcfg.ScopeRegistrationsWrite}
+	return &caller{access: clientcfg.WriteAccess, scopes: scopes, store: name}
 }
 
 // maxOperator bounds the name that a holder of the key claims.

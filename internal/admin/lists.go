@@ -189,6 +189,9 @@ func (s *Server) listClients(c *call) error {
 	if err != nil {
 		return err
 	}
+	if s.o.Operator != "" {
+		return s.listStored(c, limit, filter)
+	}
 	p, d := s.policies(c), s.clients(c)
 	recent := s.activity(c.Request().Context())
 	counts := make(map[string]activity.Counts, len(recent.Clients))
@@ -198,16 +201,14 @@ func (s *Server) listClients(c *call) error {
 		}
 		counts[r.ClientID] = r.Counts
 	}
-	out := adminapi.Clients{Since: recent.Since, Clients: []adminapi.Client{}}
-	for cl := range s.listed(c.query.Get("after"), d, p, counts) {
-		if !filter.Matches(cl) {
-			continue
+	out := adminapi.Clients{Since: recent.Since}
+	out.Clients, out.Next = pageOf(s.listed(c.query.Get("after"), d, p, counts), filter, limit, func(cl *clientcfg.Client) adminapi.Client {
+		return s.showClient(cl, p, counts[cl.ID])
+	})
+	if c.caller.may(readRegistrations) != nil {
+		for i := range out.Clients {
+			out.Clients[i].Secrets = nil
 		}
-		if int64(len(out.Clients)) == limit {
-			out.Next = out.Clients[limit-1].ClientID
-			break
-		}
-		out.Clients = append(out.Clients, showClient(cl, p, counts[cl.ID]))
 	}
 	if out.Next == "" {
 		if !s.o.ClientsElsewhere {
@@ -216,6 +217,42 @@ func (s *Server) listClients(c *call) error {
 		out.Unreadable = registry.UnreadableOf(d, filter.Prefix)
 	}
 	return c.answer(out)
+}
+
+// listStored is [Server.listClients] without limits and requests. It reads the store once, because
+// one command needs all pages.
+func (s *Server) listStored(c *call, limit int64, filter registry.Filter) (err error) {
+	if s.stored == nil {
+		if s.stored, err = clientcfg.ReadDirectory(c.Request().Context(), s.o.Registry); err != nil {
+			return err
+		}
+	}
+	var out adminapi.Clients
+	out.Clients, out.Next = pageOf(s.stored.After(c.query.Get("after")), filter, limit, func(cl *clientcfg.Client) adminapi.Client {
+		return adminapi.Client{Registration: adminapi.ShowRegistration(cl, s.o.Now()), Public: cl.Public, Admin: cl.IsOperator()}
+	})
+	if out.Next == "" {
+		out.Unreadable = registry.UnreadableOf(s.stored, filter.Prefix)
+	}
+	return c.answer(out)
+}
+
+// pageOf returns the first clients that the filter selects, at most limit, and the value of after
+// for the next page, empty on the last one.
+func pageOf(
+	clients iter.Seq[*clientcfg.Client], filter registry.Filter, limit int64, show func(*clientcfg.Client) adminapi.Client,
+) (page []adminapi.Client, next string) {
+	page = []adminapi.Client{}
+	for cl := range clients {
+		if !filter.Matches(cl) {
+			continue
+		}
+		if int64(len(page)) == limit {
+			return page, page[limit-1].ClientID
+		}
+		page = append(page, show(cl))
+	}
+	return page, ""
 }
 
 // labelParameter is the only query parameter that may be repeated.
@@ -233,15 +270,11 @@ func (c *call) filter() (registry.Filter, error) {
 	}, nil
 }
 
-func showClient(cl *clientcfg.Client, p *clientcfg.PolicySnapshot, counts activity.Counts) adminapi.Client {
-	out := adminapi.Client{
-		Metadata: cl.Metadata(), Public: cl.Public, Admin: cl.IsOperator(),
+func (s *Server) showClient(cl *clientcfg.Client, p *clientcfg.PolicySnapshot, counts activity.Counts) adminapi.Client {
+	return adminapi.Client{
+		Registration: adminapi.ShowRegistration(cl, s.o.Now()), Public: cl.Public, Admin: cl.IsOperator(),
 		Applied: applied(p, cl.ID), Activity: counts,
 	}
-	if !cl.CreatedAt.IsZero() { // unknown for clients registered elsewhere
-		out.IssuedAt = cl.CreatedAt.Unix()
-	}
-	return out
 }
 
 // applied returns the values in force for a client, registered or not.

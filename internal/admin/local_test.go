@@ -49,3 +49,29 @@ func TestLocalKey(t *testing.T) {
 	w = newWorld(t) // without a key
 	check.Equal(t, "an empty key", send("", "127.0.0.1:1", "me@here"), http.StatusUnauthorized)
 }
+
+// TestOperatorOfTheStore: a command's own handler needs no token, serves only clients and users,
+// and names the operator in the trail.
+func TestOperatorOfTheStore(t *testing.T) {
+	store := openStore(t)
+	api, err := admin.New(admin.Options{Operator: "me@here", Registry: store, Events: store})
+	check.OK(t, err)
+	for _, tt := range []struct {
+		method, path string
+		want         int
+	}{
+		{http.MethodGet, "/clients", http.StatusOK},
+		{http.MethodGet, "/clients/shop", http.StatusOK},
+		{http.MethodGet, "/clients/shop/limits", http.StatusOK},
+		{http.MethodPost, "/clients/shop/revoke", http.StatusOK},
+		{http.MethodGet, "/policies/shop", http.StatusNotFound},
+		{http.MethodGet, "/backup", http.StatusNotFound},
+	} {
+		rec := httptest.NewRecorder()
+		api.ServeHTTP(rec, httptest.NewRequestWithContext(t.Context(), tt.method, "/admin/v1"+tt.path, nil))
+		check.Equal(t, tt.path, rec.Code, tt.want)
+	}
+	events, err := store.Events(t.Context(), clientcfg.EventQuery{Target: "clients/shop", Limit: 1})
+	check.OK(t, err)
+	check.Equal(t, "who", events[0].Actor, clientcfg.Actor{Store: "me@here"})
+}

@@ -14,6 +14,7 @@ import (
 	"oauth-server/internal/registry"
 	"oauth-server/internal/secret"
 	"oauth-server/internal/strict"
+	"oauth-server/internal/username"
 )
 
 // metadataInput is a client in a request (RFC 7591 2). Read-only fields are ignored, so a document
@@ -131,15 +132,15 @@ func ReadNewClient(v *strict.Value) (c clientcfg.Client, err error) {
 	return c, err
 }
 
-// registryProblem returns the problem for an error of the registry.
-func registryProblem(err error) error {
+// registryProblem returns the problem for an error of the registry about a client or user.
+func registryProblem(name string, err error) error {
 	var known *problemError
 	var invalidErr *registry.InvalidError
 	var lockOut *registry.LockOutError
 	var busy *secret.BusyError
 	var partly *registry.PartlyError
-	exists := func(detail string) error {
-		return problem(http.StatusConflict, typeExists, "Exists already", "%s", detail)
+	exists := func(format, name string) error {
+		return problem(http.StatusConflict, typeExists, "Exists already", format, name)
 	}
 	is := func(targets ...error) bool {
 		return slices.ContainsFunc(targets, func(t error) bool { return errors.Is(err, t) })
@@ -164,19 +165,21 @@ func registryProblem(err error) error {
 	case is(clientcfg.ErrNotFound):
 		return notFound("there is no such client")
 	case is(clientcfg.ErrExists):
-		return exists("there is a client of this ID already")
+		return exists("there is a client %q already", name)
 	case is(grants.ErrExists):
-		return exists("there is a user of this name already")
+		return exists("there is a user %q already", username.Stored(name))
 	case is(registry.ErrNameOfUser):
-		return exists("there is a user of this name: the tokens of a client and a user of one name would have the same sub; choose another ID")
+		return exists("there is a user %q: the tokens of a client and a user of one name would have the same sub; choose another ID", name)
 	case is(registry.ErrNameOfClient):
-		return exists("there is a client of this name: the tokens of a client and a user of one name would have the same sub; choose another name")
+		return exists("there is a client %q: the tokens of a client and a user of one name would have the same sub; choose another name", name)
 	case is(registry.ErrNoSecret, registry.ErrNoSession, registry.ErrNoFamily, registry.ErrNoConsent):
 		return notFound("%v", err)
 	case is(grants.ErrNotFound):
 		return notFound("there is no such user")
-	case is(registry.ErrPublic, registry.ErrLastSecret, clientcfg.ErrUnreadableClient, grants.ErrUnreadableUser):
+	case is(registry.ErrPublic, registry.ErrLastSecret):
 		return conflict("%v", err)
+	case is(clientcfg.ErrUnreadableClient, grants.ErrUnreadableUser):
+		return problem(http.StatusConflict, typeUnreadable, "Cannot be read", "%v; mend what is stored, or delete it", err)
 	}
 	return err
 }

@@ -65,6 +65,9 @@ func (s *Server) fail(c *call, err error) {
 		if p.Detail == storeAway && c.Request().Method != http.MethodGet {
 			p.Detail = "the store could not be asked; nothing was changed as far as is known: look before you try again"
 		}
+		if p.cause != nil && s.o.Operator != "" { // no one else can see it, and there is no log
+			p.Detail = p.cause.Error()
+		}
 	}
 	c.outcome = strings.TrimPrefix(p.Type, typePrefix)
 	if p.Status >= http.StatusInternalServerError {

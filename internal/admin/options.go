@@ -68,6 +68,11 @@ type Reports interface {
 // Options configure a [Server]. All fields are required, unless a default or a meaning of nil is
 // noted.
 type Options struct {
+	// Operator makes the Server one for a command that has opened the store. The command calls it in
+	// its own process, so every request comes from this operator, without a token. Only Registry and
+	// Events are required then, and only clients and users are served. Empty disables it.
+	Operator string
+
 	Issuer   string        // sent to callers without a token, because they can get one there
 	Version  string        // of the program
 	Instance func() string // ID of this process; it changes if a copy of the process runs under the same ID
@@ -134,6 +139,9 @@ func (o *Options) setDefaults() {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
+	if o.Operator != "" {
+		o.Instance = func() string { return "" }
+	}
 }
 
 // validate returns everything that is missing, joined.
@@ -142,22 +150,23 @@ func (o *Options) validate() error {
 	for _, need := range []struct {
 		name    string
 		missing bool
+		always  bool // also with Operator
 	}{
-		{"Issuer", o.Issuer == ""},
-		{"Instance", o.Instance == nil},
-		{"Tokens", o.Tokens == nil},
-		{"Users", o.Users == nil},
-		{"Clients", o.Clients == nil},
-		{"Policies", o.Policies == nil},
-		{"Resets", o.Resets == nil},
-		{"Registry", o.Registry == nil},
-		{"Events", o.Events == nil},
-		{"Reports", o.Reports == nil},
-		{"Counters", o.Counters == nil},
-		{"Activity", o.Activity == nil},
-		{"Bans", o.Bans == nil},
+		{"Issuer", o.Issuer == "", false},
+		{"Instance", o.Instance == nil, false},
+		{"Tokens", o.Tokens == nil, false},
+		{"Users", o.Users == nil, false},
+		{"Clients", o.Clients == nil, false},
+		{"Policies", o.Policies == nil, false},
+		{"Resets", o.Resets == nil, false},
+		{"Registry", o.Registry == nil, true},
+		{"Events", o.Events == nil, true},
+		{"Reports", o.Reports == nil, false},
+		{"Counters", o.Counters == nil, false},
+		{"Activity", o.Activity == nil, false},
+		{"Bans", o.Bans == nil, false},
 	} {
-		if need.missing {
+		if need.missing && (need.always || o.Operator == "") {
 			errs = append(errs, fmt.Errorf("admin: Options.%s is missing", need.name))
 		}
 	}

@@ -49,6 +49,7 @@ const (
 	typeStale        = typePrefix + "stale"
 	typeConflict     = typePrefix + "conflict"
 	typeExists       = typePrefix + "exists"
+	typeUnreadable   = typePrefix + "unreadable"
 	typeLockOut      = typePrefix + "locks-out-admin"
 	typeUnavailable  = typePrefix + "unavailable"
 	typeInternal     = typePrefix + "internal"

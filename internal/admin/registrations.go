@@ -2,7 +2,6 @@ package admin
 
 import (
 	"context"
-	"iter"
 	"net/http"
 	"time"
 
@@ -34,20 +33,12 @@ func (s *Server) registrar(c *call, name string, parameters ...string) (*registr
 	}
 	return &registrar{c, s, name, registry.Options{
 		Store: s.o.Registry, Events: s.o.Events, By: c.caller.actor(), Reason: reason, Instance: s.o.Instance(),
-		Confirmed: c.query.Get("confirm"), Now: s.o.Now, Passwords: s.o.Passwords, AllClients: s.newestClients,
+		Confirmed: c.query.Get("confirm"), Now: s.o.Now, Passwords: s.o.Passwords,
 	}}, nil
 }
 
 // registry returns the registry for the request.
 func (r *registrar) registry() *registry.Registry { return registry.New(r.options) }
-
-// newestClients returns all clients as they are in the store.
-func (s *Server) newestClients(ctx context.Context) (iter.Seq[*clientcfg.Client], error) {
-	if err := s.o.Clients.Renew(ctx, 0); err != nil {
-		return nil, err
-	}
-	return s.o.Clients.Directory().All(), nil
-}
 
 // lasting returns a context for a change. It continues if the caller disconnects, so the outcome is
 // certain.
@@ -71,7 +62,7 @@ func (s *Server) onNamed(nameOf func(*call) (string, error), f func(*registrar) 
 		if err != nil {
 			return err
 		}
-		return registryProblem(f(r))
+		return registryProblem(name, f(r))
 	}
 }
 
@@ -99,7 +90,11 @@ func (r *registrar) conditional(needed bool) error {
 
 // followed makes this instance follow a change at once. If that fails, it follows with the next
 // refresh.
-func (r *registrar) followed(ctx context.Context) { _ = r.server.o.Clients.Renew(ctx, 0) }
+func (r *registrar) followed(ctx context.Context) {
+	if clients := r.server.o.Clients; clients != nil {
+		_ = clients.Renew(ctx, 0)
+	}
+}
 
 // answerClient responds with a client and its ETag.
 func (r *registrar) answerClient(status int, c *clientcfg.Client, shown string) error {
@@ -116,8 +111,10 @@ func (r *registrar) answerClient(status int, c *clientcfg.Client, shown string) 
 	if shown != "" {
 		out.SecretExpiresAt = new(int64)
 	}
-	if err := r.server.o.Policies.Snapshot().LocksOut(c); err != nil {
-		out.LockedOut = err.Error()
+	if policies := r.server.o.Policies; policies != nil {
+		if err := policies.Snapshot().LocksOut(c); err != nil {
+			out.LockedOut = err.Error()
+		}
 	}
 	return r.answerStatus(status, out)
 }
@@ -140,7 +137,7 @@ func (s *Server) createClient(c *call) error {
 	defer cancel()
 	made, shown, err := r.registry().CreateClient(ctx, client)
 	if err != nil {
-		return registryProblem(err)
+		return registryProblem(client.ID, err)
 	}
 	r.followed(ctx)
 	r.Response().Header().Set("Location", adminapi.Prefix+"/clients/"+adminapi.Escape(made.ID))
@@ -214,6 +211,15 @@ func (s *Server) deleteClient(r *registrar) error {
 	r.followed(ctx)
 	r.Response().WriteHeader(http.StatusNoContent)
 	return nil
+}
+
+// listLimits returns what operators have set for a client, registered or not.
+func (s *Server) listLimits(r *registrar) error {
+	set, err := r.registry().LimitsOf(r.Request().Context(), r.name)
+	if err != nil {
+		return err
+	}
+	return r.answer(set)
 }
 
 func (s *Server) revokeClient(r *registrar) error {

@@ -24,6 +24,8 @@ type Server struct {
 	begun time.Time
 	look  lastLook
 
+	stored *clientcfg.Directory // with Options.Operator, once read
+
 	unreported atomic.Bool   // the last report could not be encoded
 	copying    atomic.Bool   // a backup is running
 	revoking   chan struct{} // holds a value while all families of a user are being revoked
@@ -41,7 +43,11 @@ func New(o Options) (*Server, error) {
 		return nil, err
 	}
 	s.echo.Use(s.around)
-	for _, r := range s.routes() {
+	routes := s.routes()
+	if o.Operator != "" {
+		routes = s.registrationRoutes()
+	}
+	for _, r := range routes {
 		s.echo.Add(r.method, adminapi.Prefix+r.path, handler(r.answer).echo)
 	}
 	return s, nil
@@ -82,7 +88,6 @@ func (s *Server) routes() []route {
 		{http.MethodPatch, "/candidates/:client_id", write, s.onCandidate(s.patch)},
 		{http.MethodDelete, "/candidates/:client_id", write, s.onCandidate(s.remove)},
 		{http.MethodPost, "/candidates/:client_id/promote", write, s.onCandidate(s.promote)},
-		{http.MethodGet, "/clients", read, s.listClients},
 		{http.MethodGet, "/unregistered", read, s.listUnregistered},
 		{http.MethodGet, "/clients/:client_id/counters", read, s.showCounters},
 		{http.MethodDelete, "/clients/:client_id/counters", write, s.resetCounters},
@@ -102,11 +107,13 @@ func (s *Server) routes() []route {
 // registrationRoutes returns the routes for clients, users and their sign-ins.
 func (s *Server) registrationRoutes() []route {
 	return []route{
+		{http.MethodGet, "/clients", read, s.listClients},
 		{http.MethodPost, "/clients", writeRegistrations, s.createClient},
 		{http.MethodGet, "/clients/:client_id", readRegistrations, s.onClient(s.showRegistration)},
 		{http.MethodPut, "/clients/:client_id", writeRegistrations, s.onClient(s.putRegistration)},
 		{http.MethodPatch, "/clients/:client_id", writeRegistrations, s.onClient(s.patchRegistration)},
 		{http.MethodDelete, "/clients/:client_id", writeRegistrations, s.onClient(s.deleteClient)},
+		{http.MethodGet, "/clients/:client_id/limits", readRegistrations, s.onClient(s.listLimits)},
 		{http.MethodPost, "/clients/:client_id/revoke", writeRegistrations, s.onClient(s.revokeClient)},
 		{http.MethodGet, "/clients/:client_id/secrets", readRegistrations, s.onClient(s.listSecrets)},
 		{http.MethodPost, "/clients/:client_id/secrets", writeRegistrations, s.onClient(s.addSecret)},

@@ -85,7 +85,7 @@ func (s *Server) createUser(c *call) error {
 	defer cancel()
 	u, err := r.registry().CreateUser(ctx, n)
 	if err != nil {
-		return registryProblem(err)
+		return registryProblem(in.Username, err)
 	}
 	r.Response().Header().Set("Location", adminapi.Prefix+"/users/"+adminapi.Escape(u.Username))
 	return r.answerUser(http.StatusCreated, &u)

@@ -60,10 +60,9 @@ type Clients struct {
 // Client is a registered client with its limits and the decisions about it. At a gateway it may
 // also be a client of the upstream server, with only its ID known.
 type Client struct {
-	clientcfg.Metadata
-	IssuedAt int64 `json:"client_id_issued_at"` // seconds since 1970; 0: not registered here
-	Public   bool  `json:"public"`
-	Admin    bool  `json:"admin"` // it may change limits
+	Registration      // IssuedAt is 0 if it is not registered here
+	Public       bool `json:"public"`
+	Admin        bool `json:"admin"` // it may change limits
 	Applied
 	Activity activity.Counts `json:"activity"`
 }

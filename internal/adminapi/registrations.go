@@ -11,7 +11,7 @@ import (
 type Registration struct {
 	clientcfg.Metadata
 	IssuedAt int64             `json:"client_id_issued_at"` // seconds since 1970 (RFC 7591 3.2.1)
-	Secrets  []registry.Secret `json:"secrets"`
+	Secrets  []registry.Secret `json:"secrets,omitzero"`
 	// LockedOut is the reason why limits in force lock the client out of this API; empty if they do
 	// not, or if it is not an operators' client.
 	LockedOut string `json:"locked_out,omitempty"`
@@ -22,8 +22,9 @@ type Registration struct {
 
 // ShowRegistration returns a client as the API shows it, without secrets.
 func ShowRegistration(c *clientcfg.Client, now time.Time) Registration {
-	r := Registration{
-		Metadata: c.Metadata(), IssuedAt: c.CreatedAt.Unix(), Secrets: registry.Secrets(c, now),
+	r := Registration{Metadata: c.Metadata(), Secrets: registry.Secrets(c, now)}
+	if !c.CreatedAt.IsZero() {
+		r.IssuedAt = c.CreatedAt.Unix()
 	}
 	r.Meta.Version = c.Version
 	return r

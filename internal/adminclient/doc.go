@@ -1,6 +1,8 @@
 // Package adminclient calls the admin API (internal/admin) for the command line: it sends
 // the bearer token, ETags and reasons, and reads answers and problem details.
 //
+// [InProcess] calls a handler instead, for a command that has opened the store itself.
+//
 // It never sends a token over plain HTTP to another machine, never follows a redirect
 // with one, and writes nothing to a terminal.
 //

@@ -41,6 +41,9 @@ func (e *ProblemError) Stale() bool { return e.Status == http.StatusPrecondition
 // Exists reports whether a client or user of that name exists already.
 func (e *ProblemError) Exists() bool { return strings.HasSuffix(e.Type, ":exists") }
 
+// Unreadable reports whether the stored client or user cannot be read.
+func (e *ProblemError) Unreadable() bool { return strings.HasSuffix(e.Type, ":unreadable") }
+
 // LocksOut reports whether the change needs confirmation because it would lock operators out.
 func (e *ProblemError) LocksOut() bool { return strings.HasSuffix(e.Type, ":locks-out-admin") }
 

@@ -95,32 +95,10 @@ func (r *Registry) FindClient(ctx context.Context, id string) (clientcfg.Client,
 	return c, nil
 }
 
-// Listing is a list of clients, ordered by ID.
-type Listing struct {
-	Clients    []clientcfg.Client
-	Unreadable []Unreadable
-}
-
 // Unreadable is a client that cannot be read. Only that client is not served.
 type Unreadable struct {
 	ClientID string `json:"client_id"`
 	Why      string `json:"unreadable"`
-}
-
-// Clients returns the clients that match the filter, and the unreadable clients, which only the ID
-// can be compared with.
-func (r *Registry) Clients(ctx context.Context, filter Filter) (l Listing, err error) {
-	d, err := clientcfg.ReadDirectory(ctx, r.o.Store)
-	if err != nil {
-		return l, err
-	}
-	for c := range d.After("") {
-		if filter.Matches(c) {
-			l.Clients = append(l.Clients, *c)
-		}
-	}
-	l.Unreadable = UnreadableOf(d, filter.Prefix)
-	return l, nil
 }
 
 // UnreadableOf returns the unreadable clients with IDs that start with prefix.

@@ -11,14 +11,15 @@ import (
 // Limits describes the limits that operators have set for one client, and its bans. They are not
 // deleted with the client.
 type Limits struct {
-	Policy, Candidate bool
+	Policy    bool `json:"policy"`
+	Candidate bool `json:"candidate"`
 	// Overrides is the number of users with their own limits. Users are the first of them, sorted.
-	Overrides int
-	Users     []string
+	Overrides int      `json:"overrides"`
+	Users     []string `json:"users,omitempty"`
 	// Banned are the first users with a current or remembered ban, sorted. An empty username means
 	// the client itself.
-	Banned     []string
-	MoreBanned bool // there are more than in Banned
+	Banned     []string `json:"banned,omitempty"`
+	MoreBanned bool     `json:"more_banned,omitempty"` // there are more than in Banned
 }
 
 // NamedOverrides is the maximum length of Users and of Banned.

@@ -42,11 +42,11 @@ func (r *Registry) mayLockOut(ctx context.Context, ch *change, before, after *cl
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	all, err := r.o.AllClients(ctx)
+	d, err := clientcfg.ReadDirectory(ctx, r.o.Store)
 	if err != nil {
 		return err
 	}
-	for c := range all {
+	for c := range d.All() {
 		if c.ID != before.ID && c.Registers() {
 			return nil
 		}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"iter"
 	"time"
 
 	"oauth-server/internal/clientcfg"
@@ -45,8 +44,6 @@ type Options struct {
 	// an error, the change is canceled. The default accepts all.
 	IfClient func(c *clientcfg.Client) error
 	IfUser   func(u *User) error
-	// AllClients returns all current clients. The default reads the store.
-	AllClients func(ctx context.Context) (iter.Seq[*clientcfg.Client], error)
 }
 
 // Registry changes clients and users on behalf of one operator. It is safe for concurrent use.
@@ -68,15 +65,6 @@ func New(o Options) *Registry {
 	}
 	if o.IfUser == nil {
 		o.IfUser = func(*User) error { return nil }
-	}
-	if o.AllClients == nil {
-		o.AllClients = func(ctx context.Context) (iter.Seq[*clientcfg.Client], error) {
-			d, err := clientcfg.ReadDirectory(ctx, o.Store)
-			if err != nil {
-				return nil, err
-			}
-			return d.All(), nil
-		}
 	}
 	return &Registry{o, grants.NewRepository(o.Store)}
 }

@@ -127,12 +127,3 @@ func (r *Registry) RetireSecret(ctx context.Context, id, secretID string) error 
 	})
 	return err
 }
-
-// Secrets returns a client's valid secrets, newest first. Errors: [clientcfg.ErrNotFound].
-func (r *Registry) Secrets(ctx context.Context, id string) ([]Secret, error) {
-	c, err := r.FindClient(ctx, id)
-	if err != nil {
-		return nil, err
-	}
-	return Secrets(&c, r.o.Now()), nil
-}

@@ -16,7 +16,7 @@ func (late) RoundTrip(*http.Request) (*http.Response, error) { return nil, conte
 
 // TestRevocationThatOutlastsTheCaller: the server completes the revocation, and the error says so.
 func TestRevocationThatOutlastsTheCaller(t *testing.T) {
-	r := &adminclient.Registry{Client: &adminclient.Client{
+	r := &adminclient.Accounts{Client: &adminclient.Client{
 		Server: "http://127.0.0.1:1", HTTP: &http.Client{Transport: late{}}, Issuer: "https://issuer.example",
 		Token: func(context.Context, string, bool) (string, error) { return "good", nil },
 	}}
