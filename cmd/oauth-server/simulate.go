@@ -31,7 +31,6 @@ type simulation struct {
 	target, of   string
 	write        string
 	report       string
-	chart        string
 	lifetime     time.Duration
 	maxKeys, top int
 }
@@ -65,7 +64,7 @@ untouched: per window of --limit, or else per minute.`,
   oauth-server simulate keycloak.log.gz --limit 50/60s,100/60s,200/60s
   oauth-server simulate events.json --policies limits.yaml -o json
   oauth-server simulate auth0.json --target 99.9% --write found.yaml
-  oauth-server simulate access.log --report report.html --chart report.svg
+  oauth-server simulate access.log --report report.html
   oauth-server simulate requests.csv --format csv --map client=app,user=sub,time=at --preset okta`,
 		RunE: s.run,
 	}
@@ -105,7 +104,6 @@ func (s *simulation) register(cmd *cobra.Command) {
 	_ = cmd.MarkFlagFilename("write", "yaml", "yml")
 	f.Var(&once{value: &s.report}, "report", "write the answer as a page to this file, .html")
 	_ = cmd.MarkFlagFilename("report", "html")
-	chartFlag(cmd, &s.chart)
 }
 
 func formatNames() (names []string) {
@@ -179,7 +177,7 @@ func (s *simulation) finish(result *simulate.Result) error {
 			return err
 		}
 	}
-	wrong := s.writeFiles(result)
+	wrong := s.writeReport(result)
 	s.cut(result)
 	if s.output == outputJSON {
 		return errors.Join(wrong, s.json(result))

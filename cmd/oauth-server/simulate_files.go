@@ -10,21 +10,11 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/spf13/cobra"
-
 	"oauth-server/internal/simulate"
 	"oauth-server/internal/simulate/report"
 )
 
 const fileMode = 0o644 // of results, which contain no secrets
-
-var chartExtensions = []string{".svg", ".png"}
-
-// chartFlag adds --chart to a command of simulate.
-func chartFlag(cmd *cobra.Command, path *string) {
-	cmd.Flags().Var(&once{value: path}, "chart", "write charts of the answer to this file, .svg or .png")
-	_ = cmd.MarkFlagFilename("chart", "svg", "png")
-}
 
 // once is the value of a flag that names one file. It rejects a second value, because nothing would
 // be written to the first file.
@@ -48,9 +38,6 @@ func (o *once) Set(path string) error {
 
 // Type implements [pflag.Value].
 func (o *once) Type() string { return "string" }
-
-// chartWritable reports a problem with the value of --chart.
-func chartWritable(path string) error { return writable("chart", path, chartExtensions...) }
 
 // writable reports why a flag's output file cannot be written. It runs before any long work. An
 // empty path is valid.
@@ -86,7 +73,7 @@ func (s *simulation) outputsApart(logs []string) error {
 			taken = append(taken, named{"it is read", info})
 		}
 	}
-	for _, out := range []struct{ flag, path string }{{"--write", s.write}, {"--report", s.report}, {"--chart", s.chart}} {
+	for _, out := range []struct{ flag, path string }{{"--write", s.write}, {"--report", s.report}} {
 		info, err := os.Stat(out.path)
 		if err != nil {
 			continue // a new file
@@ -103,22 +90,20 @@ func (s *simulation) outputsApart(logs []string) error {
 
 // writableFiles reports the output files of a replay that cannot be written.
 func (s *simulation) writableFiles() error {
-	return errors.Join(writable("write", s.write), writable("report", s.report, ".html", ".htm"), chartWritable(s.chart))
+	return errors.Join(writable("write", s.write), writable("report", s.report, ".html", ".htm"))
 }
 
-// writeFiles writes the report and the charts.
-func (s *simulation) writeFiles(r *simulate.Result) error {
-	if s.report != "" {
-		var page bytes.Buffer
-		if err := report.Write(&page, r); err != nil {
-			return err
-		}
-		if err := replaceFile(s.report, page.Bytes()); err != nil {
-			return fmt.Errorf("--report: %w", err)
-		}
+// writeReport writes the report.
+func (s *simulation) writeReport(r *simulate.Result) error {
+	if s.report == "" {
+		return nil
 	}
-	if s.chart != "" {
-		return report.WriteCharts(s.chart, r)
+	var page bytes.Buffer
+	if err := report.Write(&page, r); err != nil {
+		return err
+	}
+	if err := replaceFile(s.report, page.Bytes()); err != nil {
+		return fmt.Errorf("--report: %w", err)
 	}
 	return nil
 }

@@ -79,8 +79,8 @@ func TestBrowser(t *testing.T) {
 	check.Equal(t, "tooltip of bars", hover(t, ctx, 3, 0.27), []string{"100/60s", "clients hit3.51 %", "requests refused4.21 %"})
 
 	shown := func() bool {
-		return eval[bool](t, ctx, `[...document.querySelector(".chart").querySelectorAll('.wide svg [style*="--series-1)"]')]
-			.some((path) => getComputedStyle(path).display !== "none")`)
+		return eval[bool](t, ctx, `[...document.querySelector(".chart").querySelectorAll(".wide svg .series-1")]
+			.some((group) => getComputedStyle(group).display !== "none")`)
 	}
 	check.Equal(t, "series is shown", shown(), true)
 	check.OK(t, chromedp.Do(ctx, chromedp.Click(chromedp.CSS(`.chart [data-series="1"]`))))
@@ -88,13 +88,13 @@ func TestBrowser(t *testing.T) {
 	check.Equal(t, "tooltip without it", hover(t, ctx, 0, 0.501), []string{row[0], "all" + row[1], "delayed" + row[3]})
 
 	marks := func() []string {
-		return eval[[]string](t, ctx, `[...document.querySelector(".wide").querySelectorAll('[style*="--mark)"]')].map((m) => m.textContent)`)
+		return eval[[]string](t, ctx, `[...document.querySelector(".wide").querySelectorAll(".mark")].map((m) => m.textContent)`)
 	}
 	check.Equal(t, "marks", marks(), []string{"0", "1,000", "2,000", "3,000", "4,000"})
 	check.OK(t, chromedp.Do(ctx, chromedp.Click(chromedp.CSS(`.chart [data-series="0"]`))))
 	check.Equal(t, "marks for few requests alone", marks(), []string{"0", "20", "40", "60", "80"})
 	check.Equal(t, "height of few requests alone", eval[int](t, ctx, `(() => {
-		const path = document.querySelector('.wide path[style*="--series-2)"]').getBoundingClientRect(), plot = document.querySelector(".wide");
+		const path = document.querySelector(".wide .series-2 path").getBoundingClientRect(), plot = document.querySelector(".wide");
 		return Math.round(80 * path.height / (plot.dataset.bottom - plot.dataset.top) / plot.querySelector("svg").getBoundingClientRect().width * 860);
 	})()`), eval[int](t, ctx, `Math.max(...[...document.querySelector(".chart tbody").rows].map((r) => Number(r.cells[3].dataset.sort)))`))
 	check.OK(t, chromedp.Do(ctx, chromedp.Click(chromedp.CSS(`.chart [data-series="0"]`))))
@@ -141,7 +141,7 @@ func TestBrowserWithoutScript(t *testing.T) {
 	ctx := browser.New(t)
 	_, err := chromedp.Call(ctx, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true})
 	check.OK(t, err)
-	const series = chromedp.CSS(`.chart .wide [style*="--series-1)"]`)
+	const series = chromedp.CSS(`.chart .wide .series-1 .line`)
 	check.OK(t, chromedp.Do(ctx,
 		chromedp.EmulateViewport(1200, 900), chromedp.Navigate(s.URL),
 		chromedp.WaitVisible(series), chromedp.WaitNotPresent(chromedp.CSS(".tip, thead button")),

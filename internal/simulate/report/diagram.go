@@ -2,65 +2,52 @@ package report
 
 import (
 	"cmp"
-	"fmt"
 	"html/template"
-	"image/color"
 	"slices"
 	"strconv"
 	"time"
 
-	"oauth-server/internal/chart"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/simulate"
 )
 
-// tint is a colour: a CSS variable in the page, which differs in dark mode, and a value in files.
-type tint struct {
-	css  template.CSS
-	file color.Color
-}
-
-var (
-	red   = tint{"var(--red)", chart.Red}
-	tints = []tint{
-		{"var(--blue)", chart.Palette(0)},
-		{"var(--orange)", chart.Palette(1)},
-		{"var(--green)", chart.Palette(2)},
-		{"var(--purple)", chart.Palette(3)},
-		{"var(--grey)", chart.Palette(6)}, // not the sky blue, which is too close to blue
-		{"var(--brown)", chart.Palette(5)},
-	}
-	blue, orange, green = tints[0], tints[1], tints[2]
+const (
+	red    template.CSS = "var(--red)"
+	blue   template.CSS = "var(--blue)"
+	orange template.CSS = "var(--orange)"
+	green  template.CSS = "var(--green)"
 )
 
-// diagram is a chart with the additional data for the page: the same values as a table.
+// tints are the colours of the page for series. They differ in dark mode.
+var tints = []template.CSS{blue, orange, green, "var(--purple)", "var(--grey)", "var(--brown)"}
+
+// diagram is a chart, with the same values as a table.
 type diagram struct {
-	chart *chart.Chart
-	tints []tint
-	// values is how many of the series have values, with a column of the table. The series after
-	// them are marks.
-	values int
-	table  *table
-	reads  reads
+	title, subtitle string
+	xLabel, yLabel  string
+	names           []string // of the X values 0, 1, 2, …; otherwise they are seconds since 1970
+	log             bool     // the X axis is logarithmic, and not a time
+	yMin, yMax      float64  // range of the Y axis; if yMax is 0, it begins at 0 and contains all values
+	series          []series
+	table           *table
+	reads           reads
 }
 
-func (d *diagram) add(s chart.Series, t tint) {
-	s.Color = t.file
-	d.chart.Series = append(d.chart.Series, s)
-	d.tints = append(d.tints, t)
+func (d *diagram) add(s series, tint template.CSS) {
+	s.Number, s.Tint = len(d.series), tint
+	d.series = append(d.series, s)
 }
 
 // tabulate adds a table of the values of the series, which share their X values.
 func (d *diagram) tabulate(first string, name func(x float64) string, value func(y float64) cell) {
-	d.values = len(d.chart.Series)
-	d.table = &table{Caption: d.chart.Title, Columns: []column{{Name: first}}}
-	for _, s := range d.chart.Series {
+	d.table = &table{Caption: d.title, Columns: []column{{Name: first}}}
+	for _, s := range d.series {
 		d.table.Columns = append(d.table.Columns, column{Name: s.Name, Number: true})
 	}
-	for i, p := range d.chart.Series[0].Points {
+	for i, p := range d.series[0].points {
 		r := row{X: strconv.FormatFloat(p.X, 'f', -1, 64), Cells: []cell{{Text: name(p.X)}}}
-		for _, s := range d.chart.Series {
-			r.Cells = append(r.Cells, value(s.Points[i].Y))
+		for _, s := range d.series {
+			r.Cells = append(r.Cells, value(s.points[i].Y))
 		}
 		d.table.Rows = append(d.table.Rows, r)
 	}
@@ -72,7 +59,7 @@ type picture struct {
 	Reads           reads
 	Log             bool // the X axis
 	Series          []series
-	Wide, Narrow    *chart.Inline
+	Wide, Narrow    *drawing
 	Table           *table
 }
 
@@ -85,13 +72,6 @@ const (
 	points reads = "points" // the nearest one
 )
 
-type series struct {
-	Number int
-	Name   string
-	Tint   template.CSS
-	Mark   bool // not a value, so it cannot be read or hidden
-}
-
 // seriesNumbers returns the numbers of series that the page has rules for: as many as a diagram may
 // have.
 func seriesNumbers() []int {
@@ -102,22 +82,11 @@ func seriesNumbers() []int {
 	return numbers
 }
 
-func (d *diagram) picture() (*picture, error) {
-	p := &picture{Title: d.chart.Title, Subtitle: d.chart.Subtitle, Table: d.table, Reads: d.reads, Log: d.chart.X.Scale == chart.Log}
-	for i, s := range d.chart.Series {
-		p.Series = append(p.Series, series{Number: i, Name: s.Name, Tint: d.tints[i].css, Mark: i >= d.values})
+func (d *diagram) picture() *picture {
+	return &picture{
+		Title: d.title, Subtitle: d.subtitle, Reads: d.reads, Log: d.log, Series: d.series, Table: d.table,
+		Wide: d.draw(860, 240), Narrow: d.draw(380, 200),
 	}
-	var err error
-	wide, narrow := *d.chart, *d.chart
-	wide.Width, wide.Height = 860, 240
-	if p.Wide, err = wide.Inline(); err != nil {
-		return nil, fmt.Errorf("draw %s: %w", d.chart.Title, err)
-	}
-	narrow.Width, narrow.Height = 380, 200
-	if p.Narrow, err = narrow.Inline(); err != nil {
-		return nil, fmt.Errorf("draw %s: %w", d.chart.Title, err)
-	}
-	return p, nil
 }
 
 // maxParts is the maximum number of time parts in a diagram: more would be too narrow to point at.
@@ -142,17 +111,17 @@ func gridOf(s *simulate.Series) grid {
 
 // points returns the counts of a series in the parts of the grid, and one more point to end the
 // last part.
-func (g grid) points(s *simulate.Series, counts []uint64) []chart.Point {
+func (g grid) points(s *simulate.Series, counts []uint64) []point {
 	sums := make([]uint64, g.n)
 	for i, n := range counts {
 		at := time.Duration(s.Start.UnixNano()) + time.Duration(i)*s.Step.Duration() - g.start
 		sums[min(max(int(at/g.step), 0), g.n-1)] += n
 	}
-	all := make([]chart.Point, 0, g.n+1)
+	all := make([]point, 0, g.n+1)
 	for i, n := range sums {
-		all = append(all, chart.Point{X: (g.start + time.Duration(i)*g.step).Seconds(), Y: float64(n)})
+		all = append(all, point{X: (g.start + time.Duration(i)*g.step).Seconds(), Y: float64(n)})
 	}
-	return append(all, chart.Point{X: (g.start + time.Duration(g.n)*g.step).Seconds(), Y: all[g.n-1].Y})
+	return append(all, point{X: (g.start + time.Duration(g.n)*g.step).Seconds(), Y: all[g.n-1].Y})
 }
 
 // unit returns the unit of the counts.
@@ -168,9 +137,7 @@ func (g grid) name(x float64) string {
 }
 
 func newDiagram(title, subtitle string, g grid) *diagram {
-	return &diagram{reads: parts, chart: &chart.Chart{
-		Title: title, Subtitle: subtitle, X: chart.Axis{Scale: chart.Time}, Y: chart.Axis{Label: g.unit()},
-	}}
+	return &diagram{reads: parts, title: title, subtitle: subtitle, xLabel: "UTC", yLabel: g.unit()}
 }
 
 // finish tabulates counts over time. The point that ends the last part gets no row.
@@ -185,13 +152,13 @@ func (d *diagram) finish(g grid) *diagram {
 func overTime(r *simulate.Result) (all []*diagram) {
 	if g := gridOf(&r.Series); g.n > 0 {
 		d := newDiagram("Requests over time", "those that would have been refused are a part of all", g)
-		d.add(chart.Series{Name: "all", Kind: chart.Area, Step: true, Points: g.points(&r.Series, r.Series.Requests)}, blue)
-		d.add(chart.Series{Name: "refused", Kind: chart.Area, Step: true, Points: g.points(&r.Series, r.Series.Refused)}, red)
+		d.add(series{Name: "all", kind: area, step: true, points: g.points(&r.Series, r.Series.Requests)}, blue)
+		d.add(series{Name: "refused", kind: area, step: true, points: g.points(&r.Series, r.Series.Refused)}, red)
 		if len(r.Series.Delayed) > 0 {
-			d.add(chart.Series{Name: "delayed", Step: true, Points: g.points(&r.Series, r.Series.Delayed)}, orange)
+			d.add(series{Name: "delayed", step: true, points: g.points(&r.Series, r.Series.Delayed)}, orange)
 		}
 		if len(r.Series.Reused) > 0 {
-			d.add(chart.Series{Name: "reused", Step: true, Points: g.points(&r.Series, r.Series.Reused)}, green)
+			d.add(series{Name: "reused", step: true, points: g.points(&r.Series, r.Series.Reused)}, green)
 		}
 		all = append(all, d.finish(g))
 	}
@@ -221,16 +188,16 @@ func byClient(r *simulate.Result) *diagram {
 		return nil
 	}
 	d := newDiagram("Refused requests by client", "the clients of which most was refused", g)
-	d.chart.Y.Label = "refused " + d.chart.Y.Label // a scale other than the one for all requests
+	d.yLabel = "refused " + d.yLabel // a scale other than the one for all requests
 	for i, c := range hit {
-		d.add(chart.Series{Name: printable(c.ClientID), Step: true, Points: g.points(c.Series, c.Series.Refused)}, tints[i])
+		d.add(series{Name: printable(c.ClientID), step: true, points: g.points(c.Series, c.Series.Refused)}, tints[i])
 	}
 	return d.finish(g)
 }
 
 // below returns the start of an axis of percent that ends at 100.
-func below(points []chart.Point) float64 {
-	lowest := slices.MinFunc(points, func(a, b chart.Point) int { return cmp.Compare(a.Y, b.Y) }).Y
+func below(points []point) float64 {
+	lowest := slices.MinFunc(points, func(a, b point) int { return cmp.Compare(a.Y, b.Y) }).Y
 	switch {
 	case lowest >= 99:
 		return 99

@@ -1,4 +1,4 @@
-// Package report makes a page and charts from the result of a replay.
+// Package report makes a page with charts from the result of a replay.
 //
 // The page is one self-contained HTML file. It loads no scripts, fonts or other files from a host;
 // its content security policy forbids that. Its charts are drawn when the page is written, so they

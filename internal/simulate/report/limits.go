@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strconv"
 
-	"oauth-server/internal/chart"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/simulate"
 )
@@ -15,9 +14,10 @@ type whatIf struct {
 	Table *table
 }
 
-func whatIfOf(all []simulate.WhatIf) (*whatIf, error) {
+// whatIfOf returns nil if nothing was compared.
+func whatIfOf(all []simulate.WhatIf) *whatIf {
 	if len(all) == 0 {
-		return nil, nil //nolint:nilnil // nothing was compared
+		return nil
 	}
 	t := &table{Caption: "What if these were the limits of every client that has none of its own", Columns: []column{
 		{Name: "Limit"},
@@ -38,27 +38,22 @@ func whatIfOf(all []simulate.WhatIf) (*whatIf, error) {
 			limit, number(w.ClientsHit), users, number(w.Refused()), part(w.RefusedShare),
 		}})
 	}
-	p, err := whatIfDiagram(all).picture()
-	return &whatIf{Chart: p, Table: t}, err
+	return &whatIf{Chart: whatIfDiagram(all).picture(), Table: t}
 }
 
-func whatIfChart(all []simulate.WhatIf) *chart.Chart { return whatIfDiagram(all).chart }
-
 func whatIfDiagram(all []simulate.WhatIf) *diagram {
-	d := &diagram{reads: points, chart: &chart.Chart{
-		Title: "What if", Subtitle: "what each limit would refuse", Y: chart.Axis{Label: "%"},
-	}}
-	clients, requests := make([]chart.Point, len(all)), make([]chart.Point, len(all))
+	d := &diagram{reads: points, title: "What if", subtitle: "what each limit would refuse", yLabel: "%"}
+	clients, requests := make([]point, len(all)), make([]point, len(all))
 	for i := range all {
 		w := &all[i]
-		d.chart.X.Names = append(d.chart.X.Names, printable(w.Limit))
+		d.names = append(d.names, printable(w.Limit))
 		hit := share(uint64(w.ClientsHit), uint64(w.ClientCount)) //nolint:gosec // G115: not negative
-		clients[i] = chart.Point{X: float64(i), Y: 100 * hit}
-		requests[i] = chart.Point{X: float64(i), Y: 100 * w.RefusedShare}
+		clients[i] = point{X: float64(i), Y: 100 * hit}
+		requests[i] = point{X: float64(i), Y: 100 * w.RefusedShare}
 	}
-	d.add(chart.Series{Name: "clients hit", Kind: chart.Bar, Points: clients}, blue)
-	d.add(chart.Series{Name: "requests refused", Kind: chart.Bar, Points: requests}, red)
-	d.tabulate("Limit", func(x float64) string { return d.chart.X.Names[int(x)] }, func(y float64) cell { return part(y / 100) })
+	d.add(series{Name: "clients hit", kind: bar, points: clients}, blue)
+	d.add(series{Name: "requests refused", kind: bar, points: requests}, red)
+	d.tabulate("Limit", func(x float64) string { return d.names[int(x)] }, func(y float64) cell { return part(y / 100) })
 	return d
 }
 
@@ -69,7 +64,7 @@ type target struct {
 	Outstanding, Days          *table
 }
 
-func targetOf(t *simulate.Target) (*target, error) {
+func targetOf(t *simulate.Target) *target {
 	v := &target{
 		Title: fmt.Sprintf("Lowest limit that leaves %s of %s untouched: %s", ExactPercent(t.Share), t.Of, printable(t.Limit)),
 		Sentence: fmt.Sprintf("It leaves %s of %s %s untouched, %s.",
@@ -93,12 +88,10 @@ func targetOf(t *simulate.Target) (*target, error) {
 			v.Days.Rows = append(v.Days.Rows, row{Cells: []cell{text(d.Without), number(d.Requests)}})
 		}
 	}
-	if len(t.Curve) == 0 {
-		return v, nil
+	if len(t.Curve) > 0 {
+		v.Curve = curveDiagram(t).picture()
 	}
-	var err error
-	v.Curve, err = curveDiagram(t).picture()
-	return v, err
+	return v
 }
 
 // stability describes how much the answer depends on single days.
@@ -114,34 +107,33 @@ func stability(t *simulate.Target) string {
 	return fmt.Sprintf("If one of the %d days is left out, the answer is between %s and %s.", len(t.Days), count(t.Min), count(t.Max))
 }
 
-func curve(t *simulate.Target) *chart.Chart { return curveDiagram(t).chart }
-
 func curveDiagram(t *simulate.Target) *diagram {
 	per := "window"
 	if t.Found.Window > 0 {
 		per = ratelimit.FormatWindow(t.Found.Window)
 	}
-	d := &diagram{reads: steps, chart: &chart.Chart{
-		Title:    fmt.Sprintf("Untouched %s by limit", t.Of),
-		Subtitle: fmt.Sprintf("the lowest limit that leaves %s untouched is %s", ExactPercent(t.Share), printable(t.Limit)),
-		X:        chart.Axis{Label: "limit, requests per " + per, Scale: chart.Log},
-		Y:        chart.Axis{Label: "% untouched", Max: 100},
-	}}
-	untouched := make([]chart.Point, len(t.Curve))
-	for i, p := range t.Curve {
-		untouched[i] = chart.Point{X: float64(p.Requests), Y: 100 * share(p.Untouched, t.Count)}
+	d := &diagram{
+		reads:    steps,
+		title:    fmt.Sprintf("Untouched %s by limit", t.Of),
+		subtitle: fmt.Sprintf("the lowest limit that leaves %s untouched is %s", ExactPercent(t.Share), printable(t.Limit)),
+		xLabel:   "limit, requests per " + per, log: true,
+		yLabel: "% untouched", yMax: 100,
 	}
-	d.chart.Y.Min = below(append([]chart.Point{{Y: 100 * t.Share}}, untouched...))
-	d.add(chart.Series{Name: "untouched", Step: true, Dots: len(untouched) <= 40, Points: untouched}, blue)
+	untouched := make([]point, len(t.Curve))
+	for i, p := range t.Curve {
+		untouched[i] = point{X: float64(p.Requests), Y: 100 * share(p.Untouched, t.Count)}
+	}
+	d.yMin = below(append([]point{{Y: 100 * t.Share}}, untouched...))
+	d.add(series{Name: "untouched", step: true, dots: len(untouched) <= 40, points: untouched}, blue)
 	d.tabulate("Limit", func(x float64) string { return strconv.FormatFloat(x, 'f', -1, 64) }, func(y float64) cell { return part(y / 100) })
 	first, last, found := untouched[0].X, untouched[len(untouched)-1].X, float64(t.Requests)
-	d.add(chart.Series{
-		Name: ExactPercent(t.Share) + " asked for", Dash: chart.Dashed,
-		Points: []chart.Point{{X: first, Y: 100 * t.Share}, {X: last, Y: 100 * t.Share}},
+	d.add(series{
+		Name: ExactPercent(t.Share) + " asked for", Mark: true, dashes: "7 4",
+		points: []point{{X: first, Y: 100 * t.Share}, {X: last, Y: 100 * t.Share}},
 	}, red)
-	d.add(chart.Series{
-		Name: printable(t.Limit) + " found", Dash: chart.Dotted,
-		Points: []chart.Point{{X: found, Y: d.chart.Y.Min}, {X: found, Y: 100}},
+	d.add(series{
+		Name: printable(t.Limit) + " found", Mark: true, dashes: "2 2.5",
+		points: []point{{X: found, Y: d.yMin}, {X: found, Y: 100}},
 	}, green)
 	return d
 }

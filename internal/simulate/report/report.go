@@ -9,7 +9,6 @@ import (
 	"html/template"
 	"io"
 
-	"oauth-server/internal/chart"
 	"oauth-server/internal/simulate"
 )
 
@@ -36,7 +35,7 @@ type view struct {
 	Charts   []*picture
 	Clients  *table
 	WhatIf   *whatIf
-	Targets  []target
+	Targets  []*target
 	Lines    []figure
 	Files    *table
 	Causes   *table
@@ -55,57 +54,27 @@ func Write(w io.Writer, r *simulate.Result) error {
 	v := view{
 		Policy: contentPolicy(), CSS: template.CSS(css), Script: template.JS(script), //nolint:gosec // G203: both are ours
 		Over: over(r), Sentence: sentence(r), Notes: r.Notes, Figures: headlines(r),
-		Clients: clients(r), Lines: lines(&r.Lines), Files: files(r.Lines.Files), Causes: causes(r.Lines.Causes), Found: printableLines(r.Found),
+		Clients: clients(r), Lines: lines(&r.Lines), Files: files(r.Lines.Files), Causes: causes(r.Lines.Causes), Found: printableLines(r.Found), WhatIf: whatIfOf(r.WhatIf),
 	}
 	for _, f := range r.Policies {
 		v.Limits = append(v.Limits, simulate.PolicyFile{Name: printable(f.Name), Text: printableLines(f.Text)})
 	}
 	for _, d := range overTime(r) {
-		p, err := d.picture()
-		if err != nil {
-			return err
-		}
-		v.Charts = append(v.Charts, p)
-	}
-	var err error
-	if v.WhatIf, err = whatIfOf(r.WhatIf); err != nil {
-		return err
+		v.Charts = append(v.Charts, d.picture())
 	}
 	for i := range r.Targets {
-		t, err := targetOf(&r.Targets[i])
-		if err != nil {
-			return err
-		}
-		v.Targets = append(v.Targets, *t)
+		v.Targets = append(v.Targets, targetOf(&r.Targets[i]))
 	}
 	var out bytes.Buffer
 	if err := pageTemplate.Execute(&out, v); err != nil {
 		return fmt.Errorf("write report: %w", err)
 	}
-	_, err = out.WriteTo(w)
+	_, err := out.WriteTo(w)
 	return err
 }
 
-// WriteCharts writes the charts of a result to a file, one above the other, in the format of its
-// extension: .png or .svg. For a result without requests it returns [chart.ErrNothing].
-func WriteCharts(path string, r *simulate.Result) error {
-	var all []*chart.Chart
-	for _, d := range overTime(r) {
-		all = append(all, d.chart)
-	}
-	if len(r.WhatIf) > 0 {
-		all = append(all, whatIfChart(r.WhatIf))
-	}
-	for i := range r.Targets {
-		if len(r.Targets[i].Curve) > 0 {
-			all = append(all, curve(&r.Targets[i]))
-		}
-	}
-	return chart.Write(path, all...)
-}
-
-// contentPolicy lets the page run only its own script, and load nothing. Styles are inline, because
-// gonum's SVG puts them on its elements. No text from a log gets into a style.
+// contentPolicy lets the page run only its own script, and load nothing. Styles are inline: each
+// chart has the colours of its series. No text from a log gets into a style.
 func contentPolicy() template.HTML {
 	sum := sha256.Sum256([]byte(script))
 	return template.HTML(fmt.Sprintf( //nolint:gosec // G203: made here

@@ -42,12 +42,7 @@ function answer(chart, plot, rows, series, scale) {
   plot.setAttribute("aria-valuemax", rows.length - 1);
   let now = 0, zoom = 1;
 
-  // The values at the Y axis end beside it, whatever font they are in.
-  const marks = [...svg.querySelectorAll('text[style*="--mark)"]')];
-  for (const mark of marks) {
-    mark.setAttribute("text-anchor", "end");
-    mark.setAttribute("x", at.left - 10);
-  }
+  const marks = [...svg.querySelectorAll(".mark")]; // from the lowest
 
   // rescale gives the series that are shown the height that those which are hidden had.
   function rescale() {
@@ -56,10 +51,9 @@ function answer(chart, plot, rows, series, scale) {
     const all = series.every((box) => box.checked) || highest === 0;
     const step = all ? at.maxY / steps : nice((highest * 1.02) / steps);
     zoom = at.maxY / steps / step;
-    const base = svg.viewBox.baseVal.height - at.bottom; // gonum draws upwards
-    for (const path of svg.querySelectorAll('path[style*="--series-"]')) {
-      if (all) path.removeAttribute("transform");
-      else path.setAttribute("transform", `translate(0 ${base}) scale(1 ${zoom}) translate(0 ${-base})`);
+    for (const group of svg.querySelectorAll("g")) {
+      if (all) group.removeAttribute("transform");
+      else group.setAttribute("transform", `translate(0 ${at.bottom}) scale(1 ${zoom}) translate(0 ${-at.bottom})`);
     }
     marks.forEach((mark, i) => {
       mark.dataset.text ??= mark.textContent;

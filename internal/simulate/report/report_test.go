@@ -5,15 +5,12 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"golang.org/x/net/html"
 
-	"oauth-server/internal/chart"
 	"oauth-server/internal/check"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/simulate"
@@ -207,7 +204,6 @@ func TestNothingHappened(t *testing.T) {
 			}
 		})
 	}
-	check.ErrorSays(t, report.WriteCharts(filepath.Join(t.TempDir(), "c.svg"), &simulate.Result{}), chart.ErrNothing.Error())
 }
 
 // TestHostileNames: text from a log stays text.
@@ -260,18 +256,5 @@ func TestBounds(t *testing.T) {
 	// 1,440 parts of 5 minutes are 288 of 25, each with five times as many requests.
 	if shown := words(t, page); !strings.Contains(shown, "4 May 00:00 35 35 4 May 00:25 35 35") || !strings.Contains(shown, "9,000 clients are left out here.") {
 		t.Error("the parts or the clients that are left out are wrong")
-	}
-}
-
-func TestWriteCharts(t *testing.T) {
-	t.Parallel()
-	path := filepath.Join(t.TempDir(), "charts.svg")
-	check.OK(t, report.WriteCharts(path, sample()))
-	picture, err := os.ReadFile(path)
-	check.OK(t, err)
-	for _, want := range []string{"Requests over time", "Refused requests by client", "What if", "Untouched clients by limit", "&lt;/script&gt;&lt;img"} {
-		if !strings.Contains(string(picture), want) {
-			t.Errorf("%q is not in the picture", want)
-		}
 	}
 }
