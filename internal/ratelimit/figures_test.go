@@ -16,7 +16,7 @@ import (
 	"oauth-server/internal/ratelimit"
 )
 
-var update = flag.Bool("update", false, "write the figures and pictures of docs/rate-limiting.md anew")
+var update = flag.Bool("update", false, "write the figures of docs/rate-limiting.md anew")
 
 const guide = "../../docs/rate-limiting.md"
 

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"slices"
 
-	"oauth-server/internal/chart"
 	"oauth-server/internal/simulate/cluster"
+	"oauth-server/lab/chart"
 )
 
 // maxClusters is of how many clusters there are diagrams over time.

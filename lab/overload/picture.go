@@ -3,7 +3,7 @@ package overload
 import (
 	"fmt"
 
-	"oauth-server/internal/chart"
+	"oauth-server/lab/chart"
 )
 
 // Picture writes the share of requests that succeed, by class, over the offered load, to a file.

@@ -7,9 +7,9 @@ import (
 	"path/filepath"
 	"time"
 
-	"oauth-server/internal/chart"
 	"oauth-server/internal/simulate/workload"
 	"oauth-server/lab/algorithm"
+	"oauth-server/lab/chart"
 )
 
 // The charts, below the root.

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"oauth-server/internal/chart"
+	"oauth-server/lab/chart"
 	"oauth-server/lab/dashboards"
 	"oauth-server/lab/traffic"
 )

@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"oauth-server/internal/chart"
 	"oauth-server/internal/store/mongo/mongotest"
+	"oauth-server/lab/chart"
 	"oauth-server/lab/traffic"
 )
 

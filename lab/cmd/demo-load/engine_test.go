@@ -23,7 +23,7 @@ import (
 	"github.com/prometheus/prometheus/tsdb"
 	"go.yaml.in/yaml/v3"
 
-	"oauth-server/internal/chart"
+	"oauth-server/lab/chart"
 )
 
 // engine is the scraper, the storage, the rules and the queries of Prometheus 3 in this process, with

@@ -11,7 +11,7 @@ import (
 	"strconv"
 	"time"
 
-	"oauth-server/internal/chart"
+	"oauth-server/lab/chart"
 )
 
 // prometheus queries a running Prometheus.

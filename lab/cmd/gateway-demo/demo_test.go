@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"oauth-server/internal/chart"
 	"oauth-server/internal/check"
+	"oauth-server/lab/chart"
 	"oauth-server/lab/traffic"
 )
 

@@ -18,7 +18,7 @@ import (
 	"syscall"
 	"time"
 
-	"oauth-server/internal/chart"
+	"oauth-server/lab/chart"
 	"oauth-server/lab/traffic"
 )
 

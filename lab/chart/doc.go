@@ -1,6 +1,5 @@
-// Package chart draws charts with gonum.org/v1/plot, all in one look: lines, steps, areas and bars, over
-// time, numbers or names, on linear or logarithmic axes. It writes PNG, SVG and, for pages, an SVG element in
-// the colours of the page. The same chart gives the same bytes.
+// Package chart draws the charts of the documentation with gonum.org/v1/plot: lines, steps and areas, over
+// time or numbers, on linear or logarithmic axes. It writes PNG and SVG. The same chart gives the same bytes.
 //
 //	c := chart.Chart{
 //		Title:  "Denied",

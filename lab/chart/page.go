@@ -1,6 +1,7 @@
 package chart
 
 import (
+	"cmp"
 	"math"
 	"strings"
 	"unicode"
@@ -17,7 +18,7 @@ const (
 	titleHeight  = 34
 	subHeight    = 18 // of the subtitle
 	unitHeight   = 22 // of the label of the Y axis, above it
-	axisHeight   = 20 // of the names of the X axis, on one line
+	axisHeight   = 20 // of the labels of the X axis
 	keyWidth     = 24
 	legendRow    = 19
 	legendIndent = keyWidth + 8
@@ -30,14 +31,13 @@ type page struct {
 	x, y                  scale
 	width, height, legend vg.Length
 	columns               int
-	bare                  bool // without title and legend
 }
 
 // pages lays out charts. Charts with the same Y label get the same scale.
-func pages(bare bool, charts ...*Chart) (all []page, width, height vg.Length, err error) {
+func pages(charts ...*Chart) (all []page, width, height vg.Length, err error) {
 	values := map[string]span{}
 	for _, c := range charts {
-		p := page{Chart: c, bare: bare, width: or(c.Width, 800)}
+		p := page{Chart: c, width: 800}
 		var x, y span
 		if p.layers, x, y, err = c.layers(); err != nil {
 			return nil, 0, 0, err
@@ -62,26 +62,11 @@ func pages(bare bool, charts ...*Chart) (all []page, width, height vg.Length, er
 	return all, width, height, nil
 }
 
-func or(given, otherwise float64) vg.Length {
-	if given > 0 {
-		return vg.Length(given)
-	}
-	return vg.Length(otherwise)
-}
-
 // measure computes the height. The height of the legend depends on the names of the series.
 func (p *page) measure() {
-	p.height = unitHeight + or(p.Height, 270) + axisHeight + margin
-	lines := 1
-	for _, name := range p.X.Names {
-		lines = max(lines, 1+strings.Count(name, "\n"))
-	}
-	p.height += vg.Length(lines-1) * 1.2 * textSize
+	p.height = unitHeight + vg.Length(cmp.Or(p.Height, 270)) + axisHeight + margin
 	if p.xLabel() != "" {
 		p.height += legendRow
-	}
-	if p.bare {
-		return
 	}
 	p.height += p.head()
 	widest, named := vg.Length(0), 0
@@ -103,26 +88,23 @@ func (p *page) measure() {
 
 // head is the height of title and subtitle.
 func (p *page) head() (height vg.Length) {
-	if p.Title != "" && !p.bare {
+	if p.Title != "" {
 		height += titleHeight
 	}
-	if p.Subtitle != "" && !p.bare {
+	if p.Subtitle != "" {
 		height += subHeight
 	}
 	return height
 }
 
-// draw draws the page, and returns the rectangle of the data.
-func (p *page) draw(c draw.Canvas) (vg.Rectangle, error) {
+// draw draws the page.
+func (p *page) draw(c draw.Canvas) {
 	area := draw.Crop(c, margin, -2*margin, margin+p.legend, -unitHeight-p.head())
 	if p.xLabel() != "" {
 		area.Min.Y += legendRow
 	}
-	chart := newPlot(p.x, p.y, p.X.Names != nil)
-	keys, err := p.add(chart, p.layers, area)
-	if err != nil {
-		return vg.Rectangle{}, err
-	}
+	chart := newPlot(p.x, p.y)
+	keys := p.add(chart, p.layers)
 	chart.Draw(area)
 	data := chart.DataCanvas(area).Rectangle
 
@@ -131,11 +113,8 @@ func (p *page) draw(c draw.Canvas) (vg.Rectangle, error) {
 	right := small
 	right.XAlign = draw.XRight
 	c.FillText(right, vg.Point{X: data.Max.X, Y: area.Min.Y - legendRow + 4}, p.xLabel())
-	if !p.bare {
-		p.drawTitle(c, data.Min.X)
-		p.drawLegend(c, data.Min.X, keys)
-	}
-	return data, nil
+	p.drawTitle(c, data.Min.X)
+	p.drawLegend(c, data.Min.X, keys)
 }
 
 // xLabel returns the label of the X axis. A time axis is labelled as UTC.

@@ -1,6 +1,7 @@
-package ratelimit_test
+package chart_test
 
 import (
+	"flag"
 	"image/color"
 	"os"
 	"strings"
@@ -9,17 +10,21 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"oauth-server/internal/chart"
 	"oauth-server/internal/check"
 	"oauth-server/internal/ratelimit"
+	"oauth-server/lab/chart"
 )
 
 // second is a point of a picture, in seconds after noon.
 func second(s, y float64) chart.Point {
-	return chart.At(noon.Add(time.Duration(s*float64(time.Second))), y)
+	return chart.At(noonOfGuide.Add(time.Duration(s*float64(time.Second))), y)
 }
 
-var noon = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+var (
+	noonOfGuide = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+
+	update = flag.Bool("update", false, "write the pictures of the guide")
+)
 
 // windowPicture is the worked example: 7 per minute, 5 and 3 counted, at 12:01:18.
 func windowPicture() *chart.Chart {
@@ -33,7 +38,7 @@ func windowPicture() *chart.Chart {
 	return &chart.Chart{
 		Title:    "3 + 3.5 = 6.5, and the limit is 7: one more passes",
 		Subtitle: "at 12:01:18, the last 60 seconds cover 42 seconds of the frame from 12:00 and 18 of the frame from 12:01",
-		X:        chart.Axis{Scale: chart.Time, Max: chart.Seconds(noon.Add(2 * time.Minute)), Min: chart.Seconds(noon)},
+		X:        chart.Axis{Scale: chart.Time, Max: chart.Seconds(noonOfGuide.Add(2 * time.Minute)), Min: chart.Seconds(noonOfGuide)},
 		Y:        chart.Axis{Label: "requests counted in the frame", Max: 7},
 		Height:   200,
 		Series: []chart.Series{
@@ -60,10 +65,18 @@ func decayPicture(t *testing.T) *chart.Chart {
 		X:        chart.Axis{Scale: chart.Time},
 		Y:        chart.Axis{Label: "estimate", Max: 110},
 	}
-	for i, k := range []kind{{ratelimit.Fixed, 1}, {ratelimit.Weighted, 1}, {ratelimit.Sliding, 1}, {ratelimit.Sliding, 6}} {
-		color := []color.Color{chart.Palette(6), chart.Palette(1), chart.Palette(0), chart.Palette(2)}[i]
-		name := strings.Trim(strings.ReplaceAll(k.String(), "`", ""), " ")
-		c.Series = append(c.Series, chart.Series{Name: name, Color: color, Points: trace(t, k)})
+	for _, s := range []struct {
+		name      string
+		algorithm ratelimit.Algorithm
+		frames    int
+		color     color.Color
+	}{
+		{"fixed", ratelimit.Fixed, 1, chart.Palette(6)},
+		{"weighted", ratelimit.Weighted, 1, chart.Palette(1)},
+		{"sliding, frames: 1", ratelimit.Sliding, 1, chart.Palette(0)},
+		{"sliding, frames: 6", ratelimit.Sliding, 6, chart.Palette(2)},
+	} {
+		c.Series = append(c.Series, chart.Series{Name: s.name, Color: s.color, Points: trace(t, s.algorithm, s.frames)})
 	}
 	c.Series = append(c.Series, chart.Series{
 		Name: "exact log", Color: chart.Red, Dash: chart.Dashed,
@@ -73,17 +86,17 @@ func decayPicture(t *testing.T) *chart.Chart {
 }
 
 // trace follows the estimate of one algorithm, with a point every half second.
-func trace(t *testing.T, k kind) (points []chart.Point) {
+func trace(t *testing.T, algorithm ratelimit.Algorithm, frames int) (points []chart.Point) {
 	t.Helper()
 	l := ratelimit.NewLimit("l", 100, time.Minute)
-	l.Algorithm, l.Frames = k.algorithm, k.frames
+	l.Algorithm, l.Frames = algorithm, frames
 	settings := ratelimit.DefaultSettings()
 	settings.Default.User = []ratelimit.Limit{l}
 	policies, err := ratelimit.Compile(settings)
 	check.OK(t, err)
 	c, key := ratelimit.NewCounters(1), ratelimit.Key{ClientID: "c", Username: "u"}
 	for half := range 301 {
-		now := noon.Add(time.Duration(half) * time.Second / 2)
+		now := noonOfGuide.Add(time.Duration(half) * time.Second / 2)
 		if half == 100 {
 			c.Take(now, key, policies.For("c"), 100)
 		}
@@ -96,8 +109,8 @@ func trace(t *testing.T, k kind) (points []chart.Point) {
 	return points
 }
 
-// TestTheGuidesPictures draws the pictures of the guide. To update them: go test
-// ./internal/ratelimit -run Guides -update
+// TestTheGuidesPictures draws the pictures of the guide. To update them: go -C lab test ./chart -run
+// Guides -update
 func TestTheGuidesPictures(t *testing.T) {
 	for name, picture := range map[string]*chart.Chart{
 		"rate-limiting-window.svg": windowPicture(),

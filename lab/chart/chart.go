@@ -18,11 +18,8 @@ type Chart struct {
 	Series          []Series
 	// Notes are drawn over the series.
 	Notes []Note
-	// Stacked draws each area and each bar on top of the earlier ones, which must have the same X.
-	Stacked bool
-	// Width and Height are the size of the picture and of the area between the axes. Zero means 800
-	// and 270.
-	Width, Height float64
+	// Height is the height of the area between the axes. Zero means 270.
+	Height float64
 }
 
 // Axis is one of a chart's axes.
@@ -32,8 +29,6 @@ type Axis struct {
 	Scale Scale
 	// Min and Max are the range. If both are 0, the range is computed from the series.
 	Min, Max float64
-	// Names labels the values 0, 1, 2, … of the X axis. A name may have several lines.
-	Names []string
 }
 
 // Scale is how an axis places values.
@@ -78,7 +73,6 @@ type Kind int
 const (
 	Line Kind = iota
 	Area      // a line, filled down to the axis
-	Bar       // beside the bars of other series; the chart has names
 )
 
 // Dash is the line style of a series.

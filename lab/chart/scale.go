@@ -31,15 +31,6 @@ func (a Axis) horizontal(values span, marks int) scale {
 		values = span{a.Min, a.Max}
 	}
 	switch {
-	case a.Names != nil:
-		s := scale{low: -0.5, high: float64(len(a.Names)) - 0.5, kind: plot.LinearScale{}}
-		every := (len(a.Names) + 2*marks - 1) / max(1, 2*marks) // names are short, times are not
-		for i, name := range a.Names {
-			if i%every == 0 {
-				s.marks = append(s.marks, plot.Tick{Value: float64(i), Label: printable(name)})
-			}
-		}
-		return s
 	case a.Scale == Log:
 		return logarithmic(values)
 	case values.low == values.high:
@@ -121,17 +112,6 @@ func number(v, step float64) string {
 	return whole
 }
 
-// logScale is gonum's log scale, except that it places 0, the start of bars, at the lower end.
-type logScale struct{}
-
-// Normalize implements [plot.Normalizer].
-func (logScale) Normalize(low, high, v float64) float64 {
-	if v <= low {
-		return 0
-	}
-	return math.Log(v/low) / math.Log(high/low)
-}
-
 // logarithmic returns a scale that ends at 1, 2 or 5 times a power of ten. Its tick marks are at
 // these values or, above two decades, at powers of ten.
 func logarithmic(values span) scale {
@@ -148,7 +128,7 @@ func logarithmic(values span) scale {
 	for to > from+1 && all[to-1] >= values.high*(1-1e-9) {
 		to--
 	}
-	s := scale{low: all[from], high: all[to], kind: logScale{}}
+	s := scale{low: all[from], high: all[to], kind: plot.LogScale{}}
 	decades := math.Log10(s.high / s.low)
 	for i := from; i <= to; i++ {
 		// every third one is a power of ten

@@ -5,7 +5,6 @@ import (
 	"encoding/xml"
 	"errors"
 	"flag"
-	"fmt"
 	"image"
 	"image/color"
 	"image/png"
@@ -17,8 +16,8 @@ import (
 	"testing"
 	"time"
 
-	"oauth-server/internal/chart"
 	"oauth-server/internal/check"
+	"oauth-server/lab/chart"
 )
 
 var show = flag.String("show", "", "write the sample charts to this directory, to look at")
@@ -47,10 +46,10 @@ func overTime() *chart.Chart {
 	return c
 }
 
-// stacked is a chart of areas on each other.
-func stacked() *chart.Chart {
+// areas is a chart of areas over each other.
+func areas() *chart.Chart {
 	c := &chart.Chart{
-		Title: "What became of the requests", X: chart.Axis{Scale: chart.Time}, Y: chart.Axis{Label: "requests a minute"}, Stacked: true,
+		Title: "What became of the requests", X: chart.Axis{Scale: chart.Time}, Y: chart.Axis{Label: "requests a minute"},
 	}
 	for i, name := range []string{"admitted", "delayed", "denied"} {
 		s := chart.Series{Name: name, Kind: chart.Area, Step: true}
@@ -63,20 +62,6 @@ func stacked() *chart.Chart {
 		c.Series = append(c.Series, s)
 	}
 	return c
-}
-
-// bars is a chart of bars by name on a logarithmic axis.
-func bars() *chart.Chart {
-	return &chart.Chart{
-		Title: "Wrong decisions", Subtitle: "of a million requests near the limit",
-		X: chart.Axis{Names: []string{"fixed window", "sliding,\n1 frame", "sliding,\n5 frames", "token bucket", "GCRA"}},
-		Y: chart.Axis{Label: "share of requests, %", Scale: chart.Log, Min: 0.001, Max: 100},
-		Series: []chart.Series{
-			{Name: "admitted", Kind: chart.Bar, Points: []chart.Point{{0, 3}, {1, 0.02}, {2, 0.004}, {3, 12}, {4, 12}}},
-			{Name: "denied", Kind: chart.Bar, Points: []chart.Point{{0, 2}, {1, 0.7}, {2, 0}, {4, 0.3}}},
-		},
-		Notes: []chart.Note{{At: chart.Point{X: 3, Y: 40}, Text: "a burst is allowed", Align: chart.Middle}},
-	}
 }
 
 // logarithmic is a chart of costs over sizes.
@@ -100,7 +85,7 @@ func logarithmic() *chart.Chart {
 
 func samples() map[string][]*chart.Chart {
 	return map[string][]*chart.Chart{
-		"lines": {overTime()}, "areas": {stacked()}, "bars": {bars()}, "log": {logarithmic()}, "two": {overTime(), overTime()},
+		"lines": {overTime()}, "areas": {areas()}, "log": {logarithmic()}, "two": {overTime(), overTime()},
 	}
 }
 
@@ -172,9 +157,9 @@ func TestGap(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			inline, err := (&chart.Chart{Series: []chart.Series{tt.series}}).Inline()
-			check.OK(t, err)
-			check.Equal(t, "pieces", strings.Count(string(inline.SVG), "--series-0"), tt.lines)
+			var out strings.Builder
+			check.OK(t, chart.SVG(&out, &chart.Chart{Series: []chart.Series{tt.series}}))
+			check.Equal(t, "pieces", strings.Count(out.String(), "#0072B2"), tt.lines)
 		})
 	}
 }
@@ -211,27 +196,20 @@ func TestWhatCannotBeDrawn(t *testing.T) {
 	noValues.Series = []chart.Series{{Name: "a", Points: []chart.Point{{1, math.NaN()}}}}
 	noPlace := logarithmic()
 	noPlace.Series = []chart.Series{{Name: "a", Points: []chart.Point{{1, 0}}}}
-	otherX, fewer := stacked(), stacked()
-	otherX.Series[1].Points[3].X++
-	fewer.Series[1].Points = fewer.Series[1].Points[1:]
 	fromZero := logarithmic()
 	fromZero.Y.Max = 100
 	for name, tt := range map[string]struct {
 		chart *chart.Chart
 		says  string
 	}{
-		"log axis from 0":       {fromZero, "cannot begin at 0"},
-		"no series":             {&chart.Chart{}, chart.ErrNothing.Error()},
-		"no values":             {noValues, chart.ErrNothing.Error()},
-		"no place":              {noPlace, chart.ErrNothing.Error()},
-		"other X below":         {otherX, `stack "delayed": its point 3`},
-		"fewer points on these": {fewer, `stack "delayed": 48 points on 49`},
+		"log axis from 0": {fromZero, "cannot begin at 0"},
+		"no series":       {&chart.Chart{}, chart.ErrNothing.Error()},
+		"no values":       {noValues, chart.ErrNothing.Error()},
+		"no place":        {noPlace, chart.ErrNothing.Error()},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			check.ErrorSays(t, chart.SVG(&bytes.Buffer{}, tt.chart), tt.says)
-			_, err := tt.chart.Inline()
-			check.ErrorSays(t, err, tt.says)
 		})
 	}
 	check.ErrorSays(t, chart.PNG(&bytes.Buffer{}), chart.ErrNothing.Error())
@@ -247,71 +225,28 @@ const hostile = "</text><script>alert(1)</script>\x00\x1b[31m\u202e\xff\"'&amp;"
 // TestHostileNames: what logs call their clients neither ends a text nor the XML.
 func TestHostileNames(t *testing.T) {
 	t.Parallel()
-	c := bars()
-	c.Title, c.Subtitle, c.X.Label, c.Y.Label = hostile, hostile, hostile, hostile
-	c.X.Names[0], c.Series[0].Name, c.Notes[0].Text = hostile, hostile, hostile
+	c := overTime()
+	c.Title, c.Subtitle, c.X.Label, c.Y.Label, c.Series[0].Name = hostile, hostile, hostile, hostile, hostile
+	c.Notes = []chart.Note{{At: c.Series[0].Points[0], Text: hostile}}
 	var out strings.Builder
 	check.OK(t, chart.SVG(&out, c))
-	inline, err := c.Inline()
-	check.OK(t, err)
 	check.OK(t, chart.PNG(&bytes.Buffer{}, c))
-	for name, picture := range map[string]string{"SVG": out.String(), "inline": string(inline.SVG)} {
-		elements, texts := map[string]bool{}, 0
-		for d := xml.NewDecoder(strings.NewReader(picture)); ; {
-			token, err := d.Token()
-			if errors.Is(err, io.EOF) {
-				break
-			}
-			check.OK(t, err, name)
-			switch token := token.(type) {
-			case xml.StartElement:
-				elements[token.Name.Local] = true
-			case xml.CharData:
-				if strings.HasPrefix(string(token), "</text><script>alert(1)</script>\ufffd\ufffd[31m\ufffd\ufffd\"'&amp;") {
-					texts++
-				}
+	elements, texts := map[string]bool{}, 0
+	for d := xml.NewDecoder(strings.NewReader(out.String())); ; {
+		token, err := d.Token()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		check.OK(t, err)
+		switch token := token.(type) {
+		case xml.StartElement:
+			elements[token.Name.Local] = true
+		case xml.CharData:
+			if strings.HasPrefix(string(token), "</text><script>alert(1)</script>\ufffd\ufffd[31m\ufffd\ufffd\"'&amp;") {
+				texts++
 			}
 		}
-		delete(elements, "title") // that of the whole picture
-		check.Equal(t, name+": elements", elements, map[string]bool{"svg": true, "g": true, "path": true, "text": true})
-		if texts < 4 {
-			t.Errorf("%s: the name is %d times in it, want 4 at least", name, texts)
-		}
 	}
-}
-
-// TestInline: an element for a page is in the page's colours, and says where its values are.
-func TestInline(t *testing.T) {
-	t.Parallel()
-	c := &chart.Chart{
-		Title: "Hidden", X: chart.Axis{Label: "n"}, Width: 400, Height: 100,
-		Series: []chart.Series{
-			{Name: "Hidden too", Kind: chart.Area, Points: []chart.Point{{2, 0}, {4, 98}}},
-			{Name: "b", Color: chart.Red, Points: []chart.Point{{2, 5}, {4, 5}}},
-		},
-	}
-	inline, err := c.Inline()
-	check.OK(t, err)
-	svg := string(inline.SVG)
-	for _, want := range []string{
-		`viewBox="0 0 400 `, "stroke:var(--series-0)", "fill:var(--series-0);fill-opacity:", "stroke:var(--series-1)", "var(--faint)", "var(--mark)", "var(--rule)",
-		// the line runs from corner to corner of the data
-		fmt.Sprintf("L%.5g,", inline.Right),
-	} {
-		if !strings.Contains(svg, want) {
-			t.Errorf("%q is not in\n%s", want, svg)
-		}
-	}
-	for _, never := range []string{"#", "Hidden", "FFFFFF"} {
-		if strings.Contains(svg, never) {
-			t.Errorf("%q is in\n%s", never, svg)
-		}
-	}
-	check.Equal(t, "range", []float64{inline.MinX, inline.MaxX, inline.MinY, inline.MaxY}, []float64{2, 4, 0, 100})
-	if !(0 < inline.Left && inline.Left < inline.Right && inline.Right < 400 && 0 < inline.Top && inline.Top < inline.Bottom) {
-		t.Errorf("the data is at %+v", inline)
-	}
-	if height := inline.Bottom - inline.Top; math.Abs(height-100) > 10 {
-		t.Errorf("the data is %v high, want about 100", height)
-	}
+	check.Equal(t, "elements", elements, map[string]bool{"svg": true, "title": true, "g": true, "path": true, "text": true})
+	check.Equal(t, "texts", texts, 7)
 }

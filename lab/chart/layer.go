@@ -10,12 +10,9 @@ import (
 type layer struct {
 	*Series
 	color color.Color
-	// over are the points of the series, under the points of the series below it in a stack; nil is
-	// the axis.
-	over, under []Point
 }
 
-// layers returns the series, stacked if the chart is stacked, and the range of their values.
+// layers returns the series and the range of their values.
 func (c *Chart) layers() (all []layer, x, y span, err error) {
 	x, y = noSpan(), noSpan()
 	for _, a := range []Axis{c.X, c.Y} {
@@ -23,49 +20,19 @@ func (c *Chart) layers() (all []layer, x, y span, err error) {
 			return nil, x, y, fmt.Errorf("chart: a logarithmic axis cannot begin at %v", a.Min)
 		}
 	}
-	under := map[Kind][]Point{}
 	for i, color := range c.colors() {
 		s := &c.Series[i]
-		l := layer{Series: s, color: color, over: s.Points}
-		if c.Stacked && s.Kind != Line {
-			l.under = under[s.Kind]
-			if l.over, err = stack(s, l.under); err != nil {
-				return nil, x, y, err
-			}
-			under[s.Kind] = l.over
-		}
-		for _, p := range l.over {
+		for _, p := range s.Points {
 			if c.drawable(p) {
 				x, y = x.with(p.X), y.with(p.Y)
 			}
 		}
-		all = append(all, l)
+		all = append(all, layer{Series: s, color: color})
 	}
 	if x.empty() {
 		return nil, x, y, ErrNothing
 	}
 	return all, x, y, nil
-}
-
-// stack returns the points of a series on top of the series below. Gaps count as 0.
-func stack(s *Series, under []Point) ([]Point, error) {
-	if under != nil && len(under) != len(s.Points) {
-		return nil, fmt.Errorf("chart: stack %q: %d points on %d", s.Name, len(s.Points), len(under))
-	}
-	over := make([]Point, len(s.Points))
-	for i, p := range s.Points {
-		if math.IsNaN(p.Y) || math.IsInf(p.Y, 0) {
-			p.Y = 0
-		}
-		if under != nil {
-			if p.X != under[i].X {
-				return nil, fmt.Errorf("chart: stack %q: its point %d is at %v, the one below at %v", s.Name, i, p.X, under[i].X)
-			}
-			p.Y += under[i].Y
-		}
-		over[i] = p
-	}
-	return over, nil
 }
 
 // drawable reports whether a point can be drawn in the chart.
@@ -84,7 +51,7 @@ func (c *Chart) drawable(p Point) bool {
 // pieces returns the runs of points between gaps.
 func (c *Chart) pieces(l *layer) (all [][]Point) {
 	var piece []Point
-	for _, p := range l.over {
+	for _, p := range l.Points {
 		drawn := c.drawable(p)
 		if len(piece) > 0 && (!drawn || l.Gap > 0 && p.X-piece[len(piece)-1].X > l.Gap) {
 			all = append(all, piece)

@@ -1,7 +1,6 @@
 package chart
 
 import (
-	"math"
 	"strings"
 	"testing"
 	"time"
@@ -12,7 +11,7 @@ import (
 func labels(s scale) string {
 	all := make([]string, 0, len(s.marks))
 	for _, m := range s.marks {
-		all = append(all, strings.ReplaceAll(m.Label, "\n", "/"))
+		all = append(all, m.Label)
 	}
 	return strings.Join(all, " | ")
 }
@@ -61,7 +60,6 @@ func TestHorizontal(t *testing.T) {
 	}{
 		"numbers":    {Axis{}, span{3, 5}, "3.0 | 3.5 | 4.0 | 4.5 | 5.0"},
 		"one number": {Axis{}, span{3, 3}, "2.6 | 2.8 | 3.0 | 3.2 | 3.4"},
-		"names":      {Axis{Names: []string{"fixed", "sliding,\n1 frame", "\x00"}}, span{0, 1}, "fixed | sliding,/1 frame | \ufffd"},
 		"seconds":    {Axis{Scale: Time}, span{day(4, 12, 0, 3), day(4, 12, 0, 38)}, "12:00:10 | 12:00:20 | 12:00:30"},
 		"hours":      {Axis{Scale: Time}, span{day(4, 22, 10, 0), day(5, 1, 30, 0)}, "23:00 | 5 May | 01:00"},
 		"days":       {Axis{Scale: Time}, span{day(4, 12, 0, 0), day(7, 12, 0, 0)}, "5 May | 6 May | 7 May"},
@@ -71,14 +69,5 @@ func TestHorizontal(t *testing.T) {
 			got := labels(tt.axis.horizontal(tt.span, 5))
 			check.Equal(t, "marks", got, tt.want)
 		})
-	}
-}
-
-func TestLogScale(t *testing.T) {
-	t.Parallel()
-	for v, want := range map[float64]float64{0: 0, 1: 0, 10: 0.5, 100: 1, -5: 0} {
-		if got := (logScale{}).Normalize(1, 100, v); math.Abs(got-want) > 1e-9 {
-			t.Errorf("%v is at %v, want %v", v, got, want)
-		}
 	}
 }
