@@ -15,10 +15,9 @@ import (
 
 	"oauth-server/internal/accesslog"
 	"oauth-server/internal/config"
-	"oauth-server/internal/grants"
-	"oauth-server/internal/httpapi"
 	"oauth-server/internal/metrics"
 	"oauth-server/internal/network"
+	"oauth-server/internal/oautherr"
 )
 
 const (
@@ -319,7 +318,8 @@ func (b *bound) around(next http.Handler) http.Handler {
 			h = b.take(requests, accesslog.Peer(r), func() { _ = stream.SetReadDeadline(time.Unix(1, 0)) }) //nolint:contextcheck // the line in the log is about no single request
 			if h == nil {
 				w.Header().Set("Retry-After", "1")
-				_ = httpapi.WriteError(w, r.Header.Get("Origin"), http.StatusServiceUnavailable, grants.TemporarilyUnavailable, "Too many requests at once.") // the client may be gone
+				answer := oautherr.NewAnswer(http.StatusServiceUnavailable, oautherr.TemporarilyUnavailable, "Too many requests at once.")
+				_ = answer.Write(w, r.Header.Get("Origin")) // the client may be gone
 				return
 			}
 			defer h.locked((*held).release)

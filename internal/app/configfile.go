@@ -16,7 +16,7 @@ import (
 	"oauth-server/internal/adminapi"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/config"
-	"oauth-server/internal/grants"
+	"oauth-server/internal/oautherr"
 )
 
 // configFileCheck is the interval between reads of the configuration file. As for certificates,
@@ -202,8 +202,8 @@ func isOfLimits(path string) bool {
 func isOfOverload(path string) bool { return strings.HasPrefix(path, overloadField+".") }
 
 // limitedCode returns the OAuth error code of a 429.
-func (c *configFile) limitedCode() grants.ErrorCode {
-	return grants.ErrorCode(c.inUse.Load().RateLimit.ErrorCode)
+func (c *configFile) limitedCode() oautherr.Code {
+	return oautherr.Code(c.inUse.Load().RateLimit.ErrorCode)
 }
 
 // follow reads the file at once after each signal, until ctx ends.

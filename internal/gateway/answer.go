@@ -9,8 +9,7 @@ import (
 
 	"oauth-server/internal/accesslog"
 	"oauth-server/internal/gateway/tokenrequest"
-	"oauth-server/internal/grants"
-	"oauth-server/internal/httpapi"
+	"oauth-server/internal/oautherr"
 	"oauth-server/internal/ratelimit"
 )
 
@@ -23,19 +22,20 @@ const underWayLimit = "under_way"
 
 // limit writes the answer to a request that was denied with err.
 func (x *tokenCall) limit(w http.ResponseWriter, r *http.Request, err error) {
-	var limited *grants.LimitedError
+	var limited *oautherr.LimitedError
 	code := x.g.o.LimitedCode()
 	switch {
 	case errors.As(err, &limited):
 		x.note(Denied, code)
-		x.g.wrote(r.Context(), httpapi.WriteLimited(w, r.Header.Get("Origin"), limited, code))
+		answer := oautherr.AnswerTo(limited, code, "") // no error_uri: the paths belong to the upstream
+		x.g.wrote(r.Context(), answer.Write(w, r.Header.Get("Origin")))
 	case errors.Is(err, errUnderWay):
 		w.Header().Set("Retry-After", "1")
 		accesslog.NoteDenial(r.Context(), accesslog.Denial{Outcome: ratelimit.Denied.String(), Limit: underWayLimit})
 		x.fail(w, r, Crowded, http.StatusTooManyRequests, code,
 			"Too many token requests of this client wait for the authorization server, which has not accepted its credentials yet; retry after 1 second.")
 	default:
-		x.fail(w, r, Unjudged, http.StatusServiceUnavailable, grants.TemporarilyUnavailable, "The gateway cannot judge requests; try again later.")
+		x.fail(w, r, Unjudged, http.StatusServiceUnavailable, oautherr.TemporarilyUnavailable, "The gateway cannot judge requests; try again later.")
 	}
 }
 
@@ -44,21 +44,22 @@ func (x *tokenCall) limit(w http.ResponseWriter, r *http.Request, err error) {
 func (x *tokenCall) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	var refused *tokenrequest.Error
 	if errors.As(err, &refused) {
-		x.fail(w, r, Refused, http.StatusBadRequest, grants.InvalidRequest, refused.Description)
+		x.fail(w, r, Refused, http.StatusBadRequest, oautherr.InvalidRequest, refused.Description)
 		return
 	}
 	w.Header().Set("Connection", "close") // the rest of the body is not read
-	x.fail(w, r, Refused, http.StatusRequestEntityTooLarge, grants.InvalidRequest, "The request is longer than 64 KiB.")
+	x.fail(w, r, Refused, http.StatusRequestEntityTooLarge, oautherr.InvalidRequest, "The request is longer than 64 KiB.")
 }
 
 // fail answers a token request with an error of the gateway.
-func (x *tokenCall) fail(w http.ResponseWriter, r *http.Request, o Outcome, status int, code grants.ErrorCode, description string) {
+func (x *tokenCall) fail(w http.ResponseWriter, r *http.Request, o Outcome, status int, code oautherr.Code, description string) {
 	x.note(o, code)
-	x.g.wrote(r.Context(), httpapi.WriteError(w, r.Header.Get("Origin"), status, code, description))
+	answer := oautherr.NewAnswer(status, code, description)
+	x.g.wrote(r.Context(), answer.Write(w, r.Header.Get("Origin")))
 }
 
 // note records the outcome and error code of an answer that the gateway itself wrote.
-func (x *tokenCall) note(o Outcome, code grants.ErrorCode) {
+func (x *tokenCall) note(o Outcome, code oautherr.Code) {
 	x.result.outcome, x.result.code = o, string(code)
 }
 
@@ -67,7 +68,7 @@ func (x *tokenCall) unreachable(w http.ResponseWriter, r *http.Request, err erro
 	o, status, description := x.g.whyUnreachable(r, err)
 	x.result.outcome = o
 	x.letGo(r.Context())
-	x.fail(w, r, o, status, grants.TemporarilyUnavailable, description)
+	x.fail(w, r, o, status, oautherr.TemporarilyUnavailable, description)
 }
 
 // unreachable answers a request to any other path that the upstream did not answer, and logs it.
@@ -77,7 +78,7 @@ func (g *Gateway) unreachable(w http.ResponseWriter, _ *http.Request, err error)
 	x.result.started = d.started
 	if d.upload != nil && d.upload.late.Load() {
 		d.Header().Set("Connection", "close") // the rest of the body is not read
-		x.fail(x.out, r, Refused, http.StatusRequestTimeout, grants.InvalidRequest, "The body of the request comes in too slowly.")
+		x.fail(x.out, r, Refused, http.StatusRequestTimeout, oautherr.InvalidRequest, "The body of the request comes in too slowly.")
 		x.log(r)
 		return
 	}
@@ -87,7 +88,7 @@ func (g *Gateway) unreachable(w http.ResponseWriter, _ *http.Request, err error)
 		return
 	}
 	o, status, description := g.whyUnreachable(r, err)
-	x.fail(x.out, r, o, status, grants.TemporarilyUnavailable, description)
+	x.fail(x.out, r, o, status, oautherr.TemporarilyUnavailable, description)
 	x.log(r)
 }
 

@@ -23,8 +23,8 @@ import (
 	"oauth-server/internal/gateway/subject"
 	"oauth-server/internal/gateway/tokenpath"
 	"oauth-server/internal/gateway/upstream"
-	"oauth-server/internal/grants"
 	"oauth-server/internal/judgement"
+	"oauth-server/internal/oautherr"
 )
 
 // OnError says what happens to a request if the gateway itself fails to check it.
@@ -71,7 +71,7 @@ type Options struct {
 	// ClientHost returns the host that a client sent a request to. Nil: Request.Host.
 	ClientHost func(*http.Request) string
 	// LimitedCode returns the OAuth error code of a 429. Nil: temporarily_unavailable.
-	LimitedCode func() grants.ErrorCode
+	LimitedCode func() oautherr.Code
 	Now         func() time.Time // the clock for expiry; nil: time.Now
 	Logger      *slog.Logger     // nil: discards
 	// Answered is called with the result of each token request, after its answer. It must not
@@ -185,7 +185,7 @@ func newGateway(o Options) (*Gateway, error) {
 		o.ClientHost = func(r *http.Request) string { return r.Host }
 	}
 	if o.LimitedCode == nil {
-		o.LimitedCode = func() grants.ErrorCode { return grants.TemporarilyUnavailable }
+		o.LimitedCode = func() oautherr.Code { return oautherr.TemporarilyUnavailable }
 	}
 	if o.Now == nil {
 		o.Now = time.Now
@@ -240,7 +240,7 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // reject answers a request that the gateway does not forward.
 func (g *Gateway) reject(w http.ResponseWriter, r *http.Request, status int, description string) {
 	x, r := g.begin(w, r)
-	x.fail(x.out, r, Refused, status, grants.InvalidRequest, description)
+	x.fail(x.out, r, Refused, status, oautherr.InvalidRequest, description)
 	if g.isToken(r) {
 		x.end(r)
 	} else {

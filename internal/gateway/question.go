@@ -13,8 +13,8 @@ import (
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/gateway/subject"
 	"oauth-server/internal/gateway/tokenrequest"
-	"oauth-server/internal/grants"
 	"oauth-server/internal/judgement"
+	"oauth-server/internal/oautherr"
 	"oauth-server/internal/ratelimit"
 )
 
@@ -140,7 +140,7 @@ func (k *kept) answer() http.Header {
 	return fields
 }
 
-// admit counts the requests if all of them may pass. Otherwise it returns a *[grants.LimitedError].
+// admit counts the requests if all of them may pass. Otherwise it returns a *[oautherr.LimitedError].
 // The answer shows the limit with the longest wait, or with the least room.
 func (x *tokenCall) admit(ctx context.Context, asked []Question) error {
 	var all []judgement.Weighted
@@ -163,7 +163,7 @@ func (x *tokenCall) admit(ctx context.Context, asked []Question) error {
 		}
 	}
 	x.result.user, x.result.noUser, x.result.decision = all[shown].Key.Username, all[shown].Unknown, decisions[shown]
-	fields, err := grants.Limited(all[shown].Key, &decisions[shown])
+	fields, err := oautherr.Of(all[shown].Key, &decisions[shown])
 	x.out.fields = fields
 	return err
 }

@@ -8,8 +8,7 @@ import (
 
 	"oauth-server/internal/accesslog"
 	"oauth-server/internal/gateway/subject"
-	"oauth-server/internal/grants"
-	"oauth-server/internal/httpapi"
+	"oauth-server/internal/oautherr"
 	"oauth-server/internal/ratelimit"
 )
 
@@ -115,7 +114,7 @@ type observed struct {
 	http.ResponseWriter
 	status int
 	bytes  int64
-	fields grants.RateLimit // fields to add, with their exact capitals, which no proxy keeps
+	fields oautherr.RateLimit // fields to add, with their exact capitals, which no proxy keeps
 }
 
 // WriteHeader implements [http.ResponseWriter].
@@ -124,7 +123,7 @@ func (o *observed) WriteHeader(status int) {
 		o.status = status
 	}
 	if status >= http.StatusOK {
-		httpapi.SetRateLimit(o.Header(), o.fields)
+		o.fields.Add(o.Header())
 	}
 	o.ResponseWriter.WriteHeader(status)
 }

@@ -16,8 +16,8 @@ import (
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/gateway/subject"
 	"oauth-server/internal/gateway/tokenrequest"
-	"oauth-server/internal/grants"
 	"oauth-server/internal/judgement"
+	"oauth-server/internal/oautherr"
 	"oauth-server/internal/ratelimit"
 )
 
@@ -130,7 +130,7 @@ func (x *tokenCall) readBody(w http.ResponseWriter, r *http.Request) ([]byte, er
 	return body, nil
 }
 
-// reserve reserves the request in the limits. It returns a *[grants.LimitedError] or errUnderWay if
+// reserve reserves the request in the limits. It returns a *[oautherr.LimitedError] or errUnderWay if
 // the request is denied.
 func (x *tokenCall) reserve(ctx context.Context) error {
 	if x.said.ClientID == "" { // the upstream will report the error
@@ -150,7 +150,7 @@ func (x *tokenCall) reserve(ctx context.Context) error {
 	x.result.user, x.result.noUser, x.result.decision = x.user, r.Unknown, turn.Decision
 	if turn.Rejected() {
 		x.settled = true
-		_, err := grants.Limited(r.Key, &turn.Decision)
+		_, err := oautherr.Of(r.Key, &turn.Decision)
 		return err
 	}
 	return nil
@@ -238,7 +238,7 @@ func (x *tokenCall) count(ctx context.Context, body []byte) {
 	}
 	x.result.user, x.result.decision = cmp.Or(user, x.user), d
 	x.result.noUser = x.result.noUser && user == ""
-	if fields, err := grants.Limited(ratelimit.Key{}, &d); err == nil {
+	if fields, err := oautherr.Of(ratelimit.Key{}, &d); err == nil {
 		x.out.fields = fields
 	}
 }

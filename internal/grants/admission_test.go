@@ -13,6 +13,7 @@ import (
 	"oauth-server/internal/grants"
 	"oauth-server/internal/judgement"
 	"oauth-server/internal/network"
+	"oauth-server/internal/oautherr"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/secret"
 )
@@ -63,7 +64,7 @@ func TestOverloadedGrants(t *testing.T) {
 		for _, req := range requests {
 			_, err := w.token("shop", req)
 			refused := as[*grants.Error](t, err)
-			if refused.Code != grants.TemporarilyUnavailable || refused.RetryAfter != 7*time.Second {
+			if refused.Code != oautherr.TemporarilyUnavailable || refused.RetryAfter != 7*time.Second {
 				t.Errorf("%s: %v, retry after %v", req.GrantType, err, refused.RetryAfter)
 			}
 		}
@@ -130,7 +131,7 @@ func TestGarbageIsNotCritical(t *testing.T) {
 				continue // the client may not use the grant
 			}
 			_, err := w.token(client, req)
-			if code := as[*grants.Error](t, err).Code; code != grants.InvalidGrant && code != grants.InvalidRequest {
+			if code := as[*grants.Error](t, err).Code; code != oautherr.InvalidGrant && code != oautherr.InvalidRequest {
 				t.Errorf("%s of %s: %v", name, client, err)
 			}
 		}
@@ -158,7 +159,7 @@ func TestTooMuchGarbageIsNotCritical(t *testing.T) {
 	}
 	gate.shut, gate.asked = true, nil
 	_, err := w.token("app", req)
-	check.Equal(t, "limit", as[*grants.LimitedError](t, err).QuotaExceeded, false)
+	check.Equal(t, "limit", as[*oautherr.LimitedError](t, err).QuotaExceeded, false)
 	check.Equal(t, "asked", len(gate.asked), 0)
 }
 

@@ -8,6 +8,7 @@ import (
 	"oauth-server/internal/check"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/grants"
+	"oauth-server/internal/oautherr"
 	"oauth-server/internal/secret"
 )
 
@@ -34,7 +35,7 @@ func TestWithdrawEndsWhatCameOfIt(t *testing.T) {
 	}
 	for _, req := range []grants.TokenRequest{refreshing(mine.RefreshToken), refreshing(later.RefreshToken), w.redemption("shop", code)} {
 		_, err := w.token("shop", req)
-		wantCode(t, grants.InvalidGrant, err)
+		wantCode(t, oautherr.InvalidGrant, err)
 	}
 	w.wantNext(consentPage, &session, "shop")
 	check.ErrorIs(t, w.service.Withdraw(t.Context(), "alice", "shop"), grants.ErrNotFound)
@@ -58,7 +59,7 @@ func TestWithdrawOutlastsTheTokens(t *testing.T) {
 	_, err := w.store.Sweep(t.Context(), w.clock.Now())
 	check.OK(t, err)
 	_, err = w.token("shop", refreshing(token))
-	wantCode(t, grants.InvalidGrant, err)
+	wantCode(t, oautherr.InvalidGrant, err)
 }
 
 // TestWithdrawThatStopsHalfway: an interrupted withdrawal leaves a void agreement, which can be
@@ -67,7 +68,7 @@ func TestWithdrawThatStopsHalfway(t *testing.T) {
 	w, f := failingWorld(t)
 	session, token := w.session(), w.tokens("shop")
 	f.operation, f.err = "DeleteAgreement", errDown
-	wantCode(t, grants.TemporarilyUnavailable, w.service.Withdraw(t.Context(), "alice", "shop"))
+	wantCode(t, oautherr.TemporarilyUnavailable, w.service.Withdraw(t.Context(), "alice", "shop"))
 	w.wantActive(false, token.AccessToken)
 	w.wantNext(consentPage, &session, "shop")
 	f.operation = ""
@@ -174,10 +175,10 @@ func TestNoCodeWithoutAgreement(t *testing.T) {
 	w, f := failingWorld(t)
 	f.operation, f.err = "PutAgreement", errDown
 	_, err := w.approve(w.prompted("shop"), w.session())
-	wantCode(t, grants.TemporarilyUnavailable, err)
+	wantCode(t, oautherr.TemporarilyUnavailable, err)
 	f.err = grants.ErrExists // other writers win again and again
 	_, err = w.approve(w.prompted("shop"), w.session())
-	wantCode(t, grants.TemporarilyUnavailable, err)
+	wantCode(t, oautherr.TemporarilyUnavailable, err)
 	f.operation = ""
 	w.tokens("shop")
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/oautherr"
 	"oauth-server/internal/secret"
 )
 
@@ -14,11 +15,11 @@ import (
 // to the client, *[Error] to show to the user.
 func (s *Service) Authorize(_ context.Context, req AuthorizeRequest) (*Prompt, error) {
 	if req.ClientID == "" {
-		return nil, fail(InvalidRequest, "The parameter client_id is missing.")
+		return nil, fail(oautherr.InvalidRequest, "The parameter client_id is missing.")
 	}
 	client, ok := s.opts.Clients.Client(req.ClientID)
 	if !ok {
-		return nil, fail(InvalidRequest, "There is no client of this client_id.")
+		return nil, fail(oautherr.InvalidRequest, "There is no client of this client_id.")
 	}
 	redirect, bad := chooseRedirect(client, req.RedirectURI)
 	if bad != nil {
@@ -41,11 +42,11 @@ func (s *Service) Authorize(_ context.Context, req AuthorizeRequest) (*Prompt, e
 func checkAuthorize(client *clientcfg.Client, req AuthorizeRequest) ([]string, *Error) {
 	switch {
 	case req.ResponseType == "":
-		return nil, fail(InvalidRequest, "The parameter response_type is missing.")
+		return nil, fail(oautherr.InvalidRequest, "The parameter response_type is missing.")
 	case req.ResponseType != "code":
-		return nil, fail(UnsupportedResponseType, "The response_type must be code.")
+		return nil, fail(oautherr.UnsupportedResponseType, "The response_type must be code.")
 	case !client.May(clientcfg.AuthorizationCode):
-		return nil, fail(UnauthorizedClient, "The client is not registered for the authorization_code grant.")
+		return nil, fail(oautherr.UnauthorizedClient, "The client is not registered for the authorization_code grant.")
 	}
 	if err := checkChallenge(client, req.CodeChallenge, req.CodeChallengeMethod); err != nil {
 		return nil, err
@@ -57,14 +58,14 @@ func checkAuthorize(client *clientcfg.Client, req AuthorizeRequest) ([]string, *
 // the consent. The session must come directly from [Service.Session]: Approve checks only its
 // expiry, and the user is checked when the code is redeemed. A page gives one code. If it is
 // answered again, Approve returns the same code until the code is redeemed or expires. Errors:
-// [ErrNoSession], [ErrConsentPage], [ErrConsentUsed], *[LimitedError], *[Error].
+// [ErrNoSession], [ErrConsentPage], [ErrConsentUsed], *[oautherr.LimitedError], *[Error].
 func (s *Service) Approve(ctx context.Context, p *Prompt, session Session, consent Consent) (code string, err error) {
 	now := s.opts.Now()
 	if !now.Before(session.ExpiresAt) {
 		return "", ErrNoSession
 	}
 	if !registered(p.Client, p.RedirectURI) {
-		return "", fail(InvalidGrant, "The redirect_uri is not registered for this client.")
+		return "", fail(oautherr.InvalidGrant, "The redirect_uri is not registered for this client.")
 	}
 	random, opened, err := consent.code(now)
 	if err != nil {

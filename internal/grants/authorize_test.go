@@ -8,6 +8,7 @@ import (
 	"oauth-server/internal/check"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/grants"
+	"oauth-server/internal/oautherr"
 )
 
 func TestAuthorizePrompt(t *testing.T) {
@@ -28,25 +29,25 @@ func TestAuthorizeRefuses(t *testing.T) {
 	for name, tc := range map[string]struct {
 		client   string
 		edit     func(*grants.AuthorizeRequest)
-		want     grants.ErrorCode
+		want     oautherr.Code
 		redirect bool
 	}{
-		"no client_id":          {"shop", func(r *grants.AuthorizeRequest) { r.ClientID = "" }, grants.InvalidRequest, false},
-		"unknown client":        {"shop", func(r *grants.AuthorizeRequest) { r.ClientID = "nobody" }, grants.InvalidRequest, false},
-		"unregistered redirect": {"shop", func(r *grants.AuthorizeRequest) { r.RedirectURI = "https://evil.example.com" }, grants.InvalidRequest, false},
-		"which redirect":        {"app", func(r *grants.AuthorizeRequest) { r.RedirectURI = "" }, grants.InvalidRequest, false},
-		"no response_type":      {"shop", func(r *grants.AuthorizeRequest) { r.ResponseType = "" }, grants.InvalidRequest, true},
-		"implicit":              {"shop", func(r *grants.AuthorizeRequest) { r.ResponseType = "token" }, grants.UnsupportedResponseType, true},
-		"hybrid":                {"shop", func(r *grants.AuthorizeRequest) { r.ResponseType = "code token" }, grants.UnsupportedResponseType, true},
-		"not registered for it": {"service", func(*grants.AuthorizeRequest) {}, grants.UnauthorizedClient, true},
-		"scope not registered":  {"shop", func(r *grants.AuthorizeRequest) { r.Scope = "root" }, grants.InvalidScope, true},
-		"scope malformed":       {"shop", func(r *grants.AuthorizeRequest) { r.Scope = "a\tb" }, grants.InvalidScope, true},
-		"challenge too short":   {"shop", func(r *grants.AuthorizeRequest) { r.CodeChallenge = "abc" }, grants.InvalidRequest, true},
-		"challenge too long":    {"shop", func(r *grants.AuthorizeRequest) { r.CodeChallenge += "a" }, grants.InvalidRequest, true},
-		"challenge of no kind":  {"shop", func(r *grants.AuthorizeRequest) { r.CodeChallenge = r.CodeChallenge[:42] + "=" }, grants.InvalidRequest, true},
-		"unknown method":        {"shop", func(r *grants.AuthorizeRequest) { r.CodeChallengeMethod = "s256" }, grants.InvalidRequest, true},
-		"method alone":          {"exempt", func(r *grants.AuthorizeRequest) { r.CodeChallenge = "" }, grants.InvalidRequest, true},
-		"no PKCE":               {"shop", func(r *grants.AuthorizeRequest) { r.CodeChallenge, r.CodeChallengeMethod = "", "" }, grants.InvalidRequest, true},
+		"no client_id":          {"shop", func(r *grants.AuthorizeRequest) { r.ClientID = "" }, oautherr.InvalidRequest, false},
+		"unknown client":        {"shop", func(r *grants.AuthorizeRequest) { r.ClientID = "nobody" }, oautherr.InvalidRequest, false},
+		"unregistered redirect": {"shop", func(r *grants.AuthorizeRequest) { r.RedirectURI = "https://evil.example.com" }, oautherr.InvalidRequest, false},
+		"which redirect":        {"app", func(r *grants.AuthorizeRequest) { r.RedirectURI = "" }, oautherr.InvalidRequest, false},
+		"no response_type":      {"shop", func(r *grants.AuthorizeRequest) { r.ResponseType = "" }, oautherr.InvalidRequest, true},
+		"implicit":              {"shop", func(r *grants.AuthorizeRequest) { r.ResponseType = "token" }, oautherr.UnsupportedResponseType, true},
+		"hybrid":                {"shop", func(r *grants.AuthorizeRequest) { r.ResponseType = "code token" }, oautherr.UnsupportedResponseType, true},
+		"not registered for it": {"service", func(*grants.AuthorizeRequest) {}, oautherr.UnauthorizedClient, true},
+		"scope not registered":  {"shop", func(r *grants.AuthorizeRequest) { r.Scope = "root" }, oautherr.InvalidScope, true},
+		"scope malformed":       {"shop", func(r *grants.AuthorizeRequest) { r.Scope = "a\tb" }, oautherr.InvalidScope, true},
+		"challenge too short":   {"shop", func(r *grants.AuthorizeRequest) { r.CodeChallenge = "abc" }, oautherr.InvalidRequest, true},
+		"challenge too long":    {"shop", func(r *grants.AuthorizeRequest) { r.CodeChallenge += "a" }, oautherr.InvalidRequest, true},
+		"challenge of no kind":  {"shop", func(r *grants.AuthorizeRequest) { r.CodeChallenge = r.CodeChallenge[:42] + "=" }, oautherr.InvalidRequest, true},
+		"unknown method":        {"shop", func(r *grants.AuthorizeRequest) { r.CodeChallengeMethod = "s256" }, oautherr.InvalidRequest, true},
+		"method alone":          {"exempt", func(r *grants.AuthorizeRequest) { r.CodeChallenge = "" }, oautherr.InvalidRequest, true},
+		"no PKCE":               {"shop", func(r *grants.AuthorizeRequest) { r.CodeChallenge, r.CodeChallengeMethod = "", "" }, oautherr.InvalidRequest, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			req := w.authorizeRequest(tc.client)
@@ -74,18 +75,18 @@ func TestRedirectURIAtToken(t *testing.T) {
 		client string
 		edit   func(*grants.AuthorizeRequest)
 		token  string
-		want   grants.ErrorCode
+		want   oautherr.Code
 	}{
 		"sent, repeated":               {"shop", func(*grants.AuthorizeRequest) {}, callback, ""},
-		"sent, left out":               {"shop", func(*grants.AuthorizeRequest) {}, "", grants.InvalidRequest},
-		"sent, another":                {"shop", func(*grants.AuthorizeRequest) {}, "https://evil.example.com", grants.InvalidGrant},
+		"sent, left out":               {"shop", func(*grants.AuthorizeRequest) {}, "", oautherr.InvalidRequest},
+		"sent, another":                {"shop", func(*grants.AuthorizeRequest) {}, "https://evil.example.com", oautherr.InvalidGrant},
 		"left out, left out":           {"shop", left, "", ""},
 		"left out, the registered":     {"shop", left, callback, ""},
-		"left out, another":            {"shop", left, "https://evil.example.com", grants.InvalidGrant},
+		"left out, another":            {"shop", left, "https://evil.example.com", oautherr.InvalidGrant},
 		"loopback, the same port":      {"app", loopback, "http://127.0.0.1:49152/callback", ""},
-		"loopback, as registered":      {"app", loopback, "http://127.0.0.1/callback", grants.InvalidGrant},
-		"loopback, another port":       {"app", loopback, "http://127.0.0.1:49153/callback", grants.InvalidGrant},
-		"loopback, another registered": {"app", loopback, "com.example.app:/callback", grants.InvalidGrant},
+		"loopback, as registered":      {"app", loopback, "http://127.0.0.1/callback", oautherr.InvalidGrant},
+		"loopback, another port":       {"app", loopback, "http://127.0.0.1:49153/callback", oautherr.InvalidGrant},
+		"loopback, another registered": {"app", loopback, "com.example.app:/callback", oautherr.InvalidGrant},
 	} {
 		t.Run(name, func(t *testing.T) {
 			req := w.redemption(tc.client, w.code(tc.client, tc.edit))
@@ -117,7 +118,7 @@ func TestApproveChecksTheRedirectAgain(t *testing.T) {
 	check.OK(t, err)
 	prompt.RedirectURI = "https://evil.example.com"
 	_, err = w.approve(prompt, w.session())
-	wantCode(t, grants.InvalidGrant, err)
+	wantCode(t, oautherr.InvalidGrant, err)
 }
 
 func TestAuthTimeIsWhenTheUserSignedIn(t *testing.T) {

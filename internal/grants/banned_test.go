@@ -8,6 +8,7 @@ import (
 	"oauth-server/internal/check"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/judgement"
+	"oauth-server/internal/oautherr"
 	"oauth-server/internal/ratelimit"
 )
 
@@ -27,7 +28,7 @@ func banWorld(t *testing.T, edits ...func(*ratelimit.Settings)) (*world, *[]judg
 }
 
 // deny sends requests that are all over the limit, and returns the last error.
-func (w *world) deny(n int, id string, req grants.TokenRequest) (last *grants.LimitedError) {
+func (w *world) deny(n int, id string, req grants.TokenRequest) (last *oautherr.LimitedError) {
 	w.tb.Helper()
 	for range n {
 		if last = w.limited(id, req); last == nil || last.Banned {
@@ -47,14 +48,14 @@ func TestBan(t *testing.T) {
 	if got == nil {
 		t.Fatal("the client is not banned")
 	}
-	want := &grants.LimitedError{RetryAfter: 3 * time.Minute, Limit: "ban", Banned: true}
+	want := &oautherr.LimitedError{RetryAfter: 3 * time.Minute, Limit: "ban", Banned: true}
 	check.Equal(t, "description", got.Description(),
 		"This client is banned for a time, because it repeatedly exceeded its token rate limit; retry after 180 seconds.")
 	check.Equal(t, "RetryAfter", got.RetryAfter, want.RetryAfter)
 	check.Equal(t, "Banned", got.Banned, true)
 	check.Equal(t, "Limit", got.Limit, want.Limit)
 	check.Equal(t, "QuotaExceeded", got.QuotaExceeded, false)
-	check.Equal(t, "RateLimit", got.RateLimit, grants.RateLimit{})
+	check.Equal(t, "RateLimit", got.RateLimit, oautherr.RateLimit{})
 	check.Equal(t, "Violated", len(got.Violated), 0)
 	last := (*seen)[len(*seen)-1]
 	check.Equal(t, "Outcome", last.Decision.Outcome, ratelimit.Banned)

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"oauth-server/internal/grants"
+	"oauth-server/internal/oautherr"
 )
 
 // as returns the T in err's chain, and fails the test if there is no T.
@@ -18,7 +19,7 @@ func as[T error](tb testing.TB, err error) (found T) {
 
 // wantCode fails the test unless err is an OAuth error with that code and a description that is
 // valid as error_description.
-func wantCode(tb testing.TB, want grants.ErrorCode, err error) {
+func wantCode(tb testing.TB, want oautherr.Code, err error) {
 	tb.Helper()
 	failed := as[*grants.Error](tb, err)
 	if failed.Code != want {

@@ -6,17 +6,18 @@ import (
 	"time"
 
 	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/oautherr"
 	"oauth-server/internal/secret"
 )
 
 // authenticate verifies the client's credentials and returns the client and the secret that it used
 // (RFC 6749 2.3 and 3.2.1). All failures look alike to the client. After too many failures from one
-// address it returns *[LimitedError] for further failures. Correct credentials are never limited:
+// address it returns *[oautherr.LimitedError] for further failures. Correct credentials are never limited:
 // they are cheap to check and too long to guess, and other clients behind the same gateway must not
 // suffer.
 func (s *Service) authenticate(c Credentials, remote netip.Addr) (*clientcfg.Client, secret.Digest, error) {
 	if c.ClientID == "" {
-		return nil, secret.Digest{}, fail(InvalidClient, "Client authentication is required.")
+		return nil, secret.Digest{}, fail(oautherr.InvalidClient, "Client authentication is required.")
 	}
 	client, ok := s.opts.Clients.Client(c.ClientID)
 	if !ok {
@@ -37,7 +38,7 @@ func (s *Service) failedClient(id string, at place) error {
 	if err := s.clientFailures.count(s.opts.Clock(), at, id); err != nil {
 		return err
 	}
-	return fail(InvalidClient, "Client authentication failed.")
+	return fail(oautherr.InvalidClient, "Client authentication failed.")
 }
 
 // proves reports whether the secret belongs to the client, and returns the digest of the matching

@@ -9,6 +9,7 @@ import (
 
 	"oauth-server/internal/check"
 	"oauth-server/internal/grants"
+	"oauth-server/internal/oautherr"
 )
 
 // asked returns the prompt of the client.
@@ -37,7 +38,7 @@ func TestConsentPageGivesOneCode(t *testing.T) {
 			code, err := w.service.Approve(t.Context(), prompt, session, page)
 			mu.Lock()
 			defer mu.Unlock()
-			var limited *grants.LimitedError
+			var limited *oautherr.LimitedError
 			switch {
 			case err == nil:
 				codes[code]++
@@ -141,7 +142,7 @@ func TestCodesOfARestoredBrowser(t *testing.T) {
 		check.OK(t, err)
 	}
 	_, err := w.approve(prompt, session)
-	_ = as[*grants.LimitedError](t, err)
+	_ = as[*oautherr.LimitedError](t, err)
 }
 
 // TestCodesOfASessionAreLimited opens a new page for each code.
@@ -153,7 +154,7 @@ func TestCodesOfASessionAreLimited(t *testing.T) {
 		check.OK(t, err)
 	}
 	_, err := w.approve(prompt, session)
-	limited := as[*grants.LimitedError](t, err)
+	limited := as[*oautherr.LimitedError](t, err)
 	if wait := limited.RetryAfter; wait <= 0 || wait > 4*time.Minute {
 		t.Errorf("retry after %v", wait)
 	}
@@ -182,14 +183,14 @@ func TestAnsweredPagesAreNotCodes(t *testing.T) {
 		check.OK(t, err)
 	}
 	_, err = w.approve(prompt, session)
-	_ = as[*grants.LimitedError](t, err)
+	_ = as[*oautherr.LimitedError](t, err)
 	w.mustToken("shop", w.redemption("shop", first))
 	for range 100 - 31 {
 		_, err = answer()
 		check.ErrorIs(t, err, grants.ErrConsentUsed)
 	}
 	_, err = answer()
-	_ = as[*grants.LimitedError](t, err)
+	_ = as[*oautherr.LimitedError](t, err)
 }
 
 // FuzzConsentPage: no other spelling of a page is genuine, in any session or for any request.

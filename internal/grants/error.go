@@ -6,39 +6,14 @@ import (
 	"time"
 
 	"oauth-server/internal/admission"
+	"oauth-server/internal/oautherr"
 	"oauth-server/internal/secret"
-)
-
-// ErrorCode is an OAuth error code, the value of the "error" parameter.
-type ErrorCode string
-
-// The error codes of RFC 6749 sections 4.1.2.1 and 5.2.
-const (
-	InvalidRequest          ErrorCode = "invalid_request"
-	InvalidClient           ErrorCode = "invalid_client"
-	InvalidGrant            ErrorCode = "invalid_grant"
-	UnauthorizedClient      ErrorCode = "unauthorized_client"
-	UnsupportedGrantType    ErrorCode = "unsupported_grant_type"
-	UnsupportedResponseType ErrorCode = "unsupported_response_type"
-	InvalidScope            ErrorCode = "invalid_scope"
-	AccessDenied            ErrorCode = "access_denied"
-	ServerError             ErrorCode = "server_error"
-	TemporarilyUnavailable  ErrorCode = "temporarily_unavailable"
-	UnsupportedTokenType    ErrorCode = "unsupported_token_type" // RFC 7009 2.2.1
-)
-
-// Error codes of OpenID Connect Core 1.0 section 3.1.2.6 that this server uses. Each means that a
-// page is needed but the request forbids pages.
-const (
-	LoginRequired       ErrorCode = "login_required"
-	ConsentRequired     ErrorCode = "consent_required"
-	InteractionRequired ErrorCode = "interaction_required"
 )
 
 // Error is a failure with an OAuth error code. Description is for the client's developer and never
 // contains a secret or the cause. Cause is for the log.
 type Error struct {
-	Code        ErrorCode
+	Code        oautherr.Code
 	Description string
 	Cause       error
 	// RetryAfter is when to try again, in whole seconds. 0 means unknown.
@@ -56,7 +31,7 @@ func (e *Error) Error() string {
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Cause }
 
-func fail(code ErrorCode, description string) *Error {
+func fail(code oautherr.Code, description string) *Error {
 	return &Error{Code: code, Description: description}
 }
 
@@ -68,7 +43,7 @@ func storeFailed(doing string, cause error) *Error {
 		return busy
 	}
 	return &Error{
-		Code:        TemporarilyUnavailable,
+		Code:        oautherr.TemporarilyUnavailable,
 		Description: "The server cannot answer this at the moment. Try again.",
 		Cause:       cause,
 	}
@@ -82,8 +57,8 @@ func Overloaded(err error) *Error {
 		return nil
 	}
 	return &Error{
-		Code:        TemporarilyUnavailable,
-		Description: "The server is overloaded; retry after " + inSeconds(shed.RetryAfter) + ".",
+		Code:        oautherr.TemporarilyUnavailable,
+		Description: "The server is overloaded; retry after " + oautherr.Seconds(shed.RetryAfter) + ".",
 		Cause:       err,
 		RetryAfter:  shed.RetryAfter,
 	}
@@ -92,8 +67,8 @@ func Overloaded(err error) *Error {
 // tooBusy returns the error for a sign-in when passwords cannot be hashed soon enough.
 func tooBusy(cause *secret.BusyError) *Error {
 	return &Error{
-		Code:        TemporarilyUnavailable,
-		Description: "Too many people are signing in at the moment; retry after " + inSeconds(cause.RetryAfter) + ".",
+		Code:        oautherr.TemporarilyUnavailable,
+		Description: "Too many people are signing in at the moment; retry after " + oautherr.Seconds(cause.RetryAfter) + ".",
 		Cause:       cause,
 		RetryAfter:  cause.RetryAfter,
 	}

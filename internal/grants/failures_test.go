@@ -9,6 +9,7 @@ import (
 
 	"oauth-server/internal/check"
 	"oauth-server/internal/grants"
+	"oauth-server/internal/oautherr"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/secret"
 )
@@ -43,29 +44,29 @@ func (w *world) signIn(from netip.Addr, name, pw string) error {
 // wantTooMany checks the error for too many failures.
 func wantTooMany(t *testing.T, err error) (retryAfter time.Duration) {
 	t.Helper()
-	limited := as[*grants.LimitedError](t, err)
-	check.Equal(t, "RateLimit", limited.RateLimit, grants.RateLimit{})
+	limited := as[*oautherr.LimitedError](t, err)
+	check.Equal(t, "RateLimit", limited.RateLimit, oautherr.RateLimit{})
 	check.Equal(t, "violated", limited.Violated, nil)
 	check.Equal(t, "over a quota", limited.QuotaExceeded, false)
-	check.Equal(t, "description", limited.Description(), fmt.Sprintf("Too many failed attempts from this address; retry after %d seconds.", limited.RetryAfterSeconds()))
+	check.Equal(t, "description", limited.Description(), fmt.Sprintf("Too many failed attempts from this address; retry after %d seconds.", int(limited.RetryAfter/time.Second)))
 	return limited.RetryAfter
 }
 
 func TestFailedClientsAreLimited(t *testing.T) {
 	w := newWorld(t, strict)
 	for range 3 {
-		wantCode(t, grants.InvalidClient, w.attempt(here, "shop", "x"))
+		wantCode(t, oautherr.InvalidClient, w.attempt(here, "shop", "x"))
 	}
 	retryAfter := wantTooMany(t, w.attempt(here, "shop", "x"))
 	if err := w.attempt(elsewhere, "shop", secretOf("shop")); err != nil {
 		t.Fatalf("locked out by a stranger: %v", err)
 	}
-	wantCode(t, grants.InvalidClient, w.attempt(elsewhere, "shop", "x"))
+	wantCode(t, oautherr.InvalidClient, w.attempt(elsewhere, "shop", "x"))
 	if err := w.attempt(here, "shop", secretOf("shop")); err != nil {
 		t.Fatalf("locked out behind the same gateway: %v", err)
 	}
 
-	wantCode(t, grants.InvalidClient, w.attempt(here, "other", "x"))
+	wantCode(t, oautherr.InvalidClient, w.attempt(here, "other", "x"))
 	wantTooMany(t, w.attempt(here, "other", "x"))
 	wantTooMany(t, w.attempt(here, "nobody", "x"))
 
@@ -75,7 +76,7 @@ func TestFailedClientsAreLimited(t *testing.T) {
 	wantTooMany(t, err)
 
 	w.clock.Advance(retryAfter)
-	wantCode(t, grants.InvalidClient, w.attempt(here, "shop", "x"))
+	wantCode(t, oautherr.InvalidClient, w.attempt(here, "shop", "x"))
 }
 
 func TestFailedSignInsAreLimited(t *testing.T) {
@@ -113,8 +114,8 @@ func TestFailedSignInsAreLimited(t *testing.T) {
 // requireTooManySoon is like wantTooMany, for a wait of a second.
 func requireTooManySoon(t *testing.T, err error) {
 	t.Helper()
-	limited := as[*grants.LimitedError](t, err)
-	check.Equal(t, "Retry-After", limited.RetryAfterSeconds(), 1)
+	limited := as[*oautherr.LimitedError](t, err)
+	check.Equal(t, "Retry-After", int(limited.RetryAfter/time.Second), 1)
 }
 
 // TestSuccessCostsNothing: only failures count.
@@ -127,7 +128,7 @@ func TestSuccessCostsNothing(t *testing.T) {
 		check.OK(t, w.signIn(here, "alice", password))
 	}
 	check.ErrorIs(t, w.signIn(here, "alice", "x"), grants.ErrSignIn)
-	wantCode(t, grants.InvalidClient, w.attempt(here, "shop", "x"))
+	wantCode(t, oautherr.InvalidClient, w.attempt(here, "shop", "x"))
 }
 
 func TestFailuresCountBySource(t *testing.T) {
@@ -149,13 +150,13 @@ func TestFailuresCountBySource(t *testing.T) {
 			first, _ := netip.ParseAddr(tc.first)
 			then, _ := netip.ParseAddr(tc.then)
 			for range 3 {
-				wantCode(t, grants.InvalidClient, w.attempt(first, "shop", "x"))
+				wantCode(t, oautherr.InvalidClient, w.attempt(first, "shop", "x"))
 			}
 			err := w.attempt(then, "shop", "x")
 			if tc.same {
 				wantTooMany(t, err)
 			} else {
-				wantCode(t, grants.InvalidClient, err)
+				wantCode(t, oautherr.InvalidClient, err)
 			}
 			check.OK(t, w.attempt(then, "shop", secretOf("shop")))
 		})

@@ -13,6 +13,7 @@ import (
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/judgement"
+	"oauth-server/internal/oautherr"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/testworld"
 )
@@ -54,7 +55,7 @@ func policy(id string, p ratelimit.Policy) func(*ratelimit.Settings) {
 var clientCredentials = grants.TokenRequest{GrantType: "client_credentials"}
 
 // spend uses up the quota and returns the denial of the next request.
-func (w *world) spend(id string, next func() grants.TokenRequest) *grants.LimitedError {
+func (w *world) spend(id string, next func() grants.TokenRequest) *oautherr.LimitedError {
 	w.tb.Helper()
 	for range 100 {
 		if limited := w.limited(id, next()); limited != nil {
@@ -66,13 +67,13 @@ func (w *world) spend(id string, next func() grants.TokenRequest) *grants.Limite
 }
 
 // limited returns the denial, or nil if the request was admitted.
-func (w *world) limited(id string, req grants.TokenRequest) *grants.LimitedError {
+func (w *world) limited(id string, req grants.TokenRequest) *oautherr.LimitedError {
 	w.tb.Helper()
 	answer, err := w.token(id, req)
 	if err == nil {
 		return nil
 	}
-	limited := as[*grants.LimitedError](w.tb, err)
+	limited := as[*oautherr.LimitedError](w.tb, err)
 	check.Equal(w.tb, "answer", answer, grants.TokenResponse{})
 	return limited
 }
@@ -80,9 +81,9 @@ func (w *world) limited(id string, req grants.TokenRequest) *grants.LimitedError
 func TestGateAnswers(t *testing.T) {
 	w, _ := limitedWorld(t)
 	first := w.mustToken("shop", clientCredentials)
-	check.Equal(t, "RateLimit", grants.RateLimit{
+	check.Equal(t, "RateLimit", oautherr.RateLimit{
 		Policy: first.RateLimit.Policy, Limit: first.RateLimit.Limit[:len(`"per-minute";r=1;t=`)] + "60",
-	}, grants.RateLimit{Policy: `"per-minute";q=2;w=60`, Limit: `"per-minute";r=1;t=60`})
+	}, oautherr.RateLimit{Policy: `"per-minute";q=2;w=60`, Limit: `"per-minute";r=1;t=60`})
 	w.mustToken("shop", clientCredentials)
 
 	limited := w.limited("shop", clientCredentials)
@@ -92,7 +93,7 @@ func TestGateAnswers(t *testing.T) {
 	check.Equal(t, "limit", limited.Limit, "per-minute")
 	check.Equal(t, "violated", limited.Violated, []string{"per-minute"})
 	check.Equal(t, "over a quota", limited.QuotaExceeded, true)
-	seconds := limited.RetryAfterSeconds()
+	seconds := int64(limited.RetryAfter / time.Second)
 	if seconds <= 0 {
 		t.Fatalf("seconds = %v, want more than 0", seconds)
 	}
@@ -101,7 +102,7 @@ func TestGateAnswers(t *testing.T) {
 	check.Equal(t, "RateLimit", limited.RateLimit.Limit, fmt.Sprintf(`"per-minute";r=0;t=%d`, seconds))
 
 	ofUser := w.spend("shop", func() grants.TokenRequest { return w.redemption("shop", w.code("shop")) })
-	check.Equal(t, "description", ofUser.Description(), fmt.Sprintf("Token rate limit exceeded for this client and user; retry after %d seconds.", ofUser.RetryAfterSeconds()))
+	check.Equal(t, "description", ofUser.Description(), fmt.Sprintf("Token rate limit exceeded for this client and user; retry after %d seconds.", int64(ofUser.RetryAfter/time.Second)))
 }
 
 // TestGateBurnsNothing: a denied grant is valid after Retry-After, and retrying early does not
@@ -132,7 +133,7 @@ func TestGateBurnsNothing(t *testing.T) {
 				req.Credentials = w.credentials("shop")
 				req.Credentials.Method = method
 				_, err := w.service.Token(t.Context(), req)
-				limited := as[*grants.LimitedError](t, err)
+				limited := as[*oautherr.LimitedError](t, err)
 				check.Equal(t, "Retry-After", limited.RetryAfter, first.RetryAfter)
 			}
 			w.clock.Advance(first.RetryAfter)
@@ -202,7 +203,7 @@ func TestGateSparesPasswords(t *testing.T) {
 	wrong := grants.TokenRequest{GrantType: "password", Username: "alice", Password: "x"}
 	w.mustToken("shop", right)
 	_, err := w.token("shop", wrong)
-	wantCode(t, grants.InvalidGrant, err)
+	wantCode(t, oautherr.InvalidGrant, err)
 	limited := w.spend("shop", func() grants.TokenRequest { return right })
 	check.Equal(t, "decisions", len(*seen), 4)
 
@@ -216,7 +217,7 @@ func TestGateSparesPasswords(t *testing.T) {
 	f.operation = ""
 	w.clock.Advance(limited.RetryAfter)
 	_, err = w.token("shop", wrong)
-	wantCode(t, grants.InvalidGrant, err)
+	wantCode(t, oautherr.InvalidGrant, err)
 	w.mustToken("shop", right)
 }
 
@@ -250,13 +251,13 @@ func TestGateModes(t *testing.T) {
 				var answer grants.TokenResponse
 				answer, last = w.token("shop", clientCredentials)
 				if last == nil {
-					check.Equal(t, "RateLimit fields in an answer", answer.RateLimit != grants.RateLimit{}, tc.headers)
+					check.Equal(t, "RateLimit fields in an answer", answer.RateLimit != oautherr.RateLimit{}, tc.headers)
 				}
 			}
-			var limited *grants.LimitedError
+			var limited *oautherr.LimitedError
 			check.Equal(t, "denied", errors.As(last, &limited), tc.denied)
 			if tc.denied {
-				check.Equal(t, "RateLimit fields in a denial", limited.RateLimit != grants.RateLimit{}, tc.headers)
+				check.Equal(t, "RateLimit fields in a denial", limited.RateLimit != oautherr.RateLimit{}, tc.headers)
 				if limited.RetryAfter <= 0 {
 					t.Fatal("no Retry-After: hidden or not, the wait is named")
 				}
@@ -314,7 +315,7 @@ func TestGateIsExact(t *testing.T) {
 	passed, failures := atOnce(100, func() error { _, err := w.token("shop", clientCredentials); return err })
 	check.Equal(t, "passed", passed, 10)
 	for _, err := range failures {
-		_ = as[*grants.LimitedError](t, err)
+		_ = as[*oautherr.LimitedError](t, err)
 	}
 	check.Equal(t, "decisions", observed.Load(), 100)
 }

@@ -13,6 +13,7 @@ import (
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/clock"
 	"oauth-server/internal/grants"
+	"oauth-server/internal/oautherr"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/syncer"
 	"oauth-server/internal/syncer/memstore"
@@ -45,7 +46,7 @@ func (w *world) wrong(name string, first, n int) {
 // wantWait checks that an attempt has to wait, and returns the wait.
 func wantWait(t *testing.T, err error, reason string) time.Duration {
 	t.Helper()
-	limited := as[*grants.LimitedError](t, err)
+	limited := as[*oautherr.LimitedError](t, err)
 	if !strings.HasPrefix(limited.Description(), reason+"; retry after ") {
 		t.Errorf("description %q, want %q first", limited.Description(), reason)
 	}
@@ -126,7 +127,7 @@ func TestKnownAddressesAreNotSlowedDown(t *testing.T) {
 	attacked := func() {
 		t.Helper()
 		for i := range 20 {
-			var limited *grants.LimitedError
+			var limited *oautherr.LimitedError
 			if errors.As(w.signIn(number(1000+i), "alice", "wrong"), &limited) {
 				return
 			}

@@ -9,6 +9,7 @@ import (
 	"oauth-server/internal/admission"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/keys"
+	"oauth-server/internal/oautherr"
 	"oauth-server/internal/secret"
 	"oauth-server/internal/store"
 )
@@ -26,17 +27,17 @@ type TokenQuery struct {
 // and about those that name it as an audience. A client registered as a resource server may ask
 // about all access tokens. Refresh tokens are shown to their own client only. Every other token is
 // reported as not active. A public client is refused, because RFC 7662 2.1 requires the caller to
-// authenticate. Errors: *[Error], *[LimitedError].
+// authenticate. Errors: *[Error], *[oautherr.LimitedError].
 func (s *Service) Introspect(ctx context.Context, q TokenQuery) (Introspection, error) {
 	client, _, err := s.authenticate(q.Credentials, q.Remote)
 	if err != nil {
 		return Introspection{}, err
 	}
 	if client.Public {
-		return Introspection{}, fail(InvalidClient, "A public client cannot introspect tokens.")
+		return Introspection{}, fail(oautherr.InvalidClient, "A public client cannot introspect tokens.")
 	}
 	if q.Token == "" {
-		return Introspection{}, fail(InvalidRequest, "The parameter token is missing.")
+		return Introspection{}, fail(oautherr.InvalidRequest, "The parameter token is missing.")
 	}
 	ctx, err = s.enter(ctx, client, admission.Introspection, q.Remote)
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"oauth-server/internal/check"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/grants"
+	"oauth-server/internal/oautherr"
 	"oauth-server/internal/secret"
 )
 
@@ -69,12 +70,12 @@ func TestIntrospectRefuses(t *testing.T) {
 	w := newWorld(t)
 	for name, tc := range map[string]struct {
 		q    grants.TokenQuery
-		want grants.ErrorCode
+		want oautherr.Code
 	}{
-		"public":       {grants.TokenQuery{Credentials: w.credentials("app"), Token: w.tokens("app").AccessToken}, grants.InvalidClient},
-		"no client":    {grants.TokenQuery{Token: "x"}, grants.InvalidClient},
-		"wrong secret": {grants.TokenQuery{Credentials: grants.Credentials{Method: grants.AuthPost, ClientID: "shop", Secret: "x"}, Token: "x"}, grants.InvalidClient},
-		"no token":     {grants.TokenQuery{Credentials: w.credentials("shop")}, grants.InvalidRequest},
+		"public":       {grants.TokenQuery{Credentials: w.credentials("app"), Token: w.tokens("app").AccessToken}, oautherr.InvalidClient},
+		"no client":    {grants.TokenQuery{Token: "x"}, oautherr.InvalidClient},
+		"wrong secret": {grants.TokenQuery{Credentials: grants.Credentials{Method: grants.AuthPost, ClientID: "shop", Secret: "x"}, Token: "x"}, oautherr.InvalidClient},
+		"no token":     {grants.TokenQuery{Credentials: w.credentials("shop")}, oautherr.InvalidRequest},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := w.service.Introspect(t.Context(), tc.q)

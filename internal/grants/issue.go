@@ -9,6 +9,7 @@ import (
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/grants/issuer"
 	"oauth-server/internal/keys"
+	"oauth-server/internal/oautherr"
 	"oauth-server/internal/secret"
 )
 
@@ -51,7 +52,7 @@ func (s *Service) take(ctx context.Context, x *issuance) (TokenResponse, error) 
 	}
 	switch {
 	case errors.Is(err, ErrNotFound):
-		return TokenResponse{}, fail(InvalidGrant, "The grant is not known, or has expired.")
+		return TokenResponse{}, fail(oautherr.InvalidGrant, "The grant is not known, or has expired.")
 	case err != nil:
 		return TokenResponse{}, storeFailed("issue tokens", err)
 	}

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"oauth-server/internal/check"
-	"oauth-server/internal/grants"
+	"oauth-server/internal/oautherr"
 )
 
 // TestForPeople: a page shows long waits in minutes or hours.
@@ -15,6 +15,6 @@ func TestForPeople(t *testing.T) {
 		2 * time.Minute: "about 2 minutes", 121 * time.Second: "about 3 minutes", 2*time.Hour - time.Second: "about 120 minutes",
 		2 * time.Hour: "about 2 hours", 47_224 * time.Second: "about 14 hours",
 	} {
-		check.Equal(t, wait.String(), (&grants.LimitedError{RetryAfter: wait}).ForPeople(), "; try again in "+want+".")
+		check.Equal(t, wait.String(), (&oautherr.LimitedError{RetryAfter: wait}).ForPeople(), "; try again in "+want+".")
 	}
 }

@@ -6,6 +6,7 @@ import (
 
 	"oauth-server/internal/check"
 	"oauth-server/internal/grants"
+	"oauth-server/internal/oautherr"
 )
 
 const day = 24 * time.Hour
@@ -27,7 +28,7 @@ func TestFamiliesEnd(t *testing.T) {
 	w.clock.Advance(time.Nanosecond)
 	w.wantActive(false, token)
 	_, err = w.token("shop", refreshing(token))
-	wantCode(t, grants.InvalidGrant, err)
+	wantCode(t, oautherr.InvalidGrant, err)
 }
 
 // TestMaxAgeOfOlderTokens: tokens issued without a maximum age, or under a longer one, end too.
@@ -38,7 +39,7 @@ func TestMaxAgeOfOlderTokens(t *testing.T) {
 	w.clock.Advance(day)
 	w.wantActive(false, token)
 	_, err := w.token("shop", refreshing(token))
-	wantCode(t, grants.InvalidGrant, err)
+	wantCode(t, oautherr.InvalidGrant, err)
 }
 
 // TestSignInTooOldForARefreshToken: the code is redeemed without a refresh token.
@@ -57,7 +58,7 @@ func TestCodeOutlivesItsClient(t *testing.T) {
 	code := w.redemption("shop", w.code("shop"))
 	w.replaceClient("shop")
 	_, err := w.token("shop", code)
-	wantCode(t, grants.InvalidGrant, err)
+	wantCode(t, oautherr.InvalidGrant, err)
 	w.mustToken("shop", w.redemption("shop", w.code("shop")))
 }
 
@@ -69,5 +70,5 @@ func TestCodeScopesOfTheClient(t *testing.T) {
 	check.Equal(t, "scopes", w.mustToken("shop", some).Scopes, []string{"write"})
 	w.clients["shop"].Scopes = []string{"other"}
 	_, err := w.token("shop", none)
-	wantCode(t, grants.InvalidScope, err)
+	wantCode(t, oautherr.InvalidScope, err)
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/oautherr"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/recent"
 )
@@ -78,7 +79,7 @@ func (m *meter) take(now time.Time, keys []ratelimit.Key) time.Duration {
 }
 
 // Names of the limits outside policies, after their places in the configuration; see
-// [LimitedError].
+// [oautherr.LimitedError].
 const (
 	attemptsLimit       = "failed_attempts"
 	userAttemptsLimit   = "failed_attempts.users"
@@ -88,13 +89,13 @@ const (
 	authorizationsLimit = "sessions.codes"
 )
 
-// tooMany returns a LimitedError for a request that has to wait, or nil if wait is not positive. It
+// tooMany returns a oautherr.LimitedError for a request that has to wait, or nil if wait is not positive. It
 // rounds the wait up to whole seconds.
 func tooMany(wait time.Duration, limit, reason string) error {
 	if wait <= 0 {
 		return nil
 	}
-	return &LimitedError{RetryAfter: wholeSeconds(wait), Limit: limit, reason: reason}
+	return &oautherr.LimitedError{RetryAfter: wholeSeconds(wait), Limit: limit, Reason: reason}
 }
 
 // grantKeys returns the keys that an invalid code or refresh token counts against: its source
@@ -124,7 +125,7 @@ func (s *Service) metered(client *clientcfg.Client, at place, look func() error)
 		s.invalidGrants.prove(s.opts.Clock(), keys)
 	}
 	var failed *Error
-	if errors.As(err, &failed) && failed.Code == InvalidGrant {
+	if errors.As(err, &failed) && failed.Code == oautherr.InvalidGrant {
 		return cmp.Or(tooMany(s.invalidGrants.take(s.opts.Clock(), keys), grantAttemptsLimit, reason), err)
 	}
 	return err
@@ -140,4 +141,9 @@ func (s *Service) meteredQuery(m *meter, client *clientcfg.Client, q *TokenQuery
 		m.prove(s.opts.Clock(), keys)
 	}
 	return tooMany(m.take(s.opts.Clock(), keys), inspectionLimit, "Too many requests of this client to this endpoint")
+}
+
+// wholeSeconds rounds up, so a caller that waits this long is not early.
+func wholeSeconds(d time.Duration) time.Duration {
+	return (d + time.Second - 1).Truncate(time.Second)
 }

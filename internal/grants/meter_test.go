@@ -11,6 +11,7 @@ import (
 
 	"oauth-server/internal/check"
 	"oauth-server/internal/grants"
+	"oauth-server/internal/oautherr"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/secret"
 )
@@ -46,7 +47,7 @@ func TestReplayedOften(t *testing.T) {
 			replay := func(n int) {
 				for range n {
 					_, err := w.token("shop", spent)
-					wantCode(t, grants.InvalidGrant, err)
+					wantCode(t, oautherr.InvalidGrant, err)
 				}
 			}
 			w.clock.Advance(30 * time.Second) // the next minute begins within a minute from here
@@ -99,19 +100,19 @@ func TestInvalidGrantsAreLimited(t *testing.T) {
 	good := refreshing(w.tokens("app").RefreshToken)
 	invalid := []grants.TokenRequest{w.redemption("app", secret.New()), refreshing(secret.New()), refreshing("x")}
 	for _, req := range invalid {
-		wantCode(t, grants.InvalidGrant, w.present(here, "app", req))
+		wantCode(t, oautherr.InvalidGrant, w.present(here, "app", req))
 	}
 	operations := f.count()
 	for range 10 {
 		for _, req := range append(invalid, good) {
-			limited := as[*grants.LimitedError](t, w.present(here, "app", req))
+			limited := as[*oautherr.LimitedError](t, w.present(here, "app", req))
 			check.ErrorSays(t, limited, "Too many invalid codes and refresh tokens from this address")
 		}
 	}
 	check.Equal(t, "operations", operations, map[string]int{})
 
 	// The grant is valid from another address, and from this one after the wait.
-	wait := as[*grants.LimitedError](t, w.present(here, "app", good)).RetryAfter
+	wait := as[*oautherr.LimitedError](t, w.present(here, "app", good)).RetryAfter
 	check.OK(t, w.present(elsewhere, "app", good))
 	w.clock.Advance(wait)
 	check.OK(t, w.present(here, "app", refreshing(w.tokens("app").RefreshToken)))
@@ -135,7 +136,7 @@ func TestGuessedCodesAreNotLookedUp(t *testing.T) {
 	for _, guess := range guesses {
 		for _, id := range []string{"shop", "app"} {
 			if err := w.present(here, id, w.redemption(id, guess)); guess != "" {
-				wantCode(t, grants.InvalidGrant, err)
+				wantCode(t, oautherr.InvalidGrant, err)
 			}
 		}
 	}
@@ -151,16 +152,16 @@ func TestInvalidGrantsOfOthers(t *testing.T) {
 	second.ID = "app2"
 	w.clients["app2"] = &second
 	for range 3 {
-		wantCode(t, grants.InvalidGrant, w.present(here, "app", refreshing("x")))
+		wantCode(t, oautherr.InvalidGrant, w.present(here, "app", refreshing("x")))
 	}
 	for range 2 {
-		wantCode(t, grants.InvalidGrant, w.present(here, "app2", refreshing("x")))
+		wantCode(t, oautherr.InvalidGrant, w.present(here, "app2", refreshing("x")))
 	}
-	_ = as[*grants.LimitedError](t, w.present(here, "app2", refreshing("x")))
+	_ = as[*oautherr.LimitedError](t, w.present(here, "app2", refreshing("x")))
 	for range 3 {
-		wantCode(t, grants.InvalidGrant, w.present(here, "shop", refreshing("x")))
+		wantCode(t, oautherr.InvalidGrant, w.present(here, "shop", refreshing("x")))
 	}
-	_ = as[*grants.LimitedError](t, w.present(here, "shop", refreshing("x")))
+	_ = as[*oautherr.LimitedError](t, w.present(here, "shop", refreshing("x")))
 	check.OK(t, w.present(here, "caller", refreshing(w.tokens("caller").RefreshToken)))
 	check.OK(t, w.present(here, "shop", clientCredentials))
 }
@@ -182,7 +183,7 @@ func TestQueriesAreLimited(t *testing.T) {
 			for range 10 {
 				check.OK(t, ask("shop", here))
 			}
-			limited := as[*grants.LimitedError](t, ask("shop", elsewhere))
+			limited := as[*oautherr.LimitedError](t, ask("shop", elsewhere))
 			check.ErrorSays(t, limited, "Too many requests of this client to this endpoint")
 			check.OK(t, ask("other", here))
 			w.clock.Advance(limited.RetryAfter)
@@ -192,7 +193,7 @@ func TestQueriesAreLimited(t *testing.T) {
 	for range 10 {
 		check.OK(t, revoke("app", here))
 	}
-	_ = as[*grants.LimitedError](t, revoke("app", here))
+	_ = as[*oautherr.LimitedError](t, revoke("app", here))
 	check.OK(t, revoke("app", elsewhere))
 }
 
@@ -209,7 +210,7 @@ func TestFullMeters(t *testing.T) {
 	}
 	operations := f.count()
 	for i := 200; i < 220; i++ {
-		_ = as[*grants.LimitedError](t, w.present(address(i), "app", good))
+		_ = as[*oautherr.LimitedError](t, w.present(address(i), "app", good))
 		wantTooMany(t, w.signIn(address(i), "bob", password))
 	}
 	check.Equal(t, "operations", operations, map[string]int{})
@@ -237,15 +238,15 @@ func TestProvenInFullMeters(t *testing.T) {
 			_ = revoke("app", address(i))
 		}
 	}
-	_ = as[*grants.LimitedError](t, w.present(elsewhere, "app", refreshing("x")))
-	_ = as[*grants.LimitedError](t, revoke("app", elsewhere))
+	_ = as[*oautherr.LimitedError](t, w.present(elsewhere, "app", refreshing("x")))
+	_ = as[*oautherr.LimitedError](t, revoke("app", elsewhere))
 	check.OK(t, w.present(elsewhere, "shop", refreshing(w.tokens("shop").RefreshToken)))
 	check.OK(t, revoke("shop", elsewhere))
 	check.OK(t, w.present(here, "app", refreshing(w.tokens("app").RefreshToken)))
 	check.OK(t, w.signIn(here, "bob", password))
 
 	for range 3 {
-		wantCode(t, grants.InvalidGrant, w.present(here, "app", refreshing("x")))
+		wantCode(t, oautherr.InvalidGrant, w.present(here, "app", refreshing("x")))
 	}
-	_ = as[*grants.LimitedError](t, w.present(here, "app", refreshing(w.tokens("app").RefreshToken)))
+	_ = as[*oautherr.LimitedError](t, w.present(here, "app", refreshing(w.tokens("app").RefreshToken)))
 }

@@ -12,6 +12,7 @@ import (
 
 	"oauth-server/internal/check"
 	"oauth-server/internal/grants"
+	"oauth-server/internal/oautherr"
 )
 
 // Each test below first shows a fault in the stock library ("stock"), then that the same attempt
@@ -39,10 +40,10 @@ func TestPitfall01_RefreshAuthenticatesTheClient(t *testing.T) {
 			_, err := w.service.Token(t.Context(), req)
 			return err
 		}
-		wantCode(t, grants.InvalidClient, try(grants.Credentials{Method: grants.AuthBasic, ClientID: "shop", Secret: "wrong"}, ""))
-		wantCode(t, grants.InvalidClient, try(grants.Credentials{Method: grants.AuthNone, ClientID: "shop"}, ""))
-		wantCode(t, grants.InvalidGrant, try(w.credentials("other"), ""))
-		wantCode(t, grants.InvalidScope, try(w.credentials("shop"), "admin"))
+		wantCode(t, oautherr.InvalidClient, try(grants.Credentials{Method: grants.AuthBasic, ClientID: "shop", Secret: "wrong"}, ""))
+		wantCode(t, oautherr.InvalidClient, try(grants.Credentials{Method: grants.AuthNone, ClientID: "shop"}, ""))
+		wantCode(t, oautherr.InvalidGrant, try(w.credentials("other"), ""))
+		wantCode(t, oautherr.InvalidScope, try(w.credentials("shop"), "admin"))
 		check.OK(t, try(w.credentials("shop"), ""))
 	})
 }
@@ -106,11 +107,11 @@ func TestPitfall02_DoubleSpend(t *testing.T) {
 				})
 				check.Equal(t, "successes", successes, 1)
 				for _, err := range failures {
-					wantCode(t, grants.InvalidGrant, err)
+					wantCode(t, oautherr.InvalidGrant, err)
 				}
 				w.wantActive(false, issued.Load().AccessToken) // the others were replays: the family is revoked
 				_, err := w.token("shop", refreshing(issued.Load().RefreshToken))
-				wantCode(t, grants.InvalidGrant, err)
+				wantCode(t, oautherr.InvalidGrant, err)
 			}
 		})
 	}
@@ -152,12 +153,12 @@ func TestPitfall03_ReuseRevokesTheFamily(t *testing.T) {
 			bystander := w.tokens("shop")
 
 			_, err := w.token("shop", reuse(w, code, refresh))
-			wantCode(t, grants.InvalidGrant, err)
+			wantCode(t, oautherr.InvalidGrant, err)
 			for _, token := range []string{first.AccessToken, thief.AccessToken, thief.RefreshToken} {
 				w.wantActive(false, token)
 			}
 			_, err = w.token("shop", refreshing(thief.RefreshToken))
-			wantCode(t, grants.InvalidGrant, err)
+			wantCode(t, oautherr.InvalidGrant, err)
 			w.wantActive(true, bystander.AccessToken) // the other family is unaffected
 			w.mustToken("shop", refreshing(bystander.RefreshToken))
 		})
@@ -169,7 +170,7 @@ func TestPitfall03_ReuseRevokesTheFamily(t *testing.T) {
 		second := w.mustToken("shop", refreshing(first.RefreshToken))
 		for _, claimed := range []grants.TokenRequest{code, refreshing(first.RefreshToken)} {
 			_, err := w.token("other", claimed)
-			wantCode(t, grants.InvalidGrant, err)
+			wantCode(t, oautherr.InvalidGrant, err)
 		}
 		w.wantActive(true, second.AccessToken)
 	})
@@ -215,7 +216,7 @@ func TestPitfall04_PKCE(t *testing.T) {
 					req := w.authorizeRequest(id)
 					edit(&req)
 					_, err := w.service.Authorize(t.Context(), req)
-					wantCode(t, grants.InvalidRequest, err)
+					wantCode(t, oautherr.InvalidRequest, err)
 					_ = as[*grants.RedirectError](t, err)
 				})
 			}
@@ -224,7 +225,7 @@ func TestPitfall04_PKCE(t *testing.T) {
 				req := code
 				req.CodeVerifier = wrong
 				_, err := w.token(id, req)
-				wantCode(t, grants.InvalidGrant, err)
+				wantCode(t, oautherr.InvalidGrant, err)
 			}
 			w.mustToken(id, code)
 		}
@@ -234,13 +235,13 @@ func TestPitfall04_PKCE(t *testing.T) {
 		bare := func(r *grants.AuthorizeRequest) { r.CodeChallenge, r.CodeChallengeMethod = "", "" }
 		code := w.redemption("exempt", w.code("exempt", bare))
 		_, err := w.token("exempt", code)
-		wantCode(t, grants.InvalidGrant, err)
+		wantCode(t, oautherr.InvalidGrant, err)
 		code.CodeVerifier = ""
 		w.mustToken("exempt", code)
 
 		code = w.redemption("exempt", w.code("exempt"))
 		code.CodeVerifier = ""
 		_, err = w.token("exempt", code)
-		wantCode(t, grants.InvalidGrant, err)
+		wantCode(t, oautherr.InvalidGrant, err)
 	})
 }

@@ -20,6 +20,7 @@ import (
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/keys"
+	"oauth-server/internal/oautherr"
 )
 
 func TestPitfall05_SecretsAreComparedAsDigests(t *testing.T) {
@@ -43,7 +44,7 @@ func TestPitfall05_SecretsAreComparedAsDigests(t *testing.T) {
 			_, err := w.service.Token(t.Context(), grants.TokenRequest{
 				Credentials: grants.Credentials{Method: grants.AuthPost, ClientID: "empty", Secret: presented}, GrantType: "client_credentials",
 			})
-			wantCode(t, grants.InvalidClient, err)
+			wantCode(t, oautherr.InvalidClient, err)
 		}
 	})
 }
@@ -124,7 +125,7 @@ func TestPitfall09_RedirectURIsMatchExactly(t *testing.T) {
 			req := w.authorizeRequest("shop")
 			req.RedirectURI = uri
 			_, err := w.service.Authorize(t.Context(), req)
-			wantCode(t, grants.InvalidRequest, err)
+			wantCode(t, oautherr.InvalidRequest, err)
 			var redirect *grants.RedirectError
 			if errors.As(err, &redirect) {
 				t.Fatalf("redirect to the unregistered %q", redirect.RedirectURI)
@@ -134,7 +135,7 @@ func TestPitfall09_RedirectURIsMatchExactly(t *testing.T) {
 			check.OK(t, err)
 			prompt.RedirectURI = uri
 			_, err = w.approve(prompt, w.session())
-			wantCode(t, grants.InvalidGrant, err)
+			wantCode(t, oautherr.InvalidGrant, err)
 		}
 	})
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 
 	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/oautherr"
 )
 
 // methodS256 is the only code_challenge_method. The method plain does not protect against an
@@ -20,15 +21,15 @@ const challengeLength = 43
 func checkChallenge(client *clientcfg.Client, challenge, method string) *Error {
 	switch {
 	case challenge == "" && method != "":
-		return fail(InvalidRequest, "The parameter code_challenge is missing.")
+		return fail(oautherr.InvalidRequest, "The parameter code_challenge is missing.")
 	case challenge == "" && client.NeedsPKCE():
-		return fail(InvalidRequest, "The parameter code_challenge is missing: this client must use PKCE (RFC 7636).")
+		return fail(oautherr.InvalidRequest, "The parameter code_challenge is missing: this client must use PKCE (RFC 7636).")
 	case challenge == "":
 		return nil
 	case method != methodS256:
-		return fail(InvalidRequest, "The code_challenge_method must be S256.")
+		return fail(oautherr.InvalidRequest, "The code_challenge_method must be S256.")
 	case len(challenge) != challengeLength || !allUnreserved(challenge):
-		return fail(InvalidRequest, "The code_challenge is not a base64url SHA-256 hash.")
+		return fail(oautherr.InvalidRequest, "The code_challenge is not a base64url SHA-256 hash.")
 	}
 	return nil
 }
@@ -41,16 +42,16 @@ func checkVerifier(challenge, verifier string) *Error {
 	case challenge == "" && verifier == "":
 		return nil
 	case challenge == "":
-		return fail(InvalidGrant, "The authorization request had no code_challenge, so a code_verifier cannot be right.")
+		return fail(oautherr.InvalidGrant, "The authorization request had no code_challenge, so a code_verifier cannot be right.")
 	case verifier == "":
-		return fail(InvalidGrant, "The parameter code_verifier is missing.")
+		return fail(oautherr.InvalidGrant, "The parameter code_verifier is missing.")
 	case len(verifier) < 43 || len(verifier) > 128 || !allUnreserved(verifier):
-		return fail(InvalidGrant, "The code_verifier needs 43 to 128 unreserved characters.")
+		return fail(oautherr.InvalidGrant, "The code_verifier needs 43 to 128 unreserved characters.")
 	}
 	sum := sha256.Sum256([]byte(verifier))
 	want := base64.RawURLEncoding.EncodeToString(sum[:])
 	if subtle.ConstantTimeCompare([]byte(want), []byte(challenge)) != 1 {
-		return fail(InvalidGrant, "The code_verifier does not fit the code_challenge.")
+		return fail(oautherr.InvalidGrant, "The code_verifier does not fit the code_challenge.")
 	}
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"oauth-server/internal/oautherr"
 	"oauth-server/internal/secret"
 )
 
@@ -38,16 +39,16 @@ func readInteraction(req *AuthorizeRequest) (in Interaction, bad *Error) {
 		case "consent", "select_account":
 			in.Consent = true
 		default:
-			return in, fail(InvalidRequest, "The prompt can be none, or login, consent and select_account.")
+			return in, fail(oautherr.InvalidRequest, "The prompt can be none, or login, consent and select_account.")
 		}
 	}
 	if in.Silent && slices.ContainsFunc(prompts, func(p string) bool { return p != "none" }) {
-		return in, fail(InvalidRequest, "The prompt none excludes all others.")
+		return in, fail(oautherr.InvalidRequest, "The prompt none excludes all others.")
 	}
 	if req.MaxAge != "" {
 		seconds, err := strconv.ParseUint(req.MaxAge, 10, 63)
 		if err != nil {
-			return in, fail(InvalidRequest, "The max_age is not a number of seconds.")
+			return in, fail(oautherr.InvalidRequest, "The max_age is not a number of seconds.")
 		}
 		age := time.Duration(min(seconds, maxMaxAge)) * time.Second
 		in.MaxAge = &age
@@ -90,17 +91,17 @@ type Next struct {
 
 // Proceed decides the next step of an authorization request. session is the browser's session from
 // [Service.Session], or nil. Proceed issues a code if the user agreed to all requested scopes
-// before, or if the client is first-party. Errors: *[RedirectError], *[LimitedError], *[Error].
+// before, or if the client is first-party. Errors: *[RedirectError], *[oautherr.LimitedError], *[Error].
 func (s *Service) Proceed(ctx context.Context, p *Prompt, session *Session) (Next, error) {
 	now := s.opts.Now()
 	switch {
 	case session == nil || p.needsSignIn(session, now):
 		if p.Silent {
-			return Next{}, p.refused(LoginRequired, "The user has to sign in.")
+			return Next{}, p.refused(oautherr.LoginRequired, "The user has to sign in.")
 		}
 		return Next{SignIn: true}, nil
 	case p.Silent && !p.expects(session.Username):
-		return Next{}, p.refused(InteractionRequired, "Another user than that of login_hint is signed in.")
+		return Next{}, p.refused(oautherr.InteractionRequired, "Another user than that of login_hint is signed in.")
 	}
 	known, _, err := s.agreement(ctx, p.Client, session.Username)
 	if err != nil {
@@ -112,7 +113,7 @@ func (s *Service) Proceed(ctx context.Context, p *Prompt, session *Session) (Nex
 		code, err := s.codeWithoutPage(ctx, p, session)
 		return Next{Code: code}, err
 	case p.Silent:
-		return Next{}, p.refused(ConsentRequired, "The user has to agree.")
+		return Next{}, p.refused(oautherr.ConsentRequired, "The user has to agree.")
 	}
 	var next Next
 	for _, scope := range p.Scopes {
@@ -123,7 +124,7 @@ func (s *Service) Proceed(ctx context.Context, p *Prompt, session *Session) (Nex
 	return next, nil
 }
 
-func (p *Prompt) refused(code ErrorCode, description string) error {
+func (p *Prompt) refused(code oautherr.Code, description string) error {
 	return &RedirectError{RedirectURI: p.RedirectURI, State: p.State, Err: fail(code, description)}
 }
 

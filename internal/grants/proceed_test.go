@@ -8,6 +8,7 @@ import (
 	"oauth-server/internal/check"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/grants"
+	"oauth-server/internal/oautherr"
 )
 
 // request edits an authorization request.
@@ -196,7 +197,7 @@ func TestInteractionThatIsRefused(t *testing.T) {
 			}
 			_, err := w.service.Authorize(t.Context(), req)
 			check.Equal(t, "redirect", as[*grants.RedirectError](t, err).RedirectURI, callback)
-			wantCode(t, grants.InvalidRequest, err)
+			wantCode(t, oautherr.InvalidRequest, err)
 		})
 	}
 	_, err := w.service.Authorize(t.Context(), func() grants.AuthorizeRequest {
@@ -204,7 +205,7 @@ func TestInteractionThatIsRefused(t *testing.T) {
 		req.Scope = "openid read"
 		return req
 	}())
-	wantCode(t, grants.InvalidScope, err)
+	wantCode(t, oautherr.InvalidScope, err)
 }
 
 // TestCodesWithoutPagesAreLimited: codes without pages are limited like codes with pages. This
@@ -218,5 +219,5 @@ func TestCodesWithoutPagesAreLimited(t *testing.T) {
 		check.OK(t, err)
 	}
 	_, err := w.service.Proceed(t.Context(), p, &session)
-	_ = as[*grants.LimitedError](t, err)
+	_ = as[*oautherr.LimitedError](t, err)
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/oautherr"
 )
 
 // redirectMatches reports whether a presented redirect URI equals the registered one, as a string
@@ -56,10 +57,10 @@ func chooseRedirect(client *clientcfg.Client, presented string) (string, *Error)
 		if len(client.RedirectURIs) == 1 {
 			return client.RedirectURIs[0], nil
 		}
-		return "", fail(InvalidRequest, "The parameter redirect_uri is missing.")
+		return "", fail(oautherr.InvalidRequest, "The parameter redirect_uri is missing.")
 	}
 	if !registered(client, presented) {
-		return "", fail(InvalidRequest, "The redirect_uri is not registered for this client.")
+		return "", fail(oautherr.InvalidRequest, "The redirect_uri is not registered for this client.")
 	}
 	return presented, nil
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"oauth-server/internal/oautherr"
 	"oauth-server/internal/secret"
 	"oauth-server/internal/store"
 )
@@ -69,7 +70,7 @@ func (f *Family) standing(generation uint32, now time.Time, grace time.Duration)
 
 func (s *Service) lookRefreshToken(ctx context.Context, x *issuance, req TokenRequest) error {
 	if req.RefreshToken == "" {
-		return fail(InvalidRequest, "The parameter refresh_token is missing.")
+		return fail(oautherr.InvalidRequest, "The parameter refresh_token is missing.")
 	}
 	p, err := s.find(ctx, req.RefreshToken)
 	switch {
@@ -78,7 +79,7 @@ func (s *Service) lookRefreshToken(ctx context.Context, x *issuance, req TokenRe
 	case err != nil:
 		return storeFailed("read refresh token", err)
 	case p.family.ClientID != x.client.ID:
-		return fail(InvalidGrant, "The refresh token was issued to another client.")
+		return fail(oautherr.InvalidGrant, "The refresh token was issued to another client.")
 	}
 	x.refresh = p
 	if err := s.judge(ctx, x); err != nil {
@@ -102,7 +103,7 @@ func (s *Service) lookRefreshToken(ctx context.Context, x *issuance, req TokenRe
 }
 
 func errUnknownToken() *Error {
-	return fail(InvalidGrant, "The refresh token is not known, or has expired.")
+	return fail(oautherr.InvalidGrant, "The refresh token is not known, or has expired.")
 }
 
 // judge returns nil if the presented refresh token may be used, or if its response may be repeated

@@ -12,6 +12,7 @@ import (
 	"oauth-server/internal/check"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/grants"
+	"oauth-server/internal/oautherr"
 	"oauth-server/internal/testworld"
 )
 
@@ -37,7 +38,7 @@ func (w *world) refresh(token string) grants.TokenResponse {
 func (w *world) wantReplay(token string) {
 	w.tb.Helper()
 	_, err := w.token("shop", refreshing(token))
-	wantCode(w.tb, grants.InvalidGrant, err)
+	wantCode(w.tb, oautherr.InvalidGrant, err)
 	check.ErrorSays(w.tb, err, "used before")
 }
 
@@ -89,7 +90,7 @@ func TestRepetitionIsRefused(t *testing.T) {
 			first := w.tokens("shop")
 			tc.edit(w, w.refresh(first.RefreshToken))
 			_, err := w.token(tc.by, refreshing(first.RefreshToken))
-			if code := as[*grants.Error](t, err).Code; code != grants.InvalidGrant && code != grants.UnauthorizedClient {
+			if code := as[*grants.Error](t, err).Code; code != oautherr.InvalidGrant && code != oautherr.UnauthorizedClient {
 				t.Fatalf("error %v", err)
 			}
 		})
@@ -143,7 +144,7 @@ func TestRefreshedMeanwhile(t *testing.T) {
 			check.OK(t, w.service.Revoke(t.Context(), grants.TokenQuery{Credentials: w.credentials("shop"), Token: second.RefreshToken}))
 		}
 		_, err := w.token("shop", refreshing(first.RefreshToken))
-		wantCode(t, grants.InvalidGrant, err)
+		wantCode(t, oautherr.InvalidGrant, err)
 	})
 }
 
@@ -203,11 +204,11 @@ func TestRefreshWithoutTheData(t *testing.T) {
 	lost := *w
 	lost.reopen(func(o *grants.Options) { o.Store, o.Clients = empty, clients })
 	_, err := lost.token("shop", refreshing(token))
-	wantCode(t, grants.TemporarilyUnavailable, err)
+	wantCode(t, oautherr.TemporarilyUnavailable, err)
 	clients.err = nil
 	lost.reopen(func(o *grants.Options) { o.Clients = clients })
 	_, err = lost.token("shop", refreshing(token))
-	wantCode(t, grants.InvalidGrant, err)
+	wantCode(t, oautherr.InvalidGrant, err)
 	w.reopen(func(o *grants.Options) { o.Store, o.Clients = w.store, w.clients })
 	_, err = w.token("shop", refreshing(token))
 	check.OK(t, err)

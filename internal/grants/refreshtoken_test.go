@@ -9,6 +9,7 @@ import (
 
 	"oauth-server/internal/check"
 	"oauth-server/internal/grants"
+	"oauth-server/internal/oautherr"
 )
 
 // withGeneration returns the token with another generation and a matching MAC.
@@ -53,7 +54,7 @@ func TestForgedTokens(t *testing.T) {
 			f.begun = func(operation string) { t.Errorf("%s was called", operation) }
 			for _, req := range []grants.TokenRequest{refreshing(forged), code} {
 				_, err := w.token("shop", req)
-				wantCode(t, grants.InvalidGrant, err)
+				wantCode(t, oautherr.InvalidGrant, err)
 			}
 			w.wantActive(false, forged)
 			check.OK(t, w.service.Revoke(t.Context(), grants.TokenQuery{Credentials: w.credentials("shop"), Token: forged}))
@@ -68,7 +69,7 @@ func TestCodeIsNoRefreshToken(t *testing.T) {
 	code := w.code("app")
 	tokens := w.mustToken("app", w.redemption("app", code))
 	_, err := w.token("app", refreshing(code))
-	wantCode(t, grants.InvalidGrant, err)
+	wantCode(t, oautherr.InvalidGrant, err)
 	check.ErrorSays(t, err, "not known")
 	w.mustToken("app", refreshing(tokens.RefreshToken)) // the family is unchanged
 }
@@ -112,7 +113,7 @@ func TestGenerations(t *testing.T) {
 		w.clock.Advance(tc.age)
 		answer, err := w.token("shop", refreshing(withGeneration(t, token, plus(tc.presented))))
 		if tc.want.says != "" {
-			wantCode(t, grants.InvalidGrant, err)
+			wantCode(t, oautherr.InvalidGrant, err)
 			check.ErrorSays(t, err, tc.want.says)
 		} else {
 			check.OK(t, err)
@@ -131,7 +132,7 @@ func TestRestoredStore(t *testing.T) {
 	first := w.tokens("shop")
 	lost := withGeneration(t, first.RefreshToken, plus(7))
 	_, err := w.token("shop", refreshing(lost))
-	wantCode(t, grants.InvalidGrant, err)
+	wantCode(t, oautherr.InvalidGrant, err)
 	w.wantActive(false, lost)
 	w.wantActive(true, first.RefreshToken)
 	check.OK(t, w.service.Revoke(t.Context(), grants.TokenQuery{Credentials: w.credentials("shop"), Token: lost}))

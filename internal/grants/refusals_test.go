@@ -8,6 +8,7 @@ import (
 	"oauth-server/internal/check"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/grants"
+	"oauth-server/internal/oautherr"
 	"oauth-server/internal/secret"
 )
 
@@ -31,47 +32,47 @@ func TestTokenRefuses(t *testing.T) {
 	for name, tc := range map[string]struct {
 		good func() grants.TokenRequest
 		edit func(*grants.TokenRequest)
-		want grants.ErrorCode
+		want oautherr.Code
 	}{
-		"no grant_type":             {cc, func(r *grants.TokenRequest) { r.GrantType = "" }, grants.InvalidRequest},
-		"unknown grant_type":        {cc, func(r *grants.TokenRequest) { r.GrantType = "implicit" }, grants.UnsupportedGrantType},
-		"grant_type in other case":  {cc, func(r *grants.TokenRequest) { r.GrantType = "Client_Credentials" }, grants.UnsupportedGrantType},
-		"grant not registered":      {cc, func(r *grants.TokenRequest) { *r = pw(); r.Credentials = w.credentials("daemon") }, grants.UnauthorizedClient},
-		"public, no credentials":    {cc, creds(none("app")), grants.UnauthorizedClient},
-		"no client":                 {cc, creds(grants.Credentials{Method: grants.AuthNone}), grants.InvalidClient},
-		"unknown client":            {cc, creds(basic("nobody", "x")), grants.InvalidClient},
-		"wrong secret":              {cc, creds(basic("shop", "x")), grants.InvalidClient},
-		"empty secret":              {cc, creds(basic("shop", "")), grants.InvalidClient},
-		"secret with NUL bytes":     {cc, creds(basic("shop", secretOf("shop")+"\x00\x00")), grants.InvalidClient},
-		"secret of another":         {cc, creds(basic("shop", secretOf("other"))), grants.InvalidClient},
-		"confidential, no secret":   {cc, creds(none("shop")), grants.InvalidClient},
-		"confidential, method none": {cc, creds(grants.Credentials{Method: grants.AuthNone, ClientID: "shop", Secret: secretOf("shop")}), grants.InvalidClient},
-		"public with a secret":      {code, creds(basic("app", "x")), grants.InvalidClient},
-		"scope not registered":      {cc, func(r *grants.TokenRequest) { r.Scope = "read root" }, grants.InvalidScope},
-		"scope malformed":           {cc, func(r *grants.TokenRequest) { r.Scope = "read\x00" }, grants.InvalidScope},
-		"scope with a quote":        {cc, func(r *grants.TokenRequest) { r.Scope = `re"ad` }, grants.InvalidScope},
+		"no grant_type":             {cc, func(r *grants.TokenRequest) { r.GrantType = "" }, oautherr.InvalidRequest},
+		"unknown grant_type":        {cc, func(r *grants.TokenRequest) { r.GrantType = "implicit" }, oautherr.UnsupportedGrantType},
+		"grant_type in other case":  {cc, func(r *grants.TokenRequest) { r.GrantType = "Client_Credentials" }, oautherr.UnsupportedGrantType},
+		"grant not registered":      {cc, func(r *grants.TokenRequest) { *r = pw(); r.Credentials = w.credentials("daemon") }, oautherr.UnauthorizedClient},
+		"public, no credentials":    {cc, creds(none("app")), oautherr.UnauthorizedClient},
+		"no client":                 {cc, creds(grants.Credentials{Method: grants.AuthNone}), oautherr.InvalidClient},
+		"unknown client":            {cc, creds(basic("nobody", "x")), oautherr.InvalidClient},
+		"wrong secret":              {cc, creds(basic("shop", "x")), oautherr.InvalidClient},
+		"empty secret":              {cc, creds(basic("shop", "")), oautherr.InvalidClient},
+		"secret with NUL bytes":     {cc, creds(basic("shop", secretOf("shop")+"\x00\x00")), oautherr.InvalidClient},
+		"secret of another":         {cc, creds(basic("shop", secretOf("other"))), oautherr.InvalidClient},
+		"confidential, no secret":   {cc, creds(none("shop")), oautherr.InvalidClient},
+		"confidential, method none": {cc, creds(grants.Credentials{Method: grants.AuthNone, ClientID: "shop", Secret: secretOf("shop")}), oautherr.InvalidClient},
+		"public with a secret":      {code, creds(basic("app", "x")), oautherr.InvalidClient},
+		"scope not registered":      {cc, func(r *grants.TokenRequest) { r.Scope = "read root" }, oautherr.InvalidScope},
+		"scope malformed":           {cc, func(r *grants.TokenRequest) { r.Scope = "read\x00" }, oautherr.InvalidScope},
+		"scope with a quote":        {cc, func(r *grants.TokenRequest) { r.Scope = `re"ad` }, oautherr.InvalidScope},
 
-		"no code":                {code, func(r *grants.TokenRequest) { r.Code = "" }, grants.InvalidRequest},
-		"unknown code":           {code, func(r *grants.TokenRequest) { r.Code += "x" }, grants.InvalidGrant},
-		"code of another client": {code, creds(basic("other", secretOf("other"))), grants.InvalidGrant},
-		"no redirect_uri":        {code, func(r *grants.TokenRequest) { r.RedirectURI = "" }, grants.InvalidRequest},
-		"other redirect_uri":     {code, func(r *grants.TokenRequest) { r.RedirectURI += "/" }, grants.InvalidGrant},
-		"no verifier":            {code, func(r *grants.TokenRequest) { r.CodeVerifier = "" }, grants.InvalidGrant},
-		"wrong verifier":         {code, func(r *grants.TokenRequest) { r.CodeVerifier = strings.Repeat("a", 43) }, grants.InvalidGrant},
-		"verifier too short":     {code, func(r *grants.TokenRequest) { r.CodeVerifier = "abc" }, grants.InvalidGrant},
-		"verifier is challenge":  {code, func(r *grants.TokenRequest) { r.CodeVerifier = s256(verifier) }, grants.InvalidGrant},
+		"no code":                {code, func(r *grants.TokenRequest) { r.Code = "" }, oautherr.InvalidRequest},
+		"unknown code":           {code, func(r *grants.TokenRequest) { r.Code += "x" }, oautherr.InvalidGrant},
+		"code of another client": {code, creds(basic("other", secretOf("other"))), oautherr.InvalidGrant},
+		"no redirect_uri":        {code, func(r *grants.TokenRequest) { r.RedirectURI = "" }, oautherr.InvalidRequest},
+		"other redirect_uri":     {code, func(r *grants.TokenRequest) { r.RedirectURI += "/" }, oautherr.InvalidGrant},
+		"no verifier":            {code, func(r *grants.TokenRequest) { r.CodeVerifier = "" }, oautherr.InvalidGrant},
+		"wrong verifier":         {code, func(r *grants.TokenRequest) { r.CodeVerifier = strings.Repeat("a", 43) }, oautherr.InvalidGrant},
+		"verifier too short":     {code, func(r *grants.TokenRequest) { r.CodeVerifier = "abc" }, oautherr.InvalidGrant},
+		"verifier is challenge":  {code, func(r *grants.TokenRequest) { r.CodeVerifier = s256(verifier) }, oautherr.InvalidGrant},
 
-		"no username":               {pw, func(r *grants.TokenRequest) { r.Username = "" }, grants.InvalidRequest},
-		"no password":               {pw, func(r *grants.TokenRequest) { r.Password = "" }, grants.InvalidRequest},
-		"wrong password":            {pw, func(r *grants.TokenRequest) { r.Password = "x" }, grants.InvalidGrant},
-		"unknown user":              {pw, func(r *grants.TokenRequest) { r.Username = "nobody" }, grants.InvalidGrant},
-		"impossible username":       {pw, func(r *grants.TokenRequest) { r.Username = "bob\x00" }, grants.InvalidGrant},
-		"password too long":         {pw, func(r *grants.TokenRequest) { r.Password = strings.Repeat("x", 2000) }, grants.InvalidGrant},
-		"password, bad scope first": {pw, func(r *grants.TokenRequest) { r.Password, r.Scope = "x", "root" }, grants.InvalidScope},
+		"no username":               {pw, func(r *grants.TokenRequest) { r.Username = "" }, oautherr.InvalidRequest},
+		"no password":               {pw, func(r *grants.TokenRequest) { r.Password = "" }, oautherr.InvalidRequest},
+		"wrong password":            {pw, func(r *grants.TokenRequest) { r.Password = "x" }, oautherr.InvalidGrant},
+		"unknown user":              {pw, func(r *grants.TokenRequest) { r.Username = "nobody" }, oautherr.InvalidGrant},
+		"impossible username":       {pw, func(r *grants.TokenRequest) { r.Username = "bob\x00" }, oautherr.InvalidGrant},
+		"password too long":         {pw, func(r *grants.TokenRequest) { r.Password = strings.Repeat("x", 2000) }, oautherr.InvalidGrant},
+		"password, bad scope first": {pw, func(r *grants.TokenRequest) { r.Password, r.Scope = "x", "root" }, oautherr.InvalidScope},
 
-		"no refresh_token":      {refresh, func(r *grants.TokenRequest) { r.RefreshToken = "" }, grants.InvalidRequest},
-		"unknown refresh_token": {refresh, func(r *grants.TokenRequest) { r.RefreshToken += "x" }, grants.InvalidGrant},
-		"token of another":      {refresh, creds(basic("other", secretOf("other"))), grants.InvalidGrant},
+		"no refresh_token":      {refresh, func(r *grants.TokenRequest) { r.RefreshToken = "" }, oautherr.InvalidRequest},
+		"unknown refresh_token": {refresh, func(r *grants.TokenRequest) { r.RefreshToken += "x" }, oautherr.InvalidGrant},
+		"token of another":      {refresh, creds(basic("other", secretOf("other"))), oautherr.InvalidGrant},
 	} {
 		t.Run(name, func(t *testing.T) {
 			req := tc.good()
@@ -101,7 +102,7 @@ func TestExpiry(t *testing.T) {
 	refresh := refreshing(w.mustToken("shop", code).RefreshToken)
 	w.clock.Advance(time.Millisecond)
 	_, err := w.token("shop", late)
-	wantCode(t, grants.InvalidGrant, err)
+	wantCode(t, oautherr.InvalidGrant, err)
 
 	w.clock.Advance(30*24*time.Hour - 2*time.Millisecond)
 	next := refreshing(w.mustToken("shop", refresh).RefreshToken)
@@ -109,7 +110,7 @@ func TestExpiry(t *testing.T) {
 	last := refreshing(w.mustToken("shop", next).RefreshToken)
 	w.clock.Advance(30 * 24 * time.Hour)
 	_, err = w.token("shop", last)
-	wantCode(t, grants.InvalidGrant, err)
+	wantCode(t, oautherr.InvalidGrant, err)
 }
 
 // TestRefreshScope: a refresh may narrow the scope but never widen it, and narrowing once does not
@@ -123,7 +124,7 @@ func TestRefreshScope(t *testing.T) {
 		return w.token("shop", r)
 	}
 	_, err := refresh(first.RefreshToken, "read write admin")
-	wantCode(t, grants.InvalidScope, err)
+	wantCode(t, oautherr.InvalidScope, err)
 	narrow, err := refresh(first.RefreshToken, "read")
 	check.OK(t, err)
 	check.Equal(t, "narrow.Scopes", narrow.Scopes, []string{"read"})
@@ -142,7 +143,7 @@ func TestRefreshScope(t *testing.T) {
 	check.Equal(t, "scopes without what the client has lost", less.Scopes, []string{"read"})
 	w.clients["shop"].Scopes = []string{"admin"}
 	_, err = refresh(less.RefreshToken, "")
-	wantCode(t, grants.InvalidScope, err)
+	wantCode(t, oautherr.InvalidScope, err)
 }
 
 // TestNamesakes: tokens of a deleted user or client are worthless, even if another one with the
@@ -164,7 +165,7 @@ func TestNamesakes(t *testing.T) {
 			w.wantActive(false, tokens.AccessToken)
 			w.wantActive(false, tokens.RefreshToken)
 			_, err := w.token("shop", refreshing(tokens.RefreshToken))
-			wantCode(t, grants.InvalidGrant, err)
+			wantCode(t, oautherr.InvalidGrant, err)
 		})
 	}
 }
@@ -217,5 +218,5 @@ func TestClientCredentialsNeverForPublicClients(t *testing.T) {
 	w := newWorld(t)
 	w.clients["app"].Grants = clientcfg.Grants() // Validate would refuse this
 	_, err := w.token("app", grants.TokenRequest{GrantType: "client_credentials"})
-	wantCode(t, grants.UnauthorizedClient, err)
+	wantCode(t, oautherr.UnauthorizedClient, err)
 }

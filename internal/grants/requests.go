@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/oautherr"
 )
 
 // AuthMethod is how a client authenticates, named as in RFC 7591 section 2.
@@ -74,7 +75,7 @@ type TokenResponse struct {
 	ExpiresIn    time.Duration
 	RefreshToken string // empty if none is issued
 	Scopes       []string
-	RateLimit    RateLimit
+	RateLimit    oautherr.RateLimit
 }
 
 // AuthorizeRequest is a parsed request to the authorization endpoint.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/oautherr"
 	"oauth-server/internal/ratelimit"
 )
 
@@ -153,7 +154,7 @@ func (s *Service) findLast(in *lastTokens, c *clientcfg.Client, id tokenSet) (la
 }
 
 // again returns the response with the token that was issued before and its remaining lifetime.
-func (s *Service) again(x *issuance, fields RateLimit) TokenResponse {
+func (s *Service) again(x *issuance, fields oautherr.RateLimit) TokenResponse {
 	t := &x.reuse.again
 	return TokenResponse{
 		AccessToken: t.text, ExpiresIn: t.expires.Sub(s.opts.Now()).Truncate(time.Second), Scopes: x.scopes, RateLimit: fields,

@@ -12,6 +12,7 @@ import (
 	"oauth-server/internal/grants"
 	"oauth-server/internal/judgement"
 	"oauth-server/internal/keys"
+	"oauth-server/internal/oautherr"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/secret"
 	"oauth-server/internal/testworld"
@@ -98,7 +99,7 @@ func TestReuseOfTheSameCredential(t *testing.T) {
 	former := clientCredentials
 	former.Credentials = grants.Credentials{Method: grants.AuthPost, ClientID: "shop", Secret: "the former"}
 	_, err := w.service.Token(t.Context(), former)
-	_ = as[*grants.LimitedError](t, err)
+	_ = as[*oautherr.LimitedError](t, err)
 	w.mustToken("shop", clientCredentials)
 }
 
@@ -261,7 +262,7 @@ func TestReuseWaitsForTheAdmitted(t *testing.T) {
 		check.Equal(t, "answered", admitted.answered.Load() || again.answered.Load() || gone.answered.Load(), false)
 		hangUp()
 		synctest.Wait()
-		_ = as[*grants.LimitedError](t, gone.err)
+		_ = as[*oautherr.LimitedError](t, gone.err)
 		check.Equal(t, "answered", again.answered.Load(), false)
 		close(signer.sign)
 		synctest.Wait()

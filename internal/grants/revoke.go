@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"oauth-server/internal/admission"
+	"oauth-server/internal/oautherr"
 	"oauth-server/internal/ratelimit"
 )
 
@@ -31,7 +32,7 @@ func (s *Service) replayed(ctx context.Context, auth Authorization, lifetime tim
 		s.opts.Logger.WarnContext(ctx, "grant presented twice, token family revoked",
 			"client_id", auth.ClientID, "family", auth.Family)
 	}
-	return fail(InvalidGrant, "This was used before. For safety, all tokens that came of it are revoked.")
+	return fail(oautherr.InvalidGrant, "This was used before. For safety, all tokens that came of it are revoked.")
 }
 
 // revokeFamily revokes every token of the family, including tokens that a running request has yet
@@ -65,14 +66,14 @@ func (s *Service) revokeOnce(ctx context.Context, name string, until time.Time) 
 
 // Revoke revokes a token (RFC 7009). A refresh token is revoked with its whole family, access
 // tokens included. An access token is revoked alone. An unknown token is not an error. A token of
-// another client is invalid_grant. Errors: *[Error], *[LimitedError].
+// another client is invalid_grant. Errors: *[Error], *[oautherr.LimitedError].
 func (s *Service) Revoke(ctx context.Context, q TokenQuery) error {
 	client, _, err := s.authenticate(q.Credentials, q.Remote)
 	if err != nil {
 		return err
 	}
 	if q.Token == "" {
-		return fail(InvalidRequest, "The parameter token is missing.")
+		return fail(oautherr.InvalidRequest, "The parameter token is missing.")
 	}
 	ctx, err = s.enter(ctx, client, admission.Revocation, q.Remote)
 	if err != nil {
@@ -94,7 +95,7 @@ func (s *Service) revokeAccessToken(ctx context.Context, clientID, token string)
 		return nil //nolint:nilerr // RFC 7009 2.2: an invalid token needs no revocation
 	}
 	if claims.ClientID != clientID {
-		return fail(InvalidGrant, "The token was issued to another client.")
+		return fail(oautherr.InvalidGrant, "The token was issued to another client.")
 	}
 	err = s.revokeOnce(ctx, tokenName(claims.ID), claims.ExpiresAt.Add(skew))
 	if err == nil {
@@ -111,7 +112,7 @@ func (s *Service) revokeRefreshToken(ctx context.Context, clientID, token string
 	case err != nil:
 		return storeFailed("read refresh token", err)
 	case p.family.ClientID != clientID:
-		return fail(InvalidGrant, "The token was issued to another client.")
+		return fail(oautherr.InvalidGrant, "The token was issued to another client.")
 	}
 	return s.revokeFamily(ctx, &p.family.Authorization, p.family.ExpiresAt.Sub(p.family.IssuedAt))
 }

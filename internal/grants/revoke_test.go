@@ -6,6 +6,7 @@ import (
 
 	"oauth-server/internal/check"
 	"oauth-server/internal/grants"
+	"oauth-server/internal/oautherr"
 )
 
 // TestRevoke introspects three tokens of one family after one of them was revoked.
@@ -48,13 +49,13 @@ func TestRevokeRefuses(t *testing.T) {
 	app := w.tokens("app")
 	for name, tc := range map[string]struct {
 		q    grants.TokenQuery
-		want grants.ErrorCode
+		want oautherr.Code
 	}{
-		"no token":             {grants.TokenQuery{Credentials: w.credentials("shop")}, grants.InvalidRequest},
-		"wrong secret":         {grants.TokenQuery{Credentials: grants.Credentials{Method: grants.AuthBasic, ClientID: "shop", Secret: "x"}, Token: tokens.AccessToken}, grants.InvalidClient},
-		"another's access":     {grants.TokenQuery{Credentials: w.credentials("other"), Token: tokens.AccessToken}, grants.InvalidGrant},
-		"another's refresh":    {grants.TokenQuery{Credentials: w.credentials("other"), Token: tokens.RefreshToken}, grants.InvalidGrant},
-		"another's, by public": {grants.TokenQuery{Credentials: w.credentials("app"), Token: tokens.RefreshToken}, grants.InvalidGrant},
+		"no token":             {grants.TokenQuery{Credentials: w.credentials("shop")}, oautherr.InvalidRequest},
+		"wrong secret":         {grants.TokenQuery{Credentials: grants.Credentials{Method: grants.AuthBasic, ClientID: "shop", Secret: "x"}, Token: tokens.AccessToken}, oautherr.InvalidClient},
+		"another's access":     {grants.TokenQuery{Credentials: w.credentials("other"), Token: tokens.AccessToken}, oautherr.InvalidGrant},
+		"another's refresh":    {grants.TokenQuery{Credentials: w.credentials("other"), Token: tokens.RefreshToken}, oautherr.InvalidGrant},
+		"another's, by public": {grants.TokenQuery{Credentials: w.credentials("app"), Token: tokens.RefreshToken}, oautherr.InvalidGrant},
 	} {
 		t.Run(name, func(t *testing.T) {
 			wantCode(t, tc.want, w.service.Revoke(t.Context(), tc.q))

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/oautherr"
 )
 
 // parseScope reads a scope parameter (RFC 6749 3.3): scope-tokens separated by spaces. It keeps the
@@ -16,7 +17,7 @@ func parseScope(raw string) ([]string, *Error) {
 			continue
 		}
 		if !clientcfg.ValidScopeToken(token) {
-			return nil, fail(InvalidScope, "The scope holds a character that is not allowed.")
+			return nil, fail(oautherr.InvalidScope, "The scope holds a character that is not allowed.")
 		}
 		out = append(out, token)
 	}
@@ -35,10 +36,10 @@ func grantScope(client *clientcfg.Client, raw string) ([]string, *Error) {
 		return slices.Clone(client.Scopes), nil
 	}
 	if slices.Contains(asked, clientcfg.ScopeOpenID) {
-		return nil, fail(InvalidScope, "This server does not do OpenID Connect: it has no ID tokens. Leave out the scope openid.")
+		return nil, fail(oautherr.InvalidScope, "This server does not do OpenID Connect: it has no ID tokens. Leave out the scope openid.")
 	}
 	if !subset(asked, client.Scopes) {
-		return nil, fail(InvalidScope, "The client is not registered for all of this scope.")
+		return nil, fail(oautherr.InvalidScope, "The client is not registered for all of this scope.")
 	}
 	return asked, nil
 }
@@ -56,11 +57,11 @@ func refreshScope(client *clientcfg.Client, granted []string, raw string) ([]str
 		asked = granted
 	}
 	if !subset(asked, granted) {
-		return nil, fail(InvalidScope, "A refresh cannot widen the scope that was granted.")
+		return nil, fail(oautherr.InvalidScope, "A refresh cannot widen the scope that was granted.")
 	}
 	left := slices.DeleteFunc(slices.Clone(asked), func(s string) bool { return !slices.Contains(client.Scopes, s) })
 	if len(left) == 0 && len(asked) > 0 {
-		return nil, fail(InvalidScope, "The client is no longer registered for any of this scope.")
+		return nil, fail(oautherr.InvalidScope, "The client is no longer registered for any of this scope.")
 	}
 	return left, nil
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/oautherr"
 )
 
 func TestGrantScope(t *testing.T) {
@@ -32,7 +33,7 @@ func TestGrantScope(t *testing.T) {
 		})
 	}
 	_, refused := grantScope(client, "a openid")
-	if refused == nil || refused.Code != InvalidScope || !strings.Contains(refused.Description, "does not do OpenID Connect") {
+	if refused == nil || refused.Code != oautherr.InvalidScope || !strings.Contains(refused.Description, "does not do OpenID Connect") {
 		t.Errorf("openid was answered with %v", refused)
 	}
 	none, err := grantScope(&clientcfg.Client{}, "")
@@ -48,7 +49,7 @@ func FuzzParseScope(f *testing.F) {
 	f.Fuzz(func(t *testing.T, raw string) {
 		scopes, err := parseScope(raw)
 		if err != nil {
-			if err.Code != InvalidScope {
+			if err.Code != oautherr.InvalidScope {
 				t.Fatalf("%v", err)
 			}
 			return

@@ -10,6 +10,7 @@ import (
 
 	"oauth-server/internal/check"
 	"oauth-server/internal/grants"
+	"oauth-server/internal/oautherr"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/secret"
 )
@@ -96,7 +97,7 @@ func TestBusySaysWhenToComeBack(t *testing.T) {
 		got := *as[*grants.Error](t, err)
 		got.Cause = nil
 		check.Equal(t, "error", got, grants.Error{
-			Code: grants.TemporarilyUnavailable, RetryAfter: 3 * time.Second,
+			Code: oautherr.TemporarilyUnavailable, RetryAfter: 3 * time.Second,
 			Description: "Too many people are signing in at the moment; retry after 3 seconds.",
 		})
 	}
@@ -122,7 +123,7 @@ func TestSignInsOfOneUserAreLimited(t *testing.T) {
 	for name, err := range map[string]error{
 		"right": w.signIn(here, "alice", password), "wrong": w.signIn(here, "alice", "x"), "token": asToken(),
 	} {
-		limited := as[*grants.LimitedError](t, err)
+		limited := as[*oautherr.LimitedError](t, err)
 		wait = limited.RetryAfter
 		want := fmt.Sprintf("Too many sign-ins with this username from this address; retry after %d seconds.", wait/time.Second)
 		check.Equal(t, name, limited.Description(), want)

@@ -10,6 +10,7 @@ import (
 	"oauth-server/internal/admission"
 	"oauth-server/internal/check"
 	"oauth-server/internal/grants"
+	"oauth-server/internal/oautherr"
 	"oauth-server/internal/secret"
 )
 
@@ -24,12 +25,12 @@ func TestWaitingUsesUpNoSlowDown(t *testing.T) {
 		giveBack := takeOnlyTurn(t, passwords)
 
 		err := w.signIn(here, "alice", password)
-		check.Equal(t, "code of an attempt without a turn", as[*grants.Error](t, err).Code, grants.TemporarilyUnavailable)
+		check.Equal(t, "code of an attempt without a turn", as[*grants.Error](t, err).Code, oautherr.TemporarilyUnavailable)
 
 		ctx, hangUp := context.WithTimeout(t.Context(), time.Second)
 		defer hangUp()
 		_, _, err = w.service.SignIn(ctx, grants.SignIn{Username: "alice", Password: password, Remote: here})
-		if err == nil || errors.As(err, new(*grants.LimitedError)) {
+		if err == nil || errors.As(err, new(*oautherr.LimitedError)) {
 			t.Errorf("hung up: error %v", err)
 		}
 
@@ -77,7 +78,7 @@ func TestSlowDownOfAllInstances(t *testing.T) {
 
 	f.operation, f.err = "RecordOnce", errDown
 	err := w.signIn(number(2000), "alice", password)
-	check.Equal(t, "code when the store is away", as[*grants.Error](t, err).Code, grants.TemporarilyUnavailable)
+	check.Equal(t, "code when the store is away", as[*grants.Error](t, err).Code, oautherr.TemporarilyUnavailable)
 }
 
 // TestUnrecordedAttemptUsesUpNothing: if the store cannot record a slowed-down attempt, because its
@@ -94,7 +95,7 @@ func TestUnrecordedAttemptUsesUpNothing(t *testing.T) {
 			f.operation, f.err = "RecordOnce", cause
 			for i, typed := range []string{password, "wrong"} {
 				refused := as[*grants.Error](t, w.signIn(number(100+i), "alice", typed))
-				check.Equal(t, "code", refused.Code, grants.TemporarilyUnavailable)
+				check.Equal(t, "code", refused.Code, oautherr.TemporarilyUnavailable)
 				check.Equal(t, "cause", errors.Is(refused, cause), true)
 			}
 			check.Equal(t, "attempts that were to be recorded", f.hits, 2)

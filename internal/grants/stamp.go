@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/oautherr"
 	"oauth-server/internal/secret"
 )
 
@@ -38,11 +39,11 @@ const catchUp = 2 * time.Second
 func checkClient(client *clientcfg.Client, what string, stamp secret.Stamp) error {
 	switch {
 	case !client.Stamp.Accepts(stamp):
-		return fail(InvalidGrant, "The "+what+" is not known, or has expired.")
+		return fail(oautherr.InvalidGrant, "The "+what+" is not known, or has expired.")
 	case client.Stamp.Behind(stamp):
 		return &Error{
-			Code: TemporarilyUnavailable, RetryAfter: catchUp,
-			Description: "The client was changed a moment ago; retry after " + inSeconds(catchUp) + ".",
+			Code: oautherr.TemporarilyUnavailable, RetryAfter: catchUp,
+			Description: "The client was changed a moment ago; retry after " + oautherr.Seconds(catchUp) + ".",
 		}
 	}
 	return nil

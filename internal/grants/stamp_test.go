@@ -11,6 +11,7 @@ import (
 	"oauth-server/internal/check"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/grants"
+	"oauth-server/internal/oautherr"
 	"oauth-server/internal/secret"
 	datastore "oauth-server/internal/store"
 	"oauth-server/internal/testworld"
@@ -41,9 +42,9 @@ func (w *world) wantDead(i issued) {
 	_, err := w.service.Bearer(w.tb.Context(), i.AccessToken)
 	check.ErrorIs(w.tb, err, grants.ErrBearer)
 	_, err = w.token("shop", refreshing(i.RefreshToken))
-	wantCode(w.tb, grants.InvalidGrant, err)
+	wantCode(w.tb, oautherr.InvalidGrant, err)
 	_, err = w.token("shop", w.redemption("shop", i.code))
-	wantCode(w.tb, grants.InvalidGrant, err)
+	wantCode(w.tb, oautherr.InvalidGrant, err)
 }
 
 // TestRevokedUser: a revocation ends everything from earlier sign-ins, whatever the clocks of the
@@ -128,7 +129,7 @@ func TestInstanceBehind(t *testing.T) {
 	behind.wantActive(true, good.RefreshToken)
 	for _, req := range []grants.TokenRequest{w.redemption("shop", good.code), refreshing(good.RefreshToken)} {
 		_, err := behind.token("shop", req)
-		wantCode(t, grants.TemporarilyUnavailable, err)
+		wantCode(t, oautherr.TemporarilyUnavailable, err)
 		check.ErrorSays(t, err, "retry after 2 seconds")
 		w.wantActive(true, w.mustToken("shop", req).AccessToken)
 	}
@@ -190,9 +191,9 @@ func TestStoppedInstance(t *testing.T) {
 	behind.reopen(func(o *grants.Options) { o.Clients = clients })
 	query := grants.TokenQuery{Credentials: w.credentials("shop"), Token: i.AccessToken}
 	_, err := behind.service.Introspect(t.Context(), query)
-	wantCode(t, grants.TemporarilyUnavailable, err)
+	wantCode(t, oautherr.TemporarilyUnavailable, err)
 	_, err = behind.service.Bearer(t.Context(), i.machine)
-	wantCode(t, grants.TemporarilyUnavailable, err)
+	wantCode(t, oautherr.TemporarilyUnavailable, err)
 	clients.err = nil
 	behind.reopen(func(o *grants.Options) { o.Clients = clients })
 	behind.wantActive(false, i.AccessToken)
@@ -219,16 +220,16 @@ func TestStoreWithoutItsData(t *testing.T) {
 		issued := w.tokens("shop")
 		store.operation, store.err = operation, grants.ErrNotFound
 		_, err := w.token("shop", refreshing(issued.RefreshToken))
-		wantCode(t, grants.InvalidGrant, err)
+		wantCode(t, oautherr.InvalidGrant, err)
 		if operation == "User" {
 			w.wantActive(false, issued.AccessToken)
 		}
 		w.reopen(func(o *grants.Options) { o.Clients = emptied{w.clients} })
 		_, err = w.token("shop", refreshing(issued.RefreshToken))
-		wantCode(t, grants.TemporarilyUnavailable, err)
+		wantCode(t, oautherr.TemporarilyUnavailable, err)
 		if operation == "User" {
 			_, err = w.service.Introspect(t.Context(), grants.TokenQuery{Credentials: w.credentials("shop"), Token: issued.AccessToken})
-			wantCode(t, grants.TemporarilyUnavailable, err)
+			wantCode(t, oautherr.TemporarilyUnavailable, err)
 		}
 		store.operation = ""
 		w.mustToken("shop", refreshing(issued.RefreshToken))
@@ -256,5 +257,5 @@ func TestMarkLost(t *testing.T) {
 	behind.wantActive(false, unknown)
 	store.operation, store.err = "Client", errDown
 	_, err := behind.service.Introspect(t.Context(), grants.TokenQuery{Credentials: w.credentials("shop"), Token: good})
-	wantCode(t, grants.TemporarilyUnavailable, err)
+	wantCode(t, oautherr.TemporarilyUnavailable, err)
 }

@@ -8,6 +8,7 @@ import (
 	"oauth-server/internal/admission"
 	"oauth-server/internal/check"
 	"oauth-server/internal/grants"
+	"oauth-server/internal/oautherr"
 	"oauth-server/internal/secret"
 )
 
@@ -52,7 +53,7 @@ func TestStarvedAttemptIsShed(t *testing.T) {
 	w, starved, shed, gate := starvedWorld(t)
 	*starved = true
 	refused := as[*grants.Error](t, w.signIn(here, "alice", password))
-	check.Equal(t, "code", refused.Code, grants.TemporarilyUnavailable)
+	check.Equal(t, "code", refused.Code, oautherr.TemporarilyUnavailable)
 	check.Equal(t, "to retry", refused.RetryAfter > 0, true)
 	_, err := w.token("shop", grants.TokenRequest{GrantType: "password", Username: "alice", Password: password})
 	check.Equal(t, "for want of", as[*admission.ShedError](t, err).Short, admission.Processor)

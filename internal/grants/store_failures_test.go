@@ -7,6 +7,7 @@ import (
 
 	"oauth-server/internal/check"
 	"oauth-server/internal/grants"
+	"oauth-server/internal/oautherr"
 )
 
 // eachStoreFailure makes every operation of the store fail in every flow.
@@ -73,7 +74,7 @@ func eachStoreFailure(t *testing.T, cause error) {
 				try := flow.prepare(w)
 				f.operation, f.err = operation, cause
 				err := try()
-				wantCode(t, grants.TemporarilyUnavailable, err)
+				wantCode(t, oautherr.TemporarilyUnavailable, err)
 				oauthErr := as[*grants.Error](t, err)
 				if strings.Contains(oauthErr.Description, cause.Error()) {
 					t.Fatalf("the description %q shows the cause", oauthErr.Description)
@@ -98,10 +99,10 @@ func TestStoreFailsDuringReplay(t *testing.T) {
 	w.mustToken("shop", refreshing(first.RefreshToken))
 	f.operation, f.err = "Revoke", unhashable{"down"}
 	_, err := w.token("shop", refreshing(first.RefreshToken))
-	wantCode(t, grants.TemporarilyUnavailable, err)
+	wantCode(t, oautherr.TemporarilyUnavailable, err)
 	f.operation = ""
 	_, err = w.token("shop", refreshing(first.RefreshToken))
-	wantCode(t, grants.InvalidGrant, err)
+	wantCode(t, oautherr.InvalidGrant, err)
 }
 
 // TestReplayerHangsUp: the family is revoked even if the client disconnects.
@@ -114,6 +115,6 @@ func TestReplayerHangsUp(t *testing.T) {
 	req := refreshing(first.RefreshToken)
 	req.Credentials = w.credentials("shop")
 	_, err := w.service.Token(ctx, req)
-	wantCode(t, grants.InvalidGrant, err)
+	wantCode(t, oautherr.InvalidGrant, err)
 	w.wantActive(false, second.AccessToken)
 }

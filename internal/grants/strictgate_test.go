@@ -10,6 +10,7 @@ import (
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/judgement"
+	"oauth-server/internal/oautherr"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/testworld"
 )
@@ -66,7 +67,7 @@ func TestGateAwaitsPermits(t *testing.T) {
 		synctest.Wait()
 		exchange()
 		synctest.Wait()
-		_ = as[*grants.LimitedError](t, gone.err)
+		_ = as[*oautherr.LimitedError](t, gone.err)
 		check.OK(t, first.err)
 		check.Equal(t, "outcome", (*seen)[1].Decision.Outcome, ratelimit.Allowed)
 
@@ -76,7 +77,7 @@ func TestGateAwaitsPermits(t *testing.T) {
 		check.Equal(t, "answered before lease_wait", late.answered.Load(), false)
 		time.Sleep(time.Millisecond) //nolint:forbidigo // simulated
 		synctest.Wait()
-		limited := as[*grants.LimitedError](t, late.err)
+		limited := as[*oautherr.LimitedError](t, late.err)
 		check.Equal(t, "over a quota", limited.QuotaExceeded, false)
 		check.Equal(t, "waited", (*seen)[2].Leased, 50*time.Millisecond)
 	})

@@ -6,14 +6,15 @@ import (
 	"slices"
 
 	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/oautherr"
 	"oauth-server/internal/secret"
 )
 
 // Token answers a token request (RFC 6749 3.2), following the steps in the package documentation.
-// Errors: *[Error], *[LimitedError].
+// Errors: *[Error], *[oautherr.LimitedError].
 func (s *Service) Token(ctx context.Context, req TokenRequest) (TokenResponse, error) {
 	if req.GrantType == "" {
-		return TokenResponse{}, fail(InvalidRequest, "The parameter grant_type is missing.")
+		return TokenResponse{}, fail(oautherr.InvalidRequest, "The parameter grant_type is missing.")
 	}
 	client, used, err := s.authenticate(req.Credentials, req.Remote)
 	if err != nil {
@@ -24,7 +25,7 @@ func (s *Service) Token(ctx context.Context, req TokenRequest) (TokenResponse, e
 		return TokenResponse{}, err
 	}
 	if page := req.Credentials.Page; grant == clientcfg.Password && !page.SameSite && page.foreign(client) {
-		return TokenResponse{}, fail(UnauthorizedClient, "A web page of another site cannot use the password grant, unless a redirect_uri of the client is of its origin.")
+		return TokenResponse{}, fail(oautherr.UnauthorizedClient, "A web page of another site cannot use the password grant, unless a redirect_uri of the client is of its origin.")
 	}
 	if !s.refusedAnyway(client, grant, &req) {
 		if ctx, err = s.enter(ctx, client, classOfGrant[grant], req.Remote); err != nil {
@@ -59,10 +60,10 @@ func (s *Service) Token(ctx context.Context, req TokenRequest) (TokenResponse, e
 func allowedGrant(client *clientcfg.Client, raw string) (clientcfg.Grant, error) {
 	grant := clientcfg.Grant(raw)
 	if !slices.Contains(clientcfg.Grants(), grant) {
-		return "", fail(UnsupportedGrantType, "This grant_type is not supported.")
+		return "", fail(oautherr.UnsupportedGrantType, "This grant_type is not supported.")
 	}
 	if !client.May(grant) || grant == clientcfg.ClientCredentials && client.Public {
-		return "", fail(UnauthorizedClient, "The client is not registered for this grant_type.")
+		return "", fail(oautherr.UnauthorizedClient, "The client is not registered for this grant_type.")
 	}
 	return grant, nil
 }
@@ -102,7 +103,7 @@ func (s *Service) lookClientCredentials(x *issuance, req TokenRequest) error {
 
 func (s *Service) lookPassword(ctx context.Context, x *issuance, req TokenRequest) error {
 	if req.Username == "" || req.Password == "" {
-		return fail(InvalidRequest, "The parameters username and password are needed.")
+		return fail(oautherr.InvalidRequest, "The parameters username and password are needed.")
 	}
 	scopes, bad := grantScope(x.client, req.Scope)
 	if bad != nil {
@@ -117,9 +118,9 @@ func (s *Service) lookPassword(ctx context.Context, x *issuance, req TokenReques
 	user, err := s.checkPassword(ctx, name, req.Password, req.place(x.client))
 	switch {
 	case errors.Is(err, ErrUsername):
-		return fail(InvalidGrant, "The username or the password is wrong. No new user can have this username: it is too long, or holds a space, a symbol or another character that usernames cannot have.")
+		return fail(oautherr.InvalidGrant, "The username or the password is wrong. No new user can have this username: it is too long, or holds a space, a symbol or another character that usernames cannot have.")
 	case errors.Is(err, ErrSignIn):
-		return fail(InvalidGrant, "The username or the password is wrong.")
+		return fail(oautherr.InvalidGrant, "The username or the password is wrong.")
 	case err != nil:
 		return err
 	}
@@ -129,7 +130,7 @@ func (s *Service) lookPassword(ctx context.Context, x *issuance, req TokenReques
 
 func (s *Service) lookCode(ctx context.Context, x *issuance, req TokenRequest) error {
 	if req.Code == "" {
-		return fail(InvalidRequest, "The parameter code is missing.")
+		return fail(oautherr.InvalidRequest, "The parameter code is missing.")
 	}
 	if !s.isCode(req.Code) {
 		return errUnknownCode()
@@ -141,7 +142,7 @@ func (s *Service) lookCode(ctx context.Context, x *issuance, req TokenRequest) e
 	case err != nil:
 		return storeFailed("read authorization code", err)
 	case code.ClientID != x.client.ID:
-		return fail(InvalidGrant, "The authorization code was issued to another client.")
+		return fail(oautherr.InvalidGrant, "The authorization code was issued to another client.")
 	case code.Claimed:
 		return s.replayed(ctx, code.Authorization, 0)
 	case s.codeExpired(&code, x.now):
@@ -171,7 +172,7 @@ func (s *Service) lookCode(ctx context.Context, x *issuance, req TokenRequest) e
 }
 
 func errUnknownCode() *Error {
-	return fail(InvalidGrant, "The authorization code is not known, or has expired.")
+	return fail(oautherr.InvalidGrant, "The authorization code is not known, or has expired.")
 }
 
 // checkTokenRedirect compares the redirect_uri of the token request with the one of the
@@ -180,12 +181,12 @@ func errUnknownCode() *Error {
 func checkTokenRedirect(client *clientcfg.Client, authorized, presented string) *Error {
 	switch {
 	case authorized != "" && presented == "":
-		return fail(InvalidRequest, "The parameter redirect_uri is missing: the authorization request had one.")
+		return fail(oautherr.InvalidRequest, "The parameter redirect_uri is missing: the authorization request had one.")
 	case authorized != "" && authorized != presented:
-		return fail(InvalidGrant, "The redirect_uri is not that of the authorization request.")
+		return fail(oautherr.InvalidGrant, "The redirect_uri is not that of the authorization request.")
 	case authorized == "" && presented != "":
 		if _, err := chooseRedirect(client, presented); err != nil {
-			return fail(InvalidGrant, "The redirect_uri is not that of the authorization request.")
+			return fail(oautherr.InvalidGrant, "The redirect_uri is not that of the authorization request.")
 		}
 	}
 	return nil
@@ -198,7 +199,7 @@ func (s *Service) checkFamily(ctx context.Context, what, family string) error {
 	case err != nil:
 		return storeFailed("read revocations", err)
 	case revoked:
-		return fail(InvalidGrant, "The "+what+" was revoked.")
+		return fail(oautherr.InvalidGrant, "The "+what+" was revoked.")
 	}
 	return nil
 }
@@ -210,7 +211,7 @@ func (s *Service) checkUser(ctx context.Context, a *Authorization) error {
 	case err != nil:
 		return err
 	case !ok:
-		return fail(InvalidGrant, "The user does not exist any more, or has to sign in again.")
+		return fail(oautherr.InvalidGrant, "The user does not exist any more, or has to sign in again.")
 	}
 	return nil
 }

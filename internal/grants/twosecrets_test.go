@@ -7,6 +7,7 @@ import (
 	"oauth-server/internal/check"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/grants"
+	"oauth-server/internal/oautherr"
 	"oauth-server/internal/secret"
 )
 
@@ -34,11 +35,11 @@ func TestTwoSecrets(t *testing.T) {
 	check.OK(t, ask("former"))
 	w.clock.Advance(1)
 	for _, wrong := range []string{"former", "", "x", string(make([]byte, 32))} {
-		wantCode(t, grants.InvalidClient, ask(wrong))
+		wantCode(t, oautherr.InvalidClient, ask(wrong))
 	}
 	check.OK(t, ask(secretOf("shop")))
 	w.clients["shop"].Former = clientcfg.FormerSecret{Until: start.Add(24 * time.Hour)} // without a secret
-	wantCode(t, grants.InvalidClient, ask(""))
+	wantCode(t, oautherr.InvalidClient, ask(""))
 	w.tokens("app") // a public client has no secret
 	check.Equal(t, "uses", uses, []use{
 		{"shop", secret.DigestOf(secretOf("shop")), start},
@@ -67,11 +68,11 @@ func TestRawSecret(t *testing.T) {
 	check.OK(t, ask("a+b%41", "a%2Bb%2541"))
 	check.OK(t, ask("c d", "c+d"))
 	for _, wrong := range []string{"", "a+b%42", "a bA"} {
-		wantCode(t, grants.InvalidClient, ask("a bA", wrong))
+		wantCode(t, oautherr.InvalidClient, ask("a bA", wrong))
 	}
 	w.clients["shop"].SecretDigest = decoded
 	check.OK(t, ask("e f", "e+f"))
 	w.clock.Advance(time.Hour)
-	wantCode(t, grants.InvalidClient, ask("c d", "c+d"))
+	wantCode(t, oautherr.InvalidClient, ask("c d", "c+d"))
 	check.Equal(t, "uses", uses, []secret.Digest{current, current, former, decoded})
 }

@@ -12,6 +12,7 @@ import (
 	"oauth-server/internal/admission"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/network"
+	"oauth-server/internal/oautherr"
 	"oauth-server/internal/secret"
 )
 
@@ -54,7 +55,7 @@ func ValidatePassword(name, password string) error {
 // checkPassword returns the user if the password is correct. It takes the same time whether or not
 // the user exists. Over a limit of attempts it hashes nothing. It checks the limits again when a
 // queued attempt gets its turn, because earlier attempts may have been counted in between. An
-// attempt without a hashed password counts nowhere. Errors: [ErrSignIn], *[Error], *[LimitedError].
+// attempt without a hashed password counts nowhere. Errors: [ErrSignIn], *[Error], *[oautherr.LimitedError].
 func (s *Service) checkPassword(ctx context.Context, name typedName, password string, at place) (User, error) {
 	key := name.key()
 	g := s.guesses.guess(key, at)
@@ -93,7 +94,7 @@ func (s *Service) checkPassword(ctx context.Context, name typedName, password st
 // notChecked returns the error for an attempt if its password was not compared, or if the result
 // must not be revealed.
 func (s *Service) notChecked(ctx context.Context, err error) error {
-	var limited *LimitedError
+	var limited *oautherr.LimitedError
 	var busy *secret.BusyError
 	switch {
 	case errors.As(err, &limited):
@@ -137,7 +138,7 @@ func (s *Service) verifyPassword(ctx context.Context, user *User, exists bool, a
 
 // SignIn checks a password and starts a session. If the user has too many sessions, the oldest end.
 // It returns the cookie value, and the store keeps only its digest. Errors: [ErrSignIn], *[Error],
-// *[LimitedError].
+// *[oautherr.LimitedError].
 func (s *Service) SignIn(ctx context.Context, in SignIn) (cookieValue string, session Session, err error) {
 	ctx, err = s.EnterGate(ctx, &admission.Request{Class: admission.SignIn})
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 
 	"oauth-server/internal/check"
 	"oauth-server/internal/grants"
+	"oauth-server/internal/oautherr"
 	"oauth-server/internal/secret"
 )
 
@@ -76,7 +77,7 @@ func TestRefusedNames(t *testing.T) {
 		check.ErrorIs(t, err, grants.ErrSignIn)
 		check.ErrorIs(t, err, grants.ErrUsername)
 		_, err = w.token("shop", byPassword(name, password))
-		wantCode(t, grants.InvalidGrant, err)
+		wantCode(t, oautherr.InvalidGrant, err)
 		check.ErrorSays(t, err, "No new user can have this username")
 		check.ErrorIs(t, w.signIn(here, name, password), grants.ErrUsername)
 		wantTooMany(t, w.signIn(here, name, password))

@@ -11,6 +11,7 @@ import (
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/judgement"
+	"oauth-server/internal/oautherr"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/secret"
 )
@@ -107,21 +108,21 @@ func TestWhatEndsWhileItWaits(t *testing.T) {
 	for name, tt := range map[string]struct {
 		request func(w *world) grants.TokenRequest
 		end     func(w *world)
-		want    grants.ErrorCode
+		want    oautherr.Code
 	}{
-		"code of a revoked user":     {code, (*world).revokeUser, grants.InvalidGrant},
-		"password of a revoked user": {func(*world) grants.TokenRequest { return ofAlice() }, (*world).revokeUser, grants.InvalidGrant},
-		"of a client that is gone":   {code, func(w *world) { delete(w.clients, "shop") }, grants.InvalidClient},
+		"code of a revoked user":     {code, (*world).revokeUser, oautherr.InvalidGrant},
+		"password of a revoked user": {func(*world) grants.TokenRequest { return ofAlice() }, (*world).revokeUser, oautherr.InvalidGrant},
+		"of a client that is gone":   {code, func(w *world) { delete(w.clients, "shop") }, oautherr.InvalidClient},
 		"of another grant now": {code, func(w *world) {
 			w.changeClient("shop", func(c *clientcfg.Client) { c.Grants = []clientcfg.Grant{clientcfg.Password} })
-		}, grants.UnauthorizedClient},
+		}, oautherr.UnauthorizedClient},
 		"of another scope now": {func(*world) grants.TokenRequest {
 			req := ofAlice()
 			req.Scope = "write"
 			return req
 		}, func(w *world) {
 			w.changeClient("shop", func(c *clientcfg.Client) { c.Scopes = []string{"read"} })
-		}, grants.InvalidScope},
+		}, oautherr.InvalidScope},
 	} {
 		t.Run(name, func(t *testing.T) {
 			waitWorld(t, clientcfg.PolicySet{}, func(w *world, _ *[]judgement.Decided) {
@@ -179,7 +180,7 @@ func TestStopWaiting(t *testing.T) {
 		began := time.Now()
 		done := w.waiting("shop", clientCredentials)
 		w.service.StopWaiting()
-		limited := as[*grants.LimitedError](t, (<-done).err)
+		limited := as[*oautherr.LimitedError](t, (<-done).err)
 		check.Equal(t, "after", time.Since(began), 0)
 		check.Equal(t, "RetryAfter", limited.RetryAfter, time.Second)
 		check.Equal(t, "outcome", (*seen)[2].Decision.Outcome, ratelimit.Denied)
@@ -216,7 +217,7 @@ func TestWhoHangsUp(t *testing.T) {
 		req := clientCredentials
 		req.Credentials = w.credentials("shop")
 		_, err := w.service.Token(ctx, req)
-		_ = as[*grants.LimitedError](t, err)
+		_ = as[*oautherr.LimitedError](t, err)
 		check.Equal(t, "waiting", w.service.Waiting(), 0)
 		check.OK(t, (<-w.waiting("shop", clientCredentials)).err)
 	})

@@ -9,6 +9,7 @@ import (
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/judgement"
+	"oauth-server/internal/oautherr"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/testworld"
 )
@@ -42,7 +43,7 @@ func TestWhoPassedUncountedGivesNothingBack(t *testing.T) {
 		counting.Trusted = false
 		other := w.opts.Counters.Take(time.Now(), key, &counting, 1)
 		check.Equal(t, "another request", other.Outcome, ratelimit.Allowed)
-		wantCode(t, grants.InvalidGrant, (<-done).err)
+		wantCode(t, oautherr.InvalidGrant, (<-done).err)
 		check.Equal(t, "outcome", (*seen)[2].Decision.Outcome, ratelimit.Trusted)
 		check.Equal(t, "limits under which that is still counted", len(w.opts.Counters.Usage(time.Now(), key)), 1)
 	})

@@ -12,6 +12,7 @@ import (
 
 	"oauth-server/internal/check"
 	"oauth-server/internal/grants"
+	"oauth-server/internal/oautherr"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/secret"
 )
@@ -97,7 +98,7 @@ func TestFailuresOfASite(t *testing.T) {
 		o.ClientFailures, o.SignInFailures = grants.FailureLimits{PerAddress: l, PerName: l}, grants.FailureLimits{PerAddress: l, PerName: l}
 	})
 	for i := range 20 {
-		wantCode(t, grants.InvalidClient, w.attempt(in56(i), "shop", "x"))
+		wantCode(t, oautherr.InvalidClient, w.attempt(in56(i), "shop", "x"))
 		check.ErrorIs(t, w.signIn(in56(i), "alice", "x"), grants.ErrSignIn)
 	}
 	for _, from := range []netip.Addr{in56(20), in48(1)} {

@@ -7,6 +7,7 @@ import (
 	"net/url"
 
 	"oauth-server/internal/grants"
+	"oauth-server/internal/oautherr"
 )
 
 // maxQuery bounds an authorization request in bytes. The request travels through URLs and hidden
@@ -71,7 +72,7 @@ func (s *Server) silently(c *call, p *grants.Prompt, err error) error {
 		s.log.LogAttrs(c.ctx(), slog.LevelError, "silent authorization failed", slog.String("client_id", c.clientID), slog.Any("error", err))
 	}
 	return s.redirectError(c, p.RedirectURI, p.State, &grants.Error{
-		Code: grants.TemporarilyUnavailable, Description: "The server cannot answer this at the moment. Try again.", Cause: err,
+		Code: oautherr.TemporarilyUnavailable, Description: "The server cannot answer this at the moment. Try again.", Cause: err,
 	})
 }
 
@@ -204,7 +205,7 @@ func (s *Server) decide(c *call, decision string, a *answered) error {
 	case "allow":
 		return s.approve(c, a)
 	case "deny":
-		return s.redirectError(c, a.prompt.RedirectURI, a.prompt.State, &grants.Error{Code: grants.AccessDenied, Description: "The user refused."})
+		return s.redirectError(c, a.prompt.RedirectURI, a.prompt.State, &grants.Error{Code: oautherr.AccessDenied, Description: "The user refused."})
 	}
 	return invalidRequest("The decision must be allow or deny.")
 }
@@ -216,7 +217,7 @@ func (s *Server) decide(c *call, decision string, a *answered) error {
 func (s *Server) approve(c *call, a *answered) error {
 	p := a.prompt
 	code, err := s.o.Authorizations.Approve(c.ctx(), p, a.session, a.consent)
-	var limited *grants.LimitedError
+	var limited *oautherr.LimitedError
 	switch {
 	case err == nil:
 		return s.redirectToClient(c, p.RedirectURI, p.State, url.Values{"code": {code}})
@@ -230,7 +231,7 @@ func (s *Server) approve(c *call, a *answered) error {
 	if shedBy(err) == "" {
 		s.log.LogAttrs(c.ctx(), slog.LevelError, "approval failed", slog.String("client_id", c.clientID), slog.Any("error", err))
 	}
-	known := &grants.Error{Code: grants.ServerError, Description: "The authorization could not be recorded."}
+	known := &grants.Error{Code: oautherr.ServerError, Description: "The authorization could not be recorded."}
 	errors.As(err, &known)
 	return s.redirectError(c, p.RedirectURI, p.State, known)
 }

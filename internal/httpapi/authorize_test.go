@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"oauth-server/internal/check"
-	"oauth-server/internal/grants"
+	"oauth-server/internal/oautherr"
 )
 
 // wantPage checks the headers that every page carries.
@@ -199,7 +199,7 @@ func TestBadAuthorization(t *testing.T) {
 	good := authorization().Encode()
 	tests := map[string]struct {
 		query    string
-		redirect grants.ErrorCode // empty: a page
+		redirect oautherr.Code // empty: a page
 		state    string
 	}{
 		"nothing":                {query: ""},
@@ -217,11 +217,11 @@ func TestBadAuthorization(t *testing.T) {
 		"state too long":         {query: with(func(v url.Values) { v.Set("state", strings.Repeat("x", 9000)) })},
 		"too many":               {query: good + strings.Repeat("&x=1", 100)},
 
-		"repeated scope":         {good + "&scope=b", grants.InvalidRequest, "st&ate"},
-		"repeated state":         {good + "&state=b", grants.InvalidRequest, ""},
-		"response_mode":          {good + "&response_mode=fragment", grants.InvalidRequest, "st&ate"},
-		"response_type":          {with(func(v url.Values) { v.Set("response_type", "token") }), grants.UnsupportedResponseType, "st&ate"},
-		"response_type and mode": {with(func(v url.Values) { v.Set("response_type", "token") }) + "&response_mode=fragment", grants.InvalidRequest, "st&ate"},
+		"repeated scope":         {good + "&scope=b", oautherr.InvalidRequest, "st&ate"},
+		"repeated state":         {good + "&state=b", oautherr.InvalidRequest, ""},
+		"response_mode":          {good + "&response_mode=fragment", oautherr.InvalidRequest, "st&ate"},
+		"response_type":          {with(func(v url.Values) { v.Set("response_type", "token") }), oautherr.UnsupportedResponseType, "st&ate"},
+		"response_type and mode": {with(func(v url.Values) { v.Set("response_type", "token") }) + "&response_mode=fragment", oautherr.InvalidRequest, "st&ate"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -269,7 +269,7 @@ func TestAuthorizeByPost(t *testing.T) {
 
 func TestAuthorizeAnswersScriptsInJSON(t *testing.T) {
 	res := request{method: "GET", path: "/authorize", header: http.Header{"Accept": {"application/json"}}}.send(t, newServer(t, newFake(), nil))
-	wantOAuthError(t, res, http.StatusBadRequest, grants.InvalidRequest)
+	wantOAuthError(t, res, http.StatusBadRequest, oautherr.InvalidRequest)
 }
 
 func TestOurTroubleOnPages(t *testing.T) {

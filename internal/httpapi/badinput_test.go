@@ -9,6 +9,7 @@ import (
 
 	"oauth-server/internal/check"
 	"oauth-server/internal/grants"
+	"oauth-server/internal/oautherr"
 )
 
 func basic(id, secret string) []string {
@@ -16,7 +17,7 @@ func basic(id, secret string) []string {
 }
 
 // wantOAuthError checks everything that RFC 6749 5.2 requires of an error answer.
-func wantOAuthError(tb testing.TB, res *reply, status int, code grants.ErrorCode) {
+func wantOAuthError(tb testing.TB, res *reply, status int, code oautherr.Code) {
 	tb.Helper()
 	body := res.Body
 	wantStatus(tb, res, status)
@@ -24,8 +25,8 @@ func wantOAuthError(tb testing.TB, res *reply, status int, code grants.ErrorCode
 	wantHeader(tb, res.Header, "Cache-Control", "no-store")
 	wantHeader(tb, res.Header, "X-Content-Type-Options", "nosniff")
 	var e struct {
-		Error       grants.ErrorCode `json:"error"`
-		Description string           `json:"error_description"`
+		Error       oautherr.Code `json:"error"`
+		Description string        `json:"error_description"`
 	}
 	if err := json.Unmarshal([]byte(body), &e); err != nil {
 		tb.Fatalf("%v: %v", body, err)
@@ -87,7 +88,7 @@ func TestBadForm(t *testing.T) {
 		for name, r := range cases {
 			t.Run(endpoint+" "+name, func(t *testing.T) {
 				r.path = endpoint + r.path
-				wantOAuthError(t, r.send(t, newServer(t, newFake(), nil)), http.StatusBadRequest, grants.InvalidRequest)
+				wantOAuthError(t, r.send(t, newServer(t, newFake(), nil)), http.StatusBadRequest, oautherr.InvalidRequest)
 			})
 		}
 	}
@@ -126,7 +127,7 @@ func TestBadCredentials(t *testing.T) {
 		for name, r := range cases {
 			t.Run(endpoint+" "+name, func(t *testing.T) {
 				r.path, r.body = endpoint, r.body+"&"+form(rest...)
-				wantOAuthError(t, r.send(t, newServer(t, newFake(), nil)), http.StatusUnauthorized, grants.InvalidClient)
+				wantOAuthError(t, r.send(t, newServer(t, newFake(), nil)), http.StatusUnauthorized, oautherr.InvalidClient)
 			})
 		}
 	}
@@ -139,7 +140,7 @@ func TestWrongMethod(t *testing.T) {
 			t.Run(method+" "+endpoint, func(t *testing.T) {
 				res := request{method: method, path: endpoint}.send(t, s)
 				holds(t, res.Header.Get("Allow"), "POST")
-				wantOAuthError(t, res, http.StatusMethodNotAllowed, grants.InvalidRequest)
+				wantOAuthError(t, res, http.StatusMethodNotAllowed, oautherr.InvalidRequest)
 			})
 		}
 	}
@@ -147,7 +148,7 @@ func TestWrongMethod(t *testing.T) {
 		t.Run("POST "+endpoint, func(t *testing.T) {
 			res := request{path: endpoint}.send(t, s)
 			holds(t, res.Header.Get("Allow"), "GET")
-			wantOAuthError(t, res, http.StatusMethodNotAllowed, grants.InvalidRequest)
+			wantOAuthError(t, res, http.StatusMethodNotAllowed, oautherr.InvalidRequest)
 		})
 	}
 }
@@ -156,7 +157,7 @@ func TestUnknownPath(t *testing.T) {
 	s := newServer(t, newFake(), nil)
 	for _, path := range []string{"/nowhere", "/token/", "/token/x", "/%00", "//token", "/%2e%2e/token"} {
 		t.Run("client "+path, func(t *testing.T) {
-			wantOAuthError(t, request{method: "GET", path: path}.send(t, s), http.StatusNotFound, grants.InvalidRequest)
+			wantOAuthError(t, request{method: "GET", path: path}.send(t, s), http.StatusNotFound, oautherr.InvalidRequest)
 		})
 		t.Run("browser "+path, func(t *testing.T) {
 			res := request{method: "GET", path: path, header: http.Header{"Accept": {"text/html,*/*;q=0.8"}}}.send(t, s)
@@ -176,7 +177,7 @@ func TestOurTrouble(t *testing.T) {
 	for _, endpoint := range []string{"/token", "/introspect", "/revoke"} {
 		t.Run(endpoint, func(t *testing.T) {
 			res := request{path: endpoint, body: form("grant_type", "x", "token", "x", "client_id", "shop", "client_secret", "x")}.send(t, s)
-			wantOAuthError(t, res, http.StatusInternalServerError, grants.ServerError)
+			wantOAuthError(t, res, http.StatusInternalServerError, oautherr.ServerError)
 			lacks(t, res.Body, "fire")
 		})
 	}
@@ -186,14 +187,14 @@ func TestPanicIsAnswered(t *testing.T) {
 	f := newFake()
 	f.panicking = true
 	res := request{path: "/token", body: form("grant_type", "x", "client_id", "shop")}.send(t, newServer(t, f, nil))
-	wantOAuthError(t, res, http.StatusInternalServerError, grants.ServerError)
+	wantOAuthError(t, res, http.StatusInternalServerError, oautherr.ServerError)
 }
 
 // TestErrorCodes checks every error code on the wire with its status (RFC 6749 5.2).
 func TestErrorCodes(t *testing.T) {
-	for code, status := range map[grants.ErrorCode]int{
-		grants.InvalidRequest: 400, grants.InvalidClient: 401, grants.InvalidGrant: 400, grants.UnauthorizedClient: 400,
-		grants.UnsupportedGrantType: 400, grants.InvalidScope: 400, grants.ServerError: 500, grants.TemporarilyUnavailable: 503,
+	for code, status := range map[oautherr.Code]int{
+		oautherr.InvalidRequest: 400, oautherr.InvalidClient: 401, oautherr.InvalidGrant: 400, oautherr.UnauthorizedClient: 400,
+		oautherr.UnsupportedGrantType: 400, oautherr.InvalidScope: 400, oautherr.ServerError: 500, oautherr.TemporarilyUnavailable: 503,
 	} {
 		t.Run(string(code), func(t *testing.T) {
 			f := newFake()

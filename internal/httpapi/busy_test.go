@@ -17,11 +17,12 @@ import (
 	"oauth-server/internal/check"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/httpapi"
+	"oauth-server/internal/oautherr"
 )
 
 func busy() *grants.Error {
 	return &grants.Error{
-		Code: grants.TemporarilyUnavailable, Description: "Too many people are signing in; retry after 3 seconds.",
+		Code: oautherr.TemporarilyUnavailable, Description: "Too many people are signing in; retry after 3 seconds.",
 		Cause: errors.New("the queue is long"), RetryAfter: 3 * time.Second,
 	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"oauth-server/internal/check"
 	"oauth-server/internal/grants"
+	"oauth-server/internal/oautherr"
 )
 
 // TestConsentPagesDiffer checks that each page shown is different, and that each can be answered.
@@ -40,7 +41,7 @@ func TestAnswersThatComeTooLate(t *testing.T) {
 			[]string{"<h1>Your decision was not recorded</h1>", "was answered before", "Go back to the application"},
 		},
 		"too many": {
-			&grants.LimitedError{RetryAfter: 250e9}, http.StatusTooManyRequests, "250",
+			&oautherr.LimitedError{RetryAfter: 250e9}, http.StatusTooManyRequests, "250",
 			[]string{"<h1>Your decision was not recorded</h1>", "try again in about 5 minutes"},
 		},
 	} {

@@ -5,41 +5,13 @@ import (
 	"slices"
 	"strings"
 
-	"oauth-server/internal/ratelimit"
-)
-
-const (
-	allowOriginField   = "Access-Control-Allow-Origin"
-	exposeHeadersField = "Access-Control-Expose-Headers"
+	"oauth-server/internal/oautherr"
 )
 
 var (
 	headerAnyOrigin  = []string{"*"}
 	headerVaryOrigin = []string{"Origin"}
 )
-
-// limitFields are the rate limit fields that [SetRateLimit] adds. exposed are all fields of our own
-// answers that scripts of other sites may read.
-var (
-	limitFields = ratelimit.Fields().Limit + ", " + ratelimit.Fields().Policy
-	exposed     = "Retry-After, " + limitFields + ", WWW-Authenticate, X-Request-Id"
-)
-
-// allowOrigin lets scripts of other sites read an answer that does not depend on cookies. Otherwise
-// scripts see only a network failure. origin is the Origin of the request, or empty for any origin.
-// The answer repeats it, so a script that sent cookies may read the answer too. If an outer handler
-// has set Access-Control-Allow-Origin, it stays unchanged.
-func allowOrigin(h http.Header, origin string) {
-	if _, said := h[allowOriginField]; !said {
-		h[allowOriginField] = headerAnyOrigin
-		if origin != "" {
-			h.Set(allowOriginField, origin)
-			h.Set("Access-Control-Allow-Credentials", "true")
-		}
-		h.Add("Vary", "Origin")
-	}
-	h.Add(exposeHeadersField, exposed)
-}
 
 // allowedHeaders returns the fields that scripts of other sites may send: the OAuth fields, and the
 // wanted fields that monitoring and HTTP libraries add. Other fields, such as forwarded addresses,
@@ -93,9 +65,9 @@ func (s *Server) preflight(c *call) (answered bool) {
 	if r.Header.Get("Origin") == "" {
 		return false
 	}
-	h[allowOriginField] = headerAnyOrigin
+	h["Access-Control-Allow-Origin"] = headerAnyOrigin
 	if r.Method != http.MethodOptions || r.Header.Get("Access-Control-Request-Method") == "" {
-		h.Set(exposeHeadersField, exposed)
+		h.Set("Access-Control-Expose-Headers", oautherr.ExposedFields())
 		return false
 	}
 	h.Set("Access-Control-Allow-Methods", "GET, HEAD, POST")

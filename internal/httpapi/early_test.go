@@ -10,9 +10,9 @@ import (
 
 	"oauth-server/internal/admission"
 	"oauth-server/internal/check"
-	"oauth-server/internal/grants"
 	"oauth-server/internal/httpapi"
 	"oauth-server/internal/httpapi/early"
+	"oauth-server/internal/oautherr"
 )
 
 // refusedEarly returns a request of shop with these fields, refused with a body of 40 bytes.
@@ -49,7 +49,7 @@ func TestRefusedEarly(t *testing.T) {
 					t.Errorf("log %q, want %q and no secret", got, tt.line)
 				}
 				check.Equal(t, "answers", *answers, []httpapi.Answer{{
-					Route: "/token", Method: "POST", Status: 503, GrantType: "client_credentials", Error: string(grants.TemporarilyUnavailable), Shed: admission.Processor,
+					Route: "/token", Method: "POST", Status: 503, GrantType: "client_credentials", Error: string(oautherr.TemporarilyUnavailable), Shed: admission.Processor,
 				}})
 			})
 		})

@@ -18,6 +18,7 @@ import (
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/httpapi"
+	"oauth-server/internal/oautherr"
 )
 
 // fake is a domain with one client and two users, to test the calls and answers of the HTTP layer.
@@ -58,7 +59,7 @@ func newFake() *fake {
 
 func (f *fake) authenticate(c grants.Credentials) error {
 	if c.ClientID != f.client.ID || c.Secret != secretOf {
-		return &grants.Error{Code: grants.InvalidClient, Description: "client authentication failed"}
+		return &grants.Error{Code: oautherr.InvalidClient, Description: "client authentication failed"}
 	}
 	return nil
 }
@@ -77,7 +78,7 @@ func (f *fake) Token(_ context.Context, r grants.TokenRequest) (grants.TokenResp
 		return grants.TokenResponse{}, err
 	}
 	if r.GrantType != string(clientcfg.ClientCredentials) {
-		return grants.TokenResponse{}, &grants.Error{Code: grants.UnsupportedGrantType, Description: "not that one"}
+		return grants.TokenResponse{}, &grants.Error{Code: oautherr.UnsupportedGrantType, Description: "not that one"}
 	}
 	return grants.TokenResponse{AccessToken: "a.b.c", ExpiresIn: time.Hour, RefreshToken: "r", Scopes: []string{"read", "write"}}, nil
 }
@@ -87,11 +88,11 @@ func (f *fake) Authorize(_ context.Context, r grants.AuthorizeRequest) (*grants.
 		return nil, f.failAuthorize
 	}
 	if r.ClientID != f.client.ID || !slices.Contains(f.client.RedirectURIs, r.RedirectURI) {
-		return nil, &grants.Error{Code: grants.InvalidRequest, Description: "unknown client or redirect_uri"}
+		return nil, &grants.Error{Code: oautherr.InvalidRequest, Description: "unknown client or redirect_uri"}
 	}
 	if r.ResponseType != "code" {
 		return nil, &grants.RedirectError{RedirectURI: r.RedirectURI, State: r.State, Err: &grants.Error{
-			Code: grants.UnsupportedResponseType, Description: `only "code"`,
+			Code: oautherr.UnsupportedResponseType, Description: `only "code"`,
 		}}
 	}
 	return &grants.Prompt{

@@ -13,13 +13,14 @@ import (
 	"oauth-server/internal/check"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/httpapi"
+	"oauth-server/internal/oautherr"
 	"oauth-server/internal/testworld"
 )
 
-func limited() *grants.LimitedError {
-	return &grants.LimitedError{
+func limited() *oautherr.LimitedError {
+	return &oautherr.LimitedError{
 		RetryAfter:    37 * time.Second,
-		RateLimit:     grants.RateLimit{Policy: `"client-user";q=10;w=60`, Limit: `"client-user";r=0;t=37`},
+		RateLimit:     oautherr.RateLimit{Policy: `"client-user";q=10;w=60`, Limit: `"client-user";r=0;t=37`},
 		QuotaExceeded: true, Violated: []string{"client-user"},
 	}
 }
@@ -31,7 +32,7 @@ func TestLimitedToken(t *testing.T) {
 
 	f.failToken = limited()
 	res := r.send(t, s)
-	wantOAuthError(t, res, http.StatusTooManyRequests, grants.TemporarilyUnavailable)
+	wantOAuthError(t, res, http.StatusTooManyRequests, oautherr.TemporarilyUnavailable)
 	check.Equal(t, "Retry-After", res.Header["Retry-After"], []string{"37"})
 	asWritten := map[string][]string(res.Header) // with the capitals of the draft
 	check.Equal(t, "RateLimit-Policy", asWritten["RateLimit-Policy"], []string{`"client-user";q=10;w=60`})
@@ -42,7 +43,7 @@ func TestLimitedToken(t *testing.T) {
 	wantPage(t, page, "'self'")
 
 	hidden := limited()
-	hidden.RateLimit = grants.RateLimit{}
+	hidden.RateLimit = oautherr.RateLimit{}
 	f.failToken = hidden
 	res = r.send(t, s)
 	check.Equal(t, "Retry-After", res.Header["Retry-After"], []string{"37"})
@@ -57,15 +58,15 @@ func TestLimitedToken(t *testing.T) {
 // the code is the currently configured one, in the answer, in the log and on the page about it.
 func TestLimitedBody(t *testing.T) {
 	f := newFake()
-	code := grants.TemporarilyUnavailable
+	code := oautherr.TemporarilyUnavailable
 	var log bytes.Buffer
 	s := newServer(t, f, func(o *httpapi.Options) {
-		o.LimitedCode = func() grants.ErrorCode { return code }
+		o.LimitedCode = func() oautherr.Code { return code }
 		o.Logger = slog.New(slog.NewTextHandler(&log, nil))
 	})
 	ask := request{path: "/token", body: form("grant_type", "client_credentials", "client_id", "shop", "client_secret", secretOf)}
 	f.failToken, f.failSignIn = limited(), limited()
-	for _, code = range []grants.ErrorCode{grants.TemporarilyUnavailable, "slow_down", "rate_limited", grants.InvalidRequest} {
+	for _, code = range []oautherr.Code{oautherr.TemporarilyUnavailable, "slow_down", "rate_limited", oautherr.InvalidRequest} {
 		log.Reset()
 		res := ask.send(t, s)
 		wantOAuthError(t, res, http.StatusTooManyRequests, code)
@@ -79,14 +80,14 @@ func TestLimitedBody(t *testing.T) {
 		holds(t, page.Body, `{"error":"`+string(code)+`"`)
 	}
 	hidden := limited()
-	hidden.RateLimit, hidden.Violated = grants.RateLimit{}, nil
+	hidden.RateLimit, hidden.Violated = oautherr.RateLimit{}, nil
 	f.failToken = hidden
 	lacks(t, ask.send(t, s).Body, "violated-policies")
 	holds(t, ask.send(t, s).Body, `"type":`)
-	f.failToken = &grants.LimitedError{RetryAfter: time.Second, Limit: "failed_attempts"} // without a quota
+	f.failToken = &oautherr.LimitedError{RetryAfter: time.Second, Limit: "failed_attempts"} // without a quota
 	sameJSON(t, ask.send(t, s).Body, `{"error":"`+string(code)+`","error_description":"; retry after 1 second.",
 		"error_uri":"http://id.example/docs/rate-limits"}`)
-	f.failToken = &grants.Error{Code: grants.TemporarilyUnavailable, Description: "x"}
+	f.failToken = &grants.Error{Code: oautherr.TemporarilyUnavailable, Description: "x"}
 	lacks(t, ask.send(t, s).Body, "type")
 }
 
@@ -94,7 +95,7 @@ func TestLimitedInspection(t *testing.T) {
 	f := newFake()
 	f.failInspection = limited()
 	s := newServer(t, f, func(o *httpapi.Options) {
-		o.LimitedCode = func() grants.ErrorCode { return "slow_down" }
+		o.LimitedCode = func() oautherr.Code { return "slow_down" }
 	})
 	for _, path := range []string{"/introspect", "/revoke"} {
 		res := request{path: path, body: form("token", "x", "client_id", "shop", "client_secret", "x")}.send(t, s)
@@ -106,7 +107,7 @@ func TestLimitedInspection(t *testing.T) {
 // A limit outside the policies is named in the log too.
 func TestLimitedIsLogged(t *testing.T) {
 	f := newFake()
-	f.failInspection = &grants.LimitedError{RetryAfter: time.Second, Limit: "inspection"}
+	f.failInspection = &oautherr.LimitedError{RetryAfter: time.Second, Limit: "inspection"}
 	var log bytes.Buffer
 	s := newServer(t, f, func(o *httpapi.Options) { o.Logger = slog.New(slog.NewTextHandler(&log, nil)) })
 	request{path: "/introspect", body: form("token", "x", "client_id", "shop", "client_secret", "x")}.send(t, s)

@@ -13,7 +13,7 @@ import (
 
 	"oauth-server/internal/admission"
 	"oauth-server/internal/clientcfg"
-	"oauth-server/internal/grants"
+	"oauth-server/internal/oautherr"
 )
 
 // Options are the parameters of [New]. Issuer, Tokens, Authorizations, Sessions, Inspector and Keys
@@ -48,8 +48,8 @@ type Options struct {
 	// TrustedHops is the maximum number of entries that are read from the end of that header: the
 	// number of trusted proxies in a row. 0 means 1.
 	TrustedHops int
-	// LimitedCode returns the OAuth error code of a 429. Nil: [grants.TemporarilyUnavailable].
-	LimitedCode func() grants.ErrorCode
+	// LimitedCode returns the OAuth error code of a 429. Nil: [oautherr.TemporarilyUnavailable].
+	LimitedCode func() oautherr.Code
 	// GrantTypes are published in the metadata. Nil: all but password.
 	GrantTypes []clientcfg.Grant
 	// ScopeTexts maps a scope to its description on the consent page. A scope without a text gets a
@@ -107,7 +107,7 @@ func (o *Options) setDefaults() {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	if o.LimitedCode == nil {
-		o.LimitedCode = func() grants.ErrorCode { return grants.TemporarilyUnavailable }
+		o.LimitedCode = func() oautherr.Code { return oautherr.TemporarilyUnavailable }
 	}
 	o.TrustedHeader, o.TrustedHops = cmp.Or(o.TrustedHeader, XForwardedFor), cmp.Or(o.TrustedHops, 1)
 	if o.GrantTypes == nil {

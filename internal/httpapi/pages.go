@@ -15,6 +15,7 @@ import (
 	"oauth-server/internal/accesslog"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/grants"
+	"oauth-server/internal/oautherr"
 	"oauth-server/internal/ratelimit"
 )
 
@@ -119,10 +120,10 @@ type failurePage struct {
 	Title, Description, RequestID string
 }
 
-func (s *Server) failPage(c *call, a answer) {
-	page := &failurePage{Title: "This page cannot be shown", Description: a.body.Description, RequestID: accesslog.RequestID(c.ctx())}
-	if a.limited != nil {
-		page.Description = a.limited.ForPeople()
+func (s *Server) failPage(c *call, a oautherr.Answer) {
+	page := &failurePage{Title: "This page cannot be shown", Description: a.Body.Description, RequestID: accesslog.RequestID(c.ctx())}
+	if a.Limited != nil {
+		page.Description = a.Limited.ForPeople()
 	}
 	switch s.routeOf(c) {
 	case "/authorize":
@@ -138,11 +139,11 @@ func (s *Server) failPage(c *call, a answer) {
 	case "":
 		page.Title = "Page not found"
 	}
-	if a.status == http.StatusUnauthorized {
-		a.status = http.StatusBadRequest // a 401 would need a challenge, and the browser would ask for a password
+	if a.Status == http.StatusUnauthorized {
+		a.Status = http.StatusBadRequest // a 401 would need a challenge, and the browser would ask for a password
 	}
-	a.setRetry(c.Response().Header())
-	if err := s.show(c, a.status, "failure", page, nil); err != nil {
+	a.SetRetry(c.Response().Header())
+	if err := s.show(c, a.Status, "failure", page, nil); err != nil {
 		s.failJSON(c, a)
 	}
 }
@@ -167,14 +168,14 @@ const rateLimitsPath = "/docs/rate-limits"
 // limitsPage is the data of the page about rate limits, which shows actual answers.
 type limitsPage struct {
 	Issuer string
-	Code   grants.ErrorCode // of a 429
-	Type   string           // problem type of a 429
+	Code   oautherr.Code // of a 429
+	Type   string        // problem type of a 429
 	Fields ratelimit.FieldNames
 }
 
 // rateLimitsPage handles GET /docs/rate-limits, for developers of clients.
 func (s *Server) rateLimitsPage(c *call) error {
-	page := &limitsPage{Issuer: s.url, Code: s.o.LimitedCode(), Type: quotaExceeded, Fields: ratelimit.Fields()}
+	page := &limitsPage{Issuer: s.url, Code: s.o.LimitedCode(), Type: oautherr.QuotaExceeded, Fields: ratelimit.Fields()}
 	return s.show(c, http.StatusOK, "rate-limits", page, nil)
 }
 

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"oauth-server/internal/oautherr"
 )
 
 // maxParams bounds the parameters of one request. An OAuth request needs less than a third of it.
@@ -158,5 +160,5 @@ func printable(s string) string {
 	if len(s) > most {
 		s = s[:most] + "..."
 	}
-	return describe(s)
+	return oautherr.Describe(s)
 }

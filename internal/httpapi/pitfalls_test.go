@@ -7,16 +7,17 @@ import (
 
 	"oauth-server/internal/check"
 	"oauth-server/internal/grants"
+	"oauth-server/internal/oautherr"
 )
 
 // The numbered pitfalls of go-oauth2 that concern HTTP. internal/grants shows the faults of the
 // stock library under the same numbers.
 
 func TestPitfall07_StatusesAndChallenge(t *testing.T) {
-	for code, status := range map[grants.ErrorCode]int{
-		grants.InvalidGrant: http.StatusBadRequest, grants.UnsupportedGrantType: http.StatusBadRequest,
-		grants.UnauthorizedClient: http.StatusBadRequest, grants.InvalidClient: http.StatusUnauthorized,
-		grants.ServerError: http.StatusInternalServerError, grants.TemporarilyUnavailable: http.StatusServiceUnavailable,
+	for code, status := range map[oautherr.Code]int{
+		oautherr.InvalidGrant: http.StatusBadRequest, oautherr.UnsupportedGrantType: http.StatusBadRequest,
+		oautherr.UnauthorizedClient: http.StatusBadRequest, oautherr.InvalidClient: http.StatusUnauthorized,
+		oautherr.ServerError: http.StatusInternalServerError, oautherr.TemporarilyUnavailable: http.StatusServiceUnavailable,
 	} {
 		t.Run(string(code), func(t *testing.T) {
 			f := newFake()
@@ -40,7 +41,7 @@ func TestPitfall10_CredentialsAndParameters(t *testing.T) {
 	t.Run("parameters in the query do not count", func(t *testing.T) {
 		good := form("grant_type", "client_credentials", "client_id", "shop", "client_secret", secretOf)
 		res := request{path: "/token?" + good}.send(t, newServer(t, newFake(), nil))
-		wantOAuthError(t, res, http.StatusBadRequest, grants.InvalidRequest)
+		wantOAuthError(t, res, http.StatusBadRequest, oautherr.InvalidRequest)
 	})
 }
 

@@ -8,6 +8,7 @@ import (
 	"oauth-server/internal/check"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/httpapi"
+	"oauth-server/internal/oautherr"
 )
 
 // authorizationWith returns a valid authorization request with additional or changed parameters.
@@ -38,7 +39,7 @@ func TestCodeWithoutPage(t *testing.T) {
 func TestRefusedWithoutPage(t *testing.T) {
 	f := newFake()
 	f.failProceed = &grants.RedirectError{RedirectURI: appTarget, State: "st&ate", Err: &grants.Error{
-		Code: grants.LoginRequired, Description: "The user has to sign in.",
+		Code: oautherr.LoginRequired, Description: "The user has to sign in.",
 	}}
 	s := newServer(t, f, nil)
 	q := wantRedirect(t, get(t, s, authorizationWith("prompt", "none"), ""), appTarget+"&")
@@ -54,12 +55,12 @@ func TestSilentFailures(t *testing.T) {
 	for name, fail := range map[string]func(*fake){
 		"session":  func(f *fake) { f.failSession = errDisk },
 		"decision": func(f *fake) { f.failProceed = errDisk },
-		"limit":    func(f *fake) { f.failProceed = &grants.LimitedError{RetryAfter: 1e9} },
+		"limit":    func(f *fake) { f.failProceed = &oautherr.LimitedError{RetryAfter: 1e9} },
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFake()
 			s := newServer(t, f, func(o *httpapi.Options) {
-				o.LimitedCode = func() grants.ErrorCode { return "slow_down" } // only for answers with a 429
+				o.LimitedCode = func() oautherr.Code { return "slow_down" } // only for answers with a 429
 			})
 			cookie := f.signedIn("alice")
 			fail(f)

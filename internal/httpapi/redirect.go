@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"oauth-server/internal/grants"
+	"oauth-server/internal/oautherr"
 )
 
 // redirectToClient redirects the browser to the client with an authorization response (RFC 6749
@@ -25,7 +26,7 @@ func (s *Server) redirectError(c *call, uri, state string, e *grants.Error) erro
 	c.outcome, c.shed = string(e.Code), shedBy(e)
 	response := url.Values{"error": {string(e.Code)}}
 	if e.Description != "" {
-		response.Set("error_description", describe(e.Description))
+		response.Set("error_description", oautherr.Describe(e.Description))
 	}
 	return s.redirectToClient(c, uri, state, response)
 }

@@ -12,6 +12,7 @@ import (
 	"oauth-server/internal/check"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/httpapi"
+	"oauth-server/internal/oautherr"
 )
 
 // TestCrossOriginForms checks that pages of other sites cannot post any form.
@@ -83,7 +84,7 @@ func TestSignInTrouble(t *testing.T) {
 	v := url.Values{"username": {"alice"}, "password": {"pass-alice"}}
 	f.failSignIn = errDisk
 	wantStatus(t, post(t, s, "/sign-in", "", v), http.StatusInternalServerError)
-	f.failSignIn = &grants.Error{Code: grants.TemporarilyUnavailable, Description: "too busy"}
+	f.failSignIn = &grants.Error{Code: oautherr.TemporarilyUnavailable, Description: "too busy"}
 	wantStatus(t, post(t, s, "/sign-in", "", v), http.StatusServiceUnavailable)
 }
 

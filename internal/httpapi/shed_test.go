@@ -14,12 +14,13 @@ import (
 	"oauth-server/internal/check"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/httpapi"
+	"oauth-server/internal/oautherr"
 )
 
 // shed returns the error of a request that was refused under overload.
 func shed(short admission.Resource) *grants.Error {
 	return &grants.Error{
-		Code: grants.TemporarilyUnavailable, Description: "The server is overloaded; retry after 2 seconds.",
+		Code: oautherr.TemporarilyUnavailable, Description: "The server is overloaded; retry after 2 seconds.",
 		Cause: &admission.ShedError{RetryAfter: 2 * time.Second, Short: short}, RetryAfter: 2 * time.Second,
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"oauth-server/internal/grants"
+	"oauth-server/internal/oautherr"
 )
 
 // signInForm handles GET /sign-in, for a person without a client.
@@ -50,19 +51,20 @@ func (s *Server) signIn(c *call) error {
 // overload.
 func (s *Server) signInAgain(c *call, q *params, page *signInPage, cause error) error {
 	page.Alert = "The user name and the password do not match. Try again."
-	status, outcome := http.StatusForbidden, grants.AccessDenied
+	status, outcome := http.StatusForbidden, oautherr.AccessDenied
 	if busy := grants.Overloaded(cause); busy != nil {
 		cause = busy
 	}
-	var limited *grants.LimitedError
+	var limited *oautherr.LimitedError
 	var failed *grants.Error
 	switch {
 	case errors.As(cause, &limited):
 		status, outcome, page.Alert = http.StatusTooManyRequests, s.o.LimitedCode(), limited.ForPeople()
-		setLimited(c.Response().Header(), limited)
+		oautherr.SetRetryAfter(c.Response().Header(), limited.RetryAfter)
+		limited.RateLimit.Set(c.Response().Header())
 	case errors.As(cause, &failed) && failed.RetryAfter > 0:
 		status, outcome, page.Alert = http.StatusServiceUnavailable, failed.Code, failed.Description
-		setRetryAfter(c.Response().Header(), failed.RetryAfter)
+		oautherr.SetRetryAfter(c.Response().Header(), failed.RetryAfter)
 		c.busy, c.shed = true, shedBy(cause)
 	case errors.Is(cause, grants.ErrUsername):
 		page.Alert = "The user name and the password do not match. No new user can have this user name: it is too long, or holds a space, a symbol or another character that user names cannot have. Try again."

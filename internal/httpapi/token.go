@@ -63,7 +63,7 @@ func writeToken(c *call, t *grants.TokenResponse) error {
 	if err != nil {
 		return fmt.Errorf("httpapi: encode token: %w", err)
 	}
-	setRateLimit(c.Response().Header(), t.RateLimit)
+	t.RateLimit.Set(c.Response().Header())
 	writeJSON(c, http.StatusOK, body)
 	return nil
 }

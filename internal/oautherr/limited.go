@@ -1,8 +1,10 @@
-package grants
+package oautherr
 
 import (
 	"fmt"
 	"time"
+
+	"oauth-server/internal/ratelimit"
 )
 
 // LimitedError is returned for a request that came too soon. The response is 429 with Retry-After.
@@ -25,7 +27,8 @@ type LimitedError struct {
 	// Violated names the policy limits that the request exceeds, for the client. It is empty if
 	// RateLimit is.
 	Violated []string
-	reason   string
+	// Reason says what happened, in a few words for the client.
+	Reason string
 }
 
 // RateLimit holds the values of the fields of draft-ietf-httpapi-ratelimit-headers. Empty fields
@@ -36,16 +39,16 @@ type RateLimit struct {
 }
 
 // Error implements error.
-func (e *LimitedError) Error() string { return "grants: limited: " + e.Description() }
+func (e *LimitedError) Error() string { return "limited: " + e.Description() }
 
 // Description is the text for error_description: what happened and how long to wait.
 func (e *LimitedError) Description() string {
-	return fmt.Sprintf("%s; retry after %s.", e.reason, inSeconds(e.RetryAfter))
+	return fmt.Sprintf("%s; retry after %s.", e.Reason, Seconds(e.RetryAfter))
 }
 
 // ForPeople is the text for a page: what happened and roughly how long to wait.
 func (e *LimitedError) ForPeople() string {
-	return fmt.Sprintf("%s; try again in %s.", e.reason, roughly(e.RetryAfter))
+	return fmt.Sprintf("%s; try again in %s.", e.Reason, roughly(e.RetryAfter))
 }
 
 // roughly formats a duration, rounded up, in the largest unit that gives at least two.
@@ -58,21 +61,54 @@ func roughly(d time.Duration) string {
 			return fmt.Sprintf("about %d %s", (d+unit.Duration-1)/unit.Duration, unit.name)
 		}
 	}
-	return inSeconds(d)
+	return Seconds(d)
 }
 
-// wholeSeconds rounds up, so a caller that waits this long is not early.
-func wholeSeconds(d time.Duration) time.Duration {
-	return (d + time.Second - 1).Truncate(time.Second)
-}
-
-// inSeconds formats a duration in seconds.
-func inSeconds(d time.Duration) string {
+// Seconds formats a duration in seconds, for texts.
+func Seconds(d time.Duration) string {
 	if d == time.Second {
 		return "1 second"
 	}
 	return fmt.Sprintf("%d seconds", d/time.Second)
 }
 
-// RetryAfterSeconds is the value of the Retry-After field (RFC 9110 10.2.3).
-func (e *LimitedError) RetryAfterSeconds() int64 { return int64(e.RetryAfter / time.Second) }
+// Of converts a decision on a request of key k into the RateLimit fields of the response, or
+// into *[LimitedError].
+func Of(k ratelimit.Key, d *ratelimit.Decision) (fields RateLimit, err error) {
+	fields.Policy, fields.Limit = d.Headers()
+	wait := time.Duration(d.RetryAfterSeconds()) * time.Second
+	switch {
+	case d.Outcome == ratelimit.Banned:
+		return RateLimit{}, &LimitedError{RetryAfter: wait, Limit: banLimit, Banned: true, Reason: bannedFor(k)}
+	case d.Rejected():
+		st, _ := d.BindingLimit()
+		return RateLimit{}, &LimitedError{
+			RetryAfter: wait, RateLimit: fields,
+			Limit: st.Limit.Name, QuotaExceeded: d.Exceeded(), Violated: d.Violated(), Reason: overQuota(k, d),
+		}
+	}
+	return fields, nil
+}
+
+func overQuota(k ratelimit.Key, d *ratelimit.Decision) string {
+	switch {
+	case d.OverTotal():
+		return "Token rate limit exceeded for this client and all its users together"
+	case d.OverShared():
+		return "Token rate limit exceeded for this client from this address"
+	case k.Username == "":
+		return "Token rate limit exceeded for this client"
+	}
+	return "Token rate limit exceeded for this client and user"
+}
+
+// banLimit is the name of a ban in the log, in place of the name of a limit.
+const banLimit = "ban"
+
+// bannedFor returns the reason for a ban, as shown to the client.
+func bannedFor(k ratelimit.Key) string {
+	if k.Username == "" {
+		return "This client is banned for a time, because it repeatedly exceeded its token rate limit"
+	}
+	return "This client and user are banned for a time, because they repeatedly exceeded their token rate limit"
+}
