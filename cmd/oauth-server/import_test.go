@@ -86,7 +86,7 @@ func TestImportOfBadLines(t *testing.T) {
 	}, "\n")
 	says := []string{
 		"line 2: line 1 has the same name", "line 3: username: ", "line 3: password_hash: neither", "line 3: operator: ", "line 3: x: ",
-		"line 4: there is a client", "line 5, column 1: ", "line 6: password_hash: 90000000 iterations",
+		"line 4: there is a client", "line 5, column 2: ", "line 6: password_hash: 90000000 iterations",
 		"5 of 6 lines have problems\n",
 	}
 	listed := func() (n int) {

@@ -174,12 +174,12 @@ func TestBadLimitsFile(t *testing.T) {
 	good := "policies:\n  batch: {trusted: true}\n"
 	for text, says := range map[string]string{
 		"":                                     "is empty; a file that sets nothing has {}",
-		"[]":                                   "must be a mapping…FILE:1",
+		"[]":                                   "must be an object…FILE:1",
 		"policies: [":                          "did not find expected node content…FILE:2",
 		good + "policy: {}\n":                  "policy: unknown field; there are settings, tiers, policies, overrides, candidates…FILE:3",
 		good + "  batch: {}\n":                 "policies.batch: is given twice, first in line 2…FILE:3",
-		good + "  shop:\n":                     "policies.shop: must be a mapping of fields; one that sets nothing is {}…FILE:3",
-		good + "settings:\n":                   "settings: must be a mapping of fields; to set nothing, leave it out…FILE:3",
+		good + "  shop:\n":                     "policies.shop: must be an object; one that sets nothing is {}…FILE:3",
+		good + "settings:\n":                   "settings: must be an object; to set nothing, leave it out…FILE:3",
 		good + "  shop:\n    usr: []\n":        "policies.shop.usr: unknown field…FILE:4",
 		good + "  shop:\n    trusted: perhaps": "policies.shop.trusted: must be true or false…FILE:4",
 		good + "  shop:\n    user:\n      - requests: 1\n        window: 2w\n": "policies.shop.user[0].window: must be a duration…FILE:6",

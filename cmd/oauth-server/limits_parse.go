@@ -47,7 +47,7 @@ func parseLimitsFile(name string, text []byte) (*limitsFile, error) {
 		case !slices.Contains(adminapi.Sections, section):
 			errs = append(errs, f.at(path, "unknown field; there are "+strings.Join(adminapi.Sections, ", ")))
 		case !doc[section].IsObject():
-			errs = append(errs, f.at(path, "must be a mapping of fields; to set nothing, leave it out"))
+			errs = append(errs, f.at(path, "must be an object; to set nothing, leave it out"))
 		case section == "settings":
 			errs = append(errs, f.add(section, path, doc[section])...)
 		default:
@@ -91,7 +91,7 @@ func (f *limitsFile) fields(path string, v *strict.Value) (map[string]*strict.Va
 // add adds the value of a target.
 func (f *limitsFile) add(target, path string, v *strict.Value) fielderr.Errors {
 	if !v.IsObject() {
-		return fielderr.Errors{f.at(path, "must be a mapping of fields; one that sets nothing is {}")}
+		return fielderr.Errors{f.at(path, "must be an object; one that sets nothing is {}")}
 	}
 	var value any
 	if errs := v.Decode(&value, nil); len(errs) > 0 {

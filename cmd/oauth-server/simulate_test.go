@@ -85,7 +85,7 @@ policies:
 		{"log.csv --limit 5/60s,", exitUsage, []string{`--limit: "5/60s," has a comma with nothing before or after it`}},
 		{"log.csv --report a.html --report b.html", exitUsage, []string{`"b.html" for "--report"`, "there is a.html already"}},
 		{"log.csv --max-keys 99999999999", exitUsage, []string{"--max-keys: 99999999999 is not from 1 to 1073741824"}},
-		{"log.csv --policies mode.yaml", exitUsage, []string{"mode: unknown field (mode.yaml:1)"}},
+		{"log.csv --policies mode.yaml", exitUsage, []string{"mode: unknown field; there are issuer, "}},
 		{"log.csv --policies typo.yaml", exitUsage, []string{"rate_limits: unknown field; did you mean rate_limit? (typo.yaml:1)"}},
 		{
 			"log.csv --policies bad.yaml", exitUsage,

@@ -44,7 +44,7 @@ func TestInvalidValuesAreNamed(t *testing.T) {
 		{"no limits", "/policies/shop", `{"user":[]}`, "user", "at least one"},
 		{"too many limits", "/policies/shop", `{"user":[` + strings.Repeat("{},", 8) + `{}]}`, "user", "more than 8"},
 		{"limits are no list", "/policies/shop", `{"user":{"requests":5}}`, "user", "must be a list, not an object"},
-		{"a limit is no object", "/policies/shop", `{"user":[5]}`, "user[0]", "must be an object, not 5"},
+		{"a limit is no object", "/policies/shop", `{"user":[5]}`, "user[0]", "must be an object, not a plain value"},
 		{"mode", "/policies/shop", `{"mode":"dry-run"}`, "mode", `"enforce", "dry_run", "off"`},
 		{"empty mode", "/policies/shop", `{"mode":""}`, "mode", `null`},
 		{"trusted as text", "/policies/shop", `{"trusted":"yes"}`, "trusted", "true or false"},
@@ -96,9 +96,9 @@ func TestWhereABodyIsMalformed(t *testing.T) {
 	}
 }
 
-// TestProblemsAreInOrder: problems are in the order of the fields. Unknown fields come last, by
-// name. An odd name is quoted, because its dots would look like separators.
-func TestProblemsAreInOrder(t *testing.T) {
+// TestPathsOfProblems: problems of the form are in the order of the document, before those of the
+// values. An odd name is quoted, because its dots would look like separators.
+func TestPathsOfProblems(t *testing.T) {
 	w := newWorld(t)
 	for _, tt := range []struct {
 		path, body string
@@ -108,14 +108,14 @@ func TestProblemsAreInOrder(t *testing.T) {
 			"/policies/shop",
 			`{"zzz":1,"note":5,"user":[{"a.b":1,"window":1,"Name":"x","requests":"a"},7],"hide_headers":1,"client":[],"[0]":1,"mode":"x","client_id":"app"}`,
 			[]string{
-				"client_id", "mode", "user[0].requests", "user[0].window", "user[0].Name", `user[0]["a.b"]`, "user[1]",
-				"client", "hide_headers", "note", `["[0]"]`, "zzz",
+				"zzz", "note", `user[0]["a.b"]`, "user[0].window", "user[0].Name", "user[0].requests", "user[1]",
+				"hide_headers", `["[0]"]`, "client_id", "mode", "client",
 			},
 		},
 		{
 			"/settings",
 			`{"a.b":1,"note":"\n","default":{"x":1,"hide_headers":1,"client":5,"user":[]},"canary_percent":"x","mode":1}`,
-			[]string{"mode", "canary_percent", "default.user", "default.client", "default.hide_headers", "default.x", "note", `["a.b"]`},
+			[]string{`["a.b"]`, "default.x", "default.hide_headers", "default.client", "canary_percent", "mode", "note", "default.user"},
 		},
 	} {
 		var got []string
@@ -146,7 +146,7 @@ func TestMalformedRequests(t *testing.T) {
 		{"empty", request{body: ""}, 400, "too early"},
 		{"cut off", request{body: `{"mode":`}, 400, "too early"},
 		{"two values", request{body: `{} {}`}, 400, "follows"},
-		{"a name twice", request{body: `{"trusted":false,"trusted":true}`}, 400, `line 1, column 27: the name "trusted" stands twice`},
+		{"a name twice", request{body: `{"trusted":false,"trusted":true}`}, 400, `line 1, column 18: the name "trusted" stands twice`},
 		{"not UTF-8", request{body: "{\"note\":\"\xff\"}"}, 400, "UTF-8"},
 		{"deep", request{body: strings.Repeat(`{"a":`, 50) + "1" + strings.Repeat("}", 50)}, 400, "deeply"},
 		{"very deep", request{body: strings.Repeat("[", 60_000)}, 400, "deeply"},

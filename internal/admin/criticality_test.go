@@ -34,17 +34,16 @@ func TestCriticality(t *testing.T) {
 	equal(t, "what applies", w.get("/policies/app").at("effective", "criticality"), nil)
 }
 
-// TestCriticalityThatIsNone: the error lists the valid names once, in order among all other
-// problems.
+// TestCriticalityThatIsNone: the error lists the valid names once, among all other problems.
 func TestCriticalityThatIsNone(t *testing.T) {
 	w := newWorld(t)
 	const names = `"critical_plus", "critical", "sheddable_plus", "sheddable"`
 	a := w.patch("/policies/shop", `{"note":7,"criticality":"high","ban":"on"}`).is(http.StatusUnprocessableEntity)
-	equal(t, "errors", fieldsOf(a), "ban criticality note")
+	equal(t, "errors", fieldsOf(a), "note criticality ban")
 	equal(t, "detail", a.at("errors", 1, "detail"), any(`"high" is none of `+names))
 	a = w.patch("/settings", `{"default":{"criticality":"","hide_headers":5}}`).is(http.StatusUnprocessableEntity)
-	equal(t, "errors", fieldsOf(a), "default.criticality default.hide_headers")
-	equal(t, "detail", a.at("errors", 0, "detail"), any(`"" is none of `+names+"; leave it out, or set it to null, to have none of its own"))
+	equal(t, "errors", fieldsOf(a), "default.hide_headers default.criticality")
+	equal(t, "detail", a.at("errors", 1, "detail"), any(`"" is none of `+names+"; leave it out, or set it to null, to have none of its own"))
 }
 
 // TestCandidateWithACriticality: it is not tried, and takes effect together with the limits. Values

@@ -1,12 +1,10 @@
 package admin
 
 import (
-	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
-	"slices"
 
 	"oauth-server/internal/adminapi"
 	"oauth-server/internal/clientcfg"
@@ -72,27 +70,8 @@ func invalidField(field, format string, args ...any) *problemError {
 	return invalid(fielderr.Errors{{Path: field, Message: fmt.Sprintf(format, args...)}})
 }
 
-// fieldOrder is the order of errors in a response. Unknown fields come last.
-var fieldOrder = []string{
-	"client_id", "username", "name", "trusted", "tier", "mode", "canary_percent",
-	"default.user", "default.client", "default.total", "default.source", "default.over_limit", "default.max_wait", "default.max_waiting", "default.ban", "default.criticality", "default.hide_headers", "default",
-	"user", "client", "total", "source", "over_limit", "max_wait", "max_waiting", "ban", "criticality", "hide_headers", "note",
-}
-
-func inOrder(errs fielderr.Errors) fielderr.Errors {
-	rank := func(e fielderr.Error) int {
-		i := slices.IndexFunc(fieldOrder, e.In)
-		if i < 0 {
-			return len(fieldOrder)
-		}
-		return i
-	}
-	return slices.SortedStableFunc(slices.Values(errs), func(a, b fielderr.Error) int { return cmp.Compare(rank(a), rank(b)) })
-}
-
 // invalid returns the problem for a document with these errors.
 func invalid(fields fielderr.Errors) *problemError {
-	fields = inOrder(fields)
 	p := problem(http.StatusUnprocessableEntity, typeInvalid, "Invalid value", "%s", fields.Error())
 	for _, f := range fields {
 		f = f.Short()

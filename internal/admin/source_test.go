@@ -72,10 +72,10 @@ func TestGrantsAndSourceAreRefused(t *testing.T) {
 		a := w.put(path, `{"note":"\u0007","user":[{"requests":50,"name":"x"}],"client":[{"grants":["password"]}],
 			"total":[{"name":"t","requests":500,"grants":["password"]}],
 			"source":[{"name":"x"},{},{"name":"t"},{"name":"z","strict":true,"on_outage":"deny","lease_wait":"50ms","grants":["refresh_token"]}]}`).is(http.StatusUnprocessableEntity)
-		equal(t, path, fieldsOf(a), "client[0].grants total[0].grants total[0].name source[3].grants source[1].name source[3].strict source[0].name source[1].name note")
+		equal(t, path, fieldsOf(a), "note client[0].grants source[3].grants source[1].name source[3].strict source[0].name source[1].name total[0].grants total[0].name")
 	}
 	equal(t, "of all clients", fieldsOf(w.change("PUT", "/settings", `{"default":{"hide_headers":1,"source":[{"name":"a","requests":-1}]}}`).is(http.StatusUnprocessableEntity)),
-		"default.source[0].requests default.hide_headers")
+		"default.hide_headers default.source[0].requests")
 	equal(t, "an empty list", fieldsOf(w.put("/policies/shop", `{"source":[]}`).is(http.StatusUnprocessableEntity)), "source")
 	equal(t, "grants", fieldsOf(w.put("/policies/shop",
 		`{"user":[{"grants":[]},{"name":"b","grants":["password","implicit"]},{"name":"c","grants":["client_credentials"]},

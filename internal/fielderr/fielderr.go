@@ -46,7 +46,7 @@ func (e Error) Short() Error {
 	return e
 }
 
-// Errors are all problems of a document, in field order. It is never empty when returned as an
+// Errors are all problems of a document. It is never empty when returned as an
 // error.
 type Errors []Error
 

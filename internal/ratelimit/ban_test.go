@@ -138,7 +138,7 @@ func TestBanIsRead(t *testing.T) {
 	for text, want := range map[string]string{
 		`{"ban":"on"}`:          `ban: "on" is neither "off" nor the fields of a ban`,
 		`{"ban":5}`:             "ban: must be text, not 5",
-		`{"ban":{"denial":5}}`:  "ban.denial: unknown field; there are denials, within, for, factor, max, forget",
+		`{"ban":{"denial":5}}`:  "ban.denial: unknown field; did you mean denials?",
 		`{"ban":{"within":60}}`: "ban.within: must be a duration with its unit, such as 60s, not 60",
 	} {
 		var p Policy

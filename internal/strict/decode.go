@@ -1,9 +1,9 @@
 package strict
 
 import (
+	"cmp"
 	"fmt"
 	"reflect"
-	"strconv"
 	"strings"
 
 	"oauth-server/internal/fielderr"
@@ -61,16 +61,8 @@ func (d *decoder) fail(at *Value, path, message string, args ...any) {
 	d.stopped = d.stopped || len(d.errs) > fielderr.Most
 }
 
-// origin returns the position of v; empty for JSON.
-func (v *Value) origin() string {
-	if v.line == 0 {
-		return v.format.file
-	}
-	return v.format.file + ":" + strconv.Itoa(v.line)
-}
-
 func (d *decoder) value(v *Value, into reflect.Value, path string) {
-	if d.values++; d.values > maxValues && !v.format.isJSON {
+	if d.values++; d.values > maxValues && !v.isJSON() {
 		d.fail(v, path, "with its aliases, the file has more than %d values", maxValues)
 		d.stopped = true
 		return
@@ -121,20 +113,16 @@ func (d *decoder) structure(v *Value, into reflect.Value, path string) {
 		given = map[string]bool{}
 		defer c.Complete(func(field string) bool { return given[field] })
 	}
-	if v.format.isJSON {
-		v = v.sorted(fieldsOf(into.Type()).names)
-	}
 	d.fields(v, path, func(f field, at string, again bool) {
 		target, known := fieldNamed(into, f.name.text)
 		if again && known {
 			target = reflect.New(target.Type()).Elem()
 		}
 		switch {
-		case !known && v.format.isJSON:
-			d.fail(f.name, at, "unknown field; there are %s", strings.Join(fieldsOf(into.Type()).names, ", "))
 		case !known:
-			d.fail(f.name, at, "unknown field%s", Suggest(f.name.text, fieldsOf(into.Type()).names))
-		case f.value.absent() && target.Type() != reflect.TypeFor[*Value]():
+			names := fieldsOf(into.Type()).names
+			d.fail(f.name, at, "unknown field%s", cmp.Or(Suggest(f.name.text, names), "; there are "+strings.Join(names, ", ")))
+		case f.value.kind == null && v.isJSON() && target.Type() != reflect.TypeFor[*Value]():
 		default:
 			if given != nil {
 				given[f.name.text] = true
@@ -175,7 +163,7 @@ func (d *decoder) mapping(v *Value, into reflect.Value, path string) {
 	into.Set(reflect.MakeMap(into.Type()))
 	d.fields(v, path, func(f field, at string, again bool) {
 		elem := reflect.New(into.Type().Elem()).Elem()
-		if setDefaults(elem); !f.value.absent() {
+		if setDefaults(elem); f.value.kind != null || !v.isJSON() {
 			d.value(f.value, elem, at)
 		}
 		if !again {
@@ -188,7 +176,11 @@ func (d *decoder) mapping(v *Value, into reflect.Value, path string) {
 // field is checked, but not kept.
 func (d *decoder) fields(v *Value, path string, each func(f field, at string, again bool)) {
 	if v.kind != object {
-		d.fail(v, path, "must be %s, not %s", v.format.wantObject, v.instead())
+		shown := v.String()
+		if v.isScalar() {
+			shown = "a plain value" // the file may be a different one, such as one with a secret
+		}
+		d.fail(v, path, "must be an object, not %s", shown)
 		return
 	}
 	seen := make(map[string]int, len(v.fields))
@@ -261,7 +253,7 @@ func (d *decoder) texts(v *Value, into reflect.Value, path string) {
 func (d *decoder) scalar(v *Value, into reflect.Value, path string) {
 	want, ok := fits(v.kind, into)
 	switch {
-	case !ok && want == wantText && !v.format.isJSON && v.isScalar():
+	case !ok && want == wantText && !v.isJSON() && v.isScalar():
 		shown := v.String()
 		if strings.HasSuffix(path, "secret") {
 			shown = "a number or the like" // messages may be logged

@@ -113,7 +113,7 @@ func FuzzYAML(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		v, problems := ParseYAML("f.yaml", b)
 		if v == nil && len(problems) == 0 {
-			v = &Value{format: yamlFormat("f.yaml")}
+			v = &Value{file: "f.yaml", line: 1}
 		}
 		if v != nil {
 			var into fuzzed

@@ -38,7 +38,7 @@ func TestListOfNames(t *testing.T) {
 		"limits[3].grants: there is none: leave it out, and the limit counts all grants (limits.yaml:7)",
 		"limits[4].grants[1]: must be text, not 1; write it in quotes (limits.yaml:8)",
 		"limits[4].grants[2]: must be text, not a list (limits.yaml:8)",
-		"limits[5].grants: must be a list, not empty (limits.yaml:9)",
+		"limits[5].grants: must be a list, not null (limits.yaml:9)",
 		`limits[6].grants: must be a list, not "password"; write [ "password" ] (limits.yaml:10)`,
 	}
 	found := []string{}

@@ -72,15 +72,15 @@ func TestParseJSONRefuses(t *testing.T) {
 		``:                   "it ends too early",
 		`{"a":`:              "it ends too early",
 		`{} {}`:              "something follows the JSON value",
-		"\"\xff\"":           "it is not UTF-8",
-		`"\ud800"`:           "half of a surrogate pair",
-		`"\uDFFFx"`:          "half of a surrogate pair",
-		`"\ud83d\u0041"`:     "half of a surrogate pair",
-		`"\\\ud83d\n"`:       "half of a surrogate pair",
+		"\"\xff\"":           "invalid UTF-8",
+		`"\ud800"`:           "invalid surrogate pair",
+		`"\uDFFFx"`:          "invalid surrogate pair",
+		`"\ud83d\u0041"`:     "invalid surrogate pair",
+		`"\\\ud83d\n"`:       "invalid surrogate pair",
 		`"\ud8`:              "it ends too early",
 		`"\u`:                "it ends too early",
 		`"\`:                 "it ends too early",
-		`"\u00zz"`:           "invalid character 'z'",
+		`"\u00zz"`:           "invalid escape sequence",
 		`{"a":1,"a":2}`:      `the name "a" stands twice in one object`,
 		`{"\u0061":1,"a":2}`: `the name "a" stands twice in one object`,
 		`{a:1}`:              "invalid character 'a'",
@@ -113,6 +113,26 @@ func TestNumbersGoByTheirDigits(t *testing.T) {
 	} {
 		if v := parse(t, in); v.kind != number || v.text != in {
 			t.Errorf("%s is read as %v %s, want that number", in, v.kind, v.text)
+		}
+	}
+}
+
+func TestJSONErrorsSayWhere(t *testing.T) {
+	for in, want := range map[string]string{
+		"mode: off":                          "line 1, column 1: ",
+		"{\"a\": [1,\n  nil]}":               "line 2, column 4: ",
+		"{\n \"a\": 1,\n \"a\": 2\n}":        "line 3, column 2: the name",
+		"{\"a\":\n":                          "line 2, column 1: it ends too early",
+		"":                                   "line 1, column 1: it ends too early",
+		"{}\n\n  {}":                         "line 3, column 3: something follows",
+		"{}\n x":                             "line 2, column 2: something follows",
+		"{\"é\" 1}":                          "line 1, column 7: ",
+		"{\"a\":\n\"\xff\"}":                 "line 2, column 2: invalid UTF-8",
+		"[\"\\ud83d\\ude00\",\n\"\\ude00\"]": "line 2, column 2: invalid surrogate pair",
+		strings.Repeat("[\n", 17):            "line 17, column 2: it is nested too deeply",
+	} {
+		if _, err := ParseJSON([]byte(in)); err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("ParseJSON(%q) = %v, want %s", in, err, want)
 		}
 	}
 }

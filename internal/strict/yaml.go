@@ -17,12 +17,12 @@ import (
 // ParseYAML reads one YAML document. file is its name in messages. The value is nil if the document
 // is empty or cannot be read.
 func ParseYAML(file string, b []byte) (*Value, fielderr.Errors) {
-	r := yamlReader{yamlFormat(file), map[*yaml.Node]*Value{}}
+	r := yamlReader{file, map[*yaml.Node]*Value{}}
 	doc, more, err := documents(b)
 	switch {
 	case err != nil:
 		message, line := syntaxError(b, err)
-		return nil, fielderr.Errors{{Message: message, Origin: (&Value{format: r.format, line: line}).origin()}}
+		return nil, fielderr.Errors{{Message: message, Origin: (&Value{file: file, line: line}).origin()}}
 	case doc.IsZero():
 		return nil, nil
 	}
@@ -81,8 +81,8 @@ func syntaxError(b []byte, err error) (message string, line int) {
 // yamlReader makes values from nodes. An anchor and its aliases are one value. This keeps a small
 // file from becoming a large value, but a value may contain itself.
 type yamlReader struct {
-	format *format
-	known  map[*yaml.Node]*Value
+	file  string
+	known map[*yaml.Node]*Value
 }
 
 func (r yamlReader) value(n *yaml.Node) *Value {
@@ -92,7 +92,7 @@ func (r yamlReader) value(n *yaml.Node) *Value {
 	if v, ok := r.known[n]; ok {
 		return v
 	}
-	v := &Value{kind: scalar, text: n.Value, format: r.format, line: n.Line}
+	v := &Value{kind: scalar, text: n.Value, file: r.file, line: n.Line}
 	r.known[n] = v
 	switch n.Kind {
 	case yaml.MappingNode:
@@ -124,61 +124,35 @@ func WriteYAML(w io.Writer, v any) error {
 	if err != nil {
 		return err
 	}
-	node, err := yamlWriter{}.node(value)
-	if err != nil {
-		return err
-	}
 	enc := yaml.NewEncoder(w)
 	enc.SetIndent(2)
-	return errors.Join(enc.Encode(node), enc.Close())
+	return errors.Join(enc.Encode(yamlNode(value)), enc.Close())
 }
 
-// yamlWriter makes nodes from values. The library takes long to decide how to quote a text, so each
-// text is decided only once.
-type yamlWriter map[string]yaml.Node
+// quoted matches text that the library quotes in a string, but not in a node: YAML 1.1 reads it as
+// a boolean or as a number of base 60.
+var quoted = regexp.MustCompile(`^(?i:y|yes|on|n|no|off)$|^[-+]?[0-9][0-9_]*(:[0-5]?[0-9])+(\.[0-9_]*)?$`)
 
-func (w yamlWriter) node(v *Value) (n *yaml.Node, err error) {
-	n = &yaml.Node{Kind: yaml.ScalarNode, Value: v.text}
+func yamlNode(v *Value) *yaml.Node {
+	n := &yaml.Node{Kind: yaml.ScalarNode, Value: v.text}
 	switch v.kind {
+	case null:
+		n.Value = "null"
 	case text:
-		err = w.quote(n, v.text)
+		if n.SetString(v.text); quoted.MatchString(v.text) {
+			n.Style = yaml.DoubleQuotedStyle
+		}
 	case list:
 		n.Kind = yaml.SequenceNode
 	case object:
 		n.Kind = yaml.MappingNode
-	case null:
-		n.Value = "null"
 	default: // as in JSON
 	}
-	parts := v.items
+	for _, item := range v.items {
+		n.Content = append(n.Content, yamlNode(item))
+	}
 	for _, f := range v.fields {
-		parts = append(parts, f.name, f.value)
+		n.Content = append(n.Content, yamlNode(f.name), yamlNode(f.value))
 	}
-	for _, part := range parts {
-		sub, failed := w.node(part)
-		n.Content, err = append(n.Content, sub), errors.Join(err, failed)
-	}
-	return n, err
-}
-
-// quote sets n to that text, in quotes if necessary.
-func (w yamlWriter) quote(n *yaml.Node, text string) (err error) {
-	known, is := w[text]
-	if !is {
-		if simple(text) {
-			known = yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: text}
-		} else {
-			err = known.Encode(text)
-		}
-		w[text] = known
-	}
-	*n = known
-	return err
-}
-
-// simple reports whether a text certainly needs no quotes: it begins with a letter, so it is not a
-// number, and is longer than any special word of YAML 1.1.
-func simple(text string) bool {
-	return len(text) > len("false") && strings.Trim(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-") == "" &&
-		strings.Trim(text[:1], "abcdefghijklmnopqrstuvwxyz") == ""
+	return n
 }
