@@ -11,7 +11,6 @@ import (
 
 	"oauth-server/internal/adminapi"
 	"oauth-server/internal/adminclient"
-	"oauth-server/internal/clientcfg"
 )
 
 // change is a change of one resource.
@@ -79,21 +78,6 @@ func untilTime(end time.Time) string {
 	}
 	return ", until " + dateTime(end)
 }
-
-// endOf says when a setting ends, for a table.
-func (l *limits) endOf(end time.Time) string {
-	return untilTime(end) + l.overdue(end)
-}
-
-// overdue marks a temporary setting that is still in force after its end.
-func (l *limits) overdue(end time.Time) string {
-	if !clientcfg.IsOverdue(end, time.Now()) {
-		return ""
-	}
-	return " " + l.alarming(overdueMark, true)
-}
-
-const overdueMark = "(overdue)"
 
 // noteEnd reports that the setting being changed was temporary.
 func (l *limits) noteEnd(r *adminapi.Rehearsal) {

@@ -12,13 +12,11 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"oauth-server/internal/adminapi"
 	"oauth-server/internal/adminclient"
-	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/strict"
 )
 
@@ -91,11 +89,7 @@ func (l *limits) export(set *adminapi.Set) ([]byte, error) {
 	for i := range set.Targets {
 		t := &set.Targets[i]
 		if !t.Until.IsZero() {
-			returns := "; below is what it returns to"
-			if clientcfg.IsOverdue(t.Until, time.Now()) {
-				returns = " " + overdueMark + "; below is what it stays until it can end"
-			}
-			fmt.Fprintf(&out, "# %s is temporary until %s%s.\n", t.Target, dateTime(t.Until), returns)
+			fmt.Fprintf(&out, "# %s is temporary until %s; below is what it returns to.\n", t.Target, dateTime(t.Until))
 		}
 		section, name, _ := strings.Cut(t.Target, "/")
 		value := lasting(t)

@@ -83,7 +83,7 @@ func (l *limits) clientRow(id string, a *adminapi.Applied, counts *activity.Coun
 	if a.Effective.Trusted {
 		mode = "trusted"
 	}
-	from := map[string]string{"api": "changed here", "file": "configuration file", "none": "default"}[a.Source] + l.endOf(a.Until)
+	from := map[string]string{"api": "changed here", "file": "configuration file", "none": "default"}[a.Source] + untilTime(a.Until)
 	if a.Effective.Tier != "" {
 		from += ", tier " + a.Effective.Tier
 	}

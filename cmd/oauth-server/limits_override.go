@@ -88,7 +88,7 @@ func (l *limits) overrideRows(ctx context.Context, clientID string, n int) (rows
 		return nil, fmt.Errorf("read the answer: %w", err)
 	}
 	for _, o := range page.Overrides {
-		rows = append(rows, []string{"user " + o.Username, showLimits(o.User), "changed here" + l.endOf(o.Meta.Until), o.Note})
+		rows = append(rows, []string{"user " + o.Username, showLimits(o.User), "changed here" + untilTime(o.Meta.Until), o.Note})
 	}
 	if more := n - len(page.Overrides); more > 0 {
 		rows = append(rows, []string{fmt.Sprintf("and %d more", more)})

@@ -190,7 +190,7 @@ func (l *limits) untilRow(end time.Time, rows ...[]string) [][]string {
 	if end.IsZero() {
 		return rows
 	}
-	return append(rows, []string{"until", dateTime(end) + l.overdue(end), "changed here"})
+	return append(rows, []string{"until", dateTime(end), "changed here"})
 }
 
 func (l *limits) policyTable(ctx context.Context, p adminapi.PolicyView) error {

@@ -49,7 +49,7 @@ func (l *limits) newTierList() *cobra.Command {
 					mode = "-"
 				}
 				raw = append(raw, one)
-				rows = append(rows, []string{t.Name + l.endOf(t.Meta.Until), mode, showLimits(t.User), showLimits(t.Client), showShared(t.Total, t.Source), strconv.Itoa(t.Clients), t.Note})
+				rows = append(rows, []string{t.Name + untilTime(t.Meta.Until), mode, showLimits(t.User), showLimits(t.Client), showShared(t.Total, t.Source), strconv.Itoa(t.Clients), t.Note})
 			}
 			return l.list(map[string]any{"tiers": raw}, withoutEmpty(rows)...)
 		},

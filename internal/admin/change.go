@@ -22,7 +22,6 @@ const (
 	actionPromote = "promote"
 	actionReset   = "reset"
 	actionUndo    = "undo"
-	actionEnd     = "end" // of a temporary change
 )
 
 // change is a requested change: the resource, the conditions and the actor.
@@ -57,17 +56,15 @@ func (s *Server) edit(ch *change) clientcfg.Edit {
 		}
 		if ch.lasts > 0 {
 			ch.until = s.o.Clock().UTC().Truncate(time.Millisecond).Add(ch.lasts)
-			if ch.made, err = p.Temporarily(ch.made, ch.until, ch.by.actor()); err != nil {
+			if ch.made, err = clientcfg.Temporarily(ch.made, ch.until); err != nil {
 				return e, err
 			}
 		}
 		e.At, e.Changes = now, ch.made
-		if err := p.Complete(&e); err != nil {
-			return e, err
-		}
+		p.Complete(&e)
 		after, err := p.Apply(&e)
 		if err == nil {
-			err = after.CheckEnds(ch.made).Err()
+			err = after.CheckEnds(p).Err()
 		}
 		if err == nil {
 			err = s.o.Clients.Directory().LockedOut(p, after)
@@ -139,8 +136,8 @@ func (s *Server) effect(ctx context.Context, ch *change, after *clientcfg.Policy
 	all[0].Activity = own
 	recent := merged(all)
 	e := effectOf(ch.before, after, s.concerned(ch, after), s.o.ClientsElsewhere, recent, now)
-	if !e.Widens && ch.before.Set().Ends.Len()+after.Set().Ends.Len() > 0 {
-		later := effectOf(ch.before.Lasting(), after.Lasting(), s.concerned(ch, after), s.o.ClientsElsewhere, recent, now)
+	if was, will := ch.before.Lasting(), after.Lasting(); !e.Widens && (was != ch.before || will != after) {
+		later := effectOf(was, will, s.concerned(ch, after), s.o.ClientsElsewhere, recent, now)
 		if later.Widens {
 			later.Summary = "When what is temporary ends, this change denies more requests. " + later.Summary
 			e = later
@@ -153,7 +150,7 @@ func (s *Server) effect(ctx context.Context, ch *change, after *clientcfg.Policy
 // describe adds the fields for the audit trail to the event.
 func (s *Server) describe(e *clientcfg.Event, ch *change, before, after *clientcfg.PolicySnapshot) error {
 	e.Actor, e.Action, e.Reason, e.Instance, e.Until = ch.by.actor(), ch.action, ch.reason, s.o.Instance(), ch.until
-	changed, err := shown(withEnded(ch.made), before, after)
+	changed, err := shown(ch.made, before, after)
 	if err != nil || len(changed) == 0 {
 		return errors.Join(err, errors.New("admin: a change of no known target"))
 	}
@@ -331,9 +328,8 @@ func (s *Server) rehearse(c *call, ch *change) error {
 	if err != nil {
 		return s.explained(c, ch, err)
 	}
-	out := adminapi.Rehearsal{Valid: true, Until: ch.until, Effect: s.effect(c.Request().Context(), ch, after)}
-	if end, temporary := ch.before.End(ch.changes.target()); temporary {
-		out.WasUntil = end.Until
+	out := adminapi.Rehearsal{
+		Valid: true, Until: ch.until, WasUntil: until(ch.before, ch.changes.target()), Effect: s.effect(c.Request().Context(), ch, after),
 	}
 	if out.Before, err = encoded(ch.changes, ch.before); err != nil {
 		return err

@@ -34,7 +34,8 @@ type wholeSet struct {
 func (wholeSet) target() string { return "" }
 
 func (wholeSet) state(p *clientcfg.PolicySnapshot) state {
-	return state{exists: true, version: p.Version()}
+	// The number of temporary values changes at their ends, which do not change the version.
+	return state{doc: p.Set().Temporary.Len(), exists: true, version: p.Version()}
 }
 
 func (wholeSet) base(*clientcfg.PolicySnapshot) any { return nil }
@@ -60,8 +61,8 @@ func (w wholeSet) view(_ context.Context, _ *Server, p *clientcfg.PolicySnapshot
 			continue
 		}
 		t := adminapi.SetTarget{Target: target, Value: setValue(r, p)}
-		if end, temporary := p.End(target); temporary {
-			t.Until, t.ReturnsTo = end.Until, setValue(r, lasting)
+		if end := until(p, target); !end.IsZero() {
+			t.Until, t.ReturnsTo = end, setValue(r, lasting)
 		}
 		out.Targets = append(out.Targets, t)
 	}
@@ -307,7 +308,7 @@ func (s *Server) performMany(c *call, ch *change, only bool) (err error) {
 
 func (s *Server) answerMany(c *call, ch *change, after *clientcfg.PolicySnapshot, only bool) error {
 	out := adminapi.Changed{Version: after.Version(), Until: ch.until}
-	changed, err := shown(withEnded(ch.made), ch.before, after)
+	changed, err := shown(ch.made, ch.before, after)
 	if err != nil {
 		return err
 	}
@@ -321,7 +322,8 @@ func (s *Server) answerMany(c *call, ch *change, after *clientcfg.PolicySnapshot
 		out.Effect = &effect
 		return c.answer(out)
 	}
-	etag, err := etagOf(after.Version(), nil)
+	st := wholeSet{}.state(after)
+	etag, err := etagOf(st.version, st.doc)
 	if err != nil {
 		return err
 	}
@@ -329,29 +331,15 @@ func (s *Server) answerMany(c *call, ch *change, after *clientcfg.PolicySnapshot
 	return c.answer(out)
 }
 
-// withEnded returns the changes, including targets that only get another end.
-func withEnded(made []clientcfg.Change) []clientcfg.Change {
-	changed, out := map[string]bool{}, slices.Clone(made)
-	for i := range made {
-		changed[made[i].Target] = true
-	}
-	for i := range made {
-		if of, is := strings.CutPrefix(made[i].Target, clientcfg.EndTarget("")); is && !changed[of] {
-			out = append(out, clientcfg.Change{Target: of})
-		}
-	}
-	return out
-}
-
 // shown returns the changes in the form of the audit trail. It is never nil.
 func shown(made []clientcfg.Change, before, after *clientcfg.PolicySnapshot) (out []clientcfg.Change, err error) {
 	out = []clientcfg.Change{}
-	for i := range made {
-		r, known := resourceOf(made[i].Target)
-		if !known { // an end
+	for _, target := range clientcfg.Targets(made) {
+		r, known := resourceOf(target)
+		if !known {
 			continue
 		}
-		c := clientcfg.Change{Target: made[i].Target}
+		c := clientcfg.Change{Target: target}
 		if c.Before, err = encoded(r, before); err != nil {
 			return nil, err
 		}

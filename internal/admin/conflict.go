@@ -28,8 +28,8 @@ func (s *Server) explained(c *call, ch *change, err error) error {
 	if failed != nil {
 		return err
 	}
-	if len(changes) == 0 && ch.resource.state(ch.before).version == since {
-		p.Detail += "; no operator has changed it: the configuration file is another one than that of the answer that you read"
+	if len(changes) == 0 && ch.resource.state(ch.before).version <= since {
+		p.Detail += "; no operator has changed it: a temporary value has ended, or the configuration file is another one than that of the answer that you read"
 	}
 	return p.because(ch.resource.target(), changes, s.o.Now())
 }

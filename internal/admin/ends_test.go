@@ -2,7 +2,6 @@ package admin_test
 
 import (
 	"net/http"
-	"sync"
 	"testing"
 	"time"
 
@@ -13,9 +12,6 @@ import (
 	"oauth-server/internal/store/mongo"
 	"oauth-server/internal/store/mongo/mongotest"
 )
-
-// later is past the moment when every instance tries to end a due change.
-const later = 2 * time.Second
 
 func TestTemporaryChangeIsShownAndEnds(t *testing.T) {
 	w := newWorld(t)
@@ -37,16 +33,15 @@ func TestTemporaryChangeIsShownAndEnds(t *testing.T) {
 	w.changes("", `{"for":"","changes":[{"target":"policies/shop","value":null}]}`).is(http.StatusUnprocessableEntity).says("must be from 1m to 30d")
 
 	w.clock.Advance(2*time.Hour - time.Second)
-	check.OK(t, w.api.EndChanges(t.Context()))
-	equal(t, "not yet", w.policies.Snapshot().Version(), 2)
-	w.clock.Advance(later + time.Second)
-	check.OK(t, w.api.EndChanges(t.Context()))
+	check.OK(t, w.policies.End(t.Context()))
+	equal(t, "not yet", w.policies.Snapshot().For("shop").Client.All()[0].Requests, 3)
+	w.clock.Advance(time.Second)
+	etag := w.get("/changes").header.Get("ETag")
+	check.OK(t, w.policies.End(t.Context()))
+	equal(t, "same ETag", w.get("/changes").header.Get("ETag") == etag, false)
 	equal(t, "limit", w.policies.Snapshot().For("shop").Client.All()[0].Requests, 9)
 	equal(t, "until", w.get("/policies/shop").at("meta", "until"), nil)
-	e := w.newest()
-	equal(t, "entry", e.Actor.ClientID+" "+e.Action+" "+e.Target+" "+e.Reason, "ops end policies/shop change 2")
-	check.OK(t, w.api.EndChanges(t.Context()))
-	equal(t, "once", w.policies.Snapshot().Version(), 3)
+	equal(t, "the trail still says when it ended", w.get("/audit").at("entries", 0, "until"), any(end))
 }
 
 // TestEveryChangeCanBeTemporary: every kind of target can be temporary, with every method.
@@ -62,36 +57,39 @@ func TestEveryChangeCanBeTemporary(t *testing.T) {
 	equal(t, "until", w.get("/settings").at("meta", "until"), any("2026-03-01T13:00:00Z"))
 	equal(t, "until", w.get("/candidates/shop").at("meta", "until"), any("2026-03-01T13:00:00Z"))
 	equal(t, "what returns", w.get("/changes").at("targets", 2, "returns_to", "trusted"), any(true))
-	w.clock.Advance(time.Hour + later)
-	check.OK(t, w.api.EndChanges(t.Context()))
+	w.clock.Advance(time.Hour)
+	check.OK(t, w.policies.End(t.Context()))
 	check.Equal(t, "set", w.get("/changes").at("targets"), before)
-	equal(t, "four changes and their ends", w.policies.Snapshot().Version(), 10)
 }
 
-// TestEndLeavesWhatWasChanged: a target that was changed in between stays as it is, and the entry
-// of the end says so.
+// TestEndLeavesWhatWasChanged: a target that was changed in between stays as it is.
 func TestEndLeavesWhatWasChanged(t *testing.T) {
 	w := newWorld(t)
 	w.changes("", `{"for":"1h","changes":[{"target":"policies/shop","value":{"trusted":true}},{"target":"policies/app","value":{"trusted":true}}]}`).is(http.StatusOK)
 	w.patch("/policies/app", `{"note":"stays"}`).is(http.StatusOK)
-	w.clock.Advance(time.Hour + later)
-	check.OK(t, w.api.EndChanges(t.Context()))
+	w.clock.Advance(time.Hour)
+	check.OK(t, w.policies.End(t.Context()))
 	equal(t, "shop", w.policies.Snapshot().For("shop").Trusted, false)
 	equal(t, "app", w.policies.Snapshot().For("app").Trusted, true)
-	equal(t, "reason", w.newest().Reason, "change 1; left as it is: policies/app since change 2")
-	equal(t, "target", w.newest().Target, "policies/shop")
-
-	w.patch("/policies/shop?for=1h", `{"trusted":true}`).is(http.StatusOK)
-	w.change("DELETE", "/policies/shop", "").is(http.StatusNoContent)
-	w.clock.Advance(time.Hour + later)
-	check.OK(t, w.api.EndChanges(t.Context()))
-	equal(t, "entry", w.newest().Target+" "+w.newest().Reason, "policies/shop change 4; left as it is: policies/shop since change 5")
 }
 
-// TestOneInstanceEndsIt: if three instances find the end due at once, one entry ends it and all
-// follow. Restarts forget nothing, even if the entry is swept.
-func TestOneInstanceEndsIt(t *testing.T) {
-	t.Run("embedded", func(t *testing.T) { oneInstanceEndsIt(t, openStore(t)) })
+// TestChangeMadeBeforeAnEnd: an ETag that was read before the end of a temporary value is refused
+// after it, with the reason.
+func TestChangeMadeBeforeAnEnd(t *testing.T) {
+	w := newWorld(t)
+	w.put("/policies/shop", `{"client":[{"requests":9}]}`).is(http.StatusOK)
+	w.put("/policies/shop?for=1h", `{"client":[{"requests":3}]}`).is(http.StatusOK)
+	etag := w.get("/policies/shop").header.Get("ETag")
+	w.clock.Advance(time.Hour)
+	check.OK(t, w.policies.End(t.Context()))
+	w.send(request{method: http.MethodPut, path: "/policies/shop", token: writer, body: `{}`, ifMatch: etag, contentType: "application/json"}).
+		is(http.StatusPreconditionFailed).says("a temporary value has ended")
+}
+
+// TestEveryInstanceEndsIt: restarts forget nothing, even if the entry is swept, and nothing is
+// written at the end.
+func TestEveryInstanceEndsIt(t *testing.T) {
+	t.Run("embedded", func(t *testing.T) { everyInstanceEndsIt(t, openStore(t)) })
 	t.Run("MongoDB", func(t *testing.T) {
 		uri, database := mongotest.Database(t)
 		store, err := mongo.Open(t.Context(), mongo.Options{URI: uri, Database: database})
@@ -101,68 +99,28 @@ func TestOneInstanceEndsIt(t *testing.T) {
 		t.Cleanup(func() { check.OK(t, store.Close()) })
 		all, err := repositories.On(t.Context(), store)
 		check.OK(t, err)
-		oneInstanceEndsIt(t, sharedOn(t, repositories.Store{Backend: store, All: all}))
+		everyInstanceEndsIt(t, sharedOn(t, repositories.Store{Backend: store, All: all}))
 	})
 }
 
-func oneInstanceEndsIt(t *testing.T, store *shared) {
+func everyInstanceEndsIt(t *testing.T, store *shared) {
 	t.Helper()
 	first := newInstance(t, "i-1", store, file())
 	first.patch("/policies/shop?for=30d", `{"trusted":true}`).is(http.StatusOK)
-	first.clock.Advance(30*24*time.Hour + later)
+	first.clock.Advance(30 * 24 * time.Hour)
 	check.OK(t, store.AddEvent(t.Context(), clientcfg.Event{Action: "x", At: first.clock.Now()})) // the newest entry stays
 	check.OK(t, store.SweepEvents(t.Context(), first.clock.Now(), first.clock.Now()))
-	instances := []*instance{first}
-	for _, name := range []string{"i-2", "i-3"} {
-		w := newInstance(t, name, store, file())
-		w.clock.Advance(30*24*time.Hour + later)
-		instances = append(instances, w)
-	}
-	for _, w := range instances {
+	second := newInstance(t, "i-2", store, file())
+	second.clock.Advance(30 * 24 * time.Hour)
+	store.clock.Advance(30 * 24 * time.Hour)
+	for _, w := range []*instance{first, second} {
 		equal(t, "trusted before", w.policies.Snapshot().For("shop").Trusted, true)
-	}
-	var all sync.WaitGroup
-	for _, w := range instances {
-		all.Go(func() {
-			if err := w.api.EndChanges(t.Context()); err != nil {
-				t.Errorf("%s: %v", w.name, err)
-			}
-		})
-	}
-	all.Wait()
-	for _, w := range instances {
-		check.OK(t, w.follower.Refresh(t.Context()))
+		check.OK(t, w.policies.End(t.Context()))
 		equal(t, "trusted on "+w.name, w.policies.Snapshot().For("shop").Trusted, false)
-		equal(t, "version on "+w.name, w.policies.Snapshot().Version(), 3)
 	}
-}
-
-// TestEndWaitsForTheStore: while the store is unreachable nothing ends. It ends afterwards.
-func TestEndWaitsForTheStore(t *testing.T) {
-	w := newWorld(t)
-	w.patch("/policies/shop?for=1h", `{"trusted":true}`).is(http.StatusOK)
-	w.clock.Advance(time.Hour + later)
-	check.OK(t, w.store.Close())
-	check.ErrorSays(t, w.api.EndChanges(t.Context()), "end a temporary change")
-	equal(t, "trusted", w.policies.Snapshot().For("shop").Trusted, true)
-}
-
-// TestEndThatIsNotValid: a change with an invalid end does not keep others from ending, and ends
-// once its target is changed.
-func TestEndThatIsNotValid(t *testing.T) {
-	for _, value := range []string{`{"user":[{"requests":0}]}`, `{"of_a_later_release":1}`} {
-		w := newWorld(t)
-		w.store.change(t, clientcfg.Change{Target: "policies/shop", After: []byte(`{"trusted":true}`)},
-			clientcfg.Change{Target: "ends/policies/shop", After: []byte(`{"until":"2026-03-01T12:30:00Z","change":1,"actor":{"client_id":"ops"},"value":` + value + `}`)})
-		w.patch("/policies/app?for=1h", `{"trusted":true}`).is(http.StatusOK)
-		w.clock.Advance(time.Hour + later)
-		check.ErrorSays(t, w.api.EndChanges(t.Context()), "end policies/shop")
-		equal(t, "shop", w.policies.Snapshot().For("shop").Trusted, true)
-		equal(t, "app", w.policies.Snapshot().For("app").Trusted, false)
-		w.patch("/policies/shop", `{"note":"x"}`).is(http.StatusOK)
-		check.OK(t, w.api.EndChanges(t.Context()))
-		equal(t, "reason", w.newest().Reason, "change 1; left as it is: policies/shop since change 4")
-	}
+	third := newInstance(t, "i-3", store, file())
+	equal(t, "trusted after a start", third.policies.Snapshot().For("shop").Trusted, false)
+	equal(t, "version", third.policies.Snapshot().Version(), 1)
 }
 
 // TestLockOutByAnEnd: a change is also refused if the end of a temporary change would lock out an
@@ -223,4 +181,48 @@ func TestLockOutAtOtherInstances(t *testing.T) {
 		w := newInstance(t, "i-1", openStore(t), base)
 		w.put("/policies/ops", daily).is(http.StatusConflict).says(`lock out the admin client "ops"`)
 	}
+}
+
+// TestChangeThatKeepsAnEndFromHappening: a change that prevents a temporary change from ending is
+// refused, with the field and advice.
+func TestChangeThatKeepsAnEndFromHappening(t *testing.T) {
+	gold, tiered := `{"user":[{"requests":42}]}`, `{"tier":"gold"}`
+	w := newWorld(t)
+	refused := func(a answer, field, says string) {
+		t.Helper()
+		equal(t, "field", a.is(http.StatusUnprocessableEntity).at("errors", 0, "field"), any(field))
+		a.says(says)
+	}
+
+	// A policy would keep a tier that is removed at its end.
+	w.put("/tiers/gold?for=1h", gold).is(http.StatusOK)
+	for _, query := range []string{"", "?validate=true", "?for=2h"} {
+		refused(w.put("/policies/shop"+query, tiered), "tiers.gold", "is the tier of 1 client: shop; give them another one, or none, first, when what is temporary until 2026-03-01T13:00:00Z has ended")
+	}
+	w.put("/policies/shop?for=1h", tiered).is(http.StatusOK)
+	refused(w.patch("/policies/shop", `{"note":"it lasts"}`), "tiers.gold", "when what is temporary until 2026-03-01T13:00:00Z has ended")
+	refused(w.put("/tiers/gold?for=30m", gold), "tiers.gold", "when what is temporary until 2026-03-01T12:30:00Z has ended")
+	w.put("/tiers/gold", gold).is(http.StatusOK)
+	w.put("/policies/shop", tiered).is(http.StatusOK)
+
+	// A policy would return to a missing tier.
+	w.put("/tiers/silver", gold).is(http.StatusOK)
+	w.put("/policies/shop?for=1h", `{"tier":"silver"}`).is(http.StatusOK)
+	for _, query := range []string{"", "?for=2h"} {
+		refused(w.change("DELETE", "/tiers/gold"+query, ""), "clients.shop.tier", `there is no tier "gold", when what is temporary until 2026-03-01T13:00:00Z has ended`)
+	}
+	w.change("DELETE", "/tiers/gold?for=30m", "").is(http.StatusNoContent) // the tier will be back before
+	refused(w.put("/policies/shop?for=20m", `{"tier":"silver"}`), "clients.shop.tier", "when what is temporary until 2026-03-01T12:20:00Z has ended")
+	w.changes("", `{"changes":[{"target":"policies/shop","value":{"tier":"silver"}},{"target":"tiers/gold","value":null}]}`).is(http.StatusOK)
+}
+
+// TestLockOutByAChangeThatLasts: the check uses the state in which the change is permanent, not the
+// one after its former end.
+func TestLockOutByAChangeThatLasts(t *testing.T) {
+	w := newWorld(t)
+	w.put("/policies/ops", `{"trusted":true}`).is(http.StatusOK)
+	w.patch("/settings", `{"default":{"client":[{"name":"daily","requests":1,"window":"24h"}]}}`).is(http.StatusOK)
+	w.patch("/settings?for=1h", `{"mode":"dry_run"}`).is(http.StatusOK)
+	w.put("/policies/ops?for=30m", `{"trusted":false}`).is(http.StatusOK)
+	w.patch("/policies/ops", `{"note":"it lasts"}`).is(http.StatusConflict).says("when what is temporary until 2026-03-01T13:00:00Z has ended")
 }

@@ -111,10 +111,8 @@ func (r policyResource) show(p *clientcfg.PolicySnapshot) adminapi.PolicyView {
 
 // until returns when a target's temporary value ends, or zero for a permanent one.
 func until(p *clientcfg.PolicySnapshot, target string) time.Time {
-	if end, temporary := p.End(target); temporary {
-		return end.Until
-	}
-	return time.Time{}
+	t, _ := p.Temporary(target)
+	return t.Until
 }
 
 // source returns the origin of a client's policy: api, file or none.

@@ -64,7 +64,7 @@ func clientOf(r resource) string {
 func setTargets(p *clientcfg.PolicySnapshot, after string, n int) (targets []string) {
 	set := p.Set()
 	if n == 0 {
-		n = 1 + set.Clients.Len() + set.Candidates.Len() + set.Tiers.Len() + set.Overrides.Len() + set.Ends.Len()
+		n = 1 + set.Clients.Len() + set.Candidates.Len() + set.Tiers.Len() + set.Overrides.Len() + set.Temporary.Len()
 	}
 	for _, section := range adminapi.Sections {
 		targets = append(targets, lowest(n-len(targets), func(yield func(string) bool) {
@@ -99,12 +99,9 @@ func sectionTargets(p *clientcfg.PolicySnapshot, section string) iter.Seq[string
 				return
 			}
 		}
-		for of := range set.Ends.Keys() { // of temporary removals
+		for of := range set.Temporary.Keys() { // of temporary removals
 			kind, _, _ := strings.Cut(of, "/")
-			if _, temporary := p.End(of); kind != section || !temporary {
-				continue
-			}
-			if r, known := resourceOf(of); known && isUnset(r, p) && !yield(of) {
+			if r, known := resourceOf(of); kind == section && known && isUnset(r, p) && !yield(of) {
 				return
 			}
 		}

@@ -72,7 +72,7 @@ func (u *undoing) read(ctx context.Context) error {
 			u.since(e)
 		case e.Number == u.version:
 			u.entry, u.changed = e, map[string][]*clientcfg.Event{}
-			for _, target := range e.Changed() {
+			for _, target := range clientcfg.Targets(e.Changes) {
 				u.changed[target] = nil
 			}
 		}
@@ -87,20 +87,12 @@ func (u *undoing) read(ctx context.Context) error {
 // since records a later change. If it undoes the last recorded change of a target, both cancel out.
 func (u *undoing) since(e *clientcfg.Event) {
 	later := &clientcfg.Event{Number: e.Number, At: e.At, Actor: e.Actor, Action: e.Action}
-	undone, changed := undoneBy(e), map[string]bool{}
-	for i := range e.Changes { // an end changes together with its target
-		changed[e.Changes[i].Target] = true
-	}
-	if undone != 0 { // or alone
-		for _, target := range e.Changed() {
-			changed[target] = true
-		}
-	}
+	undone, changed := undoneBy(e), clientcfg.Targets(e.Changes)
 	for target, since := range u.changed {
 		switch n := len(since); {
 		case n > 0 && undone == since[n-1].Number:
 			u.changed[target] = since[:n-1]
-		case changed[target]:
+		case slices.Contains(changed, target):
 			u.changed[target] = append(since, later)
 		}
 	}

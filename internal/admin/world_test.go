@@ -148,19 +148,8 @@ func sharedOn(t *testing.T, store repositories.Store) *shared {
 	return &shared{store, c, heartbeats, heartbeats}
 }
 
-// change changes policies like another instance.
-func (s *shared) change(t *testing.T, changes ...clientcfg.Change) {
-	t.Helper()
-	f, err := datastore.NewFollower(t.Context(), s)
-	check.OK(t, err)
-	p, err := clientcfg.NewPolicySource(t.Context(), f, clientcfg.PolicyOptions{})
-	check.OK(t, err)
-	_, err = p.Change(t.Context(), func(*clientcfg.PolicySnapshot) (clientcfg.Event, error) {
-		first := &changes[0]
-		return clientcfg.Event{At: noon, Action: "update", Target: first.Target, Before: []byte("null"), After: first.After, Changes: changes}, nil
-	})
-	check.OK(t, err)
-}
+// Now replaces the time of this machine.
+func (s *shared) Now(context.Context) (time.Time, error) { return s.clock.Now(), nil }
 
 // file returns the configuration file's settings in these tests.
 func file() ratelimit.Settings {

@@ -31,10 +31,10 @@ func (f *followed) trustOps(lasts time.Duration) {
 	f.t.Helper()
 	change, err := clientcfg.ChangePolicy("ops", &clientcfg.ClientPolicy{Policy: ratelimit.Policy{Trusted: true}})
 	check.OK(f.t, err)
-	_, err = f.limiter.policies.Change(f.t.Context(), func(p *clientcfg.PolicySnapshot) (e clientcfg.Event, err error) {
+	_, err = f.limiter.policies.Change(f.t.Context(), func(*clientcfg.PolicySnapshot) (e clientcfg.Event, err error) {
 		e.Changes = []clientcfg.Change{change}
 		if lasts > 0 {
-			e.Changes, err = p.Temporarily(e.Changes, time.Now().Add(lasts), clientcfg.Actor{ClientID: "ops"})
+			e.Changes, err = clientcfg.Temporarily(e.Changes, time.Now().Add(lasts))
 		}
 		return e, err
 	})

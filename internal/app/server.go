@@ -217,10 +217,7 @@ func (s *Server) tasks() []background.Task {
 			Name: "tokens for reuse", Every: lastTokensEvery, Do: s.edge.service.SweepLastTokens,
 			Failed: "revocations of tokens kept for reuse not read; trying again",
 		},
-		{
-			Name: "ends of changes", Every: endsEvery, Do: s.edge.admin.EndChanges,
-			Failed: "temporary change not ended; trying again",
-		},
+		{Name: "ends of changes", Every: endsEvery, Do: l.policies.End, Failed: keep},
 		{
 			Name: "audit sweep", Every: time.Hour, Retry: time.Minute, First: true, Do: s.edge.admin.SweepAudit,
 			Failed: "audit sweep failed; old entries stay",

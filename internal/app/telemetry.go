@@ -229,7 +229,6 @@ func (t *telemetry) watch(l *limiter) {
 	})
 	t.WatchUnreadableClients(func() int { return len(clients.Directory().Unreadable()) })
 	t.WatchUnregisteredClients(func() int { return len(l.unregistered.list()) })
-	t.WatchOverdueEnds(func() int { return policies.Snapshot().Overdue(l.base.clock.Now()) })
 	t.WatchConfigFile(func() metrics.ConfigFile {
 		st := l.file.status()
 		return metrics.ConfigFile{Refused: st.refused != nil, RestartNeeded: len(st.restart), Limits: policies.Snapshot().BaseDigest()}

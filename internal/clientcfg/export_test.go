@@ -13,28 +13,22 @@ func NewPolicySnapshot(base ratelimit.Settings, set PolicySet) (*PolicySnapshot,
 	}
 	d.putSettings(set.Settings)
 	for name, t := range set.Tiers.All() {
-		d.putTier(name, &t)
+		d.putTier(name, &t, t.Changed)
 	}
 	for key, o := range set.Overrides.All() {
 		id, username, _ := OverrideOf(overrideTargets + key)
-		d.putOverride(id, username, &o)
+		d.putOverride(id, username, &o, o.Changed)
 	}
 	for id, p := range set.Clients.All() {
-		d.putPolicy(id, &p)
+		d.putPolicy(id, &p, p.Changed)
 	}
 	for name, c := range set.Candidates.All() {
-		d.putCandidate(name, &c)
+		d.putCandidate(name, &c, c.Changed)
 	}
-	for of, e := range set.Ends.All() {
-		c, err := newChange(EndTarget(of), &e)
-		if err == nil {
-			err = d.putEnd(of, c.After)
-		}
-		if err != nil {
-			return nil, err
-		}
+	for target, t := range set.Temporary.All() {
+		d.temporary.Set(target, t)
 	}
-	d.set.Version = set.Version
+	d.version = set.Version
 	return d.finish()
 }
 

@@ -16,13 +16,13 @@ func (d *Directory) LockedOut(before, after *PolicySnapshot) error {
 		operators[c.ID] = c
 	}
 	err := lockedOut(operators, before, after)
-	for _, at := range endsOf(operators, before, after) {
+	for _, then := range endsOf(before, after) {
 		if err != nil {
 			break
 		}
-		before, after = before.endedAt(at), after.endedAt(at)
+		before, after = before.at(then), after.at(then)
 		if err = lockedOut(operators, before, after); err != nil {
-			err = fmt.Errorf("when what is temporary until %s has ended: %w", at.UTC().Format(time.RFC3339), err)
+			err = fmt.Errorf("when what is temporary until %s has ended: %w", then.Format(time.RFC3339), err)
 		}
 	}
 	return err
@@ -38,32 +38,4 @@ func lockedOut(operators map[string]*Client, before, after *PolicySnapshot) erro
 		}
 	}
 	return nil
-}
-
-// endsOf returns, in order, the times when something temporary ends that may affect one of the
-// operators' clients: its policy, overrides of its users, the settings, and tiers.
-func endsOf(operators map[string]*Client, snapshots ...*PolicySnapshot) []time.Time {
-	times := map[int64]time.Time{} // keyed by milliseconds, because equal times can differ as map keys
-	for _, p := range snapshots {
-		for target, e := range p.set.Ends.All() {
-			id, all := (&Change{Target: target}).Concerns()
-			_, tier := TierOf(target)
-			if e.Left == 0 && (all || tier || operators[id] != nil) {
-				times[e.Until.UnixMilli()] = e.Until
-			}
-		}
-	}
-	return slices.SortedFunc(maps.Values(times), time.Time.Compare)
-}
-
-// endedAt returns the snapshot after all ends up to that time, with no other changes.
-func (p *PolicySnapshot) endedAt(at time.Time) *PolicySnapshot {
-	due := map[string]End{}
-	for target, e := range p.set.Ends.All() {
-		if !e.Until.After(at) {
-			due[target] = e
-		}
-	}
-	next, _, _ := p.ended(due)
-	return next
 }

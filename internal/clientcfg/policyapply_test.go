@@ -68,10 +68,10 @@ func drawChange(t *rapid.T) (clientcfg.Change, error) {
 		return clientcfg.ChangePolicy(id, &clientcfg.ClientPolicy{Tier: rapid.SampledFrom(tiers).Draw(t, "only the tier")})
 	case 10:
 		if remove {
-			return stored(clientcfg.EndTarget(clientcfg.PolicyTarget(id)), "null"), nil
+			return stored(clientcfg.TemporaryTarget(clientcfg.PolicyTarget(id)), "null"), nil
 		}
-		return stored(clientcfg.EndTarget(clientcfg.PolicyTarget(id)),
-			fmt.Sprintf(`{"until":"2026-05-01T06:00:00Z","change":%d,"actor":{"client_id":"ops"},"value":null}`, rapid.Int64().Draw(t, "change"))), nil
+		return stored(clientcfg.TemporaryTarget(clientcfg.PolicyTarget(id)),
+			fmt.Sprintf(`{"until":"2126-05-01T06:00:00Z","value":{"note":"%d"}}`, rapid.Int64().Draw(t, "note"))), nil
 	}
 	if remove {
 		return clientcfg.ChangePolicy(id, nil)
@@ -97,7 +97,7 @@ func picture(p *clientcfg.PolicySnapshot) (lines []string) {
 			line += fmt.Sprintf(" %v %v since %v, %s", trial.User, trial.Client, trial.Since, effective(trial.Effective))
 		}
 		candidate, _ := set.Candidates.Get(id)
-		end, _ := p.End(clientcfg.PolicyTarget(id))
+		end, _ := p.Temporary(clientcfg.PolicyTarget(id))
 		lines = append(lines, line, fmt.Sprintf("%+v, %+v", candidate, end))
 	}
 	for name, tier := range set.Tiers.All() {

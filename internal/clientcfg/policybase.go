@@ -13,6 +13,8 @@ import (
 // unchanged. After an error nothing is changed.
 func (s *PolicySource) Rebase(ctx context.Context, base ratelimit.Settings, allowed func(before, after *PolicySnapshot) error) error {
 	return s.follower.Do(ctx, func() error {
+		s.mu.Lock()
+		defer s.mu.Unlock()
 		before := s.current.Load()
 		next, err := before.rebase(base)
 		if err != nil {
@@ -42,7 +44,7 @@ func (p *PolicySnapshot) rebase(base ratelimit.Settings) (*PolicySnapshot, error
 	for _, inFile := range []map[string]ratelimit.Policy{p.base.Clients, base.Clients} {
 		for id := range inFile {
 			if _, changed := p.set.Clients.Get(id); !changed {
-				d.putPolicy(id, nil)
+				d.putPolicy(id, nil, 0)
 			}
 		}
 	}

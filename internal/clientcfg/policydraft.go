@@ -7,7 +7,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"oauth-server/internal/cowmap"
@@ -20,12 +19,13 @@ import (
 // one entry or from everything stored.
 type draft struct {
 	next        PolicySnapshot
-	set         PolicySet
-	clients     *cowmap.Edit[ClientPolicy] // nil if unchanged in set
-	candidates  *cowmap.Edit[Candidate]    // nil if unchanged in set
-	tiers       *cowmap.Edit[Tier]         // nil if unchanged in set
-	overrides   *cowmap.Edit[Override]     // nil if unchanged in set
-	ends        *cowmap.Edit[End]          // nil if unchanged in set
+	version     int64
+	settings    SettingsOverride
+	clients     *cowmap.Edit[ClientPolicy]
+	candidates  *cowmap.Edit[Candidate]
+	tiers       *cowmap.Edit[Tier]
+	overrides   *cowmap.Edit[Override]
+	temporary   *cowmap.Edit[Temporary]
 	live, trial *ratelimit.CompiledEdit
 	common      bool              // recompile everything that applies to all clients
 	naming      map[string]string // tiers named by the changed policies, by client
@@ -41,70 +41,88 @@ type draft struct {
 func (p *PolicySnapshot) edit() *draft {
 	next := *p
 	next.upcoming, next.resets, next.leftOut = 0, nil, maps.Clone(p.leftOut)
-	return &draft{next: next, set: p.set, live: p.live.Edit(), trial: p.trial.Edit()}
+	return &draft{
+		next: next, version: p.set.Version, settings: p.set.Settings,
+		clients: p.set.Clients.Edit(), candidates: p.set.Candidates.Edit(), tiers: p.set.Tiers.Edit(),
+		overrides: p.set.Overrides.Edit(), temporary: p.set.Temporary.Edit(),
+		live: p.live.Edit(), trial: p.trial.Edit(), naming: map[string]string{}, removed: map[string]bool{},
+	}
 }
 
-// put sets a target to the value of an entry with that version and time. It returns [ErrUnreadable]
-// for an unreadable value. An invalid value is an error of finish. In both cases the target stays
-// as it was.
+// put sets a target to the value of an entry with that version and time. While the target has a
+// temporary value, it becomes the value after that. put returns [ErrUnreadable] for an unreadable
+// value. An invalid value is an error of finish. In both cases the target stays as it was. Temporary
+// values must be put before all others.
 func (d *draft) put(target string, value json.RawMessage, version int64, at time.Time) error {
 	delete(d.next.leftOut, target)
-	if of, is := endOf(target); is {
-		return d.putEnd(of, value)
+	if of, is := temporaryOf(target); is {
+		return d.putTemporary(of, value, version)
 	}
+	if t, is := d.temporary.Get(target); is {
+		if t.lasting, t.since = value, version; isNull(value) {
+			t.lasting, t.since = jsonNull, 0
+		}
+		d.temporary.Set(target, t)
+		return nil
+	}
+	return d.putValue(target, value, version, at)
+}
+
+func (d *draft) putValue(target string, value json.RawMessage, version int64, at time.Time) error {
 	if len(value) > MaxTargetSize {
 		d.errs.Add(target, "takes %d bytes, more than %d", len(value), MaxTargetSize)
 		return nil
 	}
-	if target == SettingsTarget {
-		o, err := optional[SettingsOverride](target, value)
-		if err != nil {
-			return err
-		}
-		if o == nil {
-			o = &SettingsOverride{}
-		}
-		o.Changed = version
-		d.putSettings(*o)
-		return nil
-	}
-	if id, is := strings.CutPrefix(target, policyTargets); is {
-		p, err := optional[ClientPolicy](target, value)
-		if err != nil {
-			return err
-		}
-		if p != nil {
-			p.Changed = version
-		}
-		d.putPolicy(id, p)
-		return nil
-	}
-	if name, is := strings.CutPrefix(target, candidateTargets); is {
-		c, err := optional[Candidate](target, value)
-		if err != nil {
-			return err
-		}
-		if c != nil {
-			c.Changed = version
-		}
-		d.putCandidate(name, c)
-		return nil
-	}
 	if id, is := countersOf(target); is {
 		r, err := decodeValue[resetValue](target, value)
-		if err != nil {
-			return err
+		if err == nil {
+			d.next.resets = append(d.next.resets, Reset{Version: version, ClientID: id, Username: r.Username, At: at})
 		}
-		d.next.resets = append(d.next.resets, Reset{Version: version, ClientID: id, Username: r.Username, At: at})
+		return err
+	}
+	kind, name, _ := strings.Cut(target, "/")
+	switch kind + "/" {
+	case SettingsTarget + "/":
+		if name == "" {
+			return decoded(target, value, func(o *SettingsOverride) {
+				if o == nil {
+					o = &SettingsOverride{}
+				}
+				o.Changed = version
+				d.putSettings(*o)
+			})
+		}
+	case policyTargets:
+		return decoded(target, value, func(p *ClientPolicy) { d.putPolicy(name, p, version) })
+	case candidateTargets:
+		return decoded(target, value, func(c *Candidate) { d.putCandidate(name, c, version) })
+	case tierTargets:
+		return decoded(target, value, func(t *Tier) { d.putTier(name, t, version) })
+	case overrideTargets:
+		if id, username, is := OverrideOf(target); is {
+			return decoded(target, value, func(o *Override) { d.putOverride(id, username, o, version) })
+		}
+	}
+	return fmt.Errorf("%w: %s is no target", ErrUnreadable, target)
+}
+
+// decoded calls put with the decoded value, or with nil for null.
+func decoded[V any](target string, value json.RawMessage, put func(*V)) error {
+	if isNull(value) {
+		put(nil)
 		return nil
 	}
-	return d.putTierOrOverride(target, value, version)
+	v, err := decodeValue[V](target, value)
+	if err == nil {
+		put(&v)
+	}
+	return err
 }
 
 // read adds a stored record.
 func (d *draft) read(r *store.Record) {
 	if r.Err == nil {
-		d.set.Version = max(d.set.Version, r.Version)
+		d.version = max(d.version, r.Version)
 	}
 	if r.Key == versionKey {
 		return
@@ -135,45 +153,73 @@ func (d *draft) try(target string, value json.RawMessage, version int64) error {
 	return err
 }
 
-// optional decodes a value that may be null.
-func optional[V any](target string, value json.RawMessage) (*V, error) {
-	if isNull(value) {
-		return nil, nil //nolint:nilnil // none, and no error
-	}
-	v, err := decodeValue[V](target, value)
-	return &v, err
-}
-
 func (d *draft) putSettings(o SettingsOverride) {
 	settings := o.Over(d.next.base)
 	if errs := fielderr.Of(d.live.SetCommon(settings)); len(errs) > 0 {
 		d.errs = append(d.errs, errs...)
 		return
 	}
-	d.set.Settings, d.next.settings, d.common = o, settings, true
+	d.settings, d.next.settings, d.common = o, settings, true
 }
 
-func (d *draft) putPolicy(clientID string, p *ClientPolicy) {
+func (d *draft) putPolicy(clientID string, p *ClientPolicy, version int64) {
 	var own *ratelimit.Policy
 	var tier string
 	if inFile, is := d.next.base.Clients[clientID]; is {
 		own = &inFile
 	}
 	if p != nil {
-		own, tier = &p.Policy, p.Tier
+		own, tier, p.Changed = &p.Policy, p.Tier, version
 	}
 	if errs := fielderr.Of(d.live.SetPolicy(clientID, own, tier)); len(errs) > 0 {
 		d.errs = append(d.errs, errs...)
 		return
 	}
-	if d.clients == nil {
-		d.clients = d.set.Clients.Edit()
+	// finish checks the tier, because the same entry may create it later.
+	if d.naming[clientID] = tier; tier == "" {
+		delete(d.naming, clientID)
 	}
-	d.names(clientID, tier)
-	put(d.clients, clientID, p)
+	give(d.clients, clientID, p)
 }
 
-func (d *draft) putCandidate(name string, c *Candidate) {
+func (d *draft) putTier(name string, t *Tier, version int64) {
+	var errs fielderr.Errors
+	if err := ValidateTierName(name); err != nil {
+		errs.Add(fielderr.Join("tiers", name), "%v", err)
+	} else if t == nil {
+		errs = fielderr.Of(d.live.SetTier(name, nil))
+	} else {
+		t.Changed = version
+		errs = fielderr.Of(d.live.SetTier(name, t.Policy()))
+	}
+	if len(errs) > 0 {
+		d.errs = append(d.errs, errs...)
+		return
+	}
+	if d.removed[name] = true; t != nil {
+		delete(d.removed, name)
+	}
+	give(d.tiers, name, t)
+}
+
+func (d *draft) putOverride(clientID, username string, o *Override, version int64) {
+	if o != nil && len(o.User) == 0 {
+		d.errs.Add(fielderr.Join("overrides", OverrideKey(clientID, username))+".user", "needs at least one limit")
+		return
+	}
+	var own Override
+	if o != nil {
+		o.Changed = version
+		own = *o
+	}
+	if errs := fielderr.Of(d.live.SetOverride(clientID, username, own.User)); len(errs) > 0 {
+		d.errs = append(d.errs, errs...)
+		return
+	}
+	give(d.overrides, OverrideKey(clientID, username), o)
+}
+
+func (d *draft) putCandidate(name string, c *Candidate, version int64) {
 	if c != nil && len(c.User) == 0 && len(c.Client) == 0 && len(c.Total) == 0 && len(c.Source) == 0 {
 		d.errs.Add(fielderr.Join("candidates", name), "needs limits under user, client, total or source")
 		return
@@ -194,32 +240,35 @@ func (d *draft) putCandidate(name string, c *Candidate) {
 		d.trialErrs = append(d.trialErrs, errs...)
 		return
 	}
-	d.common = d.common || name == GlobalCandidate
-	if d.candidates == nil {
-		d.candidates = d.set.Candidates.Edit()
+	if c != nil {
+		c.Changed = version
 	}
-	put(d.candidates, name, c)
+	d.common = d.common || name == GlobalCandidate
+	give(d.candidates, name, c)
+}
+
+// give sets a key to v, or removes it if v is nil.
+func give[V any](e *cowmap.Edit[V], key string, v *V) {
+	if v == nil {
+		e.Delete(key)
+		return
+	}
+	e.Set(key, *v)
 }
 
 // finish validates the draft as a whole, and returns the snapshot. The error is or wraps
 // [fielderr.Errors].
 func (d *draft) finish() (*PolicySnapshot, error) {
 	p := &d.next
-	p.set = d.set
-	if d.clients != nil {
-		p.set.Clients = d.clients.Map()
+	p.set = PolicySet{
+		Version: d.version, Settings: d.settings, Clients: d.clients.Map(), Candidates: d.candidates.Map(),
+		Tiers: d.tiers.Map(), Overrides: d.overrides.Map(), Temporary: d.temporary.Map(),
 	}
-	if d.candidates != nil {
-		p.set.Candidates = d.candidates.Map()
-	}
-	if d.tiers != nil {
-		p.set.Tiers = d.tiers.Map()
-	}
-	if d.overrides != nil {
-		p.set.Overrides = d.overrides.Map()
-	}
-	if d.ends != nil {
-		p.set.Ends = d.ends.Map()
+	p.nextEnd = time.Time{}
+	for _, t := range p.set.Temporary.All() {
+		if p.nextEnd.IsZero() || t.Until.Before(p.nextEnd) {
+			p.nextEnd = t.Until
+		}
 	}
 	if !d.reading {
 		d.errs = append(d.errs, p.set.checkCounts()...)
@@ -239,10 +288,6 @@ func (d *draft) finish() (*PolicySnapshot, error) {
 		return nil, err
 	}
 	p.live, p.trial = d.live.Compiled(), d.trial.Compiled()
-	p.lasting = sync.OnceValue(func() *PolicySnapshot {
-		next, _, _ := p.ended(maps.Collect(p.set.Ends.All()))
-		return next
-	})
 	return p, nil
 }
 

@@ -48,44 +48,38 @@ func (c *Change) IsState() bool {
 	return !order
 }
 
+// Of returns the target without the mark of a temporary value.
+func (c *Change) Of() string {
+	of, _ := strings.CutPrefix(c.Target, temporaryTargets)
+	return of
+}
+
 // Concerns returns the client with limits in force that the change may affect. all means every
 // client. A tier affects the clients that have it: see [PolicySnapshot.Concerned].
 func (c *Change) Concerns() (clientID string, all bool) {
-	if id, _, is := OverrideOf(c.Target); is {
+	target := c.Of()
+	if id, _, is := OverrideOf(target); is {
 		return id, false
 	}
-	clientID, _ = strings.CutPrefix(c.Target, policyTargets)
-	if clientID == c.Target {
+	clientID, is := strings.CutPrefix(target, policyTargets)
+	if !is {
 		clientID = ""
 	}
-	return clientID, c.Target == SettingsTarget
+	return clientID, target == SettingsTarget
 }
 
 // ChangeSettings returns a Change of the settings for all clients.
-func ChangeSettings(o SettingsOverride) (Change, error) {
-	o.Changed = 0
-	return newChange(SettingsTarget, &o)
-}
+func ChangeSettings(o SettingsOverride) (Change, error) { return newChange(SettingsTarget, &o) }
 
 // ChangePolicy returns a Change that gives a client the policy p. If p is nil, the client gets its
 // policy from the configuration file.
 func ChangePolicy(clientID string, p *ClientPolicy) (Change, error) {
-	if p == nil {
-		return newChange(PolicyTarget(clientID), p)
-	}
-	stored := *p
-	stored.Changed = 0
-	return newChange(PolicyTarget(clientID), &stored)
+	return newChange(PolicyTarget(clientID), p)
 }
 
 // ChangeCandidate returns a Change that sets a candidate, or removes it if c is nil.
 func ChangeCandidate(name string, c *Candidate) (Change, error) {
-	if c == nil {
-		return newChange(CandidateTarget(name), c)
-	}
-	stored := *c
-	stored.Changed = 0
-	return newChange(CandidateTarget(name), &stored)
+	return newChange(CandidateTarget(name), c)
 }
 
 // resetValue is the value of a counters target.

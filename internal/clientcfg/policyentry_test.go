@@ -84,11 +84,10 @@ func TestEveryChangeIsApplied(t *testing.T) {
 	check.Equal(t, "resets", p.Resets(), nil)
 }
 
-// TestValuesOfAnEarlierRelease: earlier releases stored limits without on_outage, and the version
-// of the last change in the value.
-func TestValuesOfAnEarlierRelease(t *testing.T) {
+// TestLimitsWithoutAllFields: fields that a stored limit leaves out have their defaults.
+func TestLimitsWithoutAllFields(t *testing.T) {
 	const old = `{"name":"per-minute","requests":5,"window":"1m0s","frames":1,"algorithm":"sliding","soft_ratio":0.8}`
-	p, err := after(t, stored("settings", `{"user":[`+old+`]}`), stored("policies/shop", `{"client":[`+old+`],"changed":7}`),
+	p, err := after(t, stored("settings", `{"user":[`+old+`]}`), stored("policies/shop", `{"client":[`+old+`]}`),
 		stored("candidates/_default", `{"user":[`+old+`],"since":"2026-03-01T12:00:00Z"}`))
 	check.OK(t, err)
 	trial, tried := p.Trial("app")
@@ -168,7 +167,7 @@ func TestValuesThatCannotBeRead(t *testing.T) {
 		{"policies/shop", `{"Note":"x"}`, "Note: unknown field"},
 		{"policies/shop", `{"note":"a","\u006eote":"a"}`, `the name "note" stands twice`},
 		{"policies/shop", `{} {}`, "something follows"},
-		{"policies/shop", `{"changed":` + strings.Repeat("9", 5000) + `}`, "changed: must be a whole number, not 999"},
+		{"policies/shop", `{"max_waiting":` + strings.Repeat("9", 5000) + `}`, "max_waiting: must be a whole number, not 999"},
 		{"settings", `{"mode":"\ud800"}`, "invalid surrogate pair"},
 		{"candidates/a", `{"since":"yesterday"}`, "since"},
 		{"policies/shop", `{"user":[5]}`, "user[0]: must be an object, not a plain value"},

@@ -36,8 +36,8 @@ type PolicySet struct {
 	Clients    cowmap.Map[ClientPolicy]
 	Candidates cowmap.Map[Candidate]
 	Tiers      cowmap.Map[Tier]
-	Overrides  cowmap.Map[Override] // by OverrideKey
-	Ends       cowmap.Map[End]      // of temporary changes, by target
+	Overrides  cowmap.Map[Override]  // by OverrideKey
+	Temporary  cowmap.Map[Temporary] // values that the maps above have for now, by target
 }
 
 // SettingsOverride holds the operators' changes to the settings for all clients. A nil field comes
@@ -56,7 +56,7 @@ type SettingsOverride struct {
 	Criticality   *ratelimit.Criticality `json:"criticality,omitempty"`
 	HideHeaders   *bool                  `json:"hide_headers,omitempty"`
 	Note          string                 `json:"note,omitempty"`
-	Changed       int64                  `json:"changed,omitempty"` // version of the last change; omitted in an entry, which has the version itself
+	Changed       int64                  `json:"-"` // version of the last change
 }
 
 // ClientPolicy replaces the file's policy of one client.
@@ -64,7 +64,7 @@ type ClientPolicy struct {
 	ratelimit.Policy
 	Tier    string `json:"tier,omitempty"` // supplies values that the policy does not set; empty for no tier
 	Note    string `json:"note,omitempty"`
-	Changed int64  `json:"changed,omitempty"` // as above
+	Changed int64  `json:"-"` // as above
 }
 
 // Candidate is a set of limits on trial beside the live ones. Candidates have their own counters
@@ -83,7 +83,7 @@ type Candidate struct {
 	Criticality ratelimit.Criticality `json:"criticality,omitempty"`
 	Note        string                `json:"note,omitempty"`
 	Since       time.Time             `json:"since"`
-	Changed     int64                 `json:"changed,omitempty"` // as above
+	Changed     int64                 `json:"-"` // as above
 }
 
 // Policy returns the policy on trial.
@@ -105,26 +105,32 @@ type Reset struct {
 // WithPolicy returns a copy in which the client has the policy p. A nil p means the policy of the
 // configuration file.
 func (s PolicySet) WithPolicy(clientID string, p *ClientPolicy) PolicySet {
-	e := s.Clients.Edit()
-	put(e, clientID, p)
-	s.Clients = e.Map()
+	s.Clients = with(s.Clients, clientID, p)
 	return s
 }
 
 // WithCandidate returns a copy with that candidate, or without it if c is nil.
 func (s PolicySet) WithCandidate(name string, c *Candidate) PolicySet {
-	e := s.Candidates.Edit()
-	put(e, name, c)
-	s.Candidates = e.Map()
+	s.Candidates = with(s.Candidates, name, c)
 	return s
 }
 
-func put[V any](e *cowmap.Edit[V], key string, v *V) {
-	if v == nil {
-		e.Delete(key)
-		return
-	}
-	e.Set(key, *v)
+// WithTier returns a copy with that tier, or without it if t is nil.
+func (s PolicySet) WithTier(name string, t *Tier) PolicySet {
+	s.Tiers = with(s.Tiers, name, t)
+	return s
+}
+
+// WithOverride returns a copy with that override, or without it if o is nil.
+func (s PolicySet) WithOverride(clientID, username string, o *Override) PolicySet {
+	s.Overrides = with(s.Overrides, OverrideKey(clientID, username), o)
+	return s
+}
+
+func with[V any](m cowmap.Map[V], key string, v *V) cowmap.Map[V] {
+	e := m.Edit()
+	give(e, key, v)
+	return e.Map()
 }
 
 // Over returns base with the changed settings, without policies of single clients.

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"oauth-server/internal/cowmap"
 	"oauth-server/internal/ratelimit"
 )
 
@@ -25,7 +26,7 @@ type PolicySnapshot struct {
 	settings ratelimit.Settings // for all clients
 	live     *ratelimit.Compiled
 	trial    *ratelimit.Compiled
-	lasting  func() *PolicySnapshot // see Lasting
+	nextEnd  time.Time // of the next temporary value that ends; zero if there is none
 }
 
 // Trial is a candidate that applies to a client: it has its own limits and is never enforced.
@@ -70,12 +71,18 @@ func FixedPolicies(settings ratelimit.Settings) (*PolicySnapshot, error) {
 // [ErrUnreadable].
 func (p *PolicySnapshot) Apply(e *Event) (*PolicySnapshot, error) {
 	d := p.edit()
-	for i := range e.Changes {
-		if err := d.put(e.Changes[i].Target, e.Changes[i].After, e.Number, e.At); err != nil {
-			return nil, err
+	for _, temporary := range []bool{true, false} {
+		for i := range e.Changes {
+			c := &e.Changes[i]
+			if _, is := temporaryOf(c.Target); is != temporary {
+				continue
+			}
+			if err := d.put(c.Target, c.After, e.Number, e.At); err != nil {
+				return nil, err
+			}
 		}
 	}
-	d.set.Version = e.Number
+	d.version = e.Number
 	return d.finish()
 }
 
@@ -83,33 +90,39 @@ func (p *PolicySnapshot) Apply(e *Event) (*PolicySnapshot, error) {
 // changed.
 func (p *PolicySnapshot) next() int64 { return max(p.upcoming, p.Version()+1) }
 
-// value returns the target's current value in the form of [Change].
-func (p *PolicySnapshot) value(target string) (json.RawMessage, error) {
-	c := Change{After: jsonNull}
-	var err error
-	if of, is := endOf(target); is {
-		return p.endValue(of)
+// value returns the target's stored value in the form of [Change], with its version. For a target
+// with a temporary value it is the permanent one.
+func (p *PolicySnapshot) value(target string) (value json.RawMessage, version int64, err error) {
+	if of, is := temporaryOf(target); is {
+		return valueIn(p.set.Temporary, of, func(*Temporary) int64 { return 0 })
 	}
-	if target == SettingsTarget {
-		c, err = ChangeSettings(p.set.Settings)
-	} else if id, is := strings.CutPrefix(target, policyTargets); is {
-		if own, ok := p.set.Clients.Get(id); ok {
-			c, err = ChangePolicy(id, &own)
-		}
-	} else if name, is := strings.CutPrefix(target, candidateTargets); is {
-		if own, ok := p.set.Candidates.Get(name); ok {
-			c, err = ChangeCandidate(name, &own)
-		}
-	} else if name, is := TierOf(target); is {
-		if own, ok := p.set.Tiers.Get(name); ok {
-			c, err = ChangeTier(name, &own)
-		}
-	} else if id, username, is := OverrideOf(target); is {
-		if own, ok := p.set.Overrides.Get(OverrideKey(id, username)); ok {
-			c, err = ChangeOverride(id, username, &own)
-		}
+	if t, is := p.Temporary(target); is {
+		return t.lasting, t.since, nil
 	}
-	return c.After, err
+	kind, name, _ := strings.Cut(target, "/")
+	switch kind + "/" {
+	case SettingsTarget + "/":
+		value, err = json.Marshal(&p.set.Settings)
+		return value, p.set.Settings.Changed, err
+	case policyTargets:
+		return valueIn(p.set.Clients, name, func(p *ClientPolicy) int64 { return p.Changed })
+	case candidateTargets:
+		return valueIn(p.set.Candidates, name, func(c *Candidate) int64 { return c.Changed })
+	case tierTargets:
+		return valueIn(p.set.Tiers, name, func(t *Tier) int64 { return t.Changed })
+	case overrideTargets:
+		return valueIn(p.set.Overrides, name, func(o *Override) int64 { return o.Changed })
+	}
+	return jsonNull, 0, nil
+}
+
+func valueIn[V any](m cowmap.Map[V], name string, changed func(*V) int64) (json.RawMessage, int64, error) {
+	v, ok := m.Get(name)
+	if !ok {
+		return jsonNull, 0, nil
+	}
+	value, err := json.Marshal(&v)
+	return value, changed(&v), err
 }
 
 // For returns the limits that apply to the client. It costs a map lookup.
@@ -246,21 +259,18 @@ func (p *PolicySnapshot) AllClients() iter.Seq[string] { return p.live.Clients()
 func (p *PolicySnapshot) Concerned(changes []Change) (clientIDs []string, all bool) {
 	tiers := map[string]bool{}
 	for i := range changes {
-		if _, everyone := changes[i].Concerns(); everyone {
+		id, everyone := changes[i].Concerns()
+		if everyone {
 			return nil, true
 		}
-		if name, is := TierOf(changes[i].Target); is {
+		if name, is := TierOf(changes[i].Of()); is {
 			tiers[name] = true
-		}
-	}
-	having := p.set.TierClients(tiers)
-	for i := range changes {
-		if name, is := TierOf(changes[i].Target); is {
-			clientIDs = append(clientIDs, having[name]...)
 		} else {
-			id, _ := changes[i].Concerns()
 			clientIDs = append(clientIDs, id)
 		}
+	}
+	for _, having := range p.set.TierClients(tiers) {
+		clientIDs = append(clientIDs, having...)
 	}
 	return clientIDs, false
 }

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -33,7 +34,9 @@ type PolicySource struct {
 	base     ratelimit.Settings // used only by the follower
 	adopted  func(old, next *PolicySnapshot)
 	now      func() time.Time
+	clock    func() time.Time
 	log      *slog.Logger
+	mu       sync.Mutex // held while current is replaced
 	current  atomic.Pointer[PolicySnapshot]
 }
 
@@ -45,7 +48,9 @@ type PolicyOptions struct {
 	// may be nil.
 	Adopted func(old, next *PolicySnapshot)
 	Now     func() time.Time // time.Now
-	Log     *slog.Logger     // discards
+	// Clock decides when temporary values end (package clock). The default is Now.
+	Clock func() time.Time
+	Log   *slog.Logger // discards
 }
 
 // PolicyStatus describes the policies in force.
@@ -61,7 +66,7 @@ type PolicyStatus struct {
 // NewPolicySource reads the policies, and follows the trail from then on. An unusable value affects
 // only its own target.
 func NewPolicySource(ctx context.Context, f *store.Follower, o PolicyOptions) (*PolicySource, error) {
-	s := &PolicySource{follower: f, base: o.Base, adopted: o.Adopted, now: o.Now, log: o.Log}
+	s := &PolicySource{follower: f, base: o.Base, adopted: o.Adopted, now: o.Now, clock: o.Clock, log: o.Log}
 	if s.base.Default.User == nil && s.base.Default.Client == nil {
 		s.base = ratelimit.DefaultSettings()
 	}
@@ -70,6 +75,9 @@ func NewPolicySource(ctx context.Context, f *store.Follower, o PolicyOptions) (*
 	}
 	if s.now == nil {
 		s.now = time.Now
+	}
+	if s.clock == nil {
+		s.clock = s.now
 	}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
@@ -96,18 +104,22 @@ func (s *PolicySource) reload(ctx context.Context, _ store.Mark) error {
 		return err
 	}
 	d.reading = true
-	list := func(q store.Query, tiers bool) error {
-		return s.follower.Backend().List(ctx, PoliciesTable, q, func(r store.Record) error {
-			if _, is := TierOf(r.Key); is == tiers {
+	list := func(prefix string) {
+		if err != nil {
+			return
+		}
+		err = s.follower.Backend().List(ctx, PoliciesTable, store.Query{Prefix: prefix}, func(r store.Record) error {
+			_, temporary := temporaryOf(r.Key)
+			_, tier := TierOf(r.Key)
+			if prefix != "" || !temporary && !tier {
 				d.read(&r)
 			}
 			return nil
 		})
 	}
-	// Tiers come first, so policies that have only a tier share its compiled form.
-	if err = list(store.Query{Prefix: tierTargets}, true); err == nil {
-		err = list(store.Query{}, false)
-	}
+	list(temporaryTargets) // see put
+	list(tierTargets)      // so that policies with only a tier share its compiled form
+	list("")
 	if err == nil {
 		err = s.fillFromTrail(ctx, d)
 	}
@@ -119,7 +131,14 @@ func (s *PolicySource) reload(ctx context.Context, _ store.Mark) error {
 		return err
 	}
 	next.resets = nil
-	s.use(ctx, next)
+	// Before the start of the syncer, process time is the time of this machine, which may be wrong.
+	now, err := s.follower.Backend().Now(ctx)
+	if err != nil {
+		return fmt.Errorf("clientcfg: read the clock: %w", err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.use(ctx, next.at(now))
 	return nil
 }
 
@@ -127,7 +146,11 @@ func (s *PolicySource) reload(ctx context.Context, _ store.Mark) error {
 // that change, if the trail still has one.
 func (s *PolicySource) fillFromTrail(ctx context.Context, d *draft) error {
 	leftOut, wanted := d.next.leftOut, maps.Clone(d.next.leftOut)
-	if len(leftOut) == 0 {
+	maps.DeleteFunc(wanted, func(target string, _ error) bool {
+		_, temporary := temporaryOf(target) // the permanent value is in force
+		return temporary
+	})
+	if len(wanted) == 0 {
 		return nil
 	}
 	d.next.leftOut = nil
@@ -153,6 +176,8 @@ func (s *PolicySource) fillFromTrail(ctx context.Context, d *draft) error {
 // apply follows the entries that change policies. If an entry cannot be applied, the changed values
 // are read from the table.
 func (s *PolicySource) apply(ctx context.Context, b store.Batch) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	var failed error
 	for i := range b.Entries {
 		if err := s.applyEntry(ctx, &b.Entries[i]); err != nil {
@@ -164,8 +189,12 @@ func (s *PolicySource) apply(ctx context.Context, b store.Batch) {
 	}
 	d := s.current.Load().edit()
 	d.reading = true
-	for i := range b.Changed {
-		d.read(&b.Changed[i])
+	for _, temporary := range []bool{true, false} {
+		for i := range b.Changed {
+			if _, is := temporaryOf(b.Changed[i].Key); is == temporary {
+				d.read(&b.Changed[i])
+			}
+		}
 	}
 	for _, target := range b.Deleted {
 		_ = d.try(target, jsonNull, 0) // an unknown target has no effect
@@ -202,7 +231,21 @@ func (s *PolicySource) applyEntry(ctx context.Context, entry *store.Entry) error
 // a window that ends soon.
 const resetsFor = time.Hour
 
-// use installs the next snapshot.
+// End ends the temporary values that are due. It does not use the store, so each instance does it
+// by itself. Call it periodically.
+func (s *PolicySource) End(ctx context.Context) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	old := s.current.Load()
+	next := old.at(s.clock())
+	if next != old {
+		s.use(ctx, next)
+		s.log.LogAttrs(ctx, slog.LevelInfo, "temporary changes ended", slog.Int("targets", old.set.Temporary.Len()-next.set.Temporary.Len()))
+	}
+	return nil
+}
+
+// use installs the next snapshot. s.mu must be held.
 func (s *PolicySource) use(ctx context.Context, next *PolicySnapshot) {
 	old := s.current.Load()
 	var before map[string]error
@@ -271,11 +314,9 @@ func (s *PolicySource) prepare(number int64, edit Edit) (next *PolicySnapshot, e
 	current := *s.current.Load()
 	current.upcoming = number
 	e, err := edit(&current)
-	if err == nil {
-		err = current.Complete(&e)
-	}
+	current.Complete(&e)
 	for i := 0; i < len(e.Changes) && err == nil; i++ {
-		e.Changes[i].Before, err = current.value(e.Changes[i].Target)
+		e.Changes[i].Before, _, err = current.value(e.Changes[i].Target)
 	}
 	if err == nil {
 		next, err = current.Apply(&e)
@@ -286,13 +327,9 @@ func (s *PolicySource) prepare(number int64, edit Edit) (next *PolicySnapshot, e
 	if err != nil {
 		return nil, entry, nil, err
 	}
-	most := MaxEntrySize
-	if !e.Until.IsZero() {
-		most -= endRoom
-	}
-	if len(entry.Value) > most {
+	if len(entry.Value) > MaxEntrySize {
 		var es fielderr.Errors
-		es.Add("", "the change takes %d bytes in the audit trail, more than %d; divide it into several", len(entry.Value), most)
+		es.Add("", "the change takes %d bytes in the audit trail, more than %d; divide it into several", len(entry.Value), MaxEntrySize)
 		return nil, entry, nil, es.Err()
 	}
 	return next, entry, e.Changes, nil
@@ -322,17 +359,24 @@ func DropPolicy(ctx context.Context, f *store.Follower, target string) error {
 	return err
 }
 
-// TargetsOf returns the stored targets for a client's policy, candidate and overrides, including
-// unreadable ones.
-func TargetsOf(ctx context.Context, b store.Backend, clientID string) (targets []string, err error) {
+// TargetsOf returns, sorted, the targets for a client's policy, candidate and overrides that have a
+// stored value, permanent or temporary, including unreadable ones.
+func TargetsOf(ctx context.Context, b store.Backend, clientID string) ([]string, error) {
+	targets := map[string]bool{}
 	add := func(r store.Record) error {
-		targets = append(targets, r.Key)
+		targets[strings.TrimPrefix(r.Key, temporaryTargets)] = true
 		return nil
 	}
-	if err = b.Get(ctx, PoliciesTable, add, PolicyTarget(clientID), CandidateTarget(clientID)); err == nil {
-		err = b.List(ctx, PoliciesTable, store.Query{Prefix: overrideTargets + clientID + " "}, add)
+	for _, prefix := range []string{"", temporaryTargets} {
+		err := b.Get(ctx, PoliciesTable, add, prefix+PolicyTarget(clientID), prefix+CandidateTarget(clientID))
+		if err == nil {
+			err = b.List(ctx, PoliciesTable, store.Query{Prefix: prefix + overrideTargets + clientID + " "}, add)
+		}
+		if err != nil {
+			return nil, err
+		}
 	}
-	return targets, err
+	return slices.Sorted(maps.Keys(targets)), nil
 }
 
 // writesOf returns the writes for changes. All changes must have different targets.
@@ -341,6 +385,11 @@ func writesOf(changes []Change) []store.Write {
 	for i := range changes {
 		if c := &changes[i]; c.IsState() {
 			r := store.Record{Key: c.Target, Value: c.After}
+			if of, is := temporaryOf(c.Target); is && !c.IsNull() {
+				if t, err := decodeTemporary(of, c.After); err == nil {
+					r.Expires = t.Until.Add(temporaryKept)
+				}
+			}
 			writes = append(writes, store.Write{Table: PoliciesTable, Record: r, Delete: c.IsNull()})
 		}
 	}

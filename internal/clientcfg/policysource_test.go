@@ -25,8 +25,16 @@ import (
 type policyStore struct {
 	*bolt.Store
 	tb    testing.TB
-	loads int // reads of all policies
-	race  int // number of concurrent writes that come before the next one
+	loads int       // reads of all policies
+	race  int       // number of concurrent writes that come before the next one
+	now   time.Time // by the clock of the store; zero means the time of this machine
+}
+
+func (f *policyStore) Now(ctx context.Context) (time.Time, error) {
+	if f.now.IsZero() {
+		return f.Store.Now(ctx)
+	}
+	return f.now, nil
 }
 
 func newPolicyStore(tb testing.TB) *policyStore {

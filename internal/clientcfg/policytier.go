@@ -38,7 +38,7 @@ type Tier struct {
 	Criticality ratelimit.Criticality `json:"criticality,omitempty"`
 	HideHeaders bool                  `json:"hide_headers,omitempty"`
 	Note        string                `json:"note,omitempty"`
-	Changed     int64                 `json:"changed,omitempty"` // as in SettingsOverride
+	Changed     int64                 `json:"-"` // as in SettingsOverride
 }
 
 // Policy returns the tier as a policy.
@@ -53,7 +53,7 @@ func (t *Tier) Policy() *ratelimit.Policy {
 type Override struct {
 	User    []ratelimit.Limit `json:"user"`
 	Note    string            `json:"note,omitempty"`
-	Changed int64             `json:"changed,omitempty"` // as above
+	Changed int64             `json:"-"` // as above
 }
 
 // TierTarget returns the target for a tier.
@@ -99,41 +99,12 @@ func ValidateTierName(name string) error {
 }
 
 // ChangeTier returns a Change that sets a tier, or removes it if t is nil.
-func ChangeTier(name string, t *Tier) (Change, error) {
-	if t == nil {
-		return newChange(TierTarget(name), t)
-	}
-	stored := *t
-	stored.Changed = 0
-	return newChange(TierTarget(name), &stored)
-}
+func ChangeTier(name string, t *Tier) (Change, error) { return newChange(TierTarget(name), t) }
 
 // ChangeOverride returns a Change that gives a user of a client an override, or removes it if o is
 // nil.
 func ChangeOverride(clientID, username string, o *Override) (Change, error) {
-	target := OverrideTarget(clientID, username)
-	if o == nil {
-		return newChange(target, o)
-	}
-	stored := *o
-	stored.Changed = 0
-	return newChange(target, &stored)
-}
-
-// WithTier returns a copy with that tier, or without it if t is nil.
-func (s PolicySet) WithTier(name string, t *Tier) PolicySet {
-	e := s.Tiers.Edit()
-	put(e, name, t)
-	s.Tiers = e.Map()
-	return s
-}
-
-// WithOverride returns a copy with that override, or without it if o is nil.
-func (s PolicySet) WithOverride(clientID, username string, o *Override) PolicySet {
-	e := s.Overrides.Edit()
-	put(e, OverrideKey(clientID, username), o)
-	s.Overrides = e.Map()
-	return s
+	return newChange(OverrideTarget(clientID, username), o)
 }
 
 // TierUses returns how many policies name each tier. It looks at all policies.

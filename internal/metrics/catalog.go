@@ -290,10 +290,6 @@ var (
 		"oauth_policies_unregistered", Gauge, nil,
 		"Policies in the configuration file for clients that are not registered: deleted, not registered yet, or misspelt.",
 	}
-	overdueEndsInfo = Info{
-		"oauth_changes_overdue", Gauge, nil,
-		"What is temporary still although it should have ended: settings, policies, candidates, tiers and overrides whose value of before is not valid any more.",
-	}
 	fileRefusedInfo = Info{
 		"oauth_config_reload_failed", Gauge, nil,
 		"1 while the configuration file cannot be read or is not valid since it changed, so that the last good one stays in use.",
@@ -348,7 +344,7 @@ func Sections() []Section {
 			commandsInfo, commandFailsInfo, bulkSizeInfo, bulkDurationInfo, writesInfo,
 			expiredInfo, foreignInfo, driftInfo, clonesInfo, syncPanicsInfo, leftoverInfo, clockOffsetInfo,
 		}},
-		{"Process and configuration", []Info{configRevisionInfo, configAgeInfo, unreadableInfo, unregisteredInfo, overdueEndsInfo, fileRefusedInfo, fileRestartInfo, fileLimitsInfo, connectionsInfo, connectionsMaxInfo, streamsInfo, connectionsExcessInfo, panicsInfo, buildInfo}},
+		{"Process and configuration", []Info{configRevisionInfo, configAgeInfo, unreadableInfo, unregisteredInfo, fileRefusedInfo, fileRestartInfo, fileLimitsInfo, connectionsInfo, connectionsMaxInfo, streamsInfo, connectionsExcessInfo, panicsInfo, buildInfo}},
 	}
 }
 

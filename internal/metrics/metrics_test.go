@@ -50,7 +50,6 @@ func exercise(m *metrics.Metrics) {
 	m.PasswordHashed(true)
 	m.WatchUnregisteredClients(func() int { return 1 })
 	m.WatchUnreadableClients(func() int { return 2 })
-	m.WatchOverdueEnds(func() int { return 1 })
 	m.WatchConfigFile(func() metrics.ConfigFile { return metrics.ConfigFile{Limits: "00000000000000ff"} })
 	m.WatchConfigs(func() []metrics.Config { return []metrics.Config{{Name: "clients", Revision: 4}} })
 	m.Decision("shop", "client_credentials", metrics.Denied)

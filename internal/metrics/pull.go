@@ -29,7 +29,7 @@ var pulled = []Info{
 	laneLimitInfo, laneInFlightInfo, laneWaitingInfo, laneRequestsInfo,
 	gatewayRequestsInfo, gatewayUnknownInfo, gatewayLateInfo, gatewayDefectsInfo, gatewayUnderWayInfo, gatewaySubjectsInfo,
 	gatewayReadsInfo, gatewayWritesInfo, gatewayWritesWaitingInfo,
-	configRevisionInfo, configAgeInfo, unreadableInfo, unregisteredInfo, overdueEndsInfo, fileRefusedInfo, fileRestartInfo, fileLimitsInfo, buildInfo,
+	configRevisionInfo, configAgeInfo, unreadableInfo, unregisteredInfo, fileRefusedInfo, fileRestartInfo, fileLimitsInfo, buildInfo,
 	connectionsInfo, connectionsMaxInfo, streamsInfo, connectionsExcessInfo,
 }
 
@@ -147,11 +147,6 @@ func (m *Metrics) WatchConfigFile(read func() ConfigFile) {
 // WatchUnregisteredClients exports the result of read at each scrape.
 func (m *Metrics) WatchUnregisteredClients(read func() int) {
 	m.pull.watch("unregistered clients", func(emit emit) { emit(unregisteredInfo, float64(read())) })
-}
-
-// WatchOverdueEnds exports the result of read at each scrape.
-func (m *Metrics) WatchOverdueEnds(read func() int) {
-	m.pull.watch("overdue ends", func(emit emit) { emit(overdueEndsInfo, float64(read())) })
 }
 
 // WatchUnreadableClients exports the result of read at each scrape.

@@ -1,0 +1,296 @@
+package clientcfg_test
+
+import (
+	"bytes"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"oauth-server/internal/check"
+	"oauth-server/internal/clientcfg"
+)
+
+var dawn = time.Date(2126, 5, 1, 6, 0, 0, 0, time.UTC)
+
+// trailOf makes changes one after the other. A change with an end is temporary.
+type trailOf struct {
+	t     *testing.T
+	store *policyStore
+	now   time.Time
+	*following
+}
+
+func newTrail(t *testing.T) *trailOf {
+	t.Helper()
+	tr := &trailOf{t: t, store: newPolicyStore(t), now: dawn.Add(-time.Hour)}
+	tr.following = tr.start()
+	return tr
+}
+
+// start starts an instance.
+func (tr *trailOf) start() *following {
+	tr.t.Helper()
+	tr.store.now = tr.now
+	return follow(tr.t, tr.store, clientcfg.PolicyOptions{Base: fileSettings(), Clock: func() time.Time { return tr.now }})
+}
+
+func (tr *trailOf) make(until time.Time, changes ...clientcfg.Change) {
+	tr.t.Helper()
+	_, err := tr.Change(tr.t.Context(), func(*clientcfg.PolicySnapshot) (e clientcfg.Event, err error) {
+		e.Action, e.Target, e.Changes, e.Until = "update", changes[0].Target, changes, until
+		if !until.IsZero() {
+			e.Changes, err = clientcfg.Temporarily(changes, until)
+		}
+		return e, err
+	})
+	check.OK(tr.t, err)
+}
+
+// end ends everything due at now.
+func (tr *trailOf) end(now time.Time) {
+	tr.t.Helper()
+	tr.now = now
+	check.OK(tr.t, tr.End(tr.t.Context()))
+}
+
+func (tr *trailOf) undo(version int64) (changed int) {
+	tr.t.Helper()
+	e := &tr.store.trail()[version-1]
+	changes, err := e.Undo(tr.Snapshot(), tr.now)
+	check.OK(tr.t, err)
+	if len(changes) > 0 {
+		tr.make(time.Time{}, changes...)
+	}
+	return len(changes)
+}
+
+// is fails unless shop has that limit until that time. An instance that reads everything again must
+// agree.
+func (tr *trailOf) is(requests int64, until time.Time) {
+	tr.t.Helper()
+	for _, s := range []*following{tr.following, tr.start()} {
+		value, temporary := s.Snapshot().Temporary("policies/shop")
+		if got := userLimit(s, "shop"); got != requests || temporary == until.IsZero() || temporary && !value.Until.Equal(until) {
+			tr.t.Errorf("shop has %d until %v (%v), want %d until %v", got, value.Until, temporary, requests, until)
+		}
+	}
+}
+
+func TestTemporaryChangeEnds(t *testing.T) {
+	tr, never := newTrail(t), time.Time{}
+	tr.is(7, never) // in the file
+	tr.make(never, shopHas(10))
+	tr.make(dawn, shopHas(20), stored("policies/a", `{"trusted":true}`))
+	tr.is(20, dawn)
+	tr.end(dawn.Add(-1))
+	tr.is(20, dawn)
+	tr.end(dawn)
+	tr.is(10, never)
+	check.Equal(t, "a is trusted", tr.Snapshot().For("a").Trusted, false)
+	own, _ := tr.Snapshot().Policy("shop")
+	check.Equal(t, "version of the policy, and of all", []int64{own.Changed, tr.Snapshot().Version()}, []int64{1, 2})
+	check.Equal(t, "temporary values", tr.Snapshot().Set().Temporary.Len(), 0)
+}
+
+// TestTemporaryChangeEndsWithoutTheStore: nothing is written at the end.
+func TestTemporaryChangeEndsWithoutTheStore(t *testing.T) {
+	tr := newTrail(t)
+	tr.make(dawn, shopHas(20))
+	check.OK(t, tr.store.Close())
+	tr.end(dawn)
+	check.Equal(t, "limit", userLimit(tr.following, "shop"), 7)
+}
+
+// TestTemporaryChangeIsMadeToLast: a target that was changed in between stays as it is, even if it
+// has its original value. The others return.
+func TestTemporaryChangeIsMadeToLast(t *testing.T) {
+	for name, change := range map[string]clientcfg.Change{
+		"another value": shopHas(30), "the same value": shopHas(20), "removed": stored("policies/shop", "null"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			tr, never := newTrail(t), time.Time{}
+			tr.make(never, shopHas(10))
+			tr.make(dawn, shopHas(20), stored("policies/a", `{"trusted":true}`))
+			tr.make(never, change)
+			stays := userLimit(tr.following, "shop")
+			tr.is(stays, never)
+			tr.end(dawn)
+			tr.is(stays, never)
+			check.Equal(t, "a is trusted", tr.Snapshot().For("a").Trusted, false)
+		})
+	}
+}
+
+// TestTemporaryRemoval: a temporary removal is reversed, and a temporary addition removed.
+func TestTemporaryRemoval(t *testing.T) {
+	tr, never := newTrail(t), time.Time{}
+	tr.make(never, shopHas(10))
+	tr.make(dawn, stored("policies/shop", "null"))
+	tr.is(7, dawn)
+	tr.end(dawn)
+	tr.is(10, never)
+}
+
+// TestTemporaryOnTemporary: a temporary change on top of another one returns, at its own end, to
+// the value that the first one would have returned to.
+func TestTemporaryOnTemporary(t *testing.T) {
+	tr, never := newTrail(t), time.Time{}
+	tr.make(never, shopHas(10))
+	tr.make(dawn, shopHas(20))
+	tr.make(dawn.Add(time.Hour), shopHas(30))
+	tr.is(30, dawn.Add(time.Hour))
+	check.Equal(t, "changed by the undo", tr.undo(3), 1)
+	tr.is(20, dawn)
+	tr.undo(4)
+	tr.is(30, dawn.Add(time.Hour))
+	tr.end(dawn)
+	tr.is(30, dawn.Add(time.Hour))
+	tr.end(dawn.Add(time.Hour))
+	tr.is(10, never)
+}
+
+func TestUndo(t *testing.T) {
+	tr, never := newTrail(t), time.Time{}
+	tr.make(never, shopHas(10))
+	tr.make(never, shopHas(20), stored("candidates/shop", `{"user":[{"requests":1}]}`))
+	tr.undo(2)
+	tr.is(10, never)
+	check.Equal(t, "candidates", tr.Snapshot().Set().Candidates.Len(), 0)
+	tr.undo(3)
+	tr.is(20, never)
+	check.Equal(t, "candidates", tr.Snapshot().Set().Candidates.Len(), 1)
+	tr.undo(4)
+	tr.undo(1)
+	tr.is(7, never)
+}
+
+// TestUndoOfATemporaryChange: undoing a temporary change removes its value. Undoing that restores
+// it, unless its end has passed.
+func TestUndoOfATemporaryChange(t *testing.T) {
+	tr, never := newTrail(t), time.Time{}
+	tr.make(never, shopHas(10))
+	tr.make(dawn, shopHas(20))
+	tr.undo(2)
+	tr.is(10, never)
+	tr.undo(3)
+	tr.is(20, dawn)
+	tr.undo(4)
+	tr.end(dawn)
+	check.Equal(t, "changed too late", tr.undo(5), 0)
+	tr.is(10, never)
+}
+
+// TestUndoOfWhatMadeItLast: undoing the change that made a temporary change permanent makes it
+// temporary again. After its end, the undo restores the value that it returns to.
+func TestUndoOfWhatMadeItLast(t *testing.T) {
+	for _, late := range []bool{false, true} {
+		tr, never := newTrail(t), time.Time{}
+		tr.make(never, shopHas(10))
+		tr.make(dawn, shopHas(20))
+		tr.make(never, shopHas(30))
+		if late {
+			tr.end(dawn)
+		}
+		tr.undo(3)
+		if late {
+			tr.is(10, never)
+		} else {
+			tr.is(20, dawn)
+		}
+	}
+}
+
+func TestLasting(t *testing.T) {
+	tr, never := newTrail(t), time.Time{}
+	tr.make(never, shopHas(10))
+	tr.make(dawn, shopHas(20))
+	tr.make(dawn.Add(time.Hour), stored("settings", `{"mode":"off"}`))
+	p := tr.Snapshot().Lasting()
+	check.Equal(t, "limit", p.For("shop").User.All()[0].Requests, 10)
+	check.Equal(t, "mode", string(p.Settings().Mode), "enforce")
+	check.Equal(t, "what lasts is itself", p.Lasting() == p, true)
+	tr.is(20, dawn)
+}
+
+// TestUnreadableTemporaryValues: the permanent value is in force, and the next change of the target
+// removes the record.
+func TestUnreadableTemporaryValues(t *testing.T) {
+	for target, value := range map[string]string{
+		"temporary/policies/shop":           `{"until":"2126-05-01T06:00:00Z","value":null,"new":1}`,
+		"temporary/policies/web":            `{"value":null}`,
+		"temporary/policies/app":            `{"until":"2126-05-01T06:00:00Z","value":{"user":[{"requests":0}]}}`,
+		"temporary/temporary/policies/shop": `{"until":"2126-05-01T06:00:00Z","value":null}`,
+		"temporary/clients/shop/counters":   `{"until":"2126-05-01T06:00:00Z","value":null}`,
+		"temporary/settings":                fmt.Sprintf(`{"until":"2126-05-01T06:00:00Z","value":%q}`, strings.Repeat("x", 50_000)),
+	} {
+		tr := newTrail(t)
+		tr.store.put(shopHas(10), stored(target, value))
+		check.OK(t, tr.Refresh(t.Context()))
+		for _, s := range []*following{tr.following, tr.start()} {
+			requireError(t, s.Status().Err, target)
+			check.Equal(t, "limit", userLimit(s, "shop"), 10)
+		}
+		of := strings.TrimPrefix(target, "temporary/")
+		if c := stored(of, `{}`); c.IsState() && of == c.Of() {
+			tr.make(time.Time{}, c)
+			check.OK(t, tr.Status().Err)
+			check.OK(t, tr.start().Status().Err)
+		}
+	}
+}
+
+// TestReturnToWhatCannotBeUsed: a permanent value that cannot be used is left out at the end of the
+// temporary one, and the configuration file's is in force.
+func TestReturnToWhatCannotBeUsed(t *testing.T) {
+	for _, bad := range []string{`{"user":[{"requests":0}]}`, `{"of_a_later_release":1}`} {
+		var log bytes.Buffer
+		f := newPolicyStore(t)
+		f.now = dawn.Add(-time.Hour)
+		value, err := clientcfg.Temporarily([]clientcfg.Change{shopHas(20)}, dawn)
+		check.OK(t, err)
+		f.put(value[0], stored("policies/shop", bad))
+		s := follow(t, f, clientcfg.PolicyOptions{
+			Base: fileSettings(), Log: slog.New(slog.NewTextHandler(&log, nil)), Clock: func() time.Time { return dawn },
+		})
+		check.Equal(t, "limit before", userLimit(s, "shop"), 20)
+		check.OK(t, s.End(t.Context()))
+		check.Equal(t, "limit", userLimit(s, "shop"), 7)
+		check.Equal(t, "left out", s.Snapshot().IsLeftOut("policies/shop"), true)
+		check.Equal(t, "logged", strings.Contains(log.String(), "stored limits that cannot be used are left out"), true)
+	}
+}
+
+// TestCheckEnds: temporary values must return to something valid at each end.
+func TestCheckEnds(t *testing.T) {
+	tr, never := newTrail(t), time.Time{}
+	refused := func(until time.Time, field string, changes ...clientcfg.Change) {
+		t.Helper()
+		before := tr.Snapshot()
+		e := entry(before.Version()+1, changes...)
+		if !until.IsZero() {
+			var err error
+			e.Changes, err = clientcfg.Temporarily(changes, until)
+			check.OK(t, err)
+		}
+		before.Complete(e)
+		next, err := before.Apply(e)
+		check.OK(t, err)
+		es := next.CheckEnds(before)
+		if field == "" {
+			check.Equal(t, "errors", es, nil)
+			return
+		}
+		requireError(t, es.Err(), field)
+		requireError(t, es.Err(), ", when what is temporary until 2126-05-01T0")
+	}
+	tr.make(never, stored("tiers/gold", `{}`), stored("policies/shop", `{"tier":"gold"}`))
+	tr.make(dawn, stored("policies/shop", `{}`))
+	refused(never, `clients.shop.tier: there is no tier "gold"`, stored("tiers/gold", "null"))
+	refused(dawn.Add(time.Hour), `clients.shop.tier: there is no tier "gold"`, stored("tiers/gold", "null"))
+	refused(dawn, "", stored("tiers/gold", "null"))
+	tr.make(dawn.Add(time.Hour), stored("tiers/new", `{}`))
+	refused(dawn.Add(2*time.Hour), "tiers.new: is the tier of 1 client: app", stored("policies/app", `{"tier":"new"}`))
+	refused(dawn.Add(time.Hour), "", stored("policies/app", `{"tier":"new"}`))
+}
