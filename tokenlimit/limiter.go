@@ -7,10 +7,9 @@ import (
 	"log/slog"
 	"net/http"
 	"net/netip"
+	"time"
 
 	"oauth-server/internal/accesslog"
-	"oauth-server/internal/clientcfg"
-	"oauth-server/internal/clock"
 	"oauth-server/internal/gateway"
 	"oauth-server/internal/judgement"
 	"oauth-server/internal/ratelimit"
@@ -28,7 +27,7 @@ func New(o Options) (*Limiter, error) {
 	if err != nil {
 		return nil, fmt.Errorf("tokenlimit: %w", err)
 	}
-	policies, err := clientcfg.FixedPolicies(settings)
+	limits, err := ratelimit.Compile(settings)
 	if err != nil {
 		return nil, fmt.Errorf("tokenlimit: %w", err)
 	}
@@ -38,8 +37,8 @@ func New(o Options) (*Limiter, error) {
 	}
 	inside := gateway.Options{
 		Judge: judgement.New(judgement.Options{
-			Counters: ratelimit.NewCounters(0), Clock: clock.New(nil).Now,
-			Policies: func() *clientcfg.PolicySnapshot { return policies },
+			Counters: ratelimit.NewCounters(0), Clock: steady(),
+			Policies: func() judgement.Policies { return policies{limits} },
 		}),
 		Claim:      o.UserClaim,
 		ClientAddr: func(r *http.Request) (netip.Addr, bool) { return address(r), false },
@@ -53,6 +52,19 @@ func New(o Options) (*Limiter, error) {
 		return nil, fmt.Errorf("tokenlimit: %w", err)
 	}
 	return &Limiter{before: before}, nil
+}
+
+// policies are limits without candidates.
+type policies struct{ *ratelimit.Compiled }
+
+// Trial returns false.
+func (policies) Trial(string) (t ratelimit.Trial, ok bool) { return t, false }
+
+// steady returns a clock that is not affected when the system's clock is set.
+func steady() func() time.Time {
+	start := time.Now()
+	wall := start.Round(0)
+	return func() time.Time { return wall.Add(time.Since(start)) }
 }
 
 // Handler returns next with limits in front of it. next is a token endpoint. Every request is

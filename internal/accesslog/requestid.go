@@ -2,10 +2,9 @@ package accesslog
 
 import (
 	"context"
+	"crypto/rand"
 	"log/slog"
 	"net/http"
-
-	"oauth-server/internal/secret"
 )
 
 // request is the context value with the log data of a request.
@@ -51,7 +50,7 @@ func requestID(h http.Header, trusted bool) string {
 			return id
 		}
 	}
-	return secret.ID()
+	return rand.Text()
 }
 
 func saneRequestID(id string) bool {

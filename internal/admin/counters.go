@@ -11,7 +11,6 @@ import (
 	"unicode/utf8"
 
 	"oauth-server/internal/adminapi"
-	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/network"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/username"
@@ -25,7 +24,7 @@ func showUsage(u ratelimit.Usage, now time.Time) adminapi.Counter {
 	if !u.LastSeen.IsZero() {
 		d.LastSeen = new(u.LastSeen.UTC())
 	}
-	d.ClientID, d.Candidate = clientcfg.CandidateOf(u.Key.ClientID)
+	d.ClientID, d.Candidate = ratelimit.CandidateOf(u.Key.ClientID)
 	address, isSource := u.Key.SourceAddress()
 	switch {
 	case isSource:
@@ -99,7 +98,7 @@ func (s *Server) showCounters(c *call) error {
 	if err != nil {
 		return err
 	}
-	for _, key := range []string{id, clientcfg.CandidateID(id)} {
+	for _, key := range []string{id, ratelimit.CandidateID(id)} {
 		usages, complete := s.usages(c.Request().Context(), key, username, int(limit), now)
 		out.Incomplete = out.Incomplete || !complete
 		out.Counters = append(out.Counters, s.showUsages(usages, now)...)
@@ -143,7 +142,7 @@ func (s *Server) usages(ctx context.Context, clientID string, username *string, 
 // limitsOf returns the limits that count the key.
 func (s *Server) limitsOf(key ratelimit.Key) *ratelimit.Limits {
 	p := s.o.Policies.Snapshot()
-	id, candidate := clientcfg.CandidateOf(key.ClientID)
+	id, candidate := ratelimit.CandidateOf(key.ClientID)
 	if trial, ok := p.Trial(id); ok && candidate {
 		return trial.Effective.For(key)
 	}

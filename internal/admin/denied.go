@@ -7,7 +7,7 @@ import (
 
 	"oauth-server/internal/activity"
 	"oauth-server/internal/adminapi"
-	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/username"
 )
 
@@ -84,7 +84,7 @@ func (s *Server) near(ctx context.Context, id string, all []adminapi.Report, lim
 	var out []adminapi.Counter
 	if id != "" {
 		now := s.o.Clock()
-		for _, key := range []string{id, clientcfg.CandidateID(id)} {
+		for _, key := range []string{id, ratelimit.CandidateID(id)} {
 			usages, _ := s.usages(ctx, key, nil, limit, now)
 			out = append(out, s.showUsages(usages, now)...)
 		}

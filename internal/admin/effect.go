@@ -211,7 +211,7 @@ type verdict struct {
 const ofUsersUnknown = "what each user has requested is not kept; look at limits counters"
 
 // judge compares a client's limits. trial is the candidate that was tried on the client, or zero.
-func judge(c activity.ClientReport, was, will *ratelimit.Effective, trial clientcfg.Trial) verdict {
+func judge(c activity.ClientReport, was, will *ratelimit.Effective, trial ratelimit.Trial) verdict {
 	switch {
 	case !widens(was, will):
 		return verdict{}
@@ -237,7 +237,7 @@ func judge(c activity.ClientReport, was, will *ratelimit.Effective, trial client
 
 // isWhatWasTried reports whether the change would make the candidate's limits live. Then the
 // candidate's denials are the answer.
-func isWhatWasTried(t clientcfg.Trial, was, will *ratelimit.Effective) bool {
+func isWhatWasTried(t ratelimit.Trial, was, will *ratelimit.Effective) bool {
 	same := func(isTried bool, cand, was, will *ratelimit.Limits) bool {
 		return isTried && equalLimits(cand, will) || !isTried && equalLimits(was, will)
 	}

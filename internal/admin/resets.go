@@ -101,7 +101,7 @@ func NewResets(counters Forgetter, store Eraser, log *slog.Logger) *Resets {
 // Adopted carries out the new resets in a snapshot; see [clientcfg.PolicyOptions].
 func (r *Resets) Adopted(_, next *clientcfg.PolicySnapshot) {
 	for _, reset := range next.Resets() {
-		ids := []string{reset.ClientID, clientcfg.CandidateID(reset.ClientID)}
+		ids := []string{reset.ClientID, ratelimit.CandidateID(reset.ClientID)}
 		for _, id := range ids {
 			r.forget(id, reset.Username)
 		}

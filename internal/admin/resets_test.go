@@ -55,7 +55,7 @@ func (e *erasures) seen() []string {
 // failure. Counters erased before the failure are not erased again.
 func TestResetsAreErasedInTheStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := &erasures{down: true, lost: clientcfg.CandidateID("shop")}
+		store := &erasures{down: true, lost: ratelimit.CandidateID("shop")}
 		resets := admin.NewResets(ratelimit.NewCounters(10), store, slog.New(slog.DiscardHandler))
 		ctx, stop := context.WithCancel(t.Context())
 		done := make(chan error, 1)
@@ -79,7 +79,7 @@ func TestResetsAreErasedInTheStore(t *testing.T) {
 		store.setDown(false)
 		<-time.After(2 * time.Second)
 		synctest.Wait()
-		want := []string{"shop", clientcfg.CandidateID("shop"), "app", clientcfg.CandidateID("app")}
+		want := []string{"shop", ratelimit.CandidateID("shop"), "app", ratelimit.CandidateID("app")}
 		check.Equal(t, "erased", store.seen(), want)
 		stop()
 		check.OK(t, <-done)
@@ -138,7 +138,7 @@ func TestResetIsAnsweredWhenTheStoreHasForgotten(t *testing.T) {
 
 		time.AfterFunc(3*time.Second, func() { store.setDown(false) })
 		w.reset("/clients/ops/counters").is(204) // after the previous one
-		want := []string{"shop", clientcfg.CandidateID("shop"), "app", clientcfg.CandidateID("app"), "ops", clientcfg.CandidateID("ops")}
+		want := []string{"shop", ratelimit.CandidateID("shop"), "app", ratelimit.CandidateID("app"), "ops", ratelimit.CandidateID("ops")}
 		check.Equal(t, "erased", store.seen(), want)
 	})
 }

@@ -17,6 +17,7 @@ import (
 	"oauth-server/internal/gateway/introspection"
 	"oauth-server/internal/gateway/sharing"
 	"oauth-server/internal/gateway/subject"
+	"oauth-server/internal/gateway/upstream"
 	"oauth-server/internal/httpapi"
 	"oauth-server/internal/judgement"
 	"oauth-server/internal/metrics"
@@ -28,7 +29,7 @@ import (
 func (e *edge) becomeGateway(l *limiter) error {
 	f := e.base
 	e.judge = judgement.New(judgement.Options{
-		Counters: l.counters, Policies: l.policies.Snapshot, Clock: f.clock.Now, Bans: l.bans, Observe: l.decided,
+		Counters: l.counters, Policies: func() judgement.Policies { return l.policies.Snapshot() }, Clock: f.clock.Now, Bans: l.bans, Observe: l.decided,
 	})
 	f.telemetry.WatchWaiting(e.judge.Waiting)
 	addresses := &httpapi.Addresses{
@@ -110,8 +111,10 @@ func (e *edge) passOn(o gateway.Options) (err error) {
 		})
 		o.Shared = e.shared
 	}
-	if o.Introspection, err = introspectionEndpoint(f.cfg.Gateway.Introspection); err != nil {
-		return err
+	if f.cfg.Gateway.Introspection.URL != "" {
+		if o.Introspection, err = newIntrospection(f.cfg.Gateway.Introspection, o.Claim); err != nil {
+			return err
+		}
 	}
 	g, err := gateway.New(o)
 	if err != nil {
@@ -128,17 +131,22 @@ func (e *edge) passOn(o gateway.Options) (err error) {
 	return nil
 }
 
-// introspectionEndpoint returns the configured endpoint, or nil.
-func introspectionEndpoint(set config.Introspection) (*introspection.Endpoint, error) {
-	if set.URL == "" {
-		return nil, nil //nolint:nilnil // there is none
-	}
+// newIntrospection returns the client of the configured endpoint. claim holds the user in answers.
+func newIntrospection(set config.Introspection, claim string) (*introspection.Client, error) {
 	u, err := url.Parse(set.URL)
 	if err != nil {
 		return nil, err // already checked by config.Validate
 	}
 	secret, err := set.Secret()
-	return &introspection.Endpoint{URL: u, ClientID: set.ClientID, ClientSecret: secret}, err
+	if err != nil {
+		return nil, err
+	}
+	reader, err := subject.NewReader(claim)
+	if err != nil {
+		return nil, err
+	}
+	e := introspection.Endpoint{URL: u, ClientID: set.ClientID, ClientSecret: secret}
+	return introspection.New(e, upstream.New(u, upstream.Options{}), reader)
 }
 
 // stopGateway waits, within its share of the time, for requests without clients and for

@@ -171,7 +171,7 @@ func (l *limiter) decided(ctx context.Context, d judgement.Decided) {
 		l.base.overload.gate.Used(d.ClientID, d.Decision.Usage())
 	}
 	kind := activity.User
-	if d.Grant == clientcfg.ClientCredentials {
+	if d.Grant == string(clientcfg.ClientCredentials) {
 		kind = activity.Client
 	}
 	l.activity.Record(time.Now(), activity.Observation{

@@ -170,7 +170,7 @@ func (t *telemetry) Call(op syncer.Op, items int, took time.Duration, err error)
 
 // decided counts a decision of the limiter and adds it to the trace of the request.
 func (t *telemetry) decided(ctx context.Context, d judgement.Decided) {
-	grant := string(d.Grant)
+	grant := d.Grant
 	if tracing.Recording(ctx) {
 		binding, _ := d.Decision.BindingLimit()
 		tracing.Decided(ctx, tracing.Decision{

@@ -85,7 +85,7 @@ func TestSoftWarningsAreOfWhatIsLetThrough(t *testing.T) {
 	for _, outcome := range []ratelimit.Outcome{
 		ratelimit.Allowed, ratelimit.Denied, ratelimit.Reused, ratelimit.WouldDeny, ratelimit.WouldReuse,
 	} {
-		d := judgement.Decided{ClientID: "shop", Grant: clientcfg.ClientCredentials, Decision: decision(t, ratelimit.Enforce)}
+		d := judgement.Decided{ClientID: "shop", Grant: string(clientcfg.ClientCredentials), Decision: decision(t, ratelimit.Enforce)}
 		d.Decision.Outcome = outcome
 		telemetry.decided(t.Context(), d)
 	}

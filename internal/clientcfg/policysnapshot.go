@@ -29,33 +29,6 @@ type PolicySnapshot struct {
 	nextEnd  time.Time // of the next temporary value that ends; zero if there is none
 }
 
-// Trial is a candidate that applies to a client: it has its own limits and is never enforced.
-type Trial struct {
-	// ClientID replaces the client's ID in the candidate's keys. It contains a space, so it cannot
-	// be the client_id of another client.
-	ClientID  string
-	Effective *ratelimit.Effective
-	// User, Client, Total and Source say which lists are tried.
-	User, Client, Total, Source bool
-	// OverLimit, Waits and Ban say which settings for requests over the limits are tried. The
-	// others are as in force: see Over.
-	OverLimit, Waits, Ban bool
-	// Since is when the trial of these limits began. It identifies the candidate: counts start over
-	// when it changes.
-	Since time.Time
-}
-
-// CandidateID returns the ID for counting a client's requests against its candidate.
-func CandidateID(clientID string) string { return candidatePrefix + clientID }
-
-const candidatePrefix = "candidate "
-
-// CandidateOf is the inverse of [CandidateID]: it returns the client of a key, and whether the key
-// belongs to its candidate.
-func CandidateOf(keyID string) (clientID string, candidate bool) {
-	return strings.CutPrefix(keyID, candidatePrefix)
-}
-
 // FixedPolicies returns the snapshot for settings without operator changes. The error is or wraps
 // [fielderr.Errors].
 func FixedPolicies(settings ratelimit.Settings) (*PolicySnapshot, error) {
@@ -137,12 +110,12 @@ func (p *PolicySnapshot) ForUnknown(place float64) *ratelimit.Effective {
 // for the default limits is tried on clients with the default limits: not on trusted clients, and
 // not on clients with their own limits or a tier's. It does not apply to users with an override,
 // because no other change replaces their limits.
-func (p *PolicySnapshot) Trial(clientID string) (Trial, bool) {
+func (p *PolicySnapshot) Trial(clientID string) (ratelimit.Trial, bool) {
 	if p.set.Candidates.Len() == 0 {
-		return Trial{}, false
+		return ratelimit.Trial{}, false
 	}
 	c, ok := p.set.Candidates.Get(clientID)
-	t := Trial{
+	t := ratelimit.Trial{
 		User: len(c.User) > 0, Client: len(c.Client) > 0, Total: len(c.Total) > 0, Source: len(c.Source) > 0,
 		OverLimit: c.OverLimit != "", Waits: c.MaxWait != nil, Ban: c.Ban != nil,
 	}
@@ -159,47 +132,17 @@ func (p *PolicySnapshot) Trial(clientID string) (Trial, bool) {
 		t.Waits = c.MaxWait != nil && own.MaxWait == nil && tier.MaxWait == nil
 		t.Ban = c.Ban != nil && own.Ban == nil && tier.Ban == nil
 		if own.Trusted {
-			return Trial{}, false
+			return ratelimit.Trial{}, false
 		}
 	}
 	if !t.User && !t.Client && !t.Total && !t.Source {
-		return Trial{}, false
+		return ratelimit.Trial{}, false
 	}
-	t.ClientID, t.Effective, t.Since = CandidateID(clientID), p.trial.For(clientID), c.Since
+	t.ClientID, t.Effective, t.Since = ratelimit.CandidateID(clientID), p.trial.For(clientID), c.Since
 	if !t.Total && t.Effective.Total != nil || !t.Source && t.Effective.Source != nil {
 		t.Effective = t.Effective.Only(true, t.Total, t.Source)
 	}
 	return t, true
-}
-
-// Of returns the key and the limits for trying a request of a user, or of the client itself if
-// username is empty. It returns false if no tried list applies. For a user with an override only
-// totals and limits of a source apply, because overrides do not replace them.
-func (t *Trial) Of(username string, overridden bool) (ratelimit.Key, *ratelimit.Effective, bool) {
-	k := ratelimit.Key{ClientID: t.ClientID, Username: username}
-	switch {
-	case !overridden && (username == "" && t.Client || username != "" && t.User):
-		return k, t.Effective, true
-	case t.Total || t.Source:
-		return k, t.Effective.Only(false, true, true), true
-	}
-	return k, nil, false
-}
-
-// Over returns the tried limits with the settings for requests over them: the candidate's, or the
-// ones in force if the candidate does not set them.
-func (t *Trial) Over(live, tried *ratelimit.Effective) *ratelimit.Effective {
-	e := *tried
-	if !t.OverLimit {
-		e.OverLimit = live.OverLimit
-	}
-	if !t.Waits {
-		e.Wait = live.Wait
-	}
-	if !t.Ban {
-		e.Ban = live.Ban
-	}
-	return &e
 }
 
 // Set returns the operators' changes. The caller must not modify them.

@@ -93,7 +93,7 @@ func TestTrialOfShared(t *testing.T) {
 		about := tt.client + " " + tt.user
 		check.Equal(t, about+" is concerned", concerned, tt.own || tt.total || tt.source)
 		if concerned {
-			check.Equal(t, about+": key", k, ratelimit.Key{ClientID: clientcfg.CandidateID(tt.client), Username: tt.user})
+			check.Equal(t, about+": key", k, ratelimit.Key{ClientID: ratelimit.CandidateID(tt.client), Username: tt.user})
 			check.Equal(t, about+": lists", []bool{e.User != nil, e.Total != nil, e.Source != nil}, []bool{tt.own, tt.total, tt.source})
 		}
 	}

@@ -33,7 +33,7 @@ func BenchmarkForward(b *testing.B) {
 		Upstream: &url.URL{Scheme: "http", Host: fixedUpstream(b)}, TokenPaths: []string{tokenPath},
 		Judge: judgement.New(judgement.Options{
 			Counters: ratelimit.NewCounters(0), Clock: time.Now,
-			Policies: func() *clientcfg.PolicySnapshot { return policies },
+			Policies: func() judgement.Policies { return policies },
 		}),
 		ClientAddr: func(*http.Request) (netip.Addr, bool) { return netip.MustParseAddr("192.0.2.1"), false },
 	})

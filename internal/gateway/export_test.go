@@ -3,12 +3,10 @@ package gateway
 import (
 	"context"
 	"crypto/x509"
-	"net/http"
 	"net/http/httputil"
 	"net/url"
 	"time"
 
-	"oauth-server/internal/gateway/introspection"
 	"oauth-server/internal/gateway/upstream"
 )
 
@@ -26,14 +24,8 @@ const (
 	IntrospectedAtOnce = introspectedAtOnce
 )
 
-// IntrospectOver sends introspections over a transport.
-func (g *Gateway) IntrospectOver(t http.RoundTripper) {
-	client, err := introspection.New(introspection.Endpoint{URL: &url.URL{Scheme: "http", Host: "127.0.0.1"}}, t, g.reader)
-	if err != nil {
-		panic(err)
-	}
-	g.asking.client = client
-}
+// IntrospectWith replaces the introspection.
+func (g *Gateway) IntrospectWith(client Introspection) { g.asking.client = client }
 
 // Trust makes all requests except token requests trust these certificates of the upstream.
 func (g *Gateway) Trust(roots *x509.CertPool) {

@@ -18,8 +18,6 @@ import (
 	"time"
 
 	"oauth-server/internal/accesslog"
-	"oauth-server/internal/gateway/introspection"
-	"oauth-server/internal/gateway/sharing"
 	"oauth-server/internal/gateway/subject"
 	"oauth-server/internal/gateway/tokenpath"
 	"oauth-server/internal/gateway/upstream"
@@ -48,14 +46,14 @@ type Options struct {
 	Judge      *judgement.Judge
 	// Subjects maps refresh tokens, and usernames of password grants, to users. Nil: a new one.
 	Subjects *subject.Memory
-	// Shared holds refresh tokens that are missing in the memory. Its memory must be Subjects. Nil:
-	// refresh tokens are not shared.
-	Shared *sharing.Subjects
+	// Shared holds refresh tokens that are missing in the memory, and puts those that it finds into
+	// Subjects. Nil: refresh tokens are not shared.
+	Shared Shared
 	// Claim is the name of the claim that holds the user. Empty: sub.
 	Claim string
-	// Introspection is the endpoint that returns the user if an answer shows none. Nil: no
-	// introspection. NewMiddleware and NewJudge ignore it.
-	Introspection *introspection.Endpoint
+	// Introspection finds the user if an answer shows none. Nil: no introspection. NewMiddleware
+	// and NewJudge ignore it.
+	Introspection Introspection
 	// OnError defaults to Allow.
 	OnError OnError
 	// AnswerWithin bounds the time that the upstream takes to answer a token request. 0: 30
@@ -80,6 +78,36 @@ type Options struct {
 	// Exchanged is called after each request to the upstream, answered or not. It must not block.
 	// Nil disables it. NewMiddleware and NewJudge ignore it.
 	Exchanged func(Exchange)
+}
+
+// Shared shares the users of refresh tokens with other instances. Package sharing implements it.
+type Shared interface {
+	// Find returns the user of a token. It may read a store. source is the address of the requester.
+	Find(ctx context.Context, now time.Time, token subject.Digest, clientID, source string) (user string, known bool)
+	// Put shares the user of a token until it expires. It never blocks.
+	Put(now time.Time, token subject.Digest, clientID, user string, expires time.Time)
+	// FlushNow waits a moment until all tokens are shared.
+	FlushNow(ctx context.Context)
+}
+
+// unshared is the Shared of a gateway that shares nothing.
+type unshared struct{}
+
+// Find finds nothing.
+func (unshared) Find(context.Context, time.Time, subject.Digest, string, string) (user string, known bool) {
+	return "", false
+}
+
+// Put does nothing.
+func (unshared) Put(time.Time, subject.Digest, string, string, time.Time) {}
+
+// FlushNow does nothing.
+func (unshared) FlushNow(context.Context) {}
+
+// Introspection returns the user of an access token, or the reason why the user is unknown. Package
+// introspection implements it.
+type Introspection interface {
+	User(ctx context.Context, accessToken string) (user string, reason subject.Reason, err error)
 }
 
 // Gateway checks token requests against the limits and passes everything else. It is safe for
@@ -141,9 +169,7 @@ func New(o Options) (*Gateway, error) {
 	g.public = newPublicOrigin(o.PublicURL)
 	g.tokens = upstream.New(o.Upstream, upstream.Options{AnswerWithin: o.AnswerWithin})
 	if o.Introspection != nil {
-		if g.asking, err = newIntrospections(*o.Introspection, g.reader); err != nil {
-			return nil, err
-		}
+		g.asking = newIntrospections(o.Introspection)
 	}
 	g.next = &httputil.ReverseProxy{
 		Rewrite: g.rewrite, Transport: timed{upstream.NewResender(newTransport()), g}, FlushInterval: -1, // streams are forwarded as they arrive
@@ -180,6 +206,9 @@ func newGateway(o Options) (*Gateway, error) {
 	o.OnError = cmp.Or(o.OnError, Allow)
 	if o.Subjects == nil {
 		o.Subjects = subject.NewMemory(subject.Options{})
+	}
+	if o.Shared == nil {
+		o.Shared = unshared{}
 	}
 	if o.ClientHost == nil {
 		o.ClientHost = func(r *http.Request) string { return r.Host }

@@ -70,7 +70,7 @@ func newWorld(t *testing.T, limit int64, edits ...func(*gateway.Options)) *world
 		Upstream: target, TokenPaths: []string{"/realms/*/protocol/openid-connect/token"},
 		Judge: judgement.New(judgement.Options{
 			Counters: ratelimit.NewCounters(0), Clock: func() time.Time { return noon },
-			Policies: func() *clientcfg.PolicySnapshot { return policies },
+			Policies: func() judgement.Policies { return policies },
 		}),
 		ClientAddr: func(*http.Request) (netip.Addr, bool) { return netip.MustParseAddr("192.0.2.1"), false },
 	}
@@ -263,7 +263,7 @@ func TestDryRunHoldsNobody(t *testing.T) {
 	settings.Mode = ratelimit.DryRun
 	policies := testworld.Policies(t, settings, clientcfg.PolicySet{})
 	w := newWorld(t, 1, func(o *gateway.Options) {
-		o.Judge.Policies = func() *clientcfg.PolicySnapshot { return policies }
+		o.Judge.Policies = func() judgement.Policies { return policies }
 	})
 	w.upstream(fails)
 	for range 5 {
@@ -394,7 +394,7 @@ func TestDefects(t *testing.T) {
 	for on, want := range map[gateway.OnError]int{gateway.Allow: 200, gateway.Deny: 503} {
 		w := newWorld(t, 1, func(o *gateway.Options) {
 			o.OnError = on
-			o.Judge.Policies = func() *clientcfg.PolicySnapshot { panic("a defect") }
+			o.Judge.Policies = func() judgement.Policies { panic("a defect") }
 		})
 		w.upstream(issues("shop", ""))
 		for range 3 {

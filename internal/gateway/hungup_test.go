@@ -150,7 +150,7 @@ func TestGoneWhileItWaits(t *testing.T) {
 	w := newWorld(t, 1, func(o *gateway.Options) {
 		judge = judgement.New(judgement.Options{
 			Counters: ratelimit.NewCounters(0), Clock: func() time.Time { return noon.Add(50 * time.Millisecond) }, // within a frame
-			Policies: func() *clientcfg.PolicySnapshot { return policies },
+			Policies: func() judgement.Policies { return policies },
 		})
 		o.Judge = judge
 	})

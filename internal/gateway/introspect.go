@@ -8,9 +8,7 @@ import (
 	"time"
 
 	"oauth-server/internal/accesslog"
-	"oauth-server/internal/gateway/introspection"
 	"oauth-server/internal/gateway/subject"
-	"oauth-server/internal/gateway/upstream"
 	"oauth-server/internal/ratelimit"
 )
 
@@ -25,7 +23,7 @@ const failuresLoggedEvery = time.Minute
 
 // introspections looks up the users of tokens, after the client has its answer.
 type introspections struct {
-	client *introspection.Client
+	client Introspection
 	room   chan struct{}   // a slot for each request that is queued or running
 	turns  chan struct{}   // a slot for each request that is running
 	life   context.Context // the context of all requests
@@ -38,16 +36,12 @@ type introspections struct {
 	failed  int // since the last log line
 }
 
-func newIntrospections(e introspection.Endpoint, reader *subject.Reader) (*introspections, error) {
-	client, err := introspection.New(e, upstream.New(e.URL, upstream.Options{}), reader)
-	if err != nil {
-		return nil, err
-	}
+func newIntrospections(client Introspection) *introspections {
 	q := &introspections{
 		client: client, room: make(chan struct{}, introspectedAtOnce+introspectionsWaiting), turns: make(chan struct{}, introspectedAtOnce),
 	}
 	q.life, q.end = context.WithCancel(context.Background())
-	return q, nil
+	return q
 }
 
 // introspect starts a lookup of the user of a token if the answer shows none, and reports whether

@@ -6,6 +6,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"net/url"
 	"strings"
 	"sync"
 	"testing"
@@ -16,15 +17,32 @@ import (
 	"oauth-server/internal/gateway"
 	"oauth-server/internal/gateway/introspection"
 	"oauth-server/internal/gateway/subject"
+	"oauth-server/internal/gateway/upstream"
+	"oauth-server/internal/judgement"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/testworld"
 )
 
 // introspecting looks up users at the upstream.
-func introspecting(o *gateway.Options) {
-	o.Introspection = &introspection.Endpoint{
-		URL: o.Upstream.JoinPath("/introspect"), ClientID: "gateway", ClientSecret: "s", Timeout: time.Hour,
+func introspecting(o *gateway.Options) { introspectingWithin(o, time.Hour) }
+
+func introspectingWithin(o *gateway.Options, timeout time.Duration) {
+	o.Introspection = introspecter(introspection.Endpoint{
+		URL: o.Upstream.JoinPath("/introspect"), ClientID: "gateway", ClientSecret: "s", Timeout: timeout,
+	}, upstream.New(o.Upstream, upstream.Options{}))
+}
+
+// introspecter returns the introspection at an endpoint over a transport.
+func introspecter(e introspection.Endpoint, t http.RoundTripper) gateway.Introspection {
+	reader, err := subject.NewReader("")
+	if err != nil {
+		panic(err)
 	}
+	client, err := introspection.New(e, t, reader)
+	if err != nil {
+		panic(err)
+	}
+	return client
 }
 
 const (
@@ -140,7 +158,7 @@ func TestNotIntrospected(t *testing.T) {
 		settings.Mode = ratelimit.Off
 		policies := testworld.Policies(t, settings, clientcfg.PolicySet{})
 		w := newWorld(t, 1, introspecting, func(o *gateway.Options) {
-			o.Judge.Policies = func() *clientcfg.PolicySnapshot { return policies }
+			o.Judge.Policies = func() judgement.Policies { return policies }
 		})
 		w.upstream(issuesOpaque("", says(userOf)))
 		w.wantStatus("first", codeGrant, 200)
@@ -213,7 +231,7 @@ func TestIntrospectionFails(t *testing.T) {
 			now := noon
 			w := newWorld(t, 1, introspecting, func(o *gateway.Options) {
 				if name == "no end" {
-					o.Introspection.Timeout = 10 * time.Millisecond
+					introspectingWithin(o, 10*time.Millisecond)
 				}
 				o.Logger, o.Now = slog.New(slog.NewTextHandler(&log, nil)), func() time.Time { return now }
 			})
@@ -343,7 +361,7 @@ func TestIntrospectionIsChecked(t *testing.T) {
 func TestIntrospectionDefect(t *testing.T) {
 	var log check.Buffer
 	w := newWorld(t, 1, introspecting, func(o *gateway.Options) { o.Logger = slog.New(slog.NewTextHandler(&log, nil)) })
-	w.IntrospectOver(roundTripper(func(*http.Request) (*http.Response, error) { panic("a defect") }))
+	w.IntrospectWith(introspecter(introspection.Endpoint{URL: &url.URL{Scheme: "http", Host: "127.0.0.1"}}, roundTripper(func(*http.Request) (*http.Response, error) { panic("a defect") })))
 	w.upstream(issuesOpaque("", says(userOf)))
 	w.wantStatus("code", codeGrant, 200)
 	check.Eventually(t, "counted", func() bool { return w.Stats().Defects == 1 })

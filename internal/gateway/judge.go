@@ -35,7 +35,6 @@ type Judge struct {
 // NewJudge returns a Judge. It ignores Subjects, Shared and the options about the upstream.
 // TokenPaths may be empty, see [Judge.IsToken]. Its error joins all invalid options.
 func NewJudge(o Options) (*Judge, error) {
-	o.Shared = nil
 	g, err := newGateway(o)
 	if err != nil {
 		return nil, err

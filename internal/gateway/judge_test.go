@@ -30,7 +30,7 @@ func newJudge(t *testing.T, edits ...func(*gateway.Options)) http.Handler {
 	o := gateway.Options{
 		Judge: judgement.New(judgement.Options{
 			Counters: ratelimit.NewCounters(0), Clock: func() time.Time { return noon },
-			Policies: func() *clientcfg.PolicySnapshot { return policies },
+			Policies: func() judgement.Policies { return policies },
 		}),
 		ClientAddr: func(r *http.Request) (netip.Addr, bool) {
 			a, _ := netip.ParseAddr(r.Header.Get("X-Forwarded-For"))
@@ -177,7 +177,7 @@ func TestJudgeDefects(t *testing.T) {
 	for on, want := range map[gateway.OnError]int{gateway.Allow: 200, gateway.Deny: 503} {
 		h := newJudge(t, func(o *gateway.Options) {
 			o.OnError = on
-			o.Judge.Policies = func() *clientcfg.PolicySnapshot { panic("a defect") }
+			o.Judge.Policies = func() judgement.Policies { panic("a defect") }
 		})
 		check.Equal(t, string(on), (&asked{body: "client_id=shop"}).send(h).Code, want)
 	}

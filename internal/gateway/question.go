@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"oauth-server/internal/accesslog"
-	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/gateway/subject"
 	"oauth-server/internal/gateway/tokenrequest"
 	"oauth-server/internal/judgement"
@@ -59,9 +58,9 @@ func (q *Question) Check() error {
 // request returns the request to check against the limits.
 func (q *Question) request() judgement.Request {
 	r := judgement.Request{
-		Key: ratelimit.Key{ClientID: counted(q.ClientID)}, Grant: clientcfg.Grant(q.Grant), Remote: q.Remote, Unproven: true,
+		Key: ratelimit.Key{ClientID: counted(q.ClientID)}, Grant: q.Grant, Remote: q.Remote, Unproven: true,
 	}
-	if r.Grant != clientcfg.ClientCredentials {
+	if r.Grant != clientCredentials {
 		r.Key.Username, r.Unknown = q.User, q.User == ""
 	}
 	return r
@@ -139,6 +138,9 @@ func (k *kept) answer() http.Header {
 	}
 	return fields
 }
+
+// clientCredentials is the only grant without a user.
+const clientCredentials = "client_credentials"
 
 // admit counts the requests if all of them may pass. Otherwise it returns a *[oautherr.LimitedError].
 // The answer shows the limit with the longest wait, or with the least room.

@@ -2,8 +2,6 @@ package gateway
 
 import (
 	"time"
-
-	"oauth-server/internal/gateway/subject"
 )
 
 // rotatedKept is how long the store keeps a refresh token after the server has replaced it. Many
@@ -22,7 +20,7 @@ func (i *issued) remember(user string) {
 		known.Put(now, exactly, client, user, time.Time{})
 		known.Put(now, anyCase(&i.said), client, user, time.Time{})
 	}
-	expires, fresh, used := i.claims.Expires(now), i.claims.Refresh, subject.Digest(i.said.RefreshToken)
+	expires, fresh, used := i.claims.Expires(now), i.claims.Refresh, i.said.RefreshToken
 	if !fresh.IsZero() {
 		known.Put(now, fresh, client, user, expires)
 		shared.Put(now, fresh, client, user, expires)

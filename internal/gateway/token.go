@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"oauth-server/internal/accesslog"
-	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/gateway/subject"
 	"oauth-server/internal/gateway/tokenrequest"
 	"oauth-server/internal/judgement"
@@ -170,7 +169,7 @@ func (g *Gateway) enforces(clientID string) bool {
 // request returns the request to check, with everything known about it.
 func (x *tokenCall) request(ctx context.Context, now time.Time) judgement.Request {
 	r := judgement.Request{
-		Key: ratelimit.Key{ClientID: x.said.ClientID}, Grant: clientcfg.Grant(x.said.Grant), Remote: x.result.remote, By: x.by,
+		Key: ratelimit.Key{ClientID: x.said.ClientID}, Grant: x.said.Grant, Remote: x.result.remote, By: x.by,
 	}
 	digest, hasUser := leads(&x.said)
 	if !hasUser {
@@ -196,14 +195,14 @@ func (x *tokenCall) request(ctx context.Context, now time.Time) judgement.Reques
 // hasUser is false for client_credentials, because only that grant has no user.
 func leads(said *tokenrequest.Request) (digest subject.Digest, hasUser bool) {
 	switch {
-	case said.Grant == string(clientcfg.ClientCredentials):
+	case said.Grant == clientCredentials:
 		return digest, false
 	case said.Username != "":
 		// Refresh tokens and counted client names contain no space, so the digests cannot collide.
 		// A memory has one entry for each digest, so the digest of a username includes the client.
 		return subject.NameDigest("user " + said.ClientID + " " + said.Username), true
 	}
-	return subject.Digest(said.RefreshToken), true
+	return said.RefreshToken, true
 }
 
 // anyCase returns a digest of the username in lower case, without surrounding space. Many servers

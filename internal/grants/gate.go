@@ -41,7 +41,7 @@ func (s *Service) deniedAlready(ctx context.Context, x *issuance) error {
 // judged returns the request as the limiter sees it. x may change after the decision.
 func (s *Service) judged(x *issuance) judgement.Request {
 	r := judgement.Request{
-		Key: x.quota(), Grant: x.grant, Remote: x.remote,
+		Key: x.quota(), Grant: string(x.grant), Remote: x.remote,
 		Unproven: x.grant == clientcfg.Password, // see deniedAlready
 	}
 	if x.grant == clientcfg.ClientCredentials {

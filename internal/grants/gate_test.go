@@ -267,7 +267,7 @@ func TestGateModes(t *testing.T) {
 			check.Equal(t, "decisions", len(*seen), 4)
 			check.Equal(t, "Outcome", (*seen)[3].Decision.Outcome, tc.last)
 			check.Equal(t, "ClientID", (*seen)[3].ClientID, "shop")
-			check.Equal(t, "Grant", (*seen)[3].Grant, clientcfg.ClientCredentials)
+			check.Equal(t, "Grant", (*seen)[3].Grant, "client_credentials")
 		})
 	}
 }

@@ -192,7 +192,7 @@ func (s *Service) lastToken(x *issuance, expires time.Time) lastToken {
 // deny the request. If the candidate admits the request, Tried records immediately that a token is
 // issued, because the limits in force may still deny the request. keep fills in the issued token
 // later. The mode does not matter.
-func (s reusing) Tried(e *ratelimit.Effective, trial *clientcfg.Trial, denies bool) bool {
+func (s reusing) Tried(e *ratelimit.Effective, trial *ratelimit.Trial, denies bool) bool {
 	x := s.x
 	if x.grant != clientcfg.ClientCredentials || e.OverLimit != ratelimit.OverLimitReuse {
 		return false

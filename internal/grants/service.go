@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"time"
 
-	"oauth-server/internal/bans"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/grants/issuer"
 	"oauth-server/internal/judgement"
@@ -98,7 +97,7 @@ type Options struct {
 	Clock    func() time.Time
 	Counters *ratelimit.Counters
 	Policies func() *clientcfg.PolicySnapshot // returns the current policies, without I/O
-	Bans     *bans.Bans                       // nil means no bans, whatever the policies say
+	Bans     judgement.Bans                   // nil means no bans, whatever the policies say
 	// Observe is called with every decision of the limiter and the context of the request, before
 	// the response is made. It must not block. Nil disables it.
 	Observe func(context.Context, judgement.Decided)
@@ -246,7 +245,7 @@ func New(opts Options) (*Service, error) {
 	s := &Service{opts: opts, store: opts.Store, issuer: issuer.New(opts.Signer), last: newReuseTables(opts.Now()), recent: newRecentTokens(opts.Now())}
 	if opts.Counters != nil {
 		s.limiter = judgement.New(judgement.Options{
-			Counters: opts.Counters, Policies: opts.Policies, Clock: opts.Clock, Bans: opts.Bans, Observe: opts.Observe,
+			Counters: opts.Counters, Policies: func() judgement.Policies { return opts.Policies() }, Clock: opts.Clock, Bans: opts.Bans, Observe: opts.Observe,
 		})
 	}
 	proven := recent.New(opts.Clock(), recent.DefaultSlots)

@@ -13,7 +13,7 @@ import (
 
 // hits is a request of a user that counts n times.
 func hits(user string, n int) judgement.Weighted {
-	return judgement.Weighted{Request: judgement.Request{Key: ratelimit.Key{ClientID: "shop", Username: user}, Grant: clientcfg.RefreshToken}, Hits: n}
+	return judgement.Weighted{Request: judgement.Request{Key: ratelimit.Key{ClientID: "shop", Username: user}, Grant: "refresh_token"}, Hits: n}
 }
 
 // TestAdmitAll: requests pass together or not at all. If one is rejected, the reservations of the

@@ -31,7 +31,7 @@ func TestCandidateOfReservations(t *testing.T) {
 	j, seen := judgeUnder(testworld.Policies(t, ratelimit.DefaultSettings(), set))
 	withBans(t, j)
 	for range 3 {
-		v := j.Reserve(t.Context(), judgement.Request{Key: ratelimit.Key{ClientID: "shop", Username: "ada"}, Grant: clientcfg.RefreshToken})
+		v := j.Reserve(t.Context(), judgement.Request{Key: ratelimit.Key{ClientID: "shop", Username: "ada"}, Grant: "refresh_token"})
 		j.Settle(t.Context(), &v, "ada")
 	}
 	wantSeen(t, seen, "ada allowed, tried allowed", "ada allowed, tried would_deny", "ada allowed, tried would_deny")
@@ -44,7 +44,7 @@ func TestUnknownUsersAreNotTheClient(t *testing.T) {
 	settings.Default.Client, settings.Default.Ban = []ratelimit.Limit{ratelimit.NewLimit("one", 1, time.Minute)}, &ban
 	j, _ := judgeBy(t, settings)
 	withBans(t, j)
-	itself := judgement.Request{Key: ratelimit.Key{ClientID: "shop"}, Grant: clientcfg.ClientCredentials}
+	itself := judgement.Request{Key: ratelimit.Key{ClientID: "shop"}, Grant: "client_credentials"}
 	j.Admit(t.Context(), itself)
 	wantRejected(t, "the client over its limit", j, itself, true)
 	_, denied := j.Denied(t.Context(), itself)

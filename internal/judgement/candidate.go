@@ -4,7 +4,6 @@ import (
 	"context"
 	"time"
 
-	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/ratelimit"
 )
 
@@ -20,7 +19,7 @@ type Tried struct {
 // observer. It does so whether or not the limits in force admit the request. It never denies or
 // delays the request. Candidate limits for users do not apply to a user with an override, because
 // the override stays when the limits of all other users change.
-func (j *Judge) tryCandidate(ctx context.Context, now time.Time, policies *clientcfg.PolicySnapshot, r *Request) (t Tried) {
+func (j *Judge) tryCandidate(ctx context.Context, now time.Time, policies Policies, r *Request) (t Tried) {
 	trial, ok := policies.Trial(r.Key.ClientID)
 	live := policies.For(r.Key.ClientID)
 	if !ok || j.Observe == nil {

@@ -5,7 +5,7 @@
 // gateway in front of another server (oauth-server/internal/gateway).
 //
 //	judge := judgement.New(judgement.Options{Counters: counters, Policies: policies, Clock: clock.Now})
-//	turn := judge.Admit(ctx, judgement.Request{Key: ratelimit.Key{ClientID: "shop", Username: "ada"}, Grant: clientcfg.RefreshToken})
+//	turn := judge.Admit(ctx, judgement.Request{Key: ratelimit.Key{ClientID: "shop", Username: "ada"}, Grant: "refresh_token"})
 //	if turn.Rejected() { … 429 … }
 //
 // The package does no I/O. It passes every decision to [Options].Observe.

@@ -5,8 +5,6 @@ import (
 	"net/netip"
 	"time"
 
-	"oauth-server/internal/bans"
-	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/network"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/turns"
@@ -16,7 +14,7 @@ import (
 type Decided struct {
 	ClientID string
 	Username string // empty for the client itself
-	Grant    clientcfg.Grant
+	Grant    string // the grant_type
 	Decision ratelimit.Decision
 	// Waited is the time in a queue, Leased the time for permits of a strict limit outside a queue.
 	Waited, Leased time.Duration
@@ -27,8 +25,8 @@ type Decided struct {
 // Request is a token request with a known client and user.
 type Request struct {
 	Key    ratelimit.Key // Username empty for client_credentials
-	Grant  clientcfg.Grant
-	Remote netip.Addr // address of the sender
+	Grant  string        // the grant_type
+	Remote netip.Addr    // address of the sender
 	// Unproven is set if the request is decided before its password or client is verified, so a
 	// denial proves nothing. A denial does not count towards a ban. Observers do not get the
 	// username unless the user has counts: people type passwords into the username field.
@@ -51,18 +49,37 @@ type Reuse interface {
 	Instead(ctx context.Context, d *ratelimit.Decision)
 	// Tried reports whether a token could have been returned under a candidate. denies reports
 	// whether the candidate denies the request.
-	Tried(e *ratelimit.Effective, trial *clientcfg.Trial, denies bool) bool
+	Tried(e *ratelimit.Effective, trial *ratelimit.Trial, denies bool) bool
 }
 
 // Options configure a [Judge]. Counters, Policies and Clock are required.
 type Options struct {
 	Counters *ratelimit.Counters
-	Policies func() *clientcfg.PolicySnapshot // the present ones, without I/O
-	Clock    func() time.Time                 // clock of all counts; see oauth-server/internal/clock
-	Bans     *bans.Bans                       // nil: bans of policies have no effect
+	Policies func() Policies  // the present ones, without I/O
+	Clock    func() time.Time // clock of all counts; see oauth-server/internal/clock
+	Bans     Bans             // nil: bans of policies have no effect
 	// Observe is called with every decision before the response is made, with the context of the
 	// request. It must not block. Nil: not called.
 	Observe func(context.Context, Decided)
+}
+
+// Policies are the policies of all clients at one moment.
+type Policies interface {
+	// For returns the limits and settings of a client.
+	For(clientID string) *ratelimit.Effective
+	// Trial returns the candidate that the client's requests are tried against, or false.
+	Trial(clientID string) (ratelimit.Trial, bool)
+}
+
+// Bans keeps out clients and users that go on after they were denied. Package bans implements it.
+type Bans interface {
+	// Decide returns the decision on a request of a banned key, or false.
+	Decide(now time.Time, k ratelimit.Key, e *ratelimit.Effective) (ratelimit.Decision, bool)
+	// Denied counts a denied request of the key.
+	Denied(now time.Time, k ratelimit.Key, e *ratelimit.Effective)
+	// Tried and TriedDenied are the same for a candidate, which bans nobody.
+	Tried(now time.Time, k ratelimit.Key, e *ratelimit.Effective, since time.Time) bool
+	TriedDenied(now time.Time, k ratelimit.Key, e *ratelimit.Effective, since time.Time)
 }
 
 // Judge decides on token requests. It is safe for concurrent use.
@@ -117,7 +134,7 @@ func (j *Judge) Denied(ctx context.Context, r Request) (d ratelimit.Decision, de
 }
 
 // denies returns the decision on a request that Admit would deny at once.
-func (j *Judge) denies(now time.Time, policies *clientcfg.PolicySnapshot, r *Request) (d ratelimit.Decision, denied bool) {
+func (j *Judge) denies(now time.Time, policies Policies, r *Request) (d ratelimit.Decision, denied bool) {
 	effective := r.under(policies)
 	if d, denied = j.banned(now, r, effective); !denied || !d.Rejected() {
 		d, denied = j.lines.Denies(r.Key, effective)
@@ -143,7 +160,7 @@ func (j *Judge) Waiting() int {
 }
 
 // under returns the limits and settings for the request.
-func (r *Request) under(policies *clientcfg.PolicySnapshot) *ratelimit.Effective {
+func (r *Request) under(policies Policies) *ratelimit.Effective {
 	return r.of(policies.For(r.Key.ClientID))
 }
 
@@ -156,7 +173,7 @@ func (r *Request) of(e *ratelimit.Effective) *ratelimit.Effective {
 	if e.Source != nil {
 		source = network.Source(r.Remote)
 	}
-	return e.ForRequest(ratelimit.GrantOf(string(r.Grant)), source)
+	return e.ForRequest(ratelimit.GrantOf(r.Grant), source)
 }
 
 // observe passes the decision to the observer.

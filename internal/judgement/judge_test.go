@@ -33,7 +33,7 @@ func judgeUnder(policies *clientcfg.PolicySnapshot) (*judgement.Judge, *[]string
 	seen := &[]string{}
 	return judgement.New(judgement.Options{
 		Counters: ratelimit.NewCounters(0),
-		Policies: func() *clientcfg.PolicySnapshot { return policies },
+		Policies: func() judgement.Policies { return policies },
 		Clock:    func() time.Time { return time.Date(2026, 11, 24, 12, 0, 0, 0, time.UTC) },
 		Observe: func(_ context.Context, d judgement.Decided) {
 			said := d.Username + " " + d.Decision.Outcome.String()
@@ -62,7 +62,7 @@ func wantSeen(t *testing.T, seen *[]string, want ...string) {
 // TestGiveBack: a request without a result does not count.
 func TestGiveBack(t *testing.T) {
 	j, seen := judge(t)
-	ada := judgement.Request{Key: ratelimit.Key{ClientID: "shop", Username: "ada"}, Grant: clientcfg.RefreshToken}
+	ada := judgement.Request{Key: ratelimit.Key{ClientID: "shop", Username: "ada"}, Grant: "refresh_token"}
 	first := j.Admit(t.Context(), ada)
 	j.Admit(t.Context(), ada)
 	j.GiveBack(ada.Key, &first)
@@ -74,7 +74,7 @@ func TestGiveBack(t *testing.T) {
 // observer. The name of a user with counts is.
 func TestUnprovenNames(t *testing.T) {
 	j, seen := judge(t)
-	ada := judgement.Request{Key: ratelimit.Key{ClientID: "shop", Username: "ada"}, Grant: clientcfg.Password, Unproven: true}
+	ada := judgement.Request{Key: ratelimit.Key{ClientID: "shop", Username: "ada"}, Grant: "password", Unproven: true}
 	_, denied := j.Denied(t.Context(), ada)
 	check.Equal(t, "denied", denied, false)
 	j.Admit(t.Context(), ada)
@@ -86,12 +86,12 @@ func TestUnprovenNames(t *testing.T) {
 
 // unknown is a request of an unknown user.
 func unknown() judgement.Request {
-	return judgement.Request{Key: ratelimit.Key{ClientID: "shop"}, Grant: clientcfg.AuthorizationCode, Unknown: true}
+	return judgement.Request{Key: ratelimit.Key{ClientID: "shop"}, Grant: "authorization_code", Unknown: true}
 }
 
 // TestSettle: a request counts against the user of its token.
 func TestSettle(t *testing.T) {
-	ada := judgement.Request{Key: ratelimit.Key{ClientID: "shop", Username: "ada"}, Grant: clientcfg.RefreshToken}
+	ada := judgement.Request{Key: ratelimit.Key{ClientID: "shop", Username: "ada"}, Grant: "refresh_token"}
 	t.Run("a user who was not known", func(t *testing.T) {
 		j, seen := judge(t)
 		v := j.Reserve(t.Context(), unknown())
@@ -123,7 +123,7 @@ func TestSettle(t *testing.T) {
 
 // TestCancel: a cancelled reservation uses no quota and is not observed.
 func TestCancel(t *testing.T) {
-	ada := judgement.Request{Key: ratelimit.Key{ClientID: "shop", Username: "ada"}, Grant: clientcfg.Password}
+	ada := judgement.Request{Key: ratelimit.Key{ClientID: "shop", Username: "ada"}, Grant: "password"}
 	j, seen := judge(t)
 	for range 10 {
 		v := j.Reserve(t.Context(), ada)

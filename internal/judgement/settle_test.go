@@ -19,7 +19,7 @@ import (
 // refresh is a request of a user.
 func refresh(user string) judgement.Request {
 	return judgement.Request{
-		Key: ratelimit.Key{ClientID: "shop", Username: user}, Grant: clientcfg.RefreshToken, Remote: netip.MustParseAddr("192.0.2.1"),
+		Key: ratelimit.Key{ClientID: "shop", Username: user}, Grant: "refresh_token", Remote: netip.MustParseAddr("192.0.2.1"),
 	}
 }
 
@@ -159,7 +159,7 @@ func TestUnknownUsersWaitBehindNoClient(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		<-time.After(5 * time.Second)
 		j, _ := waiting(t, ratelimit.Enforce)
-		own := judgement.Request{Key: ratelimit.Key{ClientID: "shop"}, Grant: clientcfg.ClientCredentials}
+		own := judgement.Request{Key: ratelimit.Key{ClientID: "shop"}, Grant: "client_credentials"}
 		j.Admit(t.Context(), own)
 		go j.Admit(t.Context(), own)
 		synctest.Wait()
@@ -176,7 +176,7 @@ func TestAdmitAllWithADefect(t *testing.T) {
 	policies := testworld.Policies(t, limited(1, 9, 9), clientcfg.PolicySet{})
 	var broken bool
 	j, _ := judgeBy(t, limited(1, 9, 9))
-	j = judgement.New(judgement.Options{Counters: j.Counters, Clock: j.Clock, Policies: func() *clientcfg.PolicySnapshot {
+	j = judgement.New(judgement.Options{Counters: j.Counters, Clock: j.Clock, Policies: func() judgement.Policies {
 		if broken && len(j.Counters.Usage(j.Clock(), refresh("ada").Key)) > 0 {
 			panic("defect")
 		}

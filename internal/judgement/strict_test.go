@@ -27,7 +27,7 @@ func TestSettleOnAStrictLimit(t *testing.T) {
 		s := syncer.New(counters, &memstore.Store{}, nil, cfg)
 		s.Start(t.Context())
 		j := judgement.New(judgement.Options{
-			Counters: counters, Policies: func() *clientcfg.PolicySnapshot { return policies }, Clock: cfg.Clock.Now,
+			Counters: counters, Policies: func() judgement.Policies { return policies }, Clock: cfg.Clock.Now,
 		})
 		for range 2 {
 			v := j.Reserve(t.Context(), unknown())

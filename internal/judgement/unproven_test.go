@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"oauth-server/internal/check"
-	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/judgement"
 	"oauth-server/internal/ratelimit"
 )
@@ -30,12 +29,12 @@ func by(r judgement.Request, c judgement.Credentials) judgement.Request {
 
 // secretly is a request with this secret of the client.
 func secretly(secret string) judgement.Request {
-	return by(judgement.Request{Key: ratelimit.Key{ClientID: "shop"}, Grant: clientcfg.ClientCredentials}, judgement.Credentials{Client: id(secret), Secret: true, Network: "192.0.2.1"})
+	return by(judgement.Request{Key: ratelimit.Key{ClientID: "shop"}, Grant: "client_credentials"}, judgement.Credentials{Client: id(secret), Secret: true, Network: "192.0.2.1"})
 }
 
 // from is a request of a client without a secret.
 func from(addr string) judgement.Request {
-	r := judgement.Request{Key: ratelimit.Key{ClientID: "shop"}, Grant: clientcfg.ClientCredentials, Remote: netip.MustParseAddr(addr)}
+	r := judgement.Request{Key: ratelimit.Key{ClientID: "shop"}, Grant: "client_credentials", Remote: netip.MustParseAddr(addr)}
 	return by(r, judgement.Credentials{Client: id(addr), Network: judgement.NetworkOf(r.Remote)})
 }
 
@@ -47,7 +46,7 @@ func code(secret string) judgement.Request {
 // signIn is a password grant.
 func signIn(user, password string) judgement.Request {
 	r := refresh(user)
-	r.Grant = clientcfg.Password
+	r.Grant = "password"
 	return by(r, judgement.Credentials{Client: id("right"), Secret: true, Network: "192.0.2.1", User: id(user + password)})
 }
 

@@ -51,7 +51,7 @@ func newJudge(tb testing.TB, edits ...func(*gateway.Options)) *gateway.Judge {
 	o := gateway.Options{
 		Judge: judgement.New(judgement.Options{
 			Counters: ratelimit.NewCounters(0), Clock: func() time.Time { return time.Date(2026, 11, 24, 12, 0, 0, 0, time.UTC) },
-			Policies: func() *clientcfg.PolicySnapshot { return policies },
+			Policies: func() judgement.Policies { return policies },
 		}),
 		ClientAddr: func(*http.Request) (netip.Addr, bool) { return netip.Addr{}, false },
 	}
@@ -84,7 +84,7 @@ func newWorld(tb testing.TB, edits ...func(*gateway.Options)) *world {
 func broken(on gateway.OnError) func(*gateway.Options) {
 	return func(o *gateway.Options) {
 		o.OnError = on
-		o.Judge.Policies = func() *clientcfg.PolicySnapshot { panic("a defect") }
+		o.Judge.Policies = func() judgement.Policies { panic("a defect") }
 	}
 }
 
@@ -152,7 +152,7 @@ func TestShutdownEndsInTime(t *testing.T) {
 	asked, release := make(chan struct{}), make(chan struct{})
 	w := newWorld(t, func(o *gateway.Options) {
 		before := o.Judge.Policies
-		o.Judge.Policies = func() *clientcfg.PolicySnapshot {
+		o.Judge.Policies = func() judgement.Policies {
 			close(asked)
 			<-release
 			return before()
@@ -177,7 +177,7 @@ func hide(t *testing.T, o *gateway.Options) {
 	settings := ratelimit.DefaultSettings()
 	settings.Default = ratelimit.Policy{User: limitsOf("own", 2), Client: limitsOf("own", 2), HideHeaders: true}
 	policies := testworld.Policies(t, settings, clientcfg.PolicySet{})
-	o.Judge.Policies = func() *clientcfg.PolicySnapshot { return policies }
+	o.Judge.Policies = func() judgement.Policies { return policies }
 }
 
 // TestPanics checks that a panic outside of the judgement ends its call and counts as a defect.

@@ -4,15 +4,15 @@ import (
 	"bytes"
 	"net/http"
 
-	"oauth-server/internal/secret"
+	"oauth-server/internal/gateway/subject"
 )
 
 // Credentials are digests of the secrets in a request. All spellings that a server may accept for
 // one secret have the same digest, and so may other secrets. A digest groups requests and proves
 // nothing.
 type Credentials struct {
-	Secret   secret.Digest // of the client; zero: none, more than one, or an assertion
-	Password secret.Digest // of a password grant; zero: none
+	Secret   subject.Digest // of the client; zero: none, more than one, or an assertion
+	Password subject.Digest // of a password grant; zero: none
 }
 
 // credentials returns the Credentials of a parsed request with this body.
@@ -65,7 +65,7 @@ const maxAlike = 72
 
 // alike returns the digest of a secret as the most lenient server reads it: decoded once more, and
 // without surrounding space.
-func alike(value []byte) secret.Digest {
+func alike(value []byte) subject.Digest {
 	if isEscaped(value) {
 		value, _ = unescaped(value, nil)
 	}

@@ -7,7 +7,6 @@ import (
 
 	"oauth-server/internal/check"
 	"oauth-server/internal/gateway/tokenrequest"
-	"oauth-server/internal/secret"
 )
 
 // TestCredentials compares the secret and the password of requests with those of a request with the
@@ -16,7 +15,7 @@ func TestCredentials(t *testing.T) {
 	jsonType := header("Content-Type", "application/json")
 	long := strings.Repeat("x", 80)
 	none := tokenrequest.Credentials{}
-	same := tokenrequest.Credentials{Secret: secret.DigestOf("a b"), Password: secret.DigestOf("p")}
+	same := tokenrequest.Credentials{Secret: digest("a b"), Password: digest("p")}
 	for name, tt := range map[string]struct {
 		header http.Header
 		body   string
@@ -34,7 +33,7 @@ func TestCredentials(t *testing.T) {
 		"two passwords":         {form(), "client_id=c&grant_type=password&password=p&password=q", none},
 		"no secret":             {form(), "client_id=c&grant_type=client_credentials", none},
 		"an empty one":          {form("Authorization", basic("c:")), "grant_type=client_credentials", none},
-		"longer than bcrypt's":  {form(), "client_id=c&client_secret=" + long, tokenrequest.Credentials{Secret: secret.DigestOf(long[:72])}},
+		"longer than bcrypt's":  {form(), "client_id=c&client_secret=" + long, tokenrequest.Credentials{Secret: digest(long[:72])}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, got, err := tokenrequest.ReadAll(tt.header, "", []byte(tt.body))

@@ -1,6 +1,7 @@
 package tokenrequest_test
 
 import (
+	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -13,7 +14,6 @@ import (
 	"oauth-server/internal/check"
 	"oauth-server/internal/gateway/subject"
 	"oauth-server/internal/gateway/tokenrequest"
-	"oauth-server/internal/secret"
 )
 
 var judged = []string{
@@ -159,7 +159,7 @@ func expected(t *testing.T, h http.Header, value func(name string) string) (r to
 		r.Username = value("username")
 	case "refresh_token":
 		if token := value("refresh_token"); token != "" {
-			r.RefreshToken = secret.Digest(subject.DigestOf(token))
+			r.RefreshToken = subject.DigestOf(token)
 		}
 	case "authorization_code":
 		r.Code = digest(value("code"))
@@ -167,9 +167,9 @@ func expected(t *testing.T, h http.Header, value func(name string) string) (r to
 	return r
 }
 
-func digest(text string) secret.Digest {
+func digest(text string) subject.Digest {
 	if text == "" {
-		return secret.Digest{}
+		return subject.Digest{}
 	}
-	return secret.DigestOf(text)
+	return sha256.Sum256([]byte(text))
 }

@@ -5,7 +5,6 @@ import (
 	"net/http"
 
 	"oauth-server/internal/gateway/subject"
-	"oauth-server/internal/secret"
 )
 
 // maxName bounds client_id, grant_type and username in bytes. They become parts of counter keys.
@@ -18,8 +17,8 @@ type Request struct {
 	Grant    string // grant_type as sent; empty: none
 	Username string // of a password grant, as sent; empty: none
 
-	RefreshToken secret.Digest // of a refresh_token grant, from subject.DigestOf; zero: none
-	Code         secret.Digest // of an authorization_code grant; zero: none
+	RefreshToken subject.Digest // of a refresh_token grant, from subject.DigestOf; zero: none
+	Code         subject.Digest // of an authorization_code grant; zero: none
 }
 
 // Error is the reason for refusing a request: it violates OAuth, or servers may read it
@@ -120,16 +119,16 @@ func grantText(grant []byte) string {
 }
 
 // refreshDigest returns the digest of a refresh token, which is the same for all its spellings.
-func refreshDigest(value []byte) secret.Digest {
+func refreshDigest(value []byte) subject.Digest {
 	if len(value) == 0 {
-		return secret.Digest{}
+		return subject.Digest{}
 	}
-	return secret.Digest(subject.DigestOf(string(value)))
+	return subject.DigestOf(string(value))
 }
 
-func digest(value []byte) secret.Digest {
+func digest(value []byte) subject.Digest {
 	if len(value) == 0 {
-		return secret.Digest{}
+		return subject.Digest{}
 	}
-	return sha256.Sum256(value) // like secret.DigestOf, without a copy
+	return sha256.Sum256(value)
 }

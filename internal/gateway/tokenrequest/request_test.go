@@ -11,7 +11,6 @@ import (
 	"oauth-server/internal/check"
 	"oauth-server/internal/gateway/subject"
 	"oauth-server/internal/gateway/tokenrequest"
-	"oauth-server/internal/secret"
 )
 
 const (
@@ -78,12 +77,12 @@ func TestReadForm(t *testing.T) {
 	}{
 		"RFC 6749 2.3.1, client in the body": {
 			form(), "grant_type=refresh_token&refresh_token=tGzv3JOkF0XG5Qx2TlKWIA&client_id=s6BhdRkqt3&client_secret=7Fjfp0ZBr1KtDRbnfVdmIw",
-			tokenrequest.Request{ClientID: id, Grant: "refresh_token", RefreshToken: secret.Digest(subject.DigestOf("tGzv3JOkF0XG5Qx2TlKWIA"))},
+			tokenrequest.Request{ClientID: id, Grant: "refresh_token", RefreshToken: subject.DigestOf("tGzv3JOkF0XG5Qx2TlKWIA")},
 		},
 		"RFC 6749 4.1.3, authorization code": {
 			form("Authorization", exampleBasic),
 			"grant_type=authorization_code&code=SplxlOBeZQQYbYS6WxSbIA&redirect_uri=https%3A%2F%2Fclient%2Eexample%2Ecom%2Fcb",
-			tokenrequest.Request{ClientID: id, Grant: "authorization_code", Code: secret.DigestOf("SplxlOBeZQQYbYS6WxSbIA")},
+			tokenrequest.Request{ClientID: id, Grant: "authorization_code", Code: digest("SplxlOBeZQQYbYS6WxSbIA")},
 		},
 		"RFC 6749 4.3.2, password": {
 			form("Authorization", exampleBasic), "grant_type=password&username=johndoe&password=A3ddj3w",
@@ -95,7 +94,7 @@ func TestReadForm(t *testing.T) {
 		},
 		"RFC 6749 6, refresh": {
 			form("Authorization", exampleBasic), "grant_type=refresh_token&refresh_token=tGzv3JOkF0XG5Qx2TlKWIA",
-			tokenrequest.Request{ClientID: id, Grant: "refresh_token", RefreshToken: secret.Digest(subject.DigestOf("tGzv3JOkF0XG5Qx2TlKWIA"))},
+			tokenrequest.Request{ClientID: id, Grant: "refresh_token", RefreshToken: subject.DigestOf("tGzv3JOkF0XG5Qx2TlKWIA")},
 		},
 		"RFC 7523 2.2, client assertion": {
 			form(), "grant_type=client_credentials&" + jwtBearer + "&" + jwt(`{"iss":"s6BhdRkqt3","sub":"s6BhdRkqt3","aud":["a"],"exp":1}`),
@@ -158,7 +157,7 @@ func TestReadForm(t *testing.T) {
 		"no text in another value":      {form(), "client_id=a&password=%ff%00", tokenrequest.Request{ClientID: "a"}},
 		"empty parameters":              {form(), "&&=&client_id=a&=x&", tokenrequest.Request{ClientID: "a"}},
 		"longest names":                 {form(), "grant_type=password&client_id=" + long + "&username=" + long, tokenrequest.Request{ClientID: long, Grant: "password", Username: long}},
-		"long escaped token":            {form(), "grant_type=refresh_token&refresh_token=" + strings.Repeat("%2b", 2000), tokenrequest.Request{Grant: "refresh_token", RefreshToken: secret.Digest(subject.DigestOf(strings.Repeat("+", 2000)))}},
+		"long escaped token":            {form(), "grant_type=refresh_token&refresh_token=" + strings.Repeat("%2b", 2000), tokenrequest.Request{Grant: "refresh_token", RefreshToken: subject.DigestOf(strings.Repeat("+", 2000))}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			body := []byte(c.body)

@@ -1,0 +1,35 @@
+package tokenlimit_test
+
+import (
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+// mostPackages is the largest number of packages of this module that a program with tokenlimit may
+// link.
+const mostPackages = 14
+
+// TestDependencies checks that programs with tokenlimit link neither this server nor the libraries
+// that only the server needs.
+func TestDependencies(t *testing.T) {
+	out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", ".").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var own []string
+	for dep := range strings.Lines(string(out)) {
+		dep = strings.TrimSpace(dep)
+		if strings.HasPrefix(dep, "oauth-server/") {
+			own = append(own, dep)
+		}
+		for _, unwanted := range []string{"echo", "go-oauth2", "yaml", "zxcvbn", "grpc", "bbolt", "mongo", "internal/store", "internal/grants", "internal/httpapi"} {
+			if strings.Contains(dep, unwanted) {
+				t.Errorf("tokenlimit links %s", dep)
+			}
+		}
+	}
+	if len(own) < 2 || len(own) > mostPackages {
+		t.Errorf("tokenlimit links %d packages of this module, at most %d are wanted: %v", len(own), mostPackages, own)
+	}
+}
