@@ -89,16 +89,3 @@ func TestCriticalityOfACandidate(t *testing.T) {
 	stdout, _ = s.limits(0, "get shop")
 	has(t, table(stdout), "criticality critical changed here\n")
 }
-
-// TestCriticalityByLabel: all clients with a label get it in one change, each on top of what it has.
-func TestCriticalityByLabel(t *testing.T) {
-	t.Parallel()
-	s := newLimitsServer(t)
-	runOK(t, "", "client", "update", "shop", "--label", "team=payments", "--data", s.data)
-	s.limits(0, "set shop --client 7/60s --yes")
-	s.limits(0, "set --label team=payments --criticality critical --yes")
-	stdout, _ := s.limits(0, "get shop")
-	has(t, table(stdout), "client limits 7/60s changed here\n", "criticality critical changed here\n")
-	stdout, _ = s.limits(0, "get batch")
-	has(t, table(stdout), "criticality - all clients\n")
-}

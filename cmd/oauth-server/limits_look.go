@@ -110,9 +110,9 @@ func (l *limits) unregisteredRow(c *adminapi.UnregisteredClient) []string {
 	return row
 }
 
-// clients reads all pages of the list of clients with these labels.
-func (l *limits) clients(ctx context.Context, labels ...string) (all []json.RawMessage, err error) {
-	query := url.Values{"limit": {"1000"}, "label": labels}
+// clients reads all pages of the list of clients.
+func (l *limits) clients(ctx context.Context) (all []json.RawMessage, err error) {
+	query := url.Values{"limit": {"1000"}}
 	for {
 		raw, err := l.fetch(ctx, "/clients", query)
 		if err != nil {

@@ -16,7 +16,6 @@ import (
 // policyFlags are the flags that select the part of a policy for "limits set" and "limits unset".
 type policyFlags struct {
 	tier, user string
-	labels     []string
 }
 
 // forUser is the flag for one user of the client.
@@ -45,7 +44,7 @@ func (f *policyFlags) checkForUser(cmd *cobra.Command, args []string, others ...
 
 // checkOverride rejects settings that one user cannot have.
 func (f *policyFlags) checkOverride(cmd *cobra.Command, args []string, nothing bool) error {
-	err := f.checkForUser(cmd, args, "client", "total", "source", "limit", "requests", "window", "preset", overLimitFlag, maxWaitFlag, maxWaitingFlag, banFlag, criticalityFlag, "hide-headers", "tier", "label")
+	err := f.checkForUser(cmd, args, "client", "total", "source", "limit", "requests", "window", "preset", overLimitFlag, maxWaitFlag, maxWaitingFlag, banFlag, criticalityFlag, "hide-headers", "tier")
 	if err == nil && nothing {
 		return usagef("limits set: nothing to set: give --user or --note with --%s", forUser)
 	}
@@ -62,7 +61,7 @@ func (l *limits) setOverride(ctx context.Context, clientID, user string, doc map
 
 // unsetOverride removes the limits of one user of a client.
 func (l *limits) unsetOverride(cmd *cobra.Command, args []string, f *policyFlags) error {
-	if err := f.checkForUser(cmd, args, "field", "label"); err != nil {
+	if err := f.checkForUser(cmd, args, "field"); err != nil {
 		return err
 	}
 	return l.perform(cmd.Context(), change{

@@ -254,7 +254,6 @@ on, until "limits unset CLIENT".
 ` + limitSyntax + presetLists + "\n\n" + banSyntax,
 		Example: `  oauth-server limits set --limit 1000/60s
   oauth-server limits set shop --tier gold
-  oauth-server limits set --label team=payments --tier gold
   oauth-server limits set shop --for-user nightly@example.com --user 500/60s
   oauth-server limits set shop --user 10/60s --user 2/1s --client 100/60s --note "black friday"
   oauth-server limits set shop --user 10/60s,on_outage=deny
@@ -275,7 +274,6 @@ on, until "limits unset CLIENT".
 	_ = cmd.RegisterFlagCompletionFunc("tier", l.completeTierName) // fails only for a missing flag
 	cmd.Flags().StringVar(&note, "note", "", "note for other operators")
 	cmd.Flags().BoolVar(&hide, "hide-headers", false, "leave the RateLimit headers and violated-policies out of answers")
-	selectorFlag(cmd.Flags(), &of.labels)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		doc, patch := map[string]any{}, map[string]any{}
 		if err := cmp.Or(f.parse(doc), overInto(cmd, doc), criticalityInto(cmd, doc)); err != nil {
@@ -308,15 +306,13 @@ func (f *policyFlags) checkSet(cmd *cobra.Command, args []string, nothing bool) 
 		return f.checkOverride(cmd, args, nothing)
 	case nothing:
 		return usagef("limits set: nothing to set: give --limit, --user, --client, --total, --source, --preset, --tier, --over-limit, --max-wait, --ban, --criticality, --hide-headers or --note")
-	case len(f.labels) > 0:
-		return checkLabelled(cmd, args, f.labels)
 	case len(args) == 0 && cmd.Flags().Changed("tier"):
-		return usagef("limits set: --tier needs a CLIENT, or --label")
+		return usagef("limits set: --tier needs a CLIENT")
 	}
 	return nil
 }
 
-// setFields changes fields of one or several policies, of one user, or of the settings for all
+// setFields changes fields of a policy, of the limits of one user, or of the settings for all
 // clients. In the settings, the fields of doc go below default.
 func (l *limits) setFields(cmd *cobra.Command, args []string, of *policyFlags, doc, patch map[string]any) error {
 	all := maps.Clone(patch)
@@ -324,8 +320,6 @@ func (l *limits) setFields(cmd *cobra.Command, args []string, of *policyFlags, d
 	switch {
 	case cmd.Flags().Changed(forUser):
 		return l.setOverride(cmd.Context(), args[0], of.user, all)
-	case len(of.labels) > 0:
-		return l.patchLabelled(cmd, args, of.labels, all)
 	case len(args) > 0:
 		return l.patchPolicy(cmd.Context(), args[0], all, "The policy of "+args[0]+" is now set")
 	}

@@ -178,8 +178,6 @@ func TestLimitsCommandLine(t *testing.T) {
 		{"limits set shop --requests 5 --user 1/1s" + me, 2, "--requests/--window and --user contradict"},
 		{"limits set shop --requests 5 --preset okta" + me, 2, "--preset contradicts"},
 		{"limits set --preset okta --tier gold" + me, 2, "--tier needs a CLIENT"},
-		{"limits set shop --preset okta --label team" + me, 2, "so CLIENT \"shop\" contradicts"},
-		{"limits set --preset okta --label =x" + me, 2, "--label: "},
 		{"limits set shop --preset okta --for-user ada" + me, 2, "--preset is about the client"},
 		{"limits set --preset okta --for-user ada" + me, 2, "needs a CLIENT"},
 		{"limits unset shop --field colour" + me, 2, "none of user"},

@@ -23,22 +23,11 @@ that field alone: a client without a value of its own has that of its tier, or e
 all clients. With --for-user it concerns the limits of that user alone.`,
 		ValidArgsFunction: l.completeClient,
 	}
-	selectorFlag(cmd.Flags(), &of.labels)
 	cmd.Flags().StringSliceVar(&fields, "field", nil, "take back this field only: "+strings.Join(unsettable, ", ")+"; for all clients also canary")
 	of.register(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if cmd.Flags().Changed(forUser) {
 			return l.unsetOverride(cmd, args, &of)
-		}
-		if len(of.labels) > 0 {
-			if len(fields) == 0 {
-				return usagef("limits unset: --label needs --field")
-			}
-			patch, err := nullPatch(fields, false)
-			if err != nil {
-				return err
-			}
-			return l.patchLabelled(cmd, args, of.labels, patch)
 		}
 		read, whole, part := "/settings", "The settings are now those of the configuration file", "The settings no longer set "
 		if len(args) > 0 {

@@ -216,30 +216,12 @@ func (s *Server) patch(c *call, r resource) error {
 		return malformed("a merge patch for this resource is an object (RFC 7396), not %s", v)
 	}
 	return s.change(c, r, actionUpdate, func(p *clientcfg.PolicySnapshot, now time.Time) ([]clientcfg.Change, error) {
-		value, err := patched(r, p, v)
+		base, err := strict.Of(r.base(p))
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("admin: encode: %w", err)
 		}
-		return r.with(p, value, now)
+		return r.with(p, strict.MergePatch(base, v), now)
 	})
-}
-
-// patched returns a resource after a merge patch (RFC 7396).
-func patched(r resource, p *clientcfg.PolicySnapshot, patch *strict.Value) (*strict.Value, error) {
-	base, err := baseOf(r, p)
-	if err != nil {
-		return nil, err
-	}
-	return strict.MergePatch(base, patch), nil
-}
-
-// baseOf returns the document that a merge patch of a resource applies to.
-func baseOf(r resource, p *clientcfg.PolicySnapshot) (*strict.Value, error) {
-	base, err := strict.Of(r.base(p))
-	if err != nil {
-		return nil, fmt.Errorf("admin: encode: %w", err)
-	}
-	return base, nil
 }
 
 func (s *Server) remove(c *call, r resource) error {

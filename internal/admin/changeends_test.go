@@ -7,23 +7,17 @@ import (
 	"oauth-server/internal/check"
 )
 
-// TestBulkChangeOfWhatIsTemporary: a patch of several targets leaves unchanged ones temporary. The
-// plan shows which ones it makes permanent.
+// TestBulkChangeOfWhatIsTemporary: the plan of a change of several targets shows which ones it makes
+// permanent, and which ones get another end.
 func TestBulkChangeOfWhatIsTemporary(t *testing.T) {
 	w := newWorld(t)
 	end := any("2026-03-01T13:00:00Z")
 	w.put("/policies/shop?for=1h", `{"trusted":true}`).is(http.StatusOK)
-	same := `{"changes":[{"target":"policies/shop","patch":{"trusted":true}}]}`
-	for _, query := range []string{"?validate=true", ""} {
-		equal(t, "changed"+query, len(w.changes(query, same).is(http.StatusOK).at("changes").([]any)), 0)
-	}
-	equal(t, "until", w.get("/policies/shop").at("meta", "until"), end)
-
-	a := w.changes("?validate=true", `{"for":"2h","changes":[{"target":"policies/shop","patch":{"trusted":true}}]}`).is(http.StatusOK)
+	a := w.changes("?validate=true", `{"for":"2h","changes":[{"target":"policies/shop","value":{"trusted":true}}]}`).is(http.StatusOK)
 	equal(t, "until", a.at("changes", 0, "until"), any("2026-03-01T14:00:00Z"))
 	equal(t, "was until", a.at("changes", 0, "was_until"), end)
 
-	note := `{"changes":[{"target":"policies/shop","patch":{"note":"x"}},{"target":"policies/app","patch":{"note":"x"}}]}`
+	note := `{"changes":[{"target":"policies/shop","value":{"note":"x"}},{"target":"policies/app","value":{"note":"x"}}]}`
 	for _, query := range []string{"?validate=true", ""} {
 		a = w.changes(query, note).is(http.StatusOK)
 		equal(t, "until", a.at("changes", 0, "until"), nil)

@@ -1,12 +1,10 @@
 package admin
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -98,16 +96,7 @@ func (s *Server) listChanges(c *call) error {
 type targetChange struct {
 	field string // of the change, for errors
 	to    resource
-	value *strict.Value // nil to remove it, unless there is a patch
-	patch *strict.Value // of the current setting; nil for no patch
-}
-
-// of returns the requested value for a snapshot.
-func (a *targetChange) of(p *clientcfg.PolicySnapshot) (*strict.Value, error) {
-	if a.patch == nil {
-		return a.value, nil
-	}
-	return patched(a.to, p, a.patch)
+	value *strict.Value // nil to remove it
 }
 
 // makeChanges changes several targets in one trail entry.
@@ -123,7 +112,7 @@ func (s *Server) makeChanges(c *call) error {
 	ch := &change{
 		resource: wholeSet{}, action: actionUpdate, lasts: lasts,
 		derive: func(p *clientcfg.PolicySnapshot, now time.Time) ([]clientcfg.Change, error) {
-			return altered(p, asked, lasts, now)
+			return altered(p, asked, now)
 		},
 	}
 	only, err := c.asked(ch)
@@ -133,42 +122,10 @@ func (s *Server) makeChanges(c *call) error {
 	return s.performMany(c, ch, only)
 }
 
-// without returns the changes that an empty patch would make. A patch with this result changes
-// nothing: it would only turn inherited values into settings.
-func (a *targetChange) without(p *clientcfg.PolicySnapshot, now time.Time) ([]clientcfg.Change, error) {
-	if a.patch == nil || !isUnset(a.to, p) {
-		return nil, nil
-	}
-	base, err := baseOf(a.to, p)
-	if err != nil {
-		return nil, err
-	}
-	return a.to.with(p, base, now)
-}
-
-// same reports whether two lists make the same changes.
-func same(a, b []clientcfg.Change) bool {
-	return slices.EqualFunc(a, b, func(a, b clientcfg.Change) bool { return a.Target == b.Target && bytes.Equal(a.After, b.After) })
-}
-
 // changeOfTarget is one of the changes in a request body.
 type changeOfTarget struct {
 	Target string        `json:"target"`
 	Value  *strict.Value `json:"value"`
-	Patch  *strict.Value `json:"patch"`
-}
-
-// check returns an error unless there is exactly one of value and patch.
-func (c *changeOfTarget) check() (errs fielderr.Errors) {
-	switch {
-	case c.Value != nil && c.Patch != nil:
-		errs.Add("patch", "contradicts value; give one of them")
-	case c.Patch != nil && !c.Patch.IsObject():
-		errs.Add("patch", "must be an object")
-	case c.Patch == nil && c.Value == nil:
-		errs.Add("value", "is missing; null removes what is set")
-	}
-	return errs
 }
 
 // readChanges reads the targets to change and for how long. 0 means permanently.
@@ -209,14 +166,15 @@ func (s *Server) readChanges(ctx context.Context, v *strict.Value) (asked []targ
 			continue
 		case twice:
 			errs.Add(field+".target", "%s is in %s already", change.Target, fielderr.Item("changes", at))
-		case change.Patch == nil && change.Value != nil && change.Value.IsNull():
+		case change.Value == nil:
+			errs.Add(field+".value", "is missing; null removes what is set")
+		case change.Value.IsNull():
 			change.Value = nil
 		default:
-			errs = append(errs, change.check().Under(field)...)
 			added[field+".target"] = r
 		}
 		first[target] = i
-		asked = append(asked, targetChange{field, r, change.Value, change.Patch})
+		asked = append(asked, targetChange{field, r, change.Value})
 	}
 	if in.For != nil {
 		if lasts, err = readFor(*in.For); err != nil {
@@ -231,15 +189,11 @@ func (s *Server) readChanges(ctx context.Context, v *strict.Value) (asked []targ
 }
 
 // altered returns the changes that give the targets the requested values, without those that have
-// no effect. A permanent patch that changes no value of a temporary setting leaves it temporary.
-func altered(p *clientcfg.PolicySnapshot, asked []targetChange, lasts time.Duration, now time.Time) (made []clientcfg.Change, err error) {
+// no effect.
+func altered(p *clientcfg.PolicySnapshot, asked []targetChange, now time.Time) (made []clientcfg.Change, err error) {
 	var errs fielderr.Errors
 	for _, a := range asked {
-		value, err := a.of(p)
-		if err != nil {
-			return nil, err
-		}
-		changes, err := a.to.with(p, value, now)
+		changes, err := a.to.with(p, a.value, now)
 		fields := fielderr.Of(err)
 		if err != nil && fields == nil {
 			return nil, err
@@ -247,16 +201,8 @@ func altered(p *clientcfg.PolicySnapshot, asked []targetChange, lasts time.Durat
 		if errs = append(errs, fields.Under(a.field+".value")...); err != nil {
 			continue
 		}
-		without, err := a.without(p, now)
-		if err != nil {
-			return nil, err
-		}
-		alters := p.Alters
-		if a.patch != nil && lasts == 0 {
-			alters = p.GivesOther
-		}
 		for i := range changes {
-			if alters(&changes[i]) && !same(without, changes[i:i+1]) {
+			if p.Alters(&changes[i]) {
 				made = append(made, changes[i])
 			}
 		}

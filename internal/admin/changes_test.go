@@ -9,7 +9,6 @@ import (
 	"oauth-server/internal/adminapi"
 	"oauth-server/internal/check"
 	"oauth-server/internal/clientcfg"
-	"oauth-server/internal/ratelimit"
 )
 
 // changes sends a change of several targets with the current ETag.
@@ -136,25 +135,4 @@ func TestAChangeThatIsTooLargeForTheTrail(t *testing.T) {
 	a := w.changes("", `{"changes":[`+strings.Join(parts, ",")+`]}`).is(http.StatusUnprocessableEntity)
 	a.says("more than 1048576; divide it into several")
 	w.changes("", `{"changes":[`+strings.Join(parts[:500], ",")+`]}`).is(http.StatusOK)
-}
-
-// TestPatchesInOneChange: the fields of several targets are changed on top of their current values.
-func TestPatchesInOneChange(t *testing.T) {
-	w := newWorld(t)
-	w.put("/policies/shop", `{"client":[{"requests":3}],"note":"own"}`).is(http.StatusOK)
-	w.changes("", `{"changes":[{"target":"policies/shop","patch":{"trusted":true,"note":null}},{"target":"policies/app","patch":{"mode":"off"}}]}`).is(http.StatusOK)
-	shop, _ := w.policies.Snapshot().Policy("shop")
-	equal(t, "shop", fmt.Sprint(shop.Trusted, shop.Client[0].Requests, shop.Note), "true 3")
-	equal(t, "app", w.policies.Snapshot().For("app").Mode, ratelimit.Off)
-	nothing := w.changes("", `{"changes":[{"target":"policies/viewer","patch":{"tier":null}}]}`).is(http.StatusOK)
-	equal(t, "a policy that is not set, without what it does not have", len(nothing.at("changes").([]any)), 0)
-	for body, field := range map[string]string{
-		`{"changes":[{"target":"policies/shop","patch":{},"value":{}}]}`:        "changes[0].patch",
-		`{"changes":[{"target":"policies/shop","patch":7}]}`:                    "changes[0].patch",
-		`{"changes":[{"target":"policies/shop","patch":{"mode":"sometimes"}}]}`: "changes[0].value.mode",
-		`{"changes":[{"target":"policies/none","patch":{"trusted":true}}]}`:     "changes[0].target",
-		`{"changes":[{"target":"policies/shop"}]}`:                              "changes[0].value",
-	} {
-		equal(t, body, w.changes("", body).is(http.StatusUnprocessableEntity).at("errors", 0, "field"), any(field))
-	}
 }

@@ -44,18 +44,6 @@ type Changes struct {
 	For     string      `json:"for,omitempty"`
 }
 
-// Patches is a change of fields of several targets.
-type Patches struct {
-	Changes []TargetPatch `json:"changes"`
-	For     string        `json:"for,omitempty"`
-}
-
-// TargetPatch changes fields of one target.
-type TargetPatch struct {
-	Target string         `json:"target"`
-	Patch  map[string]any `json:"patch"` // merge patch (RFC 7396) in the form that PATCH takes
-}
-
 // Changed is a change of several targets, made or validated.
 type Changed struct {
 	// Version is the version of all policies after the change. If nothing had to be changed, it is

@@ -227,7 +227,7 @@ func TestPolicySourceLeavesOutWhatCannotBeUsed(t *testing.T) {
 				same, err = clientcfg.ChangePolicy("shop", &own)
 			}
 			check.OK(t, err)
-			check.Equal(t, "what is in force is another value", starts.Snapshot().GivesOther(&same), true)
+			check.Equal(t, "what is in force is another value", starts.Snapshot().Alters(&same), true)
 			f.put(same)
 			for _, s := range []*following{runs, starts, newPolicySource(t, f)} {
 				check.OK(t, s.Refresh(t.Context()))

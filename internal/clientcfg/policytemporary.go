@@ -127,21 +127,12 @@ func (p *PolicySnapshot) Complete(e *Event) {
 	e.Changes = changes
 }
 
-// Alters reports whether the change gives its target another value, or makes a temporary value
-// permanent.
+// Alters reports whether the change gives its target a value other than the stored one, or makes a
+// temporary value permanent.
 func (p *PolicySnapshot) Alters(c *Change) bool {
-	_, temporary := p.Temporary(c.Target)
-	return temporary || p.GivesOther(c)
-}
-
-// GivesOther reports whether the change gives its target a value other than the stored one that is
-// in force.
-func (p *PolicySnapshot) GivesOther(c *Change) bool {
 	value, _, err := p.value(c.Target)
-	if t, temporary := p.Temporary(c.Target); temporary {
-		value = t.Value
-	}
-	return err != nil || p.IsLeftOut(c.Target) || !bytes.Equal(value, c.After)
+	_, temporary := p.Temporary(c.Target)
+	return err != nil || temporary || p.IsLeftOut(c.Target) || !bytes.Equal(value, c.After)
 }
 
 // farFuture is after every end.
