@@ -21,13 +21,12 @@ type line struct {
 
 // waiter is a request that waits for permits.
 type waiter struct {
-	n       int64
+	request
 	since   int64         // when it arrived
 	longest time.Duration // longest wait
 	first   uint32        // first counter of its key; 0: it is decided
 	at      int64         // when it was decided
 	d       Decision
-	request *request
 	done    chan struct{} // closed when d is final
 }
 
@@ -45,24 +44,65 @@ func (w *waiter) decided(at int64) {
 // If the context ends during the wait, the request is denied and takes no permit. A request is
 // admitted at the time now plus the wait, to the millisecond: see [Counters.Refund].
 func (c *Counters) Await(ctx context.Context, now time.Time, k Key, e *Effective, n int64) (d Decision, waited time.Duration) {
-	clientID := k.ClientID
-	ls, counts := d.prepare(&k, e)
-	if !counts {
+	came := millis(now)
+	w := c.take(came, k, e, n, &d, true)
+	if w == nil {
 		return d, 0
 	}
-	came := millis(now)
-	if e.simple(ls) {
-		c.take(came, k, ls, max(n, 1), &d)
-	} else if w := c.takeMore(came, k, clientID, ls, e, max(n, 1), &d, true); w != nil {
-		began := time.Now()
-		d = c.outcome(ctx, w)
-		waited = time.Since(began)
-		if d.Outcome == Allowed { // at the time of the decision, even if this goroutine runs later
-			waited = time.Duration(w.at-came) * time.Millisecond
-		}
+	began := time.Now()
+	d = c.outcome(ctx, w)
+	waited = time.Since(began)
+	if d.Outcome == Allowed { // at the time of the decision, even if this goroutine runs later
+		waited = time.Duration(w.at-came) * time.Millisecond
 	}
 	d.conclude(e)
 	return d, waited
+}
+
+// takeStrict is decide for a list with a strict limit. If the request lacks only permits,
+// takeStrict returns a waiter for it, or records the demand so that the next request finds permits.
+// If an admitted request was delayed into a later frame, takeStrict returns a waiter that is
+// already decided.
+func (q *request) takeStrict(came int64, d *Decision, wait bool) (w *waiter, wake bool) {
+	ms, own := came, &q.parts[0]
+	if wait {
+		ms = q.c.queue.present(came)
+	}
+	longest, wake := q.decideStrict(ms, d)
+	if d.Outcome == Denied && longest == 0 {
+		return nil, wake
+	}
+	own.arrive(ms, q.n)
+	switch {
+	case d.Outcome == Allowed && own.ls.sameFrames(came, ms):
+		return nil, wake
+	case d.Outcome == Denied && (!wait || own.s.waitingFor(own.first) >= maxWaiters):
+		own.addUnmet(q.n)
+		d.lackPermits()
+		return nil, wake
+	}
+	w = &waiter{request: *q, since: ms, longest: longest, first: own.first, d: *d, done: make(chan struct{})}
+	if d.Outcome == Allowed {
+		w.decided(ms)
+	} else {
+		own.s.lineUp(w, own.ls)
+	}
+	return w, wake
+}
+
+// decideStrict is decide for a list with a strict limit. If the request lacks only permits, longest
+// is how long it may wait behind the requests already waiting. Otherwise longest is 0. Requests
+// never wait for room under shared limits.
+func (q *request) decideStrict(ms int64, d *Decision) (longest time.Duration, wake bool) {
+	room, wake := q.decide(ms, d, true)
+	if !room || d.Outcome == Allowed {
+		return 0, wake
+	}
+	longest = q.parts[0].lacking(ms, q.n, true)
+	if longest == 0 && d.RetryAfter == 0 { // requests ahead will use the available room
+		d.RetryAfter = leaseRetry
+	}
+	return longest, wake
 }
 
 // sameFrames reports whether two times are in the same frame of every limit.
@@ -75,26 +115,6 @@ func (ls *Limits) sameFrames(a, b int64) bool {
 	return true
 }
 
-// prepare bounds the key and returns its limits. It returns false if the requests of the key are
-// not counted; d is then final. [Counters.Take] repeats this code inline, because a call would slow
-// it down by a sixth.
-func (d *Decision) prepare(k *Key, e *Effective) (ls *Limits, counts bool) {
-	switch {
-	case e.Mode == Off:
-		d.Outcome = Passed
-		return nil, false
-	case e.Trusted:
-		d.Outcome = Trusted
-		return nil, false
-	}
-	*k = k.bounded()
-	ls = e.list(*k)
-	if e.overrides != nil {
-		ls, d.Overridden = e.override(*k)
-	}
-	return ls, true
-}
-
 // outcome waits until the waiter is decided, or denies it.
 func (c *Counters) outcome(ctx context.Context, w *waiter) Decision {
 	timer := time.NewTimer(w.longest)
@@ -104,19 +124,15 @@ func (c *Counters) outcome(ctx context.Context, w *waiter) Decision {
 	case <-timer.C:
 	case <-ctx.Done():
 	}
-	s, q := w.request.own.shard, w.request
+	s := w.parts[0].s
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	switch {
-	case w.first != 0:
+	if w.first != 0 {
 		s.leave(w)
 		w.d.lackPermits()
-	case w.d.Outcome == Allowed && ctx.Err() != nil:
-		if first := s.findUnder(q.own.hash, w.d.limits); first != 0 {
-			mine := side{s, first, w.d.limits, w.d.skip}
-			mine.refund(&c.queue, w.at, w.at, w.n)
-		}
-		q.refundShared(w.at, w.n)
+	}
+	s.mu.Unlock()
+	if w.d.Outcome == Allowed && ctx.Err() != nil {
+		w.refund(w.at, w.at)
 		w.d.Outcome = Denied
 		w.d.lackPermits()
 	}
@@ -144,7 +160,7 @@ func (s *shard) lineUp(w *waiter, ls *Limits) {
 
 // count adds the request to q.n for each limit that counts it, or subtracts it if sign is -1.
 func (q *line) count(w *waiter, ls *Limits, sign int64) {
-	skip := ls.skip(w.request.grant)
+	skip := ls.skip(w.grant)
 	for i := range ls.rules {
 		if skip>>i&1 == 0 {
 			q.n[i] += sign * w.n
@@ -172,7 +188,7 @@ func (s *shard) serve(first uint32, ms int64) {
 	ls := limitsOf(s.hotOf(first).limits)
 	left, lack := &line{}, uint16(0)
 	for _, w := range q.waiters {
-		at, applies := max(ms, w.since), ls.every()&^ls.skip(w.request.grant)
+		at, applies := max(ms, w.since), ls.every()&^ls.skip(w.grant)
 		if lack&applies == 0 {
 			w.d = Decision{Overridden: w.d.Overridden}
 			if s.decideWaiter(w, ls, at) == 0 {
@@ -189,12 +205,13 @@ func (s *shard) serve(first uint32, ms int64) {
 	}
 }
 
-// decideWaiter is side.decideStrict for the first request of the queue.
+// decideWaiter is decideStrict for the first request of the queue.
 func (s *shard) decideWaiter(w *waiter, ls *Limits, at int64) (longest time.Duration) {
-	mine := side{s, w.first, ls, ls.skip(w.request.grant)}
-	longest, wake := mine.decideStrict(w.request, at, w.n, &w.d)
+	own := &w.parts[0]
+	own.first, own.ls, own.skip = w.first, ls, ls.skip(w.grant)
+	longest, wake := w.decideStrict(at, &w.d)
 	if wake {
-		w.request.c.queue.wake()
+		w.c.queue.wake()
 	}
 	return longest
 }
@@ -237,24 +254,4 @@ func (s *shard) abandon(first uint32) {
 		w.d.Outage = false // the store is not the reason
 		w.decided(w.since)
 	}
-}
-
-// giveBack uncounts n requests of a key that were counted at the time at. It reports whether their
-// frames still existed.
-func (o *side) giveBack(at, n int64) (done bool) {
-	s := o.s
-	for num, r := range o.applied() {
-		f := s.frames(num, r)
-		j, there := r.index(f.start, at)
-		switch {
-		case !there || f.slots[j].total(1) < n:
-		case !s.leased(num, r) || j > 1:
-			f.slots[j].count(-n)
-			done = true
-		case j == 1: // slot 0 is the next frame, and nothing was admitted in it
-			s.leaseOf(num).held[1] += n
-			done = true
-		}
-	}
-	return done
 }

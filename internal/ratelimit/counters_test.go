@@ -275,8 +275,10 @@ func TestHash(t *testing.T) {
 			switch {
 			case len(s) >= 8:
 				words = append(words, le(s[:8]), le(s[len(s)-8:]))
+			case len(s) >= 4:
+				words = append(words, le(s[:4]), le(s[len(s)-4:]))
 			case len(s) > 0:
-				words = append(words, le(s), 0)
+				words = append(words, le(s[:1]+s[len(s)/2:][:1]+s[len(s)-1:]), 0)
 			}
 		}
 		want := new(big.Int)

@@ -70,7 +70,7 @@
 //	| urgent   | its spacing, or the back-off of a pending write      | the next exchange               |
 //	| busy     | the outcome of the exchange that is under way        | [Sync.Finish], into any of them |
 //
-// A count moves like this: [Counters.Take] (take.go) adds it to unclaimed and queues the counter
+// A count moves like this: [Counters.Take] (decide.go) adds it to unclaimed and queues the counter
 // for the syncer (queue.go). [Sync.Due] plans an exchange (plan.go). [Sync.Begin] moves unclaimed
 // to pending (sync.go). [Sync.Finish] merges the document and moves pending to known (merge.go).
 // Repairs that the next write makes in the document are in chores.go. Counts that a counter has in

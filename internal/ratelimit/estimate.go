@@ -25,19 +25,18 @@ type frames struct {
 // sum sets whole and oldest from the slots.
 func (f *frames) sum() {
 	last := len(f.slots) - 1
-	f.whole, f.oldest = 0, f.slots[last].total(f.instances)
-	for i := range f.slots[:last] {
-		f.whole += f.slots[i].total(f.instances)
-	}
+	f.whole, f.oldest = totalOf(f.slots[:last], f.instances), f.slots[last].total(f.instances)
 }
 
 // sumStrict is sum for a strict limit: a frame counts in full while any part of it is inside the
 // window.
-func (f *frames) sumStrict() {
-	f.whole, f.oldest = 0, 0
-	for i := range f.slots {
-		f.whole += f.slots[i].total(f.instances)
+func (f *frames) sumStrict() { f.whole, f.oldest = totalOf(f.slots, f.instances), 0 }
+
+func totalOf(slots []slot, instances int64) (n int64) {
+	for i := range slots {
+		n += slots[i].total(instances)
 	}
+	return n
 }
 
 // count adds n requests to the newest frame.
@@ -78,25 +77,22 @@ func (f *frames) estimate(r *rule, ms int64) float64 {
 // firstBelow returns the earliest time at or after ms, in milliseconds, at which the estimate is
 // below target if nothing more is counted. The target must be at least 1.
 func (f *frames) firstBelow(r *rule, ms, target int64) int64 {
-	if r.Strict {
-		return f.firstBelowStrict(r, ms, target)
+	if f.whole+f.oldest < target {
+		return ms
 	}
-	switch r.Algorithm {
-	case Fixed:
+	switch {
+	case r.Strict:
+		return f.firstBelowStrict(r, ms, target)
+	case r.Algorithm == Fixed:
 		if f.whole < target {
 			return ms
 		}
 		return f.start + r.frame
-	case Weighted:
+	case r.Algorithm == Weighted:
 		return f.firstBelowWeighted(r, ms, target)
-	default:
-		return f.firstBelowSliding(r, ms, target)
 	}
-}
-
-// firstBelowSliding is firstBelow for [Sliding]. It follows the window from frame to frame. In each
-// frame the next newer slot becomes the oldest and shrinks.
-func (f *frames) firstBelowSliding(r *rule, ms, target int64) int64 {
+	// Follow the window from frame to frame. In each frame the next newer slot becomes the oldest
+	// and shrinks.
 	whole, oldest := f.whole, f.oldest
 	frameStart := f.start
 	for j := len(f.slots) - 1; ; j-- {

@@ -43,7 +43,7 @@ func (s *shard) victim(ms int64) (victim uint32, idle bool) {
 		if s.idle(num, ms) {
 			return num, true
 		}
-		if u := s.usage(num, ms); u < least && s.flushed(num) && !s.whole(num).atLimit(ms) {
+		if u := s.usage(num, ms); u < least && s.flushed(num) && !s.atLimit(num, ms) {
 			victim, least = num, u
 		}
 	}
@@ -99,6 +99,19 @@ func (s *shard) flushed(first uint32) bool {
 		}
 	}
 	return true
+}
+
+// atLimit reports whether a limit has no room for one more request of a key.
+func (s *shard) atLimit(first uint32, ms int64) bool {
+	for num := first; num != 0; num = s.hotOf(num).next {
+		var f frames
+		var d Decision
+		r := s.ruleOf(num)
+		if s.view(&f, num, r, ms, &d); f.full(r, 1) {
+			return true
+		}
+	}
+	return false
 }
 
 // usage returns the highest used share among the limits of a key.

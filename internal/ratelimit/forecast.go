@@ -19,21 +19,21 @@ type Forecast struct {
 // memory. It always ignores the limits of the source and the total, because other keys use them
 // too.
 func (c *Counters) Forecast(now time.Time, k Key, e *Effective) *Forecast {
-	k = k.bounded()
 	f := &Forecast{at: millis(now)}
-	ls := e.For(k)
-	if ls == nil {
+	var q request
+	q.init(c, k, e.For(k), e.Own(), 1)
+	p := &q.parts[0]
+	if p.s == nil {
 		return f
 	}
-	s, h := c.lookup(k)
+	s := p.s
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	o := side{s, s.findShared(h, ls), ls, ls.skip(e.grant)}
-	if o.first == 0 || s.hotOf(o.first).limits != ls.number {
+	if q.find(0, f.at, false); p.first == 0 {
 		return f
 	}
 	others := []int64{} // for each limit, how many other processes count it
-	for num, r := range o.applied() {
+	for num, r := range p.applied() {
 		var d Decision
 		var one frames
 		s.view(&one, num, r, f.at, &d)
@@ -97,39 +97,5 @@ func (f *frames) admitAt(ms int64) {
 			f.sum()
 		}
 	}
-	if r.Strict {
-		f.slots[1].count(1)
-		f.whole++
-		return
-	}
-	f.count(1)
-}
-
-// RefreshTime returns how long a [Counters.Refresh] usually takes.
-func (c *Counters) RefreshTime() time.Duration {
-	return time.Duration(c.all.leasing.trip.Load()+gatherReads) * time.Millisecond
-}
-
-// Refresh requests the counts of other processes for a key. It returns false if counts are not
-// shared, or if the key is not in memory.
-func (c *Counters) Refresh(k Key, e *Effective) bool {
-	k = k.bounded()
-	ls := e.For(k)
-	if !c.queue.attached || ls == nil {
-		return false
-	}
-	s, h := c.lookup(k)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	o := side{s, s.findUnder(h, ls), ls, ls.skip(e.grant)}
-	if o.first == 0 {
-		return false
-	}
-	for num := range o.applied() {
-		s.hotOf(num).flags |= stale
-	}
-	if o.requeue(&c.queue) {
-		c.queue.wake()
-	}
-	return true
+	f.countAdmitted(r, 1)
 }

@@ -55,6 +55,10 @@ func (k Key) bounded() Key {
 	if len(k.ClientID)+len(k.Username) <= maxKeySize {
 		return k
 	}
+	return k.digests()
+}
+
+func (k Key) digests() Key {
 	return Key{ClientID: shorten(k.ClientID), Username: shorten(k.Username)}
 }
 
@@ -93,21 +97,6 @@ func newHashKey() (k hashKey) {
 // so that any of its bits can serve as an index.
 func (k *hashKey) hash(key Key) hash { return k.sum(key).mixed() }
 
-// both returns the hashes of a key and of the total of its client. The client_id is hashed only
-// once.
-func (k *hashKey) both(key Key) (own, total hash) {
-	i := own.text(k, 2, key.ClientID)
-	total = own
-	own.add(uint64(len(key.ClientID))+k[0], uint64(len(key.Username))+k[1])
-	own.text(k, i, key.Username)
-	total.add(uint64(len(key.ClientID))+k[0], uint64(len(TotalUser))+k[1])
-	total.add(totalWord+k[i], k[i+1])
-	return own.mixed(), total.mixed()
-}
-
-// totalWord is [TotalUser] as the word that hash.text reads.
-const totalWord = ' ' | 't'<<8 | 'o'<<16 | 't'<<24 | 'a'<<32 | 'l'<<40
-
 // sum returns NH: the sum, modulo 2^128, of the products of neighbouring words, after a word of the
 // hash key was added to each.
 func (k *hashKey) sum(key Key) (h hash) {
@@ -137,12 +126,10 @@ func (h *hash) text(k *hashKey, i int, s string) int {
 	switch n := len(s); {
 	case n >= 8: // the two words overlap; the length makes that unambiguous
 		h.add(word(s)+k[i], word(s[n-8:])+k[i+1])
-	case n > 0:
-		var w uint64
-		for j := range n {
-			w |= uint64(s[j]) << (8 * j)
-		}
-		h.add(w+k[i], k[i+1])
+	case n >= 4:
+		h.add(half(s)+k[i], half(s[n-4:])+k[i+1])
+	case n > 0: // bytes may be the same
+		h.add((uint64(s[0])|uint64(s[n/2])<<8|uint64(s[n-1])<<16)+k[i], k[i+1])
 	default:
 		return i
 	}
@@ -162,4 +149,10 @@ func word(s string) uint64 {
 	_ = s[7]
 	return uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24 |
 		uint64(s[4])<<32 | uint64(s[5])<<40 | uint64(s[6])<<48 | uint64(s[7])<<56
+}
+
+// half returns the first four bytes of s as a little-endian integer. It compiles to one load.
+func half(s string) uint64 {
+	_ = s[3]
+	return uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24
 }

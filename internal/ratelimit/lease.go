@@ -165,13 +165,13 @@ func (s *shard) aged(num uint32, r *rule, ms int64) bool {
 // lacking returns how long n requests may wait if they lack only permits that an exchange can
 // bring. With behind, it must bring enough for the requests ahead of them too. It returns 0 if they
 // are denied for any other reason.
-func (o *side) lacking(ms, n int64, behind bool) (longest time.Duration) {
-	s := o.s
+func (p *part) lacking(ms, n int64, behind bool) (longest time.Duration) {
+	s := p.s
 	if s.all.leasing.closing.Load() {
 		return 0
 	}
 	longest = MinLeaseWait
-	for num, r := range o.applied() {
+	for num, r := range p.applied() {
 		var f frames
 		var d Decision
 		var ahead int64
@@ -190,10 +190,10 @@ func (o *side) lacking(ms, n int64, behind bool) (longest time.Duration) {
 }
 
 // arrive records n requests that had room.
-func (o *side) arrive(ms, n int64) {
-	for num, r := range o.applied() {
-		if o.s.leased(num, r) {
-			l := o.s.leaseOf(num)
+func (p *part) arrive(ms, n int64) {
+	for num, r := range p.applied() {
+		if p.s.leased(num, r) {
+			l := p.s.leaseOf(num)
 			l.arrived, l.used = l.arrived+n, ms
 		}
 	}
@@ -201,10 +201,10 @@ func (o *side) arrive(ms, n int64) {
 
 // addUnmet records n requests that were denied for lack of permits, so that later requests get
 // some.
-func (o *side) addUnmet(n int64) {
-	for num, r := range o.applied() {
-		if o.s.leased(num, r) {
-			l := o.s.leaseOf(num)
+func (p *part) addUnmet(n int64) {
+	for num, r := range p.applied() {
+		if p.s.leased(num, r) {
+			l := p.s.leaseOf(num)
 			l.unmet = min(l.unmet+n, r.Requests)
 		}
 	}

@@ -78,7 +78,7 @@ func (s *shard) idleOverflow(ms int64) int {
 
 // noRoom reports whether addKey would return 0 for a key without an overflow counter.
 func (s *shard) noRoom(ls *Limits, ms int64) bool {
-	if len(s.shared) < maxOverflow || s.idleOverflow(ms) >= 0 {
+	if s.kind == ofTotals || len(s.shared) < maxOverflow || s.idleOverflow(ms) >= 0 {
 		return false
 	}
 	if s.crowded(ls) {

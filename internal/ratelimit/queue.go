@@ -35,23 +35,26 @@ func (q *queue) wake() {
 
 // enqueue queues the counters of a key that a decision has made more urgent. It reports whether the
 // syncer must be woken for them.
-func (o *side) enqueue(q *queue, stand []status, outcome Outcome) (wake bool) {
-	s := o.s
-	if s.hotOf(o.first).flags.has(pooled) {
+func (p *part) enqueue(q *queue, stand []status, outcome Outcome) (wake bool) {
+	s := p.s
+	if !q.attached || s.hotOf(p.first).flags.has(pooled) {
 		return false
 	}
-	next := o.first
-	for i := range o.ls.rules {
+	next := p.first
+	for i := range p.ls.rules {
 		num, h := next, s.hotOf(next)
 		next = h.next
-		if !o.counts(i) {
+		if !p.counts(i) {
 			continue
 		}
 		if outcome == Denied {
+			if h.flags.has(deniedSinceSync) && h.state >= watching && !p.ls.strict {
+				continue // a further denial changes nothing
+			}
 			h.flags |= deniedSinceSync
 		}
 		if h.state < urgent {
-			if u := s.urgency(num, &o.ls.rules[i], int64(stand[i].remaining)); u > h.state {
+			if u := s.urgency(num, &p.ls.rules[i], int64(stand[i].remaining)); u > h.state {
 				h.state = u
 				s.push(q, num)
 				wake = wake || u == urgent
@@ -61,32 +64,14 @@ func (o *side) enqueue(q *queue, stand []status, outcome Outcome) (wake bool) {
 	return wake
 }
 
-// enqueuePlain is enqueue after decidePlain.
-func (s *shard) enqueuePlain(q *queue, num uint32, st *status) (wake bool) {
-	h := s.hotOf(num)
-	if h.state >= urgent || h.flags.has(pooled) {
-		return false
-	}
-	u := lazy
-	if h.flags.has(unsynced|stale) || s.matters(h, int64(h.near[0].unclaimed)+int64(h.near[1].unclaimed), int64(st.remaining)) {
-		u = urgent
-	}
-	if u <= h.state {
-		return false
-	}
-	h.state = u
-	s.push(q, num)
-	return u == urgent
-}
-
 // requeue queues the counters of a key that a refund has made more urgent. It reports whether the
 // syncer must be woken for them.
-func (o *side) requeue(q *queue) (wake bool) {
-	for num, r := range o.applied() {
-		h := o.s.hotOf(num)
-		if u := o.s.urgency(num, r, r.Requests); h.state < busy && u > h.state {
+func (p *part) requeue(q *queue) (wake bool) {
+	for num, r := range p.applied() {
+		h := p.s.hotOf(num)
+		if u := p.s.urgency(num, r, r.Requests); h.state < busy && u > h.state {
 			h.state = u
-			o.s.push(q, num)
+			p.s.push(q, num)
 			wake = wake || u == urgent
 		}
 	}

@@ -35,22 +35,6 @@ func settledTotal(b *testing.B) (c *Counters, k Key, without, with *Effective) {
 	return c, k, without, with
 }
 
-// BenchmarkTakeTotal measures one decision without a total and one with it.
-func BenchmarkTakeTotal(b *testing.B) {
-	c, k, without, with := settledTotal(b)
-	for _, e := range []struct {
-		name string
-		*Effective
-	}{{"without", without}, {"with", with}} {
-		b.Run(e.name, func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				c.Take(at(epoch+30_000), k, e.Effective, 1)
-			}
-		})
-	}
-}
-
 // BenchmarkTakeTotalCores measures the throughput of one core and of two: for users of one client,
 // with and without a total, and for one hot key.
 func BenchmarkTakeTotalCores(b *testing.B) {
