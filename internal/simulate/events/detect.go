@@ -3,10 +3,9 @@ package events
 import (
 	"bytes"
 	"fmt"
+	"strings"
 	"unicode"
 	"unicode/utf8"
-
-	"oauth-server/internal/simulate/traffic"
 )
 
 // detectLines is how many lines are examined.
@@ -16,7 +15,7 @@ const detectLines = 200
 func detect(head []byte, isDocument bool, m *Mapping) Format {
 	in := newInput(bytes.NewReader(head))
 	in.doc.on = isDocument
-	first := []byte(nil)
+	known, first := newDetector(), []byte(nil)
 	for range detectLines {
 		line, _, p, ok := in.next()
 		if !ok {
@@ -32,7 +31,7 @@ func detect(head []byte, isDocument bool, m *Mapping) Format {
 			if inner, ok := in.wrap.unwrap(line); ok && !m.empty() && (&webLine{}).split(inner) {
 				line = inner // otherwise the mapping would apply to the wrapper
 			}
-			if f := detectLine(line, m); f != "" {
+			if f := known.detectLine(line, m); f != "" {
 				return f
 			}
 			if line, ok = in.wrap.unwrap(line); !ok || len(line) == 0 {
@@ -55,7 +54,7 @@ func detectFirst(line []byte, m *Mapping) Format {
 		return CSV
 	case m.empty():
 		return ""
-	case hasMembers(line): // with text before the object
+	case (&scanner{}).line(line, &node{}) == nil: // with text before the object
 		return JSON
 	case isText(line) && bytes.ContainsAny(line, separators):
 		return CSV
@@ -69,28 +68,19 @@ func isText(line []byte) bool {
 }
 
 // detectLine returns the format of a line.
-func detectLine(line []byte, m *Mapping) Format {
+func (d *detector) detectLine(line []byte, m *Mapping) Format {
 	if m.empty() {
-		switch {
-		case isKeycloak(line): // before our own format: its lines could quote ours
-			return Keycloak
-		case isOAuthServer(line):
-			return OAuthServer
-		case isOkta(line):
-			return Okta
-		case isEntra(line):
-			return Entra
-		case isAuth0(line):
-			return Auth0
+		if f := d.format(line); f != "" {
+			return f
 		}
 	}
 	var l webLine
 	switch {
-	case l.split(line) && l.agent != nil:
+	case l.split(line) && l.parts[webAgent] != nil:
 		return Combined
 	case l.split(line):
 		return Common
-	case line[0] == '{' && !m.empty() || hasMembers(line, "client", "time"):
+	case line[0] == '{' && !m.empty():
 		return JSON
 	}
 	return ""
@@ -102,71 +92,72 @@ func isTable(line []byte, m *Mapping) bool {
 	if line[0] == '{' || line[0] == '[' {
 		return false
 	}
-	_, err := newTable(m.orDefault(CSV), line)
-	return err == nil
+	return (&parser{}).mapTable(m, line) == nil
 }
 
-// hasMembers reports whether a line is an object with all these members.
-func hasMembers(line []byte, names ...string) bool {
-	paths := make([]string, len(names))
-	for i, name := range names {
-		paths[i] = `."` + name + `"`
-	}
-	return hasPath(line, paths...)
+// detector recognises the lines of the presets.
+type detector struct {
+	scanner
+	root *node
+	all  []described
 }
 
-// hasPath reports whether a line is an object with values at all these paths.
-func hasPath(line []byte, paths ...string) bool {
-	l := newLayout()
-	for _, path := range paths {
-		l.field(path)
+// described is a preset with the slots of its objects.
+type described struct {
+	format  Format
+	texts   [][]string
+	objects [][]int
+}
+
+// detectionOrder has Keycloak before our own format, because its lines could quote ours.
+var detectionOrder = []Format{Keycloak, OAuthServer, Okta, Entra, Auth0, JSON}
+
+func newDetector() *detector {
+	d, slots := &detector{root: &node{}}, map[string]int{}
+	for _, f := range detectionOrder {
+		s := described{format: f, texts: presets[f].texts}
+		for _, paths := range presets[f].objects {
+			var object []int
+			for path := range strings.FieldsSeq(paths) {
+				if slots[path] == 0 {
+					slots[path] = len(slots) + 1
+					_ = d.root.add(path, slots[path], 0) // the paths are constants
+				}
+				object = append(object, slots[path])
+			}
+			s.objects = append(s.objects, object)
+		}
+		d.all = append(d.all, s)
 	}
-	s := newScanner(l.slots)
-	if s.line(line, l.root) != nil {
-		return false
+	d.scanner = newScanner(len(slots) + 1)
+	return d
+}
+
+// format returns the format of a line, or "".
+func (d *detector) format(line []byte) Format {
+	isObject := d.line(line, d.root) == nil
+	for _, s := range d.all {
+		for _, texts := range s.texts {
+			if hasAll(texts, func(t string) bool { return bytes.Contains(line, []byte(t)) }) {
+				return s.format
+			}
+		}
+		for _, object := range s.objects {
+			if isObject && hasAll(object, func(slot int) bool { return d.values[slot].kind != absent }) {
+				return s.format
+			}
+		}
 	}
-	for _, v := range s.values {
-		if v.kind == absent {
+	return ""
+}
+
+func hasAll[T any](all []T, has func(T) bool) bool {
+	for _, one := range all {
+		if !has(one) {
 			return false
 		}
 	}
 	return true
-}
-
-// newParser returns the parser of a format. head is the beginning of the log.
-func newParser(f Format, c *shared, head []byte) (parser, error) {
-	switch f {
-	case OAuthServer:
-		return newOAuthServer(c), nil
-	case Keycloak:
-		return newKeycloak(c), nil
-	case Auth0:
-		return newAuth0(c), nil
-	case Okta:
-		return newOkta(c), nil
-	case Entra:
-		return newEntra(c), nil
-	case JSON:
-		return newMappedJSON(c)
-	case CSV:
-		return newMappedCSV(c, head)
-	case Common, Combined:
-		return newWeb(c, f)
-	case Auto:
-	}
-	return nil, fmt.Errorf("unknown format %q", f)
-}
-
-// clientOr returns missing if a request has no client. A failed request without a client is
-// skipped, because it concerns no client.
-func clientOr(r *traffic.Request, missing *problem) *problem {
-	switch {
-	case r.Client == "" && r.Failed:
-		return skip
-	case r.Client == "":
-		return missing
-	}
-	return nil
 }
 
 // foreign returns the problem of a file that must be converted first, recognised by its first

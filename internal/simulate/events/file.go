@@ -13,18 +13,12 @@ import (
 	"oauth-server/internal/simulate/traffic"
 )
 
-// parser reads one line of a format into the request, which is zero before. It returns nil, or the
-// problem of the line.
-type parser interface {
-	parse(line []byte, r *traffic.Request) *problem
-}
-
 // file is one log. It yields requests in the order of their time.
 type file struct {
 	name   string
 	format Format // empty: the file has no content
 	in     *input
-	parser parser
+	parser *parser
 	tally  *tally
 	clock  clock
 	close  func()
@@ -98,7 +92,7 @@ func (f *file) begin(c *shared, from io.Reader) error {
 	}
 	head := f.in.head()
 	if space(head, 0) == len(head) {
-		f.parser = blank{}
+		f.parser = &parser{}
 		return nil
 	}
 	if err := foreign(f.name, head); err != nil {
@@ -118,18 +112,9 @@ func (f *file) begin(c *shared, from io.Reader) error {
 		}
 		return err
 	}
-	f.parser, f.in.doc.on = p, document && f.format.documents()
-	f.in.table, _ = p.(*table)
+	f.parser, f.in.table, f.in.doc.on = p, p.table, document && p.table == nil
 	return nil
 }
-
-// documents reports whether a log of the format can be one JSON document.
-func (f Format) documents() bool { return f != CSV }
-
-// blank is the parser of files without content.
-type blank struct{}
-
-func (blank) parse([]byte, *traffic.Request) *problem { return skip }
 
 // fill reads until it holds the maximum number of requests, or the log ends. If strict is set, it
 // stops at an unreadable line.
@@ -227,8 +212,7 @@ func (f *file) parse(line []byte, r *traffic.Request) *problem {
 
 // isForeign reports whether the problem shows that a line is not of the format.
 func (f *file) isForeign(p *problem) bool {
-	m, ok := f.parser.(mappedJSON)
-	return p != nil && (p.field == wholeLine || ok && p == m.missing[keyClient])
+	return p != nil && (p.field == wholeLine || f.format == JSON && p == f.parser.missing)
 }
 
 // shift moves the held requests to the second of two repeated hours, once that is known.

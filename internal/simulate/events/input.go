@@ -160,56 +160,24 @@ func (in *input) nextLine() (record []byte, line uint64, p *problem, ok bool) {
 }
 
 // joinCells takes the lines after a line of n bytes, if a cell of it ends in one of them (RFC 4180
-// 2.6). It takes the line alone if no cell ends that way, or if the result would have another
-// number of columns than the table: the line is then broken.
+// 2.6). It takes the line alone if it is broken: no cell ends that way, or the result would have
+// another number of columns than the table.
 func (in *input) joinCells(n int) (record []byte, line uint64) {
 	line = in.line
 	in.start -= n + 1
-	cells, open, ok := in.table.scan(in.buf[in.start:in.start+n], false)
-	end, below := n, uint64(0)
-	for from := n + 1; open && ok && (cells < in.table.width || in.table.width == 0); from = end + 1 {
-		if end = in.lineEnd(from); end < 0 {
-			break
-		}
-		var more int
-		more, open, ok = in.table.scan(in.buf[in.start+from:in.start+end], true)
-		cells += more
-		below++
+	end := in.table.recordEnd(in.buf[in.start:in.end])
+	for rest := in.end - in.start; (end == endless || end == rest) && rest <= longestLine && in.fill(); rest = in.end - in.start {
+		end = in.table.recordEnd(in.buf[in.start:in.end])
 	}
-	if open || !ok || in.table.width > 0 && cells != in.table.width {
-		end, below = n, 0
+	if end < n || end > longestLine {
+		end = n
 	}
 	record = in.buf[in.start : in.start+end]
 	in.start = min(in.start+end+1, in.end)
+	below := uint64(bytes.Count(record, []byte{'\n'})) //nolint:gosec // no negative count
 	in.line += below
 	in.joined += below
 	return bytes.TrimSuffix(record, []byte{'\r'}), line
-}
-
-// lineEnd returns the end of the line that begins n bytes after the taken part. It returns -1 if
-// there is none, or if a record with that end is too long.
-func (in *input) lineEnd(n int) int {
-	for seen := n; ; {
-		if in.start+seen > in.end { // the last line had no line break
-			return -1
-		}
-		if i := bytes.IndexByte(in.buf[in.start+seen:in.end], '\n'); i >= 0 {
-			seen += i
-			if seen > longestLine {
-				return -1
-			}
-			return seen
-		}
-		switch seen = in.end - in.start; {
-		case seen > longestLine:
-			return -1
-		case in.fill():
-		case seen == n || problemOf(in.err) != nil:
-			return -1
-		default:
-			return seen
-		}
-	}
 }
 
 // passLine skips the rest of a line that is too long.

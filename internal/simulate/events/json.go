@@ -1,10 +1,16 @@
 package events
 
-import "bytes"
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+)
 
 // node is a place in JSON documents, with wanted fields below it.
 type node struct {
-	slot  int // slot of the value; -1: not wanted
+	slot  int // slot of the value; 0: not wanted
 	rank  int // rank among the places that fill the slot: the highest one present fills it
 	named []member
 	elems []element
@@ -17,45 +23,85 @@ type member struct {
 }
 
 // element selects elements of an array: the one at an index, or the objects with a certain text in
-// a member.
+// a member. By member it also selects an object that is not in an array.
 type element struct {
 	index    int // -1: by member
 	key, is  string
+	not      bool // another text than is
 	selector *node
 	node     *node
 }
 
-func newNode() *node { return &node{slot: -1} }
-
-// child returns the node of a member. It creates a missing one.
-func (n *node) child(name string) *node {
-	for _, m := range n.named {
-		if m.name == name {
-			return m.node
+// add lets the value at a path of a JSON document fill the slot. Paths are such as
+// .details.grant_type, .target[0].id, .target[type=User].id, .actor[type!=User].id or ."log.logger".
+func (n *node) add(path string, slot, rank int) error {
+	at, rest, err := n, path, error(nil)
+	for rest != "" && err == nil {
+		if rest[0] == '[' {
+			at, rest, err = at.intoElement(rest)
+		} else {
+			at, rest, err = at.intoMember(rest)
 		}
 	}
-	c := newNode()
-	n.named = append(n.named, member{name, c})
-	return c
+	if path == "" {
+		err = errors.New("is empty")
+	}
+	if err != nil {
+		return fmt.Errorf("path %q: %w", path, err)
+	}
+	at.slot, at.rank = slot, rank
+	return nil
 }
 
-// element returns the node of an element. It creates a missing one.
-func (n *node) element(index int, key, is string) *node {
-	for _, e := range n.elems {
-		if e.index == index && e.key == key && e.is == is {
-			return e.node
+// intoMember follows a path to a member, in quotes or not. It creates a missing node.
+func (n *node) intoMember(path string) (child *node, rest string, err error) {
+	name := strings.TrimPrefix(path, ".")
+	if inner, isQuoted := strings.CutPrefix(name, `"`); isQuoted {
+		var closed bool
+		if name, rest, closed = strings.Cut(inner, `"`); !closed || name == "" {
+			return nil, "", errors.New("a name in quotes is not closed")
 		}
+	} else if end := strings.IndexAny(name, ".["); end >= 0 {
+		name, rest = name[:end], name[end:]
 	}
-	e := element{index: index, key: key, is: is, node: newNode(), selector: newNode()}
-	e.selector.child(key).slot = 0
+	if name == "" {
+		return nil, "", errors.New("a name is empty")
+	}
+	if child = n.find([]byte(name)); child == nil {
+		child = &node{}
+		n.named = append(n.named, member{name, child})
+	}
+	return child, rest, nil
+}
+
+// intoElement follows a path to an element: [0], [name=text] or [name!=text].
+func (n *node) intoElement(path string) (child *node, rest string, err error) {
+	inner, rest, closed := strings.Cut(path[1:], "]")
+	if !closed {
+		return nil, "", errors.New("a bracket is not closed")
+	}
+	e := element{index: -1, node: &node{}}
+	var byMember bool
+	if e.key, e.is, byMember = strings.Cut(inner, "="); byMember {
+		e.key, e.not = strings.CutSuffix(e.key, "!")
+		e.selector = &node{named: []member{{e.key, &node{slot: 1}}}}
+	} else if index, err := strconv.ParseUint(inner, 10, 16); err == nil {
+		e.index, e.key = int(index), ""
+	} else {
+		return nil, "", fmt.Errorf("[%s] is neither a number nor name=text", inner)
+	}
 	n.elems = append(n.elems, e)
-	return e.node
+	return e.node, rest, nil
 }
+
+// noIndex is the index of an object that is not in an array.
+const noIndex = -2
 
 // find returns the node of the member; nil if the member is not wanted.
 func (n *node) find(key []byte) *node {
 	for i := range n.named {
-		if m := &n.named[i]; m.name == string(key) {
+		m := &n.named[i]
+		if len(m.name) == len(key) && m.name[0] == key[0] && m.name == string(key) {
 			return m.node
 		}
 	}
@@ -63,16 +109,16 @@ func (n *node) find(key []byte) *node {
 }
 
 // scanner extracts fields from JSON objects. It checks skipped parts only as far as needed to find
-// their end. If a member occurs twice it takes the last one, but a null counts as an absent member.
+// their end. If a member occurs twice it takes the last one, but null counts as an absent member.
 type scanner struct {
-	values []value
+	values []value  // by slot; the one of slot 0 is always absent
 	ranks  []int    // by slot: rank of the place of the value
 	sub    *scanner // for selectors
 	buf    []byte
 }
 
-func newScanner(slots int) *scanner {
-	return &scanner{values: make([]value, slots), ranks: make([]int, slots), sub: &scanner{values: make([]value, 1), ranks: make([]int, 1)}}
+func newScanner(slots int) scanner {
+	return scanner{values: make([]value, slots), ranks: make([]int, slots), sub: &scanner{values: make([]value, 2), ranks: make([]int, 2)}}
 }
 
 func (s *scanner) clear() {
@@ -80,10 +126,14 @@ func (s *scanner) clear() {
 	clear(s.ranks)
 }
 
-// set fills the slot of a node.
+// set fills the slot of a node. An empty text replaces nothing.
 func (s *scanner) set(n *node, v value) {
-	if n != nil && n.slot >= 0 && n.rank >= s.ranks[n.slot] {
+	switch {
+	case n == nil || n.slot == 0 || n.rank < s.ranks[n.slot]:
+	case len(v.raw) > 0:
 		s.values[n.slot], s.ranks[n.slot] = v, n.rank
+	case s.values[n.slot].kind == absent:
+		s.values[n.slot] = v
 	}
 }
 
@@ -124,8 +174,7 @@ func (s *scanner) object(b []byte, i int, n *node) int {
 		}
 		key := b[i+1 : end]
 		if esc {
-			s.buf = unescape(s.buf[:0], key)
-			key = s.buf
+			key = value{escaped, b[i : end+1]}.bytes(&s.buf)
 		}
 		if i = space(b, end+1); i == len(b) || b[i] != ':' {
 			return -1
@@ -149,12 +198,14 @@ func (s *scanner) value(b []byte, i int, n *node) int {
 		}
 		v := value{plain, b[i+1 : end]}
 		if esc {
-			v.kind = escaped
+			v = value{escaped, b[i : end+1]}
 		}
 		s.set(n, v)
 		return end + 1
 	case c == '{' && n != nil && n.named != nil:
 		return s.object(b, i, n)
+	case c == '{' && n != nil && n.elems != nil:
+		return s.element(b, i, noIndex, n)
 	case c == '[' && n != nil && n.elems != nil:
 		return s.array(b, i, n)
 	case c == '{' || c == '[':
@@ -200,30 +251,33 @@ func (s *scanner) array(b []byte, i int, n *node) int {
 			i++
 			continue
 		}
-		end := s.value(b, i, nil)
-		if end < 0 {
+		if i = s.element(b, i, at, n); i < 0 {
 			return -1
 		}
-		s.element(b, i, end, at, n)
-		i = end
 		at++
 	}
 }
 
-// element reads the element from i to end for the nodes that select it, by its index or its member.
-func (s *scanner) element(b []byte, i, end, at int, n *node) {
+// element reads the element at i for the nodes that select it, by its index or its member. It
+// returns where the element ends.
+func (s *scanner) element(b []byte, i, at int, n *node) (end int) {
 	read := "" // the member with its text in sub
 	for j := range n.elems {
 		e := &n.elems[j]
 		if e.index < 0 && b[i] == '{' && read != e.key {
 			s.sub.clear()
-			s.sub.object(b[i:end], 0, e.selector)
-			read = e.key
+			if read, end = e.key, s.sub.object(b, i, e.selector); end < 0 {
+				return -1
+			}
 		}
-		if e.index == at || read != "" && read == e.key && s.sub.values[0].is(e.is) {
-			s.value(b, i, e.node)
+		if e.index == at || read != "" && read == e.key && s.sub.values[1].is(e.is) != e.not {
+			end = s.value(b, i, e.node)
 		}
 	}
+	if end == 0 {
+		return s.value(b, i, nil)
+	}
+	return end
 }
 
 // space returns where the white space at i ends.

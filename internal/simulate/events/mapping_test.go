@@ -67,8 +67,8 @@ func TestMissingFieldIsNamed(t *testing.T) {
 	t.Parallel()
 	for text, tt := range map[string]struct{ mapping, want string }{
 		`192.0.2.3 - - [10/Oct/2025:20:55:39 +0000] "POST /token HTTP/1.1" 200 912`: {"", "client (field user): is missing"},
-		"time,client\nnoon,a": {"", "time: is not a time"},
-		"when,client\nnoon,a": {"time=when,client=client", "time (field when): is not a time"},
+		"time,client\nnoon,a": {"", "time: is not a time with a date"},
+		"when,client\nnoon,a": {"time=when,client=client", "time (field when): is not a time with a date"},
 		`{"client":"a"}`:      {"time=.time,client=.client", ".time: is missing"},
 	} {
 		_, r := readAll(t, events.Options{Mapping: mapping(t, tt.mapping), Stdin: strings.NewReader(text)}, "-")

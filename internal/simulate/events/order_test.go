@@ -222,7 +222,7 @@ func TestStrict(t *testing.T) {
 	if !errors.As(r.Err(), &at) || at.Line != 3 || at.Field != "time" {
 		t.Errorf("the error is %v", r.Err())
 	}
-	check.ErrorSays(t, r.Err(), "-:3: time: is not a time")
+	check.ErrorSays(t, r.Err(), "-:3: time: is not a time with a date")
 	var q traffic.Request
 	check.Equal(t, "another request", r.Next(&q), false)
 
@@ -231,7 +231,7 @@ func TestStrict(t *testing.T) {
 	check.OK(t, os.WriteFile(names[0], []byte(csvOf(1)), 0o600))
 	check.OK(t, os.WriteFile(names[1], []byte(csvOf(2)+"noon,c\nnight,c\n"), 0o600))
 	_, r = readAll(t, events.Options{Strict: true}, names...)
-	check.ErrorSays(t, r.Err(), "second:3: time: is not a time")
+	check.ErrorSays(t, r.Err(), "second:3: time: is not a time with a date")
 	check.Equal(t, "unread", r.Lines().Unread, 1)
 }
 
@@ -277,7 +277,7 @@ func TestCauses(t *testing.T) {
 	t.Parallel()
 	_, r := readAll(t, events.Options{Stdin: strings.NewReader("time,client\n\"x\nnoon,a\n1700000001,a\nnight,a\n")}, "-")
 	check.Equal(t, "lines", summary(r.Lines()),
-		"1 read, 1 skipped, 3 unread: -:3: time: is not a time; -:2: line: has a quoted column that is not closed")
+		"1 read, 1 skipped, 3 unread: -:3: time: is not a time with a date; -:2: line: has a quoted column that is not closed")
 }
 
 func TestOpenRefuses(t *testing.T) {

@@ -5,72 +5,50 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-
-	"oauth-server/internal/simulate/traffic"
 )
 
-// table reads lines of columns (RFC 4180). The separator is the one that gives most columns in the
-// first line: a comma, a semicolon, a tab or a bar.
+// table has the columns of a log (RFC 4180). The separator is the one that gives most columns in
+// the first line: a comma, a semicolon, a tab or a bar.
 type table struct {
-	*mapped
 	separator byte
-	width     int     // number of columns in the first line
-	columns   [][]int // by column: its slots
-	needed    int     // minimum number of columns in a line
-	header    bool    // the next line is the first one
-	short     *problem
-	open      *problem
+	width     int   // number of columns in the first line; 0: not known yet
+	slots     []int // by column, up to the last one that is needed; 0: not needed
+	needed    int   // minimum number of columns in a line
+	header    bool  // the next line is the first one
 }
 
-// newTable compiles the mapping for a table with that first line.
-func newTable(m *Mapping, first []byte) (*table, error) {
-	t := &table{
-		separator: separatorOf(first), header: !byNumber(m),
-		short: &problem{wholeLine, "has fewer columns than are needed"}, open: &problem{wholeLine, "has a quoted column that is not closed"},
-	}
-	names := t.cells(first)
-	t.width = len(names)
-	slots := 0
-	optional := m.fields["client"] == "client" && m.fields["lifetime"] == "lifetime" // the default
-	compiled, err := newMapped(m, func(field string) (int, error) {
-		column, err := t.column(field, names)
-		switch {
-		case err != nil && optional && field != "client" && field != "time":
-			column = -1
-		case err != nil:
-			return 0, err
-		}
-		slot := slots
-		slots++
-		if column >= 0 {
-			for len(t.columns) <= column {
-				t.columns = append(t.columns, nil)
-			}
-			t.columns[column] = append(t.columns[column], slot)
-			t.needed = max(t.needed, column+1)
-		}
-		return slot, nil
-	})
-	if err != nil {
-		return nil, err
-	}
-	t.mapped = compiled
-	t.fields = &fields{scanner: newScanner(slots)}
-	return t, nil
-}
+// Problems of lines of a table.
+var (
+	errShort = &problem{wholeLine, "has fewer columns than are needed"}
+	errOpen  = &problem{wholeLine, "has a quoted column that is not closed"}
+)
 
-// newMappedCSV returns the parser of a table. head is its beginning.
-func newMappedCSV(c *shared, head []byte) (parser, error) {
+// mapTable prepares for lines of columns. head is the beginning of the table.
+func (p *parser) mapTable(mapping *Mapping, head []byte) error {
 	in := newInput(bytes.NewReader(bytes.TrimLeft(head, "\r\n")))
 	line, _, _ := bytes.Cut(in.head(), []byte{'\n'})
 	in.table = &table{separator: separatorOf(line)}
 	first, _, _, _ := in.next()
-	t, err := newTable(c.Mapping.orDefault(CSV), bytes.TrimSpace(first))
-	if err != nil {
-		return nil, err
-	}
-	t.strings, t.clock = c.strings, c.clock
-	return t, nil
+	m := mapping.orDefault(CSV)
+	t := &table{separator: in.table.separator, header: !byNumber(m)}
+	names := t.names(bytes.TrimSpace(first))
+	t.width = len(names)
+	p.table, p.decode = t, p.decodeCells
+	return p.apply(m, func(field string, slot int) error {
+		column, err := t.column(field, names)
+		if err != nil {
+			if len(mapping.fields) == 0 && field != "client" && field != "time" {
+				return nil // there may be no such column
+			}
+			return err
+		}
+		for len(t.slots) <= column {
+			t.slots = append(t.slots, 0)
+		}
+		t.slots[column] = slot
+		t.needed = max(t.needed, column+1)
+		return nil
+	})
 }
 
 // byNumber reports whether the mapping gives columns by number. The table then has no header.
@@ -110,8 +88,8 @@ func listed(names []string) string {
 	return strings.Join(quoted, ", ") + more
 }
 
-// cells splits the header.
-func (t *table) cells(line []byte) (out []string) {
+// names splits the header.
+func (t *table) names(line []byte) (out []string) {
 	var buf []byte
 	for rest := line; ; {
 		v, end := cell(rest, t.separator)
@@ -126,101 +104,96 @@ func (t *table) cells(line []byte) (out []string) {
 	}
 }
 
-func (t *table) parse(line []byte, r *traffic.Request) *problem {
-	if len(bytes.TrimSpace(line)) == 0 {
-		return skip
-	}
+// decodeCells fills in the values from a line of columns.
+func (p *parser) decodeCells(line []byte) *problem {
+	t := p.table
 	if t.header {
 		t.header = false
 		return skip
 	}
-	clear(t.values)
-	column := 0
-	for rest := line; column < len(t.columns); column++ {
+	p.clear()
+	columns := 0
+	for rest := line; columns < len(t.slots); {
 		v, end := cell(rest, t.separator)
 		if end < 0 {
-			return t.open
+			return errOpen
 		}
-		for _, slot := range t.columns[column] {
-			t.values[slot] = v
+		if slot := t.slots[columns]; slot > 0 {
+			p.values[slot] = v
 		}
-		if end == len(rest) {
-			column++
+		if columns++; end == len(rest) {
 			break
 		}
 		rest = rest[end+1:]
 	}
-	if column < t.needed {
-		return t.short
+	if columns < t.needed {
+		return errShort
 	}
-	return t.request(r)
+	return nil
 }
 
-// scan counts the cells that end in a line. It also reports whether the last cell is open, so that
-// the next line begins inside it, and whether the quotes are valid.
-func (t *table) scan(b []byte, inside bool) (cells int, open, ok bool) {
-	for {
-		if !inside {
-			b = b[beforeQuote(b):]
-			if len(b) == 0 || b[0] != '"' {
-				i := bytes.IndexByte(b, t.separator)
-				if i < 0 {
-					return cells + 1, false, true
-				}
-				b = b[i+1:]
-				cells++
-				continue
+// What cell returns instead of an end.
+const (
+	endless = -1 // the quotes are not closed
+	broken  = -2 // text follows the closing quote
+)
+
+// recordEnd returns where the record at the beginning of b ends, which may be several lines below.
+// The record is broken if it has more lines than one and another number of columns than the table.
+func (t *table) recordEnd(b []byte) int {
+	end := 0
+	for columns := 1; columns <= t.width || t.width == 0; columns++ {
+		_, n := cell(b[end:], t.separator)
+		if n < 0 {
+			return n
+		}
+		if end += n; end == len(b) || b[end] == '\n' {
+			if t.width > 0 && columns != t.width {
+				return broken
 			}
-			b = b[1:]
+			return end
 		}
-		i := bytes.IndexByte(b, '"')
-		if i < 0 {
-			return cells, true, true
-		}
-		switch b = b[i+1:]; {
-		case len(b) == 0 || string(b) == "\r":
-			return cells + 1, false, true
-		case b[0] == t.separator:
-			cells++
-			inside = false
-		case b[0] == '"':
-			inside = true
-		default:
-			return cells, false, false
-		}
-		b = b[1:]
+		end++
 	}
+	return broken
 }
 
-// cell reads a cell and returns the position of its separator or of the end of the line, or -1 if
-// the cell has no end.
+// cell reads a cell and returns where it ends: at a separator, a line break, or the end of b.
 func cell(b []byte, separator byte) (v value, end int) {
 	if n := beforeQuote(b); n > 0 {
 		if v, end = cell(b[n:], separator); end >= 0 {
 			return v, n + end
 		}
+		return v, end
 	}
 	if len(b) == 0 || b[0] != '"' {
 		if end = bytes.IndexByte(b, separator); end < 0 {
 			end = len(b)
 		}
+		if line := bytes.IndexByte(b[:end], '\n'); line >= 0 {
+			end = line
+		}
 		return value{plain, b[:end]}, end
 	}
 	kind := plain
-	for end = 1; end < len(b); end++ {
-		if b[end] != '"' {
-			continue
+	for end = 1; ; end++ {
+		quote := bytes.IndexByte(b[end:], '"')
+		if quote < 0 {
+			return v, endless
 		}
-		if end+1 == len(b) || b[end+1] == separator {
-			return value{kind, b[1:end]}, end + 1
-		}
-		if b[end+1] != '"' {
-			return v, -1
+		end += quote
+		v, after := value{kind, b[1:end]}, b[end+1:]
+		switch {
+		case len(after) == 0 || after[0] == separator || after[0] == '\n':
+			return v, end + 1
+		case after[0] == '\r' && (len(after) == 1 || after[1] == '\n'):
+			return v, end + 2
+		case after[0] != '"':
+			return v, broken
 		}
 		kind = doubled
 		end++
 	}
-	return v, -1
 }
 
 // beforeQuote returns how many spaces precede the opening quote of a cell; 0 if the cell does not

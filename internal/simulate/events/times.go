@@ -60,12 +60,11 @@ func parseCommonTime(b []byte) (at int64, nanos int, local, ok bool) {
 // assemble returns the time of its parts. rest is the text after the time of day: the fraction and
 // the zone.
 func assemble(year, month, day, sec int, rest []byte) (at int64, nanos int, local, ok bool) {
-	if month < 1 || month > 12 || day < 1 || day > daysIn(year, month) {
-		return 0, 0, false, false
-	}
 	nanos, rest = fraction(rest)
 	offset, has, ok := zoneOf(bytes.TrimSpace(rest))
-	return daysSince1970(year, month, day)*86400 + int64(sec-offset), nanos, !has, ok
+	midnight := time.Date(year, time.Month(month), day, 0, 0, 0, 0, time.UTC)
+	exists := midnight.Day() == day && month >= 1 && month <= 12
+	return midnight.Unix() + int64(sec-offset), nanos, !has, ok && exists
 }
 
 // zoneOf reads a zone and returns its offset in seconds: nothing, Z, UTC, +01, +0100 or +01:00.
@@ -199,33 +198,6 @@ func whole(b []byte) (n int, ok bool) {
 }
 
 func monthOf(b []byte) (month int, ok bool) {
-	for m := time.January; m <= time.December; m++ {
-		if m.String()[:3] == string(b) {
-			return int(m), true
-		}
-	}
-	return 0, false
-}
-
-func daysIn(year, month int) int {
-	switch month {
-	case 2:
-		if year%4 == 0 && (year%100 != 0 || year%400 == 0) {
-			return 29
-		}
-		return 28
-	case 4, 6, 9, 11:
-		return 30
-	}
-	return 31
-}
-
-// daysSince1970 counts the days from 1970-01-01. Its years begin in March, so that a leap day is
-// the last day of a year.
-func daysSince1970(year, month, day int) int64 {
-	if month <= 2 {
-		year--
-		month += 12
-	}
-	return int64(365*year + year/4 - year/100 + year/400 + (153*(month-3)+2)/5 + day - 1 - 719468)
+	i := strings.Index("JanFebMarAprMayJunJulAugSepOctNovDec", string(b))
+	return i/3 + 1, i >= 0 && i%3 == 0
 }

@@ -2,12 +2,13 @@ package events
 
 import (
 	"bytes"
-	"encoding/hex"
+	"hash/maphash"
 	"net/netip"
 	"strconv"
 	"strings"
-	"unicode/utf16"
 	"unicode/utf8"
+
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // kind is the notation of a value.
@@ -16,10 +17,9 @@ type kind uint8
 const (
 	absent  kind = iota // also null
 	plain               // text without escapes
-	escaped             // text with the escapes of a JSON string
-	quoted              // text with the escapes of a quoted Go string, as slog writes it
+	escaped             // a JSON string, with its quotes
+	quoted              // text with the escapes of Go, which slog, Apache and nginx use
 	slashed             // text with a backslash before quotes
-	logged              // text with the escapes of Apache and nginx
 	doubled             // text with doubled quotes
 	number
 	truth     // true or false
@@ -29,7 +29,7 @@ const (
 // value is a field of a line. It is valid until the next line.
 type value struct {
 	kind kind
-	raw  []byte // text without its quotes
+	raw  []byte
 }
 
 // present reports whether the field exists and is not empty.
@@ -45,27 +45,17 @@ func (v value) bytes(buf *[]byte) []byte {
 	case number:
 		return v.number(buf)
 	case escaped:
-		*buf = unescape((*buf)[:0], v.raw)
-		return *buf
-	case slashed:
-		*buf = unslash((*buf)[:0], v.raw)
-		return *buf
-	case logged:
+		return unescape(buf, v.raw)
+	case quoted:
 		if bytes.IndexByte(v.raw, '\\') < 0 {
 			return v.raw
 		}
-		*buf = unescapeLogged((*buf)[:0], v.raw)
+		*buf = unquote((*buf)[:0], string(v.raw))
 		return *buf
+	case slashed:
+		return bytes.ReplaceAll(v.raw, []byte(`\"`), []byte(`"`))
 	case doubled:
-		*buf = append((*buf)[:0], bytes.ReplaceAll(v.raw, []byte(`""`), []byte(`"`))...)
-		return *buf
-	case quoted:
-		text, err := strconv.Unquote(`"` + string(v.raw) + `"`)
-		if err != nil {
-			return v.raw
-		}
-		*buf = append((*buf)[:0], text...)
-		return *buf
+		return bytes.ReplaceAll(v.raw, []byte(`""`), []byte(`"`))
 	case absent, composite:
 	}
 	return nil
@@ -88,104 +78,38 @@ func (v value) number(buf *[]byte) []byte {
 // is reports whether the value equals text, which must not need escapes.
 func (v value) is(text string) bool { return string(v.raw) == text && v.kind != composite }
 
-// unslash removes the backslashes before quotes.
-func unslash(to, from []byte) []byte {
-	for i := 0; i < len(from); i++ {
-		if from[i] == '\\' && i+1 < len(from) && (from[i+1] == '"' || from[i+1] == '\'') {
-			i++
-		}
-		to = append(to, from[i])
+// unescape decodes a JSON string into buf. A string with an invalid escape stays unchanged.
+func unescape(buf *[]byte, text []byte) []byte {
+	out, err := jsontext.AppendUnquote((*buf)[:0], text)
+	if *buf = out; err != nil && utf8.Valid(text) {
+		return text[1 : len(text)-1]
 	}
-	return to
+	return out
 }
 
-// unescapeLogged decodes the escapes of web servers: \" and \\, \n and similar ones, and \x22.
-// Invalid escapes stay unchanged.
-func unescapeLogged(to, from []byte) []byte {
-	const letters, means = `"'\nrtbvf`, "\"'\\\n\r\t\b\v\f"
-	for i := 0; i < len(from); i++ {
-		if from[i] != '\\' || i+1 == len(from) {
-			to = append(to, from[i])
-			continue
-		}
-		if at := strings.IndexByte(letters, from[i+1]); at >= 0 {
-			to = append(to, means[at])
-			i++
-			continue
-		}
-		if n, err := hex.DecodeString(string(from[min(i+2, len(from)):min(i+4, len(from))])); err == nil && len(n) == 1 && from[i+1] == 'x' {
-			to = append(to, n[0])
-			i += 3
-			continue
-		}
-		to = append(to, '\\')
-	}
-	return to
-}
-
-// unescape decodes the escapes of a JSON string (RFC 8259 7). Invalid escapes stay unchanged.
-func unescape(to, from []byte) []byte {
-	for i := 0; i < len(from); i++ {
-		c := from[i]
-		if c != '\\' || i+1 == len(from) {
-			to = append(to, c)
-			continue
-		}
-		i++
-		switch c = from[i]; c {
-		case 'n':
-			to = append(to, '\n')
-		case 't':
-			to = append(to, '\t')
-		case 'r':
-			to = append(to, '\r')
-		case 'b':
-			to = append(to, '\b')
-		case 'f':
-			to = append(to, '\f')
-		case 'u':
-			r, n := codePoint(from[i+1:])
-			to = utf8.AppendRune(to, r)
-			i += n
+// unquote decodes the escapes of Go. Invalid escapes stay unchanged.
+func unquote(to []byte, text string) []byte {
+	for text != "" {
+		c, multibyte, rest, err := strconv.UnquoteChar(text, '"')
+		switch {
+		case err != nil:
+			to, rest = append(to, text[0]), text[1:]
+		case multibyte:
+			to = utf8.AppendRune(to, c)
 		default:
-			to = append(to, c)
+			to = append(to, byte(c)) //nolint:gosec // G115: it is a byte
 		}
+		text = rest
 	}
 	return to
-}
-
-// codePoint decodes the text after \u, and returns how many bytes it used. A lone surrogate becomes
-// U+FFFD.
-func codePoint(b []byte) (r rune, n int) {
-	first, ok := hex4(b)
-	if !ok {
-		return utf8.RuneError, 0
-	}
-	if !utf16.IsSurrogate(first) {
-		return first, 4
-	}
-	if len(b) >= 6 && b[4] == '\\' && b[5] == 'u' {
-		if second, ok := hex4(b[6:]); ok {
-			if r := utf16.DecodeRune(first, second); r != utf8.RuneError {
-				return r, 10
-			}
-		}
-	}
-	return utf8.RuneError, 4
-}
-
-func hex4(b []byte) (r rune, ok bool) {
-	if len(b) < 4 {
-		return 0, false
-	}
-	n, err := strconv.ParseInt(string(b[:4]), 16, 32)
-	return rune(n), err == nil && b[0] != '+' && b[0] != '-'
 }
 
 // slots is how many strings are kept.
 const slots = 1 << 16
 
-// strings keeps one copy of frequent strings: the IDs of clients and users. It is a table of a
+var seed = maphash.MakeSeed()
+
+// stringTable keeps one copy of frequent strings: the IDs of clients and users. It is a table of a
 // fixed size. A new string replaces an old one, so the table stays small whatever a log contains.
 type stringTable struct {
 	seen  [slots]string
@@ -200,7 +124,7 @@ func (t *stringTable) of(b []byte) string {
 	if len(b) == 0 {
 		return ""
 	}
-	slot := &t.seen[hash(b)%slots]
+	slot := &t.seen[maphash.Bytes(seed, b)%slots]
 	if *slot == string(b) { // compares without a copy
 		return *slot
 	}
@@ -214,7 +138,7 @@ func (t *stringTable) addr(b []byte) netip.Addr {
 	if len(b) == 0 {
 		return netip.Addr{}
 	}
-	slot := &t.addrs[hash(b)%(slots/8)]
+	slot := &t.addrs[maphash.Bytes(seed, b)%(slots/8)]
 	if slot.text == string(b) {
 		return slot.addr
 	}
@@ -238,13 +162,4 @@ func parseAddr(text string) netip.Addr {
 		a = ap.Addr()
 	}
 	return a.Unmap().WithZone("")
-}
-
-// hash is FNV-1a. The writer of a log can make strings collide, but that costs only copies.
-func hash(b []byte) uint32 {
-	h := uint32(2166136261)
-	for _, c := range b {
-		h = (h ^ uint32(c)) * 16777619
-	}
-	return h ^ h>>15
 }

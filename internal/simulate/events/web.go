@@ -4,25 +4,33 @@ import (
 	"bytes"
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
-
-	"oauth-server/internal/simulate/traffic"
 )
 
-// webLine has the parts of a line in the Common Log Format or the Combined Log Format.
-type webLine struct {
-	host, ident, user, time, method, path, query, protocol, status, bytes, referer, agent []byte
-	shifted                                                                               bool // the user cannot be told apart
-}
+// The parts of a line in the Common Log Format or the Combined Log Format.
+const (
+	webHost = iota
+	webIdent
+	webUser
+	webTime
+	webMethod
+	webPath
+	webProtocol
+	webStatus
+	webBytes
+	webReferer
+	webAgent
+	webParts
+)
 
-// webFields are the names of the parts.
-var webFields = map[string]func(*webLine) []byte{
-	"host": func(l *webLine) []byte { return l.host }, "ident": func(l *webLine) []byte { return l.ident },
-	"user": func(l *webLine) []byte { return l.user }, "time": func(l *webLine) []byte { return l.time },
-	"method": func(l *webLine) []byte { return l.method }, "path": func(l *webLine) []byte { return l.path },
-	"protocol": func(l *webLine) []byte { return l.protocol }, "status": func(l *webLine) []byte { return l.status },
-	"bytes": func(l *webLine) []byte { return l.bytes }, "referer": func(l *webLine) []byte { return l.referer },
-	"agent": func(l *webLine) []byte { return l.agent },
+var webNames = [webParts]string{"host", "ident", "user", "time", "method", "path", "protocol", "status", "bytes", "referer", "agent"}
+
+// webLine is a line in one of these formats.
+type webLine struct {
+	parts   [webParts][]byte
+	query   []byte
+	shifted bool // the user cannot be told apart
 }
 
 // errWebShifted is the problem of a line that may have a client, but not at a certain place.
@@ -42,13 +50,13 @@ func (l *webLine) split(b []byte) bool {
 	}
 	l.request(b[:end])
 	b = bytes.TrimPrefix(b[end+1:], []byte{' '})
-	l.status, b, _ = bytes.Cut(b, []byte{' '})
-	if _, ok := digits(l.status); !ok {
+	l.parts[webStatus], b, _ = bytes.Cut(b, []byte{' '})
+	if _, ok := digits(l.parts[webStatus]); !ok {
 		return false
 	}
-	l.bytes, b, _ = bytes.Cut(b, []byte{' '})
-	l.referer, b = inQuotes(b)
-	l.agent, _ = inQuotes(bytes.TrimPrefix(b, []byte{' '}))
+	l.parts[webBytes], b, _ = bytes.Cut(b, []byte{' '})
+	l.parts[webReferer], b = inQuotes(b)
+	l.parts[webAgent], _ = inQuotes(bytes.TrimPrefix(b, []byte{' '}))
 	return true
 }
 
@@ -66,7 +74,7 @@ func (l *webLine) cutTime(b []byte) (before, after []byte, ok bool) {
 		from += i + 2
 		end := bytes.IndexByte(b[from:min(from+longestTime, len(b))], ']')
 		if end >= 19 && bytes.HasPrefix(b[from+end:], []byte(`] "`)) {
-			l.time = b[from : from+end]
+			l.parts[webTime] = b[from : from+end]
 			return b[:from-2], b[from+end+3:], true
 		}
 	}
@@ -105,16 +113,16 @@ func (l *webLine) who(b []byte) bool {
 		host = ident - 1 // after the virtual host
 	}
 	user := columns[ident+1:]
-	l.host, l.ident, l.user = columns[host].text(), columns[ident].text(), user[0].text()
+	l.parts[webHost], l.parts[webIdent], l.parts[webUser] = columns[host].text(), columns[ident].text(), user[0].text()
 	if len(user) > 1 {
-		l.user = b[user[0].at:]
+		l.parts[webUser] = b[user[0].at:]
 	}
 	l.shifted = ident > 1 && !columns[ident].isDash()
 	for i := 0; len(user) > 1 && i < len(user); i++ {
 		l.shifted = l.shifted || user[i].address || user[i].isDash()
 	}
 	if l.shifted {
-		l.user = nil
+		l.parts[webUser] = nil
 	}
 	return true
 }
@@ -161,12 +169,12 @@ func columnAt(b []byte, at int) column {
 
 // request splits the request line: POST /path?query HTTP/1.1.
 func (l *webLine) request(b []byte) {
-	l.method, b, _ = bytes.Cut(b, []byte{' '})
+	l.parts[webMethod], b, _ = bytes.Cut(b, []byte{' '})
 	target := b
 	if i := bytes.LastIndexByte(b, ' '); i >= 0 {
-		target, l.protocol = b[:i], b[i+1:]
+		target, l.parts[webProtocol] = b[:i], b[i+1:]
 	}
-	l.path, l.query, _ = bytes.Cut(target, []byte{'?'})
+	l.parts[webPath], l.query, _ = bytes.Cut(target, []byte{'?'})
 }
 
 // inQuotes returns the text inside the quotes at the beginning of b, or nil without quotes, and the
@@ -182,64 +190,44 @@ func inQuotes(b []byte) (inner, rest []byte) {
 	return b[1:end:end], b[end+1:]
 }
 
-// web reads logs of web servers.
-type web struct {
-	*mapped
-	line   webLine
-	parts  []webPart // by slot
-	broken *problem
-}
-
-// webPart is a part of a line, or a parameter of the query.
-type webPart struct {
-	part      func(*webLine) []byte
-	parameter string
-}
-
-func newWeb(c *shared, f Format) (parser, error) {
-	w := &web{broken: &problem{wholeLine, "is not in the " + string(f) + " log format"}}
-	m, err := newMapped(c.Mapping.orDefault(f), func(field string) (int, error) {
-		part := webPart{part: webFields[field]}
-		name, isParameter := strings.CutPrefix(field, "query.")
-		switch {
-		case isParameter && name != "":
-			part.parameter = name
-		case part.part == nil:
-			return 0, fmt.Errorf("there is no part %q in a line: use host, user, time, method, path, status, agent and so on, or query.NAME", field)
+// mapWeb prepares for lines of a web server.
+func (p *parser) mapWeb(m *Mapping, f Format) error {
+	var slots [webParts]int
+	parameters := map[string]int{} // of the query
+	p.foreign = &problem{wholeLine, "is not in the " + string(f) + " log format"}
+	err := p.apply(m.orDefault(f), func(field string, slot int) error {
+		if name, isParameter := strings.CutPrefix(field, "query."); isParameter && name != "" {
+			parameters[name] = slot
+			return nil
 		}
-		w.parts = append(w.parts, part)
-		return len(w.parts) - 1, nil
+		part := slices.Index(webNames[:], field)
+		if part < 0 {
+			return fmt.Errorf("there is no part %q in a line: use host, user, time, method, path, status, agent and so on, or query.NAME", field)
+		}
+		slots[part] = slot
+		return nil
 	})
-	if err != nil {
-		return nil, err
-	}
-	w.mapped = m
-	m.fields = newFields(&layout{root: newNode(), slots: len(w.parts)}, c)
-	return w, nil
-}
-
-func (w *web) parse(line []byte, r *traffic.Request) *problem {
-	if line = bytes.TrimSpace(line); len(line) == 0 {
-		return skip
-	}
-	if !w.line.split(line) {
-		return w.broken
-	}
-	for slot, p := range w.parts {
-		if p.part == nil {
-			w.values[slot] = parameter(w.line.query, p.parameter)
-			continue
+	missing := p.missing
+	p.decode = func(line []byte) *problem {
+		var l webLine
+		if !l.split(line) {
+			return p.foreign
 		}
-		raw := p.part(&w.line)
-		if w.values[slot] = (value{logged, raw}); string(raw) == "-" {
-			w.values[slot] = value{}
+		p.clear()
+		for part, slot := range slots {
+			if raw := l.parts[part]; slot > 0 && string(raw) != "-" {
+				p.values[slot] = value{quoted, raw}
+			}
 		}
+		for name, slot := range parameters {
+			p.values[slot] = parameter(l.query, name)
+		}
+		if p.missing = missing; l.shifted {
+			p.missing = errWebShifted
+		}
+		return nil
 	}
-	bad := w.request(r)
-	if bad != nil && bad == w.missing[keyClient] && w.line.shifted {
-		return errWebShifted
-	}
-	return bad
+	return err
 }
 
 // parameter returns a parameter of a query, decoded.

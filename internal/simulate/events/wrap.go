@@ -8,8 +8,8 @@ import (
 
 // wrapper extracts a program's own line from the wrapping of log collectors.
 type wrapper struct {
-	*scanner
-	layout  *layout
+	scanner
+	root    *node
 	inner   [2][]byte // used alternately, since one can be inside the other
 	stamp   []byte    // when the line was collected, for lines without a time; empty: unknown
 	decoded []byte
@@ -31,13 +31,21 @@ var collectedAt = []string{
 // deepestWrapper bounds how many wrappers can be nested.
 const deepestWrapper = 4
 
+// The slots of a wrapper. The members with the line have the slots from 1 on.
+var (
+	stampSlot  = len(wrappedIn) + 1
+	streamSlot = len(wrappedIn) + 2 // of Docker
+)
+
 func newWrapper() *wrapper {
-	w := &wrapper{layout: newLayout()}
-	for _, path := range wrappedIn {
-		w.layout.field(path)
+	w := &wrapper{root: &node{}, scanner: newScanner(streamSlot + 1)}
+	for i, path := range wrappedIn {
+		_ = w.root.add(path, i+1, 0) // these paths are constants
 	}
-	w.layout.field(collectedAt...)
-	w.scanner = newScanner(w.layout.slots)
+	for rank, path := range collectedAt {
+		_ = w.root.add(path, stampSlot, rank)
+	}
+	_ = w.root.add(".stream", streamSlot, 0)
 	return w
 }
 
@@ -53,11 +61,11 @@ func (w *wrapper) unwrap(line []byte) (inner []byte, ok bool) {
 		return nil, false
 	}
 	w.clear()
-	if w.value(line, from, w.layout.root) != len(line) {
+	if w.value(line, from, w.root) != len(line) {
 		return nil, false
 	}
-	inner, ok = w.pick(w.values[:len(wrappedIn)])
-	if at := w.values[len(wrappedIn)]; ok && at.present() {
+	inner, ok = w.pick(w.values[1:stampSlot])
+	if at := w.values[stampSlot]; ok && at.present() {
 		w.stamp = append(w.stamp[:0], at.bytes(&w.decoded)...)
 	}
 	return inner, ok
@@ -102,15 +110,6 @@ func bytesOf(to, array []byte) []byte {
 	return bytes.TrimRight(to, "\r\n")
 }
 
-// Docker's driver json-file wraps the lines of a container:
-// {"log":"…\n","stream":"stdout","time":"…"}. Other runtimes put the time, the stream and a tag
-// before the line.
-var (
-	dockerLog    = []byte(`{"log":"`)
-	dockerStream = []byte(`","stream":"std`)
-	dockerTime   = []byte(`"time":"`)
-)
-
 // dockerPiece is the maximum part of a line in one line of Docker. A longer line is split into
 // several.
 const dockerPiece = 16 << 10
@@ -124,12 +123,20 @@ const (
 )
 
 // container returns the original line of a container if a runtime wrapped it, or else the line
-// itself. goesOn reports whether the next line of the same stream continues it. container also
-// unwraps one other unmistakable form: an array of a time and a line, as in Loki.
+// itself. Docker's driver json-file writes {"log":"…\n","stream":"stdout","time":"…"}. Other runtimes
+// put the time, the stream and a tag before the line. goesOn reports whether the next line of the
+// same stream continues it. container also unwraps one other unmistakable form: an array of a time
+// and a line, as in Loki.
 func (w *wrapper) container(line []byte) (inner []byte, stream int, goesOn bool) {
 	switch {
-	case bytes.HasPrefix(line, dockerLog):
-		return w.docker(line)
+	case bytes.HasPrefix(line, []byte(`{"log":"`)):
+		inner, ok := w.unwrap(line)
+		name, isDocker := bytes.CutPrefix(w.values[streamSlot].raw, []byte("std"))
+		if !ok || !isDocker {
+			w.stamp = w.stamp[:0]
+			break
+		}
+		return inner, streamOf(name), len(inner) >= dockerPiece && !bytes.HasSuffix(w.values[1].raw, []byte(`\n"`))
 	case bytes.HasPrefix(line, []byte(`["`)):
 		if inner, ok := w.unwrap(line); ok {
 			return inner, noStream, false
@@ -152,19 +159,4 @@ func streamOf(name []byte) int {
 		return stderr
 	}
 	return stdout
-}
-
-func (w *wrapper) docker(line []byte) (inner []byte, stream int, goesOn bool) {
-	end, _ := text(line, len(dockerLog))
-	if end < 0 || !bytes.HasPrefix(line[end:], dockerStream) {
-		return line, noStream, false
-	}
-	if _, at, ok := bytes.Cut(line[end:], dockerTime); ok {
-		at, _, _ = bytes.Cut(at, []byte{'"'})
-		w.stamp = append(w.stamp[:0], at...)
-	}
-	w.inner[0] = unescape(w.inner[0][:0], line[len(dockerLog):end])
-	inner = w.inner[0]
-	stream = streamOf(line[end+len(dockerStream):])
-	return bytes.TrimRight(inner, "\r\n"), stream, len(inner) >= dockerPiece && inner[len(inner)-1] != '\n'
 }
