@@ -22,9 +22,9 @@ const MaxDenied = 500
 // Denials counts requests that were denied, that would have been in dry-run, and that a candidate
 // would have denied.
 type Denials struct {
-	Denied             uint64 `json:"denied"`
-	WouldDeny          uint64 `json:"would_deny"`
-	CandidateWouldDeny uint64 `json:"candidate_would_deny"`
+	Denied             uint64 `json:"denied"`               // answered with 429
+	WouldDeny          uint64 `json:"would_deny"`           // denied in dry-run, and passed
+	CandidateWouldDeny uint64 `json:"candidate_would_deny"` // denied by a candidate
 }
 
 // Total returns the number of all denials.

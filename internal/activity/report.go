@@ -15,45 +15,36 @@ const reportedForWaste = 50
 
 // Counts has the numbers of requests by outcome, of requests by candidate outcome, and of tokens.
 type Counts struct {
-	Allowed   uint64 `json:"allowed"`
-	Denied    uint64 `json:"denied"`
-	WouldDeny uint64 `json:"would_deny"`
-	// Reused requests were over the limit and answered with the client's last token. WouldReuse
-	// counts requests that would have been in dry-run.
-	Reused     uint64 `json:"reused"`
-	WouldReuse uint64 `json:"would_reuse"`
-	// Delayed requests were over the limit and admitted after a wait. WouldDelay counts requests
-	// that would have been in dry-run.
-	Delayed    uint64 `json:"delayed"`
-	WouldDelay uint64 `json:"would_delay"`
-	// Banned requests were denied by a ban. WouldBan counts requests that would have been in
-	// dry-run.
-	Banned   uint64 `json:"banned"`
-	WouldBan uint64 `json:"would_ban"`
-	Trusted  uint64 `json:"trusted"`
-	Off      uint64 `json:"off"`
+	Allowed    uint64 `json:"allowed"`     // admitted and counted
+	Denied     uint64 `json:"denied"`      // answered with 429
+	WouldDeny  uint64 `json:"would_deny"`  // denied in dry-run, and passed
+	Reused     uint64 `json:"reused"`      // over the limit, and answered with the client's last token
+	WouldReuse uint64 `json:"would_reuse"` // the same in dry-run
+	Delayed    uint64 `json:"delayed"`     // over the limit, and admitted after a wait
+	WouldDelay uint64 `json:"would_delay"` // the same in dry-run
+	Banned     uint64 `json:"banned"`      // denied by a ban
+	WouldBan   uint64 `json:"would_ban"`   // the same in dry-run
+	Trusted    uint64 `json:"trusted"`     // passed because the client is trusted, not counted
+	Off        uint64 `json:"off"`         // passed because the mode is off
 	CandidateCounts
-	// Shed requests were refused because the server was overloaded, before any other decision.
-	// WouldShed counts requests that would have been in dry-run; they are also counted above. Both
-	// include requests to introspect and to revoke.
-	Shed      uint64 `json:"shed"`
-	WouldShed uint64 `json:"would_shed"`
-	// Issued excludes tokens that were returned again. Wasted tokens were issued while an equal one
-	// had more than half of its life left. EarlyRefreshes counts the wasted ones in exchange for a
-	// refresh token.
-	Issued         uint64 `json:"issued"`
-	Wasted         uint64 `json:"wasted"`
-	EarlyRefreshes uint64 `json:"early_refreshes"`
+	// Refused because the server was overloaded, before any other decision. Includes requests to
+	// introspect and to revoke.
+	Shed           uint64 `json:"shed"`
+	WouldShed      uint64 `json:"would_shed"`      // the same in dry-run; also counted above
+	Issued         uint64 `json:"issued"`          // access tokens, without those that were returned again
+	Wasted         uint64 `json:"wasted"`          // issued while an equal one had more than half of its life left
+	EarlyRefreshes uint64 `json:"early_refreshes"` // wasted ones in exchange for a refresh token
 }
 
 // CandidateCounts has the number of requests that a candidate also decided, and the numbers of
 // those that it would not have admitted at once.
 type CandidateCounts struct {
-	Tried               uint64 `json:"tried"`
-	CandidateWouldDeny  uint64 `json:"candidate_would_deny"`
+	Tried              uint64 `json:"tried"`                // also decided by a candidate
+	CandidateWouldDeny uint64 `json:"candidate_would_deny"` // denied by the candidate
+	// answered with the last token under the candidate
 	CandidateWouldReuse uint64 `json:"candidate_would_reuse"`
-	CandidateWouldDelay uint64 `json:"candidate_would_delay"`
-	CandidateWouldBan   uint64 `json:"candidate_would_ban"`
+	CandidateWouldDelay uint64 `json:"candidate_would_delay"` // delayed under the candidate
+	CandidateWouldBan   uint64 `json:"candidate_would_ban"`   // banned under the candidate
 }
 
 // Total returns the number of requests that the limiter decided. It excludes Shed.

@@ -56,9 +56,6 @@ const backupStalls = 10 * time.Second
 // backup sends a copy of the data file. If the copy ends early, the connection is closed before the
 // length in the header is reached.
 func (s *Server) backup(c *call) error {
-	if err := c.parameters("reason"); err != nil {
-		return err
-	}
 	r, err := s.storeRegistry(c)
 	if err != nil {
 		return err
@@ -105,9 +102,6 @@ func (p *patient) Write(b []byte) (int, error) {
 // restore replaces the data file by a file prepared beside it. The server stops serving for that
 // and restarts, so the caller sees the outcome afterwards.
 func (s *Server) restore(c *call) error {
-	if err := c.parameters("reason", "file"); err != nil {
-		return err
-	}
 	r, err := s.storeRegistry(c)
 	if err != nil {
 		return err

@@ -173,13 +173,6 @@ func encoded(r resource, p *clientcfg.PolicySnapshot) (json.RawMessage, error) {
 
 // get returns the resource and its ETag.
 func (s *Server) get(c *call, r resource) error {
-	if err := c.parameters(); err != nil {
-		return err
-	}
-	return s.show(c, r)
-}
-
-func (s *Server) show(c *call, r resource) error {
 	p := s.policies(c)
 	st := r.state(p)
 	etag, err := etagOf(st.version, st.doc)
@@ -238,12 +231,8 @@ func (s *Server) change(c *call, r resource, action string, derive deriver) erro
 	return s.perform(c, &change{resource: r, changes: r, action: action, derive: derive})
 }
 
-// asked reads the parameters of a change. only is true if the change is only to be rehearsed. more
-// are additional allowed parameters.
-func (c *call) asked(ch *change, more ...string) (only bool, err error) {
-	if err := c.parameters(append(more, "validate", "reason")...); err != nil {
-		return false, err
-	}
+// asked reads the parameters of a change. only is true if the change is only to be rehearsed.
+func (c *call) asked(ch *change) (only bool, err error) {
 	if only, err = c.flag("validate"); err != nil {
 		return false, err
 	}
@@ -266,7 +255,7 @@ func (s *Server) perform(c *call, ch *change) (err error) {
 			return invalidField("for", "%v", err)
 		}
 	}
-	only, err := c.asked(ch, "for")
+	only, err := c.asked(ch)
 	if err != nil {
 		return err
 	}

@@ -82,14 +82,11 @@ func setValue(r resource, p *clientcfg.PolicySnapshot) json.RawMessage {
 // listChanges returns all operator settings. With a limit it returns a page, and pages with equal
 // ETags show the same state.
 func (s *Server) listChanges(c *call) error {
-	if err := c.parameters("after", "limit"); err != nil {
-		return err
-	}
 	limit, err := c.number("limit", maxChanges, 0)
 	if err != nil {
 		return err
 	}
-	return s.show(c, wholeSet{c.query.Get("after"), int(limit)})
+	return s.get(c, wholeSet{c.query.Get("after"), int(limit)})
 }
 
 // targetChange is one of the requested changes.

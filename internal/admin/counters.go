@@ -78,9 +78,6 @@ func (s *Server) username(c *call) (*string, error) {
 
 // showCounters returns the live counters of a client and its users.
 func (s *Server) showCounters(c *call) error {
-	if err := c.parameters("username", "limit"); err != nil {
-		return err
-	}
 	limit, err := c.number("limit", maxListed, usuallyListed)
 	if err != nil {
 		return err

@@ -29,9 +29,6 @@ var ranks = map[string]func(activity.ClientReport) uint64{
 // shed requests, the users with the most denials, and the keys nearest their limits. It can be
 // restricted to one client.
 func (s *Server) top(c *call) error {
-	if err := c.parameters("limit", "client_id", "sort"); err != nil {
-		return err
-	}
 	limit, err := c.number("limit", usuallyListed, topReported)
 	if err != nil {
 		return err
@@ -119,9 +116,6 @@ func (s *Server) showDenied(users []activity.UserReport, limit int) []adminapi.D
 // userHash returns the hash that represents a user in the log. The name may be in any spelling that
 // works for signing in.
 func (s *Server) userHash(c *call) error {
-	if err := c.parameters("username"); err != nil {
-		return err
-	}
 	typed := c.query.Get("username")
 	if typed == "" {
 		return invalidField("username", "is missing")

@@ -10,8 +10,9 @@
 // the change and the clients that it would hit.
 //
 // Errors are problem details (RFC 9457) that name the field and the allowed range. The documents
-// are in package adminapi, and described at /admin/v1/openapi.json. Tests compare that description
-// with every response.
+// are in package adminapi. The OpenAPI document at /admin/v1/openapi.json is generated from the table
+// of routes, the types of their bodies and the comments of these types; tests compare it with every
+// response. After a change of any of them, run go generate ./internal/admin.
 //
 // The package never accesses a store directly. It changes policies through [clientcfg.PolicySource]
 // and reads through the interfaces in [Options].

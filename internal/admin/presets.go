@@ -7,9 +7,6 @@ import (
 
 // listPresets returns the named limits of this release.
 func (s *Server) listPresets(c *call) error {
-	if err := c.parameters(); err != nil {
-		return err
-	}
 	out := adminapi.Presets{Presets: []adminapi.Preset{}}
 	for _, p := range preset.All() {
 		out.Presets = append(out.Presets, adminapi.Preset{

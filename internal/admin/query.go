@@ -18,19 +18,6 @@ import (
 // maxBody bounds a request body, in bytes. The longest policy is far shorter.
 const maxBody = 64 << 10
 
-// parameters returns an error if the query has parameters other than these.
-func (c *call) parameters(known ...string) error {
-	for name := range c.query {
-		if !slices.Contains(known, name) {
-			if len(known) == 0 {
-				return invalidField(name, "unknown query parameter; there is none here")
-			}
-			return invalidField(name, "unknown query parameter; there are %s", strings.Join(known, ", "))
-		}
-	}
-	return nil
-}
-
 // flag reads a boolean parameter.
 func (c *call) flag(name string) (bool, error) {
 	switch v := c.query.Get(name); v {

@@ -20,13 +20,7 @@ type registrar struct {
 }
 
 // registrar reads the parameters of a change: the reason, and the confirmation.
-func (s *Server) registrar(c *call, name string, parameters ...string) (*registrar, error) {
-	if c.Request().Method != http.MethodGet {
-		parameters = append(parameters, "reason", "confirm")
-	}
-	if err := c.parameters(parameters...); err != nil {
-		return nil, err
-	}
+func (s *Server) registrar(c *call, name string) (*registrar, error) {
 	reason, err := c.reason()
 	if err != nil {
 		return nil, err
@@ -272,10 +266,7 @@ func (r *registrar) rotation() (out registry.Rotation, err error) {
 	if err != nil {
 		return out, err
 	}
-	var in struct {
-		Overlap string `json:"overlap"`
-		Revoke  bool   `json:"revoke"`
-	}
+	var in adminapi.NewSecret
 	errs := v.Decode(&in, nil)
 	if in.Overlap != "" {
 		if out.Overlap, err = time.ParseDuration(in.Overlap); err != nil {

@@ -17,9 +17,6 @@ import (
 // reset in the trail. It responds after the counts are removed from the store too. Otherwise the
 // stored counts would return if this process died.
 func (s *Server) resetCounters(c *call) error {
-	if err := c.parameters("username", "reason"); err != nil {
-		return err
-	}
 	id, err := c.clientID()
 	if err != nil {
 		return err

@@ -3,7 +3,6 @@ package admin
 import (
 	"context"
 	"iter"
-	"net/http"
 	"strings"
 	"time"
 
@@ -11,23 +10,6 @@ import (
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/strict"
 )
-
-// tierRoutes returns the routes for tiers, the presets for making them, and overrides.
-func (s *Server) tierRoutes() []route {
-	return []route{
-		{http.MethodGet, "/tiers", read, s.listTiers},
-		{http.MethodGet, "/tiers/:name", read, s.onTier(s.get)},
-		{http.MethodPut, "/tiers/:name", write, s.onTier(s.put)},
-		{http.MethodPatch, "/tiers/:name", write, s.onTier(s.patch)},
-		{http.MethodDelete, "/tiers/:name", write, s.onTier(s.remove)},
-		{http.MethodGet, "/presets", read, s.listPresets},
-		{http.MethodGet, "/policies/:client_id/users", read, s.onPolicy(s.listOverrides)},
-		{http.MethodGet, "/policies/:client_id/users/:username", read, s.onOverride(s.get)},
-		{http.MethodPut, "/policies/:client_id/users/:username", write, s.onOverride(s.put)},
-		{http.MethodPatch, "/policies/:client_id/users/:username", write, s.onOverride(s.patch)},
-		{http.MethodDelete, "/policies/:client_id/users/:username", write, s.onOverride(s.remove)},
-	}
-}
 
 // tierResource is a tier.
 type tierResource struct{ name string }

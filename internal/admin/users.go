@@ -18,7 +18,7 @@ import (
 
 // listUsers returns a page of the users.
 func (s *Server) listUsers(c *call) error {
-	r, err := s.registrar(c, "", "after", "limit", "prefix")
+	r, err := s.registrar(c, "")
 	if err != nil {
 		return err
 	}
@@ -62,12 +62,7 @@ func (s *Server) createUser(c *call) error {
 	if err != nil {
 		return err
 	}
-	var in struct {
-		Username string           `json:"username"`
-		Password string           `json:"password"`
-		Hash     string           `json:"password_hash"`
-		Operator clientcfg.Access `json:"operator"`
-	}
+	var in adminapi.NewUser
 	errs := v.Decode(&in, nil)
 	errs.AddUnreported(checkOperator(in.Operator))
 	if in.Password != "" && in.Hash != "" {
@@ -198,9 +193,7 @@ func (s *Server) setPassword(r *registrar) error {
 	if err != nil {
 		return err
 	}
-	var in struct {
-		Password string `json:"password"`
-	}
+	var in adminapi.NewPassword
 	if err := v.Decode(&in, nil).Err(); err != nil {
 		return err
 	}

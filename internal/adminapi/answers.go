@@ -12,10 +12,10 @@ import (
 // Activity is the decisions of the last ten minutes: for one client, or for all clients that a
 // candidate for the default limits affects.
 type Activity struct {
-	Since time.Time `json:"since"`
+	Since time.Time `json:"since"` // start of the figures
 	activity.Counts
-	// Clients are the clients with the most requests that were or would have been denied. It is set
-	// only for the candidate for the default limits.
+	// The clients with the most requests that were or would have been denied. Only for the
+	// candidate for the default limits.
 	Clients []ClientCounts `json:"clients,omitempty"`
 }
 
@@ -27,22 +27,22 @@ type ClientCounts struct {
 
 // Policies is a page of the policies.
 type Policies struct {
-	Version  int64        `json:"version"`            // of all policies; the whole page shows this version
-	LeftOut  int          `json:"left_out,omitempty"` // targets that differ from that version: see PoliciesInForce
-	Policies []PolicyView `json:"policies"`
-	Next     string       `json:"next,omitempty"` // value of after for the next page
-	// Unregistered lists the page's unregistered clients, by client_id.
-	Unregistered []string `json:"unregistered,omitempty"`
+	Version int64 `json:"version"` // of all policies; the whole page shows this version
+	// targets that differ from that version, because the instance cannot use their values
+	LeftOut      int          `json:"left_out,omitempty"`
+	Policies     []PolicyView `json:"policies"`
+	Next         string       `json:"next,omitempty"`         // value of after for the next page
+	Unregistered []string     `json:"unregistered,omitempty"` // the clients of this page that are not registered
 }
 
 // Candidates is a page of the candidates.
 type Candidates struct {
-	Version    int64           `json:"version"` // see Policies
-	LeftOut    int             `json:"left_out,omitempty"`
-	Candidates []CandidateView `json:"candidates"`
-	Next       string          `json:"next,omitempty"` // value of after for the next page
-	// Unregistered lists the page's unregistered clients, by client_id.
-	Unregistered []string `json:"unregistered,omitempty"`
+	Version int64 `json:"version"` // of all policies; the whole page shows this version
+	// targets that differ from that version, because the instance cannot use their values
+	LeftOut      int             `json:"left_out,omitempty"`
+	Candidates   []CandidateView `json:"candidates"`
+	Next         string          `json:"next,omitempty"`         // value of after for the next page
+	Unregistered []string        `json:"unregistered,omitempty"` // the clients of this page that are not registered
 }
 
 // Clients is a page of the registered clients.
@@ -50,10 +50,9 @@ type Clients struct {
 	Since   time.Time `json:"since"` // of the activity
 	Clients []Client  `json:"clients"`
 	Next    string    `json:"next,omitempty"` // value of after for the next page
-	// Unregistered are unregistered clients with a policy in the configuration file; on the last
-	// page. [UnregisteredClients] also include the clients that operators have set limits for.
+	// unregistered clients with a policy in the configuration file; on the last page
 	Unregistered []string `json:"unregistered,omitempty"`
-	// Unreadable are clients with unreadable records, which are not served; only on the last page.
+	// clients with unreadable records, which are not served; on the last page
 	Unreadable []registry.Unreadable `json:"unreadable,omitempty"`
 }
 
@@ -69,17 +68,17 @@ type Client struct {
 
 // Applied is the limits in force for a client, and their source.
 type Applied struct {
-	Source    string    `json:"source"`         // of the policy: api, file or none
-	Until     time.Time `json:"until,omitzero"` // end of a temporary policy
-	Candidate bool      `json:"candidate"`      // it has its own candidate
+	Source    string    `json:"source" schema:"enum=api|file|none"` // where the policy comes from
+	Until     time.Time `json:"until,omitzero"`                     // end of a temporary policy; absent: permanent
+	Candidate bool      `json:"candidate"`                          // it has its own candidate
 	Effective Effective `json:"effective"`
 }
 
 // UnregisteredClients is a page of the unregistered clients with limits: a policy, limits of single
 // users or a candidate, set by operators or in the configuration file.
 type UnregisteredClients struct {
-	Version      int64                `json:"version"` // see Policies
-	LeftOut      int                  `json:"left_out,omitempty"`
+	Version      int64                `json:"version"`            // of all policies; the whole page shows this version
+	LeftOut      int                  `json:"left_out,omitempty"` // targets that differ from that version
 	Unregistered []UnregisteredClient `json:"unregistered"`
 	Next         string               `json:"next,omitempty"` // value of after for the next page
 }
@@ -97,49 +96,46 @@ type Counters struct {
 	Instance string    `json:"instance"`
 	At       time.Time `json:"at"`
 	Counters []Counter `json:"counters"`
-	// Incomplete is set if the counts of other instances could not be read, or if there are more
-	// than the server examines.
+	// The counts of other instances could not be read, or there are more than the server examines.
 	Incomplete bool `json:"incomplete"`
 }
 
 // Counter is one live counter: a client or one of its users, under one limit.
 type Counter struct {
 	ClientID string `json:"client_id"`
-	// Username is null for the client itself (client_credentials), for a total and for a source.
+	// null for the client itself (client_credentials), for a total and for a source
 	Username  *string `json:"username"`
 	Total     bool    `json:"total,omitempty"`  // of the client over all its users
 	Source    string  `json:"source,omitempty"` // of the client from this address; an IPv6 network is a /64
 	Candidate bool    `json:"candidate"`        // counted for a candidate, never enforced
 	Limit     Limit   `json:"limit"`
-	Known     int64   `json:"g"` // known to be in the database
-	InFlight  int64   `json:"i"` // admitted here, not yet known to be in the database
-	Estimate  float64 `json:"estimate"`
-	Remaining int64   `json:"remaining"`
-	Usage     float64 `json:"usage"` // share of the limit
-	// FreeAt is when the next request passes if no others are sent; null if one would pass now.
-	FreeAt *time.Time `json:"free_at"`
-	// LastSeen is when this instance last decided a request on it; null if never.
-	LastSeen *time.Time `json:"last_seen"`
-	Instance string     `json:"instance,omitempty"`
+	Known     int64   `json:"g"`         // known to be in the database
+	InFlight  int64   `json:"i"`         // admitted here, not yet known to be in the database
+	Estimate  float64 `json:"estimate"`  // requests in the window
+	Remaining int64   `json:"remaining"` // requests that would pass now
+	Usage     float64 `json:"usage"`     // share of the limit
+	// when the next request passes if no others are sent; null: one would pass now
+	FreeAt   *time.Time `json:"free_at"`
+	LastSeen *time.Time `json:"last_seen"`          // when this instance last decided a request on it; null: never
+	Instance string     `json:"instance,omitempty"` // the instance that reports the counter
 }
 
 // Top lists the clients with the most requests, the keys nearest their limits and the users denied
 // most: of all clients, or of one.
 type Top struct {
-	Since     time.Time      `json:"since"` // of Talkers and Denied
+	Since     time.Time      `json:"since"` // start of talkers and denied
 	Talkers   []ClientCounts `json:"talkers"`
 	NearLimit []Counter      `json:"near_limit"`
 	Denied    []DeniedUser   `json:"denied"`
-	// DeniedOthers are the denials of users missing from Denied; only if Top is about one client.
+	// Denials of users missing from denied. Only in an answer about one client.
 	DeniedOthers *activity.Denials `json:"denied_others,omitempty"`
 }
 
 // DeniedUser is a user of a client with denied requests, or with requests that would have been
 // denied.
 type DeniedUser struct {
-	ClientID string `json:"client_id"`
-	// Username is null for the client itself (client_credentials).
-	Username *string `json:"username"`
+	ClientID string  `json:"client_id"`
+	Username *string `json:"username"`            // null for the client itself (client_credentials)
 	UserHash string  `json:"user_hash,omitempty"` // the user's identifier in the log
 	activity.Denials
 }
@@ -158,21 +154,24 @@ type Audit struct {
 
 // AuditEntry is an entry of the trail. An unreadable entry has at least its version.
 type AuditEntry struct {
-	Version  int64              `json:"version"` // number of the entry, and the new version of the policies if it changes them
-	ID       string             `json:"id"`
-	At       time.Time          `json:"at"`
-	Actor    clientcfg.Actor    `json:"actor"`
-	Action   string             `json:"action"`
-	Target   string             `json:"target"`
+	Version int64           `json:"version"` // number of the entry, and the new version of the policies if it changes them
+	ID      string          `json:"id,omitempty"`
+	At      time.Time       `json:"at,omitzero"`
+	Actor   clientcfg.Actor `json:"actor,omitzero"`
+	Action  string          `json:"action,omitempty"`
+	// settings, tiers/…, policies/…, overrides/…, candidates/…, clients/…, clients/…/counters,
+	// bans/…, users/… or store
+	Target   string             `json:"target,omitempty"`
 	Reason   string             `json:"reason,omitempty"`
-	Instance string             `json:"instance,omitempty"`
-	Until    time.Time          `json:"until,omitzero"`
-	Before   json.RawMessage    `json:"before"`
-	After    json.RawMessage    `json:"after"`
-	More     []clientcfg.Change `json:"more,omitempty"`
-	// Outcome is "unknown" if the change may or may not have been made.
-	Outcome    string `json:"outcome,omitempty"`
-	Unreadable string `json:"unreadable,omitempty"` // reason; empty if readable
+	Instance string             `json:"instance,omitempty"` // the instance that took the request
+	Until    time.Time          `json:"until,omitzero"`     // end of a temporary change; absent: permanent
+	Before   json.RawMessage    `json:"before,omitempty"`
+	After    json.RawMessage    `json:"after,omitempty"`
+	More     []clientcfg.Change `json:"more,omitempty"` // other targets of the same change
+	// unknown: it is not known whether the change was made
+	Outcome string `json:"outcome,omitempty" schema:"enum=unknown"`
+	// why the entry cannot be read; then other parts may be absent
+	Unreadable string `json:"unreadable,omitempty"`
 }
 
 // ShowEvent returns an event as the API shows it.
@@ -190,65 +189,39 @@ func ShowEvent(e *clientcfg.Event) AuditEntry {
 	return entry
 }
 
-// MarshalJSON implements [json.Marshaler].
-func (e AuditEntry) MarshalJSON() ([]byte, error) {
-	if e.Unreadable == "" {
-		type plain AuditEntry // without this method
-		return json.Marshal(plain(e))
-	}
-	return json.Marshal(struct {
-		Version    int64           `json:"version"`
-		ID         string          `json:"id,omitempty"`
-		At         time.Time       `json:"at,omitzero"`
-		Actor      clientcfg.Actor `json:"actor,omitzero"`
-		Action     string          `json:"action,omitempty"`
-		Target     string          `json:"target,omitempty"`
-		Reason     string          `json:"reason,omitempty"`
-		Instance   string          `json:"instance,omitempty"`
-		Unreadable string          `json:"unreadable"`
-	}{e.Version, e.ID, e.At, e.Actor, e.Action, e.Target, e.Reason, e.Instance, e.Unreadable})
-}
-
 // OutcomeUnknown is the outcome of a change that may or may not have been made.
 const OutcomeUnknown = "unknown"
 
 // Rehearsal is the answer to ?validate=true: the effect of a change.
 type Rehearsal struct {
-	Valid  bool            `json:"valid"`
-	Before json.RawMessage `json:"before"`
-	After  json.RawMessage `json:"after"`
-	// Until is the end of the change, and WasUntil the end of the value that it replaces. Zero:
-	// permanent.
-	Until    time.Time `json:"until,omitzero"`
-	WasUntil time.Time `json:"was_until,omitzero"`
-	Effect   Effect    `json:"effect"`
+	Valid    bool            `json:"valid"`
+	Before   json.RawMessage `json:"before"`
+	After    json.RawMessage `json:"after"`
+	Until    time.Time       `json:"until,omitzero"`     // end of the change; absent: permanent
+	WasUntil time.Time       `json:"was_until,omitzero"` // end of the value that it replaces; absent: permanent
+	Effect   Effect          `json:"effect"`
 }
 
 // Effect shows which clients a change would have affected if made ten minutes earlier.
 type Effect struct {
-	// Widens is set if the change can deny more than before, to any client. Only then can it affect
-	// a client that was not affected before.
+	// The change can deny more than before, to any client. Only then can it affect a client that
+	// was not affected before.
 	Widens bool `json:"widens"`
-	// Since is the start of complete figures. It is later than ten minutes ago if limits were
-	// changed or tried, or the server was started, within that time.
-	Since time.Time `json:"since"`
-	// Clients is the number of clients that sent requests in the last ten minutes.
-	Clients int `json:"clients"`
-	// Hit are the clients with requests that would have been denied, most first: at most 1000 of
-	// HitTotal.
-	Hit      []Hit `json:"hit"`
-	HitTotal int   `json:"hit_total"`
-	// Unknown are clients with requests that the server has no data about: at most 1000 of
-	// UnknownTotal.
-	Unknown      []Unknown `json:"unknown"`
-	UnknownTotal int       `json:"unknown_total"`
-	// Incomplete is set if there were more clients than the server counts.
-	Incomplete bool `json:"incomplete"`
-	// Unlimited are grants with requests that were limited by user and no longer are.
+	// Start of complete figures. It is later than ten minutes ago if limits were changed or tried,
+	// or the server was started, within that time.
+	Since   time.Time `json:"since"`
+	Clients int       `json:"clients"` // clients that sent requests in the last ten minutes
+	// clients with requests that would have been denied, most first
+	Hit      []Hit `json:"hit" schema:"maxItems=1000"`
+	HitTotal int   `json:"hit_total"` // also those that are not listed
+	// clients with requests that the server has no data about
+	Unknown      []Unknown `json:"unknown" schema:"maxItems=1000"`
+	UnknownTotal int       `json:"unknown_total"` // also those that are not listed
+	Incomplete   bool      `json:"incomplete"`    // there were more clients than the server counts
+	// grants with requests that were limited by user and no longer are
 	Unlimited []string `json:"unlimited,omitempty"`
-	// Warnings are sentences about clients with possibly misspelt names.
-	Warnings []string `json:"warnings,omitempty"`
-	Summary  string   `json:"summary"` // everything in one sentence, except the warnings
+	Warnings  []string `json:"warnings,omitempty"` // sentences about clients with possibly misspelt names
+	Summary   string   `json:"summary"`            // everything in one sentence, except the warnings
 }
 
 // Hit is a client with requests that would have been denied.
@@ -271,7 +244,7 @@ type Problem struct {
 	Status int            `json:"status"`
 	Detail string         `json:"detail,omitempty"`
 	Errors []FieldProblem `json:"errors,omitempty"`
-	// Conflict is set if earlier changes caused the refusal of this one.
+	// what others have changed, if that is why this change was refused
 	Conflict *Conflict `json:"conflict,omitempty"`
 }
 

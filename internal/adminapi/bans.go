@@ -5,21 +5,19 @@ import "time"
 // Ban is a client, or a user of a client, that is banned until a time.
 type Ban struct {
 	ClientID string `json:"client_id"`
-	// Username is the key's username; nil: the client itself, for client_credentials.
+	// user of the client that is banned; absent: the client itself, for client_credentials
 	Username *string `json:"username,omitempty"`
-	// DryRun is set if the ban would be in force but is not enforced. Only the instance that
-	// answers has it.
+	// The ban would be in force but is not enforced. Only the instance that answers has it.
 	DryRun bool `json:"dry_run"`
 	Active bool `json:"active"` // not expired
-	// NotEnforced is set if the current policy does not enforce the ban: its mode is not enforce,
-	// or the client is trusted or no longer has a ban.
+	// The current policy does not enforce the ban: its mode is not enforce, or the client is
+	// trusted or no longer has a ban.
 	NotEnforced bool      `json:"not_enforced,omitempty"`
-	Before      int       `json:"bans_before"`
+	Before      int       `json:"bans_before"` // bans before it that were not forgotten
 	Since       time.Time `json:"since"`
 	Until       time.Time `json:"until"`
-	// Forgotten is when the next ban counts as the first one again.
-	Forgotten time.Time `json:"forgotten_at"`
-	Lifted    time.Time `json:"lifted_at,omitzero"` // by an operator
+	Forgotten   time.Time `json:"forgotten_at"`       // from then on the next ban is a first one
+	Lifted      time.Time `json:"lifted_at,omitzero"` // by an operator
 }
 
 // Bans is a page of the bans.

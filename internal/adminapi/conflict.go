@@ -16,9 +16,9 @@ const AgeHeader = "Age"
 type Conflict struct {
 	Target string    `json:"target"` // as in the trail
 	Now    time.Time `json:"now"`    // by the server's clock, for comparison with the times of the changes
-	// Changes are the audit entries of those changes, newest first: at most ten. If it is empty,
-	// the configuration file differs from the file behind the earlier answer.
-	Changes []AuditEntry `json:"changes"`
+	// The audit entries of those changes, newest first: at most ten. If it is empty, the
+	// configuration file differs from the file behind the earlier answer.
+	Changes []AuditEntry `json:"changes" schema:"maxItems=10"`
 }
 
 // Who names the actor of a change.

@@ -20,18 +20,18 @@ type Instance struct {
 	SeenAt    time.Time       `json:"seen_at"`
 	Self      bool            `json:"self"` // the instance that answers
 	Policies  PoliciesInForce `json:"policies"`
-	Sync      *SyncState      `json:"sync"` // null: it does not share its counts
-	File      ConfigFile      `json:"configuration_file"`
+	Sync      *SyncState      `json:"sync"`               // null: it does not share its counts
+	File      ConfigFile      `json:"configuration_file"` // its configuration file, which may change while it runs
 }
 
 // ConfigFile is the state of a configuration file, which may change while the server runs.
 type ConfigFile struct {
 	ReadAt time.Time `json:"read_at"` // when the configuration in use was read
-	// RestartNeeded are changed fields that take effect at the next start.
+	// changed fields that take effect at the next start
 	RestartNeeded []string `json:"restart_needed,omitempty"`
 	Error         string   `json:"error,omitempty"` // reason why the newest content is not in use
-	// ErrorCode is the error_code of a 429. If it differs between instances, clients get different
-	// answers from them.
+	// The error_code of a 429. If it differs between instances, clients get different answers from
+	// them.
 	ErrorCode string `json:"error_code"`
 }
 
@@ -39,12 +39,12 @@ type ConfigFile struct {
 type PoliciesInForce struct {
 	Version int64 `json:"version"`
 	Current bool  `json:"current"` // it is the newest version of any instance, and fully in force
-	// LeftOut is the number of targets that differ from that version because the instance cannot
-	// use their values. They keep an older value or the value of the configuration file.
+	// Targets that differ from that version because the instance cannot use their values. They
+	// keep an older value or the value of the configuration file.
 	LeftOut   int       `json:"left_out,omitempty"`
 	CheckedAt time.Time `json:"checked_at"`
-	// File is a digest of the limits in the configuration file. Instances with different files
-	// enforce different limits.
+	// Digest of the limits in the configuration file. Instances with different files enforce
+	// different limits.
 	File  string `json:"file"`
 	Error string `json:"error,omitempty"`
 }
@@ -59,8 +59,7 @@ type SyncState struct {
 	StaleMillis       int64 `json:"stale_ms"`       // age of the oldest count due for a refresh
 	UnconfirmedMillis int64 `json:"unconfirmed_ms"` // age of the oldest unconfirmed write
 
-	// ClockAlone is the clock that differs from the others by over a second: wall, store, process,
-	// all; empty for none. See package clock.
+	// The clock that differs from the others by over a second: wall, store, process or all.
 	ClockAlone  string  `json:"clock_alone,omitempty"`
 	WallOffset  float64 `json:"wall_offset_s"`  // seconds that the wall clock is ahead of process time
 	StoreOffset float64 `json:"clock_offset_s"` // seconds that the store's clock is ahead of process time

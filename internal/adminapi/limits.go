@@ -14,16 +14,34 @@ const Prefix = "/admin/v1"
 // only for strict limits, and grants only for limits of certain grants. A client may omit fields
 // that have a default.
 type Limit struct {
-	Name      string  `json:"name,omitempty"`
-	Requests  int64   `json:"requests"`
-	Window    string  `json:"window"`
-	Frames    int64   `json:"frames,omitempty"`
-	Algorithm string  `json:"algorithm,omitempty"`
-	SoftRatio float64 `json:"soft_ratio,omitempty"`
-	OnOutage  string  `json:"on_outage,omitempty"`
-	Strict    bool    `json:"strict,omitempty"`
-	LeaseWait string  `json:"lease_wait,omitempty"`
-	// Grants are the grants that a limit of the list user counts; empty: all grants.
+	// Unique in its list: letters, digits, -, _ and . Default per-minute.
+	Name string `json:"name,omitempty" schema:"pattern=^[A-Za-z0-9._-]+$,maxLength=32"`
+	// admitted requests per window; default 100
+	Requests int64 `json:"requests" schema:"minimum=1,maximum=1000000000"`
+	// Length with its unit, such as 60s, 1.5s or 24h: above 0 and at most 744h, in whole
+	// milliseconds. Default 60s.
+	Window string `json:"window" schema:"example=60s"`
+	// Frames that make up a window: more frames give a finer estimate. Default 1, and up to 60 for
+	// a strict limit, of at least 50ms each. They must divide the window into whole milliseconds,
+	// and be 1 unless the algorithm is sliding.
+	Frames int64 `json:"frames,omitempty" schema:"minimum=1,maximum=60"`
+	// how the window is estimated; default sliding
+	Algorithm string `json:"algorithm,omitempty" schema:"enum=sliding|weighted|fixed"`
+	// The client is warned from this share of the limit on. Default 0.8.
+	SoftRatio float64 `json:"soft_ratio,omitempty" schema:"exclusiveMinimum=0,maximum=1"`
+	// How the limit is decided while the store does not accept counts. share: every instance
+	// assumes that the others admit as much as itself, so together they admit about one limit.
+	// memory: each instance admits up to the whole limit. deny: nothing passes that cannot be
+	// counted for all. Default share, and always deny for a strict limit.
+	OnOutage string `json:"on_outage,omitempty" schema:"enum=share|memory|deny"`
+	// Never more than requests in any window, on all instances together, through any fault.
+	// Requests wait for permits that the store has counted before. The algorithm must be sliding.
+	Strict bool `json:"strict,omitempty"`
+	// Only for a strict limit: how long a request waits for permits at most, from 1ms to 5s.
+	// Default 50ms.
+	LeaseWait string `json:"lease_wait,omitempty" schema:"example=100ms"`
+	// Only in the list user: the limit counts and denies requests of these grants only. Absent:
+	// all grants.
 	Grants ratelimit.Grants `json:"grants,omitzero"`
 }
 
@@ -67,83 +85,96 @@ func ShowWindow(d time.Duration) string {
 
 // Settings are the settings for all clients.
 type Settings struct {
-	Mode          string  `json:"mode"`
-	CanaryPercent float64 `json:"canary_percent"`
-	Default       Default `json:"default"`
-	Note          string  `json:"note,omitempty"`
+	Mode string `json:"mode" schema:"enum=enforce|dry_run|off"` // what happens to a request over a limit
+	// share of clients that the mode enforce applies to; dry-run for the others
+	CanaryPercent float64 `json:"canary_percent" schema:"minimum=0,maximum=100"`
+	Default       Default `json:"default"` // limits of every client without its own
+	// for people: at most 500 bytes of printable characters
+	Note string `json:"note,omitempty" schema:"maxLength=500"`
 }
 
 // Default applies to every client without its own policy.
 type Default struct {
-	User      []Limit `json:"user"`
-	Client    []Limit `json:"client"`
-	Total     []Limit `json:"total,omitempty"`  // of each client over all its users
-	Source    []Limit `json:"source,omitempty"` // of each client from each source address
-	OverLimit string  `json:"over_limit"`       // deny or reuse: for client_credentials
+	// For each user of a client. At most 8 limits, like client; at most 4 in total and in source.
+	User   []Limit `json:"user"`
+	Client []Limit `json:"client"` // for each client: client_credentials
+	// for each client over all its users and grants, beside the other lists; absent: none
+	Total []Limit `json:"total,omitempty"`
+	// For each client from each source address, over all its users and grants, beside the other
+	// lists. An IPv6 address counts by its /64. Absent: none.
+	Source []Limit `json:"source,omitempty"`
+	// What a client gets for client_credentials over its limit: 429, or its last token for the
+	// same again, while a fifth of its life is left.
+	OverLimit string `json:"over_limit" schema:"enum=deny|reuse"`
 	Waits
-	Ban         *ratelimit.Ban `json:"ban,omitempty"`
-	Criticality string         `json:"criticality,omitempty"` // absent: depends on the request
-	HideHeaders bool           `json:"hide_headers"`
+	Ban *ratelimit.Ban `json:"ban,omitempty"` // absent: no ban
+	// Which requests are refused first while the server is overloaded: sheddable, then
+	// sheddable_plus, critical, and critical_plus last. Absent: depends on the request.
+	Criticality string `json:"criticality,omitempty" schema:"enum=critical_plus|critical|sheddable_plus|sheddable"`
+	HideHeaders bool   `json:"hide_headers"` // leave the RateLimit fields and violated-policies out of responses
 }
 
 // SettingsView is the settings with their read-only fields.
 type SettingsView struct {
 	Settings
 	Meta struct {
-		Version int64 `json:"version"`
-		// Changed names the settings changed over the API. All others come from the configuration
-		// file.
-		Changed []string `json:"changed"`
-		// Until is the end of temporary settings; zero: permanent.
-		Until time.Time `json:"until,omitzero"`
+		Version int64 `json:"version"` // version of the policies at the last change; 0: never changed
+		// settings changed over the API; all others come from the configuration file
+		Changed []string  `json:"changed"`
+		Until   time.Time `json:"until,omitzero"` // end of temporary settings; absent: permanent
 	} `json:"meta"`
 }
 
 // Policy is the policy of one client. An absent field takes the value of the tier, or else of the
 // settings.
 type Policy struct {
-	ClientID  string  `json:"client_id"`
-	Trusted   bool    `json:"trusted"`
-	Tier      string  `json:"tier,omitempty"` // its values take precedence over the settings
-	Mode      string  `json:"mode,omitempty"`
-	User      []Limit `json:"user,omitempty"`
-	Client    []Limit `json:"client,omitempty"`
+	ClientID string `json:"client_id"`
+	Trusted  bool   `json:"trusted"`                              // never denied, and not counted
+	Tier     string `json:"tier,omitempty" schema:"maxLength=64"` // its values apply where the policy has none
+	// absent: the mode of the tier, or else of the settings, with their canary share
+	Mode   string  `json:"mode,omitempty" schema:"enum=enforce|dry_run|off"`
+	User   []Limit `json:"user,omitempty"`   // for each user of the client
+	Client []Limit `json:"client,omitempty"` // for the client itself: client_credentials
+	// for the client over all its users and grants, beside the other lists
 	Total     []Limit `json:"total,omitempty"`
-	Source    []Limit `json:"source,omitempty"`
-	OverLimit string  `json:"over_limit,omitempty"`
+	Source    []Limit `json:"source,omitempty"`                              // for the client from each source address, beside the other lists
+	OverLimit string  `json:"over_limit,omitempty" schema:"enum=deny|reuse"` // not reuse for a trusted client
 	Waits
 	Ban         *ratelimit.Ban `json:"ban,omitempty"`
-	Criticality string         `json:"criticality,omitempty"`
+	Criticality string         `json:"criticality,omitempty" schema:"enum=critical_plus|critical|sheddable_plus|sheddable"`
 	HideHeaders bool           `json:"hide_headers"`
-	Note        string         `json:"note,omitempty"`
+	// for people: at most 500 bytes of printable characters
+	Note string `json:"note,omitempty" schema:"maxLength=500"`
 }
 
 // PolicyView is a policy with its read-only fields.
 type PolicyView struct {
 	Policy
-	Effective Effective `json:"effective"`
+	Effective Effective `json:"effective" schema:"readonly"`
 	Meta      struct {
 		Version int64     `json:"version"`
-		Source  string    `json:"source"`         // api, file or none
-		Until   time.Time `json:"until,omitzero"` // end if temporary; zero: permanent
+		Source  string    `json:"source" schema:"enum=api|file|none"` // where the policy comes from
+		Until   time.Time `json:"until,omitzero"`                     // end of a temporary value; absent: permanent
 	} `json:"meta"`
 }
 
 // Effective are the values in force for a client, from all sources.
 type Effective struct {
-	Mode      string  `json:"mode"`
-	Trusted   bool    `json:"trusted"`
-	User      []Limit `json:"user"`
-	Client    []Limit `json:"client"`
-	Total     []Limit `json:"total,omitempty"`
-	Source    []Limit `json:"source,omitempty"`
-	OverLimit string  `json:"over_limit"`
+	Mode    string  `json:"mode" schema:"enum=enforce|dry_run|off"` // what happens to a request over a limit
+	Trusted bool    `json:"trusted"`
+	User    []Limit `json:"user"`             // for each user of the client without limits of its own
+	Client  []Limit `json:"client"`           // for the client itself
+	Total   []Limit `json:"total,omitempty"`  // for the client over all its users and grants; absent: none
+	Source  []Limit `json:"source,omitempty"` // for the client from each source address; absent: none
+	// for client_credentials over the limit: 429, or the last token again
+	OverLimit string `json:"over_limit" schema:"enum=deny|reuse"`
 	Waits
-	Ban         *ratelimit.Ban `json:"ban,omitempty"`         // absent: the client has no ban
-	Criticality string         `json:"criticality,omitempty"` // absent: not set, depends on the request
-	HideHeaders bool           `json:"hide_headers"`
-	Tier        string         `json:"tier,omitempty"`      // of the client
-	Overrides   int            `json:"overrides,omitempty"` // users with limits of their own
+	Ban *ratelimit.Ban `json:"ban,omitempty"` // absent: the client has no ban
+	// absent: not set, depends on the request
+	Criticality string `json:"criticality,omitempty" schema:"enum=critical_plus|critical|sheddable_plus|sheddable"`
+	HideHeaders bool   `json:"hide_headers"`
+	Tier        string `json:"tier,omitempty"`                         // tier of the client; absent: none
+	Overrides   int    `json:"overrides,omitempty" schema:"minimum=1"` // users with their own limits; absent: none
 }
 
 // ShowEffective returns e as the API shows it.
@@ -160,28 +191,30 @@ func ShowEffective(e *ratelimit.Effective) Effective {
 
 // Candidate is a set of limits tried beside the limits in force.
 type Candidate struct {
-	ClientID string  `json:"client_id"`
-	User     []Limit `json:"user,omitempty"`
-	Client   []Limit `json:"client,omitempty"`
-	Total    []Limit `json:"total,omitempty"`
-	Source   []Limit `json:"source,omitempty"`
-	// OverLimit, Waits and Ban are as in Policy. If absent, the candidate uses the values in force.
-	OverLimit string `json:"over_limit,omitempty"`
+	ClientID string  `json:"client_id"`        // _default: the candidate for the default limits
+	User     []Limit `json:"user,omitempty"`   // tried on each user; absent: not tried
+	Client   []Limit `json:"client,omitempty"` // tried on the client itself; absent: not tried
+	Total    []Limit `json:"total,omitempty"`  // tried on all requests of the client; absent: not tried
+	// tried on all requests of the client by source address; absent: not tried
+	Source []Limit `json:"source,omitempty"`
+	// absent, like max_wait and ban: tried with the value in force
+	OverLimit string `json:"over_limit,omitempty" schema:"enum=deny|reuse"`
 	Waits
 	Ban *ratelimit.Ban `json:"ban,omitempty"`
-	// Criticality is not tried. It comes into force when the candidate is made live. Absent: the
-	// value in force stays.
-	Criticality string `json:"criticality,omitempty"`
-	Note        string `json:"note,omitempty"`
+	// Not tried: it comes into force when the candidate is made live. Absent: the value in force
+	// stays.
+	Criticality string `json:"criticality,omitempty" schema:"enum=critical_plus|critical|sheddable_plus|sheddable"`
+	// for people: at most 500 bytes of printable characters
+	Note string `json:"note,omitempty" schema:"maxLength=500"`
 }
 
 // CandidateView is a candidate with the decisions made while it was tried.
 type CandidateView struct {
 	Candidate
-	Since    time.Time `json:"since"`
-	Activity Activity  `json:"activity"`
+	Since    time.Time `json:"since" schema:"readonly"` // since when these limits are tried
+	Activity Activity  `json:"activity" schema:"readonly"`
 	Meta     struct {
 		Version int64     `json:"version"`
-		Until   time.Time `json:"until,omitzero"` // end if temporary; zero: permanent
+		Until   time.Time `json:"until,omitzero"` // end of a temporary value; absent: permanent
 	} `json:"meta"`
 }

@@ -4,11 +4,11 @@ package adminapi
 // page has no limit that this server can count.
 type Preset struct {
 	Name   string  `json:"name"`
-	User   []Limit `json:"user,omitempty"`
+	User   []Limit `json:"user,omitempty"` // absent: the page has no such limit that can be counted
 	Client []Limit `json:"client,omitempty"`
-	Total  []Limit `json:"total,omitempty"`
-	About  string  `json:"about"` // limited resource, for people
-	Page   string  `json:"page"`  // URL of the provider's page with the limits
+	Total  []Limit `json:"total,omitempty"` // over all users of a client
+	About  string  `json:"about"`           // what the provider limits, for people
+	Page   string  `json:"page"`            // URL of the provider's page with the limits
 }
 
 // Presets is all presets.

@@ -10,10 +10,11 @@ import (
 // Registration is a client with its read-only fields.
 type Registration struct {
 	clientcfg.Metadata
-	IssuedAt int64             `json:"client_id_issued_at"` // seconds since 1970 (RFC 7591 3.2.1)
-	Secrets  []registry.Secret `json:"secrets,omitzero"`
-	// LockedOut is the reason why limits in force lock the client out of this API; empty if they do
-	// not, or if it is not an operators' client.
+	// seconds since 1970 (RFC 7591 3.2.1); 0: a client of the server behind a gateway
+	IssuedAt int64             `json:"client_id_issued_at"`
+	Secrets  []registry.Secret `json:"secrets,omitzero"` // in lists only for a caller with registrations:read
+	// Why limits in force lock the client out of this API: trust it, or give it its own limits.
+	// Absent if they do not.
 	LockedOut string `json:"locked_out,omitempty"`
 	Meta      struct {
 		Version int64 `json:"version"`
@@ -33,10 +34,37 @@ func ShowRegistration(c *clientcfg.Client, now time.Time) Registration {
 // Registered is the answer to creating a client or a secret. No other answer contains the secret.
 type Registered struct {
 	Registration
-	Secret string `json:"client_secret,omitempty"`
-	// SecretExpiresAt is always 0, for never (RFC 7591 3.2.1). It is present together with a
-	// secret.
+	Secret string `json:"client_secret,omitempty"` // in this response only
+	// with a secret always 0: never (RFC 7591 3.2.1)
 	SecretExpiresAt *int64 `json:"client_secret_expires_at,omitempty"`
+}
+
+// NewClient is a client to be registered. The defaults are those of RFC 7591, and for the grants
+// authorization_code and refresh_token with a redirect URI, client_credentials otherwise.
+type NewClient struct {
+	clientcfg.Metadata
+	// SecretHash is the SHA-256 of a secret of at least 128 bits that exists already, hexadecimal or
+	// base64. Absent: a secret is made.
+	SecretHash string `json:"client_secret_hash,omitempty"`
+}
+
+// NewSecret says how a client gets another secret.
+type NewSecret struct {
+	Overlap string `json:"overlap,omitempty"` // how long the former secret stays valid, such as 24h; at most 720h
+	Revoke  bool   `json:"revoke,omitempty"`  // invalidate everything issued until now
+}
+
+// NewUser is a user to be created, with a password or the hash of one.
+type NewUser struct {
+	Username string           `json:"username" schema:"required"`
+	Password string           `json:"password,omitempty"`
+	Hash     string           `json:"password_hash,omitempty"`                     // argon2id, bcrypt, or PBKDF2 as of Django or passlib
+	Operator clientcfg.Access `json:"operator,omitempty" schema:"enum=read|write"` // access to the admin API; absent: none
+}
+
+// NewPassword is a user's new password.
+type NewPassword struct {
+	Password string `json:"password" schema:"required"`
 }
 
 // Secrets are the valid secrets of a client, newest first.

@@ -9,34 +9,38 @@ import (
 // Tier is a named policy that clients' policies refer to. An absent field takes the value of the
 // settings.
 type Tier struct {
-	Name      string  `json:"name"`
-	Mode      string  `json:"mode,omitempty"`
-	User      []Limit `json:"user,omitempty"`
-	Client    []Limit `json:"client,omitempty"`
+	Name string `json:"name" schema:"maxLength=64"` // visible ASCII characters
+	// absent: the mode of the settings, with their canary share
+	Mode   string  `json:"mode,omitempty" schema:"enum=enforce|dry_run|off"`
+	User   []Limit `json:"user,omitempty"`   // for each user of a client
+	Client []Limit `json:"client,omitempty"` // for a client itself: client_credentials
+	// for a client over all its users and grants, beside the other lists
 	Total     []Limit `json:"total,omitempty"`
-	Source    []Limit `json:"source,omitempty"`
-	OverLimit string  `json:"over_limit,omitempty"`
+	Source    []Limit `json:"source,omitempty"` // for a client from each source address, beside the other lists
+	OverLimit string  `json:"over_limit,omitempty" schema:"enum=deny|reuse"`
 	Waits
 	Ban         *ratelimit.Ban `json:"ban,omitempty"`
-	Criticality string         `json:"criticality,omitempty"`
+	Criticality string         `json:"criticality,omitempty" schema:"enum=critical_plus|critical|sheddable_plus|sheddable"`
 	HideHeaders bool           `json:"hide_headers"`
-	Note        string         `json:"note,omitempty"`
+	// for people: at most 500 bytes of printable characters
+	Note string `json:"note,omitempty" schema:"maxLength=500"`
 }
 
 // TierView is a tier with its read-only fields.
 type TierView struct {
 	Tier
-	Clients int `json:"clients"` // number of clients with this tier
+	Clients int `json:"clients" schema:"readonly"` // number of clients with this tier
 	Meta    struct {
 		Version int64     `json:"version"`
-		Until   time.Time `json:"until,omitzero"` // end if temporary; zero: permanent
+		Until   time.Time `json:"until,omitzero"` // end of a temporary value; absent: permanent
 	} `json:"meta"`
 }
 
 // Tiers is a page of the tiers.
 type Tiers struct {
-	Version int64      `json:"version"`            // of all policies; the whole page shows this version
-	LeftOut int        `json:"left_out,omitempty"` // targets that differ from that version: see PoliciesInForce
+	Version int64 `json:"version"` // of all policies; the whole page shows this version
+	// targets that differ from that version, because the instance cannot use their values
+	LeftOut int        `json:"left_out,omitempty"`
 	Tiers   []TierView `json:"tiers"`
 	Next    string     `json:"next,omitempty"` // value of after for the next page
 }
@@ -44,9 +48,10 @@ type Tiers struct {
 // Override is the limits of one user of one client. They replace the client's list for its users.
 type Override struct {
 	ClientID string  `json:"client_id"`
-	Username string  `json:"username"`
-	User     []Limit `json:"user"`
-	Note     string  `json:"note,omitempty"`
+	Username string  `json:"username"` // in the form in which its requests are counted
+	User     []Limit `json:"user"`     // in place of the limits that the client has for its users
+	// for people: at most 500 bytes of printable characters
+	Note string `json:"note,omitempty" schema:"maxLength=500"`
 }
 
 // OverrideView is an override with its read-only fields.
@@ -54,15 +59,15 @@ type OverrideView struct {
 	Override
 	Meta struct {
 		Version int64     `json:"version"`
-		Until   time.Time `json:"until,omitzero"` // end if temporary; zero: permanent
+		Until   time.Time `json:"until,omitzero"` // end of a temporary value; absent: permanent
 	} `json:"meta"`
 }
 
 // Overrides is a page of the overrides of one client.
 type Overrides struct {
 	ClientID  string         `json:"client_id"`
-	Version   int64          `json:"version"` // see Tiers
-	LeftOut   int            `json:"left_out,omitempty"`
+	Version   int64          `json:"version"`            // of all policies; the whole page shows this version
+	LeftOut   int            `json:"left_out,omitempty"` // targets that differ from that version
 	Overrides []OverrideView `json:"overrides"`
 	Next      string         `json:"next,omitempty"` // value of after for the next page
 }

@@ -4,8 +4,12 @@ import "oauth-server/internal/ratelimit"
 
 // Waits describes how requests over the limit wait in the queue.
 type Waits struct {
-	MaxWait    string `json:"max_wait,omitempty"` // such as 2s; 0s: no waiting
-	MaxWaiting int    `json:"max_waiting,omitempty"`
+	// How long a request over the limit waits at most, such as 2s: at most 10s, and not longer
+	// than the longest window of each list. 0s: no waiting. Not for a trusted client, nor with
+	// reuse.
+	MaxWait string `json:"max_wait,omitempty"`
+	// how many requests of one key wait at once, with max_wait; default 10
+	MaxWaiting int `json:"max_waiting,omitempty" schema:"minimum=1,maximum=1000"`
 }
 
 // ShowWaits returns a policy's values.

@@ -106,10 +106,7 @@ func stored(doc *adminapi.Registration) clientcfg.Client {
 // CreateClient registers a client and returns it as stored, with its secret if it is confidential and
 // has no digest yet.
 func (a *Accounts) CreateClient(ctx context.Context, c clientcfg.Client) (clientcfg.Client, string, error) {
-	in := struct {
-		clientcfg.Metadata
-		SecretHash string `json:"client_secret_hash,omitempty"`
-	}{Metadata: c.Metadata()}
+	in := adminapi.NewClient{Metadata: c.Metadata()}
 	if !c.SecretDigest.IsZero() {
 		in.SecretHash = c.SecretDigest.String()
 	}
@@ -224,10 +221,7 @@ func (a *Accounts) RevokeClient(ctx context.Context, id string) (clientcfg.Clien
 // AddSecret gives a confidential client a new secret, and returns both. rotation says what happens to
 // the previous one. Errors: [clientcfg.ErrNotFound].
 func (a *Accounts) AddSecret(ctx context.Context, id string, rotation registry.Rotation) (clientcfg.Client, string, error) {
-	in := struct {
-		Overlap string `json:"overlap"`
-		Revoke  bool   `json:"revoke"`
-	}{rotation.Overlap.String(), rotation.Revoke}
+	in := adminapi.NewSecret{Overlap: rotation.Overlap.String(), Revoke: rotation.Revoke}
 	var out adminapi.Registered
 	_, err := a.do(ctx, http.MethodPost, clientPath(id, "/secrets"), "", nil, in, &out, clientcfg.ErrNotFound)
 	return stored(&out.Registration), out.Secret, err
@@ -266,19 +260,14 @@ func (a *Accounts) User(ctx context.Context, name string) (u registry.User, err 
 
 // CreateUser stores a user under the canonical form of the name.
 func (a *Accounts) CreateUser(ctx context.Context, n registry.NewUser) (u registry.User, err error) {
-	in := map[string]any{"username": n.Name}
-	for name, v := range map[string]string{"password": n.Password, "password_hash": n.Hash, "operator": string(n.Operator)} {
-		if v != "" {
-			in[name] = v
-		}
-	}
+	in := adminapi.NewUser{Username: n.Name, Password: n.Password, Hash: n.Hash, Operator: n.Operator}
 	_, err = a.do(ctx, http.MethodPost, "/users", "", nil, in, &u, nil)
 	return u, err
 }
 
 // SetPassword replaces a user's password and revokes the user. Errors: [grants.ErrNotFound].
 func (a *Accounts) SetPassword(ctx context.Context, name, password string) (registry.User, error) {
-	return a.user(ctx, http.MethodPut, userPath(name, "/password"), map[string]string{"password": password})
+	return a.user(ctx, http.MethodPut, userPath(name, "/password"), adminapi.NewPassword{Password: password})
 }
 
 // RevokeUser invalidates everything from a user's sign-ins until now. Errors: [grants.ErrNotFound].

@@ -47,8 +47,8 @@ type Actor struct {
 	ClientID string `json:"client_id"`
 	Username string `json:"username,omitempty"` // empty if the client acted for itself
 	Address  string `json:"address,omitempty"`
-	// Store is user@host, as reported by that machine, if the change was made by opening the store
-	// directly. Then there is no client.
+	// user@host, as reported by that machine, if the store was opened directly or by its key; then
+	// there is no client
 	Store string `json:"store,omitempty"`
 }
 

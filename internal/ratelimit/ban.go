@@ -24,12 +24,14 @@ const banOff = "off"
 
 // Ban bans a client, or one of its users, that continues after it was denied.
 type Ban struct {
-	Denials int64         `json:"denials"` // this many denied requests
-	Within  time.Duration `json:"within"`  // within this time start a ban; whole milliseconds
-	For     time.Duration `json:"for"`     // length of the first ban
-	Factor  float64       `json:"factor"`  // each further ban is longer by this factor
-	Max     time.Duration `json:"max"`     // longest ban
-	Forget  time.Duration `json:"forget"`  // after this time without a ban, the next one counts as the first
+	Denials int64         `json:"denials" schema:"minimum=1,maximum=1000000"` // this many denied requests; default 20
+	Within  time.Duration `json:"within"`                                     // within this time start a ban; whole milliseconds, default 1m
+	For     time.Duration `json:"for"`                                        // length of the first ban; default 5m
+	// each further ban is longer by this factor; default 2
+	Factor float64       `json:"factor" schema:"minimum=1,maximum=1000"`
+	Max    time.Duration `json:"max"` // longest ban, at most 744h; default 24h
+	// after this time without a ban, the next one counts as the first; default 24h
+	Forget time.Duration `json:"forget"`
 	// Off disables bans, even if the tier or the settings for all clients have one.
 	Off bool `json:"-"`
 }

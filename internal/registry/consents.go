@@ -18,8 +18,8 @@ type Consent struct {
 	ClientID  string    `json:"client_id"`
 	Scopes    []string  `json:"scopes"`
 	AgreedAt  time.Time `json:"agreed_at"`  // when the user last agreed on a page
-	UsedAt    time.Time `json:"used_at"`    // accurate to a day
-	ExpiresAt time.Time `json:"expires_at"` // if it is not used before
+	UsedAt    time.Time `json:"used_at"`    // when a code was last issued under it, accurate to a day
+	ExpiresAt time.Time `json:"expires_at"` // when it ends unless it is used before
 }
 
 // Consents returns a user's valid consents, ordered by client. Errors: [grants.ErrNotFound].

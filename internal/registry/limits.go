@@ -11,15 +11,13 @@ import (
 // Limits describes the limits that operators have set for one client, and its bans. They are not
 // deleted with the client.
 type Limits struct {
-	Policy    bool `json:"policy"`
-	Candidate bool `json:"candidate"`
-	// Overrides is the number of users with their own limits. Users are the first of them, sorted.
-	Overrides int      `json:"overrides"`
-	Users     []string `json:"users,omitempty"`
-	// Banned are the first users with a current or remembered ban, sorted. An empty username means
-	// the client itself.
+	Policy    bool     `json:"policy"`          // a policy of its own
+	Candidate bool     `json:"candidate"`       // a candidate of its own
+	Overrides int      `json:"overrides"`       // users with their own limits
+	Users     []string `json:"users,omitempty"` // the first of them
+	// The first users with a current or remembered ban, sorted. Empty: the client itself.
 	Banned     []string `json:"banned,omitempty"`
-	MoreBanned bool     `json:"more_banned,omitempty"` // there are more than in Banned
+	MoreBanned bool     `json:"more_banned,omitempty"` // there are more than in banned
 }
 
 // NamedOverrides is the maximum length of Users and of Banned.

@@ -44,8 +44,8 @@ func (r Rotation) validate() error {
 type Secret struct {
 	ID      string    `json:"id"`
 	Current bool      `json:"current"`              // the newest secret, which has no end
-	Used    time.Time `json:"used_at,omitzero"`     // the minute of its last use; zero if unused
-	Until   time.Time `json:"valid_until,omitzero"` // end of the previous secret
+	Used    time.Time `json:"used_at,omitzero"`     // the minute of its last use; absent: unused
+	Until   time.Time `json:"valid_until,omitzero"` // end of the former secret
 }
 
 // Secrets returns a client's valid secrets at a time, newest first.

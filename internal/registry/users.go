@@ -15,14 +15,12 @@ import (
 
 // User is a user as operators see it.
 type User struct {
-	Username  string    `json:"username"`
-	CreatedAt time.Time `json:"created_at,omitzero"`
-	// Operator is the user's access to the admin API. Empty means no access.
-	Operator clientcfg.Access `json:"operator,omitempty"`
-	// Foreign is the kind of an imported password hash, until the next correct password.
-	Foreign string `json:"imported_hash,omitempty"`
-	// Unreadable is why the user cannot be read. Then only the name is known.
-	Unreadable string `json:"unreadable,omitempty"`
+	Username  string           `json:"username"`
+	CreatedAt time.Time        `json:"created_at,omitzero"`
+	Operator  clientcfg.Access `json:"operator,omitempty"` // access to the admin API; absent: none
+	// kind of an imported password hash, until the next correct password
+	Foreign    string `json:"imported_hash,omitempty"`
+	Unreadable string `json:"unreadable,omitempty"` // why the user cannot be read; then only the name is known
 }
 
 func showUser(u *grants.User) User {
