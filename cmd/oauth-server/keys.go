@@ -56,7 +56,7 @@ func newKeysList(c *cli) *cobra.Command {
 		Use: "list", Short: "List the signing keys, and how they are encrypted in the store", Args: takes(),
 		Long: `List the signing keys, and how they are encrypted in the store. Give the secrets of
 the servers, in OAUTH_KEYS_SECRET and so on, to see which of them encrypts a key:
-"current" is keys.secret, "second" keys.second_secret, and "other" neither.`,
+"current" is the first of keys.secret, "second" the one after it, and "other" neither.`,
 	}
 	return c.onKeys(cmd, func(ctx context.Context, store app.Store, cfg *config.Config) error {
 		secrets, err := cfg.Keys.Secrets()

@@ -107,14 +107,14 @@ func TestServerWithoutItsSecretDoesNotStart(t *testing.T) {
 		want string
 	}{
 		"no secret":      {nil, "it is encrypted, and no secret is given: give the secret that encrypts it in OAUTH_KEYS_SECRET or keys.secret_file"},
-		"another secret": {[]string{"--keys-secret-file", keyFile(t, otherSecret)}, "it is encrypted with another secret than those that are given: give that one as well, in OAUTH_KEYS_SECOND_SECRET"},
+		"another secret": {[]string{"--keys-secret-file", keyFile(t, otherSecret)}, "it is encrypted with another secret than those that are given: give that one as well, after a comma, in OAUTH_KEYS_SECRET"},
 	} {
 		p := serve(tc.args...)
 		if status := p.status(t); status != exitFailed || !strings.Contains(p.log.String(), tc.want) {
 			t.Errorf("%s: status %d:\n%s", name, status, p.log.String())
 		}
 	}
-	p = serve("--keys-secret-file", keyFile(t, otherSecret), "--keys-second-secret-file", secret)
+	p = serve("--keys-secret-file", keyFile(t, otherSecret+","+keysSecret))
 	check.Equal(t, "keys after the secret was changed", publishedKeys(t, "http://"+p.listening(t)), before)
 	p.stop(t)
 	var keys []shownKey

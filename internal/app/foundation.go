@@ -289,7 +289,7 @@ func ExplainKeys(err error) error {
 	case errors.Is(err, keys.ErrNoSecret):
 		return fmt.Errorf("%w: give the secret that encrypts it in OAUTH_KEYS_SECRET or keys.secret_file", err)
 	case errors.Is(err, keys.ErrOtherSecret):
-		return fmt.Errorf("%w: give that one as well, in OAUTH_KEYS_SECOND_SECRET or keys.second_secret_file; "+
+		return fmt.Errorf("%w: give that one as well, after a comma, in OAUTH_KEYS_SECRET or keys.secret_file; "+
 			"if it is lost, stop all servers and run oauth-server keys rotate --now --secret-lost", err)
 	case errors.Is(err, keys.ErrDamaged):
 		return fmt.Errorf("%w: restore the store from a backup, or replace all keys by oauth-server keys rotate --now", err)

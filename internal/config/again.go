@@ -44,7 +44,6 @@ func (c *Config) checkRegular() (es fielderr.Errors) {
 		{"admin_tls.key_file", c.AdminTLS.KeyFile},
 		{"admin_client_ca", c.AdminClientCA},
 		{"keys.secret_file", c.Keys.SecretFile},
-		{"keys.second_secret_file", c.Keys.SecondSecretFile},
 		{"gateway.introspection.client_secret_file", c.Gateway.Introspection.ClientSecretFile},
 	} {
 		if info, err := os.Stat(f[1]); err == nil && !info.Mode().IsRegular() {

@@ -139,14 +139,9 @@ type Tokens struct {
 	KeyRotation Duration `json:"key_rotation"`
 }
 
-// Sessions configures how long a browser stays signed in, how many sessions a user has, and how
-// many codes each session gets.
+// Sessions configures how long a browser stays signed in.
 type Sessions struct {
 	TTL Duration `json:"ttl"`
-	// PerUser is the maximum number of sessions of a user. One more ends the oldest.
-	PerUser int `json:"per_user"`
-	// Codes is how many authorization codes a session gets within the lifetime of one code.
-	Codes int64 `json:"codes"`
 }
 
 // Passwords bounds the work of checking passwords, which is deliberately expensive.

@@ -41,7 +41,7 @@ func Default() *Config {
 			RefreshMaxAge: Duration(90 * 24 * time.Hour),
 			KeyRotation:   Duration(90 * 24 * time.Hour),
 		},
-		Sessions:  Sessions{TTL: Duration(12 * time.Hour), PerUser: 20, Codes: 120},
+		Sessions:  Sessions{TTL: Duration(12 * time.Hour)},
 		Passwords: Passwords{Processes: ProcessesAuto, SignInsPerMinute: 120},
 		FailedAttempts: FailedAttempts{
 			Window:  Duration(time.Minute),

@@ -26,8 +26,9 @@ type Gateway struct {
 	// TokenPath has the paths of its token endpoints. A segment * stands for any one segment, a
 	// first segment ** for any number.
 	TokenPath []string `json:"token_path,omitempty"`
-	// InsecureUpstream allows an http Upstream on another machine.
-	InsecureUpstream bool `json:"insecure_upstream,omitempty"`
+	// Insecure allows plain HTTP beyond this machine: to Upstream and the introspection endpoint, or
+	// queries to the judge. Every caller of /judge can use up the limits of any client.
+	Insecure bool `json:"insecure,omitempty"`
 	// SubjectClaim names the user in the tokens of the upstream.
 	SubjectClaim string `json:"subject_claim"`
 	// Introspection is the endpoint that returns the users of opaque tokens.
@@ -41,9 +42,6 @@ type Gateway struct {
 	// Judge makes this server answer the queries of another proxy instead of being a proxy. There
 	// is then no Upstream.
 	Judge bool `json:"judge,omitempty"`
-	// InsecureJudge allows queries from other machines. Every caller of /judge can use up the
-	// limits of any client.
-	InsecureJudge bool `json:"insecure_judge,omitempty"`
 	// EnvoyListen is the address at which Envoy queries the judge over gRPC. Empty: no such
 	// listener.
 	EnvoyListen string `json:"envoy_listen,omitempty"`
@@ -77,7 +75,7 @@ func (g *Gateway) check(es *fielderr.Errors, listen string) {
 			es.Add(fmt.Sprintf("gateway.token_path[%d]", i), "%q: %v", p, err)
 		}
 	}
-	g.Introspection.check(es, g.InsecureUpstream)
+	g.Introspection.check(es, g.Insecure)
 	g.checkEnvoy(es)
 	if g.Upstream == "" {
 		if g.Introspection.URL != "" {
@@ -97,8 +95,8 @@ func (g *Gateway) check(es *fielderr.Errors, listen string) {
 		es.Add("gateway.upstream", "must be a scheme and a host only: the paths of requests are passed on as they come, and token_path names the token endpoint")
 	case listensAt(listen, u):
 		es.Add("gateway.upstream", "is this gateway itself, which listens on %s", listen)
-	case u.Scheme == "http" && !clientcfg.IsLoopback(u.Hostname()) && !g.InsecureUpstream:
-		es.Add("gateway.upstream", "must be https, because secrets and tokens are sent there; insecure_upstream allows http on a network that nobody else can reach")
+	case u.Scheme == "http" && !clientcfg.IsLoopback(u.Hostname()) && !g.Insecure:
+		es.Add("gateway.upstream", "must be https, because secrets and tokens are sent there; insecure allows http on a network that nobody else can reach")
 	}
 	if len(g.TokenPath) == 0 {
 		es.Add("gateway.token_path", "is required: the path of the upstream's token endpoint, such as /oauth2/token or /realms/*/protocol/openid-connect/token")
@@ -121,9 +119,6 @@ func (g *Gateway) checkPublicURL(es *fielderr.Errors) {
 // checkIgnored reports settings that would have no effect.
 func (g *Gateway) checkIgnored(es *fielderr.Errors) {
 	if !g.Judge {
-		if g.InsecureJudge {
-			es.Add("gateway.insecure_judge", "has no effect without judge")
-		}
 		return
 	}
 	usual := defaultGateway()
@@ -131,7 +126,6 @@ func (g *Gateway) checkIgnored(es *fielderr.Errors) {
 		name string
 		is   bool
 	}{
-		{"insecure_upstream", g.InsecureUpstream},
 		{"subject_claim", g.SubjectClaim != usual.SubjectClaim},
 		{"max_subjects", g.MaxSubjects != usual.MaxSubjects},
 		{"share_subjects", g.ShareSubjects != usual.ShareSubjects},
@@ -169,7 +163,7 @@ func (g *Gateway) checkEnvoy(es *fielderr.Errors) {
 	if !g.Judge {
 		es.Add("gateway.envoy_listen", "needs judge: Envoy forwards the requests, and this server only answers whether they may pass")
 	}
-	if !isLoopback(g.EnvoyListen) && !g.InsecureJudge {
-		es.Add("gateway.envoy_listen", "must be a loopback address, beside the Envoy that asks: whoever can ask can use up the limits of others; insecure_judge allows another one on a network that nobody else can reach")
+	if !isLoopback(g.EnvoyListen) && !g.Insecure {
+		es.Add("gateway.envoy_listen", "must be a loopback address, beside the Envoy that asks: whoever can ask can use up the limits of others; insecure allows another one on a network that nobody else can reach")
 	}
 }

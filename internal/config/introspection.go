@@ -5,7 +5,6 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
-	"strings"
 
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/fielderr"
@@ -32,22 +31,10 @@ func (i Introspection) Secret() (string, error) {
 
 func (i Introspection) secret(es *fielderr.Errors) string {
 	const path = "gateway.introspection.client_secret"
-	switch {
-	case i.ClientSecret != "" && i.ClientSecretFile != "":
-		es.Add(path, "and client_secret_file exclude each other")
-	case i.ClientSecret == Redacted:
+	if i.ClientSecret == Redacted {
 		es.Add(path, "is not the secret, but what is shown instead of it")
-	case i.ClientSecretFile != "":
-		text, err := readBounded(i.ClientSecretFile, maxSecretFile)
-		secret := strings.TrimRight(string(text), "\r\n")
-		if err != nil {
-			es.Add(path+"_file", "%s", err)
-		} else if secret == "" {
-			es.Add(path+"_file", "%s holds no secret", i.ClientSecretFile)
-		}
-		return secret
 	}
-	return i.ClientSecret
+	return valueOrFile(es, path, i.ClientSecret, i.ClientSecretFile)
 }
 
 func (i Introspection) check(es *fielderr.Errors, insecure bool) {
@@ -64,7 +51,7 @@ func (i Introspection) check(es *fielderr.Errors, insecure bool) {
 	case u.User != nil || u.Fragment != "":
 		es.Add(path+".url", "must have no user information and no fragment; client_id and client_secret are its credentials")
 	case u.Scheme == "http" && !clientcfg.IsLoopback(u.Hostname()) && !insecure:
-		es.Add(path+".url", "must be https, because secrets and tokens are sent there; insecure_upstream allows http on a network that nobody else can reach")
+		es.Add(path+".url", "must be https, because secrets and tokens are sent there; insecure allows http on a network that nobody else can reach")
 	}
 	secret := i.ClientSecret != "" || i.ClientSecretFile != ""
 	switch {
@@ -74,14 +61,6 @@ func (i Introspection) check(es *fielderr.Errors, insecure bool) {
 		es.Add(path+".client_id", "is required with client_secret")
 	}
 	i.secret(es)
-}
-
-// redacted returns a copy without the secret.
-func (i Introspection) redacted() Introspection {
-	if i.ClientSecret != "" {
-		i.ClientSecret = Redacted
-	}
-	return i
 }
 
 // isWeb reports whether a parsed URL is the URL of a web server. err is the error of parsing it.

@@ -16,7 +16,7 @@ func TestIntrospection(t *testing.T) {
 		"no credentials": {"OAUTH_INTROSPECTION_URL=http://127.0.0.1:4445/admin/oauth2/introspect", ""},
 		"value":          {at + "OAUTH_INTROSPECTION_CLIENT_ID=gateway OAUTH_INTROSPECTION_CLIENT_SECRET=s3cret", "s3cret"},
 		"file":           {at + "OAUTH_INTROSPECTION_CLIENT_ID=gateway OAUTH_INTROSPECTION_CLIENT_SECRET_FILE=" + secretFile(t, " s3cret\r\n"), " s3cret"},
-		"http elsewhere": {"OAUTH_INSECURE_UPSTREAM=true OAUTH_INTROSPECTION_URL=http://hydra:4445/introspect", ""},
+		"http elsewhere": {"OAUTH_INSECURE=true OAUTH_INTROSPECTION_URL=http://hydra:4445/introspect", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cfg, err := Load(Sources{Environ: strings.Fields(upstreamEnv + tc.environ)})
@@ -40,9 +40,9 @@ func TestIntrospectionRefused(t *testing.T) {
 		"http elsewhere":  {upstreamEnv + "OAUTH_INTROSPECTION_URL=http://192.0.2.1/introspect", "gateway.introspection.url: must be https"},
 		"no secret":       {upstreamEnv + at + id, "gateway.introspection.client_secret: or client_secret_file is required"},
 		"no client_id":    {upstreamEnv + at + secret + "s3cret", "gateway.introspection.client_id: is required"},
-		"value and file":  {upstreamEnv + at + id + secret + "s3cret OAUTH_INTROSPECTION_CLIENT_SECRET_FILE=x", "client_secret: and client_secret_file exclude each other"},
+		"value and file":  {upstreamEnv + at + id + secret + "s3cret OAUTH_INTROSPECTION_CLIENT_SECRET_FILE=x", "client_secret: and gateway.introspection.client_secret_file exclude each other"},
 		"no such file":    {upstreamEnv + at + id + "OAUTH_INTROSPECTION_CLIENT_SECRET_FILE=no-such", "client_secret_file: open no-such"},
-		"empty file":      {upstreamEnv + at + id + "OAUTH_INTROSPECTION_CLIENT_SECRET_FILE=" + secretFile(t, "\n"), "holds no secret"},
+		"empty file":      {upstreamEnv + at + id + "OAUTH_INTROSPECTION_CLIENT_SECRET_FILE=" + secretFile(t, "\n"), "is empty"},
 		"huge file":       {upstreamEnv + at + id + "OAUTH_INTROSPECTION_CLIENT_SECRET_FILE=/dev/zero", "larger than 65536 bytes"},
 		"a printed one":   {upstreamEnv + at + id + secret + Redacted, "client_secret: is not the secret"},
 		"without gateway": {at, "gateway.introspection.url: needs upstream"},

@@ -1,22 +1,22 @@
 package config
 
 import (
+	"strings"
+
 	"oauth-server/internal/fielderr"
 	"oauth-server/internal/keys"
 )
 
-// Keys has the secrets that encrypt the signing keys in the store. Each secret is given by its
-// value or in a file, not both.
+// Keys has the secrets that encrypt the signing keys in the store, by value or in a file, not both.
 type Keys struct {
-	// Secret encrypts and decrypts. Without it, new keys are stored in clear.
+	// Secret encrypts and decrypts. Without it, new keys are stored in clear. While it is being
+	// changed, a second one after a comma only decrypts: the old or the next secret. The first may
+	// then be "none".
 	Secret     string `json:"secret,omitempty"`
 	SecretFile string `json:"secret_file,omitempty"`
-	// SecondSecret only decrypts: it is the old or the next secret while Secret is being changed.
-	SecondSecret     string `json:"second_secret,omitempty"`
-	SecondSecretFile string `json:"second_secret_file,omitempty"`
 }
 
-// Secrets reads the files and returns both secrets. The error is [fielderr.Errors].
+// Secrets reads the file and returns the secrets. The error is [fielderr.Errors].
 func (k Keys) Secrets() (keys.Secrets, error) {
 	var es fielderr.Errors
 	s := k.read(&es)
@@ -26,34 +26,25 @@ func (k Keys) Secrets() (keys.Secrets, error) {
 func (k Keys) check(es *fielderr.Errors) { k.read(es) }
 
 func (k Keys) read(es *fielderr.Errors) (s keys.Secrets) {
-	s.Current = readSecret(es, "keys.secret", k.Secret, k.SecretFile)
-	s.Second = readSecret(es, "keys.second_secret", k.SecondSecret, k.SecondSecretFile)
+	path := "keys.secret"
+	text := valueOrFile(es, path, k.Secret, k.SecretFile)
+	if k.SecretFile != "" {
+		path += "_file"
+	}
+	first, second, two := strings.Cut(text, ",")
+	if two {
+		s.Second = parseSecret(es, path, second)
+	}
+	if text != "" && !(two && strings.TrimSpace(first) == none) {
+		s.Current = parseSecret(es, path, first)
+	}
 	if s.Current.Same(s.Second) {
-		es.Add("keys.second_secret", "must differ from keys.secret")
+		es.Add(path, "must be two different secrets")
 	}
 	return s
 }
 
-// maxSecretFile is far above any secret, in bytes.
-const maxSecretFile = 64 << 10
-
-// readSecret returns the secret of the field at path, or nil without a secret.
-func readSecret(es *fielderr.Errors, path, text, file string) *keys.Secret {
-	switch {
-	case text != "" && file != "":
-		es.Add(path, "and %s_file exclude each other", path)
-		return nil
-	case file != "":
-		path += "_file"
-		read, err := readBounded(file, maxSecretFile)
-		if err != nil {
-			es.Add(path, "%s", err)
-			return nil
-		}
-		text = string(read)
-	case text == "":
-		return nil
-	}
+func parseSecret(es *fielderr.Errors, path, text string) *keys.Secret {
 	secret, err := keys.ParseSecret(text)
 	if err != nil {
 		es.Add(path, "%s", err)
@@ -61,12 +52,33 @@ func readSecret(es *fielderr.Errors, path, text, file string) *keys.Secret {
 	return secret
 }
 
-// redacted returns a copy without the secrets.
-func (k Keys) redacted() Keys {
-	for _, secret := range []*string{&k.Secret, &k.SecondSecret} {
-		if *secret != "" {
-			*secret = Redacted
-		}
+// maxSecretFile is far above any secret, in bytes.
+const maxSecretFile = 64 << 10
+
+// valueOrFile returns the value of the field at path, or the content of the file that the field
+// path_file names, without line breaks at its end.
+func valueOrFile(es *fielderr.Errors, path, value, file string) string {
+	switch {
+	case file == "":
+		return value
+	case value != "":
+		es.Add(path, "and %s_file exclude each other", path)
+		return ""
 	}
-	return k
+	text, err := readBounded(file, maxSecretFile)
+	value = strings.TrimRight(string(text), "\r\n")
+	if err != nil {
+		es.Add(path+"_file", "%v", err)
+	} else if strings.TrimSpace(value) == "" {
+		es.Add(path+"_file", "%s is empty", file)
+	}
+	return value
+}
+
+// redacted returns what is printed in place of a secret.
+func redacted(secret string) string {
+	if secret != "" {
+		return Redacted
+	}
+	return ""
 }

@@ -131,19 +131,8 @@ func originOf(path string, origins map[string]string) string {
 
 // readURI reads the URI from its file.
 func (m *MongoDB) readURI() (es fielderr.Errors) {
-	const field = "store.mongodb.uri_file"
-	if m == nil || m.URIFile == "" {
-		return nil
-	}
-	if m.URI != "" {
-		es.Add(field, "and store.mongodb.uri exclude each other")
-		return es
-	}
-	text, err := readBounded(m.URIFile, maxSecretFile)
-	if m.URI = strings.TrimSpace(string(text)); err != nil {
-		es.Add(field, "%v", err)
-	} else if m.URI == "" {
-		es.Add(field, "%s holds no URI", m.URIFile)
+	if m != nil {
+		m.URI = strings.TrimSpace(valueOrFile(&es, "store.mongodb.uri", m.URI, m.URIFile))
 	}
 	return es
 }

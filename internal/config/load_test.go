@@ -231,7 +231,7 @@ func TestURIFromAFile(t *testing.T) {
 	}
 	for want, flags := range map[string][]FlagValue{
 		"no such file":       {{"mongodb-uri-file", missing}},
-		"holds no URI":       {{"mongodb-uri-file", empty}},
+		"is empty":           {{"mongodb-uri-file", empty}},
 		"exclude each other": {{"mongodb-uri-file", good}, {"mongodb-uri", "mongodb://flag"}},
 		"must begin with":    {{"mongodb-uri-file", yaml}},
 	} {

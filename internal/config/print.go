@@ -99,7 +99,7 @@ func (c *Config) WriteYAML(w io.Writer) error {
 		text.WriteString("# The credentials in URLs are not shown.\n")
 	}
 	if shown.Keys != c.Keys {
-		text.WriteString("# The secrets of keys are not shown: set OAUTH_KEYS_SECRET and OAUTH_KEYS_SECOND_SECRET to override them.\n")
+		text.WriteString("# The secret of keys is not shown: set OAUTH_KEYS_SECRET to override it.\n")
 	}
 	if shown.Gateway.Introspection.ClientSecret != c.Gateway.Introspection.ClientSecret {
 		text.WriteString("# The secret of gateway.introspection is not shown: set OAUTH_INTROSPECTION_CLIENT_SECRET to override it.\n")
@@ -125,8 +125,8 @@ func (c *Config) WriteJSON(w io.Writer) error {
 // from a file, which is read from there again.
 func (c *Config) redacted() Config {
 	shown := *c
-	shown.Keys = c.Keys.redacted()
-	shown.Gateway.Introspection = c.Gateway.Introspection.redacted()
+	shown.Keys.Secret = redacted(c.Keys.Secret)
+	shown.Gateway.Introspection.ClientSecret = redacted(c.Gateway.Introspection.ClientSecret)
 	for _, u := range []*string{&shown.Issuer, &shown.Tracing.Endpoint, &shown.Gateway.Upstream, &shown.Gateway.PublicURL, &shown.Gateway.Introspection.URL} {
 		*u = RedactURI(*u)
 	}

@@ -103,7 +103,7 @@ func TestPrintedURLsHaveNoCredentials(t *testing.T) {
 
 // In YAML, a secret of digits is not a text.
 func TestErrorsHaveNoSecretOfDigits(t *testing.T) {
-	for _, file := range []string{"keys: { secret: 12345678 }", "keys: { second_secret: 12345678.5 }", "gateway: { introspection: { client_secret: 12345678 } }"} {
+	for _, file := range []string{"keys: { secret: 12345678 }", "keys: { secret: 12345678.5 }", "gateway: { introspection: { client_secret: 12345678 } }"} {
 		path := filepath.Join(t.TempDir(), "c.yaml")
 		check.OK(t, os.WriteFile(path, []byte(file), 0o600))
 		_, err := Load(Sources{File: path})

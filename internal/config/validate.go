@@ -20,9 +20,6 @@ import (
 // maxClientLabels keeps an instance well under a million series.
 const maxClientLabels = 10_000
 
-// maxSessionsPerUser bounds how many sessions end at once when the setting is lowered.
-const maxSessionsPerUser = 10_000
-
 // maxPasswordConcurrency needs 19 GiB.
 const maxPasswordConcurrency = 1024
 
@@ -47,10 +44,6 @@ func (c *Config) check() (es fielderr.Errors) {
 	c.Tokens.check(&es)
 	c.Keys.check(&es)
 	between(&es, "sessions.ttl", c.Sessions.TTL, time.Minute, 365*24*time.Hour)
-	if n := c.Sessions.PerUser; n < 1 || n > maxSessionsPerUser {
-		es.Add("sessions.per_user", "must be from 1 to %d, not %d", maxSessionsPerUser, n)
-	}
-	atLeastOne(&es, "sessions.codes", c.Sessions.Codes)
 	if n := c.Passwords.Concurrency; n < 0 || n > maxPasswordConcurrency {
 		es.Add("passwords.concurrency", "must be from 0 to %d, not %d", maxPasswordConcurrency, n)
 	}
@@ -63,8 +56,8 @@ func (c *Config) check() (es fielderr.Errors) {
 	c.RateLimit.check(&es)
 	c.Overload.check(&es)
 	c.Gateway.check(&es, c.Listen)
-	if c.Gateway.Judge && !c.LoopbackListen() && !c.Gateway.InsecureJudge {
-		es.Add("gateway.judge", "needs listen to be a loopback address, beside the proxy that asks: whoever can ask can use up the limits of others; insecure_judge allows another one on a network that nobody else can reach")
+	if c.Gateway.Judge && !c.LoopbackListen() && !c.Gateway.Insecure {
+		es.Add("gateway.judge", "needs listen to be a loopback address, beside the proxy that asks: whoever can ask can use up the limits of others; insecure allows another one on a network that nobody else can reach")
 	}
 	return es
 }

@@ -89,7 +89,7 @@ networkPolicy: { upstreamTo: [{ namespaceSelector: { matchLabels: { kubernetes.i
 `,
 	"gateway in the cluster": `
 config:
-  gateway: { upstream: "http://hydra.hydra.svc", insecure_upstream: true, token_path: [/oauth2/token], public_url: "https://login.example.com" }
+  gateway: { upstream: "http://hydra.hydra.svc", insecure: true, token_path: [/oauth2/token], public_url: "https://login.example.com" }
   trusted_proxies: none
 networkPolicy: { upstreamPort: 4444 }
 `,
