@@ -38,7 +38,7 @@ const patience = 10
 // Lane is a queue in front of a store. It is safe for concurrent use.
 type Lane struct {
 	opts    Options
-	limiter limiter
+	limiter adaptivelimiter.AdaptiveLimiter[any]
 
 	mu       sync.Mutex
 	mode     ratelimit.Mode
@@ -58,11 +58,26 @@ func New(o Options) *Lane {
 	if o.Mode == "" {
 		o.Mode = ratelimit.Enforce
 	}
-	l := &Lane{opts: o, mode: o.Mode, limiter: &fixed{limit: int64(o.Max)}}
-	if o.Min > 0 {
-		l.limiter = newAdaptive(o.Min, o.Max)
+	if o.Min == 0 {
+		o.Min = o.Max
 	}
-	return l
+	return &Lane{opts: o, mode: o.Mode, limiter: newLimiter(o.Min, o.Max)}
+}
+
+// baselineWindows is the number of windows in the baseline of the latency. Each window is a second
+// or two calls long. With the library's default of 10, a limit of 40 falls to 30 only when calls
+// take 40 times as long, and recovers within a minute although they still do. With 60 windows it
+// falls to 14 and recovers after some minutes.
+const baselineWindows = 60
+
+// newLimiter returns a limiter with a limit that starts at most and follows the latency. It does
+// not follow the number of concurrent calls, so the limit is still high after a quiet night.
+func newLimiter(least, most int) adaptivelimiter.AdaptiveLimiter[any] {
+	return adaptivelimiter.NewBuilder[any]().
+		WithLimits(uint(least), uint(most), uint(most)).
+		WithBaselineWindow(baselineWindows).
+		WithMaxLimitFunc(func(int) float64 { return float64(most) }).
+		Build()
 }
 
 // Set changes the mode. Calls that wait proceed.
@@ -75,7 +90,7 @@ func (l *Lane) Set(mode ratelimit.Mode) {
 	l.mode = mode
 	for w := l.queue.first(); w != nil; w = l.queue.first() {
 		l.queue.remove(w)
-		w.turn <- nil
+		w.ready <- nil
 	}
 }
 
@@ -118,7 +133,7 @@ func (l *Lane) join(ctx context.Context, r *request) (Pass, *waiter, error) {
 		l.calls.add(rank, admission.Abandoned)
 		return Pass{}, nil, gone(err)
 	}
-	if l.queue.n == 0 {
+	if len(l.queue.waiting) == 0 {
 		if permit, ok := l.limiter.TryAcquirePermit(); ok {
 			l.calls.add(rank, admission.Admitted)
 			return Pass{lane: l, permit: permit}, nil, nil
@@ -126,10 +141,10 @@ func (l *Lane) join(ctx context.Context, r *request) (Pass, *waiter, error) {
 	}
 	w := &waiter{
 		ctx: ctx, request: r, rank: rank, started: r.started.Load(), joined: time.Now(),
-		turn: make(chan error, 1), ghost: l.mode == ratelimit.DryRun,
+		ready: make(chan error, 1), ghost: l.mode == ratelimit.DryRun,
 	}
 	l.queue.add(w)
-	if l.queue.n > l.opts.Queue {
+	if len(l.queue.waiting) > l.opts.Queue {
 		l.evict(w)
 	}
 	if w.ghost {
@@ -145,7 +160,7 @@ func (l *Lane) evict(newcomer *waiter) {
 		last = newcomer
 	}
 	l.queue.remove(last)
-	last.turn <- l.refuse(last)
+	last.ready <- l.refuse(last)
 }
 
 // refuse counts a refusal and returns its error.
@@ -170,24 +185,24 @@ func (l *Lane) maxAge(w *waiter) time.Duration {
 	return l.opts.MaxAge
 }
 
-// wait waits for the turn of a call.
+// wait waits until a call may proceed.
 func (l *Lane) wait(ctx context.Context, w *waiter) (Pass, error) {
 	old := time.NewTimer(l.maxAge(w))
 	defer old.Stop()
 	select {
-	case err := <-w.turn:
+	case err := <-w.ready:
 		if err != nil || ctx.Err() == nil {
 			return Pass{lane: l, permit: w.permit}, err
 		}
-		w.turn <- nil // settle gives it to another call
+		w.ready <- nil // settle gives it to another call
 	case <-ctx.Done():
 	case <-old.C:
 	}
 	return l.settle(ctx, w)
 }
 
-// settle ends the wait of a call that is too old or has lost its caller, unless the call has got
-// its turn in the meantime.
+// settle ends the wait of a call that is too old or has lost its caller, unless the call got
+// a permit in the meantime.
 func (l *Lane) settle(ctx context.Context, w *waiter) (Pass, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -201,15 +216,15 @@ func (l *Lane) settle(ctx context.Context, w *waiter) (Pass, error) {
 	case waits:
 		return Pass{}, l.refuse(w)
 	}
-	err := <-w.turn
+	err := <-w.ready
 	return Pass{lane: l, permit: w.permit}, err
 }
 
 // giveBack passes on the permit of a call, if it got one. It reports whether the call was already
-// counted, because it got its turn or was refused.
+// counted, because it got a permit or was refused.
 func (l *Lane) giveBack(w *waiter) (counted bool) {
 	select {
-	case err := <-w.turn:
+	case err := <-w.ready:
 		if err == nil && w.permit != nil {
 			w.permit.Drop()
 			l.advance()
@@ -256,7 +271,7 @@ func (l *Lane) late(w *waiter) bool { return time.Since(w.joined) >= l.maxAge(w)
 
 // advance gives the free permits to the next calls in the queue.
 func (l *Lane) advance() {
-	for l.queue.n > 0 {
+	for len(l.queue.waiting) > 0 {
 		permit, ok := l.limiter.TryAcquirePermit()
 		if !ok {
 			return
@@ -272,7 +287,7 @@ func (l *Lane) advance() {
 			continue
 		}
 		w.permit = permit
-		w.turn <- nil
+		w.ready <- nil
 	}
 }
 

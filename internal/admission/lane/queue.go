@@ -1,9 +1,9 @@
 package lane
 
 import (
-	"container/list"
+	"cmp"
 	"context"
-	"iter"
+	"slices"
 	"time"
 
 	"github.com/failsafe-go/failsafe-go/adaptivelimiter"
@@ -13,89 +13,67 @@ import (
 
 // waiter is a call that waits for a pass.
 type waiter struct {
-	ctx     context.Context //nolint:containedctx // of the request: whether the caller has gone, when it is the turn of the call; who is refused
+	ctx     context.Context //nolint:containedctx // of the request: whether the caller has gone when the call is next; who is refused
 	request *request
 	rank    admission.Rank
 	started bool // the request has an earlier admitted call
 	joined  time.Time
-	turn    chan error // receives nil when the call may proceed, or the error that refuses it
+	order   int64      // by arrival
+	ready   chan error // receives nil when the call may proceed, or the error that refuses it
 	permit  adaptivelimiter.Permit
 	ghost   bool // in dry-run mode: the call does not wait
 	done    bool // the call of a ghost has ended
-	in      *list.List
-	element *list.Element // nil: not in the queue
 }
 
-// queue orders waiters. Requests with an earlier admitted call come first, in order of arrival. The
-// others follow by rank, and within a rank the newest first, because under overload the caller of
-// the newest is most likely still waiting.
+// queue has the waiters in the order in which they proceed. Requests with an earlier admitted call
+// come first, in order of arrival. The others follow by rank, and within a rank the newest first,
+// because under overload the caller of the newest is most likely still waiting.
 type queue struct {
-	started list.List
-	ranks   [admission.Ranks]list.List
-	n       int
+	waiting []*waiter
+	arrived int64
+}
+
+func compare(a, b *waiter) int {
+	switch {
+	case a.started && b.started:
+		return cmp.Compare(a.order, b.order)
+	case a.started:
+		return -1
+	case b.started:
+		return 1
+	}
+	return cmp.Or(cmp.Compare(b.rank, a.rank), cmp.Compare(b.order, a.order))
 }
 
 func (q *queue) add(w *waiter) {
-	if w.started {
-		w.in = &q.started
-		w.element = w.in.PushBack(w)
-	} else {
-		w.in = &q.ranks[w.rank]
-		w.element = w.in.PushFront(w)
-	}
-	q.n++
+	q.arrived++
+	w.order = q.arrived
+	i, _ := slices.BinarySearchFunc(q.waiting, w, compare)
+	q.waiting = slices.Insert(q.waiting, i, w)
 }
 
 // remove removes a waiter. It reports whether the waiter was in the queue.
 func (q *queue) remove(w *waiter) bool {
-	if w.element == nil {
-		return false
+	i, found := slices.BinarySearchFunc(q.waiting, w, compare)
+	if found {
+		q.waiting = slices.Delete(q.waiting, i, i+1)
 	}
-	w.in.Remove(w.element)
-	w.element = nil
-	q.n--
-	return true
+	return found
 }
 
 // first returns the next waiter, or nil.
 func (q *queue) first() *waiter {
-	if e := q.started.Front(); e != nil {
-		return e.Value.(*waiter)
+	if len(q.waiting) == 0 {
+		return nil
 	}
-	for i := len(q.ranks) - 1; i >= 0; i-- {
-		if e := q.ranks[i].Front(); e != nil {
-			return e.Value.(*waiter)
-		}
-	}
-	return nil
+	return q.waiting[0]
 }
 
 // last returns the waiter to refuse if the queue is full, or nil if all have earlier admitted
 // calls.
 func (q *queue) last() *waiter {
-	for i := range q.ranks {
-		if e := q.ranks[i].Back(); e != nil {
-			return e.Value.(*waiter)
-		}
+	if n := len(q.waiting); n > 0 && !q.waiting[n-1].started {
+		return q.waiting[n-1]
 	}
 	return nil
-}
-
-// all returns the waiters in no particular order. Each may be removed during the iteration.
-func (q *queue) all() iter.Seq[*waiter] {
-	return func(yield func(*waiter) bool) {
-		for i := -1; i < len(q.ranks); i++ {
-			l := &q.started
-			if i >= 0 {
-				l = &q.ranks[i]
-			}
-			var next *list.Element
-			for e := l.Front(); e != nil; e = next {
-				next = e.Next()
-				if !yield(e.Value.(*waiter)) {
-					return
-				}
-			}
-		}
-	}
 }

@@ -1,6 +1,7 @@
 package lane
 
 import (
+	"slices"
 	"time"
 
 	"oauth-server/internal/admission"
@@ -78,14 +79,14 @@ func (l *Lane) Stats() Stats {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := time.Now()
-	for w := range l.queue.all() {
+	for _, w := range slices.Clone(l.queue.waiting) {
 		if w.ghost && l.late(w) {
 			l.queue.remove(w)
 			_ = l.refuse(w)
 		}
 	}
 	return Stats{
-		Mode: l.mode, Limit: l.limiter.Limit(), InFlight: l.limiter.Inflight(), Queued: l.queue.n,
+		Mode: l.mode, Limit: l.limiter.Limit(), InFlight: l.limiter.Inflight(), Queued: len(l.queue.waiting),
 		Refusing: l.refusals.since(now), UpTo: l.refusals.upTo(now), Calls: l.calls,
 	}
 }
