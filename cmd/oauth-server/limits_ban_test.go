@@ -26,7 +26,7 @@ func TestBanCommandLine(t *testing.T) {
 			"--ban.denials: 0 is not between", "--ban.within: \"60\" is not a duration", "--ban.for: 1000h0m0s is not between",
 			"--ban.factor: 0.5 is not between", "--ban.max: \"x\" is not a duration", "--ban.forget: -1s is not between",
 		}},
-		{"limits tier set gold --ban denials=many,factor=x", []string{"--ban.denials: \"many\"", "--ban.factor: \"x\""}},
+		{"limits set --tier gold --ban denials=many,factor=x", []string{"--ban.denials: \"many\"", "--ban.factor: \"x\""}},
 		{"limits set shop --ban for=1m,for=2m", []string{"--ban.for: is given twice"}},
 		{"limits set shop --ban bans=1", []string{`"bans=1" is not off, denials=`}},
 		{"limits set shop --for-user ada --ban off", []string{"--ban is about the client"}},

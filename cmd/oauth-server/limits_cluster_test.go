@@ -102,10 +102,10 @@ func TestEveryInstanceActsOnAChangeWithinTwoSeconds(t *testing.T) {
 	within(change(instances[1], "dry-run", "off"), "the global mode changed", http.StatusTooManyRequests)
 	within(change(instances[2], "set", "shop", "--client", "1000/1h"), "a higher limit holds", http.StatusOK)
 
-	change(instances[2], "tier", "set", "gold", "--client", "2/1h")
+	change(instances[2], "set", "--tier", "gold", "--client", "2/1h")
 	change(instances[2], "set", "shop", "--tier", "gold")
 	within(change(instances[2], "unset", "shop", "--field", "client"), "the limit of the tier holds", http.StatusTooManyRequests)
-	within(change(instances[0], "tier", "set", "gold", "--client", "1000/1h"), "a higher one holds", http.StatusOK)
+	within(change(instances[0], "set", "--tier", "gold", "--client", "1000/1h"), "a higher one holds", http.StatusOK)
 
 	checkInstances(t, instances[1].operators, c.token)
 }

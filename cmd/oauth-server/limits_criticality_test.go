@@ -13,7 +13,7 @@ func TestCriticality(t *testing.T) {
 	for _, tt := range []struct{ args, want string }{
 		{"set shop --criticality critical_plus", `/policies/shop {"criticality":"critical_plus"}`},
 		{"set --criticality sheddable", `/settings {"default":{"criticality":"sheddable"}}`},
-		{"tier set gold --criticality sheddable_plus", `/tiers/gold {"criticality":"sheddable_plus"}`},
+		{"set --tier gold --criticality sheddable_plus", `/tiers/gold {"criticality":"sheddable_plus"}`},
 		{"unset shop --field criticality", `/policies/shop {"criticality":null}`},
 		{"unset --field criticality", `/settings {"default":{"criticality":null}}`},
 	} {
@@ -37,7 +37,7 @@ func TestCriticalityOfARunningServer(t *testing.T) {
 	shows("get", "criticality - configuration file\n")
 	shows("get shop", "criticality - all clients\n")
 	s.limits(0, "set --criticality sheddable_plus --yes")
-	s.limits(0, "tier set gold --criticality critical --yes")
+	s.limits(0, "set --tier gold --criticality critical --yes")
 	s.limits(0, "set shop --tier gold --yes")
 	s.limits(0, "trust shop on --yes")
 	shows("get", "criticality sheddable_plus changed here\n")

@@ -64,8 +64,8 @@ overrides:
 	stdout, _ = s.limits(0, "export")
 	check.Equal(t, "exported after the undo", withoutHeader(stdout), file)
 
-	s.limits(0, "tier set gold --user 30/60s --for 2h --yes")
-	stdout, _ = s.limits(0, "tier show gold")
+	s.limits(0, "set --tier gold --user 30/60s --for 2h --yes")
+	stdout, _ = s.limits(0, "get --tier gold")
 	has(t, stdout, "30/60s", "until")
 	stdout, _ = s.limits(0, "export -f FILE")
 	check.Equal(t, "output", stdout, "")

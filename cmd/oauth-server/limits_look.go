@@ -17,7 +17,7 @@ import (
 )
 
 func (l *limits) newList() *cobra.Command {
-	var all bool
+	var all, tiers bool
 	var by listOrder
 	cmd := &cobra.Command{
 		Use: "list", Short: "List the clients with recent requests or a policy of their own", Args: takes(),
@@ -27,8 +27,12 @@ Clients that are not registered and have limits, because they were deleted or on
 the configuration file has them, are listed too, as not registered.`,
 	}
 	cmd.Flags().BoolVar(&all, "all", false, "list all registered clients")
+	cmd.Flags().BoolVar(&tiers, "tiers", false, "list the tiers instead, with how many clients have each")
 	by.add(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if tiers {
+			return l.listTiers(cmd.Context())
+		}
 		raw, err := l.clients(cmd.Context())
 		if err != nil {
 			return err

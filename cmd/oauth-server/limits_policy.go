@@ -148,18 +148,33 @@ func (l *limits) addPreset(ctx context.Context, f *limitFlags, doc map[string]an
 }
 
 func (l *limits) newGet() *cobra.Command {
-	return &cobra.Command{
-		Use: "get [CLIENT]", Short: "Show what applies to a client, or to all clients", Args: takes("[CLIENT]"),
+	var tier string
+	cmd := &cobra.Command{
+		Use: "get [CLIENT]", Short: "Show what applies to a client, to all clients, or what a tier sets", Args: takes("[CLIENT]"),
+		Example: `  oauth-server limits get shop
+  oauth-server limits get --tier gold`,
 		ValidArgsFunction: l.completeClient,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return show(cmd.Context(), l, "/settings", nil, l.settingsTable)
-			}
-			return show(cmd.Context(), l, policyPath(args[0]), nil, func(p adminapi.PolicyView) error {
-				return l.policyTable(cmd.Context(), p)
-			})
-		},
 	}
+	l.registerTier(cmd, &tier, "show this tier")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		switch {
+		case tier != "" && len(args) > 0:
+			return contradicts(cmd, tierFlag)
+		case tier != "":
+			return l.showTier(cmd.Context(), tier)
+		case len(args) == 0:
+			return show(cmd.Context(), l, "/settings", nil, l.settingsTable)
+		}
+		return show(cmd.Context(), l, policyPath(args[0]), nil, func(p adminapi.PolicyView) error {
+			return l.policyTable(cmd.Context(), p)
+		})
+	}
+	return cmd
+}
+
+// contradicts returns the error for a flag that is given together with a CLIENT.
+func contradicts(cmd *cobra.Command, flag string) error {
+	return usagef("limits %s: CLIENT and --%s contradict each other", cmd.Name(), flag)
 }
 
 func (l *limits) settingsTable(s adminapi.SettingsView) error {
@@ -240,11 +255,14 @@ func yesNo(b bool) string {
 func (l *limits) newSet() *cobra.Command {
 	var f limitFlags
 	var of policyFlags
-	var note string
+	var note, mode string
 	var hide bool
 	cmd := &cobra.Command{
-		Use: "set [CLIENT]", Short: "Set the limits of a client, or the default limits", Args: takes("[CLIENT]"),
-		Long: `Set the limits of a client, or the default limits.
+		Use: "set [CLIENT]", Short: "Set the limits of a client, of a tier, or the default limits", Args: takes("[CLIENT]"),
+		Long: `Set the limits of a client, of a tier, or the default limits.
+
+A tier is a policy with a name. With CLIENT, --tier gives the client that tier. Without
+CLIENT, it makes the tier, or changes it for all its clients at once.
 
 What a client has not set comes from its tier, if it has one, and what that leaves
 open from the settings for all clients. If the configuration file has a policy for the
@@ -253,6 +271,7 @@ on, until "limits unset CLIENT".
 
 ` + limitSyntax + presetLists + "\n\n" + banSyntax,
 		Example: `  oauth-server limits set --limit 1000/60s
+  oauth-server limits set --tier gold --user 100/60s --client 1000/60s
   oauth-server limits set shop --tier gold
   oauth-server limits set shop --for-user nightly@example.com --user 500/60s
   oauth-server limits set shop --user 10/60s --user 2/1s --client 100/60s --note "black friday"
@@ -270,8 +289,8 @@ on, until "limits unset CLIENT".
 	registerOver(cmd)
 	registerCriticality(cmd)
 	of.register(cmd)
-	cmd.Flags().StringVar(&of.tier, "tier", "", "tier of the client: limits tier list")
-	_ = cmd.RegisterFlagCompletionFunc("tier", l.completeTierName) // fails only for a missing flag
+	l.registerTier(cmd, &of.tier, "tier of the client or, without CLIENT, the tier to make or change")
+	cmd.Flags().StringVar(&mode, "mode", "", "mode of the clients of a tier: enforce, dry_run or off")
 	cmd.Flags().StringVar(&note, "note", "", "note for other operators")
 	cmd.Flags().BoolVar(&hide, "hide-headers", false, "leave the RateLimit headers and violated-policies out of answers")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -285,8 +304,11 @@ on, until "limits unset CLIENT".
 		if cmd.Flags().Changed("note") {
 			patch["note"] = note
 		}
-		if cmd.Flags().Changed("tier") {
-			patch["tier"] = of.tier
+		if len(args) > 0 && cmd.Flags().Changed(tierFlag) {
+			patch[tierFlag] = of.tier
+		}
+		if cmd.Flags().Changed("mode") {
+			patch["mode"] = mode
 		}
 		if err := of.checkSet(cmd, args, len(doc)+len(patch) == 0 && f.preset == ""); err != nil {
 			return err
@@ -304,15 +326,15 @@ func (f *policyFlags) checkSet(cmd *cobra.Command, args []string, nothing bool) 
 	switch {
 	case cmd.Flags().Changed(forUser):
 		return f.checkOverride(cmd, args, nothing)
+	case cmd.Flags().Changed("mode") && (len(args) > 0 || f.tier == ""):
+		return usagef("limits set: --mode is about a tier, without CLIENT; for a client or all use limits dry-run")
 	case nothing:
 		return usagef("limits set: nothing to set: give --limit, --user, --client, --total, --source, --preset, --tier, --over-limit, --max-wait, --ban, --criticality, --hide-headers or --note")
-	case len(args) == 0 && cmd.Flags().Changed("tier"):
-		return usagef("limits set: --tier needs a CLIENT")
 	}
 	return nil
 }
 
-// setFields changes fields of a policy, of the limits of one user, or of the settings for all
+// setFields changes fields of a policy, of a tier, of the limits of one user, or of the settings for all
 // clients. In the settings, the fields of doc go below default.
 func (l *limits) setFields(cmd *cobra.Command, args []string, of *policyFlags, doc, patch map[string]any) error {
 	all := maps.Clone(patch)
@@ -320,6 +342,8 @@ func (l *limits) setFields(cmd *cobra.Command, args []string, of *policyFlags, d
 	switch {
 	case cmd.Flags().Changed(forUser):
 		return l.setOverride(cmd.Context(), args[0], of.user, all)
+	case len(args) == 0 && of.tier != "":
+		return l.setTier(cmd.Context(), of.tier, all)
 	case len(args) > 0:
 		return l.patchPolicy(cmd.Context(), args[0], all, "The policy of "+args[0]+" is now set")
 	}

@@ -18,10 +18,10 @@ func (l *limits) newPresets() *cobra.Command {
 that each is from.
 
 A client gets them by "limits set CLIENT --preset NAME", the clients of a tier by
-"limits tier set TIER --preset NAME". Nothing refers to a preset afterwards: its limits
+"limits set --tier TIER --preset NAME". Nothing refers to a preset afterwards: its limits
 are written out.`,
 		Example: `  oauth-server limits presets
-  oauth-server limits tier set partners --preset okta`,
+  oauth-server limits set --tier partners --preset okta`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return show(cmd.Context(), l, "/presets", nil, func(p adminapi.Presets) error {
 				rows := [][]string{{"PRESET", "USER LIMITS", "CLIENT LIMITS", sharedHeading, "ABOUT"}}

@@ -24,13 +24,13 @@ func TestPresets(t *testing.T) {
 	s.limits(0, "set shop --client 7/60s --yes")
 	s.limits(0, "set shop --preset okta --note n --yes")
 	s.limits(0, "set batch --preset auth0-free --yes")
-	s.limits(0, "tier set partners --preset zoho --yes")
+	s.limits(0, "set --tier partners --preset zoho --yes")
 	s.limits(0, "candidate set --preset ebay")
 	for args, parts := range map[string][]string{
-		"get shop":           {"user limits 4/1s,grants=refresh_token+password changed here", "client limits 7/60s changed here", "note n"},
-		"get batch":          {"user limits 30/1s 300/60s changed here", "client limits 30/1s 300/60s changed here", "total limits 30/1s,name=total-per-second 300/60s,name=total-per-minute changed here"},
-		"tier show partners": {"user limits 10/10m,grants=refresh_token tier", "client limits - all clients"},
-		"candidate show":     {"user limits 10000/24h,name=codes,grants=authorization_code ", "client limits 1000/24h"},
+		"get shop":            {"user limits 4/1s,grants=refresh_token+password changed here", "client limits 7/60s changed here", "note n"},
+		"get batch":           {"user limits 30/1s 300/60s changed here", "client limits 30/1s 300/60s changed here", "total limits 30/1s,name=total-per-second 300/60s,name=total-per-minute changed here"},
+		"get --tier partners": {"user limits 10/10m,grants=refresh_token tier", "client limits - all clients"},
+		"candidate show":      {"user limits 10000/24h,name=codes,grants=authorization_code ", "client limits 1000/24h"},
 	} {
 		stdout, _ := s.limits(0, args)
 		has(t, table(stdout), parts...)
@@ -42,12 +42,12 @@ func TestPresets(t *testing.T) {
 
 	before := s.version()
 	for args, says := range map[string]string{
-		"set shop --preset oktta":                   `--preset: "oktta" is none of auth0-free, ebay, entra, okta, zoho`,
-		"set shop --preset=":                        "--preset is empty",
-		"set shop --preset okta --user 1/60s":       "--preset contradicts",
-		"set shop --for-user ada --preset okta":     "--preset is about the client",
-		"tier set partners --preset okta --limit x": "--preset contradicts",
-		"presets okta":                              "okta",
+		"set shop --preset oktta":                     `--preset: "oktta" is none of auth0-free, ebay, entra, okta, zoho`,
+		"set shop --preset=":                          "--preset is empty",
+		"set shop --preset okta --user 1/60s":         "--preset contradicts",
+		"set shop --for-user ada --preset okta":       "--preset is about the client",
+		"set --tier partners --preset okta --limit x": "--preset contradicts",
+		"presets okta":                                "okta",
 	} {
 		_, stderr := s.limits(2, args)
 		has(t, stderr, says)
@@ -80,7 +80,7 @@ func TestPresetIsCompleted(t *testing.T) {
 	raw, err := json.Marshal(adminapi.Presets{Presets: []adminapi.Preset{{Name: "okta", About: "Okta."}, {Name: "zoho", About: "Zoho."}}})
 	check.OK(t, err)
 	server, _ := answering(t, map[string]string{"/presets": string(raw)})
-	for _, command := range []string{"set shop", "tier set gold", "candidate set shop"} {
+	for _, command := range []string{"set shop", "set --tier gold", "candidate set shop"} {
 		var out bytes.Buffer
 		c := &cli{out: &out, errOut: &out, environ: []string{"OAUTH_SERVER=" + server, "OAUTH_TOKEN=x", "OAUTH_ISSUER=http://127.0.0.1"}}
 		check.Equal(t, "status", c.run(t.Context(), append(append([]string{"__complete", "limits"}, strings.Fields(command)...), "--preset", "")), exitOK)

@@ -75,8 +75,8 @@ func TestSharedIsShown(t *testing.T) {
 		{"limits list", "CLIENT LIMITS SHARED LIMITS FROM "},
 		{"limits list", "\nshop enforce - - total 9/60s,name=all; source 5/60s,name=per-address changed here "},
 		{"limits list", "\napp enforce - - - changed here "},
-		{"limits tier list", "TIER MODE USER LIMITS CLIENT LIMITS SHARED LIMITS CLIENTS NOTE\ngold - - - source 5/60s,name=per-address 0"},
-		{"limits tier list", "\nplain - - - - 0"},
+		{"limits list --tiers", "TIER MODE USER LIMITS CLIENT LIMITS SHARED LIMITS CLIENTS NOTE\ngold - - - source 5/60s,name=per-address 0"},
+		{"limits list --tiers", "\nplain - - - - 0"},
 		{"limits candidate show shop", "\nclient limits -\nsource limits 5/60s,name=per-address\n"},
 	} {
 		has(t, table(runOK(t, "", append(strings.Fields(tt.args), flags...)...)), tt.want)
@@ -86,7 +86,7 @@ func TestSharedIsShown(t *testing.T) {
 // TestColumnOfSharedLimits: it is there only if any row has something in it.
 func TestColumnOfSharedLimits(t *testing.T) {
 	server, _ := answering(t, map[string]string{"/tiers": `{"tiers":[{"name":"plain"}]}`})
-	stdout := runOK(t, "", "limits", "tier", "list", "--token", "x", "--issuer", "http://127.0.0.1", "--server", server)
+	stdout := runOK(t, "", "limits", "list", "--tiers", "--token", "x", "--issuer", "http://127.0.0.1", "--server", server)
 	has(t, table(stdout), "CLIENT LIMITS CLIENTS NOTE\nplain - - - 0") // no empty column
 }
 
@@ -111,7 +111,7 @@ func TestGrantsAndSourcesInAFile(t *testing.T) {
 	s.limits(0, "set --source 500/60s --yes")
 	s.limits(0, "set shop --user 10/10m,grants=refresh_token+password --total 900/60s --source 200/60s --yes")
 	s.limits(0, "set shop --for-user ada --user 20/10m,grants=refresh_token --yes")
-	s.limits(0, "tier set gold --source 300/60s --yes")
+	s.limits(0, "set --tier gold --source 300/60s --yes")
 	s.limits(0, "candidate set shop --source 100/60s")
 	stdout, _ := s.limits(0, "get shop")
 	has(t, table(stdout), "user limits 10/10m,grants=refresh_token+password changed here\n", "\ntotal limits 900/60s,name=total-per-minute changed here\nsource limits 200/60s,")

@@ -12,11 +12,11 @@ import (
 func TestTiersAreShown(t *testing.T) {
 	flags, _ := readAPI(t)
 	for _, tt := range []struct{ args, want string }{
-		{"limits tier list", `TIER MODE USER LIMITS CLIENT LIMITS CLIENTS NOTE
+		{"limits list --tiers", `TIER MODE USER LIMITS CLIENT LIMITS CLIENTS NOTE
 gold - 20/60s - 2 n
 silver off - - 0
 `},
-		{"limits tier show gold", `SETTING VALUE FROM
+		{"limits get --tier gold", `SETTING VALUE FROM
 mode dry_run tier
 user limits 20/60s tier
 client limits - all clients
@@ -45,18 +45,18 @@ note
 		check.Equal(t, tt.args, table(runOK(t, "", append(strings.Fields(tt.args), flags...)...)), tt.want)
 	}
 	has(t, table(runOK(t, "", append([]string{"limits", "list"}, flags...)...)), "changed here, tier gold, 3 users' own")
-	has(t, runOK(t, "", append([]string{"limits", "tier", "list", "-o", "json"}, flags...)...), `"clients": 2`)
+	has(t, runOK(t, "", append([]string{"limits", "list", "--tiers", "-o", "json"}, flags...)...), `"clients": 2`)
 }
 
 func TestTierCommandLine(t *testing.T) {
 	flags, asked := readAPI(t)
 	for _, tt := range []struct{ args, says string }{
-		{"limits tier set", "NAME is missing"},
-		{"limits tier set gold", "nothing to set"},
-		{"limits tier set gold --limit 5", "such as 10/60s"},
-		{"limits tier show", "NAME is missing"},
-		{"limits tier colour", `unknown command "colour"`},
-		{"limits set --tier gold", "--tier needs a CLIENT"},
+		{"limits set --tier gold", "nothing to set"},
+		{"limits set --tier gold --limit 5", "such as 10/60s"},
+		{"limits get shop --tier gold", "CLIENT and --tier contradict each other"},
+		{"limits unset shop --tier gold", "CLIENT and --tier contradict each other"},
+		{"limits set shop --mode off", "--mode is about a tier"},
+		{"limits set --mode off", "--mode is about a tier"},
 		{"limits set --for-user ada --user 1/60s", "--for-user needs a CLIENT"},
 		{"limits set shop --for-user= --user 1/60s", "the name of a user"},
 		{"limits set shop --for-user ada", "nothing to set: give --user"},
@@ -64,13 +64,13 @@ func TestTierCommandLine(t *testing.T) {
 		{"limits set shop --for-user ada --client 1/60s", "--client is about the client"},
 		{"limits set shop --for-user ada --over-limit reuse", "--over-limit is about the client"},
 		{"limits set shop --over-limit wait", `--over-limit: "wait" is none of deny, reuse`},
-		{"limits tier set gold --over-limit wait", `--over-limit: "wait" is none of deny, reuse`},
+		{"limits set --tier gold --over-limit wait", `--over-limit: "wait" is none of deny, reuse`},
 		{"limits candidate set shop --over-limit reuse", "no limits to try"},
 		{"limits set shop --for-user ada --criticality critical", "--criticality is about the client"},
 		{"limits set shop --criticality high", `--criticality: "high" is none of critical_plus, critical, sheddable_plus, sheddable`},
 		{"limits set shop --criticality=", "--criticality is empty"},
 		{"limits set --criticality Critical", `--criticality: "Critical" is none of critical_plus`},
-		{"limits tier set gold --criticality high", `--criticality: "high" is none of critical_plus`},
+		{"limits set --tier gold --criticality high", `--criticality: "high" is none of critical_plus`},
 		{"limits candidate set shop --limit 5/60s --criticality high", `--criticality: "high" is none of critical_plus`},
 		{"limits candidate set shop --criticality critical", "no limits to try"},
 		{"limits set shop", "--criticality"},

@@ -16,7 +16,7 @@ func TestMaxWait(t *testing.T) {
 		{"set shop --max-wait 1500ms", `/policies/shop {"max_wait":"1.5s"}`},
 		{"set shop --max-wait 0", `/policies/shop {"max_wait":"0s","max_waiting":null}`},
 		{"set --max-wait 2s", `/settings {"default":{"max_wait":"2s"}}`},
-		{"tier set gold --max-wait 2s --max-waiting 3", `/tiers/gold {"max_wait":"2s","max_waiting":3}`},
+		{"set --tier gold --max-wait 2s --max-waiting 3", `/tiers/gold {"max_wait":"2s","max_waiting":3}`},
 		{"unset shop --field max-wait", `/policies/shop {"max_wait":null,"max_waiting":null}`},
 		{"unset shop --field max-waiting", `/policies/shop {"max_waiting":null}`},
 		{"unset --field max-wait", `/settings {"default":{"max_wait":null,"max_waiting":null}}`},
@@ -36,7 +36,7 @@ func TestMaxWaitCommandLine(t *testing.T) {
 	for _, tt := range []struct{ args, says string }{
 		{"set shop --max-wait soon", `"soon" is no duration`},
 		{"set shop --max-wait 2", `"2" is no duration`},
-		{"tier set gold --max-waiting many", `"many" is no whole number`},
+		{"set --tier gold --max-waiting many", `"many" is no whole number`},
 		{"set shop --for-user ada --max-wait 2s", "--max-wait is about the client"},
 		{"set shop --for-user ada --max-waiting 2", "--max-waiting is about the client"},
 		{"candidate set shop --max-wait 2s", "no limits to try"},

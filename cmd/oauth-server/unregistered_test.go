@@ -78,7 +78,7 @@ func TestLimitsListHasDeletedClients(t *testing.T) {
 	for _, id := range []string{"policy", "tried", "user", "back"} {
 		does("client create "+id, "--data", data)
 	}
-	does("limits tier set gold --user 9/60s --yes", at...)
+	does("limits set --tier gold --user 9/60s --yes", at...)
 	does("limits set policy --tier gold --client 8/60s --yes", at...)
 	does("limits candidate set tried --client 7/60s", at...)
 	does("limits set user --for-user ada --user 6/60s --yes", at...)
