@@ -121,6 +121,7 @@ func newService(f *foundation, l *limiter) (*grants.Service, error) {
 		RefreshMaxAge:        f.cfg.Tokens.RefreshMaxAge.Std(),
 		RefreshGrace:         f.cfg.Tokens.RefreshGrace.Std(),
 		SessionLifetime:      f.cfg.Sessions.TTL.Std(),
+		CodesPerSession:      f.cfg.Sessions.Codes,
 		SignIns:              ratelimit.NewLimit("sign-ins", f.cfg.Passwords.SignInsPerMinute, time.Minute),
 		ClientFailures:       failureLimits(f.cfg.FailedAttempts.Window, f.cfg.FailedAttempts.Clients),
 		SignInFailures:       failureLimits(f.cfg.FailedAttempts.Window, f.cfg.FailedAttempts.Users.FailureQuota),

@@ -139,9 +139,11 @@ type Tokens struct {
 	KeyRotation Duration `json:"key_rotation"`
 }
 
-// Sessions configures how long a browser stays signed in.
+// Sessions configures how long a browser stays signed in, and how many codes each session gets.
 type Sessions struct {
 	TTL Duration `json:"ttl"`
+	// Codes is how many authorization codes a session gets within the lifetime of one code.
+	Codes int64 `json:"codes"`
 }
 
 // Passwords bounds the work of checking passwords, which is deliberately expensive.

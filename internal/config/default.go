@@ -41,7 +41,7 @@ func Default() *Config {
 			RefreshMaxAge: Duration(90 * 24 * time.Hour),
 			KeyRotation:   Duration(90 * 24 * time.Hour),
 		},
-		Sessions:  Sessions{TTL: Duration(12 * time.Hour)},
+		Sessions:  Sessions{TTL: Duration(12 * time.Hour), Codes: 120},
 		Passwords: Passwords{Processes: ProcessesAuto, SignInsPerMinute: 120},
 		FailedAttempts: FailedAttempts{
 			Window:  Duration(time.Minute),

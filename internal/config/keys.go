@@ -35,7 +35,7 @@ func (k Keys) read(es *fielderr.Errors) (s keys.Secrets) {
 	if two {
 		s.Second = parseSecret(es, path, second)
 	}
-	if text != "" && !(two && strings.TrimSpace(first) == none) {
+	if text != "" && (!two || strings.TrimSpace(first) != none) {
 		s.Current = parseSecret(es, path, first)
 	}
 	if s.Current.Same(s.Second) {

@@ -115,6 +115,7 @@ var options = []Option{
 	{"keys-secret", "keys.secret", "encrypts the signing keys in the store: base64 of at least 32 random bytes; a second one after a comma only decrypts"},
 	{"keys-secret-file", "keys.secret_file", "file with that secret, instead of its value"},
 	{"sessions-ttl", "sessions.ttl", "how long a browser stays signed in"},
+	{"sessions-codes", "sessions.codes", "authorization codes of one session within tokens.code_ttl, in each process"},
 	{"passwords-concurrency", "passwords.concurrency", "passwords checked at once, with 19 MiB each; derived from processors and memory if empty"},
 	{"passwords-processes", "passwords.processes", "hash in processes of the lowest priority where that helps: auto; or never: off"},
 	{"passwords-sign-ins-per-minute", "passwords.sign_ins_per_minute", "right passwords for one username from one address"},

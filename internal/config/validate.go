@@ -44,6 +44,7 @@ func (c *Config) check() (es fielderr.Errors) {
 	c.Tokens.check(&es)
 	c.Keys.check(&es)
 	between(&es, "sessions.ttl", c.Sessions.TTL, time.Minute, 365*24*time.Hour)
+	atLeastOne(&es, "sessions.codes", c.Sessions.Codes)
 	if n := c.Passwords.Concurrency; n < 0 || n > maxPasswordConcurrency {
 		es.Add("passwords.concurrency", "must be from 0 to %d, not %d", maxPasswordConcurrency, n)
 	}

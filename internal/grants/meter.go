@@ -86,7 +86,7 @@ const (
 	grantAttemptsLimit  = "failed_attempts.grants"
 	signInsLimit        = "passwords.sign_ins_per_minute"
 	inspectionLimit     = "inspection"
-	authorizationsLimit = "sessions"
+	authorizationsLimit = "sessions.codes"
 )
 
 // tooMany returns a oautherr.LimitedError for a request that has to wait, or nil if wait is not positive. It
