@@ -1,8 +1,7 @@
 package simulate
 
 import (
-	"cmp"
-	"container/heap"
+	"slices"
 	"time"
 
 	"oauth-server/internal/turns"
@@ -11,9 +10,8 @@ import (
 // clock is a time that only moves when told to. It calls the timers that become due on the way.
 type clock struct {
 	now    time.Time
-	timers timers
-	set    uint64 // timers set so far
-	fired  func() // after each call of a timer
+	timers []*timer // that run, the earliest first; those of one time in the order of setting
+	fired  func()   // after each call of a timer
 }
 
 // Now returns the current time.
@@ -21,7 +19,7 @@ func (c *clock) Now() time.Time { return c.now }
 
 // AfterFunc is [time.AfterFunc] in this time.
 func (c *clock) AfterFunc(d time.Duration, f func()) turns.Timer {
-	t := &timer{clock: c, f: f, index: -1}
+	t := &timer{clock: c, f: f}
 	t.Reset(d)
 	return t
 }
@@ -42,7 +40,8 @@ func (c *clock) drain() {
 }
 
 func (c *clock) fire() {
-	t := heap.Pop(&c.timers).(*timer)
+	t := c.timers[0]
+	t.Stop()
 	if t.at.After(c.now) {
 		c.now = t.at
 	}
@@ -54,59 +53,29 @@ func (c *clock) fire() {
 type timer struct {
 	clock *clock
 	at    time.Time
-	order uint64 // order of setting; timers of the same time fire in this order
 	f     func()
-	index int // in the timers of the clock; -1: it is not running
 }
 
 // Reset implements [turns.Timer].
 func (t *timer) Reset(d time.Duration) bool {
-	active := t.Stop()
-	t.clock.set++
-	t.at, t.order = t.clock.now.Add(max(d, 0)), t.clock.set
-	heap.Push(&t.clock.timers, t)
+	active, c := t.Stop(), t.clock
+	t.at = c.now.Add(max(d, 0))
+	i, _ := slices.BinarySearchFunc(c.timers, t.at, func(o *timer, at time.Time) int {
+		if o.at.After(at) {
+			return 1
+		}
+		return -1
+	})
+	c.timers = slices.Insert(c.timers, i, t)
 	return active
 }
 
 // Stop implements [turns.Timer].
 func (t *timer) Stop() bool {
-	if t.index < 0 {
+	i := slices.Index(t.clock.timers, t)
+	if i < 0 {
 		return false
 	}
-	heap.Remove(&t.clock.timers, t.index)
+	t.clock.timers = slices.Delete(t.clock.timers, i, i+1)
 	return true
-}
-
-// timers is a heap of running timers, the earliest first.
-type timers []*timer
-
-// Len implements [heap.Interface].
-func (h timers) Len() int { return len(h) }
-
-// Less implements [heap.Interface].
-func (h timers) Less(i, j int) bool {
-	return cmp.Or(h[i].at.Compare(h[j].at), cmp.Compare(h[i].order, h[j].order)) < 0
-}
-
-// Swap implements [heap.Interface].
-func (h timers) Swap(i, j int) {
-	h[i], h[j] = h[j], h[i]
-	h[i].index, h[j].index = i, j
-}
-
-// Push implements [heap.Interface].
-func (h *timers) Push(x any) {
-	t := x.(*timer)
-	t.index = len(*h)
-	*h = append(*h, t)
-}
-
-// Pop implements [heap.Interface].
-func (h *timers) Pop() any {
-	last := len(*h) - 1
-	t := (*h)[last]
-	(*h)[last] = nil
-	*h = (*h)[:last]
-	t.index = -1
-	return t
 }

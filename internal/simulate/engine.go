@@ -212,7 +212,6 @@ type sweeps struct {
 	requests int
 	next     time.Time
 	left     int // keys after the last sweep
-	most     int // keys before a sweep
 }
 
 // sweepEvery is the least time between two sweeps, in the time of the requests.
@@ -227,7 +226,6 @@ func (s *sweeps) due(now time.Time, c *ratelimit.Counters) bool {
 	if s.requests == every {
 		s.left = keys
 	}
-	s.most = max(s.most, keys)
 	if s.requests < s.left || now.Before(s.next) {
 		return false
 	}

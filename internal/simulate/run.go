@@ -1,6 +1,7 @@
 package simulate
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -96,7 +97,6 @@ type run struct {
 	Options
 	ctx    context.Context
 	spill  *spill // for further passes; nil: not needed
-	keys   int    // the highest numbers of keys counted at once, and of clients
 	failed error  // of the source, or ErrNoTarget
 	kept   error  // of the spill: it lacks requests, so nothing can be compared
 }
@@ -166,7 +166,6 @@ func (r *run) judge(policies *ratelimit.Compiled, source traffic.Source) (*Resul
 	}
 	r.failed = source.Err()
 	e.finish()
-	r.keys = max(e.swept.most, e.counters.Len()) + len(e.stats.clients)
 	return e.result(r.MaxClients), nil
 }
 
@@ -204,12 +203,6 @@ func (r *run) again(what string, do func(*traffic.Request)) error {
 	return source.Err()
 }
 
-// keysAtOnce bounds the keys of all limits tried in one pass, and so the memory.
-const keysAtOnce = 1_000_000
-
-// atOnce returns how many limits to try in one pass.
-func (r *run) atOnce() int { return min(max(keysAtOnce/max(r.keys, 1), 1), 8) }
-
 // findTargets finds the requested limits and adds them to the comparison.
 func (r *run) findTargets(result *Result) error {
 	if r.Goal == nil {
@@ -245,19 +238,15 @@ func (r *run) find(form Form) (t Target, err error) {
 	if r.Goal.Of == OfClients {
 		return p.target(r.Goal.Share), nil
 	}
-	s := newSearch(p, &r.Policies, r.Goal.Share, r.MaxKeys, r.atOnce())
-	for limits := s.next(); ; {
-		if len(limits) == 0 {
-			limits = []int64{p.highest()} // at least one pass, so that the requests are counted
-		}
-		what := fmt.Sprintf("try %d limits per %s from %d to %d", len(limits), per, limits[0], limits[len(limits)-1])
-		if err := s.try(limits, func(do func(*traffic.Request)) error { return r.again(what, do) }); err != nil {
+	s := newSearch(p, &r.Policies, r.Goal.Share, r.MaxKeys)
+	limit := cmp.Or(s.next(), p.highest()) // at least one pass, so that the requests are counted
+	for ; limit > 0; limit = s.next() {
+		what := fmt.Sprintf("try %d/%s", limit, per)
+		if err := s.try(limit, func(do func(*traffic.Request)) error { return r.again(what, do) }); err != nil {
 			return t, err
 		}
-		if limits = s.next(); len(limits) == 0 {
-			return s.target(), nil
-		}
 	}
+	return s.target(), nil
 }
 
 // found returns the found limits as trials, one by one and all together.
@@ -274,8 +263,7 @@ func found(targets []Target) (trials []Trial) {
 	return trials
 }
 
-// compare decides the requests under each of the trials, and under the found limits, several in one
-// pass.
+// compare decides the requests under each of the trials, and under the found limits.
 func (r *run) compare(result *Result) error {
 	trials := slices.Clone(r.Trials)
 	for _, t := range found(result.Targets) {
@@ -286,51 +274,35 @@ func (r *run) compare(result *Result) error {
 		}
 		trials = append(trials, t)
 	}
-	n := r.atOnce()
-	for first := 0; first < len(trials); first += n {
-		some := trials[first:min(first+n, len(trials))]
-		compared, err := r.compareAtOnce(some)
+	for i := range trials {
+		w, err := r.try(&trials[i])
 		if err != nil {
 			return err
 		}
-		result.WhatIf = append(result.WhatIf, compared...)
-	}
-	for i := len(r.Trials); i < len(result.WhatIf); i++ {
-		result.WhatIf[i].Found = true
+		w.Found = i >= len(r.Trials)
+		result.WhatIf = append(result.WhatIf, w)
 	}
 	return nil
 }
 
-func (r *run) compareAtOnce(trials []Trial) (found []WhatIf, err error) {
+// try decides the requests under a trial.
+func (r *run) try(t *Trial) (w WhatIf, err error) {
+	tried := r.Policies.With(t)
+	compiled, err := tried.Compile()
+	if err != nil {
+		return w, err
+	}
 	brief := r.Options
 	brief.brief = true
-	engines := make([]*engine, len(trials))
-	for i := range trials {
-		tried := r.Policies.With(&trials[i])
-		compiled, err := tried.Compile()
-		if err != nil {
-			return nil, err
-		}
-		if engines[i], err = newEngine(r.ctx, compiled, &brief, (*spilled)(nil).Answer); err != nil {
-			return nil, err
-		}
+	e, err := newEngine(r.ctx, compiled, &brief, (*spilled)(nil).Answer)
+	if err != nil {
+		return w, err
 	}
-	what := fmt.Sprintf("compare %d limits", len(trials))
-	if len(trials) == 1 {
-		what = "try " + trials[0].Name
+	if err := r.again("try "+t.Name, e.take); err != nil {
+		return w, err
 	}
-	if err := r.again(what, func(req *traffic.Request) {
-		for _, e := range engines {
-			e.take(req)
-		}
-	}); err != nil {
-		return nil, err
-	}
-	for i, e := range engines {
-		e.finish()
-		w := WhatIf{Limit: trials[i].Name, Reach: e.stats.reach(), Counts: e.stats.total()}
-		w.RefusedShare = w.Counts.RefusedShare()
-		found = append(found, w)
-	}
-	return found, nil
+	e.finish()
+	w = WhatIf{Limit: t.Name, Reach: e.stats.reach(), Counts: e.stats.total()}
+	w.RefusedShare = w.Counts.RefusedShare()
+	return w, nil
 }

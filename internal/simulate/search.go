@@ -8,9 +8,9 @@ import (
 )
 
 // search finds the lowest limit for a share of the requests. The peaks do not show how many
-// requests a limit denies, because denied requests are not counted. So search tries limits, several
-// in each pass. They divide the range between a limit that denies too many and one that does not.
-// search assumes that a higher limit does not deny more.
+// requests a limit denies, because denied requests are not counted. So search tries a limit in each
+// pass. It halves the range between a limit that denies too many and one that does not, and assumes
+// that a higher limit does not deny more.
 type search struct {
 	peaks    *peaks
 	policies *Policies
@@ -18,12 +18,11 @@ type search struct {
 	maxKeys  int
 	requests map[day]uint64
 	denied   map[int64]map[day]uint64 // by limit tried
-	atOnce   int                      // limits to try in one pass
 }
 
-func newSearch(p *peaks, policies *Policies, share float64, maxKeys, atOnce int) *search {
+func newSearch(p *peaks, policies *Policies, share float64, maxKeys int) *search {
 	return &search{
-		peaks: p, policies: policies, share: share, maxKeys: maxKeys, atOnce: atOnce, requests: map[day]uint64{},
+		peaks: p, policies: policies, share: share, maxKeys: maxKeys, requests: map[day]uint64{},
 		denied: map[int64]map[day]uint64{p.highest(): {}}, // because no request needs more
 	}
 }
@@ -69,59 +68,40 @@ func (s *search) days() []day {
 	return all
 }
 
-// next returns the limits to try next. It returns no limits once all answers are known.
-func (s *search) next() []int64 {
-	var open [][2]int64
+// next returns the limit to try next, or 0 once all answers are known.
+func (s *search) next() int64 {
 	for _, d := range s.days() {
 		if low, high := s.bounds(d); high-low > 1 {
-			open = append(open, [2]int64{low, high})
+			return (low + high) / 2
 		}
 	}
-	asked := map[int64]bool{}
-	for _, of := range open[:min(len(open), s.atOnce)] {
-		parts := int64(s.atOnce/min(len(open), s.atOnce)) + 1
-		for i := int64(1); i < parts; i++ {
-			if limit := of[0] + (of[1]-of[0])*i/parts; limit > of[0] {
-				asked[limit] = true
-			}
-		}
-		if mid := (of[0] + of[1]) / 2; len(asked) == 0 {
-			asked[mid] = true
-		}
-	}
-	return slices.Sorted(maps.Keys(asked))
+	return 0
 }
 
-// try applies the limits to the requests of a source.
-func (s *search) try(limits []int64, each func(func(*traffic.Request)) error) error {
-	tried := make([]*alone, len(limits))
-	for i, limit := range limits {
-		form := s.peaks.form.with(limit)
-		a, err := newAlone(s.policies, &form.Limit, s.maxKeys)
-		if err != nil {
-			return err
-		}
-		tried[i], s.denied[limit] = a, map[day]uint64{}
+// try applies a limit to the requests of a source.
+func (s *search) try(limit int64, each func(func(*traffic.Request)) error) error {
+	form := s.peaks.form.with(limit)
+	a, err := newAlone(s.policies, &form.Limit, s.maxKeys)
+	if err != nil {
+		return err
 	}
+	denied := map[day]uint64{}
+	s.denied[limit] = denied
 	clear(s.requests)
 	return each(func(r *traffic.Request) {
-		for i, a := range tried {
-			k, e, does := a.concerns(r)
-			if !does {
-				return
-			}
-			today := dayOf(r.At)
-			if i == 0 {
-				s.requests[today]++
-			}
-			if d := a.take(r.At, k, e); d.Rejected() {
-				s.denied[limits[i]][today]++
-			}
+		k, e, does := a.concerns(r)
+		if !does {
+			return
+		}
+		today := dayOf(r.At)
+		s.requests[today]++
+		if d := a.take(r.At, k, e); d.Rejected() {
+			denied[today]++
 		}
 	})
 }
 
-// target returns the answer. All limits that next returned must have been tried.
+// target returns the answer. next must have returned 0.
 func (s *search) target() Target {
 	t := Target{Share: s.share, Of: OfRequests}
 	_, t.Requests = s.bounds(noDay)

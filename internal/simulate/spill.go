@@ -13,29 +13,19 @@ import (
 	"oauth-server/internal/simulate/traffic"
 )
 
-// spill is a temporary file of requests for further passes. Most requests take about 10 bytes.
+// spill is a temporary file of requests for further passes. A request takes a few bytes if one with
+// the same client, user and other fields is not long ago.
 type spill struct {
 	file  *os.File
 	w     *bufio.Writer
 	buf   []byte
-	names map[string]uint64
-	last  int64 // time of the last request, microseconds
+	known map[traffic.Request]uint64 // numbers of the requests before, without their times
+	last  int64                      // time of the last request, microseconds
 	count uint64
 }
 
-// maxNames is how many names get a number. After that the numbering starts again.
-const maxNames = 1 << 16
-
-// The flags of a request in the file.
-const (
-	hasUser byte = 1 << iota
-	hasGrant
-	hasSource
-	hasScope
-	hasLifetime
-	hasFailed
-	hasUnknown
-)
+// maxKnown is how many requests get a number. After that the numbering starts again.
+const maxKnown = 1 << 16
 
 const spillBuffer = 1 << 18
 
@@ -46,7 +36,7 @@ func newSpill() (*spill, error) {
 		return nil, fmt.Errorf("make a temporary file: %w", err)
 	}
 	_ = os.Remove(f.Name()) // if open files cannot be removed, close removes it
-	return &spill{file: f, w: bufio.NewWriterSize(f, spillBuffer), names: map[string]uint64{}}, nil
+	return &spill{file: f, w: bufio.NewWriterSize(f, spillBuffer), known: map[traffic.Request]uint64{}}, nil
 }
 
 // close removes the file.
@@ -58,55 +48,34 @@ func (s *spill) close() error {
 	return err
 }
 
-// add appends a request.
+// add appends a request: its time, and its number, or 0 and its fields.
 func (s *spill) add(r *traffic.Request) error {
-	at := r.At.UnixMicro()
-	s.buf = binary.AppendUvarint(s.buf[:0], uint64(at-s.last)) //nolint:gosec // modulo is meant: the first may be before 1970
+	at, rest := r.At.UnixMicro(), *r
+	rest.At = time.Time{}
+	number, is := s.known[rest]
+	s.buf = binary.AppendUvarint(binary.AppendVarint(s.buf[:0], at-s.last), number)
 	s.last = at
-	flags := len(s.buf)
-	s.buf = append(s.buf, 0)
-	set := func(is bool, flag byte) bool {
-		if is {
-			s.buf[flags] |= flag
-		}
-		return is
-	}
-	s.name(r.Client)
-	if set(r.User != "", hasUser) {
-		s.name(r.User)
-	}
-	if set(r.Grant != "", hasGrant) {
-		s.name(r.Grant)
-	}
-	if set(r.Source.IsValid(), hasSource) {
-		s.name(string(r.Source.Unmap().AsSlice()))
-	}
-	if set(r.Scope != "", hasScope) {
-		s.name(r.Scope)
-	}
-	if set(r.Lifetime != 0, hasLifetime) {
-		s.buf = binary.AppendVarint(s.buf, int64(r.Lifetime))
-	}
-	set(r.Failed, hasFailed)
-	set(r.Unknown, hasUnknown)
 	s.count++
+	if !is {
+		if len(s.known) == maxKnown {
+			clear(s.known)
+		}
+		s.known[rest] = uint64(len(s.known) + 1)
+		for _, text := range []string{r.Client, r.User, r.Grant, r.Scope, string(r.Source.AsSlice())} {
+			s.buf = append(binary.AppendUvarint(s.buf, uint64(len(text))), text...)
+		}
+		s.buf = binary.AppendVarint(s.buf, int64(r.Lifetime))
+		s.buf = append(s.buf, oneIf(r.Failed), oneIf(r.Unknown))
+	}
 	_, err := s.w.Write(s.buf)
 	return err
 }
 
-// name appends the number of a name. For a name without a number it appends 0, the length and the
-// name.
-func (s *spill) name(name string) {
-	if n, known := s.names[name]; known {
-		s.buf = binary.AppendUvarint(s.buf, n)
-		return
+func oneIf(is bool) byte {
+	if is {
+		return 1
 	}
-	s.buf = binary.AppendUvarint(append(s.buf, 0), uint64(len(name)))
-	s.buf = append(s.buf, name...)
-	if len(s.names) == maxNames {
-		clear(s.names)
-	}
-	s.names[name] = uint64(len(s.names) + 1)
+	return 0
 }
 
 // requests returns the added requests, from the beginning. Only one reader can be used at a time.
@@ -124,7 +93,7 @@ func (s *spill) requests() (*spilled, error) {
 type spilled struct {
 	r     *bufio.Reader
 	left  uint64
-	names []string
+	known []traffic.Request
 	last  int64
 	err   error
 }
@@ -135,58 +104,57 @@ func (s *spilled) Next(r *traffic.Request) bool {
 		return false
 	}
 	s.left--
-	s.last += int64(s.number()) //nolint:gosec // modulo is meant
-	flags, err := s.r.ReadByte()
+	s.last += s.number()
+	n, err := binary.ReadUvarint(s.r)
 	s.fail(err)
-	*r = traffic.Request{At: time.UnixMicro(s.last), Client: s.name(), Failed: flags&hasFailed != 0, Unknown: flags&hasUnknown != 0}
-	if flags&hasUser != 0 {
-		r.User = s.name()
+	if n == 0 {
+		if len(s.known) == maxKnown {
+			s.known = s.known[:0]
+		}
+		s.known = append(s.known, s.fields())
+		n = uint64(len(s.known))
 	}
-	if flags&hasGrant != 0 {
-		r.Grant = s.name()
+	if n > uint64(len(s.known)) {
+		s.fail(io.ErrUnexpectedEOF)
 	}
-	if flags&hasSource != 0 {
-		r.Source, _ = netip.AddrFromSlice([]byte(s.name()))
+	if s.err != nil {
+		return false
 	}
-	if flags&hasScope != 0 {
-		r.Scope = s.name()
-	}
-	if flags&hasLifetime != 0 {
-		life, err := binary.ReadVarint(s.r)
+	*r = s.known[n-1]
+	r.At = time.UnixMicro(s.last)
+	return true
+}
+
+// fields reads the fields of a request, without its time.
+func (s *spilled) fields() (r traffic.Request) {
+	var source string
+	for _, text := range []*string{&r.Client, &r.User, &r.Grant, &r.Scope, &source} {
+		n, err := binary.ReadUvarint(s.r)
 		s.fail(err)
-		r.Lifetime = time.Duration(life)
+		if s.err == nil && n > 0 {
+			b := make([]byte, n)
+			_, err := io.ReadFull(s.r, b)
+			s.fail(err)
+			*text = string(b)
+		}
 	}
-	return s.err == nil
+	r.Source, _ = netip.AddrFromSlice([]byte(source))
+	r.Lifetime = time.Duration(s.number())
+	r.Failed, r.Unknown = s.number() != 0, s.number() != 0
+	return r
+}
+
+// number reads a signed number.
+func (s *spilled) number() int64 {
+	n, err := binary.ReadVarint(s.r)
+	s.fail(err)
+	return n
 }
 
 func (s *spilled) fail(err error) {
 	if err != nil && s.err == nil {
 		s.err = fmt.Errorf("read the temporary file again: %w", err)
 	}
-}
-
-func (s *spilled) number() uint64 {
-	n, err := binary.ReadUvarint(s.r)
-	s.fail(err)
-	return n
-}
-
-func (s *spilled) name() string {
-	if n := s.number(); n > 0 {
-		if n > uint64(len(s.names)) {
-			s.fail(io.ErrUnexpectedEOF)
-			return ""
-		}
-		return s.names[n-1]
-	}
-	b := make([]byte, s.number())
-	_, err := io.ReadFull(s.r, b)
-	s.fail(err)
-	if len(s.names) == maxNames {
-		s.names = s.names[:0]
-	}
-	s.names = append(s.names, string(b))
-	return s.names[len(s.names)-1]
 }
 
 // Answer implements [traffic.Source].

@@ -12,21 +12,23 @@ import (
 )
 
 // TestSpill: the requests read are the requests added, to the microsecond. This also holds with
-// more names than numbers, and before 1970.
+// more requests than numbers, and before 1970.
 func TestSpill(t *testing.T) {
 	s, err := newSpill()
 	check.OK(t, err)
 	at := time.Date(1969, 12, 31, 23, 59, 59, 123456000, time.UTC)
 	var want []traffic.Request
-	for i := range 3 * maxNames {
+	for i := range 3 * maxKnown {
 		r := traffic.Request{At: at.Add(time.Duration(i) * time.Second), Client: fmt.Sprint("client", i%100)}
 		switch i % 5 {
+		case 0:
+			r.Client = fmt.Sprint("client", i)
 		case 1:
 			r.User, r.Grant = fmt.Sprint("user", i), "refresh_token"
 		case 2:
 			r.Source, r.Failed = netip.MustParseAddr("2001:db8::7"), true
 		case 3:
-			r.Scope, r.Lifetime = "read write", -time.Hour
+			r.Scope, r.Lifetime = fmt.Sprint("read ", i), -time.Hour
 		case 4:
 			r.Source, r.Unknown = netip.MustParseAddr("192.0.2.7"), true
 		}
