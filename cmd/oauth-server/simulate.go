@@ -142,7 +142,7 @@ func (s *simulation) run(cmd *cobra.Command, logs []string) error {
 	if result == nil {
 		return failed
 	}
-	result.Lines = linesOf(reader)
+	result.Lines = reader.Lines()
 	if reader.Err() != nil { // a log stopped halfway: partial results are not an answer
 		s.warnFormats(&result.Lines)
 		return failed

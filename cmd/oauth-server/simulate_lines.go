@@ -9,23 +9,11 @@ import (
 	"oauth-server/internal/simulate"
 	"oauth-server/internal/simulate/events"
 	"oauth-server/internal/simulate/report"
+	"oauth-server/internal/simulate/traffic"
 )
 
-// linesOf returns the line counts of a reader.
-func linesOf(r *events.Reader) simulate.Lines {
-	from := r.Lines()
-	out := simulate.Lines{Read: from.Read, Unread: from.Unread, Skipped: from.Skipped, Reordered: from.Reordered}
-	for _, c := range from.Causes {
-		out.Causes = append(out.Causes, simulate.Cause{Field: c.Field, Cause: c.Problem, Lines: c.Lines, First: fmt.Sprintf("%s:%d", c.File, c.Line)})
-	}
-	for _, f := range r.Files() {
-		out.Files = append(out.Files, simulate.File{Name: f.Name, Format: string(f.Format)})
-	}
-	return out
-}
-
 // noRequests returns the error for logs without a token request.
-func noRequests(logs []string, l *simulate.Lines) error {
+func noRequests(logs []string, l *traffic.Lines) error {
 	none := "there is no token request in " + strings.Join(logs, ", ")
 	if l.Skipped == 0 || l.Unread > 0 {
 		return fmt.Errorf("%s", none)
@@ -34,7 +22,7 @@ func noRequests(logs []string, l *simulate.Lines) error {
 }
 
 // formatsOf lists the formats of the logs, each once.
-func formatsOf(l *simulate.Lines) string {
+func formatsOf(l *traffic.Lines) string {
 	var names []string
 	for _, f := range l.Files {
 		if f.Format != "" && !slices.Contains(names, f.Format) {
@@ -55,7 +43,7 @@ func (s *simulation) warn(r *simulate.Result) {
 }
 
 // warnFormats reports the format of each log.
-func (s *simulation) warnFormats(l *simulate.Lines) {
+func (s *simulation) warnFormats(l *traffic.Lines) {
 	if s.format != string(events.Auto) {
 		return
 	}
@@ -70,7 +58,7 @@ func (s *simulation) warnFormats(l *simulate.Lines) {
 
 // warnLines reports how many entries were skipped, and why some were unreadable. An entry is a
 // line, or a value of a JSON document.
-func (s *simulation) warnLines(l *simulate.Lines) {
+func (s *simulation) warnLines(l *traffic.Lines) {
 	all := l.Read + l.Skipped + l.Unread
 	if l.Read == all {
 		return
@@ -90,7 +78,7 @@ func (s *simulation) warnLines(l *simulate.Lines) {
 			s.note("  … and %d more %s", len(l.Causes)-shown, plural(len(l.Causes)-shown, "cause"))
 			break
 		}
-		s.note("  %s: %s: %s (%d %s)", printable(c.First), printable(c.Field), printable(c.Cause), c.Lines, numberOf(c.Lines, "entry", "entries"))
+		s.note("  %s: %s: %s (%d %s)", printable(c.First), printable(c.Field), printable(c.Problem), c.Lines, numberOf(c.Lines, "entry", "entries"))
 	}
 }
 

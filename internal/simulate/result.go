@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/simulate/traffic"
 )
 
 // Result is the result of a replay.
@@ -27,7 +28,7 @@ type Result struct {
 	// Notes are remarks on the figures for the reader, as sentences without a full stop.
 	Notes []string `json:"notes,omitempty"`
 	// Lines describes how the log was read.
-	Lines Lines `json:"lines"`
+	Lines traffic.Lines `json:"lines"`
 	// Under names the policies that decided the requests, such as "the limits of limits.yaml".
 	// Policies are their files.
 	Under    string       `json:"under,omitempty"`
@@ -197,29 +198,4 @@ type Point struct {
 type Day struct {
 	Without  string `json:"without"` // the day, in UTC, such as 2026-11-23
 	Requests int64  `json:"requests"`
-}
-
-// Lines counts the lines of a log. Every line is either read, unread or skipped.
-type Lines struct {
-	Read    uint64 `json:"read"`
-	Unread  uint64 `json:"unread"`
-	Skipped uint64 `json:"skipped"` // not a token request
-	// Reordered is how many of the read lines came before an earlier one, and were put in order.
-	Reordered uint64  `json:"reordered"`
-	Causes    []Cause `json:"causes,omitempty"`
-	Files     []File  `json:"files,omitempty"`
-}
-
-// File is a log and its format.
-type File struct {
-	Name   string `json:"name"`
-	Format string `json:"format"`
-}
-
-// Cause is a reason why lines could not be read.
-type Cause struct {
-	Field string `json:"field"` // the log's name of the field; line or file if the whole is invalid
-	Cause string `json:"cause"` // the problem
-	Lines uint64 `json:"lines"`
-	First string `json:"first"` // FILE:LINE of the first of them
 }

@@ -26,7 +26,7 @@ func localLines(zone *time.Location, from, to time.Time, step time.Duration) (li
 }
 
 // instants reads logs without zones.
-func instants(t *testing.T, zone *time.Location, logs ...string) (at []time.Time, l events.Lines) {
+func instants(t *testing.T, zone *time.Location, logs ...string) (at []time.Time, l traffic.Lines) {
 	t.Helper()
 	for i := range logs {
 		logs[i] = "time,client\n" + logs[i]

@@ -95,7 +95,7 @@ func TestFormats(t *testing.T) {
 			t.Parallel()
 			path := filepath.Join("testdata", file)
 			got, r := readAll(t, events.Options{Mapping: mapping(t, tt.mapping)}, path)
-			check.Equal(t, "format", r.Files()[0].Format, tt.format)
+			check.Equal(t, "format", r.Lines().Files[0].Format, string(tt.format))
 			all := strings.Join(append(got, summary(r.Lines())), "\n") + "\n"
 			if *update {
 				check.OK(t, os.WriteFile(path+".want", []byte(all), 0o600))
@@ -108,14 +108,14 @@ func TestFormats(t *testing.T) {
 }
 
 // summary writes the counts of the lines.
-func summary(l events.Lines) string {
+func summary(l traffic.Lines) string {
 	out := fmt.Sprintf("%d read, %d skipped, %d unread", l.Read, l.Skipped, l.Unread)
 	for i, c := range l.Causes {
 		sep := "; "
 		if i == 0 {
 			sep = ": "
 		}
-		c.File = filepath.Base(c.File)
+		c.First = filepath.Base(c.First)
 		out += sep + c.String()
 	}
 	return out

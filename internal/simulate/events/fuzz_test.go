@@ -104,7 +104,7 @@ func FuzzDetect(f *testing.F) {
 			return
 		}
 		defer r.Close()
-		if format := r.Files()[0].Format; format == Auto || format == "" && linesOf(bytes.TrimSpace(log)) > 0 && !isArchive(log) {
+		if format := r.Lines().Files[0].Format; format == string(Auto) || format == "" && linesOf(bytes.TrimSpace(log)) > 0 && !isArchive(log) {
 			t.Fatalf("recognised as %q", format)
 		}
 	})

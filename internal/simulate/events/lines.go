@@ -1,38 +1,15 @@
 package events
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
+
+	"oauth-server/internal/simulate/traffic"
 )
 
-// Lines counts the lines of all files. Every line is in one of the first three counts. In a file
-// that is one JSON document, a value counts as a line. Parts that were split into several lines
-// count as one line.
-type Lines struct {
-	Read    uint64 `json:"read"`    // as a token request
-	Unread  uint64 `json:"unread"`  // cannot be read, or are too far from their place in time
-	Skipped uint64 `json:"skipped"` // not about a token request
-	// Reordered is how many of the read lines came before an earlier one, and were put in order.
-	Reordered uint64  `json:"reordered"`
-	Causes    []Cause `json:"causes,omitempty"` // of the unread lines, most frequent first
-}
-
-// Cause is a reason why lines could not be read.
-type Cause struct {
-	Field   string `json:"field"`   // the log's name of the field; line or file if the whole is invalid
-	Problem string `json:"problem"` // the problem
-	Lines   uint64 `json:"lines"`
-	File    string `json:"file"` // file of its first occurrence
-	Line    uint64 `json:"line"`
-}
-
-// String returns the cause and its first line.
-func (c *Cause) String() string {
-	return fmt.Sprintf("%s:%d: %s: %s", c.File, c.Line, c.Field, c.Problem)
-}
-
 // LineError is an unreadable line, under [Options].Strict.
-type LineError struct{ Cause }
+type LineError struct{ traffic.Cause }
 
 // Error implements error.
 func (e *LineError) Error() string { return e.String() }
@@ -61,39 +38,32 @@ var (
 // tally counts lines.
 type tally struct {
 	read, skipped, reordered uint64
-	causes                   map[problem]*Cause
+	causes                   map[problem]*traffic.Cause
 }
 
 // unread counts an unreadable line, and returns it as an error.
 func (t *tally) unread(p *problem, file string, line uint64) *LineError {
 	if t.causes == nil {
-		t.causes = map[problem]*Cause{}
+		t.causes = map[problem]*traffic.Cause{}
 	}
+	first := fmt.Sprintf("%s:%d", file, line)
 	c := t.causes[*p]
 	if c == nil {
-		c = &Cause{Field: p.field, Problem: p.text, File: file, Line: line}
+		c = &traffic.Cause{Field: p.field, Problem: p.text, First: first}
 		t.causes[*p] = c
 	}
 	c.Lines++
-	return &LineError{Cause{Field: p.field, Problem: p.text, Lines: 1, File: file, Line: line}}
+	return &LineError{traffic.Cause{Field: p.field, Problem: p.text, Lines: 1, First: first}}
 }
 
-func (t *tally) lines() Lines {
-	out := Lines{Read: t.read, Skipped: t.skipped, Reordered: t.reordered}
+func (t *tally) lines() traffic.Lines {
+	out := traffic.Lines{Read: t.read, Skipped: t.skipped, Reordered: t.reordered}
 	for _, c := range t.causes {
 		out.Unread += c.Lines
 		out.Causes = append(out.Causes, *c)
 	}
-	slices.SortFunc(out.Causes, func(a, b Cause) int {
-		switch {
-		case a.Lines != b.Lines && a.Lines > b.Lines:
-			return -1
-		case a.Lines != b.Lines:
-			return 1
-		case a.Field+a.Problem < b.Field+b.Problem:
-			return -1
-		}
-		return 1
+	slices.SortFunc(out.Causes, func(a, b traffic.Cause) int {
+		return cmp.Or(cmp.Compare(b.Lines, a.Lines), cmp.Compare(a.Field+a.Problem, b.Field+b.Problem))
 	})
 	return out
 }

@@ -90,7 +90,7 @@ func TestMerge(t *testing.T) {
 	r, err := events.Open(append(names, "-"), events.Options{Stdin: strings.NewReader(csvOf(2, 70))})
 	check.OK(t, err)
 	defer r.Close()
-	check.Equal(t, "format of an empty file", r.Files()[2].Format, "")
+	check.Equal(t, "format of an empty file", r.Lines().Files[2].Format, "")
 	check.Equal(t, "seconds", secondsOf(t, r), []int{1, 2, 2, 3, 50, 51, 52, 60, 70})
 	check.Equal(t, "lines", summary(r.Lines()), "9 read, 5 skipped, 0 unread")
 	read, total := r.Progress()
@@ -191,7 +191,7 @@ func TestArchives(t *testing.T) {
 			check.Equal(t, "unread", len(l.Causes), 1)
 			check.Equal(t, "cause", l.Causes[0].Field+": "+l.Causes[0].Problem, tt.unread)
 			check.Equal(t, "its lines", l.Causes[0].Lines, 1)
-			check.Equal(t, "its line", l.Causes[0].Line, l.Read+l.Skipped+1)
+			check.Equal(t, "its line", l.Causes[0].First, fmt.Sprintf("-:%d", l.Read+l.Skipped+1))
 		})
 	}
 }
@@ -219,7 +219,7 @@ func TestStrict(t *testing.T) {
 	r := openText(t, csvOf(1)+"noon,c\n1700000002,c\n", events.Options{Strict: true})
 	check.Equal(t, "requests", len(secondsOf(t, r)), 0) // it stops while it still looks for earlier requests
 	var at *events.LineError
-	if !errors.As(r.Err(), &at) || at.Line != 3 || at.Field != "time" {
+	if !errors.As(r.Err(), &at) || at.First != "-:3" || at.Field != "time" {
 		t.Errorf("the error is %v", r.Err())
 	}
 	check.ErrorSays(t, r.Err(), "-:3: time: is not a time with a date")

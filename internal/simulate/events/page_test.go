@@ -47,7 +47,7 @@ func asTable(t *testing.T, o events.Options, format events.Format) string {
 	r, err := events.Open([]string{"-"}, o)
 	check.OK(t, err)
 	defer r.Close()
-	check.Equal(t, "format", r.Files()[0].Format, format)
+	check.Equal(t, "format", r.Lines().Files[0].Format, string(format))
 	var out strings.Builder
 	w := tabwriter.NewWriter(&out, 0, 0, 2, ' ', 0)
 	_, _ = fmt.Fprintln(w, "time\tclient\tuser\tgrant\tsource")

@@ -1,7 +1,6 @@
 package events
 
 import (
-	"container/heap"
 	"errors"
 	"fmt"
 	"slices"
@@ -16,22 +15,16 @@ import (
 type Reader struct {
 	shared  *shared
 	tally   tally
-	files   []File
+	files   []traffic.File
 	read    atomic.Int64 // bytes
 	total   int64
 	unknown bool      // the total number of bytes is unknown
 	waiting []laterOn // files to open later, the next one last
-	open    byTime
-	taken   bool // the first request of open was taken
+	open    []*file   // by the time of their next request
+	taken   bool      // the first request of open was taken
 	last    time.Time
 	ended   time.Time // last time of the file that ended last
 	err     error
-}
-
-// File is a log and its format. The format is empty for a file without content.
-type File struct {
-	Name   string `json:"name"`
-	Format Format `json:"format"`
 }
 
 // laterOn is a file that is opened when its first request comes.
@@ -81,7 +74,7 @@ func (r *Reader) add(name string, alone bool) error {
 		if err != nil {
 			return err
 		}
-		r.files = append(r.files, File{name, f.format})
+		r.files = append(r.files, traffic.File{Name: name, Format: string(f.format)})
 		r.waiting = append(r.waiting, laterOn{name: name, opened: f}) // from here on the reader closes it
 		return r.first(f)
 	}
@@ -90,7 +83,7 @@ func (r *Reader) add(name string, alone bool) error {
 		return err
 	}
 	defer f.close()
-	r.files = append(r.files, File{name, f.format})
+	r.files = append(r.files, traffic.File{Name: name, Format: string(f.format)})
 	first, err := f.begins()
 	r.waiting = append(r.waiting, laterOn{name: name, first: first, doubt: time.Duration(f.clock.doubt) * time.Second})
 	return err
@@ -128,11 +121,10 @@ func (r *Reader) Next(to *traffic.Request) bool {
 func (r *Reader) arrange() bool {
 	if r.taken {
 		r.taken = false
-		if r.holds(r.open[0]) {
-			heap.Fix(&r.open, 0)
-		} else {
-			heap.Pop(&r.open)
+		if !r.holds(r.open[0]) {
+			r.open = slices.Delete(r.open, 0, 1)
 		}
+		r.sink()
 	}
 	for n := len(r.waiting); n > 0 && r.err == nil; n-- {
 		w := r.waiting[n-1]
@@ -147,7 +139,8 @@ func (r *Reader) arrange() bool {
 		}
 		r.waiting = r.waiting[:n-1]
 		if f := r.start(w); f != nil && r.holds(f) {
-			heap.Push(&r.open, f)
+			r.open = slices.Insert(r.open, 0, f)
+			r.sink()
 		}
 	}
 	return r.err == nil && len(r.open) > 0
@@ -180,6 +173,13 @@ func (r *Reader) holds(f *file) bool {
 		return false
 	}
 	return true
+}
+
+// sink moves the first file to its place in the order.
+func (r *Reader) sink() {
+	for i := 1; i < len(r.open) && r.open[i].at().Before(r.open[i-1].at()); i++ {
+		r.open[i-1], r.open[i] = r.open[i], r.open[i-1]
+	}
 }
 
 // start opens a file. It returns nil if that fails.
@@ -220,11 +220,12 @@ func (r *Reader) Answer(*traffic.Request, traffic.Answer) {}
 // turns out to have its newest requests first.
 func (r *Reader) Err() error { return r.err }
 
-// Lines returns the counts of the lines read so far.
-func (r *Reader) Lines() Lines { return r.tally.lines() }
-
-// Files returns the logs and their formats.
-func (r *Reader) Files() []File { return r.files }
+// Lines returns the logs, and the counts of the lines read so far.
+func (r *Reader) Lines() traffic.Lines {
+	all := r.tally.lines()
+	all.Files = r.files
+	return all
+}
 
 // Progress returns how many bytes of the files were read, as stored, and their total; 0 if the
 // total is unknown. It may be called at any time.
@@ -246,22 +247,4 @@ func (r *Reader) Close() {
 		}
 	}
 	r.open, r.waiting, r.taken = nil, nil, false
-}
-
-// byTime is a heap of files by the time of their next request.
-type byTime []*file
-
-func (h byTime) Len() int           { return len(h) }
-func (h byTime) Less(i, j int) bool { return h[i].at().Before(h[j].at()) }
-func (h byTime) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
-
-// Push implements [heap.Interface].
-func (h *byTime) Push(f any) { *h = append(*h, f.(*file)) } //nolint:forcetypeassert // there is nothing else
-
-// Pop implements [heap.Interface].
-func (h *byTime) Pop() any {
-	n := len(*h)
-	f := (*h)[n-1]
-	*h = (*h)[:n-1]
-	return f
 }

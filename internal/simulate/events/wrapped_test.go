@@ -80,7 +80,7 @@ func TestDocker(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			got, r := readAll(t, events.Options{Stdin: strings.NewReader(dockered(t, tt.lines...))}, "-")
-			check.Equal(t, "format", r.Files()[0].Format, tt.format)
+			check.Equal(t, "format", r.Lines().Files[0].Format, string(tt.format))
 			check.Equal(t, "unread", r.Lines().Causes, nil)
 			check.Equal(t, "requests", got, []string{tt.want})
 		})
@@ -117,7 +117,7 @@ func TestWrappers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			got, r := readAll(t, events.Options{Stdin: strings.NewReader(tt.line)}, "-")
-			check.Equal(t, "format", r.Files()[0].Format, tt.format)
+			check.Equal(t, "format", r.Lines().Files[0].Format, string(tt.format))
 			check.Equal(t, "requests", got, []string{want})
 		})
 	}

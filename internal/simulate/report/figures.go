@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"oauth-server/internal/simulate"
+	"oauth-server/internal/simulate/traffic"
 )
 
 // sentence returns the result in one sentence.
@@ -61,7 +62,7 @@ func headlines(r *simulate.Result) []figure {
 }
 
 // lines returns the figures about reading the log.
-func lines(l *simulate.Lines) []figure {
+func lines(l *traffic.Lines) []figure {
 	all := l.Read + l.Skipped + l.Unread
 	figures := []figure{
 		{Name: "Token requests", Value: count(l.Read), Note: Percent(share(l.Read, all))},

@@ -15,6 +15,7 @@ import (
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/simulate"
 	"oauth-server/internal/simulate/report"
+	"oauth-server/internal/simulate/traffic"
 )
 
 var show = flag.String("show", "", "write pictures of the page to this directory, to look at")
@@ -49,12 +50,12 @@ func sample() *simulate.Result {
 			Delayed: over(n, func(i int) float64 { return 30 * math.Sin(float64(i)/46-1.5) }),
 		},
 		Notes: []string{"The log does not say the user of 3,211 requests: they count for their client alone"},
-		Lines: simulate.Lines{
-			Files: []simulate.File{{Name: "events.log.1.gz", Format: "keycloak"}, {Name: "events.log" + hostile, Format: "keycloak"}},
+		Lines: traffic.Lines{
+			Files: []traffic.File{{Name: "events.log.1.gz", Format: "keycloak"}, {Name: "events.log" + hostile, Format: "keycloak"}},
 			Read:  524_263, Reordered: 17, Unread: 41, Skipped: 77_120,
-			Causes: []simulate.Cause{
-				{Field: "time", Cause: "\"yesterday\" is not a time", Lines: 40, First: "events.log.gz:1201"},
-				{Field: "line", Cause: "the line is longer than 1 MiB: " + hostile, Lines: 1, First: "events.log.gz:77121"},
+			Causes: []traffic.Cause{
+				{Field: "time", Problem: "\"yesterday\" is not a time", Lines: 40, First: "events.log.gz:1201"},
+				{Field: "line", Problem: "the line is longer than 1 MiB: " + hostile, Lines: 1, First: "events.log.gz:77121"},
 			},
 		},
 		Under: "the limits of conf.yaml\u202e", Found: "settings: { note: found }\n",

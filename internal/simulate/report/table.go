@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"oauth-server/internal/simulate"
+	"oauth-server/internal/simulate/traffic"
 )
 
 // table is a table of the page. The first cell of a row names the row.
@@ -121,7 +122,7 @@ func worstMinute(c *simulate.Client) cell {
 	}
 }
 
-func files(all []simulate.File) *table {
+func files(all []traffic.File) *table {
 	if len(all) == 0 {
 		return nil
 	}
@@ -132,7 +133,7 @@ func files(all []simulate.File) *table {
 	return t
 }
 
-func causes(all []simulate.Cause) *table {
+func causes(all []traffic.Cause) *table {
 	if len(all) == 0 {
 		return nil
 	}
@@ -140,7 +141,7 @@ func causes(all []simulate.Cause) *table {
 		{Name: "Cause"}, {Name: "Field"}, {Name: "Entries", Number: true}, {Name: "First"},
 	}}
 	for _, c := range all {
-		t.Rows = append(t.Rows, row{Cells: []cell{text(c.Cause), text(c.Field), number(c.Lines), text(c.First)}})
+		t.Rows = append(t.Rows, row{Cells: []cell{text(c.Problem), text(c.Field), number(c.Lines), text(c.First)}})
 	}
 	return t
 }
