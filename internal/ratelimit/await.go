@@ -13,8 +13,8 @@ const leaseRetry = time.Second
 // while all of them are decided.
 const maxWaiters = 1024
 
-// line is the queue of the requests of one key that wait for permits, in order of arrival.
-type line struct {
+// waitQueue has the requests of one key that wait for permits, in order of arrival.
+type waitQueue struct {
 	waiters []*waiter
 	n       [MaxLimits]int64 // waiting requests under each limit of the key that counts them
 }
@@ -85,7 +85,7 @@ func (q *request) takeStrict(came int64, d *Decision, wait bool) (w *waiter, wak
 	if d.Outcome == Allowed {
 		w.decided(ms)
 	} else {
-		own.s.lineUp(w, own.ls)
+		own.s.addWaiter(w, own.ls)
 	}
 	return w, wake
 }
@@ -144,14 +144,14 @@ func (d *Decision) lackPermits() {
 	d.RetryAfter, d.Outage, d.exceeded = max(d.RetryAfter, leaseRetry), true, 0
 }
 
-// lineUp adds a request to the queue of its key.
-func (s *shard) lineUp(w *waiter, ls *Limits) {
+// addWaiter adds a request to the queue of its key.
+func (s *shard) addWaiter(w *waiter, ls *Limits) {
 	if s.waiting == nil {
-		s.waiting = map[uint32]*line{}
+		s.waiting = map[uint32]*waitQueue{}
 	}
 	q := s.waiting[w.first]
 	if q == nil {
-		q = &line{}
+		q = &waitQueue{}
 		s.waiting[w.first] = q
 	}
 	q.waiters = append(q.waiters, w)
@@ -159,7 +159,7 @@ func (s *shard) lineUp(w *waiter, ls *Limits) {
 }
 
 // count adds the request to q.n for each limit that counts it, or subtracts it if sign is -1.
-func (q *line) count(w *waiter, ls *Limits, sign int64) {
+func (q *waitQueue) count(w *waiter, ls *Limits, sign int64) {
 	skip := ls.skip(w.grant)
 	for i := range ls.rules {
 		if skip>>i&1 == 0 {
@@ -186,7 +186,7 @@ func (s *shard) serve(first uint32, ms int64) {
 	}
 	delete(s.waiting, first)
 	ls := limitsOf(s.hotOf(first).limits)
-	left, lack := &line{}, uint16(0)
+	left, lack := &waitQueue{}, uint16(0)
 	for _, w := range q.waiters {
 		at, applies := max(ms, w.since), ls.every()&^ls.skip(w.grant)
 		if lack&applies == 0 {

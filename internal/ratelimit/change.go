@@ -134,7 +134,7 @@ func (s *shard) reframe(num uint32, was, r *rule, ms int64) {
 		s.farOf(was.frames()).release(h.near[0].known)
 	}
 	h.near, s.coldOf(num).mine = [2]slot{}, [2]uint32{}
-	delete(s.chores, num) // which frames are too old depends on the window
+	delete(s.repairs, num) // which frames are too old depends on the window
 	if h.extra != 0 {
 		s.extras[h.extra].frames, s.extras[h.extra].writers = observation{}, observation{}
 	}

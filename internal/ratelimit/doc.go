@@ -34,7 +34,7 @@
 // invariants guarantee this:
 //
 //   - A permit is counted in the document before it is used. A write takes permits for one frame.
-//     It is conditional on the version of the document that had room for them (permits.go). A write
+//     It is conditional on the version of the document that had room for them (lease.go). A write
 //     that gives permits back is conditional too. The room for a frame is the limit minus the full
 //     counts of all frames that can share a window with it.
 //   - A permit is used only in its frame: the present time, plus or minus its uncertainty against
@@ -71,10 +71,10 @@
 //	| busy     | the outcome of the exchange that is under way        | [Sync.Finish], into any of them |
 //
 // A count moves like this: [Counters.Take] (decide.go) adds it to unclaimed and queues the counter
-// for the syncer (queue.go). [Sync.Due] plans an exchange (plan.go). [Sync.Begin] moves unclaimed
-// to pending (sync.go). [Sync.Finish] merges the document and moves pending to known (merge.go).
-// Repairs that the next write makes in the document are in chores.go. Counts that a counter has in
-// addition to its document are in carried.go.
+// for the syncer, and [Sync.Due] plans an exchange (plan.go). [Sync.Begin] moves unclaimed
+// to pending (sync.go). [Sync.Finish] merges the document and moves pending to known (document.go).
+// Repairs that the next write makes in the document are in repairs.go. Counts that a counter has in
+// addition to its document are in overflow.go.
 //
-// Memory is flat: shard.go finds a key, slab.go holds the records.
+// Memory is flat: see shard.go.
 package ratelimit

@@ -325,8 +325,8 @@ func TestNothingStaysBehind(t *testing.T) {
 		for x := s.freeExtras; x != 0; x = s.extras[x].next {
 			free++
 		}
-		if len(s.chores) != 0 || free != max(len(s.extras)-1, 0) || s.keys != 0 {
-			t.Fatalf("shard %d: %d keys, %d chores, %d of %d extras are free", i, s.keys, len(s.chores), free, len(s.extras)-1)
+		if len(s.repairs) != 0 || free != max(len(s.extras)-1, 0) || s.keys != 0 {
+			t.Fatalf("shard %d: %d keys, %d repairs, %d of %d extras are free", i, s.keys, len(s.repairs), free, len(s.extras)-1)
 		}
 	}
 }

@@ -20,7 +20,7 @@ func (c *Counters) Copy(o SyncOptions) (*Counters, *Sync) {
 		to.names, to.extras, to.inbox = slices.Clone(from.names), slices.Clone(from.extras), slices.Clone(from.inbox)
 		to.all, to.number, to.numbers = &n.all, from.number, from.numbers
 		to.keys, to.freeNumber, to.freeCount = from.keys, from.freeNumber, from.freeCount
-		to.garbage, to.freeExtras, to.chores = from.garbage, from.freeExtras, maps.Clone(from.chores)
+		to.garbage, to.freeExtras, to.repairs = from.garbage, from.freeExtras, maps.Clone(from.repairs)
 		for _, word := range to.index {
 			if word != 0 {
 				limitsOf(to.hotOf(word & maxNumber).limits).chains.Add(1)

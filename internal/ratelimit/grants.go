@@ -114,7 +114,7 @@ func (g *Grants) SetList(names []string) (err error) {
 
 // refuseGrants returns a problem for each limit with Grants in a list that does not support them.
 func refuseGrants(field string, limits []Limit) (es fielderr.Errors) {
-	for i := range judged(limits) {
+	for i := range validated(limits) {
 		if limits[i].Grants != 0 {
 			es.Add(fielderr.Item(field, i)+".grants", "only limits of the list user have it")
 		}

@@ -61,7 +61,7 @@ func TestLongerWindowKeepsFrames(t *testing.T) {
 		p.take(1, Allowed)
 		p.finish(p.begin(), Result{Status: Conflict, Read: true, Document: document()})
 	}
-	same(t, "removed before", frame(59_700, 50), p.chores().remove.Frames)
+	same(t, "removed before", frame(59_700, 50), p.repairs().remove.Frames)
 	hour := NewLimit("per-minute", 100, time.Hour)
 	hour.Frames = 60
 	p.under(hour)
@@ -73,10 +73,10 @@ func TestLongerWindowKeepsFrames(t *testing.T) {
 	same(t, "removed after", []FrameCount(nil), task.Remove.Frames)
 }
 
-// chores returns the chores for the document of the player's key.
-func (p *player) chores() *chores {
+// repairs returns the repairs for the document of the player's key.
+func (p *player) repairs() *repairs {
 	s, h := p.c.lookup(p.k)
-	return s.chores[s.find(h)]
+	return s.repairs[s.find(h)]
 }
 
 // TestFutureComesTrue: a frame that was far ahead is not removed once its time is near.
@@ -91,7 +91,7 @@ func TestFutureComesTrue(t *testing.T) {
 	p.finish(task, Result{Status: Applied, Read: true, Document: ahead(6)})
 	p.pass(2500 * time.Millisecond)
 	p.read(ahead(6))
-	same(t, "to be removed", frame(base+10, 3), p.chores().remove.Frames)
+	same(t, "to be removed", frame(base+10, 3), p.repairs().remove.Frames)
 	p.pass(7600 * time.Millisecond)
 	p.take(1, Allowed)
 	task = p.begin()

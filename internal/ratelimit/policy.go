@@ -1,8 +1,10 @@
 package ratelimit
 
 import (
+	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"oauth-server/internal/fielderr"
@@ -116,15 +118,15 @@ func (o OverLimit) valid() bool { return o == "" || o == OverLimitDeny || o == O
 
 func (m Mode) valid() bool { return slices.Contains([]Mode{Unset, Enforce, DryRun, Off}, m) }
 
-// judged returns the limits of a list to validate: the whole list if it has a valid length. A
+// validated returns the limits of a list to validate: the whole list if it has a valid length. A
 // longer list is cut to 2*MaxLimits, which is as many problems as a person would read.
-func judged(limits []Limit) []Limit { return limits[:min(len(limits), 2*MaxLimits)] }
+func validated(limits []Limit) []Limit { return limits[:min(len(limits), 2*MaxLimits)] }
 
 func validateLimits(field string, limits []Limit) (es fielderr.Errors) {
 	if len(limits) > MaxLimits {
 		es.Add(field, "%d limits are more than %d", len(limits), MaxLimits)
 	}
-	limits = judged(limits)
+	limits = validated(limits)
 	seen := make(map[string]int, len(limits))
 	for i := range limits {
 		path := fielderr.Item(field, i)
@@ -195,3 +197,251 @@ func (s *Settings) validateDefault() fielderr.Errors {
 	}
 	return es
 }
+
+// Bounds for waiting requests over the limit.
+const (
+	// LongestWait bounds max_wait. It must stay below the timeouts of the server for clients:
+	// net/http cancels the context of a request when its connection reaches the read deadline.
+	LongestWait = 10 * time.Second
+	// MaxWaiting bounds max_waiting. It also bounds how many requests wait in one process at once,
+	// over all keys.
+	MaxWaiting     = 1000
+	defaultWaiting = 10
+)
+
+// MaxWait is how long a request over the limit waits at most. In documents it is a string such as
+// "2s".
+type MaxWait time.Duration
+
+// Std converts it to a time.Duration.
+func (w MaxWait) Std() time.Duration { return time.Duration(w) }
+
+// String formats it as in documents.
+func (w MaxWait) String() string { return FormatWindow(w.Std()) }
+
+// MarshalText formats it as in documents.
+func (w MaxWait) MarshalText() ([]byte, error) { return []byte(w.String()), nil }
+
+// UnmarshalText reads the output of MarshalText.
+func (w *MaxWait) UnmarshalText(text []byte) error {
+	d, err := time.ParseDuration(string(text))
+	if err != nil {
+		return fmt.Errorf("must be a duration with its unit, such as 2s, not %.40q", text)
+	}
+	*w = MaxWait(d)
+	return nil
+}
+
+// Wait configures how requests over the limit wait. With the zero Wait they do not wait.
+type Wait struct {
+	Longest time.Duration // longest wait of one request
+	AtOnce  int           // how many requests of one key may wait
+}
+
+// wait returns the Wait of the first policy with a MaxWait. MaxWaiting is always taken from the
+// same policy.
+func wait(policies ...*Policy) Wait {
+	for _, p := range policies {
+		switch {
+		case p.MaxWait == nil:
+		case p.MaxWaiting == nil:
+			return Wait{Longest: p.MaxWait.Std(), AtOnce: defaultWaiting}
+		default:
+			return Wait{Longest: p.MaxWait.Std(), AtOnce: *p.MaxWaiting}
+		}
+	}
+	return Wait{}
+}
+
+// Waits reports whether requests of the key over the limit wait, or would wait in dry-run. They do
+// not if the client gets its last token again, because it gets that at once.
+func (e *Effective) Waits(k Key) bool {
+	return e.Wait.Longest > 0 && !e.Trusted && e.Mode != Off && (k.Username != "" || e.OverLimit != OverLimitReuse)
+}
+
+// validateWait returns the problems of max_wait and max_waiting.
+func (p *Policy) validateWait() (es fielderr.Errors) {
+	waits := p.MaxWait != nil && *p.MaxWait > 0
+	if p.MaxWait != nil {
+		es = append(es, p.validateMaxWait()...)
+	}
+	switch {
+	case p.MaxWaiting == nil:
+	case !waits:
+		es.Add("max_waiting", "without a max_wait no request waits")
+	case *p.MaxWaiting < 1 || *p.MaxWaiting > MaxWaiting:
+		es.Add("max_waiting", "%d is not between 1 and %d", *p.MaxWaiting, MaxWaiting)
+	}
+	return es
+}
+
+func (p *Policy) validateMaxWait() (es fielderr.Errors) {
+	w := *p.MaxWait
+	if w < 0 || w.Std() > LongestWait {
+		es.Add("max_wait", "%v is not between 0s and %v", w.Std(), LongestWait)
+	}
+	if w.Std()%time.Millisecond != 0 {
+		es.Add("max_wait", "%v is not a whole number of milliseconds", w.Std())
+	}
+	if w <= 0 {
+		return es
+	}
+	es = append(es, w.within("user", p.User)...)
+	es = append(es, w.within("client", p.Client)...)
+	if p.Trusted {
+		es.Add("max_wait", "a trusted client is never over a limit: leave it out, or do not trust the client")
+	}
+	if p.OverLimit == OverLimitReuse {
+		es.Add("max_wait", "with over_limit %q the answer comes at once: leave out one of both", OverLimitReuse)
+	}
+	return es
+}
+
+// within returns a problem if the wait is longer than the longest window of a non-empty list.
+func (w MaxWait) within(field string, list []Limit) (es fielderr.Errors) {
+	var longest time.Duration
+	for i := range list {
+		longest = max(longest, list[i].Window)
+	}
+	if len(list) > 0 && w.Std() > longest {
+		es.Add("max_wait", "%v is longer than the longest window of %s, %v", w.Std(), field, longest)
+	}
+	return es
+}
+
+// MaxShared bounds the number of limits in Total, and in Source.
+const MaxShared = 4
+
+// sharedLists returns the lists that count requests of different keys together, with their field
+// names.
+func (p *Policy) sharedLists() []namedList {
+	return []namedList{{"source", p.Source}, {"total", p.Total}}
+}
+
+// namedList is a list of limits and the name of its field in the policy.
+type namedList struct {
+	field  string
+	limits []Limit
+}
+
+// validateShared returns every problem of Source and Total, alone and in combination with the other
+// lists.
+func (p *Policy) validateShared() (es fielderr.Errors) {
+	before := []namedList{{"user", validated(p.User)}, {"client", validated(p.Client)}}
+	for _, l := range p.sharedLists() {
+		if len(l.limits) > MaxShared {
+			es.Add(l.field, "%d limits are more than %d", len(l.limits), MaxShared)
+		}
+		l.limits = validated(l.limits)
+		es = append(es, l.validate()...)
+		for _, other := range before {
+			es = append(es, l.compare(other)...)
+		}
+		before = append(before, l)
+	}
+	return es
+}
+
+// validate returns the problems of a shared list by itself.
+func (l *namedList) validate() (es fielderr.Errors) {
+	es = append(validateLimits(l.field, l.limits), refuseGrants(l.field, l.limits)...)
+	for i := range l.limits {
+		if usual := DefaultLimit().Name; l.limits[i].Name == usual {
+			es.Add(fielderr.Item(l.field, i)+".name", "%q is what limits of the other lists are usually named, and clients see both: give it another one, such as %s", usual, l.exampleName())
+		}
+		if l.limits[i].Strict {
+			es.Add(fielderr.Item(l.field, i)+".strict", "strict is not available in %s yet", l.field)
+		}
+	}
+	return es
+}
+
+func (l *namedList) exampleName() string {
+	if l.field == "source" {
+		return "per-address"
+	}
+	return "all-users"
+}
+
+// compare returns the conflicts of another list with this one. One is a limit that can never be
+// reached because this list admits less in an equal or longer window. Another is a name that both
+// lists use.
+func (l *namedList) compare(other namedList) (es fielderr.Errors) {
+	for i := range other.limits {
+		for j := range l.limits {
+			o, mine, path := &other.limits[i], &l.limits[j], fielderr.Item(l.field, j)
+			if l.field == "total" && o.Requests > mine.Requests && o.Window <= mine.Window {
+				es.Add(path+".requests", "%d in %s is less than %s alone, which is %d in %s: a total is of all together",
+					mine.Requests, FormatWindow(mine.Window), fielderr.Item(other.field, i), o.Requests, FormatWindow(o.Window))
+			}
+			if o.Name == mine.Name {
+				es.Add(path+".name", "%q is the name of %s already", mine.Name, fielderr.Item(other.field, i))
+			}
+		}
+	}
+	return es
+}
+
+// Criticality ranks requests while the server is overloaded: the server refuses requests of a lower
+// criticality first. It does not affect limits. A higher value is more critical. The names are from
+// Beyer et al., Site Reliability Engineering (O'Reilly, 2016), ch. 21, Handling Overload.
+type Criticality int8
+
+// The criticalities. If none is set, the next less specific one applies. If there is no such
+// setting, the server decides by the kind of request.
+const (
+	CriticalityUnset Criticality = iota
+	Sheddable                    // refused first
+	SheddablePlus
+	Critical
+	CriticalPlus // refused last
+)
+
+var criticalityNames = [...]string{Sheddable: "sheddable", SheddablePlus: "sheddable_plus", Critical: "critical", CriticalPlus: "critical_plus"}
+
+// CriticalityNames returns the names that can be set, highest first.
+func CriticalityNames() []string {
+	names := slices.Clone(criticalityNames[Sheddable:])
+	slices.Reverse(names)
+	return names
+}
+
+// ParseCriticality is the inverse of [Criticality.String]. An empty text is CriticalityUnset. The
+// error for an unknown text lists the valid names.
+func ParseCriticality(text string) (Criticality, error) {
+	for c := CriticalityUnset; c.valid(); c++ {
+		if criticalityNames[c] == text {
+			return c, nil
+		}
+	}
+	return CriticalityUnset, noCriticality(text)
+}
+
+// noCriticality returns the error for a text that is not a valid name.
+func noCriticality(text string) error {
+	return fmt.Errorf(`%.40q is none of "%s"`, text, strings.Join(CriticalityNames(), `", "`))
+}
+
+// String returns the name, as in documents. It is empty for CriticalityUnset.
+func (c Criticality) String() string {
+	if !c.valid() {
+		return fmt.Sprintf("Criticality(%d)", int8(c))
+	}
+	return criticalityNames[c]
+}
+
+// MarshalText writes the name. An invalid value is an error.
+func (c Criticality) MarshalText() ([]byte, error) {
+	if !c.valid() {
+		return nil, noCriticality(c.String())
+	}
+	return []byte(c.String()), nil
+}
+
+// UnmarshalText parses the text with [ParseCriticality].
+func (c *Criticality) UnmarshalText(text []byte) (err error) {
+	*c, err = ParseCriticality(string(text))
+	return err
+}
+
+func (c Criticality) valid() bool { return c >= CriticalityUnset && c <= CriticalPlus }

@@ -1,6 +1,7 @@
 package ratelimit
 
 import (
+	"sync/atomic"
 	"time"
 )
 
@@ -260,7 +261,7 @@ func (s *shard) writes(num uint32, r *rule, ms int64, final bool) bool {
 	case s.pendingSeq(num) != 0:
 		return !h.flags.has(readFirst)
 	case !dirty(f.slots):
-		return !h.flags.has(unsynced|stale) && s.chores[num].converts(r.Requests-f.floor(r, ms))
+		return !h.flags.has(unsynced|stale) && s.repairs[num].converts(r.Requests-f.floor(r, ms))
 	case h.flags.has(unsynced):
 		_, n := unflushed(f.slots)
 		return final || s.matters(h, n, r.Requests-f.floor(r, ms))
@@ -285,7 +286,7 @@ func (s *shard) makePending(num uint32, r *rule, seq int64) bool {
 			return true
 		}
 	}
-	if s.chores[num].converts(0) {
+	if s.repairs[num].converts(0) {
 		return true
 	}
 	s.endPending(num)
@@ -305,7 +306,7 @@ func (s *shard) write(num uint32, r *rule, ms int64, final bool, task *Task) {
 			w.Delta = append(w.Delta, FrameCount{frameName(h.start-int64(j)*r.frame, r.frame), int64(n)})
 		}
 	}
-	todo := s.chores[num]
+	todo := s.repairs[num]
 	first := e.fails == 0 && e.conflicts == 0 && !e.uncertain
 	alone := first && !h.flags.has(contended)
 	task.Read = !first || !final // at the end, counts of other processes no longer matter
@@ -372,7 +373,7 @@ func (y *Sync) Finish(now time.Time, task *Task, res Result) (done Finished) {
 		ms = y.c.queue.present(ms)
 	}
 	s.advance(num, r, ms)
-	v := s.judge(num, task, res)
+	v := s.verdict(num, task, res)
 	if res.Read {
 		s.merge(num, r, ms, res.Document, v, &done)
 	}
@@ -394,4 +395,46 @@ func (y *Sync) Finish(now time.Time, task *Task, res Result) (done Finished) {
 		done.Next.In = max(done.Next.In, firstRetry*time.Millisecond)
 	}
 	return done
+}
+
+// outage tells decisions whether counts can be shared. The syncer sets it.
+type outage struct {
+	mode      atomic.Uint32
+	ended     atomic.Uint32 // tick at which the outage ended, while recovering
+	instances atomic.Int32  // live processes at the last count, this one included
+}
+
+// The modes of an outage.
+const (
+	sharing    = iota // counts are shared
+	stalled           // writes fail or take too long
+	recovering        // writes work again, but some counters had no exchange since
+)
+
+// outageRetry is the RetryAfter of a request that is denied only because its count cannot be
+// shared.
+const outageRetry = 5 * time.Second
+
+// grace returns the age of known counts, in milliseconds, from which a limit is decided by its
+// OnOutage. It is the time of a few exchanges of a busy counter.
+func (r *rule) grace() int64 { return 4 * spacing(r) }
+
+// cutOff reports whether the requests of a counter cannot be shared. This is the case if its own
+// write fails. While all writes fail, it is the case once its known counts are old. After that it
+// is the case until the next exchange of the counter.
+func (s *shard) cutOff(num uint32, r *rule, ms int64) bool {
+	h, o := s.hotOf(num), &s.all.outage
+	if h.flags.has(failing) {
+		return true
+	}
+	switch mode := o.mode.Load(); {
+	case mode == sharing:
+		return false
+	case h.flags.has(unsynced | pooled):
+		return mode == stalled
+	case mode == recovering:
+		return ticksAgo(ms, s.coldOf(num).synced) > ticksAgo(ms, o.ended.Load())
+	default:
+		return ticksAgo(ms, s.coldOf(num).synced) > r.grace()
+	}
 }

@@ -6,9 +6,9 @@ import (
 	"slices"
 )
 
-// chores are the repairs and removals that the next write of a counter makes in its document, and
+// repairs are the repairs and removals that the next write of a counter makes in its document, and
 // the conditions of that write.
-type chores struct {
+type repairs struct {
 	remove  Removal
 	pruned  int64        // highest sequence of the surplus writers in remove
 	rewrite []FrameCount // corrected list of all frames; nil: no correction needed
@@ -20,28 +20,28 @@ type chores struct {
 }
 
 // versioned reports whether the next write must be conditional on the version of the document.
-func (t *chores) versioned() bool {
+func (t *repairs) versioned() bool {
 	return t != nil && (t.rewrite != nil || t.frame || t.barred)
 }
 
 // converts reports whether the frames of the document must be converted although there is nothing
 // to add. While a key is denied, nothing is written to its document. Without a conversion every
 // read would treat its counts as if they had just arrived.
-func (t *chores) converts(headroom int64) bool {
+func (t *repairs) converts(headroom int64) bool {
 	return t != nil && t.convert && len(t.rewrite) > 0 && headroom <= 0
 }
 
 // versionOf returns the version of the document of a counter, or false if it is unknown.
-func (t *chores) versionOf(c *cold) (int64, bool) {
+func (t *repairs) versionOf(c *cold) (int64, bool) {
 	if t != nil && t.version != 0 {
 		return t.version, true
 	}
 	return int64(c.version), c.version < maxVersion
 }
 
-// join adds the chores to a write of a counter whose newest frame starts at newest. It does not
+// join adds the repairs to a write of a counter whose newest frame starts at newest. It does not
 // remove frames that have become part of the window since.
-func (t *chores) join(w *Write, r *rule, newest int64) {
+func (t *repairs) join(w *Write, r *rule, newest int64) {
 	if t == nil {
 		return
 	}
@@ -76,12 +76,12 @@ const (
 	maxRemovedWriters = 32
 )
 
-// review sets the chores after a document was read. It removes frames that are too old, frames far
+// review sets the repairs after a document was read. It removes frames that are too old, frames far
 // in the future, and writers of dead processes. It removes each only after this process has seen it
 // unchanged for two windows of elapsed time, so a wrong clock alone removes nothing.
 func (s *shard) review(num uint32, r *rule, ms int64, d *Document, m *contents, v verdict) {
-	old := s.chores[num]
-	t := chores{frame: d.Frame <= 0, convert: d.Frame > 0 && d.Frame != r.frame, barred: v.seq != 0 && d.Pruned >= v.seq}
+	old := s.repairs[num]
+	t := repairs{frame: d.Frame <= 0, convert: d.Frame > 0 && d.Frame != r.frame, barred: v.seq != 0 && d.Pruned >= v.seq}
 	if old != nil {
 		t.future = old.future
 		t.barred = t.barred || old.barred && v.seq == 0
@@ -104,28 +104,28 @@ func (s *shard) review(num uint32, r *rule, ms int64, d *Document, m *contents, 
 		}
 	}
 	t.remove.Frames = append(t.remove.Frames, t.future.observe(m.future, ms, 2*r.window)...)
-	s.keepChores(num, &t)
+	s.keepRepairs(num, &t)
 }
 
-// keepChores sets the chores of a counter, or deletes them if nothing is left to do.
-func (s *shard) keepChores(num uint32, t *chores) {
+// keepRepairs sets the repairs of a counter, or deletes them if nothing is left to do.
+func (s *shard) keepRepairs(num uint32, t *repairs) {
 	if t.remove.Frames == nil && t.remove.Writers == nil && !t.versioned() && t.version == 0 && t.future.print == 0 {
-		delete(s.chores, num)
+		delete(s.repairs, num)
 		return
 	}
-	if s.chores == nil {
-		s.chores = map[uint32]*chores{}
+	if s.repairs == nil {
+		s.repairs = map[uint32]*repairs{}
 	}
-	s.chores[num] = t
+	s.repairs[num] = t
 }
 
-// choresDone removes the finished chores of a counter after its write w was applied. If the
-// document was read in the same exchange, the chores describe the document before the write.
-func (s *shard) choresDone(num uint32, w *Write, read bool) {
+// repairsDone removes the finished repairs of a counter after its write w was applied. If the
+// document was read in the same exchange, the repairs describe the document before the write.
+func (s *shard) repairsDone(num uint32, w *Write, read bool) {
 	if x := s.hotOf(num).extra; x != 0 && len(w.Remove.Frames) > 0 {
 		s.extras[x].frames = observation{}
 	}
-	t := s.chores[num]
+	t := s.repairs[num]
 	if t == nil {
 		return
 	}
@@ -133,7 +133,7 @@ func (s *shard) choresDone(num uint32, w *Write, read bool) {
 		t.version = w.Version + 1
 	}
 	if !read {
-		s.keepChores(num, &chores{future: t.future, barred: t.barred, version: t.version})
+		s.keepRepairs(num, &repairs{future: t.future, barred: t.barred, version: t.version})
 		return
 	}
 	t.frame = false
@@ -150,7 +150,7 @@ func (s *shard) choresDone(num uint32, w *Write, read bool) {
 			t.rewrite = addFrame(t.rewrite, d)
 		}
 	}
-	s.keepChores(num, t)
+	s.keepRepairs(num, t)
 }
 
 // without returns the elements of list that are not in other, or nil if nothing is left.
