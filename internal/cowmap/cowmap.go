@@ -20,8 +20,7 @@ const few = 64
 // Map maps strings to values. It never changes, so it is safe for concurrent use. The zero Map is
 // empty.
 type Map[V any] struct {
-	parts *[shards]map[string]V // nil: it is not divided
-	whole *map[string]V         // of an undivided map; nil: empty
+	parts []map[string]V // one, or as many as shards; nil: it is empty
 	len   int
 }
 
@@ -29,16 +28,20 @@ type Map[V any] struct {
 // one part on purpose.
 var seed = maphash.MakeSeed()
 
-func shardOf(key string) int { return int(maphash.String(seed, key) % shards) }
+// index returns the part of a key.
+func (m Map[V]) index(key string) int {
+	if len(m.parts) == 1 {
+		return 0
+	}
+	return int(maphash.String(seed, key) % shards)
+}
 
 // Get returns the value of a key, and whether there is one.
 func (m Map[V]) Get(key string) (v V, ok bool) {
-	switch {
-	case m.parts != nil:
-		v, ok = m.parts[shardOf(key)][key]
-	case m.whole != nil:
-		v, ok = (*m.whole)[key]
+	if m.parts == nil {
+		return v, false
 	}
+	v, ok = m.parts[m.index(key)][key]
 	return v, ok
 }
 
@@ -48,16 +51,6 @@ func (m Map[V]) Len() int { return m.len }
 // All yields every entry, in undefined order.
 func (m Map[V]) All() iter.Seq2[string, V] {
 	return func(yield func(string, V) bool) {
-		if m.whole != nil {
-			for key, v := range *m.whole {
-				if !yield(key, v) {
-					return
-				}
-			}
-		}
-		if m.parts == nil {
-			return
-		}
 		for _, part := range m.parts {
 			for key, v := range part {
 				if !yield(key, v) {
@@ -84,14 +77,16 @@ func (m Map[V]) Edit() *Edit[V] { return &Edit[V]{m: m} }
 
 // Edit is a map under construction. It is not safe for concurrent use.
 type Edit[V any] struct {
-	m        Map[V]        // the current state
-	own      *[shards]bool // parts that no Map shares; nil: a Map shares even the table of parts
-	ownWhole bool          // no Map has m.whole
+	m   Map[V] // the current state
+	own []bool // parts that no Map shares; nil: a Map shares even the table of parts
 }
 
 // Set gives a key a value.
 func (e *Edit[V]) Set(key string, v V) {
-	part := e.part(key, 1)
+	if e.m.len == few && len(e.m.parts) == 1 {
+		e.divide()
+	}
+	part := e.part(key)
 	before := len(part)
 	part[key] = v
 	e.m.len += len(part) - before
@@ -100,7 +95,7 @@ func (e *Edit[V]) Set(key string, v V) {
 // Delete removes a key, if it is there.
 func (e *Edit[V]) Delete(key string) {
 	if _, ok := e.m.Get(key); ok {
-		delete(e.part(key, 0), key)
+		delete(e.part(key), key)
 		e.m.len--
 	}
 }
@@ -110,33 +105,18 @@ func (e *Edit[V]) Get(key string) (v V, ok bool) { return e.m.Get(key) }
 
 // Map returns the result. The Edit can then be changed further without affecting the result.
 func (e *Edit[V]) Map() Map[V] {
-	e.own, e.ownWhole = nil, false
+	e.own = nil
 	return e.m
 }
 
-// part returns the part of a key, copied if a Map shares it, with room for that many more entries.
-func (e *Edit[V]) part(key string, more int) map[string]V {
-	if e.m.parts == nil && e.m.len+more <= few {
-		return e.whole()
-	}
+// part returns the part of a key, copied if a Map shares it.
+func (e *Edit[V]) part(key string) map[string]V {
 	if e.own == nil {
-		parts := new([shards]map[string]V)
-		if e.m.parts != nil {
-			*parts = *e.m.parts
-		}
-		e.own = new([shards]bool)
-		if e.m.whole != nil {
-			for key, v := range *e.m.whole {
-				i := shardOf(key)
-				if e.own[i] = true; parts[i] == nil {
-					parts[i] = map[string]V{}
-				}
-				parts[i][key] = v
-			}
-		}
-		e.m.parts, e.m.whole = parts, nil
+		parts := make([]map[string]V, max(len(e.m.parts), 1))
+		copy(parts, e.m.parts)
+		e.m.parts, e.own = parts, make([]bool, len(parts))
 	}
-	i := shardOf(key)
+	i := e.m.index(key)
 	if !e.own[i] {
 		e.own[i] = true
 		if e.m.parts[i] = maps.Clone(e.m.parts[i]); e.m.parts[i] == nil {
@@ -146,15 +126,11 @@ func (e *Edit[V]) part(key string, more int) map[string]V {
 	return e.m.parts[i]
 }
 
-// whole returns all entries of an undivided map, copied if a Map shares them.
-func (e *Edit[V]) whole() map[string]V {
-	if !e.ownWhole {
-		e.ownWhole = true
-		copied := map[string]V{}
-		if e.m.whole != nil {
-			maps.Copy(copied, *e.m.whole)
-		}
-		e.m.whole = &copied
+// divide distributes the entries of the only part to as many as shards.
+func (e *Edit[V]) divide() {
+	whole := e.m.parts[0]
+	e.m.parts, e.own = make([]map[string]V, shards), make([]bool, shards)
+	for key, v := range whole {
+		e.part(key)[key] = v
 	}
-	return *e.m.whole
 }
