@@ -3,9 +3,7 @@ package main
 import (
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
-	"time"
 
 	"oauth-server/internal/simulate"
 	"oauth-server/internal/simulate/report"
@@ -30,7 +28,7 @@ func (s *simulation) show(r *simulate.Result) error {
 	if r.ClientCount == 0 {
 		return nil // the error says everything
 	}
-	if err := s.table(s.clientRows(r)...); err != nil {
+	if err := s.print(report.Clients(r, len(r.Clients))); err != nil {
 		return err
 	}
 	var text strings.Builder
@@ -43,7 +41,10 @@ func (s *simulation) show(r *simulate.Result) error {
 		return err
 	}
 	if len(r.WhatIf) > 0 {
-		if err := s.table(append([][]string{{""}}, s.whatIfRows(r.WhatIf)...)...); err != nil {
+		if _, err := fmt.Fprintln(s.out); err != nil {
+			return err
+		}
+		if err := s.print(report.WhatIf(r.WhatIf)); err != nil {
 			return err
 		}
 	}
@@ -67,53 +68,25 @@ func refusedText(r *simulate.Result) string {
 	}
 	users := int(min(r.UsersHit, 2))
 	return fmt.Sprintf("%d %s refused, of %d %s and %s %s", n, are, r.ClientsHit, plural(r.ClientsHit, "client"),
-		about(r.UsersHit, r.UsersEstimated), plural(users, "user"))
+		report.About(r.UsersHit, r.UsersEstimated), plural(users, "user"))
 }
 
-// column is a column of a table of counts. An empty column is left out.
-type column struct {
-	name  string
-	count func(*simulate.Counts) uint64
-}
-
-var rareColumns = []column{
-	{"DELAYED", func(c *simulate.Counts) uint64 { return c.Delayed }},
-	{"REUSED", func(c *simulate.Counts) uint64 { return c.Reused }},
-	{"BANNED", func(c *simulate.Counts) uint64 { return c.Banned }},
-	{"FAILED", func(c *simulate.Counts) uint64 { return c.Failed }},
-}
-
-// filled returns the columns that are not empty.
-func filled(total *simulate.Counts) (columns []column) {
-	for _, c := range rareColumns {
-		if c.count(total) > 0 {
-			columns = append(columns, c)
-		}
+// print writes a table of the result.
+func (s *simulation) print(t *report.Table) error {
+	var heading []string
+	for _, c := range t.Columns {
+		heading = append(heading, strings.ToUpper(c.Name))
 	}
-	return columns
-}
-
-func (s *simulation) clientRows(r *simulate.Result) [][]string {
-	rare := filled(&r.Total)
-	heading := []string{"CLIENT", "REQUESTS", "ADMITTED", "DENIED"}
-	for _, c := range rare {
-		heading = append(heading, c.name)
-	}
-	rows := [][]string{append(heading, "REFUSED", "USERS HIT", "WORST MINUTE", "BLOCKED", "WAIT", "WASTED")}
-	for i := range r.Clients {
-		c := &r.Clients[i]
-		row := []string{shortened(c.ClientID), number(c.Requests), number(c.Admitted), s.alarming(number(c.Denied), c.Denied > 0)}
-		for _, column := range rare {
-			row = append(row, number(column.count(&c.Counts)))
+	rows := [][]string{heading}
+	for _, r := range t.Rows {
+		var cells []string
+		for _, c := range r.Cells {
+			cells = append(cells, s.alarming(c.Text, c.Alarm))
 		}
-		worst := "-"
-		if m := c.WorstMinute; m != nil {
-			worst = fmt.Sprintf("%s: %d of %d", m.At.Format("2006-01-02T15:04Z"), m.Refused, m.Requests)
-		}
-		rows = append(rows, append(row, report.Percent(c.RefusedShare), about(c.UsersHit, c.UsersEstimated), worst,
-			seconds(c.LongestBlocked), seconds(c.LongestWait), report.Percent(c.WastedShare)))
+		cells[0] = shortened(cells[0])
+		rows = append(rows, cells)
 	}
-	return withoutDashes(rows)
+	return s.table(rows...)
 }
 
 // shortened removes the middle of a name that would make a table too wide.
@@ -124,64 +97,6 @@ func shortened(name string) string {
 		return name
 	}
 	return string(runes[:most-tail-1]) + "…" + string(runes[len(runes)-tail:])
-}
-
-// withoutDashes removes columns with only "-" below their heading.
-func withoutDashes(rows [][]string) [][]string {
-	for i := len(rows[0]) - 1; i >= 0; i-- {
-		if slices.ContainsFunc(rows[1:], func(row []string) bool { return row[i] != "-" }) {
-			continue
-		}
-		for j := range rows {
-			rows[j] = slices.Delete(rows[j], i, i+1)
-		}
-	}
-	return rows
-}
-
-func about(n uint64, estimated bool) string {
-	if estimated {
-		return "~" + number(n)
-	}
-	return number(n)
-}
-
-// seconds writes a duration for a table, or - for a missing one.
-func seconds(d simulate.Seconds) string {
-	switch t := d.Duration(); {
-	case t == 0:
-		return "-"
-	case t < 10*time.Second:
-		return t.Round(time.Millisecond).String()
-	default:
-		return t.Round(time.Second).String()
-	}
-}
-
-func (s *simulation) whatIfRows(all []simulate.WhatIf) [][]string {
-	var total simulate.Counts
-	for i := range all {
-		total.Delayed += all[i].Delayed
-		total.Reused += all[i].Reused
-		total.Banned += all[i].Banned
-	}
-	rare := filled(&total)
-	heading := []string{"LIMIT", "CLIENTS HIT", "USERS HIT", "DENIED"}
-	for _, c := range rare {
-		heading = append(heading, c.name)
-	}
-	rows := [][]string{append(heading, "REFUSED")}
-	for i := range all {
-		w := &all[i]
-		row := []string{
-			w.Limit, fmt.Sprintf("%d of %d", w.ClientsHit, w.ClientCount), about(w.UsersHit, w.UsersEstimated), s.alarming(number(w.Denied), w.Denied > 0),
-		}
-		for _, c := range rare {
-			row = append(row, number(c.count(&w.Counts)))
-		}
-		rows = append(rows, append(row, report.Percent(w.RefusedShare)))
-	}
-	return rows
 }
 
 // shownOutstanding is the number of clients shown that a limit would deny.
@@ -205,16 +120,12 @@ func (s *simulation) showTarget(t *simulate.Target) error {
 	if _, err := fmt.Fprint(s.out, text.String()); err != nil || len(t.Outstanding) == 0 {
 		return err
 	}
-	rows := [][]string{{"CLIENT", "NEEDS", "REQUESTS"}}
-	shown := t.Outstanding[:min(len(t.Outstanding), shownOutstanding)]
-	for _, c := range shown {
-		rows = append(rows, []string{shortened(c.ClientID), strconv.FormatInt(c.Needs, 10), number(c.Requests)})
-	}
-	if err := s.table(rows...); err != nil {
+	table := report.Outstanding(t, shownOutstanding)
+	if err := s.print(table); err != nil {
 		return err
 	}
-	if n := len(t.Outstanding) - len(shown) + t.MoreOutstanding; n > 0 {
-		_, err := fmt.Fprintf(s.out, "… and %d more\n", n)
+	if table.More != "" {
+		_, err := fmt.Fprintln(s.out, table.More)
 		return err
 	}
 	return nil

@@ -29,7 +29,7 @@ type diagram struct {
 	log             bool     // the X axis is logarithmic, and not a time
 	yMin, yMax      float64  // range of the Y axis; if yMax is 0, it begins at 0 and contains all values
 	series          []series
-	table           *table
+	table           *Table
 	reads           reads
 }
 
@@ -40,7 +40,7 @@ func (d *diagram) add(s series, tint template.CSS) {
 
 // tabulate adds a table of the values of the series, which share their X values.
 func (d *diagram) tabulate(first string, name func(x float64) string, value func(y float64) cell) {
-	d.table = &table{Caption: d.title, Columns: []column{{Name: first}}}
+	d.table = &Table{Caption: d.title, Columns: []column{{Name: first}}}
 	for _, s := range d.series {
 		d.table.Columns = append(d.table.Columns, column{Name: s.Name, Number: true})
 	}
@@ -60,7 +60,7 @@ type picture struct {
 	Log             bool // the X axis
 	Series          []series
 	Wide, Narrow    *drawing
-	Table           *table
+	Table           *Table
 }
 
 // reads selects how a script reads a value from a picture.

@@ -19,7 +19,7 @@ func sentence(r *simulate.Result) string {
 	return fmt.Sprintf("%s of %s would have been refused%s: %s of %s and %s are hit.",
 		count(r.Total.Refused()), counted(r.Total.Requests, "request", "requests"), under(r),
 		count(r.ClientsHit), counted(r.ClientCount, "client", "clients"),
-		about(r.UsersHit, r.UsersEstimated)+map[bool]string{true: " user", false: " users"}[r.UsersHit == 1])
+		About(r.UsersHit, r.UsersEstimated)+map[bool]string{true: " user", false: " users"}[r.UsersHit == 1])
 }
 
 // under returns, for the sentence, the policies that decided the requests.
@@ -41,7 +41,7 @@ func headlines(r *simulate.Result) []figure {
 			Name: "Clients hit", Value: count(r.ClientsHit), Alarm: r.ClientsHit > 0,
 			Note: fmt.Sprintf("of %s, %s", count(r.ClientCount), Percent(share(uint64(r.ClientsHit), uint64(r.ClientCount)))), //nolint:gosec // G115: not negative
 		},
-		{Name: "Users hit", Value: about(r.UsersHit, r.UsersEstimated), Alarm: r.UsersHit > 0},
+		{Name: "Users hit", Value: About(r.UsersHit, r.UsersEstimated), Alarm: r.UsersHit > 0},
 	}
 	for _, f := range []struct {
 		name, note string

@@ -44,10 +44,10 @@ func count[N int | int64 | uint64](n N) string {
 	return digits
 }
 
-// about writes a number, and marks an estimate.
-func about(n uint64, estimated bool) string {
+// About writes a number, and marks an estimate.
+func About(n uint64, estimated bool) string {
 	if estimated {
-		return "≈ " + count(n)
+		return "~" + count(n)
 	}
 	return count(n)
 }

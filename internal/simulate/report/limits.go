@@ -11,7 +11,7 @@ import (
 // whatIf is the comparison of limits.
 type whatIf struct {
 	Chart *picture
-	Table *table
+	Table *Table
 }
 
 // whatIfOf returns nil if nothing was compared.
@@ -19,26 +19,7 @@ func whatIfOf(all []simulate.WhatIf) *whatIf {
 	if len(all) == 0 {
 		return nil
 	}
-	t := &table{Caption: "What if these were the limits of every client that has none of its own", Columns: []column{
-		{Name: "Limit"},
-		{Name: "Clients hit", Number: true},
-		{Name: "Users hit", Number: true},
-		{Name: "Requests refused", Number: true},
-		{Name: "Share of requests", Number: true},
-	}}
-	for i := range all {
-		w := &all[i]
-		users := number(w.UsersHit)
-		users.Text = about(w.UsersHit, w.UsersEstimated)
-		limit := text(w.Limit)
-		if w.Found {
-			limit.Text += " (found)"
-		}
-		t.Rows = append(t.Rows, row{Cells: []cell{
-			limit, number(w.ClientsHit), users, number(w.Refused()), part(w.RefusedShare),
-		}})
-	}
-	return &whatIf{Chart: whatIfDiagram(all).picture(), Table: t}
+	return &whatIf{Chart: whatIfDiagram(all).picture(), Table: WhatIf(all)}
 }
 
 func whatIfDiagram(all []simulate.WhatIf) *diagram {
@@ -61,7 +42,7 @@ func whatIfDiagram(all []simulate.WhatIf) *diagram {
 type target struct {
 	Title, Sentence, Stability string
 	Curve                      *picture
-	Outstanding, Days          *table
+	Outstanding, Days          *Table
 }
 
 func targetOf(t *simulate.Target) *target {
@@ -72,18 +53,10 @@ func targetOf(t *simulate.Target) *target {
 		Stability: stability(t),
 	}
 	if len(t.Outstanding) > 0 {
-		v.Outstanding = &table{Caption: "Clients that it would refuse requests of, those that need most first", Sortable: true, Columns: []column{
-			{Name: "Client"}, {Name: "Needs at least", Number: true, Sorted: "descending"}, {Name: "Requests", Number: true},
-		}}
-		for _, o := range t.Outstanding {
-			v.Outstanding.Rows = append(v.Outstanding.Rows, row{Cells: []cell{text(o.ClientID), number(o.Needs), number(o.Requests)}})
-		}
-		if t.MoreOutstanding > 0 {
-			v.Outstanding.More = counted(t.MoreOutstanding, "client is", "clients are") + " left out here."
-		}
+		v.Outstanding = Outstanding(t, len(t.Outstanding))
 	}
 	if len(t.Days) > 0 {
-		v.Days = &table{Caption: "The answer without one day", Columns: []column{{Name: "Without"}, {Name: "Limit", Number: true}}}
+		v.Days = &Table{Caption: "The answer without one day", Columns: []column{{Name: "Without"}, {Name: "Limit", Number: true}}}
 		for _, d := range t.Days {
 			v.Days.Rows = append(v.Days.Rows, row{Cells: []cell{text(d.Without), number(d.Requests)}})
 		}

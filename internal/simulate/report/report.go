@@ -23,6 +23,10 @@ var (
 	pageTemplate = template.Must(template.New("report").Funcs(template.FuncMap{"series": seriesNumbers}).Parse(page))
 )
 
+// maxClients is the maximum number of rows in the table of clients: a page with more is slow in a
+// browser.
+const maxClients = 1000
+
 // view has the content of the page.
 type view struct {
 	Policy   template.HTML // content policy of the page, in its head
@@ -33,12 +37,12 @@ type view struct {
 	Notes    []string
 	Figures  []figure
 	Charts   []*picture
-	Clients  *table
+	Clients  *Table
 	WhatIf   *whatIf
 	Targets  []*target
 	Lines    []figure
-	Files    *table
-	Causes   *table
+	Files    *Table
+	Causes   *Table
 	Limits   []simulate.PolicyFile // policies that decided the requests
 	Found    string                // the file of the found limits
 }
@@ -54,7 +58,10 @@ func Write(w io.Writer, r *simulate.Result) error {
 	v := view{
 		Policy: contentPolicy(), CSS: template.CSS(css), Script: template.JS(script), //nolint:gosec // G203: both are ours
 		Over: over(r), Sentence: sentence(r), Notes: r.Notes, Figures: headlines(r),
-		Clients: clients(r), Lines: lines(&r.Lines), Files: files(r.Lines.Files), Causes: causes(r.Lines.Causes), Found: printableLines(r.Found), WhatIf: whatIfOf(r.WhatIf),
+		Lines: lines(&r.Lines), Files: files(r.Lines.Files), Causes: causes(r.Lines.Causes), Found: printableLines(r.Found), WhatIf: whatIfOf(r.WhatIf),
+	}
+	if len(r.Clients) > 0 {
+		v.Clients = Clients(r, maxClients)
 	}
 	for _, f := range r.Policies {
 		v.Limits = append(v.Limits, simulate.PolicyFile{Name: printable(f.Name), Text: printableLines(f.Text)})
