@@ -113,10 +113,11 @@ OLD ?=
 scale: ## Measure what clients, policies and sign-ins cost; write docs/scale.md (SCALE=small writes nothing)
 	go -C lab run ./cmd/scale -parts '$(PARTS)' $(if $(filter small,$(SCALE)),-small) $(if $(OLD),-old '$(OLD)')
 
-clusters: ## Simulate clusters; write the tables of docs/simulate-clusters.md and docs/scale.md (10 minutes)
-	go -C lab run ./cmd/clusters
+clusters: ## Simulate clusters; write the tables of docs/simulate-clusters.md, docs/scale.md and docs/accuracy.md (10 minutes)
+	go -C lab test ./clusters -run '^TestStudies$$' -timeout 1h -update
 
 accuracy: ## Compare the algorithms of rate limiting; write the tables and charts of docs/accuracy.md
+	go -C lab test ./clusters -run '^TestStudies$$/^cluster-' -timeout 1h -update
 	go -C lab run ./cmd/accuracy
 
 ci: ## Run all that CI runs

@@ -132,7 +132,7 @@ func (f *foundation) followKeys(ctx context.Context) error {
 		}
 		for err := f.keys.Refresh(ctx); err != nil; err = f.keys.Refresh(ctx) {
 			f.log.LogAttrs(ctx, slog.LevelError, "refresh of the signing keys failed; keeping the last good ones", slog.Any("error", err))
-			if !f.loops.Sleep(ctx, keysRetryEvery) {
+			if !background.Sleep(ctx, keysRetryEvery) {
 				return nil
 			}
 		}

@@ -5,8 +5,6 @@
 // repeated task are random, so many instances do not work in step. Failures of a task are logged
 // when they begin, change and end, not every time. All loops stop together.
 //
-// A [Scheduler] provides time and goroutines to a Group. It is the Go runtime or a simulation.
-//
 // A loop is never ended by force: [Group.Wait] waits for a loop that ignores its context.
 //
 //	g := background.NewGroup(ctx, log, func(loop string) { panics.WithLabelValues(loop).Inc() })

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"runtime/debug"
+	"sync"
 	"time"
 )
 
@@ -19,10 +20,9 @@ const (
 // Group runs loops until it is cancelled. Create it with [NewGroup]. Its methods may be called from
 // any goroutine, but Go and Repeat not after Wait.
 type Group struct {
-	on       Scheduler
 	log      *slog.Logger
 	panicked func(loop string)
-	running  Tasks
+	running  sync.WaitGroup
 
 	ctx    context.Context // of every loop; ends with Cancel
 	cancel context.CancelFunc
@@ -32,16 +32,11 @@ type Group struct {
 // [Group.Cancel]. The group logs each panic and calls panicked with the name of the loop. panicked
 // may be nil and must be safe for concurrent use.
 func NewGroup(ctx context.Context, log *slog.Logger, panicked func(loop string)) *Group {
-	return NewGroupOn(ctx, RealTime, log, panicked)
-}
-
-// NewGroupOn is [NewGroup] with the time and goroutines of a scheduler.
-func NewGroupOn(ctx context.Context, on Scheduler, log *slog.Logger, panicked func(loop string)) *Group {
 	if panicked == nil {
 		panicked = func(string) {}
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	return &Group{on: on, log: log, panicked: panicked, running: on.NewTasks(), ctx: ctx, cancel: cancel}
+	return &Group{log: log, panicked: panicked, ctx: ctx, cancel: cancel}
 }
 
 // Go runs the loop in a goroutine until the group is cancelled. If a loop panics or returns before
@@ -55,17 +50,17 @@ func (g *Group) Go(name string, loop func(context.Context) error) {
 func (g *Group) supervise(ctx context.Context, name string, loop func(context.Context) error) {
 	pause := FirstRestart
 	for {
-		began := g.on.Now()
+		began := time.Now()
 		err := g.Guard(ctx, name, loop)
 		if ctx.Err() != nil {
 			return
 		}
-		if g.on.Now().Sub(began) > LastRestart {
+		if time.Since(began) > LastRestart {
 			pause = FirstRestart // it worked for a while
 		}
 		g.log.LogAttrs(ctx, slog.LevelError, "background loop ended; restarting",
 			slog.String("loop", name), slog.Any("error", err), slog.String("after", pause.String()))
-		if !g.Sleep(ctx, pause+rand.N(pause/4)) { //nolint:gosec // G404: spreads load; nothing to guess
+		if !Sleep(ctx, pause+rand.N(pause/4)) { //nolint:gosec // G404: spreads load; nothing to guess
 			return
 		}
 		pause = min(2*pause, LastRestart)
@@ -120,7 +115,13 @@ func (g *Group) Cancel() { g.cancel() }
 // blocks.
 func (g *Group) Wait() { g.running.Wait() }
 
-// Sleep is the function [Sleep] on the scheduler of the group.
-func (g *Group) Sleep(ctx context.Context, d time.Duration) bool {
-	return g.on.NewSignal().Wait(ctx, d)
+// Sleep waits for d or until ctx ends. It returns false if ctx has ended.
+func Sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+	return ctx.Err() == nil
 }

@@ -44,13 +44,13 @@ func (g *Group) Repeat(t Task) {
 func (g *Group) repeat(ctx context.Context, t *Task) {
 	var failed, panicked failures
 	wait := t.Every
-	for now := t.First; now || g.Sleep(ctx, t.Jitter(wait)); now = false {
+	for now := t.First; now || Sleep(ctx, t.Jitter(wait)); now = false {
 		err := g.call(ctx, t.Name, t.Do)
 		row := &failed
 		if isPanic(err) {
 			row = &panicked
 		}
-		news := err != nil && row.add(g.on.Now(), err.Error())
+		news := err != nil && row.add(time.Now(), err.Error())
 		if news {
 			g.logPanic(ctx, t.Name, err)
 		}

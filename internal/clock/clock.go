@@ -33,11 +33,10 @@ const (
 
 // Clock keeps process time. It is safe for concurrent use.
 type Clock struct {
-	wall      func() time.Time
-	monotonic func() time.Time     // nil: time.Now
-	line      atomic.Pointer[line] // nil while it is replaced
-	mu        sync.Mutex           // guards the fields below, and is held while line is replaced
-	last      State
+	wall func() time.Time
+	line atomic.Pointer[line] // nil while it is replaced
+	mu   sync.Mutex           // guards the fields below, and is held while line is replaced
+	last State
 	// hadStore is set once the store has set process time. Before that, process time follows the
 	// wall clock, so the two do not count as two clocks.
 	hadStore bool
@@ -80,30 +79,9 @@ func New(wall func() time.Time) *Clock {
 	if wall == nil {
 		wall = time.Now
 	}
-	return NewOn(nil, wall)
-}
-
-// NewOn is [New] with a replacement for the monotonic time of this machine, for simulations.
-func NewOn(monotonic, wall func() time.Time) *Clock {
-	c := &Clock{wall: wall, monotonic: monotonic}
-	c.line.Store(&line{base: c.moment(), at: wall().Round(0)})
+	c := &Clock{wall: wall}
+	c.line.Store(&line{base: time.Now(), at: wall().Round(0)})
 	return c
-}
-
-// moment returns the present monotonic time.
-func (c *Clock) moment() time.Time {
-	if c.monotonic != nil {
-		return c.monotonic()
-	}
-	return time.Now()
-}
-
-// since returns the time elapsed since a moment.
-func (c *Clock) since(moment time.Time) time.Duration {
-	if c.monotonic != nil {
-		return c.monotonic().Sub(moment)
-	}
-	return time.Since(moment)
 }
 
 // Now returns process time. It never returns less than an earlier call that has already returned.
@@ -114,7 +92,7 @@ func (c *Clock) Now() time.Time {
 			return c.nowAfterChange()
 		}
 		// A line is valid until it is replaced. The next one begins where it ends.
-		if now := l.after(c.since(l.base)); c.line.Load() == l {
+		if now := l.after(time.Since(l.base)); c.line.Load() == l {
 			return now
 		}
 	}
@@ -124,7 +102,7 @@ func (c *Clock) Now() time.Time {
 func (c *Clock) nowAfterChange() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.at(c.moment())
+	return c.at(time.Now())
 }
 
 // at returns process time at a moment that is not before the start of the line. c.mu must be held.
@@ -182,7 +160,7 @@ func (c *Clock) Begin(store *Reading, peers []time.Time) State {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if store != nil {
-		store = store.aged(c.moment())
+		store = store.aged(time.Now())
 		now := store.Time
 		if wall := c.wall().Round(0); !agree(wall, store.Time, store.Error) {
 			now = majority(append([]time.Time{store.Time, wall}, peers...))
@@ -204,7 +182,7 @@ func (c *Clock) follow(store *Reading, target time.Time, confirmed bool) {
 		c.measured = measure{}
 		return
 	}
-	store = store.aged(c.moment())
+	store = store.aged(time.Now())
 	now := c.at(store.At)
 	m := measure{base: store.At, process: now, ahead: store.Time.Sub(now), err: store.Error + resolution}
 	if !confirmed || m.ahead.Abs()+m.err < c.uncertainty() {
@@ -222,7 +200,7 @@ func (c *Clock) Watch() {
 }
 
 func (c *Clock) watch() {
-	p := pair{wall: c.wall().Round(0), monotonic: c.moment()}
+	p := pair{wall: c.wall().Round(0), monotonic: time.Now()}
 	if was := c.watched; !was.wall.IsZero() {
 		moved := (p.wall.Sub(was.wall) - p.monotonic.Sub(was.monotonic)).Abs()
 		c.measured.err = min(c.measured.err+min(moved, maxMoved), maxMoved)
@@ -246,7 +224,7 @@ func (c *Clock) uncertainty() time.Duration {
 	if m.base.IsZero() {
 		return Unknown
 	}
-	now := c.moment()
+	now := time.Now()
 	passed := now.Sub(m.base)
 	slewed := c.at(now).Sub(m.process) - passed
 	return (m.ahead - slewed).Abs() + m.err + passed/driftPart
@@ -264,7 +242,7 @@ func (c *Clock) Adjust(store *Reading, peers []time.Time) State {
 		c.setLine(0, 0)
 		return c.last
 	}
-	store = store.aged(c.moment())
+	store = store.aged(time.Now())
 	now := c.at(store.At)
 	st := c.compare(store)
 	target := c.target(now, store, st, peers)
@@ -321,13 +299,13 @@ func (c *Clock) State() State {
 // the new line.
 func (c *Clock) setLine(step time.Duration, rate float64) {
 	old := c.line.Swap(nil)
-	base := c.moment()
+	base := time.Now()
 	c.line.Store(&line{base: base, at: old.after(base.Sub(old.base)).Add(step), rate: rate})
 }
 
 // compare compares the clocks now. store may be nil.
 func (c *Clock) compare(store *Reading) (st State) {
-	at := c.moment()
+	at := time.Now()
 	now := c.at(at)
 	st.Wall = c.wall().Round(0).Sub(now)
 	wall := st.Wall.Abs() <= Tolerance

@@ -92,20 +92,7 @@ func (s *shard) release() {
 }
 
 // NewCounters returns empty counters for at most maxKeys keys. Below 1 means [DefaultMaxKeys].
-func NewCounters(maxKeys int) *Counters { return newCounters(maxKeys, newHashKey()) }
-
-// NewRepeatable is [NewCounters] with a hash key derived from the seed, for simulations: the syncer
-// and evictions visit keys in the same order in every run.
-func NewRepeatable(maxKeys int, seed uint64) *Counters {
-	r := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // repeatable
-	var key hashKey
-	for i := range key {
-		key[i] = r.Uint64()
-	}
-	return newCounters(maxKeys, key)
-}
-
-func newCounters(maxKeys int, key hashKey) *Counters {
+func NewCounters(maxKeys int) *Counters {
 	if maxKeys < 1 {
 		maxKeys = DefaultMaxKeys
 	}
@@ -114,7 +101,7 @@ func newCounters(maxKeys int, key hashKey) *Counters {
 		n *= 2
 	}
 	c := &Counters{shift: 64 - bits.Len(uint(n-1)), shards: make([]shard, 3*n)}
-	c.all.hashKey, c.all.maxKeys = key, int64(maxKeys)
+	c.all.hashKey, c.all.maxKeys = newHashKey(), int64(maxKeys)
 	c.all.outage.instances.Store(1)
 	c.all.leasing.trip.Store(minSpacing)
 	c.queue.init(len(c.shards))

@@ -4,13 +4,11 @@ import (
 	"slices"
 	"sync"
 	"time"
-
-	"oauth-server/internal/background"
 )
 
 // calls are the exchanges of a queue that are under way.
 type calls struct {
-	running background.Tasks
+	running sync.WaitGroup
 
 	mu    sync.Mutex
 	began []time.Duration // of each, since the syncer was made
@@ -47,6 +45,3 @@ func (c *calls) end(began time.Duration) {
 	i := slices.Index(c.began, began)
 	c.began = slices.Delete(c.began, i, i+1)
 }
-
-// wait returns when no call is under way.
-func (c *calls) wait() { c.running.Wait() }

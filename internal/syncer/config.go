@@ -4,7 +4,6 @@ import (
 	"log/slog"
 	"time"
 
-	"oauth-server/internal/background"
 	"oauth-server/internal/clock"
 )
 
@@ -25,13 +24,9 @@ type Config struct {
 	Report func() []byte
 	// Clock is the process time that the counters use. Start sets it.
 	Clock *clock.Clock
-	// Seed makes waits, etags and sequences repeatable, for simulations; 0 makes them random.
+	// Seed makes the random waits repeatable, for simulations; 0 makes them random.
 	Seed uint64
-	// NewID returns an ID of a-z and 0-9 that no process has used before. Nil: 64 random bits.
-	NewID func() string
-	// Scheduler provides goroutines and time.
-	Scheduler background.Scheduler
-	Log       *slog.Logger
+	Log  *slog.Logger
 	// Observer is called after every call of the store. Nil: none.
 	Observer Observer
 }
@@ -44,7 +39,7 @@ func DefaultConfig() Config {
 		Timeout:  3 * time.Second, TimeoutPerItem: 12 * time.Millisecond,
 		MaxBackoff: 5 * time.Second,
 		Beat:       3 * time.Second, SweepEvery: 30 * time.Second,
-		Clock: clock.New(nil), Scheduler: background.RealTime, Log: slog.New(slog.DiscardHandler),
+		Clock: clock.New(nil), Log: slog.New(slog.DiscardHandler),
 	}
 }
 

@@ -20,9 +20,8 @@
 // returns when its counter is due next. [ratelimit.Sync] decides what a task does. record.go
 // converts the record that the store has read into the form that the counters need.
 //
-// Only the loop, the calls of the store, heartbeats and Stop wait. They take time and goroutines
-// from [Config].Scheduler, so the syncer runs unchanged in simulated time, except for the deadline
-// of Stop: see loop.go.
+// Only the loop, the calls of the store, heartbeats and Stop wait. Tests run whole clusters in the
+// simulated time of testing/synctest.
 //
 // Counters of strict limits have their own queue and round trips, with a deadline that does not
 // grow with the number of counters. A lost reply leaves the keys of its round trip without permits

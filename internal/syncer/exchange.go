@@ -110,7 +110,7 @@ func (s *Syncer) itemFor(t *ratelimit.Task) Item {
 	it := Item{ID: t.ID, Read: t.Read}
 	if t.Seq != 0 {
 		it.Write = &Write{
-			Versioned: t.Versioned, Version: t.Version, Etag: t.Etag, NewEtag: s.newEtag(),
+			Versioned: t.Versioned, Version: t.Version, Etag: t.Etag, NewEtag: newEtag(),
 			Writer: s.identity.writer(t.Seq), Seq: t.Seq, Frame: t.Frame, Delta: t.Delta, Rewrite: t.Rewrite,
 			Remove: t.Remove, Pruned: t.Pruned, Expire: t.Expire,
 		}

@@ -43,7 +43,7 @@ func (s *Syncer) Batch() int {
 func (s *Syncer) DrawSeq() int64 { return s.identity.nextSeq(s.clock.Now()) }
 
 // DrawEtag returns a new etag.
-func (s *Syncer) DrawEtag() int64 { return s.newEtag() }
+func DrawEtag() int64 { return newEtag() }
 
 // Degraded returns nil while exchanges succeed, otherwise the problem.
 func (s *Syncer) Degraded() error {

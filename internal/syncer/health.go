@@ -9,7 +9,6 @@ import (
 	"sync"
 	"time"
 
-	"oauth-server/internal/background"
 	"oauth-server/internal/ratelimit"
 )
 
@@ -27,7 +26,6 @@ const (
 // health records the outcome of the calls to the store, each kind on its own, and the unconfirmed
 // writes. Unless noted otherwise, durations are since the syncer was made.
 type health struct {
-	on      background.Scheduler
 	elapsed func() time.Duration
 
 	mu       sync.Mutex
@@ -64,9 +62,9 @@ type storeCall struct {
 }
 
 // newHealth returns the health of a syncer that has made no call.
-func newHealth(on background.Scheduler, elapsed func() time.Duration) *health {
+func newHealth(elapsed func() time.Duration) *health {
 	h := &health{
-		on: on, elapsed: elapsed, ops: map[Op]*opHealth{}, inFlight: map[*storeCall]bool{},
+		elapsed: elapsed, ops: map[Op]*opHealth{}, inFlight: map[*storeCall]bool{},
 		pending: map[uint64]*unconfirmedWrite{}, unread: map[uint64]int{},
 	}
 	for _, op := range Ops() {
@@ -82,7 +80,7 @@ func (h *health) underWay(began time.Duration, writes bool, late func()) (end fu
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.inFlight[f] = true
-	timer := h.on.AfterFunc(h.late(), func() {
+	timer := time.AfterFunc(h.late(), func() {
 		h.mu.Lock()
 		defer h.mu.Unlock()
 		if h.inFlight[f] {

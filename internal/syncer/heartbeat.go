@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"time"
 
+	"oauth-server/internal/background"
 	"oauth-server/internal/clock"
 )
 
@@ -20,9 +21,9 @@ func (s *Syncer) readClock(ctx context.Context, samples int) *clock.Reading {
 	for range samples {
 		var reading *clock.Reading
 		took, err := s.withTimeout(ctx, 1, func(ctx context.Context) error {
-			began := s.on.Now()
+			began := time.Now()
 			theirs, err := s.store.Now(ctx)
-			reading = clock.NewReading(theirs, began, s.on.Now())
+			reading = clock.NewReading(theirs, began, time.Now())
 			return err
 		})
 		if errors.Is(err, ErrNoClock) {
@@ -75,7 +76,7 @@ func (s *Syncer) shareUncertainty() {
 func (s *Syncer) awaitPeers(ctx context.Context, alive []Instance) []Instance {
 	first := s.ownBeat(alive)
 	for wait := s.cfg.Beat*3/2 + time.Second; wait > 0; wait -= s.cfg.Beat / 4 {
-		if !s.loops.Sleep(ctx, s.cfg.Beat/4) {
+		if !background.Sleep(ctx, s.cfg.Beat/4) {
 			return alive
 		}
 		if again := s.storeHeartbeat(ctx); again != nil {
@@ -228,7 +229,7 @@ func (s *Syncer) leave(ctx context.Context) {
 	if s.instances == nil {
 		return
 	}
-	ctx, cancel := s.on.WithTimeout(ctx, s.cfg.Timeout)
+	ctx, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
 	defer cancel()
 	if err := s.instances.Leave(ctx, s.ID()); err != nil {
 		s.cfg.Log.Warn("heartbeat not deleted; it expires by itself", "error", err)

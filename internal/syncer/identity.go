@@ -17,10 +17,8 @@ func seqTime(seq int64) int64 { return seq >> seqRandomBits }
 // identity holds the ID that this process writes and beats under, and its sequences.
 type identity struct {
 	mu       sync.Mutex
-	names    []name // the last is used now
-	seq      int64  // the highest that was issued
-	newID    func() string
-	random   func(bits int) int64
+	names    []name   // the last is used now
+	seq      int64    // the highest that was issued
 	nonces   []string // of the latest heartbeats; see maxNonces
 	unstored int      // heartbeats since the last that is known to be stored
 }
@@ -31,11 +29,7 @@ type name struct {
 	after int64
 }
 
-// newIdentity returns an identity with an ID from newID. It takes the random bits of its sequences
-// from random.
-func newIdentity(newID func() string, random func(bits int) int64) *identity {
-	return &identity{names: []name{{id: newID()}}, newID: newID, random: random}
-}
+func newIdentity() *identity { return &identity{names: []name{{id: newID()}}} }
 
 // id returns the ID that is used now.
 func (n *identity) id() string {
@@ -48,7 +42,7 @@ func (n *identity) id() string {
 func (n *identity) nextSeq(now time.Time) int64 {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.seq = max(n.seq+1, now.UnixMilli()<<seqRandomBits|n.random(seqRandomBits))
+	n.seq = max(n.seq+1, now.UnixMilli()<<seqRandomBits|randomBits(seqRandomBits))
 	return n.seq
 }
 
@@ -84,7 +78,7 @@ func (n *identity) replace(old string) (id string, renewed bool) {
 	if current := n.names[len(n.names)-1].id; current != old {
 		return current, false
 	}
-	n.names = append(n.names, name{id: n.newID(), after: n.seq})
+	n.names = append(n.names, name{id: newID(), after: n.seq})
 	n.nonces, n.unstored = nil, 0
 	return n.names[len(n.names)-1].id, true
 }
@@ -98,7 +92,7 @@ const maxNonces = 64
 func (n *identity) nonce() string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	nonce := n.newID()
+	nonce := newID()
 	n.nonces = append(n.nonces, nonce)
 	n.nonces = slices.Delete(n.nonces, 0, max(len(n.nonces)-2*maxNonces, 0))
 	n.unstored++

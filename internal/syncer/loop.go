@@ -3,15 +3,11 @@ package syncer
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	"oauth-server/internal/ratelimit"
 )
-
-// This file waits: for the time when an exchange is due, and for the store. Like the rest of this
-// package it takes goroutines, timers and deadlines from Config.Scheduler. There is one exception:
-// the context of Stop ends calls under way with context.AfterFunc (Stop, within). In simulated time
-// that does nothing, and such calls last until their own deadlines.
 
 // maxCalls is how many exchanges of a queue may be under way at once. Another one begins only after
 // the latest has taken longer than overlap.
@@ -27,20 +23,35 @@ const minWait = time.Millisecond
 // returns nil when ctx ends.
 func (s *Syncer) exchangeLoop(ctx context.Context) error {
 	pace := newPace(s.cfg.Interval, s.elapsed())
-	calls, leases := &calls{running: s.on.NewTasks()}, &calls{running: s.on.NewTasks()}
-	defer calls.wait()
-	defer leases.wait()
+	var shared, leases calls
+	defer shared.running.Wait()
+	defer leases.running.Wait()
+	timer := time.NewTimer(0)
+	defer timer.Stop()
 	var plans []ratelimit.Plan
-	for goesOn := true; goesOn; {
+	for ctx.Err() == nil {
 		plans = s.sync.Due(s.clock.Now(), plans[:0])
 		for i := range plans {
 			s.schedule(plans[i], 0)
 		}
 		pace.adjust(s.elapsed(), plans)
-		rest := min(s.dispatch(ctx, s.queue, calls), s.dispatch(ctx, s.leases, leases))
-		goesOn = s.wake.Wait(ctx, min(rest, pace.wait(s.elapsed())))
+		rest := min(s.dispatch(ctx, s.queue, &shared), s.dispatch(ctx, s.leases, &leases))
+		timer.Reset(min(rest, pace.wait(s.elapsed())))
+		select {
+		case <-s.wake:
+		case <-timer.C:
+		case <-ctx.Done():
+		}
 	}
 	return nil
+}
+
+// wakeLoop makes the exchange loop look again for counters that are due. It does not block.
+func (s *Syncer) wakeLoop() {
+	select {
+	case s.wake <- struct{}{}:
+	default: // it will look again
+	}
 }
 
 // dispatch starts the exchanges of a queue that are due, as many as may be under way at once. It
@@ -105,7 +116,7 @@ func (s *Syncer) exchange(ctx context.Context, entries []entry) error {
 	if len(leases.tasks) == 0 {
 		return s.roundTrip(ctx, x)
 	}
-	other := s.on.NewTasks()
+	var other sync.WaitGroup
 	defer other.Wait()
 	other.Go(func() {
 		_ = s.loops.Guard(ctx, "exchange", func(ctx context.Context) error { return s.roundTrip(ctx, leases) })
@@ -166,7 +177,7 @@ func (s *Syncer) withTimeout(ctx context.Context, n int, f func(context.Context)
 
 // within is withTimeout with another timeout.
 func (s *Syncer) within(ctx context.Context, timeout time.Duration, f func(context.Context) error) (time.Duration, error) {
-	ctx, cancel := s.on.WithTimeout(context.WithoutCancel(ctx), timeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout)
 	defer cancel()
 	defer context.AfterFunc(s.aborted, cancel)() //nolint:contextcheck // ends with the process, not with the call
 	began := s.elapsed()

@@ -9,35 +9,28 @@ import (
 	"time"
 )
 
-// random makes the random choices of a process. IDs, etags and sequences must differ between copies
-// of a process, which have the same memory, so their bits are read from the system each time. They
-// are not secrets: a program that can write the documents has no need to guess them.
+// random draws the waits of a process. A copy of the process has the same memory and draws the same
+// waits.
 type random struct {
-	mu         sync.Mutex
-	state      *randv2.Rand // for waits; the same in a copy of the process
-	repeatable bool         // take all bits from state, for simulations
+	mu    sync.Mutex
+	state *randv2.Rand
 }
 
-// newRandom returns the random choices of a process; see Config.Seed.
+// newRandom returns the random waits of a process; see Config.Seed.
 func newRandom(seed uint64) *random {
-	r := &random{repeatable: seed != 0}
 	if seed == 0 {
 		seed = randv2.Uint64() //nolint:gosec // for waits alone
 	}
-	r.state = randv2.New(randv2.NewPCG(seed, seed)) //nolint:gosec // see above
-	return r
+	return &random{state: randv2.New(randv2.NewPCG(seed, seed))} //nolint:gosec // see above
 }
 
-// bits returns n random bits; n is at most 63.
-func (r *random) bits(n int) int64 {
-	if !r.repeatable {
-		var b [8]byte
-		_, _ = rand.Read(b[:])                                     // never fails (crypto/rand)
-		return int64(binary.LittleEndian.Uint64(b[:]) >> (64 - n)) //nolint:gosec // n bits
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.state.Int64() >> (63 - n)
+// randomBits returns n random bits for an etag or a sequence; n is at most 63. These must differ
+// between copies of a process, which have the same memory, so they are read from the system each
+// time. They are not secrets: a program that can write the documents has no need to guess them.
+func randomBits(n int) int64 {
+	var b [8]byte
+	_, _ = rand.Read(b[:])                                     // never fails (crypto/rand)
+	return int64(binary.LittleEndian.Uint64(b[:]) >> (64 - n)) //nolint:gosec // n bits
 }
 
 // upTo returns a random duration from 0 to d.
@@ -57,7 +50,7 @@ func (s *Syncer) jitter(d time.Duration) time.Duration {
 }
 
 // newEtag returns a random etag, not 0.
-func (s *Syncer) newEtag() int64 { return s.random.bits(62) + 1 }
+func newEtag() int64 { return randomBits(62) + 1 }
 
 // newID returns a random ID, 64 bits in hexadecimal.
 func newID() string {

@@ -152,7 +152,7 @@ func (l *limiter) allow(now time.Time, every time.Duration) bool {
 // logLimited logs a problem with a counter's document, at most once a minute for all documents
 // together. The totals count every problem. It leaves out the username.
 func (s *Syncer) logLimited(what string, id ratelimit.CounterID, err error) {
-	if s.documentLog.allow(s.on.Now(), documentLogEvery) {
+	if s.documentLog.allow(time.Now(), documentLogEvery) {
 		s.cfg.Log.Error("problem with a counter document", "problem", what, "client_id", id.ClientID, "limit", id.Limit, "error", err)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"oauth-server/internal/background"
 	"oauth-server/internal/ratelimit"
 )
 
@@ -40,7 +41,7 @@ func (s *Syncer) flushAll(ctx context.Context) {
 		if rest > longWait {
 			return // only counters with refused writes are left
 		}
-		if !s.loops.Sleep(ctx, rest) {
+		if !background.Sleep(ctx, rest) {
 			return
 		}
 		if entries := s.queue.pop(s.elapsed()); len(entries) > 0 {

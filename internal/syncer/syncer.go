@@ -14,17 +14,16 @@ import (
 // Syncer exchanges the [ratelimit.Counters] of one process with a [Store].
 type Syncer struct {
 	cfg       Config
-	on        background.Scheduler
 	clock     *clock.Clock
 	counters  *ratelimit.Counters
 	sync      *ratelimit.Sync
 	store     Store
 	instances Instances
 
-	began     time.Time         // when the syncer was made; due times count from here, on the monotonic clock
-	queue     *dueQueue         // of plain counters
-	leases    *dueQueue         // of counters of strict limits, for which requests wait
-	wake      background.Signal // of the exchange loop
+	began     time.Time     // when the syncer was made; due times count from here, on the monotonic clock
+	queue     *dueQueue     // of plain counters
+	leases    *dueQueue     // of counters of strict limits, for which requests wait
+	wake      chan struct{} // wakes the exchange loop; of capacity 1
 	identity  *identity
 	random    *random
 	alive     atomic.Pointer[map[string]bool] // IDs of the live instances; nil: not known
@@ -50,19 +49,16 @@ func New(counters *ratelimit.Counters, store Store, instances Instances, cfg Con
 		cfg.Observer = noObserver{}
 	}
 	s := &Syncer{
-		cfg: cfg, on: cfg.Scheduler, clock: cfg.Clock, counters: counters, store: store, instances: instances,
-		began: cfg.Scheduler.Now(), wake: cfg.Scheduler.NewSignal(), random: newRandom(cfg.Seed),
+		cfg: cfg, clock: cfg.Clock, counters: counters, store: store, instances: instances,
+		began: time.Now(), wake: make(chan struct{}, 1), random: newRandom(cfg.Seed),
 	}
 	s.sync = counters.Sync(ratelimit.SyncOptions{
-		Interval: cfg.Interval, MaxBackoff: cfg.MaxBackoff, Clock: cfg.Clock.Now, Wake: s.wake.Set,
+		Interval: cfg.Interval, MaxBackoff: cfg.MaxBackoff, Clock: cfg.Clock.Now, Wake: s.wakeLoop,
 	})
-	s.queue, s.leases = newDueQueue(s.wake.Set), newDueQueue(s.wake.Set)
-	s.health = newHealth(s.on, s.elapsed)
-	s.loops = background.NewGroupOn(context.Background(), s.on, cfg.Log, func(string) { s.stats.panics.Add(1) })
-	if cfg.NewID == nil {
-		cfg.NewID = newID
-	}
-	s.identity = newIdentity(cfg.NewID, s.random.bits)
+	s.queue, s.leases = newDueQueue(s.wakeLoop), newDueQueue(s.wakeLoop)
+	s.health = newHealth(s.elapsed)
+	s.loops = background.NewGroup(context.Background(), cfg.Log, func(string) { s.stats.panics.Add(1) })
+	s.identity = newIdentity()
 	s.outage.sync, s.outage.log = s.sync, cfg.Log
 	s.aborted, s.abort = context.WithCancel(context.Background())
 	return s
@@ -83,8 +79,7 @@ func (s *Syncer) Start(ctx context.Context) {
 	s.repeat("health", healthEvery, s.watchHealth)
 }
 
-// repeat runs the step about every period. The waits come from the seed, so a simulation can be
-// repeated.
+// repeat runs the step about every period.
 func (s *Syncer) repeat(name string, period time.Duration, step func(context.Context)) {
 	s.loops.Repeat(background.Task{Name: name, Every: period, Jitter: s.jitter, Do: func(ctx context.Context) error {
 		step(ctx)
@@ -96,4 +91,4 @@ func (s *Syncer) repeat(name string, period time.Duration, step func(context.Con
 func (s *Syncer) sweep(context.Context) { s.counters.Sweep(s.clock.Now()) }
 
 // elapsed returns the time since the syncer was made.
-func (s *Syncer) elapsed() time.Duration { return s.on.Now().Sub(s.began) }
+func (s *Syncer) elapsed() time.Duration { return time.Since(s.began) }

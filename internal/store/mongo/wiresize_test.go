@@ -9,8 +9,8 @@ import (
 
 	"oauth-server/internal/check"
 	"oauth-server/internal/ratelimit"
-	"oauth-server/internal/simulate/cluster"
 	"oauth-server/internal/syncer"
+	"oauth-server/internal/syncer/memstore"
 )
 
 // TestSimulatedSizes: the sizes of writes and documents that a simulated cluster assumes are the
@@ -35,7 +35,7 @@ func TestSimulatedSizes(t *testing.T) {
 					Delta: frames[:n], Expire: time.Unix(1_800_000_300, 0), Remove: ratelimit.Removal{Writers: []ratelimit.WriterSeq{{Writer: "0123456789abcdee", Seq: 1 << 59}}[:n%2]},
 				}
 				it := syncer.Item{ID: id, Write: &w}
-				near("write", cluster.WriteBytes(&it), bson.D{{Key: "q", Value: counterFilter(id, &w)}, {Key: "u", Value: counterUpdate(&w)}, {Key: "upsert", Value: true}})
+				near("write", memstore.WriteBytes(&it), bson.D{{Key: "q", Value: counterFilter(id, &w)}, {Key: "u", Value: counterUpdate(&w)}, {Key: "upsert", Value: true}})
 			}
 		}
 		for n := range len(frames) + 1 {
@@ -50,7 +50,7 @@ func TestSimulatedSizes(t *testing.T) {
 				stored = append(stored, bson.E{Key: strconv.FormatInt(f.Name, 10), Value: f.Count})
 			}
 			asked := bson.D{{Key: "0", Value: counterID(id)}}
-			near("document", cluster.ReadBytes(&syncer.Item{ID: id, Read: true}, r), bson.D{
+			near("document", memstore.ReadBytes(&syncer.Item{ID: id, Read: true}, r), bson.D{
 				{Key: "_id", Value: counterID(id)},
 				{Key: "version", Value: int64(7)},
 				{Key: "etag", Value: int64(1 << 60)},

@@ -7,9 +7,9 @@ import (
 	"path/filepath"
 	"time"
 
-	"oauth-server/internal/simulate/workload"
 	"oauth-server/lab/algorithm"
 	"oauth-server/lab/chart"
+	"oauth-server/lab/workload"
 )
 
 // The charts, below the root.

@@ -3,7 +3,8 @@
 //	go -C lab run ./cmd/accuracy [-only NAME,...]
 //
 // The figures beside published ones are cells of the tables, and the charts are drawn from them and from the same
-// studies. Nothing depends on the time or the machine: if the code is the same, the page is.
+// studies. The tables of several instances are those that the page has. Nothing else depends on the time or the machine:
+// if the code is the same, the page is.
 package main
 
 import (
@@ -51,7 +52,7 @@ func run(ctx context.Context, root, only string) error {
 	if only != "" {
 		return nil
 	}
-	if err := errors.Join(p.writePublished(), p.writeAims()); err != nil {
+	if err := errors.Join(p.readClusters(), p.writePublished(), p.writeAims()); err != nil {
 		return err
 	}
 	return p.draw(ctx)
@@ -78,6 +79,20 @@ func runAll(ctx context.Context, all []section) ([]string, error) {
 	}
 	running.Wait()
 	return texts, errors.Join(errs...)
+}
+
+// readClusters reads the tables of clusters from the page.
+func (p *program) readClusters() error {
+	text, err := os.ReadFile(filepath.Join(p.root, pageFile))
+	if err != nil {
+		return err
+	}
+	for _, name := range clusterSections {
+		_, rest, _ := strings.Cut(string(text), "<!-- begin "+name+" -->")
+		tables, _, _ := strings.Cut(rest, "<!-- end "+name+" -->")
+		p.printed[name] = parse(tables)
+	}
+	return nil
 }
 
 func (p *program) write(section, text string) error {

@@ -4,27 +4,21 @@ import (
 	"context"
 	"time"
 
-	"oauth-server/internal/ratelimit"
-	"oauth-server/internal/simulate/cluster"
-	"oauth-server/internal/simulate/workload"
 	"oauth-server/lab/algorithm"
-	"oauth-server/lab/clusters"
+	"oauth-server/lab/workload"
 )
 
-// section is a study whose tables the page has: of algorithms, or of a cluster that is offered several times its limit.
+// section is a study whose tables the page has.
 type section struct {
 	name string
 	study
-	offered float64
 }
+
+// clusterSections are the sections that the tests of lab/clusters write, see `make accuracy`.
+var clusterSections = []string{"cluster-2x", "cluster-4x"}
 
 // text returns the tables, below a line that says what they are of.
 func (s *section) text(ctx context.Context) (string, error) {
-	if s.offered > 0 {
-		c := published4(s.offered)
-		runs, err := c.Run(ctx)
-		return "4 instances, limit 1000/1s in fixed windows, " + timesLimit(s.offered) + " offered, 1 minute\n\n" + clusters.Text(runs), err
-	}
 	all, err := s.run(ctx, false)
 	if err != nil {
 		return "", err
@@ -62,18 +56,6 @@ func with(s study, change func(s *study)) study {
 	return s
 }
 
-// published4 is the cluster of which wso2 published figures, with so many times the limit offered.
-func published4(offered float64) clusters.Study {
-	l := ratelimit.NewLimit("limit", 1000, time.Second)
-	l.Algorithm = ratelimit.Fixed
-	c := cluster.Config{Limit: l, Network: cluster.Network{Latency: time.Millisecond}, Duration: time.Minute}
-	plain := func(every time.Duration) cluster.Flush { return cluster.Flush{Every: every, Plain: true} }
-	return clusters.Study{
-		Config: c, Instances: []int{4}, PerSecond: 1000 * offered,
-		Flushes: []cluster.Flush{{Every: time.Second}, plain(10 * time.Millisecond), plain(50 * time.Millisecond), plain(100 * time.Millisecond)},
-	}
-}
-
 var sections = []section{
 	{name: "edge", study: decided(workload.Edge)},
 	{name: "poisson", study: decided(workload.Poisson, estimates)},
@@ -98,6 +80,4 @@ var sections = []section{
 			workload.XOAuth2, workload.Authlib, workload.OpenIDClient, workload.Considerate,
 		}
 	})},
-	{name: "cluster-2x", offered: 2},
-	{name: "cluster-4x", offered: 4},
 }

@@ -10,9 +10,9 @@ import (
 
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/simulate/traffic"
-	"oauth-server/internal/simulate/workload"
 	"oauth-server/lab/algorithm"
 	"oauth-server/lab/page"
+	"oauth-server/lab/workload"
 )
 
 // study compares algorithms on traffic that is made up, in simulated time. Zero values stand for what is usual.
@@ -68,10 +68,8 @@ func (s study) run(ctx context.Context, series bool) (all []comparison, err erro
 					Traffic: s.traffic, Clients: clients, Rate: rate, Requests: s.limit.Requests, Window: s.limit.Window,
 					Number: s.number, Duration: s.duration, Seed: seed,
 				}}
-				if c.Spec, err = c.Complete(); err != nil {
-					return nil, err
-				}
-				open := func() (traffic.Source, error) { return workload.New(c.Spec) }
+				c.Spec = c.Complete()
+				open := func() (traffic.Source, error) { return workload.New(c.Spec), nil }
 				o := algorithm.Options{Limit: s.limit, Per: s.per, Series: series}
 				if c.results, err = algorithm.Compare(ctx, s.algorithms, open, o); err != nil {
 					return nil, err

@@ -14,7 +14,7 @@ const patience = 10 * time.Minute
 // clients turn calls into requests.
 type clients struct {
 	calls    *merged
-	as       Behaviour
+	as       behaviour
 	random   *rand.Rand
 	lifetime time.Duration
 
@@ -45,7 +45,7 @@ type attempt struct {
 	order  uint64    // order in the heap of requests with the same time
 }
 
-func react(calls *merged, b Behaviour, s *Spec) *clients {
+func react(calls *merged, b behaviour, s *Spec) *clients {
 	return &clients{calls: calls, as: b, random: s.random(-1), lifetime: s.Lifetime, sessions: map[session]*token{}}
 }
 

@@ -9,46 +9,53 @@ import (
 
 // The kinds of traffic.
 const (
-	Poisson   = "poisson"
-	Pareto    = "pareto"
+	// Poisson calls come at random times, independent of each other, at the rate for each client.
+	Poisson = "poisson"
+	// Pareto has pauses between the calls of a client from a Pareto distribution (shape 1.5): most
+	// are short, some very long.
+	Pareto = "pareto"
+	// LogNormal has pauses from a log-normal distribution (sigma 1.5): bursts and pauses.
 	LogNormal = "lognormal"
-	Wander    = "wander"
-	Edge      = "edge"
-	Spikes    = "spikes"
-	Zipf      = "zipf"
-	Attack    = "attack"
-	Mix       = "mix"
+	// Wander has calls at random times, at a rate that wanders about the given one within minutes.
+	Wander = "wander"
+	// Edge is a client that exploits where frames begin: as many calls as the limit at the end of a
+	// window, a hundred a second through the next, then a pause. The rate does not matter.
+	Edge = "edge"
+	// Spikes are calls at random times and, in the seconds after each full hour, three times the
+	// limit of each client in addition.
+	Spikes = "spikes"
+	// Zipf has users of clients. Few of both call often and many seldom (exponent 1.1). The rate is
+	// the rate of the busiest user.
+	Zipf = "zipf"
+	// Attack has calls at random times and, in the middle third of the time, one more client at 50
+	// times the limit.
+	Attack = "attack"
+	// Mix has many sources, as a large proxy sees them: rates from a log-normal distribution (sigma
+	// 1), bursts and pauses, and one source in 27,000 at 3 to 10 times the limit. The rate is the
+	// mean of the others. Of those below half of the limit one in a hundred is simulated, and counted
+	// a hundred times.
+	Mix = "mix"
 )
 
-// Kind is a kind of traffic.
-type Kind struct {
-	Name, About string
-
-	number, least int // of clients: usual number, and minimum
-	rate          float64
-	duration      time.Duration
-	calls         float64 // average of each client, which determines the usual duration; 0: use duration
-	streams       func(s *Spec) []stream
+// kind has the usual values of a kind of traffic.
+type kind struct {
+	number   int // of clients
+	rate     float64
+	duration time.Duration
+	calls    float64 // average of each client, which determines the usual duration; 0: use duration
+	streams  func(s *Spec) []stream
 }
 
-// Kinds returns all kinds.
-func Kinds() []Kind {
-	return []Kind{
-		{Poisson, "calls at random times, independent of each other, at the rate for each client", 1, 1, 1, 24 * time.Hour, 0, poissonStreams},
-		{Pareto, "pauses between calls of a client from a Pareto distribution (shape 1.5): most are short, some very long", 1, 1, 1, 24 * time.Hour, 0, paretoStreams},
-		{LogNormal, "pauses from a log-normal distribution (sigma 1.5): bursts and pauses", 1, 1, 1, 24 * time.Hour, 0, logNormalStreams},
-		{Wander, "calls at random times at a rate that wanders about the given one within minutes", 1, 1, 1, time.Hour, 0, wanderStreams},
-		{Edge, "a client that makes the most of where frames begin: as many calls as the limit at the end of a window, a hundred a second through " +
-			"the next, then a pause; the rate does not matter", 1, 1, 1, time.Hour, 0, edgeStreams},
-		{Spikes, "calls at random times, and in the seconds after each full hour three times the limit of each client besides", 50, 1, 0.3, 6 * time.Hour, 0, spikeStreams},
-		{Zipf, "users of clients, of which few call often and many seldom (Zipf, exponent 1.1, both); the rate is that of the busiest user", 1000, 1, 2, time.Hour, 0, zipfStreams},
-		{Attack, "calls at random times, and in the middle third of the time one client more, at 50 times the limit", 50, 1, 0.5, time.Hour, 0, attackStreams},
-		{
-			Mix, "many sources, as a large proxy sees them: rates from a log-normal distribution (sigma 1), bursts and pauses, and one source in 27,000 " +
-				"at 3 to 10 times the limit; the rate is the mean of the others. Of those below half of the limit one in a hundred is simulated, and counted a hundred times",
-			270_000, 1000, 0.02, 0, mixCalls, mixStreams,
-		},
-	}
+var kinds = map[string]kind{
+	Poisson:   {1, 1, 24 * time.Hour, 0, poissonStreams},
+	Pareto:    {1, 1, 24 * time.Hour, 0, paretoStreams},
+	LogNormal: {1, 1, 24 * time.Hour, 0, logNormalStreams},
+	Wander:    {1, 1, time.Hour, 0, wanderStreams},
+	Edge:      {1, 1, time.Hour, 0, edgeStreams},
+	Spikes:    {50, 0.3, 6 * time.Hour, 0, spikeStreams},
+	Zipf:      {1000, 2, time.Hour, 0, zipfStreams},
+	Attack:    {50, 0.5, time.Hour, 0, attackStreams},
+	Mix:       {270_000, 0.02, 0, mixCalls, mixStreams},
 }
 
 // mixCalls is a quarter of the calls that Cloudflare counted, 400 million requests of 270,000

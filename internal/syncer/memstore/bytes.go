@@ -1,11 +1,12 @@
-package cluster
+package memstore
 
 import (
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/syncer"
 )
 
-// Sizes on the wire, as internal/store/mongo writes the data in BSON. A test there checks them.
+// Sizes on the wire for simulated clusters, as internal/store/mongo writes the data in BSON. A test
+// there checks them.
 const (
 	idBytes      = 35  // an _id, without the names in it
 	limitBytes   = 12  // the name of a limit in it
@@ -19,10 +20,6 @@ const (
 	recordSize   = 108 // a document, without the parts below
 	writerSize   = 26  // for each writer
 	frameSize    = 20  // for each frame
-	// commandBytes is the size of a command and its reply without the parts above.
-	commandBytes = 400
-	// aliveBytes is the size of each live instance in the reply to a heartbeat.
-	aliveBytes = 100
 )
 
 func sizeOf(id *ratelimit.CounterID) (n int64) {

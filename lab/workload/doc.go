@@ -7,7 +7,7 @@
 // answers requests a token on every call. One that keeps its token requests a new one when it ends.
 // One that retries sends its request again.
 //
-//	src, err := workload.New(workload.Spec{Traffic: "poisson", Rate: 2, Requests: 100, Window: time.Minute})
+//	src := workload.New(workload.Spec{Traffic: "poisson", Rate: 2, Requests: 100, Window: time.Minute})
 //	for src.Next(&r) {
 //		src.Answer(&r, decide(&r))
 //	}

@@ -4,17 +4,17 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"time"
 
-	"oauth-server/internal/simulate/cluster"
 	"oauth-server/lab/chart"
 )
 
 // maxClusters is of how many clusters there are diagrams over time.
 const maxClusters = 6
 
-// WriteCharts writes charts of clusters to a file: if there are few, overshoot and commands over time, and if there
+// writeCharts writes charts of clusters to a file: if there are few, overshoot and commands over time, and if there
 // are several numbers of instances, how overshoot and costs grow with it.
-func WriteCharts(path string, all []Run) error {
+func writeCharts(path string, all []cell) error {
 	var charts []*chart.Chart
 	if len(all) <= maxClusters {
 		charts = clustersOverTime(all)
@@ -22,7 +22,7 @@ func WriteCharts(path string, all []Run) error {
 	return chart.Write(path, append(charts, growth(all)...)...)
 }
 
-func clustersOverTime(all []Run) []*chart.Chart {
+func clustersOverTime(all []cell) []*chart.Chart {
 	over := &chart.Chart{
 		Title: "Overshoot", Subtitle: "by one counter of all admitted requests, at most",
 		X: chart.Axis{Label: "minutes"}, Y: chart.Axis{Label: "% of the limit"},
@@ -32,15 +32,15 @@ func clustersOverTime(all []Run) []*chart.Chart {
 		X: chart.Axis{Label: "minutes"}, Y: chart.Axis{Label: "commands/s"},
 	}
 	for _, one := range all {
-		name := fmt.Sprintf("%d, %s", one.Result.Instances, one.Flush)
+		name := fmt.Sprintf("%d, %s", one.result.instances, one.flush)
 		var percents, rates []chart.Point
-		begin := 0.0
-		for _, p := range one.Result.Points {
-			if p.Seconds > begin {
-				percents = append(percents, chart.Point{X: p.Seconds / 60, Y: 100 * max(0, p.Over.Estimate-1)})
-				rates = append(rates, chart.Point{X: p.Seconds / 60, Y: float64(p.Cost.Commands) / (p.Seconds - begin)})
+		last := time.Duration(0)
+		for _, p := range one.result.points {
+			if p.at > last {
+				percents = append(percents, chart.Point{X: p.at.Minutes(), Y: 100 * max(0, p.estimate-1)})
+				rates = append(rates, chart.Point{X: p.at.Minutes(), Y: float64(p.commands) / (p.at - last).Seconds()})
 			}
-			begin = p.Seconds
+			last = p.at
 		}
 		over.Series = append(over.Series, chart.Series{Name: name, Points: percents})
 		commands.Series = append(commands.Series, chart.Series{Name: name, Points: rates})
@@ -49,17 +49,17 @@ func clustersOverTime(all []Run) []*chart.Chart {
 }
 
 // growth draws overshoot and costs over the number of instances, if there are several.
-func growth(all []Run) []*chart.Chart {
+func growth(all []cell) []*chart.Chart {
 	instances := chart.Axis{Label: "instances", Scale: chart.Log}
 	over := &chart.Chart{
 		Title: "Overshoot by instances", Subtitle: "in the worst window in which a key was offered its limit",
 		X: instances, Y: chart.Axis{Label: "% of the limit"},
 	}
-	byInstances(over, "", all, func(r *cluster.Result) float64 { return 100 * max(0, r.Windows.Worst-1, r.Windows.First-1) })
+	byInstances(over, "", all, func(r *result) float64 { return 100 * max(0, r.windows.worst-1, r.windows.first-1) })
 	cost := &chart.Chart{Title: "Cost by instances", X: instances, Y: chart.Axis{Label: "per second", Scale: chart.Log}}
-	byInstances(cost, "commands, ", all, func(r *cluster.Result) float64 { return r.PerSecond(r.Cost.Commands) })
-	byInstances(cost, "commands of each, ", all, func(r *cluster.Result) float64 { return r.PerSecond(r.Cost.Commands) / float64(r.Instances) })
-	byInstances(cost, "KiB, ", all, func(r *cluster.Result) float64 { return r.PerSecond(r.Cost.Bytes) / 1024 })
+	byInstances(cost, "commands, ", all, func(r *result) float64 { return r.perSecond(r.cost.commands) })
+	byInstances(cost, "commands of each, ", all, func(r *result) float64 { return r.perSecond(r.cost.commands) / float64(r.instances) })
+	byInstances(cost, "KiB, ", all, func(r *result) float64 { return r.perSecond(r.cost.bytes) / 1024 })
 	if len(cost.Series[0].Points) < 2 {
 		return nil
 	}
@@ -67,17 +67,17 @@ func growth(all []Run) []*chart.Chart {
 }
 
 // byInstances adds a value over the number of instances, a series for each flush.
-func byInstances(c *chart.Chart, what string, all []Run, value func(r *cluster.Result) float64) {
+func byInstances(c *chart.Chart, what string, all []cell, value func(r *result) float64) {
 	numbers := map[string]int{} // of series, by flush
 	for _, one := range all {
-		flush := one.Flush.String()
+		flush := one.flush.String()
 		i, known := numbers[flush]
 		if !known {
 			i = len(c.Series)
 			numbers[flush] = i
 			c.Series = append(c.Series, chart.Series{Name: what + flush, Dots: true})
 		}
-		c.Series[i].Points = append(c.Series[i].Points, chart.Point{X: float64(one.Result.Instances), Y: value(one.Result)})
+		c.Series[i].Points = append(c.Series[i].Points, chart.Point{X: float64(one.result.instances), Y: value(one.result)})
 	}
 	for i := range c.Series {
 		slices.SortStableFunc(c.Series[i].Points, func(a, b chart.Point) int { return cmp.Compare(a.X, b.X) })

@@ -1,0 +1,114 @@
+//go:build !race
+
+package clusters
+
+import (
+	"flag"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"oauth-server/internal/check"
+	"oauth-server/lab/page"
+)
+
+var update = flag.Bool("update", false, "run all studies, and write their tables and charts")
+
+const root = "../.."
+
+// tables returns what the page has of a section, and the clusters of the first study.
+func (s *section) tables(t *testing.T) (text string, first []cell) {
+	t.Helper()
+	for i := range s.studies {
+		all := s.studies[i].run(t)
+		if i == 0 {
+			first = all
+		}
+		text += fmt.Sprintf("```\n%s\n\n%s```\n\n", s.studies[i].title, tables(all))
+	}
+	return text, first
+}
+
+// TestStudies runs the studies and writes them into the pages, with -update. Otherwise it runs the first study of the
+// faults, which stands for all, and compares it with the page.
+func TestStudies(t *testing.T) {
+	for _, s := range sections {
+		if !*update && s.name != "faults" {
+			continue
+		}
+		t.Run(s.name, func(t *testing.T) {
+			if *update {
+				text, first := s.tables(t)
+				check.OK(t, page.Write(filepath.Join(root, s.file), s.name, text))
+				if s.chart != "" {
+					check.OK(t, writeCharts(filepath.Join(root, s.chart), first))
+				}
+				return
+			}
+			s.studies = s.studies[:1]
+			text, _ := s.tables(t)
+			_, shown, found := strings.Cut(readPage(t, s.file), s.studies[0].title)
+			check.Equal(t, "the page has the study", found, true)
+			near(t, text, shown)
+		})
+	}
+}
+
+var apart = regexp.MustCompile(` {2,}`)
+
+// near compares the rows of tables with those of a page, as far as two runs agree: figures differ by at most 0.02 or a
+// fifth. Numbers of rare events differ more, by up to 30.
+func near(t *testing.T, text, shown string) {
+	t.Helper()
+	_, text, _ = strings.Cut(text, "\n\n")
+	shownLines := strings.Split(strings.TrimPrefix(shown, "\n\n"), "\n")
+	for i, line := range strings.Split(strings.TrimRight(text, "\n"), "\n") {
+		got, want := apart.Split(line, -1), apart.Split(shownLines[i], -1)
+		check.Equal(t, "cells in "+line, len(got), len(want))
+		for j := range got {
+			a, errA := strconv.ParseFloat(got[j], 64)
+			b, errB := strconv.ParseFloat(want[j], 64)
+			if errA != nil || errB != nil {
+				check.Equal(t, "cell", got[j], want[j])
+				continue
+			}
+			most := max(0.02, math.Abs(b)/5)
+			if !strings.Contains(want[j], ".") {
+				most = max(most, 30)
+			}
+			if math.Abs(a-b) > most {
+				t.Errorf("%s instead of %s; if this is right, make clusters writes it:\n%s\n%s", got[j], want[j], line, shownLines[i])
+			}
+		}
+	}
+}
+
+func readPage(t *testing.T, file string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(root, file))
+	check.OK(t, err)
+	return string(text)
+}
+
+// TestPagesHaveTheSections: each page has the titles of the studies of its sections, in order, and its chart.
+func TestPagesHaveTheSections(t *testing.T) {
+	for _, s := range sections {
+		_, rest, _ := strings.Cut(readPage(t, s.file), "<!-- begin "+s.name+" -->")
+		made, rest, _ := strings.Cut(rest, "<!-- end "+s.name+" -->")
+		for _, one := range s.studies {
+			_, after, found := strings.Cut(made, "```\n"+one.title+"\n\nINSTANCES")
+			if !found {
+				t.Errorf("%s, %s: there is no table %q; make clusters writes it", s.file, s.name, one.title)
+			}
+			made = after
+		}
+		if s.chart != "" && !strings.Contains(rest, "("+strings.TrimPrefix(s.chart, "docs/")+")") {
+			t.Errorf("%s does not show %s after %s", s.file, s.chart, s.name)
+		}
+	}
+}
