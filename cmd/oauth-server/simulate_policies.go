@@ -173,7 +173,7 @@ func (f *policyFiles) add(section, name string, v *strict.Value) error {
 		return err
 	case "tiers":
 		t, err := adminapi.ReadTier(name, v)
-		f.all.Tiers[name] = *t.Policy()
+		f.all.Tiers[name] = t.Policy
 		return err
 	case "policies":
 		p, err := adminapi.ReadPolicy(name, v)

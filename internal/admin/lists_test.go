@@ -69,7 +69,7 @@ func TestPoliciesArePaged(t *testing.T) {
 		changes = append(changes, policy)
 		policies = append(policies, id)
 		if i%10 == 0 {
-			candidate, err := clientcfg.ChangeCandidate(id, &clientcfg.Candidate{User: perMinute(5)})
+			candidate, err := clientcfg.ChangeCandidate(id, &clientcfg.Candidate{Policy: ratelimit.Policy{User: perMinute(5)}})
 			check.OK(t, err)
 			changes = append(changes, candidate)
 			candidates = append(candidates, id)

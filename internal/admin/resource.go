@@ -149,7 +149,7 @@ func (r candidateResource) with(p *clientcfg.PolicySnapshot, v *strict.Value, no
 	}
 	before, ok := p.Set().Candidates.Get(r.name)
 	c.Since = now
-	if ok && reflect.DeepEqual(before.Policy(), c.Policy()) {
+	if ok && reflect.DeepEqual(before.Tried(), c.Tried()) {
 		c.Since = before.Since
 	}
 	return one(clientcfg.ChangeCandidate(r.name, &c))

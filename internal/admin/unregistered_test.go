@@ -69,7 +69,7 @@ func TestUnregisteredClientsArePaged(t *testing.T) {
 		id := fmt.Sprintf("gone-%02d", (i*7)%25)
 		policy, err := clientcfg.ChangePolicy(id, &clientcfg.ClientPolicy{})
 		check.OK(t, err)
-		candidate, err := clientcfg.ChangeCandidate(id, &clientcfg.Candidate{User: perMinute(5)})
+		candidate, err := clientcfg.ChangeCandidate(id, &clientcfg.Candidate{Policy: ratelimit.Policy{User: perMinute(5)}})
 		check.OK(t, err)
 		changes, want = append(changes, policy, candidate), append(want, id)
 	}

@@ -14,21 +14,56 @@ import (
 // the stored types. It skips read-only fields, which lets an operator read a document, edit it and
 // send it back. Errors are or wrap [fielderr.Errors], with all problems.
 
+// limitsInput is what all documents with limits have. A nil field is absent.
+type limitsInput struct {
+	User        []ratelimit.Limit      `json:"user,omitempty"`
+	Client      []ratelimit.Limit      `json:"client,omitempty"`
+	Total       []ratelimit.Limit      `json:"total,omitempty"`
+	Source      []ratelimit.Limit      `json:"source,omitempty"`
+	OverLimit   *ratelimit.OverLimit   `json:"over_limit,omitempty"`
+	MaxWait     *ratelimit.MaxWait     `json:"max_wait,omitempty"`
+	MaxWaiting  *int                   `json:"max_waiting,omitempty"`
+	Ban         *ratelimit.Ban         `json:"ban,omitempty"`
+	Criticality *ratelimit.Criticality `json:"criticality,omitempty"`
+}
+
+// policy returns the policy, and the errors that ratelimit does not report, because it treats an
+// empty value as absent.
+func (in *limitsInput) policy() (p ratelimit.Policy, errs fielderr.Errors) {
+	p = ratelimit.Policy{
+		User: in.User, Client: in.Client, Total: in.Total, Source: in.Source, MaxWait: in.MaxWait, MaxWaiting: in.MaxWaiting, Ban: in.Ban,
+		OverLimit: valueOf(in.OverLimit), Criticality: valueOf(in.Criticality),
+	}
+	errs.AddUnreported(checkLists(in.User, in.Client, in.Total, in.Source))
+	errs.AddUnreported(checkOverLimit(in.OverLimit))
+	errs.AddUnreported(checkCriticality(in.Criticality))
+	return p, errs
+}
+
+// valueOf returns what v points to, or the zero value.
+func valueOf[V any](v *V) (value V) {
+	if v != nil {
+		value = *v
+	}
+	return value
+}
+
+// reference returns a pointer to a value, or nil for the zero value.
+func reference[V comparable](v V) *V {
+	var zero V
+	if v == zero {
+		return nil
+	}
+	return &v
+}
+
 // settingsInput is the settings as sent. An absent field keeps the value of the configuration file.
 type settingsInput struct {
 	Mode          *ratelimit.Mode `json:"mode,omitempty"`
 	CanaryPercent *float64        `json:"canary_percent,omitempty"`
 	Default       struct {
-		User        []ratelimit.Limit      `json:"user,omitempty"`
-		Client      []ratelimit.Limit      `json:"client,omitempty"`
-		Total       []ratelimit.Limit      `json:"total,omitempty"`
-		Source      []ratelimit.Limit      `json:"source,omitempty"`
-		OverLimit   *ratelimit.OverLimit   `json:"over_limit,omitempty"`
-		MaxWait     *ratelimit.MaxWait     `json:"max_wait,omitempty"`
-		MaxWaiting  *int                   `json:"max_waiting,omitempty"`
-		Ban         *ratelimit.Ban         `json:"ban,omitempty"`
-		Criticality *ratelimit.Criticality `json:"criticality,omitempty"`
-		HideHeaders *bool                  `json:"hide_headers,omitempty"`
+		limitsInput
+		HideHeaders *bool `json:"hide_headers,omitempty"`
 	} `json:"default,omitzero"`
 	Note string      `json:"note,omitempty"`
 	Meta strict.Skip `json:"meta,omitzero"`
@@ -37,124 +72,86 @@ type settingsInput struct {
 // SetByOperators is the inverse of ReadSettings.
 func SetByOperators(o clientcfg.SettingsOverride) any {
 	var in settingsInput
-	in.Mode, in.CanaryPercent, in.Note = o.Mode, o.CanaryPercent, o.Note
-	in.Default.User, in.Default.Client, in.Default.HideHeaders = o.User, o.Client, o.HideHeaders
-	in.Default.Total, in.Default.Source = o.Total, o.Source
-	in.Default.OverLimit, in.Default.MaxWait, in.Default.MaxWaiting, in.Default.Ban = o.OverLimit, o.MaxWait, o.MaxWaiting, o.Ban
-	in.Default.Criticality = o.Criticality
+	in.Mode, in.CanaryPercent, in.Note = reference(o.Mode), o.CanaryPercent, o.Note
+	in.Default.HideHeaders = o.HideHeaders
+	in.Default.limitsInput = limitsInput{
+		User: o.User, Client: o.Client, Total: o.Total, Source: o.Source, OverLimit: reference(o.OverLimit),
+		MaxWait: o.MaxWait, MaxWaiting: o.MaxWaiting, Ban: o.Ban, Criticality: reference(o.Criticality),
+	}
 	return in
 }
 
 // ReadSettings reads the settings for all clients.
-func ReadSettings(v *strict.Value) (clientcfg.SettingsOverride, error) {
+func ReadSettings(v *strict.Value) (o clientcfg.SettingsOverride, err error) {
 	var in settingsInput
 	errs := v.Decode(&in, nil)
-	o := clientcfg.SettingsOverride{
-		Mode: in.Mode, CanaryPercent: in.CanaryPercent, Note: in.Note,
-		User: in.Default.User, Client: in.Default.Client, Total: in.Default.Total, Source: in.Default.Source,
-		OverLimit: in.Default.OverLimit, Ban: in.Default.Ban, HideHeaders: in.Default.HideHeaders,
-		MaxWait: in.Default.MaxWait, MaxWaiting: in.Default.MaxWaiting, Criticality: in.Default.Criticality,
-	}
+	policy, wrong := in.Default.policy()
+	o.Policy, o.CanaryPercent, o.HideHeaders, o.Note = policy, in.CanaryPercent, in.Default.HideHeaders, in.Note
+	o.Mode = valueOf(in.Mode)
 	judged := o.Over(ratelimit.DefaultSettings())
 	errs.AddUnreported(checkMode(in.Mode))
 	errs.AddUnreported(checkNote(in.Note))
-	errs.AddUnreported(checkLists(o.User, o.Client, o.Total, o.Source).Under("default"))
-	errs.AddUnreported(checkOverLimit(o.OverLimit).Under("default"))
-	errs.AddUnreported(checkCriticality(o.Criticality).Under("default"))
+	errs.AddUnreported(wrong.Under("default"))
 	errs.AddUnreported(checkWaiting(o.MaxWait, o.MaxWaiting).Under("default"))
 	errs.AddUnreported(fielderr.Of(judged.Validate()))
 	return o, errs.Err()
 }
 
+// policyInput is what a tier and the policy of a client have.
+type policyInput struct {
+	Mode *ratelimit.Mode `json:"mode"`
+	limitsInput
+	HideHeaders bool        `json:"hide_headers"`
+	Note        string      `json:"note"`
+	Meta        strict.Skip `json:"meta"`
+}
+
+func (in *policyInput) policy() (ratelimit.Policy, fielderr.Errors) {
+	p, wrong := in.limitsInput.policy()
+	p.Mode, p.HideHeaders = valueOf(in.Mode), in.HideHeaders
+	var errs fielderr.Errors
+	errs.AddUnreported(checkMode(in.Mode))
+	errs.AddUnreported(checkNote(in.Note))
+	errs.AddUnreported(wrong)
+	return p, errs
+}
+
 // ReadTier reads the tier of that name.
 func ReadTier(name string, v *strict.Value) (t clientcfg.Tier, err error) {
 	var in struct {
-		Name        *string                `json:"name"`
-		Mode        *ratelimit.Mode        `json:"mode"`
-		User        []ratelimit.Limit      `json:"user"`
-		Client      []ratelimit.Limit      `json:"client"`
-		Total       []ratelimit.Limit      `json:"total"`
-		Source      []ratelimit.Limit      `json:"source"`
-		OverLimit   *ratelimit.OverLimit   `json:"over_limit"`
-		MaxWait     *ratelimit.MaxWait     `json:"max_wait"`
-		MaxWaiting  *int                   `json:"max_waiting"`
-		Ban         *ratelimit.Ban         `json:"ban"`
-		Criticality *ratelimit.Criticality `json:"criticality"`
-		HideHeaders bool                   `json:"hide_headers"`
-		Note        string                 `json:"note"`
-		Clients     strict.Skip            `json:"clients"`
-		Meta        strict.Skip            `json:"meta"`
+		Name *string `json:"name"`
+		policyInput
+		Clients strict.Skip `json:"clients"`
 	}
 	errs := v.Decode(&in, nil)
-	t = clientcfg.Tier{
-		User: in.User, Client: in.Client, Ban: in.Ban, Total: in.Total, Source: in.Source, HideHeaders: in.HideHeaders, Note: in.Note, MaxWait: in.MaxWait, MaxWaiting: in.MaxWaiting,
-	}
-	if in.Mode != nil {
-		t.Mode = *in.Mode
-	}
-	if in.OverLimit != nil {
-		t.OverLimit = *in.OverLimit
-	}
-	if in.Criticality != nil {
-		t.Criticality = *in.Criticality
-	}
+	policy, wrong := in.policy()
+	t.Policy, t.Note = policy, in.Note
 	if in.Name != nil && *in.Name != name {
 		errs.Add("name", "%q is not that of the address, %q", *in.Name, name)
 	}
 	errs.AddUnreported(checkTierName("name", name))
-	errs.AddUnreported(checkMode(in.Mode))
-	errs.AddUnreported(checkNote(in.Note))
-	errs.AddUnreported(checkLists(t.User, t.Client, t.Total, t.Source))
-	errs.AddUnreported(checkOverLimit(in.OverLimit))
-	errs.AddUnreported(checkCriticality(in.Criticality))
-	errs.AddUnreported(fielderr.Of(t.Policy().Validate()))
+	errs.AddUnreported(wrong)
+	errs.AddUnreported(fielderr.Of(t.Validate()))
 	return t, errs.Err()
 }
 
 // ReadPolicy reads the policy of a client.
 func ReadPolicy(clientID string, v *strict.Value) (p clientcfg.ClientPolicy, err error) {
 	var in struct {
-		ClientID    *string                `json:"client_id"`
-		Trusted     bool                   `json:"trusted"`
-		Tier        *string                `json:"tier"`
-		Mode        *ratelimit.Mode        `json:"mode"`
-		User        []ratelimit.Limit      `json:"user"`
-		Client      []ratelimit.Limit      `json:"client"`
-		Total       []ratelimit.Limit      `json:"total"`
-		Source      []ratelimit.Limit      `json:"source"`
-		OverLimit   *ratelimit.OverLimit   `json:"over_limit"`
-		MaxWait     *ratelimit.MaxWait     `json:"max_wait"`
-		MaxWaiting  *int                   `json:"max_waiting"`
-		Ban         *ratelimit.Ban         `json:"ban"`
-		Criticality *ratelimit.Criticality `json:"criticality"`
-		HideHeaders bool                   `json:"hide_headers"`
-		Note        string                 `json:"note"`
-		Effective   strict.Skip            `json:"effective"`
-		Meta        strict.Skip            `json:"meta"`
+		ClientID *string `json:"client_id"`
+		Trusted  bool    `json:"trusted"`
+		Tier     *string `json:"tier"`
+		policyInput
+		Effective strict.Skip `json:"effective"`
 	}
 	errs := v.Decode(&in, nil)
-	p.Policy = ratelimit.Policy{
-		User: in.User, Client: in.Client, Total: in.Total, Source: in.Source, Trusted: in.Trusted, Ban: in.Ban, HideHeaders: in.HideHeaders, MaxWait: in.MaxWait, MaxWaiting: in.MaxWaiting,
-	}
-	if p.Note = in.Note; in.Mode != nil {
-		p.Mode = *in.Mode
-	}
-	if in.OverLimit != nil {
-		p.OverLimit = *in.OverLimit
-	}
-	if in.Criticality != nil {
-		p.Criticality = *in.Criticality
-	}
-	if in.Tier != nil {
-		p.Tier = *in.Tier
+	policy, wrong := in.policy()
+	p.Policy, p.Note, p.Tier = policy, in.Note, valueOf(in.Tier)
+	if p.Trusted = in.Trusted; in.Tier != nil {
 		errs.AddUnreported(checkTierName("tier", p.Tier))
 	}
 	errs.AddUnreported(CheckClientID(in.ClientID, clientID))
-	errs.AddUnreported(checkMode(in.Mode))
-	errs.AddUnreported(checkNote(in.Note))
-	errs.AddUnreported(checkLists(p.User, p.Client, p.Total, p.Source))
-	errs.AddUnreported(checkOverLimit(in.OverLimit))
-	errs.AddUnreported(checkCriticality(in.Criticality))
+	errs.AddUnreported(wrong)
 	errs.AddUnreported(fielderr.Of(p.Validate()))
 	return p, errs.Err()
 }
@@ -188,42 +185,23 @@ func ReadOverride(clientID, username string, v *strict.Value) (clientcfg.Overrid
 // the candidate for all clients.
 func ReadCandidate(name string, v *strict.Value) (c clientcfg.Candidate, err error) {
 	var in struct {
-		ClientID    *string                `json:"client_id"`
-		User        []ratelimit.Limit      `json:"user"`
-		Client      []ratelimit.Limit      `json:"client"`
-		Total       []ratelimit.Limit      `json:"total"`
-		Source      []ratelimit.Limit      `json:"source"`
-		OverLimit   *ratelimit.OverLimit   `json:"over_limit"`
-		MaxWait     *ratelimit.MaxWait     `json:"max_wait"`
-		MaxWaiting  *int                   `json:"max_waiting"`
-		Ban         *ratelimit.Ban         `json:"ban"`
-		Criticality *ratelimit.Criticality `json:"criticality"`
-		Note        string                 `json:"note"`
-		Since       strict.Skip            `json:"since"`
-		Activity    strict.Skip            `json:"activity"`
-		Meta        strict.Skip            `json:"meta"`
+		ClientID *string `json:"client_id"`
+		limitsInput
+		Note     string      `json:"note"`
+		Since    strict.Skip `json:"since"`
+		Activity strict.Skip `json:"activity"`
+		Meta     strict.Skip `json:"meta"`
 	}
 	errs := v.Decode(&in, nil)
+	policy, wrong := in.policy()
+	c.Policy, c.Note = policy, in.Note
 	errs.AddUnreported(CheckClientID(in.ClientID, name))
 	errs.AddUnreported(checkNote(in.Note))
-	errs.AddUnreported(checkLists(in.User, in.Client, in.Total, in.Source))
+	errs.AddUnreported(wrong)
 	if len(errs) == 0 && in.User == nil && in.Client == nil && in.Total == nil && in.Source == nil {
 		errs.Add("user", "a candidate needs limits under user, client, total or source; to try nothing but what becomes of requests over the limits, give those in force")
 	}
-	errs.AddUnreported(checkOverLimit(in.OverLimit))
-	errs.AddUnreported(checkCriticality(in.Criticality))
-	c = clientcfg.Candidate{
-		User: in.User, Client: in.Client, Total: in.Total, Source: in.Source,
-		MaxWait: in.MaxWait, MaxWaiting: in.MaxWaiting, Ban: in.Ban, Note: in.Note,
-	}
-	if in.OverLimit != nil {
-		c.OverLimit = *in.OverLimit
-	}
-	if in.Criticality != nil {
-		c.Criticality = *in.Criticality
-	}
-	policy := c.Policy()
-	errs.AddUnreported(fielderr.Of(policy.Validate()))
+	errs.AddUnreported(fielderr.Of(c.Validate()))
 	return c, errs.Err()
 }
 

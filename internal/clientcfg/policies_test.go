@@ -41,7 +41,7 @@ func TestPolicySetLiesOnTopOfTheFile(t *testing.T) {
 		{"nothing changed", clientcfg.PolicySet{}, func(*ratelimit.Settings) {}},
 		{
 			"each setting by itself",
-			clientcfg.PolicySet{Settings: clientcfg.SettingsOverride{Mode: &mode, CanaryPercent: &canary, HideHeaders: &hide, OverLimit: &over, Criticality: &critical}},
+			clientcfg.PolicySet{Settings: clientcfg.SettingsOverride{Policy: ratelimit.Policy{Mode: mode, OverLimit: over, Criticality: critical}, CanaryPercent: &canary, HideHeaders: &hide}},
 			func(s *ratelimit.Settings) {
 				s.Mode, s.CanaryPercent, s.Default.HideHeaders, s.Default.OverLimit = mode, canary, true, over
 				s.Default.Criticality = critical
@@ -49,12 +49,12 @@ func TestPolicySetLiesOnTopOfTheFile(t *testing.T) {
 		},
 		{
 			"how requests wait",
-			clientcfg.PolicySet{Settings: clientcfg.SettingsOverride{MaxWait: &wait, MaxWaiting: &waiting}},
+			clientcfg.PolicySet{Settings: clientcfg.SettingsOverride{Policy: ratelimit.Policy{MaxWait: &wait, MaxWaiting: &waiting}}},
 			func(s *ratelimit.Settings) { s.Default.MaxWait, s.Default.MaxWaiting = &wait, &waiting },
 		},
 		{
 			"one list of the default limits",
-			clientcfg.PolicySet{Settings: clientcfg.SettingsOverride{Client: limits(3)}},
+			clientcfg.PolicySet{Settings: clientcfg.SettingsOverride{Policy: ratelimit.Policy{Client: limits(3)}}},
 			func(s *ratelimit.Settings) { s.Default.Client = limits(3) },
 		},
 		{
@@ -116,7 +116,7 @@ func TestSettingsNameWhatWasChanged(t *testing.T) {
 	}
 	canary, hide, over, critical := 5.0, true, ratelimit.OverLimitDeny, ratelimit.Sheddable
 	wait, waiting := ratelimit.MaxWait(0), 5
-	o := clientcfg.SettingsOverride{CanaryPercent: &canary, User: limits(1), HideHeaders: &hide, OverLimit: &over, MaxWait: &wait, MaxWaiting: &waiting, Criticality: &critical}
+	o := clientcfg.SettingsOverride{Policy: ratelimit.Policy{User: limits(1), OverLimit: over, MaxWait: &wait, MaxWaiting: &waiting, Criticality: critical}, CanaryPercent: &canary, HideHeaders: &hide}
 	want := []string{"canary_percent", "default.user", "default.over_limit", "default.max_wait", "default.max_waiting", "default.criticality", "default.hide_headers"}
 	check.Equal(t, "names", o.Names(), want)
 }
@@ -143,15 +143,15 @@ func TestPoliciesRefuseWhatCannotBe(t *testing.T) {
 		},
 		{
 			"an impossible default", "default.user[0].requests",
-			clientcfg.PolicySet{Settings: clientcfg.SettingsOverride{User: limits(-1)}},
+			clientcfg.PolicySet{Settings: clientcfg.SettingsOverride{Policy: ratelimit.Policy{User: limits(-1)}}},
 		},
 		{
 			"an impossible candidate", "candidates: clients.app.user[0].requests",
-			clientcfg.PolicySet{}.WithCandidate("app", &clientcfg.Candidate{User: limits(0)}),
+			clientcfg.PolicySet{}.WithCandidate("app", &clientcfg.Candidate{Policy: ratelimit.Policy{User: limits(0)}}),
 		},
 		{
 			"an impossible candidate for all", "candidates: default.client[0].requests",
-			clientcfg.PolicySet{}.WithCandidate(clientcfg.GlobalCandidate, &clientcfg.Candidate{Client: limits(0)}),
+			clientcfg.PolicySet{}.WithCandidate(clientcfg.GlobalCandidate, &clientcfg.Candidate{Policy: ratelimit.Policy{Client: limits(0)}}),
 		},
 		{
 			"a candidate that tries nothing", "candidates.app: needs limits",
@@ -173,8 +173,8 @@ func TestTrialConcernsThoseItIsFor(t *testing.T) {
 	set := clientcfg.PolicySet{}.
 		WithPolicy("trusted", &clientcfg.ClientPolicy{Policy: ratelimit.Policy{Trusted: true}}).
 		WithPolicy("asked", &clientcfg.ClientPolicy{Policy: ratelimit.Policy{Trusted: true}}).
-		WithCandidate("asked", &clientcfg.Candidate{Client: limits(2)}).
-		WithCandidate(clientcfg.GlobalCandidate, &clientcfg.Candidate{User: limits(5)})
+		WithCandidate("asked", &clientcfg.Candidate{Policy: ratelimit.Policy{Client: limits(2)}}).
+		WithCandidate(clientcfg.GlobalCandidate, &clientcfg.Candidate{Policy: ratelimit.Policy{User: limits(5)}})
 	p := compile(t, set)
 	tests := []struct {
 		client           string

@@ -32,15 +32,11 @@ func drawChange(t *rapid.T) (clientcfg.Change, error) {
 	tiers := []string{"gold", "silver", "bronze"}
 	switch rapid.IntRange(0, 13).Draw(t, "kind") {
 	case 0:
-		o := clientcfg.SettingsOverride{User: list("default user"), Client: list("default client")}
-		if m := mode.Draw(t, "global mode"); m != ratelimit.Unset {
-			o.Mode = &m
-		}
+		o := clientcfg.SettingsOverride{Policy: ratelimit.Policy{User: list("default user"), Client: list("default client")}}
+		o.Mode = mode.Draw(t, "global mode")
 		canary, hide := rapid.Float64Range(0, 110).Draw(t, "canary"), rapid.Bool().Draw(t, "hide")
 		o.CanaryPercent, o.HideHeaders = &canary, &hide
-		if c := critical.Draw(t, "criticality of all"); c != ratelimit.CriticalityUnset {
-			o.Criticality = &c
-		}
+		o.Criticality = critical.Draw(t, "criticality of all")
 		return clientcfg.ChangeSettings(o)
 	case 1, 2, 3:
 		if rapid.IntRange(0, 2).Draw(t, "for all") == 0 {
@@ -49,7 +45,7 @@ func drawChange(t *rapid.T) (clientcfg.Change, error) {
 		if remove {
 			return clientcfg.ChangeCandidate(id, nil)
 		}
-		return clientcfg.ChangeCandidate(id, &clientcfg.Candidate{User: list("tried user"), Client: list("tried client"), Criticality: critical.Draw(t, "tried criticality")})
+		return clientcfg.ChangeCandidate(id, &clientcfg.Candidate{Policy: ratelimit.Policy{User: list("tried user"), Client: list("tried client"), Criticality: critical.Draw(t, "tried criticality")}})
 	case 4:
 		return clientcfg.ResetCounters(id, nil)
 	case 5, 6:
@@ -57,7 +53,7 @@ func drawChange(t *rapid.T) (clientcfg.Change, error) {
 		if remove {
 			return clientcfg.ChangeTier(name, nil)
 		}
-		return clientcfg.ChangeTier(name, &clientcfg.Tier{User: list("tier user"), Client: list("tier client"), Mode: mode.Draw(t, "tier mode"), Criticality: critical.Draw(t, "tier criticality")})
+		return clientcfg.ChangeTier(name, &clientcfg.Tier{Policy: ratelimit.Policy{User: list("tier user"), Client: list("tier client"), Mode: mode.Draw(t, "tier mode"), Criticality: critical.Draw(t, "tier criticality")}})
 	case 7, 8:
 		username := rapid.SampledFrom([]string{"ada", "bob"}).Draw(t, "username")
 		if remove {

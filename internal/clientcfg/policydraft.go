@@ -155,7 +155,8 @@ func (d *draft) try(target string, value json.RawMessage, version int64) error {
 
 func (d *draft) putSettings(o SettingsOverride) {
 	settings := o.Over(d.next.base)
-	if errs := fielderr.Of(d.live.SetCommon(settings)); len(errs) > 0 {
+	errs := without("default", o.Trusted, "trusted")
+	if errs = append(errs, fielderr.Of(d.live.SetCommon(settings))...); len(errs) > 0 {
 		d.errs = append(d.errs, errs...)
 		return
 	}
@@ -188,9 +189,9 @@ func (d *draft) putTier(name string, t *Tier, version int64) {
 		errs.Add(fielderr.Join("tiers", name), "%v", err)
 	} else if t == nil {
 		errs = fielderr.Of(d.live.SetTier(name, nil))
-	} else {
+	} else if errs = without(fielderr.Join("tiers", name), t.Trusted, "trusted"); len(errs) == 0 {
 		t.Changed = version
-		errs = fielderr.Of(d.live.SetTier(name, t.Policy()))
+		errs = fielderr.Of(d.live.SetTier(name, &t.Policy))
 	}
 	if len(errs) > 0 {
 		d.errs = append(d.errs, errs...)
@@ -225,7 +226,11 @@ func (d *draft) putCandidate(name string, c *Candidate, version int64) {
 		return
 	}
 	var errs fielderr.Errors
+	if c != nil {
+		errs = without(fielderr.Join("candidates", name), c.Trusted || c.Mode != ratelimit.Unset || c.HideHeaders, "trusted, mode and hide_headers")
+	}
 	switch {
+	case len(errs) > 0:
 	case name == GlobalCandidate && c != nil:
 		trial := c.trial(d.next.settings)
 		errs = fielderr.Of(trial.Validate())
@@ -233,7 +238,7 @@ func (d *draft) putCandidate(name string, c *Candidate, version int64) {
 	case c == nil:
 		errs = fielderr.Of(d.trial.SetPolicy(name, nil, ""))
 	default:
-		tried := c.Policy()
+		tried := c.Tried()
 		errs = fielderr.Of(d.trial.SetPolicy(name, &tried, ""))
 	}
 	if len(errs) > 0 {
@@ -245,6 +250,14 @@ func (d *draft) putCandidate(name string, c *Candidate, version int64) {
 	}
 	d.common = d.common || name == GlobalCandidate
 	give(d.candidates, name, c)
+}
+
+// without returns an error if a value has fields that its kind cannot have.
+func without(path string, has bool, fields string) (errs fielderr.Errors) {
+	if has {
+		errs.Add(path, "cannot have %s", fields)
+	}
+	return errs
 }
 
 // give sets a key to v, or removes it if v is nil.

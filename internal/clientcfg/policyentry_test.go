@@ -53,9 +53,9 @@ func after(t *testing.T, changes ...clientcfg.Change) (*clientcfg.PolicySnapshot
 func TestEveryChangeIsApplied(t *testing.T) {
 	mode, canary, user := ratelimit.Off, 0.0, ""
 	did := did(t)
-	settings := clientcfg.SettingsOverride{Mode: &mode, CanaryPercent: &canary, User: onOutage(ratelimit.Memory), Note: "n"}
+	settings := clientcfg.SettingsOverride{Policy: ratelimit.Policy{Mode: mode, User: onOutage(ratelimit.Memory)}, CanaryPercent: &canary, Note: "n"}
 	policy := clientcfg.ClientPolicy{Policy: ratelimit.Policy{Client: limits(2), Trusted: true}, Note: "x", Changed: 77}
-	candidate := clientcfg.Candidate{User: onOutage(ratelimit.Deny), Since: time.Unix(5, 0).UTC()}
+	candidate := clientcfg.Candidate{Policy: ratelimit.Policy{User: onOutage(ratelimit.Deny)}, Since: time.Unix(5, 0).UTC()}
 	e := entry(
 		1, did(clientcfg.ChangeSettings(settings)), did(clientcfg.ChangePolicy("a.b/c$d", &policy)),
 		did(clientcfg.ChangeCandidate(clientcfg.GlobalCandidate, &candidate)), did(clientcfg.ResetCounters("a/b", &user)), did(clientcfg.ResetCounters("shop", nil)),

@@ -1,6 +1,7 @@
 package clientcfg
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 	"unicode"
@@ -40,23 +41,14 @@ type PolicySet struct {
 	Temporary  cowmap.Map[Temporary] // values that the maps above have for now, by target
 }
 
-// SettingsOverride holds the operators' changes to the settings for all clients. A nil field comes
-// from the configuration file.
+// SettingsOverride holds the operators' changes to the settings for all clients. Values that it does
+// not set come from the configuration file.
 type SettingsOverride struct {
-	Mode          *ratelimit.Mode        `json:"mode,omitempty"`
-	CanaryPercent *float64               `json:"canary_percent,omitempty"`
-	User          []ratelimit.Limit      `json:"user,omitempty"`
-	Client        []ratelimit.Limit      `json:"client,omitempty"`
-	Total         []ratelimit.Limit      `json:"total,omitempty"`
-	Source        []ratelimit.Limit      `json:"source,omitempty"`
-	OverLimit     *ratelimit.OverLimit   `json:"over_limit,omitempty"`
-	MaxWait       *ratelimit.MaxWait     `json:"max_wait,omitempty"` // set together with MaxWaiting
-	MaxWaiting    *int                   `json:"max_waiting,omitempty"`
-	Ban           *ratelimit.Ban         `json:"ban,omitempty"`
-	Criticality   *ratelimit.Criticality `json:"criticality,omitempty"`
-	HideHeaders   *bool                  `json:"hide_headers,omitempty"`
-	Note          string                 `json:"note,omitempty"`
-	Changed       int64                  `json:"-"` // version of the last change
+	ratelimit.Policy          // the limits of all clients, and Mode; without trust
+	CanaryPercent    *float64 `json:"canary_percent,omitempty"`
+	HideHeaders      *bool    `json:"hide_headers,omitempty"` // in place of that of Policy
+	Note             string   `json:"note,omitempty"`
+	Changed          int64    `json:"-"` // version of the last change
 }
 
 // ClientPolicy replaces the file's policy of one client.
@@ -69,29 +61,49 @@ type ClientPolicy struct {
 
 // Candidate is a set of limits on trial beside the live ones. Candidates have their own counters
 // and are never enforced. An empty list is not tried. If the candidate does not set what happens to
-// requests over its limits, the setting in force applies.
+// requests over its limits, the setting in force applies. Its criticality is not tried. It takes
+// effect with the limits when the candidate becomes live.
 type Candidate struct {
-	User       []ratelimit.Limit   `json:"user,omitempty"`
-	Client     []ratelimit.Limit   `json:"client,omitempty"`
-	Total      []ratelimit.Limit   `json:"total,omitempty"`
-	Source     []ratelimit.Limit   `json:"source,omitempty"`
-	OverLimit  ratelimit.OverLimit `json:"over_limit,omitempty"`
-	MaxWait    *ratelimit.MaxWait  `json:"max_wait,omitempty"` // set together with MaxWaiting
-	MaxWaiting *int                `json:"max_waiting,omitempty"`
-	Ban        *ratelimit.Ban      `json:"ban,omitempty"`
-	// Criticality is not tried. It takes effect with the limits when the candidate becomes live.
-	Criticality ratelimit.Criticality `json:"criticality,omitempty"`
-	Note        string                `json:"note,omitempty"`
-	Since       time.Time             `json:"since"`
-	Changed     int64                 `json:"-"` // as above
+	ratelimit.Policy           // without trust, mode and HideHeaders
+	Note             string    `json:"note,omitempty"`
+	Since            time.Time `json:"since"`
+	Changed          int64     `json:"-"` // as above
 }
 
-// Policy returns the policy on trial.
-func (c *Candidate) Policy() ratelimit.Policy {
-	return ratelimit.Policy{
-		User: c.User, Client: c.Client, Total: c.Total, Source: c.Source,
-		OverLimit: c.OverLimit, MaxWait: c.MaxWait, MaxWaiting: c.MaxWaiting, Ban: c.Ban,
+// Tried returns the policy on trial.
+func (c *Candidate) Tried() ratelimit.Policy {
+	p := c.Policy
+	p.Criticality = ratelimit.CriticalityUnset
+	return p
+}
+
+// Promoted returns a live policy with the values of the candidate.
+func (c *Candidate) Promoted(live ratelimit.Policy) ratelimit.Policy {
+	p := over(&c.Policy, live)
+	p.Trusted = false
+	return p
+}
+
+// over returns base with the values that p sets, except Trusted, Mode and HideHeaders.
+func over(p *ratelimit.Policy, base ratelimit.Policy) ratelimit.Policy {
+	if p.User != nil {
+		base.User = p.User
 	}
+	if p.Client != nil {
+		base.Client = p.Client
+	}
+	if p.Total != nil {
+		base.Total = p.Total
+	}
+	if p.Source != nil {
+		base.Source = p.Source
+	}
+	if p.MaxWait != nil {
+		base.MaxWait, base.MaxWaiting = p.MaxWait, p.MaxWaiting
+	}
+	base.OverLimit, base.Ban = cmp.Or(p.OverLimit, base.OverLimit), cmp.Or(p.Ban, base.Ban)
+	base.Criticality = cmp.Or(p.Criticality, base.Criticality)
+	return base
 }
 
 // Reset is a command to forget counts on all instances.
@@ -135,42 +147,14 @@ func with[V any](m cowmap.Map[V], key string, v *V) cowmap.Map[V] {
 
 // Over returns base with the changed settings, without policies of single clients.
 func (o *SettingsOverride) Over(base ratelimit.Settings) ratelimit.Settings {
-	out := base
-	if o.Mode != nil {
-		out.Mode = *o.Mode
-	}
+	base.Mode, base.Default, base.Clients = cmp.Or(o.Mode, base.Mode), over(&o.Policy, base.Default), nil
 	if o.CanaryPercent != nil {
-		out.CanaryPercent = *o.CanaryPercent
-	}
-	if o.User != nil {
-		out.Default.User = o.User
-	}
-	if o.Client != nil {
-		out.Default.Client = o.Client
-	}
-	if o.Total != nil {
-		out.Default.Total = o.Total
-	}
-	if o.Source != nil {
-		out.Default.Source = o.Source
-	}
-	if o.OverLimit != nil {
-		out.Default.OverLimit = *o.OverLimit
-	}
-	if o.MaxWait != nil {
-		out.Default.MaxWait, out.Default.MaxWaiting = o.MaxWait, o.MaxWaiting
-	}
-	if o.Ban != nil {
-		out.Default.Ban = o.Ban
-	}
-	if o.Criticality != nil {
-		out.Default.Criticality = *o.Criticality
+		base.CanaryPercent = *o.CanaryPercent
 	}
 	if o.HideHeaders != nil {
-		out.Default.HideHeaders = *o.HideHeaders
+		base.Default.HideHeaders = *o.HideHeaders
 	}
-	out.Clients = nil
-	return out
+	return base
 }
 
 // Names returns the names of the changed settings.
@@ -179,17 +163,17 @@ func (o *SettingsOverride) Names() (names []string) {
 		name string
 		set  bool
 	}{
-		{"mode", o.Mode != nil},
+		{"mode", o.Mode != ratelimit.Unset},
 		{"canary_percent", o.CanaryPercent != nil},
 		{"default.user", o.User != nil},
 		{"default.client", o.Client != nil},
 		{"default.total", o.Total != nil},
 		{"default.source", o.Source != nil},
-		{"default.over_limit", o.OverLimit != nil},
+		{"default.over_limit", o.OverLimit != ""},
 		{"default.max_wait", o.MaxWait != nil},
 		{"default.max_waiting", o.MaxWaiting != nil},
 		{"default.ban", o.Ban != nil},
-		{"default.criticality", o.Criticality != nil},
+		{"default.criticality", o.Criticality != ratelimit.CriticalityUnset},
 		{"default.hide_headers", o.HideHeaders != nil},
 	} {
 		if f.set {
@@ -202,7 +186,7 @@ func (o *SettingsOverride) Names() (names []string) {
 // trial returns the common settings for evaluating candidates, if c is the candidate for the
 // default limits.
 func (c *Candidate) trial(live ratelimit.Settings) ratelimit.Settings {
-	out := ratelimit.Settings{Mode: ratelimit.DryRun, CanaryPercent: 100, Default: c.Policy()}
+	out := ratelimit.Settings{Mode: ratelimit.DryRun, CanaryPercent: 100, Default: c.Tried()}
 	if len(c.User) == 0 {
 		out.Default.User = live.Default.User
 	}

@@ -26,27 +26,9 @@ const (
 // Tier is a named policy that the policies of clients refer to, so it can be changed in one place.
 // Values that it does not set come from the settings for all clients.
 type Tier struct {
-	User        []ratelimit.Limit     `json:"user,omitempty"`
-	Client      []ratelimit.Limit     `json:"client,omitempty"`
-	Total       []ratelimit.Limit     `json:"total,omitempty"`
-	Source      []ratelimit.Limit     `json:"source,omitempty"`
-	Mode        ratelimit.Mode        `json:"mode,omitempty"`
-	OverLimit   ratelimit.OverLimit   `json:"over_limit,omitempty"`
-	MaxWait     *ratelimit.MaxWait    `json:"max_wait,omitempty"`
-	MaxWaiting  *int                  `json:"max_waiting,omitempty"`
-	Ban         *ratelimit.Ban        `json:"ban,omitempty"`
-	Criticality ratelimit.Criticality `json:"criticality,omitempty"`
-	HideHeaders bool                  `json:"hide_headers,omitempty"`
-	Note        string                `json:"note,omitempty"`
-	Changed     int64                 `json:"-"` // as in SettingsOverride
-}
-
-// Policy returns the tier as a policy.
-func (t *Tier) Policy() *ratelimit.Policy {
-	return &ratelimit.Policy{
-		User: t.User, Client: t.Client, Total: t.Total, Source: t.Source, Mode: t.Mode, OverLimit: t.OverLimit, MaxWait: t.MaxWait, MaxWaiting: t.MaxWaiting, Ban: t.Ban,
-		Criticality: t.Criticality, HideHeaders: t.HideHeaders,
-	}
+	ratelimit.Policy        // without trust
+	Note             string `json:"note,omitempty"`
+	Changed          int64  `json:"-"` // as in SettingsOverride
 }
 
 // Override is limits for one user of one client. It replaces the client's list for its users.

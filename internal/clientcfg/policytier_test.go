@@ -42,7 +42,8 @@ func TestTiersAreChecked(t *testing.T) {
 		{"with a wait that is none", []clientcfg.Change{stored("tiers/gold", `{"max_wait":"soon"}`)}, "cannot be read", 0},
 		{"with an over_limit that is none", []clientcfg.Change{stored("tiers/gold", `{"over_limit":"wait"}`)}, "tiers.gold.over_limit", 0},
 		{"with a criticality that is none", []clientcfg.Change{stored("tiers/gold", `{"criticality":"high"}`)}, `criticality: "high" is none of`, 0},
-		{"with a field of a newer release", []clientcfg.Change{stored("tiers/gold", `{"trusted":true}`)}, "cannot be read", 0},
+		{"with a field of a newer release", []clientcfg.Change{stored("tiers/gold", `{"burst":5}`)}, "cannot be read", 0},
+		{"that is trusted", []clientcfg.Change{stored("tiers/gold", `{"trusted":true}`)}, "tiers.gold: cannot have trusted", 0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			p, err := compile(t, clientcfg.PolicySet{}).Apply(entry(1, tier, named))
@@ -165,7 +166,7 @@ func TestChangeOfATierIsOneEntry(t *testing.T) {
 	store := newPolicyStore(t)
 	s := newPolicySource(t, store)
 	for i := range int64(2) {
-		tier, err := clientcfg.ChangeTier("gold", &clientcfg.Tier{User: limits(3 + i), Changed: 77})
+		tier, err := clientcfg.ChangeTier("gold", &clientcfg.Tier{Policy: ratelimit.Policy{User: limits(3 + i)}, Changed: 77})
 		check.OK(t, err)
 		own, err := clientcfg.ChangeOverride("shop", "ada", &clientcfg.Override{User: limits(5 + i), Changed: 77})
 		check.OK(t, err)
@@ -192,9 +193,9 @@ func TestChangeOfATierIsOneEntry(t *testing.T) {
 // limits.
 func TestTrialUnderATier(t *testing.T) {
 	p := compile(t, clientcfg.PolicySet{}.
-		WithTier("gold", &clientcfg.Tier{User: limits(9)}).
+		WithTier("gold", &clientcfg.Tier{Policy: ratelimit.Policy{User: limits(9)}}).
 		WithPolicy("app", &clientcfg.ClientPolicy{Tier: "gold"}).
-		WithCandidate(clientcfg.GlobalCandidate, &clientcfg.Candidate{User: limits(5), Client: limits(5)}))
+		WithCandidate(clientcfg.GlobalCandidate, &clientcfg.Candidate{Policy: ratelimit.Policy{User: limits(5), Client: limits(5)}}))
 	trial, ok := p.Trial("app")
 	check.Equal(t, "tried", []bool{ok, trial.User, trial.Client}, []bool{true, false, true})
 }
@@ -211,7 +212,7 @@ func TestTiersAndOverridesLockOut(t *testing.T) {
 		return clientcfg.PolicySet{}.WithOverride("ops", "ada", &clientcfg.Override{User: some}).
 			WithPolicy("ops", &clientcfg.ClientPolicy{Policy: ratelimit.Policy{User: some}})
 	}
-	tier := clientcfg.PolicySet{}.WithTier("t", &clientcfg.Tier{Client: slow}).WithPolicy("ops", &clientcfg.ClientPolicy{Tier: "t"})
+	tier := clientcfg.PolicySet{}.WithTier("t", &clientcfg.Tier{Policy: ratelimit.Policy{Client: slow}}).WithPolicy("ops", &clientcfg.ClientPolicy{Tier: "t"})
 	for _, tt := range []struct {
 		name string
 		c    *clientcfg.Client

@@ -31,11 +31,11 @@ func TestStoredGrantsAndSources(t *testing.T) {
 	change := did(t)
 	policy := ratelimit.Policy{User: ofRefresh(4), Source: perAddress(3)}
 	written := []clientcfg.Change{
-		change(clientcfg.ChangeSettings(clientcfg.SettingsOverride{User: ofRefresh(4), Source: perAddress(3)})),
+		change(clientcfg.ChangeSettings(clientcfg.SettingsOverride{Policy: ratelimit.Policy{User: ofRefresh(4), Source: perAddress(3)}})),
 		change(clientcfg.ChangePolicy("shop", &clientcfg.ClientPolicy{Policy: policy})),
-		change(clientcfg.ChangeTier("gold", &clientcfg.Tier{Source: perAddress(3)})),
+		change(clientcfg.ChangeTier("gold", &clientcfg.Tier{Policy: ratelimit.Policy{Source: perAddress(3)}})),
 		change(clientcfg.ChangeOverride("app", "ada", &clientcfg.Override{User: ofRefresh(4)})),
-		change(clientcfg.ChangeCandidate("app", &clientcfg.Candidate{Source: perAddress(3), Since: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)})),
+		change(clientcfg.ChangeCandidate("app", &clientcfg.Candidate{Policy: ratelimit.Policy{Source: perAddress(3)}, Since: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)})),
 	}
 	for _, changes := range [][]clientcfg.Change{byHand, written} {
 		p, err := after(t, changes...)
@@ -47,7 +47,7 @@ func TestStoredGrantsAndSources(t *testing.T) {
 		check.Equal(t, "tried", []bool{tried, trial.Source, trial.Total}, []bool{true, true, false})
 		for where, got := range map[string][]ratelimit.Limit{
 			"settings": p.For("any").Source.All(), "policy": p.For("shop").Source.All(), "candidate": trial.Effective.Source.All(),
-			"tier": tier.Policy().Source,
+			"tier": tier.Source,
 		} {
 			check.Equal(t, "source of the "+where, got, perAddress(3))
 		}
@@ -70,9 +70,9 @@ func TestTrialOfShared(t *testing.T) {
 	p := compile(t, clientcfg.PolicySet{}.
 		WithPolicy("own", &clientcfg.ClientPolicy{Policy: ratelimit.Policy{Source: perAddress(9)}}).
 		WithPolicy("trusted", &clientcfg.ClientPolicy{Policy: ratelimit.Policy{Trusted: true}}).
-		WithCandidate("both", &clientcfg.Candidate{User: limits(2), Source: perAddress(3)}).
-		WithCandidate("total", &clientcfg.Candidate{Total: perAddress(3)}).
-		WithCandidate(clientcfg.GlobalCandidate, &clientcfg.Candidate{Source: perAddress(5)}))
+		WithCandidate("both", &clientcfg.Candidate{Policy: ratelimit.Policy{User: limits(2), Source: perAddress(3)}}).
+		WithCandidate("total", &clientcfg.Candidate{Policy: ratelimit.Policy{Total: perAddress(3)}}).
+		WithCandidate(clientcfg.GlobalCandidate, &clientcfg.Candidate{Policy: ratelimit.Policy{Source: perAddress(5)}}))
 	for _, tt := range []struct {
 		client, user       string
 		overridden         bool

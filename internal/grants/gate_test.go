@@ -276,7 +276,7 @@ func TestGateModes(t *testing.T) {
 func TestGateTriesCandidates(t *testing.T) {
 	settings := ratelimit.DefaultSettings()
 	one := []ratelimit.Limit{ratelimit.NewLimit("per-minute", 1, time.Minute)}
-	set := clientcfg.PolicySet{}.WithCandidate("shop", &clientcfg.Candidate{Client: one})
+	set := clientcfg.PolicySet{}.WithCandidate("shop", &clientcfg.Candidate{Policy: ratelimit.Policy{Client: one}})
 	w, seen := policyWorld(t, settings, set)
 	for i, want := range []ratelimit.Outcome{ratelimit.Allowed, ratelimit.WouldDeny, ratelimit.WouldDeny} {
 		w.mustToken("shop", clientCredentials)
@@ -296,7 +296,7 @@ func TestGateTriesCandidates(t *testing.T) {
 // candidate sets for other users.
 func TestGateTriesNoCandidateOnOverrides(t *testing.T) {
 	one := []ratelimit.Limit{ratelimit.NewLimit("per-minute", 1, time.Minute)}
-	set := clientcfg.PolicySet{}.WithCandidate("shop", &clientcfg.Candidate{User: one})
+	set := clientcfg.PolicySet{}.WithCandidate("shop", &clientcfg.Candidate{Policy: ratelimit.Policy{User: one}})
 	w, seen := policyWorld(t, ratelimit.DefaultSettings(), set)
 	w.tokens("shop")
 	check.Equal(t, "tried", (*seen)[0].Tried.Outcome, ratelimit.Allowed)
@@ -357,7 +357,7 @@ func TestGateTriesCandidatesOnEarlyDenials(t *testing.T) {
 	}
 	settings := ratelimit.DefaultSettings()
 	settings.Default.User = limit(1)
-	w, seen := policyWorld(t, settings, clientcfg.PolicySet{}.WithCandidate("shop", &clientcfg.Candidate{User: limit(2)}))
+	w, seen := policyWorld(t, settings, clientcfg.PolicySet{}.WithCandidate("shop", &clientcfg.Candidate{Policy: ratelimit.Policy{User: limit(2)}}))
 	for i, want := range []struct {
 		denied bool
 		tried  ratelimit.Outcome

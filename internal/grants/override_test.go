@@ -16,7 +16,7 @@ func TestGateKnowsTiersAndOverrides(t *testing.T) {
 	limit := func(requests int64) []ratelimit.Limit {
 		return []ratelimit.Limit{ratelimit.NewLimit("per-minute", requests, time.Minute)}
 	}
-	tier := clientcfg.PolicySet{}.WithTier("gold", &clientcfg.Tier{User: limit(3)}).WithPolicy("shop", &clientcfg.ClientPolicy{Tier: "gold"})
+	tier := clientcfg.PolicySet{}.WithTier("gold", &clientcfg.Tier{Policy: ratelimit.Policy{User: limit(3)}}).WithPolicy("shop", &clientcfg.ClientPolicy{Tier: "gold"})
 	for _, tt := range []struct {
 		name   string
 		set    clientcfg.PolicySet

@@ -41,7 +41,7 @@ func TestReuseUnderACandidate(t *testing.T) {
 	settings := ratelimit.DefaultSettings()
 	settings.Default.OverLimit = ratelimit.OverLimitReuse
 	one := []ratelimit.Limit{ratelimit.NewLimit("per-day", 1, 24*time.Hour)}
-	w, seen := policyWorld(t, settings, clientcfg.PolicySet{}.WithCandidate("shop", &clientcfg.Candidate{Client: one}))
+	w, seen := policyWorld(t, settings, clientcfg.PolicySet{}.WithCandidate("shop", &clientcfg.Candidate{Policy: ratelimit.Policy{Client: one}}))
 	for range 3 {
 		w.mustToken("shop", clientCredentials)
 		w.later(25 * time.Minute)
@@ -59,7 +59,7 @@ func TestReusePredictsRevocations(t *testing.T) {
 		settings := ratelimit.DefaultSettings()
 		settings.Mode, settings.Default.OverLimit = mode, ratelimit.OverLimitReuse
 		settings.Default.Client = []ratelimit.Limit{ratelimit.NewLimit("per-hour", 2, time.Hour)}
-		candidate := &clientcfg.Candidate{Client: settings.Default.Client}
+		candidate := &clientcfg.Candidate{Policy: ratelimit.Policy{Client: settings.Default.Client}}
 		w, seen := policyWorld(t, settings, clientcfg.PolicySet{}.WithCandidate("shop", candidate))
 		for range 3 {
 			if answer, err := w.token("shop", clientCredentials); err == nil {
@@ -93,7 +93,7 @@ func TestReuseBesideACandidate(t *testing.T) {
 	settings := ratelimit.DefaultSettings()
 	settings.Default.OverLimit = ratelimit.OverLimitReuse
 	settings.Default.Client = []ratelimit.Limit{ratelimit.NewLimit("per-hour", 20, time.Hour)}
-	looser := &clientcfg.Candidate{Client: []ratelimit.Limit{ratelimit.NewLimit("per-hour", 1000, time.Hour)}}
+	looser := &clientcfg.Candidate{Policy: ratelimit.Policy{Client: []ratelimit.Limit{ratelimit.NewLimit("per-hour", 1000, time.Hour)}}}
 	w, _ := policyWorld(t, settings, clientcfg.PolicySet{}.WithCandidate("shop", looser))
 	var scopes []string
 	for i := range 20 {
@@ -121,7 +121,7 @@ func TestReuseUnderACandidateInAnyMode(t *testing.T) {
 			settings.Default.OverLimit = ratelimit.OverLimitReuse
 			edit(&settings)
 			one := []ratelimit.Limit{ratelimit.NewLimit("per-day", 1, 24*time.Hour)}
-			w, seen := policyWorld(t, settings, clientcfg.PolicySet{}.WithCandidate("shop", &clientcfg.Candidate{Client: one}))
+			w, seen := policyWorld(t, settings, clientcfg.PolicySet{}.WithCandidate("shop", &clientcfg.Candidate{Policy: ratelimit.Policy{Client: one}}))
 			w.exhausted(clientCredentials)
 			check.Equal(t, "tried", (*seen)[1].Tried.Outcome, ratelimit.WouldReuse)
 			check.OK(t, w.service.SweepLastTokens(t.Context()))

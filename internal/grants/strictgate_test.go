@@ -92,7 +92,7 @@ func TestDryRunAwaitsNoPermits(t *testing.T) {
 		want func(d judgement.Decided) bool // denied
 	}{
 		"dry-run": {ratelimit.DryRun, clientcfg.PolicySet{}, func(d judgement.Decided) bool { return d.Decision.Outcome == ratelimit.WouldDeny }},
-		"candidate": {ratelimit.Off, clientcfg.PolicySet{}.WithCandidate("shop", &clientcfg.Candidate{Client: []ratelimit.Limit{perHour()}}), func(d judgement.Decided) bool {
+		"candidate": {ratelimit.Off, clientcfg.PolicySet{}.WithCandidate("shop", &clientcfg.Candidate{Policy: ratelimit.Policy{Client: []ratelimit.Limit{perHour()}}}), func(d judgement.Decided) bool {
 			return d.Tried.Outcome == ratelimit.WouldDeny
 		}},
 	} {

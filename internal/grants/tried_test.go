@@ -43,7 +43,7 @@ func threeDenials() *ratelimit.Ban {
 
 // TestCandidateBans: bans of a candidate ban no one, and match the bans of dry-run.
 func TestCandidateBans(t *testing.T) {
-	w, outcomes := triedWorld(t, ratelimit.Policy{}, &clientcfg.Candidate{Client: two, Ban: threeDenials()})
+	w, outcomes := triedWorld(t, ratelimit.Policy{}, &clientcfg.Candidate{Policy: ratelimit.Policy{Client: two, Ban: threeDenials()}})
 	for range 7 {
 		w.mustToken("shop", clientCredentials)
 	}
@@ -70,7 +70,7 @@ func TestCandidateBans(t *testing.T) {
 // with its own denials. A candidate with bans off has no bans, whatever is in force.
 func TestCandidateBesideABan(t *testing.T) {
 	for want, ban := range map[string]*ratelimit.Ban{"allowed, tried would_ban": nil, "allowed, tried would_deny": {Off: true}} {
-		w, outcomes := triedWorld(t, ratelimit.Policy{Ban: threeDenials()}, &clientcfg.Candidate{Client: two, Ban: ban})
+		w, outcomes := triedWorld(t, ratelimit.Policy{Ban: threeDenials()}, &clientcfg.Candidate{Policy: ratelimit.Policy{Client: two, Ban: ban}})
 		for range 6 {
 			w.mustToken("shop", clientCredentials)
 		}
@@ -81,7 +81,7 @@ func TestCandidateBesideABan(t *testing.T) {
 // TestAnotherCandidateBansAnew: a new candidate does not inherit bans and denials of the previous
 // one.
 func TestAnotherCandidateBansAnew(t *testing.T) {
-	c := &clientcfg.Candidate{Client: two, Ban: threeDenials()}
+	c := &clientcfg.Candidate{Policy: ratelimit.Policy{Client: two, Ban: threeDenials()}}
 	w, outcomes := triedWorld(t, ratelimit.Policy{}, c)
 	for range 6 {
 		w.mustToken("shop", clientCredentials)
@@ -107,12 +107,12 @@ func TestCandidateOverItsLimits(t *testing.T) {
 		c    clientcfg.Candidate
 		want string
 	}{
-		"waits":           {ratelimit.Policy{}, clientcfg.Candidate{Client: few, MaxWait: &longest}, "allowed, tried would_delay"},
-		"waits no more":   {ratelimit.Policy{MaxWait: &longest}, clientcfg.Candidate{Client: few, MaxWait: new(ratelimit.MaxWait)}, "allowed, tried would_deny"},
-		"reuses":          {ratelimit.Policy{}, clientcfg.Candidate{Client: few, OverLimit: ratelimit.OverLimitReuse}, "allowed, tried would_reuse"},
-		"reuses no more":  {ratelimit.Policy{OverLimit: ratelimit.OverLimitReuse}, clientcfg.Candidate{Client: few, OverLimit: ratelimit.OverLimitDeny}, "allowed, tried would_deny"},
-		"as in force":     {ratelimit.Policy{OverLimit: ratelimit.OverLimitReuse}, clientcfg.Candidate{Client: few}, "allowed, tried would_reuse"},
-		"nothing of that": {ratelimit.Policy{}, clientcfg.Candidate{Client: few}, "allowed, tried would_deny"},
+		"waits":           {ratelimit.Policy{}, clientcfg.Candidate{Policy: ratelimit.Policy{Client: few, MaxWait: &longest}}, "allowed, tried would_delay"},
+		"waits no more":   {ratelimit.Policy{MaxWait: &longest}, clientcfg.Candidate{Policy: ratelimit.Policy{Client: few, MaxWait: new(ratelimit.MaxWait)}}, "allowed, tried would_deny"},
+		"reuses":          {ratelimit.Policy{}, clientcfg.Candidate{Policy: ratelimit.Policy{Client: few, OverLimit: ratelimit.OverLimitReuse}}, "allowed, tried would_reuse"},
+		"reuses no more":  {ratelimit.Policy{OverLimit: ratelimit.OverLimitReuse}, clientcfg.Candidate{Policy: ratelimit.Policy{Client: few, OverLimit: ratelimit.OverLimitDeny}}, "allowed, tried would_deny"},
+		"as in force":     {ratelimit.Policy{OverLimit: ratelimit.OverLimitReuse}, clientcfg.Candidate{Policy: ratelimit.Policy{Client: few}}, "allowed, tried would_reuse"},
+		"nothing of that": {ratelimit.Policy{}, clientcfg.Candidate{Policy: ratelimit.Policy{Client: few}}, "allowed, tried would_deny"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w, outcomes := triedWorld(t, tc.in, &tc.c)

@@ -190,7 +190,8 @@ func TestStopWaiting(t *testing.T) {
 // TestCandidateDelays: a candidate counts a request on arrival, and never queues it.
 func TestCandidateDelays(t *testing.T) {
 	set := clientcfg.PolicySet{}.WithCandidate("shop", &clientcfg.Candidate{
-		Client: []ratelimit.Limit{ratelimit.NewLimit("few", 1, time.Second)}, Since: start,
+		Policy: ratelimit.Policy{Client: []ratelimit.Limit{ratelimit.NewLimit("few", 1, time.Second)}},
+		Since:  start,
 	})
 	waitWorld(t, set, func(w *world, seen *[]judgement.Decided) {
 		t := w.tb

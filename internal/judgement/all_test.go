@@ -63,7 +63,8 @@ func TestAskingIsNotTried(t *testing.T) {
 	settings := ratelimit.DefaultSettings()
 	settings.Default.User = []ratelimit.Limit{ratelimit.NewLimit("per-minute", 1, time.Minute)}
 	set := clientcfg.PolicySet{}.WithCandidate("shop", &clientcfg.Candidate{
-		User: []ratelimit.Limit{ratelimit.NewLimit("two", 2, time.Minute)}, Since: time.Date(2026, 11, 24, 11, 0, 0, 0, time.UTC),
+		Policy: ratelimit.Policy{User: []ratelimit.Limit{ratelimit.NewLimit("two", 2, time.Minute)}},
+		Since:  time.Date(2026, 11, 24, 11, 0, 0, 0, time.UTC),
 	})
 	j, seen := judgeUnder(testworld.Policies(t, settings, set))
 	for _, n := range []int{1, 0, 0, 1} {

@@ -26,7 +26,8 @@ func TestCandidateOfReservations(t *testing.T) {
 	ban := ratelimit.DefaultBan()
 	ban.Denials = 1
 	set := clientcfg.PolicySet{}.WithCandidate("shop", &clientcfg.Candidate{
-		User: []ratelimit.Limit{ratelimit.NewLimit("one", 1, time.Minute)}, Ban: &ban, Since: time.Date(2026, 11, 24, 11, 0, 0, 0, time.UTC),
+		Policy: ratelimit.Policy{User: []ratelimit.Limit{ratelimit.NewLimit("one", 1, time.Minute)}, Ban: &ban},
+		Since:  time.Date(2026, 11, 24, 11, 0, 0, 0, time.UTC),
 	})
 	j, seen := judgeUnder(testworld.Policies(t, ratelimit.DefaultSettings(), set))
 	withBans(t, j)

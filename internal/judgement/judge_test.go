@@ -178,8 +178,8 @@ func TestCandidateOfUnknownUsers(t *testing.T) {
 		tried clientcfg.Candidate
 		want  string
 	}{
-		"of the client itself": {clientcfg.Candidate{Client: one}, " allowed, tried allowed"},
-		"the total":            {clientcfg.Candidate{Total: one}, " allowed, tried would_deny"},
+		"of the client itself": {clientcfg.Candidate{Policy: ratelimit.Policy{Client: one}}, " allowed, tried allowed"},
+		"the total":            {clientcfg.Candidate{Policy: ratelimit.Policy{Total: one}}, " allowed, tried would_deny"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			tt.tried.Since = time.Date(2026, 11, 24, 11, 0, 0, 0, time.UTC)
