@@ -19,8 +19,8 @@ import (
 
 func newClient(c *cli) *cobra.Command {
 	return group("client", "Register and manage OAuth clients",
-		newClientCreate(c), newClientList(c), newClientShow(c), newClientUpdate(c), newClientSecrets(c), newClientRotate(c),
-		newClientResourceServer(c), newClientRevoke(c), newClientDelete(c), newClientImport(c))
+		newClientCreate(c), newClientList(c), newClientShow(c), newClientUpdate(c), newClientRotate(c),
+		newClientRevoke(c), newClientDelete(c), newClientImport(c))
 }
 
 // credentials are shown only once, when they are created.
@@ -191,19 +191,29 @@ func newClientList(c *cli) *cobra.Command {
 func newClientShow(c *cli) *cobra.Command {
 	cmd := &cobra.Command{Use: "show ID", Short: "Show a client", Args: takes("ID")}
 	return c.onRegistry(cmd, func(ctx context.Context, r *adminclient.Accounts, args []string) error {
-		cl, err := r.FindClient(ctx, args[0])
-		if err != nil {
-			return clientError(args[0], err)
-		}
-		return c.showClient(&cl)
+		return c.showClient(ctx, r, args[0])
 	})
 }
 
-func (c *cli) showClient(cl *clientcfg.Client) error {
+// shownClient is a client with its valid secrets, newest first.
+type shownClient struct {
+	clientcfg.Client
+	Secrets []registry.Secret `json:"secrets,omitempty"`
+}
+
+func (c *cli) showClient(ctx context.Context, r *adminclient.Accounts, id string) error {
+	cl, err := r.FindClient(ctx, id)
+	if err != nil {
+		return clientError(id, err)
+	}
+	secrets, err := r.Secrets(ctx, id)
+	if err != nil {
+		return clientError(id, err)
+	}
 	rows := [][]string{
 		{"client_id", cl.ID},
 		{"name", cl.DisplayName()},
-		{"kind", kindOf(cl)},
+		{"kind", kindOf(&cl)},
 		{"grants", joinGrants(cl.Grants)},
 		{"redirect_uris", orDash(cl.RedirectURIs)},
 		{"scopes", orDash(cl.Scopes)},
@@ -213,42 +223,67 @@ func (c *cli) showClient(cl *clientcfg.Client) error {
 		{"labels", orDash(cl.Labels.Pairs())},
 		{"created", cl.CreatedAt.Format(time.RFC3339)},
 	}
-	return c.list(cl, append(rows, secretRows(cl)...)...)
-}
-
-// secretRows shows when a client's secrets were last used, to the minute, and when a former one
-// expires.
-func secretRows(cl *clientcfg.Client) (rows [][]string) {
-	if cl.Public {
-		return nil
+	for _, s := range secrets { // the times of use are accurate to a minute
+		if s.Current {
+			rows = append(rows, []string{"secret_used", timeOrDash(s.Used)})
+		} else {
+			rows = append(rows, []string{"former_secret_until", timeOrDash(s.Until)}, []string{"former_secret_used", timeOrDash(s.Used)})
+		}
 	}
-	rows = append(rows, []string{"secret_used", timeOrDash(cl.SecretUsed)})
-	if f := &cl.Former; !f.Until.IsZero() {
-		rows = append(rows, []string{"former_secret_until", timeOrDash(f.Until)}, []string{"former_secret_used", timeOrDash(f.Used)})
-	}
-	return rows
+	return c.list(shownClient{cl, secrets}, rows...)
 }
 
 func newClientRotate(c *cli) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "rotate-secret ID", Short: "Give a client a new secret and show it, once", Args: takes("ID"),
-		Long: `Give a client a new secret and show it, once. The old secret stops working, at once or, with
---overlap, after a while: until then both are accepted, so that the client can be given the new
-one without an interruption. client show shows when each was last used.
+		Long: `Give a client a new secret and show it, once. The old secret stops working at once, or
+with --overlap after a while: until then both work, so you can hand out the new one without an
+interruption. --end-former ends that time early. client show shows when each was last used.
 
-What was issued under the old secret stays valid, unless it is revoked with --revoke:
-do that when the old secret may be known to others.`,
+What was issued under the old secret stays valid unless you add --revoke. Do that if others
+may know the old secret.`,
+		Example: `  oauth-server client rotate-secret shop --overlap 24h
+  oauth-server client rotate-secret shop --end-former`,
 	}
 	var rotation registry.Rotation
+	var end bool
 	cmd.Flags().DurationVar(&rotation.Overlap, "overlap", 0, "how long the old secret stays valid, such as 24h, at most 720h")
-	cmd.Flags().BoolVar(&rotation.Revoke, "revoke", false, "also make everything worthless that was issued to the client until now")
-	return c.changing(cmd, func(ctx context.Context, r *adminclient.Accounts, args []string) error {
+	cmd.Flags().BoolVar(&rotation.Revoke, "revoke", false, "also invalidate everything issued to the client until now")
+	cmd.Flags().BoolVar(&end, "end-former", false, "make no new secret, and end the old one that is still valid")
+	c.changing(cmd, func(ctx context.Context, r *adminclient.Accounts, args []string) error {
+		if end {
+			return clientError(args[0], c.endFormer(ctx, r, args[0]))
+		}
 		cl, secret, err := r.AddSecret(ctx, args[0], rotation)
 		if err != nil {
 			return clientError(args[0], err)
 		}
 		return c.showCredentials(credentials{ClientID: args[0], ClientSecret: secret, FormerUntil: cl.Former.Until})
 	})
+	return first(cmd, func([]string) error {
+		if end && (rotation.Revoke || rotation.Overlap != 0) {
+			return usagef("--end-former makes no new secret: leave out --overlap and --revoke")
+		}
+		return nil
+	})
+}
+
+// endFormer ends the former secret of a client, if it is still valid.
+func (c *cli) endFormer(ctx context.Context, r *adminclient.Accounts, id string) error {
+	secrets, err := r.Secrets(ctx, id)
+	if err != nil {
+		return err
+	}
+	for _, s := range secrets {
+		if s.Current {
+			continue
+		}
+		if err := r.RetireSecret(ctx, id, s.ID); err != nil {
+			return err
+		}
+		return c.answer(map[string]any{"client_id": id, "secret": s.ID, "retired": true}, "ended the former secret of client "+id)
+	}
+	return fmt.Errorf("client %q has no former secret that is still valid", id)
 }
 
 func newClientRevoke(c *cli) *cobra.Command {
@@ -269,30 +304,6 @@ The secret still works: to replace it as well, use rotate-secret --revoke.`,
 		}
 		return c.answer(credentials{ClientID: cl.ID}, fmt.Sprintf(
 			"revoked everything that was issued to client %s; what is issued to it from now on is good", cl.ID))
-	})
-}
-
-func newClientResourceServer(c *cli) *cobra.Command {
-	cmd := &cobra.Command{
-		Use: "resource-server ID on|off", Short: "Let a client introspect all access tokens, or only those that concern it",
-		Long: "Let a client introspect all access tokens (on), or only its own and those whose aud is its ID (off).\n" +
-			"Running servers follow within two seconds.",
-		Args: takes("ID", "on|off"),
-	}
-	return c.changing(cmd, func(ctx context.Context, r *adminclient.Accounts, args []string) error {
-		on := args[1] == "on"
-		if !on && args[1] != "off" {
-			return usagef("%q is neither on nor off", args[1])
-		}
-		_, err := r.ChangeClient(ctx, args[0], func(cl *clientcfg.Client) error {
-			cl.ResourceServer = on
-			return nil
-		})
-		if err != nil {
-			return clientError(args[0], err)
-		}
-		text := map[bool]string{true: " may introspect all access tokens", false: " may introspect the access tokens that concern it"}[on]
-		return c.answer(map[string]any{"client_id": args[0], "resource_server": on}, args[0]+text)
 	})
 }
 

@@ -45,7 +45,7 @@ func removals(id string, l *registry.Limits) (commands []string) {
 		commands = append(commands, fmt.Sprintf("... and so on for %d more, which this shows: oauth-server limits get %s", more, shellWord(id)))
 	}
 	if l.Candidate {
-		commands = append(commands, "oauth-server limits candidate drop "+shellWord(id))
+		commands = append(commands, "oauth-server limits unset "+shellWord(id)+" --candidate")
 	}
 	for _, name := range l.Banned {
 		unban := "oauth-server limits unban " + shellWord(id) + " --forget"

@@ -67,7 +67,7 @@ func TestDeletingAClientNamesItsLimits(t *testing.T) {
 		check.Equal(t, "commands", strings.Split(strings.TrimSpace(commands), "\n  "), want)
 	}
 	const q = `'a/b%2F:it'\''s'`
-	candidate := "oauth-server limits candidate drop " + q
+	candidate := "oauth-server limits unset " + q + " --candidate"
 	runJSON(t, &credentials{}, "", "client", "create", id, "--data", data)
 	limits("candidate", "set", id, "--client", "9/60s")
 	deletes(candidate)

@@ -3,14 +3,12 @@ package main
 import (
 	"context"
 	"slices"
-	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"oauth-server/internal/adminclient"
 	"oauth-server/internal/clientcfg"
-	"oauth-server/internal/registry"
 )
 
 // clientEdit holds the flags of client update.
@@ -62,7 +60,7 @@ leaves those of other names. Secrets, and whether the client has one, are not ch
 			return clientError(args[0], err)
 		}
 		e.admin.note(c, &cl)
-		return c.showClient(&cl)
+		return c.showClient(ctx, r, cl.ID)
 	})
 	return first(cmd, func([]string) error {
 		any := false
@@ -116,41 +114,4 @@ func (e *clientEdit) apply(cl *clientcfg.Client) error {
 	e.labels.apply(cl)
 	e.admin.upgrade(cl)
 	return nil
-}
-
-func newClientSecrets(c *cli) *cobra.Command {
-	list := &cobra.Command{Use: "list ID", Short: "List the valid secrets of a client, and when each was last used", Args: takes("ID")}
-	c.onRegistry(list, func(ctx context.Context, r *adminclient.Accounts, args []string) error {
-		secrets, err := r.Secrets(ctx, args[0])
-		if err != nil {
-			return clientError(args[0], err)
-		}
-		rows := [][]string{{"SECRET", "LAST USED", "VALID UNTIL"}}
-		for _, s := range secrets {
-			until := "-"
-			if !s.Current {
-				until = s.Until.Format(time.RFC3339)
-			}
-			rows = append(rows, []string{s.ID, timeOrDash(s.Used), until})
-		}
-		return c.list(secrets, rows...)
-	})
-	var rotation registry.Rotation
-	add := &cobra.Command{Use: "add ID", Short: "Give a client another secret and show it, once; the one before stays valid for --overlap", Args: takes("ID")}
-	add.Flags().DurationVar(&rotation.Overlap, "overlap", 24*time.Hour, "how long the secret before stays valid, at most 720h")
-	c.changing(add, func(ctx context.Context, r *adminclient.Accounts, args []string) error {
-		cl, secret, err := r.AddSecret(ctx, args[0], rotation)
-		if err != nil {
-			return clientError(args[0], err)
-		}
-		return c.showCredentials(credentials{ClientID: args[0], ClientSecret: secret, FormerUntil: cl.Former.Until})
-	})
-	retire := &cobra.Command{Use: "retire ID SECRET", Short: "End a secret, by its name in the list, before its time; not the newest", Args: takes("ID", "SECRET")}
-	c.changing(retire, func(ctx context.Context, r *adminclient.Accounts, args []string) error {
-		if err := r.RetireSecret(ctx, args[0], args[1]); err != nil {
-			return clientError(args[0], err)
-		}
-		return c.answer(map[string]any{"client_id": args[0], "secret": args[1], "retired": true}, "retired the secret "+args[1]+" of client "+args[0])
-	})
-	return group("secrets", "List, add and retire the secrets of a client", list, add, retire)
 }

@@ -43,8 +43,6 @@ func TestExitStatusAndMessage(t *testing.T) {
 		{"client exists", "client create taken --data " + data, 1, `there is a client "taken" already`},
 		{"client of a user's name", "client create ada --data " + data, 1, `there is a user "ada": the tokens of a client and a user of one name would have the same sub; choose another ID`},
 		{"public resource server", "client create x --public --redirect-uri https://x.example/cb --resource-server --data " + data, 2, "resource_server: a public client cannot introspect tokens (RFC 7662 2.1)"},
-		{"neither on nor off", "client resource-server taken yes --data " + data, 2, `"yes" is neither on nor off`},
-		{"resource server missing", "client resource-server nobody on --data " + data, 1, `there is no client "nobody"`},
 		{"client missing", "client show nobody --data " + data, 1, `there is no client "nobody"`},
 		{"client to rotate missing", "client rotate-secret nobody --data " + data, 1, `there is no client "nobody"`},
 		{"client to delete missing", "client delete nobody --data " + data, 1, `there is no client "nobody"`},
@@ -241,9 +239,9 @@ func TestResourceServer(t *testing.T) {
 	for _, step := range []struct {
 		state string
 		want  bool
-	}{{"", true}, {"off", false}, {"on", true}} {
+	}{{"", true}, {"--resource-server=false", false}, {"--resource-server", true}} {
 		if step.state != "" {
-			runOK(t, "", "client", "resource-server", "api", step.state, "--data", data)
+			runOK(t, "", "client", "update", "api", step.state, "--data", data)
 		}
 		var shown struct {
 			ResourceServer bool `json:"resource_server"`

@@ -28,9 +28,24 @@ func completions(c *cli, root *cobra.Command) {
 
 		"label":        c.completeLabel,
 		"remove-label": c.completeLabelName,
-		"withdraw":     c.completeNamedClient,
-		"end":          c.completeSignIn,
-		"revoke":       c.completeSignIn,
+		"session": c.completeSignIn(func(u *shownUser) (ids []string) {
+			for _, s := range u.Sessions {
+				ids = append(ids, s.ID)
+			}
+			return append(ids, all)
+		}),
+		"family": c.completeSignIn(func(u *shownUser) (ids []string) {
+			for i := range u.Families {
+				ids = append(ids, u.Families[i].ID)
+			}
+			return append(ids, all)
+		}),
+		"consent": c.completeSignIn(func(u *shownUser) (ids []string) {
+			for _, a := range u.Consents {
+				ids = append(ids, a.ClientID)
+			}
+			return ids
+		}),
 
 		"log-format":               fixed("text", "json"),
 		"log-level":                fixed("debug", "info", "warn", "error"),
@@ -56,6 +71,9 @@ func completions(c *cli, root *cobra.Command) {
 		case takesUser(cmd):
 			cmd.ValidArgsFunction = c.completeUsername
 		}
+		if cmd.Name() == "status" && cmd.Flags().Lookup("hash") != nil {
+			_ = cmd.RegisterFlagCompletionFunc("hash", c.completeNamedUser)
+		}
 		if cmd.Name() == "reset" { // of limits: in other commands --user is a limit
 			_ = cmd.RegisterFlagCompletionFunc("user", c.completeNamedUser)
 		}
@@ -69,7 +87,7 @@ func completions(c *cli, root *cobra.Command) {
 // takesClient reports whether the command's first argument is the ID of an existing client.
 func takesClient(cmd *cobra.Command) bool {
 	fields := strings.Fields(cmd.Use)
-	ofClient := cmd.HasParent() && (cmd.Parent().Name() == "client" || cmd.Parent().Name() == "secrets")
+	ofClient := cmd.HasParent() && cmd.Parent().Name() == "client"
 	return ofClient && cmd.Name() != "create" && len(fields) > 1 && fields[1] == "ID"
 }
 

@@ -51,7 +51,7 @@ func (c *cli) completing(cmd *cobra.Command) *limits {
 // completeClientID completes the ID of a client as the first argument.
 func (c *cli) completeClientID(cmd *cobra.Command, args []string, typed string) (out []string, _ cobra.ShellCompDirective) {
 	if len(args) > 0 {
-		return c.completeAfterID(cmd, args, typed)
+		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
 	found := c.lookUp(cmd, func(ctx context.Context, r *adminclient.Accounts) error {
 		all, err := r.Clients(ctx, registry.Filter{Prefix: typed})
@@ -69,36 +69,11 @@ func (c *cli) completeClientID(cmd *cobra.Command, args []string, typed string) 
 	return beginning(out, typed), cobra.ShellCompDirectiveNoFileComp
 }
 
-// completeAfterID completes the arguments after the ID of a client.
-func (c *cli) completeAfterID(cmd *cobra.Command, args []string, typed string) (out []string, _ cobra.ShellCompDirective) {
-	switch {
-	case len(args) > 1:
-	case cmd.Name() == "resource-server":
-		out = []string{"on", "off"}
-	case cmd.Name() == "retire":
-		c.lookUp(cmd, func(ctx context.Context, r *adminclient.Accounts) error {
-			secrets, err := r.Secrets(ctx, args[0])
-			for _, s := range secrets {
-				if !s.Current {
-					out = append(out, s.ID)
-				}
-			}
-			return err
-		})
-	}
-	return beginning(out, typed), cobra.ShellCompDirectiveNoFileComp
-}
-
 // beginning returns the texts with the prefix typed, sorted.
 func beginning(texts []string, typed string) []string {
 	texts = slices.DeleteFunc(texts, func(s string) bool { return !strings.HasPrefix(s, typed) })
 	slices.Sort(texts)
 	return slices.Compact(texts)
-}
-
-// completeNamedClient completes the ID of a client as the value of a flag.
-func (c *cli) completeNamedClient(cmd *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
-	return c.completeClientID(cmd, nil, typed)
 }
 
 // mostCompleted is the maximum number of usernames offered.
@@ -132,27 +107,21 @@ func (c *cli) completeUsername(cmd *cobra.Command, args []string, typed string) 
 	return beginning(out, typed), cobra.ShellCompDirectiveNoFileComp
 }
 
-// completeSignIn completes the ID of a session or family. It belongs to the user in the first
-// argument.
-func (c *cli) completeSignIn(cmd *cobra.Command, args []string, typed string) (out []string, _ cobra.ShellCompDirective) {
-	if len(args) == 0 {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	c.lookUp(cmd, func(ctx context.Context, r *adminclient.Accounts) error {
-		if cmd.Name() == "sessions" {
-			_, list, err := r.Sessions(ctx, args[0])
-			for _, s := range list {
-				out = append(out, s.ID)
+// completeSignIn completes what a user has of one kind, by ID. The user is the first argument.
+func (c *cli) completeSignIn(ids func(u *shownUser) []string) completion {
+	return func(cmd *cobra.Command, args []string, typed string) (out []string, _ cobra.ShellCompDirective) {
+		if len(args) == 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		c.lookUp(cmd, func(ctx context.Context, r *adminclient.Accounts) error {
+			u, err := readShownUser(ctx, r, args[0])
+			if err == nil {
+				out = ids(&u)
 			}
 			return err
-		}
-		_, list, err := r.Families(ctx, args[0])
-		for i := range list {
-			out = append(out, list[i].ID)
-		}
-		return err
-	})
-	return beginning(out, typed), cobra.ShellCompDirectiveNoFileComp
+		})
+		return beginning(out, typed), cobra.ShellCompDirectiveNoFileComp
+	}
 }
 
 // completeNamedUser completes the name of a user as the value of a flag.

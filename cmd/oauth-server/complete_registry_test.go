@@ -28,20 +28,17 @@ func TestCompletionsOfTheStore(t *testing.T) {
 	}
 	runJSON(t, &credentials{}, "", "client", "create", "shop", "--create", "--label", "team=payments")
 	runJSON(t, &credentials{}, "", "client", "create", "app")
-	runJSON(t, &credentials{}, "", "client", "secrets", "add", "shop")
 	for _, name := range []string{"ada", "adam", "bob"} {
 		run(t, adaPassword, "user", "create", name, "--password-stdin")
 	}
-	var secrets []struct{ ID string }
-	runJSON(t, &secrets, "", "client", "secrets", "list", "shop")
 	for _, where := range []string{"in the store", "on the server that has it"} {
 		if where != "in the store" {
 			launchOperated(t, "serve")
 		}
 		for typed, want := range map[string]string{
-			"client show ": "app shop", "client secrets retire s": "shop", "client secrets retire shop ": secrets[1].ID,
+			"client show ": "app shop", "client rotate-secret s": "shop",
 			"client list --label ": "team=payments", "client update shop --remove-label ": "team",
-			"user show ": "ada adam bob", "user show ada": "ada adam", "user show adam": "adam", "user consents ada --withdraw a": "app",
+			"user show ": "ada adam bob", "user show ada": "ada adam", "user show adam": "adam",
 		} {
 			check.Equal(t, typed+where, offered(typed), want)
 		}

@@ -63,7 +63,7 @@ func TestConfigurationFileChangesWhileServing(t *testing.T) {
 	has(t, o.log.String(), "oauth-server.yaml:2", "oauth-server.yaml:3")
 	check.Equal(t, "/readyz", page(t, o.clients+"/readyz"),
 		`{"status":"ready","checks":{"configuration_file":"refused since it was changed; the last good one stays in use"}}`)
-	instances := []string{"limits", "instances", "--server", o.operators, "--token", token}
+	instances := []string{"limits", "status", "--server", o.operators, "--token", token}
 	has(t, runOK(t, "", instances...), ", the newest is refused: ")
 
 	writeLimit(t, file, 10, "tokens: { access_ttl: 5m }")
@@ -73,7 +73,7 @@ func TestConfigurationFileChangesWhileServing(t *testing.T) {
 	o.stop(t)
 }
 
-// Two instances with different files: limits instances says which, and the metrics differ, until both have one.
+// Two instances with different files: limits status says which, and the metrics differ, until both have one.
 func TestInstancesWithDifferentFiles(t *testing.T) {
 	db, shop := databaseWithShop(t)
 	var ops credentials
@@ -85,7 +85,7 @@ func TestInstancesWithDifferentFiles(t *testing.T) {
 	}
 	token := askToken(t, all[0].clients, ops)
 	instances := func() string {
-		text, _, _ := run(t, "", "limits", "instances", "--server", all[0].operators, "--token", token)
+		text, _, _ := run(t, "", "limits", "status", "--server", all[0].operators, "--token", token)
 		return text
 	}
 	hash := func(o operated) string {

@@ -20,7 +20,7 @@ func overtaken(err error) error {
 	case !errors.As(err, &p) || !p.Stale():
 		return err
 	case p.Conflict == nil || len(p.Conflict.Changes) == 0: // no change by an operator: the configuration files probably differ
-		return &overtakenError{err, "nothing was changed: " + p.Detail + "; look at limits instances and run the command again"}
+		return &overtakenError{err, "nothing was changed: " + p.Detail + "; look at limits status and run the command again"}
 	}
 	return &overtakenError{err, adminclient.Printable(conflictText(p.Conflict))}
 }

@@ -59,7 +59,7 @@ func newLimits(c *cli) *cobra.Command {
 	l := &limits{apiFlags: apiFlags{cli: c}}
 	cmd := group("limits", "Show and change the limits of a running server",
 		l.newGet(), l.newSet(), l.newUnset(), l.newList(), l.newDryRun(), l.newTrust(), l.newCanary(), l.newPresets(), l.newCandidate(),
-		l.newExport(), l.newDiff(), l.newApply(), l.newUndo(), l.newTop(), l.newDenied(), l.newHash(), l.newCounters(), l.newReset(), l.newBans(), l.newUnban(), l.newAudit(), l.newInstances())
+		l.newExport(), l.newDiff(), l.newApply(), l.newUndo(), l.newTop(), l.newReset(), l.newBans(), l.newUnban(), l.newAudit(), l.newStatus())
 	cmd.Long, cmd.Example = limitsLong, limitsExample
 	flags := cmd.PersistentFlags()
 	l.add(flags, "admin address of the server (default "+defaultAdmin+")")

@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -15,12 +16,13 @@ import (
 
 func (l *limits) newCandidate() *cobra.Command {
 	cmd := group("candidate", "Try limits beside the live ones, without enforcing them",
-		l.newCandidateSet(), l.newCandidateShow(), l.newCandidatePromote(), l.newCandidateDrop())
+		l.newCandidateSet(), l.newCandidatePromote())
 	cmd.Long = `Try limits beside the live ones, without enforcing them.
 
 A candidate has counters of its own, shared between all instances like those of
-the live limits. show lists what it would have denied; promote makes it live.
-Without CLIENT the commands concern the default limits.`
+the live limits. limits get --candidate shows what it would have denied, promote makes
+it live, and limits unset --candidate stops trying it. Without CLIENT the commands
+concern the default limits.`
 	return cmd
 }
 
@@ -117,16 +119,6 @@ func (l *limits) addFile(path, client string, doc map[string]any) error {
 	return err
 }
 
-func (l *limits) newCandidateShow() *cobra.Command {
-	return &cobra.Command{
-		Use: "show [CLIENT]", Short: "Show what a candidate would have denied", Args: takes("[CLIENT]"), ValidArgsFunction: l.completeClient,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			name, shown := candidateOf(args)
-			return noCandidate(shown, show(cmd.Context(), l, candidatePath(name), nil, l.candidateTable))
-		},
-	}
-}
-
 // noCandidate replaces the API's error for a missing candidate, because its advice is for programs.
 func noCandidate(shown string, err error) error {
 	if notFound(err) {
@@ -207,14 +199,15 @@ limits. A client that was trusted no longer is.`,
 	})
 }
 
-func (l *limits) newCandidateDrop() *cobra.Command {
-	return l.changes(&cobra.Command{
-		Use: "drop [CLIENT]", Short: "Stop trying a candidate", Args: takes("[CLIENT]"), ValidArgsFunction: l.completeClient,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			name, shown := candidateOf(args)
-			return noCandidate(shown, l.perform(cmd.Context(), change{
-				read: candidatePath(name), method: http.MethodDelete, done: "The candidate for " + shown + " is no longer tried",
-			}))
-		},
-	})
+// showCandidate shows a candidate, and dropCandidate stops trying it.
+func (l *limits) showCandidate(ctx context.Context, args []string) error {
+	name, shown := candidateOf(args)
+	return noCandidate(shown, show(ctx, l, candidatePath(name), nil, l.candidateTable))
+}
+
+func (l *limits) dropCandidate(ctx context.Context, args []string) error {
+	name, shown := candidateOf(args)
+	return noCandidate(shown, l.perform(ctx, change{
+		read: candidatePath(name), method: http.MethodDelete, done: "The candidate for " + shown + " is no longer tried",
+	}))
 }

@@ -120,7 +120,7 @@ func checkInstances(t *testing.T, server, token string) {
 		}
 	}
 	check.Eventually(t, "all instances report, and are current", func() bool {
-		runJSON(t, &page, "", "limits", "instances", "--server", server, "--token", token)
+		runJSON(t, &page, "", "limits", "status", "--server", server, "--token", token)
 		current := 0
 		for _, i := range page.Instances {
 			if i.Policies.Current && i.Sync != nil && !i.Sync.Degraded {

@@ -125,7 +125,7 @@ func TestOvertakenChangeSaysByWhom(t *testing.T) {
 		{
 			"another file", "policies/shop",
 			[]adminapi.AuditEntry{},
-			"nothing was changed: another file; look at limits instances and run the command again",
+			"nothing was changed: another file; look at limits status and run the command again",
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -81,7 +81,7 @@ func TestCriticalityOfACandidate(t *testing.T) {
 	t.Parallel()
 	s := newLimitsServer(t)
 	s.limits(0, "candidate set shop --limit 5/60s --criticality critical")
-	stdout, _ := s.limits(0, "candidate show shop")
+	stdout, _ := s.limits(0, "get shop --candidate")
 	has(t, table(stdout), "criticality critical, when it is promoted\n")
 	stdout, _ = s.limits(0, "get shop")
 	has(t, table(stdout), "criticality - all clients\n")

@@ -252,7 +252,7 @@ func TestFileAndTemporaryChanges(t *testing.T) {
 	has(t, stdout, "policies/shop, for 3h   was until 2", "policies/batch, for 3h  note x", "are now those of "+s.file+", until 2")
 	stdout, _ = s.limits(0, fmt.Sprintf("undo %d --yes", s.version()))
 	has(t, stdout, "policies/shop, until 2", "removed (note x); was until 2")
-	_, stderr = s.limits(1, "candidate drop shop")
+	_, stderr = s.limits(1, "unset shop --candidate")
 	has(t, stderr, "there is no candidate for shop\n")
 	stdout, _ = s.limits(0, "set --tier gold --user 1/60s --yes")
 	has(t, stdout, "for all its clients; every")

@@ -186,16 +186,6 @@ func (l *limits) counterRow(k adminapi.Counter) []string {
 	}
 }
 
-func (l *limits) newCounters() *cobra.Command {
-	return l.watched(&cobra.Command{
-		Use: "counters CLIENT", Short: "Show the current counts of a client and its users", Args: takes("CLIENT"),
-		ValidArgsFunction: l.completeClient,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return show(cmd.Context(), l, countersPath(args[0]), nil, l.countersTable)
-		},
-	})
-}
-
 func countersPath(clientID string) string {
 	return "/clients/" + adminapi.Escape(clientID) + "/counters"
 }

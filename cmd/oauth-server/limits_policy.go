@@ -149,17 +149,24 @@ func (l *limits) addPreset(ctx context.Context, f *limitFlags, doc map[string]an
 
 func (l *limits) newGet() *cobra.Command {
 	var tier string
+	var candidate bool
 	cmd := &cobra.Command{
 		Use: "get [CLIENT]", Short: "Show what applies to a client, to all clients, or what a tier sets", Args: takes("[CLIENT]"),
 		Example: `  oauth-server limits get shop
+  oauth-server limits get shop --candidate
   oauth-server limits get --tier gold`,
 		ValidArgsFunction: l.completeClient,
 	}
 	l.registerTier(cmd, &tier, "show this tier")
+	cmd.Flags().BoolVar(&candidate, "candidate", false, "show the limits that are tried, and what they would have denied")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		switch {
 		case tier != "" && len(args) > 0:
 			return contradicts(cmd, tierFlag)
+		case tier != "" && candidate:
+			return usagef("limits get: --%s and --candidate contradict each other", tierFlag)
+		case candidate:
+			return l.showCandidate(cmd.Context(), args)
 		case tier != "":
 			return l.showTier(cmd.Context(), tier)
 		case len(args) == 0:

@@ -30,7 +30,7 @@ func TestPresets(t *testing.T) {
 		"get shop":            {"user limits 4/1s,grants=refresh_token+password changed here", "client limits 7/60s changed here", "note n"},
 		"get batch":           {"user limits 30/1s 300/60s changed here", "client limits 30/1s 300/60s changed here", "total limits 30/1s,name=total-per-second 300/60s,name=total-per-minute changed here"},
 		"get --tier partners": {"user limits 10/10m,grants=refresh_token tier", "client limits - all clients"},
-		"candidate show":      {"user limits 10000/24h,name=codes,grants=authorization_code ", "client limits 1000/24h"},
+		"get --candidate":     {"user limits 10000/24h,name=codes,grants=authorization_code ", "client limits 1000/24h"},
 	} {
 		stdout, _ := s.limits(0, args)
 		has(t, table(stdout), parts...)

@@ -70,14 +70,14 @@ func TestSharedIsShown(t *testing.T) {
 	flags := []string{"--token", "x", "--issuer", "http://127.0.0.1", "--server", server}
 	for _, tt := range []struct{ args, want string }{
 		{"limits get shop", "\ntotal limits 9/60s,name=all changed here\nsource limits 5/60s,name=per-address all clients\n"},
-		{"limits counters shop", "\nshop (all users) 9/60s,name=all "},
-		{"limits counters shop", "\nshop (from 2001:db8::/64) 5/60s,name=per-address "},
+		{"limits top shop --counters", "\nshop (all users) 9/60s,name=all "},
+		{"limits top shop --counters", "\nshop (from 2001:db8::/64) 5/60s,name=per-address "},
 		{"limits list", "CLIENT LIMITS SHARED LIMITS FROM "},
 		{"limits list", "\nshop enforce - - total 9/60s,name=all; source 5/60s,name=per-address changed here "},
 		{"limits list", "\napp enforce - - - changed here "},
 		{"limits list --tiers", "TIER MODE USER LIMITS CLIENT LIMITS SHARED LIMITS CLIENTS NOTE\ngold - - - source 5/60s,name=per-address 0"},
 		{"limits list --tiers", "\nplain - - - - 0"},
-		{"limits candidate show shop", "\nclient limits -\nsource limits 5/60s,name=per-address\n"},
+		{"limits get shop --candidate", "\nclient limits -\nsource limits 5/60s,name=per-address\n"},
 	} {
 		has(t, table(runOK(t, "", append(strings.Fields(tt.args), flags...)...)), tt.want)
 	}

@@ -95,7 +95,7 @@ func TestChangesAreSentences(t *testing.T) {
 		{"canary 5%", "Limits are now enforced on 5% of the clients"},
 		{"candidate set shop --limit 5/60s", "The candidate for shop is now tried beside the live ones"},
 		{"candidate promote", "The candidate for the default limits is now live"},
-		{"candidate drop shop", "The candidate for shop is no longer tried"},
+		{"unset shop --candidate", "The candidate for shop is no longer tried"},
 		{"reset shop", "The counts of shop are now forgotten"},
 		{"reset shop --user ada", "The counts of ada at shop are now forgotten"},
 	} {

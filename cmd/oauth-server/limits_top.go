@@ -19,30 +19,31 @@ import (
 
 func (l *limits) newTop() *cobra.Command {
 	var limit int
-	var waste, shed bool
+	var denied, counters, waste, shed bool
 	cmd := &cobra.Command{
-		Use: "top [CLIENT]", Short: "Show the busiest clients, those nearest to a limit, and who was denied", Args: takes("[CLIENT]"),
+		Use: "top [CLIENT]", Short: "Show who asks the most, who is near a limit, and who was denied", Args: takes("[CLIENT]"),
 		Long: `Show the busiest clients, the users nearest to a limit and the users who were
-denied most, of all clients or of one.
+denied most in the last ten minutes, of all clients or of one.
 
-Denials are counted for the last ten minutes. The users who are denied most are
-followed: at least so many of their requests were denied.
-
-With --waste it shows the clients that waste tokens: those who get a new one while
-an equal one, for the same credential, user and scopes, has more than half of its
-life left. Each instance compares with the tokens that it has issued itself, so
-there may be more.
-
-With --shed it shows the clients of whom requests were refused because the server was
-overloaded, or with overload.mode dry_run would have been.`,
-		Example: `  oauth-server limits top
-  oauth-server limits top --waste
-  oauth-server limits top --shed --watch
-  oauth-server limits top shop --watch`,
+--denied shows only the users who were denied or would have been, with the hash that
+the access log has for them, and the clients that got their last token again.
+--counters shows all current counts of CLIENT and its users.
+--waste shows the clients that get tokens while an equal one, for the same credential,
+user and scopes, has more than half of its life left. Each instance compares only
+tokens that it has issued, so there may be more.
+--shed shows the clients with requests that were refused because of overload.`,
+		Example: `  oauth-server limits top shop --watch
+  oauth-server limits top --denied`,
 		ValidArgsFunction: l.completeClient,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			query := topQuery(args, limit)
 			switch {
+			case counters && len(args) == 0:
+				return usagef("limits top: --counters needs a CLIENT")
+			case counters:
+				return show(cmd.Context(), l, countersPath(args[0]), nil, l.countersTable)
+			case denied:
+				return show(cmd.Context(), l, "/top", query, l.deniedTable)
 			case waste:
 				query.Set("sort", "wasted")
 				return show(cmd.Context(), l, "/top", query, l.wasteTable)
@@ -53,9 +54,11 @@ overloaded, or with overload.mode dry_run would have been.`,
 			return show(cmd.Context(), l, "/top", query, l.topTable)
 		},
 	}
+	cmd.Flags().BoolVar(&denied, "denied", false, "show the users who were denied most, or would have been")
+	cmd.Flags().BoolVar(&counters, "counters", false, "show the current counts of CLIENT and its users")
 	cmd.Flags().BoolVar(&waste, "waste", false, "show the clients that get tokens while they have equal ones")
-	cmd.Flags().BoolVar(&shed, "shed", false, "show the clients of whom requests were refused while the server was overloaded")
-	cmd.MarkFlagsMutuallyExclusive("waste", "shed")
+	cmd.Flags().BoolVar(&shed, "shed", false, "show the clients with requests refused because of overload")
+	cmd.MarkFlagsMutuallyExclusive("denied", "counters", "waste", "shed")
 	cmd.Flags().IntVar(&limit, "limit", 20, "how many of each to show, at most 100")
 	return l.watched(cmd)
 }
@@ -171,48 +174,20 @@ func (l *limits) deniedRows(top *adminapi.Top) [][]string {
 	return rows
 }
 
-func (l *limits) newDenied() *cobra.Command {
-	var limit int
-	cmd := &cobra.Command{
-		Use: "denied [CLIENT]", Short: "Show the users who were denied most, or would have been", Args: takes("[CLIENT]"),
-		Long: `Show the users of whom most requests were denied in the last ten minutes, or would
-have been, of all clients or of one. The access log names them by the same hash. Clients that
-got their last token again over their limit were not denied; they are shown below.`,
-		ValidArgsFunction: l.completeClient,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return show(cmd.Context(), l, "/top", topQuery(args, limit), func(top adminapi.Top) error {
-				rows := l.deniedRows(&top)
-				if len(rows) == 1 {
-					l.note("Nobody was denied, or would have been.")
-				} else if err := l.table(rows...); err != nil {
-					return err
-				}
-				if rows = l.reusedRows(&top); len(rows) > 1 {
-					if err := l.table(append([][]string{{""}}, rows...)...); err != nil {
-						return err
-					}
-				}
-				return l.period(top.Since)
-			})
-		},
+// deniedTable shows the users who were denied, and the clients that got their last token again.
+func (l *limits) deniedTable(top adminapi.Top) error {
+	rows := l.deniedRows(&top)
+	if len(rows) == 1 {
+		l.note("Nobody was denied, or would have been.")
+	} else if err := l.table(rows...); err != nil {
+		return err
 	}
-	cmd.Flags().IntVar(&limit, "limit", 20, "how many users to show, at most 100")
-	return l.watched(cmd)
-}
-
-func (l *limits) newHash() *cobra.Command {
-	return &cobra.Command{
-		Use: "hash USER", Short: "Show the hash that stands for a user in the access log", Args: takes("USER"),
-		Long: `Show the hash that stands for a user in the access log, as user_hash. It is the same
-on all instances and after restarts.`,
-		Example: `  grep "user_hash=$(oauth-server limits hash ada)" server.log`,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return show(cmd.Context(), l, "/user-hash", url.Values{"username": {args[0]}}, func(h adminapi.UserHash) error {
-				_, err := fmt.Fprintln(l.out, h.UserHash)
-				return err
-			})
-		},
+	if rows = l.reusedRows(&top); len(rows) > 1 {
+		if err := l.table(append([][]string{{""}}, rows...)...); err != nil {
+			return err
+		}
 	}
+	return l.period(top.Since)
 }
 
 // period writes the start of the period that the figures above cover, for a person.

@@ -93,13 +93,13 @@ requests counted since 2026-03-01T11:50:00Z
 		t.Errorf("status %d, %s (-want +got):\n%s", status, stderr, diff)
 	}
 	check.Equal(t, "asked for", *asked, []string{"/top?client_id=shop&limit=7"})
-	stdout, _, _ = run(t, "", append([]string{"limits", "denied"}, flags...)...)
+	stdout, _, _ = run(t, "", append([]string{"limits", "top", "--denied"}, flags...)...)
 	_, part, _ := strings.Cut(want, "\n\nCLIENT USER HASH")
 	part = strings.Replace(part, "\n\nrequests", "\n\nCLIENT REUSED WOULD REUSE\nshop 3 1\n\nrequests", 1)
 	if table(stdout) != "CLIENT USER HASH"+part {
 		t.Errorf("denied printed:\n%s", stdout)
 	}
-	if stdout, _, _ = run(t, "", append([]string{"limits", "hash", "Ada"}, flags...)...); stdout != "h4sh\n" {
+	if stdout, _, _ = run(t, "", append([]string{"limits", "status", "--hash", "Ada"}, flags...)...); stdout != "h4sh\n" {
 		t.Errorf("hash printed %q", stdout)
 	}
 	if last := (*asked)[len(*asked)-1]; last != "/user-hash?username=Ada" {
@@ -221,7 +221,7 @@ func watch(t *testing.T, terminal bool, views int, args ...string) (stdout strin
 
 func TestWatch(t *testing.T) {
 	flags, _ := readAPI(t)
-	args := append([]string{"limits", "denied"}, flags...)
+	args := append([]string{"limits", "top", "--denied"}, flags...)
 	once, _, _ := run(t, "", args...)
 	if got, status := watch(t, false, 3, args...); got != once+"\n"+once+"\n"+once || status != exitOK {
 		t.Errorf("status %d, not a terminal:\n%s", status, got)
@@ -237,10 +237,10 @@ func TestWatch(t *testing.T) {
 	if got, _ := watch(t, true, 2, append([]string{"-o", "json"}, args...)...); got != single+single {
 		t.Errorf("as JSON: %q", got)
 	}
-	if got, status := watch(t, false, 3, "limits", "denied", "--token", "x", "--server", "http://127.0.0.1:1"); got != "" || status != exitFailed {
+	if got, status := watch(t, false, 3, "limits", "top", "--denied", "--token", "x", "--server", "http://127.0.0.1:1"); got != "" || status != exitFailed {
 		t.Errorf("without a server: status %d, %q", status, got)
 	}
-	for _, command := range []string{"list", "top", "counters shop", "instances"} {
+	for _, command := range []string{"list", "top", "top shop --counters", "status"} {
 		if _, status := watch(t, false, 1, append(append([]string{"limits"}, strings.Fields(command)...), flags...)...); status != exitOK {
 			t.Errorf("limits %s --watch: status %d", command, status)
 		}
@@ -290,7 +290,7 @@ func TestCompletions(t *testing.T) {
 		{"limits list -o |", "text json"},
 		{"limits list --sort |", "name requests denied usage"},
 		{"limits top |", "app report shop"},
-		{"limits denied s|", "shop"},
+		{"limits top s|", "shop"},
 		{"limits unset --field |", "user client total source mode over-limit max-wait max-waiting ban criticality hide-headers note canary"},
 		{"limits unset shop --field mode,|", "mode,user mode,client mode,total mode,source mode,tier mode,mode mode,trusted mode,over-limit mode,max-wait mode,max-waiting mode,ban mode,criticality mode,hide-headers mode,note"},
 		{"limits set shop --tier |", "gold silver"},
@@ -313,11 +313,7 @@ func TestCompletions(t *testing.T) {
 		{"serve --log-level |", "debug info warn error"},
 		{"client show s|", "shop"},
 		{"client create s|", ""},
-		{"client secrets list s|", "shop"},
-		{"client resource-server s|", "shop"},
-		{"client resource-server shop |", "off on"},
-		{"client resource-server shop of|", "off"},
-		{"client resource-server shop on |", ""},
+		{"client rotate-secret s|", "shop"},
 		{"client list --label |", "team=payments tier=1"},
 		{"client create x --label ti|", "tier=1"},
 		{"client update report --remove-label t|", "team tier"},
@@ -326,8 +322,7 @@ func TestCompletions(t *testing.T) {
 		{"user create a|", ""},
 		{"user operator |", "ada ann"},
 		{"user operator ada |", "on read off"},
-		{"user consents ada --withdraw s|", "shop"},
-		{"limits hash a|", "ada ann"},
+		{"limits status --hash a|", "ada ann"},
 		{"limits reset shop --user a|", "ada ann"},
 	} {
 		var out, errs bytes.Buffer
@@ -362,5 +357,5 @@ func TestLimitsWithoutAHome(t *testing.T) {
 		}
 	}))
 	t.Cleanup(issuer.Close)
-	check.Equal(t, "output", runOK(t, "", "limits", "hash", "ada", "--client-id", "ops", "--client-secret", "x", "--issuer", issuer.URL, "--server", issuer.URL), "h4sh\n")
+	check.Equal(t, "output", runOK(t, "", "limits", "status", "--hash", "ada", "--client-id", "ops", "--client-secret", "x", "--issuer", issuer.URL, "--server", issuer.URL), "h4sh\n")
 }

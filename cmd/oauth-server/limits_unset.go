@@ -13,6 +13,7 @@ var unsettable = []string{"user", "client", "total", "source", "tier", "mode", "
 
 func (l *limits) newUnset() *cobra.Command {
 	var fields []string
+	var candidate bool
 	var of policyFlags
 	cmd := &cobra.Command{
 		Use: "unset [CLIENT]", Short: "Take back what was set, so that the configuration file applies again", Args: takes("[CLIENT]"),
@@ -21,15 +22,24 @@ func (l *limits) newUnset() *cobra.Command {
 Without CLIENT this concerns the settings for all clients, or with --tier that tier,
 which no client may have then. With --field it concerns that field alone: a client
 without a value of its own has that of its tier, or else of all clients. With
---for-user it concerns the limits of that user alone.`,
+--for-user it concerns the limits of that user alone, and with --candidate the limits
+that are tried, which are no longer tried then.`,
 		Example: `  oauth-server limits unset shop --field tier
+  oauth-server limits unset shop --candidate
   oauth-server limits unset --tier gold`,
 		ValidArgsFunction: l.completeClient,
 	}
 	cmd.Flags().StringSliceVar(&fields, "field", nil, "take back this field only: "+strings.Join(unsettable, ", ")+"; for all clients also canary")
+	cmd.Flags().BoolVar(&candidate, "candidate", false, "stop trying the candidate")
 	of.register(cmd)
 	l.registerTier(cmd, &of.tier, "remove this tier")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if candidate && (len(fields) > 0 || cmd.Flags().Changed(forUser) || of.tier != "") {
+			return usagef("limits unset: --candidate contradicts --field, --%s and --%s", forUser, tierFlag)
+		}
+		if candidate {
+			return l.dropCandidate(cmd.Context(), args)
+		}
 		if cmd.Flags().Changed(forUser) {
 			return l.unsetOverride(cmd, args, &of)
 		}

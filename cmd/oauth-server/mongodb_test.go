@@ -127,11 +127,10 @@ func TestRegisteringOnManyInstances(t *testing.T) {
 	check.Equal(t, "a user of the first signs in at the second", status, http.StatusOK)
 	for _, args := range [][]string{
 		{"client", "update", "new", "--name", "New"},
-		{"client", "secrets", "add", "new"},
+		{"client", "rotate-secret", "new", "--overlap", "1h"},
 		{"user", "passwd", "ada", "--password-stdin"},
 		{"user", "list"},
-		{"user", "sessions", "ada"},
-		{"user", "families", "ada"},
+		{"user", "show", "ada"},
 		{"user", "delete", "ada"},
 		{"client", "delete", "new"},
 	} {

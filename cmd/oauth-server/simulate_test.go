@@ -206,7 +206,7 @@ func TestSimulateFinds(t *testing.T) {
 	check.Equal(t, "clients", r.ClientCount, 2)
 
 	s.limits(exitOK, "candidate set --yes -f "+found)
-	out, _ := s.limits(exitOK, "candidate show")
+	out, _ := s.limits(exitOK, "get --candidate")
 	has(t, out, "37/60s 37/1h")
 	s.limits(exitOK, "apply --yes -f "+found)
 	out, _ = s.limits(exitOK, "get")

@@ -21,11 +21,10 @@ const (
 var adviceIfUnanswered = map[string]string{
 	"client create": "the client may have been created: oauth-server client show '%[1]s' says so;" +
 		" a secret that was made for it is lost then: client rotate-secret '%[1]s' gives it another one, or client delete '%[1]s' and create it again",
-	"client update":          clientMayBeChanged,
-	"client rotate-secret":   clientMayBeChanged,
-	"client resource-server": clientMayBeChanged,
-	"client revoke":          clientMayBeChanged,
-	"client delete":          "the client may have been deleted: if oauth-server client show '%[1]s' still shows it, delete it again",
+	"client update":        clientMayBeChanged,
+	"client rotate-secret": clientMayBeChanged,
+	"client revoke":        clientMayBeChanged,
+	"client delete":        "the client may have been deleted: if oauth-server client show '%[1]s' still shows it, delete it again",
 	"user create": "the user may have been created, with that password: oauth-server user list says so;" +
 		" if %[1]q is not in it, create the user again",
 	"user passwd":   userMayBeChanged,

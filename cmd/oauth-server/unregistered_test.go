@@ -96,7 +96,7 @@ func TestLimitsListHasDeletedClients(t *testing.T) {
 	check.Equal(t, "of those with a name", len(unregisteredIn(t, append(at, "--filter", "RIE")...)), 1)
 	does("limits unset policy --yes", at...)
 	does("limits unset user --for-user ada", at...)
-	does("limits candidate drop tried", at...)
+	does("limits unset tried --candidate", at...)
 	check.Equal(t, "unregistered after the removal", unregisteredIn(t, at...), nil)
 	o.stop(t)
 }

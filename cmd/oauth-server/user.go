@@ -23,7 +23,7 @@ import (
 
 func newUser(c *cli) *cobra.Command {
 	return group("user", "Create and manage the users who can sign in",
-		newUserCreate(c), newUserList(c), newUserShow(c), newUserSessions(c), newUserFamilies(c), newUserConsents(c), newUserOperator(c),
+		newUserCreate(c), newUserList(c), newUserShow(c), newUserOperator(c),
 		newUserPasswd(c), newUserRevoke(c), newUserUnlock(c), newUserDelete(c), newUserImport(c))
 }
 
@@ -219,25 +219,6 @@ the user end, and all tokens of earlier sign-ins are worthless, as with revoke.`
 	return first(cmd, func([]string) (err error) {
 		password, err = c.password(fromStdin)
 		return err
-	})
-}
-
-func newUserRevoke(c *cli) *cobra.Command {
-	cmd := &cobra.Command{
-		Use: "revoke NAME", Short: "End the sessions and tokens of a user, who has to sign in again everywhere", Args: takes("NAME"),
-		Long: `End the sessions of a user and make everything worthless that came of a sign-in until now: codes,
-refresh tokens and access tokens. Every instance follows at once; introspection reports such a
-token as not active, while a resource server that only verifies the signature accepts it until
-it expires.
-
-The password still works: passwd changes it and does the same.`,
-	}
-	return c.changing(cmd, func(ctx context.Context, r *adminclient.Accounts, args []string) error {
-		u, err := r.RevokeUser(ctx, args[0])
-		if err != nil {
-			return userError(args[0], err)
-		}
-		return c.answer(map[string]string{"username": u.Username}, "ended the sessions and tokens of user "+u.Username+", who has to sign in again everywhere")
 	})
 }
 

@@ -42,19 +42,20 @@ func TestUserConsents(t *testing.T) {
 		t.Helper()
 		runFails(t, exitFailed, says, "", on(args)...)
 	}
-	heading, line := "CLIENT SCOPES AGREED LAST USED ENDS\n", " read write "+dateTime(at)+" "+dateTime(at)+" "+dateTime(at.Add(time.Hour))+"\n"
-	expect("user consents ADA", heading+"app"+line+"shop"+line+"web"+line)
-	expect("user consents ada --withdraw app", "withdrew what user ada allowed client app\n")
-	fails("user consents ada --withdraw app", "the user allows the client nothing")
-	fails("user consents nobody", `there is no user "nobody"`)
-
-	runFails(t, exitUsage, "", "", on("user consents ada --withdraw=")...)
+	line := " read write " + dateTime(at) + " " + dateTime(at) + " " + dateTime(at.Add(time.Hour)) + "\n"
+	listed := func(ids ...string) {
+		t.Helper()
+		_, list, _ := strings.Cut(table(runOK(t, "", on("user show ADA")...)), "CONSENT TO SCOPES AGREED LAST USED ENDS\n")
+		check.Equal(t, "consents", list, strings.Join(ids, line)+line)
+	}
+	listed("app", "shop", "web")
+	expect("user revoke ada --consent app", "withdrew what user ada allowed client app\n")
+	fails("user revoke ada --consent app", "the user allows the client nothing")
 
 	launchOperated(t, "serve", "--data", data)
-	expect("user consents ada", heading+"shop"+line+"web"+line)
-	expect("user consents ada --withdraw shop --reason asked", "withdrew what user ada allowed client shop\n")
-	fails("user consents ada --withdraw shop", "the user allows the client nothing")
-	fails("user consents nobody", `there is no user "nobody"`)
+	listed("shop", "web")
+	expect("user revoke ada --consent shop --reason asked", "withdrew what user ada allowed client shop\n")
+	fails("user revoke ada --consent shop", "the user allows the client nothing")
 	var list struct {
 		Username string
 		Consents []struct {
@@ -62,6 +63,6 @@ func TestUserConsents(t *testing.T) {
 			Scopes   []string
 		}
 	}
-	runJSON(t, &list, "", on("user consents ada")...)
+	runJSON(t, &list, "", on("user show ada")...)
 	check.Equal(t, "as JSON", list.Username+" "+list.Consents[0].ClientID+" "+list.Consents[0].Scopes[1], "ada web write")
 }

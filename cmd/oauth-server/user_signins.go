@@ -9,62 +9,145 @@ import (
 	"github.com/spf13/cobra"
 
 	"oauth-server/internal/adminclient"
+	"oauth-server/internal/registry"
 )
 
+// shownUser is a user with everything that comes of a sign-in.
+type shownUser struct {
+	registry.User
+	Sessions []registry.Session `json:"sessions"`
+	Families []registry.Family  `json:"families"`
+	Consents []registry.Consent `json:"consents"`
+}
+
 func newUserShow(c *cli) *cobra.Command {
-	cmd := &cobra.Command{Use: "show NAME", Short: "Show a user", Args: takes("NAME")}
-	return c.onRegistry(cmd, func(ctx context.Context, r *adminclient.Accounts, args []string) error {
-		u, err := r.User(ctx, args[0])
-		if err != nil {
-			return userError(args[0], err)
-		}
-		return c.list(u,
-			[]string{"username", u.Username}, []string{"created", u.CreatedAt.Format(time.RFC3339)},
-			[]string{"operator", cmp.Or(string(u.Operator), "-")}, []string{"password", cmp.Or(u.Foreign, "argon2id")})
-	})
-}
-
-func newUserSessions(c *cli) *cobra.Command {
-	var end string
-	var all bool
 	cmd := &cobra.Command{
-		Use: "sessions NAME", Short: "List the browsers that a user is signed in with, or end them", Args: takes("NAME"),
-		Long: `List the browsers that a user is signed in with. With --end ID one of them ends, with --end-all all do;
-tokens that came of them stay: see families and revoke.`,
+		Use: "show NAME", Short: "Show a user: sessions, refreshable sign-ins and consents", Args: takes("NAME"),
+		Long: `Show a user, and what has come of signing in: the browsers that the user is signed in with
+(sessions), the sign-ins that clients can refresh (families), and what the user allows clients
+(consents). user revoke ends each of them.`,
+		Example: "  oauth-server user show ada\n  oauth-server user show ada -o json",
 	}
-	cmd.Flags().StringVar(&end, "end", "", "end the session of this ID")
-	cmd.Flags().BoolVar(&all, "end-all", false, "end all sessions")
-	c.changing(cmd, func(ctx context.Context, r *adminclient.Accounts, args []string) error {
-		if end != "" || all {
-			n, err := r.EndSessions(ctx, args[0], end)
-			return c.ended(args[0], "sessions", n, err)
-		}
-		name, list, err := r.Sessions(ctx, args[0])
+	return c.onRegistry(cmd, func(ctx context.Context, r *adminclient.Accounts, args []string) error {
+		u, err := readShownUser(ctx, r, args[0])
 		if err != nil {
 			return userError(args[0], err)
 		}
-		rows := [][]string{{"SESSION", "SIGNED IN", "ENDS"}}
-		for _, s := range list {
-			rows = append(rows, []string{s.ID, s.CreatedAt.Format(time.RFC3339), s.ExpiresAt.Format(time.RFC3339)})
-		}
-		return c.list(map[string]any{"username": name, "sessions": list}, rows...)
+		return c.list(u, u.rows()...)
 	})
-	return first(cmd, oneOrAll(cmd, "end"))
 }
 
-// oneOrAll rejects a flag given together with the flag for all, or with an empty ID, which usually
-// comes from an unset shell variable.
-func oneOrAll(cmd *cobra.Command, name string) func([]string) error {
-	return func([]string) error {
-		one := cmd.Flags().Lookup(name)
+func readShownUser(ctx context.Context, r *adminclient.Accounts, name string) (u shownUser, err error) {
+	if u.User, err = r.User(ctx, name); err != nil {
+		return u, err
+	}
+	if _, u.Sessions, err = r.Sessions(ctx, name); err != nil {
+		return u, err
+	}
+	if _, u.Families, err = r.Families(ctx, name); err != nil {
+		return u, err
+	}
+	_, u.Consents, err = r.Consents(ctx, name)
+	return u, err
+}
+
+// rows returns the user as a table, with a heading before each kind of sign-in that there is.
+func (u *shownUser) rows() [][]string {
+	rows := [][]string{
+		{"username", u.Username},
+		{"created", u.CreatedAt.Format(time.RFC3339)},
+		{"operator", cmp.Or(string(u.Operator), "-")},
+		{"password", cmp.Or(u.Foreign, "argon2id")},
+	}
+	section := func(n int, heading ...string) {
+		if n > 0 {
+			rows = append(rows, []string{}, heading)
+		}
+	}
+	section(len(u.Sessions), "SESSION", "SIGNED IN", "ENDS")
+	for _, s := range u.Sessions {
+		rows = append(rows, []string{s.ID, dateTime(s.CreatedAt), dateTime(s.ExpiresAt)})
+	}
+	section(len(u.Families), "FAMILY", "CLIENT", "SIGNED IN", "REFRESHED", "ENDS", "SCOPES")
+	for i := range u.Families {
+		f := &u.Families[i]
+		rows = append(rows, []string{f.ID, f.ClientID, dateTime(f.AuthTime), dateTime(f.Refreshed), dateTime(f.ExpiresAt), orDash(f.Scope)})
+	}
+	section(len(u.Consents), "CONSENT TO", "SCOPES", "AGREED", "LAST USED", "ENDS")
+	for _, a := range u.Consents {
+		rows = append(rows, []string{a.ClientID, orDash(a.Scopes), dateTime(a.AgreedAt), dateTime(a.UsedAt), dateTime(a.ExpiresAt)})
+	}
+	return rows
+}
+
+// all is the value of --session and --family that means every one.
+const all = "all"
+
+func newUserRevoke(c *cli) *cobra.Command {
+	var session, family, consent string
+	cmd := &cobra.Command{
+		Use: "revoke NAME", Short: "End the sessions and tokens of a user, or some of them", Args: takes("NAME"),
+		Long: `End the sessions of a user and invalidate everything that came of a sign-in until now:
+codes, refresh tokens and access tokens. The user has to sign in again everywhere; the password
+still works. Every instance follows at once. Introspection reports such a token as not active,
+while a resource server that only verifies the signature accepts it until it expires.
+
+With a flag only that ends: the session in one browser, with the tokens that came of it left
+valid; a family, which is a sign-in that a client can refresh; or the consent to a client, with
+all codes and tokens issued under it.`,
+		Example: `  oauth-server user revoke ada
+  oauth-server user revoke ada --family all
+  oauth-server user revoke ada --consent shop`,
+	}
+	cmd.Flags().StringVar(&session, "session", "", "end only the session with this ID, or all sessions")
+	cmd.Flags().StringVar(&family, "family", "", "revoke only the family with this ID, or all families")
+	cmd.Flags().StringVar(&consent, "consent", "", "withdraw only the consent to this client")
+	c.changing(cmd, func(ctx context.Context, r *adminclient.Accounts, args []string) error {
+		name := args[0]
 		switch {
-		case one.Changed && cmd.Flags().Changed(name+"-all"):
-			return usagef("--%[1]s and --%[1]s-all contradict each other", name)
-		case one.Changed && one.Value.String() == "":
-			return usagef("--%s needs an ID: without the flag the command lists them", name)
+		case session != "":
+			n, err := r.EndSessions(ctx, name, oneOrAll(session))
+			return c.ended(name, "sessions", n, err)
+		case family != "":
+			n, err := r.RevokeFamilies(ctx, name, oneOrAll(family))
+			return c.ended(name, "families", n, err)
+		case consent != "":
+			if err := r.WithdrawConsent(ctx, name, consent); err != nil {
+				return userError(name, err)
+			}
+			return c.answer(map[string]any{"username": name, "client_id": consent, "withdrawn": true},
+				"withdrew what user "+name+" allowed client "+consent)
+		}
+		u, err := r.RevokeUser(ctx, name)
+		if err != nil {
+			return userError(name, err)
+		}
+		return c.answer(map[string]string{"username": u.Username}, "ended the sessions and tokens of user "+u.Username+", who has to sign in again everywhere")
+	})
+	return first(cmd, func([]string) error {
+		given := 0
+		for _, flag := range []string{"session", "family", "consent"} {
+			f := cmd.Flags().Lookup(flag)
+			if f.Changed && f.Value.String() == "" { // an unset shell variable must not end everything
+				return usagef("--%s is empty: user show lists what it can be", flag)
+			}
+			if f.Changed {
+				given++
+			}
+		}
+		if given > 1 {
+			return usagef("--session, --family and --consent contradict each other: give one of them")
 		}
 		return nil
+	})
+}
+
+// oneOrAll returns an ID as the API takes it: empty for all.
+func oneOrAll(id string) string {
+	if id == all {
+		return ""
 	}
+	return id
 }
 
 // ended reports how many sign-ins were ended.
@@ -73,69 +156,4 @@ func (c *cli) ended(name, what string, n int, err error) error {
 		return userError(name, err)
 	}
 	return c.answer(map[string]any{"username": name, "ended": n}, fmt.Sprintf("ended %d %s of user %s", n, what, name))
-}
-
-func newUserFamilies(c *cli) *cobra.Command {
-	var revoke string
-	var all bool
-	cmd := &cobra.Command{
-		Use: "families NAME", Short: "List the sign-ins of a user that clients can refresh, or revoke them", Args: takes("NAME"),
-		Long: `List the sign-ins of a user that clients can refresh: each is a family of tokens. With --revoke ID one
-of them is revoked, with --revoke-all all are: refresh tokens and access tokens, at once on every instance.`,
-	}
-	cmd.Flags().StringVar(&revoke, "revoke", "", "revoke the family of this ID")
-	cmd.Flags().BoolVar(&all, "revoke-all", false, "revoke all families")
-	c.changing(cmd, func(ctx context.Context, r *adminclient.Accounts, args []string) error {
-		if revoke != "" || all {
-			n, err := r.RevokeFamilies(ctx, args[0], revoke)
-			return c.ended(args[0], "families", n, err)
-		}
-		name, list, err := r.Families(ctx, args[0])
-		if err != nil {
-			return userError(args[0], err)
-		}
-		rows := [][]string{{"FAMILY", "CLIENT", "SIGNED IN", "REFRESHED", "ENDS", "SCOPES"}}
-		for _, f := range list {
-			rows = append(rows, []string{
-				f.ID, f.ClientID, f.AuthTime.Format(time.RFC3339), f.Refreshed.Format(time.RFC3339), f.ExpiresAt.Format(time.RFC3339), orDash(f.Scope),
-			})
-		}
-		return c.list(map[string]any{"username": name, "families": list}, rows...)
-	})
-	return first(cmd, oneOrAll(cmd, "revoke"))
-}
-
-func newUserConsents(c *cli) *cobra.Command {
-	var withdraw string
-	cmd := &cobra.Command{
-		Use: "consents NAME", Short: "List what a user allows clients, or withdraw it", Args: takes("NAME"),
-		Long: `List what a user allows clients: remembered consents. With --withdraw CLIENT the user allows that client
-nothing any more: its codes, refresh tokens and access tokens that came of the consent are worthless, at
-once on every instance, and it has to ask again.`,
-	}
-	cmd.Flags().StringVar(&withdraw, "withdraw", "", "withdraw what the user allows this client")
-	c.changing(cmd, func(ctx context.Context, r *adminclient.Accounts, args []string) error {
-		if withdraw != "" {
-			if err := r.WithdrawConsent(ctx, args[0], withdraw); err != nil {
-				return userError(args[0], err)
-			}
-			return c.answer(map[string]any{"username": args[0], "client_id": withdraw, "withdrawn": true},
-				"withdrew what user "+args[0]+" allowed client "+withdraw)
-		}
-		name, list, err := r.Consents(ctx, args[0])
-		if err != nil {
-			return userError(args[0], err)
-		}
-		rows := [][]string{{"CLIENT", "SCOPES", "AGREED", "LAST USED", "ENDS"}}
-		for _, a := range list {
-			rows = append(rows, []string{a.ClientID, orDash(a.Scopes), dateTime(a.AgreedAt), dateTime(a.UsedAt), dateTime(a.ExpiresAt)})
-		}
-		return c.list(map[string]any{"username": name, "consents": list}, rows...)
-	})
-	return first(cmd, func([]string) error {
-		if withdraw == "" && cmd.Flags().Changed("withdraw") {
-			return usagef("--withdraw needs the ID of a client")
-		}
-		return nil
-	})
 }

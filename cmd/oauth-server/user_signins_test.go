@@ -36,20 +36,21 @@ func TestSignInsByID(t *testing.T) {
 	check.OK(t, store.Close())
 
 	for _, args := range []string{
-		"user sessions ada --end=", "user families ada --revoke=", "user sessions ada --end x --end-all", "user families ada --revoke x --revoke-all",
+		"user revoke ada --session=", "user revoke ada --family=", "user revoke ada --consent=", "user revoke ada --session x --family all",
 		"client list --grant=", "client list --grant implicit",
 	} {
 		runFails(t, exitUsage, "", "", on(args)...)
 	}
-	offered := func(command, flag string) string {
-		stdout, _, _ := run(t, "", "__complete", "user", command, "ada", "--data", data, flag, "")
-		id, _, _ := strings.Cut(stdout, "\n")
-		return id
+	offered := func(flag string) string {
+		stdout, _, _ := run(t, "", "__complete", "user", "revoke", "ada", "--data", data, flag, "")
+		ids, _, _ := strings.Cut(stdout, "\n:")
+		return strings.TrimSpace(strings.Replace(ids, all, "", 1))
 	}
-	check.Equal(t, "family", offered("families", "--revoke"), "f-1")
-	session := offered("sessions", "--end")
+	check.Equal(t, "family", offered("--family"), "f-1")
+	session := offered("--session")
+	has(t, runOK(t, "", on("user show ada")...), session, "f-1     shop")
 	for args, says := range map[string]string{
-		"user sessions ada --end " + session: "ended 1 sessions of user ada", "user families ada --revoke f-1": "ended 1 families of user ada",
+		"user revoke ada --session " + session: "ended 1 sessions of user ada", "user revoke ada --family f-1": "ended 1 families of user ada",
 		"client list --grant client_credentials": "shop",
 	} {
 		has(t, runOK(t, "", on(args)...), says)

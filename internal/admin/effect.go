@@ -208,7 +208,7 @@ type verdict struct {
 }
 
 // ofUsersUnknown is the reason if the users that overrides would have hit are unknown.
-const ofUsersUnknown = "what each user has requested is not kept; look at limits counters"
+const ofUsersUnknown = "what each user has requested is not kept; look at limits top --counters"
 
 // judge compares a client's limits. trial is the candidate that was tried on the client, or zero.
 func judge(c activity.ClientReport, was, will *ratelimit.Effective, trial ratelimit.Trial) verdict {

@@ -35,7 +35,7 @@ func TestEffectOfOneUser(t *testing.T) {
 	w := newWorld(t)
 	w.put("/policies/shop", `{"user":[{"requests":3}]}`).is(http.StatusOK)
 	w.ask("shop", "ada", 9)
-	unknown := wouldDeny + "no request of 1 active client. It is unknown for 1: shop (what each user has requested is not kept; look at limits counters)."
+	unknown := wouldDeny + "no request of 1 active client. It is unknown for 1: shop (what each user has requested is not kept; look at limits top --counters)."
 	equal(t, "of another user", strings.TrimSuffix(w.summary("PUT", "/policies/shop/users/bob", `{"user":[{"name":"b","requests":1}]}`), young), unknown)
 	some, _, _ := strings.Cut(w.summary("PUT", "/policies/shop/users/bob", `{"user":[{"requests":2,"grants":["refresh_token"]}]}`), young)
 	equal(t, "of some grants", some, unknown)

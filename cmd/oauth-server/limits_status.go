@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"maps"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,13 +14,27 @@ import (
 	"oauth-server/internal/adminapi"
 )
 
-func (l *limits) newInstances() *cobra.Command {
-	return l.watched(&cobra.Command{
-		Use: "instances", Short: "Show every instance, and whether it has the current limits", Args: takes(),
+func (l *limits) newStatus() *cobra.Command {
+	var hash string
+	cmd := &cobra.Command{
+		Use: "status", Short: "Show every instance, and whether it has the current limits", Args: takes(),
+		Long: `Show every instance, whether it has the current limits and the same configuration file as
+the others, and how it shares its counts. With --hash, show the hash that stands for a user in
+the access log, as user_hash. It is the same on all instances and after restarts.`,
+		Example: `  oauth-server limits status --watch
+  grep "user_hash=$(oauth-server limits status --hash ada)" server.log`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return show(cmd.Context(), l, "/instances", nil, l.instancesTable)
+			if hash == "" {
+				return show(cmd.Context(), l, "/instances", nil, l.instancesTable)
+			}
+			return show(cmd.Context(), l, "/user-hash", url.Values{"username": {hash}}, func(h adminapi.UserHash) error {
+				_, err := fmt.Fprintln(l.out, h.UserHash)
+				return err
+			})
 		},
-	})
+	}
+	cmd.Flags().StringVar(&hash, "hash", "", "show only the hash of this user in the access log")
+	return l.watched(cmd)
 }
 
 func (l *limits) instancesTable(page adminapi.Instances) error {
