@@ -13,13 +13,13 @@ import (
 	"oauth-server/internal/adminlocal"
 	"oauth-server/internal/background"
 	"oauth-server/internal/clientcfg"
-	"oauth-server/internal/clock"
 	"oauth-server/internal/config"
 	"oauth-server/internal/keys"
 	"oauth-server/internal/repositories"
 	"oauth-server/internal/secret"
 	"oauth-server/internal/store"
 	"oauth-server/internal/store/observed"
+	"oauth-server/internal/syncer/clock"
 )
 
 // foundation is the first stage: the parts that the other stages use, and everything that is

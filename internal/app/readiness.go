@@ -11,8 +11,8 @@ import (
 
 	"oauth-server/internal/admission/lane"
 	"oauth-server/internal/clientcfg"
-	"oauth-server/internal/clock"
 	"oauth-server/internal/httpapi"
+	"oauth-server/internal/syncer/clock"
 )
 
 // staleAfter is how long the store may be silent before /readyz reports it. The clients are

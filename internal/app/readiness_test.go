@@ -7,10 +7,10 @@ import (
 	"time"
 
 	"oauth-server/internal/check"
-	"oauth-server/internal/clock"
 	"oauth-server/internal/httpapi"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/syncer"
+	"oauth-server/internal/syncer/clock"
 )
 
 func TestReadiness(t *testing.T) {

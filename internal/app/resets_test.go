@@ -9,9 +9,9 @@ import (
 
 	"oauth-server/internal/admin"
 	"oauth-server/internal/check"
-	"oauth-server/internal/clock"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/syncer"
+	"oauth-server/internal/syncer/clock"
 	"oauth-server/internal/syncer/memstore"
 )
 

@@ -56,7 +56,7 @@ type Reuse interface {
 type Options struct {
 	Counters *ratelimit.Counters
 	Policies func() Policies  // the present ones, without I/O
-	Clock    func() time.Time // clock of all counts; see oauth-server/internal/clock
+	Clock    func() time.Time // clock of all counts; see oauth-server/internal/syncer/clock
 	Bans     Bans             // nil: bans of policies have no effect
 	// Observe is called with every decision before the response is made, with the context of the
 	// request. It must not block. Nil: not called.

@@ -8,10 +8,10 @@ import (
 
 	"oauth-server/internal/check"
 	"oauth-server/internal/clientcfg"
-	"oauth-server/internal/clock"
 	"oauth-server/internal/judgement"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/syncer"
+	"oauth-server/internal/syncer/clock"
 	"oauth-server/internal/syncer/memstore"
 	"oauth-server/internal/testworld"
 )

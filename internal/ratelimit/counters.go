@@ -22,7 +22,7 @@ const (
 // Except for [Counters.Await] they block only for the short critical section of another call.
 //
 // All times passed in must come from one clock that does not run backwards, such as
-// [oauth-server/internal/clock]. If two goroutines race, the call with the slightly earlier time is
+// [oauth-server/internal/syncer/clock]. If two goroutines race, the call with the slightly earlier time is
 // decided in the later frame.
 //
 // The number of keys bounds the memory. When it is reached, a new key evicts an idle or little used

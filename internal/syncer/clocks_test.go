@@ -7,9 +7,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"oauth-server/internal/clock"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/syncer"
+	"oauth-server/internal/syncer/clock"
 )
 
 // trial is a cluster that gets several times its limit in requests, minute after minute. Halfway

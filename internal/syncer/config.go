@@ -4,7 +4,7 @@ import (
 	"log/slog"
 	"time"
 
-	"oauth-server/internal/clock"
+	"oauth-server/internal/syncer/clock"
 )
 
 // Config configures a [Syncer]. [DefaultConfig] has values for all fields.

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"oauth-server/internal/background"
-	"oauth-server/internal/clock"
+	"oauth-server/internal/syncer/clock"
 )
 
 // clockSamples is how many times the store's clock is read at the start. The quickest reading is

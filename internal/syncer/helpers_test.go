@@ -13,9 +13,9 @@ import (
 	"go.uber.org/goleak"
 
 	"oauth-server/internal/check"
-	"oauth-server/internal/clock"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/syncer"
+	"oauth-server/internal/syncer/clock"
 	"oauth-server/internal/syncer/memstore"
 )
 

@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"oauth-server/internal/check"
-	"oauth-server/internal/clock"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/syncer"
+	"oauth-server/internal/syncer/clock"
 	"oauth-server/internal/turns"
 )
 

@@ -11,9 +11,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"oauth-server/internal/clock"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/syncer"
+	"oauth-server/internal/syncer/clock"
 )
 
 var numbers = flag.Bool("numbers", false, "print the figures of the scenarios, at full length")

@@ -6,8 +6,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"oauth-server/internal/clock"
 	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/syncer/clock"
 )
 
 // Stats has totals since a syncer was made, and its present state.

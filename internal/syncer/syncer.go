@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"oauth-server/internal/background"
-	"oauth-server/internal/clock"
 	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/syncer/clock"
 )
 
 // Syncer exchanges the [ratelimit.Counters] of one process with a [Store].

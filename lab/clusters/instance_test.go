@@ -7,9 +7,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"oauth-server/internal/clock"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/syncer"
+	"oauth-server/internal/syncer/clock"
 )
 
 // instance is one process of the cluster.

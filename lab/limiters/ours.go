@@ -3,8 +3,8 @@ package limiters
 import (
 	"time"
 
-	"oauth-server/internal/clock"
 	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/syncer/clock"
 )
 
 // ours is the limiter as it runs in a server: with its clock, and attached to a syncer, so that every request also

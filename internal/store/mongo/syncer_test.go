@@ -10,10 +10,10 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
-	"oauth-server/internal/clock"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/store/mongo/mongotest"
 	"oauth-server/internal/syncer"
+	"oauth-server/internal/syncer/clock"
 )
 
 // node is one process of a cluster: its counters, its syncer, and its own connections to the

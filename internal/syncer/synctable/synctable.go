@@ -10,9 +10,9 @@ import (
 	"runtime"
 	"testing"
 
-	"oauth-server/internal/clock"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/syncer"
+	"oauth-server/internal/syncer/clock"
 )
 
 // step is one line of the table: the action, the known and the unflushed count at A and at B (g and

@@ -5,7 +5,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"oauth-server/internal/clock"
+	"oauth-server/internal/syncer/clock"
 )
 
 // TestUncertainty: it is the error of the best reading, plus the part that is not slewed yet and

@@ -9,7 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"oauth-server/internal/clock"
+	"oauth-server/internal/syncer/clock"
 )
 
 // machine is a wall clock, a store's clock, and the clock of a process.
