@@ -1,10 +1,10 @@
 package config
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"syscall"
 
 	"oauth-server/internal/fielderr"
@@ -35,19 +35,17 @@ func errIrregular(path string) error {
 
 // checkRegular refuses files named by the configuration that cannot be read again.
 func (c *Config) checkRegular() (es fielderr.Errors) {
-	mongo := *cmp.Or(c.Store.MongoDB, &MongoDB{})
-	for _, f := range [][2]string{
-		{"store.mongodb.uri_file", mongo.URIFile},
-		{"tls.cert_file", c.TLS.CertFile},
-		{"tls.key_file", c.TLS.KeyFile},
-		{"admin_tls.cert_file", c.AdminTLS.CertFile},
-		{"admin_tls.key_file", c.AdminTLS.KeyFile},
-		{"admin_client_ca", c.AdminClientCA},
-		{"keys.secret_file", c.Keys.SecretFile},
-		{"gateway.introspection.client_secret_file", c.Gateway.Introspection.ClientSecretFile},
-	} {
-		if info, err := os.Stat(f[1]); err == nil && !info.Mode().IsRegular() {
-			es.Add(f[0], "%v", errIrregular(f[1]))
+	shown := *c // At allocates on the way
+	for _, o := range options {
+		if !strings.HasSuffix(o.Path, "_file") && o.Path != "admin_client_ca" {
+			continue
+		}
+		file, err := strict.At(&shown, o.Path)
+		if err != nil {
+			continue
+		}
+		if info, err := os.Stat(file.String()); err == nil && !info.Mode().IsRegular() {
+			es.Add(o.Path, "%v", errIrregular(file.String()))
 		}
 	}
 	return es

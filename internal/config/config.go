@@ -6,50 +6,44 @@ import (
 )
 
 // Config is the whole configuration. The json tags are the names of the fields in the file and in
-// the paths of problems.
+// the paths of problems. A field with a help tag is an [Option] too.
 type Config struct {
 	// Issuer is the public URL of the server. It is in every token and in the metadata (RFC 8414).
 	// Empty: derived from a loopback Listen.
-	Issuer string `json:"issuer,omitempty"`
-	// Listen is the host:port that serves clients.
-	Listen string `json:"listen"`
-	// AdminListen is the host:port of the admin API. Empty: no admin API.
-	AdminListen string `json:"admin_listen,omitempty"`
+	Issuer      string `json:"issuer,omitempty" help:"public URL of the server; derived from a loopback --listen if empty"`
+	Listen      string `json:"listen" help:"host:port to serve clients on; port 0 takes a free one"`
+	AdminListen string `json:"admin_listen,omitempty" help:"host:port of metrics, health and the admin API; empty for none"`
 	// AdminTLS is the certificate of AdminListen. Without it AdminListen uses the certificate of
 	// TLS. With either of them, operators are served by HTTPS.
-	AdminTLS TLS `json:"admin_tls,omitzero"`
+	AdminTLS TLS `json:"admin_tls,omitzero" help:"admin address, if it has its own:"`
 	// AdminClientCA is a PEM file of certificates. If set, a connection to AdminListen needs a
 	// client certificate signed by one of them.
-	AdminClientCA string `json:"admin_client_ca,omitempty"`
+	AdminClientCA string `json:"admin_client_ca,omitempty" help:"PEM file of the CA whose client certificates the admin address requires; empty for none"`
 	// TLS makes the server speak HTTPS. Without it the server speaks HTTP, for a proxy
 	// that speaks HTTPS.
 	TLS TLS `json:"tls,omitzero"`
 	// TrustedProxies are the peers that may set TrustedHeader and X-Request-Id. Behind a proxy that
 	// terminates HTTPS for the server, the setting is required; it may be "none".
-	TrustedProxies Proxies `json:"trusted_proxies,omitempty"`
+	TrustedProxies Proxies `json:"trusted_proxies,omitempty" help:"addresses and ranges of the proxies that name the client; none if there are none"`
 	// TrustedHeader is the header in which trusted proxies name the client. They overwrite it or
 	// append to it.
-	TrustedHeader string `json:"trusted_header"`
-	// TrustedHops is the maximum number of trusted proxies that a request passes, one behind the
-	// other.
-	TrustedHops int `json:"trusted_hops"`
+	TrustedHeader string `json:"trusted_header" help:"where they name it: x-forwarded-for, or forwarded (RFC 7239)"`
+	TrustedHops   int    `json:"trusted_hops" help:"how many of them a request passes at most, one behind the other"`
 	// DrainDelay is how long the server keeps answering after SIGTERM while its readiness fails, so
 	// that load balancers switch to other instances. 0: it stops at once.
-	DrainDelay Duration `json:"drain_delay"`
-	// ShutdownTimeout bounds the graceful stop after that.
-	ShutdownTimeout Duration `json:"shutdown_timeout"`
+	DrainDelay      Duration `json:"drain_delay" help:"how long after SIGTERM requests are still taken while /readyz fails; 0s for not at all"`
+	ShutdownTimeout Duration `json:"shutdown_timeout" help:"longest time that a graceful stop may take, after drain_delay"`
 	Log             Log      `json:"log"`
 	// LogUsers selects the token requests that are logged with their user: [LogAllUsers] or
 	// [LogDeniedUsers].
-	LogUsers string `json:"log_users"`
-	// LogUsernames logs usernames in clear instead of their hashes.
-	LogUsernames bool    `json:"log_usernames,omitempty"`
+	LogUsers     string  `json:"log_users" help:"token requests whose user is in the log: all, or denied (those over a limit)"`
+	LogUsernames bool    `json:"log_usernames,omitempty" help:"name these users in the log, instead of by a keyed hash"`
 	Metrics      Metrics `json:"metrics"`
 	Tracing      Tracing `json:"tracing"`
 	Store        Store   `json:"store"`
 	// Migrate brings a MongoDB database to the layout of this release at start. Without it, the
 	// server does not start on an older layout.
-	Migrate        bool           `json:"migrate,omitempty"`
+	Migrate        bool           `json:"migrate,omitempty" help:"bring the MongoDB database to the layout of this release before serving"`
 	Tokens         Tokens         `json:"tokens"`
 	Keys           Keys           `json:"keys,omitzero"`
 	Sessions       Sessions       `json:"sessions"`
@@ -68,8 +62,8 @@ type Config struct {
 // TLS names PEM files with the certificate chain and the private key. They are read again when they
 // change.
 type TLS struct {
-	CertFile string `json:"cert_file,omitempty"`
-	KeyFile  string `json:"key_file,omitempty"`
+	CertFile string `json:"cert_file,omitempty" help:"PEM file of the certificate chain; makes the address speak HTTPS"`
+	KeyFile  string `json:"key_file,omitempty" help:"PEM file of the private key"`
 }
 
 // Enabled reports whether the server speaks HTTPS.
@@ -85,23 +79,19 @@ func (c *Config) OperatorTLS() TLS {
 
 // Log configures the log on standard error.
 type Log struct {
-	Format string `json:"format"` // text or json
-	Level  string `json:"level"`  // debug, info, warn or error
+	Format string `json:"format" help:"text or json"`
+	Level  string `json:"level" help:"debug, info, warn or error"`
 }
 
 // Metrics configures /metrics on AdminListen.
 type Metrics struct {
-	// MaxClients is the maximum number of clients with a label of their own. The others are counted
-	// together.
-	MaxClients int `json:"max_clients"`
+	MaxClients int `json:"max_clients" help:"clients that have series of their own in /metrics; the others share one"`
 }
 
 // Tracing configures traces of requests.
 type Tracing struct {
-	// Endpoint is the URL of an OTLP/HTTP collector. Empty: no tracing.
-	Endpoint string `json:"endpoint,omitempty"`
-	// SampleRatio is the share of requests that are traced, 0 to 1.
-	SampleRatio float64 `json:"sample_ratio"`
+	Endpoint    string  `json:"endpoint,omitempty" help:"URL of an OTLP/HTTP collector to send traces to; empty for none"`
+	SampleRatio float64 `json:"sample_ratio" help:"share of requests that are traced, 0 to 1"`
 }
 
 // Store configures the storage: one of the two, or neither for the default.
@@ -112,51 +102,48 @@ type Store struct {
 
 // Embedded is one local file, for one process.
 type Embedded struct {
-	Path string `json:"path"`
+	Path string `json:"path" flag:"data" help:"file of the embedded store"`
 }
 
 // MongoDB is a database shared by any number of instances.
 type MongoDB struct {
-	URI string `json:"uri,omitempty"`
+	URI string `json:"uri,omitempty" help:"MongoDB to keep everything in, instead of --data"`
 	// URIFile is a file that holds the URI. It keeps the password out of the environment and the
 	// configuration.
-	URIFile  string `json:"uri_file,omitempty"`
-	Database string `json:"database"`
+	URIFile  string `json:"uri_file,omitempty" help:"file that holds the URI, in place of --mongodb-uri"`
+	Database string `json:"database" help:"database in that MongoDB"`
 }
 
 // Tokens configures the signature and the lifetimes of tokens.
 type Tokens struct {
-	Algorithm  keys.Algorithm `json:"algorithm"`
-	AccessTTL  Duration       `json:"access_ttl"`
-	RefreshTTL Duration       `json:"refresh_ttl"`
-	CodeTTL    Duration       `json:"code_ttl"`
+	Algorithm  keys.Algorithm `json:"algorithm" help:"signature of access tokens: ES256, EdDSA or RS256"`
+	AccessTTL  Duration       `json:"access_ttl" help:"lifetime of an access token"`
+	RefreshTTL Duration       `json:"refresh_ttl" help:"lifetime of a refresh token"`
+	CodeTTL    Duration       `json:"code_ttl" help:"lifetime of an authorization code; keep it above the windows of user limits"`
 	// RefreshGrace is how long a used refresh token still returns the same successor, as long as
 	// the successor is unused. 0: never.
-	RefreshGrace Duration `json:"refresh_grace"`
-	// RefreshMaxAge is how long after the sign-in tokens can be refreshed.
-	RefreshMaxAge Duration `json:"refresh_max_age"`
-	// KeyRotation is the age at which the signing key is replaced.
-	KeyRotation Duration `json:"key_rotation"`
+	RefreshGrace  Duration `json:"refresh_grace" help:"how long a repeated refresh gets the same answer again; 0s for never"`
+	RefreshMaxAge Duration `json:"refresh_max_age" help:"age of a sign-in at which refreshing ends"`
+	KeyRotation   Duration `json:"key_rotation" help:"age at which the signing key is replaced"`
 }
 
 // Sessions configures how long a browser stays signed in, and how many codes each session gets.
 type Sessions struct {
-	TTL Duration `json:"ttl"`
-	// Codes is how many authorization codes a session gets within the lifetime of one code.
-	Codes int64 `json:"codes"`
+	TTL   Duration `json:"ttl" help:"how long a browser stays signed in"`
+	Codes int64    `json:"codes" help:"authorization codes of one session within tokens.code_ttl, in each process"`
 }
 
 // Passwords bounds the work of checking passwords, which is deliberately expensive.
 type Passwords struct {
 	// Concurrency is how many passwords are checked at once, each with 19 MiB. Zero: half of the
 	// processors, at most 8, and at most as many as fit into a quarter of the memory.
-	Concurrency int `json:"concurrency,omitempty"`
+	Concurrency int `json:"concurrency,omitempty" help:"passwords checked at once, with 19 MiB each; derived from processors and memory if empty"`
 	// Processes selects where passwords are hashed: in processes of the lowest priority if the
 	// system supports that ("auto"), or in the server ("off").
-	Processes string `json:"processes"`
+	Processes string `json:"processes" help:"hash in processes of the lowest priority where that helps: auto; or never: off"`
 	// SignInsPerMinute is how many correct passwords of one username are accepted from one address
 	// (an IPv6 address counts as its /64).
-	SignInsPerMinute int64 `json:"sign_ins_per_minute"`
+	SignInsPerMinute int64 `json:"sign_ins_per_minute" help:"right passwords for one username from one address"`
 }
 
 // The values of [Passwords].Processes.
@@ -170,19 +157,18 @@ type Sync struct {
 	// Interval is how long the counts of a key wait that uses half of its limit. The counts of a
 	// key far below its limit wait up to ten times as long. Counts so near the limit that they
 	// could change a decision at another instance do not wait.
-	Interval Duration `json:"interval"`
+	Interval Duration `json:"interval" help:"how long counts wait to be shared with other instances; less near a limit, ten times as long far below it"`
 }
 
 // Audit configures the trail of changes by operators.
 type Audit struct {
-	// Keep is how long an entry is kept.
-	Keep Duration `json:"keep"`
+	Keep Duration `json:"keep" help:"how long the trail of operators' changes is kept"`
 }
 
 // Inspection limits the requests of one client to /introspect and /revoke, in each process.
 type Inspection struct {
-	IntrospectPerSecond int64 `json:"introspect_per_second"`
-	RevokePerSecond     int64 `json:"revoke_per_second"`
+	IntrospectPerSecond int64 `json:"introspect_per_second" help:"requests of one client to /introspect, in each process"`
+	RevokePerSecond     int64 `json:"revoke_per_second" help:"requests of one client to /revoke, in each process"`
 }
 
 // FailedAttempts limits wrong client secrets, wrong passwords, and invalid codes and refresh
@@ -190,36 +176,34 @@ type Inspection struct {
 // counts as its /64), so an attacker cannot lock out users at other addresses. For new addresses
 // see SlowAfter.
 type FailedAttempts struct {
-	Window  Duration     `json:"window"`
-	Clients FailureQuota `json:"clients"` // client authentications
-	Users   SignInQuota  `json:"users"`   // sign-ins
-	Grants  FailureQuota `json:"grants"`  // codes and refresh tokens
+	Window  Duration     `json:"window" help:"window of the six other limits on failed attempts"`
+	Clients FailureQuota `json:"clients" help:"wrong client secrets"`
+	Users   SignInQuota  `json:"users" help:"wrong passwords"`
+	Grants  FailureQuota `json:"grants" help:"invalid codes and refresh tokens of public clients"`
 }
 
 // FailureQuota is how many failures are allowed per window.
 type FailureQuota struct {
-	PerAddress int64 `json:"per_address"` // from one address in total
-	PerName    int64 `json:"per_name"`    // from one address, with one client_id or username
+	PerAddress int64 `json:"per_address" help:"from one address"`
+	PerName    int64 `json:"per_name" help:"from one address for one client_id or username"`
 }
 
 // SignInQuota is how many wrong passwords are allowed. In addition to the quota it has limits over
 // a day (SlowAfter and PerNameDaily), which count for all instances together.
 type SignInQuota struct {
 	FailureQuota
-	PerNameDaily int64 `json:"per_name_daily"` // from one address with one username
+	PerNameDaily int64 `json:"per_name_daily" help:"from one address for one username in a day, on all instances"`
 	// SlowAfter is a number of wrong passwords with one username, from all addresses and without a
 	// correct one in between. After it, attempts from unknown addresses are slowed down to one per
 	// SlowWait.
-	SlowAfter int64    `json:"slow_after"`
-	SlowWait  Duration `json:"slow_wait"`
+	SlowAfter int64    `json:"slow_after" help:"in a row for one username in a day, on all instances, that slow down attempts from new addresses"`
+	SlowWait  Duration `json:"slow_wait" help:"that are slowed down: time between attempts"`
 }
 
 // RateLimit has the limits on token requests: the default limits of all clients, and the policies
 // of single clients.
 type RateLimit struct {
-	// MaxKeys bounds the counters kept in memory.
-	MaxKeys int `json:"max_keys"`
-	// ErrorCode is the OAuth error code of the response to a request over a limit.
-	ErrorCode string `json:"error_code"`
+	MaxKeys   int    `json:"max_keys" help:"counters kept in memory"`
+	ErrorCode string `json:"error_code" help:"OAuth error code of a 429: temporarily_unavailable, slow_down, rate_limited, invalid_request"`
 	ratelimit.Settings
 }

@@ -19,32 +19,32 @@ import (
 // gateway.
 type Gateway struct {
 	// Upstream is the URL of that server, without a path.
-	Upstream string `json:"upstream,omitempty"`
+	Upstream string `json:"upstream,omitempty" help:"URL of the authorization server behind the gateway, without a path"`
 	// PublicURL is the origin at which clients reach the gateway. The upstream sees only this
 	// origin, and no other is served.
-	PublicURL string `json:"public_url,omitempty"`
+	PublicURL string `json:"public_url,omitempty" help:"URL at which clients reach the gateway, without a path; the upstream sees no other host"`
 	// TokenPath has the paths of its token endpoints. A segment * stands for any one segment, a
 	// first segment ** for any number.
-	TokenPath []string `json:"token_path,omitempty"`
+	TokenPath []string `json:"token_path,omitempty" help:"path of its token endpoint, repeatable; a segment * stands for any one, a first segment ** for any number"`
 	// Insecure allows plain HTTP beyond this machine: to Upstream and the introspection endpoint, or
 	// queries to the judge. Every caller of /judge can use up the limits of any client.
-	Insecure bool `json:"insecure,omitempty"`
+	Insecure bool `json:"insecure,omitempty" help:"allow plain HTTP beyond this machine: to the upstream, or from a proxy that asks"`
 	// SubjectClaim names the user in the tokens of the upstream.
-	SubjectClaim string `json:"subject_claim"`
+	SubjectClaim string `json:"subject_claim" help:"claim that names the user in the upstream's tokens"`
 	// Introspection is the endpoint that returns the users of opaque tokens.
 	Introspection Introspection `json:"introspection,omitzero"`
 	// OnError is the decision if the gateway itself fails to decide a request: allow or deny.
-	OnError string `json:"on_error"`
+	OnError string `json:"on_error" help:"what becomes of a request that the gateway itself fails to judge: allow or deny"`
 	// MaxSubjects is the maximum number of refresh tokens and usernames with a known user.
-	MaxSubjects int `json:"max_subjects"`
+	MaxSubjects int `json:"max_subjects" help:"refresh tokens and usernames that are known by their user, at most"`
 	// ShareSubjects stores the users of refresh tokens, for other instances and the next start.
-	ShareSubjects bool `json:"share_subjects"`
+	ShareSubjects bool `json:"share_subjects" help:"keep the users of refresh tokens in the store, for other instances and the next start"`
 	// Judge makes this server answer the queries of another proxy instead of being a proxy. There
 	// is then no Upstream.
-	Judge bool `json:"judge,omitempty"`
+	Judge bool `json:"judge,omitempty" help:"answer the questions of another proxy at /judge, instead of being one before --upstream"`
 	// EnvoyListen is the address at which Envoy queries the judge over gRPC. Empty: no such
 	// listener.
-	EnvoyListen string `json:"envoy_listen,omitempty"`
+	EnvoyListen string `json:"envoy_listen,omitempty" help:"address for Envoy's questions over gRPC, with --judge; empty: none"`
 }
 
 // Enabled reports whether this server is a gateway, or decides for one.

@@ -9,11 +9,11 @@ import (
 // Overload configures which requests are refused during overload, and when.
 type Overload struct {
 	// Mode is enforce; dry_run, which only counts the requests that it would refuse; or off.
-	Mode ratelimit.Mode `json:"mode"`
+	Mode ratelimit.Mode `json:"mode" help:"refuse the least critical requests while overloaded: enforce, dry_run or off"`
 	// Target is how long work may wait for the processor before the least critical requests are refused.
-	Target Duration `json:"target"`
+	Target Duration `json:"target" help:"how long work may wait for the processor before something is refused"`
 	// MaxInFlight is the maximum number of requests processed at once.
-	MaxInFlight int `json:"max_in_flight"`
+	MaxInFlight int `json:"max_in_flight" help:"requests that are worked on at once, at most"`
 }
 
 func defaultOverload() Overload {

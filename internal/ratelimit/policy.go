@@ -143,14 +143,14 @@ func validateLimits(field string, limits []Limit) (es fielderr.Errors) {
 // Settings is the complete configuration of limits.
 type Settings struct {
 	// Mode is the global mode; unset means Enforce.
-	Mode Mode `json:"mode"`
+	Mode Mode `json:"mode" help:"enforce, dry_run or off"`
 	// Instance is the mode of this process alone; if set, it overrides all others.
-	Instance Mode `json:"instance_mode,omitempty"`
+	Instance Mode `json:"instance_mode,omitempty" help:"mode of this process alone, which overrides every other mode"`
 	// CanaryPercent is the share of clients, 0 to 100, that the global mode Enforce applies to. The
 	// other clients get DryRun. The client_id alone decides whether a client is in the share, and a
 	// larger share contains every smaller one. A mode set for a client or for this instance
 	// overrides it.
-	CanaryPercent float64           `json:"canary_percent"`
+	CanaryPercent float64           `json:"canary_percent" help:"share of clients that enforce applies to"`
 	Default       Policy            `json:"default"`
 	Clients       map[string]Policy `json:"clients,omitempty"`
 }
