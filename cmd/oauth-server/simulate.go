@@ -91,7 +91,7 @@ func (s *simulation) register(cmd *cobra.Command) {
 	f.StringArrayVar(&s.presets, "preset", nil, "limits of a provider to compare: "+strings.Join(presetNames(), ", ")+"; may be repeated")
 	f.StringVar(&s.target, "target", "", "find the lowest limit that leaves this share untouched, such as 99.9%")
 	f.StringVar(&s.of, "of", string(simulate.OfClients), "what --target is a share of: clients or requests")
-	f.Var(&once{value: &s.write}, "write", "with --target: write the limits that were found to this file, for limits apply and limits candidate set")
+	f.StringVar(&s.write, "write", "", "with --target: write the limits that were found to this file, for limits apply and limits candidate set")
 	f.DurationVar(&s.lifetime, "token-lifetime", time.Hour, "how long tokens live, where the log does not say")
 	f.IntVar(&s.maxKeys, "max-keys", ratelimit.DefaultMaxKeys, "bound on the users and clients that are counted at once, as rate_limit.max_keys of the server")
 	f.IntVar(&s.top, "top", 0, "how many clients to show; with -o json all up to 10,000 (default 20)")
@@ -102,7 +102,7 @@ func (s *simulation) register(cmd *cobra.Command) {
 	}
 	_ = cmd.MarkFlagFilename("policies", "yaml", "yml")
 	_ = cmd.MarkFlagFilename("write", "yaml", "yml")
-	f.Var(&once{value: &s.report}, "report", "write the answer as a page to this file, .html")
+	f.StringVar(&s.report, "report", "", "write the answer as a page to this file, .html")
 	_ = cmd.MarkFlagFilename("report", "html")
 }
 
@@ -147,7 +147,6 @@ func (s *simulation) run(cmd *cobra.Command, logs []string) error {
 		s.warnFormats(&result.Lines)
 		return failed
 	}
-	s.warnSame(logs)
 	if result.Under, result.Policies, err = s.files.judged(); err != nil {
 		return err
 	}

@@ -16,29 +16,6 @@ import (
 
 const fileMode = 0o644 // of results, which contain no secrets
 
-// once is the value of a flag that names one file. It rejects a second value, because nothing would
-// be written to the first file.
-type once struct{ value *string }
-
-func (o *once) String() string {
-	if o.value == nil {
-		return ""
-	}
-	return *o.value
-}
-
-// Set implements [pflag.Value].
-func (o *once) Set(path string) error {
-	if *o.value != "" {
-		return fmt.Errorf("there is %s already, and one file is written", *o.value)
-	}
-	*o.value = path
-	return nil
-}
-
-// Type implements [pflag.Value].
-func (o *once) Type() string { return "string" }
-
 // writable reports why a flag's output file cannot be written. It runs before any long work. An
 // empty path is valid.
 func writable(flag, path string, extensions ...string) error {

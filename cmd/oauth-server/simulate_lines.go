@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 
@@ -87,22 +86,4 @@ func numberOf(n uint64, one, many string) string {
 		return one
 	}
 	return many
-}
-
-// warnSame reports logs that are the same file.
-func (s *simulation) warnSame(logs []string) {
-	var infos []os.FileInfo
-	for i, name := range logs {
-		info, err := os.Stat(name)
-		if err != nil {
-			info = nil // standard input, read only once
-		}
-		for j, other := range infos {
-			if info != nil && other != nil && os.SameFile(info, other) {
-				s.note("%s and %s are the same file: its requests count twice.", printable(logs[j]), printable(logs[i]))
-				break
-			}
-		}
-		infos = append(infos, info)
-	}
 }

@@ -31,19 +31,11 @@ func (s *simulation) show(r *simulate.Result) error {
 	if err := s.print(report.Clients(r, len(r.Clients))); err != nil {
 		return err
 	}
-	var text strings.Builder
-	if r.MoreClients > 0 {
-		fmt.Fprintf(&text, "… and %d more %s\n", r.MoreClients, plural(r.MoreClients, "client"))
-	}
-	fmt.Fprintf(&text, "\nOf %d %s of %d %s, from %s to %s, %s under %s.\n",
-		r.Total.Requests, plural(int(min(r.Total.Requests, 2)), "request"), r.ClientCount, plural(r.ClientCount, "client"), dateTime(r.From), dateTime(r.To), refusedText(r), r.Under)
-	if _, err := fmt.Fprint(s.out, text.String()); err != nil {
+	if _, err := fmt.Fprintf(s.out, "\n%s\n", report.Sentence(r)); err != nil {
 		return err
 	}
 	if len(r.WhatIf) > 0 {
-		if _, err := fmt.Fprintln(s.out); err != nil {
-			return err
-		}
+		_, _ = fmt.Fprintln(s.out) // the table has the same error
 		if err := s.print(report.WhatIf(r.WhatIf)); err != nil {
 			return err
 		}
@@ -56,22 +48,7 @@ func (s *simulation) show(r *simulate.Result) error {
 	return nil
 }
 
-// refusedText says in a sentence how many requests are refused, and which clients sent them.
-func refusedText(r *simulate.Result) string {
-	n := r.Total.Refused()
-	if n == 0 {
-		return "none is refused"
-	}
-	are := "are"
-	if n == 1 {
-		are = "is"
-	}
-	users := int(min(r.UsersHit, 2))
-	return fmt.Sprintf("%d %s refused, of %d %s and %s %s", n, are, r.ClientsHit, plural(r.ClientsHit, "client"),
-		report.About(r.UsersHit, r.UsersEstimated), plural(users, "user"))
-}
-
-// print writes a table of the result.
+// print writes a table of the result, and what it leaves out.
 func (s *simulation) print(t *report.Table) error {
 	var heading []string
 	for _, c := range t.Columns {
@@ -86,7 +63,11 @@ func (s *simulation) print(t *report.Table) error {
 		cells[0] = shortened(cells[0])
 		rows = append(rows, cells)
 	}
-	return s.table(rows...)
+	err := s.table(rows...)
+	if err == nil && t.More != "" {
+		_, err = fmt.Fprintln(s.out, t.More)
+	}
+	return err
 }
 
 // shortened removes the middle of a name that would make a table too wide.
@@ -120,13 +101,5 @@ func (s *simulation) showTarget(t *simulate.Target) error {
 	if _, err := fmt.Fprint(s.out, text.String()); err != nil || len(t.Outstanding) == 0 {
 		return err
 	}
-	table := report.Outstanding(t, shownOutstanding)
-	if err := s.print(table); err != nil {
-		return err
-	}
-	if table.More != "" {
-		_, err := fmt.Fprintln(s.out, table.More)
-		return err
-	}
-	return nil
+	return s.print(report.Outstanding(t, shownOutstanding))
 }

@@ -83,7 +83,6 @@ policies:
 		{"log.csv --write x.yaml --of requests", exitUsage, []string{"--write: there is nothing to write without --target", "--of: there is nothing to find without --target"}},
 		{"log.csv --target 0.999", exitUsage, []string{"--target: is 0.999 a percentage, or a part of 1? Write 0.999% or 99.9%"}},
 		{"log.csv --limit 5/60s,", exitUsage, []string{`--limit: "5/60s," has a comma with nothing before or after it`}},
-		{"log.csv --report a.html --report b.html", exitUsage, []string{`"b.html" for "--report"`, "there is a.html already"}},
 		{"log.csv --max-keys 99999999999", exitUsage, []string{"--max-keys: 99999999999 is not from 1 to 1073741824"}},
 		{"log.csv --policies mode.yaml", exitUsage, []string{"mode: unknown field; there are issuer, "}},
 		{"log.csv --policies typo.yaml", exitUsage, []string{"rate_limits: unknown field; did you mean rate_limit? (typo.yaml:1)"}},

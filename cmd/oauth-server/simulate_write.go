@@ -53,33 +53,21 @@ func (s *simulation) found(r *simulate.Result) ([]byte, error) {
 	if s.files.settings == nil {
 		out.WriteString("# The other settings are those of the configuration file.\n")
 	}
-	if err := strict.WriteYAML(&out, map[string]any{"settings": settings}); err != nil {
-		return nil, err
+	doc := map[string]any{"settings": settings}
+	if s.files.file != nil { // its other sections stay
+		for target, value := range s.files.file.values {
+			section, name, _ := strings.Cut(target, "/")
+			if section == "settings" {
+				continue
+			}
+			all, _ := doc[section].(map[string]any)
+			if all == nil {
+				all = map[string]any{}
+				doc[section] = all
+			}
+			all[name] = value
+		}
 	}
-	err := s.files.writeRest(&out)
+	err := strict.WriteYAML(&out, doc)
 	return out.Bytes(), err
-}
-
-// writeRest writes the rest of the file of limits, without the settings.
-func (f *policyFiles) writeRest(out *bytes.Buffer) error {
-	if f.file == nil {
-		return nil
-	}
-	sections := map[string]map[string]json.RawMessage{}
-	for target, value := range f.file.values {
-		section, name, _ := strings.Cut(target, "/")
-		if sections[section] == nil {
-			sections[section] = map[string]json.RawMessage{}
-		}
-		sections[section][name] = value
-	}
-	for _, section := range adminapi.Sections[1:] { // the first are the settings
-		if sections[section] == nil {
-			continue
-		}
-		if err := strict.WriteYAML(out, map[string]any{section: sections[section]}); err != nil {
-			return err
-		}
-	}
-	return nil
 }

@@ -2,32 +2,24 @@ package report
 
 import (
 	"fmt"
+	"time"
 
 	"oauth-server/internal/simulate"
 	"oauth-server/internal/simulate/traffic"
 )
 
-// sentence returns the result in one sentence.
-func sentence(r *simulate.Result) string {
-	switch {
-	case r.Total.Requests == 0:
+// Sentence returns the result in one sentence.
+func Sentence(r *simulate.Result) string {
+	if r.From.IsZero() {
 		return "There are no requests that a limit would count."
-	case r.Total.Refused() == 0:
-		return fmt.Sprintf("None of %s of %s would have been refused%s.",
-			counted(r.Total.Requests, "request", "requests"), counted(r.ClientCount, "client", "clients"), under(r))
 	}
-	return fmt.Sprintf("%s of %s would have been refused%s: %s of %s and %s are hit.",
-		count(r.Total.Refused()), counted(r.Total.Requests, "request", "requests"), under(r),
-		count(r.ClientsHit), counted(r.ClientCount, "client", "clients"),
-		About(r.UsersHit, r.UsersEstimated)+map[bool]string{true: " user", false: " users"}[r.UsersHit == 1])
-}
-
-// under returns, for the sentence, the policies that decided the requests.
-func under(r *simulate.Result) string {
-	if r.Under == "" {
-		return ""
+	n, refused := r.Total.Refused(), "none is refused"
+	if n > 0 {
+		refused = fmt.Sprintf("%s refused, of %s and %s", map[bool]string{true: "1 is", false: count(n) + " are"}[n == 1],
+			counted(r.ClientsHit, "client", "clients"), About(r.UsersHit, r.UsersEstimated)+map[bool]string{true: " user", false: " users"}[r.UsersHit == 1])
 	}
-	return " under " + printable(r.Under)
+	return fmt.Sprintf("Of %s of %s, from %s to %s, %s under %s.", counted(r.Total.Requests, "request", "requests"),
+		counted(r.ClientCount, "client", "clients"), r.From.Format(time.RFC3339), r.To.Format(time.RFC3339), refused, printable(r.Under))
 }
 
 // headlines returns the figures at the top. Zero figures are left out, except the ones that every

@@ -57,7 +57,7 @@ type figure struct {
 func Write(w io.Writer, r *simulate.Result) error {
 	v := view{
 		Policy: contentPolicy(), CSS: template.CSS(css), Script: template.JS(script), //nolint:gosec // G203: both are ours
-		Over: over(r), Sentence: sentence(r), Notes: r.Notes, Figures: headlines(r),
+		Over: over(r), Sentence: Sentence(r), Notes: r.Notes, Figures: headlines(r),
 		Lines: lines(&r.Lines), Files: files(r.Lines.Files), Causes: causes(r.Lines.Causes), Found: printableLines(r.Found), WhatIf: whatIfOf(r.WhatIf),
 	}
 	if len(r.Clients) > 0 {

@@ -143,7 +143,7 @@ func TestWhatThePageSays(t *testing.T) {
 	t.Parallel()
 	shown := words(t, written(t, sample()))
 	for _, want := range []string{
-		"22,033 of 523,451 requests would have been refused under the limits of conf.yaml\\u202e: 12 of 342 clients and ~12,345 users are hit.",
+		"Of 523,451 requests of 342 clients, from 2026-05-04T00:00:03Z to 2026-05-05T23:59:53Z, 22,033 are refused, of 12 clients and ~12,345 users under the limits of conf.yaml\\u202e.",
 		"Requests 523,451", "Refused 22,033 4.21 %", "Clients hit 12 of 342, 3.51 %", "Users hit ~12,345", "Banned 100", "Delayed 2,000",
 		"Reused 1,107", "Failed 812", "Waste 12.2 %",
 		"The log does not say the user of 3,211 requests: they count for their client alone.",
@@ -180,7 +180,7 @@ func TestNothingHappened(t *testing.T) {
 			From: monday, To: monday.Add(time.Minute), Total: simulate.Counts{Requests: 1, Admitted: 1}, Reach: simulate.Reach{ClientCount: 1},
 			Series:  simulate.Series{Start: monday, Step: 1, Requests: []uint64{1}, Refused: []uint64{0}},
 			Clients: []simulate.Client{{ClientID: "shop", Counts: simulate.Counts{Requests: 1, Admitted: 1}}},
-		}, "None of 1 request of 1 client would have been refused."},
+		}, "Of 1 request of 1 client, from 2026-05-04T00:00:00Z to 2026-05-04T00:01:00Z, none is refused under"},
 		"another answer without any day": {
 			simulate.Result{Targets: []simulate.Target{{
 				Share: 0.9912345, Of: simulate.OfRequests, Limit: "45/60s", Requests: 45, Min: 44, Max: 44, Days: []simulate.Day{{Requests: 44}, {Requests: 44}},
