@@ -75,11 +75,11 @@ untouched: per window of --limit, or else per minute.`,
 // register adds the flags.
 func (l *logFlags) register(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.StringVar(&l.format, "format", string(events.Auto), "format of the log: "+strings.Join(formatNames(), ", "))
+	f.StringVar(&l.format, "format", events.Auto, "format of the log: "+strings.Join(events.Formats(), ", "))
 	f.StringVar(&l.mapping, "map", "", "for json, csv, common and combined: which field is what, such as client=.app,user=.sub,time=.at")
 	f.StringVar(&l.zone, "zone", "UTC", "time zone of times that name none, such as Europe/Berlin")
 	f.BoolVar(&l.strict, "strict", false, "stop at the first line that cannot be read")
-	_ = cmd.RegisterFlagCompletionFunc("format", fixed(formatNames()...)) // fails only for a missing flag
+	_ = cmd.RegisterFlagCompletionFunc("format", fixed(events.Formats()...)) // fails only for a missing flag
 }
 
 func (s *simulation) register(cmd *cobra.Command) {
@@ -104,13 +104,6 @@ func (s *simulation) register(cmd *cobra.Command) {
 	_ = cmd.MarkFlagFilename("write", "yaml", "yml")
 	f.StringVar(&s.report, "report", "", "write the answer as a page to this file, .html")
 	_ = cmd.MarkFlagFilename("report", "html")
-}
-
-func formatNames() (names []string) {
-	for _, f := range events.Formats() {
-		names = append(names, string(f))
-	}
-	return names
 }
 
 func presetNames() (names []string) {
@@ -314,10 +307,10 @@ func (s *simulation) open(logs []string) (*events.Reader, error) {
 	if err != nil {
 		return nil, usagef("--zone: %q is no time zone, such as Europe/Berlin", s.zone)
 	}
-	if !slices.Contains(formatNames(), s.format) {
-		return nil, usagef("--format: %q is none of %s", s.format, strings.Join(formatNames(), ", "))
+	if !slices.Contains(events.Formats(), s.format) {
+		return nil, usagef("--format: %q is none of %s", s.format, strings.Join(events.Formats(), ", "))
 	}
-	r, err := events.Open(logs, events.Options{Format: events.Format(s.format), Mapping: mapping, Zone: zone, Strict: s.strict, Stdin: s.in})
+	r, err := events.Open(logs, events.Options{Format: s.format, Mapping: mapping, Zone: zone, Strict: s.strict, Stdin: s.in})
 	if wrong := (*events.MappingError)(nil); errors.As(err, &wrong) {
 		err = &usageError{err}
 	}

@@ -43,7 +43,7 @@ func (s *simulation) warn(r *simulate.Result) {
 
 // warnFormats reports the format of each log.
 func (s *simulation) warnFormats(l *traffic.Lines) {
-	if s.format != string(events.Auto) {
+	if s.format != events.Auto {
 		return
 	}
 	for _, f := range l.Files {

@@ -36,56 +36,35 @@ func (c *counted) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// archive decompresses a stream that begins with the magic number of gzip or zstd.
-type archive struct {
-	from  *bufio.Reader
-	plain io.Reader // nil until the first read
-	close func()
-}
-
-func newArchive(from io.Reader) *archive {
-	return &archive{from: bufio.NewReaderSize(from, 64<<10), close: func() {}}
-}
-
-// Read implements [io.Reader].
-func (a *archive) Read(p []byte) (int, error) {
-	if a.plain == nil {
-		if err := a.begin(); err != nil {
-			a.plain = failing{err}
+// decompressed returns the content of a stream. It decompresses one that begins with the magic
+// number of gzip or zstd. A stream that cannot be decompressed has an error when it is read.
+func decompressed(from io.Reader) (content io.Reader, closeContent func()) {
+	b, nothing := bufio.NewReaderSize(from, 64<<10), func() {}
+	magic, err := b.Peek(4)
+	switch {
+	case err != nil && !errors.Is(err, io.EOF):
+		return failing{err}, nothing
+	case bytes.HasPrefix(magic, []byte{0x1f, 0x8b}):
+		z, err := gzip.NewReader(b)
+		if err != nil {
+			return failing{endedEarly(err)}, nothing
 		}
+		z.Multistream(false)
+		return &members{z, b}, nothing
+	case isZstandard(magic):
+		z, err := zstd.NewReader(b, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(widestWindow))
+		if err != nil {
+			return failing{err}, nothing
+		}
+		return z, z.Close
 	}
-	return a.plain.Read(p)
+	return b, nothing
 }
 
 // failing is a reader that always returns an error.
 type failing struct{ err error }
 
 func (f failing) Read([]byte) (int, error) { return 0, f.err }
-
-func (a *archive) begin() error {
-	magic, err := a.from.Peek(4)
-	if err != nil && !errors.Is(err, io.EOF) {
-		return err
-	}
-	switch {
-	case bytes.HasPrefix(magic, []byte{0x1f, 0x8b}):
-		z, err := gzip.NewReader(a.from)
-		if err != nil {
-			return endedEarly(err)
-		}
-		z.Multistream(false)
-		a.plain = &members{z, a.from}
-	case isZstandard(magic):
-		z, err := zstd.NewReader(a.from, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(widestWindow))
-		if err != nil {
-			return err
-		}
-		a.plain, a.close = z, z.Close
-	default:
-		a.plain = a.from
-	}
-	return nil
-}
 
 // isZstandard reports whether a file begins with a frame of zstd, or with a skippable frame (RFC
 // 8878 3.1.2). Parallel compressors and seekable formats write skippable frames.

@@ -52,7 +52,7 @@ var templates = map[events.Format]string{
 // times that.
 func BenchmarkRead(b *testing.B) {
 	for format := range templates {
-		b.Run(string(format), func(b *testing.B) {
+		b.Run(format, func(b *testing.B) {
 			const lines = 200_000
 			log := madeUp(format, lines)
 			b.SetBytes(int64(len(log)))

@@ -155,7 +155,7 @@ func TestCollected(t *testing.T) {
 						continue
 					}
 					got, r := readAll(t, events.Options{Stdin: strings.NewReader(text)}, "-")
-					check.Equal(t, "format", r.Lines().Files[0].Format, string(tt.format))
+					check.Equal(t, "format", r.Lines().Files[0].Format, tt.format)
 					check.Equal(t, "causes", r.Lines().Causes, nil)
 					check.Equal(t, "requests", len(got), n)
 					check.Equal(t, "request", got[0], tt.want)
@@ -323,7 +323,7 @@ func TestCollectedOtherwise(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			got, r := readAll(t, events.Options{Stdin: strings.NewReader(tt.text)}, "-")
-			check.Equal(t, "format", r.Lines().Files[0].Format, string(tt.format))
+			check.Equal(t, "format", r.Lines().Files[0].Format, tt.format)
 			check.Equal(t, "requests", got, tt.want)
 			check.Equal(t, "lines", summary(r.Lines()), tt.lines)
 		})
@@ -354,6 +354,6 @@ func TestCollectedByMapping(t *testing.T) {
 		Mapping: mapping(t, "client=query.client_id"),
 		Stdin:   strings.NewReader(collectors["Filebeat"](`192.0.2.1 - - [02/Mar/2026:09:00:00 +0000] "POST /token?client_id=a HTTP/1.1" 200 9 "-" "x"`)),
 	}, "-")
-	check.Equal(t, "format", r.Lines().Files[0].Format, string(events.Combined))
+	check.Equal(t, "format", r.Lines().Files[0].Format, events.Combined)
 	check.Equal(t, "of a web server", got, []string{`2026-03-02T09:00:00Z "a"    192.0.2.1`})
 }

@@ -69,12 +69,12 @@ func (c *shared) open(name string, t *tally, n *atomic.Int64) (*file, error) {
 		}
 		from, closeFile = opened, opened.Close
 	}
-	a := newArchive(&counted{from, n})
+	content, closeContent := decompressed(&counted{from, n})
 	f.close = func() {
-		a.close()
+		closeContent()
 		_ = closeFile() // the file was only read
 	}
-	if err := f.begin(c, a); err != nil {
+	if err := f.begin(c, content); err != nil {
 		f.close()
 		return nil, err
 	}

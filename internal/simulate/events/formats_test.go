@@ -95,7 +95,7 @@ func TestFormats(t *testing.T) {
 			t.Parallel()
 			path := filepath.Join("testdata", file)
 			got, r := readAll(t, events.Options{Mapping: mapping(t, tt.mapping)}, path)
-			check.Equal(t, "format", r.Lines().Files[0].Format, string(tt.format))
+			check.Equal(t, "format", r.Lines().Files[0].Format, tt.format)
 			all := strings.Join(append(got, summary(r.Lines())), "\n") + "\n"
 			if *update {
 				check.OK(t, os.WriteFile(path+".want", []byte(all), 0o600))

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Format is the format of a log.
-type Format string
+// Format is the name of the format of a log.
+type Format = string
 
 // The formats.
 const (
@@ -29,9 +29,6 @@ const (
 func Formats() []Format {
 	return []Format{Auto, OAuthServer, Keycloak, Auth0, Okta, Entra, JSON, CSV, Common, Combined}
 }
-
-// mapped reports whether the fields of the format are given by a [Mapping].
-func (f Format) mapped() bool { return f == JSON || f == CSV || f == Common || f == Combined }
 
 // Options configure how logs are read. The zero value detects the format and reads times without a
 // zone as UTC.
@@ -59,9 +56,9 @@ func (o *Options) validate(names []string) error {
 		o.Format = Auto
 	}
 	if !slices.Contains(Formats(), o.Format) {
-		return fmt.Errorf("unknown format %q: use %s", o.Format, formatList())
+		return fmt.Errorf("unknown format %q: use %s", o.Format, strings.Join(Formats(), ", "))
 	}
-	if !o.Mapping.empty() && o.Format != Auto && !o.Format.mapped() {
+	if !o.Mapping.empty() && o.Format != JSON && presets[o.Format] != nil {
 		return &MappingError{fmt.Errorf("the format %s has its fields in known places and takes no mapping", o.Format)}
 	}
 	if o.Zone == nil {
@@ -77,12 +74,4 @@ func count(names []string, name string) (n int) {
 		}
 	}
 	return n
-}
-
-func formatList() string {
-	names := make([]string, 0, len(Formats()))
-	for _, f := range Formats() {
-		names = append(names, string(f))
-	}
-	return strings.Join(names, ", ")
 }

@@ -290,20 +290,18 @@ func TestOpenRefuses(t *testing.T) {
 		o     events.Options
 		says  string
 	}{
-		"nothing":           {nil, events.Options{}, "no log to read"},
-		"no file":           {[]string{dir + "/none"}, events.Options{}, "no such file"},
-		"a directory":       {[]string{dir}, events.Options{}, "is a directory"},
-		"unknown content":   {[]string{unknown}, events.Options{}, "unknown is a zip archive, which is not read: unzip -p FILE | oauth-server simulate -"},
-		"carriage returns":  {[]string{"-"}, events.Options{Stdin: strings.NewReader("time,client\r1700000000,a\r")}, `end with a carriage return alone, which is not read: tr '\r' '\n' < FILE |`},
-		"the second file":   {[]string{"testdata/okta.json", unknown}, events.Options{}, "zip archive"},
-		"an unknown name":   {[]string{unknown}, events.Options{Format: "ldap"}, `unknown format "ldap": use auto, oauth-server`},
-		"stdin twice":       {[]string{"-", "-"}, events.Options{Stdin: strings.NewReader("")}, "once only"},
-		"no stdin":          {[]string{"-"}, events.Options{}, "no standard input"},
-		"mapping of okta":   {[]string{unknown}, events.Options{Format: events.Okta, Mapping: mapping(t, "client=a")}, "takes no mapping"},
-		"mapping too short": {[]string{"-"}, events.Options{Format: events.JSON, Mapping: mapping(t, "client=a"), Stdin: strings.NewReader("{}")}, "time is missing: add time=FIELD"},
-		"a missing column":  {[]string{"-"}, events.Options{Format: events.CSV, Mapping: mapping(t, "client=app,time=at"), Stdin: strings.NewReader("at,ap\n")}, `client: there is no column "app" in the first line`},
-		"a missing part":    {[]string{"-"}, events.Options{Format: events.Common, Mapping: mapping(t, "client=form"), Stdin: strings.NewReader("x\n")}, `client: there is no part "form"`},
-		"a broken path":     {[]string{"-"}, events.Options{Format: events.JSON, Mapping: mapping(t, "client=.a[,time=.b"), Stdin: strings.NewReader("{}")}, "a bracket is not closed"},
+		"nothing":          {nil, events.Options{}, "no log to read"},
+		"no file":          {[]string{dir + "/none"}, events.Options{}, "no such file"},
+		"a directory":      {[]string{dir}, events.Options{}, "is a directory"},
+		"unknown content":  {[]string{unknown}, events.Options{}, "unknown is a zip archive, which is not read: unzip -p FILE | oauth-server simulate -"},
+		"carriage returns": {[]string{"-"}, events.Options{Stdin: strings.NewReader("time,client\r1700000000,a\r")}, `end with a carriage return alone, which is not read: tr '\r' '\n' < FILE |`},
+		"the second file":  {[]string{"testdata/okta.json", unknown}, events.Options{}, "zip archive"},
+		"an unknown name":  {[]string{unknown}, events.Options{Format: "ldap"}, `unknown format "ldap": use auto, oauth-server`},
+		"stdin twice":      {[]string{"-", "-"}, events.Options{Stdin: strings.NewReader("")}, "once only"},
+		"no stdin":         {[]string{"-"}, events.Options{}, "no standard input"},
+		"mapping of okta":  {[]string{unknown}, events.Options{Format: events.Okta, Mapping: mapping(t, "client=a")}, "takes no mapping"},
+		"a missing part":   {[]string{"-"}, events.Options{Format: events.Common, Mapping: mapping(t, "client=form"), Stdin: strings.NewReader("x\n")}, `client: there is no part "form"`},
+		"a broken path":    {[]string{"-"}, events.Options{Format: events.JSON, Mapping: mapping(t, "client=.a[,time=.b"), Stdin: strings.NewReader("{}")}, "a bracket is not closed"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

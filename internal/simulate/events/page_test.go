@@ -26,13 +26,13 @@ func TestPage(t *testing.T) {
 		if !isLog {
 			continue
 		}
-		seen[events.Format(format)] = true
+		seen[format] = true
 		var o events.Options
 		if m := regexp.MustCompile(`--map '([^']+)'`).FindStringSubmatch(blocks[i-1][2]); m != nil {
 			o.Mapping = mapping(t, m[1])
 		}
 		o.Stdin = strings.NewReader(b[2])
-		check.Equal(t, "requests of "+format, asTable(t, o, events.Format(format)), blocks[i+1][2])
+		check.Equal(t, "requests of "+format, asTable(t, o, format), blocks[i+1][2])
 	}
 	for _, f := range events.Formats() {
 		if f != events.Auto && f != events.Common && !seen[f] {
@@ -47,7 +47,7 @@ func asTable(t *testing.T, o events.Options, format events.Format) string {
 	r, err := events.Open([]string{"-"}, o)
 	check.OK(t, err)
 	defer r.Close()
-	check.Equal(t, "format", r.Lines().Files[0].Format, string(format))
+	check.Equal(t, "format", r.Lines().Files[0].Format, format)
 	var out strings.Builder
 	w := tabwriter.NewWriter(&out, 0, 0, 2, ' ', 0)
 	_, _ = fmt.Fprintln(w, "time\tclient\tuser\tgrant\tsource")

@@ -74,7 +74,7 @@ func (r *Reader) add(name string, alone bool) error {
 		if err != nil {
 			return err
 		}
-		r.files = append(r.files, traffic.File{Name: name, Format: string(f.format)})
+		r.files = append(r.files, traffic.File{Name: name, Format: f.format})
 		r.waiting = append(r.waiting, laterOn{name: name, opened: f}) // from here on the reader closes it
 		return r.first(f)
 	}
@@ -83,7 +83,7 @@ func (r *Reader) add(name string, alone bool) error {
 		return err
 	}
 	defer f.close()
-	r.files = append(r.files, traffic.File{Name: name, Format: string(f.format)})
+	r.files = append(r.files, traffic.File{Name: name, Format: f.format})
 	first, err := f.begins()
 	r.waiting = append(r.waiting, laterOn{name: name, first: first, doubt: time.Duration(f.clock.doubt) * time.Second})
 	return err

@@ -194,7 +194,7 @@ func inQuotes(b []byte) (inner, rest []byte) {
 func (p *parser) mapWeb(m *Mapping, f Format) error {
 	var slots [webParts]int
 	parameters := map[string]int{} // of the query
-	p.foreign = &problem{wholeLine, "is not in the " + string(f) + " log format"}
+	p.foreign = &problem{wholeLine, "is not in the " + f + " log format"}
 	err := p.apply(m.orDefault(f), func(field string, slot int) error {
 		if name, isParameter := strings.CutPrefix(field, "query."); isParameter && name != "" {
 			parameters[name] = slot
