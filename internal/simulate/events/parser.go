@@ -154,12 +154,12 @@ func (p *parser) request(r *traffic.Request) *problem {
 	r.Source = p.strings.addr(p.text(keySource))
 	r.Lifetime = p.lifetime(r.At)
 	switch {
+	case p.noUser != nil && !r.Failed && !r.Unknown && r.User == "" && r.Grant != "" && r.Grant != clientCredentials:
+		return p.noUser
 	case r.Client == "" && r.Failed:
 		return skip // it concerns no client
 	case r.Client == "":
 		return p.missing
-	case p.noUser != nil && !r.Failed && !r.Unknown && r.User == "" && r.Grant != "" && r.Grant != clientCredentials:
-		return p.noUser
 	}
 	return nil
 }

@@ -158,6 +158,7 @@ var presets = map[Format]*preset{
 		rules: []rule{
 			{"kind==", effect{problem: notOkta}},
 			{"kind==*.token.grant status==SUCCESS", effect{problem: skip}},
+			{"status==", effect{failed: true}},
 		},
 		foreign: notOkta,
 	},

@@ -78,12 +78,13 @@ func (v value) number(buf *[]byte) []byte {
 // is reports whether the value equals text, which must not need escapes.
 func (v value) is(text string) bool { return string(v.raw) == text && v.kind != composite }
 
-// unescape decodes a JSON string into buf. A string with an invalid escape stays unchanged.
+// unescape decodes a JSON string into buf. A string that is not valid is decoded as far as possible.
 func unescape(buf *[]byte, text []byte) []byte {
 	out, err := jsontext.AppendUnquote((*buf)[:0], text)
-	if *buf = out; err != nil && utf8.Valid(text) {
-		return text[1 : len(text)-1]
+	if err != nil {
+		out = unquote((*buf)[:0], string(text[1:len(text)-1]))
 	}
+	*buf = out
 	return out
 }
 
