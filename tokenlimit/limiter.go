@@ -11,7 +11,7 @@ import (
 
 	"oauth-server/internal/accesslog"
 	"oauth-server/internal/gateway"
-	"oauth-server/internal/judgement"
+	"oauth-server/internal/limiter"
 	"oauth-server/internal/ratelimit"
 )
 
@@ -36,9 +36,9 @@ func New(o Options) (*Limiter, error) {
 		address = accesslog.Peer
 	}
 	inside := gateway.Options{
-		Judge: judgement.New(judgement.Options{
+		Limiter: limiter.New(limiter.Options{
 			Counters: ratelimit.NewCounters(0), Clock: steady(),
-			Policies: func() judgement.Policies { return policies{limits} },
+			Policies: func() limiter.Policies { return policies{limits} },
 		}),
 		Claim:      o.UserClaim,
 		ClientAddr: func(r *http.Request) (netip.Addr, bool) { return address(r), false },

@@ -10,7 +10,7 @@ import (
 )
 
 // newBans loads the stored bans.
-func newBans(ctx context.Context, l *limiter) (*bans.Bans, error) {
+func newBans(ctx context.Context, l *limiting) (*bans.Bans, error) {
 	f := l.base
 	return bans.New(ctx, bans.Options{
 		Store: bans.NewRepository(f.data), Counters: l.counters, Clock: f.clock.Now,
@@ -20,7 +20,7 @@ func newBans(ctx context.Context, l *limiter) (*bans.Bans, error) {
 }
 
 // banBegan counts and logs a new ban.
-func (l *limiter) banBegan(b bans.Ban, m ratelimit.Mode) {
+func (l *limiting) banBegan(b bans.Ban, m ratelimit.Mode) {
 	outcome, message := metrics.Banned, "banned for going on after being denied"
 	if m == ratelimit.DryRun {
 		outcome, message = metrics.WouldBan, "would be banned for going on after being denied"
@@ -35,7 +35,7 @@ func (l *limiter) banBegan(b bans.Ban, m ratelimit.Mode) {
 }
 
 // storeBans stores the most recent bans at shutdown.
-func (l *limiter) storeBans(ctx context.Context) error {
+func (l *limiting) storeBans(ctx context.Context) error {
 	ctx, cancel := withShare(ctx, 1.0/4)
 	defer cancel()
 	if err := l.bans.Flush(ctx); err != nil {

@@ -31,7 +31,7 @@ type configFile struct {
 	inUse    atomic.Pointer[config.Config]
 	log      *slog.Logger
 	level    *slog.LevelVar // nil: not changed
-	limiter  *limiter
+	limiter  *limiting
 	overload func(config.Overload) // applies changed overload settings
 	statusOf atomic.Pointer[fileStatus]
 
@@ -47,7 +47,7 @@ type fileStatus struct {
 	restart []string  // fields that take effect only after a restart
 }
 
-func newConfigFile(l *limiter, opts Options) *configFile {
+func newConfigFile(l *limiting, opts Options) *configFile {
 	c := &configFile{started: l.base.cfg, log: l.base.log, level: opts.Level, limiter: l, overload: l.base.overload.set}
 	if opts.Sources != nil {
 		c.sources = *opts.Sources
@@ -244,7 +244,7 @@ func firstProblem(err error) string {
 }
 
 // rebase puts the limits of another configuration file below the changes by operators.
-func (l *limiter) rebase(ctx context.Context, cfg *config.Config) error {
+func (l *limiting) rebase(ctx context.Context, cfg *config.Config) error {
 	if err := l.policies.Rebase(ctx, cfg.RateLimit.Settings, l.locksOut); err != nil {
 		return err
 	}
@@ -255,7 +255,7 @@ func (l *limiter) rebase(ctx context.Context, cfg *config.Config) error {
 
 // locksOut returns an error if new policies lock out an operator's client that the old ones do not,
 // as for a change by an operator.
-func (l *limiter) locksOut(before, after *clientcfg.PolicySnapshot) error {
+func (l *limiting) locksOut(before, after *clientcfg.PolicySnapshot) error {
 	if err := l.base.clients.Directory().LockedOut(before, after); err != nil {
 		return fmt.Errorf("rate_limit: %w", err)
 	}

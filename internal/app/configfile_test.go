@@ -198,7 +198,7 @@ func TestConfigurationOfAPipeIsNotFollowed(t *testing.T) {
 	if _, err := os.Stat(path); err != nil {
 		t.Skipf("no pipe has a path here: %v", err)
 	}
-	c := newConfigFile(&limiter{base: &foundation{}}, Options{Sources: &config.Sources{File: path}})
+	c := newConfigFile(&limiting{base: &foundation{}}, Options{Sources: &config.Sources{File: path}})
 	check.Equal(t, "followed", c.exists(), false)
 	check.OK(t, c.lookAtOnce(t.Context()))
 	check.Equal(t, "path of a file that is missing for a moment", regular("no/such/file"), "no/such/file")

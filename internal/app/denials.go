@@ -10,7 +10,7 @@ import (
 
 	"oauth-server/internal/accesslog"
 	"oauth-server/internal/config"
-	"oauth-server/internal/judgement"
+	"oauth-server/internal/limiter"
 	"oauth-server/internal/metrics"
 	"oauth-server/internal/ratelimit"
 )
@@ -49,7 +49,7 @@ func (d *denials) follow(cfg *config.Config) {
 
 // note records a decision. If the request was admitted, it records only the user, if the
 // configuration asks for it.
-func (d *denials) note(ctx context.Context, now time.Time, x *judgement.Decided) {
+func (d *denials) note(ctx context.Context, now time.Time, x *limiter.Decided) {
 	out, denied := d.denial(now, x)
 	if x.Username != "" && (denied || d.all.Load()) {
 		out.User, out.Hashed = d.shown(x.Username)
@@ -59,7 +59,7 @@ func (d *denials) note(ctx context.Context, now time.Time, x *judgement.Decided)
 
 // denial returns the log entry of a decision, and whether it is a denial. Only a sample of would-be
 // denials is reported.
-func (d *denials) denial(now time.Time, x *judgement.Decided) (out accesslog.Denial, denied bool) {
+func (d *denials) denial(now time.Time, x *limiter.Decided) (out accesslog.Denial, denied bool) {
 	binding, _ := x.Decision.BindingLimit()
 	out = accesslog.Denial{Outcome: x.Decision.Outcome.String(), Limit: binding.Limit.Name}
 	byCandidate := candidateOutcomes[x.Tried.Outcome]

@@ -12,7 +12,7 @@ import (
 	"oauth-server/internal/check"
 	"oauth-server/internal/config"
 	"oauth-server/internal/grants"
-	"oauth-server/internal/judgement"
+	"oauth-server/internal/limiter"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/secret"
 )
@@ -70,7 +70,7 @@ func decision(t *testing.T, mode ratelimit.Mode) ratelimit.Decision {
 }
 
 // noted returns the additions to the log line of a request with this decision.
-func noted(t *testing.T, d *denials, now time.Time, x judgement.Decided) string {
+func noted(t *testing.T, d *denials, now time.Time, x limiter.Decided) string {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "/token", http.NoBody)
 	check.OK(t, err)
@@ -87,26 +87,26 @@ func TestDenialsNameTheUser(t *testing.T) {
 	denied, would, allowed := decision(t, ratelimit.Enforce), decision(t, ratelimit.DryRun), ratelimit.Decision{Outcome: ratelimit.Allowed}
 	for name, tt := range map[string]struct {
 		names bool
-		x     judgement.Decided
+		x     limiter.Decided
 		want  string // with log_users: denied
 	}{
-		"hashed":     {false, judgement.Decided{Username: "ada", Decision: denied}, "outcome=denied limit=per-hour user_hash=hash-of-ada"},
-		"in clear":   {true, judgement.Decided{Username: "ada", Decision: denied}, "outcome=denied limit=per-hour username=ada"},
-		"no user":    {false, judgement.Decided{Decision: denied}, "outcome=denied limit=per-hour"},
-		"would deny": {false, judgement.Decided{Username: "ada", Decision: would}, "outcome=would_deny limit=per-hour user_hash=hash-of-ada"},
+		"hashed":     {false, limiter.Decided{Username: "ada", Decision: denied}, "outcome=denied limit=per-hour user_hash=hash-of-ada"},
+		"in clear":   {true, limiter.Decided{Username: "ada", Decision: denied}, "outcome=denied limit=per-hour username=ada"},
+		"no user":    {false, limiter.Decided{Decision: denied}, "outcome=denied limit=per-hour"},
+		"would deny": {false, limiter.Decided{Username: "ada", Decision: would}, "outcome=would_deny limit=per-hour user_hash=hash-of-ada"},
 		"candidate": {
 			false,
-			judgement.Decided{Username: "ada", Decision: allowed, Tried: judgement.Tried{Outcome: ratelimit.WouldDeny, Limit: "tried"}},
+			limiter.Decided{Username: "ada", Decision: allowed, Tried: limiter.Tried{Outcome: ratelimit.WouldDeny, Limit: "tried"}},
 			"outcome=candidate_would_deny limit=tried user_hash=hash-of-ada",
 		},
 		"candidate reuses": {
 			false,
-			judgement.Decided{Decision: allowed, Tried: judgement.Tried{Outcome: ratelimit.WouldReuse, Limit: "tried"}},
+			limiter.Decided{Decision: allowed, Tried: limiter.Tried{Outcome: ratelimit.WouldReuse, Limit: "tried"}},
 			"outcome=candidate_would_reuse limit=tried",
 		},
-		"candidate bans": {false, judgement.Decided{Decision: allowed, Tried: judgement.Tried{Outcome: ratelimit.WouldBan}}, "outcome=candidate_would_ban"},
-		"denied by both": {false, judgement.Decided{Decision: denied, Tried: judgement.Tried{Outcome: ratelimit.WouldDeny, Limit: "tried"}}, "outcome=denied limit=per-hour"},
-		"allowed":        {false, judgement.Decided{Username: "ada", Decision: allowed}, ""},
+		"candidate bans": {false, limiter.Decided{Decision: allowed, Tried: limiter.Tried{Outcome: ratelimit.WouldBan}}, "outcome=candidate_would_ban"},
+		"denied by both": {false, limiter.Decided{Decision: denied, Tried: limiter.Tried{Outcome: ratelimit.WouldDeny, Limit: "tried"}}, "outcome=denied limit=per-hour"},
+		"allowed":        {false, limiter.Decided{Username: "ada", Decision: allowed}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := &denials{hash: hash}
@@ -129,7 +129,7 @@ func TestDenialsNameTheUser(t *testing.T) {
 func TestWouldBeDenialsAreSampled(t *testing.T) {
 	d, now := &denials{hash: strings.ToUpper}, time.Unix(1_000_000, 0)
 	count := func(mode ratelimit.Mode) (lines int) {
-		x := judgement.Decided{Username: "ada", Decision: decision(t, mode)}
+		x := limiter.Decided{Username: "ada", Decision: decision(t, mode)}
 		for range 25 {
 			if noted(t, d, now, x) != "" {
 				lines++
@@ -144,10 +144,10 @@ func TestWouldBeDenialsAreSampled(t *testing.T) {
 		t.Errorf("%d of 25 denials are logged", got)
 	}
 	d.all.Store(true)
-	if got := noted(t, d, now, judgement.Decided{Username: "ada", Decision: decision(t, ratelimit.DryRun)}); got != "user_hash=ADA" {
+	if got := noted(t, d, now, limiter.Decided{Username: "ada", Decision: decision(t, ratelimit.DryRun)}); got != "user_hash=ADA" {
 		t.Errorf("one that is left out has %q", got)
 	}
-	next := noted(t, d, now.Add(time.Second), judgement.Decided{Decision: decision(t, ratelimit.DryRun)})
+	next := noted(t, d, now.Add(time.Second), limiter.Decided{Decision: decision(t, ratelimit.DryRun)})
 	if want := "outcome=would_deny limit=per-hour skipped=16"; next != want {
 		t.Errorf("the next second logs %q, want %q", next, want)
 	}
@@ -162,7 +162,7 @@ func TestDenialsOfUsersGoToTheLogAndToOperators(t *testing.T) {
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "/token", http.NoBody)
 		check.OK(t, err)
 		req = accesslog.Identify(req, http.Header{}, false)
-		r.limiter.decided(req.Context(), judgement.Decided{ClientID: "shop", Username: "ada", Grant: "password", Decision: decision(t, ratelimit.Enforce)})
+		r.limiter.decided(req.Context(), limiter.Decided{ClientID: "shop", Username: "ada", Grant: "password", Decision: decision(t, ratelimit.Enforce)})
 		var log bytes.Buffer
 		(&accesslog.Line{Route: "/token", Started: time.Now()}).Write(NewLogger(config.Log{}, &log), req)
 		want := " user_hash=" + r.base.userHash("ada") + "\n"

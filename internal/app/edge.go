@@ -21,7 +21,7 @@ import (
 	"oauth-server/internal/gateway/sharing"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/httpapi"
-	"oauth-server/internal/judgement"
+	"oauth-server/internal/limiter"
 	"oauth-server/internal/metrics"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/repositories"
@@ -39,14 +39,14 @@ type edge struct {
 	own     *httpapi.Server    // the endpoints of this server: for clients, or only for operators if this is a gateway
 	gateway *gateway.Gateway   // nil: not a gateway
 	shared  *sharing.Subjects  // of the gateway; nil: it shares nothing
-	judge   *judgement.Judge   // of the gateway; nil: not a gateway
+	limiter *limiter.Limiter   // of the gateway; nil: not a gateway
 	envoy   *envoy.Server      // nil: no Envoy protocols
 	ops     *http.Server       // for operators
 	local   *adminlocal.Access // for commands on this machine; nil: not available
 }
 
 // newEdge creates the handlers and their servers without starting them.
-func newEdge(f *foundation, l *limiter) (e *edge, err error) {
+func newEdge(f *foundation, l *limiting) (e *edge, err error) {
 	e = &edge{
 		base: f, drainer: &connDrainer{delay: idleDelay},
 		ready: &readiness{clients: f.clients, policies: l.policies, sync: l.stats, unregistered: l.unregistered, file: l.file, gate: &shedWatch{stats: f.overload.gate.Stats}, lane: f.overload.lane},
@@ -106,7 +106,7 @@ type registryStore struct {
 }
 
 // newService creates the service that issues tokens.
-func newService(f *foundation, l *limiter) (*grants.Service, error) {
+func newService(f *foundation, l *limiting) (*grants.Service, error) {
 	return grants.New(grants.Options{
 		Issuer:               f.issuer,
 		Clients:              f.clients,
@@ -185,7 +185,7 @@ func grantTypes(clients *clientcfg.Directory) []clientcfg.Grant {
 
 // newAdmin creates the admin API. Without an address it is not served, but other instances still
 // show the report of this one.
-func newAdmin(f *foundation, l *limiter, service *grants.Service, local *adminlocal.Access) (*admin.Server, error) {
+func newAdmin(f *foundation, l *limiting, service *grants.Service, local *adminlocal.Access) (*admin.Server, error) {
 	token := ""
 	if local != nil {
 		token = local.Token()
@@ -225,7 +225,7 @@ func newAdmin(f *foundation, l *limiter, service *grants.Service, local *adminlo
 }
 
 // syncState returns the state of the syncer for operators.
-func (l *limiter) syncState() adminapi.SyncState {
+func (l *limiting) syncState() adminapi.SyncState {
 	st := l.stats.get()
 	return adminapi.SyncState{
 		Keys: l.counters.Stats().Keys, Dirty: int64(st.Waiting), Degraded: st.Degraded, Outage: st.Stalled,
@@ -247,7 +247,7 @@ func (e *edge) operatorHandler() http.Handler {
 		e.writeStatus(w, r, http.StatusOK, map[string]string{"status": "ok"})
 	})
 	tokens := e.own.Operators()
-	if e.judge != nil { // operators can sign in only here
+	if e.limiter != nil { // operators can sign in only here
 		mux.Handle("/", tokens)
 	} else {
 		mux.Handle("POST /token", tokens)

@@ -10,7 +10,7 @@ import (
 
 	"oauth-server/internal/admission"
 	"oauth-server/internal/check"
-	"oauth-server/internal/judgement"
+	"oauth-server/internal/limiter"
 	"oauth-server/internal/ratelimit"
 )
 
@@ -59,7 +59,7 @@ func TestGateKnowsWhoIsNearItsLimit(t *testing.T) {
 	f := newFollowed(t, filepath.Join(t.TempDir(), "x.yaml"), tenPerMinute)
 	decide := func(id string, d ratelimit.Decision) {
 		for range 100 {
-			f.limiter.decided(t.Context(), judgement.Decided{ClientID: id, Decision: d})
+			f.limiter.decided(t.Context(), limiter.Decided{ClientID: id, Decision: d})
 		}
 	}
 	denied := decision(t, ratelimit.Enforce)

@@ -19,26 +19,26 @@ import (
 	"oauth-server/internal/gateway/subject"
 	"oauth-server/internal/gateway/upstream"
 	"oauth-server/internal/httpapi"
-	"oauth-server/internal/judgement"
+	"oauth-server/internal/limiter"
 	"oauth-server/internal/metrics"
 	"oauth-server/internal/ratelimit"
 )
 
 // becomeGateway serves clients the upstream, or serves other proxies a Judge, instead of the
 // endpoints of this server.
-func (e *edge) becomeGateway(l *limiter) error {
+func (e *edge) becomeGateway(l *limiting) error {
 	f := e.base
-	e.judge = judgement.New(judgement.Options{
-		Counters: l.counters, Policies: func() judgement.Policies { return l.policies.Snapshot() }, Clock: f.clock.Now, Bans: l.bans, Observe: l.decided,
+	e.limiter = limiter.New(limiter.Options{
+		Counters: l.counters, Policies: func() limiter.Policies { return l.policies.Snapshot() }, Clock: f.clock.Now, Bans: l.bans, Observe: l.decided,
 	})
-	f.telemetry.WatchWaiting(e.judge.Waiting)
+	f.telemetry.WatchWaiting(e.limiter.Waiting)
 	addresses := &httpapi.Addresses{
 		TrustedProxies: f.cfg.TrustedProxies.Ranges(), TrustedHeader: http.CanonicalHeaderKey(f.cfg.TrustedHeader),
 		TrustedHops: f.cfg.TrustedHops, Logger: f.log,
 	}
 	set := &f.cfg.Gateway
 	o := gateway.Options{
-		TokenPaths: set.TokenPath, Judge: e.judge, Claim: set.SubjectClaim,
+		TokenPaths: set.TokenPath, Limiter: e.limiter, Claim: set.SubjectClaim,
 		Subjects: subject.NewMemory(subject.Options{MaxEntries: set.MaxSubjects}),
 		OnError:  gateway.OnError(set.OnError), ClientAddr: addresses.Of, ClientHost: addresses.Host, LimitedCode: l.file.limitedCode, Logger: f.log,
 		Answered: func(_ context.Context, r gateway.Result) { f.telemetry.GatewayAnswered(r.Outcome.String(), r.Took) },
@@ -196,8 +196,8 @@ func (e *edge) storeSubjects(ctx context.Context) error {
 // stopWaiting denies all requests that wait in a queue.
 func (e *edge) stopWaiting() {
 	e.service.StopWaiting()
-	if e.judge != nil {
-		e.judge.StopWaiting()
+	if e.limiter != nil {
+		e.limiter.StopWaiting()
 	}
 }
 

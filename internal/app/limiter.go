@@ -15,14 +15,14 @@ import (
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/config"
 	"oauth-server/internal/grants"
-	"oauth-server/internal/judgement"
+	"oauth-server/internal/limiter"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/store/observed"
 	"oauth-server/internal/syncer"
 )
 
-// limiter is the second stage: the limits on tokens, and the record of decisions.
-type limiter struct {
+// limiting is the second stage: the limits on tokens, and the record of decisions.
+type limiting struct {
 	base       *foundation
 	counters   *ratelimit.Counters
 	syncer     *syncer.Syncer // shares the counts with other instances, and with the next start
@@ -42,8 +42,8 @@ type limiter struct {
 
 // newLimiter loads the policies: the configuration file with the changes by operators on top. It
 // does not start the syncer, see share.
-func newLimiter(ctx context.Context, f *foundation, opts Options) (l *limiter, err error) {
-	l = &limiter{
+func newLimiter(ctx context.Context, f *foundation, opts Options) (l *limiting, err error) {
+	l = &limiting{
 		base: f, counters: ratelimit.NewCounters(f.cfg.RateLimit.MaxKeys),
 		activity: activity.New(activity.DefaultMaxClients, time.Now()),
 		denials:  &denials{hash: f.userHash},
@@ -89,7 +89,7 @@ func (e eraser) EraseCounters(ctx context.Context, clientID string, username *st
 	return e.store.EraseCounters(ctx, clientID, username)
 }
 
-func (l *limiter) newSyncer() *syncer.Syncer {
+func (l *limiting) newSyncer() *syncer.Syncer {
 	f, cfg := l.base, syncer.DefaultConfig()
 	cfg.Interval = f.cfg.Sync.Interval.Std()
 	cfg.Clock, cfg.Log, cfg.Observer = f.clock, f.log, f.telemetry
@@ -112,7 +112,7 @@ func (clockless) Now(context.Context) (time.Time, error) { return time.Time{}, s
 // newLimiter because it contains the syncer's figures. stop writes the remaining counts after the
 // last request was answered. It logs counts that it cannot write and returns no error, because the
 // shutdown was requested.
-func (l *limiter) share(ctx context.Context, report func() []byte) (stop func(context.Context) error) {
+func (l *limiting) share(ctx context.Context, report func() []byte) (stop func(context.Context) error) {
 	l.report = report
 	l.syncer.Start(ctx)
 	return func(ctx context.Context) error {
@@ -132,7 +132,7 @@ func (l *limiter) share(ctx context.Context, report func() []byte) (stop func(co
 // warnOfShortCodes logs limits that can delay a client for longer than its authorization code is
 // valid, because the code would be lost. It does nothing for a gateway, where the upstream issues
 // the codes.
-func (l *limiter) warnOfShortCodes(ctx context.Context, cfg *config.Config) {
+func (l *limiting) warnOfShortCodes(ctx context.Context, cfg *config.Config) {
 	if l.base.isGateway() {
 		return
 	}
@@ -154,7 +154,7 @@ func (l *limiter) warnOfShortCodes(ctx context.Context, cfg *config.Config) {
 
 // logOverrides logs that parts of the configuration file do not apply, for someone who has just
 // edited it.
-func (l *limiter) logOverrides(ctx context.Context) {
+func (l *limiting) logOverrides(ctx context.Context) {
 	set := l.policies.Snapshot().Set()
 	settings, clients := set.Settings.Names(), set.Clients.Len()
 	if len(settings)+clients > 0 {
@@ -164,7 +164,7 @@ func (l *limiter) logOverrides(ctx context.Context) {
 }
 
 // decided records a decision of the limiter. It implements grants.Options.Observe.
-func (l *limiter) decided(ctx context.Context, d judgement.Decided) {
+func (l *limiting) decided(ctx context.Context, d limiter.Decided) {
 	l.base.telemetry.decided(ctx, d)
 	l.denials.note(ctx, time.Now(), &d)
 	if d.Decision.Counted() || d.Decision.Rejected() {
@@ -181,7 +181,7 @@ func (l *limiter) decided(ctx context.Context, d judgement.Decided) {
 }
 
 // issued records a token that was issued. It implements grants.Options.Issued.
-func (l *limiter) issued(i grants.Issued) {
+func (l *limiting) issued(i grants.Issued) {
 	l.base.telemetry.Issued(i.ClientID, string(i.Grant), i.Wasted)
 	l.activity.RecordIssued(time.Now(), activity.Issuance{
 		ClientID: i.ClientID, Wasted: i.Wasted, Refresh: i.Grant == clientcfg.RefreshToken,

@@ -12,7 +12,7 @@ import (
 
 	"oauth-server/internal/check"
 	"oauth-server/internal/config"
-	"oauth-server/internal/judgement"
+	"oauth-server/internal/limiter"
 	"oauth-server/internal/metrics"
 	"oauth-server/internal/ratelimit"
 )
@@ -85,10 +85,10 @@ func TestDecisionsInAnOutageAreCounted(t *testing.T) {
 		{Outcome: ratelimit.WouldDeny, Outage: true},
 		{Outcome: ratelimit.Trusted},
 	} {
-		tm.decided(t.Context(), judgement.Decided{ClientID: "shop", Grant: "client_credentials", Decision: d})
+		tm.decided(t.Context(), limiter.Decided{ClientID: "shop", Grant: "client_credentials", Decision: d})
 	}
 	for _, d := range []ratelimit.Decision{{Outcome: ratelimit.Allowed}, {Outcome: ratelimit.Reused}} {
-		tm.decided(t.Context(), judgement.Decided{ClientID: "batch", Grant: "client_credentials", Decision: d, Leased: 20 * time.Millisecond})
+		tm.decided(t.Context(), limiter.Decided{ClientID: "batch", Grant: "client_credentials", Decision: d, Leased: 20 * time.Millisecond})
 	}
 	page := httptest.NewRecorder()
 	metrics.Handler(tm.registry).ServeHTTP(page, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/metrics", http.NoBody))

@@ -47,7 +47,7 @@ type Server struct {
 	cfg     *config.Config
 	opts    Options
 	base    *foundation
-	limiter *limiter
+	limiter *limiting
 	edge    *edge
 	undo    teardown
 	// prepared is the file that will replace the data file, if Run has stopped for that.

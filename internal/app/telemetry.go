@@ -15,7 +15,7 @@ import (
 	"oauth-server/internal/admission/lane"
 	"oauth-server/internal/config"
 	"oauth-server/internal/httpapi"
-	"oauth-server/internal/judgement"
+	"oauth-server/internal/limiter"
 	"oauth-server/internal/metrics"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/recent"
@@ -169,7 +169,7 @@ func (t *telemetry) Call(op syncer.Op, items int, took time.Duration, err error)
 }
 
 // decided counts a decision of the limiter and adds it to the trace of the request.
-func (t *telemetry) decided(ctx context.Context, d judgement.Decided) {
+func (t *telemetry) decided(ctx context.Context, d limiter.Decided) {
 	grant := d.Grant
 	if tracing.Recording(ctx) {
 		binding, _ := d.Decision.BindingLimit()
@@ -218,7 +218,7 @@ func plain(o ratelimit.Outcome) ratelimit.Outcome {
 }
 
 // watch registers the metrics that are read at each scrape.
-func (t *telemetry) watch(l *limiter) {
+func (t *telemetry) watch(l *limiting) {
 	clients, policies := l.base.clients, l.policies
 	t.WatchConfigs(func() []metrics.Config {
 		st := policies.Status()

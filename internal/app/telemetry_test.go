@@ -19,7 +19,7 @@ import (
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/config"
 	"oauth-server/internal/httpapi"
-	"oauth-server/internal/judgement"
+	"oauth-server/internal/limiter"
 	"oauth-server/internal/metrics"
 	"oauth-server/internal/ratelimit"
 )
@@ -85,7 +85,7 @@ func TestSoftWarningsAreOfWhatIsLetThrough(t *testing.T) {
 	for _, outcome := range []ratelimit.Outcome{
 		ratelimit.Allowed, ratelimit.Denied, ratelimit.Reused, ratelimit.WouldDeny, ratelimit.WouldReuse,
 	} {
-		d := judgement.Decided{ClientID: "shop", Grant: string(clientcfg.ClientCredentials), Decision: decision(t, ratelimit.Enforce)}
+		d := limiter.Decided{ClientID: "shop", Grant: string(clientcfg.ClientCredentials), Decision: decision(t, ratelimit.Enforce)}
 		d.Decision.Outcome = outcome
 		telemetry.decided(t.Context(), d)
 	}
@@ -243,7 +243,7 @@ func BenchmarkTelemetry(b *testing.B) {
 	check.OK(b, err)
 	decision := ratelimit.NewCounters(10).Take(time.Now(), ratelimit.Key{ClientID: "shop"}, policies.For("shop"), 1)
 	handler := t.around(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		t.decided(r.Context(), judgement.Decided{ClientID: "shop", Grant: "client_credentials", Decision: decision})
+		t.decided(r.Context(), limiter.Decided{ClientID: "shop", Grant: "client_credentials", Decision: decision})
 		t.answered(r.Context(), httpapi.Answer{Route: "/token", Method: "POST", Status: 200, GrantType: "client_credentials", Duration: time.Millisecond})
 	}))
 	r := httptest.NewRequestWithContext(b.Context(), http.MethodPost, "/token", http.NoBody)

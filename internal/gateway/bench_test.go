@@ -16,7 +16,7 @@ import (
 	"oauth-server/internal/check"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/gateway"
-	"oauth-server/internal/judgement"
+	"oauth-server/internal/limiter"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/testworld"
 )
@@ -31,9 +31,9 @@ func BenchmarkForward(b *testing.B) {
 	policies := testworld.Policies(b, settings, clientcfg.PolicySet{})
 	g, err := gateway.New(gateway.Options{
 		Upstream: &url.URL{Scheme: "http", Host: fixedUpstream(b)}, TokenPaths: []string{tokenPath},
-		Judge: judgement.New(judgement.Options{
+		Limiter: limiter.New(limiter.Options{
 			Counters: ratelimit.NewCounters(0), Clock: time.Now,
-			Policies: func() judgement.Policies { return policies },
+			Policies: func() limiter.Policies { return policies },
 		}),
 		ClientAddr: func(*http.Request) (netip.Addr, bool) { return netip.MustParseAddr("192.0.2.1"), false },
 	})

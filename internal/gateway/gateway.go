@@ -21,7 +21,7 @@ import (
 	"oauth-server/internal/gateway/subject"
 	"oauth-server/internal/gateway/tokenpath"
 	"oauth-server/internal/gateway/upstream"
-	"oauth-server/internal/judgement"
+	"oauth-server/internal/limiter"
 	"oauth-server/internal/oautherr"
 )
 
@@ -34,7 +34,7 @@ const (
 	Deny  OnError = "deny"  // the request gets 503
 )
 
-// Options configure a [Gateway] and [NewMiddleware]. Judge and ClientAddr are required. A Gateway
+// Options configure a [Gateway] and [NewMiddleware]. Limiter and ClientAddr are required. A Gateway
 // also requires Upstream and TokenPaths.
 type Options struct {
 	// Upstream is the URL of the server behind the gateway: a scheme and a host, without a path.
@@ -43,7 +43,7 @@ type Options struct {
 	// TokenPaths are the paths of token endpoints. A * matches any one segment. A leading **
 	// matches any number of segments.
 	TokenPaths []string
-	Judge      *judgement.Judge
+	Limiter    *limiter.Limiter
 	// Subjects maps refresh tokens, and usernames of password grants, to users. Nil: a new one.
 	Subjects *subject.Memory
 	// Shared holds refresh tokens that are missing in the memory, and puts those that it finds into
@@ -197,8 +197,8 @@ func NewMiddleware(o Options) (func(next http.Handler) http.Handler, error) {
 // newGateway returns a Gateway without the handler behind it.
 func newGateway(o Options) (*Gateway, error) {
 	reader, err := subject.NewReader(o.Claim)
-	if o.Judge == nil || o.ClientAddr == nil {
-		err = errors.Join(err, errors.New("gateway: a judge and the address of clients are needed"))
+	if o.Limiter == nil || o.ClientAddr == nil {
+		err = errors.Join(err, errors.New("gateway: a limiter and the address of clients are needed"))
 	}
 	if err != nil {
 		return nil, err

@@ -17,7 +17,7 @@ import (
 	"oauth-server/internal/check"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/gateway"
-	"oauth-server/internal/judgement"
+	"oauth-server/internal/limiter"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/testworld"
 )
@@ -68,9 +68,9 @@ func newWorld(t *testing.T, limit int64, edits ...func(*gateway.Options)) *world
 	check.OK(t, err)
 	o := gateway.Options{
 		Upstream: target, TokenPaths: []string{"/realms/*/protocol/openid-connect/token"},
-		Judge: judgement.New(judgement.Options{
+		Limiter: limiter.New(limiter.Options{
 			Counters: ratelimit.NewCounters(0), Clock: func() time.Time { return noon },
-			Policies: func() judgement.Policies { return policies },
+			Policies: func() limiter.Policies { return policies },
 		}),
 		ClientAddr: func(*http.Request) (netip.Addr, bool) { return netip.MustParseAddr("192.0.2.1"), false },
 	}
@@ -263,7 +263,7 @@ func TestDryRunHoldsNobody(t *testing.T) {
 	settings.Mode = ratelimit.DryRun
 	policies := testworld.Policies(t, settings, clientcfg.PolicySet{})
 	w := newWorld(t, 1, func(o *gateway.Options) {
-		o.Judge.Policies = func() judgement.Policies { return policies }
+		o.Limiter.Policies = func() limiter.Policies { return policies }
 	})
 	w.upstream(fails)
 	for range 5 {
@@ -394,7 +394,7 @@ func TestDefects(t *testing.T) {
 	for on, want := range map[gateway.OnError]int{gateway.Allow: 200, gateway.Deny: 503} {
 		w := newWorld(t, 1, func(o *gateway.Options) {
 			o.OnError = on
-			o.Judge.Policies = func() judgement.Policies { panic("a defect") }
+			o.Limiter.Policies = func() limiter.Policies { panic("a defect") }
 		})
 		w.upstream(issues("shop", ""))
 		for range 3 {

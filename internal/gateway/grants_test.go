@@ -8,7 +8,7 @@ import (
 	"oauth-server/internal/check"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/gateway"
-	"oauth-server/internal/judgement"
+	"oauth-server/internal/limiter"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/testworld"
 )
@@ -21,7 +21,7 @@ func onlyFor(t *testing.T, grants ratelimit.Grants) func(*gateway.Options) {
 	settings := ratelimit.DefaultSettings()
 	settings.Default.User = []ratelimit.Limit{limit}
 	policies := testworld.Policies(t, settings, clientcfg.PolicySet{})
-	return func(o *gateway.Options) { o.Judge.Policies = func() judgement.Policies { return policies } }
+	return func(o *gateway.Options) { o.Limiter.Policies = func() limiter.Policies { return policies } }
 }
 
 const exchange = "grant_type=urn:ietf:params:oauth:grant-type:token-exchange&subject_token=s"

@@ -13,7 +13,7 @@ import (
 	"oauth-server/internal/check"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/gateway"
-	"oauth-server/internal/judgement"
+	"oauth-server/internal/limiter"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/testworld"
 )
@@ -146,13 +146,13 @@ func TestGoneWhileItWaits(t *testing.T) {
 	settings.Default.Client = []ratelimit.Limit{ratelimit.NewLimit("client", 1, ratelimit.LongestWait)}
 	settings.Default.MaxWait = &longest
 	policies := testworld.Policies(t, settings, clientcfg.PolicySet{})
-	var judge *judgement.Judge
+	var judge *limiter.Limiter
 	w := newWorld(t, 1, func(o *gateway.Options) {
-		judge = judgement.New(judgement.Options{
+		judge = limiter.New(limiter.Options{
 			Counters: ratelimit.NewCounters(0), Clock: func() time.Time { return noon.Add(50 * time.Millisecond) }, // within a frame
-			Policies: func() judgement.Policies { return policies },
+			Policies: func() limiter.Policies { return policies },
 		})
-		o.Judge = judge
+		o.Limiter = judge
 	})
 	w.upstream(issues("shop", ""))
 	w.wantStatus("first", oneToken, 200)

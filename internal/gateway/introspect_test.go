@@ -18,7 +18,7 @@ import (
 	"oauth-server/internal/gateway/introspection"
 	"oauth-server/internal/gateway/subject"
 	"oauth-server/internal/gateway/upstream"
-	"oauth-server/internal/judgement"
+	"oauth-server/internal/limiter"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/testworld"
 )
@@ -158,7 +158,7 @@ func TestNotIntrospected(t *testing.T) {
 		settings.Mode = ratelimit.Off
 		policies := testworld.Policies(t, settings, clientcfg.PolicySet{})
 		w := newWorld(t, 1, introspecting, func(o *gateway.Options) {
-			o.Judge.Policies = func() judgement.Policies { return policies }
+			o.Limiter.Policies = func() limiter.Policies { return policies }
 		})
 		w.upstream(issuesOpaque("", says(userOf)))
 		w.wantStatus("first", codeGrant, 200)

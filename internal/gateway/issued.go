@@ -5,7 +5,7 @@ import (
 
 	"oauth-server/internal/gateway/subject"
 	"oauth-server/internal/gateway/tokenrequest"
-	"oauth-server/internal/judgement"
+	"oauth-server/internal/limiter"
 	"oauth-server/internal/ratelimit"
 )
 
@@ -14,7 +14,7 @@ import (
 type issued struct {
 	g       *Gateway
 	said    tokenrequest.Request
-	turn    *judgement.Reservation
+	turn    *limiter.Reservation
 	claims  subject.Claims
 	hasUser bool
 	// followed is set if the user was known before the answer.
@@ -34,7 +34,7 @@ func (i *issued) settle(ctx context.Context, user string) (d ratelimit.Decision,
 	if i.hasUser && user == "" {
 		g.counts.unknown[i.claims.Reason].Add(1)
 	}
-	if d, late = g.o.Judge.Settle(ctx, i.turn, user); late {
+	if d, late = g.o.Limiter.Settle(ctx, i.turn, user); late {
 		g.counts.late.Add(1)
 	}
 	if user == "" && i.byName != "" {

@@ -12,7 +12,7 @@ import (
 	"oauth-server/internal/check"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/gateway"
-	"oauth-server/internal/judgement"
+	"oauth-server/internal/limiter"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/testworld"
 )
@@ -28,9 +28,9 @@ func newJudge(t *testing.T, edits ...func(*gateway.Options)) http.Handler {
 	settings.Default = ratelimit.Policy{User: limit("own", 1), Client: limit("own", 1), Total: limit("total", 3), Source: limit("source", 2)}
 	policies := testworld.Policies(t, settings, clientcfg.PolicySet{})
 	o := gateway.Options{
-		Judge: judgement.New(judgement.Options{
+		Limiter: limiter.New(limiter.Options{
 			Counters: ratelimit.NewCounters(0), Clock: func() time.Time { return noon },
-			Policies: func() judgement.Policies { return policies },
+			Policies: func() limiter.Policies { return policies },
 		}),
 		ClientAddr: func(r *http.Request) (netip.Addr, bool) {
 			a, _ := netip.ParseAddr(r.Header.Get("X-Forwarded-For"))
@@ -177,7 +177,7 @@ func TestJudgeDefects(t *testing.T) {
 	for on, want := range map[gateway.OnError]int{gateway.Allow: 200, gateway.Deny: 503} {
 		h := newJudge(t, func(o *gateway.Options) {
 			o.OnError = on
-			o.Judge.Policies = func() judgement.Policies { panic("a defect") }
+			o.Limiter.Policies = func() limiter.Policies { panic("a defect") }
 		})
 		check.Equal(t, string(on), (&asked{body: "client_id=shop"}).send(h).Code, want)
 	}

@@ -12,7 +12,7 @@ import (
 	"oauth-server/internal/accesslog"
 	"oauth-server/internal/gateway/subject"
 	"oauth-server/internal/gateway/tokenrequest"
-	"oauth-server/internal/judgement"
+	"oauth-server/internal/limiter"
 	"oauth-server/internal/oautherr"
 	"oauth-server/internal/ratelimit"
 )
@@ -56,8 +56,8 @@ func (q *Question) Check() error {
 }
 
 // request returns the request to check against the limits.
-func (q *Question) request() judgement.Request {
-	r := judgement.Request{
+func (q *Question) request() limiter.Request {
+	r := limiter.Request{
 		Key: ratelimit.Key{ClientID: counted(q.ClientID)}, Grant: q.Grant, Remote: q.Remote, Unproven: true,
 	}
 	if r.Grant != clientCredentials {
@@ -145,18 +145,18 @@ const clientCredentials = "client_credentials"
 // admit counts the requests if all of them may pass. Otherwise it returns a *[oautherr.LimitedError].
 // The answer shows the limit with the longest wait, or with the least room.
 func (x *tokenCall) admit(ctx context.Context, asked []Question) error {
-	var all []judgement.Weighted
+	var all []limiter.Weighted
 	var at []int // the index of each in asked
 	for i := range asked {
 		if q := &asked[i]; q.ClientID != "" {
-			all, at = append(all, judgement.Weighted{Request: q.request(), Hits: q.Hits}), append(at, i)
+			all, at = append(all, limiter.Weighted{Request: q.request(), Hits: q.Hits}), append(at, i)
 		}
 	}
 	x.noteQuestion(asked)
 	if len(all) == 0 {
 		return nil
 	}
-	decisions := x.g.o.Judge.AdmitAll(ctx, all)
+	decisions := x.g.o.Limiter.AdmitAll(ctx, all)
 	shown := 0
 	for i := range decisions {
 		asked[at[i]].Decision = decisions[i]

@@ -16,7 +16,7 @@ import (
 	"oauth-server/internal/check"
 	"oauth-server/internal/check/browser"
 	"oauth-server/internal/gateway"
-	"oauth-server/internal/judgement"
+	"oauth-server/internal/limiter"
 	"oauth-server/internal/ratelimit"
 )
 
@@ -88,7 +88,7 @@ func TestScriptsReadOwnAnswers(t *testing.T) {
 			upstream: func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() },
 		},
 		"not judged": {want: 503, body: form, edit: func(o *gateway.Options) {
-			o.OnError, o.Judge.Policies = gateway.Deny, func() judgement.Policies { panic("a defect") }
+			o.OnError, o.Limiter.Policies = gateway.Deny, func() limiter.Policies { panic("a defect") }
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -14,7 +14,7 @@ import (
 	"oauth-server/internal/gateway"
 	"oauth-server/internal/gateway/sharing"
 	"oauth-server/internal/gateway/subject"
-	"oauth-server/internal/judgement"
+	"oauth-server/internal/limiter"
 	"oauth-server/internal/testworld"
 )
 
@@ -23,7 +23,7 @@ type instances struct {
 	t      *testing.T
 	limit  int64
 	store  *testworld.Store
-	judge  *judgement.Judge
+	judge  *limiter.Limiter
 	now    time.Time
 	shared []*sharing.Subjects
 }
@@ -39,12 +39,12 @@ func (i *instances) start() *world {
 	i.t.Helper()
 	return newWorld(i.t, i.limit, func(o *gateway.Options) {
 		if i.judge == nil {
-			i.judge = o.Judge
+			i.judge = o.Limiter
 		}
 		memory := subject.NewMemory(subject.Options{})
 		s := sharing.New(sharing.Options{Store: sharing.NewRepository(i.store), Memory: memory})
 		i.shared = append(i.shared, s)
-		o.Judge, o.Subjects, o.Shared, o.Now = i.judge, memory, s, func() time.Time { return i.now }
+		o.Limiter, o.Subjects, o.Shared, o.Now = i.judge, memory, s, func() time.Time { return i.now }
 	})
 }
 
@@ -210,7 +210,7 @@ func TestWhatAsksNothing(t *testing.T) {
 	w.upstream(issues("0b5c", ""))
 	w.wantStatus("password", "grant_type=password&username=ada&password=p", 200)
 	h, err := gateway.NewJudge(gateway.Options{
-		Judge: i.judge, Shared: i.shared[0], ClientAddr: func(*http.Request) (a netip.Addr, _ bool) { return a, false },
+		Limiter: i.judge, Shared: i.shared[0], ClientAddr: func(*http.Request) (a netip.Addr, _ bool) { return a, false },
 	})
 	check.OK(t, err)
 	asked := httptest.NewRequestWithContext(t.Context(), http.MethodPost, gateway.JudgePath,

@@ -15,7 +15,7 @@ import (
 	"oauth-server/internal/accesslog"
 	"oauth-server/internal/gateway/subject"
 	"oauth-server/internal/gateway/tokenrequest"
-	"oauth-server/internal/judgement"
+	"oauth-server/internal/limiter"
 	"oauth-server/internal/oautherr"
 	"oauth-server/internal/ratelimit"
 )
@@ -30,14 +30,14 @@ const bodyTimeout = 15 * time.Second
 type tokenCall struct {
 	g       *Gateway
 	said    tokenrequest.Request
-	by      *judgement.Credentials // nil: the request names no client
-	user    string                 // the user of the reservation; empty: unknown or no user
-	led     bool                   // the username as sent, or the refresh token, led to that user
-	named   string                 // the user from SetUser
-	page    bool                   // a browser sent it for a page of another site
+	by      *limiter.Credentials // nil: the request names no client
+	user    string               // the user of the reservation; empty: unknown or no user
+	led     bool                 // the username as sent, or the refresh token, led to that user
+	named   string               // the user from SetUser
+	page    bool                 // a browser sent it for a page of another site
 	from    place
-	turn    *judgement.Reservation // nil: the limits were not checked
-	settled bool                   // settled or canceled
+	turn    *limiter.Reservation // nil: the limits were not checked
+	settled bool                 // settled or canceled
 	result  result
 	out     *observed
 }
@@ -136,12 +136,12 @@ func (x *tokenCall) reserve(ctx context.Context) error {
 		return nil
 	}
 	g, now := x.g, x.g.o.Now()
-	x.from = g.underWay.take(now, x.said.ClientID, x.result.remote, x.page, g.o.Judge.Proven(x.by))
+	x.from = g.underWay.take(now, x.said.ClientID, x.result.remote, x.page, g.o.Limiter.Proven(x.by))
 	if !x.from.taken && g.enforces(x.said.ClientID) {
 		return errUnderWay
 	}
 	r := x.request(ctx, now)
-	turn := g.o.Judge.Reserve(ctx, r)
+	turn := g.o.Limiter.Reserve(ctx, r)
 	if turn.Crowded() {
 		return errUnderWay
 	}
@@ -162,13 +162,13 @@ func counted(clientID string) string { return strings.ReplaceAll(clientID, " ", 
 
 // enforces reports whether the limits may deny requests of the client.
 func (g *Gateway) enforces(clientID string) bool {
-	e := g.o.Judge.Policies().For(clientID)
+	e := g.o.Limiter.Policies().For(clientID)
 	return e.Mode == ratelimit.Enforce && !e.Trusted
 }
 
 // request returns the request to check, with everything known about it.
-func (x *tokenCall) request(ctx context.Context, now time.Time) judgement.Request {
-	r := judgement.Request{
+func (x *tokenCall) request(ctx context.Context, now time.Time) limiter.Request {
+	r := limiter.Request{
 		Key: ratelimit.Key{ClientID: x.said.ClientID}, Grant: x.said.Grant, Remote: x.result.remote, By: x.by,
 	}
 	digest, hasUser := leads(&x.said)
@@ -230,7 +230,7 @@ func (x *tokenCall) count(ctx context.Context, body []byte) {
 	user := x.proven(i)
 	x.settled = true
 	g.underWay.proven(&x.from)
-	g.o.Judge.Prove(ctx, x.turn)
+	g.o.Limiter.Prove(ctx, x.turn)
 	d := x.turn.Decision
 	if user != "" || !g.introspect(ctx, i, body) {
 		d, x.result.late = i.settle(ctx, user)
@@ -266,9 +266,9 @@ func (x *tokenCall) letGo(ctx context.Context) {
 		x.settled = true
 		_ = x.g.guarded(ctx, func(context.Context) error { // the client gets its answer even if this fails
 			if x.answered() {
-				x.g.o.Judge.Refuse(x.turn, x.result.wrongSecret)
+				x.g.o.Limiter.Refuse(x.turn, x.result.wrongSecret)
 			} else {
-				x.g.o.Judge.Cancel(x.turn)
+				x.g.o.Limiter.Cancel(x.turn)
 			}
 			return nil
 		})

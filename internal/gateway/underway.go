@@ -10,7 +10,7 @@ import (
 
 // The maximum number of concurrent requests of a client from one source address, if their secret
 // has not got a token yet. They slow down guessing by someone who knows only the client's name.
-// They take nothing from other requests, see [judgement.Credentials].
+// They take nothing from other requests, see [limiter.Credentials].
 const (
 	mostPerSource = 256
 	mostPerSite   = 10 * mostPerSource // of an IPv6 /48, which a single customer can have

@@ -13,7 +13,7 @@ import (
 	"oauth-server/internal/check"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/gateway"
-	"oauth-server/internal/judgement"
+	"oauth-server/internal/limiter"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/testworld"
 )
@@ -248,7 +248,7 @@ func TestWhoMayGuess(t *testing.T) {
 			tt.edit(&settings)
 			policies := testworld.Policies(t, settings, clientcfg.PolicySet{})
 			w := newWorld(t, 100, func(o *gateway.Options) {
-				o.Judge.Policies = func() judgement.Policies { return policies }
+				o.Limiter.Policies = func() limiter.Policies { return policies }
 			})
 			w.upstream(fails)
 			for i := range 6 {

@@ -11,7 +11,7 @@ import (
 	"oauth-server/internal/admission"
 	"oauth-server/internal/check"
 	"oauth-server/internal/grants"
-	"oauth-server/internal/judgement"
+	"oauth-server/internal/limiter"
 	"oauth-server/internal/network"
 	"oauth-server/internal/oautherr"
 	"oauth-server/internal/ratelimit"
@@ -41,7 +41,7 @@ func (d *doorkeeper) Starved(context.Context) error {
 	return &admission.ShedError{RetryAfter: 7 * time.Second, Short: admission.Processor}
 }
 
-func overloadedWorld(t *testing.T, edits ...func(*ratelimit.Settings)) (*world, *doorkeeper, *[]judgement.Decided) {
+func overloadedWorld(t *testing.T, edits ...func(*ratelimit.Settings)) (*world, *doorkeeper, *[]limiter.Decided) {
 	t.Helper()
 	w, seen := limitedWorld(t, edits...)
 	gate := &doorkeeper{}

@@ -7,14 +7,14 @@ import (
 	"oauth-server/internal/bans"
 	"oauth-server/internal/check"
 	"oauth-server/internal/grants"
-	"oauth-server/internal/judgement"
+	"oauth-server/internal/limiter"
 	"oauth-server/internal/oautherr"
 	"oauth-server/internal/ratelimit"
 )
 
 // banWorld admits 2 tokens a minute for a client and 3 for a user, and bans for 5 minutes after 3
 // denials in a minute.
-func banWorld(t *testing.T, edits ...func(*ratelimit.Settings)) (*world, *[]judgement.Decided) {
+func banWorld(t *testing.T, edits ...func(*ratelimit.Settings)) (*world, *[]limiter.Decided) {
 	t.Helper()
 	w, seen := limitedWorld(t, append([]func(*ratelimit.Settings){func(s *ratelimit.Settings) {
 		b := ratelimit.DefaultBan()

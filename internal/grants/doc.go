@@ -12,7 +12,7 @@
 //  3. ask the limiter. The client has authenticated and the user is known, so no one can spend
 //     another's quota, and a denied request leaves the code or the refresh token unused. If the
 //     policy says so, a client_credentials request over the limit gets the client's last token
-//     again (reuse.go), or the request is queued (package turns) and then looked at again (wait.go);
+//     again (reuse.go), or the request is queued (package limiter) and then looked at again (wait.go);
 //  4. take: claim the code and store its new family, or move the family of the refresh token to
 //     the next generation. This is one durable write, and exactly one request can succeed;
 //  5. issue the tokens.

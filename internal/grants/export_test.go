@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"oauth-server/internal/clientcfg"
-	"oauth-server/internal/judgement"
+	"oauth-server/internal/limiter"
 	"oauth-server/internal/ratelimit"
 )
 
@@ -14,7 +14,7 @@ func (s *Service) SetRefreshTokenLifetime(d time.Duration) { s.opts.RefreshToken
 
 // SetPolicies changes the policies of a service. No request may run at the same time.
 func (s *Service) SetPolicies(p func() *clientcfg.PolicySnapshot) {
-	s.opts.Policies, s.limiter.Policies = p, func() judgement.Policies { return p() }
+	s.opts.Policies, s.limiter.Policies = p, func() limiter.Policies { return p() }
 }
 
 // SetMeterKeys empties the meters of a service and sets the maximum number of keys for each set of

@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"oauth-server/internal/clientcfg"
-	"oauth-server/internal/judgement"
+	"oauth-server/internal/limiter"
 	"oauth-server/internal/oautherr"
 	"oauth-server/internal/ratelimit"
 )
@@ -39,8 +39,8 @@ func (s *Service) deniedAlready(ctx context.Context, x *issuance) error {
 }
 
 // judged returns the request as the limiter sees it. x may change after the decision.
-func (s *Service) judged(x *issuance) judgement.Request {
-	r := judgement.Request{
+func (s *Service) judged(x *issuance) limiter.Request {
+	r := limiter.Request{
 		Key: x.quota(), Grant: string(x.grant), Remote: x.remote,
 		Unproven: x.grant == clientcfg.Password, // see deniedAlready
 	}

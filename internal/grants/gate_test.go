@@ -12,14 +12,14 @@ import (
 	"oauth-server/internal/check"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/grants"
-	"oauth-server/internal/judgement"
+	"oauth-server/internal/limiter"
 	"oauth-server/internal/oautherr"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/testworld"
 )
 
 // limitedWorld admits 3 tokens a minute per user and 2 per client, and records every decision.
-func limitedWorld(t *testing.T, edits ...func(*ratelimit.Settings)) (*world, *[]judgement.Decided) {
+func limitedWorld(t *testing.T, edits ...func(*ratelimit.Settings)) (*world, *[]limiter.Decided) {
 	t.Helper()
 	settings := ratelimit.DefaultSettings()
 	settings.Default.User = []ratelimit.Limit{ratelimit.NewLimit("per-minute", 3, time.Minute)}
@@ -31,15 +31,15 @@ func limitedWorld(t *testing.T, edits ...func(*ratelimit.Settings)) (*world, *[]
 	return policyWorld(t, settings, clientcfg.PolicySet{})
 }
 
-func policyWorld(t *testing.T, settings ratelimit.Settings, set clientcfg.PolicySet) (*world, *[]judgement.Decided) {
+func policyWorld(t *testing.T, settings ratelimit.Settings, set clientcfg.PolicySet) (*world, *[]limiter.Decided) {
 	t.Helper()
 	policies := testworld.Policies(t, settings, set)
-	var seen []judgement.Decided
+	var seen []limiter.Decided
 	var mu sync.Mutex
 	return newWorld(t, func(o *grants.Options) {
 		o.Counters = ratelimit.NewCounters(1000)
 		o.Policies = func() *clientcfg.PolicySnapshot { return policies }
-		o.Observe = func(_ context.Context, d judgement.Decided) {
+		o.Observe = func(_ context.Context, d limiter.Decided) {
 			mu.Lock()
 			defer mu.Unlock()
 			seen = append(seen, d)
@@ -288,7 +288,7 @@ func TestGateTriesCandidates(t *testing.T) {
 		w.mustToken("other", clientCredentials)
 	}
 	for _, d := range (*seen)[3:] {
-		check.Equal(t, "tried", d.Tried, judgement.Tried{})
+		check.Equal(t, "tried", d.Tried, limiter.Tried{})
 	}
 }
 
@@ -304,14 +304,14 @@ func TestGateTriesNoCandidateOnOverrides(t *testing.T) {
 	w, seen = policyWorld(t, ratelimit.DefaultSettings(), set.WithOverride("shop", user, &clientcfg.Override{User: []ratelimit.Limit{ratelimit.DefaultLimit()}}))
 	w.tokens("shop")
 	check.Equal(t, "Username", (*seen)[0].Username, user)
-	check.Equal(t, "tried on a user with an override", (*seen)[0].Tried, judgement.Tried{})
+	check.Equal(t, "tried on a user with an override", (*seen)[0].Tried, limiter.Tried{})
 }
 
 // TestGateIsExact: of many concurrent requests, exactly as many pass as the limit allows.
 func TestGateIsExact(t *testing.T) {
 	w, _ := limitedWorld(t, policy("shop", ratelimit.Policy{Client: []ratelimit.Limit{ratelimit.NewLimit("l", 10, time.Hour)}}))
 	var observed atomic.Int64
-	w.reopen(func(o *grants.Options) { o.Observe = func(context.Context, judgement.Decided) { observed.Add(1) } })
+	w.reopen(func(o *grants.Options) { o.Observe = func(context.Context, limiter.Decided) { observed.Add(1) } })
 	passed, failures := atOnce(100, func() error { _, err := w.token("shop", clientCredentials); return err })
 	check.Equal(t, "passed", passed, 10)
 	for _, err := range failures {
@@ -376,11 +376,11 @@ func TestGateNamesOnlyTheCounted(t *testing.T) {
 	settings := ratelimit.DefaultSettings()
 	settings.Default.User = []ratelimit.Limit{ratelimit.NewLimit("per-minute", 1, time.Minute)}
 	policies, counters := testworld.Policies(t, settings, clientcfg.PolicySet{}), ratelimit.NewCounters(1000)
-	var seen []judgement.Decided
+	var seen []limiter.Decided
 	w := newWorld(t, func(o *grants.Options) {
 		o.Counters = counters
 		o.Policies = func() *clientcfg.PolicySnapshot { return policies }
-		o.Observe = func(_ context.Context, d judgement.Decided) { seen = append(seen, d) }
+		o.Observe = func(_ context.Context, d limiter.Decided) { seen = append(seen, d) }
 	})
 	ofUser := func(name string) grants.TokenRequest {
 		return grants.TokenRequest{GrantType: "password", Username: name, Password: password}

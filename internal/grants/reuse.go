@@ -71,7 +71,7 @@ func (t *underWay) other(r *reuse, last int64) *reuse {
 	return nil
 }
 
-// reusing implements over_limit: reuse for one request. It implements [judgement.Reuse].
+// reusing implements over_limit: reuse for one request. It implements [limiter.Reuse].
 type reusing struct {
 	*Service
 	x *issuance

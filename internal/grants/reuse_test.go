@@ -10,8 +10,8 @@ import (
 	"oauth-server/internal/check"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/grants"
-	"oauth-server/internal/judgement"
 	"oauth-server/internal/keys"
+	"oauth-server/internal/limiter"
 	"oauth-server/internal/oautherr"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/secret"
@@ -19,7 +19,7 @@ import (
 )
 
 // reuseWorld admits 2 tokens an hour per client. Above that the client gets its last token again.
-func reuseWorld(t *testing.T, edits ...func(*ratelimit.Settings)) (*world, *[]judgement.Decided) {
+func reuseWorld(t *testing.T, edits ...func(*ratelimit.Settings)) (*world, *[]limiter.Decided) {
 	t.Helper()
 	return limitedWorld(t, append([]func(*ratelimit.Settings){func(s *ratelimit.Settings) {
 		s.Default.OverLimit = ratelimit.OverLimitReuse

@@ -8,7 +8,7 @@ import (
 
 	"oauth-server/internal/check"
 	"oauth-server/internal/clientcfg"
-	"oauth-server/internal/judgement"
+	"oauth-server/internal/limiter"
 	"oauth-server/internal/ratelimit"
 )
 
@@ -55,7 +55,7 @@ func TestReuseUnderACandidate(t *testing.T) {
 
 // TestReusePredictsRevocations: dry-run and candidates ignore revoked tokens.
 func TestReusePredictsRevocations(t *testing.T) {
-	outcomes := func(mode ratelimit.Mode) (out []judgement.Decided) {
+	outcomes := func(mode ratelimit.Mode) (out []limiter.Decided) {
 		settings := ratelimit.DefaultSettings()
 		settings.Mode, settings.Default.OverLimit = mode, ratelimit.OverLimitReuse
 		settings.Default.Client = []ratelimit.Limit{ratelimit.NewLimit("per-hour", 2, time.Hour)}

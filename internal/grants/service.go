@@ -10,8 +10,8 @@ import (
 
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/grants/issuer"
-	"oauth-server/internal/judgement"
 	"oauth-server/internal/keys"
+	"oauth-server/internal/limiter"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/recent"
 	"oauth-server/internal/secret"
@@ -97,10 +97,10 @@ type Options struct {
 	Clock    func() time.Time
 	Counters *ratelimit.Counters
 	Policies func() *clientcfg.PolicySnapshot // returns the current policies, without I/O
-	Bans     judgement.Bans                   // nil means no bans, whatever the policies say
+	Bans     limiter.Bans                     // nil means no bans, whatever the policies say
 	// Observe is called with every decision of the limiter and the context of the request, before
 	// the response is made. It must not block. Nil disables it.
-	Observe func(context.Context, judgement.Decided)
+	Observe func(context.Context, limiter.Decided)
 
 	// Gate sheds requests while the server is overloaded. Nil disables load shedding.
 	Gate Gate
@@ -231,7 +231,7 @@ type Service struct {
 	replayLines                 *meter // one log line a minute for each family
 	consents                    *meter // per session
 
-	limiter *judgement.Judge // nil: nothing is limited
+	limiter *limiter.Limiter // nil: nothing is limited
 	last    *reuseTables
 	recent  *recentTokens
 }
@@ -244,8 +244,8 @@ func New(opts Options) (*Service, error) {
 	}
 	s := &Service{opts: opts, store: opts.Store, issuer: issuer.New(opts.Signer), last: newReuseTables(opts.Now()), recent: newRecentTokens(opts.Now())}
 	if opts.Counters != nil {
-		s.limiter = judgement.New(judgement.Options{
-			Counters: opts.Counters, Policies: func() judgement.Policies { return opts.Policies() }, Clock: opts.Clock, Bans: opts.Bans, Observe: opts.Observe,
+		s.limiter = limiter.New(limiter.Options{
+			Counters: opts.Counters, Policies: func() limiter.Policies { return opts.Policies() }, Clock: opts.Clock, Bans: opts.Bans, Observe: opts.Observe,
 		})
 	}
 	proven := recent.New(opts.Clock(), recent.DefaultSlots)

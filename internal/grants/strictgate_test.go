@@ -9,22 +9,22 @@ import (
 	"oauth-server/internal/check"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/grants"
-	"oauth-server/internal/judgement"
+	"oauth-server/internal/limiter"
 	"oauth-server/internal/oautherr"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/testworld"
 )
 
 // strictWorld has a strict limit of 2 per hour for clients. Permits arrive when exchange is called.
-func strictWorld(t *testing.T, settings ratelimit.Settings, set clientcfg.PolicySet) (w *world, seen *[]judgement.Decided, exchange func()) {
+func strictWorld(t *testing.T, settings ratelimit.Settings, set clientcfg.PolicySet) (w *world, seen *[]limiter.Decided, exchange func()) {
 	t.Helper()
 	counters := ratelimit.NewCounters(100)
 	syncer := counters.Sync(ratelimit.SyncOptions{Interval: time.Second, MaxBackoff: time.Second})
 	policies := testworld.Policies(t, settings, set)
-	seen = new([]judgement.Decided)
+	seen = new([]limiter.Decided)
 	w = newWorld(t, func(o *grants.Options) {
 		o.Counters, o.Policies = counters, func() *clientcfg.PolicySnapshot { return policies }
-		o.Observe = func(_ context.Context, d judgement.Decided) { *seen = append(*seen, d) }
+		o.Observe = func(_ context.Context, d limiter.Decided) { *seen = append(*seen, d) }
 	})
 	w.clock.Advance(time.Second) // well into a frame
 	syncer.SetUncertainty(w.clock.Now(), time.Millisecond)
@@ -89,10 +89,10 @@ func TestDryRunAwaitsNoPermits(t *testing.T) {
 	for name, tc := range map[string]struct {
 		mode ratelimit.Mode
 		set  clientcfg.PolicySet
-		want func(d judgement.Decided) bool // denied
+		want func(d limiter.Decided) bool // denied
 	}{
-		"dry-run": {ratelimit.DryRun, clientcfg.PolicySet{}, func(d judgement.Decided) bool { return d.Decision.Outcome == ratelimit.WouldDeny }},
-		"candidate": {ratelimit.Off, clientcfg.PolicySet{}.WithCandidate("shop", &clientcfg.Candidate{Policy: ratelimit.Policy{Client: []ratelimit.Limit{perHour()}}}), func(d judgement.Decided) bool {
+		"dry-run": {ratelimit.DryRun, clientcfg.PolicySet{}, func(d limiter.Decided) bool { return d.Decision.Outcome == ratelimit.WouldDeny }},
+		"candidate": {ratelimit.Off, clientcfg.PolicySet{}.WithCandidate("shop", &clientcfg.Candidate{Policy: ratelimit.Policy{Client: []ratelimit.Limit{perHour()}}}), func(d limiter.Decided) bool {
 			return d.Tried.Outcome == ratelimit.WouldDeny
 		}},
 	} {

@@ -4,13 +4,13 @@ import (
 	"context"
 
 	"oauth-server/internal/clientcfg"
-	"oauth-server/internal/turns"
+	"oauth-server/internal/limiter"
 )
 
 // lookAgain checks the grant again after the request was queued, because the client, the user or
 // the tokens may have been revoked in between, and the lifetimes of new tokens start now. If the
 // check fails, the next queued request gets the turn.
-func (s *Service) lookAgain(ctx context.Context, x *issuance, req TokenRequest, t *turns.Turn) error {
+func (s *Service) lookAgain(ctx context.Context, x *issuance, req TokenRequest, t *limiter.Admission) error {
 	quota := x.quota()
 	err := s.renew(ctx, x, req)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"oauth-server/internal/check"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/grants"
-	"oauth-server/internal/judgement"
+	"oauth-server/internal/limiter"
 	"oauth-server/internal/oautherr"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/secret"
@@ -19,7 +19,7 @@ import (
 // waitWorld runs a test of a service that admits 2 tokens per second, and queues one request of a
 // key for up to a second. The frames are short, so the first two tokens of the test delay the next
 // one by 901 ms.
-func waitWorld(t *testing.T, set clientcfg.PolicySet, test func(w *world, seen *[]judgement.Decided)) {
+func waitWorld(t *testing.T, set clientcfg.PolicySet, test func(w *world, seen *[]limiter.Decided)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		settings, wait := ratelimit.DefaultSettings(), ratelimit.MaxWait(time.Second)
@@ -75,7 +75,7 @@ func TestWaitForATurn(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			waitWorld(t, clientcfg.PolicySet{}, func(w *world, seen *[]judgement.Decided) {
+			waitWorld(t, clientcfg.PolicySet{}, func(w *world, seen *[]limiter.Decided) {
 				t := w.tb
 				req := request(w)
 				*seen = nil
@@ -125,7 +125,7 @@ func TestWhatEndsWhileItWaits(t *testing.T) {
 		}, oautherr.InvalidScope},
 	} {
 		t.Run(name, func(t *testing.T) {
-			waitWorld(t, clientcfg.PolicySet{}, func(w *world, _ *[]judgement.Decided) {
+			waitWorld(t, clientcfg.PolicySet{}, func(w *world, _ *[]limiter.Decided) {
 				t := w.tb
 				req := tt.request(w)
 				w.mustToken("shop", ofAlice())
@@ -146,7 +146,7 @@ func TestWhatEndsWhileItWaits(t *testing.T) {
 // TestWaitingHoldsNoPlaceForHashing: a queued request has already been authenticated, so others can
 // sign in in the meantime.
 func TestWaitingHoldsNoPlaceForHashing(t *testing.T) {
-	waitWorld(t, clientcfg.PolicySet{}, func(w *world, _ *[]judgement.Decided) {
+	waitWorld(t, clientcfg.PolicySet{}, func(w *world, _ *[]limiter.Decided) {
 		t := w.tb
 		f := &failing{}
 		w.reopen(func(o *grants.Options) {
@@ -173,7 +173,7 @@ func TestWaitingHoldsNoPlaceForHashing(t *testing.T) {
 // TestStopWaiting: all queued requests are denied at once, with the time when each would have had
 // its turn.
 func TestStopWaiting(t *testing.T) {
-	waitWorld(t, clientcfg.PolicySet{}, func(w *world, seen *[]judgement.Decided) {
+	waitWorld(t, clientcfg.PolicySet{}, func(w *world, seen *[]limiter.Decided) {
 		t := w.tb
 		w.mustToken("shop", clientCredentials)
 		w.mustToken("shop", clientCredentials)
@@ -193,7 +193,7 @@ func TestCandidateDelays(t *testing.T) {
 		Policy: ratelimit.Policy{Client: []ratelimit.Limit{ratelimit.NewLimit("few", 1, time.Second)}},
 		Since:  start,
 	})
-	waitWorld(t, set, func(w *world, seen *[]judgement.Decided) {
+	waitWorld(t, set, func(w *world, seen *[]limiter.Decided) {
 		t := w.tb
 		w.mustToken("shop", clientCredentials)
 		w.mustToken("shop", clientCredentials)
@@ -209,7 +209,7 @@ func TestCandidateDelays(t *testing.T) {
 
 // TestWhoHangsUp: if its client disconnects, a queued request is denied and leaves the queue.
 func TestWhoHangsUp(t *testing.T) {
-	waitWorld(t, clientcfg.PolicySet{}, func(w *world, _ *[]judgement.Decided) {
+	waitWorld(t, clientcfg.PolicySet{}, func(w *world, _ *[]limiter.Decided) {
 		t := w.tb
 		w.mustToken("shop", clientCredentials)
 		w.mustToken("shop", clientCredentials)

@@ -9,7 +9,7 @@ import (
 	"oauth-server/internal/check"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/grants"
-	"oauth-server/internal/judgement"
+	"oauth-server/internal/limiter"
 	"oauth-server/internal/oautherr"
 	"oauth-server/internal/ratelimit"
 )
@@ -20,7 +20,7 @@ func waitBanWorld(t *testing.T, test func(w *world, keeper *bans.Bans)) {
 	b := ratelimit.DefaultBan()
 	b.Denials = 1
 	set := clientcfg.PolicySet{}.WithPolicy("shop", &clientcfg.ClientPolicy{Policy: ratelimit.Policy{Ban: &b}})
-	waitWorld(t, set, func(w *world, _ *[]judgement.Decided) {
+	waitWorld(t, set, func(w *world, _ *[]limiter.Decided) {
 		keeper, err := bans.New(w.tb.Context(), bans.Options{Store: bans.NewRepository(w.store), Counters: w.opts.Counters, Clock: time.Now})
 		check.OK(w.tb, err)
 		w.reopen(func(o *grants.Options) { o.Bans = keeper })
@@ -95,7 +95,7 @@ func TestBanBeginsAtTheDenial(t *testing.T) {
 			w.clock.Advance(time.Millisecond) // at each look
 			return w.clock.Now()
 		}
-		o.Observe = func(context.Context, judgement.Decided) { denied = w.clock.Now() }
+		o.Observe = func(context.Context, limiter.Decided) { denied = w.clock.Now() }
 	})
 	_ = w.spend("shop", func() grants.TokenRequest { return clientCredentials })
 	for _, ban := range keeper.All(ratelimit.Enforce).All() {

@@ -8,7 +8,7 @@ import (
 	"oauth-server/internal/check"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/grants"
-	"oauth-server/internal/judgement"
+	"oauth-server/internal/limiter"
 	"oauth-server/internal/oautherr"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/testworld"
@@ -18,7 +18,7 @@ import (
 // passes without being counted. If the user is revoked too, there is no turn to give back, because
 // it would belong to another request.
 func TestWhoPassedUncountedGivesNothingBack(t *testing.T) {
-	waitWorld(t, clientcfg.PolicySet{}, func(w *world, seen *[]judgement.Decided) {
+	waitWorld(t, clientcfg.PolicySet{}, func(w *world, seen *[]limiter.Decided) {
 		t := w.tb
 		settings := ratelimit.DefaultSettings()
 		settings.Clients = map[string]ratelimit.Policy{"shop": {Trusted: true}}

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"oauth-server/internal/turns"
+	"oauth-server/internal/limiter"
 )
 
 // clock is a time that only moves when told to. It calls the timers that become due on the way.
@@ -18,7 +18,7 @@ type clock struct {
 func (c *clock) Now() time.Time { return c.now }
 
 // AfterFunc is [time.AfterFunc] in this time.
-func (c *clock) AfterFunc(d time.Duration, f func()) turns.Timer {
+func (c *clock) AfterFunc(d time.Duration, f func()) limiter.Timer {
 	t := &timer{clock: c, f: f}
 	t.Reset(d)
 	return t
@@ -56,7 +56,7 @@ type timer struct {
 	f     func()
 }
 
-// Reset implements [turns.Timer].
+// Reset implements [limiter.Timer].
 func (t *timer) Reset(d time.Duration) bool {
 	active, c := t.Stop(), t.clock
 	t.at = c.now.Add(max(d, 0))
@@ -70,7 +70,7 @@ func (t *timer) Reset(d time.Duration) bool {
 	return active
 }
 
-// Stop implements [turns.Timer].
+// Stop implements [limiter.Timer].
 func (t *timer) Stop() bool {
 	i := slices.Index(t.clock.timers, t)
 	if i < 0 {

@@ -18,8 +18,8 @@ import (
 	"oauth-server/internal/check"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/grants"
-	"oauth-server/internal/judgement"
 	"oauth-server/internal/keys"
+	"oauth-server/internal/limiter"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/secret"
 	"oauth-server/internal/simulate"
@@ -152,7 +152,7 @@ func (deriver) Derive(purpose, from string) string {
 	return base64.RawURLEncoding.EncodeToString(sum[:])
 }
 
-func (s *server) observe(_ context.Context, d judgement.Decided) {
+func (s *server) observe(_ context.Context, d limiter.Decided) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.seen[d.ClientID] == nil {

@@ -5,10 +5,10 @@ import (
 	"time"
 
 	"oauth-server/internal/bans"
+	"oauth-server/internal/limiter"
 	"oauth-server/internal/network"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/simulate/traffic"
-	"oauth-server/internal/turns"
 )
 
 // engine decides requests in the order of their times, like the grants of the server: see
@@ -18,7 +18,7 @@ type engine struct {
 	policies *ratelimit.Compiled
 	counters *ratelimit.Counters
 	bans     *bans.Bans
-	lines    *turns.Lines
+	lines    *limiter.Queues
 	clock    clock
 	last     lastTokens
 	lifetime time.Duration // of tokens, for requests without a lifetime
@@ -40,7 +40,7 @@ type ticket struct {
 type waiting struct {
 	ticket
 	request traffic.Request // of the ticket
-	end     func(context.Context) turns.Turn
+	end     func(context.Context) limiter.Admission
 }
 
 func newEngine(ctx context.Context, policies *ratelimit.Compiled, o *Options, answer func(*traffic.Request, traffic.Answer)) (*engine, error) {
@@ -51,7 +51,7 @@ func newEngine(ctx context.Context, policies *ratelimit.Compiled, o *Options, an
 	e.clock.fired = e.settleDecided
 	var err error
 	e.bans, err = bans.New(ctx, bans.Options{Counters: e.counters, Clock: e.clock.Now})
-	e.lines = turns.NewOn(e.counters, e.clock.Now, e.clock.AfterFunc)
+	e.lines = limiter.NewQueuesOn(e.counters, e.clock.Now, e.clock.AfterFunc)
 	return e, err
 }
 
@@ -69,14 +69,14 @@ func (e *engine) take(r *traffic.Request) {
 	t := ticket{r: r, client: e.stats.arrive(r)}
 	t.key, t.e = keyOf(r), e.applied(r)
 	if d, banned := e.banned(&t); banned {
-		e.conclude(&t, &turns.Turn{Decision: d})
+		e.conclude(&t, &limiter.Admission{Decision: d})
 		return
 	}
 	if t.e.Waits(t.key) {
 		e.enter(&t)
 		return
 	}
-	turn := turns.Turn{Decision: e.counters.Take(r.At, t.key, t.e, 1)}
+	turn := limiter.Admission{Decision: e.counters.Take(r.At, t.key, t.e, 1)}
 	e.conclude(&t, &turn)
 }
 
@@ -151,7 +151,7 @@ func (e *engine) settleDecided() {
 
 // conclude completes a decision by the parts that the limiter leaves to the grants, records it and
 // answers.
-func (e *engine) conclude(t *ticket, turn *turns.Turn) {
+func (e *engine) conclude(t *ticket, turn *limiter.Admission) {
 	d := &turn.Decision
 	reuses := t.r.Grant == clientCredentials && t.e.Reuses()
 	if reuses && d.Outcome == ratelimit.Denied && e.last.find(t.r, e.clock.now) {
@@ -179,7 +179,7 @@ func (e *engine) conclude(t *ticket, turn *turns.Turn) {
 const passwordGrant = "password"
 
 // answerOf returns the part of a decision that the client sees.
-func answerOf(turn *turns.Turn) traffic.Answer {
+func answerOf(turn *limiter.Admission) traffic.Answer {
 	switch turn.Outcome {
 	case ratelimit.Denied:
 		return traffic.Answer{Outcome: traffic.Denied, RetryAfter: turn.RetryAfter}

@@ -10,16 +10,16 @@ import (
 	"time"
 
 	"oauth-server/internal/check"
+	"oauth-server/internal/limiter"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/syncer"
 	"oauth-server/internal/syncer/clock"
-	"oauth-server/internal/turns"
 )
 
 // member is one process of a cluster.
 type member struct {
 	counters *ratelimit.Counters
-	lines    *turns.Lines // queues of requests over a limit with a max_wait
+	lines    *limiter.Queues // queues of requests over a limit with a max_wait
 	syncer   *syncer.Syncer
 	clock    *clock.Clock
 	wall     *wallClock
@@ -89,7 +89,7 @@ func startMember(t *testing.T, p *port, seed uint64, skew time.Duration, change 
 	t.Helper()
 	m := &member{counters: ratelimit.NewCounters(maxKeys), wall: &wallClock{skew: skew}, port: p, calls: newTally()}
 	m.clock = clock.New(m.wall.now)
-	m.lines = turns.New(m.counters, m.now)
+	m.lines = limiter.NewQueues(m.counters, m.now)
 	cfg := syncer.DefaultConfig()
 	cfg.Clock, cfg.Seed, cfg.Observer = m.clock, seed, m.calls
 	if change != nil {

@@ -22,7 +22,7 @@ import (
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/gateway"
 	"oauth-server/internal/gateway/envoy"
-	"oauth-server/internal/judgement"
+	"oauth-server/internal/limiter"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/testworld"
 )
@@ -49,9 +49,9 @@ func newJudge(tb testing.TB, edits ...func(*gateway.Options)) *gateway.Judge {
 	settings.Default = ratelimit.Policy{User: limitsOf("own", 2), Client: limitsOf("own", 2), Total: limitsOf("total", 4), Source: limitsOf("source", 3)}
 	policies := testworld.Policies(tb, settings, clientcfg.PolicySet{})
 	o := gateway.Options{
-		Judge: judgement.New(judgement.Options{
+		Limiter: limiter.New(limiter.Options{
 			Counters: ratelimit.NewCounters(0), Clock: func() time.Time { return time.Date(2026, 11, 24, 12, 0, 0, 0, time.UTC) },
-			Policies: func() judgement.Policies { return policies },
+			Policies: func() limiter.Policies { return policies },
 		}),
 		ClientAddr: func(*http.Request) (netip.Addr, bool) { return netip.Addr{}, false },
 	}
@@ -84,7 +84,7 @@ func newWorld(tb testing.TB, edits ...func(*gateway.Options)) *world {
 func broken(on gateway.OnError) func(*gateway.Options) {
 	return func(o *gateway.Options) {
 		o.OnError = on
-		o.Judge.Policies = func() judgement.Policies { panic("a defect") }
+		o.Limiter.Policies = func() limiter.Policies { panic("a defect") }
 	}
 }
 
@@ -151,8 +151,8 @@ func TestBounds(t *testing.T) {
 func TestShutdownEndsInTime(t *testing.T) {
 	asked, release := make(chan struct{}), make(chan struct{})
 	w := newWorld(t, func(o *gateway.Options) {
-		before := o.Judge.Policies
-		o.Judge.Policies = func() judgement.Policies {
+		before := o.Limiter.Policies
+		o.Limiter.Policies = func() limiter.Policies {
 			close(asked)
 			<-release
 			return before()
@@ -177,7 +177,7 @@ func hide(t *testing.T, o *gateway.Options) {
 	settings := ratelimit.DefaultSettings()
 	settings.Default = ratelimit.Policy{User: limitsOf("own", 2), Client: limitsOf("own", 2), HideHeaders: true}
 	policies := testworld.Policies(t, settings, clientcfg.PolicySet{})
-	o.Judge.Policies = func() judgement.Policies { return policies }
+	o.Limiter.Policies = func() limiter.Policies { return policies }
 }
 
 // TestPanics checks that a panic outside of the judgement ends its call and counts as a defect.

@@ -1,4 +1,4 @@
-package judgement_test
+package limiter_test
 
 import (
 	"context"
@@ -10,32 +10,32 @@ import (
 
 	"oauth-server/internal/check"
 	"oauth-server/internal/clientcfg"
-	"oauth-server/internal/judgement"
+	"oauth-server/internal/limiter"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/testworld"
 )
 
-// judge admits one request a minute of each user. It records the user and the outcome of each
+// limiterOf admits one request a minute of each user. It records the user and the outcome of each
 // decision.
-func judge(t *testing.T) (*judgement.Judge, *[]string) {
+func limiterOf(t *testing.T) (*limiter.Limiter, *[]string) {
 	t.Helper()
 	settings := ratelimit.DefaultSettings()
 	settings.Default.User = []ratelimit.Limit{ratelimit.NewLimit("per-minute", 1, time.Minute)}
-	return judgeBy(t, settings)
+	return limiterBy(t, settings)
 }
 
-func judgeBy(t *testing.T, settings ratelimit.Settings) (*judgement.Judge, *[]string) {
+func limiterBy(t *testing.T, settings ratelimit.Settings) (*limiter.Limiter, *[]string) {
 	t.Helper()
-	return judgeUnder(testworld.Policies(t, settings, clientcfg.PolicySet{}))
+	return limiterUnder(testworld.Policies(t, settings, clientcfg.PolicySet{}))
 }
 
-func judgeUnder(policies *clientcfg.PolicySnapshot) (*judgement.Judge, *[]string) {
+func limiterUnder(policies *clientcfg.PolicySnapshot) (*limiter.Limiter, *[]string) {
 	seen := &[]string{}
-	return judgement.New(judgement.Options{
+	return limiter.New(limiter.Options{
 		Counters: ratelimit.NewCounters(0),
-		Policies: func() judgement.Policies { return policies },
+		Policies: func() limiter.Policies { return policies },
 		Clock:    func() time.Time { return time.Date(2026, 11, 24, 12, 0, 0, 0, time.UTC) },
-		Observe: func(_ context.Context, d judgement.Decided) {
+		Observe: func(_ context.Context, d limiter.Decided) {
 			said := d.Username + " " + d.Decision.Outcome.String()
 			if !d.Tried.Since.IsZero() {
 				said += ", tried " + d.Tried.Outcome.String()
@@ -46,7 +46,7 @@ func judgeUnder(policies *clientcfg.PolicySnapshot) (*judgement.Judge, *[]string
 }
 
 // wantRejected requests a token.
-func wantRejected(t *testing.T, what string, j *judgement.Judge, r judgement.Request, want bool) {
+func wantRejected(t *testing.T, what string, j *limiter.Limiter, r limiter.Request, want bool) {
 	t.Helper()
 	turn := j.Admit(t.Context(), r)
 	check.Equal(t, what, turn.Rejected(), want)
@@ -61,8 +61,8 @@ func wantSeen(t *testing.T, seen *[]string, want ...string) {
 
 // TestGiveBack: a request without a result does not count.
 func TestGiveBack(t *testing.T) {
-	j, seen := judge(t)
-	ada := judgement.Request{Key: ratelimit.Key{ClientID: "shop", Username: "ada"}, Grant: "refresh_token"}
+	j, seen := limiterOf(t)
+	ada := limiter.Request{Key: ratelimit.Key{ClientID: "shop", Username: "ada"}, Grant: "refresh_token"}
 	first := j.Admit(t.Context(), ada)
 	j.Admit(t.Context(), ada)
 	j.GiveBack(ada.Key, &first)
@@ -73,8 +73,8 @@ func TestGiveBack(t *testing.T) {
 // TestUnprovenNames: a name that may be a password in the wrong field is not passed to the
 // observer. The name of a user with counts is.
 func TestUnprovenNames(t *testing.T) {
-	j, seen := judge(t)
-	ada := judgement.Request{Key: ratelimit.Key{ClientID: "shop", Username: "ada"}, Grant: "password", Unproven: true}
+	j, seen := limiterOf(t)
+	ada := limiter.Request{Key: ratelimit.Key{ClientID: "shop", Username: "ada"}, Grant: "password", Unproven: true}
 	_, denied := j.Denied(t.Context(), ada)
 	check.Equal(t, "denied", denied, false)
 	j.Admit(t.Context(), ada)
@@ -85,15 +85,15 @@ func TestUnprovenNames(t *testing.T) {
 }
 
 // unknown is a request of an unknown user.
-func unknown() judgement.Request {
-	return judgement.Request{Key: ratelimit.Key{ClientID: "shop"}, Grant: "authorization_code", Unknown: true}
+func unknown() limiter.Request {
+	return limiter.Request{Key: ratelimit.Key{ClientID: "shop"}, Grant: "authorization_code", Unknown: true}
 }
 
 // TestSettle: a request counts against the user of its token.
 func TestSettle(t *testing.T) {
-	ada := judgement.Request{Key: ratelimit.Key{ClientID: "shop", Username: "ada"}, Grant: "refresh_token"}
+	ada := limiter.Request{Key: ratelimit.Key{ClientID: "shop", Username: "ada"}, Grant: "refresh_token"}
 	t.Run("a user who was not known", func(t *testing.T) {
-		j, seen := judge(t)
+		j, seen := limiterOf(t)
 		v := j.Reserve(t.Context(), unknown())
 		_, late := j.Settle(t.Context(), &v, "ada")
 		check.Equal(t, "late", late, false)
@@ -101,7 +101,7 @@ func TestSettle(t *testing.T) {
 		wantSeen(t, seen, "ada allowed", "ada denied")
 	})
 	t.Run("another one than was expected", func(t *testing.T) {
-		j, seen := judge(t)
+		j, seen := limiterOf(t)
 		v := j.Reserve(t.Context(), ada)
 		j.Settle(t.Context(), &v, "bob")
 		wantRejected(t, "ada rejected", j, ada, false)
@@ -111,7 +111,7 @@ func TestSettle(t *testing.T) {
 		wantSeen(t, seen, "bob allowed", "ada allowed", "bob denied")
 	})
 	t.Run("a user without room", func(t *testing.T) {
-		j, seen := judge(t)
+		j, seen := limiterOf(t)
 		j.Admit(t.Context(), ada)
 		v := j.Reserve(t.Context(), unknown())
 		d, late := j.Settle(t.Context(), &v, "ada")
@@ -123,8 +123,8 @@ func TestSettle(t *testing.T) {
 
 // TestCancel: a cancelled reservation uses no quota and is not observed.
 func TestCancel(t *testing.T) {
-	ada := judgement.Request{Key: ratelimit.Key{ClientID: "shop", Username: "ada"}, Grant: "password"}
-	j, seen := judge(t)
+	ada := limiter.Request{Key: ratelimit.Key{ClientID: "shop", Username: "ada"}, Grant: "password"}
+	j, seen := limiterOf(t)
 	for range 10 {
 		v := j.Reserve(t.Context(), ada)
 		check.Equal(t, "rejected", v.Rejected(), false)
@@ -144,7 +144,7 @@ func TestReservedTotal(t *testing.T) {
 	settings.Default.User = []ratelimit.Limit{ratelimit.NewLimit("user", 1, time.Minute)}
 	settings.Default.Client = settings.Default.User
 	settings.Default.Total = []ratelimit.Limit{ratelimit.NewLimit("total", 2, time.Minute)}
-	j, _ := judgeBy(t, settings)
+	j, _ := limiterBy(t, settings)
 	for _, user := range []string{"ada", "bob"} {
 		v := j.Reserve(t.Context(), unknown())
 		check.Equal(t, user+" rejected", v.Rejected(), false)
@@ -162,7 +162,7 @@ func TestSettleInDryRun(t *testing.T) {
 	settings.Default.User = []ratelimit.Limit{ratelimit.NewLimit("user", 1, time.Minute)}
 	settings.Default.Client = settings.Default.User
 	settings.Default.Total = []ratelimit.Limit{ratelimit.NewLimit("total", 2, time.Minute)}
-	j, seen := judgeBy(t, settings)
+	j, seen := limiterBy(t, settings)
 	for range 3 {
 		v := j.Reserve(t.Context(), unknown())
 		j.Settle(t.Context(), &v, "ada")
@@ -184,7 +184,7 @@ func TestCandidateOfUnknownUsers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			tt.tried.Since = time.Date(2026, 11, 24, 11, 0, 0, 0, time.UTC)
 			set := clientcfg.PolicySet{}.WithCandidate("shop", &tt.tried)
-			j, seen := judgeUnder(testworld.Policies(t, ratelimit.DefaultSettings(), set))
+			j, seen := limiterUnder(testworld.Policies(t, ratelimit.DefaultSettings(), set))
 			for range 2 {
 				v := j.Reserve(t.Context(), unknown())
 				j.Settle(t.Context(), &v, "")

@@ -1,4 +1,4 @@
-package judgement_test
+package limiter_test
 
 import (
 	"context"
@@ -11,47 +11,47 @@ import (
 	"time"
 
 	"oauth-server/internal/check"
-	"oauth-server/internal/judgement"
+	"oauth-server/internal/limiter"
 	"oauth-server/internal/ratelimit"
 )
 
 // id returns an ID for a secret.
-func id(text string) (i judgement.ID) {
+func id(text string) (i limiter.ID) {
 	copy(i[:], text)
 	return i
 }
 
 // by returns a request with credentials.
-func by(r judgement.Request, c judgement.Credentials) judgement.Request {
+func by(r limiter.Request, c limiter.Credentials) limiter.Request {
 	r.By = &c
 	return r
 }
 
 // secretly is a request with this secret of the client.
-func secretly(secret string) judgement.Request {
-	return by(judgement.Request{Key: ratelimit.Key{ClientID: "shop"}, Grant: "client_credentials"}, judgement.Credentials{Client: id(secret), Secret: true, Network: "192.0.2.1"})
+func secretly(secret string) limiter.Request {
+	return by(limiter.Request{Key: ratelimit.Key{ClientID: "shop"}, Grant: "client_credentials"}, limiter.Credentials{Client: id(secret), Secret: true, Network: "192.0.2.1"})
 }
 
 // from is a request of a client without a secret.
-func from(addr string) judgement.Request {
-	r := judgement.Request{Key: ratelimit.Key{ClientID: "shop"}, Grant: "client_credentials", Remote: netip.MustParseAddr(addr)}
-	return by(r, judgement.Credentials{Client: id(addr), Network: judgement.NetworkOf(r.Remote)})
+func from(addr string) limiter.Request {
+	r := limiter.Request{Key: ratelimit.Key{ClientID: "shop"}, Grant: "client_credentials", Remote: netip.MustParseAddr(addr)}
+	return by(r, limiter.Credentials{Client: id(addr), Network: limiter.NetworkOf(r.Remote)})
 }
 
 // code is a request of an unknown user.
-func code(secret string) judgement.Request {
-	return by(unknown(), judgement.Credentials{Client: id(secret), Secret: true, Network: "192.0.2.1"})
+func code(secret string) limiter.Request {
+	return by(unknown(), limiter.Credentials{Client: id(secret), Secret: true, Network: "192.0.2.1"})
 }
 
 // signIn is a password grant.
-func signIn(user, password string) judgement.Request {
+func signIn(user, password string) limiter.Request {
 	r := refresh(user)
 	r.Grant = "password"
-	return by(r, judgement.Credentials{Client: id("right"), Secret: true, Network: "192.0.2.1", User: id(user + password)})
+	return by(r, limiter.Credentials{Client: id("right"), Secret: true, Network: "192.0.2.1", User: id(user + password)})
 }
 
 // outcome returns the outcome of a reservation.
-func outcome(v *judgement.Reservation) string {
+func outcome(v *limiter.Reservation) string {
 	if v.Crowded() {
 		return "crowded"
 	}
@@ -59,7 +59,7 @@ func outcome(v *judgement.Reservation) string {
 }
 
 // asks reserves n requests and returns the reservations that pass.
-func asks(t *testing.T, j *judgement.Judge, r judgement.Request, n int) (passed []*judgement.Reservation) {
+func asks(t *testing.T, j *limiter.Limiter, r limiter.Request, n int) (passed []*limiter.Reservation) {
 	t.Helper()
 	for range n {
 		if v := j.Reserve(t.Context(), r); !v.Rejected() && !v.Crowded() {
@@ -69,7 +69,7 @@ func asks(t *testing.T, j *judgement.Judge, r judgement.Request, n int) (passed 
 	return passed
 }
 
-func settleAll(t *testing.T, j *judgement.Judge, all []*judgement.Reservation, user string) (late int) {
+func settleAll(t *testing.T, j *limiter.Limiter, all []*limiter.Reservation, user string) (late int) {
 	t.Helper()
 	for _, v := range all {
 		if _, isLate := j.Settle(t.Context(), v, user); isLate {
@@ -80,13 +80,13 @@ func settleAll(t *testing.T, j *judgement.Judge, all []*judgement.Reservation, u
 }
 
 // prove makes the credentials of a request get a token.
-func prove(t *testing.T, j *judgement.Judge, r judgement.Request) {
+func prove(t *testing.T, j *limiter.Limiter, r limiter.Request) {
 	t.Helper()
 	check.Equal(t, "late", settleAll(t, j, asks(t, j, r, 1), r.Key.Username), 0)
 }
 
-// checked makes the judge see that the secrets of the client are checked.
-func checked(t *testing.T, j *judgement.Judge) {
+// checked makes the limiter see that the secrets of the client are checked.
+func checked(t *testing.T, j *limiter.Limiter) {
 	t.Helper()
 	j.Refuse(asks(t, j, secretly("refused"), 1)[0], true)
 }
@@ -95,12 +95,12 @@ func checked(t *testing.T, j *judgement.Judge) {
 // must give no advantage.
 func TestSecretsThatNobodyChecks(t *testing.T) {
 	const limit = 5
-	j, _ := judgeBy(t, limited(limit, 100, 100))
+	j, _ := limiterBy(t, limited(limit, 100, 100))
 	j.Observe = nil
 	issued := 0
 	for i := range 100 {
 		r := refresh("ada")
-		passed := asks(t, j, by(r, judgement.Credentials{Client: id(fmt.Sprint("invented", i)), Secret: true, Network: "192.0.2.1"}), 1)
+		passed := asks(t, j, by(r, limiter.Credentials{Client: id(fmt.Sprint("invented", i)), Secret: true, Network: "192.0.2.1"}), 1)
 		issued += len(passed)
 		if i%10 == 9 { // gets its token while others are held
 			settleAll(t, j, passed, "ada")
@@ -115,30 +115,30 @@ func TestStrangersTakeNoRoom(t *testing.T) {
 	const limit = 5
 	for name, tt := range map[string]struct {
 		settings        ratelimit.Settings
-		stranger, right func(i int) judgement.Request
+		stranger, right func(i int) limiter.Request
 	}{
 		"a wrong secret": {
-			limited(limit, 100, 100), func(int) judgement.Request { return secretly("wrong") }, func(int) judgement.Request { return secretly("right") },
+			limited(limit, 100, 100), func(int) limiter.Request { return secretly("wrong") }, func(int) limiter.Request { return secretly("right") },
 		},
 		"many wrong secrets": {
-			limited(limit, 100, 100), func(i int) judgement.Request { return secretly(fmt.Sprint("wrong", i)) }, func(int) judgement.Request { return secretly("right") },
+			limited(limit, 100, 100), func(i int) limiter.Request { return secretly(fmt.Sprint("wrong", i)) }, func(int) limiter.Request { return secretly("right") },
 		},
 		"the total and the source": {
-			limited(limit, limit, limit), func(i int) judgement.Request { return code(fmt.Sprint("wrong", i)) }, func(int) judgement.Request { return code("right") },
+			limited(limit, limit, limit), func(i int) limiter.Request { return code(fmt.Sprint("wrong", i)) }, func(int) limiter.Request { return code("right") },
 		},
 		"the name of a user": {
-			limited(limit, 10_000, 10_000), func(i int) judgement.Request { return signIn("ada", fmt.Sprint("wrong", i)) }, func(int) judgement.Request { return signIn("ada", "right") },
+			limited(limit, 10_000, 10_000), func(i int) limiter.Request { return signIn("ada", fmt.Sprint("wrong", i)) }, func(int) limiter.Request { return signIn("ada", "right") },
 		},
 		"no secret, one IPv6 site": {
-			limited(limit, 10_000, 100), func(i int) judgement.Request { return from(fmt.Sprintf("2001:db8:1:%x::1", i)) }, func(int) judgement.Request { return from("192.0.2.1") },
+			limited(limit, 10_000, 100), func(i int) limiter.Request { return from(fmt.Sprintf("2001:db8:1:%x::1", i)) }, func(int) limiter.Request { return from("192.0.2.1") },
 		},
 		"no secret, a few addresses": {
-			limited(limit, 10_000, 100), func(i int) judgement.Request { return from(fmt.Sprintf("198.51.100.%d", i%(limit-1))) }, func(int) judgement.Request { return from("192.0.2.1") },
+			limited(limit, 10_000, 100), func(i int) limiter.Request { return from(fmt.Sprintf("198.51.100.%d", i%(limit-1))) }, func(int) limiter.Request { return from("192.0.2.1") },
 		},
 	} {
 		for what, before := range map[string]bool{"new": false, "proven": true} {
 			t.Run(name+", "+what, func(t *testing.T) {
-				j, _ := judgeBy(t, tt.settings)
+				j, _ := limiterBy(t, tt.settings)
 				want := limit
 				checked(t, j)
 				if before {
@@ -163,9 +163,9 @@ func TestStrangersTakeNoRoom(t *testing.T) {
 // allows, even while the first of them prove it.
 func TestOneSecretGetsNoMore(t *testing.T) {
 	const limit = 20
-	for name, r := range map[string]judgement.Request{"a client": secretly("right"), "a user": signIn("ada", "right")} {
+	for name, r := range map[string]limiter.Request{"a client": secretly("right"), "a user": signIn("ada", "right")} {
 		t.Run(name, func(t *testing.T) {
-			j, _ := judgeBy(t, limited(limit, 10_000, 10_000))
+			j, _ := limiterBy(t, limited(limit, 10_000, 10_000))
 			j.Observe = nil
 			var issued, late atomic.Int64
 			var all sync.WaitGroup
@@ -190,12 +190,12 @@ func TestOneSecretGetsNoMore(t *testing.T) {
 	}
 }
 
-// TestManyNetworksGetLittleMore checks the bound in [judgement.Credentials] for a client without a
+// TestManyNetworksGetLittleMore checks the bound in [limiter.Credentials] for a client without a
 // secret. It uses the worst order of requests, while requests with proven credentials take all of
 // the room.
 func TestManyNetworksGetLittleMore(t *testing.T) {
 	const limit, networks = 60, 12
-	j, _ := judgeBy(t, limited(limit, 10_000, 10_000))
+	j, _ := limiterBy(t, limited(limit, 10_000, 10_000))
 	j.Observe = nil
 	right := secretly("right")
 	held := asks(t, j, right, limit)
@@ -205,7 +205,7 @@ func TestManyNetworksGetLittleMore(t *testing.T) {
 		j.Cancel(v)
 	}
 	const room = limit - 1
-	var issued []*judgement.Reservation
+	var issued []*limiter.Reservation
 	most := 0
 	for i := range networks {
 		for range 3 { // addresses of one network share its part
@@ -217,7 +217,7 @@ func TestManyNetworksGetLittleMore(t *testing.T) {
 	check.Equal(t, "the bound is reached", len(issued) > 2*limit, true)
 	settleAll(t, j, asks(t, j, right, 2*limit), "")
 	check.Equal(t, "late", settleAll(t, j, issued, ""), len(issued))
-	for _, r := range []judgement.Request{right, from("192.0.2.1"), secretly("other")} {
+	for _, r := range []limiter.Request{right, from("192.0.2.1"), secretly("other")} {
 		check.Equal(t, "afterwards", len(asks(t, j, r, 1)), 0)
 	}
 }
@@ -225,7 +225,7 @@ func TestManyNetworksGetLittleMore(t *testing.T) {
 // TestUnprovenAgain: after five successive responses without a token, credentials are no longer
 // proven. Requests without a response do not matter.
 func TestUnprovenAgain(t *testing.T) {
-	j, _ := judgeBy(t, limited(100, 100, 100))
+	j, _ := limiterBy(t, limited(100, 100, 100))
 	right := secretly("right")
 	check.Equal(t, "before", j.Proven(right.By), false)
 	prove(t, j, right)
@@ -250,13 +250,13 @@ func TestUnprovenAgain(t *testing.T) {
 
 // TestHeldRequests: the possible results of a held request.
 func TestHeldRequests(t *testing.T) {
-	usage := func(j *judgement.Judge, user string) (n int64) {
+	usage := func(j *limiter.Limiter, user string) (n int64) {
 		for _, u := range j.Counters.Usage(j.Clock(), ratelimit.Key{ClientID: "shop", Username: user}) {
 			n += u.Unflushed
 		}
 		return n
 	}
-	j, seen := judgeBy(t, limited(3, 100, 100))
+	j, seen := limiterBy(t, limited(3, 100, 100))
 	v := j.Reserve(t.Context(), secretly("right"))
 	check.Equal(t, "counted while it is held", usage(j, ""), 0)
 	j.Cancel(&v)
@@ -280,19 +280,19 @@ func TestHeldRequests(t *testing.T) {
 func TestHeldNotEnforced(t *testing.T) {
 	settings := limited(2, 100, 100)
 	settings.Mode = ratelimit.DryRun
-	j, seen := judgeBy(t, settings)
+	j, seen := limiterBy(t, settings)
 	settleAll(t, j, asks(t, j, secretly("right"), 4), "")
 	wantSeen(t, seen, " allowed", " allowed", " would_deny", " would_deny")
 	settings.Mode = ratelimit.Enforce
 	settings.Clients = map[string]ratelimit.Policy{"shop": {Trusted: true}}
-	j, _ = judgeBy(t, settings)
+	j, _ = limiterBy(t, settings)
 	check.Equal(t, "trusted", len(asks(t, j, secretly("right"), 50)), 50)
 }
 
 // TestProvenAreKept: a secret in use stays proven, regardless of how many other secrets get a token
 // or fail to.
 func TestProvenAreKept(t *testing.T) {
-	j, _ := judgeBy(t, limited(1_000_000, 1_000_000, 1_000_000))
+	j, _ := limiterBy(t, limited(1_000_000, 1_000_000, 1_000_000))
 	j.Observe = nil
 	right := secretly("right")
 	prove(t, j, right)
@@ -319,8 +319,8 @@ func TestUnprovenWait(t *testing.T) {
 		j, _ := waiting(t, ratelimit.Enforce)
 		j.Observe = nil
 		checked(t, j)
-		ask := func(r judgement.Request) <-chan *judgement.Reservation {
-			done := make(chan *judgement.Reservation, 1)
+		ask := func(r limiter.Request) <-chan *limiter.Reservation {
+			done := make(chan *limiter.Reservation, 1)
 			go func() {
 				v := j.Reserve(t.Context(), r)
 				done <- &v
@@ -331,7 +331,7 @@ func TestUnprovenWait(t *testing.T) {
 		first := <-ask(secretly("right"))
 		check.Equal(t, "the first", outcome(first), "allowed")
 		second := ask(secretly("right"))
-		strangers := []<-chan *judgement.Reservation{ask(secretly("wrong")), ask(secretly("wrong"))}
+		strangers := []<-chan *limiter.Reservation{ask(secretly("wrong")), ask(secretly("wrong"))}
 		check.Equal(t, "waiting", j.Waiting(), 2)
 		j.Settle(t.Context(), first, "")
 		v := <-second
@@ -340,7 +340,7 @@ func TestUnprovenWait(t *testing.T) {
 		j.Settle(t.Context(), v, "")
 		over, proven := ask(secretly("wrong too")), ask(secretly("right"))
 		j.StopWaiting()
-		for _, stopped := range []<-chan *judgement.Reservation{strangers[1], over, proven} {
+		for _, stopped := range []<-chan *limiter.Reservation{strangers[1], over, proven} {
 			v := <-stopped
 			check.Equal(t, "at the stop", v.Rejected() || v.Crowded(), true)
 		}
@@ -358,7 +358,7 @@ func TestUnprovenPlaces(t *testing.T) {
 		places := j.Policies().For("shop").Wait.AtOnce
 		first := j.Reserve(t.Context(), secretly("right"))
 		ctx, hangUp := context.WithCancel(t.Context())
-		began, all := time.Now(), make(chan *judgement.Reservation)
+		began, all := time.Now(), make(chan *limiter.Reservation)
 		for i := range places + 3 {
 			go func() {
 				caller := t.Context()

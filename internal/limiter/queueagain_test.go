@@ -1,4 +1,4 @@
-package turns_test
+package limiter_test
 
 import (
 	"testing"
@@ -48,7 +48,7 @@ func TestGiveBackOfANewcomer(t *testing.T) {
 		w.ahead.Store(int64(2 * time.Second)) // the timer of the queue is late
 		newcomers := w.askAll(2)
 		check.Equal(t, "outcomes", texts(newcomers), []string{"allowed 0s", "allowed 0s"})
-		w.lines.GiveBack(shop, &newcomers[0].Turn)
+		w.lines.GiveBack(shop, &newcomers[0].Admission)
 		check.Equal(t, "one more", w.ask(shop, 5).Outcome, ratelimit.Allowed)
 		w.ahead.Store(0)
 		pass(3 * time.Second)

@@ -1,4 +1,4 @@
-package judgement_test
+package limiter_test
 
 import (
 	"testing"
@@ -6,14 +6,14 @@ import (
 
 	"oauth-server/internal/check"
 	"oauth-server/internal/clientcfg"
-	"oauth-server/internal/judgement"
+	"oauth-server/internal/limiter"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/testworld"
 )
 
 // hits is a request of a user that counts n times.
-func hits(user string, n int) judgement.Weighted {
-	return judgement.Weighted{Request: judgement.Request{Key: ratelimit.Key{ClientID: "shop", Username: user}, Grant: "refresh_token"}, Hits: n}
+func hits(user string, n int) limiter.Weighted {
+	return limiter.Weighted{Request: limiter.Request{Key: ratelimit.Key{ClientID: "shop", Username: user}, Grant: "refresh_token"}, Hits: n}
 }
 
 // TestAdmitAll: requests pass together or not at all. If one is rejected, the reservations of the
@@ -23,16 +23,16 @@ func TestAdmitAll(t *testing.T) {
 	settings.Default.User = []ratelimit.Limit{ratelimit.NewLimit("per-minute", 3, time.Minute)}
 	settings.Default.Client = []ratelimit.Limit{ratelimit.NewLimit("per-minute", 3, time.Minute)}
 	settings.Default.Total = []ratelimit.Limit{ratelimit.NewLimit("all", 5, time.Minute)}
-	j, seen := judgeBy(t, settings)
+	j, seen := limiterBy(t, settings)
 	for i, step := range []struct {
-		asked []judgement.Weighted
+		asked []limiter.Weighted
 		want  []bool // rejected
 	}{
-		{[]judgement.Weighted{hits("ada", 2), hits("bob", 1)}, []bool{false, false}},
-		{[]judgement.Weighted{hits("bob", 1), hits("ada", 2)}, []bool{false, true}}, // ada has room for one
-		{[]judgement.Weighted{hits("ada", 0)}, []bool{false}},
-		{[]judgement.Weighted{hits("ada", 1), hits("bob", 1)}, []bool{false, false}},
-		{[]judgement.Weighted{hits("bob", 0), hits("cy", 1)}, []bool{true, true}}, // five in all
+		{[]limiter.Weighted{hits("ada", 2), hits("bob", 1)}, []bool{false, false}},
+		{[]limiter.Weighted{hits("bob", 1), hits("ada", 2)}, []bool{false, true}}, // ada has room for one
+		{[]limiter.Weighted{hits("ada", 0)}, []bool{false}},
+		{[]limiter.Weighted{hits("ada", 1), hits("bob", 1)}, []bool{false, false}},
+		{[]limiter.Weighted{hits("bob", 0), hits("cy", 1)}, []bool{true, true}}, // five in all
 	} {
 		for k, d := range j.AdmitAll(t.Context(), step.asked) {
 			if d.Rejected() != step.want[k] {
@@ -50,11 +50,11 @@ func TestAskedOverTheLimit(t *testing.T) {
 	settings, longest := ratelimit.DefaultSettings(), ratelimit.MaxWait(10*time.Second)
 	settings.Default.MaxWait = &longest
 	settings.Default.User = []ratelimit.Limit{ratelimit.NewLimit("one", 1, time.Second), ratelimit.NewLimit("per-minute", 100, time.Minute)}
-	j, seen := judgeBy(t, settings)
-	check.Equal(t, "has room", j.AdmitAll(t.Context(), []judgement.Weighted{hits("ada", 1)})[0].Rejected(), false)
-	check.Equal(t, "would wait", j.AdmitAll(t.Context(), []judgement.Weighted{hits("ada", 0)})[0].Rejected(), false)
+	j, seen := limiterBy(t, settings)
+	check.Equal(t, "has room", j.AdmitAll(t.Context(), []limiter.Weighted{hits("ada", 1)})[0].Rejected(), false)
+	check.Equal(t, "would wait", j.AdmitAll(t.Context(), []limiter.Weighted{hits("ada", 0)})[0].Rejected(), false)
 	j.StopWaiting()
-	check.Equal(t, "has no place", j.AdmitAll(t.Context(), []judgement.Weighted{hits("ada", 0)})[0].Rejected(), true)
+	check.Equal(t, "has no place", j.AdmitAll(t.Context(), []limiter.Weighted{hits("ada", 0)})[0].Rejected(), true)
 	wantSeen(t, seen, "ada allowed", "ada denied")
 }
 
@@ -66,9 +66,9 @@ func TestAskingIsNotTried(t *testing.T) {
 		Policy: ratelimit.Policy{User: []ratelimit.Limit{ratelimit.NewLimit("two", 2, time.Minute)}},
 		Since:  time.Date(2026, 11, 24, 11, 0, 0, 0, time.UTC),
 	})
-	j, seen := judgeUnder(testworld.Policies(t, settings, set))
+	j, seen := limiterUnder(testworld.Policies(t, settings, set))
 	for _, n := range []int{1, 0, 0, 1} {
-		j.AdmitAll(t.Context(), []judgement.Weighted{hits("ada", n)})
+		j.AdmitAll(t.Context(), []limiter.Weighted{hits("ada", n)})
 	}
 	wantSeen(t, seen, "ada allowed, tried allowed", "ada denied", "ada denied", "ada denied, tried allowed")
 }

@@ -1,4 +1,4 @@
-package turns_test
+package limiter_test
 
 import (
 	"fmt"
@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"oauth-server/internal/check"
+	"oauth-server/internal/limiter"
 	"oauth-server/internal/ratelimit"
-	"oauth-server/internal/turns"
 )
 
 // oneTimer is a time that goes on to the only timer there is.
@@ -16,7 +16,7 @@ type oneTimer struct {
 	f       func()
 }
 
-func (o *oneTimer) after(d time.Duration, f func()) turns.Timer {
+func (o *oneTimer) after(d time.Duration, f func()) limiter.Timer {
 	o.f = f
 	o.Reset(d)
 	return o
@@ -49,7 +49,7 @@ func TestEnter(t *testing.T) {
 	check.OK(t, err)
 	began := time.Date(2026, 3, 1, 12, 0, 0, 30e6, time.UTC)
 	clock := &oneTimer{now: began}
-	lines := turns.NewOn(ratelimit.NewCounters(0), func() time.Time { return clock.now }, clock.after)
+	lines := limiter.NewQueuesOn(ratelimit.NewCounters(0), func() time.Time { return clock.now }, clock.after)
 	var got []string
 	for i := range 4 {
 		decided := 0

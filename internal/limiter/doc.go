@@ -1,6 +1,18 @@
-// Package turns queues requests over a limit until they pass.
+// Package limiter decides whether a token request may pass. It applies everything that operators
+// can configure: the limits of the client and user, candidate limits, bans, and queues. It combines
+// oauth-server/internal/ratelimit with bans. Two packages use it: the token endpoint of this server
+// (oauth-server/internal/grants), and the gateway in front of another server
+// (oauth-server/internal/gateway).
 //
-// [Lines.Take] is [ratelimit.Counters.Await] for a policy with a max_wait. A request over the limit
+//	l := limiter.New(limiter.Options{Counters: counters, Policies: policies, Clock: clock.Now})
+//	admission := l.Admit(ctx, limiter.Request{Key: ratelimit.Key{ClientID: "shop", Username: "ada"}, Grant: "refresh_token"})
+//	if admission.Rejected() { … 429 … }
+//
+// The package does no I/O. It passes every decision to [Options].Observe.
+//
+// # Queues
+//
+// [Queues.Take] is [ratelimit.Counters.Await] for a policy with a max_wait. A request over the limit
 // joins the queue of its key if the queue has a free place and [ratelimit.Forecast] predicts that
 // the request will pass within max_wait. Otherwise it is denied at once, and Retry-After is the
 // predicted time. Queues are first come, first served: a new request is never decided before the
@@ -22,5 +34,5 @@
 // In dry-run no request waits. It passes at once, and its place in the queue counts it later, as if
 // it had waited. So the counts are the same as under enforcement.
 //
-// The package does no I/O and reads only the clock that it is given.
-package turns
+// The queues read only the clock that they are given.
+package limiter

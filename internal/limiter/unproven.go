@@ -1,4 +1,4 @@
-package judgement
+package limiter
 
 import (
 	"context"
@@ -23,7 +23,7 @@ const (
 // others cannot compute.
 type ID [16]byte
 
-// Credentials are the credentials of a request to [Judge.Reserve], before another server has
+// Credentials are the credentials of a request to [Limiter.Reserve], before another server has
 // verified them.
 //
 // Anyone can name a client. So a request with credentials that have not got a token yet must not
@@ -112,8 +112,8 @@ func (u *unproven) levels(r *Request, e *ratelimit.Effective) (all [3]level) {
 // hold decides on a request before it is counted. It returns true if that is final for now: the
 // request is held, crowded, or denied by the counts alone. Otherwise the caller must reserve it in
 // the counts.
-func (j *Judge) hold(now time.Time, v *Reservation, e *ratelimit.Effective) bool {
-	r, u := &v.request, &j.unproven
+func (l *Limiter) hold(now time.Time, v *Reservation, e *ratelimit.Effective) bool {
+	r, u := &v.request, &l.unproven
 	if r.By == nil || e.Mode == ratelimit.Off || e.Trusted {
 		return false
 	}
@@ -125,9 +125,9 @@ func (j *Judge) hold(now time.Time, v *Reservation, e *ratelimit.Effective) bool
 		return false
 	}
 	var room [3]int64
-	room[0], room[1], room[2] = j.Counters.Room(now, r.Key, e)
+	room[0], room[1], room[2] = l.Counters.Room(now, r.Key, e)
 	if e.Mode == ratelimit.Enforce {
-		if d, denied := j.Counters.Denies(now, r.Key, e); denied && !proven {
+		if d, denied := l.Counters.Denies(now, r.Key, e); denied && !proven {
 			v.Decision = d
 			return true
 		}
@@ -289,8 +289,8 @@ func (l *lately[K]) set(k K, n int) {
 
 // Proven reports whether the secret of a client has got a token. An address proves nothing here,
 // because it may be shared.
-func (j *Judge) Proven(by *Credentials) bool {
-	u := &j.unproven
+func (l *Limiter) Proven(by *Credentials) bool {
+	u := &l.unproven
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	return by.Secret && u.proven.known(by.Client)
@@ -299,14 +299,14 @@ func (j *Judge) Proven(by *Credentials) bool {
 // Prove records that a request is getting a token, so its credentials are proven. If the request
 // was held, Prove counts it. If others have taken the room in between, Settle reports the request
 // as late. Settle calls Prove too.
-func (j *Judge) Prove(ctx context.Context, v *Reservation) {
-	r, u := &v.request, &j.unproven
+func (l *Limiter) Prove(ctx context.Context, v *Reservation) {
+	r, u := &v.request, &l.unproven
 	if r.By == nil {
 		return
 	}
 	if v.unproven {
 		waited := v.Waited
-		v.Turn = j.lines.Decide(context.WithoutCancel(ctx), r.Key, r.under(j.Policies()))
+		v.Admission = l.queues.Decide(context.WithoutCancel(ctx), r.Key, r.under(l.Policies()))
 		if v.late = v.Rejected(); v.late {
 			v.Outcome, v.RetryAfter = ratelimit.Allowed, 0 // it has passed
 		}
@@ -323,13 +323,13 @@ func (j *Judge) Prove(ctx context.Context, v *Reservation) {
 	}
 }
 
-// Refuse is [Judge.Cancel] for a request that was answered without a token. wrongSecret is set if
+// Refuse is [Limiter.Cancel] for a request that was answered without a token. wrongSecret is set if
 // the response says that the secret of the client is wrong.
-func (j *Judge) Refuse(v *Reservation, wrongSecret bool) {
+func (l *Limiter) Refuse(v *Reservation, wrongSecret bool) {
 	if v.request.By != nil {
-		j.unproven.refuse(&v.request, wrongSecret)
+		l.unproven.refuse(&v.request, wrongSecret)
 	}
-	j.Cancel(v)
+	l.Cancel(v)
 }
 
 func (u *unproven) refuse(r *Request, wrongSecret bool) {

@@ -1,4 +1,4 @@
-package turns_test
+package limiter_test
 
 import (
 	"testing"
@@ -157,13 +157,13 @@ func TestGiveBackToTheSource(t *testing.T) {
 			s.Default.Source = []ratelimit.Limit{ratelimit.NewLimit("per-address", 30, time.Minute)}
 		})
 		first := w.askFrom(shop, 0, "a")
-		w.lines.GiveBack(shop, &first.Turn)
+		w.lines.GiveBack(shop, &first.Admission)
 		u := w.counters.Usage(time.Now(), shop.Source("a"))
 		check.Equal(t, "counted from a", len(u), 0)
 		second := w.askFrom(shop, 0, "b")
 		w.change(func(s *ratelimit.Settings) { s.Default.Source[0].Requests = 20 })
 		w.askFrom(shop, 0, "b")
-		w.lines.GiveBack(shop, &second.Turn)
+		w.lines.GiveBack(shop, &second.Admission)
 		check.Equal(t, "counted from b", w.counters.Usage(time.Now(), shop.Source("b"))[0].Unflushed, int64(2))
 	})
 }

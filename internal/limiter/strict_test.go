@@ -1,4 +1,4 @@
-package judgement_test
+package limiter_test
 
 import (
 	"context"
@@ -8,7 +8,7 @@ import (
 
 	"oauth-server/internal/check"
 	"oauth-server/internal/clientcfg"
-	"oauth-server/internal/judgement"
+	"oauth-server/internal/limiter"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/syncer"
 	"oauth-server/internal/syncer/clock"
@@ -26,8 +26,8 @@ func TestSettleOnAStrictLimit(t *testing.T) {
 		cfg.Clock = clock.New(nil)
 		s := syncer.New(counters, &memstore.Store{}, nil, cfg)
 		s.Start(t.Context())
-		j := judgement.New(judgement.Options{
-			Counters: counters, Policies: func() judgement.Policies { return policies }, Clock: cfg.Clock.Now,
+		j := limiter.New(limiter.Options{
+			Counters: counters, Policies: func() limiter.Policies { return policies }, Clock: cfg.Clock.Now,
 		})
 		for range 2 {
 			v := j.Reserve(t.Context(), unknown())

@@ -1,4 +1,4 @@
-package turns_test
+package limiter_test
 
 import (
 	"context"
@@ -14,8 +14,8 @@ import (
 	"go.uber.org/goleak"
 
 	"oauth-server/internal/check"
+	"oauth-server/internal/limiter"
 	"oauth-server/internal/ratelimit"
-	"oauth-server/internal/turns"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -25,7 +25,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 type world struct {
 	t        *testing.T
 	counters *ratelimit.Counters
-	lines    *turns.Lines
+	lines    *limiter.Queues
 	policy   atomic.Pointer[ratelimit.Effective]
 	ahead    atomic.Int64 // how far the clock is ahead of timers
 	settings ratelimit.Settings
@@ -47,7 +47,7 @@ func inWorld(t *testing.T, requests int64, wait time.Duration, waiting int, test
 			longest := ratelimit.MaxWait(wait)
 			s.Default.MaxWait, s.Default.MaxWaiting = &longest, &waiting
 		})
-		w.lines = turns.New(w.counters, func() time.Time { return time.Now().Add(time.Duration(w.ahead.Load())) })
+		w.lines = limiter.NewQueues(w.counters, func() time.Time { return time.Now().Add(time.Duration(w.ahead.Load())) })
 		test(w)
 		synctest.Wait()
 		check.Equal(t, "requests that still wait", w.lines.Waiting(), 0)
@@ -67,9 +67,9 @@ var shop = ratelimit.Key{ClientID: "shop"}
 
 // asked is a request that may wait.
 type asked struct {
-	turns.Turn
+	limiter.Admission
 	took time.Duration
-	done chan struct{} // closed when Turn is set
+	done chan struct{} // closed when Admission is set
 	stop context.CancelFunc
 }
 
@@ -91,7 +91,7 @@ func (w *world) askFor(k ratelimit.Key, number int, policy func() *ratelimit.Eff
 	go func() {
 		defer close(a.done)
 		began := time.Now()
-		a.Turn = w.lines.Take(ctx, k, policy)
+		a.Admission = w.lines.Take(ctx, k, policy)
 		a.took = time.Since(began)
 		if a.Outcome == ratelimit.Delayed {
 			w.mu.Lock()
@@ -175,11 +175,11 @@ func TestWhoLeaves(t *testing.T) {
 }
 
 // TestGiveBack: if an admitted request gets nothing, the next one passes at once.
-func TestGiveBack(t *testing.T) {
+func TestQueueGivesBack(t *testing.T) {
 	inWorld(t, 2, 3*time.Second, 4, func(w *world) {
 		all := w.askAll(4)
 		pass(100 * time.Millisecond)
-		w.lines.GiveBack(shop, &all[0].Turn)
+		w.lines.GiveBack(shop, &all[0].Admission)
 		synctest.Wait()
 		check.Equal(t, "the next two", texts(all[2:]), []string{"delayed 100ms", "waits"})
 		pass(3 * time.Second)

@@ -1,4 +1,4 @@
-package turns
+package limiter
 
 import (
 	"testing"
@@ -19,19 +19,19 @@ func TestRefundWhileTheFirstIsDecided(t *testing.T) {
 		p, err := ratelimit.Compile(s)
 		check.OK(t, err)
 		policy := func() *ratelimit.Effective { return p.For("shop") }
-		k, l := ratelimit.Key{ClientID: "shop"}, New(ratelimit.NewCounters(0), time.Now)
+		k, l := ratelimit.Key{ClientID: "shop"}, NewQueues(ratelimit.NewCounters(0), time.Now)
 		<-time.After(5 * time.Second)
 		admitted := l.Take(t.Context(), k, policy)
-		second := make(chan Turn, 1)
+		second := make(chan Admission, 1)
 		go func() { second <- l.Take(t.Context(), k, policy) }()
 		synctest.Wait()
-		ln := l.lines[k][0]
-		first := l.begin(ln)
-		e, denied := l.decideFirst(ln, first)
+		q := l.queues[k][0]
+		first := l.begin(q)
+		e, denied := l.decideFirst(q, first)
 		l.GiveBack(k, &admitted)
-		for p := l.resolve(ln, first, e, &denied); p != nil; {
-			e, t := l.decideFirst(ln, p)
-			p = l.resolve(ln, p, e, &t)
+		for p := l.resolve(q, first, e, &denied); p != nil; {
+			e, t := l.decideFirst(q, p)
+			p = l.resolve(q, p, e, &t)
 		}
 		turn := <-second
 		check.Equal(t, "outcome", turn.Outcome, ratelimit.Delayed)

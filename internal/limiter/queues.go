@@ -1,4 +1,4 @@
-package turns
+package limiter
 
 import (
 	"cmp"
@@ -16,26 +16,26 @@ import (
 // lookAgain is the longest time for which a queue does not check for changes.
 const lookAgain = time.Second
 
-// Lines are the queues of waiting requests, by key. They are safe for concurrent use.
-type Lines struct {
+// Queues are the queues of waiting requests, by key. They are safe for concurrent use.
+type Queues struct {
 	counters *ratelimit.Counters
 	clock    func() time.Time
 	after    func(d time.Duration, f func()) Timer
 
 	mu      sync.Mutex
-	lines   map[ratelimit.Key][]*line // requests in all queues: those that wait, and those that would wait, in dry-run
-	waiting [2]int                    // requests in all lines: those that are held, and those that would be, in dry-run
+	queues  map[ratelimit.Key][]*queue // requests in all queues: those that wait, and those that would wait, in dry-run
+	waiting [2]int                     // requests in all queues: those that are held, and those that would be, in dry-run
 	closed  bool
 }
 
-// New returns empty queues for keys of the counters. clock must be the clock of the counters.
-func New(counters *ratelimit.Counters, clock func() time.Time) *Lines {
-	return NewOn(counters, clock, func(d time.Duration, f func()) Timer { return time.AfterFunc(d, f) })
+// NewQueues returns empty queues for keys of the counters. clock must be the clock of the counters.
+func NewQueues(counters *ratelimit.Counters, clock func() time.Time) *Queues {
+	return NewQueuesOn(counters, clock, func(d time.Duration, f func()) Timer { return time.AfterFunc(d, f) })
 }
 
-// NewOn is [New] with other timers, for example simulated ones. after replaces [time.AfterFunc].
-func NewOn(counters *ratelimit.Counters, clock func() time.Time, after func(d time.Duration, f func()) Timer) *Lines {
-	return &Lines{counters: counters, clock: clock, after: after, lines: map[ratelimit.Key][]*line{}}
+// NewQueuesOn is [NewQueues] with other timers, for example simulated ones. after replaces [time.AfterFunc].
+func NewQueuesOn(counters *ratelimit.Counters, clock func() time.Time, after func(d time.Duration, f func()) Timer) *Queues {
+	return &Queues{counters: counters, clock: clock, after: after, queues: map[ratelimit.Key][]*queue{}}
 }
 
 // Timer is the part of [time.Timer] that the queues use.
@@ -54,10 +54,10 @@ type id struct {
 
 // standing yields the queues that a request of the key waits in or behind: the queues for limits
 // that count it.
-func (l *Lines) standing(k ratelimit.Key, e *ratelimit.Effective) iter.Seq[*line] {
-	return func(yield func(*line) bool) {
-		for _, ln := range l.lines[k] {
-			if ln.grants.Count(e.Grant()) && !yield(ln) {
+func (l *Queues) standing(k ratelimit.Key, e *ratelimit.Effective) iter.Seq[*queue] {
+	return func(yield func(*queue) bool) {
+		for _, q := range l.queues[k] {
+			if q.grants.Count(e.Grant()) && !yield(q) {
 				return
 			}
 		}
@@ -65,15 +65,15 @@ func (l *Lines) standing(k ratelimit.Key, e *ratelimit.Effective) iter.Seq[*line
 }
 
 // behind returns the queue that a request of the key waits in or behind, or nil.
-func (l *Lines) behind(k ratelimit.Key, e *ratelimit.Effective) *line {
-	for ln := range l.standing(k, e) {
-		return ln
+func (l *Queues) behind(k ratelimit.Key, e *ratelimit.Effective) *queue {
+	for q := range l.standing(k, e) {
+		return q
 	}
 	return nil
 }
 
-// line is the queue of the waiting requests of one id.
-type line struct {
+// queue has the waiting requests of one id.
+type queue struct {
 	id
 	list     []*place
 	denied   ratelimit.Decision  // latest denial of its first request
@@ -87,17 +87,17 @@ type line struct {
 
 // place is a request in a queue.
 type place struct {
-	line    *line
+	queue   *queue
 	policy  func() *ratelimit.Effective
 	came    time.Time
 	virtual bool // in dry-run: no caller waits for the decision
-	turn    Turn
-	decided func()        // called when turn is final, unless the place is virtual
+	result  Admission
+	decided func()        // called when result is final, unless the place is virtual
 	done    chan struct{} // closed by decided, unless the caller has its own decided
 }
 
-// Turn is the decision on a request, and how long it waited.
-type Turn struct {
+// Admission is the decision on a request, and how long it waited.
+type Admission struct {
 	ratelimit.Decision
 	Waited time.Duration // in its queue
 	Leased time.Duration // for permits of a strict limit, without a queue
@@ -109,9 +109,9 @@ type Turn struct {
 	place *place               // the place that counts it later, in dry-run; nil: none
 }
 
-// Own returns the part of the turn that counts against the key itself, without its source and
+// Own returns the part of the admission that counts against the key itself, without its source and
 // total. Give this part back separately if the request moves to another key.
-func (t Turn) Own() Turn {
+func (t Admission) Own() Admission {
 	if t.under != nil {
 		t.under = t.under.Own()
 	}
@@ -126,7 +126,7 @@ func (t Turn) Own() Turn {
 //
 // If the context ends while the request waits, the request is denied and its place goes to the next
 // one.
-func (l *Lines) Take(ctx context.Context, k ratelimit.Key, policy func() *ratelimit.Effective) Turn {
+func (l *Queues) Take(ctx context.Context, k ratelimit.Key, policy func() *ratelimit.Effective) Admission {
 	p, t := l.enter(ctx, k, policy, nil)
 	if p == nil {
 		return t
@@ -138,22 +138,22 @@ func (l *Lines) Take(ctx context.Context, k ratelimit.Key, policy func() *rateli
 	return l.end(ctx, p)
 }
 
-// Enter is [Lines.Take] without the wait, for callers that have many waiting requests. If the
-// request is decided at once, Enter returns its turn, and end is nil. Otherwise it calls decided
+// Enter is [Queues.Take] without the wait, for callers that have many waiting requests. If the
+// request is decided at once, Enter returns its admission, and end is nil. Otherwise it calls decided
 // once when the request is decided. decided must not block or use the queues. Call end after that,
-// or to stop waiting. It returns the turn.
-func (l *Lines) Enter(ctx context.Context, k ratelimit.Key, policy func() *ratelimit.Effective, decided func()) (t Turn, end func(context.Context) Turn) {
+// or to stop waiting. It returns the admission.
+func (l *Queues) Enter(ctx context.Context, k ratelimit.Key, policy func() *ratelimit.Effective, decided func()) (t Admission, end func(context.Context) Admission) {
 	p, t := l.enter(ctx, k, policy, decided)
 	if p == nil {
 		return t, nil
 	}
-	return t, func(ctx context.Context) Turn { return l.end(ctx, p) }
+	return t, func(ctx context.Context) Admission { return l.end(ctx, p) }
 }
 
-// enter returns the place of a waiting request, or the turn of a request that is decided at once.
+// enter returns the place of a waiting request, or the admission of a request that is decided at once.
 // decided is called when the waiting request is decided. If it is nil, the place gets a channel
 // instead.
-func (l *Lines) enter(ctx context.Context, k ratelimit.Key, policy func() *ratelimit.Effective, decided func()) (*place, Turn) {
+func (l *Queues) enter(ctx context.Context, k ratelimit.Key, policy func() *ratelimit.Effective, decided func()) (*place, Admission) {
 	e := policy()
 	if !e.Waits(k) {
 		return nil, l.Decide(ctx, k, e)
@@ -166,7 +166,7 @@ func (l *Lines) enter(ctx context.Context, k ratelimit.Key, policy func() *ratel
 		}
 		first = t.Decision
 	}
-	return l.join(k, e, policy, &first, decided) //nolint:contextcheck // the line is served for all who wait in it
+	return l.join(k, e, policy, &first, decided) //nolint:contextcheck // the queue is served for all of its requests
 }
 
 // waits reports whether a request with this decision waits. Requests never wait for a source or a
@@ -174,15 +174,15 @@ func (l *Lines) enter(ctx context.Context, k ratelimit.Key, policy func() *ratel
 // so no queue could predict it.
 func waits(d *ratelimit.Decision) bool { return d.Over() && !d.OverShared() }
 
-// Decide is [Lines.Take] for a request that must not wait in a queue.
-func (l *Lines) Decide(ctx context.Context, k ratelimit.Key, e *ratelimit.Effective) Turn {
+// Decide is [Queues.Take] for a request that must not wait in a queue.
+func (l *Queues) Decide(ctx context.Context, k ratelimit.Key, e *ratelimit.Effective) Admission {
 	now := l.clock()
 	d, waited := l.counters.Await(ctx, now, k, e, 1)
-	return Turn{Decision: d, Leased: waited, at: now.Add(waited), under: e}
+	return Admission{Decision: d, Leased: waited, at: now.Add(waited), under: e}
 }
 
 // has reports whether any request waits that this one would have to wait behind.
-func (l *Lines) has(k ratelimit.Key, e *ratelimit.Effective) bool {
+func (l *Queues) has(k ratelimit.Key, e *ratelimit.Effective) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.behind(k, e) != nil
@@ -191,93 +191,93 @@ func (l *Lines) has(k ratelimit.Key, e *ratelimit.Effective) bool {
 // join adds a request to the queue of its key. If there is no free place, or the request would pass
 // too late, it returns the denial. In dry-run it returns the outcome at once. first is the denial
 // that made the request join, if there was no queue.
-func (l *Lines) join(k ratelimit.Key, e *ratelimit.Effective, policy func() *ratelimit.Effective, first *ratelimit.Decision, decided func()) (p *place, at Turn) {
+func (l *Queues) join(k ratelimit.Key, e *ratelimit.Effective, policy func() *ratelimit.Effective, first *ratelimit.Decision, decided func()) (p *place, at Admission) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := l.clock()
-	ln := l.behind(k, e)
-	if ln == nil {
+	q := l.behind(k, e)
+	if q == nil {
 		binding, _ := first.BindingLimit()
-		ln = &line{id: id{k, binding.Limit.Grants}}
+		q = &queue{id: id{k, binding.Limit.Grants}}
 		if first.Counted() {
-			ln.denied, ln.mode = *first, e.Mode
+			q.denied, q.mode = *first, e.Mode
 		}
 	}
-	if ln.mode != e.Mode { // the queue has ended since, or the denial is of another mode
+	if q.mode != e.Mode { // the queue has ended since, or the denial is of another mode
 		d := l.counters.Take(now, k, e, 1)
 		if !waits(&d) {
-			return nil, Turn{Decision: d, at: now, under: e}
+			return nil, Admission{Decision: d, at: now, under: e}
 		}
-		ln.denied, ln.mode = d, e.Mode
+		q.denied, q.mode = d, e.Mode
 	}
-	turn := l.nextTurn(ln, now, e)
-	if !l.fits(ln, e, turn.Sub(now)) {
-		return nil, Turn{Decision: ln.refusal(turn.Sub(now)), Held: l.closed, at: now}
+	pass := l.nextPass(q, now, e)
+	if !l.fits(q, e, pass.Sub(now)) {
+		return nil, Admission{Decision: q.refusal(pass.Sub(now)), Held: l.closed, at: now}
 	}
-	p = &place{line: ln, policy: policy, came: now, virtual: e.Mode == ratelimit.DryRun, decided: decided}
+	p = &place{queue: q, policy: policy, came: now, virtual: e.Mode == ratelimit.DryRun, decided: decided}
 	if decided == nil {
 		p.done = make(chan struct{})
 		p.decided = func() { close(p.done) }
 	}
-	ln.forecast.Admit()
-	ln.list = append(ln.list, p)
+	q.forecast.Admit()
+	q.list = append(q.list, p)
 	l.waiting[p.kind()]++
-	if ln.timer == nil {
-		all := l.lines[k]
-		at, _ := slices.BinarySearchFunc(all, ln, func(a, b *line) int { return cmp.Compare(b.grants, a.grants) })
-		l.lines[k] = slices.Insert(all, at, ln)
-		ln.timer = l.after(l.until(ln, turn.Sub(now), e.Wait.Longest), func() { l.serve(ln) })
+	if q.timer == nil {
+		all := l.queues[k]
+		at, _ := slices.BinarySearchFunc(all, q, func(a, b *queue) int { return cmp.Compare(b.grants, a.grants) })
+		l.queues[k] = slices.Insert(all, at, q)
+		q.timer = l.after(l.until(q, pass.Sub(now), e.Wait.Longest), func() { l.serve(q) })
 	}
 	if p.virtual {
-		d := ln.denied
+		d := q.denied
 		d.Outcome, d.RetryAfter = ratelimit.WouldDelay, 0
-		return nil, Turn{Decision: d, at: now, place: p}
+		return nil, Admission{Decision: d, at: now, place: p}
 	}
-	return p, Turn{}
+	return p, Admission{}
 }
 
-// until returns how long to wait before the first request is decided. turn is the predicted wait.
+// until returns how long to wait before the first request is decided. pass is the predicted wait.
 // rest is the time left for the request. If other processes count the key too, the wait is random,
 // so that they do not all compete for the room of one request. It is also short enough to decide
 // with the counts of the others.
-func (l *Lines) until(ln *line, turn, rest time.Duration) time.Duration {
-	if spread := ln.forecast.Spread(); spread > 0 {
-		turn += rand.N(spread) //nolint:gosec // needs no secrecy
+func (l *Queues) until(q *queue, pass, rest time.Duration) time.Duration {
+	if spread := q.forecast.Spread(); spread > 0 {
+		pass += rand.N(spread) //nolint:gosec // needs no secrecy
 		if before := l.counters.RefreshTime(); rest > before {
 			rest -= before
 		}
 	}
-	return min(turn, rest, lookAgain)
+	return min(pass, rest, lookAgain)
 }
 
-// nextTurn returns when the next new request will pass.
-func (l *Lines) nextTurn(ln *line, now time.Time, e *ratelimit.Effective) time.Time {
-	if ln.forecast == nil {
-		ln.forecast = l.counters.Forecast(now, ln.key, e)
-		for range ln.list {
-			ln.forecast.Admit()
+// nextPass returns when the next new request will pass.
+func (l *Queues) nextPass(q *queue, now time.Time, e *ratelimit.Effective) time.Time {
+	if q.forecast == nil {
+		q.forecast = l.counters.Forecast(now, q.key, e)
+		for range q.list {
+			q.forecast.Admit()
 		}
 	}
-	if turn := ln.forecast.Next(); turn.After(now) {
-		return turn
+	if pass := q.forecast.Next(); pass.After(now) {
+		return pass
 	}
 	return now
 }
 
 // fits reports whether the queue has a place for one more request that waits this long.
-func (l *Lines) fits(ln *line, e *ratelimit.Effective, wait time.Duration) bool {
+func (l *Queues) fits(q *queue, e *ratelimit.Effective, wait time.Duration) bool {
 	kind := 0
 	if e.Mode == ratelimit.DryRun {
 		kind = 1
 	}
 	places := 0
-	for _, other := range l.lines[ln.key] {
+	for _, other := range l.queues[q.key] {
 		places += len(other.list)
 	}
 	return !l.closed && wait <= e.Wait.Longest && places < e.Wait.AtOnce && l.waiting[kind] < ratelimit.MaxWaiting
 }
 
-// kind returns the index of a place in Lines.waiting.
+// kind returns the index of a place in Queues.waiting.
 func (p *place) kind() int {
 	if p.virtual {
 		return 1
@@ -286,46 +286,46 @@ func (p *place) kind() int {
 }
 
 // refusal returns the denial of a request that would pass only after the wait.
-func (ln *line) refusal(wait time.Duration) ratelimit.Decision {
-	d := ln.denied.WithoutSource() // the source is the one of the first request
+func (q *queue) refusal(wait time.Duration) ratelimit.Decision {
+	d := q.denied.WithoutSource() // the source is the one of the first request
 	d.RetryAfter = max(wait, time.Millisecond)
 	return d
 }
 
 // end ends the wait of a request because it was decided or its caller has gone.
-func (l *Lines) end(ctx context.Context, p *place) Turn {
+func (l *Queues) end(ctx context.Context, p *place) Admission {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	t := &p.turn
-	switch i := slices.Index(p.line.list, p); {
+	t := &p.result
+	switch i := slices.Index(p.queue.list, p); {
 	case i >= 0:
-		t.Decision, t.at = p.line.refusal(p.line.denied.RetryAfter), l.clock()
-		l.drop(p.line, i)
+		t.Decision, t.at = p.queue.refusal(p.queue.denied.RetryAfter), l.clock()
+		l.drop(p.queue, i)
 	case ctx.Err() != nil && t.Outcome == ratelimit.Delayed:
-		l.refund(p.line.key, t)
-		t.Decision = p.line.refusal(p.line.denied.RetryAfter)
+		l.refund(p.queue.key, t)
+		t.Decision = p.queue.refusal(p.queue.denied.RetryAfter)
 	}
 	t.Waited, t.Held = max(t.at.Sub(p.came), 0), true
 	return *t
 }
 
 // drop removes a request from a queue. Requests behind it move up. The timer stays the same.
-func (l *Lines) drop(ln *line, i int) {
-	l.waiting[ln.list[i].kind()]--
-	ln.list = slices.Delete(ln.list, i, i+1)
-	ln.forecast = nil
-	all := l.lines[ln.key]
-	if at := slices.Index(all, ln); len(ln.list) == 0 && at >= 0 {
-		if l.lines[ln.key] = slices.Delete(all, at, at+1); len(all) == 1 {
-			delete(l.lines, ln.key)
+func (l *Queues) drop(q *queue, i int) {
+	l.waiting[q.list[i].kind()]--
+	q.list = slices.Delete(q.list, i, i+1)
+	q.forecast = nil
+	all := l.queues[q.key]
+	if at := slices.Index(all, q); len(q.list) == 0 && at >= 0 {
+		if l.queues[q.key] = slices.Delete(all, at, at+1); len(all) == 1 {
+			delete(l.queues, q.key)
 		}
-		ln.timer.Stop()
+		q.timer.Stop()
 	}
 }
 
 // Denies is [ratelimit.Counters.Denies] for requests that may wait. It reports whether Take would
 // deny a request at once.
-func (l *Lines) Denies(k ratelimit.Key, e *ratelimit.Effective) (d ratelimit.Decision, denies bool) {
+func (l *Queues) Denies(k ratelimit.Key, e *ratelimit.Effective) (d ratelimit.Decision, denies bool) {
 	now := l.clock()
 	d, denies = l.counters.Denies(now, k, e)
 	if !e.Waits(k) || e.Mode != ratelimit.Enforce || denies && !waits(&d) {
@@ -333,25 +333,25 @@ func (l *Lines) Denies(k ratelimit.Key, e *ratelimit.Effective) (d ratelimit.Dec
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	ln := l.behind(k, e)
-	if ln == nil {
-		return d, denies && !l.fits(&line{id: id{key: k}}, e, d.RetryAfter)
+	q := l.behind(k, e)
+	if q == nil {
+		return d, denies && !l.fits(&queue{id: id{key: k}}, e, d.RetryAfter)
 	}
-	wait := l.nextTurn(ln, now, e).Sub(now)
-	return ln.refusal(wait), !l.fits(ln, e, wait)
+	wait := l.nextPass(q, now, e).Sub(now)
+	return q.refusal(wait), !l.fits(q, e, wait)
 }
 
 // GiveBack refunds a request that got nothing, so the next one in the queue can pass. In dry-run it
 // removes its place in the queue. It does nothing for a request that was not counted.
-func (l *Lines) GiveBack(k ratelimit.Key, t *Turn) {
+func (l *Queues) GiveBack(k ratelimit.Key, t *Admission) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if p := t.place; p != nil {
-		if i := slices.Index(p.line.list, p); i >= 0 {
-			l.drop(p.line, i)
+		if i := slices.Index(p.queue.list, p); i >= 0 {
+			l.drop(p.queue, i)
 			return
 		}
-		t = &p.turn
+		t = &p.result
 	}
 	if t.Outcome == ratelimit.Allowed || t.Outcome == ratelimit.Delayed {
 		l.refund(k, t)
@@ -360,31 +360,31 @@ func (l *Lines) GiveBack(k ratelimit.Key, t *Turn) {
 
 // refund refunds a request under the policy that counted it, because another policy may count it
 // elsewhere.
-func (l *Lines) refund(k ratelimit.Key, t *Turn) {
+func (l *Queues) refund(k ratelimit.Key, t *Admission) {
 	l.counters.Refund(l.clock(), t.at, k, t.under, 1)
-	for ln := range l.standing(k, t.under) {
-		ln.again = true
-		ln.timer.Reset(0)
+	for q := range l.standing(k, t.under) {
+		q.again = true
+		q.timer.Reset(0)
 	}
 }
 
 // Waiting returns how many requests wait. It excludes dry-run.
-func (l *Lines) Waiting() int {
+func (l *Queues) Waiting() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.waiting[0]
 }
 
 // Close denies all waiting requests. After that no request waits.
-func (l *Lines) Close() {
+func (l *Queues) Close() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.closed = true
-	for _, ln := range slices.Concat(slices.Collect(maps.Values(l.lines))...) {
+	for _, q := range slices.Concat(slices.Collect(maps.Values(l.queues))...) {
 		now := l.clock()
-		f := l.counters.Forecast(now, ln.key, ln.list[0].policy())
-		for len(ln.list) > 0 {
-			l.settle(ln, 0, ln.refusal(f.Next().Sub(now)), &Turn{at: now})
+		f := l.counters.Forecast(now, q.key, q.list[0].policy())
+		for len(q.list) > 0 {
+			l.settle(q, 0, q.refusal(f.Next().Sub(now)), &Admission{at: now})
 			f.Admit()
 		}
 	}

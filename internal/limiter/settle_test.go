@@ -1,4 +1,4 @@
-package judgement_test
+package limiter_test
 
 import (
 	"fmt"
@@ -11,14 +11,14 @@ import (
 
 	"oauth-server/internal/check"
 	"oauth-server/internal/clientcfg"
-	"oauth-server/internal/judgement"
+	"oauth-server/internal/limiter"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/testworld"
 )
 
 // refresh is a request of a user.
-func refresh(user string) judgement.Request {
-	return judgement.Request{
+func refresh(user string) limiter.Request {
+	return limiter.Request{
 		Key: ratelimit.Key{ClientID: "shop", Username: user}, Grant: "refresh_token", Remote: netip.MustParseAddr("192.0.2.1"),
 	}
 }
@@ -40,7 +40,7 @@ func TestSettleKeepsTheTotal(t *testing.T) {
 	const total = 1000
 	for name, rejectsUser := range map[string]bool{"users with room": false, "a user without room": true} {
 		t.Run(name, func(t *testing.T) {
-			j, _ := judgeBy(t, limited(100, total, total))
+			j, _ := limiterBy(t, limited(100, total, total))
 			j.Observe = nil
 			var issued atomic.Int64
 			var all sync.WaitGroup
@@ -76,9 +76,9 @@ func TestSettleKeepsTheTotal(t *testing.T) {
 // TestSettledFields: the RateLimit fields of a settled request have the limits of its user and the
 // shared limits.
 func TestSettledFields(t *testing.T) {
-	for name, r := range map[string]judgement.Request{"of a known user": refresh("eve"), "of an unknown one": unknown()} {
+	for name, r := range map[string]limiter.Request{"of a known user": refresh("eve"), "of an unknown one": unknown()} {
 		t.Run(name, func(t *testing.T) {
-			j, _ := judgeBy(t, limited(4, 4, 4))
+			j, _ := limiterBy(t, limited(4, 4, 4))
 			for _, user := range []string{"ada", "ada", "cy"} {
 				j.Admit(t.Context(), refresh(user))
 			}
@@ -93,17 +93,17 @@ func TestSettledFields(t *testing.T) {
 	}
 }
 
-// waiting returns a judge in a bubble of synctest. It admits one request of each user in ten
+// waiting returns a limiter in a bubble of synctest. It admits one request of each user in ten
 // seconds, and others wait.
-func waiting(t *testing.T, mode ratelimit.Mode) (*judgement.Judge, *[]string) {
+func waiting(t *testing.T, mode ratelimit.Mode) (*limiter.Limiter, *[]string) {
 	t.Helper()
 	longest := ratelimit.MaxWait(10 * time.Second)
 	s := ratelimit.DefaultSettings()
 	s.Mode = mode
 	s.Default.User = []ratelimit.Limit{ratelimit.NewLimit("user", 1, 10*time.Second)}
 	s.Default.Client, s.Default.MaxWait = s.Default.User, &longest
-	j, seen := judgeBy(t, s)
-	j = judgement.New(judgement.Options{
+	j, seen := limiterBy(t, s)
+	j = limiter.New(limiter.Options{
 		Counters: j.Counters, Policies: j.Policies, Clock: time.Now, Observe: j.Observe,
 	})
 	return j, seen
@@ -159,7 +159,7 @@ func TestUnknownUsersWaitBehindNoClient(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		<-time.After(5 * time.Second)
 		j, _ := waiting(t, ratelimit.Enforce)
-		own := judgement.Request{Key: ratelimit.Key{ClientID: "shop"}, Grant: "client_credentials"}
+		own := limiter.Request{Key: ratelimit.Key{ClientID: "shop"}, Grant: "client_credentials"}
 		j.Admit(t.Context(), own)
 		go j.Admit(t.Context(), own)
 		synctest.Wait()
@@ -175,8 +175,8 @@ func TestUnknownUsersWaitBehindNoClient(t *testing.T) {
 func TestAdmitAllWithADefect(t *testing.T) {
 	policies := testworld.Policies(t, limited(1, 9, 9), clientcfg.PolicySet{})
 	var broken bool
-	j, _ := judgeBy(t, limited(1, 9, 9))
-	j = judgement.New(judgement.Options{Counters: j.Counters, Clock: j.Clock, Policies: func() judgement.Policies {
+	j, _ := limiterBy(t, limited(1, 9, 9))
+	j = limiter.New(limiter.Options{Counters: j.Counters, Clock: j.Clock, Policies: func() limiter.Policies {
 		if broken && len(j.Counters.Usage(j.Clock(), refresh("ada").Key)) > 0 {
 			panic("defect")
 		}
@@ -185,7 +185,7 @@ func TestAdmitAllWithADefect(t *testing.T) {
 	broken = true
 	check.Equal(t, "ended by", func() (defect any) {
 		defer func() { defect = recover() }()
-		j.AdmitAll(t.Context(), []judgement.Weighted{hits("ada", 1), hits("bob", 1)})
+		j.AdmitAll(t.Context(), []limiter.Weighted{hits("ada", 1), hits("bob", 1)})
 		return nil
 	}(), any("defect"))
 	broken = false

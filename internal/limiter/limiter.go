@@ -1,4 +1,4 @@
-package judgement
+package limiter
 
 import (
 	"context"
@@ -7,7 +7,6 @@ import (
 
 	"oauth-server/internal/network"
 	"oauth-server/internal/ratelimit"
-	"oauth-server/internal/turns"
 )
 
 // Decided is a decision, as passed to [Options].Observe.
@@ -52,7 +51,7 @@ type Reuse interface {
 	Tried(e *ratelimit.Effective, trial *ratelimit.Trial, denies bool) bool
 }
 
-// Options configure a [Judge]. Counters, Policies and Clock are required.
+// Options configure a [Limiter]. Counters, Policies and Clock are required.
 type Options struct {
 	Counters *ratelimit.Counters
 	Policies func() Policies  // the present ones, without I/O
@@ -82,81 +81,81 @@ type Bans interface {
 	TriedDenied(now time.Time, k ratelimit.Key, e *ratelimit.Effective, since time.Time)
 }
 
-// Judge decides on token requests. It is safe for concurrent use.
-type Judge struct {
+// Limiter decides on token requests. It is safe for concurrent use.
+type Limiter struct {
 	Options
-	lines    *turns.Lines // queues of requests over the limit
+	queues   *Queues // queues of requests over the limit
 	unproven unproven
 }
 
-// New makes a Judge.
-func New(o Options) *Judge {
-	j := &Judge{Options: o, lines: turns.New(o.Counters, o.Clock)}
-	j.unproven.closed = make(chan struct{})
-	return j
+// New makes a Limiter.
+func New(o Options) *Limiter {
+	l := &Limiter{Options: o, queues: NewQueues(o.Counters, o.Clock)}
+	l.unproven.closed = make(chan struct{})
+	return l
 }
 
 // Admit decides on a request for one token. It reads the clock itself, because parsing and
 // verifying the request may have taken long. The request may wait for permits of a strict limit, or
 // in a queue if it is over a limit.
-func (j *Judge) Admit(ctx context.Context, r Request) turns.Turn {
-	now, policies := j.Clock(), j.Policies()
+func (l *Limiter) Admit(ctx context.Context, r Request) Admission {
+	now, policies := l.Clock(), l.Policies()
 	effective := r.under(policies)
-	out := Decided{Tried: j.tryCandidate(ctx, now, policies, &r)} // before the request waits, so that it counts at its arrival
-	if d, banned := j.banned(now, &r, effective); banned {
+	out := Decided{Tried: l.tryCandidate(ctx, now, policies, &r)} // before the request waits, so that it counts at its arrival
+	if d, banned := l.banned(now, &r, effective); banned {
 		out.Decision = d
-		j.observe(ctx, now, &r, &out)
-		return turns.Turn{Decision: d}
+		l.observe(ctx, now, &r, &out)
+		return Admission{Decision: d}
 	}
 	if r.Reuse != nil {
 		r.Reuse.Begin(effective)
 	}
-	turn := j.lines.Take(ctx, r.Key, func() *ratelimit.Effective { return r.under(j.Policies()) })
-	j.bannedMeanwhile(&r, &turn)
+	admission := l.queues.Take(ctx, r.Key, func() *ratelimit.Effective { return r.under(l.Policies()) })
+	l.bannedMeanwhile(&r, &admission)
 	if r.Reuse != nil {
-		r.Reuse.Instead(ctx, &turn.Decision)
+		r.Reuse.Instead(ctx, &admission.Decision)
 	}
-	j.countDenial(&r, effective, &turn)
-	out.Decision, out.Waited, out.Leased = turn.Decision, turn.Waited, turn.Leased
-	j.observe(ctx, now, &r, &out)
-	return turn
+	l.countDenial(&r, effective, &admission)
+	out.Decision, out.Waited, out.Leased = admission.Decision, admission.Waited, admission.Leased
+	l.observe(ctx, now, &r, &out)
+	return admission
 }
 
 // Denied denies a request that Admit would deny at once, before any expensive work. Otherwise a
 // client that ignores Retry-After could keep people from signing in. The limits themselves count
 // nothing. A candidate counts the request like any other denied request.
-func (j *Judge) Denied(ctx context.Context, r Request) (d ratelimit.Decision, denied bool) {
-	now, policies := j.Clock(), j.Policies()
-	if d, denied = j.denies(now, policies, &r); denied {
-		j.observe(ctx, now, &r, &Decided{Decision: d, Tried: j.tryCandidate(ctx, now, policies, &r)})
+func (l *Limiter) Denied(ctx context.Context, r Request) (d ratelimit.Decision, denied bool) {
+	now, policies := l.Clock(), l.Policies()
+	if d, denied = l.denies(now, policies, &r); denied {
+		l.observe(ctx, now, &r, &Decided{Decision: d, Tried: l.tryCandidate(ctx, now, policies, &r)})
 	}
 	return d, denied
 }
 
 // denies returns the decision on a request that Admit would deny at once.
-func (j *Judge) denies(now time.Time, policies Policies, r *Request) (d ratelimit.Decision, denied bool) {
+func (l *Limiter) denies(now time.Time, policies Policies, r *Request) (d ratelimit.Decision, denied bool) {
 	effective := r.under(policies)
-	if d, denied = j.banned(now, r, effective); !denied || !d.Rejected() {
-		d, denied = j.lines.Denies(r.Key, effective)
+	if d, denied = l.banned(now, r, effective); !denied || !d.Rejected() {
+		d, denied = l.queues.Denies(r.Key, effective)
 	}
 	return d, denied
 }
 
 // GiveBack gives the admission of a request without a result to the next one in the queue, see
-// [turns.Lines.GiveBack].
-func (j *Judge) GiveBack(k ratelimit.Key, t *turns.Turn) { j.lines.GiveBack(k, t) }
+// [Queues.GiveBack].
+func (l *Limiter) GiveBack(k ratelimit.Key, t *Admission) { l.queues.GiveBack(k, t) }
 
 // StopWaiting denies all waiting requests. After that no request waits.
-func (j *Judge) StopWaiting() {
-	j.unproven.close()
-	j.lines.Close()
+func (l *Limiter) StopWaiting() {
+	l.unproven.close()
+	l.queues.Close()
 }
 
 // Waiting returns how many requests wait in queues.
-func (j *Judge) Waiting() int {
-	j.unproven.mu.Lock()
-	defer j.unproven.mu.Unlock()
-	return j.lines.Waiting() + j.unproven.wait
+func (l *Limiter) Waiting() int {
+	l.unproven.mu.Lock()
+	defer l.unproven.mu.Unlock()
+	return l.queues.Waiting() + l.unproven.wait
 }
 
 // under returns the limits and settings for the request.
@@ -177,15 +176,15 @@ func (r *Request) of(e *ratelimit.Effective) *ratelimit.Effective {
 }
 
 // observe passes the decision to the observer.
-func (j *Judge) observe(ctx context.Context, now time.Time, r *Request, out *Decided) {
-	if j.Observe == nil {
+func (l *Limiter) observe(ctx context.Context, now time.Time, r *Request, out *Decided) {
+	if l.Observe == nil {
 		return
 	}
 	out.ClientID, out.Grant = r.Key.ClientID, r.Grant
-	if !r.Unproven || !out.Decision.Rejected() || len(j.Counters.Usage(now, r.Key)) > 0 {
+	if !r.Unproven || !out.Decision.Rejected() || len(l.Counters.Usage(now, r.Key)) > 0 {
 		out.Username = r.Key.Username
 	}
-	j.Observe(ctx, *out)
+	l.Observe(ctx, *out)
 }
 
 // bindingName returns the name of the limit that decided, or an empty string.

@@ -1,4 +1,4 @@
-package judgement
+package limiter
 
 import (
 	"context"
@@ -19,10 +19,10 @@ type Tried struct {
 // observer. It does so whether or not the limits in force admit the request. It never denies or
 // delays the request. Candidate limits for users do not apply to a user with an override, because
 // the override stays when the limits of all other users change.
-func (j *Judge) tryCandidate(ctx context.Context, now time.Time, policies Policies, r *Request) (t Tried) {
+func (l *Limiter) tryCandidate(ctx context.Context, now time.Time, policies Policies, r *Request) (t Tried) {
 	trial, ok := policies.Trial(r.Key.ClientID)
 	live := policies.For(r.Key.ClientID)
-	if !ok || j.Observe == nil {
+	if !ok || l.Observe == nil {
 		return t
 	}
 	k, tried, concerned := trial.Of(r.Key.Username, live.HasOverride(r.Key))
@@ -31,16 +31,16 @@ func (j *Judge) tryCandidate(ctx context.Context, now time.Time, policies Polici
 	}
 	tried = trial.Over(live, tried)
 	t.Since = trial.Since
-	if j.Bans != nil && j.Bans.Tried(now, k, tried, trial.Since) {
+	if l.Bans != nil && l.Bans.Tried(now, k, tried, trial.Since) {
 		t.Outcome = ratelimit.WouldBan
 		return t
 	}
-	d := j.candidateTurn(ctx, now, r, k, tried)
+	d := l.candidateTurn(ctx, now, r, k, tried)
 	if r.Reuse != nil && r.Reuse.Tried(tried, &trial, d.Outcome == ratelimit.WouldDeny) {
 		d.Outcome = ratelimit.WouldReuse
 	}
-	if j.Bans != nil && !r.Unproven && d.ThroughLimit() { // like countDenial
-		j.Bans.TriedDenied(now, k, tried, trial.Since)
+	if l.Bans != nil && !r.Unproven && d.ThroughLimit() { // like countDenial
+		l.Bans.TriedDenied(now, k, tried, trial.Since)
 	}
 	if t.Outcome = d.Outcome; d.Outcome != ratelimit.Allowed {
 		t.Limit = bindingName(&d)
@@ -50,10 +50,10 @@ func (j *Judge) tryCandidate(ctx context.Context, now time.Time, policies Polici
 
 // candidateTurn returns the decision of the candidate's limits. Over them, the request would wait
 // as the candidate specifies or, if it specifies nothing, as the policy in force does.
-func (j *Judge) candidateTurn(ctx context.Context, now time.Time, r *Request, k ratelimit.Key, tried *ratelimit.Effective) ratelimit.Decision {
+func (l *Limiter) candidateTurn(ctx context.Context, now time.Time, r *Request, k ratelimit.Key, tried *ratelimit.Effective) ratelimit.Decision {
 	of := r.of(tried)
 	if !of.Waits(k) {
-		return j.Counters.Take(now, k, of, 1)
+		return l.Counters.Take(now, k, of, 1)
 	}
-	return j.lines.Take(ctx, k, func() *ratelimit.Effective { return of }).Decision
+	return l.queues.Take(ctx, k, func() *ratelimit.Effective { return of }).Decision
 }

@@ -1,4 +1,4 @@
-package turns_test
+package limiter_test
 
 import (
 	"testing"

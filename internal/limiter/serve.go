@@ -1,4 +1,4 @@
-package turns
+package limiter
 
 import (
 	"context"
@@ -8,54 +8,54 @@ import (
 
 // serve decides on the first requests of a queue for as long as they pass. The timer of the queue
 // calls it.
-func (l *Lines) serve(ln *line) {
-	for p := l.begin(ln); p != nil; {
-		e, t := l.decideFirst(ln, p)
-		p = l.resolve(ln, p, e, &t)
+func (l *Queues) serve(q *queue) {
+	for p := l.begin(q); p != nil; {
+		e, t := l.decideFirst(q, p)
+		p = l.resolve(q, p, e, &t)
 	}
 }
 
 // begin returns the first request of a queue if it is to be decided now. It returns nil if all
 // requests have left, if another goroutine is deciding, or if the queue waits for the counts of
 // other processes.
-func (l *Lines) begin(ln *line) *place {
+func (l *Queues) begin(q *queue) *place {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {
-	case ln.serving:
-		ln.again = true
+	case q.serving:
+		q.again = true
 		return nil
-	case len(ln.list) == 0 || l.refresh(ln, ln.list[0]):
+	case len(q.list) == 0 || l.refresh(q, q.list[0]):
 		return nil
 	}
-	ln.serving = true
-	return ln.list[0]
+	q.serving = true
+	return q.list[0]
 }
 
 // refresh requests the counts of other processes since the latest denial, and sets the timer to wait
 // for them. It returns false if they were already requested, or if there is no other process or no
 // time to wait.
-func (l *Lines) refresh(ln *line, p *place) bool {
-	if ln.fresh || ln.forecast == nil || ln.forecast.Spread() == 0 {
+func (l *Queues) refresh(q *queue, p *place) bool {
+	if q.fresh || q.forecast == nil || q.forecast.Spread() == 0 {
 		return false
 	}
-	ln.fresh = true
+	q.fresh = true
 	e, wait := p.policy(), l.counters.RefreshTime()
-	if l.clock().Add(wait).After(p.came.Add(e.Wait.Longest)) || !l.counters.Refresh(ln.key, e) {
+	if l.clock().Add(wait).After(p.came.Add(e.Wait.Longest)) || !l.counters.Refresh(q.key, e) {
 		return false
 	}
-	ln.timer.Reset(wait)
+	q.timer.Reset(wait)
 	return true
 }
 
 // decideFirst decides on the first request of a queue, without holding the lock, because a strict
 // limit may wait for permits. That wait is bounded by the remaining wait of the request, and by
 // lookAgain, so that the queue keeps checking for changes.
-func (l *Lines) decideFirst(ln *line, p *place) (*ratelimit.Effective, Turn) {
+func (l *Queues) decideFirst(q *queue, p *place) (*ratelimit.Effective, Admission) {
 	e := p.policy()
 	ctx, cancel := context.WithTimeout(context.Background(), min(p.came.Add(e.Wait.Longest).Sub(l.clock()), lookAgain))
 	defer cancel()
-	return e, l.Decide(ctx, ln.key, e)
+	return e, l.Decide(ctx, q.key, e)
 }
 
 // lacksPermits reports whether a request was denied only because the store has not provided
@@ -66,88 +66,88 @@ func lacksPermits(d *ratelimit.Decision) bool {
 
 // resolve applies a decision on the first request of the queue. It returns the next request if that
 // is to be decided now.
-func (l *Lines) resolve(ln *line, p *place, e *ratelimit.Effective, t *Turn) (next *place) {
+func (l *Queues) resolve(q *queue, p *place, e *ratelimit.Effective, t *Admission) (next *place) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.settled(ln, p, e, t) && len(ln.list) > 0 {
-		return ln.list[0]
+	if l.settled(q, p, e, t) && len(q.list) > 0 {
+		return q.list[0]
 	}
-	ln.serving = false
+	q.serving = false
 	return nil
 }
 
 // settled is resolve with the lock held. It reports whether to decide the next request now, if
 // there is one.
-func (l *Lines) settled(ln *line, p *place, e *ratelimit.Effective, t *Turn) bool {
-	l.follow(ln, e, t)
+func (l *Queues) settled(q *queue, p *place, e *ratelimit.Effective, t *Admission) bool {
+	l.follow(q, e, t)
 	switch {
-	case len(ln.list) == 0 || ln.list[0] != p: // it has left; the next one may have another source
+	case len(q.list) == 0 || q.list[0] != p: // it has left; the next one may have another source
 		if t.Outcome == ratelimit.Allowed {
-			l.refund(ln.key, t)
+			l.refund(q.key, t)
 		}
 		return true
 	case !waits(&t.Decision) && !lacksPermits(&t.Decision), t.at.Sub(p.came) >= e.Wait.Longest:
-		l.settle(ln, 0, t.Decision, t)
+		l.settle(q, 0, t.Decision, t)
 		return true
 	}
-	ln.denied, ln.mode, ln.fresh = t.Decision, e.Mode, false
-	l.prune(ln, e, t)
-	if len(ln.list) == 0 {
+	q.denied, q.mode, q.fresh = t.Decision, e.Mode, false
+	l.prune(q, e, t)
+	if len(q.list) == 0 {
 		return false
 	}
-	if ln.again {
-		ln.again = false
+	if q.again {
+		q.again = false
 		return true
 	}
 	now := l.clock()
-	ln.timer.Reset(l.until(ln, t.at.Add(ln.denied.RetryAfter).Sub(now), ln.list[0].came.Add(e.Wait.Longest).Sub(now)))
+	q.timer.Reset(l.until(q, t.at.Add(q.denied.RetryAfter).Sub(now), q.list[0].came.Add(e.Wait.Longest).Sub(now)))
 	return false
 }
 
 // follow removes requests that do not fit the present mode. Waiting requests that are over the
 // limit become WouldDelay in dry-run. Virtual requests are dropped under enforcement.
-func (l *Lines) follow(ln *line, e *ratelimit.Effective, t *Turn) {
+func (l *Queues) follow(q *queue, e *ratelimit.Effective, t *Admission) {
 	dry := e.Mode == ratelimit.DryRun
-	for i := len(ln.list) - 1; i >= 0; i-- {
-		switch p := ln.list[i]; {
+	for i := len(q.list) - 1; i >= 0; i-- {
+		switch p := q.list[i]; {
 		case p.virtual == dry:
 		case p.virtual:
-			l.drop(ln, i)
+			l.drop(q, i)
 		case waits(&t.Decision):
 			d := t.Decision
 			d.Outcome, d.RetryAfter = ratelimit.WouldDelay, 0
-			l.settle(ln, i, d, t)
+			l.settle(q, i, d, t)
 		}
 	}
 }
 
 // prune denies requests that can no longer pass in time, because the policy has changed or other
 // processes have admitted more than was known.
-func (l *Lines) prune(ln *line, e *ratelimit.Effective, t *Turn) {
-	f := l.counters.Forecast(t.at, ln.key, e)
-	for i := 0; i < len(ln.list); {
-		turn := f.Next()
-		if !e.Waits(ln.key) || turn.Sub(ln.list[i].came) > e.Wait.Longest {
-			l.settle(ln, i, ln.refusal(turn.Sub(t.at)), t)
+func (l *Queues) prune(q *queue, e *ratelimit.Effective, t *Admission) {
+	f := l.counters.Forecast(t.at, q.key, e)
+	for i := 0; i < len(q.list); {
+		pass := f.Next()
+		if !e.Waits(q.key) || pass.Sub(q.list[i].came) > e.Wait.Longest {
+			l.settle(q, i, q.refusal(pass.Sub(t.at)), t)
 			continue
 		}
 		f.Admit()
 		i++
 	}
-	ln.forecast = f
+	q.forecast = f
 }
 
 // settle ends the wait of a request with a decision.
-func (l *Lines) settle(ln *line, i int, d ratelimit.Decision, by *Turn) {
-	p := ln.list[i]
+func (l *Queues) settle(q *queue, i int, d ratelimit.Decision, by *Admission) {
+	p := q.list[i]
 	if d.Outcome == ratelimit.Allowed {
 		d.Outcome = ratelimit.Delayed
 	}
-	p.turn.Decision, p.turn.at, p.turn.under = d, by.at, by.under
-	forecast := ln.forecast
-	l.drop(ln, i)
+	p.result.Decision, p.result.at, p.result.under = d, by.at, by.under
+	forecast := q.forecast
+	l.drop(q, i)
 	if d.Outcome == ratelimit.Delayed {
-		ln.forecast = forecast // it still counts the request
+		q.forecast = forecast // it still counts the request
 	}
 	if !p.virtual {
 		p.decided()
