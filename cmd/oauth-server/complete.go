@@ -47,13 +47,13 @@ func completions(c *cli, root *cobra.Command) {
 			return ids
 		}),
 
-		"log-format":               fixed("text", "json"),
-		"log-level":                fixed("debug", "info", "warn", "error"),
 		"rate-limit-mode":          fixed("enforce", "dry_run", "off"),
-		"rate-limit-error-code":    fixed(config.ErrorCodes...),
-		"tokens-algorithm":         fixed("ES256", "EdDSA", "RS256"),
-		"trusted-header":           fixed("x-forwarded-for", "forwarded"),
 		"rate-limit-instance-mode": fixed("enforce", "dry_run", "off"),
+	}
+	for _, o := range config.Options() {
+		if values := o.Values(); values != nil {
+			byFlag[o.Name] = fixed(values...)
+		}
 	}
 	var visit func(cmd *cobra.Command)
 	visit = func(cmd *cobra.Command) {

@@ -7,6 +7,7 @@ import (
 
 // Config is the whole configuration. The json tags are the names of the fields in the file and in
 // the paths of problems. A field with a help tag is an [Option] too.
+// Its range tag has the lowest and the highest value, its values tag all of them.
 type Config struct {
 	// Issuer is the public URL of the server. It is in every token and in the metadata (RFC 8414).
 	// Empty: derived from a loopback Listen.
@@ -27,16 +28,16 @@ type Config struct {
 	TrustedProxies Proxies `json:"trusted_proxies,omitempty" help:"addresses and ranges of the proxies that name the client; none if there are none"`
 	// TrustedHeader is the header in which trusted proxies name the client. They overwrite it or
 	// append to it.
-	TrustedHeader string `json:"trusted_header" help:"where they name it: x-forwarded-for, or forwarded (RFC 7239)"`
-	TrustedHops   int    `json:"trusted_hops" help:"how many of them a request passes at most, one behind the other"`
+	TrustedHeader string `json:"trusted_header" help:"where they name it: x-forwarded-for, or forwarded (RFC 7239)" values:"x-forwarded-for forwarded"`
+	TrustedHops   int    `json:"trusted_hops" help:"how many of them a request passes at most, one behind the other" range:"1 100"`
 	// DrainDelay is how long the server keeps answering after SIGTERM while its readiness fails, so
 	// that load balancers switch to other instances. 0: it stops at once.
-	DrainDelay      Duration `json:"drain_delay" help:"how long after SIGTERM requests are still taken while /readyz fails; 0s for not at all"`
-	ShutdownTimeout Duration `json:"shutdown_timeout" help:"longest time that a graceful stop may take, after drain_delay"`
+	DrainDelay      Duration `json:"drain_delay" help:"how long after SIGTERM requests are still taken while /readyz fails; 0s for not at all" range:"0s 1h"`
+	ShutdownTimeout Duration `json:"shutdown_timeout" help:"longest time that a graceful stop may take, after drain_delay" range:"1s 1h"`
 	Log             Log      `json:"log"`
 	// LogUsers selects the token requests that are logged with their user: [LogAllUsers] or
 	// [LogDeniedUsers].
-	LogUsers     string  `json:"log_users" help:"token requests whose user is in the log: all, or denied (those over a limit)"`
+	LogUsers     string  `json:"log_users" help:"token requests whose user is in the log: all, or denied (those over a limit)" values:"all denied"`
 	LogUsernames bool    `json:"log_usernames,omitempty" help:"name these users in the log, instead of by a keyed hash"`
 	Metrics      Metrics `json:"metrics"`
 	Tracing      Tracing `json:"tracing"`
@@ -79,19 +80,19 @@ func (c *Config) OperatorTLS() TLS {
 
 // Log configures the log on standard error.
 type Log struct {
-	Format string `json:"format" help:"text or json"`
-	Level  string `json:"level" help:"debug, info, warn or error"`
+	Format string `json:"format" help:"text or json" values:"text json"`
+	Level  string `json:"level" help:"debug, info, warn or error" values:"debug info warn error"`
 }
 
 // Metrics configures /metrics on AdminListen.
 type Metrics struct {
-	MaxClients int `json:"max_clients" help:"clients that have series of their own in /metrics; the others share one"`
+	MaxClients int `json:"max_clients" help:"clients that have series of their own in /metrics; the others share one" range:"0 10000"`
 }
 
 // Tracing configures traces of requests.
 type Tracing struct {
 	Endpoint    string  `json:"endpoint,omitempty" help:"URL of an OTLP/HTTP collector to send traces to; empty for none"`
-	SampleRatio float64 `json:"sample_ratio" help:"share of requests that are traced, 0 to 1"`
+	SampleRatio float64 `json:"sample_ratio" help:"share of requests that are traced, 0 to 1" range:"0 1"`
 }
 
 // Store configures the storage: one of the two, or neither for the default.
@@ -116,34 +117,34 @@ type MongoDB struct {
 
 // Tokens configures the signature and the lifetimes of tokens.
 type Tokens struct {
-	Algorithm  keys.Algorithm `json:"algorithm" help:"signature of access tokens: ES256, EdDSA or RS256"`
-	AccessTTL  Duration       `json:"access_ttl" help:"lifetime of an access token"`
-	RefreshTTL Duration       `json:"refresh_ttl" help:"lifetime of a refresh token"`
-	CodeTTL    Duration       `json:"code_ttl" help:"lifetime of an authorization code; keep it above the windows of user limits"`
+	Algorithm  keys.Algorithm `json:"algorithm" help:"signature of access tokens: ES256, EdDSA or RS256" values:"ES256 EdDSA RS256"`
+	AccessTTL  Duration       `json:"access_ttl" help:"lifetime of an access token" range:"1s 720h"`
+	RefreshTTL Duration       `json:"refresh_ttl" help:"lifetime of a refresh token" range:"1s 87600h"`
+	CodeTTL    Duration       `json:"code_ttl" help:"lifetime of an authorization code; keep it above the windows of user limits" range:"1s 10m"`
 	// RefreshGrace is how long a used refresh token still returns the same successor, as long as
 	// the successor is unused. 0: never.
-	RefreshGrace  Duration `json:"refresh_grace" help:"how long a repeated refresh gets the same answer again; 0s for never"`
-	RefreshMaxAge Duration `json:"refresh_max_age" help:"age of a sign-in at which refreshing ends"`
-	KeyRotation   Duration `json:"key_rotation" help:"age at which the signing key is replaced"`
+	RefreshGrace  Duration `json:"refresh_grace" help:"how long a repeated refresh gets the same answer again; 0s for never" range:"0s 10m"`
+	RefreshMaxAge Duration `json:"refresh_max_age" help:"age of a sign-in at which refreshing ends" range:"1s 87600h"`
+	KeyRotation   Duration `json:"key_rotation" help:"age at which the signing key is replaced" range:"1h 87600h"`
 }
 
 // Sessions configures how long a browser stays signed in, and how many codes each session gets.
 type Sessions struct {
-	TTL   Duration `json:"ttl" help:"how long a browser stays signed in"`
-	Codes int64    `json:"codes" help:"authorization codes of one session within tokens.code_ttl, in each process"`
+	TTL   Duration `json:"ttl" help:"how long a browser stays signed in" range:"1m 8760h"`
+	Codes int64    `json:"codes" help:"authorization codes of one session within tokens.code_ttl, in each process" range:"1 1000000000"`
 }
 
 // Passwords bounds the work of checking passwords, which is deliberately expensive.
 type Passwords struct {
 	// Concurrency is how many passwords are checked at once, each with 19 MiB. Zero: half of the
 	// processors, at most 8, and at most as many as fit into a quarter of the memory.
-	Concurrency int `json:"concurrency,omitempty" help:"passwords checked at once, with 19 MiB each; derived from processors and memory if empty"`
+	Concurrency int `json:"concurrency,omitempty" help:"passwords checked at once, with 19 MiB each; derived from processors and memory if empty" range:"0 1024"`
 	// Processes selects where passwords are hashed: in processes of the lowest priority if the
 	// system supports that ("auto"), or in the server ("off").
-	Processes string `json:"processes" help:"hash in processes of the lowest priority where that helps: auto; or never: off"`
+	Processes string `json:"processes" help:"hash in processes of the lowest priority where that helps: auto; or never: off" values:"auto off"`
 	// SignInsPerMinute is how many correct passwords of one username are accepted from one address
 	// (an IPv6 address counts as its /64).
-	SignInsPerMinute int64 `json:"sign_ins_per_minute" help:"right passwords for one username from one address"`
+	SignInsPerMinute int64 `json:"sign_ins_per_minute" help:"right passwords for one username from one address" range:"1 1000000000"`
 }
 
 // The values of [Passwords].Processes.
@@ -157,18 +158,18 @@ type Sync struct {
 	// Interval is how long the counts of a key wait that uses half of its limit. The counts of a
 	// key far below its limit wait up to ten times as long. Counts so near the limit that they
 	// could change a decision at another instance do not wait.
-	Interval Duration `json:"interval" help:"how long counts wait to be shared with other instances; less near a limit, ten times as long far below it"`
+	Interval Duration `json:"interval" help:"how long counts wait to be shared with other instances; less near a limit, ten times as long far below it" range:"10ms 1m"`
 }
 
 // Audit configures the trail of changes by operators.
 type Audit struct {
-	Keep Duration `json:"keep" help:"how long the trail of operators' changes is kept"`
+	Keep Duration `json:"keep" help:"how long the trail of operators' changes is kept" range:"24h 876000h"`
 }
 
 // Inspection limits the requests of one client to /introspect and /revoke, in each process.
 type Inspection struct {
-	IntrospectPerSecond int64 `json:"introspect_per_second" help:"requests of one client to /introspect, in each process"`
-	RevokePerSecond     int64 `json:"revoke_per_second" help:"requests of one client to /revoke, in each process"`
+	IntrospectPerSecond int64 `json:"introspect_per_second" help:"requests of one client to /introspect, in each process" range:"1 100000000"`
+	RevokePerSecond     int64 `json:"revoke_per_second" help:"requests of one client to /revoke, in each process" range:"1 100000000"`
 }
 
 // FailedAttempts limits wrong client secrets, wrong passwords, and invalid codes and refresh
@@ -176,7 +177,7 @@ type Inspection struct {
 // counts as its /64), so an attacker cannot lock out users at other addresses. For new addresses
 // see SlowAfter.
 type FailedAttempts struct {
-	Window  Duration     `json:"window" help:"window of the six other limits on failed attempts"`
+	Window  Duration     `json:"window" help:"window of the six other limits on failed attempts" range:"1s 24h"`
 	Clients FailureQuota `json:"clients" help:"wrong client secrets"`
 	Users   SignInQuota  `json:"users" help:"wrong passwords"`
 	Grants  FailureQuota `json:"grants" help:"invalid codes and refresh tokens of public clients"`
@@ -184,26 +185,27 @@ type FailedAttempts struct {
 
 // FailureQuota is how many failures are allowed per window.
 type FailureQuota struct {
-	PerAddress int64 `json:"per_address" help:"from one address"`
-	PerName    int64 `json:"per_name" help:"from one address for one client_id or username"`
+	PerAddress int64 `json:"per_address" help:"from one address" range:"1 1000000000"`
+	PerName    int64 `json:"per_name" help:"from one address for one client_id or username" range:"1 1000000000"`
 }
 
 // SignInQuota is how many wrong passwords are allowed. In addition to the quota it has limits over
 // a day (SlowAfter and PerNameDaily), which count for all instances together.
 type SignInQuota struct {
 	FailureQuota
-	PerNameDaily int64 `json:"per_name_daily" help:"from one address for one username in a day, on all instances"`
+	PerNameDaily int64 `json:"per_name_daily" help:"from one address for one username in a day, on all instances" range:"1 1000000000"`
 	// SlowAfter is a number of wrong passwords with one username, from all addresses and without a
 	// correct one in between. After it, attempts from unknown addresses are slowed down to one per
 	// SlowWait.
-	SlowAfter int64    `json:"slow_after" help:"in a row for one username in a day, on all instances, that slow down attempts from new addresses"`
-	SlowWait  Duration `json:"slow_wait" help:"that are slowed down: time between attempts"`
+	SlowAfter int64    `json:"slow_after" help:"in a row for one username in a day, on all instances, that slow down attempts from new addresses" range:"1 1000000000"`
+	SlowWait  Duration `json:"slow_wait" help:"that are slowed down: time between attempts" range:"1s 1h"`
 }
 
 // RateLimit has the limits on token requests: the default limits of all clients, and the policies
 // of single clients.
 type RateLimit struct {
-	MaxKeys   int    `json:"max_keys" help:"counters kept in memory"`
-	ErrorCode string `json:"error_code" help:"OAuth error code of a 429: temporarily_unavailable, slow_down, rate_limited, invalid_request"`
+	MaxKeys int `json:"max_keys" help:"counters kept in memory" range:"1 1073741824"`
+	// RFC 6749 has no code for a 429. slow_down is from RFC 8628 section 3.5.
+	ErrorCode string `json:"error_code" help:"OAuth error code of a 429: temporarily_unavailable, slow_down, rate_limited, invalid_request" values:"temporarily_unavailable slow_down rate_limited invalid_request"`
 	ratelimit.Settings
 }

@@ -55,7 +55,7 @@ func Default() *Config {
 		Inspection: Inspection{IntrospectPerSecond: 600, RevokePerSecond: 100},
 		Sync:       Sync{Interval: Duration(time.Second)},
 		Audit:      Audit{Keep: Duration(400 * 24 * time.Hour)},
-		RateLimit:  RateLimit{Settings: ratelimit.DefaultSettings(), MaxKeys: ratelimit.DefaultMaxKeys, ErrorCode: ErrorCodes[0]},
+		RateLimit:  RateLimit{Settings: ratelimit.DefaultSettings(), MaxKeys: ratelimit.DefaultMaxKeys, ErrorCode: "temporarily_unavailable"},
 		Overload:   defaultOverload(),
 		Gateway:    defaultGateway(),
 	}

@@ -3,6 +3,7 @@ package config
 import (
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -24,5 +25,18 @@ func TestPageListsEveryOption(t *testing.T) {
 	}
 	if !strings.Contains(string(text), table.String()) {
 		t.Errorf("docs/configuration.md should hold this table:\n%s", table.String())
+	}
+}
+
+// TestBoundsOfOptions: a range tag has two numbers or durations, and a default is among the values.
+func TestBoundsOfOptions(t *testing.T) {
+	for _, o := range Options() {
+		least, most, bounded := strings.Cut(o.bounds, " ")
+		if bounded && !(bound(least) < bound(most)) || bound(least) == 0 && strings.Trim(least, "0s") != "" {
+			t.Errorf("%s: range %q", o.Path, o.bounds)
+		}
+		if values := o.Values(); values != nil && !slices.Contains(values, o.Default()) {
+			t.Errorf("%s: the default %q is none of %q", o.Path, o.Default(), values)
+		}
 	}
 }

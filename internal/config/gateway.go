@@ -34,9 +34,9 @@ type Gateway struct {
 	// Introspection is the endpoint that returns the users of opaque tokens.
 	Introspection Introspection `json:"introspection,omitzero"`
 	// OnError is the decision if the gateway itself fails to decide a request: allow or deny.
-	OnError string `json:"on_error" help:"what becomes of a request that the gateway itself fails to judge: allow or deny"`
+	OnError string `json:"on_error" help:"what becomes of a request that the gateway itself fails to judge: allow or deny" values:"allow deny"`
 	// MaxSubjects is the maximum number of refresh tokens and usernames with a known user.
-	MaxSubjects int `json:"max_subjects" help:"refresh tokens and usernames that are known by their user, at most"`
+	MaxSubjects int `json:"max_subjects" help:"refresh tokens and usernames that are known by their user, at most" range:"1000 100000000"`
 	// ShareSubjects stores the users of refresh tokens, for other instances and the next start.
 	ShareSubjects bool `json:"share_subjects" help:"keep the users of refresh tokens in the store, for other instances and the next start"`
 	// Judge makes this server answer the queries of another proxy instead of being a proxy. There
@@ -54,15 +54,8 @@ func defaultGateway() Gateway {
 	return Gateway{SubjectClaim: "sub", OnError: "allow", MaxSubjects: 1_000_000, ShareSubjects: true}
 }
 
-// maxSubjects fit into about 9 GB.
-const maxSubjects = 100_000_000
-
 // check checks the settings of a gateway that listens at listen.
 func (g *Gateway) check(es *fielderr.Errors, listen string) {
-	oneOf(es, "gateway.on_error", g.OnError, "allow", "deny")
-	if n := g.MaxSubjects; n < 1000 || n > maxSubjects {
-		es.Add("gateway.max_subjects", "must be from 1000 to %d, not %d", maxSubjects, n)
-	}
 	if !subject.Fit(g.SubjectClaim) {
 		es.Add("gateway.subject_claim", "%q cannot be the name of a claim; one such as sub or preferred_username is needed", g.SubjectClaim)
 	}

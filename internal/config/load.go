@@ -53,7 +53,7 @@ func LoadKeys(s Sources) (*Config, error) {
 	return load(s, func(c *Config) fielderr.Errors {
 		es := c.readStore()
 		c.Keys.check(&es)
-		c.Tokens.check(&es)
+		c.checkOptions(&es, "tokens.")
 		return es
 	})
 }

@@ -15,6 +15,16 @@ type Option struct {
 	Name  string // of the flag, without the dashes
 	Path  string // of the field
 	Usage string
+
+	bounds, values string // the tags range and values
+}
+
+// Values returns the values that the option can have. Nil: it has no list of them.
+func (o Option) Values() []string {
+	if o.values == "" {
+		return nil
+	}
+	return strings.Fields(o.values)
 }
 
 // Env is the environment variable of the option.
@@ -101,7 +111,10 @@ func optionsOf(t reflect.Type, path, about string) (out []Option) {
 		case f.Tag.Get("help") != "":
 			flag := strings.TrimPrefix(strings.TrimPrefix(at, "store."), "gateway.")
 			flag = strings.NewReplacer(".", "-", "_", "-").Replace(flag)
-			out = append(out, Option{Name: cmp.Or(f.Tag.Get("flag"), flag), Path: at, Usage: help})
+			out = append(out, Option{
+				Name: cmp.Or(f.Tag.Get("flag"), flag), Path: at, Usage: help,
+				bounds: f.Tag.Get("range"), values: f.Tag.Get("values"),
+			})
 		}
 	}
 	return out

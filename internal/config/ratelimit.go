@@ -11,13 +11,6 @@ import (
 // PolicyPath is the path of a client's policy, for errors that other packages report.
 func PolicyPath(clientID string) string { return fielderr.Join("rate_limit.clients", clientID) }
 
-// maxMaxKeys is about 200 GiB of counters.
-const maxMaxKeys = 1 << 30
-
-// ErrorCodes are the OAuth error codes that a 429 can have; the first is the default. RFC 6749 has
-// no code for it, and slow_down is from RFC 8628 section 3.5. The slice is read-only.
-var ErrorCodes = []string{"temporarily_unavailable", "slow_down", "rate_limited", "invalid_request"}
-
 // check reports the problems found by internal/ratelimit. It also reports values that are given but
 // empty, which internal/ratelimit treats as absent.
 func (r *RateLimit) check(es *fielderr.Errors) {
@@ -25,10 +18,6 @@ func (r *RateLimit) check(es *fielderr.Errors) {
 	if r.Mode == ratelimit.Unset {
 		es.Add("rate_limit.mode", "must be enforce, dry_run or off")
 	}
-	if r.MaxKeys < 1 || r.MaxKeys > maxMaxKeys {
-		es.Add("rate_limit.max_keys", "must be from 1 to %d, not %d", maxMaxKeys, r.MaxKeys)
-	}
-	oneOf(es, "rate_limit.error_code", r.ErrorCode, ErrorCodes...)
 	for _, id := range slices.Sorted(maps.Keys(r.Clients)) {
 		p := r.Clients[id]
 		checkWritten(es, PolicyPath(id)+".user", p.User)
