@@ -95,15 +95,13 @@ func NewResets(counters Forgetter, store Eraser, log *slog.Logger) *Resets {
 	return &Resets{counters: counters, store: store, log: log, wake: make(chan struct{}, 1), stopped: make(chan struct{})}
 }
 
-// Adopted carries out the new resets in a snapshot; see [clientcfg.PolicyOptions].
-func (r *Resets) Adopted(_, next *clientcfg.PolicySnapshot) {
-	for _, reset := range next.Resets() {
-		ids := []string{reset.ClientID, ratelimit.CandidateID(reset.ClientID)}
-		for _, id := range ids {
-			r.forget(id, reset.Username)
-		}
-		r.enqueue(&storedReset{reset, ids, make(chan struct{})})
+// CarryOut carries out a reset of the trail; see [clientcfg.PolicyOptions].
+func (r *Resets) CarryOut(reset clientcfg.Reset) {
+	ids := []string{reset.ClientID, ratelimit.CandidateID(reset.ClientID)}
+	for _, id := range ids {
+		r.forget(id, reset.Username)
 	}
+	r.enqueue(&storedReset{reset, ids, make(chan struct{})})
 }
 
 func (r *Resets) forget(id string, username *string) {

@@ -14,7 +14,6 @@ import (
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/ratelimit"
 	datastore "oauth-server/internal/store"
-	"oauth-server/internal/testworld"
 )
 
 // erasures is a store that records what it erases.
@@ -61,16 +60,9 @@ func TestResetsAreErasedInTheStore(t *testing.T) {
 		done := make(chan error, 1)
 		go func() { done <- resets.Run(ctx) }()
 		adopt := func(clients ...string) {
-			p := testworld.Policies(t, ratelimit.DefaultSettings(), clientcfg.PolicySet{})
-			entry := clientcfg.Event{Number: 1}
 			for _, id := range clients {
-				reset, err := clientcfg.ResetCounters(id, nil)
-				check.OK(t, err)
-				entry.Changes = append(entry.Changes, reset)
+				resets.CarryOut(clientcfg.Reset{Version: 1, ClientID: id})
 			}
-			next, err := p.Apply(&entry)
-			check.OK(t, err)
-			resets.Adopted(p, next)
 		}
 		adopt("shop", "app")
 		<-time.After(1500 * time.Millisecond)
@@ -93,7 +85,7 @@ func resetting(t *testing.T, store *erasures) *instance {
 	w := newInstance(t, "i-1", openStore(t), file(), func(o *admin.Options) {
 		follower, err := datastore.NewFollower(t.Context(), o.Events.(*shared))
 		check.OK(t, err)
-		o.Policies, err = clientcfg.NewPolicySource(t.Context(), follower, clientcfg.PolicyOptions{Base: file(), Adopted: resets.Adopted})
+		o.Policies, err = clientcfg.NewPolicySource(t.Context(), follower, clientcfg.PolicyOptions{Base: file(), Reset: resets.CarryOut})
 		check.OK(t, err)
 		o.Resets = resets
 	})

@@ -172,7 +172,7 @@ func newInstance(t *testing.T, name string, store *shared, base ratelimit.Settin
 	w.clients, err = clientcfg.NewSource(t.Context(), w.follower, nil)
 	check.OK(t, err)
 	w.policies, err = clientcfg.NewPolicySource(t.Context(), w.follower, clientcfg.PolicyOptions{
-		Base: base, Now: w.clock.Now, Adopted: w.resets.Adopted,
+		Base: base, Clock: w.clock.Now, Reset: w.resets.CarryOut,
 	})
 	check.OK(t, err)
 	w.bans, err = bans.New(t.Context(), bans.Options{Store: bans.NewRepository(store), Counters: w.counters, Clock: w.clock.Now})

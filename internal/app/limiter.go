@@ -55,7 +55,7 @@ func newLimiter(ctx context.Context, f *foundation, opts Options) (l *limiting, 
 	l.stats = &syncStats{read: l.syncer.Stats}
 	l.resets = admin.NewResets(l.counters, eraser{f.backend, l.syncer}, f.log)
 	l.policies, err = clientcfg.NewPolicySource(ctx, f.follower, clientcfg.PolicyOptions{
-		Base: f.cfg.RateLimit.Settings, Adopted: l.resets.Adopted, Clock: f.clock.Now, Log: f.log,
+		Base: f.cfg.RateLimit.Settings, Reset: l.resets.CarryOut, Clock: f.clock.Now, Log: f.log,
 	})
 	if err != nil {
 		return nil, err

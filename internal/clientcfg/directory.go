@@ -4,6 +4,8 @@ import (
 	"context"
 	"iter"
 	"maps"
+	"slices"
+	"sync"
 
 	"oauth-server/internal/cowmap"
 )
@@ -16,7 +18,7 @@ type Directory struct {
 	unreadable map[string]error    // cloned when it changes, which is rare
 	operators  map[string]struct{} // IDs of clients that can change something over the admin API; cloned when it changes, which is rare
 	grants     map[Grant]int       // number of clients that may use each grant
-	order      order
+	ordered    func() []string     // the sorted IDs; the first call sorts them
 }
 
 // ReadDirectory reads all clients. An unreadable or invalid client affects no other client, and is
@@ -50,6 +52,26 @@ func (d *Directory) All() iter.Seq[*Client] {
 	return func(yield func(*Client) bool) {
 		for _, e := range d.clients.All() {
 			if !yield(e.client()) {
+				return
+			}
+		}
+	}
+}
+
+// After yields the readable clients with IDs greater than id, sorted by ID. The first call for a
+// directory sorts all IDs.
+func (d *Directory) After(id string) iter.Seq[*Client] {
+	return func(yield func(*Client) bool) {
+		if d.ordered == nil { // the zero Directory is empty
+			return
+		}
+		ids := d.ordered()
+		first, found := slices.BinarySearch(ids, id)
+		if found {
+			first++
+		}
+		for _, id := range ids[first:] {
+			if c, ok := d.Client(id); ok && !yield(c) {
 				return
 			}
 		}
@@ -97,13 +119,14 @@ func (d *Directory) edit(known *shapes) *directoryEdit {
 	if next.grants == nil {
 		next.grants = map[Grant]int{}
 	}
-	next.order.begin(&d.order)
 	return &directoryEdit{from: d, next: next, known: known, clients: d.clients.Edit()}
 }
 
 func (e *directoryEdit) directory(revision int64) *Directory {
-	e.next.revision, e.next.clients = revision, e.clients.Map()
-	return e.next
+	d := e.next
+	d.revision, d.clients = revision, e.clients.Map()
+	d.ordered = sync.OnceValue(func() []string { return slices.Sorted(d.clients.Keys()) })
+	return d
 }
 
 // apply adds, replaces or marks unreadable the client in the record.
@@ -129,7 +152,6 @@ func (e *directoryEdit) apply(r Record) {
 
 // remove removes a client, if it exists.
 func (e *directoryEdit) remove(id string) {
-	e.next.order.touch(id)
 	if old, ok := e.clients.Get(id); ok {
 		e.clients.Delete(id)
 		e.count(old, -1)

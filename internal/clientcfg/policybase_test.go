@@ -29,8 +29,8 @@ func TestRebaseIsAsAStartWithThatFile(t *testing.T) {
 	resets, file := 0, fileSettings()
 	file.Clients["mobile-app"] = ratelimit.Policy{Trusted: true} // missing in the other file
 	s := follow(t, store, clientcfg.PolicyOptions{
-		Base: file, Now: func() time.Time { return time.Unix(1_700_000_000, 0) }, // of the entries
-		Adopted: func(_, next *clientcfg.PolicySnapshot) { resets += len(next.Resets()) },
+		Base: file, Clock: func() time.Time { return time.Unix(1_700_000_000, 0) }, // of the entries
+		Reset: func(clientcfg.Reset) { resets++ },
 	})
 	store.put(stored("clients/app/counters", `{"username":null}`))
 	check.OK(t, s.Refresh(t.Context()))

@@ -40,7 +40,7 @@ type draft struct {
 
 func (p *PolicySnapshot) edit() *draft {
 	next := *p
-	next.upcoming, next.resets, next.leftOut = 0, nil, maps.Clone(p.leftOut)
+	next.upcoming, next.leftOut = 0, maps.Clone(p.leftOut)
 	return &draft{
 		next: next, version: p.set.Version, settings: p.set.Settings,
 		clients: p.set.Clients.Edit(), candidates: p.set.Candidates.Edit(), tiers: p.set.Tiers.Edit(),
@@ -49,11 +49,11 @@ func (p *PolicySnapshot) edit() *draft {
 	}
 }
 
-// put sets a target to the value of an entry with that version and time. While the target has a
+// put sets a target to the value of an entry with that version. While the target has a
 // temporary value, it becomes the value after that. put returns [ErrUnreadable] for an unreadable
 // value. An invalid value is an error of finish. In both cases the target stays as it was. Temporary
 // values must be put before all others.
-func (d *draft) put(target string, value json.RawMessage, version int64, at time.Time) error {
+func (d *draft) put(target string, value json.RawMessage, version int64) error {
 	delete(d.next.leftOut, target)
 	if of, is := temporaryOf(target); is {
 		return d.putTemporary(of, value, version)
@@ -65,19 +65,16 @@ func (d *draft) put(target string, value json.RawMessage, version int64, at time
 		d.temporary.Set(target, t)
 		return nil
 	}
-	return d.putValue(target, value, version, at)
+	return d.putValue(target, value, version)
 }
 
-func (d *draft) putValue(target string, value json.RawMessage, version int64, at time.Time) error {
+func (d *draft) putValue(target string, value json.RawMessage, version int64) error {
 	if len(value) > MaxTargetSize {
 		d.errs.Add(target, "takes %d bytes, more than %d", len(value), MaxTargetSize)
 		return nil
 	}
-	if id, is := countersOf(target); is {
-		r, err := decodeValue[resetValue](target, value)
-		if err == nil {
-			d.next.resets = append(d.next.resets, Reset{Version: version, ClientID: id, Username: r.Username, At: at})
-		}
+	if _, is := countersOf(target); is { // a command, see [PolicySource]
+		_, err := decodeValue[resetValue](target, value)
 		return err
 	}
 	kind, name, _ := strings.Cut(target, "/")
@@ -145,7 +142,7 @@ func (d *draft) leaveOut(target string, why error) {
 
 // try is like put, but also skips an invalid value and returns the reason.
 func (d *draft) try(target string, value json.RawMessage, version int64) error {
-	err := d.put(target, value, version, time.Time{})
+	err := d.put(target, value, version)
 	if err == nil {
 		err = d.problems()
 	}

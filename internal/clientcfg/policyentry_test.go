@@ -74,14 +74,12 @@ func TestEveryChangeIsApplied(t *testing.T) {
 	check.Equal(t, "policy", own, policy)
 	tried, _ := set.Candidates.Get(clientcfg.GlobalCandidate)
 	check.Equal(t, "candidate", tried, candidate)
-	check.Equal(t, "resets", p.Resets(), []clientcfg.Reset{{Version: 1, ClientID: "a/b", Username: &user, At: e.At}, {Version: 1, ClientID: "shop", At: e.At}})
 	p, err = p.Apply(entry(2, did(clientcfg.ChangePolicy("a.b/c$d", nil)), did(clientcfg.ChangeCandidate(clientcfg.GlobalCandidate, nil)),
 		did(clientcfg.ChangeSettings(clientcfg.SettingsOverride{}))))
 	check.OK(t, err)
 	set = p.Set()
 	check.Equal(t, "settings", set.Settings, clientcfg.SettingsOverride{Changed: 2})
 	check.Equal(t, "policies and candidates", set.Clients.Len()+set.Candidates.Len(), 0)
-	check.Equal(t, "resets", p.Resets(), nil)
 }
 
 // TestLimitsWithoutAllFields: fields that a stored limit leaves out have their defaults.

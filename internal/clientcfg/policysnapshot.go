@@ -21,7 +21,6 @@ type PolicySnapshot struct {
 	digest   string // of base
 	set      PolicySet
 	upcoming int64              // number of the next entry; 0 if unknown
-	resets   []Reset            // of the last entry
 	leftOut  map[string]error   // why targets differ from their stored values; not modified
 	settings ratelimit.Settings // for all clients
 	live     *ratelimit.Compiled
@@ -50,7 +49,7 @@ func (p *PolicySnapshot) Apply(e *Event) (*PolicySnapshot, error) {
 			if _, is := temporaryOf(c.Target); is != temporary {
 				continue
 			}
-			if err := d.put(c.Target, c.After, e.Number, e.At); err != nil {
+			if err := d.put(c.Target, c.After, e.Number); err != nil {
 				return nil, err
 			}
 		}
@@ -217,10 +216,6 @@ func (p *PolicySnapshot) Concerned(changes []Change) (clientIDs []string, all bo
 	}
 	return clientIDs, false
 }
-
-// Resets returns the resets of the last entry. It is empty if all policies were read instead of
-// applying the entry.
-func (p *PolicySnapshot) Resets() []Reset { return p.resets }
 
 // LeftOut returns how many targets differ from their stored values. See [PolicyStatus].
 func (p *PolicySnapshot) LeftOut() int { return len(p.leftOut) }

@@ -32,8 +32,7 @@ var ErrUnreadable = errors.New("clientcfg: the stored value cannot be read")
 type PolicySource struct {
 	follower *store.Follower
 	base     ratelimit.Settings // used only by the follower
-	adopted  func(old, next *PolicySnapshot)
-	now      func() time.Time
+	reset    func(Reset)
 	clock    func() time.Time
 	log      *slog.Logger
 	mu       sync.Mutex // held while current is replaced
@@ -44,11 +43,11 @@ type PolicySource struct {
 type PolicyOptions struct {
 	// Base is the settings of the configuration file. The default is ratelimit.DefaultSettings().
 	Base ratelimit.Settings
-	// Adopted is called with every snapshot that replaces another, in order, before it is used. It
-	// may be nil.
-	Adopted func(old, next *PolicySnapshot)
-	Now     func() time.Time // time.Now
-	// Clock decides when temporary values end (package clock). The default is Now.
+	// Reset is called with each reset of counters in the trail, in order. It may be nil. Resets before
+	// the start are not reported, and neither are those of entries that the trail does not have any
+	// more.
+	Reset func(Reset)
+	// Clock decides when temporary values end (package clock). The default is time.Now.
 	Clock func() time.Time
 	Log   *slog.Logger // discards
 }
@@ -66,18 +65,15 @@ type PolicyStatus struct {
 // NewPolicySource reads the policies, and follows the trail from then on. An unusable value affects
 // only its own target.
 func NewPolicySource(ctx context.Context, f *store.Follower, o PolicyOptions) (*PolicySource, error) {
-	s := &PolicySource{follower: f, base: o.Base, adopted: o.Adopted, now: o.Now, clock: o.Clock, log: o.Log}
+	s := &PolicySource{follower: f, base: o.Base, reset: o.Reset, clock: o.Clock, log: o.Log}
 	if s.base.Default.User == nil && s.base.Default.Client == nil {
 		s.base = ratelimit.DefaultSettings()
 	}
-	if s.adopted == nil {
-		s.adopted = func(_, _ *PolicySnapshot) {}
-	}
-	if s.now == nil {
-		s.now = time.Now
+	if s.reset == nil {
+		s.reset = func(Reset) {}
 	}
 	if s.clock == nil {
-		s.clock = s.now
+		s.clock = time.Now
 	}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
@@ -130,7 +126,6 @@ func (s *PolicySource) reload(ctx context.Context, _ store.Mark) error {
 	if err != nil {
 		return err
 	}
-	next.resets = nil
 	// Before the start of the syncer, process time is the time of this machine, which may be wrong.
 	now, err := s.follower.Backend().Now(ctx)
 	if err != nil {
@@ -173,58 +168,51 @@ func (s *PolicySource) fillFromTrail(ctx context.Context, d *draft) error {
 	return err
 }
 
-// apply follows the entries that change policies. If an entry cannot be applied, the changed values
-// are read from the table.
+// apply takes the changed values from the table, and resets from the entries.
 func (s *PolicySource) apply(ctx context.Context, b store.Batch) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	var failed error
-	for i := range b.Entries {
-		if err := s.applyEntry(ctx, &b.Entries[i]); err != nil {
-			failed = err
-		}
-	}
-	if failed == nil {
+	if len(b.Changed)+len(b.Deleted) == 0 {
 		return
 	}
+	for i := range b.Entries {
+		s.carryOut(&b.Entries[i])
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	d := s.current.Load().edit()
 	d.reading = true
-	for _, temporary := range []bool{true, false} {
+	read := func(temporary bool) {
 		for i := range b.Changed {
 			if _, is := temporaryOf(b.Changed[i].Key); is == temporary {
 				d.read(&b.Changed[i])
 			}
 		}
 	}
+	read(true) // see put
 	for _, target := range b.Deleted {
 		_ = d.try(target, jsonNull, 0) // an unknown target has no effect
 	}
+	read(false)
 	next, err := d.finish()
 	if err != nil {
 		s.log.LogAttrs(ctx, slog.LevelError, "stored limits cannot be used; keeping the last good ones", slog.Any("error", err))
 		return
 	}
-	next.resets = nil
 	s.use(ctx, next)
 }
 
-func (s *PolicySource) applyEntry(ctx context.Context, entry *store.Entry) error {
-	if !slices.ContainsFunc(entry.Refs, func(r store.Ref) bool { return r.Table == PoliciesTable.Name }) {
-		return nil
+// carryOut reports the resets of an entry.
+func (s *PolicySource) carryOut(entry *store.Entry) {
+	if s.clock().Sub(entry.At) > resetsFor || !slices.ContainsFunc(entry.Refs, func(r store.Ref) bool { return r.Table == PoliciesTable.Name }) {
+		return
 	}
 	e := readEvent(entry)
-	if e.Err != nil {
-		return e.Err
+	for i := range e.Changes {
+		if id, is := countersOf(e.Changes[i].Target); is {
+			if r, err := decodeValue[resetValue](e.Changes[i].Target, e.Changes[i].After); err == nil {
+				s.reset(Reset{Version: e.Number, ClientID: id, Username: r.Username, At: e.At})
+			}
+		}
 	}
-	next, err := s.current.Load().Apply(&e)
-	if err != nil {
-		return err
-	}
-	if s.now().Sub(e.At) > resetsFor {
-		next.resets = nil
-	}
-	s.use(ctx, next)
-	return nil
 }
 
 // resetsFor is how late a reset is still carried out. After that, its counts are gone, or belong to
@@ -250,7 +238,6 @@ func (s *PolicySource) use(ctx context.Context, next *PolicySnapshot) {
 	old := s.current.Load()
 	var before map[string]error
 	if old != nil {
-		s.adopted(old, next)
 		before = old.leftOut
 	}
 	s.current.Store(next)

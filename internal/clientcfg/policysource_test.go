@@ -323,11 +323,12 @@ func TestResetsTravelWithTheEntries(t *testing.T) {
 	var seen []string
 	f.put(stored("clients/before/counters", "{}"))
 	s := follow(t, f, clientcfg.PolicyOptions{
-		Now: func() time.Time { return now },
-		Adopted: func(_, next *clientcfg.PolicySnapshot) {
-			for _, r := range next.Resets() {
-				seen = append(seen, r.ClientID)
+		Clock: func() time.Time { return now },
+		Reset: func(r clientcfg.Reset) {
+			if r.Username != nil {
+				r.ClientID += " " + *r.Username
 			}
+			seen = append(seen, r.ClientID)
 		},
 	})
 	f.put(stored("clients/a/counters", "{}"), shopHas(5), stored("clients/b/counters", `{"username":"u"}`))
@@ -337,7 +338,7 @@ func TestResetsTravelWithTheEntries(t *testing.T) {
 	now = now.Add(time.Hour + time.Second)
 	f.put(stored("clients/late/counters", "{}"))
 	check.OK(t, s.Refresh(t.Context()))
-	if diff := cmp.Diff([]string{"a", "b", "c"}, seen); diff != "" || userLimit(s, "shop") != 6 {
+	if diff := cmp.Diff([]string{"a", "b u", "c"}, seen); diff != "" || userLimit(s, "shop") != 6 {
 		t.Errorf("resets (-want +got):\n%s", diff)
 	}
 }

@@ -49,7 +49,7 @@ func (d *draft) putTemporary(of string, value json.RawMessage, version int64) er
 			return nil
 		}
 		d.temporary.Delete(of)
-		return d.putValue(of, before.lasting, before.since, time.Time{})
+		return d.putValue(of, before.lasting, before.since)
 	}
 	t, err := decodeTemporary(of, value)
 	if err != nil {
@@ -58,7 +58,7 @@ func (d *draft) putTemporary(of string, value json.RawMessage, version int64) er
 	if t.lasting, t.since, err = d.next.value(of); err != nil {
 		return err
 	}
-	if err := d.putValue(of, t.Value, version, time.Time{}); err != nil {
+	if err := d.putValue(of, t.Value, version); err != nil {
 		return err
 	}
 	if d.problems() == nil {

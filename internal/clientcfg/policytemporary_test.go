@@ -20,12 +20,13 @@ type trailOf struct {
 	store *policyStore
 	now   time.Time
 	*following
+	other *following // follows only when it is looked at
 }
 
 func newTrail(t *testing.T) *trailOf {
 	t.Helper()
 	tr := &trailOf{t: t, store: newPolicyStore(t), now: dawn.Add(-time.Hour)}
-	tr.following = tr.start()
+	tr.following, tr.other = tr.start(), tr.start()
 	return tr
 }
 
@@ -66,11 +67,13 @@ func (tr *trailOf) undo(version int64) (changed int) {
 	return len(changes)
 }
 
-// is fails unless shop has that limit until that time. An instance that reads everything again must
-// agree.
+// is fails unless shop has that limit until that time. An instance that has followed several changes
+// at once and one that reads everything again must agree.
 func (tr *trailOf) is(requests int64, until time.Time) {
 	tr.t.Helper()
-	for _, s := range []*following{tr.following, tr.start()} {
+	check.OK(tr.t, tr.other.Refresh(tr.t.Context()))
+	check.OK(tr.t, tr.other.End(tr.t.Context()))
+	for _, s := range []*following{tr.following, tr.other, tr.start()} {
 		value, temporary := s.Snapshot().Temporary("policies/shop")
 		if got := userLimit(s, "shop"); got != requests || temporary == until.IsZero() || temporary && !value.Until.Equal(until) {
 			tr.t.Errorf("shop has %d until %v (%v), want %d until %v", got, value.Until, temporary, requests, until)
@@ -149,6 +152,19 @@ func TestTemporaryOnTemporary(t *testing.T) {
 	tr.is(30, dawn.Add(time.Hour))
 	tr.end(dawn.Add(time.Hour))
 	tr.is(10, never)
+}
+
+// TestRemovedAndTemporary: a permanent value is removed, and a temporary one set, before an instance
+// follows.
+func TestRemovedAndTemporary(t *testing.T) {
+	tr, never := newTrail(t), time.Time{}
+	tr.make(never, shopHas(10))
+	tr.is(10, never)
+	tr.make(never, stored("policies/shop", "null"))
+	tr.make(dawn, shopHas(20))
+	tr.is(20, dawn)
+	tr.end(dawn)
+	tr.is(7, never)
 }
 
 func TestUndo(t *testing.T) {
