@@ -118,7 +118,7 @@ clusters: ## Simulate clusters; write the tables of docs/simulate-clusters.md, d
 
 accuracy: ## Compare the algorithms of rate limiting; write the tables and charts of docs/accuracy.md
 	go -C lab test ./clusters -run '^TestStudies$$/^cluster-' -timeout 1h -update
-	go -C lab run ./cmd/accuracy
+	go -C lab test ./accuracy -run '^TestStudies$$' -timeout 1h -update
 
 ci: ## Run all that CI runs
 	.ci/run

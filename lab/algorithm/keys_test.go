@@ -5,7 +5,6 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -18,7 +17,6 @@ type requests struct {
 	all    []traffic.Request
 	next   int
 	weight int64
-	closed *atomic.Int32 // how many are; nil: not counted
 }
 
 func (s *requests) Next(r *traffic.Request) bool {
@@ -57,7 +55,7 @@ func visitors(n int) (all []traffic.Request) {
 
 func ran(t *testing.T, src traffic.Source, name string, o Options) *run {
 	t.Helper()
-	r, err := start(t.Context(), src, name, o)
+	r, err := start(src, name, o)
 	check.OK(t, err)
 	return r
 }
@@ -191,29 +189,3 @@ type estimate struct{}
 
 func (estimate) Estimate(Key, int64) float64 { return 0 }
 func (estimate) Count(Key, int64)            {}
-
-// Close notes that the traffic is closed.
-func (s *requests) Close() {
-	if s.closed != nil {
-		s.closed.Add(1)
-	}
-}
-
-// TestCompareCloses: algorithms with many keys run one after another, and all traffic is closed.
-func TestCompareCloses(t *testing.T) {
-	t.Parallel()
-	check.Equal(t, "many keys", atOnce(keysAtOnce), 1)
-	check.Equal(t, "two of half as many", atOnce(keysAtOnce/2) <= 2, true)
-	check.Equal(t, "no key", atOnce(0) >= 1, true)
-	var closed atomic.Int32
-	open := func() (traffic.Source, error) { return &requests{all: visitors(3), closed: &closed}, nil }
-	o := Options{Limit: Limit{Requests: 9, Window: time.Minute}}
-	_, err := Compare(t.Context(), Names(), open, o)
-	check.OK(t, err)
-	check.Equal(t, "closed", int(closed.Load()), len(Names()))
-
-	closed.Store(0)
-	_, err = Compare(t.Context(), []string{"none", Exact, Fixed}, open, o)
-	check.ErrorSays(t, err, "there is no algorithm")
-	check.Equal(t, "after an error no other begins", int(closed.Load()), 1)
-}

@@ -1,10 +1,6 @@
 package algorithm
 
 import (
-	"context"
-	"fmt"
-	"runtime"
-	"sync"
 	"time"
 
 	"oauth-server/internal/simulate/traffic"
@@ -17,70 +13,10 @@ type Options struct {
 	Series bool          // return values over time
 }
 
-// stopEvery is after how many requests an algorithm looks whether its context has ended.
-const stopEvery = 1 << 16
-
-// Compare runs the algorithms of these names, each on traffic of its own that open returns, and closes the traffic when its
-// algorithm ends, if it has a method Close. Results are in the order of the names. The first error stops all.
-//
-// The first algorithm runs alone: how many keys it has at once says how many of the others fit into memory together.
-func Compare(ctx context.Context, names []string, open func() (traffic.Source, error), o Options) ([]Result, error) {
-	ctx, stop := context.WithCancelCause(ctx)
-	defer stop(nil)
-	results := make([]Result, len(names))
-	one := func(i int) (mostKeys int) {
-		r, err := runOn(ctx, open, names[i], o)
-		if err != nil {
-			stop(err)
-			return 0
-		}
-		results[i] = r.Result
-		return r.keys.most
-	}
-	if len(names) == 0 {
-		return results, nil
-	}
-	slots := make(chan struct{}, atOnce(one(0)))
-	var all sync.WaitGroup
-	for i := 1; i < len(names); i++ {
-		slots <- struct{}{}
-		all.Go(func() {
-			defer func() { <-slots }()
-			one(i)
-		})
-	}
-	all.Wait()
-	if err := context.Cause(ctx); err != nil {
-		return nil, err
-	}
-	return results, nil
-}
-
-// keysAtOnce bounds the keys of all algorithms that run at the same time, and with them the memory.
-const keysAtOnce = 500_000
-
-// atOnce is how many algorithms with so many keys run at the same time.
-func atOnce(keys int) int { return min(max(keysAtOnce/max(keys, 1), 1), runtime.GOMAXPROCS(0)) }
-
-// runOn opens the traffic, runs an algorithm on it and closes it.
-func runOn(ctx context.Context, open func() (traffic.Source, error), name string, o Options) (*run, error) {
-	if ctx.Err() != nil {
-		return nil, context.Cause(ctx)
-	}
-	src, err := open()
-	if err != nil {
-		return nil, err
-	}
-	if c, closes := src.(interface{ Close() }); closes {
-		defer c.Close()
-	}
-	return start(ctx, src, name, o)
-}
-
 // Run runs the algorithm of that name on traffic until it ends. Requests that failed for another reason than a limit
 // are left out, as the limiter leaves them out.
-func Run(ctx context.Context, src traffic.Source, name string, o Options) (Result, error) {
-	r, err := start(ctx, src, name, o)
+func Run(src traffic.Source, name string, o Options) (Result, error) {
+	r, err := start(src, name, o)
 	if err != nil {
 		return Result{}, err
 	}
@@ -88,7 +24,7 @@ func Run(ctx context.Context, src traffic.Source, name string, o Options) (Resul
 }
 
 // start makes a run, and returns it when it has ended.
-func start(ctx context.Context, src traffic.Source, name string, o Options) (*run, error) {
+func start(src traffic.Source, name string, o Options) (*run, error) {
 	a, err := New(name, o.Limit)
 	if err != nil {
 		return nil, err
@@ -107,24 +43,18 @@ func start(ctx context.Context, src traffic.Source, name string, o Options) (*ru
 	if o.Series {
 		r.series = newSeries(o.Per)
 	}
-	if err := r.all(ctx, src); err != nil {
-		return nil, err
-	}
+	r.all(src)
 	r.finish()
 	return r, src.Err()
 }
 
 // all runs the algorithm on all requests.
-func (r *run) all(ctx context.Context, src traffic.Source) error {
+func (r *run) all(src traffic.Source) {
 	sampled, _ := src.(Sampled)
-	decided := int64(0)
 	var req traffic.Request
 	for src.Next(&req) {
 		if req.Failed {
 			continue
-		}
-		if len(r.keys.seen) >= maxKeys {
-			return fmt.Errorf("more than %d clients and users: that many are not compared", maxKeys)
 		}
 		weight := int64(1)
 		if sampled != nil {
@@ -132,11 +62,7 @@ func (r *run) all(ctx context.Context, src traffic.Source) error {
 			r.Sampled = r.Sampled || weight > 1
 		}
 		src.Answer(&req, r.request(&req, weight))
-		if decided++; decided%stopEvery == 0 && ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
 	}
-	return nil
 }
 
 // Sampled is traffic that yields only a sample of its requests.

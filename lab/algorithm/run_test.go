@@ -1,7 +1,6 @@
 package algorithm_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"testing"
@@ -45,7 +44,7 @@ func times(from, every int64, n int) (out []int64) {
 
 func result(t rapid.TB, src traffic.Source, name string, o algorithm.Options) algorithm.Result {
 	t.Helper()
-	r, err := algorithm.Run(context.Background(), src, name, o)
+	r, err := algorithm.Run(src, name, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -144,31 +143,15 @@ func TestFailedAreLeftOut(t *testing.T) {
 	t.Parallel()
 	r := result(t, &list{times: times(0, 1, 10), failed: map[int]bool{3: true}}, algorithm.Exact, perMinute)
 	check.Equal(t, "requests", r.Requests, 9)
-	_, err := algorithm.Run(context.Background(), &list{err: errors.New("line 7 is cut off")}, algorithm.Exact, perMinute)
+	_, err := algorithm.Run(&list{err: errors.New("line 7 is cut off")}, algorithm.Exact, perMinute)
 	check.ErrorSays(t, err, "line 7 is cut off")
-}
-
-// TestCompare: results are in the order of the names, each on traffic of its own.
-func TestCompare(t *testing.T) {
-	t.Parallel()
-	open := func() (traffic.Source, error) { return &list{times: times(0, 10, 300)}, nil }
-	all, err := algorithm.Compare(t.Context(), algorithm.Names(), open, perMinute)
-	check.OK(t, err)
-	for i, r := range all {
-		check.Equal(t, "name", r.Algorithm, algorithm.Names()[i])
-		check.Equal(t, r.Algorithm+": requests", r.Requests, 300)
-	}
-	_, err = algorithm.Compare(t.Context(), []string{"exact", "none"}, open, perMinute)
-	check.ErrorSays(t, err, `there is no algorithm "none"`)
-	_, err = algorithm.Compare(t.Context(), []string{"exact"}, func() (traffic.Source, error) { return nil, errors.New("not opened") }, perMinute)
-	check.ErrorSays(t, err, "not opened")
 }
 
 // A client that waits for the minute mark, under a limit of a hundred a minute.
 func ExampleRun() {
 	for _, name := range []string{algorithm.Fixed, algorithm.Sliding, algorithm.SlidingFrames(60)} {
 		traffic := &list{times: append(times(59_900, 1, 100), times(60_000, 10, 6000)...)}
-		r, err := algorithm.Run(context.Background(), traffic, name, perMinute)
+		r, err := algorithm.Run(traffic, name, perMinute)
 		if err != nil {
 			fmt.Println(err)
 			return

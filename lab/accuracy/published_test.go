@@ -1,12 +1,15 @@
-package main
+package accuracy
 
 import (
 	"fmt"
 	"strings"
+	"testing"
+
+	"oauth-server/internal/check"
 )
 
-// published is a figure that others published, and the cell that is ours.
-type published struct {
+// publishedFigure is a figure that others published, and the cell that is ours.
+type publishedFigure struct {
 	who, what, figure    string
 	section, column, row string
 	on                   string // our traffic
@@ -25,7 +28,7 @@ const (
 	fourTimes  = "the same, offered four times the limit"
 )
 
-var publishedFigures = []published{
+var publishedFigures = []publishedFigure{
 	{cloudflare, "requests wrongly allowed or limited", "0.003 %", "mix", "WRONG", "sliding", ourMix + ", one frame, mean of four seeds"},
 	{cloudflare, "the same", "0.003 %", "mix", "WRONG", "sliding-2", "the same, two frames"},
 	{cloudflare, "sources about which that was wrong, of 270,000", "3", "mix", "KEYS", "sliding", "the same, one frame"},
@@ -47,20 +50,16 @@ var publishedFigures = []published{
 // meanAdmitted is the column of clusters with what was admitted, in parts of the limit.
 const meanAdmitted = "MEAN"
 
-// writePublished writes the table of published figures beside ours.
-func (p *program) writePublished() error {
+// published returns the table of published figures beside ours.
+func (p printed) published(t *testing.T) string {
+	t.Helper()
 	var b strings.Builder
 	b.WriteString("| who | what | published | ours | on |\n|---|---|---|---|---|\n")
 	for _, f := range publishedFigures {
-		ours, err := p.printed[f.section].cell(f.column, f.row)
-		if err != nil {
-			return fmt.Errorf("section %s: %w", f.section, err)
-		}
+		ours := p.cell(t, f.section, f.column, f.row)
 		if f.column == meanAdmitted {
 			parts, err := figure(ours)
-			if err != nil {
-				return err
-			}
+			check.OK(t, err)
 			ours = fmt.Sprintf("%.1f %% over", 100*(parts-1))
 		}
 		if many, isMultiple := strings.CutSuffix(ours, "x"); isMultiple {
@@ -68,5 +67,5 @@ func (p *program) writePublished() error {
 		}
 		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s |\n", f.who, f.what, f.figure, ours, f.on)
 	}
-	return p.write("published", b.String())
+	return b.String()
 }

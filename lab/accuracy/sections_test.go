@@ -1,7 +1,6 @@
-package main
+package accuracy
 
 import (
-	"context"
 	"time"
 
 	"oauth-server/lab/algorithm"
@@ -14,17 +13,8 @@ type section struct {
 	study
 }
 
-// clusterSections are the sections that the tests of lab/clusters write, see `make accuracy`.
+// clusterSections are the sections that the tests of lab/clusters write.
 var clusterSections = []string{"cluster-2x", "cluster-4x"}
-
-// text returns the tables, below a line that says what they are of.
-func (s *section) text(ctx context.Context) (string, error) {
-	all, err := s.run(ctx, false)
-	if err != nil {
-		return "", err
-	}
-	return s.study.text(all), nil
-}
 
 var (
 	loads = []float64{0.6, 0.65, 0.7, 0.8, 0.85, 0.9, 0.95, 1, 1.05, 1.1, 1.2, 1.3, 1.4}

@@ -1,15 +1,15 @@
-package main
+package accuracy
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
+	"testing"
 	"time"
 
+	"oauth-server/internal/check"
 	"oauth-server/internal/ratelimit"
-	"oauth-server/internal/simulate/traffic"
 	"oauth-server/lab/algorithm"
 	"oauth-server/lab/page"
 	"oauth-server/lab/workload"
@@ -59,7 +59,8 @@ func (s study) complete() study {
 }
 
 // run compares, with series over time if they are wanted.
-func (s study) run(ctx context.Context, series bool) (all []comparison, err error) {
+func (s study) run(t *testing.T, series bool) (all []comparison) {
+	t.Helper()
 	s = s.complete()
 	for _, rate := range s.rates {
 		for _, clients := range s.clients {
@@ -69,16 +70,16 @@ func (s study) run(ctx context.Context, series bool) (all []comparison, err erro
 					Number: s.number, Duration: s.duration, Seed: seed,
 				}}
 				c.Spec = c.Complete()
-				open := func() (traffic.Source, error) { return workload.New(c.Spec), nil }
-				o := algorithm.Options{Limit: s.limit, Per: s.per, Series: series}
-				if c.results, err = algorithm.Compare(ctx, s.algorithms, open, o); err != nil {
-					return nil, err
+				for _, name := range s.algorithms {
+					r, err := algorithm.Run(workload.New(c.Spec), name, algorithm.Options{Limit: s.limit, Per: s.per, Series: series})
+					check.OK(t, err)
+					c.results = append(c.results, r)
 				}
 				all = append(all, c)
 			}
 		}
 	}
-	return all, nil
+	return all
 }
 
 // text returns the results as tables, below a line that says what is compared.

@@ -1,8 +1,11 @@
-package main
+package accuracy
 
 import (
 	"fmt"
 	"strings"
+	"testing"
+
+	"oauth-server/internal/check"
 )
 
 // aim is a figure that was aimed at: the most that a share may be, in percent.
@@ -29,24 +32,20 @@ var aims = []aim{
 	{"the mix of sources, the limit half as high, one frame: wrong", 0.003, "mix-rates", "WRONG", []string{"0.040x", "sliding"}},
 }
 
-// writeAims writes what was aimed at, and what is.
-func (p *program) writeAims() error {
+// aims returns what was aimed at, and what is.
+func (p printed) aims(t *testing.T) string {
+	t.Helper()
 	var b strings.Builder
 	b.WriteString("| what | aimed at | is | |\n|---|---|---|---|\n")
 	for _, a := range aims {
-		cell, err := p.printed[a.section].cell(a.column, a.row...)
-		if err != nil {
-			return fmt.Errorf("section %s: %w", a.section, err)
-		}
+		cell := p.cell(t, a.section, a.column, a.row...)
 		is, err := figure(cell)
-		if err != nil {
-			return err
-		}
+		check.OK(t, err)
 		verdict := "met"
 		if is > a.most {
 			verdict = "**missed**"
 		}
 		fmt.Fprintf(&b, "| %s | at most %v %% | %s | %s |\n", a.what, a.most, cell, verdict)
 	}
-	return p.write("aims", b.String())
+	return b.String()
 }

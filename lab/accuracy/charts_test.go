@@ -1,12 +1,13 @@
-package main
+package accuracy
 
 import (
-	"context"
 	"fmt"
 	"image/color"
 	"path/filepath"
+	"testing"
 	"time"
 
+	"oauth-server/internal/check"
 	"oauth-server/lab/algorithm"
 	"oauth-server/lab/chart"
 	"oauth-server/lab/workload"
@@ -20,21 +21,12 @@ const (
 	retriesChart = "docs/pictures/accuracy-retries.svg"
 )
 
-func (p *program) draw(ctx context.Context) error {
-	if err := p.drawLoads(); err != nil {
-		return fmt.Errorf("%s: %w", loadChart, err)
-	}
-	if err := p.drawCriteo(ctx); err != nil {
-		return fmt.Errorf("%s: %w", criteoChart, err)
-	}
-	return p.drawSpikes(ctx)
-}
-
 // bar is what the share of wrong decisions is to be, in percent.
 const bar = 0.01
 
 // drawLoads draws the share of wrong decisions by the load, from the tables.
-func (p *program) drawLoads() error {
+func (p printed) drawLoads(t *testing.T) {
+	t.Helper()
 	c := chart.Chart{
 		Title: "Wrong decisions by the load", Subtitle: "Poisson traffic, all requests counted: the estimate is on the other side of the limit than the count",
 		X: chart.Axis{Label: "load, in limits", Min: 0.6, Max: 1.4}, Y: chart.Axis{Label: "% of requests", Scale: chart.Log, Min: 0.001, Max: 100},
@@ -43,21 +35,15 @@ func (p *program) drawLoads() error {
 		for _, name := range frames(1, 2) {
 			s := chart.Series{Name: name + ", " + from.limit + " a minute", Dots: true}
 			for _, x := range loads {
-				cell, err := p.printed[from.section].cell("WRONG", timesLimit(x), name)
-				if err != nil {
-					return err
-				}
-				y, err := figure(cell)
-				if err != nil {
-					return err
-				}
+				y, err := figure(p.cell(t, from.section, "WRONG", timesLimit(x), name))
+				check.OK(t, err)
 				s.Points = append(s.Points, chart.Point{X: x, Y: y})
 			}
 			c.Series = append(c.Series, s)
 		}
 	}
 	c.Series = append(c.Series, chart.Series{Name: fmt.Sprintf("%v %%", bar), Points: []chart.Point{{X: 0.6, Y: bar}, {X: 1.4, Y: bar}}, Dash: chart.Dashed, Color: chart.Red})
-	return c.Write(filepath.Join(p.root, loadChart))
+	check.OK(t, c.Write(filepath.Join(root, loadChart)))
 }
 
 // over returns a series over time, from the values of intervals: of counts at their start, of the state at their end.
@@ -85,12 +71,10 @@ func between(points []chart.Point, from, to time.Duration) (some []chart.Point) 
 }
 
 // drawCriteo draws estimates and the exact count, as in Criteo's article.
-func (p *program) drawCriteo(ctx context.Context) error {
+func drawCriteo(t *testing.T) {
+	t.Helper()
 	s := study{traffic: workload.Wander, algorithms: append([]string{algorithm.Fixed}, frames(1, 4)...), duration: 20 * time.Minute}
-	all, err := s.run(ctx, true)
-	if err != nil {
-		return err
-	}
+	all := s.run(t, true)
 	titles := []string{"Fixed window of 60 s", "Sliding window: the present and the last window of 60 s", "Sliding window: five windows of 15 s"}
 	var charts []*chart.Chart
 	for i, r := range all[0].results {
@@ -104,18 +88,16 @@ func (p *program) drawCriteo(ctx context.Context) error {
 			},
 		})
 	}
-	return chart.Write(filepath.Join(p.root, criteoChart), charts...)
+	check.OK(t, chart.Write(filepath.Join(root, criteoChart), charts...))
 }
 
 // drawSpikes draws the minutes after a full hour, without a limit and with one, by how clients react.
-func (p *program) drawSpikes(ctx context.Context) error {
+func drawSpikes(t *testing.T) {
+	t.Helper()
 	s := spikes
 	s.algorithms = []string{algorithm.Unlimited, algorithm.Sliding}
 	s.clients = []string{workload.Ignore, workload.RetryAfter, workload.RetryAfterJitter, workload.Backoff}
-	all, err := s.run(ctx, true)
-	if err != nil {
-		return err
-	}
+	all := s.run(t, true)
 	before := &all[0].results[0]
 	tokens := []*chart.Chart{hour("Tokens without a limit", before.Series.Tokens, before, 0)}
 	var requests []*chart.Chart
@@ -126,10 +108,8 @@ func (p *program) drawSpikes(ctx context.Context) error {
 		}
 		requests = append(requests, hour("Requests "+title, r.Series.Requests, r, 1))
 	}
-	if err := chart.Write(filepath.Join(p.root, spikesChart), tokens...); err != nil {
-		return err
-	}
-	return chart.Write(filepath.Join(p.root, retriesChart), requests...)
+	check.OK(t, chart.Write(filepath.Join(root, spikesChart), tokens...))
+	check.OK(t, chart.Write(filepath.Join(root, retriesChart), requests...))
 }
 
 // hour draws counts of intervals in the minutes after a full hour.
