@@ -6,12 +6,13 @@ import (
 )
 
 // Config is the whole configuration. The json tags are the names of the fields in the file and in
-// the paths of problems. A field with a help tag is an [Option] too.
-// Its range tag has the lowest and the highest value, its values tag all of them.
+// the paths of problems. A field with a help tag is an [Option] too. Its range tag has the lowest and
+// the highest value, its values tag all values. Its redact tag names the part that is never printed:
+// the password of a URL, or all.
 type Config struct {
 	// Issuer is the public URL of the server. It is in every token and in the metadata (RFC 8414).
 	// Empty: derived from a loopback Listen.
-	Issuer      string `json:"issuer,omitempty" help:"public URL of the server; derived from a loopback --listen if empty"`
+	Issuer      string `json:"issuer,omitempty" help:"public URL of the server; derived from a loopback --listen if empty" redact:"password"`
 	Listen      string `json:"listen" help:"host:port to serve clients on; port 0 takes a free one"`
 	AdminListen string `json:"admin_listen,omitempty" help:"host:port of metrics, health and the admin API; empty for none"`
 	// AdminTLS is the certificate of AdminListen. Without it AdminListen uses the certificate of
@@ -91,7 +92,7 @@ type Metrics struct {
 
 // Tracing configures traces of requests.
 type Tracing struct {
-	Endpoint    string  `json:"endpoint,omitempty" help:"URL of an OTLP/HTTP collector to send traces to; empty for none"`
+	Endpoint    string  `json:"endpoint,omitempty" help:"URL of an OTLP/HTTP collector to send traces to; empty for none" redact:"password"`
 	SampleRatio float64 `json:"sample_ratio" help:"share of requests that are traced, 0 to 1" range:"0 1"`
 }
 
@@ -108,7 +109,7 @@ type Embedded struct {
 
 // MongoDB is a database shared by any number of instances.
 type MongoDB struct {
-	URI string `json:"uri,omitempty" help:"MongoDB to keep everything in, instead of --data"`
+	URI string `json:"uri,omitempty" help:"MongoDB to keep everything in, instead of --data" redact:"password"`
 	// URIFile is a file that holds the URI. It keeps the password out of the environment and the
 	// configuration.
 	URIFile  string `json:"uri_file,omitempty" help:"file that holds the URI, in place of --mongodb-uri"`

@@ -40,3 +40,12 @@ func TestBoundsOfOptions(t *testing.T) {
 		}
 	}
 }
+
+// TestSecretsAreRedacted: no option for a secret is printed.
+func TestSecretsAreRedacted(t *testing.T) {
+	for _, o := range Options() {
+		if strings.HasSuffix(o.Path, "secret") && o.redact != "all" {
+			t.Errorf("%s is printed", o.Path)
+		}
+	}
+}

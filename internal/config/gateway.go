@@ -19,10 +19,10 @@ import (
 // gateway.
 type Gateway struct {
 	// Upstream is the URL of that server, without a path.
-	Upstream string `json:"upstream,omitempty" help:"URL of the authorization server behind the gateway, without a path"`
+	Upstream string `json:"upstream,omitempty" help:"URL of the authorization server behind the gateway, without a path" redact:"password"`
 	// PublicURL is the origin at which clients reach the gateway. The upstream sees only this
 	// origin, and no other is served.
-	PublicURL string `json:"public_url,omitempty" help:"URL at which clients reach the gateway, without a path; the upstream sees no other host"`
+	PublicURL string `json:"public_url,omitempty" help:"URL at which clients reach the gateway, without a path; the upstream sees no other host" redact:"password"`
 	// TokenPath has the paths of its token endpoints. A segment * stands for any one segment, a
 	// first segment ** for any number.
 	TokenPath []string `json:"token_path,omitempty" help:"path of its token endpoint, repeatable; a segment * stands for any one, a first segment ** for any number"`

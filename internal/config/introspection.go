@@ -14,10 +14,10 @@ import (
 // secret is given by its value or in a file, not both.
 type Introspection struct {
 	// URL is the URL of the endpoint. Empty disables introspection.
-	URL string `json:"url,omitempty" help:"URL at which users of opaque tokens are asked for (RFC 7662); empty for none"`
+	URL string `json:"url,omitempty" help:"URL at which users of opaque tokens are asked for (RFC 7662); empty for none" redact:"password"`
 	// ClientID authenticates the gateway there. Without it, no credentials are sent.
 	ClientID         string `json:"client_id,omitempty" help:"client_id of the gateway there; empty for no credentials"`
-	ClientSecret     string `json:"client_secret,omitempty" help:"its secret"`
+	ClientSecret     string `json:"client_secret,omitempty" help:"its secret" redact:"all"`
 	ClientSecretFile string `json:"client_secret_file,omitempty" help:"file with that secret, instead of its value"`
 }
 

@@ -12,7 +12,7 @@ type Keys struct {
 	// Secret encrypts and decrypts. Without it, new keys are stored in clear. While it is being
 	// changed, a second one after a comma only decrypts: the old or the next secret. The first may
 	// then be "none".
-	Secret     string `json:"secret,omitempty" help:"encrypts the signing keys in the store: base64 of at least 32 random bytes; a second one after a comma only decrypts"`
+	Secret     string `json:"secret,omitempty" help:"encrypts the signing keys in the store: base64 of at least 32 random bytes; a second one after a comma only decrypts" redact:"all"`
 	SecretFile string `json:"secret_file,omitempty" help:"file with that secret, instead of its value"`
 }
 
@@ -73,12 +73,4 @@ func valueOrFile(es *fielderr.Errors, path, value, file string) string {
 		es.Add(path+"_file", "%s is empty", file)
 	}
 	return value
-}
-
-// redacted returns what is printed in place of a secret.
-func redacted(secret string) string {
-	if secret != "" {
-		return Redacted
-	}
-	return ""
 }

@@ -16,7 +16,7 @@ type Option struct {
 	Path  string // of the field
 	Usage string
 
-	bounds, values string // the tags range and values
+	bounds, values, redact string // the tags range, values and redact
 }
 
 // Values returns the values that the option can have. Nil: it has no list of them.
@@ -113,7 +113,7 @@ func optionsOf(t reflect.Type, path, about string) (out []Option) {
 			flag = strings.NewReplacer(".", "-", "_", "-").Replace(flag)
 			out = append(out, Option{
 				Name: cmp.Or(f.Tag.Get("flag"), flag), Path: at, Usage: help,
-				bounds: f.Tag.Get("range"), values: f.Tag.Get("values"),
+				bounds: f.Tag.Get("range"), values: f.Tag.Get("values"), redact: f.Tag.Get("redact"),
 			})
 		}
 	}

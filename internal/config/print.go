@@ -3,6 +3,7 @@ package config
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/url"
 	"regexp"
@@ -86,23 +87,13 @@ func decoded(text string) string {
 	return text
 }
 
-// WriteYAML writes the configuration in a form that can be read again. It replaces a password in
-// the MongoDB URI, the secrets of the signing keys and the introspection secret by [Redacted], with
-// a comment on where to give them instead.
+// WriteYAML writes the configuration in a form that can be read again. It replaces secrets, and
+// passwords in URLs, by [Redacted], with a comment on where to give them instead.
 func (c *Config) WriteYAML(w io.Writer) error {
-	shown := c.redacted()
+	shown, hidden := c.redacted()
 	var text bytes.Buffer
-	if m := shown.Store.MongoDB; m != nil && m.URI != c.Store.MongoDB.URI && m.URIFile == "" {
-		text.WriteString("# The password of store.mongodb.uri is not shown: set OAUTH_MONGODB_URI to override it.\n")
-	}
-	if shown.urls() != c.urls() {
-		text.WriteString("# The credentials in URLs are not shown.\n")
-	}
-	if shown.Keys != c.Keys {
-		text.WriteString("# The secret of keys is not shown: set OAUTH_KEYS_SECRET to override it.\n")
-	}
-	if shown.Gateway.Introspection.ClientSecret != c.Gateway.Introspection.ClientSecret {
-		text.WriteString("# The secret of gateway.introspection is not shown: set OAUTH_INTROSPECTION_CLIENT_SECRET to override it.\n")
+	for _, o := range hidden {
+		fmt.Fprintf(&text, "# The secret in %s is not shown: set %s to override it.\n", o.Path, o.Env())
 	}
 	if err := strict.WriteYAML(&text, shown); err != nil {
 		return err
@@ -114,33 +105,40 @@ func (c *Config) WriteYAML(w io.Writer) error {
 // WriteJSON writes the same as [Config.WriteYAML], as JSON. It can be read again too,
 // because JSON is YAML.
 func (c *Config) WriteJSON(w io.Writer) error {
-	shown := c.redacted()
+	shown, _ := c.redacted()
 	enc := json.NewEncoder(w)
 	enc.SetEscapeHTML(false)
 	enc.SetIndent("", "  ")
 	return enc.Encode(shown)
 }
 
-// redacted returns a copy without the password and the secrets. It leaves out a URI that was read
-// from a file, which is read from there again.
-func (c *Config) redacted() Config {
-	shown := *c
-	shown.Keys.Secret = redacted(c.Keys.Secret)
-	shown.Gateway.Introspection.ClientSecret = redacted(c.Gateway.Introspection.ClientSecret)
-	for _, u := range []*string{&shown.Issuer, &shown.Tracing.Endpoint, &shown.Gateway.Upstream, &shown.Gateway.PublicURL, &shown.Gateway.Introspection.URL} {
-		*u = RedactURI(*u)
+// redacted returns a copy without the secrets of options with a redact tag, and the options in which
+// it found one. It leaves out a URI that was read from a file, which is read from there again.
+func (c *Config) redacted() (shown Config, hidden []Option) {
+	shown = *c
+	if c.Store.MongoDB != nil {
+		m := *c.Store.MongoDB
+		if m.URIFile != "" {
+			m.URI = ""
+		}
+		shown.Store.MongoDB = &m
 	}
-	switch m := c.Store.MongoDB; {
-	case m == nil:
-	case m.URIFile != "":
-		shown.Store.MongoDB = &MongoDB{URIFile: m.URIFile, Database: m.Database}
-	case RedactURI(m.URI) != m.URI:
-		shown.Store.MongoDB = &MongoDB{URI: RedactURI(m.URI), Database: m.Database}
+	for _, o := range options {
+		if o.redact == "" || o.IsStore() && shown.Store.MongoDB == nil {
+			continue
+		}
+		v, err := strict.At(&shown, o.Path)
+		if err != nil || v.String() == "" {
+			continue
+		}
+		safe := Redacted
+		if o.redact == "password" {
+			safe = RedactURI(v.String())
+		}
+		if safe != v.String() {
+			v.SetString(safe)
+			hidden = append(hidden, o)
+		}
 	}
-	return shown
-}
-
-// urls returns the URLs of this server and of other servers.
-func (c *Config) urls() [5]string {
-	return [...]string{c.Issuer, c.Tracing.Endpoint, c.Gateway.Upstream, c.Gateway.PublicURL, c.Gateway.Introspection.URL}
+	return shown, hidden
 }
