@@ -70,6 +70,7 @@ func (l *apiFlags) add(flags *pflag.FlagSet, server string) {
 	flags.StringVar(&l.cache, "cache", "", "file to cache the token in (default one in the user's cache directory)")
 	flags.BoolVar(&l.noCache, "no-cache", false, "keep the token in memory only: neither read nor write a file")
 	flags.DurationVar(&l.timeout, "timeout", 30*time.Second, "time limit for each call to the server, with the token for it")
+	inTopic(connecting, flags, "issuer", "client-id", "client-secret", "client-secret-stdin", "token", "cache", "no-cache", "timeout")
 }
 
 // connect completes the flags from the environment and the defaults and returns the client, always

@@ -45,16 +45,16 @@ func newClientCreate(c *cli) *cobra.Command {
 		Args: admin.unspaced(takes("ID"), "admin"),
 	}
 	flags := cmd.Flags()
-	flags.StringSliceVar(&kinds, "grant", nil, "grant type that the client may use; may be repeated (default authorization_code and refresh_token with a redirect URI, otherwise client_credentials)")
-	flags.StringArrayVar(&spec.RedirectURIs, "redirect-uri", nil, "redirect URI, compared exactly except for the port of a loopback address; may be repeated")
-	flags.StringArrayVar(&spec.Scopes, "scope", nil, "scope that the client may request; may be repeated")
-	flags.StringArrayVar(&spec.Audience, "audience", nil, "aud claim of the tokens; may be repeated (default the issuer)")
+	flags.StringSliceVar(&kinds, "grant", nil, "`TYPE` of grant that it may use; repeatable (default by whether it has a redirect URI)")
+	flags.StringArrayVar(&spec.RedirectURIs, "redirect-uri", nil, "redirect `URI`, exact but for the port of a loopback address; repeatable")
+	flags.StringArrayVar(&spec.Scopes, "scope", nil, "`SCOPE` that the client may request; repeatable")
+	flags.StringArrayVar(&spec.Audience, "audience", nil, "`AUD` claim of the tokens; repeatable (default the issuer)")
 	flags.StringVar(&spec.Name, "name", "", "name on the consent page (default the ID)")
-	flags.BoolVar(&spec.Public, "public", false, "the client has no secret, because it is a native or browser app")
-	flags.BoolVar(&spec.WithoutPKCE, "without-pkce", false, "accept authorization requests without PKCE (RFC 9700 advises against it)")
-	flags.BoolVar(&spec.ResourceServer, "resource-server", false, "the client may introspect all access tokens, not only its own and those whose aud is its ID")
-	flags.BoolVar(&spec.FirstParty, "first-party", false, "the client belongs to those who run this server, so its users are not asked for their consent")
-	admin.add(flags, "admin", "make it an admin client: it can get tokens for the admin API, to read and change limits, clients and users, or with --admin=read to read them only; its grants are those of any client")
+	flags.BoolVar(&spec.Public, "public", false, "the client has no secret: a native or browser app")
+	flags.BoolVar(&spec.WithoutPKCE, "without-pkce", false, "accept authorization requests without PKCE (not advised: RFC 9700)")
+	flags.BoolVar(&spec.ResourceServer, "resource-server", false, "the client may introspect all access tokens, not only those about it")
+	flags.BoolVar(&spec.FirstParty, "first-party", false, "the client is your own: its users are not asked for their consent")
+	admin.add(flags, "admin", "an admin client: it can get tokens for the admin API, or with --admin=read to read only")
 	given.add(flags)
 	labels.add(flags)
 	valid := func() (bool, error) { return false, clientError(spec.ID, registry.ValidateClient(spec)) }
@@ -152,7 +152,7 @@ func newClientList(c *cli) *cobra.Command {
 	var filter registry.Filter
 	cmd := &cobra.Command{
 		Use: "list", Short: "List the clients", Args: takes(),
-		Example: "  oauth-server client list --label team=payments --label region",
+		Example: "  oauth-server client list --label team=payments --label region\n  oauth-server client list --grant password -o json",
 	}
 	cmd.Flags().StringVar(&filter.Prefix, "prefix", "", "only those whose ID begins so")
 	cmd.Flags().StringVar((*string)(&filter.Grant), "grant", "", "only those that may use this grant")
@@ -189,7 +189,10 @@ func newClientList(c *cli) *cobra.Command {
 }
 
 func newClientShow(c *cli) *cobra.Command {
-	cmd := &cobra.Command{Use: "show ID", Short: "Show a client", Args: takes("ID")}
+	cmd := &cobra.Command{
+		Use: "show ID", Short: "Show a client, and when its secrets were last used", Args: takes("ID"),
+		Example: "  oauth-server client show shop\n  oauth-server client show shop -o json",
+	}
 	return c.onRegistry(cmd, func(ctx context.Context, r *adminclient.Accounts, args []string) error {
 		return c.showClient(ctx, r, args[0])
 	})
@@ -296,6 +299,7 @@ token as not active, while a resource server that only verifies the signature ac
 it expires.
 
 The secret still works: to replace it as well, use rotate-secret --revoke.`,
+		Example: "  oauth-server client revoke shop\n  oauth-server client revoke shop --reason \"stolen laptop\"",
 	}
 	return c.changing(cmd, func(ctx context.Context, r *adminclient.Accounts, args []string) error {
 		cl, err := r.RevokeClient(ctx, args[0])

@@ -16,9 +16,9 @@ func newClientDelete(c *cli) *cobra.Command {
 		Use: "delete ID", Short: "Delete a client", Args: takes("ID"),
 		Long: `Delete a client. Nothing is issued to it any more, and what was issued to it is worthless.
 
-What operators have set about its limits stays, for a client that is registered with the same ID: a policy,
-limits of single users, a candidate. So do bans. If there is any of it, the command says so, with the commands
-that remove it.`,
+The limits and bans that were set for it stay, for a client that is registered with the same ID:
+a policy, limits of single users, a candidate. The command says so, and how to remove them.`,
+		Example: "  oauth-server client delete shop\n  oauth-server client delete shop --reason \"ticket 4711\"",
 	}
 	return c.changing(cmd, func(ctx context.Context, r *adminclient.Accounts, args []string) error {
 		left, _ := r.LimitsOf(ctx, args[0]) // on an error, the limits are not mentioned

@@ -22,7 +22,7 @@ type givenSecret struct {
 }
 
 func (g *givenSecret) add(flags *pflag.FlagSet) {
-	flags.StringVar(&g.file, "secret-file", "", "file with the secret of the client, made elsewhere (openssl rand -hex 32); if the client has it already, nothing is changed")
+	flags.StringVar(&g.file, "secret-file", "", "`FILE` with a secret of your own (openssl rand -hex 32); nothing changes if the client has it")
 }
 
 // apply reads the file and sets the client's secret.

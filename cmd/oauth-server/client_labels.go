@@ -15,11 +15,11 @@ type labelFlags struct {
 }
 
 func (f *labelFlags) add(flags *pflag.FlagSet) {
-	flags.StringArrayVar(&f.pairs, "label", nil, "label of the client, as name=value, by which clients can be found; may be repeated")
+	flags.StringArrayVar(&f.pairs, "label", nil, "label to find the client by, as `NAME=VALUE`; repeatable")
 }
 
 func (f *labelFlags) addRemove(flags *pflag.FlagSet) {
-	flags.StringArrayVar(&f.remove, "remove-label", nil, "name of a label to remove; may be repeated")
+	flags.StringArrayVar(&f.remove, "remove-label", nil, "`NAME` of a label to remove; repeatable")
 }
 
 func (f *labelFlags) check() (err error) {
@@ -41,7 +41,7 @@ func (f *labelFlags) apply(cl *clientcfg.Client) {
 
 // selectorFlag adds --label to a command that selects clients.
 func selectorFlag(flags *pflag.FlagSet, labels *[]string) {
-	flags.StringArrayVar(labels, "label", nil, "only those with this label: name=value, or a name with any value; may be repeated, for clients that have all")
+	flags.StringArrayVar(labels, "label", nil, "only clients with this label: `NAME[=VALUE]`; repeatable, for clients that have all")
 }
 
 func checkSelectors(labels []string) error {

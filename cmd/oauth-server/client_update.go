@@ -29,30 +29,29 @@ func newClientUpdate(c *cli) *cobra.Command {
 	e := &clientEdit{}
 	cmd := &cobra.Command{
 		Use: "update ID", Short: "Change the registration of a client", Args: e.admin.unspaced(takes("ID"), "admin"),
-		Long: `Change the registration of a client. What no flag names stays as it is. A flag that may be repeated
-replaces the whole list; --add-… and --remove-… change single items of it. --label sets one label, and
-leaves those of other names. Secrets, and whether the client has one, are not changed: see rotate-secret.`,
+		Long: `Change the registration of a client. What no flag names stays as it is. A repeatable
+flag replaces the whole list; --add-… and --remove-… change single items of it. --label sets one
+label and leaves the others. Secrets do not change: see rotate-secret.`,
 		Example: `  oauth-server client update shop --add-scope orders:write --name "The shop"
-  oauth-server client update web --redirect-uri https://app.example.com/callback
   oauth-server client update shop --label team=payments --remove-label region
-  oauth-server client update ops --admin      # all that an admin client of this release may do`,
+  oauth-server client update ops --admin`,
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&e.name, "name", "", "name on the consent page; empty for the ID")
-	flags.StringSliceVar(&e.kinds, "grant", nil, "grant type that the client may use; may be repeated")
-	flags.StringArrayVar(&e.redirects, "redirect-uri", nil, "redirect URI; may be repeated")
-	flags.StringArrayVar(&e.addRedirects, "add-redirect-uri", nil, "one more redirect URI; may be repeated")
-	flags.StringArrayVar(&e.removeRedirects, "remove-redirect-uri", nil, "redirect URI to remove; may be repeated")
-	flags.StringArrayVar(&e.scopes, "scope", nil, "scope that the client may request; may be repeated")
-	flags.StringArrayVar(&e.addScopes, "add-scope", nil, "one more scope; may be repeated")
-	flags.StringArrayVar(&e.removeScopes, "remove-scope", nil, "scope to remove; may be repeated")
-	flags.StringArrayVar(&e.audience, "audience", nil, "aud claim of the tokens; may be repeated, empty for the issuer")
-	flags.BoolVar(&e.withoutPKCE, "without-pkce", false, "accept authorization requests without PKCE (RFC 9700 advises against it)")
+	flags.StringSliceVar(&e.kinds, "grant", nil, "`TYPE` of grant that it may use; repeatable")
+	flags.StringArrayVar(&e.redirects, "redirect-uri", nil, "redirect `URI`; repeatable")
+	flags.StringArrayVar(&e.addRedirects, "add-redirect-uri", nil, "one more redirect `URI`; repeatable")
+	flags.StringArrayVar(&e.removeRedirects, "remove-redirect-uri", nil, "redirect `URI` to remove; repeatable")
+	flags.StringArrayVar(&e.scopes, "scope", nil, "`SCOPE` that it may request; repeatable")
+	flags.StringArrayVar(&e.addScopes, "add-scope", nil, "one more `SCOPE`; repeatable")
+	flags.StringArrayVar(&e.removeScopes, "remove-scope", nil, "`SCOPE` to remove; repeatable")
+	flags.StringArrayVar(&e.audience, "audience", nil, "`AUD` claim of the tokens; repeatable, empty for the issuer")
+	flags.BoolVar(&e.withoutPKCE, "without-pkce", false, "accept requests without PKCE (not advised: RFC 9700)")
 	flags.BoolVar(&e.resourceServer, "resource-server", false, "the client may introspect all access tokens")
-	flags.BoolVar(&e.firstParty, "first-party", false, "the client belongs to those who run this server, so its users are not asked for their consent")
+	flags.BoolVar(&e.firstParty, "first-party", false, "the client is your own: its users are not asked for their consent")
 	e.labels.add(flags)
 	e.labels.addRemove(flags)
-	e.admin.add(flags, "admin", "make it an admin client, or with --admin=read one that may only read")
+	e.admin.add(flags, "admin", "an admin client, or with --admin=read one that may only read")
 	e.given = func(name string) bool { return flags.Changed(name) }
 	c.changing(cmd, func(ctx context.Context, r *adminclient.Accounts, args []string) error {
 		cl, err := r.ChangeClient(ctx, args[0], e.apply)

@@ -21,22 +21,19 @@ func newGateway(c *cli) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "gateway",
 		Short: "Put the limits before the token endpoint of another server",
-		Long: `Run a gateway before another OAuth server until SIGTERM or SIGINT: requests to its token endpoint
-are limited per client and user, all others pass unchanged. No client has to be registered. With --judge
-it is no proxy, but answers nginx, Traefik or APISIX at /judge whether a token request may pass, and
-Envoy at --envoy-listen.
+		Long: `Run a gateway before another OAuth server until SIGTERM or SIGINT: requests to its token
+endpoint are limited per client and user, all others pass unchanged. No client has to be
+registered. With --judge it is no proxy, but answers nginx, Traefik or APISIX at /judge whether
+a token request may pass, and Envoy at --envoy-listen.
 
-Limits, dry-run, metrics and the commands of operators are those of oauth-server serve. So are its flags
-for tokens and sign-ins, which are not listed here: at a gateway they are of operators alone.`,
+Limits, dry-run, metrics and the commands of operators are those of oauth-server serve.`,
 		Example: `  oauth-server gateway --demo
-  oauth-server gateway --upstream https://idp.example --token-path '/realms/*/protocol/openid-connect/token'
-  oauth-server gateway --upstream http://127.0.0.1:8080 --token-path /oauth2/token --rate-limit-mode dry_run
-  oauth-server gateway --judge --listen 127.0.0.1:9096 --envoy-listen 127.0.0.1:9098`,
+  oauth-server gateway --upstream https://idp.example --token-path '/realms/*/token'`,
 		Args: takes(),
 	}
 	cmd.Flags().BoolVar(&f.check, "check-config", false, "validate the configuration and exit")
 	cmd.Flags().BoolVar(&f.print, "print-config", false, "print the effective configuration, as --config reads it, and exit")
-	cmd.Flags().BoolVar(&f.demo, "demo", false, "run before a small server of its own, on temporary stores, and print commands to paste")
+	cmd.Flags().BoolVar(&f.demo, "demo", false, "run before a small server of its own, and print commands to paste")
 	f.settings = addSettings(cmd, func(config.Option) bool { return true })
 	for _, o := range config.Options() {
 		if o.IsOwn() {

@@ -45,10 +45,11 @@ func newHealth(c *cli) *cobra.Command {
 		Long: `Check the health of a running server or gateway. The exit status is 0 if it answers with 200,
 otherwise 1.
 
-Without --url, /healthz of the admin address is asked, which is taken from the configuration: the same
-file, environment and flags as those of serve and gateway. In a container where serve or gateway is
-process 1, the flags of that process count. A server without an admin address is asked at --listen.
-A gateway without one cannot be checked: it passes every request on to its upstream.
+Without --url, the command asks /healthz of the admin address, which it takes from the
+configuration: the same file, environment and flags as serve and gateway. In a container where
+serve or gateway is process 1, the flags of that process count. A server without an admin
+address is asked at --listen. A gateway without one cannot be checked: it passes every request
+on to its upstream.
 
 /healthz answers while the process runs, /readyz while it should receive requests.`,
 		Example: `  oauth-server health

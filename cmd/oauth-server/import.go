@@ -43,9 +43,9 @@ type imported struct {
 	Problems []string `json:"problems"`
 }
 
-const importLong = `The file has a JSON object on each line; - is standard input. All lines are checked first. If there is
-anything wrong, every problem is shown with its line, and nothing is imported unless --partial is given:
-then the lines in order are. --check only checks.`
+const importLong = `The file has a JSON object on each line; - is standard input. All lines are checked first.
+Every problem is shown with its line, and then nothing is imported unless you give --partial:
+then the valid lines are. --check only checks.`
 
 func (i *importing) command(use, short, long, example string) *cobra.Command {
 	cmd := &cobra.Command{Use: use, Short: short, Long: importLong + "\n\n" + long, Example: example, Args: takes("FILE")}
@@ -67,19 +67,21 @@ func newUserImport(c *cli) *cobra.Command {
 
 A hash is replaced by one of our own at the next right password. Import when all instances run this
 release: an earlier one cannot verify them.`,
-		`  echo '{"username": "ada", "password_hash": "$2b$12$…"}' | oauth-server user import -`)
+		`  oauth-server user import users.jsonl --check
+  echo '{"username": "ada", "password_hash": "$2b$12$…"}' | oauth-server user import -`)
 }
 
 func newClientImport(c *cli) *cobra.Command {
 	i := &importing{cli: c, what: "client", readLine: readClient}
 	return i.command("import FILE", "Import clients with the SHA-256 of their secrets",
-		`The names are those of RFC 7591: client_id, client_name, token_endpoint_auth_method (none for a public
-client), grant_types, redirect_uris, scope; and audience, require_pkce, resource_server, first_party, and
-labels, an object such as {"team": "payments"}.
+		`The names are those of RFC 7591: client_id, client_name, token_endpoint_auth_method (none for
+a public client), grant_types, redirect_uris, scope; and audience, require_pkce,
+resource_server, first_party and labels, such as {"team": "payments"}.
 
-  client_secret_hash  SHA-256 of the secret, hexadecimal or base64, after {SHA256} or by itself. The secret
-                      has to be random, of 128 bits or more: a password is found by trying.`,
-		`  echo '{"client_id": "shop", "scope": "orders:read", "client_secret_hash": "{SHA256}…"}' | oauth-server client import -`)
+  client_secret_hash  SHA-256 of the secret, hexadecimal or base64, after {SHA256} or by itself.
+                      The secret must be random, of 128 bits or more.`,
+		`  oauth-server client import clients.jsonl --check
+  echo '{"client_id": "shop", "client_secret_hash": "…"}' | oauth-server client import -`)
 }
 
 func readUser(v *strict.Value) (string, func(context.Context, *adminclient.Accounts) error, error) {

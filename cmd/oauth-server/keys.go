@@ -57,6 +57,7 @@ func newKeysList(c *cli) *cobra.Command {
 		Long: `List the signing keys, and how they are encrypted in the store. Give the secrets of
 the servers, in OAUTH_KEYS_SECRET and so on, to see which of them encrypts a key:
 "current" is the first of keys.secret, "second" the one after it, and "other" neither.`,
+		Example: "  oauth-server keys list\n  oauth-server keys list --mongodb-uri mongodb://localhost",
 	}
 	return c.onKeys(cmd, func(ctx context.Context, store app.Store, cfg *config.Config) error {
 		secrets, err := cfg.Keys.Secrets()
@@ -116,6 +117,7 @@ func newKeysRotate(c *cli) *cobra.Command {
 	var now, yes, lost bool
 	cmd := &cobra.Command{
 		Use: "rotate", Short: "Replace the signing key, with --now at once", Long: keysRotateLong, Args: takes(),
+		Example: "  oauth-server keys rotate\n  oauth-server keys rotate --now",
 	}
 	flags := cmd.Flags()
 	flags.BoolVar(&now, "now", false, "let the new key sign at once, and withdraw all others")

@@ -24,26 +24,21 @@ const limitsLong = `Show and change the limits of a running server, through its 
 
 A change is in force on every instance within two seconds. Before a change that can
 deny more requests, the command shows which clients it would have denied in the last
-ten minutes, and asks for confirmation; --yes confirms beforehand, and --check shows
-the effect and changes nothing. --reason is kept in the audit trail. With --for a
-change ends by itself: what it changed is as before then, unless it was changed again.
+ten minutes, and asks for confirmation.`
 
-The commands authenticate as an admin client, which
-"oauth-server client create ops --admin" creates. Give its ID by --client-id, and
-its secret in OAUTH_CLIENT_SECRET or by --client-secret-stdin. The secret is sent to
-the admin address, or to the issuer that --issuer gives, and nowhere else. The token
-is cached like that of "oauth-server token". A person gives the access token of a sign-in by
-"oauth-server token --grant authorization_code" in OAUTH_TOKEN instead.
-OAUTH_SERVER, OAUTH_ISSUER, OAUTH_CLIENT_ID and OAUTH_TOKEN replace their flags, and
-so do OAUTH_CA_FILE, OAUTH_CERT_FILE and OAUTH_KEY_FILE.
+// limitsCredentials says how a command gets a token for a server.
+const limitsCredentials = `The commands authenticate as an admin client, which
+"oauth-server client create ops --admin" creates. Give its ID by --client-id, and its
+secret in OAUTH_CLIENT_SECRET or by --client-secret-stdin. The secret is sent to the
+admin address, or to the issuer that --issuer gives, and nowhere else. The token is
+cached like that of "oauth-server token". To use the token of your own sign-in, put what
+"oauth-server token --grant authorization_code" prints in OAUTH_TOKEN.
 
-A limit is written REQUESTS/WINDOW, with options after commas:
-  10/60s      10000/24h,name=daily      100/60s,frames=6,algorithm=sliding,soft=0.9`
+OAUTH_SERVER, OAUTH_ISSUER, OAUTH_CLIENT_ID, OAUTH_TOKEN, OAUTH_CA_FILE,
+OAUTH_CERT_FILE and OAUTH_KEY_FILE replace their flags.`
 
 const limitsExample = `  oauth-server limits list
-  oauth-server limits set shop --user 10/60s --user 2/1s --reason "ticket 4711"
-  oauth-server limits dry-run on
-  oauth-server limits canary 5%`
+  oauth-server limits set shop --user 10/60s --user 2/1s --reason "ticket 4711"`
 
 // limits holds the flags that the limits commands share: how to reach the server and how to make a
 // change.
@@ -91,7 +86,7 @@ func refuseEmpty(cmd *cobra.Command) {
 
 // changes adds the flags common to all changes.
 func (l *limits) changes(cmd *cobra.Command) *cobra.Command {
-	cmd.Flags().StringVar(&l.lasts, "for", "", "let the change end by itself after that time, from 1m to 30d: 90m, 2h, 7d")
+	cmd.Flags().StringVar(&l.lasts, "for", "", "let the change end by itself after that time: 90m, 2h, 7d")
 	return l.confirmed(cmd)
 }
 

@@ -39,9 +39,7 @@ func candidateOf(args []string) (name, shown string) {
 const overCandidate = `With --over-limit, --max-wait and --ban it is also tried what becomes of requests over
 these limits; without, that is as it is in force. To try nothing else, give the limits
 that are in force. --criticality is not tried: it comes into force when the candidate is
-promoted.
-
-`
+promoted.`
 
 func (l *limits) newCandidateSet() *cobra.Command {
 	var f limitFlags
@@ -50,7 +48,8 @@ func (l *limits) newCandidateSet() *cobra.Command {
 		Use: "set [CLIENT]", Short: "Try limits beside the live ones", Args: takes("[CLIENT]"), ValidArgsFunction: l.completeClient,
 		Long: "Try limits beside the live ones. They replace a candidate that exists. Without CLIENT\nthey are tried as default limits.\n\n" +
 			"With --file they are those that a file of limits has for the client, or else for all\nclients; \"simulate --write\" writes such a file.\n\n" +
-			overCandidate + limitSyntax + "\n\n" + banSyntax,
+			overCandidate,
+		Annotations: map[string]string{topicKey: limitsTopic},
 		Example: "  oauth-server limits candidate set shop --user 5/60s\n" +
 			"  oauth-server limits candidate set shop --user 5/60s --ban denials=20,for=5m\n" +
 			"  oauth-server limits candidate set --file found.yaml",
@@ -58,7 +57,7 @@ func (l *limits) newCandidateSet() *cobra.Command {
 	l.register(cmd, &f)
 	registerOver(cmd)
 	registerCriticality(cmd)
-	cmd.Flags().StringVarP(&file, "file", "f", "", "in place of these: the limits of a file of limits; - for standard input")
+	cmd.Flags().StringVarP(&file, "file", "f", "", "`FILE` of limits to take them from; - for standard input")
 	_ = cmd.MarkFlagFilename("file", "yaml", "yml") // fails only for a missing flag
 	cmd.Flags().StringVar(&note, "note", "", "note for other operators")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -189,6 +188,7 @@ func (l *limits) newCandidatePromote() *cobra.Command {
 		Use: "promote [CLIENT]", Short: "Make a candidate live", Args: takes("[CLIENT]"), ValidArgsFunction: l.completeClient,
 		Long: `Make a candidate live: its limits become those of the client, or the default
 limits. A client that was trusted no longer is.`,
+		Example: "  oauth-server limits candidate promote shop --check\n  oauth-server limits candidate promote",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			name, shown := candidateOf(args)
 			return noCandidate(shown, l.perform(cmd.Context(), change{

@@ -18,6 +18,7 @@ var criticalities = ratelimit.CriticalityNames()
 func registerCriticality(cmd *cobra.Command) {
 	cmd.Flags().String(criticalityFlag, "", "when its requests are refused while the server is overloaded, from last to first: "+
 		strings.Join(criticalities, ", ")+" (default by the kind of request)")
+	inTopic(limitsTopic, cmd.Flags(), criticalityFlag)
 }
 
 // criticalityInto sets the field criticality of doc, if the flag is given.

@@ -26,9 +26,10 @@ func (l *limits) newExport() *cobra.Command {
 		Use: "export", Short: "Write everything that operators have set as a file of limits", Args: takes(),
 		Long: `Write everything that operators have set as a file of limits, in YAML: the settings,
 tiers, policies, overrides and candidates, each as far as it is not that of the
-configuration file. It is sorted, so that two files can be compared line by line, and "limits apply" of it changes
-nothing. Of what is temporary it has what that returns to.`,
-		Example: `  oauth-server limits export > limits.yaml`,
+configuration file. It is sorted, so you can compare two files, and "limits apply" of it
+changes nothing. Of a temporary value it has the value that it returns to.`,
+		Example: `  oauth-server limits export > limits.yaml
+  oauth-server limits export | diff limits.yaml -`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			set, _, err := l.set(cmd.Context())
 			if err != nil {
@@ -150,7 +151,7 @@ The exit status is that of diff: 0 if there is no difference, 1 if there is one,
 2 for an error.
 
 ` + fileHelp,
-		Example: "  oauth-server limits diff -f limits.yaml",
+		Example: "  oauth-server limits diff -f limits.yaml\n  oauth-server limits diff -f limits.yaml --prune",
 	}
 	f.add(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {

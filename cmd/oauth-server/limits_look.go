@@ -25,6 +25,7 @@ func (l *limits) newList() *cobra.Command {
 a candidate of their own: what applies to them, and how their requests were decided.
 Clients that are not registered and have limits, because they were deleted or only
 the configuration file has them, are listed too, as not registered.`,
+		Example: "  oauth-server limits list --sort denied --watch\n  oauth-server limits list --all --filter shop",
 	}
 	cmd.Flags().BoolVar(&all, "all", false, "list all registered clients")
 	cmd.Flags().BoolVar(&tiers, "tiers", false, "list the tiers instead, with how many clients have each")
@@ -236,7 +237,7 @@ func (l *limits) newAudit() *cobra.Command {
 	var target string
 	cmd := &cobra.Command{
 		Use: "audit", Short: "Show who changed what, the newest first", Args: takes(),
-		Example: "  oauth-server limits audit --target policies/shop",
+		Example: "  oauth-server limits audit --target policies/shop\n  oauth-server limits audit --limit 100 -o json",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			query := url.Values{"limit": {strconv.Itoa(limit)}}
 			if target != "" {
@@ -250,7 +251,7 @@ func (l *limits) newAudit() *cobra.Command {
 		},
 	}
 	cmd.Flags().IntVar(&limit, "limit", 20, "how many changes to show, at most 1000")
-	cmd.Flags().StringVar(&target, "target", "", "show changes of this only: settings, policies/CLIENT, candidates/CLIENT, tiers/NAME, overrides/CLIENT USERNAME, clients/CLIENT/counters, clients/CLIENT, users/NAME or store")
+	cmd.Flags().StringVar(&target, "target", "", "only changes of this `TARGET`, such as settings, policies/shop, clients/shop or users/ada")
 	_ = cmd.RegisterFlagCompletionFunc("target", l.completeTarget) // fails only for a missing flag
 	return cmd
 }

@@ -22,7 +22,7 @@ type policyFlags struct {
 const forUser = "for-user"
 
 func (f *policyFlags) register(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&f.user, forUser, "", "only this user of the client, who gets limits in place of those that all its users have")
+	cmd.Flags().StringVar(&f.user, forUser, "", "only this user of the client, in place of the limits of all its users")
 }
 
 func overridePath(clientID, username string) string {

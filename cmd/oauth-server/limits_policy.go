@@ -23,14 +23,14 @@ type limitFlags struct {
 }
 
 func (l *limits) register(cmd *cobra.Command, f *limitFlags) {
-	cmd.Flags().StringArrayVar(&f.both, "limit", nil, "limit for each user of the client and for the client itself; may be repeated: all must pass")
-	cmd.Flags().StringVar(&f.requests, "requests", "", "with --window: the same as one --limit")
-	cmd.Flags().StringVar(&f.window, "window", "", "with --requests: the same as one --limit")
-	cmd.Flags().StringArrayVar(&f.user, "user", nil, "limit for each user of the client; may be repeated")
-	cmd.Flags().StringArrayVar(&f.client, "client", nil, "limit for the client itself (client_credentials); may be repeated")
-	cmd.Flags().StringArrayVar(&f.total, "total", nil, "limit for the client over all its users and grants, beside the others; may be repeated")
-	cmd.Flags().StringArrayVar(&f.source, "source", nil, "limit for the client from each source address, over all its users and grants, beside the others; may be repeated")
-	cmd.Flags().StringVar(&f.preset, "preset", "", "in place of these: the limits that a provider publishes (limits presets)")
+	cmd.Flags().StringArrayVar(&f.both, "limit", nil, "`LIMIT` for each user of the client and for the client itself; repeatable")
+	cmd.Flags().StringVar(&f.requests, "requests", "", "`NUMBER` of requests, with --window: the same as one --limit")
+	cmd.Flags().StringVar(&f.window, "window", "", "`DURATION`, with --requests: the same as one --limit")
+	cmd.Flags().StringArrayVar(&f.user, "user", nil, "`LIMIT` for each user of the client; repeatable")
+	cmd.Flags().StringArrayVar(&f.client, "client", nil, "`LIMIT` for the client itself (client_credentials); repeatable")
+	cmd.Flags().StringArrayVar(&f.total, "total", nil, "`LIMIT` over all users and grants, beside the others; repeatable")
+	cmd.Flags().StringArrayVar(&f.source, "source", nil, "`LIMIT` for each source address, beside the others; repeatable")
+	cmd.Flags().StringVar(&f.preset, "preset", "", "`NAME` of a provider: the limits that it publishes (limits presets)")
 	_ = cmd.RegisterFlagCompletionFunc("preset", l.completePreset) // fails only for a missing flag
 }
 
@@ -39,6 +39,7 @@ func registerOver(cmd *cobra.Command) {
 	registerOverLimit(cmd)
 	registerWait(cmd)
 	registerBan(cmd)
+	inTopic(limitsTopic, cmd.Flags(), overLimitFlag, maxWaitFlag, maxWaitingFlag, banFlag)
 }
 
 // overInto sets the fields of doc from these flags, if given.
@@ -70,21 +71,18 @@ func overLimitInto(cmd *cobra.Command, doc map[string]any) error {
 
 // limitSyntax describes the values of [limitFlags].
 const limitSyntax = `A limit is REQUESTS/WINDOW, such as 10/60s, with options after commas:
-  name=NAME                        unique in its list (default per-minute and so on, of a total total-per-minute, of a source source-per-minute)
+  name=NAME                        unique in its list (default per-minute and so on)
   frames=N                         frames of a window (default 1)
   algorithm=sliding|weighted|fixed how the window is estimated (default sliding)
-  soft=SHARE                       share of the limit from which on the client is warned (default 0.8)
+  soft=SHARE                       share of the limit from which the client is warned (default 0.8)
   on_outage=share|memory|deny      how to decide while the store is away (default share)
-  strict                           never more in any window, on all instances; needs the store, and makes requests wait
+  strict                           never more in any window, on all instances; makes requests wait
   lease_wait=DURATION              of a strict limit: the longest wait of a request (default 50ms)
-  grants=GRANT+GRANT               of --user: count requests of authorization_code, refresh_token, password or, at a gateway, such as
-                                   urn:ietf:params:oauth:grant-type:device_code only (default all)
+  grants=GRANT+GRANT               of --user: count only authorization_code, refresh_token, password or,
+                                   at a gateway, such as urn:ietf:params:oauth:grant-type:device_code
 
 A preset gives its limits, as they are now: a later release with other figures changes
 nothing that is set.`
-
-// presetLists explains a preset's missing lists, for commands that change single fields.
-const presetLists = " A list that\nit has not stays as it is."
 
 // parse sets the fields user, client, total and source of doc from all flags except --preset. The
 // error lists all problems.
@@ -268,38 +266,25 @@ func (l *limits) newSet() *cobra.Command {
 		Use: "set [CLIENT]", Short: "Set the limits of a client, of a tier, or the default limits", Args: takes("[CLIENT]"),
 		Long: `Set the limits of a client, of a tier, or the default limits.
 
-A tier is a policy with a name. With CLIENT, --tier gives the client that tier. Without
-CLIENT, it makes the tier, or changes it for all its clients at once.
+With CLIENT, --tier gives the client that tier. Without, it makes or changes the tier.
 
-What a client has not set comes from its tier, if it has one, and what that leaves
-open from the settings for all clients. If the configuration file has a policy for the
-client, the first change takes its fields over, and the file's has no effect from then
-on, until "limits unset CLIENT".
-
-` + limitSyntax + presetLists + "\n\n" + banSyntax,
-		Example: `  oauth-server limits set --limit 1000/60s
-  oauth-server limits set --tier gold --user 100/60s --client 1000/60s
-  oauth-server limits set shop --tier gold
+What a client has not set comes from its tier, or else from the settings for all clients.
+If the configuration file has a policy for the client, the first change takes its fields
+over, until "limits unset CLIENT". A list that a preset has not stays as it is.`,
+		Annotations: map[string]string{topicKey: limitsTopic},
+		Example: `  oauth-server limits set shop --user 10/60s --user 2/1s --client 100/60s
   oauth-server limits set shop --for-user nightly@example.com --user 500/60s
-  oauth-server limits set shop --user 10/60s --user 2/1s --client 100/60s --note "black friday"
-  oauth-server limits set shop --user 10/60s,on_outage=deny
-  oauth-server limits set payments --client 10/10m,strict
-  oauth-server limits set shop --user 10/10m,grants=refresh_token --total 1000/60s --source 200/60s
-  oauth-server limits set batch --over-limit reuse
-  oauth-server limits set shop --max-wait 2s --max-waiting 20
-  oauth-server limits set shop --ban denials=20,within=60s,for=5m,factor=2,max=24h
-  oauth-server limits set batch --criticality sheddable
-  oauth-server limits set partner --preset okta`,
+  oauth-server limits set --tier gold --user 100/60s --max-wait 2s`,
 		ValidArgsFunction: l.completeClient,
 	}
 	l.register(cmd, &f)
 	registerOver(cmd)
 	registerCriticality(cmd)
 	of.register(cmd)
-	l.registerTier(cmd, &of.tier, "tier of the client or, without CLIENT, the tier to make or change")
+	l.registerTier(cmd, &of.tier, "tier of the client; without CLIENT, the tier to make or change")
 	cmd.Flags().StringVar(&mode, "mode", "", "mode of the clients of a tier: enforce, dry_run or off")
 	cmd.Flags().StringVar(&note, "note", "", "note for other operators")
-	cmd.Flags().BoolVar(&hide, "hide-headers", false, "leave the RateLimit headers and violated-policies out of answers")
+	cmd.Flags().BoolVar(&hide, "hide-headers", false, "leave the RateLimit headers out of answers")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		doc, patch := map[string]any{}, map[string]any{}
 		if err := cmp.Or(f.parse(doc), overInto(cmd, doc), criticalityInto(cmd, doc)); err != nil {
@@ -368,7 +353,7 @@ func (l *limits) newCanary() *cobra.Command {
 The share of a client depends on its client_id alone, so it is the same on all
 instances, and a larger share contains every smaller one. A client with a mode of
 its own keeps it.`,
-		Example: "  oauth-server limits canary 5%",
+		Example: "  oauth-server limits canary 5%\n  oauth-server limits canary 100% --yes",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			share, err := parsePercent(args[0])
 			if err != nil {

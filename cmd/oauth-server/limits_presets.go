@@ -21,6 +21,7 @@ A client gets them by "limits set CLIENT --preset NAME", the clients of a tier b
 "limits set --tier TIER --preset NAME". Nothing refers to a preset afterwards: its limits
 are written out.`,
 		Example: `  oauth-server limits presets
+  oauth-server limits presets -o json
   oauth-server limits set --tier partners --preset okta`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return show(cmd.Context(), l, "/presets", nil, func(p adminapi.Presets) error {

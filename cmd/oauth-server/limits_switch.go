@@ -65,7 +65,7 @@ func (l *limits) newTrust() *cobra.Command {
 	return l.changes(&cobra.Command{
 		Use: "trust CLIENT [on|off]", Short: "Trust a client, so that it is never denied, or stop trusting it", Args: takes("CLIENT", "[on|off]"),
 		Long: `Trust a client, so that it is never denied, or stop trusting it. A trusted client is not
-counted either. It is never over a limit, so an over_limit, a max_wait and a ban of its own are taken back.
+counted either. It is never over a limit, so its over_limit, max_wait and ban are taken back.
 
 Without on or off the client is trusted. One that is itself named on or off needs
 the state after its name.`,

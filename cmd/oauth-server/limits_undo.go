@@ -24,7 +24,7 @@ be undone.
 
 Undoing a temporary change removes its end. A temporary value that would have ended by
 now does not come back.`,
-		Example: "  oauth-server limits undo 12 --reason \"wrong client\"",
+		Example: "  oauth-server limits undo 12 --check\n  oauth-server limits undo 12 --reason \"wrong client\"",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			version, err := strconv.ParseUint(args[0], 10, 63)
 			if err != nil || version == 0 {

@@ -68,7 +68,10 @@ a running index build is in the way of is repeated for up to ten minutes.`,
 }
 
 func newMigrateStatus(c *cli) *cobra.Command {
-	cmd := &cobra.Command{Use: "status", Short: "Show which migrations the database has", Args: takes()}
+	cmd := &cobra.Command{
+		Use: "status", Short: "Show which migrations the database has", Args: takes(),
+		Example: "  oauth-server migrate status --mongodb-uri mongodb://localhost\n  oauth-server migrate status -o json",
+	}
 	set := addSettings(cmd, config.Option.IsStore)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		return c.withMigrator(cmd.Context(), set, func(db app.Migrator) error {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -39,6 +40,12 @@ type settings struct {
 	cmd  *cobra.Command
 }
 
+// mainSettings are the settings that help shows with a command. A topic has all.
+var mainSettings = []string{
+	"issuer", "listen", "admin-listen", "data", "mongodb-uri", "migrate",
+	"upstream", "token-path", "public-url", "rate-limit-mode",
+}
+
 // addSettings adds --config and a flag for each wanted option to a command.
 func addSettings(cmd *cobra.Command, wanted func(config.Option) bool) *settings {
 	s := &settings{cmd: cmd}
@@ -49,11 +56,23 @@ func addSettings(cmd *cobra.Command, wanted func(config.Option) bool) *settings 
 		}
 		f := cmd.Flags().VarPF(&rawFlag{kind: o.Kind()}, o.Name, "", o.Usage)
 		f.DefValue = o.Default()
+		if !slices.Contains(mainSettings, o.Name) {
+			inTopic(allSettings, cmd.Flags(), o.Name)
+		}
 		if o.Kind() == "bool" {
 			f.NoOptDefVal = "true"
 		}
 	}
 	return s
+}
+
+// storeInTopic makes help show only --data of the flags for the store.
+func storeInTopic(cmd *cobra.Command) {
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		if _, setting := f.Value.(*rawFlag); (setting || f.Name == "config") && f.Name != "data" {
+			inTopic(connecting, cmd.Flags(), f.Name)
+		}
+	})
 }
 
 // sources returns the configuration file, the environment and the flags.

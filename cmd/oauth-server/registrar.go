@@ -35,7 +35,7 @@ type registryFlags struct {
 	later string
 }
 
-const serverUsage = "admin address of a running server, to work there (default OAUTH_SERVER, or the store, or the server that holds its file)"
+const serverUsage = "admin address of a server to work on (default OAUTH_SERVER, or the store)"
 
 // onRegistry adds the flags that select the store or server to a command, and runs do there.
 func (c *cli) onRegistry(cmd *cobra.Command, do func(ctx context.Context, r *adminclient.Accounts, args []string) error) *cobra.Command {
@@ -45,6 +45,7 @@ func (c *cli) onRegistry(cmd *cobra.Command, do func(ctx context.Context, r *adm
 func (c *cli) onRegistryOf(cmd *cobra.Command, f *registryFlags, do func(ctx context.Context, r *adminclient.Accounts, args []string) error) *cobra.Command {
 	f.cli = c
 	f.settings = addSettings(cmd, config.Option.IsStore)
+	storeInTopic(cmd)
 	f.add(cmd.Flags(), serverUsage)
 	if c.places == nil {
 		c.places = map[*cobra.Command]*registryFlags{}

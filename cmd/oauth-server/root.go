@@ -61,6 +61,8 @@ func newRoot(c *cli) *cobra.Command {
 		return usagef("%w; see %s --help", err, cmd.CommandPath())
 	})
 	root.AddCommand(newServe(c), newGateway(c), newClient(c), newUser(c), newKeys(c), newMigrate(c), newRecords(c), newToken(c), newLimits(c), newBackup(c), newRestore(c), newSimulate(c), newHealth(c), newVersion(c))
+	root.AddCommand(newTopics(c)...)
+	root.SetHelpFunc(help)
 	completions(c, root)
 	return root
 }

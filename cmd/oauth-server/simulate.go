@@ -46,26 +46,14 @@ func newSimulate(c *cli) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "simulate LOG...", Short: "Show who would be hit by limits, by replaying a log", Args: cobra.ArbitraryArgs,
 		Long: `Show who would be hit by limits: replay the token requests of a log, of this server or of
-another identity provider, through the code that decides in the server. Nothing is sent,
-and no server is needed.
+another identity provider, through the code that decides in the server. No server is needed.
 
-LOG is a file, also with gzip or zstd; - is standard input. Several files are merged by
-time. Requests that failed for another reason than a limit are reported, and not counted.
-
-Without --policies the limits are those that are built in. What is in dry-run, or outside
-of the canary share, is judged as if it was enforced; --as-configured leaves it as it is.
-What is off stays off. One instance is simulated, and requests come as in the log,
-whatever is answered to them.
-
---limit and --preset compare limits, each in the place of those for all clients.
---target finds the lowest limit that leaves a share of the clients, or of the requests,
-untouched: per window of --limit, or else per minute.`,
-		Example: `  oauth-server simulate access.log
-  oauth-server simulate keycloak.log.gz --limit 50/60s,100/60s,200/60s
-  oauth-server simulate events.json --policies limits.yaml -o json
-  oauth-server simulate auth0.json --target 99.9% --write found.yaml
-  oauth-server simulate access.log --report report.html
-  oauth-server simulate requests.csv --format csv --map client=app,user=sub,time=at --preset okta`,
+LOG is a file, also with gzip or zstd; - is standard input. Several files are merged by time.
+Without --policies the limits are those that are built in. --limit and --preset compare limits.
+--target finds the lowest limit that leaves a share of the clients or requests untouched.
+docs/simulate.md has formats and mappings.`,
+		Example: `  oauth-server simulate keycloak.log.gz --limit 50/60s,100/60s,200/60s
+  oauth-server simulate auth0.json --target 99.9% --write found.yaml`,
 		RunE: s.run,
 	}
 	s.register(cmd)
@@ -76,8 +64,8 @@ untouched: per window of --limit, or else per minute.`,
 func (l *logFlags) register(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&l.format, "format", events.Auto, "format of the log: "+strings.Join(events.Formats(), ", "))
-	f.StringVar(&l.mapping, "map", "", "for json, csv, common and combined: which field is what, such as client=.app,user=.sub,time=.at")
-	f.StringVar(&l.zone, "zone", "UTC", "time zone of times that name none, such as Europe/Berlin")
+	f.StringVar(&l.mapping, "map", "", "which `FIELDS` are what, such as client=.app,user=.sub,time=.at")
+	f.StringVar(&l.zone, "zone", "UTC", "time `ZONE` of times that name none, such as Europe/Berlin")
 	f.BoolVar(&l.strict, "strict", false, "stop at the first line that cannot be read")
 	_ = cmd.RegisterFlagCompletionFunc("format", fixed(events.Formats()...)) // fails only for a missing flag
 }
@@ -85,16 +73,16 @@ func (l *logFlags) register(cmd *cobra.Command) {
 func (s *simulation) register(cmd *cobra.Command) {
 	f := cmd.Flags()
 	s.logFlags.register(cmd)
-	f.StringArrayVar(&s.policies, "policies", nil, `file of limits, as "limits export" writes it, or a configuration file; may be repeated: a file of limits lies on a configuration file`)
-	f.BoolVar(&s.asConfigured, "as-configured", false, "keep the modes: what is in dry-run, or outside of the canary share, denies nothing")
-	f.StringArrayVar(&s.limits, "limit", nil, "limits to compare, such as 50/60s,100/60s, with the options of limits set; may be repeated")
-	f.StringArrayVar(&s.presets, "preset", nil, "limits of a provider to compare: "+strings.Join(presetNames(), ", ")+"; may be repeated")
-	f.StringVar(&s.target, "target", "", "find the lowest limit that leaves this share untouched, such as 99.9%")
+	f.StringArrayVar(&s.policies, "policies", nil, "`FILE` of limits or configuration file; repeatable")
+	f.BoolVar(&s.asConfigured, "as-configured", false, "keep the modes: dry-run and outside of the canary share denies nothing")
+	f.StringArrayVar(&s.limits, "limit", nil, "`LIMITS` to compare, such as 50/60s,100/60s; repeatable")
+	f.StringArrayVar(&s.presets, "preset", nil, "`NAME` of a provider, to compare its limits: "+strings.Join(presetNames(), ", "))
+	f.StringVar(&s.target, "target", "", "`SHARE` to leave untouched, such as 99.9%")
 	f.StringVar(&s.of, "of", string(simulate.OfClients), "what --target is a share of: clients or requests")
-	f.StringVar(&s.write, "write", "", "with --target: write the limits that were found to this file, for limits apply and limits candidate set")
+	f.StringVar(&s.write, "write", "", "with --target: write the limits found to this `FILE`, for limits apply")
 	f.DurationVar(&s.lifetime, "token-lifetime", time.Hour, "how long tokens live, where the log does not say")
-	f.IntVar(&s.maxKeys, "max-keys", ratelimit.DefaultMaxKeys, "bound on the users and clients that are counted at once, as rate_limit.max_keys of the server")
-	f.IntVar(&s.top, "top", 0, "how many clients to show; with -o json all up to 10,000 (default 20)")
+	f.IntVar(&s.maxKeys, "max-keys", ratelimit.DefaultMaxKeys, "bound on the users and clients counted at once, as rate_limit.max_keys")
+	f.IntVar(&s.top, "top", 0, "how many clients to show (default 20, with -o json 10,000)")
 	for name, complete := range map[string]completion{
 		"preset": fixed(presetNames()...), "of": fixed(string(simulate.OfClients), string(simulate.OfRequests)),
 	} {
@@ -102,7 +90,7 @@ func (s *simulation) register(cmd *cobra.Command) {
 	}
 	_ = cmd.MarkFlagFilename("policies", "yaml", "yml")
 	_ = cmd.MarkFlagFilename("write", "yaml", "yml")
-	f.StringVar(&s.report, "report", "", "write the answer as a page to this file, .html")
+	f.StringVar(&s.report, "report", "", "write the answer as a page to this `FILE`, .html")
 	_ = cmd.MarkFlagFilename("report", "html")
 }
 

@@ -19,6 +19,7 @@ func (f *tlsFiles) add(flags *pflag.FlagSet) {
 	flags.StringVar(&f.ca, "ca-file", "", "PEM file of CAs to trust in addition to those of the system")
 	flags.StringVar(&f.cert, "cert-file", "", "PEM file of the client certificate for the admin address")
 	flags.StringVar(&f.key, "key-file", "", "PEM file of its private key")
+	inTopic(connecting, flags, "ca-file", "cert-file", "key-file")
 }
 
 // transports returns one transport with the client certificate, if there is one, and one without.

@@ -26,24 +26,16 @@ const (
 
 const tokenLong = `Get a token from an authorization server, and reuse and refresh it.
 
-The endpoints come from the server's metadata. The token is cached in a file that
-only you can read, reused until shortly before it expires, and then refreshed.
+The endpoints come from the server's metadata. The token is cached in a file that only you can
+read, reused until shortly before it expires, and then refreshed.
 
-Other users of this machine can see a secret in a flag while the command runs. Use
-the variables OAUTH_CLIENT_SECRET and OAUTH_PASSWORD, or --client-secret-stdin and
---password-stdin, instead. OAUTH_ISSUER, OAUTH_CLIENT_ID and OAUTH_USERNAME replace
-their flags too. OAUTH_CLIENT_SECRET is of the client in OAUTH_CLIENT_ID: it is not
-used if --client-id names another one.`
+Other users of this machine can see a secret in a flag. Use OAUTH_CLIENT_SECRET,
+OAUTH_PASSWORD or the -stdin flags instead. OAUTH_ISSUER, OAUTH_CLIENT_ID and OAUTH_USERNAME
+replace their flags too. OAUTH_CLIENT_SECRET belongs to the client in OAUTH_CLIENT_ID only.`
 
 //nolint:gosec // G101: command lines, no credentials
-const tokenExample = `  # as a machine
-  oauth-server token --grant client_credentials --client-id shop --client-secret-stdin < secret
-
-  # as a person: sign in with a browser, the code comes back to a loopback port
-  oauth-server token --grant authorization_code --client-id web --open
-
-  # refresh the token that the command above has cached
-  oauth-server token --grant refresh_token --client-id web`
+const tokenExample = `  oauth-server token --grant client_credentials --client-id shop --client-secret-stdin < secret
+  oauth-server token --grant authorization_code --client-id web --open`
 
 // tokenFlags are the flags of the token command.
 type tokenFlags struct {
@@ -75,12 +67,12 @@ func newToken(c *cli) *cobra.Command {
 
 func (f *tokenFlags) register(cmd *cobra.Command) {
 	flags, r := cmd.Flags(), &f.request
-	flags.StringVar(&r.Issuer, "issuer", "", "issuer, exactly as the server names itself (default "+defaultIssuer+")")
-	flags.StringVar(&f.grant, "grant", "", "grant type: client_credentials, authorization_code, refresh_token or password")
+	flags.StringVar(&r.Issuer, "issuer", "", "`URL` of the issuer, as it names itself (default "+defaultIssuer+")")
+	flags.StringVar(&f.grant, "grant", "", "client_credentials, authorization_code, refresh_token or password")
 	flags.StringVar(&r.ClientID, "client-id", "", "ID of the client")
 	flags.StringVar(&r.ClientSecret, "client-secret", "", "secret of the client; none for a public client")
 	flags.BoolVar(&f.secretStdin, "client-secret-stdin", false, "read the secret from standard input")
-	flags.StringArrayVar(&r.Scopes, "scope", nil, "scope to request; may be repeated, or hold several with spaces between")
+	flags.StringArrayVar(&r.Scopes, "scope", nil, "`SCOPE` to request; repeatable")
 	flags.StringVar(&r.Username, "username", "", "the user, for the password grant")
 	flags.BoolVar(&f.passwordStdin, "password-stdin", false, "read the user's password from standard input")
 	flags.StringVar(&r.RefreshToken, "refresh-token", "", "refresh token (default the one in the cache)")

@@ -31,10 +31,11 @@ func newUserCreate(c *cli) *cobra.Command {
 	var fromStdin bool
 	operator := accessFlag{}
 	cmd := &cobra.Command{
-		Use:     "create NAME",
-		Short:   "Create a user; the password is prompted for, or read with --password-stdin",
-		Example: `  echo "$PASSWORD" | oauth-server user create ada --password-stdin`,
-		Args:    operator.unspaced(takes("NAME"), "operator"),
+		Use:   "create NAME",
+		Short: "Create a user; the password is prompted for, or read with --password-stdin",
+		Example: `  oauth-server user create ada --operator
+  echo "$PASSWORD" | oauth-server user create ada --password-stdin`,
+		Args: operator.unspaced(takes("NAME"), "operator"),
 	}
 	fromStdinFlag(cmd, &fromStdin)
 	operator.add(cmd.Flags(), "operator", "let the user read and change limits, clients and users through an admin client, or with --operator=read read them only")
@@ -124,6 +125,7 @@ func newUserList(c *cli) *cobra.Command {
 	var prefix string
 	cmd := &cobra.Command{
 		Use: "list", Short: "List all users", Args: takes(),
+		Example: "  oauth-server user list --prefix ad\n  oauth-server user list -o json",
 	}
 	cmd.Flags().StringVar(&prefix, "prefix", "", "only those whose name begins so")
 	return c.onRegistry(cmd, func(ctx context.Context, r *adminclient.Accounts, _ []string) error {
@@ -172,9 +174,10 @@ func (c *cli) listUsers(users []registry.User) error {
 func newUserOperator(c *cli) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "operator NAME on|read|off", Short: "Let a user use the admin API, or not", Args: takes("NAME", "on|read|off"),
-		Long: `Let a user read and change limits, clients and users, passwords among them (on), read them only (read),
-or neither (off). It concerns tokens that the user gets by signing in through an admin client, also those
-that are there already, and acts at once on every instance.`,
+		Long: `Let a user read and change limits, clients and users, with their passwords (on), only read
+them (read), or neither (off). This concerns tokens from signing in through an admin client, also
+existing ones, and acts at once on every instance.`,
+		Example: "  oauth-server user operator ada read\n  oauth-server user operator ada off",
 		ValidArgsFunction: func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 			if len(args) == 1 {
 				return []string{"on", "read", "off"}, cobra.ShellCompDirectiveNoFileComp
@@ -205,6 +208,8 @@ func newUserPasswd(c *cli) *cobra.Command {
 		Short: "Change the password of a user, who has to sign in again everywhere",
 		Long: `Change the password of a user; it is prompted for, or read with --password-stdin. The sessions of
 the user end, and all tokens of earlier sign-ins are worthless, as with revoke.`,
+		Example: `  oauth-server user passwd ada
+  echo "$PASSWORD" | oauth-server user passwd ada --password-stdin`,
 		Args: takes("NAME"),
 	}
 	fromStdinFlag(cmd, &fromStdin)
@@ -228,9 +233,9 @@ func newUserUnlock(c *cli) *cobra.Command {
 		Long: `End the row of wrong passwords of a user, as a right one does: attempts from new addresses are not
 slowed down until there is another row. Every instance follows at once.
 
-What an address has used up of the limit of a day stays: from another address the user can sign in at
-once, from there soon after midnight UTC, and later by a day divided by the limit for each attempt that
-was admitted beyond it. Retry-After of the next attempt says when.`,
+What an address has used of its daily limit stays: the user can sign in at once from another
+address, and from that one when Retry-After of the next attempt says.`,
+		Example: "  oauth-server user unlock ada\n  oauth-server user unlock ada --reason \"ticket 4711\"",
 	}
 	return c.changing(cmd, func(ctx context.Context, r *adminclient.Accounts, args []string) error {
 		u, err := r.UnlockUser(ctx, args[0])
@@ -242,7 +247,10 @@ was admitted beyond it. Retry-After of the next attempt says when.`,
 }
 
 func newUserDelete(c *cli) *cobra.Command {
-	cmd := &cobra.Command{Use: "delete NAME", Short: "Delete a user", Args: takes("NAME")}
+	cmd := &cobra.Command{
+		Use: "delete NAME", Short: "Delete a user", Args: takes("NAME"),
+		Example: "  oauth-server user delete ada\n  oauth-server user delete ada --reason \"ticket 4711\"",
+	}
 	return c.changing(cmd, func(ctx context.Context, r *adminclient.Accounts, args []string) error {
 		name, err := r.DeleteUser(ctx, args[0])
 		if err != nil {

@@ -34,9 +34,10 @@ func buildOf(info *debug.BuildInfo) build {
 
 func newVersion(c *cli) *cobra.Command {
 	return &cobra.Command{
-		Use:   "version",
-		Short: "Show what this binary was built from",
-		Args:  takes(),
+		Use:     "version",
+		Short:   "Show what this binary was built from",
+		Example: "  oauth-server version\n  oauth-server version -o json",
+		Args:    takes(),
 		RunE: func(*cobra.Command, []string) error {
 			info, ok := debug.ReadBuildInfo()
 			if !ok {

@@ -1,0 +1,130 @@
+package main
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"oauth-server/internal/config"
+)
+
+// A help text fits on one screen. Flags that many commands share are in topics of their own:
+// "oauth-server help TOPIC".
+const (
+	helpWidth    = 100
+	topicKey     = "help-topic" // annotation of the flags that a topic lists
+	connecting   = "connecting"
+	allSettings  = "settings"
+	limitsTopic  = "limits-syntax"
+	topicHeading = "More:"
+)
+
+var topicTexts = map[string]string{
+	connecting:  "flags for the server or store, and the credentials",
+	allSettings: "all settings as flags",
+	limitsTopic: "how limits and bans are written",
+}
+
+// newTopics returns the topics.
+func newTopics(c *cli) []*cobra.Command {
+	flags := &pflag.FlagSet{}
+	(&apiFlags{cli: c}).add(flags, serverUsage)
+	store := &cobra.Command{}
+	addSettings(store, config.Option.IsStore)
+	flags.AddFlagSet(store.Flags())
+	every := &cobra.Command{}
+	addSettings(every, func(config.Option) bool { return true })
+	over := &cobra.Command{}
+	registerOver(over)
+	registerCriticality(over)
+	topic := func(name, text string) *cobra.Command {
+		return &cobra.Command{Use: name, Short: topicTexts[name], Long: text}
+	}
+	return []*cobra.Command{
+		topic(connecting, "Flags of the commands that work on a running server or on a store.\n\n"+limitsCredentials+"\n\nFlags:\n"+flags.FlagUsagesWrapped(helpWidth)),
+		topic(allSettings, "Every setting is a flag, a variable and a field of the configuration file: --listen,\nOAUTH_LISTEN and listen. docs/configuration.md describes them.\n\nFlags:\n"+
+			every.Flags().FlagUsagesWrapped(helpWidth)),
+		topic(limitsTopic, limitSyntax+"\n\n"+banSyntax+"\n\nFlags:\n"+over.Flags().FlagUsagesWrapped(helpWidth)),
+	}
+}
+
+// inTopic makes help show flags in a topic instead of with the command.
+func inTopic(topic string, flags *pflag.FlagSet, names ...string) {
+	for _, name := range names {
+		_ = flags.SetAnnotation(name, topicKey, []string{topic}) // fails only for a missing flag
+	}
+}
+
+// help writes the help text of a command.
+func help(cmd *cobra.Command, _ []string) {
+	var b strings.Builder
+	text := cmd.Long
+	if text == "" {
+		text = cmd.Short + "."
+	}
+	b.WriteString(text + "\n")
+	if cmd.Runnable() || cmd.HasSubCommands() {
+		writeUsage(&b, cmd)
+	}
+	_, _ = fmt.Fprint(cmd.OutOrStdout(), b.String())
+}
+
+func writeUsage(b *strings.Builder, cmd *cobra.Command) {
+	use := cmd.UseLine()
+	if cmd.HasSubCommands() {
+		use = cmd.CommandPath() + " COMMAND [flags]"
+	}
+	fmt.Fprintf(b, "\nUsage:\n  %s\n", use)
+	if cmd.Example != "" {
+		fmt.Fprintf(b, "\nExamples:\n%s\n", strings.TrimRight(cmd.Example, "\n"))
+	}
+	if cmd.HasSubCommands() {
+		b.WriteString("\nCommands:\n")
+		for _, sub := range cmd.Commands() {
+			if sub.IsAvailableCommand() {
+				fmt.Fprintf(b, "  %-*s %s\n", cmd.Commands()[0].NamePadding(), sub.Name(), sub.Short)
+			}
+		}
+	}
+	flags, topics := &pflag.FlagSet{}, []string{}
+	add := func(f *pflag.Flag) {
+		topic, in := f.Annotations[topicKey]
+		switch {
+		case f.Hidden || f.Name == "help":
+		case !in:
+			flags.AddFlag(f)
+		case len(topics) == 0 || topics[len(topics)-1] != topic[0]:
+			topics = append(topics, topic[0])
+		}
+	}
+	cmd.LocalFlags().VisitAll(add)
+	cmd.InheritedFlags().VisitAll(add)
+	if lines := flags.FlagUsagesWrapped(helpWidth); lines != "" {
+		b.WriteString("\nFlags:\n" + lines)
+	}
+	writeTopics(b, cmd, topics)
+}
+
+func writeTopics(b *strings.Builder, cmd *cobra.Command, topics []string) {
+	if topic, has := cmd.Annotations[topicKey]; has {
+		topics = append(topics, topic)
+	}
+	if !cmd.HasParent() {
+		topics = slices.Sorted(maps.Keys(topicTexts))
+	}
+	seen := map[string]bool{}
+	for _, t := range topics {
+		if seen[t] {
+			continue
+		}
+		if len(seen) == 0 {
+			b.WriteString("\n" + topicHeading + "\n")
+		}
+		seen[t] = true
+		fmt.Fprintf(b, "  %s help %-14s %s\n", cmd.Root().Name(), t, topicTexts[t])
+	}
+}
