@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"oauth-server/internal/bans"
 	"oauth-server/internal/check"
+	"oauth-server/internal/limiter/bans"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/store/bolt"
 )

@@ -12,8 +12,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"oauth-server/internal/activity"
 	"oauth-server/internal/adminapi"
+	"oauth-server/internal/limiter/activity"
 )
 
 func (l *limits) newList() *cobra.Command {

@@ -3,8 +3,8 @@ package main
 import (
 	"slices"
 
-	"oauth-server/internal/activity"
 	"oauth-server/internal/adminapi"
+	"oauth-server/internal/limiter/activity"
 )
 
 // shedHeading is the heading of the columns that shed returns.

@@ -9,8 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"oauth-server/internal/activity"
 	"oauth-server/internal/adminapi"
+	"oauth-server/internal/limiter/activity"
 )
 
 // The flags for delaying requests over the limit.

@@ -4,9 +4,9 @@ import (
 	"strings"
 	"testing"
 
-	"oauth-server/internal/activity"
 	"oauth-server/internal/adminapi"
 	"oauth-server/internal/check"
+	"oauth-server/internal/limiter/activity"
 )
 
 // TestMaxWait: what the flags send, and what they take back.

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/term"
 
 	"oauth-server/internal/fielderr"
-	"oauth-server/internal/hashing"
+	"oauth-server/internal/overload/hashing"
 )
 
 // Exit statuses.

@@ -9,7 +9,7 @@ import (
 
 	"oauth-server/internal/app"
 	"oauth-server/internal/config"
-	"oauth-server/internal/hashing"
+	"oauth-server/internal/overload/hashing"
 	"oauth-server/internal/secret"
 )
 

@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"oauth-server/internal/check"
-	"oauth-server/internal/hashing"
+	"oauth-server/internal/overload/hashing"
 )
 
 // TestWherePasswordsAreHashed by the server, as its processes and its log show it. How many were hashed where is not

@@ -18,7 +18,7 @@ import (
 	"oauth-server/internal/app"
 	"oauth-server/internal/check"
 	"oauth-server/internal/config"
-	"oauth-server/internal/hashing"
+	"oauth-server/internal/overload/hashing"
 )
 
 // The test binary is the program when this variable is set, so that processes,

@@ -15,8 +15,8 @@ import (
 	"oauth-server/internal/app"
 	"oauth-server/internal/config"
 	"oauth-server/internal/fielderr"
-	"oauth-server/internal/hashing"
-	"oauth-server/internal/heapfloor"
+	"oauth-server/internal/overload/hashing"
+	"oauth-server/internal/overload/heapfloor"
 )
 
 // serveFlags are the flags of serve.

@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"oauth-server/internal/fielderr"
-	"oauth-server/internal/preset"
+	"oauth-server/internal/limiter/preset"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/simulate"
 	"oauth-server/internal/simulate/events"

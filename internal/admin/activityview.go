@@ -4,9 +4,9 @@ import (
 	"context"
 	"time"
 
-	"oauth-server/internal/activity"
 	"oauth-server/internal/adminapi"
 	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/limiter/activity"
 )
 
 // activityOf sums up the decisions of the last ten minutes about one client, or about all clients

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"oauth-server/internal/adminapi"
-	"oauth-server/internal/bans"
 	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/limiter/bans"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/registry"
 )

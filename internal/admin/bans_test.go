@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"oauth-server/internal/admin"
-	"oauth-server/internal/bans"
 	"oauth-server/internal/check"
+	"oauth-server/internal/limiter/bans"
 	"oauth-server/internal/ratelimit"
 )
 

@@ -5,8 +5,8 @@ import (
 	"context"
 	"slices"
 
-	"oauth-server/internal/activity"
 	"oauth-server/internal/adminapi"
+	"oauth-server/internal/limiter/activity"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/username"
 )

@@ -8,9 +8,9 @@ import (
 	"strings"
 	"time"
 
-	"oauth-server/internal/activity"
 	"oauth-server/internal/adminapi"
 	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/limiter/activity"
 	"oauth-server/internal/ratelimit"
 )
 

@@ -5,8 +5,8 @@ import (
 	"strings"
 	"time"
 
-	"oauth-server/internal/activity"
 	"oauth-server/internal/adminapi"
+	"oauth-server/internal/limiter/activity"
 )
 
 // named is how many clients the summary lists at most.

@@ -7,8 +7,8 @@ import (
 	"maps"
 	"slices"
 
-	"oauth-server/internal/activity"
 	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/limiter/activity"
 	"oauth-server/internal/strict"
 )
 

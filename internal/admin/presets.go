@@ -2,7 +2,7 @@ package admin
 
 import (
 	"oauth-server/internal/adminapi"
-	"oauth-server/internal/preset"
+	"oauth-server/internal/limiter/preset"
 )
 
 // listPresets returns the named limits of this release.

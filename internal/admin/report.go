@@ -8,8 +8,8 @@ import (
 	"sync"
 	"time"
 
-	"oauth-server/internal/activity"
 	"oauth-server/internal/adminapi"
+	"oauth-server/internal/limiter/activity"
 )
 
 // topReported is the maximum number of counters in a report.

@@ -17,13 +17,13 @@ import (
 
 	"go.uber.org/goleak"
 
-	"oauth-server/internal/activity"
 	"oauth-server/internal/admin"
-	"oauth-server/internal/bans"
 	"oauth-server/internal/check"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/keys"
+	"oauth-server/internal/limiter/activity"
+	"oauth-server/internal/limiter/bans"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/repositories"
 	"oauth-server/internal/secret"

@@ -4,8 +4,8 @@ import (
 	"encoding/json"
 	"time"
 
-	"oauth-server/internal/activity"
 	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/limiter/activity"
 	"oauth-server/internal/registry"
 )
 

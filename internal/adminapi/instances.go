@@ -3,7 +3,7 @@ package adminapi
 import (
 	"time"
 
-	"oauth-server/internal/activity"
+	"oauth-server/internal/limiter/activity"
 )
 
 // Instances are all live processes.

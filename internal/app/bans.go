@@ -4,7 +4,7 @@ import (
 	"context"
 	"log/slog"
 
-	"oauth-server/internal/bans"
+	"oauth-server/internal/limiter/bans"
 	"oauth-server/internal/metrics"
 	"oauth-server/internal/ratelimit"
 )

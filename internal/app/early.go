@@ -8,17 +8,17 @@ import (
 	"strings"
 	"time"
 
-	"oauth-server/internal/admission"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/httpapi"
 	"oauth-server/internal/httpapi/early"
+	"oauth-server/internal/overload"
 )
 
 // earlyGate implements [early.Gate], which refuses token requests before they are read.
 type earlyGate struct {
 	gate interface {
 		RefusingTokens() bool
-		RefuseEarly(ctx context.Context, r *admission.Request) *admission.ShedError
+		RefuseEarly(ctx context.Context, r *overload.Request) *overload.ShedError
 	}
 	service *grants.Service
 	drainer *connDrainer
@@ -37,7 +37,7 @@ func (e *earlyGate) Refuse(c net.Conn, r *early.Request) (time.Duration, bool) {
 	if !ok {
 		return 0, false
 	}
-	shed := e.gate.RefuseEarly(admission.WithConn(context.Background(), c), &asked)
+	shed := e.gate.RefuseEarly(overload.WithConn(context.Background(), c), &asked)
 	if shed == nil {
 		return 0, false
 	}
@@ -61,7 +61,7 @@ func (e *edge) earlyOptions(gate early.Gate) early.Options {
 		Path: e.tokenPath(), Gate: gate,
 		IdleTimeout: e.http.IdleTimeout, HeaderTimeout: e.http.ReadHeaderTimeout,
 		Body: func(after time.Duration) []byte {
-			return httpapi.OverloadedBody(&admission.ShedError{RetryAfter: after, Short: admission.Processor})
+			return httpapi.OverloadedBody(&overload.ShedError{RetryAfter: after, Short: overload.Processor})
 		},
 		Refused: e.own.RefusedEarly,
 	}

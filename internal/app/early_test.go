@@ -10,24 +10,24 @@ import (
 	"testing"
 	"time"
 
-	"oauth-server/internal/admission"
 	"oauth-server/internal/check"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/httpapi/early"
+	"oauth-server/internal/overload"
 	"oauth-server/internal/ratelimit"
 )
 
 // full is a gate that refuses everything and keeps the last request.
 type full struct {
-	asked *admission.Request
+	asked *overload.Request
 	of    context.Context //nolint:containedctx // which the test looks at
 }
 
 func (*full) RefusingTokens() bool { return true }
 
-func (f *full) RefuseEarly(ctx context.Context, r *admission.Request) *admission.ShedError {
+func (f *full) RefuseEarly(ctx context.Context, r *overload.Request) *overload.ShedError {
 	f.of, f.asked = ctx, r
-	return &admission.ShedError{RetryAfter: 3 * time.Second, Short: admission.Processor}
+	return &overload.ShedError{RetryAfter: 3 * time.Second, Short: overload.Processor}
 }
 
 // TestRefusedEarly checks that a proven client is refused according to its policy, and that
@@ -61,7 +61,7 @@ func TestRefusedEarly(t *testing.T) {
 			check.Equal(t, "the gate is asked", gate.asked != nil, tc.refused)
 			if refused {
 				check.Equal(t, "Retry-After", after, 3*time.Second)
-				check.Equal(t, "request", *gate.asked, admission.Request{ClientID: "shop", Class: admission.ClientCredentials, Criticality: ratelimit.CriticalityUnset})
+				check.Equal(t, "request", *gate.asked, overload.Request{ClientID: "shop", Class: overload.ClientCredentials, Criticality: ratelimit.CriticalityUnset})
 			}
 		})
 	}
@@ -104,10 +104,10 @@ func TestRefusedEarlyIsSeen(t *testing.T) {
 	check.OK(t, err)
 	check.OK(t, res.Body.Close())
 	check.Equal(t, "status", res.StatusCode, http.StatusServiceUnavailable)
-	check.Equal(t, "the caller has gone", admission.CallerGone(refusing.of), false)
+	check.Equal(t, "the caller has gone", overload.CallerGone(refusing.of), false)
 	client.CloseIdleConnections()
 	if runtime.GOOS == "linux" {
-		check.Eventually(t, "the gate sees that the caller has gone", func() bool { return admission.CallerGone(refusing.of) })
+		check.Eventually(t, "the gate sees that the caller has gone", func() bool { return overload.CallerGone(refusing.of) })
 	}
 	check.OK(t, s.Close())
 	check.ErrorIs(t, <-ended, http.ErrServerClosed)

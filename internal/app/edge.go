@@ -13,7 +13,6 @@ import (
 	"oauth-server/internal/admin"
 	"oauth-server/internal/adminapi"
 	"oauth-server/internal/adminlocal"
-	"oauth-server/internal/admission"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/config"
 	"oauth-server/internal/gateway"
@@ -23,6 +22,7 @@ import (
 	"oauth-server/internal/httpapi"
 	"oauth-server/internal/limiter"
 	"oauth-server/internal/metrics"
+	"oauth-server/internal/overload"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/repositories"
 	"oauth-server/internal/store"
@@ -49,7 +49,7 @@ type edge struct {
 func newEdge(f *foundation, l *limiting) (e *edge, err error) {
 	e = &edge{
 		base: f, drainer: &connDrainer{delay: idleDelay},
-		ready: &readiness{clients: f.clients, policies: l.policies, sync: l.stats, unregistered: l.unregistered, file: l.file, gate: &shedWatch{stats: f.overload.gate.Stats}, lane: f.overload.lane},
+		ready: &readiness{clients: f.clients, policies: l.policies, sync: l.stats, unregistered: l.unregistered, file: l.file, gate: &shedWatch{stats: f.overload.gate.Stats}, storeQueue: f.overload.storeQueue},
 	}
 	if e.service, err = newService(f, l); err != nil {
 		return nil, err
@@ -65,7 +65,7 @@ func newEdge(f *foundation, l *limiting) (e *edge, err error) {
 		}
 	}
 	e.http.ConnState = e.track
-	e.http.ConnContext = func(ctx context.Context, c net.Conn) context.Context { return withHeld(admission.WithConn(ctx, c), c) }
+	e.http.ConnContext = func(ctx context.Context, c net.Conn) context.Context { return withHeld(overload.WithConn(ctx, c), c) }
 	if f.cert != nil {
 		e.http.TLSConfig = f.cert.config()
 	}

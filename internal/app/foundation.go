@@ -34,7 +34,7 @@ type foundation struct {
 	envoy     net.Listener // for Envoy; nil: not served
 	issuer    string
 	backend   repositories.Backend
-	data      store.Backend // backend with metrics; request operations wait in the lane
+	data      store.Backend // backend with metrics; request operations wait in the store queue
 	follower  *store.Follower
 	// store is the backend with its repositories. Their writes notify the follower.
 	store       Store
@@ -49,7 +49,7 @@ type foundation struct {
 	clients     *clientcfg.Source
 	passwords   *secret.Passwords
 	uses        *clientcfg.Uses // of client secrets
-	overload    *overload
+	overload    *overloadControl
 	bounds      *bounds // of connections
 }
 
@@ -80,8 +80,8 @@ func newFoundation(ctx context.Context, cfg *config.Config, opts Options, undo *
 	f.backups = newBackups(cfg, f.backend, opts.Prepare != nil)
 	f.overload = newOverload(cfg.Overload, f.backend)
 	f.overload.gate.SetQuota(opts.Quota)
-	f.data = observed.New(f.backend, observed.Options{Observer: f.telemetry, Lane: f.overload.lane, Gate: f.overload.gate})
-	// Only one caller follows at a time, so its operations need not wait in the lane.
+	f.data = observed.New(f.backend, observed.Options{Observer: f.telemetry, Queue: f.overload.storeQueue, Gate: f.overload.gate})
+	// Only one caller follows at a time, so its operations need not wait in the store queue.
 	if f.follower, err = store.NewFollower(ctx, observed.New(f.backend, observed.Options{Observer: f.telemetry})); err != nil {
 		return nil, err
 	}

@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"oauth-server/internal/admission"
 	"oauth-server/internal/check"
 	"oauth-server/internal/limiter"
+	"oauth-server/internal/overload"
 	"oauth-server/internal/ratelimit"
 )
 
@@ -25,13 +25,13 @@ func TestGateSeesCallersGo(t *testing.T) {
 	leave := make(chan struct{})
 	f.edge.http.Handler = http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		ctx := context.WithoutCancel(r.Context()) // only the connection
-		there <- !admission.CallerGone(ctx)
+		there <- !overload.CallerGone(ctx)
 		close(leave)
 		deadline := time.Now().Add(10 * time.Second)
-		for !admission.CallerGone(ctx) && time.Now().Before(deadline) {
+		for !overload.CallerGone(ctx) && time.Now().Before(deadline) {
 			runtime.Gosched()
 		}
-		gone <- admission.CallerGone(ctx)
+		gone <- overload.CallerGone(ctx)
 	})
 	failed := make(chan error, 1)
 	stop := f.edge.serve(failed)
@@ -66,8 +66,8 @@ func TestGateKnowsWhoIsNearItsLimit(t *testing.T) {
 	decide("near", denied)
 	decide("trusted since", denied)
 	decide("trusted since", ratelimit.Decision{Outcome: ratelimit.Trusted})
-	rank := func(id string) admission.Rank {
-		r, err := f.base.overload.gate.Admit(t.Context(), &admission.Request{ClientID: id, Class: admission.Refresh})
+	rank := func(id string) overload.Rank {
+		r, err := f.base.overload.gate.Admit(t.Context(), &overload.Request{ClientID: id, Class: overload.Refresh})
 		check.OK(t, err)
 		f.base.overload.gate.Leave()
 		return r

@@ -4,55 +4,55 @@ import (
 	"context"
 	"time"
 
-	"oauth-server/internal/activity"
-	"oauth-server/internal/admission"
-	"oauth-server/internal/admission/lane"
 	"oauth-server/internal/config"
+	"oauth-server/internal/limiter/activity"
 	"oauth-server/internal/metrics"
+	"oauth-server/internal/overload"
+	"oauth-server/internal/overload/storequeue"
 	"oauth-server/internal/store"
 )
 
 // overload connects overload control with the configuration and with the data for operators. Its
 // fields are set before the first request.
-type overload struct {
-	gate     *admission.Gate
-	lane     *lane.Lane // before the store
-	activity *activity.Recorder
+type overloadControl struct {
+	gate       *overload.Shedder
+	storeQueue *storequeue.Queue // before the store
+	activity   *activity.Recorder
 }
 
-func newOverload(c config.Overload, s store.Backend) *overload {
-	o := &overload{}
-	before := laneOptions(s, c.Mode)
+func newOverload(c config.Overload, s store.Backend) *overloadControl {
+	o := &overloadControl{}
+	before := storeQueueOptions(s, c.Mode)
 	before.Refused = o.refused
-	o.lane = lane.New(before)
-	o.gate = admission.New(c.Gate(), o.observe)
+	o.storeQueue = storequeue.New(before)
+	o.gate = overload.New(c.Gate(), o.observe)
 	return o
 }
 
 // set applies a changed configuration.
-func (o *overload) set(c config.Overload) {
+func (o *overloadControl) set(c config.Overload) {
 	o.gate.Set(c.Gate())
-	o.lane.Set(c.Mode)
+	o.storeQueue.Set(c.Mode)
 }
 
-// observe records a request that was not simply admitted. It implements [admission.Observer].
-func (o *overload) observe(_ context.Context, r *admission.Request, outcome admission.Outcome) {
-	if outcome == admission.Shed || outcome == admission.WouldShed {
-		o.activity.Shed(time.Now(), r.ClientID, outcome == admission.WouldShed)
+// observe records a request that was not simply admitted. It implements [overload.Observer].
+func (o *overloadControl) observe(_ context.Context, r *overload.Request, outcome overload.Outcome) {
+	if outcome == overload.Shed || outcome == overload.WouldShed {
+		o.activity.Shed(time.Now(), r.ClientID, outcome == overload.WouldShed)
 	}
 }
 
 // refused records a request with a call that was refused before the store, or would have been in
 // dry-run mode, unless the gate has already recorded it.
-func (o *overload) refused(ctx context.Context, dryRun bool) {
-	if r := admission.Requested(ctx); r != nil && (!dryRun || !r.WouldShed) {
+func (o *overloadControl) refused(ctx context.Context, dryRun bool) {
+	if r := overload.Requested(ctx); r != nil && (!dryRun || !r.WouldShed) {
 		o.activity.Shed(time.Now(), r.ClientID, dryRun)
 	}
 }
 
-// laneMetrics returns the state of the lane for metrics.
-func (o *overload) laneMetrics() metrics.StoreLane {
-	st := o.lane.Stats()
+// storeQueueMetrics returns the state of the store queue for metrics.
+func (o *overloadControl) storeQueueMetrics() metrics.StoreLane {
+	st := o.storeQueue.Stats()
 	return metrics.StoreLane{
 		Limit: st.Limit, InFlight: st.InFlight, Waiting: st.Queued, Requests: st.Calls,
 	}

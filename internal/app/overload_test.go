@@ -6,23 +6,23 @@ import (
 	"testing"
 	"time"
 
-	"oauth-server/internal/activity"
-	"oauth-server/internal/admission"
-	"oauth-server/internal/admission/lane"
 	"oauth-server/internal/check"
 	"oauth-server/internal/config"
+	"oauth-server/internal/limiter/activity"
+	"oauth-server/internal/overload"
+	"oauth-server/internal/overload/storequeue"
 	"oauth-server/internal/ratelimit"
 )
 
-// A changed section overload is applied to the gate and the lane. An invalid one is not.
+// A changed section overload is applied to the gate and the store queue. An invalid one is not.
 func TestOverloadSettingsFollowTheFile(t *testing.T) {
 	f := newFollowed(t, filepath.Join(t.TempDir(), "x.yaml"), tenPerMinute+"overload: { mode: dry_run, max_in_flight: 50 }\n")
 	check.Equal(t, "mode at the start", f.base.overload.gate.Stats().Mode, ratelimit.DryRun)
-	check.Equal(t, "mode of the lane", f.base.overload.lane.Stats().Mode, ratelimit.DryRun)
+	check.Equal(t, "mode of the store queue", f.base.overload.storeQueue.Stats().Mode, ratelimit.DryRun)
 	f.write(tenPerMinute + "overload: { mode: off, target: 20ms, max_in_flight: 90 }\n")
 	check.OK(t, f.look(2))
 	check.Equal(t, "mode", f.base.overload.gate.Stats().Mode, ratelimit.Off)
-	check.Equal(t, "mode of the lane", f.base.overload.lane.Stats().Mode, ratelimit.Off)
+	check.Equal(t, "mode of the store queue", f.base.overload.storeQueue.Stats().Mode, ratelimit.Off)
 	check.Equal(t, "for the next server in the process", f.next().Overload.MaxInFlight, 90)
 	f.write(tenPerMinute + "overload: { mode: on }\n")
 	check.ErrorSays(t, f.look(2), "overload.mode")
@@ -34,20 +34,20 @@ func TestOverloadSettingsFollowTheFile(t *testing.T) {
 func TestRefusedBeforeTheStoreIsRecorded(t *testing.T) {
 	o := newOverload(config.Default().Overload, pooled{connections: 1})
 	o.activity = activity.New(0, time.Now())
-	ctx := admission.WithRequest(lane.NewRequest(t.Context()), &admission.Request{ClientID: "shop"}, 1)
-	_, err := o.lane.Enter(ctx)
+	ctx := overload.WithRequest(storequeue.NewRequest(t.Context()), &overload.Request{ClientID: "shop"}, 1)
+	_, err := o.storeQueue.Enter(ctx)
 	check.OK(t, err)
-	_, err = o.lane.Enter(admission.WithRequest(lane.NewRequest(t.Context()), &admission.Request{ClientID: "shop"}, 1))
-	check.Equal(t, "refused", errors.As(err, new(*admission.ShedError)), true)
-	_, err = o.lane.Enter(lane.NewRequest(t.Context())) // of an unknown client
-	check.Equal(t, "refused", errors.As(err, new(*admission.ShedError)), true)
+	_, err = o.storeQueue.Enter(overload.WithRequest(storequeue.NewRequest(t.Context()), &overload.Request{ClientID: "shop"}, 1))
+	check.Equal(t, "refused", errors.As(err, new(*overload.ShedError)), true)
+	_, err = o.storeQueue.Enter(storequeue.NewRequest(t.Context())) // of an unknown client
+	check.Equal(t, "refused", errors.As(err, new(*overload.ShedError)), true)
 	report := o.activity.Report(time.Now(), 10)
 	check.Equal(t, "clients", len(report.Clients), 1)
 	check.Equal(t, "shed", report.Clients[0].Shed, uint64(1))
-	check.Equal(t, "calls of sheddable requests that were refused", o.laneMetrics().Requests[0][admission.Shed], uint64(2))
+	check.Equal(t, "calls of sheddable requests that were refused", o.storeQueueMetrics().Requests[0][overload.Shed], uint64(2))
 }
 
-// In dry-run mode, a request that both the gate and the lane would have refused is recorded once.
+// In dry-run mode, a request that both the gate and the store queue would have refused is recorded once.
 func TestRecordedOnceInDryRun(t *testing.T) {
 	c := config.Default().Overload
 	c.Mode, c.MaxInFlight = ratelimit.DryRun, 10
@@ -55,21 +55,21 @@ func TestRecordedOnceInDryRun(t *testing.T) {
 	o.activity = activity.New(0, time.Now())
 	const more = 4 // than there is room for: seven introspections
 	for range 7 + more {
-		r := admission.Request{ClientID: "shop", Class: admission.Introspection}
+		r := overload.Request{ClientID: "shop", Class: overload.Introspection}
 		rank, err := o.gate.Admit(t.Context(), &r)
 		check.OK(t, err)
-		o.refused(admission.WithRequest(t.Context(), &r, rank), true)
+		o.refused(overload.WithRequest(t.Context(), &r, rank), true)
 	}
 	check.Equal(t, "would have been refused", o.activity.Report(time.Now(), 10).Clients[0].WouldShed, uint64(7+more))
 }
 
 // Operators see the clients with shed requests, and not the callers that hung up.
 func TestShedRequestsAreRecorded(t *testing.T) {
-	o := overload{activity: activity.New(0, time.Now())}
-	for _, outcome := range []admission.Outcome{admission.Shed, admission.Shed, admission.WouldShed, admission.Abandoned, admission.Admitted} {
-		o.observe(t.Context(), &admission.Request{ClientID: "shop", Class: admission.Refresh}, outcome)
+	o := overloadControl{activity: activity.New(0, time.Now())}
+	for _, outcome := range []overload.Outcome{overload.Shed, overload.Shed, overload.WouldShed, overload.Abandoned, overload.Admitted} {
+		o.observe(t.Context(), &overload.Request{ClientID: "shop", Class: overload.Refresh}, outcome)
 	}
-	o.observe(t.Context(), &admission.Request{Class: admission.Page}, admission.Shed)
+	o.observe(t.Context(), &overload.Request{Class: overload.Page}, overload.Shed)
 	report := o.activity.Report(time.Now(), 10)
 	check.Equal(t, "clients", len(report.Clients), 1)
 	check.Equal(t, "shed", report.Clients[0].Shed, uint64(2))

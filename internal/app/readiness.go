@@ -9,9 +9,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"oauth-server/internal/admission/lane"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/httpapi"
+	"oauth-server/internal/overload/storequeue"
 	"oauth-server/internal/syncer/clock"
 )
 
@@ -29,7 +29,7 @@ type readiness struct {
 	unregistered *unregistered
 	file         *configFile
 	gate         *shedWatch
-	lane         *lane.Lane
+	storeQueue   *storequeue.Queue
 }
 
 // report returns the answer of /readyz. It names clients only for operators. It does no I/O and
@@ -39,7 +39,7 @@ type readiness struct {
 // server is ready, see [uselessAfter].
 func (r *readiness) report(forOperators bool) httpapi.Readiness {
 	policies, sync := r.policies.Status(), r.sync.get()
-	calls := r.lane.Stats()
+	calls := r.storeQueue.Stats()
 	c := condition{
 		stopping: r.stopping.Load(),
 		refused:  policies.Err != nil,

@@ -7,11 +7,11 @@ import (
 	"slices"
 	"strings"
 
-	"oauth-server/internal/bans"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/gateway/sharing"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/keys"
+	"oauth-server/internal/limiter/bans"
 	"oauth-server/internal/store"
 )
 

@@ -4,8 +4,8 @@ import (
 	"sync"
 	"time"
 
-	"oauth-server/internal/admission"
-	"oauth-server/internal/admission/lane"
+	"oauth-server/internal/overload"
+	"oauth-server/internal/overload/storequeue"
 	"oauth-server/internal/ratelimit"
 )
 
@@ -46,7 +46,7 @@ func (s *shedding) describe() string {
 // beforeStore returns the line for /readyz about calls that are refused before the store, or an
 // empty string. The instance stays ready, because it answers most requests that need no store, and
 // serves the most critical calls first.
-func beforeStore(st *lane.Stats) string {
+func beforeStore(st *storequeue.Stats) string {
 	if st.Mode != ratelimit.Enforce || st.Refusing == 0 || st.UpTo == ratelimit.CriticalityUnset {
 		return ""
 	}
@@ -55,7 +55,7 @@ func beforeStore(st *lane.Stats) string {
 
 // shedWatch evaluates the state of the gate at each call, so as often as a balancer asks.
 type shedWatch struct {
-	stats func() admission.Stats
+	stats func() overload.Stats
 
 	mu      sync.Mutex
 	down    bool

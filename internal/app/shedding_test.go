@@ -4,10 +4,10 @@ import (
 	"testing"
 	"time"
 
-	"oauth-server/internal/admission"
-	"oauth-server/internal/admission/lane"
 	"oauth-server/internal/check"
 	"oauth-server/internal/httpapi"
+	"oauth-server/internal/overload"
+	"oauth-server/internal/overload/storequeue"
 	"oauth-server/internal/ratelimit"
 )
 
@@ -31,8 +31,8 @@ func TestReadinessWhileOverloaded(t *testing.T) {
 		{"off", ratelimit.Off, map[int]bool{5: true}, nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			st := admission.Stats{Mode: tt.mode}
-			w := shedWatch{stats: func() admission.Stats { return st }}
+			st := overload.Stats{Mode: tt.mode}
+			w := shedWatch{stats: func() overload.Stats { return st }}
 			useless, down := false, false
 			for i := range 60 {
 				if now, changes := tt.useless[i]; changes {
@@ -56,7 +56,7 @@ func TestReadinessWhileOverloaded(t *testing.T) {
 // Calls that are refused before the store do not change the status, and are reported with the other
 // problems.
 func TestReadinessWhileCallsAreRefusedBeforeTheStore(t *testing.T) {
-	st := lane.Stats{Mode: ratelimit.Enforce, Refusing: 12 * time.Second, UpTo: ratelimit.SheddablePlus}
+	st := storequeue.Stats{Mode: ratelimit.Enforce, Refusing: 12 * time.Second, UpTo: ratelimit.SheddablePlus}
 	c := condition{beforeStore: beforeStore(&st)}
 	check.Equal(t, "while it refuses", c.readiness(true), httpapi.Readiness{Status: httpapi.Ready, Checks: map[string]string{
 		"overload_store": "refusing requests that wait too long for the store for 12s, up to sheddable_plus",
@@ -65,13 +65,13 @@ func TestReadinessWhileCallsAreRefusedBeforeTheStore(t *testing.T) {
 	check.Equal(t, "status while the store is away", c.readiness(true).Status, httpapi.Degraded)
 	st.Mode = ratelimit.DryRun
 	check.Equal(t, "in dry-run", beforeStore(&st), "")
-	check.Equal(t, "while nothing is refused", beforeStore(&lane.Stats{Mode: ratelimit.Enforce}), "")
+	check.Equal(t, "while nothing is refused", beforeStore(&storequeue.Stats{Mode: ratelimit.Enforce}), "")
 }
 
 // A server that is down becomes ready when operators switch overload control off.
 func TestReadinessAfterOverloadControlIsSwitchedOff(t *testing.T) {
-	st := admission.Stats{Mode: ratelimit.Enforce, Useless: time.Minute, Overloaded: time.Minute, UpTo: ratelimit.CriticalPlus}
-	w, now := shedWatch{stats: func() admission.Stats { return st }}, time.Now()
+	st := overload.Stats{Mode: ratelimit.Enforce, Useless: time.Minute, Overloaded: time.Minute, UpTo: ratelimit.CriticalPlus}
+	w, now := shedWatch{stats: func() overload.Stats { return st }}, time.Now()
 	check.Equal(t, "before", w.look(now).down, true)
 	st.Mode = ratelimit.Off
 	check.Equal(t, "switched off", w.look(now), shedding{})

@@ -12,11 +12,11 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"oauth-server/internal/admission/lane"
 	"oauth-server/internal/config"
 	"oauth-server/internal/httpapi"
 	"oauth-server/internal/limiter"
 	"oauth-server/internal/metrics"
+	"oauth-server/internal/overload/storequeue"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/recent"
 	"oauth-server/internal/syncer"
@@ -98,11 +98,11 @@ func thisBuild() metrics.Build {
 }
 
 // around counts the requests in flight and the store operations of each request, traces a sample,
-// and makes the operations wait in the lane.
+// and makes the operations wait in the store queue.
 func (t *telemetry) around(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		defer t.Enter()()
-		ctx, _ := metrics.CountCalls(lane.NewRequest(r.Context()))
+		ctx, _ := metrics.CountCalls(storequeue.NewRequest(r.Context()))
 		r, span := t.tracer.Request(r.WithContext(ctx))
 		defer span.End()
 		next.ServeHTTP(w, r)
@@ -242,7 +242,7 @@ func (t *telemetry) watch(l *limiting) {
 		}
 	})
 	t.WatchOverload(l.base.overload.gate.Stats)
-	t.WatchStoreLane(l.base.overload.laneMetrics)
+	t.WatchStoreLane(l.base.overload.storeQueueMetrics)
 	t.WatchBans(func() metrics.Bans { return metrics.Bans(l.bans.Stats()) })
 	t.WatchSync(func() metrics.Sync { return shownSync(l.stats.get()) })
 	t.WatchClock(func() (wall, store time.Duration) {

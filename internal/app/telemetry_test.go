@@ -14,13 +14,13 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"oauth-server/internal/admission"
 	"oauth-server/internal/check"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/config"
 	"oauth-server/internal/httpapi"
 	"oauth-server/internal/limiter"
 	"oauth-server/internal/metrics"
+	"oauth-server/internal/overload"
 	"oauth-server/internal/ratelimit"
 )
 
@@ -193,7 +193,7 @@ func TestTokenErrors(t *testing.T) {
 		"rate limit":    {httpapi.Answer{Status: 429, Error: "temporarily_unavailable"}, metrics.RateLimited},
 		"another code":  {httpapi.Answer{Status: 429, Error: "slow_down"}, metrics.RateLimited},
 		"not available": {httpapi.Answer{Status: 503, Error: "temporarily_unavailable"}, "temporarily_unavailable"},
-		"overload":      {httpapi.Answer{Status: 503, Error: "temporarily_unavailable", Shed: admission.Processor}, metrics.Overloaded},
+		"overload":      {httpapi.Answer{Status: 503, Error: "temporarily_unavailable", Shed: overload.Processor}, metrics.Overloaded},
 	}
 	for name, tt := range tests {
 		if got := tokenError(tt.answer); got != tt.want {

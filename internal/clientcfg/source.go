@@ -10,7 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"oauth-server/internal/admission"
+	"oauth-server/internal/overload"
 	"oauth-server/internal/store"
 )
 
@@ -46,12 +46,12 @@ func (s *Source) CheckedAt() time.Time { return s.follower.CheckedAt() }
 // call. So a process that was paused or cut off from the store catches up before it decides. Renew
 // is for requests: it never reads all clients, and returns [store.ErrMarkLost] if that is needed.
 // One caller reads at a time, so these reads bypass the store's queue. A caller that waits too long
-// for another one gets an error that wraps *[admission.ShedError], like one shed from that queue.
+// for another one gets an error that wraps *[overload.ShedError], like one shed from that queue.
 func (s *Source) Renew(ctx context.Context, atMost time.Duration) error {
 	err := s.follower.Renew(ctx, atMost)
 	if errors.Is(err, store.ErrBusy) {
 		// The longer nothing could be read, the later the retry.
-		shed := &admission.ShedError{RetryAfter: admission.RetryAfter(time.Since(s.CheckedAt())), Short: admission.Store}
+		shed := &overload.ShedError{RetryAfter: overload.RetryAfter(time.Since(s.CheckedAt())), Short: overload.Store}
 		err = fmt.Errorf("%w: %w", err, shed)
 	}
 	return err

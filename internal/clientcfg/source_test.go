@@ -13,9 +13,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"oauth-server/internal/admission"
 	"oauth-server/internal/check"
 	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/overload"
 )
 
 func TestSourceStartsOnlyWithAGoodDirectory(t *testing.T) {
@@ -76,8 +76,8 @@ func TestSourceRefusesWhoWaitsTooLong(t *testing.T) {
 		for _, earliest := range []time.Duration{time.Second, 10 * time.Second} {
 			began := time.Now()
 			err := source.Renew(t.Context(), 0)
-			var shed *admission.ShedError
-			if !errors.As(err, &shed) || shed.Short != admission.Store || shed.RetryAfter < earliest {
+			var shed *overload.ShedError
+			if !errors.As(err, &shed) || shed.Short != overload.Store || shed.RetryAfter < earliest {
 				t.Errorf("Renew() = %v, want a refusal for want of the store, for %v at least", err, earliest)
 			}
 			check.Equal(t, "waited", time.Since(began), time.Second)
@@ -85,7 +85,7 @@ func TestSourceRefusesWhoWaitsTooLong(t *testing.T) {
 		}
 		gone, cancel := context.WithTimeout(t.Context(), time.Second/2)
 		defer cancel()
-		var shed *admission.ShedError
+		var shed *overload.ShedError
 		if err := source.Renew(gone, 0); !errors.Is(err, context.DeadlineExceeded) || errors.As(err, &shed) {
 			t.Errorf("Renew() of a caller that goes = %v", err)
 		}

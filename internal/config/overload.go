@@ -1,8 +1,8 @@
 package config
 
 import (
-	"oauth-server/internal/admission"
 	"oauth-server/internal/fielderr"
+	"oauth-server/internal/overload"
 	"oauth-server/internal/ratelimit"
 )
 
@@ -17,13 +17,13 @@ type Overload struct {
 }
 
 func defaultOverload() Overload {
-	d := admission.DefaultSettings()
+	d := overload.DefaultSettings()
 	return Overload{Mode: d.Mode, Target: Duration(d.Target), MaxInFlight: d.MaxInFlight}
 }
 
 // Gate returns the settings of the gate before the requests.
-func (o Overload) Gate() admission.Settings {
-	return admission.Settings{Mode: o.Mode, Target: o.Target.Std(), MaxInFlight: o.MaxInFlight}
+func (o Overload) Gate() overload.Settings {
+	return overload.Settings{Mode: o.Mode, Target: o.Target.Std(), MaxInFlight: o.MaxInFlight}
 }
 
 func (o Overload) check(es *fielderr.Errors) {

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"oauth-server/internal/check"
-	"oauth-server/internal/proctime"
+	"oauth-server/internal/overload/proctime"
 )
 
 // BenchmarkTokenLimiter is what the limiter costs of the processor time of a token

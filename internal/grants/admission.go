@@ -5,20 +5,20 @@ import (
 	"net/netip"
 	"slices"
 
-	"oauth-server/internal/admission"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/network"
+	"oauth-server/internal/overload"
 	"oauth-server/internal/ratelimit"
 )
 
-// Gate sheds requests while the server is overloaded. [admission.Gate] implements it.
+// Gate sheds requests while the server is overloaded. [overload.Shedder] implements it.
 type Gate interface {
 	// Admit returns the rank of an admitted request. The caller ends the request with Leave. Its
-	// error is *[admission.ShedError].
-	Admit(ctx context.Context, r *admission.Request) (admission.Rank, error)
+	// error is *[overload.ShedError].
+	Admit(ctx context.Context, r *overload.Request) (overload.Rank, error)
 	Leave()
 	// Starved counts an admitted request as shed after all, because the server lacks processor time
-	// to hash its password. ctx is the request's context. It returns *[admission.ShedError]. The
+	// to hash its password. ctx is the request's context. It returns *[overload.ShedError]. The
 	// caller still ends the request with Leave.
 	Starved(ctx context.Context) error
 }
@@ -27,8 +27,8 @@ type Gate interface {
 type open struct{}
 
 // Admit implements [Gate].
-func (open) Admit(context.Context, *admission.Request) (admission.Rank, error) {
-	return admission.Ranks - 1, nil
+func (open) Admit(context.Context, *overload.Request) (overload.Rank, error) {
+	return overload.Ranks - 1, nil
 }
 
 // Leave implements [Gate].
@@ -36,12 +36,12 @@ func (open) Leave() {}
 
 // Starved implements [Gate].
 func (open) Starved(context.Context) error {
-	return &admission.ShedError{RetryAfter: admission.RetryAfter(0), Short: admission.Processor}
+	return &overload.ShedError{RetryAfter: overload.RetryAfter(0), Short: overload.Processor}
 }
 
-var classOfGrant = map[clientcfg.Grant]admission.Class{
-	clientcfg.RefreshToken: admission.Refresh, clientcfg.AuthorizationCode: admission.Code,
-	clientcfg.ClientCredentials: admission.ClientCredentials, clientcfg.Password: admission.Password,
+var classOfGrant = map[clientcfg.Grant]overload.Class{
+	clientcfg.RefreshToken: overload.Refresh, clientcfg.AuthorizationCode: overload.Code,
+	clientcfg.ClientCredentials: overload.ClientCredentials, clientcfg.Password: overload.Password,
 }
 
 // refusedAnyway reports whether a token request fails without any expensive work: a parameter is
@@ -81,7 +81,7 @@ func (s *Service) presents(grant clientcfg.Grant, req *TokenRequest) bool {
 // for another reason. ok ignores the limits of failures, which depend on the address. ok is also
 // false for public clients, because they prove nothing. Foresee counts nothing, neither failures
 // nor the use of a secret.
-func (s *Service) Foresee(req *TokenRequest) (r admission.Request, ok bool) {
+func (s *Service) Foresee(req *TokenRequest) (r overload.Request, ok bool) {
 	client, known := s.opts.Clients.Client(req.Credentials.ClientID)
 	if !known || client.Public {
 		return r, false
@@ -99,14 +99,14 @@ func (s *Service) Foresee(req *TokenRequest) (r admission.Request, ok bool) {
 // enter asks the gate to admit a client's request, before any expensive work. The returned context
 // carries the request and its rank, for calls of the store. If there is no error, the caller calls
 // LeaveGate. Errors: *[Error].
-func (s *Service) enter(ctx context.Context, client *clientcfg.Client, class admission.Class, remote netip.Addr) (context.Context, error) {
+func (s *Service) enter(ctx context.Context, client *clientcfg.Client, class overload.Class, remote netip.Addr) (context.Context, error) {
 	r := s.admissionRequest(client, class, remote)
 	return s.EnterGate(ctx, &r)
 }
 
 // admissionRequest returns what the gate decides about. remote is used only for public clients.
-func (s *Service) admissionRequest(client *clientcfg.Client, class admission.Class, remote netip.Addr) admission.Request {
-	r := admission.Request{ClientID: client.ID, Class: class}
+func (s *Service) admissionRequest(client *clientcfg.Client, class overload.Class, remote netip.Addr) overload.Request {
+	r := overload.Request{ClientID: client.ID, Class: class}
 	if client.Public { // anyone can send requests in its name
 		r.Source = network.Source(remote)
 	}
@@ -122,15 +122,15 @@ func (s *Service) admissionRequest(client *clientcfg.Client, class admission.Cla
 
 // EnterGate is like enter, for requests of people, which have no known client. LeaveGate ends an
 // admitted request.
-func (s *Service) EnterGate(ctx context.Context, r *admission.Request) (context.Context, error) {
+func (s *Service) EnterGate(ctx context.Context, r *overload.Request) (context.Context, error) {
 	rank, err := s.opts.Gate.Admit(ctx, r)
 	switch {
 	case err != nil:
 		return ctx, Overloaded(err)
-	case r.Class == admission.ClientCredentials: // needs no store
+	case r.Class == overload.ClientCredentials: // needs no store
 		return ctx, nil
 	}
-	return admission.WithRequest(ctx, r, rank), nil
+	return overload.WithRequest(ctx, r, rank), nil
 }
 
 // LeaveGate ends a request that was admitted.

@@ -8,12 +8,12 @@ import (
 	"testing"
 	"time"
 
-	"oauth-server/internal/admission"
 	"oauth-server/internal/check"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/limiter"
 	"oauth-server/internal/network"
 	"oauth-server/internal/oautherr"
+	"oauth-server/internal/overload"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/secret"
 )
@@ -22,14 +22,14 @@ import (
 // shut.
 type doorkeeper struct {
 	shut   bool
-	asked  []admission.Request
+	asked  []overload.Request
 	inside int
 }
 
-func (d *doorkeeper) Admit(_ context.Context, r *admission.Request) (admission.Rank, error) {
+func (d *doorkeeper) Admit(_ context.Context, r *overload.Request) (overload.Rank, error) {
 	d.asked = append(d.asked, *r)
 	if d.shut {
-		return 0, &admission.ShedError{RetryAfter: 7 * time.Second, Short: admission.Processor}
+		return 0, &overload.ShedError{RetryAfter: 7 * time.Second, Short: overload.Processor}
 	}
 	d.inside++
 	return 1, nil
@@ -38,7 +38,7 @@ func (d *doorkeeper) Admit(_ context.Context, r *admission.Request) (admission.R
 func (d *doorkeeper) Leave() { d.inside-- }
 
 func (d *doorkeeper) Starved(context.Context) error {
-	return &admission.ShedError{RetryAfter: 7 * time.Second, Short: admission.Processor}
+	return &overload.ShedError{RetryAfter: 7 * time.Second, Short: overload.Processor}
 }
 
 func overloadedWorld(t *testing.T, edits ...func(*ratelimit.Settings)) (*world, *doorkeeper, *[]limiter.Decided) {
@@ -140,7 +140,7 @@ func TestGarbageIsNotCritical(t *testing.T) {
 	remote := netip.MustParseAddr("192.0.2.7")
 	_, err := w.token("app", grants.TokenRequest{GrantType: "authorization_code", Code: code, Remote: remote})
 	check.Equal(t, "a code", as[*grants.Error](t, err).RetryAfter, 7*time.Second)
-	check.Equal(t, "asked about", gate.asked, []admission.Request{{ClientID: "app", Class: admission.Code, Source: network.Source(remote)}})
+	check.Equal(t, "asked about", gate.asked, []overload.Request{{ClientID: "app", Class: overload.Code, Source: network.Source(remote)}})
 }
 
 // TestTooMuchGarbageIsNotCritical: an address with too many invalid grants is refused without
@@ -191,10 +191,10 @@ func TestGateIsAskedAboutProvenClients(t *testing.T) {
 	if _, err := w.service.Token(t.Context(), wrong); err == nil {
 		t.Fatal("a wrong secret is accepted")
 	}
-	want := []admission.Request{
-		{ClientID: "shop", Class: admission.ClientCredentials, Criticality: ratelimit.Sheddable},
-		{ClientID: "caller", Class: admission.ClientCredentials, Trusted: true},
-		{ClientID: "other", Class: admission.ClientCredentials},
+	want := []overload.Request{
+		{ClientID: "shop", Class: overload.ClientCredentials, Criticality: ratelimit.Sheddable},
+		{ClientID: "caller", Class: overload.ClientCredentials, Trusted: true},
+		{ClientID: "other", Class: overload.ClientCredentials},
 	}
 	check.Equal(t, "asked about", gate.asked, want)
 }

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"time"
 
-	"oauth-server/internal/admission"
 	"oauth-server/internal/oautherr"
+	"oauth-server/internal/overload"
 	"oauth-server/internal/secret"
 )
 
@@ -52,7 +52,7 @@ func storeFailed(doing string, cause error) *Error {
 // Overloaded returns the *Error for a request that was shed because the server is overloaded, or
 // nil for other errors.
 func Overloaded(err error) *Error {
-	var shed *admission.ShedError
+	var shed *overload.ShedError
 	if !errors.As(err, &shed) {
 		return nil
 	}

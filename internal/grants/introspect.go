@@ -6,10 +6,10 @@ import (
 	"net/netip"
 	"slices"
 
-	"oauth-server/internal/admission"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/keys"
 	"oauth-server/internal/oautherr"
+	"oauth-server/internal/overload"
 	"oauth-server/internal/secret"
 	"oauth-server/internal/store"
 )
@@ -39,7 +39,7 @@ func (s *Service) Introspect(ctx context.Context, q TokenQuery) (Introspection, 
 	if q.Token == "" {
 		return Introspection{}, fail(oautherr.InvalidRequest, "The parameter token is missing.")
 	}
-	ctx, err = s.enter(ctx, client, admission.Introspection, q.Remote)
+	ctx, err = s.enter(ctx, client, overload.Introspection, q.Remote)
 	if err != nil {
 		return Introspection{}, err
 	}

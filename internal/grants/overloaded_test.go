@@ -4,15 +4,15 @@ import (
 	"testing"
 	"time"
 
-	"oauth-server/internal/admission"
 	"oauth-server/internal/check"
 	"oauth-server/internal/grants"
+	"oauth-server/internal/overload"
 )
 
 // TestOverloadedStore: if any store operation of any flow is shed, the response has a retry time
 // and nothing is consumed.
 func TestOverloadedStore(t *testing.T) {
-	shed := &admission.ShedError{RetryAfter: 7 * time.Second, Short: admission.Store}
+	shed := &overload.ShedError{RetryAfter: 7 * time.Second, Short: overload.Store}
 	eachStoreFailure(t, shed)
 
 	w, f := failingWorld(t)
@@ -22,7 +22,7 @@ func TestOverloadedStore(t *testing.T) {
 	failed := as[*grants.Error](t, err)
 	check.Equal(t, "RetryAfter", failed.RetryAfter, shed.RetryAfter)
 	check.Equal(t, "description", failed.Description, "The server is overloaded; retry after 7 seconds.")
-	if as[*admission.ShedError](t, err) != shed {
+	if as[*overload.ShedError](t, err) != shed {
 		t.Error("the refusal is not the cause")
 	}
 }
@@ -31,7 +31,7 @@ func TestOverloadedStore(t *testing.T) {
 func TestOverloadedReadOfClients(t *testing.T) {
 	w := newWorld(t)
 	issued := w.tokens("shop")
-	shed := &admission.ShedError{RetryAfter: 7 * time.Second, Short: admission.Store}
+	shed := &overload.ShedError{RetryAfter: 7 * time.Second, Short: overload.Store}
 	w.reopen(func(o *grants.Options) { o.Clients = stopped{w.clients, w.clients, shed} })
 	_, err := w.service.Introspect(t.Context(), grants.TokenQuery{Credentials: w.credentials("shop"), Token: issued.AccessToken})
 	check.Equal(t, "RetryAfter of an introspection", as[*grants.Error](t, err).RetryAfter, shed.RetryAfter)

@@ -4,35 +4,35 @@ import (
 	"context"
 	"testing"
 
-	"oauth-server/internal/admission"
 	"oauth-server/internal/check"
 	"oauth-server/internal/grants"
+	"oauth-server/internal/overload"
 	"oauth-server/internal/secret"
 )
 
 // rankedStore records the rank of the last call.
 type rankedStore struct {
 	grants.Store
-	rank admission.Rank
+	rank overload.Rank
 }
 
 func (s *rankedStore) Code(ctx context.Context, d secret.Digest) (grants.Code, error) {
-	s.rank = admission.RankFrom(ctx)
+	s.rank = overload.RankFrom(ctx)
 	return s.Store.Code(ctx, d)
 }
 
 func (s *rankedStore) Family(ctx context.Context, d secret.Digest) (grants.Family, error) {
-	s.rank = admission.RankFrom(ctx)
+	s.rank = overload.RankFrom(ctx)
 	return s.Store.Family(ctx, d)
 }
 
 func (s *rankedStore) Revoked(ctx context.Context, names ...string) (bool, error) {
-	s.rank = admission.RankFrom(ctx)
+	s.rank = overload.RankFrom(ctx)
 	return s.Store.Revoked(ctx, names...)
 }
 
 func (s *rankedStore) User(ctx context.Context, name string) (grants.User, error) {
-	s.rank = admission.RankFrom(ctx)
+	s.rank = overload.RankFrom(ctx)
 	return s.Store.User(ctx, name)
 }
 
@@ -63,6 +63,6 @@ func TestStoreIsCalledWithTheRank(t *testing.T) {
 	} {
 		store.rank = 0
 		check.OK(t, tt.send(), tt.name)
-		check.Equal(t, tt.name, store.rank, admission.Rank(1)) // the rank from doorkeeper
+		check.Equal(t, tt.name, store.rank, overload.Rank(1)) // the rank from doorkeeper
 	}
 }

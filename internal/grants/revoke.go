@@ -6,8 +6,8 @@ import (
 	"strings"
 	"time"
 
-	"oauth-server/internal/admission"
 	"oauth-server/internal/oautherr"
+	"oauth-server/internal/overload"
 	"oauth-server/internal/ratelimit"
 )
 
@@ -75,7 +75,7 @@ func (s *Service) Revoke(ctx context.Context, q TokenQuery) error {
 	if q.Token == "" {
 		return fail(oautherr.InvalidRequest, "The parameter token is missing.")
 	}
-	ctx, err = s.enter(ctx, client, admission.Revocation, q.Remote)
+	ctx, err = s.enter(ctx, client, overload.Revocation, q.Remote)
 	if err != nil {
 		return err
 	}

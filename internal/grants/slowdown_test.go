@@ -7,10 +7,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	"oauth-server/internal/admission"
 	"oauth-server/internal/check"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/oautherr"
+	"oauth-server/internal/overload"
 	"oauth-server/internal/secret"
 )
 
@@ -86,7 +86,7 @@ func TestSlowDownOfAllInstances(t *testing.T) {
 // correct, and the one attempt in 30 seconds remains for the next.
 func TestUnrecordedAttemptUsesUpNothing(t *testing.T) {
 	for name, cause := range map[string]error{
-		"refused": &admission.ShedError{RetryAfter: 7 * time.Second, Short: admission.Store},
+		"refused": &overload.ShedError{RetryAfter: 7 * time.Second, Short: overload.Store},
 		"away":    errDown,
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -5,20 +5,20 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"oauth-server/internal/admission"
 	"oauth-server/internal/check"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/oautherr"
+	"oauth-server/internal/overload"
 	"oauth-server/internal/secret"
 )
 
 // starvedWorld is a world that cannot hash passwords while the server lacks processor time, and
 // sheds sign-ins for that reason.
-func starvedWorld(t *testing.T, edits ...func(*grants.Options)) (w *world, starved *bool, shed *[]admission.Request, gate *admission.Gate) {
+func starvedWorld(t *testing.T, edits ...func(*grants.Options)) (w *world, starved *bool, shed *[]overload.Request, gate *overload.Shedder) {
 	t.Helper()
-	starved, shed = new(bool), new([]admission.Request)
-	gate = admission.New(admission.DefaultSettings(), func(_ context.Context, r *admission.Request, o admission.Outcome) {
-		check.Equal(t, "outcome", o, admission.Shed)
+	starved, shed = new(bool), new([]overload.Request)
+	gate = overload.New(overload.DefaultSettings(), func(_ context.Context, r *overload.Request, o overload.Outcome) {
+		check.Equal(t, "outcome", o, overload.Shed)
 		*shed = append(*shed, *r)
 	})
 	passwords := secret.NewPasswords(secret.PasswordOptions{Separate: func(task secret.Task) ([]byte, error) {
@@ -39,7 +39,7 @@ func TestStarvedAttemptUsesUpNothing(t *testing.T) {
 	*starved = true
 	for i := range 3 {
 		err := w.signIn(number(100+i), "alice", password)
-		check.Equal(t, "for want of", as[*admission.ShedError](t, err).Short, admission.Processor)
+		check.Equal(t, "for want of", as[*overload.ShedError](t, err).Short, overload.Processor)
 	}
 	*starved = false
 	w.reopen() // as another instance
@@ -56,8 +56,8 @@ func TestStarvedAttemptIsShed(t *testing.T) {
 	check.Equal(t, "code", refused.Code, oautherr.TemporarilyUnavailable)
 	check.Equal(t, "to retry", refused.RetryAfter > 0, true)
 	_, err := w.token("shop", grants.TokenRequest{GrantType: "password", Username: "alice", Password: password})
-	check.Equal(t, "for want of", as[*admission.ShedError](t, err).Short, admission.Processor)
-	check.Equal(t, "shed", *shed, []admission.Request{{Class: admission.SignIn}, {ClientID: "shop", Class: admission.Password}})
+	check.Equal(t, "for want of", as[*overload.ShedError](t, err).Short, overload.Processor)
+	check.Equal(t, "shed", *shed, []overload.Request{{Class: overload.SignIn}, {ClientID: "shop", Class: overload.Password}})
 	check.Equal(t, "in flight in the end", gate.Stats().InFlight, 0)
 }
 

@@ -4,10 +4,10 @@ import (
 	"testing"
 	"time"
 
-	"oauth-server/internal/bans"
 	"oauth-server/internal/check"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/grants"
+	"oauth-server/internal/limiter/bans"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/testworld"
 )

@@ -9,10 +9,10 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"oauth-server/internal/admission"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/network"
 	"oauth-server/internal/oautherr"
+	"oauth-server/internal/overload"
 	"oauth-server/internal/secret"
 )
 
@@ -140,7 +140,7 @@ func (s *Service) verifyPassword(ctx context.Context, user *User, exists bool, a
 // It returns the cookie value, and the store keeps only its digest. Errors: [ErrSignIn], *[Error],
 // *[oautherr.LimitedError].
 func (s *Service) SignIn(ctx context.Context, in SignIn) (cookieValue string, session Session, err error) {
-	ctx, err = s.EnterGate(ctx, &admission.Request{Class: admission.SignIn})
+	ctx, err = s.EnterGate(ctx, &overload.Request{Class: overload.SignIn})
 	if err != nil {
 		return "", Session{}, err
 	}

@@ -5,11 +5,11 @@ import (
 	"testing"
 	"time"
 
-	"oauth-server/internal/bans"
 	"oauth-server/internal/check"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/limiter"
+	"oauth-server/internal/limiter/bans"
 	"oauth-server/internal/oautherr"
 	"oauth-server/internal/ratelimit"
 )

@@ -13,11 +13,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"oauth-server/internal/admission"
 	"oauth-server/internal/check"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/httpapi"
 	"oauth-server/internal/oautherr"
+	"oauth-server/internal/overload"
 )
 
 func busy() *grants.Error {
@@ -74,7 +74,7 @@ func TestBusyToken(t *testing.T) {
 // TestOverloaded checks that the answer is the same whether the gate or the lane before the store
 // refused the request.
 func TestOverloaded(t *testing.T) {
-	shed := &admission.ShedError{RetryAfter: 4 * time.Second, Short: admission.Store}
+	shed := &overload.ShedError{RetryAfter: 4 * time.Second, Short: overload.Store}
 	for name, err := range map[string]error{
 		"bare": shed, "wrapped": fmt.Errorf("read user: %w", shed),
 		"of grants": grants.Overloaded(fmt.Errorf("read user: %w", shed)),

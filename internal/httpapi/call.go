@@ -7,7 +7,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
-	"oauth-server/internal/admission"
+	"oauth-server/internal/overload"
 )
 
 // call is one request on its way through the server: echo's context, plus the values found while
@@ -16,11 +16,11 @@ type call struct {
 	echo.Context
 	remote    netip.Addr // forwarded addresses resolved; zero if unknown
 	started   time.Time
-	clientID  string             // as presented; for the log
-	grantType string             // as requested, for token requests
-	outcome   string             // OAuth error code; for the log
-	busy      bool               // the answer says when to try again
-	shed      admission.Resource // the resource that was short when the request was refused under overload; empty: not refused
+	clientID  string            // as presented; for the log
+	grantType string            // as requested, for token requests
+	outcome   string            // OAuth error code; for the log
+	busy      bool              // the answer says when to try again
+	shed      overload.Resource // the resource that was short when the request was refused under overload; empty: not refused
 }
 
 // ctx returns the context of the request. It carries the request ID, see accesslog.RequestID.

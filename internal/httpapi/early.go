@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"oauth-server/internal/accesslog"
-	"oauth-server/internal/admission"
 	"oauth-server/internal/httpapi/early"
 	"oauth-server/internal/oautherr"
+	"oauth-server/internal/overload"
 )
 
 // RefusedEarly records a token request that was refused before net/http read it, in the same way as
@@ -25,7 +25,7 @@ func (s *Server) RefusedEarly(f *early.Refusal) {
 	if s.o.Answered != nil {
 		s.o.Answered(ctx, Answer{
 			Route: "/token", Method: http.MethodPost, Status: http.StatusServiceUnavailable,
-			GrantType: f.Request.Grant, Error: string(oautherr.TemporarilyUnavailable), Shed: admission.Processor, Duration: time.Since(f.Received),
+			GrantType: f.Request.Grant, Error: string(oautherr.TemporarilyUnavailable), Shed: overload.Processor, Duration: time.Since(f.Received),
 		})
 	}
 }
@@ -41,7 +41,7 @@ func (s *Server) logEarly(f *early.Refusal) {
 	remote, trusted := s.addresses.Of(r)
 	line := accesslog.Line{
 		Route: s.base + "/token", Status: http.StatusServiceUnavailable, Bytes: int64(f.Sent), Started: f.Received, Remote: remote,
-		Grant: f.Request.Grant, ClientID: f.Request.ClientID, Error: string(oautherr.TemporarilyUnavailable), Busy: true, Shed: string(admission.Processor),
+		Grant: f.Request.Grant, ClientID: f.Request.ClientID, Error: string(oautherr.TemporarilyUnavailable), Busy: true, Shed: string(overload.Processor),
 	}
 	line.Write(s.log, accesslog.Identify(r, http.Header{}, trusted))
 }

@@ -8,11 +8,11 @@ import (
 	"testing/synctest"
 	"time"
 
-	"oauth-server/internal/admission"
 	"oauth-server/internal/check"
 	"oauth-server/internal/httpapi"
 	"oauth-server/internal/httpapi/early"
 	"oauth-server/internal/oautherr"
+	"oauth-server/internal/overload"
 )
 
 // refusedEarly returns a request of shop with these fields, refused with a body of 40 bytes.
@@ -49,7 +49,7 @@ func TestRefusedEarly(t *testing.T) {
 					t.Errorf("log %q, want %q and no secret", got, tt.line)
 				}
 				check.Equal(t, "answers", *answers, []httpapi.Answer{{
-					Route: "/token", Method: "POST", Status: 503, GrantType: "client_credentials", Error: string(oautherr.TemporarilyUnavailable), Shed: admission.Processor,
+					Route: "/token", Method: "POST", Status: 503, GrantType: "client_credentials", Error: string(oautherr.TemporarilyUnavailable), Shed: overload.Processor,
 				}})
 			})
 		})
@@ -60,7 +60,7 @@ func TestRefusedEarly(t *testing.T) {
 func TestRefusedEarlyFloodIsNotLogged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake()
-		f.failToken = shed(admission.Processor)
+		f.failToken = shed(overload.Processor)
 		s, log, answers := reporting(t, f, nil)
 		for range 50 {
 			request{path: "/token", body: form("grant_type", "client_credentials", "client_id", "shop", "client_secret", secretOf)}.send(t, s)

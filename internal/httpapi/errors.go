@@ -9,9 +9,9 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"oauth-server/internal/accesslog"
-	"oauth-server/internal/admission"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/oautherr"
+	"oauth-server/internal/overload"
 	"oauth-server/internal/ratelimit"
 )
 
@@ -44,7 +44,7 @@ func (s *Server) answerTo(err error) oautherr.Answer {
 }
 
 // OverloadedBody returns the JSON body of the answer to a request that was refused under overload.
-func OverloadedBody(shed *admission.ShedError) []byte {
+func OverloadedBody(shed *overload.ShedError) []byte {
 	a := overloaded(grants.Overloaded(shed))
 	return a.Encoded()
 }
@@ -110,8 +110,8 @@ func (s *Server) fail(c *call, err error) {
 
 // shedBy returns the resource that was short if err refused a request under overload, otherwise an
 // empty string.
-func shedBy(err error) admission.Resource {
-	var shed *admission.ShedError
+func shedBy(err error) overload.Resource {
+	var shed *overload.ShedError
 	if errors.As(err, &shed) {
 		return shed.Short
 	}

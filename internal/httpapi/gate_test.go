@@ -5,10 +5,10 @@ import (
 	"net/http"
 	"testing"
 
-	"oauth-server/internal/admission"
 	"oauth-server/internal/check"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/httpapi"
+	"oauth-server/internal/overload"
 )
 
 // doorkeeper is a gate that counts admitted requests.
@@ -17,13 +17,13 @@ type doorkeeper struct {
 	asked, inside int
 }
 
-func (d *doorkeeper) EnterGate(ctx context.Context, r *admission.Request) (context.Context, error) {
+func (d *doorkeeper) EnterGate(ctx context.Context, r *overload.Request) (context.Context, error) {
 	d.asked++
-	if d.shut || r.Class != admission.Page {
-		return ctx, shed(admission.Processor)
+	if d.shut || r.Class != overload.Page {
+		return ctx, shed(overload.Processor)
 	}
 	d.inside++
-	return admission.WithRequest(ctx, nil, 7), nil
+	return overload.WithRequest(ctx, nil, 7), nil
 }
 
 func (d *doorkeeper) LeaveGate() { d.inside-- }
@@ -38,7 +38,7 @@ type gated struct {
 }
 
 func (g *gated) Session(ctx context.Context, cookie string) (grants.Session, error) {
-	g.looked, g.within = true, g.gate.inside == 1 && admission.RankFrom(ctx) == 7
+	g.looked, g.within = true, g.gate.inside == 1 && overload.RankFrom(ctx) == 7
 	if g.panicking {
 		panic("boom")
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"oauth-server/internal/accesslog"
-	"oauth-server/internal/admission"
+	"oauth-server/internal/overload"
 )
 
 var (
@@ -127,7 +127,7 @@ func (s *Server) enter(c *call) error {
 	if s.o.Gate == nil {
 		return nil
 	}
-	ctx, err := s.o.Gate.EnterGate(c.ctx(), &admission.Request{Class: admission.Page})
+	ctx, err := s.o.Gate.EnterGate(c.ctx(), &overload.Request{Class: overload.Page})
 	if err == nil {
 		c.SetRequest(c.Request().WithContext(ctx))
 	}

@@ -12,9 +12,9 @@ import (
 	"strings"
 	"testing"
 
-	"oauth-server/internal/admission"
 	"oauth-server/internal/check"
 	"oauth-server/internal/httpapi"
+	"oauth-server/internal/overload"
 )
 
 func trusting(prefixes ...string) func(*httpapi.Options) {
@@ -226,7 +226,7 @@ func TestPreflightHeaders(t *testing.T) {
 // TestScriptsReadErrors also covers errors before the handler, and under overload.
 func TestScriptsReadErrors(t *testing.T) {
 	f := newFake()
-	f.failToken = shed(admission.Processor)
+	f.failToken = shed(overload.Processor)
 	s := newServer(t, f, nil)
 	origin := func(more http.Header) http.Header {
 		more["Origin"] = []string{"https://spa.example"}

@@ -11,9 +11,9 @@ import (
 	"strings"
 	"time"
 
-	"oauth-server/internal/admission"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/oautherr"
+	"oauth-server/internal/overload"
 )
 
 // Options are the parameters of [New]. Issuer, Tokens, Authorizations, Sessions, Inspector and Keys
@@ -68,7 +68,7 @@ type Answer struct {
 	Error     string // OAuth error code, if any
 	// Shed is the resource that was short when the request was refused under overload. Empty: it
 	// was not refused.
-	Shed     admission.Resource
+	Shed     overload.Resource
 	Duration time.Duration
 }
 

@@ -8,16 +8,16 @@ import (
 	"testing"
 	"time"
 
-	"oauth-server/internal/admission"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/httpapi"
+	"oauth-server/internal/overload"
 )
 
 // refusing is the gate of an overloaded server.
 type refusing struct{}
 
-func (refusing) Admit(context.Context, *admission.Request) (admission.Rank, error) {
-	return 0, &admission.ShedError{RetryAfter: 2 * time.Second, Short: admission.Processor}
+func (refusing) Admit(context.Context, *overload.Request) (overload.Rank, error) {
+	return 0, &overload.ShedError{RetryAfter: 2 * time.Second, Short: overload.Processor}
 }
 func (refusing) Leave() {}
 

@@ -3,8 +3,8 @@ package httpapi
 import (
 	"context"
 
-	"oauth-server/internal/admission"
 	"oauth-server/internal/grants"
+	"oauth-server/internal/overload"
 )
 
 // The interfaces below are the parts of the domain that this package needs. grants.Service
@@ -63,6 +63,6 @@ type Inspector interface {
 type Gate interface {
 	// EnterGate returns the context for the work on a request, or the error to answer with.
 	// LeaveGate ends the work.
-	EnterGate(ctx context.Context, r *admission.Request) (context.Context, error)
+	EnterGate(ctx context.Context, r *overload.Request) (context.Context, error)
 	LeaveGate()
 }

@@ -10,18 +10,18 @@ import (
 	"testing/synctest"
 	"time"
 
-	"oauth-server/internal/admission"
 	"oauth-server/internal/check"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/httpapi"
 	"oauth-server/internal/oautherr"
+	"oauth-server/internal/overload"
 )
 
 // shed returns the error of a request that was refused under overload.
-func shed(short admission.Resource) *grants.Error {
+func shed(short overload.Resource) *grants.Error {
 	return &grants.Error{
 		Code: oautherr.TemporarilyUnavailable, Description: "The server is overloaded; retry after 2 seconds.",
-		Cause: &admission.ShedError{RetryAfter: 2 * time.Second, Short: short}, RetryAfter: 2 * time.Second,
+		Cause: &overload.ShedError{RetryAfter: 2 * time.Second, Short: short}, RetryAfter: 2 * time.Second,
 	}
 }
 
@@ -42,15 +42,15 @@ func reporting(t *testing.T, f *fake, edit func(*httpapi.Options)) (s *httpapi.S
 // metrics.
 func TestShedRequestIsLoggedAsSuch(t *testing.T) {
 	f := newFake()
-	f.failToken, f.failSignIn = shed(admission.Store), shed(admission.Processor)
+	f.failToken, f.failSignIn = shed(overload.Store), shed(overload.Processor)
 	s, log, answers := reporting(t, f, nil)
 	res := request{path: "/token", body: form("grant_type", "password", "client_id", "shop", "client_secret", secretOf)}.send(t, s)
 	check.Equal(t, "status", res.StatusCode, http.StatusServiceUnavailable)
 	check.Equal(t, "Retry-After", res.Header.Get("Retry-After"), "2")
 	post(t, s, "/sign-in", "", url.Values{"username": {"alice"}, "password": {"x"}})
 	check.Equal(t, "answers", len(*answers), 2)
-	check.Equal(t, "of the token request", (*answers)[0].Shed, admission.Store)
-	check.Equal(t, "of the sign-in", (*answers)[1].Shed, admission.Processor)
+	check.Equal(t, "of the token request", (*answers)[0].Shed, overload.Store)
+	check.Equal(t, "of the sign-in", (*answers)[1].Shed, overload.Processor)
 	lines := strings.Split(strings.TrimSpace(log.String()), "\n")
 	check.Equal(t, "lines", len(lines), 2)
 	for i, end := range []string{"client_id=shop error=temporarily_unavailable shed=store", "error=temporarily_unavailable shed=processor"} {
@@ -64,7 +64,7 @@ func TestShedRequestIsLoggedAsSuch(t *testing.T) {
 func TestShedFloodIsNotLogged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake()
-		f.failToken = shed(admission.Processor)
+		f.failToken = shed(overload.Processor)
 		s, log, answers := reporting(t, f, nil)
 		for range 500 {
 			request{path: "/token", body: form("grant_type", "password", "client_id", "shop", "client_secret", secretOf)}.send(t, s)

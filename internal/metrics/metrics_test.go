@@ -41,7 +41,7 @@ func exercise(m *metrics.Metrics) {
 	m.WatchSync(func() metrics.Sync { return metrics.Sync{GAge: time.Second, Waiting: 2, Due: 1} })
 	m.WatchClock(func() (wall, store time.Duration) { return time.Hour, -20 * time.Millisecond })
 	m.WatchWaiting(func() int { return 3 })
-	m.WatchOverload(overload)
+	m.WatchOverload(overloaded)
 	m.WatchStoreLane(storeLane)
 	m.WatchGateway(gateway)
 	m.GatewayAnswered("issued", time.Millisecond)

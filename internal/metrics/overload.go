@@ -1,7 +1,7 @@
 package metrics
 
 import (
-	"oauth-server/internal/admission"
+	"oauth-server/internal/overload"
 	"oauth-server/internal/ratelimit"
 )
 
@@ -61,10 +61,10 @@ var (
 const Overloaded = "overloaded"
 
 // WatchOverload exports the result of read at each scrape.
-func (m *Metrics) WatchOverload(read func() admission.Stats) {
+func (m *Metrics) WatchOverload(read func() overload.Stats) {
 	m.pull.watch("overload", func(emit emit) {
 		now := read()
-		for c := range admission.Class(admission.Classes) {
+		for c := range overload.Class(overload.Classes) {
 			emitOutcomes(emit, overloadRequestsInfo, now.Requests[c], c.String())
 		}
 		for _, mode := range []ratelimit.Mode{ratelimit.Enforce, ratelimit.DryRun, ratelimit.Off} {
@@ -84,7 +84,7 @@ type StoreLane struct {
 	InFlight int
 	Waiting  int
 	// Requests counts calls since the start, by criticality, from sheddable up, and outcome.
-	Requests [admission.Criticalities][admission.Outcomes]uint64
+	Requests [overload.Criticalities][overload.Outcomes]uint64
 }
 
 // WatchStoreLane exports the result of read at each scrape.
@@ -101,8 +101,8 @@ func (m *Metrics) WatchStoreLane(read func() StoreLane) {
 }
 
 // emitOutcomes exports a count of each outcome, with the outcome as the last label.
-func emitOutcomes(emit emit, i Info, counts [admission.Outcomes]uint64, labels ...string) {
-	for o := range admission.Outcome(admission.Outcomes) {
+func emitOutcomes(emit emit, i Info, counts [overload.Outcomes]uint64, labels ...string) {
+	for o := range overload.Outcome(overload.Outcomes) {
 		emit(i, float64(counts[o]), append(labels[:len(labels):len(labels)], o.String())...)
 	}
 }

@@ -5,32 +5,32 @@ import (
 	"testing"
 	"time"
 
-	"oauth-server/internal/admission"
 	"oauth-server/internal/check"
 	"oauth-server/internal/metrics"
+	"oauth-server/internal/overload"
 	"oauth-server/internal/ratelimit"
 )
 
-func overload() admission.Stats {
-	st := admission.Stats{
+func overloaded() overload.Stats {
+	st := overload.Stats{
 		Mode: ratelimit.DryRun, Wait: 25 * time.Millisecond, Refused: 0.25, UpTo: ratelimit.SheddablePlus,
 		Useless: 1500 * time.Millisecond, InFlight: 7,
 	}
-	st.Requests[admission.ClientCredentials][admission.Shed] = 3
-	st.Requests[admission.SignIn][admission.WouldShed] = 4
+	st.Requests[overload.ClientCredentials][overload.Shed] = 3
+	st.Requests[overload.SignIn][overload.WouldShed] = 4
 	return st
 }
 
 func storeLane() metrics.StoreLane {
 	st := metrics.StoreLane{Limit: 16, InFlight: 15, Waiting: 3}
-	st.Requests[0] = [admission.Outcomes]uint64{admission.Shed: 9, admission.Abandoned: 1}
-	st.Requests[admission.Criticalities-1][admission.Admitted] = 8
+	st.Requests[0] = [overload.Outcomes]uint64{overload.Shed: 9, overload.Abandoned: 1}
+	st.Requests[overload.Criticalities-1][overload.Admitted] = 8
 	return st
 }
 
 func TestOverload(t *testing.T) {
 	m, reg := newMetrics(t, metrics.Options{})
-	m.WatchOverload(overload)
+	m.WatchOverload(overloaded)
 	m.WatchStoreLane(storeLane)
 	page := scrape(t, reg)
 	for _, line := range []string{
@@ -54,6 +54,6 @@ func TestOverload(t *testing.T) {
 	} {
 		shows(t, page, line+"\n")
 	}
-	check.Equal(t, "series of calls", strings.Count(page, "\noauth_store_lane_requests_total{"), admission.Criticalities*admission.Outcomes)
-	check.Equal(t, "series of requests", strings.Count(page, "\noauth_overload_requests_total{"), admission.Classes*admission.Outcomes)
+	check.Equal(t, "series of calls", strings.Count(page, "\noauth_store_lane_requests_total{"), overload.Criticalities*overload.Outcomes)
+	check.Equal(t, "series of requests", strings.Count(page, "\noauth_overload_requests_total{"), overload.Classes*overload.Outcomes)
 }

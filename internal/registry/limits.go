@@ -4,8 +4,8 @@ import (
 	"context"
 	"fmt"
 
-	"oauth-server/internal/bans"
 	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/limiter/bans"
 )
 
 // Limits describes the limits that operators have set for one client, and its bans. They are not

@@ -14,12 +14,12 @@ import (
 	"testing/synctest"
 	"time"
 
-	"oauth-server/internal/bans"
 	"oauth-server/internal/check"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/keys"
 	"oauth-server/internal/limiter"
+	"oauth-server/internal/limiter/bans"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/secret"
 	"oauth-server/internal/simulate"

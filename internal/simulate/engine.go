@@ -4,8 +4,8 @@ import (
 	"context"
 	"time"
 
-	"oauth-server/internal/bans"
 	"oauth-server/internal/limiter"
+	"oauth-server/internal/limiter/bans"
 	"oauth-server/internal/network"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/simulate/traffic"

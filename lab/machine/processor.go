@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"oauth-server/internal/proctime"
+	"oauth-server/internal/overload/proctime"
 )
 
 // errProc is returned for a text that is not what Linux has there.

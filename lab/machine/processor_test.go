@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"oauth-server/internal/proctime"
+	"oauth-server/internal/overload/proctime"
 	"oauth-server/lab/machine"
 )
 

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"oauth-server/internal/proctime"
+	"oauth-server/internal/overload/proctime"
 	"oauth-server/lab/machine"
 )
 

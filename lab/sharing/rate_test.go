@@ -13,7 +13,7 @@ import (
 
 	"oauth-server/internal/app"
 	"oauth-server/internal/config"
-	"oauth-server/internal/proctime"
+	"oauth-server/internal/overload/proctime"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/lab/limiters"
 	"oauth-server/lab/machine"

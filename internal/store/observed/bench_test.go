@@ -4,8 +4,8 @@ import (
 	"context"
 	"testing"
 
-	"oauth-server/internal/admission/lane"
 	"oauth-server/internal/check"
+	"oauth-server/internal/overload/storequeue"
 	"oauth-server/internal/ratelimit"
 )
 
@@ -13,8 +13,8 @@ import (
 func BenchmarkEnter(b *testing.B) {
 	for name, least := range map[string]int{"fixed": 0, "adaptive": 20} {
 		b.Run(name, func(b *testing.B) {
-			l := lane.New(lane.Options{Max: 80, Min: least, Mode: ratelimit.Enforce})
-			ctx := lane.NewRequest(context.Background())
+			l := storequeue.New(storequeue.Options{Max: 80, Min: least, Mode: ratelimit.Enforce})
+			ctx := storequeue.NewRequest(context.Background())
 			b.ReportAllocs()
 			for b.Loop() {
 				pass, err := l.Enter(ctx)

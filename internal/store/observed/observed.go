@@ -1,8 +1,8 @@
 // Package observed wraps a [store.Backend]. It reports each operation to an [Observer]. Operations
-// of requests enter a [lane.Lane] first, which may make them wait or refuse them. Apart from the
+// of requests enter a [storequeue.Queue] first, which may make them wait or refuse them. Apart from the
 // errors of such refusals, arguments and results pass unchanged.
 //
-//	data := observed.New(backend, observed.Options{Observer: metrics, Lane: lane, Gate: gate})
+//	data := observed.New(backend, observed.Options{Observer: metrics, Queue: queue, Gate: gate})
 //
 // Operations without a request in their context, such as background work, never wait. Commands that
 // open a store while no server runs do not wrap it.
@@ -12,7 +12,7 @@ import (
 	"context"
 	"errors"
 
-	"oauth-server/internal/admission/lane"
+	"oauth-server/internal/overload/storequeue"
 	"oauth-server/internal/store"
 )
 
@@ -25,7 +25,7 @@ type Observer interface {
 }
 
 // Gate counts the requests being processed. Requests in an operation, or waiting for one, do not
-// count. [admission.Gate] implements it.
+// count. [overload.Shedder] implements it.
 type Gate interface {
 	Pause(ctx context.Context)
 	Resume(ctx context.Context)
@@ -34,14 +34,14 @@ type Gate interface {
 // Options configure a [Backend].
 type Options struct {
 	Observer Observer
-	Lane     *lane.Lane // nil: no operation waits
-	Gate     Gate       // nil without a Lane
+	Queue    *storequeue.Queue // nil: no operation waits
+	Gate     Gate              // nil without a queue
 }
 
-// Backend is a wrapped [store.Backend]. Its methods also return the errors of [lane.Lane.Enter].
+// Backend is a wrapped [store.Backend]. Its methods also return the errors of [storequeue.Queue.Enter].
 //
 // A request must not use the store in the callback of List or History: it would wait for a second
-// slot in the lane while it holds one.
+// slot in the store queue while it holds one.
 type Backend struct {
 	backend store.Backend
 	o       Options
@@ -58,12 +58,12 @@ func New(b store.Backend, o Options) *Backend { return &Backend{b, o} }
 // do runs an operation. The observer's time does not include the wait. A refusal does not count as
 // a failure of the store.
 func (b *Backend) do(ctx context.Context, operation string, call func(context.Context) error) (err error) {
-	if b.o.Lane == nil {
+	if b.o.Queue == nil {
 		return b.observe(ctx, operation, call)
 	}
 	b.o.Gate.Pause(ctx)
 	defer b.o.Gate.Resume(ctx)
-	pass, err := b.o.Lane.Enter(ctx)
+	pass, err := b.o.Queue.Enter(ctx)
 	if err != nil {
 		return err
 	}

@@ -10,9 +10,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"oauth-server/internal/admission"
-	"oauth-server/internal/admission/lane"
 	"oauth-server/internal/check"
+	"oauth-server/internal/overload"
+	"oauth-server/internal/overload/storequeue"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/store"
 	"oauth-server/internal/store/observed"
@@ -44,11 +44,13 @@ func (quiet) Begin(ctx context.Context, _ string) (context.Context, func(bool)) 
 
 func (quiet) Unreadable(string, string, error) {}
 
-func wrap(b store.Backend, l *lane.Lane) *observed.Backend {
-	return observed.New(b, observed.Options{Observer: quiet{}, Lane: l, Gate: admission.New(admission.DefaultSettings(), nil)})
+func wrap(b store.Backend, l *storequeue.Queue) *observed.Backend {
+	return observed.New(b, observed.Options{Observer: quiet{}, Queue: l, Gate: overload.New(overload.DefaultSettings(), nil)})
 }
 
-func newLane() *lane.Lane { return lane.New(lane.Options{Max: 1, Mode: ratelimit.Enforce}) }
+func newLane() *storequeue.Queue {
+	return storequeue.New(storequeue.Options{Max: 1, Mode: ratelimit.Enforce})
+}
 
 var table = store.Table{Name: "things"}
 
@@ -68,14 +70,14 @@ func (f *fake) List(_ context.Context, _ store.Table, _ store.Query, each func(s
 	return f.fail
 }
 
-// TestEveryMethod: each method is observed under its own name. With a full lane, each call is
-// refused and does not reach the backend. With a free lane it reaches the backend, and leaves the
-// lane even after a panic. The backend here has no methods, so a call that reaches it panics.
+// TestEveryMethod: each method is observed under its own name. With a full queue, each call is
+// refused and does not reach the backend. With a free queue it reaches the backend, and leaves the
+// queue even after a panic. The backend here has no methods, so a call that reaches it panics.
 func TestEveryMethod(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, d := newLane(), &diary{}
 		b := reflect.ValueOf(observed.New(struct{ store.Backend }{}, observed.Options{
-			Observer: d, Lane: l, Gate: admission.New(admission.DefaultSettings(), nil),
+			Observer: d, Queue: l, Gate: overload.New(overload.DefaultSettings(), nil),
 		}))
 		names := map[string]bool{}
 		contract := reflect.TypeFor[store.Backend]()
@@ -84,17 +86,17 @@ func TestEveryMethod(t *testing.T) {
 			if name == "Close" {
 				continue
 			}
-			if _, panicked := call(b.MethodByName(name), lane.NewRequest(t.Context())); !panicked {
+			if _, panicked := call(b.MethodByName(name), storequeue.NewRequest(t.Context())); !panicked {
 				t.Errorf("%s does not reach the backend", name)
 			}
 			names[d.operations[len(d.operations)-1]] = true
 			check.Equal(t, name+": in flight afterwards", l.Stats().InFlight, 0)
-			pass, err := l.Enter(lane.NewRequest(t.Context()))
+			pass, err := l.Enter(storequeue.NewRequest(t.Context()))
 			check.OK(t, err)
-			err, panicked := call(b.MethodByName(name), lane.NewRequest(t.Context()))
-			var shed *admission.ShedError
+			err, panicked := call(b.MethodByName(name), storequeue.NewRequest(t.Context()))
+			var shed *overload.ShedError
 			if panicked || !errors.As(err, &shed) {
-				t.Errorf("%s with a full lane: %v, panic %v, want a refusal", name, err, panicked)
+				t.Errorf("%s with a full queue: %v, panic %v, want a refusal", name, err, panicked)
 			}
 			pass.Leave(true)
 		}
@@ -102,7 +104,7 @@ func TestEveryMethod(t *testing.T) {
 		check.Equal(t, "operations, without refused ones", len(d.operations), len(names))
 		check.Equal(t, "ends of operations", len(d.failures), len(names))
 		refused := l.Stats().Calls
-		check.Equal(t, "refused", refused.Of(admission.Shed), uint64(len(names)))
+		check.Equal(t, "refused", refused.Of(overload.Shed), uint64(len(names)))
 	})
 }
 
@@ -149,8 +151,8 @@ func TestErrors(t *testing.T) {
 			b := observed.New(&fake{now: func(ctx context.Context) error {
 				seen = ctx.Value(operationKey{})
 				return tt.err
-			}}, observed.Options{Observer: d, Lane: newLane(), Gate: admission.New(admission.DefaultSettings(), nil)})
-			now, err := b.Now(lane.NewRequest(t.Context()))
+			}}, observed.Options{Observer: d, Queue: newLane(), Gate: overload.New(overload.DefaultSettings(), nil)})
+			now, err := b.Now(storequeue.NewRequest(t.Context()))
 			if err != tt.err || now.Unix() != 1 { //nolint:errorlint // the very error
 				t.Errorf("Now() = %v, %v, want %v", now, err, tt.err)
 			}
@@ -169,7 +171,7 @@ func TestErrorOfTheCallback(t *testing.T) {
 		failed              bool
 	}{{own, nil, own, false}, {nil, down, down, true}, {nil, nil, nil, false}} {
 		d := &diary{}
-		b := observed.New(&fake{fail: tt.backend}, observed.Options{Observer: d, Lane: newLane(), Gate: admission.New(admission.DefaultSettings(), nil)})
+		b := observed.New(&fake{fail: tt.backend}, observed.Options{Observer: d, Queue: newLane(), Gate: overload.New(overload.DefaultSettings(), nil)})
 		err := b.List(t.Context(), table, store.Query{}, func(store.Record) error { return tt.each })
 		if err != tt.want { //nolint:errorlint // the very error
 			t.Errorf("List() = %v, want %v", err, tt.want)
@@ -183,10 +185,10 @@ func TestErrorOfTheCallback(t *testing.T) {
 func TestRefusalIsNoFailureOfTheStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, l := &diary{}, newLane()
-		b := observed.New(nil, observed.Options{Observer: d, Lane: l, Gate: admission.New(admission.DefaultSettings(), nil)})
-		_, err := l.Enter(lane.NewRequest(t.Context()))
+		b := observed.New(nil, observed.Options{Observer: d, Queue: l, Gate: overload.New(overload.DefaultSettings(), nil)})
+		_, err := l.Enter(storequeue.NewRequest(t.Context()))
 		check.OK(t, err)
-		if _, err := b.Now(lane.NewRequest(t.Context())); err == nil {
+		if _, err := b.Now(storequeue.NewRequest(t.Context())); err == nil {
 			t.Error("Now() was not refused")
 		}
 		check.Equal(t, "operations", len(d.operations), 0)
@@ -210,7 +212,7 @@ func TestFailuresDoNotLookQuick(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				const most = 40
-				l := lane.New(lane.Options{Max: most, Min: 1, Mode: ratelimit.Enforce})
+				l := storequeue.New(storequeue.Options{Max: most, Min: 1, Mode: ratelimit.Enforce})
 				took, result := time.Millisecond, tt.err
 				b := wrap(&fake{now: func(context.Context) error {
 					time.Sleep(took) //nolint:forbidigo // simulated time
@@ -218,7 +220,7 @@ func TestFailuresDoNotLookQuick(t *testing.T) {
 				}}, l)
 				lookup := func(n int) {
 					for range n {
-						_, _ = b.Now(lane.NewRequest(t.Context()))
+						_, _ = b.Now(storequeue.NewRequest(t.Context()))
 					}
 				}
 				lookup(20_000)

@@ -8,9 +8,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"oauth-server/internal/admission"
-	"oauth-server/internal/admission/lane"
 	"oauth-server/internal/check"
+	"oauth-server/internal/overload"
+	"oauth-server/internal/overload/storequeue"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/store"
 	"oauth-server/internal/store/observed"
@@ -49,10 +49,10 @@ func (s *slow) Now(ctx context.Context) (time.Time, error) {
 	}
 }
 
-// slowWorld returns a slow store behind a lane of four concurrent calls.
-func slowWorld(takes time.Duration) (*observed.Backend, *lane.Lane, *slow) {
+// slowWorld returns a slow store behind a queue of four concurrent calls.
+func slowWorld(takes time.Duration) (*observed.Backend, *storequeue.Queue, *slow) {
 	b := &slow{takes: takes}
-	l := lane.New(lane.Options{Max: 4, Mode: ratelimit.Enforce})
+	l := storequeue.New(storequeue.Options{Max: 4, Mode: ratelimit.Enforce})
 	return wrap(b, l), l, b
 }
 
@@ -68,14 +68,14 @@ func TestSlowStore(t *testing.T) {
 		var finished, refused int
 		var longest time.Duration // longest wait of a further call
 		request := func() {
-			ctx, cancel := context.WithTimeout(lane.NewRequest(t.Context()), 10*time.Second)
+			ctx, cancel := context.WithTimeout(storequeue.NewRequest(t.Context()), 10*time.Second)
 			defer cancel()
 			for i := range calls {
 				began := time.Now()
 				_, err := s.Now(ctx)
 				waited := time.Since(began)
 				mu.Lock()
-				var shed *admission.ShedError
+				var shed *overload.ShedError
 				switch {
 				case i == 0 && errors.As(err, &shed):
 					refused++
@@ -125,7 +125,7 @@ func TestCallersWhoGoFreePlaces(t *testing.T) {
 		var calls sync.WaitGroup
 		call := func(ctx context.Context, want error) {
 			calls.Go(func() {
-				if _, err := s.Now(lane.NewRequest(ctx)); !errors.Is(err, want) {
+				if _, err := s.Now(storequeue.NewRequest(ctx)); !errors.Is(err, want) {
 					t.Errorf("%v, want %v", err, want)
 				}
 			})
@@ -145,7 +145,7 @@ func TestCallersWhoGoFreePlaces(t *testing.T) {
 		leave()
 		synctest.Wait()
 		st := l.Stats()
-		abandoned := st.Calls.Of(admission.Abandoned)
+		abandoned := st.Calls.Of(overload.Abandoned)
 		check.Equal(t, "queued after they have gone", st.Queued, 0)
 		check.Equal(t, "in flight, of others", st.InFlight, 4)
 		calls.Wait()

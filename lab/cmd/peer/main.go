@@ -16,7 +16,7 @@ import (
 	"runtime"
 	"time"
 
-	"oauth-server/internal/heapfloor"
+	"oauth-server/internal/overload/heapfloor"
 )
 
 // peer is what a token endpoint is made from.

@@ -12,7 +12,7 @@ import (
 	"sync"
 	"time"
 
-	"oauth-server/internal/proctime"
+	"oauth-server/internal/overload/proctime"
 )
 
 const instances = 3 // that share MongoDB

@@ -14,7 +14,7 @@ import (
 	"sync"
 	"time"
 
-	"oauth-server/internal/proctime"
+	"oauth-server/internal/overload/proctime"
 	"oauth-server/lab/process"
 )
 

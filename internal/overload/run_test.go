@@ -1,0 +1,190 @@
+package overload
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"oauth-server/internal/check"
+	"oauth-server/internal/ratelimit"
+)
+
+// beats runs n beats at a constant wait, with this many requests of each class per beat.
+func (g *Shedder) beats(n int, wait time.Duration, arriving map[Class]int) {
+	for range n {
+		for class, count := range arriving {
+			for range count {
+				if _, err := g.Admit(context.Background(), &Request{ClientID: "c", Class: class}); err == nil {
+					g.Leave()
+				}
+			}
+		}
+		g.beat(time.Now(), beat, wait)
+	}
+}
+
+func always(time.Duration) bool { return true }
+
+// TestRefreshesAlone checks that refreshes are not refused before their own target wait is reached,
+// even if there is nothing else to refuse.
+func TestRefreshesAlone(t *testing.T) {
+	g := New(DefaultSettings(), nil)
+	g.busy = always
+	refreshes := map[Class]int{Refresh: 20}
+	g.beats(400, 14*time.Millisecond, refreshes)
+	if st := g.Stats(); st.Refused > 0 || st.UpTo != ratelimit.CriticalityUnset {
+		t.Errorf("below their target: %+v", st)
+	}
+	g.beats(400, 30*time.Millisecond, refreshes)
+	if st := g.Stats(); st.Refused < 0.5 || st.UpTo != ratelimit.CriticalPlus {
+		t.Errorf("above it for ten seconds: %+v", st)
+	}
+}
+
+// TestUseless checks that sending more requests counts as useless when nearly all requests of the
+// highest present criticality are refused.
+func TestUseless(t *testing.T) {
+	for class, wait := range map[Class]time.Duration{Refresh: time.Second, ClientCredentials: time.Second} {
+		g := New(DefaultSettings(), nil)
+		g.busy = always
+		g.beats(1000, wait, map[Class]int{class: 2, Introspection: 2})
+		if st := g.Stats(); st.Useless == 0 || st.Overloaded == 0 {
+			t.Errorf("%v: %+v", class, st)
+		}
+		g.beats(1000, 0, map[Class]int{class: 2})
+		if st := g.Stats(); st.UpTo != ratelimit.CriticalityUnset || st.Refused != 0 {
+			t.Errorf("%v, after the overload: %+v", class, st)
+		}
+	}
+	g := New(DefaultSettings(), nil)
+	g.busy = always
+	g.beats(100, 12*time.Millisecond, map[Class]int{Refresh: 2, Introspection: 20})
+	if st := g.Stats(); st.Useless > 0 || st.UpTo != ratelimit.Sheddable {
+		t.Errorf("while refreshes are answered: %+v", st)
+	}
+}
+
+// TestOthersUseTheProcessor checks that a wait caused by other programs refuses nothing.
+func TestOthersUseTheProcessor(t *testing.T) {
+	g := New(DefaultSettings(), nil)
+	g.busy = func(time.Duration) bool { return false }
+	g.beats(1000, time.Second, map[Class]int{ClientCredentials: 1})
+	if st := g.Stats(); st.Refused > 0 || st.Wait != time.Second {
+		t.Errorf("%+v", st)
+	}
+}
+
+// TestCallersGiveUp checks that next to other programs, requests beyond the capacity of this
+// process are refused once callers hang up before their turn, and that refusing ends when callers
+// stop hanging up.
+func TestCallersGiveUp(t *testing.T) {
+	g := New(DefaultSettings(), nil)
+	g.busy = func(time.Duration) bool { return false }
+	beats := func(n int, gone uint64) float64 {
+		for range n {
+			g.gone.Add(gone)
+			g.beats(1, 50*time.Millisecond, map[Class]int{ClientCredentials: 10})
+		}
+		return g.Stats().Refused
+	}
+	if refused := beats(400, 0); refused > 0 {
+		t.Errorf("refused %.3f while nobody hangs up", refused)
+	}
+	if refused := beats(400, 5); refused < 0.5 {
+		t.Errorf("refused %.3f while half of the callers hang up", refused)
+	}
+	if refused := beats(2000, 0); refused > 0 {
+		t.Errorf("refused %.3f when nobody hangs up any more", refused)
+	}
+}
+
+func TestProcessorUse(t *testing.T) {
+	var u processorUse
+	used := time.Duration(0)
+	run := func(beats int, processors float64) float64 {
+		var mean float64
+		for range beats {
+			used += time.Duration(processors * float64(beat))
+			mean = u.take(used, beat)
+		}
+		return mean
+	}
+	if got := run(80, 1.5); got < 1.49 || got > 1.5 {
+		t.Errorf("one and a half processors for two seconds: %.3f", got)
+	}
+	if got := run(1, 0); got < 1.3 {
+		t.Errorf("after one idle beat: %.3f", got)
+	}
+	if got := run(80, 0.1); got > 0.11 {
+		t.Errorf("a tenth for two seconds: %.3f", got)
+	}
+}
+
+// TestProcessorsOfProcess checks that the usable processors are the minimum of all limits.
+func TestProcessorsOfProcess(t *testing.T) {
+	for name, tt := range map[string]struct {
+		places, there int
+		quota, want   float64
+	}{
+		"all":                          {4, 4, 0, 4},
+		"one place more":               {5, 4, 0, 4},
+		"few places":                   {2, 4, 0, 2},
+		"half a processor, of four":    {2, 4, 0.5, 0.5}, // Go uses at least two places
+		"half a processor, of one":     {2, 1, 0.5, 0.5},
+		"a quota of more than places":  {2, 4, 3, 2},
+		"one and a half, rounded to 2": {3, 2, 1.5, 1.5},
+	} {
+		t.Run(name, func(t *testing.T) {
+			check.Equal(t, "processors", (&processorUse{quota: tt.quota}).processors(tt.places, tt.there), tt.want)
+		})
+	}
+}
+
+// TestQuotaIsUsedUp checks that the usage of this process in an hour is little compared to its
+// processors, and more than a tiny quota.
+func TestQuotaIsUsedUp(t *testing.T) {
+	g := New(DefaultSettings(), nil)
+	check.Equal(t, "busy without a quota", g.busy(time.Hour), false)
+	g.SetQuota(1e-9)
+	check.Equal(t, "busy with one", g.busy(time.Hour), true)
+}
+
+// TestNoRoomIsAnOverload checks that operators see it, and that the retry time grows.
+func TestNoRoomIsAnOverload(t *testing.T) {
+	s := DefaultSettings()
+	s.MaxInFlight = 10
+	g := New(s, nil)
+	for range 7 {
+		if _, err := g.Admit(t.Context(), &Request{Class: Introspection}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := g.Admit(t.Context(), &Request{Class: Introspection}); err == nil {
+		t.Fatal("there is room for an eighth")
+	}
+	g.beat(time.Now(), beat, 0)
+	if st := g.Stats(); st.UpTo != ratelimit.Sheddable || st.Overloaded == 0 {
+		t.Errorf("%+v", st)
+	}
+	if l := g.level.Load(); l != 0 {
+		t.Errorf("what has room is refused, too: level %d", l)
+	}
+}
+
+// TestModesForgetEachOther checks that the level of dry-run mode is not enforced when the mode
+// becomes enforce.
+func TestModesForgetEachOther(t *testing.T) {
+	s := DefaultSettings()
+	s.Mode = ratelimit.DryRun
+	g := New(s, nil)
+	g.busy = always
+	g.beats(1000, time.Second, map[Class]int{ClientCredentials: 2})
+	if st := g.Stats(); st.Refused < 0.4 || st.Refused > mostInDryRun {
+		t.Errorf("in dry-run: %+v", st)
+	}
+	g.Set(DefaultSettings())
+	g.beats(1, 0, nil)
+	if st := g.Stats(); st.Refused > 0 || st.Overloaded > 0 {
+		t.Errorf("after the change: %+v", st)
+	}
+}
