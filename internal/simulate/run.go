@@ -23,8 +23,6 @@ type Options struct {
 	TokenLifetime time.Duration
 	// MaxKeys bounds the keys that are counted at once, as in the server; below 1: [ratelimit.DefaultMaxKeys].
 	MaxKeys int
-	// MaxClients bounds the clients in the result; below 1: 10,000.
-	MaxClients int
 	// Trials are limits to compare.
 	Trials []Trial
 	// Goal describes limits to find; nil: none.
@@ -44,8 +42,8 @@ type Progress struct {
 }
 
 const (
-	defaultLifetime   = time.Hour
-	defaultMaxClients = 10_000
+	defaultLifetime = time.Hour
+	maxClients      = 10_000 // in the result
 )
 
 func (o Options) withDefaults() Options {
@@ -57,9 +55,6 @@ func (o Options) withDefaults() Options {
 	}
 	if o.MaxKeys < 1 {
 		o.MaxKeys = ratelimit.DefaultMaxKeys
-	}
-	if o.MaxClients < 1 {
-		o.MaxClients = defaultMaxClients
 	}
 	if o.Progress == nil {
 		o.Progress = func(Progress) {}
@@ -166,7 +161,7 @@ func (r *run) judge(policies *ratelimit.Compiled, source traffic.Source) (*Resul
 	}
 	r.failed = source.Err()
 	e.finish()
-	return e.result(r.MaxClients), nil
+	return e.result(maxClients), nil
 }
 
 // pass calls do with each request of a source.

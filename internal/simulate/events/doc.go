@@ -6,5 +6,10 @@
 // merged, and memory stays bounded whatever the size of the log. Unreadable lines are counted by
 // cause, with the first line of each.
 //
+// One parser reads all formats. It picks fields by their paths, columns or parts of a line, and
+// applies rules to them. Each provider is a preset of data, and a [Mapping] of a user compiles to
+// the same parser. To add a provider, add its preset, its name to [Formats], and lines of its log to
+// testdata and docs/simulate-logs.md.
+//
 // The package writes nothing, follows no link in a log, and opens only the given files.
 package events

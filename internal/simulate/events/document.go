@@ -10,7 +10,7 @@ import (
 // without separators.
 type document struct {
 	on     bool
-	in     []byte // the objects and arrays around the next value, as { and [
+	in     []byte // the objects and arrays around the next value, as { and [, and v for an array of texts
 	member string // name of the member with the array, if any
 }
 
@@ -23,6 +23,9 @@ var nestedNames = map[string]map[string]byte{"data": {"result": '{', "events": '
 
 // lokiNames are members of the elements in an array of Loki.
 var lokiNames = map[string]byte{"values": '['}
+
+// texts stands for an array of Loki, with arrays of texts as its elements.
+const texts = 'v'
 
 // deepestDocument bounds how many objects and arrays around a value are tracked.
 const deepestDocument = 64
@@ -134,19 +137,19 @@ func (in *input) nextValue() (record []byte, line uint64, p *problem, ok bool) {
 	}
 	names, nested := arrayNames, nestedNames
 	if in.doc.innermost() != 0 {
-		if names, nested = nil, nil; in.doc.member == "data.result" || in.doc.member == "streams" {
-			names = lokiNames
-		}
+		names, nested = lokiNames, nil
 	}
 	for {
 		b := in.buf[in.start:in.end]
-		if b[0] == '{' && names != nil {
+		if b[0] == '{' {
 			if at, depth, member := arrayIn(b, 0, names, nested); at > 0 {
 				in.advance(at + 1)
 				for range depth {
 					in.doc.enter('{')
 				}
-				in.doc.enter('[')
+				if in.doc.enter('['); member == "values" {
+					in.doc.in[len(in.doc.in)-1] = texts
+				}
 				if in.doc.member == "" || member != "values" { // of an element
 					in.doc.member = member
 				}
@@ -177,12 +180,12 @@ func (in *input) seek() bool {
 			case c == '\n':
 				in.line++
 			case c == ' ' || c == '\t' || c == '\r' || c == ',' || bytes.IndexByte(bom, c) >= 0:
-			case c == '}' && around == '{' || c == ']' && around == '[':
+			case c == '}' && around == '{' || c == ']' && (around == '[' || around == texts):
 				in.doc.in = in.doc.in[:len(in.doc.in)-1]
 			case around == '{':
 				in.passMember()
 				continue
-			case c == '[' && !in.isTexts():
+			case c == '[' && around != texts:
 				in.doc.enter('[')
 			case c == ']':
 			default:
@@ -191,19 +194,6 @@ func (in *input) seek() bool {
 			in.start++
 		}
 		if !in.fill() {
-			return false
-		}
-	}
-}
-
-// isTexts reports whether the next value is an array that begins with text, or a number.
-func (in *input) isTexts() bool {
-	for {
-		b := in.buf[in.start:in.end]
-		if next := space(b, 1); next < len(b) {
-			return b[next] == '"' || b[next] >= '0' && b[next] <= '9'
-		}
-		if len(b) > longestLine || !in.fill() {
 			return false
 		}
 	}

@@ -230,8 +230,12 @@ func seconds(text []byte) time.Duration {
 // meets reports whether the values meet all conditions.
 func (p *parser) meets(all []wanted) bool {
 	for i := range all {
-		w := &all[i]
-		if w.matches(p.values[w.slot].bytes(&p.buf)) == w.not {
+		w, v := &all[i], &p.values[all[i].slot]
+		text := v.raw
+		if v.kind > plain {
+			text = v.bytes(&p.buf)
+		}
+		if w.matches(text) == w.not {
 			return false
 		}
 	}
@@ -240,14 +244,14 @@ func (p *parser) meets(all []wanted) bool {
 
 func (w *wanted) matches(text []byte) bool {
 	switch {
+	case !w.anyBefore && !w.anyAfter:
+		return string(text) == w.text
 	case w.anyBefore && w.anyAfter:
 		return bytes.Contains(text, []byte(w.text))
 	case w.anyBefore:
 		return bytes.HasSuffix(text, []byte(w.text))
-	case w.anyAfter:
-		return bytes.HasPrefix(text, []byte(w.text))
 	}
-	return string(text) == w.text
+	return bytes.HasPrefix(text, []byte(w.text))
 }
 
 // failed reports whether a request with that status failed for another reason than a limit. Such a

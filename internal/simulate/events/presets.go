@@ -1,6 +1,10 @@
 package events
 
-import "strings"
+import (
+	"maps"
+	"slices"
+	"strings"
+)
 
 // preset describes the log of a provider: where its fields are, and what its entries stand for.
 type preset struct {
@@ -199,9 +203,9 @@ var presets = map[Format]*preset{
 func (p *parser) use(s *preset) {
 	p.root, p.foreign, p.noUser = &node{}, s.foreign, s.noUser
 	slots := map[string]int{}
-	for name, paths := range s.fields {
+	for _, name := range slices.Sorted(maps.Keys(s.fields)) {
 		slots[name] = len(slots) + 1
-		rank := 0
+		rank, paths := 0, s.fields[name]
 		for _, around := range append([]string{""}, s.within...) {
 			for path := range strings.FieldsSeq(paths) {
 				if err := p.root.add(around+path, slots[name], rank); err != nil {
