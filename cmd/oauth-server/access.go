@@ -26,8 +26,7 @@ func (f *accessFlag) String() string { return string(f.access) }
 // works, and not a value after a space.
 func (f *accessFlag) Type() string { return "bool" }
 
-// Set implements pflag.Value. It also accepts true and false, because --admin used to be a boolean
-// flag.
+// Set implements pflag.Value. It also accepts true and false, like a boolean flag.
 func (f *accessFlag) Set(s string) error {
 	levels := map[string]clientcfg.Access{
 		"read": clientcfg.ReadAccess, "write": clientcfg.WriteAccess, "true": clientcfg.WriteAccess, "false": clientcfg.NoAccess,

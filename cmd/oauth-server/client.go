@@ -117,7 +117,7 @@ func changeError(kind, name string, err error) error {
 		why, _, _ := strings.Cut(p.Detail, "; to do it nevertheless") // drops the advice about a parameter of the API
 		return fmt.Errorf("%s; to do it nevertheless, add --confirm '%s'", why, name)
 	case errors.As(err, &p) && p.Status == http.StatusForbidden:
-		return fmt.Errorf("%w; an admin client from before this was possible gets its scopes by oauth-server client update ID --admin", err)
+		return fmt.Errorf("%w; an admin client gets its scopes by oauth-server client update ID --admin", err)
 	}
 	return err
 }

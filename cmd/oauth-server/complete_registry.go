@@ -2,36 +2,33 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"io"
-	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 
-	"oauth-server/internal/adminapi"
 	"oauth-server/internal/adminclient"
-	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/registry"
 )
 
 // lookUp reads for a completion from the store or server that the command itself would use, within
-// [completeWithin] and without output. It returns false for commands that do not work on clients
-// and users; those read from the server that their flags or the environment name.
-func (c *cli) lookUp(cmd *cobra.Command, read func(ctx context.Context, r *adminclient.Accounts) error) bool {
+// [completeWithin] and without output. A command that does not choose a store reads from the server
+// that its flags or the environment name. On an error, nothing is offered.
+func (c *cli) lookUp(cmd *cobra.Command, read func(ctx context.Context, r *adminclient.Accounts) error) {
+	ctx, cancel := context.WithTimeout(cmd.Context(), completeWithin)
+	defer cancel()
 	f := c.places[cmd]
 	if f == nil {
-		return false
+		if api, err := c.completing(cmd).connect(); err == nil {
+			_ = read(ctx, &adminclient.Accounts{Client: api})
+		}
+		return
 	}
 	quiet := *c
 	quiet.in, quiet.errOut = strings.NewReader(""), io.Discard
 	f.cli, f.creates, f.timeout = &quiet, false, completeWithin
-	ctx, cancel := context.WithTimeout(cmd.Context(), completeWithin)
-	defer cancel()
-	_ = f.with(ctx, func(r *adminclient.Accounts) error { return read(ctx, r) }) // on an error, nothing is offered
-	return true
+	_ = f.with(ctx, func(r *adminclient.Accounts) error { return read(ctx, r) })
 }
 
 // completing returns API flags for the completions of a command that can also work without a
@@ -53,7 +50,7 @@ func (c *cli) completeClientID(cmd *cobra.Command, args []string, typed string) 
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	found := c.lookUp(cmd, func(ctx context.Context, r *adminclient.Accounts) error {
+	c.lookUp(cmd, func(ctx context.Context, r *adminclient.Accounts) error {
 		all, err := r.Clients(ctx, registry.Filter{Prefix: typed})
 		for i := range all.Clients {
 			out = append(out, all.Clients[i].ID)
@@ -63,9 +60,6 @@ func (c *cli) completeClientID(cmd *cobra.Command, args []string, typed string) 
 		}
 		return err
 	})
-	if !found {
-		return c.completing(cmd).completeClient(cmd, args, typed)
-	}
 	return beginning(out, typed), cobra.ShellCompDirectiveNoFileComp
 }
 
@@ -89,7 +83,7 @@ func (c *cli) completeUsername(cmd *cobra.Command, args []string, typed string) 
 			out = append(out, u.Username)
 		}
 	}
-	found := c.lookUp(cmd, func(ctx context.Context, r *adminclient.Accounts) error {
+	c.lookUp(cmd, func(ctx context.Context, r *adminclient.Accounts) error {
 		if u, err := r.User(ctx, typed); typed != "" && err == nil { // the list after this name does not include it
 			add(u)
 		}
@@ -97,13 +91,6 @@ func (c *cli) completeUsername(cmd *cobra.Command, args []string, typed string) 
 		add(users...)
 		return err
 	})
-	if !found {
-		raw, err := c.completing(cmd).fetch(cmd.Context(), "/users", url.Values{"prefix": {typed}, "limit": {strconv.Itoa(mostCompleted)}})
-		var page adminapi.Users
-		if err == nil && json.Unmarshal(raw, &page) == nil {
-			add(page.Users...)
-		}
-	}
 	return beginning(out, typed), cobra.ShellCompDirectiveNoFileComp
 }
 
@@ -131,22 +118,13 @@ func (c *cli) completeNamedUser(cmd *cobra.Command, _ []string, typed string) ([
 
 // completeLabel completes a label with the labels that clients have.
 func (c *cli) completeLabel(cmd *cobra.Command, _ []string, typed string) (out []string, _ cobra.ShellCompDirective) {
-	found := c.lookUp(cmd, func(ctx context.Context, r *adminclient.Accounts) error {
+	c.lookUp(cmd, func(ctx context.Context, r *adminclient.Accounts) error {
 		all, err := r.Clients(ctx, registry.Filter{})
 		for i := range all.Clients {
 			out = append(out, all.Clients[i].Labels.Pairs()...)
 		}
 		return err
 	})
-	if !found {
-		all, _ := c.completing(cmd).clients(cmd.Context()) // on an error, nothing is offered
-		for _, raw := range all {
-			var client clientcfg.Metadata
-			if json.Unmarshal(raw, &client) == nil {
-				out = append(out, client.Labels.Pairs()...)
-			}
-		}
-	}
 	return beginning(out, typed), cobra.ShellCompDirectiveNoFileComp
 }
 

@@ -16,6 +16,9 @@ func isState(arg string) bool { return slices.Contains(states, arg) }
 // or off.
 func switchArgs(cmd *cobra.Command, args []string) (client string, on bool, err error) {
 	last := len(args) - 1
+	if last > 0 && isState(args[0]) && !isState(args[last]) {
+		return "", false, usagef("%sthe client comes before its state; write: %s %s %s", within(cmd), cmd.CommandPath(), args[last], args[0])
+	}
 	if !isState(args[last]) {
 		_, order, _ := strings.Cut(cmd.Use, " ")
 		return "", false, usagef("%s%q is neither on nor off; the order is %s", within(cmd), args[last], order)
@@ -33,20 +36,11 @@ concerns all clients without a mode of their own, and off enforces within the ca
 share. With CLIENT, off enforces whatever the share is; "limits unset CLIENT --field
 mode" gives the client the mode of all clients again.
 
-The last argument is the state, so a client may be named on or off. The order
-on|off CLIENT is deprecated and still works.`,
+The last argument is the state, so a client may be named on or off.`,
 		Example: `  oauth-server limits dry-run on
   oauth-server limits dry-run shop off`,
 		ValidArgsFunction: l.completeSwitch(states...),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			switch {
-			case len(args) < 2 || !isState(args[0]):
-			case isState(args[1]):
-				l.note("The last argument is the state: this concerns the client %q, and dry-run is to be %s.", args[0], args[1])
-			default:
-				slices.Reverse(args)
-				l.note("The order on|off CLIENT is deprecated. Write: %s %s", cmd.CommandPath(), strings.Join(args, " "))
-			}
 			client, on, err := switchArgs(cmd, args)
 			if err != nil {
 				return err
@@ -93,7 +87,7 @@ the state after its name.`,
 }
 
 // trustArgs adds the state on if only a client is given. It rejects a state without a client, which
-// would otherwise trust a client of that name, and a state before the client.
+// would otherwise trust a client of that name.
 func trustArgs(cmd *cobra.Command, args []string) ([]string, error) {
 	alone := len(args) == 1
 	switch {
@@ -101,8 +95,6 @@ func trustArgs(cmd *cobra.Command, args []string) ([]string, error) {
 		return nil, usagef("%s%q is a state, and CLIENT is missing; write: %s CLIENT %[2]s", within(cmd), args[0], cmd.CommandPath())
 	case alone:
 		return append(args, "on"), nil
-	case isState(args[0]) && !isState(args[1]):
-		return nil, usagef("%sthe client comes before its state; write: %s %s %s", within(cmd), cmd.CommandPath(), args[1], args[0])
 	}
 	return args, nil
 }

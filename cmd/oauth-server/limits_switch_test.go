@@ -37,18 +37,10 @@ func TestSwitches(t *testing.T) {
 		{"dry-run off", `/settings {"mode":"enforce"}`, "Dry-run is now off", ""},
 		{"dry-run shop on", `/policies/shop {"mode":"dry_run"}`, "Dry-run is now on for shop", ""},
 		{"dry-run shop off", `/policies/shop {"mode":"enforce"}`, "Dry-run is now off for shop", ""},
-		{
-			"dry-run on shop", `/policies/shop {"mode":"dry_run"}`, "Dry-run is now on for shop",
-			"The order on|off CLIENT is deprecated. Write: oauth-server limits dry-run shop on",
-		},
-		{
-			"dry-run off shop", `/policies/shop {"mode":"enforce"}`, "Dry-run is now off for shop",
-			"The order on|off CLIENT is deprecated. Write: oauth-server limits dry-run shop off",
-		},
 		// With a client named on or off, the last argument is the state.
-		{"dry-run on off", `/policies/on {"mode":"enforce"}`, "Dry-run is now off for on", `The last argument is the state: this concerns the client "on", and dry-run is to be off.`},
-		{"dry-run off on", `/policies/off {"mode":"dry_run"}`, "Dry-run is now on for off", `The last argument is the state: this concerns the client "off", and dry-run is to be on.`},
-		{"dry-run on on", `/policies/on {"mode":"dry_run"}`, "Dry-run is now on for on", `The last argument is the state: this concerns the client "on", and dry-run is to be on.`},
+		{"dry-run on off", `/policies/on {"mode":"enforce"}`, "Dry-run is now off for on", ""},
+		{"dry-run off on", `/policies/off {"mode":"dry_run"}`, "Dry-run is now on for off", ""},
+		{"dry-run on on", `/policies/on {"mode":"dry_run"}`, "Dry-run is now on for on", ""},
 		{"trust shop on", `/policies/shop {"ban":null,"max_wait":null,"max_waiting":null,"over_limit":null,"trusted":true}`, "The client shop is now trusted", ""},
 		{"trust shop off", `/policies/shop {"trusted":false}`, "The client shop is no longer trusted", ""},
 		{"trust shop", `/policies/shop {"ban":null,"max_wait":null,"max_waiting":null,"over_limit":null,"trusted":true}`, "The client shop is now trusted", ""},
@@ -57,6 +49,7 @@ func TestSwitches(t *testing.T) {
 
 		{"dry-run shop", "", "", `oauth-server: limits dry-run: "shop" is neither on nor off; the order is [CLIENT] on|off`},
 		{"dry-run shop maybe", "", "", `oauth-server: limits dry-run: "maybe" is neither on nor off; the order is [CLIENT] on|off`},
+		{"dry-run on shop", "", "", `oauth-server: limits dry-run: the client comes before its state; write: oauth-server limits dry-run shop on`},
 		{"dry-run maybe shop", "", "", `oauth-server: limits dry-run: "shop" is neither on nor off; the order is [CLIENT] on|off`},
 		// A state without a client must not trust a client of that name.
 		{"trust on", "", "", `oauth-server: limits trust: "on" is a state, and CLIENT is missing; write: oauth-server limits trust CLIENT on`},
@@ -103,15 +96,6 @@ func TestChangesAreSentences(t *testing.T) {
 		if want := tt.want + "; every instance follows within two seconds.\n"; stdout != want || stderr != "" || status != exitOK {
 			t.Errorf("limits %s: printed %q, want %q; exit status %d: %s", tt.args, stdout, want, status, stderr)
 		}
-	}
-}
-
-// The deprecated order leaves standard output to the answer.
-func TestSwitchInTheOldOrderAsJSON(t *testing.T) {
-	flags, _ := operatorAPI(t)
-	stdout, stderr, _ := run(t, "", strings.Fields("limits dry-run on shop -o json"+flags)...)
-	if stdout != "{}\n" || strings.Count(stderr, "deprecated") != 1 {
-		t.Errorf("printed %q, and %q on standard error", stdout, stderr)
 	}
 }
 
