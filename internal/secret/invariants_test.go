@@ -18,7 +18,7 @@ type crowd struct {
 	*Passwords
 	t      *testing.T
 	rand   *rand.Rand
-	rounds map[*line]int // when last seen
+	rounds map[*group]int // when last seen
 	group  sync.WaitGroup
 
 	mu     sync.Mutex
@@ -40,7 +40,7 @@ func newCrowd(t *testing.T, seed uint64, opts PasswordOptions) *crowd {
 	t.Helper()
 	c := &crowd{
 		Passwords: NewPasswords(opts), t: t, rand: rand.New(rand.NewPCG(seed, 1)),
-		rounds: map[*line]int{}, there: map[int]*member{}, now: map[string]int{},
+		rounds: map[*group]int{}, there: map[int]*member{}, now: map[string]int{},
 	}
 	c.key = func(password, _ []byte, _, _ uint32, _ uint8, n uint32) []byte {
 		id, _ := strconv.Atoi(string(password))
@@ -106,22 +106,22 @@ func (c *crowd) send(id int) {
 	synctest.Wait()
 }
 
-// look checks the lines of all waiting attempts.
+// look checks the groups of all waiting attempts.
 func (c *crowd) look() {
-	c.turns.mu.Lock()
-	defer c.turns.mu.Unlock()
-	for s := range c.turns.lanes {
-		q := &c.turns.lanes[s]
-		counts, within := map[*line]int{}, map[*line]int{}
+	c.queue.mu.Lock()
+	defer c.queue.mu.Unlock()
+	for s := range c.queue.waiting {
+		q := &c.queue.waiting[s]
+		counts, within := map[*group]int{}, map[*group]int{}
 		for _, w := range q.waiting {
 			for _, l := range w.path {
 				counts[l]++
 			}
 		}
-		for key, l := range q.lines {
+		for key, l := range q.groups {
 			within[l.in]++
-			if l.in != &q.root && q.lines[l.in.lineKey] != l.in {
-				c.t.Errorf("%s is in a line that was forgotten", key.name)
+			if l.in != &q.root && q.groups[l.in.groupKey] != l.in {
+				c.t.Errorf("%s is in a group that was forgotten", key.name)
 			}
 			if l.count != counts[l] || l.next > l.in.round+classes[unknown].stride {
 				c.t.Errorf("%s has %d attempts and its turn in round %d, want %d and at most the next after %d", key.name, l.count, l.next, counts[l], l.in.round)
@@ -129,23 +129,23 @@ func (c *crowd) look() {
 			c.grows(l)
 		}
 		for in, n := range within {
-			if in.lines != n {
-				c.t.Errorf("%s has %d lines, want %d", in.name, in.lines, n)
+			if in.groups != n {
+				c.t.Errorf("%s has %d groups, want %d", in.name, in.groups, n)
 			}
 		}
 		c.grows(&q.root)
 	}
-	for _, counts := range c.turns.all.count[:hashing] {
-		if max(counts[unknown], counts[known]) > c.turns.room {
-			c.t.Errorf("%v wait, of each class, with room for %d", counts, c.turns.room)
+	for _, counts := range c.queue.all.count[:hashing] {
+		if max(counts[unknown], counts[known]) > c.queue.room {
+			c.t.Errorf("%v wait, of each class, with room for %d", counts, c.queue.room)
 		}
 	}
-	if n := c.turns.all.hashing(); n > c.turns.atOnce {
+	if n := c.queue.all.hashing(); n > c.queue.atOnce {
 		c.t.Errorf("%d are hashed at once", n)
 	}
 }
 
-func (c *crowd) grows(l *line) {
+func (c *crowd) grows(l *group) {
 	if l.round < c.rounds[l] {
 		c.t.Errorf("the round of %q went back from %d to %d", l.name, c.rounds[l], l.round)
 	}
@@ -169,7 +169,7 @@ func TestInvariantsOfTurns(t *testing.T) {
 					c.group.Wait()
 					// One turn of each network held back, and in the queue, plus the hashes that
 					// run while others with the name do.
-					if most := 3*networks + 2*c.turns.atOnce; c.passed > most {
+					if most := 3*networks + 2*c.queue.atOnce; c.passed > most {
 						t.Errorf("%d that came later were hashed before one, want at most %d", c.passed, most)
 					}
 					wantIdle(t, c.Passwords)

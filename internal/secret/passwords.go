@@ -75,7 +75,7 @@ func defaultConcurrency(processors int, memory int64) int {
 // token requests. No name and no source delays the others for long. An attempt that would wait
 // longer than MaxWait is refused with *[BusyError]. It is safe for concurrent use.
 type Passwords struct {
-	turns    *turns
+	queue    *hashQueue
 	separate func(Task) ([]byte, error) // this and the next two may be nil
 	hashing  func()
 	hashed   func(separately bool)
@@ -89,15 +89,15 @@ type Passwords struct {
 
 // NewPasswords makes Passwords.
 func NewPasswords(opts PasswordOptions) *Passwords {
-	t := newTurns(opts.AtOnce(), cmp.Or(opts.Queue, 1000), cmp.Or(opts.MaxWait, 3*time.Second))
+	t := newHashQueue(opts.AtOnce(), cmp.Or(opts.Queue, 1000), cmp.Or(opts.MaxWait, 3*time.Second))
 	return &Passwords{
-		turns: t, separate: opts.Separate, hashing: opts.Hashing, hashed: opts.Hashed,
+		queue: t, separate: opts.Separate, hashing: opts.Hashing, hashed: opts.Hashed,
 		key: argon2.IDKey, big: make(chan struct{}, 1),
 	}
 }
 
 // Concurrency returns how many hashes may be computed at once.
-func (p *Passwords) Concurrency() int { return p.turns.atOnce }
+func (p *Passwords) Concurrency() int { return p.queue.atOnce }
 
 // Attempt is one attempt to sign in.
 type Attempt struct {
@@ -151,7 +151,7 @@ func (p *Passwords) VerifyAttempt(ctx context.Context, hash string, a Attempt) (
 		return false, nil
 	}
 	if foreign.matches != nil {
-		result, err := p.inTurn(ctx, a, Task{Password: a.Password, Foreign: hash})
+		result, err := p.inQueue(ctx, a, Task{Password: a.Password, Foreign: hash})
 		return err == nil && subtle.ConstantTimeCompare(result, resultOf(true)) == 1, err
 	}
 	key, err := p.derive(ctx, a, h.params, h.salt, len(h.key))
@@ -172,21 +172,21 @@ func (p *Passwords) RejectAttempt(ctx context.Context, a Attempt) error {
 	return err
 }
 
-// derive waits for its turn and computes the argon2id key.
+// derive waits in the queue and computes the argon2id key.
 func (p *Passwords) derive(ctx context.Context, a Attempt, ap argonParams, salt []byte, n int) (key []byte, err error) {
-	return p.inTurn(ctx, a, Task{
+	return p.inQueue(ctx, a, Task{
 		Password: a.Password, Salt: salt, Memory: ap.memory, Passes: ap.passes, Lanes: ap.lanes, Length: n,
 	})
 }
 
-// inTurn waits for its turn and computes the task.
-func (p *Passwords) inTurn(ctx context.Context, a Attempt, task Task) ([]byte, error) {
-	turn, err := p.turns.acquire(ctx, &a)
+// inQueue waits until the attempt may be hashed and computes the task.
+func (p *Passwords) inQueue(ctx context.Context, a Attempt, task Task) ([]byte, error) {
+	slot, err := p.queue.acquire(ctx, &a)
 	if err != nil {
 		return nil, err
 	}
 	var took time.Duration
-	defer func() { p.turns.release(turn, took) }()
+	defer func() { p.queue.release(slot, took) }()
 	if a.Still != nil {
 		if err := a.Still(); err != nil {
 			return nil, err
@@ -203,7 +203,7 @@ func (p *Passwords) inTurn(ctx context.Context, a Attempt, task Task) ([]byte, e
 	}
 	result, ok := p.compute(task)
 	if !ok {
-		return nil, p.turns.starved(turn)
+		return nil, p.queue.starved(slot)
 	}
 	took = time.Since(began)
 	return result, nil

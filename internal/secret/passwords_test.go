@@ -165,7 +165,7 @@ func TestPasswordsBoundConcurrency(t *testing.T) {
 		if n := done.Load(); n != 3 {
 			t.Errorf("%d are done one after the other in the one free turn, want 3", n)
 		}
-		if n := len(p.turns.lanes[queued].waiting) + len(p.turns.lanes[held].waiting); n != 0 {
+		if n := len(p.queue.waiting[queued].waiting) + len(p.queue.waiting[held].waiting); n != 0 {
 			t.Errorf("%d still wait, want none", n)
 		}
 	})

@@ -231,12 +231,12 @@ func TestTurnsHadAreForgotten(t *testing.T) {
 		most := 0
 		for i := range 500 {
 			s.start(in48(fmt.Sprint("user ", i), i, i, i))
-			s.turns.mu.Lock()
-			most = max(most, s.turns.size())
-			s.turns.mu.Unlock()
+			s.queue.mu.Lock()
+			most = max(most, s.queue.size())
+			s.queue.mu.Unlock()
 			<-time.After(19 * time.Millisecond)
 		}
-		if most < 10 || most > 2*2*linesPerRoom+20 {
+		if most < 10 || most > 2*2*groupsPerRoom+20 {
 			t.Errorf("up to %d lines were kept", most)
 		}
 	})

@@ -12,9 +12,9 @@ import (
 const (
 	perName   = 2 // attempts with one name: being hashed, and per class being hashed or queued
 	perSource = 4 // the same for attempts from one source
-	// linesPerRoom bounds the memory of a lane. It exceeds the lines that the waiting attempts can
+	// groupsPerRoom bounds the memory of a queue. It exceeds the groups that the waiting attempts can
 	// need.
-	linesPerRoom = 16
+	groupsPerRoom = 16
 )
 
 // BusyError is returned if a password cannot be hashed soon enough.
@@ -34,7 +34,7 @@ func (e *BusyError) Error() string {
 	return fmt.Sprintf("secret: too many passwords are being checked; retry after %s", e.RetryAfter)
 }
 
-// turns decides which attempts are hashed, and when. The queue takes a few attempts of each name
+// hashQueue decides which attempts are hashed, and when. The queue takes a few attempts of each name
 // and of each source. The others are held back and enter the queue by turns. So an attempt in the
 // queue waits for only a few attempts of any user or address, however many are held back.
 //
@@ -47,14 +47,14 @@ func (e *BusyError) Error() string {
 // waits.
 //
 // Nothing depends on whether the user exists, unless the attempt is known.
-type turns struct {
+type hashQueue struct {
 	atOnce  int // maximum number of concurrent hashes
 	room    int // for each class: maximum in the queue, and the same again held back
 	maxWait time.Duration
 
 	mu      sync.Mutex
 	all     tally
-	lanes   [hashing]lane // attempts held back, and the queue
+	waiting [hashing]fairQueue // attempts held back, and the queue
 	tallies map[tallyKey]*tally
 	average time.Duration // moving average of the time of one hash; 0 before the first
 }
@@ -67,7 +67,7 @@ const (
 	known
 )
 
-// classes are the names of the classes' lines, and the rounds that one of their turns takes.
+// classes are the names of the classes' groups, and the rounds that one of their turns takes.
 var classes = [...]struct {
 	name   string
 	stride int
@@ -87,10 +87,10 @@ const (
 type waiter struct {
 	state   state
 	class   class
-	names   []string   // of its lines: class, networks from the widest, source, name
-	path    []*line    // its lines in the current lane
+	names   []string   // of its groups: class, networks from the widest, source, name
+	path    []*group   // its groups in the current queue
 	tallies [3]*tally  // of its name, its source, and all attempts
-	turn    chan error // receives nil when it may hash, or the error if it never may
+	ready   chan error // receives nil when it may hash, or the error if it never may
 }
 
 // tally counts the attempts with one name, from one source, or all attempts, by state and class.
@@ -106,15 +106,15 @@ type tallyKey struct {
 	text string
 }
 
-func newTurns(atOnce, room int, maxWait time.Duration) *turns {
-	return &turns{
+func newHashQueue(atOnce, room int, maxWait time.Duration) *hashQueue {
+	return &hashQueue{
 		atOnce: atOnce, room: room, maxWait: maxWait, tallies: map[tallyKey]*tally{},
-		lanes: [...]lane{{lines: map[lineKey]*line{}}, {lines: map[lineKey]*line{}}},
+		waiting: [...]fairQueue{{groups: map[groupKey]*group{}}, {groups: map[groupKey]*group{}}},
 	}
 }
 
 // acquire waits for a turn, which the caller must release. Errors: *[BusyError], the error of ctx.
-func (t *turns) acquire(ctx context.Context, a *Attempt) (*waiter, error) {
+func (t *hashQueue) acquire(ctx context.Context, a *Attempt) (*waiter, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("secret: wait for a turn: %w", err)
 	}
@@ -125,7 +125,7 @@ func (t *turns) acquire(ctx context.Context, a *Attempt) (*waiter, error) {
 	patience := time.NewTimer(t.maxWait)
 	defer patience.Stop()
 	select {
-	case err := <-w.turn:
+	case err := <-w.ready:
 		if err != nil {
 			return nil, err
 		}
@@ -143,7 +143,7 @@ func (t *turns) acquire(ctx context.Context, a *Attempt) (*waiter, error) {
 }
 
 // join adds an attempt to the queue, or holds it back if it may not enter the queue yet.
-func (t *turns) join(a *Attempt) (*waiter, error) {
+func (t *hashQueue) join(a *Attempt) (*waiter, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	w := t.arrive(a)
@@ -163,8 +163,8 @@ func (t *turns) join(a *Attempt) (*waiter, error) {
 }
 
 // arrive returns a new attempt that is not waiting yet.
-func (t *turns) arrive(a *Attempt) *waiter {
-	w := &waiter{state: gone, tallies: [...]*tally{2: &t.all}, turn: make(chan error, 1)}
+func (t *hashQueue) arrive(a *Attempt) *waiter {
+	w := &waiter{state: gone, tallies: [...]*tally{2: &t.all}, ready: make(chan error, 1)}
 	if a.Known {
 		w.class = known
 	}
@@ -180,34 +180,34 @@ func (t *turns) arrive(a *Attempt) *waiter {
 
 // makeRoom makes room for an attempt by refusing the attempt that would get the last turn. It
 // returns false if that is w itself.
-func (t *turns) makeRoom(w *waiter, to state) bool {
+func (t *hashQueue) makeRoom(w *waiter, to state) bool {
 	if t.all.count[to][w.class] < t.room && (to == held || t.wait(w.class) <= t.maxWait) {
 		return true
 	}
 	t.move(w, to)
-	last := t.lanes[to].last(func(o *waiter) bool { return o.class == w.class })
+	last := t.waiting[to].last(func(o *waiter) bool { return o.class == w.class })
 	t.move(last, gone)
 	if last != w {
-		last.turn <- t.busy(last)
+		last.ready <- t.busy(last)
 	}
 	return last != w
 }
 
 // wait returns how long the queue of a class is expected to take, including the turns that go to
 // the other class.
-func (t *turns) wait(c class) time.Duration {
+func (t *hashQueue) wait(c class) time.Duration {
 	n := t.all.count[queued][c]
 	n += min(t.all.count[queued][1-c], n*classes[c].stride/classes[1-c].stride)
 	return t.average * time.Duration(n) / time.Duration(t.atOnce)
 }
 
-func (t *turns) busy(w *waiter) *BusyError {
+func (t *hashQueue) busy(w *waiter) *BusyError {
 	seconds := (max(t.maxWait, t.wait(w.class)) + time.Second - 1) / time.Second
 	return &BusyError{RetryAfter: seconds * time.Second}
 }
 
 // starved returns the error for an attempt that had its turn and was not hashed.
-func (t *turns) starved(w *waiter) *BusyError {
+func (t *hashQueue) starved(w *waiter) *BusyError {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	err := t.busy(w)
@@ -216,7 +216,7 @@ func (t *turns) starved(w *waiter) *BusyError {
 }
 
 // leave removes an attempt, and returns the error for one that has waited too long.
-func (t *turns) leave(w *waiter) error {
+func (t *hashQueue) leave(w *waiter) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	late := t.busy(w)
@@ -228,7 +228,7 @@ func (t *turns) leave(w *waiter) error {
 }
 
 // release gives a turn back. took is the time of the hash, or 0 if nothing was hashed.
-func (t *turns) release(w *waiter, took time.Duration) {
+func (t *hashQueue) release(w *waiter, took time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	switch {
@@ -243,39 +243,39 @@ func (t *turns) release(w *waiter, took time.Duration) {
 
 // advance moves attempts to the queue that no longer have to be held back, and gives free turns to
 // the first in the queue. It forgets past turns when no attempt is left, or to bound the memory.
-func (t *turns) advance() {
+func (t *hashQueue) advance() {
 	admissible := func(w *waiter) bool { return w.free() && t.all.count[queued][w.class] < t.room }
-	for w := t.lanes[held].first(admissible); w != nil; w = t.lanes[held].first(admissible) {
+	for w := t.waiting[held].first(admissible); w != nil; w = t.waiting[held].first(admissible) {
 		t.proceed(w)
 	}
 	for t.all.hashing() < t.atOnce {
-		w := t.lanes[queued].first((*waiter).hashable)
+		w := t.waiting[queued].first((*waiter).hashable)
 		if w == nil {
 			break
 		}
 		t.proceed(w)
-		w.turn <- nil
+		w.ready <- nil
 	}
-	for s := range t.lanes {
-		if q := &t.lanes[s]; len(t.tallies) == 0 || len(q.lines) > linesPerRoom*t.room {
+	for s := range t.waiting {
+		if q := &t.waiting[s]; len(t.tallies) == 0 || len(q.groups) > groupsPerRoom*t.room {
 			q.forget()
 		}
 	}
 }
 
 // proceed gives a turn to an attempt that is held back or queued, and moves it to the next state.
-func (t *turns) proceed(w *waiter) {
-	t.lanes[w.state].turn(w, classes[w.class].stride)
+func (t *hashQueue) proceed(w *waiter) {
+	t.waiting[w.state].charge(w, classes[w.class].stride)
 	t.move(w, w.state+1)
 }
 
 // move changes the state of an attempt.
-func (t *turns) move(w *waiter, to state) {
+func (t *hashQueue) move(w *waiter, to state) {
 	if w.state < hashing {
-		t.lanes[w.state].leave(w)
+		t.waiting[w.state].leave(w)
 	}
 	if to < hashing {
-		t.lanes[to].enter(w, w.names[:len(w.names)-int(to)]) // in the queue, attempts from one source are in order of arrival
+		t.waiting[to].enter(w, w.names[:len(w.names)-int(to)]) // in the queue, attempts from one source are in order of arrival
 	}
 	for _, y := range w.tallies {
 		y.count[w.state][w.class]--

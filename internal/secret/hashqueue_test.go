@@ -21,9 +21,9 @@ const longest = 3 * time.Second // the default
 func takeTurn(t *testing.T, p *Passwords) (giveBack func()) {
 	t.Helper()
 	own := New()
-	turn, err := p.turns.acquire(t.Context(), &Attempt{Name: own, Source: own})
+	turn, err := p.queue.acquire(t.Context(), &Attempt{Name: own, Source: own})
 	check.OK(t, err)
-	return func() { p.turns.release(turn, 0) }
+	return func() { p.queue.release(turn, 0) }
 }
 
 // wantBusy fails the test unless err is a BusyError with that RetryAfter.
@@ -39,13 +39,13 @@ func wantBusy(t *testing.T, err error, after time.Duration) {
 func wantIdle(t *testing.T, p *Passwords) {
 	t.Helper()
 	type left struct{ Running, Queued, Held, Lines int }
-	at := p.turns
-	got := left{at.all.hashing(), len(at.lanes[queued].waiting), len(at.lanes[held].waiting), at.size() + len(at.tallies)}
+	at := p.queue
+	got := left{at.all.hashing(), len(at.waiting[queued].waiting), len(at.waiting[held].waiting), at.size() + len(at.tallies)}
 	check.Equal(t, "left", got, left{})
 }
 
-// size returns the number of lines.
-func (t *turns) size() int { return len(t.lanes[held].lines) + len(t.lanes[queued].lines) }
+// size returns the number of groups.
+func (t *hashQueue) size() int { return len(t.waiting[held].groups) + len(t.waiting[queued].groups) }
 
 // slow records the hashes of Passwords that take 20 ms of the test's clock each, or takes.
 type slow struct {
