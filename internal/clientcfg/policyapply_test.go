@@ -84,7 +84,7 @@ func drawChange(t *rapid.T) (clientcfg.Change, error) {
 // picture returns everything that can be read from a snapshot.
 func picture(p *clientcfg.PolicySnapshot) (lines []string) {
 	set := p.Set()
-	lines = append(lines, fmt.Sprintf("version %d, %+v, %+v of %d, %d candidates", p.Version(), p.Settings(), p.Clients(100), set.Clients.Len(), set.Candidates.Len()))
+	lines = append(lines, fmt.Sprintf("version %d, %+v, %+v of %d, %d candidates, tiers used %v", p.Version(), p.Settings(), p.Clients(100), set.Clients.Len(), set.Candidates.Len(), set.TierUses()))
 	for _, id := range everyClient {
 		own, changed := p.Policy(id)
 		trial, tried := p.Trial(id)

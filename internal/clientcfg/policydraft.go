@@ -26,6 +26,7 @@ type draft struct {
 	tiers       *cowmap.Edit[Tier]
 	overrides   *cowmap.Edit[Override]
 	temporary   *cowmap.Edit[Temporary]
+	uses        map[string]int // policies that name a tier
 	live, trial *ratelimit.CompiledEdit
 	common      bool              // recompile everything that applies to all clients
 	naming      map[string]string // tiers named by the changed policies, by client
@@ -44,7 +45,7 @@ func (p *PolicySnapshot) edit() *draft {
 	return &draft{
 		next: next, version: p.set.Version, settings: p.set.Settings,
 		clients: p.set.Clients.Edit(), candidates: p.set.Candidates.Edit(), tiers: p.set.Tiers.Edit(),
-		overrides: p.set.Overrides.Edit(), temporary: p.set.Temporary.Edit(),
+		overrides: p.set.Overrides.Edit(), temporary: p.set.Temporary.Edit(), uses: maps.Clone(p.set.uses),
 		live: p.live.Edit(), trial: p.trial.Edit(), naming: map[string]string{}, removed: map[string]bool{},
 	}
 }
@@ -177,7 +178,23 @@ func (d *draft) putPolicy(clientID string, p *ClientPolicy, version int64) {
 	if d.naming[clientID] = tier; tier == "" {
 		delete(d.naming, clientID)
 	}
+	before, _ := d.clients.Get(clientID)
+	d.use(before.Tier, -1)
+	d.use(tier, 1)
 	give(d.clients, clientID, p)
+}
+
+// use counts policies that name a tier.
+func (d *draft) use(tier string, n int) {
+	if tier == "" {
+		return
+	}
+	if d.uses == nil {
+		d.uses = map[string]int{}
+	}
+	if d.uses[tier] += n; d.uses[tier] == 0 {
+		delete(d.uses, tier)
+	}
 }
 
 func (d *draft) putTier(name string, t *Tier, version int64) {
@@ -272,7 +289,7 @@ func (d *draft) finish() (*PolicySnapshot, error) {
 	p := &d.next
 	p.set = PolicySet{
 		Version: d.version, Settings: d.settings, Clients: d.clients.Map(), Candidates: d.candidates.Map(),
-		Tiers: d.tiers.Map(), Overrides: d.overrides.Map(), Temporary: d.temporary.Map(),
+		Tiers: d.tiers.Map(), Overrides: d.overrides.Map(), Temporary: d.temporary.Map(), uses: d.uses,
 	}
 	p.nextEnd = time.Time{}
 	for _, t := range p.set.Temporary.All() {

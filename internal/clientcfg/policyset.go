@@ -39,6 +39,8 @@ type PolicySet struct {
 	Tiers      cowmap.Map[Tier]
 	Overrides  cowmap.Map[Override]  // by OverrideKey
 	Temporary  cowmap.Map[Temporary] // values that the maps above have for now, by target
+
+	uses map[string]int // see TierUses
 }
 
 // SettingsOverride holds the operators' changes to the settings for all clients. Values that it does

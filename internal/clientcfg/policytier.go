@@ -89,16 +89,8 @@ func ChangeOverride(clientID, username string, o *Override) (Change, error) {
 	return newChange(OverrideTarget(clientID, username), o)
 }
 
-// TierUses returns how many policies name each tier. It looks at all policies.
-func (s *PolicySet) TierUses() map[string]int {
-	uses := map[string]int{}
-	for _, p := range s.Clients.All() {
-		if p.Tier != "" {
-			uses[p.Tier]++
-		}
-	}
-	return uses
-}
+// TierUses returns how many policies name each tier. The caller must not modify it.
+func (s *PolicySet) TierUses() map[string]int { return s.uses }
 
 // TierClients returns the clients with policies that name one of these tiers, by tier and sorted.
 // It looks at all policies once.
@@ -129,6 +121,7 @@ func (s *PolicySet) checkTiers(naming map[string]string, removed map[string]bool
 			es.Add(fielderr.Join("clients", id)+".tier", "%s", noSuchTier(name))
 		}
 	}
+	maps.DeleteFunc(removed, func(name string, _ bool) bool { return s.uses[name] == 0 })
 	left := s.TierClients(removed)
 	for _, name := range slices.Sorted(maps.Keys(left)) {
 		ids := left[name]

@@ -68,6 +68,7 @@ func TestTierOfManyClients(t *testing.T) {
 	p := compile(t, set)
 	_, err := p.Apply(entry(1, stored("tiers/gold", "null")))
 	requireError(t, err, "is the tier of 12 clients: c00, c01, c02, c03, c04 and 7 more; give them another one")
+	set = p.Set()
 	check.Equal(t, "uses", set.TierUses(), map[string]int{"gold": 12})
 	ids, all := p.Concerned([]clientcfg.Change{{Target: "tiers/gold"}, {Target: "policies/x"}, {Target: "overrides/y ada"}, {Target: "clients/z/counters"}})
 	check.Equal(t, "concerned", fmt.Sprint(len(ids), ids[:4], all), "15 [x y  c00] false")
