@@ -79,32 +79,8 @@ func (s *simulation) writeReport(r *simulate.Result) error {
 	if err := report.Write(&page, r); err != nil {
 		return err
 	}
-	if err := replaceFile(s.report, page.Bytes()); err != nil {
+	if err := os.WriteFile(s.report, page.Bytes(), fileMode); err != nil {
 		return fmt.Errorf("--report: %w", err)
-	}
-	return nil
-}
-
-// replaceFile writes a file atomically. On an error, the old file stays unchanged. It writes
-// directly to anything that is not a regular file, such as a pipe or a link.
-func replaceFile(path string, content []byte) error {
-	if info, err := os.Lstat(path); err == nil && !info.Mode().IsRegular() {
-		return os.WriteFile(path, content, fileMode)
-	}
-	f, err := os.CreateTemp(filepath.Dir(path), ".oauth-server-*")
-	if errors.Is(err, fs.ErrPermission) { // the directory is read-only; the file was checked to be writable
-		return os.WriteFile(path, content, fileMode)
-	}
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(content)
-	err = errors.Join(err, f.Chmod(fileMode), f.Close())
-	if err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(f.Name()))
 	}
 	return nil
 }

@@ -28,28 +28,6 @@ func TestSimulateNothingToFind(t *testing.T) {
 	}
 }
 
-// TestReplaceFile: a file is replaced as a whole; what is no regular file is written to.
-func TestReplaceFile(t *testing.T) {
-	inTemp(t, map[string]string{"a": "a longer text"})
-	check.OK(t, os.Symlink("a", "link"))
-	for _, path := range []string{"a", "link", "new"} {
-		check.OK(t, replaceFile(path, []byte(path)))
-		text, err := os.ReadFile(path)
-		check.OK(t, err)
-		check.Equal(t, path, string(text), path)
-	}
-	info, err := os.Lstat("link")
-	check.OK(t, err)
-	check.Equal(t, "the link is one", info.Mode()&os.ModeSymlink, os.ModeSymlink)
-	check.OK(t, os.Mkdir("directory", 0o700))
-	if err := replaceFile("directory", nil); err == nil {
-		t.Error("a directory was replaced")
-	}
-	all, err := os.ReadDir(".")
-	check.OK(t, err)
-	check.Equal(t, "files", len(all), 4)
-}
-
 // TestLongNamesAreShortened: a table stays readable.
 func TestLongNamesAreShortened(t *testing.T) {
 	inTemp(t, map[string]string{"log.csv": burst(3, "begins-"+strings.Repeat("x", 500)+"-ends", "ada")})

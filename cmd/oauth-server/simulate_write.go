@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"os"
 	"strings"
 
 	"oauth-server/internal/adminapi"
@@ -15,7 +16,7 @@ import (
 
 // writePolicies writes the limits found as a file of limits.
 func (s *simulation) writePolicies(text string) error {
-	if err := replaceFile(s.write, []byte(text)); err != nil {
+	if err := os.WriteFile(s.write, []byte(text), fileMode); err != nil {
 		return fmt.Errorf("--write: %w", err)
 	}
 	s.note("The limits are written to %s. Try them with: oauth-server limits candidate set -f %s", s.write, s.write)
